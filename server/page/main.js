@@ -86,6 +86,7 @@ class Workbench {
     this.page = new Page({ store: this.store, catalogue, help: acts.help, paste: acts.paste,
       announce: (text) => this.frame.announce(text), notice: (name, content) => this.frame.notice(name, content) });
     this.drop = new Drop(this.page);
+    this.settled = Promise.resolve();
     document.body.append(this.drop.dialog);
     listenForUndo(this.store);
     this.watchCauses();
@@ -129,9 +130,21 @@ class Workbench {
   show() { return this.update(this.store.state, this.store.state); }
 
   async update(state, before) {
-    if (state.lang !== before.lang || state.theme !== before.theme) settle(state).catch(() => {});
+    if (state.lang !== before.lang || state.theme !== before.theme) this.settled = this.dress(state);
     if (this.opened?.name !== state.view) await this.open(state.view);
     else if (this.handle) this.refresh(state, before);
+  }
+
+  /* Language and theme as the address says; what cannot be had leaves the old ones. */
+  async dress(state) {
+    busy.begin();
+    try {
+      await settle(state);
+    } catch {
+      /* its texts did not come */
+    } finally {
+      busy.end();
+    }
   }
 
   /* Opens a view; of several asked for in a row only the newest is opened. */
@@ -156,7 +169,7 @@ class Workbench {
   turn(name) {
     window.scrollTo(0, 0);
     if (this.frame.work.contains(document.activeElement)) this.frame.main.focus({ preventScroll: true });
-    this.page.announce(word(`view.${name}`));
+    this.settled.then(() => this.page.announce(word(`view.${name}`)));
   }
 
   /* What stands beside the views that have configurations: not needed to see the gallery. */

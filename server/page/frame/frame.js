@@ -2,7 +2,7 @@
 import { action, make } from '../dom.js';
 import { icon, tool } from '../icons.js';
 import { print } from '../state.js';
-import { bind, label, language, rewrite, summary, word } from '../words.js';
+import { label, language, rewrite, summary, word } from '../words.js';
 import { stories } from '../stories/list.js';
 import { views } from '../views/list.js';
 import { startOf } from '../views/starts.js';
@@ -50,6 +50,7 @@ export class Frame {
     this.title = make('h1');
     this.lead = make('p', { class: 'lead' });
     this.live = make('p', { class: 'visually-hidden', 'data-live': '', 'aria-live': 'polite' });
+    rewrite(this.live, (line) => { clearTimeout(this.saying); line.textContent = ''; });   /* it is in the old language */
     this.notices = make('div', { class: 'notices' });
     this.forms = make('div');
     this.side = make('section', { class: 'side', 'aria-labelledby': 'side-title' },
@@ -125,7 +126,8 @@ export class Frame {
   /* To screen readers; the same text twice is said twice only if the line was empty between. */
   announce(text) {
     this.live.textContent = '';
-    setTimeout(() => bind(this.live, null, String(text)), 50);
+    clearTimeout(this.saying);
+    this.saying = setTimeout(() => { this.live.textContent = text; }, 50);
   }
 
   /* ---- the state ---- */

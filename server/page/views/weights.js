@@ -86,7 +86,7 @@ class Weights {
       const [{ weights }, limits] = await Promise.all([get('/weights', { as: 'json' }), get('/limits', { as: 'json' })]);
       this.#ready(limits);
       this.figure.stage.replaceChildren(weights.length ? rowTable(word('weights.title'), HEADS, weights.map((one) => this.#row(one))) : exampleOf());
-      this.figure.caption.replaceChildren(weights.length ? phrase('weights.caption', { n: datum(weights.length, 'count'), learned: code('learned') }) : word('weights.none'));
+      this.figure.caption.replaceChildren(weights.length ? phrase('weights.caption', { n: datum(weights.length, 'count'), learned: code('learned') }) : make('span', null, word('weights.none')));
       this.figure.drawn();
     });
   }
