@@ -4,6 +4,7 @@ The fixture `server` is one posencd for the whole session (path in POSENCD, defa
 start_server(*flags) starts another one for tests that need their own flags or that end the server."""
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import pathlib
@@ -198,6 +199,15 @@ def pytest_collection_modifyitems(config, items):
     part = config.getoption("--part")
     if part != "all":
         keep(config, items, lambda item: part_of(item) == part)
-    if config.getoption("-m"):
-        return
-    keep(config, items, lambda item: not item.get_closest_marker("slow"))
+    if not config.getoption("-m"):
+        keep(config, items, lambda item: not item.get_closest_marker("slow"))
+    if part == "waiting":
+        spread(items, lambda item: item.get_closest_marker("waiting"))
+
+
+def spread(items, is_long):
+    """Long tests at equal distances: a process is given several tests in a row, and none should be given only long ones."""
+    long = [item for item in items if is_long(item)]
+    others = iter([item for item in items if not is_long(item)])
+    share = len(items) // max(1, len(long))
+    items[:] = [one for item in long for one in (item, *itertools.islice(others, share - 1))] + list(others)

@@ -4,6 +4,7 @@ tests check the reference itself, without a server.
 The server trains in f32, the reference in f64. Over 20 to 60 steps their losses differ by at most 3e-7 and the excess at one
 position, a mean of 64 losses, by at most 2e-6. A detail that is done differently moves one of them by more than the bounds
 below; test_wrong_details_show has a list."""
+import functools
 import itertools
 import json
 import math
@@ -105,6 +106,12 @@ def cosine_from_start(step, steps):
     return training.PEAK * min(step / 20, (1 + math.cos(math.pi * step / steps)) / 2)
 
 
+@functools.cache
+def reported(scheme):
+    losses, (found,) = training.experiment({"scheme": scheme}, "local", 40, 20, 28)
+    return np.array(losses)[[0, 9, 19, 39]], found["excess"]
+
+
 @pytest.mark.parametrize("scheme, name, wrong", [
     ("alibi", "NORM_EPS", 1e-6), ("alibi", "gelu", gelu_exact), ("rope", "Positions", Clockwise), ("t5", "Positions", TwoWayBuckets),
     ("alibi", "BETAS", (0.9, 0.999)), ("alibi", "EPS", 1e-7), ("alibi", "LONGEST", math.inf), ("alibi", "DECAY", 0.0),
@@ -114,13 +121,9 @@ def cosine_from_start(step, steps):
 ])
 def test_wrong_details_show(monkeypatch, scheme, name, wrong):
     """Each change moves a reported loss or an excess by more than the bounds of this file."""
-    def reported():
-        losses, (found,) = training.experiment({"scheme": scheme}, "local", 40, 20, 28)
-        return np.array(losses)[[0, 9, 19, 39]], found["excess"]
-
-    right = reported()
+    right = reported(scheme)
     monkeypatch.setattr(training, name, wrong)
-    moved = [np.abs(a - b).max() for a, b in zip(right, reported())]
+    moved = [np.abs(a - b).max() for a, b in zip(right, reported.__wrapped__(scheme))]
     assert moved[0] > LOSS or moved[1] > EXCESS, moved
 
 

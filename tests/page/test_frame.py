@@ -13,7 +13,6 @@ from browser import fragment, until
 LISTED = ["gallery", "table", "curves", "rotate", "attention", "scaling", "bias", "distance", "multimodal", "properties", "extrapolate", "trajectory", "weights", "diagnose", "experiment", "docs", "server"]
 VIEWS = [*LISTED, "story"]  # cards and links lead to stories, not the navigation
 ALONE = {"gallery", "weights", "docs", "server", "story"}  # no configurations beside them
-WIDTHS = [320, 390, 768, 1080, 1440]
 ROPE = {"scheme": "rope", "head_dim": 32, "len": 64}
 CHINESE = re.compile(r"[\u3400-\u9fff]")
 
@@ -350,15 +349,16 @@ SMALL = """return [...document.querySelectorAll('button, select, input, summary,
   .filter(([, box]) => box.width > 0 && (box.width < 23.9 || box.height < 23.9)).map(([text, box]) => `${text} ${box.width}x${box.height}`)"""
 
 
+@pytest.mark.parametrize("lang, widths", [("en", [320, 390, 1080]), ("zh", [320, 390]), pytest.param("en", [768, 1440], marks=pytest.mark.slow),
+                                         pytest.param("zh", [768, 1080, 1440], marks=pytest.mark.slow)], ids=str)
 @pytest.mark.parametrize("view", VIEWS)
-def test_no_width_scrolls_sideways_and_targets_are_large_enough(visit, narrow, view):
-    for lang in ("en", "zh"):
-        page = visit(f"view={view}&lang={lang}")
-        for width in WIDTHS:
-            narrow(width)
-            page.settle()
-            assert page.run("return document.documentElement.scrollWidth") <= width, f"{width} {lang}"
-            assert width != 390 or page.run(SMALL) == [], lang
+def test_no_width_scrolls_sideways_and_targets_are_large_enough(visit, narrow, view, lang, widths):
+    page = visit(f"view={view}&lang={lang}")
+    for width in widths:
+        narrow(width)
+        page.settle()
+        assert page.run("return document.documentElement.scrollWidth") <= width, f"{width} {lang}"
+        assert width != 390 or page.run(SMALL) == [], lang
 
 
 def test_narrow_pages_show_the_figure_first(open_page, narrow):

@@ -57,7 +57,7 @@ const timer = setInterval(() => {
 @pytest.mark.parametrize("view, config, field, pictures", [
     ("table", ROPE, "base", 10),
     ("table", {"scheme": "alibi", "num_heads": 8, "len": 64}, "len", 10),
-    ("curves", {"scheme": "sinusoidal", "dim": 64, "len": 64}, "base", 10),
+    pytest.param("curves", {"scheme": "sinusoidal", "dim": 64, "len": 64}, "base", 10, marks=pytest.mark.slow),
     ("bias", {"scheme": "alibi", "num_heads": 4, "len": 32}, "len", 4),  # a map a head
     ("attention", {"scheme": "rope", "head_dim": 64}, "base", 10),
 ])

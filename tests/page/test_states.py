@@ -199,7 +199,8 @@ def test_countdown_goes_down_retry_and_stop(open_page, rough):
     page.wait_state("ready")
 
 
-PICTURES = ["table", "curves", "rotate", "attention", "scaling", "bias", "distance", "multimodal", "properties", "extrapolate", "trajectory", "diagnose", "experiment"]
+PICTURES = ["table", "attention", "properties", "diagnose", "experiment", *(pytest.param(view, marks=pytest.mark.slow) for view in (
+    "curves", "rotate", "scaling", "bias", "distance", "multimodal", "extrapolate", "trajectory"))]
 
 
 @pytest.mark.parametrize("view", PICTURES)
