@@ -74,15 +74,19 @@ async function read(folder, lang) {
   return answer.json();
 }
 
-/* Adds the texts of a story. */
+/* Adds the texts of a story, in the language that the page has when they are there. */
 export async function addWords(folder) {
   if (folders.includes(folder)) return;
-  Object.assign(texts, await read(folder, current));
-  folders.push(folder);
+  const lang = current;
+  const words = await read(folder, lang);
+  if (lang !== current) return addWords(folder);
+  if (!folders.includes(folder)) folders.push(folder);
+  Object.assign(texts, words);
 }
 
 export async function setLanguage(lang) {
-  const all = await Promise.all(folders.map((folder) => read(folder, lang)));
+  const all = [];
+  while (all.length < folders.length) all.push(...await Promise.all(folders.slice(all.length).map((folder) => read(folder, lang))));
   texts = Object.assign({}, ...all);
   current = lang;
   document.documentElement.lang = LANGUAGES[lang];
