@@ -35,7 +35,8 @@ def test_deberta(server, sequence, q, k, fields):
     assert np.array_equal(encode_one(server, scheme="deberta", **sequence, **fields), truth.deberta_index(list(q), list(k), **fields))
 
 
-@pytest.mark.parametrize("buckets,most", [(256, 512), (128, 512), (64, 256), (32, 128), (320, 800), (5, 9), (3, 40), (2, 9), (9, 12)])
+@pytest.mark.parametrize("buckets,most", [(256, 512), (32, 128), (5, 9), (3, 40), (2, 9), (9, 12),
+                                          *(pytest.param(*both, marks=pytest.mark.slow) for both in [(128, 512), (64, 256), (320, 800)])])
 @pytest.mark.parametrize("clamp_first", [False, True])
 def test_every_distance_of_deberta(server, buckets, most, clamp_first):
     places = list(range(-most - 300, most + 300))

@@ -29,6 +29,7 @@ UI = ("--ui-dir", os.environ["UI_DIR"]) if "UI_DIR" in os.environ else ()
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: run by `make test-slow` only")
+    config.addinivalue_line("markers", "fresh: its pages are loaded, not reached by a link")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -76,20 +77,40 @@ def console(driver, server):
 
 
 @pytest.fixture
-def open_page(driver, server, console):
-    """open_page("view=table&…") → Page, loaded anew; another server by its address with url=."""
+def open_page(request, driver, server, console):
+    """open_page("view=table&…") → Page as if loaded anew; another server by its address with url=.
+
+    Loading takes two thirds of a test's time. So a test's first page is reached by a link where the test before has left a page that
+    works: over another view, so that nothing of a view outlives its test. A test marked `fresh` loads its pages, and so does every second
+    try of one that failed."""
     from browser import Page
 
+    may_link = not request.node.get_closest_marker("fresh") and getattr(request.node, "execution_count", 1) == 1 and is_left_open(driver, server)
+    failed = request.session.testsfailed
+
     def open_at(fragment="", url=server.url, settle=True):
+        nonlocal may_link
         page = Page(driver, url)
-        page.open(fragment, settle)
+        if may_link and settle and url == server.url:
+            page.hash("view=server")
+            page.hash(fragment)
+            page.settle()
+        else:
+            page.open(fragment, settle)
+        may_link = False
         return page
 
-    driver.get("about:blank")
+    if not may_link:
+        driver.get("about:blank")
     driver.execute_cdp_cmd("Page.resetNavigationHistory", {})  # a browser keeps fifty entries, of the tests before too
     driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "local_storage"})  # the last test's choices
     yield open_at
-    driver.get("about:blank")
+    if request.session.testsfailed > failed or not is_left_open(driver, server):
+        driver.get("about:blank")
+
+
+def is_left_open(driver, server):
+    return driver.current_url.startswith(f"{server.url}/#")
 
 
 @pytest.fixture
@@ -100,7 +121,7 @@ def visit(request, driver, server, console):
 
     def visit_at(fragment):
         page = Page(driver, server.url)
-        if driver.current_url.startswith(f"{server.url}/#"):
+        if is_left_open(driver, server):
             page.hash(fragment)
             page.settle()
         else:

@@ -13,6 +13,8 @@ from browser import Page, fragment, until
 from conftest import BROWSER
 from probes import Heat, readout
 
+pytestmark = pytest.mark.fresh  # what loading does is what is tested
+
 ROPE = {"scheme": "rope", "head_dim": 64, "len": 128}
 SINUSOIDAL = {"scheme": "sinusoidal", "dim": 64, "len": 128}
 ALIBI = {"scheme": "alibi", "num_heads": 8, "len": 60}

@@ -8,6 +8,7 @@ import urllib.parse
 import urllib.request
 
 import numpy as np
+import pytest
 
 from browser import fragment, until
 from conftest import start_server
@@ -109,6 +110,7 @@ def test_three_errors_of_files_are_named(open_page, server, tmp_path):
     assert "attention_factor_missing" in dict(findings(page))
 
 
+@pytest.mark.fresh
 def test_a_candidate_becomes_a_configuration_of_the_first_free_slot(open_page, server, tmp_path):
     page = open_page(fragment("diagnose", {"scheme": "rope", "head_dim": 64, "len": 8}))
     assert "no file" in page.text(".view") and not page.all("[data-finding]")   # a link has none
@@ -173,6 +175,7 @@ def copies_agree(page, server, folder, codes, tools):
     assert all(f"'code': '{code}'" in said for code in codes)
 
 
+@pytest.mark.fresh
 def test_arrays_that_come_together_are_one_question(open_page, server, tmp_path):
     """Each is called as its file, as in the lines for curl; where that says nothing, what they hold can be chosen."""
     page, tensors = open_page(fragment("diagnose", ROPE)), rotated()
@@ -196,6 +199,7 @@ def test_arrays_that_come_together_are_one_question(open_page, server, tmp_path)
     copies_agree(page, server, tmp_path, ["layout_swapped"], ["curl"])
 
 
+@pytest.mark.fresh
 def test_texts_of_an_archive_that_was_compressed_take_its_arrays_out(open_page, server, tmp_path):
     page, file = open_page(fragment("diagnose", ROPE)), io.BytesIO()
     np.savez_compressed(file, **rotated())

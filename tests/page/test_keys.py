@@ -164,6 +164,7 @@ def test_help_opens(open_page):
     until(lambda: page.run("return Boolean(document.querySelector('dialog[open]'))"), what="a dialog")
 
 
+@pytest.mark.fresh
 def test_keys_work_in_a_figure_only(open_page):
     page = open_page(fragment("table", SINUSOIDAL, cur="3,4"))
     before = keys_of(page)

@@ -239,6 +239,7 @@ def twin(server, config):
     return {"scheme": "none", "tokens": config["tokens"], **{name: resolved[name] for name in ("dim", "num_heads", "head_dim", "softmax_scale", "seed") if name in resolved}}
 
 
+@pytest.mark.fresh
 def test_a_sentence_is_split_by_words_or_characters(open_page, server):
     page = open_page(fragment("attention", {"scheme": "rope", "dim": 96, "len": 9}))
     texts = "return [...document.querySelectorAll('[data-token]')].map(b => b.textContent)"
@@ -254,6 +255,7 @@ def test_a_sentence_is_split_by_words_or_characters(open_page, server):
     assert page.run(texts) == list("小狗追小狗")
 
 
+@pytest.mark.fresh
 def test_the_example_speaks_the_language_in_which_it_was_opened(open_page):
     page = open_page("view=attention&lang=zh")
     assert page.run("return [...document.querySelectorAll('[data-token]')].map(b => b.textContent)") == list("狗追另一只狗")

@@ -13,6 +13,8 @@ from conftest import SANITIZED
 from rough_proxy import rough_proxy
 from test_server_life import metric
 
+pytestmark = pytest.mark.fresh  # what a page has done before would be measured
+
 ROPE = {"scheme": "rope", "head_dim": 64, "len": 256}
 TABLE = fragment("table", ROPE)
 SLOW = {"scheme": "floater", "dim": 512, "len": 2500, "seed": 1}  # 2 ms a row, one after the other

@@ -149,6 +149,7 @@ def test_keys_belong_to_the_figure_alone(open_page):
     assert cursor(page) == (10, 10)
 
 
+@pytest.mark.fresh
 def test_the_live_region_says_the_cell_once_keys_rest(open_page, server):
     page = open_page(fragment("table", ROPE, cur="0,3"))
     live = page.find("[data-live]")

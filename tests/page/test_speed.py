@@ -2,10 +2,13 @@
 import os
 import statistics
 
+import pytest
 from selenium.webdriver.common.keys import Keys
 
 from browser import fragment, until
 from probes import Heat
+
+pytestmark = pytest.mark.fresh  # what a page has done before would be measured
 
 LARGE = {"scheme": "sinusoidal", "dim": 8192, "len": 8192}
 

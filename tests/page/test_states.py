@@ -14,6 +14,8 @@ from rough_proxy import rough_proxy
 from test_server_life import Client, metric, post
 from token_files import LINES, READER, token_server
 
+pytestmark = pytest.mark.fresh  # what loading does is what is tested
+
 ROPE = {"scheme": "rope", "head_dim": 64, "len": 256}
 TABLE = fragment("table", ROPE)
 CURVES = fragment("curves", {"scheme": "sinusoidal", "dim": 64, "len": 64})

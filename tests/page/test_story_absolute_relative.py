@@ -319,6 +319,7 @@ def test_links_of_the_text_lead_somewhere(story):
     assert links == ["#view=extrapolate", "#view=experiment", "#view=story&story=three-encodings"]
 
 
+@pytest.mark.fresh
 def test_chinese_has_its_own_sentence(open_page, server):
     page = open_page(f"view=story&story={STORY}&lang=zh")
     figure = Figure(page, "order")

@@ -266,6 +266,7 @@ def test_what_a_figure_opens_shows_the_same(open_page):
 FIGURE_IDS = "return [...document.querySelectorAll('article[data-story=introduction] .story-figure')].map((f) => f.id)"
 
 
+@pytest.mark.fresh  # hidden parts of other views would be read too
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_all_is_said(open_page, lang):
     page = open_page(f"{STORY}&lang={lang}&theme=dark")
