@@ -94,7 +94,7 @@ class Load:
                 self.n_right += failure is None
                 if failure:
                     self.failures.append((self.requests[i], failure))
-            time.sleep(0.002)  # the tests share the machine
+            time.sleep(0.02)  # the tests share the machine
         connection.close()
 
     def __enter__(self):

@@ -6,7 +6,7 @@ import pytest
 import diagnosing
 from wrong_tensors import CODES, KIND_OF, draw, draw_pair, families
 
-SEEDS = [range(2), pytest.param(range(2, 6), marks=pytest.mark.slow)]  # of each code
+SEEDS = [range(1), pytest.param(range(1, 6), marks=pytest.mark.slow)]  # of each code
 PAIRS = [range(24), pytest.param(range(24, 80), marks=pytest.mark.slow)]
 
 

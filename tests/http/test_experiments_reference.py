@@ -161,7 +161,7 @@ def test_short_sequences(server, task, schemes):
     compare(server, [{"scheme": scheme} for scheme in schemes], task=task, steps=20, train_len=24, eval_len=40, seed=3)
 
 
-LONG = [("none", "local"), ("rope", "local"), ("t5", "local")]  # the others differ in what short sequences show
+LONG = [("rope", "local"), ("t5", "local")]  # the others differ in what short sequences show
 
 
 @pytest.mark.parametrize("scheme, task", [pytest.param(*both, marks=[] if both in LONG else pytest.mark.slow)

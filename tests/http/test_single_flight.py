@@ -132,7 +132,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in ("inference, mixed", "json", "png") else pytest.mark.slow) for name in LONG])
 def test_followers_of_a_leader_that_leaves_get_whole_answers(name):
     """Whenever the leader leaves, the clients that wait for the same answer get the same bytes as from an undisturbed
     server."""

@@ -296,7 +296,7 @@ CHARGED = {
 }
 
 
-@pytest.mark.parametrize("how", CHARGED)
+@pytest.mark.parametrize("how", [pytest.param(how, marks=pytest.mark.slow) if "picture" in how or "piece" in how else how for how in CHARGED])
 def test_work_is_charged_whose_client_has_left(how):
     with token_server(["eve eve-token-0123456 read work=1000/s"], "--workers", "2", "--max-work", str(10**16)) as server:
         headers, begun = bearer("eve-token-0123456"), used(server)

@@ -112,9 +112,9 @@ run_http() {
     fi
     # The tools' own tests go with the first part; they neither measure nor fuzz.
     # Collected once before, so that not every process compiles all of them.
-    "$PYTHON" -m pytest -q -p no:cacheprovider --part=beside --collect-only tests/http tests/bench tests/fuzz >"$log" || cat "$log"
+    "$PYTHON" -m pytest -q -p no:cacheprovider --collect-only tests/http tests/bench tests/fuzz >"$log" || cat "$log"
     run_pytest --part=beside -n "${HTTP_JOBS:-4}" --dist loadfile tests/http tests/bench tests/fuzz
-    run_pytest --part=waiting -n 6 --reruns 1 tests/http
+    run_pytest --part=waiting -n 8 --reruns 1 tests/http
     # What measures on a machine that others share may be disturbed once: a defect fails twice. Reruns are counted in the summary.
     run_pytest --part=alone --reruns 1 tests/http
 }
