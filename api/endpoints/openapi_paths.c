@@ -1,0 +1,246 @@
+/* The paths of the OpenAPI document, from the table of endpoints: methods, parameters, bodies and responses, which
+ * refer to the schemas by name. */
+#include "api/endpoints/openapi.h"
+#include "api/formats/format.h"
+#include "api/statuses.h"
+
+#include <string.h>
+
+/* ---- Bodies and queries of requests ---- */
+
+/* Every scheme that has the operation, or a field that stands for one. */
+static void add_scheme_choice(struct api_text *text, const struct api_route_info *route)
+{
+    api_text_put(text, ",{\"anyOf\":[{\"required\":[\"preset\"]},{\"required\":[\"hf_config\"]}");
+    if (route->instead)
+        api_text_format(text, ",{\"required\":[\"%s\"]}", route->instead);
+    for (size_t i = 0; i < pe_n_schemes(); i++)
+        if (pe_scheme_can(pe_scheme_at(i), route->operation))
+            api_text_format(text, ",{\"$ref\":\"#/components/schemas/scheme.%s\"}", pe_scheme_at(i)->name);
+    api_text_put(text, "]}");
+}
+
+static void add_request_schema(struct api_text *text, const struct api_route_info *route)
+{
+    api_text_put(text, "{\"allOf\":[{\"$ref\":\"#/components/schemas/Request\"}");
+    if (route->component)
+        api_text_format(text, ",{\"$ref\":\"#/components/schemas/%s\"}", route->component);
+    if (!route->instead || *route->instead)
+        add_scheme_choice(text, route);
+    api_text_put(text, "]}");
+}
+
+static void add_body(struct api_text *text, const struct api_route_info *route)
+{
+    api_text_put(text, ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":");
+    add_request_schema(text, route);
+    api_text_format(text, ",\"example\":%s", route->example);
+    api_text_put(text, "},\"multipart/form-data\":{\"schema\":{\"type\":\"object\",\"description\":\"part request: the "
+                       "JSON; other parts: .npy files named after tensors\"}},\"application/vnd.safetensors\":{},"
+                       "\"application/x-npy\":{},\"application/zip\":{}}}");
+}
+
+static void add_query(struct api_text *text, const struct api_route_info *route)
+{
+    api_text_put(text, ",\"parameters\":[{\"name\":\"request\",\"in\":\"query\",\"description\":\"the whole request as "
+                       "JSON\",\"content\":{\"application/json\":{\"schema\":");
+    add_request_schema(text, route);
+    api_text_format(text, ",\"example\":%s", route->example);
+    api_text_put(text, "}}},{\"name\":\"fields\",\"in\":\"query\",\"style\":\"form\",\"explode\":true,\"description\":"
+                       "\"the request's fields by name: text, numbers and booleans as they are, lists with commas, the "
+                       "rest as JSON\",\"schema\":{\"type\":\"object\"}}]");
+}
+
+/* The protocol's own specification describes the rest. */
+static void add_inference_body(struct api_text *text, const char *example)
+{
+    api_text_format(
+        text,
+        ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":{\"type\":\"object\",\"properties\":{\"id\":{"
+        "\"type\":\"string\"},\"parameters\":{\"type\":\"object\",\"description\":\"the request's fields as strings, "
+        "numbers and booleans; lists and objects as JSON text\",\"properties\":{\"timeout\":{\"type\":"
+        "\"integer\",\"minimum\":0,\"description\":\"microseconds from the last byte of the request, as header "
+        "X-Request-Timeout says them in seconds; 0: any time\"}}},\"inputs\":{\"type\":\"array\",\"items\":{\"type\":"
+        "\"object\",\"required\":[\"name\",\"shape\",\"datatype\"],\"properties\":{\"name\":{\"type\":\"string\"},"
+        "\"shape\":{\"type\":\"array\"},\"datatype\":{\"type\":\"string\"},\"parameters\":{\"type\":\"object\"},"
+        "\"data\":{\"type\":\"array\"}}}},\"outputs\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":["
+        "\"name\"],\"properties\":{\"name\":{\"type\":\"string\"},\"parameters\":{\"type\":\"object\"}}}}}},"
+        "\"example\":%s},\"application/octet-stream\":{}}}",
+        example);
+}
+
+/* ---- Responses ---- */
+
+/* Also writes the end of the responses. */
+static void add_other_responses(struct api_text *text, const struct api_route_info *route, const char *method)
+{
+    api_statuses_refer(text, route, method);
+    api_text_format(text,
+                    ",\"default\":{\"description\":\"what was wrong, in words\",\"content\":{"
+                    "\"application/%sjson\":{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}",
+                    route->is_protocol ? "" : "problem+");
+}
+
+static void add_entries(struct api_text *text, const char *name, const char *entry, bool first)
+{
+    api_text_format(text, "%s\"%s\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/%s\"}}",
+                    first ? "" : ",", name, entry);
+}
+
+/* One thing of the catalogue, or lists of them: one under the path's own name, and others beside it. */
+static void add_catalogue_schema(struct api_text *text, const struct api_route_info *route)
+{
+    const char *name = route->pattern + 1;
+    if (route->name) {
+        api_text_format(text, "\"schema\":{\"$ref\":\"#/components/schemas/%s\"}", route->entry);
+        return;
+    }
+    api_text_format(text, "\"schema\":{\"type\":\"object\",\"required\":[\"%s\"],\"properties\":{", name);
+    add_entries(text, name, route->entry, true);
+    for (const char *const *list = route->lists; list && *list; list++)
+        add_entries(text, *list, route->entry, false);
+    api_text_put(text, "}}");
+}
+
+static void add_responses(struct api_text *text, const struct api_route_info *route, const char *method)
+{
+    bool computes = route->computes;
+    api_text_format(text, ",\"responses\":{\"200\":{\"description\":\"the answer\",\"content\":{\"%s\":{",
+                    route->media_type);
+    if (computes)
+        api_text_format(text, "\"schema\":{\"$ref\":\"#/components/schemas/%s\"}", route->answer);
+    else if (route->entry)
+        add_catalogue_schema(text, route);
+    api_text_put(text, "}");
+    if (route->is_live)
+        api_text_put(text, ",\"text/event-stream\":{}");
+    for (size_t i = 0; computes && !route->is_live && i < api_n_formats(); i++)
+        if (strcmp(api_format_at(i)->media_type, api_json_type) != 0)
+            api_text_format(text, ",\"%s\":{}", api_format_at(i)->media_type);
+    api_text_put(text, "}}");
+    add_other_responses(text, route, method);
+}
+
+/* ---- Methods that store files and entries ---- */
+
+static const char tensors_file[] = "\"application/vnd.safetensors\":{}";
+
+/* PUT takes the same file that GET returns. */
+static void add_file_method(struct api_text *text, const struct api_route_info *route, const char *method)
+{
+    bool is_put = strcmp(method, "PUT") == 0, is_delete = strcmp(method, "DELETE") == 0;
+    if (is_put)
+        api_text_format(text, ",\"requestBody\":{\"required\":true,\"content\":{%s}}", tensors_file);
+    api_text_put(text, ",\"responses\":{");
+    if (is_delete)
+        api_text_put(text, "\"204\":{\"description\":\"it is no longer stored\"}");
+    else if (is_put)
+        api_text_put(text, "\"201\":{\"description\":\"stored: its bytes, sha256 and tensors\",\"content\":{"
+                           "\"application/json\":{}}},\"200\":{\"description\":\"replaced\",\"content\":{"
+                           "\"application/json\":{}}}");
+    else
+        api_text_format(text, "\"200\":{\"description\":\"the file\",\"content\":{%s}}", tensors_file);
+    add_other_responses(text, route, method);
+}
+
+/* PUT takes what GET returns; what the server sets itself may be left out. */
+static void add_entry_change(struct api_text *text, const struct api_route_info *route, const char *method)
+{
+    bool is_put = strcmp(method, "PUT") == 0;
+    if (is_put)
+        api_text_put(
+            text, ",\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{\"schema\":{\"type\":"
+                  "\"object\",\"required\":[\"config\"],\"properties\":{\"config\":{\"type\":\"object\","
+                  "\"description\":\"a request without its sequence\"},\"source\":{\"type\":\"string\"},"
+                  "\"note\":{\"type\":\"string\"}}},\"example\":{\"config\":{\"scheme\":\"rope\",\"base\":500000}}}}}");
+    api_text_put(text, ",\"responses\":{");
+    if (is_put)
+        api_text_format(text,
+                        "\"201\":{\"description\":\"stored\",\"content\":{\"application/json\":{\"schema\":{\"$ref\":"
+                        "\"#/components/schemas/%s\"}}}},\"200\":{\"description\":\"replaced\",\"content\":{"
+                        "\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/%s\"}}}}",
+                        route->entry, route->entry);
+    else
+        api_text_put(text, "\"204\":{\"description\":\"it is no longer stored\"}");
+    add_other_responses(text, route, method);
+}
+
+/* ---- Parameters ---- */
+
+static const char lang_parameter[] =
+    "{\"name\":\"lang\",\"in\":\"query\",\"description\":\"language of label, summary and note; default from "
+    "Accept-Language, else en\",\"schema\":{\"type\":\"string\",\"enum\":[\"en\",\"zh\"]}}";
+
+/* Those in the path, and the language. build: of this program's page, as an example. */
+static void add_parameters(struct api_text *text, const struct api_route_info *route, const char *build)
+{
+    static const char *const names[] = {"name", "version", "build", "file", "query", "key"}, *const steps[] = {
+                                                                                                 "{name}",  "{version}",
+                                                                                                 "{build}", "{file}",
+                                                                                                 "{query}", "{key}"};
+    const char *const examples[] = {route->name, "1", build, route->name, route->name, ".zmetadata"};
+    bool first = true;
+    api_text_put(text, ",\"parameters\":[");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!strstr(route->pattern, steps[i]))
+            continue;
+        api_text_format(text,
+                        "%s{\"name\":\"%s\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"},"
+                        "\"example\":\"%s\"}",
+                        first ? "" : ",", names[i], examples[i]);
+        first = false;
+    }
+    if (route->entry)
+        api_text_format(text, "%s%s", first ? "" : ",", lang_parameter);
+    api_text_put(text, "]");
+}
+
+/* ---- All of a path ---- */
+
+static const char *lower(const char *method)
+{
+    static const char *const words[] = {"GET", "get", "HEAD", "head", "POST", "post", "PUT", "put", "DELETE", "delete"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i += 2)
+        if (strcmp(method, words[i]) == 0)
+            return words[i + 1];
+    return "x-query"; /* OpenAPI 3.1 does not know the method QUERY */
+}
+
+static void add_method(struct api_text *text, const struct api_route_info *route, const char *build, const char *method,
+                       bool *first)
+{
+    bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    api_text_add(text, ",", !*first);
+    *first = false;
+    api_text_format(text, "\"%s\":{\"summary\":", lower(method));
+    api_text_string(text, route->summary);
+    api_text_format(text, ",\"tags\":[\"%s\"]", route->group);
+    if (strchr(route->pattern, '{') || route->entry)
+        add_parameters(text, route, build);
+    else if (route->computes && is_get)
+        add_query(text, route);
+    if (route->computes && !is_get)
+        add_body(text, route);
+    if (route->is_protocol && route->example)
+        add_inference_body(text, route->example);
+    bool is_change = strcmp(method, "PUT") == 0 || strcmp(method, "DELETE") == 0;
+    if (route->keeps_files)
+        add_file_method(text, route, method);
+    else if (route->keeps_entries && is_change)
+        add_entry_change(text, route, method);
+    else
+        add_responses(text, route, method);
+    api_text_put(text, "}");
+}
+
+void api_openapi_path(struct api_text *text, const struct api_route_info *route, const char *build)
+{
+    bool first = true;
+    api_text_string(text, route->pattern);
+    api_text_put(text, ":{");
+    api_text_put(text, "\"parameters\":[{\"$ref\":\"#/components/parameters/RequestTimeout\"},{\"$ref\":"
+                       "\"#/components/parameters/RequestId\"}],");
+    for (size_t i = 0; route->methods[i]; i++)
+        add_method(text, route, build, route->methods[i], &first);
+    api_text_put(text, "}");
+}

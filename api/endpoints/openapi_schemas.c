@@ -1,0 +1,272 @@
+/* The schemas of the OpenAPI document: of parameters, requests and answers, from the rows that read the requests.
+ *
+ * A request is one flat object. Its schema consists of "scheme", the fields that all requests have in common, and one
+ * schema for each scheme; the endpoint decides which fields it uses, and refuses others by name. */
+#include "api/endpoints/openapi.h"
+#include "api/operations.h"
+#include "api/requests/form.h"
+
+#include <math.h>
+
+/* ---- Schemas of parameters ---- */
+
+static void add_properties(struct api_text *text, const struct pe_param *rows, bool *first);
+
+static void add_bounds(struct api_text *text, const struct pe_param *row)
+{
+    if (row->min > -1e300)
+        api_text_format(text, ",\"minimum\":%.17g", row->min);
+    if (row->max < 1e300)
+        api_text_format(text, ",\"maximum\":%.17g", row->max);
+}
+
+static void add_words(struct api_text *text, const char *const *words)
+{
+    api_text_put(text, ",\"enum\":[");
+    for (size_t i = 0; words[i]; i++) {
+        api_text_add(text, ",", i > 0);
+        api_text_string(text, words[i]);
+    }
+    api_text_put(text, "]");
+}
+
+/* A default that the plan derives is not stated. */
+static void add_default(struct api_text *text, const struct pe_param *row)
+{
+    if (isnan(row->fallback))
+        return;
+    if (row->type == PE_T_BOOL)
+        api_text_format(text, ",\"default\":%s", row->fallback != 0 ? "true" : "false");
+    else if (row->type == PE_T_INT || row->type == PE_T_REAL)
+        api_text_format(text, ",\"default\":%.17g", row->fallback);
+    else if (row->type == PE_T_WORD && row->fallback >= 0) {
+        api_text_put(text, ",\"default\":");
+        api_text_string(text, row->words[(int)row->fallback]);
+    }
+}
+
+/* The members of a row's schema after its description. */
+static void add_type(struct api_text *text, const struct pe_param *row)
+{
+    bool first = true;
+    switch (row->type) {
+    case PE_T_INT:
+    case PE_T_REAL:
+        api_text_member(text, "type", row->type == PE_T_INT ? "integer" : "number");
+        add_bounds(text, row);
+        break;
+    case PE_T_BOOL: api_text_member(text, "type", "boolean"); break;
+    case PE_T_WORD:
+        api_text_member(text, "type", "string");
+        add_words(text, row->words);
+        break;
+    case PE_T_REALS: api_text_put(text, ",\"type\":\"array\""); break;
+    case PE_T_OBJECT:
+        api_text_put(text, ",\"type\":\"object\",\"properties\":{");
+        add_properties(text, row->fields, &first);
+        api_text_put(text, "}");
+        break;
+    case PE_T_VALUE: break; /* several types; the description says which */
+    }
+    add_default(text, row);
+}
+
+void api_openapi_schema(struct api_text *text, const struct pe_param *row)
+{
+    api_text_put(text, "{\"description\":");
+    api_text_string(text, row->about.summary);
+    add_type(text, row);
+    api_text_put(text, "}");
+}
+
+void api_openapi_property(struct api_text *text, const char *name, bool *first)
+{
+    api_text_add(text, ",", !*first);
+    *first = false;
+    api_text_string(text, name);
+    api_text_put(text, ":");
+}
+
+static void add_properties(struct api_text *text, const struct pe_param *rows, bool *first)
+{
+    for (; rows && rows->name; rows++) {
+        api_openapi_property(text, rows->name, first);
+        api_openapi_schema(text, rows);
+    }
+}
+
+static void add_words_property(struct api_text *text, const char *name, const char *description, bool *first)
+{
+    api_openapi_property(text, name, first);
+    api_text_put(text, "{\"description\":");
+    api_text_string(text, description);
+    api_text_put(text, "}");
+}
+
+/* ---- Schemas of requests ---- */
+
+/* A tensor in JSON: nested lists, or an object with its dtype. */
+static const char tensor_schema[] =
+    "\"Tensor\":{\"description\":\"nested lists of numbers (f32); or an object that states dtype and shape; or one "
+    "without "
+    "data, whose numbers are drawn from a seed\",\"oneOf\":[{\"type\":\"array\"},"
+    "{\"type\":\"object\",\"required\":[\"data\"],\"properties\":{\"dtype\":{\"type\":\"string\"},\"shape\":{\"type\":"
+    "\"array\",\"items\":{\"type\":\"integer\",\"minimum\":0}},\"data\":{\"type\":\"array\"}},\"additionalProperties\":"
+    "false},"
+    "{\"type\":\"object\",\"description\":\"f32, N(0, std^2): element i depends on seed, std, the field's name and i "
+    "only\",\"required\":[\"shape\",\"seed\"],\"properties\":{\"shape\":{\"type\":\"array\",\"items\":{\"type\":"
+    "\"integer\",\"minimum\":0}},\"seed\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9007199254740992},\"std\":{"
+    "\"type\":\"number\",\"minimum\":0,\"maximum\":1000000,\"default\":0.02}},\"additionalProperties\":false}]}";
+
+static void add_inputs(struct api_text *text, const struct pe_input_row *rows, bool *first)
+{
+    for (; rows && rows->name; rows++) {
+        api_openapi_property(text, rows->name, first);
+        api_text_put(text, "{\"$ref\":\"#/components/schemas/Tensor\",\"description\":");
+        api_text_string(text, rows->about.summary);
+        api_text_put(text, "}");
+    }
+}
+
+static void add_common(struct api_text *text)
+{
+    bool first = true;
+    api_text_put(text, ",\"Request\":{\"type\":\"object\",\"description\":\"what every request may have; the fields of "
+                       "its scheme come beside them\",\"properties\":{");
+    add_words_property(text, "scheme", "which scheme; see the schemas scheme.NAME", &first);
+    add_words_property(text, "preset", "a public model by name (GET /presets); its fields are defaults", &first);
+    add_words_property(text, "hf_config", "a Hugging Face config.json as an object", &first);
+    add_words_property(text, "layer_type", "which layers of the model, where they differ", &first);
+    add_words_property(
+        text, "weights",
+        "the name of stored weights (PUT /weights/{name}), or an object of name, sha256 (checked) and map "
+        "(our name of a tensor: its name in the file)",
+        &first);
+    add_properties(text, api_form_lists(), &first);
+    add_properties(text, api_form_params(), &first);
+    add_properties(text, pe_sequence_params(), &first);
+    api_text_put(text, "}}");
+}
+
+static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
+{
+    bool first = false;
+    api_text_put(text, ",\"scheme.");
+    api_text_put(text, info->name);
+    api_text_put(text, "\":{\"type\":\"object\",\"description\":");
+    api_text_string(text, info->about.summary);
+    api_text_put(text, ",\"required\":[\"scheme\"],\"properties\":{\"scheme\":{\"const\":");
+    api_text_string(text, info->name);
+    api_text_put(text, "}");
+    add_properties(text, info->params, &first);
+    add_inputs(text, info->inputs, &first);
+    if (info->is_additive) {
+        for (const struct pe_param *row = pe_absolute_params(); row->name; row++)
+            if (!pe_param_find(info->params, row->name)) {
+                api_openapi_property(text, row->name, &first);
+                api_openapi_schema(text, row);
+            }
+        add_words_property(text, "x", "embeddings [..., n, dim]", &first);
+    }
+    api_text_put(text, "},\"examples\":[");
+    api_text_put(text, info->example);
+    api_text_put(text, "]}");
+}
+
+/* The fields that operations take beside the scheme's rows. */
+static void add_operation(struct api_text *text, enum pe_operation_id id)
+{
+    bool first = true;
+    const struct api_operation *row = &api_operations[id];
+    const struct pe_operation_info *info = pe_operation_at(id);
+    if (!row->component)
+        return;
+    api_text_format(text,
+                    ",\"%s\":{\"type\":\"object\",\"description\":\"fields of POST %s beside the scheme's\","
+                    "\"properties\":{",
+                    row->component, row->route.pattern);
+    add_properties(text, info->params, &first);
+    add_inputs(text, info->inputs, &first);
+    api_text_put(text, "}}");
+}
+
+/* ---- Schemas of answers ---- */
+
+static const char problem_schema[] =
+    ",\"Problem\":{\"type\":\"object\",\"description\":\"RFC 9457\",\"required\":[\"type\",\"title\",\"status\","
+    "\"detail\",\"error\"],\"properties\":{\"type\":{\"type\":\"string\"},\"title\":{\"type\":\"string\"},\"status\":{"
+    "\"type\":\"integer\"},\"detail\":{\"type\":\"string\"},\"pointer\":{\"type\":\"string\"},\"error\":{\"type\":"
+    "\"string\"}}},\"Answer\":{\"type\":\"object\",\"required\":[\"scheme\",\"config\",\"tensors\"],\"properties\":{"
+    "\"scheme\":{\"type\":\"string\"},\"config\":{\"type\":\"object\"},\"preset\":{\"type\":\"object\"},\"tensors\":{"
+    "\"type\":\"object\",\"additionalProperties\":{\"type\":\"object\",\"required\":[\"dtype\",\"shape\"]}},"
+    "\"empty_rows\":{\"type\":\"integer\"},\"terms\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}";
+
+static void add_pair(struct api_text *text, const char *name, const char *meaning)
+{
+    api_text_format(text,
+                    ",\"%s\":{\"type\":\"string\",\"description\":\"%s, in the language that lang chooses\"},"
+                    "\"%s_zh\":{\"type\":\"string\",\"description\":\"the same in Chinese\"}",
+                    name, meaning, name);
+}
+
+/* What only some of the entries have. */
+static const char entry_members[] =
+    ",\"group\":{\"type\":\"string\",\"description\":\"section of a form, an entry of groups\"},"
+    "\"level\":{\"type\":\"string\",\"enum\":[\"basic\",\"more\"]},"
+    "\"usual\":{\"type\":\"array\",\"items\":{\"type\":\"number\"},\"description\":\"the values of a slider, lowest "
+    "and highest\"},"
+    "\"spacing\":{\"type\":\"string\",\"enum\":[\"linear\",\"log\"]},"
+    "\"axes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"what the axes of an output "
+    "count\"},"
+    "\"range\":{\"type\":[\"array\",\"null\"],\"items\":{\"type\":\"number\"},\"description\":\"bounds of all values "
+    "of "
+    "an output; null: none that hold for every request\"},"
+    "\"picture\":{\"type\":[\"string\",\"null\"],\"description\":\"path of a GET whose answer shows the scheme\"}";
+
+/* The members that schemes, parameters, inputs and outputs share. */
+static void add_entry(struct api_text *text)
+{
+    static const char *const lists[] = {"parameters", "inputs", "outputs"};
+    api_text_put(
+        text, ",\"Entry\":{\"type\":\"object\",\"description\":\"a scheme, parameter, input, output, family or group\","
+              "\"required\":[\"name\",\"label\",\"label_zh\",\"summary\",\"summary_zh\"],"
+              "\"properties\":{\"name\":{\"type\":\"string\"}");
+    add_pair(text, "label", "a short name, for a control or a heading");
+    add_pair(text, "summary", "its meaning in one sentence");
+    api_text_put(text, entry_members);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        api_text_format(text, ",\"%s\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/Entry\"}}",
+                        lists[i]);
+    api_text_put(text, "}}");
+}
+
+static void add_preset(struct api_text *text)
+{
+    api_text_put(text,
+                 ",\"Preset\":{\"type\":\"object\",\"description\":\"a preset of the program has label, source and "
+                 "certainty, a stored one stored_by and stored_at\",\"required\":[\"name\",\"config\"],"
+                 "\"properties\":{\"name\":{\"type\":\"string\"},\"source\":{\"type\":\"string\"},"
+                 "\"certainty\":{\"type\":\"string\"},\"config\":{\"type\":\"object\"},"
+                 "\"stored_by\":{\"type\":[\"string\",\"null\"],\"description\":\"the name of the token\"},"
+                 "\"stored_at\":{\"type\":[\"string\",\"null\"]}");
+    add_pair(text, "label", "the model as people write it");
+    add_pair(text, "note", "other facts for porting");
+    api_text_put(text, "}}");
+}
+
+/* ---- All of them ---- */
+
+void api_openapi_schemas(struct api_text *text)
+{
+    api_text_put(text, tensor_schema);
+    add_common(text);
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
+        add_operation(text, id);
+    api_openapi_analysis(text);
+    api_openapi_experiments(text);
+    for (size_t i = 0; i < pe_n_schemes(); i++)
+        add_scheme(text, pe_scheme_at(i));
+    api_text_put(text, problem_schema);
+    add_entry(text);
+    add_preset(text);
+}
