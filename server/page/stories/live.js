@@ -5,6 +5,7 @@ import { action, make } from '../dom.js';
 import { Page } from '../page.js';
 import { Store, parse, print } from '../state.js';
 import { viewNamed } from '../views/list.js';
+import { partFailed } from '../views/parts.js';
 import { word } from '../words.js';
 import { prose } from './prose.js';
 import { Touches } from './touch.js';
@@ -74,7 +75,7 @@ export class LiveFigure {
     } catch (error) {
       this.asked = false;
       if (this.page.view) reportError(error);   /* it was loaded: a mistake of the view itself */
-      else this.place.replaceChildren(make('p', { class: 'notice', 'data-notice': 'view' }, word('page.partFailed')));
+      else this.place.replaceChildren(partFailed());
     } finally {
       busy.end();
     }

@@ -1,4 +1,5 @@
-/* What several views need: a configuration as they ask with it, why they cannot show one, a small table of numbers. */
+/* What several views need: a configuration as they ask with it, why they cannot show one, a small table of numbers, and what
+ * stands in the place of a part that could not be loaded. */
 import { cell, code, columns, make, row, scrolling, table } from '../dom.js';
 import { label, phrase, word } from '../words.js';
 
@@ -20,6 +21,9 @@ export function cannot(catalogue, key, scheme, able, more) {
   const schemes = make('span', null, catalogue.catalogue().schemes.filter(able).flatMap((row, i) => [i ? ', ' : '', code(row.name)]));
   return phrase(key, { scheme: code(scheme), schemes, ...more });
 }
+
+/* Stands in the place of a part that could not be loaded. */
+export const partFailed = () => make('p', { class: 'notice', 'data-notice': 'view' }, word('page.partFailed'));
 
 /* Into a figure's details: rows [[row number, title, [texts]]]; cols: their column numbers, if not 0, 1, 2... */
 export function fillTable(figure, title, names, rows, cols) {

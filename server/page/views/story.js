@@ -3,7 +3,8 @@ import { busy } from '../ask.js';
 import { make } from '../dom.js';
 import { Article } from '../stories/article.js';
 import { stories, storyNamed } from '../stories/list.js';
-import { addWords, word } from '../words.js';
+import { addWords } from '../words.js';
+import { partFailed } from './parts.js';
 
 class Story {
   #article = null;
@@ -44,7 +45,7 @@ class Story {
 
   #failed() {
     this.#name = null;
-    this.root.replaceChildren(make('p', { class: 'notice', 'data-notice': 'view' }, word('page.partFailed')));
+    this.root.replaceChildren(partFailed());
   }
 
   #shut() {
