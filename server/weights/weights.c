@@ -1,190 +1,17 @@
 /* Owns the order in which memory and store change: what a request looks up, puts and removes, and the comparison with
- * the store at intervals.
- *
- * A name is busy while a thread reads, writes or removes it in the store, and other threads that want to do so wait for
- * it. So for each name, memory changes in the order in which this server has seen the store change. */
+ * the store at intervals. */
 #define _GNU_SOURCE /* pthread_setname_np */
-#include "server/weights/weights.h"
+#include "server/weights/internal.h"
 
 #include "server/log.h"
 #include "server/loop/clock.h"
-#include "server/loop/jobs.h"
 #include "server/weights/table.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-enum { PASSED_MAX = 1024, ABSENT_MAX = 256, WAIT_MS = 2 };
-
-/* A file of the store that was passed over, and of which version. Such a file is not read again while it stays the
- * same, and is logged once. */
-struct passed {
-    char name[STORE_NAME_BYTES], version[STORE_VERSION_BYTES];
-    bool is_final; /* it is wrong; otherwise there was no room for it, or it could not be read */
-};
-
-/* A name that was not there. */
-struct absent {
-    char name[STORE_NAME_BYTES];
-    uint64_t at; /* ns; 0: this place is free */
-};
-
-struct busy {
-    const char *name;
-    struct busy *next;
-};
-
-struct weights {
-    struct api_store face;
-    struct table *table;
-    struct store *store; /* NULL: memory only */
-    uint64_t refresh_ms;
-    bool is_beside;
-    char too_large[96]; /* why a file is passed over */
-
-    pthread_mutex_t lock; /* protects the fields of this paragraph */
-    pthread_cond_t change;
-    struct busy *busy;
-    struct passed *passed; /* [PASSED_MAX], NULL until one is needed */
-    size_t n_passed;       /* since the start or weights_reread; the first PASSED_MAX are kept, then the oldest go */
-    struct absent absent[ABSENT_MAX];
-    size_t n_absent;
-
-    pthread_mutex_t looking; /* held while memory and store are compared */
-    pthread_t thread;
-    bool has_thread;
-    atomic_bool is_stopping;
-};
-
-/* ---- Names that are busy --------------------------------------------------------------------------------------- */
-
-/* With the lock. */
-static bool is_busy(const struct weights *w, const char *name)
-{
-    const struct busy *busy = w->busy;
-    while (busy && strcmp(busy->name, name) != 0)
-        busy = busy->next;
-    return busy;
-}
-
-static void wait_for_change(struct weights *w, uint64_t ms)
-{
-    struct timespec end;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    uint64_t ns = (uint64_t)end.tv_nsec + ms * CLOCK_MS;
-    end.tv_sec += (time_t)(ns / CLOCK_SECOND);
-    end.tv_nsec = (long)(ns % CLOCK_SECOND);
-    pthread_cond_timedwait(&w->change, &w->lock, &end);
-}
-
-/* A worker that waits lets others have its turn. */
-static void begin(struct weights *w, struct busy *busy, const char *name)
-{
-    jobs_wait_begin();
-    pthread_mutex_lock(&w->lock);
-    while (is_busy(w, name)) {
-        wait_for_change(w, WAIT_MS);
-        pthread_mutex_unlock(&w->lock);
-        jobs_wait_on();
-        pthread_mutex_lock(&w->lock);
-    }
-    *busy = (struct busy){.name = name, .next = w->busy};
-    w->busy = busy;
-    pthread_mutex_unlock(&w->lock);
-}
-
-static void end(struct weights *w, const struct busy *busy)
-{
-    pthread_mutex_lock(&w->lock);
-    struct busy **at = &w->busy;
-    while (*at != busy)
-        at = &(*at)->next;
-    *at = busy->next;
-    pthread_cond_broadcast(&w->change);
-    pthread_mutex_unlock(&w->lock);
-}
-
-/* ---- What was passed over, and what is not there --------------------------------------------------------------- */
-
-/* With the lock. NULL: not passed over. */
-static struct passed *passed_find(const struct weights *w, const char *name)
-{
-    size_t n = w->n_passed < PASSED_MAX ? w->n_passed : PASSED_MAX;
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(w->passed[i].name, name) == 0)
-            return &w->passed[i];
-    return NULL;
-}
-
-static bool was_passed(struct weights *w, const struct store_entry *entry)
-{
-    pthread_mutex_lock(&w->lock);
-    const struct passed *passed = passed_find(w, entry->name);
-    bool is_known = passed && passed->is_final && strcmp(passed->version, entry->version) == 0;
-    pthread_mutex_unlock(&w->lock);
-    return is_known;
-}
-
-/* Without memory for the list, it is logged every time. */
-static bool is_new(struct weights *w, const char *name, const char *version, bool is_final)
-{
-    pthread_mutex_lock(&w->lock);
-    if (!w->passed)
-        w->passed = calloc(PASSED_MAX, sizeof *w->passed);
-    struct passed *passed = w->passed ? passed_find(w, name) : NULL;
-    bool is_known = passed && strcmp(passed->version, version) == 0;
-    if (!passed && w->passed)
-        passed = &w->passed[w->n_passed++ % PASSED_MAX];
-    if (passed) {
-        snprintf(passed->name, sizeof passed->name, "%s", name);
-        snprintf(passed->version, sizeof passed->version, "%s", version);
-        passed->is_final = is_final;
-    }
-    pthread_mutex_unlock(&w->lock);
-    return !is_known;
-}
-
-static void pass_over(struct weights *w, const char *name, const char *version, bool is_final, const char *why)
-{
-    if (is_new(w, name, version, is_final))
-        log_warn("%s %s of %s are passed over: %s", w->face.contents->what, name, w->store->place, why);
-}
-
-/* Clients may ask for any name, so this is not logged for each. */
-static void note_refused(struct weights *w, const char *why)
-{
-    if (is_new(w, "", why, false))
-        log_error("%s: names in %s cannot be read: %s", w->face.contents->what, w->store->place, why);
-}
-
-static bool was_absent(struct weights *w, const char *name)
-{
-    uint64_t now = clock_now();
-    bool is_known = false;
-    pthread_mutex_lock(&w->lock);
-    for (size_t i = 0; i < ABSENT_MAX && !is_known; i++)
-        is_known =
-            w->absent[i].at && now - w->absent[i].at < w->store->absent_ns && strcmp(w->absent[i].name, name) == 0;
-    pthread_mutex_unlock(&w->lock);
-    return is_known;
-}
-
-static void note_absent(struct weights *w, const char *name)
-{
-    if (!w->store->absent_ns)
-        return;
-    pthread_mutex_lock(&w->lock);
-    struct absent *absent = &w->absent[w->n_absent++ % ABSENT_MAX];
-    snprintf(absent->name, sizeof absent->name, "%s", name);
-    absent->at = clock_now();
-    pthread_mutex_unlock(&w->lock);
-}
 
 /* ---- From the store to memory; the name is busy ---------------------------------------------------------------- */
 
@@ -198,7 +25,7 @@ static enum api_found keep(struct weights *w, const char *name, const struct sto
     struct file *file = file_new(name, reading->bytes, reading->n, w->face.contents, contents);
     if (!file) {
         bool is_wrong = *why;
-        pass_over(w, name, reading->found, is_wrong, is_wrong ? why : "no memory");
+        weights_pass_over(w, name, reading->found, is_wrong, is_wrong ? why : "no memory");
         return is_wrong ? API_FOUND_NOTHING : API_FOUND_UNKNOWN;
     }
     enum api_stored stored = table_reserve(w->table, name, reading->n);
@@ -207,7 +34,7 @@ static enum api_found keep(struct weights *w, const char *name, const struct sto
         return API_FOUND;
     }
     file_drop(file);
-    pass_over(w, name, reading->found, false, stored == API_STORED_FULL ? w->too_large : "too many files");
+    weights_pass_over(w, name, reading->found, false, stored == API_STORED_FULL ? w->too_large : "too many files");
     return API_FOUND_TOO_LARGE;
 }
 
@@ -227,15 +54,15 @@ static enum api_found fetch(struct weights *w, const char *name, read_store *rea
     case STORE_SAME: table_revise(w->table, name, reading.found); return API_FOUND;
     case STORE_ABSENT:
         table_remove(w->table, name);
-        note_absent(w, name);
+        weights_note_absent(w, name);
         return API_FOUND_NOTHING;
-    case STORE_TOO_LARGE: pass_over(w, name, "", false, w->too_large); return API_FOUND_TOO_LARGE;
-    case STORE_NO_MEMORY: pass_over(w, name, "", false, "no memory"); return API_FOUND_UNKNOWN;
-    case STORE_REFUSED: note_refused(w, why); return API_FOUND_UNKNOWN;
+    case STORE_TOO_LARGE: weights_pass_over(w, name, "", false, w->too_large); return API_FOUND_TOO_LARGE;
+    case STORE_NO_MEMORY: weights_pass_over(w, name, "", false, "no memory"); return API_FOUND_UNKNOWN;
+    case STORE_REFUSED: weights_note_refused(w, why); return API_FOUND_UNKNOWN;
     default:
         if (!atomic_load(&w->is_stopping) &&
             (!w->store->may_be_away || *reading.found)) /* refresh logs the rest once */
-            pass_over(w, name, why, false, why);
+            weights_pass_over(w, name, why, false, why);
         return API_FOUND_UNKNOWN;
     }
 }
@@ -246,12 +73,12 @@ static void fetch_listed(struct weights *w, const struct store_list *list, uint6
     for (size_t i = 0; i < list->n && !atomic_load(&w->is_stopping); i++) {
         const struct store_entry *entry = &list->entries[i];
         struct busy busy;
-        if (!table_is_old(w->table, entry, since) || was_passed(w, entry))
+        if (!table_is_old(w->table, entry, since) || weights_was_passed(w, entry))
             continue;
-        begin(w, &busy, entry->name);
+        weights_busy_begin(w, &busy, entry->name);
         if (table_is_old(w->table, entry, since))
             fetch(w, entry->name, read);
-        end(w, &busy);
+        weights_busy_end(w, &busy);
     }
 }
 
@@ -313,12 +140,12 @@ static bool is_wanted(const struct file *file, const struct api_wanted *wanted)
 static enum api_found find_there(struct weights *w, const struct api_wanted *wanted, const struct api_weights **face)
 {
     struct busy busy;
-    begin(w, &busy, wanted->name);
+    weights_busy_begin(w, &busy, wanted->name);
     struct file *file = table_find(w->table, wanted->name); /* another request may have fetched it meanwhile */
-    enum api_found found = is_wanted(file, wanted)                ? API_FOUND
-                           : !file && was_absent(w, wanted->name) ? API_FOUND_NOTHING
-                                                                  : fetch(w, wanted->name, w->store->read);
-    end(w, &busy);
+    enum api_found found = is_wanted(file, wanted)                        ? API_FOUND
+                           : !file && weights_was_absent(w, wanted->name) ? API_FOUND_NOTHING
+                                                                          : fetch(w, wanted->name, w->store->read);
+    weights_busy_end(w, &busy);
     file_drop(file);
     if (found == API_FOUND_UNKNOWN || found == API_FOUND_TOO_LARGE)
         return found;
@@ -421,9 +248,9 @@ static enum api_stored put(void *self, const char *name, const char *bytes, size
     struct file *file = file_new(name, copy, n, w->face.contents, contents);
     if (!file)
         return API_STORED_NO_MEMORY;
-    begin(w, &busy, file->name);
+    weights_busy_begin(w, &busy, file->name);
     enum api_stored stored = w->store ? put_there(w, file, guard) : put_here(w, file, guard);
-    end(w, &busy);
+    weights_busy_end(w, &busy);
     if (stored <= API_STORED_REPLACED)
         *face = &file->face;
     else
@@ -459,9 +286,9 @@ static enum api_stored remove_file(void *self, const char *name, const struct ap
     struct busy busy;
     if (!api_weight_name_is_valid(name))
         return API_STORED_ABSENT;
-    begin(w, &busy, name);
+    weights_busy_begin(w, &busy, name);
     enum api_stored stored = w->store ? remove_there(w, name, guard) : remove_here(w, name, guard);
-    end(w, &busy);
+    weights_busy_end(w, &busy);
     return stored;
 }
 
@@ -476,20 +303,13 @@ static void log_figures(const struct weights *w)
              w->store->place);
 }
 
-static void forget_passed(struct weights *w)
-{
-    pthread_mutex_lock(&w->lock);
-    w->n_passed = 0;
-    pthread_mutex_unlock(&w->lock);
-}
-
 void weights_reread(struct weights *w)
 {
     char why[STORE_WHY_BYTES] = "";
     if (!w->store)
         return;
     pthread_mutex_lock(&w->looking);
-    forget_passed(w);
+    weights_forget_passed(w);
     if (compare(w, why) == STORE_DONE)
         log_figures(w);
     else
@@ -532,7 +352,7 @@ static void *refresh_at_intervals(void *self)
         }
         pthread_mutex_lock(&w->lock);
         if (!atomic_load(&w->is_stopping))
-            wait_for_change(w, (next - now) / CLOCK_MS + 1);
+            weights_wait_for_change(w, (next - now) / CLOCK_MS + 1);
         pthread_mutex_unlock(&w->lock);
     }
     return NULL;
@@ -578,7 +398,7 @@ static bool read_first(struct weights *w, char *why)
     if (w->store->recall && w->store->recall(w->store->self, &list, why) == STORE_DONE) {
         fetch_listed(w, &list, table_now(w->table), w->store->read_kept);
         store_list_drop(&list);
-        forget_passed(w);
+        weights_forget_passed(w);
     }
     if (!w->store->may_be_away || w->store->recall)
         log_figures(w);

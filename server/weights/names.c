@@ -1,0 +1,144 @@
+/* Owns what is known of names apart from their files: which are busy, which files of the store were passed over, and
+ * which names were not there. */
+#include "server/weights/internal.h"
+
+#include "server/log.h"
+#include "server/loop/clock.h"
+#include "server/loop/jobs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WAIT_MS = 2 };
+
+/* ---- Names that are busy --------------------------------------------------------------------------------------- */
+
+/* With the lock. */
+static bool is_busy(const struct weights *w, const char *name)
+{
+    const struct busy *busy = w->busy;
+    while (busy && strcmp(busy->name, name) != 0)
+        busy = busy->next;
+    return busy;
+}
+
+void weights_wait_for_change(struct weights *w, uint64_t ms)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    uint64_t ns = (uint64_t)end.tv_nsec + ms * CLOCK_MS;
+    end.tv_sec += (time_t)(ns / CLOCK_SECOND);
+    end.tv_nsec = (long)(ns % CLOCK_SECOND);
+    pthread_cond_timedwait(&w->change, &w->lock, &end);
+}
+
+/* A worker that waits lets others have its turn. */
+void weights_busy_begin(struct weights *w, struct busy *busy, const char *name)
+{
+    jobs_wait_begin();
+    pthread_mutex_lock(&w->lock);
+    while (is_busy(w, name)) {
+        weights_wait_for_change(w, WAIT_MS);
+        pthread_mutex_unlock(&w->lock);
+        jobs_wait_on();
+        pthread_mutex_lock(&w->lock);
+    }
+    *busy = (struct busy){.name = name, .next = w->busy};
+    w->busy = busy;
+    pthread_mutex_unlock(&w->lock);
+}
+
+void weights_busy_end(struct weights *w, const struct busy *busy)
+{
+    pthread_mutex_lock(&w->lock);
+    struct busy **at = &w->busy;
+    while (*at != busy)
+        at = &(*at)->next;
+    *at = busy->next;
+    pthread_cond_broadcast(&w->change);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- What was passed over, and what is not there --------------------------------------------------------------- */
+
+/* With the lock. NULL: not passed over. */
+static struct passed *passed_find(const struct weights *w, const char *name)
+{
+    size_t n = w->n_passed < PASSED_MAX ? w->n_passed : PASSED_MAX;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(w->passed[i].name, name) == 0)
+            return &w->passed[i];
+    return NULL;
+}
+
+bool weights_was_passed(struct weights *w, const struct store_entry *entry)
+{
+    pthread_mutex_lock(&w->lock);
+    const struct passed *passed = passed_find(w, entry->name);
+    bool is_known = passed && passed->is_final && strcmp(passed->version, entry->version) == 0;
+    pthread_mutex_unlock(&w->lock);
+    return is_known;
+}
+
+void weights_forget_passed(struct weights *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->n_passed = 0;
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* Without memory for the list, it is logged every time. */
+static bool is_new(struct weights *w, const char *name, const char *version, bool is_final)
+{
+    pthread_mutex_lock(&w->lock);
+    if (!w->passed)
+        w->passed = calloc(PASSED_MAX, sizeof *w->passed);
+    struct passed *passed = w->passed ? passed_find(w, name) : NULL;
+    bool is_known = passed && strcmp(passed->version, version) == 0;
+    if (!passed && w->passed)
+        passed = &w->passed[w->n_passed++ % PASSED_MAX];
+    if (passed) {
+        snprintf(passed->name, sizeof passed->name, "%s", name);
+        snprintf(passed->version, sizeof passed->version, "%s", version);
+        passed->is_final = is_final;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return !is_known;
+}
+
+void weights_pass_over(struct weights *w, const char *name, const char *version, bool is_final, const char *why)
+{
+    if (is_new(w, name, version, is_final))
+        log_warn("%s %s of %s are passed over: %s", w->face.contents->what, name, w->store->place, why);
+}
+
+/* Clients may ask for any name, so this is not logged for each. */
+void weights_note_refused(struct weights *w, const char *why)
+{
+    if (is_new(w, "", why, false))
+        log_error("%s: names in %s cannot be read: %s", w->face.contents->what, w->store->place, why);
+}
+
+bool weights_was_absent(struct weights *w, const char *name)
+{
+    uint64_t now = clock_now();
+    bool is_known = false;
+    pthread_mutex_lock(&w->lock);
+    for (size_t i = 0; i < ABSENT_MAX && !is_known; i++)
+        is_known =
+            w->absent[i].at && now - w->absent[i].at < w->store->absent_ns && strcmp(w->absent[i].name, name) == 0;
+    pthread_mutex_unlock(&w->lock);
+    return is_known;
+}
+
+void weights_note_absent(struct weights *w, const char *name)
+{
+    if (!w->store->absent_ns)
+        return;
+    pthread_mutex_lock(&w->lock);
+    struct absent *absent = &w->absent[w->n_absent++ % ABSENT_MAX];
+    snprintf(absent->name, sizeof absent->name, "%s", name);
+    absent->at = clock_now();
+    pthread_mutex_unlock(&w->lock);
+}
