@@ -48,7 +48,7 @@ struct weights {
     struct absent absent[ABSENT_MAX];
     size_t n_absent;
 
-    pthread_mutex_t looking; /* held while memory and store are compared */
+    pthread_mutex_t looking; /* held while memory and store are compared; refresh.c */
     pthread_t thread;
     bool has_thread;
     atomic_bool is_stopping;
@@ -73,5 +73,12 @@ void weights_note_refused(struct weights *w, const char *why); /* the store refu
 /* Whether the store said so less than its absent_ns ago. */
 bool weights_was_absent(struct weights *w, const char *name);
 void weights_note_absent(struct weights *w, const char *name);
+
+/* ---- refresh.c; these need a store ----------------------------------------------------------------------------- */
+
+/* Brings one name, which is busy, in line with the store. If it cannot be read, memory keeps what it has. */
+enum api_found weights_fetch(struct weights *w, const char *name);
+/* Reads what is there before the first request; nothing to do without a store. False: why[STORE_WHY_BYTES]. */
+bool weights_read_first(struct weights *w, char *why);
 
 #endif
