@@ -1,5 +1,5 @@
-/* The event loop of one I/O thread. The worker threads that all loops share are in workers.h. Only jobs.c includes
- * libuv.
+/* The event loop of one I/O thread (loop.c), and the jobs that it hands to the worker threads (jobs.c). Those threads,
+ * which all loops share, are in workers.h. Only loop.c includes libuv.
  *
  * Call everything here from the loop's thread, where every callback also runs, except functions marked "worker" or "any
  * thread". One struct jobs is one loop. Before and after jobs_run, the loop's thread is the thread that holds the

@@ -30,7 +30,7 @@ DOORS = {
     "gnutls/x509.h": ["server/http/tls.c"],
     "nettle/memops.h": ["server/auth/digest.c"],
     "nettle/sha2.h": ["server/auth/digest.c"],
-    "uv.h": ["server/loop/jobs.c", "server/main.c"],
+    "uv.h": ["server/loop/loop.c"],
 }
 
 # The headers of core/ that the layers above may include: posenc.h, and the list of operations behind its enum.
