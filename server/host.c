@@ -1,0 +1,91 @@
+/* Owns the callbacks through which api/ reaches the machine. */
+#include "server/host.h"
+
+#include "server/experiments.h"
+#include "server/loop/clock.h"
+#include "server/memory/admission.h"
+#include "server/metrics.h"
+
+#include <time.h>
+
+/* This and the next are called on the loop, or on a worker for a request with a large body. */
+static bool is_ready(void *self) { return !shutdown_has_begun(self); }
+
+static char *print_metrics(void *self, size_t *n_bytes)
+{
+    (void)self;
+    return metrics_print(n_bytes);
+}
+
+static void step_metric(void *self, const char *metric)
+{
+    (void)self;
+    metrics_analysis_step(metric);
+}
+
+static void count_hypotheses(void *self, uint64_t n)
+{
+    (void)self;
+    metrics_add(METRICS_HYPOTHESES, (int64_t)n);
+}
+
+static bool begin_experiment(void *self)
+{
+    (void)self;
+    return experiments_begin();
+}
+
+static void end_experiment(void *self, bool is_done, uint64_t n_steps)
+{
+    (void)self;
+    experiments_end(is_done, n_steps);
+}
+
+static uint64_t now_ms(void) { return clock_now() / CLOCK_MS; }
+
+/* api/ calls this before it reads, plans or draws, and refuses the request if it returns false. A request that exceeds
+ * the total can never be served, so it is counted as a limit, not as a lack of memory, here and elsewhere. */
+static bool take_memory(uint64_t n_bytes)
+{
+    bool is_taken = admission_take(n_bytes);
+    metrics_add(METRICS_REJECTED_MEMORY, !is_taken && admission_may_fit(n_bytes));
+    return is_taken;
+}
+
+static void print_time(char text[API_TIME_BYTES])
+{
+    time_t now = time(NULL);
+    struct tm parts;
+    gmtime_r(&now, &parts);
+    strftime(text, API_TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
+void host_init(struct api_host *host, const struct options *options, const struct stored *stored,
+               struct shutdown *shutdown)
+{
+    *host = (struct api_host){
+        .max_body = options->max_body,
+        .max_json = options->max_json,
+        .max_answer = options->max_answer,
+        .max_pictures = options->buffer_memory,
+        .max_work = options->max_work,
+        .max_analysis = options->max_analysis,
+        .max_memory = options->max_memory,
+        .take_memory = take_memory,
+        .give_memory = admission_give,
+        .cors_origins = options->cors_origin,
+        .store = weights_store(stored->weights),
+        .presets = weights_store(stored->presets),
+        .print_time = print_time,
+        .self = shutdown,
+        .is_ready = is_ready,
+        .metrics_print = print_metrics,
+        .metric_step = step_metric,
+        .hypotheses_searched = count_hypotheses,
+        .experiments = options->experiments,
+        .experiment_ms = options->experiment_seconds * 1000,
+        .now_ms = now_ms,
+        .experiment_begin = begin_experiment,
+        .experiment_end = end_experiment,
+    };
+}

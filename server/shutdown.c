@@ -1,0 +1,80 @@
+/* Owns the stages of shutdown, and the signals that begin and hasten it. */
+#include "server/shutdown.h"
+
+#include "server/log.h"
+#include "server/loop/clock.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+enum {
+    DRAIN_LOOK_MS = 20,
+    CLOSING_SECONDS = 1, /* longest time in which the last refusals are sent */
+    LOG_GRACE_MS = 1000
+};
+
+static void enter_stage(struct shutdown *shutdown, enum shutdown_stage stage, uint64_t seconds)
+{
+    __atomic_store_n(&shutdown->stage, stage, __ATOMIC_RELAXED); /* a worker may read it */
+    shutdown->stage_ends_at = clock_now() + seconds * CLOCK_SECOND;
+}
+
+static void stop(struct shutdown *shutdown)
+{
+    size_t n = loops_n_early(shutdown->loops);
+    if (n > 0)
+        log_warn("--drain-seconds are over; cutting %zu connections", n);
+    enter_stage(shutdown, SHUTDOWN_STOPPED, 0);
+    jobs_timer_stop(shutdown->drain);
+    loops_stop(shutdown->loops);
+}
+
+static void look_at_drain(void *self)
+{
+    struct shutdown *shutdown = self;
+    bool is_over = clock_now() >= shutdown->stage_ends_at;
+    if (shutdown->stage == SHUTDOWN_DELAY && is_over) {
+        enter_stage(shutdown, SHUTDOWN_DRAINING, shutdown->options->drain_seconds);
+        loops_drain(shutdown->loops);
+    } else if (shutdown->stage == SHUTDOWN_DRAINING && loops_n_early(shutdown->loops) == 0) {
+        enter_stage(shutdown, SHUTDOWN_CLOSING, CLOSING_SECONDS);
+        loops_close(shutdown->loops);
+    } else if ((shutdown->stage == SHUTDOWN_DRAINING && is_over) ||
+               (shutdown->stage == SHUTDOWN_CLOSING && (is_over || loops_n_connections(shutdown->loops) == 0))) {
+        stop(shutdown);
+    }
+}
+
+static void on_end_signal(void *self, int signum)
+{
+    struct shutdown *shutdown = self;
+    if (shutdown->stage != SHUTDOWN_SERVING) {
+        log_warn("second signal: ending at once");
+        log_flush_all(LOG_GRACE_MS);
+        _exit(128 + signum);
+    }
+    log_info("signal %d: draining, %zu connections open", signum, loops_n_connections(shutdown->loops));
+    supervisor_say(shutdown->supervisor, "STOPPING=1");
+    enter_stage(shutdown, SHUTDOWN_DELAY, shutdown->options->drain_delay);
+    jobs_timer_start(shutdown->drain, 0, DRAIN_LOOK_MS);
+}
+
+bool shutdown_setup(struct shutdown *shutdown, const struct options *options, struct loops *loops,
+                    const struct supervisor *supervisor)
+{
+    struct jobs *jobs = loops_first(loops);
+    shutdown->options = options;
+    shutdown->loops = loops;
+    shutdown->supervisor = supervisor;
+    shutdown->drain = jobs_timer_new(jobs, look_at_drain, shutdown);
+    return shutdown->drain && jobs_on_signal(jobs, SIGTERM, on_end_signal, shutdown) &&
+           jobs_on_signal(jobs, SIGINT, on_end_signal, shutdown);
+}
+
+/* The stage is one word and only ever increases. */
+bool shutdown_has_begun(const struct shutdown *shutdown)
+{
+    return __atomic_load_n(&shutdown->stage, __ATOMIC_RELAXED) != SHUTDOWN_SERVING;
+}
+
+bool shutdown_has_ended(const struct shutdown *shutdown) { return shutdown->stage == SHUTDOWN_STOPPED; }

@@ -1,0 +1,21 @@
+/* The stored weights and presets of this process, and the folder or bucket that the options name for them. */
+#ifndef SERVER_STORED_H
+#define SERVER_STORED_H
+
+#include "server/options.h"
+#include "server/weights/weights.h"
+
+struct stored {
+    struct weights *weights, *presets; /* owned */
+    struct store *bucket; /* the store of weights with --store, which is also that of presets; owned by weights */
+};
+
+/* Opens both and reads what they hold. False: the log says why; what has been opened is for stored_free all the same.
+ */
+bool stored_open(struct stored *stored, const struct options *options);
+bool stored_start(struct stored *stored); /* begins to refresh. False: no thread */
+void stored_stop(
+    struct stored *stored); /* call it before loops_free, which waits for jobs: one may wait for the store */
+void stored_free(struct stored *stored); /* when nothing holds a stored file any more, see disposal_finish */
+
+#endif
