@@ -1,5 +1,5 @@
 /* Owns the table of options and the precedence of flag, environment and file. */
-#include "server/options.h"
+#include "server/options_rows.h"
 
 #include "core/posenc.h"
 #include "server/config_file.h"
@@ -12,28 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum type {
-    TYPE_COUNT,
-    TYPE_SECONDS,
-    TYPE_BYTES,
-    TYPE_WORD,
-    TYPE_TEXT,
-    TYPE_TEXTS,   /* a flag that may be repeated */
-    TYPE_NETWORKS /* a repeatable flag whose values networks_parse reads */
-};
-
-struct option {
-    const char *key; /* in the configuration file; the same as the field's name */
-    enum type type;
-    size_t offset;        /* of the field in struct options */
-    const char *fallback; /* NULL: "" */
-    uint64_t min, max;
-    bool has_auto;            /* 0 is allowed below min: the server chooses */
-    const char *const *words; /* TYPE_WORD: the field is an index into these */
-    const char *unit;         /* placeholder for the value in --help */
-    const char *text;
-};
-
 static const char *const kernels_words[] = {"auto", "base", "avx2", "avx512", NULL};
 static const char *const format_words[] = {"text", "json", NULL};
 static const char *const level_words[] = {"error", "warn", "info", NULL};
@@ -42,9 +20,10 @@ static const char *const level_words[] = {"error", "warn", "info", NULL};
 #define MIB (1024 * KIB)
 #define GIB (1024 * MIB)
 
-static const struct option rows[OPTIONS_N] = {
+const struct options_row options_rows[OPTIONS_N] = {
 #define OPTION(TYPE, name, ...)                                                                                        \
-    [OPTION_##name] = {.key = #name, .type = TYPE_##TYPE, .offset = offsetof(struct options, name), __VA_ARGS__},
+    [OPTION_##                                                                                                         \
+        name] = {.key = #name, .type = OPTIONS_TYPE_##TYPE, .offset = offsetof(struct options, name), __VA_ARGS__},
 #include "server/options_list.h"
 #undef OPTION
 };
@@ -64,33 +43,30 @@ enum {
 #undef OPTION
 };
 
-/* Flags that select an action other than serving. */
-static const struct action {
-    const char *flag;
-    enum options_action action;
-    const char *text;
-} actions[] = {
+const struct options_action_flag options_actions[OPTIONS_N_ACTIONS] = {
     {"print-config", OPTIONS_PRINT_CONFIG, "print all options as JSON for --config, and exit"},
     {"help", OPTIONS_HELP, "print this help, and exit"},
     {"version", OPTIONS_VERSION, "print the version, and exit"},
 };
 
-enum { N_ACTIONS = sizeof actions / sizeof *actions };
+bool options_is_repeatable(const struct options_row *row)
+{
+    return row->type == OPTIONS_TYPE_TEXTS || row->type == OPTIONS_TYPE_NETWORKS;
+}
 
-static bool is_repeatable(const struct option *row) { return row->type == TYPE_TEXTS || row->type == TYPE_NETWORKS; }
+bool options_is_text(const struct options_row *row)
+{
+    return row->type == OPTIONS_TYPE_TEXT || options_is_repeatable(row);
+}
 
-static bool is_text(const struct option *row) { return row->type == TYPE_TEXT || is_repeatable(row); }
-
-static const char *fallback_of(const struct option *row) { return row->fallback ? row->fallback : ""; }
+const char *options_fallback(const struct options_row *row) { return row->fallback ? row->fallback : ""; }
 
 /* ---- Names ----------------------------------------------------------------------------------------------------- */
 
-enum { NAME_BYTES = 64 };
-
-static void print_key(char *dst, const struct option *row) { snprintf(dst, NAME_BYTES, "%s", row->key); }
+static void print_key(char *dst, const struct options_row *row) { snprintf(dst, OPTIONS_NAME_BYTES, "%s", row->key); }
 
 /* max_body → max-body */
-static void print_flag(char *dst, const struct option *row)
+static void print_flag(char *dst, const struct options_row *row)
 {
     print_key(dst, row);
     for (; *dst; dst++)
@@ -98,34 +74,30 @@ static void print_flag(char *dst, const struct option *row)
             *dst = '-';
 }
 
-struct name {
-    char text[NAME_BYTES];
-};
-
-static struct name flag_of(const struct option *row)
+struct options_name options_flag(const struct options_row *row)
 {
-    struct name flag;
+    struct options_name flag;
     print_flag(flag.text, row);
     return flag;
 }
 
 /* max_body → POSENC_MAX_BODY */
-static void print_variable(char *dst, const struct option *row)
+static void print_variable(char *dst, const struct options_row *row)
 {
-    snprintf(dst, NAME_BYTES, "POSENC_%.50s", row->key);
+    snprintf(dst, OPTIONS_NAME_BYTES, "POSENC_%.50s", row->key);
     for (; *dst; dst++)
         *dst = (char)toupper((unsigned char)*dst);
 }
 
-typedef void print_name(char *dst, const struct option *row);
+typedef void print_name(char *dst, const struct options_row *row);
 
-static const struct option *row_find(print_name *print, const char *name, size_t n)
+static const struct options_row *row_find(print_name *print, const char *name, size_t n)
 {
-    char own[NAME_BYTES];
+    char own[OPTIONS_NAME_BYTES];
     for (size_t i = 0; i < OPTIONS_N; i++) {
-        print(own, &rows[i]);
+        print(own, &options_rows[i]);
         if (strlen(own) == n && strncmp(own, name, n) == 0)
-            return &rows[i];
+            return &options_rows[i];
     }
     return NULL;
 }
@@ -133,15 +105,15 @@ static const struct option *row_find(print_name *print, const char *name, size_t
 /* Writes `; nearest: "max_body"`, or nothing if no name is near. */
 static void print_nearest(char *dst, size_t n_bytes, print_name *print, const char *name)
 {
-    char own[OPTIONS_N][NAME_BYTES];
-    const char *names[(int)OPTIONS_N + (int)N_ACTIONS + 1];
+    char own[OPTIONS_N][OPTIONS_NAME_BYTES];
+    const char *names[(int)OPTIONS_N + (int)OPTIONS_N_ACTIONS + 1];
     size_t n = 0;
     for (size_t i = 0; i < OPTIONS_N; i++) {
-        print(own[i], &rows[i]);
+        print(own[i], &options_rows[i]);
         names[n++] = own[i];
     }
-    for (size_t i = 0; i < N_ACTIONS && print == print_flag; i++)
-        names[n++] = actions[i].flag;
+    for (size_t i = 0; i < OPTIONS_N_ACTIONS && print == print_flag; i++)
+        names[n++] = options_actions[i].flag;
     names[n] = NULL;
     const char *nearest = pe_nearest(name, names);
     if (nearest)
@@ -152,7 +124,7 @@ static void print_nearest(char *dst, size_t n_bytes, print_name *print, const ch
 
 static bool fail_unknown(char *error, const char *what, print_name *print, const char *name)
 {
-    char nearest[NAME_BYTES + 16];
+    char nearest[OPTIONS_NAME_BYTES + 16];
     print_nearest(nearest, sizeof nearest, print, name);
     snprintf(error, CONFIG_FILE_ERROR_BYTES, "unknown %s %s%.60s%s", what, print == print_flag ? "--" : "", name,
              nearest);
@@ -188,20 +160,20 @@ bool options_bytes_parse(const char *text, uint64_t *n_bytes)
     return false;
 }
 
-static bool set_number(const struct option *row, uint64_t *field, const char *text, char *error)
+static bool set_number(const struct options_row *row, uint64_t *field, const char *text, char *error)
 {
     const char *rest = "";
-    bool is_bytes = row->type == TYPE_BYTES;
+    bool is_bytes = row->type == OPTIONS_TYPE_BYTES;
     bool is_good = is_bytes ? options_bytes_parse(text, field) : number_parse(text, field, &rest) && !*rest;
     if (is_good && ((*field >= row->min && *field <= row->max) || (row->has_auto && *field == 0)))
         return true;
-    snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s: \"%.60s\" is not %s from %llu to %llu%s", flag_of(row).text, text,
-             is_bytes ? "a number of bytes (or with KiB, MiB, GiB)" : "an integer", (unsigned long long)row->min,
+    snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s: \"%.60s\" is not %s from %llu to %llu%s", options_flag(row).text,
+             text, is_bytes ? "a number of bytes (or with KiB, MiB, GiB)" : "an integer", (unsigned long long)row->min,
              (unsigned long long)row->max, row->has_auto ? ", or 0" : "");
     return false;
 }
 
-static bool set_word(const struct option *row, int *field, const char *text, char *error)
+static bool set_word(const struct options_row *row, int *field, const char *text, char *error)
 {
     size_t n = 0;
     for (int i = 0; row->words[i]; i++)
@@ -209,7 +181,7 @@ static bool set_word(const struct option *row, int *field, const char *text, cha
             *field = i;
             return true;
         }
-    n = (size_t)snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s: \"%.60s\" is not one of", flag_of(row).text, text);
+    n = (size_t)snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s: \"%.60s\" is not one of", options_flag(row).text, text);
     for (size_t i = 0; row->words[i] && n < CONFIG_FILE_ERROR_BYTES; i++)
         n += (size_t)snprintf(error + n, CONFIG_FILE_ERROR_BYTES - n, "%s %s", i ? "," : "", row->words[i]);
     return false;
@@ -224,25 +196,26 @@ static bool set_text(char **field, const char *text, char *error)
     return *field != NULL;
 }
 
-static bool set_networks(const struct option *row, char **field, const char *text, char *error)
+static bool set_networks(const struct options_row *row, char **field, const char *text, char *error)
 {
     struct networks networks;
     char reason[160];
     if (networks_parse(text, &networks, reason, sizeof reason))
         return set_text(field, text, error);
-    snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s: %s", flag_of(row).text, reason);
+    snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s: %s", options_flag(row).text, reason);
     return false;
 }
 
-static bool set(struct options *options, const struct option *row, const char *text, const char *source, char *error)
+bool options_set(struct options *options, const struct options_row *row, const char *text, const char *source,
+                 char *error)
 {
     void *field = (char *)options + row->offset;
-    bool done = row->type == TYPE_WORD       ? set_word(row, field, text, error)
-                : row->type == TYPE_NETWORKS ? set_networks(row, field, text, error)
-                : is_text(row)               ? set_text(field, text, error)
-                                             : set_number(row, field, text, error);
+    bool done = row->type == OPTIONS_TYPE_WORD       ? set_word(row, field, text, error)
+                : row->type == OPTIONS_TYPE_NETWORKS ? set_networks(row, field, text, error)
+                : options_is_text(row)               ? set_text(field, text, error)
+                                                     : set_number(row, field, text, error);
     if (done)
-        options->sources[row - rows] = source;
+        options->sources[row - options_rows] = source;
     return done;
 }
 
@@ -258,32 +231,32 @@ struct given {
 static bool set_all(struct options *options, const struct given *given, const char *source, char *error)
 {
     for (size_t i = 0; i < OPTIONS_N; i++)
-        if (given->texts[i] && !set(options, &rows[i], given->texts[i], source, error))
+        if (given->texts[i] && !options_set(options, &options_rows[i], given->texts[i], source, error))
             return false;
     return true;
 }
 
 static bool is_action(const char *name, enum options_action *action)
 {
-    for (size_t i = 0; i < N_ACTIONS; i++)
-        if (strcmp(name, actions[i].flag) == 0) {
-            *action = actions[i].action;
+    for (size_t i = 0; i < OPTIONS_N_ACTIONS; i++)
+        if (strcmp(name, options_actions[i].flag) == 0) {
+            *action = options_actions[i].action;
             return true;
         }
     return false;
 }
 
 /* Joins the values of a repeated flag so far, separated by spaces. */
-static const char *join(struct given *given, const struct option *row, const char *text, char *error)
+static const char *join(struct given *given, const struct options_row *row, const char *text, char *error)
 {
     size_t list = 0;
-    for (const struct option *before = rows; before < row; before++)
-        list += is_repeatable(before);
+    for (const struct options_row *before = options_rows; before < row; before++)
+        list += options_is_repeatable(before);
     assert(list < N_LISTS);
     char *joined = given->joined[list];
     size_t used = strlen(joined);
     if (used + strlen(text) + 2 > OPTIONS_LIST_BYTES)
-        snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s is too long, all of them together", flag_of(row).text);
+        snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s is too long, all of them together", options_flag(row).text);
     else
         snprintf(joined + used, OPTIONS_LIST_BYTES - used, "%s%s", used ? " " : "", text);
     return joined;
@@ -293,16 +266,16 @@ static const char *join(struct given *given, const struct option *row, const cha
 static bool read_flag(struct given *given, int argc, char *const *argv, int *i, char *error)
 {
     const char *name = argv[*i] + 2, *equals = strchr(name, '=');
-    const struct option *row = row_find(print_flag, name, equals ? (size_t)(equals - name) : strlen(name));
+    const struct options_row *row = row_find(print_flag, name, equals ? (size_t)(equals - name) : strlen(name));
     if (!row)
         return fail_unknown(error, "flag", print_flag, name);
-    const char **text = &given->texts[row - rows];
-    if (*text && !is_repeatable(row))
-        snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s is given twice", flag_of(row).text);
+    const char **text = &given->texts[row - options_rows];
+    if (*text && !options_is_repeatable(row))
+        snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s is given twice", options_flag(row).text);
     else if (!equals && *i + 1 == argc)
-        snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s wants a value: --%s %s", flag_of(row).text, flag_of(row).text,
-                 row->unit);
-    else if (is_repeatable(row))
+        snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s wants a value: --%s %s", options_flag(row).text,
+                 options_flag(row).text, row->unit);
+    else if (options_is_repeatable(row))
         *text = join(given, row, equals ? equals + 1 : argv[++*i], error);
     else
         *text = equals ? equals + 1 : argv[++*i];
@@ -332,7 +305,7 @@ static bool is_from_kubernetes(const char *variable, const char *value)
 
 static void warn_unknown(struct options *options, const char *variable, size_t n)
 {
-    char name[NAME_BYTES], nearest[NAME_BYTES + 16];
+    char name[OPTIONS_NAME_BYTES], nearest[OPTIONS_NAME_BYTES + 16];
     snprintf(name, sizeof name, "%.*s", (int)n, variable);
     print_nearest(nearest, sizeof nearest, print_variable, name);
     size_t used = strlen(options->warning);
@@ -347,9 +320,9 @@ static void read_environment(struct options *options, struct given *given, char 
         if (strncmp(*environment, "POSENC_", 7) != 0 || !equals || is_from_kubernetes(*environment, equals + 1))
             continue;
         size_t n = (size_t)(equals - *environment);
-        const struct option *row = row_find(print_variable, *environment, n);
+        const struct options_row *row = row_find(print_variable, *environment, n);
         if (row)
-            given->texts[row - rows] = equals + 1;
+            given->texts[row - options_rows] = equals + 1;
         else
             warn_unknown(options, *environment, n);
     }
@@ -357,10 +330,10 @@ static void read_environment(struct options *options, struct given *given, char 
 
 static bool set_from_file(void *self, const char *key, const char *value, char *error)
 {
-    const struct option *row = row_find(print_key, key, strlen(key));
-    if (!row || row == &rows[OPTION_config]) /* a configuration file cannot name another one */
+    const struct options_row *row = row_find(print_key, key, strlen(key));
+    if (!row || row == &options_rows[OPTION_config]) /* a configuration file cannot name another one */
         return fail_unknown(error, "key", print_key, key);
-    return set(self, row, value, "file", error);
+    return options_set(self, row, value, "file", error);
 }
 
 /* Options that are right on their own. */
@@ -388,7 +361,7 @@ enum options_action options_read(struct options *options, int argc, char *const 
     *options = (struct options){0};
     *error = '\0';
     for (size_t i = 0; i < OPTIONS_N; i++)
-        defaults.texts[i] = fallback_of(&rows[i]);
+        defaults.texts[i] = options_fallback(&options_rows[i]);
     if (!set_all(options, &defaults, "default", error) || !read_flags(&flags, argc, argv, &action, error))
         return OPTIONS_ERROR;
     if (action == OPTIONS_HELP || action == OPTIONS_VERSION)
@@ -405,107 +378,7 @@ enum options_action options_read(struct options *options, int argc, char *const 
 void options_drop(struct options *options)
 {
     for (size_t i = 0; i < OPTIONS_N; i++)
-        if (is_text(&rows[i]))
-            free(*(char **)((char *)options + rows[i].offset));
+        if (options_is_text(&options_rows[i]))
+            free(*(char **)((char *)options + options_rows[i].offset));
     *options = (struct options){0};
-}
-
-/* ---- Texts ----------------------------------------------------------------------------------------------------- */
-
-void options_print_help(FILE *out)
-{
-    fputs("Usage: posencd [--config FILE] [--flag value …]\n"
-          "Serves positional encodings over HTTP.\n\n"
-          "A flag --max-body is also POSENC_MAX_BODY in the environment and max_body in the file of --config;\n"
-          "the flag wins over the environment, the environment over the file.\n\n",
-          out);
-    for (size_t i = 0; i < OPTIONS_N; i++) {
-        char flag[NAME_BYTES + 16];
-        snprintf(flag, sizeof flag, "--%s %s", flag_of(&rows[i]).text, rows[i].unit);
-        fprintf(out, "  %-30s %s", flag, rows[i].text);
-        if (rows[i].type == TYPE_WORD)
-            for (size_t w = 0; rows[i].words[w]; w++)
-                fprintf(out, "%s%s", w ? ", " : ": ", rows[i].words[w]);
-        fprintf(out, rows[i].fallback ? " [%s]\n" : "%s\n", fallback_of(&rows[i]));
-    }
-    for (size_t i = 0; i < N_ACTIONS; i++)
-        fprintf(out, "  --%-28s %s\n", actions[i].flag, actions[i].text);
-    fputs("\nSIGTERM and SIGINT let running answers finish; a second one ends at once.\n", out);
-}
-
-static uint64_t number_of(const struct options *options, const struct option *row)
-{
-    return *(const uint64_t *)(const void *)((const char *)options + row->offset);
-}
-
-/* Prints the value as text that the table's own parser reads back. */
-static void print_value(char *dst, size_t n_bytes, const struct options *options, const struct option *row)
-{
-    const void *field = (const char *)options + row->offset;
-    if (is_text(row))
-        snprintf(dst, n_bytes, "%s", *(char *const *)field);
-    else if (row->type == TYPE_WORD)
-        snprintf(dst, n_bytes, "%s", row->words[*(const int *)field]);
-    else
-        snprintf(dst, n_bytes, "%llu", (unsigned long long)number_of(options, row));
-}
-
-/* The parser of configuration files supports one-letter escapes only. A control character without such an escape can
- * only come from a flag. */
-static void print_json_string(FILE *out, const char *text)
-{
-    static const char values[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
-    fputc('"', out);
-    for (; *text; text++) {
-        const char *escaped = strchr(values, *text);
-        if (escaped)
-            fprintf(out, "\\%c", letters[escaped - values]);
-        else
-            fprintf(out, (unsigned char)*text < 0x20 ? "\\u%04x" : "%c", (unsigned char)*text);
-    }
-    fputc('"', out);
-}
-
-void options_print_config(const struct options *options, FILE *out)
-{
-    char key[NAME_BYTES], value[OPTIONS_TEXT_BYTES];
-    for (size_t i = 1; i < OPTIONS_N; i++) { /* all but --config itself */
-        print_key(key, &rows[i]);
-        print_value(value, sizeof value, options, &rows[i]);
-        fprintf(out, "%s\"%s\": ", i == 1 ? "{\n  " : ",\n  ", key);
-        if (is_text(&rows[i])) /* not truncated: value has room for a log line */
-            print_json_string(out, *(char *const *)(const void *)((const char *)options + rows[i].offset));
-        else if (rows[i].type == TYPE_WORD)
-            print_json_string(out, value);
-        else
-            fputs(value, out);
-    }
-    fputs("\n}\n", out);
-}
-
-static bool is_default(const struct options *options, const struct option *row)
-{
-    struct options scratch = {0};
-    char error[CONFIG_FILE_ERROR_BYTES], now[OPTIONS_TEXT_BYTES], then[OPTIONS_TEXT_BYTES];
-    bool is_set = set(&scratch, row, fallback_of(row), "", error);
-    assert(is_set || is_text(row)); /* the table's own defaults are within its ranges */
-    if (is_set)
-        print_value(then, sizeof then, &scratch, row);
-    print_value(now, sizeof now, options, row);
-    bool is_same = is_set && strcmp(now, then) == 0;
-    options_drop(&scratch);
-    return is_same;
-}
-
-void options_log(const struct options *options)
-{
-    for (size_t i = 0; i < OPTIONS_N; i++) {
-        if (is_default(options, &rows[i]))
-            continue;
-        char value[OPTIONS_TEXT_BYTES];
-        print_value(value, sizeof value, options, &rows[i]);
-        const struct log_field fields[] = {LOG_TEXT("name", flag_of(&rows[i]).text), LOG_TEXT("value", value),
-                                           LOG_TEXT("source", options->sources[i])};
-        log_line(LOG_INFO, "option", fields, 3);
-    }
 }
