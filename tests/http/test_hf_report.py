@@ -1,9 +1,11 @@
 """What an answer says of a config.json: the names that were not read, the values taken for missing ones."""
 import json
 
+import numpy as np
 import pytest
 
 import safetensors_reader
+from tensors import from_npy
 
 LLAMA = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "vocab_size": 32000, "rope_theta": 500000.0,
          "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}}
@@ -48,6 +50,28 @@ def test_the_rate_of_a_missing_tower(server):
 def test_a_default_that_an_object_replaces(server):
     config = {"model_type": "gemma3_text", "rope_parameters": {name: {"rope_theta": 10000} for name in ("full_attention", "sliding_attention")}}
     assert report(server, config, layer_type="sliding_attention")["defaults"] == {"head_dim": 256}
+
+
+@pytest.mark.parametrize("config, fields, first", [
+    ({"model_type": "m2m_100"}, {}, 2),
+    ({"model_type": "m2m_100", "pad_token_id": 3}, {}, 4),
+    ({"model_type": "fsmt"}, {}, 2),
+    ({"model_type": "seamless_m4t"}, {"layer_type": "text_decoder"}, 1),
+    ({"model_type": "xglm", "pad_token_id": 7}, {}, 2),
+])
+def test_where_the_first_token_stands(server, config, fields, first):
+    """create_position_ids_from_input_ids begins at padding_idx + 1; XGLM adds its own 2. Sent as offset it gives the rows of the model's tokens."""
+    assert report(server, config, **fields)["first_position"] == first
+    half = 512
+    frequencies = 10000.0 ** (-np.arange(half) / (half - 1))
+    table = from_npy(server.ask(hf_config=config, **fields, len=2, offset=first, dtype="f64", format="npy"))
+    angles = np.arange(first, first + 2)[:, None] * frequencies
+    assert np.allclose(table, np.concatenate([np.sin(angles), np.cos(angles)], axis=1), rtol=0, atol=1e-12)
+
+
+def test_a_first_position_of_zero_is_not_mentioned(server):
+    for config in ({"model_type": "marian"}, {"model_type": "musicgen_decoder"}, LLAMA, {"model_type": "m2m_100", "pad_token_id": None}):
+        assert "first_position" not in report(server, config)
 
 
 def test_null_is_not_missing(server):

@@ -477,12 +477,13 @@ def test_what_is_not_recognised_says_why_and_changes_nothing(open_page):
 
 def test_what_was_read_of_a_model_file_is_reported(open_page, server):
     report = {"model_type": "llama", "certainty": "a test's", "ignored": ["vocab_size", "torch_dtype"],
-              "defaults": {"max_position_embeddings": 2048}}
+              "defaults": {"max_position_embeddings": 2048}, "first_position": 2}
     with altered_proxy(server, {"/encode": lambda answer: {**answer, "hf_config": report}}) as url:
         page = open_page(fragment("table", {"hf_config": MODEL, "len": 16}), url)
         text = page.text("[data-card=a] [data-read]")
         for part in ("llama", "a test's", "vocab_size", "torch_dtype", "max_position_embeddings: 2048"):
             assert part in text
+        assert page.text("[data-card=a] [data-first_position] p").strip() == "2"
         assert page.field("head_dim").get_attribute("value") == "64" and page.field("scheme").get_attribute("value") == "rope"
         page.click('[data-card=a] [data-read] button')
         until(lambda: "hf_config" not in request_of(page), 5, "parameters in place of the file")

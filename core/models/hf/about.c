@@ -61,6 +61,8 @@ static void put_report(struct pe_node *root, const struct pe_hf_marks *marks)
     struct pe_node *defaults = pe_put_object(root, "defaults");
     for (size_t i = 0; i < marks->n_defaults; i++)
         pe_put_value(defaults, marks->defaults[i].name, &marks->defaults[i].value);
+    if (marks->first)
+        pe_put_integer(root, "first_position", marks->first);
 }
 
 static enum pe_status put_all(struct pe_hf_about *about, const struct pe_hf_marks *marks, struct pe_error *err)

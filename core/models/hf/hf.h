@@ -54,6 +54,7 @@ struct pe_hf_model {
     int64_t row_offset;             /* tables: row of position 0; -1: pad_token_id + 1 */
     double freq_shift;              /* sinusoidal */
     const char *odd;                /* sinusoidal */
+    int64_t first;                  /* sinusoidal: position of the first token; -1: pad_token_id + 1 */
     /* Rotary. */
     const char *layout; /* "half"; multi-head latent attention: "interleaved" */
     const char

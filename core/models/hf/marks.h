@@ -22,6 +22,7 @@ struct pe_hf_marks {
     struct pe_field defaults[PE_HF_DEFAULTS_MAX]; /* values taken for missing fields */
     size_t n_defaults;
     const char *model_type;
+    int64_t first;  /* position of the first token in the model's own code */
     bool is_told;   /* the request says what a model_type without a row is */
     bool is_unread; /* the row has not been confirmed */
     bool no_memory;

@@ -102,6 +102,20 @@ static enum pe_status put_detr(struct pe_hf_reader *r)
     return PE_OK;
 }
 
+/* Positions belong to the request, and begin at its offset: where the model's first token stands is only told. */
+static enum pe_status tell_first(struct pe_hf_reader *r)
+{
+    int64_t first = r->model->first;
+    enum pe_status status = PE_OK;
+    if (first < 0) {
+        status = pe_hf_integer(&r->config, "pad_token_id", &first, r->err);
+        first++;
+    }
+    if (r->config.marks)
+        r->config.marks->first = first;
+    return status;
+}
+
 enum pe_status pe_hf_sinusoidal(struct pe_hf_reader *r)
 {
     bool scaled = false;
@@ -109,6 +123,8 @@ enum pe_status pe_hf_sinusoidal(struct pe_hf_reader *r)
     enum pe_status status = put_dim(r);
     if (!status)
         status = pe_hf_flag(&r->config, "scale_embedding", &scaled, r->err);
+    if (!status)
+        status = tell_first(r);
     if (status)
         return status;
     if (r->model->style && strcmp(r->model->style, "detr") == 0)

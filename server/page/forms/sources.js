@@ -130,7 +130,7 @@ export class ReadFile {
       make('button', { type: 'button', onclick: drop }, word('form.file.drop')));
   }
 
-  /* answer: { config, hf_config: { model_type, certainty, ignored, defaults } } of the server, if it has answered. */
+  /* answer: { config, hf_config: { model_type, certainty, ignored, defaults, first_position? } } of the server, if it has answered. */
   show(file, answer) {
     this.element.hidden = !file;
     if (!file || (this.file === file && this.answer === answer)) return;
@@ -142,9 +142,10 @@ export class ReadFile {
     this.list.replaceChildren(...report ? this.report(report) : []);
   }
 
-  report({ certainty, ignored = [], defaults = {} }) {
+  report({ certainty, ignored = [], defaults = {}, first_position: first }) {
     const taken = Object.entries(defaults).map(([field, value]) => `${field}: ${JSON.stringify(value)}`);
-    return [this.part('certainty', [certainty]), this.part('defaults', taken), this.part('ignored', ignored)];
+    const parts = [this.part('certainty', [certainty]), this.part('defaults', taken), this.part('ignored', ignored)];
+    return first ? [...parts, this.part('first_position', [String(first)])] : parts;
   }
 
   part(kind, names) {
