@@ -62,7 +62,7 @@ FLAGS_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 
 CORE_C    := $(filter-out core/kernels/%,$(wildcard core/*.c core/*/*.c core/*/*/*.c))
 KERNEL_C  := $(wildcard core/kernels/*.c)
-API_C     := $(wildcard api/*.c api/*/*.c) $(foreach isa,$(filter-out base,$(ISAS)),$(wildcard api/numbers/kernels/*_$(isa).c))
+API_C     := $(wildcard api/*.c api/*/*.c api/endpoints/*/*.c) $(foreach isa,$(filter-out base,$(ISAS)),$(wildcard api/numbers/kernels/*_$(isa).c))
 SERVER_C  := $(filter-out server/main.c,$(wildcard server/*.c server/*/*.c server/*/*/*.c))
 SUPPORT_C := $(filter-out tests/support/replay.c,$(wildcard tests/support/*.c))
 FORMATTED := $(wildcard core/*.[ch] core/*/*.[ch] core/*/*/*.[ch] api/*.[ch] api/*/*.[ch] api/*/*/*.[ch] server/*.[ch] server/*/*.[ch] server/*/*/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch] tests/*/*/*/*.[ch])

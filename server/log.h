@@ -50,6 +50,8 @@ void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The only line of text mode without time and level; programs that start the server look for it. */
 void log_listening(const char *url);
 
+enum { LOG_GRACE_MS = 1000 }; /* how long a process that ends waits for the reader of its log */
+
 void log_flush(void);                /* writes as much as possible without blocking */
 void log_flush_all(unsigned max_ms); /* for the end of the process: waits for the reader, but at most max_ms */
 

@@ -8,7 +8,7 @@
 #include "server/memory/admission.h"
 #include "server/memory/disposal.h"
 #include "server/metrics.h"
-#include "server/options.h"
+#include "server/options/options.h"
 #include "server/page.h"
 #include "server/page_folder.h"
 #include "server/process.h"
@@ -32,8 +32,7 @@ extern char **environ;
 
 enum {
     EXIT_USAGE = 2,
-    WATCHDOG_SIGNS = 4, /* signs of life in the time after which the service manager would end the process */
-    LOG_GRACE_MS = 1000,
+    WATCHDOG_SIGNS = 4,          /* signs of life in the time after which the service manager would end the process */
     FDS_BESIDE_CONNECTIONS = 96, /* includes connections that are being turned away (accept.c) */
     FDS_OF_A_LOOP = 8,
     IO_THREADS_MAX = 64,

@@ -9,8 +9,7 @@
 
 enum {
     DRAIN_LOOK_MS = 20,
-    CLOSING_SECONDS = 1, /* longest time in which the last refusals are sent */
-    LOG_GRACE_MS = 1000
+    CLOSING_SECONDS = 1 /* longest time in which the last refusals are sent */
 };
 
 static void enter_stage(struct shutdown *shutdown, enum shutdown_stage stage, uint64_t seconds)

@@ -2,7 +2,7 @@
 #ifndef SERVER_STORED_H
 #define SERVER_STORED_H
 
-#include "server/options.h"
+#include "server/options/options.h"
 #include "server/weights/weights.h"
 
 struct stored {

@@ -4,7 +4,7 @@
 
 #include "api/api.h"
 #include "server/loop/jobs.h"
-#include "server/options.h"
+#include "server/options/options.h"
 #include "server/http/tls.h"
 #include "server/networks.h"
 #include "server/auth/tokens.h"

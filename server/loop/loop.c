@@ -14,8 +14,6 @@
 #include <unistd.h>
 #include <uv.h>
 
-enum { LOG_GRACE_MS = 1000 };
-
 /* libuv closes handles asynchronously, so each handle stays in a list until the loop has released it. */
 struct jobs_timer {
     uv_timer_t handle;

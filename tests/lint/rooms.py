@@ -22,7 +22,7 @@ ROOMS = {
              "encode/", "rotate/", "attention/", "*", "analysis/", "diagnosis/", "training/"],
     "api": ["arena.c operations.c", "numbers/", "text.c problem.c statuses.c", "json/", "inputs/", "formats/", "requests/", "replies/", "endpoints/",
             "oip/", "*"],
-    "server": ["log.c process.c siphash.c networks.c config_file.c options.c options_print.c", "loop/", "memory/", "metrics.c", "auth/", "store/", "weights/", "cache/", "http/daemon/", "http/", "*"],
+    "server": ["log.c process.c siphash.c networks.c", "options/", "loop/", "memory/", "metrics.c", "auth/", "store/", "weights/", "cache/", "http/daemon/", "http/", "*"],
 }
 
 

@@ -1,8 +1,8 @@
 /* Owns the table of options and the precedence of flag, environment and file. */
-#include "server/options_rows.h"
+#include "server/options/rows.h"
 
 #include "core/posenc.h"
-#include "server/config_file.h"
+#include "server/options/config_file.h"
 #include "server/networks.h"
 
 #include <assert.h>
@@ -24,7 +24,7 @@ const struct options_row options_rows[OPTIONS_N] = {
 #define OPTION(TYPE, name, ...)                                                                                        \
     [OPTION_##                                                                                                         \
         name] = {.key = #name, .type = OPTIONS_TYPE_##TYPE, .offset = offsetof(struct options, name), __VA_ARGS__},
-#include "server/options_list.h"
+#include "server/options/list.h"
 #undef OPTION
 };
 
@@ -39,7 +39,7 @@ enum {
     IS_LIST_NETWORKS = 1,
 #define OPTION(TYPE, name, ...) +IS_LIST_##TYPE
     N_LISTS = 0
-#include "server/options_list.h"
+#include "server/options/list.h"
 #undef OPTION
 };
 

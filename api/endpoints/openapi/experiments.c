@@ -1,5 +1,5 @@
 /* The schemas of /experiments. */
-#include "api/endpoints/openapi.h"
+#include "api/endpoints/openapi/openapi.h"
 
 static const char configs_property[] =
     "\"configs\":{\"description\":\"configurations, each with the request's other fields as defaults, without a "

@@ -1,5 +1,5 @@
 /* The schemas of /analyze and /diagnose, from the rows of metrics, of their fields and of faults. */
-#include "api/endpoints/openapi.h"
+#include "api/endpoints/openapi/openapi.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Owns what is printed of the options: the help, the configuration as JSON, the lines of the log at the start. */
-#include "server/options_rows.h"
+#include "server/options/rows.h"
 
-#include "server/config_file.h"
+#include "server/options/config_file.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The paths of the OpenAPI document, from the table of endpoints: methods, parameters, bodies and responses, which
  * refer to the schemas by name. */
-#include "api/endpoints/openapi.h"
+#include "api/endpoints/openapi/openapi.h"
 #include "api/formats/format.h"
 #include "api/statuses.h"
 

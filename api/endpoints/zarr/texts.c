@@ -1,6 +1,6 @@
 /* The metadata of Zarr: .zgroup, .zattrs, .zarray, .zmetadata (version 2), zarr.json (version 3). */
-#include "api/endpoints/zarr_texts.h"
-#include "api/endpoints/zarr_layout.h"
+#include "api/endpoints/zarr/texts.h"
+#include "api/endpoints/zarr/layout.h"
 
 #include <inttypes.h>
 #include <math.h>

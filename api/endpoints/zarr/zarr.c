@@ -2,8 +2,8 @@
  * query of GET /encode; {key} is a text that describes the arrays, or a chunk of one of them. A chunk is the answer to
  * a request with a slice; an edge chunk is filled up, since all chunks of an array have one size. */
 #include "api/endpoints/compute.h"
-#include "api/endpoints/zarr_layout.h"
-#include "api/endpoints/zarr_texts.h"
+#include "api/endpoints/zarr/layout.h"
+#include "api/endpoints/zarr/texts.h"
 #include "api/inputs/weights_in.h"
 #include "api/requests/memory.h"
 #include "api/routes.h"

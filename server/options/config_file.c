@@ -1,6 +1,6 @@
 /* Owns the syntax of the configuration file: strict JSON (RFC 8259), but flat. No option has a nested value, so the
  * parser does not recurse. */
-#include "server/config_file.h"
+#include "server/options/config_file.h"
 
 #include <stdarg.h>
 #include <stdio.h>

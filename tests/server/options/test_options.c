@@ -1,6 +1,6 @@
 /* Options: which source wins, what is refused and how, and that the printed configuration reads back. */
-#include "server/config_file.h"
-#include "server/options.h"
+#include "server/options/config_file.h"
+#include "server/options/options.h"
 
 #include <ctype.h>
 #include <setjmp.h>
@@ -53,7 +53,7 @@ static void each_row_sets_its_field(void **state)
     } rows[] = {
 #define OPTION(TYPE, name, ...)                                                                                        \
     {#name, offsetof(struct options, name), _Generic(((struct options *)0)->name, uint64_t : true, default : false)},
-#include "server/options_list.h"
+#include "server/options/list.h"
 #undef OPTION
     };
     for (size_t i = 0; i < OPTIONS_N; i++) {

@@ -1,6 +1,6 @@
 /* GET /openapi.json: the endpoints and every parameter as OpenAPI 3.1, from the same tables that read the requests.
- * This file prints the document around its paths (openapi_paths.c) and its schemas (openapi_schemas.c). */
-#include "api/endpoints/openapi.h"
+ * This file prints the document around its paths (paths.c) and its schemas (schemas.c). */
+#include "api/endpoints/openapi/openapi.h"
 #include "api/statuses.h"
 
 /* Header parameters of every operation: the time limit of the answer, and the name of the request. */

@@ -5,12 +5,12 @@
 #include "api/routes.h"
 #include "api/text.h"
 
-/* ---- openapi_paths.c ---- */
+/* ---- paths.c ---- */
 
 /* One endpoint with all its methods, as a member of "paths". build: of this program's page, as an example. */
 void api_openapi_path(struct api_text *text, const struct api_route_info *route, const char *build);
 
-/* ---- openapi_schemas.c ---- */
+/* ---- schemas.c ---- */
 
 /* All schemas, as the members of "schemas". */
 void api_openapi_schemas(struct api_text *text);
@@ -20,7 +20,7 @@ void api_openapi_property(struct api_text *text, const char *name, bool *first);
 /* The schema of a parameter, from its row. */
 void api_openapi_schema(struct api_text *text, const struct pe_param *row);
 
-/* ---- openapi_analysis.c, openapi_experiments.c ---- */
+/* ---- analysis.c, experiments.c ---- */
 
 /* The schemas of /analyze and /diagnose, each with a comma in front. */
 void api_openapi_analysis(struct api_text *text);

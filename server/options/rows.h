@@ -1,8 +1,8 @@
-/* The table of options, which options.c reads into struct options and options_print.c prints. */
+/* The table of options, which options.c reads into struct options and print.c prints. */
 #ifndef SERVER_OPTIONS_ROWS_H
 #define SERVER_OPTIONS_ROWS_H
 
-#include "server/options.h"
+#include "server/options/options.h"
 
 #include <stddef.h>
 

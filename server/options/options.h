@@ -1,4 +1,4 @@
-/* The server's options: one row of options_list.h is an option's field, type, default, range and text. Flag,
+/* The server's options: one row of list.h is an option's field, type, default, range and text. Flag,
  * environment variable and key of the configuration file follow from the field (--max-body, POSENC_MAX_BODY, max_body).
  */
 #ifndef SERVER_OPTIONS_H
@@ -16,7 +16,7 @@ enum { OPTIONS_TEXT_BYTES = 512, OPTIONS_LIST_BYTES = 4096 };
 
 enum option_id {
 #define OPTION(TYPE, name, ...) OPTION_##name,
-#include "server/options_list.h"
+#include "server/options/list.h"
 #undef OPTION
     OPTIONS_N
 };
@@ -34,7 +34,7 @@ enum option_id {
 /* Every option with its final value, until options_drop. */
 struct options {
 #define OPTION(TYPE, name, ...) OPTION_FIELD_##TYPE name;
-#include "server/options_list.h"
+#include "server/options/list.h"
 #undef OPTION
     const char *sources[OPTIONS_N];   /* for each option: "default", "file", "environment" or "flag" */
     char warning[OPTIONS_TEXT_BYTES]; /* a warning to log once the log is set up; "": none */

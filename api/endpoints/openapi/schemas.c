@@ -2,7 +2,7 @@
  *
  * A request is one flat object. Its schema consists of "scheme", the fields that all requests have in common, and one
  * schema for each scheme; the endpoint decides which fields it uses, and refuses others by name. */
-#include "api/endpoints/openapi.h"
+#include "api/endpoints/openapi/openapi.h"
 #include "api/operations.h"
 #include "api/requests/form.h"
 
