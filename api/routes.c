@@ -66,7 +66,7 @@ static const struct api_route routes[] = {
     {"/presets", GET, api_presets, "catalogue",
      .summary = "public models by name, and the presets that are stored here", .entry = "Preset", .may_change = true},
     {"/presets/{name}", GET | PUT | DELETE, api_preset, "catalogue", .summary = "one preset: a model or a stored one",
-     .name = "llama-3.1", .entry = "Preset", .may_change = true},
+     .name = "llama-3.1", .new_name = "team-a-yarn8", .entry = "Preset", .may_change = true},
     {"/cmaps", GET, api_cmaps, "catalogue", .summary = "the colours of pictures, from the lowest value to the highest",
      .is_open = true},
     {"/weights", GET, api_weights_list, "weights", .summary = "every stored file of weights with its tensors"},
@@ -124,6 +124,7 @@ static struct api_route_info route_at(size_t i)
                                   .summary = route->summary,
                                   .group = route->group,
                                   .name = route->name,
+                                  .new_name = route->new_name ? route->new_name : route->name,
                                   .example = route->example,
                                   .media_type = route->media_type ? route->media_type : api_json_type};
     size_t n = 0;

@@ -33,6 +33,7 @@ struct api_route_info {
     const char *pattern, *summary;
     const char *group;      /* "compute", "catalogue", "operation": the sections (tags) of the OpenAPI document */
     const char *name;       /* an example of {name}, NULL: the pattern has none */
+    const char *new_name;   /* … in PUT and DELETE */
     const char *example;    /* a request as JSON; NULL: it takes none */
     const char *media_type; /* of the answer, for an endpoint that computes nothing */
     const char *methods[8]; /* NULL-terminated */

@@ -287,6 +287,16 @@ def test_examples_of_routes(document, server, stored):
             assert content is None or fits(content["example"], content["schema"], schemas)
 
 
+def test_examples_of_stored_presets(document, server):
+    """The name of PUT and DELETE is free, unlike that of GET."""
+    operations_ = document["paths"]["/presets/{name}"]
+    for method, statuses in (("put", (201, 200)), ("delete", (204,))):
+        names = [p["example"] for p in operations_[method]["parameters"] if p["in"] == "path"]
+        example = operations_[method].get("requestBody", {}).get("content", {}).get("application/json", {}).get("example")
+        answer = server.request(method.upper(), f"/presets/{names[0]}", None if example is None else json.dumps(example).encode(), {"Content-Type": "application/json"})
+        assert answer.status in statuses, (method, answer.body)
+
+
 def test_problems_fit(document, server):
     problem = server.post("/encode", {"scheme": "rop", "len": 3}).json()
     assert fits(problem, document["components"]["schemas"]["Problem"], document["components"]["schemas"])

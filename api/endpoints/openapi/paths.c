@@ -172,13 +172,14 @@ static const char lang_parameter[] =
     "Accept-Language, else en\",\"schema\":{\"type\":\"string\",\"enum\":[\"en\",\"zh\"]}}";
 
 /* Those in the path, and the language. build: of this program's page, as an example. */
-static void add_parameters(struct api_text *text, const struct api_route_info *route, const char *build)
+static void add_parameters(struct api_text *text, const struct api_route_info *route, const char *build, bool is_change)
 {
     static const char *const names[] = {"name", "version", "build", "file", "query", "key"}, *const steps[] = {
                                                                                                  "{name}",  "{version}",
                                                                                                  "{build}", "{file}",
                                                                                                  "{query}", "{key}"};
-    const char *const examples[] = {route->name, "1", build, route->name, route->name, ".zmetadata"};
+    const char *const examples[] = {
+        is_change ? route->new_name : route->name, "1", build, route->name, route->name, ".zmetadata"};
     bool first = true;
     api_text_put(text, ",\"parameters\":[");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -210,20 +211,20 @@ static void add_method(struct api_text *text, const struct api_route_info *route
                        bool *first)
 {
     bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    bool is_change = strcmp(method, "PUT") == 0 || strcmp(method, "DELETE") == 0;
     api_text_add(text, ",", !*first);
     *first = false;
     api_text_format(text, "\"%s\":{\"summary\":", lower(method));
     api_text_string(text, route->summary);
     api_text_format(text, ",\"tags\":[\"%s\"]", route->group);
     if (strchr(route->pattern, '{') || route->entry)
-        add_parameters(text, route, build);
+        add_parameters(text, route, build, is_change);
     else if (route->computes && is_get)
         add_query(text, route);
     if (route->computes && !is_get)
         add_body(text, route);
     if (route->is_protocol && route->example)
         add_inference_body(text, route->example);
-    bool is_change = strcmp(method, "PUT") == 0 || strcmp(method, "DELETE") == 0;
     if (route->keeps_files)
         add_file_method(text, route, method);
     else if (route->keeps_entries && is_change)
