@@ -4,20 +4,28 @@
 #include "server/metrics.h"
 #include "server/store/folder.h"
 #include "server/store/s3.h"
+#include "server/store/s3_sweep.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+
+static struct s3_settings settings_of(const struct options *options)
+{
+    return (struct s3_settings){.place = options->store,
+                                .endpoint = options->store_endpoint,
+                                .credentials = options->store_credentials,
+                                .cache = options->store_cache,
+                                .cache_bytes = options->max_weights,
+                                .files_max = WEIGHTS_FILES_MAX};
+}
 
 /* False: the log says why. */
 static bool open_bucket(const struct options *options, struct store **store)
 {
     char error[S3_ERROR_BYTES];
-    struct s3_settings settings = {.place = options->store,
-                                   .endpoint = options->store_endpoint,
-                                   .credentials = options->store_credentials,
-                                   .cache = options->store_cache,
-                                   .cache_bytes = options->max_weights,
-                                   .files_max = WEIGHTS_FILES_MAX};
+    struct s3_settings settings = settings_of(options);
     *store = s3_store_new(&settings, error);
     if (!*store)
         log_error("%s", error);
@@ -100,4 +108,17 @@ void stored_free(struct stored *stored)
 {
     weights_free(stored->presets); /* its store uses that of the weights */
     weights_free(stored->weights);
+}
+
+bool stored_sweep(const struct options *options)
+{
+    char error[S3_ERROR_BYTES];
+    struct s3_settings settings = settings_of(options);
+    struct s3_swept swept;
+    bool fine = s3_sweep(&settings, &swept, error);
+    printf("%s: %zu of %zu blobs removed, %" PRIu64 " bytes; %zu have no name and are not a day old\n", options->store,
+           swept.n_removed, swept.n_blobs, swept.n_bytes, swept.n_young);
+    if (!fine)
+        fprintf(stderr, "posencd: %s\n", error);
+    return fine;
 }

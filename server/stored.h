@@ -18,4 +18,7 @@ void stored_stop(
     struct stored *stored); /* call it before loops_free, which waits for jobs: one may wait for the store */
 void stored_free(struct stored *stored); /* when nothing holds a stored file any more, see disposal_finish */
 
+/* --store-sweep: prints what was removed of the bucket, to standard output. False: why not is on standard error. */
+bool stored_sweep(const struct options *options);
+
 #endif

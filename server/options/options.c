@@ -45,6 +45,7 @@ enum {
 
 const struct options_action_flag options_actions[OPTIONS_N_ACTIONS] = {
     {"print-config", OPTIONS_PRINT_CONFIG, "print all options as JSON for --config, and exit"},
+    {"store-sweep", OPTIONS_SWEEP, "remove what no name in --store stands for and is a day old, and exit"},
     {"help", OPTIONS_HELP, "print this help, and exit"},
     {"version", OPTIONS_VERSION, "print the version, and exit"},
 };
@@ -372,7 +373,13 @@ enum options_action options_read(struct options *options, int argc, char *const 
         return OPTIONS_ERROR;
     if (!set_all(options, &variables, "environment", error) || !set_all(options, &flags, "flag", error))
         return OPTIONS_ERROR;
-    return action == OPTIONS_RUN && !check_together(options, error) ? OPTIONS_ERROR : action;
+    if (action == OPTIONS_PRINT_CONFIG)
+        return action;
+    if (action == OPTIONS_SWEEP && !*options->store) {
+        snprintf(error, OPTIONS_TEXT_BYTES, "--store-sweep is about --store, which is not given");
+        return OPTIONS_ERROR;
+    }
+    return check_together(options, error) ? action : OPTIONS_ERROR;
 }
 
 void options_drop(struct options *options)

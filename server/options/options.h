@@ -40,7 +40,7 @@ struct options {
     char warning[OPTIONS_TEXT_BYTES]; /* a warning to log once the log is set up; "": none */
 };
 
-enum options_action { OPTIONS_RUN, OPTIONS_PRINT_CONFIG, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_ERROR };
+enum options_action { OPTIONS_RUN, OPTIONS_PRINT_CONFIG, OPTIONS_SWEEP, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_ERROR };
 
 /* Resolves every option; a flag wins over the environment, the environment over the file, the file over the default.
  * Returns the action to take. OPTIONS_ERROR: error[] (of OPTIONS_TEXT_BYTES) states the value found, the values

@@ -4,10 +4,10 @@
 
 #include "server/log.h"
 #include "server/loop/clock.h"
-#include "server/store/answers.h"
 #include "server/store/cache.h"
 #include "server/store/s3_index.h"
 #include "server/store/s3_names.h"
+#include "server/store/s3_sweep.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -17,11 +17,8 @@
 #include <sys/stat.h>
 
 enum {
-    HEAD_MS = 2000,  /* for whether a blob is there, with repetitions */
-    LIST_MS = 10000, /* for a part of a list */
-    TRIES = 3,
-    PARTS_MAX = 64, /* of a list */
-    LIST_BYTES_MAX = 8 << 20
+    HEAD_MS = 2000, /* for whether a blob is there, with repetitions */
+    TRIES = 3
 };
 
 struct s3 {
@@ -105,7 +102,8 @@ static enum store_result get_blob(struct s3 *s3, const struct s3_said *said, str
     return reading->bytes ? STORE_DONE : download(s3, said, reading, why);
 }
 
-/* Unless the store has it already. A blob that was spoiled is written again. */
+/* Unless the store has it already. A blob that was spoiled is written again, and one that no name may stand for any
+ * more, so that a sweep sees that it is new. */
 static enum store_result put_blob(struct s3 *s3, const struct store_writing *writing, char *why)
 {
     char url[BUCKET_URL_BYTES];
@@ -113,7 +111,8 @@ static enum store_result put_blob(struct s3 *s3, const struct store_writing *wri
     struct web_request head = {.url = url, .sha256 = BUCKET_EMPTY_SHA256, .timeout_ms = HEAD_MS};
     bucket_ask(s3->names.bucket, BUCKET_HEAD, &head);
     free(head.bytes);
-    if (head.status == 200 && head.n == writing->n && !is_spoiled(s3, writing->sha256))
+    if (head.status == 200 && head.n == writing->n && head.age_s < S3_SWEEP_AGE_S / 2 &&
+        !is_spoiled(s3, writing->sha256))
         return STORE_DONE;
     if (head.status != 200 && head.status != 404)
         return bucket_fail(s3->names.bucket, &head, why);
@@ -210,60 +209,12 @@ static enum store_result s3_recall(void *self, struct store_list *list, char *wh
 
 /* ---- Listing --------------------------------------------------------------------------------------------------- */
 
-/* Everything but letters, digits and -._~ as %XX. */
-static void escape(char *dst, size_t room, const char *text)
-{
-    size_t used = 0;
-    for (; *text && used + 4 < room; text++) {
-        unsigned char c = (unsigned char)*text;
-        bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-._~", c);
-        used += (size_t)snprintf(dst + used, room - used, is_plain ? "%c" : "%%%02X", c);
-    }
-    dst[used] = '\0';
-}
-
-/* One part of the list. next: in and out. */
-static enum store_result list_part(struct s3 *s3, struct store_list *list, char next[ANSWERS_TOKEN_BYTES], char *why)
-{
-    struct bucket *bucket = s3->names.bucket;
-    char url[BUCKET_URL_BYTES], prefix[BUCKET_PREFIX_BYTES + 16], escaped[2000] = "",
-                                                                  token[3 * ANSWERS_TOKEN_BYTES] = "";
-    snprintf(prefix, sizeof prefix, "%s%s/", bucket->prefix, s3->names.kind);
-    escape(escaped, sizeof escaped, prefix);
-    escape(token, sizeof token, next);
-    size_t n_base = strlen(bucket->base) - 1; /* without its last slash: the bucket itself */
-    if (snprintf(url, sizeof url, "%.*s?%s%s%slist-type=2&prefix=%s", (int)n_base, bucket->base,
-                 *next ? "continuation-token=" : "", token, *next ? "&" : "", escaped) >= (int)sizeof url) {
-        snprintf(why, STORE_WHY_BYTES, "its list goes on under a token that is too long");
-        return STORE_FAILED;
-    }
-    struct web_request request = {
-        .url = url, .sha256 = BUCKET_EMPTY_SHA256, .n_max = LIST_BYTES_MAX, .timeout_ms = LIST_MS};
-    bucket_ask(s3->names.bucket, BUCKET_LIST, &request);
-    enum store_result result = STORE_DONE;
-    if (request.status != 200)
-        result = bucket_fail(s3->names.bucket, &request, why);
-    else if (!request.bytes || !answers_list(request.bytes, prefix, s3->files_max, list, next)) {
-        snprintf(why, STORE_WHY_BYTES, "its list cannot be read, or has more than %zu names", s3->files_max);
-        result = STORE_REFUSED;
-    }
-    free(request.bytes);
-    return result;
-}
-
 static enum store_result s3_list(void *self, struct store_list *list, char *why)
 {
     struct s3 *s3 = self;
-    char next[ANSWERS_TOKEN_BYTES] = "";
-    enum store_result result = STORE_DONE;
-    *list = (struct store_list){0};
-    for (int i = 0; i < PARTS_MAX && result == STORE_DONE && (i == 0 || *next); i++)
-        result = list_part(s3, list, next, why);
-    if (result != STORE_DONE) {
-        store_list_drop(list);
+    enum store_result result = s3_names_list(&s3->names, s3->files_max, list, why);
+    if (result != STORE_DONE)
         return result;
-    }
-    store_list_sort(list);
     if (s3_index_keep_listed(s3->index, list))
         atomic_store(&s3->is_dirty, true);
     save_index(s3);

@@ -1,4 +1,5 @@
-/* Owns the conditions of a change: If-Match or If-None-Match of the PUT, which fails if another server came first. */
+/* Owns the list of the names, in parts, and the conditions of a change: If-Match or If-None-Match of the PUT, which
+ * fails if another server came first. */
 #include "server/store/s3_names.h"
 
 #include "server/store/answers.h"
@@ -8,8 +9,77 @@
 
 enum {
     NAME_MS = 2000, /* for a request of a few hundred bytes, with its repetitions */
-    NAME_BYTES_MAX = 64 << 10
+    NAME_BYTES_MAX = 64 << 10,
+    LIST_MS = 10000, /* for a part of a list */
+    LIST_BYTES_MAX = 8 << 20,
+    PARTS_MAX = 1024 /* of a list */
 };
+
+/* ---- Lists ----------------------------------------------------------------------------------------------------- */
+
+/* Everything but letters, digits and -._~ as %XX. */
+static void escape(char *dst, size_t room, const char *text)
+{
+    size_t used = 0;
+    for (; *text && used + 4 < room; text++) {
+        unsigned char c = (unsigned char)*text;
+        bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-._~", c);
+        used += (size_t)snprintf(dst + used, room - used, is_plain ? "%c" : "%%%02X", c);
+    }
+    dst[used] = '\0';
+}
+
+/* One part of the list. next: in and out. */
+static enum store_result list_part(const struct s3_names *names, size_t n_max, struct store_list *list,
+                                   char next[ANSWERS_TOKEN_BYTES], char *why)
+{
+    struct bucket *bucket = names->bucket;
+    char url[BUCKET_URL_BYTES], prefix[BUCKET_PREFIX_BYTES + 16], escaped[2000] = "",
+                                                                  token[3 * ANSWERS_TOKEN_BYTES] = "";
+    snprintf(prefix, sizeof prefix, "%s%s/", bucket->prefix, names->kind);
+    escape(escaped, sizeof escaped, prefix);
+    escape(token, sizeof token, next);
+    size_t n_base = strlen(bucket->base) - 1; /* without its last slash: the bucket itself */
+    if (snprintf(url, sizeof url, "%.*s?%s%s%slist-type=2&prefix=%s", (int)n_base, bucket->base,
+                 *next ? "continuation-token=" : "", token, *next ? "&" : "", escaped) >= (int)sizeof url) {
+        snprintf(why, STORE_WHY_BYTES, "its list goes on under a token that is too long");
+        return STORE_FAILED;
+    }
+    struct web_request request = {
+        .url = url, .sha256 = BUCKET_EMPTY_SHA256, .n_max = LIST_BYTES_MAX, .timeout_ms = LIST_MS};
+    bucket_ask(bucket, BUCKET_LIST, &request);
+    enum store_result result = STORE_DONE;
+    if (request.status != 200)
+        result = bucket_fail(bucket, &request, why);
+    else if (!request.bytes || !answers_list(request.bytes, prefix, n_max, list, next)) {
+        snprintf(why, STORE_WHY_BYTES, "its list cannot be read, or has more than %zu names", n_max);
+        result = STORE_REFUSED;
+    }
+    free(request.bytes);
+    return result;
+}
+
+enum store_result s3_names_list(const struct s3_names *names, size_t n_max, struct store_list *list, char *why)
+{
+    char next[ANSWERS_TOKEN_BYTES] = "";
+    enum store_result result = STORE_DONE;
+    int n_parts = 0;
+    *list = (struct store_list){0};
+    do
+        result = list_part(names, n_max, list, next, why);
+    while (result == STORE_DONE && *next && ++n_parts < PARTS_MAX);
+    if (result == STORE_DONE && *next) {
+        snprintf(why, STORE_WHY_BYTES, "its list has more than %d parts", PARTS_MAX);
+        result = STORE_REFUSED;
+    }
+    if (result == STORE_DONE)
+        store_list_sort(list);
+    else
+        store_list_drop(list);
+    return result;
+}
+
+/* ---- One name -------------------------------------------------------------------------------------------------- */
 
 static enum store_result take_name(const struct bucket *bucket, const struct web_request *request, struct s3_said *said,
                                    char *why)

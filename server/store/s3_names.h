@@ -16,6 +16,10 @@ struct s3_said {
     uint64_t n_bytes;
 };
 
+/* All of them, sorted, with their tags as versions; more than n_max: STORE_REFUSED. *list is dropped by the caller if
+ * the result is STORE_DONE; otherwise why[STORE_WHY_BYTES] gives the reason. */
+enum store_result s3_names_list(const struct s3_names *names, size_t n_max, struct store_list *list, char *why);
+
 /* STORE_ABSENT: there is none; STORE_FAILED: why[STORE_WHY_BYTES] gives the reason. */
 enum store_result s3_names_get(const struct s3_names *names, const char *name, struct s3_said *said, char *why);
 

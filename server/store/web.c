@@ -92,15 +92,22 @@ static void take_etag(struct web_request *request, const char *value)
     snprintf(request->etag, sizeof request->etag, "%.*s", (int)strcspn(begin, "\"\r\n"), begin);
 }
 
+/* -1: there is no such header, or no date in it. */
+static time_t date_of(struct transfer *t, const char *name)
+{
+    struct curl_header *header;
+    bool is_there = curl_easy_header(t->easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK;
+    return is_there ? curl_getdate(header->value, NULL) : -1;
+}
+
 static void read_headers(struct transfer *t)
 {
     struct curl_header *header;
     if (curl_easy_header(t->easy, "ETag", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
         take_etag(t->request, header->value);
-    if (curl_easy_header(t->easy, "Date", 0, CURLH_HEADER, -1, &header) == CURLHE_OK) {
-        time_t date = curl_getdate(header->value, NULL);
-        t->request->ahead_s = date > 0 ? (int64_t)date - (int64_t)time(NULL) : 0;
-    }
+    time_t date = date_of(t, "Date"), modified = date_of(t, "Last-Modified");
+    t->request->ahead_s = date > 0 ? (int64_t)date - (int64_t)time(NULL) : 0;
+    t->request->age_s = date > 0 && modified > 0 ? (int64_t)date - (int64_t)modified : 0;
 }
 
 static void take_length_of_head(struct transfer *t)
@@ -337,7 +344,7 @@ void web_ask(struct web *web, struct web_request *request)
     request->status = 0;
     request->bytes = NULL;
     request->n = 0;
-    request->ahead_s = 0;
+    request->ahead_s = request->age_s = 0;
     *request->etag = *request->why = '\0';
     if (!set_up(&t))
         snprintf(request->why, sizeof request->why, "no memory");

@@ -29,6 +29,7 @@ struct web_request {
     size_t n;    /* bytes of the body; of a HEAD, what a GET would have */
     char etag[WEB_TAG_BYTES]; /* without its quotes; "": none */
     int64_t ahead_s;          /* how far the store's clock is ahead of ours; 0 if it does not say */
+    int64_t age_s;            /* how old what it has is, by its own clock; 0 if it does not say */
     char why[WEB_TEXT_BYTES]; /* if status is 0 */
 };
 
