@@ -69,6 +69,7 @@ struct pe_hf_model {
     bool rotary_last;       /* the rotated channels are the last of a head */
     bool local_unscaled;    /* sliding_attention has no scaling */
     bool yarn_is_longrope;  /* Phi-3's old word */
+    bool yarn_is_another;   /* the same word, in code that multiplies by another factor: refused */
     bool none_if_window;    /* `none` holds only if there is a sliding_window */
     bool unscaled_yarn;     /* yarn's attention_factor is 1 unless the config says another */
     bool unread;            /* some of it from memory or by likeness: confirm it before relying on it */

@@ -112,6 +112,9 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
     enum pe_status status = pe_hf_word(&r->rope, "rope_type|type", &type, r->err);
     if (status || !r->rope.object)
         return status;
+    if (r->model->yarn_is_another && strcmp(type, "yarn") == 0)
+        return pe_hf_wrong(&r->rope, pe_hf_find(&r->rope, "rope_type|type"),
+                           "longrope, su; the vendor's code multiplies by 0.1 ln(s) + 1 with yarn", r->err);
     type = modern(type, r->model);
     if (strcmp(type, "default") == 0) {
         if (!pe_hf_find(&r->rope, "rope_type|type") && pe_hf_find(&r->rope, "factor"))

@@ -94,11 +94,13 @@ static const struct pe_hf_model rows[] = {
      .kind = PE_HF_DEBERTA,
      .fields =
          "hidden_size=768 num_attention_heads=12 max_position_embeddings=512 position_buckets=256 share_att_key=true "
-         "relative_attention=true norm_rel_ebd=layer_norm num_conv_pos_embeddings=128 squeeze_factor=2",
-     .source = "configuration_sew_d.py"},
+         "relative_attention=true pos_att_type=p2c|c2p norm_rel_ebd=layer_norm num_conv_pos_embeddings=128 "
+         "squeeze_factor=2",
+     .refuses = "relative_attention=false",
+     .source = "sew_d/configuration_sew_d.py: SEWDConfig"},
     {.types = "seamless_m4t/speech_encoder",
      .kind = PE_HF_CONFORMER,
-     .fields = "hidden_size=1024 num_attention_heads=16",
+     .fields = "hidden_size=1024 num_attention_heads=16 position_embeddings_type=relative",
      .source = "seamless_m4t/modeling_seamless_m4t.py: SeamlessM4TConformerSelfAttention"},
     {.types = "seamless_m4t_v2/speech_encoder",
      .kind = PE_HF_CONFORMER,

@@ -48,6 +48,11 @@ static const struct pe_hf_model rows[] = {
      .channels = "mrope",
      .reads_share = true,
      .source = "glm_ocr/modular_glm_ocr.py: GlmOcrTextConfig (Glm4vTextConfig), GlmOcrTextAttention"},
+    {.types = "glm4v_vision|glm4v_moe_vision",
+     .fields = "hidden_size=1536 num_heads=12 patch_size=14 spatial_merge_size=2",
+     .channels = "two_axes",
+     .source = "glm4v/modular_glm4v.py: Glm4vVisionRotaryEmbedding, beside a learned table (Glm4vVisionEmbeddings); "
+               "glm4v_moe/modular_glm4v_moe.py: Glm4vMoeVisionModel"},
     {.types = "glm_ocr_vision",
      .fields = "hidden_size=1024 num_heads=16 patch_size=14 spatial_merge_size=2",
      .channels = "two_axes",

@@ -7,8 +7,16 @@
         .types = types_, .kind = PE_HF_NESTED, .inner = inner_, .inner_type = inner_type_, .source = source_           \
     }
 
+/* … whose class has numbers of its own for an object that its config leaves out: the row made_. */
+#define MADE(types_, inner_, inner_type_, made_, source_)                                                              \
+    {                                                                                                                  \
+        .types = types_, .kind = PE_HF_NESTED, .inner = inner_, .inner_type = inner_type_, .made = made_,              \
+        .source = source_                                                                                              \
+    }
+
 static const struct pe_hf_model rows[] = {
-    NESTED("blt", "patcher_config", "blt_patcher", "blt/configuration_blt.py"),
+    NESTED("blt", "global_config", "blt_global_transformer",
+           "blt/configuration_blt.py: the model itself; patcher_config is that of the model that cuts the bytes"),
     NESTED("clip", "text_config", "clip_text_model", "clip/configuration_clip.py"),
     NESTED("audioflamingo3", "text_config", "qwen2", "audioflamingo3/configuration_audioflamingo3.py"),
     NESTED("cohere_compass", "text_config", "cohere_compass_text", "cohere_compass/modular_cohere_compass.py"),
@@ -31,9 +39,8 @@ static const struct pe_hf_model rows[] = {
     NESTED("deepseek_vl", "text_config", "llama", "deepseek_vl/configuration_deepseek_vl.py"),
     NESTED("deepseek_vl_hybrid", "text_config", "llama", "deepseek_vl_hybrid/configuration_deepseek_vl_hybrid.py"),
     NESTED("chmv2", "backbone_config", "dinov3_vit", "chmv2/configuration_chmv2.py"),
-    NESTED("depth_anything", "backbone_config", "dinov2", "depth_anything/configuration_depth_anything.py"),
-    NESTED("depth_pro", "image_model_config", "dinov2",
-           "depth_pro/configuration_depth_pro.py: an early version, whose fields are not in an object"),
+    MADE("depth_anything", "backbone_config", "dinov2", "depth_anything/backbone",
+         "depth_anything/configuration_depth_anything.py"),
     NESTED("bridgetower", "text_config", "bridgetower_text_model", "bridgetower/configuration_bridgetower.py"),
     NESTED("altclip", "text_config", "altclip_text_model", "altclip/configuration_altclip.py"),
     NESTED("clap", "text_config", "clap_text_model", "clap/configuration_clap.py"),
@@ -119,8 +126,8 @@ static const struct pe_hf_model rows[] = {
      .made = "lighton_ocr/text",
      .source = "lighton_ocr/configuration_lighton_ocr.py"},
     NESTED("ovis2", "text_config", "qwen2", "ovis2/configuration_ovis2.py"),
-    NESTED("pp_chart2table", "text_config", "qwen2",
-           "pp_chart2table/configuration_pp_chart2table.py: an early version"),
+    MADE("pp_chart2table", "text_config", "qwen2", "pp_chart2table/text",
+         "pp_chart2table/modular_pp_chart2table.py: PPChart2TableConfig (GotOcr2Config)"),
     NESTED("minimax_m3_vl", "text_config", "minimax_m3_vl_text", "minimax_m3_vl/modular_minimax_m3_vl.py"),
     NESTED("pix2struct", "text_config", "pix2struct_text_model", "pix2struct/modeling_pix2struct.py"),
     NESTED("mistral3", "text_config", "mistral", "mistral3/configuration_mistral3.py"),
@@ -133,8 +140,8 @@ static const struct pe_hf_model rows[] = {
     NESTED("llava_onevision", "text_config", "qwen2", "llava_onevision/configuration_llava_onevision.py"),
     NESTED("paligemma", "text_config", "gemma", "paligemma/configuration_paligemma.py"),
     {.types = "nougat", .kind = PE_HF_NESTED, .inner = "decoder", .source = "nougat/configuration_nougat.py"},
-    NESTED("prompt_depth_anything", "backbone_config", "dinov2",
-           "prompt_depth_anything/configuration_prompt_depth_anything.py"),
+    MADE("prompt_depth_anything", "backbone_config", "dinov2", "depth_anything/backbone",
+         "prompt_depth_anything/configuration_prompt_depth_anything.py"),
     NESTED("qwen3_5", "text_config", "qwen3_5_text", "configuration_qwen3_5.py"),
     NESTED("qwen3_5_moe", "text_config", "qwen3_5_moe_text", "configuration_qwen3_5_moe.py"),
     {.types = "qwen2_vl",
@@ -160,7 +167,7 @@ static const struct pe_hf_model rows[] = {
     NESTED("qwen3_asr", "text_config", "qwen3", "modular_qwen3_asr.py"),
     NESTED("siglip", "text_config", "siglip_text_model", "configuration_siglip.py"),
     NESTED("siglip2", "text_config", "siglip2_text_model", "configuration_siglip2.py"),
-    NESTED("sam3", "text_config", "clip_text_model", "configuration_sam3.py"),
+    MADE("sam3", "text_config", "clip_text_model", "sam3/text", "configuration_sam3.py: Sam3Config"),
     NESTED("sam3_vision_model", "backbone_config", "sam3_vit_model", "configuration_sam3.py"),
     NESTED("tipsv2", "text_config", "tipsv2_text_model", "modular_tipsv2.py"),
     NESTED("videoprism", "text_config", "videoprism_text_model", "modular_videoprism.py"),
@@ -170,7 +177,8 @@ static const struct pe_hf_model rows[] = {
      .inner_type = "voxtral_realtime/text",
      .inner_is = true,
      .source = "configuration_voxtral_realtime.py"},
-    NESTED("rf_detr", "backbone_config", "rf_detr_dinov2", "configuration_rf_detr.py"),
+    MADE("rf_detr", "backbone_config", "rf_detr_dinov2", "rf_detr/backbone",
+         "rf_detr/modular_rf_detr.py: RfDetrConfig"),
     NESTED("video_llama_3", "text_config", "qwen2", "modular_video_llama_3.py"),
     NESTED("vibevoice_asr", "text_config", "qwen2", "modular_vibevoice_asr.py"),
     NESTED("qwen2_audio", "text_config", "qwen2", "qwen2_audio"),

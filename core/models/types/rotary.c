@@ -404,7 +404,7 @@ static const struct pe_hf_model rows[] = {
     {.types = "phi3_v|phi4mm",
      .fields = "hidden_size=3072 num_attention_heads=32 rope_theta=10000 max_position_embeddings=4096",
      .reads_share = true,
-     .yarn_is_longrope = true,
+     .yarn_is_another = true,
      .source = "phi3/modeling_phi3.py: apply_rotary_pos_emb; the vendor's modeling_phi3_v.py, modeling_phi4mm.py"},
     {.types = "kimi_k2",
      .fields = "qk_rope_head_dim=64 qk_nope_head_dim=128 num_attention_heads=64 hidden_size=7168 rope_theta=50000 "

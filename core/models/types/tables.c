@@ -11,6 +11,7 @@
 static const struct pe_hf_model rows[] = {
     TABLE("clip_text_model", "hidden_size=512 max_position_embeddings=77", 0, 0,
           "clip/modeling_clip.py: CLIPTextEmbeddings; configuration_clip.py: CLIPTextConfig"),
+    TABLE("sam3/text", "hidden_size=1024 max_position_embeddings=32", 0, 0, "sam3/configuration_sam3.py: Sam3Config"),
     TABLE("big_bird", "hidden_size=768 max_position_embeddings=4096", 0, 0,
           "big_bird/modeling_big_bird.py: BigBirdEmbeddings"),
     TABLE("biogpt", "hidden_size=1024 max_position_embeddings=1024", 2, 2,
