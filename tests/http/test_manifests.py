@@ -161,7 +161,7 @@ def test_the_store_of_a_pod_is_complete():
 
 def test_what_points_somewhere_points_at_something():
     for folder in FOLDERS[:3]:
-        objects = {one["kind"]: one for one in manifests.build(KUBERNETES / folder)}
+        objects = {one["kind"]: one for one in manifests.build(KUBERNETES / folder) if one["metadata"]["name"] != "posenc-sweep"}
         deployment = objects["Deployment"]["spec"]["template"]
         labels, pod = deployment["metadata"]["labels"], deployment["spec"]
         assert objects["Service"]["spec"]["selector"] == labels
@@ -176,6 +176,45 @@ def test_what_points_somewhere_points_at_something():
         assert {volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume} <= secrets
         assert {source["secretRef"]["name"] for source in pod["containers"][0].get("envFrom", [])} <= secrets
         assert "replicas" not in objects["Deployment"]["spec"], "the autoscaler's"
+
+
+def sweep_of(folder):
+    """(CronJob, NetworkPolicy) of the sweep of a store."""
+    objects = {one["kind"]: one for one in manifests.build(KUBERNETES / folder) if one["metadata"]["name"] == "posenc-sweep"}
+    return objects["CronJob"]["spec"], objects["NetworkPolicy"]["spec"]
+
+
+def test_the_sweep_is_of_the_servers_store():
+    """The same program, place, keys and way out; no service sends it requests."""
+    job, policy = sweep_of("overlays/team")
+    pod = job["jobTemplate"]["spec"]["template"]
+    container = pod["spec"]["containers"][0]
+    _, spec, server = [found for found in containers() if found[0] == "overlays/team"][0]
+    place = {f"--{name}={value}" for name, value in flags(server).items() if name in ("store", "store-endpoint")}
+    assert len(place) == 2 and set(container["args"]) == {*place, "--store-sweep"}
+    assert container["image"] == server["image"] and environment("overlays/team", container) == environment("overlays/team", server)
+    assert container["securityContext"] == server["securityContext"] and pod["spec"]["restartPolicy"] == "Never"
+    assert {**pod["spec"]["securityContext"], "fsGroup": 65534} == spec["securityContext"]
+    objects = manifests.build(KUBERNETES / "overlays/team")
+    service = [one for one in objects if one["kind"] == "Service"][0]
+    assert pod["metadata"]["labels"] == policy["podSelector"]["matchLabels"] != service["spec"]["selector"]
+    of_servers = [one for one in objects if one["kind"] == "NetworkPolicy" and one["metadata"]["name"] == "posenc"][0]["spec"]
+    assert policy["egress"] == of_servers["egress"] and policy["ingress"] == [] and job["concurrencyPolicy"] == "Forbid"
+
+
+def test_the_sweep_runs_as_written():
+    """On a store that is here, with the manifest's flags and keys."""
+    container = sweep_of("overlays/team")[0]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]
+    env = environment("overlays/team", container)
+    bucket, _, prefix = container["args"][0].removeprefix("--store=s3://").partition("/")
+    with S3Store(bucket) as s3:
+        s3.access_key, s3.secret_key = env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]
+        left = f"{prefix}/blobs/" + "0" * 64
+        s3.objects[left] = b"nobody's"
+        s3.written[left] = s3.now() - 90000
+        args = [f"--store-endpoint={s3.endpoint}" if arg.startswith("--store-endpoint=") else arg for arg in container["args"]]
+        run = subprocess.run([POSENCD, *args], capture_output=True, text=True, timeout=30, env={**env, "no_proxy": "127.0.0.1"})
+        assert run.returncode == 0 and "1 of 1 blobs removed" in run.stdout and not s3.objects, run
 
 
 def test_the_network_lets_out_what_is_needed():
