@@ -68,6 +68,7 @@ struct pe_hf_model {
     bool clockwise;         /* direction -1 */
     bool rotary_last;       /* the rotated channels are the last of a head */
     bool local_unscaled;    /* sliding_attention has no scaling */
+    bool local_scaled;      /* … has it, though it has a base of its own */
     bool yarn_is_longrope;  /* Phi-3's old word */
     bool yarn_is_another;   /* the same word, in code that multiplies by another factor: refused */
     bool none_if_window;    /* `none` holds only if there is a sliding_window */
@@ -162,7 +163,7 @@ enum pe_status pe_hf_divide_width(const struct pe_hf_reader *r, int64_t *head_di
 enum { PE_HF_SIDE_MAX = 65536 }; /* patches along a side */
 
 #define PE_HF_LAYOUT_FLAGS "rope_interleave|rotary_emb_interleaved|rope_interleaved" /* true: pairs of neighbours */
-#define PE_HF_WIDTH "hidden_size|d_model|n_embd|dim|embed_dim|width|emb_dim"
+#define PE_HF_WIDTH "hidden_size|d_model|n_embd|dim|embed_dim|width|emb_dim|n_embed"
 #define PE_HF_HEADS                                                                                                    \
     "num_attention_heads|n_head|n_heads|num_heads|encoder_attention_heads|encoder_num_attention_heads|speech_encoder_" \
     "attention_heads"

@@ -50,15 +50,32 @@ static enum pe_status check_named(const struct pe_hf_reader *r)
                    r->model_type);
 }
 
+/* SmolLM3 and Llama 4 mark layers in a list, 1 for those with positions, or say that every n-th has none. */
+static bool marks_all_none(const struct pe_hf_reader *r)
+{
+    const struct pe_field *marks = pe_hf_find(&r->config, "no_rope_layers");
+    const struct pe_field *interval = pe_hf_find(&r->config, "no_rope_layer_interval");
+    struct pe_reals list = {.n = 0};
+    if (!pe_is_among(r->model->none, "nope"))
+        return false;
+    if (marks && marks->value.kind == PE_ARRAY && marks->value.array.rank == 1)
+        list = (struct pe_reals){marks->value.array, marks->value.array.shape[0]};
+    for (uint64_t i = 0; i < list.n; i++)
+        if (pe_real_at(&list, i) != 0)
+            return false;
+    return list.n > 0 || (interval && interval->value.kind == PE_INTEGER && interval->value.integer == 1);
+}
+
 static bool has_none(const struct pe_hf_reader *r, const char *type)
 {
-    return pe_is_among(r->model->none, type) && (!r->model->none_if_window || pe_hf_find(&r->config, "sliding_window"));
+    return marks_all_none(r) || (pe_is_among(r->model->none, type) &&
+                                 (!r->model->none_if_window || pe_hf_find(&r->config, "sliding_window")));
 }
 
 /* Unless the request names such a layer type, its answer would surprise. */
 static enum pe_status check_default(const struct pe_hf_reader *r)
 {
-    if (r->layer_type || !has_none(r, full))
+    if (r->layer_type || !has_none(r, full) || marks_all_none(r))
         return PE_OK;
     return pe_fail(r->err, "/layer_type",
                    "layers of type \"%s\" (the default) have no positions in this model; give a layer_type: \"%s\" for "

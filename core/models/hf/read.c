@@ -35,7 +35,8 @@ static bool next_name(const char **names, const char **name, size_t *n)
 static const char seldom[] =
     "rotary_dim|kv_channels|attention_head_dim|global_head_dim|qk_rope_head_dim|qk_nope_head_dim|rope_interleave|"
     "rope_interleaved|rotary_emb_interleaved|rotary_emb_base|rotary_base|rotary_embedding_base|global_rope_theta|theta|"
-    "rope_local_base_freq|local_rope_theta|local_partial_rotary_factor|rope_ratio|attn_config|mrope_section|rope_pct";
+    "rope_local_base_freq|local_rope_theta|local_partial_rotary_factor|rope_ratio|attn_config|mrope_section|rope_pct|"
+    "n_embed";
 
 bool pe_hf_has_default(const struct pe_hf_model *row, const char *name)
 {

@@ -81,7 +81,8 @@ static enum pe_status find_rope(struct pe_hf_reader *r, bool *has_positions)
     const struct pe_field *stray = stray_object(r->rope.object);
     if (stray)
         return pe_hf_wrong(&r->rope, stray, "objects only under the names of this model's layer types", r->err);
-    if (is_sliding(r) && (r->model->local_unscaled || pe_hf_find(&r->config, local_names(r))))
+    bool has_own_base = pe_hf_find(&r->config, local_names(r)) && !r->model->local_scaled;
+    if (is_sliding(r) && (r->model->local_unscaled || has_own_base))
         r->rope.object = NULL;
     return PE_OK;
 }

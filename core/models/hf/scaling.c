@@ -10,23 +10,15 @@
 static const char not_passed[] = "type|rope_type|rope_theta|mrope_section|mrope_interleaved|finetuned|"
                                  "max_position_embeddings|original_max_position_embeddings";
 
-/* Old words for a type, and the models that use them. */
-struct word {
-    const char *old, *now;
-    bool phi3_only;
-};
-static const struct word words[] = {
-    {"su", "longrope", false},
-    {"mrope", "default", false},
-    {"yarn", "longrope", true},
-};
+/* The types that transformers' code knows. A scheme may know more, which a model's code does not. */
+static const char library_types[] = "default|linear|dynamic|yarn|longrope|llama3|proportional";
 
-static const char *modern(const char *type, const struct pe_hf_model *model)
+/* Old words for a type, and the models that use them. */
+static const char *modern(const char *type, const struct pe_hf_reader *r)
 {
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(words[i].old, type) == 0 && (!words[i].phi3_only || model->yarn_is_longrope))
-            return words[i].now;
-    return type;
+    if (strcmp(type, "su") == 0 || (strcmp(type, "yarn") == 0 && r->model->yarn_is_longrope))
+        return "longrope";
+    return strcmp(type, "mrope") == 0 && (r->model->channels || r->is_told) ? "default" : type;
 }
 
 /* Which lengths the rules of a type read. */
@@ -66,7 +58,7 @@ static void pass_fields(struct pe_hf_reader *r, bool proportional, size_t *n)
     for (size_t i = 0; i < rope->object.n; i++) {
         const struct pe_field *field = &rope->object.fields[i];
         bool is_share = strcmp(field->name, "partial_rotary_factor") == 0;
-        if (pe_is_among(not_passed, field->name) || (is_share && !proportional))
+        if (pe_is_among(not_passed, field->name) || (is_share && !proportional) || field->value.kind == PE_NULL)
             continue;
         pe_hf_mark_read(r->rope.marks, field);
         add(r, n, field->name, field->value);
@@ -115,7 +107,7 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
     if (r->model->yarn_is_another && strcmp(type, "yarn") == 0)
         return pe_hf_wrong(&r->rope, pe_hf_find(&r->rope, "rope_type|type"),
                            "longrope, su; the vendor's code multiplies by 0.1 ln(s) + 1 with yarn", r->err);
-    type = modern(type, r->model);
+    type = modern(type, r);
     if (strcmp(type, "default") == 0) {
         if (!pe_hf_find(&r->rope, "rope_type|type") && pe_hf_find(&r->rope, "factor"))
             return pe_fail(r->err, r->rope.at, "a factor but no rope_type; write \"rope_type\": \"linear\" or so");
@@ -124,6 +116,9 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
     bool takes_alpha = r->model->style && strcmp(r->model->style, "alpha") == 0;
     if (takes_alpha && pe_is_among("dynamic|xdrope", type) && pe_hf_says(&r->rope, "alpha"))
         return put_alpha(r);
+    if (!r->is_told && !pe_is_among(library_types, type))
+        return pe_hf_wrong(&r->rope, pe_hf_find(&r->rope, "rope_type|type"),
+                           "default, linear, dynamic, yarn, longrope, llama3, proportional", r->err);
     if (r->rope.object->object.n > SCALING_FIELDS_MAX)
         return pe_fail(r->err, r->rope.at, "%zu fields; allowed: at most %d", r->rope.object->object.n,
                        SCALING_FIELDS_MAX);

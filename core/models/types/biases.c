@@ -24,6 +24,7 @@ static const struct pe_hf_model rows[] = {
      .kind = PE_HF_FALCON,
      .fields = "hidden_size=4544 num_attention_heads=71 alibi=false rope_theta=10000 max_position_embeddings=2048",
      .ignores = "head_dim",
+     .reads = "n_embed",
      .style = "key_mask",
      .source = "configuration_falcon.py: FalconConfig"},
     {.types = "mpt",

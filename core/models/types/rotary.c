@@ -237,6 +237,7 @@ static const struct pe_hf_model rows[] = {
     {.types = "olmo3",
      .fields =
          "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048 sliding_window=4096",
+     .needs = "rope_theta|rope_parameters",
      .local_unscaled = true,
      .source = "olmo3/modular_olmo3.py: Olmo3RotaryEmbedding(Gemma2), Olmo3Model; modeling_olmo3.py: Olmo3Model"},
     {.types = "llama4_text",
@@ -316,7 +317,8 @@ static const struct pe_hf_model rows[] = {
     {.types = "modernbert",
      .fields = "hidden_size=768 num_attention_heads=12 global_rope_theta=160000 local_rope_theta=10000 "
                "max_position_embeddings=8192",
-     .ignores = "head_dim",
+     .ignores = "head_dim|rope_theta",
+     .local_scaled = true,
      .source = "modernbert/configuration_modernbert.py: ModernBertConfig.convert_rope_params_to_dict"},
     {.types = "phi4_multimodal",
      .fields = "hidden_size=3072 num_attention_heads=32 rope_theta=10000 partial_rotary_factor=1.0 "
@@ -407,8 +409,9 @@ static const struct pe_hf_model rows[] = {
      .yarn_is_another = true,
      .source = "phi3/modeling_phi3.py: apply_rotary_pos_emb; the vendor's modeling_phi3_v.py, modeling_phi4mm.py"},
     {.types = "kimi_k2",
-     .fields = "qk_rope_head_dim=64 qk_nope_head_dim=128 num_attention_heads=64 hidden_size=7168 rope_theta=50000 "
+     .fields = "qk_rope_head_dim=64 qk_nope_head_dim=128 num_attention_heads=64 hidden_size=7168 "
                "rope_interleave=true max_position_embeddings=131072",
+     .needs = "rope_theta|rope_parameters",
      INTERLEAVED,
      .source = "the vendor's modeling_deepseek.py: apply_rotary_pos_emb"},
 };
