@@ -18,7 +18,7 @@ static const struct pe_value nothing = {.kind = PE_OBJECT, .object = {NULL, 0}};
 /* A class makes what its config leaves out: the object of its language model too. */
 static bool make_inner(const struct pe_hf_reader *r, struct pe_hf_place *inner)
 {
-    bool makes = r->model && r->model->kind == PE_HF_NESTED;
+    bool makes = r->model && r->model->kind == PE_HF_NESTED && !r->model->must_hold;
     *inner = r->config;
     if (!makes || !r->model->flat)
         inner->object = &nothing;
