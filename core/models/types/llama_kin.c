@@ -167,8 +167,10 @@ static const struct pe_hf_model rows[] = {
           "lasr/modular_lasr.py: LasrEncoderConfig(ParakeetEncoderConfig), LasrEncoderRotaryEmbedding(Llama), "
           "LasrEncoderAttention"),
     {.types = "minimax_m3_vl_text",
-     .fields = "hidden_size=6144 num_attention_heads=64 head_dim=128 rotary_dim=64 rope_theta=5000000 "
+     .fields = "hidden_size=6144 num_attention_heads=64 head_dim=128 rope_theta=5000000 "
                "max_position_embeddings=524288",
+     .ignores = "rotary_dim",
+     .needs = "partial_rotary_factor|rope_parameters",
      .reads_share = true,
      .source = "minimax_m3_vl/modular_minimax_m3_vl.py: MiniMaxM3VLTextConfig(MiniMaxM2Config), "
                "MiniMaxM3VLRotaryEmbedding, MiniMaxM3VLAttention"},
@@ -257,8 +259,7 @@ static const struct pe_hf_model rows[] = {
     LLAMA("mistral3/text",
           "hidden_size=5120 num_attention_heads=32 head_dim=128 rope_theta=1000000000 max_position_embeddings=131072",
           "mistral3/configuration_mistral3.py: Mistral3Config"),
-    LLAMA("pp_chart2table/text",
-          "hidden_size=1024 num_attention_heads=16 rope_theta=1000000 max_position_embeddings=32768",
+    LLAMA("got_ocr2/text", "hidden_size=1024 num_attention_heads=16 rope_theta=1000000 max_position_embeddings=32768",
           "got_ocr2/configuration_got_ocr2.py: GotOcr2Config"),
     LLAMA("internlm2|internlm3|minicpm", "rope_theta=10000",
           "the vendors' modeling_internlm2.py, modeling_internlm3.py, modeling_minicpm.py: rotate_half"),

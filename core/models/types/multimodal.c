@@ -30,7 +30,8 @@ static const struct pe_hf_model rows[] = {
      .source = "ernie4_5_vl_moe/modular_ernie4_5_vl_moe.py: Ernie4_5_VLMoeVisionRotaryEmbedding "
                "(Qwen2_5_VisionRotaryEmbedding)"},
     {.types = "glm4v_text",
-     .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=32768",
+     .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=32768 "
+               "mrope_section=[8,12,12]",
      INTERLEAVED,
      .channels = "mrope",
      .reads_share = true,
@@ -38,12 +39,13 @@ static const struct pe_hf_model rows[] = {
                "configuration_glm4v.py: Glm4vTextConfig"},
     {.types = "glm4v_moe_text",
      .fields = "hidden_size=4096 num_attention_heads=96 partial_rotary_factor=0.5 rope_theta=10000 "
-               "max_position_embeddings=65536",
+               "max_position_embeddings=65536 mrope_section=[8,12,12]",
      .channels = "mrope",
      .source = "glm4v_moe/modular_glm4v_moe.py: Glm4vMoeTextRotaryEmbedding, gpt_neox apply_rotary_pos_emb, "
                "Glm4vMoeTextConfig (Glm4MoeConfig)"},
     {.types = "glm_ocr_text",
-     .fields = "hidden_size=1024 num_attention_heads=16 rope_theta=10000 max_position_embeddings=131072",
+     .fields = "hidden_size=1024 num_attention_heads=16 rope_theta=10000 max_position_embeddings=131072 "
+               "mrope_section=[8,12,12]",
      INTERLEAVED,
      .channels = "mrope",
      .reads_share = true,
@@ -63,7 +65,8 @@ static const struct pe_hf_model rows[] = {
      .source = "exaone4_5/modular_exaone4_5.py: Exaone4_5_VisionRotaryEmbedding (Qwen2_5_VLVisionRotaryEmbedding), "
                "Exaone4_5_VisionConfig (Qwen2_5_VLVisionConfig)"},
     {.types = "glm_image_text",
-     .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=32768",
+     .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=32768 "
+               "mrope_section=[8,12,12]",
      .channels = "mrope",
      .reads_share = true,
      .source = "glm_image/modular_glm_image.py: GlmImageTextAttention (Glm4vMoeTextAttention, half layout); "
