@@ -100,6 +100,9 @@ run_pytest() {
     skipped=$((skipped + $(sum '[0-9]+ skipped')))
 }
 
+# What measures on a machine that others share may be disturbed once, for some seconds: a defect fails twice. What ran again is named.
+again='--reruns 1 --reruns-delay 5 -rR'
+
 # Tests that measure nothing run in parallel (pytest-xdist), and then those that wait for a server's limits of time or judge by wide
 # ones; the others alone, one after the other.
 run_http() {
@@ -114,9 +117,8 @@ run_http() {
     # Collected once before, so that not every process compiles all of them.
     "$PYTHON" -m pytest -q -p no:cacheprovider --collect-only tests/http tests/bench tests/fuzz >"$log" || cat "$log"
     run_pytest --part=beside -n "${HTTP_JOBS:-4}" --dist loadfile tests/http tests/bench tests/fuzz
-    run_pytest --part=waiting -n 8 --reruns 1 tests/http
-    # What measures on a machine that others share may be disturbed once: a defect fails twice. Reruns are counted in the summary.
-    run_pytest --part=alone --reruns 1 tests/http
+    run_pytest --part=waiting -n 8 $again tests/http
+    run_pytest --part=alone $again tests/http
 }
 
 # The web page: modules without a browser in node, all else in chromium. What is not installed is named, its tests count as not run.
@@ -142,8 +144,8 @@ run_page() {
         # As with http: what measures runs alone. A browser may be disturbed once: a key pressed while the machine does
         # something else is lost now and then, one time in some thousand tests.
         measured='tests/page/test_speed.py tests/page/test_pace.py'
-        run_pytest -n "${PAGE_JOBS:-3}" --reruns 1 $(printf -- '--ignore=%s ' $measured) tests/page
-        run_pytest --reruns 1 $measured
+        run_pytest -n "${PAGE_JOBS:-3}" $again $(printf -- '--ignore=%s ' $measured) tests/page
+        run_pytest $again $measured
     fi
     unable=$((unable + skipped - before)) skipped=$before
 }
