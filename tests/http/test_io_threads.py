@@ -99,11 +99,13 @@ def test_connections_are_limited_over_all():
                 assert fifth.answer()[0] == 503 and fifth.is_closed()
             four[1].__exit__()  # of a thread that is not the accepting one
             assert wait_until(lambda: b"posenc_connections 4" in ask_anew(server, get("/metrics"))[2])
-        for _ in range(20):  # full again and again, and never stuck
-            assert wait_until(lambda: ask_anew(server, get("/healthz"))[0] == 200)
-            time.sleep(0.02)  # until that connection has ended too
+
+        def four_are_served():
             with clients(server, 4) as four:
-                assert {ask(client, get("/healthz"))[0] for client in four} == {200}
+                return {ask(client, get("/healthz"))[0] for client in four} == {200}
+
+        for _ in range(20):  # full again and again, and never stuck: as soon as those before have ended, four are served
+            assert wait_until(four_are_served)
         assert wait_until(lambda: metric(server, "posenc_connections") == 1)
 
 
