@@ -34,7 +34,7 @@ def test_values_taken_for_missing_ones(server, config, defaults):
 
 
 def test_other_types_fields_are_ignored(server):
-    others = {"rotary_dim": 32, "rope_interleave": True, "rope_ratio": 8, "kv_channels": 64, "mrope_section": [16, 24, 24]}
+    others = {"rotary_dim": 32, "rope_interleave": True, "rope_ratio": 8, "kv_channels": 64, "mrope_section": [16, 24, 24], "no_rope_layers": [0, 0]}
     assert set(report(server, {**LLAMA, **others})["ignored"]) == {"architectures", "vocab_size", *others}
     config = {"model_type": "llama", "rope_scaling": {"rope_type": "default", "mrope_section": [16, 24, 24]}}
     assert report(server, config)["ignored"] == ["rope_scaling.mrope_section"]

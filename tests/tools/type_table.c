@@ -52,10 +52,19 @@ static void print_rotary(const struct pe_hf_model *row)
     print_pairs("; only if ", row->rope_if);
 }
 
+/* The object, its type if it says none, and what holds without it. */
+static void print_nested(const struct pe_hf_model *row)
+{
+    print_pairs("that of ", row->inner);
+    print_pairs(", else ", row->inner_type);
+    print_pairs("; without it ", row->made);
+    printf("%s", row->must_hold ? "; refused without it" : "");
+}
+
 static void print_what(const struct pe_hf_model *row)
 {
     if (row->kind == PE_HF_NESTED)
-        printf("that of %s%s%s", row->inner, row->inner_type ? ", else " : "", row->inner_type ? row->inner_type : "");
+        print_nested(row);
     else if (row->kind == PE_HF_OTHER)
         printf("refused: %s", row->style);
     else if (row->kind == PE_HF_SWIN)
@@ -67,6 +76,7 @@ static void print_what(const struct pe_hf_model *row)
     print_pairs("; layer types ", row->layers);
     print_pairs("; none in ", row->none);
     print_pairs("; refused with ", row->refuses);
+    print_pairs("; needs one of ", row->needs);
 }
 
 static int by_name(const void *a, const void *b)
@@ -88,8 +98,8 @@ int main(void)
         print_names(rows[i]->types);
         printf(" | ");
         print_what(rows[i]);
-        printf(" | %s | %s%s |\n", rows[i]->fields ? rows[i]->fields : "", rows[i]->source,
-               rows[i]->unread ? " (unverified)" : "");
+        print_pairs(" | ", rows[i]->fields ? rows[i]->fields : "");
+        printf(" | %s%s |\n", rows[i]->source, rows[i]->unread ? " (unverified)" : "");
     }
     return 0;
 }

@@ -45,7 +45,7 @@ struct pe_hf_model {
     const char *inner, *inner_type; /* the object of the language model, and its model_type if it says none */
     const char *made;               /* … where there is no such object, if that has numbers of its own */
     bool inner_is;                  /* … whatever the object says */
-    bool must_hold;                 /* … which versions of transformers do not make if the config leaves it out */
+    bool must_hold;                 /* … refused without it: not every version of transformers makes one then */
     bool flat;                      /* … whose fields may stand in the outer object instead, as older files have it */
     const char *layers;             /* layer types if not the usual ones, "a|b", the default first */
     const char *none;               /* layer types without positions, "a|b" */

@@ -53,11 +53,11 @@ static enum pe_status check_named(const struct pe_hf_reader *r)
 /* SmolLM3 and Llama 4 mark layers in a list, 1 for those with positions, or say that every n-th has none. */
 static bool marks_all_none(const struct pe_hf_reader *r)
 {
+    if (!pe_is_among(r->model->none, "nope"))
+        return false; /* other types' code does not read these fields */
     const struct pe_field *marks = pe_hf_find(&r->config, "no_rope_layers");
     const struct pe_field *interval = pe_hf_find(&r->config, "no_rope_layer_interval");
     struct pe_reals list = {.n = 0};
-    if (!pe_is_among(r->model->none, "nope"))
-        return false;
     if (marks && marks->value.kind == PE_ARRAY && marks->value.array.rank == 1)
         list = (struct pe_reals){marks->value.array, marks->value.array.shape[0]};
     for (uint64_t i = 0; i < list.n; i++)
@@ -68,14 +68,13 @@ static bool marks_all_none(const struct pe_hf_reader *r)
 
 static bool has_none(const struct pe_hf_reader *r, const char *type)
 {
-    return marks_all_none(r) || (pe_is_among(r->model->none, type) &&
-                                 (!r->model->none_if_window || pe_hf_find(&r->config, "sliding_window")));
+    return pe_is_among(r->model->none, type) && (!r->model->none_if_window || pe_hf_find(&r->config, "sliding_window"));
 }
 
 /* Unless the request names such a layer type, its answer would surprise. */
 static enum pe_status check_default(const struct pe_hf_reader *r)
 {
-    if (r->layer_type || !has_none(r, full) || marks_all_none(r))
+    if (r->layer_type || !has_none(r, full))
         return PE_OK;
     return pe_fail(r->err, "/layer_type",
                    "layers of type \"%s\" (the default) have no positions in this model; give a layer_type: \"%s\" for "
@@ -88,7 +87,7 @@ enum pe_status pe_hf_layer_check(const struct pe_hf_reader *r, bool *has_positio
     const char *type = pe_hf_layer_type(r);
     char none[96];
     pe_hf_spell(r->model->none ? r->model->none : "", none, sizeof none);
-    *has_positions = !has_none(r, type) && !(pe_is_among(never, type) && is_listed(r, type));
+    *has_positions = !marks_all_none(r) && !has_none(r, type) && !(pe_is_among(never, type) && is_listed(r, type));
     if (is_own_default(r))
         return PE_OK;
     if (r->layer_type && r->model->kind != PE_HF_ROPE && r->model->kind != PE_HF_NONE)

@@ -21,6 +21,18 @@ static const char *modern(const char *type, const struct pe_hf_reader *r)
     return strcmp(type, "mrope") == 0 && (r->model->channels || r->is_told) ? "default" : type;
 }
 
+/* Is it a type of this model's code? */
+static enum pe_status check_type(const struct pe_hf_reader *r, const char *type)
+{
+    char spelled[96];
+    const struct pe_field *field = pe_hf_find(&r->rope, "rope_type|type");
+    if (r->model->yarn_is_another && strcmp(type, "yarn") == 0)
+        return pe_hf_wrong(&r->rope, field, "longrope, su; the vendor's code multiplies by 0.1 ln(s) + 1 with yarn",
+                           r->err);
+    pe_hf_spell(library_types, spelled, sizeof spelled);
+    return pe_is_among(library_types, type) ? PE_OK : pe_hf_wrong(&r->rope, field, spelled, r->err);
+}
+
 /* Which lengths the rules of a type read. */
 struct need {
     const char *type;
@@ -104,9 +116,6 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
     enum pe_status status = pe_hf_word(&r->rope, "rope_type|type", &type, r->err);
     if (status || !r->rope.object)
         return status;
-    if (r->model->yarn_is_another && strcmp(type, "yarn") == 0)
-        return pe_hf_wrong(&r->rope, pe_hf_find(&r->rope, "rope_type|type"),
-                           "longrope, su; the vendor's code multiplies by 0.1 ln(s) + 1 with yarn", r->err);
     type = modern(type, r);
     if (strcmp(type, "default") == 0) {
         if (!pe_hf_find(&r->rope, "rope_type|type") && pe_hf_find(&r->rope, "factor"))
@@ -116,9 +125,8 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
     bool takes_alpha = r->model->style && strcmp(r->model->style, "alpha") == 0;
     if (takes_alpha && pe_is_among("dynamic|xdrope", type) && pe_hf_says(&r->rope, "alpha"))
         return put_alpha(r);
-    if (!r->is_told && !pe_is_among(library_types, type))
-        return pe_hf_wrong(&r->rope, pe_hf_find(&r->rope, "rope_type|type"),
-                           "default, linear, dynamic, yarn, longrope, llama3, proportional", r->err);
+    if (!r->is_told && check_type(r, type))
+        return r->err->status;
     if (r->rope.object->object.n > SCALING_FIELDS_MAX)
         return pe_fail(r->err, r->rope.at, "%zu fields; allowed: at most %d", r->rope.object->object.n,
                        SCALING_FIELDS_MAX);

@@ -46,18 +46,24 @@ static enum pe_status put_dim(struct pe_hf_reader *r)
     return status;
 }
 
-/* RoBERTa and its family count positions from the row after the padding's. */
+/* A row's -1 becomes pad_token_id + 1: fairseq's kin count from the row after the padding's. 0 if there is none. */
+static enum pe_status after_padding(const struct pe_hf_reader *r, int64_t *first)
+{
+    if (*first >= 0)
+        return PE_OK;
+    enum pe_status status = pe_hf_integer(&r->config, "pad_token_id", first, r->err);
+    (*first)++;
+    return status;
+}
+
+/* RoBERTa and its family. */
 static enum pe_status put_row_offset(struct pe_hf_reader *r)
 {
     int64_t offset = r->model->row_offset;
-    enum pe_status status = PE_OK;
     if (offset < 0 && !pe_hf_find(&r->config, "pad_token_id"))
         return pe_fail(r->err, r->config.at,
                        "pad_token_id is missing; needed: the row before that of the first position");
-    if (offset < 0) {
-        status = pe_hf_integer(&r->config, "pad_token_id", &offset, r->err);
-        offset++;
-    }
+    enum pe_status status = after_padding(r, &offset);
     if (!status && offset)
         pe_hf_put_integer(r->out, "row_offset", offset);
     return status;
@@ -106,11 +112,7 @@ static enum pe_status put_detr(struct pe_hf_reader *r)
 static enum pe_status tell_first(struct pe_hf_reader *r)
 {
     int64_t first = r->model->first;
-    enum pe_status status = PE_OK;
-    if (first < 0) {
-        status = pe_hf_integer(&r->config, "pad_token_id", &first, r->err);
-        first++;
-    }
+    enum pe_status status = after_padding(r, &first);
     if (r->config.marks)
         r->config.marks->first = first;
     return status;

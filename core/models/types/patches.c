@@ -2,20 +2,18 @@
  * (core/models/hf/hf.h). Sources: transformers' models/. */
 #include "core/models/hf/hf.h"
 
-#define PATCHES(types_, fields_, extra_rows_, source_)                                                                 \
+/* After the types, the fields and the rows beyond the patches: the source, and other members of the row. */
+#define PATCHES(types_, fields_, extra_rows_, ...)                                                                     \
     {                                                                                                                  \
-        .types = types_, .kind = PE_HF_PATCHES, .fields = fields_, .extra_rows = extra_rows_, .source = source_        \
+        .types = types_, .kind = PE_HF_PATCHES, .fields = fields_, .extra_rows = extra_rows_, .source = __VA_ARGS__    \
     }
 
 static const struct pe_hf_model rows[] = {
     PATCHES("clip_vision_model", "image_size=224 patch_size=32 hidden_size=768", 1,
             "clip/modeling_clip.py: CLIPVisionEmbeddings; configuration_clip.py: CLIPVisionConfig"),
     PATCHES("dinov2", "image_size=224 patch_size=14 hidden_size=768", 1, "dinov2/modeling_dinov2.py: Dinov2Embeddings"),
-    {.types = "aimv2_vision_model",
-     .kind = PE_HF_PATCHES,
-     .fields = "hidden_size=1024 image_size=224 patch_size=14",
-     .refuses = "is_native=true",
-     .source = "aimv2/modeling_aimv2.py: Aimv2VisionEmbeddings"},
+    PATCHES("aimv2_vision_model", "hidden_size=1024 image_size=224 patch_size=14", 0,
+            "aimv2/modeling_aimv2.py: Aimv2VisionEmbeddings", .refuses = "is_native=true"),
     PATCHES("dinov2_with_registers", "image_size=224 patch_size=16 hidden_size=768", 1,
             "dinov2_with_registers/modular_dinov2_with_registers.py: Dinov2WithRegistersEmbeddings, "
             "Dinov2WithRegistersConfig"),
@@ -34,12 +32,10 @@ static const struct pe_hf_model rows[] = {
     PATCHES("clipseg_vision_model", "image_size=224 patch_size=32 hidden_size=768", 1,
             "clipseg/configuration_clipseg.py: CLIPSegVisionConfig"),
     PATCHES("deit", "image_size=224 patch_size=16 hidden_size=768", 2, "deit/modeling_deit.py: DeiTEmbeddings"),
-    {.types = "glm_image_vision",
-     .kind = PE_HF_PATCHES,
-     .fields = "hidden_size=1536 image_size=2048 patch_size=16",
-     .style = "bilinear",
-     .source = "glm_image/modular_glm_image.py: GlmImageVisionEmbeddings (Glm4vVisionEmbeddings, bilinear), "
-               "GlmImageVisionAttention (no rotation)"},
+    PATCHES("glm_image_vision", "hidden_size=1536 image_size=2048 patch_size=16", 0,
+            "glm_image/modular_glm_image.py: GlmImageVisionEmbeddings (Glm4vVisionEmbeddings, bilinear), "
+            "GlmImageVisionAttention (no rotation)",
+            .style = "bilinear"),
     PATCHES("janus_vision_model", "hidden_size=1024 image_size=384 patch_size=16", 0,
             "configuration_janus.py: JanusVisionConfig; inherits siglip embeddings"),
     PATCHES("internvl_vision", "hidden_size=1024 image_size=448 patch_size=14", 1,
@@ -66,26 +62,16 @@ static const struct pe_hf_model rows[] = {
     PATCHES("metaclip_2_vision_model", "hidden_size=768 image_size=224 patch_size=32", 1,
             "metaclip_2/configuration_metaclip_2.py: MetaClip2VisionConfig (CLIP kin)"),
     PATCHES("siglip_vision_model", "hidden_size=768 image_size=224 patch_size=16", 0, "siglip: SiglipVisionEmbeddings"),
-    {.types = "videomt",
-     .kind = PE_HF_PATCHES,
-     .fields = "hidden_size=1024 image_size=640 patch_size=16",
-     .unread = true,
-     .source = "modular_videomt.py: VideomtEmbeddings; config inherits eomt"},
+    PATCHES("videomt", "hidden_size=1024 image_size=640 patch_size=16", 0,
+            "modular_videomt.py: VideomtEmbeddings; config inherits eomt", .unread = true),
     PATCHES("vit", "hidden_size=768 image_size=224 patch_size=16", 1, "configuration_vit.py; ViTEmbeddings"),
     PATCHES("vit_msn", "hidden_size=768 image_size=224 patch_size=16", 1, "vit_msn: as vit"),
     PATCHES("xclip_vision_model", "hidden_size=768 image_size=224 patch_size=32", 1, "configuration_x_clip.py"),
-    {.types = "rf_detr_dinov2",
-     .kind = PE_HF_PATCHES,
-     .fields = "hidden_size=768 image_size=224 patch_size=14",
-     .extra_rows = 1,
-     .style = "bicubic_antialias",
-     .source = "rf_detr/modular_rf_detr.py: RfDetrDinov2Embeddings, RfDetrDinov2Config (Dinov2Config)"},
-    {.types = "rf_detr/backbone",
-     .kind = PE_HF_PATCHES,
-     .fields = "hidden_size=384 image_size=518 patch_size=14",
-     .extra_rows = 1,
-     .style = "bicubic_antialias",
-     .source = "rf_detr/modular_rf_detr.py: RfDetrConfig"},
+    PATCHES("rf_detr_dinov2", "hidden_size=768 image_size=224 patch_size=14", 1,
+            "rf_detr/modular_rf_detr.py: RfDetrDinov2Embeddings, RfDetrDinov2Config (Dinov2Config)",
+            .style = "bicubic_antialias"),
+    PATCHES("rf_detr/backbone", "hidden_size=384 image_size=518 patch_size=14", 1,
+            "rf_detr/modular_rf_detr.py: RfDetrConfig", .style = "bicubic_antialias"),
     PATCHES("depth_anything/backbone", "hidden_size=384 image_size=518 patch_size=14", 1,
             "depth_anything/configuration_depth_anything.py: DepthAnythingConfig"),
 };

@@ -8,7 +8,7 @@
     }
 
 static const struct pe_hf_model rows[] = {
-    REFUSED("depth_pro", "tables of patches whose image_size is that of patch_size, whatever it says",
+    REFUSED("depth_pro", "tables of patches whose image_size is overruled by the outer patch_size",
             "depth_pro/configuration_depth_pro.py: DepthProConfig"),
     REFUSED("data2vec-audio", "convolutions over the input", "data2vec/modular_data2vec_audio.py"),
     REFUSED("cohere_compass_text",

@@ -235,8 +235,7 @@ static const struct pe_hf_model rows[] = {
      .clockwise = true,
      .source = "nanochat/modular_nanochat.py: rotate_half, NanoChatAttention, NanoChatRotaryEmbedding(Llama)"},
     {.types = "olmo3",
-     .fields =
-         "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048 sliding_window=4096",
+     .fields = "hidden_size=4096 num_attention_heads=32 max_position_embeddings=2048 sliding_window=4096",
      .needs = "rope_theta|rope_parameters",
      .local_unscaled = true,
      .source = "olmo3/modular_olmo3.py: Olmo3RotaryEmbedding(Gemma2), Olmo3Model; modeling_olmo3.py: Olmo3Model"},
