@@ -18,7 +18,7 @@ struct api_route {
     const char *group;
     const char *summary;
     const char *name;     /* an example of {name}, where there is one */
-    const char *new_name; /* … that PUT and DELETE may have, if not the same */
+    const char *new_name; /* … in PUT and DELETE, where that one is taken; NULL: the same */
     const char
         *example; /* a request body that is answered with 200: the OpenAPI document shows it, the tests send it */
     const char *media_type;   /* NULL: JSON, or the media types of the formats if it computes */

@@ -71,7 +71,7 @@ static bool open_weights(struct stored *stored, const struct options *options)
 static bool open_presets(struct stored *stored, const struct options *options)
 {
     char error[WEIGHTS_ERROR_BYTES] = "stored presets: no memory";
-    struct s3_beside beside = {.names = "presets",
+    struct s3_beside beside = {.kind = S3_PRESETS,
                                .cache = options->store_cache,
                                .cache_bytes = API_PRESETS_BYTES_MAX,
                                .files_max = API_PRESETS_MAX};

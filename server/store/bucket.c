@@ -14,6 +14,7 @@
 enum {
     BLOB_AGAIN_MS = 5000, /* a blob may take as long as its bytes come, but is not asked for again after this time */
     TRIES = 3,
+    HEAD_MS = 2000, /* for whether a blob is there, with repetitions */
     FIRST_PAUSE_MS = 50,
     SKEW_S = 300 /* worth a word; stores refuse 900 */
 };
@@ -139,6 +140,17 @@ enum store_result bucket_fail(const struct bucket *bucket, const struct web_requ
     print_hint(bucket, request, code, hint, sizeof hint);
     snprintf(why, STORE_WHY_BYTES, "status %d%s%s%s", request->status, *code ? " " : "", code, hint);
     return is_passing(request->status) ? STORE_FAILED : STORE_REFUSED;
+}
+
+enum store_result bucket_head(struct bucket *bucket, const char *url, struct web_request *head, char *why)
+{
+    *head = (struct web_request){.url = url, .sha256 = BUCKET_EMPTY_SHA256, .timeout_ms = HEAD_MS};
+    bucket_ask(bucket, BUCKET_HEAD, head);
+    free(head->bytes);
+    head->bytes = NULL;
+    if (head->status == 404)
+        return STORE_ABSENT;
+    return head->status == 200 ? STORE_DONE : bucket_fail(bucket, head, why);
 }
 
 bool bucket_is_missing(const struct web_request *request)

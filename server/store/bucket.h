@@ -41,6 +41,10 @@ void bucket_print_url(const struct bucket *bucket, char *url, const char *kind, 
  * of the tries had no proper answer, so what it asked for may have been done. */
 bool bucket_ask(struct bucket *bucket, enum bucket_operation operation, struct web_request *request);
 
+/* Asks for the head of what is at url: STORE_DONE, with head->n and head->age_s; STORE_ABSENT; otherwise
+ * why[STORE_WHY_BYTES] gives the reason. */
+enum store_result bucket_head(struct bucket *bucket, const char *url, struct web_request *head, char *why);
+
 /* For a second after a request without an answer: then why[STORE_WHY_BYTES] says so. */
 bool bucket_is_away(const struct bucket *bucket, char *why);
 

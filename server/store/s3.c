@@ -16,10 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum {
-    HEAD_MS = 2000, /* for whether a blob is there, with repetitions */
-    TRIES = 3
-};
+enum { TRIES = 3 };
 
 struct s3 {
     struct store store; /* must be first: store_free frees it */
@@ -102,27 +99,26 @@ static enum store_result get_blob(struct s3 *s3, const struct s3_said *said, str
     return reading->bytes ? STORE_DONE : download(s3, said, reading, why);
 }
 
-/* Unless the store has it already. A blob that was spoiled is written again, and one that no name may stand for any
- * more, so that a sweep sees that it is new. */
+/* Unless the store has it already. A blob that was spoiled is written again. So is one that is half a day old: a sweep
+ * that has found it without a name then sees that it is new. */
 static enum store_result put_blob(struct s3 *s3, const struct store_writing *writing, char *why)
 {
     char url[BUCKET_URL_BYTES];
     bucket_print_url(s3->names.bucket, url, "blobs", writing->sha256);
-    struct web_request head = {.url = url, .sha256 = BUCKET_EMPTY_SHA256, .timeout_ms = HEAD_MS};
-    bucket_ask(s3->names.bucket, BUCKET_HEAD, &head);
-    free(head.bytes);
-    if (head.status == 200 && head.n == writing->n && head.age_s < S3_SWEEP_AGE_S / 2 &&
-        !is_spoiled(s3, writing->sha256))
+    struct web_request head;
+    enum store_result result = bucket_head(s3->names.bucket, url, &head, why);
+    bool is_whole = result == STORE_DONE && head.n == writing->n && !is_spoiled(s3, writing->sha256);
+    if (is_whole && head.age_s < S3_SWEEP_AGE_S / 2)
         return STORE_DONE;
-    if (head.status != 200 && head.status != 404)
-        return bucket_fail(s3->names.bucket, &head, why);
+    if (result != STORE_DONE && result != STORE_ABSENT)
+        return result;
     struct web_request request = {.url = url,
                                   .sha256 = writing->sha256,
                                   .body = writing->bytes,
                                   .n_body = writing->n,
                                   .n_max = BUCKET_ERROR_BYTES};
     bucket_ask(s3->names.bucket, BUCKET_PUT, &request);
-    enum store_result result = request.status / 100 == 2 ? STORE_DONE : bucket_fail(s3->names.bucket, &request, why);
+    result = request.status / 100 == 2 ? STORE_DONE : bucket_fail(s3->names.bucket, &request, why);
     free(request.bytes);
     return result;
 }
@@ -402,7 +398,7 @@ struct store *s3_store_new(const struct s3_settings *settings, char *error)
     }
     pthread_mutex_init(&s3->lock, NULL);
     s3->owns_bucket = true;
-    s3->names.kind = "names";
+    s3->names.kind = s3_kinds[S3_NAMES];
     s3->files_max = settings->files_max;
     fill_in(s3, *settings->cache);
     if (set_up(s3, settings, error))
@@ -433,7 +429,7 @@ struct store *s3_store_beside(struct store *store, const struct s3_beside *besid
     if (!s3)
         return NULL;
     pthread_mutex_init(&s3->lock, NULL);
-    s3->names = (struct s3_names){.bucket = first->names.bucket, .kind = beside->names};
+    s3->names = (struct s3_names){.bucket = first->names.bucket, .kind = s3_kinds[beside->kind]};
     s3->files_max = beside->files_max;
     s3->index = s3_index_new();
     if (s3->index)

@@ -10,6 +10,10 @@
 
 enum { S3_ERROR_BYTES = 512 };
 
+/* The kinds of names that a bucket has: names/<name> of weights, presets/<name>. A blob is used if any of them stands
+ * for it. */
+enum s3_kind { S3_NAMES, S3_PRESETS, S3_N_KINDS };
+
 struct s3_settings {
     const char *place;       /* "s3://bucket/prefix" */
     const char *endpoint;    /* "http://host:port"; "": AWS_ENDPOINT_URL_S3, else Amazon's of the region */
@@ -23,10 +27,10 @@ struct s3_settings {
  * it before any other thread runs. */
 struct store *s3_store_new(const struct s3_settings *settings, char *error);
 
-/* The same bucket again, with other names: <names>/<name> says which blob a name stands for. It shares connections and
+/* The same bucket again, with names of another kind. It shares connections and
  * figures with store, which must be freed later. NULL: no memory. Call it before any other thread runs. */
 struct s3_beside {
-    const char *names; /* "presets", a constant string */
+    enum s3_kind kind;
     const char *cache; /* the folder of store; its own is in there. "": none */
     uint64_t cache_bytes;
     size_t files_max;

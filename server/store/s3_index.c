@@ -172,8 +172,8 @@ char *s3_index_print(struct s3_index *index, size_t *n)
 static void parse_line(struct s3_index *index, char *line)
 {
     const char *name = strsep(&line, " "), *sha256 = strsep(&line, " "), *bytes = strsep(&line, " ");
-    if (!bytes || !line || !api_weight_name_is_valid(name) || strlen(sha256) != STORE_DIGEST_BYTES - 1 ||
-        strspn(sha256, "0123456789abcdef") != STORE_DIGEST_BYTES - 1 || strspn(bytes, "0123456789") != strlen(bytes))
+    if (!bytes || !line || !api_weight_name_is_valid(name) || !store_is_digest(sha256) ||
+        strspn(bytes, "0123456789") != strlen(bytes))
         return;
     s3_index_put(index, name, line, sha256, strtoull(bytes, NULL, 10));
 }

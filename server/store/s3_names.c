@@ -15,6 +15,8 @@ enum {
     PARTS_MAX = 1024 /* of a list */
 };
 
+const char *const s3_kinds[S3_N_KINDS] = {[S3_NAMES] = "names", [S3_PRESETS] = "presets"};
+
 /* ---- Lists ----------------------------------------------------------------------------------------------------- */
 
 /* Everything but letters, digits and -._~ as %XX. */

@@ -8,8 +8,9 @@
 /* Names below kind/, of a bucket. */
 struct s3_names {
     struct bucket *bucket;
-    const char *kind; /* "names", a constant string */
+    const char *kind; /* one of s3_kinds, a constant string */
 };
+extern const char *const s3_kinds[S3_N_KINDS];
 
 struct s3_said {
     char etag[STORE_VERSION_BYTES], sha256[STORE_DIGEST_BYTES];

@@ -1,5 +1,5 @@
-/* Owns the order of a sweep: first all blobs, then all names, so that a blob without a name is one that had none when
- * its age was asked for. */
+/* Owns the order of a sweep: it lists the blobs before the names. A name is written after its blob, so a listed blob
+ * whose name comes too late to be seen is a young one. */
 #include "server/store/s3_sweep.h"
 
 #include "server/store/s3_names.h"
@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD_MS = 2000, REMOVE_MS = 2000, BLOBS_MAX = 1 << 18 };
-
-static const char *const kinds[] = {"names", "presets"};
+enum { REMOVE_MS = 2000, BLOBS_MAX = 1 << 18 };
 
 /* Adds the digests that the names of one kind stand for. */
 static bool add_used(const struct s3_names *names, size_t n_max, struct store_list *used, char *why)
@@ -38,27 +36,14 @@ static bool add_used(const struct s3_names *names, size_t n_max, struct store_li
 static bool find_used(struct bucket *bucket, size_t n_max, struct store_list *used, char *why)
 {
     bool fine = true;
-    for (size_t i = 0; fine && i < sizeof kinds / sizeof *kinds; i++)
-        fine = add_used(&(struct s3_names){.bucket = bucket, .kind = kinds[i]}, n_max, used, why);
+    for (size_t i = 0; fine && i < S3_N_KINDS; i++)
+        fine = add_used(&(struct s3_names){.bucket = bucket, .kind = s3_kinds[i]}, n_max, used, why);
     store_list_sort(used);
     return fine;
 }
 
-/* Of a blob that no name stands for. Its age is asked for at the last moment. */
-static bool remove_if_old(struct bucket *bucket, const char *sha256, struct s3_swept *swept, char *why)
+static bool remove_blob(struct bucket *bucket, const char *url, char *why)
 {
-    char url[BUCKET_URL_BYTES];
-    bucket_print_url(bucket, url, "blobs", sha256);
-    struct web_request head = {.url = url, .sha256 = BUCKET_EMPTY_SHA256, .timeout_ms = HEAD_MS};
-    bucket_ask(bucket, BUCKET_HEAD, &head);
-    free(head.bytes);
-    if (head.status != 200 && head.status != 404) {
-        bucket_fail(bucket, &head, why);
-        return false;
-    }
-    swept->n_young += head.status == 200 && head.age_s < S3_SWEEP_AGE_S;
-    if (head.status == 404 || head.age_s < S3_SWEEP_AGE_S)
-        return true;
     struct web_request request = {
         .url = url, .sha256 = BUCKET_EMPTY_SHA256, .n_max = BUCKET_ERROR_BYTES, .timeout_ms = REMOVE_MS};
     bucket_ask(bucket, BUCKET_REMOVE, &request);
@@ -66,14 +51,27 @@ static bool remove_if_old(struct bucket *bucket, const char *sha256, struct s3_s
     if (!is_gone)
         bucket_fail(bucket, &request, why);
     free(request.bytes);
-    swept->n_removed += is_gone;
-    swept->n_bytes += is_gone ? head.n : 0;
     return is_gone;
 }
 
-static bool is_digest(const char *name)
+/* Removes a blob that no name stands for, if it is old enough. Its age is asked for at the last moment. */
+static bool remove_if_old(struct bucket *bucket, const char *sha256, struct s3_swept *swept, char *why)
 {
-    return strlen(name) == STORE_DIGEST_BYTES - 1 && strspn(name, "0123456789abcdef") == STORE_DIGEST_BYTES - 1;
+    char url[BUCKET_URL_BYTES];
+    struct web_request head;
+    bucket_print_url(bucket, url, "blobs", sha256);
+    enum store_result result = bucket_head(bucket, url, &head, why);
+    if (result != STORE_DONE)
+        return result == STORE_ABSENT;
+    if (head.age_s < S3_SWEEP_AGE_S) {
+        swept->n_young++;
+        return true;
+    }
+    if (!remove_blob(bucket, url, why))
+        return false;
+    swept->n_removed++;
+    swept->n_bytes += head.n;
+    return true;
 }
 
 static bool sweep(struct bucket *bucket, size_t n_names_max, struct s3_swept *swept, char *why)
@@ -84,8 +82,10 @@ static bool sweep(struct bucket *bucket, size_t n_names_max, struct s3_swept *sw
     bool fine = find_used(bucket, n_names_max, &used, why);
     for (size_t i = 0; fine && i < blobs.n; i++) {
         const char *name = blobs.entries[i].name;
-        swept->n_blobs += is_digest(name);
-        if (is_digest(name) && !store_list_find(&used, name))
+        if (!store_is_digest(name))
+            continue;
+        swept->n_blobs++;
+        if (!store_list_find(&used, name))
             fine = remove_if_old(bucket, name, swept, why);
     }
     store_list_drop(&blobs);

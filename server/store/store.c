@@ -67,6 +67,11 @@ void store_digest(const char *bytes, size_t n, char *text)
     digest_print(sum, text);
 }
 
+bool store_is_digest(const char *text)
+{
+    return strspn(text, "0123456789abcdef") == STORE_DIGEST_BYTES - 1 && text[STORE_DIGEST_BYTES - 1] == '\0';
+}
+
 void store_free(struct store *store)
 {
     if (!store)

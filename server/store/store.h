@@ -102,5 +102,6 @@ bool store_allows(const struct store_guard *guard, const char *sha256);
 /* Memory for the bytes of a file and one more, aligned to 64 (freed with free). NULL: no memory. */
 char *store_bytes_new(size_t n);
 void store_digest(const char *bytes, size_t n, char *text); /* [STORE_DIGEST_BYTES] */
+bool store_is_digest(const char *text);
 
 #endif
