@@ -358,10 +358,15 @@ run: ## install what is missing, build, serve on 127.0.0.1:8080 (HOST=, PORT= ch
 image: ## the container image posenc (needs Docker)
 	docker build --build-arg COMMIT=$(COMMIT) -t posenc .
 
-install: all ## copy to DESTDIR/PREFIX (/usr/local)
+# One header by itself: the list of operations is put where it is included.
+$(BUILD)/gen/posenc.h: core/posenc.h core/operation_list.h
+	@mkdir -p $(@D)
+	$(Q)sed -e '/^#include "core\/operation_list.h"$$/ { r core/operation_list.h' -e 'd; }' core/posenc.h >$@
+
+install: all $(BUILD)/gen/posenc.h ## copy to DESTDIR/PREFIX (/usr/local)
 	install -D -m 755 $(BUILD)/posencd $(DESTDIR)$(PREFIX)/bin/posencd
 	install -D -m 644 $(LIB_CORE) $(DESTDIR)$(PREFIX)/lib/libposenc.a
-	install -D -m 644 core/posenc.h $(DESTDIR)$(PREFIX)/include/posenc.h
+	install -D -m 644 $(BUILD)/gen/posenc.h $(DESTDIR)$(PREFIX)/include/posenc.h
 	install -D -m 644 deploy/posenc.service $(DESTDIR)$(PREFIX)/share/posenc/posenc.service
 
 help: ## this list

@@ -14,6 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define PE_VERSION "0.1.0"
 
 /* ---- Errors ---------------------------------------------------------------------------------------------------- */
@@ -656,5 +660,9 @@ uint64_t pe_undecided_count(void);
 /* Makes the BLAS library use only the calling thread, because the caller's workers already run in parallel. Call once,
  * before any thread starts. */
 void pe_gemm_setup(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
