@@ -256,13 +256,13 @@ page: all ## only the tests of the web page, in node and in chromium (T=test_hea
 	@T='$(T)' $(RUN_TESTS) page
 
 # What the tests need is installed while the server is built: on a fresh machine that saves a minute.
-test: ## install what is missing, build, run every test, print totals (KERNELS=base, avx2 or avx512 with these kernels)
+test: ## install what is missing, build, run every test, print totals (KERNELS=base, avx2 or avx512 with these kernels; ALSO=arm64)
 	@deploy/packages.sh install build
 	@mkdir -p $(BUILD); $(MAKE) --no-print-directory -j$(JOBS) all >$(BUILD)/all.log 2>&1 & built=$$!; \
-	    deploy/packages.sh install test && deploy/packages.sh unpack build/tools; failed=$$?; \
+	    deploy/packages.sh install test && $(ALSO:%=deploy/packages.sh install % &&) deploy/packages.sh unpack build/tools; failed=$$?; \
 	    wait $$built || failed=1; cat $(BUILD)/all.log; exit $$failed
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests $(TOOLS)
-	@$(RUN_TESTS) lint c replay http page
+	@$(RUN_TESTS) lint c replay http page $(ALSO)
 
 check: ## what every commit passes, under a minute: both compilers, lint, unit tests, server tests
 	@deploy/packages.sh install test
@@ -278,9 +278,9 @@ tsan: ## every test under ThreadSanitizer
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests BUILD=$(BUILD)/tsan SANITIZE=thread
 	@BUILD=$(BUILD)/tsan KERNELS=$(KERNELS) POSENC_SANITIZED=1 tests/support/run_tests.sh c replay http
 
-test-slow: all ## exhaustive checks that take minutes: every program of tests/slow in full, and what is left out of http
+test-slow: all ## exhaustive checks that take minutes: tests/slow in full, laws on new examples (SEED=N again), what is left out of http
 	@$(MAKE) --no-print-directory -j$(JOBS) $(SLOW)
-	@$(RUN_TESTS) slow
+	@SEED=$(SEED) $(RUN_TESTS) slow
 slow: test-slow
 
 scale: all ## several servers behind proxies, also for minutes: 16 GiB read by dask, all of test_proxies.py, and the container image
@@ -301,8 +301,16 @@ else
 	@$(SOAK) --program $(BUILD)/posencd
 endif
 
-arm64: $(TOOLS) ## the core on emulated arm64 gives this machine's bytes (needs a cross compiler and qemu)
-	@BUILD=$(BUILD) tests/tools/arm64_check.sh
+# The tool that prints the hashes, without BLAS: Debian has none for another machine, and what is hashed multiplies no matrices.
+NO_BLAS := $(foreach call,cblas_sgemm cblas_dgemm openblas_set_num_threads,-Wl,--defsym=$(call)=abort)
+$(BUILD)/hashes: $(BUILD)/obj/tests/tools/table_hashes.o $(LIB_CORE)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -static $(NO_BLAS) $^ -lm -pthread -o $@
+
+arm64: ## the core on emulated arm64 gives this machine's bytes (installs a cross compiler and qemu)
+	@deploy/packages.sh install arm64
+	@$(RUN_TESTS) arm64
 
 BENCH := PYTHONDONTWRITEBYTECODE=1 $(PYTHON) tests/bench --build $(BUILD)
 bench: ## every row of the table of speeds, up to 20 minutes, into build/bench.json (ROWS="table stream" for some)

@@ -3,6 +3,7 @@
 #   packages.sh check           stops with one sentence if a library to build with is missing
 #   packages.sh install build   installs what building needs and is not there (Debian), else checks
 #   packages.sh install test    the same, and what the tests need; a sentence, no failure, where there is no browser to install
+#   packages.sh install arm64   what compiles the core for arm64 and runs it; a sentence, no failure, where it cannot
 #   packages.sh install scale   what builds and runs the container image where Docker is not; a sentence, no failure, where it cannot
 #   packages.sh unpack DIR      puts programs that only tests start into DIR: promtool and Prometheus, which read
 #                               /metrics, nginx, HAProxy and Varnish, which balance servers and keep
@@ -13,10 +14,11 @@ set -eu
 build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libuv1-dev libjansson-dev libpng-dev zlib1g-dev
     nettle-dev libgnutls28-dev libcurl4-gnutls-dev libopenblas-dev"
 test_packages="$build_packages clang clang-format libcmocka-dev python3 python3-pytest python3-pytest-xdist
-    python3-pytest-rerunfailures python3-numpy python3-mpmath python3-yaml
+    python3-numpy python3-mpmath python3-yaml
     python3-hypothesis python3-jsonschema python3-zarr python3-dask python3-distributed python3-xarray
     curl unzip pngcheck"
 container_packages="podman runc debootstrap catatonit netavark" # start nothing when installed
+arm64_packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
 browser_packages="chromium chromium-driver python3-selenium"
 browser_shell="chromium-headless-shell" # the same browser without a window's frame: the tests take a third less time
 libraries="libmicrohttpd libuv libcurl jansson libpng zlib nettle gnutls openblas"
@@ -75,6 +77,11 @@ install_containers() {
         install_if_possible "$container_packages" "no container image will be built" "what runs the container image"
 }
 
+install_arm64() {
+    ! command -v apt-get >/dev/null ||
+        install_if_possible "$arm64_packages" "nothing is compared with arm64" "what compiles and runs the core for arm64"
+}
+
 install() {
     case $1 in
     build) packages=$build_packages why="to build" ;;
@@ -126,12 +133,15 @@ check) check ;;
 unpack) unpack "${2-build/tools}" ;;
 install)
     export DEBIAN_FRONTEND=noninteractive
-    if [ "${2-}" = scale ]; then
-        install_containers
-        exit
-    fi
-    install "${2-}"
-    [ "${2-}" != test ] || ! command -v apt-get >/dev/null || install_browser
+    case ${2-} in
+    scale) install_containers ;;
+    arm64) install_arm64 ;;
+    test)
+        install test
+        ! command -v apt-get >/dev/null || install_browser
+        ;;
+    *) install "${2-}" ;;
+    esac
     ;;
-*) fail "usage: packages.sh check | install build | install test | install scale | unpack DIR" ;;
+*) fail "usage: packages.sh check | install build | install test | install arm64 | install scale | unpack DIR" ;;
 esac

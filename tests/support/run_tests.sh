@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the given kinds of tests; each runner prints its own summary, then one line of totals follows. Status 1 if anything failed.
-#   BUILD=build run_tests.sh [lint] [c] [replay] [http] [page] [slow]
+#   BUILD=build run_tests.sh [lint] [c] [replay] [http] [page] [arm64] [slow]
 # T=test_rotate.py runs one file of the http or page tests. PYTEST_FLAGS go to pytest. KERNELS=base, avx2 or avx512: with these
 # kernels, in C (tests/support/kernels.c) and in servers (tests/http/conftest.py).
 set -u
@@ -8,6 +8,8 @@ set -u
 BUILD=${BUILD:-build}
 PYTHON=${PYTHON:-/usr/bin/python3}
 export KERNELS=${KERNELS-}
+# The order of Python's sets is the same in every run.
+export PYTHONHASHSEED=0
 # Tests are compiled once, not by each process that collects them.
 export PYTHONPYCACHEPREFIX=$PWD/build/pycache
 unset PYTHONDONTWRITEBYTECODE
@@ -100,9 +102,6 @@ run_pytest() {
     skipped=$((skipped + $(sum '[0-9]+ skipped')))
 }
 
-# What measures on a machine that others share may be disturbed once, for some seconds: a defect fails twice. What ran again is named.
-again='--reruns 1 --reruns-delay 5 -rR'
-
 # Tests that measure nothing run in parallel (pytest-xdist), and then those that wait for a server's limits of time or judge by wide
 # ones; the others alone, one after the other.
 run_http() {
@@ -117,8 +116,8 @@ run_http() {
     # Collected once before, so that not every process compiles all of them.
     "$PYTHON" -m pytest -q -p no:cacheprovider --collect-only tests/http tests/bench tests/fuzz >"$log" || cat "$log"
     run_pytest --part=beside -n "${HTTP_JOBS:-4}" --dist loadfile tests/http tests/bench tests/fuzz
-    run_pytest --part=waiting -n 8 $again tests/http
-    run_pytest --part=alone $again tests/http
+    run_pytest --part=waiting -n 8 tests/http
+    run_pytest --part=alone tests/http
 }
 
 # The web page: modules without a browser in node, all else in chromium. What is not installed is named, its tests count as not run.
@@ -141,13 +140,24 @@ run_page() {
     if [ -n "${T-}" ]; then
         run_pytest "tests/page/$T"
     else
-        # As with http: what measures runs alone. A browser may be disturbed once: a key pressed while the machine does
-        # something else is lost now and then, one time in some thousand tests.
+        # As with http: what measures runs alone.
         measured='tests/page/test_speed.py tests/page/test_pace.py'
-        run_pytest -n "${PAGE_JOBS:-3}" $again $(printf -- '--ignore=%s ' $measured) tests/page
-        run_pytest $again $measured
+        run_pytest -n "${PAGE_JOBS:-3}" $(printf -- '--ignore=%s ' $measured) tests/page
+        run_pytest $measured
     fi
     unable=$((unable + skipped - before)) skipped=$before
+}
+
+# The core's bytes on arm64, under emulation.
+run_arm64() {
+    echo "== the core on arm64"
+    run env BUILD="$BUILD" tests/tools/arm64_check.sh
+    status=$?
+    if [ $status -eq 77 ]; then
+        unable=$((unable + 1))
+    else
+        add "$(sum '^[0-9]+ passed')" "$(sum ', [0-9]+ failed')" arm64 $status
+    fi
 }
 
 run_slow() {
@@ -158,6 +168,12 @@ run_slow() {
         status=$?
         add "$(sum '[0-9]+ passed')" "$(sum '[0-9]+ failed')" "$program" $status
     done
+    # The laws on examples that no run has drawn before; those that fail are printed, and drawn again by the same seed.
+    seed=${SEED:-$(date +%s)}
+    echo "== laws on examples of seed $seed: make test-slow SEED=$seed repeats them"
+    POSENCD=$(cd "$BUILD" && pwd)/posencd
+    export POSENCD
+    run_pytest -n "${HTTP_JOBS:-4}" --dist loadfile -m hypothesis --hypothesis-profile=explore --hypothesis-seed="$seed" tests/http
     PYTEST_FLAGS='-m slow'
     run_http
     run_pytest tests/page
@@ -186,11 +202,12 @@ for kind in "$@"; do
     replay) run_replay ;;
     http) run_http ;;
     page) run_page ;;
+    arm64) run_arm64 ;;
     slow) run_slow ;;
-    *) echo "run_tests.sh: unknown kind $kind; there are lint, c, replay, http, page, slow" >&2; exit 2 ;;
+    *) echo "run_tests.sh: unknown kind $kind; there are lint, c, replay, http, page, arm64, slow" >&2; exit 2 ;;
     esac
 done
 
 echo "== total: $passed passed, $failed failed$([ $skipped -eq 0 ] || echo ", $skipped left to make test-slow")$(
-    [ $unable -eq 0 ] || echo ", $unable not run without chromium or node")"
+    [ $unable -eq 0 ] || echo ", $unable not run, as said above")"
 [ -z "$failures" ] || { echo "failed:$failures"; exit 1; }
