@@ -19,6 +19,7 @@ import time
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import pytest  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -28,6 +29,12 @@ POSENCD = os.environ.get("POSENCD", str(ROOT / "build/posencd"))
 SANITIZED = "POSENC_SANITIZED" in os.environ  # ten times slower and larger: measures of time and memory mean nothing
 KERNELS = os.environ.get("KERNELS", "")  # base, avx2, avx512; "": the machine's best (make test KERNELS=avx2)
 START_SECONDS = 20
+
+# Laws are tried on the same drawn examples in every run; `make test-slow` draws others, and prints how to draw those again.
+settings.register_profile("fixed", derandomize=True, database=None, deadline=None,
+                          suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+settings.register_profile("explore", settings.get_profile("fixed"), derandomize=False, print_blob=True)
+settings.load_profile("fixed")
 REQUEST_SECONDS = 120
 
 

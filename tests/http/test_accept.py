@@ -104,7 +104,7 @@ def element(draw):
 LINES = st.lists(st.lists(element(), max_size=5).map(",".join), min_size=1, max_size=3)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(LINES)
 @example(["text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"])  # Java
 @example(["application/json;q=0", "*/*"])

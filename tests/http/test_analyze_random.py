@@ -1,11 +1,11 @@
 """/analyze of random configurations of every scheme, against the reference."""
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis_asking import check
 
-laws = settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+laws = settings(max_examples=15)
 
 lengths = st.integers(2, 14)
 even = st.integers(1, 6).map(lambda c: 2 * c)

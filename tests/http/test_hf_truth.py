@@ -6,7 +6,7 @@ import json
 import pathlib
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 
 HERE = pathlib.Path(__file__).parent / "hf_truth"
 CASES = [json.loads(line) for path in sorted(HERE.glob("*.jsonl")) for line in path.read_text().splitlines()]
@@ -95,7 +95,7 @@ VALUES = st.one_of(st.integers(-2**40, 2**40), st.floats(allow_nan=False, allow_
                    st.lists(st.integers(0, 9), max_size=3), st.dictionaries(NAMES, st.integers(0, 9), max_size=2))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(case=st.sampled_from(PLAIN), more=st.dictionaries(NAMES, VALUES, max_size=3))
 def test_fields_that_nobody_reads_change_nothing(server, case, more):
     status, before = asked(server, case)
@@ -108,7 +108,7 @@ def test_fields_that_nobody_reads_change_nothing(server, case, more):
     assert {name for name, value in more.items() if value is not None and not isinstance(value, dict)} <= ignored | {name for name in more if name in case["config"]}
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=200)
 @given(case=st.sampled_from(PLAIN), data=st.data())
 def test_a_missing_field_is_a_named_default_or_was_not_read(server, case, data):
     names = [name for name in case["config"] if name != "model_type"]
@@ -128,7 +128,7 @@ def test_a_missing_field_is_a_named_default_or_was_not_read(server, case, data):
         assert new or derived or name in ("layer_types", "sliding_window"), (name, before, after)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100)
 @given(model_type=st.text("abcdefghijklmnopqrstuvwxyz0123456789_-./", min_size=1, max_size=30).map(lambda text: f"my_{text}"), theta=st.floats(1, 1e9))
 def test_a_type_that_nobody_knows_is_refused(server, model_type, theta):
     config = {"model_type": model_type, "hidden_size": 64, "num_attention_heads": 4, "rope_theta": theta, "max_position_embeddings": 128}

@@ -1,12 +1,12 @@
 """Laws rather than samples: the defining properties of positional encodings, on randomly generated requests."""
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensors import encode, encode_one
 
 # A request takes a millisecond; the server outlives the examples, which is what a function-scoped fixture is warned about.
-laws = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+laws = settings(max_examples=40)
 positions = st.integers(-2 ** 20, 2 ** 20)
 layouts = st.sampled_from(["interleaved", "half"])
 widths = st.integers(1, 32).map(lambda c: 2 * c)

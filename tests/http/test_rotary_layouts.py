@@ -3,14 +3,14 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given as when, settings
+from hypothesis import given as when, settings
 from hypothesis import strategies as st
 
 import reference_rotary as rotary
 from asking import check_again, given, inline, refused
 from tensors import encode, from_json
 
-laws = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+laws = settings(max_examples=25)
 TURNS = ["interleaved", "half", "half_per_axis", "interleaved_to_half"]
 
 

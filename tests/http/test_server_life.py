@@ -5,6 +5,7 @@ the wire."""
 
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -326,7 +327,7 @@ def test_absolute_form(server):
 
 
 def test_garbage_does_not_disturb(server):
-    for garbage in [b"\0" * 1000, b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"\r\n" * 100, os.urandom(5000)]:
+    for garbage in [b"\0" * 1000, b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"\r\n" * 100, random.Random(5).randbytes(5000)]:
         with Client(server) as client:
             client.send(garbage)
             client.reset()

@@ -3,7 +3,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given as when, settings
+from hypothesis import given as when, settings
 from hypothesis import strategies as st
 
 import reference
@@ -11,7 +11,7 @@ import reference_rotary as rotary
 from asking import check_again, given, inline, refused
 from tensors import encode, encode_one, from_json
 
-laws = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+laws = settings(max_examples=25)
 
 
 def scale(server, **fields):
