@@ -112,6 +112,31 @@ class Server:
             raise
 
 
+def held_up(pid):
+    """{thread: seconds} for which each thread of a process could have run but had no processor; {} where the kernel does not say."""
+    found = {}
+    for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):  # a thread that has just ended
+            found[stat.parent.name] = int(stat.read_text().split()[1]) / 1e9
+    return found
+
+
+class Stopwatch:
+    """How long something takes a server: the seconds of the clock, less those for which the most delayed of its threads, and of ours,
+    waited for a processor that other programs had. Where nothing else runs both are the same, so a limit holds on a loaded machine too,
+    and what the server itself lets a client wait for, a lock, a long turn, counts on both."""
+
+    def __init__(self, server):
+        self.pids, self.begun = (server.pid, os.getpid()), time.monotonic()
+        self.before = [held_up(pid) for pid in self.pids]
+
+    def seconds(self):
+        elapsed = time.monotonic() - self.begun
+        for pid, before in zip(self.pids, self.before):
+            elapsed -= max((delay - before.get(thread, 0) for thread, delay in held_up(pid).items()), default=0)
+        return max(0, elapsed)
+
+
 def without_posenc(env):
     """The environment, without options that the user of the tests may have set, and with the kernels under test."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("POSENC_", "OPENBLAS_"))}
