@@ -1,15 +1,20 @@
 /* Time of the pieces of an answer, made one after the other into one buffer as a worker makes them, beside a physical
  * limit measured in the same rounds: memset or memcpy of as many bytes in blocks as large, memcpy of all that was sent
  * to memory as large, or the bare matrix product. Rows in place fill the very memory of the tensor that is rotated.
- * Thread CPU time, medians of interleaved rounds.
+ * Thread CPU time, medians of interleaved rounds. Of rows whose operations are counted, the same rounds measure what
+ * the units that multiply and add would take for so many (units.h): that share belongs to the code, the others to the
+ * machine's memory too.
  *
- *   bench_answers                         every row: rate, time, and the limit's time as a share of it
- *   bench_answers ROW [ROUNDS]            "ours limit bytes" of one, seconds and bytes, for programs
- *   bench_answers /PATH REQUEST ROUNDS    the same of any request, whose limit is 0 */
+ *   bench_answers                         every row: rate, time, and the limit's and the units' time as shares of it
+ *   bench_answers ROW [ROUNDS]            "ours limit bytes units" of one, seconds and bytes, for programs; 0: no such
+ * limit bench_answers units THREADS           seconds of the clock in which each of so many threads does a fixed number
+ * of operations bench_answers /PATH REQUEST ROUNDS    the same of any request, whose limit is 0 */
 #include "api/api.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/units.h"
 
 #include <cblas.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +105,28 @@ static const struct row rows[] = {
 };
 
 enum { N_ROWS = sizeof rows / sizeof *rows, ROUNDS_MAX = 99 };
+
+/* Products and sums, fused ones as one, and conversions, for one value. Of a table: the step to the next row, the
+ * conversion, the difference from the middle between two floats; f16: the step, the conversion to f32, that to f16;
+ * bf16, in floats: a product and two fused sums for two rows, and for each value a difference, and its square less the
+ * bound. Of a list, where the two columns of a pair have their phase in common: eight for it and its square, eleven for
+ * both polynomials, two conversions. Of a map, in floats: the products of its matrices, of which Transformer-XL's has
+ * two; Shaw's and DeBERTa's tables have 129 and twice 512 rows beside 2048 keys. */
+static const struct counted {
+    const char *name;
+    double operations;
+    bool of_floats; /* not doubles */
+} counted[] = {
+    {"table", 3, false},
+    {"table_avx2", 3, false},
+    {"table_base", 3, false},
+    {"table_f16", 3, false},
+    {"table_bf16", 3.5, true},
+    {"list", 10.5, false},
+    {"shaw", 64 + 64 * 129 / 2048.0, true},
+    {"transformer_xl", 64 + 64, true},
+    {"deberta", 64 + 2 * 64 * 512 / 2048.0, true},
+};
 
 static enum pe_isa best; /* of this machine */
 
@@ -328,14 +355,27 @@ static void reach(const struct limits *l, int byte)
 /* ---- Rounds ------------------------------------------------------------------------------------------------------ */
 
 struct result {
-    double ours, limit;
+    double ours, limit, units;
     uint64_t n_bytes;
 };
+
+/* Seconds in which the units do what a row's values take, by some milliseconds of such operations; 0: not counted. */
+static double units_seconds(const struct row *row, uint64_t n_bytes)
+{
+    const double sample = 1e7, n_values = (double)n_bytes / (double)pe_dtype_size(sent_dtype(row));
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
+        if (strcmp(counted[i].name, row->name) == 0) {
+            double begun = seconds();
+            units_work(pe_isa(), counted[i].of_floats, sample);
+            return (seconds() - begun) / sample * counted[i].operations * n_values;
+        }
+    return 0;
+}
 
 static struct result measure(const struct row *row, size_t n_rounds)
 {
     pe_isa_use(row->isa < best ? row->isa : best);
-    double ours[ROUNDS_MAX], limit[ROUNDS_MAX];
+    double ours[ROUNDS_MAX], limit[ROUNDS_MAX], units[ROUNDS_MAX];
     struct answer answer = answer_new(row);
     uint64_t n_bytes = make_all(&answer);
     struct limits limits = limits_new(row, n_bytes, &answer);
@@ -351,8 +391,10 @@ static struct result measure(const struct row *row, size_t n_rounds)
         for (size_t r = 0; row->limit && r < repeat; r++)
             reach(&limits, (int)i + 1);
         limit[i] = (seconds() - begun) / (double)repeat;
+        units[i] = units_seconds(row, n_bytes);
     }
-    struct result result = {median(ours, n_rounds), row->limit ? median(limit, n_rounds) : 0, n_bytes};
+    struct result result = {median(ours, n_rounds), row->limit ? median(limit, n_rounds) : 0, median(units, n_rounds),
+                            n_bytes};
     answer_drop(&answer);
     return result;
 }
@@ -360,14 +402,41 @@ static struct result measure(const struct row *row, size_t n_rounds)
 static void print_result(const struct row *row, size_t n_rounds)
 {
     struct result r = measure(row, n_rounds);
-    printf("%.9g %.9g %llu\n", r.ours, r.limit, (unsigned long long)r.n_bytes);
+    printf("%.9g %.9g %llu %.9g\n", r.ours, r.limit, (unsigned long long)r.n_bytes, r.units);
 }
 
 static void print_row(const struct row *row)
 {
     struct result r = measure(row, 9);
     printf("%-27s %8.2f GB/s %10.1f us", row->name, (double)r.n_bytes / r.ours / 1e9, r.ours * 1e6);
-    printf(row->limit ? ", limit/ours %.3f\n" : "\n", r.limit / r.ours);
+    if (row->limit)
+        printf(", limit/ours %.3f", r.limit / r.ours);
+    printf(r.units > 0 ? ", units/ours %.3f\n" : "\n", r.units / r.ours);
+}
+
+/* ---- Threads ----------------------------------------------------------------------------------------------------- */
+
+static void *work_alone(void *unused)
+{
+    units_work(best, false, 1e9);
+    return unused;
+}
+
+/* Several threads begin together; the last one to end counts. */
+static void print_threads(size_t n)
+{
+    enum { THREADS_MAX = 64 };
+    pthread_t threads[THREADS_MAX];
+    struct timespec begun, ended;
+    n = n < THREADS_MAX ? n : THREADS_MAX;
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    for (size_t i = 0; i < n; i++)
+        if (pthread_create(&threads[i], NULL, work_alone, NULL))
+            exit(1);
+    for (size_t i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    printf("%.9g\n", (double)(ended.tv_sec - begun.tv_sec) + 1e-9 * (double)(ended.tv_nsec - begun.tv_nsec));
 }
 
 int main(int argc, char **argv)
@@ -376,11 +445,19 @@ int main(int argc, char **argv)
     size_t n_rounds = argc > 2 ? strtoul(argv[argc - 1], NULL, 10) : 9;
     api_setup();
     pe_gemm_setup();
+    const char *kernels = getenv("POSENC_KERNELS"); /* as the server reads it */
+    for (enum pe_isa isa = PE_ISA_BASE; kernels && isa < PE_N_ISAS; isa++)
+        if (strcmp(kernels, pe_isa_name(isa)) == 0 && !pe_isa_use(isa))
+            return 1;
     best = pe_isa();
     if (n_rounds < 1 || n_rounds > ROUNDS_MAX)
         return 1;
     if (is_request) {
-        print_result(&(struct row){argv[1], LIMIT_NONE, BEST, argv[1], argv[2], 0, 0, 0}, n_rounds);
+        print_result(&(struct row){.name = argv[1], .isa = BEST, .path = argv[1], .request = argv[2]}, n_rounds);
+        return 0;
+    }
+    if (argc == 3 && strcmp(argv[1], "units") == 0) {
+        print_threads(n_rounds);
         return 0;
     }
     for (size_t i = 0; i < N_ROWS; i++) {

@@ -9,7 +9,7 @@ import time
 import peers
 from rows import Skip
 
-Answer = collections.namedtuple("Answer", "ours limit bytes")  # seconds, seconds, bytes
+Answer = collections.namedtuple("Answer", "ours limit bytes units")  # seconds, seconds, bytes, seconds
 Load = collections.namedtuple("Load", "per_second cpu_us")
 
 STEP_SECONDS = 120  # no single step takes longer, or the row fails
@@ -63,13 +63,17 @@ class Run:
         return output([f"{self.build}/tests/bench/{name}", *map(str, args)], env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
 
     def answer(self, row, rounds=9, request=None):
-        """Seconds of an answer made by the library and of its limit. request: row is then a path."""
+        """Seconds of an answer made by the library, of its limit, and of its operations alone. request: row is then a path."""
         args = [row, rounds] if request is None else [row, request, rounds]
         try:
-            ours, limit, n_bytes = self.program("bench_answers", *args).split()
+            ours, limit, n_bytes, units = self.program("bench_answers", *args).split()
         except subprocess.CalledProcessError as error:
             raise Skip(error.stderr.strip() or f"bench_answers has no row {row}") from error
-        return Answer(float(ours), float(limit), int(n_bytes))
+        return Answer(float(ours), float(limit), int(n_bytes), float(units))
+
+    def units(self, threads):
+        """Seconds of the clock in which so many threads at once do nothing but multiply and add, each as often."""
+        return float(self.program("bench_answers", "units", threads))
 
     def numbers(self):
         """{name: millions of numbers per second} of bench_numbers."""

@@ -119,7 +119,7 @@ class Server:
 
 @contextlib.contextmanager
 def Posencd(program, *flags):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("POSENC_")}
+    env = {k: v for k, v in os.environ.items() if not k.startswith("POSENC_") or k == "POSENC_KERNELS"}
     with tempfile.NamedTemporaryFile(mode="w+", suffix=".log") as log:
         command = [program, "--port", "0", "--log-level", "error", *flags]
         with process(command, stderr=log, stdout=subprocess.DEVNULL, env=env) as started:

@@ -218,11 +218,11 @@ def program(path, script):
 
 
 def test_what_programs_print_is_read(tmp_path):
-    program(tmp_path / "tests/bench/bench_answers", "[ $1 = table ] && echo '2e-05 5e-06 262144'")
+    program(tmp_path / "tests/bench/bench_answers", "[ $1 = table ] && echo '2e-05 5e-06 262144 1e-05'")
     program(tmp_path / "tests/bench/bench_numbers", "printf 'print f32 shortest    99.9 M/s\\n  strtod   7.5 M/s\\n  strtod   1.0 M/s\\n'")
     program(tmp_path / "tests/bench/bench_wire", "echo 0.5 100; echo 0.25 100")
     run = measure.Run(str(tmp_path))
-    assert run.answer("table") == (2e-05, 5e-06, 262144)
+    assert run.answer("table") == (2e-05, 5e-06, 262144, 1e-05)
     with pytest.raises(rows.Skip, match="no row other"):
         run.answer("other")
     assert run.numbers() == {"print f32 shortest": 99.9, "strtod": 7.5}
