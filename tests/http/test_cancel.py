@@ -65,9 +65,13 @@ class Watch:
         self.server, self.client = server, Client(server)
 
     def __getitem__(self, name):
+        return self.sum(name)
+
+    def sum(self, *names):
+        """Of one look, so that what moves from one figure to another counts once."""
         self.client.send(get("/metrics"))
         lines = self.client.answer()[2].decode().splitlines()
-        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(names))
 
     def wait(self, condition, seconds=20):
         """How long that took the server; None: longer than so many seconds of the clock."""
@@ -109,14 +113,17 @@ def test_work_ends_when_its_client_leaves(one_worker, name, how):
 @pytest.mark.parametrize("how", ["close", "reset"])
 def test_leaving_the_queue(one_worker, how):
     """A client may have begun on so many of its requests; of those after them none is begun before one is done."""
+    def n_held(watch):
+        return watch.sum("posenc_busy_workers", "posenc_parked_jobs", "posenc_waiting_requests")
+
     watch, busy = Watch(one_worker), [Client(one_worker) for _ in range(20)]
     for seed, client in enumerate(busy):
         client.send(ask(scheme="floater", len=2500, dim=512, seed=seed, format="raw", slice=[[-1, None]])())
-    assert watch.wait(lambda w: w["posenc_parked_jobs"] >= 13 and w["posenc_waiting_requests"] >= 2) is not None
+    assert watch.wait(lambda w: w["posenc_parked_jobs"] >= 13 and n_held(w) == 20) is not None
     waiting = Client(one_worker)
     before = watch['posenc_cancelled_total{stage="waiting"}']
     waiting.send(get("/encode?scheme=sinusoidal&len=1000&dim=64&format=png"))
-    assert watch.wait(lambda w: w["posenc_in_flight_requests"] == 22) is not None
+    assert watch.wait(lambda w: n_held(w) == 21) is not None  # it is in the queue, not only on its way there
     (waiting.reset if how == "reset" else waiting.__exit__)()
     assert watch.wait(lambda w: w["posenc_in_flight_requests"] == 21) < WITHIN, "its slot is free while others work"
     assert watch['posenc_cancelled_total{stage="waiting"}'] == before + 1
