@@ -122,12 +122,12 @@ def held_up(pid):
 
 
 class Stopwatch:
-    """How long something takes a server: the seconds of the clock, less those for which the most delayed of its threads, and of ours,
-    waited for a processor that other programs had. Where nothing else runs both are the same, so a limit holds on a loaded machine too,
+    """How long something takes a server: the seconds of the clock, less those for which the most delayed of its threads, of ours, and of
+    other programs that take part (pids), waited for a processor that other programs had. Where nothing else runs both are the same, so a limit holds on a loaded machine too,
     and what the server itself lets a client wait for, a lock, a long turn, counts on both."""
 
-    def __init__(self, server):
-        self.pids, self.begun = (server.pid, os.getpid()), time.monotonic()
+    def __init__(self, server, *pids):
+        self.pids, self.begun = (server.pid, os.getpid(), *pids), time.monotonic()
         self.before = [held_up(pid) for pid in self.pids]
 
     def seconds(self):

@@ -37,6 +37,9 @@ const watch = new MutationObserver(look);
 const late = setTimeout(() => end(false), seconds * 1000);
 watch.observe(root, { attributes: true, attributeFilter: ['data-busy'] });"""
 
+# Before its first frame is on the screen a browser may drop what is pressed: the second frame begins after the first.
+PAINTED = "const [done] = arguments; requestAnimationFrame(() => requestAnimationFrame(() => done()));"
+
 TOLD = """const [hash, done] = arguments, before = location.href;
 const told = () => setTimeout(done);
 addEventListener('hashchange', told, { once: true });
@@ -53,6 +56,7 @@ class Page:
         self.driver.get(f"{self.url}/#{fragment}")
         if settle:
             self.settle()
+            self.driver.execute_async_script(PAINTED)
         return self
 
     def run(self, script, *arguments):

@@ -19,7 +19,7 @@ from no_browser import pytest_pycollect_makemodule, pytest_terminal_summary  # n
 spec = importlib.util.spec_from_file_location("http_conftest", HTTP / "conftest.py")
 http_conftest = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(http_conftest)
-POSENCD, ROOT, SANITIZED = http_conftest.POSENCD, http_conftest.ROOT, http_conftest.SANITIZED
+POSENCD, ROOT, SANITIZED, Stopwatch = http_conftest.POSENCD, http_conftest.ROOT, http_conftest.SANITIZED, http_conftest.Stopwatch
 # The headless shell is the same engine without windows, tabs and profiles to keep; a page opens in two thirds of the time.
 # The program itself: Debian's script for it ends alone.
 SHELL = "/usr/lib/chromium/chromium-headless-shell"
@@ -81,11 +81,10 @@ def open_page(request, driver, server, console):
     """open_page("view=table&…") → Page as if loaded anew; another server by its address with url=.
 
     Loading takes two thirds of a test's time. So a test's first page is reached by a link where the test before has left a page that
-    works: over another view, so that nothing of a view outlives its test. A test marked `fresh` loads its pages, and so does every second
-    try of one that failed."""
+    works: over another view, so that nothing of a view outlives its test. A test marked `fresh` loads its pages."""
     from browser import Page
 
-    may_link = not request.node.get_closest_marker("fresh") and getattr(request.node, "execution_count", 1) == 1 and is_left_open(driver, server)
+    may_link = not request.node.get_closest_marker("fresh") and is_left_open(driver, server)
     failed = request.session.testsfailed
 
     def open_at(fragment="", url=server.url, settle=True):

@@ -1,15 +1,17 @@
 """How often the page asks while a slider moves, and how soon the server's work ends when nobody wants it any more. These tests measure,
 so they run alone."""
+import contextlib
 import json
-import os
+import pathlib
 import re
+import statistics
 import time
 import urllib.parse
 
 import pytest
 
 from browser import fragment, until
-from conftest import SANITIZED
+from conftest import SANITIZED, Stopwatch
 from rough_proxy import rough_proxy
 from test_server_life import metric
 
@@ -20,9 +22,16 @@ TABLE = fragment("table", ROPE)
 SLOW = {"scheme": "floater", "dim": 512, "len": 2500, "seed": 1}  # 2 ms a row, one after the other
 
 
-def noise():
-    """How much longer things take here than on a machine with nothing else to do."""
-    return max(10 if SANITIZED else 1, os.getloadavg()[0] / os.cpu_count())
+def pids_of_browser(driver):
+    """The processes below chromedriver's."""
+    parents = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rsplit(")", 1)[1].split()[1])
+    found = [driver.service.process.pid]
+    for parent in found:
+        found += [pid for pid, of in parents.items() if of == parent]
+    return found
 
 
 @pytest.fixture
@@ -37,13 +46,17 @@ def rough(server):
 MOVE = """
 const [name, milliseconds, lastShare, done] = arguments;
 const slider = document.querySelector(`[data-slider="${name}"]`);
+performance.clearResourceTimings();
 const drawn = [], begin = performance.now();
+let stall = 0, before = begin;
 addEventListener('posenc:drawn', () => drawn.push(performance.now() - begin));
 slider.focus();
 const low = Number(slider.min), high = Number(slider.max), step = Number(slider.step) || (high - low) / 1000;
 let moves = 0;
 const timer = setInterval(() => {
   moves += 1;
+  stall = Math.max(stall, performance.now() - before);
+  before = performance.now();
   const isLast = performance.now() - begin >= milliseconds;
   const share = isLast ? lastShare : 0.2 + 0.6 * Math.abs((moves % 120) / 60 - 1);
   slider.value = low + Math.round((high - low) * share / step) * step;
@@ -51,9 +64,12 @@ const timer = setInterval(() => {
   if (!isLast) return;
   clearInterval(timer);
   slider.dispatchEvent(new Event('change', { bubbles: true }));
-  done([moves, drawn, performance.now() - begin]);
+  done([moves, drawn, performance.now() - begin, stall, performance.getEntriesByType('resource').map((one) => one.duration)]);
 }, 1000 / 60);
 """
+
+
+TRIP, STALL = 130, 50  # milliseconds: of an answer, of which the proxy takes 100, and between two moves, where the machine has no other work
 
 
 @pytest.mark.parametrize("view, config, field, pictures", [
@@ -66,18 +82,16 @@ const timer = setInterval(() => {
 def test_a_slider_moved_60_times_a_second(open_page, rough, view, config, field, pictures):
     page = open_page(fragment(view, config), rough.url)
     rough.delay = 0.1
-    for last_share in (0.85, 0.9, 0.95):  # a machine with other work may need more than one try; the page asks no value twice
-        rough.clear()
-        moves, drawn, took = page.driver.execute_async_script(MOVE, field, 2000, last_share)
-        asked = rough.take("asked")
-        assert len(asked) <= 15 * took / 1000 + 1, f"{len(asked)} requests in {took} ms"
-        slack = max(1, took * 60 / 1000 / moves)  # such a machine moves the slider less often, and draws less often
-        gaps = [b - a for a, b in zip([0, *drawn], drawn)]
-        page.settle()
-        if slack < 4 and len(drawn) >= pictures / slack and max(gaps) < 500 * slack:
-            break
-    else:
-        raise AssertionError(f"{moves} moves and {len(drawn)} pictures in {took} ms; between them {gaps}")
+    rough.clear()
+    moves, drawn, took, stall, trips = page.driver.execute_async_script(MOVE, field, 2000, 0.85)
+    asked = rough.take("asked")
+    assert len(asked) <= 15 * took / 1000 + 1, f"{len(asked)} requests in {took} ms"
+    # Where the machine has other work the slider moves less often and answers come later, and the page draws as much less often.
+    slack = max(1, took * 60 / 1000 / moves, statistics.mean(trips) / TRIP)
+    most = max(1, stall / STALL, max(trips) / TRIP)
+    gaps = [b - a for a, b in zip([0, *drawn], drawn)]
+    page.settle()
+    assert len(drawn) >= pictures / slack and max(gaps) < 500 * most, f"{moves} moves and {len(drawn)} pictures in {took} ms; between them {gaps}"
     last = json.loads(urllib.parse.unquote(re.search(r"[#&]a=([^&]*)", page.run("return location.href"))[1]))[field]
     assert last != config.get(field)
     assert str(last) in page.copied("json")
@@ -89,10 +103,10 @@ def test_a_slider_moved_60_times_a_second(open_page, rough, view, config, field,
 # ---- aborting -------------------------------------------------------------------------------------------------------------
 
 
-def quiet_within(server, seconds, what):
-    begin = time.monotonic()
-    until(lambda: metric(server, "posenc_busy_workers") == 0 and metric(server, "posenc_queued_jobs") == 0, 10, what)
-    assert time.monotonic() - begin < seconds * noise(), what
+def quiet_within(page, server, seconds, what):
+    watch = Stopwatch(server, *pids_of_browser(page.driver))
+    until(lambda: metric(server, "posenc_busy_workers") == 0 and metric(server, "posenc_queued_jobs") == 0, what=what)
+    assert watch.seconds() < seconds * (10 if SANITIZED else 1), what
 
 
 def busy_with(page, server):
@@ -108,22 +122,22 @@ def test_the_work_of_a_cancelled_picture_ends(open_page, server):
     page = open_page(TABLE)
     busy_with(page, server)
     page.click('figure [data-action="cancel"]')
-    quiet_within(server, ABORT_SECONDS, "the end of the work")
+    quiet_within(page, server, ABORT_SECONDS, "the end of the work")
 
 
 def test_the_work_of_a_view_that_is_left_ends(open_page, server):
     page = open_page(TABLE)
     busy_with(page, server)
     page.click('a[data-view="docs"]')
-    quiet_within(server, ABORT_SECONDS, "the end of the work")
+    quiet_within(page, server, ABORT_SECONDS, "the end of the work")
 
 
 def test_a_picture_that_is_overtaken_for_a_second_is_aborted(open_page, server):
     page = open_page(TABLE)
     busy_with(page, server)
-    begin = time.monotonic()
+    begin, watch = time.monotonic(), Stopwatch(server, *pids_of_browser(page.driver))
     page.hash(TABLE)
     page.wait_state("ready")
     page.settle()
-    assert 1 <= time.monotonic() - begin < 3 * noise()
-    quiet_within(server, ABORT_SECONDS, "the end of the work")
+    assert 1 <= time.monotonic() - begin and watch.seconds() < 3 * (10 if SANITIZED else 1)
+    quiet_within(page, server, ABORT_SECONDS, "the end of the work")

@@ -1,5 +1,4 @@
-"""How fast the page draws. Ratios are measured in one browser; times are medians, with room for a busy machine."""
-import os
+"""How fast the page draws: ratios measured in one browser, and processor time of the page's thread, whatever else the machine does."""
 import statistics
 
 import pytest
@@ -12,10 +11,9 @@ pytestmark = pytest.mark.fresh  # what a page has done before would be measured
 
 LARGE = {"scheme": "sinusoidal", "dim": 8192, "len": 8192}
 
-# As many pixels as asked for, from values to the canvas, by the page's own modules; and bare look-ups with putImageData, the
-# least that any picture costs. The best of rounds that take turns, so that both meet the same machine, once the compiler knows
-# them.
-RATIO = """
+# Makes two functions of the page: as many pixels as asked for, from values to the canvas, by the page's own modules; and bare look-ups
+# with putImageData, the least that any picture costs.
+JOBS = """
 const [width, height, done] = arguments;
 const base = document.querySelector('meta[name=posenc-ui]').content;
 Promise.all(['colors', 'heat'].map((name) => import(`${base}/draw/${name}.js`))).then(([colors, heat]) => {
@@ -29,40 +27,41 @@ Promise.all(['colors', 'heat'].map((name) => import(`${base}/draw/${name}.js`)))
   const table = colors.lookup(Array.from({ length: 255 }, (_, i) => '#' + (i * 65793).toString(16).padStart(6, '0')));
   const side = (count) => ({ px: 1, count, start: 0, from: 0 });
   const grid = { row: side(height), col: side(width) };
-  const ours = () => {
+  window.ours = () => {
     colors.number(values, [-1, 1], numbers);
     heat.paint({ pixels, width, height }, grid, { numbers, stride: width }, table);
     context.putImageData(image, 0, 0);
   };
-  const bare = () => {
+  window.bare = () => {
     for (let i = 0; i < pixels.length; i += 1) pixels[i] = table[numbers[i]];
     context.putImageData(image, 0, 0);
   };
   const few = values.subarray(0, 50000);
   for (let round = 0; round < 60; round += 1) colors.number(few, [-1, 1], numbers);
-  const times = { ours: [], bare: [] };
-  for (let round = 0; round < 7; round += 1) {
-    for (const [name, job] of [['ours', ours], ['bare', bare]]) {
-      const start = performance.now();
-      job();
-      times[name].push(performance.now() - start);
-    }
-  }
-  done([Math.min(...times.ours), Math.min(...times.bare)]);
+  done();
 }, (error) => done(String(error)));"""
 PAINTS = "return performance.getEntriesByName('posenc:paint').map((entry) => entry.duration)"
 
 
-def load():
-    """How many jobs wait for each processor, at least 1."""
-    return max(1, os.getloadavg()[0] / os.cpu_count())
+@pytest.fixture
+def thread_ms(driver):
+    """Milliseconds of the processor that the page's thread has used, over all documents."""
+    driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+    yield lambda: 1000 * next(one["value"] for one in driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"] if one["name"] == "ThreadTime")
+    driver.execute_cdp_cmd("Performance.disable", {})
 
 
-def test_a_repaint_costs_at_most_four_bare_ones(open_page):
+def test_a_repaint_costs_at_most_four_bare_ones(open_page, thread_ms):
+    """The least of rounds that take turns, once the compiler knows both."""
     page = open_page("view=gallery")
-    page.driver.set_script_timeout(150)
-    ours, bare = page.driver.execute_async_script(RATIO, 4096, 4096)
-    assert ours <= 4 * bare, f"{ours:.0f} ms, bare {bare:.0f} ms"
+    assert page.driver.execute_async_script(JOBS, 4096, 4096) is None
+    times = {"ours": [], "bare": []}
+    for _ in range(5):
+        for name, taken in times.items():
+            before = thread_ms()
+            page.run(f"window.{name}()")
+            taken.append(thread_ms() - before)
+    assert min(times["ours"]) <= 4 * min(times["bare"]), times
 
 
 def test_each_repaint_is_measured(open_page):
@@ -111,24 +110,27 @@ def test_one_paint_a_frame(open_page):
     page.settle()
 
 
-def test_the_first_picture_comes_within_a_second(open_page):
+def test_the_first_picture_takes_little_of_a_second(open_page, thread_ms):
+    """With all that is loaded and what the page does after it. On a machine without other work the picture is there after twice the time."""
     times = []
-    for _ in range(7):
+    for _ in range(5):
+        before = thread_ms()
         page = open_page(fragment("table"), settle=False)
-        mark = until(lambda: page.run("return performance.getEntriesByName('posenc:first-picture')[0]?.startTime"), what="a picture")
+        until(lambda: page.run("return performance.getEntriesByName('posenc:first-picture')[0]?.startTime"), what="a picture")
         page.settle()
-        times.append(mark)
-        if len(times) >= 3 and statistics.median(times) <= 1000:
-            break
-    assert statistics.median(times) <= 1000 * load(), f"{[round(time) for time in times]} ms, load {load():.1f}"
+        times.append(thread_ms() - before)
+    assert statistics.median(times) <= 500, f"{[round(time) for time in times]} ms"
 
 
-def test_a_small_change_is_seen_soon(open_page):
-    """From a key to the next picture, with what the server takes."""
+def test_a_small_change_is_seen_soon(open_page, thread_ms):
+    """From a key to the end of all that follows; between them lie answers of the server to the map's values and to the one that is read out."""
     page = open_page(fragment("table", {"scheme": "sinusoidal", "dim": 64, "len": 128}, zoom="4x4"))
-    page.run("performance.clearMeasures()")
-    page.run("window.pressed = null; document.addEventListener('keydown', () => { window.pressed ??= performance.now(); }, true)")
-    page.find("canvas[data-heat]").send_keys(Keys.PAGE_DOWN)
+    canvas = page.find("canvas[data-heat]")
+    page.run("performance.clearMeasures(); performance.clearResourceTimings()")
+    before = thread_ms()
+    canvas.send_keys(Keys.PAGE_DOWN)
+    until(lambda: page.run(PAINTS), what="a picture")
     page.settle()
-    shown = page.run("const entries = performance.getEntriesByName('posenc:paint'); return entries.at(0).startTime + entries.at(0).duration - window.pressed")
-    assert 0 <= shown <= 200 * load()
+    used = thread_ms() - before
+    asked = page.run("return performance.getEntriesByType('resource').map((one) => one.name)")
+    assert used <= 200 and len(asked) <= 2, f"{used:.0f} ms, {asked}"
