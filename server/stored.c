@@ -115,7 +115,7 @@ bool stored_sweep(const struct options *options)
     char error[S3_ERROR_BYTES];
     struct s3_settings settings = settings_of(options);
     struct s3_swept swept;
-    bool fine = s3_sweep(&settings, &swept, error);
+    bool fine = s3_sweep(&settings, (unsigned)options->store_sweep_max, &swept, error);
     printf("%s: %zu of %zu blobs removed, %" PRIu64 " bytes; %zu have no name and are not a day old\n", options->store,
            swept.n_removed, swept.n_blobs, swept.n_bytes, swept.n_young);
     if (!fine)

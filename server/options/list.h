@@ -55,6 +55,9 @@ OPTION(TEXT, store_cache, .unit = "DIR",
            "folder that keeps what was read from the store, at most --max-weights bytes, for a start without the store")
 OPTION(SECONDS, store_refresh, .fallback = "5", .min = 1, .max = 86400, .unit = "SECONDS",
        .text = "how often the names in the store are compared with what is in memory")
+OPTION(COUNT, store_sweep_max, .fallback = "50", .min = 1, .max = 100, .unit = "PERCENT",
+       .text = "most of the blobs that are a day old that --store-sweep removes; if more have no name, and more than "
+               "4, it removes none")
 OPTION(BYTES, max_weights, .fallback = "1GiB", .min = KIB, .max = 1048576 * GIB, .unit = "BYTES",
        .text = "total size of all stored weights")
 OPTION(COUNT, workers, .fallback = "0", .max = 1024, .unit = "N",

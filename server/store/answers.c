@@ -70,33 +70,33 @@ static void unquote(char *etag)
 
 /* ---- Lists ----------------------------------------------------------------------------------------------------- */
 
-static struct store_entry *add(struct store_list *list)
-{
-    if ((list->n & (list->n - 1)) == 0) { /* room doubles at each power of two */
-        struct store_entry *more = realloc(list->entries, (list->n ? 2 * list->n : 1) * sizeof *more);
-        if (!more)
-            return NULL;
-        list->entries = more;
-    }
-    return &list->entries[list->n];
-}
-
 /* One element Contents. */
 static bool add_contents(const char *at, const char *end, const char *prefix, size_t n_max, struct store_list *list)
 {
     char key[1100];
     size_t n_prefix = strlen(prefix);
-    if (!copy_element(at, end, "Key", key, sizeof key) || strncmp(key, prefix, n_prefix) != 0 ||
-        !api_weight_name_is_valid(key + n_prefix))
-        return true;
-    struct store_entry *entry = list->n < n_max ? add(list) : NULL;
+    size_t n;
+    const char *text = element(at, end, "Key", &n);
+    bool is_name = text && copy(key, sizeof key, text, n) && strncmp(key, prefix, n_prefix) == 0 &&
+                   api_weight_name_is_valid(key + n_prefix);
+    struct store_entry *entry = is_name && list->n < n_max ? store_list_add(list, key + n_prefix) : NULL;
     if (!entry)
-        return false;
-    snprintf(entry->name, sizeof entry->name, "%s", key + n_prefix);
+        return text && !is_name;
     if (copy_element(at, end, "ETag", entry->version, sizeof entry->version))
         unquote(entry->version);
-    list->n++;
     return true;
+}
+
+/* Whether the text ends with the end of a list. An answer without Content-Length that breaks off looks like a whole one
+ * to libcurl, and half a list would be a list of names that were deleted. */
+static bool is_whole(const char *xml)
+{
+    static const char close[] = "</ListBucketResult>";
+    size_t n = strlen(xml);
+    while (n > 0 && isspace((unsigned char)xml[n - 1]))
+        n--;
+    return strstr(xml, "<ListBucketResult") && n >= strlen(close) &&
+           strncmp(xml + n - strlen(close), close, strlen(close)) == 0;
 }
 
 bool answers_list(const char *xml, const char *prefix, size_t n_max, struct store_list *list,
@@ -106,15 +106,16 @@ bool answers_list(const char *xml, const char *prefix, size_t n_max, struct stor
     char truncated[8];
     size_t n;
     *next = '\0';
-    if (!strstr(xml, "<ListBucketResult"))
+    if (!is_whole(xml) || !copy_element(xml, end, "IsTruncated", truncated, sizeof truncated))
         return false;
     while ((at = element(at, end, "Contents", &n))) {
         if (!add_contents(at, at + n, prefix, n_max, list))
             return false;
         at += n;
     }
-    bool goes_on = copy_element(xml, end, "IsTruncated", truncated, sizeof truncated) && strcmp(truncated, "true") == 0;
-    return !goes_on || (copy_element(xml, end, "NextContinuationToken", next, ANSWERS_TOKEN_BYTES) && *next);
+    if (strcmp(truncated, "true") != 0)
+        return strcmp(truncated, "false") == 0;
+    return copy_element(xml, end, "NextContinuationToken", next, ANSWERS_TOKEN_BYTES) && *next;
 }
 
 void answers_code(const char *text, char code[ANSWERS_CODE_BYTES])

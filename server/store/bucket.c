@@ -51,6 +51,15 @@ static bool is_passing(int status)
     return status == 0 || status == 429 || status == 500 || (status >= 502 && status <= 504);
 }
 
+bool bucket_pause(const struct bucket *bucket, uint64_t ns)
+{
+    uint64_t end = clock_now() + ns;
+    jobs_wait_begin();
+    while (clock_now() < end && !atomic_load(&bucket->is_stopping))
+        jobs_wait_on();
+    return !atomic_load(&bucket->is_stopping);
+}
+
 /* A random part of 50, 100, 200 ms: servers that failed together do not come back together. False: the server is
  * ending. */
 static bool pause_before(const struct bucket *bucket, int n_tries)
@@ -58,14 +67,10 @@ static bool pause_before(const struct bucket *bucket, int n_tries)
     uint32_t random = 0;
     if (getrandom(&random, sizeof random, 0) != sizeof random)
         random = (uint32_t)clock_now();
-    uint64_t end = clock_now() + random % (((uint32_t)FIRST_PAUSE_MS << n_tries) * 1000) * (CLOCK_MS / 1000);
-    jobs_wait_begin();
-    while (clock_now() < end && !atomic_load(&bucket->is_stopping))
-        jobs_wait_on();
-    return !atomic_load(&bucket->is_stopping);
+    return bucket_pause(bucket, random % (((uint32_t)FIRST_PAUSE_MS << n_tries) * 1000) * (CLOCK_MS / 1000));
 }
 
-static void ask_once(struct bucket *bucket, enum bucket_operation operation, struct web_request *request)
+void bucket_ask_once(struct bucket *bucket, enum bucket_operation operation, struct web_request *request)
 {
     uint64_t begun_at = clock_now();
     struct credentials credentials;
@@ -85,7 +90,7 @@ bool bucket_ask(struct bucket *bucket, enum bucket_operation operation, struct w
     uint64_t end = clock_now() + whole_ms * CLOCK_MS;
     bool is_sure = true;
     for (int n_tries = 0;; n_tries++) {
-        ask_once(bucket, operation, request);
+        bucket_ask_once(bucket, operation, request);
         if (!is_passing(request->status))
             break;
         is_sure = false;

@@ -41,6 +41,12 @@ void bucket_print_url(const struct bucket *bucket, char *url, const char *kind, 
  * of the tries had no proper answer, so what it asked for may have been done. */
 bool bucket_ask(struct bucket *bucket, enum bucket_operation operation, struct web_request *request);
 
+/* The same without repetition: for what must not arrive late. */
+void bucket_ask_once(struct bucket *bucket, enum bucket_operation operation, struct web_request *request);
+
+/* Waits; other jobs have their turn meanwhile. False: the server is ending. */
+bool bucket_pause(const struct bucket *bucket, uint64_t ns);
+
 /* Asks for the head of what is at url: STORE_DONE, with head->n and head->age_s; STORE_ABSENT; otherwise
  * why[STORE_WHY_BYTES] gives the reason. */
 enum store_result bucket_head(struct bucket *bucket, const char *url, struct web_request *head, char *why);

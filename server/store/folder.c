@@ -156,23 +156,17 @@ static bool name_of(const char *file, const char *suffix, char *name)
 
 static bool list_add(struct store_list *list, const struct opened *dir, const char *name)
 {
-    if ((list->n & (list->n - 1)) == 0) { /* room doubles at each power of two */
-        struct store_entry *more = realloc(list->entries, (list->n ? 2 * list->n : 1) * sizeof *more);
-        if (!more)
-            return false;
-        list->entries = more;
-    }
-    struct store_entry *entry = &list->entries[list->n];
+    struct store_entry *entry = store_list_add(list, name);
+    if (!entry)
+        return false;
     struct stat status;
     int fd = open_file(dir, name, &status);
-    snprintf(entry->name, sizeof entry->name, "%s", name);
     if (fd < 0)
         snprintf(entry->version, sizeof entry->version, "errno %d",
                  errno); /* it is there, and reading it says why not */
     else
         print_version(entry->version, &status);
     files_close(fd);
-    list->n++;
     return true;
 }
 

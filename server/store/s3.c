@@ -99,28 +99,45 @@ static enum store_result get_blob(struct s3 *s3, const struct s3_said *said, str
     return reading->bytes ? STORE_DONE : download(s3, said, reading, why);
 }
 
-/* Unless the store has it already. A blob that was spoiled is written again. So is one that is half a day old: a sweep
- * that has found it without a name then sees that it is new. */
-static enum store_result put_blob(struct s3 *s3, const struct store_writing *writing, char *why)
+static enum store_result upload(struct s3 *s3, const char *url, const struct store_writing *writing, char *why)
 {
-    char url[BUCKET_URL_BYTES];
-    bucket_print_url(s3->names.bucket, url, "blobs", writing->sha256);
-    struct web_request head;
-    enum store_result result = bucket_head(s3->names.bucket, url, &head, why);
-    bool is_whole = result == STORE_DONE && head.n == writing->n && !is_spoiled(s3, writing->sha256);
-    if (is_whole && head.age_s < S3_SWEEP_AGE_S / 2)
-        return STORE_DONE;
-    if (result != STORE_DONE && result != STORE_ABSENT)
-        return result;
     struct web_request request = {.url = url,
                                   .sha256 = writing->sha256,
                                   .body = writing->bytes,
                                   .n_body = writing->n,
                                   .n_max = BUCKET_ERROR_BYTES};
     bucket_ask(s3->names.bucket, BUCKET_PUT, &request);
-    result = request.status / 100 == 2 ? STORE_DONE : bucket_fail(s3->names.bucket, &request, why);
+    enum store_result result = request.status / 100 == 2 ? STORE_DONE : bucket_fail(s3->names.bucket, &request, why);
     free(request.bytes);
     return result;
+}
+
+/* Unless the store has it already. A blob that was spoiled is written again. So is one that is half a day old
+ * (*was_old): a sweep that has found it without a name then sees that it is new. */
+static enum store_result put_blob(struct s3 *s3, const struct store_writing *writing, bool *was_old, char *why)
+{
+    char url[BUCKET_URL_BYTES];
+    bucket_print_url(s3->names.bucket, url, "blobs", writing->sha256);
+    struct web_request head;
+    enum store_result result = bucket_head(s3->names.bucket, url, &head, why);
+    bool is_whole = result == STORE_DONE && head.n == writing->n && !is_spoiled(s3, writing->sha256);
+    bool is_old = result == STORE_DONE && head.age_s >= S3_SWEEP_AGE_S / 2;
+    *was_old = *was_old || is_old;
+    if (is_whole && !is_old)
+        return STORE_DONE;
+    return result == STORE_DONE || result == STORE_ABSENT ? upload(s3, url, writing, why) : result;
+}
+
+/* After the name: a sweep that had found the blob old may have removed it since, or be about to. */
+static enum store_result keep_blob(struct s3 *s3, const struct store_writing *writing, bool was_old, char *why)
+{
+    char url[BUCKET_URL_BYTES];
+    bucket_print_url(s3->names.bucket, url, "blobs", writing->sha256);
+    struct web_request head;
+    if (was_old && !s3_sweep_wait(s3->names.bucket, writing->sha256, why))
+        return STORE_FAILED;
+    enum store_result result = bucket_head(s3->names.bucket, url, &head, why);
+    return result == STORE_ABSENT ? upload(s3, url, writing, why) : STORE_DONE;
 }
 
 /* ---- The index ------------------------------------------------------------------------------------------------- */
@@ -223,7 +240,7 @@ static enum store_result s3_list(void *self, struct store_list *list, char *why)
 /* One round: looks, asks the guard, writes. *is_sure: false if an earlier round has sent the name and got no proper
  * answer. If the name says now what we wrote, it was written by us. */
 static enum store_result write_once(struct s3 *s3, const char *name, struct store_writing *writing, bool *is_sure,
-                                    char *why)
+                                    bool *was_old, char *why)
 {
     struct s3_said said;
     enum store_result result = s3_names_get(&s3->names, name, &said, why);
@@ -237,7 +254,7 @@ static enum store_result write_once(struct s3 *s3, const char *name, struct stor
     if (!store_allows(&writing->guard, is_there ? said.sha256 : NULL))
         return STORE_GUARDED;
     writing->was_there = is_there;
-    result = put_blob(s3, writing, why);
+    result = put_blob(s3, writing, was_old, why);
     return result == STORE_DONE ? s3_names_put(&s3->names, name, is_there ? &said : NULL, writing, is_sure, why)
                                 : result;
 }
@@ -246,13 +263,15 @@ static enum store_result s3_write(void *self, const char *name, struct store_wri
 {
     struct s3 *s3 = self;
     enum store_result result = STORE_SAME;
-    bool is_sure = true;
+    bool is_sure = true, was_old = false;
     if (bucket_is_away(s3->names.bucket, why))
         return STORE_FAILED;
     for (int i = 0; i < TRIES && result == STORE_SAME; i++)
-        result = write_once(s3, name, writing, &is_sure, why);
+        result = write_once(s3, name, writing, &is_sure, &was_old, why);
     if (result == STORE_SAME)
         return STORE_FAILED;
+    if (result == STORE_DONE)
+        result = keep_blob(s3, writing, was_old, why);
     if (result == STORE_DONE) {
         struct s3_said said = {.n_bytes = writing->n};
         snprintf(said.etag, sizeof said.etag, "%s", writing->made);

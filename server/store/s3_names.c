@@ -54,7 +54,7 @@ static enum store_result list_part(const struct s3_names *names, size_t n_max, s
     if (request.status != 200)
         result = bucket_fail(bucket, &request, why);
     else if (!request.bytes || !answers_list(request.bytes, prefix, n_max, list, next)) {
-        snprintf(why, STORE_WHY_BYTES, "its list cannot be read, or has more than %zu names", n_max);
+        snprintf(why, STORE_WHY_BYTES, "its list is not whole, cannot be read, or has more than %zu names", n_max);
         result = STORE_REFUSED;
     }
     free(request.bytes);

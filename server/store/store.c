@@ -3,6 +3,7 @@
 
 #include "server/auth/digest.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,20 @@ enum { ALIGNMENT = 64 };
 static int compare(const void *left, const void *right)
 {
     return strcmp(((const struct store_entry *)left)->name, ((const struct store_entry *)right)->name);
+}
+
+struct store_entry *store_list_add(struct store_list *list, const char *name)
+{
+    if ((list->n & (list->n - 1)) == 0) { /* room doubles at each power of two */
+        struct store_entry *more = realloc(list->entries, (list->n ? 2 * list->n : 1) * sizeof *more);
+        if (!more)
+            return NULL;
+        list->entries = more;
+    }
+    struct store_entry *entry = &list->entries[list->n++];
+    *entry = (struct store_entry){.version = ""};
+    snprintf(entry->name, sizeof entry->name, "%s", name);
+    return entry;
 }
 
 void store_list_sort(struct store_list *list)

@@ -50,6 +50,8 @@ struct store_list {
 void store_list_drop(struct store_list *list);
 /* Borrowed; NULL: not in the list. */
 const struct store_entry *store_list_find(const struct store_list *list, const char *name);
+/* Adds an entry at the end, without a version. NULL: no memory. */
+struct store_entry *store_list_add(struct store_list *list, const char *name);
 void store_list_sort(struct store_list *list);
 
 /* A reading: what the caller knows, then what was read. */

@@ -99,11 +99,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Date", formatdate(self.server.store.now(), usegmt=True))
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
-        self.send_header("Content-Length", str(len(body)))
+        fault = fault or {}
+        body = fault.get("body", body)
+        if "bare" in fault:  # as a proxy of HTTP/1.0 passes it on: its end is that of the connection
+            self.send_header("Connection", "close")
+        else:
+            self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command == "HEAD":
             return
-        fault = fault or {}
         if "cut" in fault:
             self.wfile.write(body[:fault["cut"]])
             self.drop()
@@ -135,11 +139,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                         for key in part)
         more = f"<NextContinuationToken>{escape(part[-1])}</NextContinuationToken>" if rest else ""
         return self.answer(200, (f"<?xml version='1.0'?><ListBucketResult><Name>{store.bucket}</Name><IsTruncated>{'true' if rest else 'false'}"
-                                 f"</IsTruncated>{items}{more}</ListBucketResult>").encode(), Content_Type="application/xml")
+                                 f"</IsTruncated>{items}{more}</ListBucketResult>").encode(), self.applied, Content_Type="application/xml")
 
     def check_conditions(self, key):
         store = self.server.store
-        match, none = self.headers["If-Match"], self.headers["If-None-Match"]
+        match, none = (None if name in store.ignored else self.headers[name] for name in ("If-Match", "If-None-Match"))
         if not store.has_conditions and (match or none):
             raise Refusal(501, "NotImplemented")
         if none == "*" and key in store.objects:
@@ -173,7 +177,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         store = self.server.store
         body = self.rfile.read(int(self.headers["Content-Length"] or 0))
         path, _, query = self.path.partition("?")
-        fault = store.take_fault(self.command, path)
+        fault = self.applied = store.take_fault(self.command, self.path)
         store.seen.append((self.command, path))
         if "delay" in fault:
             store.released.wait(fault["delay"])
@@ -220,6 +224,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 class S3Store:
     def __init__(self, bucket=BUCKET, has_conditions=True, list_max=1000, tls=None):
         self.bucket, self.has_conditions, self.list_max = bucket, has_conditions, list_max
+        self.ignored = set()  # conditions that it takes no notice of, {"If-Match"}
         self.is_open = False  # to requests that are not signed
         self.tls = tls  # an ssl.SSLContext: https
         self.access_key, self.secret_key, self.session_token = ACCESS_KEY, SECRET_KEY, ""
@@ -270,7 +275,8 @@ class S3Store:
         self.server = None
 
     def fault(self, path="", method="", times=1 << 40, **what):
-        """delay=s, hang=1, close=1, status=503, cut=bytes, trickle=s (every 10 bytes), corrupt=1; for requests whose path contains path."""
+        """delay=s, hang=1, close=1, status=503, cut=bytes, bare=1 (without Content-Length, so that what was cut looks whole), trickle=s
+        (every 10 bytes), corrupt=1, body=bytes (instead); for requests whose path (of a list: its query, "names%2F") contains path."""
         self.faults.append({"path": path, "method": method, "times": times, **what})
 
     def heal(self):

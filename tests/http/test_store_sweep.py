@@ -1,4 +1,5 @@
 """posencd --store-sweep: blobs that no name stands for leave the bucket when they are a day old, and nothing else does."""
+import contextlib
 import json
 import subprocess
 import threading
@@ -111,6 +112,172 @@ def test_a_blob_stored_again_is_new(s3, server):
     assert s3.objects[key(body)] == body
     with start_server(*flags(s3), env=s3.env()) as later:
         assert later.get("/weights/again").body == body and later.ask(**T5, weights="again").status == 200
+
+
+# ---- Beside a server that stores an old blob again -----------------------------------------------------------------------------
+
+def left_blob(s3, body):
+    """A blob of two days that no name stands for."""
+    s3.objects[key(body)] = body
+    make_old(s3, key(body))
+
+
+def name_for(body):
+    return (json.dumps({"sha256": tag(body)[1:-1], "bytes": len(body)}, separators=(",", ":")) + "\n").encode()
+
+
+@contextlib.contextmanager
+def sweeping(s3, method, path):
+    """A sweep in the background, whose first request of that kind has arrived at the store: a list of its result, at the end."""
+    results = []
+    running = threading.Thread(target=lambda: results.append(sweep(s3)))
+    running.start()
+    end = time.monotonic() + 20
+    while not any(each == method and where.endswith(path) for each, where in s3.seen):
+        assert time.monotonic() < end, s3.seen
+        time.sleep(0.01)
+    yield results
+    running.join()
+
+
+def test_a_put_while_a_delete_is_on_its_way(s3, server):
+    """The DELETE arrives after the PUT has written blob and name, and the PUT does not answer before it has written the blob again."""
+    body = file(table=TABLE)
+    left_blob(s3, body)
+    s3.fault(method="DELETE", path=key(body), delay=1, times=1)
+    with sweeping(s3, "DELETE", key(body)) as results:
+        put(server, "again", body)
+        assert s3.objects[key(body)] == body
+    assert results[0].returncode == 0 and "1 of 1 blobs removed" in results[0].stdout, results
+    assert blobs(s3) == {key(body)}  # no mark is left
+    with start_server(*flags(s3), env=s3.env()) as later:
+        assert later.get("/weights/again").body == body
+
+
+def test_a_name_that_comes_while_the_sweep_writes_its_mark(s3):
+    """By a server that knows of no marks and has not written the blob anew."""
+    body = file(table=TABLE)
+    left_blob(s3, body)
+    s3.fault(method="PUT", path=".sweep", delay=0.5, times=1)
+    with sweeping(s3, "PUT", ".sweep") as results:
+        s3.objects["team/a/names/late"] = name_for(body)
+    assert results[0].returncode == 0 and "0 of 1 blobs removed" in results[0].stdout, results
+    assert blobs(s3) == {key(body)}
+
+
+def test_a_name_that_comes_too_late_fails_the_sweep(s3):
+    """Such a server again, after the sweep's last look at the names: it cannot bring the blob back, but says so."""
+    body = file(table=TABLE)
+    left_blob(s3, body)
+    s3.fault(method="DELETE", path=key(body), delay=0.5, times=1)
+    with sweeping(s3, "DELETE", key(body)) as results:
+        s3.objects["team/a/names/late"] = name_for(body)
+    assert results[0].returncode == 1 and "the name late was stored while its blob" in results[0].stderr, results
+
+
+@pytest.mark.parametrize("fault", [{"status": 503}, {"close": 1}], ids=["503", "closed"])
+def test_a_delete_is_sent_once(s3, fault):
+    """A second one could arrive after the blob has been stored again."""
+    body = file(table=TABLE)
+    left_blob(s3, body)
+    s3.fault(method="DELETE", path=key(body), times=1, **fault)
+    done = sweep(s3)
+    assert done.returncode == 1 and " 0 of 1 blobs removed" in done.stdout, done
+    assert [where for method, where in s3.seen if method == "DELETE"] == [f"/weights/{key(body)}"]
+
+
+def test_the_mark_of_a_sweep_that_died(s3, server):
+    """It delays a PUT for a minute at most, and the next sweep removes it."""
+    body = file(table=TABLE)
+    left_blob(s3, body)
+    mark = key(body) + ".sweep"
+    s3.objects[mark] = b"a sweep is removing this blob\n"
+    assert "status" in put(server, "again", body, 503).json() and s3.objects[key(body)] == body
+    make_old(s3, mark, seconds=70)
+    put(server, "again", body, 200)
+    assert sweep(s3).returncode == 0 and blobs(s3) == {key(body)}
+
+
+def test_a_blob_that_goes_while_its_name_is_written(s3, server):
+    body = file(table=TABLE)
+    s3.fault(method="PUT", path="/names/t", delay=0.5)
+    storing = threading.Thread(target=lambda: put(server, "t", body))
+    storing.start()
+    end = time.monotonic() + 20
+    while ("PUT", "/weights/team/a/names/t") not in s3.seen:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    s3.objects.pop(key(body))
+    storing.join()
+    assert s3.objects[key(body)] == body
+
+
+# ---- What is not certain ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("what", ["names", "presets", "blobs"])
+def test_half_a_list_removes_nothing(s3, server, what):
+    """Without Content-Length, an answer that breaks off looks whole, and says of the rest that it has gone."""
+    s3.list_max = 1000
+    for i in range(8):
+        put(server, f"n{i}", file(table=TABLE + i))
+    put_preset(server)
+    left_blob(s3, file(table=OTHER))
+    make_old(s3)
+    before = dict(s3.objects)
+    for cut in (0, 90, 200):
+        s3.fault(path=f"{what}%2F", method="GET", bare=1, cut=cut)
+        done = sweep(s3)
+        assert done.returncode == 1 and "its list is not whole" in done.stderr and " 0 of " in done.stdout, (cut, done)
+        assert s3.objects == before
+        s3.heal()
+    assert " 1 of 10 blobs removed" in sweep(s3).stdout
+
+
+def test_more_than_half_of_the_old_blobs_stay(s3, server):
+    """A list may lack names in other ways. So a sweep stops if it would remove more than half of what is a day old."""
+    for i in range(5):
+        put(server, f"n{i}", file(table=TABLE + i))
+    make_old(s3)
+    for i in range(3):
+        put(server, f"young{i}", file(table=OTHER + i))  # these count for nothing
+    for i in range(6):
+        left_blob(s3, file(table=10 * TABLE + i))
+    before = dict(s3.objects)
+    done = sweep(s3)
+    assert done.returncode == 1 and "6 blobs have no name, more than 50 percent" in done.stderr and "--store-sweep-max" in done.stderr, done
+    assert s3.objects == before and " 0 of 14 " in done.stdout
+    assert sweep(s3, "--store-sweep-max", "54").returncode == 1 and s3.objects == before
+    done = sweep(s3, "--store-sweep-max", "55")  # 6 of 11
+    assert done.returncode == 0 and " 6 of 14 " in done.stdout, done
+    assert len(blobs(s3)) == 8
+
+
+def test_half_and_few(s3, server):
+    """Five of ten; and four of four, as of a bucket whose few names were all deleted."""
+    for i in range(5):
+        put(server, f"n{i}", file(table=TABLE + i))
+        left_blob(s3, file(table=OTHER + i))
+    make_old(s3)
+    assert " 5 of 10 " in sweep(s3).stdout
+    for i in range(1, 5):
+        assert server.request("DELETE", f"/weights/n{i}").status == 204
+    assert " 4 of 5 " in sweep(s3).stdout
+
+
+def test_a_name_that_one_of_two_lists_lacks(s3, server):
+    """The names are listed twice before anything is removed; whichever list lacks it, its blob stays."""
+    s3.list_max = 1000
+    put(server, "t", file(table=TABLE))
+    put(server, "u", file(table=OTHER))
+    make_old(s3)
+    short = (f"<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>team/a/names/u</Key><ETag>{s3.tag('team/a/names/u')}</ETag>"
+             "</Contents></ListBucketResult>").encode()
+    for n_before in (0, 1):
+        if n_before:
+            s3.fault(path="names%2F", times=n_before)
+        s3.fault(path="names%2F", times=1, body=short)
+        assert sweep(s3).returncode == 0 and len(blobs(s3)) == 2
+        s3.heal()
 
 
 @pytest.mark.parametrize("fault, word", [

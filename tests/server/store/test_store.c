@@ -109,13 +109,35 @@ static void what_is_no_list_is_refused(void **state)
                                         "{}",
                                         "<Error><Code>X</Code></Error>",
                                         LIST("true", ITEM("p/names/a", "1")), /* it goes on, and nobody says where */
-                                        LIST("true", "<NextContinuationToken></NextContinuationToken>")};
+                                        LIST("true", "<NextContinuationToken></NextContinuationToken>"),
+                                        LIST("perhaps", ITEM("p/names/a", "1")),
+                                        LIST("false", "<Contents><ETag>1</ETag></Contents>"), /* a key is missing */
+                                        "<ListBucketResult>" ITEM("p/names/a", "1") "</ListBucketResult>",
+                                        LIST("false", ITEM("p/names/a", "1")) "<html>"};
     char next[ANSWERS_TOKEN_BYTES];
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct store_list list = {0};
         assert_false(answers_list(wrong[i], "p/names/", 10, &list, next));
         store_list_drop(&list);
     }
+}
+
+static void half_a_list_is_refused(void **state)
+{
+    (void)state;
+    char next[ANSWERS_TOKEN_BYTES], half[1000];
+    static const char whole[] = LIST("false", ITEM("p/names/a", "1") ITEM("p/names/b", "2"));
+    for (size_t n = 0; n <= sizeof whole - 1; n++) {
+        struct store_list list = {0};
+        snprintf(half, sizeof half, "%.*s", (int)n, whole);
+        assert_int_equal(answers_list(half, "p/names/", 10, &list, next), n == sizeof whole - 1);
+        store_list_drop(&list);
+    }
+    struct store_list list = {0};
+    snprintf(half, sizeof half, "%s\r\n", whole);
+    assert_true(answers_list(half, "p/names/", 10, &list, next));
+    assert_int_equal(list.n, 2);
+    store_list_drop(&list);
 }
 
 static void codes_are_words(void **state)
@@ -318,6 +340,7 @@ int main(void)
         cmocka_unit_test(lists_are_read),
         cmocka_unit_test(a_name_has_its_place),
         cmocka_unit_test(what_is_no_list_is_refused),
+        cmocka_unit_test(half_a_list_is_refused),
         cmocka_unit_test(codes_are_words),
         cmocka_unit_test(names_say_digest_and_size),
         cmocka_unit_test(the_index_remembers),
