@@ -26,7 +26,8 @@ struct bucket {
     atomic_bool is_stopping;
     atomic_uint_fast64_t away_until; /* ns; 0: it answered */
     atomic_uint_fast64_t n_requests[BUCKET_N_OPERATIONS][BUCKET_N_OUTCOMES], took_ns[BUCKET_N_OPERATIONS];
-    atomic_uint_fast64_t n_spoiled; /* blobs that had another digest than their name */
+    atomic_int if_none_match, if_match; /* what is known of its conditional writes: s3_names.c */
+    atomic_uint_fast64_t n_spoiled;     /* blobs that had another digest than their name */
 };
 
 /* Asks the store nothing. NULL: error[] of S3_ERROR_BYTES gives the reason. Call it before any other thread runs. */

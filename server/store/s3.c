@@ -253,6 +253,8 @@ static enum store_result write_once(struct s3 *s3, const char *name, struct stor
     }
     if (!store_allows(&writing->guard, is_there ? said.sha256 : NULL))
         return STORE_GUARDED;
+    if (writing->guard.is_guarded && (result = s3_names_probe(&s3->names, is_there ? &said : NULL, why)) != STORE_DONE)
+        return result;
     writing->was_there = is_there;
     result = put_blob(s3, writing, was_old, why);
     return result == STORE_DONE ? s3_names_put(&s3->names, name, is_there ? &said : NULL, writing, is_sure, why)
@@ -292,6 +294,8 @@ static enum store_result remove_once(struct s3 *s3, const char *name, const stru
         return result;
     if (!store_allows(guard, said.sha256))
         return STORE_GUARDED;
+    if (guard->is_guarded && (result = s3_names_probe(&s3->names, &said, why)) != STORE_DONE)
+        return result;
     return s3_names_remove(&s3->names, name, &said, guard->is_guarded, why);
 }
 

@@ -2,10 +2,15 @@
  * fails if another server came first. */
 #include "server/store/s3_names.h"
 
+#include "server/log.h"
+#include "server/loop/clock.h"
 #include "server/store/answers.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 enum {
     NAME_MS = 2000, /* for a request of a few hundred bytes, with its repetitions */
@@ -14,6 +19,8 @@ enum {
     LIST_BYTES_MAX = 8 << 20,
     PARTS_MAX = 1024 /* of a list */
 };
+
+#define ANOTHER_TAG "00000000000000000000000000000000" /* of no object */
 
 const char *const s3_kinds[S3_N_KINDS] = {[S3_NAMES] = "names", [S3_PRESETS] = "presets"};
 
@@ -135,6 +142,99 @@ static void print_condition(char line[WEB_TEXT_BYTES + 32], const struct s3_said
     else
         snprintf(line, WEB_TEXT_BYTES + 32, "If-None-Match: *");
 }
+
+/* ---- Are conditions obeyed? ------------------------------------------------------------------------------------ */
+
+enum condition { CONDITION_UNKNOWN, CONDITION_OBEYED, CONDITION_MISSING, CONDITION_IGNORED };
+
+/* What the answer to a PUT says whose condition does not hold. CONDITION_UNKNOWN: *result. */
+static enum condition condition_of(const struct bucket *bucket, const struct web_request *request,
+                                   enum store_result *result, char *why)
+{
+    if (request->status / 100 == 2)
+        return CONDITION_IGNORED;
+    if (request->status == 501)
+        return CONDITION_MISSING;
+    if (request->status == 412 || request->status == 409 || (request->status == 404 && !bucket_is_missing(request)))
+        return CONDITION_OBEYED;
+    *result = bucket_fail(bucket, request, why);
+    return CONDITION_UNKNOWN;
+}
+
+static enum condition put_under(const struct s3_names *names, const char *url, const char *condition,
+                                enum store_result *result, char *why)
+{
+    static const char text[] = "Are conditions obeyed?\n";
+    char sha256[STORE_DIGEST_BYTES];
+    store_digest(text, sizeof text - 1, sha256);
+    struct web_request request = {.url = url,
+                                  .sha256 = sha256,
+                                  .body = text,
+                                  .n_body = sizeof text - 1,
+                                  .n_max = BUCKET_ERROR_BYTES,
+                                  .timeout_ms = NAME_MS,
+                                  .headers = {condition},
+                                  .is_sent_once = true};
+    bucket_ask_once(names->bucket, BUCKET_PUT, &request);
+    enum condition found = condition_of(names->bucket, &request, result, why);
+    free(request.bytes);
+    return found;
+}
+
+static void remove_probe(const struct s3_names *names, const char *url)
+{
+    char why[STORE_WHY_BYTES];
+    struct web_request request = {
+        .url = url, .sha256 = BUCKET_EMPTY_SHA256, .n_max = BUCKET_ERROR_BYTES, .timeout_ms = NAME_MS};
+    bucket_ask(names->bucket, BUCKET_REMOVE, &request);
+    if (request.status / 100 != 2 && request.status != 404) {
+        bucket_fail(names->bucket, &request, why);
+        log_warn("store: the probe %s cannot be removed: %s", url, why);
+    }
+    free(request.bytes);
+}
+
+static void learn(const struct bucket *bucket, atomic_int *known, enum condition found, const char *name)
+{
+    int before = CONDITION_UNKNOWN;
+    if (atomic_compare_exchange_strong(known, &before, (int)found) && found == CONDITION_IGNORED)
+        log_warn("store: %s ignores the condition %s of a PUT, so changes guarded by it are answered 501",
+                 bucket->place, name);
+}
+
+/* Writes twice what may be written once, and then under a tag that nothing has. The key is no name, so that it is in no
+ * list, and another one for each probe: several servers may ask at the same time. */
+static enum store_result probe(const struct s3_names *names, char *why)
+{
+    struct bucket *bucket = names->bucket;
+    char url[BUCKET_URL_BYTES], key[64];
+    uint64_t random[2];
+    enum store_result result = STORE_DONE;
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        random[0] = clock_now(), random[1] = (uint64_t)getpid();
+    snprintf(key, sizeof key, "_probe-%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+    bucket_print_url(bucket, url, names->kind, key);
+    enum condition found = put_under(names, url, "If-None-Match: *", &result, why);
+    if (found == CONDITION_IGNORED) /* it was written, as it should be */
+        found = put_under(names, url, "If-None-Match: *", &result, why);
+    learn(bucket, &bucket->if_none_match, found, "If-None-Match");
+    learn(bucket, &bucket->if_match, put_under(names, url, "If-Match: " ANOTHER_TAG, &result, why), "If-Match");
+    remove_probe(names, url);
+    return result;
+}
+
+enum store_result s3_names_probe(const struct s3_names *names, const struct s3_said *said, char *why)
+{
+    const atomic_int *known = said ? &names->bucket->if_match : &names->bucket->if_none_match;
+    enum store_result result = STORE_DONE;
+    if (atomic_load(known) == CONDITION_UNKNOWN)
+        result = probe(names, why);
+    if (atomic_load(known) == CONDITION_UNKNOWN)
+        return result;
+    return atomic_load(known) == CONDITION_OBEYED ? STORE_DONE : STORE_UNGUARDED;
+}
+
+/* ---- A change -------------------------------------------------------------------------------------------------- */
 
 /* One change of names/<name>, `operation` PUT or REMOVE; said: what it says, NULL if there is none. *is_sure: as of
  * ask. */

@@ -24,6 +24,11 @@ enum store_result s3_names_list(const struct s3_names *names, size_t n_max, stru
 /* STORE_ABSENT: there is none; STORE_FAILED: why[STORE_WHY_BYTES] gives the reason. */
 enum store_result s3_names_get(const struct s3_names *names, const char *name, struct s3_said *said, char *why);
 
+/* Whether the store obeys the condition of a guarded change, If-Match if there is a name (said) and else If-None-Match;
+ * asked for once in a process, before its first such change. STORE_UNGUARDED: it does not, and the log says so; another
+ * result than STORE_DONE: it cannot be known now, and why[STORE_WHY_BYTES] gives the reason. */
+enum store_result s3_names_probe(const struct s3_names *names, const struct s3_said *said, char *why);
+
 /* Writes or removes. said: what was read before, NULL if there was none; a guarded change holds only if it says that
  * still. STORE_SAME: another server came in between; *is_sure as of bucket_ask. */
 enum store_result s3_names_put(const struct s3_names *names, const char *name, const struct s3_said *said,
