@@ -132,7 +132,8 @@ static bool find_oldest(struct cache *cache, struct oldest *oldest)
     *oldest = (struct oldest){.file = ""};
     uint64_t n_bytes = 0;
     while (entries && (entry = readdir(entries))) {
-        if (!is_blob(entry->d_name) || fstatat(cache->dir, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        if (!is_blob(entry->d_name) || fstatat(cache->dir, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+            S_ISDIR(status.st_mode))
             continue;
         struct oldest this = {.used = status.st_mtim};
         char sha256[STORE_DIGEST_BYTES];
@@ -149,12 +150,9 @@ static bool find_oldest(struct cache *cache, struct oldest *oldest)
     return *oldest->file;
 }
 
-/* False: n bytes are more than all that is allowed. */
 static bool make_room(struct cache *cache, uint64_t n)
 {
     struct oldest oldest;
-    if (n > cache->bytes_max)
-        return false;
     while (cache->n_bytes + n > cache->bytes_max && find_oldest(cache, &oldest)) {
         if (unlinkat(cache->dir, oldest.file, 0) != 0)
             return false;
@@ -165,13 +163,16 @@ static bool make_room(struct cache *cache, uint64_t n)
 
 /* ---- Writing --------------------------------------------------------------------------------------------------- */
 
-/* With the lock. */
+/* With the lock. What is there is replaced, a folder too if it is empty. */
 static bool write_file(struct cache *cache, const char *file, const char *bytes, size_t n)
 {
     char draft[FILES_DRAFT_BYTES];
     if (!files_write_draft(cache->dir, draft, bytes, n, NULL))
         return false;
-    if (renameat(cache->dir, draft, cache->dir, file) == 0)
+    bool done = renameat(cache->dir, draft, cache->dir, file) == 0;
+    if (!done && errno == EISDIR && unlinkat(cache->dir, file, AT_REMOVEDIR) == 0)
+        done = renameat(cache->dir, draft, cache->dir, file) == 0;
+    if (done)
         return true;
     int kept = errno;
     unlinkat(cache->dir, draft, 0);
@@ -179,20 +180,41 @@ static bool write_file(struct cache *cache, const char *file, const char *bytes,
     return false;
 }
 
+/* Whether the file has n bytes and may be read. What is in them is found when they are read. */
+static bool has_file(const struct cache *cache, const char *file, size_t n)
+{
+    struct stat status;
+    int fd = openat(cache->dir, file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    bool is_there =
+        fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (uint64_t)status.st_size == (uint64_t)n;
+    files_close(fd);
+    return is_there;
+}
+
+/* With the lock. */
+static bool write_blob(struct cache *cache, const char *file, const char *bytes, size_t n)
+{
+    struct oldest unwanted;
+    struct stat status;
+    bool had_any = fstatat(cache->dir, file, &status, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!write_file(cache, file, bytes, n))
+        return false;
+    cache->n_bytes += n;
+    if (had_any)
+        find_oldest(cache, &unwanted); /* counts again: its size was another one */
+    return true;
+}
+
 void cache_write(struct cache *cache, const char *sha256, const char *bytes, size_t n)
 {
     char file[FILE_NAME_BYTES];
-    struct stat status;
     print_file(file, sha256);
     pthread_mutex_lock(&cache->lock);
-    bool is_there = fstatat(cache->dir, file, &status, 0) == 0;
-    if (!is_there && make_room(cache, n)) {
-        if (write_file(cache, file, bytes, n)) {
-            cache->n_bytes += n;
+    if (n <= cache->bytes_max && !has_file(cache, file, n)) {
+        if (make_room(cache, n) && write_blob(cache, file, bytes, n))
             cache->last_error = 0;
-        } else {
+        else
             note_failure(cache);
-        }
     }
     pthread_mutex_unlock(&cache->lock);
 }

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { TRIES = 3 };
+enum { TRIES = 3, PLACE_BYTES = BUCKET_URL_BYTES };
 
 struct s3 {
     struct store store; /* must be first: store_free frees it */
@@ -142,12 +142,21 @@ static enum store_result keep_blob(struct s3 *s3, const struct store_writing *wr
 
 /* ---- The index ------------------------------------------------------------------------------------------------- */
 
+/* The first line of the index in the cache: whose names these are. */
+static void print_place(const struct s3 *s3, char *line, size_t room)
+{
+    const struct bucket *bucket = s3->names.bucket;
+    snprintf(line, room, "# %s%s%s", bucket->base, bucket->prefix, s3->names.kind);
+}
+
 /* Not for each name that is read: the first list may have thousands. */
 static void save_index(struct s3 *s3)
 {
     size_t n;
+    char place[PLACE_BYTES];
     bool is_wanted = atomic_exchange(&s3->is_dirty, false) && s3->cache;
-    char *text = is_wanted ? s3_index_print(s3->index, &n) : NULL;
+    print_place(s3, place, sizeof place);
+    char *text = is_wanted ? s3_index_print(s3->index, place, &n) : NULL;
     if (text)
         cache_write_index(s3->cache, text, n);
     free(text);
@@ -215,8 +224,17 @@ static enum store_result s3_recall(void *self, struct store_list *list, char *wh
     snprintf(why, STORE_WHY_BYTES, "nothing is kept");
     if (!text)
         return STORE_FAILED;
-    s3_index_parse(s3->index, text);
+    char place[PLACE_BYTES];
+    print_place(s3, place, sizeof place);
+    bool is_ours = s3_index_parse(s3->index, place, text);
     free(text);
+    if (!is_ours) {
+        log_warn("--store-cache: its list of %s is not said to be of %s, and is not used; it is written anew when the "
+                 "store has been read",
+                 s3->names.kind, place + strlen("# "));
+        snprintf(why, STORE_WHY_BYTES, "what is kept may be of another place");
+        return STORE_FAILED;
+    }
     return s3_index_list(s3->index, list) ? STORE_DONE : STORE_NO_MEMORY;
 }
 
@@ -228,7 +246,8 @@ static enum store_result s3_list(void *self, struct store_list *list, char *why)
     enum store_result result = s3_names_list(&s3->names, s3->files_max, list, why);
     if (result != STORE_DONE)
         return result;
-    if (s3_index_keep_listed(s3->index, list))
+    bool is_first = atomic_load(&s3->listed_at) == 0; /* the cache may have the index of another place */
+    if (s3_index_keep_listed(s3->index, list) || is_first)
         atomic_store(&s3->is_dirty, true);
     save_index(s3);
     atomic_store(&s3->listed_at, clock_now());

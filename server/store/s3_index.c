@@ -151,12 +151,13 @@ bool s3_index_list(struct s3_index *index, struct store_list *list)
 
 /* ---- As text --------------------------------------------------------------------------------------------------- */
 
-char *s3_index_print(struct s3_index *index, size_t *n)
+char *s3_index_print(struct s3_index *index, const char *head, size_t *n)
 {
     char *text = NULL;
     FILE *out = open_memstream(&text, n);
     if (!out)
         return NULL;
+    fprintf(out, "%s\n", head);
     pthread_mutex_lock(&index->lock);
     for (size_t i = 0; i < index->n; i++) {
         const struct known *known = &index->known[i];
@@ -178,11 +179,14 @@ static void parse_line(struct s3_index *index, char *line)
     s3_index_put(index, name, line, sha256, strtoull(bytes, NULL, 10));
 }
 
-void s3_index_parse(struct s3_index *index, char *text)
+bool s3_index_parse(struct s3_index *index, const char *head, char *text)
 {
-    char *line;
+    char *line = strsep(&text, "\n");
+    if (strcmp(line, head) != 0)
+        return false;
     while ((line = strsep(&text, "\n")))
         parse_line(index, line);
+    return true;
 }
 
 /* ---- The whole ------------------------------------------------------------------------------------------------- */

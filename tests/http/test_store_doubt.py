@@ -1,15 +1,13 @@
 """What a store of --store or its cache says, and is not so: lists that break off, conditions that nothing obeys, another store's names."""
-import contextlib
 import json
 import os
-import re
-import subprocess
-import threading
-import time
+import pathlib
+import shutil
+import tempfile
 
 import pytest
 
-from conftest import POSENCD, SANITIZED, start_server
+from conftest import POSENCD, SANITIZED
 from s3_store import S3Store
 from test_store_s3 import figure, names, on, sha, within
 from weights_asking import OTHER, T5, TABLE, file, put, tag
@@ -99,3 +97,148 @@ def test_a_probe_is_in_no_list(s3):
         assert [key for key in s3.objects if "probe" in key]
         within(10, lambda: names(b) == ["t"])
         assert "cannot be removed" in a.stderr_text() and "probe" not in b.stderr_text()
+
+
+# ---- The cache of another store ---------------------------------------------------------------------------------------------------
+
+def lay(s3, prefix, name, body, kind="names"):
+    """What a server of that prefix would have written."""
+    s3.objects[f"{prefix}/blobs/{sha(body)}"] = body
+    s3.objects[f"{prefix}/{kind}/{name}"] = (json.dumps({"sha256": sha(body), "bytes": len(body)}, separators=(",", ":")) + "\n").encode()
+
+
+def fill(s3, cache):
+    """A server of s3://weights/other has used the folder."""
+    for prefix, body in (("other", LATER), ("team", BODY)):
+        lay(s3, prefix, "model", body)
+        lay(s3, prefix, f"only-{prefix}", body)
+    with on(s3, *cache, place="s3://weights/other") as a:
+        within(10, lambda: names(a) == ["model", "only-other"])
+        preset = json.dumps({"config": {"scheme": "rope", "base": 7}}).encode()
+        assert a.request("PUT", "/presets/p", preset, {"Content-Type": "application/json"}).status == 201
+
+
+def serves_nothing(server):
+    assert names(server) == [] and server.get("/presets/p").status == 503
+    for name in ("model", "only-other"):
+        assert server.get("/weights/" + name).status == 503
+        assert server.post("/encode", {**T5, "weights": name}).status == 503
+
+
+def test_the_cache_of_another_store_is_not_used(s3, tmp_path):
+    """Another prefix, and the same one at another endpoint. The folder is filled with what is of this store as soon as it answers."""
+    cache = ("--store-cache", str(tmp_path))
+    fill(s3, cache)
+    with S3Store() as elsewhere:
+        elsewhere.kill()
+        with on(elsewhere, *cache, place="s3://weights/other") as a:
+            serves_nothing(a)
+    s3.kill()
+    with on(s3, *cache, place="s3://weights/team") as a:
+        serves_nothing(a)
+        assert a.stderr_text().count("is not said to be of http") == 2  # weights and presets, once
+        assert "weights/team/names, and is not used" in a.stderr_text()
+    with on(s3, *cache, place="s3://weights/other") as a:
+        assert names(a) == ["model", "only-other"] and a.get("/weights/model").body == LATER  # nobody has written it anew
+        assert a.get("/presets/p").json()["config"]["base"] == 7 and "not said" not in a.stderr_text()
+    s3.revive()
+    with on(s3, *cache, place="s3://weights/team") as a:
+        within(10, lambda: names(a) == ["model", "only-team"])
+        within(10, lambda: b"weights/team/names\n" in (tmp_path / "index").read_bytes())
+    s3.kill()
+    with on(s3, *cache, place="s3://weights/team") as a:
+        assert names(a) == ["model", "only-team"] and a.get("/weights/model").body == BODY
+        assert a.get("/presets/p").status == 503
+
+
+def test_a_cache_of_a_version_that_did_not_say_whose_it_is(s3, tmp_path):
+    cache = ("--store-cache", str(tmp_path))
+    fill(s3, cache)
+    for index in (tmp_path / "index", tmp_path / "presets" / "index"):
+        index.write_bytes(index.read_bytes().partition(b"\n")[2])
+    s3.kill()
+    with on(s3, *cache, place="s3://weights/other") as a:
+        serves_nothing(a)
+        assert a.stderr_text().count("is not said to be of http") == 2
+        n_before = len(s3.seen)
+        s3.revive()
+        within(15, lambda: names(a) == ["model", "only-other"])
+        within(15, lambda: b"weights/other/presets\n" in (tmp_path / "presets" / "index").read_bytes())
+        assert not [path for _, path in s3.seen[n_before:] if "/blobs/" in path]  # the blobs were right
+    s3.kill()
+    with on(s3, *cache, place="s3://weights/other") as a:
+        assert names(a) == ["model", "only-other"] and "not said" not in a.stderr_text()
+
+
+# ---- A cache that cannot be read ----------------------------------------------------------------------------------------------------
+
+def in_the_way(path, kind):
+    path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "full folder":
+        (path / "inner").mkdir(parents=True)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "link":
+        path.symlink_to("/nowhere/at/all")
+    elif kind == "link to a pipe":
+        os.mkfifo(path.with_suffix(".pipe"))
+        path.symlink_to(path.with_suffix(".pipe"))
+    else:
+        path.write_bytes(b"of another size")
+
+
+@pytest.mark.parametrize("kind", ["folder", "full folder", "pipe", "link", "link to a pipe", "other file"])
+def test_a_blob_of_the_cache_that_cannot_be_read(s3, tmp_path, kind):
+    """It is replaced, so that the next start without the store has it; if it cannot be replaced, that is counted and logged."""
+    cache = ("--store-cache", str(tmp_path))
+    path = tmp_path / f"{sha(BODY)}.safetensors"
+    with on(s3, *cache) as a:
+        put(a, "t", BODY)
+        put(a, "u", LATER)
+    in_the_way(path, kind)
+    with on(s3, *cache) as a:
+        within(10, lambda: names(a) == ["t", "u"])
+        assert a.get("/weights/t").body == BODY
+        if kind == "full folder":
+            assert figure(a, "posenc_store_cache_failures_total") >= 1 and "irectory" in a.stderr_text()
+        else:
+            assert figure(a, "posenc_store_cache_failures_total") == 0 and path.read_bytes() == BODY and not path.is_symlink()
+    s3.kill()
+    with on(s3, *cache) as a:
+        assert a.get("/weights/u").body == LATER and a.get("/weights/t").status == (503 if kind == "full folder" else 200)
+
+
+@pytest.mark.parametrize("kind", ["folder", "full folder", "pipe", "link", "other file"])
+def test_an_index_of_the_cache_that_cannot_be_read(s3, tmp_path, kind):
+    cache = ("--store-cache", str(tmp_path))
+    with on(s3, *cache) as a:
+        put(a, "t", BODY)
+    in_the_way(tmp_path / "index", kind)
+    with on(s3, *cache) as a:
+        within(10, lambda: names(a) == ["t"])
+        within(10, lambda: (tmp_path / "index").is_file() or figure(a, "posenc_store_cache_failures_total") > 0)
+        assert (tmp_path / "index").is_file() == (kind != "full folder")
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="root and setpriv are needed to become nobody")
+@pytest.mark.skipif(SANITIZED, reason="the program is copied without what it needs")
+def test_a_cache_of_another_user(s3):
+    """Its files may not be read, but may be replaced, in a folder that others may write to."""
+    with tempfile.TemporaryDirectory() as base:
+        folder, program, as_nobody = pathlib.Path(base, "cache"), pathlib.Path(base, "posencd"), pathlib.Path(base, "as-nobody")
+        folder.mkdir()
+        with on(s3, "--store-cache", str(folder)) as a:
+            put(a, "t", BODY)
+        shutil.copy(POSENCD, program)
+        as_nobody.write_text(f'#!/bin/sh\nexec setpriv --reuid 65534 --regid 65534 --clear-groups {program} "$@"\n')
+        for path, mode in ((program, 0o755), (as_nobody, 0o755), (folder, 0o777), (folder / "presets", 0o777), (pathlib.Path(base), 0o755),
+                           (folder / f"{sha(BODY)}.safetensors", 0o600), (folder / "index", 0o600)):
+            path.chmod(mode)
+        with on(s3, "--store-cache", str(folder), program=as_nobody) as a:
+            within(10, lambda: names(a) == ["t"] and (folder / "index").stat().st_uid == 65534)
+            assert (folder / f"{sha(BODY)}.safetensors").stat().st_uid == 65534 and figure(a, "posenc_store_cache_failures_total") == 0
+        s3.kill()
+        with on(s3, "--store-cache", str(folder), program=as_nobody) as a:
+            assert a.get("/weights/t").body == BODY

@@ -29,8 +29,8 @@ def s3():
         yield store
 
 
-def on(s3, *flags, place="s3://weights/team/a", env=None):
-    return start_server("--store", place, "--store-endpoint", s3.endpoint, "--store-refresh", str(REFRESH), *flags, env=env or s3.env())
+def on(s3, *flags, place="s3://weights/team/a", env=None, program=POSENCD):
+    return start_server("--store", place, "--store-endpoint", s3.endpoint, "--store-refresh", str(REFRESH), *flags, env=env or s3.env(), program=program)
 
 
 @pytest.fixture

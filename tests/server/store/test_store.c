@@ -191,8 +191,14 @@ static void the_index_remembers(void **state)
     assert_true(s3_index_put(index, "b", "tag with blanks", DIGEST, 7));
     assert_true(s3_index_put(index, "a", "", DIGEST, 0));
     assert_false(s3_index_put(index, "a", "", DIGEST, 0));
-    char *text = s3_index_print(index, &n);
-    s3_index_parse(again, text);
+    static const char head[] = "# http://127.0.0.1:1/bucket/team/names";
+    char *text = s3_index_print(index, head, &n), *other = strdup(text), *old = strdup(strchr(text, '\n') + 1);
+    assert_false(s3_index_parse(again, "# http://127.0.0.1:1/bucket/other/names", other));
+    assert_false(s3_index_parse(again, head, old)); /* of a version that wrote no head */
+    assert_int_equal(s3_index_n(again), 0);
+    assert_true(s3_index_parse(again, head, text));
+    free(other);
+    free(old);
     assert_int_equal(s3_index_n(again), 2);
     assert_true(s3_index_get(again, "b", tag, sha256, &n_bytes));
     assert_string_equal(tag, "tag with blanks");
@@ -301,6 +307,44 @@ static void what_cannot_be_read_is_missing_and_stays(void **state)
     cache_free(cache);
 }
 
+/* What cannot be read under a blob's name is replaced by it: a folder, a pipe, a link to nowhere, a file of another
+ * size. A folder with something in it stays, and is a failure; it hinders no other blob. */
+static void what_cannot_be_read_is_replaced(void **state)
+{
+    (void)state;
+    char path[256], inner[300], sha256[STORE_DIGEST_BYTES], other[STORE_DIGEST_BYTES];
+    struct cache *cache = cache_new(folder, 150, is_used, NULL);
+    char bytes[100];
+    memset(bytes, 'a', sizeof bytes);
+    store_digest(bytes, sizeof bytes, sha256);
+    snprintf(path, sizeof path, "%s/%s.safetensors", folder, sha256);
+    for (int kind = 0; kind < 4; kind++) {
+        switch (kind) {
+        case 0: assert_int_equal(mkdir(path, 0700), 0); break;
+        case 1: assert_int_equal(mkfifo(path, 0600), 0); break;
+        case 2: assert_int_equal(symlink("/nowhere/at/all", path), 0); break;
+        default: snprintf(inner, sizeof inner, "%s.safetensors", sha256); write_file(inner, "short");
+        }
+        put_blob(cache, 'a', sha256);
+        assert_true(has_blob(cache, sha256));
+        assert_int_equal(cache_figures(cache).n_failed, 0);
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(inner, sizeof inner, "%s/file", path);
+    assert_int_equal(mkdir(inner, 0700), 0);
+    put_blob(cache, 'a', sha256);
+    put_blob(cache, 'a', sha256);
+    assert_false(has_blob(cache, sha256));
+    assert_int_equal(cache_figures(cache).n_failed, 2);
+    for (char c = 'b'; c < 'e'; c++) {
+        put_blob(cache, c, other);
+        assert_true(has_blob(cache, other));
+    }
+    assert_int_equal(cache_figures(cache).n_failed, 2);
+    cache_free(cache);
+}
+
 /* ---- Keys ---- */
 
 static void keys_come_from_the_first_section(void **state)
@@ -347,6 +391,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_longest_unused_goes_first, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(spoiled_blobs_are_removed, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(what_cannot_be_read_is_missing_and_stays, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(what_cannot_be_read_is_replaced, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(keys_come_from_the_first_section, folder_make, folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
