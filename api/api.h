@@ -88,6 +88,7 @@ enum api_stored {
     API_STORED_FULL,     /* over bytes_max */
     API_STORED_TOO_MANY, /* over files_max */
     API_STORED_NO_MEMORY,
+    API_STORED_NO_FILE,   /* put: the place has a folder under that name */
     API_STORED_FAILED,    /* the place refused it or does not answer; the log says why */
     API_STORED_UNGUARDED, /* the place cannot hold conditions, so a change that has some is not made */
     API_STORED_ABSENT     /* remove: there is no file of that name */

@@ -101,6 +101,11 @@ struct api_reply *api_kept_refused(const struct api_store *store, enum api_store
                  n, what, store->bytes_max, limit);
     else if (stored == API_STORED_TOO_MANY)
         api_fail(&problem, 413, "", "%zu files are stored, which is the maximum; delete one first", store->files_max);
+    else if (stored == API_STORED_NO_FILE)
+        api_fail(&problem, 422, "",
+                 "the place of stored %s (%s of this server) has a folder where the file of this name would be; use "
+                 "another name",
+                 what, store->place);
     else if (stored == API_STORED_FAILED)
         api_fail(&problem, 503, "", "the place of stored %s (%s of this server) could not be written; its log says why",
                  what, store->place);

@@ -77,11 +77,17 @@ static int open_file(const struct opened *dir, const char *name, struct stat *st
     }
     if (fd >= 0 && !S_ISREG(status->st_mode)) {
         close(fd);
-        errno = EINVAL;
+        errno = S_ISDIR(status->st_mode) ? EISDIR : ENXIO; /* as open() says of a socket */
         return -1;
     }
     return fd;
 }
+
+/* reason: errno of open_file. */
+static bool is_no_file(int reason) { return reason == EISDIR || reason == ENXIO; }
+
+/* The version of what cannot be opened. Reading it says why. */
+static void print_no_version(char *version, int reason) { snprintf(version, STORE_VERSION_BYTES, "errno %d", reason); }
 
 static enum store_result read_open(int fd, const struct stat *status, struct store_reading *reading, char *why)
 {
@@ -120,6 +126,11 @@ static enum store_result read_in(const struct opened *dir, const char *name, str
     int reason = errno;
     if (fd < 0 && reason == ENOENT && is_missing(dir, name))
         return STORE_ABSENT;
+    if (fd < 0 && is_no_file(reason)) {
+        print_no_version(reading->found, reason);
+        snprintf(why, STORE_WHY_BYTES, reason == EISDIR ? "it is a folder" : "it is no file");
+        return STORE_NO_FILE;
+    }
     errno = reason;
     if (fd < 0)
         return fail(why);
@@ -162,8 +173,7 @@ static bool list_add(struct store_list *list, const struct opened *dir, const ch
     struct stat status;
     int fd = open_file(dir, name, &status);
     if (fd < 0)
-        snprintf(entry->version, sizeof entry->version, "errno %d",
-                 errno); /* it is there, and reading it says why not */
+        print_no_version(entry->version, errno);
     else
         print_version(entry->version, &status);
     files_close(fd);
@@ -217,7 +227,8 @@ static int lock(int dir)
     return fd;
 }
 
-/* Whether the guard allows to change the file as it is on the disk now; call it with the lock. */
+/* Whether the guard allows to change the file as it is on the disk now; call it with the lock. A pipe, which may be
+ * replaced, counts as no file, and so does a folder, which may not. */
 static enum store_result check(const struct opened *dir, const char *name, const struct store_guard *guard,
                                bool *is_there, char *why)
 {
@@ -228,10 +239,13 @@ static enum store_result check(const struct opened *dir, const char *name, const
     *is_there = fstatat(dir->fd, file, &status, AT_SYMLINK_NOFOLLOW) == 0;
     if (!*is_there && errno != ENOENT)
         return fail(why);
+    bool is_folder = *is_there && S_ISDIR(status.st_mode);
     if (!guard->is_guarded)
-        return STORE_DONE;
+        return is_folder ? STORE_NO_FILE : STORE_DONE;
     enum store_result result = read_in(dir, name, &reading, why);
-    if (result == STORE_DONE || result == STORE_ABSENT)
+    if (result == STORE_NO_FILE)
+        result = !store_allows(guard, NULL) ? STORE_GUARDED : is_folder ? STORE_NO_FILE : STORE_DONE;
+    else if (result == STORE_DONE || result == STORE_ABSENT)
         result = store_allows(guard, result == STORE_DONE ? reading.digest : NULL) ? STORE_DONE : STORE_GUARDED;
     free(reading.bytes);
     return result;
@@ -288,7 +302,9 @@ static enum store_result remove_in(const struct opened *dir, const char *name, c
     if (locked < 0)
         return fail(why);
     enum store_result result = check(dir, name, guard, &is_there, why);
-    if (result == STORE_DONE && unlinkat(dir->fd, file, 0) != 0)
+    if (result == STORE_NO_FILE)
+        result = STORE_ABSENT;
+    else if (result == STORE_DONE && unlinkat(dir->fd, file, 0) != 0)
         result = errno == ENOENT ? STORE_ABSENT : fail(why);
     close(locked);
     if (result == STORE_DONE)

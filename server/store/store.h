@@ -22,6 +22,7 @@ enum store_result {
     STORE_SAME,      /* read: the file is the one that the caller knows */
     STORE_ABSENT,    /* there is no file of that name */
     STORE_GUARDED,   /* the guard does not allow the change; here and below, nothing has changed */
+    STORE_NO_FILE,   /* under that name is a folder, or what can have no contents, such as a pipe */
     STORE_TOO_LARGE, /* read: the file has more than n_max bytes */
     STORE_NO_MEMORY,
     STORE_UNGUARDED, /* the store cannot make a change depend on what is there */

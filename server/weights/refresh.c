@@ -54,6 +54,7 @@ static enum api_found fetch(struct weights *w, const char *name, read_store *rea
         table_remove(w->table, name);
         weights_note_absent(w, name);
         return API_FOUND_NOTHING;
+    case STORE_NO_FILE: weights_pass_over(w, name, reading.found, true, why); return API_FOUND_NOTHING;
     case STORE_TOO_LARGE: weights_pass_over(w, name, "", false, w->too_large); return API_FOUND_TOO_LARGE;
     case STORE_NO_MEMORY: weights_pass_over(w, name, "", false, "no memory"); return API_FOUND_UNKNOWN;
     case STORE_REFUSED: weights_note_refused(w, why); return API_FOUND_UNKNOWN;

@@ -97,6 +97,7 @@ static enum api_stored fail(struct weights *w, const char *name, enum store_resu
     case STORE_ABSENT: table_remove(w->table, name); return API_STORED_ABSENT;
     case STORE_GUARDED: weights_fetch(w, name); return API_STORED_GUARDED; /* memory may be out of date */
     case STORE_NO_MEMORY: return API_STORED_NO_MEMORY;
+    case STORE_NO_FILE: return API_STORED_NO_FILE;
     case STORE_UNGUARDED: return API_STORED_UNGUARDED;
     default:
         log_error("%s %s: could not be %s %s: %s", w->face.contents->what, name, what, w->store->place, why);

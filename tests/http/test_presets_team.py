@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import threading
 import time
 import urllib.parse
@@ -16,6 +17,7 @@ from conftest import SANITIZED, start_server
 from s3_store import S3Store
 from tensors import encode
 from token_files import LINES, READER, WRITER, bearer, token_server
+from weights_asking import T5, TABLE, file
 
 REFRESH = 1
 SLOW = 5 if SANITIZED else 1
@@ -416,6 +418,46 @@ def test_they_survive_a_restart_and_are_files(tmp_path):
         within(5, lambda: config_of(server, "hand")["num_heads"] == 2)
         (tmp_path / "later.preset.json").write_text('{"config":{"scheme":"alibi","num_hads":2}}')
         assert server.post("/encode", {"preset": "later", "len": 1}).status in (200, 422)
+
+
+WAYS = {"presets": (".preset.json", json.dumps({"config": YARN}).encode(), {"len": 1}, "preset"),
+        "weights": (".safetensors", file(table=TABLE), T5, "weights")}
+
+
+@pytest.mark.parametrize("what", WAYS)
+@pytest.mark.parametrize("kind", ["folder", "full folder", "link to a folder", "pipe", "device", "socket"])
+def test_what_is_no_file_in_the_folder(tmp_path, what, kind):
+    """It counts as a file that cannot be one of them: passed over with a line in the log, and otherwise as if it were not there. Only a folder,
+    which nothing may replace, refuses a PUT, and says why."""
+    suffix, body, request, field = WAYS[what]
+    path = tmp_path / ("odd" + suffix)
+    if "folder" in kind:
+        (tmp_path / "elsewhere" / "inner" if kind == "link to a folder" else path / "inner" if kind == "full folder" else path).mkdir(parents=True)
+    if kind == "link to a folder":
+        path.symlink_to(tmp_path / "elsewhere")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(str(path))
+    with on_folder(tmp_path) as server:
+        for _ in range(2):
+            assert server.get(f"/{what}/odd").status == 404
+            refused = server.post("/encode", {**request, field: "odd"})
+            assert refused.status == 422 and refused.json()["pointer"] == f"/{field}", refused
+        within(10, lambda: "odd" in server.stderr_text() and "passed over: it is" in server.stderr_text())
+        assert server.stderr_text().count("passed over") == 1
+        assert server.request("PUT", f"/{what}/odd", body, {"If-Match": f'"{"0" * 64}"'}).status == 412
+        answer = server.request("PUT", f"/{what}/odd", body, {"If-None-Match": "*"})
+        if kind in ("folder", "full folder"):
+            assert answer.status == 422 and "has a folder" in answer.json()["detail"], answer
+            assert server.request("PUT", f"/{what}/odd", body).status == 422 and server.request("DELETE", f"/{what}/odd").status == 404
+            assert path.is_dir()
+        else:
+            assert answer.status in (200, 201) and server.get(f"/{what}/odd").status == 200 and not path.is_symlink(), answer
+            assert server.request("DELETE", f"/{what}/odd").status == 204 and not path.exists()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
