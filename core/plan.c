@@ -236,8 +236,8 @@ enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **ou
     if (plan)
         plan->inheritance = malloc(sizeof *plan->inheritance);
     enum pe_status status = plan && plan->inheritance ? pe_inherit(plan->inheritance, request, err) : pe_no_memory(err);
-    if (!status)
-        status = plan_merged(plan, request, err);
+    if (!status && (status = plan_merged(plan, request, err)))
+        pe_inherit_blame(plan->inheritance, request, err);
     if (!status && pe_was_cancelled()) /* loops that noticed the cancellation have left incomplete tables */
         status = pe_cancelled(err);
     if (status)

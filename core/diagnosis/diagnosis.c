@@ -37,6 +37,8 @@ enum pe_status pe_diagnosis_new(const struct pe_diagnosis_request *request, stru
         status = pe_diagnosis_state(d, err);
     step(d, NULL);
     if (status)
+        pe_belief_blame(d, err);
+    if (status)
         pe_diagnosis_free(d);
     else
         *diagnosis = d;

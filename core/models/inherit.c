@@ -247,6 +247,7 @@ static enum pe_status merge(struct pe_inheritance *in, const struct pe_request *
         if (!is_model_name(name) && !is_overridden(in, name) && (whole || is_used(in, model, name)))
             in->fields[in->n++] = model->fields[i];
     }
+    in->n_inherited = in->n - in->n_own;
     return PE_OK;
 }
 
@@ -254,7 +255,7 @@ static enum pe_status inherit(struct pe_inheritance *in, const struct pe_request
                               struct pe_error *err)
 {
     struct model model = {NULL, 0};
-    in->n = in->n_own = 0; /* the rest, 30 KiB, is not cleared, because it is written before use */
+    in->n = in->n_own = in->n_inherited = 0; /* the rest, 30 KiB, is not cleared, because it is written before use */
     in->scheme = NULL;
     in->preset = NULL;
     if (request->n_fields > PE_FIELDS_MAX)
@@ -273,4 +274,37 @@ enum pe_status pe_inherit(struct pe_inheritance *in, const struct pe_request *re
 enum pe_status pe_inherit_whole(struct pe_inheritance *in, const struct pe_request *request, struct pe_error *err)
 {
     return inherit(in, request, true, err);
+}
+
+/* ---- Errors about what is inherited ---- */
+
+/* Does one of n fields have this name, or another one for the same parameter? */
+static bool is_given(const struct pe_inheritance *in, const struct pe_field *fields, size_t n, const char *name)
+{
+    const struct pe_param *rows = in->scheme->info.params, *row = pe_param_find(rows, name);
+    for (size_t i = 0; i < n; i++)
+        if (pe_same(fields[i].name, name) || (row && pe_param_find(rows, fields[i].name) == row))
+            return true;
+    return false;
+}
+
+void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *request, struct pe_error *err)
+{
+    char name[PE_POINTER_MAX] = "", model[PE_POINTER_MAX];
+    const struct pe_value *preset = pe_field_find(request->fields, request->n_fields, "preset");
+    bool has_model = preset || pe_field_find(request->fields, request->n_fields, "hf_config");
+    if (*err->pointer == '/')
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(err->pointer + 1, "/"), err->pointer + 1);
+    if (!has_model || !in->scheme || !*name || pe_field_find(request->fields, request->n_fields, name) ||
+        is_given(in, in->fields, in->n_own, name))
+        return;
+    if (!pe_same(name, "scheme") && !is_given(in, in->fields + in->n_own, in->n_inherited, name))
+        return;
+    if (preset)
+        snprintf(model, sizeof model, "the preset \"%.64s\"", in->preset->name);
+    else
+        snprintf(model, sizeof model, "hf_config");
+    size_t used = strlen(err->detail);
+    snprintf(err->detail + used, sizeof err->detail - used, "; %s is set by %s", name, model);
+    snprintf(err->pointer, sizeof err->pointer, preset ? "/preset" : "/hf_config");
 }

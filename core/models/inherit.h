@@ -12,7 +12,7 @@ struct pe_scheme;
 /* The request's own fields (without preset, hf_config, layer_type), then those inherited. */
 struct pe_inheritance {
     struct pe_field fields[PE_FIELDS_MAX];
-    size_t n, n_own;
+    size_t n, n_own, n_inherited; /* n: both, and what the caller has added after them */
     const struct pe_scheme *scheme;
     const struct pe_preset *preset; /* NULL: none named */
     struct pe_model_fields model;   /* the fields read from hf_config; `fields` may point into it */
@@ -23,5 +23,10 @@ enum pe_status pe_inherit(struct pe_inheritance *out, const struct pe_request *r
 
 /* The same, also with the fields that this request does not use and another one may: rules of segments, a window. */
 enum pe_status pe_inherit_whole(struct pe_inheritance *out, const struct pe_request *request, struct pe_error *err);
+
+/* An error about an inherited field, or about the scheme that a model has: its pointer becomes that of the model's
+ * name, /preset or /hf_config, because the request does not have the field, and its sentence names the field. Errors
+ * about other fields stay as they are. */
+void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *request, struct pe_error *err);
 
 #endif

@@ -171,8 +171,10 @@ static const struct pe_value *split_fields(struct run *run, const struct pe_entr
     for (size_t i = 0; i < entry->n_fields; i++)
         if (strcmp(entry->fields[i].name, "eval") == 0)
             eval = &entry->fields[i].value;
-        else if (!is_of_experiment(entry, i))
+        else if (!is_of_experiment(entry, i)) {
             run->fields[run->config.n_fields++] = entry->fields[i];
+            run->config.n_own += i < entry->n_own;
+        }
     run->config.fields = run->fields;
     return eval;
 }

@@ -51,26 +51,54 @@ static const struct pe_trainable *find(const char *scheme)
 
 /* ---- The fields of a configuration ---- */
 
+static bool has(const struct pe_field *fields, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The object of the request that has the field: the evaluation, the configuration, or the whole ("" is its pointer). */
+static const char *outer_of(const struct pe_trained_config *config, const char *name)
+{
+    if (has(config->overrides, config->n_overrides, name))
+        return config->overrides_pointer;
+    if (has(config->fields, config->n_own, name))
+        return config->pointer;
+    if (has(config->fields, config->n_fields, name))
+        return "";
+    return config->overrides ? config->overrides_pointer : config->pointer;
+}
+
 static void point(const struct pe_trained_config *config, const char *name, char pointer[PE_POINTER_MAX])
 {
-    pe_pointer_join(pointer, PE_POINTER_MAX, config->overrides ? config->overrides_pointer : config->pointer, name);
+    pe_pointer_join(pointer, PE_POINTER_MAX, outer_of(config, name), name);
 }
 
+/* name: the scheme, which may be that of a model. */
 static enum pe_status fail_scheme(const struct pe_trained_config *config, const char *name, struct pe_error *err)
 {
+    static const char *const models[] = {"preset", "hf_config"};
     char pointer[PE_POINTER_MAX], list[128] = "";
+    const char *model = NULL;
     for (size_t i = 0; i < N_TRAINABLES; i++)
         strcat(strcat(list, i ? ", " : ""), trainables[i].name);
-    point(config, "scheme", pointer);
-    return pe_fail(err, pointer, "no experiment trains \"%s\"; there are: %s", name, list);
+    for (size_t i = 0; i < 2 && !has(config->fields, config->n_fields, "scheme"); i++)
+        if (has(config->fields, config->n_fields, models[i]))
+            model = models[i];
+    point(config, model ? model : "scheme", pointer);
+    return pe_fail(err, pointer, "no experiment trains \"%s\"; there are: %s%s%s", name, list,
+                   model ? "; scheme is set by " : "", model ? model : "");
 }
 
-/* Puts the pointer of a plan's error inside the configuration. */
+/* Puts the pointer of a plan's error inside the object that has the field. */
 static void prefix(const struct pe_trained_config *config, struct pe_error *err)
 {
-    const char *outer = config->overrides ? config->overrides_pointer : config->pointer;
-    char inner[PE_POINTER_MAX];
+    char inner[PE_POINTER_MAX], name[PE_POINTER_MAX];
     memcpy(inner, err->pointer, sizeof inner);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(inner + (*inner == '/'), "/"), inner + (*inner == '/'));
+    const char *outer = outer_of(config, name);
     snprintf(err->pointer, sizeof err->pointer, "%s%.*s", outer, (int)(sizeof inner - 1 - strlen(outer)), inner);
 }
 
@@ -179,14 +207,6 @@ struct task {
     size_t n;
     struct pe_error *err;
 };
-
-static bool has(const struct pe_field *fields, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(fields[i].name, name) == 0)
-            return true;
-    return false;
-}
 
 static void add(struct task *task, const struct pe_field *fields, size_t n)
 {

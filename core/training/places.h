@@ -29,8 +29,8 @@ struct pe_trainable {
 
 /* A configuration to be trained: the fields of the request, pointers of errors, and the scheme. */
 struct pe_trained_config {
-    const struct pe_field *fields; /* borrowed */
-    size_t n_fields;
+    const struct pe_field *fields;    /* borrowed */
+    size_t n_fields, n_own;           /* the first n_own are the configuration's own, the others are common to all */
     const struct pe_field *overrides; /* of an evaluation; borrowed, may be NULL */
     size_t n_overrides;
     const char *pointer, *overrides_pointer; /* "/configs/0", "/configs/0/eval/1" */

@@ -142,4 +142,4 @@ def test_a_word_for_another_kind_of_positions_where_no_code_reads_it(server):
 def test_hunyuans_alpha_is_hunyuans(server):
     scaling = {"rope_scaling": {"type": "dynamic", "alpha": 1000.0, "factor": 1.0}}
     assert read(server, {"model_type": "hunyuan_v1_dense", **scaling})["config"]["scaling"]["type"] == "ntk"
-    refused(server, "/scaling/alpha", "alpha", len=2, hf_config={"model_type": "llama", **scaling})
+    refused(server, "/hf_config", "alpha", len=2, hf_config={"model_type": "llama", **scaling})

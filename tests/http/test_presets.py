@@ -1,5 +1,7 @@
 """Presets: every one can be planned and computed; their values are compared with a separate table, copied by hand from
 published configs; and the request's own fields take precedence."""
+import json
+
 import pytest
 
 from asking import refused
@@ -196,9 +198,76 @@ def test_presets_refused(server):
 
 
 def test_the_sizes_of_q_are_the_models(server):
-    refused(server, "/head_dim", "64", path="/rotate", preset="llama-3.1", q=[[0.0] * 64])
+    refused(server, "/preset", "64", "head_dim is set by the preset \"llama-3.1\"", path="/rotate", preset="llama-3.1", q=[[0.0] * 64])
     answer = server.ask("/rotate", preset="llama-3.1", q=[[1.0] * 128], offset=3).json()
     assert answer["config"]["layout"] == "half" and answer["preset"]["name"] == "llama-3.1"
+
+
+# ---- Errors about what is inherited ----
+
+# rotary_dim 64 of the preset and of the config does not fit into these heads; rope_theta cannot be negative.
+SMALL_HEADS = {"preset": "gpt-j", "head_dim": 32}
+GPTJ = {"hf_config": {"model_type": "gptj", "n_embd": 128, "n_head": 4, "rotary_dim": 64}}
+NEGATIVE = {"hf_config": {"model_type": "llama", "rope_theta": -1, "hidden_size": 64, "num_attention_heads": 4}}
+ROWS = [[1.0] * 32] * 3
+SECTIONS = {"preset": "qwen2-vl"}  # its mrope_section does not fit into the heads of an experiment
+
+
+@pytest.mark.parametrize("path, fields, pointer, words", [
+    ("/encode", {**SMALL_HEADS, "len": 4}, "/preset", 'rotary_dim is set by the preset "gpt-j-6b"'),
+    ("/encode", {**GPTJ, "len": 4}, "/hf_config", "rotary_dim is set by hf_config"),
+    ("/encode", {**NEGATIVE, "len": 4}, "/hf_config", "base is set by hf_config"),
+    ("/encode", {"preset": "qwen2-vl", "head_dim": 64, "len": 4}, "/preset", 'mrope_section is set by the preset "qwen2-vl"'),
+    ("/rotate", {**SMALL_HEADS, "q": ROWS}, "/preset", "rotary_dim is set by"),
+    ("/rotate", {"preset": "gpt-j", "q": ROWS}, "/preset", "head_dim is set by"),
+    ("/rotate", {"preset": "t5-small", "q": ROWS}, "/preset", "scheme is set by"),
+    ("/attention", {"preset": "gpt-j", "q": ROWS, "k": ROWS, "v": ROWS}, "/preset", "head_dim is set by"),
+    ("/analyze", {**SMALL_HEADS, "len": 8}, "/preset", "rotary_dim is set by"),
+    ("/analyze", {"configs": [{"scheme": "rope"}, SMALL_HEADS], "len": 8}, "/configs/1/preset", "rotary_dim is set by"),
+    ("/analyze", {"configs": [{"scheme": "rope"}, NEGATIVE], "len": 8}, "/configs/1/hf_config", "base is set by"),
+    ("/analyze", {"configs": [{"head_dim": 256}, {"head_dim": 32}], "preset": "gpt-j", "len": 8}, "/preset", "rotary_dim is set by"),
+    ("/diagnose", {**SMALL_HEADS, "cos": ROWS, "sin": ROWS}, "/preset", "rotary_dim is set by"),
+    ("/diagnose", {"preset": "gpt-j", "encoding": ROWS}, "/preset", "scheme is set by"),
+    ("/experiments", {"configs": [{"scheme": "rope"}, SECTIONS]}, "/configs/1/preset", "mrope_section is set by"),
+    ("/experiments", {**SECTIONS, "configs": [{"layout": "half"}]}, "/preset", "mrope_section is set by"),
+    ("/experiments", {"configs": [{"scheme": "rope", "eval": [SECTIONS]}]}, "/configs/0/eval/0/preset", "mrope_section is set by"),
+    ("/experiments", {"configs": [{"preset": "deberta-v2"}]}, "/configs/0/preset", "scheme is set by preset"),
+])
+def test_an_error_about_an_inherited_field_points_to_the_model(server, path, fields, pointer, words):
+    """The body does not have the field, so a pointer to it would lead nowhere."""
+    problem = server.post(path, fields)
+    assert problem.status == 422 and problem.json()["pointer"] == pointer and words in problem.json()["detail"], problem
+    at = fields
+    for step in pointer.split("/")[1:]:
+        at = at[int(step)] if step.isdigit() else at[step]
+
+
+@pytest.mark.parametrize("fields, pointer", [
+    ({"preset": "gpt-j", "rotary_dim": 7}, "/rotary_dim"),
+    ({"preset": "gpt-j", "head_dim": 32, "rotary_dim": 64}, "/rotary_dim"),
+    ({"preset": "llama-3.1", "rope_theta": -1}, "/rope_theta"),  # another name of base, which the preset has
+    ({"preset": "llama-3.1", "scaling": {"type": "yarn"}}, "/scaling/factor"),
+    ({"preset": "llama-3.1", "scheme": "alibi"}, "/scheme"),
+    ({"preset": "llama-3.1", "rotery_dim": 8}, "/rotery_dim"),
+    ({**NEGATIVE, "base": -2}, "/base"),
+    ({"scheme": "rope", "head_dim": 32, "rotary_dim": 64}, "/rotary_dim"),
+])
+def test_an_error_about_an_own_field_points_to_it(server, fields, pointer):
+    problem = server.post("/encode", {**fields, "len": 4})
+    assert problem.status == 422 and problem.json()["pointer"] == pointer and "is set by" not in problem.json()["detail"], problem
+
+
+def test_a_stored_preset_and_a_preset_of_one(server):
+    """A preset of a team is one too, and what is stored under one may name one itself."""
+    put = server.request("PUT", "/presets/pointed", json.dumps({"config": {"scheme": "rope", "head_dim": 128, "rotary_dim": 64}}).encode())
+    assert put.status == 201, put
+    try:
+        refused(server, "/preset", 'rotary_dim is set by the preset "pointed"', preset="pointed", head_dim=32, len=4)
+        refused(server, "/configs/0/preset", "rotary_dim", path="/analyze", configs=[{"preset": "pointed", "head_dim": 32}], len=4)
+    finally:
+        assert server.request("DELETE", "/presets/pointed").status == 204
+    answer = server.request("PUT", "/presets/pointed", json.dumps({"config": SMALL_HEADS}).encode())
+    assert answer.status == 422 and answer.json()["pointer"] == "/config/preset" and "rotary_dim" in answer.json()["detail"]
 
 
 # ---- Whole configs ----

@@ -31,6 +31,13 @@ static enum pe_status merge(struct pe_diagnosis *d, struct pe_error *err)
     return pe_inherit(b->inheritance, &request, err);
 }
 
+void pe_belief_blame(const struct pe_diagnosis *d, struct pe_error *err)
+{
+    struct pe_request request = {.fields = d->request->fields, .n_fields = d->request->n_fields};
+    if (d->belief.inheritance)
+        pe_inherit_blame(d->belief.inheritance, &request, err);
+}
+
 /* Where the tensor stands says nothing about what made it. */
 static bool is_run(const char *name)
 {

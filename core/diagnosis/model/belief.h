@@ -21,6 +21,9 @@ struct pe_belief {
     bool is_misfit;         /* its plan has not the shape of the evidence: it explains nothing as it is */
 };
 
+/* pe_inherit_blame for an error of any step. */
+void pe_belief_blame(const struct pe_diagnosis *d, struct pe_error *err);
+
 /* A size that a tensor fixes: sets the field where the belief does not give it; else both must agree (422 naming both).
  * In read() of a kind of evidence, before the belief is planned. */
 enum pe_status pe_belief_fix(struct pe_diagnosis *d, const char *name, uint64_t size, const char *tensor,
