@@ -163,6 +163,28 @@ void jobs_wait_on(void)
         job->settled_at = clock_now();
 }
 
+bool jobs_leave(void)
+{
+    struct job *job = workers_job();
+    if (!job)
+        return true;
+    note_work(job, clock_now());
+    count(&figures.n_busy, (uint64_t)-1);
+    bool leaves = workers_leave();
+    if (!leaves)
+        count(&figures.n_busy, 1);
+    return leaves;
+}
+
+void jobs_return(void)
+{
+    struct job *job = workers_return();
+    if (!job)
+        return;
+    count(&figures.n_busy, 1);
+    job->seated_at = job->settled_at = clock_now();
+}
+
 /* ---- Jobs with a thread of their own --------------------------------------------------------------------------- */
 
 /* A tenth of the share of a thread that competes with it: little, yet enough to notice soon that it is to end. */

@@ -81,7 +81,11 @@ void jobs_breathe(void);
 bool jobs_have_room(void); /* would a job be started at once? Any thread */
 /* Call it in work() when the job must wait for another job: it gives up its turn, or sleeps briefly. Any thread. */
 void jobs_wait(void);
-/* The same in a wait for a network: computing time up to jobs_wait_begin is charged, and from there to the last
+/* From jobs_leave to jobs_return a job waits for a disk or a network: it has no turn, so it delays no other job, and
+ * its time is not charged. False: as many jobs as may do so wait already; then jobs_return does nothing. */
+bool jobs_leave(void);
+void jobs_return(void);
+/* Likewise in a short wait for a network: computing time up to jobs_wait_begin is charged, and from there to the last
  * jobs_wait_on it is not. */
 void jobs_wait_begin(void);
 void jobs_wait_on(void);

@@ -24,6 +24,10 @@ enum {
     N_BUCKETS = 1024,
     /* Threads besides those that compute. A sleeping thread takes 10 KiB of memory, and as much again in the kernel. */
     PARKED_MAX = 128,
+    /* Further threads, of jobs that are away: they wait for a disk or a network, and keep neither a seat nor a parked
+     * job's place. A client may have one in AWAY_SHARE of the free ones: 25 if it is alone. */
+    AWAY_MAX = 128,
+    AWAY_SHARE = 4,
     /* A client may occupy one in SHARE of the free places: 14 if it is alone, 8 each beside seven others. So a place
      * remains for a new client until more than a hundred clients have long work at the same time. */
     SHARE = 8
@@ -36,6 +40,7 @@ struct worker {
     pthread_cond_t wake; /* the thread has got a seat, or all threads end */
     struct job *job;     /* running, or parked; NULL: idle */
     bool has_seat;
+    bool is_away; /* the thread has left its seat of its own accord: workers_leave */
     struct worker *next, *next_idle;
 };
 
@@ -46,6 +51,7 @@ static struct {
     uint64_t n_tickets;
     struct worker *workers, *idle;
     size_t n_max, n_threads; /* seats; running threads */
+    size_t n_away;
     bool is_ending;
     void (*run)(struct job *job);
     /* Also read without the lock: */
@@ -203,7 +209,10 @@ static bool start_thread(void)
     return true;
 }
 
-static bool has_idle(void) { return pool.idle || (pool.n_threads < pool.n_max + PARKED_MAX && start_thread()); }
+static bool has_idle(void)
+{
+    return pool.idle || (pool.n_threads < pool.n_max + PARKED_MAX + pool.n_away && start_thread());
+}
 
 /* The job whose turn it is and that has, or can be given, a thread. */
 static struct job *pop_next(bool has_thread)
@@ -331,7 +340,7 @@ void workers_submit(struct job *job)
 
 bool workers_have_room(void) { return seen(&pool.n_seated) < pool.n_max; }
 
-struct job *workers_job(void) { return self ? self->job : NULL; }
+struct job *workers_job(void) { return self && !self->is_away ? self->job : NULL; }
 
 bool workers_are_wanted(void) { return seen(&pool.n_queued) > 0; }
 
@@ -348,6 +357,47 @@ bool workers_yield(void)
     }
     pthread_mutex_unlock(&pool.lock);
     return next;
+}
+
+/* With the lock. */
+static bool may_leave(uint64_t client)
+{
+    size_t n = 0, share = (AWAY_MAX - pool.n_away) / AWAY_SHARE;
+    for (const struct worker *w = pool.workers; w; w = w->next)
+        n += w->is_away && w->job->client == client;
+    return pool.n_away < AWAY_MAX && n < (share ? share : 1);
+}
+
+bool workers_leave(void)
+{
+    pthread_mutex_lock(&pool.lock);
+    bool leaves = may_leave(self->job->client);
+    if (leaves) {
+        self->is_away = true;
+        self->has_seat = false;
+        pool.n_away++;
+        struct job *next = pop_next(false);
+        if (next)
+            seat(next);
+        else
+            atomic_fetch_sub_explicit(&pool.n_seated, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&pool.lock);
+    return leaves;
+}
+
+struct job *workers_return(void)
+{
+    if (!self || !self->is_away)
+        return NULL;
+    pthread_mutex_lock(&pool.lock);
+    self->is_away = false;
+    pool.n_away--;
+    push(self->job, PARKED);
+    fill_seats();
+    wait_for_seat(self);
+    pthread_mutex_unlock(&pool.lock);
+    return self->job;
 }
 
 uint64_t workers_n_parked(void) { return atomic_load_explicit(&pool.n_parked, memory_order_relaxed); }

@@ -19,11 +19,15 @@ bool workers_have_room(void);         /* would a job submitted now be started at
 
 /* ---- For a job at work, on its thread ---- */
 
-struct job *workers_job(void); /* the job of the calling thread; NULL: the thread is not a worker */
+struct job *workers_job(void); /* the job of the calling thread; NULL: the thread is not a worker, or is away */
 bool workers_are_wanted(void); /* does any job wait? Costs almost nothing */
 /* Lets the next job run in the caller's place, and returns when the caller's job has its next turn. Returns false at
  * once if no waiting job can get a thread. */
 bool workers_yield(void);
+/* Gives up the seat until workers_return, for a wait for a disk or a network. False: too many jobs are away, of all
+ * clients or of this one; the job keeps its seat. */
+bool workers_leave(void);
+struct job *workers_return(void); /* waits for the next turn; NULL: the thread was not away */
 
 /* ---- Figures, any thread ---- */
 

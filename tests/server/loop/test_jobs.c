@@ -214,6 +214,52 @@ static void test_waiting_for_one_that_waits(void **state)
     end();
 }
 
+/* Jobs that are away keep no worker from others, and none of them counts as parked; one of a client that has many away
+ * may not leave. */
+static atomic_size_t n_left, n_refused;
+
+static void leave(struct job *job)
+{
+    if (jobs_leave()) {
+        atomic_fetch_add(&n_left, 1);
+        while (!atomic_load(&is_free)) {
+            jobs_breathe(); /* these two do nothing for it */
+            jobs_wait();
+        }
+    } else {
+        atomic_fetch_add(&n_refused, 1);
+    }
+    jobs_return();
+    work(job);
+}
+
+static void test_leaving(void **state)
+{
+    (void)state;
+    enum { AWAY = 60 };
+    static struct piece away[AWAY], other;
+    begin(1);
+    atomic_store(&is_free, false);
+    for (size_t i = 0; i < AWAY; i++) {
+        away[i] = (struct piece){.ns = CLOCK_MS};
+        away[i].job = (struct job){.work = leave, .done = done, .client = i < AWAY - 2 ? 1 : i};
+        jobs_submit(jobs, &away[i].job);
+    }
+    while (atomic_load(&n_left) + atomic_load(&n_refused) < AWAY)
+        jobs_turn(jobs);
+    assert_true(atomic_load(&n_left) >= 20 && atomic_load(&n_refused) >= 20);
+    assert_int_equal(jobs_figures().n_parked, 0);
+    submit(&other, 7, 500);
+    run_until(atomic_load(&n_refused) + 1);
+    assert_int_equal(jobs_figures().n_busy, 0);
+    atomic_store(&is_free, true);
+    run_until(AWAY + 1);
+    assert_true(most_computing <= 1);
+    for (size_t i = 0; i < AWAY; i++)
+        assert_true(away[i].job.work_ns < 400 * CLOCK_MS); /* without the wait */
+    end();
+}
+
 /* Jobs that never breathe have all workers, and one that must not wait has a thread of its own. */
 static void test_aside(void **state)
 {
@@ -238,6 +284,7 @@ int main(void)
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_the_end),
         cmocka_unit_test(test_waiting_for_one_that_waits),
+        cmocka_unit_test(test_leaving),
         cmocka_unit_test(test_aside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
