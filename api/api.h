@@ -87,6 +87,8 @@ enum api_stored {
     API_STORED_GUARDED,  /* the conditions are not met; here and in the cases below nothing has changed */
     API_STORED_FULL,     /* over bytes_max */
     API_STORED_TOO_MANY, /* over files_max */
+    API_STORED_NO_ROOM,  /* it would fit, but files that were replaced or removed are still being read */
+    API_STORED_BUSY,     /* as many requests as may do so wait for this name, or for the place, or it took too long */
     API_STORED_NO_MEMORY,
     API_STORED_NO_FILE,   /* put: the place has a folder under that name */
     API_STORED_FAILED,    /* the place refused it or does not answer; the log says why */
@@ -103,11 +105,13 @@ struct api_wanted {
 };
 
 enum api_found {
-    API_FOUND,          /* with another digest than the wanted one, if no file has that now */
-    API_FOUND_NOTHING,  /* there is no file of that name */
-    API_FOUND_LATER,    /* must_not_block, and the place has to be asked: call again from a worker */
-    API_FOUND_UNKNOWN,  /* the place does not answer, so whether there is one is not known; the log says why */
-    API_FOUND_TOO_LARGE /* there is one, but with it all files would be over bytes_max, or more than files_max */
+    API_FOUND,           /* with another digest than the wanted one, if no file has that now */
+    API_FOUND_NOTHING,   /* there is no file of that name */
+    API_FOUND_LATER,     /* must_not_block, and the place has to be asked: call again from a worker */
+    API_FOUND_UNKNOWN,   /* the place does not answer, so whether there is one is not known; the log says why */
+    API_FOUND_TOO_LARGE, /* there is one, but with it all files would be over bytes_max, or more than files_max */
+    API_FOUND_NO_ROOM,   /* it would fit, but not now: as API_STORED_NO_ROOM, or others are being read from the place */
+    API_FOUND_BUSY       /* as API_STORED_BUSY */
 };
 
 /* A caller that gets a file holds it until it calls release. Every callback may be called from any thread; find (unless

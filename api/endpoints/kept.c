@@ -106,6 +106,16 @@ struct api_reply *api_kept_refused(const struct api_store *store, enum api_store
                  "the place of stored %s (%s of this server) has a folder where the file of this name would be; use "
                  "another name",
                  what, store->place);
+    else if (stored == API_STORED_NO_ROOM)
+        api_fail(&problem, 503, "",
+                 "there is no room for these %zu bytes now (%s): files that were replaced or removed are still being "
+                 "read, or others are being stored; try again later",
+                 n, limit);
+    else if (stored == API_STORED_BUSY)
+        api_fail(&problem, 503, "",
+                 "other requests change this name, or read it from the place of stored %s, and that takes long or has "
+                 "many requests waiting; try again later",
+                 what);
     else if (stored == API_STORED_FAILED)
         api_fail(&problem, 503, "", "the place of stored %s (%s of this server) could not be written; its log says why",
                  what, store->place);

@@ -41,6 +41,17 @@ bool api_fail_kept_unknown(struct api_problem *problem, const char *pointer, con
                         "\"%.140s\" is among the stored %s, but with it this server would have more than %" PRIu64
                         " bytes of %s (%s) or more than %zu files",
                         name, what, store->bytes_max, what, limit, store->files_max);
+    if (found == API_FOUND_NO_ROOM)
+        return api_fail(
+            problem, 503, pointer,
+            "\"%.140s\" is among the stored %s, but there is no room for it now (%s): others are being read, "
+            "or are still in use after they were replaced or removed; try again later",
+            name, what, limit);
+    if (found == API_FOUND_BUSY)
+        return api_fail(problem, 503, pointer,
+                        "\"%.140s\" is being read from the place of stored %s (%s of this server), which takes long or "
+                        "has many requests waiting; try again later",
+                        name, what, store->place);
     return api_fail(problem, 503, pointer,
                     "the place of stored %s (%s of this server) does not answer, so whether \"%.140s\" is stored "
                     "is not known; try again later",

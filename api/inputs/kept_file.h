@@ -7,7 +7,7 @@
 
 bool api_fail_kept_name(struct api_problem *problem, const char *pointer, const struct api_contents *contents,
                         const char *name);
-/* For API_FOUND_UNKNOWN and API_FOUND_TOO_LARGE. */
+/* For API_FOUND_UNKNOWN and what follows it. */
 bool api_fail_kept_unknown(struct api_problem *problem, const char *pointer, const struct api_store *store,
                            enum api_found found, const char *name);
 /* "the limit --max-weights of this server" */

@@ -53,7 +53,9 @@ static bool look_up(struct api_request *request, struct pe_value *value, struct 
         return api_fail(problem, 503, "/preset", "looking for \"%.64s\" takes longer than this thread has",
                         value->string);
     case API_FOUND_UNKNOWN:
-    case API_FOUND_TOO_LARGE: return api_fail_kept_unknown(problem, "/preset", store, found, value->string);
+    case API_FOUND_TOO_LARGE:
+    case API_FOUND_NO_ROOM:
+    case API_FOUND_BUSY: return api_fail_kept_unknown(problem, "/preset", store, found, value->string);
     default: return fail_unknown(request, value->string, problem);
     }
 }

@@ -115,7 +115,9 @@ static bool fail_found(const struct adding *a, enum api_found found)
         a->request->is_late = true;
         return api_fail(a->problem, 503, a->pointer, "looking for \"%s\" takes longer than this thread has", a->name);
     case API_FOUND_UNKNOWN:
-    case API_FOUND_TOO_LARGE: return api_fail_kept_unknown(a->problem, a->pointer, a->store, found, a->name);
+    case API_FOUND_TOO_LARGE:
+    case API_FOUND_NO_ROOM:
+    case API_FOUND_BUSY: return api_fail_kept_unknown(a->problem, a->pointer, a->store, found, a->name);
     default: return fail_absent(a);
     }
 }

@@ -94,6 +94,8 @@ bool bucket_ask(struct bucket *bucket, enum bucket_operation operation, struct w
         if (!is_passing(request->status))
             break;
         is_sure = false;
+        if (request->is_left)
+            return is_sure; /* which says nothing about the store */
         if (n_tries + 1 == TRIES || !pause_before(bucket, n_tries))
             break;
         uint64_t now = clock_now();

@@ -91,8 +91,8 @@ static void print_no_version(char *version, int reason) { snprintf(version, STOR
 
 static enum store_result read_open(int fd, const struct stat *status, struct store_reading *reading, char *why)
 {
-    if (reading->n_max < (uint64_t)status->st_size)
-        return STORE_TOO_LARGE;
+    if (!store_wants(reading, (uint64_t)status->st_size))
+        return STORE_UNWANTED;
     size_t n = (size_t)status->st_size;
     char *bytes = store_bytes_new(n);
     if (!bytes)
@@ -232,7 +232,7 @@ static int lock(int dir)
 static enum store_result check(const struct opened *dir, const char *name, const struct store_guard *guard,
                                bool *is_there, char *why)
 {
-    struct store_reading reading = {.version = "", .sha256 = "", .n_max = UINT64_MAX};
+    struct store_reading reading = {.version = "", .sha256 = ""};
     struct stat status;
     char file[FILE_NAME_BYTES];
     print_file(file, dir, name);

@@ -91,8 +91,8 @@ static enum store_result download(struct s3 *s3, const struct s3_said *said, str
 /* From the cache, or from the store. */
 static enum store_result get_blob(struct s3 *s3, const struct s3_said *said, struct store_reading *reading, char *why)
 {
-    if (said->n_bytes > reading->n_max)
-        return STORE_TOO_LARGE;
+    if (!store_wants(reading, said->n_bytes))
+        return STORE_UNWANTED;
     snprintf(reading->digest, sizeof reading->digest, "%s", said->sha256);
     reading->bytes = s3->cache ? cache_read(s3->cache, said->sha256, (size_t)said->n_bytes) : NULL;
     reading->n = (size_t)said->n_bytes;
@@ -207,9 +207,9 @@ static enum store_result s3_read_kept(void *self, const char *name, struct store
     struct s3_said said;
     if (!s3_index_get(s3->index, name, said.etag, said.sha256, &said.n_bytes))
         return STORE_ABSENT;
-    if (said.n_bytes > reading->n_max)
-        return STORE_TOO_LARGE;
     snprintf(reading->found, sizeof reading->found, "%s", said.etag);
+    if (!store_wants(reading, said.n_bytes))
+        return STORE_UNWANTED;
     snprintf(reading->digest, sizeof reading->digest, "%s", said.sha256);
     reading->n = (size_t)said.n_bytes;
     reading->bytes = cache_read(s3->cache, said.sha256, reading->n);

@@ -70,6 +70,11 @@ bool store_allows(const struct store_guard *guard, const char *sha256)
     return !guard->is_guarded || guard->allows(guard->self, sha256);
 }
 
+bool store_wants(const struct store_reading *reading, uint64_t n)
+{
+    return !reading->wants || reading->wants(reading->self, reading, n);
+}
+
 char *store_bytes_new(size_t n)
 {
     return n < SIZE_MAX / 2 ? aligned_alloc(ALIGNMENT, (n + ALIGNMENT) / ALIGNMENT * ALIGNMENT) : NULL;

@@ -23,7 +23,7 @@ enum store_result {
     STORE_ABSENT,    /* there is no file of that name */
     STORE_GUARDED,   /* the guard does not allow the change; here and below, nothing has changed */
     STORE_NO_FILE,   /* under that name is a folder, or what can have no contents, such as a pipe */
-    STORE_TOO_LARGE, /* read: the file has more than n_max bytes */
+    STORE_UNWANTED,  /* read: the caller does not want the bytes */
     STORE_NO_MEMORY,
     STORE_UNGUARDED, /* the store cannot make a change depend on what is there */
     STORE_REFUSED,   /* it answers, but not with what was asked for; why[] has the reason */
@@ -58,8 +58,11 @@ void store_list_sort(struct store_list *list);
 /* A reading: what the caller knows, then what was read. */
 struct store_reading {
     const char *version, *sha256; /* of the caller's file; "": none. If they are still right: STORE_SAME */
-    uint64_t n_max;               /* of bytes */
-    char *bytes;                  /* aligned to 64; the caller frees it with free; NULL unless STORE_DONE */
+    /* Asked before a byte is read, when found is known: does the caller want n bytes, and has it room for them? NULL:
+     * it does. */
+    bool (*wants)(void *self, const struct store_reading *reading, uint64_t n);
+    void *self;
+    char *bytes; /* aligned to 64; the caller frees it with free; NULL unless STORE_DONE */
     size_t n;
     char digest[STORE_DIGEST_BYTES]; /* of bytes */
     char found[STORE_VERSION_BYTES]; /* the version that was read, also for STORE_SAME */
@@ -102,6 +105,7 @@ size_t store_place(const void *table, size_t n, const char *(*name_at)(const voi
                    bool *is_there);
 
 bool store_allows(const struct store_guard *guard, const char *sha256);
+bool store_wants(const struct store_reading *reading, uint64_t n);
 /* Memory for the bytes of a file and one more, aligned to 64 (freed with free). NULL: no memory. */
 char *store_bytes_new(size_t n);
 void store_digest(const char *bytes, size_t n, char *text); /* [STORE_DIGEST_BYTES] */

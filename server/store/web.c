@@ -3,8 +3,8 @@
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/store/web.h"
 
+#include "core/posenc.h"
 #include "server/loop/clock.h"
-#include "server/loop/jobs.h"
 #include "server/store/store.h"
 
 #include <curl/curl.h>
@@ -21,7 +21,9 @@ enum {
     SLOW_SECONDS = 10, /* … over this time */
     EXPECT_MS = 200,   /* then the body is sent without 100 Continue */
     POLL_MS = 1000,
-    WAIT_MS = 2,
+    WAIT_MS = 20,       /* between two looks whether the work was cancelled */
+    WHOLE_SECONDS = 60, /* … and a second for each … */
+    BYTES_A_SECOND = 1 << 20,
     IDLE_SECONDS = 30,
     CONNECTIONS_MAX = 16,
     FIRST_BYTES = 4096
@@ -33,12 +35,13 @@ struct transfer {
     struct curl_slist *headers;
     size_t room; /* of request->bytes, without the NUL */
     bool is_too_large, is_without_memory, is_done;
+    bool is_left; /* nobody waits for it: protected by the lock, as is_done */
     char error[CURL_ERROR_SIZE];
     struct transfer *next;
 };
 
 struct web {
-    pthread_mutex_t lock; /* protects the queue and is_done of its members */
+    pthread_mutex_t lock; /* protects the queue, and is_done and is_left of transfers */
     pthread_cond_t done;
     struct transfer *queue; /* to be begun */
     struct transfer *begun; /* of the thread alone */
@@ -58,9 +61,11 @@ static bool make_room(struct transfer *t, size_t n)
     if (n > request->n_max)
         return t->is_too_large = true, false;
     curl_easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &declared);
+    bool is_blob = !request->timeout_ms && n > FIRST_BYTES; /* whose size is known */
     size_t room = declared > 0 && (uint64_t)declared >= n && (uint64_t)declared <= request->n_max ? (size_t)declared
-                  : 2 * n > FIRST_BYTES                                                           ? 2 * n
-                                                                                                  : FIRST_BYTES;
+                  : is_blob             ? (size_t)request->n_max
+                  : 2 * n > FIRST_BYTES ? 2 * n
+                                        : FIRST_BYTES;
     char *more = store_bytes_new(room);
     if (!more)
         return t->is_without_memory = true, false;
@@ -203,8 +208,9 @@ static bool set_limits(struct transfer *t)
 {
     CURL *easy = t->easy;
     const struct web_request *request = t->request;
-    if (request->timeout_ms)
-        curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
+    uint64_t n_bytes = request->n_body + (request->body ? 0 : request->n_max);
+    uint64_t whole_ms = 1000 * (WHOLE_SECONDS + n_bytes / BYTES_A_SECOND);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(request->timeout_ms ? request->timeout_ms : whole_ms));
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, (long)SLOW_BYTES);
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)SLOW_SECONDS);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
@@ -264,6 +270,22 @@ static bool begin_queued(struct web *web)
     return is_stopping;
 }
 
+/* Ends those that nobody waits for. */
+static void end_left(struct web *web)
+{
+    for (struct transfer *t = web->begun, *next; t; t = next) {
+        next = t->next;
+        pthread_mutex_lock(&web->lock);
+        bool is_left = t->is_left;
+        pthread_mutex_unlock(&web->lock);
+        if (!is_left)
+            continue;
+        finish(t, CURLE_ABORTED_BY_CALLBACK);
+        take_begun(web, t);
+        report(web, t);
+    }
+}
+
 static void end_ready(struct web *web)
 {
     struct CURLMsg *message;
@@ -288,6 +310,7 @@ static void *transfer_all(void *self)
     while (!begin_queued(web)) {
         curl_multi_perform(web->multi, &n_running);
         end_ready(web);
+        end_left(web);
         curl_multi_poll(web->multi, NULL, 0, POLL_MS, NULL);
     }
     while (web->begun) {
@@ -311,15 +334,25 @@ static void wait_a_little(struct web *web)
     pthread_cond_timedwait(&web->done, &web->lock, &end);
 }
 
-static void wait_for(struct web *web, const struct transfer *t)
+/* A change with a time limit is waited for in any case. */
+static bool may_be_left(const struct web_request *request)
 {
-    jobs_wait_begin();
+    return !request->timeout_ms || strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
+}
+
+static void wait_for(struct web *web, struct transfer *t)
+{
+    bool may = may_be_left(t->request);
     pthread_mutex_lock(&web->lock);
     while (!t->is_done) {
         wait_a_little(web);
         pthread_mutex_unlock(&web->lock);
-        jobs_wait_on();
+        bool is_left = may && !t->request->is_left && pe_is_cancelled();
         pthread_mutex_lock(&web->lock);
+        if (is_left && !t->is_done) {
+            t->is_left = t->request->is_left = true;
+            curl_multi_wakeup(web->multi);
+        }
     }
     pthread_mutex_unlock(&web->lock);
 }
@@ -345,6 +378,7 @@ void web_ask(struct web *web, struct web_request *request)
     request->bytes = NULL;
     request->n = 0;
     request->ahead_s = request->age_s = 0;
+    request->is_left = false;
     *request->etag = *request->why = '\0';
     if (!set_up(&t))
         snprintf(request->why, sizeof request->why, "no memory");

@@ -22,9 +22,10 @@ struct web_request {
     bool is_sent_once;  /* libcurl repeats what got no answer on a connection that it had kept; not with this */
     const struct credentials *credentials;
     uint64_t n_max;      /* bytes of the answer's body; more is a failure */
-    uint64_t timeout_ms; /* for all of it; 0: as long as bytes come, at least 1 KiB/s over 10 s */
+    uint64_t timeout_ms; /* for all of it; 0: a minute, and a second for each MiB of its body and of n_max */
     /* The answer: */
-    int status;  /* 0: none that is whole */
+    int status;   /* 0: none that is whole */
+    bool is_left; /* status is 0 because the caller's work was cancelled (pe_is_cancelled) */
     char *bytes; /* its body, followed by a NUL, aligned to 64 (freed with free, also if it is not whole); NULL: none */
     size_t n;    /* bytes of the body; of a HEAD, what a GET would have */
     char etag[WEB_TAG_BYTES]; /* without its quotes; "": none */
@@ -40,7 +41,8 @@ struct web *web_new(void); /* NULL: no memory or no thread. Call before any othe
 void web_stop(struct web *web);
 void web_free(struct web *web); /* call it when no thread asks any more; NULL is accepted */
 
-/* Any thread but one that must not wait; a worker lets other jobs have its turn meanwhile. */
+/* Any thread but one that must not wait; a worker is away meanwhile (jobs_leave). Ends early if the caller's work is
+ * cancelled, but for a change with a time limit: whether one that is cut was done would not be known. */
 void web_ask(struct web *web, struct web_request *request);
 
 #endif

@@ -2,6 +2,7 @@
  * which names were not there. */
 #include "server/weights/internal.h"
 
+#include "core/posenc.h"
 #include "server/log.h"
 #include "server/loop/clock.h"
 #include "server/loop/jobs.h"
@@ -10,17 +11,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAIT_MS = 2 };
+/* A request that has waited for so long is refused: reading may take a minute and more, and goes on. */
+#define PATIENCE (15 * CLOCK_SECOND)
+
+/* Between two looks whether the caller's work was cancelled. In memory only, a name is busy for less. */
+enum { WAIT_MS = 40, SHORT_WAIT_MS = 2 };
 
 /* ---- Names that are busy --------------------------------------------------------------------------------------- */
 
-/* With the lock. */
-static bool is_busy(const struct weights *w, const char *name)
+bool weights_is_busy(const struct weights *w, const char *name)
 {
     const struct busy *busy = w->busy;
     while (busy && strcmp(busy->name, name) != 0)
         busy = busy->next;
     return busy;
+}
+
+void weights_busy_add(struct busy **list, struct busy *busy, const char *name)
+{
+    *busy = (struct busy){.name = name, .next = *list};
+    *list = busy;
+}
+
+void weights_busy_remove(struct busy **list, const struct busy *busy)
+{
+    while (*list != busy)
+        list = &(*list)->next;
+    *list = busy->next;
 }
 
 void weights_wait_for_change(struct weights *w, uint64_t ms)
@@ -33,29 +50,60 @@ void weights_wait_for_change(struct weights *w, uint64_t ms)
     pthread_cond_timedwait(&w->change, &w->lock, &end);
 }
 
-/* A worker that waits lets others have its turn. */
-void weights_busy_begin(struct weights *w, struct busy *busy, const char *name)
+/* With the lock. */
+static size_t n_waiting(const struct weights *w, const char *name)
 {
-    jobs_wait_begin();
-    pthread_mutex_lock(&w->lock);
-    while (is_busy(w, name)) {
-        weights_wait_for_change(w, WAIT_MS);
+    size_t n = 0;
+    for (const struct busy *waiting = w->waiting; waiting; waiting = waiting->next)
+        n += strcmp(waiting->name, name) == 0;
+    return n;
+}
+
+/* A worker that is not away lets others have its turn. */
+bool weights_wait_until(struct weights *w, const char *name, bool (*is_over)(struct weights *w, const void *what),
+                        const void *what)
+{
+    struct busy waiting;
+    uint64_t end = clock_now() + PATIENCE;
+    bool goes_on = !w->store || n_waiting(w, name) < NAME_WAITERS_MAX;
+    weights_busy_add(&w->waiting, &waiting, name);
+    while (goes_on && !is_over(w, what)) {
+        weights_wait_for_change(w, w->store ? WAIT_MS : SHORT_WAIT_MS);
         pthread_mutex_unlock(&w->lock);
         jobs_wait_on();
+        goes_on = clock_now() < end && !atomic_load(&w->is_stopping) && !pe_is_cancelled();
         pthread_mutex_lock(&w->lock);
     }
-    *busy = (struct busy){.name = name, .next = w->busy};
-    w->busy = busy;
+    weights_busy_remove(&w->waiting, &waiting);
+    return is_over(w, what);
+}
+
+static bool is_free(struct weights *w, const void *name) { return !weights_is_busy(w, name); }
+
+bool weights_busy_begin(struct weights *w, struct busy *busy, const char *name)
+{
+    pthread_mutex_lock(&w->lock);
+    bool begins = is_free(w, name) || weights_wait_until(w, name, is_free, name);
+    if (begins)
+        weights_busy_add(&w->busy, busy, name);
     pthread_mutex_unlock(&w->lock);
+    return begins;
+}
+
+bool weights_busy_try(struct weights *w, struct busy *busy, const char *name)
+{
+    pthread_mutex_lock(&w->lock);
+    bool begins = is_free(w, name);
+    if (begins)
+        weights_busy_add(&w->busy, busy, name);
+    pthread_mutex_unlock(&w->lock);
+    return begins;
 }
 
 void weights_busy_end(struct weights *w, const struct busy *busy)
 {
     pthread_mutex_lock(&w->lock);
-    struct busy **at = &w->busy;
-    while (*at != busy)
-        at = &(*at)->next;
-    *at = busy->next;
+    weights_busy_remove(&w->busy, busy);
     pthread_cond_broadcast(&w->change);
     pthread_mutex_unlock(&w->lock);
 }

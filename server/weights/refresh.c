@@ -1,4 +1,4 @@
-/* Owns how memory follows the store: one name, all names, and all names at intervals. */
+/* Owns how memory follows the store: all names, and all names at intervals. */
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/weights/internal.h"
 
@@ -8,85 +8,53 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-/* ---- One name; it is busy -------------------------------------------------------------------------------------- */
-
-typedef enum store_result read_store(void *self, const char *name, struct store_reading *reading, char *why);
-
-/* Takes the bytes that were read. */
-static enum api_found keep(struct weights *w, const char *name, const struct store_reading *reading)
-{
-    char why[WEIGHTS_ERROR_BYTES] = "";
-    void *contents = w->face.contents->read(reading->bytes, reading->n, why, sizeof why);
-    struct file *file = file_new(name, reading->bytes, reading->n, w->face.contents, contents);
-    if (!file) {
-        bool is_wrong = *why;
-        weights_pass_over(w, name, reading->found, is_wrong, is_wrong ? why : "no memory");
-        return is_wrong ? API_FOUND_NOTHING : API_FOUND_UNKNOWN;
-    }
-    enum api_stored stored = table_reserve(w->table, name, reading->n);
-    if (stored <= API_STORED_REPLACED) {
-        table_put(w->table, file, reading->found);
-        return API_FOUND;
-    }
-    file_drop(file);
-    weights_pass_over(w, name, reading->found, false, stored == API_STORED_FULL ? w->too_large : "too many files");
-    return API_FOUND_TOO_LARGE;
-}
-
-/* What the store has under this name is in memory afterwards. If it cannot be read, memory keeps what it has. */
-static enum api_found fetch(struct weights *w, const char *name, read_store *read)
-{
-    char version[STORE_VERSION_BYTES], sha256[STORE_DIGEST_BYTES], why[STORE_WHY_BYTES] = "";
-    table_describe(w->table, name, version, sha256);
-    struct store_reading reading = {.version = version, .sha256 = sha256, .n_max = table_room(w->table, name)};
-    switch (read(w->store->self, name, &reading, why)) {
-    case STORE_DONE:
-        if (strcmp(reading.digest, sha256) != 0)
-            return keep(w, name, &reading);
-        free(reading.bytes);
-        table_revise(w->table, name, reading.found);
-        return API_FOUND;
-    case STORE_SAME: table_revise(w->table, name, reading.found); return API_FOUND;
-    case STORE_ABSENT:
-        table_remove(w->table, name);
-        weights_note_absent(w, name);
-        return API_FOUND_NOTHING;
-    case STORE_NO_FILE: weights_pass_over(w, name, reading.found, true, why); return API_FOUND_NOTHING;
-    case STORE_TOO_LARGE: weights_pass_over(w, name, "", false, w->too_large); return API_FOUND_TOO_LARGE;
-    case STORE_NO_MEMORY: weights_pass_over(w, name, "", false, "no memory"); return API_FOUND_UNKNOWN;
-    case STORE_REFUSED: weights_note_refused(w, why); return API_FOUND_UNKNOWN;
-    default:
-        if (!atomic_load(&w->is_stopping) &&
-            (!w->store->may_be_away || *reading.found)) /* refresh logs the rest once */
-            weights_pass_over(w, name, why, false, why);
-        return API_FOUND_UNKNOWN;
-    }
-}
-
-enum api_found weights_fetch(struct weights *w, const char *name) { return fetch(w, name, w->store->read); }
+/* A slow file goes on being read after that time. */
+enum { REREAD_MS = 1000 };
 
 /* ---- All names ------------------------------------------------------------------------------------------------- */
 
-/* Reads the entries of a list that are not in memory in this version. */
-static void fetch_listed(struct weights *w, const struct store_list *list, uint64_t since, read_store *read)
+/* Whether an entry of a list has to be read. */
+static bool is_due(struct weights *w, const struct store_entry *entry, uint64_t since)
 {
-    for (size_t i = 0; i < list->n && !atomic_load(&w->is_stopping); i++) {
-        const struct store_entry *entry = &list->entries[i];
-        struct busy busy;
-        if (!table_is_old(w->table, entry, since) || weights_was_passed(w, entry))
-            continue;
-        weights_busy_begin(w, &busy, entry->name);
-        if (table_is_old(w->table, entry, since))
-            fetch(w, entry->name, read);
-        weights_busy_end(w, &busy);
-    }
+    return table_is_old(w->table, entry, since) && !weights_was_passed(w, entry);
 }
 
-/* Files that have disappeared are removed first, to free their memory. If it is not STORE_DONE: why. */
-static enum store_result compare(struct weights *w, char *why)
+/* Before the first request: one after the other, by the calling thread. */
+static void read_listed(struct weights *w, const struct store_list *list, weights_reader *read)
+{
+    uint64_t since = table_now(w->table);
+    for (size_t i = 0; i < list->n; i++)
+        if (is_due(w, &list->entries[i], since))
+            weights_read(w, list->entries[i].name, read, false);
+}
+
+/* The same file in another version, or one that has gone: that needs no download, so it is done at once. A name that is
+ * busy is looked at by the next comparison. */
+static void revise(struct weights *w, const struct store_entry *entry)
+{
+    char version[STORE_VERSION_BYTES], sha256[STORE_DIGEST_BYTES];
+    struct busy busy;
+    table_describe(w->table, entry->name, version, sha256);
+    if (!*sha256 || !weights_busy_try(w, &busy, entry->name))
+        return;
+    weights_read(w, entry->name, w->store->read, true);
+    weights_busy_end(w, &busy);
+}
+
+static void fetch_listed(struct weights *w, const struct store_list *list, uint64_t since)
+{
+    for (size_t i = 0; i < list->n && !atomic_load(&w->is_stopping); i++)
+        if (is_due(w, &list->entries[i], since))
+            revise(w, &list->entries[i]);
+    for (size_t i = 0; i < list->n && !atomic_load(&w->is_stopping); i++)
+        if (is_due(w, &list->entries[i], since))
+            weights_fetch_listed(w, &list->entries[i], since);
+}
+
+/* Files that have disappeared are removed first, to free their memory. What has to be read is read by readers, beside
+ * each other and later. If it is not STORE_DONE: why. */
+static enum store_result compare(struct weights *w, bool is_first, char *why)
 {
     struct store_list list;
     uint64_t since = table_now(w->table);
@@ -96,18 +64,12 @@ static enum store_result compare(struct weights *w, char *why)
     if (result != STORE_DONE)
         return result;
     table_keep_listed(w->table, &list, since);
-    fetch_listed(w, &list, since, w->store->read);
+    if (is_first)
+        read_listed(w, &list, w->store->read);
+    else
+        fetch_listed(w, &list, since);
     store_list_drop(&list);
     return result;
-}
-
-static void log_figures(const struct weights *w)
-{
-    size_t n_files;
-    uint64_t n_bytes;
-    table_figures(w->table, &n_files, &n_bytes);
-    log_info("%s: %zu files, %llu bytes, from %s", w->face.contents->what, n_files, (unsigned long long)n_bytes,
-             w->store->place);
 }
 
 /* What is there before the first request. */
@@ -116,15 +78,15 @@ bool weights_read_first(struct weights *w, char *why)
     struct store_list list;
     if (!w->store)
         return true;
-    if (!w->store->may_be_away && compare(w, why) != STORE_DONE)
+    if (!w->store->may_be_away && compare(w, true, why) != STORE_DONE)
         return false;
     if (w->store->recall && w->store->recall(w->store->self, &list, why) == STORE_DONE) {
-        fetch_listed(w, &list, table_now(w->table), w->store->read_kept);
+        read_listed(w, &list, w->store->read_kept);
         store_list_drop(&list);
         weights_forget_passed(w);
     }
     if (!w->store->may_be_away || w->store->recall)
-        log_figures(w);
+        weights_log_figures(w);
     return true;
 }
 
@@ -135,11 +97,12 @@ void weights_reread(struct weights *w)
         return;
     pthread_mutex_lock(&w->looking);
     weights_forget_passed(w);
-    if (compare(w, why) == STORE_DONE)
-        log_figures(w);
+    bool is_done = compare(w, false, why) == STORE_DONE;
+    pthread_mutex_unlock(&w->looking);
+    if (is_done)
+        weights_wait_for_listed(w, REREAD_MS);
     else
         log_error("%s: %s cannot be read: %s; what was stored stays", w->face.contents->what, w->store->place, why);
-    pthread_mutex_unlock(&w->looking);
 }
 
 /* ---- At intervals ---------------------------------------------------------------------------------------------- */
@@ -150,7 +113,7 @@ static void refresh(struct weights *w, bool *was_away, bool is_first)
 {
     char why[STORE_WHY_BYTES] = "";
     pthread_mutex_lock(&w->looking);
-    enum store_result result = compare(w, why);
+    enum store_result result = compare(w, false, why);
     pthread_mutex_unlock(&w->looking);
     if (atomic_load(&w->is_stopping))
         return;
@@ -159,7 +122,7 @@ static void refresh(struct weights *w, bool *was_away, bool is_first)
         log_error("%s: %s cannot be read: %s; what is in memory is served", w->face.contents->what, w->store->place,
                   why);
     else if (result == STORE_DONE && (is_first || *was_away))
-        log_figures(w);
+        weights_wait_for_listed(w, 0);
     *was_away = is_away;
 }
 
@@ -210,4 +173,5 @@ void weights_stop(struct weights *w)
     if (w->has_thread)
         pthread_join(w->thread, NULL);
     w->has_thread = false;
+    weights_end_readers(w);
 }

@@ -2,6 +2,8 @@
  */
 #include "server/weights/table.h"
 
+#include "server/memory/admission.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +13,11 @@ struct table {
     pthread_mutex_t lock; /* protects all fields below, and the last two of the files */
     struct file **files;  /* sorted by name */
     size_t n_files, files_max;
-    uint64_t n_bytes, n_reserved, bytes_max;
+    uint64_t n_bytes, n_reserved, bytes_max; /* n_bytes: of the files that have a name */
     size_t n_files_reserved;
     uint64_t n_changes;
+    /* Without the lock: of all files that were put and are not freed; and what of it --max-memory counts. */
+    atomic_uint_fast64_t n_held, n_beside;
 };
 
 /* ---- One file -------------------------------------------------------------------------------------------------- */
@@ -26,11 +30,23 @@ void file_drop_card(struct file *file)
     free(file);
 }
 
+static void give_beside(struct table *table, uint64_t n)
+{
+    if (n == 0)
+        return;
+    atomic_fetch_sub(&table->n_beside, n);
+    admission_give_body(0, n);
+}
+
 void file_drop(struct file *file)
 {
     if (!file || atomic_fetch_sub(&file->n_holders, 1) > 1)
         return;
     free(file->bytes);
+    if (file->table) {
+        atomic_fetch_sub(&file->table->n_held, file->face.n_bytes);
+        give_beside(file->table, file->n_beside);
+    }
     file_drop_card(file);
 }
 
@@ -38,7 +54,8 @@ void file_hold(struct file *file) { atomic_fetch_add(&file->n_holders, 1); }
 
 void file_hold_card(struct file *file) { atomic_fetch_add(&file->n_cards, 1); }
 
-struct file *file_new(const char *name, char *bytes, size_t n, const struct api_contents *kind, void *contents)
+struct file *file_new(const char *name, char *bytes, size_t n, const char *sha256, const struct api_contents *kind,
+                      void *contents)
 {
     struct file *file = bytes && contents ? calloc(1, sizeof *file) : NULL;
     if (!file) {
@@ -51,7 +68,7 @@ struct file *file_new(const char *name, char *bytes, size_t n, const struct api_
     file->kind = kind;
     file->contents = contents;
     file->face = (struct api_weights){.name = file->name, .bytes = bytes, .n_bytes = n, .contents = contents};
-    store_digest(bytes, n, file->face.sha256);
+    snprintf(file->face.sha256, sizeof file->face.sha256, "%s", sha256);
     atomic_init(&file->n_holders, 1);
     atomic_init(&file->n_cards, 1);
     return file;
@@ -142,68 +159,76 @@ void table_figures(struct table *table, size_t *n_files, uint64_t *n_bytes)
 
 /* ---- Changing -------------------------------------------------------------------------------------------------- */
 
-/* With the lock. */
-static uint64_t room_for(const struct table *table, const struct file *old)
+static uint64_t left_of(uint64_t all, uint64_t taken) { return taken < all ? all - taken : 0; }
+
+/* With the lock. What does not fit beside the old file is taken from --max-memory, if only the old one is in the way.
+ */
+static bool find_room(struct table *table, const struct file *old, struct room *room)
 {
-    uint64_t others = table->n_bytes + table->n_reserved - (old ? old->face.n_bytes : 0);
-    return others < table->bytes_max ? table->bytes_max - others : 0;
+    uint64_t taken = atomic_load(&table->n_held) + table->n_reserved - atomic_load(&table->n_beside);
+    uint64_t left = left_of(table->bytes_max, taken), lacks = left_of(room->n, left);
+    if (lacks > 0 && (!old || lacks > old->face.n_bytes || !admission_take_body(0, lacks)))
+        return false;
+    room->n_beside = lacks;
+    atomic_fetch_add(&table->n_beside, lacks);
+    table->n_reserved += room->n;
+    table->n_files_reserved++;
+    return true;
 }
 
-uint64_t table_room(struct table *table, const char *name)
+enum api_stored table_reserve(struct table *table, const char *name, uint64_t n, struct room *room)
 {
-    pthread_mutex_lock(&table->lock);
-    uint64_t room = room_for(table, look_up(table, name));
-    pthread_mutex_unlock(&table->lock);
-    return room;
-}
-
-enum api_stored table_reserve(struct table *table, const char *name, uint64_t n)
-{
+    *room = (struct room){.n = n};
     pthread_mutex_lock(&table->lock);
     const struct file *old = look_up(table, name);
     enum api_stored stored = old ? API_STORED_REPLACED : API_STORED_NEW;
-    if (n > room_for(table, old))
+    if (n > left_of(table->bytes_max, table->n_bytes - (old ? old->face.n_bytes : 0)))
         stored = API_STORED_FULL;
     else if (!old && table->n_files + table->n_files_reserved >= table->files_max)
         stored = API_STORED_TOO_MANY;
-    if (stored <= API_STORED_REPLACED) {
-        table->n_reserved += n;
-        table->n_files_reserved++;
-    }
+    else if (!find_room(table, old, room))
+        stored = API_STORED_NO_ROOM;
     pthread_mutex_unlock(&table->lock);
     return stored;
 }
 
 /* With the lock. */
-static void give_back(struct table *table, uint64_t n)
+static void end_reservation(struct table *table, const struct room *room)
 {
-    table->n_reserved -= n;
+    table->n_reserved -= room->n;
     table->n_files_reserved--;
 }
 
-void table_give_back(struct table *table, uint64_t n)
+void table_give_back(struct table *table, const struct room *room)
 {
     pthread_mutex_lock(&table->lock);
-    give_back(table, n);
+    end_reservation(table, room);
     pthread_mutex_unlock(&table->lock);
+    give_beside(table, room->n_beside);
 }
 
-void table_put(struct table *table, struct file *file, const char *version)
+void table_put(struct table *table, struct file *file, const char *version, const struct room *room)
 {
     pthread_mutex_lock(&table->lock);
-    give_back(table, file->face.n_bytes);
+    end_reservation(table, room);
+    file->table = table;
+    atomic_fetch_add(&table->n_held, file->face.n_bytes);
     bool is_there;
     size_t i = place_of(table, file->name, &is_there);
     struct file *old = is_there ? table->files[i] : NULL;
     if (!old) {
         memmove(&table->files[i + 1], &table->files[i], (table->n_files - i) * sizeof *table->files);
         table->n_files++;
+    } else {
+        old->n_beside = room->n_beside;
     }
     table->files[i] = file;
     table->n_bytes += file->face.n_bytes - (old ? old->face.n_bytes : 0);
     snprintf(file->version, sizeof file->version, "%s", version);
     file->changed_at = ++table->n_changes;
     pthread_mutex_unlock(&table->lock);
+    if (!old) /* it was removed meanwhile */
+        give_beside(table, room->n_beside);
     file_drop(old);
 }
 

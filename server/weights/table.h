@@ -20,13 +20,17 @@ struct file {
     char *bytes;
     const struct api_contents *kind;
     void *contents;
+    struct table *table; /* which counts the bytes until they are freed; NULL: it was never put */
+    uint64_t n_beside;   /* bytes of --max-memory that are given back with them */
     /* Of the table, which alone reads and writes them: */
     char version[STORE_VERSION_BYTES]; /* in the store; "": not in a store */
     uint64_t changed_at;               /* the table's count of changes when it came */
 };
 
-/* Takes bytes and contents, also on failure. The file has one reference. NULL: no memory, or one of the two is NULL. */
-struct file *file_new(const char *name, char *bytes, size_t n, const struct api_contents *kind, void *contents);
+/* Of [name, n bytes, digest] with contents. Takes bytes and contents, also on failure. The file has one reference.
+ * NULL: no memory, or one of the two is NULL. */
+struct file *file_new(const char *name, char *bytes, size_t n, const char *sha256, const struct api_contents *kind,
+                      void *contents);
 void file_hold(struct file *file);
 void file_drop(struct file *file); /* NULL is accepted */
 void file_hold_card(struct file *file);
@@ -44,14 +48,20 @@ bool table_nearest(struct table *table, const char *name, char *nearest);
 /* Writes the cards of all files, sorted by name, each held, TABLE_FILES_MAX at most. Returns their number. */
 size_t table_cards(struct table *table, const struct api_weights **cards);
 
-/* Reserves room for n bytes under name, in place of those that are there, until table_put or table_give_back. Says
- * which of API_STORED_NEW, _REPLACED, _FULL or _TOO_MANY it is; room is reserved for the first two. */
-enum api_stored table_reserve(struct table *table, const char *name, uint64_t n);
-void table_give_back(struct table *table, uint64_t n);
-uint64_t table_room(struct table *table, const char *name); /* bytes that may be reserved under name now */
+/* Room for a file that is not in the table yet. */
+struct room {
+    uint64_t n;
+    uint64_t n_beside; /* of them, what does not fit beside the file that it replaces: reserved of --max-memory until
+                          the bytes of that file are freed */
+};
+/* Reserves room for n bytes under name, until table_put or table_give_back. Call it before the bytes are allocated.
+ * Says which of API_STORED_NEW, _REPLACED, _FULL, _TOO_MANY or _NO_ROOM it is; room is reserved for the first two.
+ * Bytes count until they are freed: those of a file that was replaced or removed, too, while they are read. */
+enum api_stored table_reserve(struct table *table, const char *name, uint64_t n, struct room *room);
+void table_give_back(struct table *table, const struct room *room);
 
 /* Takes the caller's reference to file, for which room was reserved; a file of the same name loses the table's. */
-void table_put(struct table *table, struct file *file, const char *version);
+void table_put(struct table *table, struct file *file, const char *version, const struct room *room);
 void table_remove(struct table *table, const char *name); /* nothing to do if there is none */
 /* The same contents have another version now. */
 void table_revise(struct table *table, const char *name, const char *version);

@@ -1,7 +1,9 @@
 /* Owns stored weights as a whole, and what a request looks up, puts and removes, in memory and in the store. */
 #include "server/weights/internal.h"
 
+#include "core/posenc.h"
 #include "server/log.h"
+#include "server/loop/jobs.h"
 #include "server/weights/table.h"
 
 #include <stdio.h>
@@ -48,17 +50,32 @@ static bool is_wanted(const struct file *file, const struct api_wanted *wanted)
     return file && (!wanted->sha256 || strcasecmp(file->face.sha256, wanted->sha256) == 0);
 }
 
+/* A reading that had begun before this request may have seen an older file than the request names. */
+static enum api_found fetch_wanted(struct weights *w, const struct api_wanted *wanted)
+{
+    bool is_fresh = false;
+    enum api_found found = API_FOUND;
+    for (int i = 0; i < 2 && found == API_FOUND && !is_fresh; i++) {
+        found = weights_fetch(w, wanted->name, &is_fresh);
+        struct file *file = table_find(w->table, wanted->name);
+        is_fresh = is_fresh || is_wanted(file, wanted);
+        file_drop(file);
+    }
+    return found;
+}
+
 static enum api_found find_there(struct weights *w, const struct api_wanted *wanted, const struct api_weights **face)
 {
-    struct busy busy;
-    weights_busy_begin(w, &busy, wanted->name);
-    struct file *file = table_find(w->table, wanted->name); /* another request may have fetched it meanwhile */
-    enum api_found found = is_wanted(file, wanted)                        ? API_FOUND
-                           : !file && weights_was_absent(w, wanted->name) ? API_FOUND_NOTHING
-                                                                          : weights_fetch(w, wanted->name);
-    weights_busy_end(w, &busy);
+    struct file *file = table_find(w->table, wanted->name);
+    bool is_absent = !file && weights_was_absent(w, wanted->name);
     file_drop(file);
-    if (found == API_FOUND_UNKNOWN || found == API_FOUND_TOO_LARGE)
+    if (is_absent)
+        return API_FOUND_NOTHING;
+    if (!jobs_leave())
+        return API_FOUND_BUSY;
+    enum api_found found = fetch_wanted(w, wanted);
+    jobs_return();
+    if (found != API_FOUND && found != API_FOUND_NOTHING)
         return found;
     file = table_find(w->table, wanted->name);
     *face = file ? &file->face : NULL;
@@ -95,32 +112,50 @@ static enum api_stored fail(struct weights *w, const char *name, enum store_resu
 {
     switch (result) {
     case STORE_ABSENT: table_remove(w->table, name); return API_STORED_ABSENT;
-    case STORE_GUARDED: weights_fetch(w, name); return API_STORED_GUARDED; /* memory may be out of date */
+    case STORE_GUARDED: return API_STORED_GUARDED;
     case STORE_NO_MEMORY: return API_STORED_NO_MEMORY;
     case STORE_NO_FILE: return API_STORED_NO_FILE;
     case STORE_UNGUARDED: return API_STORED_UNGUARDED;
     default:
-        log_error("%s %s: could not be %s %s: %s", w->face.contents->what, name, what, w->store->place, why);
+        if (!pe_is_cancelled())
+            log_error("%s %s: could not be %s %s: %s", w->face.contents->what, name, what, w->store->place, why);
         return API_STORED_FAILED;
     }
 }
 
-static enum api_stored put_there(struct weights *w, struct file *file, const struct api_guard *guard)
+/* What a request puts: its bytes are copied when there is room for them. */
+struct putting {
+    const char *name, *bytes;
+    size_t n;
+    char sha256[STORE_DIGEST_BYTES];
+    void *contents; /* owned until a file is made */
+    const struct api_guard *guard;
+    struct room room;
+    struct file *file; /* set if it is stored; held */
+};
+
+/* NULL: no memory. */
+static struct file *copy_of(struct weights *w, struct putting *p)
+{
+    char *copy = store_bytes_new(p->n);
+    if (copy)
+        memcpy(copy, p->bytes, p->n);
+    struct file *file = file_new(p->name, copy, p->n, p->sha256, w->face.contents, p->contents);
+    p->contents = NULL;
+    return file;
+}
+
+static enum api_stored write_there(struct weights *w, struct file *file, const struct putting *p)
 {
     char why[STORE_WHY_BYTES] = "";
-    enum api_stored stored = table_reserve(w->table, file->name, file->face.n_bytes);
-    if (stored > API_STORED_REPLACED)
-        return stored;
     struct store_writing writing = {
-        .bytes = file->bytes, .n = file->face.n_bytes, .sha256 = file->face.sha256, .guard = store_guard_of(guard)};
-    enum store_result result = w->store->write(w->store->self, file->name, &writing, why);
-    if (result == STORE_DONE) { /* from here on nothing can fail */
-        file_hold(file);        /* the table's reference */
-        table_put(w->table, file, writing.made);
-        return writing.was_there ? API_STORED_REPLACED : API_STORED_NEW;
-    }
-    table_give_back(w->table, file->face.n_bytes);
-    return fail(w, file->name, result, "written to", why);
+        .bytes = file->bytes, .n = p->n, .sha256 = p->sha256, .guard = store_guard_of(p->guard)};
+    enum store_result result = w->store->write(w->store->self, p->name, &writing, why);
+    if (result != STORE_DONE)
+        return fail(w, p->name, result, "written to", why);
+    file_hold(file); /* the table's reference; from here on nothing can fail */
+    table_put(w->table, file, writing.made, &p->room);
+    return writing.was_there ? API_STORED_REPLACED : API_STORED_NEW;
 }
 
 static bool is_allowed_here(struct weights *w, const char *name, const struct api_guard *guard, bool *is_there)
@@ -132,16 +167,49 @@ static bool is_allowed_here(struct weights *w, const char *name, const struct ap
     return is_allowed;
 }
 
-static enum api_stored put_here(struct weights *w, struct file *file, const struct api_guard *guard)
+static enum api_stored put_busy(struct weights *w, void *what)
 {
+    struct putting *p = what;
     bool is_there;
-    if (!is_allowed_here(w, file->name, guard, &is_there))
+    if (!w->store && !is_allowed_here(w, p->name, p->guard, &is_there))
         return API_STORED_GUARDED;
-    enum api_stored stored = table_reserve(w->table, file->name, file->face.n_bytes);
+    enum api_stored stored = table_reserve(w->table, p->name, p->n, &p->room);
     if (stored > API_STORED_REPLACED)
         return stored;
-    file_hold(file);
-    table_put(w->table, file, "");
+    struct file *made = copy_of(w, p);
+    if (!made) {
+        stored = API_STORED_NO_MEMORY;
+    } else if (w->store) {
+        stored = write_there(w, made, p);
+    } else {
+        file_hold(made);
+        table_put(w->table, made, "", &p->room);
+    }
+    if (stored > API_STORED_REPLACED) {
+        file_drop(made);
+        table_give_back(w->table, &p->room);
+    } else {
+        p->file = made;
+    }
+    return stored;
+}
+
+/* While the name is busy. If the guard does not allow it, memory may be out of date. */
+static enum api_stored change(struct weights *w, const char *name, void *what,
+                              enum api_stored (*work)(struct weights *w, void *what))
+{
+    struct busy busy;
+    bool is_fresh;
+    if (w->store && !jobs_leave())
+        return API_STORED_BUSY;
+    enum api_stored stored = API_STORED_BUSY;
+    if (weights_busy_begin(w, &busy, name)) {
+        stored = work(w, what);
+        weights_busy_end(w, &busy);
+    }
+    if (stored == API_STORED_GUARDED && w->store)
+        weights_fetch(w, name, &is_fresh);
+    jobs_return();
     return stored;
 }
 
@@ -149,59 +217,45 @@ static enum api_stored put(void *self, const char *name, const char *bytes, size
                            const struct api_guard *guard, const struct api_weights **face)
 {
     struct weights *w = self;
-    struct busy busy;
-    if (n > w->face.bytes_max) {
-        w->face.contents->free(contents);
-        return API_STORED_FULL;
+    struct putting p = {.name = name, .bytes = bytes, .n = n, .contents = contents, .guard = guard};
+    enum api_stored stored = API_STORED_FULL;
+    if (n <= w->face.bytes_max) {
+        store_digest(bytes, n, p.sha256);
+        stored = change(w, name, &p, put_busy);
     }
-    char *copy = store_bytes_new(n);
-    if (copy)
-        memcpy(copy, bytes, n);
-    struct file *file = file_new(name, copy, n, w->face.contents, contents);
-    if (!file)
-        return API_STORED_NO_MEMORY;
-    weights_busy_begin(w, &busy, file->name);
-    enum api_stored stored = w->store ? put_there(w, file, guard) : put_here(w, file, guard);
-    weights_busy_end(w, &busy);
-    if (stored <= API_STORED_REPLACED)
-        *face = &file->face;
-    else
-        file_drop(file);
+    if (p.contents)
+        w->face.contents->free(p.contents);
+    if (p.file)
+        *face = &p.file->face;
     return stored;
 }
 
-static enum api_stored remove_there(struct weights *w, const char *name, const struct api_guard *guard)
-{
-    char why[STORE_WHY_BYTES] = "";
-    struct store_guard there = store_guard_of(guard);
-    enum store_result result = w->store->remove(w->store->self, name, &there, why);
-    if (result != STORE_DONE)
-        return fail(w, name, result, "removed from", why);
-    table_remove(w->table, name);
-    return API_STORED_REPLACED;
-}
+struct removing {
+    const char *name;
+    const struct api_guard *guard;
+};
 
-static enum api_stored remove_here(struct weights *w, const char *name, const struct api_guard *guard)
+static enum api_stored remove_busy(struct weights *w, void *what)
 {
-    bool is_there, is_allowed = is_allowed_here(w, name, guard, &is_there);
-    if (!is_there)
+    const struct removing *r = what;
+    char why[STORE_WHY_BYTES] = "";
+    struct store_guard there = store_guard_of(r->guard);
+    bool is_there, is_allowed = w->store || is_allowed_here(w, r->name, r->guard, &is_there);
+    if (!w->store && !is_there)
         return API_STORED_ABSENT;
     if (!is_allowed)
         return API_STORED_GUARDED;
-    table_remove(w->table, name);
+    enum store_result result = w->store ? w->store->remove(w->store->self, r->name, &there, why) : STORE_DONE;
+    if (result != STORE_DONE)
+        return fail(w, r->name, result, "removed from", why);
+    table_remove(w->table, r->name);
     return API_STORED_REPLACED;
 }
 
 static enum api_stored remove_file(void *self, const char *name, const struct api_guard *guard)
 {
-    struct weights *w = self;
-    struct busy busy;
-    if (!api_weight_name_is_valid(name))
-        return API_STORED_ABSENT;
-    weights_busy_begin(w, &busy, name);
-    enum api_stored stored = w->store ? remove_there(w, name, guard) : remove_here(w, name, guard);
-    weights_busy_end(w, &busy);
-    return stored;
+    struct removing r = {.name = name, .guard = guard};
+    return api_weight_name_is_valid(name) ? change(self, name, &r, remove_busy) : API_STORED_ABSENT;
 }
 
 /* ---- The whole ------------------------------------------------------------------------------------------------- */
@@ -263,6 +317,7 @@ void weights_free(struct weights *w)
         return;
     weights_stop(w);
     table_free(w->table);
+    weights_drop_fetches(w);
     store_free(w->store);
     free(w->passed);
     pthread_mutex_destroy(&w->lock);

@@ -187,7 +187,7 @@ ALONE = {"test_cancel", "test_experiments_beside", "test_experiments_finding", "
          "test_turns", "test_unix_socket", "test_weights_many"}
 # Files whose tests judge servers of their own by wide limits: a few such neighbours do not disturb them.
 PATIENT = {"test_answer_cache", "test_faults_network", "test_io_threads", "test_limits", "test_memory_of_reading", "test_metrics",
-           "test_proxied_clients", "test_quotas", "test_server_life", "test_shares", "test_single_flight"}
+           "test_proxied_clients", "test_quotas", "test_server_life", "test_shares", "test_single_flight", "test_store_slow"}
 # All others wait for sockets more than they compute, and run side by side.
 
 

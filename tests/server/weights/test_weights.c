@@ -1,6 +1,7 @@
 /* The store of weights without HTTP: holders, guards, ceilings, the folder, allocations that fail, changes at once. */
 #include "server/weights/weights.h"
 #include "server/log.h"
+#include "server/memory/admission.h"
 #include "server/store/folder.h"
 #include "tests/support/alloc.h"
 
@@ -221,6 +222,40 @@ static void ceilings_hold(void **state)
     }
     char near[API_WEIGHT_NAME_MAX + 1];
     assert_true(store->nearest(store->self, "w0x", near));
+    weights_free(w);
+}
+
+/* Bytes count until the last holder has released them. What does not fit beside a file that is being replaced is taken
+ * from the memory of requests, until that file's bytes are freed. */
+static void held_bytes_count(void **state)
+{
+    (void)state;
+    char bytes[FILE_BYTES];
+    size_t n = file_of('x', bytes);
+    struct weights *w = store_new("", 2 * n);
+    const struct api_store *store = weights_store(w);
+    admission_setup(2 * n, 1); /* of which four fifths may be used so: one file */
+    put(store, "a", 'x', &no_guard);
+    put(store, "b", 'x', &no_guard);
+    assert_int_equal(admission_memory(), 0);
+    const struct api_weights *held = look(store, "a");
+    assert_int_equal(put(store, "a", 'y', &no_guard), API_STORED_REPLACED);
+    assert_int_equal(admission_memory(), n); /* x is still there */
+    assert_int_equal(put(store, "a", 'z', &no_guard), API_STORED_NO_ROOM);
+    assert_int_equal(put(store, "b", 'z', &no_guard), API_STORED_NO_ROOM);
+    assert_int_equal(put(store, "c", 'z', &no_guard), API_STORED_FULL);
+    assert_int_equal(store->remove(store->self, "b", &no_guard), API_STORED_REPLACED);
+    assert_int_equal(put(store, "b", 'z', &no_guard), API_STORED_NEW); /* the bytes of b were freed */
+    store->release(store->self, held);
+    assert_int_equal(admission_memory(), 0);
+    assert_int_equal(put(store, "a", 'z', &no_guard), API_STORED_REPLACED);
+    held = look(store, "a");
+    assert_int_equal(store->remove(store->self, "a", &no_guard), API_STORED_REPLACED);
+    assert_int_equal(put(store, "c", 'z', &no_guard), API_STORED_NO_ROOM);
+    store->release(store->self, held);
+    assert_int_equal(put(store, "c", 'z', &no_guard), API_STORED_NEW);
+    assert_int_equal(admission_memory(), 0);
+    admission_setup(UINT64_MAX, UINT64_MAX);
     weights_free(w);
 }
 
@@ -644,6 +679,7 @@ int main(void)
         cmocka_unit_test(held_files_outlive_the_name),
         cmocka_unit_test(guards_hold),
         cmocka_unit_test(ceilings_hold),
+        cmocka_unit_test(held_bytes_count),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test_setup_teardown(the_folder_has_what_is_stored, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(rereading_finds_the_changes_of_others, folder_make, folder_remove),

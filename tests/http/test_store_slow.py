@@ -1,0 +1,280 @@
+"""A store whose bytes come slowly, or that has more than there is room for: what waits for it takes no place, no memory and no news from
+others, and no byte of a file is in memory that --max-weights and --max-memory do not count."""
+import contextlib
+import hashlib
+import json
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from conftest import SANITIZED, start_server
+from s3_store import S3Store
+from test_server_life import Client, get, metric, post
+from weights_asking import T5, TABLE, file, put, tag
+
+MIB = 1 << 20
+SLOW = 5 if SANITIZED else 1
+TRICKLE = 0.005  # 10 bytes each time: 2 KiB/s, so that 1 MiB would take eight minutes
+PATIENCE = 15  # seconds until a request for a name that is being read is refused
+SMALL = {"scheme": "alibi", "num_heads": 1, "metrics": ["bounds"], "outputs": []}
+
+
+@pytest.fixture
+def s3():
+    with S3Store() as store:
+        yield store
+
+
+def on(s3, *flags):
+    return start_server("--store", "s3://weights/a", "--store-endpoint", s3.endpoint, *(flags if "--store-refresh" in flags else ("--store-refresh", "600", *flags)),
+                        env=s3.env())
+
+
+def lay(s3, name, body):
+    """As another server would write it; the path of its blob."""
+    sha = hashlib.sha256(body).hexdigest()
+    s3.objects[f"a/blobs/{sha}"] = body
+    s3.objects[f"a/names/{name}"] = f'{{"sha256":"{sha}","bytes":{len(body)}}}\n'.encode()
+    return f"/blobs/{sha}"
+
+
+def lay_slow(s3, name):
+    path = lay(s3, name, file(x=np.full(MIB, len(s3.objects), "u1")))
+    s3.fault(method="GET", path=path, trickle=TRICKLE)
+    return path
+
+
+def within(seconds, done):
+    end = time.monotonic() + seconds * SLOW
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def downloads(s3, path):
+    return sum(method == "GET" and asked.endswith(path) for method, asked in s3.seen)
+
+
+def wanting(name, i):
+    return post(json.dumps({**T5, "len": 1 + i, "weights": name}).encode(), "/encode", "Content-Type: application/json")
+
+
+# ---- Waiting -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_waiting_takes_no_place_and_ends_with_its_client(s3):
+    """Some wait, the others are refused at once; other work goes on; when the clients leave, all of it ends."""
+    with on(s3, "--workers", "2") as a:
+        path = lay_slow(s3, "slow")
+        clients = [Client(a, source=f"127.0.1.{1 + i // 10}") for i in range(60)]
+        for i, client in enumerate(clients):
+            client.send(wanting("slow", i))
+        within(5, lambda: metric(a, "posenc_in_flight_requests") <= 17)  # 16 wait; this one asks
+        refused = 0
+        for client in clients:
+            client.socket.settimeout(0.02)
+            with contextlib.suppress(TimeoutError):
+                status, headers, body = client.answer()
+                assert status == 503 and headers["retry-after"] and b"slow" in body, body
+                refused += 1
+        assert refused == 44
+        assert metric(a, "posenc_parked_jobs") == 0 and metric(a, "posenc_busy_workers") == 0
+        for i in range(5):
+            begun = time.monotonic()
+            assert a.ask("/analyze", len=2 + i, **SMALL).status == 200
+            assert time.monotonic() - begun < 2 * SLOW
+        for client in clients:
+            client.reset()
+        begun = time.monotonic()
+        within(5, lambda: metric(a, "posenc_in_flight_requests") == 1)
+        assert time.monotonic() - begun < 0.5 * SLOW
+        assert downloads(s3, path) == 1  # one download for all, which goes on
+
+
+def test_many_slow_names_take_no_place(s3):
+    """Of one client some 25 wait, of all at most 128."""
+    with on(s3, "--workers", "1") as a:
+        for i in range(40):
+            lay_slow(s3, f"slow{i}")
+        with contextlib.ExitStack() as stack:
+            for i in range(40):
+                stack.enter_context(Client(a, source="127.0.1.1")).send(wanting(f"slow{i}", i))
+            within(5, lambda: metric(a, "posenc_in_flight_requests") < 32)
+            assert metric(a, "posenc_in_flight_requests") > 20
+            with Client(a, source="127.0.1.2") as other:  # who has a share of its own
+                other.send(wanting("slow39", 0))
+                time.sleep(0.2)
+                other.socket.settimeout(0.1)
+                with pytest.raises(TimeoutError):
+                    other.answer()
+            assert a.ask("/analyze", len=2, **SMALL).status == 200
+        within(5, lambda: metric(a, "posenc_in_flight_requests") == 1)
+
+
+def test_what_needs_no_download_does_not_wait_for_one(s3):
+    """All readers have slow files: a name that is not there, and one whose file is wrong, are answered nevertheless."""
+    with on(s3) as a, contextlib.ExitStack() as stack:
+        lay(s3, "broken", b"x" * 1000)
+        assert a.get("/weights/broken").status == 404
+        for i in range(8):
+            lay_slow(s3, f"slow{i}")
+            stack.enter_context(Client(a, source="127.0.1.1")).send(wanting(f"slow{i}", i))
+        within(5, lambda: sum(method == "GET" and "/blobs/" in path for method, path in s3.seen) == 7)  # six of them
+        begun = time.monotonic()
+        assert a.get("/weights/unknown").status == 404 and a.get("/weights/broken").status == 404
+        assert time.monotonic() - begun < 5 * SLOW
+
+
+@pytest.mark.parametrize("where", ["behind a download", "in the upload"])
+def test_an_upload_s_memory_goes_with_its_client(s3, where):
+    with on(s3, "--max-memory", "256MiB") as a, Client(a) as first:
+        body = file(x=np.zeros(50 * MIB, "u1"))
+        if where == "in the upload":
+            s3.fault(method="PUT", path="/blobs/", hang=1)
+        else:
+            lay_slow(s3, "new")
+            first.send(get("/weights/new"))
+            within(5, lambda: metric(a, "posenc_in_flight_requests") == 2)
+        with Client(a) as client:
+            client.send(f"PUT /weights/new HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+            within(5, lambda: metric(a, "posenc_taken_memory_bytes") > 50 * MIB)
+            if where == "in the upload":
+                within(5, lambda: any(method == "PUT" for method, _ in s3.seen))
+        begun = time.monotonic()
+        within(5, lambda: metric(a, "posenc_taken_memory_bytes") <= MIB)
+        assert time.monotonic() - begun < 0.5 * SLOW
+        s3.heal()  # and the store does not count as away, because it was a client that left
+        assert a.get("/weights/unknown").status == 404
+
+
+def test_one_slow_blob_stops_no_news(s3):
+    """The comparison goes on, and requests for the slow name are refused, not left without an answer."""
+    for name in "bcd":
+        lay(s3, name, file(table=TABLE + ord(name)))
+    with on(s3, "--store-refresh", "1") as a:
+        within(10, lambda: len(a.get("/weights").json()["weights"]) == 3)
+        for i in range(8):  # more than are read at the same time
+            lay_slow(s3, f"a-slow{i}")
+        within(10, lambda: sum(method == "GET" and "/blobs/" in path for method, path in s3.seen) >= 5)
+        answers, begun = {}, time.monotonic()
+
+        def ask(method):
+            answers[method] = a.request(method, "/weights/a-slow0", file(table=TABLE) if method == "PUT" else None)
+            assert time.monotonic() - begun < (PATIENCE + 5) * SLOW
+
+        threads = [threading.Thread(target=ask, args=(method,)) for method in ("GET", "PUT", "DELETE")]
+        for thread in threads:
+            thread.start()
+        del s3.objects["a/names/c"]
+        s3.objects["a/names/d"] = s3.objects["a/names/d"].rstrip()  # the same blob with another tag
+        asked = len(s3.seen)
+        within(5, lambda: a.get("/weights/c").status == 404)
+        within(5, lambda: any(path.endswith("/names/d") for _, path in s3.seen[asked:]))
+        lay(s3, "e", file(table=TABLE))
+        assert a.get("/weights/e").body == file(table=TABLE)  # a new name, on a request
+        for thread in threads:
+            thread.join()
+        assert {method: answer.status for method, answer in answers.items()} == {"GET": 503, "PUT": 503, "DELETE": 503}
+        assert all(answer.headers["Retry-After"] for answer in answers.values())
+        s3.heal()
+
+
+def test_one_slow_blob_stops_no_replaced_file(s3):
+    lay(s3, "b", file(table=TABLE))
+    with on(s3, "--store-refresh", "1") as a:
+        within(10, lambda: len(a.get("/weights").json()["weights"]) == 1)
+        path = lay_slow(s3, "a-slow")
+        within(10, lambda: downloads(s3, path) == 1)
+        lay(s3, "b", file(table=TABLE + 1))
+        within(5, lambda: a.get("/weights/b").body == file(table=TABLE + 1))
+
+
+@pytest.mark.slow
+def test_a_blob_has_a_time_that_fits_its_size(s3):
+    """A minute, and a second for each MiB; then its place is another's."""
+    with on(s3) as a:
+        lay_slow(s3, "slow")
+        begun = time.monotonic()
+        while "passed over" not in a.stderr_text():
+            assert a.get("/weights/slow").status == 503
+            assert time.monotonic() - begun < 75
+        assert time.monotonic() - begun > 60
+
+
+# ---- Bytes ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_wrong_file_is_not_read_again(s3):
+    with on(s3) as a:
+        path = lay(s3, "broken", b"x" * 100_000)
+        for _ in range(3):
+            assert a.get("/weights/broken").status == 404
+            assert a.post("/encode", {**T5, "weights": "broken"}).status == 422
+            time.sleep(0.4)  # in all more than the second for which a name that is not there is not looked for
+        assert downloads(s3, path) == 1 and a.stderr_text().count("passed over") == 1
+        lay(s3, "broken", file(table=TABLE))
+        assert a.get("/weights/broken").status == 200
+
+
+@pytest.mark.skipif(SANITIZED, reason="sanitizers take a multiple of the memory")
+def test_downloads_are_counted_before_they_come(s3):
+    """Twelve of 24 MiB at the same time, of which one fits."""
+    paths = [lay(s3, f"n{i}", file(x=np.full(24 * MIB, i, "u1"))) for i in range(12)]
+    s3.fault(method="GET", path="/blobs/", delay=0.5)
+    with on(s3, "--max-weights", "32MiB", "--max-memory", "16MiB") as a:
+        answers = []
+        threads = [threading.Thread(target=lambda i=i: answers.append(a.request("GET", f"/weights/n{i}", headers={"Range": "bytes=0-9"}))) for i in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        statuses = sorted(answer.status for answer in answers)
+        assert statuses.count(206) == 1 and set(statuses) <= {206, 413, 503}, statuses
+        assert all(answer.headers["Retry-After"] and "--max-weights" in answer.json()["detail"] for answer in answers if answer.status == 503)
+        assert a.memory() < (16 + 32 + 64) * MIB
+        assert sum(downloads(s3, path) for path in paths) == 1
+        assert sorted({a.request("GET", f"/weights/n{i}", headers={"Range": "bytes=0-9"}).status for i in range(12)}) == [206, 413]
+
+
+@pytest.mark.skipif(SANITIZED, reason="sanitizers take a multiple of the memory")
+def test_a_larger_file_than_both_limits_can_hold_twice_is_replaced(s3):
+    """There is no room for both at the same time, so the old one goes first."""
+    lay(s3, "big", file(x=np.full(24 * MIB, 1, "u1")))
+    with on(s3, "--store-refresh", "1", "--max-weights", "32MiB", "--max-memory", "16MiB") as a:
+        within(10, lambda: len(a.get("/weights").json()["weights"]) == 1)
+        new = file(x=np.full(24 * MIB, 2, "u1"))
+        lay(s3, "big", new)
+        within(10, lambda: a.request("HEAD", "/weights/big").headers.get("ETag") == tag(new))
+        assert a.memory() < (16 + 32 + 64) * MIB
+
+
+@pytest.mark.skipif(SANITIZED, reason="sanitizers take a multiple of the memory")
+def test_replaced_files_that_are_read_count():
+    """Each reader keeps what it reads, as far as the limits allow; what would pass them is refused until the readers are done."""
+    bodies = [file(x=np.full(24 * MIB, i, "u1")) for i in range(2)]
+    with start_server("--max-weights", "32MiB", "--max-memory", "96MiB") as a, contextlib.ExitStack() as stack:
+        answers, readers = [], []
+        for i in range(12):
+            answers.append(a.request("PUT", "/weights/x", bodies[i % 2]))
+            readers.append(stack.enter_context(Client(a, receive_buffer=4096)))
+            readers[-1].send(get("/weights/x"))
+            assert readers[-1].head()[0] == 200
+        statuses = [answer.status for answer in answers]
+        assert statuses[:2] == [201, 200] and statuses[-1] == 503 and set(statuses[2:]) <= {200, 503}, statuses
+        assert answers[-1].headers["Retry-After"] and "--max-weights" in answers[-1].json()["detail"]
+        assert a.memory() < (96 + 32 + 64) * MIB
+        assert a.request("PUT", "/weights/y", bodies[0]).status in (413, 503)
+        for reader in readers:
+            reader.reset()
+        within(5, lambda: a.request("PUT", "/weights/x", bodies[0]).status == 200)
+        within(5, lambda: metric(a, "posenc_taken_memory_bytes") <= MIB)
+
+
+def test_a_file_in_full_weights_is_replaced(s3):
+    """Its bytes and the new ones are in memory for a moment, counted by --max-memory."""
+    with on(s3, "--max-weights", "2MiB", "--max-memory", "64MiB") as a:
+        for i in range(5):
+            put(a, "x", file(x=np.full(1_900_000, i, "u1")), 200 if i else 201)
+        within(5, lambda: metric(a, "posenc_taken_memory_bytes") <= MIB)
