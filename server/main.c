@@ -18,6 +18,7 @@
 #include "server/supervisor.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -41,6 +42,9 @@ enum {
 
 #define MEMORY_MIN (UINT64_C(1) << 20)
 #define MEMORY_MAX (UINT64_C(2) << 30)
+#define WEIGHTS_MIN (UINT64_C(1) << 10)
+#define WEIGHTS_MAX (UINT64_C(1) << 30)
+#define PROGRAM_BYTES (UINT64_C(64) << 20) /* code, libraries, buffers of connections, presets, cached answers */
 
 struct server {
     struct options options;
@@ -102,16 +106,47 @@ static unsigned default_io_threads(void)
     return n < 1 ? 1 : n > IO_THREADS_MAX ? IO_THREADS_MAX : n;
 }
 
-/* The other half is for stored weights, the cache, the program and its libraries. */
-static uint64_t default_memory(void)
+static uint64_t at_most(uint64_t n, uint64_t max) { return n < max ? n : max; }
+
+/* A part of what the control group allows, but at most `most` if that is less. */
+static uint64_t choose(const char *flag, const char *part, uint64_t n, uint64_t most, uint64_t allowed)
 {
-    uint64_t allowed = process_memory_limit(""), half = allowed / 2;
-    if (half >= MEMORY_MAX)
-        return MEMORY_MAX;
-    half = half < MEMORY_MIN ? MEMORY_MIN : half;
-    log_info("--max-memory is %llu bytes: half of the %llu that the control group allows", (unsigned long long)half,
-             (unsigned long long)allowed);
-    return half;
+    uint64_t chosen = at_most(n, most);
+    log_info("%s is %" PRIu64 " bytes: %s%s of the %" PRIu64 " that the control group allows", flag, chosen,
+             chosen < n ? "less than " : "", part, allowed);
+    return chosen;
+}
+
+/* --max-memory and --max-weights where they are 0: half and a quarter of what the control group allows; less if the
+ * other one is given, or if the group is so small that these would leave less than the program needs. */
+static void choose_memory(struct options *options, uint64_t allowed, uint64_t left)
+{
+    bool has_memory = options->max_memory, has_weights = options->max_weights;
+    uint64_t for_memory = has_weights ? left - at_most(options->max_weights, left) : left / 3 * 2;
+    if (!has_memory && at_most(allowed / 2, for_memory) >= MEMORY_MAX)
+        options->max_memory = MEMORY_MAX;
+    else if (!has_memory)
+        options->max_memory =
+            choose("--max-memory", "half", allowed / 2, for_memory < MEMORY_MIN ? MEMORY_MIN : for_memory, allowed);
+    uint64_t for_weights = has_memory ? left - at_most(options->max_memory, left) : left / 3;
+    if (!has_weights && at_most(allowed / 4, for_weights) >= WEIGHTS_MAX)
+        options->max_weights = WEIGHTS_MAX;
+    else if (!has_weights)
+        options->max_weights = choose("--max-weights", "a quarter", allowed / 4,
+                                      for_weights < WEIGHTS_MIN ? WEIGHTS_MIN : for_weights, allowed);
+}
+
+/* With more than the group allows, the kernel would end the process in the middle of its work: it does not start. */
+static bool set_up_memory(struct options *options)
+{
+    uint64_t allowed = process_memory_limit(""), left = allowed - at_most(PROGRAM_BYTES, allowed);
+    choose_memory(options, allowed, left);
+    if (options->max_memory <= left && options->max_weights <= left - options->max_memory)
+        return true;
+    log_error("--max-memory (%" PRIu64 ") + --max-weights (%" PRIu64 ") + 64 MiB for the program are more than the "
+              "%" PRIu64 " bytes that the control group allows: lower one of the flags, or raise its limit",
+              options->max_memory, options->max_weights, allowed);
+    return false;
 }
 
 static bool set_up_page(struct server *server)
@@ -134,8 +169,8 @@ static bool set_up_process(struct server *server)
     pe_on_wait(jobs_wait);
     if (options->io_threads == 0)
         options->io_threads = default_io_threads();
-    if (options->max_memory == 0)
-        options->max_memory = default_memory();
+    if (!set_up_memory(options))
+        return false;
     tame_heap(options);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN); /* until the loop handles it: the folder is still being read */

@@ -58,8 +58,9 @@ OPTION(SECONDS, store_refresh, .fallback = "5", .min = 1, .max = 86400, .unit = 
 OPTION(COUNT, store_sweep_max, .fallback = "50", .min = 1, .max = 100, .unit = "PERCENT",
        .text = "most of the blobs that are a day old that --store-sweep removes; if more have no name, and more than "
                "4, it removes none")
-OPTION(BYTES, max_weights, .fallback = "1GiB", .min = KIB, .max = 1048576 * GIB, .unit = "BYTES",
-       .text = "total size of all stored weights")
+OPTION(
+    BYTES, max_weights, .fallback = "0", .min = KIB, .max = 1048576 * GIB, .has_auto = true, .unit = "BYTES",
+    .text = "total size of all stored weights; 0: a quarter of what the control group (container) allows, at most 1GiB")
 OPTION(COUNT, workers, .fallback = "0", .max = 1024, .unit = "N",
        .text = "threads that compute; 0: one for each available processor")
 OPTION(COUNT, io_threads, .fallback = "0", .max = 64, .unit = "N",

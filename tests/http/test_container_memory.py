@@ -1,5 +1,5 @@
-"""The memory of a container: by default --max-memory is half of what the control group allows, so that more bodies than fit are refused
-by the server, instead of the kernel ending it."""
+"""The memory of a container: by default --max-memory is half of what the control group allows and --max-weights a quarter, and limits that
+do not fit are refused at the start, so that what is too much is refused by the server, instead of the kernel ending it."""
 import contextlib
 import json
 import os
@@ -35,27 +35,47 @@ def in_container(tmp_path, limit, program=POSENCD):
     return str(script)
 
 
-def chosen(server):
-    found = re.search(r"--max-memory is (\d+) bytes: half of the (\d+)", server.stderr_text())
-    return (int(found[1]), int(found[2])) if found else None
+def chosen(server, flag, part):
+    found = re.search(rf"{flag} is (\d+) bytes: (less than )?{part} of the (\d+) that", server.stderr_text())
+    return (int(found[1]), int(found[3])) if found else None
 
 
-@pytest.mark.parametrize("limit,expected", [(1024 * MIB, 512 * MIB), (256 * MIB, 128 * MIB), (1 * MIB, 1 * MIB),
-                                            (4096 * MIB, None), (1 << 44, None), ("max", None)])
-def test_the_default_is_half_of_the_group_s_limit(tmp_path, limit, expected):
+def limits(server):
+    return chosen(server, "--max-memory", "half"), chosen(server, "--max-weights", "a quarter")
+
+
+@pytest.mark.parametrize("limit,memory,weights", [(1024 * MIB, 512 * MIB, 256 * MIB), (256 * MIB, 128 * MIB, 64 * MIB),
+                                                  (124 * MIB, 40 * MIB, 20 * MIB), (2048 * MIB, 1024 * MIB, 512 * MIB),
+                                                  (4096 * MIB, None, None), (1 << 44, None, None), ("max", None, None)])
+def test_the_defaults_follow_the_group_s_limit(tmp_path, limit, memory, weights):
+    """Half and a quarter; in a small group two thirds and a third of what the program leaves."""
     with start_server(program=in_container(tmp_path, limit)) as server:
-        assert chosen(server) == (expected and (expected, limit))
+        assert limits(server) == (memory and (memory, limit), weights and (weights, limit))
 
 
-def test_a_flag_wins(tmp_path):
-    with start_server("--max-memory", "64MiB", program=in_container(tmp_path, 1024 * MIB)) as server:
-        assert chosen(server) is None
+@pytest.mark.parametrize("flag,memory,weights", [("--max-memory=64MiB", None, 256 * MIB), ("--max-memory=900MiB", None, 60 * MIB),
+                                                 ("--max-weights=256MiB", 512 * MIB, None), ("--max-weights=600MiB", 360 * MIB, None)])
+def test_a_flag_wins(tmp_path, flag, memory, weights):
+    """And the other default leaves it its place."""
+    with start_server(flag, program=in_container(tmp_path, 1024 * MIB)) as server:
+        assert limits(server) == (memory and (memory, 1024 * MIB), weights and (weights, 1024 * MIB))
 
 
-@pytest.mark.parametrize("text", ["1", "1048575", "-1", "2PiB"])
-def test_zero_is_the_only_number_below_the_least(text):
-    done = subprocess.run([POSENCD, "--port", "0", f"--max-memory={text}"], capture_output=True, text=True, timeout=20)
-    assert done.returncode == 2 and "--max-memory" in done.stderr and "or 0" in done.stderr
+@pytest.mark.parametrize("limit,flags", [(1024 * MIB, ("--max-memory=700MiB", "--max-weights=300MiB")), (1024 * MIB, ("--max-memory=961MiB",)),
+                                         (1024 * MIB, ("--max-weights=1GiB",)), (1024 * MIB, ("--max-memory=8GiB", "--max-weights=8GiB")),
+                                         (64 * MIB, ()), (1 * MIB, ())])
+def test_limits_that_do_not_fit_are_refused(tmp_path, limit, flags):
+    done = subprocess.run([in_container(tmp_path, limit), "--port", "0", *flags], capture_output=True, text=True, timeout=20)
+    errors = [line for line in done.stderr.splitlines() if " error " in line]
+    assert done.returncode == 1 and len(errors) == 1 and "listening" not in done.stderr, done.stderr
+    assert "--max-memory" in errors[0] and "--max-weights" in errors[0] and str(limit) in errors[0]
+
+
+@pytest.mark.parametrize("flag", ["--max-memory", "--max-weights"])
+@pytest.mark.parametrize("text", ["1", "1023", "-1", "2PiB"])
+def test_zero_is_the_only_number_below_the_least(flag, text):
+    done = subprocess.run([POSENCD, "--port", "0", f"{flag}={text}"], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 2 and flag in done.stderr and "or 0" in done.stderr
 
 
 # ---- Eight uploads at once ---------------------------------------------------------------------------------------------------
@@ -101,28 +121,52 @@ def weights_file(n_bytes):
     return len(head).to_bytes(8, "little") + head + bytes(n_bytes)
 
 
-@pytest.mark.skipif(SANITIZED, reason="sanitizers take a multiple of the memory")
-def test_eight_uploads_at_once_are_refused_not_killed(tmp_path):
-    """In a container of 1 GiB with the default and --max-weights as the manifests set it: some are refused, those that are not are
-    stored, and the server lives; if this machine lets us make control groups, within a real one."""
-    body = weights_file(200 * MIB)
-    with real_group(1024 * MIB) as group:
-        program = in_container(tmp_path, 1024 * MIB)
+@contextlib.contextmanager
+def in_a_group(tmp_path, limit):
+    """posencd with default flags in a container; if this machine lets us make control groups, within a real one."""
+    with real_group(limit) as group:
+        program = in_container(tmp_path, limit)
         if group:
             joined = tmp_path / "joined"
             joined.write_text(f'#!/bin/sh\necho $$ >{group}/cgroup.procs\nexec {program} "$@"\n')
             joined.chmod(0o755)
             program = str(joined)
-        with start_server("--max-weights", "256MiB", program=program) as server:
-            answers, threads = [], []
-            for _ in range(8):
-                threads.append(threading.Thread(target=upload, args=(server, body, answers)))
-                threads[-1].start()
-            for thread in threads:
-                thread.join(120)
-            statuses = [status for status, _ in answers]
-            assert 503 in statuses and set(statuses) <= {201, 413, 503, 507}, answers
-            assert any(b"--max-memory" in said for status, said in answers if status == 503)
-            assert server.is_alive() and server.get("/healthz").status == 200
-            assert server.memory() < 1024 * MIB
-            assert metric(server, "posenc_taken_memory_bytes") < MIB
+        with start_server(program=program) as server:
+            yield server
+
+
+@pytest.mark.skipif(SANITIZED, reason="sanitizers take a multiple of the memory")
+def test_more_weights_than_fit_are_refused_not_killed(tmp_path):
+    """In a container of 512 MiB, 32 MiB each: four fit. The last two are then replaced while they are read."""
+    body = weights_file(32 * MIB - 4096)
+    with in_a_group(tmp_path, 512 * MIB) as server, contextlib.ExitStack() as readers:
+        answers = []
+        for _ in range(10):
+            upload(server, body, answers)
+        assert [status for status, _ in answers] == [201] * 4 + [413] * 6
+        names = [entry["name"] for entry in server.get("/weights").json()["weights"]]
+        for turn in range(10):
+            reader = readers.enter_context(Client(server, receive_buffer=4096))
+            reader.send(f"GET /weights/{names[turn % 2]} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            assert reader.head()[0] == 200
+            assert server.request("PUT", f"/weights/{names[turn % 2]}", body[:-1] + bytes([turn])).status in (200, 503)
+        assert server.is_alive() and server.memory() < 512 * MIB
+
+
+@pytest.mark.skipif(SANITIZED, reason="sanitizers take a multiple of the memory")
+def test_eight_uploads_at_once_are_refused_not_killed(tmp_path):
+    """In a container of 1 GiB: some are refused, those that are not are stored, and the server lives."""
+    body = weights_file(200 * MIB)
+    with in_a_group(tmp_path, 1024 * MIB) as server:
+        answers, threads = [], []
+        for _ in range(8):
+            threads.append(threading.Thread(target=upload, args=(server, body, answers)))
+            threads[-1].start()
+        for thread in threads:
+            thread.join(120)
+        statuses = [status for status, _ in answers]
+        assert 503 in statuses and set(statuses) <= {201, 413, 503, 507}, answers
+        assert any(b"--max-memory" in said for status, said in answers if status == 503)
+        assert server.is_alive() and server.get("/healthz").status == 200
+        assert server.memory() < 1024 * MIB
+        assert metric(server, "posenc_taken_memory_bytes") < MIB

@@ -34,7 +34,8 @@ static void defaults(void **state)
     assert_string_equal(options.host, "127.0.0.1");
     assert_int_equal(options.port, 8080);
     assert_int_equal(options.max_body, 256 << 20);
-    assert_int_equal(options.max_memory, 0); /* half of the control group's limit */
+    assert_int_equal(options.max_memory, 0);  /* half of the control group's limit */
+    assert_int_equal(options.max_weights, 0); /* a quarter */
     assert_true(options.max_answer == 64ULL << 30);
     assert_int_equal(options.drain_seconds, 30);
     assert_int_equal(options.drain_delay, 0);
@@ -61,7 +62,8 @@ static void each_row_sets_its_field(void **state)
             continue;
         struct options usual, options;
         assert_int_equal(read_with(&usual, empty, empty), OPTIONS_RUN);
-        uint64_t step = strcmp(rows[i].name, "max_memory") == 0 ? 1 << 20 : 1; /* 0 is "the server chooses" */
+        bool is_chosen = strcmp(rows[i].name, "max_memory") == 0 || strcmp(rows[i].name, "max_weights") == 0;
+        uint64_t step = is_chosen ? 1 << 20 : 1; /* 0 is "the server chooses" */
         uint64_t own = *(const uint64_t *)(const void *)((const char *)&usual + rows[i].offset) + step;
         char variable[128] = "POSENC_";
         for (size_t k = 0; rows[i].name[k]; k++)
