@@ -101,10 +101,14 @@ static const struct pe_preset rows[] = {
      .certainty = PE_CLASS_DEFAULT,
      .note = {MISTRAL
               "llama_4_scaling_beta 0.1: queries are multiplied by 1 + 0.1·ln(1 + floor(p/16384)), which is not "
-              "part of cos and sin. 262144 positions.",
+              "part of cos and sin. mscale and mscale_all_dim, both 1, give cos and sin the factor 1; the code does "
+              "not multiply the softmax scale by them. 262144 positions.",
               MISTRAL_ZH "llama_4_scaling_beta 为 0.1：查询乘以 1 + 0.1·ln(1 + floor(p/16384))，"
-                         "这不属于 cos 和 sin。262144 个位置。"},
-     PE_ALL_LAYERS(ROPE(HALF, 128, 1e6), YARN_MSCALE(16, 16384, 1))},
+                         "这不属于 cos 和 sin。mscale 与 mscale_all_dim 都是 1，cos 和 sin 的系数因此为 1；"
+                         "代码不用它们乘 softmax 的缩放。262144 个位置。"},
+     PE_ALL_LAYERS(ROPE(HALF, 128, 1e6),
+                   SCALING("yarn", PE_NUMBER("factor", 16), TRAINED_ON(16384), PE_NUMBER("beta_fast", 32),
+                           PE_NUMBER("beta_slow", 1), PE_NUMBER("attention_factor", 1)))},
     {.name = "deepseek-v3",
      .label = "DeepSeek-V3",
      .aliases = "deepseek-r1|deepseek-v3.1",

@@ -27,8 +27,10 @@ static const struct pe_param params[] = {
         mrope_section, REALS, struct pe_reals, .min = 0, .max = PE_HEAD_DIM_MAX,
         .when = "channels=mrope|mrope_interleaved|videorope|",
         .about = {"pairs of each axis", "各轴的对数",
-                  "number of pairs for time, height, width; default 3/8 each for height and width, the rest for time",
-                  "时间、高、宽各占的对数；默认高和宽各 3/8，其余归时间"},
+                  "number of pairs for time, height, width; default 3/8 each for height and width, the rest for time; "
+                  "mrope_interleaved also gives time the pairs that the sections leave",
+                  "时间、高、宽各占的对数；默认高和宽各 3/8，其余归时间；mrope_interleaved "
+                  "还把各段剩下的对归时间"},
         .group = PE_G_AXES),
     PE_R_ROW(axis_order, REALS, struct pe_reals, .min = 0, .max = PE_AXES_MAX - 1,
              .about = {"axis order", "轴的顺序",
@@ -37,10 +39,11 @@ static const struct pe_param params[] = {
              .group = PE_G_AXES),
     PE_P_WORD(pe_rotary_fields, coords, pe_rotary_coord_words, "coordinates", "坐标",
               "coordinates on a grid: index; one_based (Llama 4); normalized: 2(i+1/2)/h - 1 (DINOv3, default there); "
-              "resized: i/h·ref_grid (EVA-02); centered (Qwen-Image); pixel: -1 to 1, frequencies to max_freq",
+              "resized: i/h·ref_grid (EVA-02); centered (Qwen-Image; of three axes the first, frames, counts from 0); "
+              "pixel: -1 to 1, frequencies to max_freq",
               "网格上的坐标。index：下标；one_based：从 1 开始（Llama 4）；normalized："
               "2(i+1/2)/h - 1（DINOv3，此时为默认）；resized：i/h·ref_grid（EVA-02）；"
-              "centered：居中（Qwen-Image）；pixel：从 -1 到 1，频率到 max_freq",
+              "centered：居中（Qwen-Image；三个轴时第一个轴是帧，从 0 开始）；pixel：从 -1 到 1，频率到 max_freq",
               .group = PE_G_AXES),
     PE_R_ROW(ref_grid, REALS, struct pe_reals, .min = 1, .max = PE_POSITION_MAX, .when = "coords=resized",
              .about = {"training grid", "训练网格", "the grid the model was trained on, a length for each axis",

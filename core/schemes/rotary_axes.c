@@ -181,8 +181,10 @@ static enum pe_status read_sections(struct pe_rotary_fields *c, size_t n_pairs, 
         n[i] = (size_t)x;
         sum += x;
     }
-    if (sum != (double)n_pairs)
-        return pe_fail(err, "/mrope_section", "mrope_section adds up to %.0f; needed: rotary_dim/2, %zu", sum, n_pairs);
+    bool leaves_pairs = c->channels == PE_MROPE_INTERLEAVED && sum < (double)n_pairs; /* axis_of: they are time's */
+    if (sum != (double)n_pairs && !leaves_pairs)
+        return pe_fail(err, "/mrope_section", "mrope_section adds up to %.0f; needed: %srotary_dim/2, %zu", sum,
+                       c->channels == PE_MROPE_INTERLEAVED ? "at most " : "", n_pairs);
     *s = (struct sections){n[0], n[1], n[2]};
     return PE_OK;
 }
@@ -193,9 +195,10 @@ static unsigned axis_of(int channels, size_t c, size_t n, const struct sections 
     switch ((enum pe_rotary_channels)channels) {
     case PE_PIXTRAL:
     case PE_DINOV3: return c >= n / 2;
-    case PE_MROPE: return c < s->t ? 0 : c < s->t + s->h ? 1 : 2; /* transformers Qwen2-VL */
-    case PE_MROPE_INTERLEAVED:                                    /* transformers Qwen3-VL */
-        return c % 3 == 1 && c < 3 * s->h ? 1 : c % 3 == 2 && c < 3 * s->w ? 2 : 0;
+    case PE_MROPE:
+        return c < s->t ? 0 : c < s->t + s->h ? 1 : 2; /* transformers Qwen2-VL */
+    /* transformers Qwen3-VL: all pairs are time's, then every third is overwritten, as far as the sections reach. */
+    case PE_MROPE_INTERLEAVED: return c % 3 == 1 && c < 3 * s->h ? 1 : c % 3 == 2 && c < 3 * s->w ? 2 : 0;
     case PE_CHANNELS_VIDEOROPE: return c >= s->h + s->w ? 0 : 1 + c % 2; /* time has the low frequencies */
     }
     return 0;
@@ -354,16 +357,17 @@ enum pe_status pe_rotary_set_pairs(struct pe_plan *plan, struct pe_rotary *r, co
 
 /* ---- Coordinates ---- */
 
-/* Coordinate of index i on an axis of g: (start + i) · unit. */
-static struct pe_dd rule(const struct pe_rotary_fields *c, unsigned axis, double g, double *start)
+/* Coordinate of index i on an axis of g: (start + i) · unit. Qwen-Image centers rows and columns; its frames count
+ * from 0 (diffusers, QwenEmbedRope). */
+static struct pe_dd rule(const struct pe_rotary_fields *c, unsigned n_axes, unsigned axis, double g, double *start)
 {
     switch ((enum pe_rotary_coords)c->coords) {
     case PE_COORDS_INDEX: break;
     case PE_COORDS_ONE_BASED: *start = 1; break;
     case PE_COORDS_NORMALIZED: /* 2·(i + 1/2)/g - 1 (DINOv3) */ *start = (1 - g) / 2; return dd_div(dd(2), dd(g));
     case PE_COORDS_RESIZED: /* i/g · ref (EVA-02) */ return dd_div(dd(pe_real_at(&c->ref_grid, axis)), dd(g));
-    case PE_COORDS_CENTERED: *start = -(g - floor(g / 2)); break; /* Qwen-Image */
-    case PE_COORDS_PIXEL:                                         /* linspace(-1, 1, g), which is -1 if g is 1 */
+    case PE_COORDS_CENTERED: *start = n_axes > 2 && axis == 0 ? 0 : -(g - floor(g / 2)); break;
+    case PE_COORDS_PIXEL: /* linspace(-1, 1, g), which is -1 if g is 1 */
         *start = g > 1 ? -(g - 1) / 2 : -1;
         return g > 1 ? dd_div(dd(2), dd(g - 1)) : dd(1);
     }
@@ -445,7 +449,7 @@ enum pe_status pe_rotary_set_coords(struct pe_plan *plan, struct pe_rotary *r, s
     if (status || !plan->seq.n_grid || c->coords == PE_COORDS_INDEX)
         return status;
     for (unsigned a = 0; a < plan->seq.n_grid; a++) {
-        r->unit[a] = rule(c, a, (double)plan->seq.grid[a], &plan->seq.k[a].start);
+        r->unit[a] = rule(c, plan->seq.n_grid, a, (double)plan->seq.grid[a], &plan->seq.k[a].start);
         plan->seq.q[a].start = plan->seq.k[a].start;
     }
     return r->float32 ? list_float32(plan, r, err) : PE_OK;

@@ -84,7 +84,9 @@ RULES = {
 
 
 def coordinates(grid, coords="index", ref_grid=None, order="row_major", spatial_merge_size=2):
-    rows = [tuple(RULES[coords](i, n, ref) for i, n, ref in zip(row, grid, ref_grid or grid)) for row in grid_coordinates(grid)]
+    """Qwen-Image centers rows and columns; its frames count from 0."""
+    rules = [RULES["index" if coords == "centered" and len(grid) > 2 and axis == 0 else coords] for axis in range(len(grid))]
+    rows = [tuple(rule(i, n, ref) for rule, i, n, ref in zip(rules, row, grid, ref_grid or grid)) for row in grid_coordinates(grid)]
     return rows if order == "row_major" else [rows[i] for i in merge_order(grid, spatial_merge_size)]
 
 

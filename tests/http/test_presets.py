@@ -1,6 +1,7 @@
 """Presets: every one can be planned and computed; their values are compared with a separate table, copied by hand from
 published configs; and the request's own fields take precedence."""
 import json
+import math
 
 import pytest
 
@@ -124,6 +125,17 @@ def test_reference_values_by_name(server):
     assert deepseek["config"]["rotary_offset"] == 128 and deepseek["config"]["attention_factor"] == 1
     phi = server.ask("/encode", preset="phi-3-mini-128k", len=4097, data=False).json()["config"]
     assert phi["attention_factor"] == pytest.approx(1.19023807142, rel=1e-11) and phi["scaling"]["list"] == "long"
+
+
+def test_ministral_3_multiplies_no_softmax_scale(server):
+    """Ministral3Attention's scaling is head_dim**-0.5, with any mscale_all_dim; as Llama's and Qwen's is."""
+    assert "softmax_scale_factor" not in server.ask(preset="ministral-3", len=2).json()["config"]["scaling"]
+    yarn = {"rope_type": "yarn", "factor": 16, "original_max_position_embeddings": 16384, "mscale": 1.0, "mscale_all_dim": 1.0}
+    for model_type in ("ministral3", "llama", "qwen3"):
+        config = server.ask(hf_config={"model_type": model_type, "rope_parameters": yarn}, len=2).json()["config"]
+        assert config["scaling"]["softmax_scale_factor"] == 1 and config["attention_factor"] == 1, config
+    latent = server.ask(hf_config={"model_type": "deepseek_v3", "rope_parameters": yarn}, len=2).json()["config"]
+    assert latent["scaling"]["softmax_scale_factor"] == pytest.approx((0.1 * math.log(16) + 1) ** 2)
 
 
 def test_layers(server):

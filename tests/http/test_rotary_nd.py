@@ -99,6 +99,23 @@ def test_an_interleaved_section_is_not_summed(server):
     check_table(server, rotary.mrope_interleaved(64, [8, 12, 12]), rotary.coordinates([2, 3, 2]), **fields)
 
 
+@pytest.mark.parametrize("head_dim, section", [(256, [24, 20, 20]), (128, [16, 20, 20]), (64, [0, 1, 0]), (48, [0, 0, 0])])
+def test_pairs_that_interleaved_sections_leave_are_times(server, head_dim, section):
+    """freqs[0] everywhere, then every third pair overwritten by height and width as far as their sections reach (transformers, Qwen3-VL)."""
+    axes = np.zeros(head_dim // 2, int)
+    for axis in (1, 2):
+        axes[axis:3 * section[axis]:3] = axis
+    assert [c.axis for c in rotary.mrope_interleaved(head_dim, section)] == axes.tolist()
+    fields = dict(head_dim=head_dim, channels="mrope_interleaved", mrope_section=section, grid=[2, 3, 2])
+    check_table(server, rotary.mrope_interleaved(head_dim, section), rotary.coordinates([2, 3, 2]), **fields)
+    assert server.ask(scheme="rope", **fields).json()["config"]["mrope_section"] == section
+
+
+@pytest.mark.parametrize("channels, section, words", [("mrope_interleaved", [24, 21, 20], "at most rotary_dim/2, 64"), ("mrope", [24, 20, 19], "needed: rotary_dim/2, 64")])
+def test_sections_that_do_not_fit(server, channels, section, words):
+    refused(server, "/mrope_section", words, scheme="rope", head_dim=128, channels=channels, mrope_section=section, grid=[2, 3, 2])
+
+
 # ---- Coordinates, order of the rows ------------------------------------------------------------------------------------
 
 
@@ -121,6 +138,16 @@ def test_coordinates_by_hand(server):
     assert axis("centered", 4) == [-2, -1, 0, 1] and axis("centered", 5) == [-3, -2, -1, 0, 1]
     assert axis("resized", 4, ref_grid=[16, 16]) == [0, 4, 8, 12]
     assert axis("pixel", 5) == [-1, -0.5, 0, 0.5, 1]
+
+
+@pytest.mark.parametrize("grid", [[1, 4, 6], [3, 5, 2], [2, 1, 1]])
+def test_centered_counts_frames_from_0(server, grid):
+    """Qwen-Image: rows and columns are centered, frames are not."""
+    fields = dict(head_dim=48, grid=grid, coords="centered")
+    positions = encode_one(server, scheme="rope", **fields, outputs=["positions"])
+    frames, rows, columns = np.meshgrid(*(np.arange(n) - shift for n, shift in zip(grid, (0, -(-grid[1] // 2), -(-grid[2] // 2)))), indexing="ij")
+    assert np.array_equal(positions, np.array([frames.ravel(), rows.ravel(), columns.ravel()]))
+    check_table(server, rotary.axial(48, 3), rotary.coordinates(grid, "centered"), **fields)
 
 
 @pytest.mark.parametrize("grid,size", [([4, 6], 2), ([2, 4, 4], 2), ([6, 3], 3), ([3, 5], 1)])

@@ -57,7 +57,7 @@ static const struct need *need_of(const char *type)
     return &none;
 }
 
-enum { SCALING_FIELDS_MAX = PE_MODEL_FIELDS_MAX - 4 }; /* room for type, two lengths and a share */
+enum { SCALING_FIELDS_MAX = PE_MODEL_FIELDS_MAX - 6 }; /* room for type, two lengths, a share, a factor */
 
 static void add(struct pe_hf_reader *r, size_t *n, const char *name, struct pe_value value)
 {
@@ -136,6 +136,10 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
     pass_fields(r, proportional, &n);
     if (r->model->unscaled_yarn && strcmp(type, "yarn") == 0 && !pe_hf_says(&r->rope, "attention_factor"))
         add(r, &n, "attention_factor", (struct pe_value){.kind = PE_REAL, .real = 1});
+    /* Only latent attention multiplies the softmax scale by m(s, mscale_all_dim)^2. */
+    if (!r->is_told && pe_hf_says(&r->rope, "mscale_all_dim") && !pe_hf_find(&r->config, "qk_rope_head_dim") &&
+        !pe_hf_says(&r->rope, "softmax_scale_factor"))
+        add(r, &n, "softmax_scale_factor", (struct pe_value){.kind = PE_REAL, .real = 1});
     const struct pe_field *share = pe_hf_find(&r->config, "partial_rotary_factor");
     if (proportional && share && !pe_hf_find(&r->rope, "partial_rotary_factor"))
         add(r, &n, share->name, share->value);

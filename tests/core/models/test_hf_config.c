@@ -207,8 +207,8 @@ static const struct accepted accepted[] = {
      "16384,'rope_theta':1000000.0,'rope_type':'yarn','type':'yarn'}}}",
      NULL,
      "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half','scaling':{'type':'yarn','beta_fast':32,"
-     "'beta_slow':1,'factor':16,'llama_4_scaling_beta':0.1,'mscale':1,'mscale_all_dim':1,'original_max_position_"
-     "embeddings':16384}}"},
+     "'beta_slow':1,'factor':16,'llama_4_scaling_beta':0.1,'mscale':1,'mscale_all_dim':1,'softmax_scale_factor':1,"
+     "'original_max_position_embeddings':16384}}"},
     /* ModernBERT base */
     {MODERNBERT, NULL, "{'scheme':'rope','head_dim':64,'base':160000,'layout':'half'}"},
     {MODERNBERT, "sliding_attention", "{'scheme':'rope','head_dim':64,'base':10000,'layout':'half'}"},

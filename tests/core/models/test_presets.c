@@ -131,7 +131,7 @@ static const char *const models[][3] = {
     {"mixtral-8x7b", NULL, "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half'}"},
     {"ministral-3", NULL,
      "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half','scaling':{'type':'yarn','factor':16,"
-     "'original_max_position_embeddings':16384,'beta_fast':32,'beta_slow':1,'mscale':1,'mscale_all_dim':1}}"},
+     "'original_max_position_embeddings':16384,'beta_fast':32,'beta_slow':1,'attention_factor':1}}"},
     {"qwen2.5-0.5b", NULL, "{'scheme':'rope','head_dim':64,'base':1000000,'layout':'half'}"},
     {"qwen2.5-7b", NULL, "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half'}"},
     {"qwen2.5-yarn-128k", NULL,
