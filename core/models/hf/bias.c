@@ -32,6 +32,8 @@ enum pe_status pe_hf_mpt(struct pe_hf_reader *r)
         status = pe_hf_flag(&attention, "alibi", &alibi, r->err);
     if (!status)
         status = pe_hf_number(&attention, "alibi_bias_max", &bias_max, r->err);
+    if (!pe_hf_says(&attention, "alibi_bias_max"))
+        pe_hf_mark_default(r->config.marks, "alibi_bias_max", (struct pe_value){.kind = PE_REAL, .real = bias_max});
     if (status)
         return status;
     if (rope)

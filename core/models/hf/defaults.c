@@ -32,6 +32,8 @@ static bool set_value(struct pe_hf_defaults *d, struct pe_value *value, char *te
         return false;
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
         *value = (struct pe_value){.kind = PE_BOOLEAN, .boolean = *text == 't'};
+    else if (strcmp(text, "null") == 0)
+        *value = (struct pe_value){.kind = PE_NULL};
     else if (*end)
         *value = (struct pe_value){.kind = PE_STRING, .string = text};
     else if (strpbrk(text, ".e"))

@@ -35,7 +35,7 @@ struct pe_hf_model {
     const char *types;
     enum pe_hf_kind kind;
     const char *fields;  /* the class's defaults of the fields read here: "hidden_size=4096 rope_theta=1e6"; numbers,
-                          * words, true, false, [lists]; "rope_parameters.factor=32" stands in an object */
+                          * words, true, false, null, [lists]; "rope_parameters.factor=32" stands in an object */
     const char *ignores; /* fields that this code does not read, though others do: "a|b" */
     const char *reads;   /* fields that only some types' code reads, and this one too, though it has no value for them:
                           * "a|b" (core/models/hf/read.c lists them) */

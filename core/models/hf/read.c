@@ -82,7 +82,7 @@ static const struct pe_field *find_default(const struct pe_hf_place *place, cons
         const struct pe_field *field = find_one(place->defaults->fields, place->defaults->n, name, n);
         if (field) {
             pe_hf_mark_default(place->marks, field->name, field->value);
-            return field;
+            return field->value.kind == PE_NULL ? NULL : field;
         }
     }
     return NULL;

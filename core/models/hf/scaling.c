@@ -91,6 +91,8 @@ static void add_lengths(struct pe_hf_reader *r, const struct need *need, size_t 
     const struct pe_field *original = need->original ? length_of(r, "original_max_position_embeddings") : NULL;
     bool is_length = !original && need->original_is_length;
     const struct pe_field *length = needs_length || is_length ? length_of(r, PE_HF_LENGTH) : NULL;
+    if (is_length && length)
+        pe_hf_mark_default(r->config.marks, "original_max_position_embeddings", length->value);
     if (is_length)
         original = length;
     if (length && needs_length)
