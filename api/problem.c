@@ -34,7 +34,9 @@ bool api_fail_core(struct api_problem *problem, const struct pe_error *err)
         return api_fail_memory(problem);
     if (err->status == PE_CANCELLED)
         return api_fail(problem, 503, "", "%s", err->detail);
-    return api_fail(problem, err->status == PE_TOO_LARGE ? 413 : 422, err->pointer, "%s", err->detail);
+    api_fail(problem, err->status == PE_TOO_LARGE ? 413 : 422, err->pointer, "%s", err->detail);
+    memcpy(problem->error.layer_types, err->layer_types, sizeof err->layer_types);
+    return false;
 }
 
 bool api_fail_text(struct api_problem *problem, const struct api_text *text)
@@ -75,6 +77,20 @@ static void add_member(struct api_text *text, const char *name, const char *valu
     api_text_string(text, value);
 }
 
+/* "a|b" as ["a","b"]. */
+static void add_layer_types(struct api_text *text, const char *words)
+{
+    char word[PE_LAYER_TYPES_MAX];
+    const char *separator = ",\"layer_types\":[";
+    for (size_t n; *words; words += n + (words[n] == '|'), separator = ",") {
+        n = strcspn(words, "|");
+        snprintf(word, sizeof word, "%.*s", (int)n, words);
+        api_text_put(text, separator);
+        api_text_string(text, word);
+    }
+    api_text_put(text, "]");
+}
+
 /* A pointer names a member of the request, so transport errors have none. */
 void api_problem_print(struct api_text *text, const struct api_problem *problem)
 {
@@ -84,6 +100,8 @@ void api_problem_print(struct api_text *text, const struct api_problem *problem)
     add_member(text, "detail", problem->error.detail);
     if (problem->error.pointer[0])
         add_member(text, "pointer", problem->error.pointer);
+    if (problem->error.layer_types[0])
+        add_layer_types(text, problem->error.layer_types);
     add_member(text, "error", problem->error.detail);
     api_text_put(text, "}");
 }

@@ -16,6 +16,7 @@ enum pe_status pe_fail(struct pe_error *err, const char *pointer, const char *fo
     vsnprintf(err->detail, sizeof err->detail, format, args);
     va_end(args);
     memcpy(err->pointer, copy, sizeof copy);
+    err->layer_types[0] = '\0';
     err->status = PE_INVALID;
     return PE_INVALID;
 }

@@ -30,12 +30,13 @@ enum pe_status {
     PE_CANCELLED  /* the caller no longer wants the result: see pe_watch */
 };
 
-enum { PE_POINTER_MAX = 160, PE_DETAIL_MAX = 640 };
+enum { PE_POINTER_MAX = 160, PE_DETAIL_MAX = 640, PE_LAYER_TYPES_MAX = 256 };
 
 struct pe_error {
     enum pe_status status;
     char pointer[PE_POINTER_MAX]; /* JSON pointer (RFC 6901) of the field at fault, "" for the whole request */
     char detail[PE_DETAIL_MAX];   /* one sentence for the user: value found, values allowed, nearest valid name */
+    char layer_types[PE_LAYER_TYPES_MAX]; /* of /layer_type: the model's, "a|b"; "": the error is another one */
 };
 
 /* Fill *err and return its status: a failing function ends with `return pe_fail(err, …)`. pe_fail names the field by

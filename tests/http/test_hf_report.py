@@ -19,7 +19,7 @@ def report(server, config, **fields):
 
 def test_names_that_are_not_read(server):
     said = report(server, LLAMA)
-    assert said == {"model_type": "llama", "certainty": "class default", "ignored": ["architectures", "vocab_size"], "defaults": {}}
+    assert said == {"model_type": "llama", "certainty": "class default", "layer_type": "full_attention", "layers": None, "ignored": ["architectures", "vocab_size"], "defaults": {}}
 
 
 @pytest.mark.parametrize("config, defaults", [
@@ -49,7 +49,7 @@ def test_the_rate_of_a_missing_tower(server):
 
 def test_a_default_that_an_object_replaces(server):
     config = {"model_type": "gemma3_text", "rope_parameters": {name: {"rope_theta": 10000} for name in ("full_attention", "sliding_attention")}}
-    assert report(server, config, layer_type="sliding_attention")["defaults"] == {"head_dim": 256}
+    assert report(server, config, layer_type="sliding_attention")["defaults"] == {"head_dim": 256, "num_hidden_layers": 26, "sliding_window_pattern": 6}
 
 
 @pytest.mark.parametrize("config, fields, first", [

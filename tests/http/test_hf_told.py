@@ -36,7 +36,7 @@ def test_positions_that_no_scheme_gives_are_named(server):
 
 def test_as_told(server):
     answer = read(server, NEW, **TOLD)
-    assert answer["hf_config"] == {"model_type": "brand_new", "certainty": "as told", "ignored": ["vocab_size"], "defaults": {}}
+    assert answer["hf_config"] == {"model_type": "brand_new", "certainty": "as told", "layer_type": "full_attention", "layers": None, "ignored": ["vocab_size"], "defaults": {}}
     assert {name: answer["config"][name] for name in ("head_dim", "base", "layout")} == {"head_dim": 16, "base": 77777.0, "layout": "half"}
 
 
@@ -95,7 +95,8 @@ def test_layers_without_positions(server):
 
 def test_parts_of_a_model(server):
     whisper = {"model_type": "whisper", "d_model": 64, "max_target_positions": 10}
-    assert read(server, whisper)["scheme"] == "sinusoidal"
+    refused(server, "/layer_type", '"encoder": sinusoidal', '"decoder": learned', len=2, hf_config=whisper)
+    assert read(server, whisper, layer_type="encoder")["scheme"] == "sinusoidal"
     assert read(server, whisper, layer_type="decoder", seed=1)["config"]["rows"] == 10
     refused(server, "/layer_type", "encoder", len=2, hf_config=whisper, layer_type="full_attention")
 

@@ -308,8 +308,8 @@ def test_hf_config_of_layers(server):
     def base(**fields):
         config = server.ask("/encode", hf_config=GEMMA3, len=2, data=False, **fields).json()["config"]
         return config["base"], config["scaling"]["type"], config["head_dim"]
-    assert base() == (1e6, "linear", 256)
-    assert base(layer_type="full_attention") == base()
+    refused(server, "/layer_type", '"full_attention"', '"sliding_attention"', hf_config=GEMMA3, len=2)
+    assert base(layer_type="full_attention") == (1e6, "linear", 256)
     assert base(layer_type="sliding_attention") == (1e4, "default", 256)
 
 
@@ -323,8 +323,8 @@ def test_hf_config_of_biases(server):
         return server.ask("/encode", hf_config=hf, data=False, **fields).json()["config"]
     t5 = {"model_type": "t5", "d_model": 512, "d_kv": 64, "num_heads": 8, "is_encoder_decoder": True, "n_positions": 512,
           "relative_attention_num_buckets": 32}
-    assert config(t5, len=2) == config({**t5, "is_decoder": False}, len=2, layer_type="encoder")
-    assert config(t5, len=2)["bidirectional"] and not config(t5, len=2, layer_type="decoder")["bidirectional"]
+    assert config(t5, len=2, layer_type="encoder") == config({**t5, "is_encoder_decoder": False}, len=2)
+    assert config(t5, len=2, layer_type="encoder")["bidirectional"] and not config(t5, len=2, layer_type="decoder")["bidirectional"]
     swin = {"model_type": "swinv2", "embed_dim": 128, "image_size": 384, "num_heads": [4, 8, 16, 32], "patch_size": 4,
             "pretrained_window_sizes": [12, 12, 12, 6], "window_size": 24, "depths": [2, 2, 18, 2]}
     for stage in ("stage1", "stage4"):

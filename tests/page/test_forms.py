@@ -303,6 +303,17 @@ def test_layers_of_a_model(visit):
     page.settle()
 
 
+def test_layers_of_a_config_that_lists_none(visit):
+    """The server's refusal names the kinds, and the control offers them."""
+    config = {"model_type": "gemma3_text", "num_hidden_layers": 12}
+    page = visit(fragment("table", {"hf_config": config, "len": 16}))
+    until(lambda: page.field("layer_type").is_displayed(), 5, "kinds of layers")
+    choose(page, "layer_type", "sliding_attention")
+    becomes(page, {"hf_config": config, "len": 16, "layer_type": "sliding_attention"})
+    page.settle()
+    assert page.field("base").get_attribute("value") == "10000"
+
+
 def test_the_json_can_be_edited_and_nothing_of_it_is_lost(open_page):
     page = open_page(fragment("table", ROPE))
     open_details(page)

@@ -52,11 +52,32 @@ static void put_ignored(struct pe_node *list, const struct pe_hf_marks *marks)
                 n += put_name(list, marks->seen[i].at, marks->seen[i].object->object.fields[f].name);
 }
 
+/* The kind that the answer is for, and its layers. */
+static void put_layers(struct pe_node *root, const struct pe_hf_marks *marks)
+{
+    int64_t indices[PE_HF_LAYERS_MAX];
+    const struct pe_hf_layers *layers = &marks->layers;
+    const char *named = marks->layer_type ? marks->layer_type : layers->kinds[0];
+    for (size_t k = 0; !marks->layer_type && k < layers->n_kinds; k++)
+        if (strcmp(layers->kinds[k], PE_HF_FULL) == 0)
+            named = PE_HF_FULL;
+    pe_put_string(root, "layer_type", named);
+    if (!pe_hf_layers_known(layers, marks->layer_type)) {
+        pe_put_value(root, "layers", &(struct pe_value){.kind = PE_NULL});
+        return;
+    }
+    struct pe_node *list = pe_put_list(root, "layers");
+    size_t n = pe_hf_layers_of(layers, marks->layer_type, indices);
+    for (size_t i = 0; i < n; i++)
+        pe_put_integer(list, NULL, indices[i]);
+}
+
 static void put_report(struct pe_node *root, const struct pe_hf_marks *marks)
 {
     pe_put_string(root, "model_type", marks->model_type ? marks->model_type : "");
     pe_put_string(root, "certainty",
                   marks->is_told ? "as told" : pe_certainty_name(marks->is_unread ? PE_UNVERIFIED : PE_CLASS_DEFAULT));
+    put_layers(root, marks);
     put_ignored(pe_put_list(root, "ignored"), marks);
     struct pe_node *defaults = pe_put_object(root, "defaults");
     for (size_t i = 0; i < marks->n_defaults; i++)

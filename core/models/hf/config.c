@@ -268,15 +268,21 @@ enum pe_status pe_hf_config_read(const struct pe_value *config, const struct pe_
     return pe_hf_config_read_marked(config, asked, out, NULL, err);
 }
 
-enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const struct pe_hf_asked *asked,
-                                        struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_error *err)
+static struct pe_hf_reader reader_of(const struct pe_value *config, const struct pe_hf_asked *asked,
+                                     struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_error *err)
 {
     struct pe_hf_reader r = {.layer_type = asked->layer_type, .model_type = "", .out = out, .err = err};
     r.config = (struct pe_hf_place){.object = config, .at = "/hf_config", .marks = marks};
     r.around = r.config;
+    return r;
+}
+
+/* Reads the layers of one type. */
+static enum pe_status read_one(const struct pe_value *config, const struct pe_hf_asked *asked,
+                               struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_error *err)
+{
+    struct pe_hf_reader r = reader_of(config, asked, out, marks, err);
     out->n = 0;
-    if (config->kind != PE_OBJECT)
-        return pe_fail(err, "/hf_config", "hf_config is not an object; allowed: a model's config.json as an object");
     pe_hf_mark_seen(marks, config, r.config.at);
     enum pe_status status = descend(&r);
     if (!status)
@@ -285,6 +291,82 @@ enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const str
         return status;
     note_model(marks, &r);
     return read_layers(&r);
+}
+
+/* ---- A layer must be named where layers differ ---- */
+
+/* Which kinds of layers there are; none where the config will be refused anyway. */
+static void list_layers(const struct pe_value *config, const struct pe_hf_asked *asked, struct pe_model_fields *out,
+                        struct pe_hf_marks *marks, struct pe_hf_layers *layers)
+{
+    struct pe_error ignored;
+    struct pe_hf_reader r = reader_of(config, asked, out, marks, &ignored);
+    layers->n_kinds = 0;
+    if (descend(&r))
+        return;
+    bool has_parts = r.model && r.model->kind == PE_HF_PARTS;
+    if (has_parts || !find_model(&r, asked))
+        pe_hf_list_layers(&r, layers);
+}
+
+/* Reads every kind; fails if one cannot be read, or if they differ. */
+static enum pe_status compare_kinds(const struct pe_value *config, const struct pe_hf_asked *asked,
+                                    struct pe_model_fields *out, const struct pe_hf_layers *layers,
+                                    struct pe_error *err)
+{
+    struct pe_model_fields other;
+    struct pe_hf_difference difference = {.layers = layers};
+    struct pe_hf_asked named = *asked;
+    named.layer_type = layers->kinds[0];
+    enum pe_status status = read_one(config, &named, out, NULL, err);
+    for (size_t k = 1; !status && k < layers->n_kinds; k++) {
+        named.layer_type = layers->kinds[k];
+        status = read_one(config, &named, &other, NULL, err);
+        if (!status && k == 1)
+            pe_hf_describe(&difference, 0, out, &other);
+        if (!status)
+            pe_hf_describe(&difference, k, &other, out);
+    }
+    if (status || !difference.differ)
+        return status;
+    struct pe_hf_reader r = reader_of(config, asked, out, NULL, err);
+    status = descend(&r);
+    return status ? status : pe_hf_differ(&difference, r.model_type, err);
+}
+
+/* Where the layers of a config are of one kind, or of several whose positions are the same, no layer_type is needed. */
+static enum pe_status name_kind(const struct pe_value *config, struct pe_hf_asked *asked, struct pe_model_fields *out,
+                                const struct pe_hf_layers *layers, struct pe_error *err)
+{
+    if (asked->layer_type || layers->n_kinds == 0)
+        return PE_OK;
+    if (layers->n_kinds > 1 && compare_kinds(config, asked, out, layers, err))
+        return err->status;
+    const char *named = layers->kinds[0];
+    for (size_t k = 0; k < layers->n_kinds; k++)
+        if (strcmp(layers->kinds[k], PE_HF_FULL) == 0)
+            named = PE_HF_FULL;
+    asked->layer_type = strcmp(named, PE_HF_FULL) == 0 ? NULL : named;
+    return PE_OK;
+}
+
+enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const struct pe_hf_asked *asked,
+                                        struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_error *err)
+{
+    struct pe_hf_layers here, *layers = marks ? &marks->layers : &here;
+    struct pe_hf_asked named = *asked;
+    out->n = 0;
+    if (config->kind != PE_OBJECT)
+        return pe_fail(err, "/hf_config", "hf_config is not an object; allowed: a model's config.json as an object");
+    list_layers(config, asked, out, NULL, layers);
+    enum pe_status status = name_kind(config, &named, out, layers, err);
+    if (!status)
+        status = read_one(config, &named, out, marks, err);
+    if (!status && marks) {
+        list_layers(config, &named, out, marks, layers);
+        marks->layer_type = asked->layer_type;
+    }
+    return status;
 }
 
 static const char *word_of(const struct pe_field *fields, size_t n, const char *name)

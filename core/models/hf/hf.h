@@ -30,6 +30,15 @@ enum pe_hf_kind {
     PE_HF_OTHER   /* positions that no scheme here gives: `style` says which */
 };
 
+/* Which layers of a period are of the second type of a row's `mixed`, counted from 1. */
+enum pe_hf_turn {
+    PE_HF_AT_END,    /* the last of each period */
+    PE_HF_AT_START,  /* the first of each period */
+    PE_HF_FROM_LAST, /* every period-th counted back from the model's last layer */
+    PE_HF_AND_FIRST, /* the last of each period, and the model's first layer */
+    PE_HF_AND_LAST   /* … and the model's last layer */
+};
+
 /* What transformers' code does for one model_type (or several, "a|b"). Zero means the usual. */
 struct pe_hf_model {
     const char *types;
@@ -49,13 +58,17 @@ struct pe_hf_model {
     bool flat;                      /* … whose fields may stand in the outer object instead, as older files have it */
     const char *layers;             /* layer types if not the usual ones, "a|b", the default first */
     const char *none;               /* layer types without positions, "a|b" */
-    const char *style;              /* position_style of M-RoPE, form of ALiBi, how a table is resized, "flip" of
-                                     * sinusoids with the cosines first, "alpha" of Hunyuan's scaling, or as its kind states */
-    int64_t extra_rows;             /* tables: rows beyond the positions */
-    int64_t row_offset;             /* tables: row of position 0; -1: pad_token_id + 1 */
-    double freq_shift;              /* sinusoidal */
-    const char *odd;                /* sinusoidal */
-    int64_t first;                  /* sinusoidal: position of the first token; -1: pad_token_id + 1 */
+    const char *mixed;              /* layer types of the class where the config lists none, "a|b" … */
+    const char *period;   /* … the field that says how often there is a b; NULL: only released files say, so each is
+                           * a kind */
+    enum pe_hf_turn turn; /* … and where */
+    const char *style;    /* position_style of M-RoPE, form of ALiBi, how a table is resized, "flip" of
+                           * sinusoids with the cosines first, "alpha" of Hunyuan's scaling, or as its kind states */
+    int64_t extra_rows;   /* tables: rows beyond the positions */
+    int64_t row_offset;   /* tables: row of position 0; -1: pad_token_id + 1 */
+    double freq_shift;    /* sinusoidal */
+    const char *odd;      /* sinusoidal */
+    int64_t first;        /* sinusoidal: position of the first token; -1: pad_token_id + 1 */
     /* Rotary. */
     const char *layout; /* "half"; multi-head latent attention: "interleaved" */
     const char
@@ -190,10 +203,34 @@ enum pe_status pe_hf_rope(struct pe_hf_reader *r);    /* rope.c */
 enum pe_status pe_hf_scaling(struct pe_hf_reader *r); /* scaling.c: the field `scaling`, from r->rope */
 enum pe_status pe_hf_axes(struct pe_hf_reader *r);    /* axes.c: channels, mrope_section, position_style … */
 
+const char *pe_hf_rope_names(const struct pe_hf_reader *r); /* rope.c: rope_scaling and rope_parameters, in order */
+
+/* kinds.c: the kinds of layers that the config's model has, and which layers they are. Of a row that is found. */
+void pe_hf_list_layers(const struct pe_hf_reader *r, struct pe_hf_layers *layers);
+/* Writes the layers of a kind (NULL: of any) to indices, PE_HF_LAYERS_MAX of them at most; their number. */
+#define PE_HF_FULL "full_attention" /* the kind where a model has one */
+size_t pe_hf_layers_of(const struct pe_hf_layers *layers, const char *kind, int64_t *indices);
+bool pe_hf_layers_known(const struct pe_hf_layers *layers, const char *kind);
+
+/* differ.c: kinds whose positions are compared, a line for each. */
+struct pe_hf_difference {
+    const struct pe_hf_layers *layers;
+    bool differ;
+    char lines[PE_DETAIL_MAX - 128];
+};
+/* Adds the line of kind k. Shown is what differs from the other kind, and what a reader knows
+ * a rotation by. */
+void pe_hf_describe(struct pe_hf_difference *difference, size_t k, const struct pe_model_fields *fields,
+                    const struct pe_model_fields *other);
+/* Fails at /layer_type with all lines. */
+enum pe_status pe_hf_differ(const struct pe_hf_difference *difference, const char *model_type, struct pe_error *err);
+
 /* layers.c: is this a layer type of the model, and does it have positions? */
 enum pe_status pe_hf_layer_check(const struct pe_hf_reader *r, bool *has_positions);
 const char *pe_hf_layer_type(const struct pe_hf_reader *r);          /* as asked, or the default */
 bool pe_hf_is_layer(const struct pe_hf_reader *r, const char *name); /* may an object of a layer type have this name? */
+bool pe_hf_is_no_attention(const char *layer_type);
+bool pe_hf_has_other_layers(const struct pe_hf_model *row); /* which are no attention? */
 
 /* tables.c */
 enum pe_status pe_hf_side(const struct pe_hf_reader *r, int64_t *side); /* patches along one side of the image */

@@ -2,12 +2,28 @@
 #include "core/models/hf/hf.h"
 #include "core/params.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char full[] = "full_attention";
 
 /* Layers that are no attention, in whatever model a config lists them. */
 static const char never[] = "linear_attention|mamba|mamba2|recurrent|conv|moe|mlp|sparse|dense";
+
+bool pe_hf_is_no_attention(const char *layer_type) { return pe_is_among(never, layer_type); }
+
+bool pe_hf_has_other_layers(const struct pe_hf_model *row)
+{
+    const char *word = row->none;
+    for (size_t n; word && *word; word += n + (word[n] == '|')) {
+        char one[PE_HF_KIND_BYTES];
+        n = strcspn(word, "|");
+        snprintf(one, sizeof one, "%.*s", (int)n, word);
+        if (pe_hf_is_no_attention(one))
+            return true;
+    }
+    return false;
+}
 
 const char *pe_hf_layer_type(const struct pe_hf_reader *r) { return r->layer_type ? r->layer_type : full; }
 
@@ -56,30 +72,21 @@ static bool marks_all_none(const struct pe_hf_reader *r)
     if (!pe_is_among(r->model->none, "nope"))
         return false; /* other types' code does not read these fields */
     const struct pe_field *marks = pe_hf_find(&r->config, "no_rope_layers");
-    const struct pe_field *interval = pe_hf_find(&r->config, "no_rope_layer_interval");
     struct pe_reals list = {.n = 0};
     if (marks && marks->value.kind == PE_ARRAY && marks->value.array.rank == 1)
         list = (struct pe_reals){marks->value.array, marks->value.array.shape[0]};
     for (uint64_t i = 0; i < list.n; i++)
         if (pe_real_at(&list, i) != 0)
             return false;
-    return list.n > 0 || (interval && interval->value.kind == PE_INTEGER && interval->value.integer == 1);
+    if (list.n)
+        return true;
+    const struct pe_field *interval = pe_hf_find(&r->config, "no_rope_layer_interval");
+    return interval && interval->value.kind == PE_INTEGER && interval->value.integer == 1;
 }
 
 static bool has_none(const struct pe_hf_reader *r, const char *type)
 {
     return pe_is_among(r->model->none, type) && (!r->model->none_if_window || pe_hf_find(&r->config, "sliding_window"));
-}
-
-/* Unless the request names such a layer type, its answer would surprise. */
-static enum pe_status check_default(const struct pe_hf_reader *r)
-{
-    if (r->layer_type || !has_none(r, full))
-        return PE_OK;
-    return pe_fail(r->err, "/layer_type",
-                   "layers of type \"%s\" (the default) have no positions in this model; give a layer_type: \"%s\" for "
-                   "them (scheme none), \"sliding_attention\" or what layer_types of the config names for the others",
-                   full, full);
 }
 
 enum pe_status pe_hf_layer_check(const struct pe_hf_reader *r, bool *has_positions)
@@ -99,5 +106,5 @@ enum pe_status pe_hf_layer_check(const struct pe_hf_reader *r, bool *has_positio
                        "layer_type is \"%.40s\"; allowed: \"full_attention\", \"sliding_attention\"%s%s or one of the "
                        "config's layer_types",
                        type, *none ? ", " : "", none);
-    return check_default(r);
+    return PE_OK;
 }

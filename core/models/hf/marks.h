@@ -12,6 +12,18 @@ struct pe_hf_seen {
     const char *at; /* the pointer to it */
 };
 
+enum { PE_HF_KINDS_MAX = 8, PE_HF_KIND_BYTES = 48, PE_HF_LAYERS_MAX = 4096 };
+
+/* The kinds of layers of a config's model. */
+struct pe_hf_layers {
+    char kinds[PE_HF_KINDS_MAX][PE_HF_KIND_BYTES];
+    size_t n_kinds;                          /* at least 1 */
+    size_t n;                                /* layers of one stack; 0: not known */
+    unsigned char kind_of[PE_HF_LAYERS_MAX]; /* 255: no attention */
+    bool are_stacks;                         /* each kind is a stack of its own, … */
+    int64_t depths[PE_HF_KINDS_MAX];         /* … of so many layers; 0: not known */
+};
+
 /* Marks that the reader leaves; NULL where nobody wants them. */
 struct pe_hf_marks {
     const struct pe_field **read; /* fields that were read; owned */
@@ -22,9 +34,11 @@ struct pe_hf_marks {
     struct pe_field defaults[PE_HF_DEFAULTS_MAX]; /* values taken for missing fields */
     size_t n_defaults;
     const char *model_type;
-    int64_t first;  /* position of the first token in the model's own code */
-    bool is_told;   /* the request says what a model_type without a row is */
-    bool is_unread; /* the row has not been confirmed */
+    struct pe_hf_layers layers;
+    const char *layer_type; /* NULL: not given, and all kinds are alike */
+    int64_t first;          /* position of the first token in the model's own code */
+    bool is_told;           /* the request says what a model_type without a row is */
+    bool is_unread;         /* the row has not been confirmed */
     bool no_memory;
 };
 

@@ -31,10 +31,6 @@ static enum pe_status choose_layer(struct pe_hf_reader *r, bool *has_positions)
         return pe_fail(r->err, r->rope.at, "no object for layers of type \"%.40s\", though there is one for others",
                        key);
     *has_positions = pe_hf_says(&r->rope, key);
-    if (!*has_positions && !r->layer_type)
-        return pe_fail(r->err, "/layer_type",
-                       "layers of type \"%.40s\" (the default) have no positions in this model; name a layer_type",
-                       key);
     if (!*has_positions)
         return PE_OK;
     enum pe_status status = pe_hf_object(&r->rope, key, &chosen, r->err);
@@ -61,7 +57,7 @@ static const struct pe_field *stray_object(const struct pe_value *rope)
 }
 
 /* Where a config has both, rope_scaling counts, unless it is empty. */
-static const char *rope_names(const struct pe_hf_reader *r)
+const char *pe_hf_rope_names(const struct pe_hf_reader *r)
 {
     struct pe_hf_place unmarked = r->config;
     unmarked.marks = NULL;
@@ -73,7 +69,7 @@ static const char *rope_names(const struct pe_hf_reader *r)
 /* Gemma 3's rope_scaling applies to its full-attention layers only. */
 static enum pe_status find_rope(struct pe_hf_reader *r, bool *has_positions)
 {
-    enum pe_status status = pe_hf_object(&r->config, rope_names(r), &r->rope, r->err);
+    enum pe_status status = pe_hf_object(&r->config, pe_hf_rope_names(r), &r->rope, r->err);
     if (status || !r->rope.object)
         return status;
     if (is_per_layer(r))

@@ -2,9 +2,9 @@
  * what the class does where the config.json has no value (core/models/hf/hf.h). Sources: transformers' models/. */
 #include "core/models/hf/hf.h"
 
-#define LLAMA(types_, fields_, source_)                                                                                \
+#define LLAMA(types_, fields_, ...)                                                                                    \
     {                                                                                                                  \
-        .types = types_, .fields = fields_, .source = source_                                                          \
+        .types = types_, .fields = fields_, .source = __VA_ARGS__                                                      \
     }
 
 static const struct pe_hf_model rows[] = {
@@ -61,8 +61,9 @@ static const struct pe_hf_model rows[] = {
           "configuration_eurobert.py: EuroBertConfig (inherits llama), modular inherits llama"),
     LLAMA("gemma3n_text",
           "hidden_size=2048 num_attention_heads=8 head_dim=256 rope_theta=1000000 rope_local_base_freq=10000 "
-          "max_position_embeddings=32768 sliding_window=512",
-          "configuration_gemma3n.py: Gemma3nTextConfig"),
+          "max_position_embeddings=32768 sliding_window=512 num_hidden_layers=35 sliding_window_pattern=5",
+          "configuration_gemma3n.py: Gemma3nTextConfig", .mixed = "sliding_attention|full_attention",
+          .period = "sliding_window_pattern", .ignores = "sliding_window_pattern"),
     {.types = "hunyuan_v1_dense|hunyuan_v1_moe",
      .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
      .style = "alpha",
@@ -78,8 +79,9 @@ static const struct pe_hf_model rows[] = {
           "configuration_gemma2.py: Gemma2Config; inherits gemma"),
     LLAMA("gemma3_text",
           "hidden_size=2304 num_attention_heads=8 head_dim=256 rope_theta=1000000 rope_local_base_freq=10000 "
-          "max_position_embeddings=131072",
-          "configuration_gemma3.py: Gemma3TextConfig"),
+          "max_position_embeddings=131072 num_hidden_layers=26 sliding_window_pattern=6",
+          "configuration_gemma3.py: Gemma3TextConfig", .mixed = "sliding_attention|full_attention",
+          .period = "sliding_window_pattern"),
     LLAMA("gpt_neox",
           "hidden_size=6144 num_attention_heads=64 rotary_pct=0.25 rotary_emb_base=10000 max_position_embeddings=2048",
           "configuration_gpt_neox.py: GPTNeoXConfig.convert_rope_params_to_dict; modeling_gpt_neox.py: "
@@ -157,8 +159,9 @@ static const struct pe_hf_model rows[] = {
           "configuration_ministral3.py: Ministral3Config"),
     LLAMA("modernbert-decoder",
           "hidden_size=768 num_attention_heads=12 max_position_embeddings=8192 global_rope_theta=160000 "
-          "local_rope_theta=10000",
-          "modernbert_decoder/configuration_modernbert_decoder.py: ModernBertDecoderConfig (an intermediate version)"),
+          "local_rope_theta=10000 num_hidden_layers=22 global_attn_every_n_layers=3",
+          "modernbert_decoder/configuration_modernbert_decoder.py: ModernBertDecoderConfig (an intermediate version)",
+          .mixed = "sliding_attention|full_attention", .period = "global_attn_every_n_layers", .turn = PE_HF_AT_START),
     {.types = "nomic_bert",
      .fields = "hidden_size=768 num_attention_heads=12 rope_theta=10000 max_position_embeddings=2048",
      .reads = "rotary_emb_base|rotary_emb_interleaved",
@@ -245,8 +248,9 @@ static const struct pe_hf_model rows[] = {
           "configuration_t5gemma.py; inherits gemma2"),
     LLAMA("t5gemma2_text|t5gemma2_decoder|t5gemma2_module",
           "hidden_size=2304 num_attention_heads=8 head_dim=256 rope_theta=1000000 rope_local_base_freq=10000 "
-          "max_position_embeddings=131072",
-          "configuration_t5gemma2.py: T5Gemma2ModuleConfig; default_theta global/local of the later class seen"),
+          "max_position_embeddings=131072 num_hidden_layers=26 sliding_window_pattern=6",
+          "configuration_t5gemma2.py: T5Gemma2ModuleConfig; default_theta global/local of the later class seen",
+          .mixed = "sliding_attention|full_attention", .period = "sliding_window_pattern"),
     LLAMA("voxtral/text",
           "hidden_size=3072 num_attention_heads=32 head_dim=128 rope_theta=100000000 max_position_embeddings=131072",
           "voxtral/configuration_voxtral.py: VoxtralConfig"),

@@ -7,8 +7,10 @@
 static const struct pe_hf_model rows[] = {
     {.types = "afmoe",
      .fields = "hidden_size=2048 num_attention_heads=16 head_dim=128 max_position_embeddings=16384 rope_theta=10000 "
-               "sliding_window=1024",
+               "sliding_window=1024 num_hidden_layers=32 global_attn_every_n_layers=4",
      .none = "full_attention",
+     .mixed = "sliding_attention|full_attention",
+     .period = "global_attn_every_n_layers",
      .source = "afmoe/modular_afmoe.py: AfmoeAttention.forward (rotates only if is_local_attention)"},
     {.types = "bamba",
      .fields = "hidden_size=4096 num_attention_heads=32 partial_rotary_factor=0.5 rope_theta=10000 "
@@ -39,11 +41,13 @@ static const struct pe_hf_model rows[] = {
      .source = "codegen/modeling_codegen.py: create_sinusoidal_positions, rotate_every_two, apply_rotary_pos_emb"},
     {.types = "cohere2_moe",
      .fields = "hidden_size=8192 num_attention_heads=64 head_dim=128 rope_theta=10000 max_position_embeddings=8192 "
-               "sliding_window=4096",
+               "sliding_window=4096 num_hidden_layers=40 sliding_window_pattern=4",
      .refuses = "mlp_layer_types|first_k_dense_replace",
      .none = "full_attention",
      INTERLEAVED,
      .rope_if = "sliding_window",
+     .mixed = "sliding_attention|full_attention",
+     .period = "sliding_window_pattern",
      .source = "cohere2_moe/modular_cohere2_moe.py: Cohere2MoeAttention (force_rope)"},
     {.types = "csm",
      .fields = "hidden_size=2048 num_attention_heads=32 rope_theta=500000 max_position_embeddings=2048",
@@ -57,8 +61,8 @@ static const struct pe_hf_model rows[] = {
      .source = "dbrx/modular_dbrx.py: DbrxAttention, DbrxRotaryEmbedding(LlamaRotaryEmbedding); configuration_dbrx.py: "
                "DbrxConfig, DbrxAttentionConfig"},
     {.types = "deepseek_v4",
-     .fields =
-         "head_dim=512 qk_rope_head_dim=64 rope_theta=10000 compress_rope_theta=160000 max_position_embeddings=1048576",
+     .fields = "head_dim=512 qk_rope_head_dim=64 rope_theta=10000 compress_rope_theta=160000 "
+               "max_position_embeddings=1048576 num_hidden_layers=43",
      .ignores = "qk_nope_head_dim",
      .layers = "compressed_sparse_attention|heavily_compressed_attention|sliding_attention",
      INTERLEAVED,
@@ -68,6 +72,7 @@ static const struct pe_hf_model rows[] = {
      .rotary_last = true,
      .local_unscaled = true,
      .unscaled_yarn = true,
+     .mixed = "heavily_compressed_attention|compressed_sparse_attention|sliding_attention",
      .source = "deepseek_v4/configuration_deepseek_v4.py: DeepseekV4Config.__post_init__"},
     {.types = "cohere",
      .fields = "hidden_size=8192 num_attention_heads=64 rope_theta=500000 max_position_embeddings=8192",
@@ -75,11 +80,13 @@ static const struct pe_hf_model rows[] = {
      .source = "cohere/modular_cohere.py: CohereRotaryEmbedding, rotate_half, CohereAttention(LlamaAttention); "
                "configuration_cohere.py: CohereConfig"},
     {.types = "cohere2",
-     .fields =
-         "hidden_size=8192 num_attention_heads=64 rope_theta=10000 max_position_embeddings=8192 sliding_window=4096",
+     .fields = "hidden_size=8192 num_attention_heads=64 rope_theta=10000 max_position_embeddings=8192 "
+               "sliding_window=4096 num_hidden_layers=40 sliding_window_pattern=4",
      .none = "full_attention",
      INTERLEAVED,
      .rope_if = "sliding_window",
+     .mixed = "sliding_attention|full_attention",
+     .period = "sliding_window_pattern",
      .source = "cohere2/modular_cohere2.py: Cohere2Config, Cohere2RotaryEmbedding, Cohere2Attention"},
     {.types = "axk1",
      .fields = "qk_rope_head_dim=64 qk_nope_head_dim=128 num_attention_heads=64 hidden_size=7168 rope_theta=10000 "
@@ -115,8 +122,11 @@ static const struct pe_hf_model rows[] = {
     {.types = "diffusion_gemma_text",
      .fields = "hidden_size=2304 num_attention_heads=8 head_dim=256 global_head_dim=512 max_position_embeddings=131072 "
                "rope_theta=1000000 rope_local_base_freq=10000 rope_parameters.rope_type=proportional "
-               "rope_parameters.partial_rotary_factor=0.25",
-     .ignores = "rope_theta|rope_scaling",
+               "rope_parameters.partial_rotary_factor=0.25 num_hidden_layers=30 sliding_window_pattern=6",
+     .ignores = "rope_theta|rope_scaling|sliding_window_pattern",
+     .mixed = "sliding_attention|full_attention",
+     .period = "sliding_window_pattern",
+     .turn = PE_HF_AND_LAST,
      .source = "diffusion_gemma/modular_diffusion_gemma.py: DiffusionGemmaTextConfig(Gemma4TextConfig), "
                "DiffusionGemmaTextRotaryEmbedding(Gemma4TextRotaryEmbedding)"},
     {.types = "deepseek_ocr2_text",
@@ -139,23 +149,30 @@ static const struct pe_hf_model rows[] = {
      .source = "gptj/modeling_gptj.py: create_sinusoidal_positions, rotate_every_two, apply_rotary_pos_emb, "
                "GPTJAttention; configuration_gptj.py: GPTJConfig"},
     {.types = "exaone4",
-     .fields =
-         "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048 sliding_window=4096",
+     .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048 "
+               "sliding_window=4096 num_hidden_layers=32 sliding_window_pattern=4",
      .none = "full_attention",
      .none_if_window = true,
+     .mixed = "sliding_attention|full_attention",
+     .period = "sliding_window_pattern",
      .source = "exaone4/modular_exaone4.py: Exaone4Attention.forward, Exaone4Config"},
     {.types = "exaone_moe",
-     .fields =
-         "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048 sliding_window=4096",
+     .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048 "
+               "sliding_window=4096 num_hidden_layers=32 sliding_window_pattern=4",
      .none = "full_attention",
      .none_if_window = true,
+     .mixed = "sliding_attention|full_attention",
+     .period = "sliding_window_pattern",
      .source = "exaone_moe/modular_exaone_moe.py: inherits exaone4"},
     {.types = "gemma4_text",
      .fields = "hidden_size=2304 num_attention_heads=8 head_dim=256 global_head_dim=512 max_position_embeddings=131072 "
                "rope_theta=1000000 rope_local_base_freq=10000 rope_parameters.rope_type=proportional "
-               "rope_parameters.partial_rotary_factor=0.25",
-     .ignores = "rope_theta|rope_scaling",
+               "rope_parameters.partial_rotary_factor=0.25 num_hidden_layers=30 sliding_window_pattern=6",
+     .ignores = "rope_theta|rope_scaling|sliding_window_pattern",
      .reads_share = true,
+     .mixed = "sliding_attention|full_attention",
+     .period = "sliding_window_pattern",
+     .turn = PE_HF_AND_LAST,
      .source = "configuration_gemma4.py: Gemma4TextConfig"},
     {.types = "ernie4_5",
      .fields = "hidden_size=1024 num_attention_heads=16 head_dim=128 rope_theta=500000 max_position_embeddings=131072",
@@ -203,8 +220,11 @@ static const struct pe_hf_model rows[] = {
     {.types = "gemma4_unified_text",
      .fields = "hidden_size=2304 num_attention_heads=8 head_dim=256 global_head_dim=512 max_position_embeddings=262144 "
                "rope_theta=1000000 rope_local_base_freq=10000 rope_parameters.rope_type=proportional "
-               "rope_parameters.partial_rotary_factor=0.25",
-     .ignores = "rope_theta|rope_scaling",
+               "rope_parameters.partial_rotary_factor=0.25 sliding_window_pattern=6",
+     .ignores = "rope_theta|rope_scaling|sliding_window_pattern",
+     .mixed = "sliding_attention|full_attention",
+     .period = "sliding_window_pattern",
+     .turn = PE_HF_AND_LAST,
      .source = "configuration_gemma4_unified.py: Gemma4UnifiedTextConfig"},
     {.types = "glm_moe_dsa",
      .fields = "hidden_size=6144 num_attention_heads=64 qk_rope_head_dim=64 qk_nope_head_dim=192 rope_theta=10000 "
@@ -236,15 +256,21 @@ static const struct pe_hf_model rows[] = {
      .clockwise = true,
      .source = "nanochat/modular_nanochat.py: rotate_half, NanoChatAttention, NanoChatRotaryEmbedding(Llama)"},
     {.types = "olmo3",
-     .fields = "hidden_size=4096 num_attention_heads=32 max_position_embeddings=2048 sliding_window=4096",
+     .fields = "hidden_size=4096 num_attention_heads=32 max_position_embeddings=2048 sliding_window=4096 "
+               "num_hidden_layers=32 sliding_window_pattern=4",
+     .ignores = "sliding_window_pattern",
      .needs = "rope_theta|rope_parameters",
      .local_unscaled = true,
+     .mixed = "sliding_attention|full_attention",
+     .period = "sliding_window_pattern",
      .source = "olmo3/modular_olmo3.py: Olmo3RotaryEmbedding(Gemma2), Olmo3Model; modeling_olmo3.py: Olmo3Model"},
     {.types = "llama4_text",
-     .fields = "hidden_size=5120 num_attention_heads=40 head_dim=128 rope_theta=500000 max_position_embeddings=131072",
+     .fields = "hidden_size=5120 num_attention_heads=40 head_dim=128 rope_theta=500000 max_position_embeddings=131072 "
+               "num_hidden_layers=48 no_rope_layer_interval=4",
      .layers = "chunked_attention|sliding_attention",
      .none = "full_attention|nope",
      INTERLEAVED,
+     .mixed = "chunked_attention|full_attention",
      .source = "llama4/configuration_llama4.py: Llama4TextConfig; modeling_llama4.py: Llama4TextRotaryEmbedding, "
                "apply_rotary_emb (complex view)"},
     {.types = "moonshine",
@@ -259,15 +285,21 @@ static const struct pe_hf_model rows[] = {
      INTERLEAVED,
      .source = "moonshine_streaming/modular_moonshine_streaming.py: MoonshineStreamingDecoder(MoonshineDecoder)"},
     {.types = "laguna",
-     .fields = "hidden_size=2048 num_attention_heads=48 head_dim=128 rope_theta=500000 partial_rotary_factor=0.5 "
-               "rope_local_base_freq=10000 local_partial_rotary_factor=1 max_position_embeddings=131072",
+     .fields =
+         "hidden_size=2048 num_attention_heads=48 head_dim=128 rope_theta=500000 partial_rotary_factor=0.5 "
+         "rope_local_base_freq=10000 local_partial_rotary_factor=1 max_position_embeddings=131072 num_hidden_layers=40",
      .ignores = "rope_theta|rope_scaling",
      .reads_share = true,
      .source = "laguna/modular_laguna.py: LagunaConfig, LagunaRotaryEmbedding(Gemma3), LagunaAttention"},
     {.types = "muse_glimmer_text",
-     .fields = "hidden_size=6656 num_attention_heads=32 head_dim=128 rope_theta=10000 max_position_embeddings=131072",
+     .fields = "hidden_size=6656 num_attention_heads=32 head_dim=128 rope_theta=10000 max_position_embeddings=131072 "
+               "num_hidden_layers=52 sliding_window_pattern=4",
+     .ignores = "sliding_window_pattern",
      .refuses = "layer_rope_theta",
      .none = "full_attention",
+     .mixed = "sliding_attention|full_attention",
+     .period = "sliding_window_pattern",
+     .turn = PE_HF_FROM_LAST,
      .source = "muse_glimmer/modular_muse_glimmer.py: MuseGlimmerTextConfig, MuseGlimmerTextAttention, "
                "MuseGlimmerTextRotaryEmbedding(Gemma2)"},
     {.types = "longcat_flash",
@@ -276,10 +308,14 @@ static const struct pe_hf_model rows[] = {
      INTERLEAVED,
      .source = "longcat_flash/modular_longcat_flash.py: LongcatFlashMLA, LongcatFlashRotaryEmbedding(DeepseekV3)"},
     {.types = "mimo_v2_flash",
-     .fields = "hidden_size=4096 num_attention_heads=64 head_dim=192 rope_theta=5000000 partial_rotary_factor=0.334 "
-               "rope_local_base_freq=10000 max_position_embeddings=131072",
-     .ignores = "rope_theta|rope_scaling|rope_local_base_freq",
+     .fields =
+         "hidden_size=4096 num_attention_heads=64 head_dim=192 rope_theta=5000000 partial_rotary_factor=0.334 "
+         "rope_local_base_freq=10000 max_position_embeddings=131072 num_hidden_layers=48 sliding_window_pattern=6",
+     .ignores = "rope_theta|rope_scaling|rope_local_base_freq|sliding_window_pattern",
      .reads_share = true,
+     .mixed = "sliding_attention|full_attention",
+     .period = "sliding_window_pattern",
+     .turn = PE_HF_AND_FIRST,
      .source = "mimo_v2_flash/modular_mimo_v2_flash.py: MiMoV2FlashConfig, MiMoV2FlashRotaryEmbedding(Gemma3), "
                "MiMoV2FlashAttention"},
     {.types = "mistral4",
@@ -292,7 +328,7 @@ static const struct pe_hf_model rows[] = {
      .source = "mistral4/configuration_mistral4.py: Mistral4Config; modular_mistral4.py: MLA, rotary of Llama"},
     {.types = "mellum",
      .fields = "hidden_size=2304 num_attention_heads=32 head_dim=128 rope_theta=500000 rope_local_base_freq=10000 "
-               "max_position_embeddings=131072",
+               "max_position_embeddings=131072 num_hidden_layers=28",
      .ignores = "rope_theta|rope_scaling",
      .source = "mellum/configuration_mellum.py: MellumConfig; modular_mellum.py: MellumRotaryEmbedding(Laguna), "
                "MellumAttention(Qwen3Moe)"},
@@ -316,9 +352,12 @@ static const struct pe_hf_model rows[] = {
                "MiniCPM3RotaryEmbedding(Llama)"},
     {.types = "modernbert",
      .fields = "hidden_size=768 num_attention_heads=12 global_rope_theta=160000 local_rope_theta=10000 "
-               "max_position_embeddings=8192",
+               "max_position_embeddings=8192 num_hidden_layers=22 global_attn_every_n_layers=3",
      .ignores = "head_dim|rope_theta",
      .local_scaled = true,
+     .mixed = "sliding_attention|full_attention",
+     .period = "global_attn_every_n_layers",
+     .turn = PE_HF_AT_START,
      .source = "modernbert/configuration_modernbert.py: ModernBertConfig.convert_rope_params_to_dict"},
     {.types = "phi4_multimodal",
      .fields = "hidden_size=3072 num_attention_heads=32 rope_theta=10000 partial_rotary_factor=1.0 "
@@ -347,15 +386,18 @@ static const struct pe_hf_model rows[] = {
          "phi3/configuration_phi3.py: Phi3Config.convert_rope_params_to_dict; modeling_phi3.py: Phi3RotaryEmbedding"},
     {.types = "qwen3_next",
      .fields = "hidden_size=2048 num_attention_heads=16 head_dim=256 partial_rotary_factor=0.25 rope_theta=10000 "
-               "max_position_embeddings=32768",
+               "max_position_embeddings=32768 num_hidden_layers=48 full_attention_interval=4",
      .none = "linear_attention",
+     .mixed = "linear_attention|full_attention",
+     .period = "full_attention_interval",
      .source = "configuration_qwen3_next.py: Qwen3NextConfig"},
     {.types = "zaya",
      .fields = "hidden_size=2048 num_attention_heads=8 head_dim=128 rope_theta=5000000 rope_local_base_freq=10000 "
-               "partial_rotary_factor=0.5 max_position_embeddings=131072",
+               "partial_rotary_factor=0.5 max_position_embeddings=131072 num_hidden_layers=40",
      .ignores = "rope_theta|rope_scaling|rope_local_base_freq",
      .layers = "hybrid|hybrid_sliding",
      .reads_share = true,
+     .mixed = "hybrid",
      .source = "modular_zaya.py: ZayaConfig, ZayaAttention; inherits laguna"},
     {.types = "youtu",
      .fields = "hidden_size=2048 num_attention_heads=16 qk_rope_head_dim=64 qk_nope_head_dim=128 rope_interleave=true "
@@ -363,8 +405,10 @@ static const struct pe_hf_model rows[] = {
      INTERLEAVED,
      .source = "modular_youtu.py: YoutuAttention(DeepseekV3Attention), YoutuConfig(DeepseekV3Config)"},
     {.types = "smollm3",
-     .fields = "hidden_size=2048 num_attention_heads=16 rope_theta=2000000 max_position_embeddings=32768",
+     .fields = "hidden_size=2048 num_attention_heads=16 rope_theta=2000000 max_position_embeddings=32768 "
+               "num_hidden_layers=36 no_rope_layer_interval=4",
      .none = "nope|sliding_attention",
+     .mixed = "full_attention|nope",
      .source = "configuration_smollm3.py: SmolLM3Config"},
     {.types = "zamba2",
      .fields =
@@ -392,11 +436,13 @@ static const struct pe_hf_model rows[] = {
      INTERLEAVED,
      .source = "configuration_roformer.py; RoFormerSinusoidalPositionalEmbedding, apply_rotary_position_embeddings"},
     {.types = "exaone4_5_text",
-     .fields =
-         "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048 sliding_window=4096",
+     .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048 "
+               "sliding_window=4096 num_hidden_layers=32 sliding_window_pattern=4",
      .ignores = "partial_rotary_factor",
      .none = "full_attention",
      .none_if_window = true,
+     .mixed = "sliding_attention|full_attention",
+     .period = "sliding_window_pattern",
      .source = "exaone4/modular_exaone4.py: Exaone4Attention"},
     {.types = "chatglm",
      .fields = "kv_channels=128 partial_rotary_factor=0.5 rope_theta=10000 rope_ratio=1",

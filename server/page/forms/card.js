@@ -198,6 +198,7 @@ export class Card {
 
   refuse(problem, cause) {
     this.wrong?.complain(null);
+    if (problem?.layer_types) this.layer.learn(this.config, problem.layer_types);
     this.wrong = problem && this.controlAt(problem.pointer ?? '');
     this.wrong?.complain(problem.detail, true);
     if (HAS_FOCUS.includes(cause)) this.goToWrong();

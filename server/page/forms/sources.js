@@ -53,10 +53,19 @@ export class SequenceChoice extends Choice {
 export class LayerChoice extends Choice {
   constructor(slot, change) {
     super(rowOf('layer_type', []), { field: 'layer_type', slot, change });
+    this.told = new Map();   /* a config.json as text: the kinds that the server's refusal listed */
+  }
+
+  /* A config.json need not list its layers: the server knows them, and asks for one. */
+  learn(config, types) {
+    this.told.set(JSON.stringify(config.hf_config), types);
+    this.offerOf(config);
   }
 
   offerOf(config) {
-    const listed = preset(config.preset)?.layers?.map((one) => one.layer_type) ?? config.hf_config?.layer_types;
+    const file = config.hf_config;
+    const listed = preset(config.preset)?.layers?.map((one) => one.layer_type)
+      ?? (file && this.told.get(JSON.stringify(file))) ?? file?.layer_types;
     const types = [...new Set(Array.isArray(listed) ? listed : [])];
     this.element.hidden = types.length < 2;
     this.offer(types);

@@ -140,12 +140,12 @@ static const struct accepted accepted[] = {
      "'scaling':{'type':'yarn','beta_fast':32,'beta_slow':1,'factor':40,'mscale':1,'mscale_all_dim':1,"
      "'original_max_position_embeddings':4096}}"},
     /* Gemma 3 4B, which leaves most to the class; 1B of transformers 5; Gemma 4 */
-    {GEMMA_3, NULL,
+    {GEMMA_3, "full_attention",
      "{'scheme':'rope','head_dim':256,'base':1000000,'layout':'half','scaling':{'type':'linear','factor':8}}"},
     {GEMMA_3, "sliding_attention", "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half'}"},
     {GEMMA_3_V5, "full_attention", "{'scheme':'rope','head_dim':256,'base':1000000,'layout':'half'}"},
     {GEMMA_3_V5, "sliding_attention", "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half'}"},
-    {GEMMA_4, NULL,
+    {GEMMA_4, "full_attention",
      "{'scheme':'rope','head_dim':512,'base':1000000,'layout':'half','scaling':{'type':'proportional',"
      "'partial_rotary_factor':0.25}}"},
     {GEMMA_4, "sliding_attention", "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half'}"},
@@ -210,7 +210,7 @@ static const struct accepted accepted[] = {
      "'beta_slow':1,'factor':16,'llama_4_scaling_beta':0.1,'mscale':1,'mscale_all_dim':1,'softmax_scale_factor':1,"
      "'original_max_position_embeddings':16384}}"},
     /* ModernBERT base */
-    {MODERNBERT, NULL, "{'scheme':'rope','head_dim':64,'base':160000,'layout':'half'}"},
+    {MODERNBERT, "full_attention", "{'scheme':'rope','head_dim':64,'base':160000,'layout':'half'}"},
     {MODERNBERT, "sliding_attention", "{'scheme':'rope','head_dim':64,'base':10000,'layout':'half'}"},
     /* GLM-4 9B chat as its vendor writes it, and Command R7B's layers with positions */
     {"{'model_type':'chatglm','hidden_size':4096,'kv_channels':128,'num_attention_heads':32,'rope_ratio':500,"
@@ -246,7 +246,7 @@ static const struct accepted accepted[] = {
      "'position_embedding_type':'rotary','pad_token_id':1}",
      NULL, "{'scheme':'rope','head_dim':64,'base':10000,'layout':'half'}"},
     /* Sinusoids */
-    {"{'model_type':'whisper','d_model':768,'max_source_positions':1500,'scale_embedding':false}", NULL,
+    {"{'model_type':'whisper','d_model':768,'max_source_positions':1500,'scale_embedding':false}", "encoder",
      "{'scheme':'sinusoidal','dim':768,'layout':'half','freq_shift':1}"},
     {"{'model_type':'m2m_100','d_model':1024,'scale_embedding':true,'max_position_embeddings':1024}", NULL,
      "{'scheme':'sinusoidal','dim':1024,'layout':'half','freq_shift':1,'odd':'pad','x_scale':'sqrt_dim'}"},
@@ -272,7 +272,7 @@ static const struct accepted accepted[] = {
      "'alibi_bias_max':8,'attn_type':'multihead_attention'}}",
      NULL, "{'scheme':'alibi','num_heads':32,'form':'key_end','bias_max':8}"},
     /* T5 small (which says no distance), its decoder, and the decoder alone; mT5 xxl; Flan-T5 base */
-    {T5_SMALL, NULL,
+    {T5_SMALL, "encoder",
      "{'scheme':'t5','num_heads':8,'head_dim':64,'num_buckets':32,'max_distance':128,'bidirectional':true,"
      "'softmax_scale':1}"},
     {T5_SMALL, "encoder",
@@ -293,7 +293,7 @@ static const struct accepted accepted[] = {
      "'softmax_scale':1}"},
     {"{'model_type':'umt5','d_model':512,'d_kv':64,'num_heads':6,'relative_attention_max_distance':128,"
      "'relative_attention_num_buckets':32,'is_encoder_decoder':true}",
-     NULL,
+     "encoder",
      "{'scheme':'t5','num_heads':6,'head_dim':64,'num_buckets':32,'max_distance':128,'bidirectional':true,"
      "'softmax_scale':1}"},
     /* MPNet base, WavLM large, LayoutLMv3 base and LayoutLMv2 */
@@ -302,7 +302,7 @@ static const struct accepted accepted[] = {
      NULL, "{'scheme':'t5','num_heads':12,'head_dim':64,'num_buckets':32,'max_distance':128,'bidirectional':true}"},
     {"{'model_type':'wavlm','hidden_size':1024,'num_attention_heads':16,'num_buckets':320,'max_bucket_distance':800}",
      NULL, "{'scheme':'t5','num_heads':16,'head_dim':64,'num_buckets':320,'max_distance':800,'bidirectional':true}"},
-    {LAYOUTLM_V3, NULL,
+    {LAYOUTLM_V3, "rel_pos",
      "{'scheme':'t5','num_heads':12,'head_dim':64,'num_buckets':32,'max_distance':128,'bidirectional':true,"
      "'table_scale':0.125}"},
     {LAYOUTLM_V3, "rel_pos_y",
@@ -361,7 +361,7 @@ static const struct accepted accepted[] = {
      "'position_embeddings_type':'relative','rotary_embedding_base':10000}",
      NULL, "{'scheme':'conformer','num_heads':16,'head_dim':64,'d_model':1024}"},
     /* Swin tiny and its last stage; v2 base from 12 to 24, whose last stage has 12 patches; BEiT base, at 384 too */
-    {SWIN_TINY, NULL, "{'scheme':'swin','num_heads':3,'head_dim':32,'grid':[7,7]}"},
+    {SWIN_TINY, "stage1", "{'scheme':'swin','num_heads':3,'head_dim':32,'grid':[7,7]}"},
     {SWIN_TINY, "stage4", "{'scheme':'swin','num_heads':24,'head_dim':32,'grid':[7,7]}"},
     {SWINV2_BASE, "stage1", "{'scheme':'swinv2','num_heads':4,'head_dim':32,'grid':[24,24],'pretrained_grid':[12,12]}"},
     {SWINV2_BASE, "stage4", "{'scheme':'swinv2','num_heads':32,'head_dim':32,'grid':[12,12],'pretrained_grid':[6,6]}"},

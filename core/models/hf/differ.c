@@ -1,0 +1,193 @@
+/* Layers whose positions differ: the comparison of kinds, and the refusal that lists them. */
+#include "core/models/hf/hf.h"
+#include "core/params.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Are two values the same? ---- */
+
+static bool same_value(const struct pe_value *a, const struct pe_value *b);
+
+static bool same_fields(const struct pe_field *a, size_t n_a, const struct pe_field *b, size_t n_b)
+{
+    for (size_t i = 0; i < n_a; i++) {
+        const struct pe_value *value = pe_field_find(b, n_b, a[i].name);
+        if (!value || !same_value(&a[i].value, value))
+            return false;
+    }
+    return n_a == n_b;
+}
+
+static bool same_lists(const struct pe_value *a, const struct pe_value *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind == PE_LIST) {
+        for (size_t i = 0; i < a->list.n && a->list.n == b->list.n; i++)
+            if (!same_value(&a->list.items[i], &b->list.items[i]))
+                return false;
+        return a->list.n == b->list.n;
+    }
+    struct pe_reals x = {a->array, a->array.shape[0]}, y = {b->array, b->array.shape[0]};
+    bool same = a->array.rank == 1 && b->array.rank == 1 && x.n == y.n;
+    for (uint64_t i = 0; same && i < x.n; i++)
+        same = pe_real_at(&x, i) == pe_real_at(&y, i);
+    return same;
+}
+
+static double number_of(const struct pe_value *v) { return v->kind == PE_INTEGER ? (double)v->integer : v->real; }
+
+/* 10000 and 10000.0 are. */
+static bool same_value(const struct pe_value *a, const struct pe_value *b)
+{
+    bool numbers = (a->kind == PE_INTEGER || a->kind == PE_REAL) && (b->kind == PE_INTEGER || b->kind == PE_REAL);
+    if (numbers)
+        return number_of(a) == number_of(b);
+    switch (a->kind) {
+    case PE_NULL: return b->kind == PE_NULL;
+    case PE_BOOLEAN: return b->kind == PE_BOOLEAN && a->boolean == b->boolean;
+    case PE_STRING: return b->kind == PE_STRING && strcmp(a->string, b->string) == 0;
+    case PE_OBJECT:
+        return b->kind == PE_OBJECT && same_fields(a->object.fields, a->object.n, b->object.fields, b->object.n);
+    case PE_LIST:
+    case PE_ARRAY: return same_lists(a, b);
+    case PE_INTEGER:
+    case PE_REAL:
+    case PE_PRESET: return false;
+    }
+    return false;
+}
+
+/* ---- A line for each kind ---- */
+
+struct line {
+    char *text;
+    size_t room, used;
+};
+
+static void put(struct line *line, const char *text)
+{
+    size_t n = strlen(text);
+    if (line->used + n + 1 > line->room)
+        return;
+    memcpy(line->text + line->used, text, n + 1);
+    line->used += n;
+}
+
+/* "0-2, 4-6, …, 44-46": at most three runs. */
+static void put_runs(struct line *line, const int64_t *indices, size_t n)
+{
+    char run[64];
+    size_t starts[PE_HF_LAYERS_MAX + 1], n_runs = 0;
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || indices[i] != indices[i - 1] + 1)
+            starts[n_runs++] = i;
+    starts[n_runs] = n;
+    for (size_t i = 0; i < n_runs; i++) {
+        bool shown = n_runs <= 3 || i < 2 || i == n_runs - 1;
+        int64_t first = indices[starts[i]], last = indices[starts[i + 1] - 1];
+        snprintf(run, sizeof run, first == last ? "%s%" PRId64 : "%s%" PRId64 "-%" PRId64, i ? ", " : "", first, last);
+        put(line, shown ? run : i == 2 ? ", …" : "");
+    }
+}
+
+static void put_layers(struct line *line, const struct pe_hf_layers *layers, const char *kind)
+{
+    int64_t indices[PE_HF_LAYERS_MAX];
+    char count[64];
+    if (!pe_hf_layers_known(layers, kind))
+        return;
+    size_t n = pe_hf_layers_of(layers, kind, indices);
+    if (layers->are_stacks)
+        snprintf(count, sizeof count, " (%zu layers)", n);
+    else
+        snprintf(count, sizeof count, " (%zu of %zu%s", n, layers->n, n ? ": " : ")");
+    put(line, count);
+    if (layers->are_stacks || !n)
+        return;
+    put_runs(line, indices, n);
+    put(line, ")");
+}
+
+static void put_scaling(struct line *line, const struct pe_value *scaling)
+{
+    char text[96];
+    const struct pe_value *type = pe_field_find(scaling->object.fields, scaling->object.n, "type");
+    const struct pe_value *factor = pe_field_find(scaling->object.fields, scaling->object.n, "factor");
+    snprintf(text, sizeof text, ", %.24s", type && type->kind == PE_STRING ? type->string : "scaling");
+    put(line, text);
+    if (!factor || (factor->kind != PE_INTEGER && factor->kind != PE_REAL))
+        return;
+    snprintf(text, sizeof text, " factor %.10g", number_of(factor));
+    put(line, text);
+}
+
+static void put_field(struct line *line, const struct pe_field *field)
+{
+    char text[96];
+    const struct pe_value *v = &field->value;
+    if (v->kind == PE_OBJECT) {
+        put_scaling(line, v);
+        return;
+    }
+    if (v->kind == PE_INTEGER || v->kind == PE_REAL)
+        snprintf(text, sizeof text, ", %.32s %.10g", field->name, number_of(v));
+    else if (v->kind == PE_STRING)
+        snprintf(text, sizeof text, ", %.32s %.32s", field->name, v->string);
+    else if (v->kind == PE_BOOLEAN)
+        snprintf(text, sizeof text, ", %s%.32s", v->boolean ? "" : "not ", field->name);
+    else if (v->kind == PE_ARRAY && v->array.rank == 1 && v->array.shape[0] == 2)
+        snprintf(text, sizeof text, ", %.32s %.6g×%.6g", field->name, pe_real_at(&(struct pe_reals){v->array, 2}, 0),
+                 pe_real_at(&(struct pe_reals){v->array, 2}, 1));
+    else
+        return;
+    put(line, text);
+}
+
+/* The scheme, base and scaling, and what else differs. */
+static void put_positions(struct line *line, const struct pe_model_fields *fields, const struct pe_model_fields *other)
+{
+    const struct pe_value *scheme = pe_field_find(fields->fields, fields->n, "scheme");
+    const struct pe_value *others = pe_field_find(other->fields, other->n, "scheme");
+    if (strcmp(scheme->string, "none") == 0) {
+        put(line, "no positions");
+        return;
+    }
+    bool comparable = same_value(scheme, others);
+    put(line, scheme->string);
+    for (size_t i = 0; i < fields->n; i++) {
+        const struct pe_field *field = &fields->fields[i];
+        const struct pe_value *value = comparable ? pe_field_find(other->fields, other->n, field->name) : NULL;
+        bool differs = comparable && !(value && same_value(&field->value, value));
+        if (differs || pe_is_among("base|scaling", field->name))
+            put_field(line, field);
+    }
+}
+
+void pe_hf_describe(struct pe_hf_difference *difference, size_t k, const struct pe_model_fields *fields,
+                    const struct pe_model_fields *other)
+{
+    const char *kind = difference->layers->kinds[k];
+    struct line line = {difference->lines, sizeof difference->lines, k ? strlen(difference->lines) : 0};
+    difference->differ = difference->differ || !same_fields(fields->fields, fields->n, other->fields, other->n);
+    put(&line, "\n\"");
+    put(&line, kind);
+    put(&line, "\"");
+    put_layers(&line, difference->layers, kind);
+    put(&line, ": ");
+    put_positions(&line, fields, other);
+}
+
+enum pe_status pe_hf_differ(const struct pe_hf_difference *difference, const char *model_type, struct pe_error *err)
+{
+    const struct pe_hf_layers *layers = difference->layers;
+    pe_fail(err, "/layer_type", "layers of \"%.48s\" differ; give layer_type:%s", model_type, difference->lines);
+    struct line names = {err->layer_types, sizeof err->layer_types, 0};
+    for (size_t k = 0; k < layers->n_kinds; k++) {
+        put(&names, k ? "|" : "");
+        put(&names, layers->kinds[k]);
+    }
+    return err->status;
+}

@@ -1,0 +1,299 @@
+/* Which kinds of layers a config's model has, and which layers are of each kind.
+ *
+ * The sources, in the order in which transformers' classes read them: the config's own list (layer_types,
+ * layers_block_type, DeepSeek-V4's compress_ratios), no_rope_layers or no_rope_layer_interval where the type's code has
+ * them, the period of the type's row, the row's stacks (encoder, decoder, stages), and the keys of rope_parameters.
+ * Layers without attention (mamba, convolutions) have nothing that positions could be given to, and are no kind. */
+#include "core/models/hf/hf.h"
+#include "core/params.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NO_KIND = 255 };
+
+static const char full[] = PE_HF_FULL;
+static const char depth_names[] = "num_hidden_layers|n_layer|n_layers|num_layers|depth|encoder_layers";
+
+/* ---- Names ---- */
+
+/* The kind's index, added if it is new; NO_KIND if there is no room, which no model needs. */
+static unsigned add_kind(struct pe_hf_layers *layers, const char *name, size_t n)
+{
+    for (unsigned k = 0; k < layers->n_kinds; k++)
+        if (strlen(layers->kinds[k]) == n && strncmp(layers->kinds[k], name, n) == 0)
+            return k;
+    if (layers->n_kinds == PE_HF_KINDS_MAX || n >= PE_HF_KIND_BYTES)
+        return NO_KIND;
+    snprintf(layers->kinds[layers->n_kinds], PE_HF_KIND_BYTES, "%.*s", (int)n, name);
+    return (unsigned)layers->n_kinds++;
+}
+
+static unsigned add_attention(struct pe_hf_layers *layers, const char *name, size_t n)
+{
+    char word[PE_HF_KIND_BYTES];
+    snprintf(word, sizeof word, "%.*s", (int)n, name);
+    return pe_hf_is_no_attention(word) ? NO_KIND : add_kind(layers, name, n);
+}
+
+/* The i-th of the words between bars, the last if there are fewer. */
+static const char *word_at(const char *words, unsigned i, size_t *n)
+{
+    for (const char *bar; i > 0 && (bar = strchr(words, '|')); i--)
+        words = bar + 1;
+    *n = strcspn(words, "|");
+    return words;
+}
+
+static void add_words(struct pe_hf_layers *layers, const char *words)
+{
+    size_t n;
+    for (bool more = true; more; words += n + 1) {
+        n = strcspn(words, "|");
+        more = words[n] == '|';
+        add_attention(layers, words, n);
+    }
+}
+
+/* ---- One list of layers ---- */
+
+/* What says of each layer what it is. */
+struct plan {
+    const struct pe_hf_model *row;
+    const struct pe_value *listed;  /* words; NULL: none */
+    const struct pe_value *pattern; /* "LLLG" */
+    struct pe_reals ratios, marks;  /* compress_ratios; no_rope_layers */
+    int64_t n, period, interval;    /* interval: every how many layers one has no positions; 0: none */
+};
+
+static struct pe_reals numbers_of(const struct pe_hf_place *place, const char *name)
+{
+    const struct pe_field *field = pe_hf_find(place, name);
+    bool fine = field && field->value.kind == PE_ARRAY && field->value.array.rank == 1;
+    return fine ? (struct pe_reals){field->value.array, field->value.array.shape[0]} : (struct pe_reals){.n = 0};
+}
+
+static int64_t count_of(const struct pe_hf_place *place, const char *names)
+{
+    const struct pe_field *field = pe_hf_find(place, names);
+    bool fine = field && field->value.kind == PE_INTEGER && field->value.integer > 0;
+    return fine && field->value.integer <= PE_HF_LAYERS_MAX ? field->value.integer : 0;
+}
+
+static const struct pe_value *list_of(const struct pe_hf_place *place)
+{
+    const struct pe_field *field = pe_hf_find(place, "layer_types|layers_block_type");
+    return field && field->value.kind == PE_LIST ? &field->value : NULL;
+}
+
+static bool has_ratios(const struct pe_hf_model *row)
+{
+    return pe_is_among(row->layers, "compressed_sparse_attention");
+}
+
+static struct plan plan_of(const struct pe_hf_reader *r)
+{
+    struct plan plan = {.row = r->model, .listed = list_of(&r->config)};
+    if (!plan.listed && has_ratios(r->model))
+        plan.ratios = numbers_of(&r->config, "compress_ratios");
+    if (pe_is_among(r->model->none, "nope")) {
+        plan.marks = numbers_of(&r->config, "no_rope_layers");
+        plan.interval = plan.marks.n ? 0 : count_of(&r->config, "no_rope_layer_interval");
+    } else if (!plan.listed && r->model->none_if_window && !pe_hf_find(&r->config, "sliding_window")) {
+        plan.period = 1; /* EXAONE 4 has no sliding layers then */
+    } else if (!plan.listed && r->model->period) {
+        const struct pe_field *period = pe_hf_find(&r->config, r->model->period);
+        plan.pattern = period && period->value.kind == PE_STRING && *period->value.string ? &period->value : NULL;
+        plan.period = count_of(&r->config, r->model->period);
+    }
+    uint64_t n_listed = plan.listed ? plan.listed->list.n : plan.ratios.n ? plan.ratios.n : plan.marks.n;
+    bool is_counted = !plan.listed && (n_listed == 0 || pe_hf_says(&r->config, depth_names));
+    plan.n = is_counted ? count_of(&r->config, depth_names) : (int64_t)n_listed;
+    if (plan.listed && pe_hf_says(&r->config, depth_names))
+        pe_hf_find(&r->config, depth_names); /* the same number once more, which is read too */
+    return plan;
+}
+
+/* Does the row's rule give layer l the second of its types? */
+static bool is_second(const struct plan *p, int64_t l)
+{
+    if (p->pattern)
+        return p->pattern->string[(size_t)l % strlen(p->pattern->string)] == 'G' || l == p->n - 1;
+    int64_t period = p->period ? p->period : 1;
+    switch (p->row->turn) {
+    case PE_HF_AT_END: return (l + 1) % period == 0;
+    case PE_HF_AT_START: return l % period == 0;
+    case PE_HF_FROM_LAST: return (p->n - 1 - l) % period == 0;
+    case PE_HF_AND_FIRST: return l == 0 || (l + 1) % period == 0;
+    case PE_HF_AND_LAST: return l == p->n - 1 || (l + 1) % period == 0;
+    }
+    return false;
+}
+
+static const char *by_rule(const struct plan *p, int64_t l, size_t *n)
+{
+    const char *mixed = p->row->mixed;
+    if (p->ratios.n > (uint64_t)l) {
+        double ratio = pe_real_at(&p->ratios, (uint64_t)l);
+        mixed = ratio == 0   ? "sliding_attention"
+                : ratio == 4 ? "compressed_sparse_attention"
+                             : "heavily_compressed_attention";
+    } else if (has_ratios(p->row)) {
+        mixed = l > 1 && l % 2 ? "compressed_sparse_attention" : "heavily_compressed_attention";
+    }
+    return word_at(mixed ? mixed : full, mixed && p->row->period && is_second(p, l), n);
+}
+
+/* Llama 4 and SmolLM3 say of each layer beside its mask whether it has positions: 1 has. */
+static bool is_rotated(const struct plan *p, int64_t l)
+{
+    if (p->marks.n)
+        return (uint64_t)l >= p->marks.n || pe_real_at(&p->marks, (uint64_t)l) != 0;
+    return p->interval == 0 || (l + 1) % p->interval != 0;
+}
+
+static const char *name_of(const struct plan *p, int64_t l, size_t *n)
+{
+    const struct pe_value *word = p->listed ? &p->listed->list.items[l] : NULL;
+    const char *mask = word && word->kind == PE_STRING ? word->string : NULL;
+    char copy[PE_HF_KIND_BYTES] = "";
+    bool says_rotation = pe_is_among(p->row->none, "nope");
+    if (mask)
+        *n = strlen(mask);
+    if (!says_rotation)
+        return mask ? mask : by_rule(p, l, n);
+    bool rotated = is_rotated(p, l);
+    snprintf(copy, sizeof copy, "%s", mask ? mask : "");
+    if (mask && pe_is_among(p->row->none, copy) != rotated)
+        return mask;
+    /* A mask that the row counts as still, beside a rotation, and the reverse: what the layer's rotation says holds. */
+    return mask && !rotated ? word_at("nope", 0, n) : word_at(p->row->mixed, !rotated, n);
+}
+
+static void list_layers(const struct pe_hf_reader *r, struct pe_hf_layers *layers)
+{
+    struct plan plan = plan_of(r);
+    bool is_ruled = plan.listed || plan.ratios.n || plan.interval || plan.marks.n || r->model->period;
+    for (int64_t l = 0; l < plan.n && l < PE_HF_LAYERS_MAX; l++) {
+        size_t n;
+        const char *name = name_of(&plan, l, &n);
+        layers->kind_of[layers->n++] = (unsigned char)add_attention(layers, name, n);
+    }
+    if (r->model->mixed && (!is_ruled || layers->n == 0))
+        add_words(layers, r->model->mixed);
+}
+
+/* ---- Where nothing lists layers ---- */
+
+/* rope_parameters of one object per layer type, or a base of sliding layers, of a type whose row mixes none: the config
+ * has several kinds, but does not say where. */
+static void list_rope_keys(const struct pe_hf_reader *r, struct pe_hf_layers *layers)
+{
+    const struct pe_field *rope = pe_hf_find(&r->config, pe_hf_rope_names(r));
+    bool is_object = rope && rope->value.kind == PE_OBJECT;
+    struct pe_hf_layers keys = {.n_kinds = 0};
+    for (size_t i = 0; is_object && i < rope->value.object.n; i++) {
+        const struct pe_field *key = &rope->value.object.fields[i];
+        if ((key->value.kind == PE_OBJECT || key->value.kind == PE_NULL) && pe_hf_is_layer(r, key->name))
+            add_attention(&keys, key->name, strlen(key->name));
+    }
+    if (r->is_told && pe_hf_says(&r->config, "rope_local_base_freq|local_rope_theta"))
+        add_words(&keys, "full_attention|sliding_attention");
+    if (keys.n_kinds > 1)
+        *layers = keys;
+}
+
+/* ---- Stacks: encoder and decoder, stages ---- */
+
+static const char *const stack_depths[][2] = {
+    {"encoder", "encoder_layers|num_encoder_layers|num_layers|num_hidden_layers"},
+    {"decoder", "decoder_layers|num_decoder_layers|num_layers|num_hidden_layers"},
+    {"text_encoder", "encoder_layers"},
+    {"text_decoder", "decoder_layers"},
+    {"speech_encoder", "speech_encoder_layers"},
+    {"rel_pos|rel_pos_x|rel_pos_y", "num_hidden_layers"},
+};
+
+static int64_t depth_of(const struct pe_hf_place *place, const char *stack)
+{
+    struct pe_reals depths = strncmp(stack, "stage", 5) == 0 ? numbers_of(place, "depths") : (struct pe_reals){.n = 0};
+    uint64_t stage = (uint64_t)(stack[0] ? stack[strlen(stack) - 1] - '1' : 0);
+    double x = depths.n > stage ? pe_real_at(&depths, stage) : 0;
+    if (x > 0 && x <= PE_HF_LAYERS_MAX)
+        return (int64_t)x;
+    for (size_t i = 0; i < sizeof stack_depths / sizeof *stack_depths; i++)
+        if (pe_is_among(stack_depths[i][0], stack))
+            return count_of(place, stack_depths[i][1]);
+    return 0;
+}
+
+/* T5's config may be of one stack, LayoutLM's without some of the tables. */
+static const char *stacks_of(const struct pe_hf_reader *r)
+{
+    bool is_t5 = r->model->kind == PE_HF_T5, is_layoutlm = r->model->kind == PE_HF_LAYOUTLM;
+    if (is_t5 && !pe_hf_holds(&r->config, "is_encoder_decoder=true"))
+        return pe_hf_holds(&r->config, "is_decoder=true") ? "decoder" : "encoder";
+    if (is_layoutlm && pe_hf_holds(&r->config, "has_spatial_attention_bias=false"))
+        return "rel_pos";
+    if (is_layoutlm && pe_hf_holds(&r->config, "has_relative_attention_bias=false"))
+        return "rel_pos_x|rel_pos_y";
+    return r->model->layers;
+}
+
+static void list_stacks(const struct pe_hf_reader *r, struct pe_hf_layers *layers)
+{
+    add_words(layers, stacks_of(r));
+    size_t n_stages = r->model->kind == PE_HF_SWIN ? (size_t)numbers_of(&r->config, "num_heads").n : layers->n_kinds;
+    if (n_stages && n_stages < layers->n_kinds)
+        layers->n_kinds = n_stages;
+    layers->are_stacks = true;
+    for (size_t k = 0; k < layers->n_kinds; k++)
+        layers->depths[k] = depth_of(&r->config, layers->kinds[k]);
+}
+
+void pe_hf_list_layers(const struct pe_hf_reader *r, struct pe_hf_layers *layers)
+{
+    bool by_layer = r->model->kind == PE_HF_ROPE || r->model->kind == PE_HF_NONE;
+    layers->n = layers->n_kinds = 0;
+    layers->are_stacks = false;
+    if (!by_layer && r->model->layers) {
+        list_stacks(r, layers);
+    } else if (by_layer) {
+        bool mixes = r->model->mixed && strchr(r->model->mixed, '|');
+        list_layers(r, layers);
+        if (!mixes && !list_of(&r->config))
+            list_rope_keys(r, layers);
+        if (!mixes && !list_of(&r->config) && pe_hf_has_other_layers(r->model))
+            layers->n = 0; /* some layers are no attention, and nothing says which */
+    } else {
+        add_kind(layers, full, strlen(full));
+        layers->n = (size_t)count_of(&r->config, depth_names);
+        memset(layers->kind_of, 0, layers->n);
+    }
+    if (layers->n_kinds == 0)
+        add_kind(layers, full, strlen(full));
+}
+
+/* ---- What an answer says of them ---- */
+
+size_t pe_hf_layers_of(const struct pe_hf_layers *layers, const char *kind, int64_t *indices)
+{
+    size_t n = 0;
+    for (size_t k = 0; layers->are_stacks && k < layers->n_kinds; k++)
+        if (strcmp(layers->kinds[k], kind ? kind : layers->kinds[0]) == 0)
+            for (; (int64_t)n < layers->depths[k]; n++)
+                indices[n] = (int64_t)n;
+    for (size_t l = 0; !layers->are_stacks && l < layers->n; l++)
+        if (layers->kind_of[l] != NO_KIND && (!kind || strcmp(layers->kinds[layers->kind_of[l]], kind) == 0))
+            indices[n++] = (int64_t)l;
+    return n;
+}
+
+bool pe_hf_layers_known(const struct pe_hf_layers *layers, const char *kind)
+{
+    int64_t depth = 0;
+    for (size_t k = 0; layers->are_stacks && k < layers->n_kinds; k++)
+        if (strcmp(layers->kinds[k], kind ? kind : layers->kinds[0]) == 0)
+            depth = layers->depths[k];
+    return layers->are_stacks ? depth > 0 : layers->n > 0;
+}
