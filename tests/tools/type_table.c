@@ -61,6 +61,21 @@ static void print_nested(const struct pe_hf_model *row)
     printf("%s", row->must_hold ? "; refused without it" : "");
 }
 
+/* Where the config does not list its layers. */
+static void print_turns(const struct pe_hf_model *row)
+{
+    static const char *const turns[] = {
+        [PE_HF_AT_END] = "the last of each period",
+        [PE_HF_AT_START] = "the first of each period",
+        [PE_HF_FROM_LAST] = "each period's first, counted from the last layer",
+        [PE_HF_AND_FIRST] = "the last of each period and the first layer",
+        [PE_HF_AND_LAST] = "the last of each period and the last layer",
+    };
+    print_pairs("; mixes ", row->mixed);
+    if (row->period)
+        printf(", the second %s, %s", turns[row->turn], row->period);
+}
+
 static void print_what(const struct pe_hf_model *row)
 {
     if (row->kind == PE_HF_NESTED)
@@ -75,6 +90,7 @@ static void print_what(const struct pe_hf_model *row)
         print_rotary(row);
     print_pairs("; layer types ", row->layers);
     print_pairs("; none in ", row->none);
+    print_turns(row);
     print_pairs("; refused with ", row->refuses);
     print_pairs("; needs one of ", row->needs);
 }
