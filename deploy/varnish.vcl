@@ -1,5 +1,6 @@
 # Varnish in front of several posencd: a cache of answers in memory, for pictures, reduced maps and tables of megabytes.
 # varnishd -a :6081 -f /path/varnish.vcl -s malloc,2g; change the addresses. Every posencd runs with --trusted-proxy and Varnish's address.
+# The client's Host is passed on: a posencd on a loopback address without --token-file needs --allowed-host with the names that clients use.
 # Small answers posencd itself gives faster.
 vcl 4.1;
 
@@ -29,12 +30,19 @@ sub vcl_init {
 
 sub vcl_recv {
     set req.backend_hint = all.backend();
-    if (req.url == "/metrics") {
+    # posencd decodes the path and ignores this query, so each letter may also be an escape (VCL has no decoder).
+    if (req.url ~ "^(?i:https?://[^/?]*)?/(m|%6[dD])(e|%65)(t|%74)(r|%72)(i|%69)(c|%63)(s|%73)([?]|$)") {
         return (synth(403));
     }
+    # posencd ignores a Range beside another method than GET, or that is not one range of bytes with its ends in order, as HTTP allows.
+    # Varnish would refuse its answer, or cut the range out of it.
+    if (req.method != "GET" || req.http.Range !~ "^bytes=([0-9]{1,15}-[0-9]{0,15}|-0*[1-9][0-9]{0,14})$"
+        || std.integer(regsub(req.http.Range, "^bytes=([0-9]*)-.*", "\1"), 0) > std.integer(regsub(req.http.Range, ".*-", ""), 999999999999999)) {
+        unset req.http.Range;
+    }
     if (req.method != "GET" && req.method != "HEAD") {
-        # A small body is kept, so that what got no answer can be asked again; a change never is.
-        if (req.url !~ "^/(weights|presets)/" && std.integer(req.http.Content-Length, 0) > 0 && std.integer(req.http.Content-Length, 0) <= 262144) {
+        # A small body is stored, so that a request without an answer can be sent again; a change never is.
+        if (req.method ~ "^(POST|QUERY)$" && std.integer(req.http.Content-Length, 0) > 0 && std.integer(req.http.Content-Length, 0) <= 262144) {
             std.cache_req_body(256KB);
         }
         return (pass);
@@ -57,19 +65,20 @@ sub vcl_backend_fetch {
 }
 
 sub vcl_backend_response {
-    if (beresp.status == 503 && bereq.retries < 2 && bereq.url !~ "^/(weights|presets)/") {
+    if (beresp.status == 503 && bereq.retries < 2 && bereq.method ~ "^(GET|HEAD|POST|QUERY)$") {
         return (retry);
     }
-    # Answers of 100 MB and more are streamed, not kept.
-    if (beresp.http.Content-Length ~ "^[0-9]{9,}$") {
+    # Answers of 100 MB and more are streamed, not stored; nor is any but a 200 whose Cache-Control gives it an age.
+    if (beresp.http.Content-Length ~ "^[0-9]{9,}$" || beresp.status != 200 || beresp.http.Cache-Control !~ "(?i)max-?age *=") {
         set beresp.uncacheable = true;
+        return (deliver);
     }
     set beresp.grace = 1h;
-    return (deliver);
+    # No return: the built-in rules follow, which store nothing with Set-Cookie, Vary: *, or Cache-Control: private, no-cache or no-store.
 }
 
 sub vcl_backend_error {
-    if (bereq.retries < 2 && bereq.url !~ "^/(weights|presets)/") {
+    if (bereq.retries < 2 && bereq.method ~ "^(GET|HEAD|POST|QUERY)$") {
         return (retry);
     }
     set beresp.status = 503;
