@@ -1,7 +1,13 @@
 /* ---- the service ---- */
 
 const DTYPES = { F64: Float64Array, F32: Float32Array, I64: BigInt64Array, I32: Int32Array, I16: Int16Array, I8: Int8Array, U8: Uint8Array };
-const pause = (seconds) => new Promise((over) => setTimeout(over, 1000 * seconds));
+
+/* Ends early, with its reason, when the signal aborts. */
+const pause = (seconds, signal) => new Promise((over, fail) => {
+  const stop = () => { clearTimeout(timer); fail(signal.reason); };
+  const timer = setTimeout(() => { signal?.removeEventListener('abort', stop); over(); }, 1000 * seconds);
+  signal?.addEventListener('abort', stop, { once: true });
+});
 
 /* Where this file came from: its service. */
 const here = () => /^https?:/.test(import.meta.url) ? import.meta.url.replace(/\/clients\/[^/]*$/, '') : 'http://localhost:8080';
@@ -29,13 +35,15 @@ function packed(tensors, fields) {
 }
 
 /* url: of the service, else the one that this file came from; token: sent to it only; retries: how often a busy or restarting
- * service (429, 503) is asked again, after as long as it says; fetch: another one, with certificates of one's own. */
+ * service (429, 503) is asked again, after as long as it says, patience at most seconds in all; timeout: seconds without a byte of
+ * an answer (of one to tensors, once it has begun); fetch: another one, with certificates of one's own. */
 export class Posenc {
   #client;
 
-  constructor(url = here(), { token = '', retries = 5, fetch = (...all) => globalThis.fetch(...all) } = {}) {
-    Object.assign(this, { url: url.replace(/\/$/, ''), retries });
-    this.#client = new Client({ fetch: (path, options) => fetch(this.url + path, options), origin: this.url, bearer: () => token, busy: { begin() {}, end() {} } });
+  constructor(url = here(), { token = '', retries = 5, patience = 60, timeout = 300, fetch = (...all) => globalThis.fetch(...all) } = {}) {
+    Object.assign(this, { url: url.replace(/\/$/, ''), retries, patience });
+    const busy = { begin() {}, end() {} };
+    this.#client = new Client({ fetch: (path, options) => fetch(this.url + path, options), origin: this.url, bearer: () => token, busy, silence: timeout });
   }
 
   /* { name: { dtype, shape, data } }; options: { signal, onProgress(received, total) }. */
@@ -68,18 +76,19 @@ export class Posenc {
     const all = Object.entries(request);
     const tensors = Object.fromEntries(all.filter(([, value]) => isTensor(value)));
     const fields = Object.fromEntries(all.filter(([, value]) => !isTensor(value) && value !== undefined));
-    if (!Object.keys(tensors).length) return this.#again(() => this.#client.ask({ path, body: fields }, { as, cached: false, ...options }));
+    if (!Object.keys(tensors).length) return this.#again(() => this.#client.ask({ path, body: fields }, { as, cached: false, ...options }), options?.signal);
     const body = packed(tensors, as === 'raw' ? { ...fields, format: 'raw' } : fields);
-    return this.#again(() => this.#client.ask({ path, body, method: 'POST', type: 'application/vnd.safetensors' }, { as, ...options }));
+    return this.#again(() => this.#client.ask({ path, body, method: 'POST', type: 'application/vnd.safetensors' }, { as, ...options }), options?.signal);
   }
 
-  async #again(asking) {
+  async #again(asking, signal) {
+    const until = Date.now() + 1000 * this.patience;
     for (let left = this.retries; ; left -= 1) {
       try {
         return await asking();
       } catch (error) {
-        if (!(error instanceof Refusal) || ![429, 503].includes(error.status) || left <= 0) throw error;
-        await pause(error.retryAfter);
+        if (!(error instanceof Refusal) || ![429, 503].includes(error.status) || left <= 0 || Date.now() + 1000 * error.retryAfter > until) throw error;
+        await pause(error.retryAfter, signal);
       }
     }
   }

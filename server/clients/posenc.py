@@ -15,18 +15,21 @@ service, a token or a certificate: posenc.Client(url, token=...), which has the 
 Needs Python 3.8 and NumPy. Answers are read without a copy; without PyTorch, bf16 arrives as f32, which holds every value.
 """
 import base64
+import contextlib
 import html
 import http.client
 import json
+import math
+import operator
 import os
 import ssl
 import struct
 import sys
-import tempfile
 import textwrap
 import threading
 import time
 import urllib.parse
+import uuid
 
 import numpy as np
 
@@ -54,7 +57,7 @@ class Refused(Exception):
 
 
 class Away(ConnectionError):
-    """The service cannot be reached, or its answer broke off."""
+    """The service cannot be reached, its answer broke off, or what answers in its place is no posenc (a login page)."""
 
 
 class Mismatch(AssertionError):
@@ -230,17 +233,44 @@ def _packed(arrays, metadata):
     return [struct.pack("<Q", len(text)) + text, *pieces], 8 + len(text) + at
 
 
+def _layout(buffer):
+    """[(name, dtype, shape, begin, end)] and the metadata of a safetensors file in memory or mapped, in the file's order. ValueError
+    unless its tensors fill it to its last byte: an answer without a length that was cut off shows only here."""
+    view = memoryview(buffer)
+    size = struct.unpack("<Q", view[:8])[0] if len(view) >= 8 else len(view)
+    if 8 + size > len(view):
+        raise ValueError("it is no safetensors file, or was cut off in its head")
+    try:
+        head = json.loads(bytes(view[8 : 8 + size]))
+        metadata = {key: json.loads(value) if key in ("config", "hf_config") else value for key, value in head.pop("__metadata__", {}).items()}
+        rows = []
+        for name, row in head.items():
+            begin, end = (8 + size + operator.index(offset) for offset in row["data_offsets"])
+            shape = [operator.index(side) for side in row["shape"]]
+            if min(shape, default=0) < 0 or end - begin != np.dtype(DTYPES[row["dtype"]]).itemsize * math.prod(shape):
+                raise ValueError(f"{name} of {shape} has {end - begin} bytes")
+            rows.append((name, row["dtype"], shape, begin, end))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"its head is not that of a safetensors file: {error!r}") from error
+    at = 8 + size
+    rows.sort(key=lambda row: row[3:])
+    for name, _, _, begin, end in rows:
+        if begin != at:
+            raise ValueError(f"{name} begins at byte {begin}, what is before it ends at {at}")
+        at = end
+    if at != len(view):
+        raise ValueError(f"it has {len(view)} bytes, its head names {at}")
+    return rows, metadata
+
+
 def _unpacked(buffer):
     """{name: array}, {name: bits of bf16} and the metadata of a safetensors file in memory or mapped."""
     view = memoryview(buffer)
-    size = struct.unpack("<Q", view[:8])[0]
-    head = json.loads(bytes(view[8 : 8 + size]))
-    metadata = head.pop("__metadata__", {})
+    rows, metadata = _layout(buffer)
     arrays, raw = {}, {}
-    for name, row in sorted(head.items(), key=lambda item: item[1]["data_offsets"]):
-        begin, end = (8 + size + offset for offset in row["data_offsets"])
-        array = np.frombuffer(view[begin:end], DTYPES[row["dtype"]]).reshape(row["shape"])
-        if row["dtype"] == "BF16":
+    for name, dtype, shape, begin, end in rows:
+        array = np.frombuffer(view[begin:end], DTYPES[dtype]).reshape(shape)
+        if dtype == "BF16":
             raw[name] = array
             array = (array.astype("<u4") << 16).view("<f4")
         arrays[name] = array
@@ -354,7 +384,14 @@ class Client:
     def _json(self, path, fields=None, arrays=None):
         body, size, kind = self._body(fields, arrays) if fields is not None else (None, 0, None)
         with self._ask("POST" if body else "GET", path, body, size, kind, "application/json") as answer:
-            return json.loads(answer.read())
+            text = self._read(answer)
+        try:
+            found = json.loads(text)
+            if not isinstance(found, dict):
+                raise ValueError(f"it is {_brief(found)}, not an object")
+            return found
+        except ValueError as error:
+            raise self._foreign(answer, error) from error
 
     def _tensors(self, path, request, file):
         fields, arrays = _divided(request)
@@ -363,9 +400,10 @@ class Client:
         fields["format"] = "safetensors"
         body, size, kind = self._body(fields, arrays)
         with self._ask("POST", path, body, size, kind) as answer:
-            buffer = self._received(answer, file)
-        tensors, raw, metadata = _unpacked(buffer)
-        meta = {key: json.loads(value) if key in ("config", "hf_config") else value for key, value in metadata.items()}
+            try:
+                tensors, raw, meta = _unpacked(self._received(answer, file))
+            except ValueError as error:
+                raise self._foreign(answer, error) from error
         small = sum(_array(array)[0].nbytes for array in arrays.values()) <= RESENT
         found = Tensors(tensors, meta, (lambda: self._picture(path, fields, arrays, found)) if small else None)
         found._raw = raw
@@ -376,7 +414,7 @@ class Client:
         body, size, kind = self._body({**fields, **_smaller(fields, found), "format": "png"}, arrays)
         try:
             with self._ask("POST", path, body, size, kind) as answer:
-                return answer.read()
+                return self._read(answer)
         except (Refused, Away):
             return None
 
@@ -389,37 +427,62 @@ class Client:
         return [text], len(text), "application/json"
 
     def _received(self, answer, file):
-        """The body in memory, or in a file that is mapped; the file stands there whole or not at all."""
+        """The body in memory, or in a file that is mapped; the file is replaced by a whole answer or not at all."""
         total = answer.length
         progress = _Progress(total, self.progress)
         if file is None:
             buffer = np.empty(total, np.uint8) if total is not None else None
             if buffer is None:
-                return answer.read()
+                return self._read(answer)
             view, at = memoryview(buffer), 0
             while at < total:
-                got = answer.readinto(view[at : at + PIECE])
-                if not got:
-                    raise Away(f"the answer broke off after {at} of {total} bytes")
-                progress.at(at := at + got)
+                at += self._read(answer, view[at : at + PIECE], at=at, total=total)
+                progress.at(at)
             progress.at(at, last=True)
             return buffer
-        folder = os.path.dirname(os.path.abspath(file))
-        handle, part = tempfile.mkstemp(dir=folder, prefix=os.path.basename(file) + ".")
+        # Beside the file, so that a rename replaces it; created as open() does, so that the umask decides who may read it.
+        part = f"{os.path.abspath(file)}.{uuid.uuid4().hex[:8]}"
+        sink = open(part, "xb")
         try:
-            with os.fdopen(handle, "wb") as sink:
-                at = 0
-                while piece := answer.read(PIECE):
-                    sink.write(piece)
-                    progress.at(at := at + len(piece))
-                if total is not None and at < total:
-                    raise Away(f"the answer broke off after {at} of {total} bytes")
+            with sink:
+                piece, at = bytearray(PIECE), 0
+                while at != total:
+                    got = self._read(answer, piece, at=at, total=total)
+                    if not got:
+                        break
+                    sink.write(memoryview(piece)[:got])
+                    progress.at(at := at + got)
                 progress.at(at, last=True)
+            _layout(np.memmap(part, np.uint8, "r") if at else b"")
             os.replace(part, file)
         except BaseException:
             os.unlink(part)
             raise
         return np.memmap(file, np.uint8, "r")
+
+    def _read(self, answer, into=None, at=0, total=None):
+        """All of a body; or what there is of it, at most `into`, and how much that was. Away if it breaks off."""
+        try:
+            if into is None:
+                return answer.read()
+            got = answer.readinto(into)
+        except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: of a chunk's size
+            self._close()
+            raise Away(f"the answer of {self.url} broke off: {error!r}") from error
+        if not got and total is not None:
+            self._close()
+            raise Away(f"the answer of {self.url} broke off after {at} of {total} bytes")
+        return got
+
+    def _foreign(self, answer, error):
+        kind = answer.headers.get("Content-Type")
+        return Away(f"{self.url} gives an answer that is no whole one of posenc ({kind}): {error}")
+
+    def _close(self):
+        """The next request of this thread opens a connection of its own."""
+        if self._own.connection is not None:
+            self._own.connection.close()
+        self._own.connection = None
 
     def _ask(self, method, path, body=None, size=0, kind=None, accept=None):
         """The answer to a request, open; the service is asked again while it is busy. All that is asked here is pure: whatever
@@ -443,7 +506,8 @@ class Client:
                 wait = _seconds(answer.headers.get("Retry-After"))
                 if answer.status not in (429, 503) or not left or time.monotonic() + wait > until:
                     return self._checked(answer)
-                answer.read()
+                with contextlib.suppress(Away):
+                    self._read(answer)
             time.sleep(wait)
         raise AssertionError("the last try has returned or raised")
 
@@ -458,8 +522,7 @@ class Client:
                 answer = self._early(connection)
                 if answer is not None:
                     return answer
-                connection.close()
-                self._own.connection = None
+                self._close()
                 if isinstance(error, ssl.SSLCertVerificationError):
                     raise Refused(0, {"detail": f"{self.url}: {error.verify_message}"}) from error
                 if fresh:
@@ -488,11 +551,14 @@ class Client:
         self._own.connection = connection
         return connection, True
 
-    @staticmethod
-    def _checked(answer):
-        if answer.status < 400:
+    def _checked(self, answer):
+        if answer.status == 200:
             return answer
-        text = answer.read()
+        if answer.status < 400:  # no redirect is followed: the token belongs to this service only
+            self._close()
+            to = answer.headers.get("Location")
+            raise Refused(answer.status, {"detail": f"{self.url} answers with status {answer.status}" + (f"; the service is said to be at {to}: give that as url" if to else ", not with 200")})
+        text = self._read(answer)
         try:
             problem = json.loads(text)
         except ValueError:
@@ -522,9 +588,10 @@ def _smaller(fields, found):
 def _seconds(text):
     """Of Retry-After, which the service gives in seconds."""
     try:
-        return min(max(float(text), 0.05), 3600)
+        seconds = float(text)
     except (TypeError, ValueError):
-        return 1.0
+        seconds = math.nan
+    return min(max(seconds, 0.05), 3600) if math.isfinite(seconds) else 1.0
 
 
 _quoted = urllib.parse.quote

@@ -1,10 +1,12 @@
 """The client libraries that the server hands out: how they are delivered, and posenc.py and posenc.js at work, against NumPy in
 float64, over TLS with a token, and against servers that are busy, break off or go away."""
 import base64
+import contextlib
 import gzip
 import html
 import importlib.util
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -249,15 +251,25 @@ def test_many_threads_share_a_client(client):
     assert len(found) == 160 and all(abs(value - np.cos(float(100 * i + j))) < 1e-15 for (i, j), value in found.items())
 
 
+class Stalled(bytes):
+    """An answer after which the connection stays open."""
+
+
 class Rough(socketserver.ThreadingTCPServer):
     """Answers the connections one after the other with these bytes, then closes them."""
 
     allow_reuse_address, daemon_threads = True, True
 
     def __init__(self, *answers):
-        self.answers, self.asked = list(answers), 0
+        self.answers, self.asked, self.heads, self.over = list(answers), 0, [], threading.Event()
         super().__init__(("127.0.0.1", 0), Rough.Talk)
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    def __exit__(self, *what):
+        self.over.set()
+        self.shutdown()
+        super().__exit__(*what)
 
     class Talk(socketserver.StreamRequestHandler):
         def handle(self):
@@ -265,7 +277,12 @@ class Rough(socketserver.ThreadingTCPServer):
             size = next((int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")), 0)
             self.rfile.read(size)
             self.server.asked += 1
-            self.wfile.write(self.server.answers.pop(0) if len(self.server.answers) > 1 else self.server.answers[0])
+            self.server.heads.append(head)
+            answer = self.server.answers.pop(0) if len(self.server.answers) > 1 else self.server.answers[0]
+            self.wfile.write(answer)
+            self.wfile.flush()
+            if isinstance(answer, Stalled):
+                self.server.over.wait(60)
 
 
 def bare(status, body=b"{}", *headers, length=None):
@@ -304,6 +321,151 @@ def test_gives_up_in_words(posenc, tmp_path):
         rough.shutdown()
     with pytest.raises(posenc.Away, match="gives no answer"):
         posenc.Client(f"http://127.0.0.1:{port}", retries=1, patience=5).schemes()
+
+
+# ---- Answers that are none ----------------------------------------------------------------------------------------------
+
+WHOLE = safetensors_reader.dumps({"cos": np.ones((2, 2), "f4")})
+
+
+def without_length(body, *headers):
+    return b"\r\n".join([b"HTTP/1.1 200 X", b"Connection: close", *headers, b"", body])
+
+
+def laid_out(head, n_data=16):
+    """A safetensors file with this head."""
+    text = head if isinstance(head, bytes) else json.dumps(head).encode()
+    return bare(200, len(text).to_bytes(8, "little") + text + bytes(n_data))
+
+
+def row(begin=0, end=16, shape=(2, 2), dtype="F32"):
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
+
+
+CHUNKED = b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n"
+BROKEN = {
+    "cut, no length": without_length(WHOLE[:-4]),
+    "cut in the head, no length": without_length(WHOLE[:20]),
+    "cut in the size, no length": without_length(WHOLE[:5]),
+    "nothing, no length": without_length(b""),
+    "cut": bare(200, WHOLE[:-4], length=len(WHOLE)),
+    "chunked, cut": CHUNKED + b"50\r\nabc",
+    "chunked, no last chunk": CHUNKED + b"%x\r\n%b\r\n" % (len(WHOLE) - 4, WHOLE[:-4]),
+    "chunked, no size": CHUNKED + b"zz\r\nabc",
+    "stalled": Stalled(bare(200, WHOLE[:-4], length=len(WHOLE))),
+    "a login page": bare(200, b"<html>Please log in</html>", b"Content-Type: text/html"),
+    "empty": bare(200, b""),
+    "204": b"HTTP/1.1 204 X\r\n\r\n",
+    "206": bare(206, WHOLE[:9], b"Content-Range: bytes 0-8/99"),
+    "202": bare(202, WHOLE),
+    "redirect": bare(302, b"", b"Location: https://login.example/?back=posenc"),
+    "304": b"HTTP/1.1 304 X\r\n\r\n",
+    "error, cut": bare(422, b'{"detail":', length=99),
+    "tail": bare(200, WHOLE + b"\n"),
+    "hole": laid_out({"cos": row(4, 20)}, 20),
+    "overlap": laid_out({"cos": row(), "sin": row(8, 24)}, 24),
+    "shape": laid_out({"cos": row(shape=(2, 3))}),
+    "negative shape": laid_out({"cos": row(shape=(-2, -2))}),
+    "shape of reals": laid_out({"cos": row(shape=(2.0, 2.0))}),
+    "dtype": laid_out({"cos": row(dtype="F8")}),
+    "no offsets": laid_out({"cos": {"dtype": "F32", "shape": [4]}}),
+    "a list": laid_out(b"[1,2,3,4]"),
+    "no JSON": laid_out(b"{cos}"),
+    "config that is none": laid_out({"__metadata__": {"config": "{"}, "cos": row()}),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_python_keeps_a_good_file_when_an_answer_is_none(posenc, tmp_path, case):
+    file = tmp_path / "table.safetensors"
+    with Rough(BROKEN[case], BROKEN[case], GOOD) as rough:
+        client = posenc.Client(rough.url, timeout=1, retries=0)
+        with pytest.raises((posenc.Away, posenc.Refused)) as caught:
+            client.encode(scheme="rope", len=2)
+        assert isinstance(caught.value, posenc.Away) or caught.value.status in (204, 206, 202, 302, 304)
+        file.write_bytes(WHOLE)
+        with pytest.raises(type(caught.value)):
+            client.encode(scheme="rope", len=2, file=file)
+        assert file.read_bytes() == WHOLE and list(tmp_path.iterdir()) == [file]
+        assert client.encode(scheme="rope", len=2, file=str(file)).cos.tolist() == [[1, 1], [1, 1]] and file.read_bytes() == GOOD.split(b"\r\n\r\n")[1]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"<html>", b"[]", b"null", b'{"schemes":['])
+def test_python_reads_json_or_is_away(posenc, body):
+    for answer in (bare(200, body), without_length(body), bare(200, body, length=99), CHUNKED + b"9\r\n" + body):
+        with Rough(answer) as rough, pytest.raises(posenc.Away):
+            posenc.Client(rough.url, retries=0).schemes()
+
+
+def test_python_follows_no_redirect_and_says_where_it_leads(posenc):
+    with Rough(bare(200, b"{}")) as other:
+        for status in (301, 302, 303, 307, 308):
+            with Rough(bare(status, b"", b"Location: %s/schemes" % other.url.encode())) as rough:
+                for ask in (lambda client: client.schemes(), lambda client: client.encode(scheme="rope", len=2)):
+                    with pytest.raises(posenc.Refused, match=f"{status}.*{re.escape(other.url)}/schemes") as caught:
+                        ask(posenc.Client(rough.url, token="secret"))
+                    assert caught.value.status == status
+                assert b"Bearer secret" in rough.heads[0]
+        assert other.asked == 0
+
+
+@pytest.mark.parametrize("words", [b"nan", b"inf", b"-inf", b"1e999", b"-5", b"", b"Wed, 21 Oct 2026 07:28:00 GMT"])
+def test_python_waits_for_a_while_whatever_retry_after_says(posenc, words):
+    with Rough(bare(503, b"{}", b"Retry-After: " + words, b"Connection: close"), GOOD) as rough:
+        assert posenc.Client(rough.url, retries=1).encode(scheme="rope", len=2).cos.shape == (2, 2) and rough.asked == 2
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+def test_the_umask_decides_who_reads_a_file(client, tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        client.encode(scheme="rope", len=2, file=tmp_path / "x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+RAW = [b"Content-Type: application/octet-stream", b'Posenc-Tensors: cos;dtype="f32";shape="2,2";offset=0']
+NONE = {  # what encode() of posenc.js may be given in place of an answer
+    "a login page": bare(200, b"<html>", b"Content-Type: text/html"),
+    "header dropped": bare(200, bytes(16), RAW[0]),
+    "header empty": bare(200, bytes(16), RAW[0], b"Posenc-Tensors: "),
+    "204": b"HTTP/1.1 204 X\r\nConnection: close\r\n\r\n",
+    "206": bare(206, bytes(16), *RAW, b"Content-Range: bytes 0-15/99"),
+    "202": bare(202, bytes(16), *RAW),
+    "cut": bare(200, bytes(8), *RAW, length=16),
+    "cut, no length": without_length(bytes(8), *RAW),
+    "chunked, cut": CHUNKED.replace(b"\r\n\r\n", b"\r\n" + b"\r\n".join(RAW) + b"\r\n\r\n") + b"10\r\nabc",
+    "stalled": Stalled(bare(200, bytes(8), *RAW, length=16)),
+    "silent": Stalled(b""),
+    "waits for months": bare(503, b"{}", b"Retry-After: 3000000"),
+}
+RUN_NONE = """
+import Posenc from './posenc.mjs';
+for (const [name, url] of Object.entries(JSON.parse(process.argv[2]))) {
+  const posenc = new Posenc(url, { timeout: 1, retries: 3 });
+  for (const ask of [() => posenc.encode({ scheme: 'rope', len: 2 }), () => posenc.schemes(), () => posenc.rotate({ scheme: 'rope', q: Float32Array.of(1, 2) })]) {
+    if (name === 'silent' && String(ask).includes('rotate')) continue;   // the clock of an upload runs from its answer's first byte
+    await ask().then((value) => console.log(`${name}: ${JSON.stringify(value)}`), (error) => ['Refusal', 'Away'].includes(error.name) || console.log(`${name}: ${error}`));
+  }
+}
+const posenc = new Posenc(process.argv[3]);
+const stop = new AbortController();
+setTimeout(() => stop.abort(), 200);
+await posenc.encode({ scheme: 'rope' }, { signal: stop.signal }).then(console.log, (error) => console.log(error.name));
+process.exit();
+"""
+
+
+@pytest.mark.skipif(not NODE, reason="node is not installed")
+def test_the_module_takes_nothing_else_for_an_answer(folder):
+    with contextlib.ExitStack() as stack:
+        all = {name: stack.enter_context(Rough(answer)) for name, answer in NONE.items()}
+        busy = stack.enter_context(Rough(bare(503, b"{}", b"Retry-After: 50")))
+        (folder / "none.mjs").write_text(RUN_NONE)
+        done = subprocess.run([NODE, "none.mjs", json.dumps({name: rough.url for name, rough in all.items()}), busy.url], cwd=folder, env={}, capture_output=True, text=True, timeout=40)
+        assert (done.returncode, done.stdout) == (0, "AbortError\n"), done.stderr
+        assert all["waits for months"].asked == 3 and busy.asked == 1
 
 
 # ---- TLS with a token, in both languages -----------------------------------------------------------------------------------

@@ -5,8 +5,10 @@ import { readNumbers, readRaw } from './answers.js';
 const ADDRESS_MAX = 4096;         /* proxies and logs cut longer ones */
 const CACHE_ANSWERS = 64;
 const CACHE_BYTES = 32 * 2 ** 20;
+const RETRY_AFTER_MAX = 3600;     /* seconds */
+const TIMER_MAX_MS = 2 ** 31 - 1; /* a longer setTimeout ends at once */
 
-/* An answer of 400 and above. */
+/* An answer of 400 and above, or one that is none of this service: a login page, a proxy that drops headers. */
 export class Refusal extends Error {
   constructor(status, problem, retryAfter) {
     super(problem.detail || problem.title || String(status));
@@ -63,9 +65,10 @@ export class Client {
   #age = 0;                /* counts what was forgotten */
   #gettable = new Set(['/encode', '/analyze']);
 
-  /* origin: of the page; bearer(): the token or ''; busy: { begin, end } counts what is asked. */
-  constructor({ fetch = (...all) => globalThis.fetch(...all), origin, bearer, busy }) {
-    Object.assign(this, { fetch, origin, bearer, busy });
+  /* origin: of the page; bearer(): the token or ''; busy: { begin, end } counts what is asked; silence: seconds without a
+   * byte after which an answer is given up; where tensors are sent, from its first byte on. */
+  constructor({ fetch = (...all) => globalThis.fetch(...all), origin, bearer, busy, silence = Infinity }) {
+    Object.assign(this, { fetch, origin, bearer, busy, silence });
   }
 
   /* What /limits says of the routes: a path with GET and POST takes its request either way. */
@@ -150,32 +153,67 @@ export class Client {
     const headers = { ...more };
     if (type) headers['Content-Type'] = type;
     if (bearer) headers.Authorization = `Bearer ${bearer}`;
-    const { answer, buffer } = await reach(signal, async () => {
-      const got = await send(url, { method, headers, body, signal });
-      return { answer: got, buffer: await readBody(got, onProgress, got.ok ? onPiece : undefined) };
+    const { answer, buffer } = await reach(signal, this.silence, async (stop, heard) => {
+      if (!body || typeof body === 'string') heard?.();   /* fetch does not tell how much of a longer one is sent */
+      const got = await send(url, { method, headers, body, signal: stop });
+      heard?.();
+      return { answer: got, buffer: await readBody(got, onProgress, got.ok ? onPiece : undefined, heard) };
     });
     if (answer.status >= 400) throw refusalOf(answer, buffer);
-    if (method !== 'GET' && method !== 'POST') this.forget();   /* stored weights have changed */
-    const value = READERS[as](buffer, answer.headers);
+    const isPure = method === 'GET' || method === 'POST';
+    if (!isPure) this.forget();   /* stored weights have changed */
+    if (isPure && answer.status !== 200) throw foreign(answer, 'not with 200');
+    const value = read(as, buffer, answer);
     if (url === '/limits') this.learn(value.routes);
     return { value, bytes: buffer.byteLength, keep: !/no-cache|no-store/.test(answer.headers.get('Cache-Control') ?? '') };
   }
 }
 
-/* Runs what fetches: a network that fails is Away, an abort stays one. */
-async function reach(signal, fetching) {
+/* Runs what fetches: a network that fails or is silent is Away, an abort stays one. */
+async function reach(signal, silence, fetching) {
+  const watch = silence < Infinity ? watchSilence(signal, silence) : { signal, end() {} };
   try {
-    return await fetching();
+    return await fetching(watch.signal, watch.heard);
   } catch (error) {
     signal?.throwIfAborted();
     throw new Away(error);
+  } finally {
+    watch.end();
   }
 }
 
-/* The whole body; onProgress(received, total), total null where the answer is chunked. */
-async function readBody(answer, onProgress, onPiece) {
+/* A signal that aborts as `signal` does, or when heard() was called and then not again for so many seconds. */
+function watchSilence(signal, seconds) {
+  const controller = new AbortController();
+  const follow = () => controller.abort(signal.reason);
+  let timer;
+  const heard = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => controller.abort(new Error(`no byte for ${seconds} s`)), Math.min(1000 * seconds, TIMER_MAX_MS));
+  };
+  if (signal?.aborted) follow();
+  signal?.addEventListener('abort', follow);
+  return { signal: controller.signal, heard, end() { clearTimeout(timer); signal?.removeEventListener('abort', follow); } };
+}
+
+/* The value of an answer of 200. */
+function read(as, buffer, answer) {
+  try {
+    return READERS[as](buffer, answer.headers);
+  } catch (error) {
+    throw foreign(answer, error.message);
+  }
+}
+
+function foreign(answer, why) {
+  const type = answer.headers.get('Content-Type');
+  return new Refusal(answer.status, { title: 'No answer of posenc', detail: `an answer with status ${answer.status} that is none of posenc (${type}): ${why}` }, 1);
+}
+
+/* The whole body; onProgress(received, total), total null where the answer is chunked; heard() at each piece. */
+async function readBody(answer, onProgress, onPiece, heard) {
   const length = answer.headers.get('Content-Length');
-  if (!(onProgress || onPiece) || !answer.body) return answer.arrayBuffer();
+  if (!(onProgress || onPiece || heard) || !answer.body) return answer.arrayBuffer();
   const total = length === null ? null : Number(length);
   const pieces = [];
   let received = 0;
@@ -185,6 +223,7 @@ async function readBody(answer, onProgress, onPiece) {
     if (done) break;
     pieces.push(value);
     received += value.byteLength;
+    heard?.();
     onProgress?.(received, total);
     onPiece?.(value);
   }
@@ -211,7 +250,7 @@ function refusalOf(answer, buffer) {
   } catch {
     if (answer.status === 502 || answer.status === 504) return new Away();   /* a proxy without its server */
   }
-  return new Refusal(answer.status, problem, Number.isFinite(wait) && wait > 0 ? Math.ceil(wait) : 1);
+  return new Refusal(answer.status, problem, Number.isFinite(wait) && wait > 0 ? Math.min(Math.ceil(wait), RETRY_AFTER_MAX) : 1);
 }
 
 /* One fetch for all that ask the same: each may leave, the last to leave ends it. */
@@ -252,12 +291,18 @@ class Flight {
 /* What `as` asks for and gives. Values are shared between all that asked: read them, never write. */
 const FORMATS = { raw: 'raw', json: 'json', numbers: 'json' };
 const READERS = {
-  raw: (buffer, headers) => ({ tensors: readRaw(buffer, headers.get('Posenc-Tensors') ?? ''), headers }),
+  raw: (buffer, headers) => ({ tensors: readRaw(buffer, tensorsOf(headers)), headers }),
   json: (buffer) => JSON.parse(decode(buffer)),
   numbers: (buffer) => readNumbers(decode(buffer)),
   text: decode,
   bytes: (buffer) => new Uint8Array(buffer),
 };
+
+function tensorsOf(headers) {
+  const list = headers.get('Posenc-Tensors');
+  if (!list) throw new SyntaxError('it has no header Posenc-Tensors');
+  return list;
+}
 
 function decode(buffer) {
   return new TextDecoder().decode(buffer);
