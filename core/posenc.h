@@ -662,6 +662,10 @@ uint64_t pe_undecided_count(void);
  * before any thread starts. */
 void pe_gemm_setup(void);
 
+/* Reserves address space for n matrix products at a time, PE_GEMM_BYTES each. Called where address space is limited and
+ * there is room for it: the BLAS asks again without end for what it does not get, later as well. */
+#define PE_GEMM_BYTES (UINT64_C(128) << 20)
+void pe_gemm_reserve(size_t n);
 #ifdef __cplusplus
 }
 #endif

@@ -63,7 +63,7 @@ struct loops *loops_new(const struct options *options)
     loops->pulses = calloc(loops->n, sizeof(struct pulse));
     if (loops->jobs && loops->https && loops->threads && loops->pulses && make_jobs(loops))
         return loops;
-    log_error("no memory or no file descriptors for %zu I/O threads", loops->n);
+    log_error("no memory, file descriptors or threads (ulimit -u) for %zu I/O threads and the workers", loops->n);
     loops_free(loops);
     return NULL;
 }
@@ -123,7 +123,7 @@ bool loops_serve(struct loops *loops, const struct api_host *host, const struct 
     }
     if (accept_begin(loops->accept, loops->https, loops->n) && start_threads(loops))
         return true;
-    log_error("no memory for %zu I/O threads", loops->n);
+    log_error("no memory or threads (ulimit -u) for %zu I/O threads", loops->n);
     return false;
 }
 

@@ -23,6 +23,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #ifndef POSENC_COMMIT
@@ -39,6 +40,11 @@ enum {
     IO_THREADS_MAX = 64,
     MAPPED_MIN = 1024 * 1024 /* heap blocks of this many bytes or more get their own mapping */
 };
+
+#define MIB (UINT64_C(1) << 20)
+#define STACK_MIN (UINT64_C(512) << 10) /* the default is 8 MiB; with 64 KiB a table of 80 MiB ended the process */
+#define THREAD_BYTES (16 * MIB)         /* address space of a thread: its stack, and some of the heap */
+#define HEAP_BYTES (64 * MIB)           /* address space that glibc reserves for an arena */
 
 #define MEMORY_MIN (UINT64_C(1) << 20)
 #define MEMORY_MAX (UINT64_C(2) << 30)
@@ -85,6 +91,38 @@ static void tame_heap(const struct options *options)
     mallopt(M_ARENA_MAX, 1 + (int)options->io_threads);
     mallopt(M_MMAP_THRESHOLD, MAPPED_MIN);
     mallopt(M_TRIM_THRESHOLD, 2 * MAPPED_MIN);
+}
+
+/* OpenBLAS starts a thread for each processor when it is loaded, each with a buffer, and asks again without end while
+ * it gets none; it would then neither compute nor let the process end. It reads its environment only at that time, so
+ * where address space is limited the program starts anew. Without /proc it goes on. */
+static void start_without_blas_threads(char **argv)
+{
+    static const char *const name = "OPENBLAS_NUM_THREADS";
+    const char *given = getenv(name);
+    if (process_address_room() == UINT64_MAX || (given && strcmp(given, "1") == 0) || setenv(name, "1", 1) != 0)
+        return;
+    execv("/proc/self/exe", argv);
+}
+
+/* Refuses limits under which requests would never end, or the process would die, instead of being refused one by one.
+ */
+static bool has_room(const struct options *options)
+{
+    uint64_t n = options->workers + options->experiments, room = process_address_room();
+    uint64_t needed = n * (PE_GEMM_BYTES + THREAD_BYTES) + (1 + options->io_threads) * HEAP_BYTES;
+    if (process_stack_limit() < STACK_MIN)
+        log_error("a stack may have %llu KiB (ulimit -s); needed: %llu",
+                  (unsigned long long)process_stack_limit() >> 10, (unsigned long long)STACK_MIN >> 10);
+    else if (room < needed)
+        log_error("the limit of address space (ulimit -v) leaves %llu MiB; %llu workers and %llu experiments need "
+                  "%llu: raise it, or "
+                  "lower --workers and --experiments",
+                  (unsigned long long)(room / MIB), (unsigned long long)options->workers,
+                  (unsigned long long)options->experiments, (unsigned long long)(needed / MIB));
+    else if (room < UINT64_MAX)
+        pe_gemm_reserve((size_t)n);
+    return room >= needed && process_stack_limit() >= STACK_MIN;
 }
 
 static void limit_connections(struct options *options)
@@ -180,7 +218,7 @@ static bool set_up_process(struct server *server)
     api_setup();
     experiments_allow(options->experiments);
     limit_connections(options);
-    if (!choose_kernels(options->kernels) || !set_up_page(server))
+    if (!choose_kernels(options->kernels) || !has_room(options) || !set_up_page(server))
         return false;
     admission_setup(options->max_memory, options->max_streams);
     metrics_set(METRICS_WORKERS, (int64_t)options->workers);
@@ -309,6 +347,7 @@ static void fill_standard_streams(void)
 int main(int argc, char **argv)
 {
     static struct server server;
+    start_without_blas_threads(argv);
     fill_standard_streams();
     char error[OPTIONS_TEXT_BYTES];
     int code = EXIT_SUCCESS;

@@ -176,6 +176,24 @@ uint64_t process_memory_limit(const char *root)
     return least;
 }
 
+static uint64_t soft_limit(__rlimit_resource_t resource)
+{
+    struct rlimit limit;
+    return getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+}
+
+uint64_t process_address_room(void)
+{
+    struct process_figures now;
+    uint64_t limit = soft_limit(RLIMIT_AS);
+    if (limit == UINT64_MAX)
+        return limit;
+    process_read(&now);
+    return limit > now.virtual_bytes ? limit - now.virtual_bytes : 0;
+}
+
+uint64_t process_stack_limit(void) { return soft_limit(RLIMIT_STACK); }
+
 uint64_t process_raise_fds(uint64_t n)
 {
     struct rlimit limit;

@@ -24,6 +24,10 @@ unsigned process_quota_parse(const char *text);
  * of them. */
 uint64_t process_memory_limit(const char *root);
 
+/* Bytes that the limits of address space (ulimit -v) leave, and of a stack (ulimit -s); UINT64_MAX: no limit. */
+uint64_t process_address_room(void);
+uint64_t process_stack_limit(void);
+
 /* Raises the limit of open descriptors to n if it is lower; returns the resulting limit. */
 uint64_t process_raise_fds(uint64_t n);
 

@@ -1,0 +1,164 @@
+"""Limits of the process, one at a time: the server refuses to start and says why, or it answers every kind of request and ends in order.
+None may make requests wait for ever, or end the process without a sentence."""
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+import pytest
+
+from conftest import POSENCD, SANITIZED, Server, without_posenc
+
+MIB = 1 << 20
+ENDS_SECONDS = 20  # of an idle server; without its own limits it takes 0.1 s
+FLAGS = ("--workers", "1", "--io-threads", "1")
+REQUESTS = [
+    ("/encode", {"scheme": "sinusoidal", "dim": 256, "len": 20000, "format": "raw"}),
+    ("/attention", {"scheme": "alibi", "num_heads": 8, "causal": True, "q": {"shape": [8, 256, 64], "seed": 1}, "k": {"shape": [8, 256, 64], "seed": 2}, "format": "raw"}),
+    ("/analyze", {"scheme": "sinusoidal", "dim": 64, "len": 256}),
+    ("/diagnose", {"scheme": "rope", "layout": "interleaved", "offset": 5, "q": [[1, 2, 3, 4]], "q_out": [[3.160435, 1.7975838, -0.107937716, 4.0949593]]}),
+    ("/rotate", {"scheme": "rope", "q": [[1.0] * 64] * 3000}),
+]
+
+
+def limited(program, flags, which, amount, user):
+    def set_limits():
+        if user:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+        if which is not None:
+            resource.setrlimit(which, (amount, amount))
+
+    log = tempfile.NamedTemporaryFile(suffix=".log")
+    return log, subprocess.Popen([program, "--port", "0", *flags], stderr=log, stdout=subprocess.DEVNULL, env=without_posenc(None), preexec_fn=set_limits)
+
+
+@contextlib.contextmanager
+def serving(which=None, amount=0, *flags, program=POSENCD, user=None):
+    log, process = limited(program, [*FLAGS, *flags], which, amount, user)
+    try:
+        server = Server(process, log.name)
+        yield server
+        assert process.poll() is None, server.stderr_text()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(ENDS_SECONDS) == 0
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        log.close()
+
+
+def answers_all(server):
+    for path, request in REQUESTS:
+        assert server.post(path, request).status == 200, path
+    assert server.get("/healthz").status == 200
+
+
+def refused(which, amount, *flags, program=POSENCD, user=None):
+    """What it says when it refuses to start."""
+    log, process = limited(program, [*FLAGS, *flags], which, amount, user)
+    with log:
+        try:
+            assert process.wait(ENDS_SECONDS) == 1
+        finally:
+            process.kill()
+            process.wait()
+        with open(log.name) as text:
+            return text.read()
+
+
+plain = pytest.mark.skipif(SANITIZED, reason="sanitizers reserve terabytes of address space, and larger stacks")
+
+
+@plain
+@pytest.mark.parametrize("mib", [130, 200, 250])
+def test_too_little_address_space_is_said_at_the_start(mib):
+    """OpenBLAS would ask for memory without end: requests of some kinds, and SIGTERM, would never be done."""
+    said = refused(resource.RLIMIT_AS, mib * MIB, "--experiments", "0")
+    assert "limit of address space (ulimit -v)" in said and "--workers" in said
+
+
+@plain
+@pytest.mark.parametrize("mib", [450, 700])
+def test_with_enough_address_space_everything_is_served(mib):
+    with serving(resource.RLIMIT_AS, mib * MIB, "--experiments", "0") as server:
+        answers_all(server)
+        statuses = []
+        threads = [threading.Thread(target=lambda: statuses.append(server.post(*REQUESTS[1]).status)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert len(statuses) == 8 and set(statuses) <= {200, 503}
+        # More than there is: refused, or read in what is left; neither the end nor for ever.
+        large = server.post("/rotate", b'{"scheme":"rope","q":[' + b",".join([b"[" + b",".join([b"1.5"] * 64) + b"]"] * 60000) + b"]}")
+        assert large.status in (200, 503)
+        answers_all(server)
+
+
+@plain
+def test_a_small_stack_is_said_at_the_start_or_is_enough():
+    assert "stack" in refused(resource.RLIMIT_STACK, 64 * 1024) and "ulimit -s" in refused(resource.RLIMIT_STACK, 256 * 1024)
+    with serving(resource.RLIMIT_STACK, 512 * 1024) as server:
+        answers_all(server)
+
+
+def test_few_descriptors():
+    assert "file descriptors" in refused(resource.RLIMIT_NOFILE, 8)
+    with serving(resource.RLIMIT_NOFILE, 32) as server:
+        assert "ulimit -n" in server.stderr_text()
+        answers_all(server)
+
+
+@plain
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
+def test_few_threads():
+    """The limit counts all processes of a user; root has none. A copy of the program is where that user may read it."""
+    user = 47000 + os.getpid() % 1000
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        program = shutil.copy(POSENCD, folder)
+        assert "ulimit -u" in refused(resource.RLIMIT_NPROC, 2, program=program, user=user)
+        with serving(resource.RLIMIT_NPROC, 8, program=program, user=user) as server:
+            answers_all(server)
+
+
+def test_one_processor_and_a_tenth_of_it():
+    """As a control group's quota does: running for 10 ms, stopped for 90."""
+    with serving() as server:
+        os.sched_setaffinity(server.pid, {min(os.sched_getaffinity(server.pid))})
+        answers_all(server)
+        done = threading.Event()
+
+        def throttle():
+            while not done.is_set():
+                os.kill(server.pid, signal.SIGSTOP)
+                time.sleep(0.09)
+                os.kill(server.pid, signal.SIGCONT)
+                time.sleep(0.01)
+
+        thread = threading.Thread(target=throttle)
+        thread.start()
+        try:
+            answers_all(server)
+        finally:
+            done.set()
+            thread.join()
+
+
+@plain
+def test_no_file_may_grow(tmp_path):
+    """ulimit -f 0: a log in a file is lost, a stored file is refused, everything else is served."""
+    with serving(None, 0, "--weights-dir", str(tmp_path)) as server:
+        resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (0, 0))
+        answer = server.request("PUT", "/presets/x", b'{"config":{"scheme":"rope"}}')
+        assert answer.status in (500, 503, 507) and answer.json()["detail"], answer
+        assert server.get("/presets/x").status == 404 and not [path for path in tmp_path.iterdir() if path.name.startswith("x")]
+        answers_all(server)
