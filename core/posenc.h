@@ -666,6 +666,7 @@ void pe_gemm_setup(void);
  * there is room for it: the BLAS asks again without end for what it does not get, later as well. */
 #define PE_GEMM_BYTES (UINT64_C(128) << 20)
 void pe_gemm_reserve(size_t n);
+
 #ifdef __cplusplus
 }
 #endif
