@@ -35,7 +35,7 @@ struct transfer {
     struct curl_slist *headers;
     size_t room; /* of request->bytes, without the NUL */
     bool is_too_large, is_without_memory, is_done;
-    bool is_left; /* nobody waits for it: protected by the lock, as is_done */
+    bool is_left; /* the work of its caller was cancelled; protected by the lock, as is_done */
     char error[CURL_ERROR_SIZE];
     struct transfer *next;
 };
@@ -270,7 +270,7 @@ static bool begin_queued(struct web *web)
     return is_stopping;
 }
 
-/* Ends those that nobody waits for. */
+/* Ends those whose caller's work was cancelled. */
 static void end_left(struct web *web)
 {
     for (struct transfer *t = web->begun, *next; t; t = next) {

@@ -16,7 +16,7 @@ from weights_asking import T5, TABLE, file, put, tag
 
 MIB = 1 << 20
 SLOW = 5 if SANITIZED else 1
-TRICKLE = 0.005  # 10 bytes each time: 2 KiB/s, so that 1 MiB would take eight minutes
+TRICKLE = 0.002  # 10 bytes each time: 5 KiB/s at most, so that 1 MiB takes minutes, and libcurl's least of 1 KiB/s is kept under load
 PATIENCE = 15  # seconds until a request for a name that is being read is refused
 SMALL = {"scheme": "alibi", "num_heads": 1, "metrics": ["bounds"], "outputs": []}
 
