@@ -152,11 +152,12 @@ static void print_place(const struct s3 *s3, char *line, size_t room)
 /* Not for each name that is read: the first list may have thousands. */
 static void save_index(struct s3 *s3)
 {
-    size_t n;
     char place[PLACE_BYTES];
-    bool is_wanted = atomic_exchange(&s3->is_dirty, false) && s3->cache;
+    size_t n;
+    if (!atomic_exchange(&s3->is_dirty, false) || !s3->cache)
+        return;
     print_place(s3, place, sizeof place);
-    char *text = is_wanted ? s3_index_print(s3->index, place, &n) : NULL;
+    char *text = s3_index_print(s3->index, place, &n);
     if (text)
         cache_write_index(s3->cache, text, n);
     free(text);
