@@ -31,7 +31,7 @@ def wait_until(condition, seconds):
 
 
 def n_begun(server):
-    """A job between two turns may be counted nowhere for a moment."""
+    """A job between two turns may be counted nowhere for a moment, and for longer where its thread has no processor."""
     return max(metric(server, "posenc_busy_workers") + metric(server, "posenc_parked_jobs") for _ in range(3))
 
 
@@ -92,7 +92,7 @@ def beside(server, kind, n, source="127.0.0.2", headers=None):
     try:
         wait_until(lambda: n_begun(server) >= n, 60)
         yield
-        assert n_begun(server) >= n, "not heavy enough"
+        wait_until(lambda: n_begun(server) >= n, 10)  # one that were done would not be counted again
     finally:
         leave(connections)
     wait_until(lambda: n_begun(server) == 0, 30)
@@ -341,5 +341,5 @@ def test_a_quota_shows_before_a_long_job_ends():
         eve = bearer("eve-token-0123456")
         connection = begin(server, HEAVY["the last row of floater"](0), "127.0.0.2", eve)
         wait_until(lambda: server.get("/encode?scheme=rope&len=4", eve).status == 429, 20)
-        assert n_begun(server) == 1, "it goes on: what has begun is not cut"
+        wait_until(lambda: n_begun(server) == 1, 10)  # it goes on: what has begun is not cut
         leave([connection])

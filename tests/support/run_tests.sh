@@ -195,7 +195,9 @@ check_kernels() {
 }
 
 check_kernels
+times=
 for kind in "$@"; do
+    begun=$(date +%s)
     case $kind in
     lint) run_lint ;;
     c) run_cmocka ;;
@@ -206,7 +208,9 @@ for kind in "$@"; do
     slow) run_slow ;;
     *) echo "run_tests.sh: unknown kind $kind; there are lint, c, replay, http, page, arm64, slow" >&2; exit 2 ;;
     esac
+    times="$times${times:+, }$kind $(($(date +%s) - begun)) s"
 done
+echo "== time of each part: $times"
 
 echo "== total: $passed passed, $failed failed$([ $skipped -eq 0 ] || echo ", $skipped left to make test-slow")$(
     [ $unable -eq 0 ] || echo ", $unable not run, as said above")"

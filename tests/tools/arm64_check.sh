@@ -16,6 +16,7 @@ make --no-print-directory -j"$(nproc)" BUILD="$there" CC=aarch64-linux-gnu-gcc "
 "$BUILD/hashes" >"$there/here.txt"
 qemu-aarch64-static "$there/hashes" >"$there/there.txt"
 diff "$there/here.txt" "$there/there.txt" >"$there/diff.txt" || cat "$there/diff.txt"
-total=$(wc -l <"$there/here.txt") different=$(grep -c '^[<>]' "$there/diff.txt" || true)
+total=$(wc -l <"$there/here.txt") different=$(grep -c '^<' "$there/diff.txt" || true) more=$(grep -c '^>' "$there/diff.txt" || true)
+[ "$more" -le "$different" ] || different=$more
 echo "$((total > different ? total - different : 0)) passed, $different failed"
 [ "$total" -gt 0 ] && [ "$different" -eq 0 ]
