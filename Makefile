@@ -270,9 +270,17 @@ check: ## what every commit passes, under a minute: both compilers, lint, unit t
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests programs BUILD=$(BUILD)/clang CC=clang
 	@$(RUN_TESTS) lint c replay http
 
-asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer
+# What computes is tested with both compilers, because each finds undefined behaviour that the other does not see.
+COMPUTING := test_encode_rope test_encode_bias test_encode_alibi test_rotate test_attention test_analyze test_diagnose
+
+asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer of gcc; those of what computes under clang's too
+	@deploy/packages.sh install asan
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests BUILD=$(BUILD)/asan SANITIZE=address,undefined
 	@BUILD=$(BUILD)/asan KERNELS=$(KERNELS) POSENC_SANITIZED=1 tests/support/run_tests.sh c replay http
+	@$(MAKE) --no-print-directory -j$(JOBS) all tests BUILD=$(BUILD)/clang-asan CC=clang SANITIZE=address,undefined
+	@BUILD=$(BUILD)/clang-asan KERNELS=$(KERNELS) POSENC_SANITIZED=1 tests/support/run_tests.sh c replay
+	@set -e; for t in $(COMPUTING); do T=$$t.py BUILD=$(BUILD)/clang-asan KERNELS=$(KERNELS) POSENC_SANITIZED=1 \
+	    tests/support/run_tests.sh http; done
 
 tsan: ## every test under ThreadSanitizer
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests BUILD=$(BUILD)/tsan SANITIZE=thread

@@ -4,6 +4,7 @@
 #   packages.sh install build   installs what building needs and is not there (Debian), else checks
 #   packages.sh install test    the same, and what the tests need; a sentence, no failure, where there is no browser to install
 #   packages.sh install arm64   what compiles the core for arm64 and runs it; a sentence, no failure, where it cannot
+#   packages.sh install asan    what tests need, and the sanitizers of clang
 #   packages.sh install scale   what builds and runs the container image where Docker is not; a sentence, no failure, where it cannot
 #   packages.sh unpack DIR      puts programs that only tests start into DIR: promtool and Prometheus, which read
 #                               /metrics, nginx, HAProxy and Varnish, which balance servers and keep
@@ -17,6 +18,7 @@ test_packages="$build_packages clang clang-format libcmocka-dev python3 python3-
     python3-numpy python3-mpmath python3-yaml
     python3-hypothesis python3-jsonschema python3-zarr python3-dask python3-distributed python3-xarray
     curl unzip pngcheck"
+asan_packages="$test_packages libclang-rt-14-dev" # the sanitizers of clang
 container_packages="podman runc debootstrap catatonit netavark" # start nothing when installed
 arm64_packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
 browser_packages="chromium chromium-driver python3-selenium"
@@ -86,7 +88,8 @@ install() {
     case $1 in
     build) packages=$build_packages why="to build" ;;
     test) packages=$test_packages why="to build and test" ;;
-    *) fail "install what? build or test" ;;
+    asan) packages=$asan_packages why="to test with sanitizers" ;;
+    *) fail "install what? build, test or asan" ;;
     esac
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
         check
@@ -143,5 +146,5 @@ install)
     *) install "${2-}" ;;
     esac
     ;;
-*) fail "usage: packages.sh check | install build | install test | install arm64 | install scale | unpack DIR" ;;
+*) fail "usage: packages.sh check | install build | install test | install asan | install arm64 | install scale | unpack DIR" ;;
 esac

@@ -150,7 +150,8 @@ static void distance(const struct pe_plan *plan, size_t head, double rel, size_t
     size_t left = rel >= 0 ? 0 : -rel < (double)n ? (size_t)-rel : n;
     struct pe_dd right = c->form == RELATIVE ? dd(0) : slope(plan, head, RIGHT);
     pe_bias_products(slope(plan, head, LEFT), -rel, -1, left, dtype, out);
-    pe_bias_products(right, rel + (double)left, 1, n - left, dtype, (char *)out + left * pe_dtype_size(dtype));
+    if (left < n)
+        pe_bias_products(right, rel + (double)left, 1, n - left, dtype, (char *)out + left * pe_dtype_size(dtype));
 }
 
 /* The distance of two reals may need two doubles. */
