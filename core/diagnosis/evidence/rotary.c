@@ -88,11 +88,45 @@ static bool is_turned(const struct pe_evidence *e, double width)
     return width > 0 && width != columns && width != 2 * columns && (width == rows || width == 2 * rows);
 }
 
+/* Does the plan give the first rows, but for rounding and angles in f32? */
+static bool has_numbers(const struct pe_evidence *e, const struct pe_plan *plan)
+{
+    enum { ROWS = 8 };
+    double found[PE_HEAD_DIM_MAX], expected[PE_HEAD_DIM_MAX], largest = 0, error = 0;
+    for (size_t t = 0; t < e->n_tensors; t++)
+        for (uint64_t row = 0; row < e->n_rows && row < ROWS; row++) {
+            pe_evidence_read(e, t, row, 0, (size_t)e->row_len, found);
+            pe_fill(plan, t, row * e->row_len, (size_t)e->row_len, expected);
+            for (size_t j = 0; j < e->row_len; j++) {
+                largest = fmax(largest, fabs(expected[j]));
+                error = fmax(error, fabs(found[j] - expected[j]));
+            }
+        }
+    return error <= 0.01 * largest;
+}
+
+/* Does the belief give these tables with the sizes it has by default? A share of head_dim is no size, and the table has
+ * no other that head_dim could follow from, so there the shape is enough. */
+static bool fits_as_it_is(struct pe_diagnosis *d)
+{
+    const struct pe_evidence *e = &d->evidence;
+    bool is_share = pe_belief_given(d, "partial_rotary_factor") && !pe_belief_given(d, "head_dim");
+    struct pe_plan *plan = pe_belief_try(d, e->tensors[0].shape[e->tensors[0].rank - 2]);
+    bool fits = plan && plan->outputs[0].n_rows == e->n_rows && plan->outputs[0].row_len == e->row_len &&
+                (is_share || has_numbers(e, plan));
+    pe_plan_free(plan);
+    return fits;
+}
+
 static enum pe_status choose_form(struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_evidence *e = &d->evidence;
     const struct pe_value *form = pe_belief_given(d, "form");
     double width = believed_width(d);
+    if (fits_as_it_is(d)) {
+        set_form(d, "pairs");
+        return PE_OK;
+    }
     d->evidence.is_turned = is_turned(e, width);
     double len = (double)pe_evidence_width(e);
     bool states = form && form->kind == PE_STRING;

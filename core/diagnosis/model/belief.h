@@ -35,6 +35,9 @@ void pe_belief_set(struct pe_diagnosis *d, const char *name, struct pe_value val
 bool pe_belief_has_sequence(const struct pe_diagnosis *d);
 bool pe_belief_is_sequence(const char *name); /* a field that says where positions are, not a rule for counting them */
 
+/* In read(): the plan of the belief with no size but a missing length, which is n; NULL if there is none. */
+struct pe_plan *pe_belief_try(struct pe_diagnosis *d, uint64_t n);
+
 enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err); /* fields, without a plan */
 enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err); /* d->belief.model */
 void pe_belief_drop(struct pe_diagnosis *d);

@@ -94,7 +94,7 @@ static enum pe_status admit_plan(void *caller, const struct pe_cost *cost, struc
     return d->request->admit ? d->request->admit(d->request->caller, &all, err) : PE_OK;
 }
 
-static enum pe_status plan_given(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status plan_given(struct pe_diagnosis *d, struct pe_plan **plan, struct pe_error *err)
 {
     struct pe_belief *b = &d->belief;
     const char *const *outputs = d->evidence.kind->outputs;
@@ -109,14 +109,27 @@ static enum pe_status plan_given(struct pe_diagnosis *d, struct pe_error *err)
                                  .positions_max = PE_DIAGNOSED_POSITIONS_MAX};
     while (outputs[request.n_outputs])
         request.n_outputs++;
-    return pe_plan_new(&request, &b->plan, err);
+    return pe_plan_new(&request, plan, err);
+}
+
+struct pe_plan *pe_belief_try(struct pe_diagnosis *d, uint64_t n)
+{
+    struct pe_belief *b = &d->belief;
+    struct pe_plan *plan = NULL;
+    struct pe_error ignored;
+    size_t n_asked = b->n_asked;
+    if (!pe_belief_has_sequence(d))
+        b->asked[b->n_asked++] = (struct pe_field){"len", {.kind = PE_INTEGER, .integer = (int64_t)n}};
+    enum pe_status status = plan_given(d, &plan, &ignored);
+    b->n_asked = n_asked;
+    return status ? NULL : plan;
 }
 
 enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err)
 {
     struct pe_edit none;
     struct pe_belief *b = &d->belief;
-    enum pe_status status = plan_given(d, err);
+    enum pe_status status = plan_given(d, &b->plan, err);
     if (!status)
         status = check_shape(d, err);
     if (status == PE_INVALID && b->plan && may_misfit(d)) {
