@@ -3,6 +3,8 @@
 
 #include "core/posenc.h"
 
+#include <stdlib.h>
+
 static void (*on_wait)(void);
 
 static _Thread_local struct {
@@ -31,6 +33,21 @@ enum pe_status pe_cancelled(struct pe_error *err)
 {
     pe_fail(err, "", "given up: nobody waits for the answer any more");
     return err->status = PE_CANCELLED;
+}
+
+/* Giving pages back to the system takes a tenth of a millisecond for each MiB. A shrinking realloc gives back the end.
+ */
+void pe_free_large(void *memory, size_t n_bytes)
+{
+    const size_t step = (size_t)32 << 20;
+    while (memory && n_bytes > 2 * step) {
+        void *rest = realloc(memory, n_bytes -= step);
+        pe_is_cancelled();
+        if (!rest)
+            break;
+        memory = rest;
+    }
+    free(memory);
 }
 
 void pe_on_wait(void (*wait)(void)) { on_wait = wait; }

@@ -640,6 +640,9 @@ bool pe_was_cancelled(void);
 /* For the caller's own long loops: calls is_gone as the core does. */
 bool pe_is_cancelled(void);
 
+/* free() of memory from malloc that may be large, with such calls in between. NULL is accepted. */
+void pe_free_large(void *memory, size_t n_bytes);
+
 /* A filling thread calls wait() repeatedly while it cannot continue before another thread that fills from the same
  * plan; that other thread may be inside is_gone(). Set it once for the whole process, before any thread starts. NULL,
  * the default: the thread spins. */

@@ -88,6 +88,8 @@ struct pe_plan {
     enum pe_pace pace;   /* plan() may set it; quick by default */
     double work;         /* multiply-adds that do not grow with the elements asked for */
     double element_work; /* multiply-adds of one element; 0: the usual number at this pace */
+    /* Multiply-adds of a bias at one distance, where the elements of a map share it; 0: those of one element. */
+    double distance_work;
     struct pe_output *outputs;
     struct pe_part *parts;     /* [n_outputs]; NULL: all outputs are whole (core/slice.h) */
     struct pe_output *answers; /* [n_outputs]: after slicing */
@@ -102,6 +104,9 @@ struct pe_plan {
     struct pe_attention *attention;   /* the state of PE_ATTEND (core/attention/): schemes ask whether there is one */
     const struct pe_brought *brought; /* PE_ATTEND: tensors that are not the scheme's (core/attend.h) */
 };
+
+/* Multiply-adds of one element, as pe_plan_work counts them: those of the plan, or of its pace. */
+double pe_plan_each(const struct pe_plan *plan);
 
 struct pe_attend;
 

@@ -89,7 +89,7 @@ install() {
     build) packages=$build_packages why="to build" ;;
     test) packages=$test_packages why="to build and test" ;;
     asan) packages=$asan_packages why="to test with sanitizers" ;;
-    *) fail "install what? build, test or asan" ;;
+    *) fail "install what? build, test, asan, arm64 or scale" ;;
     esac
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
         check

@@ -25,12 +25,15 @@ static double rows_bytes(const struct pe_analysis *study, size_t entry)
     return ((double)subject->dim + 4) * (double)subject->n_rows * sizeof(double);
 }
 
-/* Rows of most schemes take no longer than the metrics that read them. */
+/* The subject's plan, that of its ladder and that of its rows; and the rows. Metrics count the plans that they make. */
 static double rows_work(const struct pe_analysis *study, size_t entry)
 {
     const struct pe_subject *subject = &study->subjects[entry];
-    bool is_slow = rows_bytes(study, entry) > 0 && pe_plan_pace(subject->plan) == PE_SLOW;
-    return is_slow ? (double)subject->n_rows * (double)subject->dim * PE_SLOW_WORK : 0;
+    bool loads = needs_rows(study, entry);
+    double n_plans = 1 + (subject->ladder.n > 0) + loads;
+    double numbers = loads ? (double)subject->n_rows * (double)subject->dim : 0;
+    return n_plans * pe_planning_work(subject) + pe_numbers_work(subject, numbers) +
+           pe_reach_work(subject, pe_positions_last(subject->plan->seq.k) + 1);
 }
 
 /* The work of all metrics, and the most memory that one entry needs at a time. */

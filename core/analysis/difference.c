@@ -152,12 +152,22 @@ static bool applies(const struct pe_analysis *study, const struct pe_subject *su
     return subject->index > 0;
 }
 
+/* The numbers of one side. A rotated row needs a row of cosines and sines. */
+static double side_work(const struct pe_subject *subject, const struct pe_difference_table *t, size_t side)
+{
+    double n = (double)t->n;
+    if (t->output[side] != PE_DIFFERENCE_ROTATED)
+        return pe_output_work(subject->plan, t->output[side]);
+    return pe_numbers_work(subject, n) + pe_scale_work(subject, n / 2);
+}
+
 static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
 {
     struct pe_difference_table tables[PE_DIFFERENCE_TABLES_MAX + 1];
     size_t n = pe_difference_tables(study, subject, tables);
     for (size_t i = 0; i < n; i++)
-        cost->work += 8 * (double)tables[i].n;
+        cost->work +=
+            8 * (double)tables[i].n + side_work(&study->subjects[0], &tables[i], 0) + side_work(subject, &tables[i], 1);
     cost->bytes = pe_difference_bytes(tables, n);
     if (subject->plan->scheme->rotate)
         cost->bytes += 2 * pe_turn_bytes(subject->plan);

@@ -180,13 +180,16 @@ static enum pe_status check(const struct pe_analysis *study, const struct pe_sub
     return err->status = PE_TOO_LARGE;
 }
 
-/* Angles, and the line of buckets, beside the attention. */
+enum { ANGLE_WORK = 64 }; /* of an angle modulo a turn */
+
+/* Angles, and the lines of buckets at both lengths, beside the attention. */
 static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
 {
     struct pe_lengths lengths = lengths_of(study, subject);
     double eval = (double)lengths.eval;
     pe_attention_cost(subject, lengths, cost);
-    cost->work += eval * (1 + (double)subject->ladder.n);
+    cost->work += eval * (1 + ANGLE_WORK * (double)subject->ladder.n) + 2 * pe_planning_work(subject);
+    cost->work += pe_has_saturation(subject) ? 2 * 2 * eval * pe_plan_each(subject->plan) : 0;
     cost->bytes += ((double)subject->ladder.n + eval) * sizeof(double);
 }
 

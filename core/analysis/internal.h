@@ -140,6 +140,18 @@ void pe_rows_drop(struct pe_rows *rows);
 /* Number and width of the rows of a plan, before they are computed; *n = 0: it has none. */
 void pe_rows_size(const struct pe_plan *plan, size_t *n, size_t *dim);
 
+/* ---- Work, in multiply-adds as pe_plan_work counts them (study/work.c) ---- */
+
+/* Planning the subject, or a variant of it, once. */
+double pe_planning_work(const struct pe_subject *subject);
+/* Computing n numbers of rows; the steps to row `reach` if each row needs the one before it; n numbers of xPos' scale.
+ */
+double pe_numbers_work(const struct pe_subject *subject, double n);
+double pe_reach_work(const struct pe_subject *subject, double reach);
+double pe_scale_work(const struct pe_subject *subject, double n);
+/* Filling a whole output. */
+double pe_output_work(const struct pe_plan *plan, size_t output);
+
 /* The sizes of a tie near an extreme: |a - extreme| ≤ pe_tie(extreme, S). */
 static inline double pe_tie(double extreme, double largest)
 {

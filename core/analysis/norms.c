@@ -172,6 +172,7 @@ static void cost(const struct pe_analysis *study, const struct pe_subject *subje
 {
     (void)study;
     cost->work = 4 * (double)subject->n_rows * (double)subject->dim;
+    cost->work += pe_scale_work(subject, (double)subject->n_rows * (double)subject->dim / 2);
     cost->bytes = (2 * (double)subject->dim + (double)subject->n_rows) * sizeof(double);
 }
 

@@ -230,7 +230,8 @@ enum { BYTES_OF_A_HEAD = 2048 };
 static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
 {
     (void)study;
-    cost->work = 32 * (double)subject->n * (double)subject->dim;
+    double biases = (double)subject->n * (double)subject->dim;
+    cost->work = 32 * biases + pe_numbers_work(subject, biases);
     cost->bytes = (double)subject->n * (sizeof(struct key) + 4 * sizeof(double)) +
                   (double)subject->dim * BYTES_OF_A_HEAD; /* of the answer */
 }

@@ -161,7 +161,8 @@ static enum pe_status check(const struct pe_analysis *study, const struct pe_sub
 static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
 {
     double n = (double)subject->n_rows, dim = (double)subject->dim, shifts = (double)count_shifts(study, subject);
-    cost->work = shifts * (pe_addition_has(subject) ? 2 * n * dim : n * dim * dim + 20 * dim * dim * dim);
+    double rank = fmin(dim, ceil(n / 2)); /* at most: a fit has n/2 pairs of rows */
+    cost->work = shifts * (pe_addition_has(subject) ? 2 * n * dim : n * dim * dim + 4 * rank * rank * dim);
     cost->bytes =
         pe_shift_bytes(subject) + shifts * (sizeof(struct pe_shift) + 1024); /* an object of the answer for each */
 }
@@ -193,7 +194,7 @@ const struct pe_metric pe_metric_shift = {
                            "up to 2048 columns",
                            "单轴连续位置上的绝对方案和旋转方案；没有精确矩阵时，列数不超过 2048"},
             .params = "k",
-            .work = "n D^2 + 20 D^3 for each k; with an exact matrix 2 n D",
+            .work = "n D^2 + 4 r^2 D for each k, r the smaller of D and n/2; with an exact matrix 2 n D",
             .tensors = tensors,
             .details = details,
             .n_details = sizeof details / sizeof details[0],

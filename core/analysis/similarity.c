@@ -293,7 +293,10 @@ static bool applies(const struct pe_analysis *study, const struct pe_subject *su
 static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
 {
     double n = (double)subject->n_rows, dim = (double)subject->dim;
-    cost->work = n * n * dim / 2;
+    double by_distance = pe_planning_work(subject) + 8 * n * dim + pe_scale_work(subject, n * dim / 2) + n * n;
+    cost->work = is_scaled(subject) ? by_distance : n * n * dim / 2;
+    if (pe_pairing_is_other(study, subject))
+        cost->work += pe_planning_work(subject) + pe_numbers_work(subject, n * dim);
     cost->bytes = (4 * n + (double)count_blocks(subject)) * sizeof(double);
     cost->bytes += pe_pairing_is_other(study, subject) ? n * dim * sizeof(double) : 0;
 }

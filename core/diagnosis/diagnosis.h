@@ -32,10 +32,11 @@ struct pe_diagnosis {
     size_t n_best;
     struct pe_kept nearest;                   /* the smallest max_error of all */
     struct pe_kept of_kind[PE_N_FAULT_KINDS]; /* the best single fault of each kind; PE_NOT_JUDGED: none was tried */
-    bool used_all;                            /* the search ended at PE_HYPOTHESES_MAX */
+    bool used_all;                            /* the search ended because its work was used up */
     bool no_memory;                           /* a measurement had none: the search ends */
     uint64_t searched;
-    double work, bytes;
+    double work; /* multiply-adds so far, as pe_plan_work counts them: of plans, predicted numbers and measurements */
+    double bytes;
     struct pe_answer *answer;      /* answer/: the candidates, which the tree borrows from */
     struct pe_values *values;      /* the tree of the answer */
     const struct pe_value *stated; /* that tree when it is finished */

@@ -192,6 +192,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     if (!t)
         return pe_no_memory(err);
     plan->arith = (enum pe_arith)c->arith;
+    plan->distance_work = 1024;
     plan->pace = PE_SLOW; /* a logarithm for each distance of a tile; double-double with arith float32 */
     t->bias.rule = (struct pe_bias_rule){.distance = distance, .row = row};
     enum pe_status status = set_heads(c, t, err);

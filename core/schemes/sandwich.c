@@ -130,9 +130,10 @@ static void store_all(const struct pe_plan *plan, size_t head, const struct pe_p
     }
 }
 
+/* ROWS biases of f64 with thousands of cosines take milliseconds, so between them the work may yield. */
 static void distance(const struct pe_plan *plan, size_t head, double rel, size_t n, enum pe_dtype dtype, void *out)
 {
-    for (size_t at = 0; at < n; at += ROWS) {
+    for (size_t at = 0; at < n && !pe_is_cancelled(); at += ROWS) {
         struct pe_positions p = {.n = n - at < ROWS ? n - at : ROWS, .start = rel + (double)at};
         store_all(plan, head, &p, NULL, dtype, (char *)out + at * pe_dtype_size(dtype));
     }
@@ -141,7 +142,7 @@ static void distance(const struct pe_plan *plan, size_t head, double rel, size_t
 static void row(const struct pe_plan *plan, const struct pe_glance *first, size_t n, enum pe_dtype dtype, void *out)
 {
     double rel[ROWS], off[ROWS];
-    for (size_t at = 0; at < n; at += ROWS) {
+    for (size_t at = 0; at < n && !pe_is_cancelled(); at += ROWS) {
         struct pe_positions p = {.n = n - at < ROWS ? n - at : ROWS, .list = rel};
         for (size_t j = 0; j < p.n; j++) {
             struct pe_dd d = dd_two_sum(pe_position_at(plan->seq.k, first->key + at + j), -first->q_pos);
@@ -188,6 +189,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     if (!t)
         return pe_no_memory(err);
     plan->pace = PE_SLOW; /* all the cosines for each distance of a tile */
+    plan->distance_work = (double)n * (plan->dtype == PE_F64 ? 320 : 8);
     t->n = n;
     t->bias.rule = (struct pe_bias_rule){.distance = distance, .row = row};
     enum pe_status status = make_cosines(c, t, err);

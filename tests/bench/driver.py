@@ -8,7 +8,7 @@ import peers
 import report
 import rows
 
-import core, attention, analysis, text, small, large, diagnosis, experiment, frameworks  # noqa: E401, F401 (each adds its rows, in this order)
+import core, attention, analysis, text, small, large, diagnosis, work, experiment, frameworks  # noqa: E401, F401 (each adds its rows, in this order)
 
 MINUTES = {False: 19, True: 1.8}  # of all rows together; what comes later is skipped
 

@@ -60,6 +60,7 @@ OBSTACLES = {
     "analyze_rope": "",
     "diagnose_rotated": "",
     "diagnose_tables": "",
+    "stated_work": "",
     "analyses_health": "",
     "experiment_alibi": "",
     "experiment_rope": "",

@@ -114,7 +114,7 @@ def test_the_figure_is_the_median_of_ratios():
 def test_every_group_has_rows_and_every_row_may_say_what_limits_it():
     names = [row.name for row in rows.ALL]
     assert len(names) == len(set(names)) and set(names) == set(report.OBSTACLES)
-    assert {row.group for row in rows.ALL} == {"core", "attention", "analysis", "text", "small", "large", "diagnosis",
+    assert {row.group for row in rows.ALL} == {"core", "attention", "analysis", "text", "small", "large", "diagnosis", "work",
                                                "experiment", "frameworks"}
     assert any(row.quick for row in rows.ALL) and all(row.what for row in rows.ALL)
 

@@ -234,9 +234,9 @@ def test_refusals_name_the_field(server, request_, pointer):
 
 
 def test_refused_before_anything_is_made():
-    with start_server("--max-analysis", "1000000", "--workers", "1") as server:
+    with start_server("--max-analysis", "27000000", "--workers", "1") as server:
         before, taken = server.memory("VmRSS"), []
-        for asked, words in (({"scheme": "sinusoidal", "dim": 64, "len": 16384, "metrics": ["bounds"]}, ("--max-analysis", "1.05e+06", "1e+06")),
+        for asked, words in (({"scheme": "sinusoidal", "dim": 64, "len": 16384, "metrics": ["bounds"]}, ("--max-analysis", "2.77e+07", "2.7e+07")),
                              ({"scheme": "sinusoidal", "dim": 64, "len": 2**40, "metrics": ["bounds"]}, ("16384", "1099511627776"))):
             for _ in range(5):
                 begun = time.monotonic()

@@ -137,7 +137,8 @@ static void add_diagnosis_answer(struct api_text *text)
                  "\"string\",\"description\":\"the same in Chinese\"},\"found\":{\"description\":\"what the tensor "
                  "has\"},\"believed\":{\"description\":\"what it should have had\"}}}},\"undecided\":{\"type\":["
                  "\"object\",\"null\"]},\"ruled_out\":{\"type\":\"array\"},\"searched\":{\"type\":\"integer\","
-                 "\"description\":\"hypotheses tried\"}}}");
+                 "\"description\":\"hypotheses tried\"},\"used_all\":{\"type\":\"boolean\",\"description\":\"true: "
+                 "the search ended because it had used --max-analysis; else left out\"}}}");
 }
 
 void api_openapi_analysis(struct api_text *text)

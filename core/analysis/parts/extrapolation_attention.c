@@ -309,7 +309,12 @@ void pe_attention_cost(const struct pe_subject *subject, struct pe_lengths lengt
     if (!has_attention(subject))
         return;
     size_t heads = heads_of(subject);
-    cost->work += 64 * (double)lengths.eval * (double)heads * (double)dim_of(subject);
+    double eval = (double)lengths.eval;
+    bool is_bias = subject->family == PE_BIAS;
+    cost->work += 64 * eval * (double)heads * (double)dim_of(subject);
+    cost->work += pe_planning_work(subject) + pe_reach_work(subject, eval);
+    cost->work += pe_numbers_work(subject, (is_bias ? ENDS : 1) * eval * (double)subject->dim);
+    cost->work += pe_scale_work(subject, eval * (double)subject->dim / 2);
     cost->bytes +=
         (double)size_of(subject) * sizeof(double) + (double)(ENDS * heads * QUERIES * sizeof(struct softmax));
     if (subject->family == PE_ROTARY)

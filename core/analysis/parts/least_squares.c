@@ -249,6 +249,6 @@ enum pe_status pe_least_squares(size_t m, size_t n, size_t n_rhs, double *a, dou
     free(s.order);
     free(s.tau);
     free(s.rows.at);
-    free(s.inverse);
+    pe_free_large(s.inverse, 3 * (m < n ? m : n) * (m < n ? m : n) * sizeof *s.inverse);
     return !status && pe_was_cancelled() ? pe_cancelled(err) : status;
 }

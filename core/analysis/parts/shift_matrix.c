@@ -166,7 +166,7 @@ void pe_shift_close(struct pe_shift_search *s)
 {
     pe_addition_drop(&s->exact);
     free(s->worst);
-    free(s->a);
+    pe_free_large(s->a, (2 * ((s->rows->n + 1) / 2) + s->rows->dim + JUDGED) * s->rows->dim * sizeof *s->a);
 }
 
 enum pe_status pe_shift_of(const struct pe_subject *subject, int64_t k, double *value, struct pe_error *err)

@@ -269,9 +269,15 @@ static double map_work(const struct pe_subject *subject)
     const struct pe_plan *plan = subject->plan;
     if (subject->family != PE_BIAS || pe_fill_line(plan, bias_of(plan), 0, 0, 0, NULL))
         return 0;
-    const struct pe_output *output = pe_plan_output(plan, bias_of(plan));
-    double each = pe_plan_pace(plan) == PE_QUICK ? 8 : PE_SLOW_WORK;
-    return (double)output->n_rows * (double)output->row_len * each;
+    return pe_output_work(plan, bias_of(plan));
+}
+
+/* A plan of so many positions and its rows. */
+static double run_work(const struct pe_subject *subject, double n)
+{
+    double numbers = (double)subject->n_rows / (double)subject->n * n * (double)subject->dim;
+    return pe_planning_work(subject) + pe_numbers_work(subject, numbers) +
+           pe_reach_work(subject, (double)offset_of(subject) + n);
 }
 
 void pe_wishes_cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
@@ -280,6 +286,7 @@ void pe_wishes_cost(const struct pe_analysis *study, const struct pe_subject *su
     add(&pe_metric_unique, study, subject, cost);
     add(&pe_metric_shift, study, subject, cost);
     cost->work += (LONGER + 1) * numbers + map_work(subject);
+    cost->work += run_work(subject, (double)subject->n / 2) + run_work(subject, LONGER * (double)subject->n);
     cost->bytes = fmax(cost->bytes, numbers / 2 * sizeof(double) + (double)subject->n * 8 * sizeof(double));
     cost->bytes = fmax(cost->bytes, BLOCK * sizeof(double));
 }

@@ -195,7 +195,8 @@ static enum pe_status fill_rows(struct pe_rows *rows, const struct pe_plan *plan
 /* Sent tables may have numbers that no property is defined for. */
 static enum pe_status check_finite(const struct pe_rows *rows, struct pe_error *err)
 {
-    for (size_t i = 0; i < rows->n * rows->dim; i++)
+    enum { PIECE = 1 << 17 };
+    for (size_t i = 0; i < rows->n * rows->dim && (i % PIECE || !pe_is_cancelled()); i++)
         if (!isfinite(rows->at[i]))
             return pe_fail(err, "", "the encoding is %g at row %zu, column %zu; an analysis needs finite numbers",
                            rows->at[i], i / rows->dim, i % rows->dim);
@@ -222,12 +223,12 @@ enum pe_status pe_rows_init(struct pe_rows *rows, const struct pe_plan *plan, st
 
 void pe_rows_drop(struct pe_rows *rows)
 {
-    free(rows->at);
+    pe_free_large(rows->at, rows->n * rows->dim * sizeof *rows->at);
     free(rows->distance);
     *rows = (struct pe_rows){0};
 }
 
-/* The plan of the entry may have other outputs (a form, channels first, x combined): the rows have their own. */
+/* The plan of the entry gives the rows, unless its outputs are others: a rotary form, or x combined. */
 enum pe_status pe_subject_load(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err)
 {
     static const char *const outputs[][2] = {
@@ -235,6 +236,8 @@ enum pe_status pe_subject_load(struct pe_analysis *study, struct pe_subject *sub
     static const struct pe_field pairs = {"form", {.kind = PE_STRING, .string = "pairs"}};
     struct pe_plan *plan;
     bool is_rotary = subject->family == PE_ROTARY;
+    if (!is_rotary && has(subject->plan, outputs[subject->family][0]))
+        return pe_rows_init(&subject->rows, subject->plan, err);
     struct pe_variant variant = {.operation = PE_ENCODE,
                                  .dtype = PE_F64,
                                  .overrides = &pairs,

@@ -1,6 +1,7 @@
 /* Evidence: bias [heads, queries, keys], buckets [queries, keys]. */
 #include "core/diagnosis/diagnosis.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static const struct pe_evidence_kind index_kind;
@@ -127,12 +128,15 @@ static enum pe_status prepare_line(struct pe_model *m, struct pe_error *err)
     return PE_OK;
 }
 
-static void know_block(const struct pe_plan *plan, struct line *line, uint64_t head, size_t block)
+static void know_block(const struct pe_model *m, struct line *line, uint64_t head, size_t block)
 {
+    const struct pe_plan *plan = m->plan;
     unsigned char *known = &line->known[head * line->n_blocks + block];
     size_t first = block * BLOCK, n = line->n - first < BLOCK ? line->n - first : BLOCK;
-    if (!*known)
+    if (!*known) {
         pe_fill_line(plan, 0, head, first, n, line->values + head * line->n + first);
+        *m->work += (double)n * fmax(pe_plan_each(plan), plan->distance_work);
+    }
     *known = 1;
 }
 
@@ -146,7 +150,7 @@ static void fill_bias(const struct pe_model *m, size_t t, uint64_t row, uint64_t
     uint64_t q_len = m->plan->seq.q->n, head = row / q_len;
     size_t first = (size_t)(q_len - 1 - row % q_len + col0);
     for (size_t block = first / BLOCK; block * BLOCK < first + n; block++)
-        know_block(m->plan, line, head, block);
+        know_block(m, line, head, block);
     memcpy(out, line->values + head * line->n + first, n * sizeof *out);
 }
 

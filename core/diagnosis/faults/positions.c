@@ -48,7 +48,7 @@ static bool open_ids(struct pe_diagnosis *d, struct fit *f)
 
 /* ---- Encodings with other exponents have no pairs: their rows are compared with those of integer positions ---- */
 
-enum { SCANNED = 512 };
+enum { SCANNED = 512, SCAN_WORK = 100 }; /* positions; multiply-adds of a number, which is a sine */
 
 static double distance(const double *found, const double *expected, size_t n)
 {
@@ -66,7 +66,8 @@ static double scan(const struct pe_model *m, size_t i, double *room)
     pe_evidence_read(&m->d->evidence, 0, i, 0, n, room);
     for (size_t j = 0; m->transforms.negated && j < n; j++)
         room[j] = -room[j];
-    for (int p = 0; p < SCANNED; p++) {
+    for (int p = 0; p < SCANNED && !pe_is_cancelled(); p++) {
+        *m->work += SCAN_WORK * (double)n;
         pe_recipe_at(m, p, expected);
         double off = distance(room, expected, n);
         place = off < best ? p : place;

@@ -49,7 +49,7 @@ static bool sum_products(struct pe_diagnosis *d, struct pe_edit *edit, bool only
     *sum = (struct products){0, 0, 0, 0};
     if (!pe_edit_model(d, edit, &m))
         return false;
-    for (size_t i = 0; i < s->n_pieces && (i < s->n_first || sum->n < 4096); i++) {
+    for (size_t i = 0; i < s->n_pieces && (i < s->n_first || sum->n < 4096) && !pe_is_cancelled(); i++) {
         const struct pe_piece *p = &s->pieces[i];
         pe_model_fill(m, p->t, p->row, p->col0, p->n, s->expected + p->at);
         if (only_rotated)

@@ -13,7 +13,7 @@ static bool predict(struct pe_diagnosis *d, const struct pe_edit *edit)
     d->no_memory |= status == PE_NO_MEMORY;
     if (status)
         return false;
-    for (size_t i = 0; i < s->n_pieces; i++) {
+    for (size_t i = 0; i < s->n_pieces && !pe_is_cancelled(); i++) {
         const struct pe_piece *p = &s->pieces[i];
         pe_model_fill(model, p->t, p->row, p->col0, p->n, s->expected + p->at);
     }

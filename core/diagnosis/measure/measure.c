@@ -14,7 +14,8 @@ struct pe_measure {
 
 static void drop(struct pe_reading *r)
 {
-    free(r->re);
+    pe_free_large(r->re, 3 * r->n * r->n_waves * sizeof *r->re);
+    pe_is_cancelled();
     free(r->step);
     free(r->piece);
     *r = (struct pe_reading){.n = 0};
@@ -66,6 +67,7 @@ static bool allocate(struct pe_diagnosis *d, struct pe_reading *r)
     struct pe_error ignored;
     size_t n = r->n * r->n_waves;
     r->no_memory = &d->no_memory;
+    r->work = &d->work;
     if (n == 0)
         return false;
     d->no_memory |= pe_diagnosis_admit(d, (double)n * 3 * sizeof(float), &ignored) != PE_OK;
@@ -82,12 +84,21 @@ static bool allocate(struct pe_diagnosis *d, struct pe_reading *r)
     return !d->no_memory;
 }
 
+/* Reading a number, and each product of two rows with its angle. */
+enum { READING_WORK = 160, PRODUCT_WORK = 40 };
+
+double pe_reading_work(double n, double n_waves)
+{
+    return n * n_waves * (READING_WORK + PRODUCT_WORK * (4 + log2(n + 1)));
+}
+
 static bool read_all(struct pe_diagnosis *d, const struct pe_model *m, struct pe_reading *r)
 {
     r->noise = fmax(pe_evidence_noise(&d->evidence), 0x1p-24); /* the waves are kept as floats */
     r->farthest = pe_positions_largest(&m->plan->seq.k[0]);
     if (!allocate(d, r))
         return false;
+    *r->work += pe_reading_work((double)r->n, (double)r->n_waves);
     return pe_reading_fill(r, m) && pe_reading_steps(r);
 }
 

@@ -18,12 +18,15 @@ struct pe_reading {
                                 unknown (rows are not equally far apart, or there is one) */
     double *mean_weight;     /* [n_waves] */
     bool *no_memory;         /* where to say that an allocation failed */
+    double *work;            /* of the diagnosis: where measurements count theirs */
     uint32_t *piece;         /* [n]: rows whose steps are the usual ones have the same number */
 };
 
 /* The reading under a model's pairing, computed once for each pairing; NULL: the evidence has no waves, or memory is
  * short. Borrowed until some later calls. */
 const struct pe_reading *pe_read_waves(struct pe_diagnosis *d, const struct pe_model *model);
+/* Multiply-adds of one reading. */
+double pe_reading_work(double n, double n_waves);
 /* Radians per position of the first n waves of the model (0 beyond them); and how many it has. */
 void pe_wave_frequencies(const struct pe_model *model, size_t n, double *w);
 size_t pe_wave_count(const struct pe_model *model);

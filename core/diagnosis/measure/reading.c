@@ -4,6 +4,7 @@
 #include <string.h>
 
 enum { HEADS_READ = 4 };
+enum { ROWS_BETWEEN = 32 }; /* between two questions whether to go on: rows may have thousands of channels */
 
 static void put(struct pe_reading *r, size_t k, size_t i, double re, double im, double weight)
 {
@@ -79,7 +80,7 @@ static bool read_rotated(struct pe_reading *r, const struct pe_model *m)
             straighten(m, is_backward, &re, &im);
             put(r, c, i, re, im, w / (double)heads);
         }
-        if (i % 256 == 0 && pe_is_cancelled())
+        if (i % ROWS_BETWEEN == 0 && pe_is_cancelled())
             return false;
     }
     return !rot.is_tiled;
@@ -110,6 +111,8 @@ static bool read_tables(struct pe_reading *r, const struct pe_model *m)
             straighten(m, is_backward, &cosines[k], &sines[k]);
             put(r, k, i, cosines[k], sines[k], 1);
         }
+        if (i % ROWS_BETWEEN == 0 && pe_is_cancelled())
+            return false;
     }
     return true;
 }
@@ -132,7 +135,7 @@ static bool read_encoding(struct pe_reading *r, const struct pe_model *m)
 {
     double x[2], sign = (m->transforms.negated ? -1 : 1) / m->transforms.scaled;
     size_t k = 0;
-    for (size_t j = 0; j < m->n_columns && k < r->n_waves; j++) {
+    for (size_t j = 0; j < m->n_columns && k < r->n_waves && !pe_is_cancelled(); j++) {
         size_t sine = m->columns[j].quarter == 1 ? partner_of(m, j) : SIZE_MAX;
         if (m->columns[j].quarter != 1)
             continue;

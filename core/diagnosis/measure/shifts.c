@@ -5,6 +5,22 @@
 #include <stdlib.h>
 
 enum { SHIFT_ROWS = 96 };
+/* Of a number turned back, a sine and a cosine; of a wave for each turn of the slowest that may solve the phases. */
+enum { TURN_WORK = 160, SOLVE_WORK = 120 };
+
+/* Solves, and counts the turns that pe_solve_phases tries. */
+static struct pe_solved solve(const struct pe_reading *r, const double *w, const double *phase, const double *weight,
+                              double most)
+{
+    enum { TURNS_MAX = 64 };
+    double slowest = (double)INFINITY;
+    for (size_t k = 0; k < r->n_waves; k++)
+        if (fabs(w[k]) > 1e-12 && weight[k] > 0)
+            slowest = fmin(slowest, fabs(w[k]));
+    double turns = 1 + 2 * fmin(ceil(most * slowest / (2 * PI)), TURNS_MAX);
+    *r->work += (double)r->n_waves * SOLVE_WORK * turns;
+    return pe_solve_phases(w, phase, weight, r->n_waves, r->noise, most);
+}
 
 struct pe_solved pe_stride_at(const struct pe_reading *r, const double *w)
 {
@@ -17,7 +33,7 @@ struct pe_solved pe_stride_at(const struct pe_reading *r, const double *w)
     for (size_t k = 0; weight && k < r->n_waves && largest > 0; k++)
         weight[k] /= largest;
     *r->no_memory |= !weight;
-    struct pe_solved s = weight ? pe_solve_phases(w, r->step, weight, r->n_waves, r->noise, 64) : none;
+    struct pe_solved s = weight ? solve(r, w, r->step, weight, 64) : none;
     free(weight);
     return s;
 }
@@ -51,8 +67,9 @@ struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const 
         weight[k] = hypot(s.re, s.im);
     }
     *r->no_memory |= !phase;
+    *r->work += (double)r->n_waves * TURN_WORK * fmin((double)n, 2 * SHIFT_ROWS);
     double most = n > 1 ? PE_POSITION_MAX : 0x1p17; /* a single row is not known well enough to count many turns */
-    struct pe_solved s = phase ? pe_solve_phases(w, phase, weight, r->n_waves, r->noise, most) : none;
+    struct pe_solved s = phase ? solve(r, w, phase, weight, most) : none;
     free(phase);
     return s;
 }

@@ -60,7 +60,7 @@ struct pe_solved pe_solve_phases(const double *w, const double *phase, const dou
     size_t slow = (size_t)(order[0] - w);
     double period = 2 * PI / fabs(w[slow]);
     int turns = (int)fmin(ceil(most / period), 64);
-    for (int turn = 0; turn <= 2 * turns; turn++) {
+    for (int turn = 0; turn <= 2 * turns && !pe_is_cancelled(); turn++) {
         int t = turn % 2 ? -(turn + 1) / 2 : turn / 2;
         double x = refine(&v, phase[slow] / w[slow] + t * period), score = score_of(&v, x);
         if (score > best.score + 1e-9)

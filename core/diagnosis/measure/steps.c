@@ -52,16 +52,24 @@ static double usual_step(const struct pe_reading *r, size_t k, double *room)
     return n ? mean + room[n / 2] : 0;
 }
 
+/* The usual step of a wave as a complex number of magnitude 1. */
+struct usual {
+    double cosine, sine;
+};
+
 /* piece[i]: how many jumps there are before row i. A step is a jump where it is unlike the usual one. */
-static void find_pieces(struct pe_reading *r, const double *usual)
+static void find_pieces(struct pe_reading *r, const struct usual *usual)
 {
+    enum { BETWEEN = 1 << 14 }; /* products between two questions whether to go on */
     double limit = 1e-3 + 200 * r->noise * r->noise;
-    for (size_t i = 0; i + 1 < r->n; i++) {
+    size_t rows = BETWEEN / r->n_waves + 1;
+    for (size_t i = 0; i + 1 < r->n && (i % rows || !pe_is_cancelled()); i++) {
         double off = 0, weight = 1e-300;
         for (size_t k = 0; k < r->n_waves; k++) {
             struct sum p = product(r, k, i, 1);
-            off += hypot(p.re, p.im) - (p.re * cos(usual[k]) + p.im * sin(usual[k]));
-            weight += hypot(p.re, p.im);
+            double size = hypot(p.re, p.im);
+            off += size - (p.re * usual[k].cosine + p.im * usual[k].sine);
+            weight += size;
         }
         r->piece[i + 1] = r->piece[i] + (off > limit * weight);
     }
@@ -90,7 +98,7 @@ static void measure_step(struct pe_reading *r, size_t k)
         total += (double)r->weight[k * r->n + i];
     r->mean_weight[k] = total / (double)r->n;
     r->step[k] = r->error[k] = (double)NAN;
-    for (size_t lag = 1; lag < r->n && r->mean_weight[k] > 0; lag *= 2) {
+    for (size_t lag = 1; lag < r->n && r->mean_weight[k] > 0 && !pe_is_cancelled(); lag *= 2) {
         struct sum s = lagged(r, k, lag);
         if (!(s.weight > 0) || hypot(s.re, s.im) < 0.7 * s.weight)
             break;
@@ -100,16 +108,25 @@ static void measure_step(struct pe_reading *r, size_t k)
     }
 }
 
+/* room: [LAG_ROWS + 2]. */
+static void measure_all(struct pe_reading *r, struct usual *usual, double *room)
+{
+    for (size_t k = 0; k < r->n_waves && !pe_is_cancelled(); k++) {
+        double step = r->n > 1 ? usual_step(r, k, room) : 0;
+        usual[k] = (struct usual){cos(step), sin(step)};
+    }
+    if (!pe_was_cancelled())
+        find_pieces(r, usual);
+    for (size_t k = 0; k < r->n_waves && !pe_was_cancelled(); k++)
+        measure_step(r, k);
+}
+
 bool pe_reading_steps(struct pe_reading *r)
 {
-    double *usual = malloc((r->n_waves + LAG_ROWS + 2) * sizeof *usual);
-    for (size_t k = 0; usual && k < r->n_waves; k++)
-        usual[k] = r->n > 1 ? usual_step(r, k, usual + r->n_waves) : 0;
+    struct usual *usual = malloc(r->n_waves * sizeof *usual + (LAG_ROWS + 2) * sizeof(double));
     if (usual)
-        find_pieces(r, usual);
-    for (size_t k = 0; usual && k < r->n_waves; k++)
-        measure_step(r, k);
+        measure_all(r, usual, (double *)(void *)(usual + r->n_waves));
     *r->no_memory |= !usual;
     free(usual);
-    return !*r->no_memory;
+    return !*r->no_memory && !pe_was_cancelled();
 }

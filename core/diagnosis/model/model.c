@@ -120,6 +120,42 @@ static enum pe_status prepare(struct pe_model *m, const struct pe_edit *edit, st
     return status;
 }
 
+/* ---- Work ---- */
+
+/* A number of a table, one of a rotated row, one that is computed in other steps than the plan's; and the call. */
+enum { NUMBER_WORK = 24, ROTATED_WORK = 32, RECIPE_WORK = 256, CALL_WORK = 128 };
+/* A request that cannot be planned. */
+enum { REFUSED_WORK = 200000 };
+
+/* Cosines and sines have no scale. Numbers of a bias whose distances are kept count where they are computed. */
+static double number_work(const struct pe_model *m)
+{
+    enum pe_evidence_id id = m->d->evidence.kind->id;
+    bool is_slow = m->plan->pace == PE_SLOW && !(id == PE_OF_BIAS && m->state);
+    if (id == PE_OF_ROTATED)
+        return ROTATED_WORK;
+    if (m->transforms.recipe || m->transforms.sinusoid)
+        return RECIPE_WORK;
+    if (id == PE_OF_TABLES)
+        return m->plan->arith == PE_ARITH_FLOAT32 ? PE_SLOW_WORK : NUMBER_WORK;
+    return is_slow ? fmax(fmax(pe_plan_each(m->plan), m->plan->distance_work), NUMBER_WORK) : NUMBER_WORK;
+}
+
+static void count_plan(struct pe_model *m)
+{
+    *m->work += m->plan ? PE_WORK_OF_A_NS * m->plan->cost.ns + m->plan->work : REFUSED_WORK;
+    m->number_work = m->plan ? number_work(m) : 0;
+}
+
+/* Numbers of transposed evidence are predicted one by one, a rotated one with its row. */
+static void count_numbers(const struct pe_model *m, size_t n)
+{
+    bool is_rotated = m->d->evidence.kind->id == PE_OF_ROTATED;
+    double row = is_rotated ? (double)m->d->evidence.row_len : 1;
+    *m->work += m->transforms.transposed ? (double)n * (CALL_WORK + row * m->number_work)
+                                         : CALL_WORK + (is_rotated ? row : (double)n) * m->number_work;
+}
+
 enum pe_status pe_model_new(struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model,
                             struct pe_error *err)
 {
@@ -128,8 +164,10 @@ enum pe_status pe_model_new(struct pe_diagnosis *d, const struct pe_edit *edit, 
         return pe_no_memory(err);
     m->d = d;
     m->no_memory = &d->no_memory;
+    m->work = &d->work;
     m->transforms = edit->transforms;
     enum pe_status status = prepare(m, edit, err);
+    count_plan(m);
     if (status)
         pe_model_free(m);
     else
@@ -176,13 +214,15 @@ static size_t tensor_of(const struct pe_model *m, size_t t)
 
 typedef void (*fill_row)(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
 
+enum { BETWEEN = 64 }; /* numbers, each of which may take a row */
+
 /* Element [r, j] of a matrix is [j, r] of the plan's. */
 static void transpose(fill_row fill, const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n,
                       double *out)
 {
     const struct pe_tensor *tensor = &m->d->evidence.tensors[0];
     uint64_t columns = m->d->evidence.row_len, rows = tensor->rank > 1 ? tensor->shape[tensor->rank - 2] : 1;
-    for (size_t j = 0; j < n; j++)
+    for (size_t j = 0; j < n && (j % BETWEEN || !pe_is_cancelled()); j++)
         fill(m, t, row / rows * columns + col0 + j, row % rows, 1, out + j);
 }
 
@@ -220,6 +260,7 @@ void pe_model_fill(const struct pe_model *m, size_t t, uint64_t row, uint64_t co
             out[i] = (double)INFINITY;
         return;
     }
+    count_numbers(m, n);
     if (m->transforms.transposed)
         transpose(fill_plain, m, tensor_of(m, t), row, col0, n, out);
     else
@@ -233,6 +274,7 @@ void pe_model_phases(const struct pe_model *m, size_t t, uint64_t row, uint64_t 
 {
     const struct pe_evidence_kind *kind = m->d->evidence.kind;
     memset(out, 0, n * sizeof *out);
+    count_numbers(m, n);
     if (kind->phases && m->transforms.transposed)
         transpose(kind->phases, m, tensor_of(m, t), row, col0, n, out);
     else if (kind->phases && !m->is_misfit)

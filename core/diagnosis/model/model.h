@@ -6,6 +6,9 @@
 
 struct pe_diagnosis;
 
+/* Multiply-adds that take a nanosecond, as pe_plan_work counts them. */
+enum { PE_WORK_OF_A_NS = 4 };
+
 enum { PE_DIAGNOSED_POSITIONS_MAX = 16384 };
 
 struct pe_model {
@@ -17,8 +20,10 @@ struct pe_model {
     size_t n_columns;
     double *kept;    /* pe_model_keep: [n, n_columns] */
     bool *no_memory; /* of the diagnosis: where to say that an allocation failed */
-    bool has_shape;  /* of the evidence; a model of other positions has another number of rows, and is no hypothesis */
-    bool is_misfit;  /* the belief, where it has not the shape: its numbers are infinities */
+    double *work;    /* of the diagnosis: where predicted numbers count theirs */
+    double number_work;
+    bool has_shape; /* of the evidence; a model of other positions has another number of rows, and is no hypothesis */
+    bool is_misfit; /* the belief, where it has not the shape: its numbers are infinities */
 };
 
 /* Makes the model of an edit, whose memory the plan borrows until pe_model_free. PE_INVALID: such a request cannot be

@@ -13,7 +13,7 @@ struct look {
 
 static void fill(const struct pe_sample *s, const struct pe_model *m, struct look look)
 {
-    for (size_t i = look.first; i < look.end; i++) {
+    for (size_t i = look.first; i < look.end && !pe_is_cancelled(); i++) {
         const struct pe_piece *p = &s->pieces[i];
         pe_model_fill(m, p->t, p->row, p->col0, p->n, s->expected + p->at);
     }
@@ -21,7 +21,7 @@ static void fill(const struct pe_sample *s, const struct pe_model *m, struct loo
 
 static void fill_phases(const struct pe_sample *s, const struct pe_model *m, struct look look)
 {
-    for (size_t i = look.first; i < look.end; i++) {
+    for (size_t i = look.first; i < look.end && !pe_is_cancelled(); i++) {
         const struct pe_piece *p = &s->pieces[i];
         pe_model_phases(m, p->t, p->row, p->col0, p->n, s->phase + p->at);
     }
@@ -80,12 +80,10 @@ struct pe_score pe_evaluate(struct pe_diagnosis *d, const struct pe_model *model
     pe_tally_init(&tally, &judge);
     add(s, model, first, &tally);
     struct pe_score score = {.max_error = tally.max_error, .first_error = tally.max_error, .verdict = PE_NO_FIT};
-    d->work += (double)s->n_first_numbers;
     if (is_hopeless(&tally))
         return score;
     fill(s, model, rest);
     add(s, model, rest, &tally);
-    d->work += (double)(s->n - s->n_first_numbers);
     score.max_error = tally.max_error;
     score.verdict = pe_tally_verdict(&tally);
     return score;

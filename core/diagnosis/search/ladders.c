@@ -62,6 +62,7 @@ static bool look(struct pe_search *s, const struct pe_single *const *faults, uns
 
 #define SCORE_MIN 0.99
 enum { FREE_ROWS = 6 };
+enum { AGREE_WORK = 32 }; /* of a wave that a ladder has or has not */
 
 /* Is there one position for all rows, or one stride, that explains the phases? */
 static bool agrees_after_fit(const struct view *v, const double *w)
@@ -93,6 +94,7 @@ static bool agrees(const struct view *v, const double *w, size_t n_waves)
 static bool is_allowed(struct pe_search *s, const struct view *v, const struct pe_single *ladder)
 {
     double w[PE_HEAD_DIM_MAX];
+    s->d->work += AGREE_WORK * (double)s->n_waves;
     for (size_t k = 0; ladder->w && k < s->n_waves; k++)
         w[k] = (double)ladder->w[k];
     return !ladder->w || !v->same_ladders || agrees(v, w, s->n_waves);

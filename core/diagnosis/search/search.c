@@ -132,14 +132,47 @@ static size_t count_singles(const struct pe_diagnosis *d)
     return n;
 }
 
-static enum pe_status check_work(const struct pe_diagnosis *d, size_t n_singles, struct pe_error *err)
+/* Biases of all distances, where a model keeps them. */
+static double kept_work(const struct pe_model *m)
 {
-    double work = (double)n_singles * (double)d->sample.n;
-    if (work <= d->request->max_work)
+    const struct pe_output *o = pe_plan_output(m->plan, 0);
+    bool is_kept = m->d->evidence.kind->id == PE_OF_BIAS && m->state;
+    double n = is_kept ? (double)o->shape[0] * (double)(o->shape[1] + o->shape[2]) : 0;
+    return n * fmax(pe_plan_each(m->plan), m->plan->distance_work);
+}
+
+/* A hypothesis: its plan, and the sample. */
+static double work_of_one(const struct pe_diagnosis *d)
+{
+    const struct pe_model *m = d->belief.model;
+    return PE_WORK_OF_A_NS * m->plan->cost.ns + m->plan->work + kept_work(m) + (double)d->sample.n * m->number_work;
+}
+
+/* The answer compares the best with all numbers, and plans two candidates at a hundred positions to decide between
+ * them. */
+static double work_of_answer(const struct pe_diagnosis *d)
+{
+    enum { DECIDING = 208 };
+    const struct pe_model *m = d->belief.model;
+    double all = (double)d->evidence.n_tensors * (double)d->evidence.n_rows * (double)d->evidence.row_len;
+    return (PE_BEST_MAX + 1) * all * m->number_work + DECIDING * PE_WORK_OF_A_NS * m->plan->cost.ns;
+}
+
+/* Level 1 is tried whole, so its work must be allowed; deeper levels take what is left. */
+static enum pe_status check_work(struct pe_search *s)
+{
+    const struct pe_diagnosis *d = s->d;
+    double one = work_of_one(d),
+           least = (double)s->room * one + pe_reading_work((double)d->belief.n, (double)s->n_waves);
+    s->reserved = work_of_answer(d);
+    least += s->reserved;
+    if (least <= d->request->max_work)
         return PE_OK;
-    pe_fail(err, "", "the diagnosis needs about %.0f multiply-adds; allowed: %.0f (--max-analysis)", work,
-            d->request->max_work);
-    return err->status = PE_TOO_LARGE;
+    pe_fail(s->err, "",
+            "the diagnosis needs about %.0f multiply-adds for single mistakes, and at most about %.0f for several at a "
+            "time; allowed: %.0f (--max-analysis)",
+            least, least + PE_HYPOTHESES_MAX * one, d->request->max_work);
+    return s->err->status = PE_TOO_LARGE;
 }
 
 static enum pe_status open_search(struct pe_search *s, struct pe_diagnosis *d)
@@ -149,7 +182,7 @@ static enum pe_status open_search(struct pe_search *s, struct pe_diagnosis *d)
     s->n_waves = pe_wave_count(d->belief.model) <= PE_HEAD_DIM_MAX ? pe_wave_count(d->belief.model) : 0;
     double bytes = (double)s->room * (double)(sizeof *s->singles + s->n_waves * sizeof *s->ladders);
     if (!status)
-        status = check_work(d, s->room, s->err);
+        status = check_work(s);
     if (!status)
         status = pe_diagnosis_admit(d, bytes, s->err);
     if (status)
@@ -162,11 +195,11 @@ static enum pe_status open_search(struct pe_search *s, struct pe_diagnosis *d)
 static void run(struct pe_search *s)
 {
     level_one(s);
+    s->is_deep = true;
     if (!pe_best_fits(s->d, 2))
         level_two(s);
     if (!pe_best_fits(s->d, PE_FAULTS_MAX))
         level_three(s);
-    s->d->used_all = s->is_full;
     pe_best_trim(s->d);
 }
 

@@ -21,7 +21,9 @@ struct pe_search {
     float *ladders; /* what single.w point to */
     size_t n_ladders;
     enum pe_status status; /* PE_CANCELLED, PE_NO_MEMORY */
-    bool is_full;          /* no hypotheses are left */
+    bool is_full;          /* no hypotheses are left, or no work */
+    double reserved;       /* work of the answer, which follows the search */
+    bool is_deep;          /* beyond level 1, which is tried whole */
 };
 
 /* A hypothesis as an edit and its model. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { STEP_WORK = 128 }; /* asking whether to go on, and combining faults that are no hypothesis */
+
 bool pe_search_goes_on(struct pe_search *s)
 {
     if (s->status || s->is_full)
@@ -12,7 +14,9 @@ bool pe_search_goes_on(struct pe_search *s)
         pe_fail(s->err, "", "given up: nobody waits for the answer any more");
         s->status = s->err->status = PE_CANCELLED;
     }
-    s->is_full = s->d->searched >= PE_HYPOTHESES_MAX;
+    s->d->work += STEP_WORK;
+    s->d->used_all = s->is_deep && s->d->work + s->reserved > s->d->request->max_work;
+    s->is_full = s->d->searched >= PE_HYPOTHESES_MAX || s->d->used_all;
     return !s->status && !s->is_full;
 }
 

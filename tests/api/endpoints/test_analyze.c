@@ -302,7 +302,7 @@ static void the_work_has_a_limit(void **state)
     struct api_host small = host;
     small.max_analysis = 1000;
     assert_answer(ask_host(&small, "{\"scheme\":\"rope\",\"head_dim\":64,\"len\":64,\"metrics\":[\"bounds\"]}"), 413,
-                  WORDS("--max-analysis", "4.1e+03", "1e+03"));
+                  WORDS("--max-analysis", "1.8e+06", "1e+03"));
 }
 
 static void every_allocation_may_fail(void **state)

@@ -1,0 +1,96 @@
+"""Requests of /analyze and /diagnose over schemes, metrics and kinds of evidence; the work that a refusal states for each, and the processor
+time that the server spends on it. Used by test_stated_work.py and by the bench."""
+import json
+import re
+import time
+import urllib.error
+import urllib.request
+
+SCHEMES = {
+    "sinusoidal": {"dim": 64}, "rope": {"head_dim": 128}, "xpos": {"head_dim": 128}, "learned": {"dim": 64, "seed": 1},
+    "floater": {"dim": 64, "seed": 1}, "recursive": {"dim": 128, "seed": 1}, "alibi": {}, "t5": {"seed": 1},
+    "kerple": {"num_heads": 8, "r1": [1] * 8, "r2": [0.5] * 8}, "sandwich": {}, "fire": {"seed": 1}, "binary": {"dim": 16}, "shaw": {"seed": 1},
+}
+METRICS = ["unique", "shift", "bounds", "step", "norms", "similarity", "wavelengths", "decay", "precision", "collisions", "receptive",
+           "extrapolation", "properties"]
+
+
+def drawn(*shape, seed=1):
+    return {"shape": list(shape), "seed": seed, "std": 1}
+
+
+EVIDENCE = {
+    "cos, sin [8,2048]": {"cos": drawn(8, 2048), "sin": drawn(8, 2048, seed=2)},
+    "cos, sin of xpos": {"scheme": "xpos", "cos": drawn(64, 32), "sin": drawn(64, 32, seed=2)},
+    "cos, sin in float32": {"scheme": "rope", "arith": "float32", "cos": drawn(64, 32), "sin": drawn(64, 32, seed=2)},
+    "q, q_out [16,4096]": {"q": drawn(16, 4096), "q_out": drawn(16, 4096, seed=2)},
+    "q, q_out [2,64,64]": {"q": drawn(2, 64, 64), "q_out": drawn(2, 64, 64, seed=2)},
+    "encoding [64,64]": {"encoding": drawn(64, 64)},
+    "encoding [4096,64]": {"encoding": drawn(4096, 64)},
+    "encoding [4,16384]": {"encoding": drawn(4, 16384)},
+    "encoding of floater": {"scheme": "floater", "seed": 1, "encoding": drawn(64, 64)},
+    "bias": {"bias": drawn(8, 64, 64)},
+    "bias [8,256,256]": {"bias": drawn(8, 256, 256)},
+    "bias of sandwich": {"scheme": "sandwich", "bias": drawn(8, 64, 64)},
+    "bias of fire": {"scheme": "fire", "seed": 1, "bias": drawn(8, 32, 32)},
+    "bias of t5": {"scheme": "t5", "seed": 1, "bias": drawn(8, 64, 64)},
+}
+
+
+def cases(length):
+    """(name, path, request)."""
+    for scheme, fields in SCHEMES.items():
+        for metric in METRICS:
+            yield f"{metric} of {scheme}", "/analyze", {"scheme": scheme, **fields, "len": length, "metrics": [metric], "outputs": []}
+        two = [{"scheme": scheme, **fields}, {"scheme": scheme, **fields}]
+        yield f"difference of {scheme}", "/analyze", {"configs": two, "len": length, "metrics": ["difference"], "outputs": []}
+    for name, request in EVIDENCE.items():
+        yield name, "/diagnose", request
+
+
+def ask(url, path, request):
+    """(status, body)."""
+    question = urllib.request.Request(url + path, json.dumps(request).encode(), {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(question, timeout=300) as reply:
+            return reply.status, reply.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def stated(url, path, request):
+    """Multiply-adds by the words of a server that allows one; None: no such metric of this scheme."""
+    status, body = ask(url, path, request)
+    found = re.search(rb"(?:takes|needs about) ([\d.e+]+) multiply-adds", body)
+    assert status == 422 or found, (status, body)
+    return float(found[1]) if found else None
+
+
+def clock(pid):
+    """Processor time of a process, in seconds: Linux makes a clock's number of a process's."""
+    return time.clock_gettime(~pid << 3 | 2)
+
+
+def spent(pid, url, path, request):
+    """(seconds of processor time, answer)."""
+    begun = clock(pid)
+    status, body = ask(url, path, request)
+    assert status == 200, (status, body[:300])
+    return clock(pid) - begun, json.loads(body)
+
+
+def ratios(refusing, allowing, length):
+    """{name: nanoseconds of processor time for each multiply-add stated}. allowing(limit): a context of (pid, url) with this
+    --max-analysis. A diagnosis may spend all of its limit, so its limit is what it needs."""
+    found = {}
+    asked = [(name, path, request, stated(refusing, path, request)) for name, path, request in cases(length)]
+    asked = [case for case in asked if case[3]]
+    with allowing(10 ** 15) as (pid, url):
+        for name, path, request, work in asked:
+            if path == "/analyze":
+                found[name] = 1e9 * spent(pid, url, path, request)[0] / work
+    for name, path, request, work in asked:
+        if path == "/diagnose":
+            with allowing(int(work) + 1) as (pid, url):
+                found[name] = 1e9 * spent(pid, url, path, request)[0] / work
+    return found

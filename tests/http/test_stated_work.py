@@ -1,0 +1,92 @@
+"""What --max-analysis counts is what is spent: one law over every scheme, metric and kind of evidence. Times are processor times of
+the server, compared within one run."""
+import contextlib
+import http.client
+import json
+import statistics
+
+import pytest
+
+from conftest import SANITIZED, start_server
+import stated_work
+
+APART = 30  # from the median
+
+
+@contextlib.contextmanager
+def allowing(limit):
+    with start_server("--max-analysis", str(limit), "--workers", "1", "--io-threads", "1", "--answer-cache", "0") as server:
+        yield server.process.pid, f"http://{server.host}:{server.port}"
+
+
+@pytest.mark.skipif(SANITIZED, reason="sanitizers add their own time")
+def test_stated_work_is_the_work_spent():
+    with allowing(1) as (_, refusing):
+        found = stated_work.ratios(refusing, allowing, 512)
+    median = statistics.median(found.values())
+    far = {name: round(ratio / median, 3) for name, ratio in found.items() if not median / APART < ratio < median * APART}
+    assert len(found) > 100 and not far, (median, far)
+
+
+LIGHT = [
+    {"configs": [{"scheme": "floater", "seed": i} for i in range(8)], "len": 2048, "metrics": ["bounds"], "outputs": []},
+    {"configs": [{"scheme": "recursive", "seed": i} for i in range(3)], "len": 16384, "metrics": ["bounds"], "outputs": []},
+    {"configs": [{"scheme": "fire", "seed": 0}, {"scheme": "fire", "seed": 1}], "len": 600, "metrics": ["difference"], "outputs": []},
+]
+
+
+@pytest.mark.parametrize("request_", LIGHT, ids=["floater", "recursive", "fire"])
+def test_slow_schemes_are_refused_before_they_cost(request_):
+    with allowing(30000000) as (pid, url):
+        begun = stated_work.clock(pid)
+        status, body = stated_work.ask(url, "/analyze", request_)
+        assert status == 413 and b"--max-analysis" in body and stated_work.clock(pid) - begun < 1, (status, body)
+
+
+def test_a_search_ends_with_its_budget_and_says_so():
+    request = stated_work.EVIDENCE["q, q_out [2,64,64]"]
+    with allowing(1) as (_, url):
+        status, body = stated_work.ask(url, "/diagnose", request)
+        detail = json.loads(body)["detail"]
+        assert status == 413 and "needs about" in detail and "at most about" in detail and "--max-analysis" in detail
+        least = stated_work.stated(url, "/diagnose", request)
+    answers = []
+    for limit in (int(least) + 1, 4 * int(least), 10 ** 12):
+        with allowing(limit) as (pid, url):
+            answers.append(stated_work.spent(pid, url, "/diagnose", request)[1])
+    cut, longer, whole = answers
+    assert cut["used_all"] is True and longer["used_all"] is True and "used_all" not in whole
+    assert 1 < cut["searched"] < longer["searched"] < whole["searched"] == 20000
+    with allowing(int(least) + 1) as (pid, url):
+        assert stated_work.spent(pid, url, "/diagnose", request)[1] == cut, "the same at every time"
+
+
+TURNS = [
+    ("/diagnose", {"encoding": stated_work.drawn(16384, 512)}),
+    ("/diagnose", {"encoding": stated_work.drawn(4, 16384)}),
+    ("/diagnose", {"scheme": "xpos", "cos": stated_work.drawn(16384, 64), "sin": stated_work.drawn(16384, 64, seed=2)}),
+    ("/analyze", {"scheme": "sandwich", "num_heads": 16, "len": 16384, "metrics": ["bounds"], "outputs": []}),
+]
+SMALL = {"scheme": "alibi", "len": 2, "num_heads": 1, "metrics": ["bounds"], "outputs": []}
+
+
+@pytest.mark.skipif(SANITIZED, reason="sanitizers add their own time")
+@pytest.mark.parametrize("path, request_", TURNS, ids=["waves", "columns", "positions", "distances"])
+def test_a_small_request_waits_for_turns(path, request_):
+    """One worker: what another client waits is counted in the server's processor time, so a busy machine does not matter."""
+    with start_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0") as server:
+        pid = server.process.pid
+        large = http.client.HTTPConnection(server.host, server.port, timeout=300, source_address=("127.0.0.2", 0))
+        large.request("POST", path, json.dumps(request_), {"Content-Type": "application/json"})
+        small = http.client.HTTPConnection(server.host, server.port, timeout=300, source_address=("127.0.0.3", 0))
+        begun, waited = stated_work.clock(pid), []
+        while stated_work.clock(pid) - begun < 3 and len(waited) < 400:
+            asked = stated_work.clock(pid)
+            small.request("POST", "/analyze", json.dumps(SMALL), {"Content-Type": "application/json"})
+            answer = small.getresponse()
+            answer.read()
+            assert answer.status == 200
+            waited.append(stated_work.clock(pid) - asked)
+        large.sock.close()
+        small.close()
+    assert len(waited) > 5 and max(waited) < 0.1, (len(waited), max(waited))
