@@ -273,7 +273,7 @@ struct pe_scheme_info {
     const struct pe_output_row *outputs; /* of PE_ENCODE */
     const struct pe_input_row *inputs;   /* tensors of requests, NULL if none */
     bool is_additive;                    /* an encoding that is added to embeddings: /encode also accepts x */
-    bool is_of_machine; /* values come from weights or long sums, so bytes may differ between machines */
+    bool is_of_machine; /* values come from a network by the C library's functions: see pe_machine_fuses */
 };
 
 size_t pe_n_schemes(void);
@@ -537,6 +537,8 @@ const struct pe_named_tensor *pe_analysis_tensor(const struct pe_analysis *analy
 enum pe_status pe_analysis_open(const struct pe_analysis_request *request, struct pe_analysis **analysis,
                                 struct pe_error *err);
 const struct pe_value *pe_analysis_configs(const struct pe_analysis *analysis);
+/* Do its metrics read sums that the kernels compute, each instruction set in an order of its own? */
+bool pe_analysis_is_of_kernels(const struct pe_analysis *analysis);
 /* Computes what pe_analysis_open has prepared. Fails without memory, when nobody waits any more, and where a sent table
  * has a number that is not finite. */
 enum pe_status pe_analysis_compute(struct pe_analysis *analysis, struct pe_error *err);
@@ -655,6 +657,9 @@ enum pe_isa { PE_ISA_BASE, PE_ISA_AVX2, PE_ISA_AVX512, PE_N_ISAS }; /* base: pla
 enum pe_isa pe_isa(void);         /* the one in use: the machine's best, unless pe_isa_use() chose another */
 bool pe_isa_use(enum pe_isa isa); /* false, and no change, if the machine lacks it; call before any thread fills */
 const char *pe_isa_name(enum pe_isa isa); /* "base", "avx2", "avx512" */
+/* Does this machine fuse multiplication and addition? The C library's exp, tanh and others then do, whichever kernels
+ * are in use, and their last bits may differ from those of another machine. */
+bool pe_machine_fuses(void);
 
 /* Number of values since the process began that were too near a rounding boundary for double-double arithmetic. */
 uint64_t pe_undecided_count(void);

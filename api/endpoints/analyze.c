@@ -89,7 +89,8 @@ static bool name_answer(struct analyzing *a)
     struct api_named named = {.request = &a->study.c.work->request,
                               .form = &a->study.c.form,
                               .format = a->study.c.format,
-                              .is_of_machine = true, /* sums of products in the order of its kernels */
+                              .is_of_machine = true,
+                              .is_of_kernels = pe_analysis_is_of_kernels(a->analysis),
                               .commit = a->study.c.host->commit,
                               .config = configs.bytes,
                               .config_bytes = configs.n,

@@ -194,6 +194,8 @@ void api_etag_print(const struct api_named *named, char *etag)
     if (named->route)
         add_endpoint(&h, named);
     if (named->is_of_machine)
+        add_string(&h, pe_machine_fuses() ? "fused" : "");
+    if (named->is_of_kernels)
         add_string(&h, pe_isa_name(pe_isa()));
     *etag++ = '"';
     etag = put_hex(put_hex(etag, h.a), h.b);

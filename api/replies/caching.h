@@ -13,7 +13,8 @@ struct api_named {
     const struct api_request *request; /* the planned request, without the fields of the form */
     const struct api_form *form;
     const struct api_format *format;
-    bool is_of_machine; /* its bytes may differ between machines */
+    bool is_of_machine; /* its bytes may differ between machines: pe_machine_fuses */
+    bool is_of_kernels; /* … and between instruction sets of one machine */
     const char *commit; /* of the program, because a release may correct a value */
     const char *config; /* resolved, as JSON text */
     size_t config_bytes;

@@ -244,6 +244,15 @@ const struct pe_value *pe_analysis_answer(const struct pe_analysis *study) { ret
 
 const struct pe_value *pe_analysis_configs(const struct pe_analysis *study) { return study->config_list; }
 
+bool pe_analysis_is_of_kernels(const struct pe_analysis *study)
+{
+    for (size_t i = 0; i < study->n_subjects; i++)
+        for (size_t m = 0; m < pe_n_metrics(); m++)
+            if (has(study, i, m) && pe_metric_get(m)->is_of_kernels)
+                return true;
+    return false;
+}
+
 size_t pe_analysis_n_tensors(const struct pe_analysis *study) { return study->n_tensors; }
 
 const struct pe_named_tensor *pe_analysis_tensor(const struct pe_analysis *study, size_t i)

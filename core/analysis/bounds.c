@@ -84,6 +84,7 @@ const struct pe_metric pe_metric_bounds = {
             .n_details = sizeof details / sizeof details[0],
         },
     .needs_rows = true,
+    .is_of_kernels = true,
     .applies = pe_has_rows,
     .cost = cost,
     .compute = compute,

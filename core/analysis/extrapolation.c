@@ -223,6 +223,7 @@ const struct pe_metric pe_metric_extrapolation = {
             .details = details,
             .n_details = sizeof details / sizeof details[0],
         },
+    .is_of_kernels = true,
     .applies = applies,
     .check = check,
     .cost = cost,

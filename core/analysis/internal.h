@@ -98,7 +98,8 @@ struct pe_metric_cost {
 
 struct pe_metric {
     struct pe_metric_info info;
-    bool needs_rows; /* compute() reads subject->rows */
+    bool needs_rows;    /* compute() reads subject->rows */
+    bool is_of_kernels; /* compute() reads fused sums: dot_f64, apart_f64, products_f64 and others of compare.c */
     bool (*applies)(const struct pe_analysis *study, const struct pe_subject *subject);
     /* The rules of its fields (k < n). Pointers as for fields at the top, "/k". NULL: none. */
     enum pe_status (*check)(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_error *err);

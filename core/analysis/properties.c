@@ -88,6 +88,7 @@ const struct pe_metric pe_metric_properties = {
             .n_details = sizeof details / sizeof details[0],
         },
     .needs_rows = true,
+    .is_of_kernels = true,
     .applies = applies,
     .cost = pe_wishes_cost,
     .compute = compute,

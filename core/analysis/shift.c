@@ -200,6 +200,7 @@ const struct pe_metric pe_metric_shift = {
             .n_details = sizeof details / sizeof details[0],
         },
     .needs_rows = true,
+    .is_of_kernels = true,
     .applies = applies,
     .check = check,
     .cost = cost,

@@ -352,6 +352,7 @@ const struct pe_metric pe_metric_similarity = {
             .n_details = sizeof details / sizeof details[0],
         },
     .needs_rows = true,
+    .is_of_kernels = true,
     .applies = applies,
     .check = pe_pairing_check,
     .cost = cost,

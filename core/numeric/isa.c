@@ -57,6 +57,15 @@ bool pe_isa_use(enum pe_isa isa)
     return true;
 }
 
+bool pe_machine_fuses(void)
+{
+#if defined(__x86_64__)
+    return machine_has(PE_ISA_AVX2);
+#else
+    return true;
+#endif
+}
+
 const char *pe_isa_name(enum pe_isa isa)
 {
     static const char *const names[PE_N_ISAS] = {"base", "avx2", "avx512"};

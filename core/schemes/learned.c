@@ -456,7 +456,6 @@ const struct pe_scheme pe_scheme_learned = {
             .params = params,
             .outputs = outputs,
             .inputs = inputs,
-            .is_of_machine = true,
             .is_additive = true,
         },
     .config_bytes = sizeof(struct learned),
