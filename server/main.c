@@ -34,8 +34,8 @@ extern char **environ;
 
 enum {
     EXIT_USAGE = 2,
-    WATCHDOG_SIGNS = 4,          /* signs of life in the time after which the service manager would end the process */
-    FDS_BESIDE_CONNECTIONS = 96, /* includes connections that are being turned away (accept.c) */
+    WATCHDOG_SIGNS = 4,           /* signs of life in the time after which the service manager would end the process */
+    FDS_BESIDE_CONNECTIONS = 160, /* includes connections that are being turned away or closed (accept.c) */
     FDS_OF_A_LOOP = 8,
     IO_THREADS_MAX = 64,
     MAPPED_MIN = 1024 * 1024 /* heap blocks of this many bytes or more get their own mapping */

@@ -3,22 +3,35 @@
 #define _GNU_SOURCE /* accept4 */
 #include "server/http/accept.h"
 
+#include "server/http/internal.h"
+#include "server/loop/clock.h"
 #include "server/metrics.h"
 
 #include <errno.h>
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum {
-    TURN_MAX = 64,   /* connections accepted in one turn of the loop, which also has other clients to serve */
-    RETRY_MS = 100,  /* delay before accept is tried again after the process ran out of descriptors or memory */
-    LINGER_MS = 250, /* minimum time for which a refused connection stays open */
-    LINGER_MAX = 32, /* refused connections open at a time */
-    LAST_MAX = 4096  /* maximum number of connections taken from the queue at the end: a full backlog, even if new
-                        clients keep connecting */
+    TURN_MAX = 64,    /* connections accepted in one turn of the loop, which also has other clients to serve */
+    RETRY_MS = 100,   /* delay before accept is tried again after the process ran out of descriptors or memory */
+    LINGER_MS = 250,  /* minimum time for which a refused connection stays open */
+    LINGER_MAX = 16,  /* refused connections open at a time */
+    SPARE_MAX = 16,   /* spare places */
+    CLOSING_MAX = 64, /* connections that have been closed for others and have not ended yet */
+    CLIENT_BITS = 12, /* of a hash of client numbers */
+    LAST_MAX = 4096   /* maximum number of connections taken from the queue at the end: a full backlog, even if new
+                         clients keep connecting */
+};
+
+/* A client while it has connections. */
+struct accept_client {
+    uint64_t number;
+    size_t n; /* places, without those that are closing */
+    struct accept_place *places;
+    struct accept_client *next; /* in its bucket */
 };
 
 struct accept {
@@ -30,6 +43,10 @@ struct accept {
     struct jobs_watch *watch;
     struct jobs_timer *retry;
     atomic_size_t n_open, n_late;
+    pthread_mutex_t lock; /* of the following, and of every place in a list */
+    struct accept_client *clients[1 << CLIENT_BITS];
+    struct accept_client proxied, spare; /* all connections of trusted proxies; all in spare places */
+    size_t n_closing;
     /* Refused connections, oldest first. If they were closed at once, with unread bytes, they would be reset, and the
      * client might never see the reason. */
     int lingering[LINGER_MAX];
@@ -47,6 +64,7 @@ struct accept *accept_new(struct jobs *jobs, int listen_fd, uint64_t max)
     accept->jobs = jobs;
     accept->fd = listen_fd;
     accept->max = max;
+    pthread_mutex_init(&accept->lock, NULL);
     return accept;
 }
 
@@ -58,6 +76,150 @@ size_t accept_n_early(const struct accept *accept)
 {
     size_t n_late = atomic_load(&accept->n_late), n_open = atomic_load(&accept->n_open);
     return n_open > n_late ? n_open - n_late : 0;
+}
+
+/* ---- Places ---------------------------------------------------------------------------------------------------- */
+
+/* The functions of this section are called with the lock held. */
+
+static struct accept_client **client_at(struct accept *accept, uint64_t number)
+{
+    struct accept_client **at = &accept->clients[(number * 0x9e3779b97f4a7c15u) >> (64 - CLIENT_BITS)];
+    while (*at && (*at)->number != number)
+        at = &(*at)->next;
+    return at;
+}
+
+/* NULL: no memory. */
+static struct accept_client *client_of(struct accept *accept, uint64_t number)
+{
+    struct accept_client **at = client_at(accept, number);
+    if (!*at && (*at = calloc(1, sizeof **at)))
+        (*at)->number = number;
+    return *at;
+}
+
+static void drop_if_unused(struct accept *accept, struct accept_client *client)
+{
+    if (client->places || client == &accept->proxied || client == &accept->spare)
+        return;
+    struct accept_client **at = client_at(accept, client->number);
+    *at = client->next;
+    free(client);
+}
+
+static struct accept_client *greediest(const struct accept *accept)
+{
+    struct accept_client *most = NULL;
+    for (size_t i = 0; i < sizeof accept->clients / sizeof *accept->clients; i++)
+        for (struct accept_client *client = accept->clients[i]; client; client = client->next)
+            if (!most || client->n > most->n)
+                most = client;
+    return most;
+}
+
+/* Closes the connection of this client that has waited longest. Only its receiving side is shut: a request that is
+ * arriving at this moment is still read and answered. */
+static bool close_idlest(struct accept *accept, struct accept_client *client)
+{
+    struct accept_place *idlest = NULL;
+    uint64_t since = UINT64_MAX;
+    for (struct accept_place *place = client->places; place; place = place->next) {
+        uint64_t own = atomic_load_explicit(&place->waits_since, memory_order_relaxed);
+        if (own && own < since && !place->is_closing) {
+            idlest = place;
+            since = own;
+        }
+    }
+    if (!idlest || accept->n_closing == CLOSING_MAX)
+        return false;
+    idlest->is_closing = true;
+    client->n--;
+    accept->n_closing++;
+    shutdown(idlest->fd, SHUT_RD);
+    return true;
+}
+
+enum admission { ADMITTED, ADMITTED_SPARE, TURNED_AWAY };
+
+static enum admission admit_spare(struct accept *accept)
+{
+    return accept->spare.n < SPARE_MAX || close_idlest(accept, &accept->spare) ? ADMITTED_SPARE : TURNED_AWAY;
+}
+
+/* A connection is taken from the client with the most only if that one still has at least as many afterwards: otherwise
+ * the two would take it from each other in turn. */
+static enum admission admit(struct accept *accept, const struct accept_client *client)
+{
+    size_t n_open = atomic_load(&accept->n_open) - accept->n_closing - accept->spare.n;
+    if (n_open < accept->max)
+        return ADMITTED;
+    struct accept_client *most = greediest(accept);
+    size_t n = client == &accept->proxied ? 0 : client->n;
+    if (most && most->n > n + 1 && close_idlest(accept, most))
+        return ADMITTED;
+    return n > 0 && most == client ? TURNED_AWAY : admit_spare(accept);
+}
+
+static void enter(struct accept_client *client, struct accept_place *place)
+{
+    place->client = client;
+    place->next = client->places;
+    if (place->next)
+        place->next->prev = place;
+    client->places = place;
+    client->n++;
+}
+
+static void leave(struct accept *accept, struct accept_place *place)
+{
+    struct accept_client *client = place->client;
+    if (place->prev)
+        place->prev->next = place->next;
+    else
+        client->places = place->next;
+    if (place->next)
+        place->next->prev = place->prev;
+    client->n -= !place->is_closing;
+    accept->n_closing -= place->is_closing;
+    drop_if_unused(accept, client);
+}
+
+/* NULL: there is none for it, or no memory. */
+static struct accept_place *place_new(struct accept *accept, int fd)
+{
+    struct address address;
+    bool has_address = address_of_peer(fd, &address);
+    bool is_proxy = has_address && networks_have(&accept->https[0]->door->proxies, &address);
+    struct accept_place *place = calloc(1, sizeof *place);
+    pthread_mutex_lock(&accept->lock);
+    struct accept_client *client =
+        is_proxy ? &accept->proxied : client_of(accept, has_address ? address_number(&address) : 1);
+    enum admission admission = place && client ? admit(accept, client) : TURNED_AWAY;
+    if (admission != TURNED_AWAY) {
+        *place = (struct accept_place){.accept = accept, .fd = fd, .is_spare = admission == ADMITTED_SPARE};
+        accept_waits(place, clock_now());
+        enter(place->is_spare ? &accept->spare : client, place);
+        atomic_fetch_add(&accept->n_open, 1);
+    }
+    if (client)
+        drop_if_unused(accept, client);
+    pthread_mutex_unlock(&accept->lock);
+    if (admission != TURNED_AWAY)
+        return place;
+    free(place);
+    return NULL;
+}
+
+void accept_closed(struct accept_place *place)
+{
+    struct accept *accept = place->accept;
+    pthread_mutex_lock(&accept->lock);
+    leave(accept, place);
+    atomic_fetch_sub(&accept->n_open, 1);
+    pthread_mutex_unlock(&accept->lock);
+    metrics_add(METRICS_CONNECTIONS, -1);
+    free(place);
 }
 
 /* ---- Over the limit -------------------------------------------------------------------------------------------- */
@@ -95,11 +257,10 @@ static void turn_away(struct accept *accept, int fd)
 
 /* ---- Within it ------------------------------------------------------------------------------------------------- */
 
-static void hand_out(struct accept *accept, int fd)
+static void hand_out(struct accept *accept, struct accept_place *place)
 {
-    atomic_fetch_add(&accept->n_open, 1);
     metrics_add(METRICS_CONNECTIONS, 1);
-    http_take(accept->https[accept->next], fd, accept->next == 0);
+    http_take(accept->https[accept->next], place, accept->next == 0);
     accept->next = (accept->next + 1) % accept->n_https;
 }
 
@@ -108,8 +269,9 @@ static bool take_one(struct accept *accept)
 {
     int fd = accept4(accept->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-        if (atomic_load(&accept->n_open) < accept->max)
-            hand_out(accept, fd);
+        struct accept_place *place = place_new(accept, fd);
+        if (place)
+            hand_out(accept, place);
         else
             turn_away(accept, fd);
         return true;
@@ -146,12 +308,6 @@ bool accept_begin(struct accept *accept, struct http *const *https, size_t n)
     return accept->watch;
 }
 
-void accept_closed(struct accept *accept)
-{
-    metrics_add(METRICS_CONNECTIONS, -1);
-    atomic_fetch_sub(&accept->n_open, 1);
-}
-
 void accept_take_queue(struct accept *accept)
 {
     for (int i = 0; accept->watch && i < LAST_MAX && take_one(accept); i++) {
@@ -170,4 +326,9 @@ void accept_close(struct accept *accept)
     accept->fd = -1;
 }
 
-void accept_free(struct accept *accept) { free(accept); }
+void accept_free(struct accept *accept)
+{
+    if (accept)
+        pthread_mutex_destroy(&accept->lock);
+    free(accept);
+}

@@ -7,18 +7,46 @@
 
 #include "server/http/http.h"
 
-struct accept;
+#include <stdatomic.h>
 
-/* Takes listen_fd. max: the number of connections open at a time; while it is reached, further connections get a 503
- * and are closed. NULL: no memory, and listen_fd is closed. */
+struct accept;
+struct accept_client;
+
+/* A connection's place, from accept() until accept_closed.
+ *
+ * While all places are taken, a client with fewer connections than another gets one of that one's: the connection which
+ * has waited longest for its client is closed. A trusted proxy serves many clients, so its connections are not counted
+ * together, and are not closed for others. If none can be closed, because every one of them is being answered, a few
+ * spare places remain, where one request each is answered if its path is open (api_is_open: probes), and refused with
+ * 503 otherwise. The client with the most connections gets the 503 at once, without its request being read. */
+struct accept_place {
+    struct accept *accept;
+    struct accept_client *client;
+    struct accept_place *prev, *next; /* of the same client */
+    int fd;
+    bool is_spare, is_closing;
+    /* When it began to wait for its client, in ns; 0: it is being answered, or is just being passed to a daemon. */
+    _Atomic uint64_t waits_since;
+};
+
+#define ACCEPT_LATER (UINT64_C(1) << 62) /* added to a time: it is closed after all others */
+
+/* Call it when the connection begins to wait for its client, for a request or the rest of one; since 0: no more. */
+static inline void accept_waits(struct accept_place *place, uint64_t since)
+{
+    atomic_store_explicit(&place->waits_since, since, memory_order_relaxed);
+}
+
+/* Takes listen_fd. max: the number of connections open at a time, beside the spare ones. NULL: no memory, and listen_fd
+ * is closed. */
 struct accept *accept_new(struct jobs *jobs, int listen_fd, uint64_t max);
 
 /* Starts accepting, on the loop of jobs, for these daemons (borrowed until accept_close); the first of them is on that
  * loop too. False: no memory. */
 bool accept_begin(struct accept *accept, struct http *const *https, size_t n);
 
-/* Reports that a connection has ended. Any thread. */
-void accept_closed(struct accept *accept);
+/* Reports that a connection has ended, before its descriptor is closed; frees its place. Any thread. */
+void accept_closed(struct accept_place *place);
 size_t accept_n_open(const struct accept *accept); /* connections handed out and not ended; any thread */
 
 /* Late connections are those that a loop takes after draining has begun. They only get refusals, so the end of the

@@ -42,10 +42,12 @@ void *http_opened(void *self, int fd, void *session)
     struct http_daemon *daemon = self;
     struct http *http = daemon->http;
     struct http_connection *connection = calloc(1, sizeof *connection);
-    if (!connection) { /* its memory must be given back here: the call at its end will not know the client */
+    if (!connection) { /* its memory and its place must be given back here: the call at its end will not know them */
         shares_give(SHARE_MEMORY, http->newcomer_client, daemon->memory);
+        accept_closed(http->newcomer_place);
         return NULL;
     }
+    connection->place = http->newcomer_place;
     connection->daemon = daemon;
     connection->fd = fd;
     connection->bulk_client = http->newcomer_client;
@@ -71,9 +73,9 @@ void http_closed(void *self, void *context)
     struct http *http = daemon->http;
     http->n_ended++;
     admission_give_for(connection ? connection->bulk_client : 0, daemon->memory);
-    accept_closed(http->accept);
     if (!connection)
         return;
+    accept_closed(connection->place);
     if (connection->is_late)
         accept_count_late(http->accept, -1);
     http_guard_end(connection);

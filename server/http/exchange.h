@@ -152,7 +152,8 @@ bool exchange_is_passing(int status); /* whether the same request may be served 
 void exchange_refuse_with(struct exchange *x, struct api_reply *refusal);
 void exchange_refuse(struct exchange *x, int status, const char *detail);
 void exchange_refuse_queue(struct exchange *x);
-void exchange_refuse_end(struct exchange *x); /* the server is draining */
+void exchange_refuse_end(struct exchange *x);  /* the server is draining */
+void exchange_refuse_full(struct exchange *x); /* its connection has a spare place */
 void exchange_refuse_stream(struct exchange *x);
 void exchange_refuse_late(struct exchange *x);
 void exchange_refuse_age(struct exchange *x);

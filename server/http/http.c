@@ -17,6 +17,8 @@
 static const size_t memories[HTTP_N_DAEMONS] = {[HTTP_SMALL] = 10 * 1024, [HTTP_BULK] = 1024 * 1024};
 
 enum {
+    CONNECTIONS_BESIDE =
+        128,             /* more than accept.c has beyond --max-connections: spare ones, and ones that are closing */
     TIMEOUT_MARGIN_S = 2 /* The daemon's own timeout, which only cuts the connection, is longer than ours by this much,
                             since ours sends a reason. */
 };
@@ -66,7 +68,8 @@ static struct daemon *start_daemon(struct http_daemon *daemon, size_t memory)
     silence = silence > options->send_timeout ? silence : options->send_timeout;
     const struct daemon_settings settings = {
         .memory = memory,
-        .max_connections = (unsigned)options->max_connections, /* accept.c already enforces this limit */
+        .max_connections =
+            (unsigned)options->max_connections + CONNECTIONS_BESIDE, /* accept.c already enforces this limit */
         .timeout_s = (unsigned)silence + TIMEOUT_MARGIN_S,
         .cert = tls->cert,
         .key = tls->key,

@@ -10,6 +10,7 @@
 #include "server/auth/tokens.h"
 
 struct accept;
+struct accept_place;
 struct answers;
 struct flights;
 struct http;
@@ -26,8 +27,9 @@ struct http_door {
 struct http *http_new(const struct options *options, const struct api_host *host, const struct http_door *door,
                       struct jobs *jobs, struct accept *accept, struct answers *answers, struct flights *flights);
 
-/* Serves a connection just accepted (takes fd). Any thread; is_here: the caller is on this loop's thread. */
-void http_take(struct http *http, int fd, bool is_here);
+/* Serves a connection just accepted (takes place and its descriptor). Any thread; is_here: the caller is on this loop's
+ * thread. */
+void http_take(struct http *http, struct accept_place *place, bool is_here);
 /* Sends the refusal to a connection over --max-connections; fd stays the caller's. On the loop's thread. */
 void http_refuse_connection(struct http *http, int fd);
 

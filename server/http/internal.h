@@ -35,6 +35,7 @@ struct http_daemon {
 
 struct http_connection {
     struct http_daemon *daemon;
+    struct accept_place *place;
     struct http_connection *prev, *next;
     int fd;
     enum http_phase phase;
@@ -73,6 +74,7 @@ struct http {
     uint64_t n_ended;                            /* connections ended */
     uint64_t swept_at;                           /* ns */
     uint64_t newcomer_deadline, newcomer_client; /* of the connection that is just being passed to a daemon */
+    struct accept_place *newcomer_place;         /* likewise */
     struct jobs_timer *sweep, *watch;
     struct jobs_call drain, close;
     struct exchange *first_turn, *last_turn; /* fairness.c: streams that wait for the next turn of the loop */
@@ -89,6 +91,12 @@ struct http {
 static inline bool http_is_ending(const struct http *http)
 {
     return http->is_draining || !http->host->is_ready(http->host->self);
+}
+
+/* A spare place is for one request. */
+static inline bool http_is_last(const struct http_connection *connection)
+{
+    return connection->place->is_spare || http_is_ending(connection->daemon->http);
 }
 
 /* ---- phases.c ---------------------------------------------------------------------------------------------- */

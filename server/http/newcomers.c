@@ -18,7 +18,7 @@ struct newcomer {
     struct http *http;
     struct newcomer *prev, *next;
     struct jobs_watch *watch; /* while no bytes have arrived */
-    int fd;
+    struct accept_place *place;
     bool is_late;      /* as a connection's; counted here until a daemon has it */
     uint64_t deadline; /* ns */
 };
@@ -40,44 +40,50 @@ static void forget(struct newcomer *newcomer)
 
 static void turn_away(struct newcomer *newcomer)
 {
-    close(newcomer->fd);
-    accept_closed(newcomer->http->accept);
+    int fd = newcomer->place->fd;
+    accept_closed(newcomer->place);
     forget(newcomer);
+    close(fd);
 }
 
 /* 0.9.75 closes a socket that it rejects, usually without having called us for that connection. */
 static void hand_over(struct newcomer *newcomer, enum http_daemon_kind kind)
 {
-    uint64_t client = kind == HTTP_BULK ? http_peer(newcomer->fd) : 0;
+    struct accept_place *place = newcomer->place;
+    uint64_t client = kind == HTTP_BULK ? http_peer(place->fd) : 0;
     if (kind == HTTP_BULK && !admission_take_spare(client, newcomer->http->daemons[kind].memory))
         kind = HTTP_SMALL; /* which also receives large bodies, but more slowly */
     struct http_daemon *daemon = &newcomer->http->daemons[kind];
-    int fd = newcomer->fd;
     uint64_t n_ended = daemon->http->n_ended, deadline = newcomer->deadline;
     forget(newcomer);
     daemon->driven.wants_run = true;
     daemon->http->newcomer_deadline = deadline;
     daemon->http->newcomer_client = client;
-    if (!daemon_add(daemon->library, fd)) {
+    daemon->http->newcomer_place = place;
+    accept_waits(place, 0); /* a descriptor that the daemon rejects is closed before we know */
+    if (!daemon_add(daemon->library, place->fd)) {
         metrics_add(METRICS_REJECTED_MEMORY, 1);
         if (daemon->http->n_ended == n_ended) {
             admission_give_for(client, daemon->memory);
-            accept_closed(daemon->http->accept);
+            accept_closed(place);
         }
     }
     daemon->http->newcomer_deadline = 0;
 }
 
-enum { PEEK_BYTES = 2048 };
+enum {
+    PEEK_BYTES = 2048,
+    SPARE_S = 1 /* time that a connection in a spare place has to send its head, instead of --header-timeout */
+};
 
 static void look(void *self)
 {
     struct newcomer *newcomer = self;
     char first[PEEK_BYTES];
-    ssize_t n = recv(newcomer->fd, first, sizeof first, MSG_PEEK | MSG_DONTWAIT);
+    ssize_t n = recv(newcomer->place->fd, first, sizeof first, MSG_PEEK | MSG_DONTWAIT);
     bool must_wait = n < 0 && (errno == EAGAIN || errno == EINTR);
     if (must_wait && !newcomer->watch)
-        newcomer->watch = jobs_watch_new(newcomer->http->jobs, newcomer->fd, JOBS_READABLE, look, newcomer);
+        newcomer->watch = jobs_watch_new(newcomer->http->jobs, newcomer->place->fd, JOBS_READABLE, look, newcomer);
     bool is_bulky = n > 0 && !newcomer->http->door->tls.cert && http_begins_bulky(first, (size_t)n);
     explicit_bzero(first, n > 0 ? (size_t)n : 0); /* wiped, because a token may be among these bytes */
     if (n > 0)
@@ -101,22 +107,24 @@ static void arrive(struct jobs_call *call)
     if (newcomer->next)
         newcomer->next->prev = newcomer;
     http->newcomers = newcomer;
-    newcomer->deadline = clock_now() + http->options->header_timeout * CLOCK_SECOND;
+    uint64_t now = clock_now();
+    newcomer->deadline = now + (newcomer->place->is_spare ? SPARE_S : http->options->header_timeout) * CLOCK_SECOND;
     look(newcomer);
 }
 
-void http_take(struct http *http, int fd, bool is_here)
+void http_take(struct http *http, struct accept_place *place, bool is_here)
 {
     struct newcomer *newcomer = calloc(1, sizeof *newcomer);
     if (!newcomer) {
+        int fd = place->fd;
         metrics_add(METRICS_REJECTED_MEMORY, 1);
+        accept_closed(place);
         close(fd);
-        accept_closed(http->accept);
         return;
     }
     newcomer->call.fire = arrive;
     newcomer->http = http;
-    newcomer->fd = fd;
+    newcomer->place = place;
     if (is_here)
         arrive(&newcomer->call);
     else
@@ -129,7 +137,11 @@ void newcomers_sweep(struct http *http, uint64_t now)
         next = newcomer->next;
         if (now <= newcomer->deadline)
             continue;
-        exchange_refuse_silent(http, newcomer->fd, http_head_is_late(http->options, (char[HTTP_DETAIL_BYTES]){0}));
+        if (newcomer->place->is_spare)
+            http_refuse_connection(http, newcomer->place->fd);
+        else
+            exchange_refuse_silent(http, newcomer->place->fd,
+                                   http_head_is_late(http->options, (char[HTTP_DETAIL_BYTES]){0}));
         turn_away(newcomer);
     }
 }
@@ -138,7 +150,7 @@ void newcomers_drain(struct http *http)
 {
     for (struct newcomer *newcomer = http->newcomers, *next; newcomer; newcomer = next) {
         next = newcomer->next;
-        shutdown(newcomer->fd,
+        shutdown(newcomer->place->fd,
                  SHUT_RD); /* bytes that have arrived can still be read; otherwise the daemon sees the end */
         look(newcomer);
     }

@@ -30,6 +30,11 @@ void http_phase(struct http *http, struct http_connection *connection, enum http
     connection->phase = phase;
     connection->progress_at = connection->window_at = now;
     connection->n_window = 0;
+    /* The coarse clock cannot order connections of the same few milliseconds. One that sends a body is closed for
+     * another client only if none without a request is there. */
+    accept_waits(connection->place, phase == HTTP_PHASE_ANSWER ? 0
+                                    : phase == HTTP_PHASE_BODY ? now + ACCEPT_LATER
+                                                               : clock_now());
     if (!goes_on)
         connection->deadline = now + phase_seconds(http->options, phase) * CLOCK_SECOND;
     /* Only half closed, so that a request already on its way is still read and answered. */

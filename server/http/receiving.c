@@ -67,8 +67,9 @@ static bool check_head(struct exchange *x)
         return refuse_timeout(x);
     uint64_t n_declared = http_head_length(head);
     x->reply = api_refuse_early(x->http->host, &x->call, n_declared);
-    if (!x->reply && x->connection->is_late && !api_is_open(x->call.path)) {
-        exchange_refuse_end(x); /* the body, if there is one, is read and dropped */
+    if (!x->reply && (x->connection->is_late || x->connection->place->is_spare) && !api_is_open(x->call.path)) {
+        (x->connection->is_late ? exchange_refuse_end
+                                : exchange_refuse_full)(x); /* the body, if there is one, is read and dropped */
         return true;
     }
     if (x->reply || !exchange_admit(x))

@@ -59,6 +59,14 @@ void exchange_refuse_end(struct exchange *x)
                "server, or try again later");
 }
 
+#define FULL                                                                                                           \
+    "%llu connections are open, as many as this server has at a time (the limit --max-connections); try again later"
+
+void exchange_refuse_full(struct exchange *x)
+{
+    refuse_now(x, METRICS_REJECTED_CONNECTIONS, FULL, (unsigned long long)x->http->options->max_connections);
+}
+
 void exchange_refuse_age(struct exchange *x)
 {
     refuse_now(x, METRICS_REJECTED_AGE,
@@ -145,10 +153,7 @@ void exchange_refuse_silent(struct http *http, int fd, const char *detail)
 void http_refuse_connection(struct http *http, int fd)
 {
     char detail[DETAIL_BYTES], id[17];
-    snprintf(detail, sizeof detail,
-             "%llu connections are open, as many as this server has at a time (the limit --max-connections); try again "
-             "later",
-             (unsigned long long)http->options->max_connections);
+    snprintf(detail, sizeof detail, FULL, (unsigned long long)http->options->max_connections);
     exchange_make_id(http, id);
     refuse_raw(http, fd, id, 503, METRICS_REJECTED_CONNECTIONS, detail);
 }

@@ -44,7 +44,7 @@ static bool add_headers(struct exchange *x, struct MHD_Response *response)
     done = done && daemon_response_add(response, "X-Content-Type-Options", "nosniff");
     if (*x->traceparent)
         done = done && daemon_response_add(response, "traceparent", x->traceparent);
-    if (x->receiving.must_close || http_is_ending(x->http))
+    if (x->receiving.must_close || http_is_last(x->connection))
         done = done && daemon_response_add(response, "Connection", "close");
     return done && daemon_response_add(response, HTTP_ID_HEADER, x->id) && add_timing(x, response);
 }

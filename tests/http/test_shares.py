@@ -1,20 +1,24 @@
 """The share that one client can hold: slow bodies, complete bodies, streams and unread pictures leave room for other
 clients, and a refused client gets the reason. Clients here are addresses of the loopback network."""
 import contextlib
+import http.client
 import io
 import json
 import socket
+import ssl
+import subprocess
 import time
 
 import numpy as np
+import pytest
 
 from conftest import SANITIZED, start_server
 from test_limits import MIB, declared, refusal, rejected, taken
-from test_server_life import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, Client, metric, post, wait_until
+from test_server_life import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, Client, get, metric, post, wait_until
 
 ONE, OTHER = "127.0.0.2", "127.0.0.3"
 UNHURRIED = ["--min-rate", "0", "--send-timeout", "120"]  # clients that do not read are not cut off, however long the test takes
-CHUNKED = b"POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+CHUNKED = b"POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def ask_from(server, source, request):
@@ -42,6 +46,117 @@ def body_of(n):
     return SMALL + b" " * (n - len(SMALL))
 
 
+# ---- Connections ------------------------------------------------------------------------------------------------------
+
+MOST = 8  # --max-connections
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory):
+    """Flags for TLS, and the context of its clients."""
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", str(folder / "key"), "-out", str(folder / "crt")],
+                   check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return ["--tls-cert", str(folder / "crt"), "--tls-key", str(folder / "key")], context
+
+
+@pytest.fixture(params=["plain", "TLS"])
+def few(request):
+    """A server with MOST connections, and a function that connects to it from an address."""
+    flags, context = request.getfixturevalue("secure") if request.param == "TLS" else ([], None)
+    with start_server("--max-connections", str(MOST), "--io-threads", "2", *UNHURRIED, *flags) as server, contextlib.ExitStack() as stack:
+
+        def connect(source):
+            sock = stack.enter_context(socket.create_connection((server.host, server.port), timeout=20, source_address=(source, 0)))
+            return stack.enter_context(context.wrap_socket(sock)) if context else sock
+
+        yield server, connect, stack
+
+
+def status_of(sock, request=get("/healthz")):
+    """Of the answer, whose rest is read; None: the connection is closed."""
+    try:
+        sock.sendall(request)
+        answer = http.client.HTTPResponse(sock)
+        answer.begin()
+        answer.read()
+        return answer.status
+    except (OSError, http.client.HTTPException):
+        return None
+
+
+WORK = get("/encode?scheme=alibi&num_heads=1&len=2")
+
+
+def test_idle_connections_of_one_client_shut_nobody_out(few):
+    """Others get places until they have as many; the connections that have been idle longest go."""
+    server, connect, _ = few
+    idle = [connect(ONE) for _ in range(MOST)]
+    assert [status_of(sock) for sock in idle] == [200] * MOST
+    assert status_of(idle[0]) == 200  # now the second one has waited longest
+    others = [connect(OTHER) for _ in range(MOST // 2)]
+    assert [status_of(sock, WORK) for sock in others] == [200] * (MOST // 2)
+    assert [status_of(sock) for sock in idle] == [200] + [None] * (MOST // 2) + [200] * (MOST // 2 - 1)
+    assert [status_of(sock, WORK) for sock in others] == [200] * (MOST // 2)  # they keep them
+
+
+def test_silent_connections_shut_nobody_out(few):
+    """They have not even sent a request, or, with TLS, not greeted."""
+    server, connect, stack = few
+    silent = [stack.enter_context(socket.create_connection((server.host, server.port), timeout=20, source_address=(ONE, 0))) for _ in range(MOST)]
+    assert wait_until(lambda: metric_from(connect, "posenc_connections") >= MOST)
+    assert [status_of(connect(OTHER), request) for request in (WORK, get("/healthz"), get("/readyz"))] == [200] * 3
+    assert len(silent) == MOST
+
+
+def metric_from(connect, name):
+    sock = connect("127.0.0.9")
+    sock.sendall(get("/metrics", "Connection: close"))
+    answer = http.client.HTTPResponse(sock)
+    answer.begin()
+    return sum(float(line.split()[1]) for line in answer.read().decode().splitlines() if line.startswith(name + " "))
+
+
+def test_probes_are_answered_beside_connections_that_all_work(few):
+    """None of them can be closed: each is being answered."""
+    _, connect, _ = few
+    for sock in [connect(ONE) for _ in range(MOST)]:
+        sock.sendall(post(HUGE))
+        assert sock.recv(1)
+    for path, expected in (("/healthz", 200), ("/readyz", 200), ("/v2/health/live", 200), ("/encode?scheme=alibi&num_heads=1&len=2", 503), ("/schemes", 503)):
+        sock = connect(OTHER)
+        assert status_of(sock, get(path)) == expected, path
+        assert status_of(sock) is None  # such a place is for one request
+    quiet = [connect(OTHER) for _ in range(40)]  # more than there are such places
+    assert status_of(connect(OTHER)) == 200 and len(quiet) == 40
+
+
+def test_a_client_with_the_most_is_refused_itself(few):
+    server, connect, _ = few
+    idle = [connect(ONE) for _ in range(MOST)]
+    assert [status_of(sock) for sock in idle] == [200] * MOST
+    assert status_of(connect(OTHER)) == 200  # of the eight, one is for the other client now
+    with contextlib.suppress(OSError):  # TLS: closed without an answer
+        assert status_of(connect(ONE)) in (503, None)
+    assert [status_of(sock) for sock in idle[1:]] == [200] * (MOST - 1)
+
+
+def test_a_trusted_proxy_is_many_clients():
+    """Its connections are not counted together: none of them is closed for another client, which gets a place for a probe only."""
+    with start_server("--max-connections", str(MOST), "--trusted-proxy", ONE) as server, clients_from(server, ONE, MOST) as proxied:
+        for client in proxied:
+            client.send(get("/healthz"))
+            assert client.answer()[0] == 200
+        assert ask_from(server, OTHER, get("/healthz"))[0] == 200
+        refusal(ask_from(server, OTHER, WORK), 503, "--max-connections", f"{MOST} connections")
+        assert ask_from(server, ONE, get("/readyz"))[0] == 200
+        for client in proxied:
+            client.send(get("/healthz"))
+            assert client.answer()[0] == 200
+
+
 # ---- Bodies -----------------------------------------------------------------------------------------------------------
 
 
@@ -51,7 +166,7 @@ def test_slow_bodies_take_what_has_come_of_them():
     with start_server("--min-rate", "0") as server, clients_from(server, ONE, len(lengths)) as slow:
         assert sum(lengths) > 2 * 2048 * MIB
         for client, n in zip(slow, lengths):
-            client.send(b"POST /rotate?scheme=rope HTTP/1.1\r\nHost: x\r\n")  # no length yet: a small connection
+            client.send(b"POST /rotate?scheme=rope HTTP/1.1\r\nHost: localhost\r\n")  # no length yet: a small connection
         for client, n in zip(slow, lengths):
             client.send(b"Content-Type: application/x-npy\r\nContent-Length: %d\r\n\r\n" % n)
         for i in range(5):
