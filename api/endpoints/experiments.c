@@ -245,8 +245,10 @@ static const char *lone_tensor(const struct pe_tensor *tensor)
     return "q";
 }
 
-static const struct api_taking taking = {
-    .tensor = lone_tensor, .params = pe_experiment_params, .entries_max = PE_EXPERIMENT_CONFIGS_MAX};
+static const struct api_taking taking = {.tensor = lone_tensor,
+                                         .params = pe_experiment_params,
+                                         .entries_max = PE_EXPERIMENT_CONFIGS_MAX,
+                                         .variants = "eval"};
 
 static bool open_core(struct api_study *study, const struct api_entries *entries, struct pe_experiment **core)
 {

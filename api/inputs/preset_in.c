@@ -3,6 +3,8 @@
 #include "api/inputs/kept_file.h"
 #include "api/inputs/preset_file.h"
 
+#include <stdio.h>
+
 /* What the request holds. */
 struct taken {
     const struct api_store *store;
@@ -60,13 +62,33 @@ static bool look_up(struct api_request *request, struct pe_value *value, struct 
     }
 }
 
-bool api_preset_take(struct api_request *request, struct api_problem *problem)
+static bool take(struct api_request *request, struct pe_field *fields, size_t n_fields, struct api_problem *problem)
 {
-    for (size_t i = 0; request->presets && i < request->n_fields; i++) {
-        struct pe_value *value = &request->fields[i].value;
-        if (!api_is(request->fields[i].name, "preset"))
+    for (size_t i = 0; request->presets && i < n_fields; i++) {
+        struct pe_value *value = &fields[i].value;
+        if (!api_is(fields[i].name, "preset"))
             continue;
         return value->kind != PE_STRING || pe_preset_find(value->string) || look_up(request, value, problem);
+    }
+    return true;
+}
+
+bool api_preset_take(struct api_request *request, struct api_problem *problem)
+{
+    return take(request, request->fields, request->n_fields, problem);
+}
+
+/* The objects are in the request's arena, or in that of the request whose entry it is. */
+bool api_preset_take_within(struct api_request *request, const char *name, const struct pe_value *list,
+                            struct api_problem *problem)
+{
+    for (size_t i = 0; list->kind == PE_LIST && i < list->list.n; i++) {
+        const struct pe_value *item = &list->list.items[i];
+        if (item->kind != PE_OBJECT ||
+            take(request, (struct pe_field *)(uintptr_t)item->object.fields, item->object.n, problem))
+            continue;
+        snprintf(problem->error.pointer, PE_POINTER_MAX, "/%s/%zu/preset", name, i);
+        return false;
     }
     return true;
 }

@@ -18,6 +18,7 @@ struct api_taking {
     const struct pe_param *(*params)(void);
     bool may_answer_nothing; /* `outputs` may be an empty list */
     size_t entries_max;      /* configurations in `configs`; 0: PE_ENTRIES_MAX */
+    const char *variants;    /* the field of a configuration that lists variants of it, objects; NULL: none */
 };
 
 /* Numbers drawn from seeds while the request is read. */

@@ -159,12 +159,22 @@ static void prefix_pointer(struct api_problem *problem, const char *prefix)
 
 static bool take_preset(const struct reading *r, struct api_request *request, const char *pointer)
 {
-    if (!api_preset_take(request, r->problem)) {
-        prefix_pointer(r->problem, pointer);
-        return false;
-    }
-    r->whole->has_kept_preset |= request->has_kept_preset;
-    return true;
+    if (api_preset_take(request, r->problem))
+        return true;
+    prefix_pointer(r->problem, pointer);
+    return false;
+}
+
+/* An inherited list is one object for all entries, so its presets are looked up for the first of them. */
+static bool take_variants(const struct reading *r, struct api_request *request, const struct pe_entry *entry)
+{
+    const char *name = r->whole->taking->variants;
+    const struct pe_value *list = name ? api_request_find(request, name) : NULL;
+    if (!list || api_preset_take_within(request, name, list, r->problem))
+        return true;
+    if (list < &request->fields[entry->n_own].value)
+        prefix_pointer(r->problem, entry->pointer);
+    return false;
 }
 
 static bool add_weights(const struct reading *r, struct api_request *request, struct pe_entry *entry)
@@ -197,6 +207,9 @@ static bool add_fields(const struct reading *r, struct api_request *request, siz
             return false;
     if (!r->list)
         entry->n_own = request->n_fields;
+    if (!take_variants(r, request, entry))
+        return false;
+    r->whole->has_kept_preset |= request->has_kept_preset;
     return add_weights(r, request, entry);
 }
 

@@ -266,6 +266,29 @@ def test_on_every_endpoint(clean):
     assert clean.get(f"/zarr/{store}/.zattrs").json()["config"]["base"] == 500000
 
 
+def test_variants_that_are_evaluated(clean):
+    """`eval` of an experiment holds configurations too: its presets may be stored ones, in a configuration and beside `configs`."""
+    put(clean, "team", {"scheme": "rope", "base": 500.0})
+    sizes = {"steps": 1, "train_len": 16, "eval_len": 16}
+
+    def results(**fields):
+        answer = clean.post("/experiments", {**sizes, **fields})
+        assert answer.status == 200, answer
+        done = json.loads(answer.body.splitlines()[-1])
+        return [{name: value for name, value in result.items() if name != "seconds"} for result in done["results"]]
+
+    team, same = [{"preset": "team", "head_dim": 8}], [{"scheme": "rope", "base": 500.0, "head_dim": 8}]
+    for wrap in (lambda variants: {"scheme": "rope", "eval": variants}, lambda variants: {"configs": [{"scheme": "rope", "eval": variants}, {"scheme": "none"}]},
+                 lambda variants: {"configs": [{"scheme": "rope"}, {"scheme": "rope", "layout": "interleaved"}], "eval": variants}):
+        assert results(**wrap(team)) == results(**wrap(same))
+    for fields, pointer in (({"scheme": "rope", "eval": [{"preset": "tean"}]}, "/eval/0/preset"), ({"configs": [{"scheme": "rope", "eval": [{}, {"preset": "tean"}]}]}, "/configs/0/eval/1/preset"),
+                            ({"configs": [{"scheme": "rope"}], "eval": [{"preset": "tean"}]}, "/eval/0/preset")):
+        answer = clean.post("/experiments", {**sizes, **fields})
+        assert answer.status == 422 and answer.json()["pointer"] == pointer and '"team"' in answer.json()["detail"], answer
+    assert clean.post("/experiments", {**sizes, "scheme": "rope", "eval": [{"preset": 5}]}).status == 422
+    delete(clean, "team")
+
+
 def test_own_fields_win(clean):
     put(clean, "mine", YARN)
     assert config_of(clean, "mine", rope_theta=1e4)["base"] == 1e4
