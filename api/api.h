@@ -169,10 +169,11 @@ struct api_host {
      * number of hypotheses that a diagnosis has tried. NULL: not wanted. */
     void (*metric_step)(void *self, const char *metric);
     void (*hypotheses_searched)(void *self, uint64_t n);
-    uint64_t experiments;                 /* that may run at a time, --experiments; 0: the endpoint is switched off */
-    uint64_t experiment_ms;               /* that one may take; --experiment-seconds */
-    uint64_t (*now_ms)(void);             /* a steady clock; needed if there are experiments, as are the two below */
-    bool (*experiment_begin)(void *self); /* false: as many run as may */
+    uint64_t experiments;     /* that may run at a time, --experiments; 0: the endpoint is switched off */
+    uint64_t experiment_ms;   /* that one may take; --experiment-seconds */
+    uint64_t (*now_ms)(void); /* a steady clock; needed if there are experiments, as are the two below */
+    /* turn: of the call. False: as many run as may, or it is another client's turn. */
+    bool (*experiment_begin)(void *self, uint64_t turn);
     void (*experiment_end)(void *self, bool is_done, uint64_t n_steps);
 };
 
@@ -215,6 +216,9 @@ enum api_text_id { API_TEXTS(API_TEXT_ID) API_N_TEXTS };
 struct api_call {
     enum api_access access;
     const char *client; /* the name of its token; it lasts as long as the host; NULL: none */
+    uint64_t turn;      /* the number of the client whose turn it uses; 0: none */
+    bool is_foreign;    /* its Origin is not that of the host that it names */
+    bool is_unasked;    /* a browser sent it for a page of another site, or in advance (prefetch) */
     union {             /* the same pointers, by name and by number */
         struct {
             API_TEXTS(API_TEXT_FIELD)
@@ -290,6 +294,9 @@ bool api_is_open(const char *path);
 /* Returns a refusal that the server itself decides on (408, 429, 431, 503 …), in the usual form of an error (RFC 9457).
  * detail is copied. */
 struct api_reply *api_refusal(int status, const char *detail);
+/* The same as an answer to this call, whose texts may all be NULL: with what a page of another origin and a cache
+ * need. */
+struct api_reply *api_refuse(const struct api_host *host, const struct api_call *call, int status, const char *detail);
 
 /* The media type of an answer to a request for this path (NULL: unknown). Errors under /v2 are application/json:
  * KServe's clients show their words only then. */

@@ -32,6 +32,10 @@ struct api_route {
     bool is_open;             /* open to everybody, even if the server requires tokens */
     bool is_page;             /* its answer is a file of the web page */
     bool is_live;             /* its answer is computed while it is sent, as lines or as server-sent events */
+    /* It holds one of few places for minutes, so a browser must not begin it unasked (api_call.is_unasked). The other
+     * endpoints may be linked to and shown as pictures: their work ends when the reader leaves, and clients take turns.
+     */
+    bool is_costly;
     enum pe_operation_id operation;
 };
 

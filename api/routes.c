@@ -56,7 +56,7 @@ static const struct api_route routes[] = {
     {"/experiments", GET | POST, api_experiments, "compute",
      .summary = "small decoders trained with different encodings while the client reads: length extrapolation",
      .example = EXAMPLE_EXPERIMENT, .component = "Experiment", .answer = "ExperimentAnswer", .instead = "configs",
-     .media_type = "application/x-ndjson", .is_live = true},
+     .media_type = "application/x-ndjson", .is_live = true, .is_costly = true},
     {"/zarr/{query}/{key}", GET, api_zarr, "compute",
      .summary = "an answer of /encode as a Zarr store, for readers in parallel: a text about its arrays, or a chunk",
      .name = "scheme=rope&len=8", .media_type = "*/*"},
@@ -287,14 +287,18 @@ static bool check_json(const struct api_host *host, const struct api_call *call,
 
 static bool is_options(const struct api_call *call) { return strcmp(call->method, "OPTIONS") == 0; }
 
+static bool changes(const struct api_call *call)
+{
+    return strcmp(call->method, "PUT") == 0 || strcmp(call->method, "DELETE") == 0;
+}
+
 /* RFC 6750. A client learns which paths exist only after it has authenticated; a browser's preflight request cannot
  * carry a token. */
 static bool check_access(const struct api_call *call, const struct api_route *route, struct api_problem *problem)
 {
     if (call->access == API_ACCESS_OPEN || is_options(call) || (route && route->is_open))
         return true;
-    bool changes = strcmp(call->method, "PUT") == 0 || strcmp(call->method, "DELETE") == 0;
-    if (call->access == API_ACCESS_WRITE || (call->access == API_ACCESS_READ && !changes))
+    if (call->access == API_ACCESS_WRITE || (call->access == API_ACCESS_READ && !changes(call)))
         return true;
     if (call->access == API_ACCESS_READ) {
         api_fail(problem, 403, "", "this token may read, %s wants one that may write (--token-file)", call->method);
@@ -310,6 +314,26 @@ static bool check_access(const struct api_call *call, const struct api_route *ro
     return false;
 }
 
+/* A browser sends what any page names, and sends it from the user's machine and network. */
+static bool check_page(const struct api_host *host, const struct api_call *call, const struct api_route *route,
+                       struct api_problem *problem)
+{
+    bool is_foreign_change = changes(call) && call->is_foreign;
+    bool is_unasked = route->is_costly && call->is_unasked && !is_options(call);
+    if ((!is_foreign_change && !is_unasked) || api_cors_allows(host, call))
+        return true;
+    if (is_foreign_change)
+        return api_fail(problem, 403, "",
+                        "%s comes from a page of another origin, \"%.100s\"; allowed: this server's own pages, and "
+                        "those of the origins that --cors-origin names",
+                        call->method, call->origin);
+    return api_fail(problem, 403, "",
+                    "a browser sends this for a page of another site, or in advance (Sec-Fetch-Site, Sec-Purpose), and "
+                    "%s computes for minutes; allowed: this server's own pages, clients that are no browser, and pages "
+                    "of the origins that --cors-origin names",
+                    route->pattern);
+}
+
 /* The refusals that the head alone decides, in the order that helps a client most. */
 static bool check_head(const struct api_host *host, const struct api_call *call, const struct api_route *route,
                        uint64_t n, struct api_problem *problem)
@@ -320,8 +344,8 @@ static bool check_head(const struct api_host *host, const struct api_call *call,
         return fail_path(call->path, problem);
     if (!allows(route, call->method) && !is_options(call))
         return fail_method(route, call->method, problem);
-    return check_coding(call->content_encoding, problem) && check_length(host, n, problem) &&
-           check_json(host, call, route, n, problem);
+    return check_page(host, call, route, problem) && check_coding(call->content_encoding, problem) &&
+           check_length(host, n, problem) && check_json(host, call, route, n, problem);
 }
 
 /* ---- The two calls ---- */
@@ -375,6 +399,11 @@ struct api_reply *api_refuse_quota(const struct api_host *host, const struct api
     api_fail(&problem, 429, "", "%s", detail);
     api_problem_header(&problem, "Retry-After", seconds);
     return finish(api_reply_problem(&problem), route_find(call->path, &steps), host, call);
+}
+
+struct api_reply *api_refuse(const struct api_host *host, const struct api_call *call, int status, const char *detail)
+{
+    return api_cors(api_refusal(status, detail), host, call);
 }
 
 bool api_is_open(const char *path)

@@ -29,10 +29,10 @@ static void count_hypotheses(void *self, uint64_t n)
     metrics_add(METRICS_HYPOTHESES, (int64_t)n);
 }
 
-static bool begin_experiment(void *self)
+static bool begin_experiment(void *self, uint64_t turn)
 {
     (void)self;
-    return experiments_begin();
+    return experiments_begin(turn, clock_now() / CLOCK_MS);
 }
 
 static void end_experiment(void *self, bool is_done, uint64_t n_steps)

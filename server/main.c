@@ -294,7 +294,9 @@ static bool start_serving(struct server *server)
         log_error("%s", error);
         return false;
     }
-    if (!server->door.tokens && http_is_beyond_loopback(fd))
+    bool is_beyond = !*server->options.socket && http_is_beyond_loopback(fd);
+    server->door.checks_host = !server->door.tokens && !*server->options.socket && !is_beyond;
+    if (!server->door.tokens && is_beyond)
         log_warn("listening beyond this machine without --token-file: whoever reaches %s may use it", url);
     if (!stored_start(&server->stored) || !loops_serve(server->loops, &server->host, &server->door, fd))
         return false;

@@ -279,13 +279,13 @@ static bool open_experiment(struct api_study *study, struct pe_experiment **core
            open_core(study, entries, core);
 }
 
-static bool begin(const struct api_host *host, struct api_problem *problem)
+static bool begin(const struct api_host *host, const struct api_call *call, struct api_problem *problem)
 {
-    if (host->experiment_begin(host->self))
+    if (host->experiment_begin(host->self, call->turn))
         return true;
     api_fail(problem, 429, "",
-             "%llu experiment%s already running; try again later (the limit --experiments of this "
-             "server)",
+             "%llu experiment%s already running, or other clients have waited longer; try again later (the limit "
+             "--experiments of this server)",
              (unsigned long long)host->experiments, host->experiments == 1 ? " is" : "s are");
     api_problem_header(problem, "Retry-After", "5");
     return false;
@@ -344,7 +344,7 @@ struct api_reply *api_experiments(const struct api_asked *asked)
     bool is_events = api_prefers(asked->call->accept, event_type, line_type);
     if (strcmp(asked->call->method, "HEAD") == 0)
         return reply_to_head(&study, core, is_events);
-    if (begin(asked->host, study.c.problem))
+    if (begin(asked->host, asked->call, study.c.problem))
         return reply_to(&study, core, is_events);
     pe_experiment_free(core);
     return api_study_refuse(&study);

@@ -1,5 +1,6 @@
 /* Cross-origin requests. None are allowed unless the host names origins (--cors-origin). */
 #include "api/replies/cors.h"
+#include "api/replies/language.h"
 
 #include <string.h>
 
@@ -8,31 +9,26 @@
 
 static bool is_inference(const struct api_call *call)
 {
-    return strncmp(call->path, "/v2", 3) == 0 && (!call->path[3] || call->path[3] == '/');
+    return call->path && strncmp(call->path, "/v2", 3) == 0 && (!call->path[3] || call->path[3] == '/');
 }
 
-/* A connection has 10 KiB for the request's head and the answer's head together: a request head of full size could not
- * be repeated in the answer, and the client would get none. */
-enum { SAID_AGAIN_MAX = 1024 };
-
-/* Whether origin is one of the words of the list. "*" matches every origin that is valid as a header value. */
-static bool is_allowed(const char *list, const char *origin)
+/* Whether text is one of the words of the list. */
+static bool is_among(const char *list, const char *text)
 {
-    size_t n = strlen(origin);
-    if (n > SAID_AGAIN_MAX)
-        return false;
-    for (const char *c = origin; *c; c++)
-        if (*c < 0x21 || *c > 0x7e)
-            return false;
+    size_t n = strlen(text);
     for (const char *p = list ? list : ""; *p;) {
         p += strspn(p, " ,");
         size_t m = strcspn(p, " ,");
-        if ((m == n && strncmp(p, origin, n) == 0) || (m == 1 && *p == '*'))
+        if (m == n && strncmp(p, text, n) == 0)
             return true;
         p += m;
     }
     return false;
 }
+
+/* A connection has 10 KiB for the request's head and the answer's head together: a request head of full size could not
+ * be repeated in the answer, and the client would get none. */
+enum { SAID_AGAIN_MAX = 1024 };
 
 /* Whether text consists of header names with commas and spaces between them, and so may be copied into a header of the
  * answer. Browsers send nothing else. */
@@ -45,18 +41,28 @@ static bool are_names(const char *list)
 
 static bool is_preflight(const struct api_call *call)
 {
-    return strcmp(call->method, "OPTIONS") == 0 && call->origin && call->access_method;
+    return call->origin && call->access_method && strcmp(call->method, "OPTIONS") == 0;
 }
 
+bool api_cors_allows(const struct api_host *host, const struct api_call *call)
+{
+    const char *list = host->cors_origins, *origin = call->origin;
+    return origin && *origin && (is_among(list, "*") || (!strpbrk(origin, " ,") && is_among(list, origin)));
+}
+
+/* Caches serve an answer to pages of other origins than the one that asked for it first. So the origins that the
+ * answer depends on must not show in whether it has these headers: with "*" every answer has them, otherwise every
+ * answer has Vary, even to a request without Origin (Fetch standard, "CORS protocol and HTTP caches"). */
 struct api_reply *api_cors(struct api_reply *reply, const struct api_host *host, const struct api_call *call)
 {
-    if (!call->origin || !*call->origin || !is_allowed(host->cors_origins, call->origin))
+    bool is_any = is_among(host->cors_origins, "*");
+    if (!host->cors_origins || !*host->cors_origins)
         return reply;
-    bool fine = api_reply_header(reply, "Access-Control-Allow-Origin", call->origin) &&
-                api_reply_header(reply, "Vary", "Origin");
-    if (!is_preflight(call))
-        fine = fine && api_reply_header(reply, "Access-Control-Expose-Headers",
-                                        is_inference(call) ? EXPOSED INFERENCE_HEADER : EXPOSED);
+    bool fine = is_any || api_reply_vary(reply, "Origin");
+    if (is_any || api_cors_allows(host, call))
+        fine = fine && api_reply_header(reply, "Access-Control-Allow-Origin", is_any ? "*" : call->origin) &&
+               (is_preflight(call) || api_reply_header(reply, "Access-Control-Expose-Headers",
+                                                       is_inference(call) ? EXPOSED INFERENCE_HEADER : EXPOSED));
     (void)fine; /* if memory runs out, the page cannot read the answer; other clients can */
     return reply;
 }

@@ -2,6 +2,8 @@
  * zero bytes in paths, a missing Host); these checks refuse such requests. */
 #include "server/http/checks.h"
 
+#include "server/networks.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +31,9 @@ static const char *const header_names[HTTP_N_HEADERS] = {
     [HTTP_TRACEPARENT] = "traceparent",
     [HTTP_AUTHORIZATION] = "Authorization",
     [HTTP_REQUEST_TIMEOUT] = "X-Request-Timeout",
+    [HTTP_FETCH_SITE] = "Sec-Fetch-Site",
+    [HTTP_FETCH_PURPOSE] = "Sec-Purpose",
+    [HTTP_PURPOSE] = "Purpose",
 };
 
 void http_head_take(struct http_head *head, const char *name, const char *value)
@@ -46,7 +51,7 @@ void http_head_take(struct http_head *head, const char *name, const char *value)
 static bool are_digits(const char *text) { return *text && text[strspn(text, "0123456789")] == '\0'; }
 
 /* A host is a name, an IPv4 address or [IPv6], optionally with a port; RFC 9110 allows an empty one where there is no
- * authority. Only the alphabet is checked: the name does not select anything. */
+ * authority. Only the alphabet is checked here; see http_head_names_us. */
 static bool is_host(const char *text)
 {
     static const char marks[] =
@@ -100,6 +105,96 @@ struct http_refusal http_head_check(const struct http_head *head)
         return (struct http_refusal){400, "the request has more than one Authorization"};
     struct http_refusal refusal = check_framing(head);
     return refusal.status ? refusal : check_bodiless(head);
+}
+
+/* ---- Whose request it is --------------------------------------------------------------------------------------- */
+
+/* Of "host:port" or "[v6]:port". */
+struct authority {
+    const char *name; /* without brackets and the dot at the end */
+    size_t n;
+    unsigned long port; /* 0: none, or the scheme's own */
+};
+
+static struct authority authority_parse(const char *text, unsigned long usual_port)
+{
+    const char *close = *text == '[' ? strchr(text, ']') : NULL;
+    struct authority a = {.name = text + (close != NULL), .n = close ? (size_t)(close - text - 1) : strcspn(text, ":")};
+    const char *port = close ? close + 1 : text + a.n;
+    if (*port && (*port != ':' || !are_digits(port + 1)))
+        a.n = 0; /* names nothing */
+    else if (*port)
+        a.port = strtoul(port + 1, NULL, 10);
+    if (a.port == usual_port)
+        a.port = 0;
+    a.n -= !close && a.n > 1 && a.name[a.n - 1] == '.';
+    return a;
+}
+
+static bool is_named(const struct authority *a, const char *name, size_t n)
+{
+    return n && a->n == n && strncasecmp(a->name, name, n) == 0;
+}
+
+/* An address cannot be bound to another machine as a name can, and these are always this machine. */
+static bool is_own_address(const struct authority *a)
+{
+    static const uint8_t mapped[13] = {[10] = 0xff, [11] = 0xff, [12] = 127}, one[16] = {[15] = 1};
+    struct address address;
+    return address_parse(a->name, a->n, &address) &&
+           (memcmp(address.bytes, mapped, sizeof mapped) == 0 || memcmp(address.bytes, one, sizeof one) == 0);
+}
+
+/* Browsers resolve names under .localhost without asking a DNS server (RFC 6761, 6.3). */
+static bool is_localhost(const struct authority *a)
+{
+    static const char end[] = ".localhost";
+    size_t n = sizeof end - 1;
+    return is_named(a, end + 1, n - 1) || (a->n > n && strncasecmp(a->name + a->n - n, end, n) == 0);
+}
+
+static bool is_listed(const struct authority *a, const char *names)
+{
+    for (const char *p = names; *p;) {
+        p += strspn(p, " ,");
+        size_t n = strcspn(p, " ,");
+        if (is_named(a, p, n))
+            return true;
+        p += n;
+    }
+    return false;
+}
+
+bool http_head_names_us(const struct http_head *head, const char *own, const char *names)
+{
+    const char *host = head->first[HTTP_HOST];
+    if (!host || !*host)
+        return true;
+    struct authority a = authority_parse(host, 0);
+    return is_localhost(&a) || is_own_address(&a) || is_named(&a, own, strlen(own)) || is_listed(&a, names);
+}
+
+bool http_head_is_foreign(const struct http_head *head)
+{
+    const char *origin = head->first[HTTP_ORIGIN], *host = head->first[HTTP_HOST];
+    if (!origin || !*origin)
+        return false;
+    const char *mark = strstr(origin, "://");
+    if (!mark || !host || head->n[HTTP_ORIGIN] > 1)
+        return true;
+    unsigned long usual_port = strncasecmp(origin, "https:", 6) == 0 ? 443 : 80;
+    struct authority page = authority_parse(mark + 3, usual_port), here = authority_parse(host, usual_port);
+    return !is_named(&page, here.name, here.n) || page.port != here.port;
+}
+
+/* "prefetch", or "prefetch;prerender" */
+static bool is_prefetch(const char *purpose) { return purpose && strncasecmp(purpose, "prefetch", 8) == 0; }
+
+bool http_head_is_unasked(const struct http_head *head)
+{
+    const char *site = head->first[HTTP_FETCH_SITE];
+    return (site && (strcasecmp(site, "cross-site") == 0 || strcasecmp(site, "same-site") == 0)) ||
+           is_prefetch(head->first[HTTP_FETCH_PURPOSE]) || is_prefetch(head->first[HTTP_PURPOSE]);
 }
 
 uint64_t http_head_length(const struct http_head *head)

@@ -30,6 +30,9 @@ enum http_header {
     HTTP_TRACEPARENT,
     HTTP_AUTHORIZATION,
     HTTP_REQUEST_TIMEOUT,
+    HTTP_FETCH_SITE,
+    HTTP_FETCH_PURPOSE,
+    HTTP_PURPOSE,
     HTTP_N_HEADERS
 };
 
@@ -49,6 +52,15 @@ struct http_refusal {
     const char *detail;
 };
 struct http_refusal http_head_check(const struct http_head *head);
+
+/* Does the Host header name a host of this machine (localhost, a name under .localhost, 127.0.0.0/8, ::1), or one of
+ * these: own, and names separated by spaces or commas? Any port. A request without Host (HTTP/1.0), or with an empty
+ * one, comes from no browser: true. */
+bool http_head_names_us(const struct http_head *head, const char *own, const char *names);
+/* Is there an Origin that is not the host in the Host header? The scheme is ignored, since a proxy may end TLS. */
+bool http_head_is_foreign(const struct http_head *head);
+/* Does a browser send the request for a page of another site, or before its user wants it (Fetch Metadata)? */
+bool http_head_is_unasked(const struct http_head *head);
 
 /* The declared length of the body; UINT64_MAX if it is chunked or no length is declared. Call only after
  * http_head_check. */

@@ -20,6 +20,9 @@ struct http_door {
     struct tokens *tokens;   /* NULL: no token is needed */
     struct tls tls;          /* without a certificate: plain HTTP */
     struct networks proxies; /* proxies whose X-Forwarded-For header is trusted */
+    /* Only this machine reaches the server and no token is needed. A page whose name has been bound anew to a loopback
+     * address would be this server's own page to a browser (DNS rebinding), so requests for other hosts are refused. */
+    bool checks_host;
 };
 
 /* Serves, within the loop of jobs, the connections that http_take hands over, and reports the end of each to accept.

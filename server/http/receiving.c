@@ -56,11 +56,23 @@ static bool refuse_timeout(struct exchange *x)
     return send_early(x);
 }
 
+static struct http_refusal check_host(const struct exchange *x)
+{
+    const struct options *options = x->http->options;
+    if (!x->http->door->checks_host || http_head_names_us(&x->receiving.head, options->host, options->allowed_host))
+        return (struct http_refusal){0, NULL};
+    return (struct http_refusal){421, "the Host header names another host; without --token-file, a server that only "
+                                      "this machine reaches answers for localhost, 127.0.0.1, [::1], --host and "
+                                      "--allowed-host"};
+}
+
 /* All checks that are possible before the body: the form of the head, then the checks of api/, then memory. */
 static bool check_head(struct exchange *x)
 {
     const struct http_head *head = &x->receiving.head;
     struct http_refusal refusal = x->receiving.refusal.status ? x->receiving.refusal : http_head_check(head);
+    if (!refusal.status)
+        refusal = check_host(x);
     if (refusal.status)
         return send_head_refusal(x, &refusal);
     if (!take_timeout(x))
@@ -107,7 +119,9 @@ static bool receive_head(struct exchange *x, const char *method, const char *ver
     bool is_refused = strcmp(x->receiving.target, HTTP_GUARD_TARGET) == 0;
     exchange_find_origin(x);
     exchange_authenticate(x);
-    x->client = exchange_client(x);
+    x->client = x->call.turn = exchange_client(x);
+    x->call.is_foreign = http_head_is_foreign(head);
+    x->call.is_unasked = http_head_is_unasked(head);
     x->receiving.refusal = http_target_split(x->receiving.target, &x->call.path, &x->call.query);
     if (is_refused) {
         x->call.path = HTTP_GUARD_TARGET; /* for the log */

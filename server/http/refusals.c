@@ -26,7 +26,7 @@ void exchange_refuse_with(struct exchange *x, struct api_reply *refusal)
 
 void exchange_refuse(struct exchange *x, int status, const char *detail)
 {
-    exchange_refuse_with(x, api_refusal(status, detail));
+    exchange_refuse_with(x, api_refuse(x->http->host, &x->call, status, detail));
 }
 
 /* Counts it, and states why the same request may be served later. */
@@ -108,7 +108,7 @@ void exchange_refuse_late(struct exchange *x)
 
 /* ---- Refusals past the daemon ---------------------------------------------------------------------------------- */
 
-enum { RAW_BODY_MAX = 4096 };
+enum { RAW_HEAD_MAX = 4096, RAW_BODY_MAX = 4096 };
 
 /* The daemon accepts no response before a request is complete, and closes a slow connection without an answer. As
  * nothing has been sent on the connection since its last answer ended, a refusal can be written to its socket; then the
@@ -118,15 +118,18 @@ void exchange_send_raw(const struct http *http, int fd, const char *id, const st
     if (http->door->tls.cert)
         return;
     _Alignas(64) char body[RAW_BODY_MAX];
-    char head[512];
+    char head[RAW_HEAD_MAX];
     size_t n_body = 0;
     if (reply->n_pieces == 1 && reply->piece_max <= sizeof body)
         n_body = api_reply_piece(reply, 0, body);
     int n_head = snprintf(head, sizeof head,
                           "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-                          "X-Content-Type-Options: nosniff\r\nX-Request-Id: %s\r\n%sConnection: close\r\n\r\n",
-                          reply->status, daemon_reason(reply->status), reply->content_type, n_body, id,
-                          exchange_is_passing(reply->status) ? "Retry-After: 1\r\n" : "");
+                          "X-Content-Type-Options: nosniff\r\nX-Request-Id: %s\r\n",
+                          reply->status, daemon_reason(reply->status), reply->content_type, n_body, id);
+    for (size_t i = 0; i < reply->n_headers; i++)
+        n_head += snprintf(head + n_head, sizeof head - (size_t)n_head, "%s: %s\r\n", reply->headers[i].name,
+                           reply->headers[i].value); /* of a refusal: a few, each shorter than SAID_AGAIN_MAX */
+    n_head += snprintf(head + n_head, sizeof head - (size_t)n_head, "Connection: close\r\n\r\n");
     send(fd, head, (size_t)n_head, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE);
     send(fd, body, n_body, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -135,7 +138,7 @@ void exchange_send_raw(const struct http *http, int fd, const char *id, const st
 static int refuse_raw(const struct http *http, int fd, const char *id, int status, enum metrics_id counted,
                       const char *detail)
 {
-    struct api_reply *reply = api_refusal(status, detail);
+    struct api_reply *reply = api_refuse(http->host, &(struct api_call){.path = NULL}, status, detail);
     status = reply->status;
     metrics_add(counted, 1);
     exchange_send_raw(http, fd, id, reply);

@@ -4,6 +4,9 @@
 OPTION(TEXT, config, .unit = "FILE", .text = "JSON file with options, e.g. {\"max_body\": \"1GiB\"}")
 OPTION(TEXT, host, .fallback = "127.0.0.1", .unit = "ADDRESS",
        .text = "address or name to listen on; 0.0.0.0 or :: for all interfaces")
+OPTION(TEXTS, allowed_host, .unit = "NAME",
+       .text = "further name that Host may have while only this machine reaches the server and no token is needed; "
+               "repeatable")
 OPTION(COUNT, port, .fallback = "8080", .max = 65535, .unit = "PORT", .text = "port to listen on; 0 picks a free one")
 OPTION(TEXT, tcp_cc, .unit = "NAME",
        .text = "TCP congestion control, e.g. cubic; without it the system's choice, or on loopback one that does not "

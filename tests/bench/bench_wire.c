@@ -178,7 +178,7 @@ static void exchange(int fd, const char *head, const char *body, uint64_t n_body
 static int get(char **argv, const char *congestion)
 {
     char head[4096];
-    snprintf(head, sizeof head, "GET %s HTTP/1.1\r\nHost: bench\r\n\r\n", argv[3]);
+    snprintf(head, sizeof head, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", argv[3]);
     exchange(connect_to(argv[2], congestion), head, "", 0, strtoul(argv[4], NULL, 10));
     return 0;
 }
@@ -203,7 +203,7 @@ static int put(char **argv, const char *congestion)
     uint64_t n;
     char *body = file_read(argv[4], &n);
     snprintf(head, sizeof head,
-             "POST %s HTTP/1.1\r\nHost: bench\r\nContent-Type: application/x-npy\r\nContent-Length: %llu\r\n\r\n",
+             "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-npy\r\nContent-Length: %llu\r\n\r\n",
              argv[3], (unsigned long long)n);
     exchange(connect_to(argv[2], congestion), head, body, n, strtoul(argv[5], NULL, 10));
     free(body);

@@ -71,7 +71,7 @@ def test_the_reference(accept, expected):
 
 def answer_type(server, lines):
     """The type of the answer to a request with these Accept lines, None for 406."""
-    head = b"POST /encode HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n" % len(BODY)
+    head = b"POST /encode HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n" % len(BODY)
     with socket.create_connection((server.host, server.port), timeout=DEADLINE) as s:
         s.sendall(head + b"".join(b"%s: %s\r\n" % (name, line.encode()) for name, line in zip([b"Accept", b"accept", b"ACCEPT"] * len(lines), lines)) + b"\r\n" + BODY)
         answer = s.makefile("rb").read().decode("latin1")
@@ -136,7 +136,7 @@ def test_what_clients_send(server, lines, expected):
 def test_other_lists_on_several_lines(server):
     tag = server.get("/encode?scheme=rope&len=4").headers["ETag"]
     with socket.create_connection((server.host, server.port), timeout=DEADLINE) as s:
-        s.sendall(f'GET /encode?scheme=rope&len=4 HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIf-None-Match: "a", "b"\r\nIf-None-Match: {tag}\r\n\r\n'.encode())
+        s.sendall(f'GET /encode?scheme=rope&len=4 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nIf-None-Match: "a", "b"\r\nIf-None-Match: {tag}\r\n\r\n'.encode())
         assert s.makefile("rb").read().startswith(b"HTTP/1.1 304")
 
 

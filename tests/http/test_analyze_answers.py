@@ -182,7 +182,7 @@ def test_no_tag_without_the_computing(server):
     tag = server.get(slow.replace("8192", "8")).headers["ETag"]
     assert tag
     with start_server("--max-analysis", str(10**12)) as other:
-        text = f"GET {slow} HTTP/1.1\r\nHost: x\r\nX-Request-Timeout: 0.05\r\n\r\n"
+        text = f"GET {slow} HTTP/1.1\r\nHost: localhost\r\nX-Request-Timeout: 0.05\r\n\r\n"
         client = Client(other)
         client.send(text.encode())
         assert client.answer()[0] == 503, "it takes longer than that to compute"
@@ -256,7 +256,7 @@ def test_json_has_its_limit():
         for path in ("/analyze", "/diagnose"):
             answer = server.post(path, {"scheme": "rope", "positions": list(range(2000))})
             assert answer.status == 413 and "--max-json" in answer.json()["detail"]
-            head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5000\r\nExpect: 100-continue\r\n\r\n"
+            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 5000\r\nExpect: 100-continue\r\n\r\n"
             client = Client(server)
             client.send(head.encode())
             assert client.answer()[0] == 413, "refused before its body is received"

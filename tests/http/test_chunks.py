@@ -44,12 +44,12 @@ def dechunked(body):
 
 def test_same_bytes_in_chunks_and_without(server):
     """HTTP/1.0 has no chunks: its body is the library's, up to the end of the connection."""
-    head, body = raw_answers(server, f"GET {TABLE} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()).split(b"\r\n\r\n", 1)
+    head, body = raw_answers(server, f"GET {TABLE} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()).split(b"\r\n\r\n", 1)
     assert b"Transfer-Encoding: chunked" in head and b"Content-Length" not in head
     whole, lengths = dechunked(body)
     assert len(json.loads(whole)["tensors"]["encoding"]["data"]) == 4096
     assert max(lengths) > 100_000, "chunks as small as the library's"
-    plain = raw_answers(server, f"GET {TABLE} HTTP/1.0\r\nHost: x\r\n\r\n".encode()).split(b"\r\n\r\n", 1)
+    plain = raw_answers(server, f"GET {TABLE} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode()).split(b"\r\n\r\n", 1)
     assert b"chunked" not in plain[0] and plain[1] == whole
 
 
@@ -64,7 +64,7 @@ def test_a_kept_connection_and_requests_in_one_go(server):
         assert connection.getresponse().read() == server.get(small).body
     connection.close()
     assert len(digests) == 1
-    lines = [f"GET {path} HTTP/1.1\r\nHost: x\r\n" for path in (TABLE, small, TABLE, small)]
+    lines = [f"GET {path} HTTP/1.1\r\nHost: localhost\r\n" for path in (TABLE, small, TABLE, small)]
     said = raw_answers(server, "\r\n".join(lines).encode() + b"Connection: close\r\n\r\n")
     assert said.count(b"HTTP/1.1 200 OK\r\n") == 4 and said.endswith(server.get(small).body)
     assert said.count(b"\r\n0\r\n\r\nHTTP/1.1 200 OK") == 2
@@ -76,7 +76,7 @@ def test_who_reads_in_drops_gets_all(server):
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
         s.settimeout(60)
         s.connect((server.host, server.port))
-        s.sendall(f"GET {TABLE} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        s.sendall(f"GET {TABLE} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         parts = []
         while part := s.recv(30011):
             parts.append(part)

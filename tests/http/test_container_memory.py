@@ -107,7 +107,7 @@ def real_group(limit):
 
 
 def upload(server, body, answers):
-    head = f"PUT /weights/w{len(answers)}-{threading.get_ident()} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    head = f"PUT /weights/w{len(answers)}-{threading.get_ident()} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     with Client(server) as client, contextlib.suppress(BrokenPipeError, ConnectionResetError):
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             client.send(head)

@@ -1,5 +1,7 @@
 """Pages of other origins (the Fetch standard's CORS protocol): off unless an origin is listed; preflights; the headers
 that pages may read."""
+import json
+
 import pytest
 
 from conftest import start_server
@@ -81,7 +83,7 @@ def test_what_is_too_long_is_not_said_again():
         answer = server.request("OPTIONS", "/encode", headers={**asking, "Access-Control-Request-Headers": ",".join(["x-name"] * 1100)})
         assert answer.status == 204 and answer.headers["Access-Control-Allow-Headers"] == "Content-Type"
         answer = server.request("OPTIONS", "/encode", headers={**asking, "Origin": "https://" + "a" * 8000})
-        assert answer.status == 204 and "Access-Control-Allow-Origin" not in answer.headers
+        assert answer.status == 204 and answer.headers["Access-Control-Allow-Origin"] == "*"
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example.org", PAGE + ".evil.org", PAGE[:-1], "null", "", PAGE.upper(), "https://vis.example.org http://localhost:3000"])
@@ -90,9 +92,50 @@ def test_others_may_not(open_server, origin):
     assert answer.status == 200 and "Access-Control-Allow-Origin" not in answer.headers
 
 
-def test_every_origin():
-    with start_server("--cors-origin", "*") as server:
-        assert server.get("/version", {"Origin": "null"}).headers["Access-Control-Allow-Origin"] == "null"
+LONG = b'{"scheme":"floater","dim":512,"positions":[3000],"seed":0}'  # many seconds of one worker
+
+
+def every_kind(server, headers):
+    """Answers from every part of the server that sends one."""
+    raw, table = "/encode?scheme=rope&len=2&format=raw", "/encode?scheme=rope&len=100000&format=raw"
+    tag = server.get(raw).headers["ETag"]
+    tensors = json.dumps({"scheme": "rope", "len": 2}).encode()
+    yield "small", server.get(raw, headers)
+    yield "the same, kept", server.get(raw, headers)
+    yield "stream", server.get(table, headers)
+    yield "chunked", server.get("/encode?scheme=rope&len=100000", headers)
+    yield "HEAD", server.request("HEAD", table, headers=headers)
+    yield "304", server.get(raw, {**headers, "If-None-Match": tag})
+    yield "206", server.get(raw, {**headers, "Range": "bytes=0-3"})
+    yield "POST", server.request("POST", "/encode", tensors, headers)
+    yield "live", server.request("POST", "/experiments", b'{"scheme":"none","steps":1,"train_len":16,"eval_len":16}', headers)
+    for status, method, path, body, more in ((404, "GET", "/nothing", None, {}), (405, "DELETE", "/encode", None, {}), (406, "GET", "/encode?scheme=rope&len=2", None, {"Accept": "x/y"}), (422, "GET", "/encode?scheme=rop", None, {}),
+                                             (400, "GET", "/healthz", b"{}", {}), (400, "GET", "/healthz", None, {"X-Request-Timeout": "soon"}), (413, "POST", "/encode", b" " * 5000, {}),
+                                             (421, "GET", "/encode?scheme=rope&len=2", None, {"Host": "evil.example"}), (503, "POST", "/encode", LONG, {"X-Request-Timeout": "0.01"})):
+        answer = server.request(method, path, body, {**headers, **more})
+        assert answer.status == status, answer
+        yield status, answer
+    for path in ("/", "/schemes", "/healthz", "/metrics", "/openapi.json", "/v2", "/cmaps", "/presets"):
+        yield path, server.get(path, headers)
+    yield "OPTIONS", server.request("OPTIONS", "/encode", headers=headers)
+    yield "preflight", server.request("OPTIONS", "/encode", headers={**headers, "Access-Control-Request-Method": "POST"})
+
+
+@pytest.mark.parametrize("origin", [None, PAGE, "https://else.example"])
+def test_caches_know_that_answers_depend_on_the_origin(origin):
+    """An answer that was stored for a request without Origin must not be served to the page that may read it with one."""
+    with start_server("--cors-origin", PAGE, "--max-body", "4KiB") as server:
+        for what, answer in every_kind(server, {"Origin": origin} if origin else {}):
+            assert "Origin" in names(", ".join(answer.headers.get_all("Vary", []))), what
+            assert answer.headers["Access-Control-Allow-Origin"] == (PAGE if origin == PAGE else None), what
+
+
+@pytest.mark.parametrize("origin", [None, "null", PAGE])
+def test_every_origin(origin):
+    """Then no answer depends on it."""
+    with start_server("--cors-origin", "*", "--max-body", "4KiB") as server:
+        for what, answer in every_kind(server, {"Origin": origin} if origin else {}):
+            assert answer.headers.get_all("Access-Control-Allow-Origin") == ["*"] and "Origin" not in names(", ".join(answer.headers.get_all("Vary", []))), what
 
 
 def test_from_the_environment():

@@ -156,12 +156,79 @@ def test_a_client_that_leaves_without_unread_bytes(version):
     with start_server() as server:
         body = json.dumps(LONG).encode()
         with socket.create_connection((server.host, server.port)) as client:
-            client.sendall(b"POST /experiments HTTP/%s\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (version.encode(), len(body), body))
+            client.sendall(b"POST /experiments HTTP/%s\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (version.encode(), len(body), body))
             seen = b""
             while b'"step":1,' not in seen:
                 seen += client.recv(65536)
             time.sleep(0.1)
         assert wait_until(lambda: metric(server, "posenc_experiments") == 0, 5) < 1
+
+
+PAGE = "https://vis.example.org"
+TRAINS = "/experiments?scheme=none&steps=1&train_len=16&eval_len=16"
+UNASKED = [{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, {"Sec-Fetch-Site": "same-site"}, {"Sec-Fetch-Site": "same-origin", "Sec-Purpose": "prefetch"},
+           {"Sec-Purpose": "prefetch;prerender"}, {"Purpose": "prefetch"}, {"Sec-Fetch-Site": "Cross-Site", "Origin": "https://else.example"}]
+ASKED = [{}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}, {"Sec-Fetch-Site": "cross-site", "Origin": PAGE}]
+
+
+@pytest.mark.parametrize("headers", UNASKED)
+def test_no_other_page_begins_one(headers):
+    """A picture's address, a form, a prefetch: the user's browser sends them, and nobody has asked for a training."""
+    with start_server("--cors-origin", PAGE) as server:
+        for method, path, body in (("GET", TRAINS, None), ("HEAD", TRAINS, None), ("POST", "/experiments", json.dumps({**SMALL, "scheme": "none"}))):
+            answer = server.request(method, path, body, headers)
+            assert answer.status == 403, (method, headers)
+        assert "Sec-Fetch-Site" in answer.json()["detail"] and metric(server, 'posenc_experiments_total{outcome="done"}') == 0
+        assert server.request("OPTIONS", "/experiments", headers={**headers, "Access-Control-Request-Method": "POST"}).status == 204
+        for path in ("/encode?scheme=rope&len=2", "/analyze?scheme=rope&len=16", "/schemes"):  # may be linked to, and shown as pictures
+            assert server.get(path, headers).status == 200, path
+
+
+@pytest.mark.parametrize("headers", ASKED)
+def test_own_pages_allowed_pages_and_users_do(headers):
+    with start_server("--cors-origin", PAGE) as server:
+        assert server.get(TRAINS, headers).status == 200
+
+
+def ask_from(server, source, body):
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=60, source_address=(source, 0))
+    try:
+        connection.request("POST", "/experiments", json.dumps(body))
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+    finally:
+        connection.close()
+
+
+ONE, TWO, THREE = "127.0.0.2", "127.0.0.3", "127.0.0.4"
+
+
+def test_clients_take_turns():
+    """A client that asks again at once does not keep another one out; and those that were refused come in the order of their first try."""
+    short = {**SMALL, "scheme": "none"}
+    with start_server() as server:
+        running = Running(server)
+        assert [ask_from(server, source, short) for source in (TWO, THREE, TWO)] == [429] * 3
+        running.leave()
+        wait_until(lambda: metric(server, "posenc_experiments") == 0, 5)
+        assert [ask_from(server, ONE, short) for _ in range(20)] == [429] * 20  # the place is free, and kept for those who wait
+        assert ask_from(server, THREE, short) == 429
+        assert [ask_from(server, source, short) for source in (TWO, TWO, THREE)] == [200, 429, 200]
+        assert ask_from(server, TWO, short) == 429  # behind the first client now
+        assert [ask_from(server, source, short) for source in (ONE, TWO)] == [200, 200]
+        assert [ask_from(server, ONE, short) for _ in range(5)] == [200] * 5  # alone, a client need not wait
+
+
+def test_whoever_does_not_come_back_loses_its_turn():
+    short = {**SMALL, "scheme": "none"}
+    with start_server() as server:
+        running = Running(server)
+        assert ask_from(server, TWO, short) == 429
+        running.leave()
+        wait_until(lambda: metric(server, "posenc_experiments") == 0, 5)
+        assert ask_from(server, ONE, short) == 429
+        assert 3 < wait_until(lambda: ask_from(server, ONE, short) == 200, 20) < 15
 
 
 def test_switched_off():

@@ -90,7 +90,7 @@ def test_a_queue_behind_a_worker_that_stops():
 def test_a_stream_behind_a_worker_that_stops():
     """The same for an answer whose first piece a worker must compute: it is refused before its head."""
     stream = json.dumps({"scheme": "sinusoidal", "dim": 64, "len": 8192, "format": "raw", "arith": "float32"})
-    stream = f"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: {len(stream)}\r\n\r\n{stream}".encode()
+    stream = f"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(stream)}\r\n\r\n{stream}".encode()
     with faulty_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0", "--max-queue-age", "1") as server:
         with Client(server) as first, Client(server) as client:
             server.faults.set(worker_delay_ms=2500, worker_every=1)

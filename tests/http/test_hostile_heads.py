@@ -13,12 +13,12 @@ import pytest
 
 from conftest import start_server
 
-BEHIND = b"GET /readyz HTTP/1.1\r\nHost: x\r\nX-Request-Id: behind\r\nConnection: close\r\n\r\n"
-GOOD = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: before\r\n\r\n"
+BEHIND = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: behind\r\nConnection: close\r\n\r\n"
+GOOD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: before\r\n\r\n"
 SECONDS = 20
 
 
-def head(*lines, line="GET /healthz HTTP/1.1", host="Host: x"):
+def head(*lines, line="GET /healthz HTTP/1.1", host="Host: localhost"):
     return "\r\n".join([line, *([host] if host else []), *lines, "", ""]).encode("latin1")
 
 
@@ -79,7 +79,7 @@ REFUSED = [
     (501, post("Transfer-Encoding:", " chunked", body=b"0\r\n\r\n")),
     (400, post("X: y", " Content-Length: 2", body=b"{}")),
     (400, post("X: y", "\tz", body=b"")),
-    (400, head(host=" Host: x")),
+    (400, head(host=" Host: localhost")),
     (400, head("X-Folded: a", " b")),
     (400, head("no colon")),
     (400, head(": no name")),
@@ -95,24 +95,24 @@ REFUSED = [
     (400, head("X: a\rContent-Length: 2")),
     (400, head("X: 0123456789abcdef\x0b0123456789")),
     # Ends of lines.
-    (400, b"GET /healthz HTTP/1.1\nHost: x\n\n"),
-    (400, b"GET /healthz HTTP/1.1\r\nHost: x\n\r\n"),
-    (400, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\n"),
-    (400, b"GET /healthz HTTP/1.1\r\nHost: x\r\r\n\r\n"),
-    (400, b"GET /healthz HTTP/1.1\rHost: x\r\r"),
-    (400, b"\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"),
-    (400, b"\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"),
-    (400, b"\r\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"),
+    (400, b"GET /healthz HTTP/1.1\nHost: localhost\n\n"),
+    (400, b"GET /healthz HTTP/1.1\r\nHost: localhost\n\r\n"),
+    (400, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\n"),
+    (400, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\r\n\r\n"),
+    (400, b"GET /healthz HTTP/1.1\rHost: localhost\r\r"),
+    (400, b"\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+    (400, b"\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+    (400, b"\r\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"),
     # Host.
     (400, head(host=None)),
-    (400, head("Host: x")),
-    (400, head("Host: y")),
+    (400, head("Host: localhost")),
+    (400, head("Host: 127.0.0.1")),
     (400, head(host="Host: a b")),
     (400, head(host="Host: a/b")),
     (400, head(host="Host: a@b")),
     (400, head(host="Host: a?b")),
     (400, head(host="Host: \xe4")),
-    (400, asks("/healthz", version="HTTP/1.0").replace(b"Host: x", b"Host: x\r\nHost: y")),
+    (400, asks("/healthz", version="HTTP/1.0").replace(b"Host: localhost", b"Host: localhost\r\nHost: 127.0.0.1")),
     # Request line: method, target, version.
     (400, asks("*", "OPTIONS")),
     (400, asks("x:80", "CONNECT")),
@@ -142,7 +142,7 @@ REFUSED = [
     (400, asks("/healthz", " GET")),
     (400, b"GET /healthz\r\n\r\n"),
     (400, b"GET\r\n\r\n"),
-    (400, b"GET /healthz HTTP/1.1 \r\nHost: x\r\n\r\n"),
+    (400, b"GET /healthz HTTP/1.1 \r\nHost: localhost\r\n\r\n"),
     (400, asks("/healthz", version="http/1.1")),
     (400, asks("/healthz", version="HTTP/1")),
     (400, asks("/healthz", version="HTTP/1.10")),
@@ -200,7 +200,7 @@ REFUSED = [
     (400, chunks(b"ffffffffffffffff\r\n{}\r\n0\r\n\r\n")),
     (400, chunks(b"2\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n")),
     (400, chunks(b"2\r\n{}\r\n0\r\nTransfer-Encoding: gzip\r\n\r\n")),
-    (400, chunks(b"2\r\n{}\r\n0\r\nHost: y\r\n\r\n")),
+    (400, chunks(b"2\r\n{}\r\n0\r\nHost: 127.0.0.1\r\n\r\n")),
     (400, chunks(b"2\r\n{}\r\n0\r\nX : y\r\n\r\n")),
     (400, chunks(b"2\r\n{}\r\n0\r\nX: y\r\n z\r\n\r\n")),
     (400, chunks(b"2\r\n{}\r\n0\r\nX: y\n\r\n")),
@@ -219,7 +219,7 @@ ACCEPTED = [
     (200, asks("/healthz", version="HTTP/1.9")),
     (200, head("Connection: keep-alive", line="GET /healthz HTTP/1.0")),
     (200, head("Connection: keep-alive", line="GET /healthz HTTP/1.0", host=None)),
-    (200, head(host="hOsT:x:80\t ")),
+    (200, head(host="hOsT:localhost:80\t ")),
     (200, head(host="Host:")),
     (200, head("X:", "Y: \t", "Z: a\tb \xe4\xff", "!#$%&'*+-.^_`|~: z")),
     (200, head(*["X: y"] * 60)),

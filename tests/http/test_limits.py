@@ -38,7 +38,7 @@ def ask(server, request):
 
 
 def declared(n, *headers):
-    return "\r\n".join(["POST /encode HTTP/1.1", "Host: x", f"Content-Length: {n}", *headers, "", ""]).encode()
+    return "\r\n".join(["POST /encode HTTP/1.1", "Host: localhost", f"Content-Length: {n}", *headers, "", ""]).encode()
 
 
 def taken(server):
@@ -133,7 +133,7 @@ def test_a_chunked_body_takes_memory_as_it_grows():
     with start_server("--max-memory", "16MiB") as server:
         with Client(server) as holder, Client(server, source="127.0.0.2") as growing:
             holder.send(declared(8 * MIB) + b" " * (7 * MIB))
-            growing.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+            growing.send(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
             chunk = b"80000\r\n" + b" " * 0x80000 + b"\r\n"
             for _ in range(4):
                 growing.send(chunk)
@@ -302,9 +302,9 @@ def test_json_over_its_own_limit():
     with start_server("--max-json", "4KiB") as server:
         assert ask(server, post(long[:-1]))[0] == 200
         with Client(server) as client:  # before any of it has come
-            client.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 4097\r\n\r\n")
+            client.send(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4097\r\n\r\n")
             refusal(client.answer(), 413, "--max-json", "4097 bytes", "4096")
-        chunked = b"POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1001\r\n" + long + b"\r\n0\r\n\r\n"
+        chunked = b"POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1001\r\n" + long + b"\r\n0\r\n\r\n"
         refusal(ask(server, chunked), 413, "--max-json", "4097 bytes", "4096")
         request = json.dumps({"scheme": "rope", "format": "raw"}).encode()
         assert ask(server, post(part("request", request) + tensor + b"--b--\r\n", "/rotate", *multipart))[0] == 200

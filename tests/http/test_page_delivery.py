@@ -276,7 +276,7 @@ def test_every_answer_is_what_it_says(server, method, path, headers):
     assert server.request(method, path, headers=headers).headers.get_all("X-Content-Type-Options") == ["nosniff"]
 
 
-@pytest.mark.parametrize("request_", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\nA: b\r\n\r\n"])
+@pytest.mark.parametrize("request_", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/2.0\r\nHost: localhost\r\n\r\n", b"GET / HTTP/1.1\r\nHost: localhost\nA: b\r\n\r\n"])
 def test_so_is_every_refusal(server, request_):
     assert b"\r\nX-Content-Type-Options: nosniff\r\n" in raw(server, request_)
 

@@ -211,7 +211,7 @@ def test_pictures_that_are_not_read_have_a_bound():
                 readers.append(socket.socket())
                 readers[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 readers[-1].connect((alone.host, alone.port))
-                readers[-1].sendall(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                readers[-1].sendall(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
             statuses = sorted(reader.recv(12)[9:] for reader in readers)
             assert statuses == [b"200", b"503"]
             assert alone.post("/encode", NOISE).headers["Retry-After"]
@@ -241,7 +241,7 @@ def test_who_leaves_ends_the_drawing(fields):
     with start_server("--workers", "1") as alone:
         body = json.dumps(fields).encode()
         with socket.create_connection((alone.host, alone.port)) as client:
-            client.sendall(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            client.sendall(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
             time.sleep(0.3)
         answer, seconds = timed(lambda: alone.ask(**HEAT, format="png"))
         assert answer.body[:4] == b"\x89PNG" and seconds < 60

@@ -49,7 +49,7 @@ def test_refused_before_the_body(server):
     for _ in range(6):
         server.get(ASKED, token_of("few"))
     with socket.create_connection((server.host, server.port), timeout=10) as s:
-        s.sendall(f"POST /encode HTTP/1.1\r\nHost: x\r\nAuthorization: {token_of('few')['Authorization']}\r\nContent-Length: 100000000\r\n\r\n".encode())
+        s.sendall(f"POST /encode HTTP/1.1\r\nHost: localhost\r\nAuthorization: {token_of('few')['Authorization']}\r\nContent-Length: 100000000\r\n\r\n".encode())
         assert s.recv(4096).startswith(b"HTTP/1.1 429 ")
 
 

@@ -135,7 +135,7 @@ host, port, n, n_read, body = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), i
 streams, epoll, buffer = {}, select.epoll(), bytearray(1 << 16)
 for i in range(n):
     s = socket.create_connection((host, port))
-    s.sendall(b"POST /encode HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
+    s.sendall(b"POST /encode HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
     streams[s.fileno()] = s
     if i < n_read:
         epoll.register(s, select.EPOLLIN)
@@ -188,7 +188,7 @@ def test_a_large_upload():
     def upload(stop):
         while not stop.is_set():
             with Client(server) as client:
-                client.send(f"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: {n}\r\n\r\n".encode())
+                client.send(f"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: {n}\r\n\r\n".encode())
                 for _ in range(n // len(part)):
                     client.send(part)
                 assert client.answer()[0] in (400, 413, 422)

@@ -95,11 +95,11 @@ class Client:
 
 
 def get(path, *headers):
-    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
+    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode()
 
 
 def post(body, path="/encode", *headers):
-    lines = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *headers, "", ""]
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *headers, "", ""]
     return "\r\n".join(lines).encode() + body
 
 
@@ -170,7 +170,7 @@ def test_connection_close_is_obeyed(server):
 
 def test_head_gives_the_headers_only(server):
     with Client(server) as client:
-        client.send(b"HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        client.send(b"HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         status, headers = client.head()
         assert status == 200 and headers["content-length"] == "15"
         client.send(get("/healthz"))
@@ -195,7 +195,7 @@ def test_expect_continue(server):
 
 def test_a_refused_body_is_not_asked_for(server):
     with Client(server) as client:
-        client.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n")
+        client.send(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n")
         assert client.head()[0] == 413
 
 
@@ -239,15 +239,15 @@ def test_server_timing(server):
 # ---- Refusals on a kept connection --------------------------------------------------------------------------------------
 
 WITHOUT_BODY = [
-    (404, get("/nothing")), (404, get("/schemes/rop")), (404, b"HEAD /nothing HTTP/1.1\r\nHost: x\r\n\r\n"), (404, post(b"", "/nothing")),
-    (404, get("/nothing", "Expect: 100-continue")), (405, get("/rotate")), (405, b"DELETE /encode HTTP/1.1\r\nHost: x\r\n\r\n"),
+    (404, get("/nothing")), (404, get("/schemes/rop")), (404, b"HEAD /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n"), (404, post(b"", "/nothing")),
+    (404, get("/nothing", "Expect: 100-continue")), (405, get("/rotate")), (405, b"DELETE /encode HTTP/1.1\r\nHost: localhost\r\n\r\n"),
     (405, post(b"", "/schemes")), (406, get("/encode?scheme=rope&len=2", "Accept: image/gif")), (415, get("/schemes", "Content-Encoding: gzip")),
     (422, get("/encode?scheme=rop&len=2")), (400, get("/schemes", "X-Request-Timeout: soon")),
 ]
 BODY = b"x" * 100
 WITH_BODY = [
     (404, post(BODY, "/nothing")), (405, post(BODY, "/schemes")), (415, post(BODY, "/encode", "Content-Encoding: gzip")),
-    (404, b"POST /nothing HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n" + BODY + b"\r\n0\r\n\r\n"),
+    (404, b"POST /nothing HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n" + BODY + b"\r\n0\r\n\r\n"),
 ]
 
 
@@ -268,7 +268,7 @@ def test_a_refusal_of_a_request_without_a_body_keeps_the_connection(server, stat
 def test_refusals_of_tokens_and_quotas_keep_the_connection():
     reads = f"Authorization: Bearer {READER}"
     asked = [(401, get("/schemes")), (401, get("/schemes", "Authorization: Bearer wrong")), (200, get("/schemes", reads)),
-             (403, f"DELETE /weights/w HTTP/1.1\r\nHost: x\r\n{reads}\r\n\r\n".encode()), (429, get("/schemes", reads)), (200, get("/healthz"))]
+             (403, f"DELETE /weights/w HTTP/1.1\r\nHost: localhost\r\n{reads}\r\n\r\n".encode()), (429, get("/schemes", reads)), (200, get("/healthz"))]
     with token_server([f"alice {READER} read requests=1/h"]) as server, Client(server) as client:
         for status, request in asked:
             client.send(request)
@@ -287,18 +287,18 @@ def test_a_refusal_before_the_body_closes_the_connection(server, status, asked):
 # ---- Heads that must not pass -----------------------------------------------------------------------------------------
 
 HEADS = [
-    (501, "POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"),
-    (501, "POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n"),
-    (400, "POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n"),
-    (400, "POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} "),
-    (400, "POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length : 2\r\n\r\n{}"),
+    (501, "POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"),
+    (501, "POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: identity\r\n\r\n"),
+    (400, "POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n"),
+    (400, "POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} "),
+    (400, "POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length : 2\r\n\r\n{}"),
     (400, "GET /healthz HTTP/1.1\r\n\r\n"),
-    (400, "GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"),
-    (400, "GET /health%00z HTTP/1.1\r\nHost: a\r\n\r\n"),
-    (400, "GET /health%zz HTTP/1.1\r\nHost: a\r\n\r\n"),
-    (400, "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"),
-    (505, "GET /healthz HTTP/2.0\r\nHost: a\r\n\r\n"),
-    (431, "GET /healthz HTTP/1.1\r\nHost: a\r\n" + "X-Y: z\r\n" * 20000 + "\r\n"),
+    (400, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: b\r\n\r\n"),
+    (400, "GET /health%00z HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+    (400, "GET /health%zz HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+    (400, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+    (505, "GET /healthz HTTP/2.0\r\nHost: localhost\r\n\r\n"),
+    (431, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + "X-Y: z\r\n" * 20000 + "\r\n"),
 ]
 
 
@@ -316,7 +316,7 @@ def test_ambiguous_heads_are_refused_and_the_connection_closed(server, status, h
 
 def test_content_length_that_is_no_number(server):
     with Client(server) as client:
-        client.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: two\r\n\r\n{}")
+        client.send(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: two\r\n\r\n{}")
         assert client.answer()[0] == 400 and client.is_closed()
 
 
@@ -347,7 +347,7 @@ def chunked(body, size):
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_chunked_bodies(server, size):
     with Client(server) as client:
-        client.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(SMALL, size))
+        client.send(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(SMALL, size))
         assert len(client.answer()[2]) == SMALL_BYTES
 
 
@@ -368,7 +368,7 @@ def test_body_over_the_limit(n):
             assert status == 413 and b"--max-body" in body
             assert headers["content-type"] == "application/problem+json"
         with Client(server) as client:
-            client.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+            client.send(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
             try:
                 client.send(chunked(b" " * n, 65536))
             except (BrokenPipeError, ConnectionResetError):
@@ -399,7 +399,7 @@ def test_leaving_a_download_cancels_its_work(server, n, how):
 def test_leaving_an_upload(server, how):
     before = metric(server, 'posenc_cancelled_total{stage="receiving"}')
     client = Client(server)
-    client.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n" + b"{" * 100_000)
+    client.send(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3000000\r\n\r\n" + b"{" * 100_000)
     assert wait_until(lambda: metric(server, "posenc_in_flight_requests") == 2)
     (client.reset if how == "reset" else client.__exit__)()
     assert wait_until(lambda: metric(server, 'posenc_cancelled_total{stage="receiving"}') > before)
@@ -426,7 +426,7 @@ def test_slow_heads_and_bodies_get_408():
     with start_server("--header-timeout", "1", "--connection-timeout", "2") as server:
         clients = [Client(server) for _ in range(4)]
         silent, head, body, kept = clients
-        head.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
+        head.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
         body.send(post(SMALL)[:-5])
         kept.send(get("/healthz"))
         assert kept.answer()[0] == 200

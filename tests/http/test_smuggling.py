@@ -16,13 +16,13 @@ import pytest
 from conftest import SANITIZED, start_server
 from proxies import start_proxy
 
-HIDDEN = b"GET /smuggled HTTP/1.1\r\nHost: x\r\nX-Request-Id: smuggled\r\n"
+HIDDEN = b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: smuggled\r\n"
 BAIT = HIDDEN + b"X-Rest: "  # the next client's request would be the rest of this one's head
 WHOLE = HIDDEN + b"\r\n"
 
 
 def post(*lines, body=b"", version="1.1", method="POST"):
-    top = [f"{method} /encode HTTP/{version}", "Host: x", *lines, "", ""]
+    top = [f"{method} /encode HTTP/{version}", "Host: localhost", *lines, "", ""]
     return "\r\n".join(top).encode("latin1") + body
 
 
@@ -126,25 +126,25 @@ def top(line, *lines):
 
 
 HEADS = [
-    top("GET /healthz HTTP/1.1", "Host: x", "Host: y"),
-    top("GET /healthz HTTP/1.1", "Host: x\x00y"),
-    top("GET /health\x00z HTTP/1.1", "Host: x"),
-    top("GET /health%00z HTTP/1.1", "Host: x"),
-    top("GET /healthz%20HTTP/1.1%0d%0aHost:x%0d%0a%0d%0aGET%20/smuggled HTTP/1.1", "Host: x"),
-    top("GET /healthz HTTP/1.1\r\n", "Host: x") + BAIT,
-    top("GET http://x/healthz HTTP/1.1", "Host: y"),
-    top("GET http://y/healthz?\\r\\n HTTP/1.1", "Host: x"),
-    top("OPTIONS * HTTP/1.1", "Host: x"),
-    top("CONNECT x:80 HTTP/1.1", "Host: x") + BAIT,
-    top("GET /healthz HTTP/2.0", "Host: x") + BAIT,
-    top("GET /healthz HTTP/1.1", "Host: x", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__") + BAIT,
-    top("GET /healthz HTTP/1.1", "Host: x", "Connection: Upgrade", "Upgrade: websocket") + BAIT,
-    top("GET /healthz HTTP/1.1", "Host: x", "Connection: X-Request-Id, Host"),
-    top("GET /healthz HTTP/1.1", "Host: x", "X: a\r b"),
-    top("GET /healthz HTTP/1.1", "Host: x", "X: a", " b"),
-    top("GET /healthz HTTP/1.1", "Host: x", "X: a\x00b"),
-    top("GET /healthz HTTP/1.1", "Host: x", *["X: y"] * 150),
-    top("GET /healthz HTTP/1.1", "Host: x", "X: " + "a" * 8000, "Y: " + "a" * 7900),
+    top("GET /healthz HTTP/1.1", "Host: localhost", "Host: 127.0.0.1"),
+    top("GET /healthz HTTP/1.1", "Host: localhost\x00y"),
+    top("GET /health\x00z HTTP/1.1", "Host: localhost"),
+    top("GET /health%00z HTTP/1.1", "Host: localhost"),
+    top("GET /healthz%20HTTP/1.1%0d%0aHost:x%0d%0a%0d%0aGET%20/smuggled HTTP/1.1", "Host: localhost"),
+    top("GET /healthz HTTP/1.1\r\n", "Host: localhost") + BAIT,
+    top("GET http://x/healthz HTTP/1.1", "Host: 127.0.0.1"),
+    top("GET http://y/healthz?\\r\\n HTTP/1.1", "Host: localhost"),
+    top("OPTIONS * HTTP/1.1", "Host: localhost"),
+    top("CONNECT x:80 HTTP/1.1", "Host: localhost") + BAIT,
+    top("GET /healthz HTTP/2.0", "Host: localhost") + BAIT,
+    top("GET /healthz HTTP/1.1", "Host: localhost", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__") + BAIT,
+    top("GET /healthz HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: websocket") + BAIT,
+    top("GET /healthz HTTP/1.1", "Host: localhost", "Connection: X-Request-Id, Host"),
+    top("GET /healthz HTTP/1.1", "Host: localhost", "X: a\r b"),
+    top("GET /healthz HTTP/1.1", "Host: localhost", "X: a", " b"),
+    top("GET /healthz HTTP/1.1", "Host: localhost", "X: a\x00b"),
+    top("GET /healthz HTTP/1.1", "Host: localhost", *["X: y"] * 150),
+    top("GET /healthz HTTP/1.1", "Host: localhost", "X: " + "a" * 8000, "Y: " + "a" * 7900),
     b"GET /smuggled\r\n",
 ]
 

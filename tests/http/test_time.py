@@ -71,9 +71,9 @@ def test_slow_clients_of_four_kinds_are_sent_away_while_others_are_served():
         bodies = [Client(server) for _ in range(SLOW)]
         readers = [Client(server, receive_buffer=4096) for _ in range(SLOW)]
         for client in heads:
-            client.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: ")
+            client.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ")
         for client in bodies:
-            client.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
+            client.send(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n")
         for client in readers:
             client.send(post(HUGE))
         clock = Stopwatch(server)
@@ -100,7 +100,7 @@ def test_slow_clients_of_four_kinds_are_sent_away_while_others_are_served():
 @pytest.mark.waiting
 def test_a_body_has_a_time_for_all_of_it():
     with start_server("--body-timeout", "2", "--min-rate", "0") as server, Client(server) as client:
-        client.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
+        client.send(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n")
         begun, clock = time.monotonic(), Stopwatch(server)
         with in_background(dribble, [client], b" "):
             status, _, text = client.answer()
@@ -144,7 +144,7 @@ def test_the_first_line_gives_a_head_no_more_time():
         time.sleep(1.2)
         client.send(b"GET /healthz HTTP/1.1\r\n")
         time.sleep(0.5)
-        client.send(b"Host: x\r\n")
+        client.send(b"Host: localhost\r\n")
         assert client.answer()[0] == 408
         assert clock.seconds() < 3.2
 
@@ -178,7 +178,7 @@ def test_a_time_without_end_in_a_body(one_worker, us):
 
 
 def with_time(request, seconds):
-    return request.replace(b"Host: x\r\n", b"Host: x\r\nX-Request-Timeout: %s\r\n" % str(seconds).encode(), 1)
+    return request.replace(b"Host: localhost\r\n", b"Host: localhost\r\nX-Request-Timeout: %s\r\n" % str(seconds).encode(), 1)
 
 
 PICTURE = get("/encode?scheme=floater&len=2400&dim=512&seed=0&format=png")

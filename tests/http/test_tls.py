@@ -70,8 +70,8 @@ def test_kept_connections_and_many_at_once(server):
 def test_pipelined_behind_what_a_worker_answers(server):
     """Bytes that TLS has read already make no event on the socket."""
     with server.context.wrap_socket(socket.create_connection((server.host, server.port), timeout=20), server_hostname="127.0.0.1") as s:
-        s.sendall(b"GET /encode?scheme=sinusoidal&len=600&dim=600&format=png HTTP/1.1\r\nHost: x\r\n\r\n"
-                  b"GET /encode?scheme=sinusoidal&len=100000&dim=64&format=raw HTTP/1.1\r\nHost: x\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        s.sendall(b"GET /encode?scheme=sinusoidal&len=600&dim=600&format=png HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                  b"GET /encode?scheme=sinusoidal&len=100000&dim=64&format=raw HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         received = b""
         while part := s.recv(65536):
             received += part
@@ -91,7 +91,7 @@ def test_old_versions_are_refused(server):
 
 def test_plain_http_gets_no_words_and_no_hold(server):
     with socket.create_connection((server.host, server.port), timeout=20) as s:
-        s.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert not s.recv(4096).startswith(b"HTTP")
     assert ask(server, "GET", "/healthz")[0] == 200
 

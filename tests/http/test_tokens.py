@@ -55,7 +55,7 @@ def test_the_word_bearer_has_no_case(server):
 
 def test_two_headers_are_refused(server):
     with socket.create_connection((server.host, server.port)) as s:
-        s.sendall(f"GET {ASKED} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {READER}\r\nAuthorization: Bearer {WRITER}\r\nConnection: close\r\n\r\n".encode())
+        s.sendall(f"GET {ASKED} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {READER}\r\nAuthorization: Bearer {WRITER}\r\nConnection: close\r\n\r\n".encode())
         assert s.recv(4096).startswith(b"HTTP/1.1 400 ")
 
 
@@ -71,7 +71,7 @@ def test_changing_weights_wants_write(server):
 
 def test_refused_before_the_body(server):
     with socket.create_connection((server.host, server.port), timeout=10) as s:
-        s.sendall(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n")
+        s.sendall(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n")
         assert s.recv(4096).startswith(b"HTTP/1.1 401 ")
 
 
@@ -128,7 +128,7 @@ def test_not_in_memory():
     with token_server([f"dave {secret} read"]) as server:
         assert memory_has(server.pid, b"dave") and not memory_has(server.pid, secret.encode())
         with socket.create_connection((server.host, server.port)) as s:
-            s.sendall(f"GET {LONG} HTTP/1.1\r\nHost: x\r\nX-Other: found-{secret[::-1]}\r\nAuthorization: Bearer {secret}\r\n\r\n".encode())
+            s.sendall(f"GET {LONG} HTTP/1.1\r\nHost: localhost\r\nX-Other: found-{secret[::-1]}\r\nAuthorization: Bearer {secret}\r\n\r\n".encode())
             assert s.recv(65536).startswith(b"HTTP/1.1 200 ")
             time.sleep(0.2)
             assert memory_has(server.pid, f"found-{secret[::-1]}".encode()), "the rest of the head is there, so this test looks in the right place"
@@ -137,10 +137,10 @@ def test_not_in_memory():
 
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer's shadow is terabytes")
 @pytest.mark.parametrize("raw", [
-    b"GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n" * 300,
-    b"GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer x\r\nAuthorization: Bearer %s\r\n\r\n",
-    b"GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nno field\r\n\r\n",
-    b"GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nX: y"], ids=["many in one go", "second header", "refused head", "no whole head"])
+    b"GET /version HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n" * 300,
+    b"GET /version HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\nAuthorization: Bearer %s\r\n\r\n",
+    b"GET /version HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nno field\r\n\r\n",
+    b"GET /version HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nX: y"], ids=["many in one go", "second header", "refused head", "no whole head"])
 def test_nothing_of_it_stays(raw):
     """Wherever the head was kept until its turn came, and also if it never came."""
     secret = b"mem-7Rt3Vx9Kd1Lq"

@@ -225,7 +225,7 @@ def test_a_slow_upload_is_cut_as_over_tcp(tmp_path):
     with serving(path, "--min-rate", "64KiB"):
         connection = Connection(path)
         connection.connect()
-        connection.sock.sendall(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+        connection.sock.sendall(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
         said, end = b"", time.monotonic() + 30
         connection.sock.settimeout(0.2)
         while not said and time.monotonic() < end:

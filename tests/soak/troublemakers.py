@@ -12,7 +12,7 @@ BEHIND = request("GET", "/version", headers={"X-Request-Id": SERVED})
 HEADER_SECONDS, TIMEOUT_SECONDS = 3, 6  # as the server is started
 REFUSED = {400, 404, 405, 406, 408, 411, 413, 414, 415, 416, 417, 422, 431, 501, 505}
 OK = b'{"scheme":"sinusoidal","dim":2,"len":1,"format":"raw"}'
-P = b"POST /encode HTTP/1.1\r\nHost: soak\r\n"
+P = b"POST /encode HTTP/1.1\r\nHost: localhost\r\n"
 G = b"GET /healthz HTTP/1.1\r\n"
 
 # What is sent, the statuses deserved; behind each stands a request that must not be served where the framing is in doubt.
@@ -224,7 +224,7 @@ def dribble(client, text, pause, limit, what):
 
 
 def slow_head(client):
-    return dribble(client, b"GET /healthz HTTP/1.1\r\nHost: soak\r\nX-Y: " + b"z" * 500, 0.2, HEADER_SECONDS, "a slow head")
+    return dribble(client, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Y: " + b"z" * 500, 0.2, HEADER_SECONDS, "a slow head")
 
 
 def silence(client):

@@ -138,7 +138,7 @@ class Wire:
 
 
 def request(method, path, body=b"", headers=None):
-    lines = [f"{method} {path} HTTP/1.1", "Host: soak"]
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost"]
     if body or method in ("POST", "PUT"):
         lines.append(f"Content-Length: {len(body)}")
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]

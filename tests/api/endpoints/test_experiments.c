@@ -19,9 +19,9 @@ static bool is_gone(void *caller)
     return seen.n_readings > seen.leaves_at;
 }
 
-static bool begin(void *self)
+static bool begin(void *self, uint64_t turn)
 {
-    (void)self;
+    (void)self, (void)turn;
     return true;
 }
 

@@ -63,8 +63,10 @@ static void the_body_is_in_the_key(void **state)
 /* What a call has beside its texts and its body: nothing of it changes the bytes of an answer that is kept. A new
  * member belongs in API_TEXTS, or, with that reason, here. */
 struct known {
-    enum api_access access; /* whoever may not ask is refused before the cache is looked at */
-    const char *client;     /* only the answer to a PUT has it */
+    enum api_access access;      /* whoever may not ask is refused before the cache is looked at */
+    const char *client;          /* only the answer to a PUT has it */
+    uint64_t turn;               /* whose turn it is changes no byte */
+    bool is_foreign, is_unasked; /* refused before the cache is looked at */
     const char *texts[API_N_TEXTS], *body;
     size_t body_bytes;
     bool body_is_ours, must_not_block;

@@ -220,13 +220,69 @@ static void first_bytes(void **state)
     }
 }
 
+static bool names_us(const char *host)
+{
+    struct http_head head = {.version = "HTTP/1.1"};
+    http_head_take(&head, "Host", host);
+    return http_head_names_us(&head, "posenc.local", "a.example, B.example");
+}
+
+static void names_of_this_machine(void **state)
+{
+    (void)state;
+    static const char *const ours[] = {
+        "localhost", "LocalHost:80",  "a.localhost", "127.0.0.1", "127.255.0.1:1", "[::1]:8080", "posenc.local",
+        "a.example", "b.example:443", "localhost.",  ""};
+    static const char *const others[] = {"evil.example", "localhostx", "xlocalhost",  ".localhost.x",
+                                         "127.0.0.1.x",  "[::1]x",     "::1",         "127.1",
+                                         "[]",           "c.example",  "a.example:x", ","};
+    for (size_t i = 0; i < N_OF(ours); i++)
+        assert_true(names_us(ours[i]));
+    for (size_t i = 0; i < N_OF(others); i++)
+        assert_false(names_us(others[i]));
+    assert_true(http_head_names_us(&(struct http_head){.version = "HTTP/1.0"}, "", ""));
+}
+
+static void pages_of_other_origins(void **state)
+{
+    (void)state;
+    static const struct {
+        bool is_foreign;
+        const char *headers[4];
+    } cases[] = {
+        {false, {"Host: a"}},
+        {false, {"Host: a", "Origin: "}},
+        {false, {"Host: a:8080", "Origin: http://A:8080"}},
+        {false, {"Host: a", "Origin: https://a"}},
+        {false, {"Host: a:443", "Origin: https://a"}},
+        {true, {"Host: a:443", "Origin: http://a"}},
+        {true, {"Host: a", "Origin: http://a:8080"}},
+        {true, {"Host: a", "Origin: http://b"}},
+        {true, {"Host: a", "Origin: null"}},
+        {true, {"Host: a", "Origin: a"}},
+        {true, {"Host: ", "Origin: http://"}},
+        {true, {"Origin: http://a"}},
+        {true, {"Host: a", "Origin: http://a", "Origin: http://b"}},
+    };
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct http_head head = head_of("HTTP/1.1", cases[i].headers);
+        assert_int_equal(http_head_is_foreign(&head), cases[i].is_foreign);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heads),          cmocka_unit_test(some_methods_have_no_body),
-        cmocka_unit_test(lengths),        cmocka_unit_test(bodies),
-        cmocka_unit_test(targets),        cmocka_unit_test(request_ids),
-        cmocka_unit_test(trace_contexts), cmocka_unit_test(first_bytes),
+        cmocka_unit_test(names_of_this_machine),
+        cmocka_unit_test(pages_of_other_origins),
+        cmocka_unit_test(heads),
+        cmocka_unit_test(some_methods_have_no_body),
+        cmocka_unit_test(lengths),
+        cmocka_unit_test(bodies),
+        cmocka_unit_test(targets),
+        cmocka_unit_test(request_ids),
+        cmocka_unit_test(trace_contexts),
+        cmocka_unit_test(first_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
