@@ -1,5 +1,6 @@
 """The client libraries that the server hands out: how they are delivered, and posenc.py and posenc.js at work, against NumPy in
 float64, over TLS with a token, and against servers that are busy, break off or go away."""
+import ast
 import base64
 import contextlib
 import gzip
@@ -523,13 +524,14 @@ console.log('all fine');
 
 
 @pytest.mark.skipif(not NODE, reason="node is not installed")
-@pytest.mark.parametrize("kind", ["plain", "secure"])
+@pytest.mark.parametrize("kind", ["plain", "worker", "secure"])
 def test_the_module_in_node(folder, kind, request):
     (folder / "use.mjs").write_text(SCRIPT)
-    server = request.getfixturevalue({"plain": "server", "secure": "secure"}[kind])
+    (folder / "worker.mjs").write_text("import { Worker } from 'node:worker_threads'; new Worker('./use.mjs', { argv: process.argv.slice(2) });")
+    server = request.getfixturevalue("secure" if kind == "secure" else "server")
     arguments = [server.url, READER] if kind == "secure" else [f"http://{server.host}:{server.port}", ""]
     env = {"NODE_EXTRA_CA_CERTS": str(server.certificate)} if kind == "secure" else {}
-    done = subprocess.run([NODE, "use.mjs", *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([NODE, "worker.mjs" if kind == "worker" else "use.mjs", *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "all fine\n"), done.stderr
 
 
@@ -540,6 +542,10 @@ def test_the_module_asks_again(folder):
         done = subprocess.run([NODE, "--input-type=module", "-e", code], cwd=folder, env={}, capture_output=True, text=True, timeout=30)
         assert (done.stdout, rough.asked) == ('{"schemes":[]}\n', 2), done.stderr
         rough.shutdown()
+
+
+def test_python_3_8_reads_the_module(folder):
+    ast.parse((folder / "posenc.py").read_text(), feature_version=(3, 8))
 
 
 def test_sources_stay_sources():

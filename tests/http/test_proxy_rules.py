@@ -2,9 +2,12 @@
 ranges pass, what is asked again. Before a real posencd, and before a server that gives the heads of answers that posencd may give one day."""
 import contextlib
 import json
+import os
 import re
+import shutil
 import socket
 import socketserver
+import subprocess
 import threading
 
 import pytest
@@ -184,6 +187,41 @@ def test_the_client_s_host_is_passed_on(stood):
             assert b" 200 " in s.makefile("rb").readline()
         assert "\r\nhost: posenc.example.org:8443\r\n" in stand.heads[-1].lower()
     assert all(re.search(r"\r\nhost: (localhost|127\.0\.0\.1)(:\d+)?\r\n", head, re.I) for head in stand.heads if "GET /readyz" in head)
+
+
+# ---- TLS and HTTP/2, as deploy/ configures them; the other tests take the certificate out ---------------------------------------
+
+
+def with_certificate(name, pem):
+    def command(folder, port, upstreams):
+        to = [(rf"127.0.0.1:{8081 + i}", f"127.0.0.1:{upstream}") for i, upstream in enumerate(upstreams)]
+        if name == "haproxy":
+            return proxies.haproxy_with(folder, proxies.changed("haproxy.cfg", (r"bind :443", f"bind 127.0.0.1:{port}"), *to))
+        return proxies.nginx_with(folder, proxies.changed("nginx.conf", (r"listen 443 ssl", f"listen 127.0.0.1:{port} ssl"), (r"/etc/ssl\S*(pem|key);", f"{pem};"),
+                                                          ("/var/cache/nginx/posenc", f"{folder}/cache"), *to))
+    return command
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed")
+@pytest.mark.parametrize("name", ["haproxy", "nginx"])
+def test_tls_and_http_2_are_the_proxys(name, posencd, tmp_path, monkeypatch):
+    pem = tmp_path / "posenc.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", str(tmp_path / "key"), "-out", str(tmp_path / "crt")],
+                   check=True, capture_output=True)
+    pem.write_bytes((tmp_path / "crt").read_bytes() + (tmp_path / "key").read_bytes())
+    os.chmod(pem, 0o644)
+    monkeypatch.setitem(proxies.ENVIRONMENT, "POSENC_CERT", str(pem))
+    target = "/encode?scheme=rope&len=50&format=raw"
+    with proxies.start(name, with_certificate(name, pem), [posencd.port] * 3) as proxy:
+        def curl(version, target, *more):
+            done = subprocess.run(["curl", "-sk", version, "-w", "\n%{http_version} %{http_code}", *more, f"https://localhost:{proxy.port}{target}"], capture_output=True, timeout=60,
+                                  env={**os.environ, "no_proxy": "*"})
+            return done.stdout.rpartition(b"\n")[::2]
+
+        assert wait_until(lambda: curl("--http1.1", "/readyz")[1] == b"1.1 200")
+        for version, number in (("--http2", b"2"), ("--http1.1", b"1.1")):
+            assert curl(version, target) == (posencd.get(target).body, number + b" 200")
+            assert curl(version, "/encode", "-d", '{"scheme":"rope","len":50,"format":"raw"}') == (posencd.get(target).body, number + b" 200")
 
 
 # ---- Guarded paths ---------------------------------------------------------------------------------------------------------
