@@ -28,6 +28,8 @@ REQUESTS = [
 
 def limited(program, flags, which, amount, user):
     def set_limits():
+        # As on a machine of two processors: OpenBLAS starts a thread for each when it is loaded, before anything of ours runs.
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
         if user:
             os.setgroups([])
             os.setgid(user)
