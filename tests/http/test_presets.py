@@ -254,6 +254,13 @@ def test_an_error_about_an_inherited_field_points_to_the_model(server, path, fie
         at = at[int(step)] if step.isdigit() else at[step]
 
 
+def test_a_grid_that_the_model_needs_is_missing(server):
+    """What is missing is the request's to give."""
+    siglip = {"model_type": "siglip_vision_model", "hidden_size": 8, "num_attention_heads": 2, "image_size": 4, "patch_size": 1}
+    refused(server, "/grid", "interpolate needs a grid", hf_config=siglip, len=4, seed=1)
+    assert server.post("/encode", {"hf_config": siglip, "grid": [2, 2], "seed": 1}).status == 200
+
+
 @pytest.mark.parametrize("fields, pointer", [
     ({"preset": "gpt-j", "rotary_dim": 7}, "/rotary_dim"),
     ({"preset": "gpt-j", "head_dim": 32, "rotary_dim": 64}, "/rotary_dim"),
