@@ -98,7 +98,8 @@ def test_idle_connections_of_one_client_shut_nobody_out(few):
     assert status_of(idle[0]) == 200  # now the second one has waited longest
     others = [connect(OTHER) for _ in range(MOST // 2)]
     assert [status_of(sock, WORK) for sock in others] == [200] * (MOST // 2)
-    assert [status_of(sock) for sock in idle] == [200] + [None] * (MOST // 2) + [200] * (MOST // 2 - 1)
+    left = [status_of(sock) for sock in idle]  # a loop may notice the end of an answer after the next one has been sent by another, so neighbours may change places
+    assert left[0] == 200 and left.count(200) == left.count(None) == MOST // 2
     assert [status_of(sock, WORK) for sock in others] == [200] * (MOST // 2)  # they keep them
 
 
@@ -140,7 +141,8 @@ def test_a_client_with_the_most_is_refused_itself(few):
     assert status_of(connect(OTHER)) == 200  # of the eight, one is for the other client now
     with contextlib.suppress(OSError):  # TLS: closed without an answer
         assert status_of(connect(ONE)) in (503, None)
-    assert [status_of(sock) for sock in idle[1:]] == [200] * (MOST - 1)
+    left = [status_of(sock) for sock in idle]
+    assert left.count(200) == MOST - 1 and left.count(None) == 1
 
 
 def test_a_trusted_proxy_is_many_clients():
