@@ -19,11 +19,11 @@ enum {
 
 enum store_result {
     STORE_DONE,
-    STORE_SAME,      /* read: the file is the one that the caller knows */
-    STORE_ABSENT,    /* there is no file of that name */
-    STORE_GUARDED,   /* the guard does not allow the change; here and below, nothing has changed */
-    STORE_NO_FILE,   /* under that name is a folder, or what can have no contents, such as a pipe */
-    STORE_UNWANTED,  /* read: the caller does not want the bytes */
+    STORE_SAME,     /* read: the file is the one that the caller knows */
+    STORE_ABSENT,   /* there is no file of that name */
+    STORE_GUARDED,  /* the guard does not allow the change; here and below, nothing has changed */
+    STORE_NO_FILE,  /* under that name is a folder, or what can have no contents, such as a pipe */
+    STORE_UNWANTED, /* read: the caller does not want the bytes */
     STORE_NO_MEMORY,
     STORE_UNGUARDED, /* the store cannot make a change depend on what is there */
     STORE_REFUSED,   /* it answers, but not with what was asked for; why[] has the reason */
