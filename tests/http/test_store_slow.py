@@ -3,6 +3,7 @@ others, and no byte of a file is in memory that --max-weights and --max-memory d
 import contextlib
 import hashlib
 import json
+import select
 import threading
 import time
 
@@ -17,6 +18,7 @@ from weights_asking import T5, TABLE, file, put, tag
 MIB = 1 << 20
 SLOW = 5 if SANITIZED else 1
 TRICKLE = 0.002  # 10 bytes each time: 5 KiB/s at most, so that 1 MiB takes minutes, and libcurl's least of 1 KiB/s is kept under load
+GONE = 4  # seconds: far from the next, also on a loaded machine
 PATIENCE = 15  # seconds until a request for a name that is being read is refused
 SMALL = {"scheme": "alibi", "num_heads": 1, "metrics": ["bounds"], "outputs": []}
 
@@ -57,6 +59,10 @@ def downloads(s3, path):
     return sum(method == "GET" and asked.endswith(path) for method, asked in s3.seen)
 
 
+def answered(clients):
+    return [client for client in clients if select.select([client.socket], [], [], 0)[0]]
+
+
 def wanting(name, i):
     return post(json.dumps({**T5, "len": 1 + i, "weights": name}).encode(), "/encode", "Content-Type: application/json")
 
@@ -71,15 +77,11 @@ def test_waiting_takes_no_place_and_ends_with_its_client(s3):
         clients = [Client(a, source=f"127.0.1.{1 + i // 10}") for i in range(60)]
         for i, client in enumerate(clients):
             client.send(wanting("slow", i))
-        within(5, lambda: metric(a, "posenc_in_flight_requests") <= 17)  # 16 wait; this one asks
-        refused = 0
-        for client in clients:
-            client.socket.settimeout(0.02)
-            with contextlib.suppress(TimeoutError):
-                status, headers, body = client.answer()
-                assert status == 503 and headers["retry-after"] and b"slow" in body, body
-                refused += 1
-        assert refused == 44
+        within(10, lambda: len(answered(clients)) == 44)
+        for client in answered(clients):
+            status, headers, body = client.answer()
+            assert status == 503 and headers["retry-after"] and b"slow" in body, body
+        within(5, lambda: metric(a, "posenc_in_flight_requests") == 17)  # 16 wait; this one asks
         assert metric(a, "posenc_parked_jobs") == 0 and metric(a, "posenc_busy_workers") == 0
         for i in range(5):
             begun = time.monotonic()
@@ -87,22 +89,21 @@ def test_waiting_takes_no_place_and_ends_with_its_client(s3):
             assert time.monotonic() - begun < 2 * SLOW
         for client in clients:
             client.reset()
-        begun = time.monotonic()
-        within(5, lambda: metric(a, "posenc_in_flight_requests") == 1)
-        assert time.monotonic() - begun < 0.5 * SLOW
+        within(GONE, lambda: metric(a, "posenc_in_flight_requests") == 1)
         assert downloads(s3, path) == 1  # one download for all, which goes on
 
 
 def test_many_slow_names_take_no_place(s3):
-    """Of one client some 25 wait, of all at most 128."""
+    """Of one client 25 wait, if it is alone; of all at most 128."""
     with on(s3, "--workers", "1") as a:
         for i in range(40):
             lay_slow(s3, f"slow{i}")
         with contextlib.ExitStack() as stack:
-            for i in range(40):
-                stack.enter_context(Client(a, source="127.0.1.1")).send(wanting(f"slow{i}", i))
-            within(5, lambda: metric(a, "posenc_in_flight_requests") < 32)
-            assert metric(a, "posenc_in_flight_requests") > 20
+            clients = [stack.enter_context(Client(a, source="127.0.1.1")) for _ in range(40)]
+            for i, client in enumerate(clients):
+                client.send(wanting(f"slow{i}", i))
+            within(10, lambda: len(answered(clients)) == 15)
+            within(5, lambda: metric(a, "posenc_in_flight_requests") == 26)
             with Client(a, source="127.0.1.2") as other:  # who has a share of its own
                 other.send(wanting("slow39", 0))
                 time.sleep(0.2)
@@ -142,9 +143,7 @@ def test_an_upload_s_memory_goes_with_its_client(s3, where):
             within(5, lambda: metric(a, "posenc_taken_memory_bytes") > 50 * MIB)
             if where == "in the upload":
                 within(5, lambda: any(method == "PUT" for method, _ in s3.seen))
-        begun = time.monotonic()
-        within(5, lambda: metric(a, "posenc_taken_memory_bytes") <= MIB)
-        assert time.monotonic() - begun < 0.5 * SLOW
+        within(GONE, lambda: metric(a, "posenc_taken_memory_bytes") <= MIB)
         s3.heal()  # and the store does not count as away, because it was a client that left
         assert a.get("/weights/unknown").status == 404
 
