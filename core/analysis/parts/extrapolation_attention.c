@@ -306,7 +306,7 @@ enum pe_status pe_attention_drift(struct pe_analysis *study, const struct pe_sub
 
 void pe_attention_cost(const struct pe_subject *subject, struct pe_lengths lengths, struct pe_metric_cost *cost)
 {
-    if (!has_attention(subject))
+    if (!has_attention(subject) || pe_positions_without_row(subject, lengths) > 0) /* then there is no longer plan */
         return;
     size_t heads = heads_of(subject);
     double eval = (double)lengths.eval;
