@@ -36,7 +36,7 @@ function packed(tensors, fields) {
 
 /* url: of the service, else the one that this file came from; token: sent to it only; retries: how often a busy or restarting
  * service (429, 503) is asked again, after as long as it says, patience at most seconds in all; timeout: seconds without a byte of
- * an answer (of one to tensors, once it has begun); fetch: another one, with certificates of one's own. */
+ * an answer (of one to tensors, once it has begun; at most 4 where its last 16 KiB are missing); fetch: another one, with certificates of one's own. */
 export class Posenc {
   #client;
 

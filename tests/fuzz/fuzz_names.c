@@ -62,7 +62,7 @@ static void check_listed(const char *name)
 {
     char why[STORE_WHY_BYTES];
     struct store_guard none = {.is_guarded = false};
-    struct store_reading reading = {.version = "", .sha256 = "", .n_max = 2};
+    struct store_reading reading = {.version = "", .sha256 = ""};
     REQUIRE(store->read(store->self, name, &reading, why) == STORE_DONE);
     REQUIRE(reading.n == 2 && memcmp(reading.bytes, "xy", 2) == 0);
     free(reading.bytes);

@@ -458,6 +458,12 @@ process.exit();
 """
 
 
+RUN_REST = """
+import Posenc from './posenc.mjs';
+await new Posenc(process.argv[2]).encode({ scheme: 'rope', len: 2 }).catch((error) => console.log(error.name, error.cause.message));
+"""
+
+
 @pytest.mark.skipif(not NODE, reason="node is not installed")
 def test_the_module_takes_nothing_else_for_an_answer(folder):
     with contextlib.ExitStack() as stack:
@@ -467,6 +473,15 @@ def test_the_module_takes_nothing_else_for_an_answer(folder):
         done = subprocess.run([NODE, "none.mjs", json.dumps({name: rough.url for name, rough in all.items()}), busy.url], cwd=folder, env={}, capture_output=True, text=True, timeout=40)
         assert (done.returncode, done.stdout) == (0, "AbortError\n"), done.stderr
         assert all["waits for months"].asked == 3 and busy.asked == 1
+
+
+@pytest.mark.skipif(not NODE, reason="node is not installed")
+def test_the_module_does_not_wait_long_for_the_rest_of_a_small_answer(folder):
+    """Without a timeout of the caller's: the service sends an answer of this size at once."""
+    with Rough(NONE["stalled"]) as rough:
+        (folder / "rest.mjs").write_text(RUN_REST)
+        done = subprocess.run([NODE, "rest.mjs", rough.url], cwd=folder, env={}, capture_output=True, text=True, timeout=30)
+        assert (done.returncode, done.stdout) == (0, "Away no byte for 4 s\n"), done.stderr
 
 
 # ---- TLS with a token, in both languages -----------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ const CACHE_ANSWERS = 64;
 const CACHE_BYTES = 32 * 2 ** 20;
 const RETRY_AFTER_MAX = 3600;     /* seconds */
 const TIMER_MAX_MS = 2 ** 31 - 1; /* a longer setTimeout ends at once */
+const WHOLE_BYTES = 16384;        /* that the service sends at once: nothing is computed between them */
+const WHOLE_SILENCE = 4;          /* seconds: three retransmissions of TCP fit */
 
 /* An answer of 400 and above, or one that is none of this service: a login page, a proxy that drops headers. */
 export class Refusal extends Error {
@@ -182,14 +184,16 @@ async function reach(signal, silence, fetching) {
   }
 }
 
-/* A signal that aborts as `signal` does, or when heard() was called and then not again for so many seconds. */
+/* A signal that aborts as `signal` does, or when heard() was called and then not again for so many seconds; fewer where the
+ * rest of a body, in bytes, is on its way as a whole. */
 function watchSilence(signal, seconds) {
   const controller = new AbortController();
   const follow = () => controller.abort(signal.reason);
   let timer;
-  const heard = () => {
+  const heard = (rest) => {
     clearTimeout(timer);
-    timer = setTimeout(() => controller.abort(new Error(`no byte for ${seconds} s`)), Math.min(1000 * seconds, TIMER_MAX_MS));
+    const patience = rest <= WHOLE_BYTES ? Math.min(WHOLE_SILENCE, seconds) : seconds;
+    timer = setTimeout(() => controller.abort(new Error(`no byte for ${patience} s`)), Math.min(1000 * patience, TIMER_MAX_MS));
   };
   if (signal?.aborted) follow();
   signal?.addEventListener('abort', follow);
@@ -210,7 +214,7 @@ function foreign(answer, why) {
   return new Refusal(answer.status, { title: 'No answer of posenc', detail: `an answer with status ${answer.status} that is none of posenc (${type}): ${why}` }, 1);
 }
 
-/* The whole body; onProgress(received, total), total null where the answer is chunked; heard() at each piece. */
+/* The whole body; onProgress(received, total), total null where the answer is chunked; heard(rest) at each piece. */
 async function readBody(answer, onProgress, onPiece, heard) {
   const length = answer.headers.get('Content-Length');
   if (!(onProgress || onPiece || heard) || !answer.body) return answer.arrayBuffer();
@@ -223,7 +227,7 @@ async function readBody(answer, onProgress, onPiece, heard) {
     if (done) break;
     pieces.push(value);
     received += value.byteLength;
-    heard?.();
+    heard?.(total === null ? undefined : total - received);
     onProgress?.(received, total);
     onPiece?.(value);
   }
