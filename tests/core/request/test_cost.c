@@ -223,7 +223,8 @@ static const char *const alike[][2] = {
      "{'scheme':'rope','head_dim':4096,'len':9999}"},
     {"{'hf_config':{'model_type':'bloom','hidden_size':65536,'n_head':4096},'len':4096}",
      "{'scheme':'alibi','num_heads':4096,'len':4096}"},
-    {"{'hf_config':{'model_type':'t5','num_heads':1024,'d_kv':64,'relative_attention_num_buckets':4096},'len':4096}",
+    {"{'hf_config':{'model_type':'t5','num_heads':1024,'d_kv':64,'relative_attention_num_buckets':4096},"
+     "'layer_type':'encoder','len':4096}",
      "{'scheme':'t5','num_heads':1024,'num_buckets':4096,'len':4096}"},
 };
 
