@@ -224,9 +224,11 @@ static enum pe_status plan_split(struct pe_plan *plan, struct pe_error *err)
 static enum pe_status check_table_grid(const struct pe_plan *plan, struct pe_error *err)
 {
     const struct learned *c = plan->config;
-    if (plan->seq.n_grid != 2)
-        return pe_fail(err, pe_plan_gave_itself(plan, "interpolate") ? "/interpolate" : "/grid", /* of a model */
+    if (plan->seq.n_grid != 2) {
+        bool is_asked = pe_plan_gave_itself(plan, "interpolate") || pe_plan_gave_itself(plan, "table_grid");
+        return pe_fail(err, is_asked ? "/interpolate" : "/grid", /* a model resizes, and the request lacks its grid */
                        "interpolate needs a grid [h,w] to resize the table to");
+    }
     for (int a = 0; a < 2; a++)
         if (plan->seq.grid[a] > 65536)
             return pe_fail(err, "/grid", "grid has an axis of %llu; allowed with interpolate: up to 65536",

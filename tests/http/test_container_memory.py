@@ -147,7 +147,7 @@ def test_more_weights_than_fit_are_refused_not_killed(tmp_path):
         names = [entry["name"] for entry in server.get("/weights").json()["weights"]]
         for turn in range(10):
             reader = readers.enter_context(Client(server, receive_buffer=4096))
-            reader.send(f"GET /weights/{names[turn % 2]} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            reader.send(f"GET /weights/{names[turn % 2]} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             assert reader.head()[0] == 200
             assert server.request("PUT", f"/weights/{names[turn % 2]}", body[:-1] + bytes([turn])).status in (200, 503)
         assert server.is_alive() and server.memory() < 512 * MIB
