@@ -455,7 +455,7 @@ def test_files_of_models_are_read_by_the_server(visit, server):
     bloom = {"model_type": "bloom", "hidden_size": 16, "n_head": 4}
     page = visit(fragment("bias", {"hf_config": t5, "layer_type": "encoder"}, {"hf_config": bloom}, {"hf_config": {"model_type": "llama", "hidden_size": 16, "num_attention_heads": 2}}))
     assert (len(heads(page)), len(heads(page, "b"))) == (2, 4) and "rope" in refusal(page, "c")
-    page = visit(fragment("attention", {"hf_config": {**t5, "num_heads": 4}, "std": 1.0}))
+    page = visit(fragment("attention", {"hf_config": {**t5, "num_heads": 4}, "layer_type": "encoder", "std": 1.0}))
     assert page.state() == "ready" and data(page, "difference")[0] > 0 and data(page, "difference", "none") == [0]
     page = visit(fragment("attention", {"hf_config": bloom}))  # its bias depends on the key alone
     assert data(page, "difference") == data(page, "difference", "none") == [0]
