@@ -14,13 +14,15 @@ def without(right, *names):
 def mistakes(right, arrays):
     """All of them, the likely ones first."""
     f = truth.resolved(right)
+    if "position_ids" in arrays:
+        return [(words, belief, sorted(codes)) for words, belief, codes in ids(f)]
     kinds = {"rope": rotary, "xpos": rotary, "sinusoidal": sinusoid, "alibi": alibi, "t5": t5, "deberta": deberta, "fourier": fourier}
     return [(words, belief, sorted(codes)) for words, belief, codes in kinds[f["scheme"]](f, arrays)]
 
 
 def of_positions(f):
     """A run of positions that is believed to begin elsewhere."""
-    if not {"positions", "grid", "lens", "attention_mask"} & set(f):
+    if not {"positions", "grid", "lens", "segments"} & set(f):
         yield "positions begin one later", {**f, "offset": f.get("offset", 0) + 1}, {"off_by_one"}
         yield "positions begin seven later", {**f, "offset": f.get("offset", 0) + 7}, {"offset_other"}
         if f.get("offset"):
@@ -28,8 +30,9 @@ def of_positions(f):
 
 
 def rotary(f, arrays):
-    several = "grid" in f or (len(f.get("positions", [0])) in (2, 3) and isinstance(f["positions"][0], list))
-    shows_layout = "q_out" in arrays or ("cos" in arrays and arrays["cos"].shape[-1] == truth.widths_of(f, arrays["cos"].shape[-1])[1])
+    several = "grid" in f or "segments" in f or (len(f.get("positions", [0])) in (2, 3) and isinstance(f["positions"][0], list))
+    table = arrays.get("cos", arrays.get("angles"))
+    shows_layout = {"q_out", "k_out"} & set(arrays) or (table is not None and table.shape[-1] == truth.widths_of(f, table.shape[-1])[1])
     if shows_layout:
         layout = f.get("layout", "interleaved")
         yield "the other layout", {**f, "layout": "half" if layout == "interleaved" else "interleaved"}, {"layout_swapped"}
@@ -86,11 +89,14 @@ def axes(f):
             yield "raster order instead of merge order", without(f, "order", "spatial_merge_size"), {"positions_other", "order_other"}
     if f.get("mrope_section"):
         a, b, c = f["mrope_section"]
-        at = f["positions"]
-        yield "M-RoPE forgotten", {**without(f, "mrope_section", "channels", "positions"), "offset": 0}, {"axes_missing", "channels_other"}
+        yield "M-RoPE forgotten", {**without(f, "mrope_section", "channels", "positions", "segments", "position_style"), "offset": 0}, {"axes_missing", "channels_other"}
         yield "sections in another order", {**f, "mrope_section": [c, b, a] if a != c else [b, c, a]}, {"section_order"}
         yield "the other rule for channels", {**f, "channels": "mrope" if f["channels"] == "mrope_interleaved" else "mrope_interleaved"}, {"channels_other"}
-        yield "height and width exchanged", {**f, "positions": [at[0], at[2], at[1]]}, {"axes_swapped"}
+        if "positions" in f:
+            at = f["positions"]
+            yield "height and width exchanged", {**f, "positions": [at[0], at[2], at[1]]}, {"axes_swapped"}
+        else:
+            yield "the ids of Qwen3-VL", {**f, "position_style": "qwen3_vl"}, {"position_style_other"}
     if f.get("axes_dim") and len(set(f["axes_dim"])) > 1:
         widths_other = f["axes_dim"][1:] + f["axes_dim"][:1]
         yield "the axes' widths in another order", {**f, "axes_dim": widths_other}, {"channels_other", "section_order"}
@@ -98,10 +104,25 @@ def axes(f):
         yield "coordinates counted from 0", {**without(f, "ref_grid"), "coords": "index"}, {"positions_other", "offset_other", "off_by_one", "position_stride"}
 
 
+def ids(f):
+    styles = ["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen2_5_vl_int_seconds"]
+    for other in styles:
+        if other != f["position_style"]:
+            yield f"the style {other}", {**without(f, "tokens_per_second"), "position_style": other}, {"position_style_other", "tokens_per_second_other"}
+    if f["position_style"].startswith("qwen2_5_vl"):
+        for speed in (1, 4):
+            yield f"{speed} ids a second", {**f, "tokens_per_second": speed}, {"tokens_per_second_other"}
+    turned = [{**one, "grid": [one["grid"][0], one["grid"][2], one["grid"][1]]} if "grid" in one else one for one in f["segments"]]
+    yield "the sides of the images exchanged", {**f, "segments": turned}, {"axes_swapped"}
+    yield "counted as text", {"scheme": "rope"}, {"axes_missing", "position_style_other"}
+    yield "no ids for what follows an image", {"scheme": "rope", "offset": 1}, {"axes_missing", "position_style_other"}
+
+
 def widths(f, arrays):
-    if "q_out" not in arrays:
+    turned = arrays.get("q_out", arrays.get("k_out"))
+    if turned is None:
         return
-    d, r = truth.widths_of(f, truth.to_heads(arrays["q"], f.get("tensor_layout", "bhnd")).shape[-1])
+    d, r = truth.widths_of(f, truth.to_heads(turned, f.get("tensor_layout", "bhnd")).shape[-1])
     rest = without(f, "partial_rotary_factor", "rotary_offset")
     if (f.get("scaling") or {}).get("type") == "proportional" or "axes_dim" in f or "mrope_section" in f:
         return

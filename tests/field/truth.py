@@ -31,6 +31,8 @@ def coordinates(f, n):
         return at if at.ndim == 2 else at[None]
     if "grid" in f:
         return over_grid(f)
+    if "segments" in f:
+        return of_segments(f)
     if "lens" in f:
         return np.concatenate([np.arange(k) for k in f["lens"]])[None] + float(f.get("offset", 0))
     return np.arange(n, dtype=float)[None] + f.get("offset", 0)
@@ -52,6 +54,24 @@ def over_grid(f):
         m, (h, w) = f.get("spatial_merge_size", 2), grid[-2:]
         at = at.reshape(len(grid), -1, h // m, m, w // m, m).swapaxes(3, 4)
     return at.reshape(len(grid), -1)
+
+
+def of_segments(f):
+    """Position ids of time, height and width, as Qwen-VL counts them."""
+    merge, style, start, parts = f.get("spatial_merge_size", 2), f.get("position_style", "qwen2_5_vl"), 0, []
+    for segment in f["segments"]:
+        if segment["type"] == "text":
+            block = np.tile(np.arange(segment["len"]), (3, 1))
+        else:
+            t, h, w = segment["grid"]
+            block = over_grid({"grid": [t, h // merge, w // merge]})
+            seconds = segment.get("second_per_grid", 1.0 if segment["type"] == "video" else 0.0)
+            seconds = int(seconds) if style == "qwen2_5_vl_int_seconds" else seconds
+            if style.startswith("qwen2_5_vl"):
+                block[0] = np.trunc(np.float32(np.float32(block[0] * seconds) * np.float32(f.get("tokens_per_second", 2))))
+        parts.append(block + start)
+        start = parts[-1].max() + 1
+    return np.concatenate(parts, -1).astype(float)
 
 
 # ---- Rotary ---------------------------------------------------------------------------------------------------------------------
@@ -405,21 +425,27 @@ def predicted(belief, arrays):
             Q, K = a.shape[-2:]
             b = {"t5": t5_buckets, "deberta": deberta_index}[f["scheme"]](f, Q, K) if f["scheme"] != "swin" else swin_index(f["grid"])
             out[name] = b.reshape(a.shape), np.zeros(a.shape)
+    if "position_ids" in arrays:
+        a = arrays["position_ids"]
+        out["position_ids"] = np.broadcast_to(coordinates(f, a.shape[-1]), a.shape), np.zeros(a.shape)
     out.update(rotary_tables(f, arrays))
     return out
 
 
 def rotary_tables(f, arrays):
     out = {}
-    for name in {"cos", "freqs_cis", "cos_sin", "matrix", "inv_freq"} & set(arrays):
+    for name in {"cos", "angles", "freqs_cis", "cos_sin", "matrix", "inv_freq"} & set(arrays):
         a = arrays[name]
-        pair, times = {"cos": (-1, 1), "freqs_cis": (-2, 2), "cos_sin": (-1, 1), "matrix": (-3, 2), "inv_freq": (-1, 2)}[name]
+        pair, times = {"cos": (-1, 1), "angles": (-1, 1), "freqs_cis": (-2, 2), "cos_sin": (-1, 1), "matrix": (-3, 2), "inv_freq": (-1, 2)}[name]
         width = a.shape[pair] * times
         n = 1 if name == "inv_freq" else a.size // (np.prod(a.shape[pair:]))
-        r = widths_of(f, 2 * width if name == "cos" and "head_dim" not in f else width)[1]
+        r = widths_of(f, 2 * width if name in ("cos", "angles") and "head_dim" not in f else width)[1]
         if name == "inv_freq":
             w = ladder(f, r, coordinates(f, 1).max())[0]
             out[name] = w.reshape(a.shape), (np.maximum(2.0**-20, loss(w, np.arange(len(w)))) * w).reshape(a.shape)
+            continue
+        if name == "angles":
+            out[name] = angles(f, a.shape, n, r)
             continue
         cos, sin, lost = tables(f, n, r, name == "cos" and width == r)
         if name == "cos":
@@ -431,6 +457,12 @@ def rotary_tables(f, arrays):
         else:
             out[name] = np.stack([cos, -sin, sin, cos], -1).reshape(a.shape), np.stack([lost] * 4, -1).reshape(a.shape)
     return out
+
+
+def angles(f, shape, n, r):
+    angle, lost, _ = turn(f, n, r)
+    spread = (lambda a: a) if shape[-1] == r // 2 else (lambda a: np.repeat(a, 2, -1)) if f.get("layout", "interleaved") == "interleaved" else (lambda a: np.concatenate([a, a], -1))
+    return spread(angle).reshape(shape), spread(lost + 4 * UNIT["f32"] * np.abs(angle)).reshape(shape)
 
 
 def off(values, found, may, dtype):
