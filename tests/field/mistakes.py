@@ -66,7 +66,8 @@ def scalings(f, several):
         if "factor" in scaling:
             yield "another factor", {**f, "scaling": {**scaling, "factor": scaling["factor"] * 2}}, {"scaling_parameter"}
         other = {"type": "linear", "factor": scaling.get("factor", 4)} if scaling["type"] != "linear" else {"type": "ntk", "factor": scaling["factor"]}
-        yield f"{other['type']} instead of {scaling['type']}", {**f, "scaling": other}, {"scaling_other"}
+        named = {"scaling_other", "scaling_missing", "base_other"} if scaling["type"] == "dynamic" else {"scaling_other"}  # dynamic is another base
+        yield f"{other['type']} instead of {scaling['type']}", {**f, "scaling": other}, named
         if scaling["type"] == "yarn":
             if scaling.get("attention_factor") != 1 and not (scaling.get("mscale") and scaling.get("mscale") == scaling.get("mscale_all_dim")):
                 yield "YaRN's attention factor forgotten", {**f, "attention_factor": 1}, {"attention_factor_other", "scaled"}
@@ -115,7 +116,6 @@ def ids(f):
     turned = [{**one, "grid": [one["grid"][0], one["grid"][2], one["grid"][1]]} if "grid" in one else one for one in f["segments"]]
     yield "the sides of the images exchanged", {**f, "segments": turned}, {"axes_swapped"}
     yield "counted as text", {"scheme": "rope"}, {"axes_missing", "position_style_other"}
-    yield "no ids for what follows an image", {"scheme": "rope", "offset": 1}, {"axes_missing", "position_style_other"}
 
 
 def widths(f, arrays):
@@ -145,7 +145,7 @@ def sinusoid(f, arrays):
     yield "another base", {**f, "base": 1000 if f.get("base", 10000) == 10000 else 10000}, {"base_other"}
     if f.get("angle_scale", 1) != 1:
         yield "the angles' scale forgotten", without(f, "angle_scale"), {"position_stride", "angle_scale_other"}
-    else:
+    elif f.get("flip_sin_to_cos"):  # as time steps are
         yield "angles believed scaled by 1000", {**f, "angle_scale": 1000}, {"position_stride", "angle_scale_other"}
     if arrays["encoding"].shape[-1] % 2:
         yield "another rule for the odd column", {**f, "odd": "pad" if f.get("odd", "paper") != "pad" else "paper"}, {"odd_other"}
