@@ -15,8 +15,9 @@ UNIT = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
 
 
 def resolved(belief):
+    """The belief without a preset, whose fields stand in it."""
     fields = {**PRESETS[belief["preset"]], **belief} if "preset" in belief else dict(belief)
-    return {name: value for name, value in fields.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None and name != "preset"}
 
 
 # ---- The sequence ---------------------------------------------------------------------------------------------------------------
