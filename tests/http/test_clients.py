@@ -151,6 +151,29 @@ def test_check_says_in_one_line_what_a_port_does_wrong(client, posenc):
     assert client.check(np.hstack([np.sin(rotary(8, 4)), np.cos(rotary(8, 4))]), scheme="sinusoidal", layout="half").fits
 
 
+def test_check_passes_what_float32_code_computes(client, posenc):
+    """Llama's own recipe, far out: right code, whose angles are wrong in the last bits of a float32."""
+    w = np.float32(1) / np.float32(500000.0) ** (np.arange(0, 64, 2, dtype=np.float32) / np.float32(64))
+    angles = np.outer(np.arange(131000, 131032, dtype=np.float32), w)
+    tables = {"cos": np.cos(angles), "sin": np.sin(angles), "scheme": "rope", "base": 500000.0, "offset": 131000}
+    assert "float32" in str(client.check(**tables))
+    with pytest.raises(posenc.Mismatch, match="float32"):
+        client.check(**tables, strict=True)
+    for wrong in ({"base": 10000.0}, {"offset": 131001}, {"base": 500100.0}, {"scaling": {"type": "linear", "factor": 2}}):
+        with pytest.raises(posenc.Mismatch):
+            client.check(**{**tables, **wrong})
+
+
+def test_check_passes_what_two_readings_give(client, posenc):
+    """A decoding step of ALiBi is the same in three forms."""
+    bias = client.encode(scheme="alibi", q_len=1, k_len=40).bias
+    for strict in (False, True):
+        seen = client.check(bias=bias, scheme="alibi", q_len=1, k_len=40, strict=strict)
+        assert [one["code"] for one in seen["findings"]] == ["as_believed", "undecided"]
+    with pytest.raises(posenc.Mismatch):
+        client.check(bias=bias * 2, scheme="alibi", q_len=1, k_len=40)
+
+
 def test_refusals_carry_their_words_and_pointer(client, posenc):
     with pytest.raises(posenc.Refused, match='nearest: "rope"') as caught:
         client.encode(scheme="rop", len=2)
