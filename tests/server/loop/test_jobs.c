@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -251,7 +252,8 @@ static void test_leaving(void **state)
     assert_int_equal(jobs_figures().n_parked, 0);
     submit(&other, 7, 500);
     run_until(atomic_load(&n_refused) + 1);
-    assert_int_equal(jobs_figures().n_busy, 0);
+    while (jobs_figures().n_busy > 0) /* a thread gives up its seat just after its job was reported */
+        sched_yield();
     atomic_store(&is_free, true);
     run_until(AWAY + 1);
     assert_true(most_computing <= 1);
