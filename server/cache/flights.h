@@ -34,7 +34,8 @@ void flights_free(struct flights *flights); /* NULL is accepted */
 /* Any thread; the call is copied. */
 enum flights_role flights_join(struct flights *flights, const struct api_call *call, struct flight_seat *seat);
 
-/* reply: the leader's reply, NULL if it has given up. It is shared only if it is repeatable; other replies (e.g. of
+/* reply: the leader's reply, NULL if it has given up. It is shared only if it is repeatable, or a
+ * 503, for which each follower would wait in vain in its turn; other replies (e.g. of
  * stored weights, which may have changed between the requests) are for the leader alone. A light reply must have its
  * body by now; any other must have been made from the call of leader->copy. */
 void flights_land(struct flights *flights, struct flight_seat *leader, struct api_reply *reply);

@@ -51,7 +51,7 @@ static void land(struct exchange *x)
 {
     struct flight_seat *seat = &x->answering.seat;
     bool is_whole = x->reply && exchange_make_whole(x);
-    bool is_given_up = !is_whole || (is_unwanted(x) && !x->reply->is_repeatable);
+    bool is_given_up = !is_whole || x->answering.is_aged || (is_unwanted(x) && !x->reply->is_repeatable);
     if (seat->flight)
         flights_land(x->http->flights, seat, is_given_up ? NULL : x->reply);
 }
