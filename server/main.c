@@ -270,7 +270,7 @@ static bool set_up_loop(struct server *server)
     struct jobs *jobs = loops_first(server->loops);
     server->watchdog = jobs_timer_new(jobs, give_sign_of_life, server);
     return server->watchdog &&
-           shutdown_setup(&server->shutdown, &server->options, server->loops, &server->supervisor) &&
+           shutdown_setup(&server->shutdown, &server->options, server->loops, &server->stored, &server->supervisor) &&
            reload_setup(&server->reload, jobs);
 }
 

@@ -35,6 +35,7 @@ static void look_at_drain(void *self)
     if (shutdown->stage == SHUTDOWN_DELAY && is_over) {
         enter_stage(shutdown, SHUTDOWN_DRAINING, shutdown->options->drain_seconds);
         loops_drain(shutdown->loops);
+        stored_drain(shutdown->stored);
     } else if (shutdown->stage == SHUTDOWN_DRAINING && loops_n_early(shutdown->loops) == 0) {
         enter_stage(shutdown, SHUTDOWN_CLOSING, CLOSING_SECONDS);
         loops_close(shutdown->loops);
@@ -59,11 +60,12 @@ static void on_end_signal(void *self, int signum)
 }
 
 bool shutdown_setup(struct shutdown *shutdown, const struct options *options, struct loops *loops,
-                    const struct supervisor *supervisor)
+                    struct stored *stored, const struct supervisor *supervisor)
 {
     struct jobs *jobs = loops_first(loops);
     shutdown->options = options;
     shutdown->loops = loops;
+    shutdown->stored = stored;
     shutdown->supervisor = supervisor;
     shutdown->drain = jobs_timer_new(jobs, look_at_drain, shutdown);
     return shutdown->drain && jobs_on_signal(jobs, SIGTERM, on_end_signal, shutdown) &&

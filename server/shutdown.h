@@ -3,6 +3,7 @@
 #define SERVER_SHUTDOWN_H
 
 #include "server/loops.h"
+#include "server/stored.h"
 #include "server/supervisor.h"
 
 /* The stages of shutdown, in order. Each lasts for a given time, or until the last connection has ended. While answers
@@ -17,8 +18,9 @@ enum shutdown_stage {
 
 /* Zero before shutdown_setup. */
 struct shutdown {
-    const struct options *options; /* borrowed, as are the next two */
+    const struct options *options; /* borrowed, as are the next three */
     struct loops *loops;
+    struct stored *stored;
     const struct supervisor *supervisor; /* gets a message when it begins */
     struct jobs_timer *drain;            /* of the first loop */
     enum shutdown_stage stage;
@@ -27,7 +29,7 @@ struct shutdown {
 
 /* Handles the signals on the first loop from now on, until loops_free. False: no memory. */
 bool shutdown_setup(struct shutdown *shutdown, const struct options *options, struct loops *loops,
-                    const struct supervisor *supervisor);
+                    struct stored *stored, const struct supervisor *supervisor);
 
 bool shutdown_has_begun(const struct shutdown *shutdown); /* any thread */
 bool shutdown_has_ended(const struct shutdown *shutdown); /* on the first loop: loops_stop has been called */

@@ -98,6 +98,12 @@ bool stored_open(struct stored *stored, const struct options *options)
 
 bool stored_start(struct stored *stored) { return weights_start(stored->weights) && weights_start(stored->presets); }
 
+void stored_drain(struct stored *stored)
+{
+    weights_drain(stored->presets);
+    weights_drain(stored->weights);
+}
+
 void stored_stop(struct stored *stored)
 {
     weights_stop(stored->presets);

@@ -14,6 +14,7 @@ struct stored {
  */
 bool stored_open(struct stored *stored, const struct options *options);
 bool stored_start(struct stored *stored); /* begins to refresh. False: no thread */
+void stored_drain(struct stored *stored); /* requests wait for the store for a second at most from here on */
 void stored_stop(
     struct stored *stored); /* call it before loops_free, which waits for jobs: one may wait for the store */
 void stored_free(struct stored *stored); /* when nothing holds a stored file any more, see disposal_finish */

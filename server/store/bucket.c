@@ -19,7 +19,7 @@ enum {
     SKEW_S = 300 /* worth a word; stores refuse 900 */
 };
 
-/* After a request without an answer, others fail at once for so long. */
+/* After a request without the head of an answer, or that the store had no time for, others fail at once for so long. */
 #define AWAY_NS CLOCK_SECOND
 
 static const char *const operation_words[BUCKET_N_OPERATIONS] = {"list", "get", "head", "put", "delete"};
@@ -49,6 +49,12 @@ static enum outcome outcome_of(const struct web_request *request)
 static bool is_passing(int status)
 {
     return status == 0 || status == 429 || status == 500 || (status >= 502 && status <= 504);
+}
+
+/* What one blob fails with, be it cut or unreadable, says nothing about the others. */
+static bool is_away_after(const struct web_request *request)
+{
+    return is_passing(request->status) && !request->is_cut && request->status != 500;
 }
 
 bool bucket_pause(const struct bucket *bucket, uint64_t ns)
@@ -104,7 +110,7 @@ bool bucket_ask(struct bucket *bucket, enum bucket_operation operation, struct w
         request->timeout_ms = request->timeout_ms ? (end - now) / CLOCK_MS : 0;
         free(request->bytes);
     }
-    atomic_store(&bucket->away_until, is_passing(request->status) ? clock_now() + AWAY_NS : 0);
+    atomic_store(&bucket->away_until, is_away_after(request) ? clock_now() + AWAY_NS : 0);
     return is_sure;
 }
 
@@ -140,7 +146,7 @@ enum store_result bucket_fail(const struct bucket *bucket, const struct web_requ
 {
     char code[ANSWERS_CODE_BYTES], hint[200];
     if (request->status == 0) {
-        snprintf(why, STORE_WHY_BYTES, "no answer: %s", request->why);
+        snprintf(why, STORE_WHY_BYTES, "no %sanswer: %s", request->is_cut ? "whole " : "", request->why);
         return STORE_FAILED;
     }
     answers_code(request->bytes, code);

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { TRIES = 3, PLACE_BYTES = BUCKET_URL_BYTES };
+enum { TRIES = 3, SPOILED_MAX = 256, PLACE_BYTES = BUCKET_URL_BYTES };
 
 struct s3 {
     struct store store; /* must be first: store_free frees it */
@@ -25,29 +25,47 @@ struct s3 {
     struct cache *cache; /* NULL: none */
     struct s3_index *index;
     size_t files_max;
-    atomic_bool is_dirty;                  /* the cache has an older index */
-    atomic_uint_fast64_t listed_at;        /* ns; 0: never */
-    pthread_mutex_t lock;                  /* protects the field below */
-    char last_spoiled[STORE_DIGEST_BYTES]; /* a blob that the store has with other bytes */
+    atomic_bool is_dirty;                          /* the cache has an older index */
+    atomic_uint_fast64_t listed_at;                /* ns; 0: never */
+    pthread_mutex_t lock;                          /* protects the fields below */
+    char spoiled[SPOILED_MAX][STORE_DIGEST_BYTES]; /* blobs that the store has with other bytes; "": none */
+    size_t n_spoiled;                              /* noted since the start: the oldest give way */
 };
 
 /* ---- Blobs ----------------------------------------------------------------------------------------------------- */
 
+/* With the lock. NULL: it is not among them. */
+static char *find_spoiled(struct s3 *s3, const char *sha256)
+{
+    for (size_t i = 0; i < SPOILED_MAX; i++)
+        if (strcmp(s3->spoiled[i], sha256) == 0)
+            return s3->spoiled[i];
+    return NULL;
+}
+
 static void note_spoiled(struct s3 *s3, const char *sha256)
 {
-    atomic_fetch_add(&s3->names.bucket->n_spoiled, 1);
     pthread_mutex_lock(&s3->lock);
-    snprintf(s3->last_spoiled, sizeof s3->last_spoiled, "%s", sha256);
+    if (!find_spoiled(s3, sha256))
+        snprintf(s3->spoiled[s3->n_spoiled++ % SPOILED_MAX], STORE_DIGEST_BYTES, "%s", sha256);
     pthread_mutex_unlock(&s3->lock);
-    log_warn("store: blob %s of %s has another digest, and is refused", sha256, s3->names.bucket->place);
 }
 
 static bool is_spoiled(struct s3 *s3, const char *sha256)
 {
     pthread_mutex_lock(&s3->lock);
-    bool is_it = strcmp(s3->last_spoiled, sha256) == 0;
+    bool is_it = find_spoiled(s3, sha256);
     pthread_mutex_unlock(&s3->lock);
     return is_it;
+}
+
+static void forget_spoiled(struct s3 *s3, const char *sha256)
+{
+    pthread_mutex_lock(&s3->lock);
+    char *spoiled = find_spoiled(s3, sha256);
+    if (spoiled)
+        *spoiled = '\0';
+    pthread_mutex_unlock(&s3->lock);
 }
 
 /* A blob with other bytes is as if none had come: STORE_GUARDED, to be fetched again. */
@@ -63,7 +81,10 @@ static enum store_result download_once(struct s3 *s3, const struct s3_said *said
     if (request.status != 200) {
         enum store_result result = bucket_fail(s3->names.bucket, &request, why);
         free(request.bytes);
-        return result;
+        if (!request.is_cut)
+            return result;
+        note_spoiled(s3, said->sha256);
+        return STORE_SPOILED;
     }
     char digest[STORE_DIGEST_BYTES];
     store_digest(request.bytes ? request.bytes : "", request.n, digest);
@@ -74,6 +95,8 @@ static enum store_result download_once(struct s3 *s3, const struct s3_said *said
     }
     free(request.bytes);
     note_spoiled(s3, said->sha256);
+    atomic_fetch_add(&s3->names.bucket->n_spoiled, 1);
+    log_warn("store: blob %s of %s has another digest, and is refused", said->sha256, s3->names.bucket->place);
     snprintf(why, STORE_WHY_BYTES, "its bytes do not have the digest %s", said->sha256);
     return STORE_GUARDED;
 }
@@ -85,7 +108,7 @@ static enum store_result download(struct s3 *s3, const struct s3_said *said, str
         result = download_once(s3, said, reading, why);
     if (result == STORE_DONE && s3->cache)
         cache_write(s3->cache, said->sha256, reading->bytes, reading->n);
-    return result == STORE_GUARDED ? STORE_FAILED : result;
+    return result == STORE_GUARDED ? STORE_SPOILED : result;
 }
 
 /* From the cache, or from the store. */
@@ -109,6 +132,8 @@ static enum store_result upload(struct s3 *s3, const char *url, const struct sto
     bucket_ask(s3->names.bucket, BUCKET_PUT, &request);
     enum store_result result = request.status / 100 == 2 ? STORE_DONE : bucket_fail(s3->names.bucket, &request, why);
     free(request.bytes);
+    if (result == STORE_DONE)
+        forget_spoiled(s3, writing->sha256);
     return result;
 }
 

@@ -24,6 +24,7 @@ enum store_result {
     STORE_GUARDED,  /* the guard does not allow the change; here and below, nothing has changed */
     STORE_NO_FILE,  /* under that name is a folder, or what can have no contents, such as a pipe */
     STORE_UNWANTED, /* read: the caller does not want the bytes */
+    STORE_SPOILED,  /* read: the store has other bytes than it says; why[] has the reason */
     STORE_NO_MEMORY,
     STORE_UNGUARDED, /* the store cannot make a change depend on what is there */
     STORE_REFUSED,   /* it answers, but not with what was asked for; why[] has the reason */
@@ -84,8 +85,8 @@ struct store {
     const char *place;  /* for the log: the folder, or s3://bucket/prefix */
     bool may_be_away;   /* the server starts and serves also while it does not answer */
     uint64_t absent_ns; /* for so long after a name was not there it need not be looked for again */
-    /* why has room for STORE_WHY_BYTES, and is set if the result is STORE_REFUSED or STORE_FAILED. *list is dropped by
-     * the caller if the result is STORE_DONE. */
+    /* why has room for STORE_WHY_BYTES, and is set if the result is STORE_SPOILED, STORE_REFUSED or STORE_FAILED. *list
+     * is dropped by the caller if the result is STORE_DONE. */
     enum store_result (*list)(void *self, struct store_list *list, char *why);
     enum store_result (*read)(void *self, const char *name, struct store_reading *reading, char *why);
     enum store_result (*write)(void *self, const char *name, struct store_writing *writing, char *why);

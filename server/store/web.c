@@ -129,6 +129,7 @@ static void finish(struct transfer *t, CURLcode code)
     struct web_request *request = t->request;
     long status = 0;
     curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+    request->is_cut = code != CURLE_OK && code != CURLE_ABORTED_BY_CALLBACK && status / 100 == 2;
     if (code == CURLE_OK) {
         request->status = (int)status;
         read_headers(t);
@@ -378,7 +379,7 @@ void web_ask(struct web *web, struct web_request *request)
     request->bytes = NULL;
     request->n = 0;
     request->ahead_s = request->age_s = 0;
-    request->is_left = false;
+    request->is_cut = request->is_left = false;
     *request->etag = *request->why = '\0';
     if (!set_up(&t))
         snprintf(request->why, sizeof request->why, "no memory");

@@ -25,6 +25,7 @@ struct web_request {
     uint64_t timeout_ms; /* for all of it; 0: a minute, and a second for each MiB of its body and of n_max */
     /* The answer: */
     int status;   /* 0: none that is whole */
+    bool is_cut;  /* status is 0, but it began as an answer to be read: the store is there */
     bool is_left; /* status is 0 because the caller's work was cancelled (pe_is_cancelled) */
     char *bytes; /* its body, followed by a NUL, aligned to 64 (freed with free, also if it is not whole); NULL: none */
     size_t n;    /* bytes of the body; of a HEAD, what a GET would have */

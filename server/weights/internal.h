@@ -22,11 +22,19 @@ enum { NAME_WAITERS_MAX = 16 };
 /* Weights and presets together leave some of the store's 16 connections to lists, names and changes. */
 enum { READERS_MAX = 6, LISTED_READERS_MAX = 4 };
 
+/* Why a file is not read again: it may change or find room at any time; the store has it with other bytes, which
+ * another server can mend without a new version; it is wrong. */
+enum passed_as { PASSED_ONCE, PASSED_SPOILED, PASSED_WRONG };
+
+/* A spoiled file is read again after this time, or after refresh_ms if that is longer. */
+enum { SPOILED_MS = 30 * 1000 };
+
 /* A file of the store that was passed over, and of which version. Such a file is not read again while it stays the
  * same, and is logged once. */
 struct passed {
     char name[STORE_NAME_BYTES], version[STORE_VERSION_BYTES];
-    bool is_final; /* it is wrong; otherwise there was no room for it, or it could not be read */
+    enum passed_as as;
+    uint64_t at; /* ns */
 };
 
 /* A name that was not there. */
@@ -74,7 +82,7 @@ struct weights {
     pthread_mutex_t looking; /* held while memory and store are compared; refresh.c */
     pthread_t thread;
     bool has_thread;
-    atomic_bool is_stopping;
+    atomic_bool is_draining, is_stopping;
 };
 
 /* ---- names.c --------------------------------------------------------------------------------------------------- */
@@ -96,11 +104,11 @@ void weights_busy_remove(struct busy **list, const struct busy *busy);
 bool weights_wait_until(struct weights *w, const char *name, bool (*is_over)(struct weights *w, const void *what),
                         const void *what);
 
-/* Whether this version was passed over because it is wrong. */
-bool weights_was_passed(struct weights *w, const struct store_entry *entry);
-void weights_forget_passed(struct weights *w);
+/* Whether this version need not be read again: PASSED_ONCE if it is to be read. */
+enum passed_as weights_was_passed(struct weights *w, const struct store_entry *entry);
+void weights_forget_passed(struct weights *w, const char *name); /* NULL: all */
 /* Logs it, unless this version of the name was passed over before. version "": it is not known. */
-void weights_pass_over(struct weights *w, const char *name, const char *version, bool is_final, const char *why);
+void weights_pass_over(struct weights *w, const char *name, const char *version, enum passed_as as, const char *why);
 void weights_note_refused(struct weights *w, const char *why); /* the store refuses to read names; logs it likewise */
 
 /* Whether the store said so less than its absent_ns ago. */

@@ -13,6 +13,8 @@
 
 /* A request that has waited for so long is refused: reading may take a minute and more, and goes on. */
 #define PATIENCE (15 * CLOCK_SECOND)
+/* Likewise when the server drains: what a quick store has is answered still. */
+#define LAST_PATIENCE CLOCK_SECOND
 
 /* Between two looks whether the caller's work was cancelled. In memory only, a name is busy for less. */
 enum { WAIT_MS = 40, SHORT_WAIT_MS = 2 };
@@ -64,14 +66,15 @@ bool weights_wait_until(struct weights *w, const char *name, bool (*is_over)(str
                         const void *what)
 {
     struct busy waiting;
-    uint64_t end = clock_now() + PATIENCE;
+    uint64_t begun_at = clock_now();
     bool goes_on = !w->store || n_waiting(w, name) < NAME_WAITERS_MAX;
     weights_busy_add(&w->waiting, &waiting, name);
     while (goes_on && !is_over(w, what)) {
         weights_wait_for_change(w, w->store ? WAIT_MS : SHORT_WAIT_MS);
         pthread_mutex_unlock(&w->lock);
         jobs_wait_on();
-        goes_on = clock_now() < end && !atomic_load(&w->is_stopping) && !pe_is_cancelled();
+        uint64_t patience = atomic_load(&w->is_draining) ? LAST_PATIENCE : PATIENCE;
+        goes_on = clock_now() - begun_at < patience && !atomic_load(&w->is_stopping) && !pe_is_cancelled();
         pthread_mutex_lock(&w->lock);
     }
     weights_busy_remove(&w->waiting, &waiting);
@@ -120,24 +123,31 @@ static struct passed *passed_find(const struct weights *w, const char *name)
     return NULL;
 }
 
-bool weights_was_passed(struct weights *w, const struct store_entry *entry)
+enum passed_as weights_was_passed(struct weights *w, const struct store_entry *entry)
 {
     pthread_mutex_lock(&w->lock);
     const struct passed *passed = passed_find(w, entry->name);
-    bool is_known = passed && passed->is_final && strcmp(passed->version, entry->version) == 0;
+    enum passed_as as = passed && strcmp(passed->version, entry->version) == 0 ? passed->as : PASSED_ONCE;
+    uint64_t spoiled_ms = w->refresh_ms > SPOILED_MS ? w->refresh_ms : SPOILED_MS;
+    if (as == PASSED_SPOILED && clock_now() - passed->at >= spoiled_ms * CLOCK_MS)
+        as = PASSED_ONCE;
     pthread_mutex_unlock(&w->lock);
-    return is_known;
+    return as;
 }
 
-void weights_forget_passed(struct weights *w)
+void weights_forget_passed(struct weights *w, const char *name)
 {
     pthread_mutex_lock(&w->lock);
-    w->n_passed = 0;
+    struct passed *passed = name ? passed_find(w, name) : NULL;
+    if (passed)
+        *passed->version = '\0', passed->as = PASSED_ONCE;
+    else if (!name)
+        w->n_passed = 0;
     pthread_mutex_unlock(&w->lock);
 }
 
 /* Without memory for the list, it is logged every time. */
-static bool is_new(struct weights *w, const char *name, const char *version, bool is_final)
+static bool is_new(struct weights *w, const char *name, const char *version, enum passed_as as)
 {
     pthread_mutex_lock(&w->lock);
     if (!w->passed)
@@ -149,22 +159,23 @@ static bool is_new(struct weights *w, const char *name, const char *version, boo
     if (passed) {
         snprintf(passed->name, sizeof passed->name, "%s", name);
         snprintf(passed->version, sizeof passed->version, "%s", version);
-        passed->is_final = is_final;
+        passed->as = as;
+        passed->at = clock_now();
     }
     pthread_mutex_unlock(&w->lock);
     return !is_known;
 }
 
-void weights_pass_over(struct weights *w, const char *name, const char *version, bool is_final, const char *why)
+void weights_pass_over(struct weights *w, const char *name, const char *version, enum passed_as as, const char *why)
 {
-    if (is_new(w, name, version, is_final))
+    if (is_new(w, name, version, as))
         log_warn("%s %s of %s are passed over: %s", w->face.contents->what, name, w->store->place, why);
 }
 
 /* Clients may ask for any name, so this is not logged for each. */
 void weights_note_refused(struct weights *w, const char *why)
 {
-    if (is_new(w, "", why, false))
+    if (is_new(w, "", why, PASSED_ONCE))
         log_error("%s: names in %s cannot be read: %s", w->face.contents->what, w->store->place, why);
 }
 

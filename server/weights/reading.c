@@ -38,14 +38,15 @@ static bool wants(void *self, const struct store_reading *reading, uint64_t n)
     struct store_entry entry;
     snprintf(entry.name, sizeof entry.name, "%s", one->name);
     snprintf(entry.version, sizeof entry.version, "%s", reading->found);
-    one->refused = weights_was_passed(w, &entry) ? API_FOUND_NOTHING : API_FOUND_LATER;
-    if (one->refused == API_FOUND_NOTHING || one->is_light)
+    enum passed_as as = weights_was_passed(w, &entry);
+    one->refused = as == PASSED_WRONG ? API_FOUND_NOTHING : as == PASSED_SPOILED ? API_FOUND_UNKNOWN : API_FOUND_LATER;
+    if (as || one->is_light)
         return false;
     enum api_stored stored = reserve(one, n);
     one->has_room = stored <= API_STORED_REPLACED;
     one->refused = stored == API_STORED_NO_ROOM ? API_FOUND_NO_ROOM : API_FOUND_TOO_LARGE;
     if (one->refused == API_FOUND_TOO_LARGE && !one->has_room)
-        weights_pass_over(w, one->name, reading->found, false,
+        weights_pass_over(w, one->name, reading->found, PASSED_ONCE,
                           stored == API_STORED_FULL ? w->too_large : "too many files");
     return one->has_room;
 }
@@ -61,7 +62,8 @@ static enum api_found keep(struct one *one, const struct store_reading *reading)
     struct file *file = file_new(one->name, reading->bytes, reading->n, reading->digest, w->face.contents, contents);
     if (!file) {
         bool is_wrong = *why;
-        weights_pass_over(w, one->name, reading->found, is_wrong, is_wrong ? why : "no memory");
+        weights_pass_over(w, one->name, reading->found, is_wrong ? PASSED_WRONG : PASSED_ONCE,
+                          is_wrong ? why : "no memory");
         return is_wrong ? API_FOUND_NOTHING : API_FOUND_UNKNOWN;
     }
     table_put(w->table, file, reading->found, &one->room);
@@ -85,14 +87,15 @@ static enum api_found end_reading(struct one *one, enum store_result result, con
         table_remove(w->table, one->name);
         weights_note_absent(w, one->name);
         return API_FOUND_NOTHING;
-    case STORE_NO_FILE: weights_pass_over(w, one->name, reading->found, true, why); return API_FOUND_NOTHING;
+    case STORE_NO_FILE: weights_pass_over(w, one->name, reading->found, PASSED_WRONG, why); return API_FOUND_NOTHING;
+    case STORE_SPOILED: weights_pass_over(w, one->name, reading->found, PASSED_SPOILED, why); return API_FOUND_UNKNOWN;
     case STORE_UNWANTED: return one->refused;
-    case STORE_NO_MEMORY: weights_pass_over(w, one->name, "", false, "no memory"); return API_FOUND_UNKNOWN;
+    case STORE_NO_MEMORY: weights_pass_over(w, one->name, "", PASSED_ONCE, "no memory"); return API_FOUND_UNKNOWN;
     case STORE_REFUSED: weights_note_refused(w, why); return API_FOUND_UNKNOWN;
     default:
         if (!atomic_load(&w->is_stopping) && !pe_is_cancelled() &&
             (!w->store->may_be_away || *reading->found)) /* refresh logs the rest once */
-            weights_pass_over(w, one->name, why, false, why);
+            weights_pass_over(w, one->name, why, PASSED_ONCE, why);
         return API_FOUND_UNKNOWN;
     }
 }

@@ -83,7 +83,7 @@ bool weights_read_first(struct weights *w, char *why)
     if (w->store->recall && w->store->recall(w->store->self, &list, why) == STORE_DONE) {
         read_listed(w, &list, w->store->read_kept);
         store_list_drop(&list);
-        weights_forget_passed(w);
+        weights_forget_passed(w, NULL);
     }
     if (!w->store->may_be_away || w->store->recall)
         weights_log_figures(w);
@@ -96,7 +96,7 @@ void weights_reread(struct weights *w)
     if (!w->store)
         return;
     pthread_mutex_lock(&w->looking);
-    weights_forget_passed(w);
+    weights_forget_passed(w, NULL);
     bool is_done = compare(w, false, why) == STORE_DONE;
     pthread_mutex_unlock(&w->looking);
     if (is_done)
@@ -159,6 +159,8 @@ bool weights_start(struct weights *w)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return w->has_thread;
 }
+
+void weights_drain(struct weights *w) { atomic_store(&w->is_draining, true); }
 
 void weights_stop(struct weights *w)
 {

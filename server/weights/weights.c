@@ -153,6 +153,7 @@ static enum api_stored write_there(struct weights *w, struct file *file, const s
     enum store_result result = w->store->write(w->store->self, p->name, &writing, why);
     if (result != STORE_DONE)
         return fail(w, p->name, result, "written to", why);
+    weights_forget_passed(w, p->name);
     file_hold(file); /* the table's reference; from here on nothing can fail */
     table_put(w->table, file, writing.made, &p->room);
     return writing.was_there ? API_STORED_REPLACED : API_STORED_NEW;

@@ -28,6 +28,7 @@ struct weights *weights_new(const struct weights_settings *settings, char *error
 /* Begins to refresh. False: no thread. */
 bool weights_start(struct weights *weights);
 /* Operations on the store that are in progress and later ones fail at once, and refreshing ends. NULL is accepted. */
+void weights_drain(struct weights *weights); /* requests wait for a second at most from here on */
 void weights_stop(struct weights *weights);
 void weights_free(struct weights *weights); /* call it when no file is held any more; NULL is accepted */
 

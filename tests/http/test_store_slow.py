@@ -277,3 +277,70 @@ def test_a_file_in_full_weights_is_replaced(s3):
         for i in range(5):
             put(a, "x", file(x=np.full(1_900_000, i, "u1")), 200 if i else 201)
         within(5, lambda: metric(a, "posenc_taken_memory_bytes") <= MIB)
+
+
+@pytest.mark.parametrize("kind", ["cut", "longer", "corrupt", "empty"])
+def test_one_bad_blob_is_its_own_failure(s3, kind):
+    """It is not read again at each request or comparison, nothing else is refused meanwhile, and another PUT mends it, also of two."""
+    bodies = {name: file(x=np.full(MIB, i, "u1")) for i, name in enumerate(("bad", "worse"))}
+    with on(s3, "--store-refresh", "1") as a:
+        within(5, lambda: metric(a, "posenc_store_reachable") == 1)
+        paths = {name: lay(s3, name, body) for name, body in bodies.items()}
+        for name, path in paths.items():
+            if kind == "cut":
+                s3.fault(method="GET", path=path, cut=MIB // 2)
+            elif kind == "corrupt":
+                s3.objects[f"a{path}"] = b"\0" * len(bodies[name])
+            elif kind == "empty":
+                s3.objects[f"a{path}"] = b""
+            else:
+                s3.objects[f"a/names/{name}"] = s3.objects[f"a/names/{name}"].replace(str(len(bodies[name])).encode(), b"1000")
+        lists = lambda: sum("names%2F" in asked or asked == "/weights" for _, asked in s3.seen)  # noqa: E731
+        before = lists()
+        for i in range(6):
+            for name in paths:
+                assert a.get(f"/weights/{name}").status == 503
+            put(a, f"good{i}", file(table=TABLE + i))
+            lay(s3, f"news{i}", file(table=TABLE + 10 + i))
+            assert a.get(f"/weights/news{i}").status == 200
+            assert metric(a, "posenc_store_reachable") == 1
+        within(10, lambda: lists() >= before + 3)
+        assert max(downloads(s3, path) for path in paths.values()) <= 3  # the tries of one reading
+        assert all(a.stderr_text().count(f"weights {name} of") == 1 for name in paths)
+        s3.heal()
+        for name, body in bodies.items():
+            put(a, name, body, 200)
+            assert a.get(f"/weights/{name}").body == s3.objects[f"a{paths[name]}"] == body
+
+
+def test_equal_requests_for_a_slow_name_wait_together(s3):
+    with on(s3) as a:
+        within(5, lambda: metric(a, "posenc_store_reachable") == 1)
+        lay_slow(s3, "slow")
+        begun, ends = time.monotonic(), []
+
+        def ask():
+            ends.append((a.get("/weights/slow").status, time.monotonic() - begun))
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [status for status, _ in ends] == [503] * 4
+        assert max(took for _, took in ends) < 1.5 * PATIENCE  # one after the other: twice as long and more
+
+
+def test_the_end_waits_for_no_slow_name(s3):
+    """Equal requests and others: at SIGTERM all get their 503, long before their patience or the drain is over."""
+    with on(s3, "--drain-seconds", "60") as a:
+        within(5, lambda: metric(a, "posenc_store_reachable") == 1)
+        path = lay_slow(s3, "slow")
+        clients = [Client(a) for _ in range(6)]
+        for i, client in enumerate(clients):
+            client.send(wanting("slow", i // 2))
+        within(10, lambda: downloads(s3, path) == 1)
+        begun = time.monotonic()
+        a.process.terminate()
+        assert [client.answer()[0] for client in clients] == [503] * 6
+        assert a.process.wait(60) == 0 and time.monotonic() - begun < PATIENCE / 2
