@@ -174,6 +174,21 @@ static void cost(const struct pe_plan *p, struct pe_cost *cost)
         pe_cost_weights(cost, p, PE_FOURIER_B, n * axes);
 }
 
+/* Phases that are reduced exactly take a division, or products and an exact sum over the axes; arith float32 takes a
+ * sine and a cosine to the last bit for each element of style gaussian. Other features are waves, in short runs. */
+static void set_work(struct pe_plan *p)
+{
+    const struct pe_features *t = p->tables;
+    if (!t->exact) {
+        p->element_work = p->arith == PE_ARITH_FLOAT32 ? 0 : 16;
+        return;
+    }
+    p->pace = PE_SLOW;
+    p->element_work = PE_SLOW_WORK;
+    if (t->four)
+        p->element_work = p->arith == PE_ARITH_FLOAT32 ? 1600 : 64 + 128 * (double)p->seq.n_axes;
+}
+
 static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
 {
     const struct fourier *c = p->config;
@@ -186,6 +201,8 @@ static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
         status = styles[c->style].plan(p, err);
     if (!status)
         status = make_features(p, err);
+    if (!status)
+        set_work(p);
     return status ? status : check_phases(p, err);
 }
 

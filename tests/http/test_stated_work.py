@@ -28,6 +28,52 @@ def test_stated_work_is_the_work_spent():
     assert len(found) > 100 and not far, (median, far)
 
 
+# The schemes of the catalogue that /encode cannot have a case of.
+WITHOUT_ENCODE = {"cope": "its positions follow from queries and keys, so only /attention has it"}
+
+
+def encodings(url):
+    """({name: (request, work)}, {name: why the server has no such encoding}) of every scheme in each style and arithmetic, on
+    one axis and on several."""
+    asked, refused = {}, {}
+    for scheme in stated_work.catalogue(url):
+        for name, request in stated_work.variants(scheme):
+            request = {**request, "format": "raw"}
+            work = stated_work.stated(url, "/encode", request)
+            if work:
+                asked[name] = request, work
+            else:
+                refused[name] = json.loads(stated_work.ask(url, "/encode", request)[1])["detail"]
+    return asked, refused
+
+
+def test_every_scheme_in_every_style_has_a_case():
+    with start_server("--max-work", "1") as server:
+        url = f"http://{server.host}:{server.port}"
+        asked, refused = encodings(url)
+        styles = {(s["name"], style) for s in stated_work.catalogue(url) for p in s["parameters"] if p["name"] == "style" for style in p["values"]}
+        names = {scheme["name"] for scheme in stated_work.catalogue(url)}
+    cases = {(request["scheme"], request.get("style")) for request, work in asked.values()}
+    assert names - {name for name, style in cases} == set(WITHOUT_ENCODE)
+    assert styles and not styles - cases, styles - cases
+    other = {name: why for name, why in refused.items() if name.split()[0] not in WITHOUT_ENCODE and "ax" not in why and "grid" not in why}
+    assert not other, "only the number of axes is a reason"
+
+
+@pytest.mark.skipif(SANITIZED, reason="sanitizers add their own time")
+def test_encode_spends_no_more_than_it_states():
+    """A map of biases may spend less than it states, because its rows share their distances."""
+    with start_server("--max-work", "1") as server:
+        asked, _ = encodings(f"http://{server.host}:{server.port}")
+    with start_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0") as server:
+        url = f"http://{server.host}:{server.port}"
+        found = {name: 1e9 * stated_work.least_spent(server.process.pid, url, "/encode", request) / work
+                 for name, (request, work) in asked.items()}
+    median = statistics.median(found.values())
+    far = {name: round(ratio / median, 1) for name, ratio in found.items() if ratio > median * APART}
+    assert not far, (median, far)
+
+
 LIGHT = [
     {"configs": [{"scheme": "floater", "seed": i} for i in range(8)], "len": 2048, "metrics": ["bounds"], "outputs": []},
     {"configs": [{"scheme": "recursive", "seed": i} for i in range(3)], "len": 16384, "metrics": ["bounds"], "outputs": []},
@@ -53,12 +99,12 @@ def test_a_search_ends_with_its_budget_and_says_so():
     answers = []
     for limit in (int(least) + 1, 4 * int(least), 10 ** 12):
         with allowing(limit) as (pid, url):
-            answers.append(stated_work.spent(pid, url, "/diagnose", request)[1])
+            answers.append(json.loads(stated_work.spent(pid, url, "/diagnose", request)[1]))
     cut, longer, whole = answers
     assert cut["used_all"] is True and longer["used_all"] is True and "used_all" not in whole
     assert 1 < cut["searched"] < longer["searched"] < whole["searched"] == 20000
     with allowing(int(least) + 1) as (pid, url):
-        assert stated_work.spent(pid, url, "/diagnose", request)[1] == cut, "the same at every time"
+        assert json.loads(stated_work.spent(pid, url, "/diagnose", request)[1]) == cut, "the same at every time"
 
 
 TURNS = [
