@@ -144,6 +144,8 @@ static enum pe_status read_reals(const struct pe_param *row, const struct pe_val
     struct pe_reals list = {.array = v->array, .n = n};
     for (uint64_t i = 0; i < n; i++) {
         double x = pe_real_at(&list, i);
+        if (pe_is_cancelled_at(i))
+            return pe_cancelled(err);
         if (in_range(row, x))
             continue;
         char allowed[96];

@@ -641,6 +641,8 @@ void pe_watch(bool (*is_gone)(void *caller), void *caller);
 bool pe_was_cancelled(void);
 /* For the caller's own long loops: calls is_gone as the core does. */
 bool pe_is_cancelled(void);
+/* The same at every 65536th short step of a loop: these take less than a millisecond. */
+static inline bool pe_is_cancelled_at(uint64_t step) { return step % 65536 == 65535 && pe_is_cancelled(); }
 
 /* free() of memory from malloc that may be large, with such calls in between. NULL is accepted. */
 void pe_free_large(void *memory, size_t n_bytes);

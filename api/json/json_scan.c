@@ -69,7 +69,7 @@ size_t api_scan_origin(const struct api_scan *scan, size_t skeleton_at)
 struct api_place api_place_of(const char *text, size_t n, size_t at)
 {
     struct api_place place = {.line = 1, .column = 1};
-    for (size_t i = 0; i < at && i < n; i++) {
+    for (size_t i = 0; i < at && i < n && !pe_is_cancelled_at(i); i++) {
         if (text[i] == '\n')
             place = (struct api_place){.line = place.line + 1, .column = 1};
         else

@@ -77,6 +77,9 @@ struct decimal {
     int64_t exponent; /* of the last digit */
 };
 
+/* Whether the client has left, asked once for every 64 KiB of text that a loop passes byte by byte. */
+static inline bool is_left_at(const char *p) { return (uintptr_t)p % 65536 == 0 && pe_is_cancelled(); }
+
 static inline bool is_digit(char c) { return (unsigned char)(c - '0') < 10; }
 
 /* Whether eight bytes are all digits: their high halves are 3, and adding 6 to the low ones does
@@ -164,7 +167,7 @@ static size_t leading_digits(const struct decimal *d, char *dst, size_t most, in
     size_t n = 0;
     *exponent = d->exponent;
     *more = false;
-    for (const char *p = d->from; p < d->to; p++) {
+    for (const char *p = d->from; p < d->to && !is_left_at(p); p++) {
         if (*p == '.' || (*p == '0' && n == 0))
             continue;
         if (n < most) {
@@ -255,11 +258,12 @@ struct reader {
     uint64_t counts[PE_RANK_MAX];
     uint64_t shape[PE_RANK_MAX]; /* 0: no array of that depth has ended yet */
     bool ragged;
+    size_t ask_at; /* numbers in `out` at the next check whether the client has left */
 };
 
 static inline const char *space_skip(const char *p, const char *end)
 {
-    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
+    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') && !is_left_at(p))
         p++;
     return p;
 }
@@ -293,12 +297,12 @@ static size_t many_read(const char **p, const char *end, double *dst, size_t roo
  * NULL: *why is set. This loop is separate because it reads the millions of numbers. */
 static const char *elements_read(struct reader *r, const char *p, enum api_read *why)
 {
-    enum { ASK = 65536 }; /* numbers between two checks whether the client has left */
+    enum { ASK = 65536 }; /* numbers between two checks, in whatever rows */
     struct api_doubles *out = r->out;
-    uint64_t n = 0, asked_at = 0;
+    uint64_t n = 0;
     for (;;) {
-        if (n - asked_at >= ASK) {
-            asked_at = n;
+        if (out->n >= r->ask_at) {
+            r->ask_at = out->n + ASK;
             if (pe_is_cancelled()) {
                 *why = API_READ_NO_MEMORY;
                 return NULL;

@@ -83,7 +83,7 @@ static void add_list(struct pe_cost *cost, const struct pe_reals *list)
 static double sum(const struct pe_reals *list)
 {
     double total = 0;
-    for (uint64_t i = 0; i < list->n; i++)
+    for (uint64_t i = 0; i < list->n && !pe_is_cancelled_at(i); i++)
         total += pe_real_at(list, i);
     return total;
 }

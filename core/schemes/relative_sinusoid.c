@@ -157,7 +157,7 @@ static enum pe_status read_types(const struct pe_plan *plan, struct pe_rel_sin_t
     t->types = status ? NULL : malloc(n);
     if (!status && !t->types)
         return pe_no_memory(err);
-    for (uint64_t j = 0; !status && j < n; j++)
+    for (uint64_t j = 0; !status && j < n && !pe_is_cancelled_at(j); j++)
         t->types[j] = (uint8_t)pe_real_at(ids, j);
     return status;
 }

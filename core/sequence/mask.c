@@ -28,6 +28,8 @@ static enum pe_status read_mask(struct pe_mask *mask, const struct pe_reals *lis
             return pe_fail(err, "/key_mask", "key_mask has %.10g at index %llu; allowed: 0 and 1", seen,
                            (unsigned long long)j);
         mask->seen[j] = seen != 0;
+        if (pe_is_cancelled_at(j))
+            return pe_cancelled(err);
     }
     return PE_OK;
 }

@@ -58,7 +58,7 @@ static void recognise_run(struct pe_positions *p)
     if (first != floor(first))
         return;
     for (uint64_t i = 1; i < p->n; i++)
-        if (p->list[i] != first + (double)i)
+        if (p->list[i] != first + (double)i || pe_is_cancelled_at(i))
             return;
     p->start = first;
     p->list = NULL;
@@ -212,6 +212,8 @@ static enum pe_status count_lens(const struct pe_reals *lens, uint64_t *n, struc
     double sum = 0;
     for (uint64_t i = 0; i < lens->n; i++) {
         double x = pe_real_at(lens, i);
+        if (pe_is_cancelled_at(i))
+            return pe_cancelled(err);
         if (x != floor(x))
             return pe_fail(err, "/lens", "lens has %.17g at index %llu; allowed: integers of at least 1", x,
                            (unsigned long long)i);
@@ -236,7 +238,7 @@ static enum pe_status init_lens(struct pe_sequence *seq, const struct pe_sequenc
     if (status)
         return status;
     struct pe_positions reach; /* positions of the longest axis, to check the limit */
-    for (uint64_t i = 0; !status && i < f->lens.n; i++)
+    for (uint64_t i = 0; !status && i < f->lens.n && !pe_is_cancelled_at(i); i++)
         status = run(&reach, (int64_t)offset, (uint64_t)pe_real_at(&f->lens, i), "/offset", err);
     if (status)
         return status;
@@ -251,6 +253,8 @@ static enum pe_status init_lens(struct pe_sequence *seq, const struct pe_sequenc
             list[at] = offset + (double)j;
             if (seq->piece)
                 seq->piece[at] = (uint32_t)i;
+            if (pe_is_cancelled_at(at))
+                return pe_cancelled(err);
         }
     seq->k[0] = (struct pe_positions){.n = n, .list = list};
     recognise_run(&seq->k[0]);

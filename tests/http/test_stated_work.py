@@ -3,7 +3,9 @@ the server, compared within one run."""
 import contextlib
 import http.client
 import json
+import pathlib
 import statistics
+import threading
 
 import pytest
 
@@ -136,3 +138,52 @@ def test_a_small_request_waits_for_turns(path, request_):
         large.sock.close()
         small.close()
     assert len(waited) > 5 and max(waited) < 0.1, (len(waited), max(waited))
+
+
+def ones(n, head, item=b"1"):
+    return head + (item + b",") * (n - 1) + item + b"]}"
+
+
+READ = {
+    "key_mask": ones(8000000, b'{"scheme":"alibi","num_heads":1,"len":8000000,"format":"raw","slice":[0,[0,1],[0,1]],"key_mask":['),
+    "k_positions": ones(8000000, b'{"scheme":"alibi","num_heads":1,"format":"raw","q_positions":[1],"slice":[0,[0,1],[0,1]],"k_positions":['),
+    "lens": ones(8000000, b'{"scheme":"sinusoidal","dim":2,"format":"raw","slice":[[0,1]],"lens":['),
+    "short rows": ones(6000000, b'{"scheme":"rope","format":"raw","slice":[[0,1]],"q":[', b"[1,1,1,1]")[:-1] + b"}",
+    "spaces": b'{"scheme":"sinusoidal","dim":2,"format":"raw","positions":[1,' + b" " * 100000000 + b"2]}",
+}
+
+
+def threads(pid):
+    """{thread: seconds of processor time}: reading a body from its socket is no worker's turn."""
+    found = {}
+    for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        found[stat.parent.name] = int(stat.read_text().split()[0]) / 1e9
+    return found
+
+
+@pytest.mark.skipif(SANITIZED, reason="sanitizers add their own time")
+@pytest.mark.parametrize("body", READ.values(), ids=READ)
+def test_a_small_request_waits_for_turns_of_reading(body):
+    """Long lists of a request are read, checked and written into the configuration in turns."""
+    with start_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0") as server:
+        large = http.client.HTTPConnection(server.host, server.port, timeout=300, source_address=("127.0.0.2", 0))
+        small = http.client.HTTPConnection(server.host, server.port, timeout=300, source_address=("127.0.0.3", 0))
+        answer = []
+
+        def ask():
+            large.request("POST", "/encode", body, {"Content-Type": "application/json"})
+            answer.append(large.getresponse().read())
+
+        reader = threading.Thread(target=ask)
+        reader.start()
+        waited = []
+        while reader.is_alive():
+            before = threads(server.process.pid)
+            small.request("POST", "/analyze", json.dumps(SMALL), {"Content-Type": "application/json"})
+            assert small.getresponse().read()
+            after = threads(server.process.pid)
+            waited.append(max(after[name] - before.get(name, 0) for name in after))
+        reader.join()
+        large.close()
+        small.close()
+    assert answer and len(waited) > 5 and max(waited) < 0.08, (len(waited), max(waited))

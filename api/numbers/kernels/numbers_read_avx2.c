@@ -94,9 +94,13 @@ INLINE const char *number_read(const char *p, double *x)
     return p + marks.end + 1;
 }
 
+/* More spaces are the caller's, who asks in between whether the client has left. */
+enum { SPACES_MAX = 256 };
+
 INLINE const char *space_skip(const char *p, const char *end)
 {
-    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
+    const char *most = end - p > SPACES_MAX ? p + SPACES_MAX : end;
+    while (p < most && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
         p++;
     return p;
 }
