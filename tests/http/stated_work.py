@@ -63,8 +63,8 @@ def catalogue(url):
         return json.load(reply)["schemes"]
 
 
-def cases(length, schemes):
-    """(name, path, request)."""
+def cases(length, schemes=()):
+    """(name, path, request); schemes: those of GET /schemes that are tried too."""
     for scheme in schemes:
         for name, request in variants(scheme):
             for metric in ("bounds", "step"):
