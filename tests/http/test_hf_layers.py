@@ -105,6 +105,7 @@ def test_every_endpoint_asks(server, path, more):
     ({"model_type": "smollm3", "no_rope_layer_interval": 1, "num_hidden_layers": 2}, ("nope", [0, 1])),
     ({"model_type": "exaone4", "sliding_window": None, "num_hidden_layers": 2}, (FULL, [0, 1])),
     ({"model_type": "olmo3", "rope_theta": 5e5, "num_hidden_layers": 4}, (FULL, [0, 1, 2, 3])),
+    ({"model_type": "olmo3", "rope_parameters": {"rope_type": "default", "rope_theta": 5e5}, "num_hidden_layers": 4}, (FULL, [0, 1, 2, 3])),
     ({"model_type": "deepseek_v4", "compress_ratios": [4, 128, 4]}, ("compressed_sparse_attention", [0, 1, 2])),
     ({"model_type": "laguna", "num_hidden_layers": 2}, (FULL, [0, 1])),
     ({"model_type": "qwen3_next", "num_hidden_layers": 8}, (FULL, [3, 7])),  # the others are no attention

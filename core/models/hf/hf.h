@@ -128,6 +128,7 @@ struct pe_hf_reader {
     struct pe_hf_place config;       /* the language model's object: the whole, or a nested text_config */
     struct pe_hf_place around;       /* the object that contains it; the same object if none does */
     struct pe_hf_place rope;         /* rope_parameters or rope_scaling, of the layer type asked for */
+    struct pe_hf_place base;         /* … whose rope_theta counts, also where the layers have no scaling */
     const char *model_type;          /* "" if not given */
     const struct pe_hf_model *model; /* never NULL */
     const char *layer_type;          /* NULL: not given */

@@ -66,19 +66,25 @@ const char *pe_hf_rope_names(const struct pe_hf_reader *r)
     return is_empty ? "rope_parameters|rope_scaling" : "rope_scaling|rope_parameters";
 }
 
-/* Gemma 3's rope_scaling applies to its full-attention layers only. */
+/* Gemma 3's rope_scaling applies to its full-attention layers only; of OLMo 3's, sliding layers have the base. */
 static enum pe_status find_rope(struct pe_hf_reader *r, bool *has_positions)
 {
     enum pe_status status = pe_hf_object(&r->config, pe_hf_rope_names(r), &r->rope, r->err);
     if (status || !r->rope.object)
         return status;
-    if (is_per_layer(r))
-        return choose_layer(r, has_positions);
+    if (is_per_layer(r)) {
+        status = choose_layer(r, has_positions);
+        r->base = r->rope;
+        return status;
+    }
     const struct pe_field *stray = stray_object(r->rope.object);
     if (stray)
         return pe_hf_wrong(&r->rope, stray, "objects only under the names of this model's layer types", r->err);
     bool has_own_base = pe_hf_find(&r->config, local_names(r)) && !r->model->local_scaled;
-    if (is_sliding(r) && (r->model->local_unscaled || has_own_base))
+    if (is_sliding(r) && has_own_base)
+        r->rope.object = NULL;
+    r->base = r->rope;
+    if (is_sliding(r) && r->model->local_unscaled)
         r->rope.object = NULL;
     return PE_OK;
 }
@@ -177,8 +183,8 @@ static enum pe_status put_widths(struct pe_hf_reader *r)
 
 static enum pe_status read_base(struct pe_hf_reader *r, double *base)
 {
-    if (pe_hf_says(&r->rope, "rope_theta"))
-        return pe_hf_number(&r->rope, "rope_theta", base, r->err);
+    if (pe_hf_says(&r->base, "rope_theta"))
+        return pe_hf_number(&r->base, "rope_theta", base, r->err);
     bool local = is_sliding(r) && pe_hf_find(&r->config, local_names(r));
     struct pe_hf_place attention = {.object = NULL};
     if (pe_hf_says(&r->config, "attn_config") && pe_hf_object(&r->config, "attn_config", &attention, r->err))

@@ -256,8 +256,8 @@ static const struct pe_hf_model rows[] = {
      .clockwise = true,
      .source = "nanochat/modular_nanochat.py: rotate_half, NanoChatAttention, NanoChatRotaryEmbedding(Llama)"},
     {.types = "olmo3",
-     .fields = "hidden_size=4096 num_attention_heads=32 max_position_embeddings=2048 sliding_window=4096 "
-               "num_hidden_layers=32 sliding_window_pattern=4",
+     .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=500000 max_position_embeddings=2048 "
+               "sliding_window=4096 num_hidden_layers=32 sliding_window_pattern=4",
      .ignores = "sliding_window_pattern",
      .needs = "rope_theta|rope_parameters",
      .local_unscaled = true,
