@@ -30,7 +30,7 @@ enum pe_status {
     PE_CANCELLED  /* the caller no longer wants the result: see pe_watch */
 };
 
-enum { PE_POINTER_MAX = 160, PE_DETAIL_MAX = 640, PE_LAYER_TYPES_MAX = 256 };
+enum { PE_POINTER_MAX = 160, PE_DETAIL_MAX = 640, PE_LAYER_TYPES_MAX = 400 };
 
 struct pe_error {
     enum pe_status status;

@@ -136,6 +136,93 @@ def test_which_layers_of_several_kinds(server, config, kinds):
         assert (answer["hf_config"]["layer_type"], answer["hf_config"]["layers"]) == (kind, expected)
 
 
+@pytest.mark.parametrize("config, kind, expected", [
+    ({"model_type": "gpt_oss"}, SLIDING, None),
+    ({"model_type": "gemma2", "num_hidden_layers": 4}, SLIDING, None),
+    ({"model_type": "gemma2", "num_hidden_layers": 4}, FULL, None),
+    ({"model_type": "gemma2", "layer_types": [SLIDING, FULL]}, SLIDING, [0]),
+    ({"model_type": "qwen2", "num_hidden_layers": 4}, SLIDING, None),  # its class may mix masks
+    ({"model_type": "smollm3", "use_sliding_window": True, "sliding_window": 64}, SLIDING, None),
+    ({"model_type": "qwen3_next", "num_hidden_layers": 8}, "linear_attention", [0, 1, 2, 4, 5, 6]),
+    ({"model_type": "minimax", "num_hidden_layers": 8}, "linear_attention", None),
+    ({"model_type": "granitemoehybrid", "layer_types": ["mamba", "attention"]}, "mamba", [0]),
+    ({"model_type": "jamba", "num_hidden_layers": 8, "attn_layer_period": 8}, FULL, None),
+    ({"model_type": "nemotron_h", "num_hidden_layers": 8}, None, None),
+    ({"model_type": "nemotron_h", "layers_block_type": ["mamba", "attention", "moe"]}, "attention", [1]),
+    ({"model_type": "zamba", "num_hidden_layers": 8}, None, None),
+    ({"model_type": "llama", "num_hidden_layers": 2}, FULL, [0, 1]),
+])
+def test_layers_are_those_of_the_kind_or_not_known(server, config, kind, expected):
+    assert layers(server, config, kind) == (kind or FULL, expected)
+
+
+@pytest.mark.parametrize("config, kind, kinds", [
+    ({"model_type": "llama4_text"}, "nope", [CHUNKED, FULL]),
+    ({"model_type": "llama4_text"}, SLIDING, [CHUNKED, FULL]),
+    ({"model_type": "llama4_text"}, "sliding", [CHUNKED, FULL]),
+    ({"model_type": "smollm3", "no_rope_layers": [1, 1, 1]}, "nope", [FULL]),
+    ({"model_type": "smollm3"}, SLIDING, [FULL, "nope"]),
+    ({"model_type": "gemma3_text", "layer_types": [SLIDING] * 3}, FULL, [SLIDING]),
+    ({"model_type": "gemma2", "layer_types": [FULL]}, SLIDING, [FULL]),
+    ({"model_type": "lfm2", "layer_types": ["conv", FULL]}, SLIDING, [FULL]),
+    ({"model_type": "llama"}, SLIDING, [FULL]),
+    ({"model_type": "deepseek_v3"}, SLIDING, [FULL]),
+    ({"model_type": "qwen2"}, "sliding", [FULL]),
+    ({"model_type": "t5"}, FULL, ["encoder", "decoder"]),
+    ({"model_type": "seamless_m4t"}, FULL, PARTS["seamless_m4t"]),
+])
+def test_a_kind_that_the_model_does_not_have(server, config, kind, kinds):
+    answer = server.post("/encode", {"hf_config": config, "layer_type": kind, "len": 2})
+    assert answer.status == 422 and answer.json()["pointer"] == "/layer_type" and answer.json()["layer_types"] == kinds, answer
+    assert kind in answer.json()["detail"] and all(each in answer.json()["detail"] for each in kinds)
+
+
+def test_the_sentence_of_a_kind_that_the_model_does_not_have(server):
+    answer = server.post("/encode", {"hf_config": {"model_type": "llama4_text"}, "layer_type": "sliding", "len": 2}).json()
+    assert answer["detail"] == ('"llama4_text" has no layers of type "sliding"; it has:\n'
+                                '"chunked_attention" (36 of 48: 0-2, 4-6, …, 44-46): rope, base 500000\n'
+                                '"full_attention" (12 of 48: 3, 7, …, 47): no positions')
+
+
+@pytest.mark.parametrize("config, pointer", [
+    ({"model_type": "qwen2", "layer_types": "full"}, "layer_types"),
+    ({"model_type": "qwen2", "layer_types": [1, 2]}, "layer_types"),
+    ({"model_type": "qwen2", "layer_types": ["foo"]}, "layer_types/0"),
+    ({"model_type": "qwen2", "layer_types": [FULL, 3]}, "layer_types/1"),
+    ({"model_type": "nemotron_h", "layers_block_type": ["mamba", "foo"]}, "layers_block_type/1"),
+    ({"model_type": "qwen2", "num_hidden_layers": 12, "layer_types": [FULL] * 6}, "layer_types"),
+    *(({"model_type": "llama", "num_hidden_layers": n}, "num_hidden_layers") for n in ("x", -3, 1e30, 1.5)),
+    ({"model_type": "bert", "num_hidden_layers": -3}, "num_hidden_layers"),
+    ({"model_type": "smollm3", "no_rope_layers": [True, False]}, "no_rope_layers"),
+    ({"model_type": "smollm3", "no_rope_layer_interval": 0}, "no_rope_layer_interval"),
+    ({"model_type": "deepseek_v4", "compress_ratios": "4"}, "compress_ratios"),
+    *(({"model_type": "gemma3_text", "sliding_window_pattern": n}, "sliding_window_pattern") for n in (0, -1, 1.5, "x")),
+    ({"model_type": "qwen3_next", "full_attention_interval": 0}, "full_attention_interval"),
+])
+def test_layer_data_that_no_class_could_use(server, config, pointer):
+    for kind in ({}, {"layer_type": FULL}):
+        refused(server, f"/hf_config/{pointer}", "allowed:", len=2, hf_config=config, **kind)
+
+
+@pytest.mark.parametrize("config", [{"model_type": "gemma3n_text", "sliding_window_pattern": 0}, {"model_type": "olmo3", "rope_theta": 5e5, "sliding_window_pattern": "x"},
+                                    {"model_type": "gemma3_text", "layer_types": [FULL, SLIDING], "sliding_window_pattern": 0}])
+def test_layer_data_that_is_not_read_is_ignored(server, config):
+    report = server.ask(hf_config=config, layer_type=FULL, len=2, data=False).json()["hf_config"]
+    assert report["ignored"] == ["sliding_window_pattern"] and "sliding_window_pattern" not in report["defaults"]
+
+
+def test_as_many_kinds_as_are_listed(server):
+    told = {"scheme": "rope", "layout": "half", "len": 2}
+    names = [f"kind{i}" for i in range(9)]
+    config = {"model_type": "some_new_model", "head_dim": 8, "layer_types": names[:8], "rope_parameters": {name: {"rope_theta": 10 + i} for i, name in enumerate(names)}}
+    answer = server.post("/encode", {"hf_config": config, **told}).json()
+    assert answer["layer_types"] == names[:8] and len(answer["detail"].splitlines()) == 9
+    refused(server, "/hf_config/layer_types", "too many kinds", hf_config={**config, "layer_types": names}, **told)
+    config = {**config, "layer_types": [name * 8 for name in names[:8]], "rope_parameters": {name * 8: {"rope_theta": 10 + i} for i, name in enumerate(names)}}
+    answer = server.post("/encode", {"hf_config": config, **told}).json()
+    assert answer["layer_types"] == config["layer_types"] and answer["detail"].endswith("\n…")
+
+
 def test_a_kind_that_cannot_be_read_is_named_itself(server):
     config = {"model_type": "gemma3_text", "layer_types": [FULL, SLIDING], "rope_parameters": {SLIDING: {"rope_theta": 1e4, "rope_type": "default"}}}
     refused(server, "/hf_config/rope_parameters", "no object for layers", len=2, hf_config=config)

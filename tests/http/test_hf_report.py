@@ -33,6 +33,17 @@ def test_values_taken_for_missing_ones(server, config, defaults):
     assert report(server, config)["defaults"] == defaults
 
 
+def test_fields_that_were_not_sent_are_not_ignored(server):
+    for model_type in ("gemma4_text", "diffusion_gemma"):
+        assert report(server, {"model_type": model_type}, layer_type="sliding_attention")["ignored"] == []
+
+
+def test_no_field_is_ignored_and_missing(server):
+    for config in ({"model_type": "bamba", "partial_rotary_factor": 0.3}, {"model_type": "gemma4_text", "rope_theta": 7, "sliding_window_pattern": 3}):
+        said = report(server, config, layer_type="full_attention")
+        assert set(config) - {"model_type"} == set(said["ignored"]) and not set(said["ignored"]) & set(said["defaults"])
+
+
 def test_other_types_fields_are_ignored(server):
     others = {"rotary_dim": 32, "rope_interleave": True, "rope_ratio": 8, "kv_channels": 64, "mrope_section": [16, 24, 24], "no_rope_layers": [0, 0]}
     assert set(report(server, {**LLAMA, **others})["ignored"]) == {"architectures", "vocab_size", *others}

@@ -90,7 +90,7 @@ def test_layers_without_positions(server):
     assert layer({"model_type": "smollm3"}, "nope") == "none" and layer({"model_type": "smollm3"}, "full_attention") == "rope"
     assert layer({"model_type": "llama4_text"}, "chunked_attention") == "rope"
     refused(server, "/layer_type", "no positions", len=2, hf_config={"model_type": "cohere2"})
-    refused(server, "/layer_type", "sliding_attention", len=2, hf_config={"model_type": "llama"}, layer_type="nope")
+    refused(server, "/layer_type", "has no layers of type", '"full_attention"', len=2, hf_config={"model_type": "llama"}, layer_type="nope")
 
 
 def test_parts_of_a_model(server):
@@ -132,7 +132,7 @@ def test_objects_of_unknown_layers_are_refused(server):
 
 def test_lists_of_words_are_spelled(server):
     refused(server, "/layer_type", "encoder, decoder", len=2, hf_config={"model_type": "t5"}, layer_type="middle")
-    refused(server, "/layer_type", "nope, sliding_attention", len=2, hf_config={"model_type": "smollm3"}, layer_type="middle")
+    refused(server, "/layer_type", '"full_attention" (27 of 36', '"nope" (9 of 36', len=2, hf_config={"model_type": "smollm3"}, layer_type="middle")
 
 
 def test_a_word_for_another_kind_of_positions_where_no_code_reads_it(server):

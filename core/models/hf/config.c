@@ -296,20 +296,24 @@ static enum pe_status read_one(const struct pe_value *config, const struct pe_hf
 /* ---- A layer must be named where layers differ ---- */
 
 /* Which kinds of layers there are; none where the config will be refused anyway. */
-static void list_layers(const struct pe_value *config, const struct pe_hf_asked *asked, struct pe_model_fields *out,
-                        struct pe_hf_marks *marks, struct pe_hf_layers *layers)
+static enum pe_status list_layers(const struct pe_value *config, const struct pe_hf_asked *asked,
+                                  struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_hf_layers *layers,
+                                  struct pe_error *err)
 {
     struct pe_error ignored;
     struct pe_hf_reader r = reader_of(config, asked, out, marks, &ignored);
-    layers->n_kinds = 0;
+    layers->n_kinds = layers->n_others = 0;
+    layers->are_certain = false;
     if (descend(&r))
-        return;
+        return PE_OK;
     bool has_parts = r.model && r.model->kind == PE_HF_PARTS;
-    if (has_parts || !find_model(&r, asked))
-        pe_hf_list_layers(&r, layers);
+    if (!has_parts && find_model(&r, asked))
+        return PE_OK;
+    r.err = err;
+    return pe_hf_list_layers(&r, layers);
 }
 
-/* Reads every kind; fails if one cannot be read, or if they differ. */
+/* Reads every kind; fails if one cannot be read, or if they differ, or if a kind is named, which is none of them. */
 static enum pe_status compare_kinds(const struct pe_value *config, const struct pe_hf_asked *asked,
                                     struct pe_model_fields *out, const struct pe_hf_layers *layers,
                                     struct pe_error *err)
@@ -327,19 +331,25 @@ static enum pe_status compare_kinds(const struct pe_value *config, const struct 
         if (!status)
             pe_hf_describe(&difference, k, &other, out);
     }
-    if (status || !difference.differ)
+    if (!status && layers->n_kinds == 1)
+        pe_hf_describe(&difference, 0, out, out);
+    if (status || (!difference.differ && !asked->layer_type))
         return status;
     struct pe_hf_reader r = reader_of(config, asked, out, NULL, err);
     status = descend(&r);
-    return status ? status : pe_hf_differ(&difference, r.model_type, err);
+    return status ? status : pe_hf_differ(&difference, r.model_type, asked->layer_type, err);
 }
 
 /* Where the layers of a config are of one kind, or of several whose positions are the same, no layer_type is needed. */
 static enum pe_status name_kind(const struct pe_value *config, struct pe_hf_asked *asked, struct pe_model_fields *out,
                                 const struct pe_hf_layers *layers, struct pe_error *err)
 {
-    if (asked->layer_type || layers->n_kinds == 0)
+    if (layers->n_kinds == 0)
         return PE_OK;
+    if (asked->layer_type)
+        return !layers->are_certain || pe_hf_has_kind(layers, asked->layer_type)
+                   ? PE_OK
+                   : compare_kinds(config, asked, out, layers, err);
     if (layers->n_kinds > 1 && compare_kinds(config, asked, out, layers, err))
         return err->status;
     const char *named = layers->kinds[0];
@@ -358,14 +368,17 @@ enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const str
     out->n = 0;
     if (config->kind != PE_OBJECT)
         return pe_fail(err, "/hf_config", "hf_config is not an object; allowed: a model's config.json as an object");
-    list_layers(config, asked, out, NULL, layers);
-    enum pe_status status = name_kind(config, &named, out, layers, err);
+    enum pe_status status = list_layers(config, asked, out, NULL, layers, err);
+    if (!status)
+        status = name_kind(config, &named, out, layers, err);
     if (!status)
         status = read_one(config, &named, out, marks, err);
     if (!status && marks) {
-        list_layers(config, &named, out, marks, layers);
+        status = list_layers(config, &named, out, marks, layers, err);
         marks->layer_type = asked->layer_type;
     }
+    if (status && strcmp(err->pointer, "/layer_type") == 0 && layers->n_kinds)
+        pe_hf_name_kinds(layers, err);
     return status;
 }
 

@@ -65,12 +65,14 @@ static bool same_value(const struct pe_value *a, const struct pe_value *b)
 struct line {
     char *text;
     size_t room, used;
+    bool is_full;
 };
 
 static void put(struct line *line, const char *text)
 {
     size_t n = strlen(text);
-    if (line->used + n + 1 > line->room)
+    line->is_full |= line->used + n + 1 > line->room;
+    if (line->is_full)
         return;
     memcpy(line->text + line->used, text, n + 1);
     line->used += n;
@@ -170,7 +172,9 @@ void pe_hf_describe(struct pe_hf_difference *difference, size_t k, const struct 
                     const struct pe_model_fields *other)
 {
     const char *kind = difference->layers->kinds[k];
-    struct line line = {difference->lines, sizeof difference->lines, k ? strlen(difference->lines) : 0};
+    static const char more[] = "\n…";
+    size_t start = k ? strlen(difference->lines) : 0;
+    struct line line = {difference->lines, sizeof difference->lines - sizeof more, start, false};
     difference->differ = difference->differ || !same_fields(fields->fields, fields->n, other->fields, other->n);
     put(&line, "\n\"");
     put(&line, kind);
@@ -178,16 +182,31 @@ void pe_hf_describe(struct pe_hf_difference *difference, size_t k, const struct 
     put_layers(&line, difference->layers, kind);
     put(&line, ": ");
     put_positions(&line, fields, other);
+    if (line.is_full) {
+        line.text[start] = '\0';
+        line = (struct line){difference->lines, sizeof difference->lines, start, false};
+        if (!strstr(difference->lines, more))
+            put(&line, more);
+    }
 }
 
-enum pe_status pe_hf_differ(const struct pe_hf_difference *difference, const char *model_type, struct pe_error *err)
+enum pe_status pe_hf_differ(const struct pe_hf_difference *difference, const char *model_type, const char *named,
+                            struct pe_error *err)
 {
-    const struct pe_hf_layers *layers = difference->layers;
-    pe_fail(err, "/layer_type", "layers of \"%.48s\" differ; give layer_type:%s", model_type, difference->lines);
-    struct line names = {err->layer_types, sizeof err->layer_types, 0};
+    if (named)
+        pe_fail(err, "/layer_type", "\"%.32s\" has no layers of type \"%.32s\"; it has:%s", model_type, named,
+                difference->lines);
+    else
+        pe_fail(err, "/layer_type", "layers of \"%.48s\" differ; give layer_type:%s", model_type, difference->lines);
+    pe_hf_name_kinds(difference->layers, err);
+    return err->status;
+}
+
+void pe_hf_name_kinds(const struct pe_hf_layers *layers, struct pe_error *err)
+{
+    struct line names = {err->layer_types, sizeof err->layer_types, 0, false};
     for (size_t k = 0; k < layers->n_kinds; k++) {
         put(&names, k ? "|" : "");
         put(&names, layers->kinds[k]);
     }
-    return err->status;
 }

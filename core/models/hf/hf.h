@@ -39,6 +39,13 @@ enum pe_hf_turn {
     PE_HF_AND_LAST   /* … and the model's last layer */
 };
 
+/* Which masks a class gives its layers where no field says; positions are the same. */
+enum pe_hf_masks {
+    PE_HF_MASKS_UNSTATED,
+    PE_HF_MASKS_ALIKE, /* one for all layers: there is no other kind */
+    PE_HF_MASKS_DIFFER /* some are sliding */
+};
+
 /* What transformers' code does for one model_type (or several, "a|b"). Zero means the usual. */
 struct pe_hf_model {
     const char *types;
@@ -62,13 +69,14 @@ struct pe_hf_model {
     const char *period;   /* … the field that says how often there is a b; NULL: only released files say, so each is
                            * a kind */
     enum pe_hf_turn turn; /* … and where */
-    const char *style;    /* position_style of M-RoPE, form of ALiBi, how a table is resized, "flip" of
-                           * sinusoids with the cosines first, "alpha" of Hunyuan's scaling, or as its kind states */
-    int64_t extra_rows;   /* tables: rows beyond the positions */
-    int64_t row_offset;   /* tables: row of position 0; -1: pad_token_id + 1 */
-    double freq_shift;    /* sinusoidal */
-    const char *odd;      /* sinusoidal */
-    int64_t first;        /* sinusoidal: position of the first token; -1: pad_token_id + 1 */
+    enum pe_hf_masks masks;
+    const char *style;  /* position_style of M-RoPE, form of ALiBi, how a table is resized, "flip" of
+                         * sinusoids with the cosines first, "alpha" of Hunyuan's scaling, or as its kind states */
+    int64_t extra_rows; /* tables: rows beyond the positions */
+    int64_t row_offset; /* tables: row of position 0; -1: pad_token_id + 1 */
+    double freq_shift;  /* sinusoidal */
+    const char *odd;    /* sinusoidal */
+    int64_t first;      /* sinusoidal: position of the first token; -1: pad_token_id + 1 */
     /* Rotary. */
     const char *layout; /* "half"; multi-head latent attention: "interleaved" */
     const char
@@ -207,7 +215,8 @@ enum pe_status pe_hf_axes(struct pe_hf_reader *r);    /* axes.c: channels, mrope
 const char *pe_hf_rope_names(const struct pe_hf_reader *r); /* rope.c: rope_scaling and rope_parameters, in order */
 
 /* kinds.c: the kinds of layers that the config's model has, and which layers they are. Of a row that is found. */
-void pe_hf_list_layers(const struct pe_hf_reader *r, struct pe_hf_layers *layers);
+enum pe_status pe_hf_list_layers(const struct pe_hf_reader *r, struct pe_hf_layers *layers);
+bool pe_hf_has_kind(const struct pe_hf_layers *layers, const char *kind); /* of attention or not */
 /* Writes the layers of a kind (NULL: of any) to indices, PE_HF_LAYERS_MAX of them at most; their number. */
 #define PE_HF_FULL "full_attention" /* the kind where a model has one */
 size_t pe_hf_layers_of(const struct pe_hf_layers *layers, const char *kind, int64_t *indices);
@@ -223,8 +232,11 @@ struct pe_hf_difference {
  * a rotation by. */
 void pe_hf_describe(struct pe_hf_difference *difference, size_t k, const struct pe_model_fields *fields,
                     const struct pe_model_fields *other);
-/* Fails at /layer_type with all lines. */
-enum pe_status pe_hf_differ(const struct pe_hf_difference *difference, const char *model_type, struct pe_error *err);
+/* Fails at /layer_type with all lines: a kind must be named (NULL), or this one is none of the model's. */
+enum pe_status pe_hf_differ(const struct pe_hf_difference *difference, const char *model_type, const char *named,
+                            struct pe_error *err);
+/* The kinds of the problem's layer_types. */
+void pe_hf_name_kinds(const struct pe_hf_layers *layers, struct pe_error *err);
 
 /* layers.c: is this a layer type of the model, and does it have positions? */
 enum pe_status pe_hf_layer_check(const struct pe_hf_reader *r, bool *has_positions);

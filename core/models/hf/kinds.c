@@ -3,7 +3,8 @@
  * The sources, in the order in which transformers' classes read them: the config's own list (layer_types,
  * layers_block_type, DeepSeek-V4's compress_ratios), no_rope_layers or no_rope_layer_interval where the type's code has
  * them, the period of the type's row, the row's stacks (encoder, decoder, stages), and the keys of rope_parameters.
- * Layers without attention (mamba, convolutions) have nothing that positions could be given to, and are no kind. */
+ * Layers without attention (mamba, convolutions) have nothing that positions could be given to: they are counted among
+ * the others. Data that the model's class could not use is refused. */
 #include "core/models/hf/hf.h"
 #include "core/params.h"
 
@@ -13,27 +14,36 @@
 enum { NO_KIND = 255 };
 
 static const char full[] = PE_HF_FULL;
+static const char list_names[] = "layer_types|layers_block_type";
+/* Words of transformers' layer_types beside those that a row names. */
+static const char usual[] = "full_attention|sliding_attention|chunked_attention|attention|local_attention|"
+                            "global_attention|compressed_sparse_attention|heavily_compressed_attention|hybrid|"
+                            "hybrid_sliding|parallel";
 static const char depth_names[] = "num_hidden_layers|n_layer|n_layers|num_layers|depth|encoder_layers";
 
 /* ---- Names ---- */
 
-/* The kind's index, added if it is new; NO_KIND if there is no room, which no model needs. */
-static unsigned add_kind(struct pe_hf_layers *layers, const char *name, size_t n)
+/* The index of a name among *count kinds from `first` on; added if it is new; NO_KIND if there is no room. */
+static unsigned add_name(struct pe_hf_layers *layers, unsigned first, size_t *count, const char *name, size_t n)
 {
-    for (unsigned k = 0; k < layers->n_kinds; k++)
+    for (unsigned k = first; k < first + *count; k++)
         if (strlen(layers->kinds[k]) == n && strncmp(layers->kinds[k], name, n) == 0)
             return k;
-    if (layers->n_kinds == PE_HF_KINDS_MAX || n >= PE_HF_KIND_BYTES)
+    if (*count == PE_HF_KINDS_MAX || n >= PE_HF_KIND_BYTES) {
+        layers->are_too_many = true;
         return NO_KIND;
-    snprintf(layers->kinds[layers->n_kinds], PE_HF_KIND_BYTES, "%.*s", (int)n, name);
-    return (unsigned)layers->n_kinds++;
+    }
+    snprintf(layers->kinds[first + *count], PE_HF_KIND_BYTES, "%.*s", (int)n, name);
+    return first + (unsigned)(*count)++;
 }
 
-static unsigned add_attention(struct pe_hf_layers *layers, const char *name, size_t n)
+static unsigned add_kind(struct pe_hf_layers *layers, const char *name, size_t n)
 {
     char word[PE_HF_KIND_BYTES];
     snprintf(word, sizeof word, "%.*s", (int)n, name);
-    return pe_hf_is_no_attention(word) ? NO_KIND : add_kind(layers, name, n);
+    if (pe_hf_is_no_attention(word))
+        return add_name(layers, PE_HF_KINDS_MAX, &layers->n_others, name, n);
+    return add_name(layers, 0, &layers->n_kinds, name, n);
 }
 
 /* The i-th of the words between bars, the last if there are fewer. */
@@ -45,14 +55,95 @@ static const char *word_at(const char *words, unsigned i, size_t *n)
     return words;
 }
 
-static void add_words(struct pe_hf_layers *layers, const char *words)
+static void add_words(struct pe_hf_layers *layers, const char *names)
 {
     size_t n;
-    for (bool more = true; more; words += n + 1) {
-        n = strcspn(words, "|");
-        more = words[n] == '|';
-        add_attention(layers, words, n);
+    for (bool more = true; more; names += n + 1) {
+        n = strcspn(names, "|");
+        more = names[n] == '|';
+        add_kind(layers, names, n);
     }
+}
+
+/* ---- What no class could use ---- */
+
+static bool is_word(const struct pe_hf_reader *r, const struct pe_value *item)
+{
+    const struct pe_hf_model *row = r->model;
+    const char *word = item->kind == PE_STRING ? item->string : "";
+    return *word && (r->is_told || pe_is_among(usual, word) || pe_is_among(row->layers, word) ||
+                     pe_is_among(row->none, word) || pe_is_among(row->mixed, word) || pe_hf_is_no_attention(word));
+}
+
+static enum pe_status check_list(const struct pe_hf_reader *r, int64_t n_layers)
+{
+    char pointer[PE_POINTER_MAX], index[24];
+    const struct pe_field *field = pe_hf_find(&r->config, list_names);
+    if (!field)
+        return PE_OK;
+    if (field->value.kind != PE_LIST)
+        return pe_hf_wrong(&r->config, field, "a list of words", r->err);
+    const struct pe_value *items = field->value.list.items;
+    size_t n = field->value.list.n, i = 0;
+    pe_pointer_join(pointer, sizeof pointer, r->config.at, field->name);
+    while (i < n && is_word(r, &items[i]))
+        i++;
+    if (n && (int64_t)n < n_layers)
+        return pe_fail(r->err, pointer, "%s is of %zu layers, of %lld; allowed: a word for each", field->name, n,
+                       (long long)n_layers);
+    if (i == n)
+        return PE_OK;
+    snprintf(index, sizeof index, "/%zu", i);
+    strncat(pointer, index, sizeof pointer - strlen(pointer) - 1);
+    bool is_text = items[i].kind == PE_STRING;
+    return pe_fail(r->err, pointer,
+                   "%s has %s%.40s%s; allowed: the class's words, as full_attention, "
+                   "sliding_attention",
+                   field->name, is_text ? "\"" : "", is_text ? items[i].string : "no word", is_text ? "\"" : "");
+}
+
+static enum pe_status check_numbers(const struct pe_hf_reader *r, const char *name)
+{
+    const struct pe_field *field = pe_hf_find(&r->config, name);
+    bool is_list = field && field->value.kind == PE_ARRAY && field->value.array.rank == 1;
+    bool is_empty = field && field->value.kind == PE_LIST && field->value.list.n == 0;
+    return !field || is_list || is_empty ? PE_OK : pe_hf_wrong(&r->config, field, "a list of numbers", r->err);
+}
+
+/* A period of the row; EXAONE 4 writes it as "LLLG". */
+static enum pe_status check_period(const struct pe_hf_reader *r, const char *name)
+{
+    const struct pe_field *field = pe_hf_find(&r->config, name);
+    const struct pe_value *v = field ? &field->value : NULL;
+    bool is_count = v && v->kind == PE_INTEGER && v->integer > 0;
+    bool is_pattern = v && v->kind == PE_STRING && *v->string && v->string[strspn(v->string, "LG")] == '\0';
+    return !v || is_count || is_pattern
+               ? PE_OK
+               : pe_hf_wrong(&r->config, field, "an integer of at least 1, or a text of L and G", r->err);
+}
+
+/* Unmarked: a field counts as read where it is used. */
+static enum pe_status check_layers(const struct pe_hf_reader *reader)
+{
+    struct pe_hf_reader unmarked = *reader, *r = &unmarked;
+    int64_t n_layers = 0;
+    r->config.marks = NULL;
+    bool says_depth = pe_hf_says(&r->config, "num_hidden_layers"), marks = pe_is_among(r->model->none, "nope");
+    bool by_layer = r->model->kind == PE_HF_ROPE || r->model->kind == PE_HF_NONE;
+    bool has_list = pe_hf_find(&r->config, list_names) != NULL;
+    enum pe_status status = says_depth ? pe_hf_integer(&r->config, "num_hidden_layers", &n_layers, r->err) : PE_OK;
+    if (status || !by_layer)
+        return status;
+    status = check_list(r, n_layers);
+    if (!status && pe_is_among(r->model->layers, "compressed_sparse_attention"))
+        status = check_numbers(r, "compress_ratios");
+    if (!status && marks)
+        status = check_numbers(r, "no_rope_layers");
+    if (!status && marks)
+        status = check_period(r, "no_rope_layer_interval");
+    if (!status && !has_list && r->model->period)
+        status = check_period(r, r->model->period);
+    return status;
 }
 
 /* ---- One list of layers ---- */
@@ -82,7 +173,7 @@ static int64_t count_of(const struct pe_hf_place *place, const char *names)
 
 static const struct pe_value *list_of(const struct pe_hf_place *place)
 {
-    const struct pe_field *field = pe_hf_find(place, "layer_types|layers_block_type");
+    const struct pe_field *field = pe_hf_find(place, list_names);
     return field && field->value.kind == PE_LIST ? &field->value : NULL;
 }
 
@@ -170,6 +261,14 @@ static const char *name_of(const struct plan *p, int64_t l, size_t *n)
     return mask && !rotated ? word_at("nope", 0, n) : word_at(p->row->mixed, !rotated, n);
 }
 
+/* Those of a row whose layers differ in their masks only, so that nothing here says which is which, are one kind. */
+static void judge_masks(const struct pe_hf_reader *r, struct pe_hf_layers *layers)
+{
+    bool is_one = layers->n_kinds == 1 && !list_of(&r->config);
+    layers->are_certain |= is_one && r->model->masks == PE_HF_MASKS_ALIKE;
+    layers->are_merged = is_one && r->model->masks == PE_HF_MASKS_DIFFER;
+}
+
 static void list_layers(const struct pe_hf_reader *r, struct pe_hf_layers *layers)
 {
     struct plan plan = plan_of(r);
@@ -177,10 +276,15 @@ static void list_layers(const struct pe_hf_reader *r, struct pe_hf_layers *layer
     for (int64_t l = 0; l < plan.n && l < PE_HF_LAYERS_MAX; l++) {
         size_t n;
         const char *name = name_of(&plan, l, &n);
-        layers->kind_of[layers->n++] = (unsigned char)add_attention(layers, name, n);
+        layers->kind_of[layers->n++] = (unsigned char)add_kind(layers, name, n);
     }
     if (r->model->mixed && (!is_ruled || layers->n == 0))
         add_words(layers, r->model->mixed);
+    /* SmolLM3 calls still layers sliding if it has a window and a flag. */
+    bool may_slide = !plan.listed && layers->n_kinds > 1 && pe_is_among(r->model->none, "sliding_attention") &&
+                     pe_hf_says(&r->config, "sliding_window");
+    layers->are_certain =
+        is_ruled && !may_slide && (plan.listed || r->model->mixed) && (plan.listed == NULL || layers->n > 0);
 }
 
 /* ---- Where nothing lists layers ---- */
@@ -195,7 +299,7 @@ static void list_rope_keys(const struct pe_hf_reader *r, struct pe_hf_layers *la
     for (size_t i = 0; is_object && i < rope->value.object.n; i++) {
         const struct pe_field *key = &rope->value.object.fields[i];
         if ((key->value.kind == PE_OBJECT || key->value.kind == PE_NULL) && pe_hf_is_layer(r, key->name))
-            add_attention(&keys, key->name, strlen(key->name));
+            add_kind(&keys, key->name, strlen(key->name));
     }
     if (r->is_told && pe_hf_says(&r->config, "rope_local_base_freq|local_rope_theta"))
         add_words(&keys, "full_attention|sliding_attention");
@@ -251,11 +355,23 @@ static void list_stacks(const struct pe_hf_reader *r, struct pe_hf_layers *layer
         layers->depths[k] = depth_of(&r->config, layers->kinds[k]);
 }
 
-void pe_hf_list_layers(const struct pe_hf_reader *r, struct pe_hf_layers *layers)
+static enum pe_status too_many(const struct pe_hf_reader *r)
+{
+    char pointer[PE_POINTER_MAX];
+    const struct pe_field *field = pe_hf_find(&r->config, list_names);
+    field = field ? field : pe_hf_find(&r->config, pe_hf_rope_names(r));
+    pe_pointer_join(pointer, sizeof pointer, r->config.at, field ? field->name : "layer_types");
+    return pe_fail(r->err, pointer, "too many kinds of layers; allowed: at most %d, with names of less than %d bytes",
+                   PE_HF_KINDS_MAX, PE_HF_KIND_BYTES);
+}
+
+enum pe_status pe_hf_list_layers(const struct pe_hf_reader *r, struct pe_hf_layers *layers)
 {
     bool by_layer = r->model->kind == PE_HF_ROPE || r->model->kind == PE_HF_NONE;
-    layers->n = layers->n_kinds = 0;
-    layers->are_stacks = false;
+    layers->n = layers->n_kinds = layers->n_others = 0;
+    layers->are_stacks = layers->are_certain = layers->are_merged = layers->are_too_many = false;
+    if (check_layers(r))
+        return r->err->status;
     if (!by_layer && r->model->layers) {
         list_stacks(r, layers);
     } else if (by_layer) {
@@ -272,6 +388,8 @@ void pe_hf_list_layers(const struct pe_hf_reader *r, struct pe_hf_layers *layers
     }
     if (layers->n_kinds == 0)
         add_kind(layers, full, strlen(full));
+    judge_masks(r, layers);
+    return layers->are_too_many ? too_many(r) : PE_OK;
 }
 
 /* ---- What an answer says of them ---- */
@@ -284,9 +402,22 @@ size_t pe_hf_layers_of(const struct pe_hf_layers *layers, const char *kind, int6
             for (; (int64_t)n < layers->depths[k]; n++)
                 indices[n] = (int64_t)n;
     for (size_t l = 0; !layers->are_stacks && l < layers->n; l++)
-        if (layers->kind_of[l] != NO_KIND && (!kind || strcmp(layers->kinds[layers->kind_of[l]], kind) == 0))
+        if (kind ? strcmp(layers->kinds[layers->kind_of[l]], kind) == 0 : layers->kind_of[l] < PE_HF_KINDS_MAX)
             indices[n++] = (int64_t)l;
     return n;
+}
+
+static bool is_in(const struct pe_hf_layers *layers, size_t first, size_t count, const char *kind)
+{
+    for (size_t k = first; k < first + count; k++)
+        if (strcmp(layers->kinds[k], kind) == 0)
+            return true;
+    return false;
+}
+
+bool pe_hf_has_kind(const struct pe_hf_layers *layers, const char *kind)
+{
+    return is_in(layers, 0, layers->n_kinds, kind) || is_in(layers, PE_HF_KINDS_MAX, layers->n_others, kind);
 }
 
 bool pe_hf_layers_known(const struct pe_hf_layers *layers, const char *kind)
@@ -295,5 +426,6 @@ bool pe_hf_layers_known(const struct pe_hf_layers *layers, const char *kind)
     for (size_t k = 0; layers->are_stacks && k < layers->n_kinds; k++)
         if (strcmp(layers->kinds[k], kind ? kind : layers->kinds[0]) == 0)
             depth = layers->depths[k];
-    return layers->are_stacks ? depth > 0 : layers->n > 0;
+    bool is_told_apart = !kind || (pe_hf_has_kind(layers, kind) && !layers->are_merged);
+    return layers->are_stacks ? depth > 0 : layers->n > 0 && is_told_apart;
 }

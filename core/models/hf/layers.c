@@ -92,8 +92,6 @@ static bool has_none(const struct pe_hf_reader *r, const char *type)
 enum pe_status pe_hf_layer_check(const struct pe_hf_reader *r, bool *has_positions)
 {
     const char *type = pe_hf_layer_type(r);
-    char none[96];
-    pe_hf_spell(r->model->none ? r->model->none : "", none, sizeof none);
     *has_positions = !marks_all_none(r) && !has_none(r, type) && !(pe_is_among(never, type) && is_listed(r, type));
     if (is_own_default(r))
         return PE_OK;
@@ -103,8 +101,8 @@ enum pe_status pe_hf_layer_check(const struct pe_hf_reader *r, bool *has_positio
                  pe_is_among(r->model->layers, type) || pe_is_among(r->model->none, type);
     if (!known)
         return pe_fail(r->err, "/layer_type",
-                       "layer_type is \"%.40s\"; allowed: \"full_attention\", \"sliding_attention\"%s%s or one of the "
-                       "config's layer_types",
-                       type, *none ? ", " : "", none);
+                       "\"%.48s\" has no layers of type \"%.40s\"; allowed: full_attention, sliding_attention, or what "
+                       "its config lists",
+                       r->model_type, type);
     return PE_OK;
 }

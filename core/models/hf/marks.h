@@ -16,12 +16,16 @@ enum { PE_HF_KINDS_MAX = 8, PE_HF_KIND_BYTES = 48, PE_HF_LAYERS_MAX = 4096 };
 
 /* The kinds of layers of a config's model. */
 struct pe_hf_layers {
-    char kinds[PE_HF_KINDS_MAX][PE_HF_KIND_BYTES];
-    size_t n_kinds;                          /* at least 1 */
-    size_t n;                                /* layers of one stack; 0: not known */
-    unsigned char kind_of[PE_HF_LAYERS_MAX]; /* 255: no attention */
-    bool are_stacks;                         /* each kind is a stack of its own, … */
-    int64_t depths[PE_HF_KINDS_MAX];         /* … of so many layers; 0: not known */
+    char kinds[2 * PE_HF_KINDS_MAX][PE_HF_KIND_BYTES]; /* from PE_HF_KINDS_MAX on those that are no attention */
+    size_t n_kinds;                                    /* at least 1 */
+    size_t n_others;                                   /* kinds that are no attention */
+    size_t n;                                          /* layers of one stack; 0: not known */
+    unsigned char kind_of[PE_HF_LAYERS_MAX];
+    bool are_certain;                /* the model has no other kinds */
+    bool are_merged;                 /* layers of other masks are among the one kind, and nothing says which */
+    bool are_too_many;               /* … kinds to be listed here */
+    bool are_stacks;                 /* each kind is a stack of its own, … */
+    int64_t depths[PE_HF_KINDS_MAX]; /* … of so many layers; 0: not known */
 };
 
 /* Marks that the reader leaves; NULL where nobody wants them. */

@@ -81,7 +81,11 @@ static const struct pe_field *find_default(const struct pe_hf_place *place, cons
     while (place->defaults && next_name(&names, &name, &n)) {
         const struct pe_field *field = find_one(place->defaults->fields, place->defaults->n, name, n);
         if (field) {
-            pe_hf_mark_default(place->marks, field->name, field->value);
+            /* A field that the class has and the config too was not read of the config: it is among the ignored. */
+            const struct pe_field *own =
+                place->object ? find_one(place->object->object.fields, place->object->object.n, name, n) : NULL;
+            if (!own || own->value.kind == PE_NULL)
+                pe_hf_mark_default(place->marks, field->name, field->value);
             return field->value.kind == PE_NULL ? NULL : field;
         }
     }
@@ -216,7 +220,8 @@ enum pe_status pe_hf_object(const struct pe_hf_place *place, const char *names, 
     if (field) {
         found.object = &field->value;
         pe_pointer_join(found.at, sizeof found.at, place->at, field->name);
-        pe_hf_mark_seen(place->marks, found.object, found.at);
+        if (pe_hf_says(place, names)) /* the config's, and not the class's */
+            pe_hf_mark_seen(place->marks, found.object, found.at);
     }
     *inner = found;
     return PE_OK;

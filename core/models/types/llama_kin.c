@@ -16,10 +16,12 @@ static const struct pe_hf_model rows[] = {
           "apertus/modular_apertus.py: ApertusConfig, ApertusAttention(LlamaAttention), "
           "ApertusRotaryEmbedding(LlamaRotaryEmbedding)"),
     LLAMA("arcee", "hidden_size=2560 num_attention_heads=32 rope_theta=10000 max_position_embeddings=4096",
-          "arcee/modular_arcee.py: ArceeConfig(LlamaConfig), ArceeForCausalLM(LlamaForCausalLM)"),
+          "arcee/modular_arcee.py: ArceeConfig(LlamaConfig), ArceeForCausalLM(LlamaForCausalLM)",
+          .masks = PE_HF_MASKS_ALIKE),
     LLAMA("bitnet", "hidden_size=2560 num_attention_heads=20 rope_theta=500000 max_position_embeddings=2048",
           "bitnet/modular_bitnet.py: BitNetAttention(LlamaAttention), BitNetModel(LlamaModel); "
-          "configuration_bitnet.py: BitNetConfig"),
+          "configuration_bitnet.py: BitNetConfig",
+          .masks = PE_HF_MASKS_ALIKE),
     LLAMA("csm_depth_decoder_model",
           "hidden_size=1024 num_attention_heads=8 rope_theta=500000 max_position_embeddings=33",
           "csm/modular_csm.py: CsmDepthDecoderModel(LlamaModel); configuration_csm.py: CsmDepthDecoderConfig"),
@@ -44,7 +46,7 @@ static const struct pe_hf_model rows[] = {
           "hidden_size=2048 num_attention_heads=16 head_dim=128 rope_theta=10000 max_position_embeddings=3072",
           "dia/modular_dia.py: DiaDecoder, DiaSelfAttention, DiaCrossAttention"),
     LLAMA("diffllama", "hidden_size=2048 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
-          "diffllama/configuration_diffllama.py: DiffLlamaConfig"),
+          "diffllama/configuration_diffllama.py: DiffLlamaConfig", .masks = PE_HF_MASKS_ALIKE),
     LLAMA("doge", "hidden_size=1024 num_attention_heads=8 rope_theta=10000 max_position_embeddings=2048",
           "doge/configuration_doge.py: DogeConfig"),
     LLAMA(
@@ -53,7 +55,8 @@ static const struct pe_hf_model rows[] = {
         "rope_parameters.rope_type=yarn rope_parameters.factor=32 rope_parameters.beta_fast=32 "
         "rope_parameters.beta_slow=1 rope_parameters.truncate=false "
         "rope_parameters.original_max_position_embeddings=4096",
-        "gpt_oss/modular_gpt_oss.py: GptOssRotaryEmbedding, _apply_rotary_emb; configuration_gpt_oss.py: GptOssConfig"),
+        "gpt_oss/modular_gpt_oss.py: GptOssRotaryEmbedding, _apply_rotary_emb; configuration_gpt_oss.py: GptOssConfig",
+        .masks = PE_HF_MASKS_DIFFER),
     LLAMA("falcon_h1", "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=8192",
           "falcon_h1/modular_falcon_h1.py: FalconH1Attention (LlamaAttention, LlamaRotaryEmbedding); "
           "configuration_falcon_h1.py: FalconH1Config"),
@@ -74,9 +77,9 @@ static const struct pe_hf_model rows[] = {
           "max_position_embeddings=131072",
           "modeling_glm4_moe.py: Glm4MoeRotaryEmbedding, rotate_half, apply_rotary_pos_emb; configuration_glm4_moe.py"),
     LLAMA("gemma", "hidden_size=3072 num_attention_heads=16 head_dim=256 rope_theta=10000 max_position_embeddings=8192",
-          "configuration_gemma.py: GemmaConfig; inherits llama"),
+          "configuration_gemma.py: GemmaConfig; inherits llama", .masks = PE_HF_MASKS_ALIKE),
     LLAMA("gemma2", "hidden_size=2304 num_attention_heads=8 head_dim=256 rope_theta=10000 max_position_embeddings=8192",
-          "configuration_gemma2.py: Gemma2Config; inherits gemma"),
+          "configuration_gemma2.py: Gemma2Config; inherits gemma", .masks = PE_HF_MASKS_DIFFER),
     LLAMA("gemma3_text",
           "hidden_size=2304 num_attention_heads=8 head_dim=256 rope_theta=1000000 rope_local_base_freq=10000 "
           "max_position_embeddings=131072 num_hidden_layers=26 sliding_window_pattern=6",
@@ -85,9 +88,10 @@ static const struct pe_hf_model rows[] = {
     LLAMA("gpt_neox",
           "hidden_size=6144 num_attention_heads=64 rotary_pct=0.25 rotary_emb_base=10000 max_position_embeddings=2048",
           "configuration_gpt_neox.py: GPTNeoXConfig.convert_rope_params_to_dict; modeling_gpt_neox.py: "
-          "apply_rotary_pos_emb"),
+          "apply_rotary_pos_emb",
+          .masks = PE_HF_MASKS_ALIKE),
     LLAMA("granite", "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
-          "configuration_granite.py: GraniteConfig; inherits llama"),
+          "configuration_granite.py: GraniteConfig; inherits llama", .masks = PE_HF_MASKS_ALIKE),
     LLAMA("granitemoe|granitemoeshared",
           "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
           "configuration_granitemoe.py: GraniteMoeConfig; configuration_granitemoeshared.py: GraniteMoeSharedConfig "
@@ -115,7 +119,7 @@ static const struct pe_hf_model rows[] = {
           "esmc/modular_esmc.py: ESMCRotaryEmbedding (LlamaRotaryEmbedding), ESMCAttention; configuration_esmc.py: "
           "ESMCConfig"),
     LLAMA("emu3_text_model", "hidden_size=4096 num_attention_heads=32 rope_theta=1000000 max_position_embeddings=9216",
-          "configuration_emu3.py: Emu3TextConfig; inherits llama"),
+          "configuration_emu3.py: Emu3TextConfig; inherits llama", .masks = PE_HF_MASKS_ALIKE),
     LLAMA(
         "evolla|EvollaModel", "hidden_size=4096 num_attention_heads=32 rope_theta=500000 max_position_embeddings=8192",
         "configuration_evolla.py: EvollaConfig (model_type string 'EvollaModel' in an older version); inherits llama"),
@@ -132,7 +136,8 @@ static const struct pe_hf_model rows[] = {
           "configuration_granite4_vision.py: Granite4VisionTextConfig (copies granite)"),
     LLAMA("gpt_neox_japanese",
           "hidden_size=2560 num_attention_heads=32 rotary_pct=1.0 rotary_emb_base=10000 max_position_embeddings=2048",
-          "configuration_gpt_neox_japanese.py: GPTNeoXJapaneseConfig.convert_rope_params_to_dict; inherits gpt_neox"),
+          "configuration_gpt_neox_japanese.py: GPTNeoXJapaneseConfig.convert_rope_params_to_dict; inherits gpt_neox",
+          .masks = PE_HF_MASKS_ALIKE),
     {.types = "minimax_m2",
      .fields = "hidden_size=3072 num_attention_heads=48 head_dim=128 rope_theta=5000000 partial_rotary_factor=1 "
                "max_position_embeddings=196608",
@@ -180,9 +185,9 @@ static const struct pe_hf_model rows[] = {
     LLAMA("nemotron",
           "hidden_size=6144 num_attention_heads=48 rope_theta=10000 partial_rotary_factor=0.5 "
           "max_position_embeddings=4096",
-          "nemotron/configuration_nemotron.py: NemotronConfig"),
+          "nemotron/configuration_nemotron.py: NemotronConfig", .masks = PE_HF_MASKS_ALIKE),
     LLAMA("llama", "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
-          "llama/modeling_llama.py: LlamaRotaryEmbedding, apply_rotary_pos_emb"),
+          "llama/modeling_llama.py: LlamaRotaryEmbedding, apply_rotary_pos_emb", .masks = PE_HF_MASKS_ALIKE),
     LLAMA("mistral", "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=131072",
           "mistral/modeling_mistral.py: MistralRotaryEmbedding, apply_rotary_pos_emb"),
     LLAMA("mixtral", "hidden_size=4096 num_attention_heads=32 rope_theta=1000000 max_position_embeddings=131072",
@@ -190,17 +195,18 @@ static const struct pe_hf_model rows[] = {
     LLAMA("phi",
           "hidden_size=2048 num_attention_heads=32 rope_theta=10000 partial_rotary_factor=0.5 "
           "max_position_embeddings=2048",
-          "phi/configuration_phi.py: PhiConfig; modeling_phi.py: PhiRotaryEmbedding, PhiAttention"),
+          "phi/configuration_phi.py: PhiConfig; modeling_phi.py: PhiRotaryEmbedding, PhiAttention",
+          .masks = PE_HF_MASKS_ALIKE),
     LLAMA("persimmon",
           "hidden_size=4096 num_attention_heads=64 rope_theta=25000 partial_rotary_factor=0.5 "
           "max_position_embeddings=16384",
-          "persimmon/configuration_persimmon.py: PersimmonConfig; modeling_persimmon.py"),
+          "persimmon/configuration_persimmon.py: PersimmonConfig; modeling_persimmon.py", .masks = PE_HF_MASKS_ALIKE),
     LLAMA("olmo", "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
-          "olmo/modular_olmo.py: OlmoRotaryEmbedding, apply_rotary_pos_emb"),
+          "olmo/modular_olmo.py: OlmoRotaryEmbedding, apply_rotary_pos_emb", .masks = PE_HF_MASKS_ALIKE),
     LLAMA("olmo2", "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
-          "olmo2/modular_olmo2.py: Olmo2Attention"),
+          "olmo2/modular_olmo2.py: Olmo2Attention", .masks = PE_HF_MASKS_ALIKE),
     LLAMA("olmoe", "hidden_size=2048 num_attention_heads=16 rope_theta=10000 max_position_embeddings=4096",
-          "olmoe/modeling_olmoe.py: OlmoeRotaryEmbedding"),
+          "olmoe/modeling_olmoe.py: OlmoeRotaryEmbedding", .masks = PE_HF_MASKS_ALIKE),
     LLAMA("muse_glimmer_assistant",
           "hidden_size=6656 num_attention_heads=32 head_dim=128 rope_theta=500000 max_position_embeddings=131072",
           "muse_glimmer_assistant/configuration_muse_glimmer_assistant.py: MuseGlimmerAssistantConfig; "
@@ -237,15 +243,15 @@ static const struct pe_hf_model rows[] = {
     LLAMA("stablelm",
           "hidden_size=2560 num_attention_heads=32 partial_rotary_factor=0.25 rope_theta=10000 "
           "max_position_embeddings=4096",
-          "configuration_stablelm.py"),
+          "configuration_stablelm.py", .masks = PE_HF_MASKS_ALIKE),
     LLAMA("starcoder2", "hidden_size=3072 num_attention_heads=24 rope_theta=10000 max_position_embeddings=4096",
           "configuration_starcoder2.py; mistral's kin"),
     LLAMA("vaultgemma",
           "hidden_size=2304 num_attention_heads=8 head_dim=256 rope_theta=10000 max_position_embeddings=8192",
-          "configuration_vaultgemma.py; inherits gemma2"),
+          "configuration_vaultgemma.py; inherits gemma2", .masks = PE_HF_MASKS_DIFFER),
     LLAMA("t5_gemma_module",
           "hidden_size=2304 num_attention_heads=8 head_dim=256 rope_theta=10000 max_position_embeddings=8192",
-          "configuration_t5gemma.py; inherits gemma2"),
+          "configuration_t5gemma.py; inherits gemma2", .masks = PE_HF_MASKS_DIFFER),
     LLAMA("t5gemma2_text|t5gemma2_decoder|t5gemma2_module",
           "hidden_size=2304 num_attention_heads=8 head_dim=256 rope_theta=1000000 rope_local_base_freq=10000 "
           "max_position_embeddings=131072 num_hidden_layers=26 sliding_window_pattern=6",

@@ -38,7 +38,8 @@ static const struct pe_hf_model rows[] = {
      .fields = "n_embd=4096 n_head=16 rotary_dim=64 n_positions=2048",
      .ignores = "rope_theta|rope_scaling|head_dim",
      INTERLEAVED,
-     .source = "codegen/modeling_codegen.py: create_sinusoidal_positions, rotate_every_two, apply_rotary_pos_emb"},
+     .source = "codegen/modeling_codegen.py: create_sinusoidal_positions, rotate_every_two, apply_rotary_pos_emb",
+     .masks = PE_HF_MASKS_ALIKE},
     {.types = "cohere2_moe",
      .fields = "hidden_size=8192 num_attention_heads=64 head_dim=128 rope_theta=10000 max_position_embeddings=8192 "
                "sliding_window=4096 num_hidden_layers=40 sliding_window_pattern=4",
@@ -78,7 +79,8 @@ static const struct pe_hf_model rows[] = {
      .fields = "hidden_size=8192 num_attention_heads=64 rope_theta=500000 max_position_embeddings=8192",
      INTERLEAVED,
      .source = "cohere/modular_cohere.py: CohereRotaryEmbedding, rotate_half, CohereAttention(LlamaAttention); "
-               "configuration_cohere.py: CohereConfig"},
+               "configuration_cohere.py: CohereConfig",
+     .masks = PE_HF_MASKS_ALIKE},
     {.types = "cohere2",
      .fields = "hidden_size=8192 num_attention_heads=64 rope_theta=10000 max_position_embeddings=8192 "
                "sliding_window=4096 num_hidden_layers=40 sliding_window_pattern=4",
@@ -112,13 +114,15 @@ static const struct pe_hf_model rows[] = {
      .ignores = "head_dim",
      INTERLEAVED,
      .source = "deepseek_v3/configuration_deepseek_v3.py: DeepseekV3Config; modular_deepseek_v3.py: "
-               "apply_rotary_pos_emb_interleave, DeepseekV3Attention"},
+               "apply_rotary_pos_emb_interleave, DeepseekV3Attention",
+     .masks = PE_HF_MASKS_ALIKE},
     {.types = "deepseek_v2",
      .fields = "qk_rope_head_dim=64 qk_nope_head_dim=128 num_attention_heads=32 hidden_size=4096 rope_theta=10000 "
                "max_position_embeddings=2048",
      .ignores = "rope_interleave",
      INTERLEAVED,
-     .source = "deepseek_v2/modular_deepseek_v2.py: DeepseekV2Config, apply_rotary_emb, DeepseekV2RotaryEmbedding"},
+     .source = "deepseek_v2/modular_deepseek_v2.py: DeepseekV2Config, apply_rotary_emb, DeepseekV2RotaryEmbedding",
+     .masks = PE_HF_MASKS_ALIKE},
     {.types = "diffusion_gemma_text",
      .fields = "hidden_size=2304 num_attention_heads=8 head_dim=256 global_head_dim=512 max_position_embeddings=131072 "
                "rope_theta=1000000 rope_local_base_freq=10000 rope_parameters.rope_type=proportional "
@@ -141,13 +145,15 @@ static const struct pe_hf_model rows[] = {
      .fields = "hidden_size=2560 num_attention_heads=20 head_dim=128 rope_theta=100000 max_position_embeddings=4096",
      INTERLEAVED,
      .source = "helium/modular_helium.py: rotate_half, apply_rotary_pos_emb (repeat_interleave); "
-               "configuration_helium.py: HeliumConfig"},
+               "configuration_helium.py: HeliumConfig",
+     .masks = PE_HF_MASKS_ALIKE},
     {.types = "gptj",
      .fields = "n_embd=4096 n_head=16 rotary_dim=64 n_positions=2048",
      .ignores = "rope_theta|rope_scaling|rope_parameters",
      INTERLEAVED,
      .source = "gptj/modeling_gptj.py: create_sinusoidal_positions, rotate_every_two, apply_rotary_pos_emb, "
-               "GPTJAttention; configuration_gptj.py: GPTJConfig"},
+               "GPTJAttention; configuration_gptj.py: GPTJConfig",
+     .masks = PE_HF_MASKS_ALIKE},
     {.types = "exaone4",
      .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048 "
                "sliding_window=4096 num_hidden_layers=32 sliding_window_pattern=4",
@@ -188,12 +194,14 @@ static const struct pe_hf_model rows[] = {
                "max_position_embeddings=131072",
      INTERLEAVED,
      .source = "configuration_glm.py: GlmConfig; glm/modular_glm.py: rotate_half, apply_rotary_pos_emb (imported as "
-               "'glm style' by ernie4_5/helium)"},
+               "'glm style' by ernie4_5/helium)",
+     .masks = PE_HF_MASKS_ALIKE},
     {.types = "glm4",
      .fields = "hidden_size=4096 num_attention_heads=32 head_dim=128 partial_rotary_factor=0.5 rope_theta=10000 "
                "max_position_embeddings=131072",
      INTERLEAVED,
-     .source = "configuration_glm4.py: Glm4Config; modular inherits glm"},
+     .source = "configuration_glm4.py: Glm4Config; modular inherits glm",
+     .masks = PE_HF_MASKS_ALIKE},
     {.types = "glm4_moe_lite",
      .fields = "hidden_size=2048 num_attention_heads=20 qk_rope_head_dim=64 qk_nope_head_dim=192 rope_theta=10000 "
                "max_position_embeddings=202752 rope_interleave=true",

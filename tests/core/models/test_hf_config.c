@@ -470,7 +470,7 @@ static const struct refused refused[] = {
     {"{'model_type':'gemma3_text','layer_types':['full_attention','sliding_attention'],'rope_parameters':{"
      "'sliding_attention':{'rope_theta':1e4,'rope_type':'default'}}}",
      NULL, "/hf_config/rope_parameters", "no object for layers of type \"full_attention\""},
-    {"{'model_type':'llama','head_dim':64}", "first", "/layer_type", "sliding_attention"},
+    {"{'model_type':'llama','head_dim':64}", "first", "/layer_type", "has no layers of type \"first\""},
     {"{'model_type':'bert','hidden_size':768,'max_position_embeddings':512}", "sliding_attention", "/layer_type",
      "do not differ"},
     {T5_SMALL, "full_attention", "/layer_type", "encoder, decoder"},
