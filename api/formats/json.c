@@ -50,6 +50,15 @@ static bool add_numbers(struct api_opening *opening, struct api_text *text, size
     return add_lines(opening, index) || api_fail_memory(problem);
 }
 
+/* Which layers are answered, of a preset whose layers differ. */
+static void add_layer_type(struct api_text *text, const struct pe_preset *preset, const struct api_request *request)
+{
+    const struct pe_value *asked = request ? api_request_find(request, "layer_type") : NULL;
+    bool is_asked = asked && asked->kind == PE_STRING;
+    if (preset->n_layers > 1)
+        api_text_member(text, "layer_type", is_asked ? asked->string : preset->layers[0].layer_type);
+}
+
 static void add_plan(const struct api_opening *opening, struct api_text *text)
 {
     const struct pe_plan *plan = opening->source.plan;
@@ -60,6 +69,7 @@ static void add_plan(const struct api_opening *opening, struct api_text *text)
     if (pe_plan_preset(plan)) {
         api_text_put(text, ",\"preset\":{");
         api_preset_about(text, pe_plan_preset(plan));
+        add_layer_type(text, pe_plan_preset(plan), opening->request);
         api_text_put(text, "}");
     }
     api_text_put(text, ",");

@@ -57,13 +57,13 @@
 #define T5_NOTE                                                                                                        \
     "Logits are not divided by sqrt(head_dim). One table for each stack, in its first block and shared by all: "       \
     "encoder (decoder).block.0.layer.0.SelfAttention.relative_attention_bias.weight [32, num_heads]. The decoder "     \
-    "is causal: send causal true with layer_type decoder. Cross-attention has no bias."
+    "is causal: send causal true with layer_type decoder. Cross-attention has no bias. Without layer_type: encoder."
 #define T5_NOTE_ZH                                                                                                     \
     "logits 不除以 sqrt(head_dim)。编码器和解码器各有一张表，"                                        \
     "在第一个块中，由各块共用：encoder（decoder）"                                                      \
     ".block.0.layer.0.SelfAttention.relative_attention_bias.weight "                                                   \
     "[32, num_heads]。解码器是因果的：layer_type 为 decoder 时请把 "                                      \
-    "causal 设为 true。交叉注意力没有偏置。"
+    "causal 设为 true。交叉注意力没有偏置。不写 layer_type 时为 encoder。"
 #define T5(name_, label_, aliases_, source_, heads_, d_kv_)                                                            \
     {                                                                                                                  \
         .name = name_, .label = label_, .aliases = aliases_, .source = source_, .certainty = PE_SEEN_CHECKPOINT,       \
@@ -104,11 +104,12 @@
 #define SWIN_12(stage_, heads_) WINDOW("swin", heads_, 32, 12)
 #define SWIN_NOTE                                                                                                      \
     "A table for each block, attn.relative_position_bias_table [(2·window-1)^2, num_heads]; logits are divided by "   \
-    "sqrt(32). Every second block shifts its windows and adds -100 between regions, which is no part of the bias."
+    "sqrt(32). Every second block shifts its windows and adds -100 between regions, which is no part of the bias. "    \
+    "Without layer_type: stage1."
 #define SWIN_NOTE_ZH                                                                                                   \
     "每个块一张表，attn.relative_position_bias_table [(2·window-1)^2, "                                        \
     "num_heads]；logits 除以 sqrt(32)。每隔一个块移动窗口，"                                             \
-    "并在区域之间加 -100，这不属于偏置。"
+    "并在区域之间加 -100，这不属于偏置。不写 layer_type 时为 stage1。"
 #define SWIN(name_, label_, aliases_, WINDOW_, ...)                                                                    \
     {                                                                                                                  \
         .name = name_, .label = label_, .aliases = aliases_,                                                           \
@@ -126,12 +127,12 @@
 #define SWINV2_NOTE                                                                                                    \
     "Attention is by cosines: exp(min(logit_scale, ln 100))·cos(q, k) + bias, logit_scale of each block and head; k " \
     "has no bias. Of each block: attn.cpb_mlp.0.weight, .0.bias, .2.weight. Every second block shifts its windows "    \
-    "and adds -100 between regions."
+    "and adds -100 between regions. Without layer_type: stage1."
 #define SWINV2_NOTE_ZH                                                                                                 \
     "注意力用余弦：exp(min(logit_scale, ln(100)))·cos(q, k) + bias，"                                         \
     "每个块的每个头各有 logit_scale；k 没有偏置。每个块有 "                                         \
     "attn.cpb_mlp.0.weight、.0.bias、.2.weight。每隔一个块移动窗口，"                                     \
-    "并在区域之间加 -100。"
+    "并在区域之间加 -100。不写 layer_type 时为 stage1。"
 #define SWINV2(name_, label_, aliases_, WINDOW_, ...)                                                                  \
     {                                                                                                                  \
         .name = name_, .label = label_, .aliases = aliases_,                                                           \
@@ -243,11 +244,11 @@ static const struct pe_preset rows[] = {
      .note = {"Three biases are summed: of the token's place, and of the left and lower edge of its box (positions: "
               "bbox[0], bbox[3]). The sum is divided by sqrt(64), which table_scale does; LayoutLMv2 does not divide. "
               "Weights are Linear's, encoder.rel_pos_bias.weight [12, 32], rel_pos_x_bias, rel_pos_y_bias [12, 64]: "
-              "transpose them.",
+              "transpose them. Without layer_type: rel_pos.",
               "三个偏置相加：token 的序号，以及其边框的左边和下边（positions："
               "bbox[0]、bbox[3]）。和除以 sqrt(64)，由 table_scale 完成；"
               "LayoutLMv2 不除。权重是 Linear 的，encoder.rel_pos_bias.weight "
-              "[12, 32]，rel_pos_x_bias、rel_pos_y_bias [12, 64]：需要转置。"},
+              "[12, 32]，rel_pos_x_bias、rel_pos_y_bias [12, 64]：需要转置。不写 layer_type 时为 rel_pos。"},
      PE_LAYERS(LAYOUTLM_V3("rel_pos", 32, 128), LAYOUTLM_V3("rel_pos_x", 64, 256), LAYOUTLM_V3("rel_pos_y", 64, 256))},
 
     SWIN("swin-tiny", "Swin tiny", "swin|swin-small|swin-tiny-patch4-window7-224|swin-small-patch4-window7-224", SWIN_7,

@@ -3,6 +3,9 @@
 
 #define GEMMA "Embeddings are multiplied by sqrt(hidden_size), rounded to the model's dtype. "
 #define GEMMA_ZH "嵌入乘以 sqrt(hidden_size)，并舍入到模型的 dtype。"
+/* Which layers a request without layer_type means. */
+#define FULL_FIRST " Without layer_type: full_attention."
+#define FULL_FIRST_ZH "不写 layer_type 时为 full_attention。"
 #define NEOX_SHARE "A quarter of a head is rotated. 2048 positions."
 #define NEOX_SHARE_ZH "旋转头的四分之一。2048 个位置。"
 
@@ -35,16 +38,16 @@ static const struct pe_preset rows[] = {
      .aliases = "gemma-3-270m",
      .source = "config.json of google/gemma-3-1b-it",
      .certainty = PE_SEEN_CHECKPOINT,
-     .note = {GEMMA "Every 6th layer is full, the others have a window of 512. 32768 positions.",
-              GEMMA_ZH "每 6 层中有一层是全注意力，其余的窗口为 512。32768 个位置。"},
+     .note = {GEMMA "Every 6th layer is full, the others have a window of 512. 32768 positions." FULL_FIRST,
+              GEMMA_ZH "每 6 层中有一层是全注意力，其余的窗口为 512。32768 个位置。" FULL_FIRST_ZH},
      PE_LAYERS(PE_LAYER("full_attention", ROPE(HALF, 256, 1e6)), PE_LAYER("sliding_attention", ROPE(HALF, 256, 1e4)))},
     {.name = "gemma-3",
      .label = "Gemma 3",
      .aliases = "gemma-3-4b|gemma-3-12b",
      .source = "config.json of google/gemma-3-4b-it",
      .certainty = PE_SEEN_CHECKPOINT,
-     .note = {GEMMA "Every 6th layer is full, the others have a window of 1024. 131072 positions.",
-              GEMMA_ZH "每 6 层中有一层是全注意力，其余的窗口为 1024。131072 个位置。"},
+     .note = {GEMMA "Every 6th layer is full, the others have a window of 1024. 131072 positions." FULL_FIRST,
+              GEMMA_ZH "每 6 层中有一层是全注意力，其余的窗口为 1024。131072 个位置。" FULL_FIRST_ZH},
      PE_LAYERS(PE_LAYER("full_attention", ROPE(HALF, 256, 1e6), SCALING("linear", PE_NUMBER("factor", 8))),
                PE_LAYER("sliding_attention", ROPE(HALF, 256, 1e4)))},
     {.name = "gemma-3-27b",
@@ -52,8 +55,8 @@ static const struct pe_preset rows[] = {
      .aliases = NULL,
      .source = "config.json of google/gemma-3-27b-it",
      .certainty = PE_SEEN_CHECKPOINT,
-     .note = {GEMMA "Every 6th layer is full, the others have a window of 1024. 131072 positions.",
-              GEMMA_ZH "每 6 层中有一层是全注意力，其余的窗口为 1024。131072 个位置。"},
+     .note = {GEMMA "Every 6th layer is full, the others have a window of 1024. 131072 positions." FULL_FIRST,
+              GEMMA_ZH "每 6 层中有一层是全注意力，其余的窗口为 1024。131072 个位置。" FULL_FIRST_ZH},
      PE_LAYERS(PE_LAYER("full_attention", ROPE(HALF, 128, 1e6), SCALING("linear", PE_NUMBER("factor", 8))),
                PE_LAYER("sliding_attention", ROPE(HALF, 128, 1e4)))},
     {.name = "gemma-4",
@@ -62,9 +65,9 @@ static const struct pe_preset rows[] = {
      .source = "config.json of google/gemma-4, in public tests",
      .certainty = PE_SEEN_CHECKPOINT,
      .note = {GEMMA "Full layers have heads of 512 channels and positions on a quarter of their pairs (p-RoPE, the "
-                    "fast ones); sliding layers heads of 256.",
+                    "fast ones); sliding layers heads of 256." FULL_FIRST,
               GEMMA_ZH "全注意力层的头有 512 个通道，只有四分之一的对带位置（p-RoPE，频率高的那些）；"
-                       "滑动窗口层的头有 256 个通道。"},
+                       "滑动窗口层的头有 256 个通道。" FULL_FIRST_ZH},
      PE_LAYERS(PE_LAYER("full_attention", ROPE(HALF, 512, 1e6),
                         SCALING("proportional", PE_NUMBER("partial_rotary_factor", 0.25))),
                PE_LAYER("sliding_attention", ROPE(HALF, 256, 1e4)))},
@@ -73,8 +76,9 @@ static const struct pe_preset rows[] = {
      .aliases = "modernbert-base|modernbert-large",
      .source = TF("modernbert/configuration_modernbert.py"),
      .certainty = PE_CLASS_DEFAULT,
-     .note = {"Every 3rd layer, from the first on, is full (global); the others have a window of 128. 8192 positions.",
-              "从第一层起，每 3 层中有一层是全注意力（全局），其余的窗口为 128。8192 个位置。"},
+     .note = {"Every 3rd layer, from the first on, is full (global); the others have a window of 128. 8192 "
+              "positions." FULL_FIRST,
+              "从第一层起，每 3 层中有一层是全注意力（全局），其余的窗口为 128。8192 个位置。" FULL_FIRST_ZH},
      PE_LAYERS(PE_LAYER("full_attention", ROPE(HALF, 64, 160000)), PE_LAYER("sliding_attention", ROPE(HALF, 64, 1e4)))},
     {.name = "internlm3-8b",
      .label = "InternLM3 8B",

@@ -138,6 +138,25 @@ def test_ministral_3_multiplies_no_softmax_scale(server):
     assert latent["scaling"]["softmax_scale_factor"] == pytest.approx((0.1 * math.log(16) + 1) ** 2)
 
 
+def test_presets_whose_layers_differ_state_which_are_answered(server, presets):
+    several = [preset for preset in presets if "layers" in preset]
+    assert len(several) > 10
+    for preset in several:
+        kinds = [layer["layer_type"] for layer in preset["layers"]]
+        zh = server.get(f"/presets/{preset['name']}?lang=zh").json()
+        assert f"Without layer_type: {kinds[0]}." in preset["note"] and f"不写 layer_type 时为 {kinds[0]}。" in zh["note"], preset
+        for asked in (None, *kinds):
+            fields = {"data": False, "seed": 0, **sequence_for(preset["config"])}
+            answer = server.post("/encode", {**fields, "preset": preset["name"], **({"layer_type": asked} if asked else {})})
+            if answer.status == 422:  # no weights to draw
+                answer = server.post("/encode", {"preset": preset["name"], **{k: v for k, v in fields.items() if k != "seed"}, **({"layer_type": asked} if asked else {})})
+            assert answer.json()["preset"]["layer_type"] == (asked or kinds[0]), answer
+    assert server.ask(preset="gemma-3-12b", len=2).json()["preset"]["layer_type"] == "full_attention"
+    assert "layer_type" not in server.ask(preset="llama-3.1", len=2).json()["preset"]
+    rotated = server.post("/rotate", {"preset": "gemma-3", "layer_type": "sliding_attention", "q": [[1.0] * 256]}).json()
+    assert rotated["preset"]["layer_type"] == "sliding_attention"
+
+
 def test_layers(server):
     local = server.ask("/encode", preset="gemma-3-4b", layer_type="sliding_attention", len=2, data=False).json()["config"]
     assert (local["base"], local["scaling"]["type"]) == (1e4, "default")
