@@ -283,8 +283,7 @@ static void list_layers(const struct pe_hf_reader *r, struct pe_hf_layers *layer
     /* SmolLM3 calls still layers sliding if it has a window and a flag. */
     bool may_slide = !plan.listed && layers->n_kinds > 1 && pe_is_among(r->model->none, "sliding_attention") &&
                      pe_hf_says(&r->config, "sliding_window");
-    layers->are_certain =
-        is_ruled && !may_slide && (plan.listed || r->model->mixed) && (plan.listed == NULL || layers->n > 0);
+    layers->are_certain = plan.listed ? plan.n > 0 : r->model->mixed && !may_slide;
 }
 
 /* ---- Where nothing lists layers ---- */
