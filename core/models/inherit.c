@@ -288,9 +288,38 @@ static bool is_given(const struct pe_inheritance *in, const struct pe_field *fie
     return false;
 }
 
+void pe_model_label(const struct pe_field *fields, size_t n, char label[PE_MODEL_LABEL_MAX])
+{
+    const struct pe_value *v = pe_field_find(fields, n, "preset");
+    const struct pe_preset *preset = !v ? NULL : v->kind == PE_PRESET ? v->preset : pe_preset_find(v->string);
+    snprintf(label, PE_MODEL_LABEL_MAX, preset ? "the preset \"%.64s\"" : "hf_config", preset ? preset->name : "");
+}
+
+/* Drops "; leave head_dim out" from the end: the request cannot leave out what it does not have. */
+static void drop_advice(char *detail, const char *name)
+{
+    char advice[PE_POINTER_MAX + 16];
+    size_t n = (size_t)snprintf(advice, sizeof advice, "leave %s out", name), used = strlen(detail);
+    if (used < n || strcmp(detail + used - n, advice) != 0)
+        return;
+    for (used -= n; used > 0 && !strchr(";:,", detail[used - 1]);) /* back to the mark before it */
+        used--;
+    detail[used ? used - 1 : 0] = '\0';
+}
+
+/* The layer type that the request names, if an error about the scheme is due to it: other layers of the model have
+ * positions. */
+static const char *layer_without_positions(const struct pe_inheritance *in, const struct pe_request *request,
+                                           const char *name)
+{
+    const struct pe_value *v = pe_field_find(request->fields, request->n_fields, "layer_type");
+    bool is_due = v && v->kind == PE_STRING && pe_same(name, "scheme") && pe_same(in->scheme->info.name, "none");
+    return is_due ? v->string : NULL;
+}
+
 void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *request, struct pe_error *err)
 {
-    char name[PE_POINTER_MAX] = "", model[PE_POINTER_MAX];
+    char name[PE_POINTER_MAX] = "", model[PE_MODEL_LABEL_MAX];
     const struct pe_value *preset = pe_field_find(request->fields, request->n_fields, "preset");
     bool has_model = preset || pe_field_find(request->fields, request->n_fields, "hf_config");
     if (*err->pointer == '/')
@@ -300,11 +329,11 @@ void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *
         return;
     if (!pe_same(name, "scheme") && !is_given(in, in->fields + in->n_own, in->n_inherited, name))
         return;
-    if (preset)
-        snprintf(model, sizeof model, "the preset \"%.64s\"", in->preset->name);
-    else
-        snprintf(model, sizeof model, "hf_config");
+    pe_model_label(request->fields, request->n_fields, model);
+    drop_advice(err->detail, name);
+    const char *layer = layer_without_positions(in, request, name);
     size_t used = strlen(err->detail);
-    snprintf(err->detail + used, sizeof err->detail - used, "; %s is set by %s", name, model);
-    snprintf(err->pointer, sizeof err->pointer, preset ? "/preset" : "/hf_config");
+    snprintf(err->detail + used, sizeof err->detail - used, "; %s is set by %s%.40s%s%s", name,
+             layer ? "layer_type \"" : "", layer ? layer : "", layer ? "\" of " : "", model);
+    snprintf(err->pointer, sizeof err->pointer, layer ? "/layer_type" : preset ? "/preset" : "/hf_config");
 }

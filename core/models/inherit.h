@@ -24,9 +24,14 @@ enum pe_status pe_inherit(struct pe_inheritance *out, const struct pe_request *r
 /* The same, also with the fields that this request does not use and another one may: rules of segments, a window. */
 enum pe_status pe_inherit_whole(struct pe_inheritance *out, const struct pe_request *request, struct pe_error *err);
 
+enum { PE_MODEL_LABEL_MAX = 96 };
+
+/* The model that these fields name, for a sentence: `the preset "llama-3.1"`, `hf_config`. One of both is there. */
+void pe_model_label(const struct pe_field *fields, size_t n, char label[PE_MODEL_LABEL_MAX]);
+
 /* An error about an inherited field, or about the scheme that a model has: its pointer becomes that of the model's
- * name, /preset or /hf_config, because the request does not have the field, and its sentence names the field. Errors
- * about other fields stay as they are. */
+ * name, /preset or /hf_config, because the request does not have the field, and its sentence names the field and does
+ * not advise to leave it out. Errors about other fields stay as they are. */
 void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *request, struct pe_error *err);
 
 #endif

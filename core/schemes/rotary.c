@@ -67,9 +67,9 @@ static enum pe_status resolve_width(struct pe_rotary_fields *c, struct pe_error 
     if (r < 2)
         return pe_fail(err, pointer, "rotary_dim would be %lld; needed: at least one pair of channels, 2", r);
     if (r % 2)
-        return pe_fail(err, pointer,
-                       "%s makes rotary_dim %lld, which is odd: channels are rotated in pairs; write %lld or %lld%s",
-                       pointer + 1, r, r - 1, r + 1, pointer[1] == 'h' ? ", or give an even rotary_dim" : "");
+        return pe_fail(err, pointer, "%s %s%lld, which is odd: channels are rotated in pairs; write %lld or %lld%s",
+                       pointer + 1, pointer[1] == 'r' ? "is " : "makes rotary_dim ", r, r - 1, r + 1,
+                       pointer[1] == 'h' ? ", or give an even rotary_dim" : "");
     if (c->rotary_offset + r > c->head_dim)
         return pe_fail(err, c->rotary_offset ? "/rotary_offset" : pointer,
                        "rotary_offset %lld + rotary_dim %lld is %lld; allowed: at most head_dim, %lld",

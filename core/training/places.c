@@ -1,6 +1,7 @@
 /* What a scheme does in the decoder, filled by plans. */
 #include "core/training/places.h"
 
+#include "core/models/inherit.h"
 #include "core/params.h"
 #include "core/scheme.h"
 
@@ -76,20 +77,43 @@ static void point(const struct pe_trained_config *config, const char *name, char
     pe_pointer_join(pointer, PE_POINTER_MAX, outer_of(config, name), name);
 }
 
+enum { MODEL_FIELDS = 3 };
+
+static const char *const model_fields[MODEL_FIELDS] = {"preset", "hf_config", "layer_type"};
+
+/* The field that names a model; NULL: none does. */
+static const char *model_field(const struct pe_field *fields, size_t n)
+{
+    for (size_t i = 0; i < MODEL_FIELDS; i++)
+        if (has(fields, n, model_fields[i]))
+            return model_fields[i];
+    return NULL;
+}
+
+/* Adds what names a model to the `used` fields of `to`, each once; how many `to` has then. */
+static size_t add_model(struct pe_field to[MODEL_FIELDS], size_t used, const struct pe_field *fields, size_t n)
+{
+    for (size_t i = 0; i < MODEL_FIELDS; i++) {
+        const struct pe_value *v = pe_field_find(fields, n, model_fields[i]);
+        if (v && !has(to, used, model_fields[i]))
+            to[used++] = (struct pe_field){model_fields[i], *v};
+    }
+    return used;
+}
+
 /* name: the scheme, which may be that of a model. */
 static enum pe_status fail_scheme(const struct pe_trained_config *config, const char *name, struct pe_error *err)
 {
-    static const char *const models[] = {"preset", "hf_config"};
-    char pointer[PE_POINTER_MAX], list[128] = "";
-    const char *model = NULL;
+    char pointer[PE_POINTER_MAX], list[128] = "", model[PE_MODEL_LABEL_MAX] = "";
+    bool of_model = !has(config->fields, config->n_fields, "scheme");
+    const char *field = of_model ? model_field(config->fields, config->n_fields) : "scheme";
     for (size_t i = 0; i < N_TRAINABLES; i++)
         strcat(strcat(list, i ? ", " : ""), trainables[i].name);
-    for (size_t i = 0; i < 2 && !has(config->fields, config->n_fields, "scheme"); i++)
-        if (has(config->fields, config->n_fields, models[i]))
-            model = models[i];
-    point(config, model ? model : "scheme", pointer);
+    if (of_model)
+        pe_model_label(config->fields, config->n_fields, model);
+    point(config, field, pointer);
     return pe_fail(err, pointer, "no experiment trains \"%s\"; there are: %s%s%s", name, list,
-                   model ? "; scheme is set by " : "", model ? model : "");
+                   of_model ? "; scheme is set by " : "", model);
 }
 
 /* Puts the pointer of a plan's error inside the object that has the field. */
@@ -156,22 +180,46 @@ static enum pe_status check_field(const struct pe_trained_config *config, const 
     return pe_fail(err, pointer, "%s is %lld in an experiment", field->name, (long long)fixed->value.integer);
 }
 
+static enum pe_status scheme_of(const struct pe_trained_config *config, const struct pe_field *fields, size_t n,
+                                const struct pe_scheme_info **scheme, struct pe_error *err)
+{
+    struct pe_request request = {
+        .operation = PE_ENCODE, .fields = fields, .n_fields = n, .caller_fields = config->caller_fields};
+    struct pe_weight_name names[PE_WEIGHT_NAMES_MAX];
+    size_t n_names;
+    return pe_request_weights(&request, scheme, names, &n_names, err);
+}
+
 static enum pe_status find_scheme(struct pe_trained_config *config, struct pe_error *err)
 {
-    struct pe_request request = {.operation = PE_ENCODE,
-                                 .fields = config->fields,
-                                 .n_fields = config->n_fields,
-                                 .caller_fields = config->caller_fields};
-    struct pe_weight_name names[PE_WEIGHT_NAMES_MAX];
     const struct pe_scheme_info *scheme;
-    size_t n;
-    enum pe_status status = pe_request_weights(&request, &scheme, names, &n, err);
+    enum pe_status status = scheme_of(config, config->fields, config->n_fields, &scheme, err);
     if (status) {
         prefix(config, err);
         return status;
     }
     config->scheme = find(scheme->name);
     return config->scheme ? PE_OK : fail_scheme(config, scheme->name, err);
+}
+
+/* A model that an evaluation names must have the scheme of the weights. */
+static enum pe_status check_model(const struct pe_trained_config *config, struct pe_error *err)
+{
+    const char *field = model_field(config->overrides, config->n_overrides);
+    const struct pe_scheme_info *scheme;
+    struct pe_field fields[MODEL_FIELDS];
+    char pointer[PE_POINTER_MAX], model[PE_MODEL_LABEL_MAX];
+    struct pe_error unread;
+    if (!field)
+        return PE_OK;
+    size_t n = add_model(fields, 0, config->overrides, config->n_overrides);
+    n = add_model(fields, n, config->fields, config->n_fields);
+    if (scheme_of(config, fields, n, &scheme, &unread) || strcmp(scheme->name, config->scheme->name) == 0)
+        return PE_OK; /* what cannot be read without the other fields is read, or refused, by the plan */
+    pe_model_label(fields, n, model);
+    point(config, field, pointer);
+    return pe_fail(err, pointer, "%s has the scheme \"%s\"; that of the weights which are evaluated is \"%s\"", model,
+                   scheme->name, config->scheme->name);
 }
 
 /* A plan's request has all fields of the configuration and those of the experiment: the sequence, what is fixed. */
@@ -195,7 +243,7 @@ enum pe_status pe_trained_config_check(struct pe_trained_config *config, struct 
         status = find_scheme(config, err);
     for (size_t i = 0; !status && i < n_fields; i++)
         status = check_field(config, &fields[i], err);
-    return status;
+    return status || !config->overrides ? status : check_model(config, err);
 }
 
 /* ---- Planning ---- */
@@ -240,12 +288,6 @@ static enum pe_status plan_with(struct task *task, enum pe_operation_id operatio
                                  .n_outputs = output ? 1 : 0,
                                  .caller_fields = task->config->caller_fields};
     enum pe_status status = pe_plan_new(&request, plan, task->err);
-    if (!status && strcmp(pe_plan_scheme(*plan)->name, task->config->scheme->name) != 0) { /* by a preset */
-        status = pe_fail(task->err, "", "the scheme is %s here; that of the weights which are evaluated is %s",
-                         pe_plan_scheme(*plan)->name, task->config->scheme->name);
-        pe_plan_free(*plan);
-        *plan = NULL;
-    }
     if (status == PE_INVALID || status == PE_TOO_LARGE)
         prefix(task->config, task->err);
     return status;

@@ -100,6 +100,7 @@ def test_server_sent_events(server):
     ({"configs": [{"scheme": "rope", "bse": 3}]}, "/configs/0/bse", "base"),
     ({"configs": [{"scheme": "rope", "eval": [{"base": 3}] * 5}]}, "/configs/0/eval", "4"),
     ({"configs": [{"scheme": "rope", "eval": [{"scaling": {"type": "linear", "factor": -1}}]}]}, "/configs/0/eval/0/scaling/factor", "factor"),
+    ({"configs": [{"preset": "swin-tiny"}]}, "/configs/0/preset", 'scheme is set by the preset "swin-tiny"'),
     ({"configs": [{**MANY, "scheme": "alibi"}]}, "/configs/0", "248"),  # the scheme must not be lost behind the others
     ({"configs": [{"scheme": "alibi", "eval": [MANY]}]}, "/configs/0/eval/0", "248"),
 ])
@@ -107,6 +108,29 @@ def test_refused_before_anything_starts(server, fields, pointer, word):
     answer = server.post("/experiments", fields)
     problem = answer.json()
     assert answer.status == 422 and problem["pointer"] == pointer and word in problem["detail"], problem
+
+
+@pytest.mark.parametrize("fields, pointer, words", [
+    ({"configs": [{"preset": "eval-rope", "eval": [{"preset": "eval-alibi"}]}]}, "/configs/0/eval/0/preset", ('preset "eval-alibi"', '"rope"')),
+    ({"configs": [{"scheme": "rope", "eval": [{"base": 500.0}, {"preset": "bloom"}]}]}, "/configs/0/eval/1/preset", ('"alibi"', '"rope"')),
+    ({"preset": "eval-alibi", "configs": [{"eval": [{"preset": "eval-rope"}]}]}, "/configs/0/eval/0/preset", ('"rope"', '"alibi"')),
+    ({"scheme": "none", "configs": [{"eval": [{"scheme": "none", "preset": "eval-rope"}]}]}, "/configs/0/eval/0/preset", ('"rope"', '"none"')),
+    ({"scheme": "rope", "configs": [{"eval": [{"hf_config": {"model_type": "bloom", "n_head": 4, "hidden_size": 32}}]}]},
+     "/configs/0/eval/0/hf_config", ('hf_config has the scheme "alibi"', '"rope"')),
+])
+def test_a_model_to_evaluate_has_the_scheme_of_the_weights(server, fields, pointer, words):
+    stored = {"eval-rope": {"scheme": "rope", "head_dim": 8, "base": 1000.0}, "eval-alibi": {"scheme": "alibi", "num_heads": 4}}
+    for name, config in stored.items():
+        assert server.request("PUT", f"/presets/{name}", json.dumps({"config": config}).encode()).status in (200, 201)
+    try:
+        problem = server.post("/experiments", {**SMALL, **fields})
+        same = server.post("/experiments", {**SMALL, "steps": 1, "configs": [{"scheme": "rope", "eval": [{"preset": "eval-rope"}]}]})
+    finally:
+        for name in stored:
+            server.request("DELETE", f"/presets/{name}")
+    assert problem.status == 422 and problem.json()["pointer"] == pointer, problem.json()
+    assert all(word in problem.json()["detail"] for word in words), problem.json()
+    assert same.status == 200 and lines(same.body)[-1]["event"] == "done"
 
 
 class Running:

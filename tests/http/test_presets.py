@@ -241,6 +241,7 @@ SMALL_HEADS = {"preset": "gpt-j", "head_dim": 32}
 GPTJ = {"hf_config": {"model_type": "gptj", "n_embd": 128, "n_head": 4, "rotary_dim": 64}}
 NEGATIVE = {"hf_config": {"model_type": "llama", "rope_theta": -1, "hidden_size": 64, "num_attention_heads": 4}}
 ROWS = [[1.0] * 32] * 3
+NOPE = {"hf_config": {"model_type": "smollm3", "hidden_size": 128, "num_attention_heads": 4, "num_hidden_layers": 4}, "layer_type": "nope"}
 SECTIONS = {"preset": "qwen2-vl"}  # its mrope_section does not fit into the heads of an experiment
 
 
@@ -259,10 +260,13 @@ SECTIONS = {"preset": "qwen2-vl"}  # its mrope_section does not fit into the hea
     ("/analyze", {"configs": [{"head_dim": 256}, {"head_dim": 32}], "preset": "gpt-j", "len": 8}, "/preset", "rotary_dim is set by"),
     ("/diagnose", {**SMALL_HEADS, "cos": ROWS, "sin": ROWS}, "/preset", "rotary_dim is set by"),
     ("/diagnose", {"preset": "gpt-j", "encoding": ROWS}, "/preset", "scheme is set by"),
+    ("/rotate", {**NOPE, "q": ROWS}, "/layer_type", 'scheme is set by layer_type "nope" of hf_config'),
+    ("/diagnose", {**NOPE, "cos": ROWS, "sin": ROWS}, "/layer_type", 'scheme is set by layer_type "nope" of hf_config'),
+    ("/rotate", {"preset": "t5-small", "layer_type": "decoder", "q": ROWS}, "/preset", 'scheme is set by the preset "t5-small"'),
     ("/experiments", {"configs": [{"scheme": "rope"}, SECTIONS]}, "/configs/1/preset", "mrope_section is set by"),
     ("/experiments", {**SECTIONS, "configs": [{"layout": "half"}]}, "/preset", "mrope_section is set by"),
     ("/experiments", {"configs": [{"scheme": "rope", "eval": [SECTIONS]}]}, "/configs/0/eval/0/preset", "mrope_section is set by"),
-    ("/experiments", {"configs": [{"preset": "deberta-v2"}]}, "/configs/0/preset", "scheme is set by preset"),
+    ("/experiments", {"configs": [{"preset": "deberta-v2"}]}, "/configs/0/preset", "scheme is set by the preset"),
 ])
 def test_an_error_about_an_inherited_field_points_to_the_model(server, path, fields, pointer, words):
     """The body does not have the field, so a pointer to it would lead nowhere."""
@@ -306,6 +310,23 @@ def test_a_stored_preset_and_a_preset_of_one(server):
         assert server.request("DELETE", "/presets/pointed").status == 204
     answer = server.request("PUT", "/presets/pointed", json.dumps({"config": SMALL_HEADS}).encode())
     assert answer.status == 422 and answer.json()["pointer"] == "/config/preset" and "rotary_dim" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("path, fields, said", [
+    ("/rotate", {"preset": "gpt-j", "q": [[1.0] * 32]}, 'head_dim is 256, the tensor q makes it 32; head_dim is set by the preset "gpt-j-6b"'),
+    ("/attention", {"preset": "bloom", "q": [[[[1.0] * 4] * 3] * 2], "k": [[[[1.0] * 4] * 3] * 2]},
+     'num_heads is 112, the tensor q makes it 2; num_heads is set by the preset "bloom"'),
+    ("/encode", {"hf_config": {"model_type": "t5", "num_heads": 4}, "layer_type": "encoder", "len": 3, "table": [[1.0] * 8] * 32},
+     "num_heads is 4, the tensor table makes it 8; num_heads is set by hf_config"),
+])
+def test_what_a_request_inherits_it_need_not_leave_out(server, path, fields, said):
+    assert server.post(path, fields).json()["detail"] == said
+
+
+def test_a_size_that_the_request_has_is_left_out(server):
+    refused(server, "/head_dim", "the tensor q makes it 32; leave head_dim out", path="/rotate", preset="gpt-j", head_dim=16, q=[[1.0] * 32])
+    refused(server, "/rotary_dim", "rotary_dim is 7, which is odd", scheme="rope", head_dim=8, rotary_dim=7, len=2)
+    refused(server, "/head_dim", "head_dim makes rotary_dim 7, which is odd", scheme="rope", head_dim=7, len=2)
 
 
 # ---- Whole configs ----
