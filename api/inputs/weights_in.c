@@ -287,6 +287,13 @@ static bool fail_none(const struct adding *a)
                     a->name, a->scheme, takes, list, a->takes[0].name);
 }
 
+static bool fail_twice(const struct adding *a, const char *take)
+{
+    return api_fail(a->problem, 422, a->pointer,
+                    "%s is given twice, with the request and by the stored weights \"%.64s\"; give it once", take,
+                    a->name);
+}
+
 static bool fail_many(const struct adding *a, const char *take, size_t n, const char *list)
 {
     return api_fail(a->problem, 422, a->pointer,
@@ -300,18 +307,26 @@ static bool fail_many(const struct adding *a, const char *take, size_t n, const 
 static bool add_by_name(struct adding *a)
 {
     char list[280];
-    size_t chosen = 0;
+    size_t chosen = 0, n_sent = 0;
+    const char *twice = NULL;
     for (size_t i = 0; i < a->n_takes; i++) {
         const struct pe_weight_name *take = &a->takes[i];
-        if (api_request_find(a->request, take->name))
-            continue;
         size_t n = choose(a, take, &chosen, list, sizeof list);
+        if (api_request_find(a->request, take->name)) {
+            n_sent++;
+            twice = twice || !n ? twice : take->name;
+            continue;
+        }
         if (n > 1)
             return fail_many(a, take->name, n, list);
         if (n == 1 && !add_tensor(a, take->name, chosen))
             return false;
     }
-    return a->n_added > 0 || fail_none(a);
+    if (a->n_added > 0)
+        return true;
+    if (n_sent == a->n_takes && !twice)
+        twice = a->takes[0].name; /* a map would name what is sent already */
+    return twice ? fail_twice(a, twice) : fail_none(a);
 }
 
 /* ---- The whole ---- */

@@ -128,6 +128,18 @@ def test_sent_counts_before_stored(clean):
     assert clean.ask(**request, w2=other, weights="net").body == want
 
 
+def test_stored_weights_that_add_nothing_to_what_is_sent(clean):
+    put(clean, "small", file(table=TABLE))
+    put(clean, "other", file(rows=TABLE))
+    for name in ("small", "other"):
+        refused(clean, "/weights", f'table is given twice, with the request and by the stored weights "{name}"', **T5, table=TABLE.tolist(), weights=name)
+    refused(clean, "/weights/name", "table is given twice", **T5, table=TABLE.tolist(), weights={"name": "small"})
+    refused(clean, "/weights", "have nothing named as t5's weights", **T5, weights="other")
+    net = {"w1": [[1.0, 1.0]] * 16, "b1": [1.0] * 16}
+    put(clean, "w2", file(b1=TABLE[0]))
+    refused(clean, "/weights", "b1 is given twice", scheme="swinv2", num_heads=3, grid=[2, 2], hidden=16, **net, weights="w2")
+
+
 def test_attention_with_stored(clean):
     q = RNG.normal(size=(2, 5, 4)).tolist()
     put(clean, "small", file(table=TABLE))
