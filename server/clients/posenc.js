@@ -34,6 +34,9 @@ function packed(tensors, fields) {
   return new Blob([size, text, ...pieces]);
 }
 
+/* localhost:8080 as http://localhost:8080; a path of the page's own server begins with / or a dot. */
+const complete = (url) => (/^([/.]|$)|:\/\//.test(url) ? url : `http://${url}`).replace(/\/$/, '');
+
 /* url: of the service, else the one that this file came from; token: sent to it only; retries: how often a busy or restarting
  * service (429, 503) is asked again, after as long as it says, patience at most seconds in all; timeout: seconds without a byte of
  * an answer (of one to tensors, once it has begun; at most 4 where its last 16 KiB are missing); fetch: another one, with certificates of one's own. */
@@ -41,7 +44,7 @@ export class Posenc {
   #client;
 
   constructor(url = here(), { token = '', retries = 5, patience = 60, timeout = 300, fetch = (...all) => globalThis.fetch(...all) } = {}) {
-    Object.assign(this, { url: url.replace(/\/$/, ''), retries, patience });
+    Object.assign(this, { url: complete(url), retries, patience });
     const busy = { begin() {}, end() {} };
     this.#client = new Client({ fetch: (path, options) => fetch(this.url + path, options), origin: this.url, bearer: () => token, busy, silence: timeout });
   }

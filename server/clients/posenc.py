@@ -57,7 +57,7 @@ class Refused(Exception):
 
 
 class Away(ConnectionError):
-    """The service cannot be reached, its answer broke off, or what answers in its place is no posenc (a login page)."""
+    """The service cannot be reached, its answer broke off, or what answers in its place is no posenc (a login page, a proxy)."""
 
 
 class Mismatch(AssertionError):
@@ -512,7 +512,7 @@ class Client:
             else:
                 wait = _seconds(answer.headers.get("Retry-After"))
                 if answer.status not in (429, 503) or not left or time.monotonic() + wait > until:
-                    return self._checked(answer)
+                    return self._checked(answer, path)
                 with contextlib.suppress(Away):
                     self._read(answer)
             time.sleep(wait)
@@ -558,19 +558,34 @@ class Client:
         self._own.connection = connection
         return connection, True
 
-    def _checked(self, answer):
+    def _checked(self, answer, path):
         if answer.status == 200:
             return answer
         if answer.status < 400:  # no redirect is followed: the token belongs to this service only
             self._close()
-            to = answer.headers.get("Location")
-            raise Refused(answer.status, {"detail": f"{self.url} answers with status {answer.status}" + (f"; the service is said to be at {to}: give that as url" if to else ", not with 200")})
+            raise Refused(answer.status, {"detail": f"{self.url} answers with status {answer.status}{self._elsewhere(answer.headers.get('Location'), path)}"})
         text = self._read(answer)
         try:
             problem = json.loads(text)
         except ValueError:
-            problem = {"detail": f"HTTP status {answer.status}: {text[:200].decode(errors='replace')}"}
-        raise Refused(answer.status, problem if isinstance(problem, dict) else {})
+            problem = None
+        if not isinstance(problem, dict) or not (problem.get("detail") or problem.get("title")):
+            raise self._foreign(answer, f"HTTP status {answer.status}: {text[:200].decode(errors='replace')}")
+        raise Refused(answer.status, problem)
+
+    def _elsewhere(self, location, path):
+        """Where a redirect leads: to another url of the service if the path asked for is at its end, else to some page."""
+        if not location:
+            return ", not with 200"
+        own = self._parts._replace(path=self._parts.path.rstrip("/"), query="", fragment="").geturl()
+        try:
+            to = urllib.parse.urlsplit(urllib.parse.urljoin(own + path, location))
+        except ValueError:
+            return f"; it leads to {location}"
+        base = to._replace(path=to.path[: -len(path)], query="", fragment="").geturl()
+        if not to.path.endswith(path) or base == own:
+            return f"; it leads to {to.geturl()}"
+        return f"; the service is said to be at {base}: give that as url"
 
 
 def _pieces(body):

@@ -425,12 +425,40 @@ def test_python_follows_no_redirect_and_says_where_it_leads(posenc):
     with Rough(bare(200, b"{}")) as other:
         for status in (301, 302, 303, 307, 308):
             with Rough(bare(status, b"", b"Location: %s/schemes" % other.url.encode())) as rough:
-                for ask in (lambda client: client.schemes(), lambda client: client.encode(scheme="rope", len=2)):
-                    with pytest.raises(posenc.Refused, match=f"{status}.*{re.escape(other.url)}/schemes") as caught:
+                asks = [(lambda client: client.schemes(), f"the service is said to be at {other.url}: give that as url"),
+                        (lambda client: client.encode(scheme="rope", len=2), f"it leads to {other.url}/schemes")]
+                for ask, words in asks:
+                    with pytest.raises(posenc.Refused, match=f"{status}; {re.escape(words)}$") as caught:
                         ask(posenc.Client(rough.url, token="secret"))
                     assert caught.value.status == status
                 assert b"Bearer secret" in rough.heads[0]
         assert other.asked == 0
+
+
+@pytest.mark.parametrize("location, words", [
+    ("https://num.example/pe/schemes/rope?a=1#b", "the service is said to be at https://num.example/pe: give that as url"),
+    ("/v2/schemes/rope", "the service is said to be at URL/v2: give that as url"),
+    ("//num.example/schemes/rope", "the service is said to be at http://num.example: give that as url"),
+    ("rope/", "it leads to URL/base/schemes/rope/"), ("?again=1", "it leads to URL/base/schemes/rope?again=1"),
+    ("/login?back=/schemes/rope", "it leads to URL/login?back=/schemes/rope"), ("http://[x/schemes/rope", "it leads to http://[x/schemes/rope")])
+def test_python_says_the_url_of_the_service_that_moved(posenc, location, words):
+    with Rough(bare(307, b"", b"Location: " + location.encode())) as rough, pytest.raises(posenc.Refused) as caught:
+        posenc.Client(rough.url + "/base/").schemes("rope")
+    assert str(caught.value) == f"{rough.url}/base/ answers with status 307; {words.replace('URL', rough.url)}"
+
+
+def test_python_finds_the_service_at_the_url_that_a_redirect_names(posenc, server):
+    with Rough(bare(308, b"", b"Location: http://%b:%d/encode" % (server.host.encode(), server.port))) as rough, pytest.raises(posenc.Refused) as caught:
+        posenc.Client(rough.url).encode(scheme="rope", len=2)
+    assert posenc.Client(re.search("said to be at (.*): give", str(caught.value))[1]).encode(scheme="rope", len=2).cos[0, 0] == 1
+
+
+@pytest.mark.parametrize("status, body", [(404, b"<html>Not Found</html>"), (502, b"<html>Bad Gateway</html>"), (403, b""), (404, b"[]"), (404, b'{"message":"no route"}')])
+def test_python_is_away_where_another_program_refuses(posenc, status, body):
+    with Rough(bare(status, body, b"Content-Type: text/html")) as rough:
+        for ask in (lambda client: client.schemes(), lambda client: client.encode(scheme="rope", len=2)):
+            with pytest.raises(posenc.Away, match=f"^{re.escape(rough.url)} .* no whole one of posenc .*HTTP status {status}: {re.escape(body.decode())}"):
+                ask(posenc.Client(rough.url, retries=0))
 
 
 @pytest.mark.parametrize("words", [b"nan", b"inf", b"-inf", b"1e999", b"-5", b"", b"Wed, 21 Oct 2026 07:28:00 GMT"])
@@ -483,7 +511,7 @@ process.exit();
 
 RUN_REST = """
 import Posenc from './posenc.mjs';
-await new Posenc(process.argv[2]).encode({ scheme: 'rope', len: 2 }).catch((error) => console.log(error.name, error.cause.message));
+await new Posenc(process.argv[2]).encode({ scheme: 'rope', len: 2 }).catch((error) => console.log(error.name, error.message));
 """
 
 
@@ -504,7 +532,27 @@ def test_the_module_does_not_wait_long_for_the_rest_of_a_small_answer(folder):
     with Rough(NONE["stalled"]) as rough:
         (folder / "rest.mjs").write_text(RUN_REST)
         done = subprocess.run([NODE, "rest.mjs", rough.url], cwd=folder, env={}, capture_output=True, text=True, timeout=30)
-        assert (done.returncode, done.stdout) == (0, "Away no byte for 4 s\n"), done.stderr
+        assert (done.returncode, done.stdout) == (0, f"Away {rough.url} gives no whole answer: no byte for 4 s\n"), done.stderr
+
+
+RUN_AWAY = """
+import Posenc from './posenc.mjs';
+for (const url of process.argv.slice(2)) await new Posenc(url).schemes().then(() => console.log('answer'), (error) => console.log(`${error.name} ${error.message}`));
+"""
+
+
+@pytest.mark.skipif(not NODE, reason="node is not installed")
+def test_the_module_says_which_address_gives_no_answer_and_why(folder, server):
+    with Rough(bare(502, b"<html>")) as proxy, Rough(b"HTTP/1.1 302 X\r\nLocation: /schemes\r\nContent-Length: 0\r\nConnection: close\r\n\r\n") as loop, Rough(b"") as gone:
+        gone.shutdown()
+        gone.server_close()
+        (folder / "away.mjs").write_text(RUN_AWAY)
+        urls = [f"{server.host}:{server.port}", f"{server.host}:{server.port}/", proxy.url, loop.url, gone.url, "ftp://example.org", "http://127.0.0.1:99999"]
+        done = subprocess.run([NODE, "away.mjs", *urls], cwd=folder, env={}, capture_output=True, text=True, timeout=60)
+    lines = done.stdout.splitlines()
+    assert lines[:2] == ["answer", "answer"] and len(lines) == 7, (done.stdout, done.stderr)
+    for url, line, reason in zip(urls[2:], lines[2:], ("HTTP status 502", "redirect", "ECONNREFUSED", "unknown scheme", "URL")):
+        assert line.startswith(f"Away {url} gives no whole answer: ") and reason in line, line
 
 
 # ---- TLS with a token, in both languages -----------------------------------------------------------------------------------

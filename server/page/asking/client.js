@@ -18,10 +18,10 @@ export class Refusal extends Error {
   }
 }
 
-/* No answer, or one that broke off. */
+/* No answer, or one that broke off, of the service at this address. fetch hides the reason behind its own error. */
 export class Away extends Error {
-  constructor(cause) {
-    super('no answer', { cause });
+  constructor(cause, address) {
+    super(`${address} gives no whole answer: ${cause.cause?.message || cause.cause?.code || cause.message}`, { cause });
     this.name = 'Away';
   }
 }
@@ -155,13 +155,13 @@ export class Client {
     const headers = { ...more };
     if (type) headers['Content-Type'] = type;
     if (bearer) headers.Authorization = `Bearer ${bearer}`;
-    const { answer, buffer } = await reach(signal, this.silence, async (stop, heard) => {
+    const { answer, buffer } = await reach(this.origin, signal, this.silence, async (stop, heard) => {
       if (!body || typeof body === 'string') heard?.();   /* fetch does not tell how much of a longer one is sent */
       const got = await send(url, { method, headers, body, signal: stop });
       heard?.();
       return { answer: got, buffer: await readBody(got, onProgress, got.ok ? onPiece : undefined, heard) };
     });
-    if (answer.status >= 400) throw refusalOf(answer, buffer);
+    if (answer.status >= 400) throw refusalOf(answer, buffer, this.origin);
     const isPure = method === 'GET' || method === 'POST';
     if (!isPure) this.forget();   /* stored weights have changed */
     if (isPure && answer.status !== 200) throw foreign(answer, 'not with 200');
@@ -172,13 +172,13 @@ export class Client {
 }
 
 /* Runs what fetches: a network that fails or is silent is Away, an abort stays one. */
-async function reach(signal, silence, fetching) {
+async function reach(origin, signal, silence, fetching) {
   const watch = silence < Infinity ? watchSilence(signal, silence) : { signal, end() {} };
   try {
     return await fetching(watch.signal, watch.heard);
   } catch (error) {
     signal?.throwIfAborted();
-    throw new Away(error);
+    throw new Away(error, origin);
   } finally {
     watch.end();
   }
@@ -245,14 +245,15 @@ function join(pieces, length) {
   return whole.buffer;
 }
 
-function refusalOf(answer, buffer) {
+function refusalOf(answer, buffer, origin) {
   const text = new TextDecoder().decode(buffer);
   const wait = Number(answer.headers.get('Retry-After'));
   let problem = { status: answer.status, title: answer.statusText, detail: text.slice(0, 400) };
   try {
     problem = { ...problem, ...JSON.parse(text) };
   } catch {
-    if (answer.status === 502 || answer.status === 504) return new Away();   /* a proxy without its server */
+    /* A proxy without its server. */
+    if (answer.status === 502 || answer.status === 504) return new Away(new Error(`HTTP status ${answer.status}`), origin);
   }
   return new Refusal(answer.status, problem, Number.isFinite(wait) && wait > 0 ? Math.min(Math.ceil(wait), RETRY_AFTER_MAX) : 1);
 }
