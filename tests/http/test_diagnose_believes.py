@@ -87,3 +87,20 @@ def test_what_encode_gives_is_right(server):
         n += 1
         wrong += complaints(server, name, request)
     assert n > 60 and not wrong, "\n".join([f"{len(wrong)} of {n}"] + wrong)
+
+
+# Widths that the usual head, of 64 channels, has no room for.
+SECTIONS, GRID = [16, 56, 56], [2, 3, 4]
+WIDE = [{"axes_dim": SECTIONS, "grid": GRID}, {"rotary_dim": 128, "len": LEN}]
+
+
+def test_a_head_is_as_wide_as_what_the_belief_rotates(server):
+    for fields in WIDE:
+        widths, positions = (SECTIONS, np.indices(GRID).reshape(3, -1)) if "grid" in fields else ([128], np.arange(LEN)[None])
+        pairs = np.hstack([np.outer(p, 10000.0 ** (-np.arange(0, n, 2) / n)) for n, p in zip(widths, positions)])
+        for angles in (pairs, np.repeat(pairs, 2, 1)):  # interleaved, if each is given twice
+            tables = {"cos": np.cos(angles).astype("f4").tolist(), "sin": np.sin(angles).astype("f4").tolist()}
+            answer = server.ask("/diagnose", scheme="rope", **fields, **tables).json()
+            assert answer["belief"]["first_bad"] is None and answer["candidates"][0]["config"]["head_dim"] == 128, (fields, answer["belief"])
+    odd = server.post("/diagnose", {"scheme": "rope", "grid": GRID, "axes_dim": [16, 56, 58], **tables}).json()
+    assert odd["pointer"] == "/axes_dim" and "130 channels" in odd["detail"], odd

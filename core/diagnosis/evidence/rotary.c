@@ -60,6 +60,13 @@ static double believed_width(const struct pe_diagnosis *d)
     return sum > 0 ? sum : head_dim;
 }
 
+/* Do so many rotated channels fit into a head, of the belief or of the usual size? */
+static bool has_room(const struct pe_diagnosis *d, double width)
+{
+    const struct pe_param *row = pe_param_find(d->belief.inheritance->scheme->info.params, "head_dim");
+    return pe_belief_given(d, "head_dim") || !row || width <= row->fallback;
+}
+
 /* Do rows of cos and sin state each number twice, as expanded tables do? Columns j and j + apart, in steps of step. */
 static bool is_doubled(const struct pe_evidence *e, size_t apart, size_t step)
 {
@@ -134,12 +141,16 @@ static enum pe_status choose_form(struct pe_diagnosis *d, struct pe_error *err)
     if (states && !pe_is_among("pairs|expanded", form->string))
         return pe_fail(err, "/form", "form is \"%s\"; cos and sin come as pairs or expanded", form->string);
     if (width > 0 && width != (expanded ? len : 2 * len))
-        return pe_fail(err, pe_belief_given(d, "rotary_dim") ? "/rotary_dim" : "/head_dim",
+        return pe_fail(err,
+                       pe_belief_given(d, "rotary_dim") ? "/rotary_dim"
+                       : pe_belief_given(d, "head_dim") ? "/head_dim"
+                                                        : "/axes_dim",
                        "the configuration rotates %.0f channels, but cos has %.0f columns; needed: %.0f (pairs) or "
                        "%.0f (expanded)",
                        width, len, width / 2, width);
     set_form(d, expanded ? "expanded" : "pairs");
-    return width > 0 ? PE_OK : pe_belief_fix(d, "head_dim", (expanded ? 1 : 2) * pe_evidence_width(e), "cos", err);
+    uint64_t rotated = (expanded ? 1 : 2) * pe_evidence_width(e);
+    return width > 0 && has_room(d, width) ? PE_OK : pe_belief_fix(d, "head_dim", rotated, "cos", err);
 }
 
 static enum pe_status read_tables(struct pe_diagnosis *d, struct pe_error *err)
