@@ -32,7 +32,9 @@ struct api_route {
     bool is_open;             /* open to everybody, even if the server requires tokens */
     bool is_page;             /* its answer is a file of the web page */
     bool is_live;             /* its answer is computed while it is sent, as lines or as server-sent events */
-    /* It holds one of few places for minutes, so a browser must not begin it unasked (api_call.is_unasked). The other
+    /* It holds one of few places for minutes, so a browser must not begin it unasked (api_call.is_unasked), nor a
+     * page of another origin (is_foreign): browsers tell the former only to hosts that they trust, by TLS or as
+     * loopback. The other
      * endpoints may be linked to and shown as pictures: their work ends when the reader leaves, and clients take turns.
      */
     bool is_costly;

@@ -318,11 +318,11 @@ static bool check_access(const struct api_call *call, const struct api_route *ro
 static bool check_page(const struct api_host *host, const struct api_call *call, const struct api_route *route,
                        struct api_problem *problem)
 {
-    bool is_foreign_change = changes(call) && call->is_foreign;
-    bool is_unasked = route->is_costly && call->is_unasked && !is_options(call);
-    if ((!is_foreign_change && !is_unasked) || api_cors_allows(host, call))
+    bool begins = route->is_costly && !is_options(call), is_unasked = begins && call->is_unasked;
+    bool is_foreign = (changes(call) || begins) && call->is_foreign;
+    if ((!is_foreign && !is_unasked) || api_cors_allows(host, call))
         return true;
-    if (is_foreign_change)
+    if (!is_unasked)
         return api_fail(problem, 403, "",
                         "%s comes from a page of another origin, \"%.100s\"; allowed: this server's own pages, and "
                         "those of the origins that --cors-origin names",

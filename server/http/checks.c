@@ -145,12 +145,24 @@ static bool is_own_address(const struct authority *a)
            (memcmp(address.bytes, mapped, sizeof mapped) == 0 || memcmp(address.bytes, one, sizeof one) == 0);
 }
 
+/* Labels of letters, digits, _ and -, which neither begin nor end with - (RFC 952, RFC 1123). */
+static bool is_host_name(const char *name, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool is_edge = i == 0 || i == n - 1 || name[i - 1] == '.' || name[i + 1] == '.';
+        if (!isalnum((unsigned char)name[i]) && name[i] != '_' && (is_edge || (name[i] != '-' && name[i] != '.')))
+            return false;
+    }
+    return true;
+}
+
 /* Browsers resolve names under .localhost without asking a DNS server (RFC 6761, 6.3). */
 static bool is_localhost(const struct authority *a)
 {
     static const char end[] = ".localhost";
     size_t n = sizeof end - 1;
-    return is_named(a, end + 1, n - 1) || (a->n > n && strncasecmp(a->name + a->n - n, end, n) == 0);
+    return is_named(a, end + 1, n - 1) ||
+           (a->n > n && strncasecmp(a->name + a->n - n, end, n) == 0 && is_host_name(a->name, a->n));
 }
 
 static bool is_listed(const struct authority *a, const char *names)
@@ -274,27 +286,25 @@ static bool path_decode(char *path)
     return true;
 }
 
-/* Length of "http://host" in the absolute form, which every server must accept (RFC 9112, 3.2.2); 0 if the target has
- * another form. */
-static size_t authority_length(const char *target)
+/* Of the absolute form, which every server must accept (RFC 9112, 3.2.2); 0 if the target has another form. */
+static size_t scheme_length(const char *target)
 {
-    static const char *const schemes[] = {"http://", "https://"};
-    for (size_t i = 0; i < 2; i++) {
-        size_t n = strlen(schemes[i]);
-        if (strncasecmp(target, schemes[i], n) == 0)
-            return n + strcspn(target + n, "/?");
-    }
-    return 0;
+    return strncasecmp(target, "http://", 7) == 0 ? 7 : strncasecmp(target, "https://", 8) == 0 ? 8 : 0;
 }
 
-struct http_refusal http_target_split(char *target, const char **path, const char **query)
+struct http_refusal http_target_split(char *target, const char **host, const char **path, const char **query)
 {
-    size_t n_authority = authority_length(target);
-    char *rest = target + n_authority, *mark = strchr(rest, '?');
+    size_t n_scheme = scheme_length(target), n_host = n_scheme ? strcspn(target + n_scheme, "/?") : 0;
+    char *rest = target + n_scheme + n_host, *mark = strchr(rest, '?');
+    *host = n_scheme ? target : NULL;
     *query = mark ? mark + 1 : NULL;
     if (mark)
         *mark = '\0';
-    *path = n_authority && !*rest ? "/" : rest; /* "http://host" without a path means the root */
+    if (n_scheme) { /* moved over the scheme, which gives room for the zero at its end */
+        memmove(target, target + n_scheme, n_host);
+        target[n_host] = '\0';
+    }
+    *path = n_scheme && !*rest ? "/" : rest; /* "http://host" without a path means the root */
     if (**path != '/')
         return (struct http_refusal){400, "the request's target is not a path that starts with /"};
     if (!path_decode(rest))

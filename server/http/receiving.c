@@ -61,7 +61,7 @@ static struct http_refusal check_host(const struct exchange *x)
     const struct options *options = x->http->options;
     if (!x->http->door->checks_host || http_head_names_us(&x->receiving.head, options->host, options->allowed_host))
         return (struct http_refusal){0, NULL};
-    return (struct http_refusal){421, "the Host header names another host; without --token-file, a server that only "
+    return (struct http_refusal){421, "the request names another host; without --token-file, a server that only "
                                       "this machine reaches answers for localhost, 127.0.0.1, [::1], --host and "
                                       "--allowed-host"};
 }
@@ -120,9 +120,12 @@ static bool receive_head(struct exchange *x, const char *method, const char *ver
     exchange_find_origin(x);
     exchange_authenticate(x);
     x->client = x->call.turn = exchange_client(x);
+    const char *host = NULL;
+    x->receiving.refusal = http_target_split(x->receiving.target, &host, &x->call.path, &x->call.query);
+    if (host)
+        head->first[HTTP_HOST] = host; /* the target's wins (RFC 9112, 3.2.2) */
     x->call.is_foreign = http_head_is_foreign(head);
     x->call.is_unasked = http_head_is_unasked(head);
-    x->receiving.refusal = http_target_split(x->receiving.target, &x->call.path, &x->call.query);
     if (is_refused) {
         x->call.path = HTTP_GUARD_TARGET; /* for the log */
         refuse_frame(x);

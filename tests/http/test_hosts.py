@@ -11,7 +11,7 @@ from test_server_life import wait_until
 
 OURS = ["localhost", "LOCALHOST:1", "localhost.", "page.localhost:8080", "127.0.0.1", "127.0.0.1:80", "127.8.9.1", "[::1]", "[::1]:8080", "[::ffff:127.0.0.1]", ""]
 OTHERS = ["evil.example", "evil.example:8080", "notlocalhost", "localhost.evil.example", "127.0.0.1.evil.example", "128.0.0.1", "0.0.0.0", "[::2]", "[::1]evil.example",
-          "localhost:80a", "x", "10.0.0.1:8080", "localhost,evil.example"]
+          "localhost:80a", "x", "10.0.0.1:8080", "localhost,evil.example", "..localhost", "-.localhost", "a-.localhost", "a..localhost", ".localhost", "%61.localhost", "localhost.."]
 PRESET = b'{"config":{"scheme":"rope"}}'
 
 
@@ -28,6 +28,14 @@ def asks(server, host, method="GET", path="/presets", body=b"", version="1.1", *
     lines = [f"{method} {path} HTTP/{version}", *([] if host is None else [f"Host: {host}"]), *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items())]
     lines += ["Connection: close", f"Content-Length: {len(body)}"]
     return raw(server, "\r\n".join([*lines, "", ""]).encode() + body)
+
+
+def raw_status(server, method, path, host, origin=None):
+    """Of an answer that need not be JSON."""
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", *([f"Origin: {origin}"] if origin else []), "Connection: close", "", ""]
+    with socket.create_connection((server.host, server.port), timeout=30) as s, s.makefile("rb") as stream:
+        s.sendall("\r\n".join(lines).encode())
+        return int(stream.read().split()[1])
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +64,17 @@ def test_every_path_and_method(server):
         with socket.create_connection((server.host, server.port), timeout=30) as s:
             s.sendall(text.encode() + body)
             assert s.recv(4096).split()[1] == b"421", (method, path)
+
+
+@pytest.mark.parametrize("target, host, status", [("http://evil.example", "localhost", 421), ("http://evil.example:80", "localhost", 421), ("HTTPS://evil.example", "localhost", 421),
+                                                  ("http://-.localhost", "localhost", 421), ("http://localhost", "localhost", 200), ("http://127.0.0.1:9", "evil.example", 200)])
+def test_the_host_of_the_target_wins(server, target, host, status):
+    """RFC 9112, 3.2.2: a server ignores Host if the target names a host."""
+    assert asks(server, host, path=target + "/presets")[0] == status
+    assert asks(server, host, path=target + "?x=1", version="1.0")[0] in (421,) if status == 421 else True
+    page = {"Origin": target.lower()}
+    assert asks(server, host, "PUT", target + "/presets/page", PRESET, **page)[0] in ((421,) if status == 421 else (200, 201))
+    asks(server, "localhost", "DELETE", "/presets/page")
 
 
 def test_without_a_host(server):
@@ -131,6 +150,20 @@ def test_foreign_pages_may_not(server, host, origin):
         assert status == 403 and "--cors-origin" in problem["detail"], (method, origin)
     assert asks(server, host, "POST", "/encode", b'{"scheme":"rope","len":2}', Origin=origin)[0] == 200  # what changes nothing is answered, and not shown to the page
     assert asks(server, host, path="/presets/page")[0] == 404
+
+
+@pytest.mark.parametrize("host, origin", FOREIGN_PAGES)
+def test_foreign_pages_begin_no_experiment(server, host, origin):
+    """Browsers send Sec-Fetch-Site only to hosts that they trust, so a server elsewhere without TLS sees nothing but Origin."""
+    short = b'{"scheme":"none","steps":1,"train_len":16,"eval_len":16}'
+    status, _, problem = asks(server, host, "POST", "/experiments", short, Origin=origin)
+    assert status == 403 and "--cors-origin" in problem["detail"]
+    assert raw_status(server, "OPTIONS", "/experiments", host, origin) == 204
+
+
+@pytest.mark.parametrize("host, origin", OWN_PAGES[:2])
+def test_own_pages_begin_experiments(server, host, origin):
+    assert raw_status(server, "GET", "/experiments?scheme=none&steps=1&train_len=16&eval_len=16", host, origin) == 200
 
 
 def test_also_with_tokens_and_beyond_this_machine(tmp_path):

@@ -140,13 +140,16 @@ static void targets(void **state)
     };
     for (size_t i = 0; i < N_OF(cases); i++) {
         char target[64];
-        const char *path, *query;
+        const char *host, *path, *query;
         snprintf(target, sizeof target, "%s", cases[i].target);
-        struct http_refusal refusal = http_target_split(target, &path, &query);
+        struct http_refusal refusal = http_target_split(target, &host, &path, &query);
         assert_int_equal(refusal.status, cases[i].path ? 0 : 400);
         if (!cases[i].path)
             continue;
         assert_string_equal(path, cases[i].path);
+        assert_true(!host == (*cases[i].target == '/'));
+        if (host)
+            assert_true(strcmp(host, "host") == 0 || strcmp(host, "host:1") == 0);
         assert_true(!query == !cases[i].query);
         if (query)
             assert_string_equal(query, cases[i].query);
@@ -233,9 +236,10 @@ static void names_of_this_machine(void **state)
     static const char *const ours[] = {
         "localhost", "LocalHost:80",  "a.localhost", "127.0.0.1", "127.255.0.1:1", "[::1]:8080", "posenc.local",
         "a.example", "b.example:443", "localhost.",  ""};
-    static const char *const others[] = {"evil.example", "localhostx", "xlocalhost",  ".localhost.x",
-                                         "127.0.0.1.x",  "[::1]x",     "::1",         "127.1",
-                                         "[]",           "c.example",  "a.example:x", ","};
+    static const char *const others[] = {"evil.example", "localhostx", "xlocalhost",  ".localhost.x", "127.0.0.1.x",
+                                         "[::1]x",       "::1",        "127.1",       "[]",           "c.example",
+                                         "a.example:x",  ",",          "..localhost", "-.localhost",  "a-.localhost",
+                                         "a..localhost", ".localhost"};
     for (size_t i = 0; i < N_OF(ours); i++)
         assert_true(names_us(ours[i]));
     for (size_t i = 0; i < N_OF(others); i++)
