@@ -20,6 +20,7 @@ enum {
     LINGER_MS = 250,  /* minimum time for which a refused connection stays open */
     LINGER_MAX = 16,  /* refused connections open at a time */
     SPARE_MAX = 16,   /* spare places */
+    SILENCE_S = 2,    /* after which a body that no longer arrives at a good rate may be closed for another */
     CLOSING_MAX = 64, /* connections that have been closed for others and have not ended yet */
     CLIENT_BITS = 12, /* of a hash of client numbers */
     LAST_MAX = 4096   /* maximum number of connections taken from the queue at the end: a full backlog, even if new
@@ -118,25 +119,60 @@ static struct accept_client *greediest(const struct accept *accept)
     return most;
 }
 
-/* Closes the connection of this client that has waited longest. Only its receiving side is shut: a request that is
- * arriving at this moment is still read and answered. */
-static bool close_idlest(struct accept *accept, struct accept_client *client)
+/* A connection that may be closed for another. */
+struct candidate {
+    struct accept_place *place; /* NULL: none */
+    uint64_t since;
+};
+
+/* The client's connection that has waited longest. One that receives a body is work in progress while its bytes arrive
+ * at a good rate (http_received). */
+static struct candidate idlest_of(const struct accept_client *client)
 {
-    struct accept_place *idlest = NULL;
-    uint64_t since = UINT64_MAX;
+    struct candidate idlest = {NULL, UINT64_MAX};
+    uint64_t silent = ACCEPT_LATER + clock_now() - SILENCE_S * CLOCK_SECOND;
     for (struct accept_place *place = client->places; place; place = place->next) {
-        uint64_t own = atomic_load_explicit(&place->waits_since, memory_order_relaxed);
-        if (own && own < since && !place->is_closing) {
-            idlest = place;
-            since = own;
-        }
+        uint64_t since = atomic_load_explicit(&place->waits_since, memory_order_relaxed);
+        if (since && since < idlest.since && since < silent && !place->is_closing)
+            idlest = (struct candidate){place, since};
     }
-    if (!idlest || accept->n_closing == CLOSING_MAX)
+    return idlest;
+}
+
+/* One without a request goes before one whose body has stopped; then one of the client with more connections; then the
+ * one that has waited longer. */
+static bool goes_before(const struct candidate *a, const struct candidate *b)
+{
+    bool has_body = a->since >= ACCEPT_LATER, other_has = b->since >= ACCEPT_LATER;
+    if (!b->place || has_body != other_has)
+        return !b->place || other_has;
+    size_t n = a->place->client->n, n_other = b->place->client->n;
+    return n != n_other ? n > n_other : a->since < b->since;
+}
+
+/* Of the clients with more than n connections. */
+static struct candidate idlest_beyond(const struct accept *accept, size_t n)
+{
+    struct candidate first = {NULL, UINT64_MAX};
+    for (size_t i = 0; i < sizeof accept->clients / sizeof *accept->clients; i++)
+        for (struct accept_client *client = accept->clients[i]; client; client = client->next) {
+            struct candidate own = client->n > n ? idlest_of(client) : (struct candidate){NULL, 0};
+            if (own.place && goes_before(&own, &first))
+                first = own;
+        }
+    return first;
+}
+
+/* Only its receiving side is shut: a request that is arriving at this moment is still read and answered. */
+static bool close_for_another(struct accept *accept, struct candidate candidate)
+{
+    struct accept_place *place = candidate.place;
+    if (!place || accept->n_closing == CLOSING_MAX)
         return false;
-    idlest->is_closing = true;
-    client->n--;
+    place->is_closing = true;
+    place->client->n--;
     accept->n_closing++;
-    shutdown(idlest->fd, SHUT_RD);
+    shutdown(place->fd, SHUT_RD);
     return true;
 }
 
@@ -144,21 +180,21 @@ enum admission { ADMITTED, ADMITTED_SPARE, TURNED_AWAY };
 
 static enum admission admit_spare(struct accept *accept)
 {
-    return accept->spare.n < SPARE_MAX || close_idlest(accept, &accept->spare) ? ADMITTED_SPARE : TURNED_AWAY;
+    return accept->spare.n < SPARE_MAX || close_for_another(accept, idlest_of(&accept->spare)) ? ADMITTED_SPARE
+                                                                                               : TURNED_AWAY;
 }
 
-/* A connection is taken from the client with the most only if that one still has at least as many afterwards: otherwise
- * the two would take it from each other in turn. */
+/* A connection is taken from another client only if that one still has at least as many afterwards: otherwise the two
+ * would take it from each other in turn. A client without any gets the place of whoever has waited longest. */
 static enum admission admit(struct accept *accept, const struct accept_client *client)
 {
     size_t n_open = atomic_load(&accept->n_open) - accept->n_closing - accept->spare.n;
     if (n_open < accept->max)
         return ADMITTED;
-    struct accept_client *most = greediest(accept);
     size_t n = client == &accept->proxied ? 0 : client->n;
-    if (most && most->n > n + 1 && close_idlest(accept, most))
+    if (close_for_another(accept, idlest_beyond(accept, n > 0 ? n + 1 : 0)))
         return ADMITTED;
-    return n > 0 && most == client ? TURNED_AWAY : admit_spare(accept);
+    return n > 0 && greediest(accept) == client ? TURNED_AWAY : admit_spare(accept);
 }
 
 static void enter(struct accept_client *client, struct accept_place *place)

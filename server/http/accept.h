@@ -15,17 +15,20 @@ struct accept_client;
 /* A connection's place, from accept() until accept_closed.
  *
  * While all places are taken, a client with fewer connections than another gets one of that one's: the connection which
- * has waited longest for its client is closed. A trusted proxy serves many clients, so its connections are not counted
- * together, and are not closed for others. If none can be closed, because every one of them is being answered, a few
- * spare places remain, where one request each is answered if its path is open (api_is_open: probes), and refused with
- * 503 otherwise. The client with the most connections gets the 503 at once, without its request being read. */
+ * has waited longest for its client is closed. A body that arrives at a good rate, or an answer, is work and is not.
+ * The client with the most that has such a connection gives it. A trusted proxy serves many clients, so its connections
+ * are not counted together, and are not closed for others. If none can be closed, because every one of them is being
+ * answered, a few spare places remain, where one request each is answered if its path is open (api_is_open: probes),
+ * and refused with 503 otherwise. The client with the most connections gets the 503 at once, without its request being
+ * read. */
 struct accept_place {
     struct accept *accept;
     struct accept_client *client;
     struct accept_place *prev, *next; /* of the same client */
     int fd;
     bool is_spare, is_closing;
-    /* When it began to wait for its client, in ns; 0: it is being answered, or is just being passed to a daemon. */
+    /* When it began to wait for its client, in ns; 0: it is being answered, or is just being passed to a daemon. For a
+     * body, when its bytes last arrived at a good rate, and ACCEPT_LATER. */
     _Atomic uint64_t waits_since;
 };
 

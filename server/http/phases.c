@@ -44,8 +44,12 @@ void http_phase(struct http *http, struct http_connection *connection, enum http
 
 void http_received(struct http_connection *connection, size_t n_bytes)
 {
-    connection->progress_at = clock_coarse();
+    uint64_t now = clock_coarse(), window_ms = (now - connection->window_at) / CLOCK_MS;
+    connection->progress_at = now;
     connection->n_window += n_bytes;
+    if (connection->phase == HTTP_PHASE_BODY &&
+        connection->n_window >= connection->daemon->http->options->min_rate * window_ms / 1000)
+        accept_waits(connection->place, now + ACCEPT_LATER);
 }
 
 const char *http_head_is_late(const struct options *options, char *detail)

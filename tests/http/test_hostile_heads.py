@@ -213,7 +213,7 @@ SMALL = b'{"scheme":"alibi","num_heads":1,"len":1}'
 ACCEPTED = [
     (200, asks("/healthz")),
     (200, b"\r\n" + asks("/healthz")),
-    (200, asks("http://example.org/healthz")),
+    (200, asks("http://localhost:1/healthz")),
     (200, asks("HTTP://[::1]:80/healthz?x")),
     (200, asks("/healthz", version="HTTP/1.2")),
     (200, asks("/healthz", version="HTTP/1.9")),

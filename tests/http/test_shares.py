@@ -145,6 +145,35 @@ def test_a_client_with_the_most_is_refused_itself(few):
     assert left.count(200) == MOST - 1 and left.count(None) == 1
 
 
+def test_bodies_that_arrive_are_not_closed_for_others(few):
+    """One client has the most connections, and each of them works; strangers have one idle connection each."""
+    server, connect, _ = few
+    uploads, n, step = [connect(ONE) for _ in range(MOST // 2)], 60, 1000
+    for sock in uploads:
+        sock.sendall(declared(n * step))
+    idle = [connect("127.0.1.%d" % (i + 1)) for i in range(MOST // 2)]
+    assert [status_of(sock) for sock in idle] == [200] * (MOST // 2)
+    body = body_of(n * step)
+    for i in range(n):  # longer than the silence after which a body may be closed
+        for sock in uploads:
+            sock.sendall(body[i * step : (i + 1) * step])
+        if i % 6 == 0:
+            stranger = connect("127.0.2.%d" % (i + 1))
+            assert status_of(stranger, WORK) == 200  # gets the place of another idle one
+        time.sleep(0.05)
+    assert [status_of(sock, b"") for sock in uploads] == [200] * (MOST // 2)
+    assert [status_of(sock) for sock in idle] == [None] * (MOST // 2)
+
+
+def test_bodies_that_have_stopped_are_closed_for_others(few):
+    server, connect, _ = few
+    uploads = [connect(ONE) for _ in range(MOST)]
+    for sock in uploads:
+        sock.sendall(declared(60_000) + b" ")
+    assert wait_until(lambda: status_of(connect(OTHER), WORK) == 200)
+    assert status_of(connect("127.0.0.4"), WORK) == 200
+
+
 def test_a_trusted_proxy_is_many_clients():
     """Its connections are not counted together: none of them is closed for another client, which gets a place for a probe only."""
     with start_server("--max-connections", str(MOST), "--trusted-proxy", ONE) as server, clients_from(server, ONE, MOST) as proxied:
