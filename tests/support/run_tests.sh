@@ -112,10 +112,10 @@ run_http() {
         run_pytest tests/http/"${T-}"
         return
     fi
-    # The tools' own tests go with the first part; they neither measure nor fuzz.
+    # The tools' own tests and those of the kept tensors go with the first part; they neither measure nor fuzz.
     # Collected once before, so that not every process compiles all of them.
-    "$PYTHON" -m pytest -q -p no:cacheprovider --collect-only tests/http tests/bench tests/fuzz >"$log" || cat "$log"
-    run_pytest --part=beside -n "${HTTP_JOBS:-4}" --dist loadfile tests/http tests/bench tests/fuzz
+    "$PYTHON" -m pytest -q -p no:cacheprovider --collect-only tests/http tests/field tests/bench tests/fuzz >"$log" || cat "$log"
+    run_pytest --part=beside -n "${HTTP_JOBS:-4}" --dist loadfile tests/http tests/field tests/bench tests/fuzz
     run_pytest --part=waiting -n 8 tests/http
     run_pytest --part=alone tests/http
 }
