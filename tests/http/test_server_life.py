@@ -322,8 +322,11 @@ def test_content_length_that_is_no_number(server):
 
 def test_absolute_form(server):
     with Client(server) as client:
-        client.send(get("http://example.com/healthz"))
+        client.send(get("http://localhost:80/healthz"))
         assert client.answer()[0] == 200
+    with Client(server) as client:
+        client.send(get("http://example.com/healthz"))
+        assert client.answer()[0] == 421
 
 
 def test_garbage_does_not_disturb(server):
