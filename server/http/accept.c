@@ -6,6 +6,7 @@
 #include "server/http/internal.h"
 #include "server/loop/clock.h"
 #include "server/metrics.h"
+#include "server/siphash.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -22,7 +23,7 @@ enum {
     SPARE_MAX = 16,   /* spare places */
     SILENCE_S = 2,    /* after which a body that no longer arrives at a good rate may be closed for another */
     CLOSING_MAX = 64, /* connections that have been closed for others and have not ended yet */
-    CLIENT_BITS = 12, /* of a hash of client numbers */
+    N_BUCKETS = 4096, /* of a hash of client numbers */
     LAST_MAX = 4096   /* maximum number of connections taken from the queue at the end: a full backlog, even if new
                          clients keep connecting */
 };
@@ -45,7 +46,7 @@ struct accept {
     struct jobs_timer *retry;
     atomic_size_t n_open, n_late;
     pthread_mutex_t lock; /* of the following, and of every place in a list */
-    struct accept_client *clients[1 << CLIENT_BITS];
+    struct accept_client *clients[N_BUCKETS];
     struct accept_client proxied, spare; /* all connections of trusted proxies; all in spare places */
     size_t n_closing;
     /* Refused connections, oldest first. If they were closed at once, with unread bytes, they would be reset, and the
@@ -85,7 +86,8 @@ size_t accept_n_early(const struct accept *accept)
 
 static struct accept_client **client_at(struct accept *accept, uint64_t number)
 {
-    struct accept_client **at = &accept->clients[(number * 0x9e3779b97f4a7c15u) >> (64 - CLIENT_BITS)];
+    /* Clients can choose addresses, so the hash has a secret key, as that of the workers' turns. */
+    struct accept_client **at = &accept->clients[siphash_secret(&number, sizeof number) % N_BUCKETS];
     while (*at && (*at)->number != number)
         at = &(*at)->next;
     return at;
