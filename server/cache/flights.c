@@ -3,6 +3,7 @@
 #include "server/cache/flights.h"
 
 #include "server/cache/call_key.h"
+#include "server/loop/clock.h"
 #include "server/metrics.h"
 
 #include <pthread.h>
@@ -74,6 +75,7 @@ enum flights_role flights_join(struct flights *flights, const struct api_call *c
     pthread_mutex_lock(&flights->lock);
     struct flight *flight = find(flights, &key, hash);
     if (flight) {
+        seat->joined_at = seat->joined_at ? seat->joined_at : clock_now();
         seat->next = flight->followers;
         flight->followers = seat;
     } else {
@@ -109,6 +111,8 @@ void flights_land(struct flights *flights, struct flight_seat *leader, struct ap
         seat->reply = is_shared ? api_reply_hold(reply) : NULL;
         seat->copy = is_shared ? call_copy_hold(leader->copy) : NULL;
         seat->may_join = !reply;
+        bool is_later = leader->waits_since && seat->joined_at > leader->waits_since;
+        seat->waits_since = is_later ? seat->joined_at : leader->waits_since;
         metrics_add(METRICS_ANSWERS_SHARED, is_shared);
         jobs_post(seat->jobs, &seat->landed);
     }

@@ -18,7 +18,10 @@ struct flight_seat {
     struct api_reply *reply; /* the flight's reply with one more reference, or NULL: answer the request yourself */
     struct call_copy *copy;  /* the copy of the call that the reply borrows from; drop it after the reply */
     bool may_join;           /* if there is no reply: others may still share one (this flight was given up) */
-    struct flight *flight;   /* private */
+    uint64_t waits_since;    /* when the leader's wait began, as of struct job, or this one's part in it; 0: none.
+                              * Set it before flights_land; it is given to followers that get no reply */
+    uint64_t joined_at;      /* private, as are the fields below: ns */
+    struct flight *flight;
     struct flight_seat *next;
 };
 

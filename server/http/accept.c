@@ -21,7 +21,7 @@ enum {
     LINGER_MS = 250,  /* minimum time for which a refused connection stays open */
     LINGER_MAX = 16,  /* refused connections open at a time */
     SPARE_MAX = 16,   /* spare places */
-    SILENCE_S = 2,    /* after which a body that no longer arrives at a good rate may be closed for another */
+    SURVEY_MS = 10,   /* for so long after nothing was found to be closed for another, it is not looked for again */
     CLOSING_MAX = 64, /* connections that have been closed for others and have not ended yet */
     N_BUCKETS = 4096, /* of a hash of client numbers */
     LAST_MAX = 4096   /* maximum number of connections taken from the queue at the end: a full backlog, even if new
@@ -49,6 +49,9 @@ struct accept {
     struct accept_client *clients[N_BUCKETS];
     struct accept_client proxied, spare; /* all connections of trusted proxies; all in spare places */
     size_t n_closing;
+    /* Of the last walk over all places: who had the most, and, if it found nothing, among whom until when. */
+    uint64_t greediest, nothing_until;
+    size_t nothing_beyond;
     /* Refused connections, oldest first. If they were closed at once, with unread bytes, they would be reset, and the
      * client might never see the reason. */
     int lingering[LINGER_MAX];
@@ -111,79 +114,123 @@ static void drop_if_unused(struct accept *accept, struct accept_client *client)
     free(client);
 }
 
-static struct accept_client *greediest(const struct accept *accept)
-{
-    struct accept_client *most = NULL;
-    for (size_t i = 0; i < sizeof accept->clients / sizeof *accept->clients; i++)
-        for (struct accept_client *client = accept->clients[i]; client; client = client->next)
-            if (!most || client->n > most->n)
-                most = client;
-    return most;
-}
-
 /* A connection that may be closed for another. */
 struct candidate {
     struct accept_place *place; /* NULL: none */
     uint64_t since;
 };
 
-/* The client's connection that has waited longest. One that receives a body is work in progress while its bytes arrive
- * at a good rate (http_received). */
-static struct candidate idlest_of(const struct accept_client *client)
+static const struct candidate nothing = {NULL, UINT64_MAX};
+
+/* When it began to wait for its client; 0: it is not closed now. A body is work in progress while its bytes arrive at a
+ * good rate (http_received), and so is an answer that is read at one (deadlines.c) or may not be cut. */
+static uint64_t since_when(const struct accept_place *place, bool may_cut, uint64_t now)
 {
-    struct candidate idlest = {NULL, UINT64_MAX};
-    uint64_t silent = ACCEPT_LATER + clock_now() - SILENCE_S * CLOCK_SECOND;
+    uint64_t since = atomic_load_explicit(&place->waits_since, memory_order_relaxed);
+    if (place->is_closing)
+        return 0;
+    if (since >= ACCEPT_LAST)
+        return may_cut && since < ACCEPT_LAST + now ? since : 0;
+    return since < ACCEPT_LATER + now ? since : 0;
+}
+
+/* The client's connection that has waited longest. */
+static struct candidate idlest_of(const struct accept_client *client, bool may_cut, uint64_t now)
+{
+    struct candidate idlest = nothing;
     for (struct accept_place *place = client->places; place; place = place->next) {
-        uint64_t since = atomic_load_explicit(&place->waits_since, memory_order_relaxed);
-        if (since && since < idlest.since && since < silent && !place->is_closing)
+        uint64_t since = since_when(place, may_cut, now);
+        if (since && since < idlest.since)
             idlest = (struct candidate){place, since};
     }
     return idlest;
 }
 
-/* One without a request goes before one whose body has stopped; then one of the client with more connections; then the
- * one that has waited longer. */
+static int order_of(const struct candidate *candidate)
+{
+    return candidate->since >= ACCEPT_LAST ? 2 : candidate->since >= ACCEPT_LATER ? 1 : 0;
+}
+
+/* One without a request goes before one whose body has stopped, and that one before one whose answer is read slowly;
+ * then one of the client with more connections; then the one that has waited longer. */
 static bool goes_before(const struct candidate *a, const struct candidate *b)
 {
-    bool has_body = a->since >= ACCEPT_LATER, other_has = b->since >= ACCEPT_LATER;
-    if (!b->place || has_body != other_has)
-        return !b->place || other_has;
+    if (!b->place || order_of(a) != order_of(b))
+        return !b->place || order_of(a) < order_of(b);
     size_t n = a->place->client->n, n_other = b->place->client->n;
     return n != n_other ? n > n_other : a->since < b->since;
 }
 
-/* Of the clients with more than n connections. */
-static struct candidate idlest_beyond(const struct accept *accept, size_t n)
+/* Of the clients with more than n connections. A walk over thousands of places costs more than a refusal, so one that
+ * finds nothing holds for a moment. */
+static struct candidate idlest_beyond(struct accept *accept, size_t n)
 {
-    struct candidate first = {NULL, UINT64_MAX};
-    for (size_t i = 0; i < sizeof accept->clients / sizeof *accept->clients; i++)
+    struct candidate first = nothing;
+    uint64_t now = clock_now();
+    size_t most = 0;
+    if (n >= accept->nothing_beyond && now < accept->nothing_until)
+        return first;
+    for (size_t i = 0; i < N_BUCKETS; i++)
         for (struct accept_client *client = accept->clients[i]; client; client = client->next) {
-            struct candidate own = client->n > n ? idlest_of(client) : (struct candidate){NULL, 0};
+            bool may_cut = client->n > accept->max / 2;
+            struct candidate own = client->n > n ? idlest_of(client, may_cut, now) : nothing;
             if (own.place && goes_before(&own, &first))
                 first = own;
+            if (client->n > most)
+                most = client->n, accept->greediest = client->number;
         }
+    if (!first.place)
+        accept->nothing_beyond = n, accept->nothing_until = now + SURVEY_MS * CLOCK_MS;
     return first;
 }
 
-/* Only its receiving side is shut: a request that is arriving at this moment is still read and answered. */
+/* Only its receiving side is shut: a request that is arriving at this moment is still read and answered. An answer is
+ * cut by its loop (deadlines.c), which knows whether it is still the same. */
 static bool close_for_another(struct accept *accept, struct candidate candidate)
 {
     struct accept_place *place = candidate.place;
-    if (!place || accept->n_closing == CLOSING_MAX)
+    if (!place)
         return false;
     place->is_closing = true;
     place->client->n--;
     accept->n_closing++;
+    atomic_store(&place->is_cut, candidate.since >= ACCEPT_LAST);
     shutdown(place->fd, SHUT_RD);
     return true;
 }
 
 enum admission { ADMITTED, ADMITTED_SPARE, TURNED_AWAY };
 
+static size_t n_spare_of(const struct accept *accept, uint64_t number)
+{
+    size_t n = 0;
+    for (const struct accept_place *place = accept->spare.places; place; place = place->next)
+        n += place->number == number && !place->is_closing;
+    return n;
+}
+
+/* Of the spare places, those of the client with the most, so that one which connects hundreds of times a second takes
+ * them from itself only. */
+static struct candidate idlest_spare(const struct accept *accept)
+{
+    struct candidate first = nothing;
+    uint64_t now = clock_now();
+    size_t most = 0;
+    for (struct accept_place *place = accept->spare.places; place; place = place->next) {
+        uint64_t since = since_when(place, true, now);
+        size_t n = since ? n_spare_of(accept, place->number) : 0;
+        if (n > most || (n == most && since && since < first.since))
+            first = (struct candidate){place, since}, most = n;
+    }
+    return first;
+}
+
 static enum admission admit_spare(struct accept *accept)
 {
-    return accept->spare.n < SPARE_MAX || close_for_another(accept, idlest_of(&accept->spare)) ? ADMITTED_SPARE
-                                                                                               : TURNED_AWAY;
+    if (accept->spare.n < SPARE_MAX)
+        return ADMITTED_SPARE;
+    bool may_close = accept->n_closing < CLOSING_MAX;
+    return may_close && close_for_another(accept, idlest_spare(accept)) ? ADMITTED_SPARE : TURNED_AWAY;
 }
 
 /* A connection is taken from another client only if that one still has at least as many afterwards: otherwise the two
@@ -194,9 +241,10 @@ static enum admission admit(struct accept *accept, const struct accept_client *c
     if (n_open < accept->max)
         return ADMITTED;
     size_t n = client == &accept->proxied ? 0 : client->n;
-    if (close_for_another(accept, idlest_beyond(accept, n > 0 ? n + 1 : 0)))
+    bool may_close = accept->n_closing < CLOSING_MAX;
+    if (may_close && close_for_another(accept, idlest_beyond(accept, n > 0 ? n + 1 : 0)))
         return ADMITTED;
-    return n > 0 && greediest(accept) == client ? TURNED_AWAY : admit_spare(accept);
+    return n > 0 && accept->greediest == client->number ? TURNED_AWAY : admit_spare(accept);
 }
 
 static void enter(struct accept_client *client, struct accept_place *place)
@@ -231,11 +279,12 @@ static struct accept_place *place_new(struct accept *accept, int fd)
     bool is_proxy = has_address && networks_have(&accept->https[0]->door->proxies, &address);
     struct accept_place *place = calloc(1, sizeof *place);
     pthread_mutex_lock(&accept->lock);
-    struct accept_client *client =
-        is_proxy ? &accept->proxied : client_of(accept, has_address ? address_number(&address) : 1);
+    uint64_t number = has_address ? address_number(&address) : 1;
+    struct accept_client *client = is_proxy ? &accept->proxied : client_of(accept, number);
     enum admission admission = place && client ? admit(accept, client) : TURNED_AWAY;
     if (admission != TURNED_AWAY) {
-        *place = (struct accept_place){.accept = accept, .fd = fd, .is_spare = admission == ADMITTED_SPARE};
+        *place = (struct accept_place){
+            .accept = accept, .number = number, .fd = fd, .is_spare = admission == ADMITTED_SPARE};
         accept_waits(place, clock_now());
         enter(place->is_spare ? &accept->spare : client, place);
         atomic_fetch_add(&accept->n_open, 1);

@@ -60,6 +60,7 @@ static void answer_done(struct job *job)
 {
     struct exchange *x = exchange_of(job);
     struct exchange_answering *answering = &x->answering;
+    answering->seat.waits_since = job->waits_since;
     if (x->state != EXCHANGE_WORKING) { /* too late: the request has been refused, or its client has left */
         answering->late_reply = answering->made;
         if (answering->seat.flight)
@@ -95,8 +96,12 @@ static void submit(struct exchange *x)
         answer_copy(x);
     x->call.is_gone = breathe;
     x->call.caller = x;
-    x->answering.job =
-        (struct job){.work = answer_work, .done = answer_done, .spend = spend, .is_first = true, .client = x->client};
+    x->answering.job = (struct job){.work = answer_work,
+                                    .done = answer_done,
+                                    .spend = spend,
+                                    .is_first = true,
+                                    .client = x->client,
+                                    .waits_since = x->answering.seat.waits_since};
     jobs_submit(x->http->jobs, &x->answering.job);
 }
 

@@ -18,6 +18,9 @@
 /* Rates are measured over whole windows: a client that pauses for a few seconds on a bad line is not slow. */
 enum { WINDOW_S = 10, DETAIL_BYTES = 256 };
 
+/* A reader is good at so many times --min-rate: no answer to it is cut for another client (accept.h). */
+enum { GOOD_TIMES = 4 };
+
 /* Space in a Unix socket's queue is freed only when everything that one send() added has been read, at most this much
  * (48 KiB with pages of 4 KiB). So a reader may have read up to this much more than can be seen. */
 enum { UNIX_GRAIN = 64 * 1024 };
@@ -54,16 +57,39 @@ static bool confirmed_bytes(const struct http_connection *connection, uint64_t *
     return is_tcp;
 }
 
+/* Publishes until when what the client has read is enough for a good rate. Bytes pay for the time after them, at most a
+ * window, so a reader that is quick on the whole may pause; so does a delay that is the server's. */
+static void note_pace(const struct http *http, struct http_connection *connection, uint64_t now, uint64_t n_read,
+                      bool is_ours)
+{
+    uint64_t rate = GOOD_TIMES * http->options->min_rate, n_max = rate * WINDOW_S;
+    uint64_t since = atomic_load_explicit(&connection->place->waits_since, memory_order_relaxed);
+    uint64_t end = since ? since - ACCEPT_LAST : 0, least = now + (since && !is_ours ? 0 : ACCEPT_SILENCE_NS);
+    if (rate == 0)
+        return;
+    end = (end > least ? end : least) + (n_read < n_max ? n_read : n_max) * 1000 / rate * CLOCK_MS;
+    uint64_t most = now + WINDOW_S * CLOCK_SECOND;
+    accept_waits(connection->place, ACCEPT_LAST + (end < most ? end : most));
+}
+
+/* Has the reader been given all that a live answer has said so far? Then few bytes are no sign of a slow reader,
+ * although on a long line some of them are always on their way. */
+static bool has_all(const struct exchange *x)
+{
+    return exchange_sends_live(x) && x->stream && stream_is_waiting(x->stream);
+}
+
 /* Updates the number of bytes that the peer has read; returns how many more it may have read. If no bytes wait for the
  * client, the delay is the server's, and the client's time starts again. A suspended connection waits for the server,
  * unless chunks.c writes to its socket. */
-static uint64_t note_reading(struct http_connection *connection, uint64_t now)
+static uint64_t note_reading(const struct http *http, struct http_connection *connection, uint64_t now)
 {
     uint64_t confirmed;
     bool is_exact = confirmed_bytes(connection, &confirmed);
     uint64_t n = confirmed - connection->confirmed;
     bool is_waiting = exchange_is_suspended(connection->exchange) && !connection->exchange->sending.chunks.watch;
     bool is_ours = is_waiting || !http_has_unsent(connection->fd);
+    note_pace(http, connection, now, n, is_ours || has_all(connection->exchange));
     connection->confirmed = confirmed;
     connection->n_window += n;
     if (is_ours || n > 0)
@@ -130,13 +156,6 @@ static void check_body(const struct http *http, struct http_connection *connecti
     refuse(connection, detail);
 }
 
-/* Has the reader been given all that a live answer has said so far? Then few bytes are no sign of a slow reader,
- * although on a long line some of them are always on their way. */
-static bool has_all(const struct exchange *x)
-{
-    return exchange_sends_live(x) && x->stream && stream_is_waiting(x->stream);
-}
-
 /* The answer is cut off. Closing the connection early is the only way to report that. */
 static void check_answer(const struct http *http, struct http_connection *connection, uint64_t now)
 {
@@ -144,11 +163,12 @@ static void check_answer(const struct http *http, struct http_connection *connec
     uint64_t n = 0;
     if (!x || !exchange_is_sending(x))
         return;
-    uint64_t n_unseen = note_reading(connection, now);
+    uint64_t n_unseen = note_reading(http, connection, now);
     if (exchange_is_late(x, now)) {
         exchange_expire(x);
         shutdown(connection->fd, SHUT_RDWR);
-    } else if (now > connection->progress_at + http->options->send_timeout * CLOCK_SECOND ||
+    } else if (atomic_load(&connection->place->is_cut) ||
+               now > connection->progress_at + http->options->send_timeout * CLOCK_SECOND ||
                (is_below_rate(http, connection, now, n_unseen, &n) && !has_all(x))) {
         exchange_leave_slow(x);
         close_without_rest(connection->fd);

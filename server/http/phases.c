@@ -30,10 +30,11 @@ void http_phase(struct http *http, struct http_connection *connection, enum http
     connection->phase = phase;
     connection->progress_at = connection->window_at = now;
     connection->n_window = 0;
+    atomic_store(&connection->place->is_cut, false);
     /* The coarse clock cannot order connections of the same few milliseconds. One that sends a body is closed for
      * another client only if none without a request is there. */
     accept_waits(connection->place, phase == HTTP_PHASE_ANSWER ? 0
-                                    : phase == HTTP_PHASE_BODY ? now + ACCEPT_LATER
+                                    : phase == HTTP_PHASE_BODY ? now + ACCEPT_SILENCE_NS + ACCEPT_LATER
                                                                : clock_now());
     if (!goes_on)
         connection->deadline = now + phase_seconds(http->options, phase) * CLOCK_SECOND;
@@ -49,7 +50,7 @@ void http_received(struct http_connection *connection, size_t n_bytes)
     connection->n_window += n_bytes;
     if (connection->phase == HTTP_PHASE_BODY &&
         connection->n_window >= connection->daemon->http->options->min_rate * window_ms / 1000)
-        accept_waits(connection->place, now + ACCEPT_LATER);
+        accept_waits(connection->place, now + ACCEPT_SILENCE_NS + ACCEPT_LATER);
 }
 
 const char *http_head_is_late(const struct options *options, char *detail)

@@ -163,6 +163,12 @@ void jobs_wait_on(void)
         job->settled_at = clock_now();
 }
 
+uint64_t *jobs_waits_since(void)
+{
+    struct job *job = workers_job_or_away();
+    return job ? &job->waits_since : NULL;
+}
+
 bool jobs_leave(void)
 {
     struct job *job = workers_job();

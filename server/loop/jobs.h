@@ -53,6 +53,7 @@ struct job {
     bool is_first;              /* the first job of a request: it counts as waiting while it is queued */
     uint64_t client;            /* the client that it works for: clients take turns; 0: the server itself */
     uint64_t queue_ns, work_ns; /* time in the queue and time computing; valid when done() is called */
+    uint64_t waits_since;       /* when the wait began that it is in, or gave up, or goes on with; 0: none */
     /* private: */
     struct jobs *jobs;
     uint64_t submitted_at, seated_at, settled_at;
@@ -89,6 +90,7 @@ void jobs_return(void);
  * jobs_wait_on it is not. */
 void jobs_wait_begin(void);
 void jobs_wait_on(void);
+uint64_t *jobs_waits_since(void); /* of the calling job; NULL if no job calls */
 
 /* Figures of all workers of the process. Any thread. */
 struct jobs_figures {

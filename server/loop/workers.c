@@ -342,6 +342,8 @@ bool workers_have_room(void) { return seen(&pool.n_seated) < pool.n_max; }
 
 struct job *workers_job(void) { return self && !self->is_away ? self->job : NULL; }
 
+struct job *workers_job_or_away(void) { return self ? self->job : NULL; }
+
 bool workers_are_wanted(void) { return seen(&pool.n_queued) > 0; }
 
 bool workers_yield(void)

@@ -19,8 +19,9 @@ bool workers_have_room(void);         /* would a job submitted now be started at
 
 /* ---- For a job at work, on its thread ---- */
 
-struct job *workers_job(void); /* the job of the calling thread; NULL: the thread is not a worker, or is away */
-bool workers_are_wanted(void); /* does any job wait? Costs almost nothing */
+struct job *workers_job(void);         /* the job of the calling thread; NULL: the thread is not a worker, or is away */
+struct job *workers_job_or_away(void); /* also after workers_leave */
+bool workers_are_wanted(void);         /* does any job wait? Costs almost nothing */
 /* Lets the next job run in the caller's place, and returns when the caller's job has its next turn. Returns false at
  * once if no waiting job can get a thread. */
 bool workers_yield(void);

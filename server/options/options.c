@@ -46,7 +46,7 @@ enum {
 const struct options_action_flag options_actions[OPTIONS_N_ACTIONS] = {
     {"print-config", OPTIONS_PRINT_CONFIG, "print all options as JSON for --config, and exit"},
     {"store-sweep", OPTIONS_SWEEP,
-     "remove the blobs of --store that no name stands for and that are a day old, and exit"},
+     "remove the blobs of --store that no name refers to and that are a day old, and exit"},
     {"help", OPTIONS_HELP, "print this help, and exit"},
     {"version", OPTIONS_VERSION, "print the version, and exit"},
 };

@@ -14,7 +14,6 @@
 enum {
     BLOB_AGAIN_MS = 5000, /* a blob may take as long as its bytes come, but is not asked for again after this time */
     TRIES = 3,
-    HEAD_MS = 2000, /* for whether a blob is there, with repetitions */
     FIRST_PAUSE_MS = 50,
     SKEW_S = 300 /* worth a word; stores refuse 900 */
 };
@@ -157,7 +156,7 @@ enum store_result bucket_fail(const struct bucket *bucket, const struct web_requ
 
 enum store_result bucket_head(struct bucket *bucket, const char *url, struct web_request *head, char *why)
 {
-    *head = (struct web_request){.url = url, .sha256 = BUCKET_EMPTY_SHA256, .timeout_ms = HEAD_MS};
+    *head = (struct web_request){.url = url, .sha256 = BUCKET_EMPTY_SHA256, .timeout_ms = BUCKET_SMALL_MS};
     bucket_ask(bucket, BUCKET_HEAD, head);
     free(head->bytes);
     head->bytes = NULL;
@@ -171,6 +170,45 @@ bool bucket_is_missing(const struct web_request *request)
     char code[ANSWERS_CODE_BYTES];
     answers_code(request->bytes, code);
     return strcmp(code, "NoSuchBucket") == 0;
+}
+
+void bucket_put_text(struct bucket *bucket, const char *url, const char *text, const char *condition,
+                     struct web_request *request)
+{
+    char sha256[STORE_DIGEST_BYTES];
+    size_t n = strlen(text);
+    store_digest(text, n, sha256);
+    *request = (struct web_request){.url = url,
+                                    .sha256 = sha256,
+                                    .body = text,
+                                    .n_body = n,
+                                    .n_max = BUCKET_ERROR_BYTES,
+                                    .timeout_ms = BUCKET_SMALL_MS,
+                                    .headers = {condition},
+                                    .is_sent_once = condition != NULL};
+    if (condition)
+        bucket_ask_once(bucket, BUCKET_PUT, request);
+    else
+        bucket_ask(bucket, BUCKET_PUT, request);
+    request->sha256 = NULL;
+}
+
+bool bucket_remove(struct bucket *bucket, const char *url, bool once, char *why)
+{
+    struct web_request request = {.url = url,
+                                  .sha256 = BUCKET_EMPTY_SHA256,
+                                  .n_max = BUCKET_ERROR_BYTES,
+                                  .timeout_ms = BUCKET_SMALL_MS,
+                                  .is_sent_once = once};
+    if (once)
+        bucket_ask_once(bucket, BUCKET_REMOVE, &request);
+    else
+        bucket_ask(bucket, BUCKET_REMOVE, &request);
+    bool is_gone = request.status / 100 == 2 || (request.status == 404 && !bucket_is_missing(&request));
+    if (!is_gone)
+        bucket_fail(bucket, &request, why);
+    free(request.bytes);
+    return is_gone;
 }
 
 /* ---- Figures --------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 enum { BUCKET_URL_BYTES = 4096, BUCKET_PREFIX_BYTES = 600, BUCKET_ERROR_BYTES = 64 << 10 };
+enum { BUCKET_SMALL_MS = 2000 }; /* for a request of a few hundred bytes, with its repetitions */
 
 #define BUCKET_EMPTY_SHA256                                                                                            \
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" /* of a request without a body */
@@ -44,6 +45,14 @@ bool bucket_ask(struct bucket *bucket, enum bucket_operation operation, struct w
 
 /* The same without repetition: for what must not arrive late. */
 void bucket_ask_once(struct bucket *bucket, enum bucket_operation operation, struct web_request *request);
+
+/* Writes a short text to url, once and under the condition if there is one, else with repetitions. The caller reads the
+ * answer in *request and frees its bytes. */
+void bucket_put_text(struct bucket *bucket, const char *url, const char *text, const char *condition,
+                     struct web_request *request);
+
+/* Removes what is at url, once or with repetitions; that it is not there is fine. False: why[STORE_WHY_BYTES]. */
+bool bucket_remove(struct bucket *bucket, const char *url, bool once, char *why);
 
 /* Waits; other jobs have their turn meanwhile. False: the server is ending. */
 bool bucket_pause(const struct bucket *bucket, uint64_t ns);

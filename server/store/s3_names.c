@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 enum {
-    NAME_MS = 2000, /* for a request of a few hundred bytes, with its repetitions */
     NAME_BYTES_MAX = 64 << 10,
     LIST_MS = 10000, /* for a part of a list */
     LIST_BYTES_MAX = 8 << 20,
@@ -110,7 +109,7 @@ enum store_result s3_names_get(const struct s3_names *names, const char *name, s
     char url[BUCKET_URL_BYTES];
     bucket_print_url(names->bucket, url, names->kind, name);
     struct web_request request = {
-        .url = url, .sha256 = BUCKET_EMPTY_SHA256, .n_max = NAME_BYTES_MAX, .timeout_ms = NAME_MS};
+        .url = url, .sha256 = BUCKET_EMPTY_SHA256, .n_max = NAME_BYTES_MAX, .timeout_ms = BUCKET_SMALL_MS};
     bucket_ask(names->bucket, BUCKET_GET, &request);
     enum store_result result = take_name(names->bucket, &request, said, why);
     free(request.bytes);
@@ -164,34 +163,11 @@ static enum condition condition_of(const struct bucket *bucket, const struct web
 static enum condition put_under(const struct s3_names *names, const char *url, const char *condition,
                                 enum store_result *result, char *why)
 {
-    static const char text[] = "Are conditions obeyed?\n";
-    char sha256[STORE_DIGEST_BYTES];
-    store_digest(text, sizeof text - 1, sha256);
-    struct web_request request = {.url = url,
-                                  .sha256 = sha256,
-                                  .body = text,
-                                  .n_body = sizeof text - 1,
-                                  .n_max = BUCKET_ERROR_BYTES,
-                                  .timeout_ms = NAME_MS,
-                                  .headers = {condition},
-                                  .is_sent_once = true};
-    bucket_ask_once(names->bucket, BUCKET_PUT, &request);
+    struct web_request request;
+    bucket_put_text(names->bucket, url, "Are conditions obeyed?\n", condition, &request);
     enum condition found = condition_of(names->bucket, &request, result, why);
     free(request.bytes);
     return found;
-}
-
-static void remove_probe(const struct s3_names *names, const char *url)
-{
-    char why[STORE_WHY_BYTES];
-    struct web_request request = {
-        .url = url, .sha256 = BUCKET_EMPTY_SHA256, .n_max = BUCKET_ERROR_BYTES, .timeout_ms = NAME_MS};
-    bucket_ask(names->bucket, BUCKET_REMOVE, &request);
-    if (request.status / 100 != 2 && request.status != 404) {
-        bucket_fail(names->bucket, &request, why);
-        log_warn("store: the probe %s cannot be removed: %s", url, why);
-    }
-    free(request.bytes);
 }
 
 static void learn(const struct bucket *bucket, atomic_int *known, enum condition found, const char *name)
@@ -219,7 +195,9 @@ static enum store_result probe(const struct s3_names *names, char *why)
         found = put_under(names, url, "If-None-Match: *", &result, why);
     learn(bucket, &bucket->if_none_match, found, "If-None-Match");
     learn(bucket, &bucket->if_match, put_under(names, url, "If-Match: " ANOTHER_TAG, &result, why), "If-Match");
-    remove_probe(names, url);
+    char why_not[STORE_WHY_BYTES];
+    if (!bucket_remove(bucket, url, false, why_not))
+        log_warn("store: the probe %s cannot be removed: %s", url, why_not);
     return result;
 }
 
@@ -247,7 +225,7 @@ static enum store_result change_name(const struct s3_names *names, enum bucket_o
     print_condition(condition, said);
     request->url = url;
     request->n_max = BUCKET_ERROR_BYTES;
-    request->timeout_ms = NAME_MS;
+    request->timeout_ms = BUCKET_SMALL_MS;
     request->headers[0] = is_guarded ? condition : NULL;
     request->is_sent_once = is_guarded; /* the second time, the condition would not hold because of the first */
     *is_sure = bucket_ask(names->bucket, operation, request);

@@ -22,7 +22,6 @@
 #define MARK ".sweep"
 
 enum {
-    SMALL_MS = 2000, /* to remove something, or to write a mark */
     BLOBS_MAX = 1 << 18,
     MARKS = 8,        /* at a time */
     MARK_S = 60,      /* an older mark is that of a sweep that has died */
@@ -37,7 +36,7 @@ struct sweep {
     struct bucket *bucket;
     struct store_list blobs, old;        /* all; those to be removed, without a version until they are */
     struct store_list names[S3_N_KINDS]; /* as last listed */
-    struct store_list used; /* digests that a name has stood for since the sweep began; the version is that name */
+    struct store_list used; /* digests that a name has referred to since the sweep began; the version is that name */
     size_t names_max;
     struct s3_swept *swept;
     char *why;
@@ -51,7 +50,7 @@ static bool fail_memory(const struct sweep *s)
     return false;
 }
 
-/* Adds the digest that a name stands for. */
+/* Adds the digest that a name refers to. */
 static bool add_used(struct sweep *s, const struct s3_names *names, const char *name)
 {
     struct s3_said said;
@@ -110,17 +109,10 @@ static bool is_mark(const char *name)
 
 static bool write_mark(struct sweep *s, const char *sha256)
 {
-    static const char text[] = "a sweep is removing this blob\n";
-    char url[BUCKET_URL_BYTES], digest[STORE_DIGEST_BYTES];
+    char url[BUCKET_URL_BYTES];
+    struct web_request request;
     print_mark(s->bucket, url, sha256);
-    store_digest(text, sizeof text - 1, digest);
-    struct web_request request = {.url = url,
-                                  .sha256 = digest,
-                                  .body = text,
-                                  .n_body = sizeof text - 1,
-                                  .n_max = BUCKET_ERROR_BYTES,
-                                  .timeout_ms = SMALL_MS};
-    bucket_ask(s->bucket, BUCKET_PUT, &request);
+    bucket_put_text(s->bucket, url, "a sweep is removing this blob\n", NULL, &request);
     bool fine = request.status / 100 == 2;
     if (!fine)
         bucket_fail(s->bucket, &request, s->why);
@@ -128,30 +120,11 @@ static bool write_mark(struct sweep *s, const char *sha256)
     return fine;
 }
 
-/* Once, or with repetitions. */
-static bool remove_at(struct bucket *bucket, const char *url, bool once, char *why)
-{
-    struct web_request request = {.url = url,
-                                  .sha256 = BUCKET_EMPTY_SHA256,
-                                  .n_max = BUCKET_ERROR_BYTES,
-                                  .timeout_ms = SMALL_MS,
-                                  .is_sent_once = once};
-    if (once)
-        bucket_ask_once(bucket, BUCKET_REMOVE, &request);
-    else
-        bucket_ask(bucket, BUCKET_REMOVE, &request);
-    bool is_gone = request.status / 100 == 2 || (request.status == 404 && !bucket_is_missing(&request));
-    if (!is_gone)
-        bucket_fail(bucket, &request, why);
-    free(request.bytes);
-    return is_gone;
-}
-
 static bool remove_mark(struct bucket *bucket, const char *sha256, char *why)
 {
     char url[BUCKET_URL_BYTES];
     print_mark(bucket, url, sha256);
-    return remove_at(bucket, url, false, why);
+    return bucket_remove(bucket, url, false, why);
 }
 
 bool s3_sweep_wait(struct bucket *bucket, const char *sha256, char *why)
@@ -192,7 +165,7 @@ static bool look_at(struct sweep *s, const char *blob)
     if (is_mark(blob)) {
         char url[BUCKET_URL_BYTES];
         bucket_print_url(s->bucket, url, "blobs", blob);
-        return !is_there || head.age_s < MARK_S || remove_at(s->bucket, url, false, s->why);
+        return !is_there || head.age_s < MARK_S || bucket_remove(s->bucket, url, false, s->why);
     }
     if (is_there && head.age_s < S3_SWEEP_AGE_S)
         s->swept->n_young++;
@@ -259,7 +232,7 @@ static bool remove_if_old(struct sweep *s, struct store_entry *blob, uint64_t ma
         return false;
     }
     bucket_print_url(s->bucket, url, "blobs", blob->name);
-    if (!remove_at(s->bucket, url, true, s->why))
+    if (!bucket_remove(s->bucket, url, true, s->why))
         return false;
     snprintf(blob->version, sizeof blob->version, "removed");
     s->swept->n_removed++;

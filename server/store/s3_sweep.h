@@ -12,7 +12,7 @@ struct s3_swept {
     uint64_t n_bytes;                   /* removed */
 };
 
-/* Removes the blobs that no name stands for and that are a day old by the store's clock, but none if they would be more
+/* Removes the blobs that no name refers to and that are a day old by the store's clock, but none if they would be more
  * than max_percent of all that are a day old, and more than a few. Servers may use the bucket meanwhile: a server that
  * stores a blob again which is half a day old writes it anew (s3.c) and then calls s3_sweep_wait. What is not certain
  * (a name that cannot be read, a list that is not whole) ends the sweep before it removes anything. False: error[] of

@@ -66,7 +66,8 @@ bool weights_wait_until(struct weights *w, const char *name, bool (*is_over)(str
                         const void *what)
 {
     struct busy waiting;
-    uint64_t begun_at = clock_now();
+    uint64_t none = 0, *job_since = jobs_waits_since(), *since = job_since ? job_since : &none;
+    *since = *since ? *since : clock_now(); /* an equal request that has left may have begun the wait */
     bool goes_on = !w->store || n_waiting(w, name) < NAME_WAITERS_MAX;
     weights_busy_add(&w->waiting, &waiting, name);
     while (goes_on && !is_over(w, what)) {
@@ -74,11 +75,14 @@ bool weights_wait_until(struct weights *w, const char *name, bool (*is_over)(str
         pthread_mutex_unlock(&w->lock);
         jobs_wait_on();
         uint64_t patience = atomic_load(&w->is_draining) ? LAST_PATIENCE : PATIENCE;
-        goes_on = clock_now() - begun_at < patience && !atomic_load(&w->is_stopping) && !pe_is_cancelled();
+        goes_on = clock_now() - *since < patience && !atomic_load(&w->is_stopping) && !pe_is_cancelled();
         pthread_mutex_lock(&w->lock);
     }
     weights_busy_remove(&w->waiting, &waiting);
-    return is_over(w, what);
+    bool is_done = is_over(w, what);
+    if (is_done)
+        *since = 0;
+    return is_done;
 }
 
 static bool is_free(struct weights *w, const void *name) { return !weights_is_busy(w, name); }

@@ -134,6 +134,20 @@ def test_probes_are_answered_beside_connections_that_all_work(few):
     assert status_of(connect(OTHER)) == 200 and len(quiet) == 40
 
 
+def test_one_client_takes_no_spare_place_from_another(few):
+    """It connects again and again, and says half a head, or half a greeting of TLS: of the spare places, it loses its own."""
+    server, connect, stack = few
+    for sock in [connect(ONE) for _ in range(MOST)]:
+        sock.sendall(post(HUGE))
+        assert sock.recv(1)
+    slow, n = connect(OTHER), 25
+    slow.sendall(get("/healthz")[:20])
+    halves = [stack.enter_context(socket.create_connection((server.host, server.port), timeout=20, source_address=("127.0.0.4", 0))) for _ in range(n)]
+    with contextlib.suppress(OSError):
+        assert halves[5].recv(1) == b""  # more have come than there are spare places
+    assert status_of(slow, get("/healthz")[20:]) == 200
+
+
 def test_a_client_with_the_most_is_refused_itself(few):
     server, connect, _ = few
     idle = [connect(ONE) for _ in range(MOST)]
@@ -172,6 +186,67 @@ def test_bodies_that_have_stopped_are_closed_for_others(few):
         sock.sendall(declared(60_000) + b" ")
     assert wait_until(lambda: status_of(connect(OTHER), WORK) == 200)
     assert status_of(connect("127.0.0.4"), WORK) == 200
+
+
+def read_at(readers, seconds, n_bytes, between=lambda: None, step=0.25):
+    """Each reads so many bytes a second; returns those that are cut."""
+    cut = set()
+    for _ in range(int(seconds / step)):
+        for reader in readers - cut:
+            try:
+                if not reader.socket.recv(int(n_bytes * step), socket.MSG_DONTWAIT):
+                    cut.add(reader)
+            except BlockingIOError:
+                pass
+            except OSError:
+                cut.add(reader)
+        between()
+        time.sleep(step)
+    return cut
+
+
+@contextlib.contextmanager
+def readers_of_one(receive_buffer):
+    """A server whose connections are all taken by answers to ONE, and these."""
+    with start_server("--max-connections", str(MOST), "--io-threads", "2", "--min-rate", "1KiB") as server:
+        with clients_from(server, ONE, MOST, receive_buffer=receive_buffer) as readers:
+            for reader in readers:
+                reader.send(post(HUGE))
+                assert reader.head()[0] == 200
+            yield server, set(readers)
+
+
+def test_slow_readers_of_one_client_leave_places_for_others():
+    """They read at little more than --min-rate; the client that has more than half of all connections loses what others need, down to half."""
+    with readers_of_one(4096) as (server, readers), contextlib.ExitStack() as stack:
+        entered, end = [], time.monotonic() + 30
+
+        def enter():
+            client = stack.enter_context(Client(server, source=OTHER))
+            client.send(WORK)
+            if client.answer()[0] == 200:
+                entered.append(client)
+
+        cut = read_at(readers, 1, 2000, enter)
+        assert not cut and not entered  # at first they might be quick readers
+        while len(cut) < MOST // 2 and time.monotonic() < end:
+            cut |= read_at(readers - cut, 1, 2000, enter)
+        assert len(entered) == MOST // 2
+        assert len(cut | read_at(readers - cut, 2, 2000, enter)) == len(entered) == MOST // 2
+
+
+def test_readers_at_a_good_rate_are_not_cut_for_others():
+    """Nor one that is quick on the whole and pauses for seconds."""
+    with readers_of_one(1 << 16) as (server, readers):
+        statuses = []
+
+        def ask():
+            statuses.append((ask_from(server, OTHER, WORK)[0], ask_from(server, OTHER, get("/healthz"))[0]))
+
+        assert not read_at(readers, 3, 60_000, ask)
+        assert not read_at(set(), 5, 0, ask)  # a pause
+        assert not read_at(readers, 1, 60_000, ask)
+        assert set(statuses) == {(503, 200)}
 
 
 def test_a_trusted_proxy_is_many_clients():

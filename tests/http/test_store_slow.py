@@ -93,6 +93,22 @@ def test_waiting_takes_no_place_and_ends_with_its_client(s3):
         assert downloads(s3, path) == 1  # one download for all, which goes on
 
 
+def test_a_wait_goes_on_where_the_one_that_left_was(s3):
+    """Of equal requests one waits for all; when its client leaves, the next one does not wait anew."""
+    with on(s3, "--workers", "1") as a:
+        lay_slow(s3, "slow")
+        first, next_one = Client(a), Client(a)
+        first.send(wanting("slow", 0))
+        within(5, lambda: metric(a, "posenc_in_flight_requests") == 2)
+        next_one.send(wanting("slow", 0))
+        begun = time.monotonic()
+        time.sleep(PATIENCE / 2)
+        first.reset()
+        status, headers, _ = next_one.answer()
+        assert status == 503 and headers["retry-after"]
+        assert PATIENCE - 0.1 < time.monotonic() - begun < PATIENCE + PATIENCE / 3
+
+
 def test_many_slow_names_take_no_place(s3):
     """Of one client 25 wait, if it is alone; of all at most 128."""
     with on(s3, "--workers", "1") as a:

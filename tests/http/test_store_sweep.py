@@ -1,4 +1,4 @@
-"""posencd --store-sweep: blobs that no name stands for leave the bucket when they are a day old, and nothing else does."""
+"""posencd --store-sweep: blobs that no name refers to leave the bucket when they are a day old, and nothing else does."""
 import contextlib
 import json
 import subprocess
@@ -117,7 +117,7 @@ def test_a_blob_stored_again_is_new(s3, server):
 # ---- Beside a server that stores an old blob again -----------------------------------------------------------------------------
 
 def left_blob(s3, body):
-    """A blob of two days that no name stands for."""
+    """A blob of two days that no name refers to."""
     s3.objects[key(body)] = body
     make_old(s3, key(body))
 
