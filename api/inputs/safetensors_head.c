@@ -1,6 +1,7 @@
 /* The reader of safetensors files: the length of a JSON header, the header, the data. Every rule of the reference
  * reader is checked: entries sorted by offset cover the data without a gap, an overlap or bytes left over. */
 #include "api/inputs/safetensors_head.h"
+#include "api/inputs/request.h"
 #include "api/json/json_load.h"
 #include "api/limits.h"
 
@@ -54,7 +55,7 @@ static const struct {
 } dtypes[] = {
     {"F32", PE_F32}, {"F64", PE_F64}, {"F16", PE_F16},   {"BF16", PE_BF16}, {"I64", PE_I64},
     {"I32", PE_I32}, {"I16", PE_I16}, {"I8", PE_I8},     {"U8", PE_U8},     {"U16", PE_U16},
-    {"U32", PE_U32}, {"U64", PE_U64}, {"BOOL", PE_BOOL},
+    {"U32", PE_U32}, {"U64", PE_U64}, {"BOOL", PE_BOOL}, {"C64", PE_F32}, /* pairs of them */
 };
 
 static bool read_dtype(const json_t *json, enum pe_dtype *dtype)
@@ -83,6 +84,16 @@ static bool read_sizes(const json_t *list, uint64_t *sizes, size_t n_max, size_t
     return true;
 }
 
+/* A tensor whose rank and dtype are known. */
+static bool read_complex(struct file *f, const char *name, const json_t *json, struct pe_tensor *tensor)
+{
+    char pointer[PE_POINTER_MAX] = "";
+    if (strcmp(json_string_value(json_object_get(json, "dtype")), "C64") != 0)
+        return true;
+    api_pointer_push(pointer, name, strlen(name));
+    return api_complex_shape(pointer, tensor->shape, &tensor->rank, f->problem);
+}
+
 static bool read_entry(struct file *f, const char *name, const json_t *json)
 {
     struct api_safetensor *entry = &f->found->entries[f->found->n_entries];
@@ -101,7 +112,7 @@ static bool read_entry(struct file *f, const char *name, const json_t *json)
     entry->begin = offsets[0];
     entry->end = offsets[1];
     f->found->n_entries++;
-    return true;
+    return read_complex(f, name, json, &entry->tensor);
 }
 
 /* ---- The header ---- */

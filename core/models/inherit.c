@@ -278,14 +278,15 @@ enum pe_status pe_inherit_whole(struct pe_inheritance *in, const struct pe_reque
 
 /* ---- Errors about what is inherited ---- */
 
-/* Does one of n fields have this name, or another one for the same parameter? */
-static bool is_given(const struct pe_inheritance *in, const struct pe_field *fields, size_t n, const char *name)
+/* The one of n fields that has this name, or another one for the same parameter; NULL if there is none. */
+static const struct pe_field *find_given(const struct pe_inheritance *in, const struct pe_field *fields, size_t n,
+                                         const char *name)
 {
     const struct pe_param *rows = in->scheme->info.params, *row = pe_param_find(rows, name);
     for (size_t i = 0; i < n; i++)
         if (pe_same(fields[i].name, name) || (row && pe_param_find(rows, fields[i].name) == row))
-            return true;
-    return false;
+            return &fields[i];
+    return NULL;
 }
 
 void pe_model_label(const struct pe_field *fields, size_t n, char label[PE_MODEL_LABEL_MAX])
@@ -317,17 +318,41 @@ static const char *layer_without_positions(const struct pe_inheritance *in, cons
     return is_due ? v->string : NULL;
 }
 
+/* Replaces a pointer to the inherited field, or into it, by one into the config that it was taken from. */
+static void point_into(const struct pe_value *hf, const struct pe_request *request, const struct pe_field *given,
+                       size_t n_name, char pointer[PE_POINTER_MAX])
+{
+    struct pe_hf_asked asked = pe_hf_asked_of(request->fields, request->n_fields);
+    char rest[PE_POINTER_MAX], name[PE_POINTER_MAX];
+    struct pe_field inner = *given;
+    snprintf(rest, sizeof rest, "%s", pointer + 1 + n_name);
+    if (given->value.kind == PE_OBJECT && *rest) {
+        size_t n = strcspn(rest + 1, "/");
+        snprintf(name, sizeof name, "%.*s", (int)n, rest + 1);
+        const struct pe_value *v = pe_field_find(given->value.object.fields, given->value.object.n, name);
+        inner = (struct pe_field){name, v ? *v : (struct pe_value){.kind = PE_NULL}};
+        memmove(rest, rest + 1 + n, strlen(rest + 1 + n) + 1);
+    }
+    snprintf(pointer, PE_POINTER_MAX, "/hf_config");
+    pe_hf_config_point(hf, &asked, &inner, pointer);
+    size_t used = strlen(pointer);
+    if (used > strlen("/hf_config"))
+        snprintf(pointer + used, PE_POINTER_MAX - used, "%s", rest);
+}
+
 void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *request, struct pe_error *err)
 {
     char name[PE_POINTER_MAX] = "", model[PE_MODEL_LABEL_MAX];
     const struct pe_value *preset = pe_field_find(request->fields, request->n_fields, "preset");
-    bool has_model = preset || pe_field_find(request->fields, request->n_fields, "hf_config");
+    const struct pe_value *hf = pe_field_find(request->fields, request->n_fields, "hf_config");
+    bool has_model = preset || hf;
     if (*err->pointer == '/')
         snprintf(name, sizeof name, "%.*s", (int)strcspn(err->pointer + 1, "/"), err->pointer + 1);
     if (!has_model || !in->scheme || !*name || pe_field_find(request->fields, request->n_fields, name) ||
-        is_given(in, in->fields, in->n_own, name))
+        find_given(in, in->fields, in->n_own, name))
         return;
-    if (!pe_same(name, "scheme") && !is_given(in, in->fields + in->n_own, in->n_inherited, name))
+    const struct pe_field *given = find_given(in, in->fields + in->n_own, in->n_inherited, name);
+    if (!pe_same(name, "scheme") && !given)
         return;
     pe_model_label(request->fields, request->n_fields, model);
     drop_advice(err->detail, name);
@@ -335,5 +360,8 @@ void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *
     size_t used = strlen(err->detail);
     snprintf(err->detail + used, sizeof err->detail - used, "; %s is set by %s%.40s%s%s", name,
              layer ? "layer_type \"" : "", layer ? layer : "", layer ? "\" of " : "", model);
-    snprintf(err->pointer, sizeof err->pointer, layer ? "/layer_type" : preset ? "/preset" : "/hf_config");
+    if (hf && given && !layer)
+        point_into(hf, request, given, strlen(name), err->pointer);
+    else
+        snprintf(err->pointer, sizeof err->pointer, layer ? "/layer_type" : preset ? "/preset" : "/hf_config");
 }

@@ -46,6 +46,11 @@ struct pe_hf_marks;
 enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const struct pe_hf_asked *asked,
                                         struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_error *err);
 
+/* Writes to pointer[PE_POINTER_MAX] which field of the config this one was taken from: the only one that was read and
+ * has its value, where one of its name goes before others. The pointer is unchanged if there is none, or no memory. */
+void pe_hf_config_point(const struct pe_value *config, const struct pe_hf_asked *asked, const struct pe_field *taken,
+                        char *pointer);
+
 /* The names of the scheme's input in checkpoints, in the form of struct pe_weight_name; NULL: the request can use
  * none of the known names. */
 const char *pe_weight_elsewhere(const char *scheme, const struct pe_request *request, const char *input);

@@ -241,14 +241,30 @@ SMALL_HEADS = {"preset": "gpt-j", "head_dim": 32}
 GPTJ = {"hf_config": {"model_type": "gptj", "n_embd": 128, "n_head": 4, "rotary_dim": 64}}
 NEGATIVE = {"hf_config": {"model_type": "llama", "rope_theta": -1, "hidden_size": 64, "num_attention_heads": 4}}
 ROWS = [[1.0] * 32] * 3
+
+
+def wrong_field(**fields):
+    return {"hf_config": {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "max_position_embeddings": 64, **fields}}
+
+
 NOPE = {"hf_config": {"model_type": "smollm3", "hidden_size": 128, "num_attention_heads": 4, "num_hidden_layers": 4}, "layer_type": "nope"}
 SECTIONS = {"preset": "qwen2-vl"}  # its mrope_section does not fit into the heads of an experiment
 
 
 @pytest.mark.parametrize("path, fields, pointer, words", [
     ("/encode", {**SMALL_HEADS, "len": 4}, "/preset", 'rotary_dim is set by the preset "gpt-j-6b"'),
-    ("/encode", {**GPTJ, "len": 4}, "/hf_config", "rotary_dim is set by hf_config"),
-    ("/encode", {**NEGATIVE, "len": 4}, "/hf_config", "base is set by hf_config"),
+    ("/encode", {**GPTJ, "len": 4}, "/hf_config/rotary_dim", "rotary_dim is set by hf_config"),
+    ("/encode", {**NEGATIVE, "len": 4}, "/hf_config/rope_theta", "base is set by hf_config"),
+    ("/encode", {**wrong_field(rope_theta=0, rope_ratio=2), "len": 4}, "/hf_config/rope_theta", "base is set by hf_config"),
+    ("/encode", {**wrong_field(model_type="chatglm", rope_theta=None, rope_ratio=-2, kv_channels=16), "len": 4}, "/hf_config", "base is set by hf_config"),  # of several
+    ("/encode", {**wrong_field(head_dim=7), "len": 4}, "/hf_config/head_dim", "head_dim is set by hf_config"),
+    ("/encode", {**wrong_field(rope_parameters={"rope_type": "default", "rope_theta": -3}), "len": 4}, "/hf_config/rope_parameters/rope_theta", "base is set by"),
+    ("/encode", {**wrong_field(rope_scaling={"rope_type": "linear", "factor": -2}), "len": 4}, "/hf_config/rope_scaling/factor", "scaling is set by hf_config"),
+    ("/encode", {**wrong_field(rope_scaling={"rope_type": "yarn", "factor": 2, "beta_fast": -2}), "len": 4}, "/hf_config/rope_scaling/beta_fast", "scaling is set by"),
+    ("/encode", {**wrong_field(rope_scaling={"rope_type": "longrope", "factor": 2, "long_factor": [1] * 8, "short_factor": [1] * 7 + [-1], "original_max_position_embeddings": 9}), "len": 4},
+     "/hf_config/rope_scaling/short_factor", "scaling is set by hf_config"),
+    ("/encode", {"hf_config": {"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "head_dim": 8, "rope_theta": -1}}, "layer_type": "full_attention", "len": 4},
+     "/hf_config/text_config/rope_theta", "base is set by hf_config"),
     ("/encode", {"preset": "qwen2-vl", "head_dim": 64, "len": 4}, "/preset", 'mrope_section is set by the preset "qwen2-vl"'),
     ("/rotate", {**SMALL_HEADS, "q": ROWS}, "/preset", "rotary_dim is set by"),
     ("/rotate", {"preset": "gpt-j", "q": ROWS}, "/preset", "head_dim is set by"),
@@ -256,7 +272,7 @@ SECTIONS = {"preset": "qwen2-vl"}  # its mrope_section does not fit into the hea
     ("/attention", {"preset": "gpt-j", "q": ROWS, "k": ROWS, "v": ROWS}, "/preset", "head_dim is set by"),
     ("/analyze", {**SMALL_HEADS, "len": 8}, "/preset", "rotary_dim is set by"),
     ("/analyze", {"configs": [{"scheme": "rope"}, SMALL_HEADS], "len": 8}, "/configs/1/preset", "rotary_dim is set by"),
-    ("/analyze", {"configs": [{"scheme": "rope"}, NEGATIVE], "len": 8}, "/configs/1/hf_config", "base is set by"),
+    ("/analyze", {"configs": [{"scheme": "rope"}, NEGATIVE], "len": 8}, "/configs/1/hf_config/rope_theta", "base is set by"),
     ("/analyze", {"configs": [{"head_dim": 256}, {"head_dim": 32}], "preset": "gpt-j", "len": 8}, "/preset", "rotary_dim is set by"),
     ("/diagnose", {**SMALL_HEADS, "cos": ROWS, "sin": ROWS}, "/preset", "rotary_dim is set by"),
     ("/diagnose", {"preset": "gpt-j", "encoding": ROWS}, "/preset", "scheme is set by"),

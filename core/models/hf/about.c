@@ -1,11 +1,12 @@
-/* Which names of a config.json were read, and which values were taken for missing ones: the config is read once more
- * with marks, so that planning itself need not keep them. */
+/* Which names of a config.json were read, which values were taken for missing ones, and which field of the request was
+ * taken from which: the config is read once more with marks, so that planning itself need not keep them. */
 #include "core/models/hf/marks.h"
 
 #include "core/models/hf/hf.h"
 #include "core/params.h"
 #include "core/values.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,13 @@ static enum pe_status put_all(struct pe_hf_about *about, const struct pe_hf_mark
     return about->value ? PE_OK : pe_no_memory(err);
 }
 
+static void marks_free(struct pe_hf_marks *marks)
+{
+    if (marks)
+        free(marks->read);
+    free(marks);
+}
+
 static enum pe_status read_marked(struct pe_hf_about *about, const struct pe_value *hf, const struct pe_hf_asked *asked,
                                   struct pe_error *err)
 {
@@ -105,9 +113,7 @@ static enum pe_status read_marked(struct pe_hf_about *about, const struct pe_val
         marks && about->fields ? pe_hf_config_read_marked(hf, asked, about->fields, marks, err) : pe_no_memory(err);
     if (!status)
         status = put_all(about, marks, err);
-    if (marks)
-        free(marks->read);
-    free(marks);
+    marks_free(marks);
     return status;
 }
 
@@ -139,3 +145,52 @@ void pe_hf_about_free(struct pe_hf_about *about)
 }
 
 const struct pe_value *pe_hf_about_value(const struct pe_hf_about *about) { return about->value; }
+
+/* ---- Where a field of the request is from ---- */
+
+static double number_of(const struct pe_value *v)
+{
+    return v->kind == PE_INTEGER ? (double)v->integer : v->kind == PE_REAL ? v->real : (double)NAN;
+}
+
+/* Lists are borrowed of the config, and not copied. */
+static bool is_taken(const struct pe_value *a, const struct pe_value *b)
+{
+    if (a->kind == PE_STRING && b->kind == PE_STRING)
+        return strcmp(a->string, b->string) == 0;
+    if (a->kind == PE_ARRAY && b->kind == PE_ARRAY)
+        return a->array.data == b->array.data;
+    return number_of(a) == number_of(b);
+}
+
+static void point(const struct pe_hf_marks *marks, const struct pe_field *taken, char *pointer)
+{
+    size_t n = 0, n_named = 0;
+    for (size_t i = 0; i < marks->n_seen; i++)
+        for (size_t f = 0; f < marks->seen[i].object->object.n; f++) {
+            const struct pe_field *field = &marks->seen[i].object->object.fields[f];
+            bool is_named = strcmp(field->name, taken->name) == 0;
+            if (!is_taken(&field->value, &taken->value) || !was_read(marks, field))
+                continue;
+            if (is_named || n_named == 0)
+                pe_pointer_join(pointer, PE_POINTER_MAX, marks->seen[i].at, field->name);
+            n++, n_named += is_named;
+        }
+    if (n_named != 1 && n != 1)
+        *pointer = '\0';
+}
+
+void pe_hf_config_point(const struct pe_value *config, const struct pe_hf_asked *asked, const struct pe_field *taken,
+                        char *pointer)
+{
+    struct pe_hf_marks *marks = calloc(1, sizeof *marks);
+    struct pe_model_fields *fields = malloc(sizeof *fields);
+    char found[PE_POINTER_MAX] = "";
+    struct pe_error err;
+    if (marks && fields && !pe_hf_config_read_marked(config, asked, fields, marks, &err) && !marks->no_memory)
+        point(marks, taken, found);
+    if (*found)
+        memcpy(pointer, found, sizeof found);
+    free(fields);
+    marks_free(marks);
+}
