@@ -557,6 +557,7 @@ struct pe_fault_info {
 };
 size_t pe_n_faults(void);
 const struct pe_fault_info *pe_fault_at(size_t i); /* in the order of findings */
+int pe_fault_surprise(size_t i); /* how unlikely the mistake is, from 1 to 8; 0: it is none (faults/list.h) */
 
 struct pe_diagnosis_request {
     const struct pe_field *fields; /* the tensor, and the belief: fields of PE_ENCODE; borrowed */

@@ -19,7 +19,7 @@ bool api_npy_looks_like(const char *bytes, size_t n)
 
 struct header {
     char descr[16];
-    bool has_descr, has_order, has_shape;
+    bool has_descr, has_order, has_shape, is_complex;
     bool fortran_order;
     unsigned rank;
     uint64_t shape[PE_RANK_MAX];
@@ -136,8 +136,9 @@ static const struct {
     const char *name; /* without the byte order */
     enum pe_dtype dtype;
 } types[] = {
-    {"f4", PE_F32}, {"f8", PE_F64}, {"f2", PE_F16}, {"i1", PE_I8},  {"i2", PE_I16}, {"i4", PE_I32},
-    {"i8", PE_I64}, {"u1", PE_U8},  {"u2", PE_U16}, {"u4", PE_U32}, {"u8", PE_U64}, {"b1", PE_BOOL},
+    {"f4", PE_F32}, {"f8", PE_F64},  {"f2", PE_F16}, {"i1", PE_I8},   {"i2", PE_I16},
+    {"i4", PE_I32}, {"i8", PE_I64},  {"u1", PE_U8},  {"u2", PE_U16},  {"u4", PE_U32},
+    {"u8", PE_U64}, {"b1", PE_BOOL}, {"c8", PE_F32}, {"c16", PE_F64}, /* pairs of them */
 };
 
 /* '<' and '>' state the byte order, '=' is the writer's own (taken as little-endian), '|' means that there is none. */
@@ -208,12 +209,17 @@ static void copy_element(char *dst, const char *src, size_t size, bool swapped)
 }
 
 /* Visits the elements in our order (last axis fastest) and tracks, axis by axis, the place in the file, where with
- * fortran_order the first axis is fastest. */
+ * fortran_order the first axis is fastest. The parts of a complex number are beside each other in both. */
 static void reorder(char *dst, const char *src, const struct header *h, size_t size, bool swapped, uint64_t count)
 {
     uint64_t strides[PE_RANK_MAX] = {0}, index[PE_RANK_MAX] = {0}, step = size, at = 0;
-    for (unsigned i = 0; i < h->rank; i++) {
-        unsigned axis = h->fortran_order ? i : h->rank - 1 - i;
+    unsigned n_axes = h->rank - h->is_complex;
+    if (h->is_complex) {
+        strides[n_axes] = size;
+        step = 2 * size;
+    }
+    for (unsigned i = 0; i < n_axes; i++) {
+        unsigned axis = h->fortran_order ? i : n_axes - 1 - i;
         strides[axis] = step;
         step *= h->shape[axis];
     }
@@ -259,13 +265,17 @@ bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, str
         return fail_file(
             file, "its header is not a dict of exactly descr (a plain dtype), fortran_order and shape (at most 8 axes)",
             problem);
-    *tensor = (struct pe_tensor){.rank = h.rank};
-    memcpy(tensor->shape, h.shape, sizeof h.shape);
+    *tensor = (struct pe_tensor){.rank = 0};
     if (!find_type(h.descr, &tensor->dtype, &swapped))
         return api_fail(
             problem, 422, file->pointer,
             "%s has the dtype '%s'; allowed: f2, f4, f8, i1 to i8, u1 to u8, b1 (bfloat16: send safetensors)",
             file->what, h.descr);
+    h.is_complex = h.descr[1] == 'c';
+    if (h.is_complex && !api_complex_shape(file->pointer, h.shape, &h.rank, problem))
+        return false;
+    tensor->rank = h.rank;
+    memcpy(tensor->shape, h.shape, sizeof h.shape);
     return check_size(file, &h, tensor->dtype, data, problem) && set_data(arena, &h, swapped, data, tensor, problem);
 }
 

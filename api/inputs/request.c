@@ -62,6 +62,16 @@ static const void *align(struct api_request *request, const struct pe_tensor *te
     return copy ? memcpy(copy, tensor->data, (size_t)count * size) : NULL;
 }
 
+bool api_complex_shape(const char *pointer, uint64_t *shape, unsigned *rank, struct api_problem *problem)
+{
+    if (strcmp(pointer, "/freqs_cis") != 0)
+        return api_fail(problem, 422, pointer, "complex numbers are only for freqs_cis; send [...,2]");
+    if (*rank == PE_RANK_MAX)
+        return api_fail(problem, 422, pointer, "complex numbers have at most %d axes", PE_RANK_MAX - 1);
+    shape[(*rank)++] = 2;
+    return true;
+}
+
 bool api_request_add_tensor(struct api_request *request, const char *name, const struct pe_tensor *tensor,
                             size_t n_spare, struct api_problem *problem)
 {

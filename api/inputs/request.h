@@ -65,6 +65,9 @@ bool api_request_add(struct api_request *request, const char *name, const struct
 bool api_request_add_tensor(struct api_request *request, const char *name, const struct pe_tensor *tensor,
                             size_t n_spare, struct api_problem *problem);
 
+/* Complex numbers are pairs of reals: adds a last axis of 2 to a shape. Only for the field freqs_cis; else 422. */
+bool api_complex_shape(const char *pointer, uint64_t *shape, unsigned *rank, struct api_problem *problem);
+
 /* Whether two names are equal. A request compares dozens of names, most of which differ in their first letter. */
 static inline bool api_is(const char *a, const char *b) { return *a == *b && strcmp(a, b) == 0; }
 

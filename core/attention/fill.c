@@ -4,11 +4,12 @@
 #include <string.h>
 
 /* The part that one workspace computes at a time: some queries of one head, or of all heads if the output has the
- * heads after the positions. Units are numbered across the output. */
+ * heads after the positions, of all batches too if it has those after the positions. Units are numbered across the
+ * output. */
 struct unit {
     uint64_t number;
     size_t term;                 /* PE_TERMS: its number among those of the answer */
-    size_t batch, head, n_heads; /* heads head … head+n_heads-1 */
+    size_t batch, head, n_heads; /* heads head … head+n_heads-1, on through the batches that follow */
     size_t i0, n_rows;
     size_t width; /* numbers per query and head */
 };
@@ -18,9 +19,9 @@ static struct unit unit_at(const struct pe_plan *plan, size_t i, uint64_t elemen
     const struct pe_attention *t = plan->attention;
     const struct pe_output *o = &plan->outputs[i];
     uint64_t period = element / o->period, within = element % o->period / o->unit;
-    bool inside = t->kinds[i] == PE_OUTPUT && t->fields.tensor_layout == PE_BNHD;
+    bool inside = t->kinds[i] == PE_OUTPUT && pe_attention_heads_inside(t);
     struct unit u = {.number = period * ((o->period - 1) / o->unit + 1) + within};
-    u.n_heads = inside ? t->n_heads : 1;
+    u.n_heads = inside ? t->n_heads * (pe_attention_batch_inside(t) ? t->n_batches : 1) : 1;
     u.batch = inside ? period : period / t->n_heads;
     if (t->kinds[i] == PE_TERMS) {
         u.term = u.batch / t->n_batches;
@@ -33,16 +34,17 @@ static struct unit unit_at(const struct pe_plan *plan, size_t i, uint64_t elemen
     return u;
 }
 
-/* Computes the output of one head of the unit. In the unit, the heads of a query are contiguous. */
-static void make_output(const struct pe_plan *plan, struct pe_workspace *workspace, const struct unit *u, size_t head)
+/* Computes the output of the unit's i-th head. In the unit, the heads of a query are contiguous. */
+static void make_output(const struct pe_plan *plan, struct pe_workspace *workspace, const struct unit *u, size_t i)
 {
     const struct pe_attention *t = plan->attention;
     enum pe_attention_output kind = pe_attention_is_linear(t) ? PE_WEIGHTS : PE_PROBS;
-    pe_block_make(plan, workspace, kind, u->batch, head, u->i0, u->n_rows, workspace->block);
+    size_t batch = u->batch + (u->head + i) / t->n_heads, head = (u->head + i) % t->n_heads;
+    pe_block_make(plan, workspace, kind, batch, head, u->i0, u->n_rows, workspace->block);
     if (pe_is_cancelled())
         return;
-    pe_block_output(plan, workspace, u->batch, head, u->i0, u->n_rows, workspace->block,
-                    pe_numbers_at(t->a, workspace->out, (head - u->head) * t->v_dim), u->n_heads * t->v_dim);
+    pe_block_output(plan, workspace, batch, head, u->i0, u->n_rows, workspace->block,
+                    pe_numbers_at(t->a, workspace->out, i * t->v_dim), u->n_heads * t->v_dim);
 }
 
 /* Computes the unit's numbers, maps at `block`, and returns their address and dtype. */
@@ -51,12 +53,13 @@ static const void *make_unit(const struct pe_plan *plan, struct pe_workspace *wo
 {
     const struct pe_attention *t = plan->attention;
     *dtype = kind == PE_ROW_ENTROPY ? PE_F64 : t->a->dtype;
-    for (size_t head = u->head; !is_made && head < u->head + u->n_heads && !pe_is_cancelled(); head++) {
-        pe_workspace_load_head(plan, workspace, u->batch, head);
+    for (size_t j = 0; !is_made && j < u->n_heads && !pe_is_cancelled(); j++) {
+        size_t head = (u->head + j) % t->n_heads;
+        pe_workspace_load_head(plan, workspace, u->batch + (u->head + j) / t->n_heads, head);
         if (pe_was_cancelled())
             break;
         if (kind == PE_OUTPUT)
-            make_output(plan, workspace, u, head);
+            make_output(plan, workspace, u, j);
         else if (kind == PE_TERMS)
             pe_block_make_term(plan, workspace, t->terms[u->term], u->batch, head, u->i0, u->n_rows, block);
         else

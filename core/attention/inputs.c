@@ -36,8 +36,7 @@ const struct pe_param pe_attention_params[] = {
               "softmax；linear：phi(q)·phi(k)，phi = elu + 1，只在分子中旋转（RoFormer 式 "
               "19）",
               .group = PE_G_ATTENTION),
-    PE_P_WORD(F, tensor_layout, pe_tensor_layout_words, "tensor layout", "张量布局",
-              "order of the axes batch, heads, positions, head_dim", "batch、头、位置、head_dim 四个轴的顺序",
+    PE_P_WORD(F, tensor_layout, pe_tensor_layout_words, "tensor layout", "张量布局", PE_TENSOR_LAYOUT_ABOUT,
               .group = PE_G_ATTENTION),
     PE_P_INT(F, seed, PE_UNSET, 0, 0x1p53, "seed", "随机种子",
              "random embeddings of tokens, and random projections where none are sent; default with tokens 0",
@@ -113,11 +112,12 @@ static enum pe_status read_tensors(struct pe_attention *t, const struct pe_reque
                                    struct pe_error *err)
 {
     enum pe_tensor_layout layout = (enum pe_tensor_layout)t->fields.tensor_layout;
-    enum pe_status status = pe_operand_take(&t->q, request, "q", layout, taken, err);
+    uint64_t head_dim = t->fields.head_dim > 0 ? (uint64_t)t->fields.head_dim : 0;
+    enum pe_status status = pe_operand_take(&t->q, request, "q", layout, head_dim, taken, err);
     if (!status)
-        status = pe_operand_take(&t->k, request, "k", layout, taken, err);
+        status = pe_operand_take(&t->k, request, "k", layout, head_dim, taken, err);
     if (!status)
-        status = pe_operand_take(&t->v, request, "v", layout, taken, err);
+        status = pe_operand_take(&t->v, request, "v", layout, head_dim, taken, err);
     if (!status)
         status = read_x(t, request, taken, err);
     for (size_t i = 0; !status && i < PE_N_PROJECTIONS; i++) {
@@ -223,9 +223,9 @@ static enum pe_status fix_by_q(struct pe_plan *plan, struct pe_attention *t, str
         status = fix(plan, "num_heads", &t->fields.num_heads, t->q.n_heads, "q", err);
     if (!status)
         status = fix(plan, "head_dim", &t->fields.head_dim, t->q.width, "q", err);
-    t->n_lead = t->q.tensor.rank == 4;
+    t->n_lead = t->q.has_batch;
     t->lead[0] = t->q.n_batches;
-    t->has_heads = t->q.tensor.rank > 2;
+    t->has_heads = t->q.has_heads;
     return status;
 }
 

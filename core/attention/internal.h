@@ -106,6 +106,16 @@ struct pe_attention {
     size_t n_workspaces;
 };
 
+/* Has `output` the heads after the positions, and the batch too? */
+static inline bool pe_attention_heads_inside(const struct pe_attention *t)
+{
+    return t->fields.tensor_layout != PE_BHND;
+}
+static inline bool pe_attention_batch_inside(const struct pe_attention *t)
+{
+    return t->fields.tensor_layout == PE_NBHD;
+}
+
 static inline bool pe_attention_is_linear(const struct pe_attention *t) { return t->fields.kernel == PE_LINEAR_KERNEL; }
 
 /* inputs.c: checks the sizes of the projections of x [..., dim], and makes missing ones random. */

@@ -157,22 +157,26 @@ enum pe_status pe_attention_shape_output(struct pe_plan *plan, size_t i, struct 
     struct pe_attention *t = plan->attention;
     struct pe_output *o = &plan->outputs[i];
     enum pe_attention_output kind = t->kinds[i];
-    bool inside = kind == PE_OUTPUT && t->fields.tensor_layout == PE_BNHD; /* heads after positions */
+    bool inside = kind == PE_OUTPUT && pe_attention_heads_inside(t); /* heads after positions */
     uint64_t width = kind == PE_OUTPUT ? t->v_dim : kind == PE_ROW_ENTROPY ? 1 : t->k_len, total;
     o->name = name_of(plan, kind);
     o->dtype = plan->dtype;
     o->rank = 0;
     if (kind == PE_TERMS)
         o->shape[o->rank++] = t->n_terms;
+    if (inside && pe_attention_batch_inside(t))
+        o->shape[o->rank++] = t->q_len;
     memcpy(o->shape + o->rank, t->lead, t->n_lead * sizeof *t->lead);
     o->rank += t->n_lead;
-    if (inside)
+    if (inside && !pe_attention_batch_inside(t))
         o->shape[o->rank++] = t->q_len;
     if (t->has_heads)
         o->shape[o->rank++] = t->n_heads;
     if (!inside)
         o->shape[o->rank++] = t->q_len;
-    if (kind != PE_ROW_ENTROPY)
+    if (inside && (t->fields.tensor_layout == PE_FLAT || t->fields.tensor_layout == PE_BFLAT))
+        o->shape[o->rank - 1] *= width;
+    else if (kind != PE_ROW_ENTROPY)
         o->shape[o->rank++] = width;
     if (!pe_shape_count(o->shape, o->rank, &total) || total > INT64_MAX / sizeof(double)) {
         pe_fail(err, "", "output %s would have more than 2^60 elements", o->name);
@@ -180,7 +184,8 @@ enum pe_status pe_attention_shape_output(struct pe_plan *plan, size_t i, struct 
     }
     o->row_len = o->shape[o->rank - 1];
     o->n_rows = total / o->row_len;
-    o->unit = t->block_rows * width * (inside ? t->n_heads : 1);
-    o->period = t->q_len * width * (inside ? t->n_heads : 1);
+    uint64_t heads = inside ? t->n_heads * (pe_attention_batch_inside(t) ? t->n_batches : 1) : 1;
+    o->unit = t->block_rows * width * heads;
+    o->period = t->q_len * width * heads;
     return PE_OK;
 }

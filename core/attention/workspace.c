@@ -49,7 +49,9 @@ static void lay_out(const struct pe_plan *plan, struct pe_workspace *workspace, 
     size_t size = t->a->size, rows = t->block_rows, map = rows * t->k_len;
     bool linear = pe_attention_is_linear(t), biased = t->bias_id != SIZE_MAX;
     struct pe_attend_room room = attend && attend->room ? attend->room(plan, rows) : (struct pe_attend_room){0};
-    size_t heads_of_unit = t->fields.tensor_layout == PE_BNHD ? t->n_heads : 1;
+    size_t heads_of_unit = pe_attention_batch_inside(t)   ? t->n_batches * t->n_heads
+                           : pe_attention_heads_inside(t) ? t->n_heads
+                                                          : 1;
     workspace->k = take(l, serves_as_is(plan, &t->k, false) ? 0 : t->k_len * t->head_dim, size);
     size_t panels = pe_panels_size(t->k_len, t->head_dim);
     workspace->panels = take(l, panels * size > PE_PANELS_BYTES_MAX ? 0 : panels, size);

@@ -6,7 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const pe_tensor_layout_words[] = {[PE_BHND] = "bhnd", [PE_BNHD] = "bnhd", NULL};
+const char *const pe_tensor_layout_words[] = {[PE_BHND] = "bhnd",
+                                              [PE_BNHD] = "bnhd",
+                                              [PE_NBHD] = "nbhd",
+                                              [PE_NHD] = "nhd",
+                                              [PE_FLAT] = "flat",
+                                              [PE_BFLAT] = "bflat",
+                                              NULL};
+const char *const pe_tensor_layout_axes[] = {
+    [PE_BHND] = "[batch, heads, n, head_dim], where leading axes may be missing",
+    [PE_BNHD] = "[batch, n, heads, head_dim], where leading axes may be missing",
+    [PE_NBHD] = "[n, batch, heads, head_dim]",
+    [PE_NHD] = "[tokens, heads, head_dim]",
+    [PE_FLAT] = "[tokens, heads*head_dim] with head_dim given",
+    [PE_BFLAT] = "[batch, n, heads*head_dim], where batch may be missing, with head_dim given"};
 
 void pe_shape_print(const uint64_t *shape, unsigned rank, char *out, size_t room)
 {
@@ -17,15 +30,17 @@ void pe_shape_print(const uint64_t *shape, unsigned rank, char *out, size_t room
         snprintf(out + used, room - used, "]");
 }
 
-static enum pe_status wrong_rank(const struct pe_tensor *t, const char *name, const char *pointer, struct pe_error *err)
+static enum pe_status wrong_shape(const struct pe_operand *op, const char *pointer, enum pe_tensor_layout layout,
+                                  struct pe_error *err)
 {
     char shape[128];
+    const struct pe_tensor *t = &op->tensor;
     pe_shape_print(t->shape, t->rank, shape, sizeof shape);
-    return pe_fail(
-        err, pointer,
-        "%s has the shape %s, %u dimensions; allowed: [batch, heads, n, head_dim], where leading axes may be "
-        "missing",
-        name, shape, t->rank);
+    if (layout == PE_BHND)
+        return pe_fail(err, pointer, "%s has the shape %s, %u dimensions; allowed: %s", op->name, shape, t->rank,
+                       pe_tensor_layout_axes[layout]);
+    return pe_fail(err, pointer, "%s has the shape %s, %u dimensions; allowed in the tensor_layout %s: %s", op->name,
+                   shape, t->rank, pe_tensor_layout_words[layout], pe_tensor_layout_axes[layout]);
 }
 
 static enum pe_status check_tensor(const struct pe_field *field, const char *pointer, struct pe_error *err)
@@ -35,13 +50,8 @@ static enum pe_status check_tensor(const struct pe_field *field, const char *poi
     if (field->value.kind != PE_ARRAY)
         return pe_fail(err, pointer, "%s is not a tensor; send nested lists of numbers, a .npy part or safetensors",
                        field->name);
-    if (t->rank < 2 || t->rank > 4)
-        return wrong_rank(t, field->name, pointer, err);
     if (!pe_shape_count(t->shape, t->rank, &count) || count == 0)
         return pe_fail(err, pointer, "%s has no elements", field->name);
-    if (t->shape[t->rank - 1] > PE_HEAD_DIM_MAX)
-        return pe_fail(err, pointer, "%s has head_dim %llu; allowed: up to %d", field->name,
-                       (unsigned long long)t->shape[t->rank - 1], PE_HEAD_DIM_MAX);
     return PE_OK;
 }
 
@@ -59,23 +69,47 @@ static enum pe_status text_to_f32(struct pe_operand *op, struct pe_error *err)
     return PE_OK;
 }
 
-static void place_axes(struct pe_operand *op, enum pe_tensor_layout layout)
+/* b batch, h heads, n positions, d channels; c the heads with their channels. */
+static const struct order {
+    const char *axes;
+    unsigned rank_min;
+} orders[PE_N_TENSOR_LAYOUTS] = {[PE_BHND] = {"bhnd", 2}, [PE_BNHD] = {"bnhd", 2}, [PE_NBHD] = {"nbhd", 4},
+                                 [PE_NHD] = {"nhd", 3},   [PE_FLAT] = {"nc", 2},   [PE_BFLAT] = {"bnc", 2}};
+
+static void place_axis(struct pe_operand *op, char letter, uint64_t size, uint64_t step, uint64_t head_dim)
+{
+    switch (letter) {
+    case 'b': op->n_batches = size, op->batch_step = step, op->has_batch = true; break;
+    case 'h': op->n_heads = size, op->head_step = step, op->has_heads = true; break;
+    case 'n': op->n = size, op->row_step = step; break;
+    case 'd': op->width = size; break;
+    default: op->n_heads = size / head_dim, op->head_step = op->width = head_dim, op->has_heads = true;
+    }
+}
+
+bool pe_operand_place(struct pe_operand *op, enum pe_tensor_layout layout, uint64_t head_dim)
 {
     const struct pe_tensor *t = &op->tensor;
-    uint64_t shape[4] = {1, 1, 1, 1}; /* missing leading axes have length 1 */
-    memcpy(shape + (4 - t->rank), t->shape, t->rank * sizeof *shape);
-    bool heads_inside = layout == PE_BNHD && t->rank > 2;
-    op->n_batches = layout == PE_BNHD && t->rank == 3 ? 1 : shape[0];
-    op->n_heads = heads_inside ? shape[2] : shape[1];
-    op->n = heads_inside ? shape[1] : shape[2];
-    op->width = shape[3];
-    op->row_step = heads_inside ? op->n_heads * op->width : op->width;
-    op->head_step = heads_inside ? op->width : op->n * op->width;
-    op->batch_step = op->n_heads * op->n * op->width;
+    const char *axes = orders[layout].axes;
+    size_t most = strlen(axes);
+    uint64_t step = 1;
+    if (t->rank < orders[layout].rank_min || t->rank > most)
+        return false;
+    bool is_flat = axes[most - 1] == 'c';
+    if (is_flat && (head_dim == 0 || t->shape[t->rank - 1] % head_dim))
+        return false;
+    op->n_batches = op->n_heads = op->n = 1;
+    op->has_batch = op->has_heads = false;
+    pe_shape_count(t->shape, t->rank, &op->batch_step);
+    op->head_step = op->batch_step;
+    axes = t->rank == 2 && !is_flat ? "nd" : axes + (most - t->rank); /* missing leading axes have length 1 */
+    for (unsigned a = t->rank; a-- > 0; step *= t->shape[a])
+        place_axis(op, axes[a], t->shape[a], step, head_dim);
+    return true;
 }
 
 enum pe_status pe_operand_take(struct pe_operand *op, const struct pe_request *request, const char *name,
-                               enum pe_tensor_layout layout, bool *taken, struct pe_error *err)
+                               enum pe_tensor_layout layout, uint64_t head_dim, bool *taken, struct pe_error *err)
 {
     char pointer[16] = "/";
     strncat(pointer, name, sizeof pointer - 2);
@@ -89,7 +123,14 @@ enum pe_status pe_operand_take(struct pe_operand *op, const struct pe_request *r
         if (status)
             return status;
         op->tensor = field->value.array;
-        place_axes(op, layout);
+        if ((layout == PE_FLAT || layout == PE_BFLAT) && head_dim == 0)
+            return pe_fail(err, "/head_dim", "the tensor_layout %s needs head_dim, which the shape of %s does not tell",
+                           pe_tensor_layout_words[layout], name);
+        if (!pe_operand_place(op, layout, head_dim))
+            return wrong_shape(op, pointer, layout, err);
+        if (op->width > PE_HEAD_DIM_MAX)
+            return pe_fail(err, pointer, "%s has head_dim %llu; allowed: up to %d", name, (unsigned long long)op->width,
+                           PE_HEAD_DIM_MAX);
         return field->value.from_text ? text_to_f32(op, err) : PE_OK;
     }
     return PE_OK;

@@ -4,8 +4,18 @@
 
 #include "core/posenc.h"
 
-enum pe_tensor_layout { PE_BHND, PE_BNHD };
+enum pe_tensor_layout { PE_BHND, PE_BNHD, PE_NBHD, PE_NHD, PE_FLAT, PE_BFLAT, PE_N_TENSOR_LAYOUTS };
 extern const char *const pe_tensor_layout_words[];
+/* The axes of a layout: "[batch, n, heads, head_dim]". */
+extern const char *const pe_tensor_layout_axes[];
+
+/* The description of the parameter, for every operation that has it. */
+#define PE_TENSOR_LAYOUT_ABOUT                                                                                                               \
+    "order of the axes of q, k, v: batch b, heads h, positions n, head_dim d; flat is [tokens, heads*head_dim], "                            \
+    "bflat "                                                                                                                                 \
+    "[batch, n, heads*head_dim], both with head_dim given",                                                                                  \
+        "q、k、v 各轴的顺序：b 为 batch，h 为头，n 为位置，d 为 head_dim；flat 为 [tokens, heads*head_dim]，bflat 为 " \
+        "[batch, n, heads*head_dim]，这两种须给出 head_dim"
 
 struct pe_operand {
     const char *name;
@@ -13,12 +23,18 @@ struct pe_operand {
     void *owned;             /* its data if it was converted */
     uint64_t n_batches, n_heads, n, width;
     uint64_t batch_step, head_step, row_step; /* elements from one to the next */
+    bool has_batch, has_heads;                /* as axes of their own, or together with the channels */
 };
+
+/* Finds the axes of op->tensor in a layout, the only place where a layout becomes steps. head_dim: as given, 0: it is
+ * not (flat and bflat need it; in the others the last axis is it). false: a tensor of this shape has not this layout.
+ */
+bool pe_operand_place(struct pe_operand *op, enum pe_tensor_layout layout, uint64_t head_dim);
 
 /* Reads the tensor called name (a literal) from the request; leaves *op empty if there is none. Call pe_operand_drop
  * afterwards, also after a failure. */
 enum pe_status pe_operand_take(struct pe_operand *op, const struct pe_request *request, const char *name,
-                               enum pe_tensor_layout layout, bool *taken, struct pe_error *err);
+                               enum pe_tensor_layout layout, uint64_t head_dim, bool *taken, struct pe_error *err);
 void pe_operand_drop(struct pe_operand *op);
 
 /* Writes a shape as "[2,3]". */

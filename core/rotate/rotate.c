@@ -8,21 +8,30 @@
 #include <string.h>
 
 struct rotate_fields {
-    int tensor_layout;
+    int tensor_layout, positions_layout;
 };
 
+enum { BY_AXES, BY_BATCH };
+static const char *const positions_layouts[] = {[BY_AXES] = "axes", [BY_BATCH] = "batch", NULL};
+
 static const struct pe_param rotate_rows[] = {
-    PE_P_WORD(rotate_fields, tensor_layout, pe_tensor_layout_words, "tensor layout", "张量布局",
-              "order of the axes batch, heads, positions, head_dim", "batch、头、位置、head_dim 四个轴的顺序",
+    PE_P_WORD(rotate_fields, tensor_layout, pe_tensor_layout_words, "tensor layout", "张量布局", PE_TENSOR_LAYOUT_ABOUT,
               .group = PE_G_ATTENTION),
+    PE_P_WORD(
+        rotate_fields, positions_layout, positions_layouts, "levels of positions", "positions 的层次",
+        "what two levels of positions are: axes [axes][n], or batch [batch][n], positions for each row of the batch",
+        "positions 有两层时的含义：axes 为 [axes][n]；batch 为 [batch][n]，即 batch 中每一行各有自己的位置",
+        .group = PE_G_SEQUENCE),
     PE_P_END,
 };
 
-/* One tensor to be rotated. Each row is one head at one position; the position of row r is number (r / inner) % n. */
+/* One tensor to be rotated. Each row is one head at one position; the position of row r is number (r / inner) % n,
+ * counted from that of its batch row where each has its own. */
 struct operand {
     struct pe_operand sent;
-    size_t id;                            /* its row among the scheme's inputs */
-    uint64_t inner;                       /* consecutive rows that share a position */
+    size_t id;                 /* its row among the scheme's inputs */
+    uint64_t inner;            /* rows from one position to the next */
+    uint64_t batch, n_batches; /* rows from one batch row to the next, where each has its positions; else 1 */
     const struct pe_positions *positions; /* [axes] */
     void *table;                          /* [n, 2 · n_pairs]: cosines, then sines; NULL: computed while filling */
     bool by_floats;                       /* the table has floats and rows are rotated in float; else both use double */
@@ -34,6 +43,7 @@ struct pe_rotator {
     struct operand operands[OPERANDS_MAX];
     size_t n_operands;
     size_t of_output[OPERANDS_MAX]; /* the operand of each output */
+    uint64_t n_batches;             /* lists of positions; 1: they are common to the batch */
     struct pe_row_rotation turn;
     void *tables[OPERANDS_MAX]; /* owned; operands at the same positions share one */
 };
@@ -54,18 +64,54 @@ static enum pe_status fix_head_dim(struct pe_plan *plan, const struct operand *o
                    (unsigned long long)op->sent.width, first->name, (unsigned long long)first->width);
 }
 
+/* Of the request, or of the model it names; 0: not given. */
+static uint64_t given_head_dim(const struct pe_plan *plan)
+{
+    int64_t d = 0;
+    bool is_given = pe_plan_gave(plan, "head_dim") &&
+                    pe_param_integer(plan->scheme->info.params, plan->config, "head_dim", strlen("head_dim"), &d);
+    return is_given && d > 0 ? (uint64_t)d : 0;
+}
+
 static enum pe_status read_operand(struct pe_plan *plan, const struct pe_request *request, size_t id,
                                    enum pe_tensor_layout layout, bool *taken, struct pe_error *err)
 {
     struct pe_rotator *rotator = plan->state;
     struct operand *op = &rotator->operands[rotator->n_operands];
     op->id = id;
-    enum pe_status status = pe_operand_take(&op->sent, request, plan->scheme->info.inputs[id].name, layout, taken, err);
+    op->batch = op->n_batches = 1;
+    uint64_t head_dim = given_head_dim(plan);
+    enum pe_status status =
+        pe_operand_take(&op->sent, request, plan->scheme->info.inputs[id].name, layout, head_dim, taken, err);
     if (!status && !op->sent.tensor.data)
         return PE_OK;
     rotator->n_operands++; /* freed with the plan, also after a failure */
     op->inner = op->sent.row_step / (op->sent.width ? op->sent.width : 1);
     return status ? status : fix_head_dim(plan, op, err);
+}
+
+/* To the sequence, positions [batch][n] are batch·n positions. */
+static enum pe_status read_batch(struct pe_plan *plan, struct pe_error *err)
+{
+    struct pe_rotator *rotator = plan->state;
+    struct pe_tensor *t = &plan->sequence.positions.array;
+    if (plan->sequence.positions.n == 0 || t->rank != 2)
+        return pe_fail(err, "/positions",
+                       "positions_layout batch needs positions of two levels: a list for each row of "
+                       "the batch");
+    rotator->n_batches = t->shape[0];
+    for (size_t i = 0; i < rotator->n_operands; i++) {
+        struct operand *op = &rotator->operands[i];
+        if (rotator->n_batches > 1 && op->sent.n_batches != rotator->n_batches)
+            return pe_fail(err, "/positions", "positions has %llu lists, but %s has a batch of %llu",
+                           (unsigned long long)rotator->n_batches, op->sent.name,
+                           (unsigned long long)op->sent.n_batches);
+        op->n_batches = rotator->n_batches;
+        op->batch = op->sent.batch_step / op->sent.width;
+    }
+    t->shape[0] *= t->shape[1];
+    t->rank = 1;
+    return PE_OK;
 }
 
 /* Reads the tensors and the field tensor_layout; sets head_dim in the config from the tensors. */
@@ -76,6 +122,7 @@ static enum pe_status read_tensors(struct pe_plan *plan, const struct pe_request
     struct pe_rotator *rotator = plan->state = calloc(1, sizeof *rotator);
     if (!rotator)
         return pe_no_memory(err);
+    rotator->n_batches = 1;
     enum pe_status status = pe_params_read(rotate_rows, &fields, request->fields, request->n_fields, taken, "", err);
     const struct pe_input_row *inputs = plan->scheme->info.inputs;
     for (size_t id = 0; !status && inputs[id].name; id++)
@@ -84,7 +131,7 @@ static enum pe_status read_tensors(struct pe_plan *plan, const struct pe_request
     if (!status && rotator->n_operands == 0)
         return pe_fail(err, "/q",
                        "there is nothing to rotate; send q, k or both, of shape [batch, heads, n, head_dim]");
-    return status;
+    return !status && fields.positions_layout == BY_BATCH ? read_batch(plan, err) : status;
 }
 
 static enum pe_sequence_kind kind(const struct pe_plan *plan)
@@ -98,7 +145,7 @@ static struct pe_sequence_sizes sizes(const struct pe_plan *plan)
     struct pe_sequence_sizes fixed = {.k_tensor = "k"};
     for (size_t i = 0; i < rotator_of(plan)->n_operands; i++) {
         const struct pe_operand *sent = &rotator_of(plan)->operands[i].sent;
-        *(sent->name[0] == 'q' ? &fixed.q : &fixed.k) = sent->n;
+        *(sent->name[0] == 'q' ? &fixed.q : &fixed.k) = sent->n * rotator_of(plan)->n_batches;
     }
     return fixed;
 }
@@ -139,7 +186,7 @@ static void shape_outputs(struct pe_plan *plan, const struct pe_request *request
         output->dtype = plan->dtype;
         output->rank = sent->tensor.rank;
         memcpy(output->shape, sent->tensor.shape, sizeof output->shape);
-        output->row_len = sent->width;
+        output->row_len = sent->tensor.shape[sent->tensor.rank - 1]; /* flat: all heads */
         pe_shape_count(sent->tensor.shape, sent->tensor.rank - 1, &output->n_rows);
     }
 }
@@ -175,6 +222,9 @@ static bool shares(const struct pe_plan *plan, const struct operand *op)
            pe_rotate_same_positions(plan, op->positions, first->positions) && first->table;
 }
 
+/* Positions of a table. */
+static uint64_t count_places(const struct operand *op) { return op->sent.n * op->n_batches; }
+
 /* The table is stored if several heads share each position and it is not too large. */
 static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error *err)
 {
@@ -185,15 +235,15 @@ static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error
         op->table = rotator->operands[0].table;
         return PE_OK;
     }
-    pe_shape_count(op->sent.tensor.shape, op->sent.tensor.rank - 1, &n_rows);
-    if (n_rows <= op->sent.n || op->sent.n > PE_ROTATION_TABLE_MAX / row_bytes)
+    n_rows = op->sent.n_batches * op->sent.n_heads * op->sent.n;
+    if (n_rows <= count_places(op) || count_places(op) > PE_ROTATION_TABLE_MAX / row_bytes)
         return PE_OK;
-    if (pe_rotate_admit_table(plan, op->sent.n, row_bytes, err))
+    if (pe_rotate_admit_table(plan, count_places(op), row_bytes, err))
         return err->status;
-    op->table = rotator->tables[i] = aligned_alloc(TABLE_ALIGNMENT, round_up(op->sent.n * row_bytes));
+    op->table = rotator->tables[i] = aligned_alloc(TABLE_ALIGNMENT, round_up(count_places(op) * row_bytes));
     if (!op->table)
         return pe_no_memory(err);
-    fill_table(plan, op, 0, op->sent.n, op->table);
+    fill_table(plan, op, 0, count_places(op), op->table);
     return PE_OK;
 }
 
@@ -253,7 +303,7 @@ static const void *table_at(const struct pe_plan *plan, const struct operand *op
     if (op->table)
         return (const char *)op->table + position * row_bytes;
     if (position < w->first || position >= w->first + w->n) {
-        uint64_t room = sizeof w->rows / row_bytes, left = op->inner > 1 ? op->sent.n - position : *n;
+        uint64_t room = sizeof w->rows / row_bytes, left = op->inner > 1 ? count_places(op) - position : *n;
         w->first = position;
         w->n = left < room ? left : room;
         fill_table(plan, op, position, w->n, w->rows);
@@ -266,8 +316,15 @@ static const void *table_at(const struct pe_plan *plan, const struct operand *op
 /* How many rows from row r on, at most `most`, are at one position (then inner > 1) or at consecutive positions. */
 static uint64_t stretch(const struct operand *op, uint64_t r, uint64_t most)
 {
-    uint64_t left = op->inner > 1 ? op->inner - r % op->inner : op->sent.n - r % op->sent.n;
+    uint64_t same = op->n_batches > 1 && op->batch < op->inner ? op->batch : op->inner; /* rows at one position */
+    uint64_t left = op->inner > 1 ? same - r % same : op->sent.n - r % op->sent.n;
     return left < most ? left : most;
+}
+
+static uint64_t place_of(const struct operand *op, uint64_t r)
+{
+    uint64_t batch = op->n_batches > 1 ? r / op->batch % op->n_batches : 0;
+    return batch * op->sent.n + r / op->inner % op->sent.n;
 }
 
 static void turn_some(const struct pe_plan *plan, const struct operand *op, const void *table, const char *x,
@@ -297,7 +354,7 @@ static void fill_rows(const struct pe_plan *plan, const struct operand *op, enum
     size_t d = op->sent.width, in_bytes = d * pe_dtype_size(op->sent.tensor.dtype), bytes = d * pe_dtype_size(to);
     for (uint64_t r = row0, n; r < row0 + n_rows; r += n, y += n * bytes) {
         n = stretch(op, r, row0 + n_rows - r);
-        const void *table = table_at(plan, op, r / op->inner % op->sent.n, &n, &w);
+        const void *table = table_at(plan, op, place_of(op, r), &n, &w);
         turn_some(plan, op, table, (const char *)op->sent.tensor.data + r * in_bytes, to, y,
                   &(struct pe_rotate_extent){n, 1, 0});
     }
@@ -308,7 +365,7 @@ static void fill_any(const struct pe_plan *plan, const struct operand *op, enum 
                      uint64_t n_rows, char *y)
 {
     uint64_t n = op->sent.n, before = (n - row0 % n) % n, row_bytes = op->sent.width * pe_dtype_size(to);
-    if (!op->table || op->inner > 1 || n_rows < before + 2 * n) {
+    if (!op->table || op->inner > 1 || op->n_batches > 1 || n_rows < before + 2 * n) {
         fill_rows(plan, op, to, row0, n_rows, y);
         return;
     }
@@ -326,16 +383,21 @@ static void fill_block(const struct pe_plan *plan, size_t i, const struct pe_blo
     const struct operand *op = &rotator_of(plan)->operands[rotator_of(plan)->of_output[i]];
     enum pe_dtype to = plan->outputs[i].dtype;
     size_t size = pe_dtype_size(to);
-    if (b->n_cols == op->sent.width) {
-        fill_any(plan, op, to, b->row0, b->n_rows, dst);
+    uint64_t width = op->sent.width, heads = plan->outputs[i].row_len / width, end = b->col0 + b->n_cols;
+    if (b->n_cols == heads * width) {
+        fill_any(plan, op, to, b->row0 * heads, b->n_rows * heads, dst);
         return;
     }
     _Alignas(double) char row[PE_HEAD_DIM_MAX * sizeof(double)]; /* a pair may reach outside the part of a row that is
                                                                     wanted, so the whole row is computed */
-    for (uint64_t r = 0; r < b->n_rows; r++) {
-        fill_rows(plan, op, to, b->row0 + r, 1, row);
-        memcpy((char *)dst + r * b->n_cols * size, row + b->col0 * size, b->n_cols * size);
-    }
+    char *to_next = dst;
+    for (uint64_t r = 0; r < b->n_rows; r++)
+        for (uint64_t col = b->col0, n; col < end; col += n, to_next += n * size) {
+            uint64_t left = width - col % width;
+            n = left < end - col ? left : end - col;
+            fill_rows(plan, op, to, (b->row0 + r) * heads + col / width, 1, row);
+            memcpy(to_next, row + col % width * size, n * size);
+        }
 }
 
 /* ---- The row ---- */

@@ -162,6 +162,23 @@ def test_layout_bnhd(server, rank):
         np.testing.assert_allclose(other[name], expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("memory", ["nbhd", "nhd", "flat", "bflat"])
+def test_memory_layouts(server, memory):
+    """70 queries of 4 heads, 150 keys of 2; the maps have [batch, heads, q, k] in every layout, the output the layout that came."""
+    q, k, v = qkv((2 if memory in ("nbhd", "bflat") else 1, 4, 150, 8), 2, 70, dtype="f4")
+    turn = {"nbhd": lambda a: a.transpose(2, 0, 1, 3), "nhd": lambda a: a[0].transpose(1, 0, 2),
+            "flat": lambda a: a[0].transpose(1, 0, 2).reshape(a.shape[2], -1),
+            "bflat": lambda a: a.transpose(0, 2, 1, 3).reshape(len(a), a.shape[2], -1)}[memory]
+    names = ["probs", "output", "row_entropy"]
+    request = {"scheme": "rope", "causal": True, "outputs": names, "head_dim": 8}
+    plain = attention(server, request, q=q, k=k, v=v)
+    other = attention(server, {**request, "tensor_layout": memory}, **{name: np.ascontiguousarray(turn(a)) for name, a in (("q", q), ("k", k), ("v", v))})
+    for name in names:
+        expected = turn(plain[name]) if name == "output" else plain[name] if memory in ("nbhd", "bflat") else plain[name][0]
+        assert other[name].shape == expected.shape
+        np.testing.assert_allclose(other[name], expected, atol=1e-6)
+
+
 def test_formats_agree(server):
     q, k, _ = qkv((1, 2, 5, 4), dtype="f4")
     request = {**NONE, "causal": True, "key_mask": [0, 1, 1, 1, 1], "q": q.tolist(), "k": k.tolist()}

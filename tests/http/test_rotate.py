@@ -217,6 +217,77 @@ def test_positions_before_heads(server, shape, layout):
     near(got, np.swapaxes(reference.rotate(np.swapaxes(q, -3, -2), np.arange(5), layout=layout), -3, -2))
 
 
+# From [batch, heads, n, d], or from [heads, n, d] where there is no batch.
+MEMORY = {
+    "bnhd": lambda q: q.transpose(0, 2, 1, 3),
+    "nbhd": lambda q: q.transpose(2, 0, 1, 3),
+    "nhd": lambda q: q[0].transpose(1, 0, 2),
+    "flat": lambda q: q[0].transpose(1, 0, 2).reshape(q.shape[2], -1),
+    "bflat": lambda q: q.transpose(0, 2, 1, 3).reshape(q.shape[0], q.shape[2], -1),
+}
+
+
+@pytest.mark.parametrize("n", [5, 130])
+@pytest.mark.parametrize("memory", MEMORY)
+def test_memory_layouts(server, memory, n):
+    """The answer has the layout that came; 3 heads of keys beside 6 of queries, partial rotary."""
+    q, k = normal(2, 6, n, 16), normal(2, 3, n, 16, seed=4)
+    request = {"scheme": "rope", "rotary_dim": 8, "head_dim": 16, "offset": 7, "tensor_layout": memory}
+    got = rotate_files(server, request, q=np.ascontiguousarray(MEMORY[memory](q)), k=np.ascontiguousarray(MEMORY[memory](k)))
+    for name, a in (("q", q), ("k", k)):
+        wanted = MEMORY[memory](reference.rotate(a, np.arange(7, 7 + n), rotary_dim=8))
+        assert got[name].shape == wanted.shape
+        near(got[name], wanted)
+
+
+@pytest.mark.parametrize("memory", ["bhnd", "bnhd", "nbhd", "bflat"])
+@pytest.mark.parametrize("n", [5, 300])
+def test_positions_of_each_row_of_the_batch(server, memory, n):
+    hold = MEMORY.get(memory, lambda a: a)
+    q, k = normal(3, 4, n, 16), normal(3, 1, n, 16, seed=4)
+    positions = np.asarray([0, 9, -4])[:, None] + np.arange(n)
+    request = {"scheme": "rope", "layout": "half", "head_dim": 16, "tensor_layout": memory, "positions": positions.tolist(), "positions_layout": "batch"}
+    got = rotate_files(server, request, q=np.ascontiguousarray(hold(q)), k=np.ascontiguousarray(hold(k)))
+    for name, a in (("q", q), ("k", k)):
+        near(got[name], hold(np.stack([reference.rotate(row, p, layout="half") for row, p in zip(a, positions)])))
+    one = rotate_files(server, {**request, "positions": [list(range(n))]}, q=np.ascontiguousarray(hold(q)))["q"]
+    near(one, hold(reference.rotate(q, np.arange(n), layout="half")))
+
+
+@pytest.mark.parametrize("fields, words", [
+    ({"positions": [[0, 1, 2, 3]] * 2}, ["2 lists", "batch of 3"]), ({"positions": [0, 1, 2, 3]}, ["two levels"]), ({}, ["two levels"]),
+    ({"positions": [[0, 1, 2]] * 3}, ["9", "12"])])
+def test_positions_of_another_batch(server, fields, words):
+    answer = server.post("/rotate", {"scheme": "rope", "positions_layout": "batch", **fields, "q": normal(3, 2, 4, 8).tolist()})
+    problem = answer.json()
+    assert answer.status == 422 and problem["pointer"] == "/positions" and all(word in problem["detail"] for word in words), problem
+
+
+@pytest.mark.parametrize("memory", ["nbhd", "flat", "bflat"])
+def test_slices_of_memory_layouts(server, memory):
+    """Columns 5 to 38 of flat rows are parts of three heads."""
+    q = np.ascontiguousarray(MEMORY[memory](normal(2, 3, 7, 16)))
+    request = {"scheme": "rope", "head_dim": 16, "tensor_layout": memory}
+    whole = rotate_files(server, request, q=q)["q"]
+    columns = [None, [5, 39]] if memory == "flat" else [None, [1, 3], [5, 39]] if memory == "bflat" else [[2, 6], None, [1, 3], [3, 11]]
+    part = rotate_files(server, {**request, "slice": {"q": columns}}, q=q)["q"]
+    index = tuple(slice(None) if c is None else slice(*c) for c in columns)
+    assert np.array_equal(part, whole[index])
+
+
+@pytest.mark.parametrize("fields, shape, pointer, words", [
+    ({"tensor_layout": "flat"}, (4, 16), "/head_dim", ["flat needs head_dim"]),
+    ({"tensor_layout": "flat", "head_dim": 6}, (4, 16), "/q", ["[4,16]", "[tokens, heads*head_dim]"]),
+    ({"tensor_layout": "nbhd"}, (4, 2, 16), "/q", ["[4,2,16]", "[n, batch, heads, head_dim]"]),
+    ({"tensor_layout": "nhd"}, (4, 16), "/q", ["[4,16]", "[tokens, heads, head_dim]"]),
+    ({"tensor_layout": "bflat", "head_dim": 8}, (1, 2, 4, 16), "/q", ["[1,2,4,16]", "[batch, n, heads*head_dim]"]),
+])
+def test_shapes_that_a_memory_layout_cannot_have(server, fields, shape, pointer, words):
+    answer = server.post("/rotate", {"scheme": "rope", **fields, "q": normal(*shape).tolist()})
+    problem = answer.json()
+    assert answer.status == 422 and problem["pointer"] == pointer and all(word in problem["detail"] for word in words), problem
+
+
 def test_keys_with_fewer_heads(server):
     q, k = normal(2, 8, 5, 16), normal(2, 2, 5, 16, seed=9)
     got = rotate_files(server, {"scheme": "rope"}, q=q, k=k)
