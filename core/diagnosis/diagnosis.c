@@ -54,6 +54,7 @@ void pe_diagnosis_free(struct pe_diagnosis *d)
     pe_measure_drop(d);
     pe_evidence_drop(d);
     pe_belief_drop(d);
+    free(d->factors);
     free(d->cached);
     free(d);
 }

@@ -40,6 +40,7 @@ struct pe_diagnosis {
     struct pe_answer *answer;      /* answer/: the candidates, which the tree borrows from */
     struct pe_values *values;      /* the tree of the answer */
     const struct pe_value *stated; /* that tree when it is finished */
+    double *factors;               /* model/rotary_row.c: of rows that were scaled before (xPos); NULL: none is */
     void *cached;                  /* faults/scalings.c: the alternatives of scalings; freed with free() */
 };
 

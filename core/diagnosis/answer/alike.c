@@ -20,7 +20,7 @@ static enum pe_status plan_layer(const struct pe_preset *preset, const struct pe
  */
 static bool is_of_answer(const struct pe_candidate *c, const char *name)
 {
-    return pe_is_among("scheme|arith", name) ||
+    return pe_is_among("scheme|arith|channels_first", name) ||
            (strcmp(name, "form") == 0 && strcmp(c->model->plan->scheme->info.name, "alibi") != 0);
 }
 
@@ -29,7 +29,8 @@ static void set_config(struct pe_edit *edit, const struct pe_candidate *c, const
 {
     edit->transforms = c->edit.transforms;
     for (size_t i = 0; i < c->edit.n_fields; i++)
-        if (pe_param_find(pe_sequence_params(), c->edit.fields[i].name))
+        if (pe_param_find(pe_sequence_params(), c->edit.fields[i].name) ||
+            pe_is_among("tensor_layout|positions_layout", c->edit.fields[i].name))
             pe_edit_set(edit, c->edit.fields[i].name, c->edit.fields[i].value);
     for (size_t i = 0; i < config->object.n; i++)
         if (!is_of_answer(c, config->object.fields[i].name))

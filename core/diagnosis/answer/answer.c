@@ -16,8 +16,9 @@ static void candidate_drop(struct pe_candidate *c)
 /* Judged as its dtype; or as bf16 or f16 where the numbers have no more bits, if only that fits. */
 static enum pe_status compare(struct pe_diagnosis *d, struct pe_candidate *c, struct pe_error *err)
 {
-    enum pe_status status = pe_compare_all(d, c->model, false, &c->all, err);
-    if (status || d->evidence.narrow == PE_DTYPE_NONE || pe_fits(c->all.verdict))
+    bool is_ladder = d->evidence.kind->id == PE_OF_LADDER;
+    enum pe_status status = pe_compare_all(d, c->model, pe_model_is_cast(c->model), &c->all, err);
+    if (status || is_ladder || d->evidence.narrow == PE_DTYPE_NONE || pe_fits(c->all.verdict))
         return status;
     struct pe_comparison narrow;
     status = pe_compare_all(d, c->model, true, &narrow, err);
@@ -28,14 +29,19 @@ static enum pe_status compare(struct pe_diagnosis *d, struct pe_candidate *c, st
     return status;
 }
 
+/* same: an earlier one with the same numbers; NULL: there is none. */
 static enum pe_status candidate_init(struct pe_diagnosis *d, struct pe_candidate *c, const struct pe_kept *kept,
-                                     struct pe_error *err)
+                                     const struct pe_candidate *same, struct pe_error *err)
 {
     *c = (struct pe_candidate){.kept = *kept};
     bool is_one = pe_hypothesis_apply(d, &kept->h, &c->edit);
     enum pe_status status = is_one ? pe_model_new(d, &c->edit, &c->model, err) : pe_no_memory(err);
-    if (!status)
+    if (!status && same) {
+        c->all = same->all;
+        c->is_narrow = same->is_narrow;
+    } else if (!status) {
         status = compare(d, c, err);
+    }
     c->kept.score.verdict = c->all.verdict;
     c->kept.score.max_error = c->all.max_error;
     return status;
@@ -56,7 +62,7 @@ static size_t count_shown(const struct pe_answer *a)
 {
     size_t n = 0;
     bool fits = a->n > 0 && pe_fits(a->candidates[0].all.verdict);
-    while (n < a->n && n < PE_CANDIDATES_MAX && (!fits || a->candidates[n].all.verdict <= PE_NEAR))
+    while (n < a->n_own && n < PE_CANDIDATES_MAX && (!fits || a->candidates[n].all.verdict <= PE_NEAR))
         n++;
     return n;
 }
@@ -64,9 +70,11 @@ static size_t count_shown(const struct pe_answer *a)
 static enum pe_status add_candidate(struct pe_diagnosis *d, struct pe_answer *a, const struct pe_kept *kept,
                                     struct pe_error *err)
 {
-    enum pe_status status = candidate_init(d, &a->candidates[a->n], kept, err);
-    a->n++;
-    return status;
+    const struct pe_candidate *same = NULL;
+    for (size_t i = 0; i < a->n && !same; i++)
+        if (a->candidates[i].kept.signature == kept->signature)
+            same = &a->candidates[i];
+    return candidate_init(d, &a->candidates[a->n++], kept, same, err);
 }
 
 static enum pe_status compare_best(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err)
@@ -74,11 +82,13 @@ static enum pe_status compare_best(struct pe_diagnosis *d, struct pe_answer *a, 
     enum pe_status status = PE_OK;
     struct pe_kept belief = {.cost = 0};
     if (d->belief.is_given)
-        status = candidate_init(d, &a->belief, &belief, err);
+        status = candidate_init(d, &a->belief, &belief, NULL, err);
     for (size_t i = 0; !status && i < d->n_best; i++)
         if (is_worth_it(a, &d->best[i]))
             status = add_candidate(d, a, &d->best[i], err);
     qsort(a->candidates, a->n, sizeof a->candidates[0], compare_candidates);
+    if (!status)
+        status = pe_answer_join(d, a, err);
     a->n_shown = count_shown(a);
     return status;
 }
@@ -86,19 +96,25 @@ static enum pe_status compare_best(struct pe_diagnosis *d, struct pe_answer *a, 
 /* ---- Their members ---- */
 
 /* The index of a number in its tensor. */
-static void put_index(struct pe_node *node, const struct pe_tensor *tensor, uint64_t row, uint64_t col)
+static void put_index(const struct pe_diagnosis *d, struct pe_node *node, size_t t, uint64_t row, uint64_t col)
 {
     int64_t index[PE_RANK_MAX];
-    for (unsigned axis = tensor->rank; axis-- > 0;) {
-        uint64_t size = axis == tensor->rank - 1 ? 0 : tensor->shape[axis];
-        index[axis] = (int64_t)(size ? row % size : col);
-        row = size ? row / size : row;
-    }
+    uint64_t element = pe_evidence_element(&d->evidence, t, row, col);
+    const struct pe_tensor *tensor = pe_evidence_sent(&d->evidence);
+    for (unsigned axis = tensor->rank; axis-- > 0; element /= tensor->shape[axis])
+        index[axis] = (int64_t)(element % tensor->shape[axis]);
     pe_put_integers(node, "index", index, tensor->rank);
 }
 
-/* The double with the shortest text that reads back as this number of the dtype, as tensors are printed. */
-static double shortest(enum pe_dtype dtype, double x)
+void pe_answer_put_number(struct pe_node *node, const char *name, double x)
+{
+    if (isfinite(x))
+        pe_put_real(node, name, x);
+    else
+        pe_put_string(node, name, isnan(x) ? "NaN" : x > 0 ? "Infinity" : "-Infinity");
+}
+
+double pe_answer_shortest(enum pe_dtype dtype, double x)
 {
     enum { DIGITS_MAX = 9 };
     char text[32];
@@ -111,18 +127,19 @@ static double shortest(enum pe_dtype dtype, double x)
     return x;
 }
 
-static void put_first_bad(const struct pe_diagnosis *d, const struct pe_misfit *bad, struct pe_node *node)
+void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad, struct pe_node *node, const char *name)
 {
     if (!bad->is_any) {
-        pe_put_null(node, "first_bad");
+        pe_put_null(node, name);
         return;
     }
-    struct pe_node *first = pe_put_object(node, "first_bad");
-    pe_put_string(first, "output", d->evidence.kind->tensors[bad->t]);
-    put_index(first, &d->evidence.tensors[bad->t], bad->row, bad->col);
-    enum pe_dtype dtype = d->evidence.dtype;
-    pe_put_real(first, "found", shortest(dtype, bad->found));
-    pe_put_real(first, "expected", shortest(dtype, bad->expected));
+    struct pe_node *first = pe_put_object(node, name);
+    const struct pe_evidence *e = &d->evidence;
+    double sign = e->view.is_negative[bad->t] ? -1 : 1;
+    pe_put_string(first, "output", pe_evidence_name(e, bad->t));
+    put_index(d, first, bad->t, bad->row, bad->col);
+    pe_answer_put_number(first, "found", pe_answer_shortest(e->dtype, sign * bad->found));
+    pe_answer_put_number(first, "expected", pe_answer_shortest(e->dtype, sign * bad->expected));
 }
 
 /* Where infinities differ, or the belief has another shape, no number tells how much. */
@@ -139,7 +156,7 @@ static void put_comparison(const struct pe_diagnosis *d, const struct pe_compari
     put_figure(node, "max_error", all->max_error);
     put_figure(node, "max_ulp", all->max_ulp);
     pe_put_real(node, "equal", all->n ? (double)all->n_equal / (double)all->n : 1);
-    put_first_bad(d, &all->first_bad, node);
+    pe_answer_misfit(d, &all->first_bad, node, "first_bad");
 }
 
 /* The fields that give positions, as the candidate has them. */
@@ -152,6 +169,8 @@ static void put_sequence(struct pe_diagnosis *d, const struct pe_candidate *c, s
         if (value && value->kind != PE_NULL)
             pe_put_value(sequence, row->name, value);
     }
+    if (pe_edit_has(d, &c->edit, "positions_layout"))
+        pe_put_string(sequence, "positions_layout", "batch");
 }
 
 static struct pe_node *put_transform(struct pe_node *list, const char *name)
@@ -170,6 +189,25 @@ static void put_axes(struct pe_node *list, const struct pe_transforms *t)
         pe_put_integers(put_transform(list, "axes"), "order", order, t->n_axes);
 }
 
+/* An order with a name, or the order itself; `of` is the tensor whose channels it gives. */
+static void put_channels(struct pe_node *list, const struct pe_channels *channels)
+{
+    int64_t order[PE_HEAD_DIM_MAX];
+    if (!channels->order)
+        return;
+    struct pe_node *node = put_transform(list, "channels");
+    pe_put_string(node, "of", channels->is_after ? "q_out" : "q");
+    if (channels->times) {
+        pe_put_string(node, "conversion", channels->times > 0 ? "interleaved_to_half" : "half_to_interleaved");
+        pe_put_integer(node, "times", abs(channels->times));
+        pe_put_integer(node, "heads", channels->heads);
+        return;
+    }
+    for (size_t i = 0; i < channels->n; i++)
+        order[i] = channels->order[i];
+    pe_put_integers(node, "order", order, channels->n);
+}
+
 /* In the order in which they are applied. */
 static void put_transforms(const struct pe_transforms *t, struct pe_node *node)
 {
@@ -177,12 +215,17 @@ static void put_transforms(const struct pe_transforms *t, struct pe_node *node)
     static const char *const changes[] = {NULL, "exponent_per_column", "exponent_doubled", "ladder_from_one",
                                           "sine_only"};
     struct pe_node *list = pe_put_list(node, "transforms");
+    put_channels(list, &t->channels);
+    if (t->inverted)
+        put_transform(list, "inverted");
     if (recipes[t->recipe])
         pe_put_string(put_transform(list, "angles"), "recipe", recipes[t->recipe]);
     if (changes[t->sinusoid])
         put_transform(list, changes[t->sinusoid]);
     if (t->sin_cos_swapped)
         put_transform(list, "sin_cos_swapped");
+    if (!isnan(t->wrapped_from))
+        pe_put_real(put_transform(list, "wrapped"), "low", t->wrapped_from);
     if (t->negated)
         put_transform(list, "negated");
     if (t->transposed)
@@ -205,23 +248,59 @@ static void put_codes(const struct pe_hypothesis *h, struct pe_node *node)
 
 static const char *const verdicts[] = {"exact", "rounding", "near", "none", "none"};
 
-/* The resolved configuration. Of a rotated tensor only tables were asked for, in a form of our own. */
+/* The resolved configuration. Of a rotated tensor, and of cos and sin in one, tables were asked for in a form of our
+ * own. */
 static void put_config(const struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node)
 {
     const struct pe_value *config = pe_plan_config(c->model->plan);
     struct pe_node *copy = pe_put_object(node, "config");
+    const char *form = d->evidence.kind->id == PE_OF_ROTATED ? "pairs" : d->evidence.view.form;
     for (size_t i = 0; i < config->object.n; i++) {
         const struct pe_field *field = &config->object.fields[i];
-        if (d->evidence.kind->id == PE_OF_ROTATED && strcmp(field->name, "form") == 0)
-            pe_put_string(copy, "form", "pairs");
+        if (form && strcmp(field->name, "form") == 0)
+            pe_put_string(copy, "form", form);
+        else if (d->evidence.is_channels_first && strcmp(field->name, "channels_first") == 0)
+            pe_put_boolean(copy, "channels_first", true);
         else
             pe_put_value(copy, field->name, &field->value);
     }
+    const struct pe_value *layout = pe_edit_value(d, &c->edit, "tensor_layout");
+    if (layout)
+        pe_put_value(copy, "tensor_layout", layout);
 }
 
-static enum pe_status put_candidate(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list,
+static int compare_listed(const void *a, const void *b)
+{
+    return compare_candidates(*(const struct pe_candidate *const *)a, *(const struct pe_candidate *const *)b);
+}
+
+/* Others with the same numbers. */
+static void put_also(struct pe_diagnosis *d, const struct pe_answer *a, size_t head, struct pe_node *node)
+{
+    enum { ALSO_MAX = 8 };
+    struct pe_node *list = pe_put_list(node, "also");
+    const struct pe_candidate *listed[PE_BEST_MAX];
+    size_t n = 0;
+    for (size_t i = head + 1; i < a->n; i++)
+        if (pe_answer_lists(d, a, head, i))
+            listed[n++] = &a->candidates[i];
+    qsort(listed, n, sizeof *listed, compare_listed);
+    for (size_t i = 0; i < n && i < ALSO_MAX; i++) {
+        const struct pe_candidate *c = listed[i];
+        struct pe_node *other = pe_put_object(list, NULL);
+        put_codes(&c->kept.h, other);
+        pe_put_boolean(other, "everywhere", c->likeness == PE_ALIKE);
+        pe_answer_detail(d, c, other);
+        put_config(d, c, other);
+        put_sequence(d, c, other);
+        put_transforms(&c->edit.transforms, other);
+    }
+}
+
+static enum pe_status put_candidate(struct pe_diagnosis *d, const struct pe_answer *a, size_t i, struct pe_node *list,
                                     struct pe_error *err)
 {
+    const struct pe_candidate *c = &a->candidates[i];
     struct pe_node *node = pe_put_object(list, NULL);
     put_config(d, c, node);
     put_sequence(d, c, node);
@@ -230,6 +309,7 @@ static enum pe_status put_candidate(struct pe_diagnosis *d, const struct pe_cand
     enum pe_status status = pe_answer_presets(d, c, pe_put_list(node, "presets"), err);
     pe_put_string(node, "verdict", verdicts[c->all.verdict]);
     put_comparison(d, &c->all, node);
+    put_also(d, a, i, node);
     return status;
 }
 
@@ -271,7 +351,7 @@ static enum pe_status put_answer(struct pe_diagnosis *d, struct pe_answer *a, st
         pe_put_null(root, "belief");
     struct pe_node *list = pe_put_list(root, "candidates");
     for (size_t i = 0; !status && i < a->n_shown; i++)
-        status = put_candidate(d, &a->candidates[i], list, err);
+        status = put_candidate(d, a, i, list, err);
     pe_answer_findings(d, a, root);
     put_undecided(&a->undecided, root);
     put_ruled_out(d, a, root);

@@ -1,5 +1,6 @@
-/* The answer of a diagnosis, step by step: the best hypotheses against all numbers (compare.c), then what they mean
- * (findings.c, decide.c, alike.c), stated as a tree of values (answer.c). */
+/* The answer of a diagnosis, step by step: the best hypotheses against all numbers (compare.c), which of them have the
+ * same numbers (equivalent.c), then what they mean (findings.c, decide.c, alike.c), stated as a tree of values
+ * (answer.c). */
 #ifndef PE_DIAGNOSIS_ANSWER_H
 #define PE_DIAGNOSIS_ANSWER_H
 
@@ -7,7 +8,7 @@
 
 enum { PE_CANDIDATES_MAX = 5 };
 
-/* The first number outside verdict `exact`. */
+/* A number that is not the predicted one. */
 struct pe_misfit {
     bool is_any;
     size_t t; /* tensor */
@@ -20,12 +21,15 @@ struct pe_comparison {
     enum pe_verdict verdict;
     double max_error, max_ulp; /* from the predicted numbers rounded to the dtype */
     uint64_t n, n_equal;
-    struct pe_misfit first_bad;
-    bool is_beyond; /* errors that a rounding alone would not have; the first of them is at this row */
-    uint64_t beyond_row;
+    struct pe_misfit first_bad, worst; /* worst: the number of max_error, where that is finite */
+    bool is_beyond;                    /* errors that a rounding alone would not have; the first of them is here */
+    uint64_t beyond_row, beyond_col;
 };
 enum pe_status pe_compare_all(struct pe_diagnosis *d, struct pe_model *model, bool narrow, struct pe_comparison *out,
                               struct pe_error *err);
+
+/* Has a candidate the numbers of another one: no; in this tensor only; at all positions? */
+enum pe_likeness { PE_UNLIKE, PE_ALIKE_HERE, PE_ALIKE };
 
 /* A hypothesis that was compared with all numbers. */
 struct pe_candidate {
@@ -34,6 +38,8 @@ struct pe_candidate {
     struct pe_model *model;
     struct pe_comparison all;
     bool is_narrow; /* judged in the narrower dtype that the numbers have */
+    enum pe_likeness likeness;
+    size_t head; /* the candidate that it is like */
 };
 
 /* A candidate that fits as well as the first but differs elsewhere, and the position that decides. */
@@ -45,13 +51,24 @@ struct pe_undecided {
 struct pe_answer {
     struct pe_candidate candidates[PE_BEST_MAX]; /* in order */
     size_t n;                                    /* compared */
+    size_t n_own;                                /* those with numbers of their own, which are first */
     size_t n_shown;
     struct pe_candidate belief; /* without a model if no belief came */
     struct pe_undecided undecided;
 };
 
+/* equivalent.c: finds candidates with the same numbers, and moves those that are alike everywhere behind the others. */
+enum pe_status pe_answer_join(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err);
+/* Is candidate i listed as another reading of candidate head? */
+bool pe_answer_lists(const struct pe_diagnosis *d, const struct pe_answer *a, size_t head, size_t i);
+/* answer.c: such a number as a member of that name: its place, as found and as expected. */
+void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad, struct pe_node *node,
+                      const char *name);
+
 /* findings.c: the list of findings of the first candidate. */
 void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root);
+/* What a candidate changes, in words: detail and detail_zh of its faults. */
+void pe_answer_detail(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
 
 /* decide.c: fills *out. */
 enum pe_status pe_answer_decide(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_undecided *out,
@@ -60,5 +77,10 @@ enum pe_status pe_answer_decide(struct pe_diagnosis *d, const struct pe_answer *
 /* alike.c: presets whose plan is that of the candidate. */
 enum pe_status pe_answer_presets(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list,
                                  struct pe_error *err);
+
+/* A number, as text where JSON has none for it. */
+void pe_answer_put_number(struct pe_node *node, const char *name, double x);
+/* The double with the shortest text that reads back as this number of the dtype, as tensors are printed. */
+double pe_answer_shortest(enum pe_dtype dtype, double x);
 
 #endif

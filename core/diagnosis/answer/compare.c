@@ -69,13 +69,25 @@ static void find_first_bad(struct pe_comparison *out, const struct pe_judge *j, 
             out->first_bad = (struct pe_misfit){true, t, i, c, row->found[c], pe_round_to(j->dtype, row->expected[c])};
 }
 
+/* The number of the row whose error is so large. */
+static void find_worst(struct pe_comparison *out, const struct pe_judge *j, const struct row *row, size_t t, uint64_t i,
+                       double error)
+{
+    for (size_t c = 0; c < row->n; c++) {
+        double rounded = pe_round_to(j->dtype, row->expected[c]);
+        if (fabs(row->found[c] - rounded) == error)
+            out->worst = (struct pe_misfit){true, t, i, c, row->found[c], rounded};
+    }
+}
+
 /* More than the rounding of products and sums explains. In f64, angles cost a few units of their size too. */
 static void find_beyond(struct pe_comparison *out, const struct pe_judge *j, const struct row *row, uint64_t i)
 {
     for (size_t c = 0; c < row->n && !out->is_beyond; c++) {
-        double least = fmax(4 * j->u, 0x1p-49 * row->phase[c]) * j->largest;
+        double least = fmax(4 * j->u, 0x1p-27 * row->phase[c]) * j->largest;
         out->is_beyond = fabs(row->found[c] - row->expected[c]) > least;
         out->beyond_row = i;
+        out->beyond_col = c;
     }
 }
 
@@ -92,11 +104,13 @@ static void add_row(struct pe_comparison *out, const struct pe_judge *j, const s
     struct figures f = figures_of(j, row);
     out->n += row->n;
     out->n_equal += f.n_equal;
+    if (f.max_error > out->max_error)
+        find_worst(out, j, row, t, i, f.max_error);
     out->max_error = fmax(out->max_error, f.max_error);
     out->max_ulp = fmax(out->max_ulp, f.max_ulp);
     if (!out->first_bad.is_any && is_suspect(j, &f, row->n))
         find_first_bad(out, j, row, t, i);
-    if (!out->is_beyond && f.largest_gap > 4 * j->u * j->largest)
+    if (!out->is_beyond && !pe_judge_is_relative(j) && f.largest_gap > 4 * j->u * j->largest)
         find_beyond(out, j, row, i);
 }
 

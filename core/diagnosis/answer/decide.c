@@ -97,18 +97,6 @@ static enum pe_status find_position(struct pe_diagnosis *d, const struct pe_cand
     return PE_OK;
 }
 
-/* A value that was fitted is known to the precision of the numbers only, so it says nothing about other positions. */
-static bool is_fitted(const struct pe_diagnosis *d, const struct pe_hypothesis *h)
-{
-    for (unsigned i = 0; i < h->n; i++) {
-        const struct pe_fault *fault = pe_fault_row(h->fault[i]);
-        size_t n = fault->count ? fault->count(d) : fault->n_alternatives;
-        if (fault->n_fits && h->choice[i] + fault->n_fits >= n)
-            return true;
-    }
-    return false;
-}
-
 /* Faults of arithmetic and of positions are excluded: the former differ by roundings everywhere, the latter have no
  * meaning at another position. */
 static bool is_comparable(const struct pe_candidate *c)
@@ -127,12 +115,13 @@ enum pe_status pe_answer_decide(struct pe_diagnosis *d, const struct pe_answer *
     enum pe_status status = PE_OK;
     *out = (struct pe_undecided){0, 0};
     if (a->n == 0 || !pe_fits(a->candidates[0].all.verdict) || !is_comparable(&a->candidates[0]) ||
-        d->evidence.kind->id == PE_OF_IDS)
+        d->evidence.kind->id == PE_OF_IDS || d->evidence.kind->id == PE_OF_LADDER)
         return PE_OK;
     for (size_t i = 1; !status && !out->rival && i < a->n_shown; i++) {
         const struct pe_candidate *rival = &a->candidates[i];
         uint64_t position = UINT64_MAX;
-        if (rival->all.verdict > a->candidates[0].all.verdict || !is_comparable(rival) || is_fitted(d, &rival->kept.h))
+        bool is_fitted = pe_hypothesis_is_fitted(d, &rival->kept.h); /* known to the precision of these numbers only */
+        if (rival->all.verdict > a->candidates[0].all.verdict || !is_comparable(rival) || is_fitted)
             continue;
         status = find_position(d, &a->candidates[0], rival, &position, err);
         if (!status && position != UINT64_MAX)

@@ -1,6 +1,7 @@
 /* Findings: what the first candidate changes, in words, with the value found and the value believed. */
 #include "core/diagnosis/answer/answer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -86,7 +87,8 @@ static const struct pe_value *kept(struct pe_diagnosis *d, struct pe_value value
     return room;
 }
 
-/* What a field is where the belief leaves it out: the factor that its scaling gives, and the start of its sequence. */
+/* What a field is where the belief leaves it out: the factor that its scaling gives, the start of its sequence and the
+ * order of its grid. */
 static const struct pe_value *usual(struct pe_diagnosis *d, const char *name)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
@@ -94,6 +96,10 @@ static const struct pe_value *usual(struct pe_diagnosis *d, const char *name)
     int64_t x = 0;
     if (pe_same(name, "attention_factor") && model && model->columns)
         return kept(d, (struct pe_value){.kind = PE_REAL, .real = model->columns[0].ah});
+    if (pe_same(name, "tensor_layout"))
+        return kept(d, (struct pe_value){.kind = PE_STRING, .string = "bhnd"});
+    if (pe_same(name, "order"))
+        return kept(d, (struct pe_value){.kind = PE_STRING, .string = "row_major"});
     if (!pe_same(name, "offset") && !pe_same(name, "q_offset"))
         return NULL;
     if (pe_same(name, "q_offset") && t->rank >= 2) /* of [num_heads, q_len, k_len] */
@@ -101,18 +107,17 @@ static const struct pe_value *usual(struct pe_diagnosis *d, const char *name)
     return kept(d, (struct pe_value){.kind = PE_INTEGER, .integer = d->evidence.is_turned ? -x : x});
 }
 
-/* The first field that the fault alone sets and whose value differs from the belief's. */
-static bool find_field(struct pe_diagnosis *d, const struct pe_edit *alone, const struct pe_edit *whole,
-                       struct change *change)
+/* The first of the fault's own fields whose value differs from the belief's. */
+static bool find_field(struct pe_diagnosis *d, const struct pe_edit *edit, unsigned fault, struct change *change)
 {
     struct pe_edit nothing;
     pe_edit_init(&nothing);
-    for (size_t i = 0; i < alone->n_fields; i++) {
-        const char *name = alone->fields[i].name;
-        const struct pe_value *found = set_or_null(pe_edit_value(d, whole, name));
+    for (size_t i = 0; i < edit->n_fields; i++) {
+        const char *name = edit->fields[i].name;
+        const struct pe_value *found = set_or_null(pe_edit_value(d, edit, name));
         const struct pe_value *believed = set_or_null(pe_edit_value(d, &nothing, name));
         believed = believed ? believed : usual(d, name);
-        if (alone->fields[i].value.kind == PE_NULL || is_equal(found, believed))
+        if (edit->by[i] != fault || edit->fields[i].value.kind == PE_NULL || is_equal(found, believed))
             continue;
         set_change(change, name, found, believed);
         return true;
@@ -123,22 +128,21 @@ static bool find_field(struct pe_diagnosis *d, const struct pe_edit *alone, cons
 /* A transform concerns the tensor itself. */
 static void find_change(struct pe_diagnosis *d, const struct pe_candidate *c, unsigned i, struct change *change)
 {
-    struct pe_hypothesis h = {.n = 1, .fault = {c->kept.h.fault[i]}, .choice = {c->kept.h.choice[i]}};
-    struct pe_edit alone;
     *change = (struct change){"", NULL, NULL};
-    bool fine = pe_hypothesis_apply(d, &h, &alone);
-    if (!fine || !find_field(d, &alone, &c->edit, change))
+    bool is_order = c->edit.transforms.channels.order && /* the layout that it sets is only a part of it */
+                    pe_fault_row(c->kept.h.fault[i]) == &pe_fault_channels_permuted;
+    if (is_order || !find_field(d, &c->edit, i, change))
         pe_pointer_join(change->pointer, sizeof change->pointer, "",
-                        d->evidence.kind->tensors[d->evidence.n_tensors - 1]);
-    pe_edit_drop(&alone);
+                        pe_evidence_name(&d->evidence, d->evidence.n_tensors - 1));
 }
 
 /* ---- Members ---- */
 
+enum { LIST_MAX = 64 };
+
 /* Long lists stand in the candidate's sequence. */
 static void put_value(struct pe_node *node, const char *name, const struct pe_value *value)
 {
-    enum { LIST_MAX = 64 };
     uint64_t n = 0;
     bool is_long = value && value->kind == PE_ARRAY &&
                    (!pe_shape_count(value->array.shape, value->array.rank, &n) || n > LIST_MAX);
@@ -149,12 +153,25 @@ static void put_value(struct pe_node *node, const char *name, const struct pe_va
 }
 
 /* What a transform changed, as a value. */
+static void put_order(const struct pe_channels *channels, struct pe_node *node)
+{
+    int64_t order[LIST_MAX];
+    size_t n = channels->n < LIST_MAX ? channels->n : LIST_MAX;
+    for (size_t i = 0; i < n; i++)
+        order[i] = channels->order[i];
+    pe_put_integers(node, "found", order, n);
+    if (channels->heads)
+        pe_put_integer(node, "heads", channels->heads);
+}
+
 static void put_transformed(const struct pe_candidate *c, const char *code, struct pe_node *node)
 {
     const struct pe_transforms *t = &c->edit.transforms;
-    if (strcmp(code, "scaled") == 0)
+    if (strcmp(code, "channels_permuted") == 0)
+        put_order(&t->channels, node);
+    else if (strcmp(code, "scaled") == 0)
         pe_put_real(node, "found", t->scaled);
-    else if (strcmp(code, "mask_value") == 0)
+    else if (strcmp(code, "mask_value") == 0 || (strcmp(code, "mask_missing") == 0 && !isnan(t->mask_value)))
         pe_put_real(node, "found", t->mask_value);
     else if (strcmp(code, "zero_row") == 0)
         pe_put_integer(node, "found", t->zero_row);
@@ -168,12 +185,54 @@ static const struct pe_text *sentence_of(const struct pe_fault_info *info, size_
     return &info->details[info->n_details > 1 && choice < info->n_details ? choice : 0];
 }
 
-static void put_fault(struct pe_diagnosis *d, const struct pe_candidate *c, unsigned i, struct pe_node *list)
+/* Of each row of the batch. */
+static const struct pe_value *first_positions(struct pe_diagnosis *d, const struct pe_candidate *c)
+{
+    const struct pe_value *v = pe_edit_value(d, &c->edit, "positions");
+    uint64_t n_rows = v->array.shape[0], n = v->array.shape[1];
+    double *first = pe_values_room(d->values, n_rows * sizeof *first);
+    for (uint64_t b = 0; first && b < n_rows; b++)
+        first[b] = ((const double *)v->array.data)[b * n];
+    struct pe_tensor list = {.dtype = PE_F64, .rank = 1, .shape = {n_rows}, .data = first};
+    return first ? kept(d, (struct pe_value){.kind = PE_ARRAY, .array = list}) : NULL;
+}
+
+/* Is the value one that a sentence can name? */
+static bool is_plain(const struct pe_value *v) { return v && v->kind != PE_NULL && v->kind != PE_OBJECT; }
+
+static bool names(const struct pe_text *sentence, const char *placeholder)
+{
+    return strstr(sentence->en, placeholder) != NULL;
+}
+
+/* The sentence of a fault, if all that it names is known; else one that does with less: a field that the configuration
+ * leaves out has no value there, and of objects of which several members differ none is the one. */
+static void put_sentence(struct pe_diagnosis *d, struct pe_node *node, const struct pe_fault_info *info,
+                         const struct pe_text *sentence, const char *field)
+{
+    const struct pe_value *found = pe_node_find(node, "found"), *believed = pe_node_find(node, "believed");
+    struct pe_text other = {info->about.summary, info->about.summary_zh};
+    char en[160], zh[160];
+    if (!(names(sentence, "{found}") && !is_plain(found)) && !(names(sentence, "{believed}") && !is_plain(believed))) {
+        pe_put_detail(node, d->request->lang, sentence);
+        return;
+    }
+    if (is_plain(found) && *field) {
+        snprintf(en, sizeof en, "%s is {found}; the configuration leaves it out.", field);
+        snprintf(zh, sizeof zh, "%s 是 {found}，而配置没有写它。", field);
+        other = (struct pe_text){en, zh};
+    }
+    pe_put_detail(node, d->request->lang, &other);
+}
+
+static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candidate *c, unsigned i, struct pe_node *list)
 {
     const struct pe_fault_info *info = pe_fault_at(c->kept.h.fault[i]);
     struct change change;
     struct pe_node *node = pe_put_object(list, NULL);
     find_change(d, c, i, &change);
+    if (pe_same(info->code, "offsets_by_row"))
+        change.found = first_positions(d, c);
     pe_put_string(node, "code", info->code);
     pe_put_string(node, "pointer", change.pointer);
     if (change.found || change.believed) {
@@ -182,7 +241,32 @@ static void put_fault(struct pe_diagnosis *d, const struct pe_candidate *c, unsi
     } else {
         put_transformed(c, info->code, node);
     }
-    pe_put_detail(node, d->request->lang, sentence_of(info, c->kept.h.choice[i]));
+    const char *last = strrchr(change.pointer, '/');
+    put_sentence(d, node, info, sentence_of(info, c->kept.h.choice[i]), change.found && last ? last + 1 : "");
+    return node;
+}
+
+/* The sentences of its faults, one after another. */
+void pe_answer_detail(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node)
+{
+    enum { ROOM = 2048 };
+    static const char *const names[] = {"detail", "detail_zh"};
+    char text[2][ROOM] = {"", ""};
+    struct pe_values *scratch = pe_values_new();
+    struct pe_node *list = scratch ? pe_put_list(pe_values_root(scratch), "findings") : NULL;
+    d->no_memory |= !scratch;
+    for (unsigned i = 0; list && i < c->kept.h.n; i++) {
+        const struct pe_node *one = put_fault(d, c, i, list);
+        for (int k = 0; k < 2; k++) {
+            const struct pe_value *sentence = pe_node_find(one, names[k]);
+            size_t n = strlen(text[k]);
+            if (sentence)
+                snprintf(text[k] + n, ROOM - n, "%s%s", n && text[k][n - 1] == '.' ? " " : "", sentence->string);
+        }
+    }
+    for (int k = 0; k < 2; k++)
+        pe_put_string(node, names[k], text[k]);
+    pe_values_free(scratch);
 }
 
 static struct pe_node *put_finding(struct pe_node *list, const struct pe_fault_info *info, const char *pointer)
@@ -193,27 +277,54 @@ static struct pe_node *put_finding(struct pe_node *list, const struct pe_fault_i
     return node;
 }
 
-static void finish_finding(struct pe_diagnosis *d, struct pe_node *node, const struct pe_fault_info *info)
+static void finish_finding(struct pe_diagnosis *d, struct pe_node *node, const struct pe_text *sentence,
+                           const char *believed)
 {
-    if (!pe_node_find(node, "found"))
+    if (!pe_node_find(node, "found") && !pe_node_child(node, "found"))
         pe_put_null(node, "found");
-    pe_put_null(node, "believed");
-    pe_put_detail(node, d->request->lang, &info->details[0]);
+    if (believed)
+        pe_put_string(node, "believed", believed);
+    else
+        pe_put_null(node, "believed");
+    pe_put_detail(node, d->request->lang, sentence);
 }
 
 /* ---- Findings without a fault ---- */
 
+/* Does the tensor differ from the candidate as angles in float32 do, or is it what such angles give? */
+static bool has_angles_f32(const struct pe_candidate *c)
+{
+    bool is_rounded = c->all.verdict == PE_ROUNDING && c->all.is_beyond && c->model->columns;
+    return is_rounded || c->edit.transforms.recipe == PE_RECIPE_F32;
+}
+
+/* The first position where it shows, and the largest difference. Rows of transposed evidence are channels. */
+static void put_where(const struct pe_candidate *c, struct pe_node *node)
+{
+    const struct pe_positions *positions = &c->model->plan->seq.k[0];
+    bool is_turned = c->edit.transforms.transposed;
+    pe_put_real(node, "position",
+                pe_position_at(positions, is_turned ? c->all.beyond_col : pe_model_place(c->model, c->all.beyond_row)));
+    pe_put_real(node, "largest", c->all.max_error);
+    pe_put_integer(node, "row", (int64_t)(is_turned ? c->all.worst.col : pe_model_place(c->model, c->all.worst.row)));
+}
+
 static void put_angles(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list)
 {
-    unsigned waves = PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED);
+    enum { EXPLAINED, BESIDE_EXACT, BESIDE_FLOAT32 } sentence = EXPLAINED;
     char pointer[32];
-    if (c->all.verdict != PE_ROUNDING || !c->all.is_beyond || !(waves >> d->evidence.kind->id & 1))
-        return;
-    snprintf(pointer, sizeof pointer, "/%s", d->evidence.kind->tensors[0]);
-    struct pe_node *node = put_finding(list, &pe_fault_info_angles_f32, pointer);
-    const struct pe_positions *positions = &c->model->plan->seq.k[0];
-    pe_put_real(node, "position", pe_position_at(positions, c->all.beyond_row % positions->n));
-    finish_finding(d, node, &pe_fault_info_angles_f32);
+    const struct pe_fault_info *info = &pe_fault_info_angles_f32;
+    bool is_float32 = c->model->plan->arith == PE_ARITH_FLOAT32 || !pe_edit_value(d, NULL, "arith"),
+         is_recipe = c->edit.transforms.recipe != PE_RECIPE_NONE;
+    snprintf(pointer, sizeof pointer, "/%s", is_float32 ? d->evidence.kind->tensors[0] : "arith");
+    struct pe_node *node = put_finding(list, info, pointer);
+    if (c->all.is_beyond && c->all.verdict == PE_ROUNDING) {
+        put_where(c, node);
+        sentence = is_float32 || is_recipe ? BESIDE_FLOAT32 : BESIDE_EXACT;
+    }
+    if (!is_float32)
+        pe_put_string(node, "found", "float32");
+    finish_finding(d, node, &info->details[sentence], is_float32 || !d->belief.is_given ? NULL : "exact");
 }
 
 static void put_narrow(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list)
@@ -224,7 +335,7 @@ static void put_narrow(struct pe_diagnosis *d, const struct pe_candidate *c, str
     snprintf(pointer, sizeof pointer, "/%s", d->evidence.kind->tensors[0]);
     struct pe_node *node = put_finding(list, &pe_fault_info_table_dtype, pointer);
     pe_put_string(node, "found", pe_dtype_name(d->evidence.narrow));
-    finish_finding(d, node, &pe_fault_info_table_dtype);
+    finish_finding(d, node, &pe_fault_info_table_dtype.details[0], NULL);
 }
 
 /* The nearest hypothesis, in place of an explanation. */
@@ -239,16 +350,52 @@ static void put_nearest(const struct pe_answer *a, struct pe_node *node)
     pe_put_real(nearest, "max_error", a->candidates[0].all.max_error);
 }
 
+/* How many frequencies differ from the belief's. */
+static int64_t count_off(const struct pe_diagnosis *d)
+{
+    double found[PE_HEAD_DIM_MAX], expected[PE_HEAD_DIM_MAX], loss[PE_HEAD_DIM_MAX];
+    size_t n = (size_t)d->evidence.row_len;
+    struct pe_judge j = pe_judge_of(&d->evidence, false);
+    int64_t n_off = 0;
+    pe_evidence_read(&d->evidence, 0, 0, 0, n, found);
+    pe_model_fill(d->belief.model, 0, 0, 0, n, expected);
+    pe_model_phases(d->belief.model, 0, 0, 0, n, loss);
+    for (size_t c = 0; c < n; c++)
+        n_off += !(pe_is_exact(&j, found[c], expected[c]) ||
+                   fabs(found[c] - expected[c]) <= pe_rounding_tolerance(&j, found[c], loss[c]));
+    return n_off;
+}
+
+static void put_uninitialised(struct pe_diagnosis *d, struct pe_node *list)
+{
+    struct pe_oddity odd = pe_ladder_oddity(&d->evidence);
+    if (!odd.why)
+        return;
+    struct pe_node *node = put_finding(list, &pe_fault_info_uninitialised, "/inv_freq");
+    struct pe_node *found = pe_put_object(node, "found");
+    pe_put_integer(found, "pair", (int64_t)odd.pair);
+    pe_answer_put_number(found, "value", pe_answer_shortest(d->evidence.dtype, odd.value));
+    pe_put_string(found, "why", odd.why);
+    pe_put_integer(found, "pairs", count_off(d));
+    finish_finding(d, node, &pe_fault_info_uninitialised.details[0], NULL);
+}
+
 static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list)
 {
+    enum { FAR, NEARLY_BELIEVED, NEARLY_OTHER } sentence = FAR;
+    const struct pe_candidate *first = &a->candidates[0];
     struct pe_node *node = put_finding(list, &pe_fault_info_unexplained, "");
     put_nearest(a, node);
-    finish_finding(d, node, &pe_fault_info_unexplained);
+    if (a->n > 0 && first->all.verdict == PE_NEAR && first->all.worst.is_any) {
+        pe_answer_misfit(d, &first->all.worst, node, "worst");
+        sentence = first->kept.h.n > 0 ? NEARLY_OTHER : d->belief.is_given ? NEARLY_BELIEVED : FAR;
+    }
+    finish_finding(d, node, &pe_fault_info_unexplained.details[sentence], NULL);
 }
 
 static void put_plain(struct pe_diagnosis *d, struct pe_node *list, const struct pe_fault_info *info)
 {
-    finish_finding(d, put_finding(list, info, ""), info);
+    finish_finding(d, put_finding(list, info, ""), &info->details[0], NULL);
 }
 
 static void put_undecided(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list)
@@ -258,30 +405,33 @@ static void put_undecided(struct pe_diagnosis *d, const struct pe_answer *a, str
     struct pe_node *node = put_finding(list, &pe_fault_info_undecided, "");
     pe_put_integer(node, "candidate", (int64_t)a->undecided.rival);
     pe_put_integer(node, "position", (int64_t)a->undecided.position);
-    finish_finding(d, node, &pe_fault_info_undecided);
+    finish_finding(d, node, &pe_fault_info_undecided.details[0], NULL);
 }
 
-/* The words of the first candidate, which fits. */
+/* The words of the first candidate, which fits: its faults in the order of the table, then what is no mistake. */
 static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list)
 {
-    bool is_given = d->belief.is_given;
+    bool is_given = d->belief.is_given, has_angles = has_angles_f32(c);
     if (!is_given)
         put_plain(d, list, &pe_fault_info_identified);
     for (unsigned i = 0; is_given && i < c->kept.h.n; i++)
-        put_fault(d, c, i, list);
-    bool names_angles = c->all.verdict == PE_ROUNDING && c->all.is_beyond;
-    put_angles(d, c, list);
+        if (pe_fault_at(c->kept.h.fault[i]) != &pe_fault_info_angles_f32)
+            put_fault(d, c, i, list);
+    if (has_angles)
+        put_angles(d, c, list);
     put_narrow(d, c, list);
-    if (is_given && c->kept.h.n == 0 && !names_angles)
+    if (is_given && c->kept.h.n == 0 && !has_angles)
         put_plain(d, list, &pe_fault_info_as_believed);
 }
 
 void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root)
 {
     struct pe_node *list = pe_put_list(root, "findings");
-    if (a->n > 0 && pe_fits(a->candidates[0].all.verdict))
+    if (a->n > 0 && pe_fits(a->candidates[0].all.verdict)) {
         put_explained(d, &a->candidates[0], list);
-    else
+    } else {
+        put_uninitialised(d, list);
         put_unexplained(d, a, list);
+    }
     put_undecided(d, a, list);
 }

@@ -1,19 +1,12 @@
 /* Evidence: bias [heads, queries, keys], buckets [queries, keys]. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/request/operand.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct pe_evidence_kind index_kind;
-
-/* Has the scheme an output of this name? */
-static bool has_output(const struct pe_diagnosis *d, const char *name)
-{
-    for (const struct pe_output_row *row = d->belief.inheritance->scheme->info.outputs; row->name; row++)
-        if (pe_same(row->name, name))
-            return true;
-    return false;
-}
 
 static void set_integer(struct pe_diagnosis *d, const char *name, uint64_t x)
 {
@@ -68,15 +61,57 @@ static bool looks_causal(const struct pe_diagnosis *d)
     return causal;
 }
 
+static enum pe_status wrong_shape(const struct pe_diagnosis *d, const char *needed, struct pe_error *err)
+{
+    char shape[96], pointer[24] = "/";
+    const char *name = strncat(pointer, d->evidence.kind->tensors[0], sizeof pointer - 2) + 1;
+    pe_shape_print(d->evidence.sent.shape, d->evidence.sent.rank, shape, sizeof shape);
+    return pe_fail(err, pointer, "%s has the shape %s, %u dimensions; allowed: %s", name, shape, d->evidence.sent.rank,
+                   needed);
+}
+
+/* Is the tensor the same block of maps again and again, bit for bit? */
+static bool is_repeated(const struct pe_tensor *t, uint64_t n_maps, uint64_t n_times)
+{
+    size_t block = (size_t)(n_maps * t->shape[t->rank - 2] * t->shape[t->rank - 1]) * pe_dtype_size(t->dtype);
+    for (uint64_t i = 1; i < n_times; i++)
+        if (memcmp(t->data, (const char *)t->data + i * block, block) != 0 || pe_is_cancelled())
+            return false;
+    return true;
+}
+
+/* [batch, heads, queries, keys]: where all rows of the batch have the same maps, those of the first. */
+static bool fold_batch(struct pe_diagnosis *d)
+{
+    enum { BATCHED = 4 };
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    if (t->rank != BATCHED || !is_repeated(t, t->shape[1], t->shape[0]))
+        return false;
+    pe_evidence_fold(&d->evidence, 3, t->shape + 1);
+    return true;
+}
+
+/* [batch·heads, queries, keys], as BLOOM's: likewise, where the belief has fewer heads. */
+static void fold_heads(struct pe_diagnosis *d)
+{
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    int64_t heads = given_length(d, "num_heads");
+    if (heads > 0 && t->shape[0] > (uint64_t)heads && t->shape[0] % (uint64_t)heads == 0 &&
+        is_repeated(t, (uint64_t)heads, t->shape[0] / (uint64_t)heads))
+        pe_evidence_fold(&d->evidence, 3, (uint64_t[]){(uint64_t)heads, t->shape[1], t->shape[2]});
+}
+
 #define HAVE_BIAS "alibi, t5, kerple, sandwich and fire have one"
 
 static enum pe_status read_bias(struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
-    if (t->rank != 3)
-        return pe_fail(err, "/bias", "bias has %u dimensions; allowed: [heads, queries, keys]", t->rank);
-    if (!has_output(d, "bias"))
+    if (!pe_evidence_squeeze(&d->evidence, 3) && !fold_batch(d))
+        return wrong_shape(
+            d, "[heads, queries, keys], or the same for each row of a batch, [batch, heads, queries, keys]", err);
+    if (!pe_evidence_is_output(d, "bias"))
         return pe_fail(err, "/bias", "%s has no bias; %s", d->belief.inheritance->scheme->info.name, HAVE_BIAS);
+    fold_heads(d);
     enum pe_status status = pe_belief_fix(d, "num_heads", t->shape[t->rank - 3], "bias", err);
     if (status)
         return status;
@@ -90,11 +125,14 @@ static enum pe_status read_bias(struct pe_diagnosis *d, struct pe_error *err)
 static enum pe_status read_buckets(struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
-    if (t->rank != 2)
-        return pe_fail(err, "/buckets", "buckets has %u dimensions; allowed: [queries, keys]", t->rank);
-    if (!has_output(d, "buckets"))
+    bool is_map = true;
+    for (unsigned a = 0; a + 2 < t->rank; a++)
+        is_map = is_map && t->shape[a] == 1;
+    if (!is_map || !pe_evidence_squeeze(&d->evidence, 2))
+        return wrong_shape(d, "[queries, keys]", err);
+    if (!pe_evidence_is_output(d, "buckets"))
         d->evidence.kind = &index_kind;
-    if (!has_output(d, d->evidence.kind->outputs[0]))
+    if (!pe_evidence_is_output(d, d->evidence.kind->outputs[0]))
         return pe_fail(err, "/buckets", "%s has no buckets; t5 has, shaw and deberta have an index",
                        d->belief.inheritance->scheme->info.name);
     set_sequence(d);
@@ -152,6 +190,16 @@ static void fill_bias(const struct pe_model *m, size_t t, uint64_t row, uint64_t
     for (size_t block = first / BLOCK; block * BLOCK < first + n; block++)
         know_block(m, line, head, block);
     memcpy(out, line->values + head * line->n + first, n * sizeof *out);
+}
+
+/* The head, from 1: a float32 power of its slope is off by so many roundings. */
+static void phases_of_bias(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
+{
+    uint64_t head = row / m->plan->seq.q->n % m->plan->outputs[0].shape[0];
+    (void)t;
+    (void)col0;
+    for (size_t j = 0; j < n; j++)
+        out[j] = (double)(head + 1);
 }
 
 /* Buckets are integers in the plan. */
@@ -245,7 +293,8 @@ const struct pe_evidence_kind pe_evidence_bias = {.id = PE_OF_BIAS,
                                                   .read = read_bias,
                                                   .prepare = prepare_line,
                                                   .fill = fill_bias,
-                                                  .fill_beyond = fill_beyond};
+                                                  .fill_beyond = fill_beyond,
+                                                  .phases = phases_of_bias};
 static const struct pe_evidence_kind index_kind = {.id = PE_OF_BUCKETS,
                                                    .tensors = {"buckets"},
                                                    .scheme = "shaw",

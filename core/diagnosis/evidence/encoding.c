@@ -5,9 +5,9 @@
 static enum pe_status wrong_shape(const struct pe_diagnosis *d, struct pe_error *err)
 {
     char shape[96];
-    const struct pe_tensor *t = &d->evidence.tensors[0];
+    const struct pe_tensor *t = &d->evidence.sent;
     pe_shape_print(t->shape, t->rank, shape, sizeof shape);
-    return pe_fail(err, "/encoding", "encoding has the shape %s; needed: [n, dim]", shape);
+    return pe_fail(err, "/encoding", "encoding has the shape %s; needed: [n, dim], or [dim, ...grid]", shape);
 }
 
 /* Does the belief state a width that is the other axis? */
@@ -18,25 +18,96 @@ static bool is_turned(const struct pe_diagnosis *d, const struct pe_tensor *t)
     return width == t->shape[t->rank - 2] && width != t->shape[t->rank - 1];
 }
 
-/* [n, dim], with leading axes of length 1; or [dim, ...grid]. */
+/* ---- [dim, ...grid] ---- */
+
+static bool is_true(const struct pe_value *v) { return v && v->kind == PE_BOOLEAN && v->boolean; }
+
+/* Would the belief give the channels first? Some styles do by themselves where there is a grid. */
+static bool gives_channels_first(struct pe_diagnosis *d)
+{
+    const struct pe_value *given = pe_belief_given(d, "channels_first");
+    struct pe_plan *plan = given || !pe_belief_given(d, "grid") ? NULL : pe_belief_try(d, 1);
+    const struct pe_value *config = plan ? pe_plan_config(plan) : NULL;
+    bool is_first = is_true(given);
+    if (config)
+        is_first = is_true(pe_field_find(config->object.fields, config->object.n, "channels_first"));
+    pe_plan_free(plan);
+    return is_first;
+}
+
+/* The numbers are compared row by row, whatever their order in memory: the belief's plan gives rows. */
+static void plan_rows(struct pe_diagnosis *d)
+{
+    struct pe_belief *b = &d->belief;
+    const struct pe_value no = {.kind = PE_BOOLEAN, .boolean = false};
+    bool is_asked = false;
+    for (size_t i = 0; i < b->inheritance->n; i++)
+        if (pe_same(b->inheritance->fields[i].name, "channels_first"))
+            b->inheritance->fields[i].value = no;
+    for (size_t i = 0; i < b->n_asked; i++)
+        if (pe_same(b->asked[i].name, "channels_first")) {
+            b->asked[i].value = no;
+            is_asked = true;
+        }
+    if (!is_asked)
+        pe_belief_set(d, "channels_first", no);
+}
+
+/* The channels are before two axes or more that are longer than 1, or before as many as the belief says. */
+static bool fold_grid(struct pe_diagnosis *d, bool is_first)
+{
+    struct pe_evidence *e = &d->evidence;
+    const struct pe_tensor *t = &e->sent;
+    uint64_t n = 1;
+    unsigned a = 0;
+    if (is_first ? t->rank < 2 : pe_evidence_squeeze(e, 2))
+        return false;
+    while (a + 2 < t->rank && t->shape[a] == 1)
+        a++;
+    for (unsigned b = a + 1; b < t->rank; b++)
+        n *= t->shape[b];
+    e->is_channels_first = is_first;
+    e->is_turned = !is_first;
+    pe_evidence_fold(e, 2, is_first ? (uint64_t[]){n, t->shape[a]} : (uint64_t[]){t->shape[a], n});
+    return true;
+}
+
+/* What flattened rows or a folded map have, where the belief would give channels first by itself. */
+static void read_grid(struct pe_diagnosis *d)
+{
+    struct pe_evidence *e = &d->evidence;
+    bool is_given = is_true(pe_belief_given(d, "channels_first")), has_grid = pe_belief_given(d, "grid") != NULL;
+    if (!has_grid && !is_given) {
+        pe_evidence_squeeze(e, 2);
+        return;
+    }
+    bool is_first = gives_channels_first(d);
+    bool is_map = (is_given || !pe_evidence_squeeze(e, 2)) && fold_grid(d, is_first);
+    if (has_grid && is_first)
+        plan_rows(d);
+    if (!is_map)
+        e->is_turned = is_turned(d, &e->tensors[0]);
+}
+
+/* [n, dim], with other axes of length 1; or [dim, ...grid]. */
 static enum pe_status read(struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
-    const struct pe_value *first = pe_belief_given(d, "channels_first");
-    bool is_first = first && first->kind == PE_BOOLEAN && first->boolean;
-    bool has_dim = pe_param_find(d->belief.inheritance->scheme->info.params, "dim") != NULL;
+    const struct pe_scheme *scheme = d->belief.inheritance->scheme;
+    bool has_dim = pe_param_find(scheme->info.params, "dim") != NULL;
     enum pe_status status = PE_OK;
-    if (!pe_same(d->belief.inheritance->scheme->info.family, "absolute"))
+    if (!pe_evidence_is_output(d, "encoding"))
         return pe_fail(err, "/scheme", "scheme \"%s\" has no encoding to be added; send what it gives",
-                       d->belief.inheritance->scheme->info.name);
+                       scheme->info.name);
     if (t->rank < 2)
         return wrong_shape(d, err);
-    for (unsigned a = 0; !is_first && a + 2 < t->rank; a++)
-        if (t->shape[a] != 1)
-            return wrong_shape(d, err);
-    d->evidence.is_turned = !is_first && is_turned(d, t);
+    read_grid(d);
+    if (t->rank != 2)
+        return wrong_shape(d, err);
+    if (!pe_belief_given(d, "grid"))
+        d->evidence.is_turned = is_turned(d, t);
     if (has_dim)
-        status = pe_belief_fix(d, "dim", is_first ? t->shape[0] : pe_evidence_width(&d->evidence), "encoding", err);
+        status = pe_belief_fix(d, "dim", pe_evidence_width(&d->evidence), "encoding", err);
     if (!status && !pe_belief_has_sequence(d))
         status = pe_belief_fix(d, "len", pe_evidence_length(&d->evidence), "encoding", err);
     return status;

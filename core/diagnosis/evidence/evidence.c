@@ -14,27 +14,115 @@ bool pe_evidence_is_whole(const struct pe_evidence *e)
     return e->kind->id == PE_OF_BUCKETS || e->kind->id == PE_OF_IDS;
 }
 
-static void read_some(const struct pe_tensor *t, bool is_text, uint64_t at, size_t n, double *out)
+/* n numbers, each `step` after the one before. */
+static void read_some(const struct pe_tensor *t, bool is_text, uint64_t at, uint64_t step, size_t n, double *out)
 {
     if (t->dtype == PE_F32) { /* the common dtype, which every comparison reads whole */
         const float *from = (const float *)t->data + at;
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; step == 1 && i < n; i++)
             out[i] = (double)from[i];
+        for (size_t i = 0; step != 1 && i < n; i++)
+            out[i] = (double)from[i * step];
         return;
     }
-    pe_convert(PE_F64, out, t->dtype, (const char *)t->data + at * pe_dtype_size(t->dtype), n);
+    size_t size = pe_dtype_size(t->dtype), at_once = step == 1 ? n : 1;
+    for (size_t i = 0; i < n; i += at_once)
+        pe_convert(PE_F64, out + i, t->dtype, (const char *)t->data + (at + i * step) * size, at_once);
     for (size_t i = 0; is_text && i < n; i++)
         out[i] = (double)(float)out[i];
 }
 
 void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
-    read_some(&e->tensors[t], e->is_text[t] && !pe_evidence_is_whole(e), row * e->row_len + col0, n, out);
+    bool is_text = e->is_text[t] && !pe_evidence_is_whole(e);
+    uint64_t step = e->view.sent.rank ? e->view.col_step : e->is_channels_first ? e->n_rows : 1;
+    read_some(&e->tensors[t], is_text, pe_evidence_element(e, t, row, col0), step, n, out);
+    for (size_t i = 0; e->view.is_negative[t] && i < n; i++)
+        out[i] = -out[i];
+}
+
+uint64_t pe_evidence_element(const struct pe_evidence *e, size_t t, uint64_t row, uint64_t col)
+{
+    if (e->view.sent.rank)
+        return e->view.first[t] + row * e->view.row_step + col * e->view.col_step;
+    return e->is_channels_first ? col * e->n_rows + row : row * e->row_len + col;
+}
+
+const struct pe_tensor *pe_evidence_sent(const struct pe_evidence *e)
+{
+    return e->view.sent.rank ? &e->view.sent : &e->sent;
+}
+
+const char *pe_evidence_name(const struct pe_evidence *e, size_t t)
+{
+    return e->kind->tensors[e->view.sent.rank ? 0 : t];
 }
 
 void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out)
 {
-    read_some(&e->input, e->input_is_text, row * e->row_len, e->row_len, out);
+    read_some(&e->input, e->input_is_text, row * e->row_len, 1, e->row_len, out);
+}
+
+void pe_evidence_fold(struct pe_evidence *e, unsigned rank, const uint64_t *shape)
+{
+    uint64_t copy[PE_RANK_MAX];
+    memcpy(copy, shape, rank * sizeof *copy);
+    for (size_t t = 0; t < e->n_tensors; t++) {
+        e->tensors[t].rank = rank;
+        memcpy(e->tensors[t].shape, copy, rank * sizeof *copy);
+    }
+    pe_shape_count(copy, rank - 1, &e->n_rows);
+    e->row_len = copy[rank - 1];
+}
+
+bool pe_evidence_squeeze(struct pe_evidence *e, unsigned rank)
+{
+    const struct pe_tensor *t = &e->tensors[0];
+    uint64_t before = 1, leading = 1;
+    unsigned n_long = 0;
+    if (t->rank < rank)
+        return false;
+    for (unsigned a = 0; a + 1 < t->rank; a++) {
+        before *= a + rank < t->rank ? t->shape[a] : 1;
+        leading *= t->shape[a];
+        n_long += t->shape[a] != 1;
+    }
+    if (before == 1)
+        pe_evidence_fold(e, rank, t->shape + (t->rank - rank));
+    else if (rank == 2 && n_long == 1)
+        pe_evidence_fold(e, 2, (uint64_t[]){leading, t->shape[t->rank - 1]});
+    else
+        return false;
+    return true;
+}
+
+bool pe_evidence_place(const struct pe_evidence *e, const char *layout, struct pe_operand *axes)
+{
+    unsigned i = 0;
+    while (layout && i < PE_N_TENSOR_LAYOUTS && !pe_same(pe_tensor_layout_words[i], layout))
+        i++;
+    *axes = (struct pe_operand){.tensor = e->tensors[0]};
+    bool is_placed = i < PE_N_TENSOR_LAYOUTS && pe_operand_place(axes, (enum pe_tensor_layout)i, e->row_len);
+    while (!is_placed && i < PE_N_TENSOR_LAYOUTS && axes->tensor.rank > 2 && axes->tensor.shape[0] == 1) {
+        axes->tensor.rank--;
+        memmove(axes->tensor.shape, axes->tensor.shape + 1, axes->tensor.rank * sizeof *axes->tensor.shape);
+        is_placed = pe_operand_place(axes, (enum pe_tensor_layout)i, e->row_len);
+    }
+    return is_placed && axes->width == e->row_len;
+}
+
+uint64_t pe_axes_row(const struct pe_operand *axes, uint64_t head, uint64_t i)
+{
+    uint64_t batch = head / axes->n_heads;
+    return (batch * axes->batch_step + head % axes->n_heads * axes->head_step + i * axes->row_step) / axes->width;
+}
+
+bool pe_evidence_is_output(const struct pe_diagnosis *d, const char *name)
+{
+    for (const struct pe_output_row *row = d->belief.inheritance->scheme->info.outputs; row->name; row++)
+        if (pe_same(row->name, name))
+            return true;
+    return false;
 }
 
 uint64_t pe_evidence_length(const struct pe_evidence *e)
@@ -57,7 +145,7 @@ double pe_evidence_noise(const struct pe_evidence *e)
 /* ---- One look at every number ---- */
 
 struct look {
-    bool is_nan, fits_bf16, fits_f16;
+    bool is_nan, allows_nan, fits_bf16, fits_f16;
     double largest;
     bool has_infinity;
 };
@@ -90,9 +178,9 @@ static enum pe_status look_over(const struct pe_tensor *t, bool is_text, const c
     pe_shape_count(t->shape, t->rank, &n);
     for (size_t some; at < n; at += some) {
         some = n - at < SOME ? (size_t)(n - at) : SOME;
-        read_some(t, is_text, at, some, x);
+        read_some(t, is_text, at, 1, some, x);
         look_at(look, x, some);
-        if (look->is_nan)
+        if (look->is_nan && !look->allows_nan)
             return pe_fail(err, pointer, "%s has NaN near element %llu, counted flat; send finite numbers, or -inf",
                            name, (unsigned long long)at);
         if (at / SOME % 32 == 0 && pe_is_cancelled()) {
@@ -106,11 +194,14 @@ static enum pe_status look_over(const struct pe_tensor *t, bool is_text, const c
 static enum pe_status look_over_all(struct pe_evidence *e, struct pe_error *err)
 {
     bool is_wide = e->dtype == PE_F32 || e->dtype == PE_F64;
-    struct look look = {.fits_bf16 = is_wide, .fits_f16 = is_wide}, of_input = {.largest = 0};
+    bool is_ladder = e->kind->id == PE_OF_LADDER;
+    size_t n_sent = e->view.sent.rank ? 1 : e->n_tensors;
+    struct look look = {.fits_bf16 = is_wide, .fits_f16 = is_wide, .allows_nan = is_ladder}, of_input = {.largest = 0};
     enum pe_status status =
         e->kind->input ? look_over(&e->input, e->input_is_text, e->kind->input, &of_input, err) : PE_OK;
-    for (size_t t = 0; !status && t < e->n_tensors; t++)
-        status = look_over(&e->tensors[t], e->is_text[t] && !pe_evidence_is_whole(e), e->kind->tensors[t], &look, err);
+    for (size_t t = 0; !status && t < n_sent; t++)
+        status = look_over(e->view.sent.rank ? &e->view.sent : &e->tensors[t],
+                           e->is_text[t] && !pe_evidence_is_whole(e), e->kind->tensors[t], &look, err);
     e->largest = look.largest;
     e->has_infinity = look.has_infinity;
     e->narrow = look.fits_bf16 ? PE_BF16 : look.fits_f16 ? PE_F16 : PE_DTYPE_NONE;
@@ -148,7 +239,7 @@ struct spread {
 static struct spread spread_of(const struct pe_evidence *e)
 {
     const struct pe_tensor *t = &e->tensors[0];
-    struct spread s = {.n = t->rank > 1 ? t->shape[t->rank - 2] : 1};
+    struct spread s = {.n = e->axes.n ? e->axes.n : t->rank > 1 ? t->shape[t->rank - 2] : 1};
     s.n_groups = e->n_rows / s.n;
     size_t budget = PE_SAMPLE_MAX / e->n_tensors;
     uint64_t heads = e->kind->id == PE_OF_BIAS ? s.n_groups : 1, rows = 2 * heads > 16 ? 2 * heads : 16;
@@ -190,8 +281,10 @@ static size_t choose_rows(const struct pe_evidence *e, const struct spread *s, u
         if (!seen[r])
             order[m++] = r;
     for (uint64_t pass = 0; pass < s->n_groups && n < s->n_rows; pass++)
-        for (uint64_t k = 0; k < s->n && n < s->n_rows; k++)
-            rows[n++] = (k + pass) % s->n_groups * s->n + order[k];
+        for (uint64_t k = 0; k < s->n && n < s->n_rows; k++) {
+            uint64_t group = (k + pass) % s->n_groups;
+            rows[n++] = e->axes.n ? pe_axes_row(&e->axes, group, order[k]) : group * s->n + order[k];
+        }
     return n;
 }
 

@@ -4,12 +4,17 @@
 
 #include <string.h>
 
-static const struct pe_evidence_kind *const kinds[PE_N_EVIDENCES] = {
-    [PE_OF_ENCODING] = &pe_evidence_encoding, [PE_OF_TABLES] = &pe_evidence_tables,
-    [PE_OF_ROTATED] = &pe_evidence_rotated,   [PE_OF_BIAS] = &pe_evidence_bias,
-    [PE_OF_BUCKETS] = &pe_evidence_buckets,   [PE_OF_IDS] = &pe_evidence_ids};
+static const struct pe_evidence_kind *const kinds[] =
+    {
+        &pe_evidence_encoding,   &pe_evidence_tables,    &pe_evidence_rotated, &pe_evidence_keys,
+        &pe_evidence_bias,       &pe_evidence_buckets,   &pe_evidence_ids,     &pe_evidence_angles,
+        &pe_evidence_freqs,      &pe_evidence_freqs_cis, &pe_evidence_cos_sin, &pe_evidence_matrix,
+        &pe_evidence_rope_freqs, &pe_evidence_inv_freq}; /* the last: beside another kind it is the belief's list */
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-#define WAYS "encoding; cos and sin; q and q_out; bias; buckets; position_ids"
+#define WAYS                                                                                                           \
+    "encoding; cos and sin; q and q_out; k and k_out; bias; buckets; position_ids; angles or freqs; freqs_cis; "       \
+    "cos_sin; matrix; inv_freq; rope_freqs"
 
 static const struct pe_value *field(const struct pe_diagnosis *d, const char *name)
 {
@@ -30,8 +35,8 @@ static bool has_any(const struct pe_diagnosis *d, const struct pe_evidence_kind 
 static enum pe_status choose_kind(struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_evidence_kind *found = NULL;
-    for (size_t i = 0; i < PE_N_EVIDENCES; i++) {
-        if (!has_any(d, kinds[i]))
+    for (size_t i = 0; i < N_KINDS; i++) {
+        if (!has_any(d, kinds[i]) || (found && kinds[i]->is_parameter))
             continue;
         if (found)
             return pe_fail(err, "", "the request has %s and %s; send one of %s", found->tensors[0],
@@ -75,7 +80,11 @@ static enum pe_status check_bytes(const struct pe_evidence *e, struct pe_error *
         bytes += bytes_of(&e->tensors[t], e->is_text[t]);
     if (bytes <= (double)PE_EVIDENCE_BYTES_MAX)
         return PE_OK;
-    pe_fail(err, "", "the tensors have %.0f bytes; allowed: at most %llu (64 MiB)", bytes, PE_EVIDENCE_BYTES_MAX);
+    pe_fail(
+        err, "",
+        "the tensors have %.0f bytes; allowed: at most %llu (64 MiB). Some rows are enough: send those of the first "
+        "256 positions and of the last one, with `positions`, and of few heads",
+        bytes, PE_EVIDENCE_BYTES_MAX);
     return err->status = PE_TOO_LARGE;
 }
 
@@ -100,13 +109,24 @@ static enum pe_status check_alike(const struct pe_evidence *e, struct pe_error *
     return e->n_tensors > 1 ? check_same(&e->tensors[0], names[0], &e->tensors[1], names[1], err) : PE_OK;
 }
 
+static enum pe_status see(struct pe_evidence *e, struct pe_error *err)
+{
+    enum pe_status status = e->kind->view ? e->kind->view(e, err) : PE_OK;
+    for (size_t t = 1; !status && e->kind->view && t < e->n_tensors; t++)
+        e->is_text[t] = e->is_text[0];
+    return status;
+}
+
 /* Rows are the last axis. */
 static void set_rows(struct pe_evidence *e)
 {
     const struct pe_tensor *t = &e->tensors[0];
     pe_shape_count(t->shape, t->rank - 1, &e->n_rows);
     e->row_len = t->shape[t->rank - 1];
+    e->sent = *t;
     e->dtype = pe_evidence_is_whole(e) ? PE_I64 : e->is_text[0] ? PE_F32 : t->dtype;
+    if (e->kind->id == PE_OF_LADDER && e->dtype != PE_F64)
+        e->dtype = PE_F32; /* few bits of a frequency are a mistake, in whatever dtype they are sent */
     e->narrow = PE_DTYPE_NONE;
     e->zero_row = -1;
 }
@@ -123,6 +143,8 @@ enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_error *err)
         status = check_bytes(e, err);
     if (!status)
         status = check_alike(e, err);
+    if (!status)
+        status = see(e, err);
     if (!status)
         set_rows(e);
     return status;

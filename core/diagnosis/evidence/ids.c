@@ -18,6 +18,8 @@ static void spread(struct pe_diagnosis *d, uint64_t n_axes)
 static enum pe_status read_ids(struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
+    if (t->rank > 2 || (t->rank == 2 && t->shape[0] == 1)) /* a batch of one */
+        pe_evidence_squeeze(&d->evidence, t->rank == 2 ? 1 : 2);
     uint64_t n_axes = t->rank == 2 ? t->shape[0] : 1;
     const char *scheme = d->belief.inheritance->scheme->info.name;
     if (t->rank < 1 || t->rank > 2 || (t->rank == 2 && n_axes != 3))

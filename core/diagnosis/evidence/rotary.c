@@ -24,7 +24,7 @@ static enum pe_status check_scheme(const struct pe_diagnosis *d, struct pe_error
 static enum pe_status wrong_shape(const struct pe_diagnosis *d, const char *needed, struct pe_error *err)
 {
     char shape[96], pointer[24];
-    const struct pe_tensor *t = &d->evidence.tensors[0];
+    const struct pe_tensor *t = &d->evidence.sent;
     pe_shape_print(t->shape, t->rank, shape, sizeof shape);
     snprintf(pointer, sizeof pointer, "/%s", d->evidence.kind->tensors[0]);
     return pe_fail(err, pointer, "%s has the shape %s; needed: %s", pointer + 1, shape, needed);
@@ -82,9 +82,16 @@ static bool is_doubled(const struct pe_evidence *e, size_t apart, size_t step)
     return true;
 }
 
-static bool looks_expanded(const struct pe_evidence *e)
+static bool has_halves(const struct pe_evidence *e) { return e->row_len % 2 == 0 && is_doubled(e, e->row_len / 2, 1); }
+static bool has_neighbours(const struct pe_evidence *e) { return e->row_len % 2 == 0 && is_doubled(e, 1, 2); }
+
+/* Expanded tables tell their layout, where they are not constant: no belief need state it. */
+static void set_layout(struct pe_diagnosis *d)
 {
-    return e->row_len % 2 == 0 && (is_doubled(e, e->row_len / 2, 1) || is_doubled(e, 1, 2));
+    bool is_half = has_halves(&d->evidence);
+    bool has_layout = pe_param_find(d->belief.inheritance->scheme->info.params, "layout") != NULL;
+    if (has_layout && !pe_belief_given(d, "layout") && is_half != has_neighbours(&d->evidence))
+        pe_belief_set(d, "layout", (struct pe_value){.kind = PE_STRING, .string = is_half ? "half" : "interleaved"});
 }
 
 /* Is the believed width, or half of it, the other axis only? */
@@ -103,13 +110,21 @@ static bool has_numbers(const struct pe_evidence *e, const struct pe_plan *plan)
     for (size_t t = 0; t < e->n_tensors; t++)
         for (uint64_t row = 0; row < e->n_rows && row < ROWS; row++) {
             pe_evidence_read(e, t, row, 0, (size_t)e->row_len, found);
-            pe_fill(plan, t, row * e->row_len, (size_t)e->row_len, expected);
+            pe_fill(plan, t % 2, row * e->row_len, (size_t)e->row_len, expected);
             for (size_t j = 0; j < e->row_len; j++) {
                 largest = fmax(largest, fabs(expected[j]));
                 error = fmax(error, fabs(found[j] - expected[j]));
             }
         }
     return error <= 0.01 * largest;
+}
+
+/* Angles and frequencies are no numbers of the plan. */
+static bool looks_alike(const struct pe_evidence *e, const struct pe_plan *plan)
+{
+    if (e->kind->id == PE_OF_TABLES)
+        return has_numbers(e, plan);
+    return e->kind->id == PE_OF_LADDER || !(has_halves(e) || has_neighbours(e));
 }
 
 /* Does the belief give these tables with the sizes it has by default? A share of head_dim is no size, and the table has
@@ -120,9 +135,25 @@ static bool fits_as_it_is(struct pe_diagnosis *d)
     bool is_share = pe_belief_given(d, "partial_rotary_factor") && !pe_belief_given(d, "head_dim");
     struct pe_plan *plan = pe_belief_try(d, e->tensors[0].shape[e->tensors[0].rank - 2]);
     bool fits = plan && plan->outputs[0].n_rows == e->n_rows && plan->outputs[0].row_len == e->row_len &&
-                (is_share || has_numbers(e, plan));
+                (is_share || looks_alike(e, plan));
     pe_plan_free(plan);
     return fits;
+}
+
+static enum pe_status wrong_width(const struct pe_diagnosis *d, double width, struct pe_error *err)
+{
+    const struct pe_evidence *e = &d->evidence;
+    const char *pointer = pe_belief_given(d, "rotary_dim") ? "/rotary_dim"
+                          : pe_belief_given(d, "head_dim") ? "/head_dim"
+                                                           : "/axes_dim";
+    double len = (double)pe_evidence_width(e);
+    if (e->view.form)
+        return pe_fail(err, pointer, "the configuration rotates %.0f channels, but %s has %.0f pairs; needed: %.0f",
+                       width, pe_evidence_name(e, 0), len, width / 2);
+    return pe_fail(err, pointer,
+                   "the configuration rotates %.0f channels, but %s has %.0f columns; needed: %.0f (pairs) or %.0f "
+                   "(expanded)",
+                   width, pe_evidence_name(e, 0), len, width / 2, width);
 }
 
 static enum pe_status choose_form(struct pe_diagnosis *d, struct pe_error *err)
@@ -137,34 +168,46 @@ static enum pe_status choose_form(struct pe_diagnosis *d, struct pe_error *err)
     d->evidence.is_turned = is_turned(e, width);
     double len = (double)pe_evidence_width(e);
     bool states = form && form->kind == PE_STRING;
-    bool expanded = states ? pe_same(form->string, "expanded") : width > 0 ? width == len : looks_expanded(e);
+    bool expanded = states      ? pe_same(form->string, "expanded")
+                    : width > 0 ? width == len
+                                : has_halves(e) || has_neighbours(e);
     if (states && !pe_is_among("pairs|expanded", form->string))
         return pe_fail(err, "/form", "form is \"%s\"; cos and sin come as pairs or expanded", form->string);
     if (width > 0 && width != (expanded ? len : 2 * len))
-        return pe_fail(err,
-                       pe_belief_given(d, "rotary_dim") ? "/rotary_dim"
-                       : pe_belief_given(d, "head_dim") ? "/head_dim"
-                                                        : "/axes_dim",
-                       "the configuration rotates %.0f channels, but cos has %.0f columns; needed: %.0f (pairs) or "
-                       "%.0f (expanded)",
-                       width, len, width / 2, width);
+        return wrong_width(d, width, err);
     set_form(d, expanded ? "expanded" : "pairs");
+    if (expanded)
+        set_layout(d);
     uint64_t rotated = (expanded ? 1 : 2) * pe_evidence_width(e);
-    return width > 0 && has_room(d, width) ? PE_OK : pe_belief_fix(d, "head_dim", rotated, "cos", err);
+    return width > 0 && has_room(d, width) ? PE_OK : pe_belief_fix(d, "head_dim", rotated, pe_evidence_name(e, 0), err);
 }
 
-static enum pe_status read_tables(struct pe_diagnosis *d, struct pe_error *err)
+/* A belief about the whole says `complex` or `matrix`, and cos and sin are its pairs. */
+static enum pe_status set_part(struct pe_diagnosis *d, const char *form_of_all, struct pe_error *err)
+{
+    const struct pe_value *form = pe_belief_given(d, "form");
+    const struct pe_value pairs = {.kind = PE_STRING, .string = "pairs"};
+    bool fits =
+        !form || (form->kind == PE_STRING && (pe_same(form->string, form_of_all) || pe_same(form->string, "pairs")));
+    if (!fits)
+        return pe_fail(err, "/form", "%s has the form \"%s\"; leave out form, or state it so",
+                       pe_evidence_name(&d->evidence, 0), form_of_all);
+    pe_belief_replace(d, "form", pairs);
+    return PE_OK;
+}
+
+enum pe_status pe_tables_read(struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
     enum pe_status status = check_scheme(d, err);
-    bool is_table = t->rank >= 2 && t->shape[t->rank - 1] <= PE_HEAD_DIM_MAX;
-    for (unsigned a = 0; is_table && a + 2 < t->rank; a++)
-        is_table = t->shape[a] == 1;
     if (status)
         return status;
-    if (!is_table)
+    if (!pe_evidence_squeeze(&d->evidence, 2) || t->shape[1] > PE_HEAD_DIM_MAX)
         return wrong_shape(d, "[n, rotary_dim/2] (pairs) or [n, rotary_dim] (expanded)", err);
-    status = choose_form(d, err);
+    if (d->evidence.view.form)
+        status = set_part(d, d->evidence.view.form, err);
+    if (!status)
+        status = choose_form(d, err);
     return status ? status : fix_len(d, err);
 }
 
@@ -176,7 +219,7 @@ static void fill_tables(const struct pe_model *m, size_t t, uint64_t row, uint64
         pe_fill(m->plan, t, row * pe_plan_output(m->plan, t)->row_len + col0, n, out);
 }
 
-static void phases_of_tables(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
+void pe_tables_phases(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
     (void)t;
     if (m->columns)
@@ -187,27 +230,95 @@ const struct pe_evidence_kind pe_evidence_tables = {.id = PE_OF_TABLES,
                                                     .tensors = {"cos", "sin"},
                                                     .scheme = "rope",
                                                     .outputs = {"cos", "sin"},
-                                                    .read = read_tables,
+                                                    .read = pe_tables_read,
                                                     .fill = fill_tables,
-                                                    .phases = phases_of_tables};
+                                                    .phases = pe_tables_phases};
 
-/* ---- q and q_out ---- */
+/* The same in one tensor. */
+#define ONE_TENSOR(name)                                                                                               \
+    const struct pe_evidence_kind pe_evidence_##name = {.id = PE_OF_TABLES,                                            \
+                                                        .tensors = {#name},                                            \
+                                                        .scheme = "rope",                                              \
+                                                        .outputs = {"cos", "sin"},                                     \
+                                                        .view = pe_view_##name,                                        \
+                                                        .read = pe_tables_read,                                        \
+                                                        .fill = fill_tables,                                           \
+                                                        .phases = pe_tables_phases}
+ONE_TENSOR(freqs_cis);
+ONE_TENSOR(cos_sin);
+ONE_TENSOR(matrix);
+
+/* ---- q and q_out, k and k_out ---- */
+
+/* Has the believed layout the heads and their channels in one axis? */
+static bool is_flat(const struct pe_diagnosis *d)
+{
+    return d->belief.tensor_layout && pe_is_among("flat|bflat", d->belief.tensor_layout);
+}
+
+/* The first layout whose axes can have these sizes, the believed one first; false: there is none. */
+static bool place_any(struct pe_diagnosis *d, struct pe_operand *axes)
+{
+    struct pe_evidence *e = &d->evidence;
+    bool is_placed = pe_evidence_place(e, d->belief.tensor_layout, &e->axes);
+    *axes = e->axes;
+    if (!is_placed)
+        e->axes.n = 0;
+    for (size_t i = 0; !is_placed && pe_tensor_layout_words[i]; i++)
+        is_placed = pe_evidence_place(e, pe_tensor_layout_words[i], axes);
+    return is_placed;
+}
+
+/* A last axis of several times head_dim is heads with their channels. */
+static void split_heads(struct pe_diagnosis *d, struct pe_operand *axes)
+{
+    struct pe_evidence *e = &d->evidence;
+    const struct pe_value *given = pe_belief_given(d, "head_dim");
+    uint64_t head_dim = given && given->kind == PE_INTEGER && given->integer > 0 ? (uint64_t)given->integer : 0;
+    uint64_t last = e->row_len, rows = e->n_rows;
+    if (head_dim == 0 || head_dim == last || last % head_dim)
+        return;
+    e->row_len = head_dim;
+    e->n_rows = rows * (last / head_dim);
+    if (place_any(d, axes))
+        return;
+    e->row_len = last; /* head_dim contradicts the shape */
+    e->n_rows = rows;
+}
+
+/* Where no sequence is given, its length follows from the layout. */
+static void set_len(struct pe_diagnosis *d, uint64_t n)
+{
+    if (pe_belief_has_sequence(d))
+        return;
+    pe_belief_set(d, "len", (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)n});
+    d->belief.is_len_fixed = true;
+}
 
 static enum pe_status read_rotated(struct pe_diagnosis *d, struct pe_error *err)
 {
-    const struct pe_tensor *t = &d->evidence.tensors[0];
+    struct pe_operand axes;
     const struct pe_value *form = pe_belief_given(d, "form");
     enum pe_status status = check_scheme(d, err);
     if (status)
         return status;
-    if (t->rank < 2 || t->rank > 4 || t->shape[t->rank - 1] > PE_HEAD_DIM_MAX)
-        return wrong_shape(d, "[batch, heads, n, head_dim], where leading axes may be missing, head_dim at most 4096",
+    if (is_flat(d) && !pe_belief_given(d, "head_dim"))
+        return pe_fail(err, "/head_dim", "the tensor_layout %s needs head_dim, which the shape of q_out does not tell",
+                       d->belief.tensor_layout);
+    split_heads(d, &axes);
+    if (!place_any(d, &axes) || axes.width > PE_HEAD_DIM_MAX) {
+        return wrong_shape(d,
+                           "[batch, heads, n, head_dim], where leading axes may be missing, head_dim at most 4096, or "
+                           "the axes of another tensor_layout",
                            err);
-    status = pe_belief_fix(d, "head_dim", t->shape[t->rank - 1], "q_out", err);
+    }
+    status = pe_belief_fix(d, "head_dim", d->evidence.row_len, pe_evidence_name(&d->evidence, 0), err);
     if (!status && form && !(form->kind == PE_STRING && pe_same(form->string, "concat")))
-        return pe_fail(err, "/form", "form is for tables; leave it out with q and q_out");
+        return pe_fail(err, "/form", "form is for tables; leave it out with %s and %s", d->evidence.kind->input,
+                       pe_evidence_name(&d->evidence, 0));
     set_form(d, "concat");
-    return status ? status : fix_len(d, err);
+    set_len(d, axes.n);
+    return status;
 }
 
 /* The rotation, the row of the table that was computed last, and the pair of each channel. */
@@ -237,24 +348,62 @@ static void find_pairs(const struct pe_rotation *r, int *pair)
 static enum pe_status prepare_rotor(struct pe_model *m, struct pe_error *err)
 {
     size_t d = (size_t)m->d->evidence.row_len;
-    struct rotor *r = m->state = calloc(1, sizeof *r + (m->n_columns + 2 * d) * sizeof(double) + d * sizeof(int));
+    struct rotor *r = m->state = calloc(1, sizeof *r + (m->n_columns + 3 * d) * sizeof(double) + d * sizeof(int));
     if (!r)
         return pe_no_memory(err);
     m->plan->scheme->rotate(m->plan, &r->turn.rotation, NULL);
     r->row = (double *)(void *)(r + 1);
     r->in = r->row + m->n_columns;
-    r->pair = (int *)(void *)(r->in + 2 * d);
+    r->pair = (int *)(void *)(r->in + 3 * d);
     if (r->turn.rotation.head_dim != d || !m->columns)
         return pe_fail(err, "", "the width differs");
     find_pairs(&r->turn.rotation, r->pair);
     return PE_OK;
 }
 
+/* The pair that gives channel j of q_out; -1: none. */
+static int pair_of(const struct pe_model *m, uint64_t j)
+{
+    const struct pe_channels *channels = &m->transforms.channels;
+    return ((const struct rotor *)m->state)->pair[channels->order && channels->is_after ? channels->order[j] : j];
+}
+
 void pe_rotated_channels(const struct pe_model *m, uint64_t col0, size_t n, double *out)
 {
-    const struct rotor *r = m->state;
     for (size_t j = 0; j < n; j++)
-        out[j] = r->pair[col0 + j] >= 0;
+        out[j] = pair_of(m, col0 + j) >= 0;
+}
+
+/* A head may take channels from others, so rows of those are read. */
+void pe_input_in_order(const struct pe_diagnosis *d, const struct pe_channels *channels, uint64_t row, double *out)
+{
+    const struct pe_evidence *e = &d->evidence;
+    if (!channels->order || channels->is_after) {
+        pe_evidence_input(e, row, out);
+        return;
+    }
+    double whole[PE_HEAD_DIM_MAX];
+    size_t width = (size_t)e->row_len;
+    uint64_t step = channels->n > width ? e->axes.head_step / width : 0, last = UINT64_MAX;
+    uint64_t head = step ? row / step % (channels->n / width) : 0, first = row - head * step;
+    for (size_t j = 0; j < width; j++) {
+        size_t at = channels->order[head * width + j];
+        uint64_t from = first + at / width * step;
+        if (from != last)
+            pe_evidence_input(e, from, whole);
+        last = from;
+        out[j] = whole[at % width];
+    }
+}
+
+/* The rotated vector in another order. */
+static void reorder(const struct pe_channels *channels, size_t n, double *room, double *x)
+{
+    if (!channels->order || !channels->is_after)
+        return;
+    memcpy(room, x, n * sizeof *x);
+    for (size_t j = 0; j < n; j++)
+        x[j] = room[channels->order[j]];
 }
 
 static const double *row_at(const struct pe_model *m, uint64_t i)
@@ -274,20 +423,33 @@ static void fill_rotated(const struct pe_model *m, size_t t, uint64_t row, uint6
     size_t d = (size_t)m->d->evidence.row_len;
     double *whole = n == d ? out : r->in + d;
     (void)t;
-    pe_evidence_input(&m->d->evidence, row, r->in);
-    pe_rotate_row(&r->turn, row_at(m, row % m->d->belief.n), PE_F64, r->in, PE_F64, whole);
+    pe_input_in_order(m->d, &m->transforms.channels, row, r->in);
+    pe_rotate_row(&r->turn, row_at(m, pe_model_place(m, row)), PE_F64, r->in, PE_F64, whole);
+    reorder(&m->transforms.channels, d, r->in + 2 * d, whole);
     if (whole != out)
         memcpy(out, whole + col0, n * sizeof *out);
 }
 
+/* Of n channels at position number i. */
+static void phases_at(const struct pe_model *m, uint64_t i, uint64_t col0, size_t n, double *out)
+{
+    double of_pairs[PE_HEAD_DIM_MAX / 2];
+    pe_wave_phases(m, i, 0, m->n_columns / 2, of_pairs);
+    for (size_t j = 0; j < n; j++)
+        out[j] = pair_of(m, col0 + j) >= 0 ? of_pairs[pair_of(m, col0 + j)] : 0;
+}
+
 static void phases_of_rotated(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
-    const struct rotor *r = m->state;
-    double of_pairs[PE_HEAD_DIM_MAX / 2];
     (void)t;
-    pe_wave_phases(m, row % m->d->belief.n, 0, m->n_columns / 2, of_pairs);
-    for (size_t j = 0; j < n; j++)
-        out[j] = r->pair[col0 + j] >= 0 ? of_pairs[r->pair[col0 + j]] : 0;
+    phases_at(m, pe_model_place(m, row), col0, n, out);
+}
+
+void pe_rotated_at(const struct pe_model *m, uint64_t i, const double *in, double *out, double *phase)
+{
+    const struct rotor *r = m->state;
+    pe_rotate_row(&r->turn, row_at(m, i), PE_F64, in, PE_F64, out);
+    phases_at(m, i, 0, (size_t)m->d->evidence.row_len, phase);
 }
 
 const struct pe_evidence_kind pe_evidence_rotated = {.id = PE_OF_ROTATED,
@@ -299,3 +461,14 @@ const struct pe_evidence_kind pe_evidence_rotated = {.id = PE_OF_ROTATED,
                                                      .prepare = prepare_rotor,
                                                      .fill = fill_rotated,
                                                      .phases = phases_of_rotated};
+
+const struct pe_evidence_kind pe_evidence_keys = {.id = PE_OF_ROTATED,
+                                                  .is_key = true,
+                                                  .tensors = {"k_out"},
+                                                  .input = "k",
+                                                  .scheme = "rope",
+                                                  .outputs = {"cos_sin"},
+                                                  .read = read_rotated,
+                                                  .prepare = prepare_rotor,
+                                                  .fill = fill_rotated,
+                                                  .phases = phases_of_rotated};

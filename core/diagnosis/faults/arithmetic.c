@@ -3,22 +3,36 @@
 
 #define OF_WAVES (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING))
 
-static bool set_recipe(struct pe_edit *edit, enum pe_recipe recipe)
+/* A list of frequencies tells their bits. */
+static bool set_recipe(struct pe_diagnosis *d, struct pe_edit *edit, enum pe_recipe recipe)
 {
+    enum pe_dtype dtype = recipe == PE_RECIPE_BF16_INV_FREQ ? PE_BF16 : PE_F16;
+    if (d->evidence.kind->id == PE_OF_LADDER && d->evidence.narrow != dtype)
+        return false;
     edit->transforms.recipe = recipe;
     return true;
 }
 
-#define RECIPE(name, recipe)                                                                                           \
+#define RECIPE(name, recipe, evidence_, not_of_)                                                                       \
     static bool name##_apply(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)                                   \
     {                                                                                                                  \
-        (void)d;                                                                                                       \
         (void)i;                                                                                                       \
-        return set_recipe(edit, recipe);                                                                               \
+        return set_recipe(d, edit, recipe);                                                                            \
     }                                                                                                                  \
-    const struct pe_fault pe_fault_##name = {.evidence = OF_WAVES, .n_alternatives = 1, .apply = name##_apply};
+    const struct pe_fault pe_fault_##name = {                                                                          \
+        .evidence = (evidence_), .not_of = (not_of_), .n_alternatives = 1, .apply = name##_apply};
 
-RECIPE(angles_f32, PE_RECIPE_F32)
-RECIPE(inv_freq_bf16, PE_RECIPE_BF16_INV_FREQ)
-RECIPE(inv_freq_f16, PE_RECIPE_F16_INV_FREQ)
-RECIPE(angles_bf16, PE_RECIPE_BF16)
+RECIPE(angles_f32, PE_RECIPE_F32, OF_WAVES, PE_EVIDENCE_BIT(ANGLES))
+RECIPE(inv_freq_bf16, PE_RECIPE_BF16_INV_FREQ, OF_WAVES | PE_EVIDENCE_BIT(LADDER), 0)
+RECIPE(inv_freq_f16, PE_RECIPE_F16_INV_FREQ, OF_WAVES | PE_EVIDENCE_BIT(LADDER), 0)
+RECIPE(angles_bf16, PE_RECIPE_BF16, OF_WAVES, 0)
+
+static bool wrap_angles(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)d;
+    edit->transforms.wrapped_from = i ? -0x1.921fb54442d18p+1 : 0;
+    return true;
+}
+
+const struct pe_fault pe_fault_angles_wrapped = {
+    .evidence = PE_EVIDENCE_BIT(ANGLES), .n_alternatives = 2, .apply = wrap_angles};

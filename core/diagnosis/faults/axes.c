@@ -1,5 +1,50 @@
-/* Faults of axes: which coordinate a pair follows. */
+/* Faults of axes: in which order the tensor has them, and which coordinate a pair follows. */
 #include "core/diagnosis/faults/places.h"
+
+/* ---- Axes of the tensor ---- */
+
+/* Without a batch axis, [tokens, heads, head_dim] is rather a list of tokens than a batch of one. */
+static const enum pe_tensor_layout memory_layouts[] = {PE_BHND, PE_NHD, PE_BNHD, PE_NBHD, PE_FLAT, PE_BFLAT};
+
+static bool are_alike(const struct pe_operand *a, const struct pe_operand *b)
+{
+    return a->n == b->n && a->row_step == b->row_step && a->batch_step == b->batch_step && a->n_batches == b->n_batches;
+}
+
+/* A leading axis of length 1 is rather a batch of one. */
+static bool place(const struct pe_diagnosis *d, size_t i, struct pe_operand *axes)
+{
+    enum { USUAL_RANK = 4 };
+    unsigned rank = d->evidence.tensors[0].rank;
+    return pe_evidence_place(&d->evidence, pe_tensor_layout_words[memory_layouts[i]], axes) &&
+           (axes->tensor.rank == rank || rank > USUAL_RANK);
+}
+
+/* Does the belief, or an earlier alternative, see the same rows at the same positions? */
+static bool is_repeated(const struct pe_diagnosis *d, size_t i, const struct pe_operand *axes)
+{
+    struct pe_operand other;
+    bool is_known = are_alike(&d->evidence.axes, axes);
+    for (size_t j = 0; j < i && !is_known; j++)
+        is_known = place(d, j, &other) && are_alike(&other, axes);
+    return is_known;
+}
+
+static bool set_tensor_layout(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct pe_operand axes;
+    if (!place(d, i, &axes) || is_repeated(d, i, &axes))
+        return false;
+    pe_edit_set_word(edit, "tensor_layout", pe_tensor_layout_words[memory_layouts[i]]);
+    if (d->belief.is_len_fixed)
+        pe_edit_set_integer(edit, "len", (int64_t)axes.n);
+    return true;
+}
+
+const struct pe_fault pe_fault_tensor_layout_other = {
+    .evidence = PE_EVIDENCE_BIT(ROTATED), .n_alternatives = PE_N_TENSOR_LAYOUTS, .apply = set_tensor_layout};
+
+/* ---- Axes of coordinates ---- */
 
 /* Permutations of two and of three axes, without the one that changes nothing; more axes have their last two
  * exchanged. */
@@ -16,61 +61,146 @@ static bool reorder(struct pe_diagnosis *d, struct pe_edit *edit, const unsigned
     return done;
 }
 
-static bool swap_axes(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+/* The order of n axes of an alternative; false: it has none. */
+static bool order_of(size_t i, unsigned n, unsigned *order)
 {
-    unsigned n = d->belief.model->plan->seq.n_axes, order[PE_AXES_MAX];
-    if (n < 2 || (n != 3 && i > 0))
-        return false;
     for (unsigned a = 0; a < n; a++)
         order[a] = n == 3 ? orders[i][a] : a;
-    if (n != 3) {
+    if (n >= 2 && n != 3) {
         order[n - 2] = n - 1;
         order[n - 1] = n - 2;
     }
-    return reorder(d, edit, order);
+    return n == 3 || (n >= 2 && i == 0);
+}
+
+/* Numbers of a list in another order; false: nothing changes. */
+static bool permute(struct pe_edit *edit, const struct pe_tensor *list, size_t i, double *out)
+{
+    unsigned order[PE_AXES_MAX];
+    struct pe_reals reals = {*list, list->shape[0]};
+    bool differs = false;
+    if (edit->failed || list->rank != 1 || list->shape[0] > PE_AXES_MAX || !order_of(i, (unsigned)reals.n, order))
+        return false;
+    for (unsigned a = 0; a < reals.n; a++) {
+        out[a] = pe_real_at(&reals, order[a]);
+        differs |= out[a] != pe_real_at(&reals, a);
+    }
+    return differs;
+}
+
+static bool permute_field(struct pe_diagnosis *d, size_t i, struct pe_edit *edit, const char *name)
+{
+    const struct pe_value *v = pe_edit_value(d, edit, name);
+    double out[PE_AXES_MAX];
+    if (!v || v->kind != PE_ARRAY || !permute(edit, &v->array, i, out))
+        return false;
+    pe_edit_set_reals(edit, name, out, (size_t)v->array.shape[0]);
+    return true;
+}
+
+/* Room for a copy of one segment, and for its grid. */
+struct turned {
+    struct pe_field fields[8];
+    double grid[PE_AXES_MAX];
+};
+
+/* A segment with its height and width exchanged; itself, if it has no grid. */
+static struct pe_value turn_segment(struct pe_edit *edit, const struct pe_value *segment, struct turned *room)
+{
+    struct pe_value copy = *segment;
+    size_t n = segment->kind == PE_OBJECT ? segment->object.n : 0;
+    if (n > sizeof room->fields / sizeof *room->fields)
+        return copy;
+    for (size_t j = 0; j < n; j++) {
+        room->fields[j] = segment->object.fields[j];
+        struct pe_value *v = &room->fields[j].value;
+        if (!pe_same(room->fields[j].name, "grid") || v->kind != PE_ARRAY || !permute(edit, &v->array, 1, room->grid))
+            continue;
+        v->array.dtype = PE_F64;
+        v->array.data = room->grid;
+        copy.object.fields = room->fields;
+    }
+    return copy;
+}
+
+static bool turn_segments(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    const struct pe_value *v = pe_edit_value(d, edit, "segments");
+    size_t n = v && v->kind == PE_LIST ? v->list.n : 0;
+    bool differs = false;
+    struct pe_value *items = n ? pe_edit_room(edit, n * sizeof *items) : NULL;
+    struct turned *room = items ? pe_edit_room(edit, n * sizeof *room) : NULL;
+    for (size_t j = 0; room && j < n; j++) {
+        items[j] = turn_segment(edit, &v->list.items[j], &room[j]);
+        differs |= items[j].kind == PE_OBJECT && items[j].object.fields == room[j].fields;
+    }
+    if (differs)
+        pe_edit_set(edit, "segments", (struct pe_value){.kind = PE_LIST, .list = {items, n}});
+    return differs;
+}
+
+/* The sides of the grid, or of every image: width by height instead of height by width. */
+static bool turn_grid(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    return pe_edit_value(d, edit, "segments") ? i == 0 && turn_segments(d, edit) : permute_field(d, i, edit, "grid");
+}
+
+static size_t count_orders(const struct pe_diagnosis *d)
+{
+    return d->belief.model->plan->seq.n_axes > 1 ? 3 * N_ORDERS : 0;
+}
+
+/* First the sides of the grid, then the order in which its tokens are counted (columns first), then the positions; the
+ * rows of finished ids are exchanged in faults/ids.c. */
+static bool swap_axes(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    unsigned order[PE_AXES_MAX];
+    size_t j = i % N_ORDERS;
+    if (i < N_ORDERS)
+        return turn_grid(d, j, edit);
+    if (d->evidence.kind->id == PE_OF_IDS || (i < 2 * N_ORDERS && !permute_field(d, j, edit, "grid")))
+        return false;
+    return order_of(j, d->belief.model->plan->seq.n_axes, order) && reorder(d, edit, order);
 }
 
 #define OF_WAVES (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING))
 
-/* Not fitted, but applied after the faults that choose the positions. */
-const struct pe_fault pe_fault_axes_swapped = {.schemes = "rope|sinusoidal",
-                                               .evidence = OF_WAVES,
-                                               .n_alternatives = N_ORDERS,
+/* Positions are not fitted, but exchanged after the faults that choose them. */
+const struct pe_fault pe_fault_axes_swapped = {.schemes = "rope|sinusoidal|fourier",
+                                               .evidence = OF_WAVES | PE_EVIDENCE_BIT(IDS),
+                                               .count = count_orders,
                                                .apply = swap_axes,
-                                               .n_fits = N_ORDERS,
+                                               .n_fits = 2 * N_ORDERS,
                                                .fit_rank = 1};
 
 static bool permute_sections(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
-    const struct pe_value *v = pe_edit_value(d, edit, "mrope_section");
-    double sections[3];
-    bool differs = false;
-    if (!v || v->kind != PE_ARRAY || v->array.shape[0] != 3)
-        return false;
-    struct pe_reals list = {v->array, 3};
-    for (unsigned a = 0; a < 3; a++) {
-        sections[a] = pe_real_at(&list, orders[i][a]);
-        differs |= sections[a] != pe_real_at(&list, a);
-    }
-    if (differs)
-        pe_edit_set_reals(edit, "mrope_section", sections, 3);
-    return differs;
+    return permute_field(d, i % N_ORDERS, edit, i < N_ORDERS ? "mrope_section" : "axes_dim");
 }
 
 const struct pe_fault pe_fault_section_order = {
-    .schemes = "rope", .evidence = OF_WAVES, .n_alternatives = N_ORDERS, .apply = permute_sections};
+    .schemes = "rope", .evidence = OF_WAVES, .n_alternatives = 2 * N_ORDERS, .apply = permute_sections};
 
-static const char *const channels[] = {"mrope", "mrope_interleaved"};
+/* The rule of one list of frequencies; at last none of them, which is a list for each axis. */
+static const char *const channels[] = {"mrope", "mrope_interleaved", "videorope", "pixtral", "dinov3"};
+enum { N_CHANNELS = sizeof channels / sizeof *channels };
 
 static bool set_channels(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
-    if (d->belief.model->plan->seq.n_axes < 2 || pe_edit_is_word(d, edit, "channels", channels[i]))
+    bool is_one_list = i < N_CHANNELS, has_rule = pe_edit_value(d, edit, "channels");
+    if (d->belief.model->plan->seq.n_axes < 2 ||
+        (is_one_list ? pe_edit_is_word(d, edit, "channels", channels[i]) : !has_rule))
         return false;
-    pe_edit_set_word(edit, "channels", channels[i]);
+    if (is_one_list)
+        pe_edit_set_word(edit, "channels", channels[i]);
+    else
+        pe_edit_remove(edit, "channels");
+    if (i >= 3)
+        pe_edit_remove(edit, "mrope_section");
     pe_edit_remove(edit, "axes_dim");
     pe_edit_remove(edit, "axis_order");
     return true;
 }
 
 const struct pe_fault pe_fault_channels_other = {
-    .schemes = "rope", .evidence = OF_WAVES, .n_alternatives = 2, .apply = set_channels};
+    .schemes = "rope", .evidence = OF_WAVES, .n_alternatives = N_CHANNELS + 1, .apply = set_channels};

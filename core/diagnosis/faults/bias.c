@@ -1,4 +1,4 @@
-/* Faults of biases and buckets: forms, buckets, parameters. */
+/* Faults of biases and buckets: forms, buckets. */
 #include "core/diagnosis/diagnosis.h"
 
 #define OF_BIAS PE_EVIDENCE_BIT(BIAS)
@@ -20,8 +20,11 @@ static bool form_other(struct pe_diagnosis *d, size_t alternative, struct pe_edi
         pe_edit_remove(edit, "slopes_right");
     return true;
 }
-const struct pe_fault pe_fault_form_other = {
-    .schemes = "alibi", .evidence = OF_BIAS, .n_alternatives = sizeof forms / sizeof *forms, .apply = form_other};
+const struct pe_fault pe_fault_form_other = {.schemes = "alibi",
+                                             .evidence = OF_BIAS,
+                                             .n_alternatives = sizeof forms / sizeof *forms,
+                                             .apply = form_other,
+                                             .combines_as = PE_KIND_SINUSOID};
 
 /* ---- Buckets of T5 ---- */
 
@@ -59,54 +62,3 @@ static bool kind_other(struct pe_diagnosis *d, size_t alternative, struct pe_edi
 }
 const struct pe_fault pe_fault_kind_other = {
     .schemes = "kerple", .evidence = OF_BIAS, .n_alternatives = 1, .apply = kind_other};
-
-static const struct parameter {
-    const char *scheme, *name;
-    int64_t value, usual;
-} parameters[] = {
-    {"sandwich", "bar_dim", 128, 128},
-    {"sandwich", "bar_dim", 64, 128},
-    {"sandwich", "bar_dim", 32, 128},
-    {"sandwich", "bar_dim", 256, 128},
-    {"t5", "num_buckets", 32, 32},
-    {"t5", "num_buckets", 64, 32},
-    {"t5", "num_buckets", 16, 32},
-    {"t5", "num_buckets", 128, 32},
-    {"t5", "num_buckets", 320, 32},
-    {"deberta", "position_buckets", -1, -1},
-    {"deberta", "position_buckets", 256, -1},
-    {"deberta", "position_buckets", 128, -1},
-    {"deberta", "position_buckets", 64, -1},
-    {"deberta", "position_buckets", 32, -1},
-    {"deberta", "max_relative_positions", 512, 512},
-    {"deberta", "max_relative_positions", 256, 512},
-    {"deberta", "max_relative_positions", 128, 512},
-    {"deberta", "max_relative_positions", 1024, 512},
-};
-enum { N_PARAMETERS = sizeof parameters / sizeof *parameters };
-
-static bool exchange(struct pe_diagnosis *d, struct pe_edit *edit, const char *a, const char *b)
-{
-    const struct pe_value *x = pe_edit_value(d, edit, a), *y = pe_edit_value(d, edit, b);
-    const struct pe_value one = {.kind = PE_REAL, .real = 1}, was_x = x ? *x : one, was_y = y ? *y : one;
-    pe_edit_set(edit, a, was_y);
-    pe_edit_set(edit, b, was_x);
-    return x || y;
-}
-
-/* The last alternative: KERPLE's two numbers exchanged. */
-static bool parameter_other(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
-{
-    const char *scheme = d->belief.inheritance->scheme->info.name;
-    if (alternative == N_PARAMETERS)
-        return pe_same(scheme, "kerple") && exchange(d, edit, "r1", "r2");
-    const struct parameter *p = &parameters[alternative];
-    if (!pe_same(scheme, p->scheme) || pe_edit_integer(d, edit, p->name, p->usual) == p->value)
-        return false;
-    pe_edit_set_integer(edit, p->name, p->value);
-    return true;
-}
-const struct pe_fault pe_fault_parameter_other = {.schemes = "kerple|sandwich|t5|deberta",
-                                                  .evidence = OF_MAPS,
-                                                  .n_alternatives = N_PARAMETERS + 1,
-                                                  .apply = parameter_other};

@@ -1,7 +1,7 @@
 /* The faults: mistakes that give another tensor than the one expected.
  *
  * How to add one: a row pe_fault_NAME in the file of its kind, a row pe_fault_info_NAME with its texts in texts/, and
- * the line FAULT(NAME, KIND) in list.h at its place in the order of findings. */
+ * the line FAULT(NAME, KIND, surprise) in list.h at its place in the order of findings. */
 #ifndef PE_FAULTS_H
 #define PE_FAULTS_H
 
@@ -18,6 +18,7 @@ enum pe_fault_kind {
     PE_KIND_AXES,
     PE_KIND_SINUSOID,
     PE_KIND_BIAS,
+    PE_KIND_PARAMETER,
     PE_KIND_IDS,
     PE_KIND_FINDING, /* no fault */
     PE_N_FAULT_KINDS
@@ -29,7 +30,8 @@ enum pe_fault_kind {
  * time, because only (fault, alternative) is kept. */
 struct pe_fault {
     const char *schemes; /* "rope|xpos"; NULL: any */
-    unsigned evidence;   /* PE_EVIDENCE_BIT of those it applies to; 0: any */
+    unsigned evidence;   /* PE_EVIDENCE_BIT of those it applies to, and of those like them; 0: any */
+    unsigned not_of;     /* of those it does not apply to */
     size_t n_alternatives;
     size_t (*count)(const struct pe_diagnosis *d); /* if their number depends on the belief; else NULL */
     /* Changes the edit as the alternative says. false: it does not apply, or changes nothing. */
@@ -40,6 +42,8 @@ struct pe_fault {
     unsigned fit_cost; /* of a fitted alternative: 3 for a list of free numbers, 0 means 1 */
     /* Faults of one kind are not combined, unless one of them counts as another kind then; 0: as its own. */
     enum pe_fault_kind combines_as;
+    /* By how much an alternative is more (or less) surprising than the fault's line in list.h; NULL: 0. */
+    int (*surprise)(const struct pe_diagnosis *d, size_t alternative);
 };
 
 /* The table, in the order of list.h (pe_n_faults rows). */
@@ -48,10 +52,10 @@ enum pe_fault_kind pe_fault_kind_of(size_t i);
 extern const char *const pe_fault_kind_names[PE_N_FAULT_KINDS];
 bool pe_fault_applies(const struct pe_diagnosis *d, size_t i);
 
-#define FAULT(name, kind) extern const struct pe_fault pe_fault_##name;
+#define FAULT(name, kind, surprise_) extern const struct pe_fault pe_fault_##name;
 #include "core/diagnosis/faults/list.h"
 #undef FAULT
-#define FAULT(name, kind) extern const struct pe_fault_info pe_fault_info_##name;
+#define FAULT(name, kind, surprise_) extern const struct pe_fault_info pe_fault_info_##name;
 #include "core/diagnosis/faults/list.h"
 #undef FAULT
 

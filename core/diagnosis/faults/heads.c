@@ -14,12 +14,13 @@ static size_t num_heads(const struct pe_diagnosis *d)
 }
 
 /* The mistakes found in public ports. h: head; n: the largest power of two that is at most num_heads. */
-enum { LINEAR, LINEAR_OF_ALL, LINEAR_HALVED, PLAIN, HALVED, BF16, FITTED, N_SLOPES };
+enum { PAPER, LINEAR, LINEAR_OF_ALL, LINEAR_HALVED, PLAIN, HALVED, LATER, BF16, FITTED, N_SLOPES };
 
 struct slopes {
     size_t n_heads, n;
     double bias_max;
-    double right[PE_HEADS_MAX], wrong[PE_HEADS_MAX];
+    bool own; /* the configuration lists slopes of its own */
+    double paper[PE_HEADS_MAX], right[PE_HEADS_MAX], wrong[PE_HEADS_MAX];
 };
 
 /* 2^(-bias_max·(h+1)/n) read as a product, over n heads. */
@@ -31,11 +32,13 @@ static double linear(const struct slopes *s, size_t h, size_t n)
 static double wrong_slope(const struct slopes *s, size_t alternative, size_t h)
 {
     switch (alternative) {
+    case PAPER: return s->paper[h];
     case LINEAR: return linear(s, h, s->n);
     case LINEAR_OF_ALL: return linear(s, h, s->n_heads);
     case LINEAR_HALVED: return h < s->n ? linear(s, h, s->n) : linear(s, h - s->n, s->n) / 2;
     case PLAIN: return exp2(-s->bias_max * (double)(h + 1) / (double)s->n_heads);
     case HALVED: return h < s->n ? s->right[h] : s->right[h - s->n] / 2;
+    case LATER: return exp2(-s->bias_max * (double)(h + 2) / (double)s->n_heads); /* h counted from 1 twice */
     default: return pe_bf16_value(pe_bf16_round(s->right[h]));
     }
 }
@@ -44,6 +47,38 @@ static void set_wrong_slopes(struct slopes *s, size_t alternative)
 {
     for (size_t h = 0; h < s->n_heads; h++)
         s->wrong[h] = wrong_slope(s, alternative, h);
+}
+
+static bool are_near(const double *a, const double *b, size_t n, double tolerance)
+{
+    for (size_t i = 0; i < n; i++)
+        if (fabs(a[i] - b[i]) > tolerance * fabs(a[i]))
+            return false;
+    return true;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Does the configuration list the paper's slopes in another order? That is slopes_order. */
+static bool is_reordered(const struct slopes *s)
+{
+    double right[PE_HEADS_MAX], paper[PE_HEADS_MAX];
+    memcpy(right, s->right, s->n_heads * sizeof *right);
+    memcpy(paper, s->paper, s->n_heads * sizeof *paper);
+    qsort(right, s->n_heads, sizeof *right, by_size);
+    qsort(paper, s->n_heads, sizeof *paper, by_size);
+    return are_near(paper, right, s->n_heads, 1e-6);
+}
+
+/* The paper's are those of a configuration without a list; for a power of two, some mistakes are none. */
+static bool is_possible(const struct slopes *s, size_t alternative)
+{
+    return alternative == PAPER ? s->own && !is_reordered(s)
+                                : s->n != s->n_heads || alternative < LINEAR_OF_ALL || alternative > HALVED;
 }
 
 static bool differ(const struct slopes *s)
@@ -64,18 +99,11 @@ static struct slopes *slopes_new(struct pe_diagnosis *d, const struct pe_edit *e
     s->bias_max = pe_edit_real(d, edit, "bias_max", 8);
     for (s->n = 1; 2 * s->n <= s->n_heads;)
         s->n *= 2;
-    if (pe_slopes_read(d, edit, s->n_heads, true, s->right))
+    s->own = pe_edit_has(d, edit, "slopes");
+    if (pe_slopes_read(d, edit, s->n_heads, true, s->right) && pe_slopes_read(d, edit, s->n_heads, false, s->paper))
         return s;
     free(s);
     return NULL;
-}
-
-static bool are_near(const double *a, const double *b, size_t n, double tolerance)
-{
-    for (size_t i = 0; i < n; i++)
-        if (fabs(a[i] - b[i]) > tolerance * fabs(a[i]))
-            return false;
-    return true;
 }
 
 /* A measured list near a known one is that one: the search has it already. */
@@ -87,6 +115,8 @@ static bool is_known(struct pe_diagnosis *d, struct slopes *s)
     for (size_t i = 0; measured && i < s->n_heads; i++)
         measured[i] = s->wrong[i];
     for (size_t a = 0; !known && a < FITTED; a++) {
+        if (!is_possible(s, a))
+            continue;
         set_wrong_slopes(s, a);
         known = are_near(measured, s->wrong, s->n_heads, 8 * u);
     }
@@ -115,7 +145,7 @@ static bool slopes_other(struct pe_diagnosis *d, size_t alternative, struct pe_e
     struct slopes *s = slopes_new(d, edit);
     if (!s)
         return false;
-    bool is_power = s->n == s->n_heads, applies = !(is_power && alternative >= LINEAR_OF_ALL && alternative <= HALVED);
+    bool applies = is_possible(s, alternative);
     if (applies && alternative == FITTED)
         applies = set_fitted_slopes(d, s, edit);
     else if (applies) {
@@ -128,12 +158,6 @@ static bool slopes_other(struct pe_diagnosis *d, size_t alternative, struct pe_e
 }
 
 enum { REVERSED, DESCENDING, ASCENDING, N_ORDERS };
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static void reverse(double *x, size_t n)
 {

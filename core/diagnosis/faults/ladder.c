@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define OF_ROTARY (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED))
+#define OF_ROTARY (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(LADDER))
 #define OF_WAVES (OF_ROTARY | PE_EVIDENCE_BIT(ENCODING))
 
 /* ---- Scaling ---- */
@@ -126,12 +126,18 @@ struct step {
     double by, error;
 };
 
+/* Is the logarithm of a frequency known? Steps of half a turn may be of either sign. */
+static bool is_measured(double measured, double error, double stride, double w)
+{
+    return isfinite(measured) && measured > 8 * error && measured * fabs(stride) <= 3 && w > 0;
+}
+
 static struct step base_step(const struct pe_reading *r, double stride, const double *w, const double *slope)
 {
     double up = 0, down = 0;
     for (size_t k = 0; k < r->n_waves; k++) {
         double measured = r->step[k] / stride, error = r->error[k] / fabs(stride);
-        if (!isfinite(measured) || measured <= 8 * error || measured * fabs(stride) > 3 || w[k] <= 0)
+        if (!is_measured(measured, error, stride, w[k]))
             continue;
         double weight = measured / error * (measured / error);
         up += weight * slope[k] * (log(measured) - log(w[k]));
@@ -157,8 +163,8 @@ struct fit {
     struct pe_diagnosis *d;
     struct pe_edit *edit;
     const struct pe_reading *reading;
-    double stride, relative;
-    double *w, *beside, *slope; /* [n_waves] */
+    double stride, relative, least; /* how well a base is known at best */
+    double *w, *beside, *slope;     /* [n_waves] */
 };
 
 static bool improve(const struct fit *f, double *base, double *error)
@@ -175,6 +181,39 @@ static bool improve(const struct fit *f, double *base, double *error)
     return isfinite(*base) && *base > 0;
 }
 
+/* How far the logarithms of the measured frequencies are from those of f->w, in standard errors: the sum of squares,
+ * and of how many. */
+static double distance(const struct fit *f, size_t *n)
+{
+    double sum = 0;
+    *n = 0;
+    for (size_t k = 0; k < f->reading->n_waves; k++) {
+        double measured = f->reading->step[k] / f->stride, error = f->reading->error[k] / fabs(f->stride);
+        if (!is_measured(measured, error, f->stride, f->w[k]))
+            continue;
+        double off = (log(measured) - log(f->w[k])) * measured / error;
+        sum += off * off;
+        (*n)++;
+    }
+    return sum;
+}
+
+/* The decimal with the fewest digits that is as near to what was measured as the best base is: first within a relative
+ * tolerance, then with more digits, because a base that a formula gives is no short decimal. */
+static double decimal_base(const struct fit *f, double best, double tolerance)
+{
+    enum { DIGITS = 4 };
+    size_t n, waves = f->reading->n_waves;
+    if (!ladder_at(f->d, f->edit, best, waves, f->w))
+        return best;
+    double least = 4 * distance(f, &n) + (double)n, base = pe_shortest_decimal(best, tolerance);
+    for (int i = 0; i < DIGITS && ladder_at(f->d, f->edit, base, waves, f->w) && distance(f, &n) > least; i++) {
+        tolerance /= 10;
+        base = pe_shortest_decimal(best, tolerance);
+    }
+    return base;
+}
+
 /* Phases from row to row, their logarithms on the exponents, least squares; a scaling bends the line, so several
  * steps. */
 static bool fit_base_from(const struct fit *f, double base)
@@ -184,7 +223,7 @@ static bool fit_base_from(const struct fit *f, double base)
     for (int i = 0; i < STEPS; i++)
         if (!improve(f, &base, &error))
             return false;
-    base = pe_shortest_decimal(base, fmax(3e-6, fmin(2 * error, 1e-2)));
+    base = decimal_base(f, base, fmax(f->least, fmin(2 * error, 1e-2)));
     return ladder_at(f->d, f->edit, base, f->reading->n_waves, f->w) &&
            pe_agrees(f->reading, f->w, f->stride, f->relative + 3e-6);
 }
@@ -210,6 +249,7 @@ static bool fit_base(struct pe_diagnosis *d, struct pe_edit *edit)
         return false;
     struct fit f = {.d = d, .edit = edit, .stride = pe_model_stride(m), .relative = pe_recipe_tolerance(m)};
     f.reading = m->plan->seq.n_axes == 1 ? pe_read_waves(d, m) : NULL;
+    f.least = d->evidence.kind->id == PE_OF_LADDER ? 5e-7 : 3e-6;
     pe_model_free(m);
     return f.reading && f.reading->n > 1 && f.stride != 0 &&
            fit_from_all(&f, pe_edit_real(d, edit, name_of_base(d), 10000));
@@ -224,10 +264,19 @@ static bool other_base(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return d->evidence.kind->id != PE_OF_BIAS && fit_base(d, edit); /* a bias has no phases */
 }
 
+/* The line of list.h is of the bases that are seldom used; four are in most configurations. */
+static int surprise_of_base(const struct pe_diagnosis *d, size_t i)
+{
+    enum { N_USUAL = 4 };
+    (void)d;
+    return i < N_USUAL ? -2 : i == N_BASES;
+}
+
 const struct pe_fault pe_fault_base_other = {.schemes = "rope|xpos|sinusoidal|sandwich",
                                              .evidence = OF_WAVES | PE_EVIDENCE_BIT(BIAS),
                                              .n_alternatives = N_BASES + 1,
                                              .apply = other_base,
+                                             .surprise = surprise_of_base,
                                              .n_fits = 1,
                                              .fit_rank = 0};
 
@@ -251,7 +300,7 @@ static bool measured_list(struct pe_diagnosis *d, struct pe_edit *edit, const st
     const struct pe_reading *r = pe_read_waves(d, m);
     const struct pe_rotary *rotary = m->plan->tables;
     double w[PE_HEAD_DIM_MAX];
-    if (!r || r->n < 2 || m->plan->seq.n_axes > 1)
+    if (!r || r->n < 2 || m->plan->seq.n_axes > 1 || pe_ladder_oddity(&d->evidence).why)
         return false;
     for (size_t c = 0; c < rotary->n_pairs; c++) {
         size_t k = wave_of(m, rotary, r->n_waves, c);

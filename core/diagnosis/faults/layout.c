@@ -1,5 +1,7 @@
 /* Faults of layout: which channels are a pair. */
-#include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/measure/channels.h"
+
+#include <stdlib.h>
 
 static const char *const layouts[] = {"interleaved", "half", "interleaved_to_half", "half_per_axis", "vjepa2"};
 
@@ -12,6 +14,128 @@ static bool swap_layout(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return true;
 }
 
-/* Sinusoidal encodings have the first two. */
 const struct pe_fault pe_fault_layout_swapped = {
-    .schemes = "rope|xpos|sinusoidal", .n_alternatives = sizeof layouts / sizeof *layouts, .apply = swap_layout};
+    .schemes = "rope|xpos", .n_alternatives = sizeof layouts / sizeof *layouts, .apply = swap_layout};
+/* Sinusoidal encodings have the first two. Weights have no part in them, so the sentence is another. */
+const struct pe_fault pe_fault_sinusoid_layout = {.schemes = "sinusoidal", .n_alternatives = 2, .apply = swap_layout};
+
+/* ---- Channels in another order ---- */
+
+/* What was done to the rows of w_q, or to q: the conversion from interleaved to half, so many times; with another
+ * number of heads; then any other order, of q or of what was rotated. */
+enum { TWICE, REVERSED, ONCE, REVERSED_TWICE, OTHER_HEADS, ANY_OF_Q, ANY_AFTER, N_ORDERS };
+static const int times_of[] = {[TWICE] = 2, [REVERSED] = -1, [ONCE] = 1, [REVERSED_TWICE] = -2, [OTHER_HEADS] = 1};
+
+/* Row i of a converted block of n rows is this row of the old one: first those that are even, then the odd ones. */
+static size_t converted(size_t i, size_t n) { return i < n / 2 ? 2 * i : 2 * i - n + 1; }
+static size_t restored(size_t i, size_t n) { return i % 2 ? n / 2 + i / 2 : i / 2; }
+
+static size_t convert(size_t i, size_t n, int times)
+{
+    for (int k = 0; k < abs(times); k++)
+        i = times > 0 ? converted(i, n) : restored(i, n);
+    return i;
+}
+
+/* Channels first … end-1 are converted, in blocks of n; false: nothing moves. */
+static bool set_order(uint32_t *order, size_t n_all, size_t first, size_t end, size_t n, int times)
+{
+    bool is_moved = false;
+    for (size_t j = 0; j < n_all; j++) {
+        size_t in = (j - first) % n;
+        order[j] = (uint32_t)(j >= first && j < end ? j - in + convert(in, n, times) : j);
+        is_moved |= order[j] != j;
+    }
+    return is_moved;
+}
+
+static size_t heads_of(const struct pe_diagnosis *d)
+{
+    return d->evidence.axes.n ? (size_t)d->evidence.axes.n_heads : 1;
+}
+
+/* Does the order agree under the layout in use, or under the one that Hugging Face's or Meta's code has? */
+static bool find_layout(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_width *w)
+{
+    bool is_half = pe_edit_is_word(d, edit, "layout", "half"),
+         is_plain = is_half || pe_edit_is_word(d, edit, "layout", "interleaved");
+    for (int i = 0; i < 2; i++) {
+        w->is_half = (i == 0) == (is_half || !is_plain);
+        if (!pe_channels_agree(d, &edit->transforms.channels, w))
+            continue;
+        if (i > 0 || !is_plain)
+            pe_edit_set_word(edit, "layout", w->is_half ? "half" : "interleaved");
+        return true;
+    }
+    return false;
+}
+
+/* The conversion with another number of heads, as when k's rows are converted with the heads of q. */
+static bool other_heads(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_width *w)
+{
+    size_t heads = heads_of(d), all = heads * w->n;
+    if (!d->evidence.axes.n || pe_edit_has(d, edit, "tensor_layout")) /* rows of other heads are read as believed */
+        return false;
+    uint32_t *order = w->n == (size_t)d->evidence.row_len ? pe_edit_room(edit, all * sizeof *order) : NULL;
+    for (size_t n = 1; order && n <= 16 * heads; n++) {
+        bool is_other = n != heads && (heads % n == 0 || n % heads == 0) && all % (2 * n) == 0;
+        if (!is_other || !set_order(order, all, 0, all, all / n, 1))
+            continue;
+        edit->transforms.channels = (struct pe_channels){.order = order, .n = all, .times = 1, .heads = (int64_t)n};
+        if (find_layout(d, edit, w))
+            return true;
+    }
+    return false;
+}
+
+/* An order that has no name, under each of the plain layouts. */
+static bool read_order(struct pe_diagnosis *d, bool is_after, struct pe_edit *edit)
+{
+    static const char *const plain[] = {NULL, "half", "interleaved"};
+    size_t width = (size_t)d->evidence.row_len;
+    uint32_t *order = pe_edit_room(edit, width * sizeof *order);
+    for (size_t i = 0; order && i < sizeof plain / sizeof *plain; i++) {
+        struct pe_model *m;
+        if (plain[i] && pe_edit_is_word(d, edit, "layout", plain[i]))
+            continue;
+        if (plain[i])
+            pe_edit_set_word(edit, "layout", plain[i]);
+        if (!pe_edit_model(d, edit, &m))
+            return false;
+        bool is_read = m->has_shape && pe_channels_read(d, m, is_after, order);
+        pe_model_free(m);
+        if (is_read) {
+            edit->transforms.channels = (struct pe_channels){.order = order, .n = width, .is_after = is_after};
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool permute(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
+{
+    size_t width = (size_t)d->evidence.row_len;
+    struct pe_width w = {.first = (size_t)pe_edit_integer(d, edit, "rotary_offset", 0),
+                         .n = (size_t)pe_edit_integer(d, edit, "rotary_dim", (int64_t)width)};
+    if (alternative >= ANY_OF_Q)
+        return read_order(d, alternative == ANY_AFTER, edit);
+    if (w.n < 4 || w.first + w.n > width || pe_edit_has(d, edit, "axes_dim"))
+        return false;
+    if (alternative == OTHER_HEADS)
+        return other_heads(d, edit, &w);
+    uint32_t *order = pe_edit_room(edit, width * sizeof *order);
+    int times = times_of[alternative];
+    if (!order || !set_order(order, width, w.first, w.first + w.n, w.n, times))
+        return false;
+    edit->transforms.channels =
+        (struct pe_channels){.order = order, .n = width, .times = times, .heads = (int64_t)heads_of(d)};
+    return find_layout(d, edit, &w);
+}
+
+const struct pe_fault pe_fault_channels_permuted = {.schemes = "rope",
+                                                    .evidence = PE_EVIDENCE_BIT(ROTATED),
+                                                    .n_alternatives = N_ORDERS,
+                                                    .apply = permute,
+                                                    .n_fits = 2,
+                                                    .fit_rank = 1,
+                                                    .fit_cost = 3};

@@ -47,9 +47,13 @@ static bool alignment_other(struct pe_diagnosis *d, size_t alternative, struct p
     pe_edit_set_integer(edit, "q_offset", others[alternative]);
     return true;
 }
-const struct pe_fault pe_fault_alignment_other = {.evidence = OF_MAPS, .n_alternatives = 4, .apply = alignment_other};
+const struct pe_fault pe_fault_alignment_other = {
+    .evidence = OF_MAPS, .n_alternatives = 4, .apply = alignment_other, .combines_as = PE_KIND_AXES};
 
 /* ---- Masks ---- */
+
+/* Slopes, the form, the mask and the alignment of one bias may be wrong together, so each of them counts as a kind that
+ * biases do not have otherwise. */
 
 static const char *const hiding[] = {"causal", "window", "window_right", "key_mask"};
 enum { N_HIDING = sizeof hiding / sizeof *hiding };
@@ -70,18 +74,29 @@ static bool stop_hiding(const struct pe_diagnosis *d, size_t i, struct pe_edit *
     return true;
 }
 
-/* One reason to hide keys is missing, or all of them. */
+/* BLOOM's bias of a hidden key is 0: its code adds the mask elsewhere. */
+static bool is_zero_where_hidden(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    if (!pe_edit_is_word(d, edit, "form", "key_mask") || !pe_edit_has(d, edit, "key_mask"))
+        return false;
+    edit->transforms.mask_value = 0;
+    return true;
+}
+
+/* One reason to hide keys is missing, or all of them; or their mask is counted, but not added. */
 static bool mask_missing(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
 {
     if (alternative < N_HIDING)
         return stop_hiding(d, alternative, edit);
+    if (alternative > N_HIDING)
+        return is_zero_where_hidden(d, edit);
     size_t n = 0;
     for (size_t i = 0; i < N_HIDING; i++)
         n += stop_hiding(d, i, edit);
     return n > 1;
 }
 const struct pe_fault pe_fault_mask_missing = {
-    .evidence = OF_BIAS, .n_alternatives = N_HIDING + 1, .apply = mask_missing};
+    .evidence = OF_BIAS, .n_alternatives = N_HIDING + 2, .apply = mask_missing, .combines_as = PE_KIND_IDS};
 
 /* What the tensor's own infinities say of query i and key j. A transposed tensor has a row for each key. */
 static bool is_hidden(const struct pe_diagnosis *d, uint64_t i, uint64_t j)
@@ -144,19 +159,55 @@ static bool read_key_mask(struct pe_diagnosis *d, struct pe_edit *edit)
     return n_hidden > 0 && n_hidden < n;
 }
 
+/* The same as BLOOM has them, whose bias is 0 there, and also at the first key that is seen: the last of the zeros that
+ * a row begins with. */
+static bool read_padding(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    size_t n = k_len(d), n_hidden = 0;
+    bool may_hide = !d->evidence.is_turned && !pe_edit_has(d, edit, "key_mask") &&
+                    (pe_edit_is_word(d, edit, "form", "key") || pe_edit_is_word(d, edit, "form", "key_mask"));
+    double *mask = may_hide ? malloc(n * sizeof *mask) : NULL;
+    d->no_memory |= may_hide && !mask;
+    if (!mask)
+        return false;
+    pe_evidence_read(&d->evidence, 0, 0, 0, n, mask);
+    size_t first = 0;
+    while (first < n && mask[first] == 0)
+        first++;
+    for (size_t j = 0; j < n; j++) {
+        mask[j] = mask[j] != 0 || j + 1 == first;
+        n_hidden += mask[j] == 0;
+    }
+    bool is_padded = first > 0 && n_hidden > 0 && n_hidden + 1 < n;
+    if (is_padded) {
+        pe_edit_set_reals(edit, "key_mask", mask, n);
+        pe_edit_set_word(edit, "form", "key_mask");
+        edit->transforms.mask_value = 0;
+    }
+    free(mask);
+    return is_padded;
+}
+
 static bool mask_extra(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
 {
     if (alternative == 1)
         return !pe_edit_has(d, edit, "window") && read_window(d, edit);
     if (alternative == 2)
         return read_key_mask(d, edit);
+    if (alternative == 3)
+        return read_padding(d, edit);
     if (pe_edit_is_true(d, edit, "causal", false))
         return false;
     pe_edit_set_boolean(edit, "causal", true);
     return true;
 }
-const struct pe_fault pe_fault_mask_extra = {
-    .evidence = OF_BIAS, .n_alternatives = 3, .apply = mask_extra, .n_fits = 1, .fit_rank = 2, .fit_cost = 3};
+const struct pe_fault pe_fault_mask_extra = {.evidence = OF_BIAS,
+                                             .n_alternatives = 4,
+                                             .apply = mask_extra,
+                                             .n_fits = 2,
+                                             .fit_rank = 2,
+                                             .fit_cost = 3,
+                                             .combines_as = PE_KIND_IDS};
 
 static bool change_window(struct pe_diagnosis *d, const char *name, int64_t by, int64_t least, struct pe_edit *edit)
 {
@@ -176,4 +227,5 @@ static bool window_other(struct pe_diagnosis *d, size_t alternative, struct pe_e
         return change_window(d, "window_right", by, 0, edit);
     return pe_edit_has(d, edit, "window") && read_window(d, edit);
 }
-const struct pe_fault pe_fault_window_other = {.evidence = OF_BIAS, .n_alternatives = 5, .apply = window_other};
+const struct pe_fault pe_fault_window_other = {
+    .evidence = OF_BIAS, .n_alternatives = 5, .apply = window_other, .combines_as = PE_KIND_IDS};

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define OF_PLACES                                                                                                      \
     (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(IDS))
@@ -50,26 +51,32 @@ static bool open_ids(struct pe_diagnosis *d, struct fit *f)
 
 enum { SCANNED = 512, SCAN_WORK = 100 }; /* positions; multiply-adds of a number, which is a sine */
 
-static double distance(const double *found, const double *expected, size_t n)
+/* Between the numbers found and those at position p, as far as it is below `least`. Most positions are beyond it after
+ * a few columns. */
+static double distance(const struct pe_model *m, const double *found, double p, double least)
 {
-    double sum = 0;
-    for (size_t j = 0; j < n; j++)
-        sum += (found[j] - expected[j]) * (found[j] - expected[j]);
+    enum { SOME = 64 };
+    double sum = 0, expected[SOME];
+    for (size_t col0 = 0; col0 < m->n_columns && sum < least; col0 += SOME) {
+        size_t n = m->n_columns - col0 < SOME ? m->n_columns - col0 : SOME;
+        pe_recipe_at(m, p, col0, n, expected);
+        *m->work += SCAN_WORK * (double)n;
+        for (size_t j = 0; j < n; j++)
+            sum += (found[col0 + j] - expected[j]) * (found[col0 + j] - expected[j]);
+    }
     return sum;
 }
 
-/* The integer whose row is nearest to row i; -1: none is near. room: [2, n_columns]. */
+/* The integer whose row is nearest to row i; -1: none is near. room: [n_columns]. */
 static double scan(const struct pe_model *m, size_t i, double *room)
 {
     size_t n = m->n_columns;
-    double best = 0.02 * (double)n, place = -1, *expected = room + n;
+    double best = 0.02 * (double)n, place = -1;
     pe_evidence_read(&m->d->evidence, 0, i, 0, n, room);
     for (size_t j = 0; m->transforms.negated && j < n; j++)
         room[j] = -room[j];
     for (int p = 0; p < SCANNED && !pe_is_cancelled(); p++) {
-        *m->work += SCAN_WORK * (double)n;
-        pe_recipe_at(m, p, expected);
-        double off = distance(room, expected, n);
+        double off = distance(m, room, p, best);
         place = off < best ? p : place;
         best = fmin(best, off);
     }
@@ -82,7 +89,7 @@ static bool open_scan(struct pe_diagnosis *d, struct fit *f)
     bool is_plain =
         m->transforms.sinusoid && !m->transforms.transposed && m->state && d->evidence.n_rows == d->belief.n;
     f->n = (size_t)d->belief.n;
-    f->place = is_plain ? malloc(2 * (f->n + m->n_columns) * sizeof *f->place) : NULL;
+    f->place = is_plain ? malloc((2 * f->n + m->n_columns) * sizeof *f->place) : NULL;
     d->no_memory |= is_plain && !f->place;
     if (!f->place)
         return false;
@@ -121,6 +128,9 @@ static struct pe_solved shift_of(const struct fit *f, const double *place, size_
                       : (struct pe_solved){f->found[first] - (place ? place[first] : 0), 1, 0};
 }
 
+/* Are rows of the evidence not equally far apart? */
+static bool is_uneven(const struct fit *f) { return f->reading && pe_is_uneven(f->reading); }
+
 static struct pe_solved stride_of(const struct fit *f)
 {
     return f->reading ? pe_measured_stride(f->reading, f->model) : (struct pe_solved){f->found[1] - f->found[0], 1, 0};
@@ -143,7 +153,7 @@ static bool fit_offset(struct pe_diagnosis *d, struct pe_edit *edit)
 {
     struct fit f;
     struct pe_solved s = {0, -2, 0};
-    if (open_fit(d, edit, &f))
+    if (open_fit(d, edit, &f) && !(pe_places_are_run(d) && is_uneven(&f)))
         s = shift_of(&f, f.place, 0, f.n);
     if (f.reading && f.n == 1) /* one row: its position */
         s.x -= f.place ? f.place[0] : 0;
@@ -181,7 +191,15 @@ static bool rotated_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit
     return pe_places_map(d, edit, 2, 0, false);
 }
 
-const struct pe_fault pe_fault_rotated_twice = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = rotated_twice};
+/* Nothing has been applied to tables yet, so their positions are doubled for another reason. */
+static int surprise_of_twice(const struct pe_diagnosis *d, size_t i)
+{
+    (void)i;
+    return d->evidence.kind->id == PE_OF_TABLES ? 3 : 0;
+}
+
+const struct pe_fault pe_fault_rotated_twice = {
+    .evidence = OF_PLACES, .n_alternatives = 1, .apply = rotated_twice, .surprise = surprise_of_twice};
 
 static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -217,13 +235,26 @@ static bool stride(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     struct fit f;
     if (i < N_STRIDES)
         return pe_places_are_run(d) && pe_places_map(d, edit, strides[i], (1 - strides[i]) * pe_place(d, 0), false);
-    bool done = open_fit(d, edit, &f) && f.n > 1 && set_stride(d, &f, i > N_STRIDES, edit);
+    if (i == N_STRIDES) /* the belief has twice the coordinates; a run would be a scaling */
+        return !pe_places_are_run(d) && pe_places_map(d, edit, 0.5, 0, false);
+    bool done = open_fit(d, edit, &f) && f.n > 1 && set_stride(d, &f, i > N_STRIDES + 1, edit);
     close_fit(&f);
     return done;
 }
 
-const struct pe_fault pe_fault_position_stride = {
-    .evidence = OF_PLACES, .n_alternatives = N_STRIDES + 2, .apply = stride, .n_fits = 2, .fit_rank = 1};
+/* The last alternative fits the first position, too. */
+static int surprise_of_stride(const struct pe_diagnosis *d, size_t i)
+{
+    (void)d;
+    return i > N_STRIDES + 1 ? 3 : 0;
+}
+
+const struct pe_fault pe_fault_position_stride = {.evidence = OF_PLACES,
+                                                  .n_alternatives = N_STRIDES + 3,
+                                                  .apply = stride,
+                                                  .surprise = surprise_of_stride,
+                                                  .n_fits = 2,
+                                                  .fit_rank = 1};
 
 /* All rows where the first one is believed to be. */
 static bool first_for_all(struct pe_diagnosis *d, struct pe_edit *edit)
@@ -238,7 +269,7 @@ static bool constant(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     struct pe_solved s = {0, -2, 0};
     if (i == 0)
         return first_for_all(d, edit);
-    bool opened = open_fit(d, edit, &f);
+    bool opened = open_fit(d, edit, &f) && !is_uneven(&f);
     for (size_t j = 0; opened && j < f.n; j++)
         f.place[j] = 0;
     if (opened)
@@ -263,33 +294,38 @@ static bool read_place(const struct fit *f, size_t i, double *place)
     if (zero_row >= 0 && (size_t)zero_row == i)
         return true;
     struct pe_solved s = shift_of(f, NULL, i, 1);
-    *place = tidy(s);
-    return s.score >= SCORE_MIN && fabs(*place) <= PE_POSITION_MAX;
+    *place = s.score >= SCORE_MIN ? tidy(s) : (double)INFINITY;
+    return fabs(*place) <= PE_POSITION_MAX;
 }
 
-/* The position of every row. A few rows all over are tried first, because most readings make no sense. */
-static bool read_rows(struct fit *f)
+/* Does row i follow the one before it, or begin again at first? */
+static bool is_in_run(const struct fit *f, size_t i, double first)
+{
+    return f->place[i] == first || (i > 0 && f->place[i] == f->place[i - 1] + 1);
+}
+
+/* The position of every row; first: of runs that begin there, NULL: of any. A few rows all over are tried before,
+ * because most readings make no sense. */
+static bool read_rows(struct fit *f, const double *first)
 {
     double ignored;
     for (size_t i = 0; i < TRIED_ROWS && i < f->n; i++)
         if (!read_place(f, i * (f->n - 1) / TRIED_ROWS, &ignored))
             return false;
     for (size_t i = 0; i < f->n; i++)
-        if (!read_place(f, i, &f->place[i]) || (i % 64 == 0 && pe_is_cancelled()))
+        if (!read_place(f, i, &f->place[i]) || (first && !is_in_run(f, i, *first)) ||
+            (i % 64 == 0 && pe_is_cancelled()))
             return false;
     return true;
 }
 
-/* Lengths of runs that each begin at the believed offset; 0: it is something else. */
+/* Lengths of runs that each begin at the believed offset. */
 static size_t runs(const struct pe_diagnosis *d, const struct fit *f, double *lens)
 {
     size_t n = 0;
     for (size_t i = 0; i < f->n; i++) {
-        bool begins = f->place[i] == pe_place(d, 0);
-        if (begins)
+        if (f->place[i] == pe_place(d, 0))
             lens[n++] = 0;
-        else if (i == 0 || f->place[i] != f->place[i - 1] + 1)
-            return 0;
         lens[n - 1]++;
     }
     return n;
@@ -313,8 +349,9 @@ static bool set_lens(struct pe_diagnosis *d, const struct fit *f, struct pe_edit
 static bool reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct fit f;
+    double first = pe_place(d, 0);
     (void)i;
-    bool done = open_fit(d, edit, &f) && pe_places_are_run(d) && read_rows(&f) && set_lens(d, &f, edit);
+    bool done = open_fit(d, edit, &f) && pe_places_are_run(d) && read_rows(&f, &first) && set_lens(d, &f, edit);
     close_fit(&f);
     return done;
 }
@@ -330,11 +367,68 @@ static bool no_reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 
 const struct pe_fault pe_fault_position_no_reset = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = no_reset};
 
+/* ---- Rows of a batch ---- */
+
+/* Moves the positions [n] of one row of the batch to where its phases are. Padding is on the left, so the right half is
+ * measured. */
+static bool fit_batch_row(const struct fit *f, size_t first, size_t n, double *x)
+{
+    size_t from = n > 1 ? first + n / 2 : first, count = first + n - from;
+    struct pe_solved s = shift_of(f, x, from, count);
+    double by = tidy(s) - (count == 1 ? x[from] : 0);
+    for (size_t i = first; i < first + n; i++)
+        x[i] += by;
+    return s.score >= SCORE_MIN && fabs(by) <= PE_POSITION_MAX;
+}
+
+/* Columns before position 0 are padding, all of it at one position, which the first of them tells. */
+static void fit_padding(const struct fit *f, double *x, size_t n)
+{
+    size_t first = 0;
+    double pad = 0;
+    while (first < n && x[first] >= 0)
+        first++;
+    if (first == n || !read_place(f, first, &pad) || pad == x[first])
+        return;
+    for (size_t i = first; i < n; i++)
+        x[i] = x[i] < 0 ? pad : x[i];
+}
+
+/* Are the rows not all alike? */
+static bool differ(const double *x, size_t n_rows, size_t n)
+{
+    for (size_t b = 1; b < n_rows; b++)
+        if (memcmp(x, x + b * n, n * sizeof *x) != 0)
+            return true;
+    return false;
+}
+
+static bool fit_by_row(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct pe_operand axes;
+    const struct pe_value *layout = pe_edit_value(d, edit, "tensor_layout");
+    (void)i;
+    if (!pe_evidence_place(&d->evidence, layout ? layout->string : NULL, &axes) || axes.n_batches < 2)
+        return false;
+    double *x = pe_places_by_row(d, edit, axes.n_batches, axes.n);
+    struct fit f = {.n = 0};
+    bool done = x && pe_edit_model(d, edit, &f.model) && (f.reading = pe_read_waves(d, f.model));
+    for (uint64_t b = 0; done && b < axes.n_batches; b++)
+        done = fit_batch_row(&f, (size_t)(b * axes.n), (size_t)axes.n, x) && !pe_is_cancelled();
+    if (done)
+        fit_padding(&f, x, (size_t)(axes.n_batches * axes.n));
+    close_fit(&f);
+    return done && differ(x, (size_t)axes.n_batches, (size_t)axes.n);
+}
+
+const struct pe_fault pe_fault_offsets_by_row = {
+    .evidence = PE_EVIDENCE_BIT(ROTATED), .n_alternatives = 1, .apply = fit_by_row, .n_fits = 1, .fit_rank = 1};
+
 static bool list_rows(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct fit f;
     (void)i;
-    bool done = open_fit(d, edit, &f) && read_rows(&f) && pe_places_list(d, edit, f.place);
+    bool done = open_fit(d, edit, &f) && read_rows(&f, NULL) && pe_places_list(d, edit, f.place);
     close_fit(&f);
     return done;
 }

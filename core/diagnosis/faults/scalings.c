@@ -261,11 +261,37 @@ void pe_scalings_drop_factor(const struct pe_diagnosis *d, struct pe_edit *edit)
         pe_edit_remove(edit, "attention_factor");
 }
 
+static bool is_equal(const struct pe_value *a, const struct pe_value *b)
+{
+    if (a && b && a->kind == PE_STRING && b->kind == PE_STRING)
+        return pe_same(a->string, b->string);
+    if (a && b && a->kind == PE_BOOLEAN && b->kind == PE_BOOLEAN)
+        return a->boolean == b->boolean;
+    return number(a, (double)NAN) == number(b, (double)NAN);
+}
+
+/* A model with the believed scaling differs in its base only, which is another fault. */
+static bool is_believed(const struct pe_diagnosis *d, const struct pe_value *scaling)
+{
+    const struct pe_value *given = pe_belief_given(d, "scaling"), *believed = pe_edit_value(d, NULL, "scaling");
+    if (!given || given->kind != PE_OBJECT || !believed || believed->kind != PE_OBJECT)
+        return false;
+    for (size_t i = 0; i < scaling->object.n; i++) {
+        const struct pe_field *f = &scaling->object.fields[i];
+        if (!is_equal(&f->value, pe_field_find(believed->object.fields, believed->object.n, f->name)))
+            return false;
+    }
+    for (size_t i = 0; i < given->object.n; i++)
+        if (!pe_field_find(scaling->object.fields, scaling->object.n, given->object.fields[i].name))
+            return false;
+    return true;
+}
+
 bool pe_scalings_apply(const struct pe_diagnosis *d, bool of_believed_type, size_t i, struct pe_edit *edit)
 {
     const struct scaling *s = at(d, of_believed_type, i);
     struct object o = {NULL, 0};
-    if (!s)
+    if (!s || (s->whole && is_believed(d, s->whole)))
         return false;
     if (!s->of_believed_type)
         pe_scalings_drop_factor(d, edit);

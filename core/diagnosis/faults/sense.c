@@ -36,8 +36,19 @@ static bool swap_sin_cos(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 const struct pe_fault pe_fault_sin_cos_swapped = {.schemes = "rope|xpos|sinusoidal",
                                                   .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) |
                                                               PE_EVIDENCE_BIT(ENCODING),
+                                                  .not_of = PE_EVIDENCE_BIT(ANGLES),
                                                   .n_alternatives = 1,
                                                   .apply = swap_sin_cos};
+
+static bool invert(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)d;
+    (void)i;
+    edit->transforms.inverted = !edit->transforms.inverted;
+    return true;
+}
+
+const struct pe_fault pe_fault_inverted = {.evidence = PE_EVIDENCE_BIT(LADDER), .n_alternatives = 1, .apply = invert};
 
 static bool negate(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -56,7 +67,8 @@ static bool transpose(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     (void)i;
     const struct pe_tensor *t = &d->evidence.tensors[0];
-    bool is_square = t->rank >= 2 && t->shape[t->rank - 2] == t->shape[t->rank - 1];
+    bool is_square =
+        t->rank >= 2 && t->shape[t->rank - 2] == t->shape[t->rank - 1] && d->evidence.row_len == t->shape[t->rank - 1];
     if (!is_square && !d->evidence.is_turned)
         return false;
     edit->transforms.transposed = !edit->transforms.transposed;

@@ -1,5 +1,5 @@
 /* Faults of sinusoidal encodings. */
-#include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/faults/styles.h"
 
 static bool set_freq_shift(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -27,18 +27,23 @@ static bool set_odd(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return pe_edit_integer(d, edit, "dim", 0) % 2 && set_word(d, edit, "odd", odd[i]);
 }
 
-const struct pe_fault pe_fault_odd_other = {.schemes = "sinusoidal", .n_alternatives = 3, .apply = set_odd};
+/* fairseq has its own odd width and its own freq_shift, so both may differ at once: the former counts as a fault of
+ * width, of which encodings have no other. */
+const struct pe_fault pe_fault_odd_other = {
+    .schemes = "sinusoidal", .n_alternatives = 3, .apply = set_odd, .combines_as = PE_KIND_WIDTH};
 
-/* Fields that one style has and others refuse are left to their defaults. */
-static bool set_style(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+static const char *const styles[] = {"axial", "detr", "mae", "timm", "multidim", "vjepa", "axial"};
+_Static_assert(sizeof styles / sizeof *styles == PE_N_STYLES, "a row for each");
+
+/* Fields that one style has and others refuse are left to their defaults. The last style has no word of its own:
+ * columns before rows, sines before cosines, frequencies from 1 to 1/base (MoCo v3, big_vision). */
+bool pe_style_set(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
-    static const char *const styles[] = {"axial", "detr", "mae", "timm", "multidim", "vjepa"};
     static const char *const own[] = {"layout",      "freq_shift", "odd",       "flip_sin_to_cos",    "angle_scale",
                                       "axes_dim",    "axis_order", "normalize", "interleave_sin_cos", "uniform_power",
                                       "temperature", NULL};
     double base = pe_edit_real(d, edit, "base", pe_edit_real(d, edit, "temperature", 10000));
-    if (!set_word(d, edit, "style", styles[i]))
-        return false;
+    pe_edit_set_word(edit, "style", styles[i]);
     for (size_t j = 0; own[j]; j++)
         if (pe_edit_value(d, edit, own[j]))
             pe_edit_remove(edit, own[j]);
@@ -48,10 +53,22 @@ static bool set_style(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     } else {
         pe_edit_set_real(edit, "base", base);
     }
+    if (i == PE_N_STYLES - 1) {
+        pe_edit_set_reals(edit, "axis_order", (const double[]){1, 0}, 2);
+        pe_edit_set_word(edit, "layout", "half");
+        pe_edit_set_integer(edit, "freq_shift", 1);
+    }
     return true;
 }
 
-const struct pe_fault pe_fault_style_other = {.schemes = "sinusoidal", .n_alternatives = 6, .apply = set_style};
+static bool set_style(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    bool is_other = pe_edit_value(d, edit, "style") && !pe_edit_is_word(d, edit, "style", styles[i]);
+    return is_other && pe_style_set(d, i, edit);
+}
+
+const struct pe_fault pe_fault_style_other = {
+    .schemes = "sinusoidal", .n_alternatives = PE_N_STYLES, .apply = set_style};
 
 #define CHANGE(name, change)                                                                                           \
     static bool name##_apply(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)                                   \

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define OF_ROTARY (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED))
-#define OF_REALS (OF_ROTARY | PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(BIAS))
+#define OF_REALS (OF_ROTARY | PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(BIAS) | PE_EVIDENCE_BIT(LADDER))
 
 static bool no_factor(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -18,8 +18,11 @@ static bool no_factor(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return true;
 }
 
-const struct pe_fault pe_fault_attention_factor_missing = {
-    .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = no_factor};
+const struct pe_fault pe_fault_attention_factor_missing = {.schemes = "rope|xpos",
+                                                           .evidence = OF_ROTARY,
+                                                           .not_of = PE_EVIDENCE_BIT(ANGLES),
+                                                           .n_alternatives = 1,
+                                                           .apply = no_factor};
 
 /* ---- Factors that are fitted ---- */
 
@@ -41,6 +44,15 @@ static void add(struct products *sum, const double *found, const double *expecte
     }
 }
 
+/* Are the numbers so unlike that no factor makes them equal? */
+static bool are_unlike(const struct products *s, long double least)
+{
+    return s->both * s->both < least * s->found2 * s->expected2;
+}
+
+/* Of the first look most numbers must be alike, or the others are not worth predicting. */
+#define FIRST_ALIKE 0.5L
+
 /* only_rotated: without channels that pass by. */
 static bool sum_products(struct pe_diagnosis *d, struct pe_edit *edit, bool only_rotated, struct products *sum)
 {
@@ -55,6 +67,8 @@ static bool sum_products(struct pe_diagnosis *d, struct pe_edit *edit, bool only
         if (only_rotated)
             pe_rotated_channels(m, p->col0, p->n, s->phase + p->at);
         add(sum, s->found + p->at, s->expected + p->at, only_rotated ? s->phase + p->at : NULL, p->n);
+        if (i + 1 == s->n_first && are_unlike(sum, FIRST_ALIKE))
+            break;
     }
     pe_model_free(m);
     return sum->n > 0 && sum->expected2 > 0 && sum->found2 > 0;
@@ -69,7 +83,7 @@ struct factor {
 static struct factor factor_of(struct pe_diagnosis *d, struct pe_edit *edit, bool only_rotated)
 {
     struct products s;
-    if (!sum_products(d, edit, only_rotated, &s) || s.both * s.both < 0.95L * s.found2 * s.expected2)
+    if (!sum_products(d, edit, only_rotated, &s) || are_unlike(&s, 0.95L))
         return (struct factor){1, 0};
     struct factor f = {(double)(s.both / s.expected2),
                        fmax(2 * pe_evidence_noise(&d->evidence) / sqrt((double)s.n), 0x1p-52)};
@@ -91,6 +105,7 @@ static bool other_factor(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 
 const struct pe_fault pe_fault_attention_factor_other = {.schemes = "rope|xpos",
                                                          .evidence = OF_ROTARY,
+                                                         .not_of = PE_EVIDENCE_BIT(ANGLES),
                                                          .n_alternatives = 1,
                                                          .apply = other_factor,
                                                          .n_fits = 1,
@@ -106,13 +121,19 @@ static bool is_attention_factor(const struct pe_diagnosis *d, const struct pe_ed
     return is_whole;
 }
 
+/* Frequencies divided by a whole number are scaled linearly. */
+static bool is_scaling(const struct pe_diagnosis *d, double factor)
+{
+    return d->evidence.kind->id == PE_OF_LADDER && fabs(1 / factor - nearbyint(1 / factor)) < 1e-5 / factor;
+}
+
 static bool scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     bool is_bias = d->evidence.kind->id == PE_OF_BIAS;
     struct factor f = is_bias ? (struct factor){pe_map_factor(d, edit), 0} : factor_of(d, edit, false);
     double factor = is_bias ? f.x : pe_shortest_decimal(f.x, f.error);
     (void)i;
-    if (factor == 1 || factor <= 0 || is_attention_factor(d, edit))
+    if (factor == 1 || factor <= 0 || is_attention_factor(d, edit) || is_scaling(d, factor))
         return false;
     edit->transforms.scaled *= factor;
     return true;

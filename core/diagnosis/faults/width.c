@@ -6,6 +6,9 @@ static const struct {
     int64_t share, width;
 } widths[] = {{1, 0}, {2, 0}, {4, 0}, {0, 16}, {0, 32}, {0, 64}};
 
+/* Shares of the rotated channels that the belief leaves to their defaults follow the width. */
+static const char *const shares[] = {"axes_dim", "mrope_section", NULL};
+
 static bool set_rotary_dim(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     int64_t head_dim = pe_edit_integer(d, edit, "head_dim", 0), now = pe_edit_integer(d, edit, "rotary_dim", head_dim);
@@ -13,6 +16,9 @@ static bool set_rotary_dim(struct pe_diagnosis *d, size_t i, struct pe_edit *edi
     if (wanted == now || wanted < 2 || wanted % 2 || wanted > head_dim)
         return false;
     pe_edit_set_integer(edit, "rotary_dim", wanted);
+    for (size_t j = 0; shares[j]; j++)
+        if (pe_edit_value(d, edit, shares[j]) && !pe_belief_given(d, shares[j]))
+            pe_edit_remove(edit, shares[j]);
     if (pe_edit_integer(d, edit, "rotary_offset", 0) + wanted > head_dim)
         pe_edit_set_integer(edit, "rotary_offset", 0);
     return true;

@@ -4,6 +4,12 @@
 
 #include "core/diagnosis/diagnosis.h"
 
+/* The x that phases tell. score: the weighted mean cosine of what remains, 1 for a perfect agreement. error: its
+ * standard error, for phases of standard error `noise` at weight 1. */
+struct pe_solved {
+    double x, score, error;
+};
+
 /* The waves found in rotary or sinusoidal evidence: wave k at row (position number) i is the complex number
  * z = amplitude·e^(i·angle). For tables z = cos + i sin of a column, for rotated tensors out·conj(in) / |in|² of a
  * pair, summed over some heads, for encodings cos + i sin of two columns. Transforms and the direction of the model are
@@ -20,6 +26,9 @@ struct pe_reading {
     bool *no_memory;         /* where to say that an allocation failed */
     double *work;            /* of the diagnosis: where measurements count theirs */
     uint32_t *piece;         /* [n]: rows whose steps are the usual ones have the same number */
+    struct pe_solved
+        *rows;         /* [n]: what pe_shift_at gave for single rows at the frequencies w_of_rows; error < 0: nothing */
+    double *w_of_rows; /* [n_waves] */
 };
 
 /* The reading under a model's pairing, computed once for each pairing; NULL: the evidence has no waves, or memory is
@@ -30,13 +39,11 @@ double pe_reading_work(double n, double n_waves);
 /* Radians per position of the first n waves of the model (0 beyond them); and how many it has. */
 void pe_wave_frequencies(const struct pe_model *model, size_t n, double *w);
 size_t pe_wave_count(const struct pe_model *model);
+/* The axis that each of them follows. */
+void pe_wave_axes(const struct pe_model *model, size_t n, unsigned char *axis);
 
 /* The x with phase[k] = x·w[k] (mod 2pi) for all k, in the sense of weighted least squares, |x| up to about `most`;
- * n waves in any order. *score: the weighted mean cosine of what remains, 1 for a perfect agreement. *error: the
- * standard error of x for phases of standard error `noise` at weight 1. */
-struct pe_solved {
-    double x, score, error;
-};
+ * n waves in any order. */
 struct pe_solved pe_solve_phases(const double *w, const double *phase, const double *weight, size_t n, double noise,
                                  double most);
 
@@ -46,6 +53,9 @@ struct pe_solved pe_measured_stride(const struct pe_reading *r, const struct pe_
 struct pe_solved pe_measured_shift(const struct pe_reading *r, const struct pe_model *model, const double *place,
                                    size_t first, size_t n);
 
+/* Does no wave turn evenly from row to row? Then rows that are equally far apart do not explain the evidence, whatever
+ * the frequencies are. */
+bool pe_is_uneven(const struct pe_reading *r);
 /* Are all rows at one position? */
 bool pe_is_still(const struct pe_reading *r);
 /* The same for frequencies w [n_waves] that no model has yet. */
@@ -55,6 +65,15 @@ struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const 
 /* Do the frequencies w [n_waves] agree with the measured steps? stride: positions from row to row; relative: how far
  * frequencies may be off, as those of 16 bits are. */
 bool pe_agrees(const struct pe_reading *r, const double *w, double stride, double relative);
+
+/* xPos' scale as the lengths of pairs have it; scale_base 0: it is measured too. Each error is three standard ones.
+ * false: lengths tell nothing, or do not fall with the position. */
+struct pe_decay {
+    double scale_base, base_error; /* relative */
+    double center, center_error;
+};
+bool pe_measured_decay(struct pe_diagnosis *d, const struct pe_model *model, double gamma, double scale_base,
+                       struct pe_decay *out);
 
 /* How far the frequencies of a model's recipe may be off, relatively. */
 double pe_recipe_tolerance(const struct pe_model *model);

@@ -1,5 +1,6 @@
 /* Reading the waves from the evidence. */
 #include "core/diagnosis/measure/reading.h"
+#include "core/diagnosis/model/recipe.h"
 
 #include <string.h>
 
@@ -23,6 +24,13 @@ static void straighten(const struct pe_model *m, bool is_backward, double *re, d
     }
     *re *= sign;
     *im *= is_backward ? -sign : sign;
+}
+
+static bool is_turned_back(const struct pe_model *m)
+{
+    const struct pe_value *config = pe_plan_config(m->plan);
+    const struct pe_value *direction = pe_field_find(config->object.fields, config->object.n, "direction");
+    return direction && direction->integer < 0;
 }
 
 /* Channels of pairs: where pair c is read and where it is written. */
@@ -56,23 +64,32 @@ static void add_head(const struct pe_rotation *rot, const double *in, const doub
     }
 }
 
+/* A row of q_out; if its channels are in another order, in that of the rotation. */
+static void read_found(const struct pe_model *m, uint64_t row, double *out)
+{
+    const struct pe_channels *channels = &m->transforms.channels;
+    size_t n = (size_t)m->d->evidence.row_len;
+    double found[PE_HEAD_DIM_MAX];
+    bool is_moved = channels->order && channels->is_after;
+    pe_evidence_read(&m->d->evidence, 0, row, 0, n, is_moved ? found : out);
+    for (size_t j = 0; is_moved && j < n; j++)
+        out[channels->order[j]] = found[j];
+}
+
 static bool read_rotated(struct pe_reading *r, const struct pe_model *m)
 {
     const struct pe_evidence *e = &m->d->evidence;
     struct pe_rotation rot;
     double in[PE_HEAD_DIM_MAX], out[PE_HEAD_DIM_MAX], z[3 * (PE_HEAD_DIM_MAX / 2)];
     m->plan->scheme->rotate(m->plan, &rot, NULL);
-    bool is_backward = pe_edit_real(m->d, NULL, "direction", 1) < 0;
-    const struct pe_value *config = pe_plan_config(m->plan);
-    for (size_t i = 0; i < config->object.n; i++)
-        if (pe_same(config->object.fields[i].name, "direction"))
-            is_backward = config->object.fields[i].value.integer < 0;
+    bool is_backward = is_turned_back(m);
     uint64_t heads = e->n_rows / r->n < HEADS_READ ? e->n_rows / r->n : HEADS_READ;
     for (size_t i = 0; i < r->n && !rot.is_tiled; i++) {
         memset(z, 0, 3 * rot.n_pairs * sizeof *z);
         for (uint64_t h = 0; h < heads; h++) {
-            pe_evidence_input(e, h * r->n + i, in);
-            pe_evidence_read(e, 0, h * r->n + i, 0, (size_t)e->row_len, out);
+            uint64_t row = pe_model_row(m, h, i);
+            pe_input_in_order(m->d, &m->transforms.channels, row, in);
+            read_found(m, row, out);
             add_head(&rot, in, out, z);
         }
         for (size_t c = 0; c < rot.n_pairs; c++) {
@@ -99,11 +116,7 @@ static void read_row(const struct pe_model *m, size_t t, uint64_t row, size_t co
 static bool read_tables(struct pe_reading *r, const struct pe_model *m)
 {
     double cosines[PE_HEAD_DIM_MAX], sines[PE_HEAD_DIM_MAX];
-    bool is_backward = false;
-    const struct pe_value *config = pe_plan_config(m->plan);
-    for (size_t i = 0; i < config->object.n; i++)
-        if (pe_same(config->object.fields[i].name, "direction"))
-            is_backward = config->object.fields[i].value.integer < 0;
+    bool is_backward = is_turned_back(m);
     for (size_t i = 0; i < r->n; i++) {
         read_row(m, 0, i, 0, r->n_waves, cosines);
         read_row(m, 1, i, 0, r->n_waves, sines);
@@ -113,6 +126,35 @@ static bool read_tables(struct pe_reading *r, const struct pe_model *m)
         }
         if (i % ROWS_BETWEEN == 0 && pe_is_cancelled())
             return false;
+    }
+    return true;
+}
+
+static bool read_angles(struct pe_reading *r, const struct pe_model *m)
+{
+    double angles[PE_HEAD_DIM_MAX], sign = (m->transforms.negated ? -1 : 1) / m->transforms.scaled;
+    sign = is_turned_back(m) ? -sign : sign;
+    for (size_t i = 0; i < r->n; i++) {
+        read_row(m, 0, i, 0, r->n_waves, angles);
+        for (size_t k = 0; k < r->n_waves; k++)
+            put(r, k, i, cos(sign * angles[k]), sin(sign * angles[k]), 1);
+        if (i % ROWS_BETWEEN == 0 && pe_is_cancelled())
+            return false;
+    }
+    return true;
+}
+
+bool pe_reading_ladder(struct pe_reading *r, const struct pe_model *m)
+{
+    double w[PE_HEAD_DIM_MAX], u = pe_evidence_noise(&m->d->evidence);
+    pe_evidence_read(&m->d->evidence, 0, 0, 0, r->n_waves, w);
+    for (size_t k = 0; k < r->n_waves; k++) {
+        double x = (m->transforms.inverted ? 1 / w[k] : w[k]) / m->transforms.scaled;
+        r->step[k] = isfinite(x) ? x : (double)NAN;
+        r->error[k] = fmax(4 * u, 0x1p-22) * fabs(x);
+        r->mean_weight[k] = 1;
+        for (size_t i = 0; i < r->n; i++)
+            put(r, k, i, cos((double)i * x), sin((double)i * x), isfinite(x));
     }
     return true;
 }
@@ -156,6 +198,7 @@ bool pe_reading_fill(struct pe_reading *r, const struct pe_model *m)
     switch (m->d->evidence.kind->id) {
     case PE_OF_ROTATED: return read_rotated(r, m);
     case PE_OF_TABLES: return read_tables(r, m);
+    case PE_OF_ANGLES: return read_angles(r, m);
     default: return read_encoding(r, m);
     }
 }

@@ -6,10 +6,14 @@
 
 #include <math.h>
 
+enum { PE_LAG_ROWS = 512 }; /* that are multiplied where not all are needed */
+
 #define PI 3.14159265358979323846
 
 /* reading.c: writes re, im and weight. false: there are no pairs, or nobody waits for the answer any more. */
 bool pe_reading_fill(struct pe_reading *r, const struct pe_model *model);
+/* Both of frequencies, which are steps themselves. */
+bool pe_reading_ladder(struct pe_reading *r, const struct pe_model *model);
 /* steps.c: writes step, error, mean_weight and piece. false: no memory. */
 bool pe_reading_steps(struct pe_reading *r);
 

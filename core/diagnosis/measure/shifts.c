@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SHIFT_ROWS = 96 };
 /* Of a number turned back, a sine and a cosine; of a wave for each turn of the slowest that may solve the phases. */
@@ -57,7 +58,7 @@ static struct sum turned_back(const struct pe_reading *r, size_t k, double w, co
     return s;
 }
 
-struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const double *place, size_t first, size_t n)
+static struct pe_solved shift(const struct pe_reading *r, const double *w, const double *place, size_t first, size_t n)
 {
     struct pe_solved none = {0, -2, (double)INFINITY};
     double *phase = malloc(2 * r->n_waves * sizeof *phase), *weight = phase ? phase + r->n_waves : NULL;
@@ -72,6 +73,30 @@ struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const 
     struct pe_solved s = phase ? solve(r, w, phase, weight, most) : none;
     free(phase);
     return s;
+}
+
+/* What single rows tell at these frequencies is kept until others are asked for: several faults read every row. */
+static struct pe_solved *kept_row(const struct pe_reading *r, const double *w, size_t i)
+{
+    size_t bytes = r->n_waves * sizeof *w;
+    *r->work += (double)r->n_waves;
+    if (memcmp(r->w_of_rows, w, bytes) != 0) {
+        memcpy(r->w_of_rows, w, bytes);
+        for (size_t j = 0; j < r->n; j++)
+            r->rows[j].error = -1;
+        *r->work += (double)r->n;
+    }
+    return &r->rows[i];
+}
+
+struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const double *place, size_t first, size_t n)
+{
+    if (n > 1)
+        return shift(r, w, place, first, n);
+    struct pe_solved *row = kept_row(r, w, first);
+    if (row->error < 0)
+        *row = shift(r, w, place, first, n);
+    return *row;
 }
 
 static double *frequencies(const struct pe_reading *r, const struct pe_model *m)
@@ -100,6 +125,17 @@ struct pe_solved pe_measured_shift(const struct pe_reading *r, const struct pe_m
     struct pe_solved s = w ? pe_shift_at(r, w, place, first, n) : none;
     free(w);
     return s;
+}
+
+bool pe_is_uneven(const struct pe_reading *r)
+{
+    bool has_waves = false;
+    for (size_t k = 0; k < r->n_waves && r->n > 1; k++) {
+        if (isfinite(r->step[k]))
+            return false;
+        has_waves |= r->mean_weight[k] > 0;
+    }
+    return has_waves;
 }
 
 bool pe_is_still(const struct pe_reading *r)

@@ -4,25 +4,54 @@
 #include <math.h>
 #include <stdlib.h>
 
+struct wave {
+    double w, phase, weight;
+};
+
+struct waves {
+    struct wave list[PE_HEAD_DIM_MAX]; /* slowest first */
+    size_t n;
+    double weight; /* of all */
+};
+
 static int by_frequency(const void *a, const void *b)
 {
-    double x = **(const double *const *)a, y = **(const double *const *)b;
+    double x = ((const struct wave *)a)->w, y = ((const struct wave *)b)->w;
     return fabs(x) < fabs(y) ? -1 : fabs(x) > fabs(y);
 }
 
-struct waves {
-    const double *w, *phase, *weight;
-    const double **order; /* into w, slowest first */
-    size_t n;
-};
+/* Ladders fall, so that they are in order from their end: then sorting takes no time. */
+static void sort(struct waves *v)
+{
+    size_t i = 1;
+    while (i < v->n && by_frequency(&v->list[i - 1], &v->list[i]) <= 0)
+        i++;
+    if (i < v->n)
+        qsort(v->list, v->n, sizeof *v->list, by_frequency);
+}
+
+/* Expanded tables have every wave twice: both count as one of twice the weight. */
+static void join(struct waves *v)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->n; i++) {
+        struct wave *last = n ? &v->list[n - 1] : NULL;
+        v->weight += v->list[i].weight;
+        if (last && last->w == v->list[i].w && last->phase == v->list[i].phase)
+            last->weight += v->list[i].weight;
+        else
+            v->list[n++] = v->list[i];
+    }
+    v->n = n;
+}
 
 /* Refines x by ever faster waves: each wave is right modulo its period, and the estimate so far tells which. */
 static double refine(const struct waves *v, double x)
 {
     double sum = 0, weights = 0;
     for (size_t i = 0; i < v->n; i++) {
-        size_t k = (size_t)(v->order[i] - v->w);
-        double w = v->w[k], near = x + pe_wrap(v->phase[k] - x * w) / w, weight = v->weight[k] * w * w;
+        const struct wave *a = &v->list[i];
+        double near = x + pe_wrap(a->phase - x * a->w) / a->w, weight = a->weight * a->w * a->w;
         sum += weight * near;
         weights += weight;
         x = weights > 0 ? sum / weights : x;
@@ -31,38 +60,42 @@ static double refine(const struct waves *v, double x)
     return x;
 }
 
-static double score_of(const struct waves *v, double x)
+/* The weighted mean cosine of what x leaves; -2 as soon as it is clearly not above `least`. */
+static double score_of(const struct waves *v, double x, double least)
 {
-    double sum = 0, weights = 1e-300;
+    double sum = 0, rest = v->weight;
     for (size_t i = 0; i < v->n; i++) {
-        size_t k = (size_t)(v->order[i] - v->w);
-        sum += v->weight[k] * cos(v->phase[k] - x * v->w[k]);
-        weights += v->weight[k];
+        const struct wave *a = &v->list[i];
+        sum += a->weight * cos(a->phase - x * a->w);
+        rest -= a->weight;
+        if (sum + rest < (least - 1e-6) * v->weight)
+            return -2;
     }
-    return sum / weights;
+    return sum / (v->weight + 1e-300);
 }
 
 struct pe_solved pe_solve_phases(const double *w, const double *phase, const double *weight, size_t n, double noise,
                                  double most)
 {
-    const double *order[PE_HEAD_DIM_MAX];
-    struct waves v = {w, phase, weight, order, 0};
+    struct waves v;
     struct pe_solved best = {0, -2, (double)INFINITY};
     double information = 0;
-    for (size_t k = 0; k < n && v.n < PE_HEAD_DIM_MAX; k++)
+    v.n = 0;
+    v.weight = 0;
+    for (size_t k = n; k-- > 0 && v.n < PE_HEAD_DIM_MAX;)
         if (fabs(w[k]) > 1e-12 && weight[k] > 0 && isfinite(phase[k])) {
-            order[v.n++] = &w[k];
+            v.list[v.n++] = (struct wave){w[k], phase[k], weight[k]};
             information += weight[k] * w[k] * w[k];
         }
     if (v.n == 0)
         return best;
-    qsort(order, v.n, sizeof *order, by_frequency);
-    size_t slow = (size_t)(order[0] - w);
-    double period = 2 * PI / fabs(w[slow]);
+    sort(&v);
+    join(&v);
+    double slow = v.list[0].w, period = 2 * PI / fabs(slow);
     int turns = (int)fmin(ceil(most / period), 64);
     for (int turn = 0; turn <= 2 * turns && !pe_is_cancelled(); turn++) {
         int t = turn % 2 ? -(turn + 1) / 2 : turn / 2;
-        double x = refine(&v, phase[slow] / w[slow] + t * period), score = score_of(&v, x);
+        double x = refine(&v, v.list[0].phase / slow + t * period), score = score_of(&v, x, best.score);
         if (score > best.score + 1e-9)
             best = (struct pe_solved){x, score, 0};
     }

@@ -4,8 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { LAG_ROWS = 512 };
-
 /* The standard error of a phase: of the numbers, and of angles that may have been computed in f32. */
 static double noise_of(const struct pe_reading *r, double step)
 {
@@ -15,6 +13,9 @@ static double noise_of(const struct pe_reading *r, double step)
 struct sum {
     double re, im, weight;
 };
+
+/* hypot() guards against overflow, which floats do not need, and takes ten times as long. */
+static double magnitude(struct sum s) { return sqrt(s.re * s.re + s.im * s.im); }
 
 /* z[i + lag]·conj z[i], weighted. */
 static struct sum product(const struct pe_reading *r, size_t k, size_t i, size_t lag)
@@ -36,7 +37,7 @@ static int by_value(const void *a, const void *b)
 static double usual_step(const struct pe_reading *r, size_t k, double *room)
 {
     struct sum all = {0, 0, 0};
-    size_t n = 0, apart = (r->n - 1) / LAG_ROWS + 1;
+    size_t n = 0, apart = (r->n - 1) / PE_LAG_ROWS + 1;
     for (size_t i = 0; i + 1 < r->n; i += apart) {
         struct sum p = product(r, k, i, 1);
         all.re += p.re;
@@ -67,7 +68,7 @@ static void find_pieces(struct pe_reading *r, const struct usual *usual)
         double off = 0, weight = 1e-300;
         for (size_t k = 0; k < r->n_waves; k++) {
             struct sum p = product(r, k, i, 1);
-            double size = hypot(p.re, p.im);
+            double size = magnitude(p);
             off += size - (p.re * usual[k].cosine + p.im * usual[k].sine);
             weight += size;
         }
@@ -77,38 +78,52 @@ static void find_pieces(struct pe_reading *r, const struct usual *usual)
 
 /* ---- Steps, refined over lags ---- */
 
-static struct sum lagged(const struct pe_reading *r, size_t k, size_t lag)
+/* Over every apart-th row. */
+static struct sum lagged(const struct pe_reading *r, size_t k, size_t lag, size_t apart)
 {
     struct sum s = {0, 0, 0};
-    for (size_t i = 0; i + lag < r->n; i++) {
+    for (size_t i = 0; i + lag < r->n; i += apart) {
         if (r->piece[i] != r->piece[i + lag])
             continue;
         struct sum p = product(r, k, i, lag);
         s.re += p.re;
         s.im += p.im;
-        s.weight += hypot(p.re, p.im);
+        s.weight += magnitude(p);
     }
     return s;
 }
 
+static bool is_coherent(struct sum s) { return s.weight > 0 && magnitude(s) >= 0.7 * s.weight; }
+
+static void refine(struct pe_reading *r, size_t k, size_t lag, struct sum s)
+{
+    double phase = atan2(s.im, s.re), rows = fmin(s.weight / r->mean_weight[k], (double)r->n);
+    r->step[k] = lag == 1 ? phase : r->step[k] + pe_wrap(phase - (double)lag * r->step[k]) / (double)lag;
+    r->error[k] = 2 * noise_of(r, r->step[k]) / ((double)lag * sqrt(rows * fmin(r->mean_weight[k], 1)));
+}
+
+/* The step follows from the longest lag that is coherent; shorter ones only tell how many turns it has, for which some
+ * rows are enough. */
 static void measure_step(struct pe_reading *r, size_t k)
 {
     double total = 0;
+    size_t longest = 0;
     for (size_t i = 0; i < r->n; i++)
         total += (double)r->weight[k * r->n + i];
     r->mean_weight[k] = total / (double)r->n;
     r->step[k] = r->error[k] = (double)NAN;
     for (size_t lag = 1; lag < r->n && r->mean_weight[k] > 0 && !pe_is_cancelled(); lag *= 2) {
-        struct sum s = lagged(r, k, lag);
-        if (!(s.weight > 0) || hypot(s.re, s.im) < 0.7 * s.weight)
+        struct sum s = lagged(r, k, lag, (r->n - lag - 1) / PE_LAG_ROWS + 1);
+        if (!is_coherent(s))
             break;
-        double phase = atan2(s.im, s.re), rows = fmin(s.weight / r->mean_weight[k], (double)r->n);
-        r->step[k] = lag == 1 ? phase : r->step[k] + pe_wrap(phase - (double)lag * r->step[k]) / (double)lag;
-        r->error[k] = 2 * noise_of(r, r->step[k]) / ((double)lag * sqrt(rows * fmin(r->mean_weight[k], 1)));
+        refine(r, k, lag, s);
+        longest = lag;
     }
+    if (longest && r->n > PE_LAG_ROWS)
+        refine(r, k, longest, lagged(r, k, longest, 1));
 }
 
-/* room: [LAG_ROWS + 2]. */
+/* room: [PE_LAG_ROWS + 2]. */
 static void measure_all(struct pe_reading *r, struct usual *usual, double *room)
 {
     for (size_t k = 0; k < r->n_waves && !pe_is_cancelled(); k++) {
@@ -123,7 +138,7 @@ static void measure_all(struct pe_reading *r, struct usual *usual, double *room)
 
 bool pe_reading_steps(struct pe_reading *r)
 {
-    struct usual *usual = malloc(r->n_waves * sizeof *usual + (LAG_ROWS + 2) * sizeof(double));
+    struct usual *usual = malloc(r->n_waves * sizeof *usual + (PE_LAG_ROWS + 2) * sizeof(double));
     if (usual)
         measure_all(r, usual, (double *)(void *)(usual + r->n_waves));
     *r->no_memory |= !usual;

@@ -6,7 +6,9 @@ static size_t count_waves(const struct pe_model *m)
 {
     switch (m->d->evidence.kind->id) {
     case PE_OF_ROTATED: return m->n_columns / 2;
-    case PE_OF_TABLES: return m->n_columns;
+    case PE_OF_TABLES:
+    case PE_OF_ANGLES: return m->n_columns;
+    case PE_OF_LADDER: return m->d->evidence.kind == &pe_evidence_inv_freq ? m->n_columns : 0;
     case PE_OF_ENCODING: return m->n_columns / 2;
     default: return 0;
     }
@@ -26,6 +28,17 @@ void pe_wave_frequencies(const struct pe_model *m, size_t n, double *w)
             w[k++] = other ? other[j] : frequency_of(&m->columns[j]);
     while (k < n)
         w[k++] = 0;
+}
+
+void pe_wave_axes(const struct pe_model *m, size_t n, unsigned char *axis)
+{
+    bool only_cosines = m->d->evidence.kind->id == PE_OF_ENCODING;
+    size_t k = 0;
+    for (size_t j = 0; j < m->n_columns && k < n; j++)
+        if (!only_cosines || m->columns[j].quarter == 1)
+            axis[k++] = (unsigned char)m->columns[j].axis;
+    while (k < n)
+        axis[k++] = 0;
 }
 
 double pe_recipe_tolerance(const struct pe_model *m)

@@ -41,7 +41,62 @@ void pe_belief_blame(const struct pe_diagnosis *d, struct pe_error *err)
 /* Where the tensor stands says nothing about what made it. */
 static bool is_run(const char *name)
 {
-    return pe_is_among("len|offset|positions|grid|lens|tokens|q_len|k_len|q_offset|q_positions|k_positions", name);
+    return pe_is_among("len|offset|positions|grid|lens|tokens|q_len|k_len|q_offset|q_positions|k_positions|"
+                       "tensor_layout|positions_layout",
+                       name);
+}
+
+/* ---- Fields that no plan has ---- */
+
+static const char *word_of(const struct pe_diagnosis *d, const char *name)
+{
+    for (size_t i = 0; i < d->request->n_fields; i++)
+        if (pe_same(d->request->fields[i].name, name))
+            return d->request->fields[i].value.kind == PE_STRING ? d->request->fields[i].value.string : "";
+    return NULL;
+}
+
+static enum pe_status read_tensor_layout(struct pe_diagnosis *d, struct pe_error *err)
+{
+    const char *word = d->belief.tensor_layout = word_of(d, "tensor_layout");
+    size_t i = 0;
+    while (word && pe_tensor_layout_words[i] && !pe_same(pe_tensor_layout_words[i], word))
+        i++;
+    if (word && !pe_tensor_layout_words[i])
+        return pe_fail(err, "/tensor_layout", "tensor_layout is \"%s\"; allowed: bhnd, bnhd, nbhd, nhd, flat, bflat",
+                       word);
+    return PE_OK;
+}
+
+/* Positions [batch, n] are positions of batch·n rows to a plan. */
+static enum pe_status read_positions(struct pe_diagnosis *d, struct pe_error *err)
+{
+    struct pe_belief *b = &d->belief;
+    const char *word = word_of(d, "positions_layout");
+    if (!word || pe_same(word, "axes"))
+        return PE_OK;
+    if (!pe_same(word, "batch"))
+        return pe_fail(err, "/positions_layout", "positions_layout is \"%s\"; allowed: axes, batch", word);
+    for (size_t i = 0; i < d->request->n_fields; i++)
+        if (pe_same(d->request->fields[i].name, "positions"))
+            b->positions = &d->request->fields[i].value;
+    if (!b->positions || b->positions->kind != PE_ARRAY || b->positions->array.rank != 2)
+        return pe_fail(err, "/positions",
+                       "positions_layout batch needs positions of two levels: a list for each row of "
+                       "the batch");
+    for (size_t i = 0; i < b->n_asked; i++)
+        if (pe_same(b->asked[i].name, "positions")) {
+            struct pe_tensor *t = &b->asked[i].value.array;
+            t->shape[0] *= t->shape[1];
+            t->rank = 1;
+        }
+    return PE_OK;
+}
+
+/* They are read from the request, and no other kind of evidence has them. */
+static bool is_ours(const struct pe_diagnosis *d, const char *name)
+{
+    return d->evidence.kind->id == PE_OF_ROTATED && pe_is_among("tensor_layout|positions_layout", name);
 }
 
 enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err)
@@ -58,21 +113,42 @@ enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err)
         if (is_evidence(d->evidence.kind, f->name))
             continue;
         b->is_given |= !is_run(f->name);
+        if (is_ours(d, f->name))
+            continue;
         b->asked[b->n_asked++] = *f;
     }
     if (!has_scheme)
         add_scheme(b, d->evidence.kind->scheme);
-    return merge(d, err);
+    bool is_rotated = d->evidence.kind->id == PE_OF_ROTATED;
+    enum pe_status status = is_rotated ? read_tensor_layout(d, err) : PE_OK;
+    if (!status && is_rotated)
+        status = read_positions(d, err);
+    if (!status)
+        status = merge(d, err);
+    b->n_stated = status ? 0 : b->inheritance->n;
+    return status;
+}
+
+/* Among the first n fields. */
+static const struct pe_value *find_given(const struct pe_inheritance *in, size_t n, const char *name)
+{
+    const struct pe_param *rows = in->scheme->info.params, *row = pe_param_find(rows, name);
+    for (size_t i = 0; i < n; i++)
+        if (pe_same(in->fields[i].name, name) || (row && pe_param_find(rows, in->fields[i].name) == row))
+            return &in->fields[i].value;
+    return NULL;
 }
 
 const struct pe_value *pe_belief_given(const struct pe_diagnosis *d, const char *name)
 {
-    const struct pe_inheritance *in = d->belief.inheritance;
-    const struct pe_param *rows = in->scheme->info.params, *row = pe_param_find(rows, name);
-    for (size_t i = 0; i < in->n; i++)
-        if (pe_same(in->fields[i].name, name) || (row && pe_param_find(rows, in->fields[i].name) == row))
-            return &in->fields[i].value;
-    return NULL;
+    return find_given(d->belief.inheritance, d->belief.inheritance->n, name);
+}
+
+bool pe_belief_states(const struct pe_diagnosis *d, const char *name)
+{
+    const struct pe_value *v = find_given(d->belief.inheritance, d->belief.n_stated, name);
+    bool is_share = pe_same(name, "rotary_dim") && pe_belief_states(d, "partial_rotary_factor");
+    return (v && v->kind != PE_NULL) || is_share;
 }
 
 void pe_belief_set(struct pe_diagnosis *d, const char *name, struct pe_value value)
@@ -82,6 +158,22 @@ void pe_belief_set(struct pe_diagnosis *d, const char *name, struct pe_value val
         return;
     b->asked[b->n_asked++] = (struct pe_field){name, value};
     b->inheritance->fields[b->inheritance->n++] = (struct pe_field){name, value};
+}
+
+static void replace_in(struct pe_field *fields, size_t n, const char *name, struct pe_value value)
+{
+    for (size_t i = 0; i < n; i++)
+        if (pe_same(fields[i].name, name))
+            fields[i].value = value;
+}
+
+void pe_belief_replace(struct pe_diagnosis *d, const char *name, struct pe_value value)
+{
+    struct pe_belief *b = &d->belief;
+    if (!pe_belief_given(d, name))
+        pe_belief_set(d, name, value);
+    replace_in(b->asked, b->n_asked, name, value);
+    replace_in(b->inheritance->fields, b->inheritance->n, name, value);
 }
 
 enum pe_status pe_belief_fix(struct pe_diagnosis *d, const char *name, uint64_t size, const char *tensor,

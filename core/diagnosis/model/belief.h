@@ -12,13 +12,17 @@ struct pe_belief {
     bool is_given;                        /* the request states more than the tensors and where they stand */
     struct pe_field asked[PE_FIELDS_MAX]; /* as given, without the tensors; then the sizes that tensors fix */
     size_t n_asked;
+    size_t n_stated; /* of the inheritance: fields that the request or its model states; sizes of tensors follow */
     struct pe_inheritance *inheritance;    /* the same merged with the model it names */
     struct pe_field fields[PE_FIELDS_MAX]; /* resolved parameters, the sequence and the weights as given */
     size_t n_fields;
-    struct pe_plan *plan;   /* as given: owns what the resolved fields point to */
-    struct pe_model *model; /* of no edit */
-    uint64_t n;             /* positions (of keys) */
-    bool is_misfit;         /* its plan has not the shape of the evidence: it explains nothing as it is */
+    struct pe_plan *plan;             /* as given: owns what the resolved fields point to */
+    struct pe_model *model;           /* of no edit */
+    uint64_t n;                       /* positions (of keys) */
+    const char *tensor_layout;        /* as given, else NULL */
+    bool is_len_fixed;                /* len follows from the axes, so another tensor_layout has another */
+    const struct pe_value *positions; /* as given for each row of the batch, [batch, n]; NULL: they are common */
+    bool is_misfit;                   /* its plan has not the shape of the evidence: it explains nothing as it is */
 };
 
 /* pe_inherit_blame for an error of any step. */
@@ -30,8 +34,12 @@ enum pe_status pe_belief_fix(struct pe_diagnosis *d, const char *name, uint64_t 
                              struct pe_error *err);
 /* The field as given (under any alias), also by the model that the belief names; NULL if it is not. */
 const struct pe_value *pe_belief_given(const struct pe_diagnosis *d, const char *name);
+/* The same without the sizes that tensors fix. */
+bool pe_belief_states(const struct pe_diagnosis *d, const char *name);
 /* In read(): a field that is not given. */
 void pe_belief_set(struct pe_diagnosis *d, const char *name, struct pe_value value);
+/* The same, also where it is given. */
+void pe_belief_replace(struct pe_diagnosis *d, const char *name, struct pe_value value);
 bool pe_belief_has_sequence(const struct pe_diagnosis *d);
 bool pe_belief_is_sequence(const char *name); /* a field that says where positions are, not a rule for counting them */
 

@@ -26,6 +26,14 @@ static bool is_derived(const struct pe_diagnosis *d, const char *name)
     return true;
 }
 
+/* A number that a word stands for follows the sequence (xPos' centre), so under other positions it is another: the word
+ * is kept. */
+static bool is_word_of(const struct pe_diagnosis *d, const struct pe_field *field)
+{
+    const struct pe_value *given = pe_belief_given(d, field->name);
+    return field->value.kind == PE_REAL && given && given->kind == PE_STRING;
+}
+
 /* The resolved parameters, then what the configuration does not have: the sequence, weights. */
 static void flatten(struct pe_diagnosis *d)
 {
@@ -33,7 +41,10 @@ static void flatten(struct pe_diagnosis *d)
     const struct pe_inheritance *in = b->inheritance;
     const struct pe_value *config = pe_plan_config(b->plan);
     for (size_t i = 0; i < config->object.n; i++)
-        if (!is_derived(d, config->object.fields[i].name))
+        if (is_word_of(d, &config->object.fields[i]))
+            add(b,
+                &(struct pe_field){config->object.fields[i].name, *pe_belief_given(d, config->object.fields[i].name)});
+        else if (!is_derived(d, config->object.fields[i].name))
             add(b, &config->object.fields[i]);
     for (size_t i = 0; i < in->n; i++) {
         const char *name = in->fields[i].name;
@@ -44,6 +55,13 @@ static void flatten(struct pe_diagnosis *d)
     for (size_t i = 0; i < b->n_asked; i++)
         if (pe_belief_is_sequence(b->asked[i].name))
             add(b, &b->asked[i]);
+    if (b->tensor_layout)
+        add(b, &(struct pe_field){"tensor_layout", {.kind = PE_STRING, .string = b->tensor_layout}});
+    if (b->positions)
+        add(b, &(struct pe_field){"positions_layout", {.kind = PE_STRING, .string = "batch"}});
+    for (size_t i = 0; b->positions && i < b->n_fields; i++)
+        if (pe_same(b->fields[i].name, "positions"))
+            b->fields[i].value = *b->positions;
 }
 
 /* The sequence's field, for errors. */
@@ -57,19 +75,36 @@ static const char *way_of(const struct pe_diagnosis *d)
     return "len";
 }
 
+/* Has the rotated tensor, its axes seen so, a row for each position of the belief? */
+static bool has_places(const struct pe_diagnosis *d, const struct pe_operand *axes)
+{
+    const struct pe_value *by_row = d->belief.positions;
+    uint64_t n = d->belief.plan->seq.k->n;
+    if (by_row)
+        return by_row->array.shape[0] == axes->n_batches && by_row->array.shape[1] == axes->n;
+    return n == axes->n;
+}
+
 /* Does output t of the belief's plan have as many numbers as the evidence? */
 static enum pe_status check_shape(const struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_evidence *e = &d->evidence;
     const struct pe_output *o = pe_plan_output(d->belief.plan, 0);
-    bool rotated = e->kind->id == PE_OF_ROTATED;
+    bool rotated = e->kind->id == PE_OF_ROTATED, ladder = e->kind->id == PE_OF_LADDER;
+    const struct pe_tensor *sent = pe_evidence_sent(e);
     uint64_t n = d->belief.plan->seq.k->n, rows = rotated ? n : o->n_rows, len = rotated ? e->row_len : o->row_len;
-    uint64_t found = rotated ? e->tensors[0].shape[e->tensors[0].rank - 2] : e->n_rows;
+    uint64_t found = e->n_rows;
     char pointer[48], shape[96], expected[96];
-    if (rows == found && len == e->row_len)
+    if (rotated)
+        found = has_places(d, &e->axes) ? rows : 0;
+    if ((rows == found || ladder) && len == e->row_len)
         return PE_OK;
-    pe_shape_print(e->tensors[0].shape, e->tensors[0].rank, shape, sizeof shape);
-    pe_shape_print(rotated ? (uint64_t[]){n, len} : o->shape, rotated ? 2 : o->rank, expected, sizeof expected);
+    pe_shape_print(sent->shape, sent->rank, shape, sizeof shape);
+    const struct pe_value *by_row = d->belief.positions;
+    if (by_row)
+        pe_shape_print((uint64_t[]){by_row->array.shape[0], by_row->array.shape[1], len}, 3, expected, sizeof expected);
+    else
+        pe_shape_print(rotated ? (uint64_t[]){n, len} : o->shape, rotated ? 2 : o->rank, expected, sizeof expected);
     snprintf(pointer, sizeof pointer, "/%s", way_of(d));
     return pe_fail(err, rows != found ? pointer : "", "%s has the shape %s; the configuration and %s give %s",
                    e->kind->tensors[0], shape, pointer + 1, expected);
@@ -79,6 +114,10 @@ static enum pe_status check_shape(const struct pe_diagnosis *d, struct pe_error 
  * not to refuse. */
 static bool may_misfit(const struct pe_diagnosis *d)
 {
+    struct pe_operand axes;
+    for (size_t i = 0; d->evidence.kind->id == PE_OF_ROTATED && pe_tensor_layout_words[i]; i++)
+        if (pe_evidence_place(&d->evidence, pe_tensor_layout_words[i], &axes) && has_places(d, &axes))
+            return true;
     const struct pe_output *o = pe_plan_output(d->belief.plan, 0);
     const struct pe_tensor *t = &d->evidence.tensors[0];
     if (d->evidence.is_turned)
@@ -138,7 +177,8 @@ enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err)
     }
     if (status)
         return status;
-    b->n = b->is_misfit && !d->evidence.is_turned ? d->evidence.row_len : b->plan->seq.k->n;
+    bool is_of_ids = d->evidence.kind->id == PE_OF_IDS;
+    b->n = b->is_misfit && is_of_ids ? d->evidence.row_len : b->plan->seq.k->n;
     flatten(d);
     pe_edit_init(&none);
     return pe_model_new(d, &none, &b->model, err);

@@ -11,6 +11,7 @@ void pe_edit_init(struct pe_edit *edit)
     *edit = (struct pe_edit){.n_fields = 0};
     edit->transforms.scaled = 1;
     edit->transforms.mask_value = (double)NAN;
+    edit->transforms.wrapped_from = (double)NAN;
     edit->transforms.zero_row = -1;
 }
 
@@ -42,6 +43,7 @@ void pe_edit_set(struct pe_edit *edit, const char *name, struct pe_value value)
     assert(i < PE_EDIT_FIELDS_MAX);
     edit->n_fields += i == edit->n_fields;
     edit->fields[i] = (struct pe_field){name, value};
+    edit->by[i] = edit->now;
 }
 
 void pe_edit_set_integer(struct pe_edit *edit, const char *name, int64_t x)
@@ -83,6 +85,7 @@ void pe_edit_remove(struct pe_edit *edit, const char *name)
 static const char *const sequence_fields[] = {"len",
                                               "offset",
                                               "positions",
+                                              "positions_layout",
                                               "grid",
                                               "lens",
                                               "segments",

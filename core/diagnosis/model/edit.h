@@ -15,15 +15,28 @@ enum pe_sinusoid_change {
     PE_SINE_ONLY
 };
 
+/* Channels in another order: channel j of head h is channel order[h·head_dim + j], counted through as many heads as the
+ * order has. */
+struct pe_channels {
+    const uint32_t *order; /* [n]; NULL: not */
+    size_t n;              /* head_dim, or that of all heads */
+    bool is_after;         /* the rotated vector's; else q's, before it is rotated */
+    int times;             /* of the conversion interleaved to half, negative: of its inverse; 0: another order */
+    int64_t heads;         /* in so many heads */
+};
+
 /* Applied to the numbers of a plan, in this order. */
 struct pe_transforms {
+    struct pe_channels channels;
     enum pe_recipe recipe;
     enum pe_sinusoid_change sinusoid;
+    bool inverted; /* 1/x: timescales in place of frequencies */
     bool sin_cos_swapped, negated, transposed;
-    double scaled;     /* 1: not */
-    double mask_value; /* in place of -infinity; NaN: not */
-    int64_t zero_row;  /* this row is 0 (the position, for every head); -1: none */
-    unsigned n_axes;   /* `axes`: axis i of the ids is axis order[i] of the plan's; 0: not */
+    double wrapped_from; /* angles are reduced modulo 2pi, the smallest is this; NaN: not */
+    double scaled;       /* 1: not */
+    double mask_value;   /* in place of -infinity; NaN: not */
+    int64_t zero_row;    /* this row is 0 (the position, for every head); -1: none */
+    unsigned n_axes;     /* `axes`: axis i of the ids is axis order[i] of the plan's; 0: not */
     unsigned char order[PE_AXES_MAX];
 };
 
@@ -32,6 +45,8 @@ enum { PE_EDIT_FIELDS_MAX = 48, PE_EDIT_ROOMS_MAX = 16 };
 struct pe_edit {
     struct pe_field fields[PE_EDIT_FIELDS_MAX]; /* replace the belief's of the same name; PE_NULL: removed */
     size_t n_fields;
+    unsigned char by[PE_EDIT_FIELDS_MAX]; /* which fault of the hypothesis set the field last */
+    unsigned char now;                    /* the fault that is being applied */
     struct pe_transforms transforms;
     const char *presets[1]; /* a preset that this edit copies, else NULL */
     void *owned[PE_EDIT_ROOMS_MAX];

@@ -58,7 +58,23 @@ double pe_steps_between(enum pe_dtype dtype, double a, double b)
 struct pe_judge pe_judge_of(const struct pe_evidence *e, bool narrow)
 {
     enum pe_dtype dtype = narrow && e->narrow != PE_DTYPE_NONE ? e->narrow : e->dtype;
-    return (struct pe_judge){.id = e->kind->id, .dtype = dtype, .u = pe_roundoff(dtype), .largest = e->largest};
+    return (struct pe_judge){.id = e->kind->id,
+                             .dtype = dtype,
+                             .u = pe_roundoff(dtype),
+                             .largest = e->largest,
+                             .n = (double)e->n_tensors * (double)e->n_rows * (double)e->row_len};
+}
+
+/* Angles and frequencies are judged by their own size, not by that of the largest. */
+bool pe_judge_is_relative(const struct pe_judge *j) { return j->id == PE_OF_ANGLES || j->id == PE_OF_LADDER; }
+
+/* loss: what right f32 code loses of the number. */
+static double relative_tolerance(const struct pe_judge *j, double found, double loss)
+{
+    double a = fabs(found), least = j->dtype == PE_F16 ? 0x1p-25 : 0;
+    if (j->id == PE_OF_ANGLES)
+        return loss + 4 * j->u * a;
+    return fmax(0x1p-20 * a, loss) + (j->u > 0x1p-24 ? j->u * a : 0) + least;
 }
 
 bool pe_is_exact(const struct pe_judge *j, double found, double expected)
@@ -69,18 +85,40 @@ bool pe_is_exact(const struct pe_judge *j, double found, double expected)
         return false;
     if (j->id == PE_OF_ROTATED)
         return fabs(found - expected) <= 12 * j->u * j->largest;
+    if (j->id == PE_OF_ANGLES)
+        return fabs(found - expected) <= 2 * j->u * fabs(expected) + 0x1p-149;
     return pe_steps_between(j->dtype, found, expected) <= 1;
 }
+
+double pe_float32_loss(double frequency, size_t c)
+{
+    return frequency == 0 ? 0 : fmax(6 + 3 * fabs(log(fabs(frequency))), 2 * (double)c) * 0x1p-24;
+}
+
+/* What angles may lose, and what the roundings of products and sums may, as shares of S. */
+static double of_angle(double phase) { return fmin(phase, 0.125); }
+static double of_roundings(const struct pe_judge *j) { return (j->id == PE_OF_ROTATED ? 12 : 4) * j->u; }
 
 double pe_rounding_tolerance(const struct pe_judge *j, double found, double phase)
 {
     if (j->id == PE_OF_BIAS)
-        return 4 * j->u * fabs(found);
-    double of_angle = fmin(0x1p-22 * phase, 0.125), roundings = j->id == PE_OF_ROTATED ? 12 : 4;
-    return j->u == 0 ? 0 : (roundings * j->u + of_angle) * j->largest;
+        return fmax(4 * j->u, phase * fmin(j->u, 0x1p-24)) * fabs(found);
+    if (pe_judge_is_relative(j))
+        return relative_tolerance(j, found, phase);
+    return j->u == 0 ? 0 : (of_roundings(j) + of_angle(phase)) * j->largest;
 }
 
+/* How often the limit of rounding a number may be off, if it is one of a few. */
+static double slack_of(const struct pe_judge *j, double phase)
+{
+    return j->id != PE_OF_BIAS && of_angle(phase) > of_roundings(j) ? 2 : 1;
+}
+
+double pe_rounding_most(const struct pe_judge *j) { return 2 * pe_rounding_tolerance(j, 0, (double)INFINITY); }
+
 /* ---- Many numbers ---- */
+
+#define SHARE_BEYOND 1e-4
 
 void pe_tally_init(struct pe_tally *t, const struct pe_judge *judge)
 {
@@ -110,8 +148,10 @@ static void judge_one(struct pe_tally *t, double found, double expected, double 
 {
     if (pe_is_exact(&t->judge, found, expected))
         return;
+    double error = fabs(found - expected), limit = pe_rounding_tolerance(&t->judge, found, phase);
     t->is_exact = false;
-    t->is_rounding = fabs(found - expected) <= pe_rounding_tolerance(&t->judge, found, phase);
+    t->is_rounding = error <= slack_of(&t->judge, phase) * limit;
+    t->n_beyond += error > limit;
 }
 
 static void add_one(struct pe_tally *t, double found, double expected, double phase)
@@ -134,7 +174,8 @@ static void add_one(struct pe_tally *t, double found, double expected, double ph
 /* Below this error, every number is exact, or at least within rounding without regard to its phase. */
 static double sure_error(const struct pe_judge *j)
 {
-    return j->id == PE_OF_ROTATED ? 12 * j->u * j->largest : j->id == PE_OF_BIAS ? 0 : 4 * j->u * j->largest;
+    bool is_own = j->id == PE_OF_BIAS || pe_judge_is_relative(j); /* by the size of each number */
+    return j->id == PE_OF_ROTATED ? 12 * j->u * j->largest : is_own ? 0 : 4 * j->u * j->largest;
 }
 
 bool pe_judge_needs_phases(const struct pe_judge *j, const double *found, const double *expected, size_t n)
@@ -150,10 +191,8 @@ void pe_tally_add(struct pe_tally *t, const double *found, const double *expecte
 {
     struct pe_tally before = *t;
     double largest;
-    t->n += n;
     if (!add_finite(t, found, expected, n, &largest)) {
         *t = before;
-        t->n += n;
         for (size_t i = 0; i < n; i++)
             add_one(t, found[i], expected[i], phase ? phase[i] : 0);
         return;
@@ -168,7 +207,7 @@ enum pe_verdict pe_tally_verdict(const struct pe_tally *t)
 {
     if (t->has_infinity_elsewhere)
         return PE_NO_FIT;
-    if (t->is_rounding)
+    if (t->is_rounding && t->n_beyond <= fmax(1, SHARE_BEYOND * t->judge.n))
         return t->is_exact ? PE_EXACT : PE_ROUNDING;
     return t->sum_error2 <= PE_NEAR_SHARE * PE_NEAR_SHARE * t->sum_found2 ? PE_NEAR : PE_NO_FIT;
 }

@@ -25,6 +25,26 @@ static bool is_replaced(const struct pe_param *rows, const struct pe_field *fiel
     return false;
 }
 
+/* What only says how the tensor holds its rows is no field of a plan; positions for each row of the batch are one list.
+ */
+static size_t for_plan(struct pe_field *fields, size_t n)
+{
+    size_t m = 0;
+    bool is_by_batch = false;
+    for (size_t i = 0; i < n; i++) {
+        is_by_batch |= pe_same(fields[i].name, "positions_layout");
+        if (!pe_is_among("tensor_layout|positions_layout", fields[i].name))
+            fields[m++] = fields[i];
+    }
+    for (size_t i = 0; is_by_batch && i < m; i++)
+        if (pe_same(fields[i].name, "positions") && fields[i].value.array.rank == 2) {
+            struct pe_tensor *t = &fields[i].value.array;
+            t->shape[0] *= t->shape[1];
+            t->rank = 1;
+        }
+    return m;
+}
+
 static size_t put_fields(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_field *fields)
 {
     const struct pe_belief *b = &d->belief;
@@ -36,7 +56,7 @@ static size_t put_fields(const struct pe_diagnosis *d, const struct pe_edit *edi
     for (size_t i = 0; i < edit->n_fields; i++)
         if (edit->fields[i].value.kind != PE_NULL && n < PE_FIELDS_MAX)
             fields[n++] = edit->fields[i];
-    return n;
+    return for_plan(fields, n);
 }
 
 static enum pe_status plan_of(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_plan **plan,
@@ -56,6 +76,32 @@ static enum pe_status plan_of(const struct pe_diagnosis *d, const struct pe_edit
 
 /* ---- Making ---- */
 
+/* ---- Rows of a rotated tensor ---- */
+
+static void place_axes(struct pe_model *m, const struct pe_edit *edit)
+{
+    const struct pe_value *layout = pe_edit_value(m->d, edit, "tensor_layout");
+    bool is_placed = pe_evidence_place(&m->d->evidence, layout ? layout->string : NULL, &m->axes);
+    m->is_by_batch = pe_edit_value(m->d, edit, "positions_layout") != NULL;
+    if (!is_placed)
+        m->axes.n = 0;
+}
+
+uint64_t pe_model_place(const struct pe_model *m, uint64_t row)
+{
+    const struct pe_operand *a = &m->axes;
+    if (!m->has_shape || m->d->evidence.kind->id != PE_OF_ROTATED)
+        return row % m->plan->seq.k->n;
+    uint64_t at = row * a->width, batch = m->is_by_batch ? at / a->batch_step % a->n_batches : 0;
+    return batch * a->n + at / a->row_step % a->n;
+}
+
+uint64_t pe_model_row(const struct pe_model *m, uint64_t head, uint64_t place)
+{
+    uint64_t batch = m->is_by_batch ? place / m->axes.n : 0;
+    return pe_axes_row(&m->axes, batch * m->axes.n_heads + head, place % m->axes.n);
+}
+
 /* The same number of rows and columns as the evidence, after transposing it? */
 static bool has_shape(const struct pe_model *m)
 {
@@ -64,7 +110,9 @@ static bool has_shape(const struct pe_model *m)
     const struct pe_tensor *t = &e->tensors[0];
     uint64_t rows = e->n_rows, columns = e->row_len;
     if (e->kind->id == PE_OF_ROTATED)
-        return m->plan->seq.k->n == m->d->belief.n;
+        return m->plan->seq.k->n == m->axes.n * (m->is_by_batch ? m->axes.n_batches : 1);
+    if (e->kind->id == PE_OF_LADDER)
+        return o->row_len == columns;
     if (m->transforms.transposed && t->rank > 1) {
         rows = e->n_rows / t->shape[t->rank - 2] * e->row_len;
         columns = t->shape[t->rank - 2];
@@ -76,7 +124,7 @@ static bool has_shape(const struct pe_model *m)
 static bool has_width(const struct pe_model *m)
 {
     enum pe_evidence_id id = m->d->evidence.kind->id;
-    bool has_columns = id == PE_OF_TABLES || id == PE_OF_ENCODING;
+    bool has_columns = id == PE_OF_TABLES || id == PE_OF_ENCODING || id == PE_OF_ANGLES;
     return !has_columns || !m->d->belief.plan || m->plan->outputs[0].row_len == m->d->belief.plan->outputs[0].row_len;
 }
 
@@ -84,13 +132,15 @@ static enum pe_status find_columns(struct pe_model *m, struct pe_error *err)
 {
     const struct pe_plan *plan = m->plan;
     size_t n = (size_t)plan->outputs[0].row_len;
-    if (!plan->scheme->columns || plan->sources[0].transposed || plan->arith == PE_ARITH_FLOAT32)
+    if (!plan->scheme->columns || plan->sources[0].transposed)
         return PE_OK;
-    m->columns = calloc(n, sizeof *m->columns);
+    m->columns = calloc(n, sizeof *m->columns + sizeof *m->losses);
     if (!m->columns)
         return pe_no_memory(err);
     if (plan->scheme->columns(plan, plan->sources[0].id, m->columns)) {
         m->n_columns = n;
+        m->losses = (double *)(void *)(m->columns + n);
+        pe_wave_columns(m);
         return PE_OK;
     }
     free(m->columns);
@@ -98,15 +148,17 @@ static enum pe_status find_columns(struct pe_model *m, struct pe_error *err)
     return PE_OK;
 }
 
-static enum pe_status prepare(struct pe_model *m, const struct pe_edit *edit, struct pe_error *err)
+static enum pe_status prepare(struct pe_diagnosis *d, struct pe_model *m, const struct pe_edit *edit,
+                              struct pe_error *err)
 {
-    const struct pe_diagnosis *d = m->d;
     const struct pe_transforms *t = &edit->transforms;
     enum pe_status status = plan_of(d, edit, &m->plan, err);
     if (status)
         return status;
     if (!has_width(m))
         return pe_fail(err, "", "the width differs");
+    if (d->evidence.kind->id == PE_OF_ROTATED)
+        place_axes(m, edit);
     m->has_shape = has_shape(m);
     m->is_misfit = !m->has_shape && d->belief.is_misfit && edit->n_fields == 0;
     if (m->is_misfit)
@@ -117,7 +169,7 @@ static enum pe_status prepare(struct pe_model *m, const struct pe_edit *edit, st
         return pe_fail(err, "", "there are no waves to compute in another way");
     if (!status && d->evidence.kind->prepare)
         status = d->evidence.kind->prepare(m, err);
-    return status;
+    return status ? status : pe_factors_open(d, m, err);
 }
 
 /* ---- Work ---- */
@@ -133,7 +185,7 @@ static double number_work(const struct pe_model *m)
     enum pe_evidence_id id = m->d->evidence.kind->id;
     bool is_slow = m->plan->pace == PE_SLOW && !(id == PE_OF_BIAS && m->state);
     if (id == PE_OF_ROTATED)
-        return ROTATED_WORK;
+        return m->plan->arith == PE_ARITH_FLOAT32 ? ROTATED_WORK + PE_SLOW_WORK : ROTATED_WORK;
     if (m->transforms.recipe || m->transforms.sinusoid)
         return RECIPE_WORK;
     if (id == PE_OF_TABLES)
@@ -166,7 +218,7 @@ enum pe_status pe_model_new(struct pe_diagnosis *d, const struct pe_edit *edit, 
     m->no_memory = &d->no_memory;
     m->work = &d->work;
     m->transforms = edit->transforms;
-    enum pe_status status = prepare(m, edit, err);
+    enum pe_status status = prepare(d, m, edit, err);
     count_plan(m);
     if (status)
         pe_model_free(m);
@@ -180,7 +232,12 @@ bool pe_edit_model(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_model
     struct pe_error err;
     enum pe_status status = pe_model_new(d, edit, model, &err);
     edit->failed |= status == PE_NO_MEMORY;
-    return status == PE_OK;
+    bool is_known = !status && !((*model)->is_misfit && d->evidence.kind->id == PE_OF_ROTATED);
+    if (!status && !is_known) { /* without rows there is nothing to measure */
+        pe_model_free(*model);
+        *model = NULL;
+    }
+    return is_known;
 }
 
 void pe_model_free(struct pe_model *m)
@@ -194,6 +251,11 @@ void pe_model_free(struct pe_model *m)
     free(m);
 }
 
+bool pe_model_is_cast(const struct pe_model *m)
+{
+    return m->d->evidence.kind->id == PE_OF_LADDER && m->transforms.recipe != PE_RECIPE_NONE;
+}
+
 /* ---- Numbers ---- */
 
 static void fill_plain(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
@@ -205,11 +267,11 @@ static void fill_plain(const struct pe_model *m, size_t t, uint64_t row, uint64_
         pe_fill(m->plan, t, row * pe_plan_output(m->plan, t)->row_len + col0, n, out);
 }
 
-/* Which tensor, after exchanged ones. */
+/* Which output, after exchanged ones. Cosines and sines may be there more than once. */
 static size_t tensor_of(const struct pe_model *m, size_t t)
 {
-    bool exchanged = m->transforms.sin_cos_swapped && m->d->evidence.kind->id == PE_OF_TABLES;
-    return exchanged ? 1 - t : t;
+    bool are_tables = m->d->evidence.kind->id == PE_OF_TABLES;
+    return are_tables ? (m->transforms.sin_cos_swapped ? 1 - t % 2 : t % 2) : t;
 }
 
 typedef void (*fill_row)(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
@@ -233,8 +295,17 @@ static bool is_row_zero(const struct pe_model *m, uint64_t row)
     return m->transforms.zero_row >= 0 && (uint64_t)m->transforms.zero_row == row % n;
 }
 
+static void wrap(double from, size_t n, double *x)
+{
+    const double turn = 0x1.921fb54442d18p+2;
+    for (size_t i = 0; i < n; i++)
+        x[i] -= turn * floor((x[i] - from) / turn);
+}
+
 static void change(const struct pe_transforms *t, size_t n, double *out)
 {
+    if (!isnan(t->wrapped_from))
+        wrap(t->wrapped_from, n, out);
     double factor = (t->negated ? -1 : 1) * t->scaled;
     for (size_t i = 0; factor != 1 && i < n; i++)
         out[i] = isfinite(out[i]) ? out[i] * factor : out[i];
@@ -245,7 +316,7 @@ static void change(const struct pe_transforms *t, size_t n, double *out)
 /* A model of another shape has fewer rows, or more, than the evidence. */
 static bool has_row(const struct pe_model *m, size_t t, uint64_t row, uint64_t columns)
 {
-    const struct pe_output *o = pe_plan_output(m->plan, t);
+    const struct pe_output *o = pe_plan_output(m->plan, tensor_of(m, t));
     if (m->has_shape || m->is_misfit)
         return m->has_shape;
     if (m->d->evidence.kind->id == PE_OF_ROTATED)

@@ -25,6 +25,38 @@ static double position_of(const struct pe_model *m, const struct pe_wave *w, uin
     return pe_position_at(&m->plan->seq.k[w->axis], i);
 }
 
+/* Under `arith: float32` the columns of a plan are in radians. */
+static void set_turns(struct pe_model *m)
+{
+    for (size_t j = 0; m->plan->arith == PE_ARITH_FLOAT32 && j < m->n_columns; j++) {
+        struct pe_wave *w = &m->columns[j];
+        struct pe_dd turns = pe_quarter_turns((struct pe_dd){w->fh, w->fl});
+        if (w->quarter != PE_LINEAR) {
+            w->fh = turns.hi;
+            w->fl = turns.lo;
+        }
+    }
+}
+
+/* A ladder falls. Columns of one frequency are one pair of it, and where frequencies rise another ladder begins. */
+static void set_losses(struct pe_model *m)
+{
+    size_t pair = 0;
+    double before = 0;
+    for (size_t j = 0; j < m->n_columns; j++) {
+        double w = fabs(m->columns[j].fh) * half_pi.hi;
+        pair = w == before ? pair : w < before ? pair + 1 : 0;
+        m->losses[j] = w * pe_float32_loss(w, pair);
+        before = w;
+    }
+}
+
+void pe_wave_columns(struct pe_model *m)
+{
+    set_turns(m);
+    set_losses(m);
+}
+
 void pe_wave_phases(const struct pe_model *m, uint64_t i, uint64_t col0, size_t n, double *out)
 {
     double p = 0;
@@ -34,7 +66,15 @@ void pe_wave_phases(const struct pe_model *m, uint64_t i, uint64_t col0, size_t 
         if (w->axis != axis)
             p = position_of(m, w, i);
         axis = w->axis;
-        out[j] = fabs(p * (w->fh * half_pi.hi));
+        out[j] = fabs(p) * m->losses[col0 + j];
+    }
+}
+
+void pe_wave_losses(const struct pe_model *m, size_t col0, size_t n, double *out)
+{
+    for (size_t j = col0; j < col0 + n; j++) {
+        double w = fabs(m->columns[j].fh) * half_pi.hi;
+        out[j - col0] = w > 0 ? m->losses[j] / w : 0;
     }
 }
 
@@ -132,14 +172,13 @@ void pe_recipe_fill(const struct pe_model *m, uint64_t i, uint64_t col0, size_t 
     fill(m, i, col0, n, 0, out);
 }
 
-void pe_recipe_at(const struct pe_model *m, double p, double *out)
+void pe_recipe_at(const struct pe_model *m, double p, size_t col0, size_t n, double *out)
 {
     const struct rounding *r = &roundings[m->transforms.recipe];
     const double *other = m->state;
-    for (size_t j = 0; j < m->n_columns; j++) {
-        int quarter = m->columns[j].quarter;
-        out[j] =
-            by_recipe(r, &m->columns[j], p, other[j], m->transforms.sinusoid == PE_SINE_ONLY ? quarter & ~1 : quarter);
+    for (size_t j = col0; j < col0 + n; j++) {
+        int quarter = m->transforms.sinusoid == PE_SINE_ONLY ? m->columns[j].quarter & ~1 : m->columns[j].quarter;
+        out[j - col0] = by_recipe(r, &m->columns[j], p, other[j], quarter);
     }
 }
 
@@ -150,4 +189,27 @@ void pe_recipe_tables(const struct pe_model *m, size_t t, uint64_t i, uint64_t c
     fill(m, i, col0, n, t == 1, out);
     for (size_t j = 0; direction < 0 && j < n; j++)
         out[j] = -out[j];
+}
+
+/* ---- Angles and frequencies ---- */
+
+void pe_recipe_angles(const struct pe_model *m, uint64_t i, uint64_t col0, size_t n, double *out)
+{
+    const struct rounding *r = &roundings[m->transforms.recipe];
+    double direction = real_of(m, "direction", 1);
+    for (size_t j = 0; j < n; j++) {
+        const struct pe_wave *w = &m->columns[col0 + j];
+        double p = pe_round_to(r->of_others, position_of(m, w, i)), f = pe_round_to(r->of_frequency, radians(w));
+        out[j] = pe_round_to(r->of_others, direction * (p * f));
+    }
+}
+
+void pe_recipe_ladder(const struct pe_model *m, bool as_divisors, uint64_t col0, size_t n, double *out)
+{
+    double base = real_of(m, "base", 10000), pairs = (double)m->n_columns;
+    for (size_t j = 0; j < n; j++) {
+        double w = radians(&m->columns[col0 + j]);
+        double x = as_divisors ? pow(base, -(double)(col0 + j) / pairs) / w : w;
+        out[j] = pe_round_to(roundings[m->transforms.recipe].of_frequency, m->transforms.inverted ? 1 / x : x);
+    }
 }

@@ -2,6 +2,7 @@
 #include "core/diagnosis/model/recipe.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void exchange(double *row, size_t n)
 {
@@ -11,6 +12,80 @@ static void exchange(double *row, size_t n)
         row[n + c] = x;
     }
 }
+
+/* ---- The factors of rows ----
+ *
+ * Each is an exponential of many digits, and thousands of hypotheses scale the same rows alike. So the factors of a row
+ * are kept at the place that its position and the parameters hash to: [key, position, a factor for each pair]. */
+
+enum { KEPT_FACTORS = 1 << 15 };
+
+static uint64_t mix(uint64_t h, double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    h = (h ^ bits) * 0x9e3779b97f4a7c15U;
+    return h ^ h >> 32;
+}
+
+static uint64_t mix_word(uint64_t h, const char *word)
+{
+    while (*word)
+        h = mix(h, *word++);
+    return h;
+}
+
+/* Every parameter but those that are known not to matter; 0: one of them is neither a number nor a word. */
+static uint64_t key_of(const struct pe_plan *plan)
+{
+    const struct pe_value *config = pe_plan_config(plan);
+    uint64_t h = plan->arith + 1;
+    for (size_t i = 0; i < config->object.n; i++) {
+        const struct pe_field *f = &config->object.fields[i];
+        if (pe_is_among("base|inv_freq|scaling|attention_factor|layout|direction|rotary_offset|form", f->name))
+            continue;
+        if (f->value.kind == PE_STRING)
+            h = mix_word(mix_word(h, f->name), f->value.string);
+        else if (f->value.kind == PE_INTEGER || f->value.kind == PE_REAL)
+            h = mix(mix_word(h, f->name), f->value.kind == PE_REAL ? f->value.real : (double)f->value.integer);
+        else
+            return 0;
+    }
+    return h | 1;
+}
+
+enum pe_status pe_factors_open(struct pe_diagnosis *d, struct pe_model *m, struct pe_error *err)
+{
+    if (!m->plan->scheme->magnitude)
+        return PE_OK;
+    if (!d->factors && pe_diagnosis_admit(d, KEPT_FACTORS * sizeof *d->factors, err))
+        return err->status;
+    if (!d->factors)
+        d->factors = calloc(KEPT_FACTORS, sizeof *d->factors);
+    m->scale = key_of(m->plan);
+    return d->factors ? PE_OK : pe_no_memory(err);
+}
+
+static void factors_at(const struct pe_model *m, uint64_t i, size_t pairs, double *factors)
+{
+    double p = pe_position_at(m->plan->seq.k, i), key;
+    size_t room = (size_t)m->d->evidence.row_len / 2 + 2; /* as many pairs as a head can have: all slots are alike */
+    uint64_t place = (mix(m->scale, p) >> 32) % (KEPT_FACTORS / room);
+    double *slot = m->scale ? m->d->factors + place * room : NULL;
+    memcpy(&key, &m->scale, sizeof key);
+    if (slot && memcmp(slot, &key, sizeof key) == 0 && slot[1] == p) {
+        memcpy(factors, slot + 2, pairs * sizeof *factors);
+        return;
+    }
+    m->plan->scheme->magnitude(m->plan, m->d->evidence.kind->is_key, m->plan->seq.k, i, 1, factors);
+    if (!slot)
+        return;
+    memcpy(slot, &key, sizeof key);
+    slot[1] = p;
+    memcpy(slot + 2, factors, pairs * sizeof *factors);
+}
+
+/* ---- Rows ---- */
 
 void pe_rotary_row(const struct pe_model *m, uint64_t i, double *out)
 {
@@ -24,7 +99,7 @@ void pe_rotary_row(const struct pe_model *m, uint64_t i, double *out)
         exchange(out, pairs);
     if (!m->plan->scheme->magnitude)
         return;
-    m->plan->scheme->magnitude(m->plan, 0, m->plan->seq.k, i, 1, factors);
+    factors_at(m, i, pairs, factors);
     for (size_t c = 0; c < n; c++)
         out[c] *= factors[c % pairs];
 }
@@ -32,15 +107,15 @@ void pe_rotary_row(const struct pe_model *m, uint64_t i, double *out)
 double pe_model_kept_bytes(const struct pe_model *m)
 {
     bool is_rotated = m->d->evidence.kind->id == PE_OF_ROTATED;
-    return is_rotated ? (double)m->d->belief.n * (double)m->n_columns * sizeof *m->kept : 0;
+    return is_rotated ? (double)m->plan->seq.k->n * (double)m->n_columns * sizeof *m->kept : 0;
 }
 
 enum { ROWS_BETWEEN_ASKING = 16 };
 
 enum pe_status pe_model_keep(struct pe_model *m, struct pe_error *err)
 {
-    size_t n = (size_t)m->d->belief.n;
-    if (m->kept || m->d->evidence.kind->id != PE_OF_ROTATED)
+    size_t n = (size_t)m->plan->seq.k->n;
+    if (m->kept || m->is_misfit || m->d->evidence.kind->id != PE_OF_ROTATED)
         return PE_OK;
     double *kept = malloc(n * m->n_columns * sizeof *kept);
     if (!kept)

@@ -19,21 +19,27 @@ static uint64_t hash(uint64_t h, double x)
 
 static uint64_t hash_transforms(uint64_t h, const struct pe_transforms *t)
 {
-    const double parts[] = {t->recipe,     (double)t->sinusoid, t->sin_cos_swapped,  t->negated,
-                            t->transposed, t->scaled,           (double)t->zero_row, t->n_axes};
+    const double parts[] = {t->recipe, (double)t->sinusoid, t->sin_cos_swapped, t->negated, t->transposed,
+                            t->scaled, (double)t->zero_row, t->n_axes,          t->inverted};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         h = hash(h, parts[i]);
     if (!isnan(t->mask_value))
         h = hash(h, t->mask_value);
+    if (!isnan(t->wrapped_from))
+        h = hash(h, t->wrapped_from);
     return hash_bytes(h, t->order, t->n_axes);
 }
 
+/* Attention factors do not show in angles and frequencies. */
 static uint64_t hash_columns(uint64_t h, const struct pe_model *m)
 {
+    enum pe_evidence_id id = m->d->evidence.kind->id;
+    bool has_factor = id != PE_OF_ANGLES && id != PE_OF_LADDER;
     for (size_t c = 0; c < m->n_columns; c++) {
         const struct pe_wave *w = &m->columns[c];
-        h = hash(hash(hash(hash(h, w->fh), w->ah), w->quarter), w->axis);
+        h = hash(hash(hash(hash(h, w->fh), has_factor ? w->ah : 1), w->quarter), w->axis);
     }
+    h = hash(hash(h, (double)m->axes.n), (double)m->axes.row_step);
     for (unsigned a = 0; a < m->plan->seq.n_axes; a++)
         for (uint64_t i = 0; i < m->plan->seq.k[a].n; i++)
             h = hash(h, pe_position_at(&m->plan->seq.k[a], i));

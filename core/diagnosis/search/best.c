@@ -3,11 +3,28 @@
 
 #include <string.h>
 
+static bool share_a_fault(const struct pe_hypothesis *a, const struct pe_hypothesis *b)
+{
+    for (unsigned i = 0; i < a->n; i++)
+        for (unsigned j = 0; j < b->n; j++)
+            if (a->fault[i] == b->fault[j])
+                return true;
+    return false;
+}
+
+/* Is b another way to the numbers of a that is worth an answer? Only where they fit, and only by other faults: beside
+ * the same second mistake, a scaling that changes nothing says no more than one that is missing. The belief needs no
+ * other way. */
+static bool is_another_way(const struct pe_kept *a, const struct pe_kept *b)
+{
+    return a->h.n > 0 && !share_a_fault(&a->h, &b->h) && pe_fits(a->score.verdict) && pe_fits(b->score.verdict);
+}
+
 static void insert(struct pe_diagnosis *d, const struct pe_kept *k)
 {
     size_t i = d->n_best;
     for (size_t j = 0; j < d->n_best; j++)
-        if (d->best[j].signature == k->signature) {
+        if (d->best[j].signature == k->signature && !is_another_way(&d->best[j], k)) {
             if (pe_kept_compare(k, &d->best[j]) >= 0)
                 return;
             memmove(&d->best[j], &d->best[j + 1], (d->n_best - j - 1) * sizeof *d->best);

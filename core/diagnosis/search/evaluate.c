@@ -42,8 +42,8 @@ static bool is_wider(const struct pe_evidence *e, const double *expected, size_t
 /* Does the verdict depend on phases? Not if some number is beyond all tolerance, or all are near. */
 static bool depends_on_phases(const struct pe_judge *j, const double *found, const double *expected, size_t n)
 {
-    double most = pe_rounding_tolerance(j, 0, (double)INFINITY);
-    if (j->id == PE_OF_BIAS || j->u == 0)
+    double most = pe_rounding_most(j);
+    if (pe_judge_is_relative(j) || j->id == PE_OF_BIAS || j->u == 0)
         return true;
     for (size_t i = 0; i < n; i++)
         if (fabs(found[i] - expected[i]) > most)
@@ -75,7 +75,8 @@ struct pe_score pe_evaluate(struct pe_diagnosis *d, const struct pe_model *model
     struct look first = {0, s->n_first}, rest = {s->n_first, s->n_pieces};
     struct pe_tally tally;
     fill(s, model, first);
-    bool narrow = e->narrow != PE_DTYPE_NONE && is_wider(e, s->expected, s->n_first_numbers);
+    bool is_ladder = e->kind->id == PE_OF_LADDER, is_narrow = e->narrow != PE_DTYPE_NONE;
+    bool narrow = is_ladder ? pe_model_is_cast(model) : is_narrow && is_wider(e, s->expected, s->n_first_numbers);
     struct pe_judge judge = pe_judge_of(e, narrow);
     pe_tally_init(&tally, &judge);
     add(s, model, first, &tally);

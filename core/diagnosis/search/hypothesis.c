@@ -1,6 +1,10 @@
 /* Hypotheses: one to three faults applied to one edit; their cost and their order. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/faults/places.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static size_t count(const struct pe_diagnosis *d, const struct pe_fault *f)
@@ -16,28 +20,29 @@ static bool is_fit(const struct pe_diagnosis *d, const struct pe_hypothesis *h, 
 
 static bool apply_one(struct pe_diagnosis *d, const struct pe_hypothesis *h, unsigned i, struct pe_edit *edit)
 {
+    edit->now = (unsigned char)i;
     return pe_fault_row(h->fault[i])->apply(d, h->choice[i], edit) && !edit->failed;
 }
 
-static bool apply_fits(struct pe_diagnosis *d, const struct pe_hypothesis *h, unsigned rank, struct pe_edit *edit)
-{
-    for (unsigned i = 0; i < h->n; i++)
-        if (is_fit(d, h, i) && pe_fault_row(h->fault[i])->fit_rank == rank && !apply_one(d, h, i, edit))
-            return false;
-    return true;
-}
-
+/* Fitted values depend on the other faults: those are applied first. */
 bool pe_hypothesis_apply(struct pe_diagnosis *d, const struct pe_hypothesis *h, struct pe_edit *edit)
 {
     enum { RANKS = 3 };
+    bool applies = true;
     pe_edit_init(edit);
+    for (unsigned rank = 0; rank <= RANKS; rank++)
+        for (unsigned i = 0; applies && i < h->n; i++)
+            if ((is_fit(d, h, i) ? pe_fault_row(h->fault[i])->fit_rank + 1U : 0) == rank)
+                applies = apply_one(d, h, i, edit);
+    return applies;
+}
+
+bool pe_hypothesis_is_fitted(const struct pe_diagnosis *d, const struct pe_hypothesis *h)
+{
     for (unsigned i = 0; i < h->n; i++)
-        if (!is_fit(d, h, i) && !apply_one(d, h, i, edit))
-            return false;
-    for (unsigned rank = 0; rank < RANKS; rank++)
-        if (!apply_fits(d, h, rank, edit))
-            return false;
-    return true;
+        if (is_fit(d, h, i))
+            return true;
+    return false;
 }
 
 unsigned pe_hypothesis_cost(const struct pe_diagnosis *d, const struct pe_hypothesis *h)
@@ -48,6 +53,84 @@ unsigned pe_hypothesis_cost(const struct pe_diagnosis *d, const struct pe_hypoth
         cost += is_fit(d, h, i) && of_fit ? of_fit : 1;
     }
     return cost;
+}
+
+/* ---- Surprise ---- */
+
+static bool has_many_digits(double x)
+{
+    enum { FEW = 3 };
+    char text[32];
+    snprintf(text, sizeof text, "%.*e", FEW - 1, x);
+    return strtod(text, NULL) != x;
+}
+
+/* Of a list of positions, the step and the first one, if that is not the believed one. */
+static bool are_digits_many(const struct pe_diagnosis *d, const struct pe_value *v)
+{
+    if (v->kind == PE_INTEGER || v->kind == PE_REAL)
+        return has_many_digits(v->kind == PE_INTEGER ? (double)v->integer : v->real);
+    if (v->kind != PE_ARRAY)
+        return false;
+    const double *x = v->array.data;
+    bool is_list = v->array.rank == 1 && v->array.shape[0] > 1;
+    return (is_list && has_many_digits(x[1] - x[0])) || (x[0] != pe_place(d, 0) && has_many_digits(x[0]));
+}
+
+/* Lists of free numbers do not count: nobody would have typed a rounder one. */
+static bool is_fitted_long(const struct pe_diagnosis *d, const struct pe_edit *edit, const struct pe_kept *k,
+                           unsigned i)
+{
+    const struct pe_fault *fault = pe_fault_row(k->h.fault[i]);
+    bool is_place = pe_fault_kind_of(k->h.fault[i]) == PE_KIND_POSITIONS;
+    if (!is_fit(d, &k->h, i) || fault->fit_cost > 1)
+        return false;
+    for (size_t j = 0; j < edit->n_fields; j++) {
+        const struct pe_value *v = &edit->fields[j].value;
+        if (edit->by[j] == i && (is_place || v->kind != PE_ARRAY) && !pe_same(edit->fields[j].name, "len") &&
+            are_digits_many(d, v))
+            return true;
+    }
+    return fault == &pe_fault_scaled && has_many_digits(edit->transforms.scaled);
+}
+
+/* Where the tensor stands is not what somebody states about the model; how sequences lie in it is. */
+static bool may_be_stated(const char *name)
+{
+    return !pe_param_find(pe_sequence_params(), name) ||
+           pe_is_among("attention_mask|lens|cu_seqlens|shard|segments", name);
+}
+
+static bool is_changed(const struct pe_diagnosis *d, const struct pe_field *field)
+{
+    const struct pe_value *v = &field->value, *believed = pe_edit_value(d, NULL, field->name);
+    bool are_numbers = believed && (v->kind == PE_INTEGER || v->kind == PE_REAL);
+    if (are_numbers)
+        return pe_edit_real(d, NULL, field->name, (double)NAN) != (v->kind == PE_REAL ? v->real : (double)v->integer);
+    return !(believed && v->kind == PE_STRING && believed->kind == PE_STRING && pe_same(v->string, believed->string));
+}
+
+static bool contradicts(const struct pe_diagnosis *d, const struct pe_edit *edit, unsigned i)
+{
+    for (size_t j = 0; j < edit->n_fields; j++) {
+        const struct pe_field *field = &edit->fields[j];
+        if (edit->by[j] == i && may_be_stated(field->name) && pe_belief_states(d, field->name) && is_changed(d, field))
+            return true;
+    }
+    return false;
+}
+
+void pe_hypothesis_wonder(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_kept *k)
+{
+    enum { OF_DIGITS = 2, OF_A_STATED_FIELD = 2 };
+    k->surprise = 0;
+    for (unsigned i = 0; i < k->h.n; i++) {
+        const struct pe_fault *fault = pe_fault_row(k->h.fault[i]);
+        bool is_long = is_fitted_long(d, edit, k, i);
+        k->surprise += pe_fault_surprise(k->h.fault[i]) + (fault->surprise ? fault->surprise(d, k->h.choice[i]) : 0);
+        k->surprise += is_long * OF_DIGITS - contradicts(d, edit, i) * OF_A_STATED_FIELD;
+        k->follows_noise |= is_long && pe_fault_kind_of(k->h.fault[i]) != PE_KIND_POSITIONS;
+    }
 }
 
 /* ---- The order of candidates ---- */
@@ -65,11 +148,17 @@ static int by_table(const struct pe_hypothesis *a, const struct pe_hypothesis *b
     return (int)a->n - (int)b->n;
 }
 
+static int verdict(const struct pe_kept *k)
+{
+    return k->follows_noise && pe_fits(k->score.verdict) ? PE_ROUNDING : (int)k->score.verdict;
+}
+
 int pe_kept_compare(const struct pe_kept *a, const struct pe_kept *b)
 {
     int by_group = group(&a->score) - group(&b->score), by_cost = (int)a->cost - (int)b->cost;
-    int by_verdict = (int)a->score.verdict - (int)b->score.verdict, table = by_table(&a->h, &b->h);
-    if (by_group || by_cost || by_verdict || table)
-        return by_group ? by_group : by_cost ? by_cost : by_verdict ? by_verdict : table;
+    int by_verdict = verdict(a) - verdict(b), table = by_table(&a->h, &b->h);
+    int by_surprise = pe_fits(a->score.verdict) ? a->surprise - b->surprise : 0;
+    if (by_group || by_cost || by_verdict || by_surprise || table)
+        return by_group ? by_group : by_cost ? by_cost : by_verdict ? by_verdict : by_surprise ? by_surprise : table;
     return a->score.max_error < b->score.max_error ? -1 : a->score.max_error > b->score.max_error;
 }

@@ -28,15 +28,23 @@ struct pe_kept {
     struct pe_hypothesis h;
     struct pe_score score;
     unsigned cost;
+    int surprise;       /* of one that fits */
+    bool follows_noise; /* it fits with a fitted number of many digits */
     uint64_t signature;
 };
 
 /* Applies the faults to a new edit (pe_edit_drop afterwards, also after false). false: no such hypothesis. */
 bool pe_hypothesis_apply(struct pe_diagnosis *d, const struct pe_hypothesis *h, struct pe_edit *edit);
+/* Is a value of it fitted? */
+bool pe_hypothesis_is_fitted(const struct pe_diagnosis *d, const struct pe_hypothesis *h);
 unsigned pe_hypothesis_cost(const struct pe_diagnosis *d, const struct pe_hypothesis *h);
 /* Compares a model with the sample. */
 struct pe_score pe_evaluate(struct pe_diagnosis *d, const struct pe_model *model);
-/* The order of candidates: fits, near, none; cost; exact, rounding; the table's; max_error. */
+/* How unlikely it is that somebody makes these mistakes, which edit has applied: sets surprise and follows_noise. */
+void pe_hypothesis_wonder(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_kept *k);
+/* The order of candidates: fits, near, none; cost; exact, rounding; surprise; the table's; max_error. Angles in float32
+ * are off by more than the last digits of a fitted number, which may follow them: its verdict exact counts as rounding.
+ */
 int pe_kept_compare(const struct pe_kept *a, const struct pe_kept *b);
 /* Fills d->best, d->of_kind, d->searched. */
 enum pe_status pe_search(struct pe_diagnosis *d, struct pe_error *err);

@@ -47,6 +47,18 @@ static void see(struct pe_search *s, const struct pe_single *const *faults, unsi
     view->is_still = view->is_still && view->reading && pe_is_still(view->reading);
 }
 
+/* Are the rows of a model equally far apart, and those of the evidence not? Angles of few bits may be uneven. */
+static bool is_uneven(const struct view *v, const struct pe_model *m)
+{
+    const struct pe_positions *p = &m->plan->seq.k[0];
+    if (!v->reading || v->is_free || v->relative > 1e-5 || !pe_is_uneven(v->reading))
+        return false;
+    for (uint64_t i = 1; i < p->n; i++)
+        if (pe_position_at(p, i) - pe_position_at(p, i - 1) != v->stride)
+            return false;
+    return true;
+}
+
 static bool look(struct pe_search *s, const struct pe_single *const *faults, unsigned n, struct view *view)
 {
     struct pe_hypothesis h = unfitted(faults, n);
@@ -56,11 +68,13 @@ static bool look(struct pe_search *s, const struct pe_single *const *faults, uns
     *view = (struct view){.stride = 0};
     if (m)
         see(s, faults, n, m, view);
+    bool is_hopeful = m && view->stride != 0 && !is_uneven(view, m);
     pe_trial_close(&t);
-    return m && view->stride != 0;
+    return is_hopeful;
 }
 
 #define SCORE_MIN 0.99
+#define TURN 6.283185307179586
 enum { FREE_ROWS = 6 };
 enum { AGREE_WORK = 32 }; /* of a wave that a ladder has or has not */
 
@@ -113,7 +127,7 @@ static void try_ladder(struct pe_search *s, const struct view *v, const struct p
     if (is_known)
         pe_wave_frequencies(t.model, n, w);
     if (t.model && (!is_known || agrees(v, w, n)))
-        pe_search_judge(s, h, t.model);
+        pe_search_judge(s, h, &t);
     pe_trial_close(&t);
 }
 
@@ -131,4 +145,86 @@ void pe_search_ladders(struct pe_search *s, const struct pe_single **faults, uns
         struct pe_hypothesis h = pe_combine(faults, n + 1);
         try_ladder(s, &view, &h, !view.same_ladders && !ladder->is_fit);
     }
+}
+
+/* ---- A scaling and a base ---- */
+
+static bool is_scaling(const struct pe_single *one)
+{
+    const struct pe_fault *fault = pe_fault_row(one->fault);
+    return (fault == &pe_fault_scaling_missing || fault == &pe_fault_scaling_parameter ||
+            fault == &pe_fault_scaling_other) &&
+           !one->has_base;
+}
+
+static bool is_base(const struct pe_single *one) { return pe_fault_row(one->fault) == &pe_fault_base_other; }
+
+/* The fastest wave, which no base changes, and the next one. */
+struct fastest {
+    const struct view *view;
+    size_t wave[2];
+    double w[2]; /* of the belief */
+};
+
+static bool find_fastest(const struct pe_search *s, const struct view *view, struct fastest *f)
+{
+    double w[PE_HEAD_DIM_MAX];
+    size_t n = s->n_waves;
+    *f = (struct fastest){.view = view};
+    if (!s->ladders || !view->reading || view->reading->n_waves != n)
+        return false;
+    pe_wave_frequencies(s->d->belief.model, n, w);
+    for (int i = 0; i < 2; i++)
+        for (size_t k = 0; k < n; k++)
+            if (w[k] > f->w[i] && (i == 0 || w[k] < 0.999 * f->w[0])) {
+                f->w[i] = w[k];
+                f->wave[i] = k;
+            }
+    return f->w[1] > 0;
+}
+
+/* Every pair of them would take thousands of plans. What a scaling does to fast waves hardly depends on the base, so
+ * both ladders of level 1 together tell two waves of the pair. Of a narrow head, the second wave is slow already. */
+static bool may_be(const struct fastest *f, const struct pe_single *scaling, const struct pe_single *base)
+{
+    const struct pe_reading *r = f->view->reading;
+    double slack = 1e-4, slowest = 0.3;
+    for (int i = 0; i < 2 && scaling->w; i++) {
+        size_t k = f->wave[i];
+        bool tells = i == 0 || (base->w && f->w[1] > slowest);
+        double w = (double)scaling->w[k] * (base->w ? (double)base->w[k] / f->w[i] : 1), x = f->view->stride * w;
+        if (tells && isfinite(r->step[k]) && fabs(remainder(r->step[k] - x, TURN)) > 8 * r->error[k] + slack * fabs(x))
+            return false;
+    }
+    return true;
+}
+
+/* Is the pair worth a plan? A base is fitted only beside the believed type of scaling, or none: elsewhere it would
+ * follow what the scaling gets wrong. Without phases all pairs agree, and the plainest are tried. */
+static bool is_worth_a_plan(const struct fastest *f, bool tells, const struct pe_single *scaling,
+                            const struct pe_single *base)
+{
+    const struct pe_fault *fault = pe_fault_row(scaling->fault);
+    if (!tells)
+        return fault == &pe_fault_scaling_missing && !base->is_fit;
+    return !(base->is_fit && fault == &pe_fault_scaling_other) && may_be(f, scaling, base);
+}
+
+void pe_search_bases(struct pe_search *s)
+{
+    const struct pe_single *pair[PE_FAULTS_MAX];
+    struct view view;
+    struct fastest fastest;
+    if (!pe_search_goes_on(s) || !look(s, pair, 0, &view))
+        return;
+    bool tells = find_fastest(s, &view, &fastest);
+    for (size_t i = 0; i < s->n_singles && pe_search_goes_on(s); i++)
+        for (size_t j = 0; is_scaling(&s->singles[i]) && j < s->n_singles; j++) {
+            pair[0] = &s->singles[i];
+            pair[1] = &s->singles[j];
+            if (!is_base(pair[1]) || !is_worth_a_plan(&fastest, tells, pair[0], pair[1]))
+                continue;
+            struct pe_hypothesis h = pe_combine(pair, 2);
+            try_ladder(s, &view, &h, tells && !pair[1]->is_fit);
+        }
 }

@@ -1,5 +1,5 @@
-/* The search: single faults, then pairs and triples while nothing fits. Ladders join by measurement (ladders.c); all
- * other faults are combined as they come. */
+/* The search: single faults, then pairs and triples while nothing fits. Ladders join by measurement (ladders.c), also a
+ * scaling and a base, although both are ladders; all other faults are combined as they come. */
 #include "core/diagnosis/faults/scalings.h"
 #include "core/diagnosis/measure/measure.h"
 #include "core/diagnosis/search/search.h"
@@ -8,8 +8,9 @@
 
 /* ---- Level 1 ---- */
 
-static void note(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_model *model)
+static void note(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_trial *t)
 {
+    const struct pe_model *model = t->model;
     const struct pe_fault *fault = pe_fault_row(h->fault[0]);
     size_t count = fault->count ? fault->count(s->d) : fault->n_alternatives;
     struct pe_single *one = &s->singles[s->n_singles];
@@ -17,6 +18,7 @@ static void note(struct pe_search *s, const struct pe_hypothesis *h, const struc
     one->kind = (unsigned char)(fault->combines_as ? fault->combines_as : pe_fault_kind_of(h->fault[0]));
     one->is_fit = fault->n_fits && h->choice[0] + fault->n_fits >= count;
     one->is_list = one->is_fit && fault->fit_cost > 1;
+    one->has_base = t->edit.presets[0] != NULL;
     if (one->kind == PE_KIND_LADDER && !one->is_fit && s->ladders && model && pe_wave_count(model) == s->n_waves) {
         double w[PE_HEAD_DIM_MAX];
         one->w = s->ladders + s->n_ladders++ * s->n_waves;
@@ -37,16 +39,17 @@ static void try_single(struct pe_search *s, size_t fault, size_t choice, bool is
         return;
     pe_trial_open(s, &h, &t);
     if (t.model)
-        pe_search_judge(s, &h, t.model);
+        pe_search_judge(s, &h, &t);
     if (t.model || is_fit || s->d->belief.is_misfit)
-        note(s, &h, t.model);
+        note(s, &h, &t);
     pe_trial_close(&t);
 }
 
 static void level_one(struct pe_search *s)
 {
     struct pe_hypothesis belief = {.n = 0};
-    s->d->of_belief = pe_search_judge(s, &belief, s->d->belief.model);
+    struct pe_trial as_is = {.model = s->d->belief.model};
+    s->d->of_belief = pe_search_judge(s, &belief, &as_is);
     for (size_t i = 0; i < pe_n_faults(); i++) {
         const struct pe_fault *fault = pe_fault_row(i);
         size_t n = fault->count ? fault->count(s->d) : fault->n_alternatives;
@@ -82,6 +85,7 @@ static void level_two(struct pe_search *s)
             pair[0] = &s->singles[i];
             pe_search_ladders(s, pair, 1);
         }
+    pe_search_bases(s);
 }
 
 /* Layout, sense, positions, width, size. */
@@ -148,14 +152,15 @@ static double work_of_one(const struct pe_diagnosis *d)
     return PE_WORK_OF_A_NS * m->plan->cost.ns + m->plan->work + kept_work(m) + (double)d->sample.n * m->number_work;
 }
 
-/* The answer compares the best with all numbers, and plans two candidates at a hundred positions to decide between
- * them. */
+/* The answer compares the best with all numbers, each with another one on the sample and where its sequence goes on,
+ * and plans two candidates at a hundred positions to decide between them. */
 static double work_of_answer(const struct pe_diagnosis *d)
 {
-    enum { DECIDING = 208 };
+    enum { DECIDING = 208, GOING_ON = 2 * PE_BEST_MAX };
     const struct pe_model *m = d->belief.model;
     double all = (double)d->evidence.n_tensors * (double)d->evidence.n_rows * (double)d->evidence.row_len;
-    return (PE_BEST_MAX + 1) * all * m->number_work + DECIDING * PE_WORK_OF_A_NS * m->plan->cost.ns;
+    double numbers = (PE_BEST_MAX + 1) * all + GOING_ON * (double)d->sample.n;
+    return numbers * m->number_work + (DECIDING + GOING_ON) * PE_WORK_OF_A_NS * m->plan->cost.ns;
 }
 
 /* Level 1 is tried whole, so its work must be allowed; deeper levels take what is left. */

@@ -9,6 +9,7 @@ struct pe_single {
     uint16_t fault, choice;
     unsigned char kind;
     bool is_fit, is_list; /* is_list: a fit of free numbers */
+    bool has_base;        /* a scaling of a model, with the model's base */
     float *w;             /* a ladder: its frequencies [n_waves]; NULL: not known */
 };
 
@@ -37,7 +38,7 @@ bool pe_search_goes_on(struct pe_search *s);
 void pe_trial_open(struct pe_search *s, const struct pe_hypothesis *h, struct pe_trial *t);
 void pe_trial_close(struct pe_trial *t);
 /* Evaluates, counts and keeps. */
-struct pe_kept pe_search_judge(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_model *model);
+struct pe_kept pe_search_judge(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_trial *t);
 /* All of these, if there is such a hypothesis. */
 void pe_search_try(struct pe_search *s, const struct pe_hypothesis *h);
 /* Faults in the order of list.h. */
@@ -45,6 +46,8 @@ struct pe_hypothesis pe_combine(const struct pe_single *const *faults, unsigned 
 
 /* ladders.c: tries these n faults with each ladder that agrees with the phases; faults has room for one more. */
 void pe_search_ladders(struct pe_search *s, const struct pe_single **faults, unsigned n);
+/* The same for a scaling and a base, which are one ladder and two mistakes. */
+void pe_search_bases(struct pe_search *s);
 
 /* best.c: keeps a hypothesis in d->best, d->of_kind and d->nearest if it belongs there. */
 void pe_best_keep(struct pe_diagnosis *d, struct pe_kept *k, const struct pe_model *model);

@@ -20,12 +20,14 @@ bool pe_search_goes_on(struct pe_search *s)
     return !s->status && !s->is_full;
 }
 
-struct pe_kept pe_search_judge(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_model *model)
+struct pe_kept pe_search_judge(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_trial *t)
 {
     struct pe_kept k = {.h = *h, .cost = pe_hypothesis_cost(s->d, h)};
-    k.score = pe_evaluate(s->d, model);
+    k.score = pe_evaluate(s->d, t->model);
     s->d->searched++;
-    pe_best_keep(s->d, &k, model);
+    if (pe_fits(k.score.verdict))
+        pe_hypothesis_wonder(s->d, &t->edit, &k);
+    pe_best_keep(s->d, &k, t->model);
     return k;
 }
 
@@ -64,7 +66,7 @@ void pe_search_try(struct pe_search *s, const struct pe_hypothesis *h)
         return;
     pe_trial_open(s, h, &t);
     if (t.model)
-        pe_search_judge(s, h, t.model);
+        pe_search_judge(s, h, &t);
     pe_trial_close(&t);
 }
 

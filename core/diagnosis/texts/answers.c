@@ -8,10 +8,26 @@ FAULT_TEXT(identified, "identified", "finding", "identified", "已识别",
            "请求中没有配置，但找到了能得出这个张量的配置。",
            "No configuration was sent; the first candidate gives the tensor.",
            "请求中没有配置；第一个候选能得出这个张量。");
-FAULT_TEXT(unexplained, "unexplained", "finding", "unexplained", "无法解释",
-           "No configuration that was tried gives the tensor.", "试过的配置都得不出这个张量。",
-           "No configuration that was tried gives the tensor; `ruled_out` lists the best of each kind.",
-           "试过的配置都得不出这个张量；`ruled_out` 列出了每一类中最接近的一个。");
+/* Far; nearly the belief; nearly something else. */
+static const struct pe_text of_unexplained[] = {
+    {"No configuration that was tried gives the tensor; `ruled_out` lists the best of each kind.",
+     "试过的配置都得不出这个张量；`ruled_out` 列出了每一类中最接近的一个。"},
+    {"The tensor is nearly what you believe: the largest error is {nearest.max_error}, at "
+     "{worst.output}[{worst.index}]. No mistake that was tried explains it.",
+     "张量与你的配置很接近：最大误差为 {nearest.max_error}，在 {worst.output}[{worst.index}]。"
+     "试过的错误都解释不了这个误差。"},
+    {"Nothing that was tried gives the tensor; the nearest is {nearest.codes}, with a largest error of "
+     "{nearest.max_error}, at {worst.output}[{worst.index}].",
+     "试过的配置都得不出这个张量；最接近的是 {nearest.codes}，最大误差为 {nearest.max_error}，在 "
+     "{worst.output}[{worst.index}]。"},
+};
+FAULT_TEXTS(unexplained, "unexplained", "finding", "unexplained", "无法解释",
+            "No configuration that was tried gives the tensor.", "试过的配置都得不出这个张量。", of_unexplained);
+FAULT_TEXT(uninitialised, "uninitialised", "finding", "uninitialised memory", "未初始化的内存",
+           "The frequencies look like memory that nobody wrote.", "频率看起来像是从未写入的内存。",
+           "The frequencies look like memory that nobody wrote, as after a buffer is created empty and never filled: "
+           "`found` has the first pair that cannot be right.",
+           "频率看起来像是从未写入的内存，例如创建了空缓冲区却没有填值：`found` 给出了第一个不可能正确的对。");
 FAULT_TEXT(undecided, "undecided", "finding", "undecided", "无法区分",
            "Two configurations give the tensor, but differ elsewhere.", "有两种配置都能得出这个张量，但在别处不同。",
            "Candidate {candidate} gives the tensor too; a row at position {position} tells them apart.",

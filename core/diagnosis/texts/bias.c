@@ -9,6 +9,8 @@
             "斜率随头线性增长，是 (h+1)·2^(-bias_max/n)，而不是幂 2^(-bias_max·(h+1)/n)。"           \
     }
 static const struct pe_text of_slopes[] = {
+    {"The slopes are those of the paper, 2^(-bias_max·(h+1)/n); the configuration lists others.",
+     "斜率与论文一致，是 2^(-bias_max·(h+1)/n)，而配置列出的是别的值。"},
     LINEAR,
     LINEAR,
     LINEAR,
@@ -18,6 +20,8 @@ static const struct pe_text of_slopes[] = {
     {"The heads beyond the power of two have halves of the first slopes instead of the odd terms of the list for twice "
      "as many heads.",
      "超出 2 的幂的那些头用了前几个斜率的一半，而不是两倍头数的列表中的奇数项。"},
+    {"Every head has the next head's slope: the slopes are 2^(-bias_max·(h+2)/H), h counted from 0.",
+     "每个头用了下一个头的斜率：斜率是 2^(-bias_max·(h+2)/H)，h 从 0 数起。"},
     {"The slopes were rounded to bfloat16.", "斜率被舍入到了 bfloat16。"},
     {"The slopes are not those of the configuration; `found` lists them.",
      "斜率与配置不同，`found` 列出了实际的斜率。"},
@@ -50,10 +54,23 @@ FAULT_TEXT(alignment_other, "alignment_other", "bias", "other alignment", "对�
            "The first query stands at another position relative to the keys.", "首个 query 相对于 key 的位置不同。",
            "The first query is at position {found}; the configuration puts it at {believed}.",
            "首个 query 的位置是 {found}，而配置中是 {believed}。");
-FAULT_TEXT(mask_missing, "mask_missing", "bias", "missing mask", "缺少掩码",
-           "Keys that the configuration hides are visible.", "配置要屏蔽的 key 没有被屏蔽。",
-           "Keys that the configuration hides have finite numbers instead of -inf.",
-           "配置要屏蔽的 key 处是有限数，而不是 -inf。");
+#define NOT_HIDDEN                                                                                                     \
+    {                                                                                                                  \
+        "Keys that the configuration hides have finite numbers instead of -inf.",                                      \
+            "配置要屏蔽的 key 处是有限数，而不是 -inf。"                                               \
+    }
+static const struct pe_text not_hidden[] = {
+    NOT_HIDDEN,
+    NOT_HIDDEN,
+    NOT_HIDDEN,
+    NOT_HIDDEN,
+    NOT_HIDDEN,
+    {"Keys that the configuration hides have the bias 0 instead of -inf, as in BLOOM's code, which adds its mask "
+     "elsewhere.",
+     "配置要屏蔽的 key 处偏置是 0，而不是 -inf。BLOOM 的代码就是这样，掩码另外加上。"},
+};
+FAULT_TEXTS(mask_missing, "mask_missing", "bias", "missing mask", "缺少掩码",
+            "Keys that the configuration hides are visible.", "配置要屏蔽的 key 没有被屏蔽。", not_hidden);
 static const struct pe_text hidden[] = {
     {"Keys after the query are -inf; the configuration does not hide them.",
      "query 之后的 key 是 -inf，而配置没有屏蔽它们。"},
@@ -61,6 +78,9 @@ static const struct pe_text hidden[] = {
      "窗口之外的 key 是 -inf，而配置没有设置窗口。"},
     {"Some keys are -inf for every query; the configuration has no mask of keys.",
      "有些 key 对所有 query 都是 -inf，而配置没有 key 掩码。"},
+    {"Some keys have the bias 0 and are not counted, as padding has in BLOOM's code; the configuration has no mask of "
+     "keys.",
+     "有些 key 的偏置是 0，也不计入编号，与 BLOOM 代码中的填充一样，而配置没有 key 掩码。"},
 };
 FAULT_TEXTS(mask_extra, "mask_extra", "bias", "additional mask", "多了掩码",
             "Keys are hidden that the configuration shows.", "配置中可见的 key 被屏蔽了。", hidden);
@@ -79,10 +99,6 @@ FAULT_TEXT(max_distance_other, "max_distance_other", "bias", "other max_distance
 FAULT_TEXT(kind_other, "kind_other", "bias", "other kind", "kind 不同",
            "KERPLE's bias is of the other kind: log or power.", "KERPLE 偏置用了另一种 kind：log 或 power。",
            "The kind is {found}; the configuration says {believed}.", "kind 是 {found}，而配置写的是 {believed}。");
-FAULT_TEXT(parameter_other, "parameter_other", "bias", "other parameter", "参数不同",
-           "A parameter of the bias has another value.", "偏置的某个参数取了别的值。",
-           "The parameter is {found}; the configuration says {believed}.",
-           "该参数是 {found}，而配置写的是 {believed}。");
 FAULT_TEXT(position_style_other, "position_style_other", "ids", "other position_style", "position_style 不同",
            "The position ids are counted by another model's rules.", "位置编号按另一种模型的规则计算。",
            "The position_style is {found}; the configuration says {believed}.",
@@ -99,3 +115,8 @@ FAULT_TEXT(merge_size_other, "merge_size_other", "ids", "other merge size", "合
 FAULT_TEXT(ids_axes_swapped, "axes_swapped", "ids", "axes exchanged", "坐标轴互换",
            "The rows of time, height and width have changed places.", "时间、高度、宽度三行的次序互换了。",
            "The rows of time, height and width stand in another order.", "时间、高度、宽度三行的次序与配置不同。");
+FAULT_TEXT(ids_axes_missing, "axes_missing", "ids", "axes forgotten", "遗漏坐标轴",
+           "The positions are on several axes; the configuration has one.",
+           "位置分布在多个坐标轴上，而配置只有一个轴。",
+           "The positions are on several axes; the configuration has one.",
+           "位置分布在多个坐标轴上，而配置只有一个轴。");

@@ -1,0 +1,313 @@
+/* Explanations with the same numbers: here, in the tensor sent, or everywhere, also where its sequence goes on. */
+#include "core/diagnosis/answer/answer.h"
+#include "core/diagnosis/faults/places.h"
+#include "core/diagnosis/model/recipe.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Equal numbers ---- */
+
+/* How near numbers of two candidates must be: exact, or where a value of either was fitted, as far as a fitted base may
+ * be off. */
+struct nearness {
+    struct pe_judge judge;
+    bool is_fitted;
+};
+
+#define FITTED_SHARE 0x1p-18
+
+static double tolerance(const struct nearness *near, double x, double phase)
+{
+    const struct pe_judge *j = &near->judge;
+    double roundings = j->id == PE_OF_ROTATED ? 12 : 4, of_rounding = pe_rounding_tolerance(j, x, phase);
+    if (!near->is_fitted || j->id == PE_OF_BIAS)
+        return near->is_fitted ? of_rounding : 0;
+    return fmax(of_rounding, (roundings * j->u + fmin(FITTED_SHARE * phase, 0.125)) * j->largest);
+}
+
+/* phase may be NULL: exact numbers have no need of it. */
+static bool are_equal(const struct nearness *near, const double *a, const double *b, const double *phase, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double found = pe_round_to(near->judge.dtype, a[i]);
+        if (pe_is_exact(&near->judge, found, b[i]))
+            continue;
+        if (!isfinite(a[i]) || !isfinite(b[i]) ||
+            !(fabs(a[i] - b[i]) <= tolerance(near, a[i], near->is_fitted && phase ? phase[i] : 0)))
+            return false;
+    }
+    return true;
+}
+
+/* In the sample of the tensor. */
+static bool are_equal_here(struct pe_diagnosis *d, const struct nearness *near, const struct pe_candidate *a,
+                           const struct pe_candidate *b, double *room)
+{
+    const struct pe_sample *s = &d->sample;
+    bool equal = true;
+    for (size_t i = 0; equal && i < s->n_pieces && !pe_is_cancelled(); i++) {
+        const struct pe_piece *p = &s->pieces[i];
+        pe_model_fill(a->model, p->t, p->row, p->col0, p->n, s->expected);
+        pe_model_fill(b->model, p->t, p->row, p->col0, p->n, room);
+        if (near->is_fitted)
+            pe_model_phases(b->model, p->t, p->row, p->col0, p->n, s->phase);
+        equal = are_equal(near, s->expected, room, s->phase, p->n);
+    }
+    return equal;
+}
+
+/* The factor of transforms that change a finished tensor. */
+static double factor_of(const struct pe_model *m) { return (m->transforms.negated ? -1 : 1) * m->transforms.scaled; }
+
+/* ---- Where the sequence goes on ---- */
+
+/* Rows 0 … 31, then powers of two up to 2^20. */
+enum { NEAR_ROWS = 32, LAST_POWER = 20, N_ROWS = NEAR_ROWS + LAST_POWER - 4 };
+
+static double row_number(size_t i) { return i < NEAR_ROWS ? (double)i : ldexp(1, (int)(i - NEAR_ROWS) + 5); }
+
+/* A candidate at these rows. */
+struct onward {
+    struct pe_edit edit; /* borrows from the candidate's */
+    struct pe_model *model;
+};
+
+/* From one position to the next of a single row: as a run goes on, and as the rules for all rows change it. NaN: a list
+ * of one number does not go on. */
+static double step_of_one(const struct pe_diagnosis *d, const struct pe_candidate *c)
+{
+    for (unsigned i = 0; i < c->kept.h.n; i++) {
+        const struct pe_fault *fault = pe_fault_row(c->kept.h.fault[i]);
+        if (fault == &pe_fault_not_rotated || fault == &pe_fault_positions_constant)
+            return 0;
+        if (fault == &pe_fault_rotated_twice)
+            return 2;
+    }
+    return pe_edit_has(d, &c->edit, "len") ? 1 : (double)NAN;
+}
+
+/* Positions of an axis at the rows; false: they are no progression. Positions that were measured are no exact one. */
+static bool extend(const struct pe_diagnosis *d, const struct pe_candidate *c, unsigned axis, double *out)
+{
+    const struct pe_plan *plan = c->model->plan;
+    uint64_t n = plan->seq.k[axis].n;
+    double first = pe_coordinate(plan, axis, 0), last = pe_coordinate(plan, axis, n - 1);
+    double step = n > 1 ? (last - first) / (double)(n - 1) : step_of_one(d, c);
+    for (uint64_t i = 0; i < n; i++)
+        if (!(fabs(pe_coordinate(plan, axis, i) - first - step * (double)i) <= 1e-6 * (1 + fabs(last - first))))
+            return false;
+    for (size_t i = 0; i < N_ROWS; i++)
+        out[i] = first + step * row_number(i);
+    return true;
+}
+
+static bool set_rows(const struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_edit *edit)
+{
+    unsigned axes = c->model->plan->seq.n_axes;
+    double *x = pe_edit_room(edit, axes * N_ROWS * sizeof *x);
+    struct pe_tensor t = {.dtype = PE_F64, .rank = axes > 1 ? 2 : 1, .shape = {N_ROWS}, .data = x};
+    if (axes > 1) {
+        t.shape[0] = axes;
+        t.shape[1] = N_ROWS;
+    }
+    pe_edit_remove_sequence(d, edit);
+    pe_edit_set(edit, "positions", (struct pe_value){.kind = PE_ARRAY, .array = t});
+    for (unsigned a = 0; x && a < axes; a++)
+        if (!extend(d, c, a, x + a * N_ROWS))
+            return false;
+    return x;
+}
+
+/* Sequences of images, of packed texts and of masks do not go on. */
+static bool goes_on(const struct pe_diagnosis *d, const struct pe_candidate *c)
+{
+    static const char *const sequences[] = {"grid",   "lens",           "segments",   "tokens",
+                                            "coords", "attention_mask", "cu_seqlens", "shard"};
+    for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++)
+        if (pe_edit_has(d, &c->edit, sequences[i]))
+            return false;
+    return c->model->plan->seq.k[0].n > 0;
+}
+
+static void go_on(struct pe_diagnosis *d, const struct pe_candidate *c, struct onward *on)
+{
+    struct pe_error err;
+    on->edit = c->edit;
+    on->edit.n_owned = 0;
+    on->edit.transforms.transposed = false;
+    on->edit.transforms.zero_row = -1;
+    on->model = NULL;
+    if (goes_on(d, c) && set_rows(d, c, &on->edit) && pe_model_new(d, &on->edit, &on->model, &err))
+        on->model = NULL;
+    d->no_memory |= on->edit.failed;
+}
+
+static void onward_drop(struct onward *on)
+{
+    pe_model_free(on->model);
+    pe_edit_drop(&on->edit);
+}
+
+/* A model at one row: of a rotated tensor, a query whose channels are all different. room: [row_len]. */
+static void fill_onward(const struct pe_model *m, size_t t, size_t row, double *out, double *phase, double *room)
+{
+    size_t n = (size_t)m->d->evidence.row_len;
+    if (m->d->evidence.kind->id == PE_OF_ROTATED) {
+        for (size_t j = 0; j < n; j++)
+            room[j] = 1 + (double)j / (double)n;
+        pe_rotated_at(m, row, room, out, phase);
+        *m->work += (double)n * m->number_work;
+        for (size_t j = 0; j < n; j++)
+            out[j] *= factor_of(m);
+    } else {
+        pe_model_fill(m, t, row, 0, n, out);
+        pe_model_phases(m, t, row, 0, n, phase);
+    }
+}
+
+/* room: [4, row_len]. */
+static bool are_equal_at(const struct nearness *near, const struct pe_model *a, const struct pe_model *b, size_t t,
+                         size_t row, double *room)
+{
+    size_t n = (size_t)a->d->evidence.row_len;
+    double *x = room, *y = room + n, *phase = room + 2 * n;
+    fill_onward(a, t, row, x, phase, room + 3 * n);
+    fill_onward(b, t, row, y, phase, room + 3 * n);
+    return are_equal(near, x, y, phase, n);
+}
+
+static bool are_equal_onward(struct pe_diagnosis *d, const struct nearness *near, const struct pe_candidate *a,
+                             const struct pe_candidate *b, double *room)
+{
+    struct onward x, y;
+    go_on(d, a, &x);
+    go_on(d, b, &y);
+    bool equal = x.model && y.model;
+    for (size_t t = 0; equal && t < d->evidence.n_tensors; t++)
+        for (size_t row = 0; equal && row < N_ROWS && !pe_is_cancelled(); row++)
+            equal = are_equal_at(near, x.model, y.model, t, row, room);
+    onward_drop(&x);
+    onward_drop(&y);
+    return equal;
+}
+
+/* Maps, at queries far away; no other transform changes what is there. */
+static bool are_equal_beyond(struct pe_diagnosis *d, const struct nearness *near, const struct pe_candidate *a,
+                             const struct pe_candidate *b)
+{
+    enum { MOST = 1024 };
+    double x[MOST], y[MOST];
+    const struct pe_evidence_kind *kind = d->evidence.kind;
+    size_t n = kind->fill_beyond(a->model, MOST, x), m = kind->fill_beyond(b->model, MOST, y);
+    for (size_t i = 0; i < n && n == m; i++) {
+        x[i] *= factor_of(a->model);
+        y[i] *= factor_of(b->model);
+    }
+    return n > 0 && n == m && are_equal(near, x, y, NULL, n);
+}
+
+static bool are_equal_everywhere(struct pe_diagnosis *d, const struct nearness *near, const struct pe_candidate *a,
+                                 const struct pe_candidate *b, double *room)
+{
+    const struct pe_transforms *x = &a->edit.transforms, *y = &b->edit.transforms;
+    bool is_map = d->evidence.kind->fill_beyond;
+    if (d->evidence.kind->id == PE_OF_IDS || x->transposed != y->transposed || x->zero_row != y->zero_row ||
+        a->model->plan->seq.n_axes != b->model->plan->seq.n_axes)
+        return false;
+    return is_map ? are_equal_beyond(d, near, a, b) : are_equal_onward(d, near, a, b, room);
+}
+
+/* Of equal signatures: one row does not tell how its sequence goes on. */
+static bool go_on_alike(const struct pe_diagnosis *d, const struct pe_candidate *a, const struct pe_candidate *b)
+{
+    return a->model->plan->seq.k[0].n > 1 || d->evidence.kind->fill_beyond || step_of_one(d, a) == step_of_one(d, b);
+}
+
+/* ---- Candidates ---- */
+
+static enum pe_likeness compare(struct pe_diagnosis *d, const struct pe_candidate *a, const struct pe_candidate *b,
+                                double *room)
+{
+    struct nearness near = {.judge = pe_judge_of(&d->evidence, a->is_narrow)};
+    near.is_fitted = pe_hypothesis_is_fitted(d, &a->kept.h) || pe_hypothesis_is_fitted(d, &b->kept.h);
+    if (a->kept.signature == b->kept.signature && go_on_alike(d, a, b))
+        return PE_ALIKE;
+    if (!are_equal_here(d, &near, a, b, room))
+        return PE_UNLIKE;
+    return are_equal_everywhere(d, &near, a, b, room) ? PE_ALIKE : PE_ALIKE_HERE;
+}
+
+/* With each candidate before it that is one of its own. */
+static void place(struct pe_diagnosis *d, struct pe_answer *a, size_t i, double *room)
+{
+    struct pe_candidate *c = &a->candidates[i];
+    for (size_t j = 0; j < i && c->likeness != PE_ALIKE && pe_fits(c->all.verdict); j++) {
+        const struct pe_candidate *head = &a->candidates[j];
+        enum pe_likeness likeness = head->likeness == PE_ALIKE ? PE_UNLIKE : compare(d, head, c, room);
+        if (likeness == PE_ALIKE || (likeness == PE_ALIKE_HERE && j == 0)) {
+            c->likeness = likeness;
+            c->head = j;
+        }
+    }
+}
+
+/* Those of their own first, each part in its order. */
+static enum pe_status sort(struct pe_answer *a)
+{
+    struct pe_candidate *sorted = malloc((a->n + 1) * sizeof *sorted);
+    size_t place_of[PE_BEST_MAX], n = 0;
+    if (!sorted)
+        return PE_NO_MEMORY;
+    for (int joined = 0; joined < 2; joined++)
+        for (size_t i = 0; i < a->n; i++)
+            if ((a->candidates[i].likeness == PE_ALIKE) == joined) {
+                place_of[i] = n;
+                sorted[n++] = a->candidates[i];
+            }
+    for (size_t i = 0; i < n; i++)
+        sorted[i].head = place_of[sorted[i].head];
+    memcpy(a->candidates, sorted, n * sizeof *sorted);
+    for (a->n_own = 0; a->n_own < n && a->candidates[a->n_own].likeness != PE_ALIKE; a->n_own++)
+        ;
+    free(sorted);
+    return PE_OK;
+}
+
+enum pe_status pe_answer_join(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err)
+{
+    size_t n = 4 * (size_t)d->evidence.row_len;
+    double *room = malloc((n > d->sample.longest ? n : d->sample.longest) * sizeof *room);
+    if (!room)
+        return pe_no_memory(err);
+    for (size_t i = 1; i < a->n; i++)
+        place(d, a, i, room);
+    free(room);
+    if (pe_is_cancelled())
+        return pe_cancelled(err);
+    return sort(a) || d->no_memory ? pe_no_memory(err) : PE_OK;
+}
+
+/* ---- What a candidate lists ---- */
+
+/* Lists of free numbers fit anything: only positions that are a progression are an explanation. */
+static bool is_free_list(const struct pe_diagnosis *d, const struct pe_candidate *c)
+{
+    double rows[N_ROWS];
+    bool is_free = false;
+    for (unsigned i = 0; i < c->kept.h.n; i++) {
+        const struct pe_fault *fault = pe_fault_row(c->kept.h.fault[i]);
+        is_free |= fault == &pe_fault_inv_freq_other;
+        is_free |= fault == &pe_fault_positions_other && (c->model->plan->seq.k[0].n < 2 || !extend(d, c, 0, rows));
+    }
+    return is_free;
+}
+
+bool pe_answer_lists(const struct pe_diagnosis *d, const struct pe_answer *a, size_t head, size_t i)
+{
+    enum { DEARER = 2 };
+    const struct pe_candidate *c = &a->candidates[i], *first = &a->candidates[head];
+    return c->likeness != PE_UNLIKE && c->head == head && first->kept.h.n > 0 &&
+           c->kept.cost <= first->kept.cost + DEARER && !is_free_list(d, c);
+}

@@ -1,0 +1,112 @@
+/* Tables of cosines and sines in one tensor, seen as cos and sin: only the steps between their numbers differ.
+ *
+ *     freqs_cis, cos_sin   [n, C, 2]       cosine and sine of each pair
+ *     cos_sin              [n, r]          cosines of all pairs, then sines
+ *     cos_sin              [2, n, columns] the table of cosines, then that of sines
+ *     matrix               [n, C, 2, 2]    [[cos, -sin], [sin, cos]]
+ *
+ * Of the axes before those of a pair one may be larger than 1: it counts the rows. */
+#include "core/diagnosis/diagnosis.h"
+#include "core/request/operand.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum pe_status refuse(const struct pe_evidence *e, const char *needed, struct pe_error *err)
+{
+    char shape[96], pointer[24];
+    const struct pe_tensor *t = &e->tensors[0];
+    pe_shape_print(t->shape, t->rank, shape, sizeof shape);
+    snprintf(pointer, sizeof pointer, "/%s", e->kind->tensors[0]);
+    return pe_fail(err, pointer, "%s has the shape %s; needed: %s", pointer + 1, shape, needed);
+}
+
+/* The rows of the axes before `end`; 0: two of them are larger than 1. */
+static uint64_t rows_of(const struct pe_tensor *t, unsigned begin, unsigned end)
+{
+    uint64_t n = 1;
+    for (unsigned axis = begin; axis < end; axis++) {
+        if (n > 1 && t->shape[axis] > 1)
+            return 0;
+        n *= t->shape[axis];
+    }
+    return n;
+}
+
+/* Sees the tensor as n_tensors tables [n, columns]; the caller sets the steps. */
+static void see(struct pe_evidence *e, size_t n_tensors, uint64_t n, uint64_t columns, const char *form)
+{
+    e->view = (struct pe_view){.sent = e->tensors[0], .row_step = columns, .col_step = 1, .form = form};
+    e->n_tensors = n_tensors;
+    for (size_t t = 0; t < n_tensors; t++) {
+        struct pe_tensor *table = &e->tensors[t];
+        *table = (struct pe_tensor){.dtype = e->view.sent.dtype, .rank = 2, .shape = {n, columns}};
+        table->data = e->view.sent.data;
+    }
+}
+
+enum pe_status pe_view_rows(struct pe_evidence *e, struct pe_error *err)
+{
+    const struct pe_tensor *t = &e->tensors[0];
+    bool is_list = e->kind->id == PE_OF_LADDER;
+    uint64_t columns = t->shape[t->rank - 1], n = rows_of(t, 0, t->rank - 1);
+    if (n == 0 || (is_list && n != 1) || columns > PE_HEAD_DIM_MAX)
+        return refuse(e, is_list ? "[rotary_dim/2]" : "[n, rotary_dim/2], or [n, rotary_dim] with each angle twice",
+                      err);
+    see(e, 1, n, columns, is_list ? "pairs" : NULL);
+    return PE_OK;
+}
+
+static bool ends_with_twos(const struct pe_tensor *t, unsigned n_twos)
+{
+    bool fits = t->rank > n_twos;
+    for (unsigned i = 1; fits && i <= n_twos; i++)
+        fits = t->shape[t->rank - i] == 2;
+    return fits && t->shape[t->rank - 1 - n_twos] <= PE_HEAD_DIM_MAX / 2;
+}
+
+enum pe_status pe_view_freqs_cis(struct pe_evidence *e, struct pe_error *err)
+{
+    const struct pe_tensor *t = &e->tensors[0];
+    uint64_t n = ends_with_twos(t, 1) ? rows_of(t, 0, t->rank - 2) : 0;
+    if (n == 0)
+        return refuse(e, "[n, rotary_dim/2, 2], or complex [n, rotary_dim/2]", err);
+    see(e, 2, n, t->shape[t->rank - 2], "complex");
+    e->view.row_step *= e->view.col_step = 2;
+    e->view.first[1] = 1;
+    return PE_OK;
+}
+
+enum pe_status pe_view_matrix(struct pe_evidence *e, struct pe_error *err)
+{
+    const struct pe_tensor *t = &e->tensors[0];
+    uint64_t n = ends_with_twos(t, 2) ? rows_of(t, 0, t->rank - 3) : 0;
+    if (n == 0)
+        return refuse(e, "[n, rotary_dim/2, 2, 2]", err);
+    see(e, 4, n, t->shape[t->rank - 3], "matrix");
+    e->view.row_step *= e->view.col_step = 4;
+    const uint64_t first[] = {0, 2, 3, 1}; /* cos, sin, cos, -sin */
+    memcpy(e->view.first, first, sizeof first);
+    e->view.is_negative[3] = true;
+    return PE_OK;
+}
+
+enum pe_status pe_view_cos_sin(struct pe_evidence *e, struct pe_error *err)
+{
+    struct pe_tensor t = e->tensors[0];
+    unsigned first = 0;
+    while (first + 2 < t.rank && t.shape[first] == 1)
+        first++;
+    uint64_t columns = t.shape[t.rank - 1];
+    bool is_stack = t.rank == first + 3 && t.shape[first] == 2;
+    uint64_t n = t.rank < 2 ? 0 : is_stack ? t.shape[first + 1] : rows_of(&t, first, t.rank - 1);
+    if (!is_stack && t.rank > 2 && ends_with_twos(&t, 1))
+        return pe_view_freqs_cis(e, err);
+    if (n == 0 || columns > PE_HEAD_DIM_MAX || (!is_stack && columns % 2 != 0))
+        return refuse(e, "[n, rotary_dim] (cosines, then sines), [2, n, columns] or [n, rotary_dim/2, 2]", err);
+    columns = is_stack ? columns : columns / 2;
+    see(e, 2, n, columns, is_stack ? NULL : "concat");
+    e->view.row_step *= is_stack ? 1 : 2;
+    e->view.first[1] = is_stack ? n * columns : columns;
+    return PE_OK;
+}
