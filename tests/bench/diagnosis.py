@@ -98,6 +98,36 @@ def diagnose_tables(run):
     return alone(cpu_of(server, run.rounds(9), lambda: diagnose(server, body, kind, "base_other")), "ms")
 
 
+def llama3(pairs, base=500000.0, factor=8, length=8192):
+    w = base ** (-numpy.arange(pairs) / pairs)
+    smooth = numpy.clip((length * w / (2 * numpy.pi) - 1) / 3, 0, 1)
+    return smooth * w + (1 - smooth) * w / factor
+
+
+@row("diagnose_blind", "cos, sin [1,8192,128] of Llama 3.1 without a belief: CPU, ms", law(0, 3000))
+def diagnose_blind(run):
+    server = run.posencd()
+    angles = numpy.outer(numpy.arange(8192), numpy.tile(llama3(64), 2))[None]
+    body, kind = multipart({}, cos=numpy.cos(angles).astype("f4"), sin=numpy.sin(angles).astype("f4"))
+    return alone(cpu_of(server, run.rounds(5), lambda: diagnose(server, body, kind, "identified")), "ms")
+
+
+@row("diagnose_noise", "cos, sin [1,8192,128] that nothing explains: CPU, ms", law(0, 2000))
+def diagnose_noise(run):
+    server = run.posencd()
+    cos, sin = numpy.random.default_rng(0).uniform(-1, 1, size=(2, 1, 8192, 128)).astype("f4")
+    body, kind = multipart({}, cos=cos, sin=sin)
+    return alone(cpu_of(server, run.rounds(5), lambda: diagnose(server, body, kind, "unexplained")), "ms")
+
+
+@row("diagnose_xpos", "q, q_out [246,64] of xPos that nothing explains: CPU, ms", law(0, 2000))
+def diagnose_xpos(run):
+    server = run.posencd()
+    q, out = numpy.random.default_rng(0).normal(size=(2, 246, 64)).astype("f4")
+    body, kind = multipart({"scheme": "xpos"}, q=q, q_out=out)
+    return alone(cpu_of(server, run.rounds(5), lambda: diagnose(server, body, kind, "unexplained")), "ms")
+
+
 # ---- Others beside the largest analyses --------------------------------------------------------------------------------------
 
 def keep_asking(server, body, end):

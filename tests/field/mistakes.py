@@ -102,7 +102,7 @@ def axes(f):
         widths_other = f["axes_dim"][1:] + f["axes_dim"][:1]
         yield "the axes' widths in another order", {**f, "axes_dim": widths_other}, {"channels_other", "section_order"}
     if f.get("coords") and f["coords"] != "index":
-        yield "coordinates counted from 0", {**without(f, "ref_grid"), "coords": "index"}, {"positions_other", "offset_other", "off_by_one", "position_stride"}
+        yield "coordinates counted from 0", {**without(f, "ref_grid"), "coords": "index"}, {"coords_other", "positions_other", "offset_other", "off_by_one", "position_stride"}
 
 
 def ids(f):
@@ -144,9 +144,9 @@ def sinusoid(f, arrays):
     yield "cosines first" if not f.get("flip_sin_to_cos") else "sines first", {**f, "flip_sin_to_cos": not f.get("flip_sin_to_cos", False)}, {"sin_cos_swapped"}
     yield "another base", {**f, "base": 1000 if f.get("base", 10000) == 10000 else 10000}, {"base_other"}
     if f.get("angle_scale", 1) != 1:
-        yield "the angles' scale forgotten", without(f, "angle_scale"), {"position_stride", "angle_scale_other"}
+        yield "the angles' scale forgotten", without(f, "angle_scale"), {"position_stride", "parameter_other"}
     elif f.get("flip_sin_to_cos"):  # as time steps are
-        yield "angles believed scaled by 1000", {**f, "angle_scale": 1000}, {"position_stride", "angle_scale_other"}
+        yield "angles believed scaled by 1000", {**f, "angle_scale": 1000}, {"position_stride", "parameter_other"}
     if arrays["encoding"].shape[-1] % 2:
         yield "another rule for the odd column", {**f, "odd": "pad" if f.get("odd", "paper") != "pad" else "paper"}, {"odd_other"}
 
@@ -165,7 +165,7 @@ def over_a_grid(f, arrays):
         yield "the other layout", {**f, "layout": "half" if f.get("layout", "interleaved") == "interleaved" else "interleaved"}, {"layout_swapped"}
         yield "cosines first", {**f, "flip_sin_to_cos": not f.get("flip_sin_to_cos", False)}, {"sin_cos_swapped"}
     if style == "detr":
-        yield "normalize the other way", {**f, "normalize": not f.get("normalize", False)}, {"normalize_other"}
+        yield "normalize the other way", {**f, "normalize": not f.get("normalize", False)}, {"parameter_other"}
     if not first:
         yield "the axes forgotten", {**without(f, "grid", "channels_first", *OF_STYLES), "offset": 0}, {"axes_missing", "style_other"}
 
@@ -220,7 +220,7 @@ def deberta(f, arrays):
 
 
 def fourier(f, arrays):
-    yield "angles with pi", {**f, "multiply_pi": not f.get("multiply_pi", False)}, {"parameter_other", "position_stride", "angle_scale_other"}
+    yield "angles with pi", {**f, "multiply_pi": not f.get("multiply_pi", False)}, {"parameter_other", "position_stride"}
     yield "the other spacing of frequencies", {**f, "log_sampling": not f.get("log_sampling", True)}, {"parameter_other"}
     at = f["positions"]
     if isinstance(at[0], list):

@@ -26,6 +26,8 @@ EVIDENCE = {
     "cos, sin in float32": {"scheme": "rope", "arith": "float32", "cos": drawn(64, 32), "sin": drawn(64, 32, seed=2)},
     "q, q_out [16,4096]": {"q": drawn(16, 4096), "q_out": drawn(16, 4096, seed=2)},
     "q, q_out [2,64,64]": {"q": drawn(2, 64, 64), "q_out": drawn(2, 64, 64, seed=2)},
+    "q, q_out of xpos": {"scheme": "xpos", "q": drawn(2, 256, 64), "q_out": drawn(2, 256, 64, seed=2)},
+    "cos, sin [8192,128]": {"cos": drawn(8192, 128), "sin": drawn(8192, 128, seed=2)},
     "encoding [64,64]": {"encoding": drawn(64, 64)},
     "encoding [4096,64]": {"encoding": drawn(4096, 64)},
     "encoding [4,16384]": {"encoding": drawn(4, 16384)},

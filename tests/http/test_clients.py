@@ -133,6 +133,24 @@ def test_a_file_is_mapped_whole_or_not_there(client, posenc, tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
 
 
+def test_complex_numbers_are_pairs(client, posenc):
+    turns = np.exp(1j * rotary(16, 64, 500000.0))
+    for dtype in ("c8", "c16", ">c8"):
+        for array in (turns.astype(dtype), np.asfortranarray(turns.astype(dtype))):
+            assert client.check(freqs_cis=array, scheme="rope", base=500000.0, head_dim=64).fits
+    with pytest.raises(posenc.Mismatch, match="other way|direction"):
+        client.check(freqs_cis=turns.conj(), scheme="rope", base=500000.0, head_dim=64)
+    with pytest.raises(TypeError, match="cos has the dtype complex128"):
+        client.check(cos=turns, sin=turns.imag, scheme="rope")
+
+
+def test_complex_tensors_of_pytorch(client):
+    torch = pytest.importorskip("torch")
+    turns = torch.polar(torch.ones(16, 32), torch.from_numpy(rotary(16, 64, 500000.0)).float())
+    assert client.check(freqs_cis=turns, scheme="rope", base=500000.0, head_dim=64).fits
+    assert client.check(freqs_cis=turns.conj(), scheme="rope", base=500000.0, head_dim=64, direction=-1).fits  # conjugated lazily
+
+
 def test_check_says_in_one_line_what_a_port_does_wrong(client, posenc):
     angles = rotary(16, 64, 500000.0)
     first, second = np.random.default_rng(2).standard_normal((2, 1, 2, 16, 32))

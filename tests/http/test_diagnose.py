@@ -16,7 +16,7 @@ import wrong_rotary
 import wrong_scaling
 import wrong_sinusoid
 from diagnosing import array, diagnose, named
-from tensors import npy
+from tensors import multipart, npy
 from wrong_rotary import Rotary
 from wrong_tensors import CODES, LD, Case, Tensor, draw, draw_pair, families, inline, rounded, send, unit
 
@@ -223,6 +223,15 @@ def test_infinities_elsewhere_fit_nothing(server):
     assert not answer["explained"] and all(c["verdict"] == "none" for c in answer["candidates"])
 
 
+def test_rows_that_are_scaled_are_predicted_again(server):
+    """xPos scales rows; hypotheses with other widths of the head in between do not spoil the scales that are kept."""
+    q = np.random.default_rng(3).normal(size=(246, 64)).round(3)
+    config = {"scheme": "xpos", "head_dim": 64, "layout": "interleaved"}
+    out = server.ask("/rotate", **config, q=q.tolist(), outputs=["q"]).json()["tensors"]["q"]["data"]
+    answer = diagnose(server, {**config, "scaling": {"type": "linear", "factor": 4}, "q": q.tolist(), "q_out": out})
+    assert answer["explained"] and codes_of(answer)[0] == "scaling_missing", answer["findings"]
+
+
 # ---- Without a belief ---------------------------------------------------------------------------------------------------------
 
 LONE = {
@@ -243,6 +252,55 @@ def test_a_lone_tensor_is_identified(server, name):
     assert answer["explained"] and "identified" in codes_of(answer), answer["findings"]
     first = answer["candidates"][0]
     assert diagnosing.unlike(server, first, tensors, model.tolerance) is None
+
+
+def llama3(w, factor=8.0, low=1.0, high=4.0, length=8192):
+    """Llama 3.1's scaling of frequencies, by the wavelength."""
+    turns = length * w / (2 * np.pi)
+    smooth = np.clip((turns - low) / (high - low), 0, 1)
+    return smooth * w + (1 - smooth) * w / factor
+
+
+SCALED = {
+    "llama3": (5e5, llama3, {"type": "llama3", "factor": 8}),
+    "linear": (1e4, lambda w: w / 8, {"type": "linear", "factor": 8}),
+    "plain": (7e4, lambda w: w, None),
+}
+
+
+def expanded(base, scale, layout, n=24, first=0, width=128):
+    """cos, sin [n, width] of every channel, in float32."""
+    angle = np.outer(first + np.arange(n), scale(base ** (-np.arange(0, width, 2) / width)))
+    angle = np.concatenate([angle, angle], -1) if layout == "half" else np.repeat(angle, 2, -1)
+    return {"cos": np.cos(angle).astype("f4"), "sin": np.sin(angle).astype("f4")}
+
+
+@pytest.mark.parametrize("first", [0, 4096])
+@pytest.mark.parametrize("layout", ["half", "interleaved"])
+@pytest.mark.parametrize("name", SCALED)
+def test_an_expanded_table_tells_its_layout(server, name, layout, first):
+    """So base and scaling are found without a belief, as those of pairs are."""
+    base, scale, scaling = SCALED[name]
+    tables = {key: a.tolist() for key, a in expanded(base, scale, layout, first=first).items()}
+    answer = diagnose(server, {**tables, "offset": first})
+    config = answer["candidates"][0]["config"]
+    assert answer["explained"] and codes_of(answer)[0] == "identified" and config["layout"] == layout, answer["findings"]
+    assert config["base"] == base and (not scaling or scaling.items() <= config["scaling"].items()), config
+
+
+def test_a_layout_that_is_stated_is_still_judged(server):
+    tables = {key: a.tolist() for key, a in expanded(1e4, lambda w: w, "half").items()}
+    assert codes_of(diagnose(server, {**tables, "scheme": "rope", "layout": "interleaved"}))[0] == "layout_swapped"
+    assert codes_of(diagnose(server, {**tables, "scheme": "rope", "layout": "half"}))[0] == "as_believed"
+    assert codes_of(diagnose(server, {**tables, "scheme": "rope"}))[0] == "as_believed"
+
+
+@pytest.mark.parametrize("n, base", [(3000, 12345.6), (3000, 7e5), (700, 31.5)])
+def test_a_base_is_found_in_long_tables(server, n, base):
+    angle = np.outer(np.arange(n), base ** (-np.arange(0, 128, 2) / 128))
+    body = multipart(request="{}", cos=npy(np.cos(angle).astype("f4")), sin=npy(np.sin(angle).astype("f4")))
+    answer = diagnose(server, *body)
+    assert answer["explained"] and answer["candidates"][0]["config"]["base"] == base, answer["candidates"][0]
 
 
 def test_presets_give_the_tensor(server):

@@ -110,7 +110,10 @@ def test_the_description_and_the_catalogue_have_the_codes(server):
     codes = [fault["code"] for fault in faults]
     assert len({(fault["code"], fault["kind"]) for fault in faults}) == len(faults) and {"layout_swapped", "off_by_one", "angles_f32", "base_other"} <= set(codes)
     for fault in faults:
-        assert set(fault) == {"code", "kind", "label", "label_zh", "summary", "summary_zh"} and fault["kind"].islower()
+        assert set(fault) == {"code", "kind", "surprise", "label", "label_zh", "summary", "summary_zh"} and fault["kind"].islower()
+        assert fault["surprise"] in range(1, 9) or (fault["kind"], fault["surprise"]) == ("finding", 0), fault
+    surprise = {fault["code"]: fault["surprise"] for fault in faults}
+    assert [surprise[code] for code in ("layout_swapped", "scaling_other", "position_stride", "negated", "zero_row", "inv_freq_other")] == [1, 2, 3, 4, 5, 8]
     schemas = document["components"]["schemas"]
 
     def fits(value, schema):

@@ -35,7 +35,7 @@ REFUSED = {
     "cos of alibi": ({"scheme": "alibi", **PAIRS}, ("/cos", "/sin", "/scheme"), ["alibi"]),
     "encoding of one axis": ({"encoding": [0.0, 1.0]}, ("/encoding",), []),
     "bias of two axes": ({"bias": [[0.0, 1.0]]}, ("/bias",), []),
-    "buckets of three axes": ({"buckets": [[[0]]]}, ("/buckets",), []),
+    "buckets of three axes": ({"buckets": [[[0]], [[0]]]}, ("/buckets",), ["[2,1,1]", "[queries, keys]"]),
     "position ids of four rows": ({"position_ids": [[0, 1]] * 4}, ("/position_ids",), ["3"]),
     "q of one axis": ({**ROPE, "q": [1.0, 2.0, 3.0, 4.0], "q_out": [1.0, 2.0, 3.0, 4.0]}, ("/q", "/q_out"), []),
     "an odd head": ({"scheme": "rope", "q": [[1.0, 2.0, 3.0]], "q_out": [[1.0, 2.0, 3.0]]}, ("/q", "/q_out", "/head_dim", "/rotary_dim"), []),
@@ -112,7 +112,7 @@ def test_more_positions_than_allowed(server):
 def test_a_tensor_beyond_64_mib(server):
     body = npy(np.zeros((4, 1024, 4100), "f4"))
     response = server.post("/diagnose?scheme=alibi", body, {"Content-Type": "application/x-npy"})
-    check_problem(response, 413, ("", "/bias"), ["67108864"])
+    check_problem(response, 413, ("", "/bias"), ["67108864", "Some rows are enough", "first 256 positions"])
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (1, 0)])

@@ -6,7 +6,7 @@ import numpy as np
 
 from reference_rotary import expand, members
 from wrong_scaling import factor_of, other_scalings, powers, random_scaling, stretched
-from wrong_tensors import LD, choose, largest, rounded
+from wrong_tensors import LD, choose, float32_loss, largest, rounded
 
 MAKES = ["layout_swapped", "direction_reversed", "sin_cos_swapped", "negated", "off_by_one", "offset_other", "not_rotated",
          "rotated_twice", "positions_reversed", "position_stride", "positions_constant", "position_reset", "position_no_reset",
@@ -151,7 +151,8 @@ class Rotary:
 
     def tolerance(self, name, values, u):
         """What float32 angles cost, for each entry."""
-        of_angles = np.minimum(2.0 ** -22 * np.abs(self.at[self.axis_of()].T.astype(float)) * self.frequencies().astype(float), 1 / 8)
+        w, number = self.frequencies().astype(float), np.concatenate([np.arange(n) for n in self.blocks()])
+        of_angles = np.minimum(np.abs(self.at[self.axis_of()].T.astype(float)) * w * float32_loss(w, number), 1 / 8)
         s = max(largest(v) for v in values.values())
         if name == "q_out":
             out = np.zeros(values[name].shape[-2:])

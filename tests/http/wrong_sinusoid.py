@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wrong_rotary import RECIPES, of_positions, of_run
-from wrong_tensors import LD, choose, largest
+from wrong_tensors import LD, choose, float32_loss, largest
 
 MAKES = ["layout_swapped", "sin_cos_swapped", "negated", "transposed", "off_by_one", "offset_other",
          "positions_reversed", "position_stride", "positions_constant", "position_reset", "position_no_reset", "positions_other",
@@ -94,9 +94,11 @@ class Sinusoid:
         return of_result(function(of_product(of_p(p) * of_w(column.w)).astype(float)))
 
     def tolerance(self, name, values, u):
-        w = np.array([float(c.w) if c else 0.0 for c in self.columns()])
+        columns = self.columns()
+        w = np.array([float(c.w) if c else 0.0 for c in columns])
+        number = [len({float(other.w) for other in columns if other and other.axis == c.axis and other.w > c.w}) if c else 0 for c in columns]
         p = np.max(np.abs(self.at.astype(float)), 0) + 1
-        out = (4 * u + np.minimum(2.0 ** -22 * p[:, None] * w, 1 / 8)) * largest(values[name])
+        out = (4 * u + np.minimum(p[:, None] * w * float32_loss(w, number), 1 / 8)) * largest(values[name])
         return out.T if self.turned else out
 
 

@@ -31,6 +31,21 @@ KINDS = {
 CODES = [code for codes in KINDS.values() for code in codes]
 KIND_OF = {code: kind for kind, codes in KINDS.items() for code in codes}
 
+# How surprising a mistake is: of explanations with the same numbers the least surprising is named.
+SURPRISE = {**dict.fromkeys(CODES, 3), **dict.fromkeys("""direction_reversed sin_cos_swapped offset_other not_rotated rotated_twice position_reset
+    position_no_reset rotary_dim_other ladder_width scaling_parameter scaling_other inv_freq_bf16 inv_freq_f16 angles_bf16 axes_swapped
+    freq_shift_other odd_other style_other exponent_per_column exponent_doubled sine_only slopes_other bias_max_other alignment_other
+    mask_extra position_style_other tokens_per_second_other merge_size_other""".split(), 2),
+            **dict.fromkeys("layout_swapped off_by_one attention_factor_missing scaling_missing angles_f32 mask_missing".split(), 1),
+            **dict.fromkeys("negated positions_reversed rotary_offset_other ladder_from_one ladder_reversed".split(), 4),
+            "zero_row": 5, "positions_other": 8}  # attention_factor_other is 5, but where it applies, `scaled` is not tried
+# A mistake that contradicts a stated field is less surprising.
+FIELD = {"layout_swapped": "layout", "direction_reversed": "direction", "rotary_dim_other": "rotary_dim", "rotary_offset_other": "rotary_offset",
+         "attention_factor_missing": "attention_factor", "attention_factor_other": "attention_factor", "scaling_missing": "scaling",
+         "scaling_parameter": "scaling", "scaling_other": "scaling", "base_other": "base", "ladder_width": "base", "freq_shift_other": "freq_shift",
+         "odd_other": "odd", "style_other": "style", "bias_max_other": "bias_max", "form_other": "form", "position_no_reset": "lens",
+         "bidirectional_other": "bidirectional", "max_distance_other": "max_distance", "window_other": "window", "slopes_other": "slopes"}
+
 
 class Tensor(NamedTuple):
     """Values that the dtype holds exactly, as float64 (integers: int64)."""
@@ -40,7 +55,7 @@ class Tensor(NamedTuple):
 
 class Case(NamedTuple):
     codes: tuple  # faults that were made, in the table's order
-    names: frozenset  # codes that may be named: a code gives way to those before it that give the same tensor; of two faults: pairs
+    names: frozenset  # codes that may be named: a code gives way to less surprising ones that give the same tensor; of two faults: pairs
     belief: dict  # fields of the request
     tensors: dict  # name: Tensor
     right: object  # the believed model
@@ -115,6 +130,13 @@ def near(tensor, candidate, tolerance):
         return bool((np.abs(tensor.values - candidate)[finite] <= np.broadcast_to(tolerance, candidate.shape)[finite]).all())
 
 
+def float32_loss(w, number):
+    """What right float32 code loses of an angle, as a share of it; number: of the pair in its ladder."""
+    w = np.abs(np.asarray(w, float))
+    with np.errstate(divide="ignore"):
+        return np.where(w == 0, 0, np.maximum(6 + 3 * np.abs(np.log(w)), 2 * np.asarray(number))) * 2.0**-24
+
+
 def largest(values):
     finite = np.abs(values[np.isfinite(values)])
     return float(finite.max()) if finite.size else 0.0
@@ -153,17 +175,24 @@ def attempt(rng, code, family):
     tensors = send(wrong.values(data), wrong.dtype)
     if fits(tensors, right, data) or any(not tensor.values.any() for tensor in tensors.values()):
         return None
-    named = names(tensors, data, [(code, wrong), *faults])
-    by_fit = {name for name, model in fitted(family, right, wrong) if CODES.index(name) < CODES.index(code) and fits(tensors, model, data)}
+    def rank(fault):
+        return surprise(*fault, right, tensors), CODES.index(fault[0])
+    named = names(tensors, data, [(code, wrong), *faults], rank)
+    by_fit = {name for name, model in fitted(family, right, wrong) if rank((name, model)) < rank((code, wrong)) and fits(tensors, model, data)}
     return Case((code,), named | by_fit, right.request(), {**right.sent(data), **tensors}, right, wrong, data)
 
 
-def names(tensors, data, faults):
-    """The code that should be named: the first of the table that gives the tensor exactly, or at all if none does. Values beside a
-    bound may be judged either way: both are given."""
-    fit = [(name, model) for name, model in faults if fits(tensors, model, data)]
-    exact = [name for name, model in fit if fits(tensors, model, data, True)]
-    return frozenset(min(some, key=CODES.index) for some in (exact, [name for name, _ in fit]) if some)
+def surprise(code, model, right, tensors):
+    usual = {1e4: 1, 5e5: 1, 1e6: 1, 1e7: 1}.get(model.base, 3) if code == "base_other" else SURPRISE[code]
+    return usual + 3 * (code == "rotated_twice" and "cos" in tensors) - 2 * (FIELD.get(code) in right.request())
+
+
+def names(tensors, data, faults, rank):
+    """The code that should be named: the first by rank that gives the tensor exactly, or at all if none does. Values beside a bound may
+    be judged either way: both are given."""
+    fit = [fault for fault in faults if fits(tensors, fault[1], data)]
+    exact = [fault for fault in fit if fits(tensors, fault[1], data, True)]
+    return frozenset(min(some, key=rank)[0] for some in (exact, fit) if some)
 
 
 def fitted(family, right, wrong):

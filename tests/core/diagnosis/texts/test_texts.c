@@ -11,8 +11,10 @@
 
 /* The codes that an answer may have. */
 static const char *const codes[] = {"layout_swapped",
+                                    "channels_permuted",
                                     "direction_reversed",
                                     "sin_cos_swapped",
+                                    "inverted",
                                     "negated",
                                     "transposed",
                                     "off_by_one",
@@ -29,6 +31,9 @@ static const char *const codes[] = {"layout_swapped",
                                     "attention_factor_missing",
                                     "attention_factor_other",
                                     "scaled",
+                                    "scheme_other",
+                                    "scale_base_other",
+                                    "center_other",
                                     "zero_row",
                                     "mask_value",
                                     "scaling_missing",
@@ -42,10 +47,14 @@ static const char *const codes[] = {"layout_swapped",
                                     "inv_freq_bf16",
                                     "inv_freq_f16",
                                     "angles_bf16",
+                                    "angles_wrapped",
                                     "table_dtype",
+                                    "axes_missing",
                                     "axes_swapped",
                                     "section_order",
                                     "channels_other",
+                                    "coords_other",
+                                    "order_other",
                                     "freq_shift_other",
                                     "odd_other",
                                     "style_other",
@@ -69,11 +78,14 @@ static const char *const codes[] = {"layout_swapped",
                                     "merge_size_other",
                                     "as_believed",
                                     "identified",
+                                    "uninitialised",
                                     "unexplained",
                                     "undecided"};
 
 /* Placeholders that a finding has. */
-static const char *const members[] = {"found", "believed", "position", "candidate"};
+static const char *const members[] = {"pointer",      "heads",      "found", "believed",      "position",
+                                      "candidate",    "largest",    "row",   "nearest.codes", "nearest.max_error",
+                                      "worst.output", "worst.index"};
 
 static const struct pe_fault_info *find(const char *code)
 {

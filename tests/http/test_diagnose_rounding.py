@@ -1,0 +1,243 @@
+"""What right float32 code loses: /diagnose takes it as right, whichever steps the code takes, and no wrong belief with it. The losses
+are written here once more from the law: g = max(6 + 3·|ln w|, 2c)·2^-24 of an angle, max(4, h) roundings of a bias."""
+import io
+import json
+
+import numpy as np
+import pytest
+
+from tensors import multipart, npy
+
+U = 2.0**-24
+F = np.float32
+
+
+def ask(server, belief, **arrays):
+    body, headers = multipart(request=json.dumps(belief), **{name: npy(a) for name, a in arrays.items()})
+    answer = server.request("POST", "/diagnose", body, headers)
+    assert answer.status == 200, answer
+    return answer.json()
+
+
+def codes(answer):
+    return [finding["code"] for finding in answer["findings"]]
+
+
+def passes(answer):
+    """As the clients' check."""
+    return answer["explained"] and set(codes(answer)) <= {"as_believed", "angles_f32", "table_dtype", "undecided"}
+
+
+# ---- The limits ---------------------------------------------------------------------------------------------------------------
+
+
+def waves(r, positions, base=1e4):
+    """Angles, and what right float32 code may lose of each."""
+    w, c = base ** (-np.arange(0, r, 2) / r), np.arange(r // 2)
+    angle = np.asarray(positions, float)[:, None] * w
+    return angle, angle * np.maximum(6 + 3 * np.abs(np.log(w)), 2 * c) * U
+
+
+def off(x, by):
+    """Farther from 0, so that the largest number stays the largest."""
+    return x + np.where(x < 0, -by, by)
+
+
+def as_tensors(kind, r, cos, sin):
+    """Fields and arrays of one kind of evidence. The vectors that are rotated are (1, 0) in each pair."""
+    if kind == "tables":
+        return {"scheme": "rope", "head_dim": r}, {"cos": cos, "sin": sin}
+    both = np.concatenate([sin, cos], -1)
+    if kind == "encoding":
+        return {"scheme": "sinusoidal", "dim": r, "layout": "half"}, {"encoding": both}
+    q = np.concatenate([np.ones_like(cos), np.zeros_like(cos)], -1)
+    return {"scheme": "rope", "layout": "half"}, {"q": q, "q_out": np.concatenate([cos, sin], -1)}
+
+
+@pytest.mark.parametrize("kind", ["tables", "encoding", "rotated"])
+@pytest.mark.parametrize("r, positions, base", [(64, [4000, 4001], 1e4), (128, [8191, 30000, 30007], 1e4), (128, [1000, 1003], 5e5),
+                                                (256, [2001, 2000], 1e4)])
+def test_the_limit_of_an_angle(server, kind, r, positions, base):
+    """Within 0.97 of the limit the belief is right; beyond 1.05 it is not. Of all pairs at once, in f64."""
+    angle, lost = waves(r, positions, base)
+    assert lost.max() < 1 / 8
+    belief = {"positions": positions, "base": base}
+    for share, fits in ((0.97, True), (1.05, False)):
+        fields, arrays = as_tensors(kind, r, *(off(x, share * lost) for x in (np.cos(angle), np.sin(angle))))
+        answer = ask(server, {**fields, **belief}, **arrays)
+        assert (passes(answer) and answer["candidates"][0]["codes"] == []) is fits, (share, answer["findings"])
+
+
+@pytest.mark.parametrize("n, share, fits", [(1, 1.9, True), (2, 1.9, True), (3, 1.9, False), (1, 2.1, False)])
+def test_a_few_numbers_beyond_it(server, n, share, fits):
+    """Of 25600 numbers two may be off by up to twice the limit."""
+    positions = list(range(3000, 3400))
+    angle, lost = waves(64, positions)
+    cos, sin = np.cos(angle), np.sin(angle)
+    for i, j in ((7, 3), (200, 20), (399, 31))[:n]:
+        cos[i, j] = off(cos[i, j], share * lost[i, j])
+    assert passes(ask(server, {"scheme": "rope", "head_dim": 64, "positions": positions}, cos=cos, sin=sin)) is fits
+
+
+def alibi(heads, n=24):
+    """Press et al. 2021, with the heads a power of two."""
+    slopes = 2.0 ** (-8 * np.arange(1, heads + 1) / heads)
+    return -slopes[:, None, None] * np.abs(np.arange(n)[:, None] - np.arange(n))
+
+
+@pytest.mark.parametrize("heads, head, roundings, fits", [(16, 1, 2.8, True), (16, 1, 5.2, False), (16, 16, 14.8, True), (16, 16, 17.2, False),
+                                                          (32, 9, 7.8, True), (32, 9, 10.2, False)])
+def test_the_limit_of_a_bias(server, heads, head, roundings, fits):
+    """max(4, h) roundings of each number of head h, and the tensor's own."""
+    bias = alibi(heads)
+    bias[head - 1] *= 1 + roundings * U
+    assert passes(ask(server, {"scheme": "alibi", "num_heads": heads}, bias=bias.astype("f4"))) is fits
+
+
+def test_a_bias_of_few_bits_loses_no_more(server):
+    """Powers are computed in float32, whatever the bias is rounded to: sixteen roundings of f16 are another slope."""
+    bias = alibi(16)
+    bias[15] *= 1 + 8 * 2.0**-11
+    assert not passes(ask(server, {"scheme": "alibi", "num_heads": 16}, bias=bias.astype("f2")))
+
+
+# ---- Steps that public code takes ---------------------------------------------------------------------------------------------
+
+
+def by_pow(r, positions, base):
+    return np.asarray(positions, "f4")[:, None] * (F(1) / F(base) ** (np.arange(0, r, 2, dtype="f4") / F(r)))
+
+
+def by_exp(r, positions, base):
+    return np.asarray(positions, "f4")[:, None] * np.exp(np.arange(0, r, 2, dtype="f4") * F(-np.log(base) / r))
+
+
+def by_product(r, positions, base):
+    angle, step, columns = np.asarray(positions, "f4"), F(base) ** F(-2 / r), []
+    for _ in range(r // 2):
+        columns.append(angle)
+        angle = angle * step
+    return np.stack(columns, -1)
+
+
+STEPS = [by_pow, by_exp, by_product]
+
+
+@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize("base", [1e4, 5e5, 1e7])
+@pytest.mark.parametrize("first", [0, 4000, 100000])
+@pytest.mark.parametrize("arith", ["exact", "float32"])
+def test_public_steps_are_right(server, steps, base, first, arith):
+    angle = steps(128, range(first, first + 40), base)
+    for kind in ("tables", "encoding", "rotated"):
+        fields, arrays = as_tensors(kind, 128, np.cos(angle), np.sin(angle))
+        answer = ask(server, {**fields, "base": base, "offset": first, "arith": arith}, **arrays)
+        assert passes(answer) and answer["candidates"][0]["codes"] == [], (kind, answer["findings"])
+
+
+def test_powers_of_a_slope(server):
+    """BLOOM: head h has the h-th power of a float32 slope."""
+    base = F(2.0 ** -(2.0 ** -(np.log2(32) - 3)))
+    slopes = np.power(base, np.arange(1, 33, dtype="f4"))
+    bias = slopes[:, None, None] * np.arange(40, dtype="f4")
+    assert codes(ask(server, {"scheme": "alibi", "num_heads": 32, "form": "key"}, bias=np.broadcast_to(bias, (32, 1, 40)).copy()))[0] == "as_believed"
+
+
+RIGHT = {"scheme": "rope", "head_dim": 128, "base": 5e5, "scaling": {"type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
+                                                                      "original_max_position_embeddings": 8192}}
+
+
+def scaled(change):
+    return {**RIGHT, "scaling": {**RIGHT["scaling"], **change}}
+
+
+@pytest.mark.parametrize("wrong", [{**RIGHT, "base": 5e5 * (1 + 1e-5)}, {**RIGHT, "base": 5e5 * (1 - 2e-5)}, scaled({"factor": 8.01}), scaled({"low_freq_factor": 1.01}),
+                                   scaled({"high_freq_factor": 3.99}), {**RIGHT, "offset": 7937}, {**RIGHT, "direction": -1},
+                                   {**RIGHT, "scaling": None}, {**RIGHT, "layout": "half", "form": "expanded"}])
+@pytest.mark.parametrize("arith", ["exact", "float32"])
+def test_a_wrong_belief_is_no_rounding(server, wrong, arith):
+    """256 rows from 7936 on, as float32 code computes them, and beliefs that are off by a little."""
+    w = 5e5 ** (-np.arange(0, 128, 2) / 128)
+    length = 2 * np.pi / w
+    t = (8192 / length - 1) / 3
+    w = np.where(length > 8192, w / 8, np.where(length < 2048, w, (1 - t) * w / 8 + t * w))
+    angle = np.arange(7936, 8192, dtype="f4")[:, None] * w.astype("f4")
+    tables = {"cos": np.cos(angle), "sin": np.sin(angle)}
+    if "form" in wrong:
+        tables = {name: np.repeat(a, 2, -1) for name, a in tables.items()}
+    wrong = {name: value for name, value in {"offset": 7936, **wrong, "arith": arith}.items() if value is not None}
+    right = {**RIGHT, "offset": 7936, "arith": arith, **({"form": "expanded", "layout": "interleaved"} if "form" in wrong else {})}
+    assert passes(ask(server, right, **tables))
+    assert not passes(ask(server, wrong, **tables))
+
+
+# ---- What is said of it -------------------------------------------------------------------------------------------------------
+
+
+def one(answer, code):
+    found = [finding for finding in answer["findings"] if finding["code"] == code]
+    assert len(found) == 1, answer["findings"]
+    return found[0]
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_sentence_of_float32_angles(server, lang):
+    """The largest difference, its row, and the field whose belief fits: which then is no finding any more."""
+    angle = by_pow(64, range(8000, 8064), 5e5)
+    tables, belief = {"cos": np.cos(angle), "sin": np.sin(angle)}, {"scheme": "rope", "head_dim": 64, "base": 5e5, "offset": 8000}
+    answer = ask(server, {**belief, "lang": lang}, **tables)
+    finding = one(answer, "angles_f32")
+    exact = np.arange(8000, 8064)[:, None] * 5e5 ** (-np.arange(0, 64, 2) / 64)
+    error = np.maximum(*(np.abs(tables[name] - f(exact).astype("f4")) for name, f in (("cos", np.cos), ("sin", np.sin))))
+    assert finding["pointer"] == "/arith" and (finding["found"], finding["believed"]) == ("float32", "exact")
+    assert finding["row"] == error.max(1).argmax() and abs(finding["largest"] - error.max()) <= U
+    for text in (finding["detail"], finding["detail_zh"]):
+        assert f"{finding['largest']:.6g}" in text and str(finding["row"]) in text and '"arith":"float32"' in text
+    assert (finding["detail"] == finding["detail_zh"]) == (lang == "zh")
+    believed = ask(server, {**belief, "arith": "float32"}, **tables)
+    assert codes(believed) in (["as_believed"], ["angles_f32"])
+
+
+def test_posencs_own_float32_is_exact(server):
+    """Of every kind of waves; a recipe of other steps beside it is rounding, whose sentence says so."""
+    belief = {"base": 5e5, "offset": 100000, "arith": "float32"}
+    fields = {"scheme": "rope", "head_dim": 64, "len": 40, **belief}
+    own = server.ask("/encode", **fields, outputs=["cos", "sin"], format="npz")
+    arrays = np.load(io.BytesIO(own.body))
+    answer = ask(server, fields, cos=arrays["cos"], sin=arrays["sin"])
+    assert codes(answer) == ["as_believed"] and answer["candidates"][0]["verdict"] == "exact"
+    q = np.random.default_rng(3).standard_normal((2, 40, 64)).astype("f4")
+    c, s = (np.repeat(arrays[name], 2, -1) for name in ("cos", "sin"))
+    out = q * c + np.stack([-q[..., 1::2], q[..., 0::2]], -1).reshape(q.shape) * s
+    answer = ask(server, {"scheme": "rope", **belief}, q=q, q_out=out)
+    assert codes(answer) == ["as_believed"] and answer["candidates"][0]["verdict"] == "exact"
+    angle = by_exp(64, range(100000, 100040), 5e5)
+    answer = ask(server, fields, cos=np.cos(angle), sin=np.sin(angle))
+    finding = one(answer, "angles_f32")
+    assert finding["pointer"] == "/cos" and "other steps" in finding["detail"] and answer["candidates"][0]["verdict"] == "rounding"
+
+
+def test_float32_angles_are_named_once(server):
+    """As a mistake beside another, and not as a remark again."""
+    angle = by_pow(64, range(60000, 60064), 1e4)
+    answer = ask(server, {"scheme": "rope", "head_dim": 64, "offset": 59990, "direction": -1}, cos=np.cos(angle), sin=np.sin(angle))
+    assert one(answer, "angles_f32") and "offset_other" in codes(answer)
+
+
+def test_a_mistake_is_named_before_float32_angles(server):
+    """The first finding is what somebody reads, and float32 angles are no mistake."""
+    w = np.exp(-np.log(1e4) * np.arange(32) / 31).astype("f4")
+    angle = np.arange(3000, 3200, dtype="f4")[:, None] * w
+    answer = ask(server, {"scheme": "sinusoidal", "layout": "half", "freq_shift": 0, "offset": 3000}, encoding=np.concatenate([np.sin(angle), np.cos(angle)], 1))
+    assert codes(answer)[:2] == ["freq_shift_other", "angles_f32"], answer["findings"]
+
+
+def test_nearly_what_is_believed(server):
+    """A few wrong numbers: not a list of what was tried, but where the largest error is."""
+    angle = np.arange(64)[:, None] * 1e4 ** (-np.arange(0, 64, 2) / 64)
+    cos = np.cos(angle).astype("f4")
+    cos[17, 5] += F(0.02)
+    cos[30, 6] -= F(0.01)
+    finding = one(ask(server, {"scheme": "rope", "head_dim": 64}, cos=cos, sin=np.sin(angle).astype("f4")), "unexplained")
+    assert "nearly what you believe" in finding["detail"] and "cos[17, 5]" in finding["detail"] and "0.02" in finding["detail"]
+    assert finding["worst"]["index"] == [17, 5] and "cos[17, 5]" in finding["detail_zh"]
