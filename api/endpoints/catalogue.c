@@ -353,6 +353,7 @@ static void add_faults(struct api_text *text, enum pe_lang lang)
         api_text_put(text, i ? ",{\"code\":" : "{\"code\":");
         api_text_string(text, fault->code);
         api_text_member(text, "kind", fault->kind);
+        api_text_format(text, ",\"surprise\":%d", pe_fault_surprise(i));
         api_text_about(text, &fault->about, lang);
         api_text_put(text, "}");
     }

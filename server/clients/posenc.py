@@ -226,11 +226,24 @@ def _array(value):
     return array, NAMES[array.dtype]
 
 
+def _pairs(name, value):
+    """Complex freqs_cis as [..., 2]."""
+    dtype = getattr(value, "dtype", None)
+    if getattr(dtype, "kind", "") != "c" and "complex" not in str(dtype):  # NumPy's, PyTorch's
+        return value
+    if name != "freqs_cis":
+        raise TypeError(f"{name} has the dtype {dtype}; only freqs_cis may be complex: send real numbers, [..., 2]")
+    if hasattr(value, "detach"):  # PyTorch: what is conjugated lazily has other bits in memory
+        value = value.detach().cpu().resolve_conj().resolve_neg().numpy()
+    array = np.ascontiguousarray(value)
+    return array.view(array.real.dtype).reshape(*array.shape, 2)
+
+
 def _packed(arrays, metadata):
     """A safetensors file as a list of pieces and their size."""
     head, at, pieces = {"__metadata__": metadata}, 0, []
     for name, value in arrays.items():
-        array, dtype = _array(value)
+        array, dtype = _array(_pairs(name, value))
         head[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
         at += array.nbytes
         pieces.append(memoryview(array).cast("B") if array.nbytes else b"")
@@ -365,7 +378,8 @@ class Client:
         return self._json("/analyze", fields, arrays)
 
     def diagnose(self, tensor=None, *, name="encoding", **request):
-        """What made these tensors (cos and sin, q and q_out, encoding, bias …), beside what they are believed to be."""
+        """What made these tensors (cos and sin, q and q_out, inv_freq, freqs_cis, encoding, bias …), beside what they are believed
+        to be. freqs_cis may be complex."""
         fields, arrays = _divided({**({} if tensor is None else {name: tensor}), **request})
         return Diagnosis(self._json("/diagnose", fields, arrays))
 

@@ -66,15 +66,33 @@ static void add_answer(struct api_text *text)
 static const struct {
     const char *name, *text;
 } tensors[] = {
-    {"encoding", "[n, dim]: an additive encoding, or a table of rows"},
+    {"encoding", "[n, dim] or [dim, ...grid]: an additive encoding, or a table of rows"},
     {"cos", "[n, rotary_dim / 2] or [n, rotary_dim], beside sin"},
     {"sin", "as cos"},
-    {"q", "queries or keys before the rotation, beside q_out"},
+    {"cos_sin", "[n, rotary_dim], cosines then sines; [2, n, columns]; [n, rotary_dim / 2, 2]"},
+    {"freqs_cis", "[n, rotary_dim / 2, 2]; in .npy, .npz and safetensors also complex [n, rotary_dim / 2]"},
+    {"matrix", "[n, rotary_dim / 2, 2, 2]"},
+    {"angles", "[n, rotary_dim / 2], or [n, rotary_dim] with each angle twice: radians"},
+    {"freqs", "another name of angles"},
+    {"inv_freq", "[rotary_dim / 2]: frequencies; beside another tensor a parameter"},
+    {"rope_freqs", "[rotary_dim / 2]: by how much each frequency is divided"},
+    {"q", "queries before the rotation, beside q_out"},
     {"q_out", "as q, after it"},
+    {"k", "keys before the rotation, beside k_out"},
+    {"k_out", "as k, after it"},
     {"bias", "[num_heads, queries, keys]: what is added to logits"},
     {"buckets", "[queries, keys]: indices of relative positions"},
     {"position_ids", "[n] or [axes, n]: integers"},
 };
+
+/* How q and q_out hold their rows: fields that no plan has, so no list of parameters has them. */
+static const char rows_properties[] =
+    ",\"tensor_layout\":{\"description\":\"order of the axes of q and q_out; default bhnd; flat and bflat need "
+    "head_dim\","
+    "\"enum\":[\"bhnd\",\"bnhd\",\"nbhd\",\"nhd\",\"flat\",\"bflat\"]},\"positions_layout\":{\"description\":\"what "
+    "two "
+    "levels of positions are beside q and q_out: axes (default), or batch: a list for each row of the batch\",\"enum\":"
+    "[\"axes\",\"batch\"]}";
 
 static void add_diagnosis(struct api_text *text)
 {
@@ -88,6 +106,7 @@ static void add_diagnosis(struct api_text *text)
         api_text_string(text, tensors[i].text);
         api_text_put(text, "}");
     }
+    api_text_put(text, rows_properties);
     api_text_put(text, "}}");
 }
 
@@ -119,17 +138,20 @@ static const char errors_schema[] =
 
 static void add_diagnosis_answer(struct api_text *text)
 {
-    api_text_format(text,
-                    ",\"DiagnosisAnswer\":{\"type\":\"object\",\"required\":[\"explained\",\"belief\",\"candidates\","
-                    "\"findings\",\"undecided\",\"ruled_out\",\"searched\"],\"properties\":{\"explained\":{\"type\":"
-                    "\"boolean\"},\"belief\":{\"type\":[\"object\",\"null\"],\"properties\":{%s}},\"candidates\":{"
-                    "\"type\":\"array\",\"description\":\"the best first; config with sequence, sent to /encode or "
-                    "/rotate, and then transforms give the tensor\",\"items\":{\"type\":\"object\",\"properties\":{"
-                    "\"config\":{\"type\":\"object\"},\"sequence\":{\"type\":\"object\"},\"transforms\":{\"type\":"
-                    "\"array\"},\"codes\":{\"type\":\"array\"},\"presets\":{\"type\":\"array\"},\"verdict\":{\"enum\":["
-                    "\"exact\",\"rounding\",\"near\",\"none\"]},%s}}},\"findings\":{\"type\":\"array\",\"items\":{"
-                    "\"type\":\"object\",\"properties\":{\"code\":",
-                    errors_schema, errors_schema);
+    api_text_format(
+        text,
+        ",\"DiagnosisAnswer\":{\"type\":\"object\",\"required\":[\"explained\",\"belief\",\"candidates\","
+        "\"findings\",\"undecided\",\"ruled_out\",\"searched\"],\"properties\":{\"explained\":{\"type\":"
+        "\"boolean\"},\"belief\":{\"type\":[\"object\",\"null\"],\"properties\":{%s}},\"candidates\":{"
+        "\"type\":\"array\",\"description\":\"the best first; config with sequence, sent to /encode or "
+        "/rotate, and then transforms give the tensor\",\"items\":{\"type\":\"object\",\"properties\":{"
+        "\"config\":{\"type\":\"object\"},\"sequence\":{\"type\":\"object\"},\"transforms\":{\"type\":"
+        "\"array\"},\"codes\":{\"type\":\"array\"},\"presets\":{\"type\":\"array\"},\"verdict\":{\"enum\":["
+        "\"exact\",\"rounding\",\"near\",\"none\"]},%s,\"also\":{\"type\":\"array\",\"description\":\"other "
+        "mistakes with the same numbers, at most 8: codes, everywhere, detail, config, sequence, "
+        "transforms\"}}}},\"findings\":{\"type\":\"array\",\"items\":{"
+        "\"type\":\"object\",\"properties\":{\"code\":",
+        errors_schema, errors_schema);
     add_fault_codes(text);
     api_text_put(text,
                  ",\"pointer\":{\"description\":\"the field of the belief\"},\"detail\":{\"type\":\"string\","
