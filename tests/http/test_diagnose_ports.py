@@ -80,7 +80,7 @@ def test_permuted_too_often_or_backwards(server, layout, times, word):
     found = answer["findings"][0]
     assert word in found["detail"] and found["pointer"] == "/q_out" and found["heads"] == 4
     assert found["found"] == permuted(np.arange(64.0)[None, None], times=times)[0, 0].tolist()
-    assert "Hugging Face" in found["detail_zh"] and answer["candidates"][0]["config"]["layout"] == "half"
+    assert "transformers" in found["detail_zh"] and answer["candidates"][0]["config"]["layout"] == "half"
     assert answer["candidates"][0]["transforms"] == [
         {"name": "channels", "of": "q", "conversion": "interleaved_to_half" if times > 0 else "half_to_interleaved", "times": abs(times), "heads": 4}]
 

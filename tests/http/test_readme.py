@@ -149,7 +149,7 @@ def test_the_words_of_the_first_diagnosis_are_the_answers_words(server, folder):
     shown = next(block for block in blocks("json", [README]) if "findings" in block)
     command = next(command for command in CURLS if command.endswith("/diagnose"))
     answer = subprocess.run(["sh", "-c", here(command, server) + " -sS"], cwd=folder, capture_output=True, timeout=60).stdout.decode()
-    finding = re.sub(r"\n\s*", "", re.search(r'"findings":\[\{(.*?),?…', shown, re.S)[1])
+    finding = re.sub(r"\n\s*", " ", re.search(r'"findings":\[\{(.*?),?…', shown, re.S)[1])
     assert json.loads("{" + finding + "}").items() <= json.loads(answer)["findings"][0].items()
     assert json.loads(answer)["explained"] and json.loads(answer)["candidates"][0]["config"]["layout"] == "half"
 

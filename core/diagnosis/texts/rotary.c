@@ -7,14 +7,14 @@
 static const struct pe_text of_layouts[] = {
     {HAS_LAYOUT " Meta's code is interleaved and Hugging Face's is half: between them, the rows of w_q and w_k must be "
                 "permuted. Keep interleaved, or permute the weights; here one was done without the other.",
-     HAS_LAYOUT_ZH "Meta 的代码用 interleaved，Hugging Face 的代码用 half，两者之间必须重排 w_q 和 w_k 的行。"
+     HAS_LAYOUT_ZH "Meta 的代码用 interleaved，transformers 用 half，两者之间必须重排 w_q 和 w_k 的行。"
                    "要么保持 interleaved，要么重排权重；这里只做了其中一半。"},
     {HAS_LAYOUT " Meta's code is interleaved and Hugging Face's is half: if the weights are Meta's, the permutation of "
                 "the rows of w_q and w_k was forgotten.",
-     HAS_LAYOUT_ZH "Meta 的代码用 interleaved，Hugging Face 的代码用 half：如果权重来自 Meta，那么漏掉了对 w_q 和 w_k "
+     HAS_LAYOUT_ZH "Meta 的代码用 interleaved，transformers 用 half：如果权重来自 Meta，那么漏掉了对 w_q 和 w_k "
                    "各行的重排。"},
     {HAS_LAYOUT " q is in the order of Meta's weights and q_out in that of weights converted for Hugging Face's code.",
-     HAS_LAYOUT_ZH "q 是 Meta 权重的通道顺序，q_out 是转换为 Hugging Face 代码之后的顺序。"},
+     HAS_LAYOUT_ZH "q 是 Meta 权重的通道顺序，q_out 是转换到 transformers 之后的顺序。"},
     {HAS_LAYOUT, HAS_LAYOUT_ZH},
     {HAS_LAYOUT, HAS_LAYOUT_ZH},
 };
@@ -26,7 +26,7 @@ FAULT_TEXT(sinusoid_layout, "layout_swapped", "sinusoid", "other layout", "layou
            "sin 与 cos 本应各占一半却交替排列，或者相反。", HAS_LAYOUT, HAS_LAYOUT_ZH);
 
 #define CONVERSION "the conversion of Meta's weights for Hugging Face's code (interleaved to half)."
-#define CONVERSION_ZH "把 Meta 权重转换给 Hugging Face 代码的重排（interleaved 到 half）。"
+#define CONVERSION_ZH "把 Meta 权重转换到 transformers 所做的重排（interleaved 到 half）。"
 #define INVERSE " This is the inverse of " CONVERSION
 #define INVERSE_ZH "这样做反了：" CONVERSION_ZH
 #define FROM " Channel i of a head is channel found[i] of q."
