@@ -354,3 +354,15 @@ def test_fairseqs_sinusoid_of_an_odd_width(server, belief):
     assert answer["explained"], answer["findings"]
     config = answer["candidates"][0]["config"]
     assert (config["layout"], config["freq_shift"], config["odd"], config["base"]) == ("half", 1, "pad", 10000)
+
+
+@pytest.mark.parametrize("base, first", [(10000.0, 0), (500000.0, 0), (10000.0, 7), (31337.0, 0)])
+def test_tables_of_halves_over_neighbours(server, base, first):
+    """cat((freqs, freqs)) with rotate_every_two, as in V-JEPA 2: no pair is rotated, and yet base and positions are read."""
+    q, at = drawn(), AT + first
+    angle = np.tile(at[:, None] * frequencies(q.shape[-1], base), 2)
+    turned = np.stack([-q[..., 1::2], q[..., ::2]], -1).reshape(q.shape)
+    answer = asked(server, {"scheme": "rope", "layout": "half"}, q, q * np.cos(angle) + turned * np.sin(angle))
+    assert answer["explained"] and codes(answer)[0] == "layout_swapped" and answer["findings"][0]["found"] == "vjepa2"
+    config, sequence = answer["candidates"][0]["config"], answer["candidates"][0]["sequence"]
+    assert config["base"] == base and sequence.get("offset", 0) == first

@@ -94,7 +94,9 @@ static bool read_order(struct pe_diagnosis *d, bool is_after, struct pe_edit *ed
     static const char *const plain[] = {NULL, "half", "interleaved"};
     size_t width = (size_t)d->evidence.row_len;
     uint32_t *order = pe_edit_room(edit, width * sizeof *order);
-    for (size_t i = 0; order && i < sizeof plain / sizeof *plain; i++) {
+    bool is_scaled = d->belief.model->columns && d->belief.model->columns[0].ah != 1; /* some channels of a row only */
+    edit->is_hopeless = !is_scaled && !pe_channels_keep_sizes(d);
+    for (size_t i = 0; order && !edit->is_hopeless && i < sizeof plain / sizeof *plain; i++) {
         struct pe_model *m;
         if (plain[i] && pe_edit_is_word(d, edit, "layout", plain[i]))
             continue;

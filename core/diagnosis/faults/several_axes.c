@@ -167,7 +167,10 @@ static bool open_view(struct pe_diagnosis *d, struct pe_edit *edit, struct view 
     unsigned char axis[PE_HEAD_DIM_MAX];
     double w[PE_HEAD_DIM_MAX];
     *v = (struct view){.n = 0};
-    if (!pe_edit_model(d, edit, &v->model) || !(v->reading = pe_read_waves(d, v->model)))
+    if (!pe_edit_model(d, edit, &v->model))
+        return false;
+    edit->is_hopeless = !pe_lengths_agree(v->model);
+    if (edit->is_hopeless || !(v->reading = pe_read_waves(d, v->model)))
         return false;
     size_t waves = v->reading->n_waves;
     v->n = v->reading->n;
@@ -358,7 +361,8 @@ static bool axes_missing(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     const struct rule *r = &rules[i];
     struct view v = {.n = 0};
-    bool done = set_rule(d, edit, r) && open_view(d, edit, &v) && read_places(&v);
+    edit->is_hopeless = !set_rule(d, edit, r);
+    bool done = !edit->is_hopeless && open_view(d, edit, &v) && read_places(&v);
     pe_model_free(v.model);
     if (!done)
         return false;
@@ -367,12 +371,14 @@ static bool axes_missing(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return (has_segments && set_segments(d, edit, &ids)) || set_grid(d, edit, &v) || set_places(d, edit, &v);
 }
 
+/* It reads the positions, so no other fault of positions says anything beside it. */
 const struct pe_fault pe_fault_axes_missing = {.schemes = "rope",
                                                .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED),
                                                .count = count_rules,
                                                .apply = axes_missing,
                                                .n_fits = N_RULES,
-                                               .fit_rank = 1};
+                                               .fit_rank = 1,
+                                               .combines_as = PE_KIND_POSITIONS};
 
 /* ---- Encodings ---- */
 

@@ -56,6 +56,38 @@ bool pe_channels_agree(struct pe_diagnosis *d, const struct pe_channels *channel
     return agree;
 }
 
+/* ---- Sizes of rows ---- */
+
+enum { ROWS_OF_SIZES = 8 };
+#define SIZE_TOLERANCE 0x1p-6 /* cosines of 16 bits and a near fit leave less */
+
+static double size2(const double *x, size_t n)
+{
+    double sum = 0;
+    for (size_t j = 0; j < n; j++)
+        sum += x[j] * x[j];
+    return sum;
+}
+
+bool pe_channels_keep_sizes(struct pe_diagnosis *d)
+{
+    const struct pe_evidence *e = &d->evidence;
+    double x[PE_HEAD_DIM_MAX], least = (double)INFINITY, most = 0;
+    size_t n = (size_t)e->row_len;
+    for (uint64_t i = 0; i < ROWS_OF_SIZES && i < e->n_rows; i++) {
+        uint64_t row = (2 * i + 1) * e->n_rows / (2 * ROWS_OF_SIZES);
+        pe_evidence_input(e, row, x);
+        double in2 = size2(x, n);
+        pe_evidence_read(e, 0, row, 0, n, x);
+        if (!(in2 > 0))
+            continue;
+        least = fmin(least, size2(x, n) / in2);
+        most = fmax(most, size2(x, n) / in2);
+        d->work += 4 * (double)n;
+    }
+    return most <= (1 + 2 * SIZE_TOLERANCE) * least || most == 0;
+}
+
 /* ---- Numbers in another order ---- */
 
 enum { ROWS_READ = 32, NUMBERS_READ = 1 << 17, TURN_NOISE = 16 };

@@ -16,6 +16,9 @@ struct pe_width {
  * angles. */
 bool pe_channels_agree(struct pe_diagnosis *d, const struct pe_channels *channels, const struct pe_width *w);
 
+/* Is each row of q_out as long as that of q, but for one factor? So it is in whatever order the channels are. */
+bool pe_channels_keep_sizes(struct pe_diagnosis *d);
+
 /* Reads the order [head_dim] in which q was rotated by the model's angles; is_after: in which the rotated vector was
  * sent. false: there is none but the usual one. */
 bool pe_channels_read(struct pe_diagnosis *d, const struct pe_model *model, bool is_after, uint32_t *order);

@@ -156,7 +156,7 @@ const struct pe_reading *pe_read_waves(struct pe_diagnosis *d, const struct pe_m
     d->measure->n_readings += d->measure->n_readings < READINGS_MAX;
     size_t n = d->evidence.kind->id == PE_OF_LADDER ? 2 : (size_t)rows_of(m); /* positions 0 and 1 */
     *r = (struct pe_reading){.key = key, .n = n, .n_waves = pe_wave_count(m)};
-    if (read_all(d, m, r))
+    if (pe_lengths_agree(m) && read_all(d, m, r))
         return r;
     drop(r);
     r->key = key;

@@ -66,6 +66,11 @@ struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const 
  * frequencies may be off, as those of 16 bits are. */
 bool pe_agrees(const struct pe_reading *r, const double *w, double stride, double relative);
 
+/* Are the lengths of pairs, some rows of them, those of a rotation under the model's pairing? A rotation keeps every
+ * length but for one factor, and xPos' scale is one more number for each row; noise, pairs of other channels and
+ * columns that are scaled apart have others. true also where the evidence does not tell. */
+bool pe_lengths_agree(const struct pe_model *model);
+
 /* xPos' scale as the lengths of pairs have it; scale_base 0: it is measured too. Each error is three standard ones.
  * false: lengths tell nothing, or do not fall with the position. */
 struct pe_decay {

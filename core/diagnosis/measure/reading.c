@@ -64,6 +64,30 @@ static void add_head(const struct pe_rotation *rot, const double *in, const doub
     }
 }
 
+/* V-JEPA 2's layout: channels a and a + n_pairs of a block are turned by one angle, each with its own neighbour:
+ * out = first·cos + second·sin. Two equations for z, with the weight of what their determinant leaves of |in|². */
+static void add_tiled(const struct pe_rotation *rot, const double *in, const double *out, double *z)
+{
+    for (size_t b = 0; b < rot->n_blocks; b++) {
+        const struct pe_rotation_block *block = &rot->blocks[b];
+        size_t first = rot->offset + block->first;
+        for (size_t a = 0; a < block->n_pairs; a++) {
+            double x[2], y[2], found[2], *sum = z + 3 * (block->pair0 + a);
+            for (size_t i = 0; i < 2; i++) {
+                size_t channel = a + i * block->n_pairs, j = first + channel;
+                x[i] = in[j];
+                y[i] = channel % 2 ? in[j - 1] : -in[j + 1];
+                found[i] = out[j];
+            }
+            double det = x[0] * y[1] - x[1] * y[0], in2 = x[0] * x[0] + x[1] * x[1] + y[0] * y[0] + y[1] * y[1];
+            double share = in2 > 0 ? det / in2 : 0;
+            sum[0] += share * (found[0] * y[1] - found[1] * y[0]);
+            sum[1] += share * (x[0] * found[1] - x[1] * found[0]);
+            sum[2] += share * det;
+        }
+    }
+}
+
 /* A row of q_out; if its channels are in another order, in that of the rotation. */
 static void read_found(const struct pe_model *m, uint64_t row, double *out)
 {
@@ -76,22 +100,30 @@ static void read_found(const struct pe_model *m, uint64_t row, double *out)
         out[channels->order[j]] = found[j];
 }
 
-static bool read_rotated(struct pe_reading *r, const struct pe_model *m)
+/* Adds what some heads have at position number i: z and |in|² of each pair, [n_pairs, 3]. Returns their number. */
+static uint64_t add_heads(const struct pe_model *m, const struct pe_rotation *rot, size_t n, size_t i, double *z)
 {
     const struct pe_evidence *e = &m->d->evidence;
+    double in[PE_HEAD_DIM_MAX], out[PE_HEAD_DIM_MAX];
+    uint64_t heads = e->n_rows / n < HEADS_READ ? e->n_rows / n : HEADS_READ;
+    memset(z, 0, 3 * rot->n_pairs * sizeof *z);
+    for (uint64_t h = 0; h < heads; h++) {
+        uint64_t row = pe_model_row(m, h, i);
+        pe_input_in_order(m->d, &m->transforms.channels, row, in);
+        read_found(m, row, out);
+        (rot->is_tiled ? add_tiled : add_head)(rot, in, out, z);
+    }
+    return heads;
+}
+
+static bool read_rotated(struct pe_reading *r, const struct pe_model *m)
+{
     struct pe_rotation rot;
-    double in[PE_HEAD_DIM_MAX], out[PE_HEAD_DIM_MAX], z[3 * (PE_HEAD_DIM_MAX / 2)];
+    double z[3 * PE_WAVES_READ];
     m->plan->scheme->rotate(m->plan, &rot, NULL);
     bool is_backward = is_turned_back(m);
-    uint64_t heads = e->n_rows / r->n < HEADS_READ ? e->n_rows / r->n : HEADS_READ;
-    for (size_t i = 0; i < r->n && !rot.is_tiled; i++) {
-        memset(z, 0, 3 * rot.n_pairs * sizeof *z);
-        for (uint64_t h = 0; h < heads; h++) {
-            uint64_t row = pe_model_row(m, h, i);
-            pe_input_in_order(m->d, &m->transforms.channels, row, in);
-            read_found(m, row, out);
-            add_head(&rot, in, out, z);
-        }
+    for (size_t i = 0; i < r->n; i++) {
+        uint64_t heads = add_heads(m, &rot, r->n, i, z);
         for (size_t c = 0; c < rot.n_pairs; c++) {
             double w = z[3 * c + 2], re = w > 0 ? z[3 * c] / w : 0, im = w > 0 ? z[3 * c + 1] / w : 0;
             straighten(m, is_backward, &re, &im);
@@ -100,7 +132,7 @@ static bool read_rotated(struct pe_reading *r, const struct pe_model *m)
         if (i % ROWS_BETWEEN == 0 && pe_is_cancelled())
             return false;
     }
-    return !rot.is_tiled;
+    return true;
 }
 
 /* Numbers found at a row of the model, which are a column of transposed evidence. */
@@ -128,6 +160,22 @@ static bool read_tables(struct pe_reading *r, const struct pe_model *m)
             return false;
     }
     return true;
+}
+
+void pe_reading_row(const struct pe_model *m, size_t n, size_t i, double *z)
+{
+    double cosines[PE_WAVES_READ], sines[PE_WAVES_READ];
+    size_t n_waves = m->n_columns < PE_WAVES_READ ? m->n_columns : PE_WAVES_READ;
+    struct pe_rotation rot;
+    if (m->d->evidence.kind->id == PE_OF_ROTATED) {
+        m->plan->scheme->rotate(m->plan, &rot, NULL);
+        add_heads(m, &rot, n, i, z);
+        return;
+    }
+    read_row(m, 0, i, 0, n_waves, cosines);
+    read_row(m, 1, i, 0, n_waves, sines);
+    for (size_t k = 0; k < n_waves; k++)
+        memcpy(z + 3 * k, (double[]){cosines[k], sines[k], 1}, 3 * sizeof *z);
 }
 
 static bool read_angles(struct pe_reading *r, const struct pe_model *m)

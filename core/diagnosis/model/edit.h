@@ -51,7 +51,8 @@ struct pe_edit {
     const char *presets[1]; /* a preset that this edit copies, else NULL */
     void *owned[PE_EDIT_ROOMS_MAX];
     size_t n_owned;
-    bool failed; /* no memory */
+    bool failed;      /* no memory */
+    bool is_hopeless; /* a fit has found that no angles make it fit: such pairs are not rotated, or have no such rule */
 };
 
 void pe_edit_init(struct pe_edit *edit); /* of nothing: the belief itself */

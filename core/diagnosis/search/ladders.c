@@ -61,11 +61,13 @@ static bool is_uneven(const struct view *v, const struct pe_model *m)
 
 static bool look(struct pe_search *s, const struct pe_single *const *faults, unsigned n, struct view *view)
 {
-    struct pe_hypothesis h = unfitted(faults, n);
+    struct pe_hypothesis all = pe_combine(faults, n), h = unfitted(faults, n);
     struct pe_trial t;
+    *view = (struct view){.stride = 0};
+    if (!pe_search_has_pairs(s, &all))
+        return false;
     pe_trial_open(s, &h, &t);
     const struct pe_model *m = t.model;
-    *view = (struct view){.stride = 0};
     if (m)
         see(s, faults, n, m, view);
     bool is_hopeful = m && view->stride != 0 && !is_uneven(view, m);

@@ -193,8 +193,9 @@ static enum pe_status open_search(struct pe_search *s, struct pe_diagnosis *d)
     if (status)
         return status;
     s->singles = calloc(s->room + 1, sizeof *s->singles);
+    s->paired = calloc(PE_PAIRED_MAX, sizeof *s->paired);
     s->ladders = s->n_waves ? malloc(s->room * s->n_waves * sizeof *s->ladders) : NULL;
-    return s->singles && (s->ladders || !s->n_waves) ? PE_OK : pe_no_memory(s->err);
+    return s->singles && s->paired && (s->ladders || !s->n_waves) ? PE_OK : pe_no_memory(s->err);
 }
 
 static void run(struct pe_search *s)
@@ -218,6 +219,7 @@ enum pe_status pe_search(struct pe_diagnosis *d, struct pe_error *err)
     if (!s.status)
         run(&s);
     free(s.singles);
+    free(s.paired);
     free(s.ladders);
     return s.status;
 }

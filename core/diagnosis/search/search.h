@@ -13,6 +13,13 @@ struct pe_single {
     float *w;             /* a ladder: its frequencies [n_waves]; NULL: not known */
 };
 
+/* Whether the lengths of pairs agree under the faults that decide which channels are a pair (pe_search_has_pairs). */
+struct pe_paired {
+    struct pe_hypothesis faults;
+    enum { PE_PAIRS_UNKNOWN, PE_PAIRS_AGREE, PE_PAIRS_DIFFER } lengths;
+};
+enum { PE_PAIRED_MAX = 2048 }; /* that are kept, each at the place that its faults hash to */
+
 struct pe_search {
     struct pe_diagnosis *d;
     struct pe_error *err;
@@ -21,10 +28,11 @@ struct pe_search {
     size_t n_waves; /* of the belief */
     float *ladders; /* what single.w point to */
     size_t n_ladders;
-    enum pe_status status; /* PE_CANCELLED, PE_NO_MEMORY */
-    bool is_full;          /* no hypotheses are left, or no work */
-    double reserved;       /* work of the answer, which follows the search */
-    bool is_deep;          /* beyond level 1, which is tried whole */
+    enum pe_status status;    /* PE_CANCELLED, PE_NO_MEMORY */
+    bool is_full;             /* no hypotheses are left, or no work */
+    double reserved;          /* work of the answer, which follows the search */
+    bool is_deep;             /* beyond level 1, which is tried whole */
+    struct pe_paired *paired; /* [PE_PAIRED_MAX] */
 };
 
 /* A hypothesis as an edit and its model. */
@@ -37,6 +45,9 @@ struct pe_trial {
 bool pe_search_goes_on(struct pe_search *s);
 void pe_trial_open(struct pe_search *s, const struct pe_hypothesis *h, struct pe_trial *t);
 void pe_trial_close(struct pe_trial *t);
+/* false: no hypothesis with these faults fits, because the pairs of channels are not rotated, whatever the angles are.
+ * Asked before a hypothesis of several faults is planned. */
+bool pe_search_has_pairs(struct pe_search *s, const struct pe_hypothesis *h);
 /* Evaluates, counts and keeps. */
 struct pe_kept pe_search_judge(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_trial *t);
 /* All of these, if there is such a hypothesis. */

@@ -1,4 +1,5 @@
 /* One hypothesis of the search: made, judged, kept. */
+#include "core/diagnosis/measure/measure.h"
 #include "core/diagnosis/search/search.h"
 
 #include <stdlib.h>
@@ -62,12 +63,62 @@ void pe_trial_close(struct pe_trial *t)
 void pe_search_try(struct pe_search *s, const struct pe_hypothesis *h)
 {
     struct pe_trial t;
-    if (!pe_search_goes_on(s))
+    if (!pe_search_goes_on(s) || !pe_search_has_pairs(s, h))
         return;
     pe_trial_open(s, h, &t);
     if (t.model)
         pe_search_judge(s, h, &t);
     pe_trial_close(&t);
+}
+
+/* ---- Lengths of pairs ---- */
+
+/* Faults of these kinds decide what becomes of a pair, not which channels are one. */
+static bool keeps_pairs(size_t fault)
+{
+    enum pe_fault_kind kind = pe_fault_kind_of(fault);
+    bool is_of_angles = kind == PE_KIND_POSITIONS || kind == PE_KIND_LADDER || kind == PE_KIND_ARITHMETIC;
+    return is_of_angles || kind == PE_KIND_SIZE ||
+           (kind == PE_KIND_SENSE && pe_fault_row(fault) != &pe_fault_transposed);
+}
+
+/* Those of them that decide it. */
+static struct pe_hypothesis pairing_of(const struct pe_hypothesis *h)
+{
+    struct pe_hypothesis pairing = {.n = 0};
+    for (unsigned i = 0; i < h->n; i++)
+        if (!keeps_pairs(h->fault[i])) {
+            pairing.fault[pairing.n] = h->fault[i];
+            pairing.choice[pairing.n++] = h->choice[i];
+        }
+    return pairing;
+}
+
+static struct pe_paired *slot_of(struct pe_search *s, const struct pe_hypothesis *h)
+{
+    uint32_t hash = 0;
+    for (unsigned i = 0; i < h->n; i++)
+        hash = (hash ^ h->fault[i] ^ (uint32_t)h->choice[i] << 8) * 0x9e3779b1U;
+    struct pe_paired *slot = &s->paired[(hash >> 16) % PE_PAIRED_MAX];
+    if (memcmp(&slot->faults, h, sizeof *h) != 0)
+        *slot = (struct pe_paired){.faults = *h};
+    return slot;
+}
+
+bool pe_search_has_pairs(struct pe_search *s, const struct pe_hypothesis *h)
+{
+    struct pe_hypothesis pairing = pairing_of(h);
+    struct pe_trial t;
+    if (s->d->belief.is_misfit) /* another fault may mend the shape */
+        return true;
+    struct pe_paired *slot = slot_of(s, &pairing);
+    if (slot->lengths == PE_PAIRS_UNKNOWN) {
+        pe_trial_open(s, &pairing, &t);
+        bool differ = t.edit.is_hopeless || (t.model && !pe_lengths_agree(t.model));
+        slot->lengths = differ ? PE_PAIRS_DIFFER : PE_PAIRS_AGREE;
+        pe_trial_close(&t);
+    }
+    return slot->lengths == PE_PAIRS_AGREE;
 }
 
 /* ---- Several faults as one hypothesis ---- */

@@ -180,6 +180,51 @@ static void rows_in_any_order_are_read(void **unused)
     free(t);
 }
 
+/* ---- Lengths ---- */
+
+static bool lengths_agree(const struct tables *t)
+{
+    struct pe_diagnosis *d = diagnose(t);
+    bool agree = pe_lengths_agree(d->belief.model);
+    pe_diagnosis_free(d);
+    return agree;
+}
+
+static void scale_column(struct tables *t, size_t k, double factor)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        t->cosines[i][k] *= factor;
+        t->sines[i][k] *= factor;
+    }
+}
+
+/* Whatever the angles are; a factor for all, and a few wrong numbers, are no reason. */
+static void rotations_keep_lengths(void **unused)
+{
+    (void)unused;
+    struct tables *t = new_tables(PE_F64);
+    for (size_t k = 0; k < PAIRS; k++)
+        t->w[k] = real_in(0, 6);
+    set_run(t, 0);
+    compute(t);
+    for (size_t k = 0; k < PAIRS; k++)
+        scale_column(t, k, 1.3);
+    assert_true(lengths_agree(t));
+    t->cosines[ROWS / 8][3] = 100;
+    t->sines[3 * ROWS / 8][5] = -0.5;
+    assert_true(lengths_agree(t));
+    for (size_t k = 0; k < PAIRS; k++)
+        scale_column(t, k, exp(real_in(-0.6, 0.6)));
+    assert_false(lengths_agree(t));
+    for (size_t i = 0; i < ROWS; i++)
+        for (size_t k = 0; k < PAIRS; k++) {
+            t->cosines[i][k] = real_in(-1, 1);
+            t->sines[i][k] = real_in(-1, 1);
+        }
+    assert_false(lengths_agree(t));
+    free(t);
+}
+
 /* ---- Decimals ---- */
 
 static void the_shortest_decimal_is_near_enough(void **unused)
@@ -199,6 +244,7 @@ int main(void)
         cmocka_unit_test(steps_are_the_frequencies),  cmocka_unit_test(jumps_do_not_spoil_them),
         cmocka_unit_test(any_base_is_found),          cmocka_unit_test(phases_give_back_their_factor),
         cmocka_unit_test(rows_in_any_order_are_read), cmocka_unit_test(the_shortest_decimal_is_near_enough),
+        cmocka_unit_test(rotations_keep_lengths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
