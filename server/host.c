@@ -4,7 +4,7 @@
 #include "server/experiments.h"
 #include "server/loop/clock.h"
 #include "server/memory/admission.h"
-#include "server/metrics.h"
+#include "server/process/metrics.h"
 
 #include <time.h>
 

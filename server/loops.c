@@ -3,9 +3,9 @@
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/loops.h"
 
-#include "server/http/accept.h"
-#include "server/cache/answers.h"
-#include "server/cache/flights.h"
+#include "server/transport/accept.h"
+#include "server/exchange/answers.h"
+#include "server/exchange/flights.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 
 /* A question to one loop: does it still turn? */
 struct pulse {
-    struct jobs_call call; /* must be first */
+    struct loop_call call; /* must be first */
     atomic_bool is_asked;  /* and not answered */
 };
 
@@ -27,7 +27,7 @@ struct loops {
     struct answers *answers;
     struct flights *flights;
     size_t n, n_started;  /* threads besides the first */
-    struct jobs **jobs;   /* [n] */
+    struct loop **loop;   /* [n] */
     struct http **https;  /* [n] */
     pthread_t *threads;   /* [n], the first is not used */
     struct pulse *pulses; /* likewise */
@@ -39,13 +39,13 @@ static void flush_log(void *self)
     log_flush();
 }
 
-static bool make_jobs(struct loops *loops)
+static bool make_loops(struct loops *loops)
 {
     for (size_t i = 0; i < loops->n; i++) {
-        loops->jobs[i] = jobs_new((size_t)loops->options->max_connections + FDS_BESIDE_MAX);
-        if (!loops->jobs[i])
+        loops->loop[i] = loop_new((size_t)loops->options->max_connections + FDS_BESIDE_MAX);
+        if (!loops->loop[i])
             return false;
-        jobs_before_sleep(loops->jobs[i], flush_log, NULL);
+        loop_before_sleep(loops->loop[i], flush_log, NULL);
     }
     return true;
 }
@@ -57,29 +57,29 @@ struct loops *loops_new(const struct options *options)
         return NULL;
     loops->options = options;
     loops->n = (size_t)options->io_threads;
-    loops->jobs = calloc(loops->n, sizeof(struct jobs *));
+    loops->loop = calloc(loops->n, sizeof(struct loop *));
     loops->https = calloc(loops->n, sizeof(struct http *));
     loops->threads = calloc(loops->n, sizeof(pthread_t));
     loops->pulses = calloc(loops->n, sizeof(struct pulse));
-    if (loops->jobs && loops->https && loops->threads && loops->pulses && make_jobs(loops))
+    if (loops->loop && loops->https && loops->threads && loops->pulses && make_loops(loops))
         return loops;
     log_error("no memory, file descriptors or threads (ulimit -u) for %zu I/O threads and the workers", loops->n);
     loops_free(loops);
     return NULL;
 }
 
-struct jobs *loops_first(struct loops *loops) { return loops->jobs[0]; }
+struct loop *loops_first(struct loops *loops) { return loops->loop[0]; }
 
-static void *run(void *jobs)
+static void *run(void *loop)
 {
-    jobs_run(jobs);
+    loop_run(loop);
     return NULL;
 }
 
 static bool start_thread(struct loops *loops, size_t i)
 {
     char name[16];
-    if (pthread_create(&loops->threads[i], NULL, run, loops->jobs[i]) != 0)
+    if (pthread_create(&loops->threads[i], NULL, run, loops->loop[i]) != 0)
         return false;
     snprintf(name, sizeof name, "io-%u", (unsigned)i & 0xff);
     pthread_setname_np(loops->threads[i], name); /* the name shown by top; the first thread has the program's name */
@@ -103,21 +103,21 @@ static bool start_threads(struct loops *loops)
 static void stop_threads(struct loops *loops)
 {
     for (; loops->n_started > 0; loops->n_started--) {
-        jobs_stop(loops->jobs[loops->n_started]);
+        loop_stop(loops->loop[loops->n_started]);
         pthread_join(loops->threads[loops->n_started], NULL);
     }
 }
 
 bool loops_serve(struct loops *loops, const struct api_host *host, const struct http_door *door, int listen_fd)
 {
-    loops->accept = accept_new(loops->jobs[0], listen_fd, loops->options->max_connections);
+    loops->accept = accept_new(loops->loop[0], listen_fd, loops->options->max_connections);
     loops->answers = answers_new(loops->options->answer_cache);
     loops->flights = flights_new();
     if (!loops->accept || !loops->answers || !loops->flights)
         return false;
     for (size_t i = 0; i < loops->n; i++) {
         loops->https[i] =
-            http_new(loops->options, host, door, loops->jobs[i], loops->accept, loops->answers, loops->flights);
+            http_new(loops->options, host, door, loops->loop[i], loops->accept, loops->answers, loops->flights);
         if (!loops->https[i])
             return false;
     }
@@ -129,7 +129,7 @@ bool loops_serve(struct loops *loops, const struct api_host *host, const struct 
 
 void loops_run(struct loops *loops)
 {
-    jobs_run(loops->jobs[0]);
+    loop_run(loops->loop[0]);
     stop_threads(loops);
 }
 
@@ -152,7 +152,7 @@ void loops_close(struct loops *loops)
         http_close(loops->https[i]);
 }
 
-static void answer_pulse(struct jobs_call *call) { atomic_store(&((struct pulse *)call)->is_asked, false); }
+static void answer_pulse(struct loop_call *call) { atomic_store(&((struct pulse *)call)->is_asked, false); }
 
 bool loops_have_turned(struct loops *loops)
 {
@@ -164,12 +164,12 @@ bool loops_have_turned(struct loops *loops)
             continue;
         }
         pulse->call.fire = answer_pulse;
-        jobs_post(loops->jobs[i], &pulse->call);
+        loop_post(loops->loop[i], &pulse->call);
     }
     return all;
 }
 
-void loops_stop(struct loops *loops) { jobs_stop(loops->jobs[0]); }
+void loops_stop(struct loops *loops) { loop_stop(loops->loop[0]); }
 
 /* The first loop is freed last, because the others may still call it. */
 void loops_free(struct loops *loops)
@@ -183,14 +183,14 @@ void loops_free(struct loops *loops)
         http_stop(loops->https[i]);
     if (loops->flights)
         flights_abandon(loops->flights);
-    for (size_t i = loops->n; loops->jobs && i-- > 0;)
-        jobs_free(loops->jobs[i]);
+    for (size_t i = loops->n; loops->loop && i-- > 0;)
+        loop_free(loops->loop[i]);
     for (size_t i = 0; loops->https && i < loops->n; i++)
         http_free(loops->https[i]);
     accept_free(loops->accept);
     answers_free(loops->answers);
     flights_free(loops->flights);
-    free(loops->jobs);
+    free(loops->loop);
     free(loops->https);
     free(loops->threads);
     free(loops->pulses);

@@ -3,13 +3,13 @@
 #ifndef SERVER_LOOPS_H
 #define SERVER_LOOPS_H
 
-#include "server/http/http.h"
+#include "server/transport/http.h"
 
 struct loops;
 
 /* Creates options->io_threads loops (≥ 1); nothing runs yet. NULL: no memory, or no file descriptor left. */
 struct loops *loops_new(const struct options *options);
-struct jobs *loops_first(struct loops *loops);
+struct loop *loops_first(struct loops *loops);
 
 /* Serves on listen_fd (takes it): the other threads start now, and the first loop accepts once loops_run is called.
  * options, host and door are borrowed until loops_free. False: serving is impossible; the log gives the reason. */

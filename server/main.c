@@ -3,19 +3,19 @@
 #include "core/posenc.h"
 #include "server/experiments.h"
 #include "server/host.h"
-#include "server/log.h"
+#include "server/process/log.h"
 #include "server/loops.h"
 #include "server/memory/admission.h"
 #include "server/memory/disposal.h"
-#include "server/metrics.h"
-#include "server/options/options.h"
-#include "server/page.h"
-#include "server/page_folder.h"
-#include "server/process.h"
+#include "server/process/metrics.h"
+#include "server/process/options.h"
+#include "server/page/page.h"
+#include "server/page/page_folder.h"
+#include "server/process/process.h"
 #include "server/reload.h"
 #include "server/shutdown.h"
-#include "server/stored.h"
-#include "server/supervisor.h"
+#include "server/store/weights/stored.h"
+#include "server/process/supervisor.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -60,7 +60,7 @@ struct server {
     struct http_door door;
     const char *socket; /* path of the Unix socket that exists now; NULL: none */
     struct loops *loops;
-    struct jobs_timer *watchdog; /* of the first loop */
+    struct loop_timer *watchdog; /* of the first loop */
     struct supervisor supervisor;
     struct shutdown shutdown;
     struct reload reload;
@@ -204,7 +204,7 @@ static bool set_up_process(struct server *server)
     if (options->workers == 0)
         options->workers = process_n_cores();
     jobs_set_workers((size_t)options->workers);
-    pe_on_wait(jobs_wait);
+    pe_on_wait(job_wait);
     if (options->io_threads == 0)
         options->io_threads = default_io_threads();
     if (!set_up_memory(options))
@@ -267,11 +267,11 @@ static bool set_up_loop(struct server *server)
     server->loops = loops_new(&server->options);
     if (!server->loops)
         return false;
-    struct jobs *jobs = loops_first(server->loops);
-    server->watchdog = jobs_timer_new(jobs, give_sign_of_life, server);
+    struct loop *loop = loops_first(server->loops);
+    server->watchdog = loop_timer_new(loop, give_sign_of_life, server);
     return server->watchdog &&
            shutdown_setup(&server->shutdown, &server->options, server->loops, &server->stored, &server->supervisor) &&
-           reload_setup(&server->reload, jobs);
+           reload_setup(&server->reload, loop);
 }
 
 static int listen_somewhere(struct server *server, char *url, char *error, size_t n_error)
@@ -305,7 +305,7 @@ static bool start_serving(struct server *server)
     reload_start(&server->reload);
     uint64_t sign_ms = server->supervisor.watchdog_ms / WATCHDOG_SIGNS;
     if (sign_ms)
-        jobs_timer_start(server->watchdog, sign_ms, sign_ms);
+        loop_timer_start(server->watchdog, sign_ms, sign_ms);
     return true;
 }
 

@@ -1,7 +1,7 @@
 /* Owns the jobs that read tokens, certificate and stored files again, and the look for replaced files. */
 #include "server/reload.h"
 
-#include "server/log.h"
+#include "server/process/log.h"
 
 #include <signal.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ static void reread(struct reload *reload, struct reload_job *r, void (*read)(str
         return;
     *r = (struct reload_job){.reload = reload, .is_at_work = true};
     r->job = (struct job){.work = read, .done = reread_done};
-    jobs_submit_aside(reload->jobs, &r->job);
+    job_submit_aside(reload->loop, &r->job);
 }
 
 static void on_hangup(void *self, int signum)
@@ -93,7 +93,7 @@ static void look_for_secrets(void *self)
         return;
     reload->looking = (struct reload_job){.reload = reload, .is_at_work = true};
     reload->looking.job = (struct job){.work = look_at_files, .done = looked_at_files};
-    jobs_submit_aside(reload->jobs, &reload->looking.job);
+    job_submit_aside(reload->loop, &reload->looking.job);
 }
 
 /* ---- The start ------------------------------------------------------------------------------------------------- */
@@ -107,15 +107,15 @@ void reload_init(struct reload *reload, const struct options *options, const str
         reload->files[i] = replaced_now(secrets[i]);
 }
 
-bool reload_setup(struct reload *reload, struct jobs *jobs)
+bool reload_setup(struct reload *reload, struct loop *loop)
 {
-    reload->jobs = jobs;
-    reload->look = jobs_timer_new(jobs, look_for_secrets, reload);
-    return reload->look && jobs_on_signal(jobs, SIGHUP, on_hangup, reload);
+    reload->loop = loop;
+    reload->look = loop_timer_new(loop, look_for_secrets, reload);
+    return reload->look && loop_on_signal(loop, SIGHUP, on_hangup, reload);
 }
 
 void reload_start(struct reload *reload)
 {
     if (reload->door->tokens || reload->door->tls.cert)
-        jobs_timer_start(reload->look, SECRETS_LOOK_MS, SECRETS_LOOK_MS);
+        loop_timer_start(reload->look, SECRETS_LOOK_MS, SECRETS_LOOK_MS);
 }

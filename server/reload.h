@@ -3,9 +3,9 @@
 #ifndef SERVER_RELOAD_H
 #define SERVER_RELOAD_H
 
-#include "server/replaced.h"
+#include "server/process/replaced.h"
 #include "server/shutdown.h"
-#include "server/stored.h"
+#include "server/store/weights/stored.h"
 
 /* A thing that is reloaded while the server keeps serving. */
 struct reload_job {
@@ -23,8 +23,8 @@ struct reload {
     struct reload_job looking;         /* whether one of the secrets has been replaced */
     struct replaced files[3];          /* token file, certificate, key; used by the job that looks */
     bool is_replaced;                  /* its result */
-    struct jobs *jobs;                 /* the first loop, as of reload_setup */
-    struct jobs_timer *look;
+    struct loop *loop;                 /* the first loop, as of reload_setup */
+    struct loop_timer *look;
 };
 
 /* Notes which files of secrets there are; call it before they are read. Everything is borrowed until loops_free. */
@@ -32,7 +32,7 @@ void reload_init(struct reload *reload, const struct options *options, const str
                  const struct shutdown *shutdown, struct http_door *door);
 
 /* Handles SIGHUP on this loop, the first, from now on. False: no memory. */
-bool reload_setup(struct reload *reload, struct jobs *jobs);
+bool reload_setup(struct reload *reload, struct loop *loop);
 
 /* Looks for replaced files from now on, if tokens or a certificate are in use. */
 void reload_start(struct reload *reload);

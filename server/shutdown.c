@@ -1,7 +1,7 @@
 /* Owns the stages of shutdown, and the signals that begin and hasten it. */
 #include "server/shutdown.h"
 
-#include "server/log.h"
+#include "server/process/log.h"
 #include "server/loop/clock.h"
 
 #include <signal.h>
@@ -24,7 +24,7 @@ static void stop(struct shutdown *shutdown)
     if (n > 0)
         log_warn("--drain-seconds are over; cutting %zu connections", n);
     enter_stage(shutdown, SHUTDOWN_STOPPED, 0);
-    jobs_timer_stop(shutdown->drain);
+    loop_timer_stop(shutdown->drain);
     loops_stop(shutdown->loops);
 }
 
@@ -56,20 +56,20 @@ static void on_end_signal(void *self, int signum)
     log_info("signal %d: draining, %zu connections open", signum, loops_n_connections(shutdown->loops));
     supervisor_say(shutdown->supervisor, "STOPPING=1");
     enter_stage(shutdown, SHUTDOWN_DELAY, shutdown->options->drain_delay);
-    jobs_timer_start(shutdown->drain, 0, DRAIN_LOOK_MS);
+    loop_timer_start(shutdown->drain, 0, DRAIN_LOOK_MS);
 }
 
 bool shutdown_setup(struct shutdown *shutdown, const struct options *options, struct loops *loops,
                     struct stored *stored, const struct supervisor *supervisor)
 {
-    struct jobs *jobs = loops_first(loops);
+    struct loop *loop = loops_first(loops);
     shutdown->options = options;
     shutdown->loops = loops;
     shutdown->stored = stored;
     shutdown->supervisor = supervisor;
-    shutdown->drain = jobs_timer_new(jobs, look_at_drain, shutdown);
-    return shutdown->drain && jobs_on_signal(jobs, SIGTERM, on_end_signal, shutdown) &&
-           jobs_on_signal(jobs, SIGINT, on_end_signal, shutdown);
+    shutdown->drain = loop_timer_new(loop, look_at_drain, shutdown);
+    return shutdown->drain && loop_on_signal(loop, SIGTERM, on_end_signal, shutdown) &&
+           loop_on_signal(loop, SIGINT, on_end_signal, shutdown);
 }
 
 /* The stage is one word and only ever increases. */

@@ -3,8 +3,8 @@
 #define SERVER_SHUTDOWN_H
 
 #include "server/loops.h"
-#include "server/stored.h"
-#include "server/supervisor.h"
+#include "server/store/weights/stored.h"
+#include "server/process/supervisor.h"
 
 /* The stages of shutdown, in order. Each lasts for a given time, or until the last connection has ended. While answers
  * are sent, the socket stays open: a balancer that cannot connect would call the server dead, and might cut them. */
@@ -22,7 +22,7 @@ struct shutdown {
     struct loops *loops;
     struct stored *stored;
     const struct supervisor *supervisor; /* gets a message when it begins */
-    struct jobs_timer *drain;            /* of the first loop */
+    struct loop_timer *drain;            /* of the first loop */
     enum shutdown_stage stage;
     uint64_t stage_ends_at;
 };

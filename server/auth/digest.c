@@ -2,7 +2,7 @@
 #define _DEFAULT_SOURCE /* explicit_bzero */
 #include "server/auth/digest.h"
 
-#include "server/loop/jobs.h"
+#include "server/loop/loop.h"
 
 #include <nettle/memops.h>
 #include <nettle/sha2.h>
@@ -20,7 +20,7 @@ void digest_make(const void *bytes, size_t n, uint8_t *digest)
     for (size_t at = 0, part; at < n; at += part) {
         part = n - at < TURN_BYTES ? n - at : TURN_BYTES;
         sha256_update(&context, part, from + at);
-        jobs_breathe();
+        job_yield();
     }
     sha256_digest(&context, DIGEST_BYTES, digest);
     explicit_bzero(&context, sizeof context); /* it contains the last block of a token */

@@ -4,7 +4,7 @@
 
 #include "server/auth/accounts.h"
 #include "server/auth/digest.h"
-#include "server/log.h"
+#include "server/process/log.h"
 
 #include <errno.h>
 #include <fcntl.h>

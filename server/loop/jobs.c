@@ -43,10 +43,10 @@ struct jobs_figures jobs_figures(void)
 
 /* ---- Jobs ------------------------------------------------------------------------------------------------------ */
 
-static void job_done(struct jobs_call *call)
+static void job_done(struct loop_call *call)
 {
     struct job *job = (struct job *)(void *)((char *)call - offsetof(struct job, finished));
-    loop_job_ends(job->jobs);
+    loop_job_ends(job->loop);
     job->done(job);
 }
 
@@ -74,21 +74,21 @@ static void work(struct job *job) /* worker */
     note_work(job, clock_now());
     count(&figures.n_busy, (uint64_t)-1);
     count(&figures.n_done, 1);
-    jobs_post(job->jobs, &job->finished);
+    loop_post(job->loop, &job->finished);
 }
 
 void jobs_set_workers(size_t n)
 {
-    loop_watch_memory();
+    loop_guard_memory();
     workers_set(n, work);
 }
 
 void jobs_end_workers(void) { workers_end(); }
 
-static void prepare(struct jobs *jobs, struct job *job)
+static void prepare(struct loop *loop, struct job *job)
 {
-    loop_job_begins(jobs);
-    job->jobs = jobs;
+    loop_job_begins(loop);
+    job->loop = loop;
     job->finished.fire = job_done;
     job->submitted_at = clock_now();
 }
@@ -101,9 +101,9 @@ static void queue(struct job *job)
     workers_submit(job);
 }
 
-void jobs_submit(struct jobs *jobs, struct job *job)
+void job_submit(struct loop *loop, struct job *job)
 {
-    prepare(jobs, job);
+    prepare(loop, job);
     queue(job);
 }
 
@@ -126,19 +126,19 @@ static bool give_turn(struct job *job, uint64_t now)
 
 /* Called every few microseconds. It charges the computing time even when no other job waits, so that a used-up quota is
  * seen before a long job ends. */
-void jobs_breathe(void)
+void job_yield(void)
 {
     struct job *job = workers_job();
     uint64_t now = job ? clock_now() : 0;
     if (!job)
         return;
-    if (now - job->settled_at >= JOBS_TURN_NS)
+    if (now - job->settled_at >= JOB_TURN_NS)
         note_work(job, now);
-    if (now - job->seated_at >= JOBS_TURN_NS && workers_are_wanted())
+    if (now - job->seated_at >= JOB_TURN_NS && workers_are_wanted())
         give_turn(job, now);
 }
 
-void jobs_wait(void)
+void job_wait(void)
 {
     struct job *job = workers_job();
     if (job && workers_are_wanted() && give_turn(job, clock_now()))
@@ -146,30 +146,30 @@ void jobs_wait(void)
     nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
 }
 
-void jobs_wait_begin(void)
+void job_wait_begin(void)
 {
     struct job *job = workers_job();
     if (job)
         note_work(job, clock_now());
 }
 
-void jobs_wait_on(void)
+void job_wait_on(void)
 {
     struct job *job = workers_job();
     if (job)
         job->settled_at = clock_now();
-    jobs_wait();
+    job_wait();
     if (job)
         job->settled_at = clock_now();
 }
 
-uint64_t *jobs_waits_since(void)
+uint64_t *job_waits_since(void)
 {
     struct job *job = workers_job_or_away();
     return job ? &job->waits_since : NULL;
 }
 
-bool jobs_leave(void)
+bool job_leave(void)
 {
     struct job *job = workers_job();
     if (!job)
@@ -182,7 +182,7 @@ bool jobs_leave(void)
     return leaves;
 }
 
-void jobs_return(void)
+void job_return(void)
 {
     struct job *job = workers_return();
     if (!job)
@@ -196,7 +196,7 @@ void jobs_return(void)
 /* A tenth of the share of a thread that competes with it: little, yet enough to notice soon that it is to end. */
 enum { LOW_PRIORITY = 10 };
 
-static void aside_done(struct jobs_call *call)
+static void aside_done(struct loop_call *call)
 {
     struct job *job = (struct job *)(void *)((char *)call - offsetof(struct job, finished));
     pthread_join((pthread_t)job->thread, NULL);
@@ -209,16 +209,16 @@ static void *work_aside(void *self)
     if (job->is_low)
         setpriority(PRIO_PROCESS, 0, LOW_PRIORITY); /* of this thread: Linux counts threads here */
     job->work(job);
-    jobs_post(job->jobs, &job->finished);
+    loop_post(job->loop, &job->finished);
     return NULL;
 }
 
 /* Only the first I/O thread receives signals. The thread does not read its own name, which may not be written yet. */
-void jobs_submit_aside(struct jobs *jobs, struct job *job)
+void job_submit_aside(struct loop *loop, struct job *job)
 {
     pthread_t thread;
     sigset_t all, before;
-    prepare(jobs, job);
+    prepare(loop, job);
     job->finished.fire = aside_done;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -2,7 +2,7 @@
  * threads, timers and signals. */
 #include "server/loop/loop.h"
 
-#include "server/log.h"
+#include "server/process/log.h"
 #include "server/loop/workers.h"
 
 #include <assert.h>
@@ -15,40 +15,40 @@
 #include <uv.h>
 
 /* libuv closes handles asynchronously, so each handle stays in a list until the loop has released it. */
-struct jobs_timer {
+struct loop_timer {
     uv_timer_t handle;
     void (*fire)(void *self);
     void *self;
-    struct jobs_timer *next;
+    struct loop_timer *next;
 };
 
-struct jobs_signal {
+struct loop_signal {
     uv_signal_t handle;
     void (*fire)(void *self, int signum);
     void *self;
-    struct jobs_signal *next;
+    struct loop_signal *next;
 };
 
-struct jobs_watch {
+struct loop_watch {
     uv_poll_t handle;
-    enum jobs_watch_kind kind;
+    enum loop_watch_kind kind;
     void (*fire)(void *self);
     void *self;
 };
 
 struct driven {
     uv_poll_t poll;
-    struct jobs_driven *object;
+    struct loop_driven *object;
 };
 
-struct jobs {
-    uv_loop_t loop;
+struct loop {
+    uv_loop_t uv;
     uv_async_t stop; /* also keeps the loop alive */
     uv_async_t posted;
     pthread_mutex_t calls_lock;
-    struct jobs_call *calls, **calls_end; /* posted, not yet executed; first in, first out */
+    struct loop_call *calls, **calls_end; /* posted, not yet executed; first in, first out */
     size_t n_jobs;                        /* submitted, done() not yet called */
-    struct driven driven[JOBS_DRIVEN_MAX];
+    struct driven driven[LOOP_DRIVEN_MAX];
     size_t n_driven;
     uv_timer_t alarm;
     uv_idle_t again;
@@ -56,8 +56,8 @@ struct jobs {
     uv_poll_t highest; /* closed at once, see make_room */
     void (*before_sleep)(void *self);
     void *before_sleep_self;
-    struct jobs_timer *timers;
-    struct jobs_signal *signals;
+    struct loop_timer *timers;
+    struct loop_signal *signals;
 };
 
 /* Allocator for libuv while the loop is created: logs a failure and exits, because libuv would abort without a message
@@ -74,24 +74,24 @@ static void *grow(void *block, size_t n)
 
 /* ---- Jobs at work ---------------------------------------------------------------------------------------------- */
 
-void loop_watch_memory(void) { uv_replace_allocator(malloc, grow, calloc, free); }
+void loop_guard_memory(void) { uv_replace_allocator(malloc, grow, calloc, free); }
 
-void loop_job_begins(struct jobs *jobs) { jobs->n_jobs++; }
+void loop_job_begins(struct loop *loop) { loop->n_jobs++; }
 
-void loop_job_ends(struct jobs *jobs) { jobs->n_jobs--; }
+void loop_job_ends(struct loop *loop) { loop->n_jobs--; }
 
 /* ---- Driven objects -------------------------------------------------------------------------------------------- */
 
-static void drive(struct jobs_driven *object)
+static void drive(struct loop_driven *object)
 {
     object->wants_run = false;
     object->run(object->self);
 }
 
-static void drive_all(struct jobs *jobs)
+static void drive_all(struct loop *loop)
 {
-    for (size_t i = 0; i < jobs->n_driven; i++)
-        drive(jobs->driven[i].object);
+    for (size_t i = 0; i < loop->n_driven; i++)
+        drive(loop->driven[i].object);
 }
 
 static void on_readable(uv_poll_t *handle, int status, int events)
@@ -105,19 +105,19 @@ static void on_alarm(uv_timer_t *handle) { drive_all(handle->data); }
 static void on_again(uv_idle_t *handle) { drive_all(handle->data); }
 
 /* An active idle handle makes the loop poll without sleeping, and is called on every turn. */
-static void keep_awake(struct jobs *jobs, bool awake)
+static void keep_awake(struct loop *loop, bool awake)
 {
     if (awake)
-        uv_idle_start(&jobs->again, on_again);
+        uv_idle_start(&loop->again, on_again);
     else
-        uv_idle_stop(&jobs->again);
+        uv_idle_stop(&loop->again);
 }
 
 /* The daemon's sockets are edge-triggered: data that it has not read yet causes no second event, so its own timeout (0:
  * run again at once) must be obeyed; a connection that was resumed or closed causes no event at all (wants_run). One
  * run may make others necessary, so a few rounds are made here; the rest wait until the loop has polled its other
  * descriptors. Returns whether the object has a timeout, and stores it in *ms if it is earlier. */
-static bool settle(struct jobs_driven *object, uint64_t *ms)
+static bool settle(struct loop_driven *object, uint64_t *ms)
 {
     enum { ROUNDS_MAX = 4 };
     for (int i = 0; i < ROUNDS_MAX && object->wants_run; i++)
@@ -130,35 +130,35 @@ static bool settle(struct jobs_driven *object, uint64_t *ms)
     return has_timeout || object->wants_run;
 }
 
-static void settle_all(struct jobs *jobs)
+static void settle_all(struct loop *loop)
 {
     uint64_t ms = UINT64_MAX;
     bool has_timeout = false;
-    for (size_t i = 0; i < jobs->n_driven; i++)
-        has_timeout |= settle(jobs->driven[i].object, &ms);
-    keep_awake(jobs, has_timeout && ms == 0);
+    for (size_t i = 0; i < loop->n_driven; i++)
+        has_timeout |= settle(loop->driven[i].object, &ms);
+    keep_awake(loop, has_timeout && ms == 0);
     if (has_timeout && ms > 0)
-        uv_timer_start(&jobs->alarm, on_alarm, ms, 0);
+        uv_timer_start(&loop->alarm, on_alarm, ms, 0);
     else
-        uv_timer_stop(&jobs->alarm);
+        uv_timer_stop(&loop->alarm);
 }
 
 static void on_prepare(uv_prepare_t *handle)
 {
-    struct jobs *jobs = handle->data;
-    settle_all(jobs);
-    if (jobs->before_sleep)
-        jobs->before_sleep(jobs->before_sleep_self);
+    struct loop *loop = handle->data;
+    settle_all(loop);
+    if (loop->before_sleep)
+        loop->before_sleep(loop->before_sleep_self);
 }
 
-bool jobs_drive(struct jobs *jobs, struct jobs_driven *object)
+bool loop_drive(struct loop *loop, struct loop_driven *object)
 {
-    assert(jobs->n_driven < JOBS_DRIVEN_MAX);
-    struct driven *driven = &jobs->driven[jobs->n_driven];
-    if (uv_poll_init(&jobs->loop, &driven->poll, object->fd) != 0)
+    assert(loop->n_driven < LOOP_DRIVEN_MAX);
+    struct driven *driven = &loop->driven[loop->n_driven];
+    if (uv_poll_init(&loop->uv, &driven->poll, object->fd) != 0)
         return false;
     driven->poll.data = driven->object = object;
-    jobs->n_driven++;
+    loop->n_driven++;
     return uv_poll_start(&driven->poll, UV_READABLE, on_readable) == 0;
 }
 
@@ -167,15 +167,15 @@ bool jobs_drive(struct jobs *jobs, struct jobs_driven *object)
 static void on_watch(uv_poll_t *handle, int status, int events)
 {
     (void)status, (void)events; /* the reader of the descriptor finds the error */
-    struct jobs_watch *watch = handle->data;
+    struct loop_watch *watch = handle->data;
     watch->fire(watch->self);
 }
 
-struct jobs_watch *jobs_watch_new(struct jobs *jobs, int fd, enum jobs_watch_kind kind, void (*fire)(void *self),
+struct loop_watch *loop_watch_new(struct loop *loop, int fd, enum loop_watch_kind kind, void (*fire)(void *self),
                                   void *self)
 {
-    struct jobs_watch *watch = calloc(1, sizeof *watch);
-    if (!watch || uv_poll_init(&jobs->loop, &watch->handle, fd) != 0) {
+    struct loop_watch *watch = calloc(1, sizeof *watch);
+    if (!watch || uv_poll_init(&loop->uv, &watch->handle, fd) != 0) {
         free(watch);
         return NULL;
     }
@@ -183,21 +183,21 @@ struct jobs_watch *jobs_watch_new(struct jobs *jobs, int fd, enum jobs_watch_kin
     watch->kind = kind;
     watch->fire = fire;
     watch->self = self;
-    jobs_watch_pause(watch, false);
+    loop_watch_pause(watch, false);
     return watch;
 }
 
-void jobs_watch_pause(struct jobs_watch *watch, bool is_paused)
+void loop_watch_pause(struct loop_watch *watch, bool is_paused)
 {
     if (is_paused)
         uv_poll_stop(&watch->handle);
     else
-        uv_poll_start(&watch->handle, watch->kind == JOBS_WRITABLE ? UV_WRITABLE : UV_READABLE, on_watch);
+        uv_poll_start(&watch->handle, watch->kind == LOOP_WRITABLE ? UV_WRITABLE : UV_READABLE, on_watch);
 }
 
 static void free_watch(uv_handle_t *handle) { free(handle->data); }
 
-void jobs_watch_free(struct jobs_watch *watch)
+void loop_watch_free(struct loop_watch *watch)
 {
     if (watch)
         uv_close((uv_handle_t *)&watch->handle, free_watch); /* the descriptor is released at once, the memory later */
@@ -207,26 +207,26 @@ void jobs_watch_free(struct jobs_watch *watch)
 
 /* The loop is woken before the lock is released: after that it may execute the call and, if this was the last one,
  * end. */
-void jobs_post(struct jobs *jobs, struct jobs_call *call)
+void loop_post(struct loop *loop, struct loop_call *call)
 {
     call->next = NULL;
-    pthread_mutex_lock(&jobs->calls_lock);
-    bool is_awake = jobs->calls; /* the loop has already been woken for these */
-    *jobs->calls_end = call;
-    jobs->calls_end = &call->next;
+    pthread_mutex_lock(&loop->calls_lock);
+    bool is_awake = loop->calls; /* the loop has already been woken for these */
+    *loop->calls_end = call;
+    loop->calls_end = &call->next;
     if (!is_awake)
-        uv_async_send(&jobs->posted);
-    pthread_mutex_unlock(&jobs->calls_lock);
+        uv_async_send(&loop->posted);
+    pthread_mutex_unlock(&loop->calls_lock);
 }
 
-static void make_calls(struct jobs *jobs)
+static void make_calls(struct loop *loop)
 {
-    pthread_mutex_lock(&jobs->calls_lock);
-    struct jobs_call *call = jobs->calls;
-    jobs->calls = NULL;
-    jobs->calls_end = &jobs->calls;
-    pthread_mutex_unlock(&jobs->calls_lock);
-    for (struct jobs_call *next; call; call = next) {
+    pthread_mutex_lock(&loop->calls_lock);
+    struct loop_call *call = loop->calls;
+    loop->calls = NULL;
+    loop->calls_end = &loop->calls;
+    pthread_mutex_unlock(&loop->calls_lock);
+    for (struct loop_call *next; call; call = next) {
         next = call->next; /* the call may free itself */
         call->fire(call);
     }
@@ -234,59 +234,59 @@ static void make_calls(struct jobs *jobs)
 
 static void on_posted(uv_async_t *handle) { make_calls(handle->data); }
 
-void jobs_before_sleep(struct jobs *jobs, void (*hook)(void *self), void *self)
+void loop_before_sleep(struct loop *loop, void (*hook)(void *self), void *self)
 {
-    jobs->before_sleep = hook;
-    jobs->before_sleep_self = self;
+    loop->before_sleep = hook;
+    loop->before_sleep_self = self;
 }
 
 /* ---- Timers and signals ---------------------------------------------------------------------------------------- */
 
 static void on_timer(uv_timer_t *handle)
 {
-    struct jobs_timer *timer = handle->data;
+    struct loop_timer *timer = handle->data;
     timer->fire(timer->self);
 }
 
-struct jobs_timer *jobs_timer_new(struct jobs *jobs, void (*fire)(void *self), void *self)
+struct loop_timer *loop_timer_new(struct loop *loop, void (*fire)(void *self), void *self)
 {
-    struct jobs_timer *timer = calloc(1, sizeof *timer);
+    struct loop_timer *timer = calloc(1, sizeof *timer);
     if (!timer)
         return NULL;
-    uv_timer_init(&jobs->loop, &timer->handle);
+    uv_timer_init(&loop->uv, &timer->handle);
     timer->handle.data = timer;
     timer->fire = fire;
     timer->self = self;
-    timer->next = jobs->timers;
-    jobs->timers = timer;
+    timer->next = loop->timers;
+    loop->timers = timer;
     return timer;
 }
 
-void jobs_timer_start(struct jobs_timer *timer, uint64_t first_ms, uint64_t repeat_ms)
+void loop_timer_start(struct loop_timer *timer, uint64_t first_ms, uint64_t repeat_ms)
 {
     uv_update_time(timer->handle.loop); /* libuv counts from its cached time, which a long callback makes old */
     uv_timer_start(&timer->handle, on_timer, first_ms, repeat_ms);
 }
 
-void jobs_timer_stop(struct jobs_timer *timer) { uv_timer_stop(&timer->handle); }
+void loop_timer_stop(struct loop_timer *timer) { uv_timer_stop(&timer->handle); }
 
 static void on_signal(uv_signal_t *handle, int signum)
 {
-    struct jobs_signal *watch = handle->data;
+    struct loop_signal *watch = handle->data;
     watch->fire(watch->self, signum);
 }
 
-bool jobs_on_signal(struct jobs *jobs, int signum, void (*fire)(void *self, int signum), void *self)
+bool loop_on_signal(struct loop *loop, int signum, void (*fire)(void *self, int signum), void *self)
 {
-    struct jobs_signal *watch = calloc(1, sizeof *watch);
+    struct loop_signal *watch = calloc(1, sizeof *watch);
     if (!watch)
         return false;
-    uv_signal_init(&jobs->loop, &watch->handle);
+    uv_signal_init(&loop->uv, &watch->handle);
     watch->handle.data = watch;
     watch->fire = fire;
     watch->self = self;
-    watch->next = jobs->signals;
-    jobs->signals = watch;
+    watch->next = loop->signals;
+    loop->signals = watch;
     return uv_signal_start(&watch->handle, on_signal, signum) == 0;
 }
 
@@ -294,16 +294,16 @@ bool jobs_on_signal(struct jobs *jobs, int signum, void (*fire)(void *self, int 
 
 /* libuv keeps the watched descriptors in a table indexed by descriptor, and aborts the process if the table cannot
  * grow. So it is grown once, here, by watching the highest possible descriptor. */
-static bool make_room(struct jobs *jobs, size_t n_fds)
+static bool make_room(struct loop *loop, size_t n_fds)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && n_fds > limit.rlim_cur)
         n_fds = limit.rlim_cur;
     int fd = eventfd(0, EFD_CLOEXEC), highest = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, (int)n_fds - 1);
-    bool done = highest >= 0 && uv_poll_init(&jobs->loop, &jobs->highest, highest) == 0;
+    bool done = highest >= 0 && uv_poll_init(&loop->uv, &loop->highest, highest) == 0;
     if (done) {
-        done = uv_poll_start(&jobs->highest, UV_READABLE, NULL) == 0;
-        uv_close((uv_handle_t *)&jobs->highest, NULL);
+        done = uv_poll_start(&loop->highest, UV_READABLE, NULL) == 0;
+        uv_close((uv_handle_t *)&loop->highest, NULL);
     }
     if (highest >= 0)
         close(highest);
@@ -314,35 +314,35 @@ static bool make_room(struct jobs *jobs, size_t n_fds)
 
 static void on_stop(uv_async_t *handle) { uv_stop(handle->loop); }
 
-struct jobs *jobs_new(size_t n_fds)
+struct loop *loop_new(size_t n_fds)
 {
-    struct jobs *jobs = calloc(1, sizeof *jobs);
-    if (!jobs)
+    struct loop *loop = calloc(1, sizeof *loop);
+    if (!loop)
         return NULL;
-    if (!workers_start() || uv_loop_init(&jobs->loop) != 0) {
-        free(jobs);
+    if (!workers_start() || uv_loop_init(&loop->uv) != 0) {
+        free(loop);
         return NULL;
     }
-    pthread_mutex_init(&jobs->calls_lock, NULL);
-    jobs->calls_end = &jobs->calls;
-    uv_async_init(&jobs->loop, &jobs->stop, on_stop);
-    uv_async_init(&jobs->loop, &jobs->posted, on_posted);
-    uv_timer_init(&jobs->loop, &jobs->alarm);
-    uv_idle_init(&jobs->loop, &jobs->again);
-    uv_prepare_init(&jobs->loop, &jobs->prepare);
-    jobs->alarm.data = jobs->again.data = jobs->prepare.data = jobs->posted.data = jobs;
-    uv_prepare_start(&jobs->prepare, on_prepare);
-    if (make_room(jobs, n_fds))
-        return jobs;
-    jobs_free(jobs);
+    pthread_mutex_init(&loop->calls_lock, NULL);
+    loop->calls_end = &loop->calls;
+    uv_async_init(&loop->uv, &loop->stop, on_stop);
+    uv_async_init(&loop->uv, &loop->posted, on_posted);
+    uv_timer_init(&loop->uv, &loop->alarm);
+    uv_idle_init(&loop->uv, &loop->again);
+    uv_prepare_init(&loop->uv, &loop->prepare);
+    loop->alarm.data = loop->again.data = loop->prepare.data = loop->posted.data = loop;
+    uv_prepare_start(&loop->prepare, on_prepare);
+    if (make_room(loop, n_fds))
+        return loop;
+    loop_free(loop);
     return NULL;
 }
 
-void jobs_run(struct jobs *jobs) { uv_run(&jobs->loop, UV_RUN_DEFAULT); }
+void loop_run(struct loop *loop) { uv_run(&loop->uv, UV_RUN_DEFAULT); }
 
-void jobs_turn(struct jobs *jobs) { uv_run(&jobs->loop, UV_RUN_NOWAIT); }
+void loop_turn(struct loop *loop) { uv_run(&loop->uv, UV_RUN_NOWAIT); }
 
-void jobs_stop(struct jobs *jobs) { uv_async_send(&jobs->stop); }
+void loop_stop(struct loop *loop) { uv_async_send(&loop->stop); }
 
 static void close_handle(uv_handle_t *handle, void *kept)
 {
@@ -350,29 +350,29 @@ static void close_handle(uv_handle_t *handle, void *kept)
         uv_close(handle, NULL);
 }
 
-void jobs_free(struct jobs *jobs)
+void loop_free(struct loop *loop)
 {
-    if (!jobs)
+    if (!loop)
         return;
-    make_calls(jobs);
-    jobs->n_driven = 0;
-    uv_walk(&jobs->loop, close_handle, &jobs->posted);
-    while (jobs->n_jobs > 0)
-        uv_run(&jobs->loop, UV_RUN_ONCE);
-    make_calls(jobs); /* the last jobs may have posted calls */
-    uv_close((uv_handle_t *)&jobs->posted, NULL);
-    uv_run(&jobs->loop, UV_RUN_DEFAULT); /* ends when the last handle is closed */
-    int busy = uv_loop_close(&jobs->loop);
+    make_calls(loop);
+    loop->n_driven = 0;
+    uv_walk(&loop->uv, close_handle, &loop->posted);
+    while (loop->n_jobs > 0)
+        uv_run(&loop->uv, UV_RUN_ONCE);
+    make_calls(loop); /* the last jobs may have posted calls */
+    uv_close((uv_handle_t *)&loop->posted, NULL);
+    uv_run(&loop->uv, UV_RUN_DEFAULT); /* ends when the last handle is closed */
+    int busy = uv_loop_close(&loop->uv);
     assert(!busy);
     (void)busy;
-    for (struct jobs_timer *timer = jobs->timers, *next; timer; timer = next) {
+    for (struct loop_timer *timer = loop->timers, *next; timer; timer = next) {
         next = timer->next;
         free(timer);
     }
-    for (struct jobs_signal *watch = jobs->signals, *next; watch; watch = next) {
+    for (struct loop_signal *watch = loop->signals, *next; watch; watch = next) {
         next = watch->next;
         free(watch);
     }
-    pthread_mutex_destroy(&jobs->calls_lock);
-    free(jobs);
+    pthread_mutex_destroy(&loop->calls_lock);
+    free(loop);
 }

@@ -12,7 +12,7 @@
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/loop/workers.h"
 
-#include "server/siphash.h"
+#include "server/process/siphash.h"
 
 #include <assert.h>
 #include <pthread.h>

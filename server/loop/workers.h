@@ -7,7 +7,7 @@
 #ifndef SERVER_WORKERS_H
 #define SERVER_WORKERS_H
 
-#include "server/loop/jobs.h"
+#include "server/loop/loop.h"
 
 /* Sets how many jobs compute at a time, and the function that runs a job. Call before workers_start. */
 void workers_set(size_t n, void (*run)(struct job *job));

@@ -92,7 +92,7 @@ shift 2
 build=$(build_of "$@")
 
 echo '/* Made by server/page/embed.sh. */'
-printf '#include "server/page.h"\n\n'
+printf '#include "server/page/page.h"\n\n'
 i=0
 for file in "$@"; do
     embed $i "$file"

@@ -2,7 +2,7 @@
 #include "server/store/bucket.h"
 
 #include "server/loop/clock.h"
-#include "server/loop/jobs.h"
+#include "server/loop/loop.h"
 #include "server/store/answers.h"
 #include "server/store/credentials.h"
 
@@ -59,9 +59,9 @@ static bool is_away_after(const struct web_request *request)
 bool bucket_pause(const struct bucket *bucket, uint64_t ns)
 {
     uint64_t end = clock_now() + ns;
-    jobs_wait_begin();
+    job_wait_begin();
     while (clock_now() < end && !atomic_load(&bucket->is_stopping))
-        jobs_wait_on();
+        job_wait_on();
     return !atomic_load(&bucket->is_stopping);
 }
 

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE /* O_CLOEXEC, futimens */
 #include "server/store/cache.h"
 
-#include "server/log.h"
+#include "server/process/log.h"
 #include "server/store/files.h"
 
 #include <dirent.h>

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE /* explicit_bzero, O_CLOEXEC */
 #include "server/store/credentials.h"
 
-#include "server/log.h"
+#include "server/process/log.h"
 
 #include <errno.h>
 #include <fcntl.h>

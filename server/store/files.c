@@ -2,7 +2,7 @@
 #define _GNU_SOURCE /* O_CLOEXEC, flock */
 #include "server/store/files.h"
 
-#include "server/log.h"
+#include "server/process/log.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 #include "api/api.h"
 #include "server/loop/clock.h"
-#include "server/loop/jobs.h"
+#include "server/loop/loop.h"
 #include "server/store/files.h"
 
 #include <dirent.h>
@@ -215,14 +215,14 @@ static enum store_result folder_list(void *self, struct store_list *list, char *
 static int lock(int dir)
 {
     uint64_t end = clock_now() + LOCK_PATIENCE;
-    jobs_wait_begin();
+    job_wait_begin();
     int fd = openat(dir, LOCK, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && !files_have_no_locks()) {
         if ((errno != EWOULDBLOCK && errno != EINTR) || clock_now() > end) {
             files_close(fd);
             return -1;
         }
-        jobs_wait_on();
+        job_wait_on();
     }
     return fd;
 }

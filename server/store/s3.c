@@ -2,7 +2,7 @@
  * remembered (s3_index.h) and kept (cache.h). */
 #include "server/store/s3.h"
 
-#include "server/log.h"
+#include "server/process/log.h"
 #include "server/loop/clock.h"
 #include "server/store/cache.h"
 #include "server/store/s3_index.h"

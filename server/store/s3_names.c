@@ -2,7 +2,7 @@
  * fails if another server came first. */
 #include "server/store/s3_names.h"
 
-#include "server/log.h"
+#include "server/process/log.h"
 #include "server/loop/clock.h"
 #include "server/store/answers.h"
 

@@ -42,7 +42,7 @@ struct web *web_new(void); /* NULL: no memory or no thread. Call before any othe
 void web_stop(struct web *web);
 void web_free(struct web *web); /* call it when no thread asks any more; NULL is accepted */
 
-/* Any thread but one that must not wait; a worker is away meanwhile (jobs_leave). Ends early if the caller's work is
+/* Any thread but one that must not wait; a worker is away meanwhile (job_leave). Ends early if the caller's work is
  * cancelled, but for a change with a time limit: whether one that is cut was done would not be known. */
 void web_ask(struct web *web, struct web_request *request);
 

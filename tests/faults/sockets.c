@@ -1,5 +1,5 @@
 /* Owns calls on stream sockets that fail as on a busy network or under signals: fewer bytes than requested, would
- * block, interrupted, reset. The server's own recv() (server/http/guard.c) calls the one here. */
+ * block, interrupted, reset. The server's own recv() (server/transport/guard.c) calls the one here. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "tests/faults/faults.h"
 

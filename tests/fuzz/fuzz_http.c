@@ -4,10 +4,10 @@
  * server has no connection, no stream and no descriptor left, within a fixed number of turns of the loop. */
 #define _GNU_SOURCE /* SOCK_NONBLOCK */
 #include "tests/fuzz/laws.h"
-#include "server/cache/flights.h"
-#include "server/http/internal.h"
-#include "server/log.h"
-#include "server/metrics.h"
+#include "server/exchange/flights.h"
+#include "server/transport/internal.h"
+#include "server/process/log.h"
+#include "server/process/metrics.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ enum { ANSWER_BYTES = 1 << 20, TURNS_MAX = 2000000, INPUT_MAX = 4096, MESSAGES_M
 
 static struct options options;
 static struct api_host host;
-static struct jobs *jobs;
+static struct loop *loop;
 static struct http *http;
 static const struct http_door open_door; /* no tokens, no TLS */
 static struct accept *acceptor;
@@ -63,13 +63,13 @@ static void start(void)
                              .is_ready = is_ready,
                              .metrics_print = print_figures};
     jobs_set_workers(1);
-    jobs = jobs_new(64);
-    REQUIRE(jobs);
-    acceptor = accept_new(jobs, listener(), options.max_connections);
+    loop = loop_new(64);
+    REQUIRE(loop);
+    acceptor = accept_new(loop, listener(), options.max_connections);
     struct answers *answers = answers_new(options.answer_cache);
     struct flights *flights = flights_new();
     REQUIRE(acceptor && answers && flights);
-    http = http_new(&options, &host, &open_door, jobs, acceptor, answers, flights);
+    http = http_new(&options, &host, &open_door, loop, acceptor, answers, flights);
     REQUIRE(http && accept_begin(acceptor, &http, 1));
 }
 
@@ -123,7 +123,7 @@ static void settle(struct client *c)
 {
     unsigned n_turns = 0;
     for (int n_quiet = 0; n_quiet < QUIET_TURNS && !c->is_over; n_turns++) {
-        jobs_turn(jobs);
+        loop_turn(loop);
         n_quiet = receive(c) || is_busy() ? 0 : n_quiet + 1;
         REQUIRE(n_turns < TURNS_MAX);
     }
@@ -145,7 +145,7 @@ static void leave(struct client *c)
     for (; accept_n_open(acceptor) > 0 || http->n_suspended > 0; n_turns++) {
         for (size_t i = 0; i < HTTP_N_DAEMONS; i++)
             http->daemons[i].driven.wants_run = true;
-        jobs_turn(jobs);
+        loop_turn(loop);
         REQUIRE(n_turns < TURNS_MAX);
     }
     REQUIRE(http->n_streams == 0 && !http->connections && !http->newcomers);
@@ -267,7 +267,7 @@ static void enter(struct client *c)
     REQUIRE(c->fd >= 0 && connect(c->fd, (struct sockaddr *)&door, door_bytes) == 0);
     bool is_silent = is_one_of(8);
     for (unsigned n_turns = 0; is_silent && accept_n_open(acceptor) == 0; n_turns++) {
-        jobs_turn(jobs);
+        loop_turn(loop);
         REQUIRE(n_turns < TURNS_MAX);
     }
 }

@@ -3,8 +3,8 @@
  * known. "@" in a line stands for that tag. A partial answer equals that part of the whole, and no condition that
  * applies is ignored. */
 #include "tests/fuzz/answers.h"
-#include "server/log.h"
-#include "server/weights/weights.h"
+#include "server/process/log.h"
+#include "server/store/weights/weights.h"
 
 #include <fcntl.h>
 

@@ -226,7 +226,7 @@ def dictionaries():
     yield "query", ["&", "=", "%", "+", ",", "request=", "%5B", "%7B"] + [w.strip('"') + "=" for w in plan] + form
     yield "headers", LINES + TYPES + HEADS + ["/encode", "/rotate", "/attention", "/v2/models/rope/infer", "boundary="]
     yield "config", JSON[:10] + ["\\\"", "\\\\", "\\n", "KiB", "TiB"] + quoted(
-        w for w in strings_of("server/options/*.c", "server/options/list.h") if "-" not in w)
+        w for w in strings_of("server/process/*option*.c", "server/process/config_file.c", "server/process/options_list.h") if "-" not in w)
     yield "tokens", [" read", " write", " requests=", " work=", " streams=", "/s", "/m", "/h", "sha256:", "#", "\r\n",
                      "\n", "\t", "=", "==", "a b read\n", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"[:58]]
     yield "store", ["<Contents>", "</Contents>", "<Key>", "</Key>", "<ETag>", "</ETag>", "<IsTruncated>true</IsTruncated>", "<Code>", "</Code>",

@@ -158,7 +158,7 @@ REFUSED = [
     (400, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
     (400, b"\x00" * 100),
     (400, b"\x80\x2e\x01\x03\x01"),
-    # Length. The limits are those of server/http/head.h.
+    # Length. The limits are those of server/transport/head.h.
     (414, asks("/" + "a" * 20_000)),
     (414, asks("/healthz?" + "a&" * 200)),
     (414, b"A" * 40_000),

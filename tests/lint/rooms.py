@@ -15,14 +15,15 @@ import sys
 
 CIRCLE_MAX = 3
 
-# Each layer's rooms, lowest first: a folder, or files at the layer's top, or "*": the files at the top that belong to no other room.
+# Each layer's rooms, lowest first: folders or files (a file's own entry counts before its folder's), or "*": the files at the top that belong
+# to no other room.
 # The README of each layer shows its line (guides.py compares).
 ROOMS = {
     "core": ["kernels/", "numeric/", "error.c cancel.c catalogue.c params.c params_print.c values.c", "waves/", "sequence/", "request/", "schemes/", "models/",
              "encode/", "rotate/", "attention/", "*", "analysis/", "diagnosis/", "training/"],
     "api": ["arena.c operations.c", "numbers/", "text.c problem.c statuses.c", "json/", "inputs/", "formats/", "requests/", "replies/", "endpoints/",
             "oip/", "*"],
-    "server": ["log.c process.c siphash.c networks.c", "options/", "loop/", "memory/", "metrics.c", "auth/", "store/", "weights/", "cache/", "http/daemon/", "http/", "*"],
+    "server": ["process/", "loop/", "memory/", "process/metrics.c", "auth/", "store/", "store/weights/", "page/", "transport/daemon/", "transport/ exchange/", "*"],
 }
 
 
@@ -36,10 +37,11 @@ def room_of(path):
     """(layer, rank, name) of a source file."""
     layer, *inner = pathlib.PurePath(path).parts
     rooms = ROOMS[layer]
-    folder = "/".join(inner[:-1]) + "/"
-    for rank, room in enumerate(rooms):
-        if inner[0] in room.split() or folder.startswith(room):
-            return layer, rank, room
+    words = {word: rank for rank, room in enumerate(rooms) for word in room.split()}
+    for n in range(len(inner), 0, -1): # the file, then its folder, then the folder above
+        word = "/".join(inner[:n]) + ("" if n == len(inner) else "/")
+        if word in words:
+            return layer, words[word], word
     if len(inner) > 1:
         return layer, None, inner[0] + "/"
     return layer, rooms.index("*"), "the top"

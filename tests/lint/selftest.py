@@ -19,8 +19,8 @@ CLEAN = {
     "core/kernels/waves.c": '#include "core/kernels/kernels.h"\n',
     "api/api.h": '#include "core/posenc.h"\n',
     "api/replies/reply.c": '#include "api/api.h"\n',
-    "server/http/http.c": '#include "api/api.h"\n',
-    "server/log.c": '#include "api/api.h"\n#include <unistd.h>\n',
+    "server/transport/http.c": '#include "api/api.h"\n',
+    "server/process/log.c": '#include "api/api.h"\n#include <unistd.h>\n',
     # Stubs of the outside libraries, so that these tests do not need them.
     "include/jansson.h": "", "include/uv.h": "", "include/microhttpd.h": "", "include/cblas.h": "",
     "include/png.h": "",
@@ -33,7 +33,7 @@ CASES = [
     ({"core/plan.c": '#include "include/cblas.h"\n'}, "core/plan.c: reaches cblas.h"),
     ({"core/plan.c": '#include "include/jansson.h"\n'}, "core/plan.c: reaches jansson.h"),
     ({"core/plan.c": '#include "api/api.h"\n'}, "core/plan.c: reaches api/api.h"),
-    ({"core/posenc.h": '#include "include/jansson.h"\n'}, "server/log.c: reaches jansson.h"),
+    ({"core/posenc.h": '#include "include/jansson.h"\n'}, "server/process/log.c: reaches jansson.h"),
     ({"core/plan.c": "#include <pthread.h>\n"}, "core/plan.c: includes <pthread.h>"),
     ({"core/plan.c": "#include <time.h>\n"}, "core/plan.c: includes <time.h>"),
     ({"core/plan.c": "#include <unistd.h>\n"}, "core/plan.c: includes <unistd.h>"),
@@ -41,13 +41,13 @@ CASES = [
     ({"core/schemes/xpos.h": "", "core/schemes/rope.c": '#include "core/schemes/xpos.h"\n'}, "a scheme may include"),
     ({"core/kernels/waves.c": '#include "core/scheme.h"\n'}, "core/kernels/waves.c: reaches core/scheme.h"),
     ({"api/replies/reply.c": '#include "core/scheme.h"\n'}, "api/replies/reply.c: reaches core/scheme.h"),
-    ({"api/replies/reply.c": '#include "server/log.h"\n', "server/log.h": ""}, "api/replies/reply.c: reaches server/log.h"),
+    ({"api/replies/reply.c": '#include "server/process/log.h"\n', "server/process/log.h": ""}, "api/replies/reply.c: reaches server/process/log.h"),
     ({"api/formats/png.c": '#include "include/png.h"\n'}, None),
     ({"api/replies/reply.c": '#include "include/png.h"\n'}, "api/replies/reply.c: reaches png.h"),
     ({"api/replies/reply.c": "#include <sys/socket.h>\n"}, "api/replies/reply.c: includes <sys/socket.h>"),
-    ({"server/log.c": '#include "include/microhttpd.h"\n'}, "server/log.c: reaches microhttpd.h"),
-    ({"server/http/http.c": '#include "include/uv.h"\n'}, "server/http/http.c: reaches uv.h"),
-    ({"server/http/http.c": '#include "api/replies/reply.h"\n', "api/replies/reply.h": ""}, "server/http/http.c: reaches api/replies/reply.h"),
+    ({"server/process/log.c": '#include "include/microhttpd.h"\n'}, "server/process/log.c: reaches microhttpd.h"),
+    ({"server/transport/http.c": '#include "include/uv.h"\n'}, "server/transport/http.c: reaches uv.h"),
+    ({"server/transport/http.c": '#include "api/replies/reply.h"\n', "api/replies/reply.h": ""}, "server/transport/http.c: reaches api/replies/reply.h"),
 ]
 
 

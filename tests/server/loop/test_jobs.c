@@ -1,5 +1,5 @@
 /* Turns of jobs that compute for long, as they breathe; what is noted of them; jobs with a thread of their own. */
-#include "server/loop/jobs.h"
+#include "server/loop/loop.h"
 #include "server/loop/clock.h"
 
 #include <setjmp.h>
@@ -23,7 +23,7 @@ struct piece {
     bool is_done;
 };
 
-static struct jobs *jobs;
+static struct loop *loop;
 static atomic_int n_computing, most_computing;
 static struct piece *order[N_JOBS_MAX];
 static size_t n_done;
@@ -45,7 +45,7 @@ static void work(struct job *job)
     enum { STEP_NS = 1000 * 1000 };
     for (uint64_t ns = 0; ns < piece->ns; ns += STEP_NS) {
         pretend(STEP_NS);
-        jobs_breathe();
+        job_yield();
     }
 }
 
@@ -63,29 +63,29 @@ static void submit(struct piece *piece, uint64_t client, uint64_t ms)
 {
     *piece = (struct piece){.ns = ms * CLOCK_MS};
     piece->job = (struct job){.work = work, .done = done, .spend = spend, .client = client, .is_first = true};
-    jobs_submit(jobs, &piece->job);
+    job_submit(loop, &piece->job);
 }
 
 static void run_until(size_t n)
 {
     for (uint64_t end = clock_now() + 60 * CLOCK_SECOND; n_done < n;) {
         assert_true(clock_now() < end);
-        jobs_turn(jobs);
+        loop_turn(loop);
     }
 }
 
 static void begin(size_t n_workers)
 {
     jobs_set_workers(n_workers);
-    jobs = jobs_new(64);
-    assert_non_null(jobs);
+    loop = loop_new(64);
+    assert_non_null(loop);
     n_done = 0;
     atomic_store(&most_computing, 0);
 }
 
 static void end(void)
 {
-    jobs_free(jobs);
+    loop_free(loop);
     jobs_end_workers();
 }
 
@@ -160,7 +160,7 @@ static void test_many(void **state)
     for (size_t i = 0; i < N_JOBS_MAX; i++)
         submit(&pieces[i], i % 50, 25);
     for (bool seen = false; n_done < N_JOBS_MAX;) {
-        jobs_turn(jobs);
+        loop_turn(loop);
         struct jobs_figures now = jobs_figures();
         seen |= now.n_parked > 0;
         assert_true(now.n_parked <= 128 && now.n_busy <= 3);
@@ -196,7 +196,7 @@ static void await(struct job *job)
 {
     (void)job;
     while (!atomic_load(&is_free))
-        jobs_wait();
+        job_wait();
 }
 
 static void test_waiting_for_one_that_waits(void **state)
@@ -206,10 +206,10 @@ static void test_waiting_for_one_that_waits(void **state)
     begin(1);
     atomic_store(&is_free, false);
     holder = (struct piece){.ns = 100 * CLOCK_MS, .job = {.work = hold, .done = done, .client = 1}};
-    jobs_submit(jobs, &holder.job);
+    job_submit(loop, &holder.job);
     for (size_t i = 0; i < 6; i++) {
         waiting[i] = (struct piece){.job = {.work = await, .done = done, .client = 2 + i % 2}};
-        jobs_submit(jobs, &waiting[i].job);
+        job_submit(loop, &waiting[i].job);
     }
     run_until(7);
     end();
@@ -221,16 +221,16 @@ static atomic_size_t n_left, n_refused;
 
 static void leave(struct job *job)
 {
-    if (jobs_leave()) {
+    if (job_leave()) {
         atomic_fetch_add(&n_left, 1);
         while (!atomic_load(&is_free)) {
-            jobs_breathe(); /* these two do nothing for it */
-            jobs_wait();
+            job_yield(); /* these two do nothing for it */
+            job_wait();
         }
     } else {
         atomic_fetch_add(&n_refused, 1);
     }
-    jobs_return();
+    job_return();
     work(job);
 }
 
@@ -244,10 +244,10 @@ static void test_leaving(void **state)
     for (size_t i = 0; i < AWAY; i++) {
         away[i] = (struct piece){.ns = CLOCK_MS};
         away[i].job = (struct job){.work = leave, .done = done, .client = i < AWAY - 2 ? 1 : i};
-        jobs_submit(jobs, &away[i].job);
+        job_submit(loop, &away[i].job);
     }
     while (atomic_load(&n_left) + atomic_load(&n_refused) < AWAY)
-        jobs_turn(jobs);
+        loop_turn(loop);
     assert_true(atomic_load(&n_left) >= 20 && atomic_load(&n_refused) >= 20);
     submit(&other, 7, 500);
     run_until(atomic_load(&n_refused) + 1);
@@ -270,9 +270,9 @@ static void test_aside(void **state)
     begin(1);
     atomic_store(&is_free, false);
     stubborn = (struct piece){.job = {.work = await, .done = done}};
-    jobs_submit(jobs, &stubborn.job);
+    job_submit(loop, &stubborn.job);
     aside = (struct piece){.job = {.work = hold, .done = done}};
-    jobs_submit_aside(jobs, &aside.job);
+    job_submit_aside(loop, &aside.job);
     run_until(2);
     end();
 }

@@ -2,7 +2,7 @@
 #include "server/memory/admission.h"
 #include "server/memory/body.h"
 #include "server/memory/pool.h"
-#include "server/process.h"
+#include "server/process/process.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The parts of the store that need no network: what is read of its answers, the index, the cache, the keys. */
-#include "server/log.h"
+#include "server/process/log.h"
 #include "server/store/answers.h"
 #include "server/store/cache.h"
 #include "server/store/credentials.h"

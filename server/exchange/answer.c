@@ -1,0 +1,176 @@
+/* Owns the answering of a received request: from the cache, on the loop, or by a worker, alone or together with equal
+ * requests. */
+#include "server/exchange/exchange.h"
+
+#include "server/loop/clock.h"
+
+static struct api_reply *answer_here(struct exchange *x)
+{
+    uint64_t begun_at = clock_now();
+    struct api_reply *reply = api_answer(x->http->host, &x->call);
+    x->timing.answer_ns = clock_now() - begun_at;
+    exchange_spend(x, x->timing.answer_ns);
+    return reply;
+}
+
+static struct exchange *exchange_of(struct job *job)
+{
+    return (struct exchange *)(void *)((char *)job - offsetof(struct exchange, answering.job));
+}
+
+static bool is_unwanted(void *self)
+{
+    struct exchange *x = self;
+    return exchange_is_gone(x) || atomic_load_explicit(&x->ending.is_late, memory_order_relaxed);
+}
+
+/* api/ calls this while it reads, plans and draws. */
+static bool breathe(void *x) /* worker */
+{
+    job_yield();
+    return is_unwanted(x);
+}
+
+static void spend(struct job *job, uint64_t ns) { exchange_spend(exchange_of(job), ns); } /* worker */
+
+static void answer_work(struct job *job) /* worker */
+{
+    struct exchange *x = exchange_of(job);
+    if (is_unwanted(x))
+        return;
+    if (job_age(job) > x->http->options->max_queue_age * CLOCK_SECOND)
+        x->answering.is_aged =
+            true; /* the client has most likely given up: the time is better spent on the next request */
+    else
+        x->answering.made = api_answer(x->http->host, &x->call);
+}
+
+/* The leader of a flight gives its reply to all followers. A light reply gets its body first, since only one thread may
+ * create it. */
+static void land(struct exchange *x)
+{
+    struct flight_seat *seat = &x->answering.seat;
+    bool is_whole = x->reply && exchange_make_whole(x);
+    bool is_given_up = !is_whole || x->answering.is_aged || (is_unwanted(x) && !x->reply->is_repeatable);
+    if (seat->flight)
+        flights_land(x->http->flights, seat, is_given_up ? NULL : x->reply);
+}
+
+static void answer_done(struct job *job)
+{
+    struct exchange *x = exchange_of(job);
+    struct exchange_answering *answering = &x->answering;
+    answering->seat.waits_since = job->waits_since;
+    if (x->state != EXCHANGE_WORKING) { /* too late: the request has been refused, or its client has left */
+        answering->late_reply = answering->made;
+        if (answering->seat.flight)
+            flights_land(x->http->flights, &answering->seat, NULL);
+        exchange_drop(x);
+        return;
+    }
+    x->reply = answering->made;
+    x->timing.answer_ns = job->work_ns;
+    x->timing.queue_ns = job->queue_ns;
+    if (answering->is_aged)
+        exchange_refuse_age(x);
+    x->state = EXCHANGE_DECIDED;
+    land(x);
+    exchange_resume(x); /* exchange_receive is called again; it does nothing if the client has left meanwhile */
+    exchange_drop(x);
+}
+
+/* The leader of a flight answers a copy of its call, and every request that shares the reply holds that copy. Without
+ * memory for the copy, the reply is shared only if it borrows nothing. */
+static void answer_copy(struct exchange *x)
+{
+    struct flight_seat *seat = &x->answering.seat;
+    seat->copy = call_copy_new(&x->call);
+    if (seat->copy)
+        x->call = *call_copy_call(seat->copy);
+}
+
+/* The exchange is suspended, and has one more owner until answer_done. */
+static void submit(struct exchange *x)
+{
+    if (x->answering.seat.flight)
+        answer_copy(x);
+    x->call.is_gone = breathe;
+    x->call.caller = x;
+    x->answering.job = (struct job){.work = answer_work,
+                                    .done = answer_done,
+                                    .spend = spend,
+                                    .is_first = true,
+                                    .client = x->client,
+                                    .waits_since = x->answering.seat.waits_since};
+    job_submit(x->http->loop, &x->answering.job);
+}
+
+/* Followers were never in the queue, so after a failed flight there may be too many of them for it. */
+static bool is_refused_by_queue(struct exchange *x)
+{
+    struct flight_seat *seat = &x->answering.seat;
+    if (!exchange_queue_is_full(x))
+        return false;
+    if (seat->flight)
+        flights_land(x->http->flights, seat, NULL);
+    exchange_refuse_queue(x);
+    return true;
+}
+
+/* A follower's flight has ended. Without a reply the request is answered on its own, or joins another flight. */
+static void landed(struct loop_call *call)
+{
+    struct exchange *x = (struct exchange *)(void *)((char *)call - offsetof(struct exchange, answering.seat.landed));
+    struct flight_seat *seat = &x->answering.seat;
+    if (x->state != EXCHANGE_WORKING) { /* too late, as in answer_done */
+        x->answering.late_reply = seat->reply;
+        exchange_drop(x);
+        return;
+    }
+    bool is_wanted = !seat->reply && !x->http->is_stopping && !exchange_is_gone(x);
+    if (is_wanted && seat->may_join && flights_join(x->http->flights, &x->call, seat) == FLIGHTS_FOLLOWS)
+        return;
+    x->reply = seat->reply;
+    if (is_wanted && !is_refused_by_queue(x)) {
+        submit(x);
+        return;
+    }
+    x->state = EXCHANGE_DECIDED;
+    exchange_resume(x);
+    exchange_drop(x);
+}
+
+bool exchange_answer_by_worker(struct exchange *x)
+{
+    if (x->http->is_stopping)
+        return false;
+    x->state = EXCHANGE_HANDED;
+    if (!exchange_settle(x))
+        return true;
+    if (exchange_queue_is_full(x)) {
+        exchange_refuse_queue(x);
+        return exchange_send(x);
+    }
+    x->state = EXCHANGE_WORKING;
+    x->n_owners++;
+    x->answering.seat = (struct flight_seat){.landed = {.fire = landed}, .loop = x->http->loop};
+    exchange_suspend(x);
+    if (flights_join(x->http->flights, &x->call, &x->answering.seat) != FLIGHTS_FOLLOWS)
+        submit(x);
+    return true;
+}
+
+bool exchange_answer(struct exchange *x)
+{
+    if (x->receiving.body.n_bytes > EXCHANGE_INLINE_BODY_MAX)
+        return exchange_answer_by_worker(x);
+    x->call.must_not_block = true;
+    x->reply = answers_find(x->http->answers, &x->call);
+    x->answering.is_kept = x->reply;
+    if (!x->reply)
+        x->reply = answer_here(x);
+    if (x->reply)
+        return exchange_send(x);
+    x->call.must_not_block = false; /* the body is small, but deciding may take long */
+    return exchange_answer_by_worker(x);
+}

@@ -1,0 +1,268 @@
+/* Owns the life of one request, from its first line to its log line: receiving.c reads it, answer.c computes the reply,
+ * reply.c sends it.
+ *
+ * An exchange has several owners: the daemon until exchange_end, a worker that answers it, and its stream while a piece
+ * is being computed. The last owner frees it, possibly after its connection has been closed and reused. */
+#include "server/exchange/exchange.h"
+
+#include "server/memory/admission.h"
+#include "server/loop/clock.h"
+#include "server/memory/disposal.h"
+#include "server/process/metrics.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SPARE_EXCHANGES_MAX = 256,      /* half a megabyte in all */
+    LARGE_REPLY_BYTES = 1024 * 1024 /* a reply from this size on is freed by the disposal thread */
+};
+
+bool exchange_is_sending(const struct exchange *x) { return x->state == EXCHANGE_SENDING; }
+
+bool exchange_sends_live(const struct exchange *x) { return exchange_is_sending(x) && x->reply->is_live; }
+
+uint64_t exchange_received(const struct exchange *x) { return x->receiving.body.n_bytes + x->receiving.n_dropped; }
+
+/* ---- Lifetime -------------------------------------------------------------------------------------------------- */
+
+/* An exchange is larger than the blocks that malloc caches per thread, so the last few are kept here: allocating and
+ * freeing one with every request took a tenth of our own time. */
+static struct exchange *exchange_new(struct http *http)
+{
+    struct exchange *x = http->spare_exchanges;
+    if (!x)
+        return calloc(1, sizeof *x);
+    http->spare_exchanges = x->next_spare;
+    http->n_spare_exchanges--;
+    memset(x, 0, offsetof(struct exchange, room));
+    return x;
+}
+
+static void exchange_free(struct http *http, struct exchange *x)
+{
+    if (http->n_spare_exchanges == SPARE_EXCHANGES_MAX) {
+        free(x);
+        return;
+    }
+    x->next_spare = http->spare_exchanges;
+    http->spare_exchanges = x;
+    http->n_spare_exchanges++;
+}
+
+void exchange_free_spare(struct http *http)
+{
+    for (struct exchange *x = http->spare_exchanges, *next; x; x = next) {
+        next = x->next_spare;
+        free(x);
+    }
+    http->spare_exchanges = NULL;
+}
+
+/* Allocates in the exchange's own room as long as there is some, otherwise on the heap. */
+char *exchange_room(struct exchange *x, size_t n)
+{
+    if (n > sizeof x->room - x->n_room)
+        return malloc(n);
+    char *place = x->room + x->n_room;
+    x->n_room += n;
+    return place;
+}
+
+static void free_room(const struct exchange *x, char *place)
+{
+    if (place < x->room || place >= x->room + sizeof x->room)
+        free(place);
+}
+
+void *exchange_begin(void *daemon, void *context, const char *uri, struct MHD_Connection *mhd)
+{
+    struct http *http = ((struct http_daemon *)daemon)->http;
+    struct http_connection *connection = context;
+    size_t n_target = strlen(uri) + 1;
+    struct exchange *x = connection ? exchange_new(http) : NULL;
+    if (x)
+        x->receiving.target = exchange_room(x, n_target);
+    if (!x || !x->receiving.target) {
+        metrics_add(METRICS_REJECTED_MEMORY, 1);
+        free(x);
+        return NULL; /* exchange_receive closes the connection */
+    }
+    memcpy(x->receiving.target, uri, n_target);
+    x->http = http;
+    x->connection = connection;
+    x->mhd = mhd;
+    x->n_owners = 1;
+    x->timing.begun_at = clock_now();
+    exchange_make_id(http, x->id);
+    connection->exchange = x;
+    http_phase(http, connection, HTTP_PHASE_HEAD);
+    metrics_add(METRICS_IN_FLIGHT, 1);
+    return x;
+}
+
+/* The objects to free after an exchange. Body and copy of the call are freed last, since replies borrow from them. */
+struct remains {
+    struct api_reply *replies[3];
+    struct call_copy *copy;
+    struct body body;
+};
+
+static void bury(struct remains *remains)
+{
+    for (size_t i = 0; i < 3; i++)
+        api_reply_free(remains->replies[i]);
+    call_copy_drop(remains->copy);
+    body_drop(&remains->body);
+}
+
+static void bury_later(void *object)
+{
+    bury(object);
+    free(object);
+}
+
+static bool is_large(const struct api_reply *reply) { return reply && reply->memory > LARGE_REPLY_BYTES; }
+
+static void drop_remains(struct exchange *x)
+{
+    const struct exchange_answering *answering = &x->answering;
+    struct remains remains = {
+        .replies = {x->reply, answering->given_up, answering->late_reply},
+        .copy = answering->seat.copy,
+        .body = x->receiving.body,
+    };
+    struct remains *later = NULL;
+    if (is_large(x->reply) || is_large(answering->given_up) || is_large(answering->late_reply) ||
+        body_is_large(&remains.body))
+        later = malloc(sizeof *later);
+    if (later) {
+        *later = remains;
+        disposal_later(bury_later, later);
+    } else {
+        bury(&remains);
+    }
+}
+
+void exchange_drop(struct exchange *x)
+{
+    if (--x->n_owners > 0)
+        return;
+    stream_free(x->stream);
+    stream_free(x->answering.late_stream);
+    exchange_let_go(x);
+    drop_remains(x);
+    admission_give_for(x->client, x->sending.n_stream_taken);
+    free_room(x, x->receiving.strings);
+    free_room(x, x->receiving.target);
+    exchange_free(x->http, x);
+}
+
+bool exchange_is_gone(const struct exchange *x)
+{
+    return atomic_load_explicit(&x->ending.is_gone, memory_order_relaxed);
+}
+
+/* ---- The end --------------------------------------------------------------------------------------------------- */
+
+enum { STATUS_CLIENT_LEFT = 499 }; /* used in log and metrics only; other servers use the same number */
+
+/* A head that the daemon could not read was answered by the daemon itself, nearly always with 400; it does not report
+ * the status. */
+static int final_status(const struct exchange *x, bool is_complete)
+{
+    if (x->receiving.raw_status)
+        return x->receiving.raw_status;
+    if (x->state == EXCHANGE_SENDING)
+        return x->reply->status;
+    return x->state == EXCHANGE_HEAD && is_complete ? 400 : STATUS_CLIENT_LEFT;
+}
+
+static void log_request(const struct exchange *x, int status, bool is_cancelled, const struct metrics_request *figures)
+{
+    const struct exchange_timing *timing = &x->timing;
+    uint64_t now = timing->begun_at + figures->total_ns;
+    uint64_t received_at = timing->received_at ? timing->received_at : now;
+    char client[ADDRESS_TEXT_BYTES] = "";
+    if (x->has_origin)
+        address_print(&x->origin, client);
+    const struct log_field fields[] = {
+        LOG_TEXT("id", x->id),
+        LOG_TEXT("method", x->call.method ? x->call.method : "?"),
+        LOG_TEXT("path", x->call.path ? x->call.path : x->receiving.target),
+        LOG_TEXT("scheme", figures->scheme),
+        LOG_TEXT("client", client),
+        LOG_TEXT("token", x->account ? account_name(x->account) : ""),
+        LOG_COUNT("status", (uint64_t)status),
+        LOG_COUNT("bytes", x->sending.n_sent),
+        LOG_MS("receive_ms", received_at - timing->begun_at),
+        LOG_MS("queue_ms", figures->queue_ns),
+        LOG_MS("compute_ms", figures->work_ns),
+        LOG_MS("send_ms", timing->decided_at ? now - timing->decided_at : 0),
+        LOG_MS("total_ms", figures->total_ns),
+        LOG_TEXT("traceparent", x->traceparent),
+        LOG_FLAG("cancelled", is_cancelled),
+    };
+    log_line(LOG_INFO, "request", fields, sizeof fields / sizeof *fields);
+}
+
+static enum metrics_id cancelled_id(const struct exchange *x)
+{
+    if (atomic_load_explicit(&x->ending.is_late, memory_order_relaxed))
+        return METRICS_CANCELLED_LATE;
+    if (x->ending.is_slow)
+        return METRICS_CANCELLED_SLOW;
+    if (x->state == EXCHANGE_SENDING)
+        return METRICS_CANCELLED_SENDING;
+    return x->state <= EXCHANGE_BODY ? METRICS_CANCELLED_RECEIVING : METRICS_CANCELLED_WAITING;
+}
+
+static void report(struct exchange *x, bool is_complete)
+{
+    const struct exchange_timing *timing = &x->timing;
+    struct exchange_sending *sending = &x->sending;
+    sending->n_sent += is_complete ? sending->n_whole : 0;
+    bool is_unfinished = x->stream && !stream_is_stale(x->stream) && !stream_at_end(x->stream);
+    bool is_cancelled = !x->receiving.raw_status && (exchange_is_gone(x) || is_unfinished || !is_complete ||
+                                                     atomic_load_explicit(&x->ending.is_late, memory_order_relaxed));
+    struct metrics_request figures = {
+        .route = x->reply && x->reply->route ? x->reply->route : "",
+        .scheme = x->reply && x->reply->scheme ? x->reply->scheme : "",
+        .format = x->reply && x->reply->format ? x->reply->format : "",
+        .status = final_status(x, is_complete),
+        .total_ns = clock_now() - timing->begun_at,
+        .queue_ns = timing->queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0),
+        .work_ns = timing->answer_ns + timing->pieces_ns + (x->stream ? stream_work_ns(x->stream) : 0),
+        .n_bytes = sending->n_sent,
+    };
+    log_request(x, figures.status, is_cancelled, &figures);
+    metrics_request(&figures);
+    exchange_end_stream(x);
+    metrics_add(METRICS_SENT_BYTES, (int64_t)sending->n_sent);
+    if (is_cancelled)
+        metrics_add(cancelled_id(x), 1);
+    metrics_add(METRICS_NOT_MODIFIED, figures.status == 304);
+    metrics_add(METRICS_REJECTED_LIMIT, figures.status == 413);
+    metrics_add(METRICS_REJECTED_TOKEN, figures.status == 401 || figures.status == 403);
+    metrics_add(METRICS_STREAMS, sending->is_counted_stream ? -1 : 0);
+    x->http->n_streams -= sending->is_counted_stream;
+    if (sending->is_counted_stream)
+        admission_end_stream(x->client);
+    metrics_add(METRICS_IN_FLIGHT, -1);
+}
+
+void exchange_end(void *request, bool is_complete)
+{
+    struct exchange *x = request;
+    report(x, is_complete);
+    atomic_store_explicit(&x->ending.is_gone, true, memory_order_relaxed);
+    assert(!x->waiting.is_suspended);
+    x->connection->exchange = NULL;
+    http_phase(x->http, x->connection, HTTP_PHASE_IDLE);
+    x->connection = NULL;
+    if (x->stream && !stream_cancel(x->stream))
+        x->n_owners++; /* until stream_idle */
+    exchange_drop(x);
+}

@@ -1,0 +1,65 @@
+/* Owns the end of a request before its answer is complete: its client has left or reads too slowly, or its own time
+ * limit was reached. */
+#include "server/exchange/exchange.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+void exchange_leave(struct exchange *x)
+{
+    atomic_store_explicit(&x->ending.is_gone, true, memory_order_relaxed);
+    exchange_resume(x);
+}
+
+void exchange_leave_slow(struct exchange *x)
+{
+    x->ending.is_slow = true;
+    exchange_leave(x);
+}
+
+bool exchange_is_probed(const struct exchange *x) { return x->ending.is_probed; }
+
+/* Nothing has been sent on the connection since its last answer, so an interim response may be written without the
+ * daemon. A client of HTTP/1.1 skips it (RFC 9110, 15.2); a client of HTTP/1.0 would not. If part of the last answer is
+ * still unsent, that part shows as well whether the client is there. */
+bool exchange_probe(struct exchange *x)
+{
+    static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    x->ending.is_probed = true;
+    if (http_has_unsent(x->connection->fd))
+        return true;
+    return !x->http->door->tls.cert && strcmp(x->receiving.head.version, "HTTP/1.0") != 0 &&
+           send(x->connection->fd, interim, sizeof interim - 1, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof interim - 1;
+}
+
+/* ---- The request's own time ------------------------------------------------------------------------------------ */
+
+bool exchange_is_late(const struct exchange *x, uint64_t now)
+{
+    return x->timing.deadline && now >= x->timing.deadline;
+}
+
+/* The pieces are no longer needed; the stream and its reply live until the last worker has finished with them. */
+static void abandon_stream(struct exchange *x)
+{
+    x->answering.late_stream = x->stream;
+    x->answering.late_reply = x->reply;
+    x->stream = NULL;
+    x->reply = NULL;
+    if (!stream_cancel(x->answering.late_stream))
+        x->n_owners++; /* until stream_idle */
+}
+
+void exchange_expire(struct exchange *x)
+{
+    if (x->state == EXCHANGE_SENDING) {
+        atomic_store_explicit(&x->ending.is_late, true, memory_order_relaxed);
+        exchange_leave(x);
+        return;
+    }
+    if (x->state == EXCHANGE_OPENING)
+        abandon_stream(x);
+    exchange_refuse_late(x);
+    x->state = EXCHANGE_DECIDED;
+    exchange_resume(x);
+}

@@ -1,0 +1,104 @@
+/* Owns what is printed of the options: the help, the configuration as JSON, the lines of the log at the start. */
+#include "server/process/options_rows.h"
+
+#include "server/process/config_file.h"
+
+#include <assert.h>
+#include <string.h>
+
+void options_print_help(FILE *out)
+{
+    fputs("Usage: posencd [--config FILE] [--flag value …]\n"
+          "Serves positional encodings over HTTP.\n\n"
+          "A flag --max-body is also POSENC_MAX_BODY in the environment and max_body in the file of --config;\n"
+          "the flag wins over the environment, the environment over the file.\n\n",
+          out);
+    for (size_t i = 0; i < OPTIONS_N; i++) {
+        char flag[OPTIONS_NAME_BYTES + 16];
+        snprintf(flag, sizeof flag, "--%s %s", options_flag(&options_rows[i]).text, options_rows[i].unit);
+        fprintf(out, "  %-30s %s", flag, options_rows[i].text);
+        if (options_rows[i].type == OPTIONS_TYPE_WORD)
+            for (size_t w = 0; options_rows[i].words[w]; w++)
+                fprintf(out, "%s%s", w ? ", " : ": ", options_rows[i].words[w]);
+        fprintf(out, options_rows[i].fallback ? " [%s]\n" : "%s\n", options_fallback(&options_rows[i]));
+    }
+    for (size_t i = 0; i < OPTIONS_N_ACTIONS; i++)
+        fprintf(out, "  --%-28s %s\n", options_actions[i].flag, options_actions[i].text);
+    fputs("\nSIGTERM and SIGINT let running answers finish; a second one ends at once.\n", out);
+}
+
+static uint64_t number_of(const struct options *options, const struct options_row *row)
+{
+    return *(const uint64_t *)(const void *)((const char *)options + row->offset);
+}
+
+/* Prints the value as text that the table's own parser reads back. */
+static void print_value(char *dst, size_t n_bytes, const struct options *options, const struct options_row *row)
+{
+    const void *field = (const char *)options + row->offset;
+    if (options_is_text(row))
+        snprintf(dst, n_bytes, "%s", *(char *const *)field);
+    else if (row->type == OPTIONS_TYPE_WORD)
+        snprintf(dst, n_bytes, "%s", row->words[*(const int *)field]);
+    else
+        snprintf(dst, n_bytes, "%llu", (unsigned long long)number_of(options, row));
+}
+
+/* The parser of configuration files supports one-letter escapes only. A control character without such an escape can
+ * only come from a flag. */
+static void print_json_string(FILE *out, const char *text)
+{
+    static const char values[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
+    fputc('"', out);
+    for (; *text; text++) {
+        const char *escaped = strchr(values, *text);
+        if (escaped)
+            fprintf(out, "\\%c", letters[escaped - values]);
+        else
+            fprintf(out, (unsigned char)*text < 0x20 ? "\\u%04x" : "%c", (unsigned char)*text);
+    }
+    fputc('"', out);
+}
+
+void options_print_config(const struct options *options, FILE *out)
+{
+    char value[OPTIONS_TEXT_BYTES];
+    for (size_t i = 1; i < OPTIONS_N; i++) { /* all but --config itself */
+        print_value(value, sizeof value, options, &options_rows[i]);
+        fprintf(out, "%s\"%s\": ", i == 1 ? "{\n  " : ",\n  ", options_rows[i].key);
+        if (options_is_text(&options_rows[i])) /* not truncated: value has room for a log line */
+            print_json_string(out, *(char *const *)(const void *)((const char *)options + options_rows[i].offset));
+        else if (options_rows[i].type == OPTIONS_TYPE_WORD)
+            print_json_string(out, value);
+        else
+            fputs(value, out);
+    }
+    fputs("\n}\n", out);
+}
+
+static bool is_default(const struct options *options, const struct options_row *row)
+{
+    struct options scratch = {0};
+    char error[CONFIG_FILE_ERROR_BYTES], now[OPTIONS_TEXT_BYTES], then[OPTIONS_TEXT_BYTES];
+    bool is_set = options_set(&scratch, row, options_fallback(row), "", error);
+    assert(is_set || options_is_text(row)); /* the table's own defaults are within its ranges */
+    if (is_set)
+        print_value(then, sizeof then, &scratch, row);
+    print_value(now, sizeof now, options, row);
+    bool is_same = is_set && strcmp(now, then) == 0;
+    options_drop(&scratch);
+    return is_same;
+}
+
+void options_log(const struct options *options)
+{
+    for (size_t i = 0; i < OPTIONS_N; i++) {
+        if (is_default(options, &options_rows[i]))
+            continue;
+        char value[OPTIONS_TEXT_BYTES];
+        print_value(value, sizeof value, options, &options_rows[i]);
+        const struct log_field fields[] = {LOG_TEXT("name", options_flag(&options_rows[i]).text),
+                                           LOG_TEXT("value", value), LOG_TEXT("source", options->sources[i])};
+        log_line(LOG_INFO, "option", fields, 3);
+    }
+}

@@ -1,0 +1,208 @@
+/* Owns the queries to the operating system: process figures, processors and their quota, descriptor limit. */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "server/process/process.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+static void read_memory(struct process_figures *figures)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file)
+        return;
+    unsigned long long n_virtual = 0, n_resident = 0;
+    uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    if (fscanf(file, "%llu %llu", &n_virtual, &n_resident) == 2) {
+        figures->virtual_bytes = n_virtual * page_bytes;
+        figures->resident_bytes = n_resident * page_bytes;
+    }
+    fclose(file);
+}
+
+static void read_fds(struct process_figures *figures)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        figures->fds_max = limit.rlim_cur;
+    DIR *directory = opendir("/proc/self/fd");
+    if (!directory)
+        return;
+    for (const struct dirent *entry; (entry = readdir(directory));)
+        figures->n_fds += entry->d_name[0] != '.';
+    figures->n_fds -= 1; /* minus the descriptor of the directory itself */
+    closedir(directory);
+}
+
+static double to_seconds(struct timeval t) { return (double)t.tv_sec + (double)t.tv_usec * 1e-6; }
+
+/* Field 22 of the process's stat line is its start in clock ticks since boot; the boot time is now minus the uptime.
+ * Fields are counted from the end of the name, which stands in parentheses and may contain any character. */
+static void read_start(struct process_figures *figures)
+{
+    char line[1024];
+    FILE *file = fopen("/proc/self/stat", "re");
+    if (!file)
+        return;
+    size_t n = fread(line, 1, sizeof line - 1, file);
+    fclose(file);
+    line[n] = '\0';
+    const char *at = strrchr(line, ')');
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    unsigned long long ticks = 0;
+    struct timespec now, up;
+    if (!at || sscanf(at, "%llu", &ticks) != 1 || clock_gettime(CLOCK_REALTIME, &now) != 0 ||
+        clock_gettime(CLOCK_BOOTTIME, &up) != 0)
+        return;
+    double boot = (double)(now.tv_sec - up.tv_sec) + (double)(now.tv_nsec - up.tv_nsec) * 1e-9;
+    figures->started_at = boot + (double)ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+void process_read(struct process_figures *figures)
+{
+    *figures = (struct process_figures){0};
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        figures->cpu_seconds = to_seconds(usage.ru_utime) + to_seconds(usage.ru_stime);
+    read_memory(figures);
+    read_fds(figures);
+    read_start(figures);
+}
+
+unsigned process_quota_parse(const char *text)
+{
+    unsigned long long quota = 0, period = 0;
+    if (sscanf(text, "%llu %llu", &quota, &period) != 2 || quota == 0 || period == 0)
+        return 0;
+    unsigned long long n = (quota + period - 1) / period;
+    return n > 4096 ? 4096 : (unsigned)n;
+}
+
+/* Inside a container the control group's own directory is mounted as the root, so this one path is enough. Outside a
+ * container the file does not exist, and no quota applies. */
+static unsigned read_quota(void)
+{
+    char line[64] = "";
+    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (!file)
+        return 0;
+    bool is_read = fgets(line, sizeof line, file) != NULL;
+    fclose(file);
+    return is_read ? process_quota_parse(line) : 0;
+}
+
+unsigned process_n_cores(void)
+{
+    cpu_set_t allowed;
+    unsigned n = 1, quota = read_quota();
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+        n = (unsigned)CPU_COUNT(&allowed);
+    if (quota > 0 && quota < n)
+        n = quota;
+    return n > 0 ? n : 1;
+}
+
+/* ---- The memory of control groups ------------------------------------------------------------------------------ */
+
+enum { GROUP_PATH_BYTES = 1024 };
+
+/* "max" and a missing file are no limit. Version 1 prints one near 2^63 if there is none. */
+static uint64_t read_limit(const char *folder, const char *group, const char *file)
+{
+    char path[2 * GROUP_PATH_BYTES];
+    unsigned long long n = 0;
+    snprintf(path, sizeof path, "%s%s/%s", folder, group, file);
+    FILE *opened = fopen(path, "re");
+    if (!opened)
+        return UINT64_MAX;
+    bool is_number = fscanf(opened, "%llu", &n) == 1;
+    fclose(opened);
+    return is_number ? n : UINT64_MAX;
+}
+
+/* The least limit of this group and all above it; group is cut meanwhile. Inside a container its own group is mounted
+ * as the root, where the path need not exist. */
+static uint64_t least_limit(const char *folder, char *group, const char *file)
+{
+    uint64_t least = UINT64_MAX;
+    for (;;) {
+        uint64_t limit = read_limit(folder, group, file);
+        least = limit < least ? limit : least;
+        char *slash = strrchr(group, '/');
+        if (!slash)
+            return least;
+        *slash = '\0';
+    }
+}
+
+/* Whether a list such as "cpu,memory" has the word memory. */
+static bool has_memory(const char *list)
+{
+    for (size_t n; *list; list += n + (list[n] == ',')) {
+        n = strcspn(list, ",");
+        if (n == 6 && strncmp(list, "memory", 6) == 0)
+            return true;
+    }
+    return false;
+}
+
+uint64_t process_memory_limit(const char *root)
+{
+    char folder[GROUP_PATH_BYTES], line[GROUP_PATH_BYTES];
+    uint64_t least = UINT64_MAX;
+    snprintf(folder, sizeof folder, "%s/proc/self/cgroup", root);
+    FILE *file = fopen(folder, "re");
+    while (file && fgets(line, sizeof line, file)) { /* hierarchy:controllers:/path */
+        line[strcspn(line, "\n")] = '\0';
+        char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!group)
+            continue;
+        *group++ = '\0';
+        bool is_second = strcmp(controllers, ":") == 0;
+        if (!is_second && !has_memory(controllers + 1))
+            continue;
+        snprintf(folder, sizeof folder, "%.900s/sys/fs/cgroup%s", root, is_second ? "" : "/memory");
+        uint64_t limit = least_limit(folder, group, is_second ? "memory.max" : "memory.limit_in_bytes");
+        least = limit < least ? limit : least;
+    }
+    if (file)
+        fclose(file);
+    return least;
+}
+
+static uint64_t soft_limit(__rlimit_resource_t resource)
+{
+    struct rlimit limit;
+    return getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+}
+
+uint64_t process_address_room(void)
+{
+    struct process_figures now;
+    uint64_t limit = soft_limit(RLIMIT_AS);
+    if (limit == UINT64_MAX)
+        return limit;
+    process_read(&now);
+    return limit > now.virtual_bytes ? limit - now.virtual_bytes : 0;
+}
+
+uint64_t process_stack_limit(void) { return soft_limit(RLIMIT_STACK); }
+
+uint64_t process_raise_fds(uint64_t n)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return n;
+    if (limit.rlim_cur >= n)
+        return limit.rlim_cur;
+    struct rlimit wanted = {.rlim_cur = n < limit.rlim_max ? n : limit.rlim_max, .rlim_max = limit.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &wanted) == 0)
+        limit = wanted;
+    return limit.rlim_cur;
+}

@@ -1,0 +1,185 @@
+/* Owns reading the certificate and key, at the start and on reload. */
+#define _DEFAULT_SOURCE /* explicit_bzero */
+#include "server/transport/tls.h"
+
+#include "server/process/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FILE_BYTES_MAX = 1 << 20 }; /* a chain of certificates has some ten thousand bytes */
+
+/* The whole text; NULL: errno gives the reason. */
+static char *read_text(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *text = fd < 0 ? NULL : calloc(1, FILE_BYTES_MAX + 1);
+    size_t used = 0;
+    ssize_t n = text ? 1 : -1;
+    while (n > 0 && used < FILE_BYTES_MAX) {
+        n = read(fd, text + used, FILE_BYTES_MAX - used);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    int reason = n > 0 ? EFBIG : errno;
+    if (fd >= 0)
+        close(fd);
+    if (n == 0)
+        return text;
+    free(text);
+    errno = reason;
+    return NULL;
+}
+
+/* "-----BEGIN … -----" is what the library looks for; a file in another form it would only call an error. */
+static char *read_pem(const char *flag, const char *path, const char *what, char *error, size_t n_error)
+{
+    char *text = read_text(path);
+    const char *begin = text ? strstr(text, "-----BEGIN ") : NULL;
+    if (begin && strstr(begin, what))
+        return text;
+    snprintf(error, n_error, "--tls-%s %.200s: %s%s", flag, path,
+             text ? "there is no PEM block in it that is a " : strerror(errno), text ? what : "");
+    if (text)
+        explicit_bzero(text, FILE_BYTES_MAX);
+    free(text);
+    return NULL;
+}
+
+bool tls_read(struct tls *tls, const char *cert_path, const char *key_path, char *error, size_t n_error)
+{
+    *tls = (struct tls){.cert = NULL};
+    if (!*cert_path && !*key_path)
+        return true;
+    if (!*cert_path || !*key_path) {
+        snprintf(error, n_error, "--tls-%s is given without --tls-%s; TLS wants both", *cert_path ? "cert" : "key",
+                 *cert_path ? "key" : "cert");
+        return false;
+    }
+    tls->cert = read_pem("cert", cert_path, "CERTIFICATE", error, n_error);
+    tls->key = tls->cert ? read_pem("key", key_path, "PRIVATE KEY", error, n_error) : NULL;
+    if (!tls->key) {
+        tls_drop(tls);
+        return false;
+    }
+    tls_reserve_numbers();
+    return true;
+}
+
+static void wipe(struct tls *tls)
+{
+    if (tls->key)
+        explicit_bzero(tls->key, strlen(tls->key));
+    free(tls->key);
+    free(tls->cert);
+}
+
+/* ---- Reading again ---------------------------------------------------------------------------------------------- */
+
+/* 0.9.75 gives every session the credentials of the daemon's start, but reports a connection before its handshake, when
+ * the session can be given others. A session only points to its credentials, and its end is not reported, so all of
+ * them are kept until the process ends. They take some kilobytes, and certificates change a few times a year. */
+struct tls_renewed {
+    struct tls_renewed *before;
+    struct tls files;
+    gnutls_certificate_credentials_t credentials;
+};
+
+static bool is_same(const struct tls *a, const struct tls *b)
+{
+    return strcmp(a->cert, b->cert) == 0 && strcmp(a->key, b->key) == 0;
+}
+
+/* Whether the chain can be parsed. It is checked first because GnuTLS (3.7.9) leaks credentials whose chain cannot
+ * be. */
+static int read_chain(const gnutls_datum_t *pem)
+{
+    gnutls_x509_crt_t *chain;
+    unsigned n = 0;
+    int status = gnutls_x509_crt_list_import2(&chain, &n, pem, GNUTLS_X509_FMT_PEM, 0);
+    if (status < 0)
+        return status;
+    for (unsigned i = 0; i < n; i++)
+        gnutls_x509_crt_deinit(chain[i]);
+    gnutls_free(chain);
+    return GNUTLS_E_SUCCESS;
+}
+
+/* Returns GnuTLS's code; GNUTLS_E_SUCCESS: the credentials were created. */
+static int dress_up(struct tls_renewed *renewed)
+{
+    gnutls_datum_t cert = {(unsigned char *)renewed->files.cert, (unsigned)strlen(renewed->files.cert)};
+    gnutls_datum_t key = {(unsigned char *)renewed->files.key, (unsigned)strlen(renewed->files.key)};
+    int status = read_chain(&cert);
+    if (status == GNUTLS_E_SUCCESS)
+        status = gnutls_certificate_allocate_credentials(&renewed->credentials);
+    if (status == GNUTLS_E_SUCCESS)
+        status = gnutls_certificate_set_x509_key_mem(renewed->credentials, &cert, &key, GNUTLS_X509_FMT_PEM);
+    return status < 0 ? status : GNUTLS_E_SUCCESS;
+}
+
+static void renewed_free(struct tls_renewed *renewed)
+{
+    if (renewed->credentials)
+        gnutls_certificate_free_credentials(renewed->credentials);
+    wipe(&renewed->files);
+    free(renewed);
+}
+
+static void keep_old(struct tls_renewed *renewed, const char *why)
+{
+    log_error("%s; new connections go on with the certificate that was read before", why);
+    renewed_free(renewed);
+}
+
+void tls_reread(struct tls *tls, const char *cert_path, const char *key_path)
+{
+    char error[512];
+    struct tls_renewed *newest = atomic_load(&tls->renewed), *renewed = calloc(1, sizeof *renewed);
+    if (!renewed) {
+        log_error("no memory to read --tls-cert and --tls-key again");
+        return;
+    }
+    if (!tls_read(&renewed->files, cert_path, key_path, error, sizeof error)) {
+        keep_old(renewed, error);
+        return;
+    }
+    if (is_same(&renewed->files, newest ? &newest->files : tls)) {
+        renewed_free(renewed);
+        return;
+    }
+    int status = dress_up(renewed);
+    if (status != GNUTLS_E_SUCCESS) {
+        snprintf(error, sizeof error, "--tls-cert and --tls-key, read again: %s", gnutls_strerror(status));
+        keep_old(renewed, error);
+        return;
+    }
+    renewed->before = newest;
+    atomic_store(&tls->renewed, renewed);
+    log_info("--tls-cert and --tls-key read again: new connections are shown the new certificate");
+}
+
+void tls_dress(const struct tls *tls, void *session)
+{
+    struct tls_renewed *newest = atomic_load(&tls->renewed);
+    if (newest && session)
+        gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, newest->credentials);
+}
+
+/* ---- The end ---------------------------------------------------------------------------------------------------- */
+
+void tls_drop(struct tls *tls)
+{
+    for (struct tls_renewed *renewed = atomic_load(&tls->renewed), *before; renewed; renewed = before) {
+        before = renewed->before;
+        renewed_free(renewed);
+    }
+    wipe(tls);
+    *tls = (struct tls){.cert = NULL};
+}

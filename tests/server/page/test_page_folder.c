@@ -1,0 +1,209 @@
+/* --ui-dir: which names are looked up, and that nothing outside of the folder is read. */
+#include "server/page/page_folder.h"
+#include "tests/support/alloc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const struct {
+    const char *name;
+    bool is_valid;
+} names[] = {
+    {"index.html", true},
+    {"views/table.js", true},
+    {"text/designing.zh.json", true},
+    {"a/b/c/d-e_F.0", true},
+    {"", false},
+    {"/", false},
+    {"/index.html", false},
+    {"views/", false},
+    {"views//table.js", false},
+    {".", false},
+    {"..", false},
+    {"../x", false},
+    {"views/../x", false},
+    {"views/..", false},
+    {"./x", false},
+    {".git/config", false},
+    {"views/.x", false},
+    {"a..b", true}, /* a name like any other */
+    {"a b", false},
+    {"a\\b", false},
+    {"a%2e", false},
+    {"a\n", false},
+    {"\xc3\xa9", false},
+};
+
+static void test_names(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (page_folder_name_is_valid(names[i].name) != names[i].is_valid)
+            fail_msg("%s", names[i].name);
+    char step[300];
+    memset(step, 'a', sizeof step - 1);
+    step[sizeof step - 1] = '\0';
+    assert_false(page_folder_name_is_valid(step));
+}
+
+/* ---- A folder on disk ---- */
+
+static char folder[64], outside[96];
+
+static void print_path(char *path, size_t room, const char *name) { snprintf(path, room, "%s/page/%s", folder, name); }
+
+static void write_file(const char *name, const char *text)
+{
+    char path[128];
+    print_path(path, sizeof path, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fputs(text, file) >= 0, 1);
+    fclose(file);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    char path[128];
+    snprintf(folder, sizeof folder, "/tmp/posenc-page-XXXXXX");
+    if (!mkdtemp(folder))
+        return -1;
+    print_path(path, sizeof path, "views");
+    snprintf(outside, sizeof outside, "%s/page", folder);
+    if (mkdir(outside, 0700) || mkdir(path, 0700))
+        return -1;
+    snprintf(outside, sizeof outside, "%s/secret.js", folder);
+    FILE *file = fopen(outside, "w");
+    return file && fputs("secret", file) >= 0 && fclose(file) == 0 ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    char command[96];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+/* What is read under a name, NUL-terminated; "-" if nothing is there. Freed by the next call. */
+static const char *text_of(const char *name)
+{
+    static char *last;
+    char page[96], *bytes;
+    size_t n;
+    snprintf(page, sizeof page, "%s/page", folder);
+    free(last);
+    last = NULL;
+    if (!page_folder_read(page, name, &bytes, &n))
+        return "-";
+    last = realloc(bytes, n + 1);
+    last[n] = '\0';
+    return last;
+}
+
+static void test_files(void **state)
+{
+    (void)state;
+    write_file("views/table.js", "one");
+    assert_string_equal(text_of("views/table.js"), "one");
+    write_file("views/table.js", "longer");
+    assert_string_equal(text_of("views/table.js"), "longer");
+    write_file("empty.css", "");
+    assert_string_equal(text_of("empty.css"), "");
+    assert_string_equal(text_of("absent.js"), "-");
+    assert_string_equal(text_of("views"), "-");
+    assert_string_equal(text_of("views/table.js/x"), "-");
+    assert_string_equal(text_of("../secret.js"), "-");
+}
+
+static void test_the_build_is_named(void **state)
+{
+    (void)state;
+    write_file("index.html", "/ui/BUILD /ui/BUILD/a.js/ui/BUILD/ui/BUIL");
+    assert_string_equal(text_of("index.html"), "/ui/dev /ui/dev/a.js/ui/dev/ui/BUIL");
+    write_file("index.html", "");
+    assert_string_equal(text_of("index.html"), "");
+    write_file("main.js", "/ui/BUILD");
+    assert_string_equal(text_of("main.js"), "/ui/BUILD"); /* only the first file is changed */
+}
+
+static void test_no_link_and_no_pipe(void **state)
+{
+    (void)state;
+    char path[128];
+    print_path(path, sizeof path, "link.js");
+    assert_int_equal(symlink(outside, path), 0);
+    assert_string_equal(text_of("link.js"), "-");
+    print_path(path, sizeof path, "up");
+    assert_int_equal(symlink(folder, path), 0);
+    assert_string_equal(text_of("up/secret.js"), "-");
+    print_path(path, sizeof path, "pipe.js");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_string_equal(text_of("pipe.js"), "-"); /* and does not wait for a writer */
+}
+
+static void test_large_files(void **state)
+{
+    (void)state;
+    char path[128];
+    write_file("large.js", "x");
+    print_path(path, sizeof path, "large.js");
+    assert_int_equal(truncate(path, 4 << 20), 0);
+    assert_int_equal(strlen(text_of("large.js")), 1);
+    assert_int_equal(truncate(path, (4 << 20) + 1), 0);
+    assert_string_equal(text_of("large.js"), "-");
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    char page[96], *bytes;
+    size_t n;
+    snprintf(page, sizeof page, "%s/page", folder);
+    write_file("main.js", "x");
+    alloc_fail_at(0);
+    bool is_there = page_folder_read(page, "main.js", &bytes, &n);
+    alloc_fail_at(-1);
+    assert_true(is_there); /* so it is no 404 */
+    assert_null(bytes);
+}
+
+static void test_opening(void **state)
+{
+    (void)state;
+    char good[96], error[PAGE_FOLDER_ERROR_BYTES];
+    struct api_page page;
+    snprintf(good, sizeof good, "%s/page", folder);
+    write_file("index.html", "x");
+    assert_true(page_folder_open(&page, good, error));
+    assert_string_equal(page.build, "dev");
+    assert_false(page_folder_open(&page, folder, error));
+    assert_non_null(strstr(error, "--ui-dir"));
+    assert_non_null(strstr(error, "index.html cannot be read there: No such file"));
+    assert_false(page_folder_open(&page, "/nowhere", error));
+    assert_false(page_folder_open(&page, outside, error)); /* a file */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_the_build_is_named),
+        cmocka_unit_test(test_no_link_and_no_pipe),
+        cmocka_unit_test(test_large_files),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_opening),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

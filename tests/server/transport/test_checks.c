@@ -1,0 +1,292 @@
+/* Heads that can be read in two ways are refused; request targets, request ids and trace contexts. */
+#include "server/transport/checks.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N_OF(array) (sizeof(array) / sizeof *(array))
+
+/* headers: "Name: value" each, NULL-terminated. */
+static struct http_head head_of(const char *version, const char *const *headers)
+{
+    struct http_head head = {.version = version};
+    for (; *headers; headers++) {
+        char name[64] = "";
+        const char *colon = strchr(*headers, ':');
+        memcpy(name, *headers, (size_t)(colon - *headers));
+        http_head_take(&head, name, colon + 2);
+    }
+    return head;
+}
+
+static void heads(void **state)
+{
+    (void)state;
+    static const struct {
+        int status;
+        const char *version, *headers[4];
+    } cases[] = {
+        {0, "HTTP/1.1", {"Host: a"}},
+        {0, "HTTP/1.0", {NULL}},
+        {0, "HTTP/1.1", {"Host: [::1]:8080", "Content-Length: 0"}},
+        {0, "HTTP/1.1", {"host: ", "transfer-encoding: Chunked"}},
+        {400, "HTTP/1.1", {NULL}},
+        {400, "HTTP/1.1", {"Host: a", "Host: a"}},
+        {400, "HTTP/1.1", {"Host: a b"}},
+        {400, "HTTP/1.1", {"Host: a/b"}},
+        {400, "HTTP/1.0", {"Host: a, b@c"}},
+        {400, "HTTP/1.1", {"Host: a", "Content-Length: 3", "Content-Length: 3"}},
+        {400, "HTTP/1.1", {"Host: a", "Content-Length: 3", "Transfer-Encoding: chunked"}},
+        {400, "HTTP/1.1", {"Host: a", "Content-Length: +3"}},
+        {400, "HTTP/1.1", {"Host: a", "Content-Length: 3,3"}},
+        {400, "HTTP/1.1", {"Host: a", "Content-Length: "}},
+        {400, "HTTP/1.1", {"Host: a", "Content-Length: 18446744073709551617"}},
+        {501, "HTTP/1.1", {"Host: a", "Transfer-Encoding: gzip, chunked"}},
+        {501, "HTTP/1.1", {"Host: a", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked"}},
+        {501, "HTTP/1.1", {"Host: a", "Transfer-Encoding: identity"}},
+        {501, "HTTP/1.1", {"Host: a", "Transfer-Encoding: \"chunked\""}},
+        {400, "HTTP/1.0", {"Transfer-Encoding: chunked"}},
+        {400, "HTTP/1.1", {"Host: a", "Content-Type: a/b", "Content-Type: c/d"}},
+        {0, "HTTP/1.1", {"Host: a", "Inference-Header-Content-Length: 3"}},
+        {400, "HTTP/1.1", {"Host: a", "Inference-Header-Content-Length: 3", "inference-header-content-length: 3"}},
+    };
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct http_head head = head_of(cases[i].version, cases[i].headers);
+        struct http_refusal refusal = http_head_check(&head);
+        if (refusal.status != cases[i].status)
+            fail_msg("case %zu: %d %s", i, refusal.status, refusal.detail);
+        assert_true(!refusal.detail == !refusal.status);
+    }
+}
+
+/* Whatever is kept under a URL may depend on the URL only; an empty body is none. */
+static void some_methods_have_no_body(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {"Content-Length: 1", "Content-Length: 007", "Transfer-Encoding: chunked"};
+    static const char *const none[] = {"Content-Length: 0", "Content-Length: 000", "Accept: a/b"};
+    static const char *const methods[] = {"GET", "HEAD", "POST", "QUERY", "PUT", "DELETE", "OPTIONS"};
+    for (size_t m = 0; m < N_OF(methods); m++)
+        for (size_t i = 0; i < N_OF(bodies); i++) {
+            struct http_head head = head_of("HTTP/1.1", (const char *const[]){"Host: a", bodies[i], NULL});
+            head.method = methods[m];
+            struct http_refusal refusal = http_head_check(&head);
+            assert_int_equal(refusal.status, m < 2 ? 400 : 0);
+            assert_true(m >= 2 || (strstr(refusal.detail, "POST") && strstr(refusal.detail, "QUERY")));
+            head = head_of("HTTP/1.1", (const char *const[]){"Host: a", none[i], NULL});
+            head.method = methods[m];
+            assert_int_equal(http_head_check(&head).status, 0);
+        }
+}
+
+static void lengths(void **state)
+{
+    (void)state;
+    struct http_head head =
+        head_of("HTTP/1.1", (const char *const[]){"Host: a", "Content-Length: 1234567890123", NULL});
+    assert_true(http_head_length(&head) == 1234567890123);
+    head = head_of("HTTP/1.1", (const char *const[]){"Host: a", NULL});
+    assert_true(http_head_length(&head) == UINT64_MAX);
+}
+
+static void bodies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *const fields[3];
+        bool has_body;
+    } cases[] = {
+        {{"Host: a", NULL}, false},
+        {{"Host: a", "Content-Length: 0", NULL}, false},
+        {{"Host: a", "Content-Length: 000", NULL}, false},
+        {{"Host: a", "Content-Length: 1", NULL}, true},
+        {{"Host: a", "Transfer-Encoding: chunked", NULL}, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct http_head head = head_of("HTTP/1.1", cases[i].fields);
+        assert_int_equal(http_head_has_body(&head), cases[i].has_body);
+    }
+}
+
+static void targets(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target, *path, *query; /* path NULL: refused */
+    } cases[] = {
+        {"/", "/", NULL},
+        {"/encode", "/encode", NULL},
+        {"/encode?", "/encode", ""},
+        {"/encode?a=%2F?b", "/encode", "a=%2F?b"},
+        {"/a%2fb%20c+d", "/a/b c+d", NULL},
+        {"http://host:1/x?y", "/x", "y"},
+        {"HTTPS://host/x", "/x", NULL},
+        {"http://host", "/", NULL},
+        {"http://host?y", "/", "y"},
+        {"/%00", NULL, NULL},
+        {"/a%0", NULL, NULL},
+        {"/a%", NULL, NULL},
+        {"/a%g0", NULL, NULL},
+        {"*", NULL, NULL},
+        {"host:80", NULL, NULL},
+        {"?x", NULL, NULL},
+        {"ftp://host/", NULL, NULL},
+    };
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        char target[64];
+        const char *host, *path, *query;
+        snprintf(target, sizeof target, "%s", cases[i].target);
+        struct http_refusal refusal = http_target_split(target, &host, &path, &query);
+        assert_int_equal(refusal.status, cases[i].path ? 0 : 400);
+        if (!cases[i].path)
+            continue;
+        assert_string_equal(path, cases[i].path);
+        assert_true(!host == (*cases[i].target == '/'));
+        if (host)
+            assert_true(strcmp(host, "host") == 0 || strcmp(host, "host:1") == 0);
+        assert_true(!query == !cases[i].query);
+        if (query)
+            assert_string_equal(query, cases[i].query);
+    }
+}
+
+static void request_ids(void **state)
+{
+    (void)state;
+    char id[131];
+    memset(id, 'x', sizeof id);
+    id[128] = '\0';
+    assert_true(http_id_is_valid(id));
+    id[128] = 'x', id[129] = '\0';
+    assert_false(http_id_is_valid(id));
+    assert_true(http_id_is_valid("A.b_c-9"));
+    static const char *const bad[] = {"", "a b", "a\n", "\xc3\xa4", "a\"", "a/b", "<x>"};
+    for (size_t i = 0; i < N_OF(bad); i++)
+        assert_false(http_id_is_valid(bad[i]));
+}
+
+static void trace_contexts(void **state)
+{
+    (void)state;
+    assert_true(http_traceparent_is_valid("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+    assert_true(http_traceparent_is_valid("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-ab"));
+    static const char *const bad[] = {
+        "",
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0",
+        "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+        "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+        "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-ab",
+        "0--0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-\r\n",
+    };
+    for (size_t i = 0; i < N_OF(bad); i++)
+        if (http_traceparent_is_valid(bad[i]))
+            fail_msg("accepted: %s", bad[i]);
+}
+
+static void first_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        bool is_bulky;
+        const char *bytes;
+    } cases[] = {
+        {false, ""},
+        {false, "\n"},
+        {false, "GET / HTTP/1.1"},
+        {false, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"},
+        {false, "POST / HTTP/1.1\r\nContent-Length: 65536\r\n\r\n"},
+        {true, "POST / HTTP/1.1\r\nContent-Length: 65537\r\n\r\n"},
+        {true, "PUT / HTTP/1.1\r\nHost: a\r\ncontent-length:\t 99999999999999999999999999\r\n\r\n"},
+        {true, "POST / HTTP/1.1\nTRANSFER-ENCODING: chunked\n\n"},
+        {false, "POST / HTTP/1.1\r\nX-Content-Length: 99999999\r\n\r\n"},
+        {false, "POST / HTTP/1.1\r\n\r\nContent-Length: 99999999\r\n\r\n"}, /* that is the body */
+        {false, "POST / HTTP/1.1\r\nContent-Length:"},
+        {false, "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n"},
+        {false, "POST / HTTP/1.1\r\nTransfer-Encodin"},
+    };
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        size_t n = strlen(cases[i].bytes);
+        char *bytes = malloc(n); /* without an end, so that reading too far is seen */
+        memcpy(bytes, cases[i].bytes, n);
+        if (http_begins_bulky(bytes, n) != cases[i].is_bulky)
+            fail_msg("case %zu: %s", i, cases[i].bytes);
+        free(bytes);
+    }
+}
+
+static bool names_us(const char *host)
+{
+    struct http_head head = {.version = "HTTP/1.1"};
+    http_head_take(&head, "Host", host);
+    return http_head_names_us(&head, "posenc.local", "a.example, B.example");
+}
+
+static void names_of_this_machine(void **state)
+{
+    (void)state;
+    static const char *const ours[] = {
+        "localhost", "LocalHost:80",  "a.localhost", "127.0.0.1", "127.255.0.1:1", "[::1]:8080", "posenc.local",
+        "a.example", "b.example:443", "localhost.",  ""};
+    static const char *const others[] = {"evil.example", "localhostx", "xlocalhost",  ".localhost.x", "127.0.0.1.x",
+                                         "[::1]x",       "::1",        "127.1",       "[]",           "c.example",
+                                         "a.example:x",  ",",          "..localhost", "-.localhost",  "a-.localhost",
+                                         "a..localhost", ".localhost"};
+    for (size_t i = 0; i < N_OF(ours); i++)
+        assert_true(names_us(ours[i]));
+    for (size_t i = 0; i < N_OF(others); i++)
+        assert_false(names_us(others[i]));
+    assert_true(http_head_names_us(&(struct http_head){.version = "HTTP/1.0"}, "", ""));
+}
+
+static void pages_of_other_origins(void **state)
+{
+    (void)state;
+    static const struct {
+        bool is_foreign;
+        const char *headers[4];
+    } cases[] = {
+        {false, {"Host: a"}},
+        {false, {"Host: a", "Origin: "}},
+        {false, {"Host: a:8080", "Origin: http://A:8080"}},
+        {false, {"Host: a", "Origin: https://a"}},
+        {false, {"Host: a:443", "Origin: https://a"}},
+        {true, {"Host: a:443", "Origin: http://a"}},
+        {true, {"Host: a", "Origin: http://a:8080"}},
+        {true, {"Host: a", "Origin: http://b"}},
+        {true, {"Host: a", "Origin: null"}},
+        {true, {"Host: a", "Origin: a"}},
+        {true, {"Host: ", "Origin: http://"}},
+        {true, {"Origin: http://a"}},
+        {true, {"Host: a", "Origin: http://a", "Origin: http://b"}},
+    };
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct http_head head = head_of("HTTP/1.1", cases[i].headers);
+        assert_int_equal(http_head_is_foreign(&head), cases[i].is_foreign);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_of_this_machine),
+        cmocka_unit_test(pages_of_other_origins),
+        cmocka_unit_test(heads),
+        cmocka_unit_test(some_methods_have_no_body),
+        cmocka_unit_test(lengths),
+        cmocka_unit_test(bodies),
+        cmocka_unit_test(targets),
+        cmocka_unit_test(request_ids),
+        cmocka_unit_test(trace_contexts),
+        cmocka_unit_test(first_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
