@@ -244,22 +244,34 @@ struct api_header {
     char *value;
 };
 
+/* The bytes of an answer, in pieces: one after the other they are the body. A piece depends only on the body and its
+ * number. Each kind has a file in api/bodies/. */
+struct api_body {
+    uint64_t length;   /* of all; API_LENGTH_UNKNOWN: send chunked */
+    uint64_t n_pieces; /* 0: empty; UINT64_MAX: until an empty piece, and each depends on the one before */
+    size_t piece_max;  /* no piece is longer than this */
+    const char *bytes; /* all of it, if it is finished; else NULL */
+    /* Writes piece i to dst (room for piece_max bytes, aligned to 8) and returns its length. Any thread. */
+    size_t (*piece)(struct api_body *body, uint64_t i, char *dst);
+    /* True if piece i would repeat the work of earlier pieces that are not finished when it begins (the checksums of a
+     * zip file). If possible, begin it after they are finished; its bytes are right in any order. NULL: never. */
+    bool (*waits)(const struct api_body *body, uint64_t i);
+    void (*drop)(struct api_body *body);
+};
+
 struct api_reply {
     int status;
     const char *content_type;
     struct api_header headers[API_HEADERS_MAX]; /* besides Content-Type and Content-Length; owned by the reply */
     size_t n_headers;
-    uint64_t length;   /* bytes of the whole body; API_LENGTH_UNKNOWN: send chunked */
-    uint64_t n_pieces; /* body = piece 0, 1, … n_pieces-1, one after the other; 0: empty body */
-    size_t piece_max;  /* no piece is longer than this */
-    bool computes;     /* a piece spends its time computing numbers, not formatting them: for Server-Timing */
-    bool is_live;      /* its pieces are computed one after the other, each from the state that the one before has left,
-                          on a thread of their own; how many there are is known at the end: an empty piece. Only one
-                          thread at a time asks for the next. */
-    bool is_quick;     /* computing a piece takes about as long as copying it, so no worker is needed */
+    struct api_body *body; /* owned; never NULL */
+    bool computes;         /* a piece spends its time computing numbers, not formatting them: for Server-Timing */
+    bool is_live;  /* its pieces are computed one after the other, each from the state that the one before has left,
+                      on a thread of their own; how many there are is known at the end: an empty piece. Only one
+                      thread at a time asks for the next. */
+    bool is_quick; /* computing a piece takes about as long as copying it, so no worker is needed */
     bool is_light; /* computing all pieces and freeing the reply takes well under a millisecond, so the loop does it */
     bool is_repeatable;  /* the same call gets the same answer as long as this process runs */
-    const char *body;    /* the whole body if it is already complete; else NULL */
     uint64_t memory;     /* bytes that it has reserved from the host; a large number takes long to free */
     uint64_t n_finished; /* complete bytes that the client has not read yet: those of a picture */
     uint64_t timeout_us; /* the answer should begin within this time after the request; 0: no limit */
@@ -302,12 +314,15 @@ struct api_reply *api_refuse(const struct api_host *host, const struct api_call 
  * KServe's clients show their words only then. */
 const char *api_reply_media_type(const struct api_reply *reply, const char *path);
 
-/* Writes piece i to dst (room for piece_max bytes, aligned to 8) and returns its length ≥ 1. Any thread. */
-size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst);
+static inline size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst)
+{
+    return reply->body->piece(reply->body, i, dst);
+}
 
-/* True if piece i would repeat the work of earlier pieces that are not finished when it begins (the checksums of a zip
- * file). If possible, begin it after they are finished; its bytes are right in any order. */
-bool api_reply_waits(const struct api_reply *reply, uint64_t i);
+static inline bool api_reply_waits(const struct api_reply *reply, uint64_t i)
+{
+    return reply->body->waits && reply->body->waits(reply->body, i);
+}
 
 /* Gives a reply its finished body, all its pieces one after the other (memory from malloc, which the reply takes), and
  * frees the plan and the request it came from. */

@@ -34,7 +34,7 @@ static const struct api_taking taking = {
 static bool read_request(struct analyzing *a)
 {
     struct api_computation *c = &a->study.c;
-    struct api_request *request = &c->work->request;
+    struct api_request *request = c->request;
     a->entries = api_arena_alloc(&request->arena, sizeof *a->entries);
     if (!a->entries)
         return api_fail_memory(c->problem);
@@ -47,7 +47,7 @@ static void drop(void *analysis) { pe_analysis_free(analysis); }
 
 static void set_core(struct analyzing *a, struct pe_analysis_request *core)
 {
-    const struct api_request *request = &a->study.c.work->request;
+    const struct api_request *request = a->study.c.request;
     *core = (struct pe_analysis_request){.fields = request->fields,
                                          .n_fields = request->n_fields,
                                          .entries = a->entries->at,
@@ -56,7 +56,7 @@ static void set_core(struct analyzing *a, struct pe_analysis_request *core)
                                          .n_outputs = a->study.c.form.n_outputs,
                                          .lang = a->study.lang,
                                          .max_work = (double)a->study.c.host->max_analysis,
-                                         .caller_fields = api_entries_names(&a->study.c.work->request),
+                                         .caller_fields = api_entries_names(a->study.c.request),
                                          .admit = api_study_admit,
                                          .step = api_study_step,
                                          .caller = &a->study};
@@ -67,7 +67,7 @@ static void set_core(struct analyzing *a, struct pe_analysis_request *core)
 /* Plans all configurations and checks every limit. What the analysis borrows lives as long as the request. */
 static bool open_analysis(struct analyzing *a)
 {
-    struct api_arena *arena = &a->study.c.work->request.arena;
+    struct api_arena *arena = &a->study.c.request->arena;
     struct pe_analysis_request *core = api_arena_alloc(arena, sizeof *core);
     struct pe_error err;
     if (!core)
@@ -75,7 +75,7 @@ static bool open_analysis(struct analyzing *a)
     set_core(a, core);
     if (!core->caller_fields)
         return api_fail_memory(a->study.c.problem);
-    api_memory_settle(a->study.c.work);
+    api_memory_settle(a->study.c.request);
     if (pe_analysis_open(core, &a->analysis, &err))
         return api_study_fail(&a->study, &err);
     return api_arena_own(arena, a->analysis, drop) || api_fail_memory(a->study.c.problem);
@@ -86,7 +86,7 @@ static bool name_answer(struct analyzing *a)
     struct api_text configs;
     api_text_init(&configs, API_TEXT_MAX);
     api_text_value(&configs, pe_analysis_configs(a->analysis));
-    struct api_named named = {.request = &a->study.c.work->request,
+    struct api_named named = {.request = a->study.c.request,
                               .form = &a->study.c.form,
                               .format = a->study.c.format,
                               .is_of_machine = true,
@@ -111,7 +111,7 @@ static bool name_answer(struct analyzing *a)
 static bool hold_tensors(struct analyzing *a)
 {
     size_t n = pe_analysis_n_tensors(a->analysis);
-    struct api_held *held = api_arena_array(&a->study.c.work->request.arena, n, sizeof *held);
+    struct api_held *held = api_arena_array(&a->study.c.request->arena, n, sizeof *held);
     if (!held)
         return api_fail_memory(a->study.c.problem);
     for (size_t i = 0; i < n; i++) {
@@ -133,8 +133,8 @@ static void keep_tensors(struct analyzing *a)
         n += output->n_rows * output->row_len * pe_dtype_size(output->dtype);
     }
     pe_analysis_settle(a->analysis);
-    a->study.c.work->request.arena.n_bytes += n;
-    api_memory_settle(a->study.c.work);
+    a->study.c.request->arena.n_bytes += n;
+    api_memory_settle(a->study.c.request);
 }
 
 /* The members of the answer as JSON, one after the other in text; names are constants. */
@@ -161,11 +161,10 @@ static bool open_stream(struct analyzing *a)
 {
     struct api_computation *c = &a->study.c;
     a->opening.form = &c->form;
-    a->opening.request = &c->work->request;
-    a->opening.arena = &c->work->request.arena;
+    a->opening.request = c->request;
+    a->opening.arena = &c->request->arena;
     a->opening.max_kept = c->host->max_pictures;
-    a->opening.stream = &c->work->stream;
-    return api_memory_for_answering(c->work, c->host, &a->opening.source, c->format, c->problem) &&
+    return api_memory_for_answering(c->request, c->host, &a->opening.source, c->format, c->problem) &&
            api_body_open(c->format, &a->opening, c->problem);
 }
 

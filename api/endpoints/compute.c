@@ -27,13 +27,13 @@ bool api_compute_read(struct api_computation *c)
     bool has_query = call->query && *call->query;
     if (!call->body_bytes && !has_query)
         return fail_empty(c);
-    struct api_request *request = &c->work->request;
+    struct api_request *request = c->request;
     request->max_json = c->host->max_json;
     request->body_is_ours =
         call->body_is_ours && !call->must_not_block; /* a call with must_not_block may be repeated */
     request->must_not_block = call->must_not_block;
     request->presets = c->host->presets;
-    if (!api_memory_for_reading(c->work, c->host, call, c->problem))
+    if (!api_memory_for_reading(c->request, c->host, call, c->problem))
         return false;
     if (call->body_bytes && !api_input_read(request, call->content_type, call->body, call->body_bytes, c->problem))
         return false;
@@ -44,7 +44,7 @@ bool api_compute_read(struct api_computation *c)
 
 static bool read_fields(struct api_computation *c)
 {
-    return api_compute_read(c) && api_weights_add(c->host->store, &c->work->request, &c->stored_bytes, c->problem);
+    return api_compute_read(c) && api_weights_add(c->host->store, c->request, &c->stored_bytes, c->problem);
 }
 
 bool api_compute_format(struct api_computation *c)
@@ -61,7 +61,7 @@ bool api_compute_format(struct api_computation *c)
 
 static struct pe_request core_request(const struct api_computation *c)
 {
-    const struct api_request *request = &c->work->request;
+    const struct api_request *request = c->request;
     return (struct pe_request){
         .operation = request->operation,
         .fields = request->fields,
@@ -93,7 +93,7 @@ static enum pe_status admit(void *caller, const struct pe_cost *cost, struct pe_
     struct planning *p = caller;
     const struct api_computation *c = p->computation;
     p->is_late = c->call->must_not_block && cost->ns > API_HURRIED_NS_MAX;
-    p->is_refused = !p->is_late && !api_memory_for_planning(c->work, c->host, cost->bytes, c->problem);
+    p->is_refused = !p->is_late && !api_memory_for_planning(c->request, c->host, cost->bytes, c->problem);
     return p->is_late || p->is_refused ? err->status = PE_CANCELLED : PE_OK;
 }
 
@@ -104,8 +104,8 @@ bool api_compute_plan(struct api_computation *c, bool *later)
     struct pe_request core = core_request(c);
     core.admit = admit;
     core.caller = &planning;
-    api_memory_settle(c->work);
-    if (pe_plan_new(&core, &c->work->plan, &err) == PE_OK)
+    api_memory_settle(c->request);
+    if (pe_plan_new(&core, &c->request->plan, &err) == PE_OK)
         return true;
     *later = planning.is_late;
     return !planning.is_late && !planning.is_refused && api_fail_core(c->problem, &err);
@@ -139,7 +139,7 @@ bool api_compute_size(const struct api_computation *c, const struct api_source *
 
 static bool check_size(const struct api_computation *c)
 {
-    struct api_source source = {.plan = c->work->plan};
+    struct api_source source = {.plan = c->request->plan};
     if (api_source_count(&source) > API_OUTPUTS_MAX)
         return api_fail(c->problem, 413, "/outputs", "the answer has more than %d tensors", API_OUTPUTS_MAX);
     return api_compute_size(c, &source);
@@ -158,11 +158,11 @@ static double picture_work(const struct pe_plan *plan)
 /* A picture's values are computed once more for its range, unless the request states both ends. */
 static double work_of(const struct api_computation *c)
 {
-    double work = pe_plan_work(c->work->plan);
+    double work = pe_plan_work(c->request->plan);
     if (!c->format->is_picture)
         return work;
     bool is_measured = isnan(c->form.vmin) || isnan(c->form.vmax);
-    return work * (is_measured ? 2 : 1) + picture_work(c->work->plan);
+    return work * (is_measured ? 2 : 1) + picture_work(c->request->plan);
 }
 
 static bool check_work(const struct api_computation *c)
@@ -228,21 +228,20 @@ static bool open_stream(struct api_computation *c, struct api_opening *opening)
 {
     struct api_text config;
     api_text_init(&config, API_TEXT_MAX);
-    api_text_value(&config, pe_plan_config(c->work->plan));
-    *opening = (struct api_opening){.source = {.plan = c->work->plan},
+    api_text_value(&config, pe_plan_config(c->request->plan));
+    *opening = (struct api_opening){.source = {.plan = c->request->plan},
                                     .form = &c->form,
-                                    .request = &c->work->request,
-                                    .arena = &c->work->request.arena,
+                                    .request = c->request,
+                                    .arena = &c->request->arena,
                                     .max_kept = c->host->max_pictures,
                                     .config = config.bytes,
                                     .config_bytes = config.n,
-                                    .stream = &c->work->stream,
                                     .about = c->about};
     bool fine = !config.state || api_fail_text(c->problem, &config);
-    struct api_named named = {.request = &c->work->request,
+    struct api_named named = {.request = c->request,
                               .form = &c->form,
                               .format = c->format,
-                              .is_of_machine = pe_plan_scheme(c->work->plan)->is_of_machine,
+                              .is_of_machine = pe_plan_scheme(c->request->plan)->is_of_machine,
                               .commit = c->host->commit,
                               .config = config.bytes,
                               .config_bytes = config.n,
@@ -281,24 +280,24 @@ static bool may_have_ranges(const struct api_computation *c)
 
 static struct api_reply *unsatisfiable(struct api_computation *c, uint64_t length)
 {
-    api_work_free(c->work);
+    api_request_free(c->request);
     return api_range_refusal(length);
 }
 
 /* The whole answer, or the part that Range requests. */
 static struct api_reply *send_kept(struct api_computation *c, const struct api_opening *opening)
 {
-    struct api_body *stream = &c->work->stream;
+    struct api_plan_body *stream = opening->stream;
     struct api_range range = {0, 0};
-    uint64_t length = stream->length;
-    const char *cache_control = api_cache_control(&c->work->request, c->call->access);
+    uint64_t length = stream->body.length;
+    const char *cache_control = api_cache_control(c->request, c->call->access);
     bool has_ranges = may_have_ranges(c);
     enum api_range_kind kind = has_ranges ? api_range_asked(c->call, c->etag, length, &range) : API_RANGE_NONE;
     if (kind == API_RANGE_UNSATISFIABLE)
         return unsatisfiable(c, length);
     if (kind == API_RANGE_PART)
         api_body_cut(stream, range.first, range.last);
-    struct api_reply *reply = api_reply_stream(c->work, opening->header, opening->header_value);
+    struct api_reply *reply = api_reply_stream(opening->stream, opening->header, opening->header_value);
     if (reply->status != 200)
         return reply;
     if (!has_ranges || api_range_add(reply, kind, &range, length))
@@ -310,15 +309,15 @@ static struct api_reply *answer_kept(struct api_computation *c, const struct api
 {
     if (!c->is_unchanged && !api_etag_is_among(c->call->if_none_match, c->etag))
         return send_kept(c, opening);
-    const char *cache_control = api_cache_control(&c->work->request, c->call->access);
-    const char *scheme = c->work->plan ? pe_plan_scheme(c->work->plan)->name : "";
-    api_work_free(c->work);
+    const char *cache_control = api_cache_control(c->request, c->call->access);
+    const char *scheme = c->request->plan ? pe_plan_scheme(c->request->plan)->name : "";
+    api_request_free(c->request);
     return with_headers(api_reply_set_scheme(api_reply_empty(304), scheme), c, cache_control);
 }
 
 struct api_reply *api_compute_text(struct api_computation *c, struct api_text *text)
 {
-    struct api_named named = {.request = &c->work->request,
+    struct api_named named = {.request = c->request,
                               .form = &c->form,
                               .format = c->format,
                               .commit = c->host->commit,
@@ -326,27 +325,28 @@ struct api_reply *api_compute_text(struct api_computation *c, struct api_text *t
                               .config_bytes = text->n,
                               .route = c->key};
     api_compute_name(c, &named);
-    const char *cache_control = api_cache_control(&c->work->request, c->call->access);
-    const char *scheme = pe_plan_scheme(c->work->plan)->name;
+    const char *cache_control = api_cache_control(c->request, c->call->access);
+    const char *scheme = pe_plan_scheme(c->request->plan)->name;
     bool is_unchanged = !text->state && (c->is_unchanged || api_etag_is_among(c->call->if_none_match, c->etag));
     if (is_unchanged)
         api_text_drop(text);
     struct api_reply *reply = is_unchanged ? api_reply_empty(304) : api_reply_text(200, api_json_type, text);
-    api_work_free(c->work);
+    api_request_free(c->request);
     reply = api_reply_set_scheme(reply, scheme);
     return reply->status >= 400 ? reply : with_headers(reply, c, cache_control);
 }
 
 struct api_reply *api_compute_reply(struct api_computation *c, const struct api_opening *opening)
 {
-    return c->is_kept ? answer_kept(c, opening) : api_reply_stream(c->work, opening->header, opening->header_value);
+    return c->is_kept ? answer_kept(c, opening)
+                      : api_reply_stream(opening->stream, opening->header, opening->header_value);
 }
 
 bool api_compute(struct api_computation *c, struct api_opening *opening, bool *later)
 {
     *later = takes_long(c);
     return !*later && api_compute_plan(c, later) && check_size(c) && check_work(c) &&
-           api_memory_for_answering(c->work, c->host, &(struct api_source){.plan = c->work->plan}, c->format,
+           api_memory_for_answering(c->request, c->host, &(struct api_source){.plan = c->request->plan}, c->format,
                                     c->problem) &&
            open_stream(c, opening);
 }
@@ -356,16 +356,16 @@ struct api_reply *api_operate(const struct api_asked *asked, enum pe_operation_i
     struct api_problem problem;
     struct api_opening opening;
     struct api_computation c = {
-        .host = asked->host, .call = asked->call, .work = api_work_new(operation), .problem = &problem};
+        .host = asked->host, .call = asked->call, .request = api_request_new(operation), .problem = &problem};
     c.is_kept = api_may_be_kept(asked->call);
     bool later = false;
-    if (!c.work)
+    if (!c.request)
         api_fail_memory(&problem);
-    else if (read_fields(&c) && api_form_read(&c.work->request, &c.form, &problem) && api_compute_format(&c) &&
+    else if (read_fields(&c) && api_form_read(c.request, &c.form, &problem) && api_compute_format(&c) &&
              api_compute(&c, &opening, &later))
         return api_compute_reply(&c, &opening);
-    api_memory_refusal(c.work, &problem);
-    later |= c.work && (c.work->request.is_late || c.work->request.drawing.is_late);
-    api_work_free(c.work);
+    api_memory_refusal(c.request, &problem);
+    later |= c.request && (c.request->is_late || c.request->drawing.is_late);
+    api_request_free(c.request);
     return later ? NULL : api_reply_problem(&problem);
 }

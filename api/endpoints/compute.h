@@ -9,7 +9,7 @@
 struct api_computation {
     const struct api_host *host;
     const struct api_call *call;
-    struct api_work *work; /* its request's fields, without those of the form */
+    struct api_request *request; /* without the fields of the form */
     struct api_form form;
     const struct api_format *format;
     void *about;         /* further data for a format: api_opening.about */
@@ -23,20 +23,20 @@ struct api_computation {
 
 /* The steps that other endpoints share; each fails with the reason in *c->problem. */
 bool api_may_be_kept(const struct api_call *call);  /* by its method; sets c->is_kept */
-bool api_compute_read(struct api_computation *c);   /* body and query as fields of work->request */
+bool api_compute_read(struct api_computation *c);   /* body and query as fields of request */
 bool api_compute_format(struct api_computation *c); /* c->format, by the form or by Accept */
 bool api_compute_size(const struct api_computation *c, const struct api_source *source); /* --max-answer */
 /* If the answer may be kept, sets its tag, and whether the client already has it; then it need not be computed. */
 void api_compute_name(struct api_computation *c, const struct api_named *named);
 /* Plans, without checking the size of the answer; *later as in api_compute. */
 bool api_compute_plan(struct api_computation *c, bool *later);
-/* The reply of a text in JSON about the plan, or the 304, with the headers of an answer that may be kept; takes work
+/* The reply of a text in JSON about the plan, or the 304, with the headers of an answer that may be kept; takes request
  * and text. */
 struct api_reply *api_compute_text(struct api_computation *c, struct api_text *text);
-/* The reply of work->stream, or the 304; takes work. opening is that of the stream. */
+/* The reply of opening->stream, or the 304; takes the request. */
 struct api_reply *api_compute_reply(struct api_computation *c, const struct api_opening *opening);
 
-/* Plans, checks the limits, and opens work->stream in c->format. False with *later: the call has must_not_block and
+/* Plans, checks the limits, and opens opening->stream in c->format. False with *later: the call has must_not_block and
  * should be repeated without it; false without *later: *problem has the reason. */
 bool api_compute(struct api_computation *c, struct api_opening *opening, bool *later);
 

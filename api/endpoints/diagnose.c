@@ -31,13 +31,13 @@ static bool read_request(struct api_study *study)
 {
     struct api_computation *c = &study->c;
     return api_study_read(study, &taking) && check_format(study) &&
-           api_weights_add(c->host->store, &c->work->request, &c->stored_bytes, c->problem);
+           api_weights_add(c->host->store, c->request, &c->stored_bytes, c->problem);
 }
 
 /* The form's names, for suggestions. */
 static bool diagnose(struct api_study *study, struct pe_diagnosis **diagnosis)
 {
-    const struct api_request *request = &study->c.work->request;
+    const struct api_request *request = study->c.request;
     struct pe_error err;
     struct pe_diagnosis_request core = {.fields = request->fields,
                                         .n_fields = request->n_fields,
@@ -47,7 +47,7 @@ static bool diagnose(struct api_study *study, struct pe_diagnosis **diagnosis)
                                         .admit = api_study_admit,
                                         .step = api_study_step,
                                         .caller = study};
-    api_memory_settle(study->c.work);
+    api_memory_settle(study->c.request);
     return pe_diagnosis_new(&core, diagnosis, &err) == PE_OK || api_study_fail(study, &err);
 }
 
@@ -55,13 +55,13 @@ static struct api_reply *reply_of(struct api_study *study, struct pe_diagnosis *
 {
     const struct api_host *host = study->c.host;
     struct api_text text;
-    bool is_repeatable = api_request_is_lasting(&study->c.work->request);
+    bool is_repeatable = api_request_is_lasting(study->c.request);
     api_text_init(&text, API_TEXT_MAX);
     api_text_value(&text, pe_diagnosis_answer(diagnosis));
     if (host->hypotheses_searched)
         host->hypotheses_searched(host->self, pe_diagnosis_searched(diagnosis));
     pe_diagnosis_free(diagnosis);
-    api_work_free(study->c.work);
+    api_request_free(study->c.request);
     struct api_reply *reply = api_reply_text(200, api_json_type, &text);
     if (reply->status != 200)
         return reply;

@@ -7,7 +7,6 @@
 #include "api/inputs/preset_file.h"
 #include "api/inputs/preset_in.h"
 #include "api/replies/language.h"
-#include "api/replies/weights_list.h"
 #include "api/requests/form.h"
 #include "api/requests/lang.h"
 #include "api/requests/memory.h"
@@ -82,9 +81,9 @@ static struct api_reply *list_of_all(const struct api_store *store, enum pe_lang
     struct api_reply *known = list_of_program(lang);
     if (known->status != 200)
         return known;
-    struct api_listing *listing = api_listing_presets(store, known->body, (size_t)known->length - END);
+    struct api_body *list = api_list_body_presets(store, known->body->bytes, (size_t)known->body->length - END);
     api_reply_free(known);
-    return api_reply_listing(200, listing);
+    return api_reply_of(200, api_json_type, list, 0);
 }
 
 struct api_reply *api_presets(const struct api_asked *asked)
@@ -189,7 +188,7 @@ static struct api_reply *get(const struct api_asked *asked)
 
 struct putting {
     const struct api_asked *asked;
-    struct api_work *work;
+    struct api_request *request;
     struct api_preset_members members;
     bool is_refused; /* by the host's memory; the problem is set */
     struct api_problem problem;
@@ -199,7 +198,7 @@ struct putting {
 static bool check_members(struct putting *p)
 {
     static const char *const names[] = {"config", "source", "note", "name", "stored_by", "stored_at", NULL};
-    const struct api_request *request = &p->work->request;
+    const struct api_request *request = p->request;
     for (size_t i = 0; i < request->n_fields; i++) {
         const char *name = request->fields[i].name, *nearest = pe_nearest(name, names);
         char pointer[PE_POINTER_MAX] = "";
@@ -215,7 +214,7 @@ static bool check_members(struct putting *p)
 
 static bool take_word(struct putting *p, const char *name, const char **word)
 {
-    const struct pe_value *value = api_request_find(&p->work->request, name);
+    const struct pe_value *value = api_request_find(p->request, name);
     char pointer[32];
     snprintf(pointer, sizeof pointer, "/%s", name);
     *word = value && value->kind == PE_STRING ? value->string : NULL;
@@ -236,7 +235,7 @@ static bool point_into_config(struct api_problem *problem)
 /* The members of config become the fields of the request. */
 static bool take_config(struct putting *p)
 {
-    struct api_request *request = &p->work->request;
+    struct api_request *request = p->request;
     const struct pe_value *found = api_request_find(request, "config");
     if (!found || found->kind != PE_OBJECT)
         return api_fail(&p->problem, 422, "/config",
@@ -252,7 +251,7 @@ static bool take_config(struct putting *p)
 static bool read_json(struct putting *p)
 {
     const struct api_call *call = p->asked->call;
-    if (api_json_read_plain(&p->work->request, call->body, call->body_bytes, "", &p->problem))
+    if (api_json_read_plain(p->request, call->body, call->body_bytes, "", &p->problem))
         return true;
     bool is_no_object = p->problem.status == 422 && !*p->problem.error.pointer;
     return is_no_object
@@ -263,7 +262,7 @@ static bool read_json(struct putting *p)
 static bool read_body(struct putting *p)
 {
     const struct api_call *call = p->asked->call;
-    struct api_request *request = &p->work->request;
+    struct api_request *request = p->request;
     const char *name = NULL;
     if (!call->body_bytes)
         return api_fail(&p->problem, 400, "", "the body is empty; send a preset: {\"config\":{\"scheme\":\"rope\"}}");
@@ -271,7 +270,7 @@ static bool read_body(struct putting *p)
         return api_fail(&p->problem, 413, "", "the preset has %zu bytes; allowed: at most %d", call->body_bytes,
                         API_PRESET_BYTES_MAX);
     request->presets = p->asked->host->presets;
-    if (!api_memory_for_reading(p->work, p->asked->host, call, &p->problem) || !read_json(p) || !check_members(p) ||
+    if (!api_memory_for_reading(p->request, p->asked->host, call, &p->problem) || !read_json(p) || !check_members(p) ||
         !take_word(p, "source", &p->members.source) || !take_word(p, "note", &p->members.note) ||
         !take_word(p, "name", &name))
         return false;
@@ -284,7 +283,7 @@ static bool read_body(struct putting *p)
 static enum pe_status admit(void *caller, const struct pe_cost *cost, struct pe_error *err)
 {
     struct putting *p = caller;
-    p->is_refused = !api_memory_for_planning(p->work, p->asked->host, cost->bytes, &p->problem);
+    p->is_refused = !api_memory_for_planning(p->request, p->asked->host, cost->bytes, &p->problem);
     return p->is_refused ? err->status = PE_CANCELLED : PE_OK;
 }
 
@@ -300,7 +299,7 @@ static bool fail_config(struct putting *p, const struct pe_error *err)
 
 static bool resolve(struct putting *p, struct pe_config **config)
 {
-    const struct api_request *request = &p->work->request;
+    const struct api_request *request = p->request;
     struct pe_error err;
     struct pe_request core = {.operation = PE_ENCODE,
                               .fields = request->fields,
@@ -308,9 +307,9 @@ static bool resolve(struct putting *p, struct pe_config **config)
                               .caller_fields = api_form_names(),
                               .admit = admit,
                               .caller = p};
-    if (!api_preset_take(&p->work->request, &p->problem))
+    if (!api_preset_take(p->request, &p->problem))
         return false;
-    api_memory_settle(p->work);
+    api_memory_settle(p->request);
     if (pe_config_new(&core, config, &err) == PE_OK)
         return true;
     return !p->is_refused && fail_config(p, &err);
@@ -363,20 +362,20 @@ static struct api_reply *store_text(struct putting *p, const struct api_text *te
 
 static struct api_reply *put(const struct api_asked *asked)
 {
-    struct putting p = {.asked = asked, .work = api_work_new(PE_ENCODE)};
+    struct putting p = {.asked = asked, .request = api_request_new(PE_ENCODE)};
     struct api_text text;
     struct api_reply *reply = NULL;
     api_text_init(&text, API_PRESET_BYTES_MAX);
-    if (!p.work)
+    if (!p.request)
         api_fail_memory(&p.problem);
     else if (read_body(&p) && print_file(&p, &text))
         reply = store_text(&p, &text);
     if (!reply) {
-        api_memory_refusal(p.work, &p.problem);
+        api_memory_refusal(p.request, &p.problem);
         reply = api_reply_problem(&p.problem);
     }
     api_text_drop(&text);
-    api_work_free(p.work);
+    api_request_free(p.request);
     return reply;
 }
 

@@ -5,7 +5,6 @@
 #include "api/replies/caching.h"
 #include "api/requests/memory.h"
 #include "api/routes.h"
-#include "api/replies/weights_list.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +30,7 @@ struct api_reply *api_weights_list(const struct api_asked *asked)
 {
     if (asked->call->must_not_block)
         return NULL; /* it looks at thousands of files */
-    return api_kept_headers(api_reply_listing(200, api_listing_all(asked->host->store)), NULL);
+    return api_kept_headers(api_reply_of(200, api_json_type, api_list_body_all(asked->host->store), 0), NULL);
 }
 
 /* The whole file, or the part that Range requests. Takes the hold on weights. */
@@ -49,8 +48,9 @@ static struct api_reply *send(const struct api_asked *asked, const struct api_we
         store->release(store->self, weights);
         return api_range_refusal(length);
     }
+    struct api_body *body = api_file_body_new(store, weights, (size_t)range.first, range.last - range.first + 1);
     struct api_reply *reply =
-        api_reply_weights(store, weights, (size_t)range.first, (size_t)(range.last - range.first + 1));
+        api_reply_set_format(api_reply_of(200, "application/vnd.safetensors", body, 0), "safetensors");
     return api_range_add(reply, kind, &range, length) ? api_kept_headers(reply, sha256)
                                                       : api_reply_without_memory(reply);
 }
@@ -91,7 +91,7 @@ static struct api_reply *stored_reply(const struct api_store *store, enum api_st
                                       const struct api_weights *weights)
 {
     int status = stored == API_STORED_NEW ? 201 : 200;
-    struct api_reply *reply = api_reply_listing(status, api_listing_one(store, weights));
+    struct api_reply *reply = api_reply_of(status, api_json_type, api_list_body_one(store, weights), 0);
     reply = api_kept_headers(reply, weights->sha256);
     store->release(store->self, weights);
     return reply;

@@ -18,7 +18,7 @@ static void begin_tensor(struct api_text *text, const struct pe_output *output, 
     api_text_shape(text, output->shape, output->rank);
 }
 
-static int digits_of(const struct api_body *stream, const struct pe_output *output)
+static int digits_of(const struct api_plan_body *stream, const struct pe_output *output)
 {
     return pe_dtype_is_real(output->dtype) ? stream->digits : API_DIGITS_SHORTEST;
 }
@@ -27,7 +27,7 @@ static int digits_of(const struct api_body *stream, const struct pe_output *outp
  * once anyway. */
 static bool add_lines(struct api_opening *opening, size_t index)
 {
-    struct api_body *stream = opening->stream;
+    struct api_plan_body *stream = opening->stream;
     struct api_segment *segment = &stream->segments[stream->n_segments - 1];
     if (segment->n_pieces == 1 || !stream->source.plan)
         return true;
@@ -123,7 +123,7 @@ static bool open(struct api_opening *opening, struct api_problem *problem)
     return api_body_take(opening, &text, problem);
 }
 
-static struct api_elements elements_of(const struct api_body *stream, const struct pe_output *output)
+static struct api_elements elements_of(const struct api_plan_body *stream, const struct pe_output *output)
 {
     struct api_elements elements;
     api_elements_init(&elements, output->dtype, output->shape, output->rank, digits_of(stream, output));
@@ -131,14 +131,14 @@ static struct api_elements elements_of(const struct api_body *stream, const stru
 }
 
 /* The values of a piece are stored behind its text until they are printed. */
-static size_t width(const struct api_body *stream, const struct pe_output *output)
+static size_t width(const struct api_plan_body *stream, const struct pe_output *output)
 {
     return elements_of(stream, output).width + pe_dtype_size(output->dtype);
 }
 
 static void *aligned(char *p) { return p + (-(uintptr_t)p & 63); }
 
-static size_t print(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
+static size_t print(const struct api_plan_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
                     char *dst)
 {
     struct api_elements elements = elements_of(stream, segment->output);

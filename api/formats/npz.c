@@ -240,7 +240,7 @@ static void add_elements(struct api_opening *opening, struct npz *npz, size_t k)
 /* The system zeroes each page on first use: if nobody reads an answer to its end, the rest costs nothing. */
 static bool add_notes(struct api_opening *opening, struct npz *npz, struct api_problem *problem)
 {
-    npz->notes = calloc((size_t)opening->stream->n_pieces, sizeof *npz->notes);
+    npz->notes = calloc((size_t)opening->stream->body.n_pieces, sizeof *npz->notes);
     return (npz->notes && api_arena_own(opening->arena, npz->notes, free)) || api_fail_memory(problem);
 }
 
@@ -282,8 +282,8 @@ static uint32_t note_read(const crc_note *note) { return atomic_load_explicit(no
 
 static void note_write(crc_note *note, uint32_t crc) { atomic_store_explicit(note, crc, memory_order_relaxed); }
 
-static size_t print_elements(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
-                             char *dst)
+static size_t print_elements(const struct api_plan_body *stream, const struct api_segment *segment, uint64_t first,
+                             size_t n, char *dst)
 {
     struct npz *npz = stream->own;
     size_t n_bytes = api_bytes_print(stream, segment, first, n, dst);
@@ -293,7 +293,7 @@ static size_t print_elements(const struct api_body *stream, const struct api_seg
 }
 
 /* scratch has room for any piece. */
-static uint32_t piece_crc(const struct api_body *stream, uint64_t i, char *scratch)
+static uint32_t piece_crc(const struct api_plan_body *stream, uint64_t i, char *scratch)
 {
     const struct npz *npz = stream->own;
     if (note_read(&npz->notes[i]) == 0)
@@ -303,7 +303,7 @@ static uint32_t piece_crc(const struct api_body *stream, uint64_t i, char *scrat
 
 /* crc(AB) follows from crc(A), crc(B) and the length of B: one multiplication modulo the polynomial, by a factor that
  * is the same for all pieces of a length. */
-static uint32_t combine_pieces(const struct api_body *stream, const struct api_segment *segment, uint32_t crc,
+static uint32_t combine_pieces(const struct api_plan_body *stream, const struct api_segment *segment, uint32_t crc,
                                char *scratch)
 {
     size_t length = 0, n;
@@ -318,7 +318,7 @@ static uint32_t combine_pieces(const struct api_body *stream, const struct api_s
     return crc;
 }
 
-static uint32_t entry_crc(const struct api_body *stream, struct entry *entry, char *scratch)
+static uint32_t entry_crc(const struct api_plan_body *stream, struct entry *entry, char *scratch)
 {
     uint32_t crc = note_read(&entry->crc);
     if (crc)
@@ -332,7 +332,7 @@ static uint32_t entry_crc(const struct api_body *stream, struct entry *entry, ch
 }
 
 /* dst is scratch until all CRCs are known. The last part contains the CRCs of all entries, the first part none. */
-static size_t print_part(const struct api_body *stream, size_t k, char *dst)
+static size_t print_part(const struct api_plan_body *stream, size_t k, char *dst)
 {
     struct npz *npz = stream->own;
     uint32_t crcs[API_TENSORS_MAX];
@@ -347,13 +347,13 @@ static size_t print_part(const struct api_body *stream, size_t k, char *dst)
     return npz->parts[k].n;
 }
 
-static size_t print(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
+static size_t print(const struct api_plan_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
                     char *dst)
 {
     return segment->output ? print_elements(stream, segment, first, n, dst) : print_part(stream, segment->index, dst);
 }
 
-static bool waits(const struct api_body *stream, const struct api_segment *segment)
+static bool waits(const struct api_plan_body *stream, const struct api_segment *segment)
 {
     (void)stream;
     return !segment->output && segment->index > 0;

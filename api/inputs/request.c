@@ -1,6 +1,8 @@
 /* A request without its wire form. */
 #include "api/inputs/request.h"
+#include "api/api.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void api_request_init(struct api_request *request, enum pe_operation_id operation)
@@ -15,12 +17,38 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->stored = NULL;
     request->presets = NULL;
     request->has_kept_preset = false;
+    request->plan = NULL;
+    request->host = NULL;
+    request->n_taken = request->n_read = request->body_bytes = 0;
+    request->refusal.status = 0;
 }
 
+/* The plan borrows from the fields, so it goes first. */
 void api_request_drop(struct api_request *request)
 {
+    pe_plan_free(request->plan);
+    request->plan = NULL;
     api_arena_drop(&request->arena);
     request->n_fields = 0;
+    if (request->n_taken)
+        request->host->give_memory(request->n_taken);
+    request->n_taken = 0;
+}
+
+struct api_request *api_request_new(enum pe_operation_id operation)
+{
+    struct api_request *request = malloc(sizeof *request);
+    if (request)
+        api_request_init(request, operation);
+    return request;
+}
+
+void api_request_free(struct api_request *request)
+{
+    if (!request)
+        return;
+    api_request_drop(request);
+    free(request);
 }
 
 const struct pe_value *api_request_find(const struct api_request *request, const char *name)

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+struct api_host;
 struct api_weights;
 struct api_store;
 
@@ -28,8 +29,8 @@ struct api_drawing {
     bool is_late;
 };
 
-/* One owner: api_request_drop frees everything that the fields point to, except slices of the received body, which are
- * borrowed from the caller until then. */
+/* One owner: api_request_drop frees the plan and everything that the fields point to, except slices of the received
+ * body, which are borrowed from the caller until then, and gives back what is reserved. */
 struct api_request {
     enum pe_operation_id operation;
     const struct api_taking *taking; /* NULL: what the operation takes */
@@ -43,6 +44,13 @@ struct api_request {
     const struct api_weights *stored; /* the file that its field `weights` named, held by the arena; NULL: none */
     const struct api_store *presets;  /* api_host.presets */
     bool has_kept_preset;             /* it names a stored preset: api_preset_take */
+    struct pe_plan *plan;             /* of the fields, from which it borrows; owned; NULL: none yet */
+    /* What it has reserved of the memory for all requests: requests/memory.h. */
+    const struct api_host *host; /* has lent n_taken bytes */
+    uint64_t n_taken;
+    uint64_t n_read;            /* of n_taken, for the fields */
+    uint64_t body_bytes;        /* that server/ has reserved itself */
+    struct api_problem refusal; /* from a failed reservation; status 0: none */
 };
 
 /* Whether the same request means the same as long as this process runs: it names nothing that a client may change. */
@@ -53,6 +61,9 @@ static inline bool api_request_is_lasting(const struct api_request *request)
 
 void api_request_init(struct api_request *request, enum pe_operation_id operation);
 void api_request_drop(struct api_request *request);
+/* The same for a request of its own: what is answered while it is sent owns it. */
+struct api_request *api_request_new(enum pe_operation_id operation); /* NULL: no memory */
+void api_request_free(struct api_request *request);                  /* NULL is accepted */
 
 /* Adds a field; name and what value points to are borrowed until api_request_drop. A name that is already present is
  * 400. */

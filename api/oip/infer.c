@@ -119,7 +119,7 @@ static bool name_output(struct inference *inference, size_t i, enum pe_operation
     *output = renamed ? renamed->output : asked;
     if (!renamed && api_operations[operation].renamed[0].name)
         return fail_renamed(inference, i, &api_operations[operation]);
-    if (!renamed || api_request_find(&inference->computation.work->request, *output))
+    if (!renamed || api_request_find(inference->computation.request, *output))
         return true;
     snprintf(what, sizeof what, "the input %s is missing", *output);
     return fail_output(inference, i, what);
@@ -167,13 +167,13 @@ static bool relocate(struct inference *inference)
 
 static bool take_preset(struct inference *inference)
 {
-    return api_preset_take(&inference->computation.work->request, &inference->problem) || relocate(inference);
+    return api_preset_take(inference->computation.request, &inference->problem) || relocate(inference);
 }
 
 static bool read(struct inference *inference)
 {
     struct api_computation *c = &inference->computation;
-    struct api_request *request = &c->work->request;
+    struct api_request *request = c->request;
     struct pe_value scheme = {.kind = PE_STRING, .string = inference->model.scheme->name};
     request->max_json = c->host->max_json;
     request->body_is_ours =
@@ -182,7 +182,7 @@ static bool read(struct inference *inference)
     request->presets = c->host->presets;
     size_t n_json;
     return api_oip_json_bytes(c->call, &n_json, &inference->problem) &&
-           api_memory_for_json(c->work, c->host, c->call, n_json, &inference->problem) &&
+           api_memory_for_json(c->request, c->host, c->call, n_json, &inference->problem) &&
            api_oip_read(request, c->call, n_json, &inference->request, &inference->problem) && take_preset(inference) &&
            api_request_add(request, "scheme", &scheme, &inference->problem) && choose_operation(inference, request);
 }
@@ -191,9 +191,9 @@ static bool plan(struct inference *inference, struct api_opening *opening, bool 
 {
     struct api_computation *c = &inference->computation;
     bool is_mixed;
-    if (!api_form_read(&c->work->request, &c->form, &inference->problem))
+    if (!api_form_read(c->request, &c->form, &inference->problem))
         return relocate(inference);
-    if (!name_outputs(inference, c->work->request.operation))
+    if (!name_outputs(inference, c->request->operation))
         return false;
     c->format = api_oip_format(&inference->request, &is_mixed);
     if (is_mixed && c->call->must_not_block) { /* its JSON is computed here, which may take long */
@@ -210,8 +210,8 @@ static bool plan(struct inference *inference, struct api_opening *opening, bool 
 static struct api_reply *answer(struct inference *inference, const struct api_opening *opening)
 {
     bool has_tail = inference->answer.has_tail;
-    struct api_reply *reply = api_reply_stream(inference->computation.work, has_tail ? opening->header : NULL,
-                                               has_tail ? opening->header_value : NULL);
+    struct api_reply *reply =
+        api_reply_stream(opening->stream, has_tail ? opening->header : NULL, has_tail ? opening->header_value : NULL);
     if (reply->status != 200)
         return reply;
     reply->timeout_us = inference->request.timeout_us;
@@ -222,16 +222,16 @@ static struct api_reply *answer(struct inference *inference, const struct api_op
 
 static struct api_reply *infer(struct inference *inference)
 {
-    struct api_work *work = inference->computation.work = api_work_new(PE_ENCODE);
+    struct api_request *request = inference->computation.request = api_request_new(PE_ENCODE);
     struct api_opening opening;
     bool later = false;
-    if (!work)
+    if (!request)
         api_fail_memory(&inference->problem);
     else if (read(inference) && plan(inference, &opening, &later))
         return answer(inference, &opening);
-    api_memory_refusal(work, &inference->problem);
-    later |= work && (work->request.is_late || work->request.drawing.is_late);
-    api_work_free(work);
+    api_memory_refusal(request, &inference->problem);
+    later |= request && (request->is_late || request->drawing.is_late);
+    api_request_free(request);
     return later ? NULL : api_reply_problem(&inference->problem);
 }
 

@@ -89,7 +89,7 @@ static bool open_json(struct api_opening *opening, struct api_problem *problem)
 }
 
 /* The values of a piece are stored behind its text until they are printed. */
-static size_t width_json(const struct api_body *stream, const struct pe_output *output)
+static size_t width_json(const struct api_plan_body *stream, const struct pe_output *output)
 {
     (void)stream;
     return elements_of(output).width + pe_dtype_size(output->dtype);
@@ -97,8 +97,8 @@ static size_t width_json(const struct api_body *stream, const struct pe_output *
 
 static void *aligned(char *p) { return p + (-(uintptr_t)p & 63); }
 
-static size_t print_json(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
-                         char *dst)
+static size_t print_json(const struct api_plan_body *stream, const struct api_segment *segment, uint64_t first,
+                         size_t n, char *dst)
 {
     struct api_elements elements = elements_of(segment->output);
     void *values = aligned(dst + n * elements.width);

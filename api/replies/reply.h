@@ -36,38 +36,11 @@ struct api_document {
 struct api_reply *api_reply_document(struct api_document *document, const void *about); /* passed to print */
 struct api_reply *api_reply_problem(const struct api_problem *problem);
 
-/* A 200 reply whose body is n bytes of the stored file from `first` on; takes the hold on weights. */
-struct api_reply *api_reply_weights(const struct api_store *store, const struct api_weights *weights, size_t first,
-                                    size_t n);
-
-/* A reply whose body is a list of stored files; takes listing (NULL: a failed allocation). */
-struct api_listing;
-struct api_reply *api_reply_listing(int status, struct api_listing *listing);
-
-/* A request while its answer is prepared; its reply will own it. */
-struct api_work {
-    struct api_request request;
-    struct pe_plan *plan;
-    struct api_body stream;
-    const struct api_host *host; /* has lent n_taken bytes; memory.h */
-    uint64_t n_taken;
-    uint64_t body_bytes;        /* that server/ has reserved itself */
-    uint64_t n_read;            /* of n_taken, for the fields of the request */
-    struct api_problem refusal; /* from a failed reservation; status 0: none */
-};
-struct api_work *api_work_new(enum pe_operation_id operation); /* NULL if memory runs out */
-void api_work_free(struct api_work *work);                     /* NULL is accepted */
-/* A 200 reply that streams the body of work; takes work. */
-struct api_reply *api_reply_stream(struct api_work *work, const char *header, const char *header_value);
-
-/* What computes the pieces of a live reply. */
-struct api_live {
-    size_t (*next)(struct api_live *live, char *dst); /* writes at most API_LIVE_PIECE bytes; 0: the end */
-    void (*drop)(struct api_live *live);
-};
-enum { API_LIVE_PIECE = 16 * 1024 };
-/* A 200 reply whose body is computed while it is sent; takes live, which holds so many bytes of reserved memory. */
-struct api_reply *api_reply_live(const char *content_type, struct api_live *live, uint64_t memory);
+/* A reply with this body, which it takes (NULL: a failed allocation), and which holds so many bytes of reserved
+ * memory. */
+struct api_reply *api_reply_of(int status, const char *content_type, struct api_body *body, uint64_t memory);
+/* A 200 reply with a body of tensors. */
+struct api_reply *api_reply_stream(struct api_plan_body *stream, const char *header, const char *header_value);
 
 /* An answer without a body. */
 struct api_reply *api_reply_empty(int status);

@@ -24,22 +24,22 @@ static bool fail(const struct api_host *host, const char *what, uint64_t n, uint
 static uint64_t whole(double bytes) { return bytes < 0x1p62 ? (uint64_t)bytes : UINT64_C(1) << 62; }
 
 /* Reserves n more bytes, of the `all` that the step takes. */
-static bool take_more(struct api_work *work, const struct api_host *host, const char *what, uint64_t n, uint64_t all,
-                      struct api_problem *problem)
+static bool take_more(struct api_request *request, const struct api_host *host, const char *what, uint64_t n,
+                      uint64_t all, struct api_problem *problem)
 {
     if (!host->take_memory || n == 0)
         return true;
     if (!host->take_memory(n))
-        return fail(host, what, all, work->n_taken - (all - n) + work->body_bytes, problem);
-    work->host = host;
-    work->n_taken += n;
+        return fail(host, what, all, request->n_taken - (all - n) + request->body_bytes, problem);
+    request->host = host;
+    request->n_taken += n;
     return true;
 }
 
-static bool take(struct api_work *work, const struct api_host *host, const char *what, double bytes,
+static bool take(struct api_request *request, const struct api_host *host, const char *what, double bytes,
                  struct api_problem *problem)
 {
-    return take_more(work, host, what, whole(bytes), whole(bytes), problem);
+    return take_more(request, host, what, whole(bytes), whole(bytes), problem);
 }
 
 /* Tensors stay where they are in the body; in JSON, each "0," in a list of numbers becomes a double, and all other text
@@ -68,15 +68,15 @@ static double reading_bytes(const struct api_call *call)
  * headers, texts that are kept while they are sent. */
 static bool may_grow(void *self, size_t n)
 {
-    struct api_work *work = self;
-    uint64_t needed = work->request.arena.n_bytes + n, least = 256 * 1024;
-    if (needed <= SMALL_BODY || needed <= work->n_read)
+    struct api_request *request = self;
+    uint64_t needed = request->arena.n_bytes + n, least = 256 * 1024;
+    if (needed <= SMALL_BODY || needed <= request->n_read)
         return true;
-    uint64_t more = needed - work->n_read;
+    uint64_t more = needed - request->n_read;
     more = more > least ? more : least;
-    if (!take(work, work->host, "the request", (double)more, &work->refusal))
+    if (!take(request, request->host, "the request", (double)more, &request->refusal))
         return false;
-    work->n_read += more;
+    request->n_read += more;
     return true;
 }
 
@@ -88,47 +88,47 @@ static struct api_drawing drawing_of(const struct api_host *host, const struct a
                                 .max_at_once = call->must_not_block ? API_DRAWN_AT_ONCE : UINT64_MAX};
 }
 
-static bool begin(struct api_work *work, const struct api_host *host, const struct api_call *call, double bytes,
+static bool begin(struct api_request *request, const struct api_host *host, const struct api_call *call, double bytes,
                   struct api_problem *problem)
 {
-    work->body_bytes = call->body_bytes;
-    work->request.drawing = drawing_of(host, call);
-    if (!take(work, host, "reading the body", bytes, problem))
+    request->body_bytes = call->body_bytes;
+    request->drawing = drawing_of(host, call);
+    if (!take(request, host, "reading the body", bytes, problem))
         return false;
-    work->n_read = work->n_taken;
-    work->host = host;
-    work->request.arena.may_grow = may_grow;
-    work->request.arena.lender = work;
+    request->n_read = request->n_taken;
+    request->host = host;
+    request->arena.may_grow = may_grow;
+    request->arena.lender = request;
     return true;
 }
 
-bool api_memory_for_reading(struct api_work *work, const struct api_host *host, const struct api_call *call,
+bool api_memory_for_reading(struct api_request *request, const struct api_host *host, const struct api_call *call,
                             struct api_problem *problem)
 {
-    return begin(work, host, call, reading_bytes(call), problem);
+    return begin(request, host, call, reading_bytes(call), problem);
 }
 
-bool api_memory_for_json(struct api_work *work, const struct api_host *host, const struct api_call *call, size_t n,
-                         struct api_problem *problem)
+bool api_memory_for_json(struct api_request *request, const struct api_host *host, const struct api_call *call,
+                         size_t n, struct api_problem *problem)
 {
-    return begin(work, host, call, json_bytes(n), problem);
+    return begin(request, host, call, json_bytes(n), problem);
 }
 
-void api_memory_settle(struct api_work *work)
+void api_memory_settle(struct api_request *request)
 {
-    uint64_t left = work->request.arena.n_bytes;
-    if (work->n_taken > left) {
-        work->host->give_memory(work->n_taken - left);
-        work->n_taken = left;
+    uint64_t left = request->arena.n_bytes;
+    if (request->n_taken > left) {
+        request->host->give_memory(request->n_taken - left);
+        request->n_taken = left;
     }
-    work->n_read = work->n_taken;
+    request->n_read = request->n_taken;
 }
 
-bool api_memory_for_planning(struct api_work *work, const struct api_host *host, double bytes,
+bool api_memory_for_planning(struct api_request *request, const struct api_host *host, double bytes,
                              struct api_problem *problem)
 {
-    uint64_t all = whole(bytes), before = work->n_taken - work->n_read;
-    return take_more(work, host, "planning the answer", all > before ? all - before : 0, all, problem);
+    uint64_t all = whole(bytes), before = request->n_taken - request->n_read;
+    return take_more(request, host, "planning the answer", all > before ? all - before : 0, all, problem);
 }
 
 uint64_t api_memory_for_head(const struct api_host *host, const struct api_call *call, struct api_problem *problem)
@@ -143,10 +143,10 @@ uint64_t api_memory_for_head(const struct api_host *host, const struct api_call 
     return 0;
 }
 
-void api_memory_refusal(const struct api_work *work, struct api_problem *problem)
+void api_memory_refusal(const struct api_request *request, struct api_problem *problem)
 {
-    if (work && work->refusal.status)
-        *problem = work->refusal;
+    if (request && request->refusal.status)
+        *problem = request->refusal;
 }
 
 /* Of the first tensor. Larger tensors are refused as pictures, and shrunk as text. */
@@ -163,9 +163,9 @@ static double picture_bytes(const struct api_source *source, const struct api_fo
     return (n < most ? n : most) * (format->is_text ? BYTES_OF_CHARACTER : BYTES_OF_PIXEL);
 }
 
-bool api_memory_for_answering(struct api_work *work, const struct api_host *host, const struct api_source *source,
+bool api_memory_for_answering(struct api_request *request, const struct api_host *host, const struct api_source *source,
                               const struct api_format *format, struct api_problem *problem)
 {
     double bytes = api_source_bytes(source) + (format->is_picture ? picture_bytes(source, format) : 0);
-    return take(work, host, "making the answer", bytes, problem);
+    return take(request, host, "making the answer", bytes, problem);
 }

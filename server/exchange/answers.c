@@ -121,7 +121,7 @@ enum { OVERHEAD_BYTES = 512 };
 static struct answer *answer_new(const struct answers *answers, const struct call_key *key, uint64_t hash,
                                  struct api_reply *reply)
 {
-    size_t n_bytes = sizeof(struct answer) + key->n + reply->length + OVERHEAD_BYTES;
+    size_t n_bytes = sizeof(struct answer) + key->n + reply->body->length + OVERHEAD_BYTES;
     struct answer *answer = n_bytes <= answers->bytes_max ? malloc(sizeof *answer + key->n) : NULL;
     if (!answer)
         return NULL;
@@ -147,7 +147,7 @@ static void insert(struct answers *answers, struct answer *answer)
 void answers_keep(struct answers *answers, const struct api_call *call, struct api_reply *reply)
 {
     struct call_key key;
-    if (answers->bytes_max == 0 || !reply->is_repeatable || !reply->body || !call_key_make(call, &key))
+    if (answers->bytes_max == 0 || !reply->is_repeatable || !reply->body->bytes || !call_key_make(call, &key))
         return;
     struct answer *answer = answer_new(answers, &key, call_key_hash(&key), reply);
     if (!answer)

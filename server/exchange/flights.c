@@ -103,7 +103,7 @@ void flights_land(struct flights *flights, struct flight_seat *leader, struct ap
 {
     struct flight_seat *seat = close_flight(flights, leader->flight);
     leader->flight = NULL;
-    bool stands = reply && (reply->n_pieces == 0 || reply->body);              /* and does not borrow from the call */
+    bool stands = reply && (reply->body->n_pieces == 0 || reply->body->bytes); /* and does not borrow from the call */
     bool is_for_all = reply && (reply->is_repeatable || reply->status == 503); /* what it waited for in vain, all did */
     bool is_shared = is_for_all && (stands || (!reply->is_light && leader->copy));
     for (struct flight_seat *next; seat; seat = next) {

@@ -120,7 +120,7 @@ void exchange_send_raw(const struct http *http, int fd, const char *id, const st
     _Alignas(64) char body[RAW_BODY_MAX];
     char head[RAW_HEAD_MAX];
     size_t n_body = 0;
-    if (reply->n_pieces == 1 && reply->piece_max <= sizeof body)
+    if (reply->body->n_pieces == 1 && reply->body->piece_max <= sizeof body)
         n_body = api_reply_piece(reply, 0, body);
     int n_head = snprintf(head, sizeof head,
                           "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"

@@ -46,7 +46,8 @@ void response_cache_free(struct http *http)
 /* Whether only the id distinguishes this request's head from that of any other with the same answer. */
 static bool is_usual(const struct exchange *x)
 {
-    return x->answering.is_kept && x->reply->length <= BODY_MAX && !*x->traceparent && !http_is_last(x->connection);
+    return x->answering.is_kept && x->reply->body->length <= BODY_MAX && !*x->traceparent &&
+           !http_is_last(x->connection);
 }
 
 static char *id_of(struct MHD_Response *response) { return daemon_response_header(response, HTTP_ID_HEADER); }

@@ -55,9 +55,9 @@ static char *make_all(struct exchange *x, size_t *n_bytes)
 {
     const struct api_reply *reply = x->reply;
     uint64_t begun_at = clock_now();
-    char *all = NULL, *piece = pool_get(x->http->pool, reply->piece_max, true);
+    char *all = NULL, *piece = pool_get(x->http->pool, reply->body->piece_max, true);
     *n_bytes = 0;
-    for (uint64_t i = 0; piece && i < reply->n_pieces; i++) {
+    for (uint64_t i = 0; piece && i < reply->body->n_pieces; i++) {
         size_t n = api_reply_piece(reply, i, piece);
         char *longer = realloc(all, *n_bytes + n);
         if (!longer) {
@@ -70,7 +70,7 @@ static char *make_all(struct exchange *x, size_t *n_bytes)
         *n_bytes += n;
     }
     if (piece)
-        pool_put(x->http->pool, piece, reply->piece_max);
+        pool_put(x->http->pool, piece, reply->body->piece_max);
     x->timing.pieces_ns = clock_now() - begun_at;
     exchange_spend(x, x->timing.pieces_ns);
     return all;
@@ -78,7 +78,7 @@ static char *make_all(struct exchange *x, size_t *n_bytes)
 
 bool exchange_make_whole(struct exchange *x)
 {
-    if (!x->reply->is_light || x->reply->n_pieces == 0 || x->reply->body)
+    if (!x->reply->is_light || x->reply->body->n_pieces == 0 || x->reply->body->bytes)
         return true;
     size_t n;
     char *all = make_all(x, &n);
@@ -94,13 +94,13 @@ static struct MHD_Response *light_response(struct exchange *x)
 {
     if (!exchange_make_whole(x))
         return NULL;
-    size_t n = (size_t)x->reply->length;
+    size_t n = (size_t)x->reply->body->length;
     if (x->call.must_not_block &&
         !x->answering.is_kept) /* computed by a worker: the body may have been changed in place */
         answers_keep(x->http->answers, &x->call, x->reply);
-    n = x->reply->body ? n : 0;
+    n = x->reply->body->bytes ? n : 0;
     x->sending.n_sent = is_head(x) ? 0 : n;
-    return daemon_response_of_bytes(x->reply->body, n);
+    return daemon_response_of_bytes(x->reply->body->bytes, n);
 }
 
 /* 0.9.75: a reader that returns 0 without suspending the connection is called again at once, for ever. */
@@ -155,11 +155,11 @@ static bool open_stream(struct exchange *x)
  * connection would read it before its next answer. So such an answer has no chunks, and the connection closes. */
 static size_t block_bytes(const struct api_reply *reply)
 {
-    bool is_known = reply->length != API_LENGTH_UNKNOWN;
+    bool is_known = reply->body->length != API_LENGTH_UNKNOWN;
     size_t block = is_known ? EXCHANGE_BLOCK_MAX : CHUNK_BLOCK_BYTES;
-    if (is_known && reply->piece_max < block)
-        block = reply->piece_max;
-    return reply->length < block ? (size_t)reply->length : block;
+    if (is_known && reply->body->piece_max < block)
+        block = reply->body->piece_max;
+    return reply->body->length < block ? (size_t)reply->body->length : block;
 }
 
 /* A few pieces that are ready are sent from their own buffers: the daemon's block would have to be cleared first, and
@@ -167,7 +167,7 @@ static size_t block_bytes(const struct api_reply *reply)
  * loop. */
 static unsigned parts_of(struct exchange *x, struct iovec parts[STREAM_WINDOW])
 {
-    if (!x->stream || x->reply->length == API_LENGTH_UNKNOWN || fairness_share(x) < EXCHANGE_BLOCK_MAX)
+    if (!x->stream || x->reply->body->length == API_LENGTH_UNKNOWN || fairness_share(x) < EXCHANGE_BLOCK_MAX)
         return 0;
     return stream_parts(x->stream, parts);
 }
@@ -175,18 +175,18 @@ static unsigned parts_of(struct exchange *x, struct iovec parts[STREAM_WINDOW])
 static struct MHD_Response *stream_response(struct exchange *x)
 {
     const struct api_reply *reply = x->reply;
-    bool is_known = reply->length != API_LENGTH_UNKNOWN;
+    bool is_known = reply->body->length != API_LENGTH_UNKNOWN;
     if (chunks_are_ours(x))
         return chunks_response(x);
     struct iovec parts[STREAM_WINDOW];
     unsigned n = parts_of(x, parts);
     if (n) {
-        x->sending.n_whole = reply->length;
+        x->sending.n_whole = reply->body->length;
         return daemon_response_of_parts(parts, n);
     }
     size_t block = block_bytes(reply);
     struct MHD_Response *response =
-        daemon_response_of_reader(is_known ? reply->length : DAEMON_LENGTH_UNKNOWN, block, read_stream, x);
+        daemon_response_of_reader(is_known ? reply->body->length : DAEMON_LENGTH_UNKNOWN, block, read_stream, x);
     if (response && !is_known && !x->stream)
         daemon_response_without_chunks(response);
     return response;
@@ -203,7 +203,7 @@ bool exchange_queue_is_full(const struct exchange *x)
  * released when the exchange ends. */
 static bool admit_stream(struct exchange *x)
 {
-    uint64_t n = x->reply->piece_max + block_bytes(x->reply);
+    uint64_t n = x->reply->body->piece_max + block_bytes(x->reply);
     if (!admission_begin_stream(x->client)) {
         exchange_refuse_stream(x);
         return false;
@@ -219,7 +219,7 @@ static bool admit_stream(struct exchange *x)
     return exchange_hold(x);
 }
 
-static bool is_streamed(const struct exchange *x) { return x->reply->n_pieces > 0 && !x->reply->is_light; }
+static bool is_streamed(const struct exchange *x) { return x->reply->body->n_pieces > 0 && !x->reply->is_light; }
 
 /* The deadline that the body sets, which may be any number; 0: none, or one beyond the range of the clock. */
 static uint64_t stated_deadline(const struct exchange *x)
@@ -274,7 +274,7 @@ static bool send_kept(struct exchange *x, bool *sent)
     struct MHD_Response *response = response_cache_find(x);
     if (!response)
         return false;
-    x->sending.n_sent = x->reply->body && !is_head(x) ? (size_t)x->reply->length : 0;
+    x->sending.n_sent = x->reply->body->bytes && !is_head(x) ? (size_t)x->reply->body->length : 0;
     *sent = daemon_send(x->mhd, x->reply->status, response);
     return true;
 }

@@ -87,7 +87,7 @@ static void make_piece(struct job *job) /* worker */
  * the stream continues with fewer. */
 static char *take_buffer(struct stream *stream, bool must)
 {
-    size_t n = stream->reply->piece_max;
+    size_t n = stream->reply->body->piece_max;
     bool is_further = stream->n_held > 0;
     if (is_further && !admission_take_spare(stream->client, n))
         return NULL;
@@ -100,9 +100,9 @@ static char *take_buffer(struct stream *stream, bool must)
 
 static void release(struct stream *stream, struct slot *slot)
 {
-    pool_put(stream->pool, slot->buffer, stream->reply->piece_max);
+    pool_put(stream->pool, slot->buffer, stream->reply->body->piece_max);
     if (--stream->n_held > 0)
-        admission_give_for(stream->client, stream->reply->piece_max);
+        admission_give_for(stream->client, stream->reply->body->piece_max);
     slot->buffer = NULL;
     slot->state = SLOT_EMPTY;
 }
@@ -179,7 +179,7 @@ static bool must_wait(const struct stream *stream)
 static bool is_made_by_reader(const struct stream *stream)
 {
     bool is_last = stream->next_read + 1 == stream->n_pieces;
-    return stream->is_quick && (stream->room >= stream->reply->piece_max || is_last);
+    return stream->is_quick && (stream->room >= stream->reply->body->piece_max || is_last);
 }
 
 static void submit(struct stream *stream, struct job *job)
@@ -274,7 +274,7 @@ struct stream *stream_new(struct loop *loop, uint64_t client, struct pool *pool,
     stream->client = client;
     stream->pool = pool;
     stream->reply = reply;
-    stream->n_pieces = reply->n_pieces;
+    stream->n_pieces = reply->body->n_pieces;
     stream->events = events;
     stream->wait_max = wait_max;
     begin(stream);
@@ -329,7 +329,7 @@ size_t stream_read(struct stream *stream, char *dst, size_t room)
 {
     size_t n = 0;
     bool is_mine = is_mine_now(stream, room);
-    if (is_mine && room >= stream->reply->piece_max) {
+    if (is_mine && room >= stream->reply->body->piece_max) {
         stream->next_read++;
         return make_here(stream, dst);
     }

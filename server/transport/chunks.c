@@ -143,6 +143,6 @@ struct MHD_Response *chunks_response(struct exchange *x)
  * TLS only the daemon can write. */
 bool chunks_are_ours(const struct exchange *x)
 {
-    return x->stream && !x->http->door->tls.cert && x->reply->length == API_LENGTH_UNKNOWN &&
+    return x->stream && !x->http->door->tls.cert && x->reply->body->length == API_LENGTH_UNKNOWN &&
            strcmp(x->receiving.head.version, "HTTP/1.1") == 0;
 }

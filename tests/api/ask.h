@@ -61,11 +61,11 @@ struct answer {
 static inline struct answer gather(struct api_reply *reply)
 {
     struct answer a = {.reply = reply, .status = reply->status};
-    char *piece = aligned_alloc(64, (reply->piece_max + 64) / 64 * 64);
+    char *piece = aligned_alloc(64, (reply->body->piece_max + 64) / 64 * 64);
     assert_non_null(piece);
-    for (uint64_t i = 0; i < reply->n_pieces; i++) {
+    for (uint64_t i = 0; i < reply->body->n_pieces; i++) {
         size_t n = api_reply_piece(reply, i, piece);
-        assert_true(n >= 1 && n <= reply->piece_max);
+        assert_true(n >= 1 && n <= reply->body->piece_max);
         a.body = realloc(a.body, a.n + n + 1);
         memcpy(a.body + a.n, piece, n);
         a.n += n;
@@ -73,8 +73,8 @@ static inline struct answer gather(struct api_reply *reply)
     a.body = a.body ? a.body : calloc(1, 1);
     a.body[a.n] = '\0';
     free(piece);
-    if (reply->length != API_LENGTH_UNKNOWN)
-        assert_int_equal(a.n, reply->length);
+    if (reply->body->length != API_LENGTH_UNKNOWN)
+        assert_int_equal(a.n, reply->body->length);
     return a;
 }
 

@@ -172,7 +172,7 @@ static void assert_tail(struct answer a, size_t head, const char *format, const 
     assert_string_equal(a.reply->format, format);
     assert_string_equal(a.reply->scheme, "alibi");
     assert_string_equal(a.reply->content_type, media_type);
-    assert_int_equal(a.reply->length, head + COUNT * sizeof(float));
+    assert_int_equal(a.reply->body->length, head + COUNT * sizeof(float));
     assert_memory_equal(a.body + head, expected, COUNT * sizeof(float));
     free(expected);
 }
@@ -246,8 +246,8 @@ static void test_json(void **state)
     (void)state;
     struct answer a = post("/encode", TABLE "\"digits\":9}");
     float *expected = table();
-    assert_true(a.reply->n_pieces > 1);
-    assert_int_equal(a.reply->length, API_LENGTH_UNKNOWN);
+    assert_true(a.reply->body->n_pieces > 1);
+    assert_int_equal(a.reply->body->length, API_LENGTH_UNKNOWN);
     assert_false(a.reply->is_light);
     json_t *root = json_loadb(a.body, a.n, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(root);
@@ -267,12 +267,12 @@ static void test_small_json_is_one_piece(void **state)
 {
     (void)state;
     struct answer a = post("/rotate", "{\"scheme\":\"rope\",\"offset\":1,\"q\":[[1,0]]}");
-    assert_int_equal(a.reply->n_pieces, 1);
+    assert_int_equal(a.reply->body->n_pieces, 1);
     assert_true(a.reply->is_light);
     assert_answer(a, 200,
                   WORDS("\"tensors\":{\"q\":{\"dtype\":\"f32\",\"shape\":[1,2],\"data\":[[0.5403023,0.84147096]]}}}"));
     a = post("/encode", "{\"scheme\":\"rope\",\"len\":2,\"head_dim\":4,\"data\":false}");
-    assert_int_equal(a.reply->length, a.n); /* no numbers: the length is known before the text is printed */
+    assert_int_equal(a.reply->body->length, a.n); /* no numbers: the length is known before the text is printed */
     assert_answer(a, 200, WORDS("\"cos\":{\"dtype\":\"f32\",\"shape\":[2,2]}"));
 }
 
@@ -285,11 +285,11 @@ static void test_pieces_in_any_order(void **state)
         char request[200];
         snprintf(request, sizeof request, TABLE "\"format\":\"%s\"}", formats[f]);
         struct answer a = post("/encode", request);
-        size_t *at = calloc(a.reply->n_pieces + 1, sizeof *at);
-        char *piece = aligned_alloc(64, (a.reply->piece_max + 63) / 64 * 64);
-        for (uint64_t i = 0; i < a.reply->n_pieces; i++)
+        size_t *at = calloc(a.reply->body->n_pieces + 1, sizeof *at);
+        char *piece = aligned_alloc(64, (a.reply->body->piece_max + 63) / 64 * 64);
+        for (uint64_t i = 0; i < a.reply->body->n_pieces; i++)
             at[i + 1] = at[i] + api_reply_piece(a.reply, i, piece);
-        for (uint64_t i = a.reply->n_pieces; i-- > 0;) {
+        for (uint64_t i = a.reply->body->n_pieces; i-- > 0;) {
             assert_int_equal(api_reply_piece(a.reply, i, piece), at[i + 1] - at[i]);
             assert_memory_equal(piece, a.body + at[i], at[i + 1] - at[i]);
         }

@@ -133,9 +133,9 @@ static void test_what_was_given_up_is_refused(void **state)
 /* Computes pieces until the caller leaves. */
 static void make_some(const struct api_reply *reply, struct caller *caller)
 {
-    char *piece = aligned_alloc(64, (reply->piece_max + 64) / 64 * 64);
+    char *piece = aligned_alloc(64, (reply->body->piece_max + 64) / 64 * 64);
     pe_watch(is_gone, caller);
-    for (uint64_t p = 0; p < reply->n_pieces && !pe_was_cancelled(); p++)
+    for (uint64_t p = 0; p < reply->body->n_pieces && !pe_was_cancelled(); p++)
         api_reply_piece(reply, p, piece);
     pe_watch(NULL, NULL);
     free(piece);

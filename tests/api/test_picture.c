@@ -84,11 +84,11 @@ static void test_pictures_that_nobody_reads(void **state)
         assert_string_equal(header_of(&second, "Retry-After"), "1");
         assert_non_null(strstr(second.body, "--buffer-memory"));
         answer_drop(&second);
-        small.max_pictures = 2 * kept[0]->length;
+        small.max_pictures = 2 * kept[0]->body->length;
         kept[1] = api_answer(&small, &call);
         assert_int_equal(kept[1]->status, 200);
         assert_answer(gather(api_answer(&small, &call)), 503, WORDS("others"));
-        small.max_pictures = 3 * kept[0]->length - 1; /* there is room, but too little */
+        small.max_pictures = 3 * kept[0]->body->length - 1; /* there is room, but too little */
         assert_answer(gather(api_answer(&small, &call)), 503, WORDS("others"));
         small.max_pictures++;
         kept[2] = api_answer(&small, &call);

@@ -42,8 +42,8 @@ static double spent_once(const char *path, const char *json, double most)
     struct api_reply *reply = ask(path, json, UINT64_MAX);
     if (reply->status != 200)
         fail_msg("%.200s: %d", json, reply->status);
-    char *piece = aligned_alloc(64, (reply->piece_max + 64) / 64 * 64);
-    for (uint64_t k = 0; k < reply->n_pieces && cpu_now() - begun_at < most; k++)
+    char *piece = aligned_alloc(64, (reply->body->piece_max + 64) / 64 * 64);
+    for (uint64_t k = 0; k < reply->body->n_pieces && cpu_now() - begun_at < most; k++)
         api_reply_piece(reply, k, piece);
     free(piece);
     api_reply_free(reply);

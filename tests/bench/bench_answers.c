@@ -224,7 +224,7 @@ static struct api_reply *ask(const struct row *row)
         call.content_type = "application/vnd.safetensors";
     struct api_reply *reply = api_answer(&host, &call);
     if (reply->status != 200) {
-        char *piece = malloc(reply->piece_max + 1);
+        char *piece = malloc(reply->body->piece_max + 1);
         piece[api_reply_piece(reply, 0, piece)] = '\0';
         fprintf(stderr, "%s: %d %s\n", row->name, reply->status, piece);
         exit(1);
@@ -267,7 +267,7 @@ static struct answer answer_new(const struct row *row)
         return a;
     }
     a.reply = ask(row);
-    a.piece = aligned_alloc(64, (a.reply->piece_max + 63) / 64 * 64);
+    a.piece = aligned_alloc(64, (a.reply->body->piece_max + 63) / 64 * 64);
     return a;
 }
 
@@ -287,7 +287,7 @@ static uint64_t make_all(const struct answer *a)
         return a->n * sizeof *a->q;
     }
     uint64_t n = 0;
-    for (uint64_t i = 0; i < a->reply->n_pieces; i++)
+    for (uint64_t i = 0; i < a->reply->body->n_pieces; i++)
         n += api_reply_piece(a->reply, i, a->piece);
     return n;
 }
@@ -306,8 +306,8 @@ static struct limits limits_new(const struct row *row, uint64_t n_bytes, const s
 {
     struct limits l = {.row = row, .n_bytes = n_bytes};
     size_t room = (size_t)n_bytes;
-    if (row->limit != LIMIT_COPY && answer->reply && answer->reply->piece_max < room)
-        room = answer->reply->piece_max;
+    if (row->limit != LIMIT_COPY && answer->reply && answer->reply->body->piece_max < room)
+        room = answer->reply->body->piece_max;
     l.n_block = room;
     l.block = aligned_alloc(64, (room + 63) / 64 * 64);
     l.other = aligned_alloc(64, (room + 63) / 64 * 64);

@@ -44,7 +44,7 @@ static size_t ask(const struct row *row, char *to)
         exit(1);
     }
     size_t n = 0;
-    for (uint64_t i = 0; i < reply->n_pieces; i++)
+    for (uint64_t i = 0; i < reply->body->n_pieces; i++)
         n += api_reply_piece(reply, i, to + n);
     api_reply_free(reply);
     return n;

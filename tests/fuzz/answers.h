@@ -44,7 +44,7 @@ struct answer {
 static inline size_t make_piece(const struct api_reply *reply, uint64_t i, char *dst)
 {
     size_t n = api_reply_piece(reply, i, dst);
-    REQUIRE(n >= 1 && n <= reply->piece_max);
+    REQUIRE(n >= 1 && n <= reply->body->piece_max);
     return n;
 }
 
@@ -52,7 +52,7 @@ static inline size_t make_piece(const struct api_reply *reply, uint64_t i, char 
 static inline void make_backwards(const struct answer *a, char *piece)
 {
     size_t at = a->n;
-    for (uint64_t i = a->reply->n_pieces; i-- > 0;) {
+    for (uint64_t i = a->reply->body->n_pieces; i-- > 0;) {
         size_t n = make_piece(a->reply, i, piece);
         REQUIRE(n <= at && memcmp(a->body + (at -= n), piece, n) == 0);
     }
@@ -62,8 +62,8 @@ static inline void make_backwards(const struct answer *a, char *piece)
 static inline struct answer gather(struct api_reply *reply)
 {
     struct answer a = {.reply = reply};
-    char *piece = aligned_alloc(64, (reply->piece_max + 64) / 64 * 64);
-    for (uint64_t i = 0; i < reply->n_pieces; i++) {
+    char *piece = aligned_alloc(64, (reply->body->piece_max + 64) / 64 * 64);
+    for (uint64_t i = 0; i < reply->body->n_pieces; i++) {
         size_t n = make_piece(reply, i, piece);
         a.body = realloc(a.body, a.n + n + 1);
         memcpy(a.body + a.n, piece, n);
@@ -71,9 +71,9 @@ static inline struct answer gather(struct api_reply *reply)
     }
     a.body = a.body ? a.body : calloc(1, 1);
     a.body[a.n] = '\0';
-    if (reply->n_pieces > 1 && is_one_of(8))
+    if (reply->body->n_pieces > 1 && is_one_of(8))
         make_backwards(&a, piece);
-    REQUIRE(reply->length == API_LENGTH_UNKNOWN || reply->length == a.n);
+    REQUIRE(reply->body->length == API_LENGTH_UNKNOWN || reply->body->length == a.n);
     free(piece);
     return a;
 }

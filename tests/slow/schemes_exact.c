@@ -31,8 +31,9 @@ static char *ask(const struct scheme_table *table, int64_t start, const char *dt
                      table->request, ROWS, start, dtype);
     struct api_call call = {.method = "POST", .path = "/encode", .body = body, .body_bytes = (size_t)n};
     struct api_reply *reply = api_answer(&host, &call);
-    char *bytes = aligned_alloc(64, (size_t)(reply->n_pieces * reply->piece_max + 63) & ~(size_t)63), *at = bytes;
-    for (uint64_t i = 0; i < reply->n_pieces; i++)
+    char *bytes = aligned_alloc(64, (size_t)(reply->body->n_pieces * reply->body->piece_max + 63) & ~(size_t)63),
+         *at = bytes;
+    for (uint64_t i = 0; i < reply->body->n_pieces; i++)
         at += api_reply_piece(reply, i, at);
     if (reply->status != 200) {
         printf("%s: refused: %.*s\n", table->request, (int)(at - bytes), bytes);

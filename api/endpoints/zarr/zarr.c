@@ -60,7 +60,7 @@ static bool take_chunk(struct reading *r, const char *digits, size_t n)
 static bool read_path(struct reading *r)
 {
     const char *text = r->call.path + strlen(prefix), *end = strchr(text, '/');
-    char *query = api_arena_alloc(&r->c.work->request.arena, 3 * (size_t)(end - text) + 1), *at = query;
+    char *query = api_arena_alloc(&r->c.request->arena, 3 * (size_t)(end - text) + 1), *at = query;
     if (!query)
         return api_fail_memory(&r->problem);
     r->key = end + 1;
@@ -111,8 +111,8 @@ static bool check_form(struct reading *r)
 
 static bool check_outputs(struct reading *r)
 {
-    for (size_t i = 0; i < pe_plan_n_outputs(r->c.work->plan); i++) {
-        const struct pe_output *output = pe_plan_output(r->c.work->plan, i);
+    for (size_t i = 0; i < pe_plan_n_outputs(r->c.request->plan); i++) {
+        const struct pe_output *output = pe_plan_output(r->c.request->plan, i);
         struct zarr_grid grid = zarr_grid_of(output, r->store.chunk_bytes);
         if (!zarr_dtype_2(output->dtype))
             return api_fail(&r->problem, 406, "/dtype",
@@ -131,14 +131,13 @@ static bool plan_store(struct reading *r)
 {
     struct api_computation *c = &r->c;
     size_t n_stored = 0;
-    if (!read_path(r) || !api_compute_read(c) ||
-        !api_weights_add(c->host->store, &c->work->request, &n_stored, c->problem) ||
-        !api_form_read(&c->work->request, &c->form, c->problem) || !check_form(r))
+    if (!read_path(r) || !api_compute_read(c) || !api_weights_add(c->host->store, c->request, &n_stored, c->problem) ||
+        !api_form_read(c->request, &c->form, c->problem) || !check_form(r))
         return false;
     c->stored_bytes = n_stored;
     if (!api_compute_plan(c, &r->later) || !check_outputs(r))
         return false;
-    r->store.plan = c->work->plan;
+    r->store.plan = c->request->plan;
     return true;
 }
 
@@ -163,8 +162,8 @@ static bool open_chunk(struct api_opening *opening, struct api_problem *problem)
     return true;
 }
 
-static size_t print_chunk(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
-                          char *dst)
+static size_t print_chunk(const struct api_plan_body *stream, const struct api_segment *segment, uint64_t first,
+                          size_t n, char *dst)
 {
     const struct padding *padding = stream->own;
     if (segment->output)
@@ -202,15 +201,15 @@ static bool open_part(struct reading *r, const struct pe_output *output, const c
     zarr_fill_value(output->dtype, padding.element);
     struct pe_slice slice = zarr_chunk_slice(&grid, place, &n_missing);
     padding.n_bytes = n_missing * padding.element_bytes;
-    c->form.outputs[0] = api_arena_string(&c->work->request.arena, output->name, strlen(output->name));
+    c->form.outputs[0] = api_arena_string(&c->request->arena, output->name, strlen(output->name));
     if (!c->form.outputs[0])
         return api_fail_memory(&r->problem);
     c->form.n_outputs = 1;
     c->form.slices = &slice;
     c->form.n_slices = grid.rank > 0;
     c->about = &padding;
-    pe_plan_free(c->work->plan);
-    c->work->plan = NULL;
+    pe_plan_free(c->request->plan);
+    c->request->plan = NULL;
     bool fine = api_compute(c, opening, &r->later);
     c->form.slices = NULL;
     c->about = NULL;
@@ -259,11 +258,11 @@ struct api_reply *api_zarr(const struct api_asked *asked)
     struct api_problem *problem = &r.problem;
     r.c = (struct api_computation){.host = asked->host,
                                    .call = &r.call,
-                                   .work = api_work_new(PE_ENCODE),
+                                   .request = api_request_new(PE_ENCODE),
                                    .format = &chunk_format,
                                    .is_kept = true,
                                    .problem = problem};
-    if (!r.c.work)
+    if (!r.c.request)
         api_fail_memory(problem);
     else if (asked->call->query && *asked->call->query)
         api_fail(problem, 400, "", "the query of a Zarr store stands in the path: /zarr/{query}/{key}");
@@ -273,8 +272,8 @@ struct api_reply *api_zarr(const struct api_asked *asked)
         if (reply)
             return reply;
     }
-    api_memory_refusal(r.c.work, problem);
-    r.later |= r.c.work && (r.c.work->request.is_late || r.c.work->request.drawing.is_late);
-    api_work_free(r.c.work);
+    api_memory_refusal(r.c.request, problem);
+    r.later |= r.c.request && (r.c.request->is_late || r.c.request->drawing.is_late);
+    api_request_free(r.c.request);
     return r.later ? NULL : api_reply_problem(problem);
 }

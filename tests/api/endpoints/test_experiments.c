@@ -59,7 +59,7 @@ static const char *read_all(const char *accept, long leaves_at, long failing, lo
     static char body[1 << 16], piece[1 << 14];
     struct api_reply *reply = asked(accept);
     size_t n_body = 0, n;
-    assert_true(reply->piece_max <= sizeof piece);
+    assert_true(reply->body->piece_max <= sizeof piece);
     seen.n_readings = seen.n_ended = 0;
     seen.leaves_at = leaves_at;
     alloc_fail_burst(failing, n_failing);

@@ -158,15 +158,15 @@ static struct api_reply *ask(size_t i)
 
 static char *piece_buffer(const struct api_reply *reply)
 {
-    return aligned_alloc(64, (reply->piece_max + 64) / 64 * 64);
+    return aligned_alloc(64, (reply->body->piece_max + 64) / 64 * 64);
 }
 
 /* The start of each piece of a, whose pieces have been computed in order once. */
 static size_t *beginnings(const struct answer *a)
 {
-    size_t *at = calloc(a->reply->n_pieces + 1, sizeof *at);
+    size_t *at = calloc(a->reply->body->n_pieces + 1, sizeof *at);
     char *piece = piece_buffer(a->reply);
-    for (uint64_t i = 0; i < a->reply->n_pieces; i++)
+    for (uint64_t i = 0; i < a->reply->body->n_pieces; i++)
         at[i + 1] = at[i] + api_reply_piece(a->reply, i, piece);
     free(piece);
     return at;
@@ -182,7 +182,7 @@ static void test_backwards(void **state)
         size_t *at = beginnings(&a);
         struct api_reply *fresh = ask(r);
         char *piece = piece_buffer(fresh);
-        for (uint64_t i = fresh->n_pieces; i-- > 0;) {
+        for (uint64_t i = fresh->body->n_pieces; i-- > 0;) {
             assert_int_equal(api_reply_piece(fresh, i, piece), at[i + 1] - at[i]);
             assert_memory_equal(piece, a.body + at[i], at[i + 1] - at[i]);
         }
@@ -199,7 +199,7 @@ static void test_alone(void **state)
     (void)state;
     struct answer a = gather(ask(0));
     size_t *at = beginnings(&a);
-    for (uint64_t i = 0; i < a.reply->n_pieces; i++) {
+    for (uint64_t i = 0; i < a.reply->body->n_pieces; i++) {
         struct api_reply *fresh = ask(0);
         char *piece = piece_buffer(fresh);
         if (api_reply_waits(fresh, i)) {
@@ -218,12 +218,12 @@ static void test_waits(void **state)
 {
     (void)state;
     struct api_reply *reply = ask(0);
-    assert_true(reply->n_pieces > 8);
-    for (uint64_t i = 0; i < reply->n_pieces; i++)
-        assert_int_equal(api_reply_waits(reply, i), i + 3 == reply->n_pieces || i + 1 == reply->n_pieces);
+    assert_true(reply->body->n_pieces > 8);
+    for (uint64_t i = 0; i < reply->body->n_pieces; i++)
+        assert_int_equal(api_reply_waits(reply, i), i + 3 == reply->body->n_pieces || i + 1 == reply->body->n_pieces);
     api_reply_free(reply);
     struct answer a = post("/encode", LARGE "\"format\":\"raw\"}");
-    for (uint64_t i = 0; i < a.reply->n_pieces; i++)
+    for (uint64_t i = 0; i < a.reply->body->n_pieces; i++)
         assert_false(api_reply_waits(a.reply, i));
     answer_drop(&a);
     a = get("/healthz");
@@ -248,7 +248,7 @@ static void *work(void *self)
     pthread_barrier_wait(&crowd->start);
     for (;;) {
         uint64_t i = __atomic_fetch_add(&crowd->next, 1, __ATOMIC_RELAXED);
-        if (i >= crowd->reply->n_pieces)
+        if (i >= crowd->reply->body->n_pieces)
             break;
         size_t n = api_reply_piece(crowd->reply, i, piece);
         memcpy(crowd->body + crowd->at[i], piece, n);

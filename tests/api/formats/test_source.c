@@ -19,7 +19,6 @@ struct opened {
     struct api_request request;
     struct api_form form;
     struct api_held held[3];
-    struct api_body stream;
     struct api_opening opening;
     struct api_problem problem;
     bool is_open;
@@ -47,19 +46,18 @@ static void open_format(struct opened *o, const char *format, size_t n)
                                       .arena = &o->request.arena,
                                       .max_kept = 1 << 20,
                                       .members = members,
-                                      .n_members = 2,
-                                      .stream = &o->stream};
+                                      .n_members = 2};
     o->is_open = api_body_open(format_of(format), &o->opening, &o->problem);
 }
 
 static char *body_of(struct opened *o, size_t *n)
 {
-    char *piece = aligned_alloc(64, (o->stream.piece_max + 64) / 64 * 64), *all = NULL;
+    char *piece = aligned_alloc(64, (o->opening.stream->body.piece_max + 64) / 64 * 64), *all = NULL;
     if (!o->is_open)
         fail_msg("%s", o->problem.error.detail);
     *n = 0;
-    for (uint64_t i = 0; i < o->stream.n_pieces; i++) {
-        size_t length = api_body_piece(&o->stream, i, piece);
+    for (uint64_t i = 0; i < o->opening.stream->body.n_pieces; i++) {
+        size_t length = api_body_piece(o->opening.stream, i, piece);
         all = realloc(all, *n + length + 1);
         memcpy(all + *n, piece, length);
         all[ *n += length] = '\0';
@@ -100,7 +98,7 @@ static void raw_is_the_numbers(void **state)
                                                 "none.2;dtype=\"f64\";shape=\"0\";offset=88");
     char *body = body_of(&o, &n);
     assert_int_equal(n, 88);
-    assert_int_equal(o.stream.length, 88);
+    assert_int_equal(o.opening.stream->body.length, 88);
     assert_memory_equal(body, curve, sizeof curve);
     assert_memory_equal(body + sizeof curve, matrix, sizeof matrix);
     free(body);
@@ -187,7 +185,7 @@ static void npz_has_all(void **state)
     size_t n, n_heads = 0;
     open_format(&o, "npz", 3);
     char *body = body_of(&o, &n);
-    assert_int_equal(n, o.stream.length);
+    assert_int_equal(n, o.opening.stream->body.length);
     for (size_t i = 0; i + 4 < n; i++)
         n_heads += memcmp(body + i, "PK\3\4", 4) == 0;
     assert_int_equal(n_heads, 3);

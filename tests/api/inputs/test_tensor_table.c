@@ -1,7 +1,7 @@
 /* The table of a stored file: endings of names give the same result as a search of every name; the text of all entries,
  * whole and in parts. */
 #include "api/inputs/tensor_table.h"
-#include "api/replies/weights_list.h"
+#include "api/bodies/bodies.h"
 #include "tests/support/random.h"
 
 #include <setjmp.h>
@@ -141,16 +141,16 @@ static void make_files(void)
     }
 }
 
-static void check_parts(const struct api_listing *listing)
+static void check_parts(const struct api_body *listing)
 {
-    size_t n = (size_t)api_listing_bytes(listing);
+    size_t n = (size_t)listing->length;
     char *whole = malloc(n), *part = malloc(n + 1);
-    api_listing_print(listing, 0, n, whole);
+    api_list_print(listing, 0, n, whole);
     for (size_t size = 1; size <= n; size += 1 + size * 3 / 2)
         for (size_t first = 0, step; first < n; first += step) {
             step = n - first < size ? n - first : size;
             part[step] = '~';
-            api_listing_print(listing, first, step, part);
+            api_list_print(listing, first, step, part);
             assert_memory_equal(part, whole + first, step);
             assert_int_equal(part[step], '~');
             first += size < 40 ? below(200) : 0; /* small ones: only some */
@@ -163,17 +163,17 @@ static void every_part_of_a_list(void **state)
 {
     (void)state;
     make_files();
-    struct api_listing *all = api_listing_all(&store), *one = api_listing_one(&store, &files[11]);
+    struct api_body *all = api_list_body_all(&store), *one = api_list_body_one(&store, &files[11]);
     assert_int_equal(n_cards, N_FILES + 1);
     check_parts(all);
     check_parts(one);
     char begin[100], expected[200];
     snprintf(expected, sizeof expected, "{\"name\":\"file11\",\"bytes\":11,\"sha256\":\"%s\",\"tensors\":{",
              files[11].sha256);
-    api_listing_print(one, 0, sizeof begin, begin);
+    api_list_print(one, 0, sizeof begin, begin);
     assert_memory_equal(begin, expected, sizeof begin);
-    api_listing_free(one);
-    api_listing_free(all);
+    one->drop(one);
+    all->drop(all);
     assert_int_equal(n_cards, 0);
     for (size_t i = 0; i < N_FILES; i++)
         api_tensors_free((struct api_tensors *)(uintptr_t)files[i].tensors);
@@ -183,12 +183,11 @@ static void nothing_is_a_list_too(void **state)
 {
     (void)state;
     char text[14];
-    struct api_listing *none = api_listing_all(NULL);
-    assert_int_equal(api_listing_bytes(none), sizeof text);
-    api_listing_print(none, 0, sizeof text, text);
+    struct api_body *none = api_list_body_all(NULL);
+    assert_int_equal(none->length, sizeof text);
+    api_list_print(none, 0, sizeof text, text);
     assert_memory_equal(text, "{\"weights\":[]}", sizeof text);
-    api_listing_free(none);
-    api_listing_free(NULL);
+    none->drop(none);
 }
 
 int main(void)

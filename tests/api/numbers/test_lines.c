@@ -100,7 +100,7 @@ struct part {
 static void *make_pieces(void *argument)
 {
     const struct part *part = argument;
-    char *piece = aligned_alloc(64, (part->reply->piece_max + 64) / 64 * 64);
+    char *piece = aligned_alloc(64, (part->reply->body->piece_max + 64) / 64 * 64);
     for (uint64_t i = part->last + THREADS; i >= THREADS;) {
         i -= THREADS;
         size_t n = api_reply_piece(part->reply, i, piece);
@@ -117,18 +117,18 @@ static void threads_share_lines(void **unused)
         "\"scheme\":\"kerple\",\"num_heads\":2,\"q_len\":400,\"k_len\":300", PE_F32, -1, 2, 400, 300};
     char json[512];
     struct api_reply *reply = ask_for(&large, "json", json, sizeof json);
-    assert_true(reply->n_pieces > 2 * THREADS);
-    char **pieces = calloc(reply->n_pieces, sizeof *pieces), *body = calloc(1, large.heads * 400 * 300 * 16);
+    assert_true(reply->body->n_pieces > 2 * THREADS);
+    char **pieces = calloc(reply->body->n_pieces, sizeof *pieces), *body = calloc(1, large.heads * 400 * 300 * 16);
     pthread_t threads[THREADS];
     struct part parts[THREADS];
     for (uint64_t i = 0; i < THREADS; i++) {
-        parts[i] = (struct part){reply, reply->n_pieces - 1 - i, pieces};
+        parts[i] = (struct part){reply, reply->body->n_pieces - 1 - i, pieces};
         assert_int_equal(pthread_create(&threads[i], NULL, make_pieces, &parts[i]), 0);
     }
     for (size_t i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     char *end = body;
-    for (uint64_t i = 0; i < reply->n_pieces; i++) {
+    for (uint64_t i = 0; i < reply->body->n_pieces; i++) {
         end = stpcpy(end, pieces[i]);
         free(pieces[i]);
     }

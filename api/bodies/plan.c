@@ -1,12 +1,54 @@
-/* Bodies cut into pieces. The start of a piece follows from its number by arithmetic, so pieces can be computed in any
- * order. */
-#include "api/api.h"
+/* Tensors in a format, cut into pieces. The start of a piece follows from its number by arithmetic, so pieces can be
+ * computed in any order. */
 #include "api/formats/format.h"
 #include "api/numbers/numbers.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Tensors ---- */
+
+struct pe_output api_held_output(const char *name, const struct pe_tensor *tensor)
+{
+    uint64_t count = 0;
+    struct pe_output output = {.name = name, .dtype = tensor->dtype, .rank = tensor->rank, .row_len = 1};
+    memcpy(output.shape, tensor->shape, sizeof output.shape);
+    pe_shape_count(tensor->shape, tensor->rank, &count); /* the product fits: the elements are in memory */
+    if (tensor->rank > 0)
+        output.row_len = tensor->shape[tensor->rank - 1];
+    output.n_rows = output.row_len ? count / output.row_len : 0;
+    return output;
+}
+
+size_t api_source_count(const struct api_source *source)
+{
+    return source->plan ? pe_plan_n_outputs(source->plan) : source->n_held;
+}
+
+const struct pe_output *api_source_output(const struct api_source *source, size_t i)
+{
+    return source->plan ? pe_plan_output(source->plan, i) : &source->held[i].output;
+}
+
+enum pe_pace api_source_pace(const struct api_source *source)
+{
+    return source->plan ? pe_plan_pace(source->plan) : PE_QUICK;
+}
+
+double api_source_work(const struct api_source *source) { return source->plan ? pe_plan_work(source->plan) : 0; }
+
+double api_source_bytes(const struct api_source *source) { return source->plan ? pe_plan_bytes(source->plan) : 0; }
+
+void api_source_fill(const struct api_source *source, size_t i, uint64_t first, size_t n, void *dst)
+{
+    if (source->plan) {
+        pe_fill(source->plan, i, first, n, dst);
+        return;
+    }
+    size_t size = pe_dtype_size(source->held[i].output.dtype);
+    memcpy(dst, (const char *)source->held[i].elements + first * size, n * size);
+}
 
 /* ---- Segments ---- */
 
@@ -24,31 +66,31 @@ static uint64_t pieces_of_period(const struct api_segment *segment)
 }
 
 /* Adds the segment and numbers its pieces, unless it is empty. */
-static void add_segment(struct api_body *stream, struct api_segment segment)
+static void add_segment(struct api_plan_body *stream, struct api_segment segment)
 {
     assert(stream->n_segments < stream->max_segments);
     if (segment.count == 0)
         return;
     size_t room = room_of(&segment, segment.count < segment.step ? (size_t)segment.count : segment.step);
-    segment.first_piece = stream->n_pieces;
+    segment.first_piece = stream->body.n_pieces;
     segment.n_pieces = segment.count / segment.period * pieces_of_period(&segment);
-    stream->n_pieces += segment.n_pieces;
-    stream->piece_max = room > stream->piece_max ? room : stream->piece_max;
+    stream->body.n_pieces += segment.n_pieces;
+    stream->body.piece_max = room > stream->body.piece_max ? room : stream->body.piece_max;
     stream->segments[stream->n_segments++] = segment;
 }
 
-void api_body_text(struct api_body *stream, const char *text, size_t n)
+void api_body_text(struct api_plan_body *stream, const char *text, size_t n)
 {
     add_segment(stream,
                 (struct api_segment){.text = text, .count = n, .width = 1, .step = API_PIECE_BYTES, .period = n});
 }
 
-void api_body_made(struct api_body *stream, size_t index, size_t n)
+void api_body_made(struct api_plan_body *stream, size_t index, size_t n)
 {
     add_segment(stream, (struct api_segment){.index = index, .count = n, .width = 1, .step = n, .period = n});
 }
 
-void api_body_filled(struct api_body *stream, size_t index, size_t n)
+void api_body_filled(struct api_plan_body *stream, size_t index, size_t n)
 {
     add_segment(stream,
                 (struct api_segment){.index = index, .count = n, .width = 1, .step = API_PIECE_BYTES, .period = n});
@@ -81,7 +123,7 @@ static void set_unit_step(struct api_segment *segment, const struct pe_output *o
     }
 }
 
-void api_body_output(struct api_body *stream, size_t index)
+void api_body_output(struct api_plan_body *stream, size_t index)
 {
     const struct pe_output *output = api_source_output(&stream->source, index);
     uint64_t count = output->n_rows * output->row_len;
@@ -123,7 +165,7 @@ bool api_body_take(struct api_opening *opening, struct api_text *text, struct ap
 static const size_t light_bytes[] = {[PE_QUICK] = API_LIGHT_BYTES, [PE_SLOW] = API_LIGHT_SLOW_BYTES, [PE_HEAVY] = 0};
 
 /* An upper bound of the body's bytes, or anything above API_LIGHT_BYTES if it is above. */
-static size_t light_bound(const struct api_body *stream)
+static size_t light_bound(const struct api_plan_body *stream)
 {
     size_t bound = 0;
     for (size_t i = 0; i < stream->n_segments; i++) {
@@ -135,7 +177,7 @@ static size_t light_bound(const struct api_body *stream)
     return bound;
 }
 
-static uint64_t exact_length(const struct api_body *stream)
+static uint64_t exact_length(const struct api_plan_body *stream)
 {
     uint64_t length = 0;
     for (size_t i = 0; i < stream->n_segments; i++) {
@@ -147,40 +189,8 @@ static uint64_t exact_length(const struct api_body *stream)
     return length;
 }
 
-/* Each tensor has a text before it, and the last one a text behind it. */
-static bool take_segments(struct api_opening *opening, struct api_problem *problem)
-{
-    struct api_body *stream = opening->stream;
-    stream->max_segments = 2 * api_source_count(&opening->source) + 1;
-    stream->segments = api_arena_array(opening->arena, stream->max_segments, sizeof *stream->segments);
-    return stream->segments || api_fail_memory(problem);
-}
-
-bool api_body_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem)
-{
-    struct api_body *stream = opening->stream;
-    *stream = (struct api_body){.format = format,
-                                .source = opening->source,
-                                .digits = (int)api_form_integer(opening->form->digits, API_DIGITS_SHORTEST)};
-    if (!take_segments(opening, problem))
-        return false;
-    if ((format->is_picture && !api_finished_has_room(opening, problem)) || !format->open(opening, problem))
-        return false;
-    if (pe_was_cancelled()) /* numbers that are already text may be incomplete */
-        return api_fail_left(problem);
-    size_t bound = light_bound(stream);
-    stream->is_light = bound <= light_bytes[format->is_picture ? PE_QUICK : api_source_pace(&opening->source)];
-    stream->length = exact_length(stream);
-    if (stream->is_light && format->is_text) { /* text needs no alignment */
-        stream->joined = true;
-        stream->n_pieces = 1;
-        stream->piece_max = bound;
-    }
-    return true;
-}
-
-static size_t segment_print(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
-                            char *dst)
+static size_t segment_print(const struct api_plan_body *stream, const struct api_segment *segment, uint64_t first,
+                            size_t n, char *dst)
 {
     if (!segment->text)
         return stream->format->print(stream, segment, first, n, dst);
@@ -188,7 +198,7 @@ static size_t segment_print(const struct api_body *stream, const struct api_segm
     return n;
 }
 
-static size_t whole_body(const struct api_body *stream, char *dst)
+static size_t whole_body(const struct api_plan_body *stream, char *dst)
 {
     size_t used = 0;
     for (size_t i = 0; i < stream->n_segments; i++)
@@ -212,7 +222,7 @@ uint64_t api_segment_piece(const struct api_segment *segment, uint64_t first)
 }
 
 /* The segment that contains piece i of the whole body. */
-static const struct api_segment *segment_of(const struct api_body *stream, uint64_t i)
+static const struct api_segment *segment_of(const struct api_plan_body *stream, uint64_t i)
 {
     const struct api_segment *segment = stream->segments;
     while (i >= segment->first_piece + segment->n_pieces)
@@ -220,7 +230,7 @@ static const struct api_segment *segment_of(const struct api_body *stream, uint6
     return segment;
 }
 
-static size_t whole_piece(const struct api_body *stream, uint64_t i, char *dst)
+static size_t whole_piece(const struct api_plan_body *stream, uint64_t i, char *dst)
 {
     if (stream->joined)
         return whole_body(stream, dst);
@@ -230,11 +240,10 @@ static size_t whole_piece(const struct api_body *stream, uint64_t i, char *dst)
     return segment_print(stream, segment, first, n, dst);
 }
 
-size_t api_body_piece(const struct api_body *stream, uint64_t i, char *dst)
+size_t api_body_piece(const struct api_plan_body *stream, uint64_t i, char *dst)
 {
-    assert(i < stream->n_pieces);
     size_t n = whole_piece(stream, stream->part_piece + i, dst);
-    if (i + 1 == stream->n_pieces)
+    if (i + 1 == stream->body.n_pieces)
         n -= stream->dropped;
     if (i > 0 || !stream->skipped)
         return n;
@@ -242,16 +251,64 @@ size_t api_body_piece(const struct api_body *stream, uint64_t i, char *dst)
     return n - stream->skipped;
 }
 
-bool api_body_waits(const struct api_body *stream, uint64_t i)
+static size_t plan_piece(struct api_body *body, uint64_t i, char *dst)
 {
-    assert(i < stream->n_pieces);
-    return stream->format->waits && stream->format->waits(stream, segment_of(stream, stream->part_piece + i));
+    return api_body_piece((const struct api_plan_body *)body, i, dst);
+}
+
+/* Only of formats that have pieces that wait. */
+static bool plan_waits(const struct api_body *body, uint64_t i)
+{
+    const struct api_plan_body *stream = (const struct api_plan_body *)body;
+    return stream->format->waits(stream, segment_of(stream, stream->part_piece + i));
+}
+
+/* The body is part of its request. */
+static void plan_drop(struct api_body *body) { api_request_free(((struct api_plan_body *)body)->request); }
+
+/* ---- Opening ---- */
+
+/* Each tensor has a text before it, and the last one a text behind it. */
+static bool take_segments(struct api_opening *opening, struct api_problem *problem)
+{
+    struct api_plan_body *stream = opening->stream;
+    stream->max_segments = 2 * api_source_count(&opening->source) + 1;
+    stream->segments = api_arena_array(opening->arena, stream->max_segments, sizeof *stream->segments);
+    return stream->segments || api_fail_memory(problem);
+}
+
+bool api_body_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem)
+{
+    struct api_plan_body *stream = opening->stream = api_arena_alloc(opening->arena, sizeof *stream);
+    if (!stream)
+        return api_fail_memory(problem);
+    *stream = (struct api_plan_body){
+        .body = {.piece = plan_piece, .waits = format->waits ? plan_waits : NULL, .drop = plan_drop},
+        .request = opening->request,
+        .format = format,
+        .source = opening->source,
+        .digits = (int)api_form_integer(opening->form->digits, API_DIGITS_SHORTEST)};
+    if (!take_segments(opening, problem))
+        return false;
+    if ((format->is_picture && !api_finished_has_room(opening, problem)) || !format->open(opening, problem))
+        return false;
+    if (pe_was_cancelled()) /* numbers that are already text may be incomplete */
+        return api_fail_left(problem);
+    size_t bound = light_bound(stream);
+    stream->is_light = bound <= light_bytes[format->is_picture ? PE_QUICK : api_source_pace(&opening->source)];
+    stream->body.length = exact_length(stream);
+    if (stream->is_light && format->is_text) { /* text needs no alignment */
+        stream->joined = true;
+        stream->body.n_pieces = 1;
+        stream->body.piece_max = bound;
+    }
+    return true;
 }
 
 /* ---- Parts ---- */
 
 /* The offset of piece i in the body; *n_bytes is its length. */
-static uint64_t byte_of(const struct api_body *stream, uint64_t i, uint64_t *n_bytes)
+static uint64_t byte_of(const struct api_plan_body *stream, uint64_t i, uint64_t *n_bytes)
 {
     const struct api_segment *segment = segment_of(stream, i);
     size_t n;
@@ -263,9 +320,9 @@ static uint64_t byte_of(const struct api_body *stream, uint64_t i, uint64_t *n_b
 }
 
 /* The piece that contains the given byte of the body. */
-static uint64_t piece_of(const struct api_body *stream, uint64_t byte)
+static uint64_t piece_of(const struct api_plan_body *stream, uint64_t byte)
 {
-    uint64_t low = 0, high = stream->n_pieces, n; /* low begins at or before the byte, high behind it */
+    uint64_t low = 0, high = stream->body.n_pieces, n; /* low begins at or before the byte, high behind it */
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         if (byte_of(stream, middle, &n) <= byte)
@@ -276,27 +333,27 @@ static uint64_t piece_of(const struct api_body *stream, uint64_t byte)
     return low;
 }
 
-void api_body_cut(struct api_body *stream, uint64_t first, uint64_t last)
+void api_body_cut(struct api_plan_body *stream, uint64_t first, uint64_t last)
 {
-    assert(!stream->joined && first <= last && last < stream->length);
+    assert(!stream->joined && first <= last && last < stream->body.length);
     uint64_t from = piece_of(stream, first), to = piece_of(stream, last), n;
     stream->skipped = (size_t)(first - byte_of(stream, from, &n));
     uint64_t end = byte_of(stream, to, &n);
     stream->dropped = (size_t)(end + n - 1 - last);
     stream->part_piece = from;
-    stream->n_pieces = to - from + 1;
-    stream->length = last - first + 1;
+    stream->body.n_pieces = to - from + 1;
+    stream->body.length = last - first + 1;
 }
 
 /* ---- Elements as bytes ---- */
 
-size_t api_bytes_width(const struct api_body *stream, const struct pe_output *output)
+size_t api_bytes_width(const struct api_plan_body *stream, const struct pe_output *output)
 {
     (void)stream;
     return pe_dtype_size(output->dtype);
 }
 
-size_t api_bytes_print(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
+size_t api_bytes_print(const struct api_plan_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
                        char *dst)
 {
     api_source_fill(&stream->source, segment->index, first, n, dst);
