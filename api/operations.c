@@ -1,6 +1,14 @@
 /* The rows of the operations: only data, so that every wing above can read them. */
 #include "api/operations.h"
 
+const struct api_method_row api_methods[] = {{"GET", API_BY_GET},
+                                             {"HEAD", API_BY_GET},
+                                             {"POST", API_BY_POST},
+                                             {"QUERY", API_BY_QUERY},
+                                             {"PUT", API_BY_PUT},
+                                             {"DELETE", API_BY_DELETE},
+                                             {NULL, 0}};
+
 #define ROTATED "batch,num_heads,n,head_dim"
 
 const struct api_operation api_operations[PE_N_OPERATIONS] = {
@@ -9,7 +17,7 @@ const struct api_operation api_operations[PE_N_OPERATIONS] = {
             .route = {.pattern = "/encode",
                       .methods = API_BY_GET | API_BY_POST | API_BY_QUERY,
                       .operation = PE_ENCODE,
-                      .group = "compute",
+                      .kind = API_COMPUTES,
                       .summary = "a scheme's tensors: tables, cosines and sines, biases, indices",
                       .example = "{\"scheme\":\"rope\",\"len\":4,\"head_dim\":8}"},
             .tensor = "x",
@@ -21,7 +29,7 @@ const struct api_operation api_operations[PE_N_OPERATIONS] = {
             .route = {.pattern = "/rotate",
                       .methods = API_BY_POST,
                       .operation = PE_ROTATE,
-                      .group = "compute",
+                      .kind = API_COMPUTES,
                       .summary = "queries and keys rotated",
                       .example = "{\"scheme\":\"rope\",\"layout\":\"half\",\"offset\":3,\"q\":[[1,0,0,1],[1,0,0,1]],"
                                  "\"digits\":4}"},
@@ -36,12 +44,12 @@ const struct api_operation api_operations[PE_N_OPERATIONS] = {
             .route = {.pattern = "/attention",
                       .methods = API_BY_POST,
                       .operation = PE_ATTEND,
-                      .group = "compute",
+                      .kind = API_COMPUTES,
                       .summary = "attention maps, outputs and entropies under any scheme",
                       .example = "{\"scheme\":\"alibi\",\"tokens\":[\"the\",\"cat\",\"saw\",\"the\",\"dog\"],"
-                                 "\"num_heads\":1,\"digits\":3}"},
+                                 "\"num_heads\":1,\"digits\":3}",
+                      .component = "Attention"},
             .tensor = "q",
-            .component = "Attention",
             .takes_tokens = true,
             .prefix = "attention-",
             .text = "attention",

@@ -10,36 +10,57 @@ struct api_asked;
 
 enum api_method { API_BY_GET = 1, API_BY_POST = 2, API_BY_QUERY = 4, API_BY_PUT = 8, API_BY_DELETE = 16 };
 
+/* The methods by name; HEAD is allowed where GET is. The end has no name. */
+extern const struct api_method_row {
+    const char *name;
+    unsigned method;
+} api_methods[];
+
+/* What an endpoint is for. The kind decides its section of the OpenAPI document, and which statuses and headers its
+ * answers have. */
+enum api_kind {
+    API_COMPUTES, /* a posenc request, answered with numbers */
+    API_LIVE,  /* the same, computed while it is sent, as lines or as server-sent events. It holds one of few places for
+                  minutes, so a browser must not begin it unasked (api_call.is_unasked), nor a page of another origin
+                  (is_foreign): browsers tell the former only to hosts that they trust, by TLS or as loopback. Other
+                  endpoints may be linked to and shown as pictures: their work ends when the reader leaves, and
+                  clients take turns. */
+    API_STORE, /* the request is in its path, and its answers may be kept */
+    API_CATALOGUE, /* constant as long as the process runs */
+    API_ENTRIES,   /* of the catalogue: entries that clients may store */
+    API_FILES,     /* stored files of tensors */
+    API_STATE,     /* of the server */
+    API_PAGE,      /* a file of the web page */
+    API_PROTOCOL,  /* the Open Inference Protocol */
+};
+
 struct api_route {
     const char *pattern; /* {name}, {version} and {build} each stand for one segment of the path, {file} for the rest */
     unsigned methods;    /* enum api_method, joined */
-    struct api_reply *(*handle)(
-        const struct api_asked *asked); /* NULL: it computes `operation` (endpoints/compute.c) */
-    const char *group;
+    struct api_reply *(*handle)(const struct api_asked *asked); /* NULL: it computes `operation` (compute.c) */
+    enum api_kind kind;
     const char *summary;
-    const char *name;     /* an example of {name}, where there is one */
-    const char *new_name; /* … in PUT and DELETE, where that one is taken; NULL: the same */
-    const char
-        *example; /* a request body that is answered with 200: the OpenAPI document shows it, the tests send it */
-    const char *media_type;   /* NULL: JSON, or the media types of the formats if it computes */
-    const char *component;    /* of an endpoint that is no operation but computes: its own fields in /openapi.json */
-    const char *answer;       /* and its answer there */
-    const char *instead;      /* and the field that may stand instead of a scheme; "": it needs no scheme */
-    const char *entry;        /* its answer has texts in the language that lang chooses, in entries of this schema of
-                                 the OpenAPI document; NULL: it has none */
+    const char *name;       /* an example of {name}, where there is one */
+    const char *new_name;   /* … in PUT and DELETE, where that one is taken; NULL: the same */
+    const char *example;    /* a request that is answered with 200: the OpenAPI document shows it, the tests send it */
+    const char *media_type; /* of the answer; NULL: JSON, or those of the formats if it computes */
+    const char *component;  /* the schema of its own fields in /openapi.json; NULL: none */
+    const char *answer;     /* and of its answer there; NULL: "Answer" */
+    const char *instead;    /* the field that may be there instead of a scheme; NULL: none, "": it needs no scheme */
+    const char *entry; /* its answer has texts in the language that lang chooses, in entries of this schema; NULL: it
+                          has none */
     const char *const *lists; /* lists of such entries beside the one under the path's name, NULL-terminated */
-    bool may_change;          /* its answer may be another one later, though its group's are constant */
     bool is_open;             /* open to everybody, even if the server requires tokens */
-    bool is_page;             /* its answer is a file of the web page */
-    bool is_live;             /* its answer is computed while it is sent, as lines or as server-sent events */
-    /* It holds one of few places for minutes, so a browser must not begin it unasked (api_call.is_unasked), nor a
-     * page of another origin (is_foreign): browsers tell the former only to hosts that they trust, by TLS or as
-     * loopback. The other
-     * endpoints may be linked to and shown as pictures: their work ends when the reader leaves, and clients take turns.
-     */
-    bool is_costly;
     enum pe_operation_id operation;
 };
+
+static inline bool api_route_computes(const struct api_route *route) { return route->kind <= API_LIVE; }
+
+/* Whether its PUT stores what its GET returns. */
+static inline bool api_route_keeps(const struct api_route *route, enum api_kind kind)
+{
+    return route->kind == kind && (route->methods & API_BY_PUT);
+}
 
 /* An output that has another name in /v2, because an input already has its name. */
 struct api_renamed {
@@ -50,8 +71,7 @@ enum { API_RENAMED_MAX = 2 };
 
 struct api_operation {
     struct api_route route;
-    const char *tensor;    /* the field that a body of one .npy file fills */
-    const char *component; /* its own fields in /openapi.json; NULL: it has none */
+    const char *tensor; /* the field that a body of one .npy file fills */
     bool takes_tokens;
 
     /* In the Open Inference Protocol. */

@@ -15,21 +15,16 @@
 
 enum { GET = API_BY_GET, POST = API_BY_POST, QUERY = API_BY_QUERY, PUT = API_BY_PUT, DELETE = API_BY_DELETE };
 
-static const struct {
-    const char *name;
-    unsigned method;
-} methods[] = {{"GET", GET}, {"HEAD", GET}, {"POST", POST}, {"QUERY", QUERY}, {"PUT", PUT}, {"DELETE", DELETE}};
-
 #define EXAMPLE_INFER                                                                                                  \
     "{\"inputs\":[{\"name\":\"q\",\"shape\":[1,1,1,2],\"datatype\":\"FP32\",\"data\":[1,0]}],"                         \
     "\"parameters\":{\"offset\":1}}"
 
 /* The version is optional. */
 #define MODEL(end, methods_, handle_, summary_, ...)                                                                   \
-    {"/v2/models/{name}" end, methods_, handle_, "inference", .summary = summary_, .name = "rope", __VA_ARGS__},       \
+    {"/v2/models/{name}" end, methods_, handle_, API_PROTOCOL, .summary = summary_, .name = "rope", __VA_ARGS__},      \
     {                                                                                                                  \
-        "/v2/models/{name}/versions/{version}" end, methods_, handle_, "inference", .summary = summary_,               \
-                                                                                    .name = "rope", __VA_ARGS__        \
+        "/v2/models/{name}/versions/{version}" end, methods_, handle_, API_PROTOCOL, .summary = summary_,              \
+                                                                                     .name = "rope", __VA_ARGS__       \
     }
 
 #define EXAMPLE_ANALYZE                                                                                                \
@@ -47,57 +42,56 @@ static const char *const beside_schemes[] = {"common", "families", "groups", NUL
 
 /* The endpoints of no operation; those of the operations come before them (operations.c). */
 static const struct api_route routes[] = {
-    {"/analyze", GET | POST | QUERY, api_analyze, "compute",
+    {"/analyze", GET | POST | QUERY, api_analyze, API_COMPUTES,
      .summary = "properties of one to eight encodings: distances, bounds, wavelengths, precision, differences",
      .example = EXAMPLE_ANALYZE, .component = "Analysis", .answer = "AnalysisAnswer", .instead = "configs"},
-    {"/diagnose", POST, api_diagnose, "compute",
+    {"/diagnose", POST, api_diagnose, API_COMPUTES,
      .summary = "the configuration that gives a tensor, and what differs from the one believed",
      .example = EXAMPLE_DIAGNOSE, .component = "Diagnosis", .answer = "DiagnosisAnswer", .instead = ""},
-    {"/experiments", GET | POST, api_experiments, "compute",
+    {"/experiments", GET | POST, api_experiments, API_LIVE,
      .summary = "small decoders trained with different encodings while the client reads: length extrapolation",
      .example = EXAMPLE_EXPERIMENT, .component = "Experiment", .answer = "ExperimentAnswer", .instead = "configs",
-     .media_type = "application/x-ndjson", .is_live = true, .is_costly = true},
-    {"/zarr/{query}/{key}", GET, api_zarr, "compute",
+     .media_type = "application/x-ndjson"},
+    {"/zarr/{query}/{key}", GET, api_zarr, API_STORE,
      .summary = "an answer of /encode as a Zarr store, for readers in parallel: a text about its arrays, or a chunk",
      .name = "scheme=rope&len=8", .media_type = "*/*"},
-    {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs",
+    {"/schemes", GET, api_schemes, API_CATALOGUE, .summary = "every scheme with its parameters, inputs and outputs",
      .entry = "Entry", .lists = beside_schemes},
-    {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope", .entry = "Entry"},
-    {"/presets", GET, api_presets, "catalogue",
-     .summary = "public models by name, and the presets that are stored here", .entry = "Preset", .may_change = true},
-    {"/presets/{name}", GET | PUT | DELETE, api_preset, "catalogue", .summary = "one preset: a model or a stored one",
-     .name = "llama-3.1", .new_name = "team-a-yarn8", .entry = "Preset", .may_change = true},
-    {"/cmaps", GET, api_cmaps, "catalogue", .summary = "the colours of pictures, from the lowest value to the highest",
-     .is_open = true},
-    {"/weights", GET, api_weights_list, "weights", .summary = "every stored file of weights with its tensors"},
-    {"/weights/{name}", GET | PUT | DELETE, api_weights_one, "weights",
+    {"/schemes/{name}", GET, api_scheme, API_CATALOGUE, .summary = "one scheme", .name = "rope", .entry = "Entry"},
+    {"/presets", GET, api_presets, API_ENTRIES,
+     .summary = "public models by name, and the presets that are stored here", .entry = "Preset"},
+    {"/presets/{name}", GET | PUT | DELETE, api_preset, API_ENTRIES, .summary = "one preset: a model or a stored one",
+     .name = "llama-3.1", .new_name = "team-a-yarn8", .entry = "Preset"},
+    {"/cmaps", GET, api_cmaps, API_CATALOGUE,
+     .summary = "the colours of pictures, from the lowest value to the highest", .is_open = true},
+    {"/weights", GET, api_weights_list, API_FILES, .summary = "every stored file of weights with its tensors"},
+    {"/weights/{name}", GET | PUT | DELETE, api_weights_one, API_FILES,
      .summary = "one stored file of weights, safetensors", .name = "t5-small"},
-    {"/openapi.json", GET, api_openapi, "catalogue", .summary = "this description"},
-    {"/healthz", GET, api_healthz, "operation", .summary = "is the loop turning?", .is_open = true},
-    {"/readyz", GET, api_readyz, "operation", .summary = "does it take work?", .is_open = true},
-    {"/metrics", GET, api_metrics, "operation", .summary = "figures for Prometheus", .media_type = "text/plain",
+    {"/openapi.json", GET, api_openapi, API_CATALOGUE, .summary = "this description"},
+    {"/healthz", GET, api_healthz, API_STATE, .summary = "is the loop turning?", .is_open = true},
+    {"/readyz", GET, api_readyz, API_STATE, .summary = "does it take work?", .is_open = true},
+    {"/metrics", GET, api_metrics, API_STATE, .summary = "figures for Prometheus", .media_type = "text/plain",
      .is_open = true},
-    {"/version", GET, api_version, "operation", .summary = "version, commit, instruction set"},
-    {"/limits", GET, api_limits, "operation",
+    {"/version", GET, api_version, API_STATE, .summary = "version, commit, instruction set"},
+    {"/limits", GET, api_limits, API_STATE,
      .summary = "what this server allows, what this token may do, which endpoints there are", .is_open = true},
-    {"/", GET, api_front, "operation", .summary = "the web page", .media_type = "text/html", .is_open = true,
-     .is_page = true},
-    {"/docs", GET, api_front, "operation", .summary = "the web page, opened at this description",
-     .media_type = "text/html", .is_open = true, .is_page = true},
-    {"/ui/{build}/{file}", GET, api_page_file, "operation", .summary = "a file of the web page", .media_type = "*/*",
-     .name = "index.html", .is_open = true, .is_page = true},
-    {"/clients/{file}", GET, api_client_file, "operation",
+    {"/", GET, api_front, API_PAGE, .summary = "the web page", .media_type = "text/html", .is_open = true},
+    {"/docs", GET, api_front, API_PAGE, .summary = "the web page, opened at this description",
+     .media_type = "text/html", .is_open = true},
+    {"/ui/{build}/{file}", GET, api_page_file, API_PAGE, .summary = "a file of the web page", .media_type = "*/*",
+     .name = "index.html", .is_open = true},
+    {"/clients/{file}", GET, api_client_file, API_STATE,
      .summary = "the client library posenc.py (Python, NumPy) or posenc.js (a module for pages and node)",
      .media_type = "*/*", .name = "posenc.py", .is_open = true},
-    {"/v2", GET, api_oip_server, "inference", .summary = "Open Inference Protocol v2: name, version, extensions"},
-    {"/v2/health/live", GET, api_oip_live, "inference", .summary = "is the loop turning?", .is_open = true},
-    {"/v2/health/ready", GET, api_oip_ready, "inference", .summary = "does it take work?", .is_open = true},
-    {"/v2/models", GET, api_oip_models, "inference", .summary = "names of the models"},
-    {"/v2/models/stats", GET, api_oip_models_stats, "inference", .summary = "statistics of every model"},
-    {"/v2/repository/index", POST, api_oip_index, "inference", .summary = "every model with its state"},
-    {"/v2/repository/models/{name}/load", POST, api_oip_load, "inference",
+    {"/v2", GET, api_oip_server, API_PROTOCOL, .summary = "Open Inference Protocol v2: name, version, extensions"},
+    {"/v2/health/live", GET, api_oip_live, API_PROTOCOL, .summary = "is the loop turning?", .is_open = true},
+    {"/v2/health/ready", GET, api_oip_ready, API_PROTOCOL, .summary = "does it take work?", .is_open = true},
+    {"/v2/models", GET, api_oip_models, API_PROTOCOL, .summary = "names of the models"},
+    {"/v2/models/stats", GET, api_oip_models_stats, API_PROTOCOL, .summary = "statistics of every model"},
+    {"/v2/repository/index", POST, api_oip_index, API_PROTOCOL, .summary = "every model with its state"},
+    {"/v2/repository/models/{name}/load", POST, api_oip_load, API_PROTOCOL,
      .summary = "nothing to do: every model is always loaded", .name = "rope"},
-    {"/v2/repository/models/{name}/unload", POST, api_oip_unload, "inference",
+    {"/v2/repository/models/{name}/unload", POST, api_oip_unload, API_PROTOCOL,
      .summary = "refused: models are part of the program", .name = "rope"},
     MODEL("", GET, api_oip_model, "a model's inputs and outputs"),
     MODEL("/ready", GET, api_oip_model_ready, "does the model take work?"),
@@ -108,47 +102,15 @@ static const struct api_route routes[] = {
 
 enum { N_ROUTES = PE_N_OPERATIONS + sizeof routes / sizeof routes[0] };
 
+/* NULL: there are no more. */
 static const struct api_route *row_at(size_t i)
 {
-    return i < PE_N_OPERATIONS ? &api_operations[i].route : &routes[i - PE_N_OPERATIONS];
+    if (i < PE_N_OPERATIONS)
+        return &api_operations[i].route;
+    return i < N_ROUTES ? &routes[i - PE_N_OPERATIONS] : NULL;
 }
 
 void api_setup(void) { api_json_setup(); }
-
-/* ---- For the description ---- */
-
-static struct api_route_info route_at(size_t i)
-{
-    const struct api_route *route = row_at(i);
-    struct api_route_info info = {.pattern = route->pattern,
-                                  .summary = route->summary,
-                                  .group = route->group,
-                                  .name = route->name,
-                                  .new_name = route->new_name ? route->new_name : route->name,
-                                  .example = route->example,
-                                  .media_type = route->media_type ? route->media_type : api_json_type};
-    size_t n = 0;
-    for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++)
-        if (methods[m].method & route->methods)
-            info.methods[n++] = methods[m].name;
-    info.is_protocol = strncmp(route->pattern, "/v2", 3) == 0;
-    info.computes = !route->handle || route->component;
-    info.component = route->handle ? route->component : api_operations[route->operation].component;
-    info.answer = route->answer ? route->answer : "Answer";
-    info.instead = route->instead;
-    info.entry = route->entry;
-    info.lists = route->lists;
-    info.is_open = route->is_open;
-    info.is_page = route->is_page;
-    info.is_store = route->handle == api_zarr;
-    info.is_live = route->is_live;
-    info.keeps_files = (route->methods & PUT) && !route->entry;
-    info.keeps_entries = (route->methods & PUT) && route->entry;
-    info.operation = route->operation;
-    return info;
-}
-
-static const struct api_routes described = {N_ROUTES, route_at};
 
 /* ---- Finding ---- */
 
@@ -210,9 +172,9 @@ static const struct api_route *route_find(const char *path, struct steps *steps)
 
 static bool allows(const struct api_route *route, const char *method)
 {
-    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
-        if (strcmp(methods[i].name, method) == 0)
-            return methods[i].method & route->methods;
+    for (const struct api_method_row *row = api_methods; row->name; row++)
+        if (strcmp(row->name, method) == 0)
+            return row->method & route->methods;
     return false;
 }
 
@@ -243,9 +205,9 @@ enum { ALLOWED_BYTES = 64 };
 static void print_allowed(const struct api_route *route, char *allowed)
 {
     *allowed = '\0';
-    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
-        if (methods[i].method & route->methods)
-            strcat(strcat(allowed, *allowed ? ", " : ""), methods[i].name);
+    for (const struct api_method_row *row = api_methods; row->name; row++)
+        if (row->method & route->methods)
+            strcat(strcat(allowed, *allowed ? ", " : ""), row->name);
 }
 
 static bool fail_method(const struct api_route *route, const char *method, struct api_problem *problem)
@@ -280,8 +242,7 @@ static bool check_length(const struct api_host *host, uint64_t n, struct api_pro
 static bool check_json(const struct api_host *host, const struct api_call *call, const struct api_route *route,
                        uint64_t n, struct api_problem *problem)
 {
-    bool is_json =
-        (!route->handle || route->component) && n != API_LENGTH_UNKNOWN && api_input_is_json(call->content_type);
+    bool is_json = api_route_computes(route) && n != API_LENGTH_UNKNOWN && api_input_is_json(call->content_type);
     return !is_json || api_json_check_size(host->max_json, n, "", problem);
 }
 
@@ -318,7 +279,7 @@ static bool check_access(const struct api_call *call, const struct api_route *ro
 static bool check_page(const struct api_host *host, const struct api_call *call, const struct api_route *route,
                        struct api_problem *problem)
 {
-    bool begins = route->is_costly && !is_options(call), is_unasked = begins && call->is_unasked;
+    bool begins = route->kind == API_LIVE && !is_options(call), is_unasked = begins && call->is_unasked;
     bool is_foreign = (changes(call) || begins) && call->is_foreign;
     if ((!is_foreign && !is_unasked) || api_cors_allows(host, call))
         return true;
@@ -353,7 +314,7 @@ static bool check_head(const struct api_host *host, const struct api_call *call,
 /* The catalogue is constant; an endpoint that computes states itself whether its answer is repeatable. */
 static bool is_constant(const struct api_reply *reply, const struct api_route *route)
 {
-    return reply && route && reply->status == 200 && strcmp(route->group, "catalogue") == 0 && !route->may_change;
+    return reply && route && reply->status == 200 && route->kind == API_CATALOGUE;
 }
 
 static struct api_reply *finish(struct api_reply *reply, const struct api_route *route, const struct api_host *host,
@@ -384,7 +345,7 @@ static struct api_reply *handle(const struct api_route *route, const struct api_
 {
     char allowed[ALLOWED_BYTES];
     if (!is_options(asked->call))
-        return route->handle ? route->handle(asked) : api_operate(asked, route->operation);
+        return route->handle ? route->handle(asked) : api_operate(asked);
     print_allowed(route, allowed);
     return api_options(asked->call, allowed);
 }
@@ -433,8 +394,8 @@ struct api_reply *api_answer(const struct api_host *host, const struct api_call 
                               .version = steps.version,
                               .build = steps.build,
                               .file = steps.file,
-                              .routes = &described};
-    const struct api_route *route = route_find(call->path, &steps);
+                              .route_at = row_at};
+    const struct api_route *route = asked.route = route_find(call->path, &steps);
     struct api_problem problem;
     if (!check_head(host, call, route, call->body_bytes, &problem))
         return refuse(&problem, route, host, call);

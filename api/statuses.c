@@ -75,23 +75,25 @@ void api_statuses_describe(struct api_text *text)
 }
 
 /* The statuses that the answer of an operation may have. */
-static unsigned places_of(const struct api_route_info *route, const char *method)
+static unsigned places_of(const struct api_route *route, const char *method)
 {
     bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     bool changes = strcmp(method, "PUT") == 0 || strcmp(method, "DELETE") == 0;
-    bool is_request = (route->computes && !route->is_live) || (route->is_protocol && route->example) || route->is_store;
-    bool is_kept = (route->computes && !route->is_live && strcmp(method, "POST") != 0) ||
-                   (route->keeps_files && !changes) || route->is_store;
-    bool has_tags = is_kept || route->is_page || (route->keeps_entries && !changes);
+    bool keeps_files = api_route_keeps(route, API_FILES), keeps_entries = api_route_keeps(route, API_ENTRIES);
+    bool is_live = route->kind == API_LIVE, is_page = route->kind == API_PAGE, is_store = route->kind == API_STORE;
+    bool is_inference = route->kind == API_PROTOCOL && route->example;
+    bool is_request = route->kind == API_COMPUTES || is_inference || is_store;
+    bool is_kept =
+        (route->kind == API_COMPUTES && strcmp(method, "POST") != 0) || (keeps_files && !changes) || is_store;
+    bool has_tags = is_kept || is_page || (keeps_entries && !changes);
     return API_AT_ALL | (route->is_open ? 0 : API_AT_CLOSED) | (route->name ? API_AT_NAMES : 0) |
            (changes ? API_AT_CHANGES : 0) | (is_get || strcmp(method, "DELETE") == 0 ? 0 : API_AT_BODIES) |
            (is_request ? API_AT_REQUESTS : 0) | (route->entry ? API_AT_TEXTS : 0) |
-           (route->keeps_files || route->keeps_entries ? API_AT_FILES : 0) | (has_tags ? API_AT_TAGS : 0) |
-           (route->is_page ? API_AT_CODED : 0) | (route->is_live ? API_AT_LIVE : 0) |
-           (is_kept && is_get ? API_AT_RANGES : 0);
+           (keeps_files || keeps_entries ? API_AT_FILES : 0) | (has_tags ? API_AT_TAGS : 0) |
+           (is_page ? API_AT_CODED : 0) | (is_live ? API_AT_LIVE : 0) | (is_kept && is_get ? API_AT_RANGES : 0);
 }
 
-void api_statuses_refer(struct api_text *text, const struct api_route_info *route, const char *method)
+void api_statuses_refer(struct api_text *text, const struct api_route *route, const char *method)
 {
     unsigned where = places_of(route, method);
     for (const struct api_status *row = api_statuses; row->status; row++)

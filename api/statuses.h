@@ -36,6 +36,6 @@ const char *api_status_title(int status); /* "Unprocessable Content" */
 /* For the OpenAPI document: `"responses":{…}` with all statuses, and references to those of one operation, each with a
  * comma in front. */
 void api_statuses_describe(struct api_text *text);
-void api_statuses_refer(struct api_text *text, const struct api_route_info *route, const char *method);
+void api_statuses_refer(struct api_text *text, const struct api_route *route, const char *method);
 
 #endif

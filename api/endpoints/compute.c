@@ -351,12 +351,14 @@ bool api_compute(struct api_computation *c, struct api_opening *opening, bool *l
            open_stream(c, opening);
 }
 
-struct api_reply *api_operate(const struct api_asked *asked, enum pe_operation_id operation)
+struct api_reply *api_operate(const struct api_asked *asked)
 {
     struct api_problem problem;
     struct api_opening opening;
-    struct api_computation c = {
-        .host = asked->host, .call = asked->call, .request = api_request_new(operation), .problem = &problem};
+    struct api_computation c = {.host = asked->host,
+                                .call = asked->call,
+                                .request = api_request_new(asked->route->operation),
+                                .problem = &problem};
     c.is_kept = api_may_be_kept(asked->call);
     bool later = false;
     if (!c.request)

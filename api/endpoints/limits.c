@@ -25,24 +25,28 @@ static void add_flag(struct api_text *text, const char *name, bool flag)
     api_text_format(text, ",\"%s\":%s", name, flag ? "true" : "false");
 }
 
-static void add_route(struct api_text *text, const struct api_route_info *route)
+static void add_route(struct api_text *text, const struct api_route *route)
 {
     api_text_string(text, route->pattern);
     api_text_put(text, ":[");
-    for (size_t i = 0; route->methods[i]; i++) {
-        api_text_add(text, ",", i > 0);
-        api_text_string(text, route->methods[i]);
+    bool is_first = true;
+    for (const struct api_method_row *row = api_methods; row->name; row++) {
+        if (!(row->method & route->methods))
+            continue;
+        api_text_add(text, ",", !is_first);
+        api_text_string(text, row->name);
+        is_first = false;
     }
     api_text_put(text, "]");
 }
 
-static void add_routes(struct api_text *text, const struct api_routes *routes)
+static void add_routes(struct api_text *text, const struct api_asked *asked)
 {
+    const struct api_route *route;
     api_text_put(text, ",\"routes\":{");
-    for (size_t i = 0; i < routes->n; i++) {
-        struct api_route_info route = routes->at(i);
+    for (size_t i = 0; (route = asked->route_at(i)); i++) {
         api_text_add(text, ",", i > 0);
-        add_route(text, &route);
+        add_route(text, route);
     }
     api_text_put(text, "}");
 }
@@ -57,7 +61,7 @@ struct api_reply *api_limits(const struct api_asked *asked)
     add_limits(&text, asked->host);
     add_flag(&text, "private", access != API_ACCESS_OPEN);
     add_flag(&text, "may_write", access == API_ACCESS_OPEN || access == API_ACCESS_WRITE);
-    add_routes(&text, asked->routes);
+    add_routes(&text, asked);
     api_text_put(&text, "}");
     struct api_reply *reply = api_reply_text(200, api_json_type, &text);
     return api_reply_header(reply, "Cache-Control", "no-store") ? reply : api_reply_without_memory(reply);

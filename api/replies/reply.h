@@ -7,17 +7,18 @@
 #include "api/problem.h"
 #include "api/inputs/request.h"
 
-struct api_routes; /* the table of endpoints, for its description: api/routes.h */
+struct api_route; /* api/operations.h */
 
 /* The arguments of a handler. */
 struct api_asked {
     const struct api_host *host;
     const struct api_call *call;
-    const char *name;    /* the value of {name} in the route's pattern, "" if it has none */
-    const char *version; /* likewise for {version} */
-    const char *build;   /* for {build} */
-    const char *file;    /* for {file}, which is the rest of the path */
-    const struct api_routes *routes;
+    const char *name;                              /* the value of {name} in the route's pattern, "" if it has none */
+    const char *version;                           /* likewise for {version} */
+    const char *build;                             /* for {build} */
+    const char *file;                              /* for {file}, which is the rest of the path */
+    const struct api_route *route;                 /* its own row */
+    const struct api_route *(*route_at)(size_t i); /* all rows, for their description; NULL: the end */
 };
 
 /* A reply whose body is text, in one piece; takes text. If text has failed or memory runs out, returns the reply for

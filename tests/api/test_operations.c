@@ -37,9 +37,10 @@ static void every_row_is_whole(void **unused)
         assert_true(row->route.methods & API_BY_POST);
         assert_int_equal(row->route.operation, id);
         assert_null(row->route.handle);
-        assert_true(row->route.group && row->route.summary && row->route.example && row->text && row->prefix);
+        assert_int_equal(row->route.kind, API_COMPUTES);
+        assert_true(row->route.summary && row->route.example && row->text && row->prefix);
         assert_true(row->tensor && is_operand(id, row->tensor));
-        assert_int_equal(row->component != NULL, pe_operation_at(id)->params || pe_operation_at(id)->inputs);
+        assert_int_equal(row->route.component != NULL, pe_operation_at(id)->params || pe_operation_at(id)->inputs);
         for (const struct api_renamed *renamed = row->renamed; renamed->name; renamed++)
             assert_true(renamed->shape && is_operand(id, renamed->output));
     }

@@ -28,16 +28,15 @@ static void add_components(struct api_text *text)
 static void print(struct api_text *text, const void *about)
 {
     const struct api_asked *asked = about;
-    const struct api_routes *routes = asked->routes;
+    const struct api_route *route;
     const char *build = asked->host->page ? asked->host->page->build : "none";
     api_text_put(text,
                  "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"posenc\",\"version\":\"" PE_VERSION
                  "\",\"description\":\"Transformer positional encodings: tables, rotated queries and keys, attention "
                  "maps, analyses\"},\"paths\":{");
-    for (size_t i = 0; i < routes->n; i++) {
-        struct api_route_info route = routes->at(i);
+    for (size_t i = 0; (route = asked->route_at(i)); i++) {
         api_text_add(text, ",", i > 0);
-        api_openapi_path(text, &route, build);
+        api_openapi_path(text, route, build);
     }
     api_text_put(text, "},");
     add_components(text);

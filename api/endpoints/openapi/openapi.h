@@ -8,7 +8,7 @@
 /* ---- paths.c ---- */
 
 /* One endpoint with all its methods, as a member of "paths". build: of this program's page, as an example. */
-void api_openapi_path(struct api_text *text, const struct api_route_info *route, const char *build);
+void api_openapi_path(struct api_text *text, const struct api_route *route, const char *build);
 
 /* ---- schemas.c ---- */
 

@@ -9,7 +9,7 @@
 /* ---- Bodies and queries of requests ---- */
 
 /* Every scheme that has the operation, or a field that stands for one. */
-static void add_scheme_choice(struct api_text *text, const struct api_route_info *route)
+static void add_scheme_choice(struct api_text *text, const struct api_route *route)
 {
     api_text_put(text, ",{\"anyOf\":[{\"required\":[\"preset\"]},{\"required\":[\"hf_config\"]}");
     if (route->instead)
@@ -20,7 +20,7 @@ static void add_scheme_choice(struct api_text *text, const struct api_route_info
     api_text_put(text, "]}");
 }
 
-static void add_request_schema(struct api_text *text, const struct api_route_info *route)
+static void add_request_schema(struct api_text *text, const struct api_route *route)
 {
     api_text_put(text, "{\"allOf\":[{\"$ref\":\"#/components/schemas/Request\"}");
     if (route->component)
@@ -30,7 +30,7 @@ static void add_request_schema(struct api_text *text, const struct api_route_inf
     api_text_put(text, "]}");
 }
 
-static void add_body(struct api_text *text, const struct api_route_info *route)
+static void add_body(struct api_text *text, const struct api_route *route)
 {
     api_text_put(text, ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":");
     add_request_schema(text, route);
@@ -40,7 +40,7 @@ static void add_body(struct api_text *text, const struct api_route_info *route)
                        "\"application/x-npy\":{},\"application/zip\":{}}}");
 }
 
-static void add_query(struct api_text *text, const struct api_route_info *route)
+static void add_query(struct api_text *text, const struct api_route *route)
 {
     api_text_put(text, ",\"parameters\":[{\"name\":\"request\",\"in\":\"query\",\"description\":\"the whole request as "
                        "JSON\",\"content\":{\"application/json\":{\"schema\":");
@@ -72,13 +72,13 @@ static void add_inference_body(struct api_text *text, const char *example)
 /* ---- Responses ---- */
 
 /* Also writes the end of the responses. */
-static void add_other_responses(struct api_text *text, const struct api_route_info *route, const char *method)
+static void add_other_responses(struct api_text *text, const struct api_route *route, const char *method)
 {
     api_statuses_refer(text, route, method);
     api_text_format(text,
                     ",\"default\":{\"description\":\"what was wrong, in words\",\"content\":{"
                     "\"application/%sjson\":{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}",
-                    route->is_protocol ? "" : "problem+");
+                    route->kind == API_PROTOCOL ? "" : "problem+");
 }
 
 static void add_entries(struct api_text *text, const char *name, const char *entry, bool first)
@@ -88,7 +88,7 @@ static void add_entries(struct api_text *text, const char *name, const char *ent
 }
 
 /* One thing of the catalogue, or lists of them: one under the path's own name, and others beside it. */
-static void add_catalogue_schema(struct api_text *text, const struct api_route_info *route)
+static void add_catalogue_schema(struct api_text *text, const struct api_route *route)
 {
     const char *name = route->pattern + 1;
     if (route->name) {
@@ -102,19 +102,20 @@ static void add_catalogue_schema(struct api_text *text, const struct api_route_i
     api_text_put(text, "}}");
 }
 
-static void add_responses(struct api_text *text, const struct api_route_info *route, const char *method)
+static void add_responses(struct api_text *text, const struct api_route *route, const char *method)
 {
-    bool computes = route->computes;
+    bool computes = api_route_computes(route), is_live = route->kind == API_LIVE;
     api_text_format(text, ",\"responses\":{\"200\":{\"description\":\"the answer\",\"content\":{\"%s\":{",
-                    route->media_type);
+                    route->media_type ? route->media_type : api_json_type);
     if (computes)
-        api_text_format(text, "\"schema\":{\"$ref\":\"#/components/schemas/%s\"}", route->answer);
+        api_text_format(text, "\"schema\":{\"$ref\":\"#/components/schemas/%s\"}",
+                        route->answer ? route->answer : "Answer");
     else if (route->entry)
         add_catalogue_schema(text, route);
     api_text_put(text, "}");
-    if (route->is_live)
+    if (is_live)
         api_text_put(text, ",\"text/event-stream\":{}");
-    for (size_t i = 0; computes && !route->is_live && i < api_n_formats(); i++)
+    for (size_t i = 0; computes && !is_live && i < api_n_formats(); i++)
         if (strcmp(api_format_at(i)->media_type, api_json_type) != 0)
             api_text_format(text, ",\"%s\":{}", api_format_at(i)->media_type);
     api_text_put(text, "}}");
@@ -126,7 +127,7 @@ static void add_responses(struct api_text *text, const struct api_route_info *ro
 static const char tensors_file[] = "\"application/vnd.safetensors\":{}";
 
 /* PUT takes the same file that GET returns. */
-static void add_file_method(struct api_text *text, const struct api_route_info *route, const char *method)
+static void add_file_method(struct api_text *text, const struct api_route *route, const char *method)
 {
     bool is_put = strcmp(method, "PUT") == 0, is_delete = strcmp(method, "DELETE") == 0;
     if (is_put)
@@ -144,7 +145,7 @@ static void add_file_method(struct api_text *text, const struct api_route_info *
 }
 
 /* PUT takes what GET returns; what the server sets itself may be left out. */
-static void add_entry_change(struct api_text *text, const struct api_route_info *route, const char *method)
+static void add_entry_change(struct api_text *text, const struct api_route *route, const char *method)
 {
     bool is_put = strcmp(method, "PUT") == 0;
     if (is_put)
@@ -172,14 +173,18 @@ static const char lang_parameter[] =
     "Accept-Language, else en\",\"schema\":{\"type\":\"string\",\"enum\":[\"en\",\"zh\"]}}";
 
 /* Those in the path, and the language. build: of this program's page, as an example. */
-static void add_parameters(struct api_text *text, const struct api_route_info *route, const char *build, bool is_change)
+static void add_parameters(struct api_text *text, const struct api_route *route, const char *build, bool is_change)
 {
     static const char *const names[] = {"name", "version", "build", "file", "query", "key"}, *const steps[] = {
                                                                                                  "{name}",  "{version}",
                                                                                                  "{build}", "{file}",
                                                                                                  "{query}", "{key}"};
-    const char *const examples[] = {
-        is_change ? route->new_name : route->name, "1", build, route->name, route->name, ".zmetadata"};
+    const char *const examples[] = {is_change && route->new_name ? route->new_name : route->name,
+                                    "1",
+                                    build,
+                                    route->name,
+                                    route->name,
+                                    ".zmetadata"};
     bool first = true;
     api_text_put(text, ",\"parameters\":[");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -198,6 +203,12 @@ static void add_parameters(struct api_text *text, const struct api_route_info *r
 
 /* ---- All of a path ---- */
 
+/* The sections of the document. */
+static const char *const tags[] = {
+    [API_COMPUTES] = "compute",    [API_LIVE] = "compute",      [API_STORE] = "compute",
+    [API_CATALOGUE] = "catalogue", [API_ENTRIES] = "catalogue", [API_FILES] = "weights",
+    [API_STATE] = "operation",     [API_PAGE] = "operation",    [API_PROTOCOL] = "inference"};
+
 static const char *lower(const char *method)
 {
     static const char *const words[] = {"GET", "get", "HEAD", "head", "POST", "post", "PUT", "put", "DELETE", "delete"};
@@ -207,7 +218,7 @@ static const char *lower(const char *method)
     return "x-query"; /* OpenAPI 3.1 does not know the method QUERY */
 }
 
-static void add_method(struct api_text *text, const struct api_route_info *route, const char *build, const char *method,
+static void add_method(struct api_text *text, const struct api_route *route, const char *build, const char *method,
                        bool *first)
 {
     bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
@@ -216,32 +227,33 @@ static void add_method(struct api_text *text, const struct api_route_info *route
     *first = false;
     api_text_format(text, "\"%s\":{\"summary\":", lower(method));
     api_text_string(text, route->summary);
-    api_text_format(text, ",\"tags\":[\"%s\"]", route->group);
+    api_text_format(text, ",\"tags\":[\"%s\"]", tags[route->kind]);
     if (strchr(route->pattern, '{') || route->entry)
         add_parameters(text, route, build, is_change);
-    else if (route->computes && is_get)
+    else if (api_route_computes(route) && is_get)
         add_query(text, route);
-    if (route->computes && !is_get)
+    if (api_route_computes(route) && !is_get)
         add_body(text, route);
-    if (route->is_protocol && route->example)
+    if (route->kind == API_PROTOCOL && route->example)
         add_inference_body(text, route->example);
-    if (route->keeps_files)
+    if (api_route_keeps(route, API_FILES))
         add_file_method(text, route, method);
-    else if (route->keeps_entries && is_change)
+    else if (api_route_keeps(route, API_ENTRIES) && is_change)
         add_entry_change(text, route, method);
     else
         add_responses(text, route, method);
     api_text_put(text, "}");
 }
 
-void api_openapi_path(struct api_text *text, const struct api_route_info *route, const char *build)
+void api_openapi_path(struct api_text *text, const struct api_route *route, const char *build)
 {
     bool first = true;
     api_text_string(text, route->pattern);
     api_text_put(text, ":{");
     api_text_put(text, "\"parameters\":[{\"$ref\":\"#/components/parameters/RequestTimeout\"},{\"$ref\":"
                        "\"#/components/parameters/RequestId\"}],");
-    for (size_t i = 0; route->methods[i]; i++)
-        add_method(text, route, build, route->methods[i], &first);
+    for (const struct api_method_row *row = api_methods; row->name; row++)
+        if (row->method & route->methods)
+            add_method(text, route, build, row->name, &first);
     api_text_put(text, "}");
 }

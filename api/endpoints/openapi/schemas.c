@@ -179,12 +179,12 @@ static void add_operation(struct api_text *text, enum pe_operation_id id)
     bool first = true;
     const struct api_operation *row = &api_operations[id];
     const struct pe_operation_info *info = pe_operation_at(id);
-    if (!row->component)
+    if (!row->route.component)
         return;
     api_text_format(text,
                     ",\"%s\":{\"type\":\"object\",\"description\":\"fields of POST %s beside the scheme's\","
                     "\"properties\":{",
-                    row->component, row->route.pattern);
+                    row->route.component, row->route.pattern);
     add_properties(text, info->params, &first);
     add_inputs(text, info->inputs, &first);
     api_text_put(text, "}}");
