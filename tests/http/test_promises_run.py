@@ -36,7 +36,7 @@ def test_what_is_missing_is_said_and_nothing_else_happens(tmp_path):
 
 def test_make_run_serves_where_it_is_told():
     for arguments, host, port in ((), "127.0.0.1", "8080"), (("HOST=0.0.0.0", "PORT=9000"), "0.0.0.0", "9000"):
-        done = run("make", "-n", "run", *arguments, MAKEFLAGS="")
+        done = run("make", "-n", "run", *arguments, MAKEFLAGS="", BUILD="build")
         assert f"build/posencd --host {host} --port {port}\n" in done.stdout, done.stderr
 
 
