@@ -1,0 +1,229 @@
+"""Two builds of the server send the same bytes: POSENCD, and an older one that POSENCD_REFERENCE names. For changes of code that must not be
+noticed; without that variable all of this is skipped.
+
+    POSENCD_REFERENCE=/tmp/posencd-before python3 -m pytest tests/http/test_same_wire.py
+
+Compared are status, headers and body, but for dates, digits of Server-Timing, and what tells the build or counts requests; of requests that
+are cut off, what the log says of them; of small requests, the allocations, of which the newer build makes no more."""
+import itertools
+import json
+import os
+import re
+import socket
+import time
+import uuid
+
+import pytest
+
+from conftest import POSENCD
+from faults import LIBRARY, REQUESTS, WEIGHTS, ask, control, put
+from test_server_life import Client, get, post, start_server, wait_until
+
+REFERENCE = os.environ.get("POSENCD_REFERENCE")
+pytestmark = pytest.mark.skipif(not REFERENCE, reason="POSENCD_REFERENCE names no other build")
+
+FLAGS = ["--workers", "1", "--max-queue", "8", "--log-format", "json", "--experiments", "1", "--experiment-seconds", "1"]
+# Answers that are about the process: only their heads are compared, without their lengths.
+OF_THE_PROCESS = re.compile(r"/metrics|/version|/v2/?$|/stats|/openapi.json|^/$|/docs|/ui/|/clients/")
+SLOW = {"scheme": "sinusoidal", "len": 400, "dim": 512, "metrics": ["distance"]}
+
+
+def call(method, path, *headers, body=b""):
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *headers]
+    return "\r\n".join(lines + ([f"Content-Length: {len(body)}"] if body else []) + ["", ""]).encode() + body
+
+
+def with_header(request, *headers):
+    head, _, body = request.partition(b"\r\n\r\n")
+    return b"\r\n".join([head, *(h.encode() for h in headers)]) + b"\r\n\r\n" + body
+
+
+def as_method(request, method):
+    return method.encode() + request[request.index(b" "):]
+
+
+def path_of(request):
+    return request.split(b" ", 2)[1].decode()
+
+
+EVERY_PATH = ["/encode?scheme=rope&head_dim=8&len=4", "/zarr/scheme=rope&len=8/zarr.json", "/zarr/scheme=rope&len=8/cos/c/0/0", "/schemes", "/schemes/rope",
+              "/schemes/roqe", "/presets", "/presets/llama-3.1", "/presets/none", "/cmaps", "/weights", "/weights/t5", "/weights/none", "/openapi.json",
+              "/healthz", "/readyz", "/metrics", "/version", "/limits", "/", "/docs", "/clients/posenc.py", "/ui/x/index.html", "/v2",
+              "/v2/health/live", "/v2/health/ready", "/v2/models", "/v2/models/stats", "/v2/models/rope", "/v2/models/rope/ready",
+              "/v2/models/rope/config", "/v2/models/rope/stats", "/v2/models/none", "/v2/models/rope/versions/1", "/nothing",
+              "/encode?scheme=rope&head_dim=7", "/encode?scheme=sinusoidal&len=300&dim=64&format=npy", "/encode?scheme=alibi&len=64&format=png"]
+BODIES = {
+    "/analyze": {"scheme": "rope", "len": 64, "head_dim": 16, "metrics": ["bounds"], "outputs": [], "digits": 6},
+    "/diagnose": {"scheme": "rope", "layout": "interleaved", "offset": 5, "q": [[1, 2, 3, 4]], "q_out": [[3.160435, 1.7975838, -0.107937716, 4.0949593]]},
+    "/experiments": {"task": "copy", "schemes": ["rope"], "steps": 2, "seed": 1},
+    "/v2/repository/index": {},
+    "/v2/models/rope/infer": {"inputs": [{"name": "q", "shape": [1, 1, 1, 2], "datatype": "FP32", "data": [1, 0]}], "parameters": {"offset": 1}},
+    "/attention": {"scheme": "alibi", "num_heads": 1, "q": [[[[1, 2]]]], "k": [[[[3, 4]]]], "outputs": ["scores"]},
+}
+# A name that is in memory only on one of two tries, deadlines of each kind, bodies that are no request.
+ODD = {
+    "no length": b"POST /encode HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "chunked": b"POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    "no host": b"GET /schemes HTTP/1.1\r\n\r\n",
+    "HTTP/1.0": b"GET /encode?scheme=rope&len=300&head_dim=64 HTTP/1.0\r\n\r\n",
+    "wrong method": call("DELETE", "/encode"),
+    "unknown method": call("BREW", "/encode"),
+    "OPTIONS": call("OPTIONS", "/encode", "Origin: http://a.example", "Access-Control-Request-Method: POST"),
+    "of another origin": call("PUT", "/weights/x", "Origin: http://a.example", body=b"1"),
+    "coding": call("POST", "/encode", "Content-Encoding: gzip", body=b"1"),
+    "too large": b"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n",
+    "no JSON": ask()[:-2] + b"[1",
+    "an unknown field": ask(scheme="rope", heads=3),
+    "not acceptable": get("/encode?scheme=rope&len=4&head_dim=8", "Accept: image/gif"),
+    "wrong timeout": get("/schemes", "X-Request-Timeout: soon"),
+    "timeout as parameter": ask("/v2/models/rope/infer", **BODIES["/v2/models/rope/infer"]).replace(b'"offset": 1', b'"timeout":1'),
+    "too long a target": get("/encode?" + "x" * 9000),
+    "expectation": call("POST", "/encode", "Expect: 200-maybe", body=b"{}"),
+    "no such weights": ask(scheme="t5", num_heads=2, len=9, format="raw", weights="none"),
+    "PUT of a preset": call("PUT", "/presets/mine", "Content-Type: application/json", body=json.dumps({"scheme": "rope", "head_dim": 8}).encode()),
+    "GET of that preset": get("/presets/mine"), "DELETE of that preset": call("DELETE", "/presets/mine"),
+    "PUT with a guard": with_header(put("guarded", WEIGHTS), "If-Match: \"x\""), "DELETE of none": call("DELETE", "/weights/none"),
+    **{f"late: {name}": with_header(request, "X-Request-Timeout: 0.000001") for name, request in [
+        ("light", get("/encode?scheme=rope&len=4&head_dim=6")), ("stream", ask(scheme="alibi", num_heads=4, len=511, outputs=["bias"], format="raw")),
+        ("worker", ask("/analyze", **SLOW)), ("HEAD", call("HEAD", "/encode?scheme=rope&len=4000&head_dim=66")), ("refused", get("/nothing")),
+        ("live", ask("/experiments", **BODIES["/experiments"]))]},
+}
+BASE = {**REQUESTS, **{path: get(path) for path in EVERY_PATH}, **{"POST " + path: ask(path, **body) for path, body in BODIES.items()}}
+VARIED = {
+    "HEAD": lambda r: as_method(r, "HEAD") if r.startswith(b"GET") else None,
+    "QUERY": lambda r: as_method(r, "QUERY") if r.startswith(b"POST") else None,
+    "Range": lambda r: with_header(r, "Range: bytes=3-41"),
+    "two ranges": lambda r: with_header(r, "Range: bytes=-7") if r.startswith(b"GET") else None,
+    "no such range": lambda r: with_header(r, "Range: bytes=999999999-") if r.startswith(b"GET") else None,
+    "any tag": lambda r: with_header(r, "If-None-Match: *"),
+    "again": lambda r: r,
+}
+CALLS = {**BASE, **ODD, **{f"{how}: {name}": vary(r) for (how, vary), (name, r) in itertools.product(VARIED.items(), BASE.items()) if vary(r)}}
+
+
+def answer(server, request):
+    """All that arrives until the server closes, without what no two runs have in common."""
+    request = with_header(request, "X-Request-Id: the-same") if b"HTTP/1.1" in request else request
+    with Client(server) as client:
+        client.send(request)
+        client.socket.shutdown(socket.SHUT_WR)
+        head, _, body = client.file.read().partition(b"\r\n\r\n")
+    head = re.sub(rb"(?m)^Date:.*$", b"Date:", head)
+    head = re.sub(rb'"[0-9a-f]{32}"', b'"TAG"', head) # the commit is part of it
+    head = re.sub(rb"(?m)^Server-Timing:.*$", lambda m: re.sub(rb"[\d.]+", b"", m[0]), head)
+    head = re.sub(rb"(?m)^(X-Request-Id: ).*$", rb"\1", head) if b"the-same" not in head else head
+    if OF_THE_PROCESS.search(path_of(request)):
+        return re.sub(rb"(?m)^(ETag|Content-Length|Link|Content-Security-Policy):.*$", rb"\1", head), None
+    return head, re.sub(rb"20\d\d-\d\d-\d\dT[\d:]+Z", b"TIME", re.sub(rb'"(seconds|ms)":[\d.]+', b"", body))
+
+
+@pytest.fixture(scope="module")
+def builds():
+    """(older, newer), each with its numbers of faults."""
+    with control() as (old_path, old), control() as (new_path, new):
+        env = {"LD_PRELOAD": str(LIBRARY)}
+        with start_server(*FLAGS, program=REFERENCE, env={**env, "FAULTS_CONTROL": old_path}) as older, \
+                start_server(*FLAGS, program=POSENCD, env={**env, "FAULTS_CONTROL": new_path}) as newer:
+            older.faults, newer.faults = old, new
+            for server in (older, newer):
+                with Client(server) as client:
+                    client.send(put("t5", WEIGHTS))
+                    assert client.answer()[0] == 201
+            yield older, newer
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call(builds, name):
+    older, newer = (answer(server, CALLS[name]) for server in builds)
+    assert newer == older
+
+
+def test_a_tag_that_matches(builds):
+    for path in EVERY_PATH:
+        tags = [server.get(path).headers.get("ETag", "none") for server in builds]
+        older, newer = (answer(server, get(path, "If-None-Match: " + tag)) for server, tag in zip(builds, tags))
+        assert newer == older, path
+
+
+# ---- Clients that leave, and times that end: what the log says -------------------------------------------------------------------
+
+LONG = {"worker": ask("/analyze", **SLOW), "live": ask("/experiments", task="copy", schemes=["rope"], steps=100000, seed=1),
+        "stream": ask(scheme="rope", len=1000000, head_dim=128, format="raw"), "text stream": ask(scheme="rope", len=300000, head_dim=128),
+        "large body": ask(scheme="rope", head_dim=128, format="npy", positions=list(range(80000)))}
+LEAVING = {"in the body": lambda r: r[:-5], "at once": lambda r: r, "in the answer": lambda r: r}
+
+
+def told_of(server, request_id, before):
+    """The line of the log, and the refusals and cancellations that are counted since."""
+    def find():
+        return [line for line in server.stderr_text().splitlines() if request_id in line]
+    assert wait_until(find, 10), request_id
+    line = json.loads(find()[0])
+    after = counted(server)
+    return {k: line.get(k) for k in ("event", "method", "path", "scheme", "status", "cancelled")}, {k: n - before[k] for k, n in after.items() if n != before[k]}
+
+
+def counted(server):
+    lines = server.get("/metrics").body.decode().splitlines()
+    return {name: float(n) for name, n in (line.rsplit(" ", 1) for line in lines if line.startswith(("posenc_cancelled", "posenc_rejected")))}
+
+
+def leave(server, request, step):
+    request_id, before = uuid.uuid4().hex, counted(server)
+    with Client(server) as client:
+        client.send(LEAVING[step](with_header(request, "X-Request-Id: " + request_id)))
+        if step == "in the answer":
+            assert client.file.read(1) == b"H"
+        else:
+            time.sleep(0.1) # what has not been read is lost with the reset
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    return told_of(server, request_id, before)
+
+
+@pytest.mark.parametrize("step", LEAVING)
+@pytest.mark.parametrize("name", LONG)
+def test_a_client_leaves(builds, name, step):
+    if (name, step) == ("worker", "in the answer"):
+        pytest.skip("its answer is sent at once")
+    older, newer = (leave(server, LONG[name], step) for server in builds)
+    assert newer == older
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_the_time_ends_on_the_way(builds, name):
+    """0.15 s: within the worker's work, or within the answer; then it is cut."""
+    found = []
+    for server in builds:
+        request_id, before = uuid.uuid4().hex, counted(server)
+        with Client(server) as client:
+            client.send(with_header(LONG[name], "X-Request-Timeout: 0.15", "X-Request-Id: " + request_id))
+            status = client.head()[0]
+            time.sleep(1)
+        found.append((status, told_of(server, request_id, before)))
+    assert found[1] == found[0]
+
+
+# ---- Allocations -----------------------------------------------------------------------------------------------------------------
+
+SMALL = ["GET", "HEAD", "json", "refused", "text", "oip", "/healthz", "/schemes/rope", "limits", "POST /attention", "POST /analyze", "POST /diagnose"]
+
+
+def allocations(server, request, is_new):
+    """The fewest of five tries, each on a connection that has been used: by requests that are new, or that the cache has."""
+    counts = []
+    with Client(server) as client:
+        for i in range(6):
+            varied = with_header(request, f"Accept-Language: x{i}" if is_new else "Accept-Language: y")
+            with server.faults.allocations(1 << 40):
+                client.send(varied)
+                client.head() if request.startswith(b"HEAD") else client.answer()
+                time.sleep(0.02)
+                counts.append(server.faults.alloc_count)
+    return min(counts[1:])
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_allocations_of_small_requests(builds, is_new):
+    table = {name: [allocations(server, BASE[name], is_new) for server in builds] for name in SMALL}
+    print("".join(f"\n{name:20} {older:5} → {newer:5}" for name, (older, newer) in table.items()))
+    assert {name: row for name, row in table.items() if row[1] > row[0]} == {}
