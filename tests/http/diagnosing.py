@@ -11,7 +11,8 @@ from wrong_scaling import factor_of
 from wrong_sinusoid import Sinusoid
 from wrong_tensors import exact_allows, inline, rounded, unit
 
-NAMES = {"f32": "angles_f32", "bf16_inv_freq": "inv_freq_bf16", "f16_inv_freq": "inv_freq_f16", "bf16": "angles_bf16"}
+NAMES = {"f32": "angles_f32", "bf16_inv_freq": "inv_freq_bf16", "f16_inv_freq": "inv_freq_f16", "bf16": "angles_bf16",
+         "bf16_inv_freq_divided": "inv_freq_bf16", "bf16_divided": "angles_bf16"}
 NO_FAULTS = {"as_believed", "identified", "undecided", "unexplained", "table_dtype", "angles_f32"}
 SEQUENCE = {"len", "offset", "positions", "grid", "lens", "segments", "tokens", "q_len", "k_len", "q_offset", "q_positions", "k_positions"}
 
@@ -97,10 +98,17 @@ def tables_here(server, fields, transforms, form):
     return (sin, cos) if "sin_cos_swapped" in transforms else (cos, sin)
 
 
+def divided(w, base):
+    """1 / (base ** e) in bf16, base too."""
+    return 1 / rounded(rounded(np.float64(base), "bf16") ** (-np.log(w) / np.log(base)), "bf16")
+
+
 def recipe_tables(server, fields, recipe, form):
     parts = fetch(server, "/encode", {**fields, "form": "pairs"}, ["inv_freq", "positions"])
     assert parts["positions"].shape[0] == 1
     of_w, of_p, of_product, of_result = RECIPES[NAMES[recipe]]
+    if recipe.endswith("_divided"):
+        parts["inv_freq"] = divided(parts["inv_freq"], fields["base"])
     angle = of_product(of_p(parts["positions"][0])[:, None] * of_w(parts["inv_freq"])).astype(float) * fields.get("direction", 1)
     factor = factor_of(fields.get("scaling", {})) if fields.get("attention_factor") is None else fields["attention_factor"]
     pairs = [of_result(f(angle)).astype(float) * factor for f in (np.cos, np.sin)]

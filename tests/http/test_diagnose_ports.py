@@ -366,3 +366,78 @@ def test_tables_of_halves_over_neighbours(server, base, first):
     assert answer["explained"] and codes(answer)[0] == "layout_swapped" and answer["findings"][0]["found"] == "vjepa2"
     config, sequence = answer["candidates"][0]["config"], answer["candidates"][0]["sequence"]
     assert config["base"] == base and sequence.get("offset", 0) == first
+
+
+# ---- Tables built in bfloat16, as torch does under a default dtype of that -----------------------------------------------------
+
+
+def bf16(x):
+    return rounded(np.asarray(x, float), "bf16")
+
+
+def built_in_bf16(n, width, base, rounds_result):
+    """1 / (base ** (arange(0, width, 2) / width)), then outer(positions, that): every step in bfloat16, base too; the cosine in float32
+    unless the result is rounded as well."""
+    w = bf16(1 / bf16(bf16(base) ** bf16(np.arange(0, width, 2) / width)))
+    angle = bf16(np.outer(bf16(np.arange(n)), w))
+    cos, sin = np.cos(angle), np.sin(angle)
+    return (bf16(cos), bf16(sin)) if rounds_result else (cos, sin)
+
+
+BF16_BELIEFS = {"": {}, "base_other": {"base": 5e5}, "off_by_one": {"offset": 1}, "direction_reversed": {"direction": -1}}
+
+
+@pytest.mark.parametrize("code", BF16_BELIEFS)
+@pytest.mark.parametrize("width", [64, 128])
+@pytest.mark.parametrize("rounds_result", [False, True])
+def test_tables_built_in_bf16(server, code, width, rounds_result):
+    cos, sin = built_in_bf16(200, width, 1e4, rounds_result)
+    tables = {"cos": inline(Tensor(rounded(cos, "f32"), "f32")), "sin": inline(Tensor(rounded(sin, "f32"), "f32"))}
+    answer = diagnose(server, {"scheme": "rope", "head_dim": width, **BF16_BELIEFS[code], **tables})
+    assert codes(answer)[0] == (code or "angles_bf16") and "angles_bf16" in codes(answer), answer["findings"]
+    assert answer["candidates"][0]["transforms"][0]["recipe"] == "bf16_divided"
+
+
+def test_an_inv_freq_built_in_bf16(server):
+    w = bf16(1 / bf16(bf16(1e4) ** (np.arange(0, 64, 2) / 64)))
+    answer = diagnose(server, {"scheme": "rope", "head_dim": 64, "inv_freq": inline(Tensor(w, "f32"))})
+    assert codes(answer) == ["inv_freq_bf16"], answer["findings"]
+
+
+# ---- Linear scaling by a factor that nobody lists ------------------------------------------------------------------------------
+
+FACTORS = {"another": ({"type": "linear", "factor": 4}, "scaling_parameter"), "none": (None, "scaling_other"),
+           "another rule": ({"type": "ntk", "factor": 4}, "scaling_other")}
+
+
+@pytest.mark.parametrize("believed", FACTORS)
+@pytest.mark.parametrize("factor", [3, 5.5, 10, 4 ** (64 / 62)])  # the last: keras-hub's "dynamic"
+def test_any_linear_factor(server, believed, factor):
+    scaling, code = FACTORS[believed]
+    q = drawn()
+    answer = asked(server, {**HALF, **({"scaling": scaling} if scaling else {})}, q, by_hugging_face(q, AT / factor))
+    found = answer["candidates"][0]["config"]["scaling"]
+    assert codes(answer)[0] == code and found["type"] == "linear" and found["factor"] == pytest.approx(factor, rel=1e-5), answer["findings"]
+
+
+def test_half_of_an_odd_factor_is_no_double_rotation(server):
+    q, factor = drawn(), 4 ** (64 / 62)
+    answer = asked(server, {**HALF, "scaling": {"type": "linear", "factor": 2 * factor}}, q, by_hugging_face(q, AT / factor))
+    assert codes(answer)[0] == "scaling_parameter" and answer["findings"][0]["found"] == factor
+
+
+def test_a_list_of_another_base_under_a_scaling(server):
+    """transformers' dynamic NTK beyond its length: neither the scaling nor the base is the believed one."""
+    w = frequencies(128, 1e4 * 3 ** (128 / 126))
+    answer = diagnose(server, {"scheme": "rope", "scaling": {"type": "linear", "factor": 2}, "inv_freq": inline(Tensor(rounded(w, "f32"), "f32"))})
+    assert codes(answer)[:2] == ["scaling_missing", "base_other"] and answer["explained"]
+
+
+def test_an_odd_width_as_fairseq_has_it(server):
+    """63 frequencies from 1 to 1/10000, sines, cosines, and a column of zeros: three words of the configuration differ at once."""
+    w = 1e4 ** (-np.arange(63) / 62)
+    angle = np.outer(np.arange(48), w)
+    table = np.concatenate([np.sin(angle), np.cos(angle), np.zeros((48, 1))], -1)
+    answer = diagnose(server, {"encoding": inline(Tensor(rounded(table, "f32"), "f32"))})
+    config = answer["candidates"][0]["config"]
+    assert (config["layout"], config["freq_shift"], config["odd"], config["base"]) == ("half", 1, "pad", 1e4), config

@@ -211,7 +211,8 @@ static void put_channels(struct pe_node *list, const struct pe_channels *channel
 /* In the order in which they are applied. */
 static void put_transforms(const struct pe_transforms *t, struct pe_node *node)
 {
-    static const char *const recipes[] = {NULL, "f32", "bf16_inv_freq", "f16_inv_freq", "bf16"};
+    static const char *const recipes[] = {
+        NULL, "f32", "bf16_inv_freq", "f16_inv_freq", "bf16", "bf16_inv_freq_divided", "bf16_divided"};
     static const char *const changes[] = {NULL, "exponent_per_column", "exponent_doubled", "ladder_from_one",
                                           "sine_only"};
     struct pe_node *list = pe_put_list(node, "transforms");

@@ -6,26 +6,29 @@
 /* A list of frequencies tells their bits. */
 static bool set_recipe(struct pe_diagnosis *d, struct pe_edit *edit, enum pe_recipe recipe)
 {
-    enum pe_dtype dtype = recipe == PE_RECIPE_BF16_INV_FREQ ? PE_BF16 : PE_F16;
+    enum pe_dtype dtype = recipe == PE_RECIPE_F16_INV_FREQ ? PE_F16 : PE_BF16;
     if (d->evidence.kind->id == PE_OF_LADDER && d->evidence.narrow != dtype)
         return false;
     edit->transforms.recipe = recipe;
     return true;
 }
 
-#define RECIPE(name, recipe, evidence_, not_of_)                                                                       \
+#define RECIPE(name, evidence_, not_of_, ...)                                                                          \
     static bool name##_apply(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)                                   \
     {                                                                                                                  \
-        (void)i;                                                                                                       \
-        return set_recipe(d, edit, recipe);                                                                            \
+        static const enum pe_recipe recipes[] = {__VA_ARGS__};                                                         \
+        return set_recipe(d, edit, recipes[i]);                                                                        \
     }                                                                                                                  \
-    const struct pe_fault pe_fault_##name = {                                                                          \
-        .evidence = (evidence_), .not_of = (not_of_), .n_alternatives = 1, .apply = name##_apply};
+    const struct pe_fault pe_fault_##name = {.evidence = (evidence_),                                                  \
+                                             .not_of = (not_of_),                                                      \
+                                             .n_alternatives =                                                         \
+                                                 sizeof((enum pe_recipe[]){__VA_ARGS__}) / sizeof(enum pe_recipe),     \
+                                             .apply = name##_apply};
 
-RECIPE(angles_f32, PE_RECIPE_F32, OF_WAVES, PE_EVIDENCE_BIT(ANGLES))
-RECIPE(inv_freq_bf16, PE_RECIPE_BF16_INV_FREQ, OF_WAVES | PE_EVIDENCE_BIT(LADDER), 0)
-RECIPE(inv_freq_f16, PE_RECIPE_F16_INV_FREQ, OF_WAVES | PE_EVIDENCE_BIT(LADDER), 0)
-RECIPE(angles_bf16, PE_RECIPE_BF16, OF_WAVES, 0)
+RECIPE(angles_f32, OF_WAVES, PE_EVIDENCE_BIT(ANGLES), PE_RECIPE_F32)
+RECIPE(inv_freq_bf16, OF_WAVES | PE_EVIDENCE_BIT(LADDER), 0, PE_RECIPE_BF16_INV_FREQ, PE_RECIPE_BF16_INV_FREQ_DIVIDED)
+RECIPE(inv_freq_f16, OF_WAVES | PE_EVIDENCE_BIT(LADDER), 0, PE_RECIPE_F16_INV_FREQ)
+RECIPE(angles_bf16, OF_WAVES, 0, PE_RECIPE_BF16, PE_RECIPE_BF16_DIVIDED)
 
 static bool wrap_angles(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {

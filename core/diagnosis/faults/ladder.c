@@ -30,23 +30,62 @@ static bool no_scaling(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 const struct pe_fault pe_fault_scaling_missing = {
     .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = no_scaling};
 
-static size_t count_parameters(const struct pe_diagnosis *d) { return pe_scalings_count(d, true); }
-static size_t count_others(const struct pe_diagnosis *d) { return pe_scalings_count(d, false); }
+/* How much slower than without a scaling the phases turn from row to row; 1: that is not one number. */
+static struct pe_solved measured_factor(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    struct pe_solved s = {1, -2, 0};
+    struct pe_model *m;
+    pe_edit_remove(edit, "scaling");
+    pe_scalings_drop_factor(d, edit);
+    if (!pe_edit_model(d, edit, &m))
+        return s;
+    const struct pe_reading *r = m->plan->seq.n_axes == 1 ? pe_read_waves(d, m) : NULL;
+    if (r && r->n > 1)
+        s = pe_measured_stride(r, m);
+    double stride = pe_model_stride(m);
+    pe_model_free(m);
+    return (struct pe_solved){stride / s.x, s.score, fabs(stride / s.x * s.error / s.x)};
+}
+
+/* Linear scaling by any factor but 2 pi, which makes turns of radians (`scaled`). */
+static bool fit_linear(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    const double turn = 0x1.921fb54442d18p+2;
+    struct pe_solved s = measured_factor(d, edit);
+    double believed = pe_edit_real(d, NULL, "scaling.factor", (double)NAN);
+    double error = 4 * s.error + 1e-7 * s.x, factor = pe_shortest_decimal(s.x, error / s.x);
+    struct pe_field *fields = pe_edit_room(edit, 2 * sizeof *fields);
+    bool is_factor = factor > 1 + error && factor < 1e6 && fabs(factor - turn) > 1e-5 * turn;
+    if (!fields || s.score < 0.99 || !is_factor || factor == believed)
+        return false;
+    fields[0] = (struct pe_field){"type", {.kind = PE_STRING, .string = "linear"}};
+    fields[1] = (struct pe_field){"factor", {.kind = PE_REAL, .real = factor}};
+    pe_edit_set(edit, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {fields, 2}});
+    return true;
+}
+
+/* The last alternative is fitted. */
+static size_t count_parameters(const struct pe_diagnosis *d) { return pe_scalings_count(d, true) + 1; }
+static size_t count_others(const struct pe_diagnosis *d) { return pe_scalings_count(d, false) + 1; }
+
+static bool set_scaling(struct pe_diagnosis *d, bool of_believed_type, size_t i, struct pe_edit *edit)
+{
+    if (i < pe_scalings_count(d, of_believed_type))
+        return pe_scalings_apply(d, of_believed_type, i, edit);
+    return pe_edit_is_word(d, NULL, "scaling.type", "linear") == of_believed_type && fit_linear(d, edit);
+}
 
 static bool set_parameter(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
-    return pe_scalings_apply(d, true, i, edit);
+    return set_scaling(d, true, i, edit);
 }
 
-static bool set_other(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    return pe_scalings_apply(d, false, i, edit);
-}
+static bool set_other(struct pe_diagnosis *d, size_t i, struct pe_edit *edit) { return set_scaling(d, false, i, edit); }
 
 const struct pe_fault pe_fault_scaling_parameter = {
-    .schemes = "rope|xpos", .evidence = OF_ROTARY, .count = count_parameters, .apply = set_parameter};
+    .schemes = "rope|xpos", .evidence = OF_ROTARY, .count = count_parameters, .apply = set_parameter, .n_fits = 1};
 const struct pe_fault pe_fault_scaling_other = {
-    .schemes = "rope|xpos", .evidence = OF_ROTARY, .count = count_others, .apply = set_other};
+    .schemes = "rope|xpos", .evidence = OF_ROTARY, .count = count_others, .apply = set_other, .n_fits = 1};
 
 /* ---- Exponents ---- */
 

@@ -75,6 +75,19 @@ static double believed_length(const struct pe_diagnosis *d)
     return isfinite(x) ? x : pe_edit_real(d, NULL, "scaling.max_position_embeddings", (double)NAN);
 }
 
+/* Any factor is mistaken for the next power of two. */
+static void add_multiples(const struct pe_diagnosis *d, struct scalings *s)
+{
+    double factor = pe_edit_real(d, NULL, "scaling.factor", (double)NAN);
+    const double multiples[] = {0.5, 2};
+    for (size_t i = 0; i < 2 && pe_edit_is_word(d, NULL, "scaling.type", "linear"); i++)
+        if (multiples[i] * factor >= 1)
+            add(s, &(struct scaling){.of_believed_type = true,
+                                     .type = "linear",
+                                     .factor = multiples[i] * factor,
+                                     .length = (double)NAN});
+}
+
 static void add_type(const struct pe_diagnosis *d, struct scalings *s, const struct type *type)
 {
     double f[N_FACTORS + 1], l[N_LENGTHS + 1] = {(double)NAN};
@@ -179,6 +192,7 @@ enum pe_status pe_scalings_open(struct pe_diagnosis *d, struct pe_error *err)
     add_presets(d, s);
     for (size_t i = 0; i < N_TYPES; i++)
         add_type(d, s, &types[i]);
+    add_multiples(d, s);
     add_variations(d, s);
     return PE_OK;
 }

@@ -35,6 +35,10 @@ struct pe_solved pe_stride_at(const struct pe_reading *r, const double *w)
         weight[k] /= largest;
     *r->no_memory |= !weight;
     struct pe_solved s = weight ? solve(r, w, r->step, weight, 64) : none;
+    double information = 0; /* steps are known better than phases */
+    for (size_t k = 0; weight && k < r->n_waves; k++)
+        information += weight[k] * w[k] * w[k] * largest;
+    s.error = weight && information > 0 ? 1 / sqrt(information) : s.error;
     free(weight);
     return s;
 }

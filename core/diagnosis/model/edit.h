@@ -6,7 +6,16 @@
 
 struct pe_diagnosis;
 
-enum pe_recipe { PE_RECIPE_NONE, PE_RECIPE_F32, PE_RECIPE_BF16_INV_FREQ, PE_RECIPE_F16_INV_FREQ, PE_RECIPE_BF16 };
+/* Of the last two, base and power are rounded before 1 is divided by them: w = fl(1/fl(fl(base)^e)). */
+enum pe_recipe {
+    PE_RECIPE_NONE,
+    PE_RECIPE_F32,
+    PE_RECIPE_BF16_INV_FREQ,
+    PE_RECIPE_F16_INV_FREQ,
+    PE_RECIPE_BF16,
+    PE_RECIPE_BF16_INV_FREQ_DIVIDED,
+    PE_RECIPE_BF16_DIVIDED
+};
 enum pe_sinusoid_change {
     PE_SINUSOID_AS_IS,
     PE_EXPONENT_PER_COLUMN,

@@ -4,6 +4,7 @@
  *                 f32                                               f32    f32
  *                 bf16_inv_freq, f16_inv_freq                       16 bit f32
  *                 bf16                                              bf16   bf16
+ *                 …_divided, of bf16: w is fl(1/fl(fl(base)^e)), as torch's 1 / (base ** e) has it
  *     sinusoid    column j of d at position p; even columns are sines, or as the layout says:
  *                 exponent_per_column   p·base^(-j/d)
  *                 exponent_doubled      p·base^(-2j/d)
@@ -93,22 +94,23 @@ static double value_of(double angle, int quarter)
 
 struct rounding {
     enum pe_dtype of_frequency, of_others;
+    bool is_divided;
 };
 
 static const struct rounding roundings[] = {[PE_RECIPE_NONE] = {PE_F64, PE_F64},
                                             [PE_RECIPE_F32] = {PE_F32, PE_F32},
                                             [PE_RECIPE_BF16_INV_FREQ] = {PE_BF16, PE_F32},
                                             [PE_RECIPE_F16_INV_FREQ] = {PE_F16, PE_F32},
-                                            [PE_RECIPE_BF16] = {PE_BF16, PE_BF16}};
+                                            [PE_RECIPE_BF16] = {PE_BF16, PE_BF16},
+                                            [PE_RECIPE_BF16_INV_FREQ_DIVIDED] = {PE_BF16, PE_F32, true},
+                                            [PE_RECIPE_BF16_DIVIDED] = {PE_BF16, PE_BF16, true}};
 
-static double by_recipe(const struct rounding *r, const struct pe_wave *w, double p, double frequency, int quarter)
+/* Tables with more bits than bf16 are cosines of such angles in f32. A factor is multiplied in afterwards. */
+static bool has_more_bits(const struct pe_model *m)
 {
-    double fp = pe_round_to(r->of_others, p), fw = pe_round_to(r->of_frequency, frequency);
-    double x = pe_round_to(r->of_others, value_of(pe_round_to(r->of_others, fp * fw), quarter));
-    return x * w->ah;
+    const struct pe_evidence *e = &m->d->evidence;
+    return e->kind->id == PE_OF_TABLES && e->dtype != PE_BF16 && e->narrow != PE_BF16 && m->columns[0].ah == 1;
 }
-
-/* ---- Other exponents ---- */
 
 static const struct pe_value *config_of(const struct pe_model *m, const char *name)
 {
@@ -124,6 +126,26 @@ static double real_of(const struct pe_model *m, const char *name, double fallbac
     const struct pe_value *v = config_of(m, name);
     return !v ? fallback : v->kind == PE_REAL ? v->real : v->kind == PE_INTEGER ? (double)v->integer : fallback;
 }
+
+static double round_frequency(const struct pe_model *m, double w)
+{
+    const struct rounding *r = &roundings[m->transforms.recipe];
+    double base = real_of(m, "base", 10000);
+    if (!r->is_divided || !(w > 0) || !(base > 1))
+        return pe_round_to(r->of_frequency, w);
+    double power = pow(w, -log(pe_round_to(r->of_frequency, base)) / log(base));
+    return pe_round_to(r->of_frequency, 1 / pe_round_to(r->of_frequency, power));
+}
+
+static double by_recipe(const struct pe_model *m, size_t column, double p, double frequency, int quarter)
+{
+    const struct rounding *r = &roundings[m->transforms.recipe];
+    double fp = pe_round_to(r->of_others, p), fw = round_frequency(m, frequency);
+    double x = value_of(pe_round_to(r->of_others, fp * fw), quarter);
+    return pe_round_to(has_more_bits(m) && r->of_others == PE_BF16 ? PE_F32 : r->of_others, x) * m->columns[column].ah;
+}
+
+/* ---- Other exponents ---- */
 
 /* From one pair's frequency to the next one's. */
 static double ratio_of(const struct pe_model *m)
@@ -158,12 +180,11 @@ double *pe_recipe_frequencies(const struct pe_model *m)
 
 static void fill(const struct pe_model *m, uint64_t i, uint64_t col0, size_t n, int behind, double *out)
 {
-    const struct rounding *r = &roundings[m->transforms.recipe];
     const double *other = m->transforms.sinusoid ? m->state : NULL;
     for (size_t j = 0; j < n; j++) {
         const struct pe_wave *w = &m->columns[col0 + j];
         int quarter = m->transforms.sinusoid == PE_SINE_ONLY ? w->quarter & ~1 : w->quarter - behind;
-        out[j] = by_recipe(r, w, position_of(m, w, i), other ? other[col0 + j] : radians(w), quarter);
+        out[j] = by_recipe(m, col0 + j, position_of(m, w, i), other ? other[col0 + j] : radians(w), quarter);
     }
 }
 
@@ -174,11 +195,10 @@ void pe_recipe_fill(const struct pe_model *m, uint64_t i, uint64_t col0, size_t 
 
 void pe_recipe_at(const struct pe_model *m, double p, size_t col0, size_t n, double *out)
 {
-    const struct rounding *r = &roundings[m->transforms.recipe];
     const double *other = m->state;
     for (size_t j = col0; j < col0 + n; j++) {
         int quarter = m->transforms.sinusoid == PE_SINE_ONLY ? m->columns[j].quarter & ~1 : m->columns[j].quarter;
-        out[j - col0] = by_recipe(r, &m->columns[j], p, other[j], quarter);
+        out[j - col0] = by_recipe(m, j, p, other[j], quarter);
     }
 }
 
@@ -199,7 +219,7 @@ void pe_recipe_angles(const struct pe_model *m, uint64_t i, uint64_t col0, size_
     double direction = real_of(m, "direction", 1);
     for (size_t j = 0; j < n; j++) {
         const struct pe_wave *w = &m->columns[col0 + j];
-        double p = pe_round_to(r->of_others, position_of(m, w, i)), f = pe_round_to(r->of_frequency, radians(w));
+        double p = pe_round_to(r->of_others, position_of(m, w, i)), f = round_frequency(m, radians(w));
         out[j] = pe_round_to(r->of_others, direction * (p * f));
     }
 }
@@ -210,6 +230,6 @@ void pe_recipe_ladder(const struct pe_model *m, bool as_divisors, uint64_t col0,
     for (size_t j = 0; j < n; j++) {
         double w = radians(&m->columns[col0 + j]);
         double x = as_divisors ? pow(base, -(double)(col0 + j) / pairs) / w : w;
-        out[j] = pe_round_to(roundings[m->transforms.recipe].of_frequency, m->transforms.inverted ? 1 / x : x);
+        out[j] = round_frequency(m, m->transforms.inverted ? 1 / x : x);
     }
 }

@@ -65,11 +65,19 @@ static bool has_many_digits(double x)
     return strtod(text, NULL) != x;
 }
 
+static bool is_factor_long(const struct pe_value *scaling)
+{
+    const struct pe_value *v = pe_field_find(scaling->object.fields, scaling->object.n, "factor");
+    return v && v->kind == PE_REAL && has_many_digits(v->real);
+}
+
 /* Of a list of positions, the step and the first one, if that is not the believed one. */
 static bool are_digits_many(const struct pe_diagnosis *d, const struct pe_value *v)
 {
     if (v->kind == PE_INTEGER || v->kind == PE_REAL)
         return has_many_digits(v->kind == PE_INTEGER ? (double)v->integer : v->real);
+    if (v->kind == PE_OBJECT)
+        return is_factor_long(v);
     if (v->kind != PE_ARRAY)
         return false;
     const double *x = v->array.data;

@@ -34,7 +34,8 @@ static struct pe_hypothesis unfitted(const struct pe_single *const *faults, unsi
 static void see(struct pe_search *s, const struct pe_single *const *faults, unsigned n, const struct pe_model *m,
                 struct view *view)
 {
-    bool is_run = m->plan->seq.n_axes == 1 && s->d->belief.n > 1;
+    bool is_ladder = s->d->evidence.kind->id == PE_OF_LADDER; /* its frequencies are steps */
+    bool is_run = m->plan->seq.n_axes == 1 && (s->d->belief.n > 1 || is_ladder);
     *view = (struct view){.relative = pe_recipe_tolerance(m), .same_ladders = true};
     view->reading = is_run ? pe_read_waves(s->d, m) : NULL;
     view->stride = is_run ? pe_model_stride(m) : 1;
@@ -209,7 +210,7 @@ static bool is_worth_a_plan(const struct fastest *f, bool tells, const struct pe
     const struct pe_fault *fault = pe_fault_row(scaling->fault);
     if (!tells)
         return fault == &pe_fault_scaling_missing && !base->is_fit;
-    return !(base->is_fit && fault == &pe_fault_scaling_other) && may_be(f, scaling, base);
+    return !(base->is_fit && (scaling->is_fit || fault == &pe_fault_scaling_other)) && may_be(f, scaling, base);
 }
 
 void pe_search_bases(struct pe_search *s)

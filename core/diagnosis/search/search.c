@@ -91,10 +91,13 @@ static void level_two(struct pe_search *s)
 /* Layout, sense, positions, width, size. */
 static bool is_early(const struct pe_single *one) { return one->kind <= PE_KIND_SIZE && !one->is_list; }
 
+/* Each early fault after the first two, and every late one. */
 static void third(struct pe_search *s, const struct pe_single **faults, size_t from)
 {
-    for (size_t k = from; k < s->n_singles && pe_search_goes_on(s); k++) {
+    for (size_t k = 0; k < s->n_singles && pe_search_goes_on(s); k++) {
         faults[2] = &s->singles[k];
+        if (k < from && is_early(faults[2]))
+            continue;
         bool is_own = faults[2]->kind != faults[0]->kind && faults[2]->kind != faults[1]->kind;
         if (!is_own || faults[2]->is_list || faults[2]->kind == PE_KIND_LADDER)
             continue;
