@@ -34,6 +34,12 @@ function packed(tensors, fields) {
   return new Blob([size, text, ...pieces]);
 }
 
+/* A diagnosis in words: its findings, and the mistakes that the tensors could not have shown. */
+const inWords = ({ findings, unseen = [] }) => [
+  ...findings.map(({ detail }) => detail),
+  ...unseen.length ? [`These mistakes would not show in these tensors: ${unseen.join(', ')}.`] : [],
+].join('\n');
+
 /* localhost:8080 as http://localhost:8080; a path of the page's own server begins with / or a dot. */
 const complete = (url) => (/^([/.]|$)|:\/\//.test(url) ? url : `http://${url}`).replace(/\/$/, '');
 
@@ -54,9 +60,13 @@ export class Posenc {
   rotate(request, options) { return this.#tensors('/rotate', request, options); }
   attention(request, options) { return this.#tensors('/attention', request, options); }
 
-  /* Objects, as the service's JSON. */
+  /* Objects, as the service's JSON; String(diagnosis) is in words. */
   analyze(request, options) { return this.#ask('/analyze', request, 'json', options); }
-  diagnose(request, options) { return this.#ask('/diagnose', request, 'json', options); }
+  async diagnose(request, options) {
+    const diagnosis = await this.#ask('/diagnose', request, 'json', options);
+    return Object.defineProperty(diagnosis, 'toString', { value: () => inWords(diagnosis) });
+  }
+
   schemes(name) { return this.#again(() => this.#client.ask(name ? `/schemes/${encodeURIComponent(name)}` : '/schemes')); }
   presets(name) { return this.#again(() => this.#client.ask(name ? `/presets/${encodeURIComponent(name)}` : '/presets')); }
 
@@ -64,12 +74,13 @@ export class Posenc {
   picture(request, options) { return this.#ask('/encode', { ...request, format: 'png' }, 'bytes', options); }
 
   /* Throws an Error in words unless the tensors are what the request gives. Numbers that float32 code may have pass; with
-   * strict only those that are right to the last rounding. */
+   * strict only those that are right to the last rounding. Gives the diagnosis, which as a string also says what these
+   * tensors could not have shown. */
   async check(request, { strict = false, ...options } = {}) {
     const diagnosis = await this.diagnose(request, options);
     const passing = ['as_believed', 'undecided', ...(strict ? [] : ['angles_f32', 'table_dtype'])];
     if (diagnosis.explained && diagnosis.findings.every(({ code }) => passing.includes(code))) return diagnosis;
-    throw Object.assign(new Error(diagnosis.findings.map(({ detail }) => detail).join('\n')), { name: 'Mismatch', diagnosis });
+    throw Object.assign(new Error(String(diagnosis)), { name: 'Mismatch', diagnosis });
   }
 
   async #tensors(path, request, options) {

@@ -150,6 +150,8 @@ class Diagnosis(dict):
 
     def __str__(self):
         lines = [one["detail"] for one in self["findings"]]
+        if self.get("unseen"):
+            lines.append(f"These mistakes would not show in this tensor: {', '.join(self['unseen'])}.")
         bad = (self.get("belief") or {}).get("first_bad")
         if bad and not self.fits:
             lines.append(f"first difference: {bad['output']}{bad['index']} is {bad['found']}, expected {bad['expected']}")
@@ -386,7 +388,7 @@ class Client:
     def check(self, tensor=None, *, name="encoding", strict=False, **request):
         """Raises Mismatch unless the tensor is what the request gives: check(cos=c, sin=s, preset="llama-3.1"). Numbers that
         float32 code may have pass; with strict only those that are right to the last rounding. Returns the diagnosis, whose
-        text says which of the two they are."""
+        text says which of the two they are, and which mistakes the tensor could not have shown (`unseen`)."""
         diagnosis = self.diagnose(tensor, name=name, **request)
         if not diagnosis.passes(strict):
             raise Mismatch(diagnosis)

@@ -182,6 +182,16 @@ def test_check_passes_what_float32_code_computes(client, posenc):
             client.check(**{**tables, **wrong})
 
 
+def test_a_pass_says_what_the_tensor_could_not_have_shown(client, posenc):
+    """Tables of pairs are the same in every layout; a rotated vector is not."""
+    tables = client.encode(scheme="rope", head_dim=8, len=6)
+    seen = client.check(cos=tables.cos, sin=tables.sin, scheme="rope", head_dim=8)
+    assert str(seen).splitlines()[1].startswith("These mistakes would not show in this tensor: layout_swapped, ")
+    q = np.random.default_rng(5).standard_normal((6, 8))
+    seen = client.check(q=q, q_out=client.rotate(scheme="rope", q=q).q, scheme="rope")
+    assert "would not show" not in str(seen) and seen["unseen"] == []
+
+
 def test_check_passes_what_two_readings_give(client, posenc):
     """A decoding step of ALiBi is the same in three forms."""
     bias = client.encode(scheme="alibi", q_len=1, k_len=40).bias
@@ -614,6 +624,16 @@ const turned = await posenc.rotate({ scheme: 'rope', layout: 'interleaved', q })
 assert.deepEqual([turned.q.dtype, turned.q.shape], ['f64', [1, 1, 2, 4]]);
 assert.ok(Math.abs(turned.q.data[4] - (5 * Math.cos(1) - 6 * Math.sin(1))) < 1e-14);
 assert.ok((await posenc.check({ scheme: 'rope', layout: 'interleaved', q, q_out: turned.q })).explained);
+const pairs = { scheme: 'rope', head_dim: 4, cos, sin };
+assert.match(String(await posenc.check(pairs)), /layout_swapped/);
+assert.doesNotMatch(String(await posenc.check({ scheme: 'rope', layout: 'interleaved', q, q_out: turned.q })), /would not show/);
+const angles = { shape: [3, 2], data: Float32Array.from([0, 0, 1, 0.01, 2, 0.02]) };
+const freqs_cis = { shape: [3, 2, 2], data: Float32Array.from([...cos.data].flatMap((c, i) => [c, sin.data[i]])) };
+const cos_sin = { shape: [3, 4], data: Float32Array.from([0, 1, 2].flatMap((row) => [cos, sin].flatMap(({ data }) => [...data.slice(2 * row, 2 * row + 2)]))) };
+const matrix = { shape: [3, 2, 2, 2], data: Float32Array.from([...cos.data].flatMap((c, i) => [c, -sin.data[i], sin.data[i], c])) };
+for (const held of [{ inv_freq: Float32Array.of(1, 0.01) }, { rope_freqs: Float32Array.of(1, 1) }, { angles }, { freqs: angles }, { freqs_cis }, { cos_sin }, { matrix }, { k: q, k_out: turned.q, layout: 'interleaved' }]) {
+  assert.ok((await posenc.check({ scheme: 'rope', head_dim: 4, ...held })).explained, Object.keys(held)[0]);
+}
 await assert.rejects(posenc.check({ scheme: 'rope', layout: 'half', q, q_out: turned.q }), (error) => error.name === 'Mismatch' && /interleaved/.test(error.message));
 await assert.rejects(posenc.encode({ scheme: 'rop' }), (error) => error instanceof Refusal && error.status === 422 && error.problem.pointer === '/scheme');
 assert.equal((await posenc.schemes('rope')).name, 'rope');

@@ -141,7 +141,7 @@ static void add_diagnosis_answer(struct api_text *text)
     api_text_format(
         text,
         ",\"DiagnosisAnswer\":{\"type\":\"object\",\"required\":[\"explained\",\"belief\",\"candidates\","
-        "\"findings\",\"undecided\",\"ruled_out\",\"searched\"],\"properties\":{\"explained\":{\"type\":"
+        "\"findings\",\"undecided\",\"ruled_out\",\"searched\",\"unseen\"],\"properties\":{\"explained\":{\"type\":"
         "\"boolean\"},\"belief\":{\"type\":[\"object\",\"null\"],\"properties\":{%s}},\"candidates\":{"
         "\"type\":\"array\",\"description\":\"the best first; config with sequence, sent to /encode or "
         "/rotate, and then transforms give the tensor\",\"items\":{\"type\":\"object\",\"properties\":{"
@@ -160,7 +160,9 @@ static void add_diagnosis_answer(struct api_text *text)
                  "has\"},\"believed\":{\"description\":\"what it should have had\"}}}},\"undecided\":{\"type\":["
                  "\"object\",\"null\"]},\"ruled_out\":{\"type\":\"array\"},\"searched\":{\"type\":\"integer\","
                  "\"description\":\"hypotheses tried\"},\"used_all\":{\"type\":\"boolean\",\"description\":\"true: "
-                 "the search ended because it had used --max-analysis; else left out\"}}}");
+                 "the search ended because it had used --max-analysis; else left out\"},\"unseen\":{\"type\":"
+                 "\"array\",\"maxItems\":32,\"description\":\"codes of the mistakes that would not show in a tensor "
+                 "that is as believed; empty where the belief does not fit\"}}}");
 }
 
 void api_openapi_analysis(struct api_text *text)

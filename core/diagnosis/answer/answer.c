@@ -357,6 +357,8 @@ static enum pe_status put_answer(struct pe_diagnosis *d, struct pe_answer *a, st
     put_undecided(&a->undecided, root);
     put_ruled_out(d, a, root);
     pe_put_integer(root, "searched", (int64_t)d->searched);
+    if (!status)
+        status = pe_answer_unseen(d, a, pe_put_list(root, "unseen"), err);
     if (d->used_all)
         pe_put_boolean(root, "used_all", true);
     return status;

@@ -1,6 +1,6 @@
 /* The answer of a diagnosis, step by step: the best hypotheses against all numbers (compare.c), which of them have the
- * same numbers (equivalent.c), then what they mean (findings.c, decide.c, alike.c), stated as a tree of values
- * (answer.c). */
+ * same numbers (equivalent.c), then what they mean (findings.c, decide.c, alike.c, unseen.c), stated as a tree of
+ * values (answer.c). */
 #ifndef PE_DIAGNOSIS_ANSWER_H
 #define PE_DIAGNOSIS_ANSWER_H
 
@@ -57,7 +57,37 @@ struct pe_answer {
     struct pe_undecided undecided;
 };
 
-/* equivalent.c: finds candidates with the same numbers, and moves those that are alike everywhere behind the others. */
+/* equivalent.c. How near numbers of two models must be: exact; or within what is right for float32; or, where a value
+ * of either was fitted, as far as a fitted base may be off. */
+struct pe_nearness {
+    struct pe_judge judge;
+    bool is_rounded, is_fitted;
+};
+
+/* Rows of a model that are compared. */
+struct pe_extent {
+    size_t n_tensors;
+    uint64_t n_rows;
+    size_t row_len;
+};
+
+/* Room for the comparisons below, of rows that are no longer than the evidence's; NULL: no memory. */
+double *pe_equal_room(const struct pe_diagnosis *d);
+bool pe_equal_in_sample(struct pe_diagnosis *d, const struct pe_nearness *near, const struct pe_model *a,
+                        const struct pe_model *b, double *room);
+bool pe_equal_rows(const struct pe_nearness *near, const struct pe_model *a, const struct pe_model *b,
+                   const struct pe_extent *rows, double *room);
+
+/* A candidate at the first PE_NEAR_ROWS rows of its sequence and at far ones, as it goes on. */
+struct pe_onward {
+    struct pe_edit edit;    /* borrows from the candidate's */
+    struct pe_model *model; /* NULL: it does not go on */
+};
+enum { PE_NEAR_ROWS = 32 };
+void pe_go_on(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_onward *on);
+void pe_onward_drop(struct pe_onward *on);
+
+/* Finds candidates with the same numbers, and moves those that are alike everywhere behind the others. */
 enum pe_status pe_answer_join(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err);
 /* Is candidate i listed as another reading of candidate head? */
 bool pe_answer_lists(const struct pe_diagnosis *d, const struct pe_answer *a, size_t head, size_t i);
@@ -69,6 +99,10 @@ void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad,
 void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root);
 /* What a candidate changes, in words: detail and detail_zh of its faults. */
 void pe_answer_detail(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
+
+/* unseen.c: codes of the mistakes that would not show in the tensor; none where the belief does not fit. */
+enum pe_status pe_answer_unseen(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list,
+                                struct pe_error *err);
 
 /* decide.c: fills *out. */
 enum pe_status pe_answer_decide(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_undecided *out,

@@ -9,52 +9,69 @@
 
 /* ---- Equal numbers ---- */
 
-/* How near numbers of two candidates must be: exact, or where a value of either was fitted, as far as a fitted base may
- * be off. */
-struct nearness {
-    struct pe_judge judge;
-    bool is_fitted;
-};
-
 #define FITTED_SHARE 0x1p-18
 
-static double tolerance(const struct nearness *near, double x, double phase)
+static bool needs_phases(const struct pe_nearness *near) { return near->is_rounded || near->is_fitted; }
+
+static double tolerance(const struct pe_nearness *near, double x, double phase)
 {
     const struct pe_judge *j = &near->judge;
     double roundings = j->id == PE_OF_ROTATED ? 12 : 4, of_rounding = pe_rounding_tolerance(j, x, phase);
     if (!near->is_fitted || j->id == PE_OF_BIAS)
-        return near->is_fitted ? of_rounding : 0;
+        return needs_phases(near) ? of_rounding : 0;
     return fmax(of_rounding, (roundings * j->u + fmin(FITTED_SHARE * phase, 0.125)) * j->largest);
 }
 
 /* phase may be NULL: exact numbers have no need of it. */
-static bool are_equal(const struct nearness *near, const double *a, const double *b, const double *phase, size_t n)
+static bool are_equal(const struct pe_nearness *near, const double *a, const double *b, const double *phase, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         double found = pe_round_to(near->judge.dtype, a[i]);
         if (pe_is_exact(&near->judge, found, b[i]))
             continue;
         if (!isfinite(a[i]) || !isfinite(b[i]) ||
-            !(fabs(a[i] - b[i]) <= tolerance(near, a[i], near->is_fitted && phase ? phase[i] : 0)))
+            !(fabs(a[i] - b[i]) <= tolerance(near, a[i], needs_phases(near) && phase ? phase[i] : 0)))
             return false;
     }
     return true;
 }
 
-/* In the sample of the tensor. */
-static bool are_equal_here(struct pe_diagnosis *d, const struct nearness *near, const struct pe_candidate *a,
-                           const struct pe_candidate *b, double *room)
+double *pe_equal_room(const struct pe_diagnosis *d)
 {
-    const struct pe_sample *s = &d->sample;
+    uint64_t n = d->evidence.row_len;
+    return malloc(4 * (size_t)(n < PE_NEAR_ROWS ? PE_NEAR_ROWS : n) * sizeof(double));
+}
+
+/* A stretch of a row. room: [3, p->n]. */
+static bool are_equal_in(const struct pe_nearness *near, const struct pe_model *a, const struct pe_model *b,
+                         const struct pe_piece *p, double *room)
+{
+    double *x = room, *y = room + p->n, *phase = room + 2 * p->n;
+    pe_model_fill(a, p->t, p->row, p->col0, p->n, x);
+    pe_model_fill(b, p->t, p->row, p->col0, p->n, y);
+    bool are_exact = are_equal(&(struct pe_nearness){.judge = near->judge}, x, y, NULL, p->n);
+    if (are_exact || !needs_phases(near))
+        return are_exact;
+    pe_model_phases(b, p->t, p->row, p->col0, p->n, phase);
+    return are_equal(near, x, y, phase, p->n);
+}
+
+bool pe_equal_in_sample(struct pe_diagnosis *d, const struct pe_nearness *near, const struct pe_model *a,
+                        const struct pe_model *b, double *room)
+{
     bool equal = true;
-    for (size_t i = 0; equal && i < s->n_pieces && !pe_is_cancelled(); i++) {
-        const struct pe_piece *p = &s->pieces[i];
-        pe_model_fill(a->model, p->t, p->row, p->col0, p->n, s->expected);
-        pe_model_fill(b->model, p->t, p->row, p->col0, p->n, room);
-        if (near->is_fitted)
-            pe_model_phases(b->model, p->t, p->row, p->col0, p->n, s->phase);
-        equal = are_equal(near, s->expected, room, s->phase, p->n);
-    }
+    for (size_t i = 0; equal && i < d->sample.n_pieces && !pe_is_cancelled(); i++)
+        equal = are_equal_in(near, a, b, &d->sample.pieces[i], room);
+    return equal;
+}
+
+bool pe_equal_rows(const struct pe_nearness *near, const struct pe_model *a, const struct pe_model *b,
+                   const struct pe_extent *rows, double *room)
+{
+    bool equal = true;
+    for (size_t t = 0; t < rows->n_tensors; t++)
+        for (uint64_t i = 0; equal && i < rows->n_rows && !(i % 64 == 0 && pe_is_cancelled()); i++)
+            equal = are_equal_in(near, a, b, &(struct pe_piece){.t = t, .row = i, .n = rows->row_len}, room);
     return equal;
 }
 
@@ -64,15 +81,9 @@ static double factor_of(const struct pe_model *m) { return (m->transforms.negate
 /* ---- Where the sequence goes on ---- */
 
 /* Rows 0 … 31, then powers of two up to 2^20. */
-enum { NEAR_ROWS = 32, LAST_POWER = 20, N_ROWS = NEAR_ROWS + LAST_POWER - 4 };
+enum { LAST_POWER = 20, N_ROWS = PE_NEAR_ROWS + LAST_POWER - 4 };
 
-static double row_number(size_t i) { return i < NEAR_ROWS ? (double)i : ldexp(1, (int)(i - NEAR_ROWS) + 5); }
-
-/* A candidate at these rows. */
-struct onward {
-    struct pe_edit edit; /* borrows from the candidate's */
-    struct pe_model *model;
-};
+static double row_number(size_t i) { return i < PE_NEAR_ROWS ? (double)i : ldexp(1, (int)(i - PE_NEAR_ROWS) + 5); }
 
 /* From one position to the next of a single row: as a run goes on, and as the rules for all rows change it. NaN: a list
  * of one number does not go on. */
@@ -84,6 +95,8 @@ static double step_of_one(const struct pe_diagnosis *d, const struct pe_candidat
             return 0;
         if (fault == &pe_fault_rotated_twice)
             return 2;
+        if (fault == &pe_fault_position_stride)
+            return pe_places_stride(c->kept.h.choice[i]);
     }
     return pe_edit_has(d, &c->edit, "len") ? 1 : (double)NAN;
 }
@@ -131,9 +144,9 @@ static bool goes_on(const struct pe_diagnosis *d, const struct pe_candidate *c)
     return c->model->plan->seq.k[0].n > 0;
 }
 
-static void go_on(struct pe_diagnosis *d, const struct pe_candidate *c, struct onward *on)
+void pe_go_on(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_onward *on)
 {
-    struct pe_error err;
+    struct pe_error err = {.status = PE_OK};
     on->edit = c->edit;
     on->edit.n_owned = 0;
     on->edit.transforms.transposed = false;
@@ -141,10 +154,10 @@ static void go_on(struct pe_diagnosis *d, const struct pe_candidate *c, struct o
     on->model = NULL;
     if (goes_on(d, c) && set_rows(d, c, &on->edit) && pe_model_new(d, &on->edit, &on->model, &err))
         on->model = NULL;
-    d->no_memory |= on->edit.failed;
+    d->no_memory |= on->edit.failed || err.status == PE_NO_MEMORY;
 }
 
-static void onward_drop(struct onward *on)
+void pe_onward_drop(struct pe_onward *on)
 {
     pe_model_free(on->model);
     pe_edit_drop(&on->edit);
@@ -168,7 +181,7 @@ static void fill_onward(const struct pe_model *m, size_t t, size_t row, double *
 }
 
 /* room: [4, row_len]. */
-static bool are_equal_at(const struct nearness *near, const struct pe_model *a, const struct pe_model *b, size_t t,
+static bool are_equal_at(const struct pe_nearness *near, const struct pe_model *a, const struct pe_model *b, size_t t,
                          size_t row, double *room)
 {
     size_t n = (size_t)a->d->evidence.row_len;
@@ -178,23 +191,23 @@ static bool are_equal_at(const struct nearness *near, const struct pe_model *a, 
     return are_equal(near, x, y, phase, n);
 }
 
-static bool are_equal_onward(struct pe_diagnosis *d, const struct nearness *near, const struct pe_candidate *a,
+static bool are_equal_onward(struct pe_diagnosis *d, const struct pe_nearness *near, const struct pe_candidate *a,
                              const struct pe_candidate *b, double *room)
 {
-    struct onward x, y;
-    go_on(d, a, &x);
-    go_on(d, b, &y);
+    struct pe_onward x, y;
+    pe_go_on(d, a, &x);
+    pe_go_on(d, b, &y);
     bool equal = x.model && y.model;
     for (size_t t = 0; equal && t < d->evidence.n_tensors; t++)
         for (size_t row = 0; equal && row < N_ROWS && !pe_is_cancelled(); row++)
             equal = are_equal_at(near, x.model, y.model, t, row, room);
-    onward_drop(&x);
-    onward_drop(&y);
+    pe_onward_drop(&x);
+    pe_onward_drop(&y);
     return equal;
 }
 
 /* Maps, at queries far away; no other transform changes what is there. */
-static bool are_equal_beyond(struct pe_diagnosis *d, const struct nearness *near, const struct pe_candidate *a,
+static bool are_equal_beyond(struct pe_diagnosis *d, const struct pe_nearness *near, const struct pe_candidate *a,
                              const struct pe_candidate *b)
 {
     enum { MOST = 1024 };
@@ -208,7 +221,7 @@ static bool are_equal_beyond(struct pe_diagnosis *d, const struct nearness *near
     return n > 0 && n == m && are_equal(near, x, y, NULL, n);
 }
 
-static bool are_equal_everywhere(struct pe_diagnosis *d, const struct nearness *near, const struct pe_candidate *a,
+static bool are_equal_everywhere(struct pe_diagnosis *d, const struct pe_nearness *near, const struct pe_candidate *a,
                                  const struct pe_candidate *b, double *room)
 {
     const struct pe_transforms *x = &a->edit.transforms, *y = &b->edit.transforms;
@@ -230,11 +243,11 @@ static bool go_on_alike(const struct pe_diagnosis *d, const struct pe_candidate 
 static enum pe_likeness compare(struct pe_diagnosis *d, const struct pe_candidate *a, const struct pe_candidate *b,
                                 double *room)
 {
-    struct nearness near = {.judge = pe_judge_of(&d->evidence, a->is_narrow)};
+    struct pe_nearness near = {.judge = pe_judge_of(&d->evidence, a->is_narrow)};
     near.is_fitted = pe_hypothesis_is_fitted(d, &a->kept.h) || pe_hypothesis_is_fitted(d, &b->kept.h);
     if (a->kept.signature == b->kept.signature && go_on_alike(d, a, b))
         return PE_ALIKE;
-    if (!are_equal_here(d, &near, a, b, room))
+    if (!pe_equal_in_sample(d, &near, a->model, b->model, room))
         return PE_UNLIKE;
     return are_equal_everywhere(d, &near, a, b, room) ? PE_ALIKE : PE_ALIKE_HERE;
 }
@@ -277,8 +290,7 @@ static enum pe_status sort(struct pe_answer *a)
 
 enum pe_status pe_answer_join(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err)
 {
-    size_t n = 4 * (size_t)d->evidence.row_len;
-    double *room = malloc((n > d->sample.longest ? n : d->sample.longest) * sizeof *room);
+    double *room = pe_equal_room(d);
     if (!room)
         return pe_no_memory(err);
     for (size_t i = 1; i < a->n; i++)

@@ -41,8 +41,10 @@ static bool set_tensor_layout(struct pe_diagnosis *d, size_t i, struct pe_edit *
     return true;
 }
 
-const struct pe_fault pe_fault_tensor_layout_other = {
-    .evidence = PE_EVIDENCE_BIT(ROTATED), .n_alternatives = PE_N_TENSOR_LAYOUTS, .apply = set_tensor_layout};
+const struct pe_fault pe_fault_tensor_layout_other = {.evidence = PE_EVIDENCE_BIT(ROTATED),
+                                                      .is_of_tensor = true,
+                                                      .n_alternatives = PE_N_TENSOR_LAYOUTS,
+                                                      .apply = set_tensor_layout};
 
 /* ---- Axes of coordinates ---- */
 

@@ -32,8 +32,9 @@ struct pe_fault {
     const char *schemes; /* "rope|xpos"; NULL: any */
     unsigned evidence;   /* PE_EVIDENCE_BIT of those it applies to, and of those like them; 0: any */
     unsigned not_of;     /* of those it does not apply to */
+    bool is_of_tensor;   /* it changes the tensor rather than the plan, or reads it whatever the alternative */
     size_t n_alternatives;
-    size_t (*count)(const struct pe_diagnosis *d); /* if their number depends on the belief; else NULL */
+    size_t (*count)(const struct pe_diagnosis *d); /* those that are tried, if that depends on the belief; else NULL */
     /* Changes the edit as the alternative says. false: it does not apply, or changes nothing. */
     bool (*apply)(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit);
     /* The last n_fits alternatives are fitted: they compute their value from the evidence. */

@@ -7,15 +7,22 @@ static const char *const layouts[] = {"interleaved", "half", "interleaved_to_hal
 
 static bool swap_layout(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
-    if (!pe_edit_value(d, edit, "layout") || pe_edit_is_word(d, edit, "layout", layouts[i]) ||
-        pe_edit_is_word(d, edit, "form", "pairs"))
+    if (!pe_edit_value(d, edit, "layout") || pe_edit_is_word(d, edit, "layout", layouts[i]))
         return false;
     pe_edit_set_word(edit, "layout", layouts[i]);
     return true;
 }
 
+enum { N_LAYOUTS = sizeof layouts / sizeof *layouts };
+
+/* Tables of pairs are the same in every layout. */
+static size_t count_layouts(const struct pe_diagnosis *d)
+{
+    return pe_edit_is_word(d, NULL, "form", "pairs") ? 0 : N_LAYOUTS;
+}
+
 const struct pe_fault pe_fault_layout_swapped = {
-    .schemes = "rope|xpos", .n_alternatives = sizeof layouts / sizeof *layouts, .apply = swap_layout};
+    .schemes = "rope|xpos", .n_alternatives = N_LAYOUTS, .count = count_layouts, .apply = swap_layout};
 /* Sinusoidal encodings have the first two. Weights have no part in them, so the sentence is another. */
 const struct pe_fault pe_fault_sinusoid_layout = {.schemes = "sinusoidal", .n_alternatives = 2, .apply = swap_layout};
 
@@ -136,6 +143,7 @@ static bool permute(struct pe_diagnosis *d, size_t alternative, struct pe_edit *
 
 const struct pe_fault pe_fault_channels_permuted = {.schemes = "rope",
                                                     .evidence = PE_EVIDENCE_BIT(ROTATED),
+                                                    .is_of_tensor = true,
                                                     .n_alternatives = N_ORDERS,
                                                     .apply = permute,
                                                     .n_fits = 2,

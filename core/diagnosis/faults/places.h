@@ -27,6 +27,8 @@ bool pe_places_reorder(const struct pe_diagnosis *d, struct pe_edit *edit, const
 double *pe_places_by_row(const struct pe_diagnosis *d, struct pe_edit *edit, uint64_t levels, uint64_t count);
 /* A list for one axis, copied. */
 bool pe_places_list(const struct pe_diagnosis *d, struct pe_edit *edit, const double *positions);
+/* positions.c: from row to row, of an alternative of position_stride; NaN: it is fitted. */
+double pe_places_stride(size_t alternative);
 /* A run from first on; false if first is not an integer. */
 bool pe_places_run(const struct pe_diagnosis *d, struct pe_edit *edit, double first);
 

@@ -230,6 +230,8 @@ static bool set_stride(struct pe_diagnosis *d, const struct fit *f, bool fits_fi
 static const double strides[] = {2, 3, 4, 8};
 enum { N_STRIDES = sizeof strides / sizeof *strides };
 
+double pe_places_stride(size_t i) { return i < N_STRIDES ? strides[i] : (double)NAN; }
+
 static bool stride(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct fit f;

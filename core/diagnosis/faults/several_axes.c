@@ -147,7 +147,7 @@ static bool ids_axes_missing(struct pe_diagnosis *d, size_t i, struct pe_edit *e
     return x && set_segments(d, edit, &(struct ids){x, x + n, x + 2 * n, n});
 }
 const struct pe_fault pe_fault_ids_axes_missing = {
-    .evidence = PE_EVIDENCE_BIT(IDS), .n_alternatives = 1, .apply = ids_axes_missing};
+    .evidence = PE_EVIDENCE_BIT(IDS), .is_of_tensor = true, .n_alternatives = 1, .apply = ids_axes_missing};
 
 /* ---- Positions from phases ---- */
 
@@ -473,5 +473,6 @@ static bool sinusoid_axes_missing(struct pe_diagnosis *d, size_t i, struct pe_ed
 }
 const struct pe_fault pe_fault_sinusoid_axes_missing = {.schemes = "sinusoidal",
                                                         .evidence = PE_EVIDENCE_BIT(ENCODING),
+                                                        .is_of_tensor = true,
                                                         .count = count_styles,
                                                         .apply = sinusoid_axes_missing};

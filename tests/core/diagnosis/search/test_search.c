@@ -172,10 +172,9 @@ static enum pe_status diagnose_failing(const struct sent *s, long failing, uint6
 }
 
 /* With an allocation that fails, the diagnosis says so; it never answers something else. */
-static void failed_allocations_are_reported(void **unused)
+static void fail_allocations(uint64_t rows, double base)
 {
-    (void)unused;
-    struct sent s = sent_new("encoding", PE_F32, 2, (uint64_t[]){ROWS, DIM}, encoding(5e5, 0));
+    struct sent s = sent_new("encoding", PE_F32, 2, (uint64_t[]){rows, DIM}, encoding(base, 0));
     uint64_t whole, searched;
     long before = alloc_count();
     assert_int_equal(diagnose_failing(&s, -1, &whole), PE_OK);
@@ -187,6 +186,14 @@ static void failed_allocations_are_reported(void **unused)
                      (unsigned long long)searched);
     }
     sent_free(&s);
+}
+
+/* Of a search, and of what a row that is as believed could not have shown. */
+static void failed_allocations_are_reported(void **unused)
+{
+    (void)unused;
+    fail_allocations(ROWS, 5e5);
+    fail_allocations(1, 1e4);
 }
 
 int main(void)

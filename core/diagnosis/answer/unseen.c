@@ -1,0 +1,246 @@
+/* Mistakes that would not show in a tensor that is as believed. An alternative of a single fault is one if its plan
+ * gives the believed numbers here, but another rotation of a vector, or other numbers where the sequence goes on. A
+ * fault is unseen if every alternative that changes anything is one; most end at their first alternative, after a few
+ * numbers. */
+#include "core/analysis/parts/turn.h"
+#include "core/diagnosis/answer/answer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { UNSEEN_MAX = 32 };
+
+struct look {
+    struct pe_diagnosis *d;
+    const struct pe_candidate *belief;
+    struct pe_nearness near;
+    uint64_t signature; /* of the belief */
+    double *room;
+    enum pe_status status; /* PE_NO_MEMORY */
+};
+
+/* ---- Here ---- */
+
+static bool are_transformed(const struct pe_transforms *t)
+{
+    return t->channels.order || t->recipe || t->sinusoid || t->inverted || t->sin_cos_swapped || t->negated ||
+           t->transposed || !isnan(t->wrapped_from) || t->scaled != 1 || !isnan(t->mask_value) || t->zero_row >= 0 ||
+           t->n_axes;
+}
+
+/* Do waves, which say every number of the evidence, have the same signature? */
+static bool are_same_waves(const struct look *l, const struct pe_model *m)
+{
+    return m->columns && l->d->evidence.kind->id != PE_OF_ROTATED && pe_model_signature(m) == l->signature;
+}
+
+static bool is_equal_in_all(const struct look *l, const struct pe_model *m)
+{
+    const struct pe_evidence *e = &l->d->evidence;
+    const struct pe_extent all = {e->n_tensors, e->n_rows, (size_t)e->row_len};
+    return are_same_waves(l, m) || pe_equal_rows(&l->near, l->belief->model, m, &all, l->room);
+}
+
+/* ---- Elsewhere: rotary schemes ---- */
+
+/* A vector whose channels are all different, rotated by a plan at its positions. */
+struct rotated {
+    const struct pe_plan *plan;
+    struct pe_row_rotation turn;
+    size_t input;
+    double *table, *in, *out;
+};
+
+static bool rotated_open(struct rotated *r, const struct pe_plan *plan, const char *input)
+{
+    struct pe_error err;
+    *r = (struct rotated){.plan = plan, .input = pe_turn_input(plan, input)};
+    bool is_open = !pe_turn_init(&r->turn, plan, &err);
+    size_t n = r->turn.rotation.head_dim;
+    r->table = is_open ? malloc(3 * n * sizeof *r->table) : NULL;
+    r->in = r->table ? r->table + n : NULL;
+    r->out = r->table ? r->table + 2 * n : NULL;
+    for (size_t j = 0; r->table && j < n; j++)
+        r->in[j] = 1 + (double)j / (double)n;
+    return r->table;
+}
+
+static void rotated_drop(struct rotated *r)
+{
+    pe_rotate_drop(&r->turn);
+    free(r->table);
+}
+
+static void rotated_at(struct rotated *r, uint64_t i)
+{
+    pe_rotate_table(&r->turn, r->plan, r->plan->seq.k, r->input, i, 1, r->table);
+    pe_rotate_row(&r->turn, r->table, PE_F64, r->in, PE_F64, r->out);
+}
+
+static bool differ_at(struct rotated *a, struct rotated *b, uint64_t i)
+{
+    rotated_at(a, i);
+    rotated_at(b, i);
+    for (size_t j = 0; j < a->turn.rotation.head_dim; j++)
+        if (fabs(a->out[j] - b->out[j]) > 0x1p-24)
+            return true;
+    return false;
+}
+
+/* Plans of as many positions each. Rows that go on are few; of a sequence that does not, the first tell. */
+static bool rotate_differently(struct look *l, const struct pe_plan *a, const struct pe_plan *b)
+{
+    enum { ROWS = 64 };
+    const char *input = l->d->evidence.kind->is_key ? "k" : "q";
+    uint64_t n = a->seq.k->n < ROWS ? a->seq.k->n : ROWS;
+    struct rotated x, y;
+    bool is_open = rotated_open(&x, a, input), differs = false;
+    is_open &= rotated_open(&y, b, input);
+    if (!is_open)
+        l->status = PE_NO_MEMORY;
+    else if (x.turn.rotation.head_dim != y.turn.rotation.head_dim || a->seq.k->n != b->seq.k->n)
+        differs = true;
+    for (uint64_t i = 0; is_open && !differs && i < n && !pe_is_cancelled(); i++)
+        differs = differ_at(&x, &y, i);
+    rotated_drop(&x);
+    rotated_drop(&y);
+    return differs;
+}
+
+/* ---- Elsewhere: maps and encodings ---- */
+
+/* The map of so many queries and as many keys. */
+static void open_square(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_onward *on)
+{
+    struct pe_error err = {.status = PE_OK};
+    *on = (struct pe_onward){.edit = c->edit};
+    on->edit.n_owned = 0;
+    pe_edit_remove_sequence(d, &on->edit);
+    pe_edit_set_integer(&on->edit, "len", PE_NEAR_ROWS);
+    if (pe_model_new(d, &on->edit, &on->model, &err))
+        on->model = NULL;
+    d->no_memory |= err.status == PE_NO_MEMORY;
+}
+
+/* Far queries, as many heads as there is room for. */
+static bool differ_beyond(const struct pe_model *a, const struct pe_model *b)
+{
+    enum { MOST = 1024 };
+    double x[MOST], y[MOST];
+    size_t n = a->d->evidence.kind->fill_beyond(a, MOST, x), m = b->d->evidence.kind->fill_beyond(b, MOST, y);
+    for (size_t i = 0; i < n && n == m; i++)
+        if (x[i] != y[i] && !(fabs(x[i] - y[i]) <= 0x1p-24 * fabs(x[i])))
+            return true;
+    return false;
+}
+
+/* A table by distance (Transformer-XL) has a row for each of a million: its first ones tell. */
+static bool differ_onward(const struct look *l, const struct pe_model *a, const struct pe_model *b)
+{
+    enum { ROWS = 64, ROWS_OF_HEADS = 4096 };
+    const struct pe_output *x = pe_plan_output(a->plan, 0), *y = pe_plan_output(b->plan, 0);
+    uint64_t most = l->d->evidence.kind->fill_beyond ? ROWS_OF_HEADS : ROWS, n = x->n_rows < most ? x->n_rows : most;
+    const struct pe_extent all = {l->d->evidence.n_tensors, n, (size_t)x->row_len};
+    const struct pe_nearness exact = {.judge = l->near.judge};
+    return x->n_rows == y->n_rows && x->row_len == y->row_len && !pe_equal_rows(&exact, a, b, &all, l->room);
+}
+
+/* ---- An alternative ---- */
+
+/* Does it give anything else than the belief? What cannot be told, because a sequence does not go on, counts as no. */
+static bool gives_another(struct look *l, const struct pe_candidate *c)
+{
+    struct pe_onward x, y;
+    bool is_map = l->d->evidence.kind->fill_beyond, is_rotary = l->belief->model->plan->scheme->rotate;
+    void (*open)(struct pe_diagnosis *, const struct pe_candidate *, struct pe_onward *) =
+        is_map ? open_square : pe_go_on;
+    open(l->d, l->belief, &x);
+    open(l->d, c, &y);
+    bool goes_on = x.model && y.model, differs;
+    if (is_rotary)
+        differs = rotate_differently(l, goes_on ? x.model->plan : l->belief->model->plan,
+                                     goes_on ? y.model->plan : c->model->plan);
+    else
+        differs =
+            (goes_on && differ_onward(l, x.model, y.model)) || (is_map && differ_beyond(l->belief->model, c->model));
+    pe_onward_drop(&x);
+    pe_onward_drop(&y);
+    return differs;
+}
+
+enum outcome { NO_CHANGE, SHOWS, HIDDEN };
+
+/* is_known: another alternative is hidden already, so it does not matter where else this one differs. */
+static enum outcome outcome_of(struct look *l, struct pe_candidate *c, bool is_known)
+{
+    if (!c->model->has_shape || !pe_equal_in_sample(l->d, &l->near, l->belief->model, c->model, l->room))
+        return SHOWS;
+    if (!is_known && !gives_another(l, c)) /* so few rows that they are looked at before all numbers are */
+        return NO_CHANGE;
+    return is_equal_in_all(l, c->model) ? HIDDEN : SHOWS;
+}
+
+static enum outcome try_one(struct look *l, size_t fault, size_t choice, bool is_known)
+{
+    struct pe_candidate c = {.kept.h = {.n = 1, .fault = {(uint16_t)fault}, .choice = {(uint16_t)choice}}};
+    struct pe_error err;
+    enum outcome outcome = NO_CHANGE;
+    bool applies = pe_hypothesis_apply(l->d, &c.kept.h, &c.edit) && !are_transformed(&c.edit.transforms);
+    enum pe_status status = applies ? pe_model_new(l->d, &c.edit, &c.model, &err) : PE_INVALID;
+    if (c.edit.failed || status == PE_NO_MEMORY)
+        l->status = PE_NO_MEMORY;
+    else if (!status)
+        outcome = outcome_of(l, &c, is_known);
+    pe_model_free(c.model);
+    pe_edit_drop(&c.edit);
+    return outcome;
+}
+
+/* ---- All faults ---- */
+
+/* Work may end before all faults were looked at: those that follow are not named. */
+static bool goes_on(struct look *l)
+{
+    const struct pe_evidence *e = &l->d->evidence;
+    double all = 2 * (double)e->n_tensors * (double)e->n_rows * (double)e->row_len * l->belief->model->number_work;
+    bool has_work = l->d->work + all <= l->d->request->max_work;
+    l->d->used_all |= !has_work;
+    return has_work && !l->status && !pe_is_cancelled();
+}
+
+static bool is_unseen(struct look *l, size_t i)
+{
+    const struct pe_fault *f = pe_fault_row(i);
+    size_t n = f->n_alternatives ? f->n_alternatives : f->count ? f->count(l->d) : 0;
+    enum outcome all = NO_CHANGE;
+    bool is_tried =
+        !f->is_of_tensor && (!f->schemes || pe_is_among(f->schemes, l->d->belief.inheritance->scheme->info.name));
+    for (size_t j = 0; is_tried && j + f->n_fits < n && all != SHOWS && goes_on(l); j++) {
+        enum outcome one = try_one(l, i, j, all == HIDDEN);
+        all = one == NO_CHANGE ? all : one;
+    }
+    return all == HIDDEN;
+}
+
+enum pe_status pe_answer_unseen(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list,
+                                struct pe_error *err)
+{
+    struct look l = {.d = d, .belief = &a->belief};
+    size_t n = 0;
+    if (!a->belief.model || !pe_fits(a->belief.all.verdict))
+        return PE_OK;
+    l.near = (struct pe_nearness){.judge = pe_judge_of(&d->evidence, a->belief.is_narrow),
+                                  .is_rounded = a->belief.all.verdict == PE_ROUNDING};
+    l.signature = pe_model_signature(a->belief.model);
+    l.room = pe_equal_room(d);
+    l.status = l.room ? PE_OK : PE_NO_MEMORY;
+    for (size_t i = 0; i < pe_n_faults() && n < UNSEEN_MAX && goes_on(&l); i++)
+        if (is_unseen(&l, i) && goes_on(&l)) {
+            pe_put_string(list, NULL, pe_fault_at(i)->code);
+            n++;
+        }
+    free(l.room);
+    if (l.status || d->no_memory)
+        return pe_no_memory(err);
+    return pe_is_cancelled() ? pe_cancelled(err) : PE_OK;
+}
