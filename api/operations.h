@@ -6,7 +6,7 @@
 
 #include "core/posenc.h"
 
-struct api_asked;
+struct api_request;
 
 enum api_method { API_BY_GET = 1, API_BY_POST = 2, API_BY_QUERY = 4, API_BY_PUT = 8, API_BY_DELETE = 16 };
 
@@ -37,7 +37,7 @@ enum api_kind {
 struct api_route {
     const char *pattern; /* {name}, {version} and {build} each stand for one segment of the path, {file} for the rest */
     unsigned methods;    /* enum api_method, joined */
-    struct api_reply *(*handle)(const struct api_asked *asked); /* NULL: it computes `operation` (compute.c) */
+    struct api_reply *(*handle)(struct api_request *request); /* NULL: it computes `operation` (compute.c) */
     enum api_kind kind;
     const char *summary;
     const char *name;       /* an example of {name}, where there is one */

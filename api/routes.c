@@ -6,6 +6,7 @@
 #include "api/inputs/json_in.h"
 #include "api/json/json_load.h"
 #include "api/oip/oip.h"
+#include "api/requests/memory.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -114,16 +115,9 @@ void api_setup(void) { api_json_setup(); }
 
 /* ---- Finding ---- */
 
-/* The parts of the path that stand for {name}, {version}, {build} and {file}. All valid names fit; a longer name is
- * cut, and its beginning is quoted in the message that no such name exists. */
-struct steps {
-    char name[256], version[32], build[32], file[256];
-    char query[2], key[2]; /* of any length: zarr.c reads them from the path */
-};
-
 #define STEP(field, ends)                                                                                              \
     {                                                                                                                  \
-        "{" #field "}", offsetof(struct steps, field), sizeof((struct steps *)0)->field, ends                          \
+        "{" #field "}", offsetof(struct api_path, field), sizeof((struct api_path *)0)->field, ends                    \
     }
 
 static const struct step {
@@ -141,31 +135,31 @@ static const struct step *step_at(const char *pattern)
     return step;
 }
 
-static const char *take_step(const char *pattern, const char **path, struct steps *steps)
+static const char *take_step(const char *pattern, const char **path, struct api_path *parts)
 {
     const struct step *step = step_at(pattern);
     size_t n = strcspn(*path, step->ends);
-    snprintf((char *)steps + step->offset, step->room, "%.*s", (int)(n < step->room ? n : step->room), *path);
+    snprintf((char *)parts + step->offset, step->room, "%.*s", (int)(n < step->room ? n : step->room), *path);
     *path += n;
     return pattern + strlen(step->word);
 }
 
-static bool match(const char *pattern, const char *path, struct steps *steps)
+static bool match(const char *pattern, const char *path, struct api_path *parts)
 {
-    *steps = (struct steps){.name = ""};
+    *parts = (struct api_path){.name = ""};
     while (*pattern && *path) {
         if (*pattern == '{' && *path != '/')
-            pattern = take_step(pattern, &path, steps);
+            pattern = take_step(pattern, &path, parts);
         else if (*pattern++ != *path++)
             return false;
     }
     return !*pattern && !*path;
 }
 
-static const struct api_route *route_find(const char *path, struct steps *steps)
+static const struct api_route *route_find(const char *path, struct api_path *parts)
 {
     for (size_t i = 0; i < N_ROUTES; i++)
-        if (match(row_at(i)->pattern, path, steps))
+        if (match(row_at(i)->pattern, path, parts))
             return row_at(i);
     return NULL;
 }
@@ -333,33 +327,33 @@ static struct api_reply *refuse(const struct api_problem *problem, const struct 
 
 struct api_reply *api_refuse_early(const struct api_host *host, const struct api_call *call, uint64_t declared_bytes)
 {
-    struct steps steps;
-    const struct api_route *route = route_find(call->path, &steps);
+    struct api_path parts;
+    const struct api_route *route = route_find(call->path, &parts);
     struct api_problem problem;
     if (check_head(host, call, route, declared_bytes, &problem))
         return NULL;
     return refuse(&problem, route, host, call);
 }
 
-static struct api_reply *handle(const struct api_route *route, const struct api_asked *asked)
+static struct api_reply *handle(const struct api_route *route, struct api_request *request)
 {
     char allowed[ALLOWED_BYTES];
-    if (!is_options(asked->call))
-        return route->handle ? route->handle(asked) : api_operate(asked);
+    if (!is_options(request->call))
+        return route->handle ? route->handle(request) : api_operate(request);
     print_allowed(route, allowed);
-    return api_options(asked->call, allowed);
+    return api_options(request->call, allowed);
 }
 
 struct api_reply *api_refuse_quota(const struct api_host *host, const struct api_call *call, const char *detail,
                                    uint64_t retry_s)
 {
-    struct steps steps;
+    struct api_path parts;
     struct api_problem problem;
     char seconds[24];
     snprintf(seconds, sizeof seconds, "%" PRIu64, retry_s);
     api_fail(&problem, 429, "", "%s", detail);
     api_problem_header(&problem, "Retry-After", seconds);
-    return finish(api_reply_problem(&problem), route_find(call->path, &steps), host, call);
+    return finish(api_reply_problem(&problem), route_find(call->path, &parts), host, call);
 }
 
 struct api_reply *api_refuse(const struct api_host *host, const struct api_call *call, int status, const char *detail)
@@ -369,8 +363,8 @@ struct api_reply *api_refuse(const struct api_host *host, const struct api_call 
 
 bool api_is_open(const char *path)
 {
-    struct steps steps;
-    const struct api_route *route = route_find(path, &steps);
+    struct api_path parts;
+    const struct api_route *route = route_find(path, &parts);
     return route && route->is_open;
 }
 
@@ -385,24 +379,63 @@ static struct api_reply *give_up(struct api_reply *made)
     return api_reply_problem(&problem);
 }
 
-struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)
+static struct api_reply *reply_to(struct api_request *request)
 {
-    struct steps steps;
-    struct api_asked asked = {.host = host,
-                              .call = call,
-                              .name = steps.name,
-                              .version = steps.version,
-                              .build = steps.build,
-                              .file = steps.file,
-                              .route_at = row_at};
-    const struct api_route *route = asked.route = route_find(call->path, &steps);
-    struct api_problem problem;
-    if (!check_head(host, call, route, call->body_bytes, &problem))
-        return refuse(&problem, route, host, call);
-    pe_watch(call->is_gone, call->caller);
-    struct api_reply *reply = handle(route, &asked);
+    struct api_reply *reply = handle(request->route, request);
+    if (reply || request->is_late)
+        return reply;
+    api_memory_refusal(request, &request->problem);
+    return api_reply_problem(&request->problem);
+}
+
+static struct api_reply *answer(struct api_request *request)
+{
+    pe_watch(request->call->is_gone, request->call->caller);
+    struct api_reply *reply = reply_to(request);
     if (reply && pe_was_cancelled())
         reply = give_up(reply);
     pe_watch(NULL, NULL);
-    return reply ? finish(reply, route, host, call) : NULL;
+    return reply ? finish(reply, request->route, request->host, request->call) : NULL;
+}
+
+static void begin(struct api_request *request, const struct api_host *host, const struct api_call *call,
+                  const struct api_route *route, const struct api_path *parts)
+{
+    api_request_init(request, route->operation);
+    request->host = host;
+    request->call = call;
+    request->route = route;
+    request->route_at = row_at;
+    request->path = *parts;
+    request->presets = host->presets;
+    request->max_json = host->max_json;
+    request->must_not_block = call->must_not_block;
+    request->body_is_ours = call->body_is_ours && !call->must_not_block; /* else the call may be repeated */
+}
+
+/* A body may hold such a request for as long as it is sent. The others need no allocation. */
+static bool may_be_held(const struct api_route *route)
+{
+    return route->kind <= API_STORE || (route->kind == API_PROTOCOL && route->example);
+}
+
+struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)
+{
+    struct api_path parts;
+    struct api_request local, *request = &local;
+    const struct api_route *route = route_find(call->path, &parts);
+    struct api_problem problem;
+    if (!check_head(host, call, route, call->body_bytes, &problem))
+        return refuse(&problem, route, host, call);
+    if (may_be_held(route) && !(request = api_request_new(route->operation))) {
+        api_fail_memory(&problem);
+        return refuse(&problem, route, host, call);
+    }
+    begin(request, host, call, route, &parts);
+    struct api_reply *reply = answer(request);
+    if (request == &local)
+        api_request_drop(request);
+    else
+        api_request_free(request);
+    return reply;
 }

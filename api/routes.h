@@ -6,26 +6,26 @@
 #include "api/replies/reply.h"
 
 /* Any operation. compute.c */
-struct api_reply *api_operate(const struct api_asked *asked);
-struct api_reply *api_analyze(const struct api_asked *asked);     /* analyze.c */
-struct api_reply *api_diagnose(const struct api_asked *asked);    /* diagnose.c */
-struct api_reply *api_experiments(const struct api_asked *asked); /* experiments.c */
-struct api_reply *api_zarr(const struct api_asked *asked);        /* zarr.c */
-struct api_reply *api_schemes(const struct api_asked *asked);     /* catalogue.c */
-struct api_reply *api_scheme(const struct api_asked *asked);
-struct api_reply *api_presets(const struct api_asked *asked); /* presets.c */
-struct api_reply *api_preset(const struct api_asked *asked);
-struct api_reply *api_cmaps(const struct api_asked *asked);        /* cmaps.c */
-struct api_reply *api_limits(const struct api_asked *asked);       /* limits.c */
-struct api_reply *api_openapi(const struct api_asked *asked);      /* openapi.c */
-struct api_reply *api_weights_list(const struct api_asked *asked); /* weights.c */
-struct api_reply *api_weights_one(const struct api_asked *asked);
-struct api_reply *api_healthz(const struct api_asked *asked); /* status.c */
-struct api_reply *api_readyz(const struct api_asked *asked);
-struct api_reply *api_metrics(const struct api_asked *asked);
-struct api_reply *api_version(const struct api_asked *asked);
-struct api_reply *api_front(const struct api_asked *asked); /* pages.c */
-struct api_reply *api_page_file(const struct api_asked *asked);
-struct api_reply *api_client_file(const struct api_asked *asked);
+struct api_reply *api_operate(struct api_request *request);
+struct api_reply *api_analyze(struct api_request *request);     /* analyze.c */
+struct api_reply *api_diagnose(struct api_request *request);    /* diagnose.c */
+struct api_reply *api_experiments(struct api_request *request); /* experiments.c */
+struct api_reply *api_zarr(struct api_request *request);        /* zarr.c */
+struct api_reply *api_schemes(struct api_request *request);     /* catalogue.c */
+struct api_reply *api_scheme(struct api_request *request);
+struct api_reply *api_presets(struct api_request *request); /* presets.c */
+struct api_reply *api_preset(struct api_request *request);
+struct api_reply *api_cmaps(struct api_request *request);        /* cmaps.c */
+struct api_reply *api_limits(struct api_request *request);       /* limits.c */
+struct api_reply *api_openapi(struct api_request *request);      /* openapi.c */
+struct api_reply *api_weights_list(struct api_request *request); /* weights.c */
+struct api_reply *api_weights_one(struct api_request *request);
+struct api_reply *api_healthz(struct api_request *request); /* status.c */
+struct api_reply *api_readyz(struct api_request *request);
+struct api_reply *api_metrics(struct api_request *request);
+struct api_reply *api_version(struct api_request *request);
+struct api_reply *api_front(struct api_request *request); /* pages.c */
+struct api_reply *api_page_file(struct api_request *request);
+struct api_reply *api_client_file(struct api_request *request);
 
 #endif

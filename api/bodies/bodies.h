@@ -74,7 +74,7 @@ struct api_segment {
  * number of threads may compute its pieces. */
 struct api_plan_body {
     struct api_body body;        /* must be first; its length depends on the printed text if there is some */
-    struct api_request *request; /* owned, with all that the body borrows: the body itself is in its arena */
+    struct api_request *request; /* held: the body is in its arena, with all that it borrows */
     const struct api_format *format;
     struct api_source source;
     int digits;
@@ -137,8 +137,7 @@ struct api_body *api_list_body_presets(const struct api_store *store, const char
 void api_list_print(const struct api_body *list, uint64_t first, size_t n, char *dst);
 
 /* The events of an experiment, which runs while they are sent: lines, or server-sent events. Takes the experiment,
- * which the host counts as begun, and the request that it borrows from; NULL: no memory, and nothing is taken. */
-struct api_body *api_live_body_new(const struct api_host *host, struct api_request *request,
-                                   struct pe_experiment *experiment, bool is_events);
+ * which the host counts as begun, and holds the request that it borrows from. NULL: no memory, and nothing is taken. */
+struct api_body *api_live_body_new(struct api_request *request, struct pe_experiment *experiment, bool is_events);
 
 #endif

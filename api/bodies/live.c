@@ -235,8 +235,7 @@ static void live_drop(struct api_body *body)
     free(x);
 }
 
-struct api_body *api_live_body_new(const struct api_host *host, struct api_request *request,
-                                   struct pe_experiment *experiment, bool is_events)
+struct api_body *api_live_body_new(struct api_request *request, struct pe_experiment *experiment, bool is_events)
 {
     struct experiment *x = calloc(1, sizeof *x);
     if (!x)
@@ -246,8 +245,8 @@ struct api_body *api_live_body_new(const struct api_host *host, struct api_reque
                                       .piece_max = PIECE_BYTES,
                                       .piece = live_piece,
                                       .drop = live_drop},
-                             .host = host,
-                             .request = request,
+                             .host = request->host,
+                             .request = api_request_hold(request),
                              .core = experiment,
                              .is_events = is_events};
     api_text_init(&x->text, API_TEXT_MAX);

@@ -13,7 +13,7 @@
 enum { MEMBERS_MAX = 4 }; /* of an answer beside its tensors: configs, results */
 
 struct analyzing {
-    struct api_study study;
+    struct api_request *request;
     struct api_entries *entries;
     struct pe_analysis *analysis; /* of the request's arena */
     struct api_opening opening;
@@ -33,12 +33,12 @@ static const struct api_taking taking = {
 
 static bool read_request(struct analyzing *a)
 {
-    struct api_computation *c = &a->study.c;
-    struct api_request *request = c->request;
+    struct api_request *request = a->request;
     a->entries = api_arena_alloc(&request->arena, sizeof *a->entries);
     if (!a->entries)
-        return api_fail_memory(c->problem);
-    return api_study_read(&a->study, &taking) && api_entries_read(request, c->host->store, a->entries, c->problem);
+        return api_fail_memory(&a->request->problem);
+    return api_study_read(a->request, &taking) &&
+           api_entries_read(request, a->request->host->store, a->entries, &a->request->problem);
 }
 
 /* ---- The analysis ---- */
@@ -47,38 +47,38 @@ static void drop(void *analysis) { pe_analysis_free(analysis); }
 
 static void set_core(struct analyzing *a, struct pe_analysis_request *core)
 {
-    const struct api_request *request = a->study.c.request;
+    const struct api_request *request = a->request;
     *core = (struct pe_analysis_request){.fields = request->fields,
                                          .n_fields = request->n_fields,
                                          .entries = a->entries->at,
                                          .n_entries = a->entries->n,
-                                         .dtype = (enum pe_dtype)a->study.c.form.dtype,
-                                         .n_outputs = a->study.c.form.n_outputs,
-                                         .lang = a->study.lang,
-                                         .max_work = (double)a->study.c.host->max_analysis,
-                                         .caller_fields = api_entries_names(a->study.c.request),
+                                         .dtype = (enum pe_dtype)a->request->form.dtype,
+                                         .n_outputs = a->request->form.n_outputs,
+                                         .lang = a->request->lang,
+                                         .max_work = (double)a->request->host->max_analysis,
+                                         .caller_fields = api_entries_names(a->request),
                                          .admit = api_study_admit,
                                          .step = api_study_step,
-                                         .caller = &a->study};
-    if (a->study.c.form.n_outputs || a->study.c.form.has_no_outputs)
-        core->outputs = a->study.c.form.outputs;
+                                         .caller = a->request};
+    if (a->request->form.n_outputs || a->request->form.has_no_outputs)
+        core->outputs = a->request->form.outputs;
 }
 
 /* Plans all configurations and checks every limit. What the analysis borrows lives as long as the request. */
 static bool open_analysis(struct analyzing *a)
 {
-    struct api_arena *arena = &a->study.c.request->arena;
+    struct api_arena *arena = &a->request->arena;
     struct pe_analysis_request *core = api_arena_alloc(arena, sizeof *core);
     struct pe_error err;
     if (!core)
-        return api_fail_memory(a->study.c.problem);
+        return api_fail_memory(&a->request->problem);
     set_core(a, core);
     if (!core->caller_fields)
-        return api_fail_memory(a->study.c.problem);
-    api_memory_settle(a->study.c.request);
+        return api_fail_memory(&a->request->problem);
+    api_memory_settle(a->request);
     if (pe_analysis_open(core, &a->analysis, &err))
-        return api_study_fail(&a->study, &err);
-    return api_arena_own(arena, a->analysis, drop) || api_fail_memory(a->study.c.problem);
+        return api_study_fail(a->request, &err);
+    return api_arena_own(arena, a->analysis, drop) || api_fail_memory(&a->request->problem);
 }
 
 static bool name_answer(struct analyzing *a)
@@ -86,21 +86,21 @@ static bool name_answer(struct analyzing *a)
     struct api_text configs;
     api_text_init(&configs, API_TEXT_MAX);
     api_text_value(&configs, pe_analysis_configs(a->analysis));
-    struct api_named named = {.request = a->study.c.request,
-                              .form = &a->study.c.form,
-                              .format = a->study.c.format,
+    struct api_named named = {.request = a->request,
+                              .form = &a->request->form,
+                              .format = a->request->format,
                               .is_of_machine = true,
                               .is_of_kernels = pe_analysis_is_of_kernels(a->analysis),
-                              .commit = a->study.c.host->commit,
+                              .commit = a->request->host->commit,
                               .config = configs.bytes,
                               .config_bytes = configs.n,
                               .route = "/analyze",
-                              .lang = api_lang_words[a->study.lang],
+                              .lang = api_lang_words[a->request->lang],
                               .parts = a->entries->requests,
                               .n_parts = a->entries->n};
-    bool fine = !configs.state || api_fail_text(a->study.c.problem, &configs);
+    bool fine = !configs.state || api_fail_text(&a->request->problem, &configs);
     if (fine)
-        api_compute_name(&a->study.c, &named);
+        api_compute_name(a->request, &named);
     api_text_drop(&configs);
     return fine;
 }
@@ -111,17 +111,17 @@ static bool name_answer(struct analyzing *a)
 static bool hold_tensors(struct analyzing *a)
 {
     size_t n = pe_analysis_n_tensors(a->analysis);
-    struct api_held *held = api_arena_array(&a->study.c.request->arena, n, sizeof *held);
+    struct api_held *held = api_arena_array(&a->request->arena, n, sizeof *held);
     if (!held)
-        return api_fail_memory(a->study.c.problem);
+        return api_fail_memory(&a->request->problem);
     for (size_t i = 0; i < n; i++) {
         const struct pe_named_tensor *named = pe_analysis_tensor(a->analysis, i);
         held[i] = (struct api_held){api_held_output(named->name, &named->tensor), named->tensor.data};
     }
     a->opening.source = (struct api_source){.held = held, .n_held = n};
     if (n <= API_TENSORS_MAX)
-        return api_compute_size(&a->study.c, &a->opening.source);
-    return api_fail(a->study.c.problem, 413, "/outputs", "the answer has more than %d tensors", API_TENSORS_MAX);
+        return api_compute_size(a->request, &a->opening.source);
+    return api_fail(&a->request->problem, 413, "/outputs", "the answer has more than %d tensors", API_TENSORS_MAX);
 }
 
 /* From here on only the tensors are in memory: how long they stay is for the client's reading to decide. */
@@ -133,8 +133,8 @@ static void keep_tensors(struct analyzing *a)
         n += output->n_rows * output->row_len * pe_dtype_size(output->dtype);
     }
     pe_analysis_settle(a->analysis);
-    a->study.c.request->arena.n_bytes += n;
-    api_memory_settle(a->study.c.request);
+    a->request->arena.n_bytes += n;
+    api_memory_settle(a->request);
 }
 
 /* The members of the answer as JSON, one after the other in text; names are constants. */
@@ -148,7 +148,7 @@ static bool print_members(struct analyzing *a, struct api_text *text, struct api
         begins[i + 1] = text->n;
     }
     if (text->state)
-        return api_fail_text(a->study.c.problem, text);
+        return api_fail_text(&a->request->problem, text);
     for (size_t i = 0; i < answer->object.n; i++)
         members[i] =
             (struct api_member){answer->object.fields[i].name, text->bytes + begins[i], begins[i + 1] - begins[i]};
@@ -159,13 +159,13 @@ static bool print_members(struct analyzing *a, struct api_text *text, struct api
 
 static bool open_stream(struct analyzing *a)
 {
-    struct api_computation *c = &a->study.c;
-    a->opening.form = &c->form;
-    a->opening.request = c->request;
-    a->opening.arena = &c->request->arena;
-    a->opening.max_kept = c->host->max_pictures;
-    return api_memory_for_answering(c->request, c->host, &a->opening.source, c->format, c->problem) &&
-           api_body_open(c->format, &a->opening, c->problem);
+    a->opening.form = &a->request->form;
+    a->opening.request = a->request;
+    a->opening.arena = &a->request->arena;
+    a->opening.max_kept = a->request->host->max_pictures;
+    return api_memory_for_answering(a->request, a->request->host, &a->opening.source, a->request->format,
+                                    &a->request->problem) &&
+           api_body_open(a->request->format, &a->opening, &a->request->problem);
 }
 
 static bool open_answer(struct analyzing *a)
@@ -187,13 +187,13 @@ static bool compute(struct analyzing *a)
 {
     struct pe_error err;
     if (pe_analysis_compute(a->analysis, &err))
-        return api_study_fail(&a->study, &err);
+        return api_study_fail(a->request, &err);
     return hold_tensors(a) && open_answer(a);
 }
 
 static bool answer(struct analyzing *a)
 {
-    return read_request(a) && open_analysis(a) && name_answer(a) && (a->study.c.is_unchanged || compute(a));
+    return read_request(a) && open_analysis(a) && name_answer(a) && (a->request->is_unchanged || compute(a));
 }
 
 /* Errors are English. */
@@ -203,12 +203,10 @@ static struct api_reply *in_language(struct api_reply *reply, enum pe_lang lang)
 }
 
 /* A thread that must not block does not even read the request: an analysis always goes to a worker. */
-struct api_reply *api_analyze(const struct api_asked *asked)
+struct api_reply *api_analyze(struct api_request *request)
 {
-    struct analyzing a = {.entries = NULL};
-    if (asked->call->must_not_block)
+    struct analyzing a = {.request = request};
+    if (api_is_late(request) || !answer(&a))
         return NULL;
-    if (api_study_init(&a.study, asked) && answer(&a))
-        return in_language(api_compute_reply(&a.study.c, &a.opening), a.study.lang);
-    return api_study_refuse(&a.study);
+    return in_language(api_compute_reply(request, &a.opening), request->lang);
 }

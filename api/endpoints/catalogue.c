@@ -413,13 +413,13 @@ static void print_schemes(struct api_text *text, const void *about)
     api_text_put(text, "}");
 }
 
-struct api_reply *api_schemes(const struct api_asked *asked)
+struct api_reply *api_schemes(struct api_request *request)
 {
     static struct api_document documents[PE_N_LANGS] = {
         [PE_EN] = {.print = print_schemes}, [PE_ZH] = {.print = print_schemes}};
     struct api_problem problem;
     enum pe_lang lang;
-    if (!api_lang_of_query(asked->call, &lang, &problem))
+    if (!api_lang_of_query(request->call, &lang, &problem))
         return api_reply_problem(&problem);
     return api_reply_set_language(api_reply_document(&documents[lang], &lang), lang);
 }
@@ -448,14 +448,14 @@ static struct api_reply *unknown_scheme(const char *name)
     return api_reply_problem(&problem);
 }
 
-struct api_reply *api_scheme(const struct api_asked *asked)
+struct api_reply *api_scheme(struct api_request *request)
 {
-    const struct pe_scheme_info *info = pe_scheme_find(asked->name);
+    const struct pe_scheme_info *info = pe_scheme_find(request->path.name);
     struct api_problem problem;
     enum pe_lang lang;
     if (!info)
-        return unknown_scheme(asked->name);
-    if (!api_lang_of_query(asked->call, &lang, &problem))
+        return unknown_scheme(request->path.name);
+    if (!api_lang_of_query(request->call, &lang, &problem))
         return api_reply_problem(&problem);
     return scheme_reply(info, lang);
 }

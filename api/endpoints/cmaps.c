@@ -25,9 +25,9 @@ static void print(struct api_text *text, const void *about)
     api_text_put(text, "]}");
 }
 
-struct api_reply *api_cmaps(const struct api_asked *asked)
+struct api_reply *api_cmaps(struct api_request *request)
 {
     static struct api_document document = {.print = print};
-    (void)asked;
+    (void)request;
     return api_reply_document(&document, NULL);
 }

@@ -18,65 +18,58 @@ static const char *lone_tensor(const struct pe_tensor *tensor)
 
 static const struct api_taking taking = {.tensor = lone_tensor, .may_answer_nothing = true};
 
-static bool check_format(const struct api_study *study)
+static bool check_format(struct api_request *request)
 {
-    const struct api_format *format = study->c.format;
+    const struct api_format *format = request->format;
     if (strcmp(format->name, "json") == 0)
         return true;
-    return api_fail(study->c.problem, 406, api_form_format(&study->c.form) ? "/format" : "",
+    return api_fail(&request->problem, 406, api_form_format(&request->form) ? "/format" : "",
                     "a diagnosis is JSON and has no tensor, so %s cannot carry it", format->name);
 }
 
-static bool read_request(struct api_study *study)
+static bool read_request(struct api_request *request)
 {
-    struct api_computation *c = &study->c;
-    return api_study_read(study, &taking) && check_format(study) &&
-           api_weights_add(c->host->store, c->request, &c->stored_bytes, c->problem);
+    return api_study_read(request, &taking) && check_format(request) &&
+           api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
 }
 
 /* The form's names, for suggestions. */
-static bool diagnose(struct api_study *study, struct pe_diagnosis **diagnosis)
+static bool diagnose(struct api_request *request, struct pe_diagnosis **diagnosis)
 {
-    const struct api_request *request = study->c.request;
     struct pe_error err;
     struct pe_diagnosis_request core = {.fields = request->fields,
                                         .n_fields = request->n_fields,
-                                        .lang = study->lang,
-                                        .max_work = (double)study->c.host->max_analysis,
+                                        .lang = request->lang,
+                                        .max_work = (double)request->host->max_analysis,
                                         .caller_fields = api_form_names(),
                                         .admit = api_study_admit,
                                         .step = api_study_step,
-                                        .caller = study};
-    api_memory_settle(study->c.request);
-    return pe_diagnosis_new(&core, diagnosis, &err) == PE_OK || api_study_fail(study, &err);
+                                        .caller = request};
+    api_memory_settle(request);
+    return pe_diagnosis_new(&core, diagnosis, &err) == PE_OK || api_study_fail(request, &err);
 }
 
-static struct api_reply *reply_of(struct api_study *study, struct pe_diagnosis *diagnosis)
+static struct api_reply *reply_of(struct api_request *request, struct pe_diagnosis *diagnosis)
 {
-    const struct api_host *host = study->c.host;
+    const struct api_host *host = request->host;
     struct api_text text;
-    bool is_repeatable = api_request_is_lasting(study->c.request);
+    bool is_repeatable = api_request_is_lasting(request);
     api_text_init(&text, API_TEXT_MAX);
     api_text_value(&text, pe_diagnosis_answer(diagnosis));
     if (host->hypotheses_searched)
         host->hypotheses_searched(host->self, pe_diagnosis_searched(diagnosis));
     pe_diagnosis_free(diagnosis);
-    api_request_free(study->c.request);
     struct api_reply *reply = api_reply_text(200, api_json_type, &text);
     if (reply->status != 200)
         return reply;
     reply->is_repeatable = is_repeatable;
-    return api_reply_set_language(reply, study->lang);
+    return api_reply_set_language(reply, request->lang);
 }
 
 /* Like an analysis, it always goes to a worker. */
-struct api_reply *api_diagnose(const struct api_asked *asked)
+struct api_reply *api_diagnose(struct api_request *request)
 {
-    struct api_study study;
     struct pe_diagnosis *diagnosis = NULL;
-    if (asked->call->must_not_block)
-        return NULL;
-    if (api_study_init(&study, asked) && read_request(&study) && diagnose(&study, &diagnosis))
-        return reply_of(&study, diagnosis);
-    return api_study_refuse(&study);
+    bool fine = !api_is_late(request) && read_request(request) && diagnose(request, &diagnosis);
+    return fine ? reply_of(request, diagnosis) : NULL;
 }

@@ -67,16 +67,16 @@ struct api_reply *api_kept_headers(struct api_reply *reply, const char *sha256)
 /* ---- Refusals ---- */
 
 /* A file that is stored but not found is broken, or there is no room for it. */
-struct api_reply *api_kept_guarded(const struct api_asked *asked, const struct api_store *store)
+struct api_reply *api_kept_guarded(struct api_request *request, const struct api_store *store)
 {
-    const char *name = asked->name, *what = store->contents->what;
+    const char *name = request->path.name, *what = store->contents->what;
     struct api_wanted wanted = {.name = name, .must_not_block = true};
     const struct api_weights *weights = NULL;
     struct api_problem problem;
     if (store->find(store->self, &wanted, &weights) == API_FOUND)
         api_fail(&problem, 412, "", "If-Match or If-None-Match does not hold: \"%s\" is stored, its ETag is \"%s\"",
                  name, weights->sha256);
-    else if (asked->call->if_match)
+    else if (request->call->if_match)
         api_fail(&problem, 412, "", "If-Match does not hold: no %s \"%s\" are stored", what, name);
     else
         api_fail(&problem, 412, "",
@@ -131,13 +131,13 @@ struct api_reply *api_kept_refused(const struct api_store *store, enum api_store
 
 /* ---- Removing ---- */
 
-struct api_reply *api_kept_remove(const struct api_asked *asked, const struct api_store *store, api_kept_absent *absent)
+struct api_reply *api_kept_remove(struct api_request *request, const struct api_store *store, api_kept_absent *absent)
 {
-    struct api_guard guard = api_kept_guard(asked->call);
-    enum api_stored stored = store->remove(store->self, asked->name, &guard);
+    struct api_guard guard = api_kept_guard(request->call);
+    enum api_stored stored = store->remove(store->self, request->path.name, &guard);
     switch (stored) {
-    case API_STORED_ABSENT: return absent(store, asked->name);
-    case API_STORED_GUARDED: return api_kept_guarded(asked, store);
+    case API_STORED_ABSENT: return absent(store, request->path.name);
+    case API_STORED_GUARDED: return api_kept_guarded(request, store);
     case API_STORED_NEW:
     case API_STORED_REPLACED: return api_reply_empty(204);
     default: return api_kept_refused(store, stored, 0);

@@ -11,13 +11,12 @@ struct api_guard api_kept_guard(const struct api_call *call);
 struct api_reply *api_kept_headers(struct api_reply *reply, const char *sha256);
 
 /* The 412 of a call whose condition did not hold. */
-struct api_reply *api_kept_guarded(const struct api_asked *asked, const struct api_store *store);
+struct api_reply *api_kept_guarded(struct api_request *request, const struct api_store *store);
 /* Any other refusal of a change, of n bytes. */
 struct api_reply *api_kept_refused(const struct api_store *store, enum api_stored stored, size_t n);
 
 /* The answer to a DELETE; it may wait for a disk. absent: the 404. */
 typedef struct api_reply *api_kept_absent(const struct api_store *store, const char *name);
-struct api_reply *api_kept_remove(const struct api_asked *asked, const struct api_store *store,
-                                  api_kept_absent *absent);
+struct api_reply *api_kept_remove(struct api_request *request, const struct api_store *store, api_kept_absent *absent);
 
 #endif

@@ -40,11 +40,11 @@ static void add_route(struct api_text *text, const struct api_route *route)
     api_text_put(text, "]");
 }
 
-static void add_routes(struct api_text *text, const struct api_asked *asked)
+static void add_routes(struct api_text *text, struct api_request *request)
 {
     const struct api_route *route;
     api_text_put(text, ",\"routes\":{");
-    for (size_t i = 0; (route = asked->route_at(i)); i++) {
+    for (size_t i = 0; (route = request->route_at(i)); i++) {
         api_text_add(text, ",", i > 0);
         add_route(text, route);
     }
@@ -52,16 +52,16 @@ static void add_routes(struct api_text *text, const struct api_asked *asked)
 }
 
 /* It depends on the token, and options change with a restart, so no cache may store it. */
-struct api_reply *api_limits(const struct api_asked *asked)
+struct api_reply *api_limits(struct api_request *request)
 {
-    enum api_access access = asked->call->access;
+    enum api_access access = request->call->access;
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
     api_text_put(&text, "{");
-    add_limits(&text, asked->host);
+    add_limits(&text, request->host);
     add_flag(&text, "private", access != API_ACCESS_OPEN);
     add_flag(&text, "may_write", access == API_ACCESS_OPEN || access == API_ACCESS_WRITE);
-    add_routes(&text, asked);
+    add_routes(&text, request);
     api_text_put(&text, "}");
     struct api_reply *reply = api_reply_text(200, api_json_type, &text);
     return api_reply_header(reply, "Cache-Control", "no-store") ? reply : api_reply_without_memory(reply);

@@ -115,43 +115,44 @@ static struct api_reply *of_folder(const struct api_page *page, const char *name
 /* ---- The endpoints ---- */
 
 /* NULL: a worker must read the file. */
-static struct api_reply *file_reply(const struct api_asked *asked, const char *name, const char *cache_control)
+static struct api_reply *file_reply(struct api_request *request, const char *name, const char *cache_control)
 {
-    const struct api_page *page = asked->host->page;
-    if (page->read && asked->call->must_not_block)
+    const struct api_page *page = request->host->page;
+    if (page->read && api_is_late(request))
         return NULL;
     if (page->read)
         return with_policy(of_folder(page, name));
     const struct api_page_file *file = file_find(page, name);
-    return with_policy(file ? built_in(file, asked->call, cache_control) : no_such_file(name));
+    return with_policy(file ? built_in(file, request->call, cache_control) : no_such_file(name));
 }
 
-struct api_reply *api_front(const struct api_asked *asked)
+struct api_reply *api_front(struct api_request *request)
 {
-    if (!asked->host->page)
+    if (!request->host->page)
         return api_refusal(404, "this program was built without its page");
-    return file_reply(asked, "index.html", always_asked);
+    return file_reply(request, "index.html", always_asked);
 }
 
-struct api_reply *api_page_file(const struct api_asked *asked)
+struct api_reply *api_page_file(struct api_request *request)
 {
-    const struct api_page *page = asked->host->page;
+    const struct api_page *page = request->host->page;
     struct api_problem problem;
-    if (page && strcmp(asked->build, page->build) == 0)
-        return file_reply(asked, asked->file, for_ever);
+    if (page && strcmp(request->path.build, page->build) == 0)
+        return file_reply(request, request->path.file, for_ever);
     api_fail(&problem, 404, "", "this program has no page of the build \"%.32s\"; it has %s: load / again",
-             asked->build, page ? page->build : "none");
+             request->path.build, page ? page->build : "none");
     return with_policy(api_reply_problem(&problem));
 }
 
 /* Of the same address after each release, so it is asked for again. */
-struct api_reply *api_client_file(const struct api_asked *asked)
+struct api_reply *api_client_file(struct api_request *request)
 {
-    const struct api_page *clients = asked->host->clients;
-    const struct api_page_file *file = clients ? file_find(clients, asked->file) : NULL;
+    const struct api_page *clients = request->host->clients;
+    const struct api_page_file *file = clients ? file_find(clients, request->path.file) : NULL;
     if (file)
-        return built_in(file, asked->call, always_asked);
+        return built_in(file, request->call, always_asked);
     struct api_problem problem;
-    api_fail(&problem, 404, "", "there is no client library \"%.128s\"; there are: posenc.py, posenc.js", asked->file);
+    api_fail(&problem, 404, "", "there is no client library \"%.128s\"; there are: posenc.py, posenc.js",
+             request->path.file);
     return api_reply_problem(&problem);
 }

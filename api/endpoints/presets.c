@@ -86,15 +86,16 @@ static struct api_reply *list_of_all(const struct api_store *store, enum pe_lang
     return api_reply_of(200, api_json_type, list, 0);
 }
 
-struct api_reply *api_presets(const struct api_asked *asked)
+struct api_reply *api_presets(struct api_request *request)
 {
     struct api_problem problem;
     enum pe_lang lang;
-    if (!api_lang_of_query(asked->call, &lang, &problem))
+    if (!api_lang_of_query(request->call, &lang, &problem))
         return api_reply_problem(&problem);
-    if (asked->host->presets && asked->call->must_not_block)
+    if (request->host->presets && api_is_late(request))
         return NULL; /* it looks at a thousand files */
-    struct api_reply *reply = asked->host->presets ? list_of_all(asked->host->presets, lang) : list_of_program(lang);
+    struct api_reply *reply =
+        request->host->presets ? list_of_all(request->host->presets, lang) : list_of_program(lang);
     return api_kept_headers(api_reply_set_language(reply, lang), NULL);
 }
 
@@ -137,46 +138,46 @@ static struct api_reply *send(int status, const struct api_weights *file)
     return api_kept_headers(api_reply_text(status, api_json_type, &text), file->sha256);
 }
 
-static struct api_reply *get_found(const struct api_asked *asked, const struct api_weights *file)
+static struct api_reply *get_found(struct api_request *request, const struct api_weights *file)
 {
-    const struct api_call *call = asked->call;
+    const struct api_call *call = request->call;
     struct api_guard match = {.if_match = call->if_match}, none = {.if_none_match = call->if_none_match};
     if (!api_guard_allows(&match, file->sha256))
-        return api_kept_guarded(asked, asked->host->presets);
+        return api_kept_guarded(request, request->host->presets);
     return api_guard_allows(&none, file->sha256) ? send(200, file)
                                                  : api_kept_headers(api_reply_empty(304), file->sha256);
 }
 
-static struct api_reply *get_kept(const struct api_asked *asked)
+static struct api_reply *get_kept(struct api_request *request)
 {
-    const struct api_store *store = asked->host->presets;
+    const struct api_store *store = request->host->presets;
     const struct api_weights *file = NULL;
-    struct api_wanted wanted = {.name = asked->name, .must_not_block = asked->call->must_not_block};
+    struct api_wanted wanted = {.name = request->path.name, .must_not_block = request->call->must_not_block};
     struct api_problem problem;
     enum api_found found = store ? store->find(store->self, &wanted, &file) : API_FOUND_NOTHING;
-    if (found == API_FOUND_LATER)
+    if (found == API_FOUND_LATER && api_is_late(request))
         return NULL;
     if (found == API_FOUND_NOTHING)
-        return absent(store, asked->name);
+        return absent(store, request->path.name);
     if (found != API_FOUND) {
-        api_fail_kept_unknown(&problem, "", store, found, asked->name);
+        api_fail_kept_unknown(&problem, "", store, found, request->path.name);
         return api_reply_problem(&problem);
     }
-    struct api_reply *reply = get_found(asked, file);
+    struct api_reply *reply = get_found(request, file);
     store->release(store->self, file);
     return reply;
 }
 
-static struct api_reply *get(const struct api_asked *asked)
+static struct api_reply *get(struct api_request *request)
 {
-    const struct pe_preset *preset = pe_preset_find(asked->name);
+    const struct pe_preset *preset = pe_preset_find(request->path.name);
     struct api_problem problem;
     struct api_text text;
     enum pe_lang lang;
-    if (!api_lang_of_query(asked->call, &lang, &problem))
+    if (!api_lang_of_query(request->call, &lang, &problem))
         return api_reply_problem(&problem);
     if (!preset)
-        return get_kept(asked);
+        return get_kept(request);
     api_text_init(&text, API_TEXT_MAX);
     add_preset(&text, preset, lang);
     struct api_reply *reply = api_reply_text(200, api_json_type, &text);
@@ -187,11 +188,8 @@ static struct api_reply *get(const struct api_asked *asked)
 /* ---- PUT ---- */
 
 struct putting {
-    const struct api_asked *asked;
     struct api_request *request;
     struct api_preset_members members;
-    bool is_refused; /* by the host's memory; the problem is set */
-    struct api_problem problem;
 };
 
 /* What GET answers may be sent back: the members that the server sets itself are not read. */
@@ -205,7 +203,7 @@ static bool check_members(struct putting *p)
         if (nearest && strcmp(nearest, name) == 0)
             continue;
         api_pointer_push(pointer, name, strlen(name));
-        return api_fail(&p->problem, 422, pointer, "unknown member \"%.64s\" of a preset; %s%s%s", name,
+        return api_fail(&p->request->problem, 422, pointer, "unknown member \"%.64s\" of a preset; %s%s%s", name,
                         nearest ? "nearest: \"" : "there are: ", nearest ? nearest : "config, source, note",
                         nearest ? "\"" : "");
     }
@@ -218,7 +216,7 @@ static bool take_word(struct putting *p, const char *name, const char **word)
     char pointer[32];
     snprintf(pointer, sizeof pointer, "/%s", name);
     *word = value && value->kind == PE_STRING ? value->string : NULL;
-    return !value || *word || api_fail(&p->problem, 422, pointer, "%s is not a string", name);
+    return !value || *word || api_fail(&p->request->problem, 422, pointer, "%s is not a string", name);
 }
 
 /* Errors about a field name its place in the body. False, as what has failed. */
@@ -238,53 +236,55 @@ static bool take_config(struct putting *p)
     struct api_request *request = p->request;
     const struct pe_value *found = api_request_find(request, "config");
     if (!found || found->kind != PE_OBJECT)
-        return api_fail(&p->problem, 422, "/config",
+        return api_fail(&p->request->problem, 422, "/config",
                         "config must be an object, a request without its sequence: {\"config\":{\"scheme\":\"rope\"}}");
     struct pe_value config = *found;
     request->n_fields = 0;
     for (size_t i = 0; i < config.object.n; i++)
-        if (!api_request_add(request, config.object.fields[i].name, &config.object.fields[i].value, &p->problem))
-            return point_into_config(&p->problem);
+        if (!api_request_add(request, config.object.fields[i].name, &config.object.fields[i].value,
+                             &p->request->problem))
+            return point_into_config(&p->request->problem);
     return true;
 }
 
 static bool read_json(struct putting *p)
 {
-    const struct api_call *call = p->asked->call;
-    if (api_json_read_plain(p->request, call->body, call->body_bytes, "", &p->problem))
+    const struct api_call *call = p->request->call;
+    if (api_json_read_plain(p->request, call->body, call->body_bytes, "", &p->request->problem))
         return true;
-    bool is_no_object = p->problem.status == 422 && !*p->problem.error.pointer;
-    return is_no_object
-               ? api_fail(&p->problem, 422, "", "a preset is a JSON object: {\"config\":{\"scheme\":\"rope\"}}")
-               : false;
+    bool is_no_object = p->request->problem.status == 422 && !*p->request->problem.error.pointer;
+    return is_no_object ? api_fail(&p->request->problem, 422, "",
+                                   "a preset is a JSON object: {\"config\":{\"scheme\":\"rope\"}}")
+                        : false;
 }
 
 static bool read_body(struct putting *p)
 {
-    const struct api_call *call = p->asked->call;
+    const struct api_call *call = p->request->call;
     struct api_request *request = p->request;
     const char *name = NULL;
     if (!call->body_bytes)
-        return api_fail(&p->problem, 400, "", "the body is empty; send a preset: {\"config\":{\"scheme\":\"rope\"}}");
+        return api_fail(&p->request->problem, 400, "",
+                        "the body is empty; send a preset: {\"config\":{\"scheme\":\"rope\"}}");
     if (call->body_bytes > API_PRESET_BYTES_MAX)
-        return api_fail(&p->problem, 413, "", "the preset has %zu bytes; allowed: at most %d", call->body_bytes,
-                        API_PRESET_BYTES_MAX);
-    request->presets = p->asked->host->presets;
-    if (!api_memory_for_reading(p->request, p->asked->host, call, &p->problem) || !read_json(p) || !check_members(p) ||
-        !take_word(p, "source", &p->members.source) || !take_word(p, "note", &p->members.note) ||
+        return api_fail(&p->request->problem, 413, "", "the preset has %zu bytes; allowed: at most %d",
+                        call->body_bytes, API_PRESET_BYTES_MAX);
+    request->presets = p->request->host->presets;
+    if (!api_memory_for_reading(p->request, p->request->host, call, &p->request->problem) || !read_json(p) ||
+        !check_members(p) || !take_word(p, "source", &p->members.source) || !take_word(p, "note", &p->members.note) ||
         !take_word(p, "name", &name))
         return false;
-    if (name && strcmp(name, p->asked->name) != 0)
-        return api_fail(&p->problem, 422, "/name", "name is \"%.64s\", but the path names \"%s\"; leave name out", name,
-                        p->asked->name);
+    if (name && strcmp(name, p->request->path.name) != 0)
+        return api_fail(&p->request->problem, 422, "/name",
+                        "name is \"%.64s\", but the path names \"%s\"; leave name out", name, p->request->path.name);
     return take_config(p);
 }
 
 static enum pe_status admit(void *caller, const struct pe_cost *cost, struct pe_error *err)
 {
     struct putting *p = caller;
-    p->is_refused = !api_memory_for_planning(p->request, p->asked->host, cost->bytes, &p->problem);
-    return p->is_refused ? err->status = PE_CANCELLED : PE_OK;
+    p->request->is_refused = !api_memory_for_planning(p->request, p->request->host, cost->bytes, &p->request->problem);
+    return p->request->is_refused ? err->status = PE_CANCELLED : PE_OK;
 }
 
 static bool fail_config(struct putting *p, const struct pe_error *err)
@@ -292,9 +292,9 @@ static bool fail_config(struct putting *p, const struct pe_error *err)
     const char *name = err->pointer + (*err->pointer == '/');
     for (const char *const *row = api_form_names(); *row; row++)
         if (strcmp(*row, name) == 0)
-            return api_fail(&p->problem, 422, err->pointer, "%s is about one request, not about a preset; leave it out",
-                            name);
-    return api_fail_core(&p->problem, err);
+            return api_fail(&p->request->problem, 422, err->pointer,
+                            "%s is about one request, not about a preset; leave it out", name);
+    return api_fail_core(&p->request->problem, err);
 }
 
 static bool resolve(struct putting *p, struct pe_config **config)
@@ -307,12 +307,12 @@ static bool resolve(struct putting *p, struct pe_config **config)
                               .caller_fields = api_form_names(),
                               .admit = admit,
                               .caller = p};
-    if (!api_preset_take(p->request, &p->problem))
+    if (!api_preset_take(p->request, &p->request->problem))
         return false;
     api_memory_settle(p->request);
     if (pe_config_new(&core, config, &err) == PE_OK)
         return true;
-    return !p->is_refused && fail_config(p, &err);
+    return !p->request->is_refused && fail_config(p, &err);
 }
 
 /* The file's text; what has been resolved is not needed any more then. */
@@ -321,38 +321,39 @@ static bool print_file(struct putting *p, struct api_text *text)
     struct pe_config *config = NULL;
     char now[API_TIME_BYTES];
     if (!resolve(p, &config))
-        return point_into_config(&p->problem);
-    p->asked->host->print_time(now);
+        return point_into_config(&p->request->problem);
+    p->request->host->print_time(now);
     p->members.config = pe_config_value(config);
-    p->members.stored_by = p->asked->call->client;
+    p->members.stored_by = p->request->call->client;
     p->members.stored_at = now;
     api_text_put(text, "{");
     api_preset_members(text, &p->members);
     api_text_put(text, "}\n");
     pe_config_free(config);
     if (text->state == API_TEXT_FULL)
-        return api_fail(&p->problem, 413, "", "as it would be stored, the preset has more than %d bytes",
+        return api_fail(&p->request->problem, 413, "", "as it would be stored, the preset has more than %d bytes",
                         API_PRESET_BYTES_MAX);
-    return !text->state || api_fail_text(&p->problem, text);
+    return !text->state || api_fail_text(&p->request->problem, text);
 }
 
 static struct api_reply *store_text(struct putting *p, const struct api_text *text)
 {
-    const struct api_store *store = p->asked->host->presets;
+    const struct api_store *store = p->request->host->presets;
     const struct api_weights *file = NULL;
-    struct api_guard guard = api_kept_guard(p->asked->call);
+    struct api_guard guard = api_kept_guard(p->request->call);
     char why[256];
     void *contents = api_contents_presets.read(text->bytes, text->n, why, sizeof why);
     if (!contents) {
         if (*why)
-            api_fail(&p->problem, 422, "/config", "%s", why);
+            api_fail(&p->request->problem, 422, "/config", "%s", why);
         else
-            api_fail_memory(&p->problem);
-        return api_reply_problem(&p->problem);
+            api_fail_memory(&p->request->problem);
+        return NULL;
     }
-    enum api_stored stored = store->put(store->self, p->asked->name, text->bytes, text->n, contents, &guard, &file);
+    enum api_stored stored =
+        store->put(store->self, p->request->path.name, text->bytes, text->n, contents, &guard, &file);
     if (stored == API_STORED_GUARDED)
-        return api_kept_guarded(p->asked, store);
+        return api_kept_guarded(p->request, store);
     if (!file)
         return api_kept_refused(store, stored, text->n);
     struct api_reply *reply = send(stored == API_STORED_NEW ? 201 : 200, file);
@@ -360,42 +361,33 @@ static struct api_reply *store_text(struct putting *p, const struct api_text *te
     return reply;
 }
 
-static struct api_reply *put(const struct api_asked *asked)
+static struct api_reply *put(struct api_request *request)
 {
-    struct putting p = {.asked = asked, .request = api_request_new(PE_ENCODE)};
+    struct putting p = {.request = request};
     struct api_text text;
-    struct api_reply *reply = NULL;
     api_text_init(&text, API_PRESET_BYTES_MAX);
-    if (!p.request)
-        api_fail_memory(&p.problem);
-    else if (read_body(&p) && print_file(&p, &text))
-        reply = store_text(&p, &text);
-    if (!reply) {
-        api_memory_refusal(p.request, &p.problem);
-        reply = api_reply_problem(&p.problem);
-    }
+    struct api_reply *reply = read_body(&p) && print_file(&p, &text) ? store_text(&p, &text) : NULL;
     api_text_drop(&text);
-    api_request_free(p.request);
     return reply;
 }
 
 /* ---- One preset ---- */
 
-static struct api_reply *change(const struct api_asked *asked, bool is_put)
+static struct api_reply *change(struct api_request *request, bool is_put)
 {
     struct api_problem problem;
-    if (!asked->host->presets)
+    if (!request->host->presets)
         return no_store();
-    if (!check_name(asked->name, &problem))
+    if (!check_name(request->path.name, &problem))
         return api_reply_problem(&problem);
-    if (asked->call->must_not_block)
+    if (api_is_late(request))
         return NULL; /* it may wait for a disk */
-    return is_put ? put(asked) : api_kept_remove(asked, asked->host->presets, absent);
+    return is_put ? put(request) : api_kept_remove(request, request->host->presets, absent);
 }
 
-struct api_reply *api_preset(const struct api_asked *asked)
+struct api_reply *api_preset(struct api_request *request)
 {
-    const char *method = asked->call->method;
+    const char *method = request->call->method;
     bool is_put = strcmp(method, "PUT") == 0;
-    return is_put || strcmp(method, "DELETE") == 0 ? change(asked, is_put) : get(asked);
+    return is_put || strcmp(method, "DELETE") == 0 ? change(request, is_put) : get(request);
 }

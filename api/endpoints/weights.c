@@ -26,24 +26,24 @@ static struct api_reply *no_store(void) { return api_refusal(503, "this server s
 
 /* ---- The endpoints ---- */
 
-struct api_reply *api_weights_list(const struct api_asked *asked)
+struct api_reply *api_weights_list(struct api_request *request)
 {
-    if (asked->call->must_not_block)
-        return NULL; /* it looks at thousands of files */
-    return api_kept_headers(api_reply_of(200, api_json_type, api_list_body_all(asked->host->store), 0), NULL);
+    if (api_is_late(request)) /* it looks at thousands of files */
+        return NULL;
+    return api_kept_headers(api_reply_of(200, api_json_type, api_list_body_all(request->host->store), 0), NULL);
 }
 
 /* The whole file, or the part that Range requests. Takes the hold on weights. */
-static struct api_reply *send(const struct api_asked *asked, const struct api_weights *weights)
+static struct api_reply *send(struct api_request *request, const struct api_weights *weights)
 {
-    const struct api_store *store = asked->host->store;
+    const struct api_store *store = request->host->store;
     uint64_t length = weights->n_bytes;
     struct api_range range = {0, length - 1};
     char etag[API_SHA256_CHARS + 3], sha256[API_SHA256_CHARS + 1];
     snprintf(etag, sizeof etag, "\"%s\"", weights->sha256);
     memcpy(sha256, weights->sha256,
            sizeof sha256); /* a copy: if memory runs out, the file may be freed before its reply */
-    enum api_range_kind kind = api_range_asked(asked->call, etag, length, &range);
+    enum api_range_kind kind = api_range_asked(request->call, etag, length, &range);
     if (kind == API_RANGE_UNSATISFIABLE) {
         store->release(store->self, weights);
         return api_range_refusal(length);
@@ -55,34 +55,33 @@ static struct api_reply *send(const struct api_asked *asked, const struct api_we
                                                       : api_reply_without_memory(reply);
 }
 
-/* NULL: ask again from a worker. */
-static struct api_reply *not_found(const struct api_store *store, enum api_found found, const char *name)
+static struct api_reply *not_found(struct api_request *request, enum api_found found)
 {
-    struct api_problem problem;
-    if (found == API_FOUND_LATER)
+    const struct api_store *store = request->host->store;
+    if (found == API_FOUND_LATER && api_is_late(request))
         return NULL;
     if (found == API_FOUND_NOTHING)
-        return absent(store, name);
-    api_fail_kept_unknown(&problem, "", store, found, name);
-    return api_reply_problem(&problem);
+        return absent(store, request->path.name);
+    api_fail_kept_unknown(&request->problem, "", store, found, request->path.name);
+    return NULL;
 }
 
-static struct api_reply *get(const struct api_asked *asked)
+static struct api_reply *get(struct api_request *request)
 {
-    const struct api_store *store = asked->host->store;
-    const struct api_call *call = asked->call;
+    const struct api_store *store = request->host->store;
+    const struct api_call *call = request->call;
     const struct api_weights *weights = NULL;
-    struct api_wanted wanted = {.name = asked->name, .must_not_block = call->must_not_block};
+    struct api_wanted wanted = {.name = request->path.name, .must_not_block = call->must_not_block};
     enum api_found found = store ? store->find(store->self, &wanted, &weights) : API_FOUND_NOTHING;
     if (found != API_FOUND)
-        return not_found(store, found, asked->name);
+        return not_found(request, found);
     struct api_guard match = {.if_match = call->if_match}, none = {.if_none_match = call->if_none_match};
     bool has_failed = !api_guard_allows(&match, weights->sha256);
     bool is_known = !api_guard_allows(&none, weights->sha256);
     if (!has_failed && !is_known)
-        return send(asked, weights);
+        return send(request, weights);
     struct api_reply *reply =
-        has_failed ? api_kept_guarded(asked, store) : api_kept_headers(api_reply_empty(304), weights->sha256);
+        has_failed ? api_kept_guarded(request, store) : api_kept_headers(api_reply_empty(304), weights->sha256);
     store->release(store->self, weights);
     return reply;
 }
@@ -97,51 +96,51 @@ static struct api_reply *stored_reply(const struct api_store *store, enum api_st
     return reply;
 }
 
-static struct api_reply *put(const struct api_asked *asked, struct api_tensors *tensors)
+static struct api_reply *put(struct api_request *request, struct api_tensors *tensors)
 {
-    const struct api_store *store = asked->host->store;
-    const struct api_call *call = asked->call;
+    const struct api_store *store = request->host->store;
+    const struct api_call *call = request->call;
     const struct api_weights *weights = NULL;
     struct api_guard guard = api_kept_guard(call);
     enum api_stored stored =
-        store->put(store->self, asked->name, call->body, call->body_bytes, tensors, &guard, &weights);
+        store->put(store->self, request->path.name, call->body, call->body_bytes, tensors, &guard, &weights);
     if (weights)
         return stored_reply(store, stored, weights);
-    return stored == API_STORED_GUARDED ? api_kept_guarded(asked, store)
+    return stored == API_STORED_GUARDED ? api_kept_guarded(request, store)
                                         : api_kept_refused(store, stored, call->body_bytes);
 }
 
-static struct api_reply *put_named(const struct api_asked *asked)
+static struct api_reply *put_named(struct api_request *request)
 {
     struct api_problem problem;
-    const struct api_call *call = asked->call;
-    if (!asked->host->store)
+    const struct api_call *call = request->call;
+    if (!request->host->store)
         return no_store();
-    if (!api_weight_name_is_valid(asked->name)) {
-        api_fail_kept_name(&problem, "", &api_contents_weights, asked->name);
+    if (!api_weight_name_is_valid(request->path.name)) {
+        api_fail_kept_name(&problem, "", &api_contents_weights, request->path.name);
         return api_reply_problem(&problem);
     }
-    if (call->must_not_block)
-        return NULL; /* this call may wait for a disk */
-    uint64_t n_taken = api_memory_for_head(asked->host, call, &problem);
+    if (api_is_late(request)) /* it may wait for a disk */
+        return NULL;
+    uint64_t n_taken = api_memory_for_head(request->host, call, &problem);
     struct api_tensors *tensors = n_taken ? api_tensors_parse(call->body, call->body_bytes, &problem) : NULL;
-    if (n_taken && asked->host->take_memory)
-        asked->host->give_memory(n_taken);
-    return tensors ? put(asked, tensors) : api_reply_problem(&problem);
+    if (n_taken && request->host->take_memory)
+        request->host->give_memory(n_taken);
+    return tensors ? put(request, tensors) : api_reply_problem(&problem);
 }
 
-static struct api_reply *delete_named(const struct api_asked *asked)
+static struct api_reply *delete_named(struct api_request *request)
 {
-    const struct api_store *store = asked->host->store;
+    const struct api_store *store = request->host->store;
     if (!store)
         return no_store();
-    return asked->call->must_not_block ? NULL : api_kept_remove(asked, store, absent);
+    return api_is_late(request) ? NULL : api_kept_remove(request, store, absent);
 }
 
-struct api_reply *api_weights_one(const struct api_asked *asked)
+struct api_reply *api_weights_one(struct api_request *request)
 {
-    const char *method = asked->call->method;
+    const char *method = request->call->method;
     if (strcmp(method, "PUT") == 0)
-        return put_named(asked);
-    return strcmp(method, "DELETE") == 0 ? delete_named(asked) : get(asked);
+        return put_named(request);
+    return strcmp(method, "DELETE") == 0 ? delete_named(request) : get(request);
 }

@@ -7,9 +7,14 @@
 
 void api_request_init(struct api_request *request, enum pe_operation_id operation)
 {
+    request->n_owners = 1;
+    request->host = NULL;
+    request->call = NULL;
+    request->problem.status = 0;
+    request->is_late = request->is_refused = false;
     request->operation = operation;
     request->taking = NULL;
-    request->body_is_ours = request->must_not_block = request->is_late = false;
+    request->body_is_ours = request->must_not_block = false;
     request->max_json = 0;
     request->drawing = (struct api_drawing){.max = API_DRAWN_MAX, .max_at_once = UINT64_MAX};
     request->arena = (struct api_arena){0};
@@ -17,8 +22,14 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->stored = NULL;
     request->presets = NULL;
     request->has_kept_preset = false;
+    request->stored_bytes = 0;
+    request->form = (struct api_form){.n_outputs = 0};
+    request->format = NULL;
+    request->about = NULL;
     request->plan = NULL;
-    request->host = NULL;
+    request->is_kept = request->is_unchanged = false;
+    request->key = NULL;
+    *request->etag = '\0';
     request->n_taken = request->n_read = request->body_bytes = 0;
     request->refusal.status = 0;
 }
@@ -43,9 +54,15 @@ struct api_request *api_request_new(enum pe_operation_id operation)
     return request;
 }
 
+struct api_request *api_request_hold(struct api_request *request)
+{
+    request->n_owners++;
+    return request;
+}
+
 void api_request_free(struct api_request *request)
 {
-    if (!request)
+    if (--request->n_owners)
         return;
     api_request_drop(request);
     free(request);

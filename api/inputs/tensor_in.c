@@ -246,16 +246,19 @@ static bool read_number(const struct draft *d, int member, double missing, doubl
 }
 
 /* Refuses more numbers than the request may have, or leaves them to a worker. */
-static bool may_draw(const struct draft *d, struct api_drawing *drawing, uint64_t n)
+static bool may_draw(const struct draft *d, struct api_request *request, uint64_t n)
 {
+    struct api_drawing *drawing = &request->drawing;
     if (n > drawing->max || drawing->n > drawing->max - n)
         return api_fail(d->problem, 413, d->pointer,
                         "the tensors drawn from seeds have more than %" PRIu64 " numbers, which is as many as this "
                         "server allows in one request (its limits --max-body and --max-work)",
                         drawing->max);
     drawing->n += n;
-    drawing->is_late = drawing->n > drawing->max_at_once;
-    return !drawing->is_late || api_fail(d->problem, 503, "", "the tensors take longer to draw than this thread has");
+    if (drawing->n <= drawing->max_at_once)
+        return true;
+    request->is_late = true;
+    return api_fail(d->problem, 503, "", "the tensors take longer to draw than this thread has");
 }
 
 static bool check_drawn(const struct draft *d)
@@ -276,7 +279,7 @@ static bool read_drawn(const struct draft *d, struct api_request *request, struc
         return false;
     if (!pe_shape_count(tensor.shape, tensor.rank, &n))
         return fail_member(d, "shape", "shape has more than 2^63 elements");
-    if (!may_draw(d, &request->drawing, n))
+    if (!may_draw(d, request, n))
         return false;
     float *numbers = api_arena_array(&request->arena, (size_t)n, sizeof *numbers);
     if (!numbers)

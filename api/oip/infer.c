@@ -8,11 +8,10 @@
 #include <string.h>
 
 struct inference {
+    struct api_request *request;
     struct api_oip_model model;
-    struct api_oip_request request;
+    struct api_oip_request oip;
     struct api_oip_answer answer;
-    struct api_computation computation;
-    struct api_problem problem;
 };
 
 /* ---- Which operation ---- */
@@ -68,15 +67,15 @@ static bool fail_output(struct inference *inference, size_t i, const char *what)
     char pointer[48], name[API_OIP_NAME_MAX];
     snprintf(pointer, sizeof pointer, "/outputs/%zu/name", i);
     api_oip_name_print(&inference->model, name);
-    return api_fail(&inference->problem, 422, pointer, "output \"%.64s\" of model %s: %s",
-                    inference->request.outputs[i], name, what);
+    return api_fail(&inference->request->problem, 422, pointer, "output \"%.64s\" of model %s: %s",
+                    inference->oip.outputs[i], name, what);
 }
 
 /* One request is one plan, so its outputs are of one operation. Unknown names are left to the plan, which knows the
  * terms of relative schemes and suggests similar names. */
 static bool choose_operation(struct inference *inference, struct api_request *request)
 {
-    const struct api_oip_request *oip = &inference->request;
+    const struct api_oip_request *oip = &inference->oip;
     enum pe_operation_id chosen = PE_N_OPERATIONS;
     for (size_t i = 0; i < oip->n_outputs; i++) {
         enum pe_operation_id operation = operation_of(&inference->model, oip->outputs[i]);
@@ -113,13 +112,13 @@ static bool fail_renamed(struct inference *inference, size_t i, const struct api
 
 static bool name_output(struct inference *inference, size_t i, enum pe_operation_id operation)
 {
-    const char *asked = inference->request.outputs[i], **output = &inference->computation.form.outputs[i];
-    const struct api_renamed *renamed = renamed_in(operation, asked);
+    const char *wanted = inference->oip.outputs[i], **output = &inference->request->form.outputs[i];
+    const struct api_renamed *renamed = renamed_in(operation, wanted);
     char what[64];
-    *output = renamed ? renamed->output : asked;
+    *output = renamed ? renamed->output : wanted;
     if (!renamed && api_operations[operation].renamed[0].name)
         return fail_renamed(inference, i, &api_operations[operation]);
-    if (!renamed || api_request_find(inference->computation.request, *output))
+    if (!renamed || api_request_find(inference->request, *output))
         return true;
     snprintf(what, sizeof what, "the input %s is missing", *output);
     return fail_output(inference, i, what);
@@ -127,8 +126,8 @@ static bool name_output(struct inference *inference, size_t i, enum pe_operation
 
 static bool name_outputs(struct inference *inference, enum pe_operation_id operation)
 {
-    inference->computation.form.n_outputs = inference->request.n_outputs;
-    for (size_t i = 0; i < inference->request.n_outputs; i++)
+    inference->request->form.n_outputs = inference->oip.n_outputs;
+    for (size_t i = 0; i < inference->oip.n_outputs; i++)
         if (!name_output(inference, i, operation))
             return false;
     return true;
@@ -147,17 +146,17 @@ static bool is_under(const char *pointer, const char *name, size_t *n)
 /* The plan's pointers name fields of a flat request, but the client has sent inputs and parameters. */
 static bool relocate(struct inference *inference)
 {
-    char *pointer = inference->problem.error.pointer, inner[PE_POINTER_MAX];
+    char *pointer = inference->request->problem.error.pointer, inner[PE_POINTER_MAX];
     size_t n;
     if (!*pointer || is_under(pointer, "outputs", &n))
         return false;
     if (is_under(pointer, "scheme", &n)) /* a field that the client has not sent */
-        return api_fail(&inference->problem, 422, "/parameters",
+        return api_fail(&inference->request->problem, 422, "/parameters",
                         "the model is the scheme %s, and the parameters name a preset or configuration of another",
                         inference->model.scheme->name);
     snprintf(inner, sizeof inner, "%s", pointer);
-    for (size_t i = 0; i < inference->request.n_inputs; i++)
-        if (is_under(inner, inference->request.inputs[i].name, &n)) {
+    for (size_t i = 0; i < inference->oip.n_inputs; i++)
+        if (is_under(inner, inference->oip.inputs[i].name, &n)) {
             snprintf(pointer, PE_POINTER_MAX, "/inputs/%zu%.130s", i, inner + n);
             return false;
         }
@@ -167,42 +166,35 @@ static bool relocate(struct inference *inference)
 
 static bool take_preset(struct inference *inference)
 {
-    return api_preset_take(inference->computation.request, &inference->problem) || relocate(inference);
+    return api_preset_take(inference->request, &inference->request->problem) || relocate(inference);
 }
 
 static bool read(struct inference *inference)
 {
-    struct api_computation *c = &inference->computation;
-    struct api_request *request = c->request;
+    struct api_request *request = inference->request;
     struct pe_value scheme = {.kind = PE_STRING, .string = inference->model.scheme->name};
-    request->max_json = c->host->max_json;
-    request->body_is_ours =
-        c->call->body_is_ours && !c->call->must_not_block; /* a call with must_not_block may be repeated */
-    request->must_not_block = c->call->must_not_block;
-    request->presets = c->host->presets;
     size_t n_json;
-    return api_oip_json_bytes(c->call, &n_json, &inference->problem) &&
-           api_memory_for_json(c->request, c->host, c->call, n_json, &inference->problem) &&
-           api_oip_read(request, c->call, n_json, &inference->request, &inference->problem) && take_preset(inference) &&
-           api_request_add(request, "scheme", &scheme, &inference->problem) && choose_operation(inference, request);
+    return api_oip_json_bytes(inference->request->call, &n_json, &inference->request->problem) &&
+           api_memory_for_json(inference->request, inference->request->host, inference->request->call, n_json,
+                               &inference->request->problem) &&
+           api_oip_read(request, inference->request->call, n_json, &inference->oip, &inference->request->problem) &&
+           take_preset(inference) && api_request_add(request, "scheme", &scheme, &inference->request->problem) &&
+           choose_operation(inference, request);
 }
 
-static bool plan(struct inference *inference, struct api_opening *opening, bool *later)
+static bool plan(struct inference *inference, struct api_opening *opening)
 {
-    struct api_computation *c = &inference->computation;
     bool is_mixed;
-    if (!api_form_read(c->request, &c->form, &inference->problem))
+    if (!api_form_read(inference->request, &inference->request->form, &inference->request->problem))
         return relocate(inference);
-    if (!name_outputs(inference, c->request->operation))
+    if (!name_outputs(inference, inference->request->operation))
         return false;
-    c->format = api_oip_format(&inference->request, &is_mixed);
-    if (is_mixed && c->call->must_not_block) { /* its JSON is computed here, which may take long */
-        *later = true;
+    inference->request->format = api_oip_format(&inference->oip, &is_mixed);
+    if (is_mixed && api_is_late(inference->request)) /* its JSON is computed here, which may take long */
         return false;
-    }
-    inference->answer = (struct api_oip_answer){.model = &inference->model, .request = &inference->request};
-    c->about = &inference->answer;
-    return api_compute(c, opening, later) || relocate(inference);
+    inference->answer = (struct api_oip_answer){.model = &inference->model, .request = &inference->oip};
+    inference->request->about = &inference->answer;
+    return api_compute(inference->request, opening) || relocate(inference);
 }
 
 /* ---- The answer ---- */
@@ -214,32 +206,17 @@ static struct api_reply *answer(struct inference *inference, const struct api_op
         api_reply_stream(opening->stream, has_tail ? opening->header : NULL, has_tail ? opening->header_value : NULL);
     if (reply->status != 200)
         return reply;
-    reply->timeout_us = inference->request.timeout_us;
+    reply->timeout_us = inference->oip.timeout_us;
     if (!has_tail)
         reply->content_type = api_json_type;
     return reply;
 }
 
-static struct api_reply *infer(struct inference *inference)
+struct api_reply *api_oip_infer(struct api_request *request)
 {
-    struct api_request *request = inference->computation.request = api_request_new(PE_ENCODE);
+    struct inference inference = {.request = request};
     struct api_opening opening;
-    bool later = false;
-    if (!request)
-        api_fail_memory(&inference->problem);
-    else if (read(inference) && plan(inference, &opening, &later))
-        return answer(inference, &opening);
-    api_memory_refusal(request, &inference->problem);
-    later |= request && (request->is_late || request->drawing.is_late);
-    api_request_free(request);
-    return later ? NULL : api_reply_problem(&inference->problem);
-}
-
-struct api_reply *api_oip_infer(const struct api_asked *asked)
-{
-    struct inference inference = {.computation = {.host = asked->host, .call = asked->call}};
-    inference.computation.problem = &inference.problem;
-    if (!api_oip_find(asked, &inference.model, &inference.problem))
-        return api_reply_problem(&inference.problem);
-    return infer(&inference);
+    bool fine =
+        api_oip_find(request, &inference.model, &request->problem) && read(&inference) && plan(&inference, &opening);
+    return fine ? answer(&inference, &opening) : NULL;
 }

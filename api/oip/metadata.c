@@ -163,14 +163,14 @@ static void add_config_text(struct api_text *text, const char *name, const struc
 typedef void print_function(struct api_text *text, const char *name, const struct tensors *inputs,
                             const struct tensors *outputs);
 
-static struct api_reply *describe(const struct api_asked *asked, print_function *print)
+static struct api_reply *describe(struct api_request *request, print_function *print)
 {
     struct api_oip_model model;
     struct api_problem problem;
     struct tensors inputs, outputs;
     struct api_text text;
     char name[API_OIP_NAME_MAX];
-    if (!api_oip_find(asked, &model, &problem))
+    if (!api_oip_find(request, &model, &problem))
         return api_reply_problem(&problem);
     find_inputs(&model, &inputs);
     find_outputs(&model, &outputs);
@@ -180,6 +180,6 @@ static struct api_reply *describe(const struct api_asked *asked, print_function 
     return api_reply_text(200, api_json_type, &text);
 }
 
-struct api_reply *api_oip_model(const struct api_asked *asked) { return describe(asked, add_metadata_text); }
+struct api_reply *api_oip_model(struct api_request *request) { return describe(request, add_metadata_text); }
 
-struct api_reply *api_oip_config(const struct api_asked *asked) { return describe(asked, add_config_text); }
+struct api_reply *api_oip_config(struct api_request *request) { return describe(request, add_config_text); }

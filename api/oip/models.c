@@ -21,9 +21,9 @@ static struct api_reply *fixed(const char *json)
     return api_reply_text(200, api_json_type, &text);
 }
 
-struct api_reply *api_oip_server(const struct api_asked *asked)
+struct api_reply *api_oip_server(struct api_request *request)
 {
-    (void)asked;
+    (void)request;
     return fixed("{\"name\":\"posenc\",\"version\":\"" PE_VERSION
                  "\",\"extensions\":[\"binary_tensor_data\",\"parameters\",\"model_repository\","
                  "\"model_configuration\"]}");
@@ -31,29 +31,29 @@ struct api_reply *api_oip_server(const struct api_asked *asked)
 
 /* ---- Health ---- */
 
-struct api_reply *api_oip_live(const struct api_asked *asked)
+struct api_reply *api_oip_live(struct api_request *request)
 {
-    (void)asked;
+    (void)request;
     return uncached(fixed("{\"live\":true}"));
 }
 
-static bool check_ready(const struct api_asked *asked, struct api_problem *problem)
+static bool check_ready(struct api_request *request, struct api_problem *problem)
 {
-    return asked->host->is_ready(asked->host->self) ||
+    return request->host->is_ready(request->host->self) ||
            api_fail(problem, 503, "", "the server takes no new work: it is starting or shutting down");
 }
 
-struct api_reply *api_oip_ready(const struct api_asked *asked)
+struct api_reply *api_oip_ready(struct api_request *request)
 {
     struct api_problem problem;
-    return check_ready(asked, &problem) ? uncached(fixed("{\"ready\":true}")) : api_reply_problem(&problem);
+    return check_ready(request, &problem) ? uncached(fixed("{\"ready\":true}")) : api_reply_problem(&problem);
 }
 
-struct api_reply *api_oip_model_ready(const struct api_asked *asked)
+struct api_reply *api_oip_model_ready(struct api_request *request)
 {
     struct api_oip_model model;
     struct api_problem problem;
-    if (!api_oip_find(asked, &model, &problem) || !check_ready(asked, &problem))
+    if (!api_oip_find(request, &model, &problem) || !check_ready(request, &problem))
         return api_reply_problem(&problem);
     struct api_text text;
     char name[API_OIP_NAME_MAX];
@@ -95,30 +95,30 @@ static struct api_reply *list(const char *before, enum entry entry, const char *
     return api_reply_text(200, api_json_type, &text);
 }
 
-struct api_reply *api_oip_models(const struct api_asked *asked)
+struct api_reply *api_oip_models(struct api_request *request)
 {
-    (void)asked;
+    (void)request;
     return list("{\"models\":[", ENTRY_NAME, "]}");
 }
 
-struct api_reply *api_oip_models_stats(const struct api_asked *asked)
+struct api_reply *api_oip_models_stats(struct api_request *request)
 {
-    (void)asked;
+    (void)request;
     return list("{\"model_stats\":[", ENTRY_STATISTICS, "]}");
 }
 
 /* The body may ask for ready models only; all models are ready. */
-struct api_reply *api_oip_index(const struct api_asked *asked)
+struct api_reply *api_oip_index(struct api_request *request)
 {
-    (void)asked;
+    (void)request;
     return list("[", ENTRY_STATE, "]");
 }
 
-struct api_reply *api_oip_stats(const struct api_asked *asked)
+struct api_reply *api_oip_stats(struct api_request *request)
 {
     struct api_oip_model model;
     struct api_problem problem;
-    if (!api_oip_find(asked, &model, &problem))
+    if (!api_oip_find(request, &model, &problem))
         return api_reply_problem(&problem);
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
@@ -146,20 +146,20 @@ static bool check_load(const struct api_call *call, struct api_problem *problem)
     return fine;
 }
 
-struct api_reply *api_oip_load(const struct api_asked *asked)
+struct api_reply *api_oip_load(struct api_request *request)
 {
     struct api_oip_model model;
     struct api_problem problem;
-    if (api_oip_find(asked, &model, &problem) && check_load(asked->call, &problem))
+    if (api_oip_find(request, &model, &problem) && check_load(request->call, &problem))
         return api_reply_empty(200);
     return api_reply_problem(&problem);
 }
 
-struct api_reply *api_oip_unload(const struct api_asked *asked)
+struct api_reply *api_oip_unload(struct api_request *request)
 {
     struct api_oip_model model;
     struct api_problem problem;
-    if (api_oip_find(asked, &model, &problem))
+    if (api_oip_find(request, &model, &problem))
         api_fail(&problem, 501, "", "models are part of the program; none can be unloaded");
     return api_reply_problem(&problem);
 }

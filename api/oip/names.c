@@ -80,13 +80,13 @@ static bool fail_name(const char *name, struct api_problem *problem)
     return api_fail(problem, 404, "", "unknown model \"%.64s\"; nearest: \"%s%s\"", name, prefix, nearest);
 }
 
-bool api_oip_find(const struct api_asked *asked, struct api_oip_model *model, struct api_problem *problem)
+bool api_oip_find(struct api_request *request, struct api_oip_model *model, struct api_problem *problem)
 {
-    if (!find_model(asked->name, model))
-        return fail_name(asked->name, problem);
-    if (*asked->version && strcmp(asked->version, API_OIP_VERSION) != 0)
+    if (!find_model(request->path.name, model))
+        return fail_name(request->path.name, problem);
+    if (*request->path.version && strcmp(request->path.version, API_OIP_VERSION) != 0)
         return api_fail(problem, 404, "", "model \"%.64s\" has no version \"%.32s\"; it has: " API_OIP_VERSION,
-                        asked->name, asked->version);
+                        request->path.name, request->path.version);
     return true;
 }
 

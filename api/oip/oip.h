@@ -22,7 +22,7 @@ struct api_oip_model api_oip_model_at(size_t i);
 void api_oip_name_print(const struct api_oip_model *model, char *name); /* API_OIP_NAME_MAX bytes */
 bool api_oip_can(const struct api_oip_model *model, enum pe_operation_id operation);
 /* Finds the model and version that a path names ("" is any version); else 404. */
-bool api_oip_find(const struct api_asked *asked, struct api_oip_model *model, struct api_problem *problem);
+bool api_oip_find(struct api_request *request, struct api_oip_model *model, struct api_problem *problem);
 
 /* ---- Datatypes (names.c) --------------------------------------------------------------------------------------- */
 
@@ -93,18 +93,18 @@ const struct api_format *api_oip_format(const struct api_oip_request *request, b
 
 /* ---- Handlers -------------------------------------------------------------------------------------------------- */
 
-struct api_reply *api_oip_server(const struct api_asked *asked); /* models.c */
-struct api_reply *api_oip_live(const struct api_asked *asked);
-struct api_reply *api_oip_ready(const struct api_asked *asked);
-struct api_reply *api_oip_models(const struct api_asked *asked);
-struct api_reply *api_oip_models_stats(const struct api_asked *asked);
-struct api_reply *api_oip_model_ready(const struct api_asked *asked);
-struct api_reply *api_oip_stats(const struct api_asked *asked);
-struct api_reply *api_oip_index(const struct api_asked *asked);
-struct api_reply *api_oip_load(const struct api_asked *asked);
-struct api_reply *api_oip_unload(const struct api_asked *asked);
-struct api_reply *api_oip_model(const struct api_asked *asked); /* metadata.c */
-struct api_reply *api_oip_config(const struct api_asked *asked);
-struct api_reply *api_oip_infer(const struct api_asked *asked); /* infer.c */
+struct api_reply *api_oip_server(struct api_request *request); /* models.c */
+struct api_reply *api_oip_live(struct api_request *request);
+struct api_reply *api_oip_ready(struct api_request *request);
+struct api_reply *api_oip_models(struct api_request *request);
+struct api_reply *api_oip_models_stats(struct api_request *request);
+struct api_reply *api_oip_model_ready(struct api_request *request);
+struct api_reply *api_oip_stats(struct api_request *request);
+struct api_reply *api_oip_index(struct api_request *request);
+struct api_reply *api_oip_load(struct api_request *request);
+struct api_reply *api_oip_unload(struct api_request *request);
+struct api_reply *api_oip_model(struct api_request *request); /* metadata.c */
+struct api_reply *api_oip_config(struct api_request *request);
+struct api_reply *api_oip_infer(struct api_request *request); /* infer.c */
 
 #endif

@@ -6,9 +6,7 @@
 #include "api/formats/format.h"
 #include "api/replies/reply.h"
 
-/* A strong validator: a name for the bytes of an answer, known before any byte is computed. */
-enum { API_ETAG_MAX = 40 };
-
+/* An entity tag is a strong validator: a name for the bytes of an answer, known before any byte is computed. */
 struct api_named {
     const struct api_request *request; /* the planned request, without the fields of the form */
     const struct api_form *form;

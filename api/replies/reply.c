@@ -192,7 +192,7 @@ static bool is_quickly_made(const struct api_plan_body *stream)
 struct api_reply *api_reply_stream(struct api_plan_body *stream, const char *header, const char *header_value)
 {
     const struct api_format *format = stream->format;
-    const struct api_request *request = stream->request;
+    const struct api_request *request = api_request_hold(stream->request);
     struct api_reply *reply = api_reply_of(200, format->content_type ? format->content_type : format->media_type,
                                            &stream->body, request->n_taken);
     if (reply->status != 200)

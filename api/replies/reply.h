@@ -7,19 +7,12 @@
 #include "api/problem.h"
 #include "api/inputs/request.h"
 
-struct api_route; /* api/operations.h */
+/* A handler answers a request: `struct api_reply *api_name(struct api_request *request)`. NULL: it is refused by
+ * request->problem, or left to a worker. */
 
-/* The arguments of a handler. */
-struct api_asked {
-    const struct api_host *host;
-    const struct api_call *call;
-    const char *name;                              /* the value of {name} in the route's pattern, "" if it has none */
-    const char *version;                           /* likewise for {version} */
-    const char *build;                             /* for {build} */
-    const char *file;                              /* for {file}, which is the rest of the path */
-    const struct api_route *route;                 /* its own row */
-    const struct api_route *(*route_at)(size_t i); /* all rows, for their description; NULL: the end */
-};
+/* Leaves the request to a worker, which may wait for a disk or a network and take its time, if this thread must not
+ * block. Then the handler returns NULL. */
+static inline bool api_is_late(struct api_request *request) { return request->is_late = request->call->must_not_block; }
 
 /* A reply whose body is text, in one piece; takes text. If text has failed or memory runs out, returns the reply for
  * that error. */

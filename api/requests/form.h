@@ -1,28 +1,8 @@
-/* The form of an answer: dtype, format, digits, outputs, slice, reduce, data, and the look of pictures. These fields
- * say how to answer, not what to compute. */
+/* The fields of struct api_form: how to answer, not what to compute. */
 #ifndef API_FORM_H
 #define API_FORM_H
 
 #include "api/inputs/request.h"
-
-struct api_format;
-
-/* Types of the fields. An absent word is -1, an absent integer PE_UNSET_INT, an absent real NaN. */
-#define API_FORM_WORD int
-#define API_FORM_INT int64_t
-#define API_FORM_REAL double
-#define API_FORM_BOOL bool
-
-struct api_form {
-#define FORM(TYPE, name, ...) API_FORM_##TYPE name;
-#include "api/requests/form_list.h"
-#undef FORM
-    const char *outputs[API_OUTPUTS_MAX];
-    size_t n_outputs;        /* 0: those of the answer by default */
-    bool has_no_outputs;     /* the request names an empty list */
-    struct pe_slice *slices; /* in the request's arena */
-    size_t n_slices;
-};
 
 /* An integer of the form, or its default if it is absent. */
 static inline int64_t api_form_integer(int64_t given, int64_t usual) { return given == PE_UNSET_INT ? usual : given; }

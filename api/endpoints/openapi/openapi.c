@@ -27,14 +27,14 @@ static void add_components(struct api_text *text)
 
 static void print(struct api_text *text, const void *about)
 {
-    const struct api_asked *asked = about;
+    const struct api_request *request = about;
     const struct api_route *route;
-    const char *build = asked->host->page ? asked->host->page->build : "none";
+    const char *build = request->host->page ? request->host->page->build : "none";
     api_text_put(text,
                  "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"posenc\",\"version\":\"" PE_VERSION
                  "\",\"description\":\"Transformer positional encodings: tables, rotated queries and keys, attention "
                  "maps, analyses\"},\"paths\":{");
-    for (size_t i = 0; (route = asked->route_at(i)); i++) {
+    for (size_t i = 0; (route = request->route_at(i)); i++) {
         api_text_add(text, ",", i > 0);
         api_openapi_path(text, route, build);
     }
@@ -43,8 +43,8 @@ static void print(struct api_text *text, const void *about)
     api_text_put(text, "}");
 }
 
-struct api_reply *api_openapi(const struct api_asked *asked)
+struct api_reply *api_openapi(struct api_request *request)
 {
     static struct api_document document = {.print = print};
-    return api_reply_document(&document, asked);
+    return api_reply_document(&document, request);
 }

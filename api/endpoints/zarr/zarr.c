@@ -15,12 +15,9 @@
 #define CHUNK_MAX (UINT64_C(1) << 40)
 
 struct reading {
-    struct api_computation c;
+    struct api_request *request;
     struct api_call call; /* as received, with the store's query */
-    struct api_problem problem;
-    const char *key;
     struct zarr_store store;
-    bool later;
 };
 
 /* ---- The path ---- */
@@ -48,11 +45,11 @@ static bool take_chunk(struct reading *r, const char *digits, size_t n)
         bytes = bytes * 10 + (uint64_t)(digits[i] - '0');
     bool is_number = n > 0 && strspn(digits, "0123456789") >= n;
     if (r->store.chunk_bytes)
-        return api_fail(&r->problem, 400, "/chunk", "chunk is given twice");
+        return api_fail(&r->request->problem, 400, "/chunk", "chunk is given twice");
     r->store.chunk_bytes = bytes;
     if (is_number && bytes >= 1 && bytes <= CHUNK_MAX)
         return true;
-    return api_fail(&r->problem, 422, "/chunk", "chunk is the bytes of a chunk: an integer from 1 to %" PRIu64,
+    return api_fail(&r->request->problem, 422, "/chunk", "chunk is the bytes of a chunk: an integer from 1 to %" PRIu64,
                     CHUNK_MAX);
 }
 
@@ -60,10 +57,10 @@ static bool take_chunk(struct reading *r, const char *digits, size_t n)
 static bool read_path(struct reading *r)
 {
     const char *text = r->call.path + strlen(prefix), *end = strchr(text, '/');
-    char *query = api_arena_alloc(&r->c.request->arena, 3 * (size_t)(end - text) + 1), *at = query;
+    char *query = api_arena_alloc(&r->request->arena, 3 * (size_t)(end - text) + 1), *at = query;
     if (!query)
-        return api_fail_memory(&r->problem);
-    r->key = end + 1;
+        return api_fail_memory(&r->request->problem);
+    r->request->key = end + 1;
     while (text < end) {
         size_t n = strcspn(text, "&/");
         bool is_chunk = n >= 6 && strncmp(text, "chunk=", 6) == 0;
@@ -87,7 +84,7 @@ static bool read_path(struct reading *r)
 
 static bool fail_form(struct reading *r, const char *pointer)
 {
-    return api_fail(&r->problem, 422, pointer,
+    return api_fail(&r->request->problem, 422, pointer,
                     "%s does not belong to a Zarr store, which has its own form and is read in parts; GET /encode "
                     "takes it",
                     pointer + 1);
@@ -95,7 +92,7 @@ static bool fail_form(struct reading *r, const char *pointer)
 
 static bool check_form(struct reading *r)
 {
-    const struct api_form *form = &r->c.form;
+    const struct api_form *form = &r->request->form;
     if (api_form_format(form))
         return fail_form(r, "/format");
     if (form->digits != PE_UNSET_INT)
@@ -106,38 +103,36 @@ static bool check_form(struct reading *r)
         return fail_form(r, "/slice");
     if (form->reduce)
         return fail_form(r, "/reduce");
-    return api_form_check(form, r->c.format, &r->problem);
+    return api_form_check(form, r->request->format, &r->request->problem);
 }
 
 static bool check_outputs(struct reading *r)
 {
-    for (size_t i = 0; i < pe_plan_n_outputs(r->c.request->plan); i++) {
-        const struct pe_output *output = pe_plan_output(r->c.request->plan, i);
+    for (size_t i = 0; i < pe_plan_n_outputs(r->request->plan); i++) {
+        const struct pe_output *output = pe_plan_output(r->request->plan, i);
         struct zarr_grid grid = zarr_grid_of(output, r->store.chunk_bytes);
         if (!zarr_dtype_2(output->dtype))
-            return api_fail(&r->problem, 406, "/dtype",
+            return api_fail(&r->request->problem, 406, "/dtype",
                             "Zarr has no type for %s; take f16 or f32, or the format safetensors of /encode",
                             pe_dtype_name(output->dtype));
-        if (grid.chunk_bytes > r->c.host->max_answer)
-            return api_fail(&r->problem, 413, "/chunk",
+        if (grid.chunk_bytes > r->request->host->max_answer)
+            return api_fail(&r->request->problem, 413, "/chunk",
                             "a chunk has %" PRIu64 " bytes; allowed: at most %" PRIu64
                             " (the limit --max-answer of this server)",
-                            grid.chunk_bytes, r->c.host->max_answer);
+                            grid.chunk_bytes, r->request->host->max_answer);
     }
     return true;
 }
 
 static bool plan_store(struct reading *r)
 {
-    struct api_computation *c = &r->c;
-    size_t n_stored = 0;
-    if (!read_path(r) || !api_compute_read(c) || !api_weights_add(c->host->store, c->request, &n_stored, c->problem) ||
-        !api_form_read(c->request, &c->form, c->problem) || !check_form(r))
+    if (!read_path(r) || !api_compute_read(r->request) ||
+        !api_weights_add(r->request->host->store, r->request, &r->request->stored_bytes, &r->request->problem) ||
+        !api_form_read(r->request, &r->request->form, &r->request->problem) || !check_form(r))
         return false;
-    c->stored_bytes = n_stored;
-    if (!api_compute_plan(c, &r->later) || !check_outputs(r))
+    if (!api_compute_plan(r->request) || !check_outputs(r))
         return false;
-    r->store.plan = c->request->plan;
+    r->store.plan = r->request->plan;
     return true;
 }
 
@@ -183,16 +178,15 @@ static const struct api_format chunk_format = {
 
 static bool fail_key(struct reading *r)
 {
-    return api_fail(&r->problem, 404, "",
+    return api_fail(&r->request->problem, 404, "",
                     "this store has no key %.128s; its keys are .zgroup, .zattrs, .zmetadata and zarr.json, and of "
                     "each output .zarray, .zattrs, zarr.json and its chunks",
-                    r->key);
+                    r->request->key);
 }
 
 /* Plans again, now only the chunk. */
 static bool open_part(struct reading *r, const struct pe_output *output, const char *key, struct api_opening *opening)
 {
-    struct api_computation *c = &r->c;
     struct zarr_grid grid = zarr_grid_of(output, r->store.chunk_bytes);
     uint64_t place[PE_RANK_MAX], n_missing;
     if (!zarr_chunk_parse(&grid, key, place))
@@ -201,18 +195,18 @@ static bool open_part(struct reading *r, const struct pe_output *output, const c
     zarr_fill_value(output->dtype, padding.element);
     struct pe_slice slice = zarr_chunk_slice(&grid, place, &n_missing);
     padding.n_bytes = n_missing * padding.element_bytes;
-    c->form.outputs[0] = api_arena_string(&c->request->arena, output->name, strlen(output->name));
-    if (!c->form.outputs[0])
-        return api_fail_memory(&r->problem);
-    c->form.n_outputs = 1;
-    c->form.slices = &slice;
-    c->form.n_slices = grid.rank > 0;
-    c->about = &padding;
-    pe_plan_free(c->request->plan);
-    c->request->plan = NULL;
-    bool fine = api_compute(c, opening, &r->later);
-    c->form.slices = NULL;
-    c->about = NULL;
+    r->request->form.outputs[0] = api_arena_string(&r->request->arena, output->name, strlen(output->name));
+    if (!r->request->form.outputs[0])
+        return api_fail_memory(&r->request->problem);
+    r->request->form.n_outputs = 1;
+    r->request->form.slices = &slice;
+    r->request->form.n_slices = grid.rank > 0;
+    r->request->about = &padding;
+    pe_plan_free(r->request->plan);
+    r->request->plan = NULL;
+    bool fine = api_compute(r->request, opening);
+    r->request->form.slices = NULL;
+    r->request->about = NULL;
     return fine;
 }
 
@@ -224,8 +218,8 @@ static bool find_output(const struct reading *r, size_t *i, const char **rest)
     for (*i = 0; *i < pe_plan_n_outputs(r->store.plan); (*i)++) {
         const char *name = pe_plan_output(r->store.plan, *i)->name;
         size_t n = strlen(name);
-        *rest = r->key + n + 1;
-        if (strncmp(r->key, name, n) == 0 && r->key[n] == '/')
+        *rest = r->request->key + n + 1;
+        if (strncmp(r->request->key, name, n) == 0 && r->request->key[n] == '/')
             return true;
     }
     return false;
@@ -239,41 +233,31 @@ static struct api_reply *answer_key(struct reading *r)
     const char *rest;
     size_t i;
     api_text_init(&text, API_TEXT_MAX);
-    if (zarr_text_of_store(&text, &r->store, r->key))
-        return api_compute_text(&r->c, &text);
+    if (zarr_text_of_store(&text, &r->store, r->request->key))
+        return api_compute_text(r->request, &text);
     bool is_found = find_output(r, &i, &rest);
     if (is_found && zarr_text_of_output(&text, &r->store, i, rest))
-        return api_compute_text(&r->c, &text);
+        return api_compute_text(r->request, &text);
     api_text_drop(&text);
     if (!is_found)
         fail_key(r);
     else if (open_part(r, pe_plan_output(r->store.plan, i), rest, &opening))
-        return api_compute_reply(&r->c, &opening);
+        return api_compute_reply(r->request, &opening);
     return NULL;
 }
 
-struct api_reply *api_zarr(const struct api_asked *asked)
+struct api_reply *api_zarr(struct api_request *request)
 {
-    struct reading r = {.call = *asked->call};
-    struct api_problem *problem = &r.problem;
-    r.c = (struct api_computation){.host = asked->host,
-                                   .call = &r.call,
-                                   .request = api_request_new(PE_ENCODE),
-                                   .format = &chunk_format,
-                                   .is_kept = true,
-                                   .problem = problem};
-    if (!r.c.request)
-        api_fail_memory(problem);
-    else if (asked->call->query && *asked->call->query)
-        api_fail(problem, 400, "", "the query of a Zarr store stands in the path: /zarr/{query}/{key}");
-    else if (plan_store(&r)) {
-        r.c.key = r.key;
-        struct api_reply *reply = answer_key(&r);
-        if (reply)
-            return reply;
+    const struct api_call *call = request->call;
+    struct reading r = {.request = request, .call = *call};
+    if (call->query && *call->query) {
+        api_fail(&request->problem, 400, "", "the query of a Zarr store stands in the path: /zarr/{query}/{key}");
+        return NULL;
     }
-    api_memory_refusal(r.c.request, problem);
-    r.later |= r.c.request && (r.c.request->is_late || r.c.request->drawing.is_late);
-    api_request_free(r.c.request);
-    return r.later ? NULL : api_reply_problem(problem);
+    request->call = &r.call;
+    request->format = &chunk_format;
+    request->is_kept = true;
+    struct api_reply *reply = plan_store(&r) ? answer_key(&r) : NULL;
+    request->call = call;
+    return reply;
 }

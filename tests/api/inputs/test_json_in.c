@@ -297,7 +297,7 @@ static void test_drawn_later(void **state)
     request.drawing.max_at_once = 8;
     const char *text = "{\"q\":{\"shape\":[4],\"seed\":1},\"k\":{\"shape\":[5],\"seed\":1}}";
     assert_false(api_json_read(&request, text, strlen(text), "", &problem));
-    assert_true(request.drawing.is_late);
+    assert_true(request.is_late);
     api_request_drop(&request);
 }
 
