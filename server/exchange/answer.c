@@ -72,7 +72,7 @@ static void answer_done(struct job *job)
     x->timing.answer_ns = job->work_ns;
     x->timing.queue_ns = job->queue_ns;
     if (answering->is_aged)
-        exchange_refuse_age(x);
+        exchange_refuse(x, REFUSED_AGE, x->http->options->max_queue_age);
     x->state = EXCHANGE_DECIDED;
     land(x);
     exchange_resume(x); /* exchange_receive is called again; it does nothing if the client has left meanwhile */
@@ -113,7 +113,7 @@ static bool is_refused_by_queue(struct exchange *x)
         return false;
     if (seat->flight)
         flights_land(x->http->flights, seat, NULL);
-    exchange_refuse_queue(x);
+    exchange_refuse(x, REFUSED_QUEUE, x->http->options->max_queue);
     return true;
 }
 
@@ -148,7 +148,7 @@ bool exchange_answer_by_worker(struct exchange *x)
     if (!exchange_settle(x))
         return true;
     if (exchange_queue_is_full(x)) {
-        exchange_refuse_queue(x);
+        exchange_refuse(x, REFUSED_QUEUE, x->http->options->max_queue);
         return exchange_send(x);
     }
     x->state = EXCHANGE_WORKING;

@@ -96,7 +96,7 @@ void *exchange_begin(void *daemon, void *context, const char *uri, struct MHD_Co
     x->mhd = mhd;
     x->n_owners = 1;
     x->timing.begun_at = clock_now();
-    exchange_make_id(http, x->id);
+    http_make_id(http, x->id);
     connection->exchange = x;
     http_phase(http, connection, HTTP_PHASE_HEAD);
     metrics_add(METRICS_IN_FLIGHT, 1);

@@ -121,10 +121,6 @@ struct exchange {
     char room[512]; /* for target and strings, as long as they fit; last, because it is not cleared */
 };
 
-/* ---- request_id.c ------------------------------------------------------------------------------------------ */
-
-void exchange_make_id(struct http *http, char *id); /* 17 bytes */
-
 /* ---- suspension.c ------------------------------------------------------------------------------------------ */
 
 /* Suspends a request whose answer needs time, and resumes it. */
@@ -150,22 +146,9 @@ bool exchange_is_passing(int status); /* whether the same request may be served 
 
 /* Replaces the reply, if any, with a refusal (taken), or with one of the server. */
 void exchange_refuse_with(struct exchange *x, struct api_reply *refusal);
-void exchange_refuse(struct exchange *x, int status, const char *detail);
-void exchange_refuse_queue(struct exchange *x);
-void exchange_refuse_end(struct exchange *x);  /* the server is draining */
-void exchange_refuse_full(struct exchange *x); /* its connection has a spare place */
-void exchange_refuse_stream(struct exchange *x);
-void exchange_refuse_late(struct exchange *x);
-void exchange_refuse_age(struct exchange *x);
+void exchange_refuse(struct exchange *x, int status, enum metrics_id counted, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_bytes);
-
-/* Writes a refusal directly to the socket; the caller closes the connection. Does nothing under TLS. */
-void exchange_send_raw(const struct http *http, int fd, const char *id, const struct api_reply *reply);
-
-/* The client sends its request too slowly: sends a 408 without the daemon, if no answer has begun. x may be NULL if no
- * request line has arrived; there may not even be a connection of a daemon. */
-void exchange_refuse_slow(struct exchange *x, struct http_connection *connection, const char *detail);
-void exchange_refuse_silent(struct http *http, int fd, const char *detail);
 
 /* ---- access.c ---------------------------------------------------------------------------------------------- */
 
@@ -195,6 +178,7 @@ void exchange_leave_slow(struct exchange *x); /* because the client reads too sl
  * otherwise does the same as exchange_leave. */
 bool exchange_is_late(const struct exchange *x, uint64_t now);
 void exchange_expire(struct exchange *x);
+void exchange_refuse_late(struct exchange *x);
 /* Sends an interim response (100), which shows whether a client that has closed its sending side is still there. False:
  * an interim response is not allowed for this client. */
 bool exchange_probe(struct exchange *x);
@@ -245,7 +229,6 @@ bool exchange_make_whole(struct exchange *x);
 
 /* Passes x->reply to the daemon. False closes the connection: without memory nothing better is possible. */
 bool exchange_send(struct exchange *x);
-bool exchange_send_refusal(struct exchange *x, int status, const char *detail);
 bool exchange_queue_is_full(const struct exchange *x);
 
 /* ---- answer.c ---------------------------------------------------------------------------------------------- */

@@ -5,10 +5,6 @@
 
 #include "server/memory/admission.h"
 #include "server/memory/shares.h"
-#include "server/process/metrics.h"
-
-#include <inttypes.h>
-#include <stdio.h>
 
 static bool hold_picture(struct exchange *x)
 {
@@ -16,14 +12,7 @@ static bool hold_picture(struct exchange *x)
     uint64_t most = x->http->host->max_pictures, all = api_pictures_bytes(), n = held->n_finished;
     if (shares_take_object(SHARE_PICTURES, x->client, held, n, all < most ? most - all : 0))
         return true;
-    char detail[320];
-    snprintf(detail, sizeof detail,
-             "this picture has %" PRIu64 " bytes, and this client has not read %" PRIu64
-             " of others yet: of the %" PRIu64
-             " for them (--buffer-memory) one client gets at most four times what it leaves free; try again later",
-             n, shares_held(SHARE_PICTURES, x->client), most);
-    metrics_add(METRICS_REJECTED_MEMORY, 1);
-    exchange_refuse(x, 503, detail);
+    exchange_refuse(x, REFUSED_PICTURE, n, shares_held(SHARE_PICTURES, x->client), most);
     return false;
 }
 

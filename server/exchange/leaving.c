@@ -50,6 +50,16 @@ static void abandon_stream(struct exchange *x)
         x->n_owners++; /* until stream_idle */
 }
 
+/* The time starts at the last byte of the request: the server is not responsible for how long a client takes to send
+ * it. */
+void exchange_refuse_late(struct exchange *x)
+{
+    uint64_t us = (x->timing.deadline - x->timing.received_at) / 1000;
+    atomic_store_explicit(&x->ending.is_late, true, memory_order_relaxed);
+    exchange_refuse(x, REFUSED_LATE, us / 1000000, us % 1000000);
+    x->timing.deadline = 0; /* the refusal itself has the time that any answer has */
+}
+
 void exchange_expire(struct exchange *x)
 {
     if (x->state == EXCHANGE_SENDING) {

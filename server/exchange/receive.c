@@ -33,28 +33,19 @@ static bool take_timeout(struct exchange *x)
  * its end. */
 static bool send_head_refusal(struct exchange *x, const struct http_refusal *refusal)
 {
-    char detail[512];
     const struct http_guard *guard = &x->connection->guard;
     size_t cost = !x->receiving.must_close ? 0 : guard->head.cost ? guard->head.cost : guard->chunks.cost;
-    metrics_add(METRICS_REJECTED_HEAD, 1);
-    if (!cost)
-        return exchange_send_refusal(x, refusal->status, refusal->detail);
-    snprintf(detail, sizeof detail, "%s; what has come of this one costs %zu", refusal->detail, cost);
-    return exchange_send_refusal(x, refusal->status, detail);
+    if (cost)
+        exchange_refuse(x, REFUSED_LONG_HEAD(refusal->status), refusal->detail, cost);
+    else
+        exchange_refuse(x, REFUSED_HEAD(refusal->status), refusal->detail);
+    return exchange_send(x);
 }
 
 /* 0.9.75 closes the connection after a response that is queued in its first call for a request, because a body may
  * follow that nothing will read. If no body follows, the refusal waits for the next call, which comes at once, and the
  * connection stays open. */
 static bool send_early(struct exchange *x) { return !http_head_has_body(&x->receiving.head) || exchange_send(x); }
-
-static bool refuse_timeout(struct exchange *x)
-{
-    metrics_add(METRICS_REJECTED_HEAD, 1);
-    exchange_refuse(x, 400,
-                    "X-Request-Timeout is not one number of seconds; allowed: above 0 and up to 1000000, as 2.5");
-    return send_early(x);
-}
 
 static struct http_refusal check_host(const struct exchange *x)
 {
@@ -75,19 +66,23 @@ static bool check_head(struct exchange *x)
         refusal = check_host(x);
     if (refusal.status)
         return send_head_refusal(x, &refusal);
-    if (!take_timeout(x))
-        return refuse_timeout(x);
+    if (!take_timeout(x)) {
+        exchange_refuse(x, REFUSED_TIMEOUT_HEADER);
+        return send_early(x);
+    }
     uint64_t n_declared = http_head_length(head);
     x->reply = api_refuse_early(x->http->host, &x->call, n_declared);
     if (!x->reply && (x->connection->is_late || x->connection->place->is_spare) && !api_is_open(x->call.path)) {
-        (x->connection->is_late ? exchange_refuse_end
-                                : exchange_refuse_full)(x); /* the body, if there is one, is read and dropped */
-        return true;
+        if (x->connection->is_late)
+            exchange_refuse(x, REFUSED_DRAINING);
+        else
+            exchange_refuse(x, REFUSED_CONNECTION, x->http->options->max_connections);
+        return true; /* the body, if there is one, is read and dropped */
     }
     if (x->reply || !exchange_admit(x))
         return send_early(x);
     if (n_declared != UINT64_MAX && n_declared > EXCHANGE_INLINE_BODY_MAX && exchange_queue_is_full(x)) {
-        exchange_refuse_queue(x);
+        exchange_refuse(x, REFUSED_QUEUE, x->http->options->max_queue);
         return exchange_send(x);
     }
     struct body *body = &x->receiving.body;
@@ -145,7 +140,7 @@ static bool drop_body(struct exchange *x, size_t n)
     body_drop(&receiving->body);
     receiving->n_dropped += n;
     if (!receiving->raw_status && !x->http->door->tls.cert) {
-        exchange_send_raw(x->http, x->connection->fd, x->id, x->reply);
+        http_send_raw(x->http, x->connection->fd, x->id, x->reply);
         receiving->raw_status = x->reply->status;
     }
     return receiving->n_dropped <= DRAIN_BODY_MAX;
@@ -160,7 +155,7 @@ static bool receive_body(struct exchange *x, const char *bytes, size_t n)
     if (!x->reply && (n > n_max || body->n_bytes > n_max - n)) {
         x->reply = api_refuse_early(x->http->host, &x->call, body->n_bytes + n);
         if (!x->reply)
-            exchange_refuse(x, 413, "the body is larger than --max-body");
+            exchange_refuse(x, REFUSED_LENGTH);
     } else if (!x->reply && !body_add(body, bytes, n, n_max)) {
         exchange_refuse_memory(x, "the body", body->n_bytes + n);
     }

@@ -205,7 +205,8 @@ static bool admit_stream(struct exchange *x)
 {
     uint64_t n = x->reply->body->piece_max + block_bytes(x->reply);
     if (!admission_begin_stream(x->client)) {
-        exchange_refuse_stream(x);
+        struct admission_refusal refusal = admission_refuse_stream(x->client);
+        exchange_refuse(x, REFUSED_STREAM(refusal.status), refusal.detail);
         return false;
     }
     x->sending.is_counted_stream = true;
@@ -255,17 +256,15 @@ static void decide(struct exchange *x)
 {
     struct exchange_timing *timing = &x->timing;
     if (is_streamed(x) && exchange_queue_is_full(x))
-        exchange_refuse_queue(x);
+        exchange_refuse(x, REFUSED_QUEUE, x->http->options->max_queue);
     if (is_late(x))
         exchange_refuse_late(x);
     timing->decided_at = clock_now();
     if (!timing->received_at) /* refused before the whole request arrived */
         timing->received_at = timing->decided_at;
     http_phase(x->http, x->connection, HTTP_PHASE_ANSWER);
-    if (is_streamed(x) && !is_head(x) && exchange_admit_stream(x) && admit_stream(x) && !open_stream(x)) {
-        metrics_add(METRICS_REJECTED_MEMORY, 1);
-        exchange_refuse(x, 503, "no memory for an answer of this size now; try again later");
-    }
+    if (is_streamed(x) && !is_head(x) && exchange_admit_stream(x) && admit_stream(x) && !open_stream(x))
+        exchange_refuse(x, REFUSED_BUFFERS);
 }
 
 /* Sends a cached answer whose response is in the response cache. */
@@ -304,17 +303,11 @@ bool exchange_send(struct exchange *x)
     if (!x->stream || stream_await(x->stream)) {
         if (x->stream &&
             stream_is_stale(x->stream)) /* nothing has been sent; it is freed when its workers have finished with it */
-            exchange_refuse_age(x);
+            exchange_refuse(x, REFUSED_AGE, x->http->options->max_queue_age);
         return send_response(x);
     }
     x->state = EXCHANGE_OPENING;
     if (exchange_settle(x))
         exchange_suspend(x);
     return true;
-}
-
-bool exchange_send_refusal(struct exchange *x, int status, const char *detail)
-{
-    exchange_refuse(x, status, detail);
-    return exchange_send(x);
 }

@@ -331,7 +331,7 @@ static void linger_on(void *self)
 /* The client's request is not read: it may be anything, and it will not be answered. */
 static void turn_away(struct accept *accept, int fd)
 {
-    http_refuse_connection(accept->https[0], fd);
+    http_turn_away(accept->https[0], fd);
     shutdown(fd, SHUT_WR);
     if (accept->n_lingering == LINGER_MAX) {
         close_lingering(accept, 1);

@@ -11,12 +11,13 @@
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
 /* Rates are measured over whole windows: a client that pauses for a few seconds on a bad line is not slow. */
-enum { WINDOW_S = 10, DETAIL_BYTES = 256 };
+enum { WINDOW_S = 10 };
 
 /* A reader is good at so many times --min-rate: no answer to it is cut for another client (accept.h). */
 enum { GOOD_TIMES = 4 };
@@ -110,16 +111,29 @@ static void close_without_rest(int fd)
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
 }
 
-static void refuse(struct http_connection *connection, const char *detail)
+/* The client sends its request too slowly: it gets a 408, a row of refusals.h, if no answer has begun. */
+static void refuse(struct http_connection *connection, int status, enum metrics_id counted, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void refuse(struct http_connection *connection, int status, enum metrics_id counted, const char *format, ...)
 {
-    exchange_refuse_slow(connection->exchange, connection, detail);
+    struct exchange *x = connection->exchange; /* NULL: no request line has arrived */
+    char detail[REFUSED_DETAIL_BYTES];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(detail, sizeof detail, format, values);
+    va_end(values);
+    if (!x)
+        http_refuse(connection->daemon->http, connection->fd, NULL, status, counted, "%s", detail);
+    else if (x->state <= EXCHANGE_BODY && !x->receiving.raw_status)
+        x->receiving.raw_status = http_refuse(x->http, connection->fd, x->id, status, counted, "%s", detail);
     shutdown(connection->fd, SHUT_RDWR); /* the daemon sees the end and closes the connection */
 }
 
 static void check_head(const struct http *http, struct http_connection *connection, uint64_t now)
 {
     if (now > connection->deadline)
-        refuse(connection, http_head_is_late(http->options, (char[HTTP_DETAIL_BYTES]){0}));
+        refuse(connection, REFUSED_SLOW_HEAD, http->options->header_timeout);
 }
 
 /* An idle keep-alive connection is closed without an answer: its client may be about to send a request, and would take
@@ -137,23 +151,12 @@ static void check_body(const struct http *http, struct http_connection *connecti
 {
     const struct options *options = http->options;
     uint64_t n_has = exchange_received(connection->exchange), n = 0;
-    char detail[DETAIL_BYTES];
     if (now > connection->deadline)
-        snprintf(detail, sizeof detail,
-                 "the body took longer than %" PRIu64 " s (--body-timeout); %" PRIu64 " bytes of it have come",
-                 options->body_timeout, n_has);
+        refuse(connection, REFUSED_LONG_BODY, options->body_timeout, n_has);
     else if (now > connection->progress_at + options->connection_timeout * CLOCK_SECOND)
-        snprintf(detail, sizeof detail,
-                 "nothing more of the body came for %" PRIu64 " s (--connection-timeout); %" PRIu64
-                 " bytes of it have come",
-                 options->connection_timeout, n_has);
+        refuse(connection, REFUSED_STALLED_BODY, options->connection_timeout, n_has);
     else if (is_below_rate(http, connection, now, 0, &n))
-        snprintf(detail, sizeof detail,
-                 "the body came too slowly: %" PRIu64 " bytes in %d s; needed: %" PRIu64 " a second (--min-rate)", n,
-                 (int)WINDOW_S, options->min_rate);
-    else
-        return;
-    refuse(connection, detail);
+        refuse(connection, REFUSED_SLOW_BODY, n, (int)WINDOW_S, options->min_rate);
 }
 
 /* The answer is cut off. Closing the connection early is the only way to report that. */

@@ -34,7 +34,7 @@ struct http *http_new(const struct options *options, const struct api_host *host
  * thread. */
 void http_take(struct http *http, struct accept_place *place, bool is_here);
 /* Sends the refusal to a connection over --max-connections; fd stays the caller's. On the loop's thread. */
-void http_refuse_connection(struct http *http, int fd);
+void http_turn_away(struct http *http, int fd);
 
 /* Shutdown. As soon as host->is_ready is false, answers have "Connection: close". http_drain (any thread): idle
  * connections are closed; running requests continue; requests on later connections are refused with 503, but for the

@@ -8,6 +8,7 @@
 #include "server/exchange/answers.h"
 #include "server/transport/daemon/daemon.h"
 #include "server/transport/guard.h"
+#include "server/transport/refusals.h"
 #include "server/memory/pool.h"
 
 struct exchange;
@@ -101,14 +102,10 @@ static inline bool http_is_last(const struct http_connection *connection)
 
 /* ---- phases.c ---------------------------------------------------------------------------------------------- */
 
-enum { HTTP_DETAIL_BYTES = 128 };
-
 /* Moves the connection to a phase and sets the deadline of that phase. */
 void http_phase(struct http *http, struct http_connection *connection, enum http_phase phase);
 void http_received(struct http_connection *connection, size_t n_bytes); /* for bytes of a body */
 bool http_has_unsent(int fd);                                           /* bytes that the peer has not acknowledged */
-/* Writes that sentence to detail[HTTP_DETAIL_BYTES], and returns it. */
-const char *http_head_is_late(const struct options *options, char *detail);
 
 /* ---- clients.c --------------------------------------------------------------------------------------------- */
 
@@ -118,6 +115,15 @@ void http_know_peer(struct http_connection *connection); /* looks it up once: se
 /* ---- sent.c ------------------------------------------------------------------------------------------------ */
 
 bool http_sent_works(void); /* whether the HTTP library calls this program's send() */
+
+/* ---- refusals.c -------------------------------------------------------------------------------------------- */
+
+void http_make_id(struct http *http, char *id); /* 17 bytes: the id of a request that has none */
+/* Writes a refusal directly to the socket; the caller closes the connection. Does nothing under TLS. */
+void http_send_raw(const struct http *http, int fd, const char *id, const struct api_reply *reply);
+/* The same for a row of refusals.h and its values. id: of the request; NULL: there is none. Returns the status. */
+int http_refuse(struct http *http, int fd, const char *id, int status, enum metrics_id counted, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
 
 /* ---- fairness.c -------------------------------------------------------------------------------------------- */
 

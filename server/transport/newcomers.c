@@ -131,6 +131,11 @@ void http_take(struct http *http, struct accept_place *place, bool is_here)
         loop_post(http->loop, &newcomer->call);
 }
 
+void http_turn_away(struct http *http, int fd)
+{
+    http_refuse(http, fd, NULL, REFUSED_CONNECTION, http->options->max_connections);
+}
+
 void newcomers_sweep(struct http *http, uint64_t now)
 {
     for (struct newcomer *newcomer = http->newcomers, *next; newcomer; newcomer = next) {
@@ -138,10 +143,9 @@ void newcomers_sweep(struct http *http, uint64_t now)
         if (now <= newcomer->deadline)
             continue;
         if (newcomer->place->is_spare)
-            http_refuse_connection(http, newcomer->place->fd);
+            http_turn_away(http, newcomer->place->fd);
         else
-            exchange_refuse_silent(http, newcomer->place->fd,
-                                   http_head_is_late(http->options, (char[HTTP_DETAIL_BYTES]){0}));
+            http_refuse(http, newcomer->place->fd, NULL, REFUSED_SLOW_HEAD, http->options->header_timeout);
         turn_away(newcomer);
     }
 }

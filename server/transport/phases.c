@@ -53,13 +53,6 @@ void http_received(struct http_connection *connection, size_t n_bytes)
         accept_waits(connection->place, now + ACCEPT_SILENCE_NS + ACCEPT_LATER);
 }
 
-const char *http_head_is_late(const struct options *options, char *detail)
-{
-    snprintf(detail, HTTP_DETAIL_BYTES, "the request's head took longer than %" PRIu64 " s (--header-timeout)",
-             options->header_timeout);
-    return detail;
-}
-
 bool http_has_unsent(int fd)
 {
     int n = 0;
