@@ -142,8 +142,6 @@ bool fairness_must_wait(struct exchange *x);
 
 /* ---- refusals.c -------------------------------------------------------------------------------------------- */
 
-bool exchange_is_passing(int status); /* whether the same request may be served later */
-
 /* Replaces the reply, if any, with a refusal (taken), or with one of the server. */
 void exchange_refuse_with(struct exchange *x, struct api_reply *refusal);
 void exchange_refuse(struct exchange *x, int status, enum metrics_id counted, const char *format, ...)

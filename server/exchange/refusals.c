@@ -6,8 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-bool exchange_is_passing(int status) { return status == 503 || status == 429; }
-
 void exchange_refuse_with(struct exchange *x, struct api_reply *refusal)
 {
     if (x->answering.given_up)

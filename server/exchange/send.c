@@ -243,7 +243,7 @@ static bool is_late(struct exchange *x)
 /* A 503 states when to try again; api/ cannot know that, so the server estimates it. */
 static bool add_retry(struct exchange *x, struct MHD_Response *response)
 {
-    if (!exchange_is_passing(x->reply->status))
+    if (x->reply->status != 503 && x->reply->status != 429)
         return true;
     for (size_t i = 0; i < x->reply->n_headers; i++)
         if (strcmp(x->reply->headers[i].name, "Retry-After") == 0)

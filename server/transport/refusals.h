@@ -37,8 +37,7 @@
 
 #define REFUSED_MEMORY(status) status, (status) == 413 ? REFUSED_UNCOUNTED : METRICS_REJECTED_MEMORY, "%s"
 #define REFUSED_STREAM(status) status, METRICS_REJECTED_STREAMS, "%s"
-#define REFUSED_BUFFERS                                                                                                \
-    503, METRICS_REJECTED_MEMORY, "no memory for an answer of this size now; try again later"
+#define REFUSED_BUFFERS 503, METRICS_REJECTED_MEMORY, "no memory for an answer of this size now; try again later"
 #define REFUSED_PICTURE /* its bytes, the client's unread ones, --buffer-memory */                                     \
     503, METRICS_REJECTED_MEMORY,                                                                                      \
         "this picture has %" PRIu64 " bytes, and this client has not read %" PRIu64 " of others yet: of the %" PRIu64  \
