@@ -304,3 +304,38 @@ def test_what_encode_gives_is_as_believed(server):
         if codes[0] != "as_believed":
             failed.append((belief, sequence, codes))
     assert not failed and n_told > 120, (failed, n_told)
+
+
+def arranged(tensors):
+    """{name of the evidence: tensor} of what the tables of a belief, as pairs, are sent as elsewhere."""
+    cos, sin = np.array(tensors["cos"], "f4"), np.array(tensors["sin"], "f4")
+    matrix = np.stack([np.stack([cos, -sin], -1), np.stack([sin, cos], -1)], -2)
+    yield "cos_sin", np.stack([cos, sin])
+    yield "cos_sin", np.concatenate([cos, sin], -1)
+    yield "freqs_cis", np.stack([cos, sin], -1)
+    yield "matrix", matrix
+    if tensors["positions"].ndim == 1 or len(tensors["positions"]) == 1:
+        yield "angles", np.outer(tensors["positions"].ravel(), tensors["inv_freq"])
+    yield "inv_freq", tensors["inv_freq"]
+
+
+def test_what_encode_gives_in_one_tensor_is_as_believed(server):
+    """Every rotary scheme and preset: its tables in the arrangements of other libraries, its angles and frequencies."""
+    beliefs = [{"scheme": s["name"]} for s in server.get("/schemes").json()["schemes"]]
+    beliefs += [{"preset": p["name"]} for p in server.get("/presets").json()["presets"]]
+    failed, n_told = [], 0
+    for belief in beliefs:
+        for sequence in ({"len": 12}, {"grid": [4, 5]}, {"grid": [2, 3, 4]}):
+            parts = {"outputs": ["cos", "sin", "inv_freq", "positions"], "form": "pairs", "dtype": "f32", "format": "safetensors"}
+            response = server.post("/encode", {**belief, **sequence, **parts})
+            if response.status == 200:
+                break
+        else:
+            continue
+        for name, tensor in arranged(from_safetensors(response)):
+            answer = server.post("/diagnose", {**belief, **({} if name == "inv_freq" else sequence), **sent(**{name: tensor.astype("f4")})})
+            codes = codes_of(answer.json()) if answer.status == 200 else [answer.json()["detail"]]
+            n_told += 1
+            if codes[0] != "as_believed":
+                failed.append((belief, name, tensor.shape, codes))
+    assert not failed and n_told > 350, (n_told, failed)

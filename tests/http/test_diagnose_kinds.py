@@ -263,6 +263,59 @@ def test_divisors(server):
     assert codes(asked(server, "rope_freqs", np.ones(64), scheme="rope", head_dim=128, base=5e5)) == ["as_believed"]
 
 
+@pytest.mark.parametrize("base", [1e4, 5e5, 1e6, 2e6])
+@pytest.mark.parametrize("factor, length", [(8, 8192), (16, 16384)])
+def test_divisors_identify_base_and_scaling(server, base, factor, length):
+    """Llama 3.1's rule with the bases that are common: the ends of its ramp follow from the base, and no belief is needed."""
+    w = ladder(128, base)
+    smooth = np.clip((length * w / (2 * np.pi) - 1) / 3, 0, 1)
+    answer = asked(server, "rope_freqs", 1 / (smooth + (1 - smooth) / factor))
+    config = answer["candidates"][0]["config"]
+    assert codes(answer) == ["identified"] and config["base"] == base
+    assert [config["scaling"][name] for name in ("type", "factor", "original_max_position_embeddings")] == ["llama3", factor, length]
+
+
+OF_ENCODINGS = {
+    # the first code: (what the configuration says beside the scheme, the frequencies)
+    "as_believed": ({}, 1e4 ** (-np.arange(32) / 32)),
+    "freq_shift_other": ({}, 1e4 ** (-np.arange(32) / 31)),
+    "base_other": ({"dim": 64}, 777.0 ** (-np.arange(32) / 32)),
+    "inverted": ({}, 1e4 ** (np.arange(32) / 32)),
+    "scaled": ({}, 1e4 ** (-np.arange(32) / 32) / (2 * np.pi)),
+}
+
+
+@pytest.mark.parametrize("code", OF_ENCODINGS)
+def test_frequencies_of_an_encoding(server, code):
+    belief, w = OF_ENCODINGS[code]
+    answer = asked(server, "inv_freq", w, scheme="sinusoidal", **belief)
+    assert codes(answer)[0] == code and answer["explained"], answer["findings"]
+    assert answer["candidates"][0]["config"]["dim"] == 64
+
+
+@pytest.mark.parametrize("dim, odd, w", [(127, "pad", 1e4 ** (-np.arange(63) / 63)), (127, "paper", 1e4 ** (-np.arange(64) / 63.5))])
+def test_frequencies_of_an_odd_width(server, dim, odd, w):
+    assert codes(asked(server, "inv_freq", w, scheme="sinusoidal", dim=dim, odd=odd)) == ["as_believed"]
+
+
+def test_frequencies_of_another_width_are_refused(server):
+    response = server.post("/diagnose", {"scheme": "sinusoidal", "dim": 128, "inv_freq": ladder(64).tolist()})
+    assert response.status == 422 and response.json()["pointer"] == "/dim" and "inv_freq gives 64" in response.json()["detail"]
+
+
+@pytest.mark.parametrize("name, values", [("angles", angles()), ("inv_freq", ladder())])
+def test_exact_angles_believed_in_float32(server, name, values):
+    assert codes(asked(server, name, values, **ROPE, arith="float32")) == ["as_believed"]
+
+
+@pytest.mark.parametrize("r", [4, 8, 64])
+def test_two_by_two_is_told_by_the_numbers(server, r):
+    """[2, C, 2] is two rows of pairs, or two tables of C rows and two columns, whose squares sum to one."""
+    pairs, stack = angles(2, r), angles(r // 2, 4)
+    assert codes(asked(server, "cos_sin", cis(pairs), scheme="rope", base=5e5)) == ["as_believed"]
+    assert codes(asked(server, "cos_sin", np.stack([np.cos(stack), np.sin(stack)]), scheme="rope", base=5e5)) == ["as_believed"]
+
+
 # ---- Keys -------------------------------------------------------------------------------------------------------------------------
 
 

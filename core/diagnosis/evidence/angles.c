@@ -52,19 +52,37 @@ static void phases_of_ladder(const struct pe_model *m, size_t t, uint64_t row, u
         out[j] = fabs(out[j]) * one[j];
 }
 
-#define LADDER(name, is_parameter_)                                                                                    \
-    const struct pe_evidence_kind pe_evidence_##name = {.id = PE_OF_LADDER,                                            \
-                                                        .is_parameter = (is_parameter_),                               \
-                                                        .tensors = {#name},                                            \
-                                                        .scheme = "rope",                                              \
-                                                        .outputs = {"cos"},                                            \
-                                                        .view = pe_view_rows,                                          \
-                                                        .read = pe_tables_read,                                        \
-                                                        .prepare = prepare,                                            \
-                                                        .fill = fill_ladder,                                           \
-                                                        .phases = phases_of_ladder}
-LADDER(inv_freq, true);
-LADDER(rope_freqs, false); /* what GGUF files hold: by how much each frequency is divided */
+static enum pe_status read_ladder(struct pe_diagnosis *d, struct pe_error *err);
+
+#define LADDER(name, is_parameter_, output, read_)                                                                     \
+    {                                                                                                                  \
+        .id = PE_OF_LADDER, .is_parameter = (is_parameter_), .tensors = {name}, .scheme = "rope", .outputs = {output}, \
+        .view = pe_view_rows, .read = (read_), .prepare = prepare, .fill = fill_ladder, .phases = phases_of_ladder     \
+    }
+const struct pe_evidence_kind pe_evidence_inv_freq = LADDER("inv_freq", true, "cos", read_ladder);
+/* What GGUF files hold: by how much each frequency is divided. */
+const struct pe_evidence_kind pe_evidence_rope_freqs = LADDER("rope_freqs", false, "cos", pe_tables_read);
+/* inv_freq of a sinusoidal encoding, whose sines are its waves. */
+static const struct pe_evidence_kind of_sinusoid = LADDER("inv_freq", true, "encoding", read_ladder);
+
+/* An odd dim has a frequency more, or less, than half of it. */
+static bool has_dim(const struct pe_diagnosis *d, uint64_t n)
+{
+    const struct pe_value *dim = pe_belief_given(d, "dim");
+    uint64_t given = dim && dim->kind == PE_INTEGER && dim->integer > 0 ? (uint64_t)dim->integer : 0;
+    return given / 2 == n || (given + 1) / 2 == n;
+}
+
+static enum pe_status read_ladder(struct pe_diagnosis *d, struct pe_error *err)
+{
+    uint64_t n = pe_evidence_width(&d->evidence);
+    if (!pe_same(d->belief.inheritance->scheme->info.name, "sinusoidal"))
+        return pe_tables_read(d, err);
+    d->evidence.kind = &of_sinusoid;
+    if (!pe_belief_has_sequence(d))
+        pe_belief_set(d, "len", (struct pe_value){.kind = PE_INTEGER, .integer = 1});
+    return has_dim(d, n) ? PE_OK : pe_belief_fix(d, "dim", 2 * n, "inv_freq", err);
+}
 
 /* ---- Memory that nobody wrote ---- */
 
@@ -113,7 +131,7 @@ struct pe_oddity pe_ladder_oddity(const struct pe_evidence *e)
 {
     double w[PE_HEAD_DIM_MAX];
     size_t n = (size_t)e->row_len;
-    if (e->kind != &pe_evidence_inv_freq)
+    if (e->kind->id != PE_OF_LADDER || e->kind == &pe_evidence_rope_freqs)
         return (struct pe_oddity){.why = NULL};
     pe_evidence_read(e, 0, 0, 0, n, w);
     for (size_t i = 0; i < sizeof oddities / sizeof *oddities; i++)

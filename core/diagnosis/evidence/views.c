@@ -9,6 +9,7 @@
 #include "core/diagnosis/diagnosis.h"
 #include "core/request/operand.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -91,6 +92,38 @@ enum pe_status pe_view_matrix(struct pe_evidence *e, struct pe_error *err)
     return PE_OK;
 }
 
+/* How much cos² + sin² varies over the view's numbers: not at all, if they are cosines and sines. */
+static double spread_of(const struct pe_evidence *e)
+{
+    enum { ROWS = 8 };
+    double least = (double)INFINITY, most = 0, x, y;
+    for (uint64_t row = 0; row < ROWS && row < e->tensors[0].shape[0]; row++)
+        for (uint64_t col = 0; col < e->tensors[0].shape[1]; col++) {
+            pe_evidence_read(e, 0, row, col, 1, &x);
+            pe_evidence_read(e, 1, row, col, 1, &y);
+            least = fmin(least, x * x + y * y);
+            most = fmax(most, x * x + y * y);
+        }
+    return most - least;
+}
+
+static void see_stack(struct pe_evidence *e, uint64_t n, uint64_t columns)
+{
+    see(e, 2, n, columns, NULL);
+    e->view.first[1] = n * columns;
+}
+
+/* [2, a, 2]: two tables of two columns, or two rows of pairs. */
+static enum pe_status view_either(struct pe_evidence *e, struct pe_error *err)
+{
+    const struct pe_tensor t = e->tensors[0];
+    struct pe_evidence stack = *e, pairs = *e;
+    enum pe_status status = pe_view_freqs_cis(&pairs, err);
+    see_stack(&stack, t.shape[t.rank - 2], 2);
+    *e = !status && spread_of(&pairs) < spread_of(&stack) ? pairs : stack;
+    return PE_OK;
+}
+
 enum pe_status pe_view_cos_sin(struct pe_evidence *e, struct pe_error *err)
 {
     struct pe_tensor t = e->tensors[0];
@@ -98,15 +131,18 @@ enum pe_status pe_view_cos_sin(struct pe_evidence *e, struct pe_error *err)
     while (first + 2 < t.rank && t.shape[first] == 1)
         first++;
     uint64_t columns = t.shape[t.rank - 1];
-    bool is_stack = t.rank == first + 3 && t.shape[first] == 2;
+    bool is_stack = t.rank == first + 3 && t.shape[first] == 2, has_twos = t.rank > 2 && ends_with_twos(&t, 1);
     uint64_t n = t.rank < 2 ? 0 : is_stack ? t.shape[first + 1] : rows_of(&t, first, t.rank - 1);
-    if (!is_stack && t.rank > 2 && ends_with_twos(&t, 1))
-        return pe_view_freqs_cis(e, err);
+    if (has_twos)
+        return is_stack ? view_either(e, err) : pe_view_freqs_cis(e, err);
     if (n == 0 || columns > PE_HEAD_DIM_MAX || (!is_stack && columns % 2 != 0))
         return refuse(e, "[n, rotary_dim] (cosines, then sines), [2, n, columns] or [n, rotary_dim/2, 2]", err);
-    columns = is_stack ? columns : columns / 2;
-    see(e, 2, n, columns, is_stack ? NULL : "concat");
-    e->view.row_step *= is_stack ? 1 : 2;
-    e->view.first[1] = is_stack ? n * columns : columns;
+    if (is_stack) {
+        see_stack(e, n, columns);
+        return PE_OK;
+    }
+    see(e, 2, n, columns / 2, "concat");
+    e->view.row_step *= 2;
+    e->view.first[1] = columns / 2;
     return PE_OK;
 }

@@ -24,7 +24,8 @@ static size_t count_layouts(const struct pe_diagnosis *d)
 const struct pe_fault pe_fault_layout_swapped = {
     .schemes = "rope|xpos", .n_alternatives = N_LAYOUTS, .count = count_layouts, .apply = swap_layout};
 /* Sinusoidal encodings have the first two. Weights have no part in them, so the sentence is another. */
-const struct pe_fault pe_fault_sinusoid_layout = {.schemes = "sinusoidal", .n_alternatives = 2, .apply = swap_layout};
+const struct pe_fault pe_fault_sinusoid_layout = {
+    .schemes = "sinusoidal", .not_of = PE_EVIDENCE_BIT(LADDER), .n_alternatives = 2, .apply = swap_layout};
 
 /* ---- Channels in another order ---- */
 

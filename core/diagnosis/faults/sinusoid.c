@@ -77,7 +77,8 @@ const struct pe_fault pe_fault_style_other = {
         edit->transforms.sinusoid = change;                                                                            \
         return d->belief.model->plan->seq.n_axes == 1;                                                                 \
     }                                                                                                                  \
-    const struct pe_fault pe_fault_##name = {.schemes = "sinusoidal", .n_alternatives = 1, .apply = name##_apply};
+    const struct pe_fault pe_fault_##name = {                                                                          \
+        .schemes = "sinusoidal", .not_of = PE_EVIDENCE_BIT(LADDER), .n_alternatives = 1, .apply = name##_apply};
 
 CHANGE(exponent_per_column, PE_EXPONENT_PER_COLUMN)
 CHANGE(exponent_doubled, PE_EXPONENT_DOUBLED)

@@ -8,7 +8,7 @@ static size_t count_waves(const struct pe_model *m)
     case PE_OF_ROTATED: return m->n_columns / 2;
     case PE_OF_TABLES:
     case PE_OF_ANGLES: return m->n_columns;
-    case PE_OF_LADDER: return m->d->evidence.kind == &pe_evidence_inv_freq ? m->n_columns : 0;
+    case PE_OF_LADDER: return m->d->evidence.kind == &pe_evidence_rope_freqs ? 0 : m->n_columns;
     case PE_OF_ENCODING: return m->n_columns / 2;
     default: return 0;
     }

@@ -112,7 +112,7 @@ static bool has_shape(const struct pe_model *m)
     if (e->kind->id == PE_OF_ROTATED)
         return m->plan->seq.k->n == m->axes.n * (m->is_by_batch ? m->axes.n_batches : 1);
     if (e->kind->id == PE_OF_LADDER)
-        return o->row_len == columns;
+        return (m->columns ? m->n_columns : o->row_len) == columns;
     if (m->transforms.transposed && t->rank > 1) {
         rows = e->n_rows / t->shape[t->rank - 2] * e->row_len;
         columns = t->shape[t->rank - 2];
@@ -128,8 +128,19 @@ static bool has_width(const struct pe_model *m)
     return !has_columns || !m->d->belief.plan || m->plan->outputs[0].row_len == m->d->belief.plan->outputs[0].row_len;
 }
 
+/* An encoding has each frequency as a sine and as a cosine, and an odd width may have a column of zeros. */
+static size_t keep_sines(struct pe_wave *columns, size_t n)
+{
+    size_t m = 0;
+    for (size_t j = 0; j < n; j++)
+        if (columns[j].quarter == 0 && columns[j].fh != 0)
+            columns[m++] = columns[j];
+    return m;
+}
+
 static enum pe_status find_columns(struct pe_model *m, struct pe_error *err)
 {
+    bool is_ladder = m->d->evidence.kind->id == PE_OF_LADDER;
     const struct pe_plan *plan = m->plan;
     size_t n = (size_t)plan->outputs[0].row_len;
     if (!plan->scheme->columns || plan->sources[0].transposed)
@@ -138,7 +149,7 @@ static enum pe_status find_columns(struct pe_model *m, struct pe_error *err)
     if (!m->columns)
         return pe_no_memory(err);
     if (plan->scheme->columns(plan, plan->sources[0].id, m->columns)) {
-        m->n_columns = n;
+        m->n_columns = is_ladder && !plan->scheme->rotate ? keep_sines(m->columns, n) : n;
         m->losses = (double *)(void *)(m->columns + n);
         pe_wave_columns(m);
         return PE_OK;
@@ -165,6 +176,8 @@ static enum pe_status prepare(struct pe_diagnosis *d, struct pe_model *m, const 
         return PE_OK;
     if (!status)
         status = find_columns(m, err);
+    if (d->evidence.kind->id == PE_OF_LADDER)
+        m->has_shape = has_shape(m);
     if (!status && (t->recipe || t->sinusoid) && !m->columns)
         return pe_fail(err, "", "there are no waves to compute in another way");
     if (!status && d->evidence.kind->prepare)

@@ -164,6 +164,7 @@ static bool is_base(const struct pe_single *one) { return pe_fault_row(one->faul
 
 /* The fastest wave, which no base changes, and the next one. */
 struct fastest {
+    const struct pe_diagnosis *d;
     const struct view *view;
     size_t wave[2];
     double w[2]; /* of the belief */
@@ -173,7 +174,7 @@ static bool find_fastest(const struct pe_search *s, const struct view *view, str
 {
     double w[PE_HEAD_DIM_MAX];
     size_t n = s->n_waves;
-    *f = (struct fastest){.view = view};
+    *f = (struct fastest){.d = s->d, .view = view};
     if (!s->ladders || !view->reading || view->reading->n_waves != n)
         return false;
     pe_wave_frequencies(s->d->belief.model, n, w);
@@ -202,6 +203,9 @@ static bool may_be(const struct fastest *f, const struct pe_single *scaling, con
     return true;
 }
 
+/* Divisors have no phases, and depend on the base only through the lengths of waves: all pairs are tried. */
+static bool is_divisors(const struct fastest *f) { return f->d->evidence.kind == &pe_evidence_rope_freqs; }
+
 /* Is the pair worth a plan? A base is fitted only beside the believed type of scaling, or none: elsewhere it would
  * follow what the scaling gets wrong. Without phases all pairs agree, and the plainest are tried. */
 static bool is_worth_a_plan(const struct fastest *f, bool tells, const struct pe_single *scaling,
@@ -209,7 +213,7 @@ static bool is_worth_a_plan(const struct fastest *f, bool tells, const struct pe
 {
     const struct pe_fault *fault = pe_fault_row(scaling->fault);
     if (!tells)
-        return fault == &pe_fault_scaling_missing && !base->is_fit;
+        return (fault == &pe_fault_scaling_missing || is_divisors(f)) && !base->is_fit && !scaling->is_fit;
     return !(base->is_fit && (scaling->is_fit || fault == &pe_fault_scaling_other)) && may_be(f, scaling, base);
 }
 
