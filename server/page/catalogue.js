@@ -1,7 +1,7 @@
 /* What the server offers, asked for once: schemes, presets, colours and limits, and what follows from their rows. The
  * page knows no scheme by name: forms, captions and figures read these rows. */
 
-const reference = { schemes: [], presets: [], cmaps: {}, limits: {}, common: [], families: [], groups: [], metrics: [] };
+const reference = { schemes: [], presets: [], cmaps: {}, limits: {}, common: [], families: [], groups: [], metrics: [], faults: [] };
 const learned = new Map();         /* the text of a config.json: the scheme that the server read from it */
 const learnedOf = new WeakMap();   /* the same by the object, which is not turned into text each time */
 const SEQUENCE_GROUPS = ['sequence', 'segments'];

@@ -50,6 +50,18 @@ test('a .npy, rows or columns first', async () => {
   assert.deepEqual(told(await readTensors(bufferOf(npy('<f2', [2], Uint16Array.of(0x3c00, 0xc000))))), [[null, 'f16', [2], [1, -2]]]);
 });
 
+test('complex numbers have their parts in a last axis', async () => {
+  const [rows] = await readTensors(bufferOf(npy('<c8', [2, 1], Float32Array.of(1, 2, 3, 4))));
+  assert.deepEqual([rows.isComplex, ...told([rows])], [true, [null, 'f32', [2, 1, 2], [1, 2, 3, 4]]]);
+  const [columns] = await readTensors(bufferOf(npy('<c8', [2, 2], Float32Array.of(1, 2, 5, 6, 3, 4, 7, 8), true)));
+  assert.deepEqual(told([columns]), [[null, 'f32', [2, 2, 2], [1, 2, 3, 4, 5, 6, 7, 8]]]);
+  assert.deepEqual(told(await readTensors(bufferOf(npy('<c16', [1], Float64Array.of(1, 2))))), [[null, 'f64', [1, 2], [1, 2]]]);
+  const head = Buffer.from(JSON.stringify({ freqs_cis: { dtype: 'C64', shape: [1], data_offsets: [0, 8] } }));
+  const size = Buffer.alloc(8);
+  size.writeBigUInt64LE(BigInt(head.length));
+  assert.deepEqual(told(await readTensors(bufferOf(Buffer.concat([size, head, Buffer.from(Float32Array.of(3, 4).buffer)])))), [['freqs_cis', 'f32', [1, 2], [3, 4]]]);
+});
+
 test('a .npz, stored and compressed', async () => {
   const tensors = await readTensors(bufferOf(zip([['cos.npy', npy('<f8', [2], Float64Array.of(1, 0.5)), 0], ['sin.npy', npy('<f4', [1, 1], Float32Array.of(3)), 8]])));
   assert.deepEqual(told(tensors), [['cos', 'f64', [2], [1, 0.5]], ['sin', 'f32', [1, 1], [3]]]);

@@ -159,6 +159,70 @@ def rotated():
     return {"q": q, "q_out": np.stack([z.real, z.imag], axis=-1).reshape(8, 64).astype("f4")}
 
 
+TURNS = np.exp(1j * ANGLES[:16])
+PAIRED = np.stack([TURNS.real, TURNS.imag], axis=-1)
+KINDS = {
+    "inv_freq": {"inv_freq": FREQUENCIES}, "rope_freqs": {"rope_freqs": np.ones(32)}, "angles": {"angles": ANGLES[:16]}, "freqs": {"freqs": ANGLES[:16]},
+    "freqs_cis": {"freqs_cis": PAIRED}, "cos_sin": {"cos_sin": np.concatenate([TURNS.real, TURNS.imag], axis=1)},
+    "matrix": {"matrix": np.stack([TURNS.real, -TURNS.imag, TURNS.imag, TURNS.real], axis=-1).reshape(16, 32, 2, 2)},
+}
+DRAWN = {"inv_freq", "freqs_cis", "cos_sin", "matrix"}   # what /encode gives too, so that the candidate is beside it
+
+
+@pytest.mark.parametrize("base", [10000, 500000])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_evidence_may_be_dropped(open_page, server, kind, base):
+    """In an archive, or alone and called as what it is."""
+    page = open_page(fragment("diagnose", {"scheme": "rope", "head_dim": 64, "base": base, "len": 8}))
+    arrays = {name: array.astype("f4") for name, array in KINDS[kind].items()}
+    if kind == "rope_freqs":
+        page.hash(fragment("diagnose", {"scheme": "rope", "head_dim": 64, "len": 8, **({"scaling": {"type": "linear", "factor": 2.0}} if base > 1e4 else {})}))
+        page.settle()
+    belief = {"scheme": "rope", "head_dim": 64, **({"base": base} if kind != "rope_freqs" else {"scaling": {"type": "linear", "factor": 2}} if base > 1e4 else {})}
+    answer = diagnose(server, npz(arrays), **belief)
+    assert [row["code"] for row in answer["findings"]] == ["as_believed" if base == 10000 else "scaling_missing" if kind == "rope_freqs" else "base_other"]
+    for name, data in (("file.npz", npz(arrays)), (f"{kind}.npy", npy(arrays[kind]))):
+        page.run(DROP_FILES, [[name, list(data)]])
+        until(lambda: name in page.text(".view .hint"), what=name)
+        page.settle()
+        agrees(page, answer)
+        assert page.state("file") == "ready" and len(page.all("figure[data-config=candidate]")) == (kind in DRAWN)
+
+
+def test_complex_numbers_are_read_and_keys_are_rotated(open_page, server):
+    page = open_page(fragment("diagnose", {**ROPE, "head_dim": 64}))
+    for name in ("turns.npy", "turns.npz"):
+        data = npy(TURNS.astype("c8")) if name.endswith("npy") else npz({"freqs_cis": TURNS.astype("c8")})
+        page.run(DROP_FILES, [[name, list(data)]])
+        until(lambda: name in page.text(".view .hint"), what=name)
+        page.settle()
+        agrees(page, diagnose(server, npz({"freqs_cis": PAIRED.astype("f4")}), scheme="rope", layout="half", head_dim=64))
+        assert page.state("file") == page.state("candidate") == "ready"
+    q = rotated()
+    keys = {"k": q["q"], "k_out": q["q_out"]}
+    page.run(DROP_FILES, [["keys.npz", list(npz(keys))]])
+    until(lambda: "keys.npz" in page.text(".view .hint"), what="the keys")
+    page.settle()
+    agrees(page, diagnose(server, npz(keys), scheme="rope", layout="half", head_dim=64))
+    assert dict(findings(page)).keys() == {"layout_swapped"} and page.state("candidate") == "ready"
+
+
+def test_a_file_that_is_as_expected_says_what_it_does_not_show(open_page, server, tmp_path):
+    page, file = open_page(fragment("diagnose", {"scheme": "rope", "head_dim": 64, "len": 8})), npz(table(ANGLES[:16]))
+    choose(page, tmp_path, "pairs.npz", file)
+    unseen = diagnose(server, file, scheme="rope", head_dim=64)["unseen"]
+    shown = page.run("return [...document.querySelectorAll('[data-unseen]')].map(one => [one.dataset.unseen, one.textContent])")
+    with urllib.request.urlopen(f"{server.url}/schemes") as answer:
+        labels = {row["code"]: row for row in json.load(answer)["faults"]}
+    assert "layout_swapped" in unseen and shown == [[code, f"{labels[code]['label']} {code}"] for code in unseen]
+    page.hash(fragment("diagnose", {"scheme": "rope", "head_dim": 64, "len": 8}, lang="zh"))
+    page.settle()
+    shown = page.run("return [...document.querySelectorAll('[data-unseen]')].map(one => one.textContent)")
+    assert shown == [f"{labels[code]['label_zh']} {code}" for code in unseen]
+    choose(page, tmp_path, "other.npz", npz(table(ANGLES[:16] * 2)))
+    assert not page.all("[data-unseen]")
+
+
 def npy(array):
     file = io.BytesIO()
     np.save(file, array)

@@ -10,9 +10,9 @@ import { HeatMap, Scale } from '../heat/heatmap.js';
 import { picker } from '../heat/beside.js';
 import { SLOTS } from '../state.js';
 import { size } from '../states.js';
-import { language, live, phrase, word } from '../words.js';
+import { label, language, live, phrase, word } from '../words.js';
 import { choice } from './controls.js';
-import { PATH, beliefOf, candidateSpec, explained, holdsItself, lean, mayHold, namedAs, opened, question, reducer, texts } from './diagnose_asking.js';
+import { PATH, beliefOf, candidateSpec, explained, holdsItself, lean, mayHold, namedAs, opened, question, reducer, takenAs, texts } from './diagnose_asking.js';
 import { fillTable, nameOf } from './parts.js';
 import { Slots } from './slots.js';
 
@@ -128,7 +128,7 @@ class Diagnose {
     this.#file = file;
     this.#showFile();
     this.#showChoices();
-    this.#request = { belief, ...question(file, this.#holds, this.#isAsIs(), belief) };
+    this.#request = { belief, ...question(file, this.#held(), this.#isAsIs(), belief) };
     this.page.panel?.update(this, this.page.store.state);
     const answer = await get(this.#request, { as: 'json', send: sending((...bytes) => this.figure.notices.progress([bytes])), onProgress: null });
     if (over()) return;
@@ -152,7 +152,8 @@ class Diagnose {
 
   /* ---- what is said of the file ---- */
 
-  #isAsIs() { return this.#holds === null || this.#holds === holdsItself(this.#file); }
+  #isAsIs() { return !this.#file.tensors || (this.#holds ?? holdsItself(this.#file)) === takenAs(this.#file); }
+  #held() { return this.#holds ?? (this.#file.tensors && holdsItself(this.#file)); }
   #say(...nodes) { this.about.replaceChildren(...nodes.map((one) => one instanceof Node ? one : make('span', null, one))); }
 
   #showFile() {
@@ -165,17 +166,18 @@ class Diagnose {
   #showChoices() {
     const holds = mayHold(this.#file);
     this.holds.element.hidden = holds.length < 2 || !this.#of;
-    this.holds.show(holds.map((one) => [one, one ? name(one) : word('diagnose.named')]), this.#holds ?? (this.#file?.tensors && holdsItself(this.#file)));
+    this.holds.show(holds.map((one) => [one, one ? name(one) : word('diagnose.named')]), this.#file && this.#held());
     this.belief.show([...this.page.configs().map(([slot]) => [slot, name(slot)]), ['none', word('diagnose.nothing')]], this.#slot() ?? 'none');
   }
 
   /* ---- the answer ---- */
 
   #show() {
-    const { findings, candidates, belief, searched } = this.#answer;
+    const { findings, candidates, belief, searched, unseen } = this.#answer;
     this.figure.stage.replaceChildren(
       make('ul', { class: 'findings' }, findings.map((row) => make('li', { 'data-finding': row.code }, told(row), ' ', code(row.code)))),
       belief?.first_bad ? this.#first(belief.first_bad) : '',
+      unseen?.length ? this.#unseen(unseen) : '',
       make('ol', { class: 'cards candidates' }, candidates.map((row, i) => this.#candidate(row, i))));
     this.figure.caption.replaceChildren(phrase('diagnose.caption', { n: datum(searched, 'searched') }));
     this.#draw();
@@ -186,6 +188,13 @@ class Diagnose {
     const text = phrase('diagnose.first', { where: code(`${output}[${index}]`), found: datum(found, 'found'), expected: datum(expected, 'expected') });
     const show = () => this.page.store.set({ out: output, at: index.slice(0, -2), cur: [0, 0, ...index].slice(-2) }, { undo: 'cur' });
     return make('p', { class: 'hint' }, text, ' ', make('button', { type: 'button', class: 'quiet', onclick: show }, word('diagnose.cell')));
+  }
+
+  /* What a file that is as expected says nothing about. */
+  #unseen(codes) {
+    const { faults } = this.page.catalogue.catalogue();
+    const words = codes.map((one) => make('li', { 'data-unseen': one }, label(faults.find((row) => row.code === one) ?? { name: one }), ' ', code(one)));
+    return make('div', { class: 'hint' }, make('p', null, word('diagnose.unseen')), make('ul', null, words));
   }
 
   #candidate(row, i) {
@@ -246,8 +255,7 @@ class Diagnose {
   }
 
   #pictures(best) {
-    const holds = this.#holds ?? (this.#file.tensors && holdsItself(this.#file));
-    const all = this.#file.tensors ? namedAs(this.#file, holds) : [];
+    const all = this.#file.tensors ? namedAs(this.#file, this.#held()) : [];
     const tensors = explained(all);
     const tensor = tensors.find((one) => one.name === this.page.store.state.out) ?? tensors[0];
     if (!tensor) return { tensors };

@@ -8,19 +8,22 @@ export const PATH = '/diagnose';
 const READ_MAX = 2 ** 26;    /* bytes of a file whose numbers are drawn */
 const QUERY_MAX = 3072;      /* a longer request goes into the file */
 const SENT_MAX = 2 ** 22;    /* bytes of a tensor that are sent for a picture of its blocks */
-const ROTATED_MAX = 2 ** 16; /* numbers of q that are sent to be rotated for a picture */
+const ROTATED_MAX = 2 ** 16; /* numbers of q or k that are sent to be rotated for a picture */
 
 /* What /diagnose explains, by how many tensors that takes. */
-const HELD = [['encoding', 'bias', 'buckets', 'position_ids'], ['cos,sin', 'q,q_out']];
-const EXPLAINED = ['encoding', 'cos', 'sin', 'q_out', 'bias', 'buckets', 'position_ids'];
+const ALONE = ['encoding', 'bias', 'buckets', 'position_ids', 'cos_sin', 'freqs_cis', 'matrix', 'angles', 'freqs', 'inv_freq', 'rope_freqs'];
+const HELD = [ALONE, ['cos,sin', 'q,q_out', 'k,k_out']];
+const EXPLAINED = ['cos', 'sin', 'q_out', 'k_out', ...ALONE];
 
 /* ---- the file ---- */
 
-/* { title, blob, tensors, files }; tensors null: they are the server's to read. Of several files each is called as its file. */
+/* { title, blob, tensors, files }; tensors null: they are the server's to read. Of several files each is called as its file, and
+ * so is one whose name says what it holds. */
 export async function opened(files) {
   const blob = files.length > 1 ? new Blob(files) : files[0];
-  const tensors = blob.size > READ_MAX ? null : await Promise.all(files.map(held)).catch(() => null);
-  return { title: files.map((file) => file.name).join(', '), blob, files, tensors: tensors && tensors.flat().map((one, i) => files.length > 1 ? { ...one, name: stem(files[i]) } : one) };
+  const tensors = blob.size > READ_MAX ? null : (await Promise.all(files.map(held)).catch(() => null))?.flat();
+  const isCalled = files.length > 1 || (tensors?.[0].name === null && ALONE.includes(stem(files[0])));
+  return { title: files.map((file) => file.name).join(', '), blob, files, tensors: tensors?.map((one, i) => isCalled ? { ...one, name: stem(files[i]), isCalled } : one) ?? null };
 }
 
 const held = async (file) => readTensors(await file.arrayBuffer());
@@ -36,6 +39,15 @@ export function mayHold(file) {
 
 /* The same without a choice: by its axes and numbers where it has no names. */
 export function holdsItself(file) {
+  const [{ shape, isComplex }] = file.tensors;
+  if (isNamed(file)) return '';
+  if (isComplex) return 'freqs_cis';
+  if (shape.length > 3 && shape.slice(-2).every((side) => side === 2)) return 'matrix';
+  return shape.length === 1 && takenAs(file) === 'encoding' ? 'inv_freq' : takenAs(file);
+}
+
+/* What the server takes a file for that is sent as it is. */
+export function takenAs(file) {
   if (isNamed(file)) return '';
   const [{ dtype, shape }] = file.tensors;
   return dtype[0] === 'i' ? 'position_ids' : shape.length === 3 ? 'bias' : 'encoding';
@@ -63,10 +75,10 @@ export function question(file, holds, isAsIs, belief) {
   const query = queryOf(belief);
   const names = file.tensors ? namedAs(file, holds).map(({ name }) => name) : file.files.map(stem);
   if (file.files.length > 1) return { path: PATH, body: formOf(file.files, names, belief), parts: names.map((name, i) => ({ name, file: file.files[i].name })) };
-  const isTaken = isAsIs && query.length <= QUERY_MAX && !file.tensors?.some((one) => one.isCompressed);
+  const isTaken = isAsIs && query.length <= QUERY_MAX && !file.tensors?.some((one) => one.isCompressed || one.isCalled);
   const { title } = file;
   if (!file.tensors || isTaken) return { path: query ? `${PATH}?${query}` : PATH, body: file.blob, type: BYTES, title };
-  const members = file.tensors.map((one, i) => ({ name: names[i], file: title, member: one.name === null ? null : `${one.name}.npy` }));
+  const members = file.tensors.map((one, i) => ({ name: names[i], file: title, member: one.name === null || one.isCalled ? null : `${one.name}.npy` }));
   return { path: PATH, body: pack(namedAs(file, holds), belief), type: 'application/vnd.safetensors', title, parts: /\.safetensors$/i.test(title) ? null : members };
 }
 
@@ -132,8 +144,9 @@ export function lean(catalogue, { config, sequence }) {
 /* The candidate's tensor beside one of the file, as a heat map asks for it; null where no endpoint gives it. */
 export function candidateSpec(catalogue, candidate, { name, dtype, shape }, tensors) {
   const body = { ...candidate.config, ...candidate.sequence, ...dtype[0] === 'i' ? {} : { dtype } };
-  if (name !== 'q_out') return catalogue.outputsOf(body, '/encode').some((row) => row.name === name) ? { path: '/encode', body, output: name } : null;
-  const q = tensors.find((one) => one.name === 'q');
-  if (!q || q.values.length > ROTATED_MAX || shape.length < 2) return null;
-  return { path: '/rotate', body: { ...body, q: { dtype: 'f32', shape: q.shape, data: Array.from(q.values) } }, output: 'q' };
+  if (!name.endsWith('_out')) return catalogue.outputsOf(body, '/encode').some((row) => row.name === name) ? { path: '/encode', body, output: name } : null;
+  const output = name[0];
+  const given = tensors.find((one) => one.name === output);
+  if (!given || given.values.length > ROTATED_MAX || shape.length < 2) return null;
+  return { path: '/rotate', body: { ...body, [output]: { dtype: 'f32', shape: given.shape, data: Array.from(given.values) } }, output };
 }

@@ -1,10 +1,12 @@
 /* Files of tensors: what a .npy, .npz or .safetensors holds, and tensors under other names as one file. Pure.
  *
  *   readTensors(buffer) → [{ name, dtype, shape, buffer, values }]   row-major; name null in a .npy; throws what it cannot
- * read. An entry of a .npz that was compressed has isCompressed: the server takes none. */
+ * read. Complex numbers have a last axis of 2, and isComplex. An entry of a .npz that was compressed has isCompressed: the
+ * server takes none. */
 import { bytesOf, valuesOf } from '../asking/answers.js';
 
-const KINDS = { f2: 'f16', f4: 'f32', f8: 'f64', i4: 'i32', i8: 'i64' };
+const KINDS = { f2: 'f16', f4: 'f32', f8: 'f64', i4: 'i32', i8: 'i64', c8: 'c64', c16: 'c128' };
+const PARTS = { c64: 'f32', c128: 'f64' };
 const UNITS = { 2: Uint16Array, 4: Uint32Array, 8: BigUint64Array };
 
 const textOf = (buffer, from, length) => new TextDecoder().decode(new Uint8Array(buffer, from, length));
@@ -17,6 +19,7 @@ export async function readTensors(buffer) {
 }
 
 function tensor(name, dtype, shape, buffer) {
+  if (PARTS[dtype]) return { ...tensor(name, PARTS[dtype], [...shape, 2], buffer), isComplex: true };
   const bytes = bytesOf(dtype) * countOf(shape);
   if (!(bytes <= buffer.byteLength)) throw new RangeError(`${name}: ${dtype} ${shape}`);
   const whole = buffer.slice(0, bytes);
@@ -27,10 +30,10 @@ function fromNpy(name, buffer) {
   const view = new DataView(buffer);
   const [length, at] = view.getUint8(6) > 1 ? [view.getUint32(8, true), 12] : [view.getUint16(8, true), 10];
   const head = textOf(buffer, at, length);
-  const [, kind] = /'descr': '[<=](\w\d)'/.exec(head) ?? [];
+  const [, kind] = /'descr': '[<=](\w\d+)'/.exec(head) ?? [];
   const shape = /'shape': \(([^)]*)\)/.exec(head)[1].split(',').filter((side) => side.trim()).map(Number);
   const data = buffer.slice(at + length);
-  return tensor(name, KINDS[kind], shape, /'fortran_order': True/.test(head) ? inRows(data, UNITS[kind?.[1]], shape) : data);
+  return tensor(name, KINDS[kind], shape, /'fortran_order': True/.test(head) ? inRows(data, UNITS[kind?.slice(1)], shape) : data);
 }
 
 /* The first index runs fastest in the file, the last one here. */
