@@ -188,6 +188,27 @@ def test_mistakes_of_frequencies(server, code):
     assert codes(answer)[0] == code and answer["explained"]
 
 
+# By its name: the ladder that two pairs leave, and what is believed.
+NEAREST = {
+    "base 10000": (ladder(base=1e4), ROPE), "base 10000, scaling linear, factor 8": (ladder(base=1e4) / 8, {**ROPE, "base": 10000}),
+    "ladder_reversed": (ladder()[::-1], ROPE),
+}
+
+
+@pytest.mark.parametrize("name, as_tables", [(name, as_tables) for name in NEAREST for as_tables in (False, True) if as_tables or name != "ladder_reversed"])
+def test_other_frequencies_are_named_by_what_is_nearest(server, name, as_tables):
+    """A list that rises is no ladder at all, so that one is of tables alone."""
+    known, belief = NEAREST[name]
+    w = known * np.where(np.isin(np.arange(len(known)), [3, 5]), 0.95, 1)
+    angle = np.outer(np.arange(64), w)
+    tables = {"cos": inline(Tensor(np.cos(angle), "f32")), "sin": inline(Tensor(np.sin(angle), "f32"))}
+    answer = diagnose(server, {**belief, **tables}) if as_tables else asked(server, "inv_freq", w, **belief)
+    found = next(f for f in answer["findings"] if f["code"] == "inv_freq_other")
+    assert found["nearest"]["name"] == name and (found["nearest"]["pairs"], found["nearest"]["of"]) == (2, len(w)), found["nearest"]
+    assert abs(found["nearest"]["largest"] * 0.95 - 1) < 1e-3
+    assert name in found["detail"] and name in found["detail_zh"]
+
+
 def test_a_pair_off_by_more_than_float32_is_no_fit(server):
     """Two thirds of 2^-20 is what pow loses, 2^-18 is not."""
     for share, fits in ((2 ** -20 * 0.66, True), (2 ** -18, False)):

@@ -1,7 +1,13 @@
-/* Presets of public models that give the same tensor as a candidate. */
+/* What is known that a candidate is like: presets of public models that give the same tensor; of frequencies that
+ * follow no rule, the ladder that is nearest. */
 #include "core/diagnosis/answer/answer.h"
+#include "core/schemes/rotary.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+/* ---- Presets ---- */
 
 /* Makes a plan of one layer type of a preset. PE_INVALID: it cannot be planned without weights. */
 static enum pe_status plan_layer(const struct pe_preset *preset, const struct pe_preset_layer *layer,
@@ -82,4 +88,126 @@ enum pe_status pe_answer_presets(struct pe_diagnosis *d, const struct pe_candida
             return status;
     }
     return PE_OK;
+}
+
+/* ---- The nearest ladder ---- */
+
+/* Frequencies beside those found: by how much a pair's differs, as a factor from 1 on. A pair that does not turn
+ * differs by more than any other. */
+static double apart(const struct pe_rotary *found, const struct pe_rotary *known, size_t c)
+{
+    enum { MOST = 1000000 };
+    double x = fabs(found->inv_freq[c].hi), y = fabs(known->inv_freq[c].hi);
+    return x == y ? 1 : x > 0 && y > 0 ? fmin(fmax(x / y, y / x), MOST) : MOST;
+}
+
+/* In logarithms, over all pairs: a few that are far off do not hide what the others are. */
+static double distance(const struct pe_rotary *found, const struct pe_rotary *known)
+{
+    double sum = 0;
+    if (found->n_pairs != known->n_pairs)
+        return (double)INFINITY;
+    for (size_t c = 0; c < found->n_pairs; c++)
+        sum += log(apart(found, known, c));
+    return sum / (double)found->n_pairs;
+}
+
+/* Opens a hypothesis; false: it is none. */
+static bool open_known(struct pe_diagnosis *d, const struct pe_hypothesis *h, struct pe_edit *edit,
+                       struct pe_model **model)
+{
+    *model = NULL;
+    return pe_hypothesis_apply(d, h, edit) && pe_edit_model(d, edit, model);
+}
+
+static void close_known(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_model *model)
+{
+    d->no_memory |= edit->failed;
+    pe_model_free(model);
+    pe_edit_drop(edit);
+}
+
+struct nearest {
+    const struct pe_rotary *found;
+    struct pe_hypothesis h;
+    double distance;
+};
+
+static void try_known(struct pe_diagnosis *d, const struct pe_hypothesis *h, struct nearest *n)
+{
+    struct pe_edit edit;
+    struct pe_model *model;
+    double x = open_known(d, h, &edit, &model) ? distance(n->found, model->plan->tables) : (double)INFINITY;
+    if (x < n->distance) {
+        n->h = *h;
+        n->distance = x;
+    }
+    close_known(d, &edit, model);
+}
+
+/* The belief, and every other ladder that is tried alone. */
+static void find_nearest(struct pe_diagnosis *d, struct nearest *n)
+{
+    try_known(d, &(struct pe_hypothesis){.n = 0}, n);
+    for (size_t i = 0; i < pe_n_faults(); i++) {
+        const struct pe_fault *f = pe_fault_row(i);
+        bool is_ladder = pe_fault_kind_of(i) == PE_KIND_LADDER && f != &pe_fault_inv_freq_other;
+        size_t n_tried = is_ladder && pe_fault_applies(d, i) ? f->count ? f->count(d) : f->n_alternatives : 0;
+        for (size_t j = 0; j < n_tried && !d->no_memory && !pe_is_cancelled(); j++)
+            try_known(d, &(struct pe_hypothesis){.n = 1, .fault = {(uint16_t)i}, .choice = {(uint16_t)j}}, n);
+    }
+}
+
+/* In words that both languages have: those of the configuration. */
+static void print_known(const struct pe_diagnosis *d, const struct nearest *n, const struct pe_edit *edit, char *text,
+                        size_t size)
+{
+    const struct pe_value *type = pe_edit_value(d, edit, "scaling.type");
+    bool is_scaled = type && !pe_same(type->string, "default");
+    double base = pe_edit_real(d, edit, "base", 0), factor = pe_edit_real(d, edit, "scaling.factor", 0),
+           length = pe_edit_real(d, edit, "scaling.original_max_position_embeddings", 0);
+    int at = edit->presets[0] ? snprintf(text, size, "preset %s: ", edit->presets[0]) : 0;
+    if (pe_edit_has(d, edit, "inv_freq")) {
+        snprintf(text + at, size - (size_t)at, "%s", n->h.n ? pe_fault_at(n->h.fault[0])->code : "inv_freq");
+        return;
+    }
+    at += snprintf(text + at, size - (size_t)at, "base %.10g", base);
+    if (is_scaled)
+        at += snprintf(text + at, size - (size_t)at, ", scaling %s", type->string);
+    if (is_scaled && factor > 0)
+        at += snprintf(text + at, size - (size_t)at, ", factor %.6g", factor);
+    if (is_scaled && length > 0)
+        snprintf(text + at, size - (size_t)at, ", original_max_position_embeddings %.10g", length);
+}
+
+/* How many pairs have another frequency, and the largest factor. */
+static void put_distance(const struct pe_rotary *found, const struct pe_rotary *known, struct pe_node *node)
+{
+    int64_t n = 0;
+    double most = 1;
+    for (size_t c = 0; c < found->n_pairs; c++) {
+        double x = apart(found, known, c);
+        n += x > 1.001;
+        most = fmax(most, x);
+    }
+    pe_put_integer(node, "pairs", n);
+    pe_put_integer(node, "of", (int64_t)found->n_pairs);
+    pe_put_real(node, "largest", most);
+}
+
+void pe_answer_nearest_ladder(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node)
+{
+    struct nearest n = {.found = c->model->plan->tables, .distance = (double)INFINITY};
+    struct pe_edit edit;
+    struct pe_model *model;
+    char text[256];
+    find_nearest(d, &n);
+    bool is_open = open_known(d, &n.h, &edit, &model);
+    if (is_open && isfinite(n.distance)) {
+        struct pe_node *nearest = pe_put_object(node, "nearest");
+        print_known(d, &n, &edit, text, sizeof text);
+        pe_put_string(nearest, "name", text);
+        put_distance(n.found, model->plan->tables, nearest);
+    }
+    close_known(d, &edit, model);
 }

@@ -112,6 +112,9 @@ enum pe_status pe_answer_decide(struct pe_diagnosis *d, const struct pe_answer *
 enum pe_status pe_answer_presets(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list,
                                  struct pe_error *err);
 
+/* Of frequencies that follow no rule: `nearest`, the known ladder that is nearest, in words, and how far it is. */
+void pe_answer_nearest_ladder(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
+
 /* A number, as text where JSON has none for it. */
 void pe_answer_put_number(struct pe_node *node, const char *name, double x);
 /* The double with the shortest text that reads back as this number of the dtype, as tensors are printed. */

@@ -241,6 +241,8 @@ static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candida
     } else {
         put_transformed(c, info->code, node);
     }
+    if (pe_same(info->code, "inv_freq_other"))
+        pe_answer_nearest_ladder(d, c, node);
     const char *last = strrchr(change.pointer, '/');
     put_sentence(d, node, info, sentence_of(info, c->kept.h.choice[i]), change.found && last ? last + 1 : "");
     return node;

@@ -138,11 +138,13 @@ FAULT_TEXT(exponent_doubled, "exponent_doubled", "sinusoid", "doubled exponent",
 FAULT_TEXT(sine_only, "sine_only", "sinusoid", "sines only", "只有 sin",
            "Cosine columns have the sine of the same angle.", "cos 列填的是同一角度的 sin。",
            "Every cosine column has the sine of the same angle.", "所有 cos 列填的都是同一角度的 sin。");
-FAULT_TEXT(inv_freq_other, "inv_freq_other", "ladder", "other frequencies", "频率不同",
-           "The frequencies, fitted pair by pair, follow no rule that was tried.",
-           "逐对拟合出的频率不符合任何试过的规则。",
-           "The frequencies are not those of the configuration; `found` lists them.",
-           "频率与配置不同，`found` 列出了实际的频率。");
+FAULT_TEXT(
+    inv_freq_other, "inv_freq_other", "ladder", "other frequencies", "频率不同",
+    "The frequencies, fitted pair by pair, follow no rule that was tried.", "逐对拟合出的频率不符合任何试过的规则。",
+    "The frequencies follow no rule that was tried; `found` lists them. Nearest is {nearest.name}: {nearest.pairs} "
+    "of {nearest.of} pairs have another frequency, by a factor of at most {nearest.largest}.",
+    "频率不符合任何试过的规则，`found` 列出了实际的频率。最接近的是 {nearest.name}：{nearest.of} 对中有 "
+    "{nearest.pairs} 对的频率不同，最多相差 {nearest.largest} 倍。");
 FAULT_TEXT(sinusoid_from_one, "ladder_from_one", "sinusoid", "frequencies counted from one", "频率从 1 数起",
            "Pair c has the frequency of pair c + 1: the exponents begin at 1 instead of 0.",
            "第 c 对用的是第 c + 1 对的频率：指数从 1 数起，而不是从 0。",

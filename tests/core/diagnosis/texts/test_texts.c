@@ -83,9 +83,10 @@ static const char *const codes[] = {"layout_swapped",
                                     "undecided"};
 
 /* Placeholders that a finding has. */
-static const char *const members[] = {"pointer",      "heads",      "found", "believed",      "position",
-                                      "candidate",    "largest",    "row",   "nearest.codes", "nearest.max_error",
-                                      "worst.output", "worst.index"};
+static const char *const members[] = {
+    "pointer",      "heads",         "found",         "believed",          "position",     "candidate",
+    "largest",      "row",           "nearest.codes", "nearest.max_error", "worst.output", "worst.index",
+    "nearest.name", "nearest.pairs", "nearest.of",    "nearest.largest"};
 
 static const struct pe_fault_info *find(const char *code)
 {
