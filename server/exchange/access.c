@@ -25,8 +25,8 @@ void exchange_authenticate(struct exchange *x)
     const char *value = x->receiving.head.first[HTTP_AUTHORIZATION];
     if (!tokens)
         return;
-    x->call.access = tokens_find(tokens, value, &x->account);
-    x->call.client = x->account ? account_name(x->account) : NULL;
+    x->call->api.access = tokens_find(tokens, value, &x->account);
+    x->call->api.client = x->account ? account_name(x->account) : NULL;
     if (value)
         daemon_headers(x->mhd, wipe, NULL);
 }
@@ -60,7 +60,7 @@ uint64_t exchange_client(const struct exchange *x)
 static bool refuse_quota(struct exchange *x, const char *detail, uint64_t retry_s)
 {
     metrics_add(METRICS_REJECTED_QUOTA, 1);
-    exchange_refuse_with(x, api_refuse_quota(x->http->host, &x->call, detail, retry_s));
+    exchange_refuse_with(x, api_refuse_quota(x->http->host, &x->call->api, detail, retry_s));
     return false;
 }
 
@@ -68,7 +68,7 @@ bool exchange_admit(struct exchange *x)
 {
     char detail[512];
     uint64_t retry_s = 1;
-    if (!x->account || api_is_open(x->call.path) || account_admit(x->account, detail, sizeof detail, &retry_s))
+    if (!x->account || api_is_open(x->call->api.path) || account_admit(x->account, detail, sizeof detail, &retry_s))
         return true;
     return refuse_quota(x, detail, retry_s);
 }

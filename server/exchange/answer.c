@@ -7,7 +7,7 @@
 static struct api_reply *answer_here(struct exchange *x)
 {
     uint64_t begun_at = clock_now();
-    struct api_reply *reply = api_answer(x->http->host, &x->call);
+    struct api_reply *reply = api_answer(x->http->host, &x->call->api);
     x->timing.answer_ns = clock_now() - begun_at;
     exchange_spend(x, x->timing.answer_ns);
     return reply;
@@ -42,7 +42,7 @@ static void answer_work(struct job *job) /* worker */
         x->answering.is_aged =
             true; /* the client has most likely given up: the time is better spent on the next request */
     else
-        x->answering.made = api_answer(x->http->host, &x->call);
+        x->answering.made = api_answer(x->http->host, &x->call->api);
 }
 
 /* The leader of a flight gives its reply to all followers. A light reply gets its body first, since only one thread may
@@ -53,7 +53,7 @@ static void land(struct exchange *x)
     bool is_whole = x->reply && exchange_make_whole(x);
     bool is_given_up = !is_whole || x->answering.is_aged || (is_unwanted(x) && !x->reply->is_repeatable);
     if (seat->flight)
-        flights_land(x->http->flights, seat, is_given_up ? NULL : x->reply);
+        flights_land(x->http->flights, seat, is_given_up ? NULL : x->reply, x->call);
 }
 
 static void answer_done(struct job *job)
@@ -64,7 +64,7 @@ static void answer_done(struct job *job)
     if (x->state != EXCHANGE_WORKING) { /* too late: the request has been refused, or its client has left */
         answering->late_reply = answering->made;
         if (answering->seat.flight)
-            flights_land(x->http->flights, &answering->seat, NULL);
+            flights_land(x->http->flights, &answering->seat, NULL, NULL);
         exchange_drop(x);
         return;
     }
@@ -79,23 +79,11 @@ static void answer_done(struct job *job)
     exchange_drop(x);
 }
 
-/* The leader of a flight answers a copy of its call, and every request that shares the reply holds that copy. Without
- * memory for the copy, the reply is shared only if it borrows nothing. */
-static void answer_copy(struct exchange *x)
-{
-    struct flight_seat *seat = &x->answering.seat;
-    seat->copy = call_copy_new(&x->call);
-    if (seat->copy)
-        x->call = *call_copy_call(seat->copy);
-}
-
 /* The exchange is suspended, and has one more owner until answer_done. */
 static void submit(struct exchange *x)
 {
-    if (x->answering.seat.flight)
-        answer_copy(x);
-    x->call.is_gone = breathe;
-    x->call.caller = x;
+    x->call->api.is_gone = breathe;
+    x->call->api.caller = x;
     x->answering.job = (struct job){.work = answer_work,
                                     .done = answer_done,
                                     .spend = spend,
@@ -112,7 +100,7 @@ static bool is_refused_by_queue(struct exchange *x)
     if (!exchange_queue_is_full(x))
         return false;
     if (seat->flight)
-        flights_land(x->http->flights, seat, NULL);
+        flights_land(x->http->flights, seat, NULL, NULL);
     exchange_refuse(x, REFUSED_QUEUE, x->http->options->max_queue);
     return true;
 }
@@ -128,7 +116,7 @@ static void landed(struct loop_call *call)
         return;
     }
     bool is_wanted = !seat->reply && !x->http->is_stopping && !exchange_is_gone(x);
-    if (is_wanted && seat->may_join && flights_join(x->http->flights, &x->call, seat) == FLIGHTS_FOLLOWS)
+    if (is_wanted && seat->may_join && flights_join(x->http->flights, &x->call->api, seat) == FLIGHTS_FOLLOWS)
         return;
     x->reply = seat->reply;
     if (is_wanted && !is_refused_by_queue(x)) {
@@ -155,22 +143,22 @@ bool exchange_answer_by_worker(struct exchange *x)
     x->n_owners++;
     x->answering.seat = (struct flight_seat){.landed = {.fire = landed}, .loop = x->http->loop};
     exchange_suspend(x);
-    if (flights_join(x->http->flights, &x->call, &x->answering.seat) != FLIGHTS_FOLLOWS)
+    if (flights_join(x->http->flights, &x->call->api, &x->answering.seat) != FLIGHTS_FOLLOWS)
         submit(x);
     return true;
 }
 
 bool exchange_answer(struct exchange *x)
 {
-    if (x->receiving.body.n_bytes > EXCHANGE_INLINE_BODY_MAX)
+    if (x->call->body.n_bytes > EXCHANGE_INLINE_BODY_MAX)
         return exchange_answer_by_worker(x);
-    x->call.must_not_block = true;
-    x->reply = answers_find(x->http->answers, &x->call);
+    x->call->api.must_not_block = true;
+    x->reply = answers_find(x->http->answers, &x->call->api);
     x->answering.is_kept = x->reply;
     if (!x->reply)
         x->reply = answer_here(x);
     if (x->reply)
         return exchange_send(x);
-    x->call.must_not_block = false; /* the body is small, but deciding may take long */
+    x->call->api.must_not_block = false; /* the body is small, but deciding may take long */
     return exchange_answer_by_worker(x);
 }

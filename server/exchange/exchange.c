@@ -24,7 +24,7 @@ bool exchange_is_sending(const struct exchange *x) { return x->state == EXCHANGE
 
 bool exchange_sends_live(const struct exchange *x) { return exchange_is_sending(x) && x->reply->is_live; }
 
-uint64_t exchange_received(const struct exchange *x) { return x->receiving.body.n_bytes + x->receiving.n_dropped; }
+uint64_t exchange_received(const struct exchange *x) { return x->call->body.n_bytes + x->receiving.n_dropped; }
 
 /* ---- Lifetime -------------------------------------------------------------------------------------------------- */
 
@@ -37,7 +37,7 @@ static struct exchange *exchange_new(struct http *http)
         return calloc(1, sizeof *x);
     http->spare_exchanges = x->next_spare;
     http->n_spare_exchanges--;
-    memset(x, 0, offsetof(struct exchange, room));
+    memset(x, 0, sizeof *x);
     return x;
 }
 
@@ -59,22 +59,7 @@ void exchange_free_spare(struct http *http)
         free(x);
     }
     http->spare_exchanges = NULL;
-}
-
-/* Allocates in the exchange's own room as long as there is some, otherwise on the heap. */
-char *exchange_room(struct exchange *x, size_t n)
-{
-    if (n > sizeof x->room - x->n_room)
-        return malloc(n);
-    char *place = x->room + x->n_room;
-    x->n_room += n;
-    return place;
-}
-
-static void free_room(const struct exchange *x, char *place)
-{
-    if (place < x->room || place >= x->room + sizeof x->room)
-        free(place);
+    calls_free(&http->spare_calls);
 }
 
 void *exchange_begin(void *daemon, void *context, const char *uri, struct MHD_Connection *mhd)
@@ -83,14 +68,17 @@ void *exchange_begin(void *daemon, void *context, const char *uri, struct MHD_Co
     struct http_connection *connection = context;
     size_t n_target = strlen(uri) + 1;
     struct exchange *x = connection ? exchange_new(http) : NULL;
-    if (x)
-        x->receiving.target = exchange_room(x, n_target);
-    if (!x || !x->receiving.target) {
+    struct call *call = x ? call_new(&http->spare_calls) : NULL;
+    if (call)
+        call->target = call_room(call, n_target);
+    if (!call || !call->target) {
         metrics_add(METRICS_REJECTED_MEMORY, 1);
+        call_drop(call, NULL);
         free(x);
         return NULL; /* exchange_receive closes the connection */
     }
-    memcpy(x->receiving.target, uri, n_target);
+    memcpy(call->target, uri, n_target);
+    x->call = call;
     x->http = http;
     x->connection = connection;
     x->mhd = mhd;
@@ -103,24 +91,23 @@ void *exchange_begin(void *daemon, void *context, const char *uri, struct MHD_Co
     return x;
 }
 
-/* The objects to free after an exchange. Body and copy of the call are freed last, since replies borrow from them. */
+/* The objects to free after an exchange. The calls are dropped last, since replies borrow from them. */
 struct remains {
     struct api_reply *replies[3];
-    struct call_copy *copy;
-    struct body body;
+    struct call *calls[2];
 };
 
-static void bury(struct remains *remains)
+static void bury(struct remains *remains, struct calls *spare)
 {
     for (size_t i = 0; i < 3; i++)
         api_reply_free(remains->replies[i]);
-    call_copy_drop(remains->copy);
-    body_drop(&remains->body);
+    for (size_t i = 0; i < 2; i++)
+        call_drop(remains->calls[i], spare);
 }
 
-static void bury_later(void *object)
+static void bury_later(void *object) /* on the disposal thread */
 {
-    bury(object);
+    bury(object, NULL);
     free(object);
 }
 
@@ -131,18 +118,17 @@ static void drop_remains(struct exchange *x)
     const struct exchange_answering *answering = &x->answering;
     struct remains remains = {
         .replies = {x->reply, answering->given_up, answering->late_reply},
-        .copy = answering->seat.copy,
-        .body = x->receiving.body,
+        .calls = {x->call, answering->seat.call},
     };
     struct remains *later = NULL;
     if (is_large(x->reply) || is_large(answering->given_up) || is_large(answering->late_reply) ||
-        body_is_large(&remains.body))
+        body_is_large(&x->call->body))
         later = malloc(sizeof *later);
     if (later) {
         *later = remains;
         disposal_later(bury_later, later);
     } else {
-        bury(&remains);
+        bury(&remains, &x->http->spare_calls);
     }
 }
 
@@ -155,8 +141,6 @@ void exchange_drop(struct exchange *x)
     exchange_let_go(x);
     drop_remains(x);
     admission_give_for(x->client, x->sending.n_stream_taken);
-    free_room(x, x->receiving.strings);
-    free_room(x, x->receiving.target);
     exchange_free(x->http, x);
 }
 
@@ -190,8 +174,8 @@ static void log_request(const struct exchange *x, int status, bool is_cancelled,
         address_print(&x->origin, client);
     const struct log_field fields[] = {
         LOG_TEXT("id", x->id),
-        LOG_TEXT("method", x->call.method ? x->call.method : "?"),
-        LOG_TEXT("path", x->call.path ? x->call.path : x->receiving.target),
+        LOG_TEXT("method", x->call->api.method ? x->call->api.method : "?"),
+        LOG_TEXT("path", x->call->api.path ? x->call->api.path : x->call->target),
         LOG_TEXT("scheme", figures->scheme),
         LOG_TEXT("client", client),
         LOG_TEXT("token", x->account ? account_name(x->account) : ""),

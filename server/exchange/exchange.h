@@ -3,7 +3,7 @@
 #ifndef SERVER_EXCHANGE_EXCHANGE_H
 #define SERVER_EXCHANGE_EXCHANGE_H
 
-#include "server/memory/body.h"
+#include "server/exchange/call.h"
 #include "server/exchange/flights.h"
 #include "server/transport/checks.h"
 #include "server/transport/internal.h"
@@ -33,15 +33,11 @@ struct http_chunks {
 
 /* Receiving: the head and body as they arrive. */
 struct exchange_receiving {
-    char *target;  /* as received, then split into path and query; allocated by exchange_room */
-    char *strings; /* copies of the headers that the call borrows, which must outlive the connection; allocated by
-                      exchange_room */
     struct http_head head;
     struct http_refusal refusal; /* of the target, or of bytes that the guard has held back */
     bool must_close;             /* the following bytes on the connection cannot be trusted */
-    struct body body;
-    uint64_t n_dropped; /* bytes dropped of a body over the limit */
-    int raw_status;     /* status of a refusal sent without the daemon */
+    uint64_t n_dropped;          /* bytes dropped of a body over the limit */
+    int raw_status;              /* status of a refusal sent without the daemon */
 };
 
 /* Answering: by a worker, unless the reply is cached or computed on the loop. */
@@ -106,7 +102,7 @@ struct exchange {
 
     /* The values passed between stages: receiving fills the call, answering makes the reply, and sending opens its
      * stream. */
-    struct api_call call;
+    struct call *call;
     struct api_reply *reply;
     struct stream *stream;
 
@@ -116,9 +112,6 @@ struct exchange {
     struct exchange_waiting waiting;
     struct exchange_ending ending;
     struct exchange_timing timing;
-
-    size_t n_room;  /* bytes used */
-    char room[512]; /* for target and strings, as long as they fit; last, because it is not cleared */
 };
 
 /* ---- suspension.c ------------------------------------------------------------------------------------------ */
@@ -151,7 +144,7 @@ void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_byt
 /* ---- access.c ---------------------------------------------------------------------------------------------- */
 
 void exchange_find_origin(struct exchange *x);      /* sets x->origin; behind a trusted proxy, what that one names */
-void exchange_authenticate(struct exchange *x);     /* sets x->call.access and x->account from x->receiving.head */
+void exchange_authenticate(struct exchange *x);     /* sets x->call->api.access and x->account from x->receiving.head */
 uint64_t exchange_client(const struct exchange *x); /* x->client, computed by the first call */
 bool exchange_admit(struct exchange *x);        /* within its quotas? False: x->reply names the quota that is used up */
 bool exchange_admit_stream(struct exchange *x); /* the same for an answer about to be streamed */
@@ -184,8 +177,7 @@ bool exchange_is_probed(const struct exchange *x);
 
 /* ---- exchange.c -------------------------------------------------------------------------------------------- */
 
-char *exchange_room(struct exchange *x, size_t n); /* NULL: no memory */
-void exchange_drop(struct exchange *x);            /* drops one owner; the last one frees it */
+void exchange_drop(struct exchange *x); /* drops one owner; the last one frees it */
 bool exchange_is_gone(const struct exchange *x);
 /* Whether its answer is being sent or computed by a worker: a client that has closed its sending side may still be
  * reading. */

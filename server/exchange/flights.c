@@ -99,17 +99,15 @@ static struct flight_seat *close_flight(struct flights *flights, struct flight *
     return followers;
 }
 
-void flights_land(struct flights *flights, struct flight_seat *leader, struct api_reply *reply)
+void flights_land(struct flights *flights, struct flight_seat *leader, struct api_reply *reply, struct call *call)
 {
     struct flight_seat *seat = close_flight(flights, leader->flight);
     leader->flight = NULL;
-    bool stands = reply && (reply->body->n_pieces == 0 || reply->body->bytes); /* and does not borrow from the call */
-    bool is_for_all = reply && (reply->is_repeatable || reply->status == 503); /* what it waited for in vain, all did */
-    bool is_shared = is_for_all && (stands || (!reply->is_light && leader->copy));
+    bool is_shared = reply && (reply->is_repeatable || reply->status == 503); /* what it waited for in vain, all did */
     for (struct flight_seat *next; seat; seat = next) {
         next = seat->next; /* once posted, the seat belongs to its loop */
         seat->reply = is_shared ? api_reply_hold(reply) : NULL;
-        seat->copy = is_shared ? call_copy_hold(leader->copy) : NULL;
+        seat->call = is_shared ? call_hold(call) : NULL;
         seat->may_join = !reply;
         bool is_later = leader->waits_since && seat->joined_at > leader->waits_since;
         seat->waits_since = is_later ? seat->joined_at : leader->waits_since;

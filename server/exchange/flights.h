@@ -5,7 +5,7 @@
 #define SERVER_EXCHANGE_FLIGHTS_H
 
 #include "api/api.h"
-#include "server/exchange/call_copy.h"
+#include "server/exchange/call.h"
 #include "server/loop/loop.h"
 
 struct flights;
@@ -16,7 +16,7 @@ struct flight_seat {
     struct loop_call landed; /* posted to loop; set its fire and loop before flights_join */
     struct loop *loop;
     struct api_reply *reply; /* the flight's reply with one more reference, or NULL: answer the request yourself */
-    struct call_copy *copy;  /* the copy of the call that the reply borrows from; drop it after the reply */
+    struct call *call;       /* the leader's, which the reply borrows from: held; drop it after the reply */
     bool may_join;           /* if there is no reply: others may still share one (this flight was given up) */
     uint64_t waits_since;    /* when the leader's wait began, as of struct job, or this one's part in it; 0: none.
                               * Set it before flights_land; it is given to followers that get no reply */
@@ -34,14 +34,14 @@ enum flights_role {
 struct flights *flights_new(void);          /* NULL: no memory */
 void flights_free(struct flights *flights); /* NULL is accepted */
 
-/* Any thread; the call is copied. */
+/* Any thread. */
 enum flights_role flights_join(struct flights *flights, const struct api_call *call, struct flight_seat *seat);
 
 /* reply: the leader's reply, NULL if it has given up. It is shared only if it is repeatable, or a
  * 503, for which each follower would wait in vain in its turn; other replies (e.g. of
  * stored weights, which may have changed between the requests) are for the leader alone. A light reply must have its
- * body by now; any other must have been made from the call of leader->copy. */
-void flights_land(struct flights *flights, struct flight_seat *leader, struct api_reply *reply);
+ * body by now. call: the one that it was made from. */
+void flights_land(struct flights *flights, struct flight_seat *leader, struct api_reply *reply, struct call *call);
 
 /* For shutdown, when no loop runs: calls landed of every follower, without a reply. */
 void flights_abandon(struct flights *flights);

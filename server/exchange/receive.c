@@ -71,8 +71,8 @@ static bool check_head(struct exchange *x)
         return send_early(x);
     }
     uint64_t n_declared = http_head_length(head);
-    x->reply = api_refuse_early(x->http->host, &x->call, n_declared);
-    if (!x->reply && (x->connection->is_late || x->connection->place->is_spare) && !api_is_open(x->call.path)) {
+    x->reply = api_refuse_early(x->http->host, &x->call->api, n_declared);
+    if (!x->reply && (x->connection->is_late || x->connection->place->is_spare) && !api_is_open(x->call->api.path)) {
         if (x->connection->is_late)
             exchange_refuse(x, REFUSED_DRAINING);
         else
@@ -85,7 +85,7 @@ static bool check_head(struct exchange *x)
         exchange_refuse(x, REFUSED_QUEUE, x->http->options->max_queue);
         return exchange_send(x);
     }
-    struct body *body = &x->receiving.body;
+    struct body *body = &x->call->body;
     body->client = x->client;
     if (n_declared == UINT64_MAX || (body_may_come(body, n_declared) && body_reserve(body, (size_t)n_declared)))
         return true;
@@ -111,18 +111,18 @@ static bool receive_head(struct exchange *x, const char *method, const char *ver
     if (!exchange_keep_call(x, method))
         return false;
     take_names(x);
-    bool is_refused = strcmp(x->receiving.target, HTTP_GUARD_TARGET) == 0;
+    bool is_refused = strcmp(x->call->target, HTTP_GUARD_TARGET) == 0;
     exchange_find_origin(x);
     exchange_authenticate(x);
-    x->client = x->call.turn = exchange_client(x);
+    x->client = x->call->api.turn = exchange_client(x);
     const char *host = NULL;
-    x->receiving.refusal = http_target_split(x->receiving.target, &host, &x->call.path, &x->call.query);
+    x->receiving.refusal = http_target_split(x->call->target, &host, &x->call->api.path, &x->call->api.query);
     if (host)
         head->first[HTTP_HOST] = host; /* the target's wins (RFC 9112, 3.2.2) */
-    x->call.is_foreign = http_head_is_foreign(head);
-    x->call.is_unasked = http_head_is_unasked(head);
+    x->call->api.is_foreign = http_head_is_foreign(head);
+    x->call->api.is_unasked = http_head_is_unasked(head);
     if (is_refused) {
-        x->call.path = HTTP_GUARD_TARGET; /* for the log */
+        x->call->api.path = HTTP_GUARD_TARGET; /* for the log */
         refuse_frame(x);
     }
     x->state = EXCHANGE_BODY;
@@ -137,7 +137,7 @@ static bool receive_head(struct exchange *x, const char *method, const char *ver
 static bool drop_body(struct exchange *x, size_t n)
 {
     struct exchange_receiving *receiving = &x->receiving;
-    body_drop(&receiving->body);
+    body_drop(&x->call->body);
     receiving->n_dropped += n;
     if (!receiving->raw_status && !x->http->door->tls.cert) {
         http_send_raw(x->http, x->connection->fd, x->id, x->reply);
@@ -148,12 +148,12 @@ static bool drop_body(struct exchange *x, size_t n)
 
 static bool receive_body(struct exchange *x, const char *bytes, size_t n)
 {
-    struct body *body = &x->receiving.body;
+    struct body *body = &x->call->body;
     uint64_t n_max = x->http->host->max_body;
     http_received(x->connection, n);
     metrics_add(METRICS_RECEIVED_BYTES, (int64_t)n);
     if (!x->reply && (n > n_max || body->n_bytes > n_max - n)) {
-        x->reply = api_refuse_early(x->http->host, &x->call, body->n_bytes + n);
+        x->reply = api_refuse_early(x->http->host, &x->call->api, body->n_bytes + n);
         if (!x->reply)
             exchange_refuse(x, REFUSED_LENGTH);
     } else if (!x->reply && !body_add(body, bytes, n, n_max)) {
@@ -164,7 +164,7 @@ static bool receive_body(struct exchange *x, const char *bytes, size_t n)
 
 static bool receive_end(struct exchange *x)
 {
-    struct body *body = &x->receiving.body;
+    struct body *body = &x->call->body;
     struct exchange_timing *timing = &x->timing;
     if (x->receiving.raw_status)
         return false;
@@ -177,9 +177,9 @@ static bool receive_end(struct exchange *x)
         return exchange_send(x);
     if (x->receiving.must_close)
         return check_head(x);
-    x->call.body = body->n_bytes ? body->bytes : NULL;
-    x->call.body_bytes = body->n_bytes;
-    x->call.body_is_ours = true;
+    x->call->api.body = body->n_bytes ? body->bytes : NULL;
+    x->call->api.body_bytes = body->n_bytes;
+    x->call->api.body_is_ours = true;
     return exchange_answer(x);
 }
 

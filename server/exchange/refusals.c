@@ -25,7 +25,7 @@ void exchange_refuse(struct exchange *x, int status, enum metrics_id counted, co
     va_end(values);
     if (counted != REFUSED_UNCOUNTED)
         metrics_add(counted, 1);
-    exchange_refuse_with(x, api_refuse(x->http->host, &x->call, status, detail));
+    exchange_refuse_with(x, api_refuse(x->http->host, &x->call->api, status, detail));
 }
 
 void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_bytes)

@@ -37,7 +37,7 @@ static bool add_timing(struct exchange *x, struct MHD_Response *response)
 static bool add_headers(struct exchange *x, struct MHD_Response *response)
 {
     const struct api_reply *reply = x->reply;
-    const char *media_type = api_reply_media_type(reply, x->call.path);
+    const char *media_type = api_reply_media_type(reply, x->call->api.path);
     bool done = !media_type || daemon_response_add(response, "Content-Type", media_type);
     for (size_t i = 0; i < reply->n_headers; i++)
         done = done && daemon_response_add(response, reply->headers[i].name, reply->headers[i].value);
@@ -87,7 +87,7 @@ bool exchange_make_whole(struct exchange *x)
     return all;
 }
 
-static bool is_head(const struct exchange *x) { return strcmp(x->call.method, "HEAD") == 0; }
+static bool is_head(const struct exchange *x) { return strcmp(x->call->api.method, "HEAD") == 0; }
 
 /* The reply keeps its body until the exchange ends, when the daemon no longer needs it. */
 static struct MHD_Response *light_response(struct exchange *x)
@@ -95,9 +95,9 @@ static struct MHD_Response *light_response(struct exchange *x)
     if (!exchange_make_whole(x))
         return NULL;
     size_t n = (size_t)x->reply->body->length;
-    if (x->call.must_not_block &&
+    if (x->call->api.must_not_block &&
         !x->answering.is_kept) /* computed by a worker: the body may have been changed in place */
-        answers_keep(x->http->answers, &x->call, x->reply);
+        answers_keep(x->http->answers, &x->call->api, x->reply);
     n = x->reply->body->bytes ? n : 0;
     x->sending.n_sent = is_head(x) ? 0 : n;
     return daemon_response_of_bytes(x->reply->body->bytes, n);

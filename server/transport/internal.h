@@ -6,6 +6,7 @@
 #include "server/transport/http.h"
 #include "server/transport/accept.h"
 #include "server/exchange/answers.h"
+#include "server/exchange/call.h"
 #include "server/transport/daemon/daemon.h"
 #include "server/transport/guard.h"
 #include "server/transport/refusals.h"
@@ -83,6 +84,7 @@ struct http {
     size_t n_served; /* streams served in this turn */
     struct exchange *spare_exchanges;
     size_t n_spare_exchanges;
+    struct calls spare_calls;
     bool is_draining, is_stopping;
     uint64_t id_seed, n_ids; /* for request ids */
 };

@@ -5,6 +5,7 @@ noticed; without that variable all of this is skipped.
 
 Compared are status, headers and body, but for dates, digits of Server-Timing, and what tells the build or counts requests; of requests that
 are cut off, what the log says of them; of small requests, the allocations, of which the newer build makes no more."""
+import contextlib
 import itertools
 import json
 import os
@@ -105,7 +106,8 @@ def sent(server, request, tries=5):
     try:
         with Client(server) as client:
             client.send(request)
-            client.socket.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(OSError): # it has closed already
+                client.socket.shutdown(socket.SHUT_WR)
             return client.file.read()
     except ConnectionError: # the server has refused a body that it does not read, and the reset overtook the refusal
         if tries == 1:
