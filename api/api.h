@@ -259,6 +259,14 @@ struct api_body {
     void (*drop)(struct api_body *body);
 };
 
+/* How the pieces of a body are computed. */
+enum api_pace {
+    API_PACE_READY,  /* all of them at once by the loop: with freeing the reply, well under a millisecond */
+    API_PACE_QUICK,  /* by the loop: each takes about as long as copying it */
+    API_PACE_WORKER, /* by workers */
+    API_PACE_LIVE /* one after the other on a thread of their own, each from the state that the one before has left */
+};
+
 struct api_reply {
     int status;
     const char *content_type;
@@ -266,11 +274,7 @@ struct api_reply {
     size_t n_headers;
     struct api_body *body; /* owned; never NULL */
     bool computes;         /* a piece spends its time computing numbers, not formatting them: for Server-Timing */
-    bool is_live;  /* its pieces are computed one after the other, each from the state that the one before has left,
-                      on a thread of their own; how many there are is known at the end: an empty piece. Only one
-                      thread at a time asks for the next. */
-    bool is_quick; /* computing a piece takes about as long as copying it, so no worker is needed */
-    bool is_light; /* computing all pieces and freeing the reply takes well under a millisecond, so the loop does it */
+    enum api_pace pace;
     bool is_repeatable;  /* the same call gets the same answer as long as this process runs */
     uint64_t memory;     /* bytes that it has reserved from the host; a large number takes long to free */
     uint64_t n_finished; /* complete bytes that the client has not read yet: those of a picture */

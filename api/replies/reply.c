@@ -31,7 +31,7 @@ static struct reply no_memory = {
              .headers = {{"Retry-After", one_second}, {"Cache-Control", no_store}},
              .n_headers = 2,
              .body = &no_memory.bytes.body,
-             .is_light = true,
+             .pace = API_PACE_READY,
              .route = "",
              .scheme = "",
              .format = "problem"},
@@ -52,7 +52,7 @@ static struct reply *reply_new(int status, const char *content_type)
     reply->face = (struct api_reply){.status = status,
                                      .content_type = content_type,
                                      .body = &reply->bytes.body,
-                                     .is_light = true,
+                                     .pace = API_PACE_READY,
                                      .route = "",
                                      .scheme = "",
                                      .format = "json"};
@@ -177,8 +177,11 @@ struct api_reply *api_reply_of(int status, const char *content_type, struct api_
     }
     reply->face.body = body;
     reply->face.memory = memory;
-    reply->face.is_light = body->length <= API_LIGHT_BYTES;
-    reply->face.is_live = reply->face.computes = body->n_pieces == UINT64_MAX;
+    reply->face.computes = body->n_pieces == UINT64_MAX;
+    if (reply->face.computes)
+        reply->face.pace = API_PACE_LIVE;
+    else if (body->length > API_LIGHT_BYTES)
+        reply->face.pace = API_PACE_WORKER;
     return &reply->face;
 }
 
@@ -198,9 +201,9 @@ struct api_reply *api_reply_stream(struct api_plan_body *stream, const char *hea
     if (reply->status != 200)
         return reply;
     bool is_quick = api_source_pace(&stream->source) == PE_QUICK;
-    reply->is_light = stream->is_light && is_quickly_made(stream);
+    bool is_ready = stream->is_light && is_quickly_made(stream);
+    reply->pace = is_ready ? API_PACE_READY : is_quick && !format->is_text ? API_PACE_QUICK : API_PACE_WORKER;
     reply->n_finished = format->is_picture ? stream->body.length : 0;
-    reply->is_quick = !format->is_text && is_quick;
     reply->is_repeatable = api_request_is_lasting(request);
     reply->computes = !format->is_text || !is_quick;
     reply->scheme = request->plan ? pe_plan_scheme(request->plan)->name : "";
@@ -257,7 +260,7 @@ struct api_reply *api_reply_without_memory(struct api_reply *reply)
 void api_reply_finish(struct api_reply *reply, char *body, size_t n)
 {
     struct reply *r = (struct reply *)reply;
-    assert(r != &no_memory && reply->is_light && n > 0);
+    assert(r != &no_memory && reply->pace == API_PACE_READY && n > 0);
     reply->body->drop(reply->body);
     r->bytes = api_bytes_body_of(body, n, body);
     reply->body = &r->bytes.body;

@@ -45,7 +45,7 @@ static void answer_work(struct job *job) /* worker */
         x->answering.made = api_answer(x->http->host, &x->call->api);
 }
 
-/* The leader of a flight gives its reply to all followers. A light reply gets its body first, since only one thread may
+/* The leader of a flight gives its reply to all followers. A ready reply gets its body first, since only one thread may
  * create it. */
 static void land(struct exchange *x)
 {

@@ -22,7 +22,7 @@ enum {
 
 bool exchange_is_sending(const struct exchange *x) { return x->state == EXCHANGE_SENDING; }
 
-bool exchange_sends_live(const struct exchange *x) { return exchange_is_sending(x) && x->reply->is_live; }
+bool exchange_sends_live(const struct exchange *x) { return exchange_is_sending(x) && x->reply->pace == API_PACE_LIVE; }
 
 uint64_t exchange_received(const struct exchange *x) { return x->call->body.n_bytes + x->receiving.n_dropped; }
 

@@ -214,7 +214,7 @@ void response_cache_free(struct http *http); /* call it when no daemon runs any 
 
 /* ---- reply.c ----------------------------------------------------------------------------------------------- */
 
-/* Creates the body of a light reply, on the loop; other replies have pieces. False: no memory. */
+/* Creates the body of a ready reply (enum api_pace), on the loop; other replies have pieces. False: no memory. */
 bool exchange_make_whole(struct exchange *x);
 
 /* Passes x->reply to the daemon. False closes the connection: without memory nothing better is possible. */

@@ -39,7 +39,7 @@ enum flights_role flights_join(struct flights *flights, const struct api_call *c
 
 /* reply: the leader's reply, NULL if it has given up. It is shared only if it is repeatable, or a
  * 503, for which each follower would wait in vain in its turn; other replies (e.g. of
- * stored weights, which may have changed between the requests) are for the leader alone. A light reply must have its
+ * stored weights, which may have changed between the requests) are for the leader alone. A ready reply must have its
  * body by now. call: the one that it was made from. */
 void flights_land(struct flights *flights, struct flight_seat *leader, struct api_reply *reply, struct call *call);
 

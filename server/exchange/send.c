@@ -78,7 +78,7 @@ static char *make_all(struct exchange *x, size_t *n_bytes)
 
 bool exchange_make_whole(struct exchange *x)
 {
-    if (!x->reply->is_light || x->reply->body->n_pieces == 0 || x->reply->body->bytes)
+    if (x->reply->pace != API_PACE_READY || x->reply->body->n_pieces == 0 || x->reply->body->bytes)
         return true;
     size_t n;
     char *all = make_all(x, &n);
@@ -220,7 +220,10 @@ static bool admit_stream(struct exchange *x)
     return exchange_hold(x);
 }
 
-static bool is_streamed(const struct exchange *x) { return x->reply->body->n_pieces > 0 && !x->reply->is_light; }
+static bool is_streamed(const struct exchange *x)
+{
+    return x->reply->body->n_pieces > 0 && x->reply->pace != API_PACE_READY;
+}
 
 /* The deadline that the body sets, which may be any number; 0: none, or one beyond the range of the clock. */
 static uint64_t stated_deadline(const struct exchange *x)

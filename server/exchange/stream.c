@@ -79,7 +79,7 @@ static void make_piece(struct job *job) /* worker */
     pe_watch(breathe, stream);
     slot->n_bytes = api_reply_piece(stream->reply, slot->piece, slot->buffer);
     pe_watch(NULL, NULL);
-    if (stream->reply->is_live) /* no worker counts its time */
+    if (stream->reply->pace == API_PACE_LIVE) /* no worker counts its time */
         stream->events.spend(stream->events.self, clock_now() - begun_at);
 }
 
@@ -119,7 +119,7 @@ static void note_work(struct stream *stream, uint64_t ns)
 {
     stream->work_ns += ns;
     stream->is_brisk = ns < JOB_TURN_NS;
-    stream->is_quick = stream->reply->is_quick && ns <= QUICK_PIECE_NS;
+    stream->is_quick = stream->reply->pace == API_PACE_QUICK && ns <= QUICK_PIECE_NS;
 }
 
 /* Whether the next piece, for which the owner waits, is ready. Before the first read of a short answer, all pieces
@@ -135,7 +135,7 @@ static bool is_there(const struct stream *stream)
 /* A live answer ends with an empty piece. */
 static void note_end(struct stream *stream, struct slot *slot)
 {
-    if (!stream->reply->is_live || slot->n_bytes > 0)
+    if (stream->reply->pace != API_PACE_LIVE || slot->n_bytes > 0)
         return;
     stream->n_pieces = stream->next_begun = slot->piece;
     release(stream, slot);
@@ -171,7 +171,7 @@ static bool must_wait(const struct stream *stream)
 {
     bool is_crowded = !stream->is_brisk && !jobs_have_room();
     return stream->n_at_work > 0 &&
-           (is_crowded || stream->reply->is_live || api_reply_waits(stream->reply, stream->next_begun));
+           (is_crowded || stream->reply->pace == API_PACE_LIVE || api_reply_waits(stream->reply, stream->next_begun));
 }
 
 /* Whether the reader computes pieces itself, once it has read those in the window. At the end of the body it only has
@@ -184,8 +184,8 @@ static bool is_made_by_reader(const struct stream *stream)
 
 static void submit(struct stream *stream, struct job *job)
 {
-    job->is_low = stream->reply->is_live;
-    if (stream->reply->is_live)
+    job->is_low = stream->reply->pace == API_PACE_LIVE;
+    if (stream->reply->pace == API_PACE_LIVE)
         job_submit_aside(stream->loop, job);
     else
         job_submit(stream->loop, job);
@@ -208,11 +208,12 @@ static void begin_pieces(struct stream *stream)
         slot->state = SLOT_AT_WORK;
         slot->piece = stream->next_begun++;
         slot->stream = stream;
-        slot->job = (struct job){.work = make_piece,
-                                 .done = piece_done,
-                                 .spend = stream->reply->is_live ? NULL : spend, /* make_piece charges it */
-                                 .is_first = slot->piece == 0,
-                                 .client = stream->client};
+        slot->job =
+            (struct job){.work = make_piece,
+                         .done = piece_done,
+                         .spend = stream->reply->pace == API_PACE_LIVE ? NULL : spend, /* make_piece charges it */
+                         .is_first = slot->piece == 0,
+                         .client = stream->client};
         stream->n_at_work++;
         submit(stream, &slot->job);
     }
@@ -257,7 +258,7 @@ static bool is_mine_now(struct stream *stream, size_t room)
 static void begin(struct stream *stream)
 {
     uint64_t n = stream->n_pieces <= STREAM_WINDOW ? stream->n_pieces : 1;
-    stream->is_quick = stream->reply->is_quick;
+    stream->is_quick = stream->reply->pace == API_PACE_QUICK;
     while (stream->is_quick && stream->next_begun < n && make_slot_here(stream)) {
     }
     if (!stream->is_quick)

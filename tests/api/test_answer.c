@@ -248,7 +248,7 @@ static void test_json(void **state)
     float *expected = table();
     assert_true(a.reply->body->n_pieces > 1);
     assert_int_equal(a.reply->body->length, API_LENGTH_UNKNOWN);
-    assert_false(a.reply->is_light);
+    assert_int_not_equal(a.reply->pace, API_PACE_READY);
     json_t *root = json_loadb(a.body, a.n, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(root);
     json_t *data = json_object_get(json_object_get(json_object_get(root, "tensors"), "bias"), "data");
@@ -268,7 +268,7 @@ static void test_small_json_is_one_piece(void **state)
     (void)state;
     struct answer a = post("/rotate", "{\"scheme\":\"rope\",\"offset\":1,\"q\":[[1,0]]}");
     assert_int_equal(a.reply->body->n_pieces, 1);
-    assert_true(a.reply->is_light);
+    assert_int_equal(a.reply->pace, API_PACE_READY);
     assert_answer(a, 200,
                   WORDS("\"tensors\":{\"q\":{\"dtype\":\"f32\",\"shape\":[1,2],\"data\":[[0.5403023,0.84147096]]}}}"));
     a = post("/encode", "{\"scheme\":\"rope\",\"len\":2,\"head_dim\":4,\"data\":false}");

@@ -94,7 +94,7 @@ static void test_small(void **state)
     assert_int_equal(a.status, 200);
     assert_string_equal(a.reply->content_type, "application/zip");
     assert_string_equal(a.reply->format, "npz");
-    assert_true(a.reply->is_light);
+    assert_int_equal(a.reply->pace, API_PACE_READY);
     assert_zip(&a, 3, WORDS("sin.npy", "inv_freq.npy", "cos.npy"));
     assert_memory_equal(a.body + 37, "\x93NUMPY\x01\x00\x76\x00{'descr': '<f2', 'fortran_order': False", 48);
     answer_drop(&a);
