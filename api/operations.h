@@ -34,10 +34,19 @@ enum api_kind {
     API_PROTOCOL,  /* the Open Inference Protocol */
 };
 
+/* How an endpoint answers: each step takes the request, and may refuse it by returning false, or NULL, with the reason
+ * in request->problem. */
+struct api_steps {
+    bool (*read)(struct api_request *request);  /* body, query and form; NULL: nothing of them is read */
+    bool (*check)(struct api_request *request); /* rules and limits; may set request->is_long. NULL: there are none */
+    struct api_reply *(*build)(struct api_request *request);
+    size_t own_bytes; /* of request->own, in which the first steps leave things for the last; not cleared */
+};
+
 struct api_route {
     const char *pattern; /* {name}, {version} and {build} each stand for one segment of the path, {file} for the rest */
     unsigned methods;    /* enum api_method, joined */
-    struct api_reply *(*handle)(struct api_request *request); /* NULL: it computes `operation` (compute.c) */
+    struct api_reply *(*handle)(struct api_request *request); /* of an endpoint in one step; NULL: it reads a request */
     enum api_kind kind;
     const char *summary;
     const char *name;       /* an example of {name}, where there is one */
@@ -49,8 +58,10 @@ struct api_route {
     const char *instead;    /* the field that may be there instead of a scheme; NULL: none, "": it needs no scheme */
     const char *entry; /* its answer has texts in the language that lang chooses, in entries of this schema; NULL: it
                           has none */
-    const char *const *lists; /* lists of such entries beside the one under the path's name, NULL-terminated */
-    bool is_open;             /* open to everybody, even if the server requires tokens */
+    const char *const *lists;      /* lists of such entries beside the one under the path's name, NULL-terminated */
+    const struct api_steps *steps; /* of one that reads a request; NULL: those of any operation (compute.c) */
+    bool is_slow;                  /* each of its steps may wait for a disk or take long, so a worker takes them all */
+    bool is_open;                  /* open to everybody, even if the server requires tokens */
     enum pe_operation_id operation;
 };
 

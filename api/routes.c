@@ -43,29 +43,30 @@ static const char *const beside_schemes[] = {"common", "families", "groups", NUL
 
 /* The endpoints of no operation; those of the operations come before them (operations.c). */
 static const struct api_route routes[] = {
-    {"/analyze", GET | POST | QUERY, api_analyze, API_COMPUTES,
+    {"/analyze", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_analyze, .is_slow = true,
      .summary = "properties of one to eight encodings: distances, bounds, wavelengths, precision, differences",
      .example = EXAMPLE_ANALYZE, .component = "Analysis", .answer = "AnalysisAnswer", .instead = "configs"},
-    {"/diagnose", POST, api_diagnose, API_COMPUTES,
+    {"/diagnose", POST, NULL, API_COMPUTES, .steps = &api_diagnose, .is_slow = true,
      .summary = "the configuration that gives a tensor, and what differs from the one believed",
      .example = EXAMPLE_DIAGNOSE, .component = "Diagnosis", .answer = "DiagnosisAnswer", .instead = ""},
-    {"/experiments", GET | POST, api_experiments, API_LIVE,
+    {"/experiments", GET | POST, NULL, API_LIVE, .steps = &api_experiments, .is_slow = true,
      .summary = "small decoders trained with different encodings while the client reads: length extrapolation",
      .example = EXAMPLE_EXPERIMENT, .component = "Experiment", .answer = "ExperimentAnswer", .instead = "configs",
      .media_type = "application/x-ndjson"},
-    {"/zarr/{query}/{key}", GET, api_zarr, API_STORE,
+    {"/zarr/{query}/{key}", GET, NULL, API_STORE, .steps = &api_zarr,
      .summary = "an answer of /encode as a Zarr store, for readers in parallel: a text about its arrays, or a chunk",
      .name = "scheme=rope&len=8", .media_type = "*/*"},
     {"/schemes", GET, api_schemes, API_CATALOGUE, .summary = "every scheme with its parameters, inputs and outputs",
      .entry = "Entry", .lists = beside_schemes},
     {"/schemes/{name}", GET, api_scheme, API_CATALOGUE, .summary = "one scheme", .name = "rope", .entry = "Entry"},
-    {"/presets", GET, api_presets, API_ENTRIES,
+    {"/presets", GET, api_presets, API_ENTRIES, .is_slow = true,
      .summary = "public models by name, and the presets that are stored here", .entry = "Preset"},
     {"/presets/{name}", GET | PUT | DELETE, api_preset, API_ENTRIES, .summary = "one preset: a model or a stored one",
      .name = "llama-3.1", .new_name = "team-a-yarn8", .entry = "Preset"},
     {"/cmaps", GET, api_cmaps, API_CATALOGUE,
      .summary = "the colours of pictures, from the lowest value to the highest", .is_open = true},
-    {"/weights", GET, api_weights_list, API_FILES, .summary = "every stored file of weights with its tensors"},
+    {"/weights", GET, api_weights_list, API_FILES, .is_slow = true,
+     .summary = "every stored file of weights with its tensors"},
     {"/weights/{name}", GET | PUT | DELETE, api_weights_one, API_FILES,
      .summary = "one stored file of weights, safetensors", .name = "t5-small"},
     {"/openapi.json", GET, api_openapi, API_CATALOGUE, .summary = "this description"},
@@ -98,7 +99,8 @@ static const struct api_route routes[] = {
     MODEL("/ready", GET, api_oip_model_ready, "does the model take work?"),
     MODEL("/config", GET, api_oip_config, "a model's configuration as Triton writes it"),
     MODEL("/stats", GET, api_oip_stats, "statistics of a model"),
-    MODEL("/infer", POST, api_oip_infer, "a model's outputs of the inputs sent", .example = EXAMPLE_INFER),
+    MODEL("/infer", POST, NULL, "a model's outputs of the inputs sent", .example = EXAMPLE_INFER,
+          .steps = &api_oip_infer),
 };
 
 enum { N_ROUTES = PE_N_OPERATIONS + sizeof routes / sizeof routes[0] };
@@ -335,15 +337,6 @@ struct api_reply *api_refuse_early(const struct api_host *host, const struct api
     return refuse(&problem, route, host, call);
 }
 
-static struct api_reply *handle(const struct api_route *route, struct api_request *request)
-{
-    char allowed[ALLOWED_BYTES];
-    if (!is_options(request->call))
-        return route->handle ? route->handle(request) : api_operate(request);
-    print_allowed(route, allowed);
-    return api_options(request->call, allowed);
-}
-
 struct api_reply *api_refuse_quota(const struct api_host *host, const struct api_call *call, const char *detail,
                                    uint64_t retry_s)
 {
@@ -379,9 +372,42 @@ static struct api_reply *give_up(struct api_reply *made)
     return api_reply_problem(&problem);
 }
 
+/* NULL: it does not read a request. */
+static const struct api_steps *steps_of(const struct api_route *route)
+{
+    return route->handle ? NULL : route->steps ? route->steps : &api_operate;
+}
+
+/* Whether a worker takes the request from here on: what changes a stored file may wait for a disk. */
+static bool must_leave(struct api_request *request)
+{
+    bool is_slow = request->is_long || request->route->is_slow || changes(request->call);
+    return is_slow && api_is_late(request);
+}
+
+/* Each step runs once, unless the request is left to a worker. */
+static struct api_reply *take_steps(struct api_request *request, const struct api_steps *steps)
+{
+    if (!steps->read(request) || (steps->check && !steps->check(request)) || must_leave(request))
+        return NULL;
+    return steps->build(request);
+}
+
+static struct api_reply *options(struct api_request *request)
+{
+    char allowed[ALLOWED_BYTES];
+    print_allowed(request->route, allowed);
+    return api_options(request->call, allowed);
+}
+
 static struct api_reply *reply_to(struct api_request *request)
 {
-    struct api_reply *reply = handle(request->route, request);
+    const struct api_steps *steps = steps_of(request->route);
+    if (is_options(request->call))
+        return options(request);
+    struct api_reply *reply = must_leave(request) ? NULL
+                              : steps             ? take_steps(request, steps)
+                                                  : request->route->handle(request);
     if (reply || request->is_late)
         return reply;
     api_memory_refusal(request, &request->problem);
@@ -401,7 +427,6 @@ static struct api_reply *answer(struct api_request *request)
 static void begin(struct api_request *request, const struct api_host *host, const struct api_call *call,
                   const struct api_route *route, const struct api_path *parts)
 {
-    api_request_init(request, route->operation);
     request->host = host;
     request->call = call;
     request->route = route;
@@ -413,12 +438,7 @@ static void begin(struct api_request *request, const struct api_host *host, cons
     request->body_is_ours = call->body_is_ours && !call->must_not_block; /* else the call may be repeated */
 }
 
-/* A body may hold such a request for as long as it is sent. The others need no allocation. */
-static bool may_be_held(const struct api_route *route)
-{
-    return route->kind <= API_STORE || (route->kind == API_PROTOCOL && route->example);
-}
-
+/* A body may hold a request that was read for as long as it is sent. The others need no allocation. */
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)
 {
     struct api_path parts;
@@ -427,15 +447,18 @@ struct api_reply *api_answer(const struct api_host *host, const struct api_call 
     struct api_problem problem;
     if (!check_head(host, call, route, call->body_bytes, &problem))
         return refuse(&problem, route, host, call);
-    if (may_be_held(route) && !(request = api_request_new(route->operation))) {
+    const struct api_steps *steps = steps_of(route);
+    if (!steps)
+        api_request_init(request, route->operation);
+    else if (!(request = api_request_new(route->operation, steps->own_bytes))) {
         api_fail_memory(&problem);
         return refuse(&problem, route, host, call);
     }
     begin(request, host, call, route, &parts);
     struct api_reply *reply = answer(request);
-    if (request == &local)
-        api_request_drop(request);
-    else
+    if (steps)
         api_request_free(request);
+    else
+        api_request_drop(request);
     return reply;
 }

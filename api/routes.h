@@ -5,13 +5,15 @@
 #include "api/operations.h"
 #include "api/replies/reply.h"
 
-/* Any operation. compute.c */
-struct api_reply *api_operate(struct api_request *request);
-struct api_reply *api_analyze(struct api_request *request);     /* analyze.c */
-struct api_reply *api_diagnose(struct api_request *request);    /* diagnose.c */
-struct api_reply *api_experiments(struct api_request *request); /* experiments.c */
-struct api_reply *api_zarr(struct api_request *request);        /* zarr.c */
-struct api_reply *api_schemes(struct api_request *request);     /* catalogue.c */
+/* Those that read a request. */
+extern const struct api_steps api_operate;     /* any operation: compute.c */
+extern const struct api_steps api_analyze;     /* analyze.c */
+extern const struct api_steps api_diagnose;    /* diagnose.c */
+extern const struct api_steps api_experiments; /* experiments.c */
+extern const struct api_steps api_zarr;        /* zarr.c */
+
+/* Those that answer at once. */
+struct api_reply *api_schemes(struct api_request *request); /* catalogue.c */
 struct api_reply *api_scheme(struct api_request *request);
 struct api_reply *api_presets(struct api_request *request); /* presets.c */
 struct api_reply *api_preset(struct api_request *request);

@@ -31,14 +31,15 @@ static const char *lone_tensor(const struct pe_tensor *tensor)
 static const struct api_taking taking = {
     .tensor = lone_tensor, .params = pe_analysis_params, .may_answer_nothing = true};
 
-static bool read_request(struct analyzing *a)
+static bool analyze_read(struct api_request *request)
 {
-    struct api_request *request = a->request;
+    struct analyzing *a = request->own;
+    *a = (struct analyzing){.request = request};
     a->entries = api_arena_alloc(&request->arena, sizeof *a->entries);
     if (!a->entries)
-        return api_fail_memory(&a->request->problem);
-    return api_study_read(a->request, &taking) &&
-           api_entries_read(request, a->request->host->store, a->entries, &a->request->problem);
+        return api_fail_memory(&request->problem);
+    return api_study_read(request, &taking) &&
+           api_entries_read(request, request->host->store, a->entries, &request->problem);
 }
 
 /* ---- The analysis ---- */
@@ -65,8 +66,9 @@ static void set_core(struct analyzing *a, struct pe_analysis_request *core)
 }
 
 /* Plans all configurations and checks every limit. What the analysis borrows lives as long as the request. */
-static bool open_analysis(struct analyzing *a)
+static bool analyze_check(struct api_request *request)
 {
+    struct analyzing *a = request->own;
     struct api_arena *arena = &a->request->arena;
     struct pe_analysis_request *core = api_arena_alloc(arena, sizeof *core);
     struct pe_error err;
@@ -191,22 +193,18 @@ static bool compute(struct analyzing *a)
     return hold_tensors(a) && open_answer(a);
 }
 
-static bool answer(struct analyzing *a)
-{
-    return read_request(a) && open_analysis(a) && name_answer(a) && (a->request->is_unchanged || compute(a));
-}
-
 /* Errors are English. */
 static struct api_reply *in_language(struct api_reply *reply, enum pe_lang lang)
 {
     return reply->status < 400 ? api_reply_set_language(reply, lang) : reply;
 }
 
-/* A thread that must not block does not even read the request: an analysis always goes to a worker. */
-struct api_reply *api_analyze(struct api_request *request)
+static struct api_reply *analyze_build(struct api_request *request)
 {
-    struct analyzing a = {.request = request};
-    if (api_is_late(request) || !answer(&a))
+    struct analyzing *a = request->own;
+    if (!name_answer(a) || (!request->is_unchanged && !compute(a)))
         return NULL;
-    return in_language(api_compute_reply(request, &a.opening), request->lang);
+    return in_language(api_compute_reply(request, &a->opening), request->lang);
 }
+
+const struct api_steps api_analyze = {analyze_read, analyze_check, analyze_build, sizeof(struct analyzing)};

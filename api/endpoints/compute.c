@@ -71,11 +71,11 @@ static struct pe_request core_request(const struct api_request *request)
     };
 }
 
-/* Limits that apply to every plan. */
-static bool takes_long(const struct api_request *request)
+/* Planning reads stored tensors, and a picture is drawn before its answer begins. */
+bool api_compute_check(struct api_request *request)
 {
-    return request->call->must_not_block &&
-           (request->format->is_picture || request->stored_bytes > API_HURRIED_WEIGHTS_MAX);
+    request->is_long = request->format->is_picture || request->stored_bytes > API_HURRIED_WEIGHTS_MAX;
+    return true;
 }
 
 /* Planning continues only if its caller has the time and the host has the memory. */
@@ -328,18 +328,25 @@ struct api_reply *api_compute_reply(struct api_request *request, const struct ap
 
 bool api_compute(struct api_request *request, struct api_opening *opening)
 {
-    request->is_late = takes_long(request);
-    return !request->is_late && api_compute_plan(request) && check_size(request) && check_work(request) &&
+    return api_compute_plan(request) && check_size(request) && check_work(request) &&
            api_memory_for_answering(request, request->host, &(struct api_source){.plan = request->plan},
                                     request->format, &request->problem) &&
            open_stream(request, opening);
 }
 
-struct api_reply *api_operate(struct api_request *request)
+/* ---- Any operation ---- */
+
+static bool operate_read(struct api_request *request)
+{
+    request->is_kept = api_may_be_kept(request->call);
+    return read_fields(request) && api_form_read(request, &request->form, &request->problem) &&
+           api_compute_format(request);
+}
+
+static struct api_reply *operate_build(struct api_request *request)
 {
     struct api_opening opening;
-    request->is_kept = api_may_be_kept(request->call);
-    bool fine = read_fields(request) && api_form_read(request, &request->form, &request->problem) &&
-                api_compute_format(request) && api_compute(request, &opening);
-    return fine ? api_compute_reply(request, &opening) : NULL;
+    return api_compute(request, &opening) ? api_compute_reply(request, &opening) : NULL;
 }
+
+const struct api_steps api_operate = {operate_read, api_compute_check, operate_build, 0};

@@ -27,7 +27,7 @@ static bool check_format(struct api_request *request)
                     "a diagnosis is JSON and has no tensor, so %s cannot carry it", format->name);
 }
 
-static bool read_request(struct api_request *request)
+static bool diagnose_read(struct api_request *request)
 {
     return api_study_read(request, &taking) && check_format(request) &&
            api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
@@ -66,10 +66,10 @@ static struct api_reply *reply_of(struct api_request *request, struct pe_diagnos
     return api_reply_set_language(reply, request->lang);
 }
 
-/* Like an analysis, it always goes to a worker. */
-struct api_reply *api_diagnose(struct api_request *request)
+static struct api_reply *diagnose_build(struct api_request *request)
 {
     struct pe_diagnosis *diagnosis = NULL;
-    bool fine = !api_is_late(request) && read_request(request) && diagnose(request, &diagnosis);
-    return fine ? reply_of(request, diagnosis) : NULL;
+    return diagnose(request, &diagnosis) ? reply_of(request, diagnosis) : NULL;
 }
+
+const struct api_steps api_diagnose = {diagnose_read, NULL, diagnose_build, 0};

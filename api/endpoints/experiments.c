@@ -38,16 +38,6 @@ static bool open_core(struct api_request *request, const struct api_entries *ent
     return true;
 }
 
-static bool open_experiment(struct api_request *request, struct pe_experiment **core)
-{
-    struct api_entries *entries = api_arena_alloc(&request->arena, sizeof *entries);
-    request->taking = &taking;
-    if (!entries)
-        return api_fail_memory(&request->problem);
-    return api_compute_read(request) && api_entries_read(request, request->host->store, entries, &request->problem) &&
-           open_core(request, entries, core);
-}
-
 static bool begin(const struct api_host *host, const struct api_call *call, struct api_problem *problem)
 {
     if (host->experiment_begin(host->self, call->turn))
@@ -88,19 +78,23 @@ static struct api_reply *reply_to(struct api_request *request, struct pe_experim
 /* A browser's EventSource begins again when its connection ends, and names what it has seen: 204 makes it stop. */
 static bool has_seen(const struct api_call *call) { return call->last_event_id && *call->last_event_id; }
 
-static struct api_reply *check_host(struct api_request *request)
+static bool experiments_read(struct api_request *request)
 {
+    struct api_entries *entries = request->own;
+    request->taking = &taking;
     if (request->host->experiments == 0)
-        return api_refusal(404, "this server runs no experiments (--experiments 0)");
-    return has_seen(request->call) ? api_reply_empty(204) : NULL;
+        return api_fail(&request->problem, 404, "", "this server runs no experiments (--experiments 0)");
+    return has_seen(request->call) ||
+           (api_compute_read(request) && api_entries_read(request, request->host->store, entries, &request->problem));
 }
 
-struct api_reply *api_experiments(struct api_request *request)
+static struct api_reply *experiments_build(struct api_request *request)
 {
     struct pe_experiment *core = NULL;
-    struct api_reply *refusal = check_host(request);
-    if (refusal || api_is_late(request) || !open_experiment(request, &core))
-        return refusal;
+    if (has_seen(request->call))
+        return api_reply_empty(204);
+    if (!open_core(request, request->own, &core))
+        return NULL;
     bool is_events = api_prefers(request->call->accept, event_type, line_type);
     if (strcmp(request->call->method, "HEAD") == 0)
         return reply_to_head(core, is_events);
@@ -109,3 +103,5 @@ struct api_reply *api_experiments(struct api_request *request)
     pe_experiment_free(core);
     return NULL;
 }
+
+const struct api_steps api_experiments = {experiments_read, NULL, experiments_build, sizeof(struct api_entries)};

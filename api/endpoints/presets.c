@@ -92,8 +92,6 @@ struct api_reply *api_presets(struct api_request *request)
     enum pe_lang lang;
     if (!api_lang_of_query(request->call, &lang, &problem))
         return api_reply_problem(&problem);
-    if (request->host->presets && api_is_late(request))
-        return NULL; /* it looks at a thousand files */
     struct api_reply *reply =
         request->host->presets ? list_of_all(request->host->presets, lang) : list_of_program(lang);
     return api_kept_headers(api_reply_set_language(reply, lang), NULL);
@@ -380,8 +378,6 @@ static struct api_reply *change(struct api_request *request, bool is_put)
         return no_store();
     if (!check_name(request->path.name, &problem))
         return api_reply_problem(&problem);
-    if (api_is_late(request))
-        return NULL; /* it may wait for a disk */
     return is_put ? put(request) : api_kept_remove(request, request->host->presets, absent);
 }
 

@@ -28,8 +28,6 @@ static struct api_reply *no_store(void) { return api_refusal(503, "this server s
 
 struct api_reply *api_weights_list(struct api_request *request)
 {
-    if (api_is_late(request)) /* it looks at thousands of files */
-        return NULL;
     return api_kept_headers(api_reply_of(200, api_json_type, api_list_body_all(request->host->store), 0), NULL);
 }
 
@@ -120,8 +118,6 @@ static struct api_reply *put_named(struct api_request *request)
         api_fail_kept_name(&problem, "", &api_contents_weights, request->path.name);
         return api_reply_problem(&problem);
     }
-    if (api_is_late(request)) /* it may wait for a disk */
-        return NULL;
     uint64_t n_taken = api_memory_for_head(request->host, call, &problem);
     struct api_tensors *tensors = n_taken ? api_tensors_parse(call->body, call->body_bytes, &problem) : NULL;
     if (n_taken && request->host->take_memory)
@@ -134,7 +130,7 @@ static struct api_reply *delete_named(struct api_request *request)
     const struct api_store *store = request->host->store;
     if (!store)
         return no_store();
-    return api_is_late(request) ? NULL : api_kept_remove(request, store, absent);
+    return api_kept_remove(request, store, absent);
 }
 
 struct api_reply *api_weights_one(struct api_request *request)

@@ -11,7 +11,8 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->host = NULL;
     request->call = NULL;
     request->problem.status = 0;
-    request->is_late = request->is_refused = false;
+    request->is_late = request->is_long = request->is_refused = false;
+    request->own = NULL;
     request->operation = operation;
     request->taking = NULL;
     request->body_is_ours = request->must_not_block = false;
@@ -46,11 +47,15 @@ void api_request_drop(struct api_request *request)
     request->n_taken = 0;
 }
 
-struct api_request *api_request_new(enum pe_operation_id operation)
+struct api_request *api_request_new(enum pe_operation_id operation, size_t own_bytes)
 {
-    struct api_request *request = malloc(sizeof *request);
-    if (request)
-        api_request_init(request, operation);
+    enum { ALIGNMENT = 16 };
+    size_t n = (sizeof(struct api_request) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    struct api_request *request = malloc(n + own_bytes);
+    if (!request)
+        return NULL;
+    api_request_init(request, operation);
+    request->own = (char *)request + n;
     return request;
 }
 

@@ -70,6 +70,8 @@ struct api_request {
     struct api_path path;
     struct api_problem problem; /* why it is refused, if it is */
     bool is_late;               /* refused only because call->must_not_block: it should be answered by a worker */
+    bool is_long;               /* building its answer takes long, or may wait: a worker does it */
+    void *own;                  /* the endpoint's own state: api_steps.own_bytes */
     bool is_refused;            /* by the host, while the core has called admit(): the problem is set */
 
     /* ---- What it asks for ---- */
@@ -113,8 +115,8 @@ static inline bool api_request_is_lasting(const struct api_request *request)
 
 void api_request_init(struct api_request *request, enum pe_operation_id operation);
 void api_request_drop(struct api_request *request);
-/* The same for a request of its own, with one owner. NULL: no memory. */
-struct api_request *api_request_new(enum pe_operation_id operation);
+/* The same for a request of its own, with one owner, and own_bytes for its endpoint. NULL: no memory. */
+struct api_request *api_request_new(enum pe_operation_id operation, size_t own_bytes);
 /* One more owner; api_request_free removes one. Owners are threads that follow one another. */
 struct api_request *api_request_hold(struct api_request *request);
 void api_request_free(struct api_request *request);

@@ -172,29 +172,35 @@ static bool take_preset(struct inference *inference)
 static bool read(struct inference *inference)
 {
     struct api_request *request = inference->request;
+    struct api_problem *problem = &request->problem;
     struct pe_value scheme = {.kind = PE_STRING, .string = inference->model.scheme->name};
     size_t n_json;
-    return api_oip_json_bytes(inference->request->call, &n_json, &inference->request->problem) &&
-           api_memory_for_json(inference->request, inference->request->host, inference->request->call, n_json,
-                               &inference->request->problem) &&
-           api_oip_read(request, inference->request->call, n_json, &inference->oip, &inference->request->problem) &&
-           take_preset(inference) && api_request_add(request, "scheme", &scheme, &inference->request->problem) &&
-           choose_operation(inference, request);
+    return api_oip_json_bytes(request->call, &n_json, problem) &&
+           api_memory_for_json(request, request->host, request->call, n_json, problem) &&
+           api_oip_read(request, request->call, n_json, &inference->oip, problem) && take_preset(inference) &&
+           api_request_add(request, "scheme", &scheme, problem) && choose_operation(inference, request);
 }
 
-static bool plan(struct inference *inference, struct api_opening *opening)
+static bool infer_read(struct api_request *request)
 {
-    bool is_mixed;
-    if (!api_form_read(inference->request, &inference->request->form, &inference->request->problem))
+    struct inference *inference = request->own;
+    *inference = (struct inference){.request = request};
+    if (!api_oip_find(request, &inference->model, &request->problem) || !read(inference))
+        return false;
+    if (!api_form_read(request, &request->form, &request->problem))
         return relocate(inference);
-    if (!name_outputs(inference, inference->request->operation))
-        return false;
-    inference->request->format = api_oip_format(&inference->oip, &is_mixed);
-    if (is_mixed && api_is_late(inference->request)) /* its JSON is computed here, which may take long */
-        return false;
-    inference->answer = (struct api_oip_answer){.model = &inference->model, .request = &inference->oip};
-    inference->request->about = &inference->answer;
-    return api_compute(inference->request, opening) || relocate(inference);
+    return name_outputs(inference, request->operation);
+}
+
+/* Of some outputs in JSON and others as bytes, the JSON is computed before the answer begins. */
+static bool infer_check(struct api_request *request)
+{
+    struct inference *inference = request->own;
+    bool is_mixed;
+    request->format = api_oip_format(&inference->oip, &is_mixed);
+    bool fine = api_compute_check(request);
+    request->is_long |= is_mixed;
+    return fine;
 }
 
 /* ---- The answer ---- */
@@ -212,11 +218,16 @@ static struct api_reply *answer(struct inference *inference, const struct api_op
     return reply;
 }
 
-struct api_reply *api_oip_infer(struct api_request *request)
+static struct api_reply *infer_build(struct api_request *request)
 {
-    struct inference inference = {.request = request};
+    struct inference *inference = request->own;
     struct api_opening opening;
-    bool fine =
-        api_oip_find(request, &inference.model, &request->problem) && read(&inference) && plan(&inference, &opening);
-    return fine ? answer(&inference, &opening) : NULL;
+    inference->answer = (struct api_oip_answer){.model = &inference->model, .request = &inference->oip};
+    request->about = &inference->answer;
+    if (api_compute(request, &opening))
+        return answer(inference, &opening);
+    relocate(inference);
+    return NULL;
 }
+
+const struct api_steps api_oip_infer = {infer_read, infer_check, infer_build, sizeof(struct inference)};

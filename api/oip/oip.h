@@ -4,6 +4,7 @@
 #define API_OIP_OIP_H
 
 #include "api/endpoints/compute.h"
+#include "api/operations.h"
 
 /* ---- Models (names.c) ------------------------------------------------------------------------------------------ */
 
@@ -105,6 +106,6 @@ struct api_reply *api_oip_load(struct api_request *request);
 struct api_reply *api_oip_unload(struct api_request *request);
 struct api_reply *api_oip_model(struct api_request *request); /* metadata.c */
 struct api_reply *api_oip_config(struct api_request *request);
-struct api_reply *api_oip_infer(struct api_request *request); /* infer.c */
+extern const struct api_steps api_oip_infer; /* infer.c */
 
 #endif

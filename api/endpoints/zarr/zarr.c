@@ -14,6 +14,8 @@
 #define CHUNK_USUAL (UINT64_C(4) << 20)
 #define CHUNK_MAX (UINT64_C(1) << 40)
 
+static const struct api_format chunk_format;
+
 struct reading {
     struct api_request *request;
     struct api_call call; /* as received, with the store's query */
@@ -124,16 +126,19 @@ static bool check_outputs(struct reading *r)
     return true;
 }
 
-static bool plan_store(struct reading *r)
+static bool zarr_read(struct api_request *request)
 {
-    if (!read_path(r) || !api_compute_read(r->request) ||
-        !api_weights_add(r->request->host->store, r->request, &r->request->stored_bytes, &r->request->problem) ||
-        !api_form_read(r->request, &r->request->form, &r->request->problem) || !check_form(r))
-        return false;
-    if (!api_compute_plan(r->request) || !check_outputs(r))
-        return false;
-    r->store.plan = r->request->plan;
-    return true;
+    struct reading *r = request->own;
+    *r = (struct reading){.request = request, .call = *request->call};
+    if (r->call.query && *r->call.query)
+        return api_fail(&request->problem, 400, "",
+                        "the query of a Zarr store stands in the path: /zarr/{query}/{key}");
+    request->call = &r->call;
+    request->format = &chunk_format;
+    request->is_kept = true;
+    return read_path(r) && api_compute_read(request) &&
+           api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem) &&
+           api_form_read(request, &request->form, &request->problem) && check_form(r);
 }
 
 /* ---- Chunks ---- */
@@ -246,18 +251,13 @@ static struct api_reply *answer_key(struct reading *r)
     return NULL;
 }
 
-struct api_reply *api_zarr(struct api_request *request)
+static struct api_reply *zarr_build(struct api_request *request)
 {
-    const struct api_call *call = request->call;
-    struct reading r = {.request = request, .call = *call};
-    if (call->query && *call->query) {
-        api_fail(&request->problem, 400, "", "the query of a Zarr store stands in the path: /zarr/{query}/{key}");
+    struct reading *r = request->own;
+    if (!api_compute_plan(request) || !check_outputs(r))
         return NULL;
-    }
-    request->call = &r.call;
-    request->format = &chunk_format;
-    request->is_kept = true;
-    struct api_reply *reply = plan_store(&r) ? answer_key(&r) : NULL;
-    request->call = call;
-    return reply;
+    r->store.plan = request->plan;
+    return answer_key(r);
 }
+
+const struct api_steps api_zarr = {zarr_read, api_compute_check, zarr_build, sizeof(struct reading)};
