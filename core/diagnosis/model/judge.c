@@ -207,7 +207,7 @@ enum pe_verdict pe_tally_verdict(const struct pe_tally *t)
 {
     if (t->has_infinity_elsewhere)
         return PE_NO_FIT;
-    if (t->is_rounding && t->n_beyond <= fmax(1, SHARE_BEYOND * t->judge.n))
+    if (t->is_rounding && (double)t->n_beyond <= fmax(1, SHARE_BEYOND * (double)t->judge.n))
         return t->is_exact ? PE_EXACT : PE_ROUNDING;
     return t->sum_error2 <= PE_NEAR_SHARE * PE_NEAR_SHARE * t->sum_found2 ? PE_NEAR : PE_NO_FIT;
 }
