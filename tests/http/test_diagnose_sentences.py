@@ -6,7 +6,9 @@ import json
 import numpy as np
 import pytest
 
+from diagnosing import diagnose
 from tensors import multipart, npy
+from wrong_tensors import Tensor, inline, rounded
 
 LONG = {"type": "yarn", "factor": 4, "original_max_position_embeddings": 2048}
 LISTED = {"inv_freq": [1.0, 0.5, 0.25, 0.125, 0.0625, 0.03, 0.01, 0.005]}
@@ -96,3 +98,46 @@ def test_the_factor_beside_another_base(server):
     body, headers = multipart(request=json.dumps({"scheme": "rope"}), **{name: npy(a) for name, a in tables.items()})
     findings = {finding["code"]: finding for finding in server.request("POST", "/diagnose", body, headers).json()["findings"]}
     assert any(finding["found"] == pytest.approx(1.25) for finding in findings.values()), findings
+
+
+# ---- What a factor is ---------------------------------------------------------------------------------------------------------
+
+
+def turned_halves(x, r, factor=1):
+    """Halves of the first r channels are pairs; the others pass by."""
+    angle = np.outer(np.arange(x.shape[-2]), 1e4 ** (-np.arange(0, r, 2) / r))
+    a, b, rest = x[..., :r // 2], x[..., r // 2:r], x[..., r:]
+    return np.concatenate([factor * (a * np.cos(angle) - b * np.sin(angle)), factor * (b * np.cos(angle) + a * np.sin(angle)), rest], -1)
+
+
+OWN = 0.1 * np.log(4) + 1  # of YaRN by 4
+# head_dim, rotated channels, belief, all of q_out by this, code, meaning
+FACTORS = {
+    "softmax scale": (64, 64, {}, 1 / 8, "scaled", "1/sqrt(head_dim)"),
+    "softmax scale, partly rotated": (64, 32, {"rotary_dim": 32}, 1 / 8, "scaled", "1/sqrt(head_dim)"),
+    "softmax scale by powers of two": (48, 48, {}, np.log2(np.e) / 48 ** 0.5, "scaled", "log2(e)/sqrt(head_dim)"),
+    "no softmax scale": (48, 48, {}, 48 ** 0.5, "scaled", "sqrt(head_dim)"),
+    "another factor": (64, 64, {}, 1.7, "attention_factor_other", None),
+    "factor twice": (64, 64, {"attention_factor": OWN}, OWN ** 2, "attention_factor_other", "attention_factor"),
+    "factor in scores": (64, 64, {"attention_factor": OWN}, OWN ** 3, "attention_factor_other", "attention_factor^2"),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@pytest.mark.parametrize("name", FACTORS)
+def test_a_factor_is_said_to_be_what_it_is(server, name, dtype):
+    d, r, belief, factor, code, meaning = FACTORS[name]
+    q = rounded(np.random.default_rng(4).standard_normal((40, d)), dtype)
+    out = rounded(turned_halves(q, r) * factor, dtype)
+    body = {"scheme": "rope", "layout": "half", "base": 10000, **belief, "q": inline(Tensor(q, dtype)), "q_out": inline(Tensor(out, dtype))}
+    first = diagnose(server, body)["findings"][0]
+    assert (first["code"], first["meaning"]) == (code, meaning), first
+    assert code != "scaled" or meaning in first["detail"] and meaning in first["detail_zh"]
+
+
+def test_turns_in_place_of_radians_and_findings_without_a_factor(server):
+    w = 1e4 ** (-np.arange(0, 64, 2) / 64)
+    first = diagnose(server, {"scheme": "rope", "head_dim": 64, "inv_freq": inline(Tensor(rounded(w / (2 * np.pi), "f32"), "f32"))})["findings"][0]
+    assert (first["code"], first["meaning"]) == ("scaled", "1/(2*pi)")
+    for sent in (w, w[::-1].copy()):
+        assert diagnose(server, {"scheme": "rope", "head_dim": 64, "inv_freq": inline(Tensor(rounded(sent, "f32"), "f32"))})["findings"][0]["meaning"] is None

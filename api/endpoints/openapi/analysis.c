@@ -153,16 +153,18 @@ static void add_diagnosis_answer(struct api_text *text)
         "\"type\":\"object\",\"properties\":{\"code\":",
         errors_schema, errors_schema);
     add_fault_codes(text);
-    api_text_put(text,
-                 ",\"pointer\":{\"description\":\"the field of the belief\"},\"detail\":{\"type\":\"string\","
-                 "\"description\":\"one sentence, in the language that lang chooses\"},\"detail_zh\":{\"type\":"
-                 "\"string\",\"description\":\"the same in Chinese\"},\"found\":{\"description\":\"what the tensor "
-                 "has\"},\"believed\":{\"description\":\"what it should have had\"}}}},\"undecided\":{\"type\":["
-                 "\"object\",\"null\"]},\"ruled_out\":{\"type\":\"array\"},\"searched\":{\"type\":\"integer\","
-                 "\"description\":\"hypotheses tried\"},\"used_all\":{\"type\":\"boolean\",\"description\":\"true: "
-                 "the search ended because it had used --max-analysis; else left out\"},\"unseen\":{\"type\":"
-                 "\"array\",\"maxItems\":32,\"description\":\"codes of the mistakes that would not show in a tensor "
-                 "that is as believed; empty where the belief does not fit\"}}}");
+    api_text_put(
+        text,
+        ",\"pointer\":{\"description\":\"the field of the belief\"},\"detail\":{\"type\":\"string\","
+        "\"description\":\"one sentence, in the language that lang chooses\"},\"detail_zh\":{\"type\":"
+        "\"string\",\"description\":\"the same in Chinese\"},\"found\":{\"description\":\"what the tensor "
+        "has\"},\"believed\":{\"description\":\"what it should have had\"},\"meaning\":{\"type\":[\"string\",\"null\"],"
+        "\"description\":\"what a factor that is found is, e.g. 1/sqrt(head_dim)\"}}}},\"undecided\":{\"type\":["
+        "\"object\",\"null\"]},\"ruled_out\":{\"type\":\"array\"},\"searched\":{\"type\":\"integer\","
+        "\"description\":\"hypotheses tried\"},\"used_all\":{\"type\":\"boolean\",\"description\":\"true: "
+        "the search ended because it had used --max-analysis; else left out\"},\"unseen\":{\"type\":"
+        "\"array\",\"maxItems\":32,\"description\":\"codes of the mistakes that would not show in a tensor "
+        "that is as believed; empty where the belief does not fit\"}}}");
 }
 
 void api_openapi_analysis(struct api_text *text)

@@ -1,5 +1,6 @@
 /* Findings: what the first candidate changes, in words, with the value found and the value believed. */
 #include "core/diagnosis/answer/answer.h"
+#include "core/diagnosis/measure/measure.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -197,6 +198,23 @@ static const struct pe_value *first_positions(struct pe_diagnosis *d, const stru
     return first ? kept(d, (struct pe_value){.kind = PE_ARRAY, .array = list}) : NULL;
 }
 
+/* What a fitted factor is, found over believed; the sentence that says it, NULL: there is none. */
+static const struct pe_text *put_meaning(struct pe_diagnosis *d, const struct pe_candidate *c,
+                                         const struct pe_fault_info *info, const struct change *change,
+                                         struct pe_node *node)
+{
+    double found = c->edit.transforms.scaled, believed = 1;
+    bool is_factor = info == &pe_fault_info_scaled;
+    if (info == &pe_fault_info_attention_factor_other && change->found && change->believed)
+        is_factor = is_number(change->found, &found) && is_number(change->believed, &believed);
+    const char *meaning = is_factor ? pe_factor_meaning(d, found / believed) : NULL;
+    if (meaning)
+        pe_put_string(node, "meaning", meaning);
+    else
+        pe_put_null(node, "meaning");
+    return meaning && info->n_details > 1 ? &info->details[1] : NULL;
+}
+
 /* Is the value one that a sentence can name? */
 static bool is_plain(const struct pe_value *v) { return v && v->kind != PE_NULL && v->kind != PE_OBJECT; }
 
@@ -244,7 +262,9 @@ static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candida
     if (pe_same(info->code, "inv_freq_other"))
         pe_answer_nearest_ladder(d, c, node);
     const char *last = strrchr(change.pointer, '/');
-    put_sentence(d, node, info, sentence_of(info, c->kept.h.choice[i]), change.found && last ? last + 1 : "");
+    const struct pe_text *sentence = put_meaning(d, c, info, &change, node);
+    put_sentence(d, node, info, sentence ? sentence : sentence_of(info, c->kept.h.choice[i]),
+                 change.found && last ? last + 1 : "");
     return node;
 }
 
@@ -288,6 +308,7 @@ static void finish_finding(struct pe_diagnosis *d, struct pe_node *node, const s
         pe_put_string(node, "believed", believed);
     else
         pe_put_null(node, "believed");
+    pe_put_null(node, "meaning");
     pe_put_detail(node, d->request->lang, sentence);
 }
 

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define OF_ROTARY (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED))
 #define OF_REALS (OF_ROTARY | PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(BIAS) | PE_EVIDENCE_BIT(LADDER))
@@ -90,12 +91,27 @@ static struct factor factor_of(struct pe_diagnosis *d, struct pe_edit *edit, boo
     return fabs(f.x - 1) <= 2 * f.error ? (struct factor){1, 0} : f;
 }
 
+/* Where all numbers are turned, one factor of all is an attention_factor. */
+static bool is_whole(const struct pe_diagnosis *d, const struct pe_edit *edit)
+{
+    int64_t head_dim = pe_edit_integer(d, edit, "head_dim", 0);
+    return d->evidence.kind->id == PE_OF_TABLES ||
+           (d->evidence.kind->id == PE_OF_ROTATED && pe_edit_integer(d, edit, "rotary_dim", head_dim) == head_dim);
+}
+
+/* Is it a factor of another kind, as the softmax scale is, which somebody has folded in? */
+static bool is_of_another_kind(const struct pe_diagnosis *d, double factor)
+{
+    const char *meaning = pe_factor_meaning(d, factor);
+    return meaning && !strstr(meaning, "attention_factor");
+}
+
 static bool other_factor(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct pe_model *m;
     struct factor f = factor_of(d, edit, d->evidence.kind->id == PE_OF_ROTATED);
     (void)i;
-    if (f.x == 1 || f.x <= 0 || !pe_edit_model(d, edit, &m))
+    if (f.x == 1 || f.x <= 0 || (is_whole(d, edit) && is_of_another_kind(d, f.x)) || !pe_edit_model(d, edit, &m))
         return false;
     double now = m->columns ? m->columns[0].ah : 1;
     pe_model_free(m);
@@ -111,16 +127,6 @@ const struct pe_fault pe_fault_attention_factor_other = {.schemes = "rope|xpos",
                                                          .n_fits = 1,
                                                          .fit_rank = 2};
 
-/* For tables, and where all channels are rotated, this is an attention_factor. A sign is the fault `negated`. */
-static bool is_attention_factor(const struct pe_diagnosis *d, const struct pe_edit *edit)
-{
-    int64_t head_dim = pe_edit_integer(d, edit, "head_dim", 0);
-    bool is_whole =
-        d->evidence.kind->id == PE_OF_TABLES ||
-        (d->evidence.kind->id == PE_OF_ROTATED && pe_edit_integer(d, edit, "rotary_dim", head_dim) == head_dim);
-    return is_whole;
-}
-
 /* Frequencies divided by a whole number are scaled linearly. */
 static bool is_scaling(const struct pe_diagnosis *d, double factor)
 {
@@ -133,7 +139,8 @@ static bool scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     struct factor f = is_bias ? (struct factor){pe_map_factor(d, edit), 0} : factor_of(d, edit, false);
     double factor = is_bias ? f.x : pe_shortest_decimal(f.x, f.error);
     (void)i;
-    if (factor == 1 || factor <= 0 || is_attention_factor(d, edit) || is_scaling(d, factor))
+    bool is_attention_factor = is_whole(d, edit) && !is_of_another_kind(d, factor);
+    if (factor == 1 || factor <= 0 || is_attention_factor || is_scaling(d, factor)) /* a sign is the fault `negated` */
         return false;
     edit->transforms.scaled *= factor;
     return true;

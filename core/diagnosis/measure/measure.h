@@ -87,5 +87,7 @@ double pe_model_stride(const struct pe_model *model);
 
 /* The decimal with the fewest digits within a relative tolerance of x. */
 double pe_shortest_decimal(double x, double tolerance);
+/* What a factor between found and believed numbers is, e.g. "1/sqrt(head_dim)"; NULL: it is none that is known. */
+const char *pe_factor_meaning(const struct pe_diagnosis *d, double factor);
 
 #endif

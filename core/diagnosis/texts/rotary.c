@@ -131,9 +131,14 @@ FAULT_TEXT(attention_factor_other, "attention_factor_other", "size", "other atte
            "Cosines and sines have another attention factor.", "cos 和 sin 乘的 attention_factor 不同。",
            "Cosines and sines have the attention factor {found}; the configuration gives {believed}.",
            "cos 和 sin 乘的 attention_factor 是 {found}，而配置给出 {believed}。");
-FAULT_TEXT(scaled, "scaled", "size", "scaled", "整体缩放", "All numbers are multiplied by one factor.",
-           "所有数都乘了同一个系数。", "All finite numbers are {found} times those of the configuration.",
-           "所有有限数都是配置结果的 {found} 倍。");
+/* Of any factor; of one that is known. */
+static const struct pe_text of_scaled[] = {
+    {"All finite numbers are {found} times those of the configuration.", "所有有限数都是配置结果的 {found} 倍。"},
+    {"All finite numbers are {found} times those of the configuration, which is {meaning}.",
+     "所有有限数都是配置结果的 {found} 倍，即 {meaning}。"},
+};
+FAULT_TEXTS(scaled, "scaled", "size", "scaled", "整体缩放", "All numbers are multiplied by one factor.",
+            "所有数都乘了同一个系数。", of_scaled);
 FAULT_TEXT(scheme_other, "scheme_other", "size", "other scheme", "scheme 不同",
            "The tensor is of another scheme, e.g. RoPE where xPos is believed.",
            "张量属于另一种 scheme，例如以为是 xPos，实际是 RoPE。",

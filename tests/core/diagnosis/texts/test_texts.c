@@ -84,9 +84,9 @@ static const char *const codes[] = {"layout_swapped",
 
 /* Placeholders that a finding has. */
 static const char *const members[] = {
-    "pointer",      "heads",         "found",         "believed",          "position",     "candidate",
-    "largest",      "row",           "nearest.codes", "nearest.max_error", "worst.output", "worst.index",
-    "nearest.name", "nearest.pairs", "nearest.of",    "nearest.largest"};
+    "pointer",     "meaning",      "heads",         "found",         "believed",          "position",
+    "candidate",   "largest",      "row",           "nearest.codes", "nearest.max_error", "worst.output",
+    "worst.index", "nearest.name", "nearest.pairs", "nearest.of",    "nearest.largest"};
 
 static const struct pe_fault_info *find(const char *code)
 {
