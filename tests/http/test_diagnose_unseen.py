@@ -1,9 +1,12 @@
 """`unseen`: the mistakes that a tensor which is as believed could not have shown. Each mistake is made here with NumPy: it is unseen if
 the tensor stays the same to float32 under all its alternatives, though a vector is rotated otherwise where the sequence goes on."""
+import re
+
 import numpy as np
 import pytest
 
 from asking import inline
+from conftest import start_server
 from diagnosing import diagnose
 
 R, FAR = 16, np.r_[0:32, 2.0 ** np.arange(5, 21)]  # channels; rows of the continued sequence
@@ -131,6 +134,19 @@ def test_angles_in_float32_hide_what_exact_ones_hide(server):
     answer = diagnose(server, body)
     assert answer["candidates"][0]["verdict"] == "rounding"
     assert {"layout_swapped"} <= set(answer["unseen"]) and not {"off_by_one", "base_other", "direction_reversed"} & set(answer["unseen"])
+
+
+def test_work_that_ends_early_is_said_to(server):
+    """What is left of --max-analysis after the search is spent: then some codes may be missing, and used_all says so."""
+    body = asked("pairs", RIGHT, 1)
+    whole = diagnose(server, body)
+    with start_server("--max-analysis", "1") as small:
+        least = float(re.search(r"about (\d+) multiply-adds for single", small.post("/diagnose", body).json()["detail"])[1])
+    with start_server("--max-analysis", str(int(least) + 1), "--answer-cache", "0") as small:
+        cut = [diagnose(small, body) for _ in range(2)]
+    assert cut[0] == cut[1] and "used_all" not in whole
+    assert cut[0]["findings"][0]["code"] == "as_believed" and set(cut[0]["unseen"]) <= set(whole["unseen"])
+    assert cut[0].get("used_all") is True or cut[0]["unseen"] == whole["unseen"]
 
 
 # ---- Other schemes ------------------------------------------------------------------------------------------------------------
