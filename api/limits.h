@@ -85,9 +85,6 @@ enum { API_LIGHT_SLOW_BYTES = 2048 };
  * this many multiply-adds: those of as many numbers as the bodies above have. */
 enum { API_LIGHT_MEMORY = 1 << 20, API_LIGHT_WORK = 1 << 17 };
 
-/* Planning that a call with must_not_block may do, in nanoseconds on a slow machine (struct pe_cost). */
-#define API_HURRIED_NS_MAX 1e6
-
 /* Text of a configuration, a catalogue page or an error. A configuration repeats the lists of its request (a key mask
  * of a million keys is 4 MB), so the limit is generous. */
 enum { API_TEXT_MAX = 64 << 20 };

@@ -76,6 +76,9 @@ _Static_assert(2 * PE_WINDOW_LAYER_MAX * sizeof(double) <= PE_SCRATCH_BYTES, "a 
  * Above that the rows are computed again for each part, which pe_plan_work counts. */
 enum { PE_TALLIES_MAX = 1 << 18, PE_TALLIES_ROOMS = 4 };
 
+/* Planning that any thread may do, in nanoseconds on a slow machine (struct pe_cost); the rest is left to a worker. */
+#define PE_READY_NS_MAX 1e6
+
 /* Work that an event loop may do itself, in multiply-adds: a few tenths of a millisecond. */
 #define PE_LIGHT_WORK 0x1p18
 

@@ -24,8 +24,11 @@ struct pe_operation {
      * has both. */
     enum pe_sequence_kind (*kind)(const struct pe_plan *plan);
     struct pe_sequence_sizes (*sizes)(const struct pe_plan *plan);
-    /* Runs when the sequence is known: sets everything that the scheme's plan() needs. */
+    /* Runs when the numbers of positions are known: sets everything that the scheme's cost() needs. */
     enum pe_status (*begin)(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
+    /* Nanoseconds that init() takes at most on a slow machine, estimated from what is known before the scheme's plan().
+     * It ends pe_plan_check. Every operation has it. */
+    double (*ns)(const struct pe_plan *plan);
     /* Runs after the scheme's plan(): outputs, tables, working memory. Every operation has it. */
     enum pe_status (*init)(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
     /* Writes the fields of the resolved config that are not among the scheme's rows, at most n_printed_max, and

@@ -1,4 +1,9 @@
-/* Plans: a request is checked once, here, and everything that determines a value is fixed, so filling cannot fail. */
+/* Plans: a request is checked once, here, and everything that determines a value is fixed, so filling cannot fail.
+ *
+ * Planning has two halves, because a thread that serves many clients must not compute tables for one of them, and yet
+ * should refuse a wrong request at once. pe_plan_check does all whose time follows from the bytes that were sent;
+ * pe_plan_build what may take any time: a hundred bytes may ask for tables of a hundred milliseconds. Between them the
+ * plan knows, from estimates beside the code that does the work (core/request/cost.h), which of the two it is. */
 #include "core/encode/outputs.h"
 #include "core/operation.h"
 #include "core/waves/float32.h"
@@ -105,7 +110,15 @@ static enum pe_status print_config(struct pe_plan *plan, struct pe_error *err)
     return PE_OK;
 }
 
-/* ---- The steps of making ---- */
+/* ---- The steps of checking ---- */
+
+/* Schemes without plan() compute nothing that is rounded. */
+static void set_arith(struct pe_plan *plan)
+{
+    const struct pe_param *row = pe_param_find(plan->scheme->info.params, "arith");
+    if (row && plan->scheme->plan)
+        plan->arith = (enum pe_arith) * (const int *)((const char *)plan->config + row->offset);
+}
 
 static enum pe_status read_fields(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                   struct pe_error *err)
@@ -150,7 +163,7 @@ static enum pe_status check_positions(const struct pe_plan *plan, uint64_t most,
     return err->status = PE_TOO_LARGE;
 }
 
-static enum pe_status resolve_sequence(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+static enum pe_status count_sequence(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {
     const struct pe_operation *operation = plan->operation;
     enum pe_status status =
@@ -160,11 +173,17 @@ static enum pe_status resolve_sequence(struct pe_plan *plan, const struct pe_req
     return status ? status : check_axes(plan, err);
 }
 
+static enum pe_status admit(struct pe_plan *plan, const struct pe_cost *cost, struct pe_error *err)
+{
+    plan->cost.ns += cost->ns;
+    return pe_plan_admit(plan, cost->bytes, err);
+}
+
 static enum pe_status admit_request(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {
     struct pe_cost cost = {0, 0};
     pe_cost_request(&cost, request);
-    return pe_plan_admit(plan, &cost, err);
+    return admit(plan, &cost, err);
 }
 
 /* Runs and grids cost nothing. */
@@ -172,30 +191,84 @@ static enum pe_status admit_sequence(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_cost cost = {0, 0};
     pe_cost_sequence(&cost, &plan->sequence);
-    return cost.ns > 0 ? pe_plan_admit(plan, &cost, err) : PE_OK;
+    return cost.ns > 0 ? admit(plan, &cost, err) : PE_OK;
 }
 
 static enum pe_status admit_scheme(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_cost cost = {0, 0};
     plan->scheme->cost(plan, &cost);
-    return pe_plan_admit(plan, &cost, err);
+    return admit(plan, &cost, err);
 }
 
-static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+/* The request as it is planned: with the fields of the model that it names. */
+static enum pe_status merge(struct pe_plan *plan, struct pe_error *err)
 {
+    plan->merged = plan->asked;
+    plan->merged.fields = plan->inheritance->fields;
+    plan->merged.n_fields = plan->inheritance->n;
+    plan->request = &plan->merged;
+    plan->scheme = plan->inheritance->scheme;
+    plan->operation = pe_operation_get(plan->merged.operation);
+    plan->dtype = plan->merged.dtype == PE_DTYPE_NONE ? PE_F32 : plan->merged.dtype;
+    if (!plan->operation->can(plan->scheme))
+        return plan->operation->refuse(plan->scheme, err);
+    plan->config = calloc(1, plan->scheme->config_bytes);
+    return plan->config ? PE_OK : pe_no_memory(err);
+}
+
+/* ---- The first half ---- */
+
+static enum pe_status check(struct pe_plan *plan, struct pe_error *err)
+{
+    const struct pe_request *request = &plan->merged;
     bool taken[PE_FIELDS_MAX] = {false};
-    enum pe_status status = admit_request(plan, request, err);
+    enum pe_status status = merge(plan, err);
+    if (!status)
+        status = admit_request(plan, request, err);
     if (!status)
         status = read_fields(plan, request, taken, err);
     if (!status)
         status = admit_sequence(plan, err);
     if (!status)
-        status = resolve_sequence(plan, request, err);
+        set_arith(plan);
+    if (!status)
+        status = count_sequence(plan, request, err);
     if (!status && plan->operation->begin)
         status = plan->operation->begin(plan, request, err);
     if (!status && plan->scheme->cost)
         status = admit_scheme(plan, err);
+    if (!status)
+        plan->cost.ns += plan->operation->ns(plan);
+    return status;
+}
+
+enum pe_status pe_plan_check(const struct pe_request *request, struct pe_plan **out, struct pe_error *err)
+{
+    struct pe_plan *plan = calloc(1, sizeof *plan);
+    if (!plan || !(plan->inheritance = malloc(sizeof *plan->inheritance))) {
+        free(plan);
+        return pe_no_memory(err);
+    }
+    plan->asked = *request;
+    enum pe_status status = pe_inherit(plan->inheritance, request, err);
+    if (!status && (status = check(plan, err)))
+        pe_inherit_blame(plan->inheritance, request, err);
+    if (!status && pe_was_cancelled()) /* loops that noticed the cancellation have left incomplete lists */
+        status = pe_cancelled(err);
+    if (status)
+        pe_plan_free(plan);
+    else
+        *out = plan;
+    return status;
+}
+
+/* ---- The second half ---- */
+
+static enum pe_status build(struct pe_plan *plan, struct pe_error *err)
+{
+    const struct pe_request *request = &plan->merged;
+    enum pe_status status = pe_sequence_lay_out(&plan->seq, &plan->sequence, err);
     if (!status && plan->scheme->plan)
         status = plan->scheme->plan(plan, err);
     if (plan->arith == PE_ARITH_FLOAT32 && plan->pace == PE_QUICK)
@@ -211,36 +284,32 @@ static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *req
     return status ? status : print_config(plan, err);
 }
 
-/* A plan whose request has been merged with the model it names. */
-static enum pe_status plan_merged(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+enum pe_status pe_plan_build(struct pe_plan *plan, struct pe_error *err)
 {
-    struct pe_request merged = *request;
-    merged.fields = plan->inheritance->fields;
-    merged.n_fields = plan->inheritance->n;
-    plan->request = &merged;
-    plan->scheme = plan->inheritance->scheme;
-    plan->operation = pe_operation_get(request->operation);
-    plan->dtype = request->dtype == PE_DTYPE_NONE ? PE_F32 : request->dtype;
-    enum pe_status status = plan->operation->can(plan->scheme) ? PE_OK : plan->operation->refuse(plan->scheme, err);
-    if (!status && !(plan->config = calloc(1, plan->scheme->config_bytes)))
-        status = pe_no_memory(err);
-    if (!status)
-        status = resolve(plan, &merged, err);
+    assert(plan->request && "a plan is built once");
+    enum pe_status status = build(plan, err);
     plan->request = NULL;
+    if (status)
+        pe_inherit_blame(plan->inheritance, &plan->asked, err);
+    else if (pe_was_cancelled()) /* and here incomplete tables */
+        status = pe_cancelled(err);
     return status;
 }
 
+enum pe_builder pe_plan_builder(const struct pe_plan *plan)
+{
+    return plan->cost.ns <= PE_READY_NS_MAX ? PE_READY : PE_WORKER;
+}
+
+/* ---- Both ---- */
+
 enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **out, struct pe_error *err)
 {
-    struct pe_plan *plan = calloc(1, sizeof *plan);
-    if (plan)
-        plan->inheritance = malloc(sizeof *plan->inheritance);
-    enum pe_status status = plan && plan->inheritance ? pe_inherit(plan->inheritance, request, err) : pe_no_memory(err);
-    if (!status && (status = plan_merged(plan, request, err)))
-        pe_inherit_blame(plan->inheritance, request, err);
-    if (!status && pe_was_cancelled()) /* loops that noticed the cancellation have left incomplete tables */
-        status = pe_cancelled(err);
+    struct pe_plan *plan;
+    enum pe_status status = pe_plan_check(request, &plan, err);
     if (status)
+        return status;
+    if ((status = pe_plan_build(plan, err)))
         pe_plan_free(plan);
     else
         *out = plan;

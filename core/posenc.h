@@ -2,7 +2,7 @@
  *
  * Three calls are enough: pe_plan_new() checks a request and fixes everything that a number depends on; pe_fill()
  * writes any elements of any output of the plan; pe_plan_free() frees it. Nothing here knows JSON, HTTP, threads, files
- * or clocks.
+ * or clocks. A caller whose thread must not be kept waiting plans in two calls, pe_plan_check() and pe_plan_build().
  *
  * Three words state ownership: "makes" (the caller frees it with the named function), "borrowed until …" (the
  * pointed-to memory must stay valid until then) and "takes" (the callee frees it). A function that fails leaves its
@@ -356,28 +356,22 @@ struct pe_slice {
 /* A slice's step replaces each block of numbers by its first number, or by one computed from its finite numbers. */
 enum pe_reduce { PE_REDUCE_SAMPLE, PE_REDUCE_MEAN, PE_REDUCE_MIN, PE_REDUCE_MAX, PE_REDUCE_ABSMAX };
 
-/* The cost of planning: bytes that it allocates and keeps or writes, and nanoseconds on a slow machine. Both are
- * estimated before anything is done, and rather too high. */
-struct pe_cost {
-    double bytes, ns;
-};
-
 struct pe_request {
     enum pe_operation_id operation;
     const struct pe_field *fields; /* scheme, its parameters, the sequence, tensors; borrowed until pe_plan_free */
     size_t n_fields;
     enum pe_dtype dtype;           /* of real outputs; PE_DTYPE_NONE: that of the tensor sent, else f32 */
-    const char *const *outputs;    /* names of outputs wanted, in order; borrowed until pe_plan_new returns */
+    const char *const *outputs;    /* names of outputs wanted, in order; borrowed until the plan is built */
     size_t n_outputs;              /* 0: the scheme's default outputs */
-    const struct pe_slice *slices; /* an output uses the first that matches it; borrowed until pe_plan_new returns */
+    const struct pe_slice *slices; /* an output uses the first that matches it; borrowed until the plan is built */
     size_t n_slices;
     enum pe_reduce reduce;
     const char *const
         *caller_fields; /* fields that the caller itself reads, only for suggestions; NULL-terminated or NULL */
-    /* Called before each step of planning that may allocate or compute much, with the cost of planning up to the end of
-     * that step. If it returns anything but PE_OK, pe_plan_new returns that status, and *err as the callback filled it.
-     * NULL: every step is allowed. */
-    enum pe_status (*admit)(void *caller, const struct pe_cost *cost, struct pe_error *err);
+    /* Called before each step of planning that may allocate much, with the bytes that planning allocates and keeps up
+     * to the end of that step: estimated, and rather too high. If it returns anything but PE_OK, planning fails with
+     * that status, and *err as the callback filled it. NULL: every step is allowed. Used until the plan is built. */
+    enum pe_status (*admit)(void *caller, double bytes, struct pe_error *err);
     void *caller;
     uint64_t positions_max; /* most positions of its sequence, refused with PE_TOO_LARGE; 0: any number */
 };
@@ -430,9 +424,33 @@ enum pe_status pe_hf_about_new(const struct pe_request *request, struct pe_hf_ab
 void pe_hf_about_free(struct pe_hf_about *about);                          /* NULL is accepted */
 const struct pe_value *pe_hf_about_value(const struct pe_hf_about *about); /* borrowed until pe_hf_about_free */
 
-/* Makes *plan (free with pe_plan_free) from a request, or describes in *err what is wrong with it. */
+/* Makes *plan (free with pe_plan_free) from a request, or describes in *err what is wrong with it: pe_plan_check and
+ * pe_plan_build in one call. Its time has no bound but that of the request's admit(). */
 enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **plan, struct pe_error *err);
-void pe_plan_free(struct pe_plan *plan); /* NULL is accepted */
+
+/* The first half: makes *plan from a request that breaks none of the rules that can be checked before the scheme
+ * computes anything: names, types and ranges of fields, which fields go together, shapes [axes] of the tensors sent,
+ * numbers of positions. It waits for nothing, draws no numbers, and reads no element of a tensor for an input row
+ * (struct pe_input_row) but of those from_text: the others may be written until pe_plan_build is called, with .data set
+ * before. It reads the lists of numbers of parameters and of the sequence.
+ *
+ * Memory: at most 64 KiB, plus 8 bytes for each number that the request sends and 64 for each of its segments. Time: a
+ * tenth of a millisecond, plus some 10 ns for each such number and a microsecond for each segment, whatever sizes the
+ * request asks for. A plan that is only checked may be given to pe_plan_scheme, pe_plan_preset, pe_plan_builder,
+ * pe_plan_build and pe_plan_free, and to no other function. */
+enum pe_status pe_plan_check(const struct pe_request *request, struct pe_plan **plan, struct pe_error *err);
+
+/* Which thread should build a checked plan? PE_READY: any thread, even one that serves others: building takes a
+ * millisecond of a slow machine at most, estimated, and rather too high. PE_WORKER: a thread that may take longer. */
+enum pe_builder { PE_READY, PE_WORKER };
+enum pe_builder pe_plan_builder(const struct pe_plan *plan);
+
+/* The second half, once for each plan: the positions of packed sequences and segments, what the scheme computes in
+ * advance, numbers from a seed, projections, tables, working memory. It fails without memory, if admit() refuses, if
+ * the work was cancelled (pe_watch), or by a rule that only the scheme can check. The plan is not freed then, and may
+ * only be given to pe_plan_free. */
+enum pe_status pe_plan_build(struct pe_plan *plan, struct pe_error *err);
+void pe_plan_free(struct pe_plan *plan); /* NULL is accepted, and a plan that is only checked */
 
 const struct pe_scheme_info *pe_plan_scheme(const struct pe_plan *plan);
 /* The preset that the request names, NULL if none. */
@@ -508,7 +526,7 @@ struct pe_analysis_request {
     double max_work;                  /* multiply-adds of all metrics; the limit --max-analysis */
     const char *const *caller_fields; /* as in struct pe_request */
     /* As in struct pe_request: called with the memory needed so far, before it is allocated. */
-    enum pe_status (*admit)(void *caller, const struct pe_cost *cost, struct pe_error *err);
+    enum pe_status (*admit)(void *caller, double bytes, struct pe_error *err);
     /* Called when a metric begins, with its name, and with NULL when it ends. NULL: not wanted. */
     void (*step)(void *caller, const char *metric);
     void *caller;
@@ -565,7 +583,7 @@ struct pe_diagnosis_request {
     enum pe_lang lang;
     double max_work; /* the limit --max-analysis */
     const char *const *caller_fields;
-    enum pe_status (*admit)(void *caller, const struct pe_cost *cost, struct pe_error *err);
+    enum pe_status (*admit)(void *caller, double bytes, struct pe_error *err);
     void (*step)(void *caller, const char *metric); /* with "diagnose" */
     void *caller;
 };
@@ -591,7 +609,7 @@ struct pe_experiment_request {
     size_t n_entries;
     const char *const *caller_fields; /* as in struct pe_request */
     /* As in struct pe_request: called once, with all memory that the experiment needs. */
-    enum pe_status (*admit)(void *caller, const struct pe_cost *cost, struct pe_error *err);
+    enum pe_status (*admit)(void *caller, double bytes, struct pe_error *err);
     void *caller;
 };
 

@@ -1,9 +1,10 @@
 /* A scheme is one descriptor, the last thing in its file. A scheme includes this header and its family's, but no other
  * scheme.
  *
- * Order of calls: rows are read into the config → cost() estimates the cost of plan() → plan() checks rules of two or
- * more parameters, derives parameters that were not given and computes tables → outputs are chosen and get their shapes
- * → columns() or fill() writes any part of them, from any thread. */
+ * Order of calls: rows are read into the config → cost() estimates the cost of plan(). Here pe_plan_check ends, and
+ * pe_plan_build begins, maybe on another thread → plan() checks rules of two or more parameters, derives parameters
+ * that were not given and computes tables → outputs are chosen and get their shapes → columns() or fill() writes any
+ * part of them, from any thread. */
 #ifndef PE_SCHEME_H
 #define PE_SCHEME_H
 
@@ -71,7 +72,8 @@ struct pe_operation;
 struct pe_plan {
     const struct pe_scheme *scheme;
     const struct pe_operation *operation; /* core/operation.h */
-    const struct pe_request *request;     /* merged with the fields of the model it names; only while planning */
+    const struct pe_request *request;     /* = &merged while planning; NULL once the plan is built */
+    struct pe_request asked, merged;      /* as the caller gave it; with the fields of the model it names */
     struct pe_inheritance *inheritance;
     void *config; /* the scheme's config struct */
     void *tables; /* what plan() precomputed, freed by drop() */
@@ -84,7 +86,7 @@ struct pe_plan {
     const char *fixed[8];               /* parameters (sizes) whose values come from tensors */
     size_t n_fixed;
     enum pe_dtype dtype; /* of real outputs */
-    enum pe_arith arith;
+    enum pe_arith arith; /* the scheme's parameter of that name, if it has plan() */
     enum pe_pace pace;   /* plan() may set it; quick by default */
     double work;         /* multiply-adds that do not grow with the elements asked for */
     double element_work; /* multiply-adds of one element; 0: the usual number at this pace */
@@ -95,7 +97,7 @@ struct pe_plan {
     struct pe_output *answers; /* [n_outputs]: after slicing */
     enum pe_reduce reduce;
     struct pe_tallies *tallies;  /* memory for long reduced rows; NULL: the stack is enough (core/reduce.h) */
-    struct pe_cost cost;         /* of planning, up to the current step */
+    struct pe_cost cost;         /* of planning: time as estimated by pe_plan_check, bytes up to the current step */
     struct pe_source *sources;   /* of the outputs, in the same order */
     size_t n_outputs, n_sources; /* sources after the first n_outputs are used internally, not answered */
     struct pe_value resolved;    /* the config as an object */
@@ -116,17 +118,20 @@ struct pe_scheme {
     bool is_pairwise; /* compares queries with keys; else it encodes one sequence */
     bool has_axes;    /* takes sequences of several axes */
     bool is_neutral;  /* an encoding that changes nothing, so attention accepts queries and keys as they are */
+    bool is_slow; /* an additive encoding whose elements may take microseconds each: a worker adds it to embeddings */
     uint64_t n_class; /* number of class tokens before the sequence's tokens in tensors */
 
-    enum pe_status (*plan)(struct pe_plan *plan, struct pe_error *err); /* sets plan->arith; may be NULL */
+    enum pe_status (*plan)(struct pe_plan *plan, struct pe_error *err); /* may be NULL */
     /* Adds the cost of plan() and of the scheme's own part of attention (attend->open, largest). It computes with the
-     * config, which may lack values that plan() derives, the sequence, and the tensors sent. Every scheme with plan()
-     * has it. A size above a limit of plan() counts as the limit, so that plan() can refuse it and name the limit. */
+     * config, which may lack values that plan() derives, the sequence, and the shapes of the tensors sent. Positions of
+     * packed sequences and of segments are not computed yet: the sequence has their number (seq.is_counted). Every
+     * scheme with plan() has it. A size above a limit of plan() counts as the limit, so that plan() can refuse it and
+     * name the limit. */
     void (*cost)(const struct pe_plan *plan, struct pe_cost *cost);
     void (*drop)(struct pe_plan *plan); /* frees plan->tables; may be NULL */
 
     /* The value of "width" in shapes, for schemes without a parameter for the number of channels; else NULL. After
-     * plan(). */
+     * plan(); where there are columns() also before it. */
     uint64_t (*width)(const struct pe_plan *plan);
 
     /* Writes the row_len columns of output id if it is a table of waves; else returns false. May be NULL. With

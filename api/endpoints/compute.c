@@ -71,33 +71,39 @@ static struct pe_request core_request(const struct api_request *request)
     };
 }
 
-/* Planning reads stored tensors, and a picture is drawn before its answer begins. */
-bool api_compute_check(struct api_request *request)
-{
-    request->is_long = request->format->is_picture || request->stored_bytes > API_HURRIED_WEIGHTS_MAX;
-    return true;
-}
+/* ---- Planning ---- */
 
-/* Planning continues only if its caller has the time and the host has the memory. */
-static enum pe_status admit(void *caller, const struct pe_cost *cost, struct pe_error *err)
+/* Planning continues only if the host has the memory. */
+static enum pe_status admit(void *caller, double bytes, struct pe_error *err)
 {
     struct api_request *request = caller;
-    request->is_late = request->call->must_not_block && cost->ns > API_HURRIED_NS_MAX;
-    request->is_refused =
-        !request->is_late && !api_memory_for_planning(request, request->host, cost->bytes, &request->problem);
-    return request->is_late || request->is_refused ? err->status = PE_CANCELLED : PE_OK;
+    request->is_refused = !api_memory_for_planning(request, request->host, bytes, &request->problem);
+    return request->is_refused ? err->status = PE_CANCELLED : PE_OK;
 }
 
-bool api_compute_plan(struct api_request *request)
+static bool fail_plan(struct api_request *request, const struct pe_error *err)
+{
+    return !request->is_refused && api_fail_core(&request->problem, err);
+}
+
+bool api_compute_check(struct api_request *request)
 {
     struct pe_error err;
     struct pe_request core = core_request(request);
     core.admit = admit;
     core.caller = request;
     api_memory_settle(request);
-    if (pe_plan_new(&core, &request->plan, &err) == PE_OK)
-        return true;
-    return !request->is_late && !request->is_refused && api_fail_core(&request->problem, &err);
+    if (pe_plan_check(&core, &request->plan, &err))
+        return fail_plan(request, &err);
+    request->is_long = request->format->is_picture || request->stored_bytes > API_HURRIED_WEIGHTS_MAX ||
+                       pe_plan_builder(request->plan) == PE_WORKER;
+    return true;
+}
+
+bool api_compute_build(struct api_request *request)
+{
+    struct pe_error err;
+    return pe_plan_build(request->plan, &err) == PE_OK || fail_plan(request, &err);
 }
 
 /* Bytes of an output; UINT64_MAX if the number overflows. */
@@ -328,7 +334,7 @@ struct api_reply *api_compute_reply(struct api_request *request, const struct ap
 
 bool api_compute(struct api_request *request, struct api_opening *opening)
 {
-    return api_compute_plan(request) && check_size(request) && check_work(request) &&
+    return api_compute_build(request) && check_size(request) && check_work(request) &&
            api_memory_for_answering(request, request->host, &(struct api_source){.plan = request->plan},
                                     request->format, &request->problem) &&
            open_stream(request, opening);

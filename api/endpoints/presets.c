@@ -278,10 +278,10 @@ static bool read_body(struct putting *p)
     return take_config(p);
 }
 
-static enum pe_status admit(void *caller, const struct pe_cost *cost, struct pe_error *err)
+static enum pe_status admit(void *caller, double bytes, struct pe_error *err)
 {
     struct putting *p = caller;
-    p->request->is_refused = !api_memory_for_planning(p->request, p->request->host, cost->bytes, &p->request->problem);
+    p->request->is_refused = !api_memory_for_planning(p->request, p->request->host, bytes, &p->request->problem);
     return p->request->is_refused ? err->status = PE_CANCELLED : PE_OK;
 }
 

@@ -27,10 +27,10 @@ bool api_study_read(struct api_request *request, const struct api_taking *taking
            api_lang_take(request, request->call, &request->lang, &request->problem) && api_compute_format(request);
 }
 
-enum pe_status api_study_admit(void *caller, const struct pe_cost *cost, struct pe_error *err)
+enum pe_status api_study_admit(void *caller, double bytes, struct pe_error *err)
 {
     struct api_request *request = caller;
-    request->is_refused = !api_memory_for_planning(request, request->host, cost->bytes, &request->problem);
+    request->is_refused = !api_memory_for_planning(request, request->host, bytes, &request->problem);
     return request->is_refused ? err->status = PE_CANCELLED : PE_OK;
 }
 

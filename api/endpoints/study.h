@@ -8,7 +8,7 @@
 bool api_study_read(struct api_request *request, const struct api_taking *taking);
 
 /* For the core, with the request as caller: reserves memory, reports metrics to the host. */
-enum pe_status api_study_admit(void *caller, const struct pe_cost *cost, struct pe_error *err);
+enum pe_status api_study_admit(void *caller, double bytes, struct pe_error *err);
 void api_study_step(void *caller, const char *metric);
 /* The core's error, or the host's refusal. Returns false. */
 bool api_study_fail(struct api_request *request, const struct pe_error *err);

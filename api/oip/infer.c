@@ -198,7 +198,7 @@ static bool infer_check(struct api_request *request)
     struct inference *inference = request->own;
     bool is_mixed;
     request->format = api_oip_format(&inference->oip, &is_mixed);
-    bool fine = api_compute_check(request);
+    bool fine = api_compute_check(request) || relocate(inference);
     request->is_long |= is_mixed;
     return fine;
 }

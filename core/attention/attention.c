@@ -51,7 +51,38 @@ enum pe_status pe_attention_begin(struct pe_plan *plan, const struct pe_request 
     set_sizes(plan);
     enum pe_status status = pe_mask_init(&t->mask, &t->fields.mask, t->k_len, t->n_batches, err);
     plan->mask = &t->mask;
-    return status ? status : find_pieces(plan, err);
+    return status;
+}
+
+/* ---- What planning will take ---- */
+
+/* Tables of doubles; queries and keys at the same positions share one. */
+static double ns_of_tables(const struct pe_plan *plan)
+{
+    const struct pe_attention *t = plan->attention;
+    uint64_t head_dim = t->fields.head_dim > 0 ? (uint64_t)t->fields.head_dim : 0;
+    bool is_shared =
+        !plan->scheme->magnitude && t->q_len == t->k_len && pe_rotate_same_positions(plan, plan->seq.q, plan->seq.k);
+    if (!plan->scheme->rotate)
+        return 0;
+    return pe_rotate_ns(head_dim) + pe_rotate_table_ns(plan, t->k_len + (is_shared ? 0 : t->q_len), head_dim);
+}
+
+static double ns_of_norms(const struct pe_operand *op)
+{
+    return pe_norms_ns((double)op->n_batches * (double)op->n_heads * (double)op->n, (double)op->width);
+}
+
+double pe_attention_ns(const struct pe_plan *plan)
+{
+    const struct pe_attention *t = plan->attention;
+    double ns = ns_of_tables(plan) + pe_view_ns(plan);
+    if (t->q.tensor.data)
+        return ns + ns_of_norms(&t->q) + ns_of_norms(&t->k) + (t->wants_output ? ns_of_norms(&t->v) : 0);
+    struct pe_embedding_sizes sizes = pe_attention_sizes_most(plan);
+    double width = sizes.widths[0] + sizes.widths[1] + sizes.widths[2];
+    return ns + pe_attention_embed_ns(plan, &sizes) + pe_norms_ns(sizes.n * (double)t->fields.num_heads, 0) +
+           pe_norms_ns(sizes.n, width);
 }
 
 /* ---- What goes together ---- */
@@ -137,7 +168,7 @@ static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error
     }
     if (n > PE_ROTATION_TABLE_MAX / row_bytes)
         return PE_OK;
-    if (pe_rotate_admit_table(plan, n, row_bytes, err))
+    if (pe_plan_admit(plan, (double)(n * row_bytes), err))
         return err->status;
     side->cosines = t->tables[i] = malloc(n * row_bytes);
     if (!side->cosines)
@@ -239,7 +270,9 @@ static enum pe_status open_tensors(struct pe_plan *plan, struct pe_error *err)
 enum pe_status pe_attention_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {
     struct pe_attention *t = plan->attention;
-    enum pe_status status = check_scheme(plan, err);
+    enum pe_status status = find_pieces(plan, err);
+    if (!status)
+        status = check_scheme(plan, err);
     if (!status)
         status = pe_attention_choose_outputs(plan, request, err);
     if (!status)

@@ -23,7 +23,9 @@ enum pe_sequence_kind pe_attention_kind(const struct pe_plan *plan);
 struct pe_sequence_sizes pe_attention_sizes(const struct pe_plan *plan);
 /* Runs when the sequence is known: sets plan->mask and plan->dtype. */
 enum pe_status pe_attention_begin(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
-/* Runs after the scheme's plan(): outputs, tables, working memory. */
+/* Nanoseconds of the next step at most, and the step: it runs after the scheme's plan(): outputs, tables, working
+ * memory. */
+double pe_attention_ns(const struct pe_plan *plan);
 enum pe_status pe_attention_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
 /* Fields of the resolved config that the scheme's rows do not have; at most PE_ATTENTION_FIELDS_MAX. */
 enum { PE_ATTENTION_FIELDS_MAX = 24 };

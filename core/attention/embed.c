@@ -29,15 +29,6 @@ static size_t same_word_before(const struct pe_value *words, size_t i)
     return i;
 }
 
-/* Each word is compared with those before it. */
-static enum pe_status admit_words(struct pe_plan *plan, double n, double dim, struct pe_error *err)
-{
-    enum { NS_OF_COMPARING = 5 };
-    struct pe_cost cost = {0, 0};
-    pe_cost_each(&cost, n, dim * sizeof(float), dim * PE_NS_SEEDED + n * NS_OF_COMPARING);
-    return pe_plan_admit(plan, &cost, err);
-}
-
 static enum pe_status embed_words(struct pe_plan *plan, size_t dim, struct pe_error *err)
 {
     struct pe_attention *t = plan->attention;
@@ -45,7 +36,7 @@ static enum pe_status embed_words(struct pe_plan *plan, size_t dim, struct pe_er
     size_t n = words->list.n;
     if (n > PE_TOKENS_MAX)
         return pe_fail(err, "/tokens", "tokens has %zu words; allowed: at most %d", n, PE_TOKENS_MAX);
-    if (admit_words(plan, (double)n, (double)dim, err))
+    if (pe_plan_admit(plan, (double)n * (double)dim * sizeof(float), err))
         return err->status;
     float *table = t->embeddings = calloc(n * dim, sizeof *table);
     if (!table)
@@ -244,47 +235,27 @@ static enum pe_status check_work(const struct pe_plan *plan, struct pe_error *er
     return err->status = PE_TOO_LARGE;
 }
 
-/* Adds the cost of a projection or its bias, as doubles. */
-static double add_weights(struct pe_cost *cost, const struct pe_weights *w)
+static double elements(const struct pe_weights *w)
 {
     uint64_t n = 0;
     if (w->tensor.rank)
         pe_shape_count(w->tensor.shape, w->tensor.rank, &n);
-    pe_cost_each(cost, (double)n, sizeof(double), w->is_seeded ? PE_NS_SEEDED : PE_NS_SENT);
     return (double)n;
 }
 
-/* Nanoseconds of the encoding that is added: one for each multiply-add, as on a slow machine. */
-static double ns_of_encoding(const struct pe_plan *plan)
-{
-    const struct pe_embeddings *e = &plan->attention->embedded;
-    double each = plan->element_work > 0 ? plan->element_work : plan->pace == PE_QUICK ? 16 : PE_SLOW_WORK;
-    if (!plan->scheme->info.is_additive)
-        return 0;
-    return plan->work + (double)e->n_rows * (double)e->dim * each;
-}
-
-/* Adds the cost of weights, queries, keys and values. Computing them again in double takes time again, but its
- * memory is already counted. */
+/* Bytes of weights, queries, keys and values. Computing them again in double takes no more memory. */
 static enum pe_status admit(struct pe_plan *plan, struct pe_error *err)
 {
     const struct pe_attention *t = plan->attention;
     const struct pe_embeddings *e = &t->embedded;
-    struct pe_cost cost = {0, 0};
-    double n = (double)e->n_rows, product = t->products == pe_arithmetic_in_order() ? 4 * PE_NS_PRODUCT : PE_NS_PRODUCT;
-    double widest = 0;
+    double numbers = 0, widest = 0;
     for (size_t i = PE_W_Q; i <= PE_W_V; i++) {
-        double width = add_weights(&cost, &t->brought.projections[i]) / (double)e->dim;
-        add_weights(&cost, &t->brought.projections[PE_B_Q + i]);
-        pe_cost_each(&cost, n * width, sizeof(double), (double)e->dim * product + 2 * PE_NS_SENT);
+        double weights = elements(&t->brought.projections[i]), width = weights / (double)e->dim;
+        numbers += weights + elements(&t->brought.projections[PE_B_Q + i]) + (double)e->n_rows * width;
         widest = fmax(widest, width);
     }
-    pe_cost_add(&cost, (double)tile_rows(e) * ((double)e->dim + widest) * sizeof(double),
-                n * (double)e->dim * PE_NS_SENT);
-    pe_cost_add(&cost, 0, ns_of_encoding(plan));
-    if (t->q.owned)
-        cost.bytes = 0;
-    return pe_plan_admit(plan, &cost, err);
+    numbers += (double)tile_rows(e) * ((double)e->dim + widest);
+    return pe_plan_admit(plan, t->q.owned ? 0 : numbers * sizeof(double), err);
 }
 
 enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, struct pe_error *err)
@@ -347,17 +318,14 @@ static enum pe_status admit_parts(struct pe_plan *plan, struct pe_error *err)
 {
     const struct pe_attention *t = plan->attention;
     const struct pe_embeddings *e = &t->embedded;
-    struct pe_cost cost = {0, 0};
-    double n = (double)e->n_rows, product = t->products == pe_arithmetic_in_order() ? 4 * PE_NS_PRODUCT : PE_NS_PRODUCT;
+    double numbers = 0;
     for (size_t i = PE_W_Q; i <= PE_W_K; i++) {
-        double width = add_weights(&cost, &t->brought.projections[i]) / (double)e->dim;
-        add_weights(&cost, &t->brought.projections[PE_B_Q + i]);
-        pe_cost_each(&cost, PE_N_EMBEDDING_PARTS * n * width, sizeof(double),
-                     (double)e->dim * product + 2 * PE_NS_SENT);
-        pe_cost_add(&cost, (double)tile_rows(e) * (2 * (double)e->dim + width) * sizeof(double), 0);
+        double weights = elements(&t->brought.projections[i]), width = weights / (double)e->dim;
+        numbers += weights + elements(&t->brought.projections[PE_B_Q + i]);
+        numbers += PE_N_EMBEDDING_PARTS * (double)e->n_rows * width;
+        numbers += (double)tile_rows(e) * (2 * (double)e->dim + width);
     }
-    pe_cost_add(&cost, 0, PE_N_EMBEDDING_PARTS * (ns_of_encoding(plan) + 2 * n * (double)e->dim * PE_NS_SENT));
-    return pe_plan_admit(plan, &cost, err);
+    return pe_plan_admit(plan, numbers * sizeof(double), err);
 }
 
 enum pe_status pe_attention_embed_parts(struct pe_plan *plan, struct pe_error *err)
@@ -368,4 +336,69 @@ enum pe_status pe_attention_embed_parts(struct pe_plan *plan, struct pe_error *e
     for (enum pe_embedding_part part = 0; fine && part < PE_N_EMBEDDING_PARTS; part++)
         fine = make_part(plan, part);
     return fine ? PE_OK : pe_no_memory(err);
+}
+
+/* ---- What they will take ---- */
+
+/* Columns of a projection: as sent, else those that are derived from another's. */
+static double width_of(const struct pe_attention *t, enum pe_projection i, double derived)
+{
+    const struct pe_tensor *w = &t->brought.projections[i].tensor;
+    return w->data && w->rank == 2 ? (double)w->shape[0] : derived;
+}
+
+struct pe_embedding_sizes pe_attention_sizes_most(const struct pe_plan *plan)
+{
+    const struct pe_attention *t = plan->attention;
+    struct pe_embedding_sizes sizes = {.n = (double)t->q_len * (double)t->n_batches};
+    bool is_additive = plan->scheme->info.is_additive;
+    double encoding = is_additive ? pe_encoding_width_most(plan) : 0;
+    sizes.dim = t->x.rank ? (double)t->x.shape[t->x.rank - 1] : is_additive ? encoding : (double)t->fields.dim;
+    if (is_additive && plan->absolute->fields.combine == PE_CONCAT)
+        sizes.dim += encoding;
+    bool has_width = pe_plan_gave(plan, "head_dim") && t->fields.head_dim > 0;
+    double heads = has_width ? (double)t->fields.num_heads * (double)t->fields.head_dim : sizes.dim;
+    sizes.widths[0] = width_of(t, PE_W_Q, heads);
+    sizes.widths[1] = width_of(t, PE_W_K, sizes.widths[0]);
+    sizes.widths[2] = width_of(t, PE_W_V, t->wants_output ? sizes.widths[1] : 0);
+    return sizes;
+}
+
+static bool has_parts(const struct pe_plan *plan)
+{
+    for (size_t i = 0; i < plan->request->n_outputs; i++)
+        if (strcmp(plan->request->outputs[i], "terms") == 0)
+            return plan->scheme->info.is_additive;
+    return false;
+}
+
+/* Each word is compared with those before it. */
+static double ns_of_words(double n, double dim)
+{
+    enum { NS_OF_COMPARING = 5 };
+    return n * (dim * PE_NS_SEEDED + n * NS_OF_COMPARING);
+}
+
+/* Of the encoding that is added to n rows: one for each multiply-add, as on a slow machine. */
+static double ns_of_encoding(const struct pe_plan *plan, double n, double dim)
+{
+    if (!plan->scheme->info.is_additive)
+        return 0;
+    if (plan->scheme->is_slow)
+        return (double)INFINITY;
+    return pe_encoding_ns(plan) + n * dim * (plan->arith == PE_ARITH_FLOAT32 ? PE_SLOW_WORK : 16);
+}
+
+/* Embeddings are projected once, and once more in double if float32 could overflow; terms project each part again. */
+double pe_attention_embed_ns(const struct pe_plan *plan, const struct pe_embedding_sizes *sizes)
+{
+    const struct pe_attention *t = plan->attention;
+    double n = sizes->n, dim = sizes->dim, product = t->has_tokens ? 4 * PE_NS_PRODUCT : PE_NS_PRODUCT, once = 0;
+    double times = (plan->dtype == PE_F64 || t->has_tokens ? 1 : 2) + (has_parts(plan) ? PE_N_EMBEDDING_PARTS : 0);
+    for (size_t i = PE_W_Q; i <= PE_W_V; i++) {
+        double each = t->brought.projections[i].tensor.data ? PE_NS_SENT : PE_NS_SEEDED;
+        once += sizes->widths[i] * ((dim + 1) * each + n * (dim * product + 2 * PE_NS_SENT));
+    }
+    once += n * dim * 2 * PE_NS_SENT + ns_of_encoding(plan, n, dim);
+    return times * once + (t->has_tokens ? ns_of_words(n, dim) : 0);
 }

@@ -127,8 +127,15 @@ enum pe_status pe_attention_open_x(struct pe_plan *plan, struct pe_error *err);
 enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, struct pe_error *err);
 /* Computes the queries and keys of the parts of x, in the arithmetic's dtype. */
 enum pe_status pe_attention_embed_parts(struct pe_plan *plan, struct pe_error *err);
+/* The same before the scheme's plan(): estimates, rather too high. Widths: columns of q, k and v over all heads. */
+struct pe_embedding_sizes {
+    double n, dim, widths[3];
+};
+struct pe_embedding_sizes pe_attention_sizes_most(const struct pe_plan *plan);
+double pe_attention_embed_ns(const struct pe_plan *plan, const struct pe_embedding_sizes *sizes);
 
-/* precision.c: embeds x, if there is one, and sets the arithmetic. */
+/* precision.c: nanoseconds of reading all numbers of a tensor; embeds x, if there is one, and sets the arithmetic. */
+double pe_norms_ns(double n_rows, double width);
 enum pe_status pe_attention_choose_arithmetic(struct pe_plan *plan, struct pe_error *err);
 
 /* outputs.c: chooses the requested outputs, then sets the shape of output i. */
@@ -143,6 +150,7 @@ struct pe_view {
     bool is_empty;
 };
 void pe_view_row(const struct pe_plan *plan, size_t batch, size_t i, uint8_t *scratch, struct pe_view *view);
+double pe_view_ns(const struct pe_plan *plan);                                  /* of pe_view_count_empty, at most */
 enum pe_status pe_view_count_empty(struct pe_plan *plan, struct pe_error *err); /* sets empty_rows */
 
 /* workspace.c */

@@ -42,6 +42,7 @@ const struct pe_operation pe_operation_attend = {
     .kind = pe_attention_kind,
     .sizes = pe_attention_sizes,
     .begin = pe_attention_begin,
+    .ns = pe_attention_ns,
     .init = pe_attention_init,
     .print = pe_attention_print,
     .n_printed_max = PE_ATTENTION_FIELDS_MAX,

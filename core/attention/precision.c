@@ -59,18 +59,11 @@ static bool wants_f64(const struct pe_plan *plan)
     return !(fabs(t->scale) * (q * k + terms) <= F32_LOGIT_MAX);
 }
 
-/* Every number is read once: of queries and keys, unless double is already chosen; of values, if the output needs
- * them. */
-static enum pe_status admit_norms(struct pe_plan *plan, bool f64, struct pe_error *err)
+/* Every number of queries, keys and values is read once. */
+double pe_norms_ns(double n_rows, double width)
 {
     enum { NS_OF_NUMBER = 6, CHANNELS_OF_ROW = 8 };
-    const struct pe_attention *t = plan->attention;
-    const struct pe_operand *all[] = {&t->q, &t->k, &t->v};
-    struct pe_cost cost = {0, 0};
-    for (size_t i = f64 ? 2 : 0; i < (t->wants_output ? 3 : 2); i++)
-        pe_cost_each(&cost, (double)all[i]->n_batches * (double)all[i]->n_heads * (double)all[i]->n, 0,
-                     (double)(all[i]->width + CHANNELS_OF_ROW) * NS_OF_NUMBER);
-    return pe_plan_admit(plan, &cost, err);
+    return n_rows * (width + CHANNELS_OF_ROW) * NS_OF_NUMBER;
 }
 
 static bool is_f64(enum pe_dtype dtype) { return dtype == PE_F64; }
@@ -92,8 +85,6 @@ enum pe_status pe_attention_choose_arithmetic(struct pe_plan *plan, struct pe_er
     t->products = are_few_words(t) ? pe_arithmetic_in_order() : pe_arithmetic(PE_F64);
     if (t->x.rank)
         status = pe_attention_embed(plan, f64 ? PE_F64 : PE_F32, err);
-    if (!status)
-        status = admit_norms(plan, f64, err);
     if (!status && !f64 && wants_f64(plan)) {
         f64 = true;
         status = t->x.rank ? pe_attention_embed(plan, PE_F64, err) : PE_OK;

@@ -123,20 +123,18 @@ static uint64_t count_runs(const struct pe_plan *plan, size_t batch, double *bef
 }
 
 /* Keys of runs are counted; lists are sorted and searched for each query. */
-static enum pe_status admit(struct pe_plan *plan, struct pe_error *err)
+double pe_view_ns(const struct pe_plan *plan)
 {
     const struct pe_attention *t = plan->attention;
-    struct pe_cost cost = {0, 0};
     double n = (double)t->k_len + (double)t->q_len, masks = t->mask.seen ? (double)t->mask.n_masks : 1;
-    double each = are_runs(plan) ? 20 : 20 * (1 + log2((double)t->k_len + 1));
-    pe_cost_add(&cost, 2 * ((double)t->k_len + 1) * sizeof(double), masks * n * each);
-    return pe_plan_admit(plan, &cost, err);
+    bool is_run = !plan->seq.is_counted && are_runs(plan);
+    return masks * n * (is_run ? 20 : 20 * (1 + log2((double)t->k_len + 1)));
 }
 
 enum pe_status pe_view_count_empty(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_attention *t = plan->attention;
-    if (admit(plan, err))
+    if (pe_plan_admit(plan, 2 * ((double)t->k_len + 1) * sizeof(double), err))
         return err->status;
     double *scratch = malloc((t->k_len + 1) * sizeof *scratch);
     if (!scratch)

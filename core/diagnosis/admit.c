@@ -4,6 +4,5 @@
 enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct pe_error *err)
 {
     d->bytes += bytes;
-    struct pe_cost cost = {d->bytes, 0};
-    return d->request->admit ? d->request->admit(d->request->caller, &cost, err) : PE_OK;
+    return d->request->admit ? d->request->admit(d->request->caller, d->bytes, err) : PE_OK;
 }

@@ -89,6 +89,7 @@ const struct pe_operation pe_operation_encode = {
     .kind = kind,
     .sizes = sizes,
     .begin = begin,
+    .ns = pe_outputs_ns,
     .init = pe_outputs_init,
     .fill_block = fill_block,
     .line = line,

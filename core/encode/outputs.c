@@ -253,7 +253,7 @@ static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_error *er
     pe_cost_waves(&cost, (double)n + PADDING * plan->seq.n_axes);
     if (plan->outputs[i].dtype == PE_BF16)
         pe_cost_around(&cost, (double)n + PADDING * plan->seq.n_axes);
-    enum pe_status status = pe_plan_admit(plan, &cost, err);
+    enum pe_status status = pe_plan_admit(plan, cost.bytes, err);
     struct pe_wave *columns = status ? NULL : calloc(n ? n : 1, sizeof *columns);
     if (!columns)
         return status ? status : pe_no_memory(err);
@@ -290,6 +290,77 @@ static void transpose(struct pe_plan *plan)
             put_channels_first(plan, &plan->outputs[i]);
         }
 }
+
+/* ---- What they will take ---- */
+
+/* Like look_up, before the scheme's plan(): a size that plan() will derive is at most the largest of those given. */
+static bool look_up_most(const void *context, const char *name, size_t n, int64_t *value)
+{
+    const struct pe_plan *plan = context;
+    if (look_up(plan, name, n, value) && *value != PE_UNSET_INT)
+        return true;
+    *value = 0;
+    for (const struct pe_param *row = plan->scheme->info.params; row->name; row++) {
+        const void *field = (const char *)plan->config + row->offset;
+        if (row->type == PE_T_INT && row->group == PE_G_SIZE && *(const int64_t *)field > *value)
+            *value = *(const int64_t *)field;
+    }
+    return true;
+}
+
+static double row_len_most(const struct pe_plan *plan, const struct pe_output_row *row)
+{
+    uint64_t shape[PE_RANK_MAX];
+    unsigned rank;
+    double n = 1;
+    pe_shape_parse(row->shape, look_up_most, plan, shape, &rank);
+    for (unsigned axis = rank > row->row_axes ? rank - row->row_axes : 0; axis < rank; axis++)
+        n *= (double)shape[axis];
+    return n;
+}
+
+double pe_encoding_width_most(const struct pe_plan *plan)
+{
+    return row_len_most(plan, &plan->scheme->info.outputs[pe_output_row_find(plan->scheme, "encoding")]);
+}
+
+/* Nanoseconds of a table of waves. */
+static double ns_of_row(const struct pe_plan *plan, const struct pe_output_row *row)
+{
+    struct pe_cost cost = {0, 0};
+    double n = plan->scheme->columns ? row_len_most(plan, row) : 0;
+    if (n == 0 || n > PE_DIM_MAX * 4.0)
+        return 0;
+    pe_cost_waves(&cost, n + PADDING * plan->seq.n_axes);
+    if (plan->dtype == PE_BF16)
+        pe_cost_around(&cost, n + PADDING * plan->seq.n_axes);
+    return cost.ns;
+}
+
+double pe_encoding_ns(const struct pe_plan *plan)
+{
+    return ns_of_row(plan, &plan->scheme->info.outputs[pe_output_row_find(plan->scheme, "encoding")]);
+}
+
+static bool is_named(const struct pe_request *request, const char *name)
+{
+    for (size_t i = 0; i < request->n_outputs; i++)
+        if (strcmp(request->outputs[i], name) == 0)
+            return true;
+    return false;
+}
+
+double pe_outputs_ns(const struct pe_plan *plan)
+{
+    double ns = pe_absolute_has_x(plan) ? pe_encoding_ns(plan) : 0;
+    bool has_default = plan->request->n_outputs == 0 && !pe_absolute_has_x(plan);
+    for (const struct pe_output_row *row = plan->scheme->info.outputs; row->name; row++)
+        if (is_named(plan->request, row->name) || (has_default && !row->on_request && available(plan, row)))
+            ns += ns_of_row(plan, row);
+    return ns;
+}
+
+/* ---- The whole ---- */
 
 enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {

@@ -7,6 +7,12 @@
 /* Chooses the outputs of an encoding plan whose config and sequence are resolved, and allocates their sources. */
 enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
 
+/* Nanoseconds of pe_outputs_init and of the table of `encoding`, and channels of `encoding`: estimates before the
+ * scheme's plan(), which are rather too high. */
+double pe_outputs_ns(const struct pe_plan *plan);
+double pe_encoding_ns(const struct pe_plan *plan);
+double pe_encoding_width_most(const struct pe_plan *plan);
+
 /* Allocates n outputs and their sources in the plan. */
 enum pe_status pe_outputs_alloc(struct pe_plan *plan, size_t n, struct pe_error *err);
 void pe_outputs_drop(struct pe_plan *plan);

@@ -5,11 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-enum pe_status pe_plan_admit(struct pe_plan *plan, const struct pe_cost *more, struct pe_error *err)
+enum pe_status pe_plan_admit(struct pe_plan *plan, double bytes, struct pe_error *err)
 {
     const struct pe_request *request = plan->request;
-    pe_cost_add(&plan->cost, more->bytes, more->ns);
-    return request->admit ? request->admit(request->caller, &plan->cost, err) : PE_OK;
+    plan->cost.bytes += bytes;
+    return request->admit ? request->admit(request->caller, plan->cost.bytes, err) : PE_OK;
 }
 
 void pe_cost_nothing(const struct pe_plan *plan, struct pe_cost *cost) { (void)plan, (void)cost; }

@@ -1,7 +1,8 @@
 /* The cost of planning, estimated in a few additions before anything is done, from sizes that are known by then.
  *
  * Each part of planning estimates its own cost, beside the code that does the work: a scheme in its descriptor's
- * cost(), the operations where they begin. pe_plan_admit() then asks the caller of pe_plan_new whether to go on. */
+ * cost(), an operation in its ns(). Time is estimated once, by pe_plan_check, and only chooses the thread that builds.
+ * Bytes are asked for step by step: pe_plan_admit() asks the caller whether the next step may allocate them. */
 #ifndef PE_COST_H
 #define PE_COST_H
 
@@ -23,6 +24,11 @@ struct pe_sequence_fields;
 #define PE_NS_PRODUCT 0.6
 #define PE_NS_VISIT 25.0
 #define PE_NS_PLACE 20.0
+
+/* Bytes that planning allocates and keeps or writes, and nanoseconds on a slow machine, both rather too high. */
+struct pe_cost {
+    double bytes, ns;
+};
 
 static inline void pe_cost_add(struct pe_cost *cost, double bytes, double ns)
 {
@@ -54,7 +60,7 @@ void pe_cost_request(struct pe_cost *cost, const struct pe_request *request);
 /* pe_sequence_init, and the positions that checks read afterwards. */
 void pe_cost_sequence(struct pe_cost *cost, const struct pe_sequence_fields *fields);
 
-/* Adds more to the cost of planning, and asks the caller whether to go on. */
-enum pe_status pe_plan_admit(struct pe_plan *plan, const struct pe_cost *more, struct pe_error *err);
+/* Adds bytes to what planning takes, and asks the caller whether they may be allocated. */
+enum pe_status pe_plan_admit(struct pe_plan *plan, double bytes, struct pe_error *err);
 
 #endif

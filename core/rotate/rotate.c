@@ -4,6 +4,7 @@
 #include "core/encode/outputs.h"
 #include "core/rotate/rotate_rows.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,6 +151,34 @@ static struct pe_sequence_sizes sizes(const struct pe_plan *plan)
     return fixed;
 }
 
+/* ---- What planning will take ---- */
+
+/* Positions of a table. */
+static uint64_t count_places(const struct operand *op) { return op->sent.n * op->n_batches; }
+
+/* A table is stored if several heads share each position. */
+static bool wants_table(const struct operand *op)
+{
+    return op->sent.n_batches * op->sent.n_heads * op->sent.n > count_places(op);
+}
+
+/* Operands at the same positions share a table. Which tables will have floats is not known yet: doubles take longer. */
+static double ns(const struct pe_plan *plan)
+{
+    const struct pe_rotator *rotator = rotator_of(plan);
+    const struct operand *ops = rotator->operands;
+    bool is_shared = rotator->n_operands == 2 && !plan->scheme->magnitude && ops[0].sent.n == ops[1].sent.n &&
+                     ops[0].sent.tensor.dtype == ops[1].sent.tensor.dtype &&
+                     pe_rotate_same_positions(plan, plan->seq.q, plan->seq.k);
+    double sum = 0, most = 0;
+    for (size_t i = 0; i < rotator->n_operands; i++) {
+        double table = wants_table(&ops[i]) ? pe_rotate_table_ns(plan, count_places(&ops[i]), ops[i].sent.width) : 0;
+        sum += table;
+        most = fmax(most, table);
+    }
+    return pe_rotate_ns(ops[0].sent.width) + (is_shared ? most : sum);
+}
+
 /* ---- Outputs and tables ---- */
 
 static enum pe_status choose(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
@@ -222,23 +251,19 @@ static bool shares(const struct pe_plan *plan, const struct operand *op)
            pe_rotate_same_positions(plan, op->positions, first->positions) && first->table;
 }
 
-/* Positions of a table. */
-static uint64_t count_places(const struct operand *op) { return op->sent.n * op->n_batches; }
-
 /* The table is stored if several heads share each position and it is not too large. */
 static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error *err)
 {
     struct pe_rotator *rotator = plan->state;
     struct operand *op = &rotator->operands[i];
-    uint64_t n_rows, row_bytes = row_bytes_of(rotator, op);
+    uint64_t row_bytes = row_bytes_of(rotator, op);
     if (shares(plan, op)) {
         op->table = rotator->operands[0].table;
         return PE_OK;
     }
-    n_rows = op->sent.n_batches * op->sent.n_heads * op->sent.n;
-    if (n_rows <= count_places(op) || count_places(op) > PE_ROTATION_TABLE_MAX / row_bytes)
+    if (!wants_table(op) || count_places(op) > PE_ROTATION_TABLE_MAX / row_bytes)
         return PE_OK;
-    if (pe_rotate_admit_table(plan, count_places(op), row_bytes, err))
+    if (pe_plan_admit(plan, (double)(count_places(op) * row_bytes), err))
         return err->status;
     op->table = rotator->tables[i] = aligned_alloc(TABLE_ALIGNMENT, round_up(count_places(op) * row_bytes));
     if (!op->table)
@@ -418,6 +443,7 @@ const struct pe_operation pe_operation_rotate = {
     .read = read_tensors,
     .kind = kind,
     .sizes = sizes,
+    .ns = ns,
     .init = init,
     .fill_block = fill_block,
     .drop = drop,

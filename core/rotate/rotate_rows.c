@@ -15,7 +15,7 @@ enum pe_status pe_rotate_init(struct pe_row_rotation *turn, struct pe_plan *plan
     plan->scheme->rotate(plan, &turn->rotation, NULL);
     size_t width = 2 * turn->rotation.n_pairs;
     pe_cost_waves(&cost, (double)width);
-    enum pe_status status = pe_plan_admit(plan, &cost, err);
+    enum pe_status status = pe_plan_admit(plan, cost.bytes, err);
     turn->columns = status ? NULL : calloc(width, sizeof *turn->columns);
     if (!turn->columns)
         return status ? status : pe_no_memory(err);
@@ -26,16 +26,21 @@ enum pe_status pe_rotate_init(struct pe_row_rotation *turn, struct pe_plan *plan
     return status;
 }
 
-enum pe_status pe_rotate_admit_table(struct pe_plan *plan, uint64_t n_rows, uint64_t row_bytes, struct pe_error *err)
+double pe_rotate_ns(uint64_t head_dim)
 {
-    /* Nanoseconds for each row, for a cosine of a run, and for a cosine of the frameworks' recipe. Factors that
-     * depend on the position add an exponential in double-double for each pair. */
-    enum { NS_OF_ROW = 100, NS_OF_WAVE = 8, NS_OF_RECIPE = 150 };
     struct pe_cost cost = {0, 0};
+    pe_cost_waves(&cost, (double)head_dim);
+    return cost.ns;
+}
+
+/* Nanoseconds for each row, for a cosine of a run, and for a cosine of the frameworks' recipe. Factors that depend on
+ * the position add an exponential in double-double for each pair. */
+double pe_rotate_table_ns(const struct pe_plan *plan, uint64_t n_rows, uint64_t n_columns)
+{
+    enum { NS_OF_ROW = 100, NS_OF_WAVE = 16, NS_OF_RECIPE = 150 };
     double ns =
         (plan->arith == PE_ARITH_FLOAT32 ? NS_OF_RECIPE : NS_OF_WAVE) + (plan->scheme->magnitude ? PE_NS_DD : 0);
-    pe_cost_each(&cost, (double)n_rows, (double)row_bytes, NS_OF_ROW + (double)row_bytes / sizeof(float) * ns);
-    return pe_plan_admit(plan, &cost, err);
+    return (double)n_rows * (NS_OF_ROW + (double)n_columns * ns);
 }
 
 void pe_rotate_drop(struct pe_row_rotation *turn)

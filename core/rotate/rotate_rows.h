@@ -13,8 +13,9 @@ struct pe_row_rotation {
 
 /* Gets the rotation from the plan's scheme. Call pe_rotate_drop afterwards, also after a failure. */
 enum pe_status pe_rotate_init(struct pe_row_rotation *turn, struct pe_plan *plan, struct pe_error *err);
-/* Asks pe_plan_admit whether a table of so many rows may be computed. */
-enum pe_status pe_rotate_admit_table(struct pe_plan *plan, uint64_t n_rows, uint64_t row_bytes, struct pe_error *err);
+/* Nanoseconds of pe_rotate_init at most, before the scheme's plan(), and of a table of so many numbers. */
+double pe_rotate_ns(uint64_t head_dim);
+double pe_rotate_table_ns(const struct pe_plan *plan, uint64_t n_rows, uint64_t n_columns);
 void pe_rotate_drop(struct pe_row_rotation *turn);
 
 /* Writes cosines and sines of rows from row0 on, [n_rows, 2 · n_pairs]. If they depend on which input is rotated

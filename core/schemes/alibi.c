@@ -223,7 +223,6 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     struct tables *t = plan->tables = calloc(1, sizeof *t + 3 * (size_t)c->num_heads * sizeof *t->slopes);
     if (!t)
         return pe_no_memory(err);
-    plan->arith = (enum pe_arith)c->arith;
     t->bias.rule = rules[c->form];
     enum pe_status status = set_slopes(c, t, err);
     if (!status)

@@ -30,7 +30,8 @@ static double line_bytes(const struct pe_plan *plan, double num_heads)
 /* The whole line, because fills may write all of it, and the state of its blocks. */
 void pe_bias_cost(const struct pe_plan *plan, double num_heads, struct pe_cost *cost)
 {
-    double line = pe_toeplitz_fits(plan) ? line_bytes(plan, num_heads) : 0;
+    bool is_packed = plan->seq.is_counted && plan->sequence.lens.n > 1;
+    double line = pe_toeplitz_fits(plan) && !is_packed ? line_bytes(plan, num_heads) : 0;
     if (line > 0)
         pe_cost_add(cost, line + line / LINE_BLOCK + num_heads, 2 * num_heads + 1000);
 }

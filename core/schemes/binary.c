@@ -85,7 +85,6 @@ static void cost(const struct pe_plan *p, struct pe_cost *cost)
 static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
 {
     struct binary *c = p->config;
-    p->arith = (enum pe_arith)c->arith;
     if (c->bits == PE_UNSET_INT)
         c->bits = c->dim < BITS_DEFAULT_MAX ? c->dim : BITS_DEFAULT_MAX;
     enum pe_status status = pe_whole_check(p, err);

@@ -229,7 +229,6 @@ static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
     struct tables *t = p->tables = calloc(1, sizeof *t);
     if (!t)
         return pe_no_memory(err);
-    p->arith = (enum pe_arith)c->arith;
     enum pe_status status = fix_sizes(p, err);
     const uint64_t dim = (uint64_t)c->dim;
     if (!status)
@@ -282,6 +281,7 @@ const struct pe_scheme pe_scheme_floater = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct floater),
+    .is_slow = true,
     .cost = cost,
     .plan = plan,
     .drop = drop,

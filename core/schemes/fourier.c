@@ -87,14 +87,23 @@ static const struct pe_input_row inputs[] = {
     {.name = NULL},
 };
 
+/* Also before plan() has set it. */
+static uint64_t num_freqs(const struct pe_plan *plan)
+{
+    const struct fourier *c = plan->config;
+    uint64_t sent = c->style == PE_GAUSSIAN ? pe_weights_axis(plan, PE_FOURIER_B, 0) : 0;
+    uint64_t usual = c->style == PE_GAUSSIAN ? PE_GAUSSIAN_FREQS : PE_NERF_FREQS;
+    return sent ? sent : c->num_freqs == PE_UNSET_INT ? usual : (uint64_t)c->num_freqs;
+}
+
 static uint64_t width(const struct pe_plan *plan)
 {
     const struct fourier *c = plan->config;
     uint64_t axes = plan->seq.n_axes;
     if (c->style == PE_GAUSSIAN)
-        return 2 * (uint64_t)c->num_freqs;
+        return 2 * num_freqs(plan);
     if (c->style == PE_NERF)
-        return axes * (2 * (uint64_t)c->num_freqs + c->include_input);
+        return axes * (2 * num_freqs(plan) + c->include_input);
     return axes * ((uint64_t)c->num_bands * (c->sine_only ? 1 : 2) + c->concat_pos);
 }
 
@@ -166,8 +175,7 @@ static enum pe_status check_phases(const struct pe_plan *p, struct pe_error *err
 static void cost(const struct pe_plan *p, struct pe_cost *cost)
 {
     const struct fourier *c = p->config;
-    double axes = p->seq.n_axes, sent = (double)pe_weights_axis(p, PE_FOURIER_B, 0);
-    double n = fmax(sent, c->num_freqs == PE_UNSET_INT ? PE_GAUSSIAN_FREQS : (double)c->num_freqs);
+    double axes = p->seq.n_axes, n = (double)num_freqs(p);
     double columns = c->style == PE_PERCEIVER ? axes * (2 * (double)c->num_bands + 1) : axes * (2 * n + 1);
     pe_cost_each(cost, fmin(columns, PE_DIM_MAX), sizeof(struct pe_feature), 100);
     if (c->style == PE_GAUSSIAN)
@@ -192,7 +200,6 @@ static void set_work(struct pe_plan *p)
 static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
 {
     const struct fourier *c = p->config;
-    p->arith = (enum pe_arith)c->arith;
     p->tables = calloc(1, sizeof(struct pe_features));
     if (!p->tables)
         return pe_no_memory(err);
@@ -327,6 +334,7 @@ const struct pe_scheme pe_scheme_fourier = {
     .cost = cost,
     .plan = plan,
     .drop = drop,
+    .is_slow = true,
     .width = width,
     .columns = columns,
     .fill = fill,

@@ -8,7 +8,7 @@ enum fourier_style { PE_NERF, PE_PERCEIVER, PE_GAUSSIAN };
 enum { PE_FOURIER_B }; /* the only input */
 
 /* nerf: 2^47 quarter turns leave room for positions up to 16 below 2^51, and L · 2^L is an exact double. */
-enum { PE_NERF_FREQS_MAX = 48, PE_GAUSSIAN_FREQS = 256 };
+enum { PE_NERF_FREQS = 10, PE_NERF_FREQS_MAX = 48, PE_GAUSSIAN_FREQS = 256 };
 
 /* perceiver: so that numerators and denominators of all frequencies are exact doubles. */
 #define PE_RESOLUTION_MAX 2147483648.0 /* 2^31 */

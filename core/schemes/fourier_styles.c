@@ -15,7 +15,7 @@ enum pe_status pe_fourier_nerf(struct pe_plan *p, struct pe_error *err)
     struct fourier *c = p->config;
     struct pe_features *t = p->tables;
     if (c->num_freqs == PE_UNSET_INT)
-        c->num_freqs = 10;
+        c->num_freqs = PE_NERF_FREQS;
     if (c->num_freqs > PE_NERF_FREQS_MAX)
         return pe_fail(err, "/num_freqs", "num_freqs is %lld; allowed in style nerf: an integer from 1 to %d",
                        (long long)c->num_freqs, PE_NERF_FREQS_MAX);

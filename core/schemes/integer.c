@@ -60,7 +60,6 @@ static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
 {
     struct integer *c = p->config;
     double scale = scale_of(c);
-    p->arith = (enum pe_arith)c->arith;
     if (isnan(scale))
         return pe_fail(err, "/pe_scale", "pe_scale is neither a number nor \"sqrt_dim\"");
     if (!(fabs(scale) <= SCALE_MAX))

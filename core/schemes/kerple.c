@@ -191,7 +191,6 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     struct tables *t = plan->tables = calloc(1, sizeof *t + (size_t)c->num_heads * sizeof *t->heads);
     if (!t)
         return pe_no_memory(err);
-    plan->arith = (enum pe_arith)c->arith;
     plan->distance_work = 1024;
     plan->pace = PE_SLOW; /* a logarithm for each distance of a tile; double-double with arith float32 */
     t->bias.rule = (struct pe_bias_rule){.distance = distance, .row = row};

@@ -462,6 +462,7 @@ const struct pe_scheme pe_scheme_learned = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct learned),
+    .is_slow = true,
     .has_axes = true,
     .cost = cost,
     .plan = plan,

@@ -180,7 +180,6 @@ static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
     struct tables *t = p->tables = calloc(1, sizeof *t);
     if (!t)
         return pe_no_memory(err);
-    p->arith = (enum pe_arith)c->arith;
     enum pe_status status = fix_dim(p, err);
     const uint64_t dim = (uint64_t)c->dim;
     if (!status)
@@ -229,6 +228,7 @@ const struct pe_scheme pe_scheme_recursive = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct recursive),
+    .is_slow = true,
     .cost = cost,
     .plan = plan,
     .drop = drop,

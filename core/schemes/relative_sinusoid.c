@@ -208,7 +208,7 @@ static void add_attention(const struct pe_plan *plan, double d_model, struct pe_
     double w = fmin(width * d_model, PE_RELATIVE_WEIGHTS_MAX);
     int64_t least, most;
     pe_relative_reach(plan, &least, &most);
-    double n = plan->seq.piece ? 2 * (double)plan->seq.k->n : (double)most - (double)least + 1;
+    double n = plan->seq.piece || plan->seq.is_counted ? 2 * (double)plan->seq.k->n : (double)most - (double)least + 1;
     pe_cost_weights(cost, plan, PE_REL_W, w);
     pe_cost_each(cost, 5 * width, sizeof(double), pe_cost_of_weight(plan, PE_REL_U));
     pe_cost_add(cost, (double)plan->seq.k->n, 3 * w); /* types; the norm of w_r */

@@ -159,14 +159,13 @@ void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost)
     for (unsigned a = 0; float32 && c->coords != PE_COORDS_INDEX && a < plan->seq.n_grid; a++)
         listed += (double)plan->seq.grid[a];
     pe_cost_each(cost, fmin(listed, PE_LISTED_POSITIONS_MAX), sizeof(double), PE_NS_PLACE);
-    if (plan->seq.k->list) /* a list may have coordinates for each of three axes */
+    if (plan->seq.k->list || plan->seq.is_counted) /* a list may have coordinates for each of three axes */
         pe_cost_each(cost, (double)plan->seq.k->n, 0, 3 * PE_NS_VISIT);
 }
 
 enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_rotary_fields *c = plan->config;
-    plan->arith = (enum pe_arith)c->arith;
     enum pe_status status = unpack_scaling(plan, err);
     if (!status)
         status = pe_rotary_choose_axes(plan, err);

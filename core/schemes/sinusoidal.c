@@ -245,7 +245,6 @@ static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
     const struct sinusoidal *c = p->config;
     struct pe_sinusoid_block blocks[PE_AXES_MAX];
     size_t n = 1;
-    p->arith = (enum pe_arith)c->arith;
     enum pe_status status = check_bases(c, err);
     if (!status)
         status = p->seq.n_axes > 1 || p->seq.n_grid ? pe_sinusoidal_axes(p, blocks, &n, err) : one_axis(p, blocks, err);

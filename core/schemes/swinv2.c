@@ -172,7 +172,6 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     struct tables *t = plan->tables = calloc(1, sizeof *t);
     if (!t)
         return pe_no_memory(err);
-    plan->arith = (enum pe_arith)c->arith;
     enum pe_status status = pe_window_init(&t->window, plan, false, err);
     if (!status)
         status = resolve_pretrained(c, &t->window, err);

@@ -294,7 +294,6 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     struct tables *t = plan->tables = calloc(1, sizeof *t + (size_t)side * sizeof *t->first);
     if (!t)
         return pe_no_memory(err);
-    plan->arith = (enum pe_arith)c->arith;
     if (plan->seq.q->list || plan->seq.k->list)
         plan->pace = PE_SLOW; /* a table lookup, or a number from the seed, for each element */
     t->side = (int32_t)side;

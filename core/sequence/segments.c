@@ -236,14 +236,14 @@ static bool has_fraction(const double *ids, uint64_t n)
     return false;
 }
 
-static enum pe_status lay_out(struct pe_segments *out, const struct pe_segment_block *blocks, size_t n_blocks,
-                              uint64_t n, const struct pe_segment_rules *rules, struct pe_error *err)
+enum pe_status pe_segments_lay_out(struct pe_segments *out, const struct pe_segment_list *list, struct pe_error *err)
 {
+    uint64_t n = list->n_tokens;
     double *ids = malloc(3 * n * sizeof *ids);
     if (!ids)
         return pe_no_memory(err);
-    struct layout l = {.rules = rules, .ids = {ids, ids + n, ids + 2 * n}};
-    if (lay_blocks(&l, blocks, n_blocks, err)) {
+    struct layout l = {.rules = &list->rules, .ids = {ids, ids + n, ids + 2 * n}};
+    if (lay_blocks(&l, list->at, list->n, err)) {
         free(ids);
         return err->status;
     }
@@ -251,18 +251,6 @@ static enum pe_status lay_out(struct pe_segments *out, const struct pe_segment_b
     out->rope_delta = 1 + (int64_t)floor(l.largest) - (int64_t)n;
     out->is_fractional = has_fraction(ids, 3 * n);
     return PE_OK;
-}
-
-enum pe_status pe_segments_init(struct pe_segments *out, const struct pe_value *segments,
-                                const struct pe_segment_rules *rules, struct pe_error *err)
-{
-    struct pe_segment_block *blocks;
-    uint64_t n;
-    enum pe_status status = pe_segments_read(segments, rules, &blocks, &n, err);
-    if (!status)
-        status = lay_out(out, blocks, segments->list.n, n, rules, err);
-    free(blocks);
-    return status;
 }
 
 void pe_segments_drop(struct pe_segments *segments)

@@ -1,6 +1,7 @@
 /* Multimodal sequences: turns a list of segments (text, image, video, audio, audio inside video) into the three
  * position ids of every token (time, height, width), as the Qwen-VL and Omni models and VideoRoPE count them
- * (segments.c names the papers). Planning makes one pass over the tokens. */
+ * (segments.c names the papers). The list is read and its tokens are counted while a plan is checked; one pass over the
+ * tokens computes their ids while it is built. */
 #ifndef PE_SEGMENTS_H
 #define PE_SEGMENTS_H
 
@@ -37,10 +38,20 @@ struct pe_segments {
     bool is_fractional; /* some id is not an integer; then all ids are float32 values */
 };
 
-/* Reads the list of segments (a PE_LIST of PE_OBJECT; pointer of errors "/segments/2/grid") and computes the ids of
- * their tokens. PE_TOO_LARGE: more segments or tokens than core/limits.h allows. On failure *out is untouched. */
-enum pe_status pe_segments_init(struct pe_segments *out, const struct pe_value *segments,
+/* A list of segments as read (core/sequence/segments_read.h). */
+struct pe_segment_list {
+    struct pe_segment_rules rules;
+    struct pe_segment_block *at; /* [n], owned by the caller, who frees it; NULL: none */
+    size_t n;
+    uint64_t n_tokens;
+};
+
+/* Reads the list of segments (a PE_LIST of PE_OBJECT; pointer of errors "/segments/2/grid") and counts their tokens.
+ * PE_TOO_LARGE: more segments or tokens than core/limits.h allows. On failure list->at is NULL. */
+enum pe_status pe_segments_read(struct pe_segment_list *list, const struct pe_value *segments,
                                 const struct pe_segment_rules *rules, struct pe_error *err);
+/* Computes the ids of their tokens. Fails without memory, or if an id passes 2^40. On failure *out is untouched. */
+enum pe_status pe_segments_lay_out(struct pe_segments *out, const struct pe_segment_list *list, struct pe_error *err);
 void pe_segments_drop(struct pe_segments *segments); /* of zeros: nothing */
 
 #endif

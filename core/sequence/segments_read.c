@@ -364,20 +364,21 @@ static enum pe_status check_rules(const struct pe_segment_rules *rules, struct p
     return PE_OK;
 }
 
-enum pe_status pe_segments_read(const struct pe_value *segments, const struct pe_segment_rules *rules,
-                                struct pe_segment_block **blocks, uint64_t *n, struct pe_error *err)
+enum pe_status pe_segments_read(struct pe_segment_list *list, const struct pe_value *segments,
+                                const struct pe_segment_rules *rules, struct pe_error *err)
 {
-    *blocks = NULL;
+    *list = (struct pe_segment_list){.rules = *rules};
     if (check_list(segments, err) || check_rules(rules, err))
         return err->status;
     struct pe_segment_block *all = malloc(segments->list.n * sizeof *all);
     if (!all)
         return pe_no_memory(err);
     struct reader r = {.rules = rules, .err = err};
-    if (read_blocks(&r, segments, all, n)) {
+    if (read_blocks(&r, segments, all, &list->n_tokens)) {
         free(all);
         return err->status;
     }
-    *blocks = all;
+    list->at = all;
+    list->n = segments->list.n;
     return PE_OK;
 }

@@ -1,4 +1,4 @@
-/* Reads the list of segments for segments.c, checks it, and counts its tokens. */
+/* Shared by segments_read.c, which reads the list of segments, and segments.c, which lays out their tokens. */
 #ifndef PE_SEGMENTS_READ_H
 #define PE_SEGMENTS_READ_H
 
@@ -16,10 +16,6 @@ struct pe_segment_block {
     double seconds;              /* from one frame to the next */
     uint64_t n;                  /* all tokens */
 };
-
-/* Reads the whole list into *blocks (one per segment, freed by the caller; NULL after a failure), n tokens in all. */
-enum pe_status pe_segments_read(const struct pe_value *segments, const struct pe_segment_rules *rules,
-                                struct pe_segment_block **blocks, uint64_t *n, struct pe_error *err);
 
 /* TMRoPE's chunks hold int(position_id_per_seconds * seconds_per_chunk) ids. */
 double pe_segment_chunk_ids(const struct pe_segment_rules *rules);

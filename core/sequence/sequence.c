@@ -230,19 +230,24 @@ static enum pe_status count_lens(const struct pe_reals *lens, uint64_t *n, struc
 static enum pe_status init_lens(struct pe_sequence *seq, const struct pe_sequence_fields *f,
                                 struct pe_sequence_sizes sizes, struct pe_error *err)
 {
-    uint64_t n = 0, at = 0;
+    uint64_t n = 0;
     double offset = pe_given(f->offset) ? (double)f->offset : 0;
     enum pe_status status = count_lens(&f->lens, &n, err);
     if (!status)
         status = pe_sequence_check_sizes("/lens", n, sizes, err);
-    if (status)
-        return status;
-    struct pe_positions reach; /* positions of the longest axis, to check the limit */
+    struct pe_positions reach; /* positions of one sequence, to check the limit */
     for (uint64_t i = 0; !status && i < f->lens.n && !pe_is_cancelled_at(i); i++)
         status = run(&reach, (int64_t)offset, (uint64_t)pe_real_at(&f->lens, i), "/offset", err);
-    if (status)
-        return status;
-    double *list = seq->owned[0] = malloc(n * sizeof *list);
+    seq->k[0] = (struct pe_positions){.n = n, .start = offset};
+    seq->is_counted = true;
+    share(seq);
+    return status;
+}
+
+static enum pe_status lay_out_lens(struct pe_sequence *seq, const struct pe_sequence_fields *f, struct pe_error *err)
+{
+    uint64_t n = seq->k->n, at = 0;
+    double offset = seq->k->start, *list = seq->owned[0] = malloc(n * sizeof *list);
     if (!list)
         return pe_no_memory(err);
     seq->piece = f->lens.n > 1 ? malloc(n * sizeof *seq->piece) : NULL;
@@ -308,19 +313,26 @@ static enum pe_status init_segments(struct pe_sequence *seq, struct pe_sequence_
     struct pe_segment_rules rules;
     enum pe_status status = set_segment_rules(f, &rules, err);
     if (!status)
-        status = pe_segments_init(&seq->segments, f->segments, &rules, err);
+        status = pe_segments_read(&seq->blocks, f->segments, &rules, err);
     if (!status)
-        status = pe_sequence_check_sizes("/segments", seq->segments.n, sizes, err);
-    if (status)
-        return status;
-    seq->has_segments = true;
+        status = pe_sequence_check_sizes("/segments", seq->blocks.n_tokens, sizes, err);
+    seq->has_segments = seq->is_counted = true;
     seq->n_axes = 3;
-    for (unsigned a = 0; a < 3; a++) {
+    for (unsigned a = 0; a < 3; a++)
+        seq->k[a] = (struct pe_positions){.n = seq->blocks.n_tokens};
+    share(seq);
+    return status;
+}
+
+static enum pe_status lay_out_segments(struct pe_sequence *seq, struct pe_error *err)
+{
+    enum pe_status status = pe_segments_lay_out(&seq->segments, &seq->blocks, err);
+    for (unsigned a = 0; !status && a < 3; a++) {
         seq->k[a] = (struct pe_positions){.n = seq->segments.n, .list = seq->segments.ids[a]};
         recognise_run(&seq->k[a]);
     }
     share(seq);
-    return PE_OK;
+    return status;
 }
 
 static enum pe_status init_tokens(struct pe_sequence *seq, const struct pe_sequence_fields *f,
@@ -365,11 +377,21 @@ enum pe_status pe_sequence_init(struct pe_sequence *seq, struct pe_sequence_fiel
     return status ? status : init_way(seq, fields, sizes, err);
 }
 
+enum pe_status pe_sequence_lay_out(struct pe_sequence *seq, const struct pe_sequence_fields *fields,
+                                   struct pe_error *err)
+{
+    if (!seq->is_counted)
+        return PE_OK;
+    seq->is_counted = false;
+    return seq->has_segments ? lay_out_segments(seq, err) : lay_out_lens(seq, fields, err);
+}
+
 void pe_sequence_drop(struct pe_sequence *seq)
 {
     free(seq->owned[0]);
     free(seq->owned[1]);
     free(seq->piece);
+    free(seq->blocks.at);
     pe_segments_drop(&seq->segments);
 }
 

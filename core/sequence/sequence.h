@@ -1,4 +1,6 @@
-/* The sequence of a request: the positions of its tokens, queries and keys. */
+/* The sequence of a request: the positions of its tokens, queries and keys. It is resolved in two steps: numbers of
+ * positions, whose time follows from the numbers that are sent; and the positions of packed sequences and segments,
+ * which may be many thousands from a few bytes. */
 #ifndef PE_SEQUENCE_H
 #define PE_SEQUENCE_H
 
@@ -35,7 +37,9 @@ struct pe_sequence {
     struct pe_positions q[PE_AXES_MAX], k[PE_AXES_MAX]; /* [n_axes]; where there is one sequence, k is the one to use */
     unsigned n_grid;                                    /* axes of the grid the positions come from; 0: none */
     uint64_t grid[PE_AXES_MAX];
+    bool is_counted; /* packed sequences and segments before pe_sequence_lay_out: .n is known, and no position */
     bool has_segments;
+    struct pe_segment_list blocks; /* before they are laid out */
     struct pe_segments segments;
     uint32_t *piece;  /* [n]: which of several packed sequences a position belongs to; NULL: there is one. Owned. */
     double *owned[2]; /* converted lists; pe_sequence_drop frees them */
@@ -48,6 +52,9 @@ const struct pe_param *pe_sequence_rules(void);
  * from the request, others are converted. Sets rules that are in use but not given to their defaults in *fields. */
 enum pe_status pe_sequence_init(struct pe_sequence *seq, struct pe_sequence_fields *fields, enum pe_sequence_kind kind,
                                 struct pe_sequence_sizes sizes, struct pe_error *err);
+/* Computes the positions of a sequence that is only counted; does nothing with another. */
+enum pe_status pe_sequence_lay_out(struct pe_sequence *seq, const struct pe_sequence_fields *fields,
+                                   struct pe_error *err);
 void pe_sequence_drop(struct pe_sequence *seq);
 
 /* Copies a sequence of one axis to n_axes axes. */

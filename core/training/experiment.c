@@ -281,8 +281,7 @@ static enum pe_status open_all(struct pe_experiment *experiment, const struct pe
     enum pe_status status = read_fields(experiment, request, err);
     if (status)
         return status;
-    struct pe_cost cost = {bytes_of(request, &experiment->fields), 0};
-    if (request->admit && (status = request->admit(request->caller, &cost, err)))
+    if (request->admit && (status = request->admit(request->caller, bytes_of(request, &experiment->fields), err)))
         return status;
     while (!status && experiment->n_runs < request->n_entries)
         status = add_run(experiment, request, err);

@@ -29,23 +29,21 @@ static inline struct pe_request core_of(const struct api_request *request)
                                .dtype = PE_DTYPE_NONE};
 }
 
-/* Limits that keep planning fast, so that a fuzzer runs many inputs. */
-static inline enum pe_status admit(void *self, const struct pe_cost *cost, struct pe_error *err)
-{
-    (void)self;
-    return cost->ns > API_HURRIED_NS_MAX ? err->status = PE_CANCELLED : PE_OK;
-}
-
-/* False: the request was refused, or would take long. */
+/* False: the request was refused, or would take long, which a fuzzer has no time for. */
 static inline bool plan(const struct api_request *request, struct pe_plan **made)
 {
     struct pe_error err = {.detail = ""};
     struct pe_request core = core_of(request);
-    core.admit = admit;
-    if (pe_plan_new(&core, made, &err) == PE_OK)
-        return true;
-    if (err.status != PE_CANCELLED)
+    enum pe_status status = pe_plan_check(&core, made, &err);
+    bool is_long = !status && pe_plan_builder(*made) == PE_WORKER;
+    if (!status && !is_long)
+        status = pe_plan_build(*made, &err);
+    if (status)
         check_error(&err);
+    if (!status && !is_long)
+        return true;
+    pe_plan_free(*made);
+    *made = NULL;
     return false;
 }
 

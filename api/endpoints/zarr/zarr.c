@@ -209,7 +209,7 @@ static bool open_part(struct reading *r, const struct pe_output *output, const c
     r->request->about = &padding;
     pe_plan_free(r->request->plan);
     r->request->plan = NULL;
-    bool fine = api_compute(r->request, opening);
+    bool fine = api_compute_check(r->request) && api_compute(r->request, opening);
     r->request->form.slices = NULL;
     r->request->about = NULL;
     return fine;
@@ -230,7 +230,7 @@ static bool find_output(const struct reading *r, size_t *i, const char **rest)
     return false;
 }
 
-/* NULL: the problem is set, or the call has to be repeated. */
+/* NULL: the problem is set. */
 static struct api_reply *answer_key(struct reading *r)
 {
     struct api_text text;
@@ -254,7 +254,7 @@ static struct api_reply *answer_key(struct reading *r)
 static struct api_reply *zarr_build(struct api_request *request)
 {
     struct reading *r = request->own;
-    if (!api_compute_plan(request) || !check_outputs(r))
+    if (!api_compute_build(request) || !check_outputs(r))
         return NULL;
     r->store.plan = request->plan;
     return answer_key(r);

@@ -67,16 +67,15 @@ static void set_pointer(const struct pe_entry *entry, struct pe_error *err)
 }
 
 /* Memory for planning comes on top of what the study has reserved. */
-static enum pe_status admit(void *caller, const struct pe_cost *cost, struct pe_error *err)
+static enum pe_status admit(void *caller, double bytes, struct pe_error *err)
 {
-    return pe_study_admit(caller, cost->bytes, err);
+    return pe_study_admit(caller, bytes, err);
 }
 
 enum pe_status pe_study_admit(struct pe_analysis *study, double bytes, struct pe_error *err)
 {
     const struct pe_analysis_request *request = study->request;
-    struct pe_cost cost = {study->bytes + bytes, 0};
-    return request->admit ? request->admit(request->caller, &cost, err) : PE_OK;
+    return request->admit ? request->admit(request->caller, study->bytes + bytes, err) : PE_OK;
 }
 
 enum pe_status pe_subject_plan(struct pe_analysis *study, const struct pe_subject *subject,

@@ -128,11 +128,11 @@ static bool may_misfit(const struct pe_diagnosis *d)
     return d->evidence.kind->id == PE_OF_IDS && pe_belief_given(d, "segments") && o->n_rows == d->evidence.n_rows;
 }
 
-static enum pe_status admit_plan(void *caller, const struct pe_cost *cost, struct pe_error *err)
+static enum pe_status admit_plan(void *caller, double bytes, struct pe_error *err)
 {
     struct pe_diagnosis *d = caller;
-    struct pe_cost all = {d->bytes + 4 * cost->bytes, cost->ns}; /* this plan, and those of three hypotheses */
-    return d->request->admit ? d->request->admit(d->request->caller, &all, err) : PE_OK;
+    double all = d->bytes + 4 * bytes; /* this plan, and those of three hypotheses */
+    return d->request->admit ? d->request->admit(d->request->caller, all, err) : PE_OK;
 }
 
 static enum pe_status plan_given(struct pe_diagnosis *d, struct pe_plan **plan, struct pe_error *err)

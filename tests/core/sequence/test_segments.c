@@ -29,6 +29,18 @@ static struct pe_segment_rules style(enum pe_position_style name)
 
 /* ---- Asking ---- */
 
+/* Both steps. */
+static enum pe_status whole(struct pe_segments *out, const struct pe_value *segments,
+                            const struct pe_segment_rules *rules, struct pe_error *err)
+{
+    struct pe_segment_list list;
+    enum pe_status status = pe_segments_read(&list, segments, rules, err);
+    if (!status)
+        status = pe_segments_lay_out(out, &list, err);
+    free(list.at);
+    return status;
+}
+
 static enum pe_status try(struct pe_segments *out, const struct pe_segment_rules *rules, const char *list,
                           struct pe_error *err)
 {
@@ -36,7 +48,7 @@ static enum pe_status try(struct pe_segments *out, const struct pe_segment_rules
     char json[2048];
     snprintf(json, sizeof json, "{\"segments\":%s}", list);
     test_request_parse(&r, json);
-    enum pe_status status = pe_segments_init(out, &r.fields[0].value, rules, err);
+    enum pe_status status = whole(out, &r.fields[0].value, rules, err);
     test_request_drop(&r);
     return status;
 }
@@ -486,12 +498,12 @@ static void segments_have_a_ceiling(void **unused)
     struct pe_value list = {.kind = PE_LIST, .list = {items, PE_SEGMENTS_MAX}};
     struct pe_segments s = {0};
     struct pe_error err;
-    assert_int_equal(pe_segments_init(&s, &list, &defaults, &err), PE_OK);
+    assert_int_equal(whole(&s, &list, &defaults, &err), PE_OK);
     assert_int_equal(s.n, 2 * PE_SEGMENTS_MAX);
     assert_true(s.ids[1][s.n - 1] == 2.0 * PE_SEGMENTS_MAX - 1);
     pe_segments_drop(&s);
     list.list.n++;
-    assert_int_equal(pe_segments_init(&s, &list, &defaults, &err), PE_TOO_LARGE);
+    assert_int_equal(whole(&s, &list, &defaults, &err), PE_TOO_LARGE);
     assert_int_equal(err.status, PE_TOO_LARGE);
     assert_string_equal(err.pointer, "/segments");
     free(items);
@@ -505,7 +517,7 @@ static void every_allocation_may_fail(void **unused)
     struct pe_segments s = {.n = 77};
     struct pe_error err;
     long before = alloc_count();
-    assert_int_equal(pe_segments_init(&s, &r.fields[0].value, &defaults, &err), PE_OK);
+    assert_int_equal(whole(&s, &r.fields[0].value, &defaults, &err), PE_OK);
     long n = alloc_count() - before;
     assert_true(n >= 1);
     pe_segments_drop(&s);
@@ -514,7 +526,7 @@ static void every_allocation_may_fail(void **unused)
     for (long i = 0; i < n; i++) {
         s.n = 77;
         alloc_fail_at(i);
-        assert_int_equal(pe_segments_init(&s, &r.fields[0].value, &defaults, &err), PE_NO_MEMORY);
+        assert_int_equal(whole(&s, &r.fields[0].value, &defaults, &err), PE_NO_MEMORY);
         assert_int_equal(s.n, 77);
     }
     alloc_fail_at(-1);
