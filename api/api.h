@@ -296,17 +296,6 @@ struct api_reply *api_refuse_early(const struct api_host *host, const struct api
  * megabytes call it from a worker. */
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call);
 
-/* The same in steps, for a caller that goes on where it is, or hands the request to a worker, without taking a step
- * twice: reading, checking, building. Opens the request: NULL if *reply is its answer already. */
-struct api_request;
-struct api_request *api_open(const struct api_host *host, const struct api_call *call, struct api_reply **reply);
-/* Takes the next step and returns the answer, or NULL: then there are more. A thread that must not block leaves what is
- * long to a worker. */
-struct api_reply *api_step(struct api_request *request, bool must_not_block);
-/* Whether the next step may take more than about a millisecond, or wait for a disk or a network. */
-bool api_is_long(const struct api_request *request);
-void api_close(struct api_request *request); /* with or without an answer */
-
 /* Returns the 429 for a client that has used up its quota; retry_s: seconds until the client may try again. detail is
  * copied. */
 struct api_reply *api_refuse_quota(const struct api_host *host, const struct api_call *call, const char *detail,

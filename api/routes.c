@@ -305,7 +305,7 @@ static bool check_head(const struct api_host *host, const struct api_call *call,
            check_length(host, n, problem) && check_json(host, call, route, n, problem);
 }
 
-/* ---- Answers ---- */
+/* ---- The two calls ---- */
 
 /* The catalogue is constant; an endpoint that computes states itself whether its answer is repeatable. */
 static bool is_constant(const struct api_reply *reply, const struct api_route *route)
@@ -378,6 +378,21 @@ static const struct api_steps *steps_of(const struct api_route *route)
     return route->handle ? NULL : route->steps ? route->steps : &api_operate;
 }
 
+/* Whether a worker takes the request from here on: what changes a stored file may wait for a disk. */
+static bool must_leave(struct api_request *request)
+{
+    bool is_slow = request->is_long || request->route->is_slow || changes(request->call);
+    return is_slow && api_is_late(request);
+}
+
+/* Each step runs once, unless the request is left to a worker. */
+static struct api_reply *take_steps(struct api_request *request, const struct api_steps *steps)
+{
+    if (!steps->read(request) || (steps->check && !steps->check(request)) || must_leave(request))
+        return NULL;
+    return steps->build(request);
+}
+
 static struct api_reply *options(struct api_request *request)
 {
     char allowed[ALLOWED_BYTES];
@@ -385,127 +400,65 @@ static struct api_reply *options(struct api_request *request)
     return api_options(request->call, allowed);
 }
 
-/* What changes a stored file may wait for a disk. */
+static struct api_reply *reply_to(struct api_request *request)
+{
+    const struct api_steps *steps = steps_of(request->route);
+    if (is_options(request->call))
+        return options(request);
+    struct api_reply *reply = must_leave(request) ? NULL
+                              : steps             ? take_steps(request, steps)
+                                                  : request->route->handle(request);
+    if (reply || request->is_late)
+        return reply;
+    api_memory_refusal(request, &request->problem);
+    return api_reply_problem(&request->problem);
+}
+
+static struct api_reply *answer(struct api_request *request)
+{
+    pe_watch(request->call->is_gone, request->call->caller);
+    struct api_reply *reply = reply_to(request);
+    if (reply && pe_was_cancelled())
+        reply = give_up(reply);
+    pe_watch(NULL, NULL);
+    return reply ? finish(reply, request->route, request->host, request->call) : NULL;
+}
+
 static void begin(struct api_request *request, const struct api_host *host, const struct api_call *call,
                   const struct api_route *route, const struct api_path *parts)
 {
-    api_request_init(request, route->operation);
     request->host = host;
     request->call = call;
-    request->query = call->query;
     request->route = route;
     request->route_at = row_at;
     request->path = *parts;
     request->presets = host->presets;
     request->max_json = host->max_json;
-    request->is_long = (route->is_slow || changes(call)) && !is_options(call);
-    request->next = steps_of(route) && !is_options(call) ? API_STEP_READ : API_STEP_BUILD;
+    request->must_not_block = call->must_not_block;
+    request->body_is_ours = call->body_is_ours && !call->must_not_block; /* else the call may be repeated */
 }
 
-/* A stored file has to be read from its place: a worker takes the steps again, and waits for it. */
-static void begin_again(struct api_request *request)
-{
-    const struct api_path parts = request->path;
-    void *own = request->own;
-    api_request_drop(request);
-    begin(request, request->host, request->call, request->route, &parts);
-    request->own = own;
-    request->is_long = true;
-}
-
-static struct api_reply *build(struct api_request *request)
-{
-    const struct api_steps *steps = steps_of(request->route);
-    if (is_options(request->call))
-        return options(request);
-    return steps ? steps->build(request) : request->route->handle(request);
-}
-
-/* NULL: there are more. */
-static struct api_reply *next_step(struct api_request *request)
-{
-    const struct api_steps *steps = steps_of(request->route);
-    struct api_reply *reply = NULL;
-    bool fine = false;
-    if (request->next == API_STEP_READ)
-        fine = steps->read(request);
-    else if (request->next == API_STEP_CHECK)
-        fine = !steps->check || steps->check(request);
-    else
-        reply = build(request);
-    request->next++;
-    if (fine || reply)
-        return reply;
-    if (request->is_late) {
-        begin_again(request);
-        return NULL;
-    }
-    api_memory_refusal(request, &request->problem);
-    return api_reply_problem(&request->problem);
-}
-
-struct api_reply *api_step(struct api_request *request, bool must_not_block)
-{
-    const struct api_call *call = request->call;
-    request->must_not_block = must_not_block;
-    request->body_is_ours = call->body_is_ours && !must_not_block; /* else it may have to be read again */
-    pe_watch(call->is_gone, call->caller);
-    struct api_reply *reply = next_step(request);
-    if (pe_was_cancelled())
-        reply = give_up(reply);
-    pe_watch(NULL, NULL);
-    return reply ? finish(reply, request->route, request->host, call) : NULL;
-}
-
-bool api_is_long(const struct api_request *request) { return request->is_long; }
-
-void api_close(struct api_request *request) { api_request_free(request); }
-
-/* The answer to a request that has nothing to be read: no body holds it while it is sent, so it needs no allocation.
- * NULL: it takes long. */
-static struct api_reply *answer_here(const struct api_host *host, const struct api_call *call,
-                                     const struct api_route *route, const struct api_path *parts)
-{
-    struct api_request request;
-    begin(&request, host, call, route, parts);
-    struct api_reply *reply = request.is_long ? NULL : api_step(&request, true);
-    api_request_drop(&request);
-    return reply;
-}
-
-struct api_request *api_open(const struct api_host *host, const struct api_call *call, struct api_reply **reply)
-{
-    struct api_path parts;
-    const struct api_route *route = route_find(call->path, &parts);
-    struct api_problem problem;
-    if (!check_head(host, call, route, call->body_bytes, &problem)) {
-        *reply = refuse(&problem, route, host, call);
-        return NULL;
-    }
-    const struct api_steps *steps = steps_of(route);
-    *reply = steps ? NULL : answer_here(host, call, route, &parts);
-    if (*reply)
-        return NULL;
-    struct api_request *request = api_request_new(route->operation, steps ? steps->own_bytes : 0);
-    if (!request) {
-        api_fail_memory(&problem);
-        *reply = refuse(&problem, route, host, call);
-        return NULL;
-    }
-    void *own = request->own;
-    begin(request, host, call, route, &parts);
-    request->own = own;
-    return request;
-}
-
+/* A body may hold a request that was read for as long as it is sent. The others need no allocation. */
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)
 {
-    struct api_reply *reply;
-    struct api_request *request = api_open(host, call, &reply);
-    if (!request)
-        return reply;
-    while (!reply && !(request->is_long && call->must_not_block))
-        reply = api_step(request, call->must_not_block);
-    api_close(request);
+    struct api_path parts;
+    struct api_request local, *request = &local;
+    const struct api_route *route = route_find(call->path, &parts);
+    struct api_problem problem;
+    if (!check_head(host, call, route, call->body_bytes, &problem))
+        return refuse(&problem, route, host, call);
+    const struct api_steps *steps = steps_of(route);
+    if (!steps)
+        api_request_init(request, route->operation);
+    else if (!(request = api_request_new(route->operation, steps->own_bytes))) {
+        api_fail_memory(&problem);
+        return refuse(&problem, route, host, call);
+    }
+    begin(request, host, call, route, &parts);
+    struct api_reply *reply = answer(request);
+    if (steps)
+        api_request_free(request);
+    else
+        api_request_drop(request);
     return reply;
 }

@@ -24,7 +24,7 @@ static bool fail_empty(struct api_request *request)
 bool api_compute_read(struct api_request *request)
 {
     const struct api_call *call = request->call;
-    bool has_query = request->query && *request->query;
+    bool has_query = call->query && *call->query;
     if (!call->body_bytes && !has_query)
         return fail_empty(request);
     if (!api_memory_for_reading(request, request->host, call, &request->problem))
@@ -34,7 +34,7 @@ bool api_compute_read(struct api_request *request)
         return false;
     if (!api_preset_take(request, &request->problem))
         return false;
-    return !has_query || api_query_read(request, request->query, &request->problem);
+    return !has_query || api_query_read(request, call->query, &request->problem);
 }
 
 static bool read_fields(struct api_request *request)

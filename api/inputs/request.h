@@ -65,23 +65,21 @@ struct api_request {
     unsigned n_owners; /* of one from api_request_new: the thread that answers it, and a body that borrows from it */
     const struct api_host *host;
     const struct api_call *call;
-    const char *query; /* of the call, or of the path of a store */
     const struct api_route *route;
     const struct api_route *(*route_at)(size_t i); /* all rows, for their description; NULL: the end */
     struct api_path path;
     struct api_problem problem; /* why it is refused, if it is */
-    bool is_late;               /* refused only because of must_not_block: a worker should take the steps again */
-    bool is_long;               /* its next step takes long, or may wait: a worker takes it */
-    enum { API_STEP_READ, API_STEP_CHECK, API_STEP_BUILD } next;
-    void *own;       /* the endpoint's own state: api_steps.own_bytes */
-    bool is_refused; /* by the host, while the core has called admit(): the problem is set */
+    bool is_late;               /* refused only because call->must_not_block: it should be answered by a worker */
+    bool is_long;               /* building its answer takes long, or may wait: a worker does it */
+    void *own;                  /* the endpoint's own state: api_steps.own_bytes */
+    bool is_refused;            /* by the host, while the core has called admit(): the problem is set */
 
     /* ---- What it asks for ---- */
     enum pe_operation_id operation;
     const struct api_taking *taking; /* NULL: what the operation takes */
     bool body_is_ours;               /* tensors may be moved inside the body: api_call.body_is_ours */
     uint64_t max_json;               /* bytes of its JSON: api_host.max_json; 0: any number */
-    bool must_not_block;             /* the thread that takes the present step must not block */
+    bool must_not_block;             /* api_call.must_not_block */
     struct api_drawing drawing;      /* without a host, API_DRAWN_MAX numbers */
     struct api_arena arena;
     struct pe_field fields[API_FIELDS_MAX];

@@ -18,6 +18,7 @@ static const struct api_format chunk_format;
 
 struct reading {
     struct api_request *request;
+    struct api_call call; /* as received, with the store's query */
     struct zarr_store store;
 };
 
@@ -57,7 +58,7 @@ static bool take_chunk(struct reading *r, const char *digits, size_t n)
 /* Splits the path; the query goes to the arena without its chunk. */
 static bool read_path(struct reading *r)
 {
-    const char *text = r->request->call->path + strlen(prefix), *end = strchr(text, '/');
+    const char *text = r->call.path + strlen(prefix), *end = strchr(text, '/');
     char *query = api_arena_alloc(&r->request->arena, 3 * (size_t)(end - text) + 1), *at = query;
     if (!query)
         return api_fail_memory(&r->request->problem);
@@ -75,7 +76,7 @@ static bool read_path(struct reading *r)
         text += n + (text[n] == '&');
     }
     *at = '\0';
-    r->request->query = query;
+    r->call.query = query;
     if (!r->store.chunk_bytes)
         r->store.chunk_bytes = CHUNK_USUAL;
     return true;
@@ -128,10 +129,11 @@ static bool check_outputs(struct reading *r)
 static bool zarr_read(struct api_request *request)
 {
     struct reading *r = request->own;
-    *r = (struct reading){.request = request};
-    if (request->query && *request->query)
+    *r = (struct reading){.request = request, .call = *request->call};
+    if (r->call.query && *r->call.query)
         return api_fail(&request->problem, 400, "",
                         "the query of a Zarr store stands in the path: /zarr/{query}/{key}");
+    request->call = &r->call;
     request->format = &chunk_format;
     request->is_kept = true;
     return read_path(r) && api_compute_read(request) &&
