@@ -227,6 +227,7 @@ struct api_call {
     };
     const char *body; /* NULL when empty */
     size_t body_bytes;
+    const struct api_route *route; /* set by api_head, which has found and checked it; NULL: not yet */
     bool body_is_ours;   /* the body's memory is writable, and after this call only the reply reads it: tensors may be
                             moved by a few bytes to align their elements */
     bool must_not_block; /* the caller's thread must not block: see api_answer */
@@ -288,13 +289,20 @@ struct api_reply {
  * or without the right, an unknown path, a wrong method, a body that is too large, a content coding. declared_bytes is
  * Content-Length, or API_LENGTH_UNKNOWN if the body is chunked or absent; body and body_bytes are not read. Returns the
  * refusal, or NULL: then receive the body. */
-struct api_reply *api_refuse_early(const struct api_host *host, const struct api_call *call, uint64_t declared_bytes);
+struct api_reply *api_head(const struct api_host *host, struct api_call *call, uint64_t declared_bytes);
 
 /* Returns the reply to a whole request. If memory runs out, the reply is a constant 503, which api_reply_free ignores.
  * NULL only if call->must_not_block and the answer would take more than about a millisecond to plan: then call it again
  * from a worker, without must_not_block. It takes a few microseconds plus reading the body; for a body of many
  * megabytes call it from a worker. */
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call);
+
+/* The same in two parts. If the first returns NULL, a worker goes on: with *rest, which has been read and checked, by
+ * api_answer_rest (takes it; it borrows from the call), or if *rest is NULL, by api_answer. */
+struct api_request;
+struct api_reply *api_answer_first(const struct api_host *host, const struct api_call *call, struct api_request **rest);
+struct api_reply *api_answer_rest(struct api_request *rest);
+void api_request_free(struct api_request *rest); /* of a request that is given up; NULL is accepted */
 
 /* Returns the 429 for a client that has used up its quota; retry_s: seconds until the client may try again. detail is
  * copied. */

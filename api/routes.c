@@ -327,14 +327,15 @@ static struct api_reply *refuse(const struct api_problem *problem, const struct 
     return finish(api_reply_problem(problem), route, host, call);
 }
 
-struct api_reply *api_refuse_early(const struct api_host *host, const struct api_call *call, uint64_t declared_bytes)
+struct api_reply *api_head(const struct api_host *host, struct api_call *call, uint64_t declared_bytes)
 {
     struct api_path parts;
     const struct api_route *route = route_find(call->path, &parts);
     struct api_problem problem;
-    if (check_head(host, call, route, declared_bytes, &problem))
-        return NULL;
-    return refuse(&problem, route, host, call);
+    if (!check_head(host, call, route, declared_bytes, &problem))
+        return refuse(&problem, route, host, call);
+    call->route = route;
+    return NULL;
 }
 
 struct api_reply *api_refuse_quota(const struct api_host *host, const struct api_call *call, const char *detail,
@@ -385,12 +386,15 @@ static bool must_leave(struct api_request *request)
     return is_slow && api_is_late(request);
 }
 
-/* Each step runs once, unless the request is left to a worker. */
+/* Each step runs once, except that reading begins again on a worker if it finds that it may wait or take long. */
 static struct api_reply *take_steps(struct api_request *request, const struct api_steps *steps)
 {
-    if (!steps->read(request) || (steps->check && !steps->check(request)) || must_leave(request))
-        return NULL;
-    return steps->build(request);
+    if (!request->is_checked) {
+        if (!steps->read(request) || (steps->check && !steps->check(request)))
+            return NULL;
+        request->is_checked = true;
+    }
+    return must_leave(request) ? NULL : steps->build(request);
 }
 
 static struct api_reply *options(struct api_request *request)
@@ -438,14 +442,27 @@ static void begin(struct api_request *request, const struct api_host *host, cons
     request->body_is_ours = call->body_is_ours && !call->must_not_block; /* else the call may be repeated */
 }
 
+/* The route that api_head has found, or finds it and checks the head now. */
+static bool find_checked(const struct api_host *host, const struct api_call *call, const struct api_route **route,
+                         struct api_path *parts, struct api_problem *problem)
+{
+    if (call->route && match(call->route->pattern, call->path, parts)) {
+        *route = call->route;
+        return true;
+    }
+    *route = route_find(call->path, parts);
+    return check_head(host, call, *route, call->body_bytes, problem);
+}
+
 /* A body may hold a request that was read for as long as it is sent. The others need no allocation. */
-struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)
+struct api_reply *api_answer_first(const struct api_host *host, const struct api_call *call, struct api_request **rest)
 {
     struct api_path parts;
     struct api_request local, *request = &local;
-    const struct api_route *route = route_find(call->path, &parts);
+    const struct api_route *route;
     struct api_problem problem;
-    if (!check_head(host, call, route, call->body_bytes, &problem))
+    *rest = NULL;
+    if (!find_checked(host, call, &route, &parts, &problem))
         return refuse(&problem, route, host, call);
     const struct api_steps *steps = steps_of(route);
     if (!steps)
@@ -456,9 +473,27 @@ struct api_reply *api_answer(const struct api_host *host, const struct api_call 
     }
     begin(request, host, call, route, &parts);
     struct api_reply *reply = answer(request);
-    if (steps)
-        api_request_free(request);
-    else
+    if (!steps)
         api_request_drop(request);
+    else if (!reply && request->is_checked)
+        *rest = request;
+    else
+        api_request_free(request);
+    return reply;
+}
+
+struct api_reply *api_answer_rest(struct api_request *rest)
+{
+    rest->must_not_block = rest->is_late = false;
+    struct api_reply *reply = answer(rest);
+    api_request_free(rest);
+    return reply;
+}
+
+struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)
+{
+    struct api_request *rest;
+    struct api_reply *reply = api_answer_first(host, call, &rest);
+    api_request_free(rest);
     return reply;
 }

@@ -11,7 +11,7 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->host = NULL;
     request->call = NULL;
     request->problem.status = 0;
-    request->is_late = request->is_long = request->is_refused = false;
+    request->is_late = request->is_long = request->is_checked = request->is_refused = false;
     request->own = NULL;
     request->operation = operation;
     request->taking = NULL;
@@ -67,7 +67,7 @@ struct api_request *api_request_hold(struct api_request *request)
 
 void api_request_free(struct api_request *request)
 {
-    if (--request->n_owners)
+    if (!request || --request->n_owners)
         return;
     api_request_drop(request);
     free(request);

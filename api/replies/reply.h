@@ -12,7 +12,7 @@
 
 /* Leaves the request to a worker, which may wait for a disk or a network and take its time, if this thread must not
  * block. Then the handler returns NULL. */
-static inline bool api_is_late(struct api_request *request) { return request->is_late = request->call->must_not_block; }
+static inline bool api_is_late(struct api_request *request) { return request->is_late = request->must_not_block; }
 
 /* A reply whose body is text, in one piece; takes text. If text has failed or memory runs out, returns the reply for
  * that error. */

@@ -7,7 +7,7 @@
 static struct api_reply *answer_here(struct exchange *x)
 {
     uint64_t begun_at = clock_now();
-    struct api_reply *reply = api_answer(x->http->host, &x->call->api);
+    struct api_reply *reply = api_answer_first(x->http->host, &x->call->api, &x->answering.rest);
     x->timing.answer_ns = clock_now() - begun_at;
     exchange_spend(x, x->timing.answer_ns);
     return reply;
@@ -33,6 +33,13 @@ static bool breathe(void *x) /* worker */
 
 static void spend(struct job *job, uint64_t ns) { exchange_spend(exchange_of(job), ns); } /* worker */
 
+static struct api_reply *build(struct exchange *x) /* worker */
+{
+    struct api_request *rest = x->answering.rest;
+    x->answering.rest = NULL;
+    return rest ? api_answer_rest(rest) : api_answer(x->http->host, &x->call->api);
+}
+
 static void answer_work(struct job *job) /* worker */
 {
     struct exchange *x = exchange_of(job);
@@ -42,7 +49,7 @@ static void answer_work(struct job *job) /* worker */
         x->answering.is_aged =
             true; /* the client has most likely given up: the time is better spent on the next request */
     else
-        x->answering.made = api_answer(x->http->host, &x->call->api);
+        x->answering.made = build(x);
 }
 
 /* The leader of a flight gives its reply to all followers. A ready reply gets its body first, since only one thread may

@@ -94,6 +94,7 @@ void *exchange_begin(void *daemon, void *context, const char *uri, struct MHD_Co
 /* The objects to free after an exchange. The calls are dropped last, since replies borrow from them. */
 struct remains {
     struct api_reply *replies[3];
+    struct api_request *rest;
     struct call *calls[2];
 };
 
@@ -101,6 +102,7 @@ static void bury(struct remains *remains, struct calls *spare)
 {
     for (size_t i = 0; i < 3; i++)
         api_reply_free(remains->replies[i]);
+    api_request_free(remains->rest);
     for (size_t i = 0; i < 2; i++)
         call_drop(remains->calls[i], spare);
 }
@@ -118,6 +120,7 @@ static void drop_remains(struct exchange *x)
     const struct exchange_answering *answering = &x->answering;
     struct remains remains = {
         .replies = {x->reply, answering->given_up, answering->late_reply},
+        .rest = answering->rest,
         .calls = {x->call, answering->seat.call},
     };
     struct remains *later = NULL;

@@ -43,10 +43,11 @@ struct exchange_receiving {
 /* Answering: by a worker, unless the reply is cached or computed on the loop. */
 struct exchange_answering {
     struct job job;
-    struct flight_seat seat; /* while a worker makes the reply, for this request or an equal one */
-    struct api_reply *made;  /* set by the worker, and used only by it until the job is done */
-    bool is_aged;            /* waited too long for a worker; set by the worker, like made */
-    bool is_kept;            /* the reply comes from the cache */
+    struct flight_seat seat;  /* while a worker makes the reply, for this request or an equal one */
+    struct api_request *rest; /* read on the loop; a worker builds its answer. NULL: none, or the worker has it */
+    struct api_reply *made;   /* set by the worker, and used only by it until the job is done */
+    bool is_aged;             /* waited too long for a worker; set by the worker, like made */
+    bool is_kept;             /* the reply comes from the cache */
     /* Replies that are no longer used. They are freed with the exchange: a stream may still use them. */
     struct api_reply *given_up;   /* replaced by a refusal */
     struct api_reply *late_reply; /* the reply, complete or begun, when the time limit was reached */

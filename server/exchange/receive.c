@@ -71,7 +71,7 @@ static bool check_head(struct exchange *x)
         return send_early(x);
     }
     uint64_t n_declared = http_head_length(head);
-    x->reply = api_refuse_early(x->http->host, &x->call->api, n_declared);
+    x->reply = api_head(x->http->host, &x->call->api, n_declared);
     if (!x->reply && (x->connection->is_late || x->connection->place->is_spare) && !api_is_open(x->call->api.path)) {
         if (x->connection->is_late)
             exchange_refuse(x, REFUSED_DRAINING);
@@ -153,7 +153,7 @@ static bool receive_body(struct exchange *x, const char *bytes, size_t n)
     http_received(x->connection, n);
     metrics_add(METRICS_RECEIVED_BYTES, (int64_t)n);
     if (!x->reply && (n > n_max || body->n_bytes > n_max - n)) {
-        x->reply = api_refuse_early(x->http->host, &x->call->api, body->n_bytes + n);
+        x->reply = api_head(x->http->host, &x->call->api, body->n_bytes + n);
         if (!x->reply)
             exchange_refuse(x, REFUSED_LENGTH);
     } else if (!x->reply && !body_add(body, bytes, n, n_max)) {

@@ -69,6 +69,7 @@ struct known {
     bool is_foreign, is_unasked; /* refused before the cache is looked at */
     const char *texts[API_N_TEXTS], *body;
     size_t body_bytes;
+    const struct api_route *route; /* follows from the path */
     bool body_is_ours, must_not_block;
     bool (*is_gone)(void *caller);
     void *caller;
