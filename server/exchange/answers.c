@@ -1,7 +1,7 @@
 /* Owns finished answers: a hash table, and a ring in order of use. */
 #include "server/exchange/answers.h"
 
-#include "server/exchange/call_key.h"
+#include "server/exchange/call.h"
 #include "server/process/metrics.h"
 
 #include <pthread.h>

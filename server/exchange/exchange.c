@@ -8,6 +8,7 @@
 #include "server/memory/admission.h"
 #include "server/loop/clock.h"
 #include "server/memory/disposal.h"
+#include "server/memory/shares.h"
 #include "server/process/metrics.h"
 
 #include <assert.h>
@@ -135,13 +136,23 @@ static void drop_remains(struct exchange *x)
     }
 }
 
+static void let_go(struct exchange *x)
+{
+    struct exchange_sending *sending = &x->sending;
+    if (!sending->held)
+        return;
+    admission_let_go(x->client, sending->held);
+    shares_give_object(SHARE_PICTURES, x->client, sending->held);
+    sending->held = NULL;
+}
+
 void exchange_drop(struct exchange *x)
 {
     if (--x->n_owners > 0)
         return;
     stream_free(x->stream);
     stream_free(x->answering.late_stream);
-    exchange_let_go(x);
+    let_go(x);
     drop_remains(x);
     admission_give_for(x->client, x->sending.n_stream_taken);
     exchange_free(x->http, x);

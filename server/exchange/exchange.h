@@ -68,12 +68,12 @@ struct exchange_sending {
 struct exchange_waiting {
     bool is_suspended;
     bool is_settled; /* exchange_settle has been called */
-    bool has_turn;   /* it has just been resumed: fairness.c does not stop it again in this turn */
+    bool has_turn;   /* it has just been resumed: fairness_must_wait does not stop it again in this turn */
     bool is_in_line; /* if so, next and prev are its neighbours */
     struct exchange *next, *prev;
 };
 
-/* Ending before the answer is complete (leaving.c). A worker checks the first two before it begins, and regularly
+/* Ending before the answer is complete (ending.c). A worker checks the first two before it begins, and regularly
  * during long work. */
 struct exchange_ending {
     atomic_bool is_gone;     /* the client has left */
@@ -119,14 +119,12 @@ struct exchange {
 
 /* Suspends a request whose answer needs time, and resumes it. */
 void exchange_suspend(struct exchange *x);
-void exchange_suspend_in_line(struct exchange *x); /* until fairness.c resumes it */
+void exchange_suspend_in_line(struct exchange *x); /* until fairness_begin_turn resumes it */
 void exchange_resume(struct exchange *x);          /* nothing to do if it is not suspended */
 bool exchange_is_suspended(const struct exchange *x);
 /* Call it before a first suspension. It returns false once, and the daemon then calls exchange_receive again at
  * once. */
 bool exchange_settle(struct exchange *x);
-
-/* ---- fairness.c -------------------------------------------------------------------------------------------- */
 
 enum { EXCHANGE_BLOCK_MAX = 1024 * 1024 }; /* bytes sent at a time: a whole piece, but never more than this */
 
@@ -134,34 +132,13 @@ size_t fairness_share(const struct exchange *x); /* how much a stream may send i
 /* Whether its stream has already been served in this turn of the loop; it is then suspended. */
 bool fairness_must_wait(struct exchange *x);
 
-/* ---- refusals.c -------------------------------------------------------------------------------------------- */
+/* ---- ending.c ----------------------------------------------------------------------------------------------- */
 
 /* Replaces the reply, if any, with a refusal (taken), or with one of the server. */
 void exchange_refuse_with(struct exchange *x, struct api_reply *refusal);
 void exchange_refuse(struct exchange *x, int status, enum metrics_id counted, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_bytes);
-
-/* ---- access.c ---------------------------------------------------------------------------------------------- */
-
-void exchange_find_origin(struct exchange *x);      /* sets x->origin; behind a trusted proxy, what that one names */
-void exchange_authenticate(struct exchange *x);     /* sets x->call->api.access and x->account from x->receiving.head */
-uint64_t exchange_client(const struct exchange *x); /* x->client, computed by the first call */
-bool exchange_admit(struct exchange *x);        /* within its quotas? False: x->reply names the quota that is used up */
-bool exchange_admit_stream(struct exchange *x); /* the same for an answer about to be streamed */
-/* Charges computing time to the account as it is spent, even if the client has left or the time limit was reached. Any
- * thread. */
-void exchange_spend(const struct exchange *x, uint64_t work_ns);
-void exchange_end_stream(struct exchange *x); /* at the end; nothing to do if there was none */
-
-/* ---- holding.c --------------------------------------------------------------------------------------------- */
-
-/* Counts the memory that x->reply holds while it is read, plan and picture, for x's client. False: the client's share
- * would be exceeded, and x->reply is now a refusal. */
-bool exchange_hold(struct exchange *x);
-void exchange_let_go(struct exchange *x); /* nothing to do if it holds nothing */
-
-/* ---- leaving.c --------------------------------------------------------------------------------------------- */
 
 /* The client has left, or is cut off: no further work, and the connection closes in the next turn. */
 void exchange_leave(struct exchange *x);
@@ -175,6 +152,18 @@ void exchange_refuse_late(struct exchange *x);
  * an interim response is not allowed for this client. */
 bool exchange_probe(struct exchange *x);
 bool exchange_is_probed(const struct exchange *x);
+
+/* ---- access.c ---------------------------------------------------------------------------------------------- */
+
+void exchange_find_origin(struct exchange *x);      /* sets x->origin; behind a trusted proxy, what that one names */
+void exchange_authenticate(struct exchange *x);     /* sets x->call->api.access and x->account from x->receiving.head */
+uint64_t exchange_client(const struct exchange *x); /* x->client, computed by the first call */
+bool exchange_admit(struct exchange *x);        /* within its quotas? False: x->reply names the quota that is used up */
+bool exchange_admit_stream(struct exchange *x); /* the same for an answer about to be streamed */
+/* Charges computing time to the account as it is spent, even if the client has left or the time limit was reached. Any
+ * thread. */
+void exchange_spend(const struct exchange *x, uint64_t work_ns);
+void exchange_end_stream(struct exchange *x); /* at the end; nothing to do if there was none */
 
 /* ---- exchange.c -------------------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
  * enough: comparing its hashes takes less than a microsecond, while a request that a worker answers takes a hundred. */
 #include "server/exchange/flights.h"
 
-#include "server/exchange/call_key.h"
+#include "server/exchange/call.h"
 #include "server/loop/clock.h"
 #include "server/process/metrics.h"
 

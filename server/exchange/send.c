@@ -3,6 +3,7 @@
 #include "server/exchange/exchange.h"
 
 #include "server/memory/admission.h"
+#include "server/memory/shares.h"
 #include "server/loop/clock.h"
 #include "server/process/metrics.h"
 #include "server/loop/workers.h"
@@ -199,6 +200,30 @@ bool exchange_queue_is_full(const struct exchange *x)
     return jobs_figures().n_waiting >= x->http->options->max_queue && workers_n_waiting(exchange_client(x)) > 0;
 }
 
+static bool hold_picture(struct exchange *x)
+{
+    const struct api_reply *held = x->sending.held;
+    uint64_t most = x->http->host->max_pictures, all = api_pictures_bytes(), n = held->n_finished;
+    if (shares_take_object(SHARE_PICTURES, x->client, held, n, all < most ? most - all : 0))
+        return true;
+    exchange_refuse(x, REFUSED_PICTURE, n, shares_held(SHARE_PICTURES, x->client), most);
+    return false;
+}
+
+/* Counts the memory that the reply holds for as long as its client reads it: its plan, and the bytes of a finished
+ * picture. A worker reserved both while it computed the answer. Workers are few, but a slow reader may hold the memory
+ * for hours. False: the client's share would be exceeded, and x->reply is now a refusal. */
+static bool hold(struct exchange *x)
+{
+    const struct api_reply *reply = x->reply;
+    if (!admission_hold(x->client, reply, reply->memory)) {
+        exchange_refuse_memory(x, "the answer, while it is read,", reply->memory);
+        return false;
+    }
+    x->sending.held = reply;
+    return hold_picture(x);
+}
+
 /* Counts the stream, and reserves its first buffer and the daemon's block, however loaded the server is. Both are
  * released when the exchange ends. */
 static bool admit_stream(struct exchange *x)
@@ -217,7 +242,7 @@ static bool admit_stream(struct exchange *x)
         return false;
     }
     x->sending.n_stream_taken = n;
-    return exchange_hold(x);
+    return hold(x);
 }
 
 static bool is_streamed(const struct exchange *x)

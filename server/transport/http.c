@@ -1,4 +1,4 @@
-/* Owns the HTTP daemons of one loop (daemon/daemon.h): starting, running and stopping them. */
+/* Owns the HTTP daemons of one loop (daemon.h): starting, running and stopping them. */
 #include "server/exchange/exchange.h"
 
 #include "server/loop/clock.h"

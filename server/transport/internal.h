@@ -7,7 +7,7 @@
 #include "server/transport/accept.h"
 #include "server/exchange/answers.h"
 #include "server/exchange/call.h"
-#include "server/transport/daemon/daemon.h"
+#include "server/transport/daemon.h"
 #include "server/transport/guard.h"
 #include "server/transport/refusals.h"
 #include "server/memory/pool.h"
@@ -79,7 +79,7 @@ struct http {
     struct accept_place *newcomer_place;         /* likewise */
     struct loop_timer *sweep, *watch;
     struct loop_call drain, close;
-    struct exchange *first_turn, *last_turn; /* fairness.c: streams that wait for the next turn of the loop */
+    struct exchange *first_turn, *last_turn; /* suspension.c: streams that wait for the next turn of the loop */
     bool has_waiting;
     size_t n_served; /* streams served in this turn */
     struct exchange *spare_exchanges;
@@ -109,8 +109,6 @@ void http_phase(struct http *http, struct http_connection *connection, enum http
 void http_received(struct http_connection *connection, size_t n_bytes); /* for bytes of a body */
 bool http_has_unsent(int fd);                                           /* bytes that the peer has not acknowledged */
 
-/* ---- clients.c --------------------------------------------------------------------------------------------- */
-
 uint64_t http_peer(int fd);                              /* client number of the peer (networks.h) */
 void http_know_peer(struct http_connection *connection); /* looks it up once: sets connection->peer and is_proxy */
 
@@ -127,7 +125,7 @@ void http_send_raw(const struct http *http, int fd, const char *id, const struct
 int http_refuse(struct http *http, int fd, const char *id, int status, enum metrics_id counted, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 
-/* ---- fairness.c -------------------------------------------------------------------------------------------- */
+/* ---- suspension.c ------------------------------------------------------------------------------------------- */
 
 void fairness_begin_turn(struct http *http); /* call it at each turn: resumes a few waiting streams */
 bool fairness_wants_turn(const struct http *http);

@@ -1,5 +1,5 @@
-/* Owns the phase of a connection (new, idle, head, body, answer) and its deadline there. deadlines.c checks whether
- * that is over. */
+/* Owns the phase of a connection (new, idle, head, body, answer), its deadline there, and its peer. deadlines.c checks
+ * whether that is over. */
 #include "server/transport/internal.h"
 
 #include "server/loop/clock.h"
@@ -57,4 +57,24 @@ bool http_has_unsent(int fd)
 {
     int n = 0;
     return ioctl(fd, SIOCOUTQ, &n) == 0 && n > 0;
+}
+
+/* ---- The peer ---------------------------------------------------------------------------------------------------- */
+
+/* If the peer is gone, the number is that of an unknown client, never 0. */
+uint64_t http_peer(int fd)
+{
+    struct address address;
+    return address_of_peer(fd, &address) ? address_number(&address) : 1;
+}
+
+void http_know_peer(struct http_connection *connection)
+{
+    if (connection->is_known)
+        return;
+    const struct address *address = &connection->address;
+    connection->is_known = true;
+    connection->has_address = address_of_peer(connection->fd, &connection->address);
+    connection->peer = connection->has_address ? address_number(address) : 1;
+    connection->is_proxy = connection->has_address && networks_have(&connection->daemon->http->door->proxies, address);
 }

@@ -1,9 +1,45 @@
-/* Owns the end of a request before its answer is complete: its client has left or reads too slowly, or its own time
- * limit was reached. */
+/* Owns what ends a request before its answer is complete: refusals of the server itself, which take the place of a
+ * reply; its client has left or reads too slowly; its own time limit was reached. */
 #include "server/exchange/exchange.h"
 
+#include "server/memory/admission.h"
+
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+
+/* ---- Refusals ---------------------------------------------------------------------------------------------------- */
+
+void exchange_refuse_with(struct exchange *x, struct api_reply *refusal)
+{
+    if (x->answering.given_up)
+        api_reply_free(x->reply); /* a refusal too */
+    else
+        x->answering.given_up = x->reply;
+    x->reply = refusal;
+    x->answering.is_kept = false;
+}
+
+void exchange_refuse(struct exchange *x, int status, enum metrics_id counted, const char *format, ...)
+{
+    char detail[REFUSED_DETAIL_BYTES];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(detail, sizeof detail, format, values);
+    va_end(values);
+    if (counted != REFUSED_UNCOUNTED)
+        metrics_add(counted, 1);
+    exchange_refuse_with(x, api_refuse(x->http->host, &x->call->api, status, detail));
+}
+
+void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_bytes)
+{
+    struct admission_refusal refusal = admission_refuse_memory(x->client, what, n_bytes);
+    exchange_refuse(x, REFUSED_MEMORY(refusal.status), refusal.detail);
+}
+
+/* ---- Clients that leave ------------------------------------------------------------------------------------------ */
 
 void exchange_leave(struct exchange *x)
 {

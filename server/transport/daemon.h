@@ -1,8 +1,8 @@
-/* The interface to the HTTP library (libmicrohttpd 0.9.75): only this folder includes its header. A daemon has no
+/* The interface to the HTTP library (libmicrohttpd 0.9.75): only daemon.c includes its header. A daemon has no
  * threads: our loop watches its epoll descriptor and runs it. All functions are called, and call back, on the loop's
  * thread. */
-#ifndef SERVER_TRANSPORT_DAEMON_DAEMON_H
-#define SERVER_TRANSPORT_DAEMON_DAEMON_H
+#ifndef SERVER_TRANSPORT_DAEMON_H
+#define SERVER_TRANSPORT_DAEMON_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 struct MHD_Connection; /* a current request; belongs to the library */
 struct MHD_Response;   /* belongs to the library; has a reference count */
 
-/* ---- daemon.c: one daemon -------------------------------------------------------------------------------------- */
+/* ---- One daemon -------------------------------------------------------------------------------------- */
 
 struct daemon;
 
@@ -49,7 +49,7 @@ bool daemon_add(struct daemon *daemon, int fd);
 /* Closes all open connections. Every request must have been resumed. NULL is accepted. */
 void daemon_free(struct daemon *daemon);
 
-/* ---- request.c: the request at hand ---------------------------------------------------------------------------- */
+/* ---- The request at hand ---------------------------------------------------------------------------- */
 
 typedef void daemon_header(void *self, const char *name, const char *value); /* value may be NULL */
 
@@ -59,7 +59,7 @@ void daemon_suspend(struct MHD_Connection *mhd);
 void daemon_resume(struct MHD_Connection *mhd); /* the daemon must be run then: nothing else wakes it */
 bool daemon_send(struct MHD_Connection *mhd, int status, struct MHD_Response *response); /* false: no memory */
 
-/* ---- response.c: what it is answered with; NULL and false: no memory ------------------------------------------- */
+/* ---- What it is answered with; NULL and false: no memory ------------------------------------------- */
 
 /* Writes up to `room` bytes to dst and returns their number; 0 only if the connection has been suspended, or one of the
  * values below. */
