@@ -3,6 +3,7 @@
 #include "api/endpoints/compute.h"
 #include "api/inputs/input.h"
 #include "api/inputs/preset_in.h"
+#include "api/inputs/tensor_in.h"
 #include "api/requests/memory.h"
 #include "api/requests/negotiate.h"
 #include "api/requests/query.h"
@@ -96,13 +97,14 @@ bool api_compute_check(struct api_request *request)
     if (pe_plan_check(&core, &request->plan, &err))
         return fail_plan(request, &err);
     request->is_long = request->format->is_picture || request->stored_bytes > API_HURRIED_WEIGHTS_MAX ||
-                       pe_plan_builder(request->plan) == PE_WORKER;
+                       request->drawing.n_waiting > API_DRAWN_AT_ONCE || pe_plan_builder(request->plan) == PE_WORKER;
     return true;
 }
 
 bool api_compute_build(struct api_request *request)
 {
     struct pe_error err;
+    api_request_draw(request);
     return pe_plan_build(request->plan, &err) == PE_OK || fail_plan(request, &err);
 }
 
@@ -345,6 +347,7 @@ bool api_compute(struct api_request *request, struct api_opening *opening)
 static bool operate_read(struct api_request *request)
 {
     request->is_kept = api_may_be_kept(request->call);
+    request->draws_later = true;
     return read_fields(request) && api_form_read(request, &request->form, &request->problem) &&
            api_compute_format(request);
 }

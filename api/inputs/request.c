@@ -15,7 +15,7 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->own = NULL;
     request->operation = operation;
     request->taking = NULL;
-    request->body_is_ours = request->must_not_block = false;
+    request->body_is_ours = request->must_not_block = request->draws_later = false;
     request->max_json = 0;
     request->drawing = (struct api_drawing){.max = API_DRAWN_MAX, .max_at_once = UINT64_MAX};
     request->arena = (struct api_arena){0};

@@ -53,10 +53,12 @@ struct api_path {
 
 enum { API_ETAG_MAX = 40 };
 
-/* Numbers drawn from seeds while the request is read. */
+/* Numbers drawn from seeds. */
 struct api_drawing {
-    uint64_t n, max;      /* so far, and at most */
-    uint64_t max_at_once; /* more than so many are left to a worker */
+    uint64_t n, max;           /* so far, and at most */
+    uint64_t max_at_once;      /* more than so many, drawn while the request is read, are left to a worker */
+    uint64_t n_waiting;        /* of n: not drawn yet */
+    struct api_drawn *waiting; /* their tensors (tensor_in.c), in the request's arena; NULL: none */
 };
 
 /* One owner: api_request_drop frees the plan and everything that the fields point to, except slices of the received
@@ -81,6 +83,7 @@ struct api_request {
     bool body_is_ours;               /* tensors may be moved inside the body: api_call.body_is_ours */
     uint64_t max_json;               /* bytes of its JSON: api_host.max_json; 0: any number */
     bool must_not_block;             /* api_call.must_not_block */
+    bool draws_later;                /* its tensors are drawn by api_request_draw, not while they are read */
     struct api_drawing drawing;      /* without a host, API_DRAWN_MAX numbers */
     struct api_arena arena;
     struct pe_field fields[API_FIELDS_MAX];

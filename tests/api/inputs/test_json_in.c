@@ -1,6 +1,7 @@
 /* JSON to fields: lists of numbers are extracted, positions of errors are those of the original text, tensors are
  * checked. */
 #include "api/inputs/json_in.h"
+#include "api/inputs/tensor_in.h"
 #include "api/json/json_scan.h"
 #include "tests/api/ask.h"
 #include "tests/support/alloc.h"
@@ -301,6 +302,28 @@ static void test_drawn_later(void **state)
     api_request_drop(&request);
 }
 
+/* Tensors wait until api_request_draw; the numbers of a parameter, which is checked before, do not. */
+static void test_drawn_when_asked(void **state)
+{
+    (void)state;
+    float q[4], positions[3];
+    api_request_init(&request, PE_ROTATE);
+    request.draws_later = true;
+    request.drawing.max_at_once = 3;
+    const char *text =
+        "{\"q\":{\"shape\":[2,2],\"seed\":1,\"std\":1},\"positions\":{\"shape\":[3],\"seed\":2,\"std\":1}}";
+    pe_seed_fill(1, "q", 1, 0, 4, q);
+    pe_seed_fill(2, "positions", 1, 0, 3, positions);
+    assert_true(api_json_read(&request, text, strlen(text), "", &problem));
+    assert_true(request.drawing.n == 7 && request.drawing.n_waiting == 4);
+    assert_memory_equal(field("positions")->array.data, positions, sizeof positions);
+    memset((void *)field("q")->array.data, 0, sizeof q); /* theirs alone */
+    api_request_draw(&request);
+    assert_memory_equal(field("q")->array.data, q, sizeof q);
+    assert_true(request.drawing.n_waiting == 0);
+    api_request_drop(&request);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_drawn),
         cmocka_unit_test(test_not_drawn),
         cmocka_unit_test(test_drawn_later),
+        cmocka_unit_test(test_drawn_when_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
