@@ -157,9 +157,20 @@ $(BUILD)/obj/server/main.o: CPPFLAGS += -DPOSENC_COMMIT='"$(COMMIT)"'
 	$(call say,AR,$@)
 	$(Q)$(AR) qcs $@ $(filter %.o,$^)
 
-$(LIB_CORE): $(call objects,$(CORE_C)) $(KERNEL_O)
+$(LIB_CORE): $(call objects,$(CORE_C)) $(KERNEL_O) $(BUILD)/obj/core/models/presets_rows.o
 $(LIB_API): $(call objects,$(API_C))
 $(LIB_SERVER): $(call objects,$(SERVER_C)) $(BUILD)/obj/server/page.o $(BUILD)/obj/server/clients.o
+
+# Models are blocks of text, which awk converts to the rows of a table in C; a wrong block stops the build at its line.
+$(BUILD)/gen/core/models/%_rows.c: core/models/%.txt core/models/rows.awk
+	@mkdir -p $(@D)
+	$(call say,AWK,$@)
+	$(Q)LC_ALL=C awk -f core/models/rows.awk -v table=$* $< >$@
+
+$(BUILD)/obj/core/models/%_rows.o: $(BUILD)/gen/core/models/%_rows.c $(BUILD)/flags | libraries
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(HARDEN) $(OPTIMISE) $(CFLAGS) -c $< -o $@
 
 # A script of sh, gzip and od converts the web page to C; without assembler, it works with every compiler and machine.
 PAGE_FILES := $(sort $(foreach ending,html css js json svg,$(wildcard server/page/*.$(ending) server/page/*/*.$(ending))))

@@ -7,6 +7,10 @@
 
 enum { PE_MODEL_FIELDS_MAX = 32 };
 
+/* The rows of presets.txt in its order, which is that of GET /presets; rows.awk makes them. */
+extern const struct pe_preset pe_preset_rows[];
+extern const size_t pe_n_preset_rows;
+
 /* The fields that a model's class has where its config.json has none, unpacked from a row's text. */
 enum { PE_HF_FIELDS_MAX = 24 };
 struct pe_hf_defaults {

@@ -1,32 +1,14 @@
-/* Presets by name: the tables of rows, one after the other. */
-#include "core/models/field.h"
+/* Presets by name: the rows of presets.txt. */
+#include "core/models/models.h"
 #include "core/params.h"
 
 #include <string.h>
 
-/* In the order of GET /presets. */
-static const struct pe_preset_table *const tables[] = {
-    &pe_presets_llama,      &pe_presets_qwen,     &pe_presets_phi,  &pe_presets_others,
-    &pe_presets_multimodal, &pe_presets_absolute, &pe_presets_bias, &pe_presets_relative,
-};
+enum { NAMES_MAX = 256 };
 
-enum { N_TABLES = sizeof tables / sizeof *tables, NAMES_MAX = 256 };
+size_t pe_n_presets(void) { return pe_n_preset_rows; }
 
-size_t pe_n_presets(void)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < N_TABLES; i++)
-        n += tables[i]->n;
-    return n;
-}
-
-const struct pe_preset *pe_preset_at(size_t i)
-{
-    size_t t = 0;
-    while (i >= tables[t]->n)
-        i -= tables[t++]->n;
-    return &tables[t]->rows[i];
-}
+const struct pe_preset *pe_preset_at(size_t i) { return &pe_preset_rows[i]; }
 
 const struct pe_preset *pe_preset_find(const char *name)
 {

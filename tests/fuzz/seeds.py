@@ -219,7 +219,7 @@ HEADS = ["Host: h\r\n", "Content-Length: ", "Transfer-Encoding: chunked\r\n", "E
 
 def dictionaries():
     plan = quoted(strings_of("core/schemes/*.c", "core/sequence*.c", "core/params*.c", "core/models/presets.c"))
-    hf = quoted(strings_of("core/models/hf*.c", "core/models/rope_rows.h"))
+    hf = quoted(strings_of("core/models/hf/*.[ch]"))
     form = strings_of("api/requests/form*.[ch]", "api/formats/*.c")
     yield "json", JSON + plan + quoted(form)
     yield "hf_config", JSON + hf

@@ -1,4 +1,6 @@
-"""A checker that cannot fail checks nothing: feeds layers.py, rooms.py and texts.py trees that break one rule each, and one that breaks none."""
+"""A checker that cannot fail checks nothing: feeds layers.py, rooms.py, texts.py and core/models/rows.awk what breaks one
+rule each, and what breaks none."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -7,6 +9,7 @@ import tempfile
 CHECKER = pathlib.Path(__file__).with_name("layers.py")
 ROOMS = pathlib.Path(__file__).with_name("rooms.py")
 TEXTS = pathlib.Path(__file__).with_name("texts.py")
+ROWS = pathlib.Path(__file__).parents[2] / "core/models/rows.awk"
 
 CLEAN = {
     "core/posenc.h": "#include <stddef.h>\n",
@@ -143,12 +146,44 @@ def check_texts(row, words):
     return ok, f"texts {row}: expected {words!r}, got status {done.returncode}: {said.strip()}"
 
 
+# blocks of core/models, the line of the mistake, and the words that rows.awk must print (None: it must accept them)
+PRESET = "a-1\n    label      A 1\n    source     a file\n    certainty  checkpoint\n    fields     scheme=rope base=1e4\n"
+BLOCK_CASES = [
+    ("presets", PRESET, 0, None),
+    ("presets", PRESET + "               scaling.type=yarn grid=[14,\n               14] terms=[c2p,p2c]\n\n# more\n" + PRESET.replace("a-1", "b"), 0, None),
+    ("presets", PRESET.replace("label ", "lable "), 2, 'unknown key "lable"'),
+    ("presets", PRESET.replace("    source     a file\n", ""), 1, '"a-1" has no source'),
+    ("presets", PRESET.replace("    certainty  checkpoint\n", ""), 1, '"a-1" has no certainty'),
+    ("presets", PRESET.replace("checkpoint", "sure"), 4, 'certainty of "a-1" is "sure"'),
+    ("presets", PRESET + PRESET.replace("a-1", "a"), 6, '"a" belongs before "a-1"'),
+    ("presets", PRESET + PRESET, 6, '"a-1" has two blocks'),
+    ("presets", PRESET + "    source     another\n", 6, "two of source"),
+    ("presets", PRESET.replace("scheme=", ""), 5, '"rope" of "a-1" is no name=value'),
+    ("presets", PRESET.replace("1e4", "1e4x"), 5, '"1e4x" of "a-1" is no number'),
+    ("presets", PRESET.replace("1e4", "[1,a]"), 5, "numbers and words"),
+    ("presets", PRESET.replace("    fields     scheme=rope base=1e4\n", ""), 1, "needs fields, or a layer"),
+    ("presets", PRESET + "    note       English alone\n", 1, "both note and note.zh"),
+    ("presets", PRESET.replace("a-1", "a 1"), 1, "has a space"),
+    ("presets", "  " + PRESET, 1, "a key before the first name"),
+]
+
+
+def check_blocks(table, text, line, words):
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / f"{table}.txt"
+        path.write_text(text)
+        done = subprocess.run(["awk", "-v", f"table={table}", "-f", ROWS, path], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
+    ok = done.returncode == 0 if words is None else done.returncode and f"{table}.txt:{line}: " in done.stderr and words in done.stderr
+    return ok, f"blocks {text!r}: expected {words!r} at line {line}, got status {done.returncode}: {done.stderr.strip()}"
+
+
 def main():
     results = [check_includes(extra, words) for extra, words in CASES]
     results += [check_calls(call, allowed) for call, allowed in
                 [("getenv", False), ("fopen", False), ("pthread_create", False), ("json_loads", False), ("sin", True)]]
     results += [check_rooms(files, words) for files, words in ROOM_CASES]
     results += [check_texts(row, words) for row, words in TEXT_CASES]
+    results += [check_blocks(*case) for case in BLOCK_CASES]
     for ok, text in results:
         if not ok:
             print(f"selftest: {text}")

@@ -31,6 +31,8 @@ def words_of(root):
         source = path.read_text()
         words.update(re.findall(r'"([a-z][a-z0-9_]*)"', source))
         words.update(re.findall(r"\b[A-Z][A-Z_]*\((?:\w+, )?([a-z][a-z0-9_]*),", source))
+    for path in sorted((root / "core").rglob("*.txt")):
+        words.update(word for field in re.findall(r"[\w.]+=[\w,\[\]]+", path.read_text()) for word in re.findall(r"[a-z]\w*", field))
     return words
 
 
@@ -57,8 +59,26 @@ def faults(english, chinese, words):
         yield f"no space between Chinese and Latin, {place}"
 
 
+def pairs(blocks):
+    """(line, English, Chinese) of a file of blocks (core/models/rows.awk): the key x.zh is the twin of x above it."""
+    values, key = {}, None
+    for number, line in enumerate([*blocks.splitlines(), "end"], 1):
+        if line.startswith(" " * 8):
+            values[key][1] += " " + line.strip()
+        elif line.startswith("    "):
+            key, text = line.split(None, 1)
+            values[key] = [number, text]
+        elif line and line[0] != "#":
+            yield from ((values[k][0], values.get(k[:-3], [0, None])[1], values[k][1]) for k in values if k.endswith(".zh"))
+            values = {}
+
+
 def problems(root):
     words = words_of(root)
+    for path in sorted((root / "core").rglob("*.txt")):
+        for line, english, chinese in pairs(path.read_text()):
+            for fault in faults(english, chinese, words):
+                yield f"{path.relative_to(root)}:{line}: {chinese!r}: {fault}"
     for layer in ("core", "api"):
         for path in sorted((root / layer).rglob("*.[ch]")):
             before = None

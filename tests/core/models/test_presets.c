@@ -1,6 +1,5 @@
 /* Presets: the fields that every row must have, and the numbers of the models themselves, written here from the sources
  * that the rows name. */
-#include "core/models/field.h"
 #include "core/params.h"
 #include "tests/support/request.h"
 
@@ -84,8 +83,6 @@ static void every_row_is_whole(void **unused)
     assert_in_range(pe_n_presets(), 130, 254); /* lists of names for "nearest" hold 255 */
     for (size_t i = 0; i < pe_n_presets(); i++)
         check_preset(pe_preset_at(i));
-    for (size_t i = 0; i < pe_presets_relative.n; i++) /* also while their schemes are not there */
-        check_preset(&pe_presets_relative.rows[i]);
 }
 
 /* Every name and alias leads to its own row, so none occurs in two rows. */
@@ -224,21 +221,9 @@ static const char *const models[][3] = {
      "{'scheme':'fourier','style':'perceiver','num_bands':64,'max_resolution':[224,224],'concat_pos':true}"},
 };
 
-/* Also in the table that waits for its schemes. */
-static const struct pe_preset *preset_of(const char *name)
-{
-    const struct pe_preset *preset = pe_preset_find(name);
-    for (size_t i = 0; !preset && i < pe_presets_relative.n; i++) {
-        const struct pe_preset *row = &pe_presets_relative.rows[i];
-        if (strcmp(row->name, name) == 0 || pe_is_among(row->aliases, name))
-            preset = row;
-    }
-    return preset;
-}
-
 static const struct pe_preset_layer *layer_of(const char *name, const char *type)
 {
-    const struct pe_preset *preset = preset_of(name);
+    const struct pe_preset *preset = pe_preset_find(name);
     if (!preset)
         fail_msg("no preset \"%s\"", name);
     for (size_t i = 0; i < preset->n_layers; i++)
@@ -417,14 +402,14 @@ static void certainty_is_what_was_seen(void **unused)
                                               "baichuan-13b",
                                               "jina-embeddings-v2-small-en",
                                               "wav2vec2-conformer-rel-pos-large",
-                                              "nezha-cn-large"};
-    static const struct pe_preset_table *const tables[] = {&pe_presets_bias, &pe_presets_relative};
+                                              "nezha-cn-large",
+                                              "esm-2",
+                                              "mistral-7b-v0.3"};
     size_t n = 0;
     for (size_t i = 0; i < sizeof from_memory / sizeof *from_memory; i++)
-        assert_int_equal(preset_of(from_memory[i])->certainty, PE_UNVERIFIED);
-    for (size_t t = 0; t < 2; t++)
-        for (size_t i = 0; i < tables[t]->n; i++)
-            n += tables[t]->rows[i].certainty == PE_UNVERIFIED;
+        assert_int_equal(pe_preset_find(from_memory[i])->certainty, PE_UNVERIFIED);
+    for (size_t i = 0; i < pe_n_presets(); i++)
+        n += pe_preset_at(i)->certainty == PE_UNVERIFIED;
     assert_int_equal(n, sizeof from_memory / sizeof *from_memory);
 }
 
