@@ -3,7 +3,6 @@
 #include "api/endpoints/compute.h"
 #include "api/inputs/input.h"
 #include "api/inputs/preset_in.h"
-#include "api/inputs/tensor_in.h"
 #include "api/requests/memory.h"
 #include "api/requests/negotiate.h"
 #include "api/requests/query.h"
@@ -104,7 +103,7 @@ bool api_compute_check(struct api_request *request)
 bool api_compute_build(struct api_request *request)
 {
     struct pe_error err;
-    api_request_draw(request);
+    api_request_fill(request);
     return pe_plan_build(request->plan, &err) == PE_OK || fail_plan(request, &err);
 }
 
@@ -347,7 +346,7 @@ bool api_compute(struct api_request *request, struct api_opening *opening)
 static bool operate_read(struct api_request *request)
 {
     request->is_kept = api_may_be_kept(request->call);
-    request->draws_later = true;
+    request->fills_later = true;
     return read_fields(request) && api_form_read(request, &request->form, &request->problem) &&
            api_compute_format(request);
 }

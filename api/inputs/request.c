@@ -15,7 +15,8 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->own = NULL;
     request->operation = operation;
     request->taking = NULL;
-    request->body_is_ours = request->must_not_block = request->draws_later = false;
+    request->body_is_ours = request->must_not_block = request->fills_later = false;
+    request->waiting = NULL;
     request->max_json = 0;
     request->drawing = (struct api_drawing){.max = API_DRAWN_MAX, .max_at_once = UINT64_MAX};
     request->arena = (struct api_arena){0};
@@ -98,18 +99,78 @@ bool api_request_add(struct api_request *request, const char *name, const struct
     return api_fail(problem, 400, pointer, "\"%.64s\" is given twice; give it once, in the body or in the query", name);
 }
 
+/* ---- Tensors that wait ---- */
+
+static bool has_input(const struct pe_input_row *rows, const char *name)
+{
+    while (rows && rows->name && strcmp(rows->name, name) != 0)
+        rows++;
+    return rows && rows->name;
+}
+
+static bool has_param(const struct pe_param *rows, const char *name) { return rows && pe_param_find(rows, name); }
+
+bool api_field_may_wait(const char *name)
+{
+    bool is_input = false, is_param = has_param(pe_sequence_params(), name) || has_param(pe_absolute_params(), name);
+    for (enum pe_operation_id i = 0; i < PE_N_OPERATIONS; i++) {
+        is_input = is_input || has_input(pe_operation_at(i)->inputs, name);
+        is_param = is_param || has_param(pe_operation_at(i)->params, name);
+    }
+    for (size_t i = 0; i < pe_n_schemes(); i++) {
+        is_input = is_input || has_input(pe_scheme_at(i)->inputs, name);
+        is_param = is_param || has_param(pe_scheme_at(i)->params, name);
+    }
+    return is_input && !is_param;
+}
+
+bool api_request_wait(struct api_request *request, const struct api_waiting *waiting)
+{
+    struct api_waiting *copy = api_arena_alloc(&request->arena, sizeof *copy);
+    if (!copy)
+        return false;
+    *copy = *waiting;
+    copy->next = request->waiting;
+    request->waiting = copy;
+    return true;
+}
+
+void api_request_fill(struct api_request *request)
+{
+    for (const struct api_waiting *w = request->waiting; w; w = w->next)
+        if (w->from)
+            memcpy(w->to, w->from, w->n);
+        else
+            pe_seed_fill(w->seed, w->name, w->std, 0, w->n, w->to);
+    request->waiting = NULL;
+    request->drawing.n_waiting = 0;
+}
+
+/* ---- Tensors of the received bytes ---- */
+
+/* Bytes of a stored file stay where they are as long as the request; those of a body may be moved by the next tensor.
+ */
+static const void *copy_of(struct api_request *request, const char *name, const void *data, size_t count, size_t size)
+{
+    struct api_waiting waiting = {.to = api_arena_array(&request->arena, count, size), .from = data, .n = count * size};
+    if (!waiting.to)
+        return NULL;
+    if (request->fills_later && request->stored && api_field_may_wait(name))
+        return api_request_wait(request, &waiting) ? waiting.to : NULL;
+    return memcpy(waiting.to, data, waiting.n);
+}
+
 /* Moving within the body avoids a second copy of a large upload. */
-static const void *align(struct api_request *request, const struct pe_tensor *tensor, size_t size, size_t n_spare)
+static const void *align(struct api_request *request, const char *name, const struct pe_tensor *tensor, size_t n_spare)
 {
     uint64_t count;
-    size_t excess = (uintptr_t)tensor->data % size;
+    size_t size = pe_dtype_size(tensor->dtype), excess = (uintptr_t)tensor->data % size;
     if (!excess)
         return tensor->data;
     pe_shape_count(tensor->shape, tensor->rank, &count); /* the product fits: the bytes exist */
     if (request->body_is_ours && n_spare >= excess)
         return memmove((char *)(uintptr_t)tensor->data - excess, tensor->data, (size_t)count * size);
-    void *copy = api_arena_array(&request->arena, (size_t)count, size);
-    return copy ? memcpy(copy, tensor->data, (size_t)count * size) : NULL;
+    return copy_of(request, name, tensor->data, (size_t)count, size);
 }
 
 bool api_complex_shape(const char *pointer, uint64_t *shape, unsigned *rank, struct api_problem *problem)
@@ -126,7 +187,7 @@ bool api_request_add_tensor(struct api_request *request, const char *name, const
                             size_t n_spare, struct api_problem *problem)
 {
     struct pe_value value = {.kind = PE_ARRAY, .array = *tensor};
-    value.array.data = align(request, tensor, pe_dtype_size(tensor->dtype), n_spare);
+    value.array.data = align(request, name, tensor, n_spare);
     if (!value.array.data)
         return api_fail_memory(problem);
     return api_request_add(request, name, &value, problem);

@@ -55,10 +55,21 @@ enum { API_ETAG_MAX = 40 };
 
 /* Numbers drawn from seeds. */
 struct api_drawing {
-    uint64_t n, max;           /* so far, and at most */
-    uint64_t max_at_once;      /* more than so many, drawn while the request is read, are left to a worker */
-    uint64_t n_waiting;        /* of n: not drawn yet */
-    struct api_drawn *waiting; /* their tensors (tensor_in.c), in the request's arena; NULL: none */
+    uint64_t n, max;      /* so far, and at most */
+    uint64_t max_at_once; /* more than so many, drawn while the request is read, are left to a worker */
+    uint64_t n_waiting;   /* of n: not drawn yet */
+};
+
+/* A tensor whose memory is allocated and not set: n bytes are copied from `from`, or, if that is NULL, n numbers drawn
+ * from a seed. */
+struct api_waiting {
+    struct api_waiting *next;
+    void *to;
+    const void *from;
+    size_t n;
+    const char *name;
+    int64_t seed;
+    double std;
 };
 
 /* One owner: api_request_drop frees the plan and everything that the fields point to, except slices of the received
@@ -83,7 +94,8 @@ struct api_request {
     bool body_is_ours;               /* tensors may be moved inside the body: api_call.body_is_ours */
     uint64_t max_json;               /* bytes of its JSON: api_host.max_json; 0: any number */
     bool must_not_block;             /* api_call.must_not_block */
-    bool draws_later;                /* its tensors are drawn by api_request_draw, not while they are read */
+    bool fills_later;                /* tensors that no check reads are set by api_request_fill, not while read */
+    struct api_waiting *waiting;     /* those, in the arena; NULL: none */
     struct api_drawing drawing;      /* without a host, API_DRAWN_MAX numbers */
     struct api_arena arena;
     struct pe_field fields[API_FIELDS_MAX];
@@ -135,6 +147,12 @@ bool api_request_add(struct api_request *request, const char *name, const struct
  * moved instead. */
 bool api_request_add_tensor(struct api_request *request, const char *name, const struct pe_tensor *tensor,
                             size_t n_spare, struct api_problem *problem);
+
+/* If the request fills_later: is a field of this name a tensor of an input row (q, table), and no parameter, which is
+ * checked before? Then it may wait (*waiting is copied into the arena; false: no memory) for api_request_fill. */
+bool api_field_may_wait(const char *name);
+bool api_request_wait(struct api_request *request, const struct api_waiting *waiting);
+void api_request_fill(struct api_request *request);
 
 /* Complex numbers are pairs of reals: adds a last axis of 2 to a shape. Only for the field freqs_cis; else 422. */
 bool api_complex_shape(const char *pointer, uint64_t *shape, unsigned *rank, struct api_problem *problem);

@@ -245,41 +245,6 @@ static bool read_number(const struct draft *d, int member, double missing, doubl
                                       : "std must be a number from 0 to 1e6");
 }
 
-/* A tensor that waits for its numbers. */
-struct api_drawn {
-    struct api_drawn *next;
-    const char *name;
-    int64_t seed;
-    double std;
-    size_t n;
-    float *numbers;
-};
-
-static bool has_input(const struct pe_input_row *rows, const char *name)
-{
-    while (rows && rows->name && strcmp(rows->name, name) != 0)
-        rows++;
-    return rows && rows->name;
-}
-
-static bool has_param(const struct pe_param *rows, const char *name) { return rows && pe_param_find(rows, name); }
-
-/* Is it a field of the request that only an input row can have? Checks read the numbers of parameters. */
-static bool may_wait(const struct draft *d)
-{
-    const char *name = d->name;
-    bool is_input = false, is_param = has_param(pe_sequence_params(), name) || has_param(pe_absolute_params(), name);
-    for (enum pe_operation_id i = 0; i < PE_N_OPERATIONS; i++) {
-        is_input = is_input || has_input(pe_operation_at(i)->inputs, name);
-        is_param = is_param || has_param(pe_operation_at(i)->params, name);
-    }
-    for (size_t i = 0; i < pe_n_schemes(); i++) {
-        is_input = is_input || has_input(pe_scheme_at(i)->inputs, name);
-        is_param = is_param || has_param(pe_scheme_at(i)->params, name);
-    }
-    return is_input && !is_param && !strchr(d->pointer + 1, '/');
-}
-
 /* Refuses more numbers than the request may have. */
 static bool may_have(const struct draft *d, struct api_drawing *drawing, uint64_t n)
 {
@@ -292,38 +257,25 @@ static bool may_have(const struct draft *d, struct api_drawing *drawing, uint64_
     return true;
 }
 
-static bool draw_later(const struct draft *d, struct api_request *request, const struct api_drawn *all)
+static bool draw_later(const struct draft *d, struct api_request *request, const struct api_waiting *all)
 {
-    struct api_drawing *drawing = &request->drawing;
-    struct api_drawn *drawn = api_arena_alloc(&request->arena, sizeof *drawn);
-    char *name = drawn ? api_arena_string(&request->arena, d->name, strlen(d->name)) : NULL;
-    if (!name)
+    struct api_waiting drawn = *all;
+    drawn.name = api_arena_string(&request->arena, d->name, strlen(d->name));
+    if (!drawn.name || !api_request_wait(request, &drawn))
         return api_fail_memory(d->problem);
-    *drawn = *all;
-    drawn->name = name;
-    drawn->next = drawing->waiting;
-    drawing->waiting = drawn;
-    drawing->n_waiting += drawn->n;
+    request->drawing.n_waiting += drawn.n;
     return true;
 }
 
 /* Now, or by a worker that reads the request again. */
-static bool draw_now(const struct draft *d, struct api_request *request, const struct api_drawn *all)
+static bool draw_now(const struct draft *d, struct api_request *request, const struct api_waiting *all)
 {
     if (request->drawing.n - request->drawing.n_waiting > request->drawing.max_at_once) {
         request->is_late = true;
         return api_fail(d->problem, 503, "", "the tensors take longer to draw than this thread has");
     }
-    pe_seed_fill(all->seed, d->name, all->std, 0, all->n, all->numbers);
+    pe_seed_fill(all->seed, d->name, all->std, 0, all->n, all->to);
     return true;
-}
-
-void api_request_draw(struct api_request *request)
-{
-    for (const struct api_drawn *drawn = request->drawing.waiting; drawn; drawn = drawn->next)
-        pe_seed_fill(drawn->seed, drawn->name, drawn->std, 0, drawn->n, drawn->numbers);
-    request->drawing.waiting = NULL;
-    request->drawing.n_waiting = 0;
 }
 
 static bool check_drawn(const struct draft *d)
@@ -344,17 +296,17 @@ static bool read_drawn(const struct draft *d, struct api_request *request, struc
         return false;
     if (!pe_shape_count(tensor.shape, tensor.rank, &n))
         return fail_member(d, "shape", "shape has more than 2^63 elements");
-    bool waits = request->draws_later && may_wait(d);
+    bool waits = request->fills_later && api_field_may_wait(d->name) && !strchr(d->pointer + 1, '/');
     if (!may_have(d, &request->drawing, n))
         return false;
-    struct api_drawn all = {.seed = (int64_t)seed, .std = std, .n = (size_t)n};
-    all.numbers = api_arena_array(&request->arena, all.n, sizeof *all.numbers);
-    if (!all.numbers)
+    struct api_waiting all = {.seed = (int64_t)seed, .std = std, .n = (size_t)n};
+    all.to = api_arena_array(&request->arena, all.n, sizeof(float));
+    if (!all.to)
         return api_fail_memory(d->problem);
     if (!(waits ? draw_later(d, request, &all) : draw_now(d, request, &all)))
         return false;
     tensor.dtype = PE_F32;
-    tensor.data = all.numbers;
+    tensor.data = all.to;
     *value = (struct pe_value){.kind = PE_ARRAY, .array = tensor};
     return true;
 }

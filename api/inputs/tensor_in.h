@@ -11,12 +11,8 @@ bool api_tensor_is(const struct pe_value *object, const char *pointer);
 
 /* Turns *value, such an object, into the dense array it describes; memory from the request's arena. dtype left out:
  * f32; shape left out: that of the data. Without data its numbers are drawn: N(0, std^2) in f32, from the seed and the
- * name of its field (pe_seed_fill); the request's `drawing` is the limit. pointer names the object in errors.
- *
- * If the request draws_later, the numbers of tensors that no check reads (those of input rows, as q or table) are
- * written by api_request_draw; until then their memory is allocated and not set. */
+ * name of its field (pe_seed_fill); the request's `drawing` is the limit. pointer names the object in errors. */
 bool api_tensor_read(struct api_request *request, const char *name, struct pe_value *value, const char *pointer,
                      struct api_problem *problem);
-void api_request_draw(struct api_request *request);
 
 #endif

@@ -135,7 +135,7 @@ static bool zarr_read(struct api_request *request)
                         "the query of a Zarr store stands in the path: /zarr/{query}/{key}");
     request->call = &r->call;
     request->format = &chunk_format;
-    request->is_kept = request->draws_later = true;
+    request->is_kept = request->fills_later = true;
     return read_path(r) && api_compute_read(request) &&
            api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem) &&
            api_form_read(request, &request->form, &request->problem) && check_form(r);

@@ -302,13 +302,13 @@ static void test_drawn_later(void **state)
     api_request_drop(&request);
 }
 
-/* Tensors wait until api_request_draw; the numbers of a parameter, which is checked before, do not. */
+/* Tensors wait until api_request_fill; the numbers of a parameter, which is checked before, do not. */
 static void test_drawn_when_asked(void **state)
 {
     (void)state;
     float q[4], positions[3];
     api_request_init(&request, PE_ROTATE);
-    request.draws_later = true;
+    request.fills_later = true;
     request.drawing.max_at_once = 3;
     const char *text =
         "{\"q\":{\"shape\":[2,2],\"seed\":1,\"std\":1},\"positions\":{\"shape\":[3],\"seed\":2,\"std\":1}}";
@@ -318,9 +318,30 @@ static void test_drawn_when_asked(void **state)
     assert_true(request.drawing.n == 7 && request.drawing.n_waiting == 4);
     assert_memory_equal(field("positions")->array.data, positions, sizeof positions);
     memset((void *)field("q")->array.data, 0, sizeof q); /* theirs alone */
-    api_request_draw(&request);
+    api_request_fill(&request);
     assert_memory_equal(field("q")->array.data, q, sizeof q);
     assert_true(request.drawing.n_waiting == 0);
+    api_request_drop(&request);
+}
+
+/* So do copies of stored tensors whose address does not suit them. */
+static void test_copied_when_asked(void **state)
+{
+    (void)state;
+    static char bytes[12];
+    struct pe_tensor odd = {.dtype = PE_F32, .rank = 2, .shape = {1, 2}, .data = bytes + 1};
+    static const char *const names[] = {"table", "positions"};
+    static const char file;
+    api_request_init(&request, PE_ENCODE);
+    request.fills_later = true;
+    request.stored = (const void *)&file; /* which is not looked at */
+    for (size_t i = 0; i < 2; i++) {
+        bytes[1] = 1;
+        assert_true(api_request_add_tensor(&request, names[i], &odd, 0, &problem));
+        bytes[1] = 2;
+        api_request_fill(&request);
+        assert_int_equal(*(const char *)field(names[i])->array.data, i == 0 ? 2 : 1);
+    }
     api_request_drop(&request);
 }
 
@@ -342,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_not_drawn),
         cmocka_unit_test(test_drawn_later),
         cmocka_unit_test(test_drawn_when_asked),
+        cmocka_unit_test(test_copied_when_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
