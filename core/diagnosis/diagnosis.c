@@ -22,13 +22,8 @@ static void step(const struct pe_diagnosis *d, const char *name)
         d->request->step(d->request->caller, name);
 }
 
-enum pe_status pe_diagnosis_new(const struct pe_diagnosis_request *request, struct pe_diagnosis **diagnosis,
-                                struct pe_error *err)
+enum pe_status pe_diagnosis_run(struct pe_diagnosis *d, struct pe_error *err)
 {
-    struct pe_diagnosis *d = calloc(1, sizeof *d);
-    if (!d)
-        return pe_no_memory(err);
-    d->request = request;
     enum pe_status status = check(d, err);
     step(d, "diagnose");
     if (!status)
@@ -38,6 +33,17 @@ enum pe_status pe_diagnosis_new(const struct pe_diagnosis_request *request, stru
     step(d, NULL);
     if (status)
         pe_belief_blame(d, err);
+    return status;
+}
+
+enum pe_status pe_diagnosis_new(const struct pe_diagnosis_request *request, struct pe_diagnosis **diagnosis,
+                                struct pe_error *err)
+{
+    struct pe_diagnosis *d = calloc(1, sizeof *d);
+    if (!d)
+        return pe_no_memory(err);
+    d->request = request;
+    enum pe_status status = (pe_diagnosis_has_sides(request) ? pe_diagnosis_of_sides : pe_diagnosis_run)(d, err);
     if (status)
         pe_diagnosis_free(d);
     else
@@ -51,6 +57,7 @@ void pe_diagnosis_free(struct pe_diagnosis *d)
         return;
     pe_answer_drop(d);
     pe_values_free(d->values);
+    pe_diagnosis_drop_sides(d);
     pe_measure_drop(d);
     pe_evidence_drop(d);
     pe_belief_drop(d);

@@ -20,6 +20,16 @@
 struct pe_measure;
 struct pe_answer;
 
+/* One side of q, q_out, k and k_out (sides.c). */
+struct pe_side {
+    struct pe_diagnosis_request request;
+    struct pe_field *fields; /* its tensors and the belief; owned */
+    struct pe_diagnosis *diagnosis;
+    int64_t offset;                 /* of the first query behind the first key */
+    const struct pe_value *reading; /* the candidate that it is read by; NULL: there is none */
+};
+enum { PE_SIDE_OF_Q, PE_SIDE_OF_K, PE_N_SIDES };
+
 struct pe_diagnosis {
     const struct pe_diagnosis_request *request;
     struct pe_evidence evidence;
@@ -37,15 +47,24 @@ struct pe_diagnosis {
     uint64_t searched;
     double work; /* multiply-adds so far, as pe_plan_work counts them: of plans, predicted numbers and measurements */
     double bytes;
-    struct pe_answer *answer;      /* answer/: the candidates, which the tree borrows from */
-    struct pe_values *values;      /* the tree of the answer */
-    const struct pe_value *stated; /* that tree when it is finished */
-    double *factors;               /* model/rotary_row.c: of rows that were scaled before (xPos); NULL: none is */
-    void *cached;                  /* faults/scalings.c: the alternatives of scalings; freed with free() */
+    struct pe_answer *answer;         /* answer/: the candidates, which the tree borrows from */
+    struct pe_values *values;         /* the tree of the answer */
+    const struct pe_value *stated;    /* that tree when it is finished */
+    double *factors;                  /* model/rotary_row.c: of rows that were scaled before (xPos); NULL: none is */
+    void *cached;                     /* faults/scalings.c: the alternatives of scalings; freed with free() */
+    struct pe_side sides[PE_N_SIDES]; /* of a request with both; nothing else but the tree is used then */
 };
 
 /* Asks request->admit for more bytes, before they are allocated. */
 enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct pe_error *err);
+
+/* diagnosis.c: every step, for d->request. */
+enum pe_status pe_diagnosis_run(struct pe_diagnosis *d, struct pe_error *err);
+
+/* sides.c. Are queries and keys both sent? Then two diagnoses are run, and one answer is stated. */
+bool pe_diagnosis_has_sides(const struct pe_diagnosis_request *request);
+enum pe_status pe_diagnosis_of_sides(struct pe_diagnosis *d, struct pe_error *err);
+void pe_diagnosis_drop_sides(struct pe_diagnosis *d); /* after pe_values_free */
 
 /* answer/answer.c: compares d->best with all numbers and states the answer in d->values. */
 enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_error *err);

@@ -358,6 +358,93 @@ def test_keys_have_their_own_part_of_xpos(server, names, out):
     assert "as_believed" not in codes(diagnose(server, {"scheme": "xpos", "k" if out == "q" else "q": sent[names[0]], ("k_out" if out == "q" else "q_out"): sent[names[1]]}))
 
 
+# ---- Queries and keys together -----------------------------------------------------------------------------------------------------
+
+
+def drawn_heads(heads, n, seed):
+    return np.random.default_rng(seed).standard_normal((1, heads, n, 32))
+
+
+def turned(x, positions, base=1e4, layout="half"):
+    a, out, half = np.outer(positions, ladder(32, base)), np.empty_like(x), x.shape[-1] // 2
+    first, second = (slice(0, half), slice(half, None)) if layout == "half" else (slice(0, None, 2), slice(1, None, 2))
+    out[..., first] = x[..., first] * np.cos(a) - x[..., second] * np.sin(a)
+    out[..., second] = x[..., first] * np.sin(a) + x[..., second] * np.cos(a)
+    return out
+
+
+AT = np.arange(12.0)
+Q, K = drawn_heads(4, 12, 21), drawn_heads(2, 12, 22)  # fewer heads of keys
+
+
+def both(server, q, q_out, k, k_out, **belief):
+    sent = {name: inline(Tensor(a, "f32")) for name, a in {"q": q, "q_out": q_out, "k": k, "k_out": k_out}.items()}
+    return diagnose(server, {"scheme": "rope", "layout": "half", **belief, **sent})
+
+
+def told(answer):
+    return [(finding["code"], finding["side"]) for finding in answer["findings"]], {side: one["codes"] for side, one in answer["sides"].items()}
+
+
+BOTH = {  # what was done to q and to k: the findings with their sides, and the codes of each side
+    "as believed": ({}, {}, [("as_believed", None)], [], []),
+    "another base": ({"base": 5e5}, {"base": 5e5}, [("base_other", None)], ["base_other"], ["base_other"]),
+    "the other layout": ({"layout": "interleaved"}, {"layout": "interleaved"}, [("layout_swapped", None)], ["layout_swapped"], ["layout_swapped"]),
+    "k twice": ({}, {"positions": 2 * AT}, [("rotated_twice", "k"), ("sides_differ", None)], [], ["rotated_twice"]),
+    "q not at all": ({"positions": 0 * AT}, {}, [("not_rotated", "q"), ("sides_differ", None)], ["not_rotated"], []),
+    "k interleaved": ({}, {"layout": "interleaved"}, [("layout_swapped", "k"), ("sides_differ", None)], [], ["layout_swapped"]),
+    "two bases": ({"base": 5e5}, {"base": 1e6}, [("base_other", "k"), ("base_other", "q"), ("sides_differ", None)], ["base_other"], ["base_other"]),
+    "one later, one earlier": ({"positions": AT + 1}, {"positions": AT - 1}, [("off_by_one", "k"), ("off_by_one", "q"), ("sides_differ", None)],
+                               ["off_by_one"], ["off_by_one"]),
+}
+
+
+@pytest.mark.parametrize("what", BOTH)
+def test_queries_and_keys_have_one_belief(server, what):
+    of_q, of_k, findings, q_codes, k_codes = BOTH[what]
+    answer = both(server, Q, turned(Q, **{"positions": AT, **of_q}), K, turned(K, **{"positions": AT, **of_k}))
+    assert told(answer) == (findings, {"q": q_codes, "k": k_codes}) and answer["explained"]
+    assert {c["side"] for c in answer["candidates"]} == {findings[0][1]}
+
+
+def test_a_factor_of_one_side_keeps_distances(server):
+    """No sides_differ: scores are multiplied by one number."""
+    answer = both(server, Q, turned(Q, AT) / np.sqrt(32), K, turned(K, AT))
+    codes_of_q, sides = told(answer)[0], told(answer)[1]
+    assert sides["k"] == [] and len(sides["q"]) == 1 and {side for _, side in codes_of_q} == {"q"}
+
+
+def test_noise_on_one_side_is_not_explained(server):
+    answer = both(server, Q, turned(Q, AT), K, drawn_heads(2, 12, 5))
+    assert not answer["explained"] and answer["sides"]["q"] == {"verdict": "exact", "codes": []} and answer["sides"]["k"]["verdict"] == "none"
+    assert told(answer)[0] == [("unexplained", "k"), ("sides_differ", None)]
+
+
+def test_fewer_queries_are_the_last_ones(server):
+    q = Q[:, :, :5]
+    assert told(both(server, q, turned(q, AT[7:]), K, turned(K, AT)))[0] == [("as_believed", None)]
+    assert told(both(server, q, turned(q, AT[:5]), K, turned(K, AT)))[0] == [("offset_other", "q"), ("sides_differ", None)]
+    assert told(both(server, q, turned(q, AT[7:], base=31337), K, turned(K, AT, base=31337)))[0] == [("base_other", None)]
+
+
+def test_both_sides_of_xpos(server):
+    sent = {"q": Q, "k": K}
+    out = server.ask("/rotate", scheme="xpos", **{name: inline(Tensor(x, "f64")) for name, x in sent.items()}, outputs=["q", "k"], dtype="f64").json()["tensors"]
+    answer = both(server, Q, np.array(out["q"]["data"]), K, np.array(out["k"]["data"]), scheme="xpos", layout="interleaved")
+    assert told(answer)[0] == [("as_believed", None)]
+
+
+@pytest.mark.parametrize("missing", ["q", "q_out", "k", "k_out"])
+def test_three_of_four_are_refused(server, missing):
+    body = {name: [[1, 2], [3, 4]] for name in ("q", "q_out", "k", "k_out") if name != missing}
+    response = server.post("/diagnose", {"scheme": "rope", **body})
+    assert response.status == 422 and response.json()["pointer"] == "/" + missing and "or all four" in response.json()["detail"]
+
+
+def test_sides_are_null_elsewhere(server):
+    assert asked(server, "inv_freq", ladder(), **ROPE)["sides"] is None
+
+
 # ---- Complex numbers --------------------------------------------------------------------------------------------------------------
 
 

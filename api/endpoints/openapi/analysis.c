@@ -141,7 +141,8 @@ static void add_diagnosis_answer(struct api_text *text)
     api_text_format(
         text,
         ",\"DiagnosisAnswer\":{\"type\":\"object\",\"required\":[\"explained\",\"belief\",\"candidates\","
-        "\"findings\",\"undecided\",\"ruled_out\",\"searched\",\"unseen\"],\"properties\":{\"explained\":{\"type\":"
+        "\"findings\",\"undecided\",\"ruled_out\",\"searched\",\"unseen\",\"sides\"],\"properties\":{\"explained\":{"
+        "\"type\":"
         "\"boolean\"},\"belief\":{\"type\":[\"object\",\"null\"],\"properties\":{%s}},\"candidates\":{"
         "\"type\":\"array\",\"description\":\"the best first; config with sequence, sent to /encode or "
         "/rotate, and then transforms give the tensor\",\"items\":{\"type\":\"object\",\"properties\":{"
@@ -164,7 +165,9 @@ static void add_diagnosis_answer(struct api_text *text)
         "\"description\":\"hypotheses tried\"},\"used_all\":{\"type\":\"boolean\",\"description\":\"true: "
         "the search ended because it had used --max-analysis; else left out\"},\"unseen\":{\"type\":"
         "\"array\",\"maxItems\":32,\"description\":\"codes of the mistakes that would not show in a tensor "
-        "that is as believed; empty where the belief does not fit\"}}}");
+        "that is as believed; empty where the belief does not fit\"},\"sides\":{\"type\":[\"object\",\"null\"],"
+        "\"description\":\"where q, q_out, k and k_out were sent: verdict and codes of q and of k. Findings and "
+        "candidates then have a side, q, k or, if one reading is of both, null\"}}}");
 }
 
 void api_openapi_analysis(struct api_text *text)

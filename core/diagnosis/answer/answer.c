@@ -359,6 +359,7 @@ static enum pe_status put_answer(struct pe_diagnosis *d, struct pe_answer *a, st
     pe_put_integer(root, "searched", (int64_t)d->searched);
     if (!status)
         status = pe_answer_unseen(d, a, pe_put_list(root, "unseen"), err);
+    pe_put_null(root, "sides"); /* sides.c */
     if (d->used_all)
         pe_put_boolean(root, "used_all", true);
     return status;

@@ -13,7 +13,8 @@ static const struct pe_evidence_kind *const kinds[] =
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 #define WAYS                                                                                                           \
-    "encoding; cos and sin; q and q_out; k and k_out; bias; buckets; position_ids; angles or freqs; freqs_cis; "       \
+    "encoding; cos and sin; q and q_out; k and k_out; all four; bias; buckets; position_ids; angles or freqs; "        \
+    "freqs_cis; "                                                                                                      \
     "cos_sin; matrix; inv_freq; rope_freqs"
 
 static const struct pe_value *field(const struct pe_diagnosis *d, const char *name)
@@ -32,12 +33,26 @@ static bool has_any(const struct pe_diagnosis *d, const struct pe_evidence_kind 
     return any;
 }
 
+/* Of queries and keys together, all four are needed (sides.c). */
+static enum pe_status refuse_three(const struct pe_diagnosis *d, struct pe_error *err)
+{
+    static const char *const all[] = {"q", "q_out", "k", "k_out"};
+    char pointer[24] = "/";
+    size_t i = 0;
+    while (i < 3 && field(d, all[i]))
+        i++;
+    strncat(pointer, all[i], sizeof pointer - 2);
+    return pe_fail(err, pointer, "%s is missing; send q and q_out, k and k_out, or all four", all[i]);
+}
+
 static enum pe_status choose_kind(struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_evidence_kind *found = NULL;
     for (size_t i = 0; i < N_KINDS; i++) {
         if (!has_any(d, kinds[i]) || (found && kinds[i]->is_parameter))
             continue;
+        if (found == &pe_evidence_rotated && kinds[i] == &pe_evidence_keys)
+            return refuse_three(d, err);
         if (found)
             return pe_fail(err, "", "the request has %s and %s; send one of %s", found->tensors[0],
                            kinds[i]->tensors[0], WAYS);

@@ -35,6 +35,8 @@ static bool set_tensor_layout(struct pe_diagnosis *d, size_t i, struct pe_edit *
     struct pe_operand axes;
     if (!place(d, i, &axes) || is_repeated(d, i, &axes))
         return false;
+    if (axes.n == 1 && d->belief.n > 1) /* nothing is rotated then, which is another mistake */
+        return false;
     pe_edit_set_word(edit, "tensor_layout", pe_tensor_layout_words[memory_layouts[i]]);
     if (d->belief.is_len_fixed)
         pe_edit_set_integer(edit, "len", (int64_t)axes.n);

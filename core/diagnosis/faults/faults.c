@@ -18,6 +18,7 @@ const struct pe_fault pe_fault_table_dtype = {.n_alternatives = 0};
 const struct pe_fault pe_fault_as_believed = {.n_alternatives = 0};
 const struct pe_fault pe_fault_identified = {.n_alternatives = 0};
 const struct pe_fault pe_fault_undecided = {.n_alternatives = 0};
+const struct pe_fault pe_fault_sides_differ = {.n_alternatives = 0};
 const struct pe_fault pe_fault_uninitialised = {.n_alternatives = 0};
 const struct pe_fault pe_fault_unexplained = {.n_alternatives = 0};
 

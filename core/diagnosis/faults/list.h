@@ -1,5 +1,5 @@
 /* Every fault, one line each, in the order of findings: FAULT(name, KIND, surprise) is the row pe_fault_name in the
- * file of its kind, with the texts pe_fault_info_name. table_dtype and the last five are findings that no hypothesis
+ * file of its kind, with the texts pe_fault_info_name. table_dtype and the last six are findings that no hypothesis
  * has: they have no alternatives. The kind says which faults are not combined; three codes of the sinusoid and of ids
  * are of the kind that they have elsewhere. The surprise is how unlikely the mistake is for somebody who ports a model,
  * from 1 (the first to be expected) to 8: of explanations with the same numbers the least surprising one is named
@@ -82,5 +82,6 @@ FAULT(ids_axes_missing, AXES, 2)
 FAULT(as_believed, FINDING, 0)
 FAULT(identified, FINDING, 0)
 FAULT(undecided, FINDING, 0)
+FAULT(sides_differ, FINDING, 0)
 FAULT(uninitialised, FINDING, 0)
 FAULT(unexplained, FINDING, 0)

@@ -32,3 +32,9 @@ FAULT_TEXT(undecided, "undecided", "finding", "undecided", "无法区分",
            "Two configurations give the tensor, but differ elsewhere.", "有两种配置都能得出这个张量，但在别处不同。",
            "Candidate {candidate} gives the tensor too; a row at position {position} tells them apart.",
            "候选 {candidate} 也能得出这个张量；用位置 {position} 的一行即可区分两者。");
+FAULT_TEXT(
+    sides_differ, "sides_differ", "finding", "q and k differ", "q 与 k 不一致",
+    "Queries and keys are not rotated alike.", "查询与键的旋转方式不同。",
+    "q and k are not rotated alike, so scores no longer depend on the distance of their positions alone; `sides` "
+    "says what each of them is.",
+    "q 与 k 的旋转方式不同，因此得分不再只取决于两者位置的距离；`sides` 分别说明了两者的情况。");
