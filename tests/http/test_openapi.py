@@ -147,13 +147,13 @@ def test_every_reference_leads_somewhere(document):
 # ---- Statuses ------------------------------------------------------------------------------------------------------------
 
 SENT = re.compile(r"(?:api_fail\(\s*[\w>&.-]*problem, |fail_here\(\w+, |api_refusal\(|refuse\(\s*[\w>&.-]+, |refuse_raw\([^;]*?, |http_refusal\)\{|api_reply_empty\("
-                  r"|\bstatus = (?:[^;]*[?:] )?|: )([2-5]\d\d)\b")
+                  r"|#define REFUSED_[^\n]*\s+|return refuse\(&[\w>.-]+, |\bstatus = (?:[^;]*[?:] )?|: )([2-5]\d\d)\b")
 
 
 def test_every_status_in_the_sources_is_described(document):
     """The numbers that the program's own text sends; 499 stands in the log alone."""
     found = {}
-    for path in [*ROOT.glob("api/**/*.c"), *ROOT.glob("server/**/*.c")]:
+    for path in [*ROOT.glob("api/**/*.c"), *ROOT.glob("server/**/*.c"), *ROOT.glob("server/**/refusals.h")]:
         for status in SENT.findall(path.read_text()):
             found.setdefault(status, path.name)
     assert {"400", "404", "408", "413", "414", "422", "429", "431", "501", "503", "505"} <= set(found)
