@@ -190,7 +190,7 @@ def test_labels_are_from_our_own_lists(server):
         server.request(f"BREW{i}", "/encode")
     routes = set(server.get("/openapi.json").json()["paths"]) | {""}
     schemes = {s["name"] for s in server.get("/schemes").json()["schemes"]} | {""}
-    own = {"route": routes, "scheme": schemes, "format": {"json", "raw", "npy", "npz", "safetensors", "png", "text", "page", "prometheus", "problem", "oip-json", "ndjson", "events", "oip-binary"}}
+    own = {"route": routes, "scheme": schemes, "format": {"json", "raw", "npy", "npz", "safetensors", "png", "text", "page", "prometheus", "problem", "oip-json", "ndjson", "events", "oip-binary", "zarr"}}
     for name, labels in Figures(server).values:
         for label, allowed in own.items():
             assert dict(labels).get(label, "") in allowed | {""}, (name, labels)
