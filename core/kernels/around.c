@@ -1,21 +1,24 @@
 /* Runs of positions in bf16, by floats: rows on both sides of an anchor, x(±φ) = X·cos φ ± Y·sin φ. The result keeps
- * eight bits, so the 24 bits of a float are enough, and an instruction processes twice as many floats as doubles.
- * Every row comes from the anchor alone, so errors do not grow from row to row.
+ * eight bits, so the 24 bits of a float are enough, and an instruction processes twice as many floats as doubles. Every
+ * row is computed from the anchor alone, so errors do not grow from row to row. core/waves/run_bf16.c prepares the
+ * steps and computes doubtful values again.
  *
  * Error, u = 2^-24, M = min(amplitude, |X| + |Y|·reach) ≤ 2^e. X, Y, the cosine and the sine have been rounded once,
- * the first product is, the second may be: 3u·(|X·cos φ| + |Y·sin φ|), which is at most 3u·M, by Cauchy and Schwarz
- * for the amplitude. The sum's rounding is at most u·2^e/2. What the doubles behind X and Y are wrong by is together
- * less than u/8·2^e, or all is doubted: 3.7u·2^e, and E = 4u·2^e.
+ * the first product is, the second may be: 3u·(|X·cos φ| + |Y·sin φ|), which is at most 3u·M, by Cauchy and Schwarz for
+ * the amplitude. The sum's rounding is at most u·2^e/2. What the doubles behind X and Y are wrong by is together less
+ * than u/8·2^e, or all is doubted: 3.7u·2^e, and E = 4u·2^e.
  *
- * The test: f, the float, lies in f's own binade at d = f - m from m, the middle between the two bf16 around it; d
- * is exact. Where |d| > 1.03·E the exact value is on the same side of m. It might still be beyond the next middle,
- * which for f next to a power of two is half as far from it; but |d| is at most half a unit of bf16, which are
- * powers of two as E is: so E is at most a quarter of a unit, and f no farther than that from the next middle the
- * other way.
+ * The test: f, the float, is in its own binade at d = f - m from m, the middle between the two bf16 around it; d is
+ * exact. Where |d| > 1.03·E the exact value is on the same side of m. It might still be beyond the next middle on the
+ * other side of the bf16 that f rounds to, which is half as far from that bf16 if it is a power of two, a quarter of a
+ * unit. But |d| is at most half a unit, and units are powers of two as E is: so E is at most a quarter of a unit, and f
+ * is at least that far from the next middle.
  *
- * Some value in 2000 is doubted in columns that take whole turns: twice E, four and a half times (each binade of
- * sizes has half as many values and twice as many middles) 2^8. The caller makes those again, so it is told their
- * places. */
+ * The test is on squares, d² > (1.03·E)², because a sign then needs no absolute value and one fused operation gives it.
+ *
+ * Some value in 2000 is doubted in columns that take whole turns: twice E, four and a half times (each binade of sizes
+ * has half as many values and twice as many middles) 2^8. The caller computes those again, so it needs their places,
+ * and not only their columns. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/lanes.h"
 

@@ -4,7 +4,15 @@
  * A template: attend_f32.c and attend_f64.c define the type and its constants and include it. Unlike the other
  * kernels' results, those of exp, cap and sigmoid differ in last bits between instruction sets: products are fused
  * where the machine can. An element's result depends on the element alone: the remainder of a row after whole groups
- * of registers goes through the same operations in a padded group. */
+ * of registers goes through the same operations in a padded group.
+ *
+ * Softmax subtracts a row's maximum, so exponents are at most 0 and the sum is at least 1; it cannot overflow, and what
+ * underflows is below the last bit of the sum. e^x is 2^n·e^r as in any libm (Cody and Waite 1980): ln 2 in two parts,
+ * the first times n exact, and a minimax polynomial for |r| ≤ ln2/2. Sums are in
+ * double whatever the type, so that a row of a million logits keeps its digits.
+ *
+ * Four registers are processed in parallel because the polynomial is one chain of dependent products. Masked entries
+ * are exact zeros without passing through subnormals, which cost a hundred cycles each on some machines. */
 #include <math.h>
 
 typedef whole vm __attribute__((vector_size(WIDTH * sizeof(real)))); /* masks: a comparison's 0 and -1 */

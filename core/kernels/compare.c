@@ -1,10 +1,13 @@
-/* Rows compared with rows, for analysis: squared distances of many pairs, ranges and sums along a row, dot products
- * and turns in a plane.
+/* Rows compared with rows, for analysis: squared distances of many pairs, ranges and sums along a row, dot products and
+ * turns in a plane.
  *
- * Distances are computed from differences. From a Gram matrix, |a|^2 + |b|^2 - 2 a·b, two rows that nearly agree would
- * lose all digits. The tiles are those of attention's products (attend_products.h): TALL rows by two registers of
- * columns, whose sums stay in registers for all of k. Each step is a difference and a fused square, twice the work of a
- * product for half the pairs. */
+ * Distances are computed from differences. From a Gram matrix, |a|² + |b|² - 2a·b, two rows that nearly agree would
+ * lose all digits, and nearly equal rows are just what an analysis looks for. The tiles are those of attention's
+ * products (attend_products.h): TALL rows by two registers of columns, whose sums stay in registers for all of k. Each
+ * step is a difference and a fused square, twice the work of a product for half the pairs.
+ *
+ * Results are read as measurements with nine digits, so sums are fused where the machine can and may differ in their
+ * last bits between instruction sets, unlike the tables of this folder. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/lanes.h"
 

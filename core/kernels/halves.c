@@ -1,6 +1,11 @@
 /* Whole rows of f16 and bf16 to floats, which is exact, and back, ties to even. NaN stays NaN, with the same bits on
- * every machine: halves.h says which. The loops have no decisions, so the compiler makes them as wide as the registers;
- * x86 has instructions of its own for f16, and packs bf16 better by hand. */
+ * every machine: halves.h states which. The loops have no decisions, so the compiler makes them as wide as the
+ * registers; x86 has instructions of its own for f16, and packs bf16 better by hand.
+ *
+ * Rounding a double to 16 bits through a float would round twice: 1 + 2^-8 + 2^-40 is above a midpoint of bf16, its
+ * float is the midpoint itself, and that rounds down to even. So callers either hold floats that are the data, or ask
+ * middles.c whether the float is a midpoint (core/waves), or round the double to odd first (dd_round_odd in
+ * core/numeric/dd.h; Boldo and Melquiond 2008, IEEE TC 57). */
 #include "core/kernels/halves.h"
 #include "core/kernels/kernels.h"
 

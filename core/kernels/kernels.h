@@ -55,11 +55,12 @@ enum { PE_RUN_HALF = 16, PE_RUN_ROWS = 2 * PE_RUN_HALF };
  *
  * Bit i of doubts[g] is set where some value of column 32g + i may have been rounded wrong; returns whether one is. The
  * column's doubles are right to PE_RUN_ERROR·(|x| + |y|·reach) + bounds[j], where x and y have been moved at most
- * PE_RUN_TURNS times by pe_turn since they were right to 2^-50 of themselves, and cosines and sines are right to 2^-52.
- * Where middles are elsewhere, next to subnormals, all is doubted; so is a column of zeros whose zeros may be negative.
+ * PE_RUN_TURNS times by pe_turn since they were right to 2^-50 of themselves, and cosines and sines are right to 2^-52
+ * of themselves and to 1.3·2^-53. Next to subnormals floats have other middles, so all is doubted there; so is a column
+ * of zeros whose zeros may be negative.
  *
- * f16 and bf16 are told from the value's float, which tells them where it is no middle between two of them and above
- * PE_RUN_CLEAR times that error (rounding.h). For f16, every |value| is below PE_RUN_HUGE_F16. */
+ * f16 and bf16 are rounded from the value's float. That is right where the float is above PE_RUN_CLEAR times the error
+ * and no middle between two of them (rounding.h). For f16, every |value| is below PE_RUN_HUGE_F16. */
 typedef bool pe_run_fn(const double *x, const double *y, const double *bounds, const double *cosines,
                        const double *sines, const double *reach, size_t n, void *out, size_t stride, uint32_t *doubts);
 #define PE_RUN_CLEAR 0x1.04p25 /* 2^25, and room for the value being a rounded one */
@@ -158,7 +159,7 @@ enum { PE_PANEL_BYTES = 128 };
 typedef void pe_pack_f32_fn(const float *b, size_t b_stride, size_t n, size_t k, float *panels);
 typedef void pe_pack_f64_fn(const double *b, size_t b_stride, size_t n, size_t k, double *panels);
 
-/* c [m, n] = scale · a·bᵀ for rows a [m, k] and rows first … first+n-1 of b, which stands in panels. An element is the
+/* c [m, n] = scale · a·bᵀ for rows a [m, k] and rows first … first+n-1 of b, which is in panels. An element is the
  * same whatever m, first and n are. */
 typedef void pe_products_f32_fn(size_t m, size_t first, size_t n, size_t k, float scale, const float *a,
                                 size_t a_stride, const float *panels, float *c, size_t c_stride);
@@ -166,7 +167,7 @@ typedef void pe_products_f64_fn(size_t m, size_t first, size_t n, size_t k, doub
                                 size_t a_stride, const double *panels, double *c, size_t c_stride);
 
 /* Rows compared with rows, in doubles. c[i, j] = sum over x < k of (a_ix - b_jx)^2, added to what is there if `adds`,
- * for rows a [m, k] and n rows b, which stand in panels; columns up to the next multiple of a panel are written too.
+ * for rows a [m, k] and n rows b, which are in panels; columns up to the next multiple of a panel are written too.
  * An element is the same whatever m and n are; its last bits may differ between instruction sets, as those of
  * products. */
 typedef void pe_apart_f64_fn(size_t m, size_t n, size_t k, const double *a, size_t a_stride, const double *panels,

@@ -1,15 +1,20 @@
 /* Sines at any one position, as floats: half the work of waves.c and no bound for each. If a double is too near the
- * midpoint between two floats, or a phase too near a zero, the caller is informed and uses waves.c instead.
+ * midpoint between two floats, or a phase too near a zero, the row is reported as open and core/waves/wave_table.c
+ * computes it with waves.c instead.
  *
- * In quarter turns p·F = m + e, q the nearest integer, r = m - q + e. A pair of columns is a sine and a cosine of
- * one frequency: both polynomials of r are used, once each, whichever way round the quarter puts them.
+ * In quarter turns p·F = m + e, q the nearest integer, r = m - q + e. A pair of columns is a sine and a cosine of one
+ * frequency: both polynomials of r are used, once each, whichever way round the quarter puts them.
  *
- * Relative error, u = 2^-53: the polynomials are off by 2^-47.6 and 2^-43.78 for r² < 0.2503, which m < 2^40 sees to
- * (m is off by less than 2^-13). r has its last rounding, u, and what e lacks: roundings of 2^-105·m and F's own
- * 2^-101·m, together below 2^-100·m, which is 2^-46 of r where |r| ≥ 2^-54·m. Neither sine nor cosine lets a
- * relative error of r grow, since x·cot x ≤ 1 and x·tan x ≤ π/4 for |x| ≤ π/4. Squaring, the steps of Horner, fused
- * or not, and the amplitude add less than 16u. Together (0.59 + 0.13 + 0.02)·2^-43 of the value: less than 2^-43,
- * which is less than 2^10 of the double's last bit. */
+ * Relative error, u = 2^-53: the polynomials are off by 2^-47.6 and 2^-43.78 for r² < 0.2503, which m < 2^40 ensures (m
+ * is off by less than 2^-13). r has its last rounding, u, and what e lacks: roundings of 2^-105·m and F's own 2^-101·m,
+ * together below 2^-100·m, which is 2^-46 of r where |r| ≥ 2^-54·m. Neither sine nor cosine lets a relative error of r
+ * grow, since x·cot x ≤ 1 and x·tan x ≤ π/4 for |x| ≤ π/4. Squaring, the steps of Horner, fused or not, and the
+ * amplitude add less than 16u. Together (0.59 + 0.13 + 0.02)·2^-43 of the value: less than 2^-43, which is less than
+ * 2^10 of the double's last bit.
+ *
+ * So the test needs no arithmetic on doubles: a midpoint has the low 29 bits 2^28, and a double whose low bits are
+ * within 2^10 of that is open. One comparison of words, with the phase's test beside it, is kept for all columns of a
+ * row; of rows of 128 columns one in 2000 is open. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/lanes.h"
 

@@ -2,12 +2,16 @@
  * afterwards whether all were rounded correctly. Two registers of doubles are processed at a time: their floats fill
  * one register, which is stored at once.
  *
- * f32: x, known to E, is rounded right unless a middle between two floats is within E. The middle between the two
- * floats around x has x's upper bits, then a one, then zeros; its distance from x is exact, and absolute as E is.
- * Above 2·E it rules out the others too: it is half the way between the two floats at most, so that E is a quarter
- * of that way, and no middle beyond one of the two, though it be a power of two, is nearer to it.
+ * The test must cost a value two or three operations, or it would cost more than the value itself (one fused product).
+ * So a column keeps one number for all of its rows, the least of something, and a branch is taken once for 32 rows.
  *
- * f16, bf16: f is the float of x. Every middle m between two 16-bit numbers is a float. If m lies between x and the
+ * f32: x, known to E, is rounded right unless a middle between two floats is within E. The middle between the two
+ * floats around x has x's upper bits, then a one, then zeros; its distance from x is exact, and absolute as E is. If
+ * it is above 2·E, the other middles are ruled out too: the distance is at most half of the gap between the two floats,
+ * so E is below a quarter of the gap, and the next middle beyond either float is at least a quarter of the gap away
+ * from it, even if that float is a power of two, below which gaps are halved.
+ *
+ * f16, bf16: f is the float of x. Every middle m between two 16-bit numbers is a float. If m is between x and the
  * exact value, or is x, then it is within E of x; where E is at most half the way from m to the next float, that
  * means f = m. So an f that is no middle rounds as the exact value does wherever |f| is above 2^25·E, for the next
  * float is at least 2^-24 of m away. An instruction rounds, or half of the last kept bit is added and the rest cut
@@ -57,7 +61,7 @@ static inline vd from_middle(vd x)
 
 /* ---- f32 ---- */
 
-/* Doubles above 0 compare as their bits do, and of those the upper 32 say enough: AVX2 has a minimum of words, so eight
+/* Doubles above 0 compare as their bits do, and the upper 32 of those are enough: AVX2 has a minimum of words, so eight
  * values take a shuffle, a mask and a minimum, where doubles take two of each. AVX-512 has one operation for the
  * smaller size of doubles. */
 static inline void emit_f32(void *to, vd a, vd b, struct seen *seen)
@@ -110,7 +114,7 @@ static inline vh f16_of(vu bits, vu size)
 
 /* Marks: the bits that are dropped, at the upper end of 16, are the least number of all, 0x8000, for a middle alone.
  * So what is seen of a float fits into halves, and their minimum with a sign is an instruction wherever there are
- * vectors: a size stands in the upper half of its number, a mark in the lower, and what the other half holds does not
+ * vectors: a size is in the upper half of its number, a mark in the lower, and what the other half holds does not
  * matter. */
 static inline void emit_narrow(enum kind kind, void *to, vd a, vd b, struct seen *seen)
 {

@@ -1,22 +1,28 @@
 /* Runs of positions: x(n+1) = 2cos(w)·x(n) - x(n-1), one multiplication a value, outwards both ways from an anchor in
  * the middle of 32 rows; and the way from one anchor to the next, a rotation by 32 steps.
  *
+ * This is Chebyshev's recurrence. Its error grows with the square of the number of steps (Gentleman 1969, Computer
+ * Journal 12, 160, for the same recurrence in Goertzel's method), hence the blocks, and hence an anchor in the middle,
+ * which halves the steps and quarters the error. Both directions share the coefficient, and every vector of columns is
+ * a chain of its own.
+ *
  * Errors in units u = 2^-53, with ρ = min(1, 16|sin w|) and M = |x| + |y|·ρ, which no |value| of a block passes.
  *
- * A block: a step adds at most 6u·M (its one or two roundings, and a coefficient right to 2.6u), a later value sees it
- * times its distance, so 16 steps give 6u·M·136. The first step's own roundings, the anchor's and those of x(-1) add
- * less than 84u·M. Together 900u·M.
+ * A block: a step adds at most 6u·M (its one or two roundings, at most 3u·M, and a doubled coefficient right to 2.6u),
+ * a later value sees it times its distance, so 16 steps give 6u·M·136. The first row downwards, x(-1), has 4u·M, which
+ * the last row sees sixteenfold; with the anchor's own that is less than 84u·M. Together 900u·M.
  *
  * An anchor after k ≤ 15 turns by 32w, where j turns bring |sin 32jw| ≤ min(1, 2jρ): j turns before, |x| was at most
  * max(1, 2j)·M and |y| at most |x| + |y| of now. A turn adds 3u(|xc| + |ys|) + u|x'| to x, over the fifteen less than
- * Σ(6j + 12 + max(1, 2j))u·M = 1021u·M, j from 0 to 14; to y less than 7u(|x| + |y|), of which later turns bring
- * 7u·Σ 2jρ(|x| + |y|) ≤ 1470u·M to x. The exact anchor's own 2^-50 are 8u·(2·15 + 30)M = 480u·M. So x is right to
- * 2971u·M; of y's error, by the same sums, the block sees the share ρ: 105 + 1021 + 8 + 240 = 1374u·M.
+ * Σ(6j + 12 + max(1, 2j))u·M = 1021u·M, j from 0 to 14; to y less than 7u(|x| + |y|), of which later turns bring 7u·Σ
+ * 2jρ(|x| + |y|) ≤ 1470u·M to x. The exact anchor's own 2^-50 are 8u·(2·15 + 30)M = 480u·M. So x is right to 2971u·M;
+ * of y's error, by the same sums, the block sees the share ρ: 105 + 1021 + 8 + 240 = 1374u·M.
  *
- * In all (900 + 2971 + 1374)u·M = 5245u·M < 1.281·2^-41·M.
+ * In all (900 + 2971 + 1374)u·M = 5245u·M < 1.281·2^-41·M, which is PE_RUN_ERROR. F counts as its two doubles are: what
+ * they lack is in the exact anchor's bound.
  *
  * Why 32 rows and fifteen turns: the block's part grows with the square of its rows, the anchors' with that of their
- * turns, and every value nearer to a middle than the bound has its column made again and may need double-double. An
+ * turns, and every value nearer to a middle than the bound has its column computed again and may need double-double. An
  * exact anchor takes as long as a third of a block: with seven turns it was 6 in a hundred of a table's time. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/rounding.h"

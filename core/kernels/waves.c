@@ -1,9 +1,18 @@
-/* Sines of many columns at one position, in double, each with a bound of its error. Every lane does the same
- * operations in the same order on every machine: no contraction, and the one error-free product is exact whichever
- * way it is computed.
+/* Sines of many columns at one position, in double, each with a bound of its error: the second level of
+ * core/waves/wave_table.c.
  *
- * In quarter turns: m + e = p·F exactly enough, q = the nearest integer, r = m - q + e in [-1/2, 1/2]; then the sine
- * or cosine of r, by a polynomial of r² with first-order terms for what r and its square lost. */
+ * In quarter turns: m + e = p·F exactly enough, q = the nearest integer, r = m - q + e in [-1/2, 1/2]; then the sine or
+ * cosine of r, by a polynomial of r² with first-order terms for what r and its square lost.
+ *
+ * Why quarter turns: the reduction modulo π/2, which costs libm a table of 2/π's digits (Payne and Hanek 1983), becomes
+ * a subtraction of an integer. F was divided by π/2 once, in double-double. Adding 1.5·2^52 leaves the nearest integer
+ * in a double's low bits, of which two are the quadrant; so no branch and no conversion is needed, and position 2^40
+ * costs what position 1 does.
+ *
+ * Invariant: every lane does the same operations in the same order on every machine: no contraction, and the one
+ * error-free product is exact whichever way it is computed. An f64 is stored as it leaves this file, so these doubles
+ * are part of what the service promises. At a position that is a power of two, both products with F are exact, so the
+ * steps of runs, which are such positions, have no error of phase. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/lanes.h"
 

@@ -1,9 +1,9 @@
 /* Rows of a Toeplitz map: row i is the part of one vector that begins n_rows-1-i elements behind the vector's start, so
  * a map is copied, not computed.
  *
- * What limits such a copy is not the stores, which go to aligned places, but the loads: a window begins anywhere, and
- * of the registers it is read in every second (16 and 32 bytes: fewer) crosses a cache line and costs two accesses.
- * Rows a register's worth of elements apart see the same registers, one register further along:
+ * What limits such a copy is not the stores, which go to aligned places, but the loads: a window begins anywhere, and a
+ * register's worth of it crosses a cache line and costs two accesses always (64 bytes), every second time (32) or every
+ * fourth (16). Rows a register's worth of elements apart see the same registers, one register further along:
  *
  *     row i:                  r0 r1 r2 r3 …
  *     row i + REGISTER/size:  p0 r0 r1 r2 …

@@ -1,4 +1,11 @@
-/* Exponential and logarithm in double-double. */
+/* Exponential and logarithm in double-double, for frequencies, slopes and decays that need a hundred bits
+ * (core/waves/freq.c).
+ *
+ * e^a: the argument is reduced twice. 2^k takes a multiple of ln 2 (in three parts, so that the first product is
+ * exact), and then r is halved eight times, which makes eleven terms of the series enough; e^r - 1 rather than e^r is
+ * doubled back, because the 1 would swallow its low digits. ln a: one step of Halley's method from a logarithm in
+ * double, which has a third of the digits to begin with. Neither calls the C library, whose last bits differ between
+ * versions; a frequency must not. */
 #include "core/numeric/dd.h"
 
 #include <stddef.h>

@@ -1,12 +1,16 @@
-/* Taps and weights of interpolation along one axis.
+/* Taps and weights of interpolation along one axis, for position tables that are stretched to another grid.
  *
- * Output o stands at the source coordinate
+ * Output o is at the source coordinate
  *
  *     x = (o + 1/2) · n_in / n_out - 1/2        or, with aligned corners,   x = o · (n_in - 1) / (n_out - 1)
  *
- * a fraction, so index and distance are taken from exact integers: no result depends on how a machine rounds a
- * quotient before the floor is taken. Semantics: torch.nn.functional.interpolate (ATen/native/UpSample.h and
- * cpu/UpSampleKernel.cpp), timm resample_abs_pos_embed, Qwen3-VL fast_pos_embed_interpolate. */
+ * a fraction, so index and distance are computed from exact integers: no result depends on how a machine rounds a
+ * quotient before the floor is taken.
+ *
+ * Semantics: torch.nn.functional.interpolate (ATen/native/UpSample.h and cpu/UpSampleKernel.cpp), timm
+ * resample_abs_pos_embed, Qwen3-VL fast_pos_embed_interpolate. They differ in three ways, each a kind here: whether
+ * corners are aligned, whether the kernel is stretched when shrinking (antialias), and cubic's parameter (-0.75 without
+ * antialias, -0.5 with). */
 #include "core/numeric/resample.h"
 
 #include <limits.h>

@@ -1,4 +1,9 @@
-/* Fills blocks of Toeplitz matrices, in tiles whose part of the line fits a scratch buffer. */
+/* Fills blocks of Toeplitz matrices, in tiles whose part of the line fits a scratch buffer.
+ *
+ * Where a bias depends on k_pos - q_pos alone and both sequences are runs, a matrix of q_len × k_len numbers has only
+ * q_len + k_len - 1 different ones, and each row is a window of one line of them. So the scheme computes a line, and
+ * kernels/windows.c copies. A tile's line is computed anew for each tile, so the work is tile rows + tile columns for
+ * tile rows × tile columns values, and no state is shared between blocks: any split gives the same bytes. */
 #include "core/numeric/toeplitz.h"
 #include "core/kernels/kernels.h"
 #include "core/scheme.h"

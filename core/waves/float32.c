@@ -1,4 +1,13 @@
-/* The frameworks' float32 recipe: the angle is a float, its sine or cosine the float nearest to that of the angle. */
+/* The frameworks' float32 recipe: the angle is a float, its sine or cosine the float nearest to that of the angle.
+ *
+ * For models whose weights were trained with tables that were rounded at each step, the exact table is the wrong one.
+ * `arith: float32` repeats the recipe of torch and JAX on a CPU: position and frequency are rounded to floats, their
+ * product is rounded to a float, and only then is the sine taken. At position 131072 that angle is off by as much as
+ * 0.009, which is the point: the model has seen those values.
+ *
+ * A library's sine of a float is right to an ulp or two, and which of the two depends on its version and on the
+ * machine. Here it is the nearest float, by the levels of wave_table.c: the angle times 2/π is a frequency in
+ * double-double at position 1. So the answer is one that a framework may give, and the same one everywhere. */
 #include "core/waves/float32.h"
 #include "core/numeric/dtype.h"
 #include "core/waves/freq.h"

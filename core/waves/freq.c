@@ -1,7 +1,15 @@
-/* Computes base^(-i/D): an exponential for every ANCHOR_EVERY-th value, products in between. */
+/* Computes base^(-i/D), i = 0, 1, …, in double-double: an exponential for every ANCHOR_EVERY-th value, products in
+ * between.
+ *
+ * A table at position 2^40 multiplies a frequency's relative error by up to 2^40 quarter turns, so a double's 2^-53 is
+ * useless there: F needs about a hundred bits. An exponential is some thirty operations of double-double, a product is
+ * one, and errors add up along a chain of products; sixteen is a compromise.
+ *
+ * Error: a product has at most 5·2^-106 (wave_value.c cites the bound), the step's own error, about 2^-102, enters each
+ * time, and the chain has fifteen: 2^-97.6 if all were at their worst and of one sign. Measured against 300-bit
+ * arithmetic for ten pairs of base and D, the largest error of all is 2^-102.3; a test requires 2^-99. */
 #include "core/waves/freq.h"
 
-/* A product adds about 2^-105 relative error, so 16 of them stay below 2^-100, and one exponential in 16 is cheap. */
 enum { ANCHOR_EVERY = 16 };
 
 /* base^(-i/denominator), with the exponent's quotient in double-double. */

@@ -5,7 +5,7 @@
 #include "core/numeric/dd.h"
 #include "core/posenc.h"
 
-/* A phase of whole + part quarter turns. The relative error of part is below 2^-96, and |part| ≤ 1/2 (slightly more
+/* A phase of whole + part quarter turns. The relative error of part is below 2^-95, and |part| ≤ 1/2 (slightly more
  * is allowed). So no accuracy is lost near a zero of the sine, and for a whole number of quarters part is exactly 0. */
 struct pe_phase {
     int64_t whole; /* only its value modulo 4 matters */

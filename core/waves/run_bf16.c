@@ -1,5 +1,19 @@
-/* Waves at consecutive integers in bf16: the around kernel computes blocks of rows around an anchor. Values that it
- * marks as doubtful are computed again here in double, from the same anchor. */
+/* Waves at consecutive integers in bf16.
+ *
+ * bf16 keeps eight bits, so a float's 24 are enough to decide nearly every rounding, and a register holds twice as many
+ * floats as doubles. A recurrence in floats would lose too much; so each row is computed from the block's anchor
+ * directly, x(±φ) = X·cos φ ± Y·sin φ, with the cosines and sines of the sixteen distances prepared once for each
+ * column. kernels/around.c has the loop and the proof of its error.
+ *
+ * Two rows at the same distance share both products' factors, so anchors are between two rows: distances are 1/2, 3/2,
+ * … 31/2 steps.
+ *
+ * Values that the kernel doubts, one in 2000, are computed again here in double from the same anchor and the same
+ * steps: a step is a float and its rounding error, together 48 bits. What is open even then goes on to wave_table.c.
+ *
+ * The table of steps has 64 floats for each column, so runs in bf16 pay only from PE_AROUND_ROWS_MIN rows on; shorter
+ * tables use wave_run.c. Even and odd columns have separate arrays because the kernel joins two 16-bit results from
+ * neighbouring columns into one word. */
 #include "core/waves/run_bf16.h"
 #include "core/kernels/kernels.h"
 #include "core/waves/wave_columns.h"
@@ -152,7 +166,7 @@ static void settle_value(const struct block *b, size_t n, size_t j, double x, do
 }
 
 /* Column j, k rows above the anchor and k below. In units of u·M (kernels/run.c): X is right to 2971 and, of Y's error,
- * the block sees 1374, where reach is |sin 16w| at most; here it may be half of that, for |sin 16w| is at most
+ * the block sees 1374, where reach is at least |sin 16w|. Here it may be half of that, for |sin 16w| is at most
  * |sin 15½w| + |sin ½w|, and what is proportional to it doubles: below 5950 and 2750. The steps, from 1/2 up, are right
  * to 900 as a run's rows are, and their rests to 2^-49. Twice a run's bound, 10490, covers that. */
 static void settle_rows(const struct block *b, size_t k, size_t j)

@@ -1,5 +1,17 @@
-/* Rows of waves at positions in no order, in f32. Most tables hold a sine and a cosine of every frequency, side by
- * side or a half of the columns apart: they are computed together, in the time of one. */
+/* Rows of waves at positions in no order, in f32: the columns as the kernel for lists wants them (kernels/list.c).
+ *
+ * Most tables hold a sine and a cosine of every frequency, side by side (sinusoidal) or half the columns apart
+ * (rotary's cos|cos and sin|sin). One reduction of the phase serves both, and whichever way round the quarter puts
+ * them, each of the two polynomials is used once: a pair costs little more than one column. So the arrangement is
+ * recognised once, when the table is prepared, and the columns become units, each a column or a pair.
+ *
+ * The kernel returns how many rows are right and stops after the first that is not; the caller computes that row with
+ * the kernel that is right to 2^-50, and goes on behind it. A table in which most rows end that way is better off
+ * without this file: wave_table.c counts.
+ *
+ * Which columns qualify: amplitudes from 2^-60 to 2^60 and frequencies that are not 0, so that no float is subnormal
+ * and a relative bound holds. A requested range of columns that cuts a pair is computed with its partner in a scratch
+ * row. */
 #include "core/waves/wave_list.h"
 #include "core/kernels/kernels.h"
 

@@ -1,5 +1,20 @@
-/* Waves at consecutive integers, in f32, f16 and bf16: the run kernels compute blocks around an anchor. Columns of a
- * block that a kernel marks as doubtful are computed again here, one at a time. */
+/* Waves at consecutive integers, in f32, f16 and bf16.
+ *
+ * A sine at n+1 follows from those at n and n-1 by one multiplication (kernels/run.c, with the proof of its error), so
+ * a run takes a quarter of the time of a list of positions. The price is an error that grows with the distance, which
+ * is bounded by working in blocks of 32 rows around an anchor in their middle: sixteen steps each way.
+ *
+ * Anchors: the first is computed by the kernel that is right to 2^-50, the next fifteen by rotating it 32 steps at a
+ * time, then there is an exact one again. Fifteen is where the anchors' share of the error bound is still of the size
+ * of the block's own.
+ *
+ * Values that the kernel doubts: it reports columns, for it keeps one minimum for each. Such a column is computed again
+ * here by the same recurrence, in the same block and within the same bound, but with a test of every value. Only those
+ * near a midpoint go on to wave_table.c, one by one. The column's other values have been written right already.
+ *
+ * Invariant: this recurrence and the kernel's may differ in their last bits (one may be fused), so a value that the
+ * kernel doubted need not be the one that is found here; both lie within E of the exact value, so 4·E here covers the
+ * kernel's 2·E. */
 #include "core/kernels/halves.h"
 #include "core/kernels/kernels.h"
 #include "core/waves/wave_columns.h"

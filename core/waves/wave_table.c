@@ -1,6 +1,26 @@
-/* Waves of one axis: the kernels compute doubles with a bound on their error. A value is rounded if the bound
- * decides the rounding, and computed again in double-double if not. So the result is the same whichever kernel
- * computed the doubles. */
+/* Waves of one axis, every value correctly rounded: how doubles with an error bound become the nearest f32, f16 or
+ * bf16.
+ *
+ * The problem is the table maker's dilemma. A value x computed in double with an error of at most E rounds to the right
+ * float unless a midpoint between two floats lies within E of x; then no amount of care in the last step helps, and x
+ * must be computed again, more accurately.
+ *
+ * The idea (Ziv 1991, ACM TOMS 17, 410): test first, and be exact only where the test fails. There are three levels:
+ *
+ * - the fast kernels: runs of consecutive integers (wave_run.c, run_bf16.c; E about 2^-41 of a block's largest value)
+ *   and lists of positions (wave_list.c; 2^-43 of the value). They leave open one value in 10^5 or fewer, run_bf16.c
+ *   one in 2000;
+ * - the kernel that is right to 2^-50 (kernels/waves.c), for single values, for short tables and for what the first
+ *   level leaves open;
+ * - double-double, right to 2^-98 (wave_value.c), for what is open even then. There an f32 is still open with a chance
+ *   of 2^-46 at phases of 2^26, and such cases are counted.
+ *
+ * Invariant: a level hands a value on exactly if its own bound does not decide the rounding. So the bytes do not depend
+ * on which level computed a value, which is why the instruction set, the split into blocks and the kind of request
+ * cannot change them. An f64 has no spare digits to test with: it comes from the second level alone.
+ *
+ * Below, a request is cut into stretches (equal positions, consecutive integers, anything else), and each goes to the
+ * cheapest level that may compute it. */
 #include "core/waves/wave_table.h"
 #include "core/numeric/dtype.h"
 #include "core/kernels/halves.h"

@@ -1,4 +1,19 @@
-/* Single values of waves in double-double, and the final decision on the rounding of a value. */
+/* Single values of waves in double-double, and the final decision on the rounding of a value: the last level of
+ * wave_table.c, and the reference that tests compare kernels with.
+ *
+ * In quarter turns the phase p·F is a sum of exact products; the nearest integer is subtracted (it selects sine or
+ * cosine and the sign), then the nearest k/32, whose sine and cosine are in a table of 17 double-doubles, and the rest,
+ * at most π/128, goes through the two power series. The addition theorems put them together. No step depends on a fused
+ * operation or on the C library, so every machine decides alike.
+ *
+ * The value has a relative error below 2^-99 for F as its two doubles are. F itself was rounded to them, which adds
+ * phase·2^-100 (freq.c). The two together are the interval in which the exact value lies; if its ends round
+ * differently, the case is counted and the value that is known is rounded. Nothing more can be done without more digits
+ * of F.
+ *
+ * Why the rounding is decidable at all: for rational positions and bases w is algebraic, so sin(p·w) is transcendental
+ * for p ≠ 0 (Lindemann) and never a midpoint. Exceptions are handled by name: position 0, frequency 0, and whole turns,
+ * where frequencies are rational multiples of π. */
 #include "core/waves/wave_value.h"
 #include "core/numeric/dtype.h"
 #include "core/waves/freq.h"
@@ -82,7 +97,7 @@ static struct pe_dd remainder_of(const struct pe_wave *wave, double p, int64_t *
 /* The remainder is k/32 and a rest, in radians x; the sine and cosine of their sum by the addition theorems.
  *
  * Relative errors in units of v = 2^-106: a sum of double-doubles has at most 3v, also where it cancels, a product 5v
- * (Joldes, Muller, Popescu 2017), a constant v. Up to phases of 2^40 the remainder has 9v, and neither sine nor cosine
+ * (core/numeric/dd.h), a constant v. Up to phases of 2^40 the remainder has 9v, and neither sine nor cosine
  * lets a relative error of it grow. k's removal and π/2 give x 9v; by the series' last steps its sine has 18v, its
  * cosine 4v. So of the two products the one with the sine has 24v, the other 10v. Where they cancel, for k = 1 and
  * x < 0, they are at most once and twice their sum: 24v + 20v + 3v, and 9v and the amplitude's 6v: 62v. For longer

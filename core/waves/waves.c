@@ -1,5 +1,17 @@
-/* Tables of waves on several axes: the columns of each axis are a table of their own, filled in place if they are
- * contiguous and through a scratch buffer if not. */
+/* Tables of waves on several axes.
+ *
+ * The problem: a table mixes columns of different kinds. A sequence of image patches has columns for the time, the
+ * height and the width, in groups or interleaved, and DINOv3 and Fourier features add columns that are linear in the
+ * position. The machinery below this file knows one axis and sines alone.
+ *
+ * The idea: when the table is prepared, its columns are sorted into parts, one for each axis and kind, and each part is
+ * a dense table of its own (wave_table.c). A request for a rectangle of the whole is then a request for a range of
+ * columns of each part. A part whose wanted columns are neighbours in the whole is filled in place; one whose columns
+ * are scattered is filled through a scratch block of 32 rows and distributed from there.
+ *
+ * Invariant: an element depends on its column's constants and its position, never on the part, the rectangle or the
+ * neighbours that are computed with it. So any split of a table gives the same bytes. tests/core/waves/test_waves.c
+ * compares rectangles with the whole. */
 #include "core/waves/waves.h"
 #include "core/numeric/dd.h"
 #include "core/numeric/dtype.h"
