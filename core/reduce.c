@@ -1,6 +1,15 @@
-/* Reduces blocks: each number of the answer combines the numbers of its block in row-major order, whichever other
- * numbers are requested with it. Neighbouring numbers of the answer are computed together, so that each row of the
- * whole output is computed once: attention computes a unit of many rows for any part of it. */
+/* Reduces blocks of an output to one number each (mean, largest, smallest), for pictures and summaries of maps that are
+ * too large to send.
+ *
+ * Each number of the answer combines the numbers of its block in row-major order, whichever other numbers are requested
+ * with it: so slices of a reduced answer have the same bytes as the whole. Neighbouring numbers of the answer are
+ * computed together, so that each row of the whole output is computed once: attention computes a unit of many rows for
+ * any part of it.
+ *
+ * How many are computed together depends on what the scheme calls a unit and on the room for partial results; room is
+ * borrowed from the plan by an atomic exchange, or is on the stack if none is free, which is slower and never waits.
+ * Values that are not finite are counted apart: a hidden entry of -inf must neither swallow its block nor vanish from a
+ * block of hidden entries. */
 #include "core/reduce.h"
 #include "core/kernels/kernels.h"
 #include "core/fill_whole.h"

@@ -1,5 +1,15 @@
-/* Parts of outputs. The other fill functions write whole outputs only. This file maps elements of a part to the
- * whole output, in contiguous runs as long as the part allows. */
+/* Parts of outputs: `slice` with starts, stops and steps on each axis, as in NumPy.
+ *
+ * Fill functions of schemes write whole outputs by ranges of flat elements, and know nothing of parts. This file maps
+ * an element of the part to the whole, in runs as long as the part allows: whole inner axes, then the axis before them
+ * if its step is 1. Samples that are a few steps apart on the last axis are filled together with what is between them,
+ * since a fill costs more than a few elements that are dropped; beyond SPACED_MAX each has a fill of its own.
+ *
+ * Invariant: element i of a part is element f(i) of the whole, bit for bit. So ranges, chunks of Zarr and tiles of the
+ * page need no code in the schemes.
+ *
+ * The cost of a part is not its size: one element of every row of attention computes every unit. So the work is
+ * estimated here, from the same runs, before anything is computed. */
 #include "core/slice.h"
 #include "core/fill_whole.h"
 #include "core/reduce.h"

@@ -1,13 +1,15 @@
 /* All tensors as a NumPy .npz file: a zip archive of NAME.npy, stored (PKWARE APPNOTE 6.3.10; zip64 where needed).
  *
- * A zip file states the CRC-32 of each entry after its data and again in the directory at the end of the file, so no
- * CRC must be known before its data is sent. open() lays out everything else: the sizes follow from the shapes. The
- * body is part 0, elements 0, part 1, elements 1, … part n where part k is the descriptor of entry k-1, the local
- * header and the .npy head of entry k; part n ends with the directory. Parts are complete text except for the CRCs.
+ * The problem is to stream a zip of any size from pieces that threads compute in no order. A zip file states the CRC-32
+ * of each entry after its data and again in the directory at the end of the file, so no CRC must be known before its
+ * data is sent. open() lays out everything else: the sizes follow from the shapes, so the length of the whole and the
+ * place of each byte are known before a number is computed. The body is part 0, elements 0, part 1, elements 1, … part
+ * n where part k is the descriptor of entry k-1, the local header and the .npy head of entry k; part n ends with the
+ * directory. Parts are complete text except for the CRCs.
  *
- * Each piece of elements records its CRC when it is computed; a part combines these CRCs. A thread that begins a part
- * before all of its pieces are recorded computes the missing pieces again, in the part's own buffer: slower, but never
- * wrong. waits() lets the server avoid that. */
+ * Each piece of elements records its CRC when it is computed; a part combines these CRCs (zlib's crc32_combine: a CRC
+ * is linear over GF(2)). A thread that begins a part before all of its pieces are recorded computes the missing pieces
+ * again, in the part's own buffer: slower, but never wrong. waits() lets the server avoid that. */
 #include "api/formats/npy.h"
 
 #include <stdatomic.h>

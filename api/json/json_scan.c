@@ -1,5 +1,10 @@
-/* One pass over JSON text: lists of numbers go to our own reader, everything else is copied. The pass tracks strings,
- * brackets and names only as far as this and the pointers of error messages require. */
+/* One pass over JSON text: lists of numbers go to our own reader, everything else is copied for jansson. The pass
+ * tracks strings, brackets and names only as far as this and the pointers of error messages require.
+ *
+ * jansson needs 40 bytes of heap and 200 ns for each number, so a tensor of ten million would take half a gigabyte and
+ * two seconds. A list that contains numbers only is read into an array of doubles, and a stand-in of one integer, its
+ * number, takes its place in the text. What is left, the skeleton, is small or refused. jansson remains the judge of
+ * everything else: the pass does not check what it copies. */
 #include "api/json/json_scan.h"
 #include "api/limits.h"
 

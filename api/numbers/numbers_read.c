@@ -3,7 +3,10 @@
  * Three methods give the same, correctly rounded double: up to 19 digits by one or two products with a 128-bit power of
  * ten (Daniel Lemire, "Number parsing at a gigabyte per second"; Mushtak and Lemire, "Fast number parsing without
  * fallback", for the proof that this always decides); more digits by the same with their first 19 and these plus one,
- * if both agree; else libc, on at most as many digits as can affect the result. */
+ * if both agree; else libc, on at most as many digits as can affect the result.
+ *
+ * Why not strtod for all: it takes 60 ns a number, depends on the locale, and a body has millions of them; this takes a
+ * few. An array of numbers never becomes a tree of nodes (json_scan.c), so reading is bounded by the text. */
 #include "api/numbers/kernels/numbers.h"
 #include "api/numbers/numbers.h"
 #include "api/numbers/numbers_powers.h"

@@ -2,7 +2,13 @@
  *
  *     error[row, pair] = max(|cos a - cos pw|, |sin a - sin pw|),   a = fl(fl(p)·fl(w)), cos and sin rounded too
  *
- * where cos pw and sin pw are within an ulp of f64, whatever the position. */
+ * where cos pw and sin pw are within an ulp of f64, whatever the position.
+ *
+ * A recipe is a row of four types: of the frequency, the position, their product and the result. That covers what
+ * libraries do: torch in float32, autocast to bf16 after the table, `inv_freq` itself cast to bf16 or f16 with the
+ * model (the notorious one: errors grow with the position), and everything in bf16. Angles of a recipe are floats of
+ * some type, so their sines need only a double's accuracy and come from a vectorised routine (parts/fast_sines.c); the
+ * exact ones come from core/waves. */
 #include "core/analysis/parts/fast_sines.h"
 #include "core/analysis/study/ladder_waves.h"
 

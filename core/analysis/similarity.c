@@ -3,8 +3,12 @@
  *     s[j, d] = r_{j+d} · r_j,   similarity[d] = mean over j of s,   spread[d] = max over j - min over j
  *     xpos:  s[d] = sum over c of a^2 zeta_c^(d/scale_base) cos(d w_c): a query's scale times a key's, any j
  *
- * The Gram matrix is computed in blocks above its diagonal, and each row of a block is added to the distances that it
- * covers. */
+ * All pairs of n rows are n²/2 products of dim terms, as many operations as attention. The Gram matrix is computed in
+ * blocks above its diagonal by attention's kernels, and never stored: each row of a block is added to the distances
+ * that it covers, with its smallest and largest. A block's row runs along one diagonal after the other, so that
+ * addition is itself a vector operation.
+ *
+ * Sums of a distance are sums of blocks' sums, which keeps their error at that of a block. */
 #include "core/analysis/parts/pairing.h"
 #include "core/kernels/kernels.h"
 

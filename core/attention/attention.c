@@ -1,4 +1,13 @@
-/* The operation attend: the steps of its plan, from tensors and a scheme to working memory. */
+/* The operation attend: the steps of its plan, from tensors and a scheme to working memory.
+ *
+ * The order matters, because each step needs what the one before has fixed: the dtype of the answer and the sizes
+ * follow from the tensors; the scheme plans with these sizes; the precision follows from the norms of the rows
+ * (precision.c); the size of a block from the precision; outputs and working memory from the block. Everything that may
+ * be refused is refused here, and filling cannot fail.
+ *
+ * The cost is estimated before tables are computed or memory is allocated (core/request/cost.h), so a small request for
+ * a huge map is refused or sent to a worker by its numbers alone. A map is never stored whole: fill.c computes the
+ * blocks that an answer needs, when it needs them. */
 #include "core/attention/internal.h"
 #include "core/encode/outputs.h"
 

@@ -1,7 +1,19 @@
 /* Computes a block of rows, from logits to probabilities and outputs, while it is in the cache.
  *
  *     s = softmax_scale · q·k + terms of the scheme;  s = softcap·tanh(s / softcap);  s += bias;  s = -inf where hidden
- *     p = e^(s - max) / sum                           linear kernel: [R phi(q)]·[R phi(k)] / sum of phi(q)·phi(k) */
+ *     p = e^(s - max) / sum                           linear kernel: [R phi(q)]·[R phi(k)] / sum of phi(q)·phi(k)
+ *
+ * Why blocks: a map of q_len × k_len logits is written and read several times (scale, bias, mask, softmax). Whole, it
+ * would go through main memory each time; some rows of it stay in the second-level cache. Unlike FlashAttention (Dao et
+ * al. 2022, arXiv 2205.14135), which never has a whole row, a row is complete here, because the map itself is what is
+ * asked for: so softmax is the plain one, with the row's own maximum.
+ *
+ * Invariant: blocks have fixed borders and are computed whole (fill.c), so the bytes do not depend on the part that is
+ * asked for, although BLAS, where it is used, sums in an order that depends on sizes. The order of steps is the same
+ * for all schemes; libraries differ on the place of the cap, hence `softcap_after_bias`.
+ *
+ * In f32 biases of -1000 would cost the logits their digits, so the largest bias of a block is subtracted first, which
+ * changes no probability. */
 #include "core/attention/internal.h"
 
 #include <math.h>

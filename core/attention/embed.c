@@ -1,5 +1,14 @@
-/* Computes queries, keys and values from embeddings: y = x·Wᵀ + b, in double and rounded once. Embeddings are sent,
- * or random for the words of the textbook experiment; equal words have equal embeddings. */
+/* Computes queries, keys and values from embeddings: y = x·Wᵀ + b, in double and rounded once. Embeddings are sent, or
+ * random for the words of the textbook experiment; equal words have equal embeddings, whatever the sentence, because a
+ * channel depends on seed, word and channel alone (core/request/weights.c).
+ *
+ * For the output `terms` the two summands of an embedding, content and position, are projected apart: (x + p)·W = x·W +
+ * p·W, and the four products of their parts are the four terms of a score as Transformer-XL writes them (Dai et al.
+ * 2019, arXiv 1901.02860, §3.3).
+ *
+ * Words are few, so their products run in a fixed order in plain loops: the same numbers on every machine, which the
+ * examples of the guides show. Large inputs go to BLAS, whose order of summation depends on the size and the machine.
+ */
 #include "core/attention/internal.h"
 #include "core/encode/combine.h"
 #include "core/encode/outputs.h"

@@ -1,4 +1,10 @@
-/* Rotates the channels of a head by the angles of its position. */
+/* Rotates the channels of a head by the angles of its position, and prepares the angles.
+ *
+ * Cosines and sines come from the same waves as /encode's tables, so a rotated tensor equals the table applied by hand,
+ * bit for bit. A block of positions has its table computed once for all heads.
+ *
+ * f32 tensors are rotated in f32 with cosines rounded to f32, as frameworks do. Where factors leave float's range (xPos
+ * far from its centre) rows are rotated in double. kernels/rotate.c has the loops and their error. */
 #include "core/rotate/rotate_rows.h"
 #include "core/encode/outputs.h"
 #include "core/waves/float32.h"

@@ -1,4 +1,8 @@
-/* The optimizer. */
+/* The optimizer: AdamW (Loshchilov and Hutter 2019, arXiv 1711.05101) with a linear warm-up, a cosine down to zero and
+ * clipping of the gradients' norm at 1.
+ *
+ * A run has some hundred steps, so the schedule is short, and beta_2 is 0.98 instead of 0.999: a mean over a thousand
+ * steps would never be warm. Decay applies to matrices and not to norms and biases (parameters.c has the rows). */
 #include "core/training/adamw.h"
 
 #include <math.h>

@@ -2,7 +2,15 @@
  * and include it.
  *
  * Letters: R rows (sequences times positions), D 32 channels, F 128 inner channels, V 8 words, H 4 heads of 8. Every
- * matrix is row-major. Each backward step stands below its forward step; a gradient is called g and the name. */
+ * matrix is row-major. Each backward step is below its forward step; a gradient is called g and the name.
+ *
+ * A decoder of GPT-2's pattern: norm, attention, sum; norm, GELU layer, sum (pre-norm, Xiong et al. 2020, arXiv
+ * 2002.04745). Gradients are written by hand, one function for each step, because the graph never changes; the f64 copy
+ * exists so that tests can compare them with differences of losses, which in f32 would be all noise.
+ *
+ * What is kept for the way back: inputs of norms with their moments, q, k and v, maxima and sums of softmax, GELU's
+ * input. Scores are computed again (kernels/train_attend.h). Products run 64 rows at a time, which OpenBLAS does with
+ * its kernels for small matrices, and what one step writes is in the cache for the next. */
 #include "core/numeric/gemm.h"
 #include "core/training/decoder.h"
 

@@ -1,6 +1,16 @@
 /* An experiment: trains a decoder with each configuration in turn and evaluates it, a few milliseconds at each call.
  *
- * Press, Smith and Lewis 2022 (ALiBi, arXiv 2108.12409), figure 1, with a task whose best loss is known. */
+ * Press, Smith and Lewis 2022 (ALiBi, arXiv 2108.12409), figure 1, with a task whose best loss is known. So a curve
+ * shows the excess over what any model can reach, and zero means solved; with text one would have to compare curves by
+ * eye.
+ *
+ * One call of pe_experiment_advance does one step of training or evaluates a few sequences, and returns the event that
+ * it completed. The caller owns the time: a server may stop between two calls, charge them to a client, or drop the
+ * whole. All refusals and allocations come before the first step.
+ *
+ * Fair comparison: task, sequences, first weights and the order of batches depend on the seed alone, so two
+ * configurations differ in their encoding and nothing else. Same binary and machine, same numbers; between instruction
+ * sets last bits differ, and training amplifies them. */
 #include "core/params.h"
 #include "core/training/adamw.h"
 #include "core/training/evaluation.h"

@@ -1,5 +1,13 @@
 /* Owns the jobs that the loops hand to the workers: their way there and back, their turns, their figures, and the jobs
- * that have a thread of their own. */
+ * that have a thread of their own.
+ *
+ * A job's life: a loop submits it, a worker runs it, and a call to the loop reports that it is done (loop.c), where its
+ * callback takes it over. While it runs it calls job_yield every few microseconds, by way of the core's check for
+ * cancellation; there its computing time is charged, and after 20 ms with others waiting its turn ends. So fairness
+ * costs one comparison of clocks in a loop that computes.
+ *
+ * Jobs with a thread of their own, like experiments, run beside the seats with a tenth of a competing thread's share:
+ * they must go on, and must not be noticed. */
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/loop/loop.h"
 

@@ -1,5 +1,16 @@
 /* Owns the libuv loop of one I/O thread: the driven objects (the HTTP daemons), watched descriptors, calls from other
- * threads, timers and signals. */
+ * threads, timers and signals.
+ *
+ * The problem: libmicrohttpd has its own epoll set and wants to be run; libuv has its own and wants to sleep. The
+ * daemon's set is watched as one descriptor. But its sockets are edge-triggered, so an event that the daemon did not
+ * use up does not come again: after each run its timeout must be obeyed, a timeout of zero at once, and after every
+ * resumed or closed connection it must be run again (systemd issue 7130 describes the same trap). Each turn therefore
+ * makes a few rounds over its driven objects before it polls.
+ *
+ * The only thread-safe entry is a call from another thread: a list behind a lock, and one write that wakes the loop.
+ * All else belongs to the loop's own thread and needs no lock.
+ *
+ * Invariant: nothing here may block. A turn that takes 20 ms delays every connection of the loop by that. */
 #include "server/loop/loop.h"
 
 #include "server/process/log.h"

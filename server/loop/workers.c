@@ -1,14 +1,23 @@
 /* Owns the worker threads and the order in which jobs get a turn.
  *
- * --workers sets the number of seats, i.e. of jobs that compute at a time. There are more threads than seats. A job
- * whose turn has ended passes its seat to the next job, and its thread sleeps, with its stack intact, until its own
- * next turn. So a computation can be preempted wherever it checks for cancellation, and none has to be written as a
- * state machine. Threads that were started for this are kept for later use.
+ * The problem: a request may compute for minutes beside others that need a millisecond, on two processors. A pool of
+ * threads alone would be full of long jobs; splitting long jobs into steps would make every computation a state
+ * machine.
  *
- * Clients take turns in a circle. Within a client, the job that has waited longest runs next, whether it has been
- * started or not, so the client's small requests do not wait for its large ones to end. But a client may have only a
- * limited number of started jobs (begun_max), because each of them occupies a thread; beyond that number, its started
- * jobs run first. */
+ * The idea: --workers sets the number of seats, i.e. of jobs that compute at a time. There are more threads than seats.
+ * A job whose turn has ended lends its seat to the next job, and its thread sleeps, with its stack intact, until its
+ * own next turn. So a computation can be preempted wherever it checks for cancellation, and none has to be written as a
+ * state machine. Threads that were started for this are kept for later use; a sleeping one takes 10 KiB. libuv's pool
+ * has no such place to pause, so its loops hand jobs to these threads.
+ *
+ * Order: clients take turns in a circle. Within a client, the job that has waited longest runs next, whether it has
+ * been started or not, so the client's small requests do not wait for its large ones to end. But a client may have only
+ * a limited number of started jobs (begun_max), because each of them occupies a thread; beyond that number, its started
+ * jobs run first.
+ *
+ * Invariants: as many jobs compute as there are seats, or no job waits; a job runs on one thread from its start to its
+ * end; a job that waits for a disk or a network keeps no seat (job_leave). All queues have one lock, which is held for
+ * a few hundred nanoseconds. */
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/loop/workers.h"
 

@@ -1,4 +1,15 @@
-/* Owns the account of the memory and streams that current requests have reserved. */
+/* Owns the account of the memory and streams that current requests have reserved.
+ *
+ * The problem: if memory runs out, Linux does not refuse malloc, it kills the process. So every large allocation is
+ * announced first, as a number of bytes, and refused by name of the limit, before anything is allocated. Estimates are
+ * beside the code that allocates (core/request/cost.h).
+ *
+ * The account is one atomic number. A reservation adds and then checks, and takes back what does not fit: two callers
+ * at the same time may both be refused where one would have fitted, but can never both succeed where only one fits. No
+ * lock, and nothing to wait for.
+ *
+ * Who may have how much of what is left is in shares.c. Bodies may have seven eighths of all, because they arrive as
+ * slowly as their senders choose; without that part kept free, slow uploads could keep every other request out. */
 #include "server/memory/admission.h"
 
 #include "server/memory/shares.h"

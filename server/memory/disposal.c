@@ -1,4 +1,8 @@
-/* Owns the thread that frees large memory. */
+/* Owns the thread that frees large memory.
+ *
+ * Returning a gigabyte to the system takes the kernel tens of milliseconds, which no loop and no lock can wait for. A
+ * loop puts the object on a list and goes on; the thread frees it. Without memory for the list, or without a thread,
+ * the caller frees it itself: slow, but nothing is lost. */
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/memory/disposal.h"
 

@@ -1,4 +1,11 @@
-/* Owns the piece buffers: maps them, keeps a few for reuse, and counts them against the budget. */
+/* Owns the piece buffers: maps them, keeps a few for reuse, and counts them against the budget.
+ *
+ * A fresh page costs more than filling it: the kernel clears it and takes a fault for it. So buffers of streamed
+ * answers, some hundred KiB each, are used again, the last one first, since that one is in the cache. There is one pool
+ * for each loop, without a lock; the budget is what bounds the server's memory for answers of any size.
+ *
+ * A stream without a buffer gets one whatever the budget (`must`): else streams whose clients do not read could hold
+ * every buffer, and one that could finish would wait for them. */
 #include "server/memory/pool.h"
 
 #include <assert.h>

@@ -1,5 +1,14 @@
-/* Owns the table of what each client holds. A client has an entry only while it holds something, so the size of the
- * table is bounded by the resources themselves. */
+/* Owns the table of what each client holds.
+ *
+ * The rule, held + n ≤ 4·(free - n): a client may have four times what is then left for others. Alone it has four
+ * fifths of everything; beside k others that want as much, each has 4/(4k + 5), and something is always left for a
+ * client that is new. A fixed quota would waste a quiet server, and none would let the first client take all.
+ * (Choudhury and Hahne 1998, IEEE/ACM ToN 6, the same rule for the buffers of switches, where it is called a dynamic
+ * threshold.)
+ *
+ * A client has an entry only while it holds something, so the size of the table is bounded by the resources themselves,
+ * and no sweep of old clients is needed. An answer that several requests of a client read is counted once, by its
+ * address. */
 #include "server/memory/shares.h"
 
 #include <assert.h>

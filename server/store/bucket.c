@@ -1,4 +1,13 @@
-/* Owns one request to a bucket and its repetitions: a store that does not answer costs one wait a second. */
+/* Owns one request to a bucket and its repetitions.
+ *
+ * A store that is away must not make every request wait for its timeout: after a request without an answer, others fail
+ * at once for a second, and then one tries again (a circuit breaker; Nygard, Release It!). So a store that does not
+ * answer costs one wait a second, whatever the load. What the store refuses (403, 404, 412) is an answer and breaks
+ * nothing.
+ *
+ * Repetitions wait for 50, 100 and 200 ms, each with a random part: servers that failed together must not return
+ * together. A guarded write is repeated only while nothing can have arrived; after that it is asked whether it was done
+ * (s3.c). */
 #include "server/store/bucket.h"
 
 #include "server/loop/clock.h"

@@ -1,5 +1,17 @@
-/* Owns the order of requests to a bucket: first the blob, then the name that stands for it; what was read before is
- * remembered (s3_index.h) and kept (cache.h). */
+/* Owns the order of requests to a bucket: first the blob, then the name that refers to it; what was read before is
+ * remembered (s3_index.h) and cached (cache.h).
+ *
+ * The problem: several servers change names in one bucket, none may see a half-written file, and S3 has neither locks
+ * nor transactions over two keys. The idea is git's: blobs/<sha256> never change, and names/<name> is a small object
+ * that refers to one. Storing writes the blob, which nothing sees, and then the name in one PUT with a condition
+ * (If-Match, s3_names.c): one server wins, the other looks again. A reader gets a name, then its blob, and checks the
+ * blob by its key.
+ *
+ * Blobs without a name are removed by a sweep (s3_sweep.c). A store of a blob that is already there must not lose
+ * against a sweep that has just found it unused: so a blob that is half a day old is written again, and its mark is
+ * looked for after the name is written.
+ *
+ * Invariant: at any moment each name refers to a whole blob, whichever server dies where. */
 #include "server/store/s3.h"
 
 #include "server/process/log.h"

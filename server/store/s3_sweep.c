@@ -1,15 +1,18 @@
-/* Owns the order of a sweep, while servers write.
+/* Owns the order of a sweep, which removes blobs that no name refers to while servers write.
  *
- * It lists the blobs before the names: a name is written after its blob, so a listed blob whose name comes too late to
- * be seen is a young one, or an old one that was stored again. For the second case a sweep marks what it is about to
- * remove (blobs/<sha256>.sweep), and reads the names that are new after it has written the marks; a server that has
- * stored an old blob again looks for its mark after it has written the name. So at least one of the two sees the other
- * (as in Dekker's algorithm): the sweep leaves the blob, or the server waits until the mark has gone, and writes the
- * blob again if that has gone too. A sweep that died leaves marks, which count for a minute; one that is stopped for
- * half a minute removes nothing more under its marks.
+ * The problem: a server may store a blob again, or write a name for an old one, between the sweep's look and its
+ * DELETE. S3 has no transaction over a blob and a name, and servers that share a bucket know nothing of each other.
+ *
+ * A sweep lists the blobs before the names: a name is written after its blob, so a listed blob whose name comes too
+ * late to be seen is a young one, or an old one that was stored again. Young ones are left alone. For the second case a
+ * sweep marks what it is about to remove (blobs/<sha256>.sweep), and reads the names that are new after it has written
+ * the marks; a server that has stored an old blob again looks for its mark after it has written the name. So at least
+ * one of the two sees the other (as in Dekker's algorithm; Dijkstra 1965, EWD 123): the sweep leaves the blob, or the
+ * server waits until the mark has gone, and writes the blob again if that has gone too. A sweep that died leaves marks,
+ * which count for a minute; one that is stopped for half a minute removes nothing more under its marks.
  *
  * A DELETE is sent once, so that none arrives after its mark has gone. At the end the names are read once more: servers
- * that know nothing of marks may have used a blob that is gone, and then the sweep says so. */
+ * that know nothing of marks may have used a blob that is gone, and then the sweep reports it. */
 #include "server/store/s3_sweep.h"
 
 #include "server/loop/clock.h"

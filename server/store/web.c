@@ -1,5 +1,14 @@
-/* Owns the thread of transfers, and what libcurl has to be told so that a store accepts its signature: libcurl signs
- * headers, path and query as they are given, and adds no digest of the body. */
+/* Owns the thread of transfers, and the settings that libcurl needs so that a store accepts its signature: libcurl
+ * signs headers, path and query as they are given, and adds no digest of the body.
+ *
+ * All transfers run on one thread with curl's multi interface; a caller waits on a condition until its own is done. So
+ * connections are kept and shared, and a caller that is cancelled can leave: the thread ends its transfer. A write of a
+ * name is the exception, which is waited for in any case, since whether it was done would not be known.
+ *
+ * AWS Signature Version 4 covers method, path, query, some headers and the SHA-256 of the body. Paths and queries are
+ * therefore escaped and sorted by us as the signature wants them, uploads are sent as POST fields (CURLOPT_UPLOAD would
+ * sign an empty body), and a guarded write gets a new connection: on a kept one that has died libcurl would send it
+ * twice. */
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/store/web.h"
 

@@ -1,5 +1,20 @@
 /* Owns the listening socket while it is served: accepting, the limit of connections, the refusal of those over it, and
- * their distribution among the loops. */
+ * their distribution among the loops.
+ *
+ * The problem: descriptors are finite, and a client that opens thousands of connections, by mistake or not, must not
+ * keep others out. Timeouts alone are too slow, a limit for each address is either too low for a proxy or too high for
+ * an attacker.
+ *
+ * The idea: all places belong to all. When they are taken, a new connection of a client with fewer connections closes
+ * one of the client with the most: the one that has waited longest for its client and does no work. So the server is
+ * fair only when it must be, and an idle keep-alive connection costs its owner nothing until a place is needed.
+ * accept.h has the exact order; probes (/healthz) have spare places.
+ *
+ * Invariant: a connection is taken from another client only if that one still has at least as many afterwards, else the
+ * two would take places from each other in turn.
+ *
+ * One thread accepts for all loops and deals connections out in turn: SO_REUSEPORT distributes by a hash of addresses,
+ * and with four clients one of two loops had 70 to 95 % of the work. */
 #define _GNU_SOURCE /* accept4 */
 #include "server/transport/accept.h"
 

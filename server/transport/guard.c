@@ -1,4 +1,19 @@
-/* Owns recv(), and with it the bytes that the daemon sees of a connection. */
+/* Owns recv(), and with it the bytes that the daemon sees of a connection.
+ *
+ * The problem: libmicrohttpd 0.9.75 accepts heads that proxies read otherwise (two lengths, blanks before a colon, bare
+ * LF), which is how requests are smuggled past a proxy; it has no hook before its parser. The idea: in a dynamically
+ * linked program the program's own recv() is found before the C library's, so every byte passes here first. guard.h
+ * describes what the daemon gets in place of a bad head.
+ *
+ * Invariants: the daemon sees whole heads and whole chunk lines only, in the form in which head.c has checked them; a
+ * refusal goes the normal way, after the answers before it; bytes of bodies are received directly into the daemon's
+ * buffer and are not copied. recv() may return fewer bytes than asked for only if the socket is empty, since the daemon
+ * then waits for the next edge.
+ *
+ * A connection is found by its descriptor in a table of pages that are never freed, so a look-up needs no lock. Where
+ * another library is asked for recv() (sanitizers, tests), the next one in order is called, not the C library's.
+ *
+ * RFC 9112, §11.2 has the attack; tests/http has a corpus of heads, each with what must become of it. */
 #define _GNU_SOURCE /* RTLD_NEXT, explicit_bzero */
 #include "server/transport/guard.h"
 

@@ -1,5 +1,10 @@
-/* Owns the connections of one loop that have not sent anything yet. Their first bytes, inspected but left in the
- * socket, decide which daemon gets them. */
+/* Owns the connections of one loop that have not sent anything yet. Their first bytes, inspected but left in the socket
+ * (MSG_PEEK), decide which daemon gets them.
+ *
+ * libmicrohttpd has one size of connection memory for a daemon, and it is also the size of its reads. Small requests
+ * want 10 KiB, so that thousands of idle connections are cheap; an upload wants 1 MiB, which makes it three times as
+ * fast. So each loop has two daemons, and a connection that begins with the head of a large body goes to the second. A
+ * connection that has not sent a byte has not even the 10 KiB: it is a descriptor in a list, with a deadline. */
 #define _DEFAULT_SOURCE /* explicit_bzero */
 #include "server/exchange/exchange.h"
 

@@ -1,4 +1,9 @@
-/* The numbers of both sides and how far they are apart, block by block. */
+/* The numbers of both sides and how far they are apart, block by block.
+ *
+ * Two configurations may have outputs of gigabytes; what is wanted is the largest difference, where it is, and a
+ * profile by position. Both plans fill the same range into two buffers, which are compared and forgotten. A rotary side
+ * is compared by what it does to a vector with components 1 … 2, since two tables of different layouts cannot be
+ * compared number by number, though they may rotate alike. */
 #include "core/analysis/parts/difference.h"
 
 #include <stdlib.h>

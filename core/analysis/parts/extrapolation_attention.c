@@ -3,8 +3,9 @@
  *
  *     s = q·k/sqrt(d) + bias,   q [H, 16, d], k [H, E, d]: the seeded tensors "q" and "k" of standard deviation 1
  *
- * Absolute encodings are added to both, rotary schemes rotate both. Keys stream by in blocks; each query keeps the
- * sums of its softmax so far. */
+ * Absolute encodings are added to both, rotary schemes rotate both. Keys are computed in blocks; each query keeps the
+ * sums of its softmax so far, and multiplies them when a larger maximum appears (Milakov and Gimelshein 2018, arXiv
+ * 1805.02867), so memory does not grow with E. */
 #include "core/analysis/parts/extrapolation.h"
 #include "core/analysis/parts/turn.h"
 #include "core/numeric/gemm.h"

@@ -1,4 +1,11 @@
-/* Four of the five wishes: unique, linear, generalises, deterministic. */
+/* Four of the five wishes that introductions to positional encodings make of one: unique, linear, generalises,
+ * deterministic; the fifth, that it extends to n dimensions, is in wish_dimensions.c.
+ *
+ * A wish is a question in words, so each function first fixes what is computed. Unique: the two nearest rows differ,
+ * and a row is the same when only half of the positions are asked for. Linear: some matrix moves every row by one
+ * position (metric `shift`), or a bias depends on the distance alone. Generalises: there are values at eight times the
+ * length, and the largest is at most twice that of the length itself. Deterministic: no weights are learned. The answer
+ * is yes, no or not defined, with the number that decided it. */
 #include "core/analysis/parts/wishes.h"
 #include "core/analysis/study/lengths.h"
 

@@ -1,6 +1,9 @@
-/* Owns the names that are to be read from the store, and the threads that read them, a few at a time. A reading belongs
- * to no request, so it goes on when the requests that wait for it have given up: otherwise a file that takes longer
- * than its clients' patience would begin anew with each of them, and never be there. */
+/* Owns the names that are to be read from the store, and the threads that read them, a few at a time.
+ *
+ * A reading belongs to no request, so it goes on when the requests that wait for it have given up: otherwise a file
+ * that takes longer than its clients' patience would begin anew with each of them, and never be there. Equal names are
+ * read once, whoever asks (Go's singleflight is the pattern). Names that requests wait for come before those that a
+ * comparison has found to have changed. */
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/store/weights/internal.h"
 
