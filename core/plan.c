@@ -305,7 +305,7 @@ enum pe_builder pe_plan_builder(const struct pe_plan *plan)
 
 enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **out, struct pe_error *err)
 {
-    struct pe_plan *plan;
+    struct pe_plan *plan = NULL;
     enum pe_status status = pe_plan_check(request, &plan, err);
     if (status)
         return status;
