@@ -367,7 +367,7 @@ fuzz-corpus: fuzz-build ## keep in tests/fuzz/corpus what long runs have found, 
 # ---- Text, look, documents ---------------------------------------------------------------------------------------------
 
 lint: all $(TOOLS) ## layers, calls, format, generated text, folder guides, shell scripts
-	@BUILD=$(BUILD) CC=$(CC) tests/lint/run.sh $(FORMATTED)
+	@BUILD=$(BUILD) CC="$(CC)" tests/lint/run.sh $(FORMATTED)
 
 format: ## settle the look
 	@clang-format -i $(FORMATTED)

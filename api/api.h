@@ -91,7 +91,7 @@ enum api_stored {
     API_STORED_BUSY,     /* as many requests as may do so wait for this name, or for the place, or it took too long */
     API_STORED_NO_MEMORY,
     API_STORED_NO_FILE,   /* put: the place has a folder under that name */
-    API_STORED_FAILED,    /* the place refused it or does not answer; the log says why */
+    API_STORED_FAILED,    /* the place refused it or does not answer; the log gives the reason */
     API_STORED_UNGUARDED, /* the place cannot hold conditions, so a change that has some is not made */
     API_STORED_ABSENT     /* remove: there is no file of that name */
 };
@@ -108,7 +108,7 @@ enum api_found {
     API_FOUND,           /* with another digest than the wanted one, if no file has that now */
     API_FOUND_NOTHING,   /* there is no file of that name */
     API_FOUND_LATER,     /* must_not_block, and the place has to be asked: call again from a worker */
-    API_FOUND_UNKNOWN,   /* the place does not answer, so whether there is one is not known; the log says why */
+    API_FOUND_UNKNOWN,   /* the place does not answer, so whether there is one is not known; the log gives the reason */
     API_FOUND_TOO_LARGE, /* there is one, but with it all files would be over bytes_max, or more than files_max */
     API_FOUND_NO_ROOM,   /* it would fit, but not now: as API_STORED_NO_ROOM, or others are being read from the place */
     API_FOUND_BUSY       /* as API_STORED_BUSY */
@@ -122,7 +122,7 @@ struct api_store {
     uint64_t bytes_max; /* of all files together */
     const char *limit;  /* the flag that sets it, "--max-weights"; NULL: none does */
     size_t files_max;
-    const char *place; /* the flag that says where files are kept, "--weights-dir"; NULL: in memory only */
+    const char *place; /* the flag that states where files are kept, "--weights-dir"; NULL: in memory only */
     /* Writes the file, held, to *weights if it returns API_FOUND. */
     enum api_found (*find)(void *self, const struct api_wanted *wanted, const struct api_weights **weights);
     void (*release)(void *self, const struct api_weights *weights);

@@ -14,7 +14,7 @@ struct api_problem {
 /* Fills *problem and returns false: a failing function ends with `return api_fail(problem, …)`. */
 bool api_fail(struct api_problem *problem, int status, const char *pointer, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* The client has disconnected: a 503 that nobody receives. */
+/* The client has disconnected: a 503 that is not received. */
 bool api_fail_left(struct api_problem *problem);
 bool api_fail_memory(struct api_problem *problem);
 bool api_fail_core(struct api_problem *problem, const struct pe_error *err); /* the core's error */

@@ -215,7 +215,7 @@ static void add_array(struct api_text *text, const struct pe_tensor *array)
         size_t n = e.count - first < BLOCK ? (size_t)(e.count - first) : BLOCK;
         char *place = api_text_room(text, n * e.width);
         if (!place || pe_is_cancelled()) {
-            text->state = place ? API_TEXT_NO_MEMORY : text->state; /* any failure will do: nobody reads the text */
+            text->state = place ? API_TEXT_NO_MEMORY : text->state; /* any failure will do: the text is not read */
             return;
         }
         text->n += api_elements_print(&e, data + first * pe_dtype_size(array->dtype), first, n, place);

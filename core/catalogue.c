@@ -68,7 +68,7 @@ bool pe_param_is_basic(const struct pe_param *row)
 
 static double clamp(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
 
-/* A parameter that nobody has thought about yet: a few times its default, or small numbers. */
+/* A parameter without values of its own yet: a few times its default, or small numbers. */
 static struct pe_interval around(const struct pe_param *row)
 {
     double x = isnan(row->fallback) ? 0 : fabs(row->fallback), most = x > 0 ? 8 * x : 64;

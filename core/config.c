@@ -126,7 +126,7 @@ static enum pe_status try(const struct trial *t, struct pe_error *err)
     return status;
 }
 
-/* Whether it is about what the configuration itself says. */
+/* Whether it is about what the configuration itself states. */
 static bool is_own_error(const struct trial *t, const struct pe_error *err)
 {
     const char *name = err->pointer + (*err->pointer == '/');

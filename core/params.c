@@ -229,7 +229,7 @@ void pe_pointer_join(char *out, size_t room, const char *prefix, const char *nam
 
 static enum pe_status fail_when(const struct pe_param *row, const char *pointer, struct pe_error *err)
 {
-    size_t n = strlen(row->when); /* without the empty alternative, which stands for "unset" */
+    size_t n = strlen(row->when); /* without the empty alternative, which means "unset" */
     n -= row->when[n - 1] == '|';
     return pe_fail(err, pointer, "%s is not used here: it needs %.*s", row->name, (int)n, row->when);
 }

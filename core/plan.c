@@ -335,7 +335,7 @@ void pe_plan_free(struct pe_plan *plan)
     free(plan);
 }
 
-/* ---- What a plan says ---- */
+/* ---- What a plan reports ---- */
 
 const struct pe_scheme_info *pe_plan_scheme(const struct pe_plan *plan) { return &plan->scheme->info; }
 

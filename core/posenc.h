@@ -155,7 +155,7 @@ struct pe_reals {
 };
 double pe_real_at(const struct pe_reals *list, uint64_t i); /* element i, counted flat */
 
-/* The section of a form in which a parameter stands. */
+/* The section of a form to which a parameter belongs. */
 enum pe_group {
     PE_G_SCHEME, /* what is particular to one scheme; every row that does not say otherwise */
     PE_G_SEQUENCE,
@@ -405,7 +405,7 @@ enum pe_status pe_request_weights(const struct pe_request *request, const struct
                                   struct pe_weight_name *names, size_t *n, struct pe_error *err);
 
 /* Makes *config (free with pe_config_free): the configuration of a request that has no sequence and no tensors, as a
- * preset keeps it. That is what the request itself says, in its words, and what it inherits from the preset or
+ * preset keeps it. That is what the request itself states, in its words, and what it inherits from the preset or
  * hf_config that it names; defaults are left out. It is checked by planning it with one position, or with its grid;
  * fields that only some requests use (softmax_scale of attention, rules of segments, combine) are checked one by
  * one. */
@@ -557,8 +557,8 @@ enum pe_status pe_analysis_open(const struct pe_analysis_request *request, struc
 const struct pe_value *pe_analysis_configs(const struct pe_analysis *analysis);
 /* Do its metrics read sums that the kernels compute, each instruction set in an order of its own? */
 bool pe_analysis_is_of_kernels(const struct pe_analysis *analysis);
-/* Computes what pe_analysis_open has prepared. Fails without memory, when nobody waits any more, and where a sent table
- * has a number that is not finite. */
+/* Computes what pe_analysis_open has prepared. Fails without memory, when no request is waiting any more, and where a
+ * sent table has a number that is not finite. */
 enum pe_status pe_analysis_compute(struct pe_analysis *analysis, struct pe_error *err);
 /* Frees everything but the tensors, once the answer is printed. */
 void pe_analysis_settle(struct pe_analysis *analysis);

@@ -26,7 +26,7 @@ void pe_put_value(struct pe_node *node, const char *name, const struct pe_value 
 struct pe_node *pe_put_object(struct pe_node *node, const char *name);
 struct pe_node *pe_put_list(struct pe_node *node, const char *name);
 
-/* Adds `detail` in the language lang, and `detail_zh`. A {name} in the pattern stands for the node's member of that
+/* Adds `detail` in the language lang, and `detail_zh`. A {name} in the pattern denotes the node's member of that
  * name, put earlier; {witness.row} for a member of a member. */
 void pe_put_detail(struct pe_node *node, enum pe_lang lang, const struct pe_text *pattern);
 

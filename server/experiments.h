@@ -1,4 +1,4 @@
-/* Which experiments run, against --experiments, and what /metrics says of them. Any thread.
+/* Which experiments run, against --experiments, and what /metrics shows of them. Any thread.
  *
  * Clients take turns: a client that was refused may come next, before every client that asked first after it. For this
  * it has to ask again within EXPERIMENTS_WAIT_MS of its last refusal, which is twice the Retry-After of a refusal. */

@@ -254,7 +254,7 @@ static bool set_up_door(struct server *server)
     return fine;
 }
 
-/* If one of the loops stands still, the sign is left out, and the service manager restarts the process. */
+/* If one of the loops is stopped, the sign is left out, and the service manager restarts the process. */
 static void give_sign_of_life(void *self)
 {
     struct server *server = self;

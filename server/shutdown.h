@@ -10,7 +10,7 @@
  * are sent, the socket stays open: a balancer that cannot connect would call the server dead, and might cut them. */
 enum shutdown_stage {
     SHUTDOWN_SERVING,
-    SHUTDOWN_DELAY,    /* serves, but says that it is not ready */
+    SHUTDOWN_DELAY,    /* serves, but answers that it is not ready */
     SHUTDOWN_DRAINING, /* finishes what it has begun; the listening socket stays open, and what comes is refused */
     SHUTDOWN_CLOSING,  /* nothing is left but refusals; the listening socket is closed */
     SHUTDOWN_STOPPED

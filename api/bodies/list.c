@@ -19,7 +19,7 @@ struct list {
     struct api_body body; /* must be first */
     const struct api_store *store;
     void (*print)(struct api_window *window, const struct api_weights *card);
-    const char *begin, *end; /* of the text, what stands around the files */
+    const char *begin, *end; /* of the text, what is around the files */
     size_t n_begin;
     bool has_more; /* begin has entries of its own */
     size_t n;

@@ -170,7 +170,7 @@ static void put_late(struct experiment *x)
 
 /* ---- Pieces ---- */
 
-/* Works until there is something to say. A client that has left is told of nothing, also if the work was done
+/* Works until there is something to send. A client that has disconnected is sent nothing, also if the work was done
  * meanwhile. */
 static void work(struct experiment *x)
 {

@@ -256,7 +256,7 @@ bool api_may_be_kept(const struct api_call *call)
     return strcmp(call->method, "GET") == 0 || strcmp(call->method, "HEAD") == 0 || strcmp(call->method, "QUERY") == 0;
 }
 
-/* Vary stands only where Accept decided the format: many caches keep nothing that varies. */
+/* Vary is sent only where Accept decided the format: many caches keep nothing that varies. */
 static struct api_reply *with_headers(struct api_reply *reply, const struct api_request *request,
                                       const char *cache_control)
 {

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* A body of one tensor says by its shape what it is. */
+/* A tensor that is sent alone is recognised by its shape. */
 static const char *lone_tensor(const struct pe_tensor *tensor)
 {
     if (!pe_dtype_is_real(tensor->dtype))

@@ -32,7 +32,7 @@ enum { VERSION_PLAIN = 20, VERSION_ZIP64 = 45, FLAG_DESCRIPTOR = 8, EXTRA_ZIP64 
 
 enum { DESCRIPTOR_CRC = 4, CENTRAL_CRC = 16 }; /* offsets of the CRC in them */
 
-/* A value this large or larger is stored in a zip64 field, and this value stands in its place. */
+/* A value this large or larger is stored in a zip64 field, and this value is in its place. */
 #define ZIP64_FROM UINT32_MAX
 
 typedef _Atomic uint32_t crc_note; /* 0: unknown, or really 0 and then computed again each time */
@@ -239,7 +239,7 @@ static void add_elements(struct api_opening *opening, struct npz *npz, size_t k)
     npz->end += count * pe_dtype_size(entry->output->dtype);
 }
 
-/* The system zeroes each page on first use: if nobody reads an answer to its end, the rest costs nothing. */
+/* The system zeroes each page on first use: if an answer is not read to its end, the rest costs nothing. */
 static bool add_notes(struct api_opening *opening, struct npz *npz, struct api_problem *problem)
 {
     npz->notes = calloc((size_t)opening->stream->body.n_pieces, sizeof *npz->notes);

@@ -36,8 +36,8 @@ void api_picture_measure(struct api_picture *picture, const struct api_form *for
  * fastest. */
 void api_picture_row(struct api_picture *picture, size_t i, uint8_t *indices);
 
-/* Whether the picture is complete. If not, the client has disconnected, and the answer is a refusal that nobody
- * reads. */
+/* Whether the picture is complete. If not, the client has disconnected, and the answer is a refusal that is never
+ * read. */
 bool api_picture_check(const struct api_picture *picture, struct api_problem *problem);
 
 #endif

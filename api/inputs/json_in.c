@@ -111,7 +111,7 @@ static bool convert_list(struct reader *r, const json_t *list, struct pe_value *
     return true;
 }
 
-/* A model's config.json says by null that a class's default does not hold, also in a list of configs; everywhere else
+/* A model's config.json states by null that a class's default does not hold, also in a list of configs; everywhere else
  * null means absent. */
 static bool keeps_null(const struct reader *r)
 {

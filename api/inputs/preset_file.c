@@ -15,7 +15,7 @@ struct kept {
 
 /* ---- Writing ---- */
 
-/* null where it is not known, as GET says it. */
+/* null where it is not known, as GET writes it. */
 static void add_stored(struct api_text *text, const char *name, const char *value)
 {
     if (value)

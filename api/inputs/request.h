@@ -16,7 +16,7 @@ struct api_route;
 struct api_weights;
 struct api_store;
 
-/* What an endpoint takes, where that is not what the row of its operation says. */
+/* What an endpoint takes, where that is not what the row of its operation states. */
 struct api_taking {
     const char *(*tensor)(const struct pe_tensor *tensor); /* the field that a body of one .npy file fills */
     /* Its own fields; in a query, one of any type (PE_T_VALUE) is a list of words. NULL: none. */

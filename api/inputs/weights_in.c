@@ -21,7 +21,7 @@ struct adding {
     struct api_problem *problem;
 };
 
-/* ---- What the field says ---- */
+/* ---- What the field states ---- */
 
 static bool fail_form(struct api_problem *problem, const char *pointer)
 {

@@ -303,7 +303,7 @@ bool api_scan_text(struct api_scan *scan, const char *text, size_t n, const char
         if (!pass_next(&s, problem))
             return false;
     if (pe_was_cancelled())
-        return api_fail_memory(problem); /* any refusal will do, because nobody reads it */
+        return api_fail_memory(problem); /* any refusal will do, because it is not read */
     finish(&s);
     return check_full(&s, problem);
 }

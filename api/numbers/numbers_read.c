@@ -71,7 +71,7 @@ double api_decimal_value(uint64_t digits, int64_t exponent)
 
 /* ---- The grammar of a number ------------------------------------------------------------------------------------- */
 
-/* A number as it stands in the text. */
+/* A number as it is written in the text. */
 struct decimal {
     const char *from; /* its first digit */
     const char *to;   /* behind its last digit, before any e; from … to may have one point */

@@ -30,7 +30,7 @@ struct decimal {
 
 /* The number and the ends of its rounding interval in quarters of 10^k, where 10^k is the largest
  * power of ten that is not wider than the interval: so at least one multiple of 10^k lies inside,
- * and at most one of 10^(k+1). Each is "rounded to odd": an odd quarter stands for everything
+ * and at most one of 10^(k+1). Each is "rounded to odd": an odd quarter represents everything
  * strictly between its even neighbours, so that comparing with even numbers is exact. An open end
  * has been moved inward by one. */
 struct interval {

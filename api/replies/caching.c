@@ -36,7 +36,7 @@ static void add(struct hash *h, const void *bytes, size_t n)
     uint64_t word;
     for (size_t left = n; left >= sizeof word; left -= sizeof word, p += sizeof word) {
         if (left % ASK_BYTES < sizeof word && pe_is_cancelled())
-            return; /* the tag's value does not matter then, because nobody reads it */
+            return; /* the tag's value does not matter then, because it is not read */
         memcpy(&word, p, sizeof word);
         add_word(h, word);
     }

@@ -5,7 +5,7 @@
 enum api_coding { API_IDENTITY, API_GZIP, API_NO_CODING };
 
 /* The coding that accept_encoding prefers; API_NO_CODING if it excludes both of ours. No header (NULL) means identity:
- * a client that decompresses says so. */
+ * a client that decompresses states that it does. */
 enum api_coding api_coding_choose(const char *accept_encoding);
 
 #endif

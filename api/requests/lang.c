@@ -41,7 +41,8 @@ static struct wish wish_for(const char *header, const char *word)
     return named.weight ? named : any;
 }
 
-/* Nobody is refused for a language: if the header accepts none of ours, the first that it does not exclude is used. */
+/* No request is refused for its language: if the header accepts none of ours, the first that it does not exclude is
+ * used. */
 static enum pe_lang negotiate(const char *header)
 {
     enum pe_lang best = PE_EN;

@@ -118,7 +118,7 @@ struct pe_metric {
 bool pe_has_rows(const struct pe_analysis *study, const struct pe_subject *subject);
 bool pe_has_ladder(const struct pe_analysis *study, const struct pe_subject *subject);
 
-/* Room for the tensor of that name, [shape] as shape() says; NULL: the answer does not have it. */
+/* Room for the tensor of that name, [shape] as shape() states; NULL: the answer does not have it. */
 double *pe_study_tensor(struct pe_analysis *study, const struct pe_subject *subject, const char *name);
 
 /* A plan of the subject's configuration with other fields: each of `overrides` replaces the field of its name (a value

@@ -1,4 +1,4 @@
-/* unique: the smallest distance of two rows. Positions whose rows are equal cannot be told apart.
+/* unique: the smallest distance of two rows. Positions whose rows are equal cannot be distinguished.
  *
  *     value = min over i < j of sqrt(sum over c of (r_ic - r_jc)^2)
  *
@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* A block of columns j stands in panels, chunk by chunk of channels, so that a chunk of a block of either side stays in
+/* A block of columns j is in panels, chunk by chunk of channels, so that a chunk of a block of either side stays in
  * the second-level cache and a panel of it in the first. The first chunks are short: they decide about most blocks. */
 enum { COLUMNS = 128, ROWS = 48, SHORTEST = 32, LONGEST = 256, PANEL = PE_PANEL_BYTES / sizeof(double) };
 

@@ -3,7 +3,7 @@
  * The evidence is the tensor sent, the belief is the configuration that the client expects. A hypothesis is the belief
  * with one to three faults. A fault writes into an edit: fields of the request that replace the belief's, and
  * transforms that are applied to the numbers afterwards. A hypothesis is evaluated with a real plan of the edited
- * request (struct pe_model), so no formula stands here twice: its numbers are compared with a sample of the evidence.
+ * request (struct pe_model), so no formula is written twice: its numbers are compared with a sample of the evidence.
  * Each wing has its own header; all of them share one struct pe_diagnosis. */
 #ifndef PE_DIAGNOSIS_H
 #define PE_DIAGNOSIS_H

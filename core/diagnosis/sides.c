@@ -2,7 +2,7 @@
  *
  * A model rotates both by one configuration, so there is one belief. Each side is a diagnosis of its own; then the
  * answers become one. If one reading explains both sides, that is the answer. Else the answer is that of the side which
- * is wrong, its findings say which side they are of, and the last one says that the sides differ. */
+ * is wrong, its findings say which side they are of, and the last one states that the sides differ. */
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ static int64_t length_of(const struct pe_value *v)
     return v->kind == PE_ARRAY && v->array.rank > 1 ? (int64_t)v->array.shape[v->array.rank - 2] : 1;
 }
 
-/* By how much the first query is behind the first key, where nothing else says it: the last ones are together. */
+/* By how much the first query is behind the first key, where nothing else decides it: the last ones are together. */
 static int64_t offset_of_q(const struct pe_diagnosis_request *request)
 {
     int64_t offset = length_of(sent(request, "k")) - length_of(sent(request, "q"));

@@ -51,7 +51,7 @@ static enum pe_status word_of(const struct pe_request *request, const char *name
     return pe_fail(err, pointer, "%s is not a string; write a name", name);
 }
 
-/* ---- What the model says ---- */
+/* ---- What the model states ---- */
 
 static enum pe_status unknown_preset(const char *name, struct pe_error *err)
 {

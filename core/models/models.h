@@ -30,17 +30,17 @@ struct pe_model_fields {
     struct pe_hf_defaults defaults;               /* storage of those */
 };
 
-/* What the request says beside the config. */
+/* What the request states beside the config. */
 struct pe_hf_asked {
     const char *layer_type;        /* NULL: not given; layers of the default type */
     const char *scheme;            /* NULL: not given; else what a config of unknown model_type is read as */
-    bool has_layout, has_channels; /* the request says them, which such a config does not */
+    bool has_layout, has_channels; /* the request states them, which such a config does not */
 };
 
 struct pe_hf_asked pe_hf_asked_of(const struct pe_field *fields, size_t n); /* of a request's fields */
 
 /* Reads the object of a model's config.json (also one with a nested text_config). Pointers of errors begin with
- * "/hf_config" or are "/layer_type" or "/layout". A model_type without a row is refused, unless the request says the
+ * "/hf_config" or are "/layer_type" or "/layout". A model_type without a row is refused, unless the request states the
  * scheme. */
 enum pe_status pe_hf_config_read(const struct pe_value *config, const struct pe_hf_asked *asked,
                                  struct pe_model_fields *out, struct pe_error *err);

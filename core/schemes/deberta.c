@@ -126,7 +126,7 @@ int32_t pe_deberta_row(const struct pe_plan *plan, int64_t rel)
     return (int32_t)(r < 0 ? 0 : r < 2 * t->span ? r : 2 * t->span - 1);
 }
 
-/* ---- What the request says ---- */
+/* ---- What the request states ---- */
 
 static bool set_term(struct pe_deberta_tables *t, const char *name, size_t n)
 {

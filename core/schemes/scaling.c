@@ -48,7 +48,7 @@ static enum pe_status resolve_flags(struct pe_scaling *s, struct pe_error *err)
 
 /* ---- type and factor ---- */
 
-/* The rule that a word stands for. Early Phi-3 configs have yarn for longrope; the two lists distinguish them. */
+/* The rule that a word denotes. Early Phi-3 configs have yarn for longrope; the two lists distinguish them. */
 static int rule_of(const struct pe_scaling *s, int word)
 {
     if (word == PE_SCALING_MROPE || word == PE_UNSET_WORD)

@@ -135,7 +135,7 @@ static enum pe_status axial(struct pe_plan *p, struct blocks *b, struct pe_error
 
 /* ---- detr ---- */
 
-/* The double nearest to 2π stands for 2π itself. The resolved config has this double if angle_scale was not given,
+/* The double nearest to 2π denotes 2π itself. The resolved config has this double if angle_scale was not given,
  * and a request with that config must give the same bytes. */
 static struct pe_dd exact_scale(double given)
 {

@@ -59,7 +59,7 @@ struct tables {
     struct pe_network *network;
 };
 
-/* ---- What the request says ---- */
+/* ---- What the request states ---- */
 
 static enum pe_status resolve_pretrained(struct swinv2 *c, const struct pe_window *t, struct pe_error *err)
 {

@@ -113,7 +113,7 @@ static enum pe_status init_positions(struct pe_sequence *seq, const struct pe_se
     return status ? status : pe_sequence_check_sizes("/positions", seq->k->n, sizes, err);
 }
 
-/* Two lists; one alone stands for both. */
+/* Two lists; one alone counts for both. */
 static enum pe_status init_two_lists(struct pe_sequence *seq, const struct pe_sequence_fields *f,
                                      struct pe_sequence_sizes sizes, struct pe_error *err)
 {

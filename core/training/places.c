@@ -378,7 +378,7 @@ static enum pe_status add_turns(struct pe_places *places, struct task *task)
     return status;
 }
 
-/* The last query stands at the last key: its row has every distance, the last is 0. */
+/* The last query is at the last key: its row has every distance, the last is 0. */
 static void gather_distances(struct task *task, size_t n)
 {
     const struct pe_field own[] = {INTEGER("q_len", 1), INTEGER("k_len", (int64_t)n)};

@@ -18,7 +18,7 @@ void pe_task_init(struct pe_task *task, enum pe_task_kind kind, int64_t seed)
         task->table[i / V][i % V] = token(hash, i);
 }
 
-/* What the rule says of the token at this place; false: nothing, so near the beginning. */
+/* What the rule states of the token at this place; false: nothing, so near the beginning. */
 static bool says(const struct pe_task *task, const uint8_t *sequence, size_t at, uint8_t *what)
 {
     size_t reach = task->kind == PE_TASK_LOCAL ? 2 : LAG;

@@ -25,7 +25,7 @@ void pe_task_sequences(const struct pe_task *task, enum pe_task_part part, uint6
                        uint8_t *tokens);
 
 /* The loss in nats of the best predictor for the token that follows place i of a sequence: -ln 0.825 if the rule gave
- * what it says, -ln 0.025 if not, ln 8 where the rule says nothing yet. */
+ * what it states, -ln 0.025 if not, ln 8 where the rule states nothing yet. */
 double pe_task_bayes(const struct pe_task *task, const uint8_t *sequence, size_t i);
 
 #endif

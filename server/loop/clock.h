@@ -32,7 +32,7 @@ static inline uint64_t clock_of_thread(void)
     return (uint64_t)t.tv_sec * CLOCK_SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* Prints a duration as milliseconds with three decimals, "12.034"; returns the end (where a NUL stands). Every request
+/* Prints a duration as milliseconds with three decimals, "12.034"; returns the end (where a NUL is). Every request
  * prints half a dozen of these, and printf takes a microsecond for a double. */
 enum { CLOCK_MS_BYTES = 24 };
 

@@ -79,7 +79,7 @@ static bool read_all(int fd, char *bytes, size_t *n)
     return true;
 }
 
-/* index.html says where the files are: in place of BUILD, as embed.sh does it. The text becomes shorter. */
+/* index.html states where the files are: in place of BUILD, as embed.sh does it. The text becomes shorter. */
 static void name_build(char *text, size_t *n)
 {
     static const char sign[] = "/ui/BUILD";

@@ -10,7 +10,7 @@
 
 enum { PAGE_FOLDER_ERROR_BYTES = 512 };
 
-/* Makes *page read this folder (borrowed). False: it has no index.html that can be read; error says why. */
+/* Makes *page read this folder (borrowed). False: it has no index.html that can be read; error gives the reason. */
 bool page_folder_open(struct api_page *page, const char *folder, char error[PAGE_FOLDER_ERROR_BYTES]);
 
 /* Whether a name may be looked up: words of letters, digits, '_', '-' and '.', none of which begins with a dot, with

@@ -49,7 +49,7 @@ static bool take(struct reader *reader, char c)
     return true;
 }
 
-/* The character that a one-letter escape stands for, or 0 if there is no such escape. */
+/* The character that a one-letter escape denotes, or 0 if there is no such escape. */
 static char escape_value(char c)
 {
     static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";

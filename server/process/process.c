@@ -42,7 +42,7 @@ static void read_fds(struct process_figures *figures)
 static double to_seconds(struct timeval t) { return (double)t.tv_sec + (double)t.tv_usec * 1e-6; }
 
 /* Field 22 of the process's stat line is its start in clock ticks since boot; the boot time is now minus the uptime.
- * Fields are counted from the end of the name, which stands in parentheses and may contain any character. */
+ * Fields are counted from the end of the name, which is in parentheses and may contain any character. */
 static void read_start(struct process_figures *figures)
 {
     char line[1024];

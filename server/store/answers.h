@@ -9,8 +9,8 @@ enum { ANSWERS_TOKEN_BYTES = 1024, ANSWERS_CODE_BYTES = 64 };
 
 /* Adds the names below `prefix` ("a/names/") of one ListObjectsV2 answer, with their ETags as versions; keys that are
  * no names of weights are passed over. next: the token of the next part, "" if this was the last. False: it is no such
- * answer, is not whole (to its closing tag, and it says whether it goes on), has more than n_max names, or memory runs
- * out. */
+ * answer, is not whole (to its closing tag, and it states whether it goes on), has more than n_max names, or memory
+ * runs out. */
 bool answers_list(const char *xml, const char *prefix, size_t n_max, struct store_list *list,
                   char next[ANSWERS_TOKEN_BYTES]);
 

@@ -59,7 +59,7 @@ static bool is_passing(int status)
     return status == 0 || status == 429 || status == 500 || (status >= 502 && status <= 504);
 }
 
-/* What one blob fails with, be it cut or unreadable, says nothing about the others. */
+/* What one blob fails with, be it cut or unreadable, is no sign of the others. */
 static bool is_away_after(const struct web_request *request)
 {
     return is_passing(request->status) && !request->is_cut && request->status != 500;
@@ -109,7 +109,7 @@ bool bucket_ask(struct bucket *bucket, enum bucket_operation operation, struct w
             break;
         is_sure = false;
         if (request->is_left)
-            return is_sure; /* which says nothing about the store */
+            return is_sure; /* which is no sign of the store */
         if (n_tries + 1 == TRIES || !pause_before(bucket, n_tries))
             break;
         uint64_t now = clock_now();

@@ -61,7 +61,7 @@ bool bucket_pause(const struct bucket *bucket, uint64_t ns);
  * why[STORE_WHY_BYTES] gives the reason. */
 enum store_result bucket_head(struct bucket *bucket, const char *url, struct web_request *head, char *why);
 
-/* For a second after a request without an answer: then why[STORE_WHY_BYTES] says so. */
+/* For a second after a request without an answer: then why[STORE_WHY_BYTES] states it. */
 bool bucket_is_away(const struct bucket *bucket, char *why);
 
 /* STORE_REFUSED or STORE_FAILED, with the reason, for a request that was neither done nor answered as its caller

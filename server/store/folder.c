@@ -85,7 +85,7 @@ static int open_file(const struct opened *dir, const char *name, struct stat *st
     }
     if (fd >= 0 && !S_ISREG(status->st_mode)) {
         close(fd);
-        errno = S_ISDIR(status->st_mode) ? EISDIR : ENXIO; /* as open() says of a socket */
+        errno = S_ISDIR(status->st_mode) ? EISDIR : ENXIO; /* as open() gives for a socket */
         return -1;
     }
     return fd;
@@ -94,7 +94,7 @@ static int open_file(const struct opened *dir, const char *name, struct stat *st
 /* reason: errno of open_file. */
 static bool is_no_file(int reason) { return reason == EISDIR || reason == ENXIO; }
 
-/* The version of what cannot be opened. Reading it says why. */
+/* The version of what cannot be opened. Reading it gives the reason. */
 static void print_no_version(char *version, int reason) { snprintf(version, STORE_VERSION_BYTES, "errno %d", reason); }
 
 static enum store_result read_open(int fd, const struct stat *status, struct store_reading *reading, char *why)

@@ -295,7 +295,7 @@ static enum store_result s3_list(void *self, struct store_list *list, char *why)
 /* ---- Changes --------------------------------------------------------------------------------------------------- */
 
 /* One round: looks, asks the guard, writes. *is_sure: false if an earlier round has sent the name and got no proper
- * answer. If the name says now what we wrote, it was written by us. */
+ * answer. If the name states now what we wrote, it was written by us. */
 static enum store_result write_once(struct s3 *s3, const char *name, struct store_writing *writing, bool *is_sure,
                                     bool *was_old, char *why)
 {

@@ -1,5 +1,5 @@
-/* A bucket of an S3-compatible store, below a prefix: blobs/<sha256> are files, which never change; names/<name> says
- * which of them a name stands for, {"sha256":"…","bytes":N}; and likewise presets/<name>. Several servers may use it at
+/* A bucket of an S3-compatible store, below a prefix: blobs/<sha256> are files, which never change; names/<name> states
+ * which of them a name denotes, {"sha256":"…","bytes":N}; and likewise presets/<name>. Several servers may use it at
  * the same time. */
 #ifndef SERVER_STORE_S3_H
 #define SERVER_STORE_S3_H
@@ -10,8 +10,8 @@
 
 enum { S3_ERROR_BYTES = 512 };
 
-/* The kinds of names that a bucket has: names/<name> of weights, presets/<name>. A blob is used if any of them stands
- * for it. */
+/* The kinds of names that a bucket has: names/<name> of weights, presets/<name>. A blob is used if any of them denotes
+ * it. */
 enum s3_kind { S3_NAMES, S3_PRESETS, S3_N_KINDS };
 
 struct s3_settings {

@@ -21,7 +21,7 @@ bool s3_index_get(struct s3_index *index, const char *name, char *etag, char *sh
 bool s3_index_has_blob(struct s3_index *index, const char *sha256);
 bool s3_index_list(struct s3_index *index, struct store_list *list); /* False: no memory */
 
-/* As text: a line that says whose names these are, then one line for each name. NULL: no memory (freed with free). */
+/* As text: a line that states whose names these are, then one line for each name. NULL: no memory (freed with free). */
 char *s3_index_print(struct s3_index *index, const char *head, size_t *n);
 /* False: the first line is not head, and nothing is taken. Other lines that are wrong are passed over. text is cut up.
  */

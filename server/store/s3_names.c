@@ -132,7 +132,7 @@ static enum store_result take_change(const struct bucket *bucket, const struct w
     return STORE_SAME;
 }
 
-/* The condition that names/<name> is still what `said` says; NULL: nothing. Ceph takes a tag only without its quotes,
+/* The condition that names/<name> is still what `said` states; NULL: nothing. Ceph takes a tag only without its quotes,
  * and others take both. */
 static void print_condition(char line[WEB_TEXT_BYTES + 32], const struct s3_said *said)
 {
@@ -146,7 +146,7 @@ static void print_condition(char line[WEB_TEXT_BYTES + 32], const struct s3_said
 
 enum condition { CONDITION_UNKNOWN, CONDITION_OBEYED, CONDITION_MISSING, CONDITION_IGNORED };
 
-/* What the answer to a PUT says whose condition does not hold. CONDITION_UNKNOWN: *result. */
+/* What the answer to a PUT states whose condition does not hold. CONDITION_UNKNOWN: *result. */
 static enum condition condition_of(const struct bucket *bucket, const struct web_request *request,
                                    enum store_result *result, char *why)
 {
@@ -214,7 +214,7 @@ enum store_result s3_names_probe(const struct s3_names *names, const struct s3_s
 
 /* ---- A change -------------------------------------------------------------------------------------------------- */
 
-/* One change of names/<name>, `operation` PUT or REMOVE; said: what it says, NULL if there is none. *is_sure: as of
+/* One change of names/<name>, `operation` PUT or REMOVE; said: what it states, NULL if there is none. *is_sure: as of
  * ask. */
 static enum store_result change_name(const struct s3_names *names, enum bucket_operation operation, const char *name,
                                      const struct s3_said *said, bool is_guarded, struct web_request *request,

@@ -20,7 +20,7 @@ struct s3_swept {
 bool s3_sweep(const struct s3_settings *settings, unsigned max_percent, struct s3_swept *swept, char *error);
 
 /* Waits while a sweep is removing this blob; afterwards it has been removed or stays. Called after a name was written
- * that stands for it. False: it takes too long, or cannot be known; why[STORE_WHY_BYTES] gives the reason. */
+ * that denotes it. False: it takes too long, or cannot be known; why[STORE_WHY_BYTES] gives the reason. */
 bool s3_sweep_wait(struct bucket *bucket, const char *sha256, char *why);
 
 #endif

@@ -24,14 +24,14 @@ enum store_result {
     STORE_GUARDED,  /* the guard does not allow the change; here and below, nothing has changed */
     STORE_NO_FILE,  /* under that name is a folder, or what can have no contents, such as a pipe */
     STORE_UNWANTED, /* read: the caller does not want the bytes */
-    STORE_SPOILED,  /* read: the store has other bytes than it says; why[] has the reason */
+    STORE_SPOILED,  /* read: the store has other bytes than it states; why[] has the reason */
     STORE_NO_MEMORY,
     STORE_UNGUARDED, /* the store cannot make a change depend on what is there */
     STORE_REFUSED,   /* it answers, but not with what was asked for; why[] has the reason */
     STORE_FAILED     /* it does not answer, why[] has the reason; here and above it is unknown whether a file exists */
 };
 
-/* The condition of a change. allows(self, sha256) says whether a file of this digest (NULL: none) may be replaced or
+/* The condition of a change. allows(self, sha256) states whether a file of this digest (NULL: none) may be replaced or
  * removed; it is called while no other server can change the file, or the change is undone by the store otherwise. */
 struct store_guard {
     bool is_guarded; /* false: every change is allowed, and allows is not called */

@@ -170,7 +170,8 @@ static void close_if_drained(struct http_connection *connection, short events)
     if (connection->exchange)
         exchange_leave(connection->exchange);
     shutdown(connection->fd, SHUT_RDWR);
-    /* A socket that was reset before causes no event by this, and a daemon that nobody else calls does not look. */
+    /* A socket that was reset before causes no event by this, and a daemon that is not called otherwise does not look.
+     */
     connection->daemon->driven.wants_run = true;
 }
 

@@ -8,7 +8,7 @@
 
 /* ---- Bodies and queries of requests ---- */
 
-/* Every scheme that has the operation, or a field that stands for one. */
+/* Every scheme that has the operation, or a field that denotes one. */
 static void add_scheme_choice(struct api_text *text, const struct api_route *route)
 {
     api_text_put(text, ",{\"anyOf\":[{\"required\":[\"preset\"]},{\"required\":[\"hf_config\"]}");

@@ -66,7 +66,7 @@ static void add_type(struct api_text *text, const struct pe_param *row)
         add_properties(text, row->fields, &first);
         api_text_put(text, "}");
         break;
-    case PE_T_VALUE: break; /* several types; the description says which */
+    case PE_T_VALUE: break; /* several types; the description states which */
     }
     add_default(text, row);
 }

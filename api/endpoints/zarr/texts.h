@@ -13,7 +13,7 @@ struct zarr_store {
 /* Types of Zarr; NULL: it has none for this one. */
 const char *zarr_dtype_2(enum pe_dtype dtype); /* "<f4" */
 const char *zarr_dtype_3(enum pe_dtype dtype); /* "float32" */
-/* The element that stands where a chunk has none: NaN, or the least integer. dst has room for 8 bytes. */
+/* The element that a chunk has where it has no data: NaN, or the least integer. dst has room for 8 bytes. */
 void zarr_fill_value(enum pe_dtype dtype, void *dst);
 
 /* Writes the text of a key of the whole store (".zgroup", ".zattrs", ".zmetadata", "zarr.json"), or of output number i

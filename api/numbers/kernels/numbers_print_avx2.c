@@ -254,7 +254,7 @@ INLINE __m256d pick(__m256d x, __m256d power)
     return _mm256_blendv_pd(round_even(v), t, _mm256_cmp_pd(distance, h, _CMP_LT_OQ));
 }
 
-/* Places from the first digit to the last that is not zero, less one: of the weights 1 to 8 the greatest that stands at
+/* Places from the first digit to the last that is not zero, less one: of the weights 1 to 8 the greatest that is at
  * such a digit. */
 LANES used_of(const __m256i digits[2])
 {

@@ -22,7 +22,7 @@ static inline size_t pe_reflections_room(size_t len)
     return PE_REFLECTIONS * (len + 2 * PE_REFLECTIONS + 2 * PE_REFLECTED);
 }
 
-/* a = Q R: R stands in and before the diagonal, tau has min(n, len) numbers. b, if not NULL, becomes Qᵀ b. */
+/* a = Q R: R is in and before the diagonal, tau has min(n, len) numbers. b, if not NULL, becomes Qᵀ b. */
 void pe_qr(const struct pe_columns *a, double *tau, const struct pe_columns *b, double *scratch);
 
 /* The same with a P = Q R: the column with the largest remaining norm comes next, until none is above `negligible`

@@ -22,7 +22,8 @@ static enum pe_status plan_layer(const struct pe_preset *preset, const struct pe
     return status == PE_INVALID || status == PE_TOO_LARGE ? PE_OK : status;
 }
 
-/* Says it only how the numbers are written: the form of rotary tables, and the arithmetic? (ALiBi's form is a formula.)
+/* Does it state only how the numbers are written: the form of rotary tables, and the arithmetic? (ALiBi's form is a
+ * formula.)
  */
 static bool is_of_answer(const struct pe_candidate *c, const char *name)
 {

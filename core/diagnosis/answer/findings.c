@@ -198,7 +198,7 @@ static const struct pe_value *first_positions(struct pe_diagnosis *d, const stru
     return first ? kept(d, (struct pe_value){.kind = PE_ARRAY, .array = list}) : NULL;
 }
 
-/* What a fitted factor is, found over believed; the sentence that says it, NULL: there is none. */
+/* What a fitted factor is, found over believed; the sentence that states it, NULL: there is none. */
 static const struct pe_text *put_meaning(struct pe_diagnosis *d, const struct pe_candidate *c,
                                          const struct pe_fault_info *info, const struct change *change,
                                          struct pe_node *node)

@@ -149,7 +149,7 @@ static bool differ_onward(const struct look *l, const struct pe_model *a, const 
 
 /* ---- An alternative ---- */
 
-/* Does it give anything else than the belief? What cannot be told, because a sequence does not go on, counts as no. */
+/* Does it give anything else than the belief? What cannot be known, because a sequence does not go on, counts as no. */
 static bool gives_another(struct look *l, const struct pe_candidate *c)
 {
     struct pe_onward x, y;

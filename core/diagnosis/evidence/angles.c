@@ -84,7 +84,7 @@ static enum pe_status read_ladder(struct pe_diagnosis *d, struct pe_error *err)
     return has_dim(d, n) ? PE_OK : pe_belief_fix(d, "dim", 2 * n, "inv_freq", err);
 }
 
-/* ---- Memory that nobody wrote ---- */
+/* ---- Memory that was never written ---- */
 
 static bool is_infinite(const double *w, size_t c, size_t n)
 {

@@ -53,7 +53,7 @@ static void plan_rows(struct pe_diagnosis *d)
         pe_belief_set(d, "channels_first", no);
 }
 
-/* The channels are before two axes or more that are longer than 1, or before as many as the belief says. */
+/* The channels are before two axes or more that are longer than 1, or before as many as the belief states. */
 static bool fold_grid(struct pe_diagnosis *d, bool is_first)
 {
     struct pe_evidence *e = &d->evidence;

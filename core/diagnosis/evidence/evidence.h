@@ -97,7 +97,7 @@ bool pe_evidence_is_zero(const struct pe_evidence *e, uint64_t row);
 /* A row of the input q. */
 void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out);
 
-/* Says which axes the numbers have, as many as came: the number of rows and their length follow. */
+/* Gives the axes that the numbers have, as many as came: the number of rows and their length follow. */
 void pe_evidence_fold(struct pe_evidence *e, unsigned rank, const uint64_t *shape);
 /* In read(): the last `rank` axes, where all before them have length 1; or else, of two axes, where all but one of the
  * leading ones have length 1. false: the axes stay. */

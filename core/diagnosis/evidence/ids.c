@@ -6,7 +6,7 @@ static void set_word(struct pe_diagnosis *d, const char *name, const char *word)
     pe_belief_set(d, name, (struct pe_value){.kind = PE_STRING, .string = word});
 }
 
-/* Text stands at the same id on all axes, so a run of one axis is spread; the channels decide that. */
+/* Text is at the same id on all axes, so a run of one axis is spread; the channels decide that. */
 static void spread(struct pe_diagnosis *d, uint64_t n_axes)
 {
     bool has_own = pe_belief_given(d, "segments") || pe_belief_given(d, "grid") || pe_belief_given(d, "channels") ||

@@ -182,7 +182,7 @@ static enum pe_status choose_form(struct pe_diagnosis *d, struct pe_error *err)
     return width > 0 && has_room(d, width) ? PE_OK : pe_belief_fix(d, "head_dim", rotated, pe_evidence_name(e, 0), err);
 }
 
-/* A belief about the whole says `complex` or `matrix`, and cos and sin are its pairs. */
+/* A belief about the whole states `complex` or `matrix`, and cos and sin are its pairs. */
 static enum pe_status set_part(struct pe_diagnosis *d, const char *form_of_all, struct pe_error *err)
 {
     const struct pe_value *form = pe_belief_given(d, "form");

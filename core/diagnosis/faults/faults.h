@@ -35,7 +35,7 @@ struct pe_fault {
     bool is_of_tensor;   /* it changes the tensor rather than the plan, or reads it whatever the alternative */
     size_t n_alternatives;
     size_t (*count)(const struct pe_diagnosis *d); /* those that are tried, if that depends on the belief; else NULL */
-    /* Changes the edit as the alternative says. false: it does not apply, or changes nothing. */
+    /* Changes the edit as the alternative states. false: it does not apply, or changes nothing. */
     bool (*apply)(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit);
     /* The last n_fits alternatives are fitted: they compute their value from the evidence. */
     size_t n_fits;

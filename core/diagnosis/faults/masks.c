@@ -28,7 +28,7 @@ static bool is_run(const struct pe_diagnosis *d, const struct pe_edit *edit)
     return true;
 }
 
-/* The first query's position, counted from the first key's: by default the last query stands at the last key. */
+/* The first query's position, counted from the first key's: by default the last query has the last key's. */
 static int64_t usual_q_offset(const struct pe_diagnosis *d) { return (int64_t)k_len(d) - (int64_t)q_len(d); }
 
 static int64_t q_offset(const struct pe_diagnosis *d, const struct pe_edit *edit)

@@ -1,4 +1,4 @@
-/* The fault of forgotten axes: the tensor has positions on two or three axes, the belief on one. No field says where
+/* The fault of forgotten axes: the tensor has positions on two or three axes, the belief on one. No field states where
  * its rows are, so the positions on each axis are read from the phases of that axis's pairs, and then written as a grid
  * or as segments if they are such. */
 #include "core/diagnosis/faults/styles.h"
@@ -371,7 +371,7 @@ static bool axes_missing(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return (has_segments && set_segments(d, edit, &ids)) || set_grid(d, edit, &v) || set_places(d, edit, &v);
 }
 
-/* It reads the positions, so no other fault of positions says anything beside it. */
+/* It reads the positions, so no other fault of positions explains anything beside it. */
 const struct pe_fault pe_fault_axes_missing = {.schemes = "rope",
                                                .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED),
                                                .count = count_rules,

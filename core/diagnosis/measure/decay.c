@@ -9,7 +9,7 @@
 
 /* ---- Are they lengths of a rotation? ---- */
 
-/* Most evidence is told from noise by a few rows. */
+/* Most evidence is distinguished from noise by a few rows. */
 enum { ROWS_OF_LENGTHS = 4, WAVE_WORK = 200 };
 /* What 16 bits and a near fit leave of a logarithm; the share of all lengths that may be further off. */
 #define LENGTH_TOLERANCE 0x1p-4

@@ -11,7 +11,7 @@ enum { PE_WAVES_READ = PE_HEAD_DIM_MAX / 2 }; /* as many pairs as a head can hav
 
 #define PI 3.14159265358979323846
 
-/* reading.c: writes re, im and weight. false: there are no pairs, or nobody waits for the answer any more. */
+/* reading.c: writes re, im and weight. false: there are no pairs, or no request waits for the answer any more. */
 bool pe_reading_fill(struct pe_reading *r, const struct pe_model *model);
 /* Of tables and rotated tensors of n positions: re, im and |in|², which is not divided out yet, of the first waves at
  * position number i, [PE_WAVES_READ, 3]. */

@@ -41,7 +41,7 @@ void pe_belief_set(struct pe_diagnosis *d, const char *name, struct pe_value val
 /* The same, also where it is given. */
 void pe_belief_replace(struct pe_diagnosis *d, const char *name, struct pe_value value);
 bool pe_belief_has_sequence(const struct pe_diagnosis *d);
-bool pe_belief_is_sequence(const char *name); /* a field that says where positions are, not a rule for counting them */
+bool pe_belief_is_sequence(const char *name); /* a field that gives positions, not a rule for counting them */
 
 /* In read(): the plan of the belief with no size but a missing length, which is n; NULL if there is none. */
 struct pe_plan *pe_belief_try(struct pe_diagnosis *d, uint64_t n);

@@ -26,7 +26,7 @@ static bool is_derived(const struct pe_diagnosis *d, const char *name)
     return true;
 }
 
-/* A number that a word stands for follows the sequence (xPos' centre), so under other positions it is another: the word
+/* A number that a word denotes follows the sequence (xPos' centre), so under other positions it is another: the word
  * is kept. */
 static bool is_word_of(const struct pe_diagnosis *d, const struct pe_field *field)
 {

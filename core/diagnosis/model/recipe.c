@@ -5,7 +5,7 @@
  *                 bf16_inv_freq, f16_inv_freq                       16 bit f32
  *                 bf16                                              bf16   bf16
  *                 …_divided, of bf16: w is fl(1/fl(fl(base)^e)), as torch's 1 / (base ** e) has it
- *     sinusoid    column j of d at position p; even columns are sines, or as the layout says:
+ *     sinusoid    column j of d at position p; even columns are sines, or as the layout states:
  *                 exponent_per_column   p·base^(-j/d)
  *                 exponent_doubled      p·base^(-2j/d)
  *                 ladder_from_one       the angle of the pair after it

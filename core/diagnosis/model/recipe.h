@@ -24,7 +24,8 @@ void pe_wave_phases(const struct pe_model *model, uint64_t i, uint64_t col0, siz
 /* The same as a share of the frequency of each column. */
 void pe_wave_losses(const struct pe_model *model, size_t col0, size_t n, double *out);
 
-/* rotary_row.c. Before any row: keeps the factors of rows, where the scheme scales them, and says what decides them. */
+/* rotary_row.c. Before any row: keeps the factors of rows, where the scheme scales them, and states what decides them.
+ */
 enum pe_status pe_factors_open(struct pe_diagnosis *d, struct pe_model *model, struct pe_error *err);
 /* Cosines, then sines, of position number i, [n_columns]. */
 void pe_rotary_row(const struct pe_model *model, uint64_t i, double *out);

@@ -13,8 +13,8 @@ static bool share_a_fault(const struct pe_hypothesis *a, const struct pe_hypothe
 }
 
 /* Is b another way to the numbers of a that is worth an answer? Only where they fit, and only by other faults: beside
- * the same second mistake, a scaling that changes nothing says no more than one that is missing. The belief needs no
- * other way. */
+ * the same second mistake, a scaling that changes nothing explains no more than one that is missing. The belief needs
+ * no other way. */
 static bool is_another_way(const struct pe_kept *a, const struct pe_kept *b)
 {
     return a->h.n > 0 && !share_a_fault(&a->h, &b->h) && pe_fits(a->score.verdict) && pe_fits(b->score.verdict);

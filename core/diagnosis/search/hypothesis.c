@@ -85,7 +85,7 @@ static bool are_digits_many(const struct pe_diagnosis *d, const struct pe_value 
     return (is_list && has_many_digits(x[1] - x[0])) || (x[0] != pe_place(d, 0) && has_many_digits(x[0]));
 }
 
-/* Lists of free numbers do not count: nobody would have typed a rounder one. */
+/* Lists of free numbers do not count: no person would have typed a rounder one. */
 static bool is_fitted_long(const struct pe_diagnosis *d, const struct pe_edit *edit, const struct pe_kept *k,
                            unsigned i)
 {
@@ -102,7 +102,7 @@ static bool is_fitted_long(const struct pe_diagnosis *d, const struct pe_edit *e
     return fault == &pe_fault_scaled && has_many_digits(edit->transforms.scaled);
 }
 
-/* Where the tensor stands is not what somebody states about the model; how sequences lie in it is. */
+/* Positions of the tensor are not part of a model's description; how its sequences are packed is. */
 static bool may_be_stated(const char *name)
 {
     return !pe_param_find(pe_sequence_params(), name) ||

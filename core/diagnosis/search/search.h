@@ -41,7 +41,7 @@ struct pe_trial {
     struct pe_model *model; /* NULL: it is no hypothesis */
 };
 
-/* trial.c. false: the search ends, by its number of hypotheses or because nobody waits. */
+/* trial.c. false: the search ends, by its number of hypotheses or because no request is waiting. */
 bool pe_search_goes_on(struct pe_search *s);
 void pe_trial_open(struct pe_search *s, const struct pe_hypothesis *h, struct pe_trial *t);
 void pe_trial_close(struct pe_trial *t);

@@ -1,5 +1,5 @@
 /* Reads positions from a model's config.json: finds the object of the language model and the kind of positions of
- * its model_type. A model_type without a row is refused, unless the request says the scheme. */
+ * its model_type. A model_type without a row is refused, unless the request states the scheme. */
 #include "core/models/hf/hf.h"
 #include "core/params.h"
 
@@ -25,7 +25,7 @@ static bool make_inner(const struct pe_hf_reader *r, struct pe_hf_place *inner)
     return makes;
 }
 
-/* The type of the inner object: what it says, else what the outer class has there. */
+/* The type of the inner object: what it states, else what the outer class has there. */
 static enum pe_status enter(struct pe_hf_reader *r)
 {
     const char *type = NULL;

@@ -13,7 +13,7 @@ enum pe_hf_kind {
     PE_HF_SINUSOIDAL,
     PE_HF_ALIBI,
     PE_HF_MPT,      /* ALiBi, with the numbers of attn_config */
-    PE_HF_FALCON,   /* ALiBi or rotary, as alibi says */
+    PE_HF_FALCON,   /* ALiBi or rotary, as alibi states */
     PE_HF_T5,       /* buckets of distances: in two stacks, … */
     PE_HF_BUCKETS,  /* … in an encoder: MPNet, WavLM, … */
     PE_HF_LAYOUTLM, /* … in three tables; style "scaled": their sum is divided by the root of head_dim */
@@ -27,7 +27,7 @@ enum pe_hf_kind {
     PE_HF_PARTS,  /* its `layers` are parts of different kinds: the part x of type t has a row of its own, "t/x" */
     PE_HF_NONE,   /* its code has no positions */
     PE_HF_NESTED, /* only holds other models: `inner` names the object of the language model */
-    PE_HF_OTHER   /* positions that no scheme here gives: `style` says which */
+    PE_HF_OTHER   /* positions that no scheme here gives: `style` states which */
 };
 
 /* Which layers of a period are of the second type of a row's `mixed`, counted from 1. */
@@ -39,7 +39,7 @@ enum pe_hf_turn {
     PE_HF_AND_LAST   /* … and the model's last layer */
 };
 
-/* Which masks a class gives its layers where no field says; positions are the same. */
+/* Which masks a class gives its layers where no field states; positions are the same. */
 enum pe_hf_masks {
     PE_HF_MASKS_UNSTATED,
     PE_HF_MASKS_ALIKE, /* one for all layers: there is no other kind */
@@ -51,22 +51,22 @@ struct pe_hf_model {
     const char *types;
     enum pe_hf_kind kind;
     const char *fields;  /* the class's defaults of the fields read here: "hidden_size=4096 rope_theta=1e6"; numbers,
-                          * words, true, false, null, [lists]; "rope_parameters.factor=32" stands in an object */
+                          * words, true, false, null, [lists]; "rope_parameters.factor=32" is in an object */
     const char *ignores; /* fields that this code does not read, though others do: "a|b" */
     const char *reads;   /* fields that only some types' code reads, and this one too, though it has no value for them:
                           * "a|b" (core/models/hf/read.c lists them) */
     const char *refuses; /* fields whose effect is not read here: "a|b=true" is refused with any value, or with that */
     const char
         *needs; /* fields of which the config must say one, because versions of transformers differ in the default */
-    const char *inner, *inner_type; /* the object of the language model, and its model_type if it says none */
+    const char *inner, *inner_type; /* the object of the language model, and its model_type if it states none */
     const char *made;               /* … where there is no such object, if that has numbers of its own */
-    bool inner_is;                  /* … whatever the object says */
+    bool inner_is;                  /* … whatever the object states */
     bool must_hold;                 /* … refused without it: not every version of transformers makes one then */
     bool flat;                      /* … whose fields may stand in the outer object instead, as older files have it */
     const char *layers;             /* layer types if not the usual ones, "a|b", the default first */
     const char *none;               /* layer types without positions, "a|b" */
     const char *mixed;              /* layer types of the class where the config lists none, "a|b" … */
-    const char *period;   /* … the field that says how often there is a b; NULL: only released files say, so each is
+    const char *period;   /* … the field that states how often there is a b; NULL: only released files say, so each is
                            * a kind */
     enum pe_hf_turn turn; /* … and where */
     enum pe_hf_masks masks;
@@ -94,7 +94,7 @@ struct pe_hf_model {
     bool yarn_is_longrope;  /* Phi-3's old word */
     bool yarn_is_another;   /* the same word, in code that multiplies by another factor: refused */
     bool none_if_window;    /* `none` holds only if there is a sliding_window */
-    bool unscaled_yarn;     /* yarn's attention_factor is 1 unless the config says another */
+    bool unscaled_yarn;     /* yarn's attention_factor is 1 unless the config states another */
     bool unread;            /* some of it from memory or by likeness: confirm it before relying on it */
     const char *source;     /* files and symbols, below transformers' models/ */
 };
@@ -102,7 +102,7 @@ struct pe_hf_model {
 /* The row of that model_type; NULL if there is none. */
 const struct pe_hf_model *pe_hf_model_find(const char *model_type);
 
-/* The same, also of a part: "t/x". No config says such a name. */
+/* The same, also of a part: "t/x". No config has such a name. */
 const struct pe_hf_model *pe_hf_row_find(const char *name);
 
 /* All rows, for tables and searches: the i-th, NULL past the last. */
@@ -127,7 +127,7 @@ bool pe_hf_defaults_set(struct pe_hf_defaults *defaults, const char *text);
 struct pe_hf_place {
     const struct pe_value *object; /* NULL: there is none */
     char at[PE_POINTER_MAX];
-    struct pe_hf_marks *marks;             /* NULL: nobody wants to know what is read */
+    struct pe_hf_marks *marks;             /* NULL: what is read is of no interest */
     const struct pe_hf_defaults *defaults; /* of the class; NULL: none */
     const struct pe_hf_model *row;         /* whose code reads the object; NULL: every name is read */
 };
@@ -140,7 +140,7 @@ struct pe_hf_reader {
     const char *model_type;          /* "" if not given */
     const struct pe_hf_model *model; /* never NULL */
     const char *layer_type;          /* NULL: not given */
-    bool is_told;                    /* the request says the scheme, because the model_type has no row … */
+    bool is_told;                    /* the request states the scheme, because the model_type has no row … */
     bool says_channels;              /* … and the axis of each pair of channels */
     bool is_nested;                  /* the model is inside another one */
     struct pe_model_fields *out;

@@ -148,7 +148,7 @@ static enum pe_status check_layers(const struct pe_hf_reader *reader)
 
 /* ---- One list of layers ---- */
 
-/* What says of each layer what it is. */
+/* The field that states for each layer what it is. */
 struct plan {
     const struct pe_hf_model *row;
     const struct pe_value *listed;  /* words; NULL: none */
@@ -257,11 +257,12 @@ static const char *name_of(const struct plan *p, int64_t l, size_t *n)
     snprintf(copy, sizeof copy, "%s", mask ? mask : "");
     if (mask && pe_is_among(p->row->none, copy) != rotated)
         return mask;
-    /* A mask that the row counts as still, beside a rotation, and the reverse: what the layer's rotation says holds. */
+    /* A mask that the row counts as still, beside a rotation, and the reverse: what the layer's rotation states holds.
+     */
     return mask && !rotated ? word_at("nope", 0, n) : word_at(p->row->mixed, !rotated, n);
 }
 
-/* Those of a row whose layers differ in their masks only, so that nothing here says which is which, are one kind. */
+/* Those of a row whose layers differ in their masks only, so that nothing here states which is which, are one kind. */
 static void judge_masks(const struct pe_hf_reader *r, struct pe_hf_layers *layers)
 {
     bool is_one = layers->n_kinds == 1 && !list_of(&r->config);
@@ -379,7 +380,7 @@ enum pe_status pe_hf_list_layers(const struct pe_hf_reader *r, struct pe_hf_laye
         if (!mixes && !list_of(&r->config))
             list_rope_keys(r, layers);
         if (!mixes && !list_of(&r->config) && pe_hf_has_other_layers(r->model))
-            layers->n = 0; /* some layers are no attention, and nothing says which */
+            layers->n = 0; /* some layers are no attention, and nothing states which */
     } else {
         add_kind(layers, full, strlen(full));
         layers->n = (size_t)count_of(&r->config, depth_names);
@@ -391,7 +392,7 @@ enum pe_status pe_hf_list_layers(const struct pe_hf_reader *r, struct pe_hf_laye
     return layers->are_too_many ? too_many(r) : PE_OK;
 }
 
-/* ---- What an answer says of them ---- */
+/* ---- What an answer reports of them ---- */
 
 size_t pe_hf_layers_of(const struct pe_hf_layers *layers, const char *kind, int64_t *indices)
 {

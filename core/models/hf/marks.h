@@ -22,13 +22,13 @@ struct pe_hf_layers {
     size_t n;                                          /* layers of one stack; 0: not known */
     unsigned char kind_of[PE_HF_LAYERS_MAX];
     bool are_certain;                /* the model has no other kinds */
-    bool are_merged;                 /* layers of other masks are among the one kind, and nothing says which */
+    bool are_merged;                 /* layers of other masks are among the one kind, and nothing states which */
     bool are_too_many;               /* … kinds to be listed here */
     bool are_stacks;                 /* each kind is a stack of its own, … */
     int64_t depths[PE_HF_KINDS_MAX]; /* … of so many layers; 0: not known */
 };
 
-/* Marks that the reader leaves; NULL where nobody wants them. */
+/* Marks that the reader leaves; NULL where they are of no interest. */
 struct pe_hf_marks {
     const struct pe_field **read; /* fields that were read; owned */
     size_t n_read, room;
@@ -41,7 +41,7 @@ struct pe_hf_marks {
     struct pe_hf_layers layers;
     const char *layer_type; /* NULL: not given, and all kinds are alike */
     int64_t first;          /* position of the first token in the model's own code */
-    bool is_told;           /* the request says what a model_type without a row is */
+    bool is_told;           /* the request states what a model_type without a row is */
     bool is_unread;         /* the row has not been confirmed */
     bool no_memory;
 };

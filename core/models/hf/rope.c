@@ -47,7 +47,7 @@ static bool is_per_layer(const struct pe_hf_reader *r)
     return false;
 }
 
-/* An object that is of no layer type, so that nobody knows what it says. */
+/* An object that is of no layer type, so that its meaning is not known. */
 static const struct pe_field *stray_object(const struct pe_value *rope)
 {
     for (size_t i = 0; i < rope->object.n; i++)
@@ -91,7 +91,7 @@ static enum pe_status find_rope(struct pe_hf_reader *r, bool *has_positions)
 
 /* ---- Widths ---- */
 
-/* What a request says beside a config of unknown type need not be in the config. */
+/* What a request states beside a config of unknown type need not be in the config. */
 static enum pe_status read_head_dim(struct pe_hf_reader *r, int64_t *head_dim)
 {
     const char *names = r->model->head_dim ? r->model->head_dim : "head_dim|kv_channels|attention_head_dim";
@@ -209,7 +209,7 @@ static enum pe_status put_base(struct pe_hf_reader *r)
     return status;
 }
 
-/* Of a type that has no row the request says the layout, unless the config does. */
+/* Of a type that has no row the request states the layout, unless the config does. */
 static enum pe_status put_layout(struct pe_hf_reader *r)
 {
     bool latent = pe_hf_find(&r->config, "qk_rope_head_dim") != NULL;

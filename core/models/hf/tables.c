@@ -108,7 +108,8 @@ static enum pe_status put_detr(struct pe_hf_reader *r)
     return PE_OK;
 }
 
-/* Positions belong to the request, and begin at its offset: where the model's first token stands is only told. */
+/* Positions belong to the request, and begin at its offset: where the model's first token is, the answer only reports.
+ */
 static enum pe_status tell_first(struct pe_hf_reader *r)
 {
     int64_t first = r->model->first;

@@ -1,4 +1,4 @@
-/* Models that hold others: where the language model is, and its type if it says none. A row holds what the class does
+/* Models that hold others: where the language model is, and its type if it states none. A row holds what the class does
  * where the config.json has no value (core/models/hf/hf.h). Sources: transformers' models/. */
 #include "core/models/hf/hf.h"
 

@@ -1,4 +1,4 @@
-/* Models whose positions no scheme here gives; style says which they are. A row holds what the class does where the
+/* Models whose positions no scheme here gives; style states which they are. A row holds what the class does where the
  * config.json has no value (core/models/hf/hf.h). Sources: transformers' models/. */
 #include "core/models/hf/hf.h"
 

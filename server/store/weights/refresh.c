@@ -107,8 +107,8 @@ void weights_reread(struct weights *w)
 
 /* ---- At intervals ---------------------------------------------------------------------------------------------- */
 
-/* One line when the store stops answering, one when it answers again. Of several that use one store, one says so; what
- * the store refuses, each says for itself. */
+/* One line when the store stops answering, one when it answers again. Of several that use one store, one logs it; what
+ * the store refuses, each logs for itself. */
 static void refresh(struct weights *w, bool *was_away, bool is_first)
 {
     char why[STORE_WHY_BYTES] = "";

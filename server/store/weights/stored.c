@@ -21,7 +21,7 @@ static struct s3_settings settings_of(const struct options *options)
                                 .files_max = WEIGHTS_FILES_MAX};
 }
 
-/* False: the log says why. */
+/* False: the log gives the reason. */
 static bool open_bucket(const struct options *options, struct store **store)
 {
     char error[S3_ERROR_BYTES];
@@ -34,7 +34,7 @@ static bool open_bucket(const struct options *options, struct store **store)
     return *store;
 }
 
-/* NULL without a store; false: the log says why it cannot be used. */
+/* NULL without a store; false: it cannot be used, and the log gives the reason. */
 static bool open_folder(const struct options *options, const char *suffix, struct store **store)
 {
     *store = *options->weights_dir ? folder_store_new(options->weights_dir, suffix) : NULL;

@@ -10,7 +10,8 @@ struct stored {
     struct store *bucket; /* the store of weights with --store, which is also that of presets; owned by weights */
 };
 
-/* Opens both and reads what they hold. False: the log says why; what has been opened is for stored_free all the same.
+/* Opens both and reads what they hold. False: the log gives the reason; what has been opened is for stored_free all the
+ * same.
  */
 bool stored_open(struct stored *stored, const struct options *options);
 bool stored_start(struct stored *stored); /* begins to refresh. False: no thread */

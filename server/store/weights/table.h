@@ -55,7 +55,7 @@ struct room {
                           the bytes of that file are freed */
 };
 /* Reserves room for n bytes under name, until table_put or table_give_back. Call it before the bytes are allocated.
- * Says which of API_STORED_NEW, _REPLACED, _FULL, _TOO_MANY or _NO_ROOM it is; room is reserved for the first two.
+ * Returns which of API_STORED_NEW, _REPLACED, _FULL, _TOO_MANY or _NO_ROOM it is; room is reserved for the first two.
  * Bytes count until they are freed: those of a file that was replaced or removed, too, while they are read. */
 enum api_stored table_reserve(struct table *table, const char *name, uint64_t n, struct room *room);
 void table_give_back(struct table *table, const struct room *room);
