@@ -13,8 +13,10 @@ static const char html_type[] = "text/html; charset=utf-8";
 static const struct {
     const char *ending, *media_type;
 } media_types[] = {
-    {".html", html_type},     {".css", "text/css; charset=utf-8"},     {".js", "text/javascript; charset=utf-8"},
-    {".json", api_json_type}, {".py", "text/x-python; charset=utf-8"}, {".svg", "image/svg+xml"}};
+    {".html", html_type},      {".css", "text/css; charset=utf-8"},     {".js", "text/javascript; charset=utf-8"},
+    {".json", api_json_type},  {".md", "text/markdown; charset=utf-8"}, {".py", "text/x-python; charset=utf-8"},
+    {".svg", "image/svg+xml"},
+};
 
 static const char *media_type_of(const char *name)
 {

@@ -7,11 +7,11 @@
  *   phrase('table.shows', { scheme: node }) an element: {scheme} in the text becomes this node */
 
 const LANGUAGES = { en: 'en', zh: 'zh-CN' };
-const folders = [''];   /* '' is text/LANG.json, 'designing' is text/designing.LANG.json */
 const places = new Set();        /* of WeakRef to nodes */
 const writesOf = new WeakMap();  /* node: Map of attribute to write */
 let current = 'en';
 let texts = {};
+const sources = new Map([['page', pageTexts]]);   /* what gives texts: a function of the language, which asks for them */
 
 export const language = () => current;
 
@@ -67,26 +67,25 @@ export function phrase(key, nodes) {
   });
 }
 
-async function read(folder, lang) {
-  const name = folder ? `${folder}.${lang}` : lang;
-  const answer = await fetch(new URL(`text/${name}.json`, import.meta.url));
-  if (!answer.ok) throw new Error(`text/${name}.json: ${answer.status}`);
+async function pageTexts(lang) {
+  const answer = await fetch(new URL(`text/${lang}.json`, import.meta.url));
+  if (!answer.ok) throw new Error(`text/${lang}.json: ${answer.status}`);
   return answer.json();
 }
 
-/* Adds the texts of a story, in the language that the page has when they are there. */
-export async function addWords(folder) {
-  if (folders.includes(folder)) return;
+/* Adds the texts of a source, once, in the language that the page has when they are there; read(lang) asks for them. */
+export async function addWords(name, read) {
+  if (sources.has(name)) return;
   const lang = current;
-  const words = await read(folder, lang);
-  if (lang !== current) return addWords(folder);
-  if (!folders.includes(folder)) folders.push(folder);
+  const words = await read(lang);
+  if (lang !== current) return addWords(name, read);
+  sources.set(name, read);
   Object.assign(texts, words);
 }
 
 export async function setLanguage(lang) {
   const all = [];
-  while (all.length < folders.length) all.push(...await Promise.all(folders.slice(all.length).map((folder) => read(folder, lang))));
+  while (all.length < sources.size) all.push(...await Promise.all([...sources.values()].slice(all.length).map((read) => read(lang))));
   texts = Object.assign({}, ...all);
   current = lang;
   document.documentElement.lang = LANGUAGES[lang];

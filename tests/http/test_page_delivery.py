@@ -16,11 +16,13 @@ import pytest
 
 import png_reader
 from conftest import ROOT, start_server
+from story_texts import story_texts
 from token_files import LINES, READER, bearer, token_server
 
 FOLDER = ROOT / "server/page"
-TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".json": "application/json", ".svg": "image/svg+xml"}
-FILES = sorted(f.relative_to(FOLDER).as_posix() for f in FOLDER.rglob("*") if f.suffix in TYPES)
+TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".json": "application/json", ".svg": "image/svg+xml",
+         ".md": "text/markdown; charset=utf-8"}
+FILES = sorted(f.relative_to(FOLDER).as_posix() for f in FOLDER.rglob("*") if f.suffix in TYPES and f.name != "README.md")
 SCRIPTS = [f for f in FILES if f.endswith(".js")]
 ENDLESS = "public, max-age=31536000, immutable"
 POLICY = ("default-src 'none'; base-uri 'none'; frame-ancestors 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -404,7 +406,7 @@ def test_no_file_is_left_over(page, base):
     assert first <= set(FILES)
     used = closure([f for f in first if f.endswith(".js")], lambda name: imports(name) | opened_later(name)) | first | {"index.html"}
     used |= set().union(*(styles(name) for name in used if name.endswith(".js")))
-    texts = {f for f in FILES if re.fullmatch(r"text/(\w[\w-]*\.)?(en|zh)\.json", f)}
+    texts = {f for f in FILES if re.fullmatch(r"text/(en|zh)\.json|stories/[\w-]+\.(en|zh)\.md", f)}
     assert set(FILES) - used - texts == set()
 
 
@@ -420,14 +422,14 @@ def test_the_first_load_is_small(server, base):
     assert sum(sizes.values()) <= 60 * KIB, sorted(sizes.items(), key=lambda item: -item[1])
 
 
-STORY = re.compile(r"(?:stories|text)/(designing|introduction|three-encodings|sin-and-cos|absolute-relative)\.")
+STORY = re.compile(r"stories/(designing|introduction|three-encodings|sin-and-cos|absolute-relative)\.")
 
 
 def test_all_files_are_small(server, base):
     """What a reader of one language loads who opens every view, and what each story adds to that."""
     sizes = {name: packed(server, base, name) for name in FILES}
     for lang, other in (("en", "zh"), ("zh", "en")):
-        mine = {name: size for name, size in sizes.items() if not name.endswith(f"{other}.json")}
+        mine = {name: size for name, size in sizes.items() if not name.endswith((f"{other}.json", f"{other}.md"))}
         views = {name: size for name, size in mine.items() if not STORY.match(name)}
         assert sum(views.values()) <= 188 * KIB, sorted(views.items(), key=lambda item: -item[1])
         for story in {found[1] for found in map(STORY.match, mine) if found}:
@@ -436,7 +438,7 @@ def test_all_files_are_small(server, base):
 
 # ---- Texts -------------------------------------------------------------------------------------------------------------------
 
-TEXT_PAIRS = sorted(f for f in FILES if re.fullmatch(r"text/(\w[\w-]*\.)?en\.json", f))
+TEXT_PAIRS = sorted(f for f in FILES if f == "text/en.json" or re.fullmatch(r"stories/[\w-]+\.en\.md", f))
 PLACEHOLDER = re.compile(r"\{\w+\}")
 CHINESE = re.compile("[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")
 LATIN_PAIR = re.compile(r"[A-Za-z][\w.+'-]*[ \u00a0]+[A-Za-z]")
@@ -452,7 +454,7 @@ def no_twice(pairs):
 
 
 def texts(name):
-    return json.loads(source(name), object_pairs_hook=no_twice)
+    return no_twice(story_texts(source(name))) if name.endswith(".md") else json.loads(source(name), object_pairs_hook=no_twice)
 
 
 def unmarked(text):
@@ -460,9 +462,13 @@ def unmarked(text):
     return re.sub(r"`[^`]+`|\$[^$]+\$|\]\(#[^)]+\)", "", text)
 
 
+def twin(name):
+    return re.sub(r"en(\.json|\.md)$", r"zh\1", name)
+
+
 @pytest.mark.parametrize("name", TEXT_PAIRS)
 def test_texts_in_two_languages(name):
-    english, chinese = texts(name), texts(name.replace("en.json", "zh.json"))
+    english, chinese = texts(name), texts(twin(name))
     assert set(english) == set(chinese)
     for key in english:
         en, zh = english[key], chinese[key]
@@ -473,14 +479,15 @@ def test_texts_in_two_languages(name):
 
 
 def test_each_text_has_its_twin():
-    assert {f.replace("zh.json", "en.json") for f in FILES if f.endswith("zh.json")} == set(TEXT_PAIRS) and TEXT_PAIRS
+    assert {f for f in FILES if f.endswith(("zh.json", "zh.md"))} == {twin(f) for f in TEXT_PAIRS} and len(TEXT_PAIRS) == 6
 
 
 KEY = r"[a-z]\w*(?:\.[\w$-]+)*"
 
 
 def known_keys():
-    return set().union(*(texts(name) for name in TEXT_PAIRS))
+    """Those of stories are made of their blocks: tests/page/stories.test.mjs."""
+    return set(texts("text/en.json"))
 
 
 def templates():

@@ -10,6 +10,7 @@ from browser import until
 from conftest import ROOT
 from lines import Lines
 from probes import Heat, array, post
+from story_texts import story_texts
 
 STORY = "view=story&story=introduction"
 FIGURES = ["order", "five-by-five", "first-indices", "later-indices", "dims", "rows-20", "rows-40000", "learned-2d", "rope-turn", "rope-distance", "m-rope"]
@@ -272,7 +273,7 @@ def test_all_is_said(open_page, lang):
     page = open_page(f"{STORY}&lang={lang}&theme=dark")
     assert page.run(FIGURE_IDS) == [f"fig-{name}" for name in FIGURES] and page.run("return document.querySelectorAll('nav[data-toc] a').length") == 9
     assert "introduction." not in page.text("main") and "\\" not in page.text("main")
-    texts = json.loads((ROOT / f"server/page/text/introduction.{lang}.json").read_text())
+    texts = story_texts((ROOT / f"server/page/stories/introduction.{lang}.md").read_text())
     shown = page.run("return document.querySelectorAll('.story-text > section > :is(h2, p), .story-figure > figcaption > p').length")
     assert len(texts) == shown + 3  # names of controls: none is left over
 

@@ -1,6 +1,6 @@
 /* The story of absolute and relative positions: from a row that is added to scores that know only the distance. */
 import { language } from '../words.js';
-import { figure, pick, section, slide } from './parts.js';
+import { figure, pick, slide } from './parts.js';
 
 /* The same words in two orders, in the language in which the story was opened. */
 const SENTENCES = { en: ['cats', 'chase', 'dogs', ',', 'dogs', 'chase', 'cats'], zh: [...'猫追狗，狗追猫'] };
@@ -17,38 +17,57 @@ const backwards = Array.from({ length: 24 }, (_, i) => -i);   /* turns i - j int
 const linear = { ...sentence, kernel: 'linear' };
 
 export default [
-  section('question', 2, figure('order', 'attention', { configs: { a: { scheme: 'sinusoidal', ...sentence } }, address: 'lo=0&hi=0.6', touch: [pick('scheme', ['sinusoidal', 'alibi', 'rope', 'none'], { text: 'scheme' })] }), 1),
-  section('rows', 2, figure('learned-end', 'table', {
-    configs: { a: { scheme: 'learned', rows: 32, ...table, seed: 3, std: 1, out_of_range: 'zero' }, b: { scheme: 'sinusoidal', ...table } },
+  figure('order', 'attention', {
+    configs: { a: { scheme: 'sinusoidal', ...sentence } }, address: 'lo=0&hi=0.6',
+    touch: [pick('scheme', ['sinusoidal', 'alibi', 'rope', 'none'], { text: 'scheme' })],
+  }),
+  figure('learned-end', 'table', {
+    configs: {
+      a: { scheme: 'learned', rows: 32, ...table, seed: 3, std: 1, out_of_range: 'zero' },
+      b: { scheme: 'sinusoidal', ...table },
+    },
     address: `${SIGNED}&cur=31,0`, versions: ['stored', 'formula'],
-    touch: [slide('len', 8, 96), pick('out_of_range', ['zero', 'error', 'clamp', 'wrap', 'interpolate'], { slots: 'a' })],
-  }), 1),
-  section('path', 1, figure('floater', 'trajectory', {
-    configs: { a: { scheme: 'floater', dim: 8, hidden: 32, len: 64, seed: 29, std: 1, dt: 0.25, activation: 'tanh' } }, touch: [slide('dt', 0.02, 0.5, { whole: false }), slide('seed', 0, 40)],
-  }), 1),
-  section('product', 1, figure('multiply', 'table', {
-    configs: { a: product, b: { ...product, combine: 'multiply' }, c: { ...product, combine: 'multiply_residual' } }, address: `out=combined&${SIGNED}&cur=0,16`, versions: ['sum', 'times', 'residual'],
+    touch: [
+      slide('len', 8, 96), pick('out_of_range', ['zero', 'error', 'clamp', 'wrap', 'interpolate'], { slots: 'a' }),
+    ],
+  }),
+  figure('floater', 'trajectory', {
+    configs: { a: { scheme: 'floater', dim: 8, hidden: 32, len: 64, seed: 29, std: 1, dt: 0.25, activation: 'tanh' } },
+    touch: [slide('dt', 0.02, 0.5, { whole: false }), slide('seed', 0, 40)],
+  }),
+  figure('multiply', 'table', {
+    configs: { a: product, b: { ...product, combine: 'multiply' }, c: { ...product, combine: 'multiply_residual' } },
+    address: `out=combined&${SIGNED}&cur=0,16`, versions: ['sum', 'times', 'residual'],
     touch: [slide('base', 2, 100000, { spacing: 'log' }), pick('layout', ['half', 'interleaved'])],
-  }), 1),
-  section('terms', 2, figure('four-terms', 'attention', {
-    configs: { a: { scheme: 'sinusoidal', ...sentence, pe_scale: 1 } }, address: `out=terms&${SIGNED}`, touch: [slide('pe_scale', 0, 3, { whole: false }), slide('seed', 0, 20)],
-  }), 1),
-  section('clip', 2, figure('shaw', 'table', {
-    configs: { a: { ...shaw, direction: 'query_minus_key' }, b: shaw }, address: 'cur=12,12', versions: ['printed', 'defined'], touch: [slide('p_min', -16, 0), slide('p_max', 0, 16)],
-  }), 1),
-  section('vectors', 2, figure('xlnet', 'attention', { configs: { a: xlnet }, address: `out=terms&${SIGNED}`, touch: [slide('clamp_len', -1, 6), slide('seed', 0, 20)] }), 1),
-  section('buckets', 1, figure('t5-buckets', 'table', {
+  }),
+  figure('four-terms', 'attention', {
+    configs: { a: { scheme: 'sinusoidal', ...sentence, pe_scale: 1 } }, address: `out=terms&${SIGNED}`,
+    touch: [slide('pe_scale', 0, 3, { whole: false }), slide('seed', 0, 20)],
+  }),
+  figure('shaw', 'table', {
+    configs: { a: { ...shaw, direction: 'query_minus_key' }, b: shaw }, address: 'cur=12,12',
+    versions: ['printed', 'defined'], touch: [slide('p_min', -16, 0), slide('p_max', 0, 16)],
+  }),
+  figure('xlnet', 'attention', {
+    configs: { a: xlnet }, address: `out=terms&${SIGNED}`, touch: [slide('clamp_len', -1, 6), slide('seed', 0, 20)],
+  }),
+  figure('t5-buckets', 'table', {
     configs: { a: { scheme: 't5', len: 160, bidirectional: true } }, address: 'out=buckets&cur=80,0',
-    touch: [slide('num_buckets', 8, 64, { step: 4 }), slide('max_distance', 40, 512), pick('bidirectional', [true, false])],
-  }), 1),
-  section('both', 2, figure('deberta', 'table', {
-    configs: { a: { ...deberta, q_positions: backwards, k_positions: backwards }, b: { ...deberta, len: 24 } }, address: 'cur=12,4', versions: ['printed', 'defined'],
+    touch: [
+      slide('num_buckets', 8, 64, { step: 4 }), slide('max_distance', 40, 512), pick('bidirectional', [true, false]),
+    ],
+  }),
+  figure('deberta', 'table', {
+    configs: { a: { ...deberta, q_positions: backwards, k_positions: backwards }, b: { ...deberta, len: 24 } },
+    address: 'cur=12,4', versions: ['printed', 'defined'],
     touch: [slide('max_relative_positions', 6, 32), pick('position_buckets', [-1, 8])],
-  }), 2),
-  section('rotation', 1, figure('rotation', 'rotate', { configs: { a: { scheme: 'rope', head_dim: 16 } }, controls: true, touch: [slide('base', 10, 100000, { spacing: 'log' })] }), 1),
-  section('linear', 2, figure('linear-attention', 'attention', {
+  }),
+  figure('rotation', 'rotate', {
+    configs: { a: { scheme: 'rope', head_dim: 16 } }, controls: true,
+    touch: [slide('base', 10, 100000, { spacing: 'log' })],
+  }),
+  figure('linear-attention', 'attention', {
     configs: { a: { scheme: 'rope', ...linear }, b: { scheme: 'xpos', ...linear } }, address: 'lo=0.06&hi=0.18',
     touch: [pick('scheme', ['xpos', 'sinusoidal', 'alibi', 't5', 'shaw'], { slots: 'b', text: 'schemeOfB' })],
-  }), 1),
-  section('end', 2),
+  }),
 ];

@@ -12,27 +12,24 @@ const NEAR = '600px 0px';   /* so far outside of the window a figure is built al
 export class Article {
   #figures = [];
 
-  /* page: of the address; story: its name; sections: of its module. */
-  constructor(page, story, sections) {
+  /* page: of the address; story: its name; sections: of its Markdown; figures: of its module. */
+  constructor(page, story, sections, figures) {
     Object.assign(this, { page, story });
-    this.links = sections.map(({ name }, i) => make('a', { 'data-sec': i + 1 }, prose('span', `${story}.${name}`)));
+    this.rows = new Map(figures.map((row) => [row.name, row]));
+    this.links = sections.map(({ key }, i) => make('a', { 'data-sec': i + 1 }, prose('span', key)));
     this.contents = make('nav', { 'data-toc': '', 'aria-label': word('story.contents') }, make('ol', null, this.links.map((link) => make('li', null, link))));
     this.sections = sections.map((section, i) => this.section(section, i + 1));
     this.element = make('article', { class: 'story', 'data-story': story }, this.contents,
       make('div', { class: 'story-text' }, this.sections, this.others()));
   }
 
-  section({ name, parts }, number) {
-    let paragraph = 0;
-    const children = parts.flatMap((part) => {
-      if (typeof part !== 'number') return this.figure(part);
-      return Array.from({ length: part }, () => prose('p', `${this.story}.${name}.${paragraph += 1}`));
-    });
-    return make('section', { 'data-sec': number, tabindex: -1 }, prose('h2', `${this.story}.${name}`), children);
+  section({ key, parts }, number) {
+    const children = parts.map((part) => part.figure ? this.figure(part.figure) : prose('p', part.key));
+    return make('section', { 'data-sec': number, tabindex: -1 }, prose('h2', key), children);
   }
 
-  figure(row) {
-    const one = new LiveFigure(this.page, this.story, row);
+  figure(name) {
+    const one = new LiveFigure(this.page, this.story, this.rows.get(name));
     this.#figures.push(one);
     return one.element;
   }

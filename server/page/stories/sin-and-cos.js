@@ -1,5 +1,5 @@
 /* Why the sinusoidal encoding has a sine and a cosine of each frequency. */
-import { figure, section, slide } from './parts.js';
+import { figure, slide } from './parts.js';
 
 const wave = { scheme: 'sinusoidal', dim: 64, len: 64 };
 const narrow = { ...wave, dim: 32 };
@@ -23,23 +23,26 @@ const FLIPPED = [
 ];
 
 export default [
-  section('question', 2),
-  section('wavelengths', 1, figure('wavelengths', 'scaling', {
+  figure('wavelengths', 'scaling', {
     configs: { a: { scheme: 'sinusoidal', dim: 64 } }, address: 'train=512&eval=4096', touch: [base, width(8, 256)],
-  }), 2),
-  section('cosines', 2, figure('cosine-sum', 'distance', { configs: { a: wave }, address: 'cur=53,0', touch: [width(2, 128), base] })),
-  section('sines', 1, figure('sin-only', 'distance', { configs: { a: wave }, address: 'pairing=sin&cur=48,48', controls: true }), 2),
-  section('layouts', 1, figure('layouts', 'table', {
-    configs: { a: narrow, b: { ...narrow, layout: 'half' } }, address: 'cur=8,0', versions: ['alternating', 'blocks'], touch: [base],
-  }), 1, figure('layouts-products', 'distance', {
-    configs: { a: wave, b: { ...wave, layout: 'half' } }, address: 'cur=8,0', versions: ['alternating', 'blocks'], touch: [width(2, 128), base],
-  }), 1),
-  section('mismatch', 2, figure('mismatched', 'distance', {
-    configs: { a: { ...wave, other_base: 500 }, b: { ...wave, other_base: 10000 } }, address: 'pairing=mismatched&cur=8,0',
-    versions: ['other', 'same'], touch: [slide('other_base', 100, 1e6, { spacing: 'log', slots: 'a', text: 'cosBase' })],
-  }), 1, figure('flipped', 'distance', {
-    configs: { a: { scheme: 'learned', dim: 8, len: 24, table: FLIPPED }, b: { ...wave, dim: 8, len: 24 } }, address: 'cur=8,0',
-    versions: ['printed', 'defined'],
-  }), 2),
-  section('end', 3),
+  }),
+  figure('cosine-sum', 'distance', { configs: { a: wave }, address: 'cur=53,0', touch: [width(2, 128), base] }),
+  figure('sin-only', 'distance', { configs: { a: wave }, address: 'pairing=sin&cur=48,48', controls: true }),
+  figure('layouts', 'table', {
+    configs: { a: narrow, b: { ...narrow, layout: 'half' } }, address: 'cur=8,0', versions: ['alternating', 'blocks'],
+    touch: [base],
+  }),
+  figure('layouts-products', 'distance', {
+    configs: { a: wave, b: { ...wave, layout: 'half' } }, address: 'cur=8,0', versions: ['alternating', 'blocks'],
+    touch: [width(2, 128), base],
+  }),
+  figure('mismatched', 'distance', {
+    configs: { a: { ...wave, other_base: 500 }, b: { ...wave, other_base: 10000 } },
+    address: 'pairing=mismatched&cur=8,0', versions: ['other', 'same'],
+    touch: [slide('other_base', 100, 1e6, { spacing: 'log', slots: 'a', text: 'cosBase' })],
+  }),
+  figure('flipped', 'distance', {
+    configs: { a: { scheme: 'learned', dim: 8, len: 24, table: FLIPPED }, b: { ...wave, dim: 8, len: 24 } },
+    address: 'cur=8,0', versions: ['printed', 'defined'],
+  }),
 ];

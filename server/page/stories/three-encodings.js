@@ -1,5 +1,5 @@
 /* Story: sinusoids, learned rows, rotation and linear biases, each as its code says and as its paper does. */
-import { figure, pick, section, slide } from './parts.js';
+import { figure, pick, slide } from './parts.js';
 
 const words = ['cat', 'chases', 'mouse'];
 const said = (tokens) => ({ scheme: 'none', dim: 96, causal: false, tokens });
@@ -17,48 +17,67 @@ const cached = (q_offset) => rope({ q: alike(1), k: alike(6), q_offset });
 const printed = [...Array.from({ length: 8 }, (_, i) => (i + 1) / 2), ...Array.from({ length: 4 }, (_, i) => (i + 1) / 4)];
 
 export default [
-  section('question', 2,
-    figure('order', 'attention', {
-      configs: { a: said(words), b: said(words.toReversed()) }, versions: ['forward', 'backward'],
-      touch: [pick('scheme', ['none', 'sinusoidal', 'rope', 'alibi'], { text: 'scheme' }), pick('causal', [false, true], { text: 'causal' })],
-    }), 1),
-  section('sines', 2,
-    figure('table-viridis', 'table', {
-      configs: { a: sinusoid({ dim: 512, len: 100 }) }, address: 'cmap=viridis&cur=40,64',
-      touch: [slide('base', 10, 1e6, { spacing: 'log' }), slide('dim', 2, 512)],
-    }), 1,
-    figure('table-50x64', 'table', {
-      configs: { a: sinusoid({ dim: 64, base: CUT, len: 50 }), b: sinusoid({ dim: 64, len: 50 }) }, address: 'cur=20,24', versions: ['cut', 'own'],
-      touch: [slide('base', 1.5, 1e4, { spacing: 'log', whole: false, slots: 'a' })],
-    })),
-  section('promises', 1,
-    figure('unique-bounded', 'properties', { configs: { a: sinusoid({ dim: 512, len: 100 }) }, touch: [slide('dim', 2, 512, { step: 2 }), slide('len', 2, 1024, { spacing: 'log' })] }), 1),
-  section('rows', 1,
-    figure('learned', 'table', {
-      configs: { a: { scheme: 'learned', rows: 64, dim: 64, len: 64, seed: 0, std: 1 }, b: sinusoid({ dim: 64, len: 64 }) }, address: 'cur=20,10', versions: ['table', 'formula'],
-      touch: [slide('len', 16, 128), pick('out_of_range', ['error', 'clamp', 'wrap', 'zero', 'interpolate'], { slots: 'a' })],
-    }), 1),
-  section('turning', 2,
-    figure('norms', 'rotate', { configs: { a: rope({ head_dim: 16, direction: -1 }), b: rope({ head_dim: 16, direction: 1 }) }, versions: ['printed', 'defined'] }), 1,
-    figure('cache', 'attention', { configs: { a: cached(0), b: cached(5) }, address: 'lo=0&hi=0.35', versions: ['printed', 'defined'], touch: [slide('q_offset', 0, 5, { slots: 'b' })] })),
-  section('slopes', 1,
-    figure('alibi-heads', 'bias', { configs: { a: alibi({ num_heads: 8, len: 32, causal: true }) }, touch: [slide('num_heads', 1, 16), pick('causal', [false, true])] }), 1,
-    figure('alibi-as-printed', 'bias', {
-      configs: { a: alibi({ slopes: printed, num_heads: 12, len: 16 }), b: alibi({ num_heads: 12, len: 16, causal: true }) }, address: 'at=7', versions: ['printed', 'defined'],
-      touch: [slide('len', 4, 64)],
-    }), 2),
-  section('compared', 1,
-    figure('compare-three', 'properties', {
-      configs: { a: sinusoid({ dim: 64, len: 64 }), b: rope({ head_dim: 64, len: 64 }), c: alibi({ len: 64, causal: false }) },
-      touch: [slide('len', 2, 1024, { spacing: 'log' }), pick('causal', [false, true], { slots: 'c', text: 'causal' })],
-    })),
-  section('beyond', 1,
-    figure('extrapolation', 'extrapolate', {
-      configs: { a: sinusoid({ dim: 64, len: 128 }), b: rope({ head_dim: 64, len: 128 }), c: alibi({ len: 128, causal: true }), d: { scheme: 'learned', rows: 128, dim: 64, len: 128, seed: 0 } },
-      address: 'train=128&eval=256', controls: true,
-    }), 1,
-    figure('training', 'experiment', {
-      configs: { a: sinusoid(), b: rope(), c: alibi(), d: { scheme: 'learned' } }, address: 'task=local&steps=300&train=64&eval=128', controls: true,
-    }), 1),
-  section('end', 2),
+  figure('order', 'attention', {
+    configs: { a: said(words), b: said(words.toReversed()) }, versions: ['forward', 'backward'],
+    touch: [
+      pick('scheme', ['none', 'sinusoidal', 'rope', 'alibi'], { text: 'scheme' }),
+      pick('causal', [false, true], { text: 'causal' }),
+    ],
+  }),
+  figure('table-viridis', 'table', {
+    configs: { a: sinusoid({ dim: 512, len: 100 }) }, address: 'cmap=viridis&cur=40,64',
+    touch: [slide('base', 10, 1e6, { spacing: 'log' }), slide('dim', 2, 512)],
+  }),
+  figure('table-50x64', 'table', {
+    configs: { a: sinusoid({ dim: 64, base: CUT, len: 50 }), b: sinusoid({ dim: 64, len: 50 }) }, address: 'cur=20,24',
+    versions: ['cut', 'own'], touch: [slide('base', 1.5, 1e4, { spacing: 'log', whole: false, slots: 'a' })],
+  }),
+  figure('unique-bounded', 'properties', {
+    configs: { a: sinusoid({ dim: 512, len: 100 }) },
+    touch: [slide('dim', 2, 512, { step: 2 }), slide('len', 2, 1024, { spacing: 'log' })],
+  }),
+  figure('learned', 'table', {
+    configs: {
+      a: { scheme: 'learned', rows: 64, dim: 64, len: 64, seed: 0, std: 1 }, b: sinusoid({ dim: 64, len: 64 }),
+    },
+    address: 'cur=20,10', versions: ['table', 'formula'],
+    touch: [
+      slide('len', 16, 128), pick('out_of_range', ['error', 'clamp', 'wrap', 'zero', 'interpolate'], { slots: 'a' }),
+    ],
+  }),
+  figure('norms', 'rotate', {
+    configs: { a: rope({ head_dim: 16, direction: -1 }), b: rope({ head_dim: 16, direction: 1 }) },
+    versions: ['printed', 'defined'],
+  }),
+  figure('cache', 'attention', {
+    configs: { a: cached(0), b: cached(5) }, address: 'lo=0&hi=0.35', versions: ['printed', 'defined'],
+    touch: [slide('q_offset', 0, 5, { slots: 'b' })],
+  }),
+  figure('alibi-heads', 'bias', {
+    configs: { a: alibi({ num_heads: 8, len: 32, causal: true }) },
+    touch: [slide('num_heads', 1, 16), pick('causal', [false, true])],
+  }),
+  figure('alibi-as-printed', 'bias', {
+    configs: {
+      a: alibi({ slopes: printed, num_heads: 12, len: 16 }), b: alibi({ num_heads: 12, len: 16, causal: true }),
+    },
+    address: 'at=7', versions: ['printed', 'defined'], touch: [slide('len', 4, 64)],
+  }),
+  figure('compare-three', 'properties', {
+    configs: {
+      a: sinusoid({ dim: 64, len: 64 }), b: rope({ head_dim: 64, len: 64 }), c: alibi({ len: 64, causal: false }),
+    },
+    touch: [slide('len', 2, 1024, { spacing: 'log' }), pick('causal', [false, true], { slots: 'c', text: 'causal' })],
+  }),
+  figure('extrapolation', 'extrapolate', {
+    configs: {
+      a: sinusoid({ dim: 64, len: 128 }), b: rope({ head_dim: 64, len: 128 }), c: alibi({ len: 128, causal: true }),
+      d: { scheme: 'learned', rows: 128, dim: 64, len: 128, seed: 0 },
+    },
+    address: 'train=128&eval=256', controls: true,
+  }),
+  figure('training', 'experiment', {
+    configs: { a: sinusoid(), b: rope(), c: alibi(), d: { scheme: 'learned' } },
+    address: 'task=local&steps=300&train=64&eval=128', controls: true,
+  }),
 ];

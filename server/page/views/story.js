@@ -3,6 +3,7 @@ import { busy } from '../ask.js';
 import { make } from '../dom.js';
 import { Article } from '../stories/article.js';
 import { stories, storyNamed } from '../stories/list.js';
+import { readStory } from '../stories/markdown.js';
 import { addWords } from '../words.js';
 import { partFailed } from './parts.js';
 
@@ -25,9 +26,9 @@ class Story {
     this.#shut();
     busy.begin();
     try {
-      const parts = await Promise.all([storyNamed(name).load(), addWords(name), styled()]).catch(() => null);
+      const parts = await Promise.all([storyNamed(name).load(), addWords(name, textsOf(name)), styled()]).catch(() => null);
       if (name !== this.#name) return;
-      if (parts) this.show(new Article(this.page, name, parts[0].default));
+      if (parts) this.show(new Article(this.page, name, sectionsOf.get(name), parts[0].default));
       else this.#failed();
     } finally {
       busy.end();
@@ -58,6 +59,17 @@ class Story {
     this.#shut();
   }
 }
+
+/* The texts of a story, and with them its sections, which are the same in every language. */
+const sectionsOf = new Map();
+const textsOf = (name) => async (lang) => {
+  const file = `stories/${name}.${lang}.md`;
+  const answer = await fetch(new URL(`../${file}`, import.meta.url));
+  if (!answer.ok) throw new Error(`${file}: ${answer.status}`);
+  const { texts, sections } = readStory(name, await answer.text());
+  sectionsOf.set(name, sections);
+  return texts;
+};
 
 /* The look of stories, which no other view needs. */
 let sheet = null;

@@ -20,7 +20,7 @@ static const struct {
 } names[] = {
     {"index.html", true},
     {"views/table.js", true},
-    {"text/designing.zh.json", true},
+    {"stories/designing.zh.md", true},
     {"a/b/c/d-e_F.0", true},
     {"", false},
     {"/", false},
