@@ -1,5 +1,13 @@
-/* Tensors in a format, cut into pieces. The start of a piece follows from its number by arithmetic, so pieces can be
- * computed in any order. */
+/* Tensors in a format, cut into pieces that can be computed in any order, by any thread.
+ *
+ * An answer is a list of segments: a text, or the elements of a tensor at a fixed width. The start of each piece
+ * follows from its number by arithmetic, so Range, HEAD, parallel workers and a restart in the middle need no state;
+ * where elements have no fixed width (JSON), a piece still begins at a known element, and the length of the whole is
+ * not stated.
+ *
+ * Pieces are some hundred KiB, which stay in the second-level cache from their computation to the socket, and end at
+ * rows or at units that a scheme computes whole (attention), so nothing is computed twice. Invariant: the bytes of
+ * piece i depend on the plan and i alone. */
 #include "api/formats/format.h"
 #include "api/numbers/numbers.h"
 

@@ -1,5 +1,9 @@
 /* The texts of lines. An element of a Toeplitz matrix of R rows and C columns is one of R+C-1 numbers, so a map of 1024
- * by 1024 has 512 times as many elements as texts; its rows are then copied at the speed of memory. */
+ * by 1024 has 512 times as many elements as texts; its rows are then copied at the speed of memory.
+ *
+ * The line of numbers is printed once for each head, with the place of each number in it; a row of the matrix is a
+ * stretch of that text, commas included, so even the join is one copy. Schemes whose rows repeat without a stored line
+ * get less from elements.c, which compares values. */
 #include "api/numbers/lines.h"
 #include "api/limits.h"
 #include "api/numbers/numbers.h"

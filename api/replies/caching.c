@@ -1,5 +1,11 @@
-/* Computes entity tags from everything that determines an answer's bytes, and reads conditions and ranges from
- * headers. */
+/* Computes entity tags from everything that determines an answer's bytes, and reads conditions and ranges from headers.
+ *
+ * An answer is a function of its plan and format, so its tag can be computed before a number is: If-None-Match costs a
+ * hash of the request. The tag has everything that may change a byte: fields, tensors, the digests of stored files,
+ * presets by their contents, the form and the format. Fields count in any order: their hashes are added.
+ *
+ * The hash is not cryptographic: a client that forges a collision could only spoil its own cache. Conditions and ranges
+ * follow RFC 9110, §13 and §14; with If-Range a part is sent only of the same bytes. */
 #include "api/replies/caching.h"
 #include "api/api.h"
 

@@ -1,4 +1,12 @@
-/* Tensors of a request as weights, and weights computed from a seed. */
+/* Tensors of a request as weights, and weights computed from a seed.
+ *
+ * A seeded tensor must be the same on every machine, in every part that is asked for, and not depend on what else is
+ * drawn. So it is no stream of a generator: element i is a function of seed, name and i (a counter-based generator,
+ * Salmon et al. 2011; here SplitMix64's finaliser, Steele et al. 2014), made normal by the inverse of the distribution
+ * function (Wichura 1988, AS 241), whose logarithm is plain arithmetic and not the C library's.
+ *
+ * Sizes that a tensor fixes (its heads, its table's rows) are set from it, and two tensors that disagree are refused.
+ */
 #include "core/request/weights.h"
 #include "core/request/operand.h"
 #include "core/numeric/dtype.h"

@@ -1,4 +1,9 @@
-/* Owns the quotas: parsing them, the amounts left, and the time at which more is available. */
+/* Owns the quotas: parsing them, the amounts left, and the time at which more is available.
+ *
+ * A quota such as work=30/m is a bucket that refills evenly (token bucket; RFC 2697 has the arithmetic): a client may
+ * use a minute's worth at once and then waits. Requests are charged for the processor time that they really took, known
+ * only afterwards, so an amount may fall below zero; the next request then waits until it is above. A refusal names the
+ * quota and the second at which to try again, rather than letting the client guess. */
 #define _GNU_SOURCE
 #include "server/auth/accounts.h"
 

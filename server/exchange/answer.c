@@ -1,5 +1,13 @@
 /* Owns the answering of a received request: from the cache, on the loop, or by a worker, alone or together with equal
- * requests. */
+ * requests.
+ *
+ * The decision is about time. A loop may compute what takes less than handing it to a worker and back (some ten
+ * microseconds); everything else goes to a worker, because each millisecond here is one for every connection of this
+ * loop. So small answers are looked up by the bytes of their request before anything is parsed; then requests equal to
+ * one that a worker has already begun wait for its answer (flights.c); then api/ reads and plans, and states whether
+ * the loop may build.
+ *
+ * A client that disconnects gives up its own interest only: a worker that others wait for goes on. */
 #include "server/exchange/exchange.h"
 
 #include "server/loop/clock.h"

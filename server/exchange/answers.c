@@ -1,4 +1,10 @@
-/* Owns finished answers: a hash table, and a ring in order of use. */
+/* Owns finished answers: a hash table, and a ring in order of use; the least recently used is dropped first.
+ *
+ * The key is the bytes of the request, not its plan: a hit then costs a hash and a comparison, without JSON, validation
+ * or plan. The same question in other words is computed again, which is right but slower. Only answers that are a
+ * function of the request are stored, and only small ones: a large answer takes longer to send than to compute.
+ *
+ * An answer is counted by references, because a reader may still be sending what has been dropped. */
 #include "server/exchange/answers.h"
 
 #include "server/exchange/call.h"

@@ -1,8 +1,14 @@
-/* Owns the life of one request, from its first line to its log line: receiving.c reads it, answer.c computes the reply,
- * reply.c sends it.
+/* Owns the life of one request, from its first line to its log line: receive.c reads it, answer.c computes the answer,
+ * send.c sends it.
  *
- * An exchange has several owners: the daemon until exchange_end, a worker that answers it, and its stream while a piece
- * is being computed. The last owner frees it, possibly after its connection has been closed and reused. */
+ * The problem is ownership. An exchange has several owners: the daemon until exchange_end, a worker that answers it,
+ * and its stream while a piece is being computed. Any of them may be last: a client disconnects while a worker
+ * computes, or a worker ends while the socket is full. So owners are counted, and the last one frees it, possibly after
+ * its connection has been closed and its descriptor belongs to another client. All counting happens on the loop's
+ * thread; a worker's share is returned by a call to the loop.
+ *
+ * Exchanges and calls of small requests are kept and used again, since allocating them took a tenth of the time of such
+ * a request. */
 #include "server/exchange/exchange.h"
 
 #include "server/memory/admission.h"

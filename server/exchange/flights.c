@@ -1,5 +1,12 @@
-/* Owns the requests in progress and their followers. There are at most as many as workers have been given, so a list is
- * enough: comparing its hashes takes less than a microsecond, while a request that a worker answers takes a hundred. */
+/* Owns the requests in progress and their followers: equal requests at the same time are computed once (Go's
+ * singleflight, groupcache).
+ *
+ * Without it, a thousand clients that open one page at the same moment compute the same picture a thousand times, and
+ * the cache helps none of them. The first request leads; equal ones wait without a worker and share its answer, whose
+ * memory is counted once. If the leader gives up, a follower leads the next flight.
+ *
+ * There are at most as many as workers have been given, so a list is enough: comparing its hashes takes less than a
+ * microsecond, while a request that a worker answers takes a hundred. All loops share the list, under one lock. */
 #include "server/exchange/flights.h"
 
 #include "server/exchange/call.h"

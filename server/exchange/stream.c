@@ -1,9 +1,15 @@
 /* Owns the window of a streamed answer: which pieces are being computed, ready, or partly read.
  *
- * Workers compute pieces ahead of the reader. If a piece is computed faster than it could be handed over and copied (a
- * table's 512 KiB: 70 us), the reader computes it itself, directly in the memory that is sent. The time of the previous
- * piece decides between the two. An answer that is complete within the window before its head is sent, is sent from the
- * window. */
+ * An answer of gigabytes must need the memory of a few pieces, keep two processors busy, and stop within 100 ms when
+ * its client disconnects. So at most three pieces exist at a time (stream.h has the reason for three), computed by
+ * workers ahead of the reader and read in order: piece i is in slot i modulo three.
+ *
+ * If a piece is computed faster than it could be handed over and copied (a table's 512 KiB: 70 us), the reader computes
+ * it itself, directly in the memory that is sent. The time of the previous piece decides between the two. An answer
+ * that is complete within the window before its head is sent, is sent from the window.
+ *
+ * Invariants: pieces are begun in order and read in order; a stream with an empty window gets a buffer whatever the
+ * budget, so no stream waits for another one's client; a stream is freed only when no worker uses one of its slots. */
 #include "server/exchange/stream.h"
 
 #include "server/memory/admission.h"

@@ -1,5 +1,13 @@
 /* Owns standard error: formats events as lines, buffers them until the loop is idle, and writes them without ever
- * blocking. */
+ * blocking.
+ *
+ * Whoever reads the log may stop reading (a full disk, a stuck collector); a write would then block a loop and with it
+ * every client. So a line goes into a buffer, which is written when the loop has nothing else to do, as far as the
+ * descriptor accepts it. When the buffer is full, lines are dropped and counted in /metrics: to lose lines is the
+ * smaller damage, and not to know of it would be a greater one.
+ *
+ * What a client has sent is quoted as in JSON, with control characters, line separators and marks of direction escaped,
+ * so that no request can forge a line or colour a terminal. */
 #include "server/process/log.h"
 
 #include "server/loop/clock.h"

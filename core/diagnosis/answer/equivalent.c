@@ -1,4 +1,9 @@
-/* Explanations with the same numbers: here, in the tensor sent, or everywhere, also where its sequence goes on. */
+/* Explanations with the same numbers: here, in the tensor sent, or everywhere, also where its sequence goes on.
+ *
+ * Two configurations may agree on every number that was sent and still be different models: a scaling that begins at
+ * position 8192, seen in 4096 rows. The answer must not choose for the reader. So candidates that fit are compared with
+ * each other at rows 0 to 31 and at powers of two up to 2^20, on the sequence continued by its own rule; those that
+ * agree there too are one explanation with several names, and of the others the answer states where they part. */
 #include "core/diagnosis/answer/answer.h"
 #include "core/diagnosis/faults/places.h"
 #include "core/diagnosis/model/recipe.h"

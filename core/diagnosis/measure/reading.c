@@ -1,4 +1,12 @@
-/* Reading the waves from the evidence. */
+/* Reads the waves from the evidence: for each pair and row a complex number z = |z|·e^(i·angle), with a weight.
+ *
+ * Three kinds of evidence are reduced to one: a table holds cos and sin themselves; an encoding has a sine and a cosine
+ * among its columns; and of rotated tensors out = z·in for each pair, so z is the quotient, summed over a few heads and
+ * weighted by |in|², which is least squares. What the transforms under test have done (signs, exchanged tables,
+ * direction) is undone first.
+ *
+ * Everything in measure/ starts from here and knows no formula of a scheme: steps, jumps, factors and decay are
+ * properties of z. */
 #include "core/diagnosis/measure/reading.h"
 #include "core/diagnosis/model/recipe.h"
 

@@ -1,4 +1,12 @@
-/* Solving phases: the number whose multiples they are, modulo whole turns. */
+/* Solving phases: the number x whose multiples they are, modulo whole turns: phase_i = x·w_i + noise (mod 2π).
+ *
+ * The slowest wave gives x with a large error and without ambiguity, if it has made less than one turn; each faster one
+ * is right modulo its own period, and the estimate so far decides which turn. So the error falls from wave to wave down
+ * the ladder, as with the hands of a clock, or Fourier sines in phase unwrapping. Where even the slowest wave has
+ * turned more than once, each of its possible turns is tried, and the x with the largest mean cosine of what is left
+ * wins.
+ *
+ * The result is a position, a step or a shift of the evidence, found without a search over configurations. */
 #include "core/diagnosis/measure/reading.h"
 
 #include <math.h>

@@ -1,4 +1,9 @@
-/* Keeping the best hypotheses. */
+/* Keeps the best hypotheses while the search runs: a short sorted list (hypothesis.c has the order), the best of each
+ * kind, and the nearest, for an answer that explains nothing.
+ *
+ * Many hypotheses give the same plan, e.g. a base doubled or a scaling by NTK. A signature of the plan finds them
+ * without comparing numbers, and only the best of them stays, unless both fit by faults that have nothing in common:
+ * then the reader should see both, since the tensor cannot decide between them. */
 #include "core/diagnosis/search/search.h"
 
 #include <string.h>

@@ -1,5 +1,10 @@
 /* One hypothesis against the sample: a first look at a few hundred numbers, and the rest only if it may still fit or be
- * near. */
+ * near.
+ *
+ * A wrong configuration is wrong nearly everywhere, so a small look refuses nine hypotheses of ten; the sample
+ * (evidence/evidence.c) is ordered so that the look has first and last rows, where mistakes show. A verdict of "fits
+ * but for roundings" needs the phases too, since a table computed in float32 is wrong in proportion to its angles; they
+ * cost as much as the numbers, so they are computed only where the verdict may depend on them. */
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>

@@ -1,5 +1,22 @@
-/* The search: single faults, then pairs and triples while nothing fits. Ladders join by measurement (ladders.c), also a
- * scaling and a base, although both are ladders; all other faults are combined as they come. */
+/* The search: single faults, then pairs and triples while nothing fits.
+ *
+ * The problem: hundreds of single mistakes, with all their values, make a hundred thousand pairs and millions of
+ * triples, each of which is a plan and a comparison; a client waits a second, and a service cannot give it a minute.
+ * The idea is to buy certainty cheaply, in this order:
+ *
+ * - Level 1 tries every single fault, whole. Its work is known beforehand and refused if it is not allowed. Singles
+ *   that had no effect are forgotten, the others are noted with their kind.
+ * - Level 2 pairs singles of different kinds, unless something of cost 2 or less has explained the tensor. Level 3
+ *   goes on to triples of those kinds that port and copy mistakes are made of: layout, sense, positions, width, size.
+ * - Ladders of frequencies (base, scaling) are not combined but measured: the phases of the evidence are read, and
+ *   only ladders that agree with them are planned (ladders.c). Fitted values are solved for, not tried
+ *   (core/diagnosis/measure/).
+ *
+ * Most hypotheses end after a look at a few hundred numbers (evaluate.c). A search that is too long is cut by a number
+ * of hypotheses and never by the clock, so the same request has the same answer on every machine.
+ *
+ * Reiter 1987 (A theory of diagnosis from first principles, Artificial Intelligence 32) has the order: smallest sets of
+ * faults first. Which of equal explanations is named first is in hypothesis.c. */
 #include "core/diagnosis/faults/scalings.h"
 #include "core/diagnosis/measure/measure.h"
 #include "core/diagnosis/search/search.h"
