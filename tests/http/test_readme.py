@@ -17,7 +17,7 @@ from conftest import ROOT
 README = ROOT / "README.md"
 PROMISES = ROOT / "server/PROMISES.md"
 GUIDE = ROOT / "deploy/README.zh.md"
-PAGES = [README, GUIDE, ROOT / "core/schemes/SCHEMES.md", ROOT / "api/USING.md", ROOT / "server/RUNNING.md", PROMISES,
+PAGES = [README, GUIDE, ROOT / "DECISIONS.md", ROOT / "core/schemes/SCHEMES.md", ROOT / "api/USING.md", ROOT / "server/RUNNING.md", PROMISES,
          ROOT / "tests/bench/SPEEDS.md"]
 
 
@@ -25,7 +25,21 @@ def blocks(language, pages=PAGES):
     return [block for page in pages for block in re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)]
 
 
-CURLS = list(dict.fromkeys(line for block in blocks("sh") for line in block.splitlines() if line.startswith("curl ")))
+def commands(block):
+    """As a shell reads them: a command goes on after a backslash, and until its quote is closed."""
+    command = ""
+    for line in block.splitlines():
+        command += line
+        if command.endswith("\\"):
+            command = command[:-1]
+        elif command.count("'") % 2:
+            command += "\n"
+        else:
+            yield command
+            command = ""
+
+
+CURLS = list(dict.fromkeys(command for block in blocks("sh") for command in commands(block) if command.startswith("curl ")))
 
 
 def here(text, server):
