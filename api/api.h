@@ -232,7 +232,7 @@ struct api_call {
                             moved by a few bytes to align their elements */
     bool must_not_block; /* the caller's thread must not block: see api_answer */
     /* Called from time to time during long work; true: the client no longer wants the answer, and the reply becomes a
-     * refusal that is not repeatable. NULL: the client never leaves. */
+     * refusal that is not repeatable. NULL: the client never disconnects. */
     bool (*is_gone)(void *caller);
     void *caller;
 };

@@ -44,7 +44,7 @@ struct api_steps {
 };
 
 struct api_route {
-    const char *pattern; /* {name}, {version} and {build} each stand for one segment of the path, {file} for the rest */
+    const char *pattern; /* {name}, {version} and {build} each match one segment of the path, {file} for the rest */
     unsigned methods;    /* enum api_method, joined */
     struct api_reply *(*handle)(struct api_request *request); /* of an endpoint in one step; NULL: it reads a request */
     enum api_kind kind;

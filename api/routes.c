@@ -362,9 +362,9 @@ bool api_is_open(const char *path)
     return route && route->is_open;
 }
 
-/* An answer whose client has left may be incomplete, while other clients may still want the same answer: so nothing of
- * it leaves this function, for any format or handler. The refusal is not repeatable, so it is neither shared nor
- * cached. */
+/* An answer whose client has disconnected may be incomplete, while other clients may still want the same answer: so
+ * nothing of it leaves this function, for any format or handler. The refusal is not repeatable, so it is neither shared
+ * nor cached. */
 static struct api_reply *give_up(struct api_reply *made)
 {
     struct api_problem problem;

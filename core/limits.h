@@ -69,7 +69,7 @@ enum { PE_WINDOW_LAYER_MAX = 1024 };
 _Static_assert(2 * PE_WINDOW_LAYER_MAX * sizeof(double) <= PE_SCRATCH_BYTES, "a window's network fits the scratch");
 
 /* Numbers that one piece of a reduced answer may read: a few milliseconds of a table. Between pieces the server notices
- * that a client has left. */
+ * that a client has disconnected. */
 #define PE_REDUCE_PIECE (1ULL << 22)
 
 /* Numbers of an answer that are reduced together if rows can only be computed whole: 4 MiB for each working thread.

@@ -11,7 +11,7 @@
 enum shutdown_stage {
     SHUTDOWN_SERVING,
     SHUTDOWN_DELAY,    /* serves, but answers that it is not ready */
-    SHUTDOWN_DRAINING, /* finishes what it has begun; the listening socket stays open, and what comes is refused */
+    SHUTDOWN_DRAINING, /* finishes what it has begun; the listening socket stays open, and what arrives is refused */
     SHUTDOWN_CLOSING,  /* nothing is left but refusals; the listening socket is closed */
     SHUTDOWN_STOPPED
 };

@@ -1,5 +1,5 @@
 /* /analyze: properties of one to eight configurations, from the received bytes to the reply. Everything is computed
- * before the first byte is sent, so that results and curves stand in one answer; its tensors stay in memory until they
+ * before the first byte is sent, so that results and curves are in one answer; its tensors stay in memory until they
  * are sent. */
 #include "api/endpoints/study.h"
 #include "api/replies/language.h"

@@ -1,5 +1,5 @@
 /* /experiments: decoders trained while their client reads. The answer is the job: it is computed piece by piece as it
- * is sent, nothing is kept, and it ends when the client leaves. bodies/live.c computes it. */
+ * is sent, nothing is kept, and it ends when the client disconnects. bodies/live.c computes it. */
 #include "api/endpoints/study.h"
 #include "api/requests/entries.h"
 #include "api/requests/memory.h"

@@ -74,7 +74,7 @@ static struct api_reply *list_of_program(enum pe_lang lang)
     return api_reply_document(&documents[lang], &lang);
 }
 
-/* Those of the program stand in one text, which is shared. */
+/* Those of the program are in one text, which is shared. */
 static struct api_reply *list_of_all(const struct api_store *store, enum pe_lang lang)
 {
     enum { END = sizeof "]}" - 1 };

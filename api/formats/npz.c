@@ -101,7 +101,7 @@ static void put_common(struct api_text *text, const struct entry *entry, bool ha
     put2(text, name_bytes(entry));
 }
 
-/* The sizes also stand in the local header, though the descriptor repeats them: a streaming reader needs them to find
+/* The sizes also are in the local header, though the descriptor repeats them: a streaming reader needs them to find
  * the end of a stored entry. */
 static void put_local(struct api_text *text, const struct entry *entry)
 {

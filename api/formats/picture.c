@@ -31,7 +31,7 @@ static void choose_chunks(struct api_picture *p)
         p->within = count(p);
     }
     if (!p->output->unit && p->output->most &&
-        p->output->most < p->step) { /* so that a client that leaves is noticed soon */
+        p->output->most < p->step) { /* so that a client that disconnects is noticed soon */
         p->step = p->output->most < p->width ? p->output->most : p->width;
         p->within = p->width;
     }

@@ -128,7 +128,7 @@ static enum mark next_mark(struct rest *rest, const struct delimiter *delimiter,
     return MARK_NONE;
 }
 
-/* The first delimiter may stand at the very start, without its CRLF. */
+/* The first delimiter may be at the very start, without its CRLF. */
 static enum mark first_mark(struct rest *rest, const struct delimiter *delimiter)
 {
     size_t n = delimiter->n - 2;

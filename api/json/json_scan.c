@@ -213,7 +213,7 @@ static bool take_list(struct scanner *s, struct api_problem *problem)
     return true;
 }
 
-/* Whether the client has left; checked once per this many bytes of text, which is some milliseconds. */
+/* Whether the client has disconnected; checked once per this many bytes of text, which is some milliseconds. */
 static bool is_left(struct scanner *s)
 {
     if (s->p < s->ask_at)

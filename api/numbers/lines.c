@@ -65,7 +65,7 @@ static struct line line_of(const struct api_lines *lines, uint64_t matrix)
 /* Numbers printed between two searches for commas: their text is still in the first-level cache. */
 enum { AT_ONCE = 256 };
 
-/* False: the client has left, and the line may be incomplete. */
+/* False: the client has disconnected, and the line may be incomplete. */
 static bool make_line(const struct api_lines *lines, uint64_t matrix)
 {
     struct line l = line_of(lines, matrix);

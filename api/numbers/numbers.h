@@ -35,7 +35,7 @@ char *api_integer_print(char *dst, int64_t x); /* likewise */
 enum api_read {
     API_READ_OK,
     API_READ_OTHER,  /* not an array of only numbers (and nested arrays of them): leave it to the JSON parser */
-    API_READ_RAGGED, /* only numbers and arrays, but its rows differ in length, or numbers stand beside arrays */
+    API_READ_RAGGED, /* only numbers and arrays, but its rows differ in length, or numbers are beside arrays */
     API_READ_DEEP,   /* more than PE_RANK_MAX levels */
     API_READ_NO_MEMORY
 };

@@ -106,7 +106,7 @@ struct digits {
     int n, exponent;
 };
 
-/* From 0.0001 on. The digits of a small number stand behind as much of "0.000" as it has zeros; those of a large one at
+/* From 0.0001 on. The digits of a small number are behind as much of "0.000" as it has zeros; those of a large one at
  * its start, and again, without the whole ones, behind the point. Both take one path, because no processor can predict
  * whether a number is below one. The words are ASCII in one 128-bit number: shifting it by whole digits moves them in
  * the text. is_short (a constant): the first word is enough, as for nine digits below 10^8. */

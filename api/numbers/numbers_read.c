@@ -80,7 +80,7 @@ struct decimal {
     int64_t exponent; /* of the last digit */
 };
 
-/* Whether the client has left, asked once for every 64 KiB of text that a loop passes byte by byte. */
+/* Whether the client has disconnected, asked once for every 64 KiB of text that a loop passes byte by byte. */
 static inline bool is_left_at(const char *p) { return (uintptr_t)p % 65536 == 0 && pe_is_cancelled(); }
 
 static inline bool is_digit(char c) { return (unsigned char)(c - '0') < 10; }
@@ -261,7 +261,7 @@ struct reader {
     uint64_t counts[PE_RANK_MAX];
     uint64_t shape[PE_RANK_MAX]; /* 0: no array of that depth has ended yet */
     bool ragged;
-    size_t ask_at; /* numbers in `out` at the next check whether the client has left */
+    size_t ask_at; /* numbers in `out` at the next check whether the client has disconnected */
 };
 
 static inline const char *space_skip(const char *p, const char *end)

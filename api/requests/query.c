@@ -41,7 +41,7 @@ static const struct pe_param *own_row(const struct api_request *request, const c
     return request->taking && request->taking->params ? pe_param_find(request->taking->params(), name) : NULL;
 }
 
-/* A name may have different types in two schemes, so the requested scheme decides; it may stand anywhere in the query
+/* A name may have different types in two schemes, so the requested scheme decides; it may be anywhere in the query
  * or body. */
 static enum meaning meaning_of(const char *name, const struct pe_scheme_info *scheme)
 {

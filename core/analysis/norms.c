@@ -29,7 +29,7 @@ static double change(double a, double b, double c, double d, double factor)
     return fmax(fabs(factor * (sum + difference) / 2 - 1), fabs(factor * fabs(sum - difference) / 2 - 1));
 }
 
-/* The pairs whose cosine and sine stand in the two rows of the block of a pair. */
+/* The pairs whose cosine and sine are in the two rows of the block of a pair. */
 static void rows_of_block(const struct pe_rotation *rot, size_t pair, size_t *first, size_t *second)
 {
     size_t b = 0;

@@ -246,7 +246,7 @@ typedef void pe_train_repeat_f64_fn(size_t n_rows, size_t n, const double *row, 
 typedef void pe_train_add_up_f32_fn(size_t n_rows, size_t n, const float *rows, float *sums);
 typedef void pe_train_add_up_f64_fn(size_t n_rows, size_t n, const double *rows, double *sums);
 
-/* The heads of row i, which stand one after the other, each multiplied by matrix i, which is stored by columns. */
+/* The heads of row i, which are one after the other, each multiplied by matrix i, which is stored by columns. */
 typedef void pe_train_turn_f32_fn(size_t n, size_t n_heads, const float *matrices, float *x, size_t stride);
 typedef void pe_train_turn_f64_fn(size_t n, size_t n_heads, const double *matrices, double *x, size_t stride);
 

@@ -266,7 +266,7 @@ static void project(const struct pass *pass, size_t l, size_t first, size_t rows
     linear(rows, D, 3 * D, normed, pass->d->turned[l].w_qkv, v + at->b_qkv, kept->qkv + first * 3 * D);
 }
 
-/* From what was attended to the layer's output, which may stand where its input does. */
+/* From what was attended to the layer's output, which may be where its input does. */
 static void mix(const struct pass *pass, size_t l, size_t first, size_t rows, real *out)
 {
     const struct pe_layer_at *at = &pass->at->layers[l];

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Rows at a time: some milliseconds, so that a client that leaves is noticed. */
+/* Rows at a time: some milliseconds, so that a client that disconnects is noticed. */
 enum { ROWS = 2048 };
 
 static size_t sequences_at_a_time(size_t eval_len)

@@ -231,7 +231,7 @@ void account_charge(struct account *account, uint64_t work_ns)
 
 /* ---- Text ------------------------------------------------------------------------------------------------------ */
 
-/* Names consist of letters, digits and . _ -, so they need no escapes. Lines of one metric family stand together. */
+/* Names consist of letters, digits and . _ -, so they need no escapes. Lines of one metric family are together. */
 static void print_family(struct account *list, FILE *out, int family)
 {
     static const char *const heads[] = {

@@ -76,7 +76,7 @@ static void answer_done(struct job *job)
     struct exchange *x = exchange_of(job);
     struct exchange_answering *answering = &x->answering;
     answering->seat.waits_since = job->waits_since;
-    if (x->state != EXCHANGE_WORKING) { /* too late: the request has been refused, or its client has left */
+    if (x->state != EXCHANGE_WORKING) { /* too late: the request has been refused, or its client has disconnected */
         answering->late_reply = answering->made;
         if (answering->seat.flight)
             flights_land(x->http->flights, &answering->seat, NULL, NULL);
@@ -90,7 +90,7 @@ static void answer_done(struct job *job)
         exchange_refuse(x, REFUSED_AGE, x->http->options->max_queue_age);
     x->state = EXCHANGE_DECIDED;
     land(x);
-    exchange_resume(x); /* exchange_receive is called again; it does nothing if the client has left meanwhile */
+    exchange_resume(x); /* exchange_receive is called again; it does nothing if the client has disconnected meanwhile */
     exchange_drop(x);
 }
 

@@ -1,5 +1,5 @@
 /* Owns what ends a request before its answer is complete: refusals of the server itself, which take the place of a
- * reply; its client has left or reads too slowly; its own time limit was reached. */
+ * reply; its client has disconnected or reads too slowly; its own time limit was reached. */
 #include "server/exchange/exchange.h"
 
 #include "server/memory/admission.h"
@@ -39,7 +39,7 @@ void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_byt
     exchange_refuse(x, REFUSED_MEMORY(refusal.status), refusal.detail);
 }
 
-/* ---- Clients that leave ------------------------------------------------------------------------------------------ */
+/* ---- Clients that disconnect ------------------------------------------------------------------------------------- */
 
 void exchange_leave(struct exchange *x)
 {

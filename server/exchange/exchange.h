@@ -76,7 +76,7 @@ struct exchange_waiting {
 /* Ending before the answer is complete (ending.c). A worker checks the first two before it begins, and regularly
  * during long work. */
 struct exchange_ending {
-    atomic_bool is_gone;     /* the client has left */
+    atomic_bool is_gone;     /* the client has disconnected */
     atomic_bool is_late;     /* the request's own time limit was reached */
     bool is_slow, is_probed; /* the client reads too slowly; it has been sent an interim response */
 };
@@ -140,7 +140,7 @@ void exchange_refuse(struct exchange *x, int status, enum metrics_id counted, co
     __attribute__((format(printf, 4, 5)));
 void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_bytes);
 
-/* The client has left, or is cut off: no further work, and the connection closes in the next turn. */
+/* The client has disconnected, or is cut off: no further work, and the connection closes in the next turn. */
 void exchange_leave(struct exchange *x);
 void exchange_leave_slow(struct exchange *x); /* because the client reads too slowly */
 /* Whether the request's own time limit has been reached. exchange_expire then answers 503 if nothing has been sent, and
@@ -160,8 +160,8 @@ void exchange_authenticate(struct exchange *x);     /* sets x->call->api.access 
 uint64_t exchange_client(const struct exchange *x); /* x->client, computed by the first call */
 bool exchange_admit(struct exchange *x);        /* within its quotas? False: x->reply names the quota that is used up */
 bool exchange_admit_stream(struct exchange *x); /* the same for an answer about to be streamed */
-/* Charges computing time to the account as it is spent, even if the client has left or the time limit was reached. Any
- * thread. */
+/* Charges computing time to the account as it is spent, even if the client has disconnected or the time limit was
+ * reached. Any thread. */
 void exchange_spend(const struct exchange *x, uint64_t work_ns);
 void exchange_end_stream(struct exchange *x); /* at the end; nothing to do if there was none */
 

@@ -43,8 +43,8 @@ static bool send_head_refusal(struct exchange *x, const struct http_refusal *ref
 }
 
 /* 0.9.75 closes the connection after a response that is queued in its first call for a request, because a body may
- * follow that nothing will read. If no body follows, the refusal waits for the next call, which comes at once, and the
- * connection stays open. */
+ * follow that nothing will read. If no body follows, the refusal waits for the next call, which arrives at once, and
+ * the connection stays open. */
 static bool send_early(struct exchange *x) { return !http_head_has_body(&x->receiving.head) || exchange_send(x); }
 
 static struct http_refusal check_host(const struct exchange *x)
@@ -133,7 +133,7 @@ static bool receive_head(struct exchange *x, const char *method, const char *ver
 /* 0.9.75 accepts no response while a body arrives. So a body that finds no memory or exceeds the limit is refused at
  * once, without the daemon. The bytes on their way are still read and dropped for a while, since unread bytes would
  * make the close a reset. Under TLS, where only the daemon can write, the refusal is sent at the end of the body, if
- * that comes soon. */
+ * that arrives soon. */
 static bool drop_body(struct exchange *x, size_t n)
 {
     struct exchange_receiving *receiving = &x->receiving;

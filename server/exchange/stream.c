@@ -53,7 +53,7 @@ struct stream {
     bool is_opening, is_waiting, failed;
     uint64_t wait_max;     /* ns */
     atomic_bool is_stale;  /* set by a worker: the first piece waited too long for it */
-    atomic_bool cancelled; /* read by workers: a queued piece for a client that has left is skipped */
+    atomic_bool cancelled; /* read by workers: a queued piece for a client that has disconnected is skipped */
     uint64_t work_ns, queue_ns;
     struct slot slots[STREAM_WINDOW];
 };

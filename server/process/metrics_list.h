@@ -1,4 +1,4 @@
-/* All single figures of /metrics, in the order of the page; figures with the same name stand together.
+/* All single figures of /metrics, in the order of the page; figures with the same name are together.
  *
  *     COUNTED(ID, name, type, labels, help)         the server adds to METRICS_ID as events happen (metrics_add)
  *     READ(expression, name, type, labels, help)    read when the page is produced; now: metrics.c's struct snapshot

@@ -21,7 +21,7 @@
 #include <sys/random.h>
 
 enum {
-    BLOB_AGAIN_MS = 5000, /* a blob may take as long as its bytes come, but is not asked for again after this time */
+    BLOB_AGAIN_MS = 5000, /* a blob may take as long as its bytes arrive, but is not asked for again after this time */
     TRIES = 3,
     FIRST_PAUSE_MS = 50,
     SKEW_S = 300 /* worth a word; stores refuse 900 */

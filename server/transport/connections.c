@@ -1,4 +1,4 @@
-/* Owns the connections of one loop: opening, closing, and detecting clients that leave. Comments that begin with
+/* Owns the connections of one loop: opening, closing, and detecting clients that disconnect. Comments that begin with
  * "0.9.75" describe where that version of the HTTP library needs care. */
 #define _GNU_SOURCE /* POLLRDHUP */
 #include "server/exchange/exchange.h"
@@ -83,7 +83,7 @@ void http_closed(void *self, void *context)
     free(connection);
 }
 
-/* ---- Clients that leave ---------------------------------------------------------------------------------------- */
+/* ---- Clients that disconnect ----------------------------------------------------------------------------------- */
 
 /* Calls gone() for every connection that pick() chooses and on which one of the requested events, an error or a reset
  * has occurred. One poll() over all connections costs less than a watch for each: watches would be set up and removed
@@ -111,8 +111,8 @@ static void poll_connections(struct http *http, pick_connection *pick, gone_conn
 
 /* 0.9.75 does not look at a suspended connection at all. A client that has closed its sending side may have left, or
  * may wait for its answer (`printf … | nc -N`). The two look the same until bytes are sent to the client: a client that
- * has left answers with a reset. Once the answer is being sent, its bytes do this; before that, an interim response
- * does. A live answer may send nothing for seconds, so such a client counts as having left. */
+ * has disconnected answers with a reset. Once the answer is being sent, its bytes do this; before that, an interim
+ * response does. A live answer may send nothing for seconds, so such a client counts as having left. */
 static bool is_suspended(const struct http_connection *connection, short *events)
 {
     const struct exchange *exchange = connection->exchange;

@@ -73,7 +73,7 @@ static void note_pace(const struct http *http, struct http_connection *connectio
     accept_waits(connection->place, ACCEPT_LAST + (end < most ? end : most));
 }
 
-/* Has the reader been given all that a live answer has said so far? Then few bytes are no sign of a slow reader,
+/* Has the reader been given all that a live answer has produced so far? Then few bytes are no sign of a slow reader,
  * although on a long line some of them are always on their way. */
 static bool has_all(const struct exchange *x)
 {

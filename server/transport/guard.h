@@ -26,7 +26,7 @@ struct http_guard {
     bool had_empty_line;         /* one empty line is allowed before a head */
     struct head_scan head;       /* state of the head that is arriving */
     struct chunk_scan chunks;    /* state of its body, if that is chunked */
-    uint64_t n_body;             /* bytes of its body still to come, if it is not chunked */
+    uint64_t n_body;             /* bytes of its body still to arrive, if it is not chunked */
     struct http_refusal refusal; /* set by a refusal; closing: the bytes that the daemon still has to get */
     const char *closing;
     char *kept; /* n_kept bytes not yet passed on, of which the first n_sound may be; NULL if there are none */

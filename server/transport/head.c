@@ -2,8 +2,8 @@
  *
  * What differs between two parsers is what an attacker uses (request smuggling, RFC 9112 §11.2), so this one accepts
  * the grammar as written and nothing else: CR LF only, no blank before a colon, no folding, one length, `chunked` as
- * the only coding. It scans a head as it arrives and remembers where it is, so a head that comes byte by byte costs no
- * more than one that comes at once.
+ * the only coding. It scans a head as it arrives and remembers where it is, so a head that arrives byte by byte costs
+ * no more than one that arrives at once.
  *
  * Most heads are some hundred bytes of plain text: eight bytes at a time are tested for control characters, and a table
  * decides only where one is suspected. The refusal is a status and a sentence that names the rule. */

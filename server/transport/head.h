@@ -39,7 +39,7 @@ bool head_scan(struct head_scan *scan, char *head, size_t n);
 /* The position within a chunked body; all fields but n_room start at zero. */
 struct chunk_scan {
     enum { CHUNK_SIZE, CHUNK_DATA, CHUNK_DATA_END, CHUNK_TRAILER, CHUNK_DONE } at;
-    uint64_t n_data; /* bytes of the chunk still to come */
+    uint64_t n_data; /* bytes of the chunk still to arrive */
     size_t n_room;   /* for trailers: the part of HEAD_COST_MAX that the head has left */
     size_t cost;     /* of head and trailers; set when it exceeds the limit */
     struct http_refusal refusal;

@@ -130,7 +130,7 @@ int http_refuse(struct http *http, int fd, const char *id, int status, enum metr
 void fairness_begin_turn(struct http *http); /* call it at each turn: resumes a few waiting streams */
 bool fairness_wants_turn(const struct http *http);
 
-/* ---- newcomers.c: connections that have not said anything yet ---------------------------------------------- */
+/* ---- newcomers.c: connections that have not sent anything yet ---------------------------------------------- */
 
 void newcomers_sweep(struct http *http, uint64_t now); /* closes those whose deadline is over */
 void newcomers_drain(struct http *http);               /* closes those that have sent nothing so far */

@@ -12,7 +12,7 @@
 
 #include <assert.h>
 
-/* How soon a client that leaves is detected; checking a hundred connections takes 20 us. */
+/* How soon a client that disconnects is detected; checking a hundred connections takes 20 us. */
 enum { WATCH_MS = 50 };
 
 /* ---- The line of streams --------------------------------------------------------------------------------------- */

@@ -94,7 +94,7 @@ INLINE const char *number_read(const char *p, double *x)
     return p + marks.end + 1;
 }
 
-/* More spaces are the caller's, who asks in between whether the client has left. */
+/* More spaces are the caller's, who asks in between whether the client has disconnected. */
 enum { SPACES_MAX = 256 };
 
 INLINE const char *space_skip(const char *p, const char *end)

@@ -2,7 +2,7 @@
  * blocks of reflections that are applied by matrix products (Schreiber and Van Loan 1989, the compact WY form).
  *
  * Matrices are stored by columns: row c of an array [n, stride] is column c of the matrix, so a reflection acts on
- * numbers that stand together. A reflection is H = I - tau·v·vᵀ with v_j = 1 and zeros before j; the rest of v replaces
+ * numbers that are together. A reflection is H = I - tau·v·vᵀ with v_j = 1 and zeros before j; the rest of v replaces
  * the numbers of column j that it made zero. Everything asks pe_is_cancelled() and then ends with arbitrary numbers. */
 #ifndef PE_REFLECTIONS_H
 #define PE_REFLECTIONS_H

@@ -45,7 +45,7 @@ static void write_exact(const struct pe_shift_search *s, double *matrix)
 
 static size_t count_pairs(size_t n, int64_t k) { return (n - (size_t)k + 1) / 2; }
 
-/* Some pairs of all columns: in the transposes, the numbers of one column stand together. */
+/* Some pairs of all columns: in the transposes, the numbers of one column are together. */
 static void gather_some(const struct pe_shift_search *s, int64_t k, size_t pairs, size_t first, size_t count)
 {
     size_t dim = s->rows->dim;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Frequencies of a rotary plan stand in its cosines, those of a sinusoidal one in its sines. Under `arith: float32` the
+/* Frequencies of a rotary plan are in its cosines, those of a sinusoidal one in its sines. Under `arith: float32` the
  * columns are in radians, and the ladder's own doubles are exact. */
 static void read_frequencies(const struct pe_subject *subject, struct pe_wave *columns, struct pe_dd *f)
 {

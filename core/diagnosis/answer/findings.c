@@ -141,7 +141,7 @@ static void find_change(struct pe_diagnosis *d, const struct pe_candidate *c, un
 
 enum { LIST_MAX = 64 };
 
-/* Long lists stand in the candidate's sequence. */
+/* Long lists are in the candidate's sequence. */
 static void put_value(struct pe_node *node, const char *name, const struct pe_value *value)
 {
     uint64_t n = 0;

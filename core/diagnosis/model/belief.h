@@ -9,7 +9,7 @@ struct pe_diagnosis;
 
 /* The belief as fields of a request, flat (a model's name is replaced by its fields). */
 struct pe_belief {
-    bool is_given;                        /* the request states more than the tensors and where they stand */
+    bool is_given;                        /* the request states more than the tensors and where they are */
     struct pe_field asked[PE_FIELDS_MAX]; /* as given, without the tensors; then the sizes that tensors fix */
     size_t n_asked;
     size_t n_stated; /* of the inheritance: fields that the request or its model states; sizes of tensors follow */

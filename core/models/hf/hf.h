@@ -62,7 +62,7 @@ struct pe_hf_model {
     const char *made;               /* … where there is no such object, if that has numbers of its own */
     bool inner_is;                  /* … whatever the object states */
     bool must_hold;                 /* … refused without it: not every version of transformers makes one then */
-    bool flat;                      /* … whose fields may stand in the outer object instead, as older files have it */
+    bool flat;                      /* … whose fields may be in the outer object instead, as older files have it */
     const char *layers;             /* layer types if not the usual ones, "a|b", the default first */
     const char *none;               /* layer types without positions, "a|b" */
     const char *mixed;              /* layer types of the class where the config lists none, "a|b" … */

@@ -111,7 +111,7 @@ void weights_forget_passed(struct weights *w, const char *name); /* NULL: all */
 void weights_pass_over(struct weights *w, const char *name, const char *version, enum passed_as as, const char *why);
 void weights_note_refused(struct weights *w, const char *why); /* the store refuses to read names; logs it likewise */
 
-/* Whether the store said so less than its absent_ns ago. */
+/* Whether the store reported it less than its absent_ns ago. */
 bool weights_was_absent(struct weights *w, const char *name);
 void weights_note_absent(struct weights *w, const char *name);
 
