@@ -2,13 +2,20 @@
 
 
 def story_texts(markdown):
-    """(place, text) of each: a place is the name of a control or version, or the number of a block and what the text is to it."""
-    first, *blocks = [block.splitlines() for block in markdown.split("\n\n")]
-    pairs = [tuple(line.removeprefix("- ").split(": ", 1)) for line in first]
-    for n, lines in enumerate(blocks):
-        if lines[0].startswith("!["):
-            quoted = "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines[1:])
-            pairs += [((n, lines[0], i), text.replace("\n", " ")) for i, text in enumerate(quoted.split("\n\n"))]
+    """(key, text) of each: the name of a control or version; "2" the title of section 2, "2.1" its first paragraph; "fig.dogs"
+    what is seen in a figure, "fig.dogs.try" what to touch."""
+    names, *blocks = [block.splitlines() for block in markdown.strip().split("\n\n")]
+    pairs = [tuple(line.removeprefix("- ").split(": ", 1)) for line in names]
+    section = paragraph = 0
+    for lines in blocks:
+        first = lines[0]
+        if first.startswith("## "):
+            section, paragraph = section + 1, 0
+            pairs.append((str(section), " ".join(lines).removeprefix("## ")))
+        elif first.startswith("!["):
+            figure, quoted = f"fig.{first[2:-1]}", "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines[1:])
+            pairs += [(key, text.replace("\n", " ")) for key, text in zip((figure, f"{figure}.try"), quoted.split("\n\n"), strict=True)]
         else:
-            pairs.append(((n, lines[0].startswith("## ")), " ".join(lines).removeprefix("## ")))
+            paragraph += 1
+            pairs.append((f"{section}.{paragraph}", " ".join(lines)))
     return pairs

@@ -10,10 +10,11 @@ import pytest
 import lines
 from browser import until
 from probes import Heat, array, get, post
+from story_texts import story_texts
 
 FIGURES = ("dogs wishes integer integer-normalized binary-252 binary-waves top-bit binary-path sine-waves sine-path shift-matrix clocks chased "
            "rotation ladder distance grid-2d p-rope").split()
-TEXTS = pathlib.Path(__file__).resolve().parents[2] / "server" / "page" / "text"
+STORIES = pathlib.Path(__file__).resolve().parents[2] / "server" / "page" / "stories"
 WAVE = {"scheme": "sinusoidal", "dim": 16, "base": 256, "len": 64}
 
 
@@ -343,6 +344,6 @@ def test_numbers_of_the_text(server):
     assert unique["witness"]["rows"] == [0, 1]
     assert np.sqrt((4 * np.sin(frequencies(16, 256) / 2) ** 2).sum()) == pytest.approx(1.1168, abs=5e-5)
     for lang in "en", "zh":
-        text = " ".join(json.loads((TEXTS / f"designing.{lang}.json").read_text()).values())
+        text = " ".join(text for _, text in story_texts((STORIES / f"designing.{lang}.md").read_text()))
         assert [number for number in expected if number not in text] == []
         assert not re.search(r"TODO|\bTBD\b", text)

@@ -11,10 +11,11 @@ import pytest
 from browser import until
 from lines import Lines
 from probes import Heat, array, post
+from story_texts import story_texts
 
 STORY = "three-encodings"
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "server" / "page"
-TEXTS = {lang: json.loads((PAGE / "text" / f"{STORY}.{lang}.json").read_text()) for lang in ("en", "zh")}
+STORIES = pathlib.Path(__file__).resolve().parents[2] / "server" / "page" / "stories"
+TEXTS = {lang: dict(story_texts((STORIES / f"{STORY}.{lang}.md").read_text())) for lang in ("en", "zh")}
 
 # The slopes that the printed function gives for twelve heads.
 PRINTED = [0.5 * i for i in range(1, 9)] + [0.25 * i for i in range(1, 5)]
@@ -288,7 +289,7 @@ def test_training_waits_for_its_button(open_page, server):
 def stated(key, *numbers):
     """In both languages; a thousand is set apart in English only."""
     for lang, texts in TEXTS.items():
-        text = re.sub(r"(?<=\d)\u00a0(?=\d{3})", "", texts[f"{STORY}.{key}"]).replace(" %", "%")
+        text = re.sub(r"(?<=\d)\u00a0(?=\d{3})", "", texts[key]).replace(" %", "%")
         for number in numbers:
             assert re.search(rf"(?<![\d.]){re.escape(str(number))}(?![\d]|\.\d)", text), (lang, key, number, text)
 
@@ -300,8 +301,8 @@ def test_numbers_of_the_text(server):
 
     wavelength = lambda pair, dim: 2 * math.pi * 10000 ** (2 * pair / dim)
     assert round(wavelength(0, 512), 2) == 6.28 and round(wavelength(255, 512), -2) == 60600 and round(wavelength(31, 512), 1) == 19.2 and round(wavelength(31, 64)) == 47117
-    stated("sines.1", 6.28, 60600)
-    stated("sines.3", 6.28, 19.2, 47117)
+    stated("2.1", 6.28, 60600)
+    stated("2.3", 6.28, 19.2, 47117)
     assert wavelength(76, 512) < 99 < wavelength(77, 512)
     stated("fig.table-viridis", 2 * 77)
     assert round(10000 ** (1 / 8), 3) == 3.162
@@ -313,13 +314,13 @@ def test_numbers_of_the_text(server):
     apart, pair = nearest(sinusoid(100, 2))
     assert apart == pytest.approx(np.linalg.norm(sinusoid(45, 2)[44] - sinusoid(1, 2)[0]), rel=1e-9) and pair[1] - pair[0] == 44 and round(apart, 3) == 0.018 and abs(44 / (2 * math.pi) - 7) < 0.003
     stated("fig.unique-bounded.try", 0.018, 44)
-    stated("rows.2", 512 * 768)
+    stated("4.2", 512 * 768)
 
     first = array(server, {"scheme": "rope", "q": [[1] * 8], "k": [[1] * 8] * 6, "q_offset": 0}, "probs", "/attention")[0, 0]
     assert round(first, 3) == 0.316
     stated("fig.cache", 0.316)
     assert f"{math.exp(-4):.1%}" == "1.8%" and f"{math.exp(-1 / 256):.1%}" == "99.6%" and f"{math.exp(-0.5 * 8):.1%}" == "1.8%"
-    stated("slopes.3", "1.8%", "99.6%")
+    stated("6.3", "1.8%", "99.6%")
     assert PRINTED[7] / slopes(12)[7] == 1024 and [round(one, 3) for one in slopes(12)[8::3]] == [0.707, 0.088] and PRINTED[8::3] == [0.25, 1]
     stated("fig.alibi-as-printed", 1024, 0.25, 0.707, 0.088)
     stated("fig.alibi-heads.try", 0.707, 0.088)
