@@ -1,4 +1,11 @@
-/* Reading, checking and printing the parameters that rows describe. */
+/* Reading, checking and printing the parameters that rows describe.
+ *
+ * A row has name, type, range, default and condition, and the place of a field in the scheme's struct. Two passes read
+ * a request: conditions ("only where form is pairs") can be checked only after all words have been read, whatever the
+ * order of fields. A refusal states what was found, what is allowed and the nearest name; it is made from the row too,
+ * so no scheme writes one for a single field.
+ *
+ * Aliases (`rope_theta`) are rows' names as well; a field that is given twice under two names is refused. */
 #include "core/params.h"
 #include "core/numeric/dtype.h"
 #include "core/models/inherit.h"

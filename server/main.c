@@ -1,4 +1,13 @@
-/* posencd: reads the options, sets up the parts, and serves until a signal ends it. */
+/* posencd: reads the options, sets up the parts, and serves until a signal ends it.
+ *
+ * Limits and environment are set before any thread, and before any library that counts processors. The socket is opened
+ * last, so that whatever is wrong with options, tokens, certificates or stores is reported before a client can connect.
+ * At the end jobs stop before the loops that wait for them, and large memory is freed before the stores that its
+ * objects refer to.
+ *
+ * What Linux does to a server in a container is decided here: --max-memory follows the control group's limit, since
+ * malloc is not refused there and the process is killed instead; --workers follows the quota of processors and not
+ * their number. */
 #include "api/api.h"
 #include "core/posenc.h"
 #include "server/experiments.h"

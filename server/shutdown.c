@@ -1,4 +1,10 @@
-/* Owns the stages of shutdown, and the signals that begin and hasten it. */
+/* Owns the stages of shutdown, and the signals that begin and hasten it.
+ *
+ * A server that closes its socket at once loses requests: a balancer learns of it by a failed connection, and
+ * keep-alive connections may carry a request at that moment. So it first answers that it is not ready, for as long as
+ * probes need to see that; then it drains, with `Connection: close` on each answer, the socket still open and refusing
+ * new work; then it closes. Each stage has a time, or ends with the last connection, and a second signal ends all of
+ * them. shutdown.h lists the stages; the stage is one word and only increases, so every thread may read it. */
 #include "server/shutdown.h"
 
 #include "server/process/log.h"

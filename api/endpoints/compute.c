@@ -1,5 +1,10 @@
 /* POST /encode, /rotate and /attention, from the received bytes to the reply: fields, form, plan, format, in this
- * order. Every refusal happens here; the pieces of the reply cannot fail. */
+ * order. Every refusal happens here; the pieces of the reply cannot fail.
+ *
+ * The order is one of cost. What the client asked and in which form is known from the head and a few fields; a plan's
+ * check knows every shape and so the exact length of a binary answer, its tag and its memory, before a number is
+ * computed. An answer whose tag the client already has (If-None-Match) ends there. Ranges are served of bodies whose
+ * layout follows by arithmetic, and of no others. */
 #include "api/endpoints/compute.h"
 #include "api/inputs/input.h"
 #include "api/inputs/preset_in.h"

@@ -1,6 +1,12 @@
 /* A heat map of the first output as a PNG: one byte per pixel, with a palette of 255 colours and one transparent entry.
  * This is the only file that uses libpng (and zlib's version). The picture is drawn row by row when the answer is
- * opened, because its size in bytes is known only once it is complete. */
+ * opened, because its size in bytes is known only once it is complete.
+ *
+ * libpng reports errors by longjmp. The function that calls setjmp has no variables that it would leave indeterminate,
+ * and running out of memory is the only reason to fail; memory is counted before (api/requests/memory.c).
+ *
+ * The resolved request is in the picture as a text (tEXt), so a picture can be asked for its numbers. Bytes depend on
+ * zlib, hence its version is a part of the answer's tag. */
 #include "api/formats/colours.h"
 #include "api/formats/legend.h"
 #include "api/formats/resolved.h"

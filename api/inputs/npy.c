@@ -1,5 +1,10 @@
 /* NumPy's .npy files, versions 1 to 3: a Python dict in ASCII, then the elements, with either axis order and either
- * byte order. */
+ * byte order.
+ *
+ * The dict is Python source, which np.load evaluates; here it is read by a grammar of exactly the three keys that NumPy
+ * writes, each once. Types that would need a Python object, and shapes whose product is not the number of bytes that
+ * follow, are refused. Elements in our order and byte order are used where they are in the body; others are put in
+ * order within the body, so a large upload is not copied a second time. */
 #include "api/inputs/input.h"
 #include "api/operations.h"
 

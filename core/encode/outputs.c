@@ -1,4 +1,10 @@
-/* Turns output rows and the requested names into shaped tensors with their sources. */
+/* Turns output rows and the requested names into shaped tensors with their sources.
+ *
+ * A scheme describes its outputs as rows: a name, a shape as an expression ("num_heads,q_len,k_len"), a dtype, a
+ * condition. This file evaluates the expressions with the sizes of the plan, refuses what has more than 2^63 elements,
+ * and gives each output a source: prepared waves if the scheme has columns for it, the frameworks' recipe under `arith:
+ * float32`, else the scheme's own fill(). So a scheme never allocates an output, and whoever fills asks one question:
+ * which source. */
 #include "core/encode/combine.h"
 #include "core/encode/outputs.h"
 #include "core/request/shape.h"

@@ -1,4 +1,11 @@
-/* Merging a request with the model it names. */
+/* Merging a request with the model it names: a preset, a stored preset, or a pasted config.json.
+ *
+ * A model has more fields than one request uses, and a request may override any of them. So a field of the model counts
+ * unless the request has the same parameter under any of its names, or one that excludes it, or its condition does not
+ * hold in this request (rules for segments, without segments). What remains is validated as if the request had sent it.
+ *
+ * The hard part is blame: an error about an inherited field must point to what the client wrote, `/preset` or a place
+ * in `/hf_config`, and must not advise to leave out what the client did not send. */
 #include "core/models/inherit.h"
 #include "core/scheme.h"
 

@@ -3,7 +3,13 @@
  *
  *     PE(p, j) = table[p + row_offset, j]
  *     PE((y, x), j) = [col_table[x], row_table[y]]                      DETR: the columns' channels come first
- *     PE((y, x), j) = sum over a, b of wy[y, a] wx[x, b] table[num_prefix + a·w + b, j]     resized */
+ *     PE((y, x), j) = sum over a, b of wy[y, a] wx[x, b] table[num_prefix + a·w + b, j]     resized
+ *
+ * A table ends, which is what a learned encoding cannot do without: a position beyond it is refused, or treated as the
+ * request chooses (clamp, wrap, zero, stretch), which libraries do without a word. Resizing is separable, so its
+ * weights are prepared once for each axis (core/numeric/resample.c), and a row of the result reads at most four rows by
+ * four, but where the grid shrinks with antialias. Sums run over a, then b, in double, so a value does not depend on
+ * how many columns are asked for. */
 #include "core/scheme.h"
 
 #include <stdlib.h>

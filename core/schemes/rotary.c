@@ -1,4 +1,13 @@
-/* The rotary family: parameters resolved, its outputs in every form, and its rotation. */
+/* The rotary family: parameters resolved, its outputs in every form, and its rotation.
+ *
+ * One rule makes all forms: pair c has a frequency, an axis and two channels. Tables of pairs (cos and sin, half as
+ * wide as the head), tables expanded to the head's channels in either layout, complex pairs and matrices are the same
+ * waves in other columns, so none has a formula of its own, and each value is correctly rounded in each form
+ * (core/waves). The opposite direction changes the sign of the sines only.
+ *
+ * Resolving goes in one order, because each step needs what the one before has fixed: widths; axes and their shares of
+ * the channels (rotary_axes.c); the scaling's fields (scaling.c); then the ladder of frequencies. A pasted
+ * rope_parameters object is unpacked first, and what it states twice must agree. */
 #include "core/schemes/rotary.h"
 
 #include <stdlib.h>

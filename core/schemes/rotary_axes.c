@@ -1,4 +1,13 @@
-/* Several axes in one head: the axis and frequency of each pair, and the coordinates. */
+/* Several axes in one head: the axis and frequency of each pair, and the coordinates.
+ *
+ * Libraries divide a head among time, height and width in two ways, and a model that is given the other one still runs,
+ * only worse. Either all pairs have the frequencies of one ladder, and a table states which axis each pair looks at
+ * (Qwen2-VL's sections, Qwen3-VL's interleaving, Pixtral's even and odd); or each axis has a ladder of its own over its
+ * share of the channels (Flux, Wan, HunyuanVideo). The first loses the fast or the slow frequencies of an axis; the
+ * second repeats them.
+ *
+ * Coordinates are start + i times a unit; the unit is multiplied into the frequency in double-double, so that positions
+ * stay exact integers and runs stay runs. */
 #include "core/schemes/rotary.h"
 
 #include <stdio.h>

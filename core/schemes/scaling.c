@@ -1,6 +1,12 @@
 /* Context scalings of rotary schemes: the rules between the fields of `scaling`, and the values derived from them
  * (factor, seq_len, the list in use, the factors on cos and sin and on the softmax). The fields are in
- * scaling_fields.c, the frequencies in scaling_ladder.c. */
+ * scaling_fields.c, the frequencies in scaling_ladder.c.
+ *
+ * Every rule stretches wavelengths so that a model meets at a longer sequence the angles of its training: linear by one
+ * factor (Chen et al. 2023, arXiv 2306.15595); NTK by another base; YaRN and llama3 the slow pairs only, with a ramp
+ * between (Peng et al. 2023, arXiv 2309.00071); LongRoPE by a list for each pair (Ding et al. 2024, arXiv 2402.13753).
+ * What differs between libraries is which number is a default of which other, and that is all that this file decides:
+ * the answer has each derived value, so the reader sees what was chosen. */
 #include "core/schemes/scaling_fields.h"
 
 #include <stdio.h>

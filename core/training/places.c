@@ -1,4 +1,13 @@
-/* What a scheme does in the decoder, filled by plans. */
+/* What a scheme does in the decoder, filled by plans: rows that are added, rotations of queries and keys, or biases by
+ * distance.
+ *
+ * No formula of a scheme is repeated here. A table of rows is the plan's `encoding`; a rotation is a matrix for each
+ * position, made by rotating the basis vectors through a plan of /rotate, so that its gradient is the transposed matrix
+ * whatever the scheme; a bias is the last query's row, which has every distance. A new scheme of these kinds needs one
+ * line in the table below.
+ *
+ * An experiment fixes some fields (widths, lengths, heads), since configurations must differ in their encoding only; a
+ * field that contradicts it is refused with the reason. */
 #include "core/training/places.h"
 
 #include "core/models/inherit.h"

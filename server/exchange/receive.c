@@ -1,4 +1,13 @@
-/* Owns the receiving of a request: its head, which is checked before the body may come, the body, and its end. */
+/* Owns the receiving of a request: its head, which is checked before the body may come, the body, and its end.
+ *
+ * Everything that can be refused from the head is refused there: form, route, token, quota, the length against its
+ * limit, memory for the body. A client that waits for 100 Continue then sends no byte in vain. The body is received
+ * into one buffer that grows with the bytes that have arrived, not with the length that was promised, so a promise
+ * costs the server nothing.
+ *
+ * A refusal in the middle of a body is the hard case: 0.9.75 accepts no response then, and closing a socket with unread
+ * bytes resets it, so that the client may never see the reason. The refusal is written past the daemon, and the rest of
+ * the body is read and dropped for a while. */
 #include "server/exchange/exchange.h"
 
 #include "server/loop/clock.h"

@@ -1,4 +1,9 @@
-/* Owns the sending of answers: their headers, light replies from memory, others as streams. */
+/* Owns the sending of answers: their headers, light replies from memory, others as streams.
+ *
+ * The last decisions before the first byte are here, and so are the last refusals: a full queue, too many streams, a
+ * client's share of memory. After the head is out nothing can be refused any more, only cut. An answer that is small or
+ * complete goes out in one piece with its head; one in a few pieces that are ready is sent from their own buffers;
+ * everything else is a stream (stream.c), whose head waits for its first piece so that Server-Timing is true. */
 #define _GNU_SOURCE /* stpcpy */
 #include "server/exchange/exchange.h"
 

@@ -1,4 +1,9 @@
-/* Owns the table of options and the precedence of flag, environment and file. */
+/* Owns the table of options and the precedence of flag, environment and file.
+ *
+ * An option is one row (options_list.h): field, type, default, range, unit, text. Its flag, its environment variable,
+ * its key in the file, the help and the printed configuration follow from the row's name. A value is checked the same
+ * way wherever it is from, and its source is remembered, for errors and for the log at the start. A service in
+ * Kubernetes that is called posenc defines POSENC_PORT=tcp://…, which is ignored by its form. */
 #include "server/process/options_rows.h"
 
 #include "core/posenc.h"

@@ -1,5 +1,13 @@
 /* Owns the list of the names, in parts, and the conditions of a change: If-Match or If-None-Match of the PUT, which
- * fails if another server came first. */
+ * fails if another server came first.
+ *
+ * S3 has had conditional writes since 2024, and compatible stores have them, ignore them, or answer in their own way (a
+ * tag with or without quotes). A store that ignores a condition would lose an update silently, so before its first
+ * guarded change a server probes: it writes twice what may be written once, under a key that is in no list. Only if the
+ * second write fails are guards offered.
+ *
+ * After a write without a proper answer it is not known whether it was done: the name is read again, and if it is what
+ * was written, it was. */
 #include "server/store/s3_names.h"
 
 #include "server/process/log.h"

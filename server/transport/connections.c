@@ -1,5 +1,10 @@
 /* Owns the connections of one loop: opening, closing, and detecting clients that disconnect. Comments that begin with
- * "0.9.75" describe where that version of the HTTP library needs care. */
+ * "0.9.75" describe where that version of the HTTP library needs care.
+ *
+ * Work for a client that has gone must end within 100 ms, but libmicrohttpd does not look at a suspended connection.
+ * One poll() over the suspended connections every 50 ms costs less than a watch for each, which would be set and
+ * removed with every suspension. A closed sending side is not an end: `printf … | nc -N` still reads. Only a reset
+ * shows that, and a reset comes only after bytes were sent, so an interim response (RFC 9110, 15.2) is sent to ask. */
 #define _GNU_SOURCE /* POLLRDHUP */
 #include "server/exchange/exchange.h"
 

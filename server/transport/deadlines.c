@@ -1,8 +1,13 @@
 /* Owns the time limits: for sending a head, for sending a body, for reading an answer, and for the whole answer if the
  * request sets a limit. Every clock here is monotonic: a jump of the wall clock has no effect.
  *
- * 0.9.75 restarts its only timeout at every byte, so a client could send or read one byte a second for ever. These
- * deadlines do not move with each byte, and two of them require a minimum rate. */
+ * 0.9.75 restarts its only timeout at every byte, so a client could send or read one byte a second for ever (slowloris,
+ * 2009). These deadlines do not move with each byte, and two of them require a minimum rate, measured over whole
+ * windows: a pause of some seconds on a bad line is not slow.
+ *
+ * How much a client has read is the kernel's knowledge. TCP_INFO has the bytes that the peer acknowledged; for Unix
+ * sockets sent.c counts what the socket accepted. Time in which no bytes wait for the client is the server's, and is
+ * not counted. */
 #include "server/exchange/exchange.h"
 
 #include "server/loop/clock.h"

@@ -1,4 +1,11 @@
-/* Faults of the ladder of frequencies. */
+/* Faults of the ladder of frequencies: another scaling, another base, exponents over another width, a free list.
+ *
+ * Values that models publish are tried by name. Others are fitted, since a base can be any number: ln w_c is a line in
+ * c whose slope is ln base, so the base follows from the measured frequencies by least squares, with a standard error;
+ * a scaling bends the line, so several steps are taken. Then the decimal with the fewest digits within the error is
+ * taken: 500000 is what was typed, 499998.7 is what was measured.
+ *
+ * A list of free frequencies is the last resort and has a high cost (search/hypothesis.c), for it fits any rotation. */
 #include "core/diagnosis/faults/scalings.h"
 #include "core/diagnosis/measure/measure.h"
 #include "core/schemes/rotary.h"

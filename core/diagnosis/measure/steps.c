@@ -1,4 +1,13 @@
-/* Steps: the phase from row to row of each wave, and the rows where positions jump. */
+/* Steps: the phase from row to row of each wave, and the rows where positions jump.
+ *
+ * Measured from one row to the next, a phase has the error of two numbers; measured over L rows it has the same error
+ * in L steps, but its turns are unknown. So lags are doubled: each gives the turns of the next, as long as the rows in
+ * between agree (are coherent). It is how a frequency is read from a sampled tone, to about 1/L of the noise (Tretter
+ * 1985, IEEE Trans. IT 31, has the bound for the linear regression of phases).
+ *
+ * Packed sequences and padding break the rows into runs. The usual step is the median about the mean direction, which a
+ * few jumps do not move; a row whose step is unlike it begins another run, and only pairs of rows of one run are
+ * compared. */
 #include "core/diagnosis/measure/reading.h"
 
 #include <math.h>

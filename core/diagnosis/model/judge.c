@@ -1,4 +1,10 @@
-/* How near a predicted number must be to the number found. */
+/* How near a predicted number must be to the number found (judge.h has the bounds).
+ *
+ * A tensor of somebody else's code is never right to the last bit, and a bound that is too wide would call a wrong
+ * configuration right. So the bounds are those of correct f32 code, as a function of the number: an angle p·w formed in
+ * float32 is off by up to 2^-24 of itself, so errors may grow with position and frequency up to a limit, and nothing
+ * else may. What differs by less than that is a rounding; what differs by more in a single number is a fault, but for
+ * the few allowed below, because both bounds are experience and not theorems. */
 #include "core/diagnosis/model/judge.h"
 #include "core/numeric/dtype.h"
 

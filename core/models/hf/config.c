@@ -1,5 +1,13 @@
-/* Reads positions from a model's config.json: finds the object of the language model and the kind of positions of
- * its model_type. A model_type without a row is refused, unless the request states the scheme. */
+/* Reads positions from a model's config.json: finds the object of the language model and the kind of positions of its
+ * model_type. A model_type without a row is refused, unless the request states the scheme.
+ *
+ * A config.json is the input of a Python class, and its meaning is that class's code: which field has which default,
+ * whether null is a value, which fields are read at all. So nothing is guessed from names of fields. Each model_type
+ * has a row (core/models/types) that was read from its class in transformers, states how certain that is, and names
+ * what the class ignores; fields that change positions in a way that is not read here are refused.
+ *
+ * Where layers differ in their positions, one answer would be wrong for some of them: the request must name the kind of
+ * layer, and the refusal lists them. */
 #include "core/models/hf/hf.h"
 #include "core/params.h"
 

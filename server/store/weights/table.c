@@ -1,5 +1,9 @@
 /* Owns the files in memory and the table of their names. A thread that modifies it holds the lock only for that moment.
- */
+ *
+ * A file is counted by references and never changes: a request that looks a name up holds the bytes that it found, and
+ * a PUT beside it puts another file under the name. So answers need no lock, and memory of a replaced file is free when
+ * its last reader ends. Its bytes count for --max-weights until it is freed; what does not fit beside the old file of
+ * the same name is taken from --max-memory. */
 #include "server/store/weights/table.h"
 
 #include "server/memory/admission.h"
