@@ -66,7 +66,7 @@ static void put_one(const struct pe_rows *rows, const struct pe_shift *found, in
     put_witness(rows, found, k, node);
 }
 
-/* The first of the worst. */
+/* The smallest k whose residual is the largest of all, ties within a rounding counting as equal. */
 static size_t find_worst(const struct pe_shift *found, size_t n, double largest)
 {
     size_t worst = 0;

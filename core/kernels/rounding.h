@@ -126,7 +126,7 @@ static inline void emit_narrow(enum kind kind, void *to, vd a, vd b, struct seen
     seen->marks = least_halves(seen->marks, kind == F16 ? bits << LOST_F16 : size);
 }
 
-/* Sizes without their lower halves, i.e. rounded down. */
+/* The least size, rounded down to its upper half; 0 where a column had a middle, so that every bound doubts it. */
 static inline void tell_narrow(const struct seen *seen, vd told[2])
 {
     const uint32_t upper = (uint32_t)UINT16_MAX << 16, middle = 1U << 31;

@@ -165,7 +165,7 @@ static struct pe_reals shown(const struct pe_rotary *r, size_t n)
     return (struct pe_reals){.array = list, .n = n};
 }
 
-/* ---- Tables of one ladder: who looks where ---- */
+/* ---- One ladder for all axes: which axis each pair looks at ---- */
 
 struct sections {
     size_t t, h, w;

@@ -80,7 +80,7 @@ static void forget_spoiled(struct s3 *s3, const char *sha256)
     pthread_mutex_unlock(&s3->lock);
 }
 
-/* A blob with other bytes is as if none had come: STORE_GUARDED, to be fetched again. */
+/* A blob whose bytes do not have its digest counts as not received: STORE_GUARDED, to be fetched again. */
 static enum store_result download_once(struct s3 *s3, const struct s3_said *said, struct store_reading *reading,
                                        char *why)
 {

@@ -1,9 +1,9 @@
 /* Every fault, one line each, in the order of findings: FAULT(name, KIND, surprise) is the row pe_fault_name in the
  * file of its kind, with the texts pe_fault_info_name. table_dtype and the last six are findings that no hypothesis
- * has: they have no alternatives. The kind decides which faults are not combined; three codes of the sinusoid and of
- * ids are of the kind that they have elsewhere. The surprise is how unlikely the mistake is for somebody who ports a
- * model, from 1 (the first to be expected) to 8: of explanations with the same numbers the least surprising one is
- * named first. */
+ * has: they have no alternatives. Faults of one kind are not combined with each other; three codes of the sinusoid and
+ * of ids have the kind of the same mistake elsewhere. The surprise is how unlikely the mistake is for somebody who
+ * ports a model, from 1 (the first to be expected) to 8: of explanations with the same numbers the least surprising one
+ * is named first. */
 FAULT(tensor_layout_other, AXES, 2)
 FAULT(layout_swapped, LAYOUT, 1)
 FAULT(sinusoid_layout, LAYOUT, 1)

@@ -1,4 +1,4 @@
-/* The one factor between numbers predicted and numbers found, as far as their roundings tell it. */
+/* The one factor between numbers predicted and numbers found: an interval, because both have been rounded. */
 #ifndef PE_DIAGNOSIS_RATIO_H
 #define PE_DIAGNOSIS_RATIO_H
 
@@ -15,7 +15,7 @@ void pe_ratio_init(struct pe_ratio *r);
 /* n more numbers, rounded with the unit roundoff u; infinities are passed over. false: one is found where 0 is
  * predicted. */
 bool pe_ratio_add(struct pe_ratio *r, const double *found, const double *predicted, size_t n, double u);
-bool pe_ratio_is_known(const struct pe_ratio *r); /* has any number decided it? */
+bool pe_ratio_is_known(const struct pe_ratio *r); /* has any number bounded the interval? */
 bool pe_ratio_is_consistent(const struct pe_ratio *r);
 /* The decimal with the fewest digits among the factors; false: there is no such factor. */
 bool pe_ratio_choose(const struct pe_ratio *r, double *factor);

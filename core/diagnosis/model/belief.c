@@ -38,7 +38,7 @@ void pe_belief_blame(const struct pe_diagnosis *d, struct pe_error *err)
         pe_inherit_blame(d->belief.inheritance, &request, err);
 }
 
-/* Where the tensor is does not depend on what computed it. */
+/* Fields that place the tensor in its sequence: a belief about the rest holds at any place. */
 static bool is_run(const char *name)
 {
     return pe_is_among("len|offset|positions|grid|lens|tokens|q_len|k_len|q_offset|q_positions|k_positions|"

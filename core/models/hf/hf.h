@@ -60,15 +60,15 @@ struct pe_hf_model {
         *needs; /* fields of which the config must say one, because versions of transformers differ in the default */
     const char *inner, *inner_type; /* the object of the language model, and its model_type if it states none */
     const char *made;               /* … where there is no such object, if that has numbers of its own */
-    bool inner_is;                  /* … whatever the object states */
-    bool must_hold;                 /* … refused without it: not every version of transformers makes one then */
+    bool inner_is;                  /* inner_type counts even if the object states another model_type */
+    bool must_hold;                 /* a config without that object is refused: not every version has defaults for it */
     bool flat;                      /* … whose fields may be in the outer object instead, as older files have it */
     const char *layers;             /* layer types if not the usual ones, "a|b", the default first */
     const char *none;               /* layer types without positions, "a|b" */
-    const char *mixed;              /* layer types of the class where the config lists none, "a|b" … */
-    const char *period;   /* … the field that states how often there is a b; NULL: only released files say, so each is
-                           * a kind */
-    enum pe_hf_turn turn; /* … and where */
+    const char *mixed;              /* layer types of the class where the config lists none, "a|b" */
+    const char *period;   /* the field that states every how many layers there is a b; NULL: only released files state
+                           * it, so each is a kind */
+    enum pe_hf_turn turn; /* at which of them */
     enum pe_hf_masks masks;
     const char *style;  /* position_style of M-RoPE, form of ALiBi, how a table is resized, "flip" of
                          * sinusoids with the cosines first, "alpha" of Hunyuan's scaling, or as its kind states */
@@ -81,16 +81,16 @@ struct pe_hf_model {
     const char *layout; /* "half"; multi-head latent attention: "interleaved" */
     const char
         *channels; /* which axis a pair of channels belongs to; "two_axes": each has half of them, and its own base */
-    const char *head_dim;   /* names of the fields, if not the usual ones: of the head's width, … */
-    int64_t wider;          /* without it: that many times hidden_size / num_attention_heads */
-    const char *base;       /* … of the base … */
-    const char *local_base; /* … and of that of sliding_attention */
+    const char *head_dim;   /* the field with the head's width, if not the usual one */
+    int64_t wider;          /* without that field the width is so many times hidden_size / num_attention_heads */
+    const char *base;       /* the field with the base, if not the usual one */
+    const char *local_base; /* the field with the base of sliding_attention */
     const char *rope_if;    /* "use_mem_rope=true": without that there are no positions */
     bool reads_share;       /* partial_rotary_factor, which has no default; code that has a default reads it too */
     bool clockwise;         /* direction -1 */
     bool rotary_last;       /* the rotated channels are the last of a head */
     bool local_unscaled;    /* sliding_attention has no scaling */
-    bool local_scaled;      /* … has it, though it has a base of its own */
+    bool local_scaled;      /* sliding_attention has the scaling, though it has a base of its own */
     bool yarn_is_longrope;  /* Phi-3's old word */
     bool yarn_is_another;   /* the same word, in code that multiplies by another factor: refused */
     bool none_if_window;    /* `none` holds only if there is a sliding_window */
