@@ -3,7 +3,7 @@
  *
  *     rotated = R_p v,   v_j = 1 + j/head_dim
  *
- * which also tells layouts apart. Both sides are computed block by block and never held whole. */
+ * which also distinguishes layouts. Both sides are computed block by block and never held whole. */
 #include "core/analysis/parts/difference.h"
 
 /* ---- The witness ---- */

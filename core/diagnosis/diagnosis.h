@@ -35,7 +35,7 @@ struct pe_diagnosis {
     struct pe_evidence evidence;
     struct pe_belief belief;
     struct pe_sample sample;
-    struct pe_measure *measure; /* measure/: what the numbers tell, computed when it is asked for */
+    struct pe_measure *measure; /* measure/: what the numbers show, computed when it is asked for */
     struct pe_kept of_belief;
     struct pe_kept best[PE_BEST_MAX]; /* sorted, each signature once; the belief (n = 0) may
                                          be among them */

@@ -148,7 +148,7 @@ static uint32_t round_to(enum pe_dtype dtype, double x)
 }
 
 /* From a bound 2^8 times narrower than a run's: the value by itself. Double-double for the few of the few whose ends
- * still round apart; where both are 0 the bits tell +0 from -0. */
+ * still round apart; where both are 0 the bits distinguish +0 from -0. */
 double pe_wave_settle(const struct pe_wave_table *w, enum pe_dtype dtype, size_t j, double p)
 {
     double v[PE_WAVES_LANES], bound[PE_WAVES_LANES];

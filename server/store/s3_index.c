@@ -1,7 +1,7 @@
 /* Owns the index: a sorted array of the names that a bucket had when they were last listed, of some thousand names at
  * most.
  *
- * It serves two purposes. While the store is there, a list with tags tells which names have changed, and only those are
+ * It serves two purposes. While the store is there, a list with tags shows which names have changed, and only those are
  * read. When a server starts without its store, the index beside the cached blobs states which names it may serve from
  * the cache. A sorted array, because it is read a thousand times for each change, and prints in order. */
 #define _GNU_SOURCE /* open_memstream, strsep */

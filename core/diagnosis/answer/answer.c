@@ -142,7 +142,7 @@ void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad,
     pe_answer_put_number(first, "expected", pe_answer_shortest(e->dtype, sign * bad->expected));
 }
 
-/* Where infinities differ, or the belief has another shape, no number tells how much. */
+/* Where infinities differ, or the belief has another shape, no number shows how much. */
 static void put_figure(struct pe_node *node, const char *name, double x)
 {
     if (isfinite(x))

@@ -237,7 +237,7 @@ static bool are_equal_everywhere(struct pe_diagnosis *d, const struct pe_nearnes
     return is_map ? are_equal_beyond(d, near, a, b) : are_equal_onward(d, near, a, b, room);
 }
 
-/* Of equal signatures: one row does not tell how its sequence goes on. */
+/* Of equal signatures: one row does not show how its sequence goes on. */
 static bool go_on_alike(const struct pe_diagnosis *d, const struct pe_candidate *a, const struct pe_candidate *b)
 {
     return a->model->plan->seq.k[0].n > 1 || d->evidence.kind->fill_beyond || step_of_one(d, a) == step_of_one(d, b);

@@ -87,7 +87,7 @@ static bool differ_at(struct rotated *a, struct rotated *b, uint64_t i)
     return false;
 }
 
-/* Plans of as many positions each. Rows that go on are few; of a sequence that does not, the first tell. */
+/* Plans of as many positions each. Rows that go on are few; of a sequence that does not, the first suffice. */
 static bool rotate_differently(struct look *l, const struct pe_plan *a, const struct pe_plan *b)
 {
     enum { ROWS = 64 };
@@ -134,7 +134,7 @@ static bool differ_beyond(const struct pe_model *a, const struct pe_model *b)
     return false;
 }
 
-/* A table by distance (Transformer-XL) has a row for each of a million: its first ones tell. */
+/* A table by distance (Transformer-XL) has a row for each of a million: its first ones suffice. */
 static bool differ_onward(const struct look *l, const struct pe_model *a, const struct pe_model *b)
 {
     enum { ROWS = 64, ROWS_OF_HEADS = 4096 };

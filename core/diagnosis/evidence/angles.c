@@ -1,4 +1,4 @@
-/* Evidence: the angles of rotary tables, and their frequencies. No plan has them as numbers, but its waves tell both.
+/* Evidence: the angles of rotary tables, and their frequencies. No plan has them as numbers, but its waves show both.
  */
 #include "core/diagnosis/model/recipe.h"
 

@@ -41,7 +41,7 @@ struct pe_evidence_kind {
                                                          form of rotary tables by pe_belief_set */
     /* Sets the view of the one tensor sent, and the tensors seen. NULL: they are the tensors sent. */
     enum pe_status (*view)(struct pe_evidence *e, struct pe_error *err);
-    /* Checks the shapes and tells the belief the sizes that they fix (pe_belief_fix): before anything is allocated. */
+    /* Checks the shapes and gives the belief the sizes that they fix (pe_belief_fix): before anything is allocated. */
     enum pe_status (*read)(struct pe_diagnosis *d, struct pe_error *err);
     /* Prepares a model: may set model->state. NULL: nothing. */
     enum pe_status (*prepare)(struct pe_model *model, struct pe_error *err);
@@ -50,7 +50,7 @@ struct pe_evidence_kind {
      * output t. Rows are the last axis of the tensor as sent. */
     void (*fill)(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
     /* Writes numbers of positions that the evidence does not have, so that hypotheses which differ only there keep
-     * different signatures: at most n_max, 0 if there are none. NULL: the frequencies tell. */
+     * different signatures: at most n_max, 0 if there are none. NULL: the frequencies decide. */
     size_t (*fill_beyond)(const struct pe_model *model, size_t n_max, double *out);
     /* Writes what right f32 code may lose of each number (pe_rounding_tolerance): of the angle, or the head. NULL: 0.
      */

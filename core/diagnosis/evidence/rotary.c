@@ -85,7 +85,7 @@ static bool is_doubled(const struct pe_evidence *e, size_t apart, size_t step)
 static bool has_halves(const struct pe_evidence *e) { return e->row_len % 2 == 0 && is_doubled(e, e->row_len / 2, 1); }
 static bool has_neighbours(const struct pe_evidence *e) { return e->row_len % 2 == 0 && is_doubled(e, 1, 2); }
 
-/* Expanded tables tell their layout, where they are not constant: no belief need state it. */
+/* Expanded tables show their layout, where they are not constant: no belief need state it. */
 static void set_layout(struct pe_diagnosis *d)
 {
     bool is_half = has_halves(&d->evidence);

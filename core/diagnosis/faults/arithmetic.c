@@ -3,7 +3,7 @@
 
 #define OF_WAVES (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING))
 
-/* A list of frequencies tells their bits. */
+/* A list of frequencies shows their bits. */
 static bool set_recipe(struct pe_diagnosis *d, struct pe_edit *edit, enum pe_recipe recipe)
 {
     enum pe_dtype dtype = recipe == PE_RECIPE_F16_INV_FREQ ? PE_F16 : PE_BF16;

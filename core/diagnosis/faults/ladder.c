@@ -328,7 +328,7 @@ const struct pe_fault pe_fault_base_other = {.schemes = "rope|xpos|sinusoidal|sa
 
 /* ---- A free list ---- */
 
-/* The first wave of pair c: expanded tables have each pair twice, at columns that the layout tells. */
+/* The first wave of pair c: expanded tables have each pair twice, at columns that the layout shows. */
 static size_t wave_of(const struct pe_model *m, const struct pe_rotary *rotary, size_t n_waves, size_t c)
 {
     size_t k = 0;

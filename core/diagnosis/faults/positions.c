@@ -24,7 +24,7 @@ static bool shift_by_one(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 
 const struct pe_fault pe_fault_off_by_one = {.evidence = OF_PLACES, .n_alternatives = 2, .apply = shift_by_one};
 
-/* A model of the edit so far and its reading. Position ids are themselves what the phases of other evidence tell. */
+/* A model of the edit so far and its reading. Position ids are themselves what the phases of other evidence show. */
 struct fit {
     struct pe_model *model;
     const struct pe_reading *reading; /* NULL: of ids */
@@ -383,7 +383,7 @@ static bool fit_batch_row(const struct fit *f, size_t first, size_t n, double *x
     return s.score >= SCORE_MIN && fabs(by) <= PE_POSITION_MAX;
 }
 
-/* Columns before position 0 are padding, all of it at one position, which the first of them tells. */
+/* Columns before position 0 are padding, all of it at one position, which the first of them shows. */
 static void fit_padding(const struct fit *f, double *x, size_t n)
 {
     size_t first = 0;

@@ -30,7 +30,7 @@ static double gamma_of(const struct pe_model *m)
     return gamma ? gamma->real : 0.4;
 }
 
-/* Lengths of 0 tell nothing, nor do those that f16 has no bits for. */
+/* Lengths of 0 show nothing, nor do those that f16 has no bits for. */
 static void read_lengths(const struct pe_model *m, size_t n_rows, size_t i, struct lengths *l)
 {
     const struct pe_evidence *e = &m->d->evidence;

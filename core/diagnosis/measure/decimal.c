@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Is x written with so many digits clearly beyond the tolerance? Arithmetic tells, where a text would take long. */
+/* Is x written with so many digits clearly beyond the tolerance? Arithmetic decides, where a text would take long. */
 static bool is_beyond(double x, int digits, double tolerance)
 {
     double lead = fabs(x) / pow(10, floor(log10(fabs(x)))), unit = pow(10, digits);

@@ -1,10 +1,10 @@
-/* What the numbers themselves tell, under the pairing of an edit. */
+/* What the numbers themselves show, under the pairing of an edit. */
 #ifndef PE_MEASURE_H
 #define PE_MEASURE_H
 
 #include "core/diagnosis/diagnosis.h"
 
-/* The x that phases tell. score: the weighted mean cosine of what remains, 1 for a perfect agreement. error: its
+/* The x that phases show. score: the weighted mean cosine of what remains, 1 for a perfect agreement. error: its
  * standard error, for phases of standard error `noise` at weight 1. */
 struct pe_solved {
     double x, score, error;
@@ -68,11 +68,11 @@ bool pe_agrees(const struct pe_reading *r, const double *w, double stride, doubl
 
 /* Are the lengths of pairs, some rows of them, those of a rotation under the model's pairing? A rotation keeps every
  * length but for one factor, and xPos' scale is one more number for each row; noise, pairs of other channels and
- * columns that are scaled apart have others. true also where the evidence does not tell. */
+ * columns that are scaled apart have others. true also where the evidence does not decide it. */
 bool pe_lengths_agree(const struct pe_model *model);
 
 /* xPos' scale as the lengths of pairs have it; scale_base 0: it is measured too. Each error is three standard ones.
- * false: lengths tell nothing, or do not fall with the position. */
+ * false: lengths show nothing, or do not fall with the position. */
 struct pe_decay {
     double scale_base, base_error; /* relative */
     double center, center_error;

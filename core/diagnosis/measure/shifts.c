@@ -79,7 +79,7 @@ static struct pe_solved shift(const struct pe_reading *r, const double *w, const
     return s;
 }
 
-/* What single rows tell at these frequencies is kept until others are asked for: several faults read every row. */
+/* What single rows show at these frequencies is kept until others are asked for: several faults read every row. */
 static struct pe_solved *kept_row(const struct pe_reading *r, const double *w, size_t i)
 {
     size_t bytes = r->n_waves * sizeof *w;

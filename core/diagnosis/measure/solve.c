@@ -53,7 +53,7 @@ static void join(struct waves *v)
     v->n = n;
 }
 
-/* Refines x by ever faster waves: each wave is right modulo its period, and the estimate so far tells which. */
+/* Refines x by ever faster waves: each wave is right modulo its period, and the estimate so far shows which. */
 static double refine(const struct waves *v, double x)
 {
     double sum = 0, weights = 0;

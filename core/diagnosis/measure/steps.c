@@ -111,7 +111,7 @@ static void refine(struct pe_reading *r, size_t k, size_t lag, struct sum s)
     r->error[k] = 2 * noise_of(r, r->step[k]) / ((double)lag * sqrt(rows * fmin(r->mean_weight[k], 1)));
 }
 
-/* The step follows from the longest lag that is coherent; shorter ones only tell how many turns it has, for which some
+/* The step follows from the longest lag that is coherent; shorter ones only show how many turns it has, for which some
  * rows are enough. */
 static void measure_step(struct pe_reading *r, size_t k)
 {

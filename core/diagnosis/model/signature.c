@@ -46,7 +46,7 @@ static uint64_t hash_columns(uint64_t h, const struct pe_model *m)
     return h;
 }
 
-/* The numbers of the sample, where there are no waves, and where they do not tell everything (xPos, channels). */
+/* The numbers of the sample, where there are no waves, and where they do not show everything (xPos, channels). */
 static uint64_t hash_sample(uint64_t h, const struct pe_model *m)
 {
     const struct pe_sample *s = &m->d->sample;

@@ -2,7 +2,7 @@
  *
  * Hundreds of ladders times hundreds of other faults would use up the number of hypotheses that one diagnosis may
  * evaluate. So ladders are chosen by measurement: under the pairing, width and positions of the other faults, the
- * phases of the evidence tell how far each pair turns from row to row (core/diagnosis/measure/measure.h), and only
+ * phases of the evidence show how far each pair turns from row to row (core/diagnosis/measure/measure.h), and only
  * ladders that agree are evaluated. */
 #include "core/diagnosis/measure/measure.h"
 #include "core/diagnosis/search/search.h"
@@ -12,7 +12,7 @@
 
 /* The evidence as seen under some faults. */
 struct view {
-    const struct pe_reading *reading; /* NULL: it tells nothing, so every ladder is allowed */
+    const struct pe_reading *reading; /* NULL: it shows nothing, so every ladder is allowed */
     double stride, relative;
     /* Positions are to be fitted: a multiple of the rows, one for all rows, each for itself. */
     bool is_stride_free, is_still, is_free;
@@ -188,7 +188,7 @@ static bool find_fastest(const struct pe_search *s, const struct view *view, str
 }
 
 /* Every pair of them would take thousands of plans. What a scaling does to fast waves hardly depends on the base, so
- * both ladders of level 1 together tell two waves of the pair. Of a narrow head, the second wave is slow already. */
+ * both ladders of level 1 together show two waves of the pair. Of a narrow head, the second wave is slow already. */
 static bool may_be(const struct fastest *f, const struct pe_single *scaling, const struct pe_single *base)
 {
     const struct pe_reading *r = f->view->reading;
