@@ -98,6 +98,7 @@ size_t pe_dtype_size(enum pe_dtype dtype);      /* bytes of one element */
 const char *pe_dtype_name(enum pe_dtype dtype); /* "f32", … as on the wire */
 enum pe_dtype pe_dtype_find(const char *name);  /* PE_DTYPE_NONE if there is none of that name */
 bool pe_dtype_is_real(enum pe_dtype dtype);     /* f32, f64, f16, bf16 */
+extern const char *const pe_answer_dtypes[];    /* the names of these four, in the order of the enum, then NULL */
 /* Elements of a shape; false if the product passes 2^63. */
 bool pe_shape_count(const uint64_t *shape, unsigned rank, uint64_t *count);
 /* dst[i] = src[i] in another dtype, i < n, one rounding (to nearest, ties to even). Integers saturate. NaN becomes 0 in

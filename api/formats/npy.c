@@ -1,15 +1,10 @@
 /* One tensor as a NumPy .npy file, version 1.0: magic, the length of a Python dict, the dict, the elements. */
 #include "api/formats/npy.h"
+#include "api/numbers/numbers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-/* NumPy's type codes; bf16 has none, and NumPy loads the code that ml_dtypes writes for it as raw bytes. */
-static const char *const descriptors[PE_N_DTYPES] = {
-    [PE_F32] = "<f4", [PE_F64] = "<f8", [PE_F16] = "<f2", [PE_I32] = "<i4", [PE_I64] = "<i8", [PE_I16] = "<i2",
-    [PE_I8] = "|i1",  [PE_U8] = "|u1",  [PE_U16] = "<u2", [PE_U32] = "<u4", [PE_U64] = "<u8", [PE_BOOL] = "|b1",
-};
 
 static bool fail_several(const struct api_source *source, struct api_problem *problem)
 {
@@ -27,14 +22,15 @@ static bool fail_several(const struct api_source *source, struct api_problem *pr
 
 bool api_npy_check(const struct pe_output *output, const char *format, struct api_problem *problem)
 {
-    return descriptors[output->dtype] ||
+    return api_dtype_name(API_NUMPY, output->dtype) ||
            api_fail(problem, 406, "/dtype", "NumPy has no dtype %s, so %s cannot hold %s; safetensors can",
                     pe_dtype_name(output->dtype), format, output->name);
 }
 
 static void add_dict(struct api_text *text, const struct pe_output *output)
 {
-    api_text_format(text, "{'descr': '%s', 'fortran_order': False, 'shape': (", descriptors[output->dtype]);
+    api_text_format(text, "{'descr': '%c%s', 'fortran_order': False, 'shape': (", api_numpy_order(output->dtype),
+                    api_dtype_name(API_NUMPY, output->dtype));
     for (unsigned i = 0; i < output->rank; i++)
         api_text_format(text, i ? ", %" PRIu64 : "%" PRIu64, output->shape[i]);
     api_text_put(text, output->rank == 1 ? ",), }" : "), }");

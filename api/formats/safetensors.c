@@ -1,30 +1,21 @@
 /* All tensors as a safetensors file: the length of a JSON header, the header, the tensors without gaps. */
 #include "api/formats/format.h"
+#include "api/numbers/numbers.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Names and order of the reference writer: larger rank first, so that every tensor is aligned to its elements. */
-static const struct {
-    const char *name;
-    int rank;
-} dtypes[PE_N_DTYPES] = {
-    [PE_BOOL] = {"BOOL", 0}, [PE_U8] = {"U8", 1},   [PE_I8] = {"I8", 2},     [PE_I16] = {"I16", 3},
-    [PE_U16] = {"U16", 4},   [PE_F16] = {"F16", 5}, [PE_BF16] = {"BF16", 6}, [PE_I32] = {"I32", 7},
-    [PE_U32] = {"U32", 8},   [PE_F32] = {"F32", 9}, [PE_F64] = {"F64", 10},  [PE_I64] = {"I64", 11},
-    [PE_U64] = {"U64", 12},
-};
 
 struct entry {
     const struct pe_output *output;
     size_t index;
 };
 
+/* The order of the reference writer: larger rank first, so that every tensor is aligned to its elements. */
 static int compare(const void *left, const void *right)
 {
     const struct pe_output *a = ((const struct entry *)left)->output, *b = ((const struct entry *)right)->output;
-    int ranks = dtypes[b->dtype].rank - dtypes[a->dtype].rank;
+    int ranks = api_safetensors_rank(b->dtype) - api_safetensors_rank(a->dtype);
     return ranks ? ranks : strcmp(a->name, b->name);
 }
 
@@ -32,7 +23,7 @@ static void add_entry(struct api_text *text, const struct pe_output *output, uin
 {
     api_text_put(text, ",");
     api_text_string(text, output->name);
-    api_text_format(text, ":{\"dtype\":\"%s\",\"shape\":", dtypes[output->dtype].name);
+    api_text_format(text, ":{\"dtype\":\"%s\",\"shape\":", api_dtype_name(API_SAFETENSORS, output->dtype));
     api_text_shape(text, output->shape, output->rank);
     api_text_format(text, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
 }

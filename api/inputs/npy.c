@@ -6,6 +6,7 @@
  * follow, are refused. Elements in our order and byte order are used where they are in the body; others are put in
  * order within the body, so a large upload is not copied a second time. */
 #include "api/inputs/input.h"
+#include "api/numbers/numbers.h"
 #include "api/operations.h"
 
 #include <inttypes.h>
@@ -137,27 +138,16 @@ static bool read_dict(struct cursor *c, struct header *h)
 
 /* ---- Types ---- */
 
-static const struct {
-    const char *name; /* without the byte order */
-    enum pe_dtype dtype;
-} types[] = {
-    {"f4", PE_F32}, {"f8", PE_F64},  {"f2", PE_F16}, {"i1", PE_I8},   {"i2", PE_I16},
-    {"i4", PE_I32}, {"i8", PE_I64},  {"u1", PE_U8},  {"u2", PE_U16},  {"u4", PE_U32},
-    {"u8", PE_U64}, {"b1", PE_BOOL}, {"c8", PE_F32}, {"c16", PE_F64}, /* pairs of them */
-};
-
-/* '<' and '>' state the byte order, '=' is the writer's own (taken as little-endian), '|' means that there is none. */
+/* '<' and '>' state the byte order, '=' is the writer's own (taken as little-endian), '|' means that there is none.
+ * c8 and c16: pairs of f4 and of f8. */
 static bool find_type(const char *descr, enum pe_dtype *dtype, bool *swapped)
 {
     *swapped = descr[0] == '>';
     if (!descr[0] || !strchr("<>=|", descr[0]))
         return false;
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (strcmp(types[i].name, descr + 1) == 0) {
-            *dtype = types[i].dtype;
-            return descr[0] != '|' || pe_dtype_size(*dtype) == 1;
-        }
-    return false;
+    const char *name = descr + 1;
+    *dtype = strcmp(name, "c8") == 0 ? PE_F32 : strcmp(name, "c16") == 0 ? PE_F64 : api_dtype_find(API_NUMPY, name);
+    return *dtype != PE_DTYPE_NONE && (descr[0] != '|' || pe_dtype_size(*dtype) == 1);
 }
 
 /* ---- The file ---- */
@@ -272,10 +262,8 @@ bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, str
             problem);
     *tensor = (struct pe_tensor){.rank = 0};
     if (!find_type(h.descr, &tensor->dtype, &swapped))
-        return api_fail(
-            problem, 422, file->pointer,
-            "%s has the dtype '%s'; allowed: f2, f4, f8, i1 to i8, u1 to u8, b1 (bfloat16: send safetensors)",
-            file->what, h.descr);
+        return api_fail(problem, 422, file->pointer, "%s has the dtype '%s'; allowed: %s", file->what, h.descr,
+                        api_numpy_dtypes);
     h.is_complex = h.descr[1] == 'c';
     if (h.is_complex && !api_complex_shape(file->pointer, h.shape, &h.rank, problem))
         return false;

@@ -4,8 +4,10 @@
 #include "api/inputs/request.h"
 #include "api/json/json_load.h"
 #include "api/limits.h"
+#include "api/numbers/numbers.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,24 +51,11 @@ static bool fail_entry(const struct file *f, int status, const char *name, const
 
 /* ---- One entry ---- */
 
-static const struct {
-    const char *name;
-    enum pe_dtype dtype;
-} dtypes[] = {
-    {"F32", PE_F32}, {"F64", PE_F64}, {"F16", PE_F16},   {"BF16", PE_BF16}, {"I64", PE_I64},
-    {"I32", PE_I32}, {"I16", PE_I16}, {"I8", PE_I8},     {"U8", PE_U8},     {"U16", PE_U16},
-    {"U32", PE_U32}, {"U64", PE_U64}, {"BOOL", PE_BOOL}, {"C64", PE_F32}, /* pairs of them */
-};
-
-static bool read_dtype(const json_t *json, enum pe_dtype *dtype)
+static bool fail_dtype(const struct file *f, const char *name)
 {
-    const char *name = json_string_value(json);
-    for (size_t i = 0; name && i < sizeof dtypes / sizeof dtypes[0]; i++)
-        if (strcmp(dtypes[i].name, name) == 0) {
-            *dtype = dtypes[i].dtype;
-            return true;
-        }
-    return false;
+    char what[128];
+    snprintf(what, sizeof what, "its dtype is not one of %s", api_safetensors_dtypes);
+    return fail_entry(f, 422, name, what);
 }
 
 /* A list of at most n_max integers, each at least 0. */
@@ -102,8 +91,10 @@ static bool read_entry(struct file *f, const char *name, const json_t *json)
     size_t rank, n;
     if (json_object_size(json) != 3 || !json_is_string(json_object_get(json, "dtype")))
         return fail_entry(f, 400, name, "it must have exactly dtype, shape and data_offsets");
-    if (!read_dtype(json_object_get(json, "dtype"), &entry->tensor.dtype))
-        return fail_entry(f, 422, name, "its dtype is not one of F32, F64, F16, BF16, I8 to I64, U8 to U64, BOOL");
+    const char *dtype = json_string_value(json_object_get(json, "dtype")); /* C64: pairs of F32 */
+    entry->tensor.dtype = strcmp(dtype, "C64") == 0 ? PE_F32 : api_dtype_find(API_SAFETENSORS, dtype);
+    if (entry->tensor.dtype == PE_DTYPE_NONE)
+        return fail_dtype(f, name);
     if (!read_sizes(json_object_get(json, "shape"), entry->tensor.shape, PE_RANK_MAX, &rank))
         return fail_entry(f, 400, name, "its shape is not a list of at most 8 integers");
     if (!read_sizes(json_object_get(json, "data_offsets"), offsets, 2, &n) || n != 2)

@@ -166,23 +166,14 @@ static bool read_dtype(const struct draft *d, enum pe_dtype *dtype)
     return fail_member(d, "dtype", what);
 }
 
-/* Least and greatest integer of each dtype that the double read from the text represents exactly. */
+/* Integers that the dtype holds, up to 2^53: beyond, the double read from the text may be another one's. */
 static bool fits_integer(enum pe_dtype dtype, double x)
 {
-    static const struct {
-        double min, max;
-    } ranges[PE_N_DTYPES] = {
-        [PE_I8] = {-128, 127},
-        [PE_U8] = {0, 255},
-        [PE_I16] = {-32768, 32767},
-        [PE_U16] = {0, 65535},
-        [PE_I32] = {-2147483648.0, 2147483647.0},
-        [PE_U32] = {0, 4294967295.0},
-        [PE_I64] = {-9007199254740992.0, 9007199254740992.0},
-        [PE_U64] = {0, 9007199254740992.0},
-        [PE_BOOL] = {0, 1},
-    };
-    return x >= ranges[dtype].min && x <= ranges[dtype].max && x == floor(x);
+    double back;
+    uint64_t stored;
+    pe_convert(dtype, &stored, PE_F64, &x, 1);
+    pe_convert(PE_F64, &back, dtype, &stored, 1);
+    return back == x && fabs(x) <= 0x1p53;
 }
 
 static bool check_integers(const struct draft *d, enum pe_dtype dtype, const double *data, size_t n)

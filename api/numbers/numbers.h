@@ -1,5 +1,5 @@
 /* Numbers as JSON text, both ways, without a library's tree: the fast path for arrays of a million
- * numbers. */
+ * numbers. And how other programs name their dtypes. */
 #ifndef API_NUMBERS_H
 #define API_NUMBERS_H
 
@@ -30,6 +30,17 @@ size_t api_number_width(enum pe_dtype dtype, int digits);
 char *api_numbers_print(char *dst, enum pe_dtype dtype, const void *src, size_t n, int digits);
 char *api_real_print(char *dst, double x);     /* one double, shortest; room for API_NUMBER_MAX, no NUL */
 char *api_integer_print(char *dst, int64_t x); /* likewise */
+
+/* Who names dtypes: Open Inference Protocol ("FP32"), NumPy and Zarr 2 ("f4", after the byte order), Zarr 3
+ * ("float32"), safetensors ("F32"). */
+enum api_naming { API_OIP, API_NUMPY, API_ZARR, API_SAFETENSORS, API_N_NAMINGS };
+
+const char *api_dtype_name(enum api_naming naming, enum pe_dtype dtype); /* NULL: it has none there */
+enum pe_dtype api_dtype_find(enum api_naming naming, const char *name);  /* PE_DTYPE_NONE if there is none */
+void api_dtypes_print(enum api_naming naming, char *out, size_t room);   /* "BOOL, INT8, …" */
+char api_numpy_order(enum pe_dtype dtype);                               /* '<', or '|' for single bytes */
+int api_safetensors_rank(enum pe_dtype dtype);                           /* the reference writer's order */
+extern const char api_numpy_dtypes[], api_safetensors_dtypes[];          /* what readers accept, for refusals */
 
 /* Result of reading an array. */
 enum api_read {

@@ -53,7 +53,7 @@ static void begin_output(struct api_text *text, const struct pe_output *output, 
     snprintf(name, sizeof name, "%s%s", output->name, is_rotated ? "_out" : "");
     api_text_put(text, i ? ",{\"name\":" : "{\"name\":");
     api_text_string(text, name);
-    api_text_member(text, "datatype", api_oip_datatype(output->dtype));
+    api_text_member(text, "datatype", api_dtype_name(API_OIP, output->dtype));
     api_text_put(text, ",\"shape\":");
     api_text_shape(text, output->shape, output->rank);
 }

@@ -1,4 +1,5 @@
 /* A model's inputs and outputs, from the rows of its scheme, as the protocol and as Triton write them. */
+#include "api/numbers/numbers.h"
 #include "api/oip/oip.h"
 #include "api/operations.h"
 
@@ -95,7 +96,7 @@ static void find_outputs(const struct api_oip_model *model, struct tensors *outp
 /* The protocol's BYTES is STRING in Triton's configuration. */
 static const char *datatype_of(const struct tensor *tensor, const char *words)
 {
-    return tensor->dtype == PE_DTYPE_NONE ? words : api_oip_datatype(tensor->dtype);
+    return tensor->dtype == PE_DTYPE_NONE ? words : api_dtype_name(API_OIP, tensor->dtype);
 }
 
 /* A number is a fixed length; any other expression means a variable length. */

@@ -27,10 +27,6 @@ bool api_oip_find(struct api_request *request, struct api_oip_model *model, stru
 
 /* ---- Datatypes (names.c) --------------------------------------------------------------------------------------- */
 
-const char *api_oip_datatype(enum pe_dtype dtype);      /* "FP32" */
-enum pe_dtype api_oip_dtype_find(const char *datatype); /* PE_DTYPE_NONE if no dtype has that name, e.g. for BYTES */
-void api_oip_datatypes_print(char *out, size_t room);   /* "BOOL, INT8, …" */
-
 /* ---- A request (infer_in.c, tensors.c) ------------------------------------------------------------------------- */
 
 enum api_oip_wish { API_OIP_UNSAID, API_OIP_JSON, API_OIP_BINARY };

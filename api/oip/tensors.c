@@ -1,6 +1,7 @@
 /* An input's numbers: from its JSON list, or from the bytes behind the JSON. */
 #include "api/inputs/json_in.h"
 #include "api/limits.h"
+#include "api/numbers/numbers.h"
 #include "api/oip/oip.h"
 #include "api/inputs/tensor_in.h"
 
@@ -225,7 +226,7 @@ static bool add_words(struct api_request *request, const struct api_oip_input *i
 bool api_oip_add_tensor(struct api_request *request, const struct api_oip_input *input, struct api_oip_tail *tail,
                         struct api_problem *problem)
 {
-    enum pe_dtype dtype = api_oip_dtype_find(input->datatype);
+    enum pe_dtype dtype = api_dtype_find(API_OIP, input->datatype);
     if (api_request_find(request, input->name))
         return fail_input(input, 400, "name", problem, "a parameter has this name too; give one of them");
     if (dtype == PE_DTYPE_NONE && strcmp(input->datatype, "BYTES") == 0) {
@@ -236,7 +237,7 @@ bool api_oip_add_tensor(struct api_request *request, const struct api_oip_input 
     }
     if (dtype == PE_DTYPE_NONE) {
         char list[128], what[256];
-        api_oip_datatypes_print(list, sizeof list);
+        api_dtypes_print(API_OIP, list, sizeof list);
         snprintf(what, sizeof what, "unknown datatype \"%.32s\"; allowed: %s (BYTES for tokens)", input->datatype,
                  list);
         return fail_input(input, 422, "datatype", problem, what);

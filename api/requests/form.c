@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const dtypes[] = {"f32", "f64", "f16", "bf16", NULL}; /* in the order of enum pe_dtype */
-
 enum { NOT_GIVEN = -1 };
 
 static const struct pe_param rows[] = {

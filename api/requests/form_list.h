@@ -2,7 +2,7 @@
  * the row, so the two cannot differ in type; form.c builds the parameter row that reads it. From that row follow the
  * names for guesses, the entity tag, the meaning in a query, the OpenAPI document, and which formats refuse the field
  * (all but those that name it, if any does: api_format.fields). */
-FORM(WORD, dtype, .fallback = NOT_GIVEN, .words = dtypes,
+FORM(WORD, dtype, .fallback = NOT_GIVEN, .words = pe_answer_dtypes,
      .about = {"element type", "元素类型", "element type of real outputs; default that of the tensor sent, else f32",
                "实数输出的元素类型；默认与发送的张量相同，否则为 f32"},
      .group = PE_G_ANSWER)

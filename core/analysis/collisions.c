@@ -96,7 +96,7 @@ static void search(struct search *s, enum pe_dtype dtype)
 
 /* ---- The metric ---- */
 
-static const char *const words[] = {"f64", "f32", "f16", "bf16", NULL}, *const usual[] = {"f32", "f16", "bf16", NULL};
+enum { DTYPES_MAX = 4 };
 
 static const struct pe_text details[] = {
     {"In {dtype}, no two rows are equal.", "以 {dtype} 存储时，没有任何两行相同。"},
@@ -141,7 +141,7 @@ static size_t search_all(struct search *s, const struct pe_value *given, struct 
 {
     const char *word;
     size_t n = 0;
-    for (; (word = pe_word_at(given, usual, n)); n++) {
+    for (; (word = pe_word_at(given, pe_dtypes_by_bits + 1, n)); n++) {
         search(s, pe_dtype_find(word));
         found[n] = (struct found){word, s->repeated, s->i, s->j};
     }
@@ -160,7 +160,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
                               struct pe_error *err)
 {
     const struct pe_rows *rows = &subject->rows;
-    struct found found[sizeof words / sizeof words[0]];
+    struct found found[DTYPES_MAX];
     struct search s = {.rows = rows, .n_places = count_places(rows->n)};
     s.first = malloc(s.n_places * sizeof *s.first);
     s.hash = malloc(rows->n * sizeof *s.hash);
@@ -179,7 +179,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
 static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_error *err)
 {
     (void)subject;
-    return pe_words_check(study->fields.dtypes, words, "dtypes", err);
+    return pe_words_check(study->fields.dtypes, pe_dtypes_by_bits, "dtypes", err);
 }
 
 static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)

@@ -76,8 +76,6 @@ static void fill_factors(const struct turn *t, size_t row)
 
 /* ---- All rows ---- */
 
-static const char *const words[] = {"f64", "f32", "f16", "bf16", NULL};
-
 static void change_rounded(struct turn *t, const double *row, enum pe_dtype dtype)
 {
     pe_round_all(dtype, row, 2 * t->rotation.n_pairs, t->rounded);
@@ -92,8 +90,8 @@ static void change_all(struct turn *t, const struct pe_value *given)
         fill_factors(t, i);
         t->changed[i] = change_of_row(t, row);
         t->largest[PE_F64] = fmax(t->largest[PE_F64], t->changed[i]);
-        for (size_t d = 0; (word = pe_word_at(given, words, d)); d++)
-            if (strcmp(word, "f64") != 0)
+        for (size_t d = 0; (word = pe_word_at(given, pe_dtypes_by_bits, d)); d++)
+            if (pe_dtype_find(word) != PE_F64)
                 change_rounded(t, row, pe_dtype_find(word));
     }
 }
@@ -131,7 +129,7 @@ static void put(const struct pe_analysis *study, const struct turn *t, struct pe
     pe_put_real(out, "value", value);
     put_witness(t, value, out);
     struct pe_node *dtypes = pe_put_object(out, "dtypes");
-    for (size_t i = 0; (word = pe_word_at(study->fields.dtypes, words, i)); i++)
+    for (size_t i = 0; (word = pe_word_at(study->fields.dtypes, pe_dtypes_by_bits, i)); i++)
         pe_put_real(dtypes, word, t->largest[pe_dtype_find(word)]);
     pe_put_detail(out, study->request->lang, &details[value <= PE_NOISE * t->rows->largest ? KEPT : CHANGED]);
 }
@@ -165,7 +163,7 @@ static bool applies(const struct pe_analysis *study, const struct pe_subject *su
 static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_error *err)
 {
     (void)subject;
-    return pe_words_check(study->fields.dtypes, words, "dtypes", err);
+    return pe_words_check(study->fields.dtypes, pe_dtypes_by_bits, "dtypes", err);
 }
 
 static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)

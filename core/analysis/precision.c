@@ -18,37 +18,32 @@
 /* ---- The recipes ---- */
 
 struct recipe {
+    const char *name; /* NULL: that of its only dtype */
     enum pe_dtype w, p, product, result;
 };
 
-static const char *const names[] = {"f32", "f32_bf16", "bf16_inv_freq", "f16_inv_freq", "bf16", NULL};
-
 static const struct recipe recipes[] = {
-    {PE_F32, PE_F32, PE_F32, PE_F32}, {PE_F32, PE_F32, PE_F32, PE_BF16},    {PE_BF16, PE_F32, PE_F32, PE_F32},
-    {PE_F16, PE_F32, PE_F32, PE_F32}, {PE_BF16, PE_BF16, PE_BF16, PE_BF16},
+    {NULL, PE_F32, PE_F32, PE_F32, PE_F32},
+    {"f32_bf16", PE_F32, PE_F32, PE_F32, PE_BF16},
+    {"bf16_inv_freq", PE_BF16, PE_F32, PE_F32, PE_F32},
+    {"f16_inv_freq", PE_F16, PE_F32, PE_F32, PE_F32},
+    {NULL, PE_BF16, PE_BF16, PE_BF16, PE_BF16},
 };
 
 enum { RECIPES_MAX = sizeof recipes / sizeof recipes[0] };
+
+static const char *recipe_name(size_t r) { return recipes[r].name ? recipes[r].name : pe_dtype_name(recipes[r].w); }
 
 static size_t recipe_of(const struct pe_analysis *study, size_t i)
 {
     const struct pe_value *given = study->fields.recipes;
     size_t r = 0;
-    while (given && strcmp(names[r], given->list.items[i].string) != 0)
+    while (given && strcmp(recipe_name(r), given->list.items[i].string) != 0)
         r++;
     return given ? r : i;
 }
 
 /* ---- Rounding ---- */
-
-static double round_once(enum pe_dtype dtype, double x)
-{
-    switch (dtype) {
-    case PE_F16: return pe_f16_value(pe_f16_round(x));
-    case PE_BF16: return pe_bf16_value(pe_bf16_round(x));
-    default: return (double)(float)x;
-    }
-}
 
 /* To 8 significant bits, ties to even: bf16, for numbers that are not subnormal there. */
 static inline double round_to_bf16(double x)
@@ -82,7 +77,7 @@ struct bench {
 
 static void compute_row(const struct bench *b, double position, double *row)
 {
-    double p = round_once(b->recipe->p, position);
+    double p = pe_round_to(b->recipe->p, position);
     for (size_t c = 0; c < b->n; c++)
         b->angles[c] = p * b->w[c];
     round_all(b->recipe->product, b->angles, b->n);
@@ -146,7 +141,7 @@ static void begin_recipe(struct bench *b, const struct recipe *recipe, const str
     size_t n = ladder->n;
     *b = (struct bench){recipe, n, memory, memory + n, memory + 3 * n, memory + 5 * n};
     for (size_t c = 0; c < n; c++)
-        b->w[c] = round_once(recipe->w, ladder->w[c]);
+        b->w[c] = pe_round_to(recipe->w, ladder->w[c]);
 }
 
 static enum pe_status begin(struct work *w, const struct pe_analysis *study, const struct pe_subject *subject,
@@ -258,10 +253,10 @@ static const struct pe_text details[] = {
 static void put(const struct pe_analysis *study, struct work *w, struct pe_node *out)
 {
     put_recipe(w, out, 0, "value");
-    pe_put_string(out, "recipe", names[recipe_of(study, 0)]);
+    pe_put_string(out, "recipe", recipe_name(recipe_of(study, 0)));
     struct pe_node *each = pe_put_object(out, "recipes");
     for (size_t r = 0; r < w->n_recipes; r++)
-        put_recipe(w, pe_put_object(each, names[recipe_of(study, r)]), r, "worst");
+        put_recipe(w, pe_put_object(each, recipe_name(recipe_of(study, r))), r, "worst");
     pe_put_detail(out, study->request->lang, &details[pe_node_child(out, "witness") == NULL]);
 }
 
@@ -283,7 +278,10 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
 
 static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_error *err)
 {
+    const char *names[RECIPES_MAX + 1] = {NULL};
     (void)subject;
+    for (size_t r = 0; r < RECIPES_MAX; r++)
+        names[r] = recipe_name(r);
     return pe_words_check(study->fields.recipes, names, "recipes", err);
 }
 

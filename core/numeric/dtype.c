@@ -7,49 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    size_t size;
-    bool is_real;
-} dtypes[PE_N_DTYPES] = {
-    [PE_F32] = {"f32", 4, true},    [PE_F64] = {"f64", 8, true},  [PE_F16] = {"f16", 2, true},
-    [PE_BF16] = {"bf16", 2, true},  [PE_I32] = {"i32", 4, false}, [PE_I64] = {"i64", 8, false},
-    [PE_I16] = {"i16", 2, false},   [PE_I8] = {"i8", 1, false},   [PE_U8] = {"u8", 1, false},
-    [PE_U16] = {"u16", 2, false},   [PE_U32] = {"u32", 4, false}, [PE_U64] = {"u64", 8, false},
-    [PE_BOOL] = {"bool", 1, false},
-};
-
-size_t pe_dtype_size(enum pe_dtype dtype)
-{
-    assert(dtype >= 0 && dtype < PE_N_DTYPES);
-    return dtypes[dtype].size;
-}
-
-const char *pe_dtype_name(enum pe_dtype dtype)
-{
-    assert(dtype >= 0 && dtype < PE_N_DTYPES);
-    return dtypes[dtype].name;
-}
-
-bool pe_dtype_is_real(enum pe_dtype dtype) { return dtype >= 0 && dtype < PE_N_DTYPES && dtypes[dtype].is_real; }
-
-enum pe_dtype pe_dtype_find(const char *name)
-{
-    for (int i = 0; i < PE_N_DTYPES; i++)
-        if (strcmp(dtypes[i].name, name) == 0)
-            return (enum pe_dtype)i;
-    return PE_DTYPE_NONE;
-}
-
-bool pe_shape_count(const uint64_t *shape, unsigned rank, uint64_t *count)
-{
-    uint64_t product = 1;
-    for (unsigned i = 0; i < rank; i++)
-        if (__builtin_mul_overflow(product, shape[i], &product) || product > INT64_MAX)
-            return false;
-    *count = product;
-    return true;
-}
+/* ---- Rounding to 16 bits ---- */
 
 bool pe_f16_is_middle(float x) { return f16_is_middle(x); }
 
@@ -105,6 +63,18 @@ double pe_bf16_value(uint16_t bits)
     return (double)v.f;
 }
 
+double pe_round_to(enum pe_dtype dtype, double x)
+{
+    switch (dtype) {
+    case PE_F32: return (double)(float)x;
+    case PE_F16: return pe_f16_value(pe_f16_round(x));
+    case PE_BF16: return pe_bf16_value(pe_bf16_round(x));
+    default: return x;
+    }
+}
+
+/* ---- Elements ---- */
+
 /* Reads element i of src as type T whatever its alignment. */
 #define LOAD(T, name)                                                                                                  \
     static double name(const void *src, size_t i)                                                                      \
@@ -139,14 +109,6 @@ static double load_bf16(const void *src, size_t i)
 }
 
 static double load_bool(const void *src, size_t i) { return ((const uint8_t *)src)[i] != 0; }
-
-static double (*const loads[PE_N_DTYPES])(const void *, size_t) = {
-    [PE_F32] = load_f32, [PE_F64] = load_f64, [PE_F16] = load_f16,   [PE_BF16] = load_bf16, [PE_I32] = load_i32,
-    [PE_I64] = load_i64, [PE_I16] = load_i16, [PE_I8] = load_i8,     [PE_U8] = load_u8,     [PE_U16] = load_u16,
-    [PE_U32] = load_u32, [PE_U64] = load_u64, [PE_BOOL] = load_bool,
-};
-
-double pe_element(enum pe_dtype dtype, const void *src, size_t i) { return loads[dtype](src, i); }
 
 /* Stores x as an integer of type T, saturating; NaN is 0. The bounds are compared as doubles: 2^63 is one, INT64_MAX is
  * not. */
@@ -187,13 +149,62 @@ static void store_bf16(void *dst, size_t i, double x)
 
 static void store_bool(void *dst, size_t i, double x) { ((uint8_t *)dst)[i] = x != 0; }
 
-static void (*const stores[PE_N_DTYPES])(void *, size_t, double) = {
-    [PE_F32] = store_f32, [PE_F64] = store_f64, [PE_F16] = store_f16,   [PE_BF16] = store_bf16, [PE_I32] = store_i32,
-    [PE_I64] = store_i64, [PE_I16] = store_i16, [PE_I8] = store_i8,     [PE_U8] = store_u8,     [PE_U16] = store_u16,
-    [PE_U32] = store_u32, [PE_U64] = store_u64, [PE_BOOL] = store_bool,
+/* ---- The dtypes ---- */
+
+static const struct {
+    const char *name;
+    size_t size;
+    bool is_real;
+    double (*load)(const void *src, size_t i);
+    void (*store)(void *dst, size_t i, double x);
+} dtypes[PE_N_DTYPES] = {
+    [PE_F32] = {"f32", 4, true, load_f32, store_f32},      [PE_F64] = {"f64", 8, true, load_f64, store_f64},
+    [PE_F16] = {"f16", 2, true, load_f16, store_f16},      [PE_BF16] = {"bf16", 2, true, load_bf16, store_bf16},
+    [PE_I32] = {"i32", 4, false, load_i32, store_i32},     [PE_I64] = {"i64", 8, false, load_i64, store_i64},
+    [PE_I16] = {"i16", 2, false, load_i16, store_i16},     [PE_I8] = {"i8", 1, false, load_i8, store_i8},
+    [PE_U8] = {"u8", 1, false, load_u8, store_u8},         [PE_U16] = {"u16", 2, false, load_u16, store_u16},
+    [PE_U32] = {"u32", 4, false, load_u32, store_u32},     [PE_U64] = {"u64", 8, false, load_u64, store_u64},
+    [PE_BOOL] = {"bool", 1, false, load_bool, store_bool},
 };
 
-void pe_store(enum pe_dtype dtype, void *dst, size_t i, double x) { stores[dtype](dst, i, x); }
+const char *const pe_answer_dtypes[] = {"f32", "f64", "f16", "bf16", NULL};
+const char *const pe_dtypes_by_bits[] = {"f64", "f32", "f16", "bf16", NULL};
+
+size_t pe_dtype_size(enum pe_dtype dtype)
+{
+    assert(dtype >= 0 && dtype < PE_N_DTYPES);
+    return dtypes[dtype].size;
+}
+
+const char *pe_dtype_name(enum pe_dtype dtype)
+{
+    assert(dtype >= 0 && dtype < PE_N_DTYPES);
+    return dtypes[dtype].name;
+}
+
+bool pe_dtype_is_real(enum pe_dtype dtype) { return dtype >= 0 && dtype < PE_N_DTYPES && dtypes[dtype].is_real; }
+
+enum pe_dtype pe_dtype_find(const char *name)
+{
+    for (int i = 0; i < PE_N_DTYPES; i++)
+        if (strcmp(dtypes[i].name, name) == 0)
+            return (enum pe_dtype)i;
+    return PE_DTYPE_NONE;
+}
+
+bool pe_shape_count(const uint64_t *shape, unsigned rank, uint64_t *count)
+{
+    uint64_t product = 1;
+    for (unsigned i = 0; i < rank; i++)
+        if (__builtin_mul_overflow(product, shape[i], &product) || product > INT64_MAX)
+            return false;
+    *count = product;
+    return true;
+}
+
+double pe_element(enum pe_dtype dtype, const void *src, size_t i) { return dtypes[dtype].load(src, i); }
+
+void pe_store(enum pe_dtype dtype, void *dst, size_t i, double x) { dtypes[dtype].store(dst, i, x); }
 
 void pe_convert(enum pe_dtype to, void *dst, enum pe_dtype from, const void *src, size_t n)
 {
@@ -201,8 +212,8 @@ void pe_convert(enum pe_dtype to, void *dst, enum pe_dtype from, const void *src
         memcpy(dst, src, n * pe_dtype_size(to));
         return;
     }
-    double (*load)(const void *, size_t) = loads[from];
-    void (*store)(void *, size_t, double) = stores[to];
+    double (*load)(const void *, size_t) = dtypes[from].load;
+    void (*store)(void *, size_t, double) = dtypes[to].store;
     for (size_t i = 0; i < n; i++)
         store(dst, i, load(src, i));
 }

@@ -102,12 +102,7 @@ bool pe_bias_settle(enum pe_dtype dtype, void *dst, size_t i, double v, double e
     pe_store(dtype, dst, i, v);
     if (fabs(v) < 0x1p-24) /* may round to zero, whose sign is not v's */
         return false;
-    switch (dtype) {
-    case PE_F32: return (float)least == (float)most;
-    case PE_F16: return pe_f16_round(least) == pe_f16_round(most);
-    case PE_BF16: return pe_bf16_round(least) == pe_bf16_round(most);
-    default: return false;
-    }
+    return pe_rounds_alike(dtype, least, most);
 }
 
 static void store_unseen(enum pe_dtype dtype, void *dst, size_t i) { pe_store(dtype, dst, i, -(double)INFINITY); }

@@ -99,16 +99,6 @@ struct pe_phase pe_phase_of_fraction(double p, double numerator, double denomina
 enum { GROUP = 256 }; /* phases at a time: a few KiB of doubles on the stack */
 _Static_assert(GROUP % PE_WAVES_LANES == 0, "a group is whole lanes");
 
-static bool round_alike(enum pe_dtype dtype, double a, double b)
-{
-    switch (dtype) {
-    case PE_F32: return (float)a == (float)b;
-    case PE_F16: return pe_f16_round(a) == pe_f16_round(b);
-    case PE_BF16: return pe_bf16_round(a) == pe_bf16_round(b);
-    default: return true;
-    }
-}
-
 /* A phase is the wave of that frequency at position 1. */
 static void fill_group(enum pe_dtype dtype, const struct pe_phase *phases, size_t n, void *dst, size_t first)
 {
@@ -122,7 +112,7 @@ static void fill_group(enum pe_dtype dtype, const struct pe_phase *phases, size_
     pe_kernels()->waves(1, high, low, NULL, NULL, quarters, false, n, values, NULL, bounds);
     for (size_t i = 0; i < n; i++) {
         struct pe_wave wave = {.fh = high[i], .fl = low[i], .ah = 1, .quarter = (int)quarters[i]};
-        bool decided = round_alike(dtype, values[i] - bounds[i], values[i] + bounds[i]);
+        bool decided = dtype == PE_F64 || pe_rounds_alike(dtype, values[i] - bounds[i], values[i] + bounds[i]);
         pe_store(dtype, dst, first + i, decided ? values[i] : pe_wave_decide(&wave, dtype, 1));
     }
 }

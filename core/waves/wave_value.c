@@ -121,15 +121,6 @@ struct pe_dd pe_wave_value(const struct pe_wave *wave, double p, double *phase)
 
 /* ---- How it rounds ---- */
 
-static bool rounds_alike(enum pe_dtype dtype, double a, double b)
-{
-    switch (dtype) {
-    case PE_F32: return (float)a == (float)b;
-    case PE_F16: return pe_f16_round(a) == pe_f16_round(b);
-    default: return pe_bf16_round(a) == pe_bf16_round(b);
-    }
-}
-
 double pe_wave_decide(const struct pe_wave *wave, enum pe_dtype dtype, double p)
 {
     /* Phase 0: sines are +0, cosines are the amplitude. Every run that contains position 0 needs this for each sine. */
@@ -145,7 +136,7 @@ double pe_wave_decide(const struct pe_wave *wave, enum pe_dtype dtype, double p)
         return 0;
     double error = fabs(v.hi) * 0x1p-98 + phase * fabs(wave->ah) * 0x1p-100;
     double least = dd_round_odd(dd_sub(v, dd(error))), most = dd_round_odd(dd_add(v, dd(error)));
-    if (phase > 0 && !rounds_alike(dtype, least, most)) /* with no phase v is exact, and may be a tie */
+    if (phase > 0 && !pe_rounds_alike(dtype, least, most)) /* with no phase v is exact, and may be a tie */
         atomic_fetch_add_explicit(&n_undecided, 1, memory_order_relaxed);
     return dd_round_odd(v);
 }

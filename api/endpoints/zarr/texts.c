@@ -1,49 +1,30 @@
 /* The metadata of Zarr: .zgroup, .zattrs, .zarray, .zmetadata (version 2), zarr.json (version 3). */
 #include "api/endpoints/zarr/texts.h"
 #include "api/endpoints/zarr/layout.h"
+#include "api/numbers/numbers.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-static const struct {
-    const char *two, *three;
-} types[PE_N_DTYPES] = {
-    [PE_F32] = {"<f4", "float32"}, [PE_F64] = {"<f8", "float64"}, [PE_F16] = {"<f2", "float16"},
-    [PE_I32] = {"<i4", "int32"},   [PE_I64] = {"<i8", "int64"},   [PE_I16] = {"<i2", "int16"},
-    [PE_I8] = {"|i1", "int8"},     [PE_U8] = {"|u1", "uint8"},    [PE_U16] = {"<u2", "uint16"},
-    [PE_U32] = {"<u4", "uint32"},  [PE_U64] = {"<u8", "uint64"},  [PE_BOOL] = {"|b1", "bool"},
-};
+/* NaN, the least integer, or false. */
+static double fill_value(enum pe_dtype dtype)
+{
+    return pe_dtype_is_real(dtype) ? (double)NAN : dtype == PE_BOOL ? 0 : -(double)INFINITY;
+}
 
-const char *zarr_dtype_2(enum pe_dtype dtype) { return types[dtype].two; }
-
-const char *zarr_dtype_3(enum pe_dtype dtype) { return types[dtype].three; }
-
-/* Signed integers have the sign bit alone. */
 void zarr_fill_value(enum pe_dtype dtype, void *dst)
 {
-    double nan = (double)NAN;
-    uint64_t least = 0;
-    if (pe_dtype_is_real(dtype)) {
-        pe_convert(dtype, dst, PE_F64, &nan, 1);
-        return;
-    }
-    if (dtype == PE_I8 || dtype == PE_I16 || dtype == PE_I32 || dtype == PE_I64)
-        least = UINT64_C(1) << (8 * pe_dtype_size(dtype) - 1);
-    memcpy(dst, &least, pe_dtype_size(dtype));
+    double value = fill_value(dtype);
+    pe_convert(dtype, dst, PE_F64, &value, 1);
 }
 
 static void add_fill_value(struct api_text *text, enum pe_dtype dtype)
 {
+    char value[sizeof(double)], printed[API_NUMBER_MAX];
+    zarr_fill_value(dtype, value);
     api_text_put(text, "\"fill_value\":");
-    if (pe_dtype_is_real(dtype))
-        api_text_put(text, "\"NaN\"");
-    else if (dtype == PE_BOOL)
-        api_text_put(text, "false");
-    else if (types[dtype].three[0] == 'u')
-        api_text_put(text, "0");
-    else
-        api_text_format(text, "%" PRId64, INT64_MIN >> (64 - 8 * pe_dtype_size(dtype)));
+    api_text_add(text, printed, (size_t)(api_numbers_print(printed, dtype, value, 1, API_DIGITS_SHORTEST) - printed));
 }
 
 /* ---- Names of axes --------------------------------------------------------------------------------------------- */
@@ -107,8 +88,8 @@ static void add_array_2(struct api_text *text, const struct zarr_store *store, s
     api_text_shape(text, grid.shape, grid.rank);
     api_text_put(text, ",\"chunks\":");
     api_text_shape(text, grid.chunk, grid.rank);
-    api_text_format(text, ",\"dtype\":\"%s\",\"compressor\":null,\"filters\":null,\"order\":\"C\",",
-                    zarr_dtype_2(output->dtype));
+    api_text_format(text, ",\"dtype\":\"%c%s\",\"compressor\":null,\"filters\":null,\"order\":\"C\",",
+                    api_numpy_order(output->dtype), api_dtype_name(API_NUMPY, output->dtype));
     add_fill_value(text, output->dtype);
     api_text_put(text, "}");
 }
@@ -128,7 +109,7 @@ static void add_array_3(struct api_text *text, const struct zarr_store *store, s
     api_text_shape(text, grid.shape, grid.rank);
     api_text_format(text,
                     ",\"data_type\":\"%s\",\"chunk_grid\":{\"name\":\"regular\",\"configuration\":{\"chunk_shape\":",
-                    zarr_dtype_3(output->dtype));
+                    api_dtype_name(API_ZARR, output->dtype));
     api_text_shape(text, grid.chunk, grid.rank);
     api_text_put(text, "}},\"chunk_key_encoding\":{\"name\":\"v2\",\"configuration\":{\"separator\":\".\"}},");
     add_fill_value(text, output->dtype);

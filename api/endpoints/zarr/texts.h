@@ -10,9 +10,6 @@ struct zarr_store {
     uint64_t chunk_bytes;
 };
 
-/* Types of Zarr; NULL: it has none for this one. */
-const char *zarr_dtype_2(enum pe_dtype dtype); /* "<f4" */
-const char *zarr_dtype_3(enum pe_dtype dtype); /* "float32" */
 /* The element that a chunk has where it has no data: NaN, or the least integer. dst has room for 8 bytes. */
 void zarr_fill_value(enum pe_dtype dtype, void *dst);
 

@@ -5,6 +5,7 @@
 #include "api/endpoints/zarr/layout.h"
 #include "api/endpoints/zarr/texts.h"
 #include "api/inputs/weights_in.h"
+#include "api/numbers/numbers.h"
 #include "api/requests/memory.h"
 #include "api/routes.h"
 
@@ -113,7 +114,7 @@ static bool check_outputs(struct reading *r)
     for (size_t i = 0; i < pe_plan_n_outputs(r->request->plan); i++) {
         const struct pe_output *output = pe_plan_output(r->request->plan, i);
         struct zarr_grid grid = zarr_grid_of(output, r->store.chunk_bytes);
-        if (!zarr_dtype_2(output->dtype))
+        if (!api_dtype_name(API_ZARR, output->dtype))
             return api_fail(&r->request->problem, 406, "/dtype",
                             "Zarr has no type for %s; take f16 or f32, or the format safetensors of /encode",
                             pe_dtype_name(output->dtype));

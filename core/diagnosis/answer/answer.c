@@ -208,19 +208,30 @@ static void put_channels(struct pe_node *list, const struct pe_channels *channel
     pe_put_integers(node, "order", order, channels->n);
 }
 
+/* A recipe with one dtype has its name. */
+static const char *recipe_name(enum pe_recipe recipe)
+{
+    switch (recipe) {
+    case PE_RECIPE_F32: return pe_dtype_name(PE_F32);
+    case PE_RECIPE_BF16_INV_FREQ: return "bf16_inv_freq";
+    case PE_RECIPE_F16_INV_FREQ: return "f16_inv_freq";
+    case PE_RECIPE_BF16: return pe_dtype_name(PE_BF16);
+    case PE_RECIPE_BF16_INV_FREQ_DIVIDED: return "bf16_inv_freq_divided";
+    default: return "bf16_divided";
+    }
+}
+
 /* In the order in which they are applied. */
 static void put_transforms(const struct pe_transforms *t, struct pe_node *node)
 {
-    static const char *const recipes[] = {
-        NULL, "f32", "bf16_inv_freq", "f16_inv_freq", "bf16", "bf16_inv_freq_divided", "bf16_divided"};
     static const char *const changes[] = {NULL, "exponent_per_column", "exponent_doubled", "ladder_from_one",
                                           "sine_only"};
     struct pe_node *list = pe_put_list(node, "transforms");
     put_channels(list, &t->channels);
     if (t->inverted)
         put_transform(list, "inverted");
-    if (recipes[t->recipe])
-        pe_put_string(put_transform(list, "angles"), "recipe", recipes[t->recipe]);
+    if (t->recipe)
+        pe_put_string(put_transform(list, "angles"), "recipe", recipe_name(t->recipe));
     if (changes[t->sinusoid])
         put_transform(list, changes[t->sinusoid]);
     if (t->sin_cos_swapped)

@@ -6,7 +6,6 @@
  * else may. What differs by less than that is a rounding; what differs by more in a single number is a fault, but for
  * the few allowed below, because both bounds are experience and not theorems. */
 #include "core/diagnosis/model/judge.h"
-#include "core/numeric/dtype.h"
 
 #include <math.h>
 #include <string.h>
@@ -21,16 +20,6 @@ double pe_roundoff(enum pe_dtype dtype)
     case PE_F16: return 0x1p-11;
     case PE_BF16: return 0x1p-8;
     default: return 0;
-    }
-}
-
-double pe_round_to(enum pe_dtype dtype, double x)
-{
-    switch (dtype) {
-    case PE_F32: return (double)(float)x;
-    case PE_F16: return pe_f16_value(pe_f16_round(x));
-    case PE_BF16: return pe_bf16_value(pe_bf16_round(x));
-    default: return x;
     }
 }
 

@@ -19,6 +19,7 @@
 #define PE_JUDGE_H
 
 #include "core/diagnosis/evidence/evidence.h"
+#include "core/numeric/dtype.h"
 
 #include <string.h>
 
@@ -39,7 +40,6 @@ struct pe_judge pe_judge_of(const struct pe_evidence *e, bool narrow);
 double pe_roundoff(enum pe_dtype dtype); /* u; 0 for integers */
 
 /* x rounded to the dtype. */
-double pe_round_to(enum pe_dtype dtype, double x);
 /* Sign and magnitude of an f32 as an integer that counts steps; steps between two of them. Inline, because every number
  * of a tensor is compared, and most are f32. */
 static inline int64_t pe_step_of_f32(float x)
