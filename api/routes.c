@@ -1,5 +1,13 @@
 /* The table of endpoints, and the two calls that begin every answer: the check of the request's head, and the answer
- * itself. */
+ * itself.
+ *
+ * A route is a row: path, methods, what its body may be, whether it is open without a token, whether its answer may be
+ * kept, and up to three functions. OpenAPI, /limits and the refusals (405 with Allow, 415, 413) read the row, so an
+ * endpoint cannot be undocumented.
+ *
+ * Refusals of the head come in the order that helps a client most: the path before the method, authentication before
+ * anything that would show which paths exist. An answer whose client has disconnected may be incomplete; it is thrown
+ * away here, in one place, for all formats. */
 #include "api/routes.h"
 #include "api/replies/cors.h"
 #include "api/inputs/input.h"

@@ -1,4 +1,11 @@
-/* Trees of values under construction. Items are linked while the tree grows, and become arrays when it is done. */
+/* Trees of values under construction. Items are linked while the tree grows, and become arrays when it is done.
+ *
+ * Metrics and diagnoses put hundreds of members in an order that depends on what they find. A failed allocation is
+ * remembered in the tree and reported once by pe_values_done(), so a caller writes its answer as a list of lines,
+ * without a check after each. Memory is a list of blocks that live and end with the tree.
+ *
+ * Sentences are patterns with names ({value}, {witness.row}) that are filled from members of the same node, so a text
+ * can state only what the answer has, in both languages alike. */
 #include "core/values.h"
 
 #include <inttypes.h>

@@ -1,5 +1,12 @@
 /* Owns the I/O threads and the objects they share: the accepting socket, the cache of answers, the requests in
- * progress. */
+ * progress.
+ *
+ * Each loop is one thread with its own daemons, connections, buffers and exchanges, which it alone touches; so a
+ * request needs no lock from its first byte to its last, except where it meets others: the workers' queue, the account
+ * of memory, the cache, equal requests. There are half as many loops as processors: one sends what a worker computes.
+ *
+ * The first loop also has the signals, the timers of the process and the end: the others are stopped by calls to them
+ * and freed before it, because they may still call it. */
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/loops.h"
 

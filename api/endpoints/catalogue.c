@@ -1,5 +1,9 @@
 /* GET /schemes and /schemes/{name}: the descriptors of schemes, metrics and faults as JSON, with texts in two
- * languages, and what a form made from them needs. */
+ * languages, and what a form made from them needs.
+ *
+ * The page, the clients' completion and SCHEMES.md are all written from this answer; none has a list of its own. So a
+ * parameter has here what a control needs: type, range, usual range, whether it is logarithmic, its section, and under
+ * which other parameters it counts. The answer is constant for a build and language, and is cached by its tag. */
 #include "api/replies/language.h"
 #include "api/requests/form.h"
 #include "api/requests/lang.h"

@@ -1,5 +1,10 @@
 /* multipart/form-data (RFC 7578), split in place: the part "request" is JSON, every other part a .npy file under the
- * name of its tensor. */
+ * name of its tensor.
+ *
+ * A delimiter is found by memmem over the whole body, which runs at the speed of memory on any content; libmicrohttpd's
+ * own parser takes 200 ms for 16 MiB of carriage returns. Parts are pointers into the body, so a tensor is not copied.
+ * A NUL in a header or a delimiter that is followed by something else than the grammar allows is refused or is no
+ * delimiter, so that two readers of one body cannot disagree about its parts. */
 #define _GNU_SOURCE /* memmem */
 #include "api/inputs/input.h"
 #include "api/inputs/json_in.h"

@@ -1,5 +1,9 @@
 /* The reader of safetensors files: the length of a JSON header, the header, the data. Every rule of the reference
- * reader is checked: entries sorted by offset cover the data without a gap, an overlap or bytes left over. */
+ * reader is checked: entries sorted by offset cover the data without a gap, an overlap or bytes left over.
+ *
+ * Why so strict: a file that two readers read differently is a way to smuggle numbers past a review, and tensors may be
+ * moved inside the body, so no two may share bytes. The header's length is bounded before it is believed. A file of
+ * another kind that users mistake for this one (a .npy file, a zip archive) is named in the refusal. */
 #include "api/inputs/safetensors_head.h"
 #include "api/inputs/request.h"
 #include "api/json/json_load.h"

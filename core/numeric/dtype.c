@@ -1,4 +1,9 @@
-/* Element types: names, sizes, and conversion with one rounding. */
+/* Element types: names, sizes, and conversion with one rounding.
+ *
+ * A double becomes f16 or bf16 by way of a float that is rounded to odd: cut off, with its last bit set if anything was
+ * lost. Such a float is never on the wrong side of a midpoint, so rounding it again is the single rounding that was
+ * wanted (Boldo and Melquiond 2008). Everything else is a table of two functions for each type, load and store, through
+ * which all readers and writers go. */
 #include "core/numeric/dtype.h"
 #include "core/kernels/halves.h"
 #include "core/kernels/kernels.h"

@@ -1,4 +1,12 @@
-/* The operation rotate, for every scheme that describes a pe_rotation: tensors in, tensors of the same shape out. */
+/* The operation rotate, for every scheme that describes a pe_rotation: tensors in, tensors of the same shape out.
+ *
+ * Rows of a tensor are heads at positions, in the order of its layout ([b, h, n, d], [b, n, h, d], packed). Each row
+ * needs the cosines of its position, and several heads share a position, so whether a table pays depends on the layout:
+ * it is stored while planning if several heads share each position and it is not too large; else a window of it is
+ * computed while filling. Queries and keys at the same positions share one.
+ *
+ * Whether an operand is rotated in float is decided for each: f32, f16 and bf16 in and out, no factors that depend on
+ * the position (xPos), no layout that moves pairs. rotate_rows.c and kernels/rotate.c do the work. */
 #include "core/operation.h"
 #include "core/request/operand.h"
 #include "core/encode/outputs.h"

@@ -1,4 +1,12 @@
-/* The bias family: masks, Toeplitz rows, and products rounded once. */
+/* The bias family: masks, Toeplitz rows, and products rounded once.
+ *
+ * A bias of the family is a function of the distance for each head, so a map is one line for each head, copied in
+ * windows (core/numeric/toeplitz.h). Lines of large maps are stored in the plan and computed in blocks by the first
+ * fill that needs them; a thread that finds another one at work computes the block itself instead of waiting, with the
+ * same result. Small maps are computed directly, since nothing would be computed twice.
+ *
+ * A value is slope times distance, correctly rounded: the product in double has an error below two units of its last
+ * place, which decides the rounding of nearly all; the others are computed in double-double. */
 #include "core/schemes/bias.h"
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
-/* The relative family: rows of tables for pairs of positions, and the terms looked up in them. */
+/* The relative family: rows of tables for pairs of positions, and the terms looked up in them.
+ *
+ * Written down, q_i · table[row(k_j - q_i)] is a tensor of pairs times channels: 16 GiB for 8192 positions and 64
+ * channels. But a query meets few different rows, so it is multiplied by the whole table once (relative.h has both
+ * directions), and a logit picks its number from the product. Along a row of logits the index rises by one or stays,
+ * which is why picking costs a load and a permutation (kernels/attend_picks.h) and not a gather. */
 #include "core/schemes/relative.h"
 
 #include <stdlib.h>

@@ -1,5 +1,12 @@
 /* The Transformer-XL family in attention: R projected for each head, and what its products with queries add to the
- * scores. */
+ * scores.
+ *
+ * The published code multiplies queries with all distances and then shifts each row by its number ("relative shift").
+ * Here the shift is no step: the distances of a block of queries are consecutive rows of the projected table, so row i
+ * adds a window of the products that begins one further than row i - 1's.
+ *
+ * R is projected once for all heads while planning if that is not too large, else by each workspace for its own head.
+ * It is sinusoids, so no weights but w_r are read for it. */
 #include "core/schemes/relative_sinusoid_tables.h"
 
 #include <stdlib.h>

@@ -1,4 +1,10 @@
-/* The window family: finds the window, computes its table once, and copies the rows of the map from it. */
+/* The window family (Swin, Swin V2, BEiT): finds the window, computes its table once, and copies the rows of the map
+ * from it.
+ *
+ * A bias of a window of h × w patches depends on the difference of two coordinates, so it is block-Toeplitz: a table of
+ * (2h-1)·(2w-1) numbers for each head, where a line of keys is a stretch read backwards, and the next line is 2w-1
+ * numbers further on. The schemes differ in how the table is made (learned, a network of coordinates, a class token),
+ * and share the copying. A map is therefore computed in the time of memcpy whatever its network costs. */
 #include "core/schemes/window_bias.h"
 
 #include <stdio.h>

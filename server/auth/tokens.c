@@ -1,4 +1,9 @@
-/* Owns the tokens, their names, and the file that they come from. Quotas are in accounts.c. */
+/* Owns the tokens, their names, and the file that they come from. Quotas are in accounts.c.
+ *
+ * A token is a secret of one line. The table has digests of tokens, and logs, errors and metrics have names; text that
+ * held secrets is wiped before it is freed. A client's word is digested and compared with every token, also after a
+ * match, so that time does not show how close a guess is. Reading the file again makes a new table beside the old one,
+ * which requests in progress still hold; usage stays with the names. */
 #define _GNU_SOURCE /* explicit_bzero */
 #include "server/auth/tokens.h"
 

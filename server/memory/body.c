@@ -1,5 +1,10 @@
-/* Owns body buffers. Small ones are on the heap. Large ones have their own pages: they can grow without copying, and go
- * back to the system at once, except for one mapping that is kept for the next body. */
+/* Owns body buffers. Small ones are on the heap. Large ones have their own pages: they can grow without copying
+ * (mremap), and go back to the system at once, except for one mapping that is kept for the next body.
+ *
+ * A body grows with the bytes that have arrived, by an eighth at a time, and reserves each step first, so a length that
+ * is promised costs nothing and a body that exceeds what is free is refused in the middle. Clearing pages in the kernel
+ * takes as long as receiving into them, so the last mapping is kept for all loops, marked as free (the kernel may
+ * reclaim it), and huge pages are asked for where they fit. */
 #define _GNU_SOURCE /* mremap */
 #include "server/memory/body.h"
 

@@ -1,5 +1,10 @@
 /* Owns the figures of /metrics: the single figures of metrics_list.h, and the counts of requests by route, scheme and
- * status. */
+ * status, in the text format of Prometheus.
+ *
+ * Counting must not slow a request, so a figure is an atomic number or is read from its owner when the page is asked
+ * for. Labels come from fixed tables (routes, schemes, statuses), never from a client's text: with labels that clients
+ * choose, memory and the monitoring would grow without bound. A histogram is kept for each route only; a dozen buckets
+ * for every combination of labels would cost more to scrape than they are worth. */
 #include "server/process/metrics.h"
 
 #include "core/posenc.h"

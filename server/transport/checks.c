@@ -1,5 +1,10 @@
 /* Owns the checks of a request's head. The HTTP library accepts more than it should (several lengths, unknown codings,
- * zero bytes in paths, a missing Host); these checks refuse such requests. */
+ * zero bytes in paths, a missing Host); these checks refuse such requests.
+ *
+ * head.c has the grammar of bytes; here is what a well-formed head must not mean: a Host that is not ours (a page of
+ * another site may name 127.0.0.1, which is DNS rebinding), two Hosts, a body on a GET whose answer a cache would store
+ * for others (RFC 9110, 9.3.1), a path with a zero byte, which would end the C string before the program has seen the
+ * rest. Each refusal names the rule. */
 #include "server/transport/checks.h"
 
 #include "server/process/networks.h"

@@ -1,5 +1,9 @@
 /* Owns what is asked of the HTTP library: one daemon (its start, its callbacks, its end), the request at hand,
- * responses. Comments that begin with "0.9.75" describe where that version needs care. */
+ * responses. Comments that begin with "0.9.75" describe where that version needs care.
+ *
+ * This is the only file that includes libmicrohttpd's header. What surrounds or repairs the library (guard.c, sent.c,
+ * chunks.c, connections.c, deadlines.c) uses it through the functions here and the callbacks in struct daemon_events,
+ * so another version, or another library, is a change of this file and of what those comments describe. */
 #include "server/transport/daemon.h"
 
 #include "server/process/log.h"

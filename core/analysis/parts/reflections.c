@@ -1,4 +1,10 @@
-/* Householder's QR decomposition in blocks, with and without pivots. */
+/* Householder's QR decomposition in blocks, with and without pivots.
+ *
+ * Reflections one by one pass over the matrix for every column. A block of them is one product, Q = I - V·T·Vᵀ with a
+ * small triangle T (compact WY; Schreiber and Van Loan 1989, SIAM J. Sci. Stat. Comput. 10), so nearly all work is
+ * matrix products. With pivots the next column is the one with the largest remaining norm (Businger and Golub 1965);
+ * norms are updated by subtraction, and computed again where that has lost most of their digits (LAPACK Working Note
+ * 176). */
 #include "core/analysis/parts/reflections.h"
 #include "core/kernels/kernels.h"
 #include "core/numeric/gemm.h"

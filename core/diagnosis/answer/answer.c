@@ -1,4 +1,11 @@
-/* The answer of a diagnosis: the best hypotheses in order, what they change, and what was ruled out. */
+/* The answer of a diagnosis: the best hypotheses in order, what they change, and what was ruled out.
+ *
+ * The search has compared a sample. Here the few best are compared with every number that was sent, so the verdict is
+ * about the tensor and not about the sample; a hypothesis that the rest contradicts falls behind. If too few fit, those
+ * that did not fit the sample are compared too, because the nearest of them is the answer's `unexplained`.
+ *
+ * Each candidate is stated as a resolved configuration, the request that gives these numbers, so the reader can check
+ * it with /encode; nothing in the answer needs to be believed. */
 #include "core/diagnosis/answer/answer.h"
 
 #include <stdio.h>

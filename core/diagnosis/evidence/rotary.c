@@ -1,4 +1,10 @@
-/* Evidence of rotary schemes: the tables cos and sin, or q before and after rotation. */
+/* Evidence of rotary schemes: the tables cos and sin, or q before and after rotation.
+ *
+ * A shape alone decides little: [n, 64] may be cosines of 64 pairs, or of 32 pairs twice, in either layout. So sizes
+ * are fixed in this order: from the request; from the tensor itself, since expanded tables repeat each number in a
+ * pattern that shows the layout; from the belief. A table may also be complex, a matrix for each pair, or cos and sin
+ * in one tensor. All of them are predicted from the same plan in the form that the tensor has, so that nothing but the
+ * form differs. */
 #include "core/diagnosis/model/recipe.h"
 #include "core/request/operand.h"
 #include "core/rotate/rotate_rows.h"

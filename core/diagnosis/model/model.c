@@ -1,4 +1,11 @@
-/* Models: an edited request as a plan, and the transforms of its numbers. */
+/* Models: an edited request as a plan, and the transforms of its numbers.
+ *
+ * A hypothesis is not a formula but a request: the belief's fields with the edit's in their place, planned like any
+ * other. So whatever a scheme learns to compute, a diagnosis can recognise. What no configuration can express (cos and
+ * sin exchanged, a sign, a factor, a transposed tensor, angles of few bits) is a transform after the plan.
+ *
+ * Planning thousands of times is the cost of that, so a model whose shape cannot match the evidence is refused before
+ * it is planned, and work is counted against the request's limit. */
 #include "core/diagnosis/model/recipe.h"
 
 #include <math.h>
