@@ -32,8 +32,8 @@ static bool is_replaced(const struct pe_param *rows, const struct pe_field *fiel
     return false;
 }
 
-/* A field that only states how the tensor holds its rows is no field of a plan; positions for each row of the batch are one
- * list.
+/* A field that only states how the tensor holds its rows is no field of a plan; positions for each row of the batch are
+ * one list.
  */
 static size_t for_plan(struct pe_field *fields, size_t n)
 {
