@@ -1,7 +1,9 @@
 /* What the server offers, asked for once: schemes, presets, colours and limits, and what follows from their rows. The
  * page knows no scheme by name: forms, captions and figures read these rows. */
 
-const reference = { schemes: [], presets: [], cmaps: {}, limits: {}, common: [], families: [], groups: [], metrics: [], faults: [] };
+const reference = {
+  schemes: [], presets: [], cmaps: {}, limits: {}, common: [], families: [], groups: [], metrics: [], faults: [],
+};
 const learned = new Map();         /* the text of a config.json: the scheme that the server read from it */
 const learnedOf = new WeakMap();   /* the same by the object, which is not turned into text each time */
 const SEQUENCE_GROUPS = ['sequence', 'segments'];
@@ -92,7 +94,9 @@ export function outputsOf(config, path) {
   if (!row) return [];
   const rows = isAttention(path) ? row.attention?.outputs ?? [] : row.outputs;
   const parameters = ownParameters(row, path);
-  const there = rows.filter((one) => one.when === 'weights' ? hasWeights(row, config) : holds(one.when, parameters, config));
+  const there = rows.filter((one) => one.when === 'weights' ? hasWeights(row, config) : holds(
+    one.when, parameters, config
+  ));
   return there.some((one) => one.default) ? there : there.map((one) => ({ ...one, default: true }));
 }
 

@@ -1,5 +1,5 @@
-/* A line picture: a canvas with lines, a cross at the cursor above it, a legend, and, unless it is bare, the figure around
- * them. It draws what it is given; a view asks for the numbers. */
+/* A line picture: a canvas with lines, a cross at the cursor above it, a legend, and, unless it is bare, the figure
+ * around them. It draws what it is given; a view asks for the numbers. */
 import { cell, columns, copyText, freshId, make, mark, row, table } from './dom.js';
 import { Figure, paintMeasure } from './figure.js';
 import { extent, roomy } from './draw/axes.js';
@@ -16,10 +16,12 @@ const LEAST = { width: 120, height: 80 };
 
 /* draw(series, picture):
  *   series   [{ id: 'a:12', name, color, dash, width, x, y, dots }]; x ascending; values that are not finite make gaps
- *   picture  { xLabel, yLabel, xRange, yRange, whole (ticks of x on integers only), bands: [{ axis, from, to }], stops: [x of the arrow keys],
- *              marks: [{ axis, at, label, handle: { move(value), lo, hi } }], cell(series, i) → { row, col } }
+ *   picture  { xLabel, yLabel, xRange, yRange, whole (ticks of x on integers only), bands: [{ axis, from, to }],
+ *              stops: [x of the arrow keys], marks: [{ axis, at, label, handle: { move(value), lo, hi } }],
+ *              cell(series, i) → { row, col } }
  * Options: scales { x, y }; bare; onPan(x of the left edge) and onRelease() of its drag; onZoom(direction, x) by
- * Ctrl and wheel; onCursor(x, by 'key' or 'pointer'); onHover(x or null); onKey(event) true where it was of use; onResize(). */
+ * Ctrl and wheel; onCursor(x, by 'key' or 'pointer'); onHover(x or null); onKey(event) true where it was of use;
+ * onResize(). */
 export class Chart {
   #series = [];
   #picture = {};
@@ -69,8 +71,14 @@ export class Chart {
     paintMeasure(() => {
       for (const canvas of [this.canvas, this.over]) fitBitmap(canvas, size);
       const ctx = this.canvas.getContext('2d');
-      this.#plan = layout(ctx, { size, k, look, scales: this.scales, ranges: this.#ranges(), titles: { x: this.#picture.xLabel, y: this.#picture.yLabel }, whole: this.#picture.whole });
-      paint(ctx, this.#plan, { series: this.#series.map((line) => this.#inLook(line, look)), bands: this.#picture.bands, marks: this.#picture.marks });
+      this.#plan = layout(ctx, {
+        size, k, look, scales: this.scales, ranges: this.#ranges(),
+        titles: { x: this.#picture.xLabel, y: this.#picture.yLabel }, whole: this.#picture.whole,
+      });
+      paint(ctx, this.#plan, {
+        series: this.#series.map((line) => this.#inLook(line, look)), bands: this.#picture.bands,
+        marks: this.#picture.marks,
+      });
       this.#promise();
     });
     this.#paintCursor();
@@ -92,11 +100,14 @@ export class Chart {
   /* What tests and other programs may read of the picture. */
   #promise() {
     const { box, x, y } = this.#plan;
-    mark(this.canvas, { ...box, 'x-min': x.lo, 'x-max': x.hi, 'y-min': y.lo, 'y-max': y.hi, 'x-scale': x.scale, 'y-scale': y.scale });
+    mark(this.canvas,
+      { ...box, 'x-min': x.lo, 'x-max': x.hi, 'y-min': y.lo, 'y-max': y.hi, 'x-scale': x.scale, 'y-scale': y.scale });
   }
 
   /* The plot box in pixels of the page, for controls that lie above it. */
-  get width() { return this.#plan ? this.#plan.box.w / this.#plan.k : Math.max(LEAST.width, this.plot.clientWidth - 60); }
+  get width() {
+    return this.#plan ? this.#plan.box.w / this.#plan.k : Math.max(LEAST.width, this.plot.clientWidth - 60);
+  }
 
   /* ---- the cursor ---- */
 
@@ -142,7 +153,10 @@ export class Chart {
     this.readout.style.setProperty('top', `${box.y0 / k + 8}px`);
   }
 
-  #stops() { return this.#picture.stops ?? this.#series.reduce((longest, line) => line.x.length > longest.length ? line.x : longest, []); }
+  #stops() {
+    return this.#picture.stops
+      ?? this.#series.reduce((longest, line) => line.x.length > longest.length ? line.x : longest, []);
+  }
 
   #moveCursor(x, by) {
     if (x === null) return;
@@ -198,7 +212,10 @@ export class Chart {
     if (this.listeners.onKey?.(event) || this.#command(event.key)) return event.preventDefault();
     const stops = this.#stops();
     const i = this.#cursor === null ? -1 : nearest(stops, this.#cursor);
-    const next = { ArrowLeft: i - 1, ArrowRight: i + 1, '[': i - 1, ']': i + 1, PageUp: i - 10, PageDown: i + 10, Home: 0, End: stops.length - 1 }[event.key];
+    const next = {
+      ArrowLeft: i - 1, ArrowRight: i + 1, '[': i - 1, ']': i + 1, PageUp: i - 10, PageDown: i + 10, Home: 0,
+      End: stops.length - 1,
+    }[event.key];
     if (next === undefined || !stops.length) return;
     event.preventDefault();
     this.#moveCursor(stops[Math.min(Math.max(next, 0), stops.length - 1)], 'key');
@@ -226,14 +243,17 @@ export class Chart {
   #handleAt(place) {
     const { x, y, k } = this.#plan;
     const distance = ({ axis, at }) => axis === 'y' ? Math.abs(y.at(at) - place.y) : Math.abs(x.at(at) - place.x);
-    return (this.#picture.marks ?? []).filter((one) => one.handle && distance(one) <= GRAB * k).sort((a, b) => distance(a) - distance(b))[0];
+    return (this.#picture.marks ?? []).filter((one) => one.handle && distance(one) <= GRAB * k)
+      .sort((a, b) => distance(a) - distance(b))[0];
   }
 
   #press(event) {
     if (!this.#plan || event.button) return;
     const place = this.#place(event);
     const held = this.#handleAt(place);
-    this.#drag = held ? { handle: held.handle, axis: held.axis } : { from: this.listeners.onPan && this.#plan.x, start: place };
+    this.#drag = held
+      ? { handle: held.handle, axis: held.axis }
+      : { from: this.listeners.onPan && this.#plan.x, start: place };
     if (held || event.pointerType === 'mouse') event.preventDefault();
     this.canvas.focus({ preventScroll: true });
     this.canvas.setPointerCapture(event.pointerId);
@@ -244,7 +264,9 @@ export class Chart {
     const place = this.#place(event);
     if (this.#drag?.handle) return this.#dragHandle(place);
     if (this.#drag) this.#drag.moved ||= Math.abs(place.x - this.#drag.start.x) > CLICK * this.#plan.k;
-    if (this.#drag?.moved && this.#drag.from) return this.listeners.onPan(this.#drag.from.value(this.#drag.from.from - (place.x - this.#drag.start.x)));
+    if (this.#drag?.moved && this.#drag.from) {
+      return this.listeners.onPan(this.#drag.from.value(this.#drag.from.from - (place.x - this.#drag.start.x)));
+    }
     const held = this.#handleAt(place);
     mark(this.plot, { grab: held ? held.axis ?? 'x' : this.listeners.onPan ? 'pan' : '' });
     if (event.pointerType !== 'touch') this.#hoverAt(this.#stopAt(place));
@@ -279,7 +301,9 @@ export class Chart {
   /* ---- what else shows the same numbers ---- */
 
   #fillTable() {
-    this.figure.showTable(tableOf(this.#series, { title: this.#picture.xLabel, at: this.#cursor, cell: this.#picture.cell, stops: this.#stops() }));
+    this.figure.showTable(tableOf(
+      this.#series, { title: this.#picture.xLabel, at: this.#cursor, cell: this.#picture.cell, stops: this.#stops() }
+    ));
   }
 
   /* text: what a screen reader needs to know the picture by; over it stand scheme and output. */
@@ -337,12 +361,15 @@ function sample(line, color) {
 /* One item a line; kept as it is while the same lines are drawn again. */
 function legendOf(list, series) {
   const { theme } = lookOf();
-  const key = JSON.stringify([theme, series.map((line) => [line.id, String(line.name), colorIn(line, theme), line.dash])]);
+  const key = JSON.stringify([
+    theme, series.map((line) => [line.id, String(line.name), colorIn(line, theme), line.dash]),
+  ]);
   if (list.dataset.key === key) return;
   list.dataset.key = key;
   list.replaceChildren(...series.map((line) => {
     const color = colorIn(line, theme);
-    return mark(make('li', { translate: line.translate ?? 'no' }, sample(line, color), line.name), { series: line.id, color });
+    return mark(make('li', { translate: line.translate ?? 'no' }, sample(line, color), line.name),
+      { series: line.id, color });
   }));
 }
 
@@ -351,22 +378,28 @@ function readoutOf(box, shown) {
   box.hidden = !shown;
   if (!shown) return;
   const { x, points, title, cell } = shown;
-  box.replaceChildren(make('div', { class: 'readout-title' }, title ?? 'x', ' ', make('b', null, short(x, 6))), ...points.map((point) => {
+  const head = make('div', { class: 'readout-title' }, title ?? 'x', ' ', make('b', null, short(x, 6)));
+  box.replaceChildren(head, ...points.map((point) => {
     const [config, col] = point.series.id.split(':');
     const swatch = make('i', { 'aria-hidden': 'true', class: 'swatch' });
     swatch.style.setProperty('background', point.color);
-    const output = mark(make('output', null, short(point.value, 5)), { config, col, x: point.x, value: point.value, ...cell?.(point.series, point.i) });
+    const output = mark(make('output', null, short(point.value, 5)),
+      { config, col, x: point.x, value: point.value, ...cell?.(point.series, point.i) });
     return make('div', { class: 'readout-row' }, swatch, make('span', { translate: 'no' }, point.series.name), output);
   }));
 }
 
 /* At most 32 rows about the cursor, one column a line. Lines share their samples or are read at the nearest one. */
 function tableOf(series, { title, at, cell: of, stops }) {
-  const first = Math.min(Math.max(0, nearest(stops, at ?? stops[0]) - TABLE_MAX / 2), Math.max(0, stops.length - TABLE_MAX));
+  const first = Math.min(Math.max(0, nearest(stops, at ?? stops[0]) - TABLE_MAX / 2),
+    Math.max(0, stops.length - TABLE_MAX));
   const rows = Array.from(stops).slice(first, first + TABLE_MAX);
   const shown = series.slice(0, TABLE_MAX);
   const heads = shown.map((line) => make('th', { scope: 'col', translate: 'no' }, line.name));
-  const body = rows.map((x, i) => row(short(x, 8), shown.map((line, j) => tableCell(line, x, { row: first + i, col: j, ...of?.(line, nearest(line.x, x)) }))));
+  const body = rows.map((x, i) => row(
+    short(x, 8),
+    shown.map((line, j) => tableCell(line, x, { row: first + i, col: j, ...of?.(line, nearest(line.x, x)) }))
+  ));
   return table(null, [...columns([title ?? 'x']), ...heads], body);
 }
 

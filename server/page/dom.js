@@ -1,14 +1,16 @@
 /* Elements. What a server or a file says is only ever put in as text, so nothing of it becomes markup. */
 import { bind } from './words.js';
 
-/* make('button', { type: 'button', 'aria-label': word('fit'), onclick: f, disabled: true, hidden: false }, 'text', node)
- * Attributes: null, undefined and false are left out, true is the empty value, on… a listener. Texts may be Live. */
+/* make('button', { type: 'button', 'aria-label': word('fit'), onclick: f, disabled: true, hidden: false }, 'text',
+ * node) Attributes: null, undefined and false are left out, true is the empty value, on… a listener. Texts may be
+ * Live. */
 export function make(tag, attributes, ...children) {
   return dress(document.createElement(tag), attributes, children);
 }
 
 /* The same for MathML and SVG. */
-const makerIn = (space) => (tag, attributes, ...children) => dress(document.createElementNS(space, tag), attributes, children);
+const makerIn = (space) =>
+  (tag, attributes, ...children) => dress(document.createElementNS(space, tag), attributes, children);
 export const math = makerIn('http://www.w3.org/1998/Math/MathML');
 export const svg = makerIn('http://www.w3.org/2000/svg');
 
@@ -18,7 +20,9 @@ function dress(element, attributes, children) {
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
     else bind(element, name, value === true ? '' : value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false).map(asNode));
+  element.append(
+    ...children.flat().filter((child) => child !== null && child !== undefined && child !== false).map(asNode)
+  );
   return element;
 }
 
@@ -48,7 +52,8 @@ export function mark(element, values) {
   return element;
 }
 
-/* ---- tables: scrolling('title', table({ class: 'rows' }, columns(['a', 'b']), [row('first', [cell(1, { row: 0 })])])) ---- */
+/* ---- tables: scrolling('title', table({ class: 'rows' }, columns(['a', 'b']), [row('first', [cell(1, { row: 0 })])]))
+ * ---- */
 
 export const columns = (texts) => texts.map((text) => make('th', { scope: 'col' }, text));
 export const cell = (text, where = {}) => mark(make('td', null, text), where);
@@ -57,12 +62,13 @@ export const table = (attributes, heads, rows, caption) => make('table', attribu
   make('thead', null, make('tr', null, heads)), make('tbody', null, rows));
 
 /* What is wider than its place scrolls there, by keys too. */
-export const scrolling = (title, child) => make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': title }, child);
+export const scrolling = (title, child) =>
+  make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': title }, child);
 
 /* ---- the clipboard ---- */
 
-/* Copies a text; false: the browser does not let us. Without a secure context (a plain address in a network) it only copies
- * what is selected. */
+/* Copies a text; false: the browser does not let us. Without a secure context (a plain address in a network) it only
+ * copies what is selected. */
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,5 +1,5 @@
-/* A figure and the state it is in (data-state): what is seen while its server computes, refuses, is busy or away. A view
- * gives it jobs; a job asks, draws and calls drawn(). */
+/* A figure and the state it is in (data-state): what is seen while its server computes, refuses, is busy or away. A
+ * view gives it jobs; a job asks, draws and calls drawn(). */
 import { Asker, Away, Refusal, busy } from './ask.js';
 import { whenBack } from './asking/away.js';
 import { make } from './dom.js';
@@ -113,7 +113,9 @@ export class Figure {
   /* A picture stands on the canvas. */
   drawn() {
     if (this.#stopped) return;
-    if (this.#unseen && !performance.getEntriesByName('posenc:first-picture').length) performance.mark('posenc:first-picture');
+    if (this.#unseen && !performance.getEntriesByName('posenc:first-picture').length) {
+      performance.mark('posenc:first-picture');
+    }
     this.#unseen = false;
     this.element.classList.remove('unseen');
     this.#leave();

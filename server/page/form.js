@@ -1,5 +1,5 @@
-/* The configurations as cards: one for each slot, in place as long as its slot is taken. What a card is made of is loaded
- * with the first view that has any. */
+/* The configurations as cards: one for each slot, in place as long as its slot is taken. What a card is made of is
+ * loaded with the first view that has any. */
 import { busy } from './ask.js';
 import { learn } from './catalogue.js';
 import { make } from './dom.js';

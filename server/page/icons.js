@@ -20,8 +20,10 @@ const STROKES = {
   reset: 'M4 4v6h6M4.5 10a8 8 0 1 1-.5 4',
 };
 
-export const icon = (name) => svg('svg', { viewBox: '0 0 24 24', 'aria-hidden': 'true', class: 'glyph' }, svg('path', { d: STROKES[name] }));
+export const icon = (name) =>
+  svg('svg', { viewBox: '0 0 24 24', 'aria-hidden': 'true', class: 'glyph' }, svg('path', { d: STROKES[name] }));
 
 /* A button with a picture (a name of above, or an element) in place of its text. */
 export const tool = (face, text, attributes) => make('button',
-  { type: 'button', class: 'icon quiet', 'aria-label': text, title: text, ...attributes }, typeof face === 'string' ? icon(face) : face);
+  { type: 'button', class: 'icon quiet', 'aria-label': text, title: text, ...attributes },
+  typeof face === 'string' ? icon(face) : face);

@@ -1,4 +1,5 @@
-/* Starts the page: settings, catalogue, frame; then opens the view that the address names and keeps all parts up to date. */
+/* Starts the page: settings, catalogue, frame; then opens the view that the address names and keeps all parts up to
+ * date. */
 import { Drop, listenForUndo } from './frame/anywhere.js';
 import { Away, Refusal, busy, get } from './ask.js';
 import { whenBack } from './asking/away.js';
@@ -64,7 +65,9 @@ function mended(error) {
 /* Until a token was given; who closes the dialog finds a button that opens it again. */
 async function authorized(detail) {
   for (let byUser = false; !await askToken(detail, { byUser }); byUser = true) {
-    await new Promise((wanted) => foreword('locked', word('figure.private'), action('start', word('token.enter'), wanted)));
+    await new Promise((wanted) => foreword(
+      'locked', word('figure.private'), action('start', word('token.enter'), wanted)
+    ));
   }
 }
 
@@ -123,7 +126,9 @@ class Workbench {
     because('input', ({ target }) => target.type === 'range' ? 'drag' : 'type');
     because('click', ({ target }) => target.closest('a') && 'link');
     because('pointerdown', ({ target }) => target.closest('canvas') && 'drag');
-    for (const event of ['hashchange', 'popstate']) window.addEventListener(event, () => this.page.because('link'), true);
+    for (const event of ['hashchange', 'popstate']) {
+      window.addEventListener(event, () => this.page.because('link'), true);
+    }
   }
 
   /* Shows the first state. */
@@ -155,7 +160,9 @@ class Workbench {
     this.frame.update(this.page);
     busy.begin();
     try {
-      const [{ default: view }] = await Promise.all([viewNamed(name).load(), viewNamed(name).alone || this.loadSides()]);
+      const [{ default: view }] = await Promise.all([
+        viewNamed(name).load(), viewNamed(name).alone || this.loadSides(),
+      ]);
       if (this.opened === mine) this.enter(view);
     } catch (error) {
       if (this.opened === mine) this.failed(name);
@@ -206,7 +213,8 @@ class Workbench {
       location.reload();
     };
     this.opened = null;
-    this.page.notice('view', phrase('page.viewFailed', { view: make('a', { href, onclick: anew }, word(`view.${name}`)) }));
+    this.page.notice('view',
+      phrase('page.viewFailed', { view: make('a', { href, onclick: anew }, word(`view.${name}`)) }));
   }
 
   refresh(state, before) {
@@ -231,9 +239,14 @@ class Workbench {
     const { alone, difference } = viewNamed(view);
     const lacks = on === 'b-a' && !alone && !difference && Boolean(this.page.config('a') && this.page.config('b'));
     if (lacks !== Boolean(this.able)) {
-      this.able = lacks ? views.filter((row) => row.difference).map(({ name: able }) => make('a', { 'data-view': able }, word(`view.${able}`))) : null;
-      const list = () => make('span', null, this.able.flatMap((link, i) => [i ? live(() => language() === 'zh' ? '、' : ', ') : '', link]));
-      this.page.notice('difference', lacks ? phrase('notice.difference', { difference: name('b − a'), views: list() }) : null);
+      this.able = lacks
+        ? views.filter((row) => row.difference)
+          .map(({ name: able }) => make('a', { 'data-view': able }, word(`view.${able}`)))
+        : null;
+      const list = () => make('span', null,
+        this.able.flatMap((link, i) => [i ? live(() => language() === 'zh' ? '、' : ', ') : '', link]));
+      this.page.notice('difference',
+        lacks ? phrase('notice.difference', { difference: name('b − a'), views: list() }) : null);
     }
     for (const link of this.able ?? []) link.href = this.page.href(link.dataset.view);
   }

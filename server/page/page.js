@@ -48,7 +48,8 @@ export class Page {
   /* Keys of the address that only some views have. */
   setOwn(own, undo, more) { this.store.set({ own: { ...this.store.state.own, ...own }, ...more }, { undo }); }
 
-  /* Into a free slot: this configuration, else a copy of the one in front. Gives the slot, null when all four are taken. */
+  /* Into a free slot: this configuration, else a copy of the one in front. Gives the slot, null when all four are
+   * taken. */
   addConfig(config) {
     const configs = this.configsBySlot();
     const slot = SLOTS.find((one) => !configs[one]);
@@ -84,7 +85,8 @@ export class Page {
   /* Back to the view's example. */
   reset() { this.store.set(this.stateOf(this.store.state.view, { configs: {}, emptied: false, on: 'a' })); }
 
-  /* What the user did last: 'load', 'link', 'key' (Enter), 'type' or 'drag'. A refusal takes the focus after the first three. */
+  /* What the user did last: 'load', 'link', 'key' (Enter), 'type' or 'drag'. A refusal takes the focus after the first
+   * three. */
   cause() { return this.reason; }
   because(reason) { this.reason = reason; }
 

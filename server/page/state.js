@@ -4,7 +4,8 @@ import { viewNamed } from './views/list.js';
 
 export const SLOTS = ['a', 'b', 'c', 'd'];
 const WRITE_MS = 150;   /* browsers refuse more than about 100 replaceState in 30 s or 10 s */
-const MERGE_MS = 1000;  /* changes of one control this close together are one step, as are those of one press of a pointer */
+/* changes of one control this close together are one step, as are those of one press of a pointer */
+const MERGE_MS = 1000;
 const CELL_PX_MAX = 1024;
 
 /* ---- values: each reads a text to a value, or gives undefined for a bad one ---- */
@@ -45,7 +46,9 @@ function zoom(text) {
 
 /* An integer that no double holds would become another request. */
 function exact(key, value, context) {
-  if (typeof value === 'number' && /^-?\d+$/.test(context?.source) && !Number.isSafeInteger(value)) throw new RangeError(key);
+  if (typeof value === 'number' && /^-?\d+$/.test(context?.source) && !Number.isSafeInteger(value)) {
+    throw new RangeError(key);
+  }
   return value;
 }
 
@@ -202,7 +205,9 @@ export class Store {
     for (const event of ['hashchange', 'popstate']) window.addEventListener(event, () => this.obey());
     window.addEventListener('pagehide', () => this.flush());
     window.addEventListener('pointerdown', () => { this.held = {}; }, true);
-    for (const event of ['pointerup', 'pointercancel']) window.addEventListener(event, () => { this.held = null; }, true);
+    for (const event of ['pointerup', 'pointercancel']) {
+      window.addEventListener(event, () => { this.held = null; }, true);
+    }
   }
 
   subscribe(listener) {

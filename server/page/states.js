@@ -46,7 +46,9 @@ export class Notices {
     const { bar, bytes } = this.#bar;
     if (total !== null) Object.assign(bar, { max: Math.max(total, 1), value: received });
     else bar.removeAttribute('value');
-    bytes.textContent = total === null ? size(received) : word('figure.bytes', { received: size(received), total: size(total) });
+    bytes.textContent = total === null
+      ? size(received)
+      : word('figure.bytes', { received: size(received), total: size(total) });
   }
 
   /* The server's detail is English whatever the page's language. */
@@ -61,7 +63,8 @@ export class Notices {
   }
 
   away() {
-    this.#show('away', { role: 'status' }, make('p', null, word('figure.away')), action('retry', word('figure.now'), lookNow));
+    this.#show('away', { role: 'status' }, make('p', null, word('figure.away')),
+      action('retry', word('figure.now'), lookNow));
     this.waiting = true;
   }
 

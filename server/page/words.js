@@ -11,7 +11,8 @@ const places = new Set();        /* of WeakRef to nodes */
 const writesOf = new WeakMap();  /* node: Map of attribute to write */
 let current = 'en';
 let texts = {};
-const sources = new Map([['page', pageTexts]]);   /* what gives texts: a function of the language, which asks for them */
+/* what gives texts: a function of the language, which asks for them */
+const sources = new Map([['page', pageTexts]]);
 
 export const language = () => current;
 
@@ -31,8 +32,8 @@ export const word = (key, values = {}) => live(() => fill(texts[key] ?? key, val
 export const label = (row) => live(() => (current === 'zh' && row.label_zh) || row.label || row.name);
 export const summary = (row) => live(() => (current === 'zh' && row.summary_zh) || row.summary || '');
 
-/* Writes a text now and again at each change of language: into an attribute, or as text where attribute is null. Another
- * text for the same place takes its place. */
+/* Writes a text now and again at each change of language: into an attribute, or as text where attribute is null.
+ * Another text for the same place takes its place. */
 export function bind(node, attribute, value) {
   const write = (target) => {
     if (attribute) target.setAttribute(attribute, value);
@@ -85,7 +86,9 @@ export async function addWords(name, read) {
 
 export async function setLanguage(lang) {
   const all = [];
-  while (all.length < sources.size) all.push(...await Promise.all([...sources.values()].slice(all.length).map((read) => read(lang))));
+  while (all.length < sources.size) {
+    all.push(...await Promise.all([...sources.values()].slice(all.length).map((read) => read(lang))));
+  }
   texts = Object.assign({}, ...all);
   current = lang;
   document.documentElement.lang = LANGUAGES[lang];

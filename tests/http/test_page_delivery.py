@@ -173,6 +173,16 @@ def test_no_text_runs_over_several_lines(name):
     assert texts_over_lines(source(name)) == []
 
 
+COLUMNS = 120
+
+
+def test_lines_fit_on_a_screen():
+    """Scripts and styles; a text in JSON is one line, however long."""
+    for name in SCRIPTS + [f for f in FILES if f.endswith(".css")]:
+        long = [line for line in source(name).splitlines() if len(line) > COLUMNS]
+        assert long == [], (name, long)
+
+
 def test_head(server, base):
     for path in ("/", "/docs", f"{base}/main.js"):
         for headers in ({}, {"Accept-Encoding": "gzip"}):
@@ -426,10 +436,11 @@ STORY = re.compile(r"stories/(designing|introduction|three-encodings|sin-and-cos
 
 
 def test_all_files_are_small(server, base):
-    """What a reader of one language loads who opens every view, and what each story adds to that."""
+    """What a reader of one language loads who opens every view, and what each story adds to that; and all of it, stories too."""
     sizes = {name: packed(server, base, name) for name in FILES}
     for lang, other in (("en", "zh"), ("zh", "en")):
         mine = {name: size for name, size in sizes.items() if not name.endswith((f"{other}.json", f"{other}.md"))}
+        assert sum(mine.values()) <= 240 * KIB, (lang, sorted(mine.items(), key=lambda item: -item[1]))
         views = {name: size for name, size in mine.items() if not STORY.match(name)}
         assert sum(views.values()) <= 188 * KIB, sorted(views.items(), key=lambda item: -item[1])
         for story in {found[1] for found in map(STORY.match, mine) if found}:

@@ -341,6 +341,31 @@ def test_the_theme_is_kept_and_the_address_overrules_it(open_page):
     until(lambda: page.run("return document.documentElement.dataset.theme") == "light", what="the theme of the address")
 
 
+COLOURS = """const style = getComputedStyle(document.documentElement);
+return ['color-scheme', '--ink', '--paper', '--good', '--a', '--raised'].map((name) => style.getPropertyValue(name).trim());"""
+
+
+@pytest.mark.fresh  # nothing is chosen
+def test_a_theme_holds_whatever_the_browser_prefers(open_page, driver):
+    def prefer(value):
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": value}] if value else []})
+
+    colours = {}
+    try:
+        for preferred in ("dark", "light"):
+            prefer(preferred)
+            page = open_page("view=gallery")
+            for theme in ("light", "dark", None):
+                page.hash("view=gallery" + (f"&theme={theme}" if theme else ""))
+                until(lambda: page.run("return document.documentElement.dataset.theme") == (theme or preferred), what=f"{theme} where {preferred} is preferred")
+                assert colours.setdefault(theme or preferred, page.run(COLOURS)) == page.run(COLOURS), (theme, preferred)
+        prefer("dark")  # while the page is open
+        until(lambda: page.run(COLOURS) == colours["dark"], what="what the browser now prefers")
+        assert [one[0] for one in colours.values()] == ["light", "dark"] and all(light != dark for light, dark in zip(*colours.values()))
+    finally:
+        prefer(None)
+
+
 # ---- widths, targets, print ---------------------------------------------------------------------------------------------
 
 SMALL = """return [...document.querySelectorAll('button, select, input, summary, nav a, a.button, canvas[tabindex]')]

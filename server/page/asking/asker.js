@@ -1,5 +1,5 @@
-/* The order in which a figure asks: one job in flight, the newest one waiting, those between dropped. A job that has been
- * overtaken for a second is aborted, so that pictures keep coming while the user drags and the last value wins. */
+/* The order in which a figure asks: one job in flight, the newest one waiting, those between dropped. A job that has
+ * been overtaken for a second is aborted, so that pictures keep coming while the user drags and the last value wins. */
 
 const PATIENCE_MS = 1000;
 
@@ -13,8 +13,8 @@ export class Asker {
     Object.assign(this, { get, busy, clock, patience });
   }
 
-  /* Runs job(get, stage), now or once the one in flight has ended. The promise is true when the job ran to its end, false
-   * when it was dropped or aborted; it rejects with what the job threw. */
+  /* Runs job(get, stage), now or once the one in flight has ended. The promise is true when the job ran to its end,
+   * false when it was dropped or aborted; it rejects with what the job threw. */
   ask(job) {
     if (this.#closed) return Promise.resolve(false);
     return new Promise((resolve, reject) => {

@@ -1,5 +1,5 @@
-/* Requests and their answers: GET or POST, what is shared and kept, how it fails. Touches no document: ask.js gives it the
- * page's counter and token, tests a fetch of their own. */
+/* Requests and their answers: GET or POST, what is shared and kept, how it fails. Touches no document: ask.js gives it
+ * the page's counter and token, tests a fetch of their own. */
 import { readNumbers, readRaw } from './answers.js';
 
 const ADDRESS_MAX = 4096;         /* proxies and logs cut longer ones */
@@ -67,8 +67,8 @@ export class Client {
   #age = 0;                /* counts what was forgotten */
   #gettable = new Set(['/encode', '/analyze']);
 
-  /* origin: of the page; bearer(): the token or ''; busy: { begin, end } counts what is asked; silence: seconds without a
-   * byte after which an answer is given up; where tensors are sent, from its first byte on. */
+  /* origin: of the page; bearer(): the token or ''; busy: { begin, end } counts what is asked; silence: seconds without
+   * a byte after which an answer is given up; where tensors are sent, from its first byte on. */
   constructor({ fetch = (...all) => globalThis.fetch(...all), origin, bearer, busy, silence = Infinity }) {
     Object.assign(this, { fetch, origin, bearer, busy, silence });
   }
@@ -109,12 +109,17 @@ export class Client {
     const { path, body, ...rest } = typeof request === 'string' ? { path: request } : request;
     const format = FORMATS[as];
     const full = isPlain(body) && format && !body.format ? { ...body, format } : body;
-    const call = { ...this.write({ path, body: full, ...rest }), headers: rest.headers, token: tokened ? this.bearer() : '', onPiece, send };
+    const call = {
+      ...this.write({ path, body: full, ...rest }), headers: rest.headers, token: tokened ? this.bearer() : '', onPiece,
+      send,
+    };
     const keep = cached ?? isPlain(body);
     this.busy.begin();
     try {
       signal?.throwIfAborted();
-      return keep ? await this.#shared(call, as, signal, onProgress) : (await this.#fetch(call, as, signal, onProgress)).value;
+      return keep
+        ? await this.#shared(call, as, signal, onProgress)
+        : (await this.#fetch(call, as, signal, onProgress)).value;
     } finally {
       this.busy.end();
     }
@@ -151,7 +156,8 @@ export class Client {
     }
   }
 
-  async #fetch({ method, url, body, type, headers: more, token: bearer, onPiece, send = this.fetch }, as, signal, onProgress) {
+  async #fetch({ method, url, body, type, headers: more, token: bearer, onPiece, send = this.fetch }, as, signal,
+    onProgress) {
     const headers = { ...more };
     if (type) headers['Content-Type'] = type;
     if (bearer) headers.Authorization = `Bearer ${bearer}`;
@@ -167,7 +173,9 @@ export class Client {
     if (isPure && answer.status !== 200) throw foreign(answer, 'not with 200');
     const value = read(as, buffer, answer);
     if (url === '/limits') this.learn(value.routes);
-    return { value, bytes: buffer.byteLength, keep: !/no-cache|no-store/.test(answer.headers.get('Cache-Control') ?? '') };
+    return {
+      value, bytes: buffer.byteLength, keep: !/no-cache|no-store/.test(answer.headers.get('Cache-Control') ?? ''),
+    };
   }
 }
 
@@ -184,8 +192,8 @@ async function reach(origin, signal, silence, fetching) {
   }
 }
 
-/* A signal that aborts as `signal` does, or when heard() was called and then not again for so many seconds; fewer where the
- * rest of a body, in bytes, is on its way as a whole. */
+/* A signal that aborts as `signal` does, or when heard() was called and then not again for so many seconds; fewer where
+ * the rest of a body, in bytes, is on its way as a whole. */
 function watchSilence(signal, seconds) {
   const controller = new AbortController();
   const follow = () => controller.abort(signal.reason);
@@ -193,11 +201,14 @@ function watchSilence(signal, seconds) {
   const heard = (rest) => {
     clearTimeout(timer);
     const patience = rest <= WHOLE_BYTES ? Math.min(WHOLE_SILENCE, seconds) : seconds;
-    timer = setTimeout(() => controller.abort(new Error(`no byte for ${patience} s`)), Math.min(1000 * patience, TIMER_MAX_MS));
+    timer = setTimeout(() => controller.abort(new Error(`no byte for ${patience} s`)),
+      Math.min(1000 * patience, TIMER_MAX_MS));
   };
   if (signal?.aborted) follow();
   signal?.addEventListener('abort', follow);
-  return { signal: controller.signal, heard, end() { clearTimeout(timer); signal?.removeEventListener('abort', follow); } };
+  return {
+    signal: controller.signal, heard, end() { clearTimeout(timer); signal?.removeEventListener('abort', follow); },
+  };
 }
 
 /* The value of an answer of 200. */
@@ -211,7 +222,12 @@ function read(as, buffer, answer) {
 
 function foreign(answer, why) {
   const type = answer.headers.get('Content-Type');
-  return new Refusal(answer.status, { title: 'No answer of posenc', detail: `an answer with status ${answer.status} that is none of posenc (${type}): ${why}` }, 1);
+  return new Refusal(answer.status,
+    {
+      title: 'No answer of posenc',
+      detail: `an answer with status ${answer.status} that is none of posenc (${type}): ${why}`,
+    },
+    1);
 }
 
 /* The whole body; onProgress(received, total), total null where the answer is chunked; heard(rest) at each piece. */
@@ -253,9 +269,12 @@ function refusalOf(answer, buffer, origin) {
     problem = { ...problem, ...JSON.parse(text) };
   } catch {
     /* A proxy without its server. */
-    if (answer.status === 502 || answer.status === 504) return new Away(new Error(`HTTP status ${answer.status}`), origin);
+    if (answer.status === 502 || answer.status === 504) {
+      return new Away(new Error(`HTTP status ${answer.status}`), origin);
+    }
   }
-  return new Refusal(answer.status, problem, Number.isFinite(wait) && wait > 0 ? Math.min(Math.ceil(wait), RETRY_AFTER_MAX) : 1);
+  return new Refusal(answer.status, problem,
+    Number.isFinite(wait) && wait > 0 ? Math.min(Math.ceil(wait), RETRY_AFTER_MAX) : 1);
 }
 
 /* One fetch for all that ask the same: each may leave, the last to leave ends it. */
@@ -266,7 +285,8 @@ class Flight {
 
   constructor(fetching, over) {
     this.over = over;
-    this.answer = fetching(this.#controller.signal, (...progress) => this.#listeners.forEach((tell) => tell(...progress)));
+    this.answer = fetching(this.#controller.signal,
+      (...progress) => this.#listeners.forEach((tell) => tell(...progress)));
     this.answer.then(over, over);
   }
 

@@ -6,7 +6,10 @@ export const sending = (onSent) => (url, { method, headers, body, signal }) => n
   call.responseType = 'arraybuffer';
   call.upload.onprogress = ({ loaded, total }) => onSent(loaded, total);
   const retry = () => call.getResponseHeader('Retry-After');
-  call.onload = () => resolve(new Response(call.response, { status: call.status, statusText: call.statusText, headers: retry() ? { 'Retry-After': retry() } : {} }));
+  call.onload = () => resolve(new Response(
+    call.response,
+    { status: call.status, statusText: call.statusText, headers: retry() ? { 'Retry-After': retry() } : {} }
+  ));
   call.onerror = call.onabort = () => reject(new TypeError('no answer'));
   signal.addEventListener('abort', () => call.abort());
   call.send(body);

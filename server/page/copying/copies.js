@@ -9,7 +9,8 @@ import { Saver } from './save.js';
 import { viewNamed } from '../views/list.js';
 import { language, phrase, word } from '../words.js';
 
-const PAUSE_MS = 50;   /* while a slider moves, texts that nobody can read meanwhile are not written for each of its values */
+/* while a slider moves, texts that nobody can read meanwhile are not written for each of its values */
+const PAUSE_MS = 50;
 
 /* The tabs: data-copy, name. */
 const KINDS = [['curl', name('curl')], ['python', name('Python')], ['json', name('JSON')], ['url', word('panel.link')]];
@@ -45,7 +46,8 @@ export class Copies {
 
   /* The text in front; the tabs beside it leave room for a picture only. */
   #copyButton() {
-    return tool('copy', word('panel.copy'), { class: 'icon', 'data-action': 'copy', onclick: () => this.#copy(this.chosen) });
+    return tool('copy', word('panel.copy'),
+      { class: 'icon', 'data-action': 'copy', onclick: () => this.#copy(this.chosen) });
   }
 
   #linkButton() {
@@ -68,7 +70,8 @@ export class Copies {
   }
 
   #pane(kind) {
-    const pre = make('pre', { 'data-copy': kind, translate: 'no', tabindex: 0, role: 'group', 'aria-labelledby': `tab-${kind}` });
+    const pre = make('pre',
+      { 'data-copy': kind, translate: 'no', tabindex: 0, role: 'group', 'aria-labelledby': `tab-${kind}` });
     const looks = kind === 'url' ? make('label', { class: 'looks' }, this.looks, word('panel.looks')) : null;
     const names = { role: 'tabpanel', id: `copy-${kind}`, 'aria-labelledby': `tab-${kind}` };
     const pane = make('div', { class: 'pane', ...names }, pre, looks);
@@ -155,7 +158,8 @@ export class Copies {
     if (body.outputs?.length === 1) return body.outputs[0];
     if (state.out) return state.out;
     if (path === '/analyze') return undefined;   /* its view names what it shows */
-    const answered = Object.entries(this.page.resolved.get(slot)?.tensors ?? {}).map(([key, { shape }]) => [key, shape.length]);
+    const answered = Object.entries(this.page.resolved.get(slot)?.tensors ?? {})
+      .map(([key, { shape }]) => [key, shape.length]);
     const rows = this.page.catalogue.outputsOf(body, path).filter((row) => row.default);
     const known = answered.length ? answered : rows.map((row) => [row.name, row.shape.split(',').length]);
     return (known.find(([, axes]) => axes >= 2) ?? known[0])?.[0];
@@ -178,7 +182,9 @@ export class Copies {
     const { slot, request: { path, body, texts: own }, about } = this.source;
     const file = fileBody(body, about);
     const tensor = this.page.resolved.get(slot)?.tensors?.[about.output];
-    this.npy.show(own ? null : { request: { path, body: file }, name: fileName(body, about, file.format), bytes: tensor && bytesOf(tensor) });
+    this.npy.show(own ? null : {
+      request: { path, body: file }, name: fileName(body, about, file.format), bytes: tensor && bytesOf(tensor),
+    });
     this.png.show(this.#picture(about));
   }
 

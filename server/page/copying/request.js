@@ -1,4 +1,5 @@
-/* A picture's request as text to copy: curl, Python, JSON. Pure. Each gives the whole output in front, not the window. */
+/* A picture's request as text to copy: curl, Python, JSON. Pure. Each gives the whole output in front, not the
+ * window. */
 
 const HEREDOC_BYTES = 2 ** 16;   /* Linux takes at most 128 KiB as one argument */
 
@@ -62,7 +63,8 @@ export function fileBody(body, { output, dtype }) {
 
 /* rope-cos.npy */
 export function fileName(body, { output, scheme }, ending = fileBody(body, {}).format) {
-  const parts = [scheme ?? body.scheme ?? body.preset ?? 'posenc', body.outputs?.length === 1 ? body.outputs[0] : output];
+  const parts = [scheme ?? body.scheme ?? body.preset ?? 'posenc',
+    body.outputs?.length === 1 ? body.outputs[0] : output];
   const stem = parts.filter(Boolean).join('-').replace(/[^A-Za-z0-9._]+/g, '-').replace(/^[-.]+/, '');
   return `${stem || 'posenc'}.${ending}`;
 }
@@ -70,8 +72,8 @@ export function fileName(body, { output, scheme }, ending = fileBody(body, {}).f
 /* ---- texts ---- */
 
 /* { curl, python, json } of a view's request { path, body }. about: origin, token (true: one is needed), output and its
- * dtype and scheme where known, minus: the request that a difference subtracts. A request whose answer is no tensor brings
- * { curl(about), python(about) } as `texts`. */
+ * dtype and scheme where known, minus: the request that a difference subtracts. A request whose answer is no tensor
+ * brings { curl(about), python(about) } as `texts`. */
 export function texts(request, about) {
   const { curl, python: own } = request.texts ?? {};
   if (curl) return { curl: curl(about), python: own(about), json: json(request.body) };
@@ -118,7 +120,8 @@ function imports({ token }) {
 
 function askFunction({ path, body }, about) {
   const widen = !about.minus && isBrain(body, about.dtype);
-  const headers = ['"Content-Type": "application/json"', about.token && '"Authorization": "Bearer " + os.environ["TOKEN"]'];
+  const headers = ['"Content-Type": "application/json"',
+    about.token && '"Authorization": "Bearer " + os.environ["TOKEN"]'];
   return [
     '',
     'def ask(request):',
@@ -126,7 +129,9 @@ function askFunction({ path, body }, about) {
     `    call = urllib.request.Request(${JSON.stringify(about.origin + path)}, json.dumps(request).encode(), headers)`,
     '    try:',
     '        with urllib.request.urlopen(call) as answer:',
-    ...widen ? BRAIN : [`            return ${isPlain(body) ? 'json.load(answer)' : 'np.load(io.BytesIO(answer.read()))'}`],
+    ...widen
+      ? BRAIN
+      : [`            return ${isPlain(body) ? 'json.load(answer)' : 'np.load(io.BytesIO(answer.read()))'}`],
     '    except urllib.error.HTTPError as error:',
     '        raise SystemExit(error.read().decode())',
     '',

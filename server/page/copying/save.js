@@ -45,7 +45,8 @@ export class Saver {
   }
 
   #build({ name, bytes }, href) {
-    const text = [icon('save'), this.#text, bytes ? make('small', { class: 'file-size', translate: 'no' }, size(bytes)) : null];
+    const text = [icon('save'), this.#text,
+      bytes ? make('small', { class: 'file-size', translate: 'no' }, size(bytes)) : null];
     const onclick = (event) => this.#save(event, href);
     if (!href) return make('button', { type: 'button', 'data-action': this.#kind, onclick }, ...text);
     return make('a', { class: 'button', 'data-action': this.#kind, href, download: name, onclick }, ...text);

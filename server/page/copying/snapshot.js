@@ -32,7 +32,9 @@ function textsIn(stage) {
   const nodes = [];
   while (walker.nextNode()) {
     const { data, parentElement } = walker.currentNode;
-    if (data.trim() && !parentElement.closest('button, select, input, .visually-hidden, canvas')) nodes.push(walker.currentNode);
+    if (data.trim() && !parentElement.closest('button, select, input, .visually-hidden, canvas')) {
+      nodes.push(walker.currentNode);
+    }
   }
   return nodes;
 }

@@ -66,6 +66,7 @@ export function tickText(value, step) {
 }
 
 function plain(value, digits) {
-  const text = Math.abs(value).toFixed(digits).replace(/^\d{5,}/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, '\u202f'));
+  const text = Math.abs(value).toFixed(digits)
+    .replace(/^\d{5,}/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, '\u202f'));
   return value < 0 ? `\u2212${text}` : text;
 }

@@ -1,5 +1,5 @@
-/* Which colour a value has: its number among the 255 of a colour map, the range that these numbers span, and the look-up
- * table from numbers to pixels. Pure. */
+/* Which colour a value has: its number among the 255 of a colour map, the range that these numbers span, and the
+ * look-up table from numbers to pixels. Pure. */
 
 export const LAST = 254;             /* the greatest colour number */
 const ROUND = 2 ** 52;               /* x + ROUND - ROUND rounds 0 <= x < ROUND to an integer, halves to even */
@@ -7,15 +7,18 @@ const NEAR_TIE = 0.4999999;
 const HUGE = 1e300;                  /* from here on 254 times the span would overflow */
 const SMALLER = 2 ** -12;            /* exact: a power of two */
 
-/* numbers[i] = 1 + k, where k = 254 (v - min) / (max - min) is rounded half to even and clamped; 0 where v is not finite.
- * The order of operations is part of the promise: tests compute the same k. But a product is faster than a division and
- * differs from it by less than 1e-12, so that only values near a tie are divided. If all values are equal, k is 0 up to
- * that value, as in the server's pictures. */
+/* numbers[i] = 1 + k, where k = 254 (v - min) / (max - min) is rounded half to even and clamped; 0 where v is not
+ * finite. The order of operations is part of the promise: tests compute the same k. But a product is faster than a
+ * division and differs from it by less than 1e-12, so that only values near a tie are divided. If all values are equal,
+ * k is 0 up to that value, as in the server's pictures. */
 export function number(values, [min, max], numbers) {
   const span = max - min;
-  if (span > HUGE) return number(Float64Array.from(values, (v) => v * SMALLER), [min * SMALLER, max * SMALLER], numbers);
+  if (span > HUGE) {
+    return number(Float64Array.from(values, (v) => v * SMALLER), [min * SMALLER, max * SMALLER], numbers);
+  }
   const factor = LAST / span;
-  const [last, round, tie, count] = [LAST, ROUND, NEAR_TIE, values.length];   /* in registers: half as long as from the module */
+  /* in registers: half as long as from the module */
+  const [last, round, tie, count] = [LAST, ROUND, NEAR_TIE, values.length];
   for (let i = 0; i < count; i++) {
     const v = values[i];
     const x = (v - min) * factor;

@@ -12,9 +12,11 @@ export function pairsOf(config) {
   const count = config.rotary_dim / 2;
   const first = config.rotary_offset || 0;
   const neighbours = config.layout === 'interleaved';
-  const halves = ['half', 'interleaved_to_half'].includes(config.layout) || (config.layout === 'half_per_axis' && !config.axes_dim);
+  const halves = ['half', 'interleaved_to_half'].includes(config.layout)
+    || (config.layout === 'half_per_axis' && !config.axes_dim);
   if (!neighbours && !halves) return null;
-  return Array.from({ length: count }, (_, i) => neighbours ? [first + 2 * i, first + 2 * i + 1] : [first + i, first + i + count]);
+  return Array.from({ length: count },
+    (_, i) => neighbours ? [first + 2 * i, first + 2 * i + 1] : [first + i, first + i + count]);
 }
 
 /* At most 16 pairs, spread evenly from the fastest to the slowest. */
@@ -35,7 +37,8 @@ export function centreOf(index, { columns, cell, left, foot }) {
   return [left + (index % columns + 0.5) * cell, Math.floor(index / columns) * (cell + foot) + cell / 2];
 }
 
-/* Pixels of one unit: the longest hand of all, so that no hand leaves its clock and none changes its length by turning. */
+/* Pixels of one unit: the longest hand of all, so that no hand leaves its clock and none changes its length by
+ * turning. */
 export function pixelsOfUnit({ pairs, q, k }, radius) {
   const longest = Math.max(...[q, k].flatMap((v) => pairs.map(([x, y]) => Math.hypot(v[x], v[y]))));
   return longest > 0 && Number.isFinite(longest) ? HAND_REACH * radius / longest : 0;

@@ -1,8 +1,8 @@
 /* Paints colour numbers as blocks of pixels into the buffer of an ImageData. Pure. */
 
-/* pixels: Uint32Array of width x height. grid: { row, col }, each { px, count, start, from }: pixels of a drawn cell, how
- * many are drawn, the pixel where the first begins, its index in the window. numbers: colour numbers of a window with
- * `stride` columns. What lies beside the grid is transparent. */
+/* pixels: Uint32Array of width x height. grid: { row, col }, each { px, count, start, from }: pixels of a drawn cell,
+ * how many are drawn, the pixel where the first begins, its index in the window. numbers: colour numbers of a window
+ * with `stride` columns. What lies beside the grid is transparent. */
 export function paint({ pixels, width, height }, { row, col }, { numbers, stride }, table) {
   const right = Math.min(width, col.start + col.count * col.px);
   const bottom = Math.min(height, row.start + row.count * row.px);

@@ -37,7 +37,8 @@ export function nearest(list, value) {
   return low > 0 && value - list[low - 1] <= list[low] - value ? low - 1 : low;
 }
 
-/* Where everything stands. size: { width, height } of the bitmap; look: colours and font; ranges as { x, y }, scales too. */
+/* Where everything stands. size: { width, height } of the bitmap; look: colours and font; ranges as { x, y }, scales
+ * too. */
 export function layout(ctx, { size, k, look, scales, ranges, titles, whole }) {
   const font = `${Math.round(12 * k)}px ${look.font}`;
   ctx.font = font;

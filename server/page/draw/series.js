@@ -13,7 +13,9 @@ const DASHES = [[], [9, 3], [4, 3], [14, 3, 3, 3], [2, 2.5], [6, 3, 2, 3]];
 export const colorOf = (i, theme) => {
   const list = COLORS[theme];
   const round = Math.floor(i / list.length);
-  return round ? mix(list[i % list.length], theme === 'dark' ? '#ffffff' : '#000000', 1 - (1 - TURN[theme]) ** round) : list[i % list.length];
+  return round
+    ? mix(list[i % list.length], theme === 'dark' ? '#ffffff' : '#000000', 1 - (1 - TURN[theme]) ** round)
+    : list[i % list.length];
 };
 
 export const dashOf = (i) => DASHES[i % DASHES.length];

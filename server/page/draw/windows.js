@@ -82,14 +82,18 @@ export function zoomed(axis, room, factor, pixel, fitted) {
 
 /* ---- windows that are kept ---- */
 
-/* Of an axis, the part that a kept window { first, step, count } has: a grid line for paint(), null if there is none. */
+/* Of an axis, the part that a kept window { first, step, count } has: a grid line for paint(), null if there is
+ * none. */
 export function overlap(axis, kept) {
   if (axis.step !== kept.step) return null;
   const first = Math.max(axis.first, kept.first);
   const end = Math.min(axis.first + axis.count * axis.step, kept.first + kept.count * kept.step);
   if (first >= end) return null;
   const steps = (cells) => cells / axis.step;
-  return { px: axis.px, first, count: steps(end - first), start: steps(first - axis.first) * axis.px, from: steps(first - kept.first) };
+  return {
+    px: axis.px, first, count: steps(end - first), start: steps(first - axis.first) * axis.px,
+    from: steps(first - kept.first),
+  };
 }
 
 export const covers = (axis, kept) => axis.count === 0 || overlap(axis, kept)?.count === axis.count;

@@ -1,10 +1,13 @@
-/* The card of one configuration: its scheme or preset, its sequence, its parameters, and its JSON. All of it follows from
- * the rows of the catalogue. */
-import { catalogue, common, inherited, outputsOf, parametersOf, preset, scheme, schemeOf, sequenceRows } from '../catalogue.js';
+/* The card of one configuration: its scheme or preset, its sequence, its parameters, and its JSON. All of it follows
+ * from the rows of the catalogue. */
+import {
+  catalogue, common, inherited, outputsOf, parametersOf, preset, scheme, schemeOf, sequenceRows,
+} from '../catalogue.js';
 import { control, Group } from './controls.js';
 import { make, name } from '../dom.js';
 import {
-  applies, goesWith, isChooser, kindOf, kindsFor, shown, unfolded, withField, withInnerField, withKind, withPreset, withScheme,
+  applies, goesWith, isChooser, kindOf, kindsFor, shown, unfolded, withField, withInnerField, withKind, withPreset,
+  withScheme,
   withSequence,
 } from './edits.js';
 import { words } from './fields.js';
@@ -32,8 +35,9 @@ export class Card {
     this.more = make('details', { class: 'more' }, make('summary', null, word('form.more')), this.groups);
     this.json = new Json(slot, (config) => this.set(config, 'json'));
     const onkeydown = (event) => { if (event.key === 'Enter') this.goToWrong(); };
-    this.element = make('section', { class: 'form-card', 'data-card': slot, 'aria-labelledby': `card-${slot}`, onkeydown },
-      this.makeHead(), this.file.element, this.sources, this.sequence, this.basic, this.more, this.json.element);
+    this.element = make('section',
+      { class: 'form-card', 'data-card': slot, 'aria-labelledby': `card-${slot}`, onkeydown }, this.makeHead(),
+      this.file.element, this.sources, this.sequence, this.basic, this.more, this.json.element);
     this.element.style.setProperty('--slot', `var(--${slot})`);
   }
 
@@ -71,13 +75,16 @@ export class Card {
     const isFirst = (row) => row.level === 'basic' || kindOf({ [row.name]: 1 }) !== null;
     const [first, later] = [true, false].map((yes) => [...this.positions].filter(([row]) => isFirst(row) === yes)
       .map(([, one]) => one.element));
-    this.laterPositions = make('details', { class: 'more' }, make('summary', null, word('form.moreSequence')), ...later);
+    this.laterPositions = make('details', { class: 'more' }, make('summary', null, word('form.moreSequence')),
+      ...later);
     this.sequence = make('div', { class: 'sequence' }, this.chooser.element, ...first, this.laterPositions);
   }
 
   controlOf(row) {
     const options = { field: row.name, slot: this.slot };
-    if (row.parameters) return new Group(row, { ...options, change: (inner, value) => this.changeInner(row, inner, value) });
+    if (row.parameters) {
+      return new Group(row, { ...options, change: (inner, value) => this.changeInner(row, inner, value) });
+    }
     return control(row, { ...options, change: (value) => this.changeField(row, value) });
   }
 
@@ -91,7 +98,9 @@ export class Card {
     this.basic.replaceChildren(...this.elements(isBasic));
     this.groups.replaceChildren(...catalogue().groups.map((group) => {
       const elements = this.elements((one) => !isBasic(one) && one.group === group.name);
-      return elements.length ? make('section', { class: 'form-group' }, make('h4', null, label(group)), ...elements) : null;
+      return elements.length
+        ? make('section', { class: 'form-group' }, make('h4', null, label(group)), ...elements)
+        : null;
     }).filter(Boolean));
   }
 
@@ -173,7 +182,8 @@ export class Card {
     if (!this.config) return;
     const { preset: model, hf_config: file, scheme: own } = this.config;
     const row = schemeOf(this.config);
-    const title = model ? label(preset(model) ?? { name: textOf(model) }) : file ? textOf(file.model_type ?? 'config.json')
+    const title = model ? label(preset(model) ?? { name: textOf(model) })
+      : file ? textOf(file.model_type ?? 'config.json')
       : label(row ?? { name: textOf(own ?? '?') });
     this.title.classList.toggle('of-scheme', !model && !file);
     this.title.replaceChildren(name(String(title)));

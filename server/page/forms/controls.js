@@ -86,7 +86,9 @@ export class Control {
   }
 
   focus() {
-    for (let node = this.element.parentElement; node; node = node.parentElement) if (node.matches('details')) node.open = true;
+    for (let node = this.element.parentElement; node; node = node.parentElement) {
+      if (node.matches('details')) node.open = true;
+    }
     this.input.focus();
   }
 }
@@ -171,7 +173,9 @@ export class Typed extends Control {
 }
 
 class Numeric extends Typed {
-  kind() { return { tag: 'input', type: 'number', inputmode: 'decimal', step: this.row.type === 'integer' ? 1 : 'any' }; }
+  kind() {
+    return { tag: 'input', type: 'number', inputmode: 'decimal', step: this.row.type === 'integer' ? 1 : 'any' };
+  }
 
   makeInput() {
     const input = super.makeInput();
@@ -209,7 +213,8 @@ class Numeric extends Typed {
 export class Choice extends Control {
   makeInput() {
     this.none = make('option', { value: '' }, word('form.auto'));
-    this.input = make('select', { onchange: () => this.choose(this.input.value || undefined) }, this.none, ...this.options());
+    this.input = make('select', { onchange: () => this.choose(this.input.value || undefined) }, this.none,
+      ...this.options());
     return this.input;
   }
 
@@ -256,14 +261,15 @@ export class Group {
     this.first = first;
     this.inUse = make('div', null);
     this.rest = make('div', null);
-    this.more = make('details', { class: 'more' }, make('summary', null, word('form.moreOf', { group: label(row) })), this.rest);
+    this.more = make('details', { class: 'more' }, make('summary', null, word('form.moreOf', { group: label(row) })),
+      this.rest);
     this.rest.append(...others.map((one) => one.element));
     this.element = make('fieldset', { class: 'group' },
       make('legend', null, ...titled(row)), first.element, this.inUse, this.more);
   }
 
-  /* Fields in use stand under the first, the others in `more`; a field moves only when that changes. Without a kind there is
-   * nothing more to give. */
+  /* Fields in use stand under the first, the others in `more`; a field moves only when that changes. Without a kind
+   * there is nothing more to give. */
   show(context) {
     const own = inside(context, this.row);
     for (const [row, one] of this.controls) {

@@ -1,9 +1,9 @@
-/* What a form shows of a configuration, and does to it. Pure: rows of the catalogue, a configuration and what the server
- * made of it become values and the next configuration.
+/* What a form shows of a configuration, and does to it. Pure: rows of the catalogue, a configuration and what the
+ * server made of it become values and the next configuration.
  *
- * A context { config, inherited, resolved, answered, isRead } is a configuration, the parameters that its preset brings,
- * those of the server's last answer and the configuration that it answered, and whether a model's config.json brings some
- * that only the server can read. */
+ * A context { config, inherited, resolved, answered, isRead } is a configuration, the parameters that its preset
+ * brings, those of the server's last answer and the configuration that it answered, and whether a model's config.json
+ * brings some that only the server can read. */
 import { common, holds, scheme, sequenceRows } from '../catalogue.js';
 import { isGiven, isObject, same, slider } from './fields.js';
 
@@ -73,7 +73,8 @@ export function withField(context, rows, row, value) {
   const isLeft = !isGiven(value) || same(value, fallback(context, row));
   const others = without(context.config, isLeft ? namesOf(row) : row.aliases ?? []);
   const next = isLeft ? others : { ...others, [row.name]: value };
-  return withoutUnused(without(next, isLeft ? [] : rivals(rows, row)), { ...context.inherited, ...next }, rows, row.name);
+  return withoutUnused(without(next, isLeft ? [] : rivals(rows, row)), { ...context.inherited, ...next }, rows,
+    row.name);
 }
 
 /* Fields that may not stand beside this one. */
@@ -98,8 +99,8 @@ export function withInnerField(context, rows, row, inner, value) {
 
 /* ---- An object of several kinds, e.g. a rule of scaling ----
  *
- * The first kind is what holds without the object. Which fields a kind uses, its rows need not say; so another kind starts
- * with what a preset of that kind has. */
+ * The first kind is what holds without the object. Which fields a kind uses, its rows need not say; so another kind
+ * starts with what a preset of that kind has. */
 
 export function withKind(context, rows, row, kind, presets) {
   const [chooser] = row.parameters;
@@ -115,15 +116,18 @@ export function withKind(context, rows, row, kind, presets) {
   return { ...next, ...example?.sizes };
 }
 
-/* The plainest object of that kind among the presets. Lists in it fit the sizes of its model only, so these come too. */
+/* The plainest object of that kind among the presets. Lists in it fit the sizes of its model only, so these come
+ * too. */
 function exampleOf(row, kind, presets) {
   const [chooser] = row.parameters;
   const isDefault = ([name, value]) => row.parameters.some((one) => one.name === name && same(one.default, value));
   const plain = (object) => Object.fromEntries(Object.entries(object).filter((entry) => !isDefault(entry)));
   const examples = presets.map(({ config }) => ({ config, object: given(config, row) }))
-    .filter(({ object }) => object?.[chooser.name] === kind).map(({ config, object }) => ({ config, object: plain(object) }));
+    .filter(({ object }) => object?.[chooser.name] === kind)
+    .map(({ config, object }) => ({ config, object: plain(object) }));
   const [best] = examples.sort((one, other) => Object.keys(one.object).length - Object.keys(other.object).length);
-  return best && { object: best.object, sizes: Object.values(best.object).some(Array.isArray) ? sizesOf(best.config) : {} };
+  return best
+    && { object: best.object, sizes: Object.values(best.object).some(Array.isArray) ? sizesOf(best.config) : {} };
 }
 
 function sizesOf(config) {
@@ -195,7 +199,8 @@ export function withSequence(config, kind, tokens) {
     q_len: { q_len: n, k_len: n },
     q_positions: { q_positions: run, k_positions: run },
   };
-  const old = sequenceRows().map((row) => row.name).filter((name) => !(KINDS[kind].includes(name) && name === 'offset'));
+  const old = sequenceRows().map((row) => row.name)
+    .filter((name) => !(KINDS[kind].includes(name) && name === 'offset'));
   return { ...without(config, old), ...starts[kind] };
 }
 

@@ -1,5 +1,5 @@
-/* Values of single fields. Pure: what a slider stops at, how a value is written in a control and read from it, and how a
- * sentence becomes tokens. */
+/* Values of single fields. Pure: what a slider stops at, how a value is written in a control and read from it, and how
+ * a sentence becomes tokens. */
 import { roundStep } from '../draw/numbers.js';
 
 export const isGiven = (value) => value !== undefined && value !== null;
@@ -17,7 +17,9 @@ const rounded = (value, digits) => Number(value.toPrecision(digits));
 
 /* The step is the largest of 1, 2, 5, 10, … that makes at least STEPS of them. */
 function linearValues(lo, hi, quantum) {
-  const step = quantum && (hi - lo) / quantum <= STOPS_MAX ? quantum : Math.max(quantum ?? 0, 1 / roundStep(STEPS / (hi - lo)));
+  const step = quantum && (hi - lo) / quantum <= STOPS_MAX
+    ? quantum
+    : Math.max(quantum ?? 0, 1 / roundStep(STEPS / (hi - lo)));
   const count = Math.floor((hi - lo) / step + 1e-9);
   return Array.from({ length: count + 1 }, (_, i) => rounded(lo + i * step, 12));
 }
@@ -25,11 +27,14 @@ function linearValues(lo, hi, quantum) {
 /* Even factors, rounded to two digits and to whole quanta. */
 function logValues(lo, hi, quantum) {
   const values = Array.from({ length: 4 * STEPS + 1 }, (_, i) => rounded(lo * (hi / lo) ** (i / (4 * STEPS)), 2));
-  const whole = quantum ? [...values.map((value) => Math.round(value / quantum) * quantum), ...powersOfTwo(lo, hi)] : values;
+  const whole = quantum
+    ? [...values.map((value) => Math.round(value / quantum) * quantum), ...powersOfTwo(lo, hi)]
+    : values;
   return [...new Set([lo, ...whole.filter((value) => value > lo && value < hi), hi])].sort((one, other) => one - other);
 }
 
-const powersOfTwo = (lo, hi) => Array.from({ length: 53 }, (_, i) => 2 ** i).filter((value) => value >= lo && value <= hi);
+const powersOfTwo = (lo, hi) =>
+  Array.from({ length: 53 }, (_, i) => 2 ** i).filter((value) => value >= lo && value <= hi);
 
 /* The values that a slider stops at. Sizes whose usual range begins at 8 go in eights, so that no stop is refused for
  * being odd. */

@@ -1,4 +1,5 @@
-/* The JSON of a configuration, to read and to edit. A text that does not parse stays as it is, with the reason beside it. */
+/* The JSON of a configuration, to read and to edit. A text that does not parse stays as it is, with the reason beside
+ * it. */
 import { quote } from './controls.js';
 import { code, make } from '../dom.js';
 import { isObject, same } from './fields.js';

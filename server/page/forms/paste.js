@@ -13,12 +13,13 @@ import { word } from '../words.js';
 const LINK_KEYS = /^(view|story|[abcd])=/;
 const PATHS = ['/encode', '/rotate', '/attention', '/analyze'];
 const SOURCES = ['scheme', 'preset', 'hf_config'];
-const SEQUENCES = ['len', 'positions', 'grid', 'lens', 'segments', 'tokens', 'q_len', 'k_len', 'q_positions', 'k_positions'];
+const SEQUENCES = ['len', 'positions', 'grid', 'lens', 'segments', 'tokens', 'q_len', 'k_len', 'q_positions',
+  'k_positions'];
 const START_LEN = 128;   /* a model's configuration has no sequence */
 
 /* The page asks for the form of an answer itself: what a command wanted in its file is not the configuration's. */
-const FORM = ['outputs', 'slice', 'reduce', 'format', 'digits', 'data', 'cmap', 'vmin', 'vmax', 'zoom', 'legend', 'ascii',
-  'columns', 'lang', 'metrics'];
+const FORM = ['outputs', 'slice', 'reduce', 'format', 'digits', 'data', 'cmap', 'vmin', 'vmax', 'zoom', 'legend',
+  'ascii', 'columns', 'lang', 'metrics'];
 const PROGRAM_MAX = 2 ** 20;
 
 export function recognise(text) {
@@ -85,12 +86,15 @@ const stripped = (body) => Object.fromEntries(Object.entries(body).filter(([name
 
 /* /analyze: the fields beside `configs` are the defaults of each, nested objects whole. */
 function several({ configs, ...others }) {
-  const all = configs.filter(isObject).slice(0, SLOTS.length).map((config, i) => [SLOTS[i], stripped({ ...others, ...config })]);
-  return all.length ? { kind: 'link', state: { configs: Object.fromEntries(all), emptied: false } } : unknown('nothing');
+  const all = configs.filter(isObject).slice(0, SLOTS.length)
+    .map((config, i) => [SLOTS[i], stripped({ ...others, ...config })]);
+  return all.length
+    ? { kind: 'link', state: { configs: Object.fromEntries(all), emptied: false } }
+    : unknown('nothing');
 }
 
-const MODEL_FIELDS = ['rope_theta', 'rope_scaling', 'rope_parameters', 'hidden_size', 'n_embd', 'd_model', 'num_attention_heads',
-  'n_head', 'max_position_embeddings', 'text_config'];
+const MODEL_FIELDS = ['rope_theta', 'rope_scaling', 'rope_parameters', 'hidden_size', 'n_embd', 'd_model',
+  'num_attention_heads', 'n_head', 'max_position_embeddings', 'text_config'];
 
 /* It names its kind of model, or has two fields that only models have. */
 function isModel(body) {
@@ -148,7 +152,8 @@ function optionsOf(words) {
   return options;
 }
 
-/* A cluster of short options; the first that takes a value takes the rest, or the next word. Gives the last word used. */
+/* A cluster of short options; the first that takes a value takes the rest, or the next word. Gives the last word
+ * used. */
 function takeShort(words, i, take) {
   const letters = words[i].slice(1);
   for (let at = 0; at < letters.length; at++) {
@@ -212,7 +217,8 @@ function piece(rest) {
 
 /* ---- Programs ---- */
 
-/* A request among the braces of a program, e.g. the Python of the request panel. Two of them are a difference, b - a. */
+/* A request among the braces of a program, e.g. the Python of the request panel. Two of them are a difference, b -
+ * a. */
 function program(text) {
   if (text.length > PROGRAM_MAX) return null;
   const found = literals(text).filter((body) => isRequest(body) || isModel(body));

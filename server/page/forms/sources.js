@@ -1,5 +1,5 @@
-/* Where a configuration comes from: controls for its scheme, its preset, the kind of layer and the kind of sequence, and
- * what was read from a model's config.json. */
+/* Where a configuration comes from: controls for its scheme, its preset, the kind of layer and the kind of sequence,
+ * and what was read from a model's config.json. */
 import { catalogue, common, preset } from '../catalogue.js';
 import { Choice, Typed } from './controls.js';
 import { code, make, mark, name } from '../dom.js';
@@ -139,7 +139,8 @@ export class ReadFile {
       make('button', { type: 'button', onclick: drop }, word('form.file.drop')));
   }
 
-  /* answer: { config, hf_config: { model_type, certainty, ignored, defaults, first_position? } } of the server, if it has answered. */
+  /* answer: { config, hf_config: { model_type, certainty, ignored, defaults, first_position? } } of the server, if it
+   * has answered. */
   show(file, answer) {
     this.element.hidden = !file;
     if (!file || (this.file === file && this.answer === answer)) return;

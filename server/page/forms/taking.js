@@ -73,7 +73,9 @@ export class Taker {
     const { page } = this;
     this.close();
     page.files = files;
-    page.store.set(page.store.state.view === 'diagnose' ? { emptied: false } : page.stateOf('diagnose', { emptied: false }));
+    page.store.set(page.store.state.view === 'diagnose' ? { emptied: false } : page.stateOf(
+      'diagnose', { emptied: false }
+    ));
     document.dispatchEvent(new Event('posenc:file'));
   }
 

@@ -1,5 +1,5 @@
-/* What works anywhere on the page: undo and redo by keys; paste, drop and the dialog that does the same. taking.js, loaded
- * with the first thing taken, decides what becomes of it. */
+/* What works anywhere on the page: undo and redo by keys; paste, drop and the dialog that does the same. taking.js,
+ * loaded with the first thing taken, decides what becomes of it. */
 import { busy } from '../ask.js';
 import { action, code, make } from '../dom.js';
 import { closer } from './frame.js';
@@ -12,7 +12,8 @@ function takesText(node) {
   return node.matches?.('textarea, [contenteditable]') || (node.matches?.('input') && !UNWRITTEN.includes(node.type));
 }
 
-/* Ctrl+Z takes back the last step. In a text it first undoes typing, as everywhere; a number is a step like any other. */
+/* Ctrl+Z takes back the last step. In a text it first undoes typing, as everywhere; a number is a step like any
+ * other. */
 export function listenForUndo(store) {
   document.addEventListener('keydown', (event) => {
     const { target } = event;
@@ -38,7 +39,9 @@ function afterTyping(field, act) {
 export class Drop {
   constructor(page) {
     this.page = page;
-    this.text = make('textarea', { rows: 8, spellcheck: 'false', 'aria-label': word('paste.text'), placeholder: '{ "scheme": "rope", "len": 128 }' });
+    this.text = make('textarea', {
+      rows: 8, spellcheck: 'false', 'aria-label': word('paste.text'), placeholder: '{ "scheme": "rope", "len": 128 }',
+    });
     this.dialog = this.makeDialog();
     this.listen();
   }

@@ -1,4 +1,5 @@
-/* The frame around the view: banner, navigation, title, notices, places for configurations, view and inspector, footer. */
+/* The frame around the view: banner, navigation, title, notices, places for configurations, view and inspector,
+ * footer. */
 import { action, make } from '../dom.js';
 import { icon, tool } from '../icons.js';
 import { print } from '../state.js';
@@ -13,7 +14,8 @@ const WIDE = matchMedia('(min-width: 1080px)');
 const EXAMPLES = ['sinusoidal', 'rope', 'alibi', 't5', 'shaw'];
 
 /* The button at the corner of a dialog or notice; in a form it closes its dialog. */
-export const closer = (onclick) => tool('close', word('notice.close'), { type: onclick ? 'button' : 'submit', onclick });
+export const closer = (onclick) =>
+  tool('close', word('notice.close'), { type: onclick ? 'button' : 'submit', onclick });
 
 /* The name of the language that the page is not in, in that language. */
 function otherLanguage() {
@@ -39,8 +41,10 @@ export class Frame {
   makeTools(acts) {
     const names = ['undo', 'redo', 'paste', 'lang', 'theme', 'help'];
     const tools = Object.fromEntries(names.map((name) => [name,
-      tool(name === 'lang' ? otherLanguage() : name, word(`page.${name}`), { 'data-action': name, onclick: acts[name] })]));
-    const showTheme = () => tools.theme.replaceChildren(icon(document.documentElement.dataset.theme === 'dark' ? 'sun' : 'theme'));
+      tool(name === 'lang' ? otherLanguage() : name, word(`page.${name}`),
+        { 'data-action': name, onclick: acts[name] })]));
+    const showTheme = () =>
+      tools.theme.replaceChildren(icon(document.documentElement.dataset.theme === 'dark' ? 'sun' : 'theme'));
     document.addEventListener('posenc:theme', showTheme);
     showTheme();
     return tools;
@@ -50,15 +54,18 @@ export class Frame {
     this.title = make('h1');
     this.lead = make('p', { class: 'lead' });
     this.live = make('p', { class: 'visually-hidden', 'data-live': '', 'aria-live': 'polite' });
-    rewrite(this.live, (line) => { clearTimeout(this.saying); line.textContent = ''; });   /* it is in the old language */
+    /* it is in the old language */
+    rewrite(this.live, (line) => { clearTimeout(this.saying); line.textContent = ''; });
     this.notices = make('div', { class: 'notices' });
     this.forms = make('div');
     this.side = make('section', { class: 'side', 'aria-labelledby': 'side-title' },
-      make('div', { class: 'side-head' }, make('h2', { id: 'side-title' }, word('page.configs')), this.reset, this.add), this.forms);
+      make('div', { class: 'side-head' }, make('h2', { id: 'side-title' }, word('page.configs')), this.reset, this.add),
+      this.forms);
     this.stage = make('div', { class: 'view' });
     this.panel = make('section', { class: 'inspector', 'aria-label': word('page.inspector') });
     this.work = make('div', { class: 'work' });
-    this.main = make('main', { id: 'main', tabindex: -1 }, make('div', { class: 'heading' }, this.title, this.lead), this.notices, this.work);
+    this.main = make('main', { id: 'main', tabindex: -1 }, make('div', { class: 'heading' }, this.title, this.lead),
+      this.notices, this.work);
   }
 
   /* Not an address: the hash is the page's state. */
@@ -68,13 +75,15 @@ export class Frame {
   }
 
   banner() {
-    this.links = views.filter(({ unlisted }) => !unlisted).map(({ name }) => make('a', { 'data-view': name }, word(`view.${name}`)));
+    this.links = views.filter(({ unlisted }) => !unlisted)
+      .map(({ name }) => make('a', { 'data-view': name }, word(`view.${name}`)));
     this.brand = make('a', { class: 'brand', translate: 'no' },
       make('span', { class: 'brand-mark', 'aria-hidden': 'true' }), make('span', { class: 'brand-name' }, 'posenc'));
     /* Not under a pointer: its click would miss what moves away. */
     const onfocusin = ({ target }) => target.matches(':focus-visible') && this.bring(target);
     this.nav = make('nav', { 'aria-label': word('page.views'), onscroll: () => this.fade(), onfocusin }, ...this.links);
-    const banner = make('header', { class: 'banner' }, this.brand, this.nav, make('div', { class: 'toolbar tools' }, ...Object.values(this.tools)));
+    const banner = make('header', { class: 'banner' }, this.brand, this.nav,
+      make('div', { class: 'toolbar tools' }, ...Object.values(this.tools)));
     const watch = new ResizeObserver(() => this.measure(banner));
     for (const one of [banner, this.nav, ...this.links]) watch.observe(one);
     return banner;
@@ -97,18 +106,26 @@ export class Frame {
 
   /* Along the row of links alone: the page stays where it is. */
   bring(link) {
-    if (link) this.nav.scrollTo({ left: link.offsetLeft - this.nav.offsetLeft - (this.nav.clientWidth - link.offsetWidth) / 2, behavior: 'instant' });
+    if (link) {
+      this.nav.scrollTo({
+        left: link.offsetLeft - this.nav.offsetLeft - (this.nav.clientWidth - link.offsetWidth) / 2,
+        behavior: 'instant',
+      });
+    }
   }
 
   showCurrent() { this.bring(this.links.find((one) => one.ariaCurrent)); }
 
   footer() {
     this.address = make('p', { class: 'address', translate: 'no' });
-    const links = ['/schemes', '/presets', '/openapi.json', '/metrics'].map((path) => make('a', { href: path }, make('code', null, path)));
-    return make('footer', null, make('p', null, word('page.law')), make('p', { class: 'footer-links' }, ...links), this.address);
+    const links = ['/schemes', '/presets', '/openapi.json', '/metrics']
+      .map((path) => make('a', { href: path }, make('code', null, path)));
+    return make('footer', null, make('p', null, word('page.law')), make('p', { class: 'footer-links' }, ...links),
+      this.address);
   }
 
-  /* The order of reading and of Tab is the order seen: wide, configurations stand at the left; else the figure is first. */
+  /* The order of reading and of Tab is the order seen: wide, configurations stand at the left; else the figure is
+   * first. */
   arrange() {
     const order = WIDE.matches ? [this.side, this.stage, this.panel] : [this.stage, this.side, this.panel];
     this.work.replaceChildren(...order);
@@ -179,13 +196,16 @@ export class Frame {
     this.stage.querySelector('figure.empty')?.remove();
     if (!empty) return;
     this.stage.prepend(make('figure', { class: 'empty', 'data-figure': this.shown, 'data-state': 'empty' },
-      make('figcaption', { 'data-caption': '' }, make('h2', null, word('empty.title')), make('p', null, word('empty.try'))),
-      make('div', { class: 'cards' }, ...EXAMPLES.map(page.catalogue.scheme).filter(Boolean).map((row) => example(page, row)))));
+      make('figcaption', { 'data-caption': '' }, make('h2', null, word('empty.title')),
+        make('p', null, word('empty.try'))),
+      make('div', { class: 'cards' },
+        ...EXAMPLES.map(page.catalogue.scheme).filter(Boolean).map((row) => example(page, row)))));
   }
 }
 
 function example(page, row) {
   const { view, configs } = startOf(row);
-  return make('a', { class: 'card', href: page.href(view, { configs, emptied: false, on: 'a' }), 'data-scheme': row.name },
+  return make('a',
+    { class: 'card', href: page.href(view, { configs, emptied: false, on: 'a' }), 'data-scheme': row.name },
     make('strong', { class: 'capital' }, label(row)), make('p', { class: 'hint' }, summary(row)));
 }

@@ -37,5 +37,6 @@ export function helpDialog() {
       make('section', null, make('h3', null, word('help.inFigure')), list(FIGURE_KEYS)),
       make('section', null, make('h3', null, word('help.onPage')), list(PAGE_KEYS),
         make('h3', null, word('help.pointer')),
-        make('ul', { class: 'plain' }, ...['wheel', 'drag', 'anything'].map((name) => make('li', null, word(`help.${name}`)))))));
+        make('ul', { class: 'plain' },
+          ...['wheel', 'drag', 'anything'].map((name) => make('li', null, word(`help.${name}`)))))));
 }

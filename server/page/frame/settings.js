@@ -20,9 +20,14 @@ function wanted(key) {
   return addressed[key] ?? VALUES[key].find((value) => value === last) ?? preferred[key]();
 }
 
-/* Canvases take their colours from the theme, so they are told of a new one. */
+/* The dark colours are in the style once, for browsers that prefer them. A theme says instead whether they hold. */
+const sheet = document.querySelector('link[rel="stylesheet"]').sheet;
+const darkRule = Array.from(sheet?.cssRules ?? []).find(({ media }) => media?.mediaText === dark.media);
+
+/* Canvases take their colours from the theme, so a new one is an event. */
 function setTheme(theme) {
   if (theme === current.theme) return;
+  if (darkRule) darkRule.media.mediaText = theme === 'dark' ? 'all' : 'not all';
   document.documentElement.dataset.theme = current.theme = theme;
   document.dispatchEvent(new Event('posenc:theme'));
 }

@@ -13,7 +13,8 @@ const TICK_PX = 56;   /* room for the text of a tick of the colour bar */
 
 export const shapeText = (shape) => shape.length ? shape.join(' × ') : '1';
 
-const AXES = ['axis', 'batch', 'component', 'dim', 'distance', 'head', 'key', 'pair', 'position', 'query', 'row', 'column', 'term'];
+const AXES = ['axis', 'batch', 'component', 'dim', 'distance', 'head', 'key', 'pair', 'position', 'query', 'row',
+  'column', 'term'];
 
 /* An axis in the page's language. */
 export const axisName = (axis) => AXES.includes(axis) ? word(`axis.${axis}`) : axis;
@@ -24,32 +25,50 @@ export const axesOf = ({ axes }) => axes.length > 1 ? axes.slice(-2) : ['row', a
 const times = (one, other) => name(`${one} × ${other}`);
 const number = (value, what) => datum(value, what, short(value));
 
-/* about, axes, reduce, range [min, max]; difference: largest |Δ| of the window, null where none is meant (key: its text); hasGaps: some
- * cells are not finite; isEmpty: none is in view. */
-export function captionOf({ about, axes, reduce, range, scheme, difference, hasGaps, isEmpty, key = 'heat.captionDifference' }) {
+/* about, axes, reduce, range [min, max]; difference: largest |Δ| of the window, null where none is meant (key: its
+ * text); hasGaps: some cells are not finite; isEmpty: none is in view. */
+export function captionOf({
+  about, axes, reduce, range, scheme, difference, hasGaps, isEmpty, key = 'heat.captionDifference',
+}) {
   const { row, col } = axes;
-  const parts = { output: code(about.name), scheme: scheme ? label(scheme) : name(about.scheme ?? ''), shape: name(shapeText(about.shape)),
-    min: number(range[0], 'min'), max: number(range[1], 'max'), cells: times(row.step, col.step), pixels: times(row.px, col.px), red: code(reduce) };
+  const parts = {
+    output: code(about.name), scheme: scheme ? label(scheme) : name(about.scheme ?? ''),
+    shape: name(shapeText(about.shape)), min: number(range[0], 'min'), max: number(range[1], 'max'),
+    cells: times(row.step, col.step), pixels: times(row.px, col.px), red: code(reduce),
+  };
   const zoomedOut = row.step > 1 || col.step > 1;
   const sentences = difference === null
     ? [phrase('heat.caption', parts)]
     : [phrase(key, { ...parts, difference: number(difference, 'difference'), most: number(range[1], 'max') })];
-  if (about.isPart) sentences.push(phrase('heat.captionPart', { part: times(about.rows, about.cols), a: name(shapeText(about.a.shape)), b: name(shapeText(about.b.shape)) }));
-  sentences.push(phrase(isEmpty ? 'heat.captionEmpty' : !zoomedOut ? 'heat.captionPixels' : difference === null ? 'heat.captionReduced' : 'heat.captionReducedDifference', parts));
+  if (about.isPart) {
+    sentences.push(phrase(
+      'heat.captionPart',
+      { part: times(about.rows, about.cols), a: name(shapeText(about.a.shape)), b: name(shapeText(about.b.shape)) }
+    ));
+  }
+  sentences.push(phrase(
+    isEmpty ? 'heat.captionEmpty'
+      : !zoomedOut ? 'heat.captionPixels'
+      : difference === null ? 'heat.captionReduced'
+      : 'heat.captionReducedDifference',
+    parts
+  ));
   if (hasGaps) sentences.push(phrase('heat.captionGaps', {}));
   return sentences.flatMap((sentence, i) => i ? [' ', sentence] : [sentence]);
 }
 
 /* The canvas's name. */
 export function labelOf(about, slot) {
-  return word(slot === 'b-a' ? 'heat.labelDifference' : 'heat.label', { scheme: about.scheme ?? '', output: about.name, shape: shapeText(about.shape) });
+  return word(slot === 'b-a' ? 'heat.labelDifference' : 'heat.label',
+    { scheme: about.scheme ?? '', output: about.name, shape: shapeText(about.shape) });
 }
 
 /* The figure's title: shorter, since the caption says the rest. */
 export function titleOf(about, slot, scheme) {
   const output = [' ', make('code', { class: 'figure-output' }, about.name)];
   if (slot === 'b-a') return [name('b − a'), ...output];
-  return [make('span', { class: 'slot-letter', translate: 'no' }, slot), ' ', make('span', { class: 'scheme' }, scheme ? label(scheme) : about.scheme ?? ''), ...output];
+  return [make('span', { class: 'slot-letter', translate: 'no' }, slot), ' ',
+    make('span', { class: 'scheme' }, scheme ? label(scheme) : about.scheme ?? ''), ...output];
 }
 
 /* ---- the exact value of one cell, as the server writes it: [data-readout] with an output ---- */
@@ -110,10 +129,12 @@ export class Readout {
 /* also: what else is set with it. */
 export function picker(page, key, text, names, also = {}) {
   const pick = (event) => page.store.set({ [key]: event.target.value, ...also }, { undo: key });
-  return make('select', { 'data-field': key, 'aria-label': text, title: text, translate: 'no', onchange: pick }, names.map((one) => make('option', { value: one }, one)));
+  return make('select', { 'data-field': key, 'aria-label': text, title: text, translate: 'no', onchange: pick },
+    names.map((one) => make('option', { value: one }, one)));
 }
 
-/* ---- the colours and what they stand for: [data-colorbar]; `fields`: its ends can be set and the colours chosen ---- */
+/* ---- the colours and what they stand for: [data-colorbar]; `fields`: its ends can be set and the colours chosen
+ * ---- */
 
 export class ColorBar {
   #shown = '';
@@ -131,13 +152,17 @@ export class ColorBar {
   /* Empty: the range follows the numbers. */
   #end(which) {
     const text = word(`heat.${which}`);
-    return make('input', { type: 'number', step: 'any', class: 'colorbar-end', 'data-field': which, 'aria-label': text, title: text, onchange: ({ target }) => {
+    const onchange = ({ target }) => {
       const number = target.value === '' ? null : Number(target.value);
       const { lo, hi } = { ...this.page.store.state, [which]: number };
       const good = lo === null || hi === null || lo < hi;
       target.setAttribute('aria-invalid', !good);
       if (good) this.page.store.set({ [which]: number }, { undo: which });
-    } });
+    };
+    return make('input', {
+      type: 'number', step: 'any', class: 'colorbar-end', 'data-field': which, 'aria-label': text, title: text,
+      onchange,
+    });
   }
 
   show([min, max], cmap, colors) {
@@ -190,6 +215,9 @@ export async function fillTable(figure, get, { source, about }, cursor, caption)
 }
 
 function tableOf(texts, row0, col0, caption) {
-  const lines = texts.map((cells, i) => row(row0 + i, cells.map((text, j) => cell(text, { row: row0 + i, col: col0 + j }))));
-  return table({ class: 'cells', translate: 'no' }, [make('td'), ...columns(texts[0].map((_, j) => col0 + j))], lines, make('caption', null, caption));
+  const lines = texts.map((cells, i) => row(
+    row0 + i, cells.map((text, j) => cell(text, { row: row0 + i, col: col0 + j }))
+  ));
+  return table({ class: 'cells', translate: 'no' }, [make('td'), ...columns(texts[0].map((_, j) => col0 + j))], lines,
+    make('caption', null, caption));
 }

@@ -1,5 +1,5 @@
-/* What mouse, wheel, fingers and keys do to a heat map: `Moves` changes cursor, window and zoom in the state; `listenTo`
- * hears the pointers, `Keys` its keys. */
+/* What mouse, wheel, fingers and keys do to a heat map: `Moves` changes cursor, window and zoom in the state;
+ * `listenTo` hears the pointers, `Keys` its keys. */
 import { copyText } from '../dom.js';
 import { clampCell, clampFirst, isDrawn, lay, moved, pixelOf, revealing, zoomed } from '../draw/windows.js';
 import { word } from '../words.js';
@@ -15,7 +15,8 @@ export const REDUCTIONS = ['mean', 'min', 'max', 'absmax', 'sample'];
 
 /* ---- the state ---- */
 
-/* `where()` gives { rows, cols, axes, rooms, fitted } of the picture that is touched, the last three with row and col. */
+/* `where()` gives { rows, cols, axes, rooms, fitted } of the picture that is touched, the last three with row and
+ * col. */
 const sameScale = (one, other) => one.px === other.px && one.step === other.step;
 
 export class Moves {
@@ -67,7 +68,8 @@ export class Moves {
     const scale = { px: 1, step: 1 };
     const { axes, rooms } = this.where();
     const middle = ({ cells }, room, cell) => clampFirst(lay(cells, room, scale, 0), cell - Math.floor(room / 2));
-    this.#show(SIDES.map((side, i) => middle(axes[side], rooms[side], this.store.state.cur[i])), { row: scale, col: scale });
+    this.#show(SIDES.map((side, i) => middle(axes[side], rooms[side], this.store.state.cur[i])),
+      { row: scale, col: scale });
   }
 
   /* About a pixel [down, right]; all cells in view again is `fit`. */
@@ -212,7 +214,9 @@ const KEYS = {
   0: (moves) => moves.fit(),
   1: (moves) => moves.one(),
   r: (moves, map, store) => store.set({ red: after(REDUCTIONS, store.state.red) }, { undo: 'red' }),
-  m: (moves, map, store) => store.set({ cmap: after(Object.keys(map.page.catalogue.catalogue().cmaps), map.canvas.dataset.cmap) }, { undo: 'cmap' }),
+  m: (moves, map, store) =>
+    store.set({ cmap: after(Object.keys(map.page.catalogue.catalogue().cmaps), map.canvas.dataset.cmap) },
+      { undo: 'cmap' }),
   t: (moves, { figure }) => {
     figure.table.open = !figure.table.open;
     figure.fillTable();

@@ -1,5 +1,5 @@
-/* A heat map: a figure whose canvas shows a window of a tensor, cell by cell or in the server's reductions. It follows the
- * state (window, zoom, cursor, colours, reduction) by itself; a view only says what to show.
+/* A heat map: a figure whose canvas shows a window of a tensor, cell by cell or in the server's reductions. It follows
+ * the state (window, zoom, cursor, colours, reduction) by itself; a view only says what to show.
  *
  *   const map = new HeatMap(page, { view, slot, scale, label, quiet, outputs, after, companion })
  *   map.show({ path, body, output, at, axes, square, labels })   or, for b - a, map.show({ of: [of b, of a] })
@@ -27,7 +27,8 @@ import { bind, word } from '../words.js';
 const ROOM_HEIGHT = { least: 300, shape: 0.72, screen: 0.64 };   /* of a picture: pixels, of its width, of the window */
 
 
-/* One range of colours for the heat maps that share it: the widest of theirs, so that equal colours are equal numbers. */
+/* One range of colours for the heat maps that share it: the widest of theirs, so that equal colours are equal
+ * numbers. */
 export class Scale {
   #ranges = new Map();   /* heat map: [min, max] or null */
 
@@ -57,7 +58,9 @@ export class HeatMap {
   #frame = null;       /* a promise while one is awaited */
   #due = false;        /* in it, look for what has to be asked for */
 
-  constructor(page, { view, slot, label = null, scale = new Scale(), quiet = false, outputs = false, after = null, companion = null }) {
+  constructor(page, {
+    view, slot, label = null, scale = new Scale(), quiet = false, outputs = false, after = null, companion = null,
+  }) {
     Object.assign(this, { page, slot, label, scale, quiet, outputs, after, companion });
     this.figure = new Figure(page, { view, slot, label: label ?? word('heat.title') });
     this.moves = new Moves(page.store, () => this.#where());
@@ -165,7 +168,8 @@ export class HeatMap {
 
   /* Pixels that a picture may take. */
   #rooms(about) {
-    const width = Math.max(32, Math.floor(this.figure.stage.clientWidth - this.stage.margins(about, this.spec.labels).left));
+    const width = Math.max(32,
+      Math.floor(this.figure.stage.clientWidth - this.stage.margins(about, this.spec.labels).left));
     const { least, shape, screen } = ROOM_HEIGHT;
     return { row: Math.round(Math.max(least, Math.min(width * shape, innerHeight * screen))), col: width };
   }
@@ -210,8 +214,8 @@ export class HeatMap {
 
   #isAfterDue() { return this.after !== null && this.#after.source !== this.#source; }
 
-  /* The picture comes first; the rest only if no newer wish waits, so that a slider that is dragged costs one request for
-   * each picture. */
+  /* The picture comes first; the rest only if no newer wish waits, so that a slider that is dragged costs one request
+   * for each picture. */
   async #catchUp(get, stage) {
     const wish = this.#wish();
     this.#failed = '';
@@ -317,7 +321,9 @@ export class HeatMap {
     const painted = [kept?.values, JSON.stringify([axes, grid, range, cmap])];
     if (painted.some((part, i) => part !== this.#painted[i])) {
       this.#painted = painted;
-      paintMeasure(() => this.stage.paint({ axes, grid, kept, range, colors, attributes: this.#attributes(range, cmap) }));
+      paintMeasure(() => this.stage.paint(
+        { axes, grid, kept, range, colors, attributes: this.#attributes(range, cmap) }
+      ));
       this.bar.show(range, cmap, colors);
     }
     this.#explain(range);
@@ -328,9 +334,11 @@ export class HeatMap {
     const { row, col } = this.#axes;
     const nothing = ({ first }) => ({ first, count: 0, start: 0 });
     const grid = this.#grid ?? { row: nothing(row), col: nothing(col) };
-    return { output: name, at: lead.join(','), row0: grid.row.first, col0: grid.col.first, rows: grid.row.count, cols: grid.col.count,
-      'row-step': row.step, 'col-step': col.step, 'row-px': row.px, 'col-px': col.px, x0: grid.col.start, y0: grid.row.start,
-      reduce: this.#drawnReduce, cmap, min, max };
+    return {
+      output: name, at: lead.join(','), row0: grid.row.first, col0: grid.col.first, rows: grid.row.count,
+      cols: grid.col.count, 'row-step': row.step, 'col-step': col.step, 'row-px': row.px, 'col-px': col.px,
+      x0: grid.col.start, y0: grid.row.start, reduce: this.#drawnReduce, cmap, min, max,
+    };
   }
 
   get #drawnReduce() { return this.#picture.kept?.reduce ?? this.#reduce; }
@@ -341,15 +349,21 @@ export class HeatMap {
     const axes = this.#axes;
     const reduce = this.#drawnReduce;
     const difference = source.isDifference ? this.#largest() : null;
-    const key = JSON.stringify([source.key, about.shape, about.rows, about.cols, axes, range, reduce, difference, this.spec.labels]);
+    const key = JSON.stringify([
+      source.key, about.shape, about.rows, about.cols, axes, range, reduce, difference, this.spec.labels,
+    ]);
     if (key === this.#explained) return;
     this.#explained = key;
     const outputs = this.outputs && !source.isDifference ? this.page.catalogue.outputsOf(source.body, source.path) : [];
     this.toolbar.show({ axes, about, reduce, isFixed: Boolean(source.reduce), ownLead: !this.spec.at, outputs });
     this.stage.edge(axes, this.stage.margins(about, this.spec.labels), this.spec.labels);
     const scheme = this.page.catalogue.scheme(about.scheme);
-    const sentences = captionOf({ about, axes, reduce, range, scheme, difference, hasGaps: this.#grid !== null && this.stage.hasGaps, isEmpty: !this.#grid, key: this.spec.caption });
-    this.figure.caption.replaceChildren(...sentences, ...this.#after.source === this.#source ? [' ', ...this.#after.nodes] : []);
+    const sentences = captionOf({
+      about, axes, reduce, range, scheme, difference, hasGaps: this.#grid !== null && this.stage.hasGaps,
+      isEmpty: !this.#grid, key: this.spec.caption,
+    });
+    this.figure.caption.replaceChildren(...sentences,
+      ...this.#after.source === this.#source ? [' ', ...this.#after.nodes] : []);
     bind(this.canvas, 'aria-label', labelOf(about, this.slot));
     if (this.label) return;
     this.figure.rename(labelOf(about, this.slot));
@@ -381,6 +395,7 @@ export class HeatMap {
     if (!kept || !this.#grid || !source.request) return null;
     const { row, col } = this.#axes;
     const [vmin, vmax] = this.#range();
-    return source.request(about, row, col, { reduce: kept.reduce, cmap: this.#cmap(), vmin, vmax, zoom: Math.min(row.px, col.px) });
+    return source.request(about, row, col,
+      { reduce: kept.reduce, cmap: this.#cmap(), vmin, vmax, zoom: Math.min(row.px, col.px) });
   }
 }

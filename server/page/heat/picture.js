@@ -1,4 +1,5 @@
-/* The numbers of which a heat map shows a part: what is known of the tensor, the window that is kept of it, its range. */
+/* The numbers of which a heat map shows a part: what is known of the tensor, the window that is kept of it, its
+ * range. */
 import { extremes, symmetric } from '../draw/colors.js';
 import { covers } from '../draw/windows.js';
 import { WHOLE_MAX } from './sources.js';
@@ -10,8 +11,8 @@ export class Picture {
 
   constructor(source, about, likely = null) { Object.assign(this, { source, about, likely }); }
 
-  /* While only numbers change, as when a slider is dragged, the shape is guessed from that of the picture before: then a
-   * picture costs one request, and the guess is verified once the slider rests. */
+  /* While only numbers change, as when a slider is dragged, the shape is guessed from that of the picture before: then
+   * a picture costs one request, and the guess is verified once the slider rests. */
   static async of(get, source, before) {
     const guess = before && source.guess(before.source, before.about);
     const picture = new Picture(source, guess || await source.about(get), before?.range ?? before?.likely);
@@ -52,17 +53,16 @@ export class Picture {
   /* A picture of what the tensor really is: this one, or another one without a window. */
   async verified(get) {
     const about = await this.source.about(get);
-    if (String(about.shape) !== String(this.about.shape) || about.name !== this.about.name || about.rows !== this.about.rows) {
-      return new Picture(this.source, about, this.likely);
-    }
+    const isAsGuessed = ['shape', 'name', 'rows'].every((key) => String(about[key]) === String(this.about[key]));
+    if (!isAsGuessed) return new Picture(this.source, about, this.likely);
     this.about = about;
     return this;
   }
 
   /* ---- the range ---- */
 
-  /* Where nothing has to be asked: a difference, the catalogue's range, a window that is the whole, or is all that can be
-   * looked at. */
+  /* Where nothing has to be asked: a difference, the catalogue's range, a window that is the whole, or is all that can
+   * be looked at. */
   #knowRange() {
     const { source, about, kept } = this;
     const here = () => extremes(kept.values);

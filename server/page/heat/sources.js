@@ -1,7 +1,8 @@
 /* Where the numbers of a heat map come from. A source tells about its tensor, gives windows of it for pictures, its
  * extremes, and the exact texts of its cells. All numbers are the server's; here two of them are only subtracted.
  *
- *   about(get)                        { name, dtype, shape, lead, rows, cols, axes: [names], range, scheme, meta, sure }
+ *   about(get)                        { name, dtype, shape, lead, rows, cols, axes: [names], range, scheme, meta,
+ *                                     sure }
  *   guess(other, about)               the same without asking, from another source's; `sure` only if it cannot be wrong
  *   window(get, about, row, col, red) { values, rows, cols }, row-major; row, col: { first, step, count }
  *   extremes(get, about)              [min, max] of the whole tensor; null: none is finite, or too many to ask for
@@ -12,9 +13,9 @@ import { jsonText, singleText } from '../draw/numbers.js';
 export const WHOLE_MAX = 2 ** 26;             /* extremes of larger tensors are those of the window */
 const SLICED = ['/encode', '/attention', '/rotate'];
 
-/* spec: { path, body, output, at, axes } or, for a difference, { of: [spec of b, spec of a] }. given: the tensors, which are not
- * asked for; asked: windows come in the dtype of the body; reduce: what stands for several cells, instead of the state's;
- * served: of given tensors, the request of their blocks from { base, rows, cols, slice, reduce }. */
+/* spec: { path, body, output, at, axes } or, for a difference, { of: [spec of b, spec of a] }. given: the tensors,
+ * which are not asked for; asked: windows come in the dtype of the body; reduce: what stands for several cells, instead
+ * of the state's; served: of given tensors, the request of their blocks from { base, rows, cols, slice, reduce }. */
 export function sourceOf(spec, catalogue) {
   if (spec.of) return new Difference(...spec.of.map((one) => sourceOf(one, catalogue)));
   return SLICED.includes(spec.path) ? new Sliced(spec, catalogue) : new Whole(spec, catalogue);
@@ -39,7 +40,8 @@ const plain = (values) => values instanceof BigInt64Array ? Float64Array.from(va
 const form = (value) => JSON.stringify(value)?.replace(/-?\d+(\.\d+)?(e[-+]?\d+)?/gi, '0');
 
 class Source {
-  constructor({ path, body, output = null, at = [], axes = null, given = null, asked = false, reduce, served }, catalogue) {
+  constructor({ path, body, output = null, at = [], axes = null, given = null, asked = false, reduce, served },
+    catalogue) {
     Object.assign(this, { path, body, output, at, names: axes, given, asked, catalogue, reduce, served });
     this.wholeKey = JSON.stringify([path, body, output]);
     this.key = JSON.stringify([path, body, output, at]);
@@ -51,8 +53,8 @@ class Source {
     return rows.find((row) => row.axes?.length === rank) ?? rows[0];
   }
 
-  /* What is likely to be true of this source if `about` is of `other` and only numbers of its request have changed: a side
-   * that was as long as such a number has changed with it. Null where nothing can be said. */
+  /* What is likely to be true of this source if `about` is of `other` and only numbers of its request have changed: a
+   * side that was as long as such a number has changed with it. Null where nothing can be said. */
   guess(other, about) {
     if (other.constructor !== this.constructor || other.path !== this.path || other.output !== this.output) return null;
     const changes = this.#changes(other.body);
@@ -66,9 +68,12 @@ class Source {
 
   /* [[before, now], …] of plain numbers; null where more than numbers has changed. */
   #changes(before) {
-    const names = Object.keys({ ...before, ...this.body }).filter((name) => JSON.stringify(before[name]) !== JSON.stringify(this.body[name]));
+    const names = Object.keys({ ...before, ...this.body })
+      .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(this.body[name]));
     const rows = names.length ? this.catalogue.parametersOf(this.body, this.path) : [];
-    const pairs = names.map((name) => [before, this.body].map((body) => body[name] ?? rows.find((row) => row.name === name)?.default));
+    const pairs = names.map((name) => [before, this.body].map(
+      (body) => body[name] ?? rows.find((row) => row.name === name)?.default
+    ));
     const alike = (one, other) => typeof one !== 'string' && typeof one === typeof other && form(one) === form(other);
     return pairs.every(([one, other]) => alike(one, other)) ? pairs : null;
   }
@@ -76,7 +81,10 @@ class Source {
   describe(name, { dtype, shape }, config) {
     const row = this.row(name, shape.length);
     const axes = (this.names ?? row?.axes ?? []).slice(-Math.max(1, shape.length));
-    return { name, dtype, shape, ...flat(shape, this.at), axes, range: row?.range ?? null, scheme: config?.scheme ?? this.body.scheme, sure: true };
+    return {
+      name, dtype, shape, ...flat(shape, this.at), axes, range: row?.range ?? null,
+      scheme: config?.scheme ?? this.body.scheme, sure: true,
+    };
   }
 }
 
@@ -112,7 +120,9 @@ class Sliced extends Source {
 
   async window(get, about, row, col, reduce, dtype = 'f32') {
     const isReduced = row.step > 1 || col.step > 1;
-    const { tensors: [{ values, shape }] } = await get(this.request(about, row, col, { ...this.asked ? {} : { dtype }, ...isReduced ? { reduce } : {} }), { as: 'raw' });
+    const { tensors: [{ values, shape }] } = await get(
+      this.request(about, row, col, { ...this.asked ? {} : { dtype }, ...isReduced ? { reduce } : {} }), { as: 'raw' }
+    );
     const [rows, cols] = [1, 1, ...shape].slice(-2);
     return { values: plain(values), rows, cols };
   }
@@ -145,7 +155,9 @@ function inRows(texts, [first, stop]) {
 /* Of a source whose cells are doubles or integers, from a window. */
 async function textsOf(source, get, about, rows, cols, dtypes) {
   const { values } = await source.window(get, about, run(rows), run(cols));
-  const write = dtypes.every((dtype) => dtype[0] === 'i') ? String : dtypes.length > 1 || dtypes[0] === 'f64' ? jsonText : singleText;
+  const write = dtypes.every((dtype) => dtype[0] === 'i') ? String
+    : dtypes.length > 1 || dtypes[0] === 'f64' ? jsonText
+    : singleText;
   return inRows(Array.from(values, write), cols);
 }
 
@@ -161,7 +173,8 @@ class Whole extends Source {
 
   async about(get) {
     const outputs = this.output ? { outputs: [this.output.replace(/\.\d+$/, '')] } : {};
-    const tensors = this.given ?? (await get({ path: this.path, body: { ...this.body, ...outputs } }, { as: 'raw' })).tensors;
+    const tensors = this.given
+      ?? (await get({ path: this.path, body: { ...this.body, ...outputs } }, { as: 'raw' })).tensors;
     const tensor = tensors.find(({ name }) => name === this.output || name.startsWith(`${this.output}.`)) ?? tensors[0];
     const about = this.describe(tensor.name, tensor, this.body);
     const base = about.lead.reduce((at, index, i) => at * tensor.shape[i] + index, 0) * about.rows * about.cols;
@@ -179,7 +192,8 @@ class Whole extends Source {
   }
 
   async #reduced(get, base, rows, cols, row, col, reduce) {
-    const slice = [row, col].map(({ first, step, count }, axis) => [first, Math.min([rows, cols][axis], first + count * step), step]);
+    const slice = [row, col]
+      .map(({ first, step, count }, axis) => [first, Math.min([rows, cols][axis], first + count * step), step]);
     const { tensors: [{ values, shape }] } = await get(this.served({ base, rows, cols, slice, reduce }), { as: 'raw' });
     return { values, rows: shape[0], cols: shape[1] };
   }
@@ -221,13 +235,16 @@ class Difference {
   /* The first output that both can answer. */
   async #common(get) {
     const [inB, inA] = [this.b, this.a].map((one) => one.catalogue.outputsOf(one.body, one.path));
-    const row = inB.find(({ name, axes }) => inA.some((other) => other.name === name && other.axes?.length === axes?.length));
+    const row = inB.find(({ name, axes }) => inA.some(
+      (other) => other.name === name && other.axes?.length === axes?.length
+    ));
     if (!row) throw new NoCommon();
     for (const one of [this.b, this.a]) one.output = row.name;
     return [await this.b.about(get), await this.a.about(get)];
   }
 
-  /* The last block of each stands for the cells that both have. An answer that came whole keeps its own length of a row. */
+  /* The last block of each stands for the cells that both have. An answer that came whole keeps its own length of a
+   * row. */
   async window(get, { b, a, ...both }, row, col, reduce) {
     const common = (one) => one.values ? one : { ...one, rows: both.rows, cols: both.cols };
     const one = await this.b.window(get, common(b), row, col, reduce, 'f64');

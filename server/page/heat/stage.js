@@ -28,7 +28,8 @@ export class Stage {
     this.withTicks = ticks;
     this.canvas = make('canvas', { 'data-heat': '', tabindex: 0, role: 'application', width: 1, height: 1 });
     this.hatch = make('div', { class: 'heat-hatch hatched', 'aria-hidden': 'true' });
-    this.cursor = ['heat-across', 'heat-down', 'heat-cell'].map((kind) => make('div', { class: kind, 'aria-hidden': 'true' }));
+    this.cursor = ['heat-across', 'heat-down', 'heat-cell']
+      .map((kind) => make('div', { class: kind, 'aria-hidden': 'true' }));
     this.frame = make('div', { class: 'heat-frame' }, this.hatch, this.canvas, ...this.cursor);
     this.rows = make('div', { class: 'heat-rows', 'aria-hidden': 'true' });
     this.cols = make('div', { class: 'heat-cols', 'aria-hidden': 'true' });
@@ -40,7 +41,8 @@ export class Stage {
   /* Widths at the edges: { left, top } in pixels, for ticks of that many cells or for labels. */
   margins(about, labels) {
     if (!this.withTicks && !labels) return { left: 0, top: 0 };
-    const widest = (texts) => Math.min(LABEL_PX_MAX, Math.ceil(Math.max(0, ...texts.map((text) => this.#measure(text)))) + 8);
+    const widest = (texts) =>
+      Math.min(LABEL_PX_MAX, Math.ceil(Math.max(0, ...texts.map((text) => this.#measure(text)))) + 8);
     const left = labels ? widest(labels.rows) : this.#measure(String(about.rows - 1)) + 12;
     return { left: Math.ceil(left), top: labels ? widest(labels.cols) : 20 };
   }
@@ -54,13 +56,14 @@ export class Stage {
 
   /* ---- cells ---- */
 
-  /* axes, grid: { row, col } of draw/windows.js, grid null where nothing is in view; kept: { values, stride }; attributes:
-   * what data-… say. */
+  /* axes, grid: { row, col } of draw/windows.js, grid null where nothing is in view; kept: { values, stride };
+   * attributes: what data-… say. */
   paint({ axes, grid, kept, range, colors, attributes }) {
     const [width, height] = [axes.col.room, axes.row.room];
     const pixels = this.#pixels(width, height);
     if (!grid) pixels.fill(0);
-    else paint({ pixels, width, height }, grid, { numbers: this.#numbers(kept, range), stride: kept.stride }, tableOf(colors));
+    else paint({ pixels, width, height }, grid, { numbers: this.#numbers(kept, range), stride: kept.stride },
+      tableOf(colors));
     this.canvas.getContext('2d').putImageData(this.#image, 0, 0);
     mark(this.canvas, attributes);
     const { row, col } = grid ?? NOTHING;
@@ -98,7 +101,8 @@ export class Stage {
     const [across, down, box] = this.cursor;
     setPixels(across, { top: top + axes.row.px / 2 });
     setPixels(down, { left: left + axes.col.px / 2 });
-    setPixels(box, { left: left + axes.col.px / 2 - width / 2, top: top + axes.row.px / 2 - height / 2, width, height });
+    setPixels(box,
+      { left: left + axes.col.px / 2 - width / 2, top: top + axes.row.px / 2 - height / 2, width, height });
   }
 
   /* ---- edges ---- */

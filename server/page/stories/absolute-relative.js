@@ -11,7 +11,10 @@ const SIGNED = 'cmap=coolwarm&lo=-2&hi=2';
 const table = { len: 48, dim: 48 };
 const product = { scheme: 'sinusoidal', dim: 48, layout: 'half', x: drawn(7, 1, 32, 48) };
 const shaw = { scheme: 'shaw', len: 24, p_min: -4, p_max: 4 };
-const xlnet = { scheme: 'xlnet', ...sentence, clamp_len: -1, u: drawn(19, 1, 1, 96), v_bias: drawn(19, 1, 1, 96), w_r: drawn(3, 0.1, 96, 96) };
+const xlnet = {
+  scheme: 'xlnet', ...sentence, clamp_len: -1, u: drawn(19, 1, 1, 96), v_bias: drawn(19, 1, 1, 96),
+  w_r: drawn(3, 0.1, 96, 96),
+};
 const deberta = { scheme: 'deberta', max_relative_positions: 16, position_buckets: -1 };
 const backwards = Array.from({ length: 24 }, (_, i) => -i);   /* turns i - j into j - i */
 const linear = { ...sentence, kernel: 'linear' };

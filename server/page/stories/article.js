@@ -17,7 +17,8 @@ export class Article {
     Object.assign(this, { page, story });
     this.rows = new Map(figures.map((row) => [row.name, row]));
     this.links = sections.map(({ key }, i) => make('a', { 'data-sec': i + 1 }, prose('span', key)));
-    this.contents = make('nav', { 'data-toc': '', 'aria-label': word('story.contents') }, make('ol', null, this.links.map((link) => make('li', null, link))));
+    this.contents = make('nav', { 'data-toc': '', 'aria-label': word('story.contents') },
+      make('ol', null, this.links.map((link) => make('li', null, link))));
     this.sections = sections.map((section, i) => this.section(section, i + 1));
     this.element = make('article', { class: 'story', 'data-story': story }, this.contents,
       make('div', { class: 'story-text' }, this.sections, this.others()));
@@ -69,7 +70,8 @@ export class Article {
     for (const one of this.#figures) one.show();
   }
 
-  /* Figures above it are built when they come near and grow: the section is held in its place until the reader scrolls. */
+  /* Figures above it are built when they come near and grow: the section is held in its place until the reader
+   * scrolls. */
   goTo(sec) {
     const section = this.sections[sec - 1];
     this.letGo?.();

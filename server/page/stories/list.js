@@ -1,5 +1,5 @@
-/* The stories, in the order they are read: name, and how its module is loaded when it is opened. Texts: `story.NAME` and
- * `story.NAME.lead` in text/LANG.json, all others in NAME.LANG.md. */
+/* The stories, in the order they are read: name, and how its module is loaded when it is opened. Texts: `story.NAME`
+ * and `story.NAME.lead` in text/LANG.json, all others in NAME.LANG.md. */
 
 const story = (name, load) => ({ name, load });
 

@@ -17,8 +17,12 @@ const still = (hash) => ({ location: { hash }, history: { pushState() {}, replac
 class FigurePage extends Page {
   constructor(main, row) {
     const { catalogue, announce, notice, help, paste } = main;
-    super({ store: new Store({ window: still(hashOf(row)), known: main.store.known }), catalogue, announce, notice, help, paste });
-    Object.assign(this, { main, story: row });   /* views that do something by themselves ask whether they stand in a story */
+    super({
+      store: new Store({ window: still(hashOf(row)), known: main.store.known }), catalogue, announce, notice, help,
+      paste,
+    });
+    /* views that do something by themselves ask whether they stand in a story */
+    Object.assign(this, { main, story: row });
     this.start = this.store.state;
   }
 
@@ -51,8 +55,10 @@ export class LiveFigure {
     this.touches = new Touches(this.page, story, row.touch);
     this.open = make('a', { class: 'button', 'data-action': 'open' }, word('story.open'));
     this.reset = action('reset', word('story.reset'), () => this.page.reset());
-    this.element = make('figure', { id: `fig-${row.name}`, class: 'story-figure', 'data-bare': !row.controls }, this.versions(), this.touches.element, this.place,
-      make('figcaption', null, prose('p', `${story}.fig.${row.name}`), prose('p', `${story}.fig.${row.name}.try`, { class: 'story-try' }),
+    this.element = make('figure', { id: `fig-${row.name}`, class: 'story-figure', 'data-bare': !row.controls },
+      this.versions(), this.touches.element, this.place,
+      make('figcaption', null, prose('p', `${story}.fig.${row.name}`),
+        prose('p', `${story}.fig.${row.name}.try`, { class: 'story-try' }),
         make('div', { class: 'toolbar' }, this.reset, this.open)));
     this.page.store.subscribe((state, before) => this.update(state, before));
     this.show();
@@ -60,8 +66,11 @@ export class LiveFigure {
 
   versions() {
     if (!this.row.versions) return null;
-    return make('ul', { class: 'story-versions plain' }, this.row.versions.map((name, i) => make('li', { 'data-config': 'abcd'[i], 'data-version': name },
-      make('b', { class: 'slot-mark', translate: 'no' }, 'abcd'[i]), ' ', word(['printed', 'defined'].includes(name) ? `story.${name}` : `${this.story}.${name}`))));
+    return make('ul', { class: 'story-versions plain' }, this.row.versions.map(
+      (name, i) => make('li', { 'data-config': 'abcd'[i], 'data-version': name },
+        make('b', { class: 'slot-mark', translate: 'no' }, 'abcd'[i]), ' ',
+        word(['printed', 'defined'].includes(name) ? `story.${name}` : `${this.story}.${name}`))
+    ));
   }
 
   /* The view of this figure, now that it is near. */

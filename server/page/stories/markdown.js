@@ -46,7 +46,9 @@ export function readStory(name, source) {
   for (const block of source.trim().split('\n\n')) {
     const kind = Object.keys(BLOCKS).find((one) => BLOCKS[one].test(block));
     const isInSection = kind === 'figure' || kind === 'paragraph';
-    if (!kind || (kind !== 'title' && isInSection !== sections.length > 0)) throw new Error(`the story ${name}: ${block}`);
+    if (!kind || (kind !== 'title' && isInSection !== sections.length > 0)) {
+      throw new Error(`the story ${name}: ${block}`);
+    }
     add[kind](...BLOCKS[kind].exec(block));
   }
   return { texts, sections };

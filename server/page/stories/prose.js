@@ -1,13 +1,14 @@
-/* The texts of stories as elements. In a text: `name` is code, *word* stands out, $x_i$ is a formula, [words](#view=table) a
- * link within the page. Formulas are a little of TeX: letters, numbers, signs, ^ and _, groups in braces, \frac, \sqrt,
- * \bf, \text, \matrix{a & b \\ c & d} and the names below. */
+/* The texts of stories as elements. In a text: `name` is code, *word* stands out, $x_i$ is a formula,
+ * [words](#view=table) a link within the page. Formulas are a little of TeX: letters, numbers, signs, ^ and _, groups
+ * in braces, \frac, \sqrt, \bf, \text, \matrix{a & b \\ c & d} and the names below. */
 import { code, make, math } from '../dom.js';
 import { rewrite, word } from '../words.js';
 
 const PIECES = /`([^`]+)`|\*([^*]+)\*|\$([^$]+)\$|\[([^\]]+)\]\((#[^)]+)\)/;
 
 /* An element that holds the text `key` in whatever language the page has. */
-export const prose = (tag, key, attributes) => rewrite(make(tag, attributes), (node) => node.replaceChildren(...pieces(String(word(key)))));
+export const prose = (tag, key, attributes) =>
+  rewrite(make(tag, attributes), (node) => node.replaceChildren(...pieces(String(word(key)))));
 
 function pieces(text) {
   const found = PIECES.exec(text);
@@ -23,8 +24,14 @@ function piece(name, strong, formula, words, href) {
 
 /* ---- formulas ---- */
 
-const NAMES = { alpha: 'α', beta: 'β', gamma: 'γ', delta: 'δ', epsilon: 'ε', theta: 'θ', lambda: 'λ', mu: 'μ', pi: 'π', phi: 'φ', omega: 'ω', sigma: 'σ', Delta: 'Δ', ldots: '…', infty: '∞' };
-const SIGNS = { sum: '∑', cdot: '·', times: '×', le: '≤', ge: '≥', ne: '≠', in: '∈', approx: '≈', to: '→', top: '⊤', lfloor: '⌊', rfloor: '⌋', odot: '⊙', langle: '⟨', rangle: '⟩', quad: ' ', pm: '±', mid: '|', propto: '∝', oplus: '⊕' };
+const NAMES = {
+  alpha: 'α', beta: 'β', gamma: 'γ', delta: 'δ', epsilon: 'ε', theta: 'θ', lambda: 'λ', mu: 'μ', pi: 'π', phi: 'φ',
+  omega: 'ω', sigma: 'σ', Delta: 'Δ', ldots: '…', infty: '∞',
+};
+const SIGNS = {
+  sum: '∑', cdot: '·', times: '×', le: '≤', ge: '≥', ne: '≠', in: '∈', approx: '≈', to: '→', top: '⊤', lfloor: '⌊',
+  rfloor: '⌋', odot: '⊙', langle: '⟨', rangle: '⟩', quad: ' ', pm: '±', mid: '|', propto: '∝', oplus: '⊕',
+};
 const TOKENS = /\\\\|\\[A-Za-z]+|\d+(?:\.\d+)?|\s+|./gu;
 
 export function formulaOf(text) {
@@ -89,6 +96,7 @@ const split = (tokens, sign) => tokens.reduce((parts, token) => {
 }, [[]]);
 
 function matrix(tokens) {
-  const rows = split(tokens, '\\\\').map((line) => math('mtr', null, split(line, '&').map((one) => math('mtd', null, row(one)))));
+  const rows = split(tokens, '\\\\')
+    .map((line) => math('mtr', null, split(line, '&').map((one) => math('mtd', null, row(one)))));
   return math('mrow', null, math('mo', null, '('), math('mtable', null, rows), math('mo', null, ')'));
 }

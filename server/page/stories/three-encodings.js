@@ -14,7 +14,8 @@ const alike = (rows) => Array.from({ length: rows }, () => Array(8).fill(1));
 const cached = (q_offset) => rope({ q: alike(1), k: alike(6), q_offset });
 
 /* What the article's code makes of twelve heads. */
-const printed = [...Array.from({ length: 8 }, (_, i) => (i + 1) / 2), ...Array.from({ length: 4 }, (_, i) => (i + 1) / 4)];
+const printed = [...Array.from({ length: 8 }, (_, i) => (i + 1) / 2),
+  ...Array.from({ length: 4 }, (_, i) => (i + 1) / 4)];
 
 export default [
   figure('order', 'attention', {

@@ -1,5 +1,6 @@
-/* The view `attention`: who looks at whom in a sentence, as a heat map for each configuration and beside them one without
- * positions, in which equal words cannot be told apart. With out=terms, what the scores are the sum of, a map a term. */
+/* The view `attention`: who looks at whom in a sentence, as a heat map for each configuration and beside them one
+ * without positions, in which equal words cannot be told apart. With out=terms, what the scores are the sum of, a map a
+ * term. */
 import { code, freshId, make, name } from '../dom.js';
 import { short } from '../draw/numbers.js';
 import { sentence, words } from '../forms/fields.js';
@@ -40,8 +41,12 @@ export function attentionBody(catalogue, config, tokens) {
 /* The same without positions: what the scheme `none` takes of it, and all else the same. */
 export function withoutPositions(catalogue, body, resolved) {
   const none = catalogue.scheme('none');
-  const names = ['dtype', ...namesOf([...none.parameters, ...none.attention.parameters, ...none.attention.inputs, ...catalogue.sequenceRows()])];
-  const known = Object.entries({ ...resolved, ...body }).filter(([name, value]) => names.includes(name) && value !== null);
+  const names = ['dtype',
+    ...namesOf([
+      ...none.parameters, ...none.attention.parameters, ...none.attention.inputs, ...catalogue.sequenceRows(),
+    ])];
+  const known = Object.entries({ ...resolved, ...body })
+    .filter(([name, value]) => names.includes(name) && value !== null);
   return { ...Object.fromEntries(known), scheme: 'none' };
 }
 
@@ -84,10 +89,13 @@ class Attention {
     Object.assign(this, { page, scale: new Scale() });
     this.sentence = new Sentence(page, (tokens) => this.#write(tokens));
     this.front = frontChooser(page);
-    this.head = sliderField({ name: 'head', text: word('axis.head'), move: (head) => page.store.set({ at: [0, head] }, { undo: 'at' }) });
+    this.head = sliderField({
+      name: 'head', text: word('axis.head'), move: (head) => page.store.set({ at: [0, head] }, { undo: 'at' }),
+    });
     this.figures = make('div', { class: 'figures aligned' });
     this.maps = new Slots(this.figures, (slot) => this.#newMap(slot));
-    root.append(this.sentence.element, this.front.element, make('div', { class: 'view-controls' }, this.head.element), this.figures);
+    root.append(this.sentence.element, this.front.element, make('div', { class: 'view-controls' }, this.head.element),
+      this.figures);
   }
 
   get isTerms() { return this.page.store.state.out === 'terms'; }
@@ -104,13 +112,16 @@ class Attention {
   /* The configurations, the difference of two, and the twin without positions beside them. */
   update(state) {
     const wanted = wantedOf(this.page);
-    const slots = [...wanted.flatMap(([slot]) => this.#keys(slot)), ...wanted.length && !this.isTerms && !this.isPaired ? [TWIN] : []];
+    const slots = [...wanted.flatMap(([slot]) => this.#keys(slot)),
+      ...wanted.length && !this.isTerms && !this.isPaired ? [TWIN] : []];
     if (this.leader !== slots[0]) this.maps.sync([]);   /* another map has the controls */
     this.leader = slots[0];
     if (!this.maps.has(TWIN)) this.#twinShown = '';
     this.maps.sync(slots);
     for (const [slot, [config, other]] of wanted) {
-      this.#keys(slot).forEach((key, term) => this.maps.get(key).show(other ? { of: [config, other].map((one) => this.#spec(one, term)) } : this.#spec(config, term)));
+      this.#keys(slot).forEach((key, term) => this.maps.get(key).show(
+        other ? { of: [config, other].map((one) => this.#spec(one, term)) } : this.#spec(config, term)
+      ));
     }
     const config = this.page.config(this.page.front());
     if (config) this.sentence.show(this.isPaired || hasContent(config) ? null : tokensOf(config), state.cur[0]);
@@ -131,9 +142,13 @@ class Attention {
   }
 
   #newTerm(key, slot, term) {
-    const label = live(() => `${slot.replace('-', ' − ')} ${this.#terms.get(slot === 'b-a' ? 'a' : slot)?.names[term] ?? ''}`);
-    return new HeatMap(this.page, { view: 'attention', slot, scale: this.scale, quiet: key !== this.leader, outputs: true, label,
-      after: term || slot === 'b-a' ? null : (get, stage, about) => this.#learn(slot, about) });
+    const label = live(
+      () => `${slot.replace('-', ' − ')} ${this.#terms.get(slot === 'b-a' ? 'a' : slot)?.names[term] ?? ''}`
+    );
+    return new HeatMap(this.page, {
+      view: 'attention', slot, scale: this.scale, quiet: key !== this.leader, outputs: true, label,
+      after: term || slot === 'b-a' ? null : (get, stage, about) => this.#learn(slot, about),
+    });
   }
 
   /* The names of the terms stand in the answer, in their order. */
@@ -146,8 +161,11 @@ class Attention {
 
   #newPlain(slot) {
     const isDifference = slot === 'b-a';
-    const map = new HeatMap(this.page, { view: 'attention', slot, scale: isDifference ? new Scale() : this.scale, quiet: slot !== this.leader,
-      outputs: true, label: slot === TWIN ? word('attention.none') : null, after: isDifference ? null : (get) => this.#compare(get, map.spec) });
+    const map = new HeatMap(this.page, {
+      view: 'attention', slot, scale: isDifference ? new Scale() : this.scale, quiet: slot !== this.leader,
+      outputs: true, label: slot === TWIN ? word('attention.none') : null,
+      after: isDifference ? null : (get) => this.#compare(get, map.spec),
+    });
     return map;
   }
 
@@ -155,13 +173,19 @@ class Attention {
 
   #spec(config, term) {
     const tokens = hasContent(config) ? null : tokensOf(config);
-    return { ...this.#specOf(attentionBody(this.page.catalogue, config, tokens), tokens), ...this.isTerms ? { at: [term ?? 0, ...this.page.store.state.at.slice(1)] } : {} };
+    return {
+      ...this.#specOf(attentionBody(this.page.catalogue, config, tokens), tokens),
+      ...this.isTerms ? { at: [term ?? 0, ...this.page.store.state.at.slice(1)] } : {},
+    };
   }
 
   #specOf(body, tokens) {
     const { out } = this.page.store.state;
     const isWide = out === 'output' || out === 'row_entropy';
-    return { path: '/attention', body, output: out, tokens, labels: tokens && !isWide ? { rows: tokens, cols: tokens } : undefined };
+    return {
+      path: '/attention', body, output: out, tokens,
+      labels: tokens && !isWide ? { rows: tokens, cols: tokens } : undefined,
+    };
   }
 
   /* The configuration in front without positions, once the server has said what its defaults are: when there is time to
@@ -185,9 +209,12 @@ class Attention {
     if (!tokens) return [];
     const groups = equalTokens(tokens);
     if (!groups.length) return this.isPaired ? [] : [phrase('attention.noneEqual', {})];
-    const { tensors: [output] } = await get({ path, body: { ...body, outputs: ['output'], dtype: 'f64' } }, { as: 'raw' });
+    const { tensors: [output] } = await get({ path, body: { ...body, outputs: ['output'], dtype: 'f64' } },
+      { as: 'raw' });
     const { difference, token } = largestDifference(output.values, output.shape, groups);
-    const parts = { output: code('output'), token: name(token), difference: datum(difference, 'difference', short(difference)) };
+    const parts = {
+      output: code('output'), token: name(token), difference: datum(difference, 'difference', short(difference)),
+    };
     return [phrase(difference ? 'attention.differ' : 'attention.same', parts)];
   }
 
@@ -215,14 +242,17 @@ class Sentence {
   constructor(page, onWrite) {
     const how = freshId('hint');
     this.page = page;
-    this.field = make('input', { type: 'text', 'data-field': 'sentence', autocomplete: 'off', spellcheck: 'false', 'aria-describedby': how });
+    this.field = make('input',
+      { type: 'text', 'data-field': 'sentence', autocomplete: 'off', spellcheck: 'false', 'aria-describedby': how });
     this.field.addEventListener('input', () => {
       const tokens = words(this.field.value.trim()).slice(0, TOKENS_MAX).map(String);
       if (tokens.length) onWrite(tokens);
     });
-    this.tokens = make('div', { class: 'tokens', role: 'group', 'aria-label': word('attention.tokens'), translate: 'no' });
+    this.tokens = make('div',
+      { class: 'tokens', role: 'group', 'aria-label': word('attention.tokens'), translate: 'no' });
     this.element = make('div', { class: 'sentence' },
-      make('label', { class: 'field' }, make('span', { class: 'control-name' }, word('attention.sentence')), this.field),
+      make('label', { class: 'field' }, make('span', { class: 'control-name' }, word('attention.sentence')),
+        this.field),
       make('p', { class: 'hint', id: how }, word('attention.how')), this.tokens);
   }
 
@@ -238,10 +268,18 @@ class Sentence {
 
   /* What is being typed stays as it is typed. */
   #write(tokens) {
-    if (JSON.stringify(words(this.field.value.trim()).map(String)) !== JSON.stringify(tokens)) this.field.value = sentence(tokens);
+    if (JSON.stringify(words(this.field.value.trim()).map(String)) !== JSON.stringify(tokens)) {
+      this.field.value = sentence(tokens);
+    }
     const twice = new Set(equalTokens(tokens).flatMap(({ at }) => at));
-    this.tokens.replaceChildren(...tokens.map((token, i) => make('button', { type: 'button', 'data-token': i, class: twice.has(i) ? 'twice' : null,
-      onclick: () => this.page.store.set({ cur: [i, this.page.store.state.cur[1]] }, { undo: false }) }, token)));
+    this.tokens.replaceChildren(...tokens.map(
+      (token, i) => make('button',
+        {
+          type: 'button', 'data-token': i, class: twice.has(i) ? 'twice' : null,
+          onclick: () => this.page.store.set({ cur: [i, this.page.store.state.cur[1]] }, { undo: false }),
+        },
+        token)
+    ));
   }
 }
 

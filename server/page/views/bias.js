@@ -26,10 +26,13 @@ class OwnScale {
 class Part {
   constructor(view, slot) {
     Object.assign(this, { view, page: view.page, slot });
-    this.title = live(() => String(word('bias.enlarged', { head: this.head(), scheme: nameOf(this.page.catalogue, this.config, slot) })));
+    this.title = live(() => String(
+      word('bias.enlarged', { head: this.head(), scheme: nameOf(this.page.catalogue, this.config, slot) })
+    ));
     this.heads = new Heads(view, slot);
     this.own = new OwnScale(() => this.heads.rangeOf(this.head()));
-    this.map = new HeatMap(this.page, { view: 'bias', slot, scale: view.scale, label: this.title, after: () => this.#rest() });
+    this.map = new HeatMap(this.page,
+      { view: 'bias', slot, scale: view.scale, label: this.title, after: () => this.#rest() });
     this.following = new MutationObserver(this.#follow);
     this.following.observe(this.map.element, { attributeFilter: ['data-state'] });
     this.figures = make('div', { class: 'figures' }, this.map.element);
@@ -56,7 +59,8 @@ class Part {
     if (this.shapeOf === JSON.stringify(this.body)) this.#showHeads();
   }
 
-  /* Only the server can read a model's config.json. What is still under way for the configuration before must not ask again. */
+  /* Only the server can read a model's config.json. What is still under way for the configuration before must not ask
+   * again. */
   #learn(config) {
     this.body = null;
     this.map.rest();
@@ -109,7 +113,8 @@ class Part {
   }
 
   #newTable(row) {
-    const table = new HeatMap(this.page, { view: 'bias', slot: this.slot, scale: new Scale(), quiet: true, label: label(row) });
+    const table = new HeatMap(this.page,
+      { view: 'bias', slot: this.slot, scale: new Scale(), quiet: true, label: label(row) });
     this.figures.append(table.element);
     return table;
   }
@@ -139,11 +144,14 @@ class Bias {
   constructor(page, root) {
     Object.assign(this, { page, scale: new Scale() });
     this.front = frontChooser(page);
-    this.scaling = choice({ name: 'scale', text: word('bias.scale'), pick: (scale) => page.setOwn({ scale }, 'own.scale') });
+    this.scaling = choice({
+      name: 'scale', text: word('bias.scale'), pick: (scale) => page.setOwn({ scale }, 'own.scale'),
+    });
     this.pages = choice({ name: 'at', text: word('bias.pages'), pick: (head) => this.choose(Number(head)) });
     this.figures = make('div', { class: 'bias-parts' });
     this.parts = new Slots(this.figures, (slot) => slot === 'b-a' ? difference(page) : new Part(this, slot));
-    root.append(make('div', { class: 'controls' }, this.scaling.element, this.pages.element, this.front.element), this.figures);
+    root.append(make('div', { class: 'controls' }, this.scaling.element, this.pages.element, this.front.element),
+      this.figures);
   }
 
   isShared() { return this.page.store.state.own.scale !== 'own'; }
@@ -158,7 +166,8 @@ class Bias {
       else this.parts.get(slot).update(config);
     }
     this.front.update();
-    this.scaling.show(['shared', 'own'].map((which) => [which, word(`bias.${which}`)]), this.isShared() ? 'shared' : 'own');
+    this.scaling.show(['shared', 'own'].map((which) => [which, word(`bias.${which}`)]),
+      this.isShared() ? 'shared' : 'own');
     this.showPages();
   }
 

@@ -7,12 +7,15 @@ const LENGTH = 64;                  /* positions, where the configuration says n
 
 const rowNames = (rows) => rows.map((row) => row.name);
 const given = (config, name) => config[name] !== undefined && config[name] !== null;
-const pick = (from, names) => Object.fromEntries(names.filter((name) => given(from, name)).map((name) => [name, from[name]]));
+const pick = (from, names) =>
+  Object.fromEntries(names.filter((name) => given(from, name)).map((name) => [name, from[name]]));
 
 /* The configuration with what a picture needs: a sequence, and random weights where its scheme has to have some. */
 export function biasBody(catalogue, config) {
   const row = catalogue.schemeOf(config);
-  return { ...bodyFor(catalogue, '/encode', config), ...sequenceFor(catalogue, row, config), ...weightsFor(row, config) };
+  return {
+    ...bodyFor(catalogue, '/encode', config), ...sequenceFor(catalogue, row, config), ...weightsFor(row, config),
+  };
 }
 
 function sequenceFor(catalogue, { example }, config) {
@@ -25,7 +28,9 @@ function sequenceFor(catalogue, { example }, config) {
 /* Random ones, those of the catalogue's example. */
 function weightsFor({ example, inputs }, config) {
   const sources = ['weights', 'seed', ...rowNames(inputs)];
-  return sources.some((name) => given(config, name)) ? {} : { ...pick(example, ['seed', 'std']), ...pick(config, ['std']) };
+  return sources.some((name) => given(config, name))
+    ? {}
+    : { ...pick(example, ['seed', 'std']), ...pick(config, ['std']) };
 }
 
 export const hasBias = (row) => row.outputs.some((output) => output.name === 'bias');
@@ -43,7 +48,8 @@ const ofBias = (body, slice, more) => ({ path: '/encode', body: { ...body, outpu
 /* What a picture of these heads needs; row, col: { step, count } of draw/windows.js. */
 export function windowOf(body, [first, end], [, rows, cols], { row, col }, reduce) {
   const isReduced = row.step > 1 || col.step > 1;
-  return ofBias(body, [[first, end], [0, rows, row.step], [0, cols, col.step]], { dtype: 'f32', ...isReduced ? { reduce } : {} });
+  return ofBias(body, [[first, end], [0, rows, row.step], [0, cols, col.step]],
+    { dtype: 'f32', ...isReduced ? { reduce } : {} });
 }
 
 /* The least or the largest of each head, as [heads, 1, 1]; null where that would be too much work. */

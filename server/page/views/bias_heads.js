@@ -16,7 +16,8 @@ const ROOM = { few: 132, many: 92 };   /* CSS pixels of a small map */
 const BESIDE = 16;         /* and beside it, at least */
 
 export class Heads {
-  #seen = null;            /* { key, body, shape, heads, values, plan, reduce, row, query, numbers } of the last picture */
+  /* { key, body, shape, heads, values, plan, reduce, row, query, numbers } of the last picture */
+  #seen = null;
   #stages = [];
   #own = null;             /* [min, max] of each head */
 
@@ -60,7 +61,8 @@ export class Heads {
     const isWhole = end - first === shape[0] && row.step * col.step === 1;
     const asked = isWhole ? [null] : ['min', 'max'].map((reduce) => extremesOf(body, shape, reduce));
     if (!asked[0]) {
-      this.#own = Object.assign([], Object.fromEntries(this.#headsOf(values).map((part, i) => [first + i, extremes(part)])));
+      this.#own = Object.assign([],
+        Object.fromEntries(this.#headsOf(values).map((part, i) => [first + i, extremes(part)])));
       return;
     }
     const [least, most] = await Promise.all(asked.map((request) => get(request, { as: 'raw' })));
@@ -148,14 +150,21 @@ export class Heads {
     const grid = { row: { ...row, start: 0, from: 0 }, col: { ...col, start: 0, from: 0 } };
     const range = this.rangeOf(head);
     const cmap = this.#cmap();
-    const attributes = { output: 'bias', at: head, row0: 0, col0: 0, rows: row.count, cols: col.count, 'row-step': row.step, 'col-step': col.step,
-      'row-px': row.px, 'col-px': col.px, x0: 0, y0: 0, reduce, cmap, min: range[0], max: range[1] };
-    stage.paint({ axes: { row, col }, grid, kept: { values, stride: col.count }, range, colors: this.#colours(cmap), attributes });
+    const attributes = {
+      output: 'bias', at: head, row0: 0, col0: 0, rows: row.count, cols: col.count, 'row-step': row.step,
+      'col-step': col.step, 'row-px': row.px, 'col-px': col.px, x0: 0, y0: 0, reduce, cmap, min: range[0],
+      max: range[1],
+    };
+    stage.paint({
+      axes: { row, col }, grid, kept: { values, stride: col.count }, range, colors: this.#colours(cmap), attributes,
+    });
     stage.point(null);
     button.dataset.head = head;
   }
 
-  #cmap() { return this.page.catalogue.catalogue().cmaps[this.page.store.state.cmap] ? this.page.store.state.cmap : 'viridis'; }
+  #cmap() {
+    return this.page.catalogue.catalogue().cmaps[this.page.store.state.cmap] ? this.page.store.state.cmap : 'viridis';
+  }
   #colours(cmap) { return this.page.catalogue.catalogue().cmaps[cmap]; }
 
   /* Of a head: its own, or that of all maps. */
@@ -170,13 +179,18 @@ export class Heads {
   #nameHeads() {
     const { heads: [first], numbers = [] } = this.#seen;
     this.#stages.forEach(({ title }, i) => {
-      const more = numbers.map(({ row, texts }) => datum(texts[first + i], row.name, short(Number(texts[first + i]), 3)));
-      title.replaceChildren(make('span', null, word('bias.head', { head: first + i })), ...more.flatMap((one) => [' ', one]));
+      const more = numbers.map(({ row, texts }) => datum(
+        texts[first + i], row.name, short(Number(texts[first + i]), 3)
+      ));
+      title.replaceChildren(make('span', null, word('bias.head', { head: first + i })),
+        ...more.flatMap((one) => [' ', one]));
     });
   }
 
   #press() {
-    for (const { button } of this.#stages) button.setAttribute('aria-pressed', Number(button.dataset.head) === this.#head());
+    for (const { button } of this.#stages) {
+      button.setAttribute('aria-pressed', Number(button.dataset.head) === this.#head());
+    }
   }
 
   #head() { return Math.min(this.page.store.state.at[0] ?? 0, this.#seen.shape[0] - 1); }
@@ -185,8 +199,12 @@ export class Heads {
     this.figure.fillTable();
     const { shape, numbers = [] } = this.#seen;
     const range = widest(this.#own ?? []) ?? [0, 0];
-    const parts = { heads: String(shape[0]), min: datum(range[0], 'min', short(range[0])),
-      max: datum(range[1], 'max', short(range[1])), minus: math('math', null, math('mo', null, '−'), math('mi', null, '∞')) };
+    const parts = {
+      heads: String(shape[0]),
+      min: datum(range[0], 'min', short(range[0])),
+      max: datum(range[1], 'max', short(range[1])),
+      minus: math('math', null, math('mo', null, '−'), math('mi', null, '∞')),
+    };
     const said = [phrase('bias.caption', parts)];
     if (this.#seen.values.includes(-Infinity)) said.push(' ', phrase('bias.masked', parts));
     for (const { row } of numbers) said.push(' ', phrase('bias.numbers', { output: label(row) }));
@@ -199,9 +217,15 @@ export class Heads {
     const { row, query, shape, body, heads: [first, end] } = this.#seen;
     const { x, isDistance } = distancesOf(body, shape, query);
     const series = Array.from({ length: end - first }, (_, i) => ({
-      id: `${this.slot}:${first + i}`, name: live(() => String(word('bias.head', { head: first + i }))), translate: 'yes',
-      color: (theme) => colorOf(i, theme), dash: dashOf(i), width: first + i === this.#head() ? 3.5 : 1.5, ...ascending(x, row.subarray(i * x.length, (i + 1) * x.length)) }));
-    this.chart.draw(series, { xLabel: word(isDistance ? 'bias.distance' : 'bias.key', { query }), yLabel: word('bias.value'), whole: { x: true } });
+      id: `${this.slot}:${first + i}`, name: live(() => String(word('bias.head', { head: first + i }))),
+      translate: 'yes', color: (theme) => colorOf(i, theme), dash: dashOf(i),
+      width: first + i === this.#head() ? 3.5 : 1.5,
+      ...ascending(x, row.subarray(i * x.length, (i + 1) * x.length)),
+    }));
+    this.chart.draw(series, {
+      xLabel: word(isDistance ? 'bias.distance' : 'bias.key', { query }), yLabel: word('bias.value'),
+      whole: { x: true },
+    });
   }
 
   /* A row a head: its numbers, its least and its largest bias. */
@@ -209,7 +233,8 @@ export class Heads {
     const { heads: [first], numbers = [] } = this.#seen;
     const columns = [...numbers.map(({ row }) => row.name), 'min', 'max'].map((text) => name(text));
     const cells = (head) => [...numbers.map(({ texts }) => texts[head]), ...this.#own?.[head] ?? []].map(String);
-    fillTable(this.figure, word('bias.heads'), columns, this.#stages.map((_, i) => [first + i, word('bias.head', { head: first + i }), cells(first + i)]));
+    fillTable(this.figure, word('bias.heads'), columns,
+      this.#stages.map((_, i) => [first + i, word('bias.head', { head: first + i }), cells(first + i)]));
   }
 
   close() {

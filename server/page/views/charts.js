@@ -19,7 +19,8 @@ export class Charts {
 
   /* What a figure has; the view adds its own. options: of its chart. */
   build(slot, options) {
-    const chart = new Chart(this.page, { view: this.view, slot, label: word(`view.${this.view}`), onHover: (x) => this.slots.hover(x), ...options });
+    const chart = new Chart(this.page,
+      { view: this.view, slot, label: word(`view.${this.view}`), onHover: (x) => this.slots.hover(x), ...options });
     return { chart, picture: null, element: chart.figure.element, close: () => chart.close() };
   }
 
@@ -30,14 +31,16 @@ export class Charts {
     return this.#asked !== before;
   }
 
-  /* A figure for each configuration, none for the difference; where something is new, job(get, slot, config) asks and draws.
-   * Where the metric does not apply the figure says to what it does. */
+  /* A figure for each configuration, none for the difference; where something is new, job(get, slot, config) asks and
+   * draws. Where the metric does not apply the figure says to what it does. */
   askEach(metric, job, about) {
     const wanted = wantedOf(this.page).filter(([slot]) => slot !== 'b-a');
     this.slots.sync(wanted.map(([slot]) => slot));
     if (!this.isNew(wanted, about)) return;
     for (const [slot, [config]] of wanted) {
-      this.slots.get(slot).chart.figure.ask((get) => job(get, slot, config).catch((error) => this.#inapplicable(slot, metric, error)));
+      this.slots.get(slot).chart.figure.ask((get) => job(get, slot, config).catch(
+        (error) => this.#inapplicable(slot, metric, error)
+      ));
     }
   }
 

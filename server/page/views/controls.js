@@ -1,11 +1,12 @@
-/* Controls of a view: a slider with its number, a row of choices, a player. The first two show a value and tell of another one. */
+/* Controls of a view: a slider with its number, a row of choices, a player. The first two show a value and tell of
+ * another one. */
 import { action, freshId, make } from '../dom.js';
 import { bind, live, word } from '../words.js';
 
 const STEPS = 1000;   /* of a logarithmic slider */
 
-/* A labelled slider and number. move(value) is called as they change; show({ value, min, max, step, disabled }) sets them
- * without a call. spacing log: equal ways on the slider are equal factors. */
+/* A labelled slider and number. move(value) is called as they change; show({ value, min, max, step, disabled }) sets
+ * them without a call. spacing log: equal ways on the slider are equal factors. */
 export function sliderField({ name, text, spacing = 'linear', whole = true, config, move }) {
   const id = freshId('control');
   const own = { 'data-config': config };
@@ -36,7 +37,8 @@ export function sliderField({ name, text, spacing = 'linear', whole = true, conf
     if (document.activeElement !== number || Number(number.value) !== range.value) number.value = range.value;
     slider.disabled = number.disabled = disabled;
   }
-  const element = make('div', { class: 'field' }, make('label', { for: id }, text), make('div', { class: 'pair' }, slider, number));
+  const element = make('div', { class: 'field' }, make('label', { for: id }, text),
+    make('div', { class: 'pair' }, slider, number));
   return { element, slider, number, show };
 }
 

@@ -19,7 +19,8 @@ export function runOf(config, sequenceNames) {
 }
 
 /* All that can be in view: the runs of all configurations together, as [first, last]. */
-export const whole = (runs) => [Math.min(...runs.map((run) => run.offset)), Math.max(...runs.map((run) => run.offset + run.len - 1))];
+export const whole = (runs) =>
+  [Math.min(...runs.map((run) => run.offset)), Math.max(...runs.map((run) => run.offset + run.len - 1))];
 
 /* The positions [from, to] in view. zoom: pixels of a step, or 'fit' for as many positions as are honestly drawn. */
 export function windowOf([first, last], { start, zoom, width }) {
@@ -62,7 +63,9 @@ export function slicesOf(cols) {
   const [first, last] = [sorted[0], sorted.at(-1)];
   const step = sorted.reduce((common, col) => gcd(common, col - first), 0) || 1;
   const count = (last - first) / step + 1;
-  if (count <= NARROW) return [{ slice: [first, last + 1, step], cols: Array.from({ length: count }, (_, i) => first + i * step) }];
+  if (count <= NARROW) {
+    return [{ slice: [first, last + 1, step], cols: Array.from({ length: count }, (_, i) => first + i * step) }];
+  }
   return sorted.map((col) => ({ slice: [col, col + 1, 1], cols: [col] }));
 }
 
@@ -94,23 +97,30 @@ export class ColumnCharts extends Charts {
   /* The run of positions that an output's rows stand at; null where its rows are something else. */
   run(config) {
     const row = curveOutputs(this.page, config).find((one) => one.name === this.output(config));
-    return row && row.axes[0] !== 'position' ? null : runOf(config, this.page.catalogue.sequenceRows().map((one) => one.name));
+    return row && row.axes[0] !== 'position'
+      ? null
+      : runOf(config, this.page.catalogue.sequenceRows().map((one) => one.name));
   }
 
   /* Why one of the configurations cannot be shown; undefined: all can. */
   whyNot(configs) {
-    const other = configs.map((config) => this.page.catalogue.schemeOf(config)).find((row, i) => row && !curveOutputs(this.page, configs[i]).length);
-    return other && cannot(this.page.catalogue, 'curves.cannot', other.name, (row) => row.outputs.some((one) => one.default && isCurve(one)));
+    const other = configs.map((config) => this.page.catalogue.schemeOf(config))
+      .find((row, i) => row && !curveOutputs(this.page, configs[i]).length);
+    return other && cannot(this.page.catalogue, 'curves.cannot', other.name,
+      (row) => row.outputs.some((one) => one.default && isCurve(one)));
   }
 
   request(slot) {
     const config = this.page.config(slot);
     const out = config && this.output(config);
-    return out ? { path: '/encode', body: { ...bodyFor(this.page.catalogue, '/encode', config), outputs: [out] } } : null;
+    return out
+      ? { path: '/encode', body: { ...bodyFor(this.page.catalogue, '/encode', config), outputs: [out] } }
+      : null;
   }
 }
 
-/* Configurations that turned out to have whole positions only, whatever their numbers: a drag asks no real ones again. */
+/* Configurations that turned out to have whole positions only, whatever their numbers: a drag asks no real ones
+ * again. */
 const wholeOnly = new Map();
 const kindOf = (config) => JSON.stringify(config, (key, value) => typeof value === 'number' ? 0 : value);
 
@@ -159,9 +169,13 @@ function common(page, config, view) {
 /* Each slice of columns with one request; gives [{ col, values }] in the order asked for. */
 async function askColumns(get, body, view, output, rows) {
   const answers = await Promise.all(slicesOf(view.columns).map(async ({ slice, cols }) => {
-    const { tensors: [tensor] } = await get({ path: '/encode', body: { ...body, outputs: [output], slice: [rows, slice] } }, { as: 'raw' });
+    const { tensors: [tensor] } = await get(
+      { path: '/encode', body: { ...body, outputs: [output], slice: [rows, slice] } }, { as: 'raw' }
+    );
     const width = tensor.shape[1];
-    return cols.slice(0, width).map((col, i) => ({ col, values: Float64Array.from({ length: tensor.shape[0] }, (_, j) => tensor.values[j * width + i]) }));
+    return cols.slice(0, width).map((col, i) => (
+      { col, values: Float64Array.from({ length: tensor.shape[0] }, (_, j) => tensor.values[j * width + i]) }
+    ));
   }));
   return view.columns.map((col) => answers.flat().find((one) => one.col === col)).filter(Boolean);
 }
@@ -172,9 +186,11 @@ async function askReal(page, get, config, view, more) {
   const about = common(page, config, view);
   const { offset, len } = about.run;
   const last = offset + len - 1;
-  const samples = samplesOf(view.window, view.width).map((x) => Math.min(Math.max(x, offset), last)).filter((x, i, all) => !i || x !== all[i - 1]);
+  const samples = samplesOf(view.window, view.width).map((x) => Math.min(Math.max(x, offset), last))
+    .filter((x, i, all) => !i || x !== all[i - 1]);
   const body = bodyFor(page.catalogue, '/encode', config, { sequence: false });
-  const columns = await askColumns(get, { ...body, ...more, positions: [...samples, last] }, view, about.output, [0, samples.length]);
+  const columns = await askColumns(get, { ...body, ...more, positions: [...samples, last] }, view, about.output,
+    [0, samples.length]);
   return { ...about, real: true, offset, ...withDots(columns, samples, Number.isInteger) };
 }
 
@@ -183,7 +199,8 @@ async function askRows(page, get, config, view, more, refusal) {
   const about = common(page, config, view);
   const run = about.run ?? { offset: 0, len: Number.MAX_SAFE_INTEGER };
   const [start, stop] = rowsOf(run, view.window);
-  const columns = await askColumns(get, { ...bodyFor(page.catalogue, '/encode', config), ...more }, view, about.output, [start, Math.max(stop, start + 1)]);
+  const columns = await askColumns(get, { ...bodyFor(page.catalogue, '/encode', config), ...more }, view, about.output,
+    [start, Math.max(stop, start + 1)]);
   const count = columns[0]?.values.length ?? 0;
   const x = Array.from({ length: count }, (_, i) => run.offset + start + i);
   return { ...about, real: false, refusal, offset: run.offset, ...withDots(columns, x, () => true) };
@@ -215,13 +232,18 @@ async function askDifference(page, get, stage, configs, { draw, ...view }) {
   const pictures = await Promise.all(configs.map((config) => askPicture(page, get, config, view, f64)));
   draw(differenceOf(pictures));
   if (stage.over()) return;
-  const checked = await Promise.all(pictures.map((one, i) => one.real ? checkWhole(page, get, configs[i], view, one, f64) : one));
+  const checked = await Promise.all(pictures.map(
+    (one, i) => one.real ? checkWhole(page, get, configs[i], view, one, f64) : one
+  ));
   if (!stage.over() && checked.some((one, i) => one !== pictures[i])) draw(differenceOf(checked));
 }
 
 function differenceOf([b, a]) {
   const columns = b.columns.map((of) => subtract(of, a.columns.find((one) => one.col === of.col))).filter(Boolean);
-  return { ...b, range: null, columns, largest: largestOf(columns), scheme: a.scheme === b.scheme ? b.scheme : `${b.scheme} − ${a.scheme}` };
+  return {
+    ...b, range: null, columns, largest: largestOf(columns),
+    scheme: a.scheme === b.scheme ? b.scheme : `${b.scheme} − ${a.scheme}`,
+  };
 }
 
 function subtract(of, from) {

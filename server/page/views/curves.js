@@ -40,7 +40,8 @@ class Curves extends ColumnCharts {
 
   /* All that can be in view; what is no run of positions has its rows, once the server has told how many. */
   bounds() {
-    const runs = this.page.configs().map(([slot, config]) => this.run(config) ?? { offset: 0, len: this.slots.get(slot)?.rows ?? ROWS });
+    const runs = this.page.configs()
+      .map(([slot, config]) => this.run(config) ?? { offset: 0, len: this.slots.get(slot)?.rows ?? ROWS });
     return runs.length ? whole(runs) : [0, 0];
   }
 
@@ -50,18 +51,25 @@ class Curves extends ColumnCharts {
   window() {
     const bounds = this.bounds();
     const start = this.#left ?? bounds[0] + this.state.win[0];
-    return windowOf(bounds, { start, zoom: this.zoom === 'fit' ? 'fit' : Math.max(STEP_LEAST, this.zoom), width: this.width });
+    return windowOf(bounds,
+      { start, zoom: this.zoom === 'fit' ? 'fit' : Math.max(STEP_LEAST, this.zoom), width: this.width });
   }
 
   /* ---- controls ---- */
 
   #makeControls() {
-    this.outputChoice = choice({ name: 'out', text: word('heat.output'), pick: (out) => this.page.store.set({ out }, { undo: 'out' }) });
+    this.outputChoice = choice({
+      name: 'out', text: word('heat.output'), pick: (out) => this.page.store.set({ out }, { undo: 'out' }),
+    });
     this.chips = make('div', { class: 'chips', role: 'group', 'aria-label': word('curves.columns') });
-    this.columnSlider = sliderField({ name: 'cols', text: word('curves.column'), move: (col) => this.#moveColumn(col) });
+    this.columnSlider = sliderField({
+      name: 'cols', text: word('curves.column'), move: (col) => this.#moveColumn(col),
+    });
     this.positionSlider = sliderField({ name: 'win', text: word('curves.first'), move: (row) => this.#start(row) });
-    const zoom = (which, direction) => tool(which, word(`curves.${which}`), { class: 'icon', 'data-action': which, onclick: () => this.#zoomBy(direction) });
-    this.zooms = make('div', { class: 'segmented', role: 'group', 'aria-label': word('heat.zoom') }, zoom('zoom-out', -1), zoom('zoom-in', 1), zoom('fit', 0));
+    const zoom = (which, direction) => tool(which, word(`curves.${which}`),
+      { class: 'icon', 'data-action': which, onclick: () => this.#zoomBy(direction) });
+    this.zooms = make('div', { class: 'segmented', role: 'group', 'aria-label': word('heat.zoom') },
+      zoom('zoom-out', -1), zoom('zoom-in', 1), zoom('fit', 0));
     this.chooser = frontChooser(this.page);
     this.controls.append(this.chooser.element, this.outputChoice.element,
       make('div', { class: 'field' }, make('span', { class: 'field-label' }, word('curves.columns')), this.chips),
@@ -81,7 +89,8 @@ class Curves extends ColumnCharts {
   #addColumn() {
     const columns = this.columns();
     const width = Math.max(...this.#widths.values(), 1);
-    const free = Array.from({ length: width }, (_, i) => (this.active() + 1 + i) % width).find((col) => !columns.includes(col));
+    const free = Array.from({ length: width }, (_, i) => (this.active() + 1 + i) % width)
+      .find((col) => !columns.includes(col));
     if (free !== undefined) this.#setColumns([...columns, free], free, `cols+${free}`);
   }
 
@@ -90,7 +99,10 @@ class Curves extends ColumnCharts {
     this.#setColumns(columns, columns[0], `cols-${col}`);
   }
 
-  #start(position) { this.page.store.set({ win: [Math.max(0, Math.round(position - this.bounds()[0])), this.state.win[1]] }, { undo: false }); }
+  #start(position) {
+    this.page.store.set({ win: [Math.max(0, Math.round(position - this.bounds()[0])), this.state.win[1]] },
+      { undo: false });
+  }
 
   /* Keeps the cursor, or the middle of the picture, where it is. */
   #zoomBy(direction, at = null) {
@@ -101,7 +113,8 @@ class Curves extends ColumnCharts {
     const start = middle - (middle - from) / (to - from) * (this.width / px);
     const row = { px, step: 1 };
     const zoom = { row, col: this.state.zoom === 'fit' ? { px: 1, step: 1 } : this.state.zoom.col };
-    this.page.store.set({ zoom, win: [Math.max(0, Math.round(start - this.bounds()[0])), this.state.win[1]] }, { undo: false });
+    this.page.store.set({ zoom, win: [Math.max(0, Math.round(start - this.bounds()[0])), this.state.win[1]] },
+      { undo: false });
   }
 
   #updateControls() {
@@ -114,7 +127,9 @@ class Curves extends ColumnCharts {
     this.outputChoice.show(outputs.map((row) => [row.name, code(row.name)]), this.output(this.front()));
     this.columnSlider.show({ value: this.active(), min: 0, max: width - 1, step: 1, disabled: width < 2 });
     this.positionSlider.element.hidden = last - first <= to - from;
-    this.positionSlider.show({ value: Math.round(from), min: first, max: Math.max(first, Math.ceil(last - (to - from))), step: 1 });
+    this.positionSlider.show({
+      value: Math.round(from), min: first, max: Math.max(first, Math.ceil(last - (to - from))), step: 1,
+    });
     this.#updateChips();
   }
 
@@ -127,10 +142,16 @@ class Curves extends ColumnCharts {
     const chip = (col, i) => {
       const swatch = make('i', { class: 'swatch', 'aria-hidden': 'true' });
       swatch.style.setProperty('background', colorOf(i, theme));
-      return make('button', { type: 'button', class: 'chip', 'data-value': col, 'aria-pressed': String(col === active), onclick: () => this.#activate(col) }, swatch, String(col));
+      return make('button',
+        {
+          type: 'button', class: 'chip', 'data-value': col, 'aria-pressed': String(col === active),
+          onclick: () => this.#activate(col),
+        },
+        swatch, String(col));
     };
     this.chips.replaceChildren(...columns.map(chip),
-      tool('close', word('curves.drop', { col: active }), { disabled: columns.length < 2, onclick: () => this.#dropColumn(active) }),
+      tool('close', word('curves.drop', { col: active }),
+        { disabled: columns.length < 2, onclick: () => this.#dropColumn(active) }),
       tool('add', word('curves.add'), { disabled: columns.length >= COLUMNS_MAX, onclick: () => this.#addColumn() }));
     if (had) this.chips.querySelector('[aria-pressed=true]').focus();
   }
@@ -151,7 +172,8 @@ class Curves extends ColumnCharts {
     const one = super.build(slot, {
       onPan: (x) => this.#pan(x),
       onRelease: () => this.#release(),
-      onCursor: (x) => this.page.store.set({ cur: [Math.round(x - (one.picture?.offset ?? 0)), this.active()] }, { undo: false }),
+      onCursor: (x) =>
+        this.page.store.set({ cur: [Math.round(x - (one.picture?.offset ?? 0)), this.active()] }, { undo: false }),
       onKey: (event) => this.#key(event, slot),
       onZoom: (direction, x) => this.#zoomBy(direction, x),
       onResize: () => this.update(),
@@ -234,14 +256,21 @@ class Curves extends ColumnCharts {
       const columns = this.columns();
       const series = picture.columns.filter((col) => columns.includes(col.col)).map(({ col, x, y, dots }) => {
         const i = columns.indexOf(col);
-        return { id: `${slot}:${col}`, name: word('curves.series', { col }), translate: 'yes', color: (theme) => colorOf(i, theme), dash: picture.real ? dashOf(i) : [1, 4], width: picture.real ? 2 : 1, x, y, dots };
+        return {
+          id: `${slot}:${col}`, name: word('curves.series', { col }), translate: 'yes',
+          color: (theme) => colorOf(i, theme), dash: picture.real ? dashOf(i) : [1, 4], width: picture.real ? 2 : 1, x,
+          y, dots,
+        };
       });
       chart.draw(series, {
-        xLabel: word(picture.run ? 'axis.position' : 'axis.row'), yLabel: word(slot === 'b-a' ? 'curves.difference' : 'curves.value'),
+        xLabel: word(picture.run ? 'axis.position' : 'axis.row'),
+        yLabel: word(slot === 'b-a' ? 'curves.difference' : 'curves.value'),
         xRange: this.window(), yRange: slot === 'b-a' ? difference : shared, stops: picture.stops,
         cell: (line, i) => ({ row: Math.round(line.x[i] - picture.offset), col: line.id.split(':')[1] }),
       });
-      const about = { scheme: picture.scheme, output: picture.output, shape: rows ? `${rows} × ${this.#widths.get(slot)}` : '', slot };
+      const about = {
+        scheme: picture.scheme, output: picture.output, shape: rows ? `${rows} × ${this.#widths.get(slot)}` : '', slot,
+      };
       chart.rename(word('curves.label', about), this.page.catalogue.scheme(picture.scheme), picture.output);
     }
   }
@@ -271,13 +300,24 @@ class Curves extends ColumnCharts {
     const [x, col] = [this.#cursorOf(slot), this.active()];
     const column = picture.columns.find((one) => one.col === col) ?? picture.columns[0];
     const i = column ? column.x.indexOf(x) : -1;
-    const key = JSON.stringify([picture.scheme, picture.output, picture.real, x, col, i >= 0 && column.y[i], picture.largest]);
+    const key = JSON.stringify([
+      picture.scheme, picture.output, picture.real, x, col, i >= 0 && column.y[i], picture.largest,
+    ]);
     if (chart.figure.caption.dataset.key === key) return;
     chart.figure.caption.dataset.key = key;
-    const parts = [phrase(picture.real ? 'curves.caption' : 'curves.captionWhole', { scheme: name(picture.scheme), output: code(picture.output) })];
+    const parts = [
+      phrase(picture.real ? 'curves.caption' : 'curves.captionWhole',
+        { scheme: name(picture.scheme), output: code(picture.output) }),
+    ];
     if (picture.refusal) parts.push(' ', make('q', english, picture.refusal));
-    if (picture.largest) parts.push(' ', phrase('curves.largest', { value: datum(picture.largest.value, 'difference', short(picture.largest.value)), x: short(picture.largest.x, 6), col: String(picture.largest.col) }));
-    else if (i >= 0) parts.push(' ', phrase(picture.run ? 'curves.at' : 'curves.atRow', { x: short(x, 8), col: String(column.col), value: datum(column.y[i], 'value', short(column.y[i], 6)) }));
+    if (picture.largest) parts.push(' ',
+      phrase('curves.largest', {
+        value: datum(picture.largest.value, 'difference', short(picture.largest.value)), x: short(picture.largest.x, 6),
+        col: String(picture.largest.col),
+      }));
+    else if (i >= 0) parts.push(' ',
+      phrase(picture.run ? 'curves.at' : 'curves.atRow',
+        { x: short(x, 8), col: String(column.col), value: datum(column.y[i], 'value', short(column.y[i], 6)) }));
     chart.figure.caption.replaceChildren(...parts);
   }
 }

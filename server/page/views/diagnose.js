@@ -1,6 +1,6 @@
-/* The view `diagnose`: what made a tensor. A file that was chosen or dropped is sent as it is; what the server finds stands in
- * words and as candidates, the best of which is drawn beside the file, with their difference. The configuration in front is
- * what its user believes. The file stays in memory: no address holds it. */
+/* The view `diagnose`: what made a tensor. A file that was chosen or dropped is sent as it is; what the server finds
+ * stands in words and as candidates, the best of which is drawn beside the file, with their difference. The
+ * configuration in front is what its user believes. The file stays in memory: no address holds it. */
 import { sending } from '../asking/sending.js';
 import { action, code, make, name } from '../dom.js';
 import { Figure, datum } from '../figure.js';
@@ -12,7 +12,10 @@ import { SLOTS } from '../state.js';
 import { size } from '../states.js';
 import { label, language, live, phrase, word } from '../words.js';
 import { choice } from './controls.js';
-import { PATH, beliefOf, candidateSpec, explained, holdsItself, lean, mayHold, namedAs, opened, question, reducer, takenAs, texts } from './diagnose_asking.js';
+import {
+  PATH, beliefOf, candidateSpec, explained, holdsItself, lean, mayHold, namedAs, opened, question, reducer, takenAs,
+  texts,
+} from './diagnose_asking.js';
 import { fillTable, nameOf } from './parts.js';
 import { Slots } from './slots.js';
 
@@ -39,17 +42,24 @@ class Diagnose {
     this.scale = new Scale();
     this.figure = new Figure(page, { view: 'diagnose', slot: 'none', label: word('diagnose.title') });
     this.figure.onTable = () => this.#fillTable();
-    this.input = make('input', { type: 'file', 'data-drop': '', multiple: true, accept: '.npy,.npz,.safetensors', onchange: () => this.#take() });
+    this.input = make('input', {
+      type: 'file', 'data-drop': '', multiple: true, accept: '.npy,.npz,.safetensors', onchange: () => this.#take(),
+    });
     this.about = make('p', { class: 'hint' });
-    this.holds = choice({ name: 'holds', text: word('diagnose.holds'), pick: (holds) => this.#set(() => { this.#holds = holds; }) });
+    this.holds = choice({
+      name: 'holds', text: word('diagnose.holds'), pick: (holds) => this.#set(() => { this.#holds = holds; }),
+    });
     this.belief = choice({ name: 'belief', text: word('diagnose.belief'), pick: (slot) => this.#believe(slot) });
     this.anew = action('open', word('diagnose.anew'), () => this.#open(null));
     this.output = make('span');
     this.maps = new Slots(make('div', { class: 'figures aligned' }), (slot) => this.#build(slot));
     this.note = make('p', { class: 'hint' });
     root.append(
-      make('div', { class: 'toolbar diagnose-file' }, make('label', { class: 'button file' }, word('paste.file'), this.input), this.anew, this.holds.element, this.belief.element),
-      this.about, this.figure.element, make('div', { class: 'toolbar diagnose-beside' }, this.output, this.note), this.maps.place);
+      make('div', { class: 'toolbar diagnose-file' },
+        make('label', { class: 'button file' }, word('paste.file'), this.input), this.anew, this.holds.element,
+        this.belief.element),
+      this.about, this.figure.element,
+      make('div', { class: 'toolbar diagnose-beside' }, this.output, this.note), this.maps.place);
     this.onFile = () => this.#open(page.files);
     document.addEventListener('posenc:file', this.onFile);
   }
@@ -130,7 +140,8 @@ class Diagnose {
     this.#showChoices();
     this.#request = { belief, ...question(file, this.#held(), this.#isAsIs(), belief) };
     this.page.panel?.update(this, this.page.store.state);
-    const answer = await get(this.#request, { as: 'json', send: sending((...bytes) => this.figure.notices.progress([bytes])), onProgress: null });
+    const answer = await get(this.#request,
+      { as: 'json', send: sending((...bytes) => this.figure.notices.progress([bytes])), onProgress: null });
     if (over()) return;
     this.#answer = answer;
     this.#show();
@@ -138,7 +149,8 @@ class Diagnose {
   }
 
   async #example(get) {
-    const bytes = await get({ path: '/encode', body: { ...MADE, outputs: ['cos', 'sin'], format: 'npz' } }, { as: 'bytes' });
+    const bytes = await get({ path: '/encode', body: { ...MADE, outputs: ['cos', 'sin'], format: 'npz' } },
+      { as: 'bytes' });
     return opened([new File([bytes], 'example.npz')]);
   }
 
@@ -154,12 +166,19 @@ class Diagnose {
 
   #isAsIs() { return !this.#file.tensors || (this.#holds ?? holdsItself(this.#file)) === takenAs(this.#file); }
   #held() { return this.#holds ?? (this.#file.tensors && holdsItself(this.#file)); }
-  #say(...nodes) { this.about.replaceChildren(...nodes.map((one) => one instanceof Node ? one : make('span', null, one))); }
+  #say(...nodes) {
+    this.about.replaceChildren(...nodes.map((one) => one instanceof Node ? one : make('span', null, one)));
+  }
 
   #showFile() {
     const { title, blob, tensors } = this.#file;
-    const held = tensors?.flatMap(({ name: own, dtype, shape }) => [' ', code([own, dtype, shape.join(' × ')].filter(Boolean).join(' '))]) ?? [];
-    const made = this.#of ? [] : [' ', phrase('diagnose.example', { found: code(MADE.layout), believed: code(EXAMPLE.layout), slot: name('a') })];
+    const held = tensors?.flatMap(({ name: own, dtype, shape }) => [
+      ' ', code([own, dtype, shape.join(' × ')].filter(Boolean).join(' ')),
+    ]) ?? [];
+    const made = this.#of
+      ? []
+      : [' ',
+        phrase('diagnose.example', { found: code(MADE.layout), believed: code(EXAMPLE.layout), slot: name('a') })];
     this.#say(name(`${title} (${size(blob.size)})`), ...held, ...made);
   }
 
@@ -167,7 +186,8 @@ class Diagnose {
     const holds = mayHold(this.#file);
     this.holds.element.hidden = holds.length < 2 || !this.#of;
     this.holds.show(holds.map((one) => [one, one ? name(one) : word('diagnose.named')]), this.#file && this.#held());
-    this.belief.show([...this.page.configs().map(([slot]) => [slot, name(slot)]), ['none', word('diagnose.nothing')]], this.#slot() ?? 'none');
+    this.belief.show([...this.page.configs().map(([slot]) => [slot, name(slot)]), ['none', word('diagnose.nothing')]],
+      this.#slot() ?? 'none');
   }
 
   /* ---- the answer ---- */
@@ -175,7 +195,8 @@ class Diagnose {
   #show() {
     const { findings, candidates, belief, searched, unseen } = this.#answer;
     this.figure.stage.replaceChildren(
-      make('ul', { class: 'findings' }, findings.map((row) => make('li', { 'data-finding': row.code }, told(row), ' ', code(row.code)))),
+      make('ul', { class: 'findings' },
+        findings.map((row) => make('li', { 'data-finding': row.code }, told(row), ' ', code(row.code)))),
       belief?.first_bad ? this.#first(belief.first_bad) : '',
       unseen?.length ? this.#unseen(unseen) : '',
       make('ol', { class: 'cards candidates' }, candidates.map((row, i) => this.#candidate(row, i))));
@@ -185,30 +206,41 @@ class Diagnose {
 
   /* The first number that is not as believed, and a way to it. */
   #first({ output, index, found, expected }) {
-    const text = phrase('diagnose.first', { where: code(`${output}[${index}]`), found: datum(found, 'found'), expected: datum(expected, 'expected') });
-    const show = () => this.page.store.set({ out: output, at: index.slice(0, -2), cur: [0, 0, ...index].slice(-2) }, { undo: 'cur' });
-    return make('p', { class: 'hint' }, text, ' ', make('button', { type: 'button', class: 'quiet', onclick: show }, word('diagnose.cell')));
+    const text = phrase('diagnose.first',
+      { where: code(`${output}[${index}]`), found: datum(found, 'found'), expected: datum(expected, 'expected') });
+    const show = () =>
+      this.page.store.set({ out: output, at: index.slice(0, -2), cur: [0, 0, ...index].slice(-2) }, { undo: 'cur' });
+    return make('p', { class: 'hint' }, text, ' ',
+      make('button', { type: 'button', class: 'quiet', onclick: show }, word('diagnose.cell')));
   }
 
   /* What a file that is as expected says nothing about. */
   #unseen(codes) {
     const { faults } = this.page.catalogue.catalogue();
-    const words = codes.map((one) => make('li', { 'data-unseen': one }, label(faults.find((row) => row.code === one) ?? { name: one }), ' ', code(one)));
+    const words = codes.map((one) => make(
+      'li', { 'data-unseen': one }, label(faults.find((row) => row.code === one) ?? { name: one }), ' ', code(one)
+    ));
     return make('div', { class: 'hint' }, make('p', null, word('diagnose.unseen')), make('ul', null, words));
   }
 
   #candidate(row, i) {
     const { catalogue } = this.page;
     const config = lean(catalogue, row);
-    const fact = (what, value) => make('p', { class: 'hint' }, phrase(`diagnose.${what}`, { value: datum(value, what, short(value)) }));
+    const fact = (what, value) =>
+      make('p', { class: 'hint' }, phrase(`diagnose.${what}`, { value: datum(value, what, short(value)) }));
     const paste = action('paste', word('diagnose.paste'), () => this.#paste(config));
     paste.disabled = !this.#free();
-    return make('li', { class: 'card', 'data-candidate': i, 'data-scheme': row.config.scheme, 'data-verdict': row.verdict },
-      make('strong', { class: 'capital' }, nameOf(catalogue, row.config)), ' ', make('span', { class: 'hint' }, word(`diagnose.${row.verdict}`)),
+    return make('li',
+      { class: 'card', 'data-candidate': i, 'data-scheme': row.config.scheme, 'data-verdict': row.verdict },
+      make('strong', { class: 'capital' }, nameOf(catalogue, row.config)), ' ',
+      make('span', { class: 'hint' }, word(`diagnose.${row.verdict}`)),
       make('pre', { tabindex: 0, class: 'scroll', 'aria-label': word('diagnose.config') }, JSON.stringify(config)),
       fact('max_error', row.max_error), fact('equal', row.equal),
       row.codes.length ? make('p', { class: 'hint' }, word('diagnose.codes'), ' ', ...spaced(row.codes)) : null,
-      row.transforms.length ? make('p', { class: 'hint' }, word('diagnose.transforms'), ' ', ...spaced(row.transforms.map((one) => JSON.stringify(one)))) : null,
+      row.transforms.length
+        ? make('p', { class: 'hint' }, word('diagnose.transforms'), ' ',
+          ...spaced(row.transforms.map((one) => JSON.stringify(one))))
+        : null,
       row.presets.length ? make('p', { class: 'hint' }, word('diagnose.presets'), ' ', ...spaced(row.presets)) : null,
       paste);
   }
@@ -218,8 +250,10 @@ class Diagnose {
     const { belief, candidates, ruled_out: others } = this.#answer ?? {};
     if (!candidates) return;
     const kinds = ['max_error', 'max_ulp', 'equal'];
-    const rows = [...belief ? [[word('diagnose.belief'), belief]] : [], ...candidates.map((row, i) => [i, row]), ...others.map((row) => [code(row.code), row])];
-    fillTable(this.figure, word('diagnose.candidates'), kinds.map(name), rows.map(([text, row], i) => [i, text, kinds.map((kind) => String(row[kind] ?? ''))]));
+    const rows = [...belief ? [[word('diagnose.belief'), belief]] : [], ...candidates.map((row, i) => [i, row]),
+      ...others.map((row) => [code(row.code), row])];
+    fillTable(this.figure, word('diagnose.candidates'), kinds.map(name),
+      rows.map(([text, row], i) => [i, text, kinds.map((kind) => String(row[kind] ?? ''))]));
   }
 
   /* ---- a candidate becomes a configuration ---- */
@@ -229,14 +263,17 @@ class Diagnose {
 
   #paste(config) {
     const slot = this.#free();
-    this.page.store.set(this.page.stateOf('table', { configs: { ...this.#configs(), [slot]: config }, emptied: false, on: slot }));
+    this.page.store.set(this.page.stateOf(
+      'table', { configs: { ...this.#configs(), [slot]: config }, emptied: false, on: slot }
+    ));
   }
 
   /* ---- the file, the best candidate, their difference ---- */
 
   #build(slot) {
     const scale = slot === 'b-a' ? new Scale() : this.scale;
-    return new HeatMap(this.page, { view: 'diagnose', slot, scale, label: word(`diagnose.map.${slot}`), quiet: slot !== 'file' });
+    return new HeatMap(this.page,
+      { view: 'diagnose', slot, scale, label: word(`diagnose.map.${slot}`), quiet: slot !== 'file' });
   }
 
   #draw() {
@@ -247,7 +284,10 @@ class Diagnose {
     this.maps.sync(wanted);
     this.#showOutputs(tensors.map((one) => one.name), mine);
     const changed = best?.transforms.length > 0;
-    this.note.replaceChildren(make('span', null, !mine ? word('diagnose.unread') : !theirs ? word('diagnose.alone') : changed ? word('diagnose.before') : ''));
+    this.note.replaceChildren(make(
+      'span', null,
+      !mine ? word('diagnose.unread') : !theirs ? word('diagnose.alone') : changed ? word('diagnose.before') : ''
+    ));
     if (mine) this.maps.get('file').show(mine);
     if (!theirs) return;
     this.maps.get('candidate').show(theirs);
@@ -264,13 +304,20 @@ class Diagnose {
     const row = asked && this.page.catalogue.outputsOf(asked.body, asked.path).find((one) => one.name === output);
     const axes = row?.axes ?? ['axis', 'axis'];
     const served = reducer(tensor);
-    const mine = { path: `file ${this.#count} ${tensor.name}`, body: { scheme: this.#file.title }, output, axes, given: [{ ...tensor, name: output }], served };
+    const mine = {
+      path: `file ${this.#count} ${tensor.name}`, body: { scheme: this.#file.title }, output, axes,
+      given: [{ ...tensor, name: output }], served,
+    };
     return { tensors, mine, theirs: asked && { ...asked, axes, asked: true, ...served ? {} : { reduce: 'sample' } } };
   }
 
   #showOutputs(names, mine) {
     const key = names.join();
-    if (this.output.dataset.names !== key) this.output.replaceChildren(...names.length > 1 ? [picker(this.page, 'out', word('heat.output'), names, { at: [] })] : []);
+    if (this.output.dataset.names !== key) {
+      this.output.replaceChildren(
+        ...names.length > 1 ? [picker(this.page, 'out', word('heat.output'), names, { at: [] })] : []
+      );
+    }
     this.output.dataset.names = key;
     if (names.length > 1) this.output.firstChild.value = mine.given[0].name;
   }

@@ -20,20 +20,30 @@ const METRIC = 'similarity';
 class Distance extends Charts {
   constructor(page, root) {
     super(page, 'distance');
-    this.pairing = choice({ name: 'pairing', text: word('distance.pairing'), pick: (pairing) => page.setOwn({ pairing }, 'pairing') });
+    this.pairing = choice({
+      name: 'pairing', text: word('distance.pairing'), pick: (pairing) => page.setOwn({ pairing }, 'pairing'),
+    });
     this.distance = sliderField({ name: 'm', text: word('view.distance'), move: (m) => this.#setDistance(m) });
-    this.base = sliderField({ name: 'other_base', text: word('distance.other'), spacing: 'log', whole: false, move: (base) => this.#setOtherBase(base) });
+    this.base = sliderField({
+      name: 'other_base', text: word('distance.other'), spacing: 'log', whole: false,
+      move: (base) => this.#setOtherBase(base),
+    });
     this.chooser = frontChooser(page);
     const maps = make('div', { class: 'figures' });
     this.scale = new Scale();
     this.maps = new Slots(maps, (slot) => this.#buildMap(slot));
-    root.append(make('div', { class: 'view-controls' }, this.chooser.element, this.pairing.element, this.distance.element, this.base.element), this.place, maps);
+    root.append(
+      make('div', { class: 'view-controls' }, this.chooser.element, this.pairing.element, this.distance.element,
+        this.base.element),
+      this.place, maps
+    );
   }
 
   build(slot) { return super.build(slot, { onCursor: (x) => this.#setDistance(x) }); }
 
   #buildMap(slot) {
-    const map = new HeatMap(this.page, { view: 'distance', slot, scale: this.scale, label: word('distance.gram'), quiet: true });
+    const map = new HeatMap(this.page,
+      { view: 'distance', slot, scale: this.scale, label: word('distance.gram'), quiet: true });
     return { map, element: map.figure.element, close: () => map.close() };
   }
 
@@ -55,13 +65,18 @@ class Distance extends Charts {
   #body(config, more) {
     const pairing = this.pairingNow === 'paired' ? {} : { pairing: this.pairingNow };
     const other = this.pairingNow === 'mismatched' ? { other_base: config.other_base ?? OTHER_BASE } : {};
-    return { metrics: [METRIC], outputs: [METRIC], ...bodyFor(this.page.catalogue, '/analyze', config), ...pairing, ...other, ...more };
+    return {
+      metrics: [METRIC], outputs: [METRIC], ...bodyFor(this.page.catalogue, '/analyze', config), ...pairing, ...other,
+      ...more,
+    };
   }
 
   /* The first rows of a long run say all that its matrix has to say. */
   #gramSource(config) {
     const len = config.len > GRAM_MAX ? { len: GRAM_MAX } : {};
-    return { path: '/analyze', body: this.#body(config, { outputs: ['gram'], ...len }), output: 'gram', axes: ['query', 'key'] };
+    return {
+      path: '/analyze', body: this.#body(config, { outputs: ['gram'], ...len }), output: 'gram', axes: ['query', 'key'],
+    };
   }
 
   /* ---- figures ---- */
@@ -91,11 +106,20 @@ class Distance extends Charts {
 
   #ask(slot, configs) {
     this.slots.get(slot).chart.figure.ask(async (get, stage) => {
-      const answers = await Promise.all(configs.map((config) => get({ path: '/analyze', body: this.#body(config) }, { as: 'json' })).map((answer) => this.#orRefuse(slot, answer)));
+      const answers = await Promise.all(
+        configs.map((config) => get({ path: '/analyze', body: this.#body(config) }, { as: 'json' }))
+          .map((answer) => this.#orRefuse(slot, answer))
+      );
       if (!answers.every(Boolean) || !this.slots.has(slot)) return;
       this.#draw(slot, pictureOf(answers));
       if (slot !== 'b-a') this.page.publish?.(slot, { config: answers[0].configs[0], tensors: {} });
-      if (!stage.over()) this.maps.get(slot)?.map.show(configs.length === 2 ? { of: configs.map((config) => this.#gramSource(config)) } : this.#gramSource(configs[0]));
+      if (!stage.over()) {
+        this.maps.get(slot)?.map.show(
+          configs.length === 2
+            ? { of: configs.map((config) => this.#gramSource(config)) }
+            : this.#gramSource(configs[0])
+        );
+      }
     });
   }
 
@@ -131,15 +155,19 @@ class Distance extends Charts {
     const drawn = this.#alike(slot);
     const ordered = [...drawn.filter(([other]) => other === slot), ...drawn.filter(([other]) => other !== slot)];
     const series = ordered.map(([other, { picture: { x, y, scheme } }]) => ({
-      id: `${other}:similarity`, name: `${other} ${scheme}`, color: () => colorOfSlot(other), dash: dashOfSlot(other), width: other === slot ? 2.5 : 1, x, y,
+      id: `${other}:similarity`, name: `${other} ${scheme}`, color: () => colorOfSlot(other), dash: dashOfSlot(other),
+      width: other === slot ? 2.5 : 1, x, y,
       dots: other === slot && x.length <= DOTS_MAX ? x.map((at) => [at, y[at]]) : null,
     }));
     const { chart, picture } = this.slots.get(slot);
     chart.draw(series, {
-      xLabel: word('axis.distance'), yLabel: word(slot === 'b-a' ? 'curves.difference' : 'distance.product'), whole: true,
-      yRange: roomy(extent(series.map((line) => line.y))), marks: this.#marks(), cell: (line, i) => ({ row: i, col: 0 }),
+      xLabel: word('axis.distance'), yLabel: word(slot === 'b-a' ? 'curves.difference' : 'distance.product'),
+      whole: true,
+      yRange: roomy(extent(series.map((line) => line.y))), marks: this.#marks(),
+      cell: (line, i) => ({ row: i, col: 0 }),
     });
-    chart.rename(word('distance.label', { scheme: picture.scheme, slot, n: picture.x.length }), this.page.catalogue.scheme(picture.scheme), 'similarity');
+    chart.rename(word('distance.label', { scheme: picture.scheme, slot, n: picture.x.length }),
+      this.page.catalogue.scheme(picture.scheme), 'similarity');
   }
 
   #marks() {
@@ -179,10 +207,15 @@ function pictureOf(answers) {
 
 function captionOf(slot, { scheme, y, result }, m) {
   const value = datum(y[m], slot === 'b-a' ? 'difference' : 'similarity', short(y[m], 6));
-  const at = phrase(slot === 'b-a' ? 'distance.atDifference' : 'distance.at', { m: String(m), value, scheme: name(scheme) });
+  const at = phrase(slot === 'b-a' ? 'distance.atDifference' : 'distance.at',
+    { m: String(m), value, scheme: name(scheme) });
   if (!result) return [at];
-  const minimum = phrase('distance.minimum', { m: datum(result.minimum.distance, 'distance'), value: datum(result.minimum.value, 'minimum', short(result.minimum.value, 5)) });
-  const spread = phrase(result.value === 0 ? 'distance.only' : 'distance.spread', { value: datum(result.value, 'spread', short(result.value)) });
+  const minimum = phrase('distance.minimum', {
+    m: datum(result.minimum.distance, 'distance'),
+    value: datum(result.minimum.value, 'minimum', short(result.minimum.value, 5)),
+  });
+  const spread = phrase(result.value === 0 ? 'distance.only' : 'distance.spread',
+    { value: datum(result.value, 'spread', short(result.value)) });
   return [at, ' ', minimum, ' ', spread];
 }
 

@@ -4,7 +4,8 @@ import { whenBack } from '../asking/away.js';
 import { action, code, copyText, english, make, name } from '../dom.js';
 import { label, phrase, summary, word } from '../words.js';
 import {
-  curlOf, exampleFor, exampleOf, fieldRows, groupsOf, hasExample, requestOf, responsesOf, schemeRows, searchRows, stepsOf,
+  curlOf, exampleFor, exampleOf, fieldRows, groupsOf, hasExample, requestOf, responsesOf, schemeRows, searchRows,
+  stepsOf,
 } from './openapi.js';
 import { rowOf, rowTable } from './parts.js';
 
@@ -27,7 +28,8 @@ function parameterRow({ row, owner, type, fallback, range }) {
   const condition = row.when && [' ', phrase('docs.when', { condition: code(row.when) })];
   const value = code(JSON.stringify(fallback ?? undefined) ?? '');
   const of = owner ? code(owner) : word('docs.every');
-  return rowOf([title, of, code(type), value, code(range ?? ''), [meaning, ...condition || []]], { 'data-parameter': row.name });
+  return rowOf([title, of, code(type), value, code(range ?? ''), [meaning, ...condition || []]],
+    { 'data-parameter': row.name });
 }
 
 const parameterTable = (rows) => rowTable(word('docs.parameters'), PARAMETER_HEADS, rows.map(parameterRow));
@@ -38,7 +40,9 @@ function searchSection(rows) {
   const place = make('div');
   const show = () => {
     const all = searchRows(rows, field.value.trim());
-    found.replaceChildren(make('span', null, word('docs.found', { found: all.length, all: rows.length, most: SHOWN_ROWS })));
+    found.replaceChildren(make(
+      'span', null, word('docs.found', { found: all.length, all: rows.length, most: SHOWN_ROWS })
+    ));
     place.replaceChildren(parameterTable(all.slice(0, SHOWN_ROWS)));
   };
   const field = make('input', { type: 'search', autocomplete: 'off', spellcheck: 'false', oninput: show });
@@ -51,7 +55,9 @@ function searchSection(rows) {
 
 /* Unlike ask.js: any status is an answer, and only the first bytes are fetched. */
 async function run({ method, target, body }) {
-  const headers = { ...(body && { 'Content-Type': 'application/json' }), ...(token() && { Authorization: `Bearer ${token()}` }) };
+  const headers = {
+    ...(body && { 'Content-Type': 'application/json' }), ...(token() && { Authorization: `Bearer ${token()}` }),
+  };
   busy.begin();
   try {
     const answer = await fetch(target, { method, headers, body: body || undefined });
@@ -106,8 +112,8 @@ class Trial {
     this.steps = Object.fromEntries(stepsOf(route.operation).map((step) => [step.name, this.step(step)]));
     this.curl = block('', 'paste.line', { 'data-curl': '' });
     this.result = make('div', { class: 'trial-result', 'aria-live': 'polite' });
-    this.element = make('div', { class: 'trial' }, this.schemePart(), this.fields(), this.buttons(), this.curl, this.result,
-      this.filesPart(), this.more);
+    this.element = make('div', { class: 'trial' }, this.schemePart(), this.fields(), this.buttons(), this.curl,
+      this.result, this.filesPart(), this.more);
     this.changed();
   }
 
@@ -131,14 +137,16 @@ class Trial {
   }
 
   fields() {
-    const steps = Object.entries(this.steps).map(([step, field]) => make('label', { class: 'field' }, code(step), field));
+    const steps = Object.entries(this.steps)
+      .map(([step, field]) => make('label', { class: 'field' }, code(step), field));
     return this.text.value ? [...steps, labelled('docs.request', this.text, 'field')] : steps;
   }
 
   buttons() {
     const methods = this.route.runs.length > 1 && labelled('docs.method', this.method, 'trial-method');
     this.copied = make('span', { class: 'hint', role: 'status' });
-    return make('div', { class: 'toolbar' }, methods, action('start', word('docs.run'), () => this.run(), { class: 'primary' }),
+    return make('div', { class: 'toolbar' }, methods,
+      action('start', word('docs.run'), () => this.run(), { class: 'primary' }),
       action('copy', word('docs.copy'), () => this.copy()), this.copied);
   }
 
@@ -189,7 +197,8 @@ class Trial {
   }
 }
 
-const labelled = (key, control, className) => make('label', { class: className }, make('span', null, word(key)), control);
+const labelled = (key, control, className) =>
+  make('label', { class: className }, make('span', null, word(key)), control);
 
 function select(options, onchange) {
   return make('select', { onchange, translate: 'no' }, options.map(([value, text]) => make('option', { value }, text)));
@@ -225,7 +234,8 @@ function routeElement(route, data) {
   element.addEventListener('toggle', () => {
     if (!element.open || element.children.length > 1) return;
     element.append(new Trial(route, data).element,
-      make('details', null, make('summary', null, word('docs.responses')), responseTable(route.operation, data.responses)));
+      make('details', null, make('summary', null, word('docs.responses')),
+        responseTable(route.operation, data.responses)));
   });
   return element;
 }
@@ -267,7 +277,8 @@ class Docs {
 
   fill(description) {
     const data = gathered(description, this.page.catalogue.catalogue());
-    this.body.replaceChildren(...groupsOf(description).map((group) => groupElement(group, data)), searchSection(data.rows));
+    this.body.replaceChildren(...groupsOf(description).map((group) => groupElement(group, data)),
+      searchSection(data.rows));
   }
 
   close() {

@@ -1,5 +1,5 @@
-/* Experiment: a small decoder trained with each configuration while its reader watches, and how far each carries beyond the
- * length that it was trained at. */
+/* Experiment: a small decoder trained with each configuration while its reader watches, and how far each carries beyond
+ * the length that it was trained at. */
 import { Refusal } from '../ask.js';
 import { Chart } from '../chart.js';
 import { downloadBlob } from '../copying/save.js';
@@ -15,7 +15,8 @@ import { bodyFor, rowOf, rowTable } from './parts.js';
 import { colorOfSlot, dashOfSlot } from './slots.js';
 
 const PATH = '/experiments';
-const EVENTS = { Accept: 'text/event-stream' };   /* read by fetch: an EventSource sends no token and cannot say why it was refused */
+/* read by fetch: an EventSource sends no token and cannot say why it was refused */
+const EVENTS = { Accept: 'text/event-stream' };
 
 /* Key of the address: its field of the request, the value of the example, and the range of its slider. */
 const FIELDS = {
@@ -44,29 +45,41 @@ class Experiment {
     this.excess = this.#chart('excess', 1);
     this.loss.figure.notices.element.id = freshId('notices');
     this.results = make('div', { class: 'figures' });
-    root.append(this.#controls(), make('div', { class: 'figures' }, this.loss.figure.element, this.excess.figure.element), this.results);
+    root.append(this.#controls(),
+      make('div', { class: 'figures' }, this.loss.figure.element, this.excess.figure.element), this.results);
     /* A link within a story is not one to its figure. */
     this.onLink = () => page.main || this.#isAsked() || this.start();
     window.addEventListener('hashchange', this.onLink);
-    for (const { figure } of page.main ? [this.loss, this.excess] : []) Object.assign(figure, { state: 'empty' }).element.hidden = true;   /* until it is started */
+    /* until it is started */
+    for (const { figure } of page.main ? [this.loss, this.excess] : []) {
+      Object.assign(figure, { state: 'empty' }).element.hidden = true;
+    }
   }
 
   /* What the cursor is at stands in the address: the step, then the position. */
   #chart(title, axis) {
     const onCursor = (x) => this.page.store.set({ cur: this.page.store.state.cur.with(axis, x) }, { undo: false });
-    const chart = new Chart(this.page, { view: 'experiment', slot: 'a', label: word(`experiment.${title}.title`), onCursor });
+    const chart = new Chart(this.page,
+      { view: 'experiment', slot: 'a', label: word(`experiment.${title}.title`), onCursor });
     mark(chart.figure.element, { output: title });   /* both are of all configurations */
     return chart;
   }
 
   #controls() {
-    this.task = choice({ name: 'task', text: word('experiment.task'), pick: (task) => this.page.setOwn({ task }, 'task') });
+    this.task = choice({
+      name: 'task', text: word('experiment.task'), pick: (task) => this.page.setOwn({ task }, 'task'),
+    });
     this.fields = Object.fromEntries(Object.entries(FIELDS).map(([key, { spacing }]) => (
-      [key, sliderField({ name: key, text: word(`experiment.${key}`), spacing, move: (value) => this.#set(key, value) })])));
-    for (const { number } of Object.values(this.fields)) number.setAttribute('aria-describedby', this.loss.figure.notices.element.id);
+      [key, sliderField({
+        name: key, text: word(`experiment.${key}`), spacing, move: (value) => this.#set(key, value),
+      })])));
+    for (const { number } of Object.values(this.fields)) {
+      number.setAttribute('aria-describedby', this.loss.figure.notices.element.id);
+    }
     this.begin = action('start', word('experiment.start'), null, { type: 'submit', class: 'primary' });
     this.end = action('stop', word('figure.stop'), () => this.loss.figure.cancel());
-    this.save = action('save', word('experiment.save'), () => downloadBlob(new Blob([this.#result], { type: 'application/json' }), 'experiment.json'));
+    this.save = action('save', word('experiment.save'),
+      () => downloadBlob(new Blob([this.#result], { type: 'application/json' }), 'experiment.json'));
     this.said = make('p', { class: 'hint', role: 'status' });
     const onsubmit = (event) => {
       event.preventDefault();
@@ -75,7 +88,8 @@ class Experiment {
     const buttons = make('div', { class: 'toolbar' }, this.begin, this.end, this.save);
     this.#running(false);
     const fields = Object.values(this.fields).map((one) => one.element);
-    return make('form', { class: 'view-controls', novalidate: true, onsubmit }, this.task.element, fields, buttons, this.said);
+    return make('form', { class: 'view-controls', novalidate: true, onsubmit }, this.task.element, fields, buttons,
+      this.said);
   }
 
   /* ---- the request ---- */
@@ -103,12 +117,14 @@ class Experiment {
 
   #isAsked() { return JSON.stringify(this.body()) === this.#asked; }
 
-  /* ---- when it trains: once opened, by a link, by its button; not while settings change; in a story by its button only ---- */
+  /* ---- when it trains: once opened, by a link, by its button; not while settings change; in a story by its button
+   * only ---- */
 
   update() {
     this.task.show(TASKS.map((task) => [task, code(task)]), this.taskNow);
     for (const [key, { value, min, max, step }] of Object.entries(FIELDS)) {
-      this.fields[key].show({ value: this.value(key) ?? value, min: key === 'eval' ? this.value('train') : min, max, step });
+      this.fields[key]
+        .show({ value: this.value(key) ?? value, min: key === 'eval' ? this.value('train') : min, max, step });
     }
     [this.loss, this.excess].forEach((chart, axis) => chart.setCursor(this.page.store.state.cur[axis]));
     if (!this.page.configs().length) return;
@@ -120,8 +136,12 @@ class Experiment {
   #compare() {
     const same = this.#asked === null || this.#isAsked();
     const left = FIXED.filter((field) => this.page.configs().some(([, config]) => field in config));
-    this.said.replaceChildren(same ? make('span', null, word(`experiment.task.${this.taskNow}`)) : phrase('experiment.changed', { start: make('b', null, word('experiment.start')) }),
-      ...left.length ? [' ', phrase('experiment.fixed', { fields: code(left.join(', ')) })] : []);
+    this.said.replaceChildren(
+      same
+        ? make('span', null, word(`experiment.task.${this.taskNow}`))
+        : phrase('experiment.changed', { start: make('b', null, word('experiment.start')) }),
+      ...left.length ? [' ', phrase('experiment.fixed', { fields: code(left.join(', ')) })] : []
+    );
     const settled = ['ready', 'stale'].includes(this.loss.figure.state) && this.end.disabled;
     for (const { figure } of settled ? [this.loss, this.excess] : []) figure.state = same ? 'ready' : 'stale';
   }
@@ -190,8 +210,8 @@ class Experiment {
     } else if (event.event === 'error') run.failed = event;
   }
 
-  /* What was refused of a configuration is told by its card, of ours by its control: true where the notice stands. error null:
-   * nothing is wrong any more. */
+  /* What was refused of a configuration is told by its card, of ours by its control: true where the notice stands.
+   * error null: nothing is wrong any more. */
   #complain(error, { slots, cause }) {
     const { figure } = this.loss;
     const [, where, i, ...rest] = error?.problem.pointer?.split('/') ?? [];
@@ -211,22 +231,32 @@ class Experiment {
 
   #line(run, result) {
     const slot = run.slots[result.run];
-    return { name: this.#nameOf(run, result), color: () => colorOfSlot(slot), dash: result.eval === null ? dashOfSlot(slot) : dashOf(4 + result.eval) };
+    return {
+      name: this.#nameOf(run, result), color: () => colorOfSlot(slot),
+      dash: result.eval === null ? dashOfSlot(slot) : dashOf(4 + result.eval),
+    };
   }
 
   #drawLoss(run) {
     const { body, slots, lines, now, done } = run;
     if (!now) return;
-    const series = lines.map((line, i) => ({ id: `${slots[i]}:loss`, ...this.#line(run, { run: i, eval: null }), x: [...line.x], y: [...line.y] })).filter(({ x }) => x.length);
+    const series = lines.map((line, i) => (
+      { id: `${slots[i]}:loss`, ...this.#line(run, { run: i, eval: null }), x: [...line.x], y: [...line.y] }
+    )).filter(({ x }) => x.length);
     const floors = done ? [done.results[0].floor] : [];
     this.loss.draw(series, {
       xLabel: word('experiment.step'), yLabel: word('experiment.loss'), whole: true, xRange: [0, body.steps],
-      yRange: roomy(extent([...series.map((line) => line.y), floors])), marks: floors.map((at) => ({ axis: 'y', at, label: word('experiment.floor') })), cell,
+      yRange: roomy(extent([...series.map((line) => line.y), floors])),
+      marks: floors.map((at) => ({ axis: 'y', at, label: word('experiment.floor') })), cell,
     });
     this.#call(this.loss, 'loss', run);
     const values = { steps: String(body.steps), train: String(body.train_len) };
-    const ended = () => phrase('experiment.trainedIn', { ...values, seconds: datum(done.seconds, 'seconds'), floor: number('floor', floors[0]) });
-    const running = () => phrase('experiment.running', { ...values, scheme: name(this.#nameOf(run, { run: now.run, eval: null }, true)), step: number('step', now.step), loss: number('loss', now.loss) });
+    const ended = () => phrase('experiment.trainedIn',
+      { ...values, seconds: datum(done.seconds, 'seconds'), floor: number('floor', floors[0]) });
+    const running = () => phrase('experiment.running', {
+      ...values, scheme: name(this.#nameOf(run, { run: now.run, eval: null }, true)), step: number('step', now.step),
+      loss: number('loss', now.loss),
+    });
     this.loss.figure.caption.replaceChildren(done ? ended() : running());
     if (!done && this.loss.figure.state !== 'ready') this.loss.figure.drawn();
   }
@@ -235,7 +265,10 @@ class Experiment {
     const { body, slots, done: { results, tensors } } = run;
     const series = results.map((result, k) => {
       const y = tensors[`excess.${k}`].data.map(Number);
-      return { id: `${slots[result.run]}:excess${result.eval === null ? '' : `.${result.eval}`}`, ...this.#line(run, result), x: y.map((_, at) => at), y };
+      return {
+        id: `${slots[result.run]}:excess${result.eval === null ? '' : `.${result.eval}`}`, ...this.#line(run, result),
+        x: y.map((_, at) => at), y,
+      };
     });
     const { train_len: from, eval_len: to } = body;
     this.excess.draw(series, {
@@ -243,7 +276,9 @@ class Experiment {
       marks: [{ axis: 'x', at: from, label: word('experiment.train') }], bands: [{ axis: 'x', from, to }], cell,
     });
     this.#call(this.excess, 'excess', run);
-    this.results.replaceChildren(rowTable(word('experiment.results'), HEADS, results.map((one) => this.#row(run, one))));
+    this.results.replaceChildren(rowTable(
+      word('experiment.results'), HEADS, results.map((one) => this.#row(run, one))
+    ));
     this.excess.figure.caption.replaceChildren(...this.#caption(run));
     this.excess.figure.drawn();
     this.page.announce(this.excess.figure.caption.textContent);
@@ -258,13 +293,17 @@ class Experiment {
 
   #row(run, result) {
     const numbers = ['inside', 'outside', 'rise'].map((key) => number(key, result[key]));
-    return rowOf([name(this.#nameOf(run, result)), ...numbers], { 'data-config': run.slots[result.run], 'data-eval': result.eval });
+    return rowOf([name(this.#nameOf(run, result)), ...numbers],
+      { 'data-config': run.slots[result.run], 'data-eval': result.eval });
   }
 
   /* Who loses most beyond the trained length, and who least. */
   #caption(run) {
     const ordered = run.done.results.toSorted((one, other) => other.rise - one.rise);
-    const said = (result) => ({ scheme: name(this.#nameOf(run, result, true)), rise: number('rise', result.rise), train: String(run.body.train_len) });
+    const said = (result) => ({
+      scheme: name(this.#nameOf(run, result, true)), rise: number('rise', result.rise),
+      train: String(run.body.train_len),
+    });
     if (ordered.length === 1) return [phrase('experiment.only', said(ordered[0]))];
     return [phrase('experiment.most', said(ordered[0])), ' ', phrase('experiment.least', said(ordered.at(-1)))];
   }
@@ -279,7 +318,11 @@ class Experiment {
 
   request() {
     const body = this.body();
-    return body.configs.length ? { path: PATH, body, texts: { curl: (about) => curlText(body, about), python: (about) => pythonText(body, about) } } : null;
+    return body.configs.length
+      ? {
+        path: PATH, body, texts: { curl: (about) => curlText(body, about), python: (about) => pythonText(body, about) },
+      }
+      : null;
   }
 
   close() {
@@ -297,10 +340,11 @@ function curlText(body, { origin, token }) {
 
 /* In x what each loses at each position. */
 function pythonText(body, { origin, token }) {
+  const bearer = token ? ', "Authorization": "Bearer " + os.environ["TOKEN"]' : '';
   return [
     'import json', ...token ? ['import os'] : [], 'import urllib.request', '', 'import numpy as np', '',
     `request = ${python(body)}`,
-    `headers = {"Content-Type": "application/json"${token ? ', "Authorization": "Bearer " + os.environ["TOKEN"]' : ''}}`,
+    `headers = {"Content-Type": "application/json"${bearer}}`,
     `call = urllib.request.Request(${JSON.stringify(origin + PATH)}, json.dumps(request).encode(), headers)`,
     'with urllib.request.urlopen(call) as answer:',
     '    for line in answer:',

@@ -25,13 +25,17 @@ const sharesOf = (result) => SHARES.filter((name) => shareOf(result, name) !== u
 class Extrapolate extends Charts {
   constructor(page, root) {
     super(page, 'extrapolate');
-    const length = (key) => sliderField({ name: key, text: word(`scaling.${key}`), spacing: 'log', move: (value) => this.#setLength(key, value) });
+    const length = (key) => sliderField({
+      name: key, text: word(`scaling.${key}`), spacing: 'log', move: (value) => this.#setLength(key, value),
+    });
     this.sliders = { train: length('train'), eval: length('eval') };
-    root.append(make('div', { class: 'view-controls' }, this.sliders.train.element, this.sliders.eval.element), this.place);
+    root.append(make('div', { class: 'view-controls' }, this.sliders.train.element, this.sliders.eval.element),
+      this.place);
   }
 
   build(slot) {
-    const one = super.build(slot, { scales: { x: 'log' }, onCursor: (x) => this.page.store.set({ cur: [this.state.cur[0], x] }, { undo: false }) });
+    const one = super.build(slot,
+      { scales: { x: 'log' }, onCursor: (x) => this.page.store.set({ cur: [this.state.cur[0], x] }, { undo: false }) });
     const facts = scrolling(word('extrapolate.facts'));
     one.chart.figure.extra.append(facts);
     return { ...one, facts };
@@ -62,14 +66,18 @@ class Extrapolate extends Charts {
     return { metrics: [METRIC], outputs: [], ...bodyFor(this.page.catalogue, '/analyze', config), ...lengths, ...more };
   }
 
-  /* The lengths in front, then the line through others: those do not depend on where evaluation ends, so they are asked once. */
+  /* The lengths in front, then the line through others: those do not depend on where evaluation ends, so they are asked
+   * once. */
   async #job(get, slot, config) {
     const ask = (more) => get({ path: '/analyze', body: this.#body(config, more) }, { as: 'json' });
     const { configs: [resolved], results: [{ [METRIC]: result }] } = await ask();
     const { train_len, eval_len } = result;
-    const lengths = [...new Set([train_len, ...POINTS.filter((length) => length > train_len), eval_len])].sort((one, other) => one - other);
+    const lengths = [...new Set([train_len, ...POINTS.filter((length) => length > train_len), eval_len])]
+      .sort((one, other) => one - other);
     const points = [];
-    for (const length of lengths) points.push(length === eval_len ? result : (await ask({ train_len, eval_len: length })).results[0][METRIC]);
+    for (const length of lengths) {
+      points.push(length === eval_len ? result : (await ask({ train_len, eval_len: length })).results[0][METRIC]);
+    }
     if (!this.slots.has(slot)) return;
     this.page.publish?.(slot, { config: resolved, tensors: {} });
     this.#draw(slot, { scheme: resolved.scheme, result, lengths, points });
@@ -85,7 +93,9 @@ class Extrapolate extends Charts {
 
   #updateControls() {
     const lengths = this.#lengths();
-    for (const key of ['train', 'eval']) this.sliders[key].show({ value: lengths[key], min: LENGTH.lo, max: LENGTH.hi });
+    for (const key of ['train', 'eval']) {
+      this.sliders[key].show({ value: lengths[key], min: LENGTH.lo, max: LENGTH.hi });
+    }
   }
 
   #draw(slot, picture) {
@@ -102,32 +112,46 @@ class Extrapolate extends Charts {
     const series = sharesOf(result).map((name, i) => {
       const place = SHARES.indexOf(name);
       const y = points.map((point) => shareOf(point, name));
-      return { id: `${slot}:${name}`, name: word(`extrapolate.${name}`), translate: 'yes', color: (theme) => colorOf(place, theme), dash: dashOf(place), width: i ? 1.5 : 3,
-        x: lengths, y, dots: lengths.map((length, at) => [length, y[at]]) };
+      return {
+        id: `${slot}:${name}`, name: word(`extrapolate.${name}`), translate: 'yes',
+        color: (theme) => colorOf(place, theme), dash: dashOf(place), width: i ? 1.5 : 3, x: lengths, y,
+        dots: lengths.map((length, at) => [length, y[at]]),
+      };
     });
     const mark = (key, at) => ({
       axis: 'x', at, label: short(at), handle: { ...LENGTH, move: (value) => this.#setLength(key, value) },
     });
     chart.draw(series, {
       xLabel: word('scaling.eval'), yLabel: word('extrapolate.share'), xRange: this.#range(), yRange: roomy([0, 1]),
-      marks: [mark('train', result.train_len), mark('eval', result.eval_len)], bands: [{ axis: 'x', from: result.train_len, to: result.eval_len }],
+      marks: [mark('train', result.train_len), mark('eval', result.eval_len)],
+      bands: [{ axis: 'x', from: result.train_len, to: result.eval_len }],
       cell: (_, i) => ({ row: i }),
     });
     chart.rename(word('extrapolate.label', { scheme, slot }), this.page.catalogue.scheme(scheme), METRIC);
   }
 
   /* One of two, so that the axis stays while a length is dragged. */
-  #range() { return [LENGTH.lo, this.drawn().every(([, { picture }]) => picture.result.eval_len <= NEAR) ? NEAR : LENGTH.hi]; }
+  #range() {
+    return [LENGTH.lo, this.drawn().every(([, { picture }]) => picture.result.eval_len <= NEAR) ? NEAR : LENGTH.hi];
+  }
 
   #explain({ chart, facts }, result) {
     const number = (value, what) => datum(value, what, short(Number(value)));
     const [headline] = sharesOf(result);
     const lengths = () => ({ train: number(result.train_len, 'train_len'), eval: number(result.eval_len, 'eval_len') });
     const pair = result.witness && phrase('extrapolate.pair', { pair: datum(result.witness.pair, 'pair') });
-    chart.figure.caption.replaceChildren(phrase('extrapolate.caption', { what: word(`extrapolate.${headline}`), value: number(result.value, 'value'), ...lengths() }), ' ', ...pair ? [pair] : []);
-    const line = (name, values) => row(word(`extrapolate.${name}`), values.map((value) => cell(value === null ? '' : number(value, name))), { 'data-fact': name });
-    const found = [...SHARES, 'entropy', 'mean_distance'].map((name) => [name, partOf(result, name)]).filter(([, values]) => values !== undefined);
-    const rows = found.map(([name, values]) => line(name, typeof values === 'number' ? [null, values] : Object.values(values)));
+    chart.figure.caption.replaceChildren(
+      phrase('extrapolate.caption',
+        { what: word(`extrapolate.${headline}`), value: number(result.value, 'value'), ...lengths() }),
+      ' ', ...pair ? [pair] : []
+    );
+    const line = (name, values) => row(word(`extrapolate.${name}`),
+      values.map((value) => cell(value === null ? '' : number(value, name))), { 'data-fact': name });
+    const found = [...SHARES, 'entropy', 'mean_distance'].map((name) => [name, partOf(result, name)])
+      .filter(([, values]) => values !== undefined);
+    const rows = found.map(([name, values]) => line(
+      name, typeof values === 'number' ? [null, values] : Object.values(values)
+    ));
     facts.replaceChildren(table(null, columns([word('properties.len'), ...Object.values(lengths())]), rows));
   }
 
@@ -144,6 +168,9 @@ class Extrapolate extends Charts {
 
 export default {
   name: 'extrapolate', path: '/analyze',
-  example: () => ({ a: { scheme: 'rope', len: 128 }, b: { scheme: 'rope', len: 128, scaling: { type: 'ntk', factor: 8 } }, c: { scheme: 'alibi', len: 128, causal: true } }),
+  example: () => ({
+    a: { scheme: 'rope', len: 128 }, b: { scheme: 'rope', len: 128, scaling: { type: 'ntk', factor: 8 } },
+    c: { scheme: 'alibi', len: 128, causal: true },
+  }),
   open: (page, root) => new Extrapolate(page, root),
 };

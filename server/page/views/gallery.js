@@ -21,15 +21,18 @@ class Gallery {
     this.page = page;
     this.catalogue = page.catalogue.catalogue();
     this.found = make('p', { class: 'hint', role: 'status' });
-    this.start = make('section', { class: 'starts', 'aria-label': word('gallery.start') }, this.dragTile(), this.tiles());
+    this.start = make('section', { class: 'starts', 'aria-label': word('gallery.start') }, this.dragTile(),
+      this.tiles());
     this.models = this.modelList();
-    this.parts = [this.storyList(), this.pairList(), ...this.catalogue.families.map((family) => this.family(family)), this.models];
+    this.parts = [this.storyList(), this.pairList(), ...this.catalogue.families.map((family) => this.family(family)),
+      this.models];
     root.append(make('div', { class: 'gallery' }, this.hero(), this.start, this.parts));
     this.drag(this.slider.value);
   }
 
   part(title, lead, ...children) {
-    return make('section', null, make('h2', { class: 'capital' }, title), make('p', { class: 'hint capital' }, lead), children);
+    return make('section', null, make('h2', { class: 'capital' }, title), make('p', { class: 'hint capital' }, lead),
+      children);
   }
 
   cards(cards) { return make('div', { class: 'cards' }, cards); }
@@ -80,7 +83,8 @@ class Gallery {
   hero() {
     const field = make('input', { type: 'search', class: 'gallery-search', autocomplete: 'off', spellcheck: 'false',
       'aria-label': word('gallery.search'),
-      placeholder: word('gallery.searchHint', { schemes: this.catalogue.schemes.length, models: this.catalogue.presets.length }),
+      placeholder: word('gallery.searchHint',
+        { schemes: this.catalogue.schemes.length, models: this.catalogue.presets.length }),
       oninput: () => this.search(field.value.trim()),
       onkeydown: (event) => event.key === 'Enter' && this.openFirst(field.value.trim()) });
     return make('header', { class: 'gallery-hero' }, make('p', { class: 'gallery-claim' }, word('gallery.claim')),
@@ -129,7 +133,8 @@ class Gallery {
     const seen = (text, className) => make('span', { class: className, 'aria-hidden': 'true' }, text);
     return make('section', { class: 'card live', 'aria-labelledby': 'gallery-drag' },
       make('h2', { id: 'gallery-drag' }, word('gallery.drag')), make('p', { class: 'hint' }, word('gallery.drag.lead')),
-      make('div', { class: 'live-stage' }, seen(word('axis.position'), 'live-y'), this.live, seen(word('gallery.channel'))),
+      make('div', { class: 'live-stage' }, seen(word('axis.position'), 'live-y'), this.live,
+        seen(word('gallery.channel'))),
       make('div', { class: 'live-control' }, seen(label(base)), this.slider, this.shownBase, this.open));
   }
 
@@ -156,7 +161,8 @@ class Gallery {
   tiles() {
     const [first] = PAIRS;
     const look = { class: 'card tile' };
-    const compare = this.hasModels(first) && this.link(pairStart(first), look, this.tile('compare', this.halves(first)));
+    const compare = this.hasModels(first)
+      && this.link(pairStart(first), look, this.tile('compare', this.halves(first)));
     const attend = this.link({ view: 'attention' }, look, this.tile('attend', this.attentionPicture()));
     const file = make('pre', { 'aria-hidden': 'true' }, '{\n "rope_theta":\n   1000000,\n "rope_scaling":');
     const paste = action('paste', null, () => this.page.paste(), look);
@@ -209,7 +215,8 @@ class Gallery {
     const title = pair.titled ? phrase('gallery.within', { model: one, one: within('a'), other: within('b') })
       : phrase('gallery.against', { one, other });
     const lesson = word(`gallery.pair.${pair.id}`);
-    const card = this.card(pairStart(pair), { 'data-pair': pair.id }, this.halves(pair), make('strong', null, title), lesson);
+    const card = this.card(pairStart(pair), { 'data-pair': pair.id }, this.halves(pair), make('strong', null, title),
+      lesson);
     return this.findable(card, ...rows);
   }
 
@@ -256,7 +263,9 @@ const DECADE = [1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.4, 8];
 
 function steps(low, high) {
   const all = [];
-  for (let power = 0; Number(`1e${power}`) <= high; power += 1) all.push(...DECADE.map((digits) => Number(`${digits}e${power}`)));
+  for (let power = 0; Number(`1e${power}`) <= high; power += 1) {
+    all.push(...DECADE.map((digits) => Number(`${digits}e${power}`)));
+  }
   return all.filter((value) => value >= low && value <= high);
 }
 

@@ -1,6 +1,6 @@
-/* The views of the page, in the order of its navigation: name, and how its module is loaded when it is opened; its texts are
- * `view.NAME` and `view.NAME.lead`. A new view is one row here and one file beside this. `alone`: no configurations stand
- * beside it; `difference`: it shows b - a; `unlisted`: the navigation does not lead there. */
+/* The views of the page, in the order of its navigation: name, and how its module is loaded when it is opened; its
+ * texts are `view.NAME` and `view.NAME.lead`. A new view is one row here and one file beside this. `alone`: no
+ * configurations stand beside it; `difference`: it shows b - a; `unlisted`: the navigation does not lead there. */
 
 const view = (name, load, more) => ({ name, load, ...more });
 const alone = true;

@@ -1,9 +1,11 @@
-/* What GET /metrics says, in Prometheus' text format. Pure. Values stay the text that was served beside their number. */
+/* What GET /metrics says, in Prometheus' text format. Pure. Values stay the text that was served beside their
+ * number. */
 
 const SAMPLE = /^([A-Za-z_:][\w:]*)(?:\{(.*)\})? (\S+)(?: -?\d+)?$/;
 const LABEL = /([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 
-/* Map name: { type, samples: [{ labels, text, value, part }] }; part is _bucket, _sum, _count of a histogram, else ''. */
+/* Map name: { type, samples: [{ labels, text, value, part }] }; part is _bucket, _sum, _count of a histogram, else
+ * ''. */
 export function parseMetrics(text) {
   const metrics = new Map();
   const named = (name) => metrics.get(name) ?? metrics.set(name, { type: 'untyped', samples: [] }).get(name);
@@ -20,10 +22,13 @@ function addSample(metrics, named, line) {
   if (!name) throw new SyntaxError(`not a sample: ${line}`);
   const [, family, part] = /^(.*)(_bucket|_sum|_count)$/.exec(name) ?? [];
   const isPart = metrics.get(family)?.type === 'histogram';
-  named(isPart ? family : name).samples.push({ labels: labelsOf(labels), text, value: numberOf(text), part: isPart ? part : '' });
+  named(
+    isPart ? family : name
+  ).samples.push({ labels: labelsOf(labels), text, value: numberOf(text), part: isPart ? part : '' });
 }
 
-const labelsOf = (text) => Object.fromEntries([...text.matchAll(LABEL)].map(([, name, value]) => [name, unescaped(value)]));
+const labelsOf = (text) =>
+  Object.fromEntries([...text.matchAll(LABEL)].map(([, name, value]) => [name, unescaped(value)]));
 const unescaped = (text) => text.replace(/\\(.)/g, (whole, letter) => letter === 'n' ? '\n' : letter);
 const numberOf = (text) => Number(text.replace(/^\+?(-?)Inf$/, '$1Infinity'));
 
@@ -36,14 +41,16 @@ export function labelled(metrics, name, label) {
 }
 
 export function samplesOf(metrics, name, labels = {}, part = '') {
-  const fits = (sample) => sample.part === part && Object.entries(labels).every(([key, value]) => sample.labels[key] === value);
+  const fits = (sample) =>
+    sample.part === part && Object.entries(labels).every(([key, value]) => sample.labels[key] === value);
   return (metrics.get(name)?.samples ?? []).filter(fits);
 }
 
-/* The bucket that holds the request of this rank, as { above, le }: the bounds that were served, nothing between them. Null
- * where there is none yet. percent: 50 for the median. */
+/* The bucket that holds the request of this rank, as { above, le }: the bounds that were served, nothing between them.
+ * Null where there is none yet. percent: 50 for the median. */
 export function bucketAt(metrics, name, labels, percent) {
-  const buckets = samplesOf(metrics, name, labels, '_bucket').map(({ labels: { le }, value }) => ({ le: numberOf(le), value }));
+  const buckets = samplesOf(metrics, name, labels, '_bucket')
+    .map(({ labels: { le }, value }) => ({ le: numberOf(le), value }));
   const all = buckets.at(-1)?.value;
   if (!all) return null;
   const at = buckets.findIndex(({ value }) => value * 100 >= all * percent);

@@ -1,4 +1,5 @@
-/* Multimodal: a sequence of text, images and video as blocks, the position ids of its tokens as lines, an image's ids as a grid. */
+/* Multimodal: a sequence of text, images and video as blocks, the position ids of its tokens as lines, an image's ids
+ * as a grid. */
 import { action, cell, columns, make, mark, name, row, scrolling, table } from '../dom.js';
 import { extent, roomy } from '../draw/axes.js';
 import { short } from '../draw/numbers.js';
@@ -20,7 +21,9 @@ const DELTA = 'rope_delta';
 const AXES = { 1: ['one'], 2: ['height', 'width'], 3: ['temporal', 'height', 'width'] };
 
 /* Schemes that give their ids and have several axes. */
-const isAble = (scheme) => scheme.outputs.some((output) => output.name === DELTA) && scheme.parameters.some((parameter) => parameter.name === 'channels');
+const isAble = (scheme) =>
+  scheme.outputs.some((output) => output.name === DELTA)
+    && scheme.parameters.some((parameter) => parameter.name === 'channels');
 
 class Multimodal extends Charts {
   constructor(page, root) {
@@ -33,8 +36,10 @@ class Multimodal extends Charts {
       onCursor: (x) => this.page.store.set({ cur: [this.state.cur[0], x] }, { undo: false }),
       onResize: () => this.#align(slot),
     });
-    const strip = new Strip(slot, (segments, undo) => this.page.setConfig(slot, { ...this.page.config(slot), segments }, undo));
-    const none = action('start', word('multimodal.start'), () => this.page.setConfig(slot, withSequence(this.page.config(slot), 'segments')));
+    const strip = new Strip(slot,
+      (segments, undo) => this.page.setConfig(slot, { ...this.page.config(slot), segments }, undo));
+    const none = action('start', word('multimodal.start'),
+      () => this.page.setConfig(slot, withSequence(this.page.config(slot), 'segments')));
     const grids = make('div', { class: 'segment-grids' });
     one.chart.figure.stage.prepend(none, strip.blocks);
     one.chart.figure.extra.append(strip.editor);
@@ -67,17 +72,22 @@ class Multimodal extends Charts {
     figure.ask(async (get) => {
       const segments = segmentsOf(config);
       const body = bodyFor(this.page.catalogue, '/encode', config);
-      const whole = get({ path: '/encode', body: { ...body, outputs: [IDS, DELTA], slice: { [IDS]: [null, [0, TOKENS_MAX]] } } }, { as: 'json' });
+      const whole = get(
+        { path: '/encode', body: { ...body, outputs: [IDS, DELTA], slice: { [IDS]: [null, [0, TOKENS_MAX]] } } },
+        { as: 'json' }
+      );
       const starts = await Promise.all([whole, ...this.#lengths(get, body, segments)]);
       if (this.slots.has(slot)) this.#take(slot, segments, starts);
     });
   }
 
-  /* How many tokens there are up to the end of each segment: as many as a sequence has that ends there. Without segments: in all. */
+  /* How many tokens there are up to the end of each segment: as many as a sequence has that ends there. Without
+   * segments: in all. */
   #lengths(get, body, segments) {
     const parts = segments?.map((_, i) => ({ segments: segments.slice(0, i + 1) })) ?? [{}];
     return parts.map(async (part) => {
-      const { tensors } = await get({ path: '/encode', body: { ...body, ...part, outputs: [IDS], data: false } }, { as: 'json' });
+      const { tensors } = await get({ path: '/encode', body: { ...body, ...part, outputs: [IDS], data: false } },
+        { as: 'json' });
       return tensors[IDS].shape[1];
     });
   }
@@ -87,7 +97,10 @@ class Multimodal extends Charts {
     const { tensors, config, hf_config } = answer;
     const axes = tensors[IDS].data.map((ids) => ids.map(Number));
     if (!one.picture) one.strip.selectGrid();
-    one.picture = { scheme: config.scheme, axes, delta: tensors[DELTA]?.data, segments: segments ?? [], ends, n: ends.at(-1), shown: axes[0].length };
+    one.picture = {
+      scheme: config.scheme, axes, delta: tensors[DELTA]?.data, segments: segments ?? [], ends, n: ends.at(-1),
+      shown: axes[0].length,
+    };
     if (segments) one.strip.learn(segments, ends, config.spatial_merge_size);
     this.page.publish(slot, { config, hf_config, tensors: {} });
     for (const [other] of this.drawn()) this.#drawOne(other);
@@ -101,13 +114,17 @@ class Multimodal extends Charts {
     const { chart, picture: { axes, scheme, segments, ends, shown } } = this.slots.get(slot);
     const tokens = axes[0].map((_, i) => i);
     const series = axes.map((ids, i) => ({
-      id: `${slot}:${axisOf(axes, i)}`, name: word(`multimodal.${axisOf(axes, i)}`), translate: 'yes', color: (theme) => colorOf(i, theme), dash: dashOf(i), width: shown <= DOTS_MAX ? WIDTHS[i] : 1.5,
+      id: `${slot}:${axisOf(axes, i)}`, name: word(`multimodal.${axisOf(axes, i)}`), translate: 'yes',
+      color: (theme) => colorOf(i, theme), dash: dashOf(i), width: shown <= DOTS_MAX ? WIDTHS[i] : 1.5,
       x: tokens, y: ids, dots: shown <= DOTS_MAX ? ids.map((id, at) => [at, id]) : null,
     }));
-    const bands = segments.flatMap(({ grid }, i) => grid ? [{ axis: 'x', from: (ends[i - 1] ?? 0) - 0.5, to: Math.min(ends[i], shown) - 0.5 }] : []);
+    const bands = segments.flatMap(
+      ({ grid }, i) => grid ? [{ axis: 'x', from: (ends[i - 1] ?? 0) - 0.5, to: Math.min(ends[i], shown) - 0.5 }] : []
+    );
     chart.draw(series, {
       xLabel: word('multimodal.token'), yLabel: word('multimodal.id'), whole: true, xRange: [-0.5, shown - 0.5], bands,
-      yRange: roomy(extent(this.drawn().flatMap(([, { picture }]) => picture.axes))), cell: (line, i) => ({ row: series.indexOf(line), col: i }),
+      yRange: roomy(extent(this.drawn().flatMap(([, { picture }]) => picture.axes))),
+      cell: (line, i) => ({ row: series.indexOf(line), col: i }),
     });
     chart.rename(word('multimodal.label', { scheme, slot, n: shown }), this.page.catalogue.scheme(scheme), IDS);
     this.#align(slot);
@@ -133,7 +150,9 @@ class Multimodal extends Charts {
 
   request(slot) {
     const config = this.page.config(slot);
-    return config ? { path: '/encode', body: { ...bodyFor(this.page.catalogue, '/encode', config), outputs: [IDS] } } : null;
+    return config
+      ? { path: '/encode', body: { ...bodyFor(this.page.catalogue, '/encode', config), outputs: [IDS] } }
+      : null;
   }
 }
 
@@ -141,9 +160,15 @@ const segmentsOf = ({ segments }) => Array.isArray(segments) ? segments : null;
 const axisOf = (axes, i) => AXES[axes.length]?.[i] ?? `axis ${i}`;
 
 function captionOf({ axes, delta, n, shown }, token) {
-  const ids = make('span', { translate: 'no' }, axes.flatMap((list, i) => [i ? ', ' : '', axes.length > 1 ? `${axisOf(axes, i)[0]} ` : '', datum(list[token], axisOf(axes, i), short(list[token], 8))]));
+  const ids = make('span', { translate: 'no' }, axes.flatMap(
+    (list, i) => [i ? ', ' : '', axes.length > 1 ? `${axisOf(axes, i)[0]} ` : '',
+      datum(list[token], axisOf(axes, i), short(list[token], 8))]
+  ));
   const parts = [phrase('multimodal.at', { n: String(n), token: String(token), ids })];
-  if (delta !== undefined) parts.push(' ', phrase('multimodal.delta', { name: name(DELTA), delta: datum(delta, DELTA, short(Number(delta))) }));
+  if (delta !== undefined) {
+    parts.push(' ',
+      phrase('multimodal.delta', { name: name(DELTA), delta: datum(delta, DELTA, short(Number(delta))) }));
+  }
   if (n > shown) parts.push(' ', phrase('multimodal.first', { shown: String(shown) }));
   return parts;
 }
@@ -155,11 +180,13 @@ function gridsOf({ axes, segments, ends, shown }) {
   return segments.flatMap((segment, i) => {
     if (!segment.grid || segment.audio_len || ends[i] > shown) return [];
     const frames = framesOf(axes, ends[i - 1] ?? 0, ends[i]);
-    return frames.slice(0, FRAMES_MAX).map((rows, frame) => gridOf(rows, word('multimodal.grid', { i: i + 1, frame: frame + 1, n: frames.length })));
+    return frames.slice(0, FRAMES_MAX)
+      .map((rows, frame) => gridOf(rows, word('multimodal.grid', { i: i + 1, frame: frame + 1, n: frames.length })));
   });
 }
 
-/* Rows of tokens: one ends where the height id changes or the width id falls, a frame where the time changes or the height falls. */
+/* Rows of tokens: one ends where the height id changes or the width id falls, a frame where the time changes or the
+ * height falls. */
 function framesOf([t, h, w], from, to) {
   const frames = [];
   for (let i = from; i < to; i += 1) {
@@ -174,9 +201,12 @@ function framesOf([t, h, w], from, to) {
 
 function gridOf(rows, title) {
   const heads = columns(rows[0].map(({ w }) => short(w, 6)));
-  const body = rows.map((tokens) => row(short(tokens[0].h, 6), tokens.map(({ i, t, h, w }) => cell(short(t, 6), { token: i, t, h, w }))));
+  const body = rows.map((tokens) => row(
+    short(tokens[0].h, 6), tokens.map(({ i, t, h, w }) => cell(short(t, 6), { token: i, t, h, w }))
+  ));
   const axes = make('td', null, name('h \\ w'));
-  return mark(scrolling(title, table({ class: 'cells' }, [axes, ...heads], body, make('caption', null, title))), { grid: rows[0][0].i });
+  return mark(scrolling(title, table({ class: 'cells' }, [axes, ...heads], body, make('caption', null, title))),
+    { grid: rows[0][0].i });
 }
 
 /* ---- the segments as blocks in a row, and controls of the one that is selected: all change the configuration ---- */
@@ -192,12 +222,25 @@ const NEW = {
 
 const isGrid = (segment) => Array.isArray(segment?.grid);
 
-/* What of a segment can be stretched: [{ key, value, min, max, step, with(value) → the new segment }], the first by its edge. */
+/* What of a segment can be stretched: [{ key, value, min, max, step, with(value) → the new segment }], the first by its
+ * edge. */
 function knobsOf(segment, merge) {
-  if (!isGrid(segment)) return 'len' in segment ? [{ key: 'len', value: segment.len, min: 1, max: Math.max(LEN_MAX, segment.len), step: 1, with: (len) => ({ ...segment, len }) }] : [];
+  if (!isGrid(segment)) {
+    return 'len' in segment
+      ? [
+        {
+          key: 'len', value: segment.len, min: 1, max: Math.max(LEN_MAX, segment.len), step: 1,
+          with: (len) => ({ ...segment, len }),
+        },
+      ]
+      : [];
+  }
   return ['w', 'h', 't'].map((key, i) => {
     const [at, step] = [2 - i, key === 't' ? 1 : merge];
-    return { key, value: segment.grid[at], min: step, max: Math.max(SIDE_MAX * step, segment.grid[at]), step, with: (value) => ({ ...segment, grid: segment.grid.with(at, value) }) };
+    return {
+      key, value: segment.grid[at], min: step, max: Math.max(SIDE_MAX * step, segment.grid[at]), step,
+      with: (value) => ({ ...segment, grid: segment.grid.with(at, value) }),
+    };
   }).slice(0, segment.type === 'image' ? 2 : 3);
 }
 
@@ -211,13 +254,17 @@ class Strip {
   /* change(segments, undo) */
   constructor(slot, change) {
     Object.assign(this, { slot, change, segments: [], selected: 0 });
-    this.blocks = make('div', { class: 'segments', role: 'group', 'aria-label': word('multimodal.segments'), 'data-segments': '' });
+    this.blocks = make('div',
+      { class: 'segments', role: 'group', 'aria-label': word('multimodal.segments'), 'data-segments': '' });
     this.fields = make('div', { class: 'controls' });
-    const button = (edit, text, act) => make('button', { type: 'button', 'data-edit': edit, onclick: act }, text ?? word(`multimodal.${edit}`));
-    this.buttons = [button('earlier', null, () => this.#move(this.selected - 1)), button('later', null, () => this.#move(this.selected + 1)),
+    const button = (edit, text, act) =>
+      make('button', { type: 'button', 'data-edit': edit, onclick: act }, text ?? word(`multimodal.${edit}`));
+    this.buttons = [button('earlier', null, () => this.#move(this.selected - 1)),
+      button('later', null, () => this.#move(this.selected + 1)),
       button('drop', null, () => this.change(this.segments.toSpliced(this.selected, 1)))];
     const adding = Object.keys(NEW).map((type) => button(type, name(type), () => this.#add(NEW[type](this.merge))));
-    this.editor = make('div', { class: 'segment-editor' }, this.fields, make('div', { class: 'toolbar' }, this.buttons, make('span', { class: 'hint' }, word('multimodal.add')), adding));
+    this.editor = make('div', { class: 'segment-editor' }, this.fields,
+      make('div', { class: 'toolbar' }, this.buttons, make('span', { class: 'hint' }, word('multimodal.add')), adding));
     this.#listen();
   }
 
@@ -249,7 +296,9 @@ class Strip {
   /* ---- blocks ---- */
 
   #drawBlocks() {
-    const shown = JSON.stringify([this.segments, this.selected, this.segments.map((one) => this.#counts.get(JSON.stringify(one)))]);
+    const shown = JSON.stringify([
+      this.segments, this.selected, this.segments.map((one) => this.#counts.get(JSON.stringify(one))),
+    ]);
     if (shown === this.#shown) return;
     this.#shown = shown;
     const had = this.blocks.contains(document.activeElement);
@@ -259,8 +308,13 @@ class Strip {
 
   #block(segment, i) {
     const count = this.#counts.get(JSON.stringify(segment)) ?? '';
-    const said = word('multimodal.block', { i: i + 1, type: segment.type, size: isGrid(segment) ? segment.grid.join(' × ') : '', count });
-    const block = make('button', { type: 'button', class: 'segment', 'aria-pressed': String(i === this.selected), 'aria-label': said, title: said, onclick: () => this.#select(i) },
+    const said = word('multimodal.block',
+      { i: i + 1, type: segment.type, size: isGrid(segment) ? segment.grid.join(' × ') : '', count });
+    const block = make('button',
+      {
+        type: 'button', class: 'segment', 'aria-pressed': String(i === this.selected), 'aria-label': said, title: said,
+        onclick: () => this.#select(i),
+      },
       name(`${segment.type} ${count}`), make('i', { class: 'segment-edge', 'aria-hidden': 'true' }));
     block.style.setProperty('flex-grow', count || 1);
     return mark(block, { segment: i, type: segment.type, count });
@@ -298,7 +352,12 @@ class Strip {
     const key = knobs.map((knob) => knob.key).join();
     if (this.fields.dataset.key !== key) {
       this.fields.dataset.key = key;
-      this.sliders = knobs.map((knob, at) => sliderField({ name: knob.key, config: this.slot, text: word(`multimodal.${knob.key}`), move: (value) => this.#replace(this.selected, this.#knobs[at].with(value)) }));
+      this.sliders = knobs.map((knob, at) => sliderField(
+        {
+          name: knob.key, config: this.slot, text: word(`multimodal.${knob.key}`),
+          move: (value) => this.#replace(this.selected, this.#knobs[at].with(value)),
+        }
+      ));
       this.fields.replaceChildren(...this.sliders.map(({ element }) => element));
     }
     this.#knobs = knobs;
@@ -320,7 +379,10 @@ class Strip {
       blocks.children[i].focus({ preventScroll: true });
       blocks.setPointerCapture(event.pointerId);
       const [knob] = knobsOf(this.segments[i], this.merge);
-      this.#drag = { from: event.clientX, knob: event.target.matches('.segment-edge') ? knob : null, width: block.getBoundingClientRect().width };
+      this.#drag = {
+        from: event.clientX, knob: event.target.matches('.segment-edge') ? knob : null,
+        width: block.getBoundingClientRect().width,
+      };
     });
     blocks.addEventListener('pointermove', (event) => {
       if (!this.#drag || Math.abs(event.clientX - this.#drag.from) < MOVED) return;
@@ -349,6 +411,11 @@ class Strip {
 
 export default {
   name: 'multimodal', path: '/encode',
-  example: () => ({ a: { preset: 'qwen2.5-vl', segments: [{ type: 'text', len: 6 }, { type: 'image', grid: [1, 8, 12] }, { type: 'text', len: 6 }] } }),
+  example: () => ({
+    a: {
+      preset: 'qwen2.5-vl',
+      segments: [{ type: 'text', len: 6 }, { type: 'image', grid: [1, 8, 12] }, { type: 'text', len: 6 }],
+    },
+  }),
   open: (page, root) => new Multimodal(page, root),
 };

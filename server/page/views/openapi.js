@@ -1,4 +1,5 @@
-/* What /openapi.json says, as the docs view reads it: groups of routes, rows of parameters, examples, requests. Pure. */
+/* What /openapi.json says, as the docs view reads it: groups of routes, rows of parameters, examples, requests.
+ * Pure. */
 import { queryOf } from '../asking/client.js';
 import { quoted } from '../copying/request.js';
 import { haystack, matches } from './starts.js';
@@ -16,7 +17,8 @@ export function groupsOf(description) {
   const groups = new Map();
   for (const [path, item] of Object.entries(description.paths)) {
     const operation = item.post ?? item.get;
-    const methods = Object.keys(item).filter((name) => name !== 'parameters').map((name) => name.replace('x-', '').toUpperCase());
+    const methods = Object.keys(item).filter((name) => name !== 'parameters')
+      .map((name) => name.replace('x-', '').toUpperCase());
     const runs = Object.keys(RUN_METHODS).filter((name) => item[name]).map((name) => RUN_METHODS[name]);
     const tag = operation.tags[0];
     groups.set(tag, [...(groups.get(tag) ?? []), { path, item, operation, methods, runs }]);
@@ -34,7 +36,8 @@ export function exampleOf(operation) {
 
 /* [[status, { description, content }]]; most are references to those that all routes share. */
 export function responsesOf(operation, shared) {
-  return Object.entries(operation.responses).map(([status, one]) => [status, one.$ref ? shared[one.$ref.split('/').pop()] : one]);
+  return Object.entries(operation.responses)
+    .map(([status, one]) => [status, one.$ref ? shared[one.$ref.split('/').pop()] : one]);
 }
 
 /* ---- examples ---- */
@@ -48,7 +51,9 @@ export function exampleFor(path, scheme) {
   if (endpointFor(path) === scheme.endpoints[0]) return scheme.example;
   const n = Math.min(len, WORDS.length);
   if (path !== '/rotate') return { ...rest, tokens: WORDS.slice(0, n), num_heads: rest.num_heads ?? 1 };
-  return { ...rest, q: Array.from({ length: n }, (_, i) => Array.from({ length: rest.head_dim }, (__, j) => (i + j) % 3 - 1)) };
+  return {
+    ...rest, q: Array.from({ length: n }, (_, i) => Array.from({ length: rest.head_dim }, (__, j) => (i + j) % 3 - 1)),
+  };
 }
 
 /* On a grid, tokens alone would not say where they stand: left to the reader. */
@@ -76,7 +81,8 @@ export function curlOf({ method, target, body }, { origin, token }) {
 
 /* ---- parameters ---- */
 
-/* { row, owner, type, fallback, range }: row has name and texts, of the catalogue in both languages where it knows the name. */
+/* { row, owner, type, fallback, range }: row has name and texts, of the catalogue in both languages where it knows the
+ * name. */
 export function schemeRows(scheme) {
   const owner = scheme.name;
   const parameters = scheme.parameters.map((row) => (
@@ -96,7 +102,8 @@ export function fieldRows(description, catalogue) {
   const places = [...catalogue.metrics, ...catalogue.schemes.map((scheme) => scheme.attention ?? { parameters: [] })];
   const rows = [...places.flatMap(({ parameters }) => parameters), ...catalogue.common];
   const known = new Map(rows.map((row) => [row.name, row]));
-  return Object.entries(SHARED_BY).flatMap(([owner, name]) => schemas[name] ? schemaRows(owner, schemas[name], known) : []);
+  return Object.entries(SHARED_BY)
+    .flatMap(([owner, name]) => schemas[name] ? schemaRows(owner, schemas[name], known) : []);
 }
 
 function schemaRows(owner, schema, known) {

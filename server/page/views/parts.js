@@ -1,5 +1,5 @@
-/* What several views need: a configuration as they ask with it, why they cannot show one, a small table of numbers, and what
- * stands in the place of a part that could not be loaded. */
+/* What several views need: a configuration as they ask with it, why they cannot show one, a small table of numbers, and
+ * what stands in the place of a part that could not be loaded. */
 import { cell, code, columns, make, row, scrolling, table } from '../dom.js';
 import { label, phrase, word } from '../words.js';
 
@@ -8,8 +8,10 @@ const namesOf = (rows) => rows.map((row) => row.name);
 /* The configuration as a path takes it, without what says how to answer; sequence: whether its own sequence stays. */
 export function bodyFor(catalogue, path, config, { sequence = true } = {}) {
   const { common } = catalogue.catalogue();
-  const out = new Set(namesOf([...common.filter((row) => ['answer', 'picture'].includes(row.group) && row.name !== 'dtype'),
-    ...sequence ? [] : catalogue.sequenceRows()]));
+  const out = new Set(namesOf(
+    [...common.filter((row) => ['answer', 'picture'].includes(row.group) && row.name !== 'dtype'),
+      ...sequence ? [] : catalogue.sequenceRows()]
+  ));
   return Object.fromEntries(Object.entries(catalogue.requestFor(path, config)).filter(([name]) => !out.has(name)));
 }
 
@@ -18,7 +20,8 @@ export const nameOf = (catalogue, config, slot) => label(config && catalogue.sch
 
 /* The text `key`: which {scheme} cannot be shown here, and which {schemes} can. */
 export function cannot(catalogue, key, scheme, able, more) {
-  const schemes = make('span', null, catalogue.catalogue().schemes.filter(able).flatMap((row, i) => [i ? ', ' : '', code(row.name)]));
+  const schemes = make('span', null,
+    catalogue.catalogue().schemes.filter(able).flatMap((row, i) => [i ? ', ' : '', code(row.name)]));
   return phrase(key, { scheme: code(scheme), schemes, ...more });
 }
 
@@ -27,11 +30,15 @@ export const partFailed = () => make('p', { class: 'notice', 'data-notice': 'vie
 
 /* Into a figure's details: rows [[row number, title, [texts]]]; cols: their column numbers, if not 0, 1, 2... */
 export function fillTable(figure, title, names, rows, cols) {
-  const body = rows.map(([i, text, cells]) => row(text, cells.map((one, col) => cell(one, { row: i, col: cols?.[col] ?? col }))));
+  const body = rows.map(([i, text, cells]) => row(
+    text, cells.map((one, col) => cell(one, { row: i, col: cols?.[col] ?? col }))
+  ));
   const caption = make('caption', { class: 'visually-hidden' }, title);
   figure.showTable(scrolling(title, table(null, [make('td'), ...columns(names)], body, caption)));
 }
 
-/* Of the views that list: heads are keys of texts; rows are of rowOf(), whose cells are a child or a list of them each. */
-export const rowTable = (title, heads, rows) => scrolling(title, table({ class: 'rows' }, columns(heads.map((key) => word(key))), rows));
+/* Of the views that list: heads are keys of texts; rows are of rowOf(), whose cells are a child or a list of them
+ * each. */
+export const rowTable = (title, heads, rows) =>
+  scrolling(title, table({ class: 'rows' }, columns(heads.map((key) => word(key))), rows));
 export const rowOf = ([head, ...cells], attributes) => row(head, cells.map((one) => cell(one)), attributes);

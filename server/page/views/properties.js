@@ -1,4 +1,5 @@
-/* Properties: the five wishes for an encoding, each with its number and a witness to open, and the step between neighbours. */
+/* Properties: the five wishes for an encoding, each with its number and a witness to open, and the step between
+ * neighbours. */
 import { make } from '../dom.js';
 import { extent, roomy } from '../draw/axes.js';
 import { short } from '../draw/numbers.js';
@@ -10,7 +11,8 @@ import { Charts } from './charts.js';
 import { colorOfSlot } from './slots.js';
 
 const METRIC = 'properties';
-const WITNESSES = ['unique', 'shift', 'bounds', 'step'];   /* metrics that say where; not all are for all configurations */
+/* metrics that say where; not all are for all configurations */
+const WITNESSES = ['unique', 'shift', 'bounds', 'step'];
 const OF_WISH = { unique: 'unique', linear: 'shift', generalises: 'bounds' };
 const LENGTH = { min: 2, max: 4096 };
 const GRID = [8, 8];   /* of the server's number for several axes */
@@ -20,7 +22,10 @@ class Properties extends Charts {
 
   constructor(page, root) {
     super(page, METRIC);
-    this.length = sliderField({ name: 'len', text: word('properties.len'), spacing: 'log', move: (len) => page.changeAll((config) => ({ ...this.#bare(config), len }), 'len') });
+    this.length = sliderField({
+      name: 'len', text: word('properties.len'), spacing: 'log',
+      move: (len) => page.changeAll((config) => ({ ...this.#bare(config), len }), 'len'),
+    });
     root.append(make('div', { class: 'view-controls' }, this.length.element), this.place);
   }
 
@@ -41,7 +46,9 @@ class Properties extends Charts {
 
   #family(config) { return this.page.catalogue.schemeOf(config)?.family; }
   #kind(config) { return JSON.stringify([this.#family(config), Object.keys(config)]); }
-  #without(config) { return this.#missing.get(this.#kind(config)) ?? (this.#family(config) === 'bias' ? ['shift'] : []); }
+  #without(config) {
+    return this.#missing.get(this.#kind(config)) ?? (this.#family(config) === 'bias' ? ['shift'] : []);
+  }
 
   #body(config) {
     const witnesses = WITNESSES.filter((name) => !this.#without(config).includes(name));
@@ -92,18 +99,26 @@ class Properties extends Charts {
     const { chart, picture: { resolved: { scheme }, y } } = this.slots.get(slot);
     const line = { id: `${slot}:step`, name: scheme, color: () => colorOfSlot(slot), x: y.map((_, i) => i), y };
     const yRange = roomy(extent([[0], ...this.drawn().map(([, { picture }]) => picture.y)]));
-    chart.draw(y.length ? [line] : [], { xLabel: word('axis.row'), yLabel: word('properties.step'), whole: true, yRange, cell: (_, i) => ({ row: i, col: 0 }) });
+    chart.draw(y.length ? [line] : [], {
+      xLabel: word('axis.row'), yLabel: word('properties.step'), whole: true, yRange,
+      cell: (_, i) => ({ row: i, col: 0 }),
+    });
     chart.rename(word('properties.label', { scheme, slot }), this.page.catalogue.scheme(scheme), METRIC);
   }
 
   /* What the metric behind a wish has to say stands in the server's own words. */
   #wish(key, { value, holds, length_change: change }, picture) {
     const said = value === null ? null : picture.results[OF_WISH[key]];
-    const text = said ? live(() => said[language() === 'zh' ? 'detail_zh' : 'detail']) : value === null && !holds ? word('properties.none') : '';
+    const text = said ? live(() => said[language() === 'zh' ? 'detail_zh' : 'detail'])
+      : value === null && !holds ? word('properties.none')
+      : '';
     const changed = change ? [phrase('properties.changed', { value: number(change, 'length_change') })] : [];
     return make('li', { 'data-wish': key, 'data-holds': String(holds) },
-      make('div', { class: 'wish-head' }, make('strong', null, word(`properties.${key}`)), value === null ? '–' : number(value, key)),
-      make('p', { class: 'hint' }, make('span', { class: holds ? 'good' : 'bad' }, holds ? '✓ ' : '✗ ', word(`properties.${holds ? 'holds' : 'fails'}`)), ' ', text,
+      make('div', { class: 'wish-head' }, make('strong', null, word(`properties.${key}`)),
+        value === null ? '–' : number(value, key)),
+      make('p', { class: 'hint' },
+        make('span', { class: holds ? 'good' : 'bad' },
+          holds ? '✓ ' : '✗ ', word(`properties.${holds ? 'holds' : 'fails'}`)), ' ', text,
         [...changed, ...this.#links(key, value, said?.witness ?? {}, picture)].flatMap((one) => [' ', one])));
   }
 
@@ -123,14 +138,18 @@ class Properties extends Charts {
   /* The configuration alone, in the view of its kind of output. */
   #open({ config, resolved }, patch, text) {
     const view = this.page.catalogue.scheme(resolved.scheme).family === 'bias' ? 'bias' : 'table';
-    return make('a', { href: this.page.href(view, { configs: { a: config }, emptied: false, on: 'a', ...patch }), 'data-witness': '' }, text);
+    return make('a',
+      { href: this.page.href(view, { configs: { a: config }, emptied: false, on: 'a', ...patch }), 'data-witness': '' },
+      text);
   }
 
   /* Rotary rows are cosines, then sines, one of each for a pair. */
   #cell(picture, row, column) {
     const { config, resolved: { rotary_dim, form } } = picture;
     const col = column - rotary_dim / 2;
-    const place = !rotary_dim ? { cur: [row, column] } : col < 0 ? { out: 'cos', cur: [row, column] } : { out: 'sin', cur: [row, col] };
+    const place = !rotary_dim ? { cur: [row, column] }
+      : col < 0 ? { out: 'cos', cur: [row, column] }
+      : { out: 'sin', cur: [row, col] };
     const configs = { a: rotary_dim && form !== 'pairs' ? { ...config, form: 'pairs' } : config };
     return this.#open(picture, { ...place, configs }, live(() => `${word('axis.row')} ${row}`));
   }
@@ -154,6 +173,9 @@ const number = (value, what) => datum(value, what, short(Number(value)));
 
 export default {
   name: METRIC, path: '/analyze',
-  example: () => ({ a: { scheme: 'sinusoidal', dim: 64, len: 64 }, b: { scheme: 'learned', dim: 64, len: 64, seed: 0 }, c: { scheme: 'alibi', len: 64 } }),
+  example: () => ({
+    a: { scheme: 'sinusoidal', dim: 64, len: 64 }, b: { scheme: 'learned', dim: 64, len: 64, seed: 0 },
+    c: { scheme: 'alibi', len: 64 },
+  }),
   open: (page, root) => new Properties(page, root),
 };

@@ -1,5 +1,6 @@
 /* The view `rotate`: q at position m and k at position n as the hands of small clocks, one clock per pair of channels.
- * This file owns the two positions, their controls and the player; views/rotate_clocks.js the clocks of a configuration. */
+ * This file owns the two positions, their controls and the player; views/rotate_clocks.js the clocks of a
+ * configuration. */
 import { make } from '../dom.js';
 import { word } from '../words.js';
 import { Player, sliderField } from './controls.js';
@@ -44,14 +45,16 @@ class Rotate {
       both: slider('both', (least) => this.#shiftTo(least)),
     };
     this.player = new Player({ step: () => this.#play(), ms: STEP_MS });
-    this.controls = make('div', { class: 'controls' }, Object.values(this.sliders).map(({ element }) => element), this.player.element);
+    this.controls = make('div', { class: 'controls' }, Object.values(this.sliders).map(({ element }) => element),
+      this.player.element);
   }
 
   /* ---- positions ---- */
 
   /* Moves q's position, k's or both; `undo` names the control. */
   move(change, undo) {
-    const texts = Object.entries(change).map(([key, value]) => [key, String(Math.max(-POSITION_MAX, Math.min(POSITION_MAX, value)))]);
+    const texts = Object.entries(change)
+      .map(([key, value]) => [key, String(Math.max(-POSITION_MAX, Math.min(POSITION_MAX, value)))]);
     this.page.setOwn(Object.fromEntries(texts), undo);
   }
 

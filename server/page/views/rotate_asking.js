@@ -15,12 +15,15 @@ export function widthOf(catalogue, config) {
 }
 
 /* The server reads a model's config.json; one position is enough to be told. */
-export const resolution = (catalogue, config) => ({ path: '/encode', body: { ...bodyOf(catalogue, config), len: 1, data: false } });
+export const resolution = (catalogue, config) =>
+  ({ path: '/encode', body: { ...bodyOf(catalogue, config), len: 1, data: false } });
 
 /* q at m and k at n. Vectors of the configuration itself stay. */
 export function rotation(catalogue, config, width, { m, n }) {
   const random = { shape: [1, width], seed: SEED, std: 1 };
-  return { path: '/rotate', body: { q: random, k: random, ...bodyOf(catalogue, config), q_positions: [m], k_positions: [n] } };
+  return {
+    path: '/rotate', body: { q: random, k: random, ...bodyOf(catalogue, config), q_positions: [m], k_positions: [n] },
+  };
 }
 
 /* scores [2, 2]: q·q, q·k in the first row, k·q, k·k in the second. */

@@ -15,7 +15,8 @@ const REST_MS = 400;
 const BEHIND_MOST = 2;      /* while a hand is dragged and the server is slow */
 const ROOM = 300;           /* CSS pixels, before the figure has been laid out */
 
-const product = (...letters) => math('math', null, letters.flatMap((letter, i) => [i ? math('mo', null, '·') : null, math('mi', null, letter)]));
+const product = (...letters) =>
+  math('math', null, letters.flatMap((letter, i) => [i ? math('mo', null, '·') : null, math('mi', null, letter)]));
 
 export class Clocks {
   #picture = null;          /* { pairs, q, k, config } of the last answer */
@@ -33,8 +34,10 @@ export class Clocks {
     this.numbers = make('p', { class: 'products', id: freshId('products') });
     this.element.querySelector('.figure-stage').before(this.numbers);
     this.figure.caption.id = freshId('caption');
-    this.canvas = make('canvas', { tabindex: 0, role: 'application', 'data-hands': '', 'aria-label': this.title, class: 'hands',
-      'aria-describedby': `${this.numbers.id} ${this.figure.caption.id}` });
+    this.canvas = make('canvas', {
+      tabindex: 0, role: 'application', 'data-hands': '', 'aria-label': this.title, class: 'hands',
+      'aria-describedby': `${this.numbers.id} ${this.figure.caption.id}`,
+    });
     this.figure.stage.append(this.canvas);
     this.#listen();
     this.resizing = new ResizeObserver(() => this.#draw());
@@ -84,7 +87,10 @@ export class Clocks {
   }
 
   #refuse(key, scheme, layout) {
-    this.figure.refuse(cannot(this.page.catalogue, key, scheme.name, ({ endpoints }) => endpoints.includes('/rotate'), { layout: code(layout ?? '') }));
+    this.figure.refuse(cannot(
+      this.page.catalogue, key, scheme.name, ({ endpoints }) => endpoints.includes('/rotate'),
+      { layout: code(layout ?? '') }
+    ));
   }
 
   /* ---- the picture ---- */
@@ -92,7 +98,8 @@ export class Clocks {
   #show(picture) {
     this.#picture = picture;
     this.width = picture.width;
-    bind(this.canvas, 'aria-label', live(() => String(word('rotate.canvas', { scheme: this.#name(), count: picture.pairs.length }))));
+    bind(this.canvas, 'aria-label',
+      live(() => String(word('rotate.canvas', { scheme: this.#name(), count: picture.pairs.length }))));
     this.#draw();
     this.figure.drawn();
   }
@@ -115,7 +122,8 @@ export class Clocks {
     const unit = pixelsOfUnit(this.#picture, radius);
     this.#clocks = clocksOf({ ...this.#picture, shown }, plan, unit);
     const context = this.#fresh(width, plan.rows * (plan.cell + FOOT));
-    drawClocks(context, this.#clocks, { radius, colours: colours(), font: `12px ${getComputedStyle(this.canvas).fontFamily}` });
+    drawClocks(context, this.#clocks,
+      { radius, colours: colours(), font: `12px ${getComputedStyle(this.canvas).fontFamily}` });
     this.#promise(shown, radius, unit);
   }
 
@@ -134,8 +142,10 @@ export class Clocks {
   #promise(shown, radius, unit) {
     const dense = devicePixelRatio || 1;
     const centres = (axis) => this.#clocks.map(({ centre }) => centre[axis] * dense).join(',');
-    mark(this.canvas, { pairs: shown.join(','), cx: centres(0), cy: centres(1), radius: radius * dense, unit: unit * dense,
-      q: colours().q, k: colours().k, m: this.positions.m, n: this.positions.n });
+    mark(this.canvas, {
+      pairs: shown.join(','), cx: centres(0), cy: centres(1), radius: radius * dense, unit: unit * dense,
+      q: colours().q, k: colours().k, m: this.positions.m, n: this.positions.n,
+    });
   }
 
   /* ---- the caption ---- */
@@ -146,8 +156,10 @@ export class Clocks {
       make('span', { class: 'product' }, product('q', 'k'), value('qk', 'product')),
       make('span', { 'data-hand': 'q' }, product('q', 'q'), value('qq', 'q-squared')),
       make('span', { 'data-hand': 'k' }, product('k', 'k'), value('kk', 'k-squared')));
-    this.figure.caption.replaceChildren(phrase('rotate.caption', { q: product('q'), k: product('k'), m: short(m), n: short(n), distance: short(n - m) }),
-      ...this.#compare({ m, n, qk: Number(texts.qk) }));
+    this.figure.caption.replaceChildren(
+      phrase('rotate.caption', { q: product('q'), k: product('k'), m: short(m), n: short(n), distance: short(n - m) }),
+      ...this.#compare({ m, n, qk: Number(texts.qk) })
+    );
     this.#announce({ m, n }, texts.qk);
   }
 
@@ -158,19 +170,27 @@ export class Clocks {
     const start = this.#start;
     if (start.m === m) return [];
     const change = Math.abs(qk - start.qk);
-    return [' ', phrase('rotate.shifted', { qk: product('q', 'k'), m: short(start.m), n: short(start.n), change: datum(change, 'difference', short(change, 2)) })];
+    return [' ',
+      phrase('rotate.shifted', {
+        qk: product('q', 'k'), m: short(start.m), n: short(start.n),
+        change: datum(change, 'difference', short(change, 2)),
+      })];
   }
 
   /* What changed, once the hands rest. */
   #announce({ m, n }, qk) {
     clearTimeout(this.resting);
     if (!this.canvas.matches(':focus')) return;
-    this.resting = setTimeout(() => this.page.announce(word('rotate.live', { m: short(m), n: short(n), product: short(Number(qk), 5) })), REST_MS);
+    this.resting = setTimeout(
+      () => this.page.announce(word('rotate.live', { m: short(m), n: short(n), product: short(Number(qk), 5) })),
+      REST_MS
+    );
   }
 
   #fillTable() {
     const { pairs, q, k } = this.#picture;
-    const rows = pairsShown(pairs.length).map((pair) => [pair, String(pair), [q, k].flatMap((v) => pairs[pair].map((channel) => String(v[channel])))]);
+    const rows = pairsShown(pairs.length)
+      .map((pair) => [pair, String(pair), [q, k].flatMap((v) => pairs[pair].map((channel) => String(v[channel])))]);
     fillTable(this.figure, this.title, ['q x', 'q y', 'k x', 'k y'].map((text) => name(text)), rows);
   }
 
@@ -179,7 +199,8 @@ export class Clocks {
   #listen() {
     const { canvas } = this;
     canvas.addEventListener('pointerdown', (event) => this.#grab(event));
-    canvas.addEventListener('pointermove', (event) => this.#drag ? this.#pull(event) : canvas.classList.toggle('grab', Boolean(this.#handAt(event))));
+    canvas.addEventListener('pointermove',
+      (event) => this.#drag ? this.#pull(event) : canvas.classList.toggle('grab', Boolean(this.#handAt(event))));
     for (const end of ['pointerup', 'pointercancel']) canvas.addEventListener(end, () => { this.#drag = null; });
     /* A finger on a hand drags it; elsewhere it scrolls the page. */
     canvas.addEventListener('touchstart', (event) => {
@@ -204,9 +225,11 @@ export class Clocks {
     this.#learnSpeed(this.#drag);
   }
 
-  /* A hand follows the pointer: its position is the way gone, in radians, over the radians that the server gives per step. */
+  /* A hand follows the pointer: its position is the way gone, in radians, over the radians that the server gives per
+   * step. */
   async #learnSpeed(drag) {
-    const found = await ask(frequencies(this.page.catalogue, this.config, this.positions), { as: 'json' }).catch(() => null);
+    const found = await ask(frequencies(this.page.catalogue, this.config, this.positions), { as: 'json' })
+      .catch(() => null);
     drag.speed = found ? Number(found.tensors.inv_freq.data[drag.pair]) * this.#picture.config.direction : 0;
     if (this.canvas.isConnected) this.#follow(drag);
   }

@@ -17,14 +17,24 @@ const tidy = (length) => Math.round(Number(length.toPrecision(3)));
 class Scaling extends Charts {
   constructor(page, root) {
     super(page, 'scaling');
-    const length = (key) => sliderField({ name: key, text: word(`scaling.${key}`), spacing: 'log', move: (value) => this.#setLength(key, value) });
+    const length = (key) => sliderField({
+      name: key, text: word(`scaling.${key}`), spacing: 'log', move: (value) => this.#setLength(key, value),
+    });
     this.sliders = { train: length('train'), eval: length('eval') };
-    this.factor = sliderField({ name: 'factor', text: word('scaling.factor'), spacing: 'log', whole: false, move: (value) => this.#setFactor(value) });
-    root.append(make('div', { class: 'view-controls' }, this.sliders.train.element, this.sliders.eval.element, this.factor.element), this.place);
+    this.factor = sliderField({
+      name: 'factor', text: word('scaling.factor'), spacing: 'log', whole: false,
+      move: (value) => this.#setFactor(value),
+    });
+    root.append(
+      make('div', { class: 'view-controls' }, this.sliders.train.element, this.sliders.eval.element,
+        this.factor.element),
+      this.place
+    );
   }
 
   build(slot) {
-    const one = super.build(slot, { scales: { y: 'log' }, onCursor: (x) => this.page.store.set({ cur: [this.state.cur[0], x] }, { undo: false }) });
+    const one = super.build(slot,
+      { scales: { y: 'log' }, onCursor: (x) => this.page.store.set({ cur: [this.state.cur[0], x] }, { undo: false }) });
     const rules = scrolling(word('scaling.rules'));
     one.chart.figure.extra.append(rules);
     return { ...one, rules };
@@ -70,9 +80,14 @@ class Scaling extends Charts {
     const front = this.page.front();
     if (!front) return;
     const shown = this.lengths(front, this.page.config(front));
-    for (const key of ['train', 'eval']) this.sliders[key].show({ value: shown[key], min: LENGTH_MIN, max: LENGTH_MAX });
-    const usual = scalingRow(this.page, this.page.config(front))?.parameters.find((row) => row.name === 'factor')?.usual ?? [1, 64];
-    this.factor.show({ value: shown.factor, min: usual[0], max: usual[1], disabled: !scalingRow(this.page, this.page.config(front)) });
+    for (const key of ['train', 'eval']) {
+      this.sliders[key].show({ value: shown[key], min: LENGTH_MIN, max: LENGTH_MAX });
+    }
+    const usual = scalingRow(this.page, this.page.config(front))?.parameters.find((row) => row.name === 'factor')?.usual
+      ?? [1, 64];
+    this.factor.show({
+      value: shown.factor, min: usual[0], max: usual[1], disabled: !scalingRow(this.page, this.page.config(front)),
+    });
     for (const { chart } of this.slots.values()) chart.setCursor(this.state.cur[1]);
   }
 
@@ -100,14 +115,17 @@ class Scaling extends Charts {
 
   /* All figures have one range. */
   #range() {
-    const lists = this.drawn().flatMap(([, { picture: { lines, lengths } }]) => [...lines.map((line) => line.wavelength), [lengths.train, lengths.eval]]);
+    const lists = this.drawn().flatMap(([, { picture: { lines, lengths } }]) => [
+      ...lines.map((line) => line.wavelength), [lengths.train, lengths.eval],
+    ]);
     return roomy(extent(lists, 'log'), 'log');
   }
 
   #drawOne(slot) {
     const { chart, picture: { lines, own, lengths, scheme } } = this.slots.get(slot);
     const series = lines.map((line) => ({
-      id: `${slot}:${line.type}`, name: line.type, color: (theme) => colorOf(line.place, theme), dash: dashOf(line.place), width: line.type === own ? 3 : 2,
+      id: `${slot}:${line.type}`, name: line.type, color: (theme) => colorOf(line.place, theme),
+      dash: dashOf(line.place), width: line.type === own ? 3 : 2,
       x: Array.from(line.wavelength, (_, pair) => pair), y: line.wavelength,
     }));
     const mark = (key) => ({
@@ -119,17 +137,22 @@ class Scaling extends Charts {
       marks: [mark('train'), mark('eval')], bands: [{ axis: 'y', from: lengths.train, to: lengths.eval }],
       cell: (line, i) => ({ row: i }),
     });
-    chart.rename(word('scaling.label', { scheme, slot, n: lines[0].wavelength.length }), this.page.catalogue.scheme(scheme), 'wavelength');
+    chart.rename(word('scaling.label', { scheme, slot, n: lines[0].wavelength.length }),
+      this.page.catalogue.scheme(scheme), 'wavelength');
   }
 
   #explain({ chart, rules }, { lines, own, lengths }) {
     const [{ result }] = lines;
     const values = {
       type: name(own), train: datum(result.train_len, 'train_len', short(result.train_len)),
-      share: datum(result.value, 'value', short(result.value)), longest: datum(result.longest, 'longest', short(Number(result.longest))),
+      share: datum(result.value, 'value', short(result.value)),
+      longest: datum(result.longest, 'longest', short(Number(result.longest))),
       factor: short(lengths.factor), eval: short(lengths.eval),
     };
-    const first = result.witness && phrase('scaling.witness', { pair: datum(result.witness.pair, 'pair'), turns: datum(result.witness.turns, 'turns', short(result.witness.turns)) });
+    const first = result.witness && phrase('scaling.witness', {
+      pair: datum(result.witness.pair, 'pair'),
+      turns: datum(result.witness.turns, 'turns', short(result.witness.turns)),
+    });
     chart.figure.caption.replaceChildren(phrase('scaling.caption', values), ' ', ...first ? [first] : []);
     const heads = ['type', 'full', 'kept', 'longest', 'attention'].map((key) => word(`scaling.${key}`));
     rules.hidden = lines.length < 2;   /* of one line the caption says all */

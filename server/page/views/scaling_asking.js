@@ -10,7 +10,8 @@ export const FACTOR = 4;   /* of a configuration that has none */
  * request; those that were always refused stand here from the start. */
 const settled = new Map([['default factor', false], ['longrope', false], ['su', false], ['mrope', false]]);
 
-export const scalingRow = (page, config) => page.catalogue.schemeOf(config)?.parameters.find((row) => row.name === 'scaling');
+export const scalingRow = (page, config) =>
+  page.catalogue.schemeOf(config)?.parameters.find((row) => row.name === 'scaling');
 
 /* The configuration's own scaling; null where it has none. */
 export function ownScaling(page, slot, config) {
@@ -25,20 +26,26 @@ export const lengthOf = (scaling) => LENGTHS.map((name) => scaling?.[name]).find
 /* A rule needs more than a factor: the rest is taken from the model that needs the fewest fields. Lists belong to their
  * model alone. */
 function donor(page, type) {
-  const own = page.catalogue.catalogue().presets.map((preset) => preset.config.scaling).filter((scaling) => typeOf(scaling) === type);
-  return own.filter((scaling) => !Object.values(scaling).some(Array.isArray)).sort((a, b) => Object.keys(a).length - Object.keys(b).length)[0] ?? {};
+  const own = page.catalogue.catalogue().presets.map((preset) => preset.config.scaling)
+    .filter((scaling) => typeOf(scaling) === type);
+  return own.filter((scaling) => !Object.values(scaling).some(Array.isArray))
+    .sort((a, b) => Object.keys(a).length - Object.keys(b).length)[0]
+    ?? {};
 }
 
 function scalingOf(page, type, own, { factor, train }) {
   const fields = { ...typeOf(own) === type ? own : donor(page, type), type, factor };
   for (const name of LENGTHS) if (name in fields || settled.get(`${type} ${name}`)) fields[name] = train;
-  return Object.fromEntries(Object.entries(fields).filter(([name]) => name !== 'rope_type' && settled.get(`${type} ${name}`) !== false));
+  return Object.fromEntries(Object.entries(fields).filter(
+    ([name]) => name !== 'rope_type' && settled.get(`${type} ${name}`) !== false
+  ));
 }
 
 /* Without its sequence and its scaling; the sequence is the last position of the evaluated length. */
 function bare(page, config, last) {
   const names = ['scaling', ...scalingRow(page, config)?.aliases ?? []];
-  const kept = Object.entries(bodyFor(page.catalogue, '/analyze', config, { sequence: false })).filter(([name]) => !names.includes(name));
+  const kept = Object.entries(bodyFor(page.catalogue, '/analyze', config, { sequence: false }))
+    .filter(([name]) => !names.includes(name));
   return { ...Object.fromEntries(kept), len: 1, offset: last - 1 };
 }
 
@@ -46,11 +53,14 @@ function bare(page, config, last) {
 export function ownRequest(page, slot, config, lengths) {
   const own = ownScaling(page, slot, config);
   const scaling = own && { scaling: scalingOf(page, typeOf(own) ?? 'default', own, lengths) };
-  return { metrics: ['wavelengths'], outputs: ['wavelength'], train_len: lengths.train, ...bare(page, config, lengths.eval), ...scaling };
+  return {
+    metrics: ['wavelengths'], outputs: ['wavelength'], train_len: lengths.train, ...bare(page, config, lengths.eval),
+    ...scaling,
+  };
 }
 
-/* { scheme, own: type, lines: [{ type, place, wavelength, result }] }, the configuration's own first; place: of the type in
- * the catalogue, so that a rule looks the same in all figures. */
+/* { scheme, own: type, lines: [{ type, place, wavelength, result }] }, the configuration's own first; place: of the
+ * type in the catalogue, so that a rule looks the same in all figures. */
 export async function askScalings(page, get, slot, config, lengths) {
   const { metrics, outputs, train_len, ...first } = ownRequest(page, slot, config, lengths);
   const own = ownScaling(page, slot, config);
@@ -59,7 +69,9 @@ export async function askScalings(page, get, slot, config, lengths) {
   const most = page.catalogue.catalogue().limits.configs - 1;
   const answers = [];
   for (let i = 0; i === 0 || i < others.length; i += most) {
-    answers.push(await askAccepted(page, get, { metrics, outputs, train_len }, first, others.slice(i, i + most), own, lengths));
+    answers.push(await askAccepted(
+      page, get, { metrics, outputs, train_len }, first, others.slice(i, i + most), own, lengths
+    ));
   }
   const [{ configs, lines: [mine] }] = answers;
   const rest = answers.flatMap(({ lines }) => lines.slice(1));
@@ -69,8 +81,8 @@ export async function askScalings(page, get, slot, config, lengths) {
   return { scheme: configs[0].scheme, own: mine.type, lines };
 }
 
-/* Asks for these rules at once; what one of them needs or does not take, or a rule that cannot be had, is settled by the
- * server's refusals. */
+/* Asks for these rules at once; what one of them needs or does not take, or a rule that cannot be had, is settled by
+ * the server's refusals. */
 async function askAccepted(page, get, request, first, types, own, lengths) {
   const used = new Set(types);
   for (;;) {

@@ -1,5 +1,5 @@
-/* The server at work: /metrics every two seconds while someone looks, /version, /limits. Values are shown as served; what
- * changed since the last look is a difference of two of them, a latency the bucket in which it was counted. */
+/* The server at work: /metrics every two seconds while someone looks, /version, /limits. Values are shown as served;
+ * what changed since the last look is a difference of two of them, a latency the bucket in which it was counted. */
 import { Refusal } from '../ask.js';
 import { Chart } from '../chart.js';
 import { action, code, make } from '../dom.js';
@@ -15,7 +15,8 @@ const LOOKS_MAX = 90;   /* three minutes in the charts */
 /* [metric, text `server.TEXT`, how its value is written]: of the moment, then since the start. */
 const NOW = [
   ['posenc_waiting_requests', 'waiting'], ['posenc_in_flight_requests', 'inFlight'], ['posenc_busy_workers', 'busy'],
-  ['posenc_workers', 'workers'], ['posenc_connections', 'connections'], ['process_resident_memory_bytes', 'memory', size],
+  ['posenc_workers', 'workers'], ['posenc_connections', 'connections'],
+  ['process_resident_memory_bytes', 'memory', size],
 ];
 const TOTALS = [
   ['posenc_sent_bytes_total', 'sent', size], ['posenc_received_bytes_total', 'received', size],
@@ -60,10 +61,12 @@ function put(place, value, nodes) {
 }
 
 /* A gauge or a counter; of a histogram its count. */
-const valueIn = (metrics, metric) => (samplesOf(metrics, metric, {}, '_count')[0] ?? single(metrics, metric))?.value ?? 0;
+const valueIn = (metrics, metric) =>
+  (samplesOf(metrics, metric, {}, '_count')[0] ?? single(metrics, metric))?.value ?? 0;
 
 function fact(text, metric, ...value) {
-  return make('div', { class: 'fact' }, make('dt', null, word(`server.${text}`), ' ', code(metric)), make('dd', null, value));
+  return make('div', { class: 'fact' }, make('dt', null, word(`server.${text}`), ' ', code(metric)),
+    make('dd', null, value));
 }
 
 /* ---- the view ---- */
@@ -154,7 +157,9 @@ class Server {
 
   headParts(ready) {
     const names = Object.fromEntries(['version', 'commit', 'isa'].map((key) => [key, code(this.#version[key])]));
-    const time = live(() => new Date(this.#since * 1000).toLocaleTimeString(document.documentElement.lang, { hour12: false }));
+    const time = live(() => new Date(this.#since * 1000).toLocaleTimeString(
+      document.documentElement.lang, { hour12: false }
+    ));
     const state = word(ready ? 'server.ready' : 'server.unready');
     return [make('strong', { class: ready ? 'good' : 'bad', 'data-ready': String(ready) }, state), ' ',
       phrase('server.version', { ...names, time })];
@@ -174,7 +179,8 @@ class Server {
     const all = REASONS.flatMap(([metric, label, text]) => samplesOf(metrics, metric).filter(({ value }) => value > 0)
       .map((sample) => [text, sample.labels[label], datum(sample.text, metric, grouped(sample.value))]));
     const none = () => [make('dt', null, word('server.noRefusals'))];
-    put(this.reasons, all.map(([, why, data]) => why + data.value), () => all.length ? all.map((row) => fact(...row)) : none());
+    put(this.reasons, all.map(([, why, data]) => why + data.value),
+      () => all.length ? all.map((row) => fact(...row)) : none());
   }
 
   /* Against seconds before now; of a counter the difference from look to look. */
@@ -184,7 +190,9 @@ class Server {
     const x = looks.map(({ at }) => Math.round((at - end) / 1000));
     const base = (metric, i) => differs ? valueIn(this.#looks[i].metrics, metric) : 0;
     const y = (metric) => looks.map(({ metrics }, i) => valueIn(metrics, metric) - base(metric, i));
-    const series = lines.map(([metric, color, dash]) => ({ id: `none:${metric}`, name: metric, color, dash, x, y: y(metric) }));
+    const series = lines.map(([metric, color, dash]) => (
+      { id: `none:${metric}`, name: metric, color, dash, x, y: y(metric) }
+    ));
     const top = Math.max(1, ...series.flatMap((line) => line.y));
     chart.draw(series, { xLabel: word('server.seconds'), yRange: [0, top], xRange: [Math.min(x[0] ?? 0, -60), 0] });
   }
@@ -225,8 +233,9 @@ function routeTable(metrics) {
   const rows = labelled(metrics, 'posenc_request_seconds', 'route').map((route) => {
     const [count] = samplesOf(metrics, 'posenc_request_seconds', { route }, '_count');
     const latency = (percent) => bound(bucketAt(metrics, 'posenc_request_seconds', { route }, percent));
-    const statuses = samplesOf(metrics, 'posenc_requests_total', { route }).map(({ labels: { scheme, status }, text }) =>
-      make('span', { class: 'status-count' }, code(`${scheme} ${status}`.trim()), ' × ', datum(text, 'posenc_requests_total')));
+    const statuses = samplesOf(metrics, 'posenc_requests_total',
+      { route }).map(({ labels: { scheme, status }, text }) => make('span', { class: 'status-count' },
+        code(`${scheme} ${status}`.trim()), ' × ', datum(text, 'posenc_requests_total')));
     const requests = datum(count.text, 'posenc_request_seconds_count', grouped(count.value));
     return rowOf([code(route), requests, latency(50), latency(99), statuses], { 'data-route': route });
   });

@@ -5,7 +5,8 @@ import { language, live, word } from '../words.js';
 
 /* How the line of a configuration looks; a is solid. */
 export const dashOfSlot = (slot) => dashOf(Math.max(0, SLOTS.indexOf(slot)));
-export const colorOfSlot = (slot) => getComputedStyle(document.documentElement).getPropertyValue(`--${slot === 'b-a' ? 'link' : slot}`).trim();
+export const colorOfSlot = (slot) =>
+  getComputedStyle(document.documentElement).getPropertyValue(`--${slot === 'b-a' ? 'link' : slot}`).trim();
 
 /* Slots of the configurations in front, with what each figure shows: [[slot, [config]], ..., ['b-a', [b, a]]]. */
 export function wantedOf(page) {
@@ -16,7 +17,8 @@ export function wantedOf(page) {
 }
 
 /* What a metric is for, where it does not fit the configuration. row: of the metric. */
-export const appliesTo = (row) => word('curves.applies', { what: live(() => (language() === 'zh' && row.applies_to_zh) || row.applies_to) });
+export const appliesTo = (row) =>
+  word('curves.applies', { what: live(() => (language() === 'zh' && row.applies_to_zh) || row.applies_to) });
 
 export class Slots {
   #all = new Map();

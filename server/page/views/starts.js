@@ -1,5 +1,5 @@
-/* Where the cards of the gallery lead: the view that shows a scheme, a pair or a model best, and its configurations. Pure:
- * all of it is read from the rows of the catalogue, but for the pairs, which are chosen. */
+/* Where the cards of the gallery lead: the view that shows a scheme, a pair or a model best, and its configurations.
+ * Pure: all of it is read from the rows of the catalogue, but for the pairs, which are chosen. */
 import { bodyOf } from '../asking/client.js';
 
 const PICTURE_FIELDS = ['format', 'cmap', 'vmin', 'vmax', 'zoom', 'outputs', 'legend'];
@@ -63,13 +63,17 @@ export function modelStart(preset, row) {
 
 /* ---- pairs: two configurations whose difference teaches something ---- */
 
-/* id names the text `gallery.pair.ID`; `both` belongs to both; a field in `titled` tells them apart where the model does not. */
+/* id names the text `gallery.pair.ID`; `both` belongs to both; a field in `titled` tells them apart where the model
+ * does not. */
 export const PAIRS = [
   { id: 'llama-qwen', a: { preset: 'llama-3.1' }, b: { preset: 'qwen2.5' }, both: { len: 1024 } },
   { id: 'stretched', a: { preset: 'llama-3' }, b: { preset: 'llama-3.1' }, both: { len: 8192 } },
   { id: 'halves', a: { preset: 'llama-2', layout: 'interleaved' }, b: { preset: 'llama-2', layout: 'half' },
     both: { len: 128, form: 'expanded' }, titled: 'layout' },
-  { id: 'base', a: { preset: 'mistral-7b-v0.1' }, b: { preset: 'mistral-7b-v0.2' }, both: { len: 512 }, view: 'distance' },
+  {
+    id: 'base', a: { preset: 'mistral-7b-v0.1' }, b: { preset: 'mistral-7b-v0.2' }, both: { len: 512 },
+    view: 'distance',
+  },
   { id: 'buckets', a: { preset: 't5-small', seed: 0, std: 4 }, b: { preset: 'jina-embeddings-v2-small-en' },
     both: { len: 64 }, view: 'bias' },
   { id: 'order', a: { preset: 'transformer-base' }, b: { preset: 'whisper-base' }, both: { len: 128 } },
@@ -93,7 +97,9 @@ export function pairPicture(side, both) {
 
 /* The text in which a row is looked for: both languages, names and aliases. */
 export function haystack(...rows) {
-  const words = rows.flatMap((row) => [row.name, row.label, row.label_zh, row.summary, row.summary_zh, ...(row.aliases ?? [])]);
+  const words = rows.flatMap((row) => [
+    row.name, row.label, row.label_zh, row.summary, row.summary_zh, ...(row.aliases ?? []),
+  ]);
   return words.filter(Boolean).join(' ').toLowerCase();
 }
 

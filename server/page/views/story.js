@@ -26,7 +26,8 @@ class Story {
     this.#shut();
     busy.begin();
     try {
-      const parts = await Promise.all([storyNamed(name).load(), addWords(name, textsOf(name)), styled()]).catch(() => null);
+      const parts = await Promise.all([storyNamed(name).load(), addWords(name, textsOf(name)), styled()])
+        .catch(() => null);
       if (name !== this.#name) return;
       if (parts) this.show(new Article(this.page, name, sectionsOf.get(name), parts[0].default));
       else this.#failed();
@@ -75,7 +76,11 @@ const textsOf = (name) => async (lang) => {
 let sheet = null;
 function styled() {
   sheet ??= new Promise((loaded, failed) => {
-    document.head.append(make('link', { rel: 'stylesheet', href: new URL('../stories/story.css', import.meta.url).href, onload: loaded, onerror: failed }));
+    document.head.append(
+      make('link', {
+        rel: 'stylesheet', href: new URL('../stories/story.css', import.meta.url).href, onload: loaded, onerror: failed,
+      })
+    );
   });
   return sheet;
 }

@@ -1,5 +1,5 @@
-/* The view `table`: any output as a heat map, one figure a configuration, with the row and the column through the cursor
- * as lines below. With on=b-a the difference of the first two stands beside them. */
+/* The view `table`: any output as a heat map, one figure a configuration, with the row and the column through the
+ * cursor as lines below. With on=b-a the difference of the first two stands beside them. */
 import { make } from '../dom.js';
 import { HeatMap, Scale } from '../heat/heatmap.js';
 import { frontChooser } from '../heat/toolbar.js';
@@ -25,7 +25,8 @@ class Table {
 
   #build(slot) {
     const scale = slot === 'b-a' ? new Scale() : this.scale;
-    return new HeatMap(this.page, { view: 'table', slot, scale, quiet: this.#isQuiet(slot), outputs: true, companion: this.strips });
+    return new HeatMap(this.page,
+      { view: 'table', slot, scale, quiet: this.#isQuiet(slot), outputs: true, companion: this.strips });
   }
 
   /* The first configuration has the controls that all share, and the difference, which stands above them. */
@@ -48,7 +49,9 @@ class Table {
   #spec(config) {
     const { catalogue, store } = this.page;
     if (store.state.out !== SHIFT) return { path: PATH, body: catalogue.requestFor(PATH, config) };
-    const body = { ...bodyFor(catalogue, '/analyze', config), metrics: ['shift'], k: [config.k ?? 1], outputs: [SHIFT] };
+    const body = {
+      ...bodyFor(catalogue, '/analyze', config), metrics: ['shift'], k: [config.k ?? 1], outputs: [SHIFT],
+    };
     return { path: '/analyze', body, output: SHIFT, axes: ['dim', 'dim'], square: true };
   }
 

@@ -1,5 +1,6 @@
-/* The row and the column through the cursor as two small line pictures, exact values, one line a configuration. The lines
- * come out of the kept window where it has them cell by cell; else the map asks for them once its picture stands. */
+/* The row and the column through the cursor as two small line pictures, exact values, one line a configuration. The
+ * lines come out of the kept window where it has them cell by cell; else the map asks for them once its picture
+ * stands. */
 import { busy } from '../ask.js';
 import { Chart } from '../chart.js';
 import { make } from '../dom.js';

@@ -1,8 +1,9 @@
 /* Files of tensors: what a .npy, .npz or .safetensors holds, and tensors under other names as one file. Pure.
  *
- *   readTensors(buffer) → [{ name, dtype, shape, buffer, values }]   row-major; name null in a .npy; throws what it cannot
- * read. Complex numbers have a last axis of 2, and isComplex. An entry of a .npz that was compressed has isCompressed: the
- * server takes none. */
+ *   readTensors(buffer) → [{ name, dtype, shape, buffer, values }]
+ *
+ * Row-major; name is null in a .npy; throws what it cannot read. Complex numbers have a last axis of 2, and isComplex.
+ * An entry of a .npz that was compressed has isCompressed: the server takes none. */
 import { bytesOf, valuesOf } from '../asking/answers.js';
 
 const KINDS = { f2: 'f16', f4: 'f32', f8: 'f64', i4: 'i32', i8: 'i64', c8: 'c64', c16: 'c128' };
@@ -33,7 +34,8 @@ function fromNpy(name, buffer) {
   const [, kind] = /'descr': '[<=](\w\d+)'/.exec(head) ?? [];
   const shape = /'shape': \(([^)]*)\)/.exec(head)[1].split(',').filter((side) => side.trim()).map(Number);
   const data = buffer.slice(at + length);
-  return tensor(name, KINDS[kind], shape, /'fortran_order': True/.test(head) ? inRows(data, UNITS[kind?.slice(1)], shape) : data);
+  return tensor(name, KINDS[kind], shape,
+    /'fortran_order': True/.test(head) ? inRows(data, UNITS[kind?.slice(1)], shape) : data);
 }
 
 /* The first index runs fastest in the file, the last one here. */
@@ -61,25 +63,34 @@ async function fromNpz(buffer) {
     const data = local + 30 + view.getUint16(local + 26, true) + view.getUint16(local + 28, true);
     const part = buffer.slice(data, data + view.getUint32(at + 20, true));
     const isCompressed = view.getUint16(at + 10, true) > 0;
-    found.push({ ...fromNpy(textOf(buffer, at + 46, name).replace(/\.npy$/, ''), isCompressed ? await inflated(part) : part), isCompressed });
+    found.push({
+      ...fromNpy(textOf(buffer, at + 46, name).replace(/\.npy$/, ''), isCompressed ? await inflated(part) : part),
+      isCompressed,
+    });
     at += 46 + name + extra + comment;
   }
   return found;
 }
 
-const inflated = (part) => new Response(new Blob([part]).stream().pipeThrough(new DecompressionStream('deflate-raw'))).arrayBuffer();
+const inflated = (part) =>
+  new Response(new Blob([part]).stream().pipeThrough(new DecompressionStream('deflate-raw'))).arrayBuffer();
 
 function fromSafetensors(buffer) {
   const start = 8 + Number(new DataView(buffer).getBigUint64(0, true));
   const { __metadata__, ...rows } = JSON.parse(textOf(buffer, 8, start - 8));
-  return Object.entries(rows).map(([name, { dtype, shape, data_offsets: [from, to] }]) => tensor(name, dtype.toLowerCase(), shape, buffer.slice(start + from, start + to)));
+  return Object.entries(rows).map(([name, { dtype, shape, data_offsets: [from, to] }]) => tensor(
+    name, dtype.toLowerCase(), shape, buffer.slice(start + from, start + to)
+  ));
 }
 
 /* Tensors and the request about them as one safetensors file. */
 export function pack(tensors, request) {
   let end = 0;
-  const rows = tensors.map(({ name, dtype, shape, buffer }) => [name, { dtype: dtype.toUpperCase(), shape, data_offsets: [end, end += buffer.byteLength] }]);
-  const head = new TextEncoder().encode(JSON.stringify({ __metadata__: { request: JSON.stringify(request) }, ...Object.fromEntries(rows) }));
+  const rows = tensors.map(({ name, dtype, shape, buffer }) => [
+    name, { dtype: dtype.toUpperCase(), shape, data_offsets: [end, end += buffer.byteLength] },
+  ]);
+  const head = new TextEncoder()
+    .encode(JSON.stringify({ __metadata__: { request: JSON.stringify(request) }, ...Object.fromEntries(rows) }));
   const length = new DataView(new ArrayBuffer(8));
   length.setBigUint64(0, BigInt(head.length), true);
   return new Blob([length, head, ...tensors.map(({ buffer }) => buffer)]);

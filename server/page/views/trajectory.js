@@ -24,16 +24,30 @@ class Trajectory extends ColumnCharts {
 
   constructor(page, root) {
     super(page, 'trajectory');
-    this.choice = choice({ name: 'out', text: word('heat.output'), pick: (out) => page.store.set({ out }, { undo: 'out' }) });
-    this.sliders = AXES.map((axis, k) => sliderField({ name: axis, text: word(`trajectory.${axis}`), move: (col) => this.#setColumn(k, col) }));
-    this.spin = sliderField({ name: 'spin', text: word('trajectory.spin'), whole: false, move: (spin) => page.setOwn({ spin: String(spin) }, 'spin') });
+    this.choice = choice({
+      name: 'out', text: word('heat.output'), pick: (out) => page.store.set({ out }, { undo: 'out' }),
+    });
+    this.sliders = AXES.map((axis, k) => sliderField(
+      { name: axis, text: word(`trajectory.${axis}`), move: (col) => this.#setColumn(k, col) }
+    ));
+    this.spin = sliderField({
+      name: 'spin', text: word('trajectory.spin'), whole: false,
+      move: (spin) => page.setOwn({ spin: String(spin) }, 'spin'),
+    });
     this.player = new Player({ step: () => this.#turn(TURN), ms: STEP_MS });
     this.chooser = frontChooser(page);
-    root.append(make('div', { class: 'view-controls' }, this.chooser.element, this.choice.element, [...this.sliders, this.spin].map(({ element }) => element), this.player.element), this.place);
+    root.append(
+      make('div', { class: 'view-controls' }, this.chooser.element, this.choice.element,
+        [...this.sliders, this.spin].map(({ element }) => element), this.player.element),
+      this.place
+    );
   }
 
   build(slot) {
-    const path = new Path(this.page, slot, { turn: (by) => this.#turn(by), step: (by) => this.#setRow(this.state.cur[0] + by), choose: (row) => this.#setRow(row), play: () => this.player.toggle() });
+    const path = new Path(this.page, slot, {
+      turn: (by) => this.#turn(by), step: (by) => this.#setRow(this.state.cur[0] + by),
+      choose: (row) => this.#setRow(row), play: () => this.player.toggle(),
+    });
     return { path, picture: null, element: path.element, close: () => path.close() };
   }
 
@@ -46,12 +60,17 @@ class Trajectory extends ColumnCharts {
     return START.cols.map((col, k) => given[k] ?? col);
   }
 
-  #setColumn(k, col) { this.page.setOwn({ cols: this.columns().map((one, i) => i === k ? col : one).join(',') }, `cols${k}`); }
+  #setColumn(k, col) {
+    this.page.setOwn({ cols: this.columns().map((one, i) => i === k ? col : one).join(',') }, `cols${k}`);
+  }
 
   /* Within a turn: what comes round is the same picture. */
   #turn(by) { this.page.setOwn({ spin: String(Math.round((this.spinNow + by + 720) % 360 * 100) / 100) }, 'spin'); }
 
-  #setRow(row) { this.page.store.set({ cur: [Math.max(0, Math.min(Math.round(row), this.#last())), this.state.cur[1]] }, { undo: false }); }
+  #setRow(row) {
+    this.page.store.set({ cur: [Math.max(0, Math.min(Math.round(row), this.#last())), this.state.cur[1]] },
+      { undo: false });
+  }
 
   #last() { return Math.max(0, ...this.drawn().map(([, { picture }]) => picture.dots.length - 1)); }
 
@@ -66,7 +85,9 @@ class Trajectory extends ColumnCharts {
     const wanted = wantedOf(this.page);
     this.slots.sync(wanted.map(([slot]) => slot));
     this.#updateControls();
-    if (this.isNew(wanted, this.columns(), this.state.out)) for (const [slot, configs] of wanted) this.#ask(slot, configs);
+    if (this.isNew(wanted, this.columns(), this.state.out)) {
+      for (const [slot, configs] of wanted) this.#ask(slot, configs);
+    }
     this.#drawAll();
   }
 
@@ -90,7 +111,8 @@ class Trajectory extends ColumnCharts {
     figure.ask(async (get, stage) => {
       let drawn = null;
       await askCurve(this.page, get, stage, {
-        slot, configs, columns, window: this.#window(configs.at(-1)), width: POSITIONS_MAX, out: (config) => this.output(config), run: (config) => this.run(config),
+        slot, configs, columns, window: this.#window(configs.at(-1)), width: POSITIONS_MAX,
+        out: (config) => this.output(config), run: (config) => this.run(config),
         draw: (picture) => { drawn = this.slots.has(slot) && this.#take(slot, picture, columns); },
       });
       if (!drawn || configs.length === 2 || stage.over()) return;
@@ -102,7 +124,13 @@ class Trajectory extends ColumnCharts {
   /* Largest and mean step, null where the metric does not apply. */
   async #stepOf(get, config) {
     try {
-      const { results } = await get({ path: '/analyze', body: { ...bodyFor(this.page.catalogue, '/analyze', config), metrics: [METRIC], outputs: [] } }, { as: 'json' });
+      const { results } = await get(
+        {
+          path: '/analyze',
+          body: { ...bodyFor(this.page.catalogue, '/analyze', config), metrics: [METRIC], outputs: [] },
+        },
+        { as: 'json' }
+      );
       return results[0][METRIC];
     } catch (error) {
       if (error instanceof Refusal && [413, 422].includes(error.status)) return null;
@@ -114,9 +142,14 @@ class Trajectory extends ColumnCharts {
   #take(slot, picture, columns) {
     const one = this.slots.get(slot);
     const three = columns.map((col) => picture.columns.find((curve) => curve.col === col) ?? picture.columns[0]);
-    const of = ([across, ...others]) => across.map(([x, value], i) => [x, [value, ...others.map((curve) => curve[i][1])]]);
+    const of = ([across, ...others]) =>
+      across.map(([x, value], i) => [x, [value, ...others.map((curve) => curve[i][1])]]);
     this.#width = picture.width ?? this.#width;
-    one.picture = { ...picture, cols: three.map(({ col }) => col), points: of(three.map(({ x, y }) => Array.from(x, (at, i) => [at, y[i]]))), dots: of(three.map(({ dots }) => dots)), step: one.picture?.step };
+    one.picture = {
+      ...picture, cols: three.map(({ col }) => col),
+      points: of(three.map(({ x, y }) => Array.from(x, (at, i) => [at, y[i]]))),
+      dots: of(three.map(({ dots }) => dots)), step: one.picture?.step,
+    };
     this.#drawAll();
     one.path.figure.drawn();
     this.#updateControls();
@@ -129,7 +162,11 @@ class Trajectory extends ColumnCharts {
     for (const [slot, { path, picture }] of this.drawn()) {
       const at = picture.dots[Math.min(this.state.cur[0], picture.dots.length - 1)]?.[0];
       path.show({ ...picture, at, spin: this.spinNow, range: slot === 'b-a' ? ranges.difference : ranges.plain });
-      path.rename(word('trajectory.label', { scheme: picture.scheme, output: picture.output, cols: picture.cols.join(', '), slot }), this.page.catalogue.scheme(picture.scheme), picture.output);
+      path.rename(
+        word('trajectory.label',
+          { scheme: picture.scheme, output: picture.output, cols: picture.cols.join(', '), slot }),
+        this.page.catalogue.scheme(picture.scheme), picture.output
+      );
       path.figure.caption.replaceChildren(...captionOf(picture, at));
       path.figure.fillTable();
     }
@@ -148,13 +185,28 @@ class Trajectory extends ColumnCharts {
 }
 
 function captionOf({ scheme, output, cols, dots, run, largest, step }, at) {
-  const parts = [phrase('trajectory.caption', { scheme: name(scheme), output: code(output), cols: name(cols.join(', ')) })];
+  const parts = [
+    phrase('trajectory.caption', { scheme: name(scheme), output: code(output), cols: name(cols.join(', ')) }),
+  ];
   if (run?.len > dots.length) parts.push(' ', phrase('trajectory.first', { n: String(dots.length) }));
   const [, values] = dots.find(([x]) => x === at) ?? [];
-  if (values) parts.push(' ', phrase('trajectory.at', { x: short(at, 8), values: make('span', { translate: 'no' }, values.flatMap((value, k) => [k ? ', ' : '', datum(value, 'value', short(value, 5))])) }));
-  if (largest) parts.push(' ', phrase('curves.largest', { value: datum(largest.value, 'difference', short(largest.value)), x: short(largest.x, 6), col: String(largest.col) }));
+  if (values) {
+    parts.push(' ',
+      phrase('trajectory.at', {
+        x: short(at, 8),
+        values: make('span', { translate: 'no' },
+          values.flatMap((value, k) => [k ? ', ' : '', datum(value, 'value', short(value, 5))])),
+      }));
+  }
+  if (largest) parts.push(' ',
+    phrase('curves.largest', {
+      value: datum(largest.value, 'difference', short(largest.value)), x: short(largest.x, 6), col: String(largest.col),
+    }));
   else if (step) {
-    const numbers = { mean: datum(step.mean, 'mean', short(Number(step.mean), 5)), largest: datum(step.value, 'step', short(Number(step.value), 5)) };
+    const numbers = {
+      mean: datum(step.mean, 'mean', short(Number(step.mean), 5)),
+      largest: datum(step.value, 'step', short(Number(step.value), 5)),
+    };
     parts.push(' ', phrase('trajectory.step', numbers));
   }
   return parts;
@@ -169,9 +221,13 @@ const SHARE = 0.58;       /* of half the canvas that half an edge of the cube ta
 const DEGREES = 0.5;      /* that a drag of one pixel turns */
 const GRAB = 14;          /* pixels of the page within which a press chooses a dot */
 const TABLE_MAX = 32;
-const STEPS = { ArrowLeft: -1, ArrowRight: 1, '[': -1, ']': 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity };
+const STEPS = {
+  ArrowLeft: -1, ArrowRight: 1, '[': -1, ']': 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity,
+};
 const CORNERS = [0, 1, 2, 3, 4, 5, 6, 7].map((bits) => [bits & 1, bits >> 1 & 1, bits >> 2]);
-const EDGES = CORNERS.flatMap((from, i) => [1, 2, 4].filter((bit) => !(i & bit)).map((bit) => [from, CORNERS[i | bit]]));
+const EDGES = CORNERS.flatMap((from, i) => [1, 2, 4].filter((bit) => !(i & bit)).map(
+  (bit) => [from, CORNERS[i | bit]]
+));
 
 class Path {
   #shown = null;          /* { points, dots, cols, range, spin, at } */
@@ -184,7 +240,10 @@ class Path {
     this.figure = new Figure(page, { view: 'trajectory', slot, label: word('view.trajectory') });
     this.element = this.figure.element;
     this.figure.caption.id = freshId('caption');
-    this.canvas = make('canvas', { class: 'hands', 'data-path': '', tabindex: 0, role: 'application', 'aria-label': word('view.trajectory'), 'aria-describedby': this.figure.caption.id });
+    this.canvas = make('canvas', {
+      class: 'hands', 'data-path': '', tabindex: 0, role: 'application', 'aria-label': word('view.trajectory'),
+      'aria-describedby': this.figure.caption.id,
+    });
     this.figure.stage.append(this.canvas);
     this.figure.onTable = () => this.#fillTable();
     this.resizing = new ResizeObserver(this.#draw);
@@ -214,8 +273,10 @@ class Path {
     const { range: [lo, hi], spin } = this.#shown;
     const size = SHARE * Math.min(width, height) / 2;
     const middle = -(lo + (hi - lo) / 2);
-    return new DOMMatrix().translateSelf(width / 2, height / 2).scaleSelf(size, -size, size).rotateAxisAngleSelf(1, 0, 0, TILT)
-      .rotateAxisAngleSelf(0, 1, 0, spin).scaleSelf(2 / (hi - lo), 2 / (hi - lo), 2 / (hi - lo)).translateSelf(middle, middle, middle);
+    return new DOMMatrix().translateSelf(width / 2, height / 2).scaleSelf(size, -size, size)
+      .rotateAxisAngleSelf(1, 0, 0, TILT)
+      .rotateAxisAngleSelf(0, 1, 0, spin).scaleSelf(2 / (hi - lo), 2 / (hi - lo), 2 / (hi - lo))
+      .translateSelf(middle, middle, middle);
   }
 
   #paint() {
@@ -228,20 +289,27 @@ class Path {
     const camera = this.#camera(this.canvas.width, this.canvas.height);
     const size = SHARE * Math.min(this.canvas.width, this.canvas.height);
     const { cols, range, spin, at } = this.#shown;
-    const pen = { ctx: this.canvas.getContext('2d'), dense, near: (z) => Math.min(1, Math.max(0, 0.5 - z / (1.6 * size))),
-      place: ([x, y, z]) => camera.transformPoint({ x, y: z, z: y }), ...colours(this.slot), font: getComputedStyle(document.body).fontFamily };
+    const pen = {
+      ctx: this.canvas.getContext('2d'), dense, near: (z) => Math.min(1, Math.max(0, 0.5 - z / (1.6 * size))),
+      place: ([x, y, z]) => camera.transformPoint({ x, y: z, z: y }), ...colours(this.slot),
+      font: getComputedStyle(document.body).fontFamily,
+    };
     this.#places = this.#shown.dots.map(([, values]) => pen.place(values));
     drawCube(pen, this.#shown);
     drawPath(pen, this.#shown);
     drawNames(pen, this.#shown);
     const { m11, m12, m21, m22, m31, m32, m41, m42 } = camera;
-    mark(this.canvas, { cols: cols.join(','), spin, at, min: range[0], max: range[1], color: pen.color, x: [m41, m11, m31, m21].join(','), y: [m42, m12, m32, m22].join(',') });
+    mark(this.canvas, {
+      cols: cols.join(','), spin, at, min: range[0], max: range[1], color: pen.color, x: [m41, m11, m31, m21].join(','),
+      y: [m42, m12, m32, m22].join(','),
+    });
   }
 
   #fillTable() {
     const { dots, cols, at } = this.#shown;
     const first = Math.max(0, Math.min(dots.findIndex(([x]) => x === at) - TABLE_MAX / 2, dots.length - TABLE_MAX));
-    const rows = dots.slice(first, first + TABLE_MAX).map(([x, values], i) => [first + i, name(short(x, 8)), values.map((value) => short(value, 6))]);
+    const rows = dots.slice(first, first + TABLE_MAX)
+      .map(([x, values], i) => [first + i, name(short(x, 8)), values.map((value) => short(value, 6))]);
     fillTable(this.figure, word('view.trajectory'), cols.map((col) => word('curves.series', { col })), rows, cols);
   }
 
@@ -263,8 +331,12 @@ class Path {
     canvas.addEventListener('pointerup', (event) => { if (this.#drag && !this.#drag.moved) this.#choose(event); });
     for (const end of ['pointerup', 'pointercancel']) canvas.addEventListener(end, () => { this.#drag = null; });
     canvas.addEventListener('keydown', (event) => {
-      const act = { p: () => this.told.play(), t: () => { this.figure.table.open = !this.figure.table.open; },
-        c: () => copyText(this.figure.caption.querySelector('data')?.value ?? ''), '?': () => this.page.help() }[event.key];
+      const act = {
+        p: () => this.told.play(),
+        t: () => { this.figure.table.open = !this.figure.table.open; },
+        c: () => copyText(this.figure.caption.querySelector('data')?.value ?? ''),
+        '?': () => this.page.help(),
+      }[event.key];
       const step = STEPS[event.key];
       if (event.ctrlKey || event.metaKey || event.altKey || !(act || step)) return;
       event.preventDefault();
@@ -291,7 +363,10 @@ class Path {
 function colours(slot) {
   const style = getComputedStyle(document.documentElement);
   const of = (property) => style.getPropertyValue(property).trim();
-  return { color: of(`--${slot === 'b-a' ? 'link' : slot}`), paper: of('--paper'), line: of('--line'), edge: of('--edge'), ink: of('--ink'), dim: of('--dim') };
+  return {
+    color: of(`--${slot === 'b-a' ? 'link' : slot}`), paper: of('--paper'), line: of('--line'), edge: of('--edge'),
+    ink: of('--ink'), dim: of('--dim'),
+  };
 }
 
 function stroke({ ctx, place }, points) {
@@ -313,9 +388,13 @@ function drawCube(pen, { range }) {
 
 /* A text with a rim of paper, so that it is read above lines; none leaves the canvas. */
 function write({ ctx, dense, paper, font }, text, [x, y], look) {
-  Object.assign(ctx, { font: `${look.weight ?? 400} ${13 * dense}px ${font}`, fillStyle: look.color, strokeStyle: paper, lineWidth: 4 * dense, textAlign: 'center', textBaseline: 'middle', lineJoin: 'round' });
+  Object.assign(ctx, {
+    font: `${look.weight ?? 400} ${13 * dense}px ${font}`, fillStyle: look.color, strokeStyle: paper,
+    lineWidth: 4 * dense, textAlign: 'center', textBaseline: 'middle', lineJoin: 'round',
+  });
   const room = ctx.measureText(text).width / 2 + 4 * dense;
-  const at = [Math.min(Math.max(x, room), ctx.canvas.width - room), Math.min(Math.max(y, 10 * dense), ctx.canvas.height - 10 * dense)];
+  const at = [Math.min(Math.max(x, room), ctx.canvas.width - room),
+    Math.min(Math.max(y, 10 * dense), ctx.canvas.height - 10 * dense)];
   ctx.strokeText(text, ...at);
   ctx.fillText(text, ...at);
 }
@@ -326,7 +405,8 @@ function drawNames(pen, { range: [lo, hi], cols }) {
   cols.forEach((col, k) => {
     const end = pen.place([0, 1, 2].map((axis) => axis === k ? hi : lo));
     const out = 18 * pen.dense;
-    write(pen, String(word('curves.series', { col })), [end.x + Math.sign(end.x - centre.x) * out, end.y + Math.sign(end.y - centre.y) * out], { color: pen.dim });
+    write(pen, String(word('curves.series', { col })),
+      [end.x + Math.sign(end.x - centre.x) * out, end.y + Math.sign(end.y - centre.y) * out], { color: pen.dim });
   });
 }
 

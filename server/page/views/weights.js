@@ -14,9 +14,11 @@ const HEADS = ['name', 'tensors', 'size', 'acts'].map((key) => `weights.${key}`)
 const EXAMPLE = { scheme: 'learned', len: 64, weights: 'my-model' };
 
 /* A name that the server takes, from that of a file. */
-const nameOfFile = (file) => file.replace(TENSORS, '').replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '').slice(0, 128) || 'weights';
+const nameOfFile = (file) =>
+  file.replace(TENSORS, '').replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '').slice(0, 128) || 'weights';
 
-/* The server stores safetensors: the arrays of other files go into one, a lone array under the name that most tables have. */
+/* The server stores safetensors: the arrays of other files go into one, a lone array under the name that most tables
+ * have. */
 async function asStored(file) {
   if (/safetensors$/i.test(file.name)) return file;
   try {
@@ -49,8 +51,14 @@ class Weights {
   }
 
   #form() {
-    this.input = make('input', { type: 'file', accept: '.safetensors,.npy,.npz', multiple: true, 'data-drop': '', onchange: () => this.#takeChosen() });
-    this.name = make('input', { type: 'text', id: 'weights-name', 'data-field': 'name', pattern: NAME, autocomplete: 'off', spellcheck: 'false', placeholder: 'my-model' });
+    this.input = make('input', {
+      type: 'file', accept: '.safetensors,.npy,.npz', multiple: true, 'data-drop': '',
+      onchange: () => this.#takeChosen(),
+    });
+    this.name = make('input', {
+      type: 'text', id: 'weights-name', 'data-field': 'name', pattern: NAME, autocomplete: 'off', spellcheck: 'false',
+      placeholder: 'my-model',
+    });
     this.replace = make('input', { type: 'checkbox', 'data-field': 'replace' });
     this.begin = action('start', word('weights.upload'), null, { type: 'submit', class: 'primary' });
     this.said = make('div', { class: 'panel-notices' });
@@ -75,7 +83,10 @@ class Weights {
     this.choose.setAttribute('aria-disabled', !may);
     this.begin.hidden = !this.#file;
     this.begin.disabled = !may || this.#upload !== null;
-    this.hint.replaceChildren(phrase(may ? 'weights.how' : 'weights.readOnly', { file: code('.safetensors'), npy: code('.npy'), npz: code('.npz'), size: name(size(most)), write: code('write') }));
+    this.hint.replaceChildren(phrase(
+      may ? 'weights.how' : 'weights.readOnly',
+      { file: code('.safetensors'), npy: code('.npy'), npz: code('.npz'), size: name(size(most)), write: code('write') }
+    ));
     this.may = may;
   }
 
@@ -83,18 +94,29 @@ class Weights {
 
   #list() {
     return this.figure.ask(async (get) => {
-      const [{ weights }, limits] = await Promise.all([get('/weights', { as: 'json' }), get('/limits', { as: 'json' })]);
+      const [{ weights }, limits] = await Promise.all([
+        get('/weights', { as: 'json' }), get('/limits', { as: 'json' }),
+      ]);
       this.#ready(limits);
-      this.figure.stage.replaceChildren(weights.length ? rowTable(word('weights.title'), HEADS, weights.map((one) => this.#row(one))) : exampleOf());
-      this.figure.caption.replaceChildren(weights.length ? phrase('weights.caption', { n: datum(weights.length, 'count'), learned: code('learned') }) : make('span', null, word('weights.none')));
+      this.figure.stage.replaceChildren(
+        weights.length ? rowTable(word('weights.title'), HEADS, weights.map((one) => this.#row(one))) : exampleOf()
+      );
+      this.figure.caption.replaceChildren(
+        weights.length
+          ? phrase('weights.caption', { n: datum(weights.length, 'count'), learned: code('learned') })
+          : make('span', null, word('weights.none'))
+      );
       this.figure.drawn();
     });
   }
 
   #row(one) {
-    const tensors = Object.entries(one.tensors).map(([tensor, about]) => make('div', { 'data-tensor': tensor }, this.#tensor(one.name, tensor, about)));
-    const remove = action('remove', word('weights.delete'), () => this.#delete(one), { disabled: !this.may, 'aria-label': word('weights.deleteOf', { name: one.name }) });
-    return rowOf([code(one.name), tensors, datum(one.bytes, 'bytes', size(one.bytes)), remove], { 'data-weights': one.name, 'data-sha256': one.sha256 });
+    const tensors = Object.entries(one.tensors)
+      .map(([tensor, about]) => make('div', { 'data-tensor': tensor }, this.#tensor(one.name, tensor, about)));
+    const remove = action('remove', word('weights.delete'), () => this.#delete(one),
+      { disabled: !this.may, 'aria-label': word('weights.deleteOf', { name: one.name }) });
+    return rowOf([code(one.name), tensors, datum(one.bytes, 'bytes', size(one.bytes)), remove],
+      { 'data-weights': one.name, 'data-sha256': one.sha256 });
   }
 
   /* A table of rows opens as a learned encoding. */
@@ -102,8 +124,11 @@ class Weights {
     const text = [code(tensor), ' ', name(`${dtype} [${shape.join(', ')}]`)];
     if (shape.length !== 2 || !/^b?f\d/.test(dtype)) return text;
     const weights = tensor === 'table' ? file : { name: file, map: { table: tensor } };
-    const href = this.page.href('table', { configs: { a: { scheme: 'learned', len: shape[0], weights } }, emptied: false, on: 'a' });
-    return [...text, ' ', make('a', { href, 'data-action': 'open', 'aria-label': word('weights.openOf', { name: tensor }) }, word('paste.use'))];
+    const href = this.page.href('table',
+      { configs: { a: { scheme: 'learned', len: shape[0], weights } }, emptied: false, on: 'a' });
+    return [...text, ' ',
+      make('a', { href, 'data-action': 'open', 'aria-label': word('weights.openOf', { name: tensor }) },
+        word('paste.use'))];
   }
 
   /* ---- changing it ---- */
@@ -137,7 +162,9 @@ class Weights {
       bytes.textContent = word('figure.bytes', { received: size(sent), total: size(total) });
     });
     const headers = this.replace.checked ? {} : { 'If-None-Match': '*' };
-    const put = async () => ask({ path: pathOf(given), method: 'PUT', body: await asStored(file), type: 'application/octet-stream', headers }, { signal: stop.signal, send });
+    const put = async () =>
+      ask({ path: pathOf(given), method: 'PUT', body: await asStored(file), type: 'application/octet-stream', headers },
+        { signal: stop.signal, send });
     const stored = await this.#try(put, stop.signal);
     this.#upload = null;
     if (stored) this.#stored(stored);
@@ -150,12 +177,15 @@ class Weights {
     this.name.value = this.chosen.textContent = '';
     this.replace.checked = false;
     this.page.announce(word('weights.stored', { name: stored.name }));
-    this.said.replaceChildren(make('p', { 'data-stored': stored.name }, phrase('weights.stored', { name: code(stored.name) })));
+    this.said.replaceChildren(make(
+      'p', { 'data-stored': stored.name }, phrase('weights.stored', { name: code(stored.name) })
+    ));
     return this.#list();
   }
 
   async #delete({ name: file, sha256 }) {
-    if (!await confirmed(word('weights.delete'), [phrase('weights.sure', { name: code(file) })], word('weights.delete'))) return;
+    const question = [phrase('weights.sure', { name: code(file) })];
+    if (!await confirmed(word('weights.delete'), question, word('weights.delete'))) return;
     const headers = { 'If-Match': `"${sha256}"` };
     await this.#try(() => ask({ path: pathOf(file), method: 'DELETE', headers }, { as: 'text' }));
     await this.#list();
@@ -170,7 +200,8 @@ class Weights {
     } catch (error) {
       const taken = error.status === 412 && signal && make('p', null, word('weights.taken'));
       if (signal?.aborted) this.#say('cancelled', { role: 'status' }, make('p', null, word('figure.cancelled')));
-      else if (error instanceof Refusal) this.#say('refused', { role: 'alert' }, taken, make('p', english, error.message));
+      else if (error instanceof Refusal) this.#say('refused', { role: 'alert' }, taken,
+        make('p', english, error.message));
       else this.#say('away', { role: 'alert' }, make('p', null, word('panel.away')));
       return null;
     }
@@ -191,7 +222,8 @@ const pathOf = (file) => `/weights/${encodeURIComponent(file)}`;
 
 /* What stands where nothing is stored. */
 function exampleOf() {
-  const line = [`curl -T model.safetensors ${location.origin}/weights/${EXAMPLE.weights}`, `curl -d '${JSON.stringify(EXAMPLE)}' ${location.origin}/encode`].join('\n');
+  const line = [`curl -T model.safetensors ${location.origin}/weights/${EXAMPLE.weights}`,
+    `curl -d '${JSON.stringify(EXAMPLE)}' ${location.origin}/encode`].join('\n');
   return make('div', null, make('p', null, phrase('weights.what', { learned: code('learned'), t5: code('t5') })),
     make('pre', { tabindex: 0, class: 'scroll', role: 'group', 'aria-label': word('paste.line') }, line));
 }
