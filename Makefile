@@ -157,8 +157,8 @@ $(BUILD)/obj/server/main.o: CPPFLAGS += -DPOSENC_COMMIT='"$(COMMIT)"'
 	$(call say,AR,$@)
 	$(Q)$(AR) qcs $@ $(filter %.o,$^)
 
-$(LIB_CORE): $(call objects,$(CORE_C)) $(KERNEL_O) $(BUILD)/obj/core/models/presets_rows.o
-$(LIB_API): $(call objects,$(API_C))
+$(LIB_CORE): $(call objects,$(CORE_C)) $(KERNEL_O) $(BUILD)/obj/core/models/presets_rows.o $(BUILD)/obj/core/zh_rows.o
+$(LIB_API): $(call objects,$(API_C)) $(BUILD)/obj/api/zh_rows.o
 $(LIB_SERVER): $(call objects,$(SERVER_C)) $(BUILD)/obj/server/page.o $(BUILD)/obj/server/clients.o
 
 # Models are blocks of text, which awk converts to the rows of a table in C; a wrong block stops the build at its line.
@@ -167,7 +167,14 @@ $(BUILD)/gen/core/models/%_rows.c: core/models/%.txt core/models/rows.awk
 	$(call say,AWK,$@)
 	$(Q)LC_ALL=C awk -f core/models/rows.awk -v table=$* $< >$@
 
-$(BUILD)/obj/core/models/%_rows.o: $(BUILD)/gen/core/models/%_rows.c $(BUILD)/flags | libraries
+# Texts in Chinese are catalogues in gettext's format, which awk converts to sorted tables in C.
+$(BUILD)/gen/%/zh_rows.c: %/zh.po core/po.awk
+	@mkdir -p $(@D)
+	$(call say,AWK,$@)
+	$(Q)LC_ALL=C awk -f core/po.awk -v table=$(if $(filter core,$*),pe,$*)_zh $< >$@
+
+TABLES_O := $(BUILD)/obj/core/models/presets_rows.o $(BUILD)/obj/core/zh_rows.o $(BUILD)/obj/api/zh_rows.o
+$(TABLES_O): $(BUILD)/obj/%_rows.o: $(BUILD)/gen/%_rows.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(HARDEN) $(OPTIMISE) $(CFLAGS) -c $< -o $@

@@ -244,17 +244,29 @@ void api_text_aliases(struct api_text *text, const char *aliases)
     api_text_put(text, "]");
 }
 
-void api_text_pair(struct api_text *text, const char *name, const struct pe_text *pair, enum pe_lang lang)
+void api_text_pair(struct api_text *text, const char *name, const char *english, const char *chinese, enum pe_lang lang)
 {
-    api_text_member(text, name, lang == PE_ZH ? pair->zh : pair->en);
+    api_text_member(text, name, lang == PE_ZH ? chinese : english);
     api_text_format(text, ",\"%s_zh\":", name);
-    api_text_string(text, pair->zh);
+    api_text_string(text, chinese);
+}
+
+/* The rows of api/zh.po. */
+extern const struct pe_translation api_zh_rows[];
+extern const size_t api_n_zh_rows;
+
+const char *api_chinese(const char *english)
+{
+    const char *ours = pe_translation_find(api_zh_rows, api_n_zh_rows, english, "", "");
+    return ours ? ours : pe_text_in(PE_ZH, english);
 }
 
 void api_text_about(struct api_text *text, const struct pe_about *about, enum pe_lang lang)
 {
-    api_text_pair(text, "label", &(struct pe_text){about->label, about->label_zh}, lang);
-    api_text_pair(text, "summary", &(struct pe_text){about->summary, about->summary_zh}, lang);
+    const char *label = pe_translation_find(api_zh_rows, api_n_zh_rows, about->label, "label: ", about->summary);
+    const char *summary = pe_translation_find(api_zh_rows, api_n_zh_rows, about->summary, "summary: ", about->label);
+    api_text_pair(text, "label", about->label, label ? label : pe_label_in(PE_ZH, about), lang);
+    api_text_pair(text, "summary", about->summary, summary ? summary : pe_summary_in(PE_ZH, about), lang);
 }
 
 static void add_list(struct api_text *text, const struct pe_value *items, size_t n)

@@ -6,14 +6,10 @@
 /* ---- Headings ---- */
 
 static const struct pe_heading families[] = {
-    {"absolute",
-     {"absolute", "绝对位置编码", "an encoding of each position, added to the embeddings",
-      "每个位置一个编码，加到嵌入上"}},
-    {"rotary", {"rotary", "旋转位置编码", "queries and keys are rotated by their positions", "按位置旋转查询和键"}},
-    {"bias",
-     {"bias", "注意力偏置", "a bias on the logits of each pair of positions", "每一对位置的 logits 上加一个偏置"}},
-    {"relative",
-     {"relative", "相对位置编码", "terms that depend on the distance and on content", "同时取决于距离和内容的项"}},
+    {"absolute", {"absolute", "an encoding of each position, added to the embeddings"}},
+    {"rotary", {"rotary", "queries and keys are rotated by their positions"}},
+    {"bias", {"bias", "a bias on the logits of each pair of positions"}},
+    {"relative", {"relative", "terms that depend on the distance and on content"}},
 };
 
 size_t pe_n_families(void) { return sizeof families / sizeof *families; }
@@ -21,28 +17,21 @@ size_t pe_n_families(void) { return sizeof families / sizeof *families; }
 const struct pe_heading *pe_family_at(size_t i) { return &families[i]; }
 
 static const struct pe_heading groups[PE_N_GROUPS] = {
-    [PE_G_SCHEME] = {"scheme", {"scheme", "方案", "what is particular to the scheme", "方案自己的参数"}},
-    [PE_G_SEQUENCE] = {"sequence", {"sequence", "序列", "the positions that are encoded", "要编码的位置"}},
-    [PE_G_SEGMENTS] = {"segments",
-                       {"multimodal sequence", "多模态序列", "text, images, video and sound in one sequence",
-                        "文本、图像、视频和声音组成的一个序列"}},
-    [PE_G_SIZE] = {"size", {"sizes", "尺寸", "widths, and numbers of heads", "宽度和头数"}},
-    [PE_G_FREQUENCIES] = {"frequencies",
-                          {"frequencies", "频率", "how fast each channel turns with the position",
-                           "各通道随位置变化的快慢"}},
-    [PE_G_SCALING] = {"scaling",
-                      {"context scaling", "上下文扩展", "changes for longer contexts", "为更长的上下文所作的改变"}},
-    [PE_G_LAYOUT] = {"layout", {"layout", "布局", "order and signs of the channels", "通道的顺序和符号"}},
-    [PE_G_AXES] = {"axes", {"several axes", "多轴", "images, video and other grids", "图像、视频等网格"}},
-    [PE_G_MASK] = {"mask", {"mask", "掩码", "which keys a query sees", "查询能看到哪些键"}},
-    [PE_G_WEIGHTS] = {"weights",
-                      {"weights", "权重", "random weights in place of learned ones", "代替学习所得的随机权重"}},
-    [PE_G_COMBINATION] = {"combination",
-                          {"combination", "与嵌入结合", "how the encoding meets the embeddings", "编码如何与嵌入结合"}},
-    [PE_G_ATTENTION] = {"attention", {"attention", "注意力", "from products to weights", "从点积到权重"}},
-    [PE_G_NUMBERS] = {"numbers", {"numbers", "数值", "precision of the computation", "计算的精度"}},
-    [PE_G_ANSWER] = {"answer", {"answer", "回答", "which numbers are answered, and how", "回答哪些数值，以何种形式"}},
-    [PE_G_PICTURE] = {"picture", {"picture", "图片", "the look of pictures", "图片的外观"}},
+    [PE_G_SCHEME] = {"scheme", {"scheme", "what is particular to the scheme"}},
+    [PE_G_SEQUENCE] = {"sequence", {"sequence", "the positions that are encoded"}},
+    [PE_G_SEGMENTS] = {"segments", {"multimodal sequence", "text, images, video and sound in one sequence"}},
+    [PE_G_SIZE] = {"size", {"sizes", "widths, and numbers of heads"}},
+    [PE_G_FREQUENCIES] = {"frequencies", {"frequencies", "how fast each channel turns with the position"}},
+    [PE_G_SCALING] = {"scaling", {"context scaling", "changes for longer contexts"}},
+    [PE_G_LAYOUT] = {"layout", {"layout", "order and signs of the channels"}},
+    [PE_G_AXES] = {"axes", {"several axes", "images, video and other grids"}},
+    [PE_G_MASK] = {"mask", {"mask", "which keys a query sees"}},
+    [PE_G_WEIGHTS] = {"weights", {"weights", "random weights in place of learned ones"}},
+    [PE_G_COMBINATION] = {"combination", {"combination", "how the encoding meets the embeddings"}},
+    [PE_G_ATTENTION] = {"attention", {"attention", "from products to weights"}},
+    [PE_G_NUMBERS] = {"numbers", {"numbers", "precision of the computation"}},
+    [PE_G_ANSWER] = {"answer", {"answer", "which numbers are answered, and how"}},
+    [PE_G_PICTURE] = {"picture", {"picture", "the look of pictures"}},
 };
 
 const struct pe_heading *pe_group_at(enum pe_group group) { return &groups[group]; }

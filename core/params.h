@@ -8,18 +8,17 @@
 #include <string.h>
 
 /* A row names a field of a config struct: the JSON key is the field's name and the row does not compile if the field
- * has another type. Then come the texts of struct pe_about: label, label_zh, summary, summary_zh; with fewer of
+ * has another type. Then come the texts of struct pe_about: label, summary; with fewer of
  * them it does not compile. Last comes what the row states about its control: .level, .group, .usual; a text there does
  * not compile either. PE_OFFSET is the field's offset, and a negative array size if the field has another type. */
 #define PE_OFFSET(S, field, T)                                                                                         \
     (offsetof(struct S, field) + 0 * sizeof(char[_Generic(((struct S *)0)->field, T : 1, default : -1)]))
 
-#define PE_ABOUT(label_, label_zh_, summary_, summary_zh_)                                                             \
+#define PE_ABOUT(label_, summary_)                                                                                     \
     {                                                                                                                  \
-        label_, label_zh_, summary_, summary_zh_                                                                       \
+        label_, summary_                                                                                               \
     }
-#define PE_TEXTS(label_, label_zh_, summary_, summary_zh_, ...)                                                        \
-    .about = {label_, label_zh_, summary_, summary_zh_}, __VA_ARGS__
+#define PE_TEXTS(label_, summary_, ...) .about = {label_, summary_}, __VA_ARGS__
 #define PE_P_INT(S, field, fallback_, min_, max_, ...)                                                                 \
     {                                                                                                                  \
         .name = #field, .type = PE_T_INT, .offset = PE_OFFSET(S, field, int64_t), .fallback = (fallback_),             \

@@ -49,20 +49,32 @@ enum pe_status pe_cancelled(struct pe_error *err); /* for work that was cancelle
 /* The entry of names (NULL-terminated) nearest to word by edit distance; NULL if none is near enough to suggest. */
 const char *pe_nearest(const char *word, const char *const *names);
 
-/* ---- Texts in two languages ------------------------------------------------------------------------------------ */
+/* ---- Texts in two languages ------------------------------------------------------------------------------------
+ *
+ * Rows have their texts in English. The Chinese ones are in zh.po, which the build converts to a table; a text that is
+ * not in it remains English. */
 
 enum pe_lang { PE_EN, PE_ZH, PE_N_LANGS };
 
-/* One text in both languages, with the same {placeholders} if it has any. */
-struct pe_text {
-    const char *en, *zh;
-};
-
 /* How the catalogue presents a thing: a short name for a control, and its meaning in one sentence. */
 struct pe_about {
-    const char *label, *label_zh;
-    const char *summary, *summary_zh;
+    const char *label, *summary;
 };
+
+const char *pe_text_in(enum pe_lang lang, const char *english) __attribute__((format_arg(2)));
+const char *pe_label_in(enum pe_lang lang, const struct pe_about *about);
+const char *pe_summary_in(enum pe_lang lang, const struct pe_about *about);
+
+/* A row of a table of translations. Tables are sorted by English, then by context. */
+struct pe_translation {
+    const char *english;
+    const char *context; /* "label: " and the summary beside it, or the reverse; "": every other place of this text */
+    const char *chinese;
+};
+
+/* The Chinese of a text; NULL if the table does not have it. kind and of are the two parts of its context. */
+const char *pe_translation_find(const struct pe_translation *rows, size_t n, const char *english, const char *kind,
+                                const char *of);
 
 /* ---- Tensors --------------------------------------------------------------------------------------------------- */
 
@@ -330,7 +342,8 @@ struct pe_preset {
     const char *source;  /* where the numbers were read; NULL: unstated */
     enum pe_certainty certainty;
     const char *label, *label_zh; /* the model as people write it, "Llama 3.1"; label_zh NULL: the same in Chinese */
-    struct pe_text note; /* other facts for porting (layout of other weights, layers without position, …), or NULLs */
+    const char *note,
+        *note_zh; /* other facts for porting (layout of other weights, layers without position, …), or NULLs */
     const struct pe_preset_layer *layers;
     size_t n_layers;
 };
@@ -495,11 +508,11 @@ bool pe_fill_line(const struct pe_plan *plan, size_t i, uint64_t matrix, uint64_
 struct pe_metric_info {
     const char *name; /* "unique" */
     struct pe_about about;
-    struct pe_text applies_to;           /* "absolute and rotary schemes at consecutive positions of one axis" */
+    const char *applies_to;              /* "absolute and rotary schemes at consecutive positions of one axis" */
     const char *params;                  /* fields that it uses, "k|dtypes"; NULL: none */
     const char *work;                    /* multiply-adds for one configuration, "n^2 D / 2" */
     const struct pe_output_row *tensors; /* end with .name = NULL; NULL: none. Their dtype is f64. */
-    const struct pe_text *details;       /* patterns of its sentence, n_details of them */
+    const char *const *details;          /* patterns of its sentence, n_details of them */
     size_t n_details;
 };
 size_t pe_n_metrics(void);
@@ -571,7 +584,7 @@ void pe_analysis_settle(struct pe_analysis *analysis);
 struct pe_fault_info {
     const char *code, *kind; /* "layout_swapped", "layout" */
     struct pe_about about;
-    const struct pe_text *details;
+    const char *const *details;
     size_t n_details;
 };
 size_t pe_n_faults(void);

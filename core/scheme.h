@@ -50,11 +50,9 @@ struct pe_rotation {
 };
 
 #define PE_P_ARITH(S)                                                                                                  \
-    PE_P_WORD(S, arith, pe_arith_words, "arithmetic", "运算精度",                                                      \
+    PE_P_WORD(S, arith, pe_arith_words, "arithmetic",                                                                  \
               "exact: angles in double or better, rounded once; float32: every step rounded to f32, as "               \
               "frameworks compute it",                                                                                 \
-              "exact：角度用双精度或更高精度计算，只舍入一次；float32：与框架一样，"       \
-              "每一步都舍入到 f32",                                                                                    \
               .group = PE_G_NUMBERS)
 
 /* The source of the values of one output of a plan. */

@@ -284,10 +284,15 @@ static void put_sentence(struct pe_node *node, const char *name, const char *pat
     pe_put_string(node, name, s.bytes);
 }
 
-void pe_put_detail(struct pe_node *node, enum pe_lang lang, const struct pe_text *pattern)
+void pe_put_details(struct pe_node *node, enum pe_lang lang, const char *const patterns[PE_N_LANGS])
 {
-    put_sentence(node, "detail", lang == PE_ZH ? pattern->zh : pattern->en);
-    put_sentence(node, "detail_zh", pattern->zh);
+    put_sentence(node, "detail", patterns[lang]);
+    put_sentence(node, "detail_zh", patterns[PE_ZH]);
+}
+
+void pe_put_detail(struct pe_node *node, enum pe_lang lang, const char *pattern)
+{
+    pe_put_details(node, lang, (const char *const[]){[PE_EN] = pattern, [PE_ZH] = pe_text_in(PE_ZH, pattern)});
 }
 
 /* ---- The finished tree ---- */

@@ -28,7 +28,9 @@ struct pe_node *pe_put_list(struct pe_node *node, const char *name);
 
 /* Adds `detail` in the language lang, and `detail_zh`. A {name} in the pattern denotes the node's member of that
  * name, put earlier; {witness.row} for a member of a member. */
-void pe_put_detail(struct pe_node *node, enum pe_lang lang, const struct pe_text *pattern);
+void pe_put_detail(struct pe_node *node, enum pe_lang lang, const char *pattern);
+/* The same with the pattern of each language. */
+void pe_put_details(struct pe_node *node, enum pe_lang lang, const char *const patterns[PE_N_LANGS]);
 
 /* The member of that name; NULL if there is none. */
 const struct pe_value *pe_node_find(const struct pe_node *node, const char *name);

@@ -14,7 +14,7 @@ set -eu
 
 build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libuv1-dev libjansson-dev libpng-dev zlib1g-dev
     nettle-dev libgnutls28-dev libcurl4-gnutls-dev libopenblas-dev"
-test_packages="$build_packages clang clang-format libcmocka-dev python3 python3-pytest python3-pytest-xdist
+test_packages="$build_packages gettext clang clang-format libcmocka-dev python3 python3-pytest python3-pytest-xdist
     python3-numpy python3-mpmath python3-yaml
     python3-hypothesis python3-jsonschema python3-zarr python3-dask python3-distributed python3-xarray
     curl unzip pngcheck"
@@ -31,6 +31,7 @@ fail() {
 }
 
 check() {
+    command -v awk >/dev/null || fail "awk is missing, which makes tables of texts and models; install it (Debian: mawk)"
     command -v pkg-config >/dev/null ||
         fail "pkg-config is missing; 'make run' installs it on Debian, elsewhere use your package manager"
     pkg-config --exists $libraries && return

@@ -207,12 +207,11 @@ static void add_operations(struct api_text *text, const struct pe_scheme_info *i
 
 static void add_inputs(struct api_text *text, const struct pe_scheme_info *info, enum pe_lang lang)
 {
-    static const struct pe_input_row x = {
-        .name = "x",
-        .shape = "...,n,dim",
-        .operation = PE_ENCODE,
-        .is_operand = true,
-        .about = {"embeddings", "嵌入", "embeddings; the output is then `combined`", "嵌入；此时输出为 `combined`"}};
+    static const struct pe_input_row x = {.name = "x",
+                                          .shape = "...,n,dim",
+                                          .operation = PE_ENCODE,
+                                          .is_operand = true,
+                                          .about = {"embeddings", "embeddings; the output is then `combined`"}};
     api_text_put(text, ",\"inputs\":[");
     if (info->is_additive)
         add_input(text, &x, true, lang);
@@ -328,7 +327,7 @@ static void add_metric(struct api_text *text, const struct pe_metric_info *metri
     api_text_put(text, "{\"name\":");
     api_text_string(text, metric->name);
     api_text_about(text, &metric->about, lang);
-    api_text_pair(text, "applies_to", &metric->applies_to, lang);
+    api_text_pair(text, "applies_to", metric->applies_to, api_chinese(metric->applies_to), lang);
     add_metric_params(text, metric, lang);
     api_text_member(text, "work", metric->work);
     api_text_put(text, ",\"tensors\":[");

@@ -14,15 +14,15 @@ static void add_source(struct api_text *text, const struct pe_preset *preset)
 void api_preset_about(struct api_text *text, const struct pe_preset *preset)
 {
     add_source(text, preset);
-    if (preset->note.en)
-        api_text_member(text, "note", preset->note.en);
+    if (preset->note)
+        api_text_member(text, "note", preset->note);
 }
 
 void api_preset_about_in(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang)
 {
     const char *zh = preset->label_zh ? preset->label_zh : preset->label;
     add_source(text, preset);
-    api_text_pair(text, "label", &(struct pe_text){preset->label, zh}, lang);
-    if (preset->note.en)
-        api_text_pair(text, "note", &preset->note, lang);
+    api_text_pair(text, "label", preset->label, zh, lang);
+    if (preset->note)
+        api_text_pair(text, "note", preset->note, preset->note_zh, lang);
 }

@@ -128,7 +128,7 @@ static struct kept *kept_new(struct api_request *file)
     kept->layer = (struct pe_preset_layer){.fields = config->object.fields, .n_fields = config->object.n};
     kept->face.preset = (struct pe_preset){.source = word_of(file, "source"),
                                            .certainty = PE_UNSTATED,
-                                           .note = {.en = word_of(file, "note")},
+                                           .note = word_of(file, "note"),
                                            .layers = &kept->layer,
                                            .n_layers = 1};
     kept->face.members = members;

@@ -81,7 +81,7 @@ static void add_preset(struct hash *h, const struct pe_preset *preset)
 {
     add_string(h, preset->name);
     add_string(h, preset->source ? preset->source : "");
-    add_string(h, preset->note.en ? preset->note.en : "");
+    add_string(h, preset->note ? preset->note : "");
     for (size_t i = 0; i < preset->layers->n_fields; i++)
         add_field(h, &preset->layers->fields[i]);
 }

@@ -37,16 +37,13 @@ const struct pe_param *api_form_params(void) { return rows; }
 static const struct pe_param lists[] = {
     {.name = "outputs",
      .type = PE_T_VALUE,
-     .about = {"outputs", "输出", "names of outputs, answered in that order; default the scheme's",
-               "输出的名称，按此顺序回答；默认由方案决定"},
+     .about = {"outputs", "names of outputs, answered in that order; default the scheme's"},
      .group = PE_G_ANSWER},
     {.name = "slice",
      .type = PE_T_VALUE,
-     .about = {"slice", "切片",
+     .about = {"slice",
                "a list per axis of null, an index, [start,stop] or [start,stop,step]; or an object of such lists by "
-               "output",
-               "列表，每个轴一项：null、一个下标、[start,stop] 或 [start,stop,step]；也可以是对象，"
-               "每个输出一个这样的列表"},
+               "output"},
      .group = PE_G_ANSWER},
     {.name = NULL},
 };

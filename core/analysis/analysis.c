@@ -138,11 +138,10 @@ static void report(const struct pe_analysis *study, const char *metric)
 /* A bias whose masks hide every key has no rows. */
 static enum pe_status put_nothing(const struct pe_analysis *study, struct pe_node *out)
 {
-    static const struct pe_text detail = {"No query sees a key, so there are no rows.",
-                                          "没有任何查询能看到键，因此没有行。"};
+    static const char detail[] = "No query sees a key, so there are no rows.";
     pe_put_null(out, "value");
     pe_put_null(out, "witness");
-    pe_put_detail(out, study->request->lang, &detail);
+    pe_put_detail(out, study->request->lang, detail);
     return PE_OK;
 }
 

@@ -41,9 +41,8 @@ static void add_row(struct bounds *b, const double *row, size_t n)
     b->max = fmax(b->max, pe_kernels()->max_f64(row, n));
 }
 
-static const struct pe_text details[] = {
-    {"The largest magnitude is {value}; norms of rows lie between {norm_min} and {norm_max}.",
-     "最大绝对值为 {value}，各行的范数在 {norm_min} 与 {norm_max} 之间。"},
+static const char *const details[] = {
+    "The largest magnitude is {value}; norms of rows lie between {norm_min} and {norm_max}.",
 };
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
@@ -60,7 +59,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     pe_put_real(out, "max", b.max);
     pe_put_real(out, "norm_min", b.norm_min);
     pe_put_real(out, "norm_max", b.norm_max);
-    pe_put_detail(out, study->request->lang, &details[0]);
+    pe_put_detail(out, study->request->lang, details[0]);
     return PE_OK;
 }
 
@@ -75,10 +74,8 @@ const struct pe_metric pe_metric_bounds = {
     .info =
         {
             .name = "bounds",
-            .about = {"bounds", "取值范围", "the largest magnitude, and the range of entries and of norms of rows",
-                      "最大绝对值，以及各元素和各行范数的范围"},
-            .applies_to = {"schemes with rows: absolute, rotary, and biases by distance",
-                           "有行的方案：绝对、旋转以及按距离的偏置"},
+            .about = {"bounds", "the largest magnitude, and the range of entries and of norms of rows"},
+            .applies_to = "schemes with rows: absolute, rotary, and biases by distance",
             .work = "n D",
             .details = details,
             .n_details = sizeof details / sizeof details[0],

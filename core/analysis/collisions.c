@@ -98,13 +98,11 @@ static void search(struct search *s, enum pe_dtype dtype)
 
 enum { DTYPES_MAX = 4 };
 
-static const struct pe_text details[] = {
-    {"In {dtype}, no two rows are equal.", "以 {dtype} 存储时，没有任何两行相同。"},
-    {"In {dtype}, {value} rows are equal to an earlier one; the first pair is {witness.rows}.",
-     "以 {dtype} 存储时，有 {value} 行与之前的某行相同，最先出现的一对是第 {witness.rows} 行。"},
-    {"In {dtype}, the biases at {value} distances are equal to those at an earlier one; the first pair is "
-     "{witness.distances}.",
-     "以 {dtype} 存储时，有 {value} 个距离的偏置与之前的某个距离相同，最先出现的一对是 {witness.distances}。"},
+static const char *const details[] = {
+    "In {dtype}, no two rows are equal.",
+    "In {dtype}, {value} rows are equal to an earlier one; the first pair is {witness.rows}.",
+    "In {dtype}, the biases at {value} distances are equal to those at an earlier one; the first pair is "
+    "{witness.distances}.",
 };
 enum { DIFFERENT, OF_ROWS, OF_DISTANCES };
 
@@ -134,7 +132,7 @@ static void put(enum pe_lang lang, const struct pe_rows *rows, const struct foun
         pe_put_integer(node, "repeated", found[d].repeated);
         put_witness(rows, &found[d], node);
     }
-    pe_put_detail(out, lang, &details[!last->repeated ? DIFFERENT : rows->distance ? OF_DISTANCES : OF_ROWS]);
+    pe_put_detail(out, lang, details[!last->repeated ? DIFFERENT : rows->distance ? OF_DISTANCES : OF_ROWS]);
 }
 
 static size_t search_all(struct search *s, const struct pe_value *given, struct found *found)
@@ -197,10 +195,8 @@ const struct pe_metric pe_metric_collisions = {
     .info =
         {
             .name = "collisions",
-            .about = {"collisions", "存储冲突", "rows that become equal when they are stored in a narrower type",
-                      "以较窄的元素类型存储后变得相同的行"},
-            .applies_to = {"schemes with rows: absolute, rotary, and biases by distance",
-                           "有行的方案：绝对、旋转以及按距离的偏置"},
+            .about = {"collisions", "rows that become equal when they are stored in a narrower type"},
+            .applies_to = "schemes with rows: absolute, rotary, and biases by distance",
             .params = "dtypes",
             .work = "8 n D for each dtype",
             .details = details,

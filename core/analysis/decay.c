@@ -53,11 +53,10 @@ static int64_t count_rises(const double *curve, size_t n)
     return rises;
 }
 
-static const struct pe_text details[] = {
-    {"At the largest distance the bound is {value} of the bound at 0; it is smallest at distance {witness.distance} "
-     "and rises "
-     "in {rises} steps.",
-     "最大距离处的上界是距离 0 处的 {value} 倍；上界在距离 {witness.distance} 处最小，其间有 {rises} 步回升。"},
+static const char *const details[] = {
+    "At the largest distance the bound is {value} of the bound at 0; it is smallest at distance {witness.distance} "
+    "and rises "
+    "in {rises} steps.",
 };
 
 static void put(const struct pe_analysis *study, struct pe_node *out, const double *curve, size_t n)
@@ -68,7 +67,7 @@ static void put(const struct pe_analysis *study, struct pe_node *out, const doub
     pe_put_integer(witness, "distance", (int64_t)least);
     pe_put_real(witness, "value", curve[least]);
     pe_put_integer(out, "rises", count_rises(curve, n));
-    pe_put_detail(out, study->request->lang, &details[0]);
+    pe_put_detail(out, study->request->lang, details[0]);
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
@@ -119,8 +118,7 @@ static void shape(const struct pe_analysis *study, const struct pe_subject *subj
 }
 
 static const struct pe_output_row tensors[] = {
-    PE_OUTPUT("decay", "n", 1, PE_F64, false, NULL, "decay", "衰减曲线", "RoFormer's bound by distance",
-              "RoFormer 上界随距离的变化"),
+    PE_OUTPUT("decay", "n", 1, PE_F64, false, NULL, "decay", "RoFormer's bound by distance"),
     {.name = NULL},
 };
 
@@ -129,10 +127,8 @@ const struct pe_metric pe_metric_decay = {
     .info =
         {
             .name = "decay",
-            .about = {"long-term decay", "远程衰减", "RoFormer's bound on scores by distance",
-                      "RoFormer 论文给出的注意力分数上界随距离的变化"},
-            .applies_to = {"rope and sinusoidal at consecutive positions of one axis",
-                           "位置在单轴上连续的 rope 和 sinusoidal"},
+            .about = {"long-term decay", "RoFormer's bound on scores by distance"},
+            .applies_to = "rope and sinusoidal at consecutive positions of one axis",
             .work = "16 n C",
             .tensors = tensors,
             .details = details,

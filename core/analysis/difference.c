@@ -60,13 +60,10 @@ static void put_first(const struct pe_difference *w, struct pe_node *out, double
     pe_put_integer(node, "row", (int64_t)first);
 }
 
-static const struct pe_text details[] = {
-    {"Compared in {dtype}, numbers are at most {value} apart, first in {witness.output}; a share of {equal} is equal.",
-     "按 {dtype} 比较，数值最多相差 {value}，最先出现在 {witness.output} 中；完全相等的占 {equal}。"},
-    {"Compared in {dtype}, all numbers are equal but for rounding: they are at most {value} apart.",
-     "按 {dtype} 比较，除舍入误差外所有数值都相等（最多相差 {value}）。"},
-    {"No output has the same name and shape in both, so nothing is compared.",
-     "两者没有名称和形状都相同的输出，无法比较。"},
+static const char *const details[] = {
+    "Compared in {dtype}, numbers are at most {value} apart, first in {witness.output}; a share of {equal} is equal.",
+    "Compared in {dtype}, all numbers are equal but for rounding: they are at most {value} apart.",
+    "No output has the same name and shape in both, so nothing is compared.",
 };
 
 static void put_nothing(const struct pe_analysis *study, struct pe_node *out)
@@ -75,7 +72,7 @@ static void put_nothing(const struct pe_analysis *study, struct pe_node *out)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         pe_put_null(out, names[i]);
     pe_put_list(out, "compared");
-    pe_put_detail(out, study->request->lang, &details[2]);
+    pe_put_detail(out, study->request->lang, details[2]);
 }
 
 /* Steps of f64 may be more than an integer of JSON holds exactly. */
@@ -101,7 +98,7 @@ static void put(const struct pe_analysis *study, struct pe_difference *w, struct
     for (size_t i = 0; i < w->n_tables; i++)
         pe_put_string(compared, NULL, w->tables[i].name);
     pe_put_string(out, "dtype", pe_dtype_name(w->dtype));
-    pe_put_detail(out, study->request->lang, &details[pe_node_child(out, "witness") == NULL]);
+    pe_put_detail(out, study->request->lang, details[pe_node_child(out, "witness") == NULL]);
 }
 
 /* The tensor is as long as the first table has rows. */
@@ -174,9 +171,8 @@ static void cost(const struct pe_analysis *study, const struct pe_subject *subje
 }
 
 static const struct pe_output_row tensors[] = {
-    PE_OUTPUT("difference", "n", 1, PE_F64, false, NULL, "difference by row", "逐行差异",
-              "the largest difference of each row (of a bias: of each query) from the first configuration",
-              "每行（偏置为每个查询）与第一个配置的最大差异"),
+    PE_OUTPUT("difference", "n", 1, PE_F64, false, NULL, "difference by row",
+              "the largest difference of each row (of a bias: of each query) from the first configuration"),
     {.name = NULL},
 };
 
@@ -185,9 +181,8 @@ const struct pe_metric pe_metric_difference = {
     .info =
         {
             .name = "difference",
-            .about = {"difference", "差异", "how far the numbers are from those of the first configuration",
-                      "与第一个配置的数值差异"},
-            .applies_to = {"every configuration after the first", "第一个之后的所有配置"},
+            .about = {"difference", "how far the numbers are from those of the first configuration"},
+            .applies_to = "every configuration after the first",
             .params = "tolerance",
             .work = "8 for each number compared",
             .tensors = tensors,

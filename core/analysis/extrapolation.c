@@ -63,22 +63,16 @@ static enum pe_status measure(struct pe_analysis *study, const struct pe_subject
 
 enum headline { WITHOUT_ROW, UNSEEN_ANGLES, MASS_BEYOND, UNSEEN_PAIRS };
 
-static const struct pe_text details[] = {
-    [WITHOUT_ROW] = {"A share of {value} of {eval_len} positions has no row in the table.",
-                     "{eval_len} 个位置中，表里没有对应行的占 {value}。"},
+static const char *const details[] = {
+    [WITHOUT_ROW] = "A share of {value} of {eval_len} positions has no row in the table.",
     [UNSEEN_ANGLES] =
-        {"For distances from {train_len} to below {eval_len}, a share of {value} of the angles does not occur in "
-         "training, on average over the pairs.",
-         "对于从 {train_len} 到 {eval_len}（不含）的距离，训练中从未出现过的角度平均占 "
-         "{value}（对所有频率对取平均）。"},
-    [MASS_BEYOND] =
-        {"With {eval_len} positions, a share of {value} of the last query's attention goes to keys that are "
-         "{train_len} or more away.",
-         "在 {eval_len} 个位置上，最后一个查询有 {value} 的注意力落在距离不小于 {train_len} 的键上。"},
+        "For distances from {train_len} to below {eval_len}, a share of {value} of the angles does not occur in "
+        "training, on average over the pairs.",
+    [MASS_BEYOND] = "With {eval_len} positions, a share of {value} of the last query's attention goes to keys that are "
+                    "{train_len} or more away.",
     [UNSEEN_PAIRS] =
-        {"A share of {value} of the pairs of {eval_len} positions is {train_len} or more apart, farther than in "
-         "training.",
-         "{eval_len} 个位置构成的位置对中，距离不小于 {train_len}、超出训练范围的占 {value}。"},
+        "A share of {value} of the pairs of {eval_len} positions is {train_len} or more apart, farther than in "
+        "training.",
 };
 
 static enum headline put_value(struct pe_node *out, const struct findings *f)
@@ -141,7 +135,7 @@ static void put(const struct pe_analysis *study, const struct pe_subject *subjec
     pe_put_real(out, "unseen_pairs", f->unseen_pairs);
     put_saturation(out, subject, f);
     put_drift(out, &f->drift);
-    pe_put_detail(out, study->request->lang, &details[headline]);
+    pe_put_detail(out, study->request->lang, details[headline]);
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
@@ -203,9 +197,8 @@ static void shape(const struct pe_analysis *study, const struct pe_subject *subj
 }
 
 static const struct pe_output_row tensors[] = {
-    PE_OUTPUT("unseen", "rotary_dim/2", 1, PE_F64, false, NULL, "unseen angles", "未见角度",
-              "share of the distances between both lengths whose angle does not occur in training, by pair",
-              "每个频率对在两个长度之间的距离中，角度未在训练中出现过的占比"),
+    PE_OUTPUT("unseen", "rotary_dim/2", 1, PE_F64, false, NULL, "unseen angles",
+              "share of the distances between both lengths whose angle does not occur in training, by pair"),
     {.name = NULL},
 };
 
@@ -214,9 +207,8 @@ const struct pe_metric pe_metric_extrapolation = {
     .info =
         {
             .name = "extrapolation",
-            .about = {"length extrapolation", "长度外推", "what a scheme meets beyond the length of training",
-                      "超出训练长度后，编码会遇到哪些训练中没有的情况"},
-            .applies_to = {"every scheme", "所有方案"},
+            .about = {"length extrapolation", "what a scheme meets beyond the length of training"},
+            .applies_to = "every scheme",
             .params = "train_len|eval_len|seed",
             .work = "64 E H d",
             .tensors = tensors,

@@ -115,10 +115,9 @@ static void put_witness(const struct turn *t, double value, struct pe_node *out)
     pe_put_integer(witness, "pair", (int64_t)pair);
 }
 
-static const struct pe_text details[] = {
-    {"The norm of a vector changes by a factor of up to 1 ± {value}, at row {witness.row} in pair {witness.pair}.",
-     "向量范数的最大相对变化为 {value}，出现在第 {witness.row} 行、第 {witness.pair} 对。"},
-    {"Norms are kept: the largest relative change is {value}.", "范数保持不变：最大相对变化为 {value}。"},
+static const char *const details[] = {
+    "The norm of a vector changes by a factor of up to 1 ± {value}, at row {witness.row} in pair {witness.pair}.",
+    "Norms are kept: the largest relative change is {value}.",
 };
 enum { CHANGED, KEPT };
 
@@ -131,7 +130,7 @@ static void put(const struct pe_analysis *study, const struct turn *t, struct pe
     struct pe_node *dtypes = pe_put_object(out, "dtypes");
     for (size_t i = 0; (word = pe_word_at(study->fields.dtypes, pe_dtypes_by_bits, i)); i++)
         pe_put_real(dtypes, word, t->largest[pe_dtype_find(word)]);
-    pe_put_detail(out, study->request->lang, &details[value <= PE_NOISE * t->rows->largest ? KEPT : CHANGED]);
+    pe_put_detail(out, study->request->lang, details[value <= PE_NOISE * t->rows->largest ? KEPT : CHANGED]);
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
@@ -179,9 +178,8 @@ const struct pe_metric pe_metric_norms = {
     .info =
         {
             .name = "norms",
-            .about = {"norms", "范数保持", "how much a rotation changes the norm of a vector, exactly and when stored",
-                      "旋转对向量范数的最大改变：精确值以及按各元素类型存储后的值"},
-            .applies_to = {"rotary schemes", "旋转方案"},
+            .about = {"norms", "how much a rotation changes the norm of a vector, exactly and when stored"},
+            .applies_to = "rotary schemes",
             .params = "dtypes",
             .work = "8 n C",
             .details = details,

@@ -243,11 +243,9 @@ static void put_recipe(struct work *w, struct pe_node *out, size_t r, const char
         put_above(above, curve, w->n, errors[i]);
 }
 
-static const struct pe_text details[] = {
-    {"Recipe {recipe} is off by {value} at worst, at row {witness.row} and pair {witness.pair}.",
-     "按 {recipe} 的算法，误差最大为 {value}，出现在第 {witness.row} 行、第 {witness.pair} 对。"},
-    {"Recipe {recipe} is off by {value} at worst, which is only rounding noise.",
-     "按 {recipe} 的算法，误差最大为 {value}，只是舍入噪声。"},
+static const char *const details[] = {
+    "Recipe {recipe} is off by {value} at worst, at row {witness.row} and pair {witness.pair}.",
+    "Recipe {recipe} is off by {value} at worst, which is only rounding noise.",
 };
 
 static void put(const struct pe_analysis *study, struct work *w, struct pe_node *out)
@@ -257,7 +255,7 @@ static void put(const struct pe_analysis *study, struct work *w, struct pe_node 
     struct pe_node *each = pe_put_object(out, "recipes");
     for (size_t r = 0; r < w->n_recipes; r++)
         put_recipe(w, pe_put_object(each, recipe_name(recipe_of(study, r))), r, "worst");
-    pe_put_detail(out, study->request->lang, &details[pe_node_child(out, "witness") == NULL]);
+    pe_put_detail(out, study->request->lang, details[pe_node_child(out, "witness") == NULL]);
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
@@ -302,8 +300,7 @@ static void shape(const struct pe_analysis *study, const struct pe_subject *subj
 }
 
 static const struct pe_output_row tensors[] = {
-    PE_OUTPUT("precision", "recipes,n", 1, PE_F64, false, NULL, "errors", "误差",
-              "the largest error of each row, by recipe", "每种计算方式在各行的最大误差"),
+    PE_OUTPUT("precision", "recipes,n", 1, PE_F64, false, NULL, "errors", "the largest error of each row, by recipe"),
     {.name = NULL},
 };
 
@@ -312,9 +309,8 @@ const struct pe_metric pe_metric_precision = {
     .info =
         {
             .name = "precision",
-            .about = {"precision", "精度", "errors of cosines and sines when angles are computed in few bits",
-                      "用低精度计算角度时，余弦和正弦的误差"},
-            .applies_to = {"sinusoidal, rope and xpos on one axis", "单轴上的 sinusoidal、rope 和 xpos"},
+            .about = {"precision", "errors of cosines and sines when angles are computed in few bits"},
+            .applies_to = "sinusoidal, rope and xpos on one axis",
             .params = "recipes",
             .work = "64 n C for each recipe",
             .tensors = tensors,

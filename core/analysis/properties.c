@@ -33,9 +33,9 @@ static void put_wish(struct pe_node *list, size_t i, const struct pe_wish *wish)
     pe_put_boolean(out, "holds", wish->holds);
 }
 
-static const struct pe_text details[] = {
-    {"{value} of the five wishes hold: {fulfilled}.", "五项期望性质中满足 {value} 项：{fulfilled}。"},
-    {"None of the five wishes holds: {value}.", "五项期望性质均不满足（{value} 项）。"},
+static const char *const details[] = {
+    "{value} of the five wishes hold: {fulfilled}.",
+    "None of the five wishes holds: {value}.",
 };
 
 static void put(const struct pe_analysis *study, struct pe_node *out, const struct pe_wish *found)
@@ -52,7 +52,7 @@ static void put(const struct pe_analysis *study, struct pe_node *out, const stru
     struct pe_node *list = pe_put_object(out, "wishes");
     for (size_t i = 0; i < N_WISHES; i++)
         put_wish(list, i, &found[i]);
-    pe_put_detail(out, study->request->lang, &details[n == 0]);
+    pe_put_detail(out, study->request->lang, details[n == 0]);
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
@@ -78,11 +78,9 @@ const struct pe_metric pe_metric_properties = {
     .info =
         {
             .name = "properties",
-            .about = {"five wishes", "五项性质",
-                      "unique, linear in shifts, generalises to longer sequences, deterministic, n-dimensional",
-                      "唯一、平移可线性表示、可推广到更长序列、确定、可用于多维"},
-            .applies_to = {"schemes with rows on one axis: absolute, rotary, and biases by distance",
-                           "单轴上有行的方案：绝对、旋转以及按距离的偏置"},
+            .about = {"five wishes",
+                      "unique, linear in shifts, generalises to longer sequences, deterministic, n-dimensional"},
+            .applies_to = "schemes with rows on one axis: absolute, rotary, and biases by distance",
             .work = "that of unique and of shift, and 9 n D",
             .details = details,
             .n_details = sizeof details / sizeof details[0],

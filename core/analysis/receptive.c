@@ -164,10 +164,9 @@ static void add(const struct lists *lists, const struct reach *r)
     pe_put_real(lists->mean_distance, NULL, r->mean_distance);
 }
 
-static const struct pe_text details[] = {
-    {"Head {witness.head} sees farthest: without content, nine tenths of its attention lie within distance {value}.",
-     "第 {witness.head} 个头看得最远：不考虑内容时，其九成注意力落在距离 {value} 以内。"},
-    {"The last query sees no key.", "最后一个查询看不到任何键。"},
+static const char *const details[] = {
+    "Head {witness.head} sees farthest: without content, nine tenths of its attention lie within distance {value}.",
+    "The last query sees no key.",
 };
 
 /* value and witness come first, so heads are computed once for them and once for the lists. */
@@ -218,7 +217,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
         pe_put_null(out, "value");
         pe_put_null(out, "witness");
     }
-    pe_put_detail(out, study->request->lang, &details[v.n_seen == 0]);
+    pe_put_detail(out, study->request->lang, details[v.n_seen == 0]);
     free(v.keys);
     return PE_OK;
 }
@@ -251,9 +250,8 @@ static void shape(const struct pe_analysis *study, const struct pe_subject *subj
 }
 
 static const struct pe_output_row tensors[] = {
-    PE_OUTPUT("receptive", "num_heads,n", 1, PE_F64, false, NULL, "attention within a distance", "累计注意力",
-              "attention within each distance that the last query sees, by head",
-              "每个头在最后一个查询可见的各个距离以内的累计注意力"),
+    PE_OUTPUT("receptive", "num_heads,n", 1, PE_F64, false, NULL, "attention within a distance",
+              "attention within each distance that the last query sees, by head"),
     {.name = NULL},
 };
 
@@ -262,9 +260,8 @@ const struct pe_metric pe_metric_receptive = {
     .info =
         {
             .name = "receptive",
-            .about = {"receptive field", "感受野", "how far each head sees if attention is the softmax of its bias",
-                      "仅对偏置做 softmax 时，每个头能看多远"},
-            .applies_to = {"biases by distance", "按距离的偏置"},
+            .about = {"receptive field", "how far each head sees if attention is the softmax of its bias"},
+            .applies_to = "biases by distance",
             .work = "32 n H",
             .tensors = tensors,
             .details = details,

@@ -14,16 +14,12 @@ enum { FITTED_DIM_MAX = 2048 };
 
 /* ---- The result ---- */
 
-static const struct pe_text details[] = {
-    {"A matrix moves every row exactly: the largest residual is {value}.",
-     "存在一个矩阵，能将每一行精确地移动：最大残差为 {value}。"},
-    {"A fitted matrix moves every row: the largest residual on rows that it was not fitted to is {value}.",
-     "拟合出的矩阵能移动每一行：在未参与拟合的行上，最大残差为 {value}。"},
-    {"No matrix moves every row: with the best fit, row {witness.row} misses by {value} for k = {witness.k}.",
-     "没有矩阵能移动每一行：即使用最佳拟合，k = {witness.k} 时第 {witness.row} 行仍偏差 {value}。"},
-    {"The exact matrix leaves a residual of {value}, at row {witness.row} for k = {witness.k}.",
-     "精确的矩阵留下残差 {value}，出现在 k = {witness.k} 时的第 {witness.row} 行。"},
-    {"There are too few rows to judge.", "行数太少，无法判断。"},
+static const char *const details[] = {
+    "A matrix moves every row exactly: the largest residual is {value}.",
+    "A fitted matrix moves every row: the largest residual on rows that it was not fitted to is {value}.",
+    "No matrix moves every row: with the best fit, row {witness.row} misses by {value} for k = {witness.k}.",
+    "The exact matrix leaves a residual of {value}, at row {witness.row} for k = {witness.k}.",
+    "There are too few rows to judge.",
 };
 enum { EXACT, FITTED, NO_MATRIX, ROUNDED, TOO_FEW };
 
@@ -92,10 +88,10 @@ static void put(const struct pe_analysis *study, const struct pe_shift_search *s
         put_one(s->rows, &found[i], shift_at(study, i), pe_put_object(list, NULL));
     bool is_noise = !(it->value > PE_NOISE * s->rows->largest);
     pe_put_detail(out, study->request->lang,
-                  &details[isnan(it->value) ? TOO_FEW
-                           : is_noise       ? (s->is_exact ? EXACT : FITTED)
-                           : s->is_exact    ? ROUNDED
-                                            : NO_MATRIX]);
+                  details[isnan(it->value) ? TOO_FEW
+                          : is_noise       ? (s->is_exact ? EXACT : FITTED)
+                          : s->is_exact    ? ROUNDED
+                                           : NO_MATRIX]);
 }
 
 /* ---- The metric ---- */
@@ -177,9 +173,8 @@ static void shape(const struct pe_analysis *study, const struct pe_subject *subj
 }
 
 static const struct pe_output_row tensors[] = {
-    PE_OUTPUT("shift_matrix", "k,D,D", 1, PE_F64, true, NULL, "shift matrices", "平移矩阵",
-              "the matrix for each k: row i+k of the encoding is the matrix times row i",
-              "每个 k 对应的矩阵：编码的第 i+k 行等于该矩阵乘以第 i 行"),
+    PE_OUTPUT("shift_matrix", "k,D,D", 1, PE_F64, true, NULL, "shift matrices",
+              "the matrix for each k: row i+k of the encoding is the matrix times row i"),
     {.name = NULL},
 };
 
@@ -188,11 +183,9 @@ const struct pe_metric pe_metric_shift = {
     .info =
         {
             .name = "shift",
-            .about = {"linear shift", "线性平移", "whether one matrix turns every row into the row k positions on",
-                      "是否存在同一个矩阵，将每一行变为其后第 k 个位置的行"},
-            .applies_to = {"absolute and rotary schemes at consecutive positions of one axis; without an exact matrix, "
-                           "up to 2048 columns",
-                           "单轴连续位置上的绝对方案和旋转方案；没有精确矩阵时，列数不超过 2048"},
+            .about = {"linear shift", "whether one matrix turns every row into the row k positions on"},
+            .applies_to = "absolute and rotary schemes at consecutive positions of one axis; without an exact matrix, "
+                          "up to 2048 columns",
             .params = "k",
             .work = "n D^2 + 4 r^2 D for each k, r the smaller of D and n/2; with an exact matrix 2 n D",
             .tensors = tensors,

@@ -168,14 +168,11 @@ static enum pe_status multiply_scaled(struct pe_analysis *study, const struct pe
 
 /* ---- The metric ---- */
 
-static const struct pe_text details[] = {
-    {"Similarity depends on the distance only, up to {value}: it is {peak} at distance 0 and least, {minimum.value}, "
-     "at {minimum.distance}.",
-     "相似度只取决于距离（偏差不超过 {value}）：距离 0 处为 {peak}，距离 {minimum.distance} 处最小，为 "
-     "{minimum.value}。"},
-    {"Similarity depends on the position too: at distance {witness.distance} it differs by {value} between the queries "
-     "{witness.rows}.",
-     "相似度还与位置有关：距离为 {witness.distance} 时，查询 {witness.rows} 之间相差 {value}。"},
+static const char *const details[] = {
+    "Similarity depends on the distance only, up to {value}: it is {peak} at distance 0 and least, {minimum.value}, "
+    "at {minimum.distance}.",
+    "Similarity depends on the position too: at distance {witness.distance} it differs by {value} between the queries "
+    "{witness.rows}.",
 };
 enum { BY_DISTANCE, BY_POSITION };
 
@@ -226,7 +223,7 @@ static void put(const struct pe_analysis *study, const struct products *p, struc
     pe_put_integer(minimum, "distance", (int64_t)pe_first_extreme(p->sum, n, -1, largest));
     pe_put_real(minimum, "value", pe_kernels()->least_f64(p->sum, n));
     put_rise(p->sum, n, largest, out);
-    pe_put_detail(out, study->request->lang, &details[is_noise ? BY_DISTANCE : BY_POSITION]);
+    pe_put_detail(out, study->request->lang, details[is_noise ? BY_DISTANCE : BY_POSITION]);
 }
 
 static bool is_scaled(const struct pe_subject *subject) { return subject->plan->scheme->magnitude != NULL; }
@@ -320,22 +317,19 @@ static const struct pe_output_row tensors[] = {
                     .shape = "n",
                     .row_axes = 1,
                     .dtype = PE_F64,
-                    .about = {"similarity", "相似度", "mean dot product of two rows by their distance",
-                              "相同距离的两行点积的平均值"}},
+                    .about = {"similarity", "mean dot product of two rows by their distance"}},
     [SPREAD] = {.name = "spread",
                 .shape = "n",
                 .row_axes = 1,
                 .dtype = PE_F64,
-                .about = {"spread", "离散幅度",
-                          "largest less smallest dot product at each distance: 0 if only the distance counts",
-                          "每个距离上点积的最大值减最小值：只取决于距离时为 0"}},
+                .about = {"spread",
+                          "largest less smallest dot product at each distance: 0 if only the distance counts"}},
     [GRAM] = {.name = "gram",
               .shape = "n,n",
               .row_axes = 1,
               .dtype = PE_F64,
               .on_request = true,
-              .about = {"Gram matrix", "Gram 矩阵", "dot products of all pairs of rows: queries by keys",
-                        "所有行两两的点积：查询乘键"}},
+              .about = {"Gram matrix", "dot products of all pairs of rows: queries by keys"}},
     {.name = NULL},
 };
 
@@ -344,11 +338,8 @@ const struct pe_metric pe_metric_similarity = {
     .info =
         {
             .name = "similarity",
-            .about = {"similarity", "相似度",
-                      "dot products of rows by distance, and whether anything but the distance counts",
-                      "各行点积随距离的变化，以及点积是否只取决于距离"},
-            .applies_to = {"absolute and rotary schemes at consecutive positions of one axis",
-                           "单轴连续位置上的绝对方案和旋转方案"},
+            .about = {"similarity", "dot products of rows by distance, and whether anything but the distance counts"},
+            .applies_to = "absolute and rotary schemes at consecutive positions of one axis",
             .params = "pairing|other_base",
             .work = "n^2 D / 2",
             .tensors = tensors,

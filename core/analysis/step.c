@@ -44,15 +44,13 @@ static void fill(const struct pe_subject *subject, double *step)
     }
 }
 
-static const struct pe_text details[] = {
-    {"The largest step between neighbouring rows is {value}, between rows {witness.rows}; the mean is {mean}, the "
-     "smallest {min}.",
-     "相邻行之间的最大步长为 {value}（第 {witness.rows} 行），平均 {mean}，最小 {min}。"},
-    {"The largest step between neighbouring distances is {value}, between {witness.distances}; the mean is {mean}, "
-     "the smallest {min}.",
-     "相邻距离之间的最大步长为 {value}（距离 {witness.distances}），平均 {mean}，最小 {min}。"},
-    {"Neighbouring rows do not differ: the largest step is {value}.", "相邻行没有差别：最大步长为 {value}。"},
-    {"No row has a neighbour.", "没有任何一行有相邻行。"},
+static const char *const details[] = {
+    "The largest step between neighbouring rows is {value}, between rows {witness.rows}; the mean is {mean}, the "
+    "smallest {min}.",
+    "The largest step between neighbouring distances is {value}, between {witness.distances}; the mean is {mean}, "
+    "the smallest {min}.",
+    "Neighbouring rows do not differ: the largest step is {value}.",
+    "No row has a neighbour.",
 };
 enum { OF_ROWS, OF_DISTANCES, EQUAL, ALONE };
 
@@ -104,7 +102,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
             step[n + kept++] = step[i];
     for (size_t i = 0; tensor && i < n; i++)
         tensor[i] = step[i];
-    pe_put_detail(out, study->request->lang, &details[put(subject, step, step + n, kept, out)]);
+    pe_put_detail(out, study->request->lang, details[put(subject, step, step + n, kept, out)]);
     free(step);
     return PE_OK;
 }
@@ -127,10 +125,9 @@ static void shape(const struct pe_analysis *study, const struct pe_subject *subj
 
 static const struct pe_output_row tensors[] = {
     PE_OUTPUT(
-        "step", "n-1", 1, PE_F64, false, NULL, "steps", "步长曲线",
+        "step", "n-1", 1, PE_F64, false, NULL, "steps",
         "distance of each row to the next; of a bias, of each distance but the first to the next nearer to 0; NaN "
-        "where there is none",
-        "每一行到下一行的距离；对偏置而言，是除第一个距离外每个距离与更靠近 0 的相邻距离之差；没有时为 NaN"),
+        "where there is none"),
     {.name = NULL},
 };
 
@@ -139,10 +136,8 @@ const struct pe_metric pe_metric_step = {
     .info =
         {
             .name = "step",
-            .about = {"step", "步长", "the distance between neighbouring rows: whether the encoding is smooth",
-                      "相邻两行之间的距离，反映编码是否平滑"},
-            .applies_to = {"schemes with rows: absolute, rotary, and biases by distance",
-                           "有行的方案：绝对、旋转以及按距离的偏置"},
+            .about = {"step", "the distance between neighbouring rows: whether the encoding is smooth"},
+            .applies_to = "schemes with rows: absolute, rotary, and biases by distance",
             .work = "n D",
             .tensors = tensors,
             .details = details,

@@ -119,11 +119,10 @@ static size_t find_partner(const struct pe_rows *rows, size_t i, double bound)
 
 /* ---- The metric ---- */
 
-static const struct pe_text details[] = {
-    {"The nearest two rows, {witness.rows}, are {value} apart.", "距离最近的两行为 {witness.rows}，相距 {value}。"},
-    {"The nearest two distances, {witness.distances}, have biases that are {value} apart.",
-     "偏置最接近的两个距离为 {witness.distances}，其偏置相距 {value}。"},
-    {"There is only one row, so there is nothing to compare.", "只有一行，无从比较。"},
+static const char *const details[] = {
+    "The nearest two rows, {witness.rows}, are {value} apart.",
+    "The nearest two distances, {witness.distances}, have biases that are {value} apart.",
+    "There is only one row, so there is nothing to compare.",
 };
 enum { OF_ROWS, OF_DISTANCES, ALONE };
 
@@ -133,7 +132,7 @@ static void put(const struct pe_analysis *study, const struct search *s, struct 
     if (rows->n < 2) {
         pe_put_null(out, "value");
         pe_put_null(out, "witness");
-        pe_put_detail(out, study->request->lang, &details[ALONE]);
+        pe_put_detail(out, study->request->lang, details[ALONE]);
         return;
     }
     for (size_t i = 0; i + 1 < rows->n; i++)
@@ -143,7 +142,7 @@ static void put(const struct pe_analysis *study, const struct search *s, struct 
     size_t j = find_partner(rows, i, value + pe_tie(value, rows->largest));
     pe_put_real(out, "value", value);
     pe_put_two_rows(pe_put_object(out, "witness"), rows, i, j);
-    pe_put_detail(out, study->request->lang, &details[rows->distance ? OF_DISTANCES : OF_ROWS]);
+    pe_put_detail(out, study->request->lang, details[rows->distance ? OF_DISTANCES : OF_ROWS]);
 }
 
 /* Fills s->least; close_search afterwards, also after a failure. */
@@ -203,10 +202,8 @@ const struct pe_metric pe_metric_unique = {
     .info =
         {
             .name = "unique",
-            .about = {"unique", "唯一性", "the smallest distance between two rows: 0 if two positions look the same",
-                      "任意两行之间的最小距离；为 0 表示有两个位置无法区分"},
-            .applies_to = {"schemes with rows: absolute, rotary, and biases by distance",
-                           "有行的方案：绝对、旋转以及按距离的偏置"},
+            .about = {"unique", "the smallest distance between two rows: 0 if two positions look the same"},
+            .applies_to = "schemes with rows: absolute, rotary, and biases by distance",
             .work = "n^2 D / 2",
             .details = details,
             .n_details = sizeof details / sizeof details[0],

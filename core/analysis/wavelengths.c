@@ -64,13 +64,11 @@ static void put_witness(struct pe_node *out, const struct pe_ladder *ladder, siz
     pe_put_real(witness, "turns", turns_of(ladder, pair, train_len));
 }
 
-static const struct pe_text details[] = {
-    {"A share of {value} of the pairs makes a full turn within {train_len} positions; pair {witness.pair} is the first "
-     "that "
-     "does not.",
-     "在 {train_len} 个位置内转满一圈的频率对占 {value}，第一个转不满的是第 {witness.pair} 对。"},
-    {"Every pair makes a full turn within {train_len} positions: the share is {value}.",
-     "在 {train_len} 个位置内，每个频率对都能转满一圈（占比 {value}）。"},
+static const char *const details[] = {
+    "A share of {value} of the pairs makes a full turn within {train_len} positions; pair {witness.pair} is the first "
+    "that "
+    "does not.",
+    "Every pair makes a full turn within {train_len} positions: the share is {value}.",
 };
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
@@ -89,7 +87,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     pe_put_integer(out, "kept", (int64_t)f.kept);
     pe_put_real(out, "slowest_ratio", ratio_of(ladder, f.slowest));
     pe_put_real(out, "fastest_ratio", ratio_of(ladder, f.fastest));
-    pe_put_detail(out, study->request->lang, &details[f.first_short == ladder->n]);
+    pe_put_detail(out, study->request->lang, details[f.first_short == ladder->n]);
     fill_tensors(study, subject, train_len);
     return PE_OK;
 }
@@ -110,12 +108,12 @@ static void shape(const struct pe_analysis *study, const struct pe_subject *subj
 }
 
 static const struct pe_output_row tensors[] = {
-    [WAVELENGTH] = PE_OUTPUT("wavelength", "rotary_dim/2", 1, PE_F64, false, NULL, "wavelength", "波长",
-                             "positions in one turn of each pair", "每个频率对转满一圈所需的位置数"),
-    [TURNS] = PE_OUTPUT("turns", "rotary_dim/2", 1, PE_F64, false, NULL, "turns", "圈数",
-                        "turns of each pair within the length of training", "每个频率对在训练长度内转过的圈数"),
-    [RATIO] = PE_OUTPUT("ratio", "rotary_dim/2", 1, PE_F64, false, NULL, "frequency ratio", "频率比",
-                        "each pair's frequency over the one without scaling", "每个频率对缩放后与缩放前的频率之比"),
+    [WAVELENGTH] = PE_OUTPUT("wavelength", "rotary_dim/2", 1, PE_F64, false, NULL, "wavelength",
+                             "positions in one turn of each pair"),
+    [TURNS] = PE_OUTPUT("turns", "rotary_dim/2", 1, PE_F64, false, NULL, "turns",
+                        "turns of each pair within the length of training"),
+    [RATIO] = PE_OUTPUT("ratio", "rotary_dim/2", 1, PE_F64, false, NULL, "frequency ratio",
+                        "each pair's frequency over the one without scaling"),
     {.name = NULL},
 };
 
@@ -124,9 +122,8 @@ const struct pe_metric pe_metric_wavelengths = {
     .info =
         {
             .name = "wavelengths",
-            .about = {"wavelengths", "波长", "which pairs make a full turn within the length of training",
-                      "哪些频率对能在训练长度内转满一圈"},
-            .applies_to = {"sinusoidal, rope and xpos on one axis", "单轴上的 sinusoidal、rope 和 xpos"},
+            .about = {"wavelengths", "which pairs make a full turn within the length of training"},
+            .applies_to = "sinusoidal, rope and xpos on one axis",
             .params = "train_len",
             .work = "C",
             .tensors = tensors,

@@ -16,24 +16,20 @@ static const char *const output_names[] = {[PE_SCORES] = "scores",
 #define MAP "batch,num_heads,q_len,k_len"
 
 const struct pe_output_row pe_attention_outputs[] = {
-    PE_OUTPUT("scores", MAP, 1, PE_DTYPE_NONE, true, "kernel=softmax", "scores", "注意力分数",
-              "logits after scale, cap, bias and mask; -inf where the mask hides a key",
-              "缩放、限幅、加偏置和掩码之后的 logits；被掩码遮住的键为 -inf"),
-    PE_OUTPUT("probs", MAP, 1, PE_DTYPE_NONE, false, "kernel=softmax", "attention weights", "注意力权重",
-              "softmax of each row; 0 if the query sees no key", "每行的 softmax；若查询看不到任何键则为 0",
-              .range = {0, 1}),
-    PE_OUTPUT("weights", MAP, 1, PE_DTYPE_NONE, false, "kernel=linear", "linear attention weights", "线性注意力权重",
-              "may be negative; rows need not sum to 1", "可能为负；每行之和不一定为 1"),
-    PE_OUTPUT("output", "batch,num_heads,q_len,v_dim", 1, PE_DTYPE_NONE, true, NULL, "output", "输出",
-              "weighted values; needs v, w_v or tokens", "值的加权和；需要 v、w_v 或 tokens"),
+    PE_OUTPUT("scores", MAP, 1, PE_DTYPE_NONE, true, "kernel=softmax", "scores",
+              "logits after scale, cap, bias and mask; -inf where the mask hides a key"),
+    PE_OUTPUT("probs", MAP, 1, PE_DTYPE_NONE, false, "kernel=softmax", "attention weights",
+              "softmax of each row; 0 if the query sees no key", .range = {0, 1}),
+    PE_OUTPUT("weights", MAP, 1, PE_DTYPE_NONE, false, "kernel=linear", "linear attention weights",
+              "may be negative; rows need not sum to 1"),
+    PE_OUTPUT("output", "batch,num_heads,q_len,v_dim", 1, PE_DTYPE_NONE, true, NULL, "output",
+              "weighted values; needs v, w_v or tokens"),
     PE_OUTPUT("row_entropy", "batch,num_heads,q_len", 1, PE_DTYPE_NONE, true, "kernel=softmax", "entropy of each row",
-              "每行的熵", "-sum of p·ln p of each row, nats", "每行的 -Σ p·ln(p)，单位 nat"),
-    PE_OUTPUT("terms", "terms," MAP, 1, PE_DTYPE_NONE, true, "kernel=softmax", "terms of the scores", "分数的各项",
+              "-sum of p·ln p of each row, nats"),
+    PE_OUTPUT("terms", "terms," MAP, 1, PE_DTYPE_NONE, true, "kernel=softmax", "terms of the scores",
               "what the scores are the sum of, scaled and masked as they are: content with content, content with "
               "position and so on; the answer names them in order. Absolute schemes need x or tokens, added to the "
               "encoding",
-              "分数由这些项相加而成，缩放和掩码与分数相同：内容与内容、内容与位置等；回答按顺序给出各项的名称。"
-              "绝对位置编码需要 x 或 tokens，并与编码相加",
               .families = "absolute|relative"),
     {.name = NULL},
 };

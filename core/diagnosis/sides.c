@@ -210,7 +210,7 @@ static void put_sides_differ(const struct pe_diagnosis *d, struct pe_node *list)
     struct pe_node *node = pe_put_object(list, NULL);
     pe_put_string(node, "code", info->code);
     pe_put_null(node, "pointer");
-    pe_put_detail(node, d->request->lang, info->details);
+    pe_put_detail(node, d->request->lang, info->details[0]);
     pe_put_null(node, "found");
     pe_put_null(node, "believed");
     pe_put_null(node, "meaning");

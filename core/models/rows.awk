@@ -178,8 +178,8 @@ function print_preset(    n, i, words) {
     print_member("aliases", "aliases")
     print_member("source", "source")
     printf "     .certainty = %s,\n", certainties[value["certainty"]]
-    print_member("note.en", "note")
-    print_member("note.zh", "note.zh")
+    print_member("note", "note")
+    print_member("note_zh", "note.zh")
     print "     .layers = (const struct pe_preset_layer[]){"
     if ("fields" in value) {
         n = split_fields(value["fields"], words)

@@ -14,20 +14,16 @@ static const char *const combine_words[] = {[PE_ADD] = "add",
 
 static const struct pe_param rows[] = {
     PE_P_WORD(
-        pe_absolute_fields, combine, combine_words, "combination", "合并方式",
+        pe_absolute_fields, combine, combine_words, "combination",
         "with x: add; multiply; multiply_residual: x·(1 + encoding); concat: the encoding's channels after those of x",
-        "有 x 时：add 相加；multiply 相乘；multiply_residual：x·(1 + encoding)；"
-        "concat：编码的通道接在 x 的通道之后",
         .group = PE_G_COMBINATION),
-    PE_P_VALUE(pe_absolute_fields, x_scale, "scale of the embeddings", "嵌入的缩放",
+    PE_P_VALUE(pe_absolute_fields, x_scale, "scale of the embeddings",
                "with x: factor on x, a number or \"sqrt_dim\" (the original Transformer); default 1",
-               "有 x 时 x 的系数：一个数，或 \"sqrt_dim\"（最初的 Transformer）；默认 1", .group = PE_G_COMBINATION),
-    PE_P_VALUE(pe_absolute_fields, pe_scale, "scale of the encoding", "编码的缩放",
-               "with x: factor on the encoding, a number or \"sqrt_dim\"; default 1",
-               "有 x 时编码的系数：一个数，或 \"sqrt_dim\"；默认 1", .group = PE_G_COMBINATION),
-    PE_P_BOOL(pe_absolute_fields, channels_first, false, "channels first", "通道在前",
+               .group = PE_G_COMBINATION),
+    PE_P_VALUE(pe_absolute_fields, pe_scale, "scale of the encoding",
+               "with x: factor on the encoding, a number or \"sqrt_dim\"; default 1", .group = PE_G_COMBINATION),
+    PE_P_BOOL(pe_absolute_fields, channels_first, false, "channels first",
               "over a grid: [dim, …grid] instead of [n, dim]; default true for DETR's two encodings",
-              "用于网格：形状为 [dim, …grid] 而不是 [n, dim]；对 DETR 的两种编码默认为 true",
               .group = PE_G_COMBINATION),
     PE_P_END,
 };

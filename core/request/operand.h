@@ -10,12 +10,10 @@ extern const char *const pe_tensor_layout_words[];
 extern const char *const pe_tensor_layout_axes[];
 
 /* The description of the parameter, for every operation that has it. */
-#define PE_TENSOR_LAYOUT_ABOUT                                                                                                               \
-    "order of the axes of q, k, v: batch b, heads h, positions n, head_dim d; flat is [tokens, heads*head_dim], "                            \
-    "bflat "                                                                                                                                 \
-    "[batch, n, heads*head_dim], both with head_dim given",                                                                                  \
-        "q、k、v 各轴的顺序：b 为 batch，h 为头，n 为位置，d 为 head_dim；flat 为 [tokens, heads*head_dim]，bflat 为 " \
-        "[batch, n, heads*head_dim]，这两种须给出 head_dim"
+#define PE_TENSOR_LAYOUT_ABOUT                                                                                         \
+    "order of the axes of q, k, v: batch b, heads h, positions n, head_dim d; flat is [tokens, heads*head_dim], "      \
+    "bflat "                                                                                                           \
+    "[batch, n, heads*head_dim], both with head_dim given"
 
 struct pe_operand {
     const char *name;

@@ -66,11 +66,9 @@ enum pe_status pe_fix_size(struct pe_plan *plan, const char *name, uint64_t size
 
 /* Rows for the config struct of a scheme with weights. */
 #define PE_P_SEED(S)                                                                                                   \
-    PE_P_INT(S, seed, PE_UNSET, 0, 0x1p53, "seed", "随机种子",                                                         \
-             "seed of random weights: N(0, std^2), the same on every machine",                                         \
-             "随机权重的种子：N(0, std^2)，在任何机器上都相同", .level = PE_BASIC, .group = PE_G_WEIGHTS,              \
-             .usual = {0, 99}),                                                                                        \
-        PE_P_REAL(S, std, 0.02, 0, 1e6, "standard deviation", "标准差", "standard deviation of weights from the seed", \
-                  "由种子生成的权重的标准差", .group = PE_G_WEIGHTS, .usual = {0.001, 1})
+    PE_P_INT(S, seed, PE_UNSET, 0, 0x1p53, "seed", "seed of random weights: N(0, std^2), the same on every machine",   \
+             .level = PE_BASIC, .group = PE_G_WEIGHTS, .usual = {0, 99}),                                              \
+        PE_P_REAL(S, std, 0.02, 0, 1e6, "standard deviation", "standard deviation of weights from the seed",           \
+                  .group = PE_G_WEIGHTS, .usual = {0.001, 1})
 
 #endif

@@ -24,12 +24,11 @@ enum { BY_AXES, BY_BATCH };
 static const char *const positions_layouts[] = {[BY_AXES] = "axes", [BY_BATCH] = "batch", NULL};
 
 static const struct pe_param rotate_rows[] = {
-    PE_P_WORD(rotate_fields, tensor_layout, pe_tensor_layout_words, "tensor layout", "张量布局", PE_TENSOR_LAYOUT_ABOUT,
+    PE_P_WORD(rotate_fields, tensor_layout, pe_tensor_layout_words, "tensor layout", PE_TENSOR_LAYOUT_ABOUT,
               .group = PE_G_ATTENTION),
     PE_P_WORD(
-        rotate_fields, positions_layout, positions_layouts, "levels of positions", "positions 的层次",
+        rotate_fields, positions_layout, positions_layouts, "levels of positions",
         "what two levels of positions are: axes [axes][n], or batch [batch][n], positions for each row of the batch",
-        "positions 有两层时的含义：axes 为 [axes][n]；batch 为 [batch][n]，即 batch 中每一行各有自己的位置",
         .group = PE_G_SEQUENCE),
     PE_P_END,
 };

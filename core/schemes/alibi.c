@@ -35,28 +35,21 @@ static const char *const form_words[] = {[SYMMETRIC] = "symmetric",
     }
 
 static const struct pe_param params[] = {
-    PE_P_INT(alibi, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数", "attention heads", "注意力头的个数",
-             .group = PE_G_SIZE, .usual = {1, 32}),
-    PE_P_WORD(alibi, form, form_words, "form", "形式",
+    PE_P_INT(alibi, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads", .group = PE_G_SIZE, .usual = {1, 32}),
+    PE_P_WORD(alibi, form, form_words, "form",
               "symmetric: the bias falls on both sides (encoders); relative: it falls to the left and is 0 to the "
               "right; asymmetric: each side has its own slopes; key: slope·k (fairseq); key_end: slope·(k - last) "
-              "(MPT); key_mask: slope·(number of visible keys before it) (BLOOM)",
-              "symmetric：偏置向两侧下降（编码器）；relative：向左下降，向右为 0；"
-              "asymmetric：两侧各有斜率；key：slope·k（fairseq）；key_end：slope·(k - last)"
-              "（MPT）；key_mask：slope 乘以它之前可见的键数（BLOOM）"),
-    SLOPE_LIST(slopes, NULL, "slopes", "斜率", "slope of each head: [num_heads]; default as in the paper",
-               "每个头的斜率：[num_heads]；默认与论文一致"),
-    SLOPE_LIST(slopes_left, "form=asymmetric", "slopes to the left", "左侧斜率",
-               "slope towards earlier keys: [num_heads]; default slopes",
-               "朝向更早的键的斜率：[num_heads]；默认 slopes"),
-    SLOPE_LIST(slopes_right, "form=asymmetric", "slopes to the right", "右侧斜率",
-               "slope towards later keys: [num_heads]; default slopes", "朝向更晚的键的斜率：[num_heads]；默认 slopes"),
-    PE_P_REAL(alibi, bias_max, 8, 1e-3, 1024, "flattest slope", "最缓斜率",
-              "the flattest slope is 2^-bias_max; MPT-StoryWriter has 16",
-              "最缓的斜率为 2^-bias_max；MPT-StoryWriter 为 16", .usual = {1, 16}),
-    PE_P_BOOL(alibi, bias_scaled, false, "scale the bias", "缩放偏置",
+              "(MPT); key_mask: slope·(number of visible keys before it) (BLOOM)"),
+    SLOPE_LIST(slopes, NULL, "slopes", "slope of each head: [num_heads]; default as in the paper"),
+    SLOPE_LIST(slopes_left, "form=asymmetric", "slopes to the left",
+               "slope towards earlier keys: [num_heads]; default slopes"),
+    SLOPE_LIST(slopes_right, "form=asymmetric", "slopes to the right",
+               "slope towards later keys: [num_heads]; default slopes"),
+    PE_P_REAL(alibi, bias_max, 8, 1e-3, 1024, "flattest slope",
+              "the flattest slope is 2^-bias_max; MPT-StoryWriter has 16", .usual = {1, 16}),
+    PE_P_BOOL(alibi, bias_scaled, false, "scale the bias",
               "Falcon: attention also multiplies the bias by softmax_scale; the output `bias` stays unscaled",
-              "Falcon：注意力还把偏置乘以 softmax_scale；输出 `bias` 不缩放", .level = PE_MORE),
+              .level = PE_MORE),
     PE_P_ARITH(alibi),
     PE_MASK_PARAMS,
     PE_P_END,
@@ -65,10 +58,9 @@ static const struct pe_param params[] = {
 enum output { BIAS, SLOPES };
 
 static const struct pe_output_row outputs[] = {
-    [BIAS] = PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "bias", "偏置",
-                       "added to the scaled logits", "加到缩放后的 logits 上"),
-    [SLOPES] = PE_OUTPUT("slopes", "num_heads", 1, PE_DTYPE_NONE, true, NULL, "slopes", "斜率", "slope of each head",
-                         "每个头的斜率"),
+    [BIAS] =
+        PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "bias", "added to the scaled logits"),
+    [SLOPES] = PE_OUTPUT("slopes", "num_heads", 1, PE_DTYPE_NONE, true, NULL, "slopes", "slope of each head"),
     {.name = NULL},
 };
 
@@ -262,9 +254,8 @@ const struct pe_scheme pe_scheme_alibi = {
         {
             .name = "alibi",
             .family = "bias",
-            .about = {"linear biases (ALiBi)", "线性偏置（ALiBi）",
-                      "a bias on the logits that falls linearly with the distance, with a slope per head",
-                      "加在 logits 上的偏置，随距离线性下降，每个头一个斜率"},
+            .about = {"linear biases (ALiBi)",
+                      "a bias on the logits that falls linearly with the distance, with a slope per head"},
             .paper = "Press et al. 2021, arXiv 2108.12409",
             .example = "{\"scheme\":\"alibi\",\"num_heads\":2,\"len\":4}",
             .picture = "len=64&causal=true",

@@ -8,19 +8,16 @@
 #include "core/schemes/window_bias.h"
 
 static const struct pe_param params[] = {
-    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数",
-             "attention heads; if a table is sent, its own", "注意力头的个数；若发送了表，则由表决定",
+    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads; if a table is sent, its own",
              .group = PE_G_SIZE, .usual = {1, 32}),
     PE_WINDOW_PARAMS,
     PE_P_END,
 };
 
 static const struct pe_input_row inputs[] = {
-    PE_INPUT("table", "(2h-1)*(2w-1)+3,num_heads", PE_ENCODE, false, "table", "偏置表",
+    PE_INPUT("table", "(2h-1)*(2w-1)+3,num_heads", PE_ENCODE, false, "table",
              "relative_position_bias_table: a row per relative position, then class to patch, patch to class, class to "
-             "class",
-             "relative_position_bias_table：每个相对位置一行，然后是类别到图像块、"
-             "图像块到类别、类别到类别"),
+             "class"),
     {.name = NULL},
 };
 
@@ -31,9 +28,8 @@ const struct pe_scheme pe_scheme_beit = {
         {
             .name = "beit",
             .family = "bias",
-            .about = {"BEiT window bias", "BEiT 窗口偏置",
-                      "a learned bias for each relative position of patches, with a class token in front",
-                      "图像块的每个相对位置一个可学习的偏置，前面有一个类别 token"},
+            .about = {"BEiT window bias",
+                      "a learned bias for each relative position of patches, with a class token in front"},
             .paper = "Bao et al. 2021, arXiv 2106.08254",
             .example = "{\"scheme\":\"beit\",\"grid\":[3,4],\"num_heads\":2,\"seed\":0}",
             .picture = "grid=6,6&outputs=index",

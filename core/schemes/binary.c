@@ -23,26 +23,21 @@ static const char *const bit_order_words[] = {[MSB] = "msb", [LSB] = "lsb", NULL
 enum { BITS_MAX = 53, BITS_DEFAULT_MAX = 32 }; /* bits of the largest exact integers of a double */
 
 static const struct pe_param params[] = {
-    PE_P_INT(binary, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding", "编码的通道数",
-             .group = PE_G_SIZE, .usual = {8, 1024}),
-    PE_P_INT(binary, bits, PE_UNSET, 1, BITS_MAX, "bits", "位数",
-             "number of binary digits; positions must be below 2^bits; default min(dim, 32)",
-             "二进制的位数；位置必须小于 2^bits；默认 min(dim, 32)", .level = PE_BASIC, .group = PE_G_SIZE,
-             .usual = {1, 16}),
-    PE_P_WORD(binary, bit_order, bit_order_words, "bit order", "位序",
-              "msb: the highest bit first; lsb: the lowest bit first", "msb：最高位在前；lsb：最低位在前",
+    PE_P_INT(binary, dim, 512, 1, PE_DIM_MAX, "width", "channels of the encoding", .group = PE_G_SIZE,
+             .usual = {8, 1024}),
+    PE_P_INT(binary, bits, PE_UNSET, 1, BITS_MAX, "bits",
+             "number of binary digits; positions must be below 2^bits; default min(dim, 32)", .level = PE_BASIC,
+             .group = PE_G_SIZE, .usual = {1, 16}),
+    PE_P_WORD(binary, bit_order, bit_order_words, "bit order", "msb: the highest bit first; lsb: the lowest bit first",
               .group = PE_G_LAYOUT),
-    PE_P_REAL(binary, low, 0, -1e12, 1e12, "value of a 0", "0 的取值", "value of a bit that is not set",
-              "该位为 0 时的值", .usual = {-1, 1}),
-    PE_P_REAL(binary, high, 1, -1e12, 1e12, "value of a 1", "1 的取值", "value of a bit that is set", "该位为 1 时的值",
-              .usual = {-1, 1}),
+    PE_P_REAL(binary, low, 0, -1e12, 1e12, "value of a 0", "value of a bit that is not set", .usual = {-1, 1}),
+    PE_P_REAL(binary, high, 1, -1e12, 1e12, "value of a 1", "value of a bit that is set", .usual = {-1, 1}),
     PE_P_ARITH(binary),
     PE_P_END,
 };
 
 static const struct pe_output_row outputs[] = {
-    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "位置编码", "a row per position",
-              "每个位置一行"),
+    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "a row per position"),
     {.name = NULL},
 };
 
@@ -115,8 +110,7 @@ const struct pe_scheme pe_scheme_binary = {
         {
             .name = "binary",
             .family = "absolute",
-            .about = {"binary digits", "二进制位置编码", "the position's binary digits, stretched over the channels",
-                      "位置的二进制各位，铺展到各个通道"},
+            .about = {"binary digits", "the position's binary digits, stretched over the channels"},
             .paper = "no model uses it; in introductions it stands between counting and sinusoids",
             .example = "{\"scheme\":\"binary\",\"len\":8,\"dim\":8}",
             .picture = "len=64&dim=6",

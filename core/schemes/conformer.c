@@ -31,8 +31,7 @@ const struct pe_scheme pe_scheme_conformer = {
         {
             .name = "conformer",
             .family = "relative",
-            .about = {"Conformer", "Conformer 相对位置编码", "Transformer-XL's term in both directions, for speech",
-                      "双向的 Transformer-XL 项，用于语音"},
+            .about = {"Conformer", "Transformer-XL's term in both directions, for speech"},
             .paper = "Gulati et al. 2020, arXiv 2005.08100",
             .example = "{\"scheme\":\"conformer\",\"len\":4,\"num_heads\":2,\"head_dim\":4}",
             .picture = "len=64&num_heads=4&head_dim=16",

@@ -18,8 +18,7 @@ struct cope {
 enum { NPOS_MAX = 65536 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(cope, npos_max, 64, 1, NPOS_MAX, "largest count", "最大计数",
-             "rows of pos_emb; if pos_emb is sent, its own", "pos_emb 的行数；若发送了 pos_emb，则由它决定",
+    PE_P_INT(cope, npos_max, 64, 1, NPOS_MAX, "largest count", "rows of pos_emb; if pos_emb is sent, its own",
              .usual = {1, 128}),
     PE_RELATIVE_PARAMS,
     PE_P_END,
@@ -30,8 +29,8 @@ enum input { POS_EMB };
 static const struct pe_output_row outputs[] = {{.name = NULL}};
 
 static const struct pe_input_row inputs[] = {
-    [POS_EMB] = PE_INPUT("pos_emb", "npos_max,head_dim", PE_ATTEND, false, "count vectors", "计数向量",
-                         "a vector for each count, shared by all heads", "每个计数一个向量，各头共用"),
+    [POS_EMB] = PE_INPUT("pos_emb", "npos_max,head_dim", PE_ATTEND, false, "count vectors",
+                         "a vector for each count, shared by all heads"),
     {.name = NULL},
 };
 
@@ -142,9 +141,8 @@ const struct pe_scheme pe_scheme_cope = {
             .name = "cope",
             .family = "relative",
             .about =
-                {"contextual positions (CoPE)", "上下文位置编码（CoPE）",
-                 "a position is a content-dependent count of keys, and a table of counts is multiplied with the query",
-                 "位置是依内容累计的键数，再用计数表与查询相乘"},
+                {"contextual positions (CoPE)",
+                 "a position is a content-dependent count of keys, and a table of counts is multiplied with the query"},
             .paper = "Golovneva et al. 2024, arXiv 2405.18719",
             .example = "{\"scheme\":\"cope\",\"npos_max\":3,\"q\":[[1,0],[0,1]],\"k\":[[1,0],[0,1]],\"seed\":0,"
                        "\"causal\":true}",

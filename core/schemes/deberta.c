@@ -21,9 +21,9 @@ const char *const pe_deberta_term_names[] = {[PE_C2P] = "c2p", [PE_P2C] = "p2c",
 enum { SPAN_MAX = 1 << 16 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(pe_deberta, position_buckets, -1, -1, SPAN_MAX, "buckets of each side", "每侧桶数",
+    PE_P_INT(pe_deberta, position_buckets, -1, -1, SPAN_MAX, "buckets of each side",
              "number of rows for each side, where far distances share rows; -1: each distance has its own row (v1)",
-             "每一侧的行数，较远的距离共用行；-1：每个距离各有一行（v1）", .usual = {-1, 256}),
+             .usual = {-1, 256}),
     {.name = "max_relative_positions",
      .alias = "max_relative",
      .type = PE_T_INT,
@@ -31,24 +31,17 @@ static const struct pe_param params[] = {
      .fallback = 512,
      .min = -1,
      .max = SPAN_MAX,
-     .about = {"largest distance", "最大距离",
+     .about = {"largest distance",
                "M: the distance where buckets end; without buckets, half of the table; below 1 it means 512, as in "
-               "released configs",
-               "M：分桶到此为止的距离；不分桶时为表的一半；小于 1 表示 512，与已发布的配置一致"},
+               "released configs"},
      .usual = {1, 1024}},
-    PE_P_VALUE(pe_deberta, pos_att_type, "terms", "包含的项",
-               "terms: a list of \"c2p\" and \"p2c\", or \"c2p|p2c\"; default both",
-               "包含哪些项：\"c2p\" 和 \"p2c\" 的列表，或 \"c2p|p2c\"；默认两者都有"),
-    PE_P_BOOL(pe_deberta, share_att_key, true, "shared projections", "共享投影",
-              "true: w_q and w_k project rel_embeddings; false: w_pos_q and w_pos_k do",
-              "true：用 w_q 和 w_k 投影 rel_embeddings；false：用 w_pos_q 和 w_pos_k"),
-    PE_P_VALUE(pe_deberta, norm_rel_ebd, "normalise the table", "表的归一化",
-               "true or \"layer_norm\": normalise rel_embeddings first, with norm_weight and norm_bias if sent",
-               "true 或 \"layer_norm\"：先对 rel_embeddings 作归一化，若发送了 norm_weight 和 "
-               "norm_bias 则用上"),
-    PE_P_BOOL(pe_deberta, clamp_first, false, "clamp before buckets", "先截断后分桶",
-              "true: clamp distances to M - 1 before they get a bucket (Microsoft's code)",
-              "true：距离先截断到 M - 1，再分桶（Microsoft 的代码）"),
+    PE_P_VALUE(pe_deberta, pos_att_type, "terms", "terms: a list of \"c2p\" and \"p2c\", or \"c2p|p2c\"; default both"),
+    PE_P_BOOL(pe_deberta, share_att_key, true, "shared projections",
+              "true: w_q and w_k project rel_embeddings; false: w_pos_q and w_pos_k do"),
+    PE_P_VALUE(pe_deberta, norm_rel_ebd, "normalise the table",
+               "true or \"layer_norm\": normalise rel_embeddings first, with norm_weight and norm_bias if sent"),
+    PE_P_BOOL(pe_deberta, clamp_first, false, "clamp before buckets",
+              "true: clamp distances to M - 1 before they get a bucket (Microsoft's code)"),
     PE_RELATIVE_PARAMS,
     PE_P_END,
 };
@@ -56,8 +49,7 @@ static const struct pe_param params[] = {
 enum output { INDEX };
 
 static const struct pe_output_row outputs[] = {
-    [INDEX] = PE_OUTPUT("index", "q_len,k_len", 1, PE_I32, false, NULL, "index", "行号",
-                        "row of the tables, 0 to 2·span - 1", "表的行号，0 到 2·span - 1"),
+    [INDEX] = PE_OUTPUT("index", "q_len,k_len", 1, PE_I32, false, NULL, "index", "row of the tables, 0 to 2·span - 1"),
     {.name = NULL},
 };
 
@@ -266,9 +258,7 @@ const struct pe_scheme pe_scheme_deberta = {
         {
             .name = "deberta",
             .family = "relative",
-            .about = {"DeBERTa", "解耦注意力（DeBERTa）",
-                      "content-to-position and position-to-content terms, by buckets of distances",
-                      "内容到位置、位置到内容的两项，按距离分桶"},
+            .about = {"DeBERTa", "content-to-position and position-to-content terms, by buckets of distances"},
             .paper = "He et al. 2020, arXiv 2006.03654; v3: arXiv 2111.09543",
             .example = "{\"scheme\":\"deberta\",\"len\":6,\"position_buckets\":4,\"max_relative_positions\":8}",
             .picture = "len=64&position_buckets=16&max_relative_positions=64",

@@ -22,25 +22,20 @@ enum input {
         .name = name_, .shape = shape_, .operation = PE_ATTEND, .about = PE_ABOUT(__VA_ARGS__)                         \
     }
 const struct pe_input_row pe_deberta_inputs[] = {
-    [REL_EMBEDDINGS] =
-        INPUT("rel_embeddings", "2*span,hidden", "relative embeddings", "相对位置嵌入",
-              "encoder.rel_embeddings.weight; with w_q and w_k", "encoder.rel_embeddings.weight；与 w_q 和 w_k 同用"),
-    [NORM_WEIGHT] = INPUT("norm_weight", "hidden", "norm weight", "归一化权重", "encoder.LayerNorm.weight; optional",
-                          "encoder.LayerNorm.weight；可选"),
-    [NORM_BIAS] = INPUT("norm_bias", "hidden", "norm bias", "归一化偏置", "encoder.LayerNorm.bias; optional",
-                        "encoder.LayerNorm.bias；可选"),
-    [W_POS_Q] = INPUT("w_pos_q", "num_heads*head_dim,hidden", "position query projection", "位置查询投影",
-                      "unless shared: pos_q_proj.weight", "不共享投影时：pos_q_proj.weight"),
-    [W_POS_K] = INPUT("w_pos_k", "num_heads*head_dim,hidden", "position key projection", "位置键投影",
-                      "unless shared: pos_proj.weight", "不共享投影时：pos_proj.weight"),
-    [B_POS_Q] = INPUT("b_pos_q", "num_heads*head_dim", "position query bias", "位置查询投影的偏置",
-                      "pos_q_proj.bias; optional", "pos_q_proj.bias；可选"),
-    [B_POS_K] = INPUT("b_pos_k", "num_heads*head_dim", "position key bias", "位置键投影的偏置", "optional", "可选"),
-    [POS_KEY] = INPUT("pos_key", "num_heads,2*span,head_dim", "projected keys", "投影后的位置键",
-                      "instead of rel_embeddings: projected table for c2p", "代替 rel_embeddings：c2p 用的投影后的表"),
-    [POS_QUERY] =
-        INPUT("pos_query", "num_heads,2*span,head_dim", "projected queries", "投影后的位置查询",
-              "instead of rel_embeddings: projected table for p2c", "代替 rel_embeddings：p2c 用的投影后的表"),
+    [REL_EMBEDDINGS] = INPUT("rel_embeddings", "2*span,hidden", "relative embeddings",
+                             "encoder.rel_embeddings.weight; with w_q and w_k"),
+    [NORM_WEIGHT] = INPUT("norm_weight", "hidden", "norm weight", "encoder.LayerNorm.weight; optional"),
+    [NORM_BIAS] = INPUT("norm_bias", "hidden", "norm bias", "encoder.LayerNorm.bias; optional"),
+    [W_POS_Q] =
+        INPUT("w_pos_q", "num_heads*head_dim,hidden", "position query projection", "unless shared: pos_q_proj.weight"),
+    [W_POS_K] =
+        INPUT("w_pos_k", "num_heads*head_dim,hidden", "position key projection", "unless shared: pos_proj.weight"),
+    [B_POS_Q] = INPUT("b_pos_q", "num_heads*head_dim", "position query bias", "pos_q_proj.bias; optional"),
+    [B_POS_K] = INPUT("b_pos_k", "num_heads*head_dim", "position key bias", "optional"),
+    [POS_KEY] = INPUT("pos_key", "num_heads,2*span,head_dim", "projected keys",
+                      "instead of rel_embeddings: projected table for c2p"),
+    [POS_QUERY] = INPUT("pos_query", "num_heads,2*span,head_dim", "projected queries",
+                        "instead of rel_embeddings: projected table for p2c"),
     {.name = NULL},
 };
 

@@ -23,18 +23,15 @@ enum { HIDDEN_MAX = 1024 };
 _Static_assert(HIDDEN_MAX *PE_HEADS_MAX <= PE_NETWORK_WEIGHTS_MAX, "a plan's weights fit");
 
 static const struct pe_param params[] = {
-    PE_P_INT(fire, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数", "attention heads; if w2 is sent, its own",
-             "注意力头的个数；若发送了 w2，则由 w2 决定", .group = PE_G_SIZE, .usual = {1, 32}),
-    PE_P_INT(fire, hidden, 32, 1, HIDDEN_MAX, "hidden width", "隐层宽度",
-             "units of the network; if w1 is sent, its own", "网络的隐层单元数；若发送了 w1，则由 w1 决定",
+    PE_P_INT(fire, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads; if w2 is sent, its own",
+             .group = PE_G_SIZE, .usual = {1, 32}),
+    PE_P_INT(fire, hidden, 32, 1, HIDDEN_MAX, "hidden width", "units of the network; if w1 is sent, its own",
              .group = PE_G_SIZE, .usual = {8, 1024}),
-    PE_P_REAL(fire, c, 0.1, -1e6, 1e6, "factor in the logarithm", "对数内的系数",
-              "factor on positions inside the logarithm (learned)", "对数内位置的系数（可学习）", .usual = {0.01, 10}),
-    PE_P_REAL(fire, init_l, 512, 0, PE_POSITION_MAX, "threshold", "阈值",
-              "threshold: it replaces the position of earlier queries in the denominator",
-              "阈值：对更早的查询，在分母中用它代替位置", .usual = {0, 2048}),
-    PE_P_REAL(fire, l_mult, 1, -1e6, 1e6, "threshold factor", "阈值系数", "factor on init_l (learned)",
-              "init_l 的系数（可学习）", .usual = {0, 4}),
+    PE_P_REAL(fire, c, 0.1, -1e6, 1e6, "factor in the logarithm", "factor on positions inside the logarithm (learned)",
+              .usual = {0.01, 10}),
+    PE_P_REAL(fire, init_l, 512, 0, PE_POSITION_MAX, "threshold",
+              "threshold: it replaces the position of earlier queries in the denominator", .usual = {0, 2048}),
+    PE_P_REAL(fire, l_mult, 1, -1e6, 1e6, "threshold factor", "factor on init_l (learned)", .usual = {0, 4}),
     PE_P_SEED(fire),
     PE_MASK_PARAMS,
     PE_P_END,
@@ -43,17 +40,16 @@ static const struct pe_param params[] = {
 enum output { BIAS };
 
 static const struct pe_output_row outputs[] = {
-    [BIAS] = PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "bias", "偏置",
-                       "added to the scaled logits", "加到缩放后的 logits 上"),
+    [BIAS] =
+        PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "bias", "added to the scaled logits"),
     {.name = NULL},
 };
 
 static const struct pe_input_row inputs[] = {
-    [W1] = PE_INPUT("w1", "hidden,1", PE_ENCODE, false, "layer 1, weight", "第 1 层权重", "first layer", "第一层"),
-    [B1] = PE_INPUT("b1", "hidden", PE_ENCODE, false, "layer 1, bias", "第 1 层偏置", "its bias", "该层的偏置"),
-    [W2] = PE_INPUT("w2", "num_heads,hidden", PE_ENCODE, false, "layer 2, weight", "第 2 层权重", "second layer",
-                    "第二层"),
-    [B2] = PE_INPUT("b2", "num_heads", PE_ENCODE, false, "layer 2, bias", "第 2 层偏置", "its bias", "该层的偏置"),
+    [W1] = PE_INPUT("w1", "hidden,1", PE_ENCODE, false, "layer 1, weight", "first layer"),
+    [B1] = PE_INPUT("b1", "hidden", PE_ENCODE, false, "layer 1, bias", "its bias"),
+    [W2] = PE_INPUT("w2", "num_heads,hidden", PE_ENCODE, false, "layer 2, weight", "second layer"),
+    [B2] = PE_INPUT("b2", "num_heads", PE_ENCODE, false, "layer 2, bias", "its bias"),
     {.name = NULL},
 };
 
@@ -198,9 +194,7 @@ const struct pe_scheme pe_scheme_fire = {
         {
             .name = "fire",
             .family = "bias",
-            .about = {"FIRE", "函数式相对偏置（FIRE）",
-                      "a small network's bias from the distance relative to the query's own position",
-                      "小网络由距离与查询自身位置之比算出的偏置"},
+            .about = {"FIRE", "a small network's bias from the distance relative to the query's own position"},
             .paper = "Li et al. 2023, arXiv 2310.04418",
             .example = "{\"scheme\":\"fire\",\"num_heads\":2,\"len\":4,\"seed\":0}",
             .picture = "len=64&seed=0&std=1&causal=true",

@@ -29,43 +29,38 @@ static const char *const method_words[] = {
 enum { SUBSTEPS_MAX = 1024 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(floater, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding; if p0 is sent, its own",
-             "编码的通道数；若发送了 p0，则由 p0 决定", .group = PE_G_SIZE, .usual = {8, 1024}),
-    PE_P_INT(floater, hidden, PE_UNSET, 1, PE_DIM_MAX, "hidden width", "隐层宽度",
-             "channels between the two layers; default dim; if w1 is sent, its own",
-             "两层之间的通道数；默认 dim；若发送了 w1，则由 w1 决定", .group = PE_G_SIZE, .usual = {8, 1024}),
-    PE_P_REAL(floater, dt, 0.01, -1e6, 1e6, "time step", "时间步长", "time from one position to the next",
-              "相邻位置之间的时间", .usual = {0.001, 0.1}),
-    PE_P_INT(floater, substeps, 5, 1, SUBSTEPS_MAX, "substeps", "子步数",
-             "steps of the solver from one position to the next", "求解器在相邻位置之间走的步数", .usual = {1, 20}),
-    PE_P_WORD(floater, method, method_words, "solver", "求解方法",
-              "rk4_38: Kutta's 3/8 rule, torchdiffeq's \"rk4\"; rk4: the classic Runge-Kutta; midpoint; euler",
-              "rk4_38：Kutta 的 3/8 法，即 torchdiffeq 的 \"rk4\"；rk4：经典 Runge-Kutta；"
-              "midpoint：中点法；euler：欧拉法"),
+    PE_P_INT(floater, dim, 512, 1, PE_DIM_MAX, "width", "channels of the encoding; if p0 is sent, its own",
+             .group = PE_G_SIZE, .usual = {8, 1024}),
+    PE_P_INT(floater, hidden, PE_UNSET, 1, PE_DIM_MAX, "hidden width",
+             "channels between the two layers; default dim; if w1 is sent, its own", .group = PE_G_SIZE,
+             .usual = {8, 1024}),
+    PE_P_REAL(floater, dt, 0.01, -1e6, 1e6, "time step", "time from one position to the next", .usual = {0.001, 0.1}),
+    PE_P_INT(floater, substeps, 5, 1, SUBSTEPS_MAX, "substeps", "steps of the solver from one position to the next",
+             .usual = {1, 20}),
+    PE_P_WORD(floater, method, method_words, "solver",
+              "rk4_38: Kutta's 3/8 rule, torchdiffeq's \"rk4\"; rk4: the classic Runge-Kutta; midpoint; euler"),
     PE_P_ACTIVATION(floater, PE_RELU),
-    PE_P_BOOL(floater, time_input, true, "time as an input", "时间作为输入",
-              "time is the last input of both layers, as published", "时间是两层的最后一个输入，与论文一致"),
+    PE_P_BOOL(floater, time_input, true, "time as an input", "time is the last input of both layers, as published"),
     PE_P_SEED(floater),
     PE_P_ARITH(floater),
     PE_P_END,
 };
 
 static const struct pe_output_row outputs[] = {
-    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "位置编码", "row k: p(k·dt)",
-              "第 k 行：p(k·dt)"),
+    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "row k: p(k·dt)"),
     {.name = NULL},
 };
 
 enum input { P0, W1, B1, W2, B2 };
 
 static const struct pe_input_row inputs[] = {
-    [P0] = PE_INPUT("p0", "dim", PE_ENCODE, false, "first row", "首行", "p(0)", "p(0)，即初值"),
-    [W1] = PE_INPUT("w1", "hidden,dim+1", PE_ENCODE, false, "layer 1, weight", "第 1 层权重",
-                    "first layer; one column less without time_input", "第一层；没有 time_input 时少一列"),
-    [B1] = PE_INPUT("b1", "hidden", PE_ENCODE, false, "layer 1, bias", "第 1 层偏置", "its bias", "该层的偏置"),
-    [W2] = PE_INPUT("w2", "dim,hidden+1", PE_ENCODE, false, "layer 2, weight", "第 2 层权重",
-                    "second layer; one column less without time_input", "第二层；没有 time_input 时少一列"),
-    [B2] = PE_INPUT("b2", "dim", PE_ENCODE, false, "layer 2, bias", "第 2 层偏置", "its bias", "该层的偏置"),
+    [P0] = PE_INPUT("p0", "dim", PE_ENCODE, false, "first row", "p(0)"),
+    [W1] = PE_INPUT("w1", "hidden,dim+1", PE_ENCODE, false, "layer 1, weight",
+                    "first layer; one column less without time_input"),
+    [B1] = PE_INPUT("b1", "hidden", PE_ENCODE, false, "layer 1, bias", "its bias"),
+    [W2] = PE_INPUT("w2", "dim,hidden+1", PE_ENCODE, false, "layer 2, weight",
+                    "second layer; one column less without time_input"),
+    [B2] = PE_INPUT("b2", "dim", PE_ENCODE, false, "layer 2, bias", "its bias"),
     {.name = NULL},
 };
 
@@ -268,9 +263,7 @@ const struct pe_scheme pe_scheme_floater = {
         {
             .name = "floater",
             .family = "absolute",
-            .about = {"FLOATER", "连续动力学编码（FLOATER）",
-                      "positions as a trajectory of a learned differential equation",
-                      "把位置看作可学习微分方程的一条轨迹"},
+            .about = {"FLOATER", "positions as a trajectory of a learned differential equation"},
             .paper = "Liu et al. 2020, arXiv 2003.09229 (FLOATER)",
             .example = "{\"scheme\":\"floater\",\"len\":8,\"dim\":16,\"seed\":0}",
             .picture = "len=64&dim=64&seed=0&std=0.1&dt=0.05",

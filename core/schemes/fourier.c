@@ -23,67 +23,52 @@ static const char *const style_words[] = {
     }
 
 static const struct pe_param params[] = {
-    PE_P_WORD(fourier, style, style_words, "style", "样式",
-              "nerf: octaves of the coordinates; perceiver: evenly spaced frequencies; gaussian: random directions",
-              "nerf：坐标的倍频；perceiver：等间隔的频率；gaussian：随机方向"),
+    PE_P_WORD(fourier, style, style_words, "style",
+              "nerf: octaves of the coordinates; perceiver: evenly spaced frequencies; gaussian: random directions"),
     OF_STYLE(num_freqs, INT, int64_t, "nerf|gaussian", .fallback = PE_UNSET, .min = 1, .max = PE_DIM_MAX / 2.0,
-             .about = {"frequencies", "频率个数", "frequencies; default 10 (nerf, at most 48), 256 (gaussian)",
-                       "频率的个数；默认 10（nerf，至多 48）、256（gaussian）"},
-             .level = PE_BASIC, .group = PE_G_FREQUENCIES, .usual = {1, 256}),
+             .about = {"frequencies", "frequencies; default 10 (nerf, at most 48), 256 (gaussian)"}, .level = PE_BASIC,
+             .group = PE_G_FREQUENCIES, .usual = {1, 256}),
     OF_STYLE(include_input, BOOL, bool, "nerf", .fallback = 1, .max = 1,
-             .about = {"include the coordinates", "包含坐标",
-                       "begin with the coordinates themselves, as NeRF's code does and its paper does not",
-                       "开头放坐标本身；NeRF 的代码如此，论文则不是"},
+             .about = {"include the coordinates",
+                       "begin with the coordinates themselves, as NeRF's code does and its paper does not"},
              .group = PE_G_LAYOUT),
     OF_STYLE(log_sampling, BOOL, bool, "nerf", .fallback = 1, .max = 1,
-             .about = {"octaves", "倍频采样",
-                       "true: frequencies 1, 2, 4, …; false: evenly spaced from 1 to 2^(num_freqs-1)",
-                       "true：频率为 1, 2, 4, …；false：从 1 到 2^(num_freqs-1) 等间隔"},
+             .about = {"octaves", "true: frequencies 1, 2, 4, …; false: evenly spaced from 1 to 2^(num_freqs-1)"},
              .group = PE_G_FREQUENCIES),
     OF_STYLE(multiply_pi, BOOL, bool, "nerf", .max = 1,
-             .about = {"multiply by pi", "乘以 π", "multiply angles by pi, as NeRF's paper does and its code does not",
-                       "角度乘以 π；NeRF 的论文如此，代码则不是"},
+             .about = {"multiply by pi", "multiply angles by pi, as NeRF's paper does and its code does not"},
              .group = PE_G_FREQUENCIES),
     OF_STYLE(num_bands, INT, int64_t, "perceiver", .fallback = 64, .min = 1, .max = PE_DIM_MAX / 2.0,
-             .about = {"bands", "频带个数", "frequencies of each axis", "每个轴的频率个数"}, .level = PE_BASIC,
-             .group = PE_G_FREQUENCIES, .usual = {1, 128}),
+             .about = {"bands", "frequencies of each axis"}, .level = PE_BASIC, .group = PE_G_FREQUENCIES,
+             .usual = {1, 128}),
     OF_STYLE(
         max_resolution, REALS, struct pe_reals, "perceiver", .min = 1, .max = PE_RESOLUTION_MAX,
-        .about = {"highest resolution", "最高分辨率",
+        .about = {"highest resolution",
                   "an integer for each axis, whose half is the highest frequency; default the length of the axis. "
                   "The indices of a grid or a run are spread over [-1,1], linspace(-1,1,length); explicit positions "
-                  "are already coordinates in [-1,1]",
-                  "每个轴一个整数，它的一半是最高频率；默认为该轴的长度。"
-                  "网格或连续位置的下标铺展到 [-1,1]，即 linspace(-1,1,length)；"
-                  "显式给出的位置已是 [-1,1] 内的坐标"},
+                  "are already coordinates in [-1,1]"},
         .group = PE_G_AXES),
     OF_STYLE(concat_pos, BOOL, bool, "perceiver", .fallback = 1, .max = 1,
-             .about = {"coordinates first", "坐标在前", "begin with the coordinates themselves", "开头放坐标本身"},
-             .group = PE_G_LAYOUT),
-    OF_STYLE(sine_only, BOOL, bool, "perceiver", .max = 1,
-             .about = {"sines only", "只用正弦", "no cosines", "不要余弦"}, .group = PE_G_LAYOUT),
+             .about = {"coordinates first", "begin with the coordinates themselves"}, .group = PE_G_LAYOUT),
+    OF_STYLE(sine_only, BOOL, bool, "perceiver", .max = 1, .about = {"sines only", "no cosines"}, .group = PE_G_LAYOUT),
     OF_STYLE(sigma, REAL, double, "gaussian", .fallback = 1, .max = 1e6,
-             .about = {"spread of the frequencies", "频率标准差", "standard deviation of a b from the seed",
-                       "由种子生成的 b 的标准差"},
-             .level = PE_BASIC, .group = PE_G_FREQUENCIES, .usual = {0.1, 100}),
+             .about = {"spread of the frequencies", "standard deviation of a b from the seed"}, .level = PE_BASIC,
+             .group = PE_G_FREQUENCIES, .usual = {0.1, 100}),
     OF_STYLE(seed, INT, int64_t, "gaussian", .max = 0x1p53,
-             .about = {"seed", "随机种子", "seed of a random b: N(0, sigma^2), the same on every machine",
-                       "随机 b 的种子：N(0, sigma^2)，在任何机器上都相同"},
-             .level = PE_BASIC, .group = PE_G_WEIGHTS, .usual = {0, 99}),
+             .about = {"seed", "seed of a random b: N(0, sigma^2), the same on every machine"}, .level = PE_BASIC,
+             .group = PE_G_WEIGHTS, .usual = {0, 99}),
     PE_P_ARITH(fourier),
     PE_P_END,
 };
 
 static const struct pe_output_row outputs[] = {
-    PE_OUTPUT("encoding", "n,width", 1, PE_DTYPE_NONE, false, NULL, "encoding", "位置编码", "a row per position",
-              "每个位置一行"),
+    PE_OUTPUT("encoding", "n,width", 1, PE_DTYPE_NONE, false, NULL, "encoding", "a row per position"),
     {.name = NULL},
 };
 
 static const struct pe_input_row inputs[] = {
-    [PE_FOURIER_B] = PE_INPUT("b", "num_freqs,axes", PE_ENCODE, false, "random directions", "随机方向",
-                              "gaussian: the frequencies, in turns per unit; default from the seed",
-                              "gaussian：频率，单位为每单位坐标的圈数；默认由种子生成"),
+    [PE_FOURIER_B] = PE_INPUT("b", "num_freqs,axes", PE_ENCODE, false, "random directions",
+                              "gaussian: the frequencies, in turns per unit; default from the seed"),
     {.name = NULL},
 };
 
@@ -317,9 +302,8 @@ const struct pe_scheme pe_scheme_fourier = {
         {
             .name = "fourier",
             .family = "absolute",
-            .about = {"Fourier features", "傅里叶特征",
-                      "sines and cosines of coordinates: NeRF's octaves, Perceiver's bands, Gaussian features",
-                      "坐标的正弦和余弦：NeRF 的倍频、Perceiver 的频带、高斯特征"},
+            .about = {"Fourier features",
+                      "sines and cosines of coordinates: NeRF's octaves, Perceiver's bands, Gaussian features"},
             .paper = "Mildenhall et al. 2020, arXiv 2003.08934; Jaegle et al. 2021, arXiv 2103.03206; Tancik et al. "
                      "2020, arXiv 2006.10739",
             .example = "{\"scheme\":\"fourier\",\"len\":8,\"num_freqs\":4}",

@@ -24,21 +24,18 @@ static const char *const normalize_words[] = {
     [NONE] = "none", [LENGTH] = "length", [LENGTH_MINUS_ONE] = "length_minus_one", NULL};
 
 static const struct pe_param params[] = {
-    PE_P_INT(integer, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding", "编码的通道数",
-             .group = PE_G_SIZE, .usual = {8, 1024}),
-    PE_P_WORD(integer, normalize, normalize_words, "normalisation", "归一化",
-              "none: p; length: p/N, where N is the number of positions; length_minus_one: p/(N-1), or 0 if N is 1",
-              "none：p；length：p/N，N 为位置个数；length_minus_one：p/(N-1)，N 为 1 时取 0"),
-    PE_P_VALUE(integer, pe_scale, "scale of the encoding", "编码的缩放",
-               "factor, a number from -1e12 to 1e12 or \"sqrt_dim\"; default 1",
-               "系数：-1e12 到 1e12 的一个数，或 \"sqrt_dim\"；默认 1"),
+    PE_P_INT(integer, dim, 512, 1, PE_DIM_MAX, "width", "channels of the encoding", .group = PE_G_SIZE,
+             .usual = {8, 1024}),
+    PE_P_WORD(integer, normalize, normalize_words, "normalisation",
+              "none: p; length: p/N, where N is the number of positions; length_minus_one: p/(N-1), or 0 if N is 1"),
+    PE_P_VALUE(integer, pe_scale, "scale of the encoding",
+               "factor, a number from -1e12 to 1e12 or \"sqrt_dim\"; default 1"),
     PE_P_ARITH(integer),
     PE_P_END,
 };
 
 static const struct pe_output_row outputs[] = {
-    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "位置编码", "a row per position",
-              "每个位置一行"),
+    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "a row per position"),
     {.name = NULL},
 };
 
@@ -116,9 +113,7 @@ const struct pe_scheme pe_scheme_integer = {
         {
             .name = "integer",
             .family = "absolute",
-            .about = {"position as a number", "整数位置编码",
-                      "the position itself, or its share of the length, in every channel",
-                      "每个通道都是位置本身，或位置占长度的比例"},
+            .about = {"position as a number", "the position itself, or its share of the length, in every channel"},
             .paper = "no model uses it; introductions begin with it as a counter-example",
             .example = "{\"scheme\":\"integer\",\"len\":8,\"dim\":4}",
             .picture = "len=64&dim=16",

@@ -20,16 +20,13 @@ struct kerple {
 static const char *const kinds[] = {[LOG] = "log", [POWER] = "power", NULL};
 
 static const struct pe_param params[] = {
-    PE_P_INT(kerple, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数", "attention heads", "注意力头的个数",
-             .group = PE_G_SIZE, .usual = {1, 32}),
-    PE_P_WORD(kerple, kind, kinds, "kind", "种类", "log: -r1·ln(1 + r2·distance); power: -r1·distance^r2",
-              "对数或幂。log：-r1·ln(1 + r2·distance)；power：-r1·distance^r2"),
-    PE_P_VALUE(kerple, r1, "factor r1", "系数 r1", "factor: a number, or one per head; default 1",
-               "系数：一个数，或每个头一个；默认 1", .level = PE_BASIC),
-    PE_P_VALUE(kerple, r2, "scale or exponent r2", "尺度或指数 r2",
+    PE_P_INT(kerple, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads", .group = PE_G_SIZE, .usual = {1, 32}),
+    PE_P_WORD(kerple, kind, kinds, "kind", "log: -r1·ln(1 + r2·distance); power: -r1·distance^r2"),
+    PE_P_VALUE(kerple, r1, "factor r1", "factor: a number, or one per head; default 1", .level = PE_BASIC),
+    PE_P_VALUE(kerple, r2, "scale or exponent r2",
                "scale of the distance (log), its exponent (power, at most 2): a number, or one per head; "
                "default 1",
-               "距离的尺度（log）或指数（power，至多 2）：一个数，或每个头一个；默认 1", .level = PE_BASIC),
+               .level = PE_BASIC),
     PE_P_ARITH(kerple),
     PE_MASK_PARAMS,
     PE_P_END,
@@ -38,8 +35,8 @@ static const struct pe_param params[] = {
 enum output { BIAS };
 
 static const struct pe_output_row outputs[] = {
-    [BIAS] = PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "bias", "偏置",
-                       "added to the scaled logits", "加到缩放后的 logits 上"),
+    [BIAS] =
+        PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "bias", "added to the scaled logits"),
     {.name = NULL},
 };
 
@@ -218,9 +215,7 @@ const struct pe_scheme pe_scheme_kerple = {
         {
             .name = "kerple",
             .family = "bias",
-            .about = {"KERPLE", "核化相对偏置（KERPLE）",
-                      "a bias that falls with the logarithm or a power of the distance",
-                      "随距离的对数或幂次下降的偏置"},
+            .about = {"KERPLE", "a bias that falls with the logarithm or a power of the distance"},
             .paper = "Chi et al. 2022, arXiv 2205.09921",
             .example = "{\"scheme\":\"kerple\",\"num_heads\":2,\"r1\":[1,0.5],\"r2\":[1,0.1],\"len\":4}",
             .picture = "len=64",

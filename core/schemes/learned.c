@@ -36,58 +36,47 @@ static const char *const kinds[] = {[PE_BICUBIC] = "bicubic",
                                     NULL};
 
 static const struct pe_param params[] = {
-    PE_P_INT(learned, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding; if a table is sent, its own",
-             "编码的通道数；若发送了表，则由表决定", .group = PE_G_SIZE, .usual = {8, 1024}),
-    PE_P_INT(learned, rows, PE_UNSET, 1, PE_POSITION_MAX, "table rows", "表的行数",
-             "rows of the table; if a table is sent, its own; else as many as the positions need",
-             "表的行数；若发送了表，则由表决定；否则按位置所需", .group = PE_G_SIZE, .usual = {1, 1024}),
-    PE_P_INT(learned, row_offset, 0, -PE_POSITION_MAX, PE_POSITION_MAX, "row offset", "行偏移",
-             "added to each position to get its row; OPT, BART and RoBERTa use 2 (padding_idx + 1)",
-             "位置加上它得到行号；OPT、BART 和 RoBERTa 用 2（padding_idx + 1）", .usual = {0, 16}),
+    PE_P_INT(learned, dim, 512, 1, PE_DIM_MAX, "width", "channels of the encoding; if a table is sent, its own",
+             .group = PE_G_SIZE, .usual = {8, 1024}),
+    PE_P_INT(learned, rows, PE_UNSET, 1, PE_POSITION_MAX, "table rows",
+             "rows of the table; if a table is sent, its own; else as many as the positions need", .group = PE_G_SIZE,
+             .usual = {1, 1024}),
+    PE_P_INT(learned, row_offset, 0, -PE_POSITION_MAX, PE_POSITION_MAX, "row offset",
+             "added to each position to get its row; OPT, BART and RoBERTa use 2 (padding_idx + 1)", .usual = {0, 16}),
     PE_P_WORD(
-        learned, out_of_range, policies, "outside the table", "超出表时",
+        learned, out_of_range, policies, "outside the table",
         "for a position without a row. error; clamp: the first or last row; wrap: modulo the number of rows; zero; "
-        "interpolate: stretch the table so that its last row is at the largest position, and interpolate between rows",
-        "位置没有对应的行时。error：报错；clamp：取第一行或最后一行；wrap：对行数取模；"
-        "zero：取零；interpolate：拉伸整张表，使最后一行对应最大的位置，并在行间插值"),
+        "interpolate: stretch the table so that its last row is at the largest position, and interpolate between rows"),
     {.name = "interpolate",
      .type = PE_T_WORD,
      .offset = PE_OFFSET(learned, interpolate, int),
      .fallback = PE_UNSET_WORD,
      .words = kinds,
-     .about = {"resizing of the grid", "网格插值",
+     .about = {"resizing of the grid",
                "how table_grid is resized to the grid: bicubic (ViT, DeiT, DINO; a -0.75), bicubic_antialias (timm; a "
-               "-0.5), bilinear, bilinear_aligned (Qwen3-VL); default bicubic with table_grid",
-               "table_grid 缩放到网格的方法：bicubic（ViT、DeiT、DINO；a 为 -0.75）、"
-               "bicubic_antialias（timm；a 为 -0.5）、bilinear、bilinear_aligned（Qwen3-VL）；"
-               "有 table_grid 时默认 bicubic"},
+               "-0.5), bilinear, bilinear_aligned (Qwen3-VL); default bicubic with table_grid"},
      .group = PE_G_AXES},
-    PE_P_REALS(learned, table_grid, 1, 65536, "grid of the table", "表的网格",
-               "rows and columns that the table was trained on: [h,w]", "训练该表时的行数和列数：[h,w]",
-               .group = PE_G_AXES),
-    PE_P_INT(learned, num_prefix, 0, 0, 65536, "prefix rows", "前缀行数",
+    PE_P_REALS(learned, table_grid, 1, 65536, "grid of the table",
+               "rows and columns that the table was trained on: [h,w]", .group = PE_G_AXES),
+    PE_P_INT(learned, num_prefix, 0, 0, 65536, "prefix rows",
              "number of first rows that are not patches (class token, registers); they come unchanged before the rows "
              "of the grid",
-             "开头不属于图像块的行数（类别 token、寄存器 token）；它们原样放在网格各行之前", .group = PE_G_AXES,
-             .usual = {0, 16}),
+             .group = PE_G_AXES, .usual = {0, 16}),
     PE_P_SEED(learned),
     PE_P_END,
 };
 
 static const struct pe_output_row outputs[] = {
-    PE_OUTPUT("encoding", "n+num_prefix,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "位置编码",
-              "a row per position", "每个位置一行"),
+    PE_OUTPUT("encoding", "n+num_prefix,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "a row per position"),
     {.name = NULL},
 };
 
 static const struct pe_input_row inputs[] = {
-    [TABLE] = PE_INPUT("table", "rows,dim", PE_ENCODE, false, "table", "位置表", "the learned rows", "可学习的各行"),
-    [ROW_TABLE] = PE_INPUT("row_table", "rows,dim/2", PE_ENCODE, false, "row table", "行向量表",
-                           "on a grid: the second half of the channels, for each row of the grid",
-                           "用于网格：通道的后一半，网格的每行一个向量"),
-    [COL_TABLE] = PE_INPUT("col_table", "rows,dim/2", PE_ENCODE, false, "column table", "列向量表",
-                           "on a grid: the first half of the channels, for each column of the grid",
-                           "用于网格：通道的前一半，网格的每列一个向量"),
+    [TABLE] = PE_INPUT("table", "rows,dim", PE_ENCODE, false, "table", "the learned rows"),
+    [ROW_TABLE] = PE_INPUT("row_table", "rows,dim/2", PE_ENCODE, false, "row table",
+                           "on a grid: the second half of the channels, for each row of the grid"),
+    [COL_TABLE] = PE_INPUT("col_table", "rows,dim/2", PE_ENCODE, false, "column table",
+                           "on a grid: the first half of the channels, for each column of the grid"),
     {.name = NULL},
 };
 
@@ -457,8 +446,7 @@ const struct pe_scheme pe_scheme_learned = {
         {
             .name = "learned",
             .family = "absolute",
-            .about = {"learned table", "可学习位置编码", "a learned row for each position, looked up or interpolated",
-                      "每个位置一行可学习的向量，查表或插值得到"},
+            .about = {"learned table", "a learned row for each position, looked up or interpolated"},
             .paper = "Gehring et al. 2017, arXiv 1705.03122; Devlin et al. 2018, arXiv 1810.04805 (BERT)",
             .example = "{\"scheme\":\"learned\",\"len\":8,\"dim\":16,\"seed\":0}",
             .picture = "len=64&dim=64&seed=0",

@@ -12,9 +12,7 @@ extern const char *const pe_activation_words[];
         .name = "activation", .type = PE_T_WORD, .offset = PE_OFFSET(S, activation, int), .fallback = (fallback_),     \
         .words = pe_activation_words, .about = {                                                                       \
             "activation",                                                                                              \
-            "激活函数",                                                                                                \
-            "activation between two layers; gelu: x·Φ(x), by erf",                                                     \
-            "两层之间的激活函数；gelu：x·Φ(x)，用 erf 计算"                                           \
+            "activation between two layers; gelu: x·Φ(x), by erf"                                                    \
         }                                                                                                              \
     }
 

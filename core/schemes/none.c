@@ -9,14 +9,14 @@ struct none {
 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(none, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding", "编码的通道数",
-             .group = PE_G_SIZE, .usual = {8, 1024}),
+    PE_P_INT(none, dim, 512, 1, PE_DIM_MAX, "width", "channels of the encoding", .group = PE_G_SIZE,
+             .usual = {8, 1024}),
     PE_P_ARITH(none),
     PE_P_END,
 };
 
 static const struct pe_output_row outputs[] = {
-    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "位置编码", "zeros", "全零"),
+    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "zeros"),
     {.name = NULL},
 };
 
@@ -34,7 +34,7 @@ const struct pe_scheme pe_scheme_none = {
         {
             .name = "none",
             .family = "absolute",
-            .about = {"no encoding", "无位置编码", "no position information: zeros", "不含位置信息：全零"},
+            .about = {"no encoding", "no position information: zeros"},
             .paper = "Haviv et al. 2022, arXiv 2203.16634 (language models without positional encodings)",
             .example = "{\"scheme\":\"none\",\"len\":8,\"dim\":16}",
             .picture = "len=64&dim=64",

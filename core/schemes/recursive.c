@@ -19,38 +19,34 @@ struct recursive {
 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(recursive, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding; if p0 is sent, its own",
-             "编码的通道数；若发送了 p0，则由 p0 决定", .group = PE_G_SIZE, .usual = {8, 1024}),
-    PE_P_INT(recursive, hidden, PE_UNSET, 1, PE_DIM_MAX, "hidden width", "隐层宽度",
+    PE_P_INT(recursive, dim, 512, 1, PE_DIM_MAX, "width", "channels of the encoding; if p0 is sent, its own",
+             .group = PE_G_SIZE, .usual = {8, 1024}),
+    PE_P_INT(recursive, hidden, PE_UNSET, 1, PE_DIM_MAX, "hidden width",
              "channels between the two layers of a network from the seed; default dim; if w1 is sent, its own",
-             "由种子生成的网络两层之间的通道数；默认 dim；若发送了 w1，则由 w1 决定", .group = PE_G_SIZE,
-             .usual = {8, 1024}),
+             .group = PE_G_SIZE, .usual = {8, 1024}),
     PE_P_ACTIVATION(recursive, PE_TANH),
-    PE_P_BOOL(recursive, residual, false, "residual", "残差", "the network computes the difference to the next row",
-              "网络计算的是到下一行的差"),
-    PE_P_BOOL(recursive, output_activation, false, "activation at the end", "末层激活",
-              "apply the activation also after the last layer", "最后一层之后也用激活函数"),
+    PE_P_BOOL(recursive, residual, false, "residual", "the network computes the difference to the next row"),
+    PE_P_BOOL(recursive, output_activation, false, "activation at the end",
+              "apply the activation also after the last layer"),
     PE_P_SEED(recursive),
     PE_P_ARITH(recursive),
     PE_P_END,
 };
 
 static const struct pe_output_row outputs[] = {
-    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "位置编码", "row k: the k-th step",
-              "第 k 行：第 k 步"),
+    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "row k: the k-th step"),
     {.name = NULL},
 };
 
 enum input { P0, W1, B1, N_INPUTS = W1 + 2 * PE_LAYERS_MAX };
 
 #define LAYER(i, in, out)                                                                                              \
-    PE_INPUT("w" #i, out "," in, PE_ENCODE, false, "layer " #i ", weight", "第 " #i " 层权重",                         \
-             "layer " #i ", as torch.nn.Linear's weight", "第 " #i " 层，排列与 torch.nn.Linear 的 weight 相同"),      \
-        PE_INPUT("b" #i, out, PE_ENCODE, false, "layer " #i ", bias", "第 " #i " 层偏置", "layer " #i ", its bias",    \
-                 "第 " #i " 层的偏置向量")
+    PE_INPUT("w" #i, out "," in, PE_ENCODE, false, "layer " #i ", weight",                                             \
+             "layer " #i ", as torch.nn.Linear's weight"),                                                             \
+        PE_INPUT("b" #i, out, PE_ENCODE, false, "layer " #i ", bias", "layer " #i ", its bias")
 
 static const struct pe_input_row inputs[] = {
-    [P0] = PE_INPUT("p0", "dim", PE_ENCODE, false, "first row", "首行", "row 0", "第 0 行"),
+    [P0] = PE_INPUT("p0", "dim", PE_ENCODE, false, "first row", "row 0"),
     LAYER(1, "dim", "width1"),
     LAYER(2, "width1", "width2"),
     LAYER(3, "width2", "width3"),
@@ -216,8 +212,7 @@ const struct pe_scheme pe_scheme_recursive = {
         {
             .name = "recursive",
             .family = "absolute",
-            .about = {"recursive network", "递归位置编码", "each row is computed from the row before it by a network",
-                      "每一行由网络从前一行算出"},
+            .about = {"recursive network", "each row is computed from the row before it by a network"},
             .paper = "Liu et al. 2020, arXiv 2003.09229 (FLOATER), where it is the discrete form",
             .example = "{\"scheme\":\"recursive\",\"len\":8,\"dim\":16,\"seed\":0}",
             .picture = "len=64&dim=64&seed=0&std=0.2",

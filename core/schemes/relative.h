@@ -26,12 +26,10 @@ struct pe_relative_fields {
 };
 
 #define PE_RELATIVE_PARAMS                                                                                             \
-    PE_P_INT(pe_relative_fields, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数",                                       \
-             "attention heads; if q is sent, its own", "注意力头的个数；若发送了 q，则由 q 决定", .group = PE_G_SIZE,  \
-             .usual = {1, 32}),                                                                                        \
-        PE_P_INT(pe_relative_fields, head_dim, 64, 1, PE_HEAD_DIM_MAX, "head width", "头宽",                           \
-                 "channels of one head; if q is sent, its own", "一个头的通道数；若发送了 q，则由 q 决定",             \
-                 .group = PE_G_SIZE, .usual = {8, 256}),                                                               \
+    PE_P_INT(pe_relative_fields, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads; if q is sent, its own",     \
+             .group = PE_G_SIZE, .usual = {1, 32}),                                                                    \
+        PE_P_INT(pe_relative_fields, head_dim, 64, 1, PE_HEAD_DIM_MAX, "head width",                                   \
+                 "channels of one head; if q is sent, its own", .group = PE_G_SIZE, .usual = {8, 256}),                \
         PE_P_SEED(pe_relative_fields)
 
 /* Refuses positions with a fraction. */

@@ -6,11 +6,10 @@
 enum output { ENCODING, DISTANCES };
 
 const struct pe_output_row pe_rel_sin_outputs[] = {
-    [ENCODING] = PE_OUTPUT("encoding", "width,d_model", 1, PE_DTYPE_NONE, false, NULL, "encoding", "位置编码",
-                           "R of each distance", "每个距离的 R", .range = {-1, 1}, .axes = "distance,dim"),
-    [DISTANCES] =
-        PE_OUTPUT("distances", "width", 1, PE_I32, false, NULL, "distances", "距离",
-                  "query minus key, descending; not clamped", "查询减键，从大到小；不截断", .axes = "distance"),
+    [ENCODING] = PE_OUTPUT("encoding", "width,d_model", 1, PE_DTYPE_NONE, false, NULL, "encoding", "R of each distance",
+                           .range = {-1, 1}, .axes = "distance,dim"),
+    [DISTANCES] = PE_OUTPUT("distances", "width", 1, PE_I32, false, NULL, "distances",
+                            "query minus key, descending; not clamped", .axes = "distance"),
     {.name = NULL},
 };
 

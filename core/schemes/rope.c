@@ -11,48 +11,37 @@
 static const struct pe_param params[] = {
     PE_ROTARY_PARAMS,
     PE_R_ROW(axes_dim, REALS, struct pe_reals, .min = 0, .max = PE_HEAD_DIM_MAX, .excludes = "channels",
-             .about = {"width of each axis", "各轴宽度",
+             .about = {"width of each axis",
                        "for several axes, each with its own list of frequencies: the channels of each axis; default "
-                       "equal parts, and the first axis gets the rest",
-                       "用于多个轴各有自己的频率表：每个轴的通道数；默认均分，余下的归第一个轴"},
+                       "equal parts, and the first axis gets the rest"},
              .group = PE_G_AXES),
     PE_R_ROW(channels, WORD, int, .fallback = PE_UNSET_WORD, .words = pe_rotary_channel_words,
-             .about = {"channels of several axes", "多轴通道分配",
+             .about = {"channels of several axes",
                        "for several axes that share one list of frequencies: mrope (Qwen2-VL), mrope_interleaved "
-                       "(Qwen3-VL), videorope, pixtral, dinov3",
-                       "用于多个轴共用一张频率表：mrope（Qwen2-VL）、mrope_interleaved（Qwen3-VL）、"
-                       "videorope、pixtral、dinov3"},
+                       "(Qwen3-VL), videorope, pixtral, dinov3"},
              .group = PE_G_AXES),
     PE_R_ROW(
         mrope_section, REALS, struct pe_reals, .min = 0, .max = PE_HEAD_DIM_MAX,
         .when = "channels=mrope|mrope_interleaved|videorope|",
-        .about = {"pairs of each axis", "各轴的对数",
+        .about = {"pairs of each axis",
                   "number of pairs for time, height, width; default 3/8 each for height and width, the rest for time; "
-                  "mrope_interleaved also gives time the pairs that the sections leave",
-                  "时间、高、宽各占的对数；默认高和宽各 3/8，其余归时间；mrope_interleaved "
-                  "还把各段剩下的对归时间"},
+                  "mrope_interleaved also gives time the pairs that the sections leave"},
         .group = PE_G_AXES),
-    PE_R_ROW(axis_order, REALS, struct pe_reals, .min = 0, .max = PE_AXES_MAX - 1,
-             .about = {"axis order", "轴的顺序",
-                       "order of the axes' blocks in the head; default 0, 1, …; Llama 4's vision tower: 1, 0",
-                       "各轴的块在头中的顺序；默认 0, 1, …；Llama 4 的视觉塔：1, 0"},
-             .group = PE_G_AXES),
-    PE_P_WORD(pe_rotary_fields, coords, pe_rotary_coord_words, "coordinates", "坐标",
+    PE_R_ROW(
+        axis_order, REALS, struct pe_reals, .min = 0, .max = PE_AXES_MAX - 1,
+        .about = {"axis order", "order of the axes' blocks in the head; default 0, 1, …; Llama 4's vision tower: 1, 0"},
+        .group = PE_G_AXES),
+    PE_P_WORD(pe_rotary_fields, coords, pe_rotary_coord_words, "coordinates",
               "coordinates on a grid: index; one_based (Llama 4); normalized: 2(i+1/2)/h - 1 (DINOv3, default there); "
               "resized: i/h·ref_grid (EVA-02); centered (Qwen-Image; of three axes the first, frames, counts from 0); "
               "pixel: -1 to 1, frequencies to max_freq",
-              "网格上的坐标。index：下标；one_based：从 1 开始（Llama 4）；normalized："
-              "2(i+1/2)/h - 1（DINOv3，此时为默认）；resized：i/h·ref_grid（EVA-02）；"
-              "centered：居中（Qwen-Image；三个轴时第一个轴是帧，从 0 开始）；pixel：从 -1 到 1，频率到 max_freq",
               .group = PE_G_AXES),
     PE_R_ROW(ref_grid, REALS, struct pe_reals, .min = 1, .max = PE_POSITION_MAX, .when = "coords=resized",
-             .about = {"training grid", "训练网格", "the grid the model was trained on, a length for each axis",
-                       "模型训练时的网格，每个轴一个长度"},
+             .about = {"training grid", "the grid the model was trained on, a length for each axis"},
              .group = PE_G_AXES),
     PE_R_ROW(max_freq, REAL, double, .fallback = 10, .min = 1e-6, .max = 1e6, .when = "coords=pixel",
-             .about = {"highest frequency", "最高频率", "frequencies are pi·linspace(1, max_freq/2)",
-                       "频率为 pi·linspace(1, max_freq/2)"},
-             .level = PE_MORE, .group = PE_G_FREQUENCIES, .usual = {1, 100}),
+             .about = {"highest frequency", "frequencies are pi·linspace(1, max_freq/2)"}, .level = PE_MORE,
+             .group = PE_G_FREQUENCIES, .usual = {1, 100}),
     PE_ROTARY_PARAMS_LAST,
     PE_P_END,
 };
@@ -64,9 +53,8 @@ const struct pe_scheme pe_scheme_rope = {
         {
             .name = "rope",
             .family = "rotary",
-            .about = {"rotary encoding (RoPE)", "旋转位置编码（RoPE）",
-                      "rotates pairs of channels of queries and keys by angles that grow with the position",
-                      "把查询和键的通道两两成对，按随位置增长的角度旋转"},
+            .about = {"rotary encoding (RoPE)",
+                      "rotates pairs of channels of queries and keys by angles that grow with the position"},
             .paper = "Su et al. 2021, arXiv 2104.09864 (RoFormer)",
             .example = "{\"scheme\":\"rope\",\"len\":8,\"head_dim\":16}",
             .picture = "len=128&head_dim=128&outputs=cos",

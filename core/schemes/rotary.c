@@ -24,10 +24,8 @@ const char *const pe_rotary_forms[] = {
     [PE_FORM_COMPLEX] = "complex", [PE_FORM_MATRIX] = "matrix",     NULL};
 
 const struct pe_input_row pe_rotary_inputs[] = {
-    PE_INPUT("q", "batch,num_heads,n,head_dim", PE_ROTATE, true, "queries", "查询",
-             "queries; leading axes may be missing", "查询；可以省略前面的轴"),
-    PE_INPUT("k", "batch,num_heads,n,head_dim", PE_ROTATE, true, "keys", "键", "keys; may have fewer heads",
-             "键；头数可以更少"),
+    PE_INPUT("q", "batch,num_heads,n,head_dim", PE_ROTATE, true, "queries", "queries; leading axes may be missing"),
+    PE_INPUT("k", "batch,num_heads,n,head_dim", PE_ROTATE, true, "keys", "keys; may have fewer heads"),
     {.name = NULL},
 };
 

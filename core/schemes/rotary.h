@@ -62,41 +62,29 @@ _Static_assert(offsetof(struct pe_rotary_fields, scaling) == 0, "the rows of sca
 
 /* Rows of every scheme of the family, in two parts; rope has the rows for several axes between them. */
 #define PE_ROTARY_PARAMS                                                                                               \
-    PE_P_INT(pe_rotary_fields, head_dim, 64, 2, PE_HEAD_DIM_MAX, "head width", "头宽", "channels of one head; even",   \
-             "一个头的通道数；偶数", .group = PE_G_SIZE, .usual = {8, 256}),                                           \
-        PE_P_INT(pe_rotary_fields, rotary_dim, PE_UNSET, 2, PE_HEAD_DIM_MAX, "rotated channels", "旋转通道数",         \
-                 "channels that are rotated; even; default head_dim", "参与旋转的通道数；偶数；默认 head_dim",         \
-                 .group = PE_G_SIZE, .usual = {2, 256}),                                                               \
+    PE_P_INT(pe_rotary_fields, head_dim, 64, 2, PE_HEAD_DIM_MAX, "head width", "channels of one head; even",           \
+             .group = PE_G_SIZE, .usual = {8, 256}),                                                                   \
+        PE_P_INT(pe_rotary_fields, rotary_dim, PE_UNSET, 2, PE_HEAD_DIM_MAX, "rotated channels",                       \
+                 "channels that are rotated; even; default head_dim", .group = PE_G_SIZE, .usual = {2, 256}),          \
         PE_R_ROW(partial_rotary_factor, REAL, double, .fallback = PE_UNSET, .min = 0, .max = 1,                        \
                  .excludes = "rotary_dim",                                                                             \
-                 .about = {"rotated share", "旋转比例", "rotary_dim as a share of head_dim, rounded down",             \
-                           "rotary_dim 占 head_dim 的比例，向下取整"},                                                 \
-                 .group = PE_G_SIZE),                                                                                  \
-        PE_P_INT(pe_rotary_fields, rotary_offset, 0, 0, PE_HEAD_DIM_MAX, "first rotated channel", "旋转起始通道",      \
-                 "first rotated channel; DeepSeek rotates its last 64 of 192: 128",                                    \
-                 "第一个旋转的通道；DeepSeek 旋转 192 个通道中的最后 64 个，即 128", .level = PE_MORE,                 \
+                 .about = {"rotated share", "rotary_dim as a share of head_dim, rounded down"}, .group = PE_G_SIZE),   \
+        PE_P_INT(pe_rotary_fields, rotary_offset, 0, 0, PE_HEAD_DIM_MAX, "first rotated channel",                      \
+                 "first rotated channel; DeepSeek rotates its last 64 of 192: 128", .level = PE_MORE,                  \
                  .group = PE_G_SIZE, .usual = {0, 128}),                                                               \
         PE_R_ROW(base, REAL, double, .alias = "rope_theta", .fallback = 10000, .min = 1e-3, .max = 1e12,               \
-                 .about = {"wavelength base", "波长基数", "wavelength base; not 1; default 100 for channels dinov3",   \
-                           "波长的基数；不能为 1；channels 为 dinov3 时默认 100"},                                     \
+                 .about = {"wavelength base", "wavelength base; not 1; default 100 for channels dinov3"},              \
                  .group = PE_G_FREQUENCIES, .usual = {100, 1e7}),                                                      \
-        PE_P_WORD(pe_rotary_fields, layout, pe_rotary_layouts, "pairing of channels", "通道配对",                      \
+        PE_P_WORD(pe_rotary_fields, layout, pe_rotary_layouts, "pairing of channels",                                  \
                   "interleaved: neighbours are a pair (paper, Meta, GPT-J); half: first half with second "             \
                   "half (transformers, GPT-NeoX); half_per_axis: half inside each axis's block; "                      \
                   "interleaved_to_half: reads neighbours, writes halves (DeepSeek in transformers); "                  \
                   "vjepa2: V-JEPA 2's published code, whose bug makes it no rotation",                                 \
-                  "interleaved：相邻两个通道成对（论文、Meta、GPT-J）；half："                        \
-                  "前一半与后一半成对（transformers、GPT-NeoX）；half_per_axis："                        \
-                  "在每个轴的块内前后两半成对；interleaved_to_half：按相邻读入，"                 \
-                  "按两半写出（transformers 中的 DeepSeek）；vjepa2：V-JEPA 2 "                             \
-                  "公布的代码，其中的错误使它不是旋转",                                                                \
                   .level = PE_BASIC, .group = PE_G_LAYOUT),                                                            \
-        PE_P_INT(pe_rotary_fields, direction, 1, -1, 1, "direction", "旋转方向",                                       \
-                 "1: counter-clockwise, as in every library; -1: the inverse rotation",                                \
-                 "1：逆时针，各个库都如此；-1：逆旋转", .group = PE_G_LAYOUT),                                         \
+        PE_P_INT(pe_rotary_fields, direction, 1, -1, 1, "direction",                                                   \
+                 "1: counter-clockwise, as in every library; -1: the inverse rotation", .group = PE_G_LAYOUT),         \
         PE_R_ROW(inv_freq, REALS, struct pe_reals, .min = -1e6, .max = 1e6, .excludes = "base|scaling",                \
-                 .about = {"frequencies", "频率", "explicit frequencies, radians per position: [rotary_dim/2]",        \
-                           "显式给出的频率，单位为每个位置的弧度：[rotary_dim/2]"},                                    \
+                 .about = {"frequencies", "explicit frequencies, radians per position: [rotary_dim/2]"},               \
                  .group = PE_G_FREQUENCIES)
 
 #define PE_ROTARY_PARAMS_LAST                                                                                           \
@@ -104,21 +92,16 @@ _Static_assert(offsetof(struct pe_rotary_fields, scaling) == 0, "the rows of sca
      .alias = "rope_scaling|rope_parameters",                                                                           \
      .type = PE_T_OBJECT,                                                                                               \
      .fields = pe_scaling_params,                                                                                       \
-     .about = {"context scaling", "上下文扩展",                                                                         \
+     .about = {"context scaling",                                                                                       \
                "how frequencies change for longer contexts; a Hugging Face rope_scaling or rope_parameters "            \
-               "object is accepted unchanged",                                                                          \
-               "为更长的上下文改变频率的规则；可直接粘贴 transformers 的 "                         \
-               "rope_scaling 或 rope_parameters 对象"},                                                                 \
+               "object is accepted unchanged"},                                                                         \
      .level = PE_BASIC,                                                                                                 \
      .group = PE_G_SCALING},                                                                                            \
-        PE_P_REAL(pe_rotary_fields, attention_factor, PE_UNSET, 1e-6, 1e6, "attention factor", "注意力系数",            \
-                  "factor on cos and sin; default the scaling's, else 1",                                               \
-                  "余弦和正弦的系数；默认取 scaling 中的，否则为 1", .group = PE_G_SCALING, .usual = {0.5, 2}),         \
-        PE_P_WORD(pe_rotary_fields, form, pe_rotary_forms, "form of the table", "表的形式",                             \
+        PE_P_REAL(pe_rotary_fields, attention_factor, PE_UNSET, 1e-6, 1e6, "attention factor",                          \
+                  "factor on cos and sin; default the scaling's, else 1", .group = PE_G_SCALING, .usual = {0.5, 2}),    \
+        PE_P_WORD(pe_rotary_fields, form, pe_rotary_forms, "form of the table",                                         \
                   "pairs: cos, sin per pair; expanded: per channel; concat: cos_sin; complex: freqs_cis; matrix: 2×2 " \
                   "rotations",                                                                                          \
-                  "pairs：每对一个 cos、sin；expanded：每个通道一个；concat："                          \
-                  "cos_sin；complex：freqs_cis；matrix：2×2 旋转矩阵",                                                  \
                   .group = PE_G_LAYOUT),                                                                                \
         PE_P_ARITH(pe_rotary_fields)
 
@@ -139,32 +122,26 @@ enum pe_rotary_output {
 };
 
 #define PE_ROTARY_OUTPUTS                                                                                              \
-    [PE_COS] = PE_OUTPUT("cos", "n,rotary_dim/2", 1, PE_DTYPE_NONE, false, "form=pairs", "cosines", "余弦",            \
-                         "cosine of each pair's angle", "每对角度的余弦"),                                             \
-    [PE_SIN] = PE_OUTPUT("sin", "n,rotary_dim/2", 1, PE_DTYPE_NONE, false, "form=pairs", "sines", "正弦",              \
-                         "sine of each pair's angle", "每对角度的正弦"),                                               \
-    [PE_COS_EXPANDED] =                                                                                                \
-        PE_OUTPUT("cos", "n,rotary_dim", 1, PE_DTYPE_NONE, false, "form=expanded", "cosines", "余弦",                  \
-                  "cosine for each channel, in the order of the layout", "每个通道的余弦，按 layout 的顺序"),          \
-    [PE_SIN_EXPANDED] =                                                                                                \
-        PE_OUTPUT("sin", "n,rotary_dim", 1, PE_DTYPE_NONE, false, "form=expanded", "sines", "正弦",                    \
-                  "sine for each channel, in the order of the layout", "每个通道的正弦，按 layout 的顺序"),            \
+    [PE_COS] = PE_OUTPUT("cos", "n,rotary_dim/2", 1, PE_DTYPE_NONE, false, "form=pairs", "cosines",                    \
+                         "cosine of each pair's angle"),                                                               \
+    [PE_SIN] = PE_OUTPUT("sin", "n,rotary_dim/2", 1, PE_DTYPE_NONE, false, "form=pairs", "sines",                      \
+                         "sine of each pair's angle"),                                                                 \
+    [PE_COS_EXPANDED] = PE_OUTPUT("cos", "n,rotary_dim", 1, PE_DTYPE_NONE, false, "form=expanded", "cosines",          \
+                                  "cosine for each channel, in the order of the layout"),                              \
+    [PE_SIN_EXPANDED] = PE_OUTPUT("sin", "n,rotary_dim", 1, PE_DTYPE_NONE, false, "form=expanded", "sines",            \
+                                  "sine for each channel, in the order of the layout"),                                \
     [PE_COS_SIN] = PE_OUTPUT("cos_sin", "n,rotary_dim", 1, PE_DTYPE_NONE, false, "form=concat", "cosines and sines",   \
-                             "余弦和正弦", "cosines of all pairs, then sines", "所有对的余弦，然后是正弦"),            \
-    [PE_FREQS_CIS] =                                                                                                   \
-        PE_OUTPUT("freqs_cis", "n,rotary_dim/2,2", 2, PE_DTYPE_NONE, false, "form=complex", "complex numbers", "复数", \
-                  "complex e^(i·angle): cos, sin", "复数 e^(i·angle)：余弦、正弦"),                                    \
-    [PE_MATRIX] =                                                                                                      \
-        PE_OUTPUT("matrix", "n,rotary_dim/2,2,2", 3, PE_DTYPE_NONE, false, "form=matrix", "rotation matrices",         \
-                  "旋转矩阵", "[[cos, -sin], [sin, cos]] of each pair", "每对的 [[cos, -sin], [sin, cos]]"),           \
-    [PE_INV_FREQ] = PE_OUTPUT("inv_freq", "rotary_dim/2", 1, PE_F64, true, NULL, "frequencies", "频率",                \
-                              "angular frequency of each pair, radians per unit of its coordinate",                    \
-                              "每对的角频率，单位为每单位坐标的弧度"),                                                 \
-    [PE_POSITIONS] = PE_OUTPUT("positions", "axes,n", 1, PE_I64, true, NULL, "positions", "位置",                      \
-                               "the coordinates used; f64 where one is fractional", "所用的坐标；有小数时为 f64"),     \
-    [PE_ROPE_DELTA] = PE_OUTPUT("rope_delta", "", 1, PE_I64, true, NULL, "position delta", "位置差",                   \
-                                "1 + the largest position - n: a decoder adds it to its cache position",               \
-                                "1 + 最大位置 - n：解码器把它加到缓存位置上")
+                             "cosines of all pairs, then sines"),                                                      \
+    [PE_FREQS_CIS] = PE_OUTPUT("freqs_cis", "n,rotary_dim/2,2", 2, PE_DTYPE_NONE, false, "form=complex",               \
+                               "complex numbers", "complex e^(i·angle): cos, sin"),                                    \
+    [PE_MATRIX] = PE_OUTPUT("matrix", "n,rotary_dim/2,2,2", 3, PE_DTYPE_NONE, false, "form=matrix",                    \
+                            "rotation matrices", "[[cos, -sin], [sin, cos]] of each pair"),                            \
+    [PE_INV_FREQ] = PE_OUTPUT("inv_freq", "rotary_dim/2", 1, PE_F64, true, NULL, "frequencies",                        \
+                              "angular frequency of each pair, radians per unit of its coordinate"),                   \
+    [PE_POSITIONS] = PE_OUTPUT("positions", "axes,n", 1, PE_I64, true, NULL, "positions",                              \
+                               "the coordinates used; f64 where one is fractional"),                                   \
+    [PE_ROPE_DELTA] = PE_OUTPUT("rope_delta", "", 1, PE_I64, true, NULL, "position delta",                             \
+                                "1 + the largest position - n: a decoder adds it to its cache position")
 
 /* ---- The resolved object; plan->tables of the schemes of the family ---- */
 

@@ -17,12 +17,11 @@ struct sandwich {
 enum { BAR_DIM_MAX = 4096 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(sandwich, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数", "attention heads", "注意力头的个数",
-             .group = PE_G_SIZE, .usual = {1, 32}),
-    PE_P_INT(sandwich, bar_dim, 128, 2, BAR_DIM_MAX, "width of the encodings", "编码宽度",
-             "channels of the two encodings, even", "两个编码的通道数，偶数", .group = PE_G_SIZE, .usual = {8, 512}),
-    PE_P_REAL(sandwich, base, 10000, 1e-3, 1e12, "wavelength base", "波长基数", "wavelength base of the two encodings",
-              "两个编码的波长基数", .group = PE_G_FREQUENCIES, .usual = {100, 1e7}),
+    PE_P_INT(sandwich, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads", .group = PE_G_SIZE, .usual = {1, 32}),
+    PE_P_INT(sandwich, bar_dim, 128, 2, BAR_DIM_MAX, "width of the encodings", "channels of the two encodings, even",
+             .group = PE_G_SIZE, .usual = {8, 512}),
+    PE_P_REAL(sandwich, base, 10000, 1e-3, 1e12, "wavelength base", "wavelength base of the two encodings",
+              .group = PE_G_FREQUENCIES, .usual = {100, 1e7}),
     PE_MASK_PARAMS,
     PE_P_END,
 };
@@ -30,8 +29,8 @@ static const struct pe_param params[] = {
 enum output { BIAS };
 
 static const struct pe_output_row outputs[] = {
-    [BIAS] = PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "bias", "偏置",
-                       "added to the scaled logits", "加到缩放后的 logits 上"),
+    [BIAS] =
+        PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "bias", "added to the scaled logits"),
     {.name = NULL},
 };
 
@@ -218,8 +217,7 @@ const struct pe_scheme pe_scheme_sandwich = {
         {
             .name = "sandwich",
             .family = "bias",
-            .about = {"Sandwich", "正弦内积偏置（Sandwich）", "a bias that is the product of two sinusoidal encodings",
-                      "两个正弦位置编码的内积构成的偏置"},
+            .about = {"Sandwich", "a bias that is the product of two sinusoidal encodings"},
             .paper = "Chi et al. 2022, arXiv 2212.10356",
             .example = "{\"scheme\":\"sandwich\",\"num_heads\":2,\"bar_dim\":16,\"len\":4}",
             .picture = "len=64",

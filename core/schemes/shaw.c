@@ -29,10 +29,10 @@ struct shaw {
 enum { DISTANCE_MAX = 1 << 20 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(shaw, p_min, -4, -DISTANCE_MAX, DISTANCE_MAX, "smallest position", "最小相对位置",
-             "smallest relative position with its own row", "有单独一行的最小相对位置", .usual = {-32, 0}),
-    PE_P_INT(shaw, p_max, 4, -DISTANCE_MAX, DISTANCE_MAX, "largest position", "最大相对位置",
-             "largest relative position with its own row", "有单独一行的最大相对位置", .usual = {0, 32}),
+    PE_P_INT(shaw, p_min, -4, -DISTANCE_MAX, DISTANCE_MAX, "smallest position",
+             "smallest relative position with its own row", .usual = {-32, 0}),
+    PE_P_INT(shaw, p_max, 4, -DISTANCE_MAX, DISTANCE_MAX, "largest position",
+             "largest relative position with its own row", .usual = {0, 32}),
     {.name = "max_relative",
      .type = PE_T_INT,
      .offset = PE_OFFSET(shaw, max_relative, int64_t),
@@ -40,17 +40,12 @@ static const struct pe_param params[] = {
      .min = 1,
      .max = DISTANCE_MAX,
      .excludes = "p_min|p_max",
-     .about = {"largest distance", "最大距离", "sets p_min to -max_relative and p_max to max_relative",
-               "把 p_min 设为 -max_relative，把 p_max 设为 max_relative"},
+     .about = {"largest distance", "sets p_min to -max_relative and p_max to max_relative"},
      .usual = {1, 64}},
-    PE_P_WORD(shaw, direction, directions, "direction", "方向",
-              "key_minus_query: tensor2tensor, NEZHA; query_minus_key: rows reversed (relative_key always is)",
-              "key_minus_query：tensor2tensor、NEZHA；query_minus_key：行序相反"
-              "（relative_key 总是如此）"),
-    PE_P_WORD(shaw, table_style, styles, "style of the table", "表的样式",
-              "weights; sinusoidal: NEZHA's fixed tables; relative_key, relative_key_query: transformers' BERT",
-              "weights：权重；sinusoidal：NEZHA 的固定表；relative_key、relative_key_query："
-              "transformers 的 BERT"),
+    PE_P_WORD(shaw, direction, directions, "direction",
+              "key_minus_query: tensor2tensor, NEZHA; query_minus_key: rows reversed (relative_key always is)"),
+    PE_P_WORD(shaw, table_style, styles, "style of the table",
+              "weights; sinusoidal: NEZHA's fixed tables; relative_key, relative_key_query: transformers' BERT"),
     PE_RELATIVE_PARAMS,
     PE_P_END,
 };
@@ -58,19 +53,17 @@ static const struct pe_param params[] = {
 enum output { INDEX };
 
 static const struct pe_output_row outputs[] = {
-    [INDEX] =
-        PE_OUTPUT("index", "q_len,k_len", 1, PE_I32, false, NULL, "index", "行号", "row of the table", "表的行号"),
+    [INDEX] = PE_OUTPUT("index", "q_len,k_len", 1, PE_I32, false, NULL, "index", "row of the table"),
     {.name = NULL},
 };
 
 enum input { REL_K, REL_V };
 
 static const struct pe_input_row inputs[] = {
-    [REL_K] = PE_INPUT("rel_k", "p_max-p_min+1,head_dim", PE_ATTEND, false, "vectors for keys", "键的相对向量",
-                       "added to keys; distance_embedding.weight of transformers' BERT",
-                       "加到键上；transformers 的 BERT 中为 distance_embedding.weight"),
-    [REL_V] = PE_INPUT("rel_v", "p_max-p_min+1,v_dim", PE_ATTEND, false, "vectors for values", "值的相对向量",
-                       "added to values; optional", "加到值上；可选"),
+    [REL_K] = PE_INPUT("rel_k", "p_max-p_min+1,head_dim", PE_ATTEND, false, "vectors for keys",
+                       "added to keys; distance_embedding.weight of transformers' BERT"),
+    [REL_V] =
+        PE_INPUT("rel_v", "p_max-p_min+1,v_dim", PE_ATTEND, false, "vectors for values", "added to values; optional"),
     {.name = NULL},
 };
 
@@ -387,9 +380,8 @@ const struct pe_scheme pe_scheme_shaw = {
         {
             .name = "shaw",
             .family = "relative",
-            .about = {"relative vectors (Shaw)", "相对位置向量（Shaw）",
-                      "a learned vector for each clipped distance, added to keys and values",
-                      "每个截断后的距离一个可学习的向量，加到键和值上"},
+            .about = {"relative vectors (Shaw)",
+                      "a learned vector for each clipped distance, added to keys and values"},
             .paper = "Shaw et al. 2018, arXiv 1803.02155",
             .example = "{\"scheme\":\"shaw\",\"len\":6,\"max_relative\":2}",
             .picture = "len=32",

@@ -23,87 +23,65 @@ static const char *const odd_words[] = {
     }
 
 static const struct pe_param params[] = {
-    PE_P_INT(sinusoidal, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding", "编码的通道数",
-             .group = PE_G_SIZE, .usual = {8, 1024}),
-    PE_P_WORD(sinusoidal, style, pe_sinusoidal_styles, "style for several axes", "多轴样式",
+    PE_P_INT(sinusoidal, dim, 512, 1, PE_DIM_MAX, "width", "channels of the encoding", .group = PE_G_SIZE,
+             .usual = {8, 1024}),
+    PE_P_WORD(sinusoidal, style, pe_sinusoidal_styles, "style for several axes",
               "for several axes or a grid. axial: the encodings of the axes side by side; detr; mae: column first; "
               "timm: sines before cosines; multidim: tatp22's package; vjepa: V-JEPA 2",
-              "用于多个轴或网格。axial：各轴的编码并列；detr；mae：先列后行；timm："
-              "先正弦后余弦；multidim：tatp22 的软件包；vjepa：V-JEPA 2",
               .group = PE_G_AXES),
     OF_STYLE(base, REAL, double, "axial|mae|timm|multidim|vjepa|", .fallback = 10000, .min = 1e-3, .max = 1e12,
-             .about = {"wavelength base", "波长基数", "wavelength base; not 1", "波长的基数；不能为 1"},
-             .level = PE_BASIC, .group = PE_G_FREQUENCIES, .usual = {100, 1e7}),
+             .about = {"wavelength base", "wavelength base; not 1"}, .level = PE_BASIC, .group = PE_G_FREQUENCIES,
+             .usual = {100, 1e7}),
     OF_STYLE(temperature, REAL, double, "detr|timm", .fallback = PE_UNSET, .min = 1e-3, .max = 1e12, .excludes = "base",
-             .about = {"temperature", "温度", "the name of base in DETR and timm; default 10000",
-                       "DETR 和 timm 对 base 的叫法；默认 10000"},
-             .group = PE_G_FREQUENCIES, .usual = {100, 1e7}),
+             .about = {"temperature", "the name of base in DETR and timm; default 10000"}, .group = PE_G_FREQUENCIES,
+             .usual = {100, 1e7}),
     OF_STYLE(layout, WORD, int, "axial|", .words = layout_words,
-             .about = {"channel layout", "通道布局",
-                       "interleaved: sin, cos alternate; half: all sines, then all cosines",
-                       "interleaved：正弦、余弦交替；half：先是全部正弦，再是全部余弦"},
+             .about = {"channel layout", "interleaved: sin, cos alternate; half: all sines, then all cosines"},
              .level = PE_BASIC, .group = PE_G_LAYOUT),
     OF_STYLE(
         freq_shift, REAL, double, "axial|", .max = PE_DIM_MAX,
-        .about = {"frequency shift", "频率偏移",
+        .about = {"frequency shift",
                   "0: frequencies base^(-2i/dim), as in the paper; s: base^(-i/(h-s)) with h = dim/2 rounded down; "
-                  "fairseq and Whisper use 1",
-                  "0：频率为 base^(-2i/dim)，与论文一致；s：base^(-i/(h-s))，h 为 dim/2 "
-                  "向下取整；fairseq 和 Whisper 用 1"},
+                  "fairseq and Whisper use 1"},
         .group = PE_G_FREQUENCIES, .usual = {0, 1}),
     OF_STYLE(odd, WORD, int, "axial|", .words = odd_words,
-             .about = {"odd width", "奇数宽度",
+             .about = {"odd width",
                        "for an odd dim. paper: one more sine than cosines; pad: dim-1 columns and a zero; truncate: "
-                       "dim+1 columns without the last",
-                       "用于 dim 为奇数。paper：正弦比余弦多一个；pad：dim-1 列再补一个零；truncate："
-                       "取 dim+1 列，去掉最后一列"},
+                       "dim+1 columns without the last"},
              .group = PE_G_LAYOUT),
     OF_STYLE(flip_sin_to_cos, BOOL, bool, "axial|", .max = 1,
-             .about = {"cosines first", "余弦在前", "cosines before sines (diffusers has the same option)",
-                       "余弦在正弦之前（diffusers 有同名选项）"},
-             .group = PE_G_LAYOUT),
+             .about = {"cosines first", "cosines before sines (diffusers has the same option)"}, .group = PE_G_LAYOUT),
     OF_STYLE(angle_scale, REAL, double, "axial|detr|", .fallback = 1, .min = -1e3, .max = 1e3,
-             .about = {"angle scale", "角度缩放",
+             .about = {"angle scale",
                        "multiplies every angle; diffusers calls it scale; detr: only with normalize, default 2 pi (the "
-                       "double nearest 2 pi means 2 pi exactly)",
-                       "乘到每个角度上，diffusers 称为 scale；detr：仅与 normalize 同用，默认 2π"
-                       "（最接近 2π 的双精度数即表示精确的 2π）"},
+                       "double nearest 2 pi means 2 pi exactly)"},
              .group = PE_G_FREQUENCIES, .usual = {0.1, 10}),
     OF_STYLE(axes_dim, REALS, struct pe_reals, "axial", .max = PE_DIM_MAX,
-             .about = {"width of each axis", "各轴宽度",
+             .about = {"width of each axis",
                        "number of columns of each axis, whose sum is dim; default 2·floor(dim/(2·axes)) each, and the "
-                       "first axis gets the rest",
-                       "每个轴的列数，总和为 dim；默认每个轴 2·floor(dim/(2·axes))，余下的归第一个轴"},
+                       "first axis gets the rest"},
              .group = PE_G_AXES),
     OF_STYLE(axis_order, REALS, struct pe_reals, "axial", .max = PE_AXES_MAX - 1,
-             .about = {"axis order", "轴的顺序", "the axis of each block, every axis once; default 0, 1, …",
-                       "每一块对应的轴，每个轴恰好一次；默认 0, 1, …"},
-             .group = PE_G_AXES),
+             .about = {"axis order", "the axis of each block, every axis once; default 0, 1, …"}, .group = PE_G_AXES),
     OF_STYLE(normalize, BOOL, bool, "detr", .max = 1,
-             .about = {"normalisation", "归一化",
+             .about = {"normalisation",
                        "divide the positions of a grid by the last one and multiply them by angle_scale. A grid's "
-                       "positions begin at 1; explicit positions are used unchanged",
-                       "网格的位置除以最后一个位置，再乘以 angle_scale。网格的位置从 1 开始；"
-                       "显式给出的位置不作改动"},
+                       "positions begin at 1; explicit positions are used unchanged"},
              .group = PE_G_AXES),
     OF_STYLE(interleave_sin_cos, BOOL, bool, "timm", .max = 1,
-             .about = {"interleave the axes", "各轴交错",
-                       "sin(h) cos(h) sin(w) cos(w) instead of sin(h) sin(w) cos(h) cos(w)",
-                       "排列为 sin(h) cos(h) sin(w) cos(w)，而不是 sin(h) sin(w) cos(h) cos(w)"},
+             .about = {"interleave the axes", "sin(h) cos(h) sin(w) cos(w) instead of sin(h) sin(w) cos(h) cos(w)"},
              .group = PE_G_LAYOUT),
     OF_STYLE(
         uniform_power, BOOL, bool, "vjepa", .max = 1,
-        .about = {"equal blocks", "各轴等宽",
-                  "for three axes. true: equal blocks of 2·ceil(dim/6), cut to dim; false: half of dim is for time",
-                  "用于三个轴。true：每块 2·ceil(dim/6) 列，截到 dim；false：dim 的一半给时间轴"},
+        .about = {"equal blocks",
+                  "for three axes. true: equal blocks of 2·ceil(dim/6), cut to dim; false: half of dim is for time"},
         .group = PE_G_AXES),
     PE_P_ARITH(sinusoidal),
     PE_P_END,
 };
 
 static const struct pe_output_row outputs[] = {
-    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "位置编码", "a row per position",
-              "每个位置一行", .range = {-1, 1}),
+    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "a row per position", .range = {-1, 1}),
     {.name = NULL},
 };
 
@@ -270,9 +248,8 @@ const struct pe_scheme pe_scheme_sinusoidal = {
         {
             .name = "sinusoidal",
             .family = "absolute",
-            .about = {"sinusoidal encoding", "正弦位置编码",
-                      "sines and cosines of geometrically spaced frequencies, added to the embeddings",
-                      "频率成等比数列的正弦和余弦，加到嵌入上"},
+            .about = {"sinusoidal encoding",
+                      "sines and cosines of geometrically spaced frequencies, added to the embeddings"},
             .paper = "Vaswani et al. 2017, arXiv 1706.03762, section 3.5",
             .example = "{\"scheme\":\"sinusoidal\",\"len\":8,\"dim\":16}",
             .picture = "len=128&dim=128",

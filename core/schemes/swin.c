@@ -8,17 +8,15 @@
 #include "core/schemes/window_bias.h"
 
 static const struct pe_param params[] = {
-    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数",
-             "attention heads; if a table is sent, its own", "注意力头的个数；若发送了表，则由表决定",
+    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads; if a table is sent, its own",
              .group = PE_G_SIZE, .usual = {1, 32}),
     PE_WINDOW_PARAMS,
     PE_P_END,
 };
 
 static const struct pe_input_row inputs[] = {
-    PE_INPUT("table", "(2h-1)*(2w-1),num_heads", PE_ENCODE, false, "table", "偏置表",
-             "relative_position_bias_table: a row per relative position",
-             "对应 relative_position_bias_table：每个相对位置一行"),
+    PE_INPUT("table", "(2h-1)*(2w-1),num_heads", PE_ENCODE, false, "table",
+             "relative_position_bias_table: a row per relative position"),
     {.name = NULL},
 };
 
@@ -29,9 +27,7 @@ const struct pe_scheme pe_scheme_swin = {
         {
             .name = "swin",
             .family = "bias",
-            .about = {"Swin window bias", "Swin 窗口偏置",
-                      "a learned bias for each relative position in a window of h by w",
-                      "h 乘 w 窗口中，每个相对位置一个可学习的偏置"},
+            .about = {"Swin window bias", "a learned bias for each relative position in a window of h by w"},
             .paper = "Liu et al. 2021, arXiv 2103.14030",
             .example = "{\"scheme\":\"swin\",\"grid\":[7,7],\"num_heads\":3,\"seed\":0}",
             .picture = "grid=7,7&outputs=index",

@@ -22,17 +22,13 @@ struct swinv2 {
 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_WINDOW_LAYER_MAX, "heads", "头数",
-             "attention heads; if w2 is sent, its own", "注意力头的个数；若发送了 w2，则由 w2 决定", .group = PE_G_SIZE,
-             .usual = {1, 32}),
-    PE_P_INT(swinv2, hidden, 512, 1, PE_WINDOW_LAYER_MAX, "hidden width", "隐层宽度",
-             "channels between the two layers; if w1 is sent, its own", "两层之间的通道数；若发送了 w1，则由 w1 决定",
-             .group = PE_G_SIZE, .usual = {8, 1024}),
-    PE_P_REALS(swinv2, pretrained_grid, 0, PE_POSITION_MAX, "pretraining window", "预训练窗口",
+    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_WINDOW_LAYER_MAX, "heads", "attention heads; if w2 is sent, its own",
+             .group = PE_G_SIZE, .usual = {1, 32}),
+    PE_P_INT(swinv2, hidden, 512, 1, PE_WINDOW_LAYER_MAX, "hidden width",
+             "channels between the two layers; if w1 is sent, its own", .group = PE_G_SIZE, .usual = {8, 1024}),
+    PE_P_REALS(swinv2, pretrained_grid, 0, PE_POSITION_MAX, "pretraining window",
                "window of the pretraining, [h,w], to which coordinates are relative; default the grid, also for 0 (as "
                "in Microsoft's configs)",
-               "预训练时的窗口，[h,w]，坐标以它为基准；默认为当前网格，0 也表示如此"
-               "（Microsoft 的配置）",
                .group = PE_G_AXES),
     PE_P_ARITH(swinv2),
     PE_WINDOW_PARAMS,
@@ -42,15 +38,13 @@ static const struct pe_param params[] = {
 enum input { W1, B1, W2, LOGIT_SCALE };
 
 static const struct pe_input_row inputs[] = {
-    [W1] = PE_INPUT("w1", "hidden,2", PE_ENCODE, false, "layer 1, weight", "第 1 层权重",
-                    "cpb_mlp.0.weight: first layer, of the coordinates [y, x]",
-                    "cpb_mlp.0.weight：第一层，输入为坐标 [y, x]"),
-    [B1] = PE_INPUT("b1", "hidden", PE_ENCODE, false, "layer 1, bias", "第 1 层偏置", "cpb_mlp.0.bias",
-                    "对应 cpb_mlp.0.bias"),
-    [W2] = PE_INPUT("w2", "num_heads,hidden", PE_ENCODE, false, "layer 2, weight", "第 2 层权重",
-                    "cpb_mlp.2.weight: second layer; it has no bias", "cpb_mlp.2.weight：第二层，没有偏置"),
-    [LOGIT_SCALE] = PE_INPUT("logit_scale", "num_heads", PE_ATTEND, false, "logit scale", "logit 缩放",
-                             "for cosine attention; optional", "用于余弦注意力；可选"),
+    [W1] = PE_INPUT("w1", "hidden,2", PE_ENCODE, false, "layer 1, weight",
+                    "cpb_mlp.0.weight: first layer, of the coordinates [y, x]"),
+    [B1] = PE_INPUT("b1", "hidden", PE_ENCODE, false, "layer 1, bias", "cpb_mlp.0.bias"),
+    [W2] = PE_INPUT("w2", "num_heads,hidden", PE_ENCODE, false, "layer 2, weight",
+                    "cpb_mlp.2.weight: second layer; it has no bias"),
+    [LOGIT_SCALE] =
+        PE_INPUT("logit_scale", "num_heads", PE_ATTEND, false, "logit scale", "for cosine attention; optional"),
     {.name = NULL},
 };
 
@@ -208,9 +202,8 @@ const struct pe_scheme pe_scheme_swinv2 = {
         {
             .name = "swinv2",
             .family = "bias",
-            .about = {"Swin V2 window bias", "Swin V2 窗口偏置",
-                      "a network's bias for each relative position in a window, from log-spaced coordinates",
-                      "窗口中每个相对位置的偏置，由网络从对数间隔的坐标算出"},
+            .about = {"Swin V2 window bias",
+                      "a network's bias for each relative position in a window, from log-spaced coordinates"},
             .paper = "Liu et al. 2021, arXiv 2111.09883",
             .example = "{\"scheme\":\"swinv2\",\"grid\":[4,4],\"num_heads\":3,\"seed\":0,\"std\":1.0}",
             .picture = "grid=8,8&seed=0&std=1",

@@ -32,22 +32,21 @@ enum { BUCKETS_MAX = 4096 };
 #define DISTANCE_MAX 0x1p31
 
 static const struct pe_param params[] = {
-    PE_P_INT(t5, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数", "attention heads; if a table is sent, its own",
-             "注意力头的个数；若发送了表，则由表决定", .group = PE_G_SIZE, .usual = {1, 32}),
-    PE_P_INT(t5, num_buckets, 32, 2, BUCKETS_MAX, "buckets", "桶数", "rows of the table; if a table is sent, its own",
-             "表的行数；若发送了表，则由表决定", .usual = {2, 128}),
-    PE_P_INT(t5, max_distance, 128, 2, DISTANCE_MAX, "largest distance", "最大距离",
-             "distances from here on share the last bucket", "从它开始的距离都归入最后一个桶", .usual = {8, 1024}),
-    PE_P_BOOL(t5, bidirectional, true, "bidirectional", "双向",
+    PE_P_INT(t5, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads; if a table is sent, its own",
+             .group = PE_G_SIZE, .usual = {1, 32}),
+    PE_P_INT(t5, num_buckets, 32, 2, BUCKETS_MAX, "buckets", "rows of the table; if a table is sent, its own",
+             .usual = {2, 128}),
+    PE_P_INT(t5, max_distance, 128, 2, DISTANCE_MAX, "largest distance", "distances from here on share the last bucket",
+             .usual = {8, 1024}),
+    PE_P_BOOL(t5, bidirectional, true, "bidirectional",
               "true: half of the buckets are for keys after the query (encoders); false: those keys have bucket 0 "
-              "(decoders)",
-              "true：一半的桶留给查询之后的键（编码器）；false：这些键归入第 0 桶（解码器）"),
-    PE_P_REAL(t5, table_scale, 1, -1e12, 1e12, "table scale", "表的缩放",
-              "factor on the numbers of the table; x-transformers: sqrt(head_dim)",
-              "表中数值的系数；x-transformers：sqrt(head_dim)", .level = PE_MORE, .usual = {0.1, 10}),
-    PE_P_WORD(t5, arith, pe_arith_words, "arithmetic", "运算精度",
+              "(decoders)"),
+    PE_P_REAL(t5, table_scale, 1, -1e12, 1e12, "table scale",
+              "factor on the numbers of the table; x-transformers: sqrt(head_dim)", .level = PE_MORE,
+              .usual = {0.1, 10}),
+    PE_P_WORD(t5, arith, pe_arith_words, "arithmetic",
               "where buckets begin. exact: by the formula; float32: as transformers' float32 logarithm rounds",
-              "桶的边界。exact：按公式；float32：按 transformers 的 float32 对数的舍入", .group = PE_G_NUMBERS),
+              .group = PE_G_NUMBERS),
     PE_P_SEED(t5),
     PE_MASK_PARAMS,
     PE_P_END,
@@ -56,16 +55,15 @@ static const struct pe_param params[] = {
 enum output { BIAS, BUCKETS };
 
 static const struct pe_output_row outputs[] = {
-    [BIAS] = PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, PE_WHEN_WEIGHTS, "bias", "偏置",
-                       "added to the logits", "加到 logits 上"),
-    [BUCKETS] = PE_OUTPUT("buckets", "q_len,k_len", 1, PE_I32, true, NULL, "buckets", "桶号",
-                          "row of the table; a fractional distance is rounded down", "表的行号；距离有小数时向下取整"),
+    [BIAS] = PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, PE_WHEN_WEIGHTS, "bias",
+                       "added to the logits"),
+    [BUCKETS] = PE_OUTPUT("buckets", "q_len,k_len", 1, PE_I32, true, NULL, "buckets",
+                          "row of the table; a fractional distance is rounded down"),
     {.name = NULL},
 };
 
 static const struct pe_input_row inputs[] = {
-    [TABLE] = PE_INPUT("table", "num_buckets,num_heads", PE_ENCODE, false, "table", "偏置表",
-                       "relative_attention_bias.weight", "对应 relative_attention_bias.weight"),
+    [TABLE] = PE_INPUT("table", "num_buckets,num_heads", PE_ENCODE, false, "table", "relative_attention_bias.weight"),
     {.name = NULL},
 };
 
@@ -343,9 +341,8 @@ const struct pe_scheme pe_scheme_t5 = {
         {
             .name = "t5",
             .family = "bias",
-            .about = {"T5 buckets", "T5 相对位置偏置",
-                      "a learned bias for each bucket of distances; buckets are wider for larger distances",
-                      "每个距离桶一个可学习的偏置；距离越大，桶越宽"},
+            .about = {"T5 buckets",
+                      "a learned bias for each bucket of distances; buckets are wider for larger distances"},
             .paper = "Raffel et al. 2019, arXiv 1910.10683",
             .example = "{\"scheme\":\"t5\",\"num_heads\":2,\"len\":4,\"seed\":0}",
             .picture = "len=64&outputs=buckets",

@@ -33,9 +33,8 @@ const struct pe_scheme pe_scheme_transformer_xl = {
         {
             .name = "transformer_xl",
             .family = "relative",
-            .about = {"Transformer-XL", "Transformer-XL 相对位置编码",
-                      "products of queries with a projected sinusoid of the distance, and two learned query biases",
-                      "查询与投影后的距离正弦编码的乘积，以及两个可学习的查询偏置"},
+            .about = {"Transformer-XL",
+                      "products of queries with a projected sinusoid of the distance, and two learned query biases"},
             .paper = "Dai et al. 2019, arXiv 1901.02860, section 3.3",
             .example = "{\"scheme\":\"transformer_xl\",\"len\":4,\"mem_len\":2,\"num_heads\":2,\"head_dim\":4}",
             .picture = "len=64&num_heads=4&head_dim=16",

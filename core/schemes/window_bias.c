@@ -14,12 +14,10 @@
 enum { BIAS, INDEX };
 
 const struct pe_output_row pe_window_outputs[] = {
-    [BIAS] = PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, PE_WHEN_WEIGHTS, "bias", "偏置",
-                       "added to the scaled logits; q_len and k_len are the tokens of the window; needs weights",
-                       "加到缩放后的 logits 上；q_len 和 k_len 是窗口的 token 数；需要权重"),
-    [INDEX] = PE_OUTPUT("index", "q_len,k_len", 1, PE_I32, true, NULL, "index", "行号",
-                        "row of the table for each pair; the default output if there are no weights",
-                        "每一对在表中的行号；没有权重时为默认输出"),
+    [BIAS] = PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, PE_WHEN_WEIGHTS, "bias",
+                       "added to the scaled logits; q_len and k_len are the tokens of the window; needs weights"),
+    [INDEX] = PE_OUTPUT("index", "q_len,k_len", 1, PE_I32, true, NULL, "index",
+                        "row of the table for each pair; the default output if there are no weights"),
     {.name = NULL},
 };
 

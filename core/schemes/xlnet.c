@@ -6,19 +6,17 @@
 
 static const struct pe_param params[] = {
     PE_REL_SIN_PARAMS,
-    PE_P_REALS(pe_rel_sin_fields, token_type_ids, 0, 255, "segment of each key", "片段编号",
-               "segment of each key, [k_len]; a query has the segment of the key at its position",
-               "每个键所属的片段，[k_len]；查询的片段与其位置上的键相同"),
+    PE_P_REALS(pe_rel_sin_fields, token_type_ids, 0, 255, "segment of each key",
+               "segment of each key, [k_len]; a query has the segment of the key at its position"),
     PE_P_END,
 };
 
 static const struct pe_input_row inputs[] = {
     PE_REL_SIN_INPUTS,
-    [PE_REL_SEG_EMBED] =
-        PE_INPUT("seg_embed", "2,num_heads,head_dim", PE_ATTEND, false, "segment vectors", "片段向量",
-                 "rows: same segment, other segment; optional", "各行依次为：同一片段、不同片段；可选"),
-    [PE_REL_SEG_BIAS] = PE_INPUT("r_s_bias", "num_heads,head_dim", PE_ATTEND, false, "segment query", "片段查询偏置",
-                                 "a query for segments", "用于片段的查询"),
+    [PE_REL_SEG_EMBED] = PE_INPUT("seg_embed", "2,num_heads,head_dim", PE_ATTEND, false, "segment vectors",
+                                  "rows: same segment, other segment; optional"),
+    [PE_REL_SEG_BIAS] =
+        PE_INPUT("r_s_bias", "num_heads,head_dim", PE_ATTEND, false, "segment query", "a query for segments"),
     {.name = NULL},
 };
 
@@ -40,9 +38,7 @@ const struct pe_scheme pe_scheme_xlnet = {
         {
             .name = "xlnet",
             .family = "relative",
-            .about = {"XLNet", "XLNet 相对位置编码",
-                      "Transformer-XL's term in both directions, and one for tokens of the same segment",
-                      "双向的 Transformer-XL 项，以及同一片段 token 的一项"},
+            .about = {"XLNet", "Transformer-XL's term in both directions, and one for tokens of the same segment"},
             .paper = "Yang et al. 2019, arXiv 1906.08237",
             .example = "{\"scheme\":\"xlnet\",\"len\":4,\"num_heads\":2,\"head_dim\":4}",
             .picture = "len=64&num_heads=4&head_dim=16",

@@ -19,18 +19,15 @@ struct xpos {
 static const struct pe_param params[] = {
     PE_ROTARY_PARAMS,
     PE_ROTARY_PARAMS_LAST,
-    PE_P_REAL(xpos, scale_base, 512, 1e-6, 1e12, "scale base", "缩放基数",
-              "number of positions over which the scale changes by a factor of zeta",
-              "经过这么多个位置，缩放变化 zeta 倍", .group = PE_G_FREQUENCIES, .usual = {64, 8192}),
-    PE_P_REAL(xpos, gamma, 0.4, 1e-6, 1e6, "gamma", "衰减参数 gamma",
+    PE_P_REAL(xpos, scale_base, 512, 1e-6, 1e12, "scale base",
+              "number of positions over which the scale changes by a factor of zeta", .group = PE_G_FREQUENCIES,
+              .usual = {64, 8192}),
+    PE_P_REAL(xpos, gamma, 0.4, 1e-6, 1e6, "gamma",
               "sets zeta of the first pair, gamma/(1 + gamma); a larger gamma means less decay",
-              "决定第一对的 zeta，即 gamma/(1 + gamma)；gamma 越大，衰减越小", .group = PE_G_FREQUENCIES,
-              .usual = {0.05, 4}),
-    PE_P_VALUE(xpos, center, "centre", "中心",
+              .group = PE_G_FREQUENCIES, .usual = {0.05, 4}),
+    PE_P_VALUE(xpos, center, "centre",
                "position whose scale is 1: a number, default 0; \"torchscale\": half of the last position + 1, rounded "
-               "up; \"lucidrains\": half of the length, rounded down",
-               "缩放为 1 的位置：一个数，默认 0；\"torchscale\"：最后位置加 1 的一半，"
-               "向上取整；\"lucidrains\"：长度的一半，向下取整"),
+               "up; \"lucidrains\": half of the length, rounded down"),
     PE_P_END,
 };
 
@@ -38,8 +35,8 @@ enum { SCALE = PE_N_ROTARY_OUTPUTS };
 
 static const struct pe_output_row outputs[] = {
     PE_ROTARY_OUTPUTS,
-    [SCALE] = PE_OUTPUT("scale", "n,rotary_dim/2", 1, PE_DTYPE_NONE, false, NULL, "scale", "缩放",
-                        "factor on queries; keys are multiplied by its reciprocal", "查询的系数；键乘以它的倒数"),
+    [SCALE] = PE_OUTPUT("scale", "n,rotary_dim/2", 1, PE_DTYPE_NONE, false, NULL, "scale",
+                        "factor on queries; keys are multiplied by its reciprocal"),
     {.name = NULL},
 };
 
@@ -167,8 +164,7 @@ const struct pe_scheme pe_scheme_xpos = {
         {
             .name = "xpos",
             .family = "rotary",
-            .about = {"xPos", "带衰减的旋转位置编码（xPos）", "rotary positions whose scores decay with the distance",
-                      "分数随距离衰减的旋转位置编码"},
+            .about = {"xPos", "rotary positions whose scores decay with the distance"},
             .paper = "Sun et al. 2022, arXiv 2212.10554",
             .example = "{\"scheme\":\"xpos\",\"len\":8,\"head_dim\":16}",
             .picture = "len=128&head_dim=128&outputs=scale",

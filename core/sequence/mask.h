@@ -11,18 +11,17 @@ struct pe_mask_fields {
 };
 
 #define PE_MASK_PARAMS                                                                                                 \
-    PE_P_BOOL(pe_mask_fields, causal, false, "causal mask", "因果掩码",                                                \
-              "true: a query does not see keys after it (-inf)", "true：查询看不到它之后的键（-inf）",                 \
+    PE_P_BOOL(pe_mask_fields, causal, false, "causal mask", "true: a query does not see keys after it (-inf)",         \
               .level = PE_BASIC, .group = PE_G_MASK),                                                                  \
-        PE_P_INT(pe_mask_fields, window, PE_UNSET, 1, PE_POSITION_MAX, "window", "窗口",                               \
+        PE_P_INT(pe_mask_fields, window, PE_UNSET, 1, PE_POSITION_MAX, "window",                                       \
                  "number of keys seen to the left, including the query's own position; default all",                   \
-                 "向左可见的键数，包括查询自己的位置；默认全部可见", .group = PE_G_MASK, .usual = {1, 512}),           \
-        PE_P_INT(pe_mask_fields, window_right, PE_UNSET, 0, PE_POSITION_MAX, "window to the right", "右侧窗口",        \
-                 "number of keys seen to the right; default window - 1, with causal 0",                                \
-                 "向右可见的键数；默认 window - 1，有 causal 时为 0", .group = PE_G_MASK, .usual = {0, 512}),          \
-        PE_P_REALS(pe_mask_fields, key_mask, 0, 1, "key mask", "键掩码",                                               \
+                 .group = PE_G_MASK, .usual = {1, 512}),                                                               \
+        PE_P_INT(pe_mask_fields, window_right, PE_UNSET, 0, PE_POSITION_MAX, "window to the right",                    \
+                 "number of keys seen to the right; default window - 1, with causal 0", .group = PE_G_MASK,            \
+                 .usual = {0, 512}),                                                                                   \
+        PE_P_REALS(pe_mask_fields, key_mask, 0, 1, "key mask",                                                         \
                    "1 for keys that may be seen, 0 for padding: [k_len]; for /attention also [batch, k_len]",          \
-                   "可见的键为 1，填充为 0：[k_len]；在 /attention 中也可为 [batch, k_len]", .group = PE_G_MASK)
+                   .group = PE_G_MASK)
 
 struct pe_mask {
     double reach_left, reach_right; /* a key is seen if q - k < reach_left and k - q ≤ reach_right … */

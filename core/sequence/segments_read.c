@@ -52,21 +52,18 @@ struct segment {
     }
 
 static const struct pe_param params[] = {
-    PE_P_WORD(segment, type, type_words, "type", "类型", "what the tokens stand for",
-              "这些 token 代表的内容"), /* must be first: check_shape reads it */
-    COUNT(len, "type=text|audio", "mel_frames", "tokens", "token 数", "tokens", "这一片段的 token 数"),
-    COUNT(mel_frames, "type=audio", NULL, "mel frames", "梅尔帧数",
-          "frames of the mel spectrogram, 10 ms each; about four make a token",
-          "梅尔频谱的帧数，每帧 10 毫秒；约四帧合成一个 token"),
-    COUNT(audio_len, "type=audio_in_video", NULL, "audio tokens", "音频 token 数", "tokens of the video's sound",
-          "视频中声音的 token 数"),
+    PE_P_WORD(segment, type, type_words, "type", "what the tokens stand for"), /* must be first: check_shape reads it */
+    COUNT(len, "type=text|audio", "mel_frames", "tokens", "tokens"),
+    COUNT(mel_frames, "type=audio", NULL, "mel frames",
+          "frames of the mel spectrogram, 10 ms each; about four make a token"),
+    COUNT(audio_len, "type=audio_in_video", NULL, "audio tokens", "tokens of the video's sound"),
     {.name = "grid",
      .type = PE_T_REALS,
      .offset = PE_OFFSET(segment, grid, struct pe_reals),
      .min = 1,
      .max = PE_POSITION_MAX,
      .when = "type=image|video|audio_in_video",
-     .about = {"grid", "网格", "patches before merging: [t, h, w]", "合并前的图像块：[t, h, w]"}},
+     .about = {"grid", "patches before merging: [t, h, w]"}},
     {.name = "second_per_grid",
      .type = PE_T_REAL,
      .offset = PE_OFFSET(segment, second_per_grid, double),
@@ -74,8 +71,7 @@ static const struct pe_param params[] = {
      .min = 0,
      .max = 1e9,
      .when = "type=video|audio_in_video",
-     .about = {"seconds per step", "每步秒数", "seconds from one t to the next, temporal_patch_size / fps; default 1",
-               "相邻两个 t 之间的秒数，即 temporal_patch_size / fps；默认 1"}},
+     .about = {"seconds per step", "seconds from one t to the next, temporal_patch_size / fps; default 1"}},
     PE_P_END,
 };
 

@@ -39,20 +39,17 @@ static const char *const tasks[] = {"local", "lag", NULL}; /* by enum pe_task_ki
 
 static const struct pe_param rows[] = {
     PE_P_WORD(
-        experiment_fields, task, tasks, "task", "任务",
+        experiment_fields, task, tasks, "task",
         "local: a token follows from the two before it; lag: it repeats the one eight before; each in 80 % of the "
-        "cases",
-        "local：由前两个 token 决定；lag：重复八个位置之前的 token；两者都以 80% 的概率成立"),
-    PE_P_INT(experiment_fields, steps, 600, 1, STEPS_MAX, "steps", "训练步数", "steps of training, each of 8 sequences",
-             "训练步数，每步 8 个序列", .usual = {100, STEPS_MAX}),
-    PE_P_INT(experiment_fields, train_len, 128, TRAIN_LEN_MIN, TRAIN_LEN_MAX, "training length", "训练长度",
-             "length of the sequences in training; even", "训练时序列的长度；偶数",
-             .usual = {TRAIN_LEN_MIN, TRAIN_LEN_MAX}),
-    PE_P_INT(experiment_fields, eval_len, 256, TRAIN_LEN_MIN, EVAL_LEN_MAX, "evaluation length", "评估长度",
-             "length of the sequences in evaluation, at least train_len", "评估时序列的长度，不小于 train_len",
-             .usual = {TRAIN_LEN_MIN, EVAL_LEN_MAX}),
-    PE_P_INT(experiment_fields, seed, 0, 0, 0x1p53, "seed", "随机种子",
-             "seed of the task, the sequences and the weights", "任务、序列和权重的随机种子", .usual = {0, 99}),
+        "cases"),
+    PE_P_INT(experiment_fields, steps, 600, 1, STEPS_MAX, "steps", "steps of training, each of 8 sequences",
+             .usual = {100, STEPS_MAX}),
+    PE_P_INT(experiment_fields, train_len, 128, TRAIN_LEN_MIN, TRAIN_LEN_MAX, "training length",
+             "length of the sequences in training; even", .usual = {TRAIN_LEN_MIN, TRAIN_LEN_MAX}),
+    PE_P_INT(experiment_fields, eval_len, 256, TRAIN_LEN_MIN, EVAL_LEN_MAX, "evaluation length",
+             "length of the sequences in evaluation, at least train_len", .usual = {TRAIN_LEN_MIN, EVAL_LEN_MAX}),
+    PE_P_INT(experiment_fields, seed, 0, 0, 0x1p53, "seed", "seed of the task, the sequences and the weights",
+             .usual = {0, 99}),
     PE_P_END,
 };
 

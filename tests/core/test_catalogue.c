@@ -19,19 +19,19 @@ struct config {
 static const char *const words[] = {"a", "b", NULL};
 
 static const struct pe_param rows[] = {
-    PE_P_INT(config, few, 3, 1, 16, "few", "少", "few", "少"),
-    PE_P_INT(config, many, 100, 1, 1000000, "many", "多", "many", "多"),
-    PE_P_INT(config, unset, PE_UNSET, 1, 1000000, "unset", "未设", "unset", "未设"),
-    PE_P_INT(config, negative, -5, -1000000, 1000000, "negative", "负", "negative", "负"),
-    PE_P_INT(config, own, 8, 1, 1000000, "own", "自有", "own", "自有", .level = PE_MORE, .usual = {2, 512}),
-    PE_P_REAL(config, share, PE_UNSET, 0, 1, "share", "比例", "share", "比例"),
-    PE_P_REAL(config, gain, 0.5, 1e-6, 1e6, "gain", "增益", "gain", "增益", .group = PE_G_FREQUENCIES),
-    PE_P_REAL(config, free, 0, -1e12, 1e12, "free", "自由", "free", "自由", .group = PE_G_MASK),
-    PE_P_REAL(config, tiny, 1, 0, 1e12, "tiny", "微小", "tiny", "微小", .group = PE_G_MASK, .level = PE_BASIC),
-    PE_P_BOOL(config, flag, true, "flag", "标志", "flag", "标志"),
-    PE_P_WORD(config, word, words, "word", "词", "word", "词"),
+    PE_P_INT(config, few, 3, 1, 16, "few", "few"),
+    PE_P_INT(config, many, 100, 1, 1000000, "many", "many"),
+    PE_P_INT(config, unset, PE_UNSET, 1, 1000000, "unset", "unset"),
+    PE_P_INT(config, negative, -5, -1000000, 1000000, "negative", "negative"),
+    PE_P_INT(config, own, 8, 1, 1000000, "own", "own", .level = PE_MORE, .usual = {2, 512}),
+    PE_P_REAL(config, share, PE_UNSET, 0, 1, "share", "share"),
+    PE_P_REAL(config, gain, 0.5, 1e-6, 1e6, "gain", "gain", .group = PE_G_FREQUENCIES),
+    PE_P_REAL(config, free, 0, -1e12, 1e12, "free", "free", .group = PE_G_MASK),
+    PE_P_REAL(config, tiny, 1, 0, 1e12, "tiny", "tiny", .group = PE_G_MASK, .level = PE_BASIC),
+    PE_P_BOOL(config, flag, true, "flag", "flag"),
+    PE_P_WORD(config, word, words, "word", "word"),
     {.name = "chosen", .type = PE_T_WORD, .words = words, .fallback = PE_UNSET_WORD, .when = "word=a"},
-    PE_P_REALS(config, list, 0, 1, "list", "列表", "list", "列表"),
+    PE_P_REALS(config, list, 0, 1, "list", "list"),
     PE_P_END,
 };
 

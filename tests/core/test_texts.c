@@ -82,10 +82,11 @@ enum { LABEL_MAX = 32 }; /* bytes of an English label; a Chinese character has t
 
 static void check_about(const char *name, const struct pe_about *about)
 {
-    check_pair(name, about->label, about->label_zh);
-    check_pair(name, about->summary, about->summary_zh);
-    if (strlen(about->label) > LABEL_MAX || strlen(about->label_zh) > 2 * LABEL_MAX)
-        fail_msg("%s: a label is long: %s, %s", name, about->label, about->label_zh);
+    const char *chinese = pe_label_in(PE_ZH, about);
+    check_pair(name, about->label, chinese);
+    check_pair(name, about->summary, pe_summary_in(PE_ZH, about));
+    if (strlen(about->label) > LABEL_MAX || strlen(chinese) > 2 * LABEL_MAX)
+        fail_msg("%s: a label is long: %s, %s", name, about->label, chinese);
 }
 
 static size_t n_checked;
@@ -159,8 +160,8 @@ static void every_note_has_its_twin(void **state)
     size_t n = 0;
     for (size_t i = 0; i < pe_n_presets(); i++) {
         const struct pe_preset *preset = pe_preset_at(i);
-        if (preset->note.en || preset->note.zh)
-            check_pair(preset->name, preset->note.en, preset->note.zh), n++;
+        if (preset->note || preset->note_zh)
+            check_pair(preset->name, preset->note, preset->note_zh), n++;
     }
     assert_true(n > 100);
 }
@@ -171,7 +172,8 @@ static void labels_differ(const struct pe_param *some, const struct pe_param *ot
     for (const struct pe_param *a = some; a && a->name; a++)
         for (const struct pe_param *b = others; b && b->name; b++)
             if (strcmp(a->name, b->name) != 0 &&
-                (strcmp(a->about.label, b->about.label) == 0 || strcmp(a->about.label_zh, b->about.label_zh) == 0))
+                (strcmp(a->about.label, b->about.label) == 0 ||
+                 strcmp(pe_label_in(PE_ZH, &a->about), pe_label_in(PE_ZH, &b->about)) == 0))
                 fail_msg("%s and %s share a label", a->name, b->name);
 }
 
@@ -191,12 +193,59 @@ static void labels_of_a_form_differ(void **state)
     }
 }
 
+/* Metrics: what they apply to, and their sentences. */
+static void every_metric_has_its_texts(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < pe_n_metrics(); i++) {
+        const struct pe_metric_info *metric = pe_metric_at(i);
+        check_about(metric->name, &metric->about);
+        check_pair(metric->name, metric->applies_to, pe_text_in(PE_ZH, metric->applies_to));
+        for (size_t k = 0; k < metric->n_details; k++)
+            check_pair(metric->name, metric->details[k], pe_text_in(PE_ZH, metric->details[k]));
+    }
+}
+
+static void a_text_is_found(void **state)
+{
+    static const struct pe_translation rows[] = {
+        {"a", "", "1"}, {"b", "label: x", "2"}, {"b", "summary: x", "3"}, {"c", "", "4"}, {"c", "label: y", "5"}};
+    enum { N = sizeof rows / sizeof *rows };
+    (void)state;
+    assert_string_equal(pe_translation_find(rows, N, "a", "label: ", "x"), "1");
+    assert_string_equal(pe_translation_find(rows, N, "b", "label: ", "x"), "2");
+    assert_string_equal(pe_translation_find(rows, N, "b", "summary: ", "x"), "3");
+    assert_null(pe_translation_find(rows, N, "b", "", ""));
+    assert_string_equal(pe_translation_find(rows, N, "c", "label: ", "x"), "4");
+    assert_string_equal(pe_translation_find(rows, N, "c", "label: ", "y"), "5");
+    assert_null(pe_translation_find(rows, N, "", "", ""));
+    assert_null(pe_translation_find(rows, N, "d", "", ""));
+    assert_null(pe_translation_find(rows, 0, "a", "", ""));
+    assert_string_equal(pe_text_in(PE_ZH, "not in the catalogue"), "not in the catalogue");
+    assert_string_equal(pe_text_in(PE_EN, "every scheme"), "every scheme");
+}
+
+extern const struct pe_translation pe_zh_rows[];
+extern const size_t pe_n_zh_rows;
+
+/* The order of the binary search: that of strcmp, whatever awk built the table. */
+static void translations_are_sorted(void **state)
+{
+    (void)state;
+    assert_true(pe_n_zh_rows > 900);
+    for (size_t i = 1; i < pe_n_zh_rows; i++) {
+        int order = strcmp(pe_zh_rows[i - 1].english, pe_zh_rows[i].english);
+        assert_true(order < 0 || (order == 0 && strcmp(pe_zh_rows[i - 1].context, pe_zh_rows[i].context) < 0));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_has_its_texts),  cmocka_unit_test(every_heading_has_its_texts),
         cmocka_unit_test(every_preset_has_a_label), cmocka_unit_test(every_note_has_its_twin),
-        cmocka_unit_test(labels_of_a_form_differ),
+        cmocka_unit_test(labels_of_a_form_differ),  cmocka_unit_test(every_metric_has_its_texts),
+        cmocka_unit_test(a_text_is_found),          cmocka_unit_test(translations_are_sorted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

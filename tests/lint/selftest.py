@@ -121,29 +121,38 @@ def check_rooms(files, words):
     return ok, f"rooms {list(files)}: expected {words!r}, got status {done.returncode}: {said.strip()}"
 
 
-# two texts of a row in core/, and the words that texts.py must print (None: it must accept them)
+# English and Chinese of an entry, and the words that texts.py must print (None: it must accept them)
 TEXT_CASES = [
-    ('"width", "宽度"', None),
-    ('"the head of {model}" /* "汉" */, "{model} 的 " "头（默认 1）"', None),
-    ('"half, key", "half key 两个值"', None),
-    ('"as in Hugging Face", "与 Hugging Face 一致"', None),
-    ('"宽度", "宽度"', "no English text before it"),
-    ('"{a} of {b}", "{a} 的 {c}"', "placeholders differ"),
-    ('"the head", "这个 attention head 头"', "two Latin words in a row, attention head"),
-    ('"a, b", "甲, 乙"', "half-width punctuation beside Chinese"),
-    ('"head 1", "第1头"', "no space between Chinese and Latin"),
-    ('"a：b", "甲：乙"', "Chinese punctuation in English"),
+    ("width", "宽度", None),
+    ("half, key", "half key 两个值", None),
+    ("as in Hugging Face", "与 Hugging Face 一致", None),
+    ("%zu of {model}", "{model} 的 %zu 项", None),
+    ("宽度", "宽度", "Chinese in C"),
+    ("{a} of {b}", "{a} 的 {c}", "placeholders differ"),
+    ("the head", "这个 attention head 头", "two Latin words in a row, attention head"),
+    ("a, b", "甲, 乙", "half-width punctuation beside Chinese"),
+    ("head 1", "第1头", "no space between Chinese and Latin"),
+    ("a：b", "甲：乙", "Chinese in C"),
+    ("a window", "一扇门", "'window' is 窗口"),
+    ("the windows", "窗口的框", "'window' is 窗口, not 框"),
+    ("empty", "", "not translated"),
+    ("%d of %s", "%s 的 %d", "format specifications"),
 ]
+TEXT_HEAD = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n\n'
 
 
-def check_texts(row, words):
+def check_texts(english, chinese, words, row=None, comment=""):
+    """row: another text than the entry's English."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
-        write(root, {"core/rows.c": 'static const char *const values[] = {"half", "key"};\nstruct row row = {' + row + "};\n"})
+        flag = "#, c-format\n" if "%" in english else ""
+        write(root, {"core/rows.c": f'static const char *const values[] = {{"half", "key"}};\nconst char *row = "{row or english}";\n',
+                     "core/glossary.txt": "window | 窗口 | 框\n",
+                     "core/zh.po": f'{TEXT_HEAD}{comment}#: core/rows.c\n{flag}msgid "{english}"\nmsgstr "{chinese}"\n'})
         done = subprocess.run([sys.executable, TEXTS, "--root", root], capture_output=True, text=True)
-    said = done.stdout + done.stderr
-    ok = done.returncode == 0 and not said if words is None else done.returncode == 1 and words in said
-    return ok, f"texts {row}: expected {words!r}, got status {done.returncode}: {said.strip()}"
+    said = "".join(line for line in (done.stdout + done.stderr).splitlines(True) if "header field" not in line)
+    ok = not said if words is None else done.returncode == 1 and words in said
+    return ok, f"texts {english!r}, {chinese!r}: expected {words!r}, got status {done.returncode}: {said.strip()}"
 
 
 # blocks of core/models, the line of the mistake, and the words that rows.awk must print (None: it must accept them)
@@ -182,7 +191,8 @@ def main():
     results += [check_calls(call, allowed) for call, allowed in
                 [("getenv", False), ("fopen", False), ("pthread_create", False), ("json_loads", False), ("sin", True)]]
     results += [check_rooms(files, words) for files, words in ROOM_CASES]
-    results += [check_texts(row, words) for row, words in TEXT_CASES]
+    results += [check_texts(*case) for case in TEXT_CASES]
+    results += [check_texts("old", "旧", "stale", row="new"), check_texts("a", "甲", "fuzzy", comment="#, fuzzy\n")]
     results += [check_blocks(*case) for case in BLOCK_CASES]
     for ok, text in results:
         if not ok:

@@ -22,7 +22,7 @@ int main(void)
     puts("| metric | what | for | fields | tensors |\n|---|---|---|---|---|");
     for (size_t i = 0; i < pe_n_metrics(); i++) {
         const struct pe_metric_info *metric = pe_metric_at(i);
-        printf("| `%s` | %s | %s | ", metric->name, metric->about.summary, metric->applies_to.en);
+        printf("| `%s` | %s | %s | ", metric->name, metric->about.summary, metric->applies_to);
         print_names(metric->params);
         printf(" | ");
         print_tensors(metric->tensors);

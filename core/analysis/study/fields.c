@@ -7,35 +7,26 @@
 static const char *const pairings[] = {"paired", "sin", "cos", "mismatched", NULL};
 
 static const struct pe_param rows[] = {
-    PE_P_VALUE(pe_analysis_fields, metrics, "metrics", "度量", "names of metrics, each once; default all that apply",
-               "度量的名称，每个一次；默认为所有适用的度量"),
-    PE_P_REALS(pe_analysis_fields, k, 1, PE_ANALYSED_POSITIONS_MAX, "shifts", "平移量",
-               "shift: the distances, integers below the number of positions; default [1]",
-               "shift：平移的距离，小于位置数的整数；默认 [1]"),
-    PE_P_INT(pe_analysis_fields, train_len, PE_UNSET, 1, PE_POSITION_MAX, "training length", "训练长度",
-             "length in training; default the original length of the scaling, else the number of positions",
-             "训练时的长度；默认为缩放的原始长度，否则为位置数"),
-    PE_P_INT(pe_analysis_fields, eval_len, PE_UNSET, 1, PE_POSITION_MAX, "evaluation length", "评估长度",
-             "extrapolation: length in evaluation, at least train_len; default twice train_len",
-             "extrapolation：评估时的长度，不小于 train_len；默认为 train_len 的两倍"),
-    PE_P_INT(pe_analysis_fields, seed, 0, 0, 0x1p53, "seed", "随机种子", "extrapolation: seed of the queries and keys",
-             "extrapolation：查询和键的随机种子"),
-    PE_P_REAL(pe_analysis_fields, tolerance, 1e-6, 0, 1e300, "tolerance", "容差",
-              "difference: `first` is the first row beyond it", "difference：`first` 是第一个超出容差的行"),
-    PE_P_VALUE(pe_analysis_fields, recipes, "recipes", "计算方式",
-               "precision: names of recipes f32, f32_bf16, bf16_inv_freq, f16_inv_freq, bf16; default all",
-               "precision：计算方式的名称 f32、f32_bf16、bf16_inv_freq、f16_inv_freq、bf16；默认全部"),
-    PE_P_VALUE(pe_analysis_fields, dtypes, "stored dtypes", "存储类型",
+    PE_P_VALUE(pe_analysis_fields, metrics, "metrics", "names of metrics, each once; default all that apply"),
+    PE_P_REALS(pe_analysis_fields, k, 1, PE_ANALYSED_POSITIONS_MAX, "shifts",
+               "shift: the distances, integers below the number of positions; default [1]"),
+    PE_P_INT(pe_analysis_fields, train_len, PE_UNSET, 1, PE_POSITION_MAX, "training length",
+             "length in training; default the original length of the scaling, else the number of positions"),
+    PE_P_INT(pe_analysis_fields, eval_len, PE_UNSET, 1, PE_POSITION_MAX, "evaluation length",
+             "extrapolation: length in evaluation, at least train_len; default twice train_len"),
+    PE_P_INT(pe_analysis_fields, seed, 0, 0, 0x1p53, "seed", "extrapolation: seed of the queries and keys"),
+    PE_P_REAL(pe_analysis_fields, tolerance, 1e-6, 0, 1e300, "tolerance",
+              "difference: `first` is the first row beyond it"),
+    PE_P_VALUE(pe_analysis_fields, recipes, "recipes",
+               "precision: names of recipes f32, f32_bf16, bf16_inv_freq, f16_inv_freq, bf16; default all"),
+    PE_P_VALUE(pe_analysis_fields, dtypes, "stored dtypes",
                "norms, collisions: element types of the stored numbers; default f64, f32, f16, bf16 for norms and f32, "
-               "f16, bf16 for collisions",
-               "norms、collisions：存储数值的元素类型；norms 默认 f64、f32、f16、bf16，collisions 默认 f32、f16、bf16"),
+               "f16, bf16 for collisions"),
     PE_P_WORD(
-        pe_analysis_fields, pairing, pairings, "columns compared", "参与比较的列",
-        "similarity of sinusoids: paired: all columns; sin, cos: those columns; mismatched: cosines of other_base",
-        "正弦编码的 similarity：paired：所有列；sin、cos：只用这些列；mismatched：余弦改用 other_base"),
-    PE_P_REAL(pe_analysis_fields, other_base, PE_UNSET, 1e-3, 1e12, "other base", "另一个基数",
-              "similarity: wavelength base of the cosines under pairing mismatched",
-              "similarity：pairing 为 mismatched 时余弦所用的波长基数"),
+        pe_analysis_fields, pairing, pairings, "columns compared",
+        "similarity of sinusoids: paired: all columns; sin, cos: those columns; mismatched: cosines of other_base"),
+    PE_P_REAL(pe_analysis_fields, other_base, PE_UNSET, 1e-3, 1e12, "other base",
+              "similarity: wavelength base of the cosines under pairing mismatched"),
     PE_P_END,
 };
 
@@ -93,7 +84,7 @@ static enum pe_status add_named(struct pe_analysis *study, const struct pe_value
     if (add_metric(study, m))
         return PE_OK;
     return pe_fail(err, pointer, "%s applies to none of the configurations; it applies to %s", item->string,
-                   pe_metric_at(m)->applies_to.en);
+                   pe_metric_at(m)->applies_to);
 }
 
 enum pe_status pe_study_choose(struct pe_analysis *study, struct pe_error *err)

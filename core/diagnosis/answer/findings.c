@@ -181,9 +181,9 @@ static void put_transformed(const struct pe_candidate *c, const char *code, stru
     pe_put_null(node, "believed");
 }
 
-static const struct pe_text *sentence_of(const struct pe_fault_info *info, size_t choice)
+static const char *sentence_of(const struct pe_fault_info *info, size_t choice)
 {
-    return &info->details[info->n_details > 1 && choice < info->n_details ? choice : 0];
+    return info->details[info->n_details > 1 && choice < info->n_details ? choice : 0];
 }
 
 /* Of each row of the batch. */
@@ -199,9 +199,8 @@ static const struct pe_value *first_positions(struct pe_diagnosis *d, const stru
 }
 
 /* What a fitted factor is, found over believed; the sentence that states it, NULL: there is none. */
-static const struct pe_text *put_meaning(struct pe_diagnosis *d, const struct pe_candidate *c,
-                                         const struct pe_fault_info *info, const struct change *change,
-                                         struct pe_node *node)
+static const char *put_meaning(struct pe_diagnosis *d, const struct pe_candidate *c, const struct pe_fault_info *info,
+                               const struct change *change, struct pe_node *node)
 {
     double found = c->edit.transforms.scaled, believed = 1;
     bool is_factor = info == &pe_fault_info_scaled;
@@ -212,35 +211,32 @@ static const struct pe_text *put_meaning(struct pe_diagnosis *d, const struct pe
         pe_put_string(node, "meaning", meaning);
     else
         pe_put_null(node, "meaning");
-    return meaning && info->n_details > 1 ? &info->details[1] : NULL;
+    return meaning && info->n_details > 1 ? info->details[1] : NULL;
 }
 
 /* Is the value one that a sentence can name? */
 static bool is_plain(const struct pe_value *v) { return v && v->kind != PE_NULL && v->kind != PE_OBJECT; }
 
-static bool names(const struct pe_text *sentence, const char *placeholder)
-{
-    return strstr(sentence->en, placeholder) != NULL;
-}
+static bool names(const char *sentence, const char *placeholder) { return strstr(sentence, placeholder) != NULL; }
 
 /* The sentence of a fault, if all that it names is known; else one that does with less: a field that the configuration
  * leaves out has no value there, and of objects of which several members differ none is the one. */
 static void put_sentence(struct pe_diagnosis *d, struct pe_node *node, const struct pe_fault_info *info,
-                         const struct pe_text *sentence, const char *field)
+                         const char *sentence, const char *field)
 {
     const struct pe_value *found = pe_node_find(node, "found"), *believed = pe_node_find(node, "believed");
-    struct pe_text other = {info->about.summary, info->about.summary_zh};
-    char en[160], zh[160];
+    const char *other[PE_N_LANGS];
+    char text[PE_N_LANGS][160];
     if (!(names(sentence, "{found}") && !is_plain(found)) && !(names(sentence, "{believed}") && !is_plain(believed))) {
         pe_put_detail(node, d->request->lang, sentence);
         return;
     }
-    if (is_plain(found) && *field) {
-        snprintf(en, sizeof en, "%s is {found}; the configuration leaves it out.", field);
-        snprintf(zh, sizeof zh, "%s 是 {found}，而配置没有写它。", field);
-        other = (struct pe_text){en, zh};
+    for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
+        snprintf(text[lang], sizeof text[lang], pe_text_in(lang, "%s is {found}; the configuration leaves it out."),
+                 field);
+        other[lang] = is_plain(found) && *field ? text[lang] : pe_summary_in(lang, &info->about);
     }
-    pe_put_detail(node, d->request->lang, &other);
+    pe_put_details(node, d->request->lang, other);
 }
 
 static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candidate *c, unsigned i, struct pe_node *list)
@@ -262,7 +258,7 @@ static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candida
     if (pe_same(info->code, "inv_freq_other"))
         pe_answer_nearest_ladder(d, c, node);
     const char *last = strrchr(change.pointer, '/');
-    const struct pe_text *sentence = put_meaning(d, c, info, &change, node);
+    const char *sentence = put_meaning(d, c, info, &change, node);
     put_sentence(d, node, info, sentence ? sentence : sentence_of(info, c->kept.h.choice[i]),
                  change.found && last ? last + 1 : "");
     return node;
@@ -299,8 +295,7 @@ static struct pe_node *put_finding(struct pe_node *list, const struct pe_fault_i
     return node;
 }
 
-static void finish_finding(struct pe_diagnosis *d, struct pe_node *node, const struct pe_text *sentence,
-                           const char *believed)
+static void finish_finding(struct pe_diagnosis *d, struct pe_node *node, const char *sentence, const char *believed)
 {
     if (!pe_node_find(node, "found") && !pe_node_child(node, "found"))
         pe_put_null(node, "found");
@@ -347,7 +342,7 @@ static void put_angles(struct pe_diagnosis *d, const struct pe_candidate *c, str
     }
     if (!is_float32)
         pe_put_string(node, "found", "float32");
-    finish_finding(d, node, &info->details[sentence], is_float32 || !d->belief.is_given ? NULL : "exact");
+    finish_finding(d, node, info->details[sentence], is_float32 || !d->belief.is_given ? NULL : "exact");
 }
 
 static void put_narrow(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list)
@@ -358,7 +353,7 @@ static void put_narrow(struct pe_diagnosis *d, const struct pe_candidate *c, str
     snprintf(pointer, sizeof pointer, "/%s", d->evidence.kind->tensors[0]);
     struct pe_node *node = put_finding(list, &pe_fault_info_table_dtype, pointer);
     pe_put_string(node, "found", pe_dtype_name(d->evidence.narrow));
-    finish_finding(d, node, &pe_fault_info_table_dtype.details[0], NULL);
+    finish_finding(d, node, pe_fault_info_table_dtype.details[0], NULL);
 }
 
 /* The nearest hypothesis, in place of an explanation. */
@@ -400,7 +395,7 @@ static void put_uninitialised(struct pe_diagnosis *d, struct pe_node *list)
     pe_answer_put_number(found, "value", pe_answer_shortest(d->evidence.dtype, odd.value));
     pe_put_string(found, "why", odd.why);
     pe_put_integer(found, "pairs", count_off(d));
-    finish_finding(d, node, &pe_fault_info_uninitialised.details[0], NULL);
+    finish_finding(d, node, pe_fault_info_uninitialised.details[0], NULL);
 }
 
 static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list)
@@ -413,12 +408,12 @@ static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, s
         pe_answer_misfit(d, &first->all.worst, node, "worst");
         sentence = first->kept.h.n > 0 ? NEARLY_OTHER : d->belief.is_given ? NEARLY_BELIEVED : FAR;
     }
-    finish_finding(d, node, &pe_fault_info_unexplained.details[sentence], NULL);
+    finish_finding(d, node, pe_fault_info_unexplained.details[sentence], NULL);
 }
 
 static void put_plain(struct pe_diagnosis *d, struct pe_node *list, const struct pe_fault_info *info)
 {
-    finish_finding(d, put_finding(list, info, ""), &info->details[0], NULL);
+    finish_finding(d, put_finding(list, info, ""), info->details[0], NULL);
 }
 
 static void put_undecided(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list)
@@ -428,7 +423,7 @@ static void put_undecided(struct pe_diagnosis *d, const struct pe_answer *a, str
     struct pe_node *node = put_finding(list, &pe_fault_info_undecided, "");
     pe_put_integer(node, "candidate", (int64_t)a->undecided.rival);
     pe_put_integer(node, "position", (int64_t)a->undecided.position);
-    finish_finding(d, node, &pe_fault_info_undecided.details[0], NULL);
+    finish_finding(d, node, pe_fault_info_undecided.details[0], NULL);
 }
 
 /* The words of the first candidate, which fits: its faults in the order of the table, then what is no mistake. */

@@ -1,4 +1,5 @@
-/* How the texts of faults are written: a label, a summary and the sentences of a finding, each in English and Chinese.
+/* How the texts of faults are written: a label, a summary and the sentences of a finding, in English (zh.po has the
+ * Chinese).
  *
  * The placeholders of a sentence are members of its finding: {pointer}, {found} and {believed}, {largest} and {row} of
  * `angles_f32`, {position} and {candidate} of `undecided`, {nearest} and {worst} of `unexplained`, {nearest} of
@@ -10,16 +11,16 @@
 
 #include "core/diagnosis/diagnosis.h"
 
-#define FAULT_TEXT(name, code_, kind_, label_, label_zh_, summary_, summary_zh_, detail_, detail_zh_)                  \
+#define FAULT_TEXT(name, code_, kind_, label_, summary_, detail_)                                                      \
     const struct pe_fault_info pe_fault_info_##name = {.code = code_,                                                  \
                                                        .kind = kind_,                                                  \
-                                                       .about = {label_, label_zh_, summary_, summary_zh_},            \
-                                                       .details = (const struct pe_text[]){{detail_, detail_zh_}},     \
+                                                       .about = {label_, summary_},                                    \
+                                                       .details = (const char *const[]){detail_},                      \
                                                        .n_details = 1}
-#define FAULT_TEXTS(name, code_, kind_, label_, label_zh_, summary_, summary_zh_, details_)                            \
+#define FAULT_TEXTS(name, code_, kind_, label_, summary_, details_)                                                    \
     const struct pe_fault_info pe_fault_info_##name = {.code = code_,                                                  \
                                                        .kind = kind_,                                                  \
-                                                       .about = {label_, label_zh_, summary_, summary_zh_},            \
+                                                       .about = {label_, summary_},                                    \
                                                        .details = details_,                                            \
                                                        .n_details = sizeof(details_) / sizeof *(details_)}
 

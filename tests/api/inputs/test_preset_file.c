@@ -28,7 +28,7 @@ static void it_is_a_preset(void **state)
     struct api_kept_preset *kept = read_text(whole, why);
     assert_non_null(kept);
     assert_string_equal(kept->preset.source, "s");
-    assert_string_equal(kept->preset.note.en, "n \"x\"");
+    assert_string_equal(kept->preset.note, "n \"x\"");
     assert_int_equal(kept->preset.n_layers, 1);
     assert_int_equal(kept->preset.layers->n_fields, 3);
     assert_string_equal(kept->preset.layers->fields[1].name, "base");

@@ -117,6 +117,8 @@ static void a_code_stands_once_in_a_kind(void **unused)
         }
 }
 
+#define FULL_STOP "\xe3\x80\x82" /* of Chinese, U+3002 */
+
 static bool is_chinese(const char *text)
 {
     for (; *text; text++) /* U+4E00 to U+9FFF begin with the bytes E4 to E9 */
@@ -147,15 +149,15 @@ static void both_languages_are_there(void **unused)
     (void)unused;
     for (size_t i = 0; i < pe_n_faults(); i++) {
         const struct pe_fault_info *row = pe_fault_at(i);
-        check_pair(row->code, row->about.label, row->about.label_zh);
-        check_pair(row->code, row->about.summary, row->about.summary_zh);
+        check_pair(row->code, row->about.label, pe_label_in(PE_ZH, &row->about));
+        check_pair(row->code, row->about.summary, pe_summary_in(PE_ZH, &row->about));
         check_sentence(row->code, row->about.summary, ".");
-        check_sentence(row->code, row->about.summary_zh, "。");
+        check_sentence(row->code, pe_summary_in(PE_ZH, &row->about), FULL_STOP);
         assert_true(row->n_details > 0);
         for (size_t d = 0; d < row->n_details; d++) {
-            check_pair(row->code, row->details[d].en, row->details[d].zh);
-            check_sentence(row->code, row->details[d].en, ".");
-            check_sentence(row->code, row->details[d].zh, "。");
+            check_pair(row->code, row->details[d], pe_text_in(PE_ZH, row->details[d]));
+            check_sentence(row->code, row->details[d], ".");
+            check_sentence(row->code, pe_text_in(PE_ZH, row->details[d]), FULL_STOP);
         }
     }
 }
@@ -184,16 +186,17 @@ static void placeholders_are_equal(void **unused)
         const struct pe_fault_info *row = pe_fault_at(i);
         for (size_t d = 0; d < row->n_details; d++) {
             size_t known = 0;
+            const char *zh = pe_text_in(PE_ZH, row->details[d]);
             for (size_t m = 0; m < sizeof members / sizeof *members; m++) {
-                size_t n = count(row->details[d].en, members[m]);
+                size_t n = count(row->details[d], members[m]);
                 known += n;
-                if (count(row->details[d].zh, members[m]) != n)
+                if (count(zh, members[m]) != n)
                     fail_msg("%s: {%s} differs between the languages", row->code, members[m]);
             }
-            if (known != count_all(row->details[d].en) || known != count_all(row->details[d].zh))
+            if (known != count_all(row->details[d]) || known != count_all(zh))
                 fail_msg("%s: an unknown placeholder in sentence %zu", row->code, d);
         }
-        assert_int_equal(count_all(row->about.summary) + count_all(row->about.summary_zh), 0);
+        assert_int_equal(count_all(row->about.summary) + count_all(pe_summary_in(PE_ZH, &row->about)), 0);
     }
 }
 

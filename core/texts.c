@@ -1,0 +1,56 @@
+/* Translations: binary search in the table that the build makes of zh.po. */
+#include "core/posenc.h"
+
+#include <string.h>
+
+extern const struct pe_translation pe_zh_rows[];
+extern const size_t pe_n_zh_rows;
+
+/* The first row whose English is not less than the text. */
+static size_t first_of(const struct pe_translation *rows, size_t n, const char *english)
+{
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (strcmp(rows[middle].english, english) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool is_context(const char *context, const char *kind, const char *of)
+{
+    size_t n = strlen(kind);
+    return strncmp(context, kind, n) == 0 && strcmp(context + n, of) == 0;
+}
+
+/* Without a context sorts before every context, so it is found first and kept unless a row has the very context. */
+const char *pe_translation_find(const struct pe_translation *rows, size_t n, const char *english, const char *kind,
+                                const char *of)
+{
+    const char *found = NULL;
+    for (size_t i = first_of(rows, n, english); i < n && strcmp(rows[i].english, english) == 0; i++)
+        if (*rows[i].context == '\0' || is_context(rows[i].context, kind, of))
+            found = rows[i].chinese;
+    return found;
+}
+
+static const char *find(enum pe_lang lang, const char *english, const char *kind, const char *of)
+{
+    const char *found = lang == PE_ZH ? pe_translation_find(pe_zh_rows, pe_n_zh_rows, english, kind, of) : NULL;
+    return found ? found : english;
+}
+
+const char *pe_text_in(enum pe_lang lang, const char *english) { return find(lang, english, "", ""); }
+
+const char *pe_label_in(enum pe_lang lang, const struct pe_about *about)
+{
+    return find(lang, about->label, "label: ", about->summary);
+}
+
+const char *pe_summary_in(enum pe_lang lang, const struct pe_about *about)
+{
+    return find(lang, about->summary, "summary: ", about->label);
+}
