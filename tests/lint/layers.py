@@ -10,6 +10,7 @@ import argparse
 import fnmatch
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -76,7 +77,7 @@ def own_lines(text):
 def reached(root, cc, path):
     """Every header a file reaches, ours as paths from the root, the system's as absolute paths."""
     flags = ["-DPE_ISA_SUFFIX=base"] if folder_of(path) == "core/kernels" else []
-    run = subprocess.run([cc, "-std=gnu11", "-I.", *flags, "-M", path], cwd=root, capture_output=True, text=True)
+    run = subprocess.run([*shlex.split(cc), "-std=gnu11", "-I.", *flags, "-M", path], cwd=root, capture_output=True, text=True)
     if run.returncode:
         raise RuntimeError(f"{path}: does not preprocess: {run.stderr.strip().splitlines()[:1]}")
     words = run.stdout.replace("\\\n", " ").split()[1:]
