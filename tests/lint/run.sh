@@ -65,6 +65,7 @@ check "layers, includes" "$PYTHON" tests/lint/layers.py --cc "$CC"
 check "layers, calls" "$PYTHON" tests/lint/layers.py --calls --build "$BUILD"
 check "rooms, calls" "$PYTHON" tests/lint/rooms.py --build "$BUILD"
 check "texts in two languages" "$PYTHON" tests/lint/texts.py
+check "words of comments and guides" "$PYTHON" tests/lint/words.py
 check "look" looks_right "$@"
 check "generated text" env BUILD="$BUILD" tests/lint/generated.sh check
 check "folder guides" "$PYTHON" tests/lint/guides.py

@@ -1,5 +1,5 @@
-"""A checker that cannot fail checks nothing: feeds layers.py, rooms.py, texts.py and core/models/rows.awk what breaks one
-rule each, and what breaks none."""
+"""A checker that cannot fail checks nothing: feeds layers.py, rooms.py, texts.py, words.py and core/models/rows.awk what
+breaks one rule each, and what breaks none."""
 import os
 import pathlib
 import subprocess
@@ -9,6 +9,7 @@ import tempfile
 CHECKER = pathlib.Path(__file__).with_name("layers.py")
 ROOMS = pathlib.Path(__file__).with_name("rooms.py")
 TEXTS = pathlib.Path(__file__).with_name("texts.py")
+WORDS = pathlib.Path(__file__).with_name("words.py")
 ROWS = pathlib.Path(__file__).parents[2] / "core/models/rows.awk"
 
 CLEAN = {
@@ -155,6 +156,28 @@ def check_texts(english, chinese, words, row=None, comment=""):
     return ok, f"texts {english!r}, {chinese!r}: expected {words!r}, got status {done.returncode}: {said.strip()}"
 
 
+# a file, and the words that words.py must print (None: it must accept the file)
+WORD_CASES = [
+    ("core/a.c", "/* The log states why. */\nint says(void); // nobody's\n", 'core/a.c:2: "nobody"'),
+    ("core/a.c", '/* A row\n * says so. */\nint x;\n', 'core/a.c:2: "says"'),
+    ("core/a.c", 'const char *text = "a /* row */ says so"; /* what "the row says" */\nint stands(void);\n', None),
+    ("server/a.h", "/* It stands here. */\n", 'server/a.h:1: "stands"'),
+    ("api/README.md", "It is\nTold.\n", 'api/README.md:2: "Told"'),
+    ("api/README.md", "`says` and \"says\"\n```\nnobody\n```\n<!-- a:begin -->\nsays\n<!-- a:end -->\n", None),
+    ("server/page/stories/a.en.md", "A row says.\n", None),
+]
+
+
+def check_words(name, text, words):
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        write(root, {name: text})
+        done = subprocess.run([sys.executable, WORDS, "--root", root], capture_output=True, text=True)
+    said = done.stdout + done.stderr
+    ok = done.returncode == 0 if words is None else done.returncode == 1 and words in said
+    return ok, f"words {name} {text!r}: expected {words!r}, got status {done.returncode}: {said.strip()}"
+
+
 # blocks of core/models, the line of the mistake, and the words that rows.awk must print (None: it must accept them)
 PRESET = "a-1\n    label      A 1\n    source     a file\n    certainty  checkpoint\n    fields     scheme=rope base=1e4\n"
 BLOCK_CASES = [
@@ -193,6 +216,7 @@ def main():
     results += [check_rooms(files, words) for files, words in ROOM_CASES]
     results += [check_texts(*case) for case in TEXT_CASES]
     results += [check_texts("old", "旧", "stale", row="new"), check_texts("a", "甲", "fuzzy", comment="#, fuzzy\n")]
+    results += [check_words(*case) for case in WORD_CASES]
     results += [check_blocks(*case) for case in BLOCK_CASES]
     for ok, text in results:
         if not ok:

@@ -1,0 +1,72 @@
+"""Holds the English of comments and guides: plain verbs, not the dialect that this project once had.
+
+    python3 tests/lint/words.py [--root .]
+
+A word of REFUSED has no proper use in a comment or a guide. Those of COUNTED often have one (a branch is taken), so they are only counted,
+in one line. Names and quotations do not count: code blocks, `code`, "texts", the generated parts of guides and the page's stories, which
+are served. Prints one line per word; status 1 if there is one.
+"""
+import argparse
+import collections
+import pathlib
+import re
+import sys
+
+REFUSED = {"nobody": "no client, no request, not … by anyone: whom you mean", "stands": "is, is stored, denotes, is stopped", "told": "given, known, sent",
+           "says": "states, has, reports", "breathe": "yield", "breathes": "yields"}
+COUNTED = ["come", "comes", "taken", "land", "lands", "lies", "rests", "face", "said", "stand", "say", "seat", "kept", "made", "leaves"]
+
+LITERAL = r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\''
+COMMENT = re.compile(rf"{LITERAL}|(/\*.*?\*/|//[^\n]*)", re.S)
+QUOTED = re.compile(r'"[^"\n]*"')
+IN_GUIDE = re.compile(r"^```.*?^```|<!-- (\w+):begin -->.*?<!-- \1:end -->|`[^`]*`|\"[^\"\n]*\"", re.M | re.S)
+
+
+def blank(text):
+    """The same lines without their words."""
+    return re.sub(r"[^\n]", " ", text)
+
+
+def prose(path, text):
+    """What a reader reads as English, every line at its place."""
+    if path.suffix == ".md":
+        return IN_GUIDE.sub(lambda m: blank(m.group(0)), text)
+    kept, at = [], 0
+    for match in COMMENT.finditer(text):
+        kept.append(blank(text[at:match.start(1)] if match.group(1) else text[at:match.end()]))
+        kept.append(QUOTED.sub(lambda m: blank(m.group(0)), match.group(1)) if match.group(1) else "")
+        at = match.end()
+    return "".join(kept) + blank(text[at:])
+
+
+def files(root):
+    for layer in ("core", "api", "server"):
+        yield from sorted((root / layer).rglob("*.[ch]"))
+    for path in sorted(root.rglob("*.md")):
+        if not any(part in ("build", "stories") or part.startswith(".") for part in path.relative_to(root).parts):
+            yield path
+
+
+def problems(root, counts):
+    refused = re.compile(rf"\b({'|'.join(REFUSED)})\b", re.I)
+    counted = re.compile(rf"\b({'|'.join(COUNTED)})\b", re.I)
+    for path in files(root):
+        text = prose(path, path.read_text())
+        counts.update(word.lower() for word in counted.findall(text))
+        for match in refused.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            yield f'{path.relative_to(root)}:{line}: "{match.group(1)}"; instead: {REFUSED[match.group(1).lower()]}'
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
+    counts = collections.Counter()
+    bad = list(problems(parser.parse_args().root, counts))
+    print("\n".join(bad), end="\n" if bad else "")
+    print("words to be rare in comments and guides: " + ", ".join(f"{word} {n}" for word, n in counts.most_common()))
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
