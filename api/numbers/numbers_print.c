@@ -2,8 +2,8 @@
  * 64-bit word.
  *
  * Shortest means the fewest digits that read back as the same number of its dtype, and of these the nearest (Steele and
- * White 1990; the algorithm is Raffaello Giulietti's Schubfach, 2020, in numbers_shortest.h). For a float that is seven
- * digits instead of nine, which makes JSON a quarter smaller and exact.
+ * White 1990; the algorithm is Raffaello Giulietti's Schubfach, 2020, in numbers_shortest.h). For a float that is
+ * mostly seven or eight digits instead of nine, and exact all the same.
  *
  * The printers of one number write whole words, so they may overwrite up to WINDOW bytes from their start or 16 behind
  * their end; api_numbers_print keeps these bytes inside the caller's buffer. If the processor has AVX2, kernels/ prints

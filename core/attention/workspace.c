@@ -1,11 +1,11 @@
 /* Workspaces: working memory of the threads that fill. All of it is allocated with the plan, so filling cannot fail;
  * pages that are never written take no memory.
  *
- * A thread that fills a piece borrows a workspace by one atomic exchange and returns it at the end; there are as many
- * as threads that may compute at the same time. Each remembers the head whose keys and values it has rotated, converted
- * and laid out in panels, and the unit that it computed last. Pieces are filled in order by threads in no order, so a
- * thread first looks for the workspace that already has its unit, then for the least used one: most pieces find their
- * head ready, though nothing is passed from thread to thread.
+ * A thread that fills a piece borrows a workspace by one atomic exchange and returns it at the end; there are four,
+ * since a stream of the server fills three pieces at a time, and a thread that finds none free waits. Each remembers
+ * the head whose keys and values it has rotated, converted and laid out in panels, and the unit that it computed last.
+ * Pieces are filled in order by threads in no order, so a thread first looks for the workspace that already has its
+ * unit, then for the first free one: most pieces find their head ready, though nothing is passed from thread to thread.
  *
  * Both counting and laying out are one function, run twice, so the two cannot disagree. */
 #include "core/attention/internal.h"
@@ -126,7 +126,8 @@ void pe_workspaces_drop(struct pe_attention *t)
 
 /* ---- Borrowing ---- */
 
-/* Chooses the workspace that already holds the unit, else any free one, the least used first. */
+/* Chooses the workspace that already holds the unit, else the first free one, so that memory of the last ones is touched
+ * only when it is needed. */
 static struct pe_workspace *choose(const struct pe_attention *t, uint64_t unit)
 {
     struct pe_workspace *any = NULL;
