@@ -126,8 +126,8 @@ void pe_workspaces_drop(struct pe_attention *t)
 
 /* ---- Borrowing ---- */
 
-/* Chooses the workspace that already holds the unit, else the first free one, so that memory of the last ones is touched
- * only when it is needed. */
+/* Chooses the workspace that already holds the unit, else the first free one, so that memory of the last ones is
+ * touched only when it is needed. */
 static struct pe_workspace *choose(const struct pe_attention *t, uint64_t unit)
 {
     struct pe_workspace *any = NULL;
