@@ -1,14 +1,16 @@
 /* Hypotheses: one to three faults applied to one edit; their cost and their order. Here is what makes one explanation
- * better than another.
+ * better than another, the first criterion that differs deciding:
  *
- * 1. Fit: one that gives the numbers to their last rounding, or nearly, goes before all that do not. 2. Cost: the
- * number of faults, where a fitted list of free numbers counts for several. A fit by many free numbers explains
- * nothing, as a polynomial through all points does not; Occam's razor as a count (minimum description length, Rissanen
- * 1978). 3. Verdict: exact before equal but for roundings. A fitted value with many digits may have followed the noise,
- * so its exactness does not count. 4. Surprise: how unlikely the mistake is for a person who ports a model
- * (faults/list.h has the numbers, from mistakes found in public code): a forgotten layout is common, a base of 10007.3
- * is not. A mistake in a field that the request states explicitly is less surprising than one in a default, since that
- * is what its sender doubts. 5. The order of the table, so that equal candidates have one order on every machine.
+ * - Fit: one that gives the numbers to their last rounding, or nearly, goes before all that do not.
+ * - Cost: the number of faults, where a fitted list of free numbers counts for several. A fit by many free numbers
+ *   explains nothing, as a polynomial through all points does not; it is Occam's razor as a count (minimum description
+ *   length, Rissanen 1978).
+ * - Verdict: exact before equal but for roundings. A fitted value with many digits may have followed the noise, so its
+ *   exactness does not count.
+ * - Surprise: how unlikely the mistake is for a person who ports a model (faults/list.h has the numbers): an exchanged
+ *   layout is common, a base of 10007.3 is not. A mistake in a field that the request states explicitly surprises less
+ *   than one in a default.
+ * - The order of the table, so that equal candidates have one order on every machine.
  *
  * Several candidates with the same numbers are all reported; answer/equivalent.c finds where they would differ. */
 #include "core/diagnosis/diagnosis.h"

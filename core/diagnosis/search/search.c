@@ -5,7 +5,7 @@
  * The idea is to buy certainty cheaply, in this order:
  *
  * - Level 1 tries every single fault, whole. Its work is known beforehand and refused if it is not allowed. Singles
- *   that had no effect are forgotten, the others are noted with their kind.
+ *   that give no plan are forgotten, the others are noted with their kind.
  * - Level 2 pairs singles of different kinds, unless something of cost 2 or less has explained the tensor. Level 3
  *   goes on to triples of those kinds that port and copy mistakes are made of: layout, sense, positions, width, size.
  * - Ladders of frequencies (base, scaling) are not combined but measured: the phases of the evidence are read, and
