@@ -18,8 +18,9 @@
  * 2jρ(|x| + |y|) ≤ 1470u·M to x. The exact anchor's own 2^-50 are 8u·(2·15 + 30)M = 480u·M. So x is right to 2971u·M;
  * of y's error, by the same sums, the block sees the share ρ: 105 + 1021 + 8 + 240 = 1374u·M.
  *
- * In all (900 + 2971 + 1374)u·M = 5245u·M < 1.281·2^-41·M, which is PE_RUN_ERROR. F counts as its two doubles are: what
- * they lack is in the exact anchor's bound.
+ * In all (900 + 2971 + 1374)u·M = 5245u·M < 1.281·2^-41·M, which is PE_RUN_ERROR. F counts as its two doubles are. What
+ * they lack, 2^-101·p·F, is in the exact anchor's bound for p up to five times the anchor's; beyond that, as from 17 to
+ * 497, it is below 2^-41·M unless F is nearer to an even number than 2^-55·F without being one.
  *
  * Why 32 rows and fifteen turns: the block's part grows with the square of its rows, the anchors' with that of their
  * turns, and every value nearer to a middle than the bound has its column computed again and may need double-double. An
