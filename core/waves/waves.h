@@ -2,9 +2,9 @@
  * one nearest to the exact real number. All absolute and rotary tables are such tables; only the column constants
  * differ.
  *
- * f32, f16, bf16: correctly rounded for |p| ≤ 2^40 (design: a recurrence with a proven error bound, a test of every
- * value against the rounding boundaries, double-double for what the test cannot decide). f64: within 1 ulp for |p| ≤
- * 2^24, 1e-16 × amplitude absolute beyond. The same bytes for any split, instruction set and machine. */
+ * f32, f16, bf16: correctly rounded for |p| ≤ 2^40 (wave_table.c: a recurrence with a proven error bound, a test of
+ * every value against the rounding boundaries, double-double for what the test cannot decide). f64: within 1 ulp for
+ * |p| ≤ 2^24, 1e-16 × amplitude absolute beyond. The same bytes for any split, instruction set and machine. */
 #ifndef PE_WAVES_H
 #define PE_WAVES_H
 

@@ -202,7 +202,7 @@ struct MHD_Response *response_cache_find(struct exchange *x);
 bool response_cache_add(struct exchange *x, struct MHD_Response *response);
 void response_cache_free(struct http *http); /* call it when no daemon runs any more */
 
-/* ---- reply.c ----------------------------------------------------------------------------------------------- */
+/* ---- send.c ------------------------------------------------------------------------------------------------ */
 
 /* Creates the body of a ready reply (enum api_pace), on the loop; other replies have pieces. False: no memory. */
 bool exchange_make_whole(struct exchange *x);
@@ -221,7 +221,7 @@ enum {
 bool exchange_answer(struct exchange *x);
 bool exchange_answer_by_worker(struct exchange *x);
 
-/* ---- receiving.c ------------------------------------------------------------------------------------------- */
+/* ---- receive.c --------------------------------------------------------------------------------------------- */
 
 /* The daemon calls this with the head, with each part of the body, at its end, and after each resume. */
 bool exchange_receive(void *request, const char *method, const char *version, const char *upload, size_t *n_upload);

@@ -1,4 +1,4 @@
-/* The server's options: one row of list.h is an option's field, type, default, range and text. Flag,
+/* The server's options: one row of options_list.h is an option's field, type, default, range and text. Flag,
  * environment variable and key of the configuration file follow from the field (--max-body, POSENC_MAX_BODY, max_body).
  */
 #ifndef SERVER_PROCESS_OPTIONS_H

@@ -1,4 +1,4 @@
-/* The table of options, which options.c reads into struct options and print.c prints. */
+/* The table of options, which options.c reads into struct options and options_print.c prints. */
 #ifndef SERVER_PROCESS_OPTIONS_ROWS_H
 #define SERVER_PROCESS_OPTIONS_ROWS_H
 
