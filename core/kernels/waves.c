@@ -27,7 +27,8 @@ static inline struct pair sum(vd a, vd b) /* |a| ≥ |b| */
     return (struct pair){s, b - (s - a)};
 }
 
-/* sin(π/2·(r + rl)): minimax polynomial, relative error 2^-68.8; π/2 in two parts. */
+/* sin(π/2·(r + rl)): π/2 in two parts, then a minimax polynomial in z = r². Its relative error is 2^-68.8 before its
+ * coefficients are rounded to doubles and 2^-57.4 after, nearly all of it from the cubic term's. */
 static inline struct pair sine(vd r, vd rl, vd z)
 {
     const double high = 0x1.921fb54442d18p+0, low = 0x1.1a62633145c07p-54;
@@ -41,7 +42,8 @@ static inline struct pair sine(vd r, vd rl, vd z)
     return sum(p, product_error(r, h, p) + (r * low + rl * high) + r * z * t);
 }
 
-/* cos(π/2·(r + rl)) = 1 + z·C1 + z²·…: relative error 2^-64.6; the first two terms are summed exactly. */
+/* cos(π/2·(r + rl)) = 1 + z·C1 + z²·…: the first two terms are summed exactly. Relative error 2^-64.6, and 2^-55.3 with
+ * rounded coefficients: C1 is a double, and beside 1 its rounding is a seventh of an ulp at the end of the range. */
 static inline struct pair cosine(vd r, vd rl, vd z)
 {
     vd second = all_lanes(-0x1.3bd3cc9be45dep+0), zl = product_error(r, r, z) + 2 * (r * rl);
