@@ -1,9 +1,10 @@
-/* Owns the I/O threads and the objects they share: the accepting socket, the cache of answers, the requests in
- * progress.
+/* Owns the I/O threads and the objects they share: the accepting socket, and the answers that equal requests
+ * share.
  *
  * Each loop is one thread with its own daemons, connections, buffers and exchanges, which it alone touches; so a
  * request needs no lock from its first byte to its last, except where it meets others: the workers' queue, the account
- * of memory, the cache, equal requests. There are half as many loops as processors: one sends what a worker computes.
+ * of memory, the answers that equal requests share. There are half as many loops as processors: one sends what a worker
+ * computes.
  *
  * The first loop also has the signals, the timers of the process and the end: the others are stopped by calls to them
  * and freed before it, because they may still call it. */
@@ -12,7 +13,6 @@
 
 #include "server/transport/accept.h"
 #include "server/exchange/answers.h"
-#include "server/exchange/flights.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -32,7 +32,6 @@ struct loops {
     const struct options *options;
     struct accept *accept;
     struct answers *answers;
-    struct flights *flights;
     size_t n, n_started;  /* threads besides the first */
     struct loop **loop;   /* [n] */
     struct http **https;  /* [n] */
@@ -119,12 +118,10 @@ bool loops_serve(struct loops *loops, const struct api_host *host, const struct 
 {
     loops->accept = accept_new(loops->loop[0], listen_fd, loops->options->max_connections);
     loops->answers = answers_new(loops->options->answer_cache);
-    loops->flights = flights_new();
-    if (!loops->accept || !loops->answers || !loops->flights)
+    if (!loops->accept || !loops->answers)
         return false;
     for (size_t i = 0; i < loops->n; i++) {
-        loops->https[i] =
-            http_new(loops->options, host, door, loops->loop[i], loops->accept, loops->answers, loops->flights);
+        loops->https[i] = http_new(loops->options, host, door, loops->loop[i], loops->accept, loops->answers);
         if (!loops->https[i])
             return false;
     }
@@ -188,15 +185,14 @@ void loops_free(struct loops *loops)
         accept_close(loops->accept);
     for (size_t i = 0; loops->https && i < loops->n; i++)
         http_stop(loops->https[i]);
-    if (loops->flights)
-        flights_abandon(loops->flights);
+    if (loops->answers)
+        answers_abandon(loops->answers);
     for (size_t i = loops->n; loops->loop && i-- > 0;)
         loop_free(loops->loop[i]);
     for (size_t i = 0; loops->https && i < loops->n; i++)
         http_free(loops->https[i]);
     accept_free(loops->accept);
     answers_free(loops->answers);
-    flights_free(loops->flights);
     free(loops->loop);
     free(loops->https);
     free(loops->threads);

@@ -3,9 +3,9 @@
  *
  * The decision is about time. A loop may compute what takes less than handing it to a worker and back (some ten
  * microseconds); everything else goes to a worker, because each millisecond here is one for every connection of this
- * loop. So small answers are looked up by the bytes of their request before anything is parsed; then requests equal to
- * one that a worker has already begun wait for its answer (flights.c); then api/ reads and plans, and states whether
- * the loop may build.
+ * loop. So small answers are looked up by the bytes of their request before anything is parsed; then api/ reads and
+ * plans, and states whether the loop may build; then requests equal to one that a worker has already begun wait for its
+ * answer (answers.c).
  *
  * A client that disconnects gives up its own interest only: a worker that others wait for goes on. */
 #include "server/exchange/exchange.h"
@@ -64,22 +64,19 @@ static void answer_work(struct job *job) /* worker */
  * create it. */
 static void land(struct exchange *x)
 {
-    struct flight_seat *seat = &x->answering.seat;
     bool is_whole = x->reply && exchange_make_whole(x);
     bool is_given_up = !is_whole || x->answering.is_aged || (is_unwanted(x) && !x->reply->is_repeatable);
-    if (seat->flight)
-        flights_land(x->http->flights, seat, is_given_up ? NULL : x->reply, x->call);
+    answers_complete(x->http->answers, &x->answering.part, is_given_up ? NULL : x->reply, x->call);
 }
 
 static void answer_done(struct job *job)
 {
     struct exchange *x = exchange_of(job);
     struct exchange_answering *answering = &x->answering;
-    answering->seat.waits_since = job->waits_since;
+    answering->part.waits_since = job->waits_since;
     if (x->state != EXCHANGE_WORKING) { /* too late: the request has been refused, or its client has disconnected */
         answering->late_reply = answering->made;
-        if (answering->seat.flight)
-            flights_land(x->http->flights, &answering->seat, NULL, NULL);
+        answers_complete(x->http->answers, &answering->part, NULL, NULL);
         exchange_drop(x);
         return;
     }
@@ -104,36 +101,34 @@ static void submit(struct exchange *x)
                                     .spend = spend,
                                     .is_first = true,
                                     .client = x->client,
-                                    .waits_since = x->answering.seat.waits_since};
+                                    .waits_since = x->answering.part.waits_since};
     job_submit(x->http->loop, &x->answering.job);
 }
 
 /* Followers were never in the queue, so after a failed flight there may be too many of them for it. */
 static bool is_refused_by_queue(struct exchange *x)
 {
-    struct flight_seat *seat = &x->answering.seat;
     if (!exchange_queue_is_full(x))
         return false;
-    if (seat->flight)
-        flights_land(x->http->flights, seat, NULL, NULL);
+    answers_complete(x->http->answers, &x->answering.part, NULL, NULL);
     exchange_refuse(x, REFUSED_QUEUE, x->http->options->max_queue);
     return true;
 }
 
 /* A follower's flight has ended. Without a reply the request is answered on its own, or joins another flight. */
-static void landed(struct loop_call *call)
+static void shared(struct loop_call *call)
 {
-    struct exchange *x = (struct exchange *)(void *)((char *)call - offsetof(struct exchange, answering.seat.landed));
-    struct flight_seat *seat = &x->answering.seat;
+    struct exchange *x = (struct exchange *)(void *)((char *)call - offsetof(struct exchange, answering.part.completed));
+    struct answers_part *part = &x->answering.part;
     if (x->state != EXCHANGE_WORKING) { /* too late, as in answer_done */
-        x->answering.late_reply = seat->reply;
+        x->answering.late_reply = part->reply;
         exchange_drop(x);
         return;
     }
-    bool is_wanted = !seat->reply && !x->http->is_stopping && !exchange_is_gone(x);
-    if (is_wanted && seat->may_join && flights_join(x->http->flights, &x->call->api, seat) == FLIGHTS_FOLLOWS)
+    bool is_wanted = !part->reply && !x->http->is_stopping && !exchange_is_gone(x);
+    if (is_wanted && part->may_join && answers_join(x->http->answers, &x->call->api, part) == ANSWERS_FOLLOWS)
         return;
-    x->reply = seat->reply;
+    x->reply = part->reply;
     if (is_wanted && !is_refused_by_queue(x)) {
         submit(x);
         return;
@@ -156,9 +151,9 @@ bool exchange_answer_by_worker(struct exchange *x)
     }
     x->state = EXCHANGE_WORKING;
     x->n_owners++;
-    x->answering.seat = (struct flight_seat){.landed = {.fire = landed}, .loop = x->http->loop};
+    x->answering.part = (struct answers_part){.completed = {.fire = shared}, .loop = x->http->loop};
     exchange_suspend(x);
-    if (flights_join(x->http->flights, &x->call->api, &x->answering.seat) != FLIGHTS_FOLLOWS)
+    if (answers_join(x->http->answers, &x->call->api, &x->answering.part) != ANSWERS_FOLLOWS)
         submit(x);
     return true;
 }

@@ -1,110 +1,125 @@
-/* Owns finished answers: a hash table, and a ring in order of use; the least recently used is dropped first.
+/* Owns the entries of answers that equal calls share: a hash table of all, and a ring of the cached ones in order of use.
  *
  * The key is the bytes of the request, not its plan: a hit then costs a hash and a comparison, without JSON, validation
- * or plan. The same question in other words is computed again, which is right but slower. Only answers that are a
- * function of the request are stored, and only small ones: a large answer takes longer to send than to compute.
+ * or plan. The same question in other words is computed again, which is right but slower.
  *
- * An answer is counted by references, because a reader may still be sending what has been dropped. */
+ * An entry is created for a leader or for a cached answer, and is one of the two until it is freed. Equal requests at
+ * the same time are computed once (Go's singleflight, groupcache): without that, a thousand clients that open one page
+ * at the same moment compute the same picture a thousand times, and the cache helps none of them. The first request
+ * leads; equal ones wait without a worker and share its answer, whose memory is counted once. If the leader gives up, a
+ * follower leads next. A call joins only if a worker would compute its answer, too: what a loop answers at once is not
+ * worth the wait.
+ *
+ * Only answers that are a function of the request are cached, and only small ones: a large answer takes longer to send
+ * than to compute. An answer is counted by references, because a reader may still be sending what has been evicted. */
 #include "server/exchange/answers.h"
 
-#include "server/exchange/call.h"
+#include "server/loop/clock.h"
 #include "server/process/metrics.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_BUCKETS = 4096 }; /* 32 KiB of pointers; 16 MiB hold some ten thousand answers */
+enum {
+    N_BUCKETS = 4096,    /* 32 KiB of pointers; 16 MiB hold some ten thousand answers */
+    OVERHEAD_BYTES = 512 /* of a cached answer: memory of malloc and of the headers */
+};
 
-struct answer {
-    struct answer *next;          /* next in its bucket */
-    struct answer *newer, *older; /* the ring; its head is answers.ring */
-    struct api_reply *reply;      /* holds one reference */
-    size_t n_bytes;               /* total memory cost */
+struct answers_entry {
+    struct answers_entry *next;          /* next in its bucket */
+    struct answers_entry *newer, *older; /* if cached: the ring; its head is answers.ring */
+    struct api_reply *reply;             /* holds one reference; NULL: it is being computed */
+    struct answers_part *followers;      /* of one that is being computed; newest first */
+    size_t n_bytes;                      /* total memory cost of a cached one */
     uint64_t hash;
     size_t n_key;
-    char *key; /* stored after the struct */
+    char key[]; /* [n_key] */
 };
 
 struct answers {
     size_t bytes_max;     /* never changes */
-    pthread_mutex_t lock; /* protects all fields below; held during a look-up, some tenths of a microsecond */
+    pthread_mutex_t lock; /* protects all below, and followers; held during a look-up, some tenths of a microsecond */
     size_t n_bytes;
-    struct answer ring; /* older: the answer used last; newer: the one used longest ago */
-    struct answer *buckets[N_BUCKETS];
+    struct answers_entry ring; /* older: the answer used last; newer: the one used longest ago */
+    struct answers_entry *buckets[N_BUCKETS];
 };
 
-/* ---- Lifetime -------------------------------------------------------------------------------------------------- */
+/* ---- The table --------------------------------------------------------------------------------------------------- */
 
-struct answers *answers_new(size_t bytes_max)
+static struct answers_entry **bucket_of(struct answers *answers, uint64_t hash)
 {
-    struct answers *answers = calloc(1, sizeof *answers);
-    if (!answers)
+    return &answers->buckets[hash % N_BUCKETS];
+}
+
+static struct answers_entry *find(struct answers *answers, const struct call_key *key, uint64_t hash)
+{
+    struct answers_entry *entry = *bucket_of(answers, hash);
+    while (entry && (entry->hash != hash || entry->n_key != key->n || memcmp(entry->key, key->bytes, key->n) != 0))
+        entry = entry->next;
+    return entry;
+}
+
+static struct answers_entry *entry_new(const struct call_key *key, uint64_t hash)
+{
+    struct answers_entry *entry = malloc(sizeof *entry + key->n);
+    if (!entry)
         return NULL;
-    pthread_mutex_init(&answers->lock, NULL);
-    answers->bytes_max = bytes_max;
-    answers->ring.newer = answers->ring.older = &answers->ring;
-    return answers;
+    *entry = (struct answers_entry){.hash = hash, .n_key = key->n};
+    memcpy(entry->key, key->bytes, key->n);
+    return entry;
 }
 
-static struct answer **bucket_of(struct answers *answers, uint64_t hash) { return &answers->buckets[hash % N_BUCKETS]; }
-
-static void ring_remove(struct answer *answer)
+static void table_add(struct answers *answers, struct answers_entry *entry)
 {
-    answer->newer->older = answer->older;
-    answer->older->newer = answer->newer;
+    struct answers_entry **bucket = bucket_of(answers, entry->hash);
+    entry->next = *bucket;
+    *bucket = entry;
 }
 
-static void ring_add(struct answers *answers, struct answer *answer)
+static void table_remove(struct answers *answers, struct answers_entry *entry)
 {
-    answer->newer = &answers->ring;
-    answer->older = answers->ring.older;
-    answer->older->newer = answer;
-    answers->ring.older = answer;
-}
-
-static void forget(struct answers *answers, struct answer *answer)
-{
-    struct answer **at = bucket_of(answers, answer->hash);
-    while (*at != answer)
+    struct answers_entry **at = bucket_of(answers, entry->hash);
+    while (*at != entry)
         at = &(*at)->next;
-    *at = answer->next;
-    ring_remove(answer);
-    answers->n_bytes -= answer->n_bytes;
-    metrics_add(METRICS_ANSWERS_BYTES, -(int64_t)answer->n_bytes);
-    api_reply_free(answer->reply);
-    free(answer);
+    *at = entry->next;
 }
 
-void answers_free(struct answers *answers)
+/* ---- Cached answers ---------------------------------------------------------------------------------------------- */
+
+static void ring_remove(struct answers_entry *entry)
 {
-    if (!answers)
-        return;
-    while (answers->ring.newer != &answers->ring)
-        forget(answers, answers->ring.newer);
-    pthread_mutex_destroy(&answers->lock);
-    free(answers);
+    entry->newer->older = entry->older;
+    entry->older->newer = entry->newer;
 }
 
-/* ---- Use ------------------------------------------------------------------------------------------------------- */
-
-static struct answer *find(struct answers *answers, const struct call_key *key, uint64_t hash)
+static void ring_add(struct answers *answers, struct answers_entry *entry)
 {
-    struct answer *answer = *bucket_of(answers, hash);
-    while (answer && (answer->hash != hash || answer->n_key != key->n || memcmp(answer->key, key->bytes, key->n) != 0))
-        answer = answer->next;
-    return answer;
+    entry->newer = &answers->ring;
+    entry->older = answers->ring.older;
+    entry->older->newer = entry;
+    answers->ring.older = entry;
+}
+
+static void evict(struct answers *answers, struct answers_entry *entry)
+{
+    table_remove(answers, entry);
+    ring_remove(entry);
+    answers->n_bytes -= entry->n_bytes;
+    metrics_add(METRICS_ANSWERS_BYTES, -(int64_t)entry->n_bytes);
+    api_reply_free(entry->reply);
+    free(entry);
 }
 
 /* Returns the answer of an equal call with one more reference, and marks it as used last. */
 static struct api_reply *take(struct answers *answers, const struct call_key *key, uint64_t hash)
 {
-    struct answer *answer = find(answers, key, hash);
-    if (!answer)
+    struct answers_entry *entry = find(answers, key, hash);
+    if (!entry || !entry->reply)
         return NULL;
-    ring_remove(answer);
-    ring_add(answers, answer);
-    return api_reply_hold(answer->reply);
+    ring_remove(entry);
+    ring_add(answers, entry);
+    return api_reply_hold(entry->reply);
 }
 
 struct api_reply *answers_find(struct answers *answers, const struct api_call *call)
@@ -120,34 +135,15 @@ struct api_reply *answers_find(struct answers *answers, const struct api_call *c
     return reply;
 }
 
-/* Memory of malloc and of the headers. */
-enum { OVERHEAD_BYTES = 512 };
-
-/* NULL: no memory, or the answer is larger than the whole cache. */
-static struct answer *answer_new(const struct answers *answers, const struct call_key *key, uint64_t hash,
-                                 struct api_reply *reply)
+static void insert(struct answers *answers, struct answers_entry *entry)
 {
-    size_t n_bytes = sizeof(struct answer) + key->n + reply->body->length + OVERHEAD_BYTES;
-    struct answer *answer = n_bytes <= answers->bytes_max ? malloc(sizeof *answer + key->n) : NULL;
-    if (!answer)
-        return NULL;
-    *answer =
-        (struct answer){.reply = reply, .n_bytes = n_bytes, .hash = hash, .n_key = key->n, .key = (char *)(answer + 1)};
-    memcpy(answer->key, key->bytes, key->n);
-    return answer;
-}
-
-static void insert(struct answers *answers, struct answer *answer)
-{
-    while (answer->n_bytes > answers->bytes_max - answers->n_bytes)
-        forget(answers, answers->ring.newer);
-    struct answer **bucket = bucket_of(answers, answer->hash);
-    answer->next = *bucket;
-    *bucket = answer;
-    ring_add(answers, answer);
-    api_reply_hold(answer->reply);
-    answers->n_bytes += answer->n_bytes;
-    metrics_add(METRICS_ANSWERS_BYTES, (int64_t)answer->n_bytes);
+    while (entry->n_bytes > answers->bytes_max - answers->n_bytes)
+        evict(answers, answers->ring.newer);
+    table_add(answers, entry);
+    ring_add(answers, entry);
+    api_reply_hold(entry->reply);
+    answers->n_bytes += entry->n_bytes;
+    metrics_add(METRICS_ANSWERS_BYTES, (int64_t)entry->n_bytes);
 }
 
 void answers_keep(struct answers *answers, const struct api_call *call, struct api_reply *reply)
@@ -155,15 +151,121 @@ void answers_keep(struct answers *answers, const struct api_call *call, struct a
     struct call_key key;
     if (answers->bytes_max == 0 || !reply->is_repeatable || !reply->body->bytes || !call_key_make(call, &key))
         return;
-    struct answer *answer = answer_new(answers, &key, call_key_hash(&key), reply);
-    if (!answer)
+    size_t n_bytes = sizeof(struct answers_entry) + key.n + reply->body->length + OVERHEAD_BYTES;
+    struct answers_entry *entry = n_bytes <= answers->bytes_max ? entry_new(&key, call_key_hash(&key)) : NULL;
+    if (!entry)
         return;
+    entry->reply = reply;
+    entry->n_bytes = n_bytes;
     pthread_mutex_lock(&answers->lock);
-    bool is_known =
-        find(answers, &key, answer->hash); /* another loop may have answered the same request at the same time */
+    bool is_known = find(answers, &key, entry->hash); /* another loop may have answered it at the same time */
     if (!is_known)
-        insert(answers, answer);
+        insert(answers, entry);
     pthread_mutex_unlock(&answers->lock);
     if (is_known)
-        free(answer);
+        free(entry);
+}
+
+/* ---- Answers that are being computed ----------------------------------------------------------------------------- */
+
+static enum answers_role lead(struct answers *answers, const struct call_key *key, uint64_t hash,
+                              struct answers_part *part)
+{
+    part->entry = entry_new(key, hash);
+    if (!part->entry)
+        return ANSWERS_ALONE;
+    table_add(answers, part->entry);
+    return ANSWERS_LEADS;
+}
+
+static enum answers_role follow(struct answers_entry *entry, struct answers_part *part)
+{
+    if (entry->reply) /* another loop has cached it since this one has looked */
+        return ANSWERS_ALONE;
+    part->joined_at = part->joined_at ? part->joined_at : clock_now();
+    part->next = entry->followers;
+    entry->followers = part;
+    return ANSWERS_FOLLOWS;
+}
+
+enum answers_role answers_join(struct answers *answers, const struct api_call *call, struct answers_part *part)
+{
+    struct call_key key;
+    if (!call_key_make(call, &key))
+        return ANSWERS_ALONE;
+    uint64_t hash = call_key_hash(&key);
+    pthread_mutex_lock(&answers->lock);
+    struct answers_entry *entry = find(answers, &key, hash);
+    enum answers_role role = entry ? follow(entry, part) : lead(answers, &key, hash, part);
+    pthread_mutex_unlock(&answers->lock);
+    return role;
+}
+
+/* From here on no request can join. */
+static struct answers_part *close_entry(struct answers *answers, struct answers_entry *entry)
+{
+    pthread_mutex_lock(&answers->lock);
+    table_remove(answers, entry);
+    pthread_mutex_unlock(&answers->lock);
+    struct answers_part *followers = entry->followers;
+    free(entry);
+    return followers;
+}
+
+void answers_complete(struct answers *answers, struct answers_part *leader, struct api_reply *reply, struct call *call)
+{
+    if (!leader->entry)
+        return;
+    struct answers_part *part = close_entry(answers, leader->entry);
+    leader->entry = NULL;
+    bool is_shared = reply && (reply->is_repeatable || reply->status == 503); /* what it waited for in vain, all did */
+    for (struct answers_part *next; part; part = next) {
+        next = part->next; /* once posted, the part belongs to its loop */
+        part->reply = is_shared ? api_reply_hold(reply) : NULL;
+        part->call = is_shared ? call_hold(call) : NULL;
+        part->may_join = !reply;
+        bool is_later = leader->waits_since && part->joined_at > leader->waits_since;
+        part->waits_since = is_later ? part->joined_at : leader->waits_since;
+        metrics_add(METRICS_ANSWERS_SHARED, is_shared);
+        loop_post(part->loop, &part->completed);
+    }
+}
+
+void answers_abandon(struct answers *answers)
+{
+    for (size_t i = 0; i < N_BUCKETS; i++)
+        for (struct answers_entry *entry = answers->buckets[i]; entry; entry = entry->next)
+            for (struct answers_part *part = entry->followers; part; part = entry->followers) {
+                entry->followers = part->next;
+                part->reply = NULL;
+                part->completed.fire(&part->completed);
+            }
+}
+
+/* ---- Lifetime ---------------------------------------------------------------------------------------------------- */
+
+struct answers *answers_new(size_t bytes_max)
+{
+    struct answers *answers = calloc(1, sizeof *answers);
+    if (!answers)
+        return NULL;
+    pthread_mutex_init(&answers->lock, NULL);
+    answers->bytes_max = bytes_max;
+    answers->ring.newer = answers->ring.older = &answers->ring;
+    return answers;
+}
+
+void answers_free(struct answers *answers)
+{
+    if (!answers)
+        return;
+    while (answers->ring.newer != &answers->ring)
+        evict(answers, answers->ring.newer);
+    for (size_t i = 0; i < N_BUCKETS; i++)
+        for (struct answers_entry *entry = answers->buckets[i], *next; entry; entry = next) {
+            next = entry->next;
+            free(entry); /* its leader has not completed it */
+        }
+    pthread_mutex_destroy(&answers->lock);
+    free(answers);
 }

@@ -128,7 +128,7 @@ static void drop_remains(struct exchange *x)
     struct remains remains = {
         .replies = {x->reply, answering->given_up, answering->late_reply},
         .rest = answering->rest,
-        .calls = {x->call, answering->seat.call},
+        .calls = {x->call, answering->part.call},
     };
     struct remains *later = NULL;
     if (is_large(x->reply) || is_large(answering->given_up) || is_large(answering->late_reply) ||

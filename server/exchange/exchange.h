@@ -4,7 +4,7 @@
 #define SERVER_EXCHANGE_EXCHANGE_H
 
 #include "server/exchange/call.h"
-#include "server/exchange/flights.h"
+#include "server/exchange/answers.h"
 #include "server/transport/checks.h"
 #include "server/transport/internal.h"
 #include "server/exchange/stream.h"
@@ -43,7 +43,7 @@ struct exchange_receiving {
 /* Answering: by a worker, unless the reply is cached or computed on the loop. */
 struct exchange_answering {
     struct job job;
-    struct flight_seat seat;  /* while a worker makes the reply, for this request or an equal one */
+    struct answers_part part; /* while a worker makes the reply, for this request or an equal one */
     struct api_request *rest; /* read on the loop; a worker builds its answer. NULL: none, or the worker has it */
     struct api_reply *made;   /* set by the worker, and used only by it until the job is done */
     bool is_aged;             /* waited too long for a worker; set by the worker, like made */

@@ -113,7 +113,7 @@ static bool start(struct http *http)
 
 /* Every loop has its own random seed of 64 bits, so no two of them will produce the same request id. */
 struct http *http_new(const struct options *options, const struct api_host *host, const struct http_door *door,
-                      struct loop *loop, struct accept *accept, struct answers *answers, struct flights *flights)
+                      struct loop *loop, struct accept *accept, struct answers *answers)
 {
     struct http *http = calloc(1, sizeof *http);
     if (http) {
@@ -123,7 +123,6 @@ struct http *http_new(const struct options *options, const struct api_host *host
         http->loop = loop;
         http->accept = accept;
         http->answers = answers;
-        http->flights = flights;
         if (getrandom(&http->id_seed, sizeof http->id_seed, 0) != sizeof http->id_seed)
             http->id_seed = clock_now() ^ (uint64_t)(uintptr_t)http;
         if (start(http))

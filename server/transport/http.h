@@ -12,7 +12,6 @@
 struct accept;
 struct accept_place;
 struct answers;
-struct flights;
 struct http;
 
 /* The rules for admitting clients. */
@@ -28,7 +27,7 @@ struct http_door {
 /* Serves, within the loop, the connections that http_take hands over, and reports the end of each to accept.
  * Everything is borrowed until http_free. NULL: starting failed; the log gives the reason. */
 struct http *http_new(const struct options *options, const struct api_host *host, const struct http_door *door,
-                      struct loop *loop, struct accept *accept, struct answers *answers, struct flights *flights);
+                      struct loop *loop, struct accept *accept, struct answers *answers);
 
 /* Serves a connection just accepted (takes place and its descriptor). Any thread; is_here: the caller is on this loop's
  * thread. */

@@ -65,7 +65,6 @@ struct http {
     struct loop *loop;
     struct accept *accept;
     struct answers *answers; /* shared by all loops */
-    struct flights *flights; /* likewise */
     struct http_kept *kept;  /* NULL: none yet */
     struct pool *pool;
     uint64_t counted_pool_bytes;

@@ -4,7 +4,6 @@
  * server has no connection, no stream and no descriptor left, within a fixed number of turns of the loop. */
 #define _GNU_SOURCE /* SOCK_NONBLOCK */
 #include "tests/fuzz/laws.h"
-#include "server/exchange/flights.h"
 #include "server/transport/internal.h"
 #include "server/process/log.h"
 #include "server/process/metrics.h"
@@ -67,9 +66,8 @@ static void start(void)
     REQUIRE(loop);
     acceptor = accept_new(loop, listener(), options.max_connections);
     struct answers *answers = answers_new(options.answer_cache);
-    struct flights *flights = flights_new();
-    REQUIRE(acceptor && answers && flights);
-    http = http_new(&options, &host, &open_door, loop, acceptor, answers, flights);
+    REQUIRE(acceptor && answers);
+    http = http_new(&options, &host, &open_door, loop, acceptor, answers);
     REQUIRE(http && accept_begin(acceptor, &http, 1));
 }
 
