@@ -201,8 +201,6 @@ static bool open_part(struct reading *r, const struct pe_output *output, const c
     zarr_fill_value(output->dtype, padding.element);
     struct pe_slice slice = zarr_chunk_slice(&grid, place, &n_missing);
     padding.n_bytes = n_missing * padding.element_bytes;
-    const char *first_output = r->request->form.outputs[0];
-    size_t n_outputs = r->request->form.n_outputs;
     r->request->form.outputs[0] = api_arena_string(&r->request->arena, output->name, strlen(output->name));
     if (!r->request->form.outputs[0])
         return api_fail_memory(&r->request->problem);
@@ -215,11 +213,6 @@ static bool open_part(struct reading *r, const struct pe_output *output, const c
     bool fine = api_compute_check(r->request) && api_compute(r->request, opening);
     r->request->form.slices = NULL;
     r->request->about = NULL;
-    if (r->request->is_late) { /* a worker begins with the whole again */
-        r->request->form.outputs[0] = first_output;
-        r->request->form.n_outputs = n_outputs;
-        r->request->form.n_slices = 0;
-    }
     return fine;
 }
 
