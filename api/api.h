@@ -291,18 +291,23 @@ struct api_reply {
  * refusal, or NULL: then receive the body. */
 struct api_reply *api_head(const struct api_host *host, struct api_call *call, uint64_t declared_bytes);
 
-/* Returns the reply to a whole request. If memory runs out, the reply is a constant 503, which api_reply_free ignores.
- * NULL only if call->must_not_block and the answer would take more than about a millisecond to plan: then call it again
- * from a worker, without must_not_block. It takes a few microseconds plus reading the body; for a body of many
- * megabytes call it from a worker. */
-struct api_reply *api_answer(const struct api_host *host, const struct api_call *call);
-
-/* The same in two parts. If the first returns NULL, a worker goes on: with *rest, which has been read and checked, by
- * api_answer_rest (takes it; it borrows from the call), or if *rest is NULL, by api_answer. */
+/* A whole request is answered in two steps, which may run on different threads. Each takes a few microseconds plus
+ * reading the body; for a body of many megabytes take both on a worker. A reply for which memory runs out is a constant
+ * 503, which api_reply_free ignores.
+ *
+ * api_read reads and checks it. It returns the reply if that is known by now (a refusal; an endpoint that reads
+ * nothing), else NULL, and *request is what was read: build its answer. If *request is NULL, too, which happens only if
+ * call->must_not_block, reading may wait or take more than about a millisecond: call api_read again from a worker,
+ * without must_not_block. */
 struct api_request;
-struct api_reply *api_answer_first(const struct api_host *host, const struct api_call *call, struct api_request **rest);
-struct api_reply *api_answer_rest(struct api_request *rest);
-void api_request_free(struct api_request *rest); /* of a request that is given up; NULL is accepted */
+struct api_reply *api_read(const struct api_host *host, const struct api_call *call, struct api_request **request);
+/* Whether building may wait, or take more than about a millisecond: it is for a worker. */
+bool api_is_long(const struct api_request *request);
+struct api_reply *api_build(struct api_request *request); /* takes the request; never NULL */
+void api_request_free(struct api_request *request);       /* of one that is given up; NULL is accepted */
+
+/* Both steps. NULL: a worker should take them (only if call->must_not_block). */
+struct api_reply *api_answer(const struct api_host *host, const struct api_call *call);
 
 /* Returns the 429 for a client that has used up its quota; retry_s: seconds until the client may try again. detail is
  * copied. */

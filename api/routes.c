@@ -370,70 +370,12 @@ bool api_is_open(const char *path)
     return route && route->is_open;
 }
 
-/* An answer whose client has disconnected may be incomplete, while other clients may still want the same answer: so
- * nothing of it leaves this function, for any format or handler. The refusal is not repeatable, so it is neither shared
- * nor cached. */
-static struct api_reply *give_up(struct api_reply *made)
-{
-    struct api_problem problem;
-    api_reply_free(made);
-    api_fail_left(&problem);
-    return api_reply_problem(&problem);
-}
+/* ---- The steps ---- */
 
-/* NULL: it does not read a request. */
+/* Those of an endpoint that reads a request. */
 static const struct api_steps *steps_of(const struct api_route *route)
 {
-    return route->handle ? NULL : route->steps ? route->steps : &api_operate;
-}
-
-/* Whether a worker takes the request from here on: what changes a stored file may wait for a disk. */
-static bool must_leave(struct api_request *request)
-{
-    bool is_slow = request->is_long || request->route->is_slow || changes(request->call);
-    return is_slow && api_is_late(request);
-}
-
-/* Each step runs once, except that reading begins again on a worker if it finds that it may wait or take long. */
-static struct api_reply *take_steps(struct api_request *request, const struct api_steps *steps)
-{
-    if (!request->is_checked) {
-        if (!steps->read(request) || (steps->check && !steps->check(request)))
-            return NULL;
-        request->is_checked = true;
-    }
-    return must_leave(request) ? NULL : steps->build(request);
-}
-
-static struct api_reply *options(struct api_request *request)
-{
-    char allowed[ALLOWED_BYTES];
-    print_allowed(request->route, allowed);
-    return api_options(request->call, allowed);
-}
-
-static struct api_reply *reply_to(struct api_request *request)
-{
-    const struct api_steps *steps = steps_of(request->route);
-    if (is_options(request->call))
-        return options(request);
-    struct api_reply *reply = must_leave(request) ? NULL
-                              : steps             ? take_steps(request, steps)
-                                                  : request->route->handle(request);
-    if (reply || request->is_late)
-        return reply;
-    api_memory_refusal(request, &request->problem);
-    return api_reply_problem(&request->problem);
-}
-
-static struct api_reply *answer(struct api_request *request)
-{
-    pe_watch(request->call->is_gone, request->call->caller);
-    struct api_reply *reply = reply_to(request);
-    if (reply && pe_was_cancelled())
-        reply = give_up(reply);
-    pe_watch(NULL, NULL);
-    return reply ? finish(reply, request->route, request->host, request->call) : NULL;
+    return route->steps ? route->steps : &api_operate;
 }
 
 static void begin(struct api_request *request, const struct api_host *host, const struct api_call *call,
@@ -448,6 +390,51 @@ static void begin(struct api_request *request, const struct api_host *host, cons
     request->max_json = host->max_json;
     request->must_not_block = call->must_not_block;
     request->body_is_ours = call->body_is_ours && !call->must_not_block; /* else the call may be repeated */
+    pe_watch(call->is_gone, call->caller);
+}
+
+/* The reply to a request whose last step this was; NULL: the refusal. An answer whose client has disconnected
+ * may be incomplete, while other clients may still want the same answer: so nothing of it leaves this function, for any
+ * format or handler. The refusal is not repeatable, so it is neither shared nor cached. */
+static struct api_reply *conclude(struct api_request *request, struct api_reply *reply)
+{
+    if (pe_was_cancelled()) {
+        api_reply_free(reply);
+        reply = NULL;
+        api_fail_left(&request->problem);
+    } else if (!reply) {
+        api_memory_refusal(request, &request->problem);
+    }
+    pe_watch(NULL, NULL);
+    reply = reply ? reply : api_reply_problem(&request->problem);
+    return finish(reply, request->route, request->host, request->call);
+}
+
+/* A step found that it may wait or take long, which this thread must not: a worker reads the request again. */
+static struct api_reply *leave(void)
+{
+    pe_watch(NULL, NULL);
+    return NULL;
+}
+
+static struct api_reply *options(const struct api_request *request)
+{
+    char allowed[ALLOWED_BYTES];
+    print_allowed(request->route, allowed);
+    return api_options(request->call, allowed);
+}
+
+/* Of an endpoint that reads no request; nothing of it is allocated. */
+static struct api_reply *answer_at_once(const struct api_host *host, const struct api_call *call,
+                                        const struct api_route *route, const struct api_path *parts)
+{
+    struct api_request request;
+    api_request_init(&request, route->operation);
+    begin(&request, host, call, route, parts);
+    struct api_reply *reply = is_options(call) ? options(&request) : route->handle(&request);
+    reply = !reply && request.is_late ? leave() : conclude(&request, reply);
+    api_request_drop(&request);
+    return reply;
 }
 
 /* The route that api_head has found, or finds it and checks the head now. */
@@ -462,46 +449,55 @@ static bool find_checked(const struct api_host *host, const struct api_call *cal
     return check_head(host, call, *route, call->body_bytes, problem);
 }
 
-/* A body may hold a request that was read for as long as it is sent. The others need no allocation. */
-struct api_reply *api_answer_first(const struct api_host *host, const struct api_call *call, struct api_request **rest)
+struct api_reply *api_read(const struct api_host *host, const struct api_call *call, struct api_request **request)
 {
     struct api_path parts;
-    struct api_request local, *request = &local;
     const struct api_route *route;
     struct api_problem problem;
-    *rest = NULL;
+    *request = NULL;
     if (!find_checked(host, call, &route, &parts, &problem))
         return refuse(&problem, route, host, call);
+    if (is_options(call))
+        return answer_at_once(host, call, route, &parts);
+    if (call->must_not_block && (route->is_slow || changes(call))) /* a change may wait for a disk */
+        return NULL;
+    if (route->handle)
+        return answer_at_once(host, call, route, &parts);
     const struct api_steps *steps = steps_of(route);
-    if (!steps)
-        api_request_init(request, route->operation);
-    else if (!(request = api_request_new(route->operation, steps->own_bytes))) {
+    struct api_request *r = api_request_new(route->operation, steps->own_bytes);
+    if (!r) {
         api_fail_memory(&problem);
         return refuse(&problem, route, host, call);
     }
-    begin(request, host, call, route, &parts);
-    struct api_reply *reply = answer(request);
-    if (!steps)
-        api_request_drop(request);
-    else if (!reply && request->is_checked)
-        *rest = request;
-    else
-        api_request_free(request);
+    begin(r, host, call, route, &parts);
+    bool fine = steps->read(r) && (!steps->check || steps->check(r));
+    if (fine && !pe_was_cancelled()) {
+        *request = r;
+        return leave();
+    }
+    struct api_reply *reply = !fine && r->is_late ? leave() : conclude(r, NULL);
+    api_request_free(r);
     return reply;
 }
 
-struct api_reply *api_answer_rest(struct api_request *rest)
+bool api_is_long(const struct api_request *request) { return request->is_long; }
+
+struct api_reply *api_build(struct api_request *request)
 {
-    rest->must_not_block = rest->is_late = false;
-    struct api_reply *reply = answer(rest);
-    api_request_free(rest);
+    pe_watch(request->call->is_gone, request->call->caller);
+    struct api_reply *reply = conclude(request, steps_of(request->route)->build(request));
+    api_request_free(request);
     return reply;
 }
 
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)
 {
-    struct api_request *rest;
-    struct api_reply *reply = api_answer_first(host, call, &rest);
-    api_request_free(rest);
-    return reply;
+    struct api_request *request;
+    struct api_reply *reply = api_read(host, call, &request);
+    if (!request)
+        return reply;
+    if (!call->must_not_block || !request->is_long)
+        return api_build(request);
+    api_request_free(request);
+    return NULL;
 }

@@ -11,7 +11,7 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->host = NULL;
     request->call = NULL;
     request->problem.status = 0;
-    request->is_late = request->is_long = request->is_checked = request->is_refused = false;
+    request->is_late = request->is_long = request->is_refused = false;
     request->own = NULL;
     request->operation = operation;
     request->taking = NULL;

@@ -83,7 +83,6 @@ struct api_request {
     struct api_path path;
     struct api_problem problem; /* why it is refused, if it is */
     bool is_late;               /* refused only because must_not_block: it should be answered by a worker */
-    bool is_checked;            /* read and checked: its answer is to be built */
     bool is_long;               /* building its answer takes long, or may wait: a worker does it */
     void *own;                  /* the endpoint's own state: api_steps.own_bytes */
     bool is_refused;            /* by the host, while the core has called admit(): the problem is set */

@@ -12,15 +12,6 @@
 
 #include "server/loop/clock.h"
 
-static struct api_reply *answer_here(struct exchange *x)
-{
-    uint64_t begun_at = clock_now();
-    struct api_reply *reply = api_answer_first(x->http->host, &x->call->api, &x->answering.rest);
-    x->timing.answer_ns = clock_now() - begun_at;
-    exchange_spend(x, x->timing.answer_ns);
-    return reply;
-}
-
 static struct exchange *exchange_of(struct job *job)
 {
     return (struct exchange *)(void *)((char *)job - offsetof(struct exchange, answering.job));
@@ -41,11 +32,13 @@ static bool breathe(void *x) /* worker */
 
 static void spend(struct job *job, uint64_t ns) { exchange_spend(exchange_of(job), ns); } /* worker */
 
-static struct api_reply *build(struct exchange *x) /* worker */
+/* What the loop has read is built here; otherwise this thread, which may wait, reads it first. */
+static struct api_reply *read_and_build(struct exchange *x) /* worker */
 {
-    struct api_request *rest = x->answering.rest;
-    x->answering.rest = NULL;
-    return rest ? api_answer_rest(rest) : api_answer(x->http->host, &x->call->api);
+    struct api_request *request = x->answering.request;
+    struct api_reply *reply = request ? NULL : api_read(x->http->host, &x->call->api, &request);
+    x->answering.request = NULL; /* api_build takes it */
+    return request ? api_build(request) : reply;
 }
 
 static void answer_work(struct job *job) /* worker */
@@ -57,12 +50,12 @@ static void answer_work(struct job *job) /* worker */
         x->answering.is_aged =
             true; /* the client has most likely given up: the time is better spent on the next request */
     else
-        x->answering.made = build(x);
+        x->answering.made = read_and_build(x);
 }
 
-/* The leader of a flight gives its reply to all followers. A ready reply gets its body first, since only one thread may
- * create it. */
-static void land(struct exchange *x)
+/* Gives the reply to all equal requests that follow this one. A ready reply gets its body first, since only one thread
+ * may create it. */
+static void give_followers(struct exchange *x)
 {
     bool is_whole = x->reply && exchange_make_whole(x);
     bool is_given_up = !is_whole || x->answering.is_aged || (is_unwanted(x) && !x->reply->is_repeatable);
@@ -75,7 +68,7 @@ static void answer_done(struct job *job)
     struct exchange_answering *answering = &x->answering;
     answering->part.waits_since = job->waits_since;
     if (x->state != EXCHANGE_WORKING) { /* too late: the request has been refused, or its client has disconnected */
-        answering->late_reply = answering->made;
+        exchange_set_aside(x, answering->made);
         answers_complete(x->http->answers, &answering->part, NULL, NULL);
         exchange_drop(x);
         return;
@@ -86,7 +79,7 @@ static void answer_done(struct job *job)
     if (answering->is_aged)
         exchange_refuse(x, REFUSED_AGE, x->http->options->max_queue_age);
     x->state = EXCHANGE_DECIDED;
-    land(x);
+    give_followers(x);
     exchange_resume(x); /* exchange_receive is called again; it does nothing if the client has disconnected meanwhile */
     exchange_drop(x);
 }
@@ -105,7 +98,7 @@ static void submit(struct exchange *x)
     job_submit(x->http->loop, &x->answering.job);
 }
 
-/* Followers were never in the queue, so after a failed flight there may be too many of them for it. */
+/* Followers were never in the queue, so if their leader has given up, there may be too many of them for it. */
 static bool is_refused_by_queue(struct exchange *x)
 {
     if (!exchange_queue_is_full(x))
@@ -115,13 +108,14 @@ static bool is_refused_by_queue(struct exchange *x)
     return true;
 }
 
-/* A follower's flight has ended. Without a reply the request is answered on its own, or joins another flight. */
+/* The leader of this request has its answer. Without a reply the request is answered on its own, or follows another. */
 static void shared(struct loop_call *call)
 {
-    struct exchange *x = (struct exchange *)(void *)((char *)call - offsetof(struct exchange, answering.part.completed));
+    struct exchange *x =
+        (struct exchange *)(void *)((char *)call - offsetof(struct exchange, answering.part.completed));
     struct answers_part *part = &x->answering.part;
     if (x->state != EXCHANGE_WORKING) { /* too late, as in answer_done */
-        x->answering.late_reply = part->reply;
+        exchange_set_aside(x, part->reply);
         exchange_drop(x);
         return;
     }
@@ -158,17 +152,28 @@ bool exchange_answer_by_worker(struct exchange *x)
     return true;
 }
 
+/* The way of an answer, each step once: find, read and check (api_read), build, send. The loop goes down it until a
+ * step would wait or take more than about a millisecond; from there on a worker does. */
 bool exchange_answer(struct exchange *x)
 {
+    struct api_call *call = &x->call->api;
     if (x->call->body.n_bytes > EXCHANGE_INLINE_BODY_MAX)
         return exchange_answer_by_worker(x);
-    x->call->api.must_not_block = true;
-    x->reply = answers_find(x->http->answers, &x->call->api);
+    x->reply = answers_find(x->http->answers, call);
     x->answering.is_kept = x->reply;
-    if (!x->reply)
-        x->reply = answer_here(x);
     if (x->reply)
         return exchange_send(x);
-    x->call->api.must_not_block = false; /* the body is small, but deciding may take long */
+    uint64_t begun_at = clock_now();
+    call->must_not_block = true;
+    x->reply = api_read(x->http->host, call, &x->answering.request);
+    if (x->answering.request && !api_is_long(x->answering.request)) {
+        x->reply = api_build(x->answering.request);
+        x->answering.request = NULL;
+    }
+    x->timing.answer_ns = clock_now() - begun_at;
+    exchange_spend(x, x->timing.answer_ns);
+    if (x->reply)
+        return exchange_send(x);
+    call->must_not_block = false;
     return exchange_answer_by_worker(x);
 }

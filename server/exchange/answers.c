@@ -1,4 +1,5 @@
-/* Owns the entries of answers that equal calls share: a hash table of all, and a ring of the cached ones in order of use.
+/* Owns the entries of answers that equal calls share: a hash table of all, and a ring of the cached ones in order of
+ * use.
  *
  * The key is the bytes of the request, not its plan: a hit then costs a hash and a comparison, without JSON, validation
  * or plan. The same question in other words is computed again, which is right but slower.

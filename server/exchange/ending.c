@@ -11,12 +11,17 @@
 
 /* ---- Refusals ---------------------------------------------------------------------------------------------------- */
 
+void exchange_set_aside(struct exchange *x, struct api_reply *reply)
+{
+    if (x->answering.replaced)
+        api_reply_free(reply); /* a refusal: only the first may have a stream */
+    else
+        x->answering.replaced = reply;
+}
+
 void exchange_refuse_with(struct exchange *x, struct api_reply *refusal)
 {
-    if (x->answering.given_up)
-        api_reply_free(x->reply); /* a refusal too */
-    else
-        x->answering.given_up = x->reply;
+    exchange_set_aside(x, x->reply);
     x->reply = refusal;
     x->answering.is_kept = false;
 }
@@ -78,11 +83,9 @@ bool exchange_is_late(const struct exchange *x, uint64_t now)
 /* The pieces are no longer needed; the stream and its reply live until the last worker has finished with them. */
 static void abandon_stream(struct exchange *x)
 {
-    x->answering.late_stream = x->stream;
-    x->answering.late_reply = x->reply;
+    x->answering.replaced_stream = x->stream;
     x->stream = NULL;
-    x->reply = NULL;
-    if (!stream_cancel(x->answering.late_stream))
+    if (!stream_cancel(x->answering.replaced_stream))
         x->n_owners++; /* until stream_idle */
 }
 

@@ -100,16 +100,16 @@ void *exchange_begin(void *daemon, void *context, const char *uri, struct MHD_Co
 
 /* The objects to free after an exchange. The calls are dropped last, since replies borrow from them. */
 struct remains {
-    struct api_reply *replies[3];
-    struct api_request *rest;
+    struct api_reply *replies[2];
+    struct api_request *request;
     struct call *calls[2];
 };
 
 static void bury(struct remains *remains, struct calls *spare)
 {
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 2; i++)
         api_reply_free(remains->replies[i]);
-    api_request_free(remains->rest);
+    api_request_free(remains->request);
     for (size_t i = 0; i < 2; i++)
         call_drop(remains->calls[i], spare);
 }
@@ -126,13 +126,12 @@ static void drop_remains(struct exchange *x)
 {
     const struct exchange_answering *answering = &x->answering;
     struct remains remains = {
-        .replies = {x->reply, answering->given_up, answering->late_reply},
-        .rest = answering->rest,
+        .replies = {x->reply, answering->replaced},
+        .request = answering->request,
         .calls = {x->call, answering->part.call},
     };
     struct remains *later = NULL;
-    if (is_large(x->reply) || is_large(answering->given_up) || is_large(answering->late_reply) ||
-        body_is_large(&x->call->body))
+    if (is_large(x->reply) || is_large(answering->replaced) || body_is_large(&x->call->body))
         later = malloc(sizeof *later);
     if (later) {
         *later = remains;
@@ -157,7 +156,7 @@ void exchange_drop(struct exchange *x)
     if (--x->n_owners > 0)
         return;
     stream_free(x->stream);
-    stream_free(x->answering.late_stream);
+    stream_free(x->answering.replaced_stream);
     let_go(x);
     drop_remains(x);
     admission_give_for(x->client, x->sending.n_stream_taken);

@@ -43,15 +43,15 @@ struct exchange_receiving {
 /* Answering: by a worker, unless the reply is cached or computed on the loop. */
 struct exchange_answering {
     struct job job;
-    struct answers_part part; /* while a worker makes the reply, for this request or an equal one */
-    struct api_request *rest; /* read on the loop; a worker builds its answer. NULL: none, or the worker has it */
-    struct api_reply *made;   /* set by the worker, and used only by it until the job is done */
-    bool is_aged;             /* waited too long for a worker; set by the worker, like made */
-    bool is_kept;             /* the reply comes from the cache */
-    /* Replies that are no longer used. They are freed with the exchange: a stream may still use them. */
-    struct api_reply *given_up;   /* replaced by a refusal */
-    struct api_reply *late_reply; /* the reply, complete or begun, when the time limit was reached */
-    struct stream *late_stream;
+    struct answers_part part;    /* while a worker makes the reply, for this request or an equal one */
+    struct api_request *request; /* read on the loop; a worker builds its answer. NULL: none, or the worker has it */
+    struct api_reply *made;      /* set by the worker, and used only by it until the job is done */
+    bool is_aged;                /* waited too long for a worker; set by the worker, like made */
+    bool is_kept;                /* the reply comes from the cache */
+    /* No longer used, since a refusal has replaced it, or the time limit was reached. Freed with the exchange: a worker
+     * may still compute pieces of the stream. */
+    struct api_reply *replaced;
+    struct stream *replaced_stream;
 };
 
 /* Sending: the resources of the answer, and its progress. */
@@ -134,6 +134,8 @@ bool fairness_must_wait(struct exchange *x);
 
 /* ---- ending.c ----------------------------------------------------------------------------------------------- */
 
+/* Takes a reply that is no longer used, and frees it with the exchange. */
+void exchange_set_aside(struct exchange *x, struct api_reply *reply);
 /* Replaces the reply, if any, with a refusal (taken), or with one of the server. */
 void exchange_refuse_with(struct exchange *x, struct api_reply *refusal);
 void exchange_refuse(struct exchange *x, int status, enum metrics_id counted, const char *format, ...)

@@ -331,9 +331,9 @@ static void hurried_callers_do_not_wait(void **unused)
         call.body = slow[i];
         call.body_bytes = strlen(slow[i]);
         struct api_request *rest;
-        assert_null(api_answer_first(&local, &call, &rest));
+        assert_null(api_read(&local, &call, &rest));
         assert_non_null(rest); /* it has been read and checked, and a worker only builds the answer */
-        struct answer built = gather(api_answer_rest(rest));
+        struct answer built = gather(api_build(rest));
         assert_null(api_answer(&local, &call));
         call.must_not_block = false;
         struct answer whole = gather(api_answer(&local, &call));
