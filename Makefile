@@ -157,15 +157,16 @@ $(BUILD)/obj/server/main.o: CPPFLAGS += -DPOSENC_COMMIT='"$(COMMIT)"'
 	$(call say,AR,$@)
 	$(Q)$(AR) qcs $@ $(filter %.o,$^)
 
-$(LIB_CORE): $(call objects,$(CORE_C)) $(KERNEL_O) $(BUILD)/obj/core/models/presets_rows.o $(BUILD)/obj/core/zh_rows.o
+MODELS_O := $(BUILD)/obj/core/models/presets_rows.o $(BUILD)/obj/core/models/types_rows.o
+$(LIB_CORE): $(call objects,$(CORE_C)) $(KERNEL_O) $(MODELS_O) $(BUILD)/obj/core/zh_rows.o
 $(LIB_API): $(call objects,$(API_C)) $(BUILD)/obj/api/zh_rows.o
 $(LIB_SERVER): $(call objects,$(SERVER_C)) $(BUILD)/obj/server/page.o $(BUILD)/obj/server/clients.o
 
 # Models are blocks of text, which awk converts to the rows of a table in C; a wrong block stops the build at its line.
-$(BUILD)/gen/core/models/%_rows.c: core/models/%.txt core/models/rows.awk
+$(BUILD)/gen/core/models/%_rows.c: core/models/%.txt core/models/rows.awk core/models/hf/list.h
 	@mkdir -p $(@D)
 	$(call say,AWK,$@)
-	$(Q)LC_ALL=C awk -f core/models/rows.awk -v table=$* $< >$@
+	$(Q)LC_ALL=C awk -f core/models/rows.awk -v table=$* -v list=core/models/hf/list.h $< >$@
 
 # Texts in Chinese are catalogues in gettext's format, which awk converts to sorted tables in C.
 $(BUILD)/gen/%/zh_rows.c: %/zh.po core/po.awk
@@ -173,7 +174,7 @@ $(BUILD)/gen/%/zh_rows.c: %/zh.po core/po.awk
 	$(call say,AWK,$@)
 	$(Q)LC_ALL=C awk -f core/po.awk -v table=$(if $(filter core,$*),pe,$*)_zh $< >$@
 
-TABLES_O := $(BUILD)/obj/core/models/presets_rows.o $(BUILD)/obj/core/zh_rows.o $(BUILD)/obj/api/zh_rows.o
+TABLES_O := $(MODELS_O) $(BUILD)/obj/core/zh_rows.o $(BUILD)/obj/api/zh_rows.o
 $(TABLES_O): $(BUILD)/obj/%_rows.o: $(BUILD)/gen/%_rows.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
 	$(call say,CC,$<)

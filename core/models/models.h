@@ -11,23 +11,13 @@ enum { PE_MODEL_FIELDS_MAX = 32 };
 extern const struct pe_preset pe_preset_rows[];
 extern const size_t pe_n_preset_rows;
 
-/* The fields that a model's class has where its config.json has none, unpacked from a row's text. */
-enum { PE_HF_FIELDS_MAX = 24 };
-struct pe_hf_defaults {
-    struct pe_field fields[PE_HF_FIELDS_MAX], inner[PE_HF_FIELDS_MAX]; /* inner: of the one object among them */
-    size_t n, n_inner, n_numbers;
-    double numbers[PE_HF_FIELDS_MAX]; /* storage of lists */
-    char text[640];                   /* storage of names and words */
-};
-
 /* Fields read out of a config, with the storage that some of them point to. Strings and lists are borrowed from the
- * config. */
+ * config, or are those of its model_type's row. */
 struct pe_model_fields {
     struct pe_field fields[PE_MODEL_FIELDS_MAX];
     size_t n;
     struct pe_field scaling[PE_MODEL_FIELDS_MAX]; /* of the object `scaling` */
     double numbers[PE_MODEL_FIELDS_MAX];          /* storage of computed lists */
-    struct pe_hf_defaults defaults;               /* storage of those */
 };
 
 /* What the request states beside the config. */

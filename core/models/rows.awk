@@ -1,19 +1,25 @@
-# Writes the C source of a table of blocks: awk -f rows.awk -v table=presets presets.txt >presets_rows.c
-#
-# A block begins with a name at the start of a line; its keys follow, indented by four spaces; a line indented by more
-# continues the value above it. Blocks are in the order of the bytes of their names. "#" begins a comment line. What is
-# wrong stops the build with file, line and a sentence. Plain POSIX awk, run with LC_ALL=C.
+# Writes the C source of a table of blocks: awk -f rows.awk -v table=presets presets.txt >presets_rows.c, or
+# table=types list=hf/list.h types.txt. The head of each file of blocks explains its keys. What is wrong stops the build
+# with file, line and a sentence. Plain POSIX awk, run with LC_ALL=C.
 
 BEGIN {
     keys["presets"] = "label label.zh aliases source certainty note note.zh fields layer"
     needed["presets"] = "label source certainty"
+    keys["types"] = "aliases kind fields gives ignores reads refuses needs inner inner_type without layers none none_if " \
+                    "mixed period masks extra_rows row_offset first layout channels position_style head_dim base " \
+                    "local_base rope_if form interpolate positions traits source certainty"
+    needed["types"] = "kind source certainty"
     split("checkpoint:PE_SEEN_CHECKPOINT|class default:PE_CLASS_DEFAULT|unverified:PE_UNVERIFIED", pairs, "|")
     for (i in pairs) {
         split(pairs[i], pair, ":")
         certainties[pair[1]] = pair[2]
     }
-    print "/* Built from core/models/" table ".txt by rows.awk. */\n#include \"core/models/models.h\"\n"
-    print "const struct pe_preset pe_preset_rows[] = {"
+    if (table == "types")
+        begin_types()
+    rows = table == "types" ? "hf_type_rows" : "preset_rows"
+    print "/* Built from core/models/" table ".txt by rows.awk. */"
+    print "#include \"core/models/" (table == "types" ? "hf/hf" : "models") ".h\"\n"
+    print "const struct pe_" (table == "types" ? "hf_model" : "preset") " pe_" rows "[] = {"
 }
 
 function fail(line, text) {
@@ -79,6 +85,8 @@ name == "" { fail(FNR, "a key before the first name") }
 
 { fail(FNR, "keys are indented by four spaces, what continues a value by eight or more") }
 
+function names_of_block() { return name (("aliases" in value) ? "|" spaceless(value["aliases"]) : "") }
+
 function finish(    n, words, i, k) {
     if (name == "")
         return
@@ -86,10 +94,19 @@ function finish(    n, words, i, k) {
     for (i = 1; i <= n; i++)
         if (!(words[i] in value))
             fail(name_line, "\"" name "\" has no " words[i])
+    n = split(names_of_block(), words, "|")
+    for (i = 1; i <= n; i++) {
+        if (words[i] in block_of)
+            fail(i == 1 ? name_line : line["aliases"], "\"" words[i] "\" is a name of \"" block_of[words[i]] "\" too")
+        block_of[words[i]] = name
+    }
     if (!(value["certainty"] in certainties))
         fail(line["certainty"], "certainty of \"" name "\" is \"" value["certainty"] \
              "\"; allowed: checkpoint, class default, unverified")
-    print_preset()
+    if (table == "types")
+        print_type()
+    else
+        print_preset()
     n_rows++
     n_layers = 0
     key = ""
@@ -101,15 +118,23 @@ function finish(    n, words, i, k) {
 
 function is_number(text) { return text ~ /^-?[0-9]+(\.[0-9]+)?(e-?[0-9]+)?$/ }
 
+# Words between bars, "a|b", which may span lines.
+function spaceless(text) {
+    gsub(/ +/, "", text)
+    return text
+}
+
 # The initializer of a struct pe_value.
 function value_of(text, at,    n, items, i, out, are_numbers) {
     if (text == "true" || text == "false")
         return "{.kind = PE_BOOLEAN, .boolean = " text "}"
+    if (text == "null")
+        return "{.kind = PE_NULL}"
     if (text ~ /^-?[0-9]+$/)
         return "{.kind = PE_INTEGER, .integer = " text "}"
     if (is_number(text))
         return "{.kind = PE_REAL, .real = " text "}"
-    if (text ~ /^[A-Za-z][A-Za-z0-9_.-]*$/)
+    if (text ~ /^[A-Za-z][A-Za-z0-9_.|-]*$/)
         return "{.kind = PE_STRING, .string = " quoted(text) "}"
     if (text !~ /^\[[^][]+\]$/)
         fail(at, "\"" text "\" of \"" name "\" is no number, word, true, false or [list]")
@@ -192,11 +217,119 @@ function print_preset(    n, i, words) {
     printf "     },\n     .n_layers = %d},\n", n_layers ? n_layers : 1
 }
 
+# ---- Types: kinds and traits are those of core/models/hf/list.h ----
+
+function begin_types(    text, part) {
+    if ((getline text <list) < 0) {
+        print "rows.awk: no list of kinds and traits, \"" list "\"" >"/dev/stderr"
+        exit failed = 1
+    }
+    do {
+        if (split(text, part, /[(, ]+/) > 3 && part[1] == "KIND")
+            kinds[part[3]] = "PE_HF_" part[2]
+        else if (part[1] == "TRAIT")
+            members[part[3]] = part[2]
+    } while ((getline text <list) > 0)
+    is_integer["extra_rows"] = is_integer["row_offset"] = is_integer["first"] = 1
+    only["inner"] = only["inner_type"] = only["without"] = "nested"
+    only["positions"] = "other"
+    only["form"] = "alibi mpt falcon"
+    only["interpolate"] = "patches beit"
+    only["extra_rows"] = "learned patches beit"
+    only["row_offset"] = "learned"
+    only["first"] = "sinusoidal"
+    only["gives"] = "rope sinusoidal detr"
+    only["layout"] = only["channels"] = only["position_style"] = only["head_dim"] = only["base"] = "rope"
+    only["local_base"] = only["rope_if"] = only["mixed"] = only["period"] = only["none_if"] = "rope"
+    only["none"] = "rope none"
+}
+
+function all_of(words,    word, out) {
+    for (word in words)
+        out = out (out ? ", " : "") word
+    return out
+}
+
+function put_traits(    n, words, i, used, at) {
+    n = split(value["traits"], words, " ")
+    at = line["traits"]
+    for (i = 1; i <= n; i++) {
+        if (!(words[i] in members))
+            fail(at, "unknown trait \"" words[i] "\" of \"" name "\"; known: " all_of(members))
+        if (members[words[i]] in used)
+            fail(at, words[i] " and " used[members[words[i]]] " of \"" name "\" replace the same function")
+        used[members[words[i]]] = words[i]
+        printf "     .%s = pe_hf_%s,\n", members[words[i]], words[i]
+    }
+}
+
+# A block that another one names.
+function refer(to, at) {
+    refers[++n_refers] = to
+    refers_at[n_refers] = at
+    refers_of[n_refers] = name
+}
+
+function print_fields(key,    n, words) {
+    n = split(value[key], words, " ")
+    printf "     .%s = {%s},\n", key, fields_of(words, 1, n, line[key])
+}
+
+function print_type_key(key, text, at) {
+    if (key in only && !is_among(only[key], value["kind"]))
+        fail(at, key " of \"" name "\" means nothing for kind " value["kind"] ", only for " only[key])
+    if (key == "fields" || key == "gives")
+        print_fields(key)
+    else if (key == "traits")
+        put_traits()
+    else if (key in is_integer) {
+        if (text !~ /^[0-9]+$/ && text != "after_padding")
+            fail(at, key " of \"" name "\" is \"" text "\"; allowed: an integer, after_padding")
+        printf "     .%s = %s,\n", key, text == "after_padding" ? "PE_HF_AFTER_PADDING" : text
+    } else if (key == "masks") {
+        if (text != "alike" && text != "differ")
+            fail(at, "masks of \"" name "\" is \"" text "\"; allowed: alike, differ")
+        printf "     .masks = PE_HF_MASKS_%s,\n", text == "alike" ? "ALIKE" : "DIFFER"
+    } else {
+        if (text ~ / / && key != "positions" && key != "source")
+            text = spaceless(text)
+        printf "     .%s = %s,\n", key, quoted(text)
+    }
+}
+
+function print_type(    n, i, words) {
+    if (!(value["kind"] in kinds))
+        fail(line["kind"], "kind of \"" name "\" is \"" value["kind"] "\"; known: " all_of(kinds))
+    if (value["kind"] == "nested" && !("inner" in value))
+        fail(name_line, "\"" name "\" needs inner, the object of the other model")
+    if (value["kind"] == "other" && !("positions" in value))
+        fail(name_line, "\"" name "\" needs positions, which describe them")
+    printf "    {.types = %s,\n", quoted(names_of_block())
+    printf "     .kind = %s,\n", kinds[value["kind"]]
+    n = split(keys["types"], words, " ")
+    for (i = 1; i <= n; i++)
+        if (words[i] in value && !is_among("aliases kind certainty", words[i]))
+            print_type_key(words[i], value[words[i]], line[words[i]])
+    printf "     .certainty = %s},\n", certainties[value["certainty"]]
+    if ("inner_type" in value)
+        refer(value["inner_type"], line["inner_type"])
+    if ("without" in value)
+        refer(value["without"], line["without"])
+    n = value["kind"] == "parts" ? split(spaceless(value["layers"]), words, "|") : 0
+    for (i = 1; i <= n; i++)
+        refer(name "/" words[i], line["layers"])
+}
+
 END {
     if (failed)
         exit 1
     finish()
+    for (i = 1; !failed && i <= n_refers; i++)
+        if (!(refers[i] in block_of)) {
+            name = refers_of[i]
+            fail(refers_at[i], "\"" name "\" refers to \"" refers[i] "\", which has no block")
+        }
     if (failed)
         exit 1
-    print "};\n\nconst size_t pe_n_preset_rows = " n_rows ";"
+    print "};\n\nconst size_t pe_n_" rows " = " n_rows ";"
 }

@@ -11,6 +11,7 @@ ROOMS = pathlib.Path(__file__).with_name("rooms.py")
 TEXTS = pathlib.Path(__file__).with_name("texts.py")
 WORDS = pathlib.Path(__file__).with_name("words.py")
 ROWS = pathlib.Path(__file__).parents[2] / "core/models/rows.awk"
+LIST = ROWS.parent / "hf/list.h"
 
 CLEAN = {
     "core/posenc.h": "#include <stddef.h>\n",
@@ -180,6 +181,7 @@ def check_words(name, text, words):
 
 # blocks of core/models, the line of the mistake, and the words that rows.awk must print (None: it must accept them)
 PRESET = "a-1\n    label      A 1\n    source     a file\n    certainty  checkpoint\n    fields     scheme=rope base=1e4\n"
+TYPE = "a-1\n    kind       rope\n    fields     head_dim=8 pad=null\n    source     a file\n    certainty  class default\n"
 BLOCK_CASES = [
     ("presets", PRESET, 0, None),
     ("presets", PRESET + "               scaling.type=yarn grid=[14,\n               14] terms=[c2p,p2c]\n\n# more\n" + PRESET.replace("a-1", "b"), 0, None),
@@ -197,6 +199,20 @@ BLOCK_CASES = [
     ("presets", PRESET + "    note       English alone\n", 1, "both note and note.zh"),
     ("presets", PRESET.replace("a-1", "a 1"), 1, "has a space"),
     ("presets", "  " + PRESET, 1, "a key before the first name"),
+    ("presets", PRESET.replace("    source", "    aliases    b|c\n    source") + PRESET.replace("a-1", "c"), 7, '"c" is a name of "a-1" too'),
+    ("types", TYPE, 0, None),
+    ("types", TYPE + "    aliases    c|\n               d\n    traits     sliding_unscaled yarn_unscaled\n" + TYPE.replace("a-1", "b"), 0, None),
+    ("types", TYPE.replace("rope\n", "rop\n"), 2, 'kind of "a-1" is "rop"'),
+    ("types", TYPE.replace("    kind       rope\n", ""), 1, '"a-1" has no kind'),
+    ("types", TYPE.replace("    source     a file\n", ""), 1, '"a-1" has no source'),
+    ("types", TYPE + "    traits     yarn_scaled\n", 6, 'unknown trait "yarn_scaled"'),
+    ("types", TYPE + "    traits     sliding_scaled sliding_unscaled\n", 6, "sliding_unscaled and sliding_scaled of"),
+    ("types", TYPE + "    masks      some\n", 6, "allowed: alike, differ"),
+    ("types", TYPE + "    form       key\n", 6, 'form of "a-1" means nothing for kind rope'),
+    ("types", TYPE.replace("rope\n", "learned\n") + "    row_offset pad\n", 6, "an integer, after_padding"),
+    ("types", TYPE.replace("rope\n", "other\n"), 1, "needs positions"),
+    ("types", TYPE.replace("rope\n", "nested\n") + "    inner      x\n    inner_type c\n", 7, 'refers to "c", which has no block'),
+    ("types", TYPE.replace("rope\n", "parts\n") + "    layers     x|y\n", 6, 'refers to "a-1/x"'),
 ]
 
 
@@ -204,7 +220,7 @@ def check_blocks(table, text, line, words):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / f"{table}.txt"
         path.write_text(text)
-        done = subprocess.run(["awk", "-v", f"table={table}", "-f", ROWS, path], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
+        done = subprocess.run(["awk", "-v", f"table={table}", "-v", f"list={LIST}", "-f", ROWS, path], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
     ok = done.returncode == 0 if words is None else done.returncode and f"{table}.txt:{line}: " in done.stderr and words in done.stderr
     return ok, f"blocks {text!r}: expected {words!r} at line {line}, got status {done.returncode}: {done.stderr.strip()}"
 

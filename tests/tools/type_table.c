@@ -6,26 +6,60 @@
 #include <string.h>
 
 static const char *const kinds[] = {
-    [PE_HF_ROPE] = "`rope`",
-    [PE_HF_LEARNED] = "`learned`",
-    [PE_HF_PATCHES] = "`learned`, of patches",
-    [PE_HF_SINUSOIDAL] = "`sinusoidal`",
-    [PE_HF_ALIBI] = "`alibi`",
-    [PE_HF_MPT] = "`alibi`",
-    [PE_HF_FALCON] = "`rope`, or `alibi` if alibi is true",
-    [PE_HF_T5] = "`t5`",
-    [PE_HF_BUCKETS] = "`t5`",
-    [PE_HF_LAYOUTLM] = "`t5`, three tables",
-    [PE_HF_NEZHA] = "`shaw`",
-    [PE_HF_DEBERTA] = "`deberta`",
-    [PE_HF_TRANSFO_XL] = "`transformer_xl`",
-    [PE_HF_XLNET] = "`xlnet`",
-    [PE_HF_CONFORMER] = "`conformer`, or `shaw` if relative_key",
-    [PE_HF_SWIN] = "",
-    [PE_HF_BEIT] = "`beit`",
-    [PE_HF_PARTS] = "parts",
-    [PE_HF_NONE] = "`none`",
+#define KIND(ID, name, read, text) [PE_HF_##ID] = text,
+#define TRAIT(member, name, text, source)
+#include "core/models/hf/list.h"
+#undef KIND
+#undef TRAIT
 };
+
+/* What the row's traits are, where the usual code is replaced by another; with its order of layers only if `of_order`.
+ */
+static void print_traits(const struct pe_hf_model *row, bool of_order)
+{
+#define KIND(ID, name, read, text)
+#define TRAIT(member, name, text, source)                                                                              \
+    if (row->member == pe_hf_##name && of_order == (strcmp(#member, "second") == 0))                                   \
+        printf("%s", text);
+#include "core/models/hf/list.h"
+#undef KIND
+#undef TRAIT
+}
+
+/* The type has a dot or an exponent if the value is a real number. */
+static void print_value(const struct pe_value *v)
+{
+    char text[32] = "";
+    if (v->kind == PE_REAL)
+        snprintf(text, sizeof text, "%.10g", v->real);
+    if (v->kind == PE_REAL)
+        printf("%s%s", text, strpbrk(text, ".e") ? "" : ".0");
+    else if (v->kind == PE_INTEGER)
+        printf("%lld", (long long)v->integer);
+    else if (v->kind == PE_BOOLEAN)
+        printf(v->boolean ? "true" : "false");
+    else if (v->kind == PE_NULL)
+        printf("null");
+    else if (v->kind == PE_STRING)
+        for (const char *c = v->string; *c; c++)
+            printf(*c == '|' ? ", " : "%c", *c);
+    for (uint64_t i = 0; v->kind == PE_ARRAY && i < v->array.shape[0]; i++)
+        printf("%s%g%s", i ? "," : "[", ((const double *)v->array.data)[i], i + 1 == v->array.shape[0] ? "]" : "");
+}
+
+/* "a=1 b.c=2" */
+static void print_fields(const struct pe_field *fields, size_t n, const char *object)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (fields[i].value.kind == PE_OBJECT) {
+            print_fields(fields[i].value.object.fields, fields[i].value.object.n, fields[i].name);
+        } else {
+            printf("%s%s%s=", object, *object ? "." : "", fields[i].name);
+            print_value(&fields[i].value);
+        }
+        printf(i + 1 < n ? " " : "");
+    }
+}
 
 /* "a|b" as "a, b"; a bar would end the table's cell. */
 static void print_names(const char *names)
@@ -44,48 +78,40 @@ static void print_pairs(const char *before, const char *names)
 
 static void print_rotary(const struct pe_hf_model *row)
 {
-    printf(" %s", row->layout ? row->layout
-                  : strstr(row->fields ? row->fields : "", "qk_rope") ? "interleaved"
-                                                                      : "half");
+    bool is_latent = pe_hf_has_default(row, "qk_rope_head_dim");
+    printf(" %s", row->layout ? row->layout : is_latent ? "interleaved" : "half");
     print_pairs(", channels ", row->channels);
-    printf("%s", row->clockwise ? ", direction -1" : "");
+    for (size_t i = 0; i < row->gives.n; i++) {
+        printf(", %s ", row->gives.fields[i].name);
+        print_value(&row->gives.fields[i].value);
+    }
     print_pairs("; only if ", row->rope_if);
 }
 
-/* The object, its type if it says none, and what holds without it. */
+/* The object, its type if it states none, and what holds without it. */
 static void print_nested(const struct pe_hf_model *row)
 {
-    print_pairs("that of ", row->inner);
+    print_names(row->inner);
     print_pairs(", else ", row->inner_type);
-    print_pairs("; without it ", row->made);
-    printf("%s", row->must_hold ? "; refused without it" : "");
+    print_pairs("; without it ", row->without);
 }
 
 /* Where the config does not list its layers. */
 static void print_turns(const struct pe_hf_model *row)
 {
-    static const char *const turns[] = {
-        [PE_HF_AT_END] = "the last of each period",
-        [PE_HF_AT_START] = "the first of each period",
-        [PE_HF_FROM_LAST] = "each period's first, counted from the last layer",
-        [PE_HF_AND_FIRST] = "the last of each period and the first layer",
-        [PE_HF_AND_LAST] = "the last of each period and the last layer",
-    };
     print_pairs("; mixes ", row->mixed);
-    if (row->period)
-        printf(", the second %s, %s", turns[row->turn], row->period);
+    if (!row->period)
+        return;
+    printf(", the second %s", row->second ? "" : "the last of each period");
+    print_traits(row, true);
+    printf(", %s", row->period);
 }
 
 static void print_what(const struct pe_hf_model *row)
 {
+    printf("%s%s", kinds[row->kind], row->kind == PE_HF_OTHER ? row->positions : "");
     if (row->kind == PE_HF_NESTED)
         print_nested(row);
-    else if (row->kind == PE_HF_OTHER)
-        printf("refused: %s", row->style);
-    else if (row->kind == PE_HF_SWIN)
-        printf("`%s`", row->style);
-    else
-        printf("%s", kinds[row->kind]);
     if (row->kind == PE_HF_ROPE)
         print_rotary(row);
     print_pairs("; layer types ", row->layers);
@@ -93,6 +119,7 @@ static void print_what(const struct pe_hf_model *row)
     print_turns(row);
     print_pairs("; refused with ", row->refuses);
     print_pairs("; needs one of ", row->needs);
+    print_traits(row, false);
 }
 
 static int by_name(const void *a, const void *b)
@@ -104,8 +131,8 @@ int main(void)
 {
     static const struct pe_hf_model *rows[2000];
     size_t n = 0;
-    for (const struct pe_hf_model *row; n < 2000 && (row = pe_hf_model_at(n)); n++)
-        rows[n] = row;
+    for (; n < sizeof rows / sizeof *rows && n < pe_n_hf_type_rows; n++)
+        rows[n] = &pe_hf_type_rows[n];
     qsort(rows, n, sizeof *rows, by_name);
     puts("| model_type | positions | the class's values for missing fields | read in transformers' models/ "
          "|\n|---|---|---|---|");
@@ -114,8 +141,9 @@ int main(void)
         print_names(rows[i]->types);
         printf(" | ");
         print_what(rows[i]);
-        print_pairs(" | ", rows[i]->fields ? rows[i]->fields : "");
-        printf(" | %s%s |\n", rows[i]->source, rows[i]->unread ? " (unverified)" : "");
+        printf(" | ");
+        print_fields(rows[i]->fields.fields, rows[i]->fields.n, "");
+        printf(" | %s%s |\n", rows[i]->source, rows[i]->certainty == PE_UNVERIFIED ? " (unverified)" : "");
     }
     return 0;
 }

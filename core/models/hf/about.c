@@ -20,7 +20,6 @@ static bool was_read(const struct pe_hf_marks *marks, const struct pe_field *fie
 }
 
 struct pe_hf_about {
-    struct pe_model_fields *fields; /* the report borrows of its defaults */
     struct pe_values *values;
     const struct pe_value *value;
 };
@@ -76,8 +75,7 @@ static void put_layers(struct pe_node *root, const struct pe_hf_marks *marks)
 static void put_report(struct pe_node *root, const struct pe_hf_marks *marks)
 {
     pe_put_string(root, "model_type", marks->model_type ? marks->model_type : "");
-    pe_put_string(root, "certainty",
-                  marks->is_told ? "as told" : pe_certainty_name(marks->is_unread ? PE_UNVERIFIED : PE_CLASS_DEFAULT));
+    pe_put_string(root, "certainty", marks->is_told ? "as told" : pe_certainty_name(marks->certainty));
     put_layers(root, marks);
     put_ignored(pe_put_list(root, "ignored"), marks);
     struct pe_node *defaults = pe_put_object(root, "defaults");
@@ -108,11 +106,12 @@ static enum pe_status read_marked(struct pe_hf_about *about, const struct pe_val
                                   struct pe_error *err)
 {
     struct pe_hf_marks *marks = calloc(1, sizeof *marks);
-    about->fields = malloc(sizeof *about->fields);
+    struct pe_model_fields *fields = malloc(sizeof *fields);
     enum pe_status status =
-        marks && about->fields ? pe_hf_config_read_marked(hf, asked, about->fields, marks, err) : pe_no_memory(err);
+        marks && fields ? pe_hf_config_read_marked(hf, asked, fields, marks, err) : pe_no_memory(err);
     if (!status)
         status = put_all(about, marks, err);
+    free(fields);
     marks_free(marks);
     return status;
 }
@@ -140,7 +139,6 @@ void pe_hf_about_free(struct pe_hf_about *about)
     if (!about)
         return;
     pe_values_free(about->values);
-    free(about->fields);
     free(about);
 }
 

@@ -40,7 +40,7 @@ static enum pe_status put_counted(struct pe_hf_reader *r, const struct counted *
 static enum pe_status put_style(struct pe_hf_reader *r)
 {
     enum pe_status status = PE_OK;
-    const char *style = r->model->style;
+    const char *style = r->model->position_style;
     if (!style)
         return PE_OK;
     pe_hf_put_word(r->out, "position_style", style);

@@ -2,7 +2,6 @@
 #include "core/models/hf/hf.h"
 #include "core/params.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- ALiBi ---- */
@@ -14,7 +13,7 @@ enum pe_status pe_hf_alibi(struct pe_hf_reader *r)
     enum pe_status status = pe_hf_needed(&r->config, PE_HF_HEADS, "num_heads", &heads, r->err);
     if (!status) {
         pe_hf_put_integer(r->out, "num_heads", heads);
-        pe_hf_put_word(r->out, "form", r->model->style ? r->model->style : "symmetric");
+        pe_hf_put_word(r->out, "form", r->model->form ? r->model->form : "symmetric");
     }
     return status;
 }
@@ -115,7 +114,6 @@ enum pe_status pe_hf_t5(struct pe_hf_reader *r)
 
 enum pe_status pe_hf_buckets(struct pe_hf_reader *r) { return put_buckets(r, NULL, true); }
 
-/* v3 divides the sum of the three biases like the logits; v2 adds the sum unchanged. */
 enum pe_status pe_hf_layoutlm(struct pe_hf_reader *r)
 {
     bool flat = r->layer_type && strcmp(r->layer_type, "rel_pos") != 0, has = true;
@@ -123,12 +121,5 @@ enum pe_status pe_hf_layoutlm(struct pe_hf_reader *r)
     enum pe_status status = pe_hf_flag(&r->config, switched, &has, r->err);
     if (!status && !has)
         return pe_hf_wrong(&r->config, pe_hf_find(&r->config, switched), "true, for this table to exist", r->err);
-    if (!status)
-        status = put_buckets(r, NULL, true);
-    if (!status && r->model->style) {
-        int64_t head_dim = 1;
-        status = pe_hf_divide_width(r, &head_dim);
-        pe_hf_put_number(r->out, "table_scale", 1 / sqrt((double)head_dim));
-    }
-    return status;
+    return status ? status : put_buckets(r, NULL, true);
 }

@@ -3,7 +3,7 @@
  *
  * A config.json is the input of a Python class, and its meaning is that class's code: which field has which default,
  * whether null is a value, which fields are read at all. So nothing is guessed from names of fields. Each model_type
- * has a row (core/models/types) that was read from its class in transformers, states how certain that is, and names
+ * has a row (core/models/types.txt) that was read from its class in transformers, states how certain that is, and names
  * what the class ignores; fields that change positions in a way that is not read here are refused.
  *
  * Where layers differ in their positions, one answer would be wrong for some of them: the request must name the kind of
@@ -26,11 +26,11 @@ static const struct pe_value nothing = {.kind = PE_OBJECT, .object = {NULL, 0}};
 /* A class makes what its config leaves out: the object of its language model too. */
 static bool make_inner(const struct pe_hf_reader *r, struct pe_hf_place *inner)
 {
-    bool makes = r->model && r->model->kind == PE_HF_NESTED && !r->model->must_hold;
+    if (r->model && r->model->missing)
+        return r->model->missing(r, inner);
     *inner = r->config;
-    if (!makes || !r->model->flat)
-        inner->object = &nothing;
-    return makes;
+    inner->object = &nothing;
+    return r->model && r->model->kind == PE_HF_NESTED;
 }
 
 /* The type of the inner object: what it states, else what the outer class has there. */
@@ -41,12 +41,12 @@ static enum pe_status enter(struct pe_hf_reader *r)
     bool is_flat = r->config.object == r->around.object;
     if (!is_flat && pe_hf_word(&r->config, "model_type", &type, r->err))
         return r->err->status;
-    if (outer && outer->made && r->config.object == &nothing) {
-        r->model_type = outer->made;
-        r->model = pe_hf_row_find(outer->made);
+    if (outer && outer->without && r->config.object == &nothing) {
+        r->model_type = outer->without;
+        r->model = pe_hf_row_find(outer->without);
         return PE_OK;
     }
-    if (outer && outer->inner_is) {
+    if (outer && outer->inner_type && strchr(outer->inner_type, '/')) { /* its own class, whatever the object states */
         r->model_type = type ? type : outer->inner_type;
         r->model = pe_hf_row_find(outer->inner_type);
         return PE_OK;
@@ -109,14 +109,15 @@ static enum pe_status other_positions(const struct pe_hf_reader *r)
     char pointer[PE_POINTER_MAX];
     pe_pointer_join(pointer, sizeof pointer, r->config.at, "model_type");
     return pe_fail(r->err, pointer, "model_type \"%.64s\" has positions that no scheme here gives: %s", r->model_type,
-                   r->model->style);
+                   r->model->positions);
 }
 
 /* What a request can say of a type that has no row. */
+static const struct pe_field told_shift[] = {{"freq_shift", {.kind = PE_REAL, .real = 0}}};
 static const struct pe_hf_model told[] = {
     {.types = "rope", .kind = PE_HF_ROPE},
     {.types = "learned", .kind = PE_HF_LEARNED},
-    {.types = "sinusoidal", .kind = PE_HF_SINUSOIDAL},
+    {.types = "sinusoidal", .kind = PE_HF_SINUSOIDAL, .gives = {told_shift, 1}},
     {.types = "alibi", .kind = PE_HF_ALIBI},
     {.types = "t5", .kind = PE_HF_BUCKETS},
     {.types = "none", .kind = PE_HF_NONE},
@@ -175,38 +176,23 @@ static enum pe_status find_model(struct pe_hf_reader *r, const struct pe_hf_aske
         return read_as_told(r, asked);
     if (!has_row)
         return is_other ? other_positions(r) : unknown_type(r);
-    r->config.defaults = &r->out->defaults;
+    r->config.defaults = &r->model->fields;
     r->config.row = r->model;
-    if (!pe_hf_defaults_set(&r->out->defaults, r->model->fields))
-        return pe_fail(r->err, r->config.at, "the row of model_type \"%.64s\" cannot be read", r->model_type);
     return PE_OK;
 }
 
 /* ---- Which kind ---- */
 
 static enum pe_status (*const kinds[])(struct pe_hf_reader *) = {
-    [PE_HF_ROPE] = pe_hf_rope,
-    [PE_HF_LEARNED] = pe_hf_learned,
-    [PE_HF_PATCHES] = pe_hf_patches,
-    [PE_HF_SINUSOIDAL] = pe_hf_sinusoidal,
-    [PE_HF_ALIBI] = pe_hf_alibi,
-    [PE_HF_MPT] = pe_hf_mpt,
-    [PE_HF_FALCON] = pe_hf_falcon,
-    [PE_HF_T5] = pe_hf_t5,
-    [PE_HF_BUCKETS] = pe_hf_buckets,
-    [PE_HF_LAYOUTLM] = pe_hf_layoutlm,
-    [PE_HF_NEZHA] = pe_hf_nezha,
-    [PE_HF_DEBERTA] = pe_hf_deberta,
-    [PE_HF_TRANSFO_XL] = pe_hf_transfo_xl,
-    [PE_HF_XLNET] = pe_hf_xlnet,
-    [PE_HF_CONFORMER] = pe_hf_conformer,
-    [PE_HF_SWIN] = pe_hf_swin,
-    [PE_HF_BEIT] = pe_hf_beit,
-    [PE_HF_NONE] = pe_hf_nothing,
+#define KIND(ID, name, read, text) [PE_HF_##ID] = read,
+#define TRAIT(member, name, text, source)
+#include "core/models/hf/list.h"
+#undef KIND
+#undef TRAIT
 };
 
 /* In BERT's family a word chooses the kind: Jina's ALiBi, ESM's RoPE, or distances with a table for keys. */
-static enum pe_status read_table_or_other(struct pe_hf_reader *r)
+enum pe_status pe_hf_learned_or_other(struct pe_hf_reader *r)
 {
     const char *type = "absolute";
     enum pe_status status = pe_hf_word(&r->config, "position_embedding_type", &type, r->err);
@@ -227,7 +213,8 @@ static enum pe_status read_table_or_other(struct pe_hf_reader *r)
 
 static enum pe_status read_kind(struct pe_hf_reader *r)
 {
-    return r->model->kind == PE_HF_LEARNED ? read_table_or_other(r) : kinds[r->model->kind](r);
+    enum pe_status status = kinds[r->model->kind](r);
+    return !status && r->model->then ? r->model->then(r) : status;
 }
 
 static void note_model(struct pe_hf_marks *marks, const struct pe_hf_reader *r)
@@ -236,7 +223,7 @@ static void note_model(struct pe_hf_marks *marks, const struct pe_hf_reader *r)
         return;
     marks->model_type = r->model_type;
     marks->is_told = r->is_told;
-    marks->is_unread = r->model->unread;
+    marks->certainty = r->model->certainty;
 }
 
 /* Fields that change positions in a way that is not read here. */

@@ -6,37 +6,16 @@
 #include "core/models/hf/marks.h"
 #include "core/models/models.h"
 
-enum pe_hf_kind {
-    PE_HF_ROPE,
-    PE_HF_LEARNED, /* a table of max_position_embeddings + extra_rows rows */
-    PE_HF_PATCHES, /* a table of extra_rows + (image_size / patch_size)^2 rows */
-    PE_HF_SINUSOIDAL,
-    PE_HF_ALIBI,
-    PE_HF_MPT,      /* ALiBi, with the numbers of attn_config */
-    PE_HF_FALCON,   /* ALiBi or rotary, as alibi states */
-    PE_HF_T5,       /* buckets of distances: in two stacks, … */
-    PE_HF_BUCKETS,  /* … in an encoder: MPNet, WavLM, … */
-    PE_HF_LAYOUTLM, /* … in three tables; style "scaled": their sum is divided by the root of head_dim */
-    PE_HF_NEZHA,
-    PE_HF_DEBERTA, /* style "own": positions have projections of their own, and no buckets (v1) */
-    PE_HF_TRANSFO_XL,
-    PE_HF_XLNET,
-    PE_HF_CONFORMER,
-    PE_HF_SWIN, /* both versions: the scheme `style` */
-    PE_HF_BEIT,
-    PE_HF_PARTS,  /* its `layers` are parts of different kinds: the part x of type t has a row of its own, "t/x" */
-    PE_HF_NONE,   /* its code has no positions */
-    PE_HF_NESTED, /* only holds other models: `inner` names the object of the language model */
-    PE_HF_OTHER   /* positions that no scheme here gives: `style` states which */
-};
+struct pe_hf_reader;
+struct pe_hf_place;
 
-/* Which layers of a period are of the second type of a row's `mixed`, counted from 1. */
-enum pe_hf_turn {
-    PE_HF_AT_END,    /* the last of each period */
-    PE_HF_AT_START,  /* the first of each period */
-    PE_HF_FROM_LAST, /* every period-th counted back from the model's last layer */
-    PE_HF_AND_FIRST, /* the last of each period, and the model's first layer */
-    PE_HF_AND_LAST   /* … and the model's last layer */
+/* The kinds of positions, of core/models/hf/list.h. */
+enum pe_hf_kind {
+#define KIND(ID, name, read, text) PE_HF_##ID,
+#define TRAIT(hook, name, text, source)
+#include "core/models/hf/list.h"
+#undef KIND
+#undef TRAIT
 };
 
 /* Which masks a class gives its layers where no field states; positions are the same. */
@@ -46,58 +25,46 @@ enum pe_hf_masks {
     PE_HF_MASKS_DIFFER /* some are sliding */
 };
 
-/* What transformers' code does for one model_type (or several, "a|b"). Zero means the usual. */
+/* Values of fields, as a config or a request would have them. */
+struct pe_hf_fields {
+    const struct pe_field *fields;
+    size_t n;
+};
+
+/* What transformers' code does for one model_type (or several, "a|b"): a block of core/models/types.txt, whose head
+ * explains the keys. Zero means the usual. */
 struct pe_hf_model {
     const char *types;
     enum pe_hf_kind kind;
-    const char *fields;  /* the class's defaults of the fields read here: "hidden_size=4096 rope_theta=1e6"; numbers,
-                          * words, true, false, null, [lists]; "rope_parameters.factor=32" is in an object */
-    const char *ignores; /* fields that this code does not read, though others do: "a|b" */
-    const char *reads;   /* fields that only some types' code reads, and this one too, though it has no value for them:
-                          * "a|b" (core/models/hf/read.c lists them) */
-    const char *refuses; /* fields whose effect is not read here: "a|b=true" is refused with any value, or with that */
-    const char
-        *needs; /* fields of which the config must say one, because versions of transformers differ in the default */
-    const char *inner, *inner_type; /* the object of the language model, and its model_type if it states none */
-    const char *made;               /* … where there is no such object, if that has numbers of its own */
-    bool inner_is;                  /* inner_type counts even if the object states another model_type */
-    bool must_hold;                 /* a config without that object is refused: not every version has defaults for it */
-    bool flat;                      /* … whose fields may be in the outer object instead, as older files have it */
-    const char *layers;             /* layer types if not the usual ones, "a|b", the default first */
-    const char *none;               /* layer types without positions, "a|b" */
-    const char *mixed;              /* layer types of the class where the config lists none, "a|b" */
-    const char *period;   /* the field that states every how many layers there is a b; NULL: only released files state
-                           * it, so each is a kind */
-    enum pe_hf_turn turn; /* at which of them */
+    struct pe_hf_fields fields; /* the class's values of fields read here */
+    struct pe_hf_fields gives;  /* fields of the answer that depend on nothing */
+    const char *ignores, *reads, *refuses, *needs;
+    const char *inner, *inner_type, *without;
+    const char *layers, *none, *none_if, *mixed, *period;
     enum pe_hf_masks masks;
-    const char *style;  /* position_style of M-RoPE, form of ALiBi, how a table is resized, "flip" of
-                         * sinusoids with the cosines first, "alpha" of Hunyuan's scaling, or as its kind states */
-    int64_t extra_rows; /* tables: rows beyond the positions */
-    int64_t row_offset; /* tables: row of position 0; -1: pad_token_id + 1 */
-    double freq_shift;  /* sinusoidal */
-    const char *odd;    /* sinusoidal */
-    int64_t first;      /* sinusoidal: position of the first token; -1: pad_token_id + 1 */
-    /* Rotary. */
-    const char *layout; /* "half"; multi-head latent attention: "interleaved" */
-    const char
-        *channels; /* which axis a pair of channels belongs to; "two_axes": each has half of them, and its own base */
-    const char *head_dim;   /* the field with the head's width, if not the usual one */
-    int64_t wider;          /* without that field the width is so many times hidden_size / num_attention_heads */
-    const char *base;       /* the field with the base, if not the usual one */
-    const char *local_base; /* the field with the base of sliding_attention */
-    const char *rope_if;    /* "use_mem_rope=true": without that there are no positions */
-    bool reads_share;       /* partial_rotary_factor, which has no default; code that has a default reads it too */
-    bool clockwise;         /* direction -1 */
-    bool rotary_last;       /* the rotated channels are the last of a head */
-    bool local_unscaled;    /* sliding_attention has no scaling */
-    bool local_scaled;      /* sliding_attention has the scaling, though it has a base of its own */
-    bool yarn_is_longrope;  /* Phi-3's old word */
-    bool yarn_is_another;   /* the same word, in code that multiplies by another factor: refused */
-    bool none_if_window;    /* `none` holds only if there is a sliding_window */
-    bool unscaled_yarn;     /* yarn's attention_factor is 1 unless the config states another */
-    bool unread;            /* some of it from memory or by likeness: confirm it before relying on it */
-    const char *source;     /* files and symbols, below transformers' models/ */
+    int64_t extra_rows, row_offset, first; /* PE_HF_AFTER_PADDING: pad_token_id + 1 */
+    const char *layout, *channels, *position_style, *head_dim, *base, *local_base, *rope_if;
+    const char *form, *interpolate, *positions;
+    const char *source; /* files and symbols, below transformers' models/ */
+    enum pe_certainty certainty;
+
+    /* Traits: what this code does in its own way, NULL for the usual way. The functions are in traits.c, each named
+     * pe_hf_ and its trait's name; list.h has them all. */
+    bool (*missing)(const struct pe_hf_reader *r, struct pe_hf_place *inner); /* is there a model without the object? */
+    void (*sliding)(struct pe_hf_reader *r, bool has_own_base); /* what a sliding layer keeps of the rope object */
+    void (*heads)(int64_t *head_dim); /* a head's width, if it is that of the model divided by the heads */
+    enum pe_status (*before)(struct pe_hf_reader *r, int64_t rotary, int64_t *rest); /* channels before the rotated */
+    bool (*second)(int64_t layer, int64_t n_layers, int64_t period);      /* is the layer of the second of `mixed`? */
+    enum pe_status (*scaling)(struct pe_hf_reader *r, const char **type); /* the meaning of a type; NULL: all is put */
+    void (*scaled)(struct pe_hf_reader *r, const char *type, size_t *n);  /* adds fields of scaling */
+    enum pe_status (*then)(struct pe_hf_reader *r);                       /* adds fields after those of the kind */
 };
+
+enum { PE_HF_AFTER_PADDING = -1 };
+
+/* The rows of types.txt in its order; core/models/rows.awk makes them. */
+extern const struct pe_hf_model pe_hf_type_rows[];
+extern const size_t pe_n_hf_type_rows;
 
 /* The row of that model_type; NULL if there is none. */
 const struct pe_hf_model *pe_hf_model_find(const char *model_type);
@@ -105,31 +72,16 @@ const struct pe_hf_model *pe_hf_model_find(const char *model_type);
 /* The same, also of a part: "t/x". No config has such a name. */
 const struct pe_hf_model *pe_hf_row_find(const char *name);
 
-/* All rows, for tables and searches: the i-th, NULL past the last. */
-const struct pe_hf_model *pe_hf_model_at(size_t i);
-
-/* Each file of core/models/types ends with its table; types.c puts the tables in order. */
-struct pe_hf_table {
-    const struct pe_hf_model *rows;
-    size_t n;
-};
-extern const struct pe_hf_table pe_hf_types_llama_kin, pe_hf_types_rotary, pe_hf_types_multimodal, pe_hf_types_tables,
-    pe_hf_types_patches, pe_hf_types_sinusoids, pe_hf_types_biases, pe_hf_types_none, pe_hf_types_refused,
-    pe_hf_types_nested;
-
 /* The types nearest to a name, written "a", "b" (at most three); "" if none is near. */
 void pe_hf_nearest_types(const char *model_type, char *out, size_t room);
-
-/* Unpacks the text of a row's fields; false if it does not fit, which is a mistake in the row. */
-bool pe_hf_defaults_set(struct pe_hf_defaults *defaults, const char *text);
 
 /* An object of the config and the pointer to it. */
 struct pe_hf_place {
     const struct pe_value *object; /* NULL: there is none */
     char at[PE_POINTER_MAX];
-    struct pe_hf_marks *marks;             /* NULL: what is read is of no interest */
-    const struct pe_hf_defaults *defaults; /* of the class; NULL: none */
-    const struct pe_hf_model *row;         /* whose code reads the object; NULL: every name is read */
+    struct pe_hf_marks *marks;           /* NULL: what is read is of no interest */
+    const struct pe_hf_fields *defaults; /* of the class; NULL: none */
+    const struct pe_hf_model *row;       /* whose code reads the object; NULL: every name is read */
 };
 
 struct pe_hf_reader {
@@ -202,6 +154,7 @@ void pe_hf_put_flag(struct pe_model_fields *out, const char *name, bool flag);
 void pe_hf_put_integer(struct pe_model_fields *out, const char *name, int64_t x);
 void pe_hf_put_number(struct pe_model_fields *out, const char *name, double x);
 void pe_hf_put_list(struct pe_model_fields *out, const char *name, const double *numbers, size_t n); /* borrowed */
+void pe_hf_give(struct pe_hf_reader *r); /* what the row gives */
 
 /* num_heads, and head_dim: under one of names (NULL: none), else the width divided by the heads. */
 enum pe_status pe_hf_put_heads(struct pe_hf_reader *r, const char *head_dim_names);
@@ -213,6 +166,10 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r); /* scaling.c: the field `s
 enum pe_status pe_hf_axes(struct pe_hf_reader *r);    /* axes.c: channels, mrope_section, position_style … */
 
 const char *pe_hf_rope_names(const struct pe_hf_reader *r); /* rope.c: rope_scaling and rope_parameters, in order */
+enum pe_status pe_hf_head_dim(struct pe_hf_reader *r, int64_t *head_dim); /* rope.c: unchanged if it is not known */
+void pe_hf_sliding_usual(struct pe_hf_reader *r,
+                         bool has_own_base); /* rope.c: a sliding layer of its own base has no rope object */
+void pe_hf_add(struct pe_hf_reader *r, size_t *n, const char *name, struct pe_value value); /* to scaling */
 
 /* kinds.c: the kinds of layers that the config's model has, and which layers they are. Of a row that is found. */
 enum pe_status pe_hf_list_layers(const struct pe_hf_reader *r, struct pe_hf_layers *layers);
@@ -249,11 +206,13 @@ bool pe_hf_has_other_layers(const struct pe_hf_model *row); /* which are no atte
 enum pe_status pe_hf_side(const struct pe_hf_reader *r, int64_t *side); /* patches along one side of the image */
 enum pe_status pe_hf_learned(struct pe_hf_reader *r);                   /* a table of positions */
 enum pe_status pe_hf_patches(struct pe_hf_reader *r);                   /* a table of patches */
+enum pe_status pe_hf_learned_or_other(struct pe_hf_reader *r);          /* in BERT's family a word chooses the kind */
 enum pe_status pe_hf_sinusoidal(struct pe_hf_reader *r);
+enum pe_status pe_hf_detr(struct pe_hf_reader *r);
 enum pe_status pe_hf_nothing(struct pe_hf_reader *r); /* no positions */
 
 /* bias.c */
-enum pe_status pe_hf_alibi(struct pe_hf_reader *r); /* form: the model's style, else symmetric */
+enum pe_status pe_hf_alibi(struct pe_hf_reader *r); /* form: the row's, else symmetric */
 enum pe_status pe_hf_mpt(struct pe_hf_reader *r);
 enum pe_status pe_hf_falcon(struct pe_hf_reader *r);
 enum pe_status pe_hf_t5(struct pe_hf_reader *r);
@@ -264,12 +223,31 @@ enum pe_status pe_hf_layoutlm(struct pe_hf_reader *r);
 enum pe_status pe_hf_relative_key(struct pe_hf_reader *r, const char *type); /* BERT's; type is the table_style */
 enum pe_status pe_hf_nezha(struct pe_hf_reader *r);
 enum pe_status pe_hf_deberta(struct pe_hf_reader *r);
+enum pe_status pe_hf_deberta_v2(struct pe_hf_reader *r);
 enum pe_status pe_hf_transfo_xl(struct pe_hf_reader *r);
 enum pe_status pe_hf_xlnet(struct pe_hf_reader *r);
 enum pe_status pe_hf_conformer(struct pe_hf_reader *r);
 
 /* window.c */
 enum pe_status pe_hf_swin(struct pe_hf_reader *r);
+enum pe_status pe_hf_swinv2(struct pe_hf_reader *r);
 enum pe_status pe_hf_beit(struct pe_hf_reader *r);
+
+/* traits.c: the traits of list.h, one for each function of struct pe_hf_model. */
+bool pe_hf_must_hold(const struct pe_hf_reader *r, struct pe_hf_place *inner);
+bool pe_hf_may_be_flat(const struct pe_hf_reader *r, struct pe_hf_place *inner);
+void pe_hf_sliding_scaled(struct pe_hf_reader *r, bool has_own_base);
+void pe_hf_sliding_unscaled(struct pe_hf_reader *r, bool has_own_base);
+void pe_hf_twice_as_wide(int64_t *head_dim);
+enum pe_status pe_hf_rotary_last(struct pe_hf_reader *r, int64_t rotary, int64_t *rest);
+bool pe_hf_first_of_period(int64_t layer, int64_t n_layers, int64_t period);
+bool pe_hf_counted_back(int64_t layer, int64_t n_layers, int64_t period);
+bool pe_hf_and_first_layer(int64_t layer, int64_t n_layers, int64_t period);
+bool pe_hf_and_last_layer(int64_t layer, int64_t n_layers, int64_t period);
+enum pe_status pe_hf_yarn_is_longrope(struct pe_hf_reader *r, const char **type);
+enum pe_status pe_hf_yarn_is_another(struct pe_hf_reader *r, const char **type);
+enum pe_status pe_hf_alpha_is_ntk(struct pe_hf_reader *r, const char **type);
+void pe_hf_yarn_unscaled(struct pe_hf_reader *r, const char *type, size_t *n);
+enum pe_status pe_hf_table_scaled(struct pe_hf_reader *r);
 
 #endif

@@ -190,7 +190,7 @@ static struct plan plan_of(const struct pe_hf_reader *r)
     if (pe_is_among(r->model->none, "nope")) {
         plan.marks = numbers_of(&r->config, "no_rope_layers");
         plan.interval = plan.marks.n ? 0 : count_of(&r->config, "no_rope_layer_interval");
-    } else if (!plan.listed && r->model->none_if_window && !pe_hf_find(&r->config, "sliding_window")) {
+    } else if (!plan.listed && r->model->none_if && !pe_hf_holds(&r->config, r->model->none_if)) {
         plan.period = 1; /* EXAONE 4 has no sliding layers then */
     } else if (!plan.listed && r->model->period) {
         const struct pe_field *period = pe_hf_find(&r->config, r->model->period);
@@ -211,14 +211,7 @@ static bool is_second(const struct plan *p, int64_t l)
     if (p->pattern)
         return p->pattern->string[(size_t)l % strlen(p->pattern->string)] == 'G' || l == p->n - 1;
     int64_t period = p->period ? p->period : 1;
-    switch (p->row->turn) {
-    case PE_HF_AT_END: return (l + 1) % period == 0;
-    case PE_HF_AT_START: return l % period == 0;
-    case PE_HF_FROM_LAST: return (p->n - 1 - l) % period == 0;
-    case PE_HF_AND_FIRST: return l == 0 || (l + 1) % period == 0;
-    case PE_HF_AND_LAST: return l == p->n - 1 || (l + 1) % period == 0;
-    }
-    return false;
+    return p->row->second ? p->row->second(l, p->n, period) : (l + 1) % period == 0;
 }
 
 static const char *by_rule(const struct plan *p, int64_t l, size_t *n)
@@ -347,7 +340,8 @@ static const char *stacks_of(const struct pe_hf_reader *r)
 static void list_stacks(const struct pe_hf_reader *r, struct pe_hf_layers *layers)
 {
     add_words(layers, stacks_of(r));
-    size_t n_stages = r->model->kind == PE_HF_SWIN ? (size_t)numbers_of(&r->config, "num_heads").n : layers->n_kinds;
+    bool are_stages = r->model->kind == PE_HF_SWIN || r->model->kind == PE_HF_SWINV2;
+    size_t n_stages = are_stages ? (size_t)numbers_of(&r->config, "num_heads").n : layers->n_kinds;
     if (n_stages && n_stages < layers->n_kinds)
         layers->n_kinds = n_stages;
     layers->are_stacks = true;

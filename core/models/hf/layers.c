@@ -86,7 +86,7 @@ static bool marks_all_none(const struct pe_hf_reader *r)
 
 static bool has_none(const struct pe_hf_reader *r, const char *type)
 {
-    return pe_is_among(r->model->none, type) && (!r->model->none_if_window || pe_hf_find(&r->config, "sliding_window"));
+    return pe_is_among(r->model->none, type) && (!r->model->none_if || pe_hf_holds(&r->config, r->model->none_if));
 }
 
 enum pe_status pe_hf_layer_check(const struct pe_hf_reader *r, bool *has_positions)

@@ -39,10 +39,10 @@ struct pe_hf_marks {
     size_t n_defaults;
     const char *model_type;
     struct pe_hf_layers layers;
-    const char *layer_type; /* NULL: not given, and all kinds are alike */
-    int64_t first;          /* position of the first token in the model's own code */
-    bool is_told;           /* the request states what a model_type without a row is */
-    bool is_unread;         /* the row has not been confirmed */
+    const char *layer_type;      /* NULL: not given, and all kinds are alike */
+    int64_t first;               /* position of the first token in the model's own code */
+    bool is_told;                /* the request states what a model_type without a row is */
+    enum pe_certainty certainty; /* of the row */
     bool no_memory;
 };
 

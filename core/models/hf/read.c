@@ -40,11 +40,7 @@ static const char seldom[] =
 
 bool pe_hf_has_default(const struct pe_hf_model *row, const char *name)
 {
-    size_t n = strlen(name);
-    for (const char *at = row->fields ? strstr(row->fields, name) : NULL; at; at = strstr(at + 1, name))
-        if ((at == row->fields || at[-1] == ' ') && at[n] == '=')
-            return true;
-    return false;
+    return find_one(row->fields.fields, row->fields.n, name, strlen(name)) != NULL;
 }
 
 static bool is_unread(const struct pe_hf_place *place, const char *name, size_t n)
@@ -297,6 +293,12 @@ void pe_hf_put_list(struct pe_model_fields *out, const char *name, const double 
 {
     struct pe_tensor array = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = numbers};
     pe_hf_put(out, name, (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = array});
+}
+
+void pe_hf_give(struct pe_hf_reader *r)
+{
+    for (size_t i = 0; i < r->model->gives.n; i++)
+        pe_hf_put(r->out, r->model->gives.fields[i].name, r->model->gives.fields[i].value);
 }
 
 enum pe_status pe_hf_put_heads(struct pe_hf_reader *r, const char *head_dim_names)

@@ -89,7 +89,7 @@ static enum pe_status put_version_1(struct pe_hf_reader *r)
 }
 
 /* Without relative_attention it is a BERT with a table. */
-enum pe_status pe_hf_deberta(struct pe_hf_reader *r)
+static enum pe_status read_deberta(struct pe_hf_reader *r, enum pe_status (*put_version)(struct pe_hf_reader *))
 {
     bool relative = false;
     enum pe_status status = pe_hf_flag(&r->config, "relative_attention", &relative, r->err);
@@ -102,9 +102,12 @@ enum pe_status pe_hf_deberta(struct pe_hf_reader *r)
     if (!status)
         status = put_terms(r);
     if (!status)
-        status = r->model->style ? put_version_1(r) : put_version_2(r);
+        status = put_version(r);
     return status;
 }
+
+enum pe_status pe_hf_deberta(struct pe_hf_reader *r) { return read_deberta(r, put_version_1); }
+enum pe_status pe_hf_deberta_v2(struct pe_hf_reader *r) { return read_deberta(r, put_version_2); }
 
 /* ---- Transformer-XL and its family ---- */
 

@@ -66,7 +66,14 @@ const char *pe_hf_rope_names(const struct pe_hf_reader *r)
     return is_empty ? "rope_parameters|rope_scaling" : "rope_scaling|rope_parameters";
 }
 
-/* Gemma 3's rope_scaling applies to its full-attention layers only; of OLMo 3's, sliding layers have the base. */
+/* Gemma 3's rope_scaling applies to its full-attention layers only. */
+void pe_hf_sliding_usual(struct pe_hf_reader *r, bool has_own_base)
+{
+    if (has_own_base)
+        r->rope.object = NULL;
+    r->base = r->rope;
+}
+
 static enum pe_status find_rope(struct pe_hf_reader *r, bool *has_positions)
 {
     enum pe_status status = pe_hf_object(&r->config, pe_hf_rope_names(r), &r->rope, r->err);
@@ -80,19 +87,17 @@ static enum pe_status find_rope(struct pe_hf_reader *r, bool *has_positions)
     const struct pe_field *stray = stray_object(r->rope.object);
     if (stray)
         return pe_hf_wrong(&r->rope, stray, "objects only under the names of this model's layer types", r->err);
-    bool has_own_base = pe_hf_find(&r->config, local_names(r)) && !r->model->local_scaled;
-    if (is_sliding(r) && has_own_base)
-        r->rope.object = NULL;
+    bool has_own_base = pe_hf_find(&r->config, local_names(r)) != NULL;
     r->base = r->rope;
-    if (is_sliding(r) && r->model->local_unscaled)
-        r->rope.object = NULL;
+    if (is_sliding(r))
+        (r->model->sliding ? r->model->sliding : pe_hf_sliding_usual)(r, has_own_base);
     return PE_OK;
 }
 
 /* ---- Widths ---- */
 
 /* What a request states beside a config of unknown type need not be in the config. */
-static enum pe_status read_head_dim(struct pe_hf_reader *r, int64_t *head_dim)
+enum pe_status pe_hf_head_dim(struct pe_hf_reader *r, int64_t *head_dim)
 {
     const char *names = r->model->head_dim ? r->model->head_dim : "head_dim|kv_channels|attention_head_dim";
     /* Gemma 4's full layers have wider heads. */
@@ -103,25 +108,22 @@ static enum pe_status read_head_dim(struct pe_hf_reader *r, int64_t *head_dim)
     if (r->is_told && !(pe_hf_says(&r->config, PE_HF_WIDTH) && pe_hf_says(&r->config, PE_HF_HEADS)))
         return PE_OK;
     enum pe_status status = pe_hf_divide_width(r, head_dim);
-    *head_dim *= r->model->wider ? r->model->wider : 1;
+    if (r->model->heads)
+        r->model->heads(head_dim);
     return status;
 }
 
 /* DeepSeek's latent attention: a head has first channels without positions, then rotated channels. */
 static enum pe_status put_latent_widths(struct pe_hf_reader *r)
 {
-    int64_t rotary = 0, rest = 0, head_dim = 0;
+    int64_t rotary = 0, rest = 0;
     enum pe_status status = pe_hf_needed(&r->config, "qk_rope_head_dim", "qk_rope_head_dim", &rotary, r->err);
-    if (!status && r->model->rotary_last)
-        status = read_head_dim(r, &head_dim);
+    if (!status && r->model->before)
+        status = r->model->before(r, rotary, &rest);
     else if (!status)
         status = pe_hf_needed(&r->config, "qk_nope_head_dim", "qk_nope_head_dim", &rest, r->err);
     if (status)
         return status;
-    if (r->model->rotary_last && head_dim < rotary)
-        return pe_fail(r->err, r->config.at, "head_dim is %lld; allowed: at least qk_rope_head_dim, %lld",
-                       (long long)head_dim, (long long)rotary);
-    rest = r->model->rotary_last ? head_dim - rotary : rest;
     pe_hf_put_integer(r->out, "head_dim", rest + rotary);
     pe_hf_put_integer(r->out, "rotary_dim", rotary);
     pe_hf_put_integer(r->out, "rotary_offset", rest);
@@ -131,7 +133,7 @@ static enum pe_status put_latent_widths(struct pe_hf_reader *r)
 static enum pe_status put_head_dim(struct pe_hf_reader *r)
 {
     int64_t head_dim = 0;
-    enum pe_status status = read_head_dim(r, &head_dim);
+    enum pe_status status = pe_hf_head_dim(r, &head_dim);
     if (!status && head_dim > 0)
         pe_hf_put_integer(r->out, "head_dim", head_dim);
     return status;
@@ -142,7 +144,7 @@ static bool reads_share(const struct pe_hf_reader *r)
 {
     bool has_default = pe_hf_has_default(r->model, "partial_rotary_factor") ||
                        pe_hf_has_default(r->model, "rotary_pct") || pe_hf_has_default(r->model, "rotary_emb_fraction");
-    return r->is_told || r->model->reads_share || has_default;
+    return r->is_told || has_default || pe_is_among(r->model->reads, "partial_rotary_factor");
 }
 
 /* The share of p-RoPE (type proportional) does not set rotary_dim: it stays in scaling. */
@@ -220,8 +222,7 @@ static enum pe_status put_layout(struct pe_hf_reader *r)
     enum pe_status status = pe_hf_flag(&r->config, PE_HF_LAYOUT_FLAGS, &interleaved, r->err);
     if (!status)
         pe_hf_put_word(r->out, "layout", interleaved ? "interleaved" : "half");
-    if (!status && r->model->clockwise)
-        pe_hf_put_integer(r->out, "direction", -1);
+    pe_hf_give(r);
     return status;
 }
 

@@ -13,10 +13,10 @@ static const char not_passed[] = "type|rope_type|rope_theta|mrope_section|mrope_
 /* The types that transformers' code knows. A scheme may know more, which a model's code does not. */
 static const char library_types[] = "default|linear|dynamic|yarn|longrope|llama3|proportional";
 
-/* Old words for a type, and the models that use them. */
+/* Old words for a type. */
 static const char *modern(const char *type, const struct pe_hf_reader *r)
 {
-    if (strcmp(type, "su") == 0 || (strcmp(type, "yarn") == 0 && r->model->yarn_is_longrope))
+    if (strcmp(type, "su") == 0)
         return "longrope";
     return strcmp(type, "mrope") == 0 && (r->model->channels || r->is_told) ? "default" : type;
 }
@@ -26,9 +26,6 @@ static enum pe_status check_type(const struct pe_hf_reader *r, const char *type)
 {
     char spelled[96];
     const struct pe_field *field = pe_hf_find(&r->rope, "rope_type|type");
-    if (r->model->yarn_is_another && strcmp(type, "yarn") == 0)
-        return pe_hf_wrong(&r->rope, field, "longrope, su; the vendor's code multiplies by 0.1 ln(s) + 1 with yarn",
-                           r->err);
     pe_hf_spell(library_types, spelled, sizeof spelled);
     return pe_is_among(library_types, type) ? PE_OK : pe_hf_wrong(&r->rope, field, spelled, r->err);
 }
@@ -59,7 +56,7 @@ static const struct need *need_of(const char *type)
 
 enum { SCALING_FIELDS_MAX = PE_MODEL_FIELDS_MAX - 6 }; /* room for type, two lengths, a share, a factor */
 
-static void add(struct pe_hf_reader *r, size_t *n, const char *name, struct pe_value value)
+void pe_hf_add(struct pe_hf_reader *r, size_t *n, const char *name, struct pe_value value)
 {
     r->out->scaling[(*n)++] = (struct pe_field){.name = name, .value = value};
 }
@@ -73,7 +70,7 @@ static void pass_fields(struct pe_hf_reader *r, bool proportional, size_t *n)
         if (pe_is_among(not_passed, field->name) || (is_share && !proportional) || field->value.kind == PE_NULL)
             continue;
         pe_hf_mark_read(r->rope.marks, field);
-        add(r, n, field->name, field->value);
+        pe_hf_add(r, n, field->name, field->value);
     }
 }
 
@@ -96,20 +93,9 @@ static void add_lengths(struct pe_hf_reader *r, const struct need *need, size_t 
     if (is_length)
         original = length;
     if (length && needs_length)
-        add(r, n, "max_position_embeddings", length->value);
+        pe_hf_add(r, n, "max_position_embeddings", length->value);
     if (original)
-        add(r, n, "original_max_position_embeddings", original->value);
-}
-
-/* Hunyuan's "dynamic" with alpha: the base grows once, as for the static NTK of that factor. */
-static enum pe_status put_alpha(struct pe_hf_reader *r)
-{
-    const struct pe_field *alpha = pe_hf_find(&r->rope, "alpha");
-    size_t n = 0;
-    add(r, &n, "type", (struct pe_value){.kind = PE_STRING, .string = "ntk"});
-    add(r, &n, "factor", alpha->value);
-    pe_hf_put(r->out, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {r->out->scaling, n}});
-    return PE_OK;
+        pe_hf_add(r, n, "original_max_position_embeddings", original->value);
 }
 
 enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
@@ -124,9 +110,9 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
             return pe_fail(r->err, r->rope.at, "a factor but no rope_type; write \"rope_type\": \"linear\" or so");
         return PE_OK;
     }
-    bool takes_alpha = r->model->style && strcmp(r->model->style, "alpha") == 0;
-    if (takes_alpha && pe_is_among("dynamic|xdrope", type) && pe_hf_says(&r->rope, "alpha"))
-        return put_alpha(r);
+    status = r->model->scaling ? r->model->scaling(r, &type) : PE_OK;
+    if (status || !type)
+        return status;
     if (!r->is_told && check_type(r, type))
         return r->err->status;
     if (r->rope.object->object.n > SCALING_FIELDS_MAX)
@@ -134,17 +120,17 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
                        SCALING_FIELDS_MAX);
     bool proportional = strcmp(type, "proportional") == 0;
     size_t n = 0;
-    add(r, &n, "type", (struct pe_value){.kind = PE_STRING, .string = type});
+    pe_hf_add(r, &n, "type", (struct pe_value){.kind = PE_STRING, .string = type});
     pass_fields(r, proportional, &n);
-    if (r->model->unscaled_yarn && strcmp(type, "yarn") == 0 && !pe_hf_says(&r->rope, "attention_factor"))
-        add(r, &n, "attention_factor", (struct pe_value){.kind = PE_REAL, .real = 1});
+    if (r->model->scaled)
+        r->model->scaled(r, type, &n);
     /* Only latent attention multiplies the softmax scale by m(s, mscale_all_dim)^2. */
     if (!r->is_told && pe_hf_says(&r->rope, "mscale_all_dim") && !pe_hf_find(&r->config, "qk_rope_head_dim") &&
         !pe_hf_says(&r->rope, "softmax_scale_factor"))
-        add(r, &n, "softmax_scale_factor", (struct pe_value){.kind = PE_REAL, .real = 1});
+        pe_hf_add(r, &n, "softmax_scale_factor", (struct pe_value){.kind = PE_REAL, .real = 1});
     const struct pe_field *share = pe_hf_find(&r->config, "partial_rotary_factor");
     if (proportional && share && !pe_hf_find(&r->rope, "partial_rotary_factor"))
-        add(r, &n, share->name, share->value);
+        pe_hf_add(r, &n, share->name, share->value);
     add_lengths(r, need_of(type), &n);
     pe_hf_put(r->out, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {r->out->scaling, n}});
     return PE_OK;

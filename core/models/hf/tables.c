@@ -46,10 +46,11 @@ static enum pe_status put_dim(struct pe_hf_reader *r)
     return status;
 }
 
-/* A row's -1 becomes pad_token_id + 1: fairseq's kin count from the row after the padding's. 0 if there is none. */
+/* PE_HF_AFTER_PADDING becomes pad_token_id + 1: fairseq's kin count from the row after the padding's. 0 if there is
+ * none. */
 static enum pe_status after_padding(const struct pe_hf_reader *r, int64_t *first)
 {
-    if (*first >= 0)
+    if (*first != PE_HF_AFTER_PADDING)
         return PE_OK;
     enum pe_status status = pe_hf_integer(&r->config, "pad_token_id", first, r->err);
     (*first)++;
@@ -60,7 +61,7 @@ static enum pe_status after_padding(const struct pe_hf_reader *r, int64_t *first
 static enum pe_status put_row_offset(struct pe_hf_reader *r)
 {
     int64_t offset = r->model->row_offset;
-    if (offset < 0 && !pe_hf_find(&r->config, "pad_token_id"))
+    if (offset == PE_HF_AFTER_PADDING && !pe_hf_find(&r->config, "pad_token_id"))
         return pe_fail(r->err, r->config.at,
                        "pad_token_id is missing; needed: the row before that of the first position");
     enum pe_status status = after_padding(r, &offset);
@@ -94,17 +95,9 @@ enum pe_status pe_hf_patches(struct pe_hf_reader *r)
         return status;
     r->out->numbers[0] = r->out->numbers[1] = (double)side;
     pe_hf_put_integer(r->out, "rows", prefix + side * side);
-    pe_hf_put_word(r->out, "interpolate", r->model->style ? r->model->style : "bicubic");
+    pe_hf_put_word(r->out, "interpolate", r->model->interpolate ? r->model->interpolate : "bicubic");
     pe_hf_put_list(r->out, "table_grid", r->out->numbers, 2);
     pe_hf_put_integer(r->out, "num_prefix", prefix);
-    return PE_OK;
-}
-
-/* The formula of DETR and its kin. */
-static enum pe_status put_detr(struct pe_hf_reader *r)
-{
-    pe_hf_put_word(r->out, "style", "detr");
-    pe_hf_put_flag(r->out, "normalize", true);
     return PE_OK;
 }
 
@@ -119,29 +112,34 @@ static enum pe_status tell_first(struct pe_hf_reader *r)
     return status;
 }
 
-enum pe_status pe_hf_sinusoidal(struct pe_hf_reader *r)
+/* The formula is what the row gives. */
+static enum pe_status put_sinusoids(struct pe_hf_reader *r, bool *scaled)
 {
-    bool scaled = false;
     pe_hf_put_word(r->out, "scheme", "sinusoidal");
     enum pe_status status = put_dim(r);
     if (!status)
-        status = pe_hf_flag(&r->config, "scale_embedding", &scaled, r->err);
+        status = pe_hf_flag(&r->config, "scale_embedding", scaled, r->err);
     if (!status)
         status = tell_first(r);
-    if (status)
-        return status;
-    if (r->model->style && strcmp(r->model->style, "detr") == 0)
-        return put_detr(r);
-    if (!r->is_told)
-        pe_hf_put_word(r->out, "layout", r->model->layout ? r->model->layout : "half");
-    pe_hf_put_number(r->out, "freq_shift", r->model->freq_shift);
-    if (r->model->odd)
-        pe_hf_put_word(r->out, "odd", r->model->odd);
-    if (r->model->style)
-        pe_hf_put_flag(r->out, "flip_sin_to_cos", true);
-    if (scaled)
+    if (!status)
+        pe_hf_give(r);
+    return status;
+}
+
+enum pe_status pe_hf_sinusoidal(struct pe_hf_reader *r)
+{
+    bool scaled = false;
+    enum pe_status status = put_sinusoids(r, &scaled);
+    if (!status && scaled)
         pe_hf_put_word(r->out, "x_scale", "sqrt_dim");
-    return PE_OK;
+    return status;
+}
+
+/* DETR's code does not scale what the sinusoids are added to. */
+enum pe_status pe_hf_detr(struct pe_hf_reader *r)
+{
+    bool scaled = false;
+    return put_sinusoids(r, &scaled);
 }
 
 enum pe_status pe_hf_nothing(struct pe_hf_reader *r)

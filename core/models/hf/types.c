@@ -5,20 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct pe_hf_table *const tables[] = {
-    &pe_hf_types_llama_kin, &pe_hf_types_rotary, &pe_hf_types_multimodal, &pe_hf_types_tables,  &pe_hf_types_patches,
-    &pe_hf_types_sinusoids, &pe_hf_types_biases, &pe_hf_types_none,       &pe_hf_types_refused, &pe_hf_types_nested};
-
-const struct pe_hf_model *pe_hf_model_at(size_t i)
-{
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
-        if (i < tables[t]->n)
-            return &tables[t]->rows[i];
-        i -= tables[t]->n;
-    }
-    return NULL;
-}
-
 const struct pe_hf_model *pe_hf_model_find(const char *model_type)
 {
     return strchr(model_type, '/') ? NULL : pe_hf_row_find(model_type);
@@ -26,10 +12,9 @@ const struct pe_hf_model *pe_hf_model_find(const char *model_type)
 
 const struct pe_hf_model *pe_hf_row_find(const char *name)
 {
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-        for (size_t i = 0; i < tables[t]->n; i++)
-            if (pe_is_among(tables[t]->rows[i].types, name))
-                return &tables[t]->rows[i];
+    for (size_t i = 0; i < pe_n_hf_type_rows; i++)
+        if (pe_is_among(pe_hf_type_rows[i].types, name))
+            return &pe_hf_type_rows[i];
     return NULL;
 }
 
@@ -74,10 +59,9 @@ void pe_hf_nearest_types(const char *model_type, char *out, size_t room)
 {
     struct names names = {.n = 0};
     size_t used = 0;
-    const struct pe_hf_model *row;
-    for (size_t i = 0; (row = pe_hf_model_at(i)); i++)
-        if (!strchr(row->types, '/')) /* a part */
-            add_types(&names, row->types);
+    for (size_t i = 0; i < pe_n_hf_type_rows; i++)
+        if (!strchr(pe_hf_type_rows[i].types, '/')) /* a part */
+            add_types(&names, pe_hf_type_rows[i].types);
     *out = '\0';
     for (int i = 0; i < NEAREST && used < room; i++) {
         const char *nearest = *model_type ? pe_nearest(model_type, names.list) : NULL;

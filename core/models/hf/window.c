@@ -86,17 +86,30 @@ static enum pe_status put_pretrained(struct pe_hf_reader *r, uint64_t stage)
     return status;
 }
 
-enum pe_status pe_hf_swin(struct pe_hf_reader *r)
+static enum pe_status read_swin(struct pe_hf_reader *r, const char *scheme, uint64_t stage)
 {
-    uint64_t stage = r->layer_type ? (uint64_t)(r->layer_type[5] - '1') : 0; /* "stage1" … */
     int64_t window = 0;
-    pe_hf_put_word(r->out, "scheme", r->model->style);
+    pe_hf_put_word(r->out, "scheme", scheme);
     enum pe_status status = put_stage_heads(r, stage);
     if (!status)
         status = read_window(r, stage, &window);
     if (!status)
         put_square(r, "grid", r->out->numbers, window);
-    return status || strcmp(r->model->style, "swinv2") != 0 ? status : put_pretrained(r, stage);
+    return status;
+}
+
+/* "stage1" … */
+static uint64_t stage_of(const struct pe_hf_reader *r)
+{
+    return r->layer_type ? (uint64_t)(r->layer_type[5] - '1') : 0;
+}
+
+enum pe_status pe_hf_swin(struct pe_hf_reader *r) { return read_swin(r, "swin", stage_of(r)); }
+
+enum pe_status pe_hf_swinv2(struct pe_hf_reader *r)
+{
+    enum pe_status status = read_swin(r, "swinv2", stage_of(r));
+    return status ? status : put_pretrained(r, stage_of(r));
 }
 
 /* ---- BEiT ---- */
