@@ -28,13 +28,37 @@ bool api_fail_left(struct api_problem *problem)
     return api_fail(problem, 503, "", "cancelled: the client left before its answer was ready");
 }
 
+/* The half of a sentence that core leaves to its caller: endpoints, and flags of the server. */
+static void print_advice(const struct pe_error *err, char *out, size_t room)
+{
+    static const char *const plain[PE_N_ADVICES] = {
+        [PE_LIST_PRESETS] = "; GET /presets lists them",
+        [PE_LIST_METRICS] = "; GET /schemes lists the metrics",
+        [PE_LIST_TENSORS] = "; GET /schemes lists the tensors of each metric",
+        [PE_ASK_ATTENTION] = "; POST /attention computes it",
+        [PE_STORE_WEIGHTS] = " after PUT /weights/NAME",
+        [PE_RAISE_ANALYSIS] = " (the limit --max-analysis of this server)",
+        [PE_RAISE_DIAGNOSIS] = " (--max-analysis)",
+    };
+    if (err->advice == PE_LIST_FIELDS)
+        snprintf(out, room, "; GET /schemes/%s lists the fields of %s", err->about, err->about);
+    else if (err->advice == PE_ASK_OTHER)
+        snprintf(out, room, " to this endpoint; POST /%s takes it", err->about);
+    else
+        snprintf(out, room, "%s", plain[err->advice] ? plain[err->advice] : "");
+}
+
 bool api_fail_core(struct api_problem *problem, const struct pe_error *err)
 {
     if (err->status == PE_NO_MEMORY)
         return api_fail_memory(problem);
     if (err->status == PE_CANCELLED)
         return api_fail(problem, 503, "", "%s", err->detail);
-    api_fail(problem, err->status == PE_TOO_LARGE ? 413 : 422, err->pointer, "%s", err->detail);
+    char advice[128];
+    print_advice(err, advice, sizeof advice);
+    size_t n = strlen(err->detail), at = err->advice && err->advice_at < n ? err->advice_at : n;
+    api_fail(problem, err->status == PE_TOO_LARGE ? 413 : 422, err->pointer, "%.*s%s%s", (int)at, err->detail, advice,
+             err->detail + at);
     memcpy(problem->error.layer_types, err->layer_types, sizeof err->layer_types);
     return false;
 }

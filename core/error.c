@@ -17,8 +17,17 @@ enum pe_status pe_fail(struct pe_error *err, const char *pointer, const char *fo
     va_end(args);
     memcpy(err->pointer, copy, sizeof copy);
     err->layer_types[0] = '\0';
+    err->advice = PE_NO_ADVICE;
     err->status = PE_INVALID;
     return PE_INVALID;
+}
+
+enum pe_status pe_advise(struct pe_error *err, enum pe_advice advice, const char *about)
+{
+    err->advice = advice;
+    err->advice_at = strlen(err->detail);
+    err->about = about;
+    return err->status;
 }
 
 enum pe_status pe_no_memory(struct pe_error *err)

@@ -53,14 +53,16 @@ static enum pe_status unknown_field(const struct pe_plan *plan, const struct pe_
     pe_pointer_join(pointer, sizeof pointer, "", name);
     const char *nearest = pe_nearest(name, names);
     const struct pe_operation_info *owner = owner_of(name);
-    if (owner && owner != &plan->operation->info && !pe_is_among("num_heads|head_dim|dim", name))
-        return pe_fail(err, pointer, "unknown field \"%s\" to this endpoint; POST /%s takes it", name, owner->name);
+    if (owner && owner != &plan->operation->info && !pe_is_among("num_heads|head_dim|dim", name)) {
+        pe_fail(err, pointer, "unknown field \"%s\"", name);
+        return pe_advise(err, PE_ASK_OTHER, owner->name);
+    }
     if (nearest && strcmp(nearest, name) != 0)
         return pe_fail(err, pointer, "unknown field \"%.64s\"; nearest: \"%s\"", name, nearest);
     if (nearest) /* a tensor that this operation does not accept */
         return pe_fail(err, pointer, "\"%s\" is not used by this endpoint", name);
-    return pe_fail(err, pointer, "unknown field \"%.64s\"; GET /schemes/%s lists the fields of %s", name, scheme,
-                   scheme);
+    pe_fail(err, pointer, "unknown field \"%.64s\"", name);
+    return pe_advise(err, PE_LIST_FIELDS, scheme);
 }
 
 /* Is this a field that a model gives for another operation? Such a field may stay unused; the request's own fields

@@ -32,17 +32,38 @@ enum pe_status {
 
 enum { PE_POINTER_MAX = 160, PE_DETAIL_MAX = 640, PE_LAYER_TYPES_MAX = 400 };
 
+/* What a caller can add to the sentence of an error: where it lists the valid names, what it calls its limit. Core
+ * knows neither its endpoints nor its flags. */
+enum pe_advice {
+    PE_NO_ADVICE,
+    PE_LIST_FIELDS, /* of the scheme about */
+    PE_LIST_PRESETS,
+    PE_LIST_METRICS,
+    PE_LIST_TENSORS,
+    PE_ASK_OTHER, /* the operation about takes this field */
+    PE_ASK_ATTENTION,
+    PE_STORE_WEIGHTS,
+    PE_RAISE_ANALYSIS,
+    PE_RAISE_DIAGNOSIS, /* the request's max_work */
+    PE_N_ADVICES
+};
+
 struct pe_error {
     enum pe_status status;
     char pointer[PE_POINTER_MAX]; /* JSON pointer (RFC 6901) of the field at fault, "" for the whole request */
     char detail[PE_DETAIL_MAX];   /* one sentence for the user: value found, values allowed, nearest valid name */
     char layer_types[PE_LAYER_TYPES_MAX]; /* of /layer_type: the model's, "a|b"; "": the error is another one */
+    enum pe_advice advice;
+    size_t advice_at;  /* the byte of detail before which the advice belongs */
+    const char *about; /* the name that the advice is about, static; or NULL */
 };
 
 /* Fill *err and return its status: a failing function ends with `return pe_fail(err, …)`. pe_fail names the field by
  * its pointer; the others need none. */
 enum pe_status pe_fail(struct pe_error *err, const char *pointer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Adds advice to an error that pe_fail has filled; about is static, or NULL. Returns its status. */
+enum pe_status pe_advise(struct pe_error *err, enum pe_advice advice, const char *about);
 enum pe_status pe_no_memory(struct pe_error *err);
 enum pe_status pe_cancelled(struct pe_error *err); /* for work that was cancelled: see pe_watch */
 

@@ -70,11 +70,10 @@ static enum pe_status check_limits(struct pe_analysis *study, struct pe_error *e
     for (size_t i = 0; i < study->n_subjects; i++)
         add_costs(study, i, &all);
     if (all.work > study->request->max_work) {
-        pe_fail(
-            err, "",
-            "the analysis takes %.3g multiply-adds; allowed: at most %.3g (the limit --max-analysis of this server)",
-            all.work, study->request->max_work);
-        return err->status = PE_TOO_LARGE;
+        pe_fail(err, "", "the analysis takes %.3g multiply-adds; allowed: at most %.3g", all.work,
+                study->request->max_work);
+        err->status = PE_TOO_LARGE;
+        return pe_advise(err, PE_RAISE_ANALYSIS, NULL);
     }
     study->bytes = all.bytes + pe_study_tensor_bytes(study) + ANSWER_BYTES;
     enum pe_status status = check_tensors(study, err);

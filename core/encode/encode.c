@@ -78,7 +78,8 @@ static bool can(const struct pe_scheme *scheme) { return scheme->fill || scheme-
 
 static enum pe_status refuse(const struct pe_scheme *scheme, struct pe_error *err)
 {
-    return pe_fail(err, "/scheme", "the term of %s depends on content; POST /attention computes it", scheme->info.name);
+    pe_fail(err, "/scheme", "the term of %s depends on content", scheme->info.name);
+    return pe_advise(err, PE_ASK_ATTENTION, NULL);
 }
 
 const struct pe_operation pe_operation_encode = {

@@ -64,9 +64,10 @@ static enum pe_status unknown_preset(const char *name, struct pe_error *err)
 {
     const char *nearest = pe_preset_nearest(name);
     if (nearest)
-        return pe_fail(err, "/preset", "unknown preset \"%.64s\"; nearest: \"%s\"; GET /presets lists them", name,
-                       nearest);
-    return pe_fail(err, "/preset", "unknown preset \"%.64s\"; GET /presets lists them", name);
+        pe_fail(err, "/preset", "unknown preset \"%.64s\"; nearest: \"%s\"", name, nearest);
+    else
+        pe_fail(err, "/preset", "unknown preset \"%.64s\"", name);
+    return pe_advise(err, PE_LIST_PRESETS, NULL);
 }
 
 /* The requested layer type, else the first. */

@@ -254,12 +254,13 @@ enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *
         return pe_fail(err, pointer, "%s has the shape %s; needed: %s, %s", name, sent, needed,
                        plan->scheme->info.inputs[id].shape);
     }
-    if (!find_seed(plan, &seed, &w->std))
-        return pe_fail(err, pointer,
-                       "%s needs the tensor %s %s; three ways to give weights: sent with the request, \"%s\":[[…]] "
-                       "(or a .npy part, safetensors); made at random, \"seed\":0; stored and named, "
-                       "\"weights\":\"NAME\" after PUT /weights/NAME",
-                       plan->scheme->info.name, name, needed, name);
+    if (!find_seed(plan, &seed, &w->std)) {
+        pe_fail(err, pointer,
+                "%s needs the tensor %s %s; three ways to give weights: sent with the request, \"%s\":[[…]] "
+                "(or a .npy part, safetensors); made at random, \"seed\":0; stored and named, \"weights\":\"NAME\"",
+                plan->scheme->info.name, name, needed, name);
+        return pe_advise(err, PE_STORE_WEIGHTS, NULL);
+    }
     pe_weights_seed(w, seed, name, w->std, shape, rank);
     return PE_OK;
 }

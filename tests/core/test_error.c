@@ -130,10 +130,25 @@ static void ends_of_length(void **state)
     assert_ptr_equal(pe_nearest("b", short_names), short_names[0]);
 }
 
+static void advice_is_kept_apart(void **state)
+{
+    (void)state;
+    struct pe_error err;
+    pe_fail(&err, "/scheme", "no %s", "fill");
+    assert_int_equal(err.advice, PE_NO_ADVICE);
+    assert_int_equal(pe_advise(&err, PE_ASK_OTHER, "rotate"), PE_INVALID);
+    assert_int_equal(err.advice, PE_ASK_OTHER);
+    assert_int_equal(err.advice_at, strlen("no fill"));
+    assert_string_equal(err.about, "rotate");
+    pe_no_memory(&err);
+    assert_int_equal(err.advice, PE_NO_ADVICE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_by_the_whole_table),
+        cmocka_unit_test(advice_is_kept_apart),
         cmocka_unit_test(thousands_of_names_cost_little),
         cmocka_unit_test(ends_of_length),
     };

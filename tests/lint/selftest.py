@@ -139,6 +139,7 @@ TEXT_CASES = [
     ("the windows", "窗口的框", "'window' is 窗口, not 框"),
     ("empty", "", "not translated"),
     ("%d of %s", "%s 的 %d", "format specifications"),
+    ("POST /attention has it", "由 `POST /attention` 给出", "in core"),
 ]
 TEXT_HEAD = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n\n'
 

@@ -1,5 +1,5 @@
 """Holds the texts in two languages: English in the C sources, Chinese in zh.po of core and api, with the same placeholders and one term
-for one idea.
+for one idea. Core's texts name no endpoint and no flag: api adds them (api/problem.c).
 
     python3 tests/lint/texts.py [--root .]
 
@@ -25,6 +25,7 @@ CONVERSION = re.compile(r"%(?:\d+\$)?[-+ #0]*[\d*]*(?:\.(?:[\d*]+))?(?:hh|h|ll|l
 LATIN_PAIR = re.compile(r"([A-Za-z][\w.+-]*) +([A-Za-z][\w.+-]*)")
 HALF_WIDTH = re.compile("[\u3400-\u9fff][,;:!?()]|[,;:!?()][\u3400-\u9fff]")
 UNSPACED = re.compile("[\u3400-\u9fff][A-Za-z0-9]|[A-Za-z0-9][\u3400-\u9fff]")
+OF_SERVER = re.compile(r"\b(?:GET|POST|PUT) /|(?<![\w-])--[a-z]")
 ANYTHING = "\0"  # what a macro's argument stands for
 
 # Names of two words; those of one word, and of words joined by a hyphen, need no entry.
@@ -173,6 +174,10 @@ def problems(root):
         for line, english, chinese in pairs(path.read_text()) if path.name != "glossary.txt" else []:
             for fault in faults(english, chinese, words, terms):
                 yield f"{path.relative_to(root)}:{line}: {chinese!r}: {fault}"
+    for path in sorted((root / "core").rglob("*.[ch]")):
+        for text in texts(path.read_text()):
+            if OF_SERVER.search(text):
+                yield f"{path.relative_to(root)}: {text!r}: an endpoint or a flag of the server in core"
     for layer in ("core", "api", "server", "tests"):
         for path in sorted((root / layer).rglob("*.[ch]")):
             for number, line in enumerate(path.read_text().splitlines(), 1):

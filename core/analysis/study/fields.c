@@ -52,7 +52,8 @@ static enum pe_status unknown_metric(const char *name, const char *pointer, stru
     const char *nearest = pe_nearest(name, names);
     if (nearest)
         return pe_fail(err, pointer, "unknown metric \"%.64s\"; nearest: \"%s\"", name, nearest);
-    return pe_fail(err, pointer, "unknown metric \"%.64s\"; GET /schemes lists the metrics", name);
+    pe_fail(err, pointer, "unknown metric \"%.64s\"", name);
+    return pe_advise(err, PE_LIST_METRICS, NULL);
 }
 
 /* Adds metric m to every entry that it applies to. */

@@ -98,7 +98,8 @@ static enum pe_status unknown_output(const struct pe_analysis *study, size_t i, 
                        *list ? list : "none");
     if (nearest)
         return pe_fail(err, pointer, "unknown tensor \"%.64s\"; nearest: \"%s\"", name, nearest);
-    return pe_fail(err, pointer, "unknown tensor \"%.64s\"; GET /schemes lists the tensors of each metric", name);
+    pe_fail(err, pointer, "unknown tensor \"%.64s\"", name);
+    return pe_advise(err, PE_LIST_TENSORS, NULL);
 }
 
 /* In the order of outputs if the request lists them, else entry by entry. */

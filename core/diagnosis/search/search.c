@@ -195,9 +195,10 @@ static enum pe_status check_work(struct pe_search *s)
         return PE_OK;
     pe_fail(s->err, "",
             "the diagnosis needs about %.0f multiply-adds for single mistakes, and at most about %.0f for several at a "
-            "time; allowed: %.0f (--max-analysis)",
+            "time; allowed: %.0f",
             least, least + PE_HYPOTHESES_MAX * one, d->request->max_work);
-    return s->err->status = PE_TOO_LARGE;
+    s->err->status = PE_TOO_LARGE;
+    return pe_advise(s->err, PE_RAISE_DIAGNOSIS, NULL);
 }
 
 static enum pe_status open_search(struct pe_search *s, struct pe_diagnosis *d)
