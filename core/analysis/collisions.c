@@ -101,8 +101,8 @@ enum { DTYPES_MAX = 4 };
 static const char *const details[] = {
     "In {dtype}, no two rows are equal.",
     "In {dtype}, {value} rows are equal to an earlier one; the first pair is {witness.rows}.",
-    "In {dtype}, the biases at {value} distances are equal to those at an earlier one; the first pair is "
-    "{witness.distances}.",
+    ("In {dtype}, the biases at {value} distances are equal to those at an earlier one; the first pair is "
+     "{witness.distances}."),
 };
 enum { DIFFERENT, OF_ROWS, OF_DISTANCES };
 

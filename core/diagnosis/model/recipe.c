@@ -97,13 +97,11 @@ struct rounding {
     bool is_divided;
 };
 
-static const struct rounding roundings[] = {[PE_RECIPE_NONE] = {PE_F64, PE_F64},
-                                            [PE_RECIPE_F32] = {PE_F32, PE_F32},
-                                            [PE_RECIPE_BF16_INV_FREQ] = {PE_BF16, PE_F32},
-                                            [PE_RECIPE_F16_INV_FREQ] = {PE_F16, PE_F32},
-                                            [PE_RECIPE_BF16] = {PE_BF16, PE_BF16},
-                                            [PE_RECIPE_BF16_INV_FREQ_DIVIDED] = {PE_BF16, PE_F32, true},
-                                            [PE_RECIPE_BF16_DIVIDED] = {PE_BF16, PE_BF16, true}};
+static const struct rounding roundings[] = {
+    [PE_RECIPE_NONE] = {PE_F64, PE_F64, false},           [PE_RECIPE_F32] = {PE_F32, PE_F32, false},
+    [PE_RECIPE_BF16_INV_FREQ] = {PE_BF16, PE_F32, false}, [PE_RECIPE_F16_INV_FREQ] = {PE_F16, PE_F32, false},
+    [PE_RECIPE_BF16] = {PE_BF16, PE_BF16, false},         [PE_RECIPE_BF16_INV_FREQ_DIVIDED] = {PE_BF16, PE_F32, true},
+    [PE_RECIPE_BF16_DIVIDED] = {PE_BF16, PE_BF16, true}};
 
 /* Tables with more bits than bf16 are cosines of such angles in f32. A factor is multiplied in afterwards. */
 static bool has_more_bits(const struct pe_model *m)

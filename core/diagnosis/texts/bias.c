@@ -45,8 +45,8 @@ static const char *const not_hidden[] = {
     NOT_HIDDEN,
     NOT_HIDDEN,
     NOT_HIDDEN,
-    "Keys that the configuration hides have the bias 0 instead of -inf, as in BLOOM's code, which adds its mask "
-    "elsewhere.",
+    ("Keys that the configuration hides have the bias 0 instead of -inf, as in BLOOM's code, which adds its mask "
+     "elsewhere."),
 };
 FAULT_TEXTS(mask_missing, "mask_missing", "bias", "missing mask", "Keys that the configuration hides are visible.",
             not_hidden);
@@ -54,8 +54,8 @@ static const char *const hidden[] = {
     "Keys after the query are -inf; the configuration does not hide them.",
     "Keys outside a window are -inf; the configuration has no window.",
     "Some keys are -inf for every query; the configuration has no mask of keys.",
-    "Some keys have the bias 0 and are not counted, as padding has in BLOOM's code; the configuration has no mask of "
-    "keys.",
+    ("Some keys have the bias 0 and are not counted, as padding has in BLOOM's code; the configuration has no mask of "
+     "keys."),
 };
 FAULT_TEXTS(mask_extra, "mask_extra", "bias", "additional mask", "Keys are hidden that the configuration shows.",
             hidden);

@@ -27,9 +27,8 @@ static const char *const of_orders[] = {
     "The channels of q were permuted before they were rotated, which the configuration does not say, by " CONVERSION
         FROM,
     "The channels of q were permuted twice in the wrong direction before they were rotated." INVERSE FROM,
-    "The channels of q were permuted for {heads} heads before they were rotated, which is not the number of q, as "
-    "when "
-    "k's rows are converted with the heads of q." FROM_ALL,
+    ("The channels of q were permuted for {heads} heads before they were rotated, which is not the number of q, as "
+     "when k's rows are converted with the heads of q." FROM_ALL),
     "The channels of q were permuted before they were rotated, in an order that has no name." FROM,
     "The channels were permuted after the rotation: channel i of q_out is channel found[i] of the rotated vector.",
 };
