@@ -42,8 +42,8 @@ struct answers {
     size_t bytes_max;     /* never changes */
     pthread_mutex_t lock; /* protects all below, and followers; held during a look-up, some tenths of a microsecond */
     size_t n_bytes;
-    struct answers_entry ring; /* older: the answer used last; newer: the one used longest ago */
     struct answers_entry *buckets[N_BUCKETS];
+    struct answers_entry ring; /* older: the answer used last; newer: the one used longest ago. Last, for its key[] */
 };
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
