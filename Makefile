@@ -181,7 +181,8 @@ $(TABLES_O): $(BUILD)/obj/%_rows.o: $(BUILD)/gen/%_rows.c $(BUILD)/flags | libra
 	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(HARDEN) $(OPTIMISE) $(CFLAGS) -c $< -o $@
 
 # A script of sh, gzip and od converts the web page to C; without assembler, it works with every compiler and machine.
-PAGE_FILES := $(sort $(foreach ending,html css js json svg,$(wildcard server/page/*.$(ending) server/page/*/*.$(ending))) \
+PAGE_FILES := $(sort $(foreach ending,html css js json svg,$(wildcard server/page/*.$(ending) server/page/*/*.$(ending) \
+                     server/page/*/*/*.$(ending))) \
                      $(wildcard server/page/stories/*.md))
 PAGE_NAMES := $(PAGE_FILES:server/page/%=%)
 # A removed file makes no other newer, but it changes the list.

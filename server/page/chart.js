@@ -1,6 +1,6 @@
 /* A line picture: a canvas with lines, a cross at the cursor above it, a legend, and, unless it is bare, the figure
  * around them. It draws what it is given; a view asks for the numbers. */
-import { cell, columns, copyText, freshId, make, mark, row, table } from './dom.js';
+import { cell, columns, copyText, freshId, make, mark, row, styleOf, table } from './dom.js';
 import { Figure, paintMeasure } from './figure.js';
 import { extent, roomy } from './draw/axes.js';
 import { titleOf } from './heat/beside.js';
@@ -335,11 +335,10 @@ function fitBitmap(canvas, { width, height }) {
 /* Colours, font and theme of the page as it is now. */
 function lookOf() {
   const root = document.documentElement;
-  const style = getComputedStyle(root);
-  const color = (name) => style.getPropertyValue(`--${name}`).trim();
   return {
     theme: root.dataset.theme === 'dark' ? 'dark' : 'light', font: getComputedStyle(document.body).fontFamily,
-    ink: color('ink'), dim: color('dim'), paper: color('paper'), soft: color('soft'), line: color('line'),
+    ink: styleOf('--ink'), dim: styleOf('--dim'), paper: styleOf('--paper'), soft: styleOf('--soft'),
+    line: styleOf('--line'),
   };
 }
 

@@ -83,3 +83,6 @@ export async function copyText(text) {
   focused?.focus();
   return copied;
 }
+
+/* What a custom property of the style is in the theme of now. */
+export const styleOf = (property) => getComputedStyle(document.documentElement).getPropertyValue(property).trim();

@@ -3,6 +3,7 @@
 import { Asker, Away, Refusal, busy } from './ask.js';
 import { whenBack } from './asking/away.js';
 import { make } from './dom.js';
+import { short } from './draw/numbers.js';
 import { Notices } from './states.js';
 import { askToken } from './asking/token.js';
 import { bind, word } from './words.js';
@@ -239,6 +240,9 @@ export class Figure {
 export function datum(value, what, text) {
   return make('data', { value: String(value), 'data-what': what }, text ?? String(value));
 }
+
+/* Likewise, rounded to so many digits. */
+export const shortDatum = (value, what, digits) => datum(value, what, short(Number(value), digits));
 
 /* 1000000 with thin spaces, so in any language. */
 export const grouped = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, '\u2009');

@@ -425,7 +425,7 @@ def packed(server, base, name):
 
 
 def test_the_first_load_is_small(server, base):
-    first = closure(["main.js", "views/gallery.js"], imports) | {"index.html", "style.css", "text/en.json"}
+    first = closure(["main.js", "views/gallery/view.js"], imports) | {"index.html", "style.css", "text/en.json"}
     first |= closure(opened_later("main.js"), imports)
     sizes = {name: packed(server, base, name) for name in first}
     assert len(first) <= 40, sorted(first)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { arrange, centreOf, clocksOf, handAt, pairsOf, pairsShown, pixelsOfUnit, turned } from '../../server/page/draw/hands.js';
-import { products, rotation, widthOf } from '../../server/page/views/rotate_asking.js';
+import { products, rotation, widthOf } from '../../server/page/views/rotate/ask.js';
 
 test('the layout says which channels are a pair', () => {
   const config = { rotary_dim: 4, rotary_offset: 0, layout: 'interleaved' };

@@ -1,8 +1,7 @@
 /* Colours of a heat map: numbers, ranges, pixels. */
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { number, lookup, extremes, widest, symmetric, limited } from '../../server/page/draw/colors.js';
-import { paint } from '../../server/page/draw/heat.js';
+import { number, lookup, extremes, widest, symmetric, limited, paint } from '../../server/page/draw/colors.js';
 
 const numbered = (values, range) => [...number(Float64Array.from(values), range, new Uint8Array(values.length))];
 

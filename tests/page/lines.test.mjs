@@ -3,7 +3,7 @@ import test from 'node:test';
 import assert from 'node:assert/strict';
 import { nearest, stretches } from '../../server/page/draw/lines.js';
 import { colorOf, dashOf, mix } from '../../server/page/draw/series.js';
-import { columnsOf, rowsOf, runOf, samplesOf, slicesOf, whole, windowOf, zoomBy } from '../../server/page/views/curve_asking.js';
+import { columnsOf, rowsOf, runOf, samplesOf, slicesOf, whole, windowOf, zoomBy } from '../../server/page/views/curves/ask.js';
 
 /* Contrast of two colours as WCAG defines it, 1 to 21. */
 function contrast(one, other) {

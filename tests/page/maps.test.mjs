@@ -1,8 +1,8 @@
 /* What the views `attention` and `bias` ask and compare. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { attentionBody, equalTokens, hasContent, largestDifference, withoutPositions } from '../../server/page/views/attention.js';
-import { ascending, biasBody, distancesOf, extremesOf, hasBias, headsWith, queryOf, rowOf, windowOf } from '../../server/page/views/bias_asking.js';
+import { attentionBody, equalTokens, hasContent, largestDifference, withoutPositions } from '../../server/page/views/attention/ask.js';
+import { ascending, biasBody, distancesOf, extremesOf, hasBias, headsWith, queryOf, rowOf, windowOf } from '../../server/page/views/bias/ask.js';
 
 const rows = (...names) => names.map((name) => ({ name }));
 const sequence = [...rows('len', 'offset', 'grid', 'tokens', 'positions')].map((row) => ({ ...row, group: 'sequence' }));

@@ -1,7 +1,7 @@
 /* Prometheus' text format, and what the server view reads in it. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { bucketAt, labelled, parseMetrics, samplesOf, single } from '../../server/page/views/metrics_text.js';
+import { bucketAt, labelled, parseMetrics, samplesOf, single } from '../../server/page/views/server/ask.js';
 
 const TEXT = `# HELP posenc_queued_jobs Pieces of work waiting for a worker.
 # TYPE posenc_queued_jobs gauge

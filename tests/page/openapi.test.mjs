@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import {
   curlOf, exampleFor, exampleOf, fieldRows, groupsOf, hasExample, requestOf, responsesOf, schemeRows, searchRows, stepsOf,
-} from '../../server/page/views/openapi.js';
+} from '../../server/page/views/docs/openapi.js';
 
 const responses = { 200: { description: 'the answer' }, 404: { $ref: '#/components/responses/404' } };
 const operation = (tag, more) => ({ summary: tag, tags: [tag], responses, ...more });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import {
   haystack, isExactly, matches, modelStart, PAIRS, pairPicture, pairStart, pictured, startOf, viewFor,
-} from '../../server/page/views/starts.js';
+} from '../../server/page/views/gallery/starts.js';
 
 const table = { name: 'waves', endpoints: ['/encode', '/attention'], parameters: [{ name: 'base', group: 'frequencies' }],
   outputs: [{ name: 'ids', axes: ['position'], default: false }, { name: 'encoding', axes: ['position', 'dim'], default: true }],

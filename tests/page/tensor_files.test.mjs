@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import zlib from 'node:zlib';
-import { pack, readTensors } from '../../server/page/views/tensor_files.js';
+import { pack, readTensors } from '../../server/page/views/diagnose/tensor_files.js';
 
 const bufferOf = (bytes) => new Uint8Array(bytes).buffer;
 

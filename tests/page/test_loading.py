@@ -42,11 +42,11 @@ def test_the_first_load(open_page, no_cache):
 def test_views_are_loaded_when_they_are_opened(open_page, no_cache):
     page = open_page()
     first = own_files(loaded(page))
-    assert not any(name.endswith(("/views/table.js", "/views/curves.js", "/heatmap.js", "/text/zh.json")) for name in first), sorted(first)
+    assert not any(name.endswith(("/views/table/view.js", "/views/curves/view.js", "/heatmap.js", "/text/zh.json")) for name in first), sorted(first)
     page.hash(fragment("table", {"scheme": "rope", "len": 16}))
-    until(lambda: any(name.endswith("/views/table.js") for name in loaded(page)), what="the view's module")
+    until(lambda: any(name.endswith("/views/table/view.js") for name in loaded(page)), what="the view's module")
     page.settle()
-    assert any(name.endswith("/heatmap.js") for name in loaded(page)) and not any(name.endswith("/views/rotate.js") for name in loaded(page))
+    assert any(name.endswith("/heatmap.js") for name in loaded(page)) and not any(name.endswith("/views/rotate/view.js") for name in loaded(page))
 
 
 def test_files_are_kept_between_visits(open_page, no_cache):

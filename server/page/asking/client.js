@@ -63,7 +63,7 @@ function valueOf(text) {
 export class Client {
   #cache = new Map();      /* key: { value, bytes }, oldest first */
   #cacheBytes = 0;
-  #flights = new Map();    /* key: Flight */
+  #fetches = new Map();    /* key: SharedFetch */
   #age = 0;                /* counts what was forgotten */
   #gettable = new Set(['/encode', '/analyze']);
 
@@ -83,7 +83,7 @@ export class Client {
   forget() {
     this.#cache.clear();
     this.#cacheBytes = 0;
-    this.#flights.clear();
+    this.#fetches.clear();
     this.#age += 1;
   }
 
@@ -133,16 +133,16 @@ export class Client {
       this.#cache.set(key, known);
       return known.value;
     }
-    let flight = this.#flights.get(key);
-    if (!flight) {
-      flight = new Flight((stop, progress) => this.#fetch(call, as, stop, progress), () => {
-        if (this.#flights.get(key) === flight) this.#flights.delete(key);
+    let shared = this.#fetches.get(key);
+    if (!shared) {
+      shared = new SharedFetch((stop, progress) => this.#fetch(call, as, stop, progress), () => {
+        if (this.#fetches.get(key) === shared) this.#fetches.delete(key);
       });
-      this.#flights.set(key, flight);
+      this.#fetches.set(key, shared);
       const age = this.#age;
-      flight.answer.then((answer) => age === this.#age && this.#remember(key, answer), () => {});
+      shared.answer.then((answer) => age === this.#age && this.#remember(key, answer), () => {});
     }
-    return (await flight.join(signal, onProgress)).value;
+    return (await shared.join(signal, onProgress)).value;
   }
 
   #remember(key, { value, bytes, keep }) {
@@ -277,11 +277,11 @@ function refusalOf(answer, buffer, origin) {
     Number.isFinite(wait) && wait > 0 ? Math.min(Math.ceil(wait), RETRY_AFTER_MAX) : 1);
 }
 
-/* One fetch for all that ask the same: each may leave, the last to leave ends it. */
-class Flight {
+/* One fetch for all that ask the same: each may give up, and the last to do so ends it. */
+class SharedFetch {
   #controller = new AbortController();
   #listeners = new Set();
-  #passengers = 0;
+  #nWaiting = 0;
 
   constructor(fetching, over) {
     this.over = over;
@@ -291,14 +291,14 @@ class Flight {
   }
 
   join(signal, onProgress) {
-    this.#passengers += 1;
+    this.#nWaiting += 1;
     if (onProgress) this.#listeners.add(onProgress);
     if (!signal) return this.answer;
     return new Promise((resolve, reject) => {
       const leave = () => {
         this.#listeners.delete(onProgress);
-        this.#passengers -= 1;
-        if (!this.#passengers) this.#abort();
+        this.#nWaiting -= 1;
+        if (!this.#nWaiting) this.#abort();
         reject(signal.reason);
       };
       signal.addEventListener('abort', leave, { once: true });
@@ -306,7 +306,7 @@ class Flight {
     });
   }
 
-  /* Nobody may board a flight that is being ended. */
+  /* No request may join a fetch that is being ended. */
   #abort() {
     this.over();
     this.#controller.abort();

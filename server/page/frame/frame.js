@@ -6,7 +6,7 @@ import { print } from '../state.js';
 import { label, language, rewrite, summary, word } from '../words.js';
 import { stories } from '../stories/list.js';
 import { views } from '../views/list.js';
-import { startOf } from '../views/starts.js';
+import { startOf } from '../views/gallery/starts.js';
 
 const WIDE = matchMedia('(min-width: 1080px)');
 

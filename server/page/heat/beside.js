@@ -3,7 +3,7 @@ import { cell, code, columns, make, mark, name, row, scrolling, table } from '..
 import { lookup } from '../draw/colors.js';
 import { short, ticks } from '../draw/numbers.js';
 import { about as cellsAbout } from '../draw/windows.js';
-import { datum } from '../figure.js';
+import { shortDatum } from '../figure.js';
 import { bind, label, phrase, word } from '../words.js';
 
 const TABLE_MOST = 32;
@@ -23,8 +23,6 @@ export const axisName = (axis) => AXES.includes(axis) ? word(`axis.${axis}`) : a
 export const axesOf = ({ axes }) => axes.length > 1 ? axes.slice(-2) : ['row', axes[0] ?? 'column'];
 
 const times = (one, other) => name(`${one} × ${other}`);
-const number = (value, what) => datum(value, what, short(value));
-
 /* about, axes, reduce, range [min, max]; difference: largest |Δ| of the window, null where none is meant (key: its
  * text); hasGaps: some cells are not finite; isEmpty: none is in view. */
 export function captionOf({
@@ -33,13 +31,13 @@ export function captionOf({
   const { row, col } = axes;
   const parts = {
     output: code(about.name), scheme: scheme ? label(scheme) : name(about.scheme ?? ''),
-    shape: name(shapeText(about.shape)), min: number(range[0], 'min'), max: number(range[1], 'max'),
+    shape: name(shapeText(about.shape)), min: shortDatum(range[0], 'min'), max: shortDatum(range[1], 'max'),
     cells: times(row.step, col.step), pixels: times(row.px, col.px), red: code(reduce),
   };
   const zoomedOut = row.step > 1 || col.step > 1;
   const sentences = difference === null
     ? [phrase('heat.caption', parts)]
-    : [phrase(key, { ...parts, difference: number(difference, 'difference'), most: number(range[1], 'max') })];
+    : [phrase(key, { ...parts, difference: shortDatum(difference, 'difference'), most: shortDatum(range[1], 'max') })];
   if (about.isPart) {
     sentences.push(phrase(
       'heat.captionPart',

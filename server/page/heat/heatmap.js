@@ -46,7 +46,7 @@ export class Scale {
 
 export class HeatMap {
   #source = null;      /* what is to be shown */
-  #rests = false;      /* its owner asks with its figure meanwhile */
+  #isPaused = false;      /* its owner asks with its figure meanwhile */
   #picture = null;     /* what is */
   #axes = null;        /* of the cells on the canvas */
   #grid = null;
@@ -116,12 +116,12 @@ export class HeatMap {
     const next = sourceOf(spec.of ? { of: spec.of.map(given) } : given(spec), this.page.catalogue);
     this.spec = spec.of?.[0] ?? spec;
     if (next.key !== this.#source?.key) this.#source = next;
-    this.#rests = false;
+    this.#isPaused = false;
     this.refresh();
   }
 
   /* Asks no more until the next show(): its owner has another question for its figure. */
-  rest() { this.#rests = true; }
+  pause() { this.#isPaused = true; }
 
   /* Another scale, for instance one of its own. */
   shareScale(scale) {
@@ -134,7 +134,7 @@ export class HeatMap {
 
   /* Brings the picture up to date in the next frame: at once with what is kept, then with what has to be asked for. */
   refresh() {
-    if (!this.#source || this.#rests) return;
+    if (!this.#source || this.#isPaused) return;
     this.#due = true;
     this.#nextFrame();
   }
@@ -145,7 +145,7 @@ export class HeatMap {
       busy.begin();
       const run = () => {
         this.#frame = null;
-        if (this.#source && !this.#rests) this.#follow();
+        if (this.#source && !this.#isPaused) this.#follow();
         drawn();
         busy.end();
       };
@@ -220,7 +220,7 @@ export class HeatMap {
     const wish = this.#wish();
     this.#failed = '';
     try {
-      for (const step of [this.#take, this.#verify, this.#takeRange, this.#takeTexts, this.#takeAfter]) {
+      for (const step of [this.#askWindow, this.#verify, this.#askRange, this.#fillTexts, this.#runAfter]) {
         await step.call(this, get, stage);
         if (stage.over()) return;
       }
@@ -231,18 +231,18 @@ export class HeatMap {
     }
   }
 
-  async #take(get) {
+  async #askWindow(get) {
     const source = this.#source;
     const picture = this.#picture?.source === source ? this.#picture : await Picture.of(get, source, this.#picture);
-    await picture.take(get, this.#layout, this.#reduce);
-    await this.#stand(picture);
+    await picture.askWindow(get, this.#layout, this.#reduce);
+    await this.#setPicture(picture);
   }
 
   async #verify(get) {
     if (!this.about.sure) {
       const picture = await this.#picture.verified(get);
-      await picture.take(get, this.#layout, this.#reduce);
-      await this.#stand(picture);
+      await picture.askWindow(get, this.#layout, this.#reduce);
+      await this.#setPicture(picture);
     }
     const { meta } = this.about;
     if (!meta || meta === this.#published || !SLOTS.includes(this.slot)) return;
@@ -250,19 +250,19 @@ export class HeatMap {
     this.page.publish(this.slot, meta);
   }
 
-  async #takeRange(get) {
+  async #askRange(get) {
     if (this.#picture.range !== undefined) return;
-    await this.#picture.takeRange(get);
-    await this.#stand(this.#picture);
+    await this.#picture.askRange(get);
+    await this.#setPicture(this.#picture);
   }
 
-  async #takeTexts(get) {
+  async #fillTexts(get) {
     await this.readout.fill(get, this.#picture);
     this.keys.say();
     await this.companion?.fill(this, get);
   }
 
-  async #takeAfter(get, stage) {
+  async #runAfter(get, stage) {
     if (!this.#isAfterDue()) return;
     const source = this.#source;
     const nodes = await this.after(get, stage, this.about);
@@ -272,7 +272,7 @@ export class HeatMap {
   }
 
   /* This is the picture from now on. */
-  async #stand(picture) {
+  async #setPicture(picture) {
     this.#picture = picture;
     this.#reportRange();
     await this.#nextFrame();

@@ -29,7 +29,7 @@ export class Picture {
   }
 
   /* Asks for the window that `layout(about)` wants. */
-  async take(get, layout, reduce) {
+  async askWindow(get, layout, reduce) {
     const axes = layout(this.about);
     if (this.serves(axes, reduce)) return;
     const { row, col } = axes;
@@ -38,7 +38,7 @@ export class Picture {
     } catch (error) {
       if (this.about.sure || !error.problem) throw error;   /* refused because of a wrong guess? */
       this.about = await this.source.about(get);
-      await this.take(get, layout, reduce);
+      await this.askWindow(get, layout, reduce);
     }
   }
 
@@ -72,7 +72,7 @@ export class Picture {
     else if (this.range === undefined) this.likely ??= here();
   }
 
-  async takeRange(get) {
+  async askRange(get) {
     if (this.range !== undefined) return;
     this.range = await this.source.extremes(get, this.about);
   }

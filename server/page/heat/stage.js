@@ -1,7 +1,6 @@
 /* What is seen of a heat map: the canvas of its cells, hatching behind them, the cursor above, ticks or labels at its
  * left and top edges. On the canvas itself is nothing but cells: data-… say where each one is. */
-import { lookup, number } from '../draw/colors.js';
-import { paint } from '../draw/heat.js';
+import { lookup, number, paint } from '../draw/colors.js';
 import { cellTicks } from '../draw/numbers.js';
 import { isDrawn, pixelOf } from '../draw/windows.js';
 import { make, mark } from '../dom.js';

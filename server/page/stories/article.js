@@ -1,8 +1,8 @@
 /* A story as a page: table of contents, sections, paragraphs, live figures that are built when they come near. */
 import { busy } from '../ask.js';
 import { make } from '../dom.js';
+import { storyCard } from '../views/parts.js';
 import { word } from '../words.js';
-import { storyCard } from './card.js';
 import { stories } from './list.js';
 import { LiveFigure } from './live.js';
 import { prose } from './prose.js';

@@ -1,8 +1,7 @@
 /* Distance: the product of two rows against how far apart they are, and all products as a matrix. */
 import { code, make, name } from '../dom.js';
 import { extent, roomy } from '../draw/axes.js';
-import { short } from '../draw/numbers.js';
-import { datum } from '../figure.js';
+import { datum, shortDatum } from '../figure.js';
 import { frontChooser } from '../heat/toolbar.js';
 import { HeatMap, Scale } from '../heat/heatmap.js';
 import { phrase, word } from '../words.js';
@@ -206,16 +205,16 @@ function pictureOf(answers) {
 }
 
 function captionOf(slot, { scheme, y, result }, m) {
-  const value = datum(y[m], slot === 'b-a' ? 'difference' : 'similarity', short(y[m], 6));
+  const value = shortDatum(y[m], slot === 'b-a' ? 'difference' : 'similarity', 6);
   const at = phrase(slot === 'b-a' ? 'distance.atDifference' : 'distance.at',
     { m: String(m), value, scheme: name(scheme) });
   if (!result) return [at];
   const minimum = phrase('distance.minimum', {
     m: datum(result.minimum.distance, 'distance'),
-    value: datum(result.minimum.value, 'minimum', short(result.minimum.value, 5)),
+    value: shortDatum(result.minimum.value, 'minimum', 5),
   });
   const spread = phrase(result.value === 0 ? 'distance.only' : 'distance.spread',
-    { value: datum(result.value, 'spread', short(result.value)) });
+    { value: shortDatum(result.value, 'spread') });
   return [at, ' ', minimum, ' ', spread];
 }
 

@@ -7,8 +7,7 @@ import { line, python, shell } from '../copying/request.js';
 import { action, code, freshId, make, mark, name } from '../dom.js';
 import { extent, roomy } from '../draw/axes.js';
 import { dashOf } from '../draw/series.js';
-import { short } from '../draw/numbers.js';
-import { datum } from '../figure.js';
+import { datum, shortDatum } from '../figure.js';
 import { phrase, word } from '../words.js';
 import { choice, sliderField } from './controls.js';
 import { bodyFor, rowOf, rowTable } from './parts.js';
@@ -32,7 +31,6 @@ const FIXED = ['dim', 'head_dim', 'num_heads', 'rows', 'dtype', 'seed', 'std'];
 
 const HEADS = ['config', 'inside', 'outside', 'rise'].map((key) => `experiment.${key}`);
 
-const number = (what, value) => datum(value, what, short(value));
 const cell = (line, i) => ({ row: i });
 
 class Experiment {
@@ -179,7 +177,7 @@ class Experiment {
     const onPiece = (piece) => {
       const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
       rest = lines.pop();
-      for (const line of lines) if (line.startsWith(data)) this.#take(run, line.slice(data.length));
+      for (const line of lines) if (line.startsWith(data)) this.#readEvent(run, line.slice(data.length));
       if (!stage.signal.aborted && lines.length) this.#drawLoss(run);
     };
     try {
@@ -195,7 +193,7 @@ class Experiment {
   }
 
   /* The data of one event. */
-  #take(run, line) {
+  #readEvent(run, line) {
     const event = JSON.parse(line);
     if (event.event === 'start') {
       run.configs = event.configs;
@@ -252,10 +250,11 @@ class Experiment {
     this.#call(this.loss, 'loss', run);
     const values = { steps: String(body.steps), train: String(body.train_len) };
     const ended = () => phrase('experiment.trainedIn',
-      { ...values, seconds: datum(done.seconds, 'seconds'), floor: number('floor', floors[0]) });
+      { ...values, seconds: datum(done.seconds, 'seconds'), floor: shortDatum(floors[0], 'floor') });
     const running = () => phrase('experiment.running', {
-      ...values, scheme: name(this.#nameOf(run, { run: now.run, eval: null }, true)), step: number('step', now.step),
-      loss: number('loss', now.loss),
+      ...values, scheme: name(this.#nameOf(run, { run: now.run, eval: null }, true)),
+      step: shortDatum(now.step, 'step'),
+      loss: shortDatum(now.loss, 'loss'),
     });
     this.loss.figure.caption.replaceChildren(done ? ended() : running());
     if (!done && this.loss.figure.state !== 'ready') this.loss.figure.drawn();
@@ -292,7 +291,7 @@ class Experiment {
   }
 
   #row(run, result) {
-    const numbers = ['inside', 'outside', 'rise'].map((key) => number(key, result[key]));
+    const numbers = ['inside', 'outside', 'rise'].map((key) => shortDatum(result[key], key));
     return rowOf([name(this.#nameOf(run, result)), ...numbers],
       { 'data-config': run.slots[result.run], 'data-eval': result.eval });
   }
@@ -301,7 +300,7 @@ class Experiment {
   #caption(run) {
     const ordered = run.done.results.toSorted((one, other) => other.rise - one.rise);
     const said = (result) => ({
-      scheme: name(this.#nameOf(run, result, true)), rise: number('rise', result.rise),
+      scheme: name(this.#nameOf(run, result, true)), rise: shortDatum(result.rise, 'rise'),
       train: String(run.body.train_len),
     });
     if (ordered.length === 1) return [phrase('experiment.only', said(ordered[0]))];

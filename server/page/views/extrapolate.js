@@ -3,7 +3,7 @@ import { cell, columns, make, row, scrolling, table } from '../dom.js';
 import { colorOf, dashOf } from '../draw/series.js';
 import { roomy } from '../draw/axes.js';
 import { short } from '../draw/numbers.js';
-import { datum } from '../figure.js';
+import { datum, shortDatum } from '../figure.js';
 import { phrase, word } from '../words.js';
 import { bodyFor } from './parts.js';
 import { sliderField } from './controls.js';
@@ -136,17 +136,17 @@ class Extrapolate extends Charts {
   }
 
   #explain({ chart, facts }, result) {
-    const number = (value, what) => datum(value, what, short(Number(value)));
     const [headline] = sharesOf(result);
-    const lengths = () => ({ train: number(result.train_len, 'train_len'), eval: number(result.eval_len, 'eval_len') });
+    const lengths = () =>
+      ({ train: shortDatum(result.train_len, 'train_len'), eval: shortDatum(result.eval_len, 'eval_len') });
     const pair = result.witness && phrase('extrapolate.pair', { pair: datum(result.witness.pair, 'pair') });
     chart.figure.caption.replaceChildren(
       phrase('extrapolate.caption',
-        { what: word(`extrapolate.${headline}`), value: number(result.value, 'value'), ...lengths() }),
+        { what: word(`extrapolate.${headline}`), value: shortDatum(result.value, 'value'), ...lengths() }),
       ' ', ...pair ? [pair] : []
     );
     const line = (name, values) => row(word(`extrapolate.${name}`),
-      values.map((value) => cell(value === null ? '' : number(value, name))), { 'data-fact': name });
+      values.map((value) => cell(value === null ? '' : shortDatum(value, name))), { 'data-fact': name });
     const found = [...SHARES, 'entropy', 'mean_distance'].map((name) => [name, partOf(result, name)])
       .filter(([, values]) => values !== undefined);
     const rows = found.map(([name, values]) => line(

@@ -1,5 +1,5 @@
-/* What several views need: a configuration as they ask with it, why they cannot show one, a small table of numbers, and
- * what stands in the place of a part that could not be loaded. */
+/* What several views need: a configuration as they ask with it, why they cannot show one, a small table of numbers, the
+ * card of a story, what is in the place of a part that could not be loaded, and a fetch that counts what is sent. */
 import { cell, code, columns, make, row, scrolling, table } from '../dom.js';
 import { label, phrase, word } from '../words.js';
 
@@ -42,3 +42,24 @@ export function fillTable(figure, title, names, rows, cols) {
 export const rowTable = (title, heads, rows) =>
   scrolling(title, table({ class: 'rows' }, columns(heads.map((key) => word(key))), rows));
 export const rowOf = ([head, ...cells], attributes) => row(head, cells.map((one) => cell(one)), attributes);
+
+/* Leads to a story; its address is set by its owner. */
+export const storyCard = (name) => make('a', { class: 'card', 'data-story': name },
+  make('strong', null, word(`story.${name}`)), make('span', { class: 'hint capital' }, word(`story.${name}.lead`)));
+
+/* fetch for `send` that tells how much was sent: only XMLHttpRequest knows. onSent(bytes, of how many) */
+export const sending = (onSent) => (url, { method, headers, body, signal }) => new Promise((resolve, reject) => {
+  const call = new XMLHttpRequest();
+  call.open(method, url);
+  for (const [key, value] of Object.entries(headers)) call.setRequestHeader(key, value);
+  call.responseType = 'arraybuffer';
+  call.upload.onprogress = ({ loaded, total }) => onSent(loaded, total);
+  const retry = () => call.getResponseHeader('Retry-After');
+  call.onload = () => resolve(new Response(
+    call.response,
+    { status: call.status, statusText: call.statusText, headers: retry() ? { 'Retry-After': retry() } : {} }
+  ));
+  call.onerror = call.onabort = () => reject(new TypeError('no answer'));
+  signal.addEventListener('abort', () => call.abort());
+  call.send(body);
+});

@@ -3,7 +3,7 @@
 import { make } from '../dom.js';
 import { extent, roomy } from '../draw/axes.js';
 import { short } from '../draw/numbers.js';
-import { datum } from '../figure.js';
+import { datum, shortDatum } from '../figure.js';
 import { language, live, phrase, word } from '../words.js';
 import { bodyFor } from './parts.js';
 import { sliderField } from './controls.js';
@@ -89,7 +89,7 @@ class Properties extends Charts {
     for (const [other] of this.drawn()) this.#drawOne(other);
     const { [METRIC]: { value, wishes }, step } = picture.results;
     one.wishes.replaceChildren(...Object.entries(wishes).map(([key, wish]) => this.#wish(key, wish, picture)));
-    const steps = step?.mean === undefined ? [] : [phrase('properties.steps', { mean: number(step.mean, 'step') })];
+    const steps = step?.mean === undefined ? [] : [phrase('properties.steps', { mean: shortDatum(step.mean, 'step') })];
     one.chart.figure.caption.replaceChildren(phrase('properties.caption', { n: datum(value, 'value') }), ' ', ...steps);
     one.chart.figure.drawn();
   }
@@ -112,10 +112,10 @@ class Properties extends Charts {
     const text = said ? live(() => said[language() === 'zh' ? 'detail_zh' : 'detail'])
       : value === null && !holds ? word('properties.none')
       : '';
-    const changed = change ? [phrase('properties.changed', { value: number(change, 'length_change') })] : [];
+    const changed = change ? [phrase('properties.changed', { value: shortDatum(change, 'length_change') })] : [];
     return make('li', { 'data-wish': key, 'data-holds': String(holds) },
       make('div', { class: 'wish-head' }, make('strong', null, word(`properties.${key}`)),
-        value === null ? '–' : number(value, key)),
+        value === null ? '–' : shortDatum(value, key)),
       make('p', { class: 'hint' },
         make('span', { class: holds ? 'good' : 'bad' },
           holds ? '✓ ' : '✗ ', word(`properties.${holds ? 'holds' : 'fails'}`)), ' ', text,
@@ -168,8 +168,6 @@ class Properties extends Charts {
     return config ? { path: '/analyze', body: this.#body(config) } : null;
   }
 }
-
-const number = (value, what) => datum(value, what, short(Number(value)));
 
 export default {
   name: METRIC, path: '/analyze',

@@ -1,12 +1,12 @@
 /* The figures of a view, one a configuration and one for the difference b - a, side by side in their order. */
+import { styleOf } from '../dom.js';
 import { dashOf } from '../draw/series.js';
 import { SLOTS } from '../state.js';
 import { language, live, word } from '../words.js';
 
 /* How the line of a configuration looks; a is solid. */
 export const dashOfSlot = (slot) => dashOf(Math.max(0, SLOTS.indexOf(slot)));
-export const colorOfSlot = (slot) =>
-  getComputedStyle(document.documentElement).getPropertyValue(`--${slot === 'b-a' ? 'link' : slot}`).trim();
+export const colorOfSlot = (slot) => styleOf(`--${slot === 'b-a' ? 'link' : slot}`);
 
 /* Slots of the configurations in front, with what each figure shows: [[slot, [config]], ..., ['b-a', [b, a]]]. */
 export function wantedOf(page) {

@@ -1,12 +1,11 @@
 /* Weights: the files of tensors that the server keeps for schemes with learned tables; upload, delete, open. */
 import { Refusal, ask } from '../ask.js';
-import { sending } from '../asking/sending.js';
 import { confirmed } from '../copying/save.js';
 import { action, code, english, make, name } from '../dom.js';
 import { Figure, datum } from '../figure.js';
 import { size } from '../states.js';
 import { phrase, word } from '../words.js';
-import { rowOf, rowTable } from './parts.js';
+import { rowOf, rowTable, sending } from './parts.js';
 
 const TENSORS = /\.(npy|npz|safetensors)$/i;
 const NAME = '[A-Za-z0-9][A-Za-z0-9._\\-]{0,127}';
@@ -22,7 +21,7 @@ const nameOfFile = (file) =>
 async function asStored(file) {
   if (/safetensors$/i.test(file.name)) return file;
   try {
-    const { pack, readTensors } = await import('./tensor_files.js');
+    const { pack, readTensors } = await import('./diagnose/tensor_files.js');
     const tensors = await readTensors(await file.arrayBuffer());
     return pack(tensors.map((one) => ({ ...one, name: one.name ?? 'table' })), {});
   } catch {

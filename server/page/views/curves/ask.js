@@ -1,8 +1,8 @@
 /* The numbers of `curves`: which positions are in view and where they are sampled, which columns one request brings; at
  * real positions where a scheme has them, else its rows. */
-import { Refusal } from '../ask.js';
-import { Charts } from './charts.js';
-import { bodyFor, cannot } from './parts.js';
+import { Refusal } from '../../ask.js';
+import { Charts } from '../charts.js';
+import { bodyFor, cannot } from '../parts.js';
 
 export const COLUMNS_MAX = 12;
 const SAMPLES_A_STEP = 16;

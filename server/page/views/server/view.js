@@ -1,13 +1,13 @@
 /* The server at work: /metrics every two seconds while someone looks, /version, /limits. Values are shown as served;
  * what changed since the last look is a difference of two of them, a latency the bucket in which it was counted. */
-import { Refusal } from '../ask.js';
-import { Chart } from '../chart.js';
-import { action, code, make } from '../dom.js';
-import { Figure, datum, grouped } from '../figure.js';
-import { size } from '../states.js';
-import { live, phrase, word } from '../words.js';
-import { bucketAt, labelled, parseMetrics, samplesOf, single } from './metrics_text.js';
-import { rowOf, rowTable } from './parts.js';
+import { Refusal } from '../../ask.js';
+import { Chart } from '../../chart.js';
+import { action, code, make } from '../../dom.js';
+import { Figure, datum, grouped } from '../../figure.js';
+import { size } from '../../states.js';
+import { live, phrase, word } from '../../words.js';
+import { bucketAt, labelled, parseMetrics, samplesOf, single } from './ask.js';
+import { rowOf, rowTable } from '../parts.js';
 
 const PERIOD_MS = 2000;
 const LOOKS_MAX = 90;   /* three minutes in the charts */

@@ -1,10 +1,10 @@
 /* The start view: what this is, four ways in, pairs of models, a card a scheme, all models; one field searches them. */
-import { Asker, ask, token } from '../ask.js';
-import { action, code, make, name } from '../dom.js';
-import { datum, grouped } from '../figure.js';
-import { label, phrase, summary, word } from '../words.js';
-import { storyCard } from '../stories/card.js';
-import { stories } from '../stories/list.js';
+import { Asker, ask, token } from '../../ask.js';
+import { action, code, make, name } from '../../dom.js';
+import { datum, grouped } from '../../figure.js';
+import { label, phrase, summary, word } from '../../words.js';
+import { stories } from '../../stories/list.js';
+import { storyCard } from '../parts.js';
 import { haystack, isExactly, matches, modelStart, PAIRS, pairPicture, pairStart, startOf } from './starts.js';
 
 const SENTENCE = ['The', 'dog', 'chased', 'another', 'dog'];

@@ -1,6 +1,6 @@
 /* What the view `rotate` asks: /rotate for the two rotated vectors, then /attention without positions for the products
  * of what it answered, so that every number shown is the server's, also where a scheme changes lengths. */
-import { bodyFor } from './parts.js';
+import { bodyFor } from '../parts.js';
 
 /* Its hands are neither crowded at the centre nor longer than the others, whatever the width. */
 const SEED = 186;

@@ -1,6 +1,6 @@
 /* Where the cards of the gallery lead: the view that shows a scheme, a pair or a model best, and its configurations.
  * Pure: all of it is read from the rows of the catalogue, but for the pairs, which are chosen. */
-import { bodyOf } from '../asking/client.js';
+import { bodyOf } from '../../asking/client.js';
 
 const PICTURE_FIELDS = ['format', 'cmap', 'vmin', 'vmax', 'zoom', 'outputs', 'legend'];
 

@@ -1,13 +1,13 @@
 /* The clocks of one configuration: a figure that asks for the rotated q and k and their products, draws the hands and
  * lets them be dragged. */
-import { ask } from '../ask.js';
-import { code, copyText, freshId, make, mark, math, name } from '../dom.js';
-import { arrange, clocksOf, drawClocks, handAt, pairsOf, pairsShown, pixelsOfUnit, turned } from '../draw/hands.js';
-import { short } from '../draw/numbers.js';
-import { Figure, datum, paintMeasure } from '../figure.js';
-import { bind, live, phrase, word } from '../words.js';
-import { cannot, fillTable, nameOf } from './parts.js';
-import { frequencies, products, resolution, rotation, widthOf } from './rotate_asking.js';
+import { ask } from '../../ask.js';
+import { code, copyText, freshId, make, mark, math, name, styleOf } from '../../dom.js';
+import { arrange, clocksOf, drawClocks, handAt, pairsOf, pairsShown, pixelsOfUnit, turned } from '../../draw/hands.js';
+import { short } from '../../draw/numbers.js';
+import { Figure, paintMeasure, shortDatum } from '../../figure.js';
+import { bind, live, phrase, word } from '../../words.js';
+import { cannot, fillTable, nameOf } from '../parts.js';
+import { frequencies, products, resolution, rotation, widthOf } from './ask.js';
 
 const FOOT = 22;            /* CSS pixels below a clock, for its number */
 const GAP = 8;
@@ -151,7 +151,7 @@ export class Clocks {
   /* ---- the caption ---- */
 
   #say({ m, n }, texts) {
-    const value = (key, what) => datum(texts[key], what, short(Number(texts[key]), 5));
+    const value = (key, what) => shortDatum(texts[key], what, 5);
     this.numbers.replaceChildren(
       make('span', { class: 'product' }, product('q', 'k'), value('qk', 'product')),
       make('span', { 'data-hand': 'q' }, product('q', 'q'), value('qq', 'q-squared')),
@@ -173,7 +173,7 @@ export class Clocks {
     return [' ',
       phrase('rotate.shifted', {
         qk: product('q', 'k'), m: short(start.m), n: short(start.n),
-        change: datum(change, 'difference', short(change, 2)),
+        change: shortDatum(change, 'difference', 2),
       })];
   }
 
@@ -279,8 +279,6 @@ export class Clocks {
   }
 }
 
-function colours() {
-  const style = getComputedStyle(document.documentElement);
-  const of = (property) => style.getPropertyValue(property).trim();
-  return { q: of('--ink'), k: of('--link'), face: of('--paper'), line: of('--line'), ink: of('--dim') };
-}
+const colours = () => ({
+  q: styleOf('--ink'), k: styleOf('--link'), face: styleOf('--paper'), line: styleOf('--line'), ink: styleOf('--dim'),
+});

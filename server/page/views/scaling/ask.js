@@ -1,6 +1,6 @@
 /* The numbers of `scaling`: one configuration under every scaling of the catalogue, with one factor and two lengths. */
-import { Refusal } from '../ask.js';
-import { bodyFor } from './parts.js';
+import { Refusal } from '../../ask.js';
+import { bodyFor } from '../parts.js';
 
 const LENGTHS = ['original_max_position_embeddings', 'max_position_embeddings'];
 export const FACTOR = 4;   /* of a configuration that has none */

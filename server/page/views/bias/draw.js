@@ -1,15 +1,15 @@
 /* The heads of one configuration: a small map each, bias against distance, and what else is one number a head. */
-import { make, math, name } from '../dom.js';
-import { Chart } from '../chart.js';
-import { extremes, limited, widest } from '../draw/colors.js';
-import { short } from '../draw/numbers.js';
-import { colorOf, dashOf } from '../draw/series.js';
-import { fitBoth, lay } from '../draw/windows.js';
-import { Figure, datum, paintMeasure } from '../figure.js';
-import { Stage } from '../heat/stage.js';
-import { label, live, phrase, word } from '../words.js';
-import { ascending, distancesOf, extremesOf, headsWith, queryOf, rowOf, windowOf } from './bias_asking.js';
-import { fillTable } from './parts.js';
+import { make, math, name } from '../../dom.js';
+import { Chart } from '../../chart.js';
+import { extremes, limited, widest } from '../../draw/colors.js';
+import { short } from '../../draw/numbers.js';
+import { colorOf, dashOf } from '../../draw/series.js';
+import { fitBoth, lay } from '../../draw/windows.js';
+import { Figure, datum, paintMeasure, shortDatum } from '../../figure.js';
+import { Stage } from '../../heat/stage.js';
+import { label, live, phrase, word } from '../../words.js';
+import { ascending, distancesOf, extremesOf, headsWith, queryOf, rowOf, windowOf } from './ask.js';
+import { fillTable } from '../parts.js';
 
 const FEW = 8;             /* heads that have room for larger maps */
 const ROOM = { few: 132, many: 92 };   /* CSS pixels of a small map */
@@ -201,8 +201,8 @@ export class Heads {
     const range = widest(this.#own ?? []) ?? [0, 0];
     const parts = {
       heads: String(shape[0]),
-      min: datum(range[0], 'min', short(range[0])),
-      max: datum(range[1], 'max', short(range[1])),
+      min: shortDatum(range[0], 'min'),
+      max: shortDatum(range[1], 'max'),
       minus: math('math', null, math('mo', null, '−'), math('mi', null, '∞')),
     };
     const said = [phrase('bias.caption', parts)];

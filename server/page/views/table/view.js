@@ -1,11 +1,11 @@
 /* The view `table`: any output as a heat map, one figure a configuration, with the row and the column through the
  * cursor as lines below. With on=b-a the difference of the first two stands beside them. */
-import { make } from '../dom.js';
-import { HeatMap, Scale } from '../heat/heatmap.js';
-import { frontChooser } from '../heat/toolbar.js';
-import { bodyFor } from './parts.js';
-import { Slots, wantedOf } from './slots.js';
-import { Strips } from './table_strips.js';
+import { make } from '../../dom.js';
+import { HeatMap, Scale } from '../../heat/heatmap.js';
+import { frontChooser } from '../../heat/toolbar.js';
+import { bodyFor } from '../parts.js';
+import { Slots, wantedOf } from '../slots.js';
+import { Strips } from './draw.js';
 
 const PATH = '/encode';
 const SHIFT = 'shift_matrix';   /* an output of /analyze: what turns each row into the one `k` further on */

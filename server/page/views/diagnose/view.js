@@ -1,23 +1,21 @@
 /* The view `diagnose`: what made a tensor. A file that was chosen or dropped is sent as it is; what the server finds
  * stands in words and as candidates, the best of which is drawn beside the file, with their difference. The
  * configuration in front is what its user believes. The file stays in memory: no address holds it. */
-import { sending } from '../asking/sending.js';
-import { action, code, make, name } from '../dom.js';
-import { Figure, datum } from '../figure.js';
-import { Taker } from '../forms/taking.js';
-import { short } from '../draw/numbers.js';
-import { HeatMap, Scale } from '../heat/heatmap.js';
-import { picker } from '../heat/beside.js';
-import { SLOTS } from '../state.js';
-import { size } from '../states.js';
-import { label, language, live, phrase, word } from '../words.js';
-import { choice } from './controls.js';
+import { action, code, make, name } from '../../dom.js';
+import { Figure, datum, shortDatum } from '../../figure.js';
+import { Taker } from '../../forms/taking.js';
+import { HeatMap, Scale } from '../../heat/heatmap.js';
+import { picker } from '../../heat/beside.js';
+import { SLOTS } from '../../state.js';
+import { size } from '../../states.js';
+import { label, language, live, phrase, word } from '../../words.js';
+import { choice } from '../controls.js';
 import {
   PATH, beliefOf, candidateSpec, explained, holdsItself, lean, mayHold, namedAs, opened, question, reducer, takenAs,
   texts,
-} from './diagnose_asking.js';
-import { fillTable, nameOf } from './parts.js';
-import { Slots } from './slots.js';
+} from './ask.js';
+import { fillTable, nameOf, sending } from '../parts.js';
+import { Slots } from '../slots.js';
 
 const EXAMPLE = { scheme: 'rope', head_dim: 64, layout: 'half', form: 'expanded', len: 64 };
 const MADE = { ...EXAMPLE, layout: 'interleaved' };   /* the file of the example */
@@ -43,7 +41,8 @@ class Diagnose {
     this.figure = new Figure(page, { view: 'diagnose', slot: 'none', label: word('diagnose.title') });
     this.figure.onTable = () => this.#fillTable();
     this.input = make('input', {
-      type: 'file', 'data-drop': '', multiple: true, accept: '.npy,.npz,.safetensors', onchange: () => this.#take(),
+      type: 'file', 'data-drop': '', multiple: true, accept: '.npy,.npz,.safetensors',
+      onchange: () => this.#takeChosen(),
     });
     this.about = make('p', { class: 'hint' });
     this.holds = choice({
@@ -66,7 +65,7 @@ class Diagnose {
 
   /* ---- the file ---- */
 
-  async #take() {
+  async #takeChosen() {
     await new Taker(this.page, () => {}).takeFiles([...this.input.files]);
     this.input.value = '';
   }
@@ -227,7 +226,7 @@ class Diagnose {
     const { catalogue } = this.page;
     const config = lean(catalogue, row);
     const fact = (what, value) =>
-      make('p', { class: 'hint' }, phrase(`diagnose.${what}`, { value: datum(value, what, short(value)) }));
+      make('p', { class: 'hint' }, phrase(`diagnose.${what}`, { value: shortDatum(value, what) }));
     const paste = action('paste', word('diagnose.paste'), () => this.#paste(config));
     paste.disabled = !this.#free();
     return make('li',

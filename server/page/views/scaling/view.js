@@ -1,13 +1,13 @@
 /* Scaling: the wavelength of each pair under every rule that stretches the context, against two lengths to drag. */
-import { cell, columns, make, name, row, scrolling, table } from '../dom.js';
-import { colorOf, dashOf } from '../draw/series.js';
-import { extent, roomy } from '../draw/axes.js';
-import { short } from '../draw/numbers.js';
-import { datum } from '../figure.js';
-import { live, phrase, word } from '../words.js';
-import { FACTOR, askScalings, lengthOf, ownRequest, ownScaling, scalingRow } from './scaling_asking.js';
-import { sliderField } from './controls.js';
-import { Charts } from './charts.js';
+import { cell, columns, make, name, row, scrolling, table } from '../../dom.js';
+import { colorOf, dashOf } from '../../draw/series.js';
+import { extent, roomy } from '../../draw/axes.js';
+import { short } from '../../draw/numbers.js';
+import { datum, shortDatum } from '../../figure.js';
+import { live, phrase, word } from '../../words.js';
+import { FACTOR, askScalings, lengthOf, ownRequest, ownScaling, scalingRow } from './ask.js';
+import { sliderField } from '../controls.js';
+import { Charts } from '../charts.js';
 
 const TRAIN = 4096;          /* of a model that does not say */
 const LENGTH_MAX = 2 ** 24;
@@ -144,14 +144,14 @@ class Scaling extends Charts {
   #explain({ chart, rules }, { lines, own, lengths }) {
     const [{ result }] = lines;
     const values = {
-      type: name(own), train: datum(result.train_len, 'train_len', short(result.train_len)),
-      share: datum(result.value, 'value', short(result.value)),
-      longest: datum(result.longest, 'longest', short(Number(result.longest))),
+      type: name(own), train: shortDatum(result.train_len, 'train_len'),
+      share: shortDatum(result.value, 'value'),
+      longest: shortDatum(result.longest, 'longest'),
       factor: short(lengths.factor), eval: short(lengths.eval),
     };
     const first = result.witness && phrase('scaling.witness', {
       pair: datum(result.witness.pair, 'pair'),
-      turns: datum(result.witness.turns, 'turns', short(result.witness.turns)),
+      turns: shortDatum(result.witness.turns, 'turns'),
     });
     chart.figure.caption.replaceChildren(phrase('scaling.caption', values), ' ', ...first ? [first] : []);
     const heads = ['type', 'full', 'kept', 'longest', 'attention'].map((key) => word(`scaling.${key}`));
@@ -169,7 +169,7 @@ class Scaling extends Charts {
 
 /* One rule's numbers, as the server states them. */
 function rowOf({ type, result, wavelength }) {
-  const number = (value, what) => cell(datum(value, what, short(Number(value))));
+  const number = (value, what) => cell(shortDatum(value, what));
   return row(name(type), [number(result.value, 'value'), cell([datum(result.kept, 'kept'), ` / ${wavelength.length}`]),
     number(result.longest, 'wavelength'), number(result.attention_factor, 'attention_factor')], { 'data-type': type });
 }

@@ -1,6 +1,6 @@
 /* What the view `bias` asks, and where a row of a bias stands on the axis of distances. */
-import { WHOLE_MAX } from '../heat/sources.js';
-import { bodyFor } from './parts.js';
+import { WHOLE_MAX } from '../../heat/sources.js';
+import { bodyFor } from '../parts.js';
 
 export const HEADS_SHOWN = 16;
 const LENGTH = 64;                  /* positions, where the configuration says nothing */

@@ -1,22 +1,19 @@
 /* The row and the column through the cursor as two small line pictures, exact values, one line a configuration. The
  * lines come out of the kept window where it has them cell by cell; else the map asks for them once its picture
  * stands. */
-import { busy } from '../ask.js';
-import { Chart } from '../chart.js';
-import { make } from '../dom.js';
-import { about as cellsAbout } from '../draw/windows.js';
-import { axesOf, axisName } from '../heat/beside.js';
-import { bind, word } from '../words.js';
+import { busy } from '../../ask.js';
+import { Chart } from '../../chart.js';
+import { make, styleOf } from '../../dom.js';
+import { about as cellsAbout } from '../../draw/windows.js';
+import { axesOf, axisName } from '../../heat/beside.js';
+import { bind, word } from '../../words.js';
 
 const MOST = 2048;   /* values of a line */
 const SIDES = ['row', 'col'];
 
 /* A line of slot a has the colour of a, and each another dash. */
 const DASHES = { a: [], b: [7, 4], c: [2, 3], d: [9, 3, 2, 3], 'b-a': [] };
-const colorOf = (slot) => () => {
-  const name = slot === 'b-a' ? '--ink' : `--${slot}`;
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-};
+const colorOf = (slot) => () => styleOf(slot === 'b-a' ? '--ink' : `--${slot}`);
 
 export class Strips {
   #lines = new Map();   /* slot: { row, col }, each { key, x, y } or null */
@@ -58,11 +55,11 @@ export class Strips {
   /* ---- what a heat map asks of its companion ---- */
 
   /* Has this map all lines of this cursor? Takes those that its window holds. */
-  isServed(map) { return this.#wanted(map).every((wish) => this.#take(map, wish)); }
+  isServed(map) { return this.#wanted(map).every((wish) => this.#serve(map, wish)); }
 
   async fill(map, get) {
     for (const wish of this.#wanted(map)) {
-      if (this.#take(map, wish)) continue;
+      if (this.#serve(map, wish)) continue;
       this.#keep(map, wish, await map.picture.askLine(get, wish));
     }
   }
@@ -79,7 +76,7 @@ export class Strips {
     });
   }
 
-  #take(map, wish) {
+  #serve(map, wish) {
     if (this.#lines.get(map.slot)?.[wish.side]?.key === wish.key) return true;
     const values = map.picture.line(wish);
     if (values) this.#keep(map, wish, values);

@@ -1,8 +1,8 @@
 /* What the view `diagnose` asks: a file of tensors with what is believed of it, and a candidate's tensor beside the
  * file's. */
-import { queryOf } from '../asking/client.js';
-import { line, python, quoted, shell } from '../copying/request.js';
-import { bodyFor } from './parts.js';
+import { queryOf } from '../../asking/client.js';
+import { line, python, quoted, shell } from '../../copying/request.js';
+import { bodyFor } from '../parts.js';
 import { pack, readTensors } from './tensor_files.js';
 
 export const PATH = '/diagnose';

@@ -4,7 +4,7 @@
  *
  * Row-major; name is null in a .npy; throws what it cannot read. Complex numbers have a last axis of 2, and isComplex.
  * An entry of a .npz that was compressed has isCompressed: the server takes none. */
-import { bytesOf, valuesOf } from '../asking/answers.js';
+import { bytesOf, valuesOf } from '../../asking/answers.js';
 
 const KINDS = { f2: 'f16', f4: 'f32', f8: 'f64', i4: 'i32', i8: 'i64', c8: 'c64', c16: 'c128' };
 const PARTS = { c64: 'f32', c128: 'f64' };

@@ -1,15 +1,15 @@
 /* Curves: the value of single columns against a position that need not be whole, with a dot at each whole one. */
-import { code, english, make, name } from '../dom.js';
-import { colorOf, dashOf } from '../draw/series.js';
-import { extent, roomy } from '../draw/axes.js';
-import { short } from '../draw/numbers.js';
-import { datum } from '../figure.js';
-import { tool } from '../icons.js';
-import { phrase, word } from '../words.js';
-import { COLUMNS_MAX, ColumnCharts, askCurve, columnsOf, whole, windowOf, zoomBy } from './curve_asking.js';
-import { frontChooser } from '../heat/toolbar.js';
-import { choice, sliderField } from './controls.js';
-import { wantedOf } from './slots.js';
+import { code, english, make, name } from '../../dom.js';
+import { colorOf, dashOf } from '../../draw/series.js';
+import { extent, roomy } from '../../draw/axes.js';
+import { short } from '../../draw/numbers.js';
+import { shortDatum } from '../../figure.js';
+import { tool } from '../../icons.js';
+import { phrase, word } from '../../words.js';
+import { COLUMNS_MAX, ColumnCharts, askCurve, columnsOf, whole, windowOf, zoomBy } from './ask.js';
+import { frontChooser } from '../../heat/toolbar.js';
+import { choice, sliderField } from '../controls.js';
+import { wantedOf } from '../slots.js';
 
 const STEP_LEAST = 2;   /* pixels from one position to the next */
 const ROWS = 64;        /* until their number is known */
@@ -312,12 +312,12 @@ class Curves extends ColumnCharts {
     if (picture.refusal) parts.push(' ', make('q', english, picture.refusal));
     if (picture.largest) parts.push(' ',
       phrase('curves.largest', {
-        value: datum(picture.largest.value, 'difference', short(picture.largest.value)), x: short(picture.largest.x, 6),
+        value: shortDatum(picture.largest.value, 'difference'), x: short(picture.largest.x, 6),
         col: String(picture.largest.col),
       }));
     else if (i >= 0) parts.push(' ',
       phrase(picture.run ? 'curves.at' : 'curves.atRow',
-        { x: short(x, 8), col: String(column.col), value: datum(column.y[i], 'value', short(column.y[i], 6)) }));
+        { x: short(x, 8), col: String(column.col), value: shortDatum(column.y[i], 'value', 6) }));
     chart.figure.caption.replaceChildren(...parts);
   }
 }

@@ -1,16 +1,15 @@
 /* The view `attention`: who looks at whom in a sentence, as a heat map for each configuration and beside them one
  * without positions, in which equal words cannot be told apart. With out=terms, what the scores are the sum of, a map a
  * term. */
-import { code, freshId, make, name } from '../dom.js';
-import { short } from '../draw/numbers.js';
-import { sentence, words } from '../forms/fields.js';
-import { datum } from '../figure.js';
-import { HeatMap, Scale } from '../heat/heatmap.js';
-import { frontChooser } from '../heat/toolbar.js';
-import { language, live, phrase, word } from '../words.js';
-import { sliderField } from './controls.js';
-import { bodyFor } from './parts.js';
-import { Slots, wantedOf } from './slots.js';
+import { code, freshId, make, name } from '../../dom.js';
+import { shortDatum } from '../../figure.js';
+import { sentence, words } from '../../forms/fields.js';
+import { HeatMap, Scale } from '../../heat/heatmap.js';
+import { frontChooser } from '../../heat/toolbar.js';
+import { language, live, phrase, word } from '../../words.js';
+import { sliderField } from '../controls.js';
+import { Slots, wantedOf } from '../slots.js';
+import { attentionBody, equalTokens, hasContent, largestDifference, withoutPositions } from './ask.js';
 
 const TWIN = 'none';
 const TOKENS_MAX = 256;
@@ -24,61 +23,6 @@ const firstTokens = () => words(first ??= DEFAULTS[language()]);
 const example = () => ({ a: { scheme: 'rope', dim: 96, tokens: firstTokens() } });
 
 const tokensOf = (config) => Array.isArray(config?.tokens) ? config.tokens.map(String) : firstTokens();
-
-/* ---- what is asked, and what is compared ---- */
-
-const namesOf = (rows) => rows.map((row) => row.name);
-
-/* Queries and keys, or embeddings, of the configuration itself: then there is no sentence. */
-export const hasContent = (config) => Boolean(config.q ?? config.x);
-
-/* A configuration as /attention takes it: its sequence is the sentence. */
-export function attentionBody(catalogue, config, tokens) {
-  if (hasContent(config)) return bodyFor(catalogue, '/attention', config);
-  return { ...bodyFor(catalogue, '/attention', config, { sequence: false }), tokens };
-}
-
-/* The same without positions: what the scheme `none` takes of it, and all else the same. */
-export function withoutPositions(catalogue, body, resolved) {
-  const none = catalogue.scheme('none');
-  const names = ['dtype',
-    ...namesOf([
-      ...none.parameters, ...none.attention.parameters, ...none.attention.inputs, ...catalogue.sequenceRows(),
-    ])];
-  const known = Object.entries({ ...resolved, ...body })
-    .filter(([name, value]) => names.includes(name) && value !== null);
-  return { ...Object.fromEntries(known), scheme: 'none' };
-}
-
-/* Tokens that stand more than once, with their places. */
-export function equalTokens(tokens) {
-  const places = new Map();
-  tokens.forEach((token, i) => places.set(token, [...places.get(token) ?? [], i]));
-  return [...places].filter(([, at]) => at.length > 1).map(([token, at]) => ({ token, at }));
-}
-
-/* The largest |Δ| between rows that stand at the places of one token: values [heads, rows, width]. */
-export function largestDifference(values, [heads, rows, width], groups) {
-  let largest = { difference: 0, token: groups[0]?.token };
-  for (const { token, at } of groups) {
-    const difference = widestSpan(values, at, { heads, rows, width });
-    if (difference > largest.difference) largest = { difference, token };
-  }
-  return largest;
-}
-
-function widestSpan(values, places, { heads, rows, width }) {
-  let widest = 0;
-  for (let head = 0; head < heads; head += 1) {
-    for (let col = 0; col < width; col += 1) {
-      const column = places.map((row) => values[(head * rows + row) * width + col]);
-      widest = Math.max(widest, Math.max(...column) - Math.min(...column));
-    }
-  }
-  return widest;
-}
-
-/* ---- the view ---- */
 
 class Attention {
   #twinShown = '';
@@ -213,7 +157,7 @@ class Attention {
       { as: 'raw' });
     const { difference, token } = largestDifference(output.values, output.shape, groups);
     const parts = {
-      output: code('output'), token: name(token), difference: datum(difference, 'difference', short(difference)),
+      output: code('output'), token: name(token), difference: shortDatum(difference, 'difference'),
     };
     return [phrase(difference ? 'attention.differ' : 'attention.same', parts)];
   }

@@ -1,12 +1,11 @@
 /* The view `rotate`: q at position m and k at position n as the hands of small clocks, one clock per pair of channels.
- * This file owns the two positions, their controls and the player; views/rotate_clocks.js the clocks of a
- * configuration. */
-import { make } from '../dom.js';
-import { word } from '../words.js';
-import { Player, sliderField } from './controls.js';
-import { rotation, widthOf } from './rotate_asking.js';
-import { Clocks } from './rotate_clocks.js';
-import { Slots } from './slots.js';
+ * This file owns the two positions, their controls and the player; draw.js the clocks of a configuration. */
+import { make } from '../../dom.js';
+import { word } from '../../words.js';
+import { Player, sliderField } from '../controls.js';
+import { rotation, widthOf } from './ask.js';
+import { Clocks } from './draw.js';
+import { Slots } from '../slots.js';
 
 const START = { m: 9, n: 6 };
 const SPAN = 64;              /* positions of a slider, until a position lies beyond */

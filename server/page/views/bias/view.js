@@ -1,14 +1,14 @@
 /* The view `bias`: what a scheme adds to the logits, head by head. One head is enlarged (`at`), beside it all heads are
  * small maps with the same or their own colours; below, the same numbers as lines over the distance. */
-import { make } from '../dom.js';
-import { HeatMap, Scale } from '../heat/heatmap.js';
-import { frontChooser } from '../heat/toolbar.js';
-import { label, live, word } from '../words.js';
-import { HEADS_SHOWN, biasBody, hasBias, headsWith } from './bias_asking.js';
-import { Heads } from './bias_heads.js';
-import { choice } from './controls.js';
-import { cannot, nameOf } from './parts.js';
-import { Slots, wantedOf } from './slots.js';
+import { make } from '../../dom.js';
+import { HeatMap, Scale } from '../../heat/heatmap.js';
+import { frontChooser } from '../../heat/toolbar.js';
+import { label, live, word } from '../../words.js';
+import { HEADS_SHOWN, biasBody, hasBias, headsWith } from './ask.js';
+import { Heads } from './draw.js';
+import { choice } from '../controls.js';
+import { cannot, nameOf } from '../parts.js';
+import { Slots, wantedOf } from '../slots.js';
 
 const example = () => ({ a: { scheme: 'alibi', num_heads: 8, len: 64 } });
 
@@ -32,7 +32,7 @@ class Part {
     this.heads = new Heads(view, slot);
     this.own = new OwnScale(() => this.heads.rangeOf(this.head()));
     this.map = new HeatMap(this.page,
-      { view: 'bias', slot, scale: view.scale, label: this.title, after: () => this.#rest() });
+      { view: 'bias', slot, scale: view.scale, label: this.title, after: () => this.#showOthers() });
     this.following = new MutationObserver(this.#follow);
     this.following.observe(this.map.element, { attributeFilter: ['data-state'] });
     this.figures = make('div', { class: 'figures' }, this.map.element);
@@ -63,7 +63,7 @@ class Part {
    * again. */
   #learn(config) {
     this.body = null;
-    this.map.rest();
+    this.map.pause();
     this.map.figure.ask(async (get) => {
       const meta = await get({ path: '/encode', body: { ...config, len: 1, data: false } }, { as: 'json' });
       this.page.catalogue.learn(config, meta.config);
@@ -76,14 +76,14 @@ class Part {
 
   #refuse(scheme) {
     this.body = null;
-    this.map.rest();
+    this.map.pause();
     this.map.figure.refuse(cannot(this.page.catalogue, 'bias.cannot', scheme, hasBias));
     for (const figure of [this.heads.figure, this.heads.chart.figure]) figure.element.remove();
     this.#dropTable();
   }
 
-  /* The enlarged head stands: the others follow. */
-  async #rest() {
+  /* The enlarged head is drawn: now the others. */
+  async #showOthers() {
     if (!this.body) return;
     const { shape } = this.map.about;
     Object.assign(this, { shape, shapeOf: JSON.stringify(this.body) });

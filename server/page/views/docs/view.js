@@ -1,13 +1,13 @@
 /* Every route and parameter of this server, to read and to try: what /openapi.json and /schemes say. */
-import { ask, Away, busy, token } from '../ask.js';
-import { whenBack } from '../asking/away.js';
-import { action, code, copyText, english, make, name } from '../dom.js';
-import { label, phrase, summary, word } from '../words.js';
+import { ask, Away, busy, token } from '../../ask.js';
+import { whenBack } from '../../asking/away.js';
+import { action, code, copyText, english, make, name } from '../../dom.js';
+import { label, phrase, summary, word } from '../../words.js';
 import {
   curlOf, exampleFor, exampleOf, fieldRows, groupsOf, hasExample, requestOf, responsesOf, schemeRows, searchRows,
   stepsOf,
 } from './openapi.js';
-import { rowOf, rowTable } from './parts.js';
+import { rowOf, rowTable } from '../parts.js';
 
 const SHOWN_ROWS = 150;
 const SHOWN_BYTES = 4096;

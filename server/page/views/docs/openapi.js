@@ -1,8 +1,8 @@
 /* What /openapi.json says, as the docs view reads it: groups of routes, rows of parameters, examples, requests.
  * Pure. */
-import { queryOf } from '../asking/client.js';
-import { quoted } from '../copying/request.js';
-import { haystack, matches } from './starts.js';
+import { queryOf } from '../../asking/client.js';
+import { quoted } from '../../copying/request.js';
+import { haystack, matches } from '../gallery/starts.js';
 
 const WORDS = ['the', 'cat', 'saw', 'the', 'dog', 'and', 'the', 'bird'];
 const RUN_METHODS = { post: 'POST', get: 'GET', 'x-query': 'QUERY' };   /* what can be tried from the page */

@@ -1,0 +1,221 @@
+/* Multimodal: a sequence of text, images and video as blocks, the position ids of its tokens as lines, an image's ids
+ * as a grid. */
+import { action, cell, columns, make, mark, name, row, scrolling, table } from '../../dom.js';
+import { extent, roomy } from '../../draw/axes.js';
+import { short } from '../../draw/numbers.js';
+import { colorOf, dashOf } from '../../draw/series.js';
+import { shortDatum } from '../../figure.js';
+import { withSequence } from '../../forms/edits.js';
+import { phrase, word } from '../../words.js';
+import { Charts } from '../charts.js';
+import { bodyFor, cannot } from '../parts.js';
+import { wantedOf } from '../slots.js';
+import { Strip } from './segments.js';
+
+const TOKENS_MAX = 4096;
+const DOTS_MAX = 128;
+const FRAMES_MAX = 4;      /* of a segment that are drawn as grids */
+const WIDTHS = [1.5, 2.5, 4];  /* of lines that lie on each other, the first one in front: all are seen */
+const IDS = 'positions';
+const DELTA = 'rope_delta';
+const AXES = { 1: ['one'], 2: ['height', 'width'], 3: ['temporal', 'height', 'width'] };
+
+/* Schemes that give their ids and have several axes. */
+const isAble = (scheme) =>
+  scheme.outputs.some((output) => output.name === DELTA)
+    && scheme.parameters.some((parameter) => parameter.name === 'channels');
+
+class Multimodal extends Charts {
+  constructor(page, root) {
+    super(page, 'multimodal');
+    root.append(this.place);
+  }
+
+  build(slot) {
+    const one = super.build(slot, {
+      onCursor: (x) => this.page.store.set({ cur: [this.state.cur[0], x] }, { undo: false }),
+      onResize: () => this.#align(slot),
+    });
+    const strip = new Strip(slot,
+      (segments, undo) => this.page.setConfig(slot, { ...this.page.config(slot), segments }, undo));
+    const none = action('start', word('multimodal.start'),
+      () => this.page.setConfig(slot, withSequence(this.page.config(slot), 'segments')));
+    const grids = make('div', { class: 'segment-grids' });
+    one.chart.figure.stage.prepend(none, strip.blocks);
+    one.chart.figure.extra.append(strip.editor);
+    one.chart.figure.caption.after(grids);
+    return Object.assign(one, { strip, none, grids });
+  }
+
+  /* ---- figures ---- */
+
+  update() {
+    const wanted = wantedOf(this.page).filter(([slot]) => slot !== 'b-a');
+    this.slots.sync(wanted.map(([slot]) => slot));
+    for (const [slot, [config]] of wanted) {
+      const { strip, none } = this.slots.get(slot);
+      strip.show(segmentsOf(config));
+      none.hidden = Boolean(segmentsOf(config));
+    }
+    if (this.isNew(wanted)) for (const [slot, [config]] of wanted) this.#ask(slot, config);
+    this.#showCursor();
+  }
+
+  #ask(slot, config) {
+    const one = this.slots.get(slot);
+    const { figure } = one.chart;
+    const scheme = this.page.catalogue.schemeOf(config);
+    if (scheme && !isAble(scheme)) {
+      one.picture = null;
+      return figure.refuse(cannot(this.page.catalogue, 'multimodal.cannot', scheme.name, isAble));
+    }
+    figure.ask(async (get) => {
+      const segments = segmentsOf(config);
+      const body = bodyFor(this.page.catalogue, '/encode', config);
+      const whole = get(
+        { path: '/encode', body: { ...body, outputs: [IDS, DELTA], slice: { [IDS]: [null, [0, TOKENS_MAX]] } } },
+        { as: 'json' }
+      );
+      const starts = await Promise.all([whole, ...this.#lengths(get, body, segments)]);
+      if (this.slots.has(slot)) this.#setPicture(slot, segments, starts);
+    });
+  }
+
+  /* How many tokens there are up to the end of each segment: as many as a sequence has that ends there. Without
+   * segments: in all. */
+  #lengths(get, body, segments) {
+    const parts = segments?.map((_, i) => ({ segments: segments.slice(0, i + 1) })) ?? [{}];
+    return parts.map(async (part) => {
+      const { tensors } = await get({ path: '/encode', body: { ...body, ...part, outputs: [IDS], data: false } },
+        { as: 'json' });
+      return tensors[IDS].shape[1];
+    });
+  }
+
+  #setPicture(slot, segments, [answer, ...ends]) {
+    const one = this.slots.get(slot);
+    const { tensors, config, hf_config } = answer;
+    const axes = tensors[IDS].data.map((ids) => ids.map(Number));
+    if (!one.picture) one.strip.selectGrid();
+    one.picture = {
+      scheme: config.scheme, axes, delta: tensors[DELTA]?.data, segments: segments ?? [], ends, n: ends.at(-1),
+      shown: axes[0].length,
+    };
+    if (segments) one.strip.learn(segments, ends, config.spatial_merge_size);
+    this.page.publish(slot, { config, hf_config, tensors: {} });
+    for (const [other] of this.drawn()) this.#drawOne(other);
+    one.grids.replaceChildren(...gridsOf(one.picture));
+    one.chart.figure.drawn();
+    this.#showCursor();
+  }
+
+  /* All figures have one range of ids. */
+  #drawOne(slot) {
+    const { chart, picture: { axes, scheme, segments, ends, shown } } = this.slots.get(slot);
+    const tokens = axes[0].map((_, i) => i);
+    const series = axes.map((ids, i) => ({
+      id: `${slot}:${axisOf(axes, i)}`, name: word(`multimodal.${axisOf(axes, i)}`), translate: 'yes',
+      color: (theme) => colorOf(i, theme), dash: dashOf(i), width: shown <= DOTS_MAX ? WIDTHS[i] : 1.5,
+      x: tokens, y: ids, dots: shown <= DOTS_MAX ? ids.map((id, at) => [at, id]) : null,
+    }));
+    const bands = segments.flatMap(
+      ({ grid }, i) => grid ? [{ axis: 'x', from: (ends[i - 1] ?? 0) - 0.5, to: Math.min(ends[i], shown) - 0.5 }] : []
+    );
+    chart.draw(series, {
+      xLabel: word('multimodal.token'), yLabel: word('multimodal.id'), whole: true, xRange: [-0.5, shown - 0.5], bands,
+      yRange: roomy(extent(this.drawn().flatMap(([, { picture }]) => picture.axes))),
+      cell: (line, i) => ({ row: series.indexOf(line), col: i }),
+    });
+    chart.rename(word('multimodal.label', { scheme, slot, n: shown }), this.page.catalogue.scheme(scheme), IDS);
+    this.#align(slot);
+  }
+
+  /* Each block stands over its tokens. */
+  #align(slot) {
+    const { chart, strip } = this.slots.get(slot) ?? {};
+    const { x0, w } = chart?.canvas.dataset ?? {};
+    const dense = devicePixelRatio || 1;
+    if (w) strip.place(x0 / dense, w / dense);
+  }
+
+  #showCursor() {
+    for (const [, { chart, picture }] of this.drawn()) {
+      const token = Math.min(this.state.cur[1], picture.shown - 1);
+      chart.setCursor(token);
+      chart.figure.caption.replaceChildren(...captionOf(picture, token));
+    }
+  }
+
+  /* ---- for the page ---- */
+
+  request(slot) {
+    const config = this.page.config(slot);
+    return config
+      ? { path: '/encode', body: { ...bodyFor(this.page.catalogue, '/encode', config), outputs: [IDS] } }
+      : null;
+  }
+}
+
+const segmentsOf = ({ segments }) => Array.isArray(segments) ? segments : null;
+const axisOf = (axes, i) => AXES[axes.length]?.[i] ?? `axis ${i}`;
+
+function captionOf({ axes, delta, n, shown }, token) {
+  const ids = make('span', { translate: 'no' }, axes.flatMap(
+    (list, i) => [i ? ', ' : '', axes.length > 1 ? `${axisOf(axes, i)[0]} ` : '',
+      shortDatum(list[token], axisOf(axes, i), 8)]
+  ));
+  const parts = [phrase('multimodal.at', { n: String(n), token: String(token), ids })];
+  if (delta !== undefined) {
+    parts.push(' ',
+      phrase('multimodal.delta', { name: name(DELTA), delta: shortDatum(delta, DELTA) }));
+  }
+  if (n > shown) parts.push(' ', phrase('multimodal.first', { shown: String(shown) }));
+  return parts;
+}
+
+/* ---- grids: a row for each height id, a column for each width id, in the cells the temporal ids ---- */
+
+function gridsOf({ axes, segments, ends, shown }) {
+  if (axes.length !== 3) return [];
+  return segments.flatMap((segment, i) => {
+    if (!segment.grid || segment.audio_len || ends[i] > shown) return [];
+    const frames = framesOf(axes, ends[i - 1] ?? 0, ends[i]);
+    return frames.slice(0, FRAMES_MAX)
+      .map((rows, frame) => gridOf(rows, word('multimodal.grid', { i: i + 1, frame: frame + 1, n: frames.length })));
+  });
+}
+
+/* Rows of tokens: one ends where the height id changes or the width id falls, a frame where the time changes or the
+ * height falls. */
+function framesOf([t, h, w], from, to) {
+  const frames = [];
+  for (let i = from; i < to; i += 1) {
+    const isFirst = i === from;
+    if (isFirst || t[i] !== t[i - 1] || h[i] < h[i - 1]) frames.push([]);
+    const rows = frames.at(-1);
+    if (!rows.length || h[i] !== h[i - 1] || w[i] <= w[i - 1]) rows.push([]);
+    rows.at(-1).push({ i, t: t[i], h: h[i], w: w[i] });
+  }
+  return frames;
+}
+
+function gridOf(rows, title) {
+  const heads = columns(rows[0].map(({ w }) => short(w, 6)));
+  const body = rows.map((tokens) => row(
+    short(tokens[0].h, 6), tokens.map(({ i, t, h, w }) => cell(short(t, 6), { token: i, t, h, w }))
+  ));
+  const axes = make('td', null, name('h \\ w'));
+  return mark(scrolling(title, table({ class: 'cells' }, [axes, ...heads], body, make('caption', null, title))),
+    { grid: rows[0][0].i });
+}
+
+export default {
+  name: 'multimodal', path: '/encode',
+  example: () => ({
+    a: {
+      preset: 'qwen2.5-vl',
+      segments: [{ type: 'text', len: 6 }, { type: 'image', grid: [1, 8, 12] }, { type: 'text', len: 6 }],
+    },
+  }),
+  open: (page, root) => new Multimodal(page, root),
+};
