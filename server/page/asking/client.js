@@ -222,12 +222,10 @@ function read(as, buffer, answer) {
 
 function foreign(answer, why) {
   const type = answer.headers.get('Content-Type');
-  return new Refusal(answer.status,
-    {
-      title: 'No answer of posenc',
-      detail: `an answer with status ${answer.status} that is none of posenc (${type}): ${why}`,
-    },
-    1);
+  return new Refusal(answer.status, {
+    title: 'No answer of posenc',
+    detail: `an answer with status ${answer.status} that is none of posenc (${type}): ${why}`,
+  }, 1);
 }
 
 /* The whole body; onProgress(received, total), total null where the answer is chunked; heard(rest) at each piece. */

@@ -217,12 +217,10 @@ class Sentence {
     }
     const twice = new Set(equalTokens(tokens).flatMap(({ at }) => at));
     this.tokens.replaceChildren(...tokens.map(
-      (token, i) => make('button',
-        {
-          type: 'button', 'data-token': i, class: twice.has(i) ? 'twice' : null,
-          onclick: () => this.page.store.set({ cur: [i, this.page.store.state.cur[1]] }, { undo: false }),
-        },
-        token)
+      (token, i) => make('button', {
+        type: 'button', 'data-token': i, class: twice.has(i) ? 'twice' : null,
+        onclick: () => this.page.store.set({ cur: [i, this.page.store.state.cur[1]] }, { undo: false }),
+      }, token)
     ));
   }
 }

@@ -142,12 +142,10 @@ class Curves extends ColumnCharts {
     const chip = (col, i) => {
       const swatch = make('i', { class: 'swatch', 'aria-hidden': 'true' });
       swatch.style.setProperty('background', colorOf(i, theme));
-      return make('button',
-        {
-          type: 'button', class: 'chip', 'data-value': col, 'aria-pressed': String(col === active),
-          onclick: () => this.#activate(col),
-        },
-        swatch, String(col));
+      return make('button', {
+        type: 'button', class: 'chip', 'data-value': col, 'aria-pressed': String(col === active),
+        onclick: () => this.#activate(col),
+      }, swatch, String(col));
     };
     this.chips.replaceChildren(...columns.map(chip),
       tool('close', word('curves.drop', { col: active }),

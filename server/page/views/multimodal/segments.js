@@ -18,14 +18,9 @@ const isGrid = (segment) => Array.isArray(segment?.grid);
  * edge. */
 function knobsOf(segment, merge) {
   if (!isGrid(segment)) {
-    return 'len' in segment
-      ? [
-        {
-          key: 'len', value: segment.len, min: 1, max: Math.max(LEN_MAX, segment.len), step: 1,
-          with: (len) => ({ ...segment, len }),
-        },
-      ]
-      : [];
+    if (!('len' in segment)) return [];
+    const max = Math.max(LEN_MAX, segment.len);
+    return [{ key: 'len', value: segment.len, min: 1, max, step: 1, with: (len) => ({ ...segment, len }) }];
   }
   return ['w', 'h', 't'].map((key, i) => {
     const [at, step] = [2 - i, key === 't' ? 1 : merge];
@@ -102,12 +97,10 @@ export class Strip {
     const count = this.#counts.get(JSON.stringify(segment)) ?? '';
     const said = word('multimodal.block',
       { i: i + 1, type: segment.type, size: isGrid(segment) ? segment.grid.join(' × ') : '', count });
-    const block = make('button',
-      {
-        type: 'button', class: 'segment', 'aria-pressed': String(i === this.selected), 'aria-label': said, title: said,
-        onclick: () => this.#select(i),
-      },
-      name(`${segment.type} ${count}`), make('i', { class: 'segment-edge', 'aria-hidden': 'true' }));
+    const block = make('button', {
+      type: 'button', class: 'segment', 'aria-pressed': String(i === this.selected), 'aria-label': said, title: said,
+      onclick: () => this.#select(i),
+    }, name(`${segment.type} ${count}`), make('i', { class: 'segment-edge', 'aria-hidden': 'true' }));
     block.style.setProperty('flex-grow', count || 1);
     return mark(block, { segment: i, type: segment.type, count });
   }
@@ -144,12 +137,10 @@ export class Strip {
     const key = knobs.map((knob) => knob.key).join();
     if (this.fields.dataset.key !== key) {
       this.fields.dataset.key = key;
-      this.sliders = knobs.map((knob, at) => sliderField(
-        {
-          name: knob.key, config: this.slot, text: word(`multimodal.${knob.key}`),
-          move: (value) => this.#replace(this.selected, this.#knobs[at].with(value)),
-        }
-      ));
+      this.sliders = knobs.map((knob, at) => sliderField({
+        name: knob.key, config: this.slot, text: word(`multimodal.${knob.key}`),
+        move: (value) => this.#replace(this.selected, this.#knobs[at].with(value)),
+      }));
       this.fields.replaceChildren(...this.sliders.map(({ element }) => element));
     }
     this.#knobs = knobs;

@@ -124,13 +124,10 @@ class Trajectory extends ColumnCharts {
   /* Largest and mean step, null where the metric does not apply. */
   async #stepOf(get, config) {
     try {
-      const { results } = await get(
-        {
-          path: '/analyze',
-          body: { ...bodyFor(this.page.catalogue, '/analyze', config), metrics: [METRIC], outputs: [] },
-        },
-        { as: 'json' }
-      );
+      const { results } = await get({
+        path: '/analyze',
+        body: { ...bodyFor(this.page.catalogue, '/analyze', config), metrics: [METRIC], outputs: [] },
+      }, { as: 'json' });
       return results[0][METRIC];
     } catch (error) {
       if (error instanceof Refusal && [413, 422].includes(error.status)) return null;
