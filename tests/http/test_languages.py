@@ -52,7 +52,7 @@ def test_everything_has_its_texts(server):
     assert len(entries(schemes)) > 1000
     rope = next(scheme for scheme in schemes if scheme["name"] == "rope")
     base = next(parameter for parameter in rope["parameters"] if parameter["name"] == "base")
-    assert base["label"] == "wavelength base" and base["label_zh"] == "波长基数"
+    assert base["label"] == "wavelength base" and base["label_zh"] == "波长底数"
 
 
 @pytest.mark.parametrize("path", PATHS)

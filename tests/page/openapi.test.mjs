@@ -25,7 +25,7 @@ const description = {
 const scheme = {
   name: 'waves', endpoints: ['/encode', '/rotate', '/attention'], example: { scheme: 'waves', len: 2, head_dim: 2 },
   parameters: [{ name: 'base', aliases: ['rope_theta'], type: 'number', default: 10, min: 1, summary: 'wavelength base',
-    summary_zh: '基数' }],
+    summary_zh: '底数' }],
   inputs: [{ name: 'q', shape: 'n,dim', summary: 'queries' }],
 };
 const common = [{ name: 'len', label: 'length', summary: 'positions' }];
@@ -76,7 +76,7 @@ test('search', () => {
   const rows = [...fieldRows(description, catalogue), ...schemeRows(scheme)];
   const names = (query) => searchRows(rows, query).map(({ row }) => row.name);
   assert.equal(names('').length, rows.length);
-  for (const query of ['rope_theta', '基数', 'WAVES base']) assert.deepEqual(names(query), ['base'], query);
+  for (const query of ['rope_theta', '底数', 'WAVES base']) assert.deepEqual(names(query), ['base'], query);
   assert.equal(names('q')[0], 'q');
   assert.deepEqual(names('nothing-like-this'), []);
 });

@@ -162,7 +162,7 @@ def test_search(docs, server):
     assert docs.attribute("#parameters [data-parameter]", "data-parameter") == "rotary_dim"
     assert search(docs, "nothing-like-this") == []
     assert 0 < len(search(docs, "window seen left")) < 20
-    assert "base" in search(docs, "基数") and "base" in search(docs, "rope_theta")
+    assert "base" in search(docs, "底数") and "base" in search(docs, "rope_theta")
     search(docs, "x")
     docs.find("#parameters input").send_keys("\b")
     total = int(re.match(r"(\d+) of \1 ", docs.text("#parameters [data-found]"))[1])
