@@ -523,6 +523,29 @@ void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, voi
  * reports whether output i is Toeplitz. */
 bool pe_fill_line(const struct pe_plan *plan, size_t i, uint64_t matrix, uint64_t first, size_t n, void *dst);
 
+/* ---- Members of answers ---------------------------------------------------------------------------------------- */
+
+/* What the members are, where rows do not list them. */
+enum pe_member_list { PE_ROWS, PE_FAULT_CODES, PE_METRICS, PE_TENSORS };
+
+/* A member of an answer of /analyze, /diagnose or /experiments. The rows are beside the code that puts the member; the
+ * OpenAPI document and the guide's tables are made from them. */
+struct pe_member {
+    const char *name;                /* NULL ends a list; "": the members that `members` lists, in this place */
+    const char *types;               /* of JSON, "object|null"; NULL: several */
+    const char *summary;             /* NULL: the name is enough */
+    const char *items;               /* the type of a list's items; NULL: not stated */
+    const struct pe_member *members; /* of the object, or of the list's items; NULL: not stated */
+    const char *const *words;        /* its values, then NULL; NULL: any */
+    enum pe_member_list list;        /* the words or members follow from the registry */
+    unsigned n_max;                  /* most items of a list; 0: not stated */
+    bool is_optional;                /* some answers leave it out */
+};
+
+extern const struct pe_member pe_analysis_members[], pe_result_members[]; /* of an analysis; of one metric */
+extern const struct pe_member pe_diagnosis_members[];
+extern const struct pe_member pe_experiment_result_members[]; /* of one item of `results` */
+
 /* ---- Analysis: properties of encodings --------------------------------------------------------------------------- */
 
 /* One metric, as the catalogue lists it. */

@@ -284,6 +284,12 @@ static void put_sentence(struct pe_node *node, const char *name, const char *pat
     pe_put_string(node, name, s.bytes);
 }
 
+const struct pe_member pe_detail_members[] = {
+    {.name = "detail", .types = "string", .summary = "one sentence, in the language that lang chooses"},
+    {.name = "detail_zh", .types = "string", .summary = "the same in Chinese"},
+    {.name = NULL},
+};
+
 void pe_put_details(struct pe_node *node, enum pe_lang lang, const char *const patterns[PE_N_LANGS])
 {
     put_sentence(node, "detail", patterns[lang]);

@@ -139,5 +139,6 @@ void api_list_print(const struct api_body *list, uint64_t first, size_t n, char 
 /* The events of an experiment, which runs while they are sent: lines, or server-sent events. Takes the experiment,
  * which the host counts as begun, and holds the request that it borrows from. NULL: no memory, and nothing is taken. */
 struct api_body *api_live_body_new(struct api_request *request, struct pe_experiment *experiment, bool is_events);
+extern const struct pe_member api_live_members[]; /* of an event */
 
 #endif

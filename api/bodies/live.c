@@ -58,6 +58,26 @@ static void put_spare(struct experiment *x)
     end(x);
 }
 
+static const char *const events[] = {"start", "progress", "alive", "done", "error", NULL};
+
+const struct pe_member api_live_members[] = {
+    {.name = "event", .words = events},
+    {.name = "run", .types = "integer", .summary = "of which configuration", .is_optional = true},
+    {.name = "step", .types = "integer", .is_optional = true},
+    {.name = "loss", .types = "number", .summary = "mean of the step's batch, nats", .is_optional = true},
+    {.name = "seconds", .types = "number", .is_optional = true},
+    {.name = "results",
+     .types = "array",
+     .items = "object",
+     .members = pe_experiment_result_members,
+     .is_optional = true},
+    {.name = "tensors",
+     .types = "object",
+     .summary = "excess.i [eval_len] of result i: mean loss beyond the best predictor's",
+     .is_optional = true},
+    {.name = NULL},
+};
+
 static void open_event(struct experiment *x, const char *name)
 {
     api_text_drop(&x->text);

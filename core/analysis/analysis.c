@@ -134,6 +134,14 @@ static void report(const struct pe_analysis *study, const char *metric)
         study->request->step(study->request->caller, metric);
 }
 
+/* What every metric states; further members depend on the metric. */
+const struct pe_member pe_result_members[] = {
+    {.name = "value", .summary = "the headline; null: there is none"},
+    {.name = "witness", .summary = "where it is, in rows or distances; null: nowhere"},
+    {.name = "", .members = pe_detail_members},
+    {.name = NULL},
+};
+
 /* A bias whose masks hide every key has no rows. */
 static enum pe_status put_nothing(const struct pe_analysis *study, struct pe_node *out)
 {
@@ -177,6 +185,13 @@ static enum pe_status compute_entry(struct pe_analysis *study, size_t entry, str
     pe_rows_drop(&subject->rows);
     return status;
 }
+
+const struct pe_member pe_analysis_members[] = {
+    {.name = "configs", .types = "array", .items = "object"},
+    {.name = "results", .types = "array", .items = "object", .list = PE_METRICS},
+    {.name = "tensors", .types = "object", .list = PE_TENSORS}, /* which the caller prints */
+    {.name = NULL},
+};
 
 static enum pe_status compute_all(struct pe_analysis *study, struct pe_error *err)
 {

@@ -378,6 +378,16 @@ static enum pe_experiment_event train(struct pe_experiment *experiment, struct p
 
 /* ---- Results ---- */
 
+const struct pe_member pe_experiment_result_members[] = {
+    {.name = "run", .types = "integer"},
+    {.name = "eval", .summary = "number in the configuration's eval; null: the configuration itself"},
+    {.name = "floor", .summary = "mean loss of the best predictor"},
+    {.name = "inside", .summary = "mean excess over the second half of train_len"},
+    {.name = "outside", .summary = "mean excess over the last train_len / 2 places"},
+    {.name = "rise", .summary = "outside - inside"},
+    {.name = NULL},
+};
+
 static void put_result(struct pe_node *list, const struct pe_experiment *experiment,
                        const struct pe_evaluation *evaluation)
 {

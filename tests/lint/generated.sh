@@ -1,6 +1,6 @@
 #!/bin/sh
-# The generated parts of documents, between their markers: the scheme table from the registry, the tables of model_types and metrics
-# from their rows, the options from --help.
+# The generated parts of documents, between their markers: the scheme table from the registry, the tables of model_types, metrics and
+# members of answers from their rows, the options from --help.
 #   BUILD=build generated.sh check|write
 set -eu
 BUILD=${BUILD:-build}
@@ -11,6 +11,9 @@ trap 'rm -rf "$folder"' EXIT
 "$BUILD"/tests/tools/scheme_table >"$folder/schemes"
 "$BUILD"/tests/tools/type_table >"$folder/types"
 "$BUILD"/tests/tools/metric_table >"$folder/metrics"
+for answer in analysis diagnosis experiments; do
+    "$BUILD"/tests/tools/member_table $answer >"$folder/$answer"
+done
 {
     echo '```text'
     "$BUILD"/posencd --help
@@ -18,5 +21,6 @@ trap 'rm -rf "$folder"' EXIT
 } >"$folder/options"
 "$PYTHON" tests/lint/splice.py "$1" core/schemes/SCHEMES.md schemes="$folder/schemes"
 "$PYTHON" tests/lint/splice.py "$1" core/models/MODELS.md types="$folder/types"
-"$PYTHON" tests/lint/splice.py "$1" api/USING.md metrics="$folder/metrics"
+"$PYTHON" tests/lint/splice.py "$1" api/USING.md metrics="$folder/metrics" analysis="$folder/analysis" \
+    diagnosis="$folder/diagnosis" experiments="$folder/experiments"
 "$PYTHON" tests/lint/splice.py "$1" server/RUNNING.md options="$folder/options"

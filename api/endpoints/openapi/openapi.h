@@ -20,10 +20,14 @@ void api_openapi_property(struct api_text *text, const char *name, bool *first);
 /* The schema of a parameter, from its row. */
 void api_openapi_schema(struct api_text *text, const struct pe_param *row);
 
-/* ---- analysis.c, experiments.c ---- */
+/* ---- members.c ---- */
 
-/* The schemas of /analyze and /diagnose, each with a comma in front. */
-void api_openapi_analysis(struct api_text *text);
-void api_openapi_experiments(struct api_text *text); /* of /experiments, likewise */
+/* The schema of an answer's members, with its name and a comma in front. about: NULL for none. */
+void api_openapi_answer(struct api_text *text, const char *name, const char *about, const struct pe_member *members);
+
+/* ---- studies.c ---- */
+
+/* The schemas of /analyze, /diagnose and /experiments, each with a comma in front. */
+void api_openapi_studies(struct api_text *text);
 
 #endif

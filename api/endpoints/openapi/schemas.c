@@ -264,8 +264,7 @@ void api_openapi_schemas(struct api_text *text)
     add_common(text);
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
         add_operation(text, id);
-    api_openapi_analysis(text);
-    api_openapi_experiments(text);
+    api_openapi_studies(text);
     for (size_t i = 0; i < pe_n_schemes(); i++)
         add_scheme(text, pe_scheme_at(i));
     api_text_put(text, problem_schema);

@@ -158,6 +158,14 @@ static void put_figure(struct pe_node *node, const char *name, double x)
         pe_put_null(node, name);
 }
 
+static const struct pe_member comparison[] = {
+    {.name = "max_error", .summary = "the largest difference"},
+    {.name = "max_ulp", .summary = "the same in steps of the dtype"},
+    {.name = "equal", .summary = "share of equal numbers"},
+    {.name = "first_bad", .summary = "the first number that differs: output, index, found, expected; null: none"},
+    {.name = NULL},
+};
+
 static void put_comparison(const struct pe_diagnosis *d, const struct pe_comparison *all, struct pe_node *node)
 {
     put_figure(node, "max_error", all->max_error);
@@ -265,8 +273,6 @@ static void put_codes(const struct pe_hypothesis *h, struct pe_node *node)
         pe_put_string(codes, NULL, pe_fault_at(h->fault[i])->code);
 }
 
-static const char *const verdicts[] = {"exact", "rounding", "near", "none", "none"};
-
 /* The resolved configuration. Of a rotated tensor, and of cos and sin in one, tables were asked for in a form of our
  * own. */
 static void put_config(const struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node)
@@ -316,6 +322,23 @@ static void put_also(struct pe_diagnosis *d, const struct pe_answer *a, size_t h
     }
 }
 
+static const char *const verdicts[] = {"exact", "rounding", "near", "none", NULL};
+
+static const struct pe_member candidate[] = {
+    {.name = "config", .types = "object"},
+    {.name = "sequence", .types = "object"},
+    {.name = "transforms", .types = "array"},
+    {.name = "codes", .types = "array"},
+    {.name = "presets", .types = "array"},
+    {.name = "verdict", .words = verdicts},
+    {.name = "", .members = comparison},
+    {.name = "also",
+     .types = "array",
+     .summary =
+         "other mistakes with the same numbers, at most 8: codes, everywhere, detail, config, sequence, transforms"},
+    {.name = NULL},
+};
+
 static enum pe_status put_candidate(struct pe_diagnosis *d, const struct pe_answer *a, size_t i, struct pe_node *list,
                                     struct pe_error *err)
 {
@@ -326,7 +349,7 @@ static enum pe_status put_candidate(struct pe_diagnosis *d, const struct pe_answ
     put_transforms(&c->edit.transforms, node);
     put_codes(&c->kept.h, node);
     enum pe_status status = pe_answer_presets(d, c, pe_put_list(node, "presets"), err);
-    pe_put_string(node, "verdict", verdicts[c->all.verdict]);
+    pe_put_string(node, "verdict", verdicts[c->all.verdict < PE_NO_FIT ? c->all.verdict : PE_NO_FIT]);
     put_comparison(d, &c->all, node);
     put_also(d, a, i, node);
     return status;
@@ -358,6 +381,35 @@ static void put_undecided(const struct pe_undecided *u, struct pe_node *root)
     pe_put_integers(node, "candidates", (const int64_t[]){0, (int64_t)u->rival}, 2);
     pe_put_integer(pe_put_object(node, "decide"), "position", (int64_t)u->position);
 }
+
+const struct pe_member pe_diagnosis_members[] = {
+    {.name = "explained", .types = "boolean"},
+    {.name = "belief", .types = "object|null", .members = comparison},
+    {.name = "candidates",
+     .types = "array",
+     .summary = "the best first; config with sequence, sent to /encode or /rotate, and then transforms give the tensor",
+     .items = "object",
+     .members = candidate},
+    {.name = "findings", .types = "array", .items = "object", .members = pe_finding_members},
+    {.name = "undecided", .types = "object|null"},
+    {.name = "ruled_out", .types = "array"},
+    {.name = "searched", .types = "integer", .summary = "hypotheses tried"},
+    {.name = "used_all",
+     .types = "boolean",
+     .summary = "true: the search ended because it had used --max-analysis; else left out",
+     .is_optional = true},
+    {.name = "unseen",
+     .types = "array",
+     .summary = "codes of the mistakes that would not show in a tensor that is as believed; empty where the belief "
+                "does not fit",
+     .n_max = PE_UNSEEN_MAX},
+    {.name = "sides",
+     .types = "object|null",
+     .summary =
+         "where q, q_out, k and k_out were sent: verdict and codes of q and of k. Findings and candidates then have a "
+         "side, q, k or, if one reading is of both, null"},
+    {.name = NULL},
+};
 
 static enum pe_status put_answer(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err)
 {

@@ -96,11 +96,13 @@ void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad,
                       const char *name);
 
 /* findings.c: the list of findings of the first candidate. */
+extern const struct pe_member pe_finding_members[];
 void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root);
 /* What a candidate changes, in words: detail and detail_zh of its faults. */
 void pe_answer_detail(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
 
 /* unseen.c: codes of the mistakes that would not show in the tensor; none where the belief does not fit. */
+enum { PE_UNSEEN_MAX = 32 };
 enum pe_status pe_answer_unseen(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list,
                                 struct pe_error *err);
 

@@ -239,6 +239,16 @@ static void put_sentence(struct pe_diagnosis *d, struct pe_node *node, const str
     pe_put_details(node, d->request->lang, other);
 }
 
+const struct pe_member pe_finding_members[] = {
+    {.name = "code", .types = "string", .list = PE_FAULT_CODES},
+    {.name = "pointer", .summary = "the field of the belief"},
+    {.name = "", .members = pe_detail_members},
+    {.name = "found", .summary = "what the tensor has"},
+    {.name = "believed", .summary = "what it should have had"},
+    {.name = "meaning", .types = "string|null", .summary = "what a factor that is found is, e.g. 1/sqrt(head_dim)"},
+    {.name = NULL},
+};
+
 static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candidate *c, unsigned i, struct pe_node *list)
 {
     const struct pe_fault_info *info = pe_fault_at(c->kept.h.fault[i]);

@@ -8,8 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { UNSEEN_MAX = 32 };
-
 struct look {
     struct pe_diagnosis *d;
     const struct pe_candidate *belief;
@@ -236,7 +234,7 @@ enum pe_status pe_answer_unseen(struct pe_diagnosis *d, const struct pe_answer *
     l.signature = pe_model_signature(a->belief.model);
     l.room = pe_equal_room(d);
     l.status = l.room ? PE_OK : PE_NO_MEMORY;
-    for (size_t i = 0; i < pe_n_faults() && n < UNSEEN_MAX && goes_on(&l); i++)
+    for (size_t i = 0; i < pe_n_faults() && n < PE_UNSEEN_MAX && goes_on(&l); i++)
         if (is_unseen(&l, i) && goes_on(&l)) {
             pe_put_string(list, NULL, pe_fault_at(i)->code);
             n++;

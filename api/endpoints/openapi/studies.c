@@ -1,0 +1,119 @@
+/* The schemas of /analyze, /diagnose and /experiments, from the rows of metrics, of their fields and of their answers.
+ */
+#include "api/bodies/bodies.h"
+#include "api/endpoints/openapi/openapi.h"
+
+#include <string.h>
+
+static const char lang_property[] = "\"lang\":{\"description\":\"language of detail; default from Accept-Language, "
+                                    "else en\",\"type\":\"string\",\"enum\":[\"en\",\"zh\"]}";
+
+static void add_metric_names(struct api_text *text)
+{
+    api_text_put(text, "\"metrics\":{\"description\":\"names of metrics, each once; default all that "
+                       "apply\",\"type\":\"array\",\"items\":{\"enum\":[");
+    for (size_t i = 0; i < pe_n_metrics(); i++) {
+        api_text_add(text, ",", i > 0);
+        api_text_string(text, pe_metric_at(i)->name);
+    }
+    api_text_put(text, "]}}");
+}
+
+static void add_fields(struct api_text *text)
+{
+    bool first = false;
+    api_text_put(text, ",\"Analysis\":{\"type\":\"object\",\"description\":\"fields of /analyze beside the "
+                       "scheme's\",\"properties\":{\"configs\":{\"description\":\"configurations, each with the "
+                       "request's other fields as defaults\",\"type\":\"array\",\"items\":{\"type\":"
+                       "\"object\"}},");
+    api_text_put(text, lang_property);
+    api_text_put(text, ",");
+    add_metric_names(text);
+    for (const struct pe_param *row = pe_analysis_params(); row->name; row++)
+        if (strcmp(row->name, "metrics") != 0) {
+            api_openapi_property(text, row->name, &first);
+            api_openapi_schema(text, row);
+        }
+    api_text_put(text, "}}");
+}
+
+/* ---- Diagnosis ---- */
+
+static const struct {
+    const char *name, *text;
+} tensors[] = {
+    {"encoding", "[n, dim] or [dim, ...grid]: an additive encoding, or a table of rows"},
+    {"cos", "[n, rotary_dim / 2] or [n, rotary_dim], beside sin"},
+    {"sin", "as cos"},
+    {"cos_sin", "[n, rotary_dim], cosines then sines; [2, n, columns]; [n, rotary_dim / 2, 2]"},
+    {"freqs_cis", "[n, rotary_dim / 2, 2]; in .npy, .npz and safetensors also complex [n, rotary_dim / 2]"},
+    {"matrix", "[n, rotary_dim / 2, 2, 2]"},
+    {"angles", "[n, rotary_dim / 2], or [n, rotary_dim] with each angle twice: radians"},
+    {"freqs", "another name of angles"},
+    {"inv_freq", "[rotary_dim / 2]: frequencies; beside another tensor a parameter"},
+    {"rope_freqs", "[rotary_dim / 2]: by how much each frequency is divided"},
+    {"q", "queries before the rotation, beside q_out"},
+    {"q_out", "as q, after it"},
+    {"k", "keys before the rotation, beside k_out"},
+    {"k_out", "as k, after it"},
+    {"bias", "[num_heads, queries, keys]: what is added to logits"},
+    {"buckets", "[queries, keys]: indices of relative positions"},
+    {"position_ids", "[n] or [axes, n]: integers"},
+};
+
+/* How q and q_out hold their rows: fields that no plan has, so no list of parameters has them. */
+static const char rows_properties[] =
+    ",\"tensor_layout\":{\"description\":\"order of the axes of q and q_out; default bhnd; flat and bflat need "
+    "head_dim\","
+    "\"enum\":[\"bhnd\",\"bnhd\",\"nbhd\",\"nhd\",\"flat\",\"bflat\"]},\"positions_layout\":{\"description\":\"what "
+    "two "
+    "levels of positions are beside q and q_out: axes (default), or batch: a list for each row of the batch\",\"enum\":"
+    "[\"axes\",\"batch\"]}";
+
+static void add_diagnosis(struct api_text *text)
+{
+    bool first = false;
+    api_text_put(text, ",\"Diagnosis\":{\"type\":\"object\",\"description\":\"the tensor in question, beside fields "
+                       "of /encode that say what it should be\",\"properties\":{");
+    api_text_put(text, lang_property);
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        api_openapi_property(text, tensors[i].name, &first);
+        api_text_put(text, "{\"$ref\":\"#/components/schemas/Tensor\",\"description\":");
+        api_text_string(text, tensors[i].text);
+        api_text_put(text, "}");
+    }
+    api_text_put(text, rows_properties);
+    api_text_put(text, "}}");
+}
+
+/* ---- Experiments ---- */
+
+static const char configs_property[] =
+    "\"configs\":{\"description\":\"configurations, each with the request's other fields as defaults, without a "
+    "sequence; eval: up to 4 objects of fields that differ in further evaluations of the same weights\",\"type\":"
+    "\"array\",\"minItems\":1,\"maxItems\":6,\"items\":{\"type\":\"object\",\"properties\":{\"eval\":{\"type\":"
+    "\"array\",\"maxItems\":4,\"items\":{\"type\":\"object\"}}}}}";
+
+static void add_experiment(struct api_text *text)
+{
+    bool first = false;
+    api_text_put(text,
+                 ",\"Experiment\":{\"type\":\"object\",\"description\":\"fields of /experiments\",\"properties\":{");
+    api_text_put(text, configs_property);
+    for (const struct pe_param *row = pe_experiment_params(); row->name; row++) {
+        api_openapi_property(text, row->name, &first);
+        api_openapi_schema(text, row);
+    }
+    api_text_put(text, "}}");
+    api_openapi_answer(text, "ExperimentAnswer", "one line, or one server-sent event", api_live_members);
+}
+
+void api_openapi_studies(struct api_text *text)
+{
+    add_fields(text);
+    api_openapi_answer(text, "Result", NULL, pe_result_members);
+    api_openapi_answer(text, "AnalysisAnswer", NULL, pe_analysis_members);
+    add_diagnosis(text);
+    api_openapi_answer(text, "DiagnosisAnswer", NULL, pe_diagnosis_members);
+    add_experiment(text);
+}
