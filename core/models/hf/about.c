@@ -57,11 +57,7 @@ static void put_layers(struct pe_node *root, const struct pe_hf_marks *marks)
 {
     int64_t indices[PE_HF_LAYERS_MAX];
     const struct pe_hf_layers *layers = &marks->layers;
-    const char *named = marks->layer_type ? marks->layer_type : layers->kinds[0];
-    for (size_t k = 0; !marks->layer_type && k < layers->n_kinds; k++)
-        if (strcmp(layers->kinds[k], PE_HF_FULL) == 0)
-            named = PE_HF_FULL;
-    pe_put_string(root, "layer_type", named);
+    pe_put_string(root, "layer_type", marks->layer_type ? marks->layer_type : pe_hf_default_kind(layers));
     if (!pe_hf_layers_known(layers, marks->layer_type)) {
         pe_put_value(root, "layers", &(struct pe_value){.kind = PE_NULL});
         return;

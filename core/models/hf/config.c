@@ -347,10 +347,7 @@ static enum pe_status name_kind(const struct pe_value *config, struct pe_hf_aske
                    : compare_kinds(config, asked, out, layers, err);
     if (layers->n_kinds > 1 && compare_kinds(config, asked, out, layers, err))
         return err->status;
-    const char *named = layers->kinds[0];
-    for (size_t k = 0; k < layers->n_kinds; k++)
-        if (strcmp(layers->kinds[k], PE_HF_FULL) == 0)
-            named = PE_HF_FULL;
+    const char *named = pe_hf_default_kind(layers);
     asked->layer_type = strcmp(named, PE_HF_FULL) == 0 ? NULL : named;
     return PE_OK;
 }

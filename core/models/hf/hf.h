@@ -44,7 +44,7 @@ struct pe_hf_model {
     enum pe_hf_masks masks;
     int64_t extra_rows, row_offset, first; /* PE_HF_AFTER_PADDING: pad_token_id + 1 */
     const char *layout, *channels, *position_style, *head_dim, *base, *local_base, *rope_if;
-    const char *form, *interpolate, *positions;
+    const char *form, *buckets, *distance, *interpolate, *positions;
     const char *source; /* files and symbols, below transformers' models/ */
     enum pe_certainty certainty;
 
@@ -109,6 +109,14 @@ bool pe_hf_has_default(const struct pe_hf_model *row, const char *name);
 /* Does the object, or the class, have "name=true", "name=word", or "name" with any value but null? */
 bool pe_hf_holds(const struct pe_hf_place *place, const char *condition);
 
+/* A field that is a list of numbers; none if it is anything else. */
+struct pe_reals pe_hf_numbers(const struct pe_hf_place *place, const char *name);
+/* A number of layers, 1 to PE_HF_LAYERS_MAX; 0 if the field is anything else. */
+int64_t pe_hf_count(const struct pe_hf_place *place, const char *names);
+
+/* Names between bars, one a call; false past the last. */
+bool pe_hf_next_name(const char **names, const char **name, size_t *n);
+
 /* Fails because of the value of a field of place. */
 enum pe_status pe_hf_wrong(const struct pe_hf_place *place, const struct pe_field *field, const char *allowed,
                            struct pe_error *err);
@@ -137,6 +145,7 @@ enum pe_status pe_hf_divide_width(const struct pe_hf_reader *r, int64_t *head_di
 
 enum { PE_HF_SIDE_MAX = 65536 }; /* patches along a side */
 
+#define PE_HF_LAYER_LISTS "layer_types|layers_block_type"
 #define PE_HF_LAYOUT_FLAGS "rope_interleave|rotary_emb_interleaved|rope_interleaved" /* true: pairs of neighbours */
 #define PE_HF_WIDTH "hidden_size|d_model|n_embd|dim|embed_dim|width|emb_dim|n_embed"
 #define PE_HF_HEADS                                                                                                    \
@@ -178,6 +187,8 @@ bool pe_hf_has_kind(const struct pe_hf_layers *layers, const char *kind); /* of 
 #define PE_HF_FULL "full_attention" /* the kind where a model has one */
 size_t pe_hf_layers_of(const struct pe_hf_layers *layers, const char *kind, int64_t *indices);
 bool pe_hf_layers_known(const struct pe_hf_layers *layers, const char *kind);
+const char *
+pe_hf_default_kind(const struct pe_hf_layers *layers); /* full_attention where there is one, else the first */
 
 /* differ.c: kinds whose positions are compared, a line for each. */
 struct pe_hf_difference {
@@ -201,6 +212,17 @@ const char *pe_hf_layer_type(const struct pe_hf_reader *r);          /* as asked
 bool pe_hf_is_layer(const struct pe_hf_reader *r, const char *name); /* may an object of a layer type have this name? */
 bool pe_hf_is_no_attention(const char *layer_type);
 bool pe_hf_has_other_layers(const struct pe_hf_model *row); /* which are no attention? */
+bool pe_hf_is_by_layer(const struct pe_hf_model *row); /* may each layer be of another type? Other kinds have stacks */
+
+/* layers.c: SmolLM3 and Llama 4 mark each layer, beside its mask, as rotated or not: in a list, 1 for those with
+ * positions, or by stating that every n-th has none. Empty for types whose code does not read that. */
+struct pe_hf_rotations {
+    struct pe_reals marks;
+    int64_t interval; /* 0: none */
+};
+bool pe_hf_marks_rotation(const struct pe_hf_model *row); /* does its code read that? */
+struct pe_hf_rotations pe_hf_rotations_of(const struct pe_hf_reader *r);
+bool pe_hf_is_rotated(const struct pe_hf_rotations *rotations, int64_t layer);
 
 /* tables.c */
 enum pe_status pe_hf_side(const struct pe_hf_reader *r, int64_t *side); /* patches along one side of the image */

@@ -13,8 +13,6 @@
 
 enum { NO_KIND = 255 };
 
-static const char full[] = PE_HF_FULL;
-static const char list_names[] = "layer_types|layers_block_type";
 /* Words of transformers' layer_types beside those that a row names. */
 static const char usual[] = "full_attention|sliding_attention|chunked_attention|attention|local_attention|"
                             "global_attention|compressed_sparse_attention|heavily_compressed_attention|hybrid|"
@@ -57,12 +55,9 @@ static const char *word_at(const char *words, unsigned i, size_t *n)
 
 static void add_words(struct pe_hf_layers *layers, const char *names)
 {
-    size_t n;
-    for (bool more = true; more; names += n + 1) {
-        n = strcspn(names, "|");
-        more = names[n] == '|';
-        add_kind(layers, names, n);
-    }
+    const char *name;
+    for (size_t n; pe_hf_next_name(&names, &name, &n);)
+        add_kind(layers, name, n);
 }
 
 /* ---- What no class could use ---- */
@@ -78,7 +73,7 @@ static bool is_word(const struct pe_hf_reader *r, const struct pe_value *item)
 static enum pe_status check_list(const struct pe_hf_reader *r, int64_t n_layers)
 {
     char pointer[PE_POINTER_MAX], index[24];
-    const struct pe_field *field = pe_hf_find(&r->config, list_names);
+    const struct pe_field *field = pe_hf_find(&r->config, PE_HF_LAYER_LISTS);
     if (!field)
         return PE_OK;
     if (field->value.kind != PE_LIST)
@@ -122,20 +117,25 @@ static enum pe_status check_period(const struct pe_hf_reader *r, const char *nam
                : pe_hf_wrong(&r->config, field, "an integer of at least 1, or a text of L and G", r->err);
 }
 
+/* DeepSeek-V4's code reads compress_ratios. */
+static bool has_ratios(const struct pe_hf_model *row)
+{
+    return pe_is_among(row->layers, "compressed_sparse_attention");
+}
+
 /* Unmarked: a field counts as read where it is used. */
 static enum pe_status check_layers(const struct pe_hf_reader *reader)
 {
     struct pe_hf_reader unmarked = *reader, *r = &unmarked;
     int64_t n_layers = 0;
     r->config.marks = NULL;
-    bool says_depth = pe_hf_says(&r->config, "num_hidden_layers"), marks = pe_is_among(r->model->none, "nope");
-    bool by_layer = r->model->kind == PE_HF_ROPE || r->model->kind == PE_HF_NONE;
-    bool has_list = pe_hf_find(&r->config, list_names) != NULL;
+    bool says_depth = pe_hf_says(&r->config, "num_hidden_layers"), marks = pe_hf_marks_rotation(r->model);
+    bool has_list = pe_hf_find(&r->config, PE_HF_LAYER_LISTS) != NULL;
     enum pe_status status = says_depth ? pe_hf_integer(&r->config, "num_hidden_layers", &n_layers, r->err) : PE_OK;
-    if (status || !by_layer)
+    if (status || !pe_hf_is_by_layer(r->model))
         return status;
     status = check_list(r, n_layers);
-    if (!status && pe_is_among(r->model->layers, "compressed_sparse_attention"))
+    if (!status && has_ratios(r->model))
         status = check_numbers(r, "compress_ratios");
     if (!status && marks)
         status = check_numbers(r, "no_rope_layers");
@@ -153,53 +153,34 @@ struct plan {
     const struct pe_hf_model *row;
     const struct pe_value *listed;  /* words; NULL: none */
     const struct pe_value *pattern; /* "LLLG" */
-    struct pe_reals ratios, marks;  /* compress_ratios; no_rope_layers */
-    int64_t n, period, interval;    /* interval: every how many layers one has no positions; 0: none */
+    struct pe_reals ratios;         /* compress_ratios */
+    struct pe_hf_rotations rotations;
+    int64_t n, period;
 };
-
-static struct pe_reals numbers_of(const struct pe_hf_place *place, const char *name)
-{
-    const struct pe_field *field = pe_hf_find(place, name);
-    bool fine = field && field->value.kind == PE_ARRAY && field->value.array.rank == 1;
-    return fine ? (struct pe_reals){field->value.array, field->value.array.shape[0]} : (struct pe_reals){.n = 0};
-}
-
-static int64_t count_of(const struct pe_hf_place *place, const char *names)
-{
-    const struct pe_field *field = pe_hf_find(place, names);
-    bool fine = field && field->value.kind == PE_INTEGER && field->value.integer > 0;
-    return fine && field->value.integer <= PE_HF_LAYERS_MAX ? field->value.integer : 0;
-}
 
 static const struct pe_value *list_of(const struct pe_hf_place *place)
 {
-    const struct pe_field *field = pe_hf_find(place, list_names);
+    const struct pe_field *field = pe_hf_find(place, PE_HF_LAYER_LISTS);
     return field && field->value.kind == PE_LIST ? &field->value : NULL;
-}
-
-static bool has_ratios(const struct pe_hf_model *row)
-{
-    return pe_is_among(row->layers, "compressed_sparse_attention");
 }
 
 static struct plan plan_of(const struct pe_hf_reader *r)
 {
     struct plan plan = {.row = r->model, .listed = list_of(&r->config)};
     if (!plan.listed && has_ratios(r->model))
-        plan.ratios = numbers_of(&r->config, "compress_ratios");
-    if (pe_is_among(r->model->none, "nope")) {
-        plan.marks = numbers_of(&r->config, "no_rope_layers");
-        plan.interval = plan.marks.n ? 0 : count_of(&r->config, "no_rope_layer_interval");
+        plan.ratios = pe_hf_numbers(&r->config, "compress_ratios");
+    if (pe_hf_marks_rotation(r->model)) {
+        plan.rotations = pe_hf_rotations_of(r);
     } else if (!plan.listed && r->model->none_if && !pe_hf_holds(&r->config, r->model->none_if)) {
         plan.period = 1; /* EXAONE 4 has no sliding layers then */
     } else if (!plan.listed && r->model->period) {
         const struct pe_field *period = pe_hf_find(&r->config, r->model->period);
         plan.pattern = period && period->value.kind == PE_STRING && *period->value.string ? &period->value : NULL;
-        plan.period = count_of(&r->config, r->model->period);
+        plan.period = pe_hf_count(&r->config, r->model->period);
     }
-    uint64_t n_listed = plan.listed ? plan.listed->list.n : plan.ratios.n ? plan.ratios.n : plan.marks.n;
+    uint64_t n_listed = plan.listed ? plan.listed->list.n : plan.ratios.n ? plan.ratios.n : plan.rotations.marks.n;
     bool is_counted = !plan.listed && (n_listed == 0 || pe_hf_says(&r->config, depth_names));
-    plan.n = is_counted ? count_of(&r->config, depth_names) : (int64_t)n_listed;
+    plan.n = is_counted ? pe_hf_count(&r->config, depth_names) : (int64_t)n_listed;
     if (plan.listed && pe_hf_says(&r->config, depth_names))
         pe_hf_find(&r->config, depth_names); /* the same number once more, which is read too */
     return plan;
@@ -225,15 +206,7 @@ static const char *by_rule(const struct plan *p, int64_t l, size_t *n)
     } else if (has_ratios(p->row)) {
         mixed = l > 1 && l % 2 ? "compressed_sparse_attention" : "heavily_compressed_attention";
     }
-    return word_at(mixed ? mixed : full, mixed && p->row->period && is_second(p, l), n);
-}
-
-/* Llama 4 and SmolLM3 say of each layer beside its mask whether it has positions: 1 has. */
-static bool is_rotated(const struct plan *p, int64_t l)
-{
-    if (p->marks.n)
-        return (uint64_t)l >= p->marks.n || pe_real_at(&p->marks, (uint64_t)l) != 0;
-    return p->interval == 0 || (l + 1) % p->interval != 0;
+    return word_at(mixed ? mixed : PE_HF_FULL, mixed && p->row->period && is_second(p, l), n);
 }
 
 static const char *name_of(const struct plan *p, int64_t l, size_t *n)
@@ -241,12 +214,11 @@ static const char *name_of(const struct plan *p, int64_t l, size_t *n)
     const struct pe_value *word = p->listed ? &p->listed->list.items[l] : NULL;
     const char *mask = word && word->kind == PE_STRING ? word->string : NULL;
     char copy[PE_HF_KIND_BYTES] = "";
-    bool says_rotation = pe_is_among(p->row->none, "nope");
     if (mask)
         *n = strlen(mask);
-    if (!says_rotation)
+    if (!pe_hf_marks_rotation(p->row))
         return mask ? mask : by_rule(p, l, n);
-    bool rotated = is_rotated(p, l);
+    bool rotated = pe_hf_is_rotated(&p->rotations, l);
     snprintf(copy, sizeof copy, "%s", mask ? mask : "");
     if (mask && pe_is_among(p->row->none, copy) != rotated)
         return mask;
@@ -266,7 +238,8 @@ static void judge_masks(const struct pe_hf_reader *r, struct pe_hf_layers *layer
 static void list_layers(const struct pe_hf_reader *r, struct pe_hf_layers *layers)
 {
     struct plan plan = plan_of(r);
-    bool is_ruled = plan.listed || plan.ratios.n || plan.interval || plan.marks.n || r->model->period;
+    bool is_ruled =
+        plan.listed || plan.ratios.n || plan.rotations.interval || plan.rotations.marks.n || r->model->period;
     for (int64_t l = 0; l < plan.n && l < PE_HF_LAYERS_MAX; l++) {
         size_t n;
         const char *name = name_of(&plan, l, &n);
@@ -313,14 +286,15 @@ static const char *const stack_depths[][2] = {
 
 static int64_t depth_of(const struct pe_hf_place *place, const char *stack)
 {
-    struct pe_reals depths = strncmp(stack, "stage", 5) == 0 ? numbers_of(place, "depths") : (struct pe_reals){.n = 0};
+    struct pe_reals depths =
+        strncmp(stack, "stage", 5) == 0 ? pe_hf_numbers(place, "depths") : (struct pe_reals){.n = 0};
     uint64_t stage = (uint64_t)(stack[0] ? stack[strlen(stack) - 1] - '1' : 0);
     double x = depths.n > stage ? pe_real_at(&depths, stage) : 0;
     if (x > 0 && x <= PE_HF_LAYERS_MAX)
         return (int64_t)x;
     for (size_t i = 0; i < sizeof stack_depths / sizeof *stack_depths; i++)
         if (pe_is_among(stack_depths[i][0], stack))
-            return count_of(place, stack_depths[i][1]);
+            return pe_hf_count(place, stack_depths[i][1]);
     return 0;
 }
 
@@ -341,7 +315,7 @@ static void list_stacks(const struct pe_hf_reader *r, struct pe_hf_layers *layer
 {
     add_words(layers, stacks_of(r));
     bool are_stages = r->model->kind == PE_HF_SWIN || r->model->kind == PE_HF_SWINV2;
-    size_t n_stages = are_stages ? (size_t)numbers_of(&r->config, "num_heads").n : layers->n_kinds;
+    size_t n_stages = are_stages ? (size_t)pe_hf_numbers(&r->config, "num_heads").n : layers->n_kinds;
     if (n_stages && n_stages < layers->n_kinds)
         layers->n_kinds = n_stages;
     layers->are_stacks = true;
@@ -352,7 +326,7 @@ static void list_stacks(const struct pe_hf_reader *r, struct pe_hf_layers *layer
 static enum pe_status too_many(const struct pe_hf_reader *r)
 {
     char pointer[PE_POINTER_MAX];
-    const struct pe_field *field = pe_hf_find(&r->config, list_names);
+    const struct pe_field *field = pe_hf_find(&r->config, PE_HF_LAYER_LISTS);
     field = field ? field : pe_hf_find(&r->config, pe_hf_rope_names(r));
     pe_pointer_join(pointer, sizeof pointer, r->config.at, field ? field->name : "layer_types");
     return pe_fail(r->err, pointer, "too many kinds of layers; allowed: at most %d, with names of less than %d bytes",
@@ -361,7 +335,7 @@ static enum pe_status too_many(const struct pe_hf_reader *r)
 
 enum pe_status pe_hf_list_layers(const struct pe_hf_reader *r, struct pe_hf_layers *layers)
 {
-    bool by_layer = r->model->kind == PE_HF_ROPE || r->model->kind == PE_HF_NONE;
+    bool by_layer = pe_hf_is_by_layer(r->model);
     layers->n = layers->n_kinds = layers->n_others = 0;
     layers->are_stacks = layers->are_certain = layers->are_merged = layers->are_too_many = false;
     if (check_layers(r))
@@ -376,12 +350,12 @@ enum pe_status pe_hf_list_layers(const struct pe_hf_reader *r, struct pe_hf_laye
         if (!mixes && !list_of(&r->config) && pe_hf_has_other_layers(r->model))
             layers->n = 0; /* some layers are no attention, and nothing states which */
     } else {
-        add_kind(layers, full, strlen(full));
-        layers->n = (size_t)count_of(&r->config, depth_names);
+        add_kind(layers, PE_HF_FULL, strlen(PE_HF_FULL));
+        layers->n = (size_t)pe_hf_count(&r->config, depth_names);
         memset(layers->kind_of, 0, layers->n);
     }
     if (layers->n_kinds == 0)
-        add_kind(layers, full, strlen(full));
+        add_kind(layers, PE_HF_FULL, strlen(PE_HF_FULL));
     judge_masks(r, layers);
     return layers->are_too_many ? too_many(r) : PE_OK;
 }
@@ -412,6 +386,11 @@ static bool is_in(const struct pe_hf_layers *layers, size_t first, size_t count,
 bool pe_hf_has_kind(const struct pe_hf_layers *layers, const char *kind)
 {
     return is_in(layers, 0, layers->n_kinds, kind) || is_in(layers, PE_HF_KINDS_MAX, layers->n_others, kind);
+}
+
+const char *pe_hf_default_kind(const struct pe_hf_layers *layers)
+{
+    return is_in(layers, 0, layers->n_kinds, PE_HF_FULL) ? PE_HF_FULL : layers->kinds[0];
 }
 
 bool pe_hf_layers_known(const struct pe_hf_layers *layers, const char *kind)

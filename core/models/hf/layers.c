@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char full[] = "full_attention";
-
 /* Layers that are no attention, in whatever model a config lists them. */
 static const char never[] = "linear_attention|mamba|mamba2|recurrent|conv|moe|mlp|sparse|dense";
 
@@ -14,10 +12,9 @@ bool pe_hf_is_no_attention(const char *layer_type) { return pe_is_among(never, l
 
 bool pe_hf_has_other_layers(const struct pe_hf_model *row)
 {
-    const char *word = row->none;
-    for (size_t n; word && *word; word += n + (word[n] == '|')) {
+    const char *names = row->none, *word;
+    for (size_t n; pe_hf_next_name(&names, &word, &n);) {
         char one[PE_HF_KIND_BYTES];
-        n = strcspn(word, "|");
         snprintf(one, sizeof one, "%.*s", (int)n, word);
         if (pe_hf_is_no_attention(one))
             return true;
@@ -25,14 +22,14 @@ bool pe_hf_has_other_layers(const struct pe_hf_model *row)
     return false;
 }
 
-const char *pe_hf_layer_type(const struct pe_hf_reader *r) { return r->layer_type ? r->layer_type : full; }
+const char *pe_hf_layer_type(const struct pe_hf_reader *r) { return r->layer_type ? r->layer_type : PE_HF_FULL; }
 
 /* Without a layer_type: the model has layers of its own names, of which the first is meant. */
 static bool is_own_default(const struct pe_hf_reader *r) { return !r->layer_type && r->model->layers; }
 
 static bool is_listed(const struct pe_hf_reader *r, const char *word)
 {
-    const struct pe_field *types = pe_hf_find(&r->config, "layer_types|layers_block_type");
+    const struct pe_field *types = pe_hf_find(&r->config, PE_HF_LAYER_LISTS);
     const struct pe_value *list = types ? &types->value : NULL;
     for (size_t i = 0; list && list->kind == PE_LIST && i < list->list.n; i++)
         if (list->list.items[i].kind == PE_STRING && strcmp(list->list.items[i].string, word) == 0)
@@ -53,7 +50,7 @@ static enum pe_status check_named(const struct pe_hf_reader *r)
 {
     const char *layers = r->model->layers;
     char spelled[96];
-    bool usual = !layers && strcmp(r->layer_type, full) == 0;
+    bool usual = !layers && strcmp(r->layer_type, PE_HF_FULL) == 0;
     if (usual || pe_is_among(layers, r->layer_type))
         return PE_OK;
     if (layers) {
@@ -66,22 +63,37 @@ static enum pe_status check_named(const struct pe_hf_reader *r)
                    r->model_type);
 }
 
-/* SmolLM3 and Llama 4 mark layers in a list, 1 for those with positions, or say that every n-th has none. */
-static bool marks_all_none(const struct pe_hf_reader *r)
+bool pe_hf_is_by_layer(const struct pe_hf_model *row) { return row->kind == PE_HF_ROPE || row->kind == PE_HF_NONE; }
+
+/* ---- Layers that are marked as rotated ---- */
+
+bool pe_hf_marks_rotation(const struct pe_hf_model *row) { return pe_is_among(row->none, "nope"); }
+
+struct pe_hf_rotations pe_hf_rotations_of(const struct pe_hf_reader *r)
 {
-    if (!pe_is_among(r->model->none, "nope"))
-        return false; /* other types' code does not read these fields */
-    const struct pe_field *marks = pe_hf_find(&r->config, "no_rope_layers");
-    struct pe_reals list = {.n = 0};
-    if (marks && marks->value.kind == PE_ARRAY && marks->value.array.rank == 1)
-        list = (struct pe_reals){marks->value.array, marks->value.array.shape[0]};
-    for (uint64_t i = 0; i < list.n; i++)
-        if (pe_real_at(&list, i) != 0)
+    struct pe_hf_rotations rotations = {.interval = 0};
+    if (!pe_hf_marks_rotation(r->model))
+        return rotations;
+    rotations.marks = pe_hf_numbers(&r->config, "no_rope_layers");
+    rotations.interval = rotations.marks.n ? 0 : pe_hf_count(&r->config, "no_rope_layer_interval");
+    return rotations;
+}
+
+bool pe_hf_is_rotated(const struct pe_hf_rotations *rotations, int64_t layer)
+{
+    const struct pe_reals *marks = &rotations->marks;
+    if (marks->n)
+        return (uint64_t)layer >= marks->n || pe_real_at(marks, (uint64_t)layer) != 0;
+    return rotations->interval == 0 || (layer + 1) % rotations->interval != 0;
+}
+
+static bool is_none_rotated(const struct pe_hf_reader *r)
+{
+    struct pe_hf_rotations rotations = pe_hf_rotations_of(r);
+    for (uint64_t l = 0; l < rotations.marks.n; l++)
+        if (pe_hf_is_rotated(&rotations, (int64_t)l))
             return false;
-    if (list.n)
-        return true;
-    const struct pe_field *interval = pe_hf_find(&r->config, "no_rope_layer_interval");
-    return interval && interval->value.kind == PE_INTEGER && interval->value.integer == 1;
+    return rotations.marks.n || rotations.interval == 1;
 }
 
 static bool has_none(const struct pe_hf_reader *r, const char *type)
@@ -92,10 +104,10 @@ static bool has_none(const struct pe_hf_reader *r, const char *type)
 enum pe_status pe_hf_layer_check(const struct pe_hf_reader *r, bool *has_positions)
 {
     const char *type = pe_hf_layer_type(r);
-    *has_positions = !marks_all_none(r) && !has_none(r, type) && !(pe_is_among(never, type) && is_listed(r, type));
+    *has_positions = !is_none_rotated(r) && !has_none(r, type) && !(pe_is_among(never, type) && is_listed(r, type));
     if (is_own_default(r))
         return PE_OK;
-    if (r->layer_type && r->model->kind != PE_HF_ROPE && r->model->kind != PE_HF_NONE)
+    if (r->layer_type && !pe_hf_is_by_layer(r->model))
         return check_named(r);
     bool known = pe_is_among("full_attention|sliding_attention", type) || is_listed(r, type) ||
                  pe_is_among(r->model->layers, type) || pe_is_among(r->model->none, type);

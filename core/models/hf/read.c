@@ -20,8 +20,7 @@ static const struct pe_field *find_one(const struct pe_field *fields, size_t n_f
     return NULL;
 }
 
-/* Names between bars, one a call; false past the last. */
-static bool next_name(const char **names, const char **name, size_t *n)
+bool pe_hf_next_name(const char **names, const char **name, size_t *n)
 {
     if (!*names)
         return false;
@@ -59,7 +58,7 @@ static const struct pe_field *find_own(const struct pe_hf_place *place, const ch
 {
     const char *name;
     size_t n;
-    while (place->object && next_name(&names, &name, &n)) {
+    while (place->object && pe_hf_next_name(&names, &name, &n)) {
         if (is_unread(place, name, n))
             continue;
         const struct pe_field *field = find_one(place->object->object.fields, place->object->object.n, name, n);
@@ -74,7 +73,7 @@ static const struct pe_field *find_default(const struct pe_hf_place *place, cons
 {
     const char *name;
     size_t n;
-    while (place->defaults && next_name(&names, &name, &n)) {
+    while (place->defaults && pe_hf_next_name(&names, &name, &n)) {
         const struct pe_field *field = find_one(place->defaults->fields, place->defaults->n, name, n);
         if (field) {
             /* A field that the class has and the config too was not read of the config: it is among the ignored. */
@@ -118,6 +117,20 @@ bool pe_hf_holds(const struct pe_hf_place *place, const char *condition)
                      : field->value.boolean            ? "true"
                                                        : "false";
     return strlen(is) == n_word - n - 1 && strncmp(is, condition + n + 1, n_word - n - 1) == 0;
+}
+
+struct pe_reals pe_hf_numbers(const struct pe_hf_place *place, const char *name)
+{
+    const struct pe_field *field = pe_hf_find(place, name);
+    bool fine = field && field->value.kind == PE_ARRAY && field->value.array.rank == 1;
+    return fine ? (struct pe_reals){field->value.array, field->value.array.shape[0]} : (struct pe_reals){.n = 0};
+}
+
+int64_t pe_hf_count(const struct pe_hf_place *place, const char *names)
+{
+    const struct pe_field *field = pe_hf_find(place, names);
+    bool fine = field && field->value.kind == PE_INTEGER && field->value.integer > 0;
+    return fine && field->value.integer <= PE_HF_LAYERS_MAX ? field->value.integer : 0;
 }
 
 static void show(const struct pe_value *v, char *out, size_t room)

@@ -13,7 +13,7 @@ static const char *local_names(const struct pe_hf_reader *r)
 {
     return r->model->local_base ? r->model->local_base : local_base_names;
 }
-static bool is_full(const struct pe_hf_reader *r) { return strcmp(pe_hf_layer_type(r), "full_attention") == 0; }
+static bool is_full(const struct pe_hf_reader *r) { return strcmp(pe_hf_layer_type(r), PE_HF_FULL) == 0; }
 static bool is_sliding(const struct pe_hf_reader *r) { return strstr(pe_hf_layer_type(r), "sliding") != NULL; }
 
 /* ---- Where the rope object is ---- */
