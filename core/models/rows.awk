@@ -7,7 +7,7 @@ BEGIN {
     needed["presets"] = "label source certainty"
     keys["types"] = "aliases kind fields gives ignores reads refuses needs inner inner_type without layers none none_if " \
                     "mixed period masks extra_rows row_offset first layout channels position_style head_dim base " \
-                    "local_base rope_if form interpolate positions traits source certainty"
+                    "local_base rope_if form buckets distance interpolate positions traits source certainty"
     needed["types"] = "kind source certainty"
     split("checkpoint:PE_SEEN_CHECKPOINT|class default:PE_CLASS_DEFAULT|unverified:PE_UNVERIFIED", pairs, "|")
     for (i in pairs) {
@@ -234,6 +234,7 @@ function begin_types(    text, part) {
     only["inner"] = only["inner_type"] = only["without"] = "nested"
     only["positions"] = "other"
     only["form"] = "alibi mpt falcon"
+    only["buckets"] = only["distance"] = "buckets t5"
     only["interpolate"] = "patches beit"
     only["extra_rows"] = "learned patches beit"
     only["row_offset"] = "learned"

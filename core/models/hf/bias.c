@@ -58,41 +58,28 @@ enum pe_status pe_hf_falcon(struct pe_hf_reader *r)
 
 /* ---- Buckets ---- */
 
-/* The names of a table's two numbers in a family of configs. */
-struct bucketing {
-    const char *types, *layers; /* NULL: all */
-    const char *buckets, *distance;
-};
-static const struct bucketing bucketings[] = {
-    {"wavlm", NULL, "num_buckets", "max_bucket_distance"},
-    {"layoutlmv2|layoutxlm|layoutlmv3", "rel_pos_x|rel_pos_y", "rel_2d_pos_bins", "max_rel_2d_pos"},
-    {"layoutlmv2|layoutxlm|layoutlmv3", NULL, "rel_pos_bins", "max_rel_pos"},
-    {NULL, NULL, "relative_attention_num_buckets", "relative_attention_max_distance"},
-};
-
-static const struct bucketing *bucketing_of(const struct pe_hf_reader *r)
+/* A table of distances; its two numbers are in these fields. */
+static enum pe_status put_table(struct pe_hf_reader *r, const char *head_dim_names, const char *buckets_name,
+                                const char *distance_name, bool bidirectional)
 {
-    const struct bucketing *row = bucketings;
-    while ((row->types && !pe_is_among(row->types, r->model_type)) ||
-           (row->layers && (!r->layer_type || !pe_is_among(row->layers, r->layer_type))))
-        row++;
-    return row;
-}
-
-static enum pe_status put_buckets(struct pe_hf_reader *r, const char *head_dim_names, bool bidirectional)
-{
-    const struct bucketing *row = bucketing_of(r);
     int64_t buckets = 32, distance = 128; /* the published numbers */
     pe_hf_put_word(r->out, "scheme", "t5");
     enum pe_status status = pe_hf_put_heads(r, head_dim_names);
     if (!status)
-        status = pe_hf_integer(&r->config, row->buckets, &buckets, r->err);
+        status = pe_hf_integer(&r->config, buckets_name, &buckets, r->err);
     if (!status)
-        status = pe_hf_integer(&r->config, row->distance, &distance, r->err);
+        status = pe_hf_integer(&r->config, distance_name, &distance, r->err);
     pe_hf_put_integer(r->out, "num_buckets", buckets);
     pe_hf_put_integer(r->out, "max_distance", distance);
     pe_hf_put_flag(r->out, "bidirectional", bidirectional);
     return status;
+}
+
+static enum pe_status put_buckets(struct pe_hf_reader *r, const char *head_dim_names, bool bidirectional)
+{
+    const struct pe_hf_model *row = r->model;
+    return put_table(r, head_dim_names, row->buckets ? row->buckets : "relative_attention_num_buckets",
+                     row->distance ? row->distance : "relative_attention_max_distance", bidirectional);
 }
 
 /* T5's logits are not scaled. A config of one stack has is_decoder, a config of both has is_encoder_decoder. */
@@ -121,5 +108,7 @@ enum pe_status pe_hf_layoutlm(struct pe_hf_reader *r)
     enum pe_status status = pe_hf_flag(&r->config, switched, &has, r->err);
     if (!status && !has)
         return pe_hf_wrong(&r->config, pe_hf_find(&r->config, switched), "true, for this table to exist", r->err);
-    return status ? status : put_buckets(r, NULL, true);
+    if (status)
+        return status;
+    return put_table(r, NULL, flat ? "rel_2d_pos_bins" : "rel_pos_bins", flat ? "max_rel_2d_pos" : "max_rel_pos", true);
 }
