@@ -54,10 +54,11 @@ struct pe_hf_model {
     void (*sliding)(struct pe_hf_reader *r, bool has_own_base); /* what a sliding layer keeps of the rope object */
     void (*heads)(int64_t *head_dim); /* a head's width, if it is that of the model divided by the heads */
     enum pe_status (*before)(struct pe_hf_reader *r, int64_t rotary, int64_t *rest); /* channels before the rotated */
-    bool (*second)(int64_t layer, int64_t n_layers, int64_t period);      /* is the layer of the second of `mixed`? */
-    enum pe_status (*scaling)(struct pe_hf_reader *r, const char **type); /* the meaning of a type; NULL: all is put */
-    void (*scaled)(struct pe_hf_reader *r, const char *type, size_t *n);  /* adds fields of scaling */
-    enum pe_status (*then)(struct pe_hf_reader *r);                       /* adds fields after those of the kind */
+    bool (*second)(int64_t layer, int64_t n_layers, int64_t period);       /* is the layer of the second of `mixed`? */
+    const char *(*by_ratio)(const struct pe_reals *ratios, int64_t layer); /* the layer's type by compress_ratios */
+    enum pe_status (*scaling)(struct pe_hf_reader *r, const char **type);  /* the meaning of a type; NULL: all is put */
+    void (*scaled)(struct pe_hf_reader *r, const char *type, size_t *n);   /* adds fields of scaling */
+    enum pe_status (*then)(struct pe_hf_reader *r);                        /* adds fields after those of the kind */
 };
 
 enum { PE_HF_AFTER_PADDING = -1 };
@@ -266,6 +267,7 @@ bool pe_hf_first_of_period(int64_t layer, int64_t n_layers, int64_t period);
 bool pe_hf_counted_back(int64_t layer, int64_t n_layers, int64_t period);
 bool pe_hf_and_first_layer(int64_t layer, int64_t n_layers, int64_t period);
 bool pe_hf_and_last_layer(int64_t layer, int64_t n_layers, int64_t period);
+const char *pe_hf_by_compress_ratio(const struct pe_reals *ratios, int64_t layer);
 enum pe_status pe_hf_yarn_is_longrope(struct pe_hf_reader *r, const char **type);
 enum pe_status pe_hf_yarn_is_another(struct pe_hf_reader *r, const char **type);
 enum pe_status pe_hf_alpha_is_ntk(struct pe_hf_reader *r, const char **type);

@@ -117,12 +117,6 @@ static enum pe_status check_period(const struct pe_hf_reader *r, const char *nam
                : pe_hf_wrong(&r->config, field, "an integer of at least 1, or a text of L and G", r->err);
 }
 
-/* DeepSeek-V4's code reads compress_ratios. */
-static bool has_ratios(const struct pe_hf_model *row)
-{
-    return pe_is_among(row->layers, "compressed_sparse_attention");
-}
-
 /* Unmarked: a field counts as read where it is used. */
 static enum pe_status check_layers(const struct pe_hf_reader *reader)
 {
@@ -135,7 +129,7 @@ static enum pe_status check_layers(const struct pe_hf_reader *reader)
     if (status || !pe_hf_is_by_layer(r->model))
         return status;
     status = check_list(r, n_layers);
-    if (!status && has_ratios(r->model))
+    if (!status && r->model->by_ratio)
         status = check_numbers(r, "compress_ratios");
     if (!status && marks)
         status = check_numbers(r, "no_rope_layers");
@@ -167,7 +161,7 @@ static const struct pe_value *list_of(const struct pe_hf_place *place)
 static struct plan plan_of(const struct pe_hf_reader *r)
 {
     struct plan plan = {.row = r->model, .listed = list_of(&r->config)};
-    if (!plan.listed && has_ratios(r->model))
+    if (!plan.listed && r->model->by_ratio)
         plan.ratios = pe_hf_numbers(&r->config, "compress_ratios");
     if (pe_hf_marks_rotation(r->model)) {
         plan.rotations = pe_hf_rotations_of(r);
@@ -197,15 +191,7 @@ static bool is_second(const struct plan *p, int64_t l)
 
 static const char *by_rule(const struct plan *p, int64_t l, size_t *n)
 {
-    const char *mixed = p->row->mixed;
-    if (p->ratios.n > (uint64_t)l) {
-        double ratio = pe_real_at(&p->ratios, (uint64_t)l);
-        mixed = ratio == 0   ? "sliding_attention"
-                : ratio == 4 ? "compressed_sparse_attention"
-                             : "heavily_compressed_attention";
-    } else if (has_ratios(p->row)) {
-        mixed = l > 1 && l % 2 ? "compressed_sparse_attention" : "heavily_compressed_attention";
-    }
+    const char *mixed = p->row->by_ratio ? p->row->by_ratio(&p->ratios, l) : p->row->mixed;
     return word_at(mixed ? mixed : PE_HF_FULL, mixed && p->row->period && is_second(p, l), n);
 }
 

@@ -43,6 +43,8 @@ TRAIT(second, and_first_layer, "the last of each period and the first layer",
       "mimo_v2_flash/modular_mimo_v2_flash.py: MiMoV2FlashConfig")
 TRAIT(second, and_last_layer, "the last of each period and the last layer",
       "gemma4/configuration_gemma4.py: Gemma4TextConfig")
+TRAIT(by_ratio, by_compress_ratio, "; by compress_ratios",
+      "deepseek_v4/configuration_deepseek_v4.py: DeepseekV4Config.__post_init__")
 TRAIT(scaling, yarn_is_longrope, "; yarn is longrope",
       "phi3/configuration_phi3.py: Phi3Config.convert_rope_params_to_dict")
 TRAIT(scaling, yarn_is_another, "; refused with yarn", "the vendor's modeling_phi3_v.py: Phi3YarnScaledRotaryEmbedding")

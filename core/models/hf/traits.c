@@ -77,6 +77,18 @@ bool pe_hf_and_last_layer(int64_t layer, int64_t n_layers, int64_t period)
     return layer == n_layers - 1 || (layer + 1) % period == 0;
 }
 
+/* ---- by_ratio: usually no class reads compress_ratios, a number for each layer. ---- */
+
+/* Without them, as the class numbers its layers. */
+const char *pe_hf_by_compress_ratio(const struct pe_reals *ratios, int64_t layer)
+{
+    static const char sparse[] = "compressed_sparse_attention", heavy[] = "heavily_compressed_attention";
+    if ((uint64_t)layer >= ratios->n)
+        return layer > 1 && layer % 2 ? sparse : heavy;
+    double ratio = pe_real_at(ratios, (uint64_t)layer);
+    return ratio == 0 ? "sliding_attention" : ratio == 4 ? sparse : heavy;
+}
+
 /* ---- scaling: a word that is not the library's type of that name. ---- */
 
 /* Phi-3's old word. */
