@@ -92,14 +92,14 @@ def test_slow_schemes_are_refused_before_they_cost(request_):
         assert status == 413 and b"--max-analysis" in body and stated_work.clock(pid) - begun < 1, (status, body)
 
 
-def turned(*shape):
-    """q, and q whose pairs are turned by angles that follow no rule: unlike noise, all mistakes of layout and width but one can be told
-    from it only by their angles."""
-    random = np.random.default_rng(1)
-    q, angle = random.standard_normal(shape), random.uniform(0, 2 * np.pi, (*shape[-2:-1], shape[-1] // 2))
-    out = np.empty_like(q)
-    out[..., ::2] = q[..., ::2] * np.cos(angle) - q[..., 1::2] * np.sin(angle)
-    out[..., 1::2] = q[..., ::2] * np.sin(angle) + q[..., 1::2] * np.cos(angle)
+def turned(*shape, width=None):
+    """q, and q whose pairs (of the first channels, so many) are turned by angles that follow no rule: unlike noise, all mistakes of
+    layout and width but one can be told from it only by their angles."""
+    random, width = np.random.default_rng(1), width or shape[-1]
+    q, angle = random.standard_normal(shape), random.uniform(0, 2 * np.pi, (*shape[-2:-1], width // 2))
+    out, even, odd = q.copy(), slice(0, width, 2), slice(1, width, 2)
+    out[..., even] = q[..., even] * np.cos(angle) - q[..., odd] * np.sin(angle)
+    out[..., odd] = q[..., even] * np.sin(angle) + q[..., odd] * np.cos(angle)
     return {"q": q.astype("f4").tolist(), "q_out": out.astype("f4").tolist()}
 
 
@@ -147,6 +147,8 @@ UNEXPLAINED = {
     "q of 4096 channels": (noise(16, 4096, ("q", "q_out")), 300),
     "q of xpos turned by any angles": ({"scheme": "xpos", **turned(246, 64)}, 6000),
     "q turned by any angles": ({**LLAMA, **turned(1024, 128)}, 3000),
+    "q of 4 heads turned by any angles": ({"scheme": "rope", **turned(4, 1024, 64)}, 3000),
+    "q turned in some channels": ({"scheme": "rope", "rotary_dim": 16, **turned(1024, 64, width=16)}, 4000),
 }
 
 

@@ -203,21 +203,6 @@ static bool read_place(struct view *v, unsigned axis, size_t i)
     return s.score >= SCORE_MIN;
 }
 
-/* The last axis first: it has slow waves, which are solved at once, and most readings make no sense. */
-static bool read_places(struct view *v)
-{
-    enum { TRIED_ROWS = 6 };
-    for (unsigned a = v->n_axes; a-- > 0;)
-        for (size_t i = 1; i <= TRIED_ROWS; i++)
-            if (!read_place(v, a, i * (v->n - 1) / TRIED_ROWS))
-                return false;
-    for (unsigned a = 0; a < v->n_axes; a++)
-        for (size_t i = 0; i < v->n; i++)
-            if (!read_place(v, a, i) || (i % 64 == 0 && pe_is_cancelled()))
-                return false;
-    return true;
-}
-
 /* ---- Positions as a grid ---- */
 
 struct side {
@@ -226,23 +211,62 @@ struct side {
 
 static bool is_near(double x, double y, double unit) { return fabs(x - y) <= 0.05 * fabs(unit); }
 
-/* The sides of a grid whose last axis is the fastest; false: it is none. */
-static bool find_sides(const struct view *v, struct side *sides)
+/* The side of a grid that goes on after so many rows, from the first n rows; false: it is none. */
+static bool find_side(const double *p, size_t stride, size_t n, struct side *side)
+{
+    size_t length = 1;
+    double step = stride < n ? p[stride] - p[0] : 0;
+    while (length * stride < n && step != 0 && !is_near(p[length * stride], p[0], step))
+        length++;
+    *side = (struct side){(double)length, p[0], step};
+    for (size_t i = 0; i < n; i++)
+        if (!is_near(p[i], p[0] + step * (double)(i / stride % length), step != 0 ? step : 1))
+            return false;
+    return true;
+}
+
+/* The sides of a grid whose last axis is the fastest, from its first n rows; false: it is none. */
+static bool find_sides(const struct view *v, size_t n, struct side *sides)
 {
     size_t stride = 1;
-    for (unsigned a = v->n_axes; a-- > 0;) {
-        const double *p = v->place + a * v->n;
-        size_t n = 1;
-        double step = stride < v->n ? p[stride] - p[0] : 0;
-        while (n * stride < v->n && step != 0 && !is_near(p[n * stride], p[0], step))
-            n++;
-        sides[a] = (struct side){(double)n, p[0], step};
-        for (size_t i = 0; i < v->n; i++)
-            if (!is_near(p[i], p[0] + step * (double)(i / stride % n), step != 0 ? step : 1))
+    for (unsigned a = v->n_axes; a-- > 0; stride *= (size_t)sides[a].n)
+        if (!find_side(v->place + a * v->n, stride, n, &sides[a]))
+            return false;
+    return true;
+}
+
+/* Are some rows a grid? Phases of few waves are near those of some number, whatever they are. */
+static bool begins_as_grid(struct view *v)
+{
+    enum { FIRST_ROWS = 8 };
+    struct side sides[PE_AXES_MAX];
+    size_t n = v->n < FIRST_ROWS ? v->n : FIRST_ROWS;
+    for (unsigned a = 0; a < v->n_axes; a++)
+        for (size_t i = 0; i < n; i++)
+            if (!read_place(v, a, i))
                 return false;
-        stride *= n;
-    }
-    return stride == v->n;
+    return find_sides(v, n, sides);
+}
+
+/* The last axis first: it has slow waves, which are solved at once, and most readings make no sense. */
+static bool read_places(struct view *v)
+{
+    enum { TRIED_ROWS = 6 };
+    bool are_whole = true;
+    for (unsigned a = v->n_axes; a-- > 0;)
+        for (size_t i = 1; i <= TRIED_ROWS; i++) {
+            size_t row = i * (v->n - 1) / TRIED_ROWS;
+            if (!read_place(v, a, row))
+                return false;
+            are_whole &= v->place[a * v->n + row] == nearbyint(v->place[a * v->n + row]);
+        }
+    if (!are_whole && !begins_as_grid(v))
+        return false;
+    for (unsigned a = 0; a < v->n_axes; a++)
+        for (size_t i = 0; i < v->n; i++)
+            if (!read_place(v, a, i) || (i % 64 == 0 && pe_is_cancelled()))
+                return false;
+    return true;
 }
 
 /* Are the coordinates of all axes those of a rule? Of one token there is no step. */
@@ -272,11 +296,14 @@ static bool set_grid(struct pe_diagnosis *d, struct pe_edit *edit, const struct 
     struct side sides[PE_AXES_MAX];
     double grid[PE_AXES_MAX], trained[PE_AXES_MAX];
     size_t i = 0;
-    if (!find_sides(v, sides))
+    double n = 1;
+    if (!find_sides(v, v->n, sides))
         return false;
+    for (unsigned a = 0; a < v->n_axes; a++)
+        n *= sides[a].n;
     while (i < sizeof coords / sizeof *coords && !follows(v, sides, coords[i]))
         i++;
-    if (i == sizeof coords / sizeof *coords)
+    if (i == sizeof coords / sizeof *coords || n != (double)v->n)
         return false;
     for (unsigned a = 0; a < v->n_axes; a++) {
         grid[a] = sides[a].n;

@@ -11,8 +11,7 @@
 
 /* Most evidence is distinguished from noise by a few rows. */
 enum { ROWS_OF_LENGTHS = 4, WAVE_WORK = 200 };
-/* What 16 bits and a near fit leave of a logarithm; the share of all lengths that may be further off. */
-#define LENGTH_TOLERANCE 0x1p-4
+/* Of all lengths, that may be further off. */
 #define SHARE_OF_OTHERS 0.5
 
 /* ln|z|/|in|² of each wave of a row, which is one number, or a line in ln zeta_c. */
@@ -62,7 +61,7 @@ static void add_lengths(const struct lengths *l, double *all, double *others)
     }
     double spread = w * xx - x * x, slope = spread > 0 ? (w * xy - x * y) / spread : 0;
     for (size_t c = 0; c < l->n; c++)
-        if (fabs(l->y[c] - y / w - slope * (l->x[c] - x / w)) > LENGTH_TOLERANCE)
+        if (fabs(l->y[c] - y / w - slope * (l->x[c] - x / w)) > PE_LENGTH_TOLERANCE)
             *others += l->weight[c];
     *all += w;
 }
@@ -71,16 +70,19 @@ bool pe_lengths_agree(const struct pe_model *m)
 {
     enum pe_evidence_id id = m->d->evidence.kind->id;
     size_t n = id == PE_OF_ROTATED ? (size_t)m->plan->seq.k->n : (size_t)m->d->belief.n, waves = pe_wave_count(m);
-    double all = 0, others = 0;
+    double all = 0, others = 0, all_passed = 0, others_passed = 0;
     struct lengths l;
     if ((id != PE_OF_ROTATED && id != PE_OF_TABLES) || !m->has_shape || waves == 0)
         return true;
     for (size_t i = 0; i < ROWS_OF_LENGTHS && !pe_is_cancelled(); i++) {
-        read_lengths(m, n, (2 * i + 1) * n / (2 * ROWS_OF_LENGTHS), &l);
+        size_t row = (2 * i + 1) * n / (2 * ROWS_OF_LENGTHS);
+        read_lengths(m, n, row, &l);
         add_lengths(&l, &all, &others);
+        if (id == PE_OF_ROTATED)
+            pe_reading_passed(m, n, row, &all_passed, &others_passed);
     }
     *m->work += ROWS_OF_LENGTHS * WAVE_WORK * (double)waves;
-    return others <= SHARE_OF_OTHERS * all;
+    return others <= SHARE_OF_OTHERS * all && others_passed <= SHARE_OF_OTHERS * all_passed;
 }
 
 /* ---- xPos' scale ---- */
@@ -90,9 +92,10 @@ struct sums {
     double origin, w, p, y, pp, py;
 };
 
-static void add_pair(const struct pe_reading *r, const struct pe_model *m, size_t c, double ln_zeta, struct sums *s)
+static void add_pair(const struct pe_reading *r, const struct pe_model *m, size_t c, double ln_zeta, size_t apart,
+                     struct sums *s)
 {
-    for (size_t i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n; i += apart) {
         double re = (double)r->re[c * r->n + i], im = (double)r->im[c * r->n + i], size = hypot(re, im);
         double w = (double)r->weight[c * r->n + i] * ln_zeta * ln_zeta;
         if (!(size > 0) || !(w > 0))
@@ -107,16 +110,14 @@ static void add_pair(const struct pe_reading *r, const struct pe_model *m, size_
     }
 }
 
-bool pe_measured_decay(struct pe_diagnosis *d, const struct pe_model *m, double gamma, double scale_base,
-                       struct pe_decay *out)
+/* From every so many rows. false: no length is known, or without a believed scale_base, lengths do not fall. */
+static bool decay_of(const struct pe_reading *r, const struct pe_model *m, double gamma, double scale_base,
+                     size_t apart, struct pe_decay *out)
 {
-    const struct pe_reading *r = m->columns ? pe_read_waves(d, m) : NULL;
-    if (!r || m->plan->seq.n_axes != 1)
-        return false;
     struct sums s = {.origin = pe_position_at(&m->plan->seq.k[0], r->n / 2)};
     for (size_t c = 0; c < r->n_waves && !pe_is_cancelled(); c++)
-        add_pair(r, m, c, log_zeta(c, r->n_waves, gamma), &s);
-    *r->work += (double)(r->n * r->n_waves) * 64;
+        add_pair(r, m, c, log_zeta(c, r->n_waves, gamma), apart, &s);
+    *r->work += (double)(r->n / apart * r->n_waves) * 64;
     double spread = s.w * s.pp - s.p * s.p, slope = (s.w * s.py - s.p * s.y) / spread;
     double error = r->noise * sqrt(s.w / spread);
     bool is_free = scale_base == 0;
@@ -127,4 +128,17 @@ bool pe_measured_decay(struct pe_diagnosis *d, const struct pe_model *m, double 
     out->center = s.origin + s.p / s.w - base * s.y / s.w;
     out->center_error = 3 * base * r->noise / sqrt(s.w);
     return isfinite(base) && isfinite(out->center);
+}
+
+/* Lengths that fall show it in a few rows, and most do not: every hypothesis of several mistakes asks. */
+bool pe_measured_decay(struct pe_diagnosis *d, const struct pe_model *m, double gamma, double scale_base,
+                       struct pe_decay *out)
+{
+    enum { SOME_ROWS = 128 };
+    const struct pe_reading *r = m->columns ? pe_read_waves(d, m) : NULL;
+    if (!r || m->plan->seq.n_axes != 1)
+        return false;
+    size_t apart = r->n / SOME_ROWS;
+    bool may_fall = apart < 2 || decay_of(r, m, gamma, scale_base, apart, out);
+    return may_fall && decay_of(r, m, gamma, scale_base, 1, out);
 }

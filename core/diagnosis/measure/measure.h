@@ -68,7 +68,8 @@ bool pe_agrees(const struct pe_reading *r, const double *w, double stride, doubl
 
 /* Are the lengths of pairs, some rows of them, those of a rotation under the model's pairing? A rotation keeps every
  * length but for one factor, and xPos' scale is one more number for each row; noise, pairs of other channels and
- * columns that are scaled apart have others. true also where the evidence does not decide it. */
+ * columns that are scaled apart have others. So are channels that are not rotated: they have not changed. true also
+ * where the evidence does not decide it. */
 bool pe_lengths_agree(const struct pe_model *model);
 
 /* xPos' scale as the lengths of pairs have it; scale_base 0: it is measured too. Each error is three standard ones.

@@ -124,6 +124,45 @@ static uint64_t add_heads(const struct pe_model *m, const struct pe_rotation *ro
     return heads;
 }
 
+/* Moves the channels that are not rotated to the front; their number. */
+static size_t keep_passed(const struct pe_rotation *rot, double *x)
+{
+    size_t end = rot->offset + 2 * rot->n_pairs;
+    memmove(x + rot->offset, x + end, (rot->head_dim - end) * sizeof *x);
+    return rot->offset + rot->head_dim - end;
+}
+
+/* They are the same numbers after the rotation as before it, but for one factor of the row. */
+static void add_passed(const double *in, const double *out, size_t n, double *all, double *others)
+{
+    double in2 = 0, both = 0;
+    for (size_t j = 0; j < n; j++) {
+        in2 += in[j] * in[j];
+        both += in[j] * out[j];
+    }
+    double factor = in2 > 0 ? both / in2 : 0;
+    for (size_t j = 0; j < n; j++)
+        if (fabs(out[j] - factor * in[j]) > PE_LENGTH_TOLERANCE * fabs(factor * in[j]))
+            *others += in[j] * in[j];
+    *all += in2;
+}
+
+void pe_reading_passed(const struct pe_model *m, size_t n, size_t i, double *all, double *others)
+{
+    const struct pe_evidence *e = &m->d->evidence;
+    struct pe_rotation rot;
+    double in[PE_HEAD_DIM_MAX], out[PE_HEAD_DIM_MAX];
+    uint64_t heads = e->n_rows / n < HEADS_READ ? e->n_rows / n : HEADS_READ;
+    m->plan->scheme->rotate(m->plan, &rot, NULL);
+    for (uint64_t h = 0; h < heads; h++) {
+        uint64_t row = pe_model_row(m, h, i);
+        pe_input_in_order(m->d, &m->transforms.channels, row, in);
+        read_found(m, row, out);
+        keep_passed(&rot, in);
+        add_passed(in, out, keep_passed(&rot, out), all, others);
+    }
+}
+
 static bool read_rotated(struct pe_reading *r, const struct pe_model *m)
 {
     struct pe_rotation rot;
