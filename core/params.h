@@ -73,6 +73,9 @@
 #define PE_UNSET ((double)NAN) /* the default of a parameter that the plan derives or leaves unset */
 #define PE_UNSET_WORD (-1)     /* the same for a word: its field holds an index into words */
 
+/* Both of a text that is put together of others before main; borrowed for good. In core/texts.c. */
+void pe_text_add(const char *english, const char *chinese);
+
 /* out = prefix/name as a JSON pointer (RFC 6901: "~" is written ~0 and "/" ~1), cut to room. */
 void pe_pointer_join(char *out, size_t room, const char *prefix, const char *name);
 

@@ -1,10 +1,20 @@
 /* Translations: binary search in the table that the build makes of zh.po. */
-#include "core/posenc.h"
+#include "core/params.h"
 
 #include <string.h>
 
 extern const struct pe_translation pe_zh_rows[];
 extern const size_t pe_n_zh_rows;
+
+/* Texts of several parts that are put together before main, so that no table has them. */
+static struct pe_translation joined[8];
+static size_t n_joined;
+
+void pe_text_add(const char *english, const char *chinese)
+{
+    if (n_joined < sizeof joined / sizeof *joined)
+        joined[n_joined++] = (struct pe_translation){english, "", chinese};
+}
 
 /* The first row whose English is not less than the text. */
 static size_t first_of(const struct pe_translation *rows, size_t n, const char *english)
@@ -39,6 +49,9 @@ const char *pe_translation_find(const struct pe_translation *rows, size_t n, con
 
 static const char *find(enum pe_lang lang, const char *english, const char *kind, const char *of)
 {
+    for (size_t i = 0; lang == PE_ZH && i < n_joined; i++)
+        if (joined[i].english == english)
+            return joined[i].chinese;
     const char *found = lang == PE_ZH ? pe_translation_find(pe_zh_rows, pe_n_zh_rows, english, kind, of) : NULL;
     return found ? found : english;
 }

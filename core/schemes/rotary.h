@@ -167,9 +167,11 @@ void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost);
 enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_error *err);
 void pe_rotary_drop(struct pe_plan *plan);
 
-/* core/schemes/rotary_axes.c: first finds the axes and their widths (before the total width is checked), then fills
- * the table of pairs and the coordinates. */
-enum pe_status pe_rotary_choose_axes(struct pe_plan *plan, struct pe_error *err);
+/* core/schemes/rotary_axes.c: first finds the axes and how they share the channels, given the rotated share of the
+ * head (NaN: none). width: what their own widths add up to; left alone where they have none. Then, with the total width
+ * and the scaling resolved, it fills the table of pairs, and last the coordinates. */
+enum pe_status pe_rotary_choose_axes(struct pe_plan *plan, const struct pe_rotary_fields *given, double share,
+                                     int64_t *width, struct pe_error *err);
 enum pe_status pe_rotary_set_pairs(struct pe_plan *plan, struct pe_rotary *r, const struct pe_scaling_use *use,
                                    struct pe_error *err);
 enum pe_status pe_rotary_set_coords(struct pe_plan *plan, struct pe_rotary *r, struct pe_error *err);

@@ -30,9 +30,9 @@ const char *const pe_rotary_coord_words[] = {[PE_COORDS_INDEX] = "index",
 
 static const struct pe_dd pi = {0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53};
 
-static bool has_sections(const struct pe_rotary_fields *c)
+static bool has_sections(int channels)
 {
-    return c->channels == PE_MROPE || c->channels == PE_MROPE_INTERLEAVED || c->channels == PE_CHANNELS_VIDEOROPE;
+    return channels == PE_MROPE || channels == PE_MROPE_INTERLEAVED || channels == PE_CHANNELS_VIDEOROPE;
 }
 
 /* ---- Which axes ---- */
@@ -45,42 +45,45 @@ static bool same_list(const struct pe_reals *a, const struct pe_reals *b)
     return same;
 }
 
-/* Do pasted sections agree with the request's own fields? */
-static enum pe_status check_pasted(const struct pe_plan *plan, struct pe_error *err)
+/* Does a pasted object let the axes alternate? */
+static bool interleaves(const struct pe_scaling *given)
 {
-    const struct pe_rotary_fields *c = plan->config;
+    const struct pe_value *flag = given->mrope_interleaved;
+    return flag && flag->kind == PE_BOOLEAN && flag->boolean;
+}
+
+/* Do pasted sections agree with the request's own fields? */
+static enum pe_status check_pasted(const struct pe_plan *plan, const struct pe_rotary_fields *given,
+                                   struct pe_error *err)
+{
     const char *pointer = "/scaling/mrope_section";
-    bool interleaves = pe_scaling_interleaves(&c->scaling), given = c->channels != PE_UNSET_WORD;
-    if (interleaves && !c->scaling.mrope_section.n && !given)
+    bool alternate = interleaves(&given->scaling), has_channels = given->channels != PE_UNSET_WORD;
+    if (alternate && !given->scaling.mrope_section.n && !has_channels)
         return pe_fail(err, "/scaling/mrope_interleaved", "mrope_interleaved is true without an mrope_section");
-    if (!c->scaling.mrope_section.n)
+    if (!given->scaling.mrope_section.n)
         return PE_OK;
     if (!plan->scheme->has_axes)
         return pe_fail(err, pointer, "mrope_section is not used: %s has one axis", plan->scheme->info.name);
-    if (c->axes_dim.n || (given && !has_sections(c)))
+    if (given->axes_dim.n || (has_channels && !has_sections(given->channels)))
         return pe_fail(err, pointer, "mrope_section is not used with %s",
-                       c->axes_dim.n ? "axes_dim" : pe_rotary_channel_words[c->channels]);
-    if (given && interleaves && c->channels != PE_MROPE_INTERLEAVED)
+                       given->axes_dim.n ? "axes_dim" : pe_rotary_channel_words[given->channels]);
+    if (has_channels && alternate && given->channels != PE_MROPE_INTERLEAVED)
         return pe_fail(err, pointer, "mrope_interleaved is true, channels is %s; give one",
-                       pe_rotary_channel_words[c->channels]);
-    if (c->mrope_section.n && !same_list(&c->mrope_section, &c->scaling.mrope_section))
+                       pe_rotary_channel_words[given->channels]);
+    if (given->mrope_section.n && !same_list(&given->mrope_section, &given->scaling.mrope_section))
         return pe_fail(err, pointer, "mrope_section differs from that beside scaling; give one");
     return PE_OK;
 }
 
-/* Qwen2-VL's rope_scaling carries the sections. */
-static enum pe_status unpack_sections(struct pe_plan *plan, struct pe_error *err)
+/* How axes share a ladder: as given, as the sections of a pasted object (Qwen2-VL's rope_scaling) need it, or as the
+ * segments of a multimodal sequence do. */
+static int channels_of(const struct pe_plan *plan, const struct pe_rotary_fields *given)
 {
-    struct pe_rotary_fields *c = plan->config;
-    struct pe_scaling *s = &c->scaling;
-    enum pe_status status = check_pasted(plan, err);
-    if (!status && s->mrope_section.n && c->channels == PE_UNSET_WORD)
-        c->channels = pe_scaling_interleaves(s) ? PE_MROPE_INTERLEAVED : PE_MROPE;
-    if (!status && s->mrope_section.n)
-        c->mrope_section = s->mrope_section;
-    s->mrope_section = (struct pe_reals){.n = 0};
-    s->mrope_interleaved_given = NULL;
-    return status;
+    if (given->channels != PE_UNSET_WORD)
+        return given->channels;
+    if (given->scaling.mrope_section.n)
+        return interleaves(&given->scaling) ? PE_MROPE_INTERLEAVED : PE_MROPE;
+    return plan->seq.has_segments && !given->axes_dim.n ? PE_MROPE : PE_UNSET_WORD;
 }
 
 static enum pe_status spread(struct pe_plan *plan, unsigned n_axes, const char *field, struct pe_error *err)
@@ -94,66 +97,68 @@ static enum pe_status spread(struct pe_plan *plan, unsigned n_axes, const char *
 }
 
 /* The widths of the axes must add up to rotary_dim, and determine it if it is not given. */
-static enum pe_status check_axes_dim(struct pe_rotary_fields *c, struct pe_error *err)
+static enum pe_status check_axes_dim(const struct pe_rotary_fields *given, double share, int64_t *all,
+                                     struct pe_error *err)
 {
     double sum = 0;
-    if (c->axes_dim.array.rank != 1 || c->axes_dim.n > PE_AXES_MAX)
+    if (given->axes_dim.array.rank != 1 || given->axes_dim.n > PE_AXES_MAX)
         return pe_fail(err, "/axes_dim", "axes_dim has %llu widths; allowed: one list of at most %d",
-                       (unsigned long long)c->axes_dim.n, PE_AXES_MAX);
-    for (uint64_t a = 0; a < c->axes_dim.n; a++) {
-        double width = pe_real_at(&c->axes_dim, a);
+                       (unsigned long long)given->axes_dim.n, PE_AXES_MAX);
+    for (uint64_t a = 0; a < given->axes_dim.n; a++) {
+        double width = pe_real_at(&given->axes_dim, a);
         if (width != 2 * floor(width / 2))
             return pe_fail(err, "/axes_dim",
                            "axes_dim has %.17g at index %llu; allowed: even numbers, channels are rotated in pairs",
                            width, (unsigned long long)a);
         sum += width;
     }
-    if (sum > (double)c->head_dim)
+    if (sum > (double)given->head_dim)
         return pe_fail(err, "/axes_dim", "axes_dim adds up to %.0f; allowed: at most head_dim, %lld", sum,
-                       (long long)c->head_dim);
-    int64_t width = c->rotary_dim != PE_UNSET_INT ? c->rotary_dim : (int64_t)sum;
-    if (!isnan(c->partial_rotary_factor))
-        width = (int64_t)((double)c->head_dim * c->partial_rotary_factor);
-    else
-        c->rotary_dim = width;
+                       (long long)given->head_dim);
+    *all = (int64_t)sum;
+    int64_t width = given->rotary_dim != PE_UNSET_INT ? given->rotary_dim : *all;
+    if (!isnan(share))
+        width = (int64_t)((double)given->head_dim * share);
     if (sum == (double)width)
         return PE_OK;
     return pe_fail(err, "/axes_dim", "axes_dim adds up to %.0f; needed: rotary_dim, %lld", sum, (long long)width);
 }
 
-static enum pe_status choose_channels(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status choose_channels(struct pe_plan *plan, const struct pe_rotary_fields *given, struct pe_error *err)
 {
     struct pe_rotary_fields *c = plan->config;
-    if (c->axis_order.n)
+    if (given->axis_order.n)
         return pe_fail(err, "/axis_order", "axis_order is not used here: it needs axes_dim, not channels");
-    if (c->mrope_section.n && !has_sections(c))
+    if (c->mrope_section.n && !has_sections(c->channels))
         return pe_fail(err, "/mrope_section", "mrope_section is not used by channels %s",
                        pe_rotary_channel_words[c->channels]);
     if (c->channels == PE_DINOV3 && !pe_plan_gave(plan, "base"))
         c->base = 100;
     if (c->channels == PE_DINOV3 && !pe_plan_gave(plan, "coords") && plan->seq.n_grid)
         c->coords = PE_COORDS_NORMALIZED;
-    return spread(plan, has_sections(c) ? 3 : 2, "channels", err);
+    return spread(plan, has_sections(c->channels) ? 3 : 2, "channels", err);
 }
 
-enum pe_status pe_rotary_choose_axes(struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_rotary_choose_axes(struct pe_plan *plan, const struct pe_rotary_fields *given, double share,
+                                     int64_t *width, struct pe_error *err)
 {
     struct pe_rotary_fields *c = plan->config;
-    enum pe_status status = unpack_sections(plan, err);
+    enum pe_status status = check_pasted(plan, given, err);
     if (status)
         return status;
-    if (c->channels == PE_UNSET_WORD && plan->seq.has_segments && !c->axes_dim.n)
-        c->channels = PE_MROPE;
+    c->channels = channels_of(plan, given);
+    if (given->scaling.mrope_section.n)
+        c->mrope_section = given->scaling.mrope_section;
     if (c->channels != PE_UNSET_WORD)
-        return choose_channels(plan, err);
-    if (c->mrope_section.n)
+        return choose_channels(plan, given, err);
+    if (given->mrope_section.n)
         return pe_fail(err, "/mrope_section",
                        "mrope_section is not used here: it needs channels mrope, mrope_interleaved or videorope");
-    if (c->axes_dim.n) {
-        status = check_axes_dim(c, err);
-        return status ? status : spread(plan, (unsigned)c->axes_dim.n, "axes_dim", err);
+    if (given->axes_dim.n) {
+        status = check_axes_dim(given, share, width, err);
+        return status ? status : spread(plan, (unsigned)given->axes_dim.n, "axes_dim", err);
     }
-    if (c->axis_order.n && plan->seq.n_axes == 1)
+    if (given->axis_order.n && plan->seq.n_axes == 1)
         return pe_fail(err, "/axis_order", "axis_order is not used here: the sequence has one axis");
     return PE_OK;
 }
@@ -257,8 +262,8 @@ static enum pe_status set_channels(struct pe_rotary_fields *c, const struct pe_s
                                    struct pe_error *err)
 {
     struct sections s = {0, 0, 0};
-    enum pe_status status = has_sections(c) ? read_sections(c, r->n_pairs, &s, err) : PE_OK;
-    if (!status && has_sections(c)) {
+    enum pe_status status = has_sections(c->channels) ? read_sections(c, r->n_pairs, &s, err) : PE_OK;
+    if (!status && has_sections(c->channels)) {
         memcpy(r->widths, (int64_t[]){(int64_t)s.t, (int64_t)s.h, (int64_t)s.w}, 3 * sizeof *r->widths);
         c->mrope_section = shown(r, 3);
     }
@@ -337,10 +342,12 @@ static enum pe_status set_blocks(const struct pe_plan *plan, const struct pe_sca
     enum pe_status status = read_order(&c->axis_order, n_axes, order, err);
     if (status)
         return status;
-    if (n_axes > 1 && c->scaling.type == PE_SCALING_LONGROPE)
+    const struct pe_scaling_rule *rule = pe_scaling_rule_of_word(c->scaling.type);
+    if (n_axes > 1 && rule->has_one_ladder)
         return pe_fail(err, "/scaling/type",
-                       "longrope has factors for one list of frequencies, but each axis has its own: choose "
-                       "channels, or another scaling");
+                       "%s has factors for one list of frequencies, but each axis has its own: choose "
+                       "channels, or another scaling",
+                       rule->name);
     for (unsigned a = 0; a < n_axes; a++)
         r->widths[a] = 2 * (int64_t)pairs[a];
     if (n_axes > 1 || c->axes_dim.n)
@@ -411,7 +418,7 @@ static enum pe_status check_pixel(struct pe_plan *plan, struct pe_error *err)
     if (pe_plan_gave(plan, "base"))
         return pe_fail(err, "/base",
                        "base is not used with coords pixel, whose frequencies are pi·linspace(1, max_freq/2)");
-    if (c->scaling.type != PE_SCALING_DEFAULT)
+    if (!pe_scaling_is_default(&c->scaling))
         return pe_fail(err, "/scaling/type",
                        "scaling is not used with coords pixel, whose frequencies are "
                        "pi·linspace(1, max_freq/2)");

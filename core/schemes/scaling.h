@@ -1,81 +1,216 @@
 /* The rules that stretch a rotary scheme's context: field `scaling`, written as posenc's own or as the rope_scaling or
- * rope_parameters object of a Hugging Face config (names as in transformers' modeling_rope_utils.py). */
+ * rope_parameters object of a Hugging Face config (names as in transformers' modeling_rope_utils.py).
+ *
+ * A rule is one file, core/schemes/scalings/NAME.c, with a struct of its own fields, their rows, and one
+ * struct pe_scaling_rule; core/schemes/scalings/list.h names it. Catalogue, checks, diagnosis and the reading of
+ * pasted configs all read that. Fields that several rules share are in struct pe_scaling and scaling_rows.c. */
 #ifndef PE_SCALING_H
 #define PE_SCALING_H
 
 #include "core/waves/freq.h"
 #include "core/params.h"
 
-enum pe_scaling_type {
-    PE_SCALING_DEFAULT,
-    PE_SCALING_LINEAR,
-    PE_SCALING_NTK,
-    PE_SCALING_DYNAMIC,
-    PE_SCALING_YARN,
-    PE_SCALING_LONGROPE,
-    PE_SCALING_LLAMA3,
-    PE_SCALING_PROPORTIONAL,
-    PE_SCALING_SU,   /* old word for longrope; becomes it in pe_scaling_resolve */
-    PE_SCALING_MROPE /* Qwen2-VL's word for default with an mrope_section; becomes default */
+/* The place of each rule's own fields; also its word in `type`. */
+enum pe_scaling_place {
+#define SCALING(name) PE_SCALING_##name,
+#include "core/schemes/scalings/list.h"
+#undef SCALING
+    PE_N_SCALINGS
 };
 
 /* Where public libraries disagree on the same configuration. */
 enum pe_scaling_convention { PE_CONVENTION_TRANSFORMERS, PE_CONVENTION_VLLM, PE_CONVENTION_TGI, PE_CONVENTION_MLX };
 
-enum pe_scaling_list { PE_LIST_AUTO, PE_LIST_SHORT, PE_LIST_LONG };
+/* The struct of one rule's own fields, e.g. struct yarn. */
+union pe_scaling_own {
+    double real;
+    void *pointer;
+    char bytes[256];
+};
 
-/* The object's fields as read, then as resolved. Unset reals are NaN, unset words -1, unset lists and values empty. */
+/* The object's fields: as read, and, in a struct of its own, as resolved. Unset reals are NaN, unset words -1, unset
+ * lists and values empty. */
 struct pe_scaling {
-    int type;       /* as read: -1 if not given */
+    int type;       /* as read: -1 if not given; resolved: a place */
     int rope_type;  /* as read: Hugging Face's later word for type, -1 if not given; resolved: always -1 */
     int convention; /* resolved: -1 for types that all libraries compute alike */
     double factor;
     double max_position_embeddings, original_max_position_embeddings;
-    double seq_len; /* dynamic, longrope: given, else derived from the largest position */
-    double beta_fast, beta_slow, mscale, mscale_all_dim, extrapolation_factor;
-    bool truncate;                         /* resolved */
-    const struct pe_value *truncate_given; /* NULL: not given; resolved: set for yarn only */
-    double low_freq_factor, high_freq_factor;
-    struct pe_reals short_factor, long_factor;
-    double short_mscale, long_mscale;
-    int list;                     /* longrope: enum pe_scaling_list, resolved to short or long; -1 for other types */
-    double partial_rotary_factor; /* proportional; for other types unchanged, and the scheme may move it */
+    double seq_len;               /* if the type takes it: given, else derived from the largest position */
+    double partial_rotary_factor; /* of types of the whole head; for others the scheme moves it */
     double attention_factor;
     double softmax_scale_factor; /* DeepSeek-style models multiply the softmax scale by this: m(s, mscale_all_dim)^2 */
-    double rope_theta;           /* accepted from a pasted object; the scheme moves it to base */
-    struct pe_reals mrope_section; /* accepted from a pasted object, like mrope_interleaved; the scheme moves both */
-    bool mrope_interleaved;        /* resolved; false if not given */
-    const struct pe_value *mrope_interleaved_given;
-    double llama_4_scaling_beta;      /* Ministral 3: accepted, not applied */
-    double attn_factor;               /* read by vLLM only */
-    const struct pe_value *finetuned; /* accepted from a pasted object, no effect */
+    /* Accepted from a pasted object. The scheme moves the first three; finetuned has no effect. */
+    double rope_theta;
+    struct pe_reals mrope_section;
+    const struct pe_value *mrope_interleaved, *finetuned;
+    union pe_scaling_own own[PE_N_SCALINGS];
 };
 
-/* Its rows. Offsets count from a config struct whose first member is the struct pe_scaling. */
-extern const struct pe_param pe_scaling_params[];
+/* A rule's own struct within a struct pe_scaling: struct yarn *y = PE_S_OWN(s, yarn). */
+#define PE_S_OWN(s, rule)                                                                                              \
+    ((void *)((s)->own[PE_SCALING_##rule].bytes + 0 * sizeof(char[sizeof(struct rule) <= sizeof *(s)->own ? 1 : -1])))
 
 /* The values of the scheme that the rules need. */
 struct pe_scaling_use {
     double base;
     double dim;      /* rotated channels, the denominator of the frequencies: w_c = base^(-2c/dim) */
     double seq_len;  /* floor(largest position) + 1 of the request */
-    double head_dim; /* proportional */
+    double head_dim; /* rules of the whole head */
     bool float32;    /* arith: float32 - each step as torch does it in f32 */
 };
 
-/* Before resolving: the rule that type or rope_type names, and whether a pasted mrope_interleaved is true. */
-enum pe_scaling_type pe_scaling_rule(const struct pe_scaling *s);
-bool pe_scaling_interleaves(const struct pe_scaling *s);
+/* ---- Numbers of a formula: double-double, or f32 after each step ---- */
 
-/* Checks the rules of two or more fields (pointers "/scaling/…"), and sets what was not given: factor, seq_len,
- * list, attention_factor (for every type; 1 if the type has none), softmax_scale_factor if it is not 1. n_pairs:
- * length that short_factor and long_factor must have. Fields without effect on the type in use are unset, so that
- * the printed config is the resolved one. */
-enum pe_status pe_scaling_resolve(struct pe_scaling *s, const struct pe_scaling_use *use, size_t n_pairs,
-                                  struct pe_error *err);
+/* One pair of a ladder. In float32 the order of the steps is that of transformers' modeling_rope_utils.py; a Python
+ * scalar (a double) is rounded to f32 where it is combined with a tensor. Sums, products and quotients of two f32 that
+ * are rounded to double and then to f32 are those of f32 arithmetic. */
+struct pe_scaling_pair {
+    const struct pe_scaling *s;
+    const struct pe_scaling_use *use;
+    struct pe_dd ends[2]; /* the rule's own, set by prepare for all pairs */
+    size_t c;
+    struct pe_dd w;     /* its frequency without the rule */
+    struct pe_dd power; /* float32 only: w is 1/power */
+};
+
+static inline struct pe_dd num(const struct pe_scaling_pair *p, struct pe_dd x)
+{
+    return p->use->float32 ? dd((double)(float)x.hi) : x;
+}
+static inline struct pe_dd num_sub(const struct pe_scaling_pair *p, struct pe_dd a, struct pe_dd b)
+{
+    return num(p, dd_sub(num(p, a), num(p, b)));
+}
+static inline struct pe_dd num_add(const struct pe_scaling_pair *p, struct pe_dd a, struct pe_dd b)
+{
+    return num(p, dd_add(num(p, a), num(p, b)));
+}
+static inline struct pe_dd num_mul(const struct pe_scaling_pair *p, struct pe_dd a, struct pe_dd b)
+{
+    return num(p, dd_mul(num(p, a), num(p, b)));
+}
+static inline struct pe_dd num_div(const struct pe_scaling_pair *p, struct pe_dd a, struct pe_dd b)
+{
+    return num(p, dd_div(num(p, a), num(p, b)));
+}
+static inline bool dd_less(struct pe_dd a, struct pe_dd b) { return a.hi < b.hi || (a.hi == b.hi && a.lo < b.lo); }
+
+/* w/x; float32: 1/(x·power), as torch divides where the formula has base^(2c/dim) rather than the frequency. */
+static inline struct pe_dd num_below(const struct pe_scaling_pair *p, double x)
+{
+    return p->use->float32 ? num_div(p, dd(1), num_mul(p, dd(x), p->power)) : dd_div(p->w, dd(x));
+}
+
+/* ---- A rule ---- */
+
+/* A field that it cannot do without. */
+struct pe_scaling_need {
+    const char *name;
+    const char *hint; /* of its own fields: the end of the refusal */
+    double usual;     /* its value in public models; 0: there is none */
+};
+
+/* Values of one field of a believed object that a diagnosis tries. */
+struct pe_scaling_trial {
+    const char *name;
+    size_t n;
+    double values[5];
+    bool is_flag;
+    bool are_multiples; /* of the believed value; only those of at least 1 are tried */
+};
+
+enum pe_scaling_tried { PE_TRIED_NEVER, PE_TRIED_IF_BELIEVED, PE_TRIED };
+
+struct pe_scaling_rule {
+    const char *name;
+    const char *alias; /* another word for it, or NULL */
+    /* Clauses of the texts of type (what it does; the alias), convention (what differs by library) and
+     * attention_factor (its default). */
+    const char *about, *alias_about, *convention_about, *attention_about;
+    const struct pe_param *fields; /* its own, in its own struct; a default is the value that changes nothing */
+    const struct pe_param *pasted; /* those of pasted objects, which other rules ignore; NULL: none */
+    struct pe_scaling_need needs[4];
+    const char *takes;    /* other common fields, "a|b" */
+    bool factor_is_ratio; /* without a factor: max_position_embeddings/original_max_position_embeddings */
+    bool has_whole_head;  /* rotates every channel of the head; partial_rotary_factor is its own */
+    bool has_one_ladder;  /* its fields fit one list of frequencies only */
+    bool in_transformers; /* transformers' own code has it */
+    /* Is a given object of another rule's word meant as this one? NULL: never. */
+    bool (*claims)(const struct pe_scaling *given, const struct pe_scaling_rule *said);
+    /* Checks rules of two or more fields, and sets what was not given, attention_factor and softmax_scale_factor too;
+     * the first is 1 if it is left unset. NULL: nothing to do. */
+    enum pe_status (*resolve)(struct pe_scaling *s, const struct pe_scaling_use *use, struct pe_error *err);
+    /* base' = base · stretch^(dim/(dim - 2)). NULL: the base stays. */
+    struct pe_dd (*stretch)(const struct pe_scaling *s);
+    void (*prepare)(struct pe_scaling_pair *p);
+    struct pe_dd (*frequency)(const struct pe_scaling_pair *p); /* NULL: w */
+    /* In a diagnosis: usual factors, and lengths if it needs one; then these of a believed object. */
+    enum pe_scaling_tried tried;
+    struct pe_scaling_trial trials[4];
+};
+
+const struct pe_scaling_rule *pe_scaling_at(int i);              /* i < PE_N_SCALINGS */
+const struct pe_scaling_rule *pe_scaling_find(const char *word); /* by name or alias; NULL: there is none */
+const struct pe_scaling_rule *pe_scaling_rule_of_word(int word); /* of type or rope_type; the first if unset */
+bool pe_scaling_needs(const struct pe_scaling_rule *rule, const char *field);
+bool pe_scaling_takes(const struct pe_scaling_rule *rule, const char *field); /* a common field, needed or not */
+
+/* The rows. Offsets count from a config struct whose first member is the struct pe_scaling. Put together from the
+ * rules before main, since C cannot join tables of several files. */
+extern struct pe_param pe_scaling_params[];
+extern const char *pe_scaling_words[]; /* of type and rope_type: names, then other words; NULL-terminated */
+
+#define PE_SCALING_FACTOR_MIN 1e-6
+#define PE_SCALING_FACTOR_MAX 1e6
+#define PE_SCALING_SEQ_LEN_MAX 0x1p53
+
+/* ---- For rules ---- */
+
+/* "/scaling/name" */
+static inline void pe_scaling_pointer(char pointer[PE_POINTER_MAX], const char *name)
+{
+    pe_pointer_join(pointer, PE_POINTER_MAX, "/scaling", name);
+}
+
+/* The sequence's length if none was given. Negative positions do not count. */
+static inline void pe_scaling_set_seq_len(struct pe_scaling *s, const struct pe_scaling_use *use)
+{
+    if (isnan(s->seq_len))
+        s->seq_len = fmin(fmax(use->seq_len, 0), PE_SCALING_SEQ_LEN_MAX);
+}
+
+/* Refuses fewer than four rotated channels, where a rule has r/(r - 2). */
+static inline enum pe_status pe_scaling_check_exponent(const char *name, const struct pe_scaling_use *use,
+                                                       struct pe_error *err)
+{
+    if (use->dim > 2)
+        return PE_OK;
+    return pe_fail(err, "/scaling/type",
+                   "type is \"%s\", whose exponent r/(r - 2) divides by zero for %.0f rotated channels; needed: at "
+                   "least 4",
+                   name, use->dim);
+}
+
+/* ---- For schemes ---- */
+
+/* The rule that a given object means. */
+const struct pe_scaling_rule *pe_scaling_meant(const struct pe_scaling *given);
+/* Of a resolved object (or of type as it was read): no rule at all. */
+static inline bool pe_scaling_is_default(const struct pe_scaling *s) { return s->type == 0; }
+
+/* Checks the rules of two or more fields (pointers "/scaling/…"), and sets in resolved what was not given: factor,
+ * seq_len, attention_factor (for every type; 1 if the type has none), softmax_scale_factor if it is not 1. Fields
+ * without effect on the type in use are unset, so that the printed config is the resolved one. */
+enum pe_status pe_scaling_resolve(const struct pe_scaling *given, const struct pe_scaling_use *use,
+                                  struct pe_scaling *resolved, struct pe_error *err);
+
+/* Checks that fields of the resolved type are complete and no other would have changed the result; unsets those. In
+ * scaling_rows.c, for pe_scaling_resolve. */
+enum pe_status pe_scaling_check_fields(struct pe_scaling *s, struct pe_error *err);
 
 /* inv_freq[c] for c < n_pairs under resolved rules, radians per position; error below 2^-96 of the frequency without
- * scaling (arith float32: an f32, each step rounded as torch rounds it). In core/schemes/scaling_ladder.c. */
+ * scaling (arith float32: an f32, each step rounded as torch rounds it). */
 void pe_scaling_ladder(const struct pe_scaling *s, const struct pe_scaling_use *use, size_t n_pairs,
                        struct pe_dd *inv_freq);
 

@@ -82,16 +82,15 @@ static enum pe_status read_unscaled(struct pe_analysis *study, struct pe_subject
     struct pe_ladder *ladder = &subject->ladder;
     size_t n_read = 0;
     memcpy(ladder->w0, ladder->w, ladder->n * sizeof(double));
-    if (config->inv_freq.n || config->scaling.type == PE_SCALING_DEFAULT)
+    if (config->inv_freq.n || pe_scaling_is_default(&config->scaling))
         return PE_OK;
     return read_inv_freq(study, subject, &scaling, 1, ladder->w0, ladder->n, &n_read, err);
 }
 
 static double original_length(const struct pe_scaling *s)
 {
-    return s->type == PE_SCALING_DYNAMIC && isnan(s->original_max_position_embeddings)
-               ? s->max_position_embeddings
-               : s->original_max_position_embeddings;
+    double original = s->original_max_position_embeddings;
+    return isnan(original) ? s->max_position_embeddings : original;
 }
 
 static enum pe_status init_rotary(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err)

@@ -1,15 +1,16 @@
 /* The scalings that hypotheses try. */
 #include "core/diagnosis/faults/scalings.h"
+#include "core/schemes/scaling.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 /* One alternative: fields of the object `scaling`. */
 struct scaling {
-    bool of_believed_type, is_copy; /* is_copy: the believed object with one field changed */
-    const char *type;
+    bool of_believed_type;
+    const struct pe_scaling_rule *rule;
     double factor, length; /* NaN: not given */
-    const char *member;    /* of a copy */
+    const char *member;    /* not NULL: the believed object with this field changed */
     double value;
     bool is_boolean;
     const struct pe_value *whole; /* of a model, with its base */
@@ -38,25 +39,6 @@ static const double factors[] = {2, 4, 8, 16, 32, 40, 1.5};
 static const double lengths[] = {0x1p11, 0x1p12, 0x1p13, 0x1p14, 0x1p15, 0x1p16, 0x1p17, 0x1p18};
 enum { N_FACTORS = sizeof factors / sizeof *factors, N_LENGTHS = sizeof lengths / sizeof *lengths };
 
-static const struct type {
-    const char *name, *length; /* the field of its length */
-    bool only_if_believed;
-} types[] = {{"linear", NULL, false},
-             {"ntk", NULL, false},
-             {"yarn", "original_max_position_embeddings", false},
-             {"llama3", "original_max_position_embeddings", false},
-             {"dynamic", "max_position_embeddings", true},
-             {"longrope", "original_max_position_embeddings", true}};
-enum { N_TYPES = sizeof types / sizeof *types };
-
-static const struct type *type_of(const char *name)
-{
-    for (size_t i = 0; i < N_TYPES; i++)
-        if (pe_same(types[i].name, name))
-            return &types[i];
-    return NULL;
-}
-
 /* The believed value first, then the others. */
 static size_t with_believed(double believed, const double *usual, size_t n, double *out)
 {
@@ -75,67 +57,58 @@ static double believed_length(const struct pe_diagnosis *d)
     return isfinite(x) ? x : pe_edit_real(d, NULL, "scaling.max_position_embeddings", (double)NAN);
 }
 
-/* Any factor is mistaken for the next power of two. */
-static void add_multiples(const struct pe_diagnosis *d, struct scalings *s)
+/* The field of the length that a rule needs; NULL: none. */
+static const char *length_field(const struct pe_scaling_rule *rule)
 {
-    double factor = pe_edit_real(d, NULL, "scaling.factor", (double)NAN);
-    const double multiples[] = {0.5, 2};
-    for (size_t i = 0; i < 2 && pe_edit_is_word(d, NULL, "scaling.type", "linear"); i++)
-        if (multiples[i] * factor >= 1)
-            add(s, &(struct scaling){.of_believed_type = true,
-                                     .type = "linear",
-                                     .factor = multiples[i] * factor,
-                                     .length = (double)NAN});
+    static const char *const names[] = {"original_max_position_embeddings", "max_position_embeddings"};
+    for (size_t i = 0; i < 2; i++)
+        if (pe_scaling_needs(rule, names[i]))
+            return names[i];
+    return NULL;
 }
 
-static void add_type(const struct pe_diagnosis *d, struct scalings *s, const struct type *type)
+static void add_rule(const struct pe_diagnosis *d, struct scalings *s, const struct pe_scaling_rule *rule)
 {
     double f[N_FACTORS + 1], l[N_LENGTHS + 1] = {(double)NAN};
     size_t n_f = with_believed(pe_edit_real(d, NULL, "scaling.factor", (double)NAN), factors, N_FACTORS, f);
-    size_t n_l = type->length ? with_believed(believed_length(d), lengths, N_LENGTHS, l) : 1;
-    bool believed = pe_edit_is_word(d, NULL, "scaling.type", type->name);
-    for (size_t i = 0; (believed || !type->only_if_believed) && i < n_f; i++)
+    size_t n_l = length_field(rule) ? with_believed(believed_length(d), lengths, N_LENGTHS, l) : 1;
+    bool believed = pe_edit_is_word(d, NULL, "scaling.type", rule->name);
+    bool is_tried = rule->tried == PE_TRIED || (believed && rule->tried == PE_TRIED_IF_BELIEVED);
+    for (size_t i = 0; is_tried && i < n_f; i++)
         for (size_t j = 0; j < n_l; j++)
-            add(s, &(struct scaling){.of_believed_type = believed, .type = type->name, .factor = f[i], .length = l[j]});
+            add(s, &(struct scaling){.of_believed_type = believed, .rule = rule, .factor = f[i], .length = l[j]});
 }
 
 /* ---- One field of the believed object changed ---- */
 
-static const struct variation {
-    const char *types, *name;
-    size_t n;
-    double values[5];
-} variations[] = {{"yarn", "beta_fast", 4, {16, 32, 64, 128}},
-                  {"yarn", "beta_slow", 3, {1, 2, 4}},
-                  {"llama3", "low_freq_factor", 3, {1, 2, 4}},
-                  {"llama3", "high_freq_factor", 4, {1, 2, 4, 8}}};
-static const struct variation truncation = {"yarn", "truncate", 2, {0, 1}};
 static const double shares[][2] = {{0.5, 0}, {1, 1}, {2, 0}, {4, 0}}; /* seq_len: share·M + more */
 
-static void vary(struct scalings *s, const struct variation *v, const char *type)
+static void add_copy(struct scalings *s, const char *member, double value, bool is_flag)
 {
-    for (size_t i = 0; pe_is_among(v->types, type) && i < v->n; i++)
-        add(s, &(struct scaling){.of_believed_type = true,
-                                 .is_copy = true,
-                                 .member = v->name,
-                                 .value = v->values[i],
-                                 .is_boolean = v == &truncation});
+    add(s, &(struct scaling){.of_believed_type = true, .member = member, .value = value, .is_boolean = is_flag});
+}
+
+static void add_trial(const struct pe_diagnosis *d, struct scalings *s, const struct pe_scaling_trial *t)
+{
+    char path[64] = "scaling.";
+    strncat(path, t->name, sizeof path - sizeof "scaling.");
+    double believed = t->are_multiples ? pe_edit_real(d, NULL, path, (double)NAN) : 1;
+    for (size_t i = 0; i < t->n; i++)
+        if (!t->are_multiples || believed * t->values[i] >= 1)
+            add_copy(s, t->name, believed * t->values[i], t->is_flag);
 }
 
 static void add_variations(const struct pe_diagnosis *d, struct scalings *s)
 {
     const struct pe_value *type = pe_edit_value(d, NULL, "scaling.type");
+    const struct pe_scaling_rule *rule = type && type->kind == PE_STRING ? pe_scaling_find(type->string) : NULL;
     double m = believed_length(d);
-    if (!type || type->kind != PE_STRING)
+    if (!rule)
         return;
-    vary(s, &truncation, type->string);
-    for (size_t i = 0; i < sizeof variations / sizeof *variations; i++)
-        vary(s, &variations[i], type->string);
-    for (size_t i = 0; pe_is_among("dynamic|longrope", type->string) && isfinite(m) && i < 4; i++)
-        add(s, &(struct scaling){.of_believed_type = true,
-                                 .is_copy = true,
-                                 .member = "seq_len",
-                                 .value = shares[i][0] * m + shares[i][1]});
+    for (const struct pe_scaling_trial *t = rule->trials; t->name; t++)
+        add_trial(d, s, t);
+    for (size_t i = 0; pe_scaling_takes(rule, "seq_len") && isfinite(m) && i < 4; i++)
+        add_copy(s, "seq_len", shares[i][0] * m + shares[i][1], false);
 }
 
 /* ---- Public models ---- */
@@ -190,9 +163,8 @@ enum pe_status pe_scalings_open(struct pe_diagnosis *d, struct pe_error *err)
     if (!pe_edit_value(d, NULL, "rotary_dim"))
         return PE_OK; /* it does not rotate */
     add_presets(d, s);
-    for (size_t i = 0; i < N_TYPES; i++)
-        add_type(d, s, &types[i]);
-    add_multiples(d, s);
+    for (int i = 0; i < PE_N_SCALINGS; i++)
+        add_rule(d, s, pe_scaling_at(i));
     add_variations(d, s);
     return PE_OK;
 }
@@ -244,29 +216,28 @@ static void copy(struct object *o, const struct pe_value *believed)
             set(o, believed->object.fields[i].name, believed->object.fields[i].value);
 }
 
-static void write_type(struct object *o, const struct scaling *s)
+static void write_rule(struct object *o, const struct scaling *s)
 {
-    const struct type *type = type_of(s->type);
-    set(o, "type", (struct pe_value){.kind = PE_STRING, .string = s->type});
+    const char *length = length_field(s->rule);
+    set(o, "type", (struct pe_value){.kind = PE_STRING, .string = s->rule->name});
     set_real(o, "factor", s->factor);
-    if (type->length)
-        set_real(o, type->length, s->length);
-    if (!s->of_believed_type && pe_same(s->type, "llama3")) {
-        set_real(o, "low_freq_factor", 1);
-        set_real(o, "high_freq_factor", 4);
-    }
+    if (length)
+        set_real(o, length, s->length);
+    for (const struct pe_scaling_need *need = s->rule->needs; !s->of_believed_type && need->name; need++)
+        if (need->usual > 0)
+            set_real(o, need->name, need->usual);
 }
 
 static void write(const struct pe_diagnosis *d, const struct scaling *s, struct object *o)
 {
     if (s->of_believed_type)
         copy(o, pe_edit_value(d, NULL, "scaling"));
-    if (s->is_copy && s->is_boolean)
+    if (s->member && s->is_boolean)
         set(o, s->member, (struct pe_value){.kind = PE_BOOLEAN, .boolean = s->value != 0});
-    else if (s->is_copy)
+    else if (s->member)
         set_real(o, s->member, s->value);
     else
-        write_type(o, s);
+        write_rule(o, s);
 }
 
 void pe_scalings_drop_factor(const struct pe_diagnosis *d, struct pe_edit *edit)

@@ -1,7 +1,7 @@
 /* Rotary positions from a config: which part of a head is rotated, the base, the layout; then scaling and axes. Where
  * layers differ (Gemma 3, ModernBERT, rope_parameters keyed by layer type) the layer type chooses. */
 #include "core/models/hf/hf.h"
-#include "core/params.h"
+#include "core/schemes/scaling.h"
 
 #include <string.h>
 
@@ -147,13 +147,14 @@ static bool reads_share(const struct pe_hf_reader *r)
     return r->is_told || has_default || pe_is_among(r->model->reads, "partial_rotary_factor");
 }
 
-/* The share of p-RoPE (type proportional) does not set rotary_dim: it stays in scaling. */
+/* The share of a rule of the whole head (p-RoPE) does not set rotary_dim: it stays in scaling. */
 static enum pe_status put_share(struct pe_hf_reader *r)
 {
     const char *type = "";
     double share = 1;
     enum pe_status status = pe_hf_word(&r->rope, "rope_type|type", &type, r->err);
-    bool is_default = *type == '\0' || pe_is_among("default|mrope", type);
+    const struct pe_scaling_rule *rule = pe_scaling_find(type);
+    bool is_default = *type == '\0' || rule == pe_scaling_at(0);
     bool is_read = !is_default || reads_share(r);
     if (!status && is_read && pe_hf_says(&r->rope, "partial_rotary_factor"))
         status = pe_hf_number(&r->rope, "partial_rotary_factor", &share, r->err);
@@ -161,7 +162,7 @@ static enum pe_status put_share(struct pe_hf_reader *r)
         status = pe_hf_number(&r->config, "local_partial_rotary_factor", &share, r->err);
     else if (!status && is_read)
         status = pe_hf_number(&r->config, share_names, &share, r->err);
-    if (!status && share != 1 && strcmp(type, "proportional") != 0)
+    if (!status && share != 1 && !(rule && rule->has_whole_head))
         pe_hf_put_number(r->out, "partial_rotary_factor", share);
     return status;
 }

@@ -16,7 +16,7 @@
 enum { PAIRS_MAX = 256 };
 
 struct resolved {
-    struct pe_scaling s;
+    struct pe_scaling given, s;
     struct pe_scaling_use use;
     struct pe_error err;
     size_t n_pairs;
@@ -31,12 +31,12 @@ static struct pe_scaling_use use_of(double base, int dim, double seq_len)
 static enum pe_status read_fields(const struct pe_field *fields, size_t n, struct resolved *r)
 {
     bool taken[TEST_FIELDS_MAX + 32] = {false};
-    memset(&r->s, 0xee, sizeof r->s); /* every field must be set by its row or by resolving */
-    enum pe_status status = pe_params_read(pe_scaling_params, &r->s, fields, n, taken, "/scaling", &r->err);
+    memset(&r->given, 0xee, sizeof r->given); /* every field must be set by its row or by resolving */
+    enum pe_status status = pe_params_read(pe_scaling_params, &r->given, fields, n, taken, "/scaling", &r->err);
     for (size_t i = 0; !status && i < n; i++)
         assert_true(taken[i]);
     if (!status)
-        status = pe_scaling_resolve(&r->s, &r->use, r->n_pairs, &r->err);
+        status = pe_scaling_resolve(&r->given, &r->use, &r->s, &r->err);
     if (!status)
         pe_scaling_ladder(&r->s, &r->use, r->n_pairs, r->inv_freq);
     return status;
@@ -49,6 +49,19 @@ static void resolve(struct resolved *r, struct test_request *request, const char
     test_request_parse(request, json);
     if (read_fields(request->fields, request->n, r))
         fail_msg("%s: refused at %s: %s", json, r->err.pointer, r->err.detail);
+}
+
+/* A rule's own field, as resolved. */
+static const void *field_of(const struct resolved *r, const char *name)
+{
+    return (const char *)&r->s + pe_param_find(pe_scaling_params, name)->offset;
+}
+
+static double real_of(const struct resolved *r, const char *name) { return *(const double *)field_of(r, name); }
+
+static const char *word_of(const struct resolved *r, const char *name)
+{
+    return pe_param_find(pe_scaling_params, name)->words[*(const int *)field_of(r, name)];
 }
 
 static void assert_digits(const char *json, double value, const char *digits)
@@ -484,20 +497,20 @@ static const struct {
     int type;
     double attention;
 } pasted[] = {
-    {"{\"rope_type\":\"default\",\"type\":\"mrope\",\"mrope_section\":[16,24,24]}", PE_SCALING_DEFAULT, 1},
-    {"{\"mrope_interleaved\":true,\"mrope_section\":[24,20,20],\"rope_type\":\"default\"}", PE_SCALING_DEFAULT, 1},
-    {"{\"rope_theta\":10000.0,\"rope_type\":\"default\",\"partial_rotary_factor\":0.5}", PE_SCALING_DEFAULT, 1},
+    {"{\"rope_type\":\"default\",\"type\":\"mrope\",\"mrope_section\":[16,24,24]}", PE_SCALING_default, 1},
+    {"{\"mrope_interleaved\":true,\"mrope_section\":[24,20,20],\"rope_type\":\"default\"}", PE_SCALING_default, 1},
+    {"{\"rope_theta\":10000.0,\"rope_type\":\"default\",\"partial_rotary_factor\":0.5}", PE_SCALING_default, 1},
     {"{\"rope_type\":\"yarn\",\"type\":\"yarn\",\"factor\":1,\"original_max_position_embeddings\":4096,"
      "\"finetuned\":true,\"attn_factor\":2}",
-     PE_SCALING_YARN, 1},
+     PE_SCALING_yarn, 1},
     {"{\"type\":\"linear\",\"factor\":4,\"finetuned\":false,\"attn_factor\":3,\"beta_fast\":32,\"truncate\":true,"
      "\"original_max_position_embeddings\":4096,\"max_position_embeddings\":9}",
-     PE_SCALING_LINEAR, 1},
-    {"{\"type\":\"longrope\",\"long_mscale\":1.24,\"short_mscale\":1.5," LISTS "}", PE_SCALING_LONGROPE, 1.5},
-    {"{\"type\":\"yarn\",\"attention_factor\":1.5," LISTS "}", PE_SCALING_LONGROPE, 1.5}, /* early Phi-3 */
-    {"{\"type\":\"su\",\"rope_type\":\"longrope\",\"factor\":1," LISTS "}", PE_SCALING_LONGROPE, 1},
+     PE_SCALING_linear, 1},
+    {"{\"type\":\"longrope\",\"long_mscale\":1.24,\"short_mscale\":1.5," LISTS "}", PE_SCALING_longrope, 1.5},
+    {"{\"type\":\"yarn\",\"attention_factor\":1.5," LISTS "}", PE_SCALING_longrope, 1.5}, /* early Phi-3 */
+    {"{\"type\":\"su\",\"rope_type\":\"longrope\",\"factor\":1," LISTS "}", PE_SCALING_longrope, 1},
     {"{\"type\":\"dynamic\",\"factor\":6.0,\"max_position_embeddings\":32768,\"convention\":\"tgi\"}",
-     PE_SCALING_DYNAMIC, 1},
+     PE_SCALING_dynamic, 1},
 };
 
 static void public_objects_paste_in(void **unused)
@@ -509,7 +522,7 @@ static void public_objects_paste_in(void **unused)
         resolve(&r, &request, pasted[i].json, use_of(1e4, 8, 1));
         assert_int_equal(r.s.type, pasted[i].type);
         assert_true(r.s.attention_factor == pasted[i].attention);
-        assert_true(r.s.mrope_interleaved == (strstr(pasted[i].json, "mrope_interleaved") != NULL));
+        assert_true((r.s.mrope_interleaved != NULL) == (strstr(pasted[i].json, "mrope_interleaved") != NULL));
         test_request_drop(&request);
     }
 }
@@ -523,11 +536,11 @@ static void given_values_are_kept(void **unused)
             YARN("\"factor\":40,\"original_max_position_embeddings\":4096,\"mscale_all_dim\":1,"
                  "\"softmax_scale_factor\":3,\"beta_fast\":0,\"beta_slow\":0"),
             use_of(1e4, 8, 1));
-    assert_true(r.s.softmax_scale_factor == 3 && r.s.beta_fast == 32 && r.s.beta_slow == 1);
+    assert_true(r.s.softmax_scale_factor == 3 && real_of(&r, "beta_fast") == 32 && real_of(&r, "beta_slow") == 1);
     test_request_drop(&request);
     resolve(&r, &request, "{\"type\":\"longrope\",\"factor\":2,\"list\":\"long\",\"seq_len\":7," LISTS "}",
             use_of(1e4, 8, 99999));
-    assert_int_equal(r.s.list, PE_LIST_LONG);
+    assert_string_equal(word_of(&r, "list"), "long");
     assert_true(r.s.seq_len == 7 && r.inv_freq[0].hi == 0.5);
     test_request_drop(&request);
 }

@@ -1,0 +1,22 @@
+/* Position interpolation (Chen et al. 2023, arXiv 2306.15595): w' = w/factor, as if positions were divided. */
+#include "core/schemes/scaling.h"
+
+/* TGI accepts the type and ignores it. */
+static struct pe_dd frequency(const struct pe_scaling_pair *p)
+{
+    return p->s->convention == PE_CONVENTION_TGI ? p->w : num_div(p, p->w, dd(p->s->factor));
+}
+
+const struct pe_scaling_rule pe_scaling_linear = {
+    .name = "linear",
+    .about = "w/factor (position interpolation)",
+    .convention_about = "tgi ignores it",
+    .needs = {{.name = "factor"}},
+    .takes = "convention",
+    .factor_is_ratio = true,
+    .in_transformers = true,
+    .frequency = frequency,
+    .tried = PE_TRIED,
+    /* Any factor is mistaken for the next power of two. */
+    .trials = {{.name = "factor", .n = 2, .values = {0.5, 2}, .are_multiples = true}},
+};

@@ -1,0 +1,190 @@
+/* YaRN (Peng et al. 2023, arXiv 2309.00071): pairs that turn often within the original length O keep their frequency,
+ * those that turn rarely are divided by s = factor, the others are blended:
+ *
+ *     w'_c = w_c/s · (1 - keep) + w_c · keep,   keep = (1 - clamp((c - low)/(high - low), 0, 1)) · extrapolation_factor
+ *
+ * The pair that makes b turns in O is dim(b) = dim · ln(O / (2π b)) / (2 ln base); low = dim(beta_fast), high =
+ * dim(beta_slow) (section 3.2). cos and sin are multiplied by m(s, 1) (equation 22). */
+#include "core/schemes/scaling.h"
+
+#include <stdio.h>
+
+struct yarn {
+    double beta_fast, beta_slow, mscale, mscale_all_dim, extrapolation_factor;
+    const struct pe_value *truncate;
+    double attn_factor;          /* read by vLLM only */
+    double llama_4_scaling_beta; /* Ministral 3: accepted, not applied */
+};
+
+/* Bounds that keep every derived attention_factor within the row of that name: m(s, 1000) < 1400. */
+#define MSCALE_MAX 1000
+#define BETA_MIN 1e-6
+
+static const struct pe_param fields[] = {
+    PE_P_REAL(yarn, beta_fast, 32, 0, 1e9, "fast end of the ramp",
+              "yarn: pairs that make more turns than this in the original length keep their frequency; 0 means 32",
+              .usual = {1, 64}),
+    PE_P_REAL(yarn, beta_slow, 1, 0, 1e9, "slow end of the ramp",
+              "yarn: pairs that make fewer turns than this in the original length are divided by factor; 0 means 1",
+              .usual = {0.125, 8}),
+    PE_P_REAL(yarn, mscale, PE_UNSET, 0, MSCALE_MAX, "magnitude factor",
+              "yarn: with mscale_all_dim, both not 0, attention_factor is m(factor, mscale)/m(factor, mscale_all_dim), "
+              "where m(s, k) = 0.1·k·ln(s) + 1, and 1 for s up to 1",
+              .usual = {0.1, 2}),
+    PE_P_REAL(yarn, mscale_all_dim, PE_UNSET, 0, MSCALE_MAX, "magnitude factor, all channels",
+              "yarn: see mscale; not 0, it also sets softmax_scale_factor", .usual = {0.1, 2}),
+    PE_P_VALUE(yarn, truncate, "round the ramp",
+               "yarn, true or false, default true: the ends of the ramp are rounded outwards to whole pairs; gpt-oss: "
+               "false",
+               .fallback = true),
+    PE_P_REAL(yarn, extrapolation_factor, 1, 0, 1, "extrapolation weight",
+              "yarn: weight of the unstretched frequency in pairs that keep theirs"),
+    PE_P_END,
+};
+
+static const struct pe_param pasted[] = {
+    PE_P_REAL(yarn, attn_factor, PE_UNSET, 0.01, 100, "attention multiplier",
+              "yarn with convention vllm: multiplies the derived attention_factor; ignored otherwise, as transformers "
+              "does",
+              .usual = {0.5, 2}),
+    PE_P_REAL(yarn, llama_4_scaling_beta, PE_UNSET, 0, 1e3, "query scaling of Ministral 3",
+              "Ministral 3 also multiplies its queries by 1 + beta·ln(1 + floor(p/original_max_position_embeddings)); "
+              "not applied here",
+              .usual = {0, 1}),
+    PE_P_END,
+};
+
+static const struct yarn *own(const struct pe_scaling *s) { return PE_S_OWN(s, yarn); }
+
+/* ---- The factors on cos and sin, and on the softmax ---- */
+
+/* m(s, k) = 0.1·k·ln s + 1, and 1 for s ≤ 1 (equation 22; DeepSeek-V2's yarn_get_mscale). */
+static struct pe_dd magnitude(double s, double k)
+{
+    if (s <= 1)
+        return dd(1);
+    return dd_add(dd(1), dd_div(dd_mul_d(dd_log(dd(s)), k), dd(10)));
+}
+
+static double attention(const struct pe_scaling *s)
+{
+    const struct yarn *y = own(s);
+    double num = y->mscale, den = y->mscale_all_dim, besides = isnan(y->attn_factor) ? 1 : y->attn_factor;
+    if (s->convention == PE_CONVENTION_TRANSFORMERS) {
+        bool both = num > 0 && den > 0; /* false for NaN */
+        num = both ? num : 1;
+        den = both ? den : 0;
+    }
+    struct pe_dd m = magnitude(s->factor, isnan(num) ? 1 : num);
+    return dd_mul_d(dd_div(m, magnitude(s->factor, isnan(den) ? 0 : den)), besides).hi;
+}
+
+/* ---- Rules ---- */
+
+/* 0 is the default: transformers writes `beta_fast or 32`. TGI reads neither. */
+static enum pe_status resolve_beta(const struct pe_scaling *s, double *beta, const char *name, double fallback,
+                                   struct pe_error *err)
+{
+    char pointer[PE_POINTER_MAX];
+    if (*beta == 0 || s->convention == PE_CONVENTION_TGI)
+        *beta = fallback;
+    if (*beta >= BETA_MIN)
+        return PE_OK;
+    pe_scaling_pointer(pointer, name);
+    return pe_fail(err, pointer, "%s is %.10g; allowed: at least 1e-06 turns, or 0 for the default, %.0f", name, *beta,
+                   fallback);
+}
+
+static void set_softmax_factor(struct pe_scaling *s)
+{
+    struct pe_dd m = magnitude(s->factor, own(s)->mscale_all_dim);
+    double square = dd_mul(m, m).hi;
+    if (isnan(s->softmax_scale_factor) && own(s)->mscale_all_dim > 0 && square != 1)
+        s->softmax_scale_factor = square;
+}
+
+static enum pe_status resolve(struct pe_scaling *s, const struct pe_scaling_use *use, struct pe_error *err)
+{
+    struct yarn *y = PE_S_OWN(s, yarn);
+    (void)use;
+    if (s->convention != PE_CONVENTION_VLLM)
+        y->attn_factor = PE_UNSET;
+    if (resolve_beta(s, &y->beta_fast, "beta_fast", 32, err) || resolve_beta(s, &y->beta_slow, "beta_slow", 1, err))
+        return err->status;
+    set_softmax_factor(s);
+    if (isnan(s->attention_factor))
+        s->attention_factor = attention(s);
+    return PE_OK;
+}
+
+/* ---- Frequencies ---- */
+
+static const struct pe_dd two_pi = {0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52};
+
+static struct pe_dd dd_floor(struct pe_dd a)
+{
+    double whole = floor(a.hi);
+    return whole == a.hi ? dd_quick_sum(whole, floor(a.lo)) : dd(whole);
+}
+
+static struct pe_dd dd_ceil(struct pe_dd a) { return dd_neg(dd_floor(dd_neg(a))); }
+
+static struct pe_dd pair_of_turns(const struct pe_scaling_pair *p, double turns)
+{
+    struct pe_dd ratio = dd_div(dd(p->s->original_max_position_embeddings), dd_mul_d(two_pi, turns));
+    return dd_div(dd_mul_d(dd_log(ratio), p->use->dim), dd_mul_d(dd_log(dd(p->use->base)), 2));
+}
+
+/* The ends of the ramp, doubles in the frameworks. The upper clamp is dim - 1 although pairs end at dim/2 - 1, and high
+ * = low becomes low + 0.001: as transformers. */
+static void prepare(struct pe_scaling_pair *p)
+{
+    struct pe_dd low = pair_of_turns(p, own(p->s)->beta_fast), high = pair_of_turns(p, own(p->s)->beta_slow);
+    if (own(p->s)->truncate->boolean) {
+        low = dd_floor(low);
+        high = dd_ceil(high);
+    }
+    if (dd_less(low, dd(0)))
+        low = dd(0);
+    if (dd_less(dd(p->use->dim - 1), high))
+        high = dd(p->use->dim - 1);
+    if (low.hi == high.hi && low.lo == high.lo)
+        high = dd_add(high, dd(0.001));
+    p->ends[0] = p->use->float32 ? dd(low.hi) : low;
+    p->ends[1] = p->use->float32 ? dd(high.hi) : high;
+}
+
+static struct pe_dd frequency(const struct pe_scaling_pair *p)
+{
+    struct pe_dd low = p->ends[0], width = dd_sub(p->ends[1], low), one = dd(1);
+    struct pe_dd ramp = num_div(p, num_sub(p, dd((double)p->c), low), width);
+    if (dd_less(ramp, dd(0)))
+        ramp = dd(0);
+    if (dd_less(one, ramp))
+        ramp = one;
+    struct pe_dd keep = num_mul(p, num_sub(p, one, ramp), dd(own(p->s)->extrapolation_factor));
+    struct pe_dd divided = num_mul(p, num_below(p, p->s->factor), num_sub(p, one, keep));
+    return num_add(p, divided, num_mul(p, p->w, keep));
+}
+
+const struct pe_scaling_rule pe_scaling_yarn = {
+    .name = "yarn",
+    .about = "a blend per pair by its turns in the original length, and an attention factor",
+    .convention_about = "vllm, tgi and mlx read mscale without mscale_all_dim (as m(factor, mscale)/m(factor, "
+                        "mscale_all_dim) with 1 and 0 for what is missing), vllm attn_factor; tgi sets beta_fast 32, "
+                        "beta_slow 1",
+    .attention_about = "of yarn m(factor, 1) (see mscale)",
+    .fields = fields,
+    .pasted = pasted,
+    .needs = {{.name = "factor"}, {.name = "original_max_position_embeddings"}},
+    .takes = "attention_factor|convention",
+    .factor_is_ratio = true,
+    .in_transformers = true,
+    .resolve = resolve,
+    .prepare = prepare,
+    .frequency = frequency,
+    .tried = PE_TRIED,
+    .trials = {{.name = "truncate", .n = 2, .values = {0, 1}, .is_flag = true},
+               {.name = "beta_fast", .n = 4, .values = {16, 32, 64, 128}},
+               {.name = "beta_slow", .n = 3, .values = {1, 2, 4}}},
+};
