@@ -1,7 +1,7 @@
 /* GET /presets, and GET, PUT, DELETE /presets/{name}: public models by name, as requests that a client can send with
  * POST, with notes in two languages; and those that clients have stored. */
 #include "api/endpoints/kept.h"
-#include "api/formats/preset_about.h"
+#include "api/formats/format.h"
 #include "api/inputs/json_in.h"
 #include "api/inputs/kept_file.h"
 #include "api/inputs/preset_file.h"

@@ -57,4 +57,18 @@ extern const char *const api_format_names[];      /* NULL-terminated */
 extern const char *const api_reduce_names[];      /* in the order of enum pe_reduce, NULL-terminated */
 void api_formats_print(char *out, size_t room);   /* "application/json (json), …" for messages */
 
+/* ---- npy.c, for the formats that contain such files ---- */
+
+/* 406 if NumPy has no dtype for the output; format is the name of the requested format. */
+bool api_npy_check(const struct pe_output *output, const char *format, struct api_problem *problem);
+/* Adds magic, length and dict; a multiple of 64 bytes. output has passed api_npy_check. */
+void api_npy_head(struct api_text *text, const struct pe_output *output);
+
+/* ---- preset_about.c: the description of a public model in the catalogue and in the answers computed from it ---- */
+
+/* The members name, source, certainty and note of a preset, without the braces around them. */
+void api_preset_about(struct api_text *text, const struct pe_preset *preset);
+/* The same for the catalogue, with the note in lang and as note_zh in Chinese. */
+void api_preset_about_in(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang);
+
 #endif

@@ -3,7 +3,6 @@
 #include "api/numbers/elements.h"
 #include "api/formats/format.h"
 #include "api/numbers/numbers.h"
-#include "api/formats/preset_about.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* One tensor as a NumPy .npy file, version 1.0: magic, the length of a Python dict, the dict, the elements. */
-#include "api/formats/npy.h"
+#include "api/formats/format.h"
 #include "api/numbers/numbers.h"
 
 #include <inttypes.h>

@@ -10,7 +10,7 @@
  * Each piece of elements records its CRC when it is computed; a part combines these CRCs (zlib's crc32_combine: a CRC
  * is linear over GF(2)). A thread that begins a part before all of its pieces are recorded computes the missing pieces
  * again, in the part's own buffer: slower, but never wrong. waits() lets the server avoid that. */
-#include "api/formats/npy.h"
+#include "api/formats/format.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The source of a preset, and how certain it is. */
-#include "api/formats/preset_about.h"
+#include "api/formats/format.h"
 
 static void add_source(struct api_text *text, const struct pe_preset *preset)
 {
