@@ -396,7 +396,7 @@ const struct pe_member pe_diagnosis_members[] = {
     {.name = "searched", .types = "integer", .summary = "hypotheses tried"},
     {.name = "used_all",
      .types = "boolean",
-     .summary = "true: the search ended because it had used --max-analysis; else left out",
+     .summary = "true: the search ended because it had used all the work that is allowed; else left out",
      .is_optional = true},
     {.name = "unseen",
      .types = "array",
