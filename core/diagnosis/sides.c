@@ -206,7 +206,7 @@ static void put_findings_of(const struct pe_side *side, const char *name, struct
 
 static void put_sides_differ(const struct pe_diagnosis *d, struct pe_node *list)
 {
-    const struct pe_fault_info *info = &pe_fault_info_sides_differ;
+    const struct pe_fault_info *info = &pe_fault_sides_differ.info;
     struct pe_node *node = pe_put_object(list, NULL);
     pe_put_string(node, "code", info->code);
     pe_put_null(node, "pointer");

@@ -203,8 +203,8 @@ static const char *put_meaning(struct pe_diagnosis *d, const struct pe_candidate
                                const struct change *change, struct pe_node *node)
 {
     double found = c->edit.transforms.scaled, believed = 1;
-    bool is_factor = info == &pe_fault_info_scaled;
-    if (info == &pe_fault_info_attention_factor_other && change->found && change->believed)
+    bool is_factor = info == &pe_fault_scaled.info;
+    if (info == &pe_fault_attention_factor_other.info && change->found && change->believed)
         is_factor = is_number(change->found, &found) && is_number(change->believed, &believed);
     const char *meaning = is_factor ? pe_factor_meaning(d, found / believed) : NULL;
     if (meaning)
@@ -341,7 +341,7 @@ static void put_angles(struct pe_diagnosis *d, const struct pe_candidate *c, str
 {
     enum { EXPLAINED, BESIDE_EXACT, BESIDE_FLOAT32 } sentence = EXPLAINED;
     char pointer[32];
-    const struct pe_fault_info *info = &pe_fault_info_angles_f32;
+    const struct pe_fault_info *info = &pe_fault_angles_f32.info;
     bool is_float32 = c->model->plan->arith == PE_ARITH_FLOAT32 || !pe_edit_value(d, NULL, "arith"),
          is_recipe = c->edit.transforms.recipe != PE_RECIPE_NONE;
     snprintf(pointer, sizeof pointer, "/%s", is_float32 ? d->evidence.kind->tensors[0] : "arith");
@@ -361,9 +361,9 @@ static void put_narrow(struct pe_diagnosis *d, const struct pe_candidate *c, str
     if (!c->is_narrow)
         return;
     snprintf(pointer, sizeof pointer, "/%s", d->evidence.kind->tensors[0]);
-    struct pe_node *node = put_finding(list, &pe_fault_info_table_dtype, pointer);
+    struct pe_node *node = put_finding(list, &pe_fault_table_dtype.info, pointer);
     pe_put_string(node, "found", pe_dtype_name(d->evidence.narrow));
-    finish_finding(d, node, pe_fault_info_table_dtype.details[0], NULL);
+    finish_finding(d, node, pe_fault_table_dtype.info.details[0], NULL);
 }
 
 /* The nearest hypothesis, in place of an explanation. */
@@ -399,26 +399,26 @@ static void put_uninitialised(struct pe_diagnosis *d, struct pe_node *list)
     struct pe_oddity odd = pe_ladder_oddity(&d->evidence);
     if (!odd.why)
         return;
-    struct pe_node *node = put_finding(list, &pe_fault_info_uninitialised, "/inv_freq");
+    struct pe_node *node = put_finding(list, &pe_fault_uninitialised.info, "/inv_freq");
     struct pe_node *found = pe_put_object(node, "found");
     pe_put_integer(found, "pair", (int64_t)odd.pair);
     pe_answer_put_number(found, "value", pe_answer_shortest(d->evidence.dtype, odd.value));
     pe_put_string(found, "why", odd.why);
     pe_put_integer(found, "pairs", count_off(d));
-    finish_finding(d, node, pe_fault_info_uninitialised.details[0], NULL);
+    finish_finding(d, node, pe_fault_uninitialised.info.details[0], NULL);
 }
 
 static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list)
 {
     enum { FAR, NEARLY_BELIEVED, NEARLY_OTHER } sentence = FAR;
     const struct pe_candidate *first = &a->candidates[0];
-    struct pe_node *node = put_finding(list, &pe_fault_info_unexplained, "");
+    struct pe_node *node = put_finding(list, &pe_fault_unexplained.info, "");
     put_nearest(a, node);
     if (a->n > 0 && first->all.verdict == PE_NEAR && first->all.worst.is_any) {
         pe_answer_misfit(d, &first->all.worst, node, "worst");
         sentence = first->kept.h.n > 0 ? NEARLY_OTHER : d->belief.is_given ? NEARLY_BELIEVED : FAR;
     }
-    finish_finding(d, node, pe_fault_info_unexplained.details[sentence], NULL);
+    finish_finding(d, node, pe_fault_unexplained.info.details[sentence], NULL);
 }
 
 static void put_plain(struct pe_diagnosis *d, struct pe_node *list, const struct pe_fault_info *info)
@@ -430,10 +430,10 @@ static void put_undecided(struct pe_diagnosis *d, const struct pe_answer *a, str
 {
     if (!a->undecided.rival)
         return;
-    struct pe_node *node = put_finding(list, &pe_fault_info_undecided, "");
+    struct pe_node *node = put_finding(list, &pe_fault_undecided.info, "");
     pe_put_integer(node, "candidate", (int64_t)a->undecided.rival);
     pe_put_integer(node, "position", (int64_t)a->undecided.position);
-    finish_finding(d, node, pe_fault_info_undecided.details[0], NULL);
+    finish_finding(d, node, pe_fault_undecided.info.details[0], NULL);
 }
 
 /* The words of the first candidate, which fits: its faults in the order of the table, then what is no mistake. */
@@ -441,15 +441,15 @@ static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, 
 {
     bool is_given = d->belief.is_given, has_angles = has_angles_f32(c);
     if (!is_given)
-        put_plain(d, list, &pe_fault_info_identified);
+        put_plain(d, list, &pe_fault_identified.info);
     for (unsigned i = 0; is_given && i < c->kept.h.n; i++)
-        if (pe_fault_at(c->kept.h.fault[i]) != &pe_fault_info_angles_f32)
+        if (pe_fault_at(c->kept.h.fault[i]) != &pe_fault_angles_f32.info)
             put_fault(d, c, i, list);
     if (has_angles)
         put_angles(d, c, list);
     put_narrow(d, c, list);
     if (is_given && c->kept.h.n == 0 && !has_angles)
-        put_plain(d, list, &pe_fault_info_as_believed);
+        put_plain(d, list, &pe_fault_as_believed.info);
 }
 
 void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root)

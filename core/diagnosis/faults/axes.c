@@ -43,10 +43,14 @@ static bool set_tensor_layout(struct pe_diagnosis *d, size_t i, struct pe_edit *
     return true;
 }
 
-const struct pe_fault pe_fault_tensor_layout_other = {.evidence = PE_EVIDENCE_BIT(ROTATED),
-                                                      .is_of_tensor = true,
-                                                      .n_alternatives = PE_N_TENSOR_LAYOUTS,
-                                                      .apply = set_tensor_layout};
+const struct pe_fault pe_fault_tensor_layout_other = {
+    FAULT_TEXT(
+        "tensor_layout_other", "axes", AXES, 2, "other order of axes",
+        "The tensor has batch, heads, positions and channels in another order, so other rows are rotated together.",
+        "The axes of the tensor have the order {found} (b batch, h heads, n positions, d channels); the configuration "
+        "says {believed}."),
+    .evidence = PE_EVIDENCE_BIT(ROTATED), .is_of_tensor = true, .n_alternatives = PE_N_TENSOR_LAYOUTS,
+    .apply = set_tensor_layout};
 
 /* ---- Axes of coordinates ---- */
 
@@ -169,8 +173,17 @@ static bool swap_axes(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 
 #define OF_WAVES (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING))
 
+#define SIDES "The sides of the grid have changed places, as width for height."
+#define COLUMNS "The tokens of the grid are ordered column by column; the configuration orders them row by row."
+#define EXCHANGED "Two axes of the positions have changed places."
+/* Five permutations of three axes each: faults/axes.c. */
+static const char *const of_axes[] = {SIDES,   SIDES,   SIDES,     SIDES,     SIDES,     COLUMNS,   COLUMNS,  COLUMNS,
+                                      COLUMNS, COLUMNS, EXCHANGED, EXCHANGED, EXCHANGED, EXCHANGED, EXCHANGED};
+
 /* Positions are not fitted, but exchanged after the faults that choose them. */
-const struct pe_fault pe_fault_axes_swapped = {.schemes = "rope|sinusoidal|fourier",
+const struct pe_fault pe_fault_axes_swapped = {FAULT_TEXTS("axes_swapped", "axes", AXES, 2, "axes exchanged",
+                                                           "Two axes of the positions have changed places.", of_axes),
+                                               .schemes = "rope|sinusoidal|fourier",
                                                .evidence = OF_WAVES | PE_EVIDENCE_BIT(IDS),
                                                .count = count_orders,
                                                .apply = swap_axes,
@@ -183,6 +196,10 @@ static bool permute_sections(struct pe_diagnosis *d, size_t i, struct pe_edit *e
 }
 
 const struct pe_fault pe_fault_section_order = {
+    FAULT_TEXT("section_order", "axes", AXES, 3, "other order of sections",
+               "The sections of the axes stand in another order.",
+               "The sections are {found}; the configuration says {believed}."),
+
     .schemes = "rope", .evidence = OF_WAVES, .n_alternatives = 2 * N_ORDERS, .apply = permute_sections};
 
 /* The rule of one list of frequencies; at last none of them, which is a list for each axis. */
@@ -206,5 +223,19 @@ static bool set_channels(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return true;
 }
 
+#define RULE "The channels are {found}; the configuration says {believed}."
+#define SHARED "The axes share the channels of a head by another rule: channels {found}."
+static const char *const of_channels[] = {
+    RULE,
+    RULE,
+    SHARED,
+    SHARED,
+    SHARED,
+    "Each axis has a block of channels with frequencies of its own; in the configuration the axes share one list.",
+};
+
 const struct pe_fault pe_fault_channels_other = {
+    FAULT_TEXTS("channels_other", "axes", AXES, 3, "other channels",
+                "The axes share the channels of a head by another rule.", of_channels),
+
     .schemes = "rope", .evidence = OF_WAVES, .n_alternatives = N_CHANNELS + 1, .apply = set_channels};

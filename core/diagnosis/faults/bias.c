@@ -20,7 +20,10 @@ static bool form_other(struct pe_diagnosis *d, size_t alternative, struct pe_edi
         pe_edit_remove(edit, "slopes_right");
     return true;
 }
-const struct pe_fault pe_fault_form_other = {.schemes = "alibi",
+const struct pe_fault pe_fault_form_other = {FAULT_TEXT("form_other", "bias", BIAS, 3, "other form",
+                                                        "The bias has another form, e.g. key instead of relative.",
+                                                        "The form is {found}; the configuration says {believed}."),
+                                             .schemes = "alibi",
                                              .evidence = OF_BIAS,
                                              .n_alternatives = sizeof forms / sizeof *forms,
                                              .apply = form_other,
@@ -35,6 +38,10 @@ static bool bidirectional_other(struct pe_diagnosis *d, size_t alternative, stru
     return true;
 }
 const struct pe_fault pe_fault_bidirectional_other = {
+    FAULT_TEXT("bidirectional_other", "bias", BIAS, 3, "other bidirectional",
+               "Buckets are computed for an encoder instead of a decoder, or the other way round.",
+               "bidirectional is {found}; the configuration says {believed}."),
+
     .schemes = "t5", .evidence = OF_MAPS, .n_alternatives = 1, .apply = bidirectional_other};
 
 static const int64_t distances[] = {64,  128, 256, 512, 800, 96,  100, 160, 192, 200, 224,
@@ -47,10 +54,11 @@ static bool max_distance_other(struct pe_diagnosis *d, size_t alternative, struc
     pe_edit_set_integer(edit, "max_distance", distances[alternative]);
     return true;
 }
-const struct pe_fault pe_fault_max_distance_other = {.schemes = "t5",
-                                                     .evidence = OF_MAPS,
-                                                     .n_alternatives = sizeof distances / sizeof *distances,
-                                                     .apply = max_distance_other};
+const struct pe_fault pe_fault_max_distance_other = {
+    FAULT_TEXT("max_distance_other", "bias", BIAS, 3, "other max_distance", "Buckets end at another distance.",
+               "max_distance is {found}; the configuration says {believed}."),
+    .schemes = "t5", .evidence = OF_MAPS, .n_alternatives = sizeof distances / sizeof *distances,
+    .apply = max_distance_other};
 
 /* ---- Parameters of the other schemes ---- */
 
@@ -61,4 +69,7 @@ static bool kind_other(struct pe_diagnosis *d, size_t alternative, struct pe_edi
     return true;
 }
 const struct pe_fault pe_fault_kind_other = {
+    FAULT_TEXT("kind_other", "bias", BIAS, 3, "other kind", "KERPLE's bias is of the other kind: log or power.",
+               "The kind is {found}; the configuration says {believed}."),
+
     .schemes = "kerple", .evidence = OF_BIAS, .n_alternatives = 1, .apply = kind_other};

@@ -14,23 +14,46 @@ const char *const pe_fault_kind_names[PE_N_FAULT_KINDS] = {
 
 /* ---- Findings that no hypothesis has ---- */
 
-const struct pe_fault pe_fault_table_dtype = {.n_alternatives = 0};
-const struct pe_fault pe_fault_as_believed = {.n_alternatives = 0};
-const struct pe_fault pe_fault_identified = {.n_alternatives = 0};
-const struct pe_fault pe_fault_undecided = {.n_alternatives = 0};
-const struct pe_fault pe_fault_sides_differ = {.n_alternatives = 0};
-const struct pe_fault pe_fault_uninitialised = {.n_alternatives = 0};
-const struct pe_fault pe_fault_unexplained = {.n_alternatives = 0};
+const struct pe_fault pe_fault_table_dtype = {
+    FAULT_TEXT("table_dtype", "arithmetic", ARITHMETIC, 1, "table of lower precision",
+               "The numbers are those of the configuration, rounded to a smaller dtype.",
+               "The numbers were rounded to {found}; apart from that they are right.")};
+const struct pe_fault pe_fault_as_believed = {FAULT_TEXT("as_believed", "finding", FINDING, 0, "as configured",
+                                                         "The configuration gives the tensor.",
+                                                         "The tensor is what the configuration gives.")};
+const struct pe_fault pe_fault_identified = {
+    FAULT_TEXT("identified", "finding", FINDING, 0, "identified",
+               "No configuration was sent; one that gives the tensor was found.",
+               "No configuration was sent; the first candidate gives the tensor.")};
+const struct pe_fault pe_fault_undecided = {FAULT_TEXT(
+    "undecided", "finding", FINDING, 0, "undecided", "Two configurations give the tensor, but differ elsewhere.",
+    "Candidate {candidate} gives the tensor too; a row at position {position} tells them apart.")};
+const struct pe_fault pe_fault_sides_differ = {FAULT_TEXT(
+    "sides_differ", "finding", FINDING, 0, "q and k differ", "Queries and keys are not rotated alike.",
+    "q and k are not rotated alike, so scores no longer depend on the distance of their positions alone; `sides` "
+    "says what each of them is.")};
+const struct pe_fault pe_fault_uninitialised = {FAULT_TEXT(
+    "uninitialised", "finding", FINDING, 0, "uninitialised memory",
+    "The frequencies look like memory that nobody wrote.",
+    "The frequencies look like memory that nobody wrote, as after a buffer is created empty and never filled: "
+    "`found` has the first pair that cannot be right.")};
+/* Far; nearly the belief; nearly something else. */
+static const char *const of_unexplained[] = {
+    "No configuration that was tried gives the tensor; `ruled_out` lists the best of each kind.",
+    "The tensor is nearly what you believe: the largest error is {nearest.max_error}, at "
+    "{worst.output}[{worst.index}]. No mistake that was tried explains it.",
+    "Nothing that was tried gives the tensor; the nearest is {nearest.codes}, with a largest error of "
+    "{nearest.max_error}, at {worst.output}[{worst.index}].",
+};
+
+const struct pe_fault pe_fault_unexplained = {FAULT_TEXTS("unexplained", "finding", FINDING, 0, "unexplained",
+                                                          "No configuration that was tried gives the tensor.",
+                                                          of_unexplained)};
 
 /* ---- The table ---- */
 
-static const struct row {
-    const struct pe_fault *fault;
-    const struct pe_fault_info *info;
-    enum pe_fault_kind kind;
-    int surprise;
-} rows[] = {
-#define FAULT(name, kind, surprise_) {&pe_fault_##name, &pe_fault_info_##name, PE_KIND_##kind, surprise_},
+static const struct pe_fault *const rows[] = {
+#define FAULT(name) &pe_fault_##name,
 #include "core/diagnosis/faults/list.h"
 #undef FAULT
 };
@@ -42,22 +65,22 @@ size_t pe_n_faults(void) { return N_FAULTS; }
 const struct pe_fault_info *pe_fault_at(size_t i)
 {
     assert(i < N_FAULTS);
-    return rows[i].info;
+    return &rows[i]->info;
 }
 
 const struct pe_fault *pe_fault_row(size_t i)
 {
     assert(i < N_FAULTS);
-    return rows[i].fault;
+    return rows[i];
 }
 
-enum pe_fault_kind pe_fault_kind_of(size_t i) { return rows[i].kind; }
+enum pe_fault_kind pe_fault_kind_of(size_t i) { return rows[i]->kind; }
 
-int pe_fault_surprise(size_t i) { return rows[i].surprise; }
+int pe_fault_surprise(size_t i) { return rows[i]->plausibility; }
 
 bool pe_fault_applies(const struct pe_diagnosis *d, size_t i)
 {
-    const struct pe_fault *fault = rows[i].fault;
+    const struct pe_fault *fault = rows[i];
     const char *scheme = d->belief.inheritance->scheme->info.name;
     const struct pe_evidence_kind *kind = d->evidence.kind;
     unsigned bit = 1U << kind->id;

@@ -1,7 +1,13 @@
 /* The faults: mistakes that give another tensor than the one expected.
  *
- * How to add one: a row pe_fault_NAME in the file of its kind, a row pe_fault_info_NAME with its texts in texts/, and
- * the line FAULT(NAME, KIND, surprise) in list.h at its place in the order of findings. */
+ * How to add one: a row pe_fault_NAME in the file of its kind, which begins with FAULT_TEXT, and the line FAULT(NAME)
+ * in list.h at its place in the order of findings. The Chinese of its texts is in core/zh.po.
+ *
+ * The placeholders of a sentence are members of its finding: {pointer}, {found} and {believed}, {largest} and {row} of
+ * `angles_f32`, {position} and {candidate} of `undecided`, {nearest} and {worst} of `unexplained`, {nearest} of
+ * `inv_freq_other`, {meaning} of `scaled`, {heads} of `channels_permuted`. A value that may be a list or an object is
+ * not named in a sentence. A fault with several sentences has one for each alternative; `scaled` has one for a factor
+ * that has a meaning. */
 #ifndef PE_FAULTS_H
 #define PE_FAULTS_H
 
@@ -29,6 +35,9 @@ enum pe_fault_kind {
  * include the other faults, and a fit may measure the evidence under the edit so far. It must give the same edit every
  * time, because only (fault, alternative) is kept. */
 struct pe_fault {
+    struct pe_fault_info info; /* the texts; its kind has another name than `kind` where two kinds have one mistake */
+    enum pe_fault_kind kind;
+    int plausibility;    /* how surprising it is: list.h */
     const char *schemes; /* "rope|xpos"; NULL: any */
     unsigned evidence;   /* PE_EVIDENCE_BIT of those it applies to, and of those like them; 0: any */
     unsigned not_of;     /* of those it does not apply to */
@@ -43,7 +52,7 @@ struct pe_fault {
     unsigned fit_cost; /* of a fitted alternative: 3 for a list of free numbers, 0 means 1 */
     /* Faults of one kind are not combined, unless one of them counts as another kind then; 0: as its own. */
     enum pe_fault_kind combines_as;
-    /* By how much an alternative is more (or less) surprising than the fault's line in list.h; NULL: 0. */
+    /* By how much an alternative is more (or less) surprising than the fault's row; NULL: 0. */
     int (*surprise)(const struct pe_diagnosis *d, size_t alternative);
 };
 
@@ -53,11 +62,19 @@ enum pe_fault_kind pe_fault_kind_of(size_t i);
 extern const char *const pe_fault_kind_names[PE_N_FAULT_KINDS];
 bool pe_fault_applies(const struct pe_diagnosis *d, size_t i);
 
-#define FAULT(name, kind, surprise_) extern const struct pe_fault pe_fault_##name;
+#define FAULT(name) extern const struct pe_fault pe_fault_##name;
 #include "core/diagnosis/faults/list.h"
 #undef FAULT
-#define FAULT(name, kind, surprise_) extern const struct pe_fault_info pe_fault_info_##name;
-#include "core/diagnosis/faults/list.h"
-#undef FAULT
+
+/* The beginning of a row: code, name of the kind, kind, plausibility, label, summary, and one sentence or an array. */
+#define FAULT_TEXTS(code_, kind_name_, kind_, plausibility_, label_, summary_, details_)                               \
+    .info = {.code = code_,                                                                                            \
+             .kind = kind_name_,                                                                                       \
+             .about = {label_, summary_},                                                                              \
+             .details = details_,                                                                                      \
+             .n_details = sizeof(details_) / sizeof *(details_)},                                                      \
+    .kind = PE_KIND_##kind_, .plausibility = plausibility_
+#define FAULT_TEXT(code_, kind_name_, kind_, plausibility_, label_, summary_, detail_)                                 \
+    FAULT_TEXTS(code_, kind_name_, kind_, plausibility_, label_, summary_, ((const char *const[]){detail_}))
 
 #endif

@@ -184,14 +184,46 @@ static bool slopes_order(struct pe_diagnosis *d, size_t alternative, struct pe_e
     return applies;
 }
 
-const struct pe_fault pe_fault_slopes_other = {.schemes = "alibi",
-                                               .evidence = OF_BIAS,
-                                               .n_alternatives = N_SLOPES,
-                                               .apply = slopes_other,
-                                               .n_fits = 1,
-                                               .fit_rank = 1,
-                                               .fit_cost = 3};
+/* One sentence for each alternative, in the order of faults/heads.c. */
+#define LINEAR                                                                                                         \
+    "The slopes grow linearly with the head, as (h+1)·2^(-bias_max/n), instead of being powers, "                     \
+    "2^(-bias_max·(h+1)/n)."
+static const char *const of_slopes[] = {
+    "The slopes are those of the paper, 2^(-bias_max·(h+1)/n); the configuration lists others.",
+    LINEAR,
+    LINEAR,
+    LINEAR,
+    "The slopes are 2^(-bias_max·(h+1)/H) for all H heads. As H is not a power of two, the paper takes the last heads "
+    "from the list for twice as many.",
+    "The heads beyond the power of two have halves of the first slopes instead of the odd terms of the list for twice "
+    "as many heads.",
+    "Every head has the next head's slope: the slopes are 2^(-bias_max·(h+2)/H), h counted from 0.",
+    "The slopes were rounded to bfloat16.",
+    "The slopes are not those of the configuration; `found` lists them.",
+};
+
+#define SORTED                                                                                                         \
+    "The slopes are right, but sorted. For a number of heads that is not a power of two, the paper's list is not "     \
+    "sorted."
+static const char *const of_slopes_order[] = {
+    "The slopes are right, but the heads have them in reverse order.",
+    SORTED,
+    SORTED,
+};
+
+const struct pe_fault pe_fault_slopes_other = {
+    FAULT_TEXTS("slopes_other", "bias", BIAS, 2, "other slopes", "The heads have other slopes.", of_slopes),
+    .schemes = "alibi",
+    .evidence = OF_BIAS,
+    .n_alternatives = N_SLOPES,
+    .apply = slopes_other,
+    .n_fits = 1,
+    .fit_rank = 1,
+    .fit_cost = 3};
 const struct pe_fault pe_fault_slopes_order = {
+    FAULT_TEXTS("slopes_order", "bias", BIAS, 3, "other order of slopes",
+                "The heads have the right slopes in another order.", of_slopes_order),
+
     .schemes = "alibi", .evidence = OF_BIAS, .n_alternatives = N_ORDERS, .apply = slopes_order};
 
 static bool bias_max_other(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
@@ -203,4 +235,7 @@ static bool bias_max_other(struct pe_diagnosis *d, size_t alternative, struct pe
     return true;
 }
 const struct pe_fault pe_fault_bias_max_other = {
+    FAULT_TEXT("bias_max_other", "bias", BIAS, 2, "other bias_max", "The slopes are computed with another bias_max.",
+               "bias_max is {found}; the configuration says {believed}."),
+
     .schemes = "alibi", .evidence = OF_BIAS, .n_alternatives = 3, .apply = bias_max_other};

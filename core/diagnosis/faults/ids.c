@@ -32,6 +32,10 @@ static bool position_style_other(struct pe_diagnosis *d, size_t style, struct pe
     return true;
 }
 const struct pe_fault pe_fault_position_style_other = {
+    FAULT_TEXT("position_style_other", "ids", IDS, 2, "other position_style",
+               "The position ids are counted by another model's rules.",
+               "The position_style is {found}; the configuration says {believed}."),
+
     .evidence = OF_SEGMENTS, .n_alternatives = N_STYLES, .apply = position_style_other};
 
 /* ---- Ids of a second ---- */
@@ -55,6 +59,10 @@ static bool tokens_per_second_other(struct pe_diagnosis *d, size_t alternative, 
     return true;
 }
 const struct pe_fault pe_fault_tokens_per_second_other = {
+    FAULT_TEXT("tokens_per_second_other", "ids", IDS, 2, "other tokens_per_second",
+               "A second of video has another number of temporal ids.",
+               "A second of video counts as {found} temporal ids; the configuration says {believed}."),
+
     .evidence = OF_SEGMENTS, .n_alternatives = sizeof rates / sizeof *rates, .apply = tokens_per_second_other};
 
 /* ---- Patches of a token ---- */
@@ -68,7 +76,11 @@ static bool merge_size_other(struct pe_diagnosis *d, size_t alternative, struct 
     pe_edit_set_integer(edit, "spatial_merge_size", size);
     return true;
 }
-const struct pe_fault pe_fault_merge_size_other = {.evidence = OF_IDS, .n_alternatives = 2, .apply = merge_size_other};
+const struct pe_fault pe_fault_merge_size_other = {
+    FAULT_TEXT("merge_size_other", "ids", IDS, 2, "other merge size",
+               "Another number of patches is merged into a token.",
+               "spatial_merge_size is {found}; the configuration says {believed}."),
+    .evidence = OF_IDS, .n_alternatives = 2, .apply = merge_size_other};
 
 /* ---- Rows ---- */
 
@@ -81,7 +93,9 @@ static bool ids_axes_swapped(struct pe_diagnosis *d, size_t alternative, struct 
     return d->evidence.n_rows == 3;
 }
 /* Rows are exchanged in the finished ids, whatever rules gave them. */
-const struct pe_fault pe_fault_ids_axes_swapped = {.evidence = OF_IDS,
-                                                   .n_alternatives = sizeof orders / sizeof *orders,
-                                                   .apply = ids_axes_swapped,
-                                                   .combines_as = PE_KIND_AXES};
+const struct pe_fault pe_fault_ids_axes_swapped = {
+    FAULT_TEXT("axes_swapped", "ids", AXES, 2, "axes exchanged",
+               "The rows of time, height and width have changed places.",
+               "The rows of time, height and width stand in another order."),
+    .evidence = OF_IDS, .n_alternatives = sizeof orders / sizeof *orders, .apply = ids_axes_swapped,
+    .combines_as = PE_KIND_AXES};

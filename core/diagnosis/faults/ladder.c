@@ -35,6 +35,9 @@ static bool no_scaling(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 }
 
 const struct pe_fault pe_fault_scaling_missing = {
+    FAULT_TEXT("scaling_missing", "ladder", LADDER, 1, "missing scaling", "The frequencies are not scaled.",
+               "The frequencies are not scaled, although the configuration has a scaling."),
+
     .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = no_scaling};
 
 /* How much slower than without a scaling the phases turn from row to row; 1: that is not one number. */
@@ -90,9 +93,24 @@ static bool set_parameter(struct pe_diagnosis *d, size_t i, struct pe_edit *edit
 static bool set_other(struct pe_diagnosis *d, size_t i, struct pe_edit *edit) { return set_scaling(d, false, i, edit); }
 
 const struct pe_fault pe_fault_scaling_parameter = {
-    .schemes = "rope|xpos", .evidence = OF_ROTARY, .count = count_parameters, .apply = set_parameter, .n_fits = 1};
+    FAULT_TEXT("scaling_parameter", "ladder", LADDER, 2, "other scaling parameter",
+               "The scaling is of the configuration's type, with another parameter.",
+               "A parameter of the scaling is {found}; the configuration says {believed}."),
+
+    .schemes = "rope|xpos",
+    .evidence = OF_ROTARY,
+    .count = count_parameters,
+    .apply = set_parameter,
+    .n_fits = 1};
 const struct pe_fault pe_fault_scaling_other = {
-    .schemes = "rope|xpos", .evidence = OF_ROTARY, .count = count_others, .apply = set_other, .n_fits = 1};
+    FAULT_TEXT("scaling_other", "ladder", LADDER, 2, "other scaling", "The frequencies are scaled by another rule.",
+               "The frequencies are scaled by another rule than the configuration's."),
+
+    .schemes = "rope|xpos",
+    .evidence = OF_ROTARY,
+    .count = count_others,
+    .apply = set_other,
+    .n_fits = 1};
 
 /* ---- Exponents ---- */
 
@@ -108,6 +126,10 @@ static bool width_of_head(struct pe_diagnosis *d, size_t i, struct pe_edit *edit
 }
 
 const struct pe_fault pe_fault_ladder_width = {
+    FAULT_TEXT("ladder_width", "ladder", LADDER, 2, "exponent over head_dim",
+               "The exponents of the frequencies are divided by head_dim instead of by rotary_dim.",
+               "The exponents of the frequencies are divided by head_dim instead of by rotary_dim."),
+
     .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = width_of_head};
 
 /* Writes the list of frequencies under an edit, as the field inv_freq; the factor that the scaling brought stays. */
@@ -135,6 +157,10 @@ static bool from_one(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 }
 
 const struct pe_fault pe_fault_ladder_from_one = {
+    FAULT_TEXT("ladder_from_one", "ladder", LADDER, 4, "frequencies counted from one",
+               "Pair c has the frequency of pair c + 1: the exponents begin at 1 instead of 0.",
+               "Each pair has the frequency of the next one: pairs are counted from 1 instead of 0."),
+
     .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = from_one};
 
 static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
@@ -144,6 +170,10 @@ static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 }
 
 const struct pe_fault pe_fault_ladder_reversed = {
+    FAULT_TEXT("ladder_reversed", "ladder", LADDER, 4, "reversed frequencies",
+               "The frequencies are in reverse order: the slowest pair comes first.",
+               "The frequencies are in reverse order: the slowest pair comes first."),
+
     .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = reverse};
 
 /* ---- Base ---- */
@@ -318,7 +348,10 @@ static int surprise_of_base(const struct pe_diagnosis *d, size_t i)
     return i < N_USUAL ? -2 : i == N_BASES;
 }
 
-const struct pe_fault pe_fault_base_other = {.schemes = "rope|xpos|sinusoidal|sandwich",
+const struct pe_fault pe_fault_base_other = {FAULT_TEXT("base_other", "ladder", LADDER, 3, "other base",
+                                                        "The frequencies have another base.",
+                                                        "The base is {found}; the configuration says {believed}."),
+                                             .schemes = "rope|xpos|sinusoidal|sandwich",
                                              .evidence = OF_WAVES | PE_EVIDENCE_BIT(BIAS),
                                              .n_alternatives = N_BASES + 1,
                                              .apply = other_base,
@@ -371,10 +404,16 @@ static bool fit_list(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return done;
 }
 
-const struct pe_fault pe_fault_inv_freq_other = {.schemes = "rope|xpos",
-                                                 .evidence = OF_ROTARY,
-                                                 .n_alternatives = 1,
-                                                 .apply = fit_list,
-                                                 .n_fits = 1,
-                                                 .fit_rank = 0,
-                                                 .fit_cost = 3};
+const struct pe_fault pe_fault_inv_freq_other = {
+    FAULT_TEXT(
+        "inv_freq_other", "ladder", LADDER, 8, "other frequencies",
+        "The frequencies, fitted pair by pair, follow no rule that was tried.",
+        "The frequencies follow no rule that was tried; `found` lists them. Nearest is {nearest.name}: {nearest.pairs} "
+        "of {nearest.of} pairs have another frequency, by a factor of at most {nearest.largest}."),
+    .schemes = "rope|xpos",
+    .evidence = OF_ROTARY,
+    .n_alternatives = 1,
+    .apply = fit_list,
+    .n_fits = 1,
+    .fit_rank = 0,
+    .fit_cost = 3};

@@ -21,10 +21,28 @@ static size_t count_layouts(const struct pe_diagnosis *d)
     return pe_edit_is_word(d, NULL, "form", "pairs") ? 0 : N_LAYOUTS;
 }
 
+/* One sentence for each alternative, in the order of faults/layout.c. */
+#define HAS_LAYOUT "The tensor has the layout {found}; the configuration says {believed}."
+static const char *const of_layouts[] = {
+    HAS_LAYOUT " Meta's code is interleaved and Hugging Face's is half: between them, the rows of w_q and w_k must be "
+               "permuted. Keep interleaved, or permute the weights; here one was done without the other.",
+    HAS_LAYOUT " Meta's code is interleaved and Hugging Face's is half: if the weights are Meta's, the permutation of "
+               "the rows of w_q and w_k was forgotten.",
+    HAS_LAYOUT " q is in the order of Meta's weights and q_out in that of weights converted for Hugging Face's code.",
+    HAS_LAYOUT,
+    HAS_LAYOUT,
+};
+
 const struct pe_fault pe_fault_layout_swapped = {
+    FAULT_TEXTS("layout_swapped", "layout", LAYOUT, 1, "other layout",
+                "Channels are paired by another layout, e.g. half instead of interleaved.", of_layouts),
+
     .schemes = "rope|xpos", .n_alternatives = N_LAYOUTS, .count = count_layouts, .apply = swap_layout};
 /* Sinusoidal encodings have the first two. Weights have no part in them, so the sentence is another. */
 const struct pe_fault pe_fault_sinusoid_layout = {
+    FAULT_TEXT("layout_swapped", "sinusoid", LAYOUT, 1, "other layout",
+               "Sines and cosines are neighbours instead of halves, or the reverse.", HAS_LAYOUT),
+
     .schemes = "sinusoidal", .not_of = PE_EVIDENCE_BIT(LADDER), .n_alternatives = 2, .apply = swap_layout};
 
 /* ---- Channels in another order ---- */
@@ -142,11 +160,31 @@ static bool permute(struct pe_diagnosis *d, size_t alternative, struct pe_edit *
     return find_layout(d, edit, &w);
 }
 
-const struct pe_fault pe_fault_channels_permuted = {.schemes = "rope",
-                                                    .evidence = PE_EVIDENCE_BIT(ROTATED),
-                                                    .is_of_tensor = true,
-                                                    .n_alternatives = N_ORDERS,
-                                                    .apply = permute,
-                                                    .n_fits = 2,
-                                                    .fit_rank = 1,
-                                                    .fit_cost = 3};
+#define CONVERSION "the conversion of Meta's weights for Hugging Face's code (interleaved to half)."
+#define INVERSE " This is the inverse of " CONVERSION
+#define FROM " Channel i of a head is channel found[i] of q."
+#define FROM_ALL " Channel i, counted through the heads, is channel found[i] of q."
+static const char *const of_orders[] = {
+    "The channels of q were permuted twice before they were rotated: weights that already had it got " CONVERSION FROM,
+    "The channels of q were permuted in the wrong direction before they were rotated." INVERSE FROM,
+    "The channels of q were permuted before they were rotated, which the configuration does not say, by " CONVERSION
+        FROM,
+    "The channels of q were permuted twice in the wrong direction before they were rotated." INVERSE FROM,
+    ("The channels of q were permuted for {heads} heads before they were rotated, which is not the number of q, as "
+     "when k's rows are converted with the heads of q." FROM_ALL),
+    "The channels of q were permuted before they were rotated, in an order that has no name." FROM,
+    "The channels were permuted after the rotation: channel i of q_out is channel found[i] of the rotated vector.",
+};
+
+const struct pe_fault pe_fault_channels_permuted = {
+    FAULT_TEXTS("channels_permuted", "layout", LAYOUT, 3, "channels permuted",
+                "The channels of a head are in another order, e.g. because the rows of w_q were permuted twice.",
+                of_orders),
+    .schemes = "rope",
+    .evidence = PE_EVIDENCE_BIT(ROTATED),
+    .is_of_tensor = true,
+    .n_alternatives = N_ORDERS,
+    .apply = permute,
+    .n_fits = 2,
+    .fit_rank = 1,
+    .fit_cost = 3};

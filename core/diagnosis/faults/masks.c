@@ -48,6 +48,10 @@ static bool alignment_other(struct pe_diagnosis *d, size_t alternative, struct p
     return true;
 }
 const struct pe_fault pe_fault_alignment_other = {
+    FAULT_TEXT("alignment_other", "bias", BIAS, 2, "other alignment",
+               "The first query stands at another position relative to the keys.",
+               "The first query is at position {found}; the configuration puts it at {believed}."),
+
     .evidence = OF_MAPS, .n_alternatives = 4, .apply = alignment_other, .combines_as = PE_KIND_AXES};
 
 /* ---- Masks ---- */
@@ -95,7 +99,21 @@ static bool mask_missing(struct pe_diagnosis *d, size_t alternative, struct pe_e
         n += stop_hiding(d, i, edit);
     return n > 1;
 }
+#define NOT_HIDDEN "Keys that the configuration hides have finite numbers instead of -inf."
+static const char *const not_hidden[] = {
+    NOT_HIDDEN,
+    NOT_HIDDEN,
+    NOT_HIDDEN,
+    NOT_HIDDEN,
+    NOT_HIDDEN,
+    ("Keys that the configuration hides have the bias 0 instead of -inf, as in BLOOM's code, which adds its mask "
+     "elsewhere."),
+};
+
 const struct pe_fault pe_fault_mask_missing = {
+    FAULT_TEXTS("mask_missing", "bias", BIAS, 1, "missing mask", "Keys that the configuration hides are visible.",
+                not_hidden),
+
     .evidence = OF_BIAS, .n_alternatives = N_HIDING + 2, .apply = mask_missing, .combines_as = PE_KIND_IDS};
 
 /* What the tensor's own infinities say of query i and key j. A transposed tensor has a row for each key. */
@@ -201,7 +219,17 @@ static bool mask_extra(struct pe_diagnosis *d, size_t alternative, struct pe_edi
     pe_edit_set_boolean(edit, "causal", true);
     return true;
 }
-const struct pe_fault pe_fault_mask_extra = {.evidence = OF_BIAS,
+static const char *const hidden[] = {
+    "Keys after the query are -inf; the configuration does not hide them.",
+    "Keys outside a window are -inf; the configuration has no window.",
+    "Some keys are -inf for every query; the configuration has no mask of keys.",
+    ("Some keys have the bias 0 and are not counted, as padding has in BLOOM's code; the configuration has no mask of "
+     "keys."),
+};
+
+const struct pe_fault pe_fault_mask_extra = {FAULT_TEXTS("mask_extra", "bias", BIAS, 2, "additional mask",
+                                                         "Keys are hidden that the configuration shows.", hidden),
+                                             .evidence = OF_BIAS,
                                              .n_alternatives = 4,
                                              .apply = mask_extra,
                                              .n_fits = 2,
@@ -228,4 +256,7 @@ static bool window_other(struct pe_diagnosis *d, size_t alternative, struct pe_e
     return pe_edit_has(d, edit, "window") && read_window(d, edit);
 }
 const struct pe_fault pe_fault_window_other = {
+    FAULT_TEXT("window_other", "bias", BIAS, 3, "other window", "The window of visible keys has another size.",
+               "The window is {found}; the configuration says {believed}."),
+
     .evidence = OF_BIAS, .n_alternatives = 5, .apply = window_other, .combines_as = PE_KIND_IDS};

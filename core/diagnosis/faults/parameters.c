@@ -192,7 +192,10 @@ static bool parameter_other(struct pe_diagnosis *d, size_t i, struct pe_edit *ed
         return set_word(d, edit, i - N_PARAMETERS - 1);
     return pe_same(d->belief.inheritance->scheme->info.name, "kerple") && exchange(d, edit, "r1", "r2");
 }
-const struct pe_fault pe_fault_parameter_other = {.count = count_parameters, .apply = parameter_other};
+const struct pe_fault pe_fault_parameter_other = {
+    FAULT_TEXT("parameter_other", "parameter", PARAMETER, 3, "other parameter", "A parameter has another value.",
+               "{pointer} is {found}; the configuration says {believed}."),
+    .count = count_parameters, .apply = parameter_other};
 
 /* Grids that models are trained on, for coordinates resized to them. */
 static const double ref_sides[] = {16, 14, 24, 7, 32, 37};
@@ -224,7 +227,11 @@ static bool coords_other(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     pe_edit_set_reals(edit, "ref_grid", sides, n);
     return true;
 }
-const struct pe_fault pe_fault_coords_other = {.schemes = "rope", .count = count_coords, .apply = coords_other};
+const struct pe_fault pe_fault_coords_other = {
+    FAULT_TEXT("coords_other", "axes", AXES, 1, "other coordinates",
+               "The coordinates on a grid are counted by another rule, as resized to the training grid.",
+               "{pointer} is {found}; the configuration says {believed}."),
+    .schemes = "rope", .count = count_coords, .apply = coords_other};
 
 /* Raster order, then blocks of patches that become one token. */
 static bool order_other(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
@@ -239,4 +246,8 @@ static bool order_other(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
         pe_edit_set_integer(edit, "spatial_merge_size", sizes[i]);
     return true;
 }
-const struct pe_fault pe_fault_order_other = {.n_alternatives = 4, .apply = order_other};
+const struct pe_fault pe_fault_order_other = {
+    FAULT_TEXT("order_other", "axes", AXES, 2, "other order of patches",
+               "The patches of a grid are in another order: row by row, or block after block that are merged.",
+               "{pointer} is {found}; the configuration says {believed}."),
+    .n_alternatives = 4, .apply = order_other};

@@ -31,7 +31,10 @@ static bool shift_by_one(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return pe_places_shift(d, edit, i == 0 ? 1 : -1);
 }
 
-const struct pe_fault pe_fault_off_by_one = {.evidence = OF_PLACES, .n_alternatives = 2, .apply = shift_by_one};
+const struct pe_fault pe_fault_off_by_one = {
+    FAULT_TEXT("off_by_one", "positions", POSITIONS, 1, "off by one", "All positions are larger or smaller by one.",
+               "The tensor begins at position {found}; the configuration begins at {believed}."),
+    .evidence = OF_PLACES, .n_alternatives = 2, .apply = shift_by_one};
 
 /* A model of the edit so far and its reading. Position ids are themselves what the phases of other evidence show. */
 struct fit {
@@ -182,7 +185,14 @@ static bool other_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 }
 
 const struct pe_fault pe_fault_offset_other = {
-    .evidence = OF_PLACES, .n_alternatives = 6, .apply = other_offset, .n_fits = 1, .fit_rank = 1};
+    FAULT_TEXT("offset_other", "positions", POSITIONS, 2, "other offset", "The sequence begins at another position.",
+               "The tensor begins at position {found}; the configuration begins at {believed}."),
+
+    .evidence = OF_PLACES,
+    .n_alternatives = 6,
+    .apply = other_offset,
+    .n_fits = 1,
+    .fit_rank = 1};
 
 /* ---- Rules for all rows ---- */
 
@@ -192,7 +202,10 @@ static bool not_rotated(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return pe_places_map(d, edit, 0, 0, false);
 }
 
-const struct pe_fault pe_fault_not_rotated = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = not_rotated};
+const struct pe_fault pe_fault_not_rotated = {
+    FAULT_TEXT("not_rotated", "positions", POSITIONS, 2, "positions without effect",
+               "Every row is computed at position 0, so nothing is rotated.", "Every row is computed at position 0."),
+    .evidence = OF_PLACES, .n_alternatives = 1, .apply = not_rotated};
 
 static bool rotated_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -208,6 +221,10 @@ static int surprise_of_twice(const struct pe_diagnosis *d, size_t i)
 }
 
 const struct pe_fault pe_fault_rotated_twice = {
+    FAULT_TEXT("rotated_twice", "positions", POSITIONS, 2, "rotated twice",
+               "Every row is computed at twice its position, as when a rotation is applied two times.",
+               "Every row is computed at twice its position."),
+
     .evidence = OF_PLACES, .n_alternatives = 1, .apply = rotated_twice, .surprise = surprise_of_twice};
 
 static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
@@ -216,7 +233,11 @@ static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return d->belief.n > 1 && pe_places_map(d, edit, 1, 0, true);
 }
 
-const struct pe_fault pe_fault_positions_reversed = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = reverse};
+const struct pe_fault pe_fault_positions_reversed = {
+    FAULT_TEXT("positions_reversed", "positions", POSITIONS, 4, "reversed positions",
+               "The rows have the positions in reverse order.",
+               "The positions run in reverse order: the first row has the last position."),
+    .evidence = OF_PLACES, .n_alternatives = 1, .apply = reverse};
 
 /* offset + s·i, s a common stride, or fitted and an integer from 2 on; the first place is believed, or fitted with it.
  */
@@ -260,12 +281,16 @@ static int surprise_of_stride(const struct pe_diagnosis *d, size_t i)
     return i > N_STRIDES + 1 ? 3 : 0;
 }
 
-const struct pe_fault pe_fault_position_stride = {.evidence = OF_PLACES,
-                                                  .n_alternatives = N_STRIDES + 3,
-                                                  .apply = stride,
-                                                  .surprise = surprise_of_stride,
-                                                  .n_fits = 2,
-                                                  .fit_rank = 1};
+const struct pe_fault pe_fault_position_stride = {
+    FAULT_TEXT("position_stride", "positions", POSITIONS, 3, "other stride",
+               "Positions advance by another step than the configuration's.",
+               "Positions advance by another step than in the configuration."),
+    .evidence = OF_PLACES,
+    .n_alternatives = N_STRIDES + 3,
+    .apply = stride,
+    .surprise = surprise_of_stride,
+    .n_fits = 2,
+    .fit_rank = 1};
 
 /* All rows where the first one is believed to be. */
 static bool first_for_all(struct pe_diagnosis *d, struct pe_edit *edit)
@@ -291,8 +316,16 @@ static bool constant(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
            pe_places_map(d, edit, 0, p, false);
 }
 
-const struct pe_fault pe_fault_positions_constant = {
-    .evidence = OF_PLACES, .n_alternatives = 2, .apply = constant, .n_fits = 1, .fit_rank = 1};
+const struct pe_fault pe_fault_positions_constant = {FAULT_TEXT("positions_constant", "positions", POSITIONS, 3,
+                                                                "constant position",
+                                                                "All rows are computed at one and the same position.",
+                                                                "All rows are computed at one and the same position."),
+
+                                                     .evidence = OF_PLACES,
+                                                     .n_alternatives = 2,
+                                                     .apply = constant,
+                                                     .n_fits = 1,
+                                                     .fit_rank = 1};
 
 /* ---- Row by row ---- */
 
@@ -368,7 +401,15 @@ static bool reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 }
 
 const struct pe_fault pe_fault_position_reset = {
-    .evidence = OF_PLACES, .n_alternatives = 1, .apply = reset, .n_fits = 1, .fit_rank = 1};
+    FAULT_TEXT("position_reset", "positions", POSITIONS, 2, "positions restart",
+               "Positions restart at 0 inside the sequence, as for packed sequences.",
+               "Positions restart inside the sequence; in the configuration they run on."),
+
+    .evidence = OF_PLACES,
+    .n_alternatives = 1,
+    .apply = reset,
+    .n_fits = 1,
+    .fit_rank = 1};
 
 static bool no_reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -376,7 +417,11 @@ static bool no_reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return pe_edit_value(d, edit, "lens") && pe_places_run(d, edit, pe_place(d, 0));
 }
 
-const struct pe_fault pe_fault_position_no_reset = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = no_reset};
+const struct pe_fault pe_fault_position_no_reset = {
+    FAULT_TEXT("position_no_reset", "positions", POSITIONS, 2, "positions run on",
+               "Positions run on through packed sequences instead of restarting in each.",
+               "Positions run on; in the configuration they restart in each packed sequence."),
+    .evidence = OF_PLACES, .n_alternatives = 1, .apply = no_reset};
 
 /* ---- Rows of a batch ---- */
 
@@ -433,7 +478,16 @@ static bool fit_by_row(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 }
 
 const struct pe_fault pe_fault_offsets_by_row = {
-    .evidence = PE_EVIDENCE_BIT(ROTATED), .n_alternatives = 1, .apply = fit_by_row, .n_fits = 1, .fit_rank = 1};
+    FAULT_TEXT(
+        "offsets_by_row", "positions", POSITIONS, 2, "positions by batch row",
+        "Each row of the batch begins at a position of its own, as with left padding or caches of several lengths.",
+        "The rows of the batch begin at different positions; in the configuration they have the same."),
+
+    .evidence = PE_EVIDENCE_BIT(ROTATED),
+    .n_alternatives = 1,
+    .apply = fit_by_row,
+    .n_fits = 1,
+    .fit_rank = 1};
 
 static bool list_rows(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -445,4 +499,13 @@ static bool list_rows(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 }
 
 const struct pe_fault pe_fault_positions_other = {
-    .evidence = OF_PLACES, .n_alternatives = 1, .apply = list_rows, .n_fits = 1, .fit_rank = 1, .fit_cost = 3};
+    FAULT_TEXT("positions_other", "positions", POSITIONS, 8, "other positions",
+               "The positions of the rows, fitted one by one, are not the configuration's.",
+               "The rows have other positions than in the configuration."),
+
+    .evidence = OF_PLACES,
+    .n_alternatives = 1,
+    .apply = list_rows,
+    .n_fits = 1,
+    .fit_rank = 1,
+    .fit_cost = 3};

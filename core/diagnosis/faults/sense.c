@@ -13,11 +13,15 @@ static bool reverse_direction(struct pe_diagnosis *d, size_t i, struct pe_edit *
     return true;
 }
 
-const struct pe_fault pe_fault_direction_reversed = {.schemes = "rope|xpos|shaw",
-                                                     .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) |
-                                                                 PE_EVIDENCE_BIT(BUCKETS),
-                                                     .n_alternatives = 1,
-                                                     .apply = reverse_direction};
+const struct pe_fault pe_fault_direction_reversed = {
+    FAULT_TEXT(
+        "direction_reversed", "sense", SENSE, 2, "reversed direction",
+        "Vectors are rotated the other way, so every sine has the opposite sign, or distances are counted from the "
+        "other side.",
+        "The direction is {found}; the configuration says {believed}."),
+    .schemes = "rope|xpos|shaw",
+    .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(BUCKETS), .n_alternatives = 1,
+    .apply = reverse_direction};
 
 /* A sinusoidal encoding has a parameter for it. */
 static bool swap_sin_cos(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
@@ -33,12 +37,15 @@ static bool swap_sin_cos(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return true;
 }
 
-const struct pe_fault pe_fault_sin_cos_swapped = {.schemes = "rope|xpos|sinusoidal",
-                                                  .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) |
-                                                              PE_EVIDENCE_BIT(ENCODING),
-                                                  .not_of = PE_EVIDENCE_BIT(ANGLES),
-                                                  .n_alternatives = 1,
-                                                  .apply = swap_sin_cos};
+const struct pe_fault pe_fault_sin_cos_swapped = {
+    FAULT_TEXT("sin_cos_swapped", "sense", SENSE, 2, "sines and cosines exchanged",
+               "Sines stand where cosines belong, and cosines where sines belong.",
+               "Sines and cosines have changed places."),
+    .schemes = "rope|xpos|sinusoidal",
+    .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING),
+    .not_of = PE_EVIDENCE_BIT(ANGLES),
+    .n_alternatives = 1,
+    .apply = swap_sin_cos};
 
 static bool invert(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -48,7 +55,10 @@ static bool invert(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return true;
 }
 
-const struct pe_fault pe_fault_inverted = {.evidence = PE_EVIDENCE_BIT(LADDER), .n_alternatives = 1, .apply = invert};
+const struct pe_fault pe_fault_inverted = {
+    FAULT_TEXT("inverted", "sense", SENSE, 4, "reciprocals", "Every number is the reciprocal of the right one.",
+               "Every number is 1/x of the configuration's: timescales instead of frequencies."),
+    .evidence = PE_EVIDENCE_BIT(LADDER), .n_alternatives = 1, .apply = invert};
 
 static bool negate(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -61,7 +71,10 @@ static bool negate(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 #define REAL_EVIDENCE                                                                                                  \
     (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(BIAS))
 
-const struct pe_fault pe_fault_negated = {.evidence = REAL_EVIDENCE, .n_alternatives = 1, .apply = negate};
+const struct pe_fault pe_fault_negated = {FAULT_TEXT("negated", "sense", SENSE, 4, "opposite sign",
+                                                     "Every number has the opposite sign.",
+                                                     "All finite numbers have the opposite sign."),
+                                          .evidence = REAL_EVIDENCE, .n_alternatives = 1, .apply = negate};
 
 static bool transpose(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -76,4 +89,7 @@ static bool transpose(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 }
 
 const struct pe_fault pe_fault_transposed = {
+    FAULT_TEXT("transposed", "sense", SENSE, 3, "transposed", "The last two axes have changed places.",
+               "The last two axes of the tensor have changed places."),
+
     .evidence = REAL_EVIDENCE | PE_EVIDENCE_BIT(BUCKETS), .n_alternatives = 1, .apply = transpose};

@@ -154,6 +154,10 @@ static bool ids_axes_missing(struct pe_diagnosis *d, size_t i, struct pe_edit *e
     return x && set_segments(d, edit, &(struct ids){x, x + n, x + 2 * n, n});
 }
 const struct pe_fault pe_fault_ids_axes_missing = {
+    FAULT_TEXT("axes_missing", "ids", AXES, 2, "axes forgotten",
+               "The positions are on several axes; the configuration has one.",
+               "The positions are on several axes; the configuration has one."),
+
     .evidence = PE_EVIDENCE_BIT(IDS), .is_of_tensor = true, .n_alternatives = 1, .apply = ids_axes_missing};
 
 /* ---- Positions from phases ---- */
@@ -406,13 +410,17 @@ static bool axes_missing(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 }
 
 /* It reads the positions, so no other fault of positions explains anything beside it. */
-const struct pe_fault pe_fault_axes_missing = {.schemes = "rope",
-                                               .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED),
-                                               .count = count_rules,
-                                               .apply = axes_missing,
-                                               .n_fits = N_RULES,
-                                               .fit_rank = 1,
-                                               .combines_as = PE_KIND_POSITIONS};
+const struct pe_fault pe_fault_axes_missing = {
+    FAULT_TEXT("axes_missing", "axes", AXES, 2, "axes forgotten",
+               "The positions are on several axes; the configuration has one.",
+               "The positions are on several axes; the configuration has one."),
+    .schemes = "rope",
+    .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED),
+    .count = count_rules,
+    .apply = axes_missing,
+    .n_fits = N_RULES,
+    .fit_rank = 1,
+    .combines_as = PE_KIND_POSITIONS};
 
 /* ---- Encodings ---- */
 
@@ -505,8 +513,12 @@ static bool sinusoid_axes_missing(struct pe_diagnosis *d, size_t i, struct pe_ed
     pe_edit_set_reals(edit, "grid", grid, n);
     return pe_style_set(d, i, edit);
 }
-const struct pe_fault pe_fault_sinusoid_axes_missing = {.schemes = "sinusoidal",
-                                                        .evidence = PE_EVIDENCE_BIT(ENCODING),
-                                                        .is_of_tensor = true,
-                                                        .count = count_styles,
-                                                        .apply = sinusoid_axes_missing};
+const struct pe_fault pe_fault_sinusoid_axes_missing = {
+    FAULT_TEXT("axes_missing", "sinusoid", AXES, 2, "axes forgotten",
+               "The positions are on several axes; the configuration has one.",
+               "The positions are on several axes; the configuration has one."),
+    .schemes = "sinusoidal",
+    .evidence = PE_EVIDENCE_BIT(ENCODING),
+    .is_of_tensor = true,
+    .count = count_styles,
+    .apply = sinusoid_axes_missing};

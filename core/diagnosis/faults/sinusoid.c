@@ -11,6 +11,10 @@ static bool set_freq_shift(struct pe_diagnosis *d, size_t i, struct pe_edit *edi
 
 /* 0, the paper, and 1, fairseq and others. */
 const struct pe_fault pe_fault_freq_shift_other = {
+    FAULT_TEXT("freq_shift_other", "sinusoid", SINUSOID, 2, "other freq_shift",
+               "The exponents of the frequencies have another divisor.",
+               "freq_shift is {found}; the configuration says {believed}."),
+
     .schemes = "sinusoidal", .n_alternatives = 2, .apply = set_freq_shift};
 
 static bool set_word(struct pe_diagnosis *d, struct pe_edit *edit, const char *name, const char *word)
@@ -29,8 +33,12 @@ static bool set_odd(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 
 /* fairseq has its own odd width and its own freq_shift, so both may differ at once: the former counts as a fault of
  * width, of which encodings have no other. */
-const struct pe_fault pe_fault_odd_other = {
-    .schemes = "sinusoidal", .n_alternatives = 3, .apply = set_odd, .combines_as = PE_KIND_WIDTH};
+const struct pe_fault pe_fault_odd_other = {FAULT_TEXT("odd_other", "sinusoid", SINUSOID, 2, "other last column",
+                                                       "The last column of an odd width is computed by another rule.",
+                                                       "odd is {found}; the configuration says {believed}."),
+
+                                            .schemes = "sinusoidal", .n_alternatives = 3, .apply = set_odd,
+                                            .combines_as = PE_KIND_WIDTH};
 
 static const char *const styles[] = {"axial", "detr", "mae", "timm", "multidim", "vjepa", "axial"};
 _Static_assert(sizeof styles / sizeof *styles == PE_N_STYLES, "a row for each");
@@ -68,19 +76,33 @@ static bool set_style(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 }
 
 const struct pe_fault pe_fault_style_other = {
+    FAULT_TEXT("style_other", "sinusoid", SINUSOID, 2, "other style", "Several axes are combined in another style.",
+               "The style is {found}; the configuration says {believed}."),
+
     .schemes = "sinusoidal", .n_alternatives = PE_N_STYLES, .apply = set_style};
 
-#define CHANGE(name, change)                                                                                           \
+#define CHANGE(name, change, texts)                                                                                    \
     static bool name##_apply(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)                                   \
     {                                                                                                                  \
         (void)i;                                                                                                       \
         edit->transforms.sinusoid = change;                                                                            \
         return d->belief.model->plan->seq.n_axes == 1;                                                                 \
     }                                                                                                                  \
-    const struct pe_fault pe_fault_##name = {                                                                          \
-        .schemes = "sinusoidal", .not_of = PE_EVIDENCE_BIT(LADDER), .n_alternatives = 1, .apply = name##_apply};
+    const struct pe_fault pe_fault_##name = {texts, .schemes = "sinusoidal", .not_of = PE_EVIDENCE_BIT(LADDER),        \
+                                             .n_alternatives = 1, .apply = name##_apply};
 
-CHANGE(exponent_per_column, PE_EXPONENT_PER_COLUMN)
-CHANGE(exponent_doubled, PE_EXPONENT_DOUBLED)
-CHANGE(sinusoid_from_one, PE_LADDER_FROM_ONE)
-CHANGE(sine_only, PE_SINE_ONLY)
+CHANGE(exponent_per_column, PE_EXPONENT_PER_COLUMN,
+       FAULT_TEXT("exponent_per_column", "sinusoid", SINUSOID, 2, "exponent per column",
+                  "Column j has the frequency base^(-j/d), so a sine and its cosine differ in frequency.",
+                  "Each column has a frequency of its own, base^(-j/d) for column j."))
+CHANGE(exponent_doubled, PE_EXPONENT_DOUBLED,
+       FAULT_TEXT("exponent_doubled", "sinusoid", SINUSOID, 2, "doubled exponent",
+                  "Column j has the frequency base^(-2j/d): the column is taken for the pair.",
+                  "Column j has the frequency base^(-2j/d): the column is taken for the pair."))
+CHANGE(sinusoid_from_one, PE_LADDER_FROM_ONE,
+       FAULT_TEXT("ladder_from_one", "sinusoid", LADDER, 2, "frequencies counted from one",
+                  "Pair c has the frequency of pair c + 1: the exponents begin at 1 instead of 0.",
+                  "Each pair has the frequency of the next one: pairs are counted from 1 instead of 0."))
+CHANGE(sine_only, PE_SINE_ONLY,
+       FAULT_TEXT("sine_only", "sinusoid", SINUSOID, 2, "sines only", "Cosine columns have the sine of the same angle.",
+                  "Every cosine column has the sine of the same angle."))

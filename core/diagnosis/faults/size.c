@@ -19,11 +19,15 @@ static bool no_factor(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return true;
 }
 
-const struct pe_fault pe_fault_attention_factor_missing = {.schemes = "rope|xpos",
-                                                           .evidence = OF_ROTARY,
-                                                           .not_of = PE_EVIDENCE_BIT(ANGLES),
-                                                           .n_alternatives = 1,
-                                                           .apply = no_factor};
+const struct pe_fault pe_fault_attention_factor_missing = {
+    FAULT_TEXT("attention_factor_missing", "size", SIZE, 1, "missing attention factor",
+               "Cosines and sines lack the attention factor.",
+               "Cosines and sines lack the attention factor {believed}."),
+    .schemes = "rope|xpos",
+    .evidence = OF_ROTARY,
+    .not_of = PE_EVIDENCE_BIT(ANGLES),
+    .n_alternatives = 1,
+    .apply = no_factor};
 
 /* ---- Factors that are fitted ---- */
 
@@ -119,13 +123,17 @@ static bool other_factor(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return true;
 }
 
-const struct pe_fault pe_fault_attention_factor_other = {.schemes = "rope|xpos",
-                                                         .evidence = OF_ROTARY,
-                                                         .not_of = PE_EVIDENCE_BIT(ANGLES),
-                                                         .n_alternatives = 1,
-                                                         .apply = other_factor,
-                                                         .n_fits = 1,
-                                                         .fit_rank = 2};
+const struct pe_fault pe_fault_attention_factor_other = {
+    FAULT_TEXT("attention_factor_other", "size", SIZE, 5, "other attention factor",
+               "Cosines and sines have another attention factor.",
+               "Cosines and sines have the attention factor {found}; the configuration gives {believed}."),
+    .schemes = "rope|xpos",
+    .evidence = OF_ROTARY,
+    .not_of = PE_EVIDENCE_BIT(ANGLES),
+    .n_alternatives = 1,
+    .apply = other_factor,
+    .n_fits = 1,
+    .fit_rank = 2};
 
 /* Frequencies divided by a whole number are scaled linearly. */
 static bool is_scaling(const struct pe_diagnosis *d, double factor)
@@ -146,8 +154,20 @@ static bool scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return true;
 }
 
+/* Of any factor; of one that is known. */
+static const char *const of_scaled[] = {
+    "All finite numbers are {found} times those of the configuration.",
+    "All finite numbers are {found} times those of the configuration, which is {meaning}.",
+};
+
 const struct pe_fault pe_fault_scaled = {
-    .evidence = OF_REALS, .n_alternatives = 1, .apply = scale, .n_fits = 1, .fit_rank = 2};
+    FAULT_TEXTS("scaled", "size", SIZE, 3, "scaled", "All numbers are multiplied by one factor.", of_scaled),
+
+    .evidence = OF_REALS,
+    .n_alternatives = 1,
+    .apply = scale,
+    .n_fits = 1,
+    .fit_rank = 2};
 
 /* ---- Rows and masks ---- */
 
@@ -185,7 +205,9 @@ static bool zero_row(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return edit->transforms.zero_row >= 0;
 }
 
-const struct pe_fault pe_fault_zero_row = {.evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ENCODING) |
+const struct pe_fault pe_fault_zero_row = {FAULT_TEXT("zero_row", "size", SIZE, 5, "row of zeros", "One row is zero.",
+                                                      "Row {found} (counted from 0) is zero."),
+                                           .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ENCODING) |
                                                        PE_EVIDENCE_BIT(BIAS),
                                            .n_alternatives = 1,
                                            .apply = zero_row,
@@ -221,4 +243,12 @@ static bool set_mask_value(struct pe_diagnosis *d, size_t i, struct pe_edit *edi
 }
 
 const struct pe_fault pe_fault_mask_value = {
-    .evidence = PE_EVIDENCE_BIT(BIAS), .n_alternatives = 1, .apply = set_mask_value, .n_fits = 1, .fit_rank = 2};
+    FAULT_TEXT("mask_value", "size", SIZE, 3, "finite mask",
+               "Hidden keys have a large negative number instead of minus infinity.",
+               "Hidden keys have the number {found} instead of -inf."),
+
+    .evidence = PE_EVIDENCE_BIT(BIAS),
+    .n_alternatives = 1,
+    .apply = set_mask_value,
+    .n_fits = 1,
+    .fit_rank = 2};

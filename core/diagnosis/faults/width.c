@@ -24,10 +24,12 @@ static bool set_rotary_dim(struct pe_diagnosis *d, size_t i, struct pe_edit *edi
     return true;
 }
 
-const struct pe_fault pe_fault_rotary_dim_other = {.schemes = "rope|xpos",
-                                                   .evidence = PE_EVIDENCE_BIT(ROTATED),
-                                                   .n_alternatives = sizeof widths / sizeof *widths,
-                                                   .apply = set_rotary_dim};
+const struct pe_fault pe_fault_rotary_dim_other = {
+    FAULT_TEXT("rotary_dim_other", "width", WIDTH, 2, "other rotary width",
+               "Another number of channels of a head is rotated.",
+               "{found} channels of a head are rotated; the configuration says {believed}."),
+    .schemes = "rope|xpos", .evidence = PE_EVIDENCE_BIT(ROTATED), .n_alternatives = sizeof widths / sizeof *widths,
+    .apply = set_rotary_dim};
 
 static bool set_rotary_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -40,4 +42,8 @@ static bool set_rotary_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *
 }
 
 const struct pe_fault pe_fault_rotary_offset_other = {
+    FAULT_TEXT("rotary_offset_other", "width", WIDTH, 4, "other first channel",
+               "The rotated channels begin elsewhere in the head.",
+               "The rotated channels begin at channel {found}; the configuration says {believed}."),
+
     .schemes = "rope|xpos", .evidence = PE_EVIDENCE_BIT(ROTATED), .n_alternatives = 2, .apply = set_rotary_offset};

@@ -38,12 +38,16 @@ static bool scale_base_other(struct pe_diagnosis *d, size_t alternative, struct 
     return measure(d, edit, 0, &decay) &&
            set_scale_base(edit, now, pe_shortest_decimal(decay.scale_base, decay.base_error));
 }
-const struct pe_fault pe_fault_scale_base_other = {.schemes = "xpos",
-                                                   .evidence = OF_ROTATED,
-                                                   .n_alternatives = 9,
-                                                   .apply = scale_base_other,
-                                                   .n_fits = 1,
-                                                   .fit_rank = 1};
+const struct pe_fault pe_fault_scale_base_other = {
+    FAULT_TEXT("scale_base_other", "size", SIZE, 3, "other scale_base",
+               "The scale of xPos changes over another number of positions.",
+               "scale_base is {found}; the configuration says {believed}."),
+    .schemes = "xpos",
+    .evidence = OF_ROTATED,
+    .n_alternatives = 9,
+    .apply = scale_base_other,
+    .n_fits = 1,
+    .fit_rank = 1};
 
 /* 0; the words that follow the sequence; a number that is measured. */
 enum { AT_0, TORCHSCALE, LUCIDRAINS, MEASURED, N_CENTERS };
@@ -77,13 +81,16 @@ static bool center_other(struct pe_diagnosis *d, size_t alternative, struct pe_e
     return true;
 }
 /* A scale has two numbers, so both may be wrong together. */
-const struct pe_fault pe_fault_center_other = {.schemes = "xpos",
-                                               .evidence = OF_ROTATED,
-                                               .n_alternatives = N_CENTERS,
-                                               .apply = center_other,
-                                               .n_fits = 1,
-                                               .fit_rank = 2,
-                                               .combines_as = PE_KIND_AXES};
+const struct pe_fault pe_fault_center_other = {
+    FAULT_TEXT("center_other", "size", SIZE, 3, "other centre", "The scale of xPos is 1 at another position.",
+               "The scale of xPos is 1 at the position {found}; the configuration says {believed}."),
+    .schemes = "xpos",
+    .evidence = OF_ROTATED,
+    .n_alternatives = N_CENTERS,
+    .apply = center_other,
+    .n_fits = 1,
+    .fit_rank = 2,
+    .combines_as = PE_KIND_AXES};
 
 /* ---- The scheme ---- */
 
@@ -121,9 +128,15 @@ static bool scheme_other(struct pe_diagnosis *d, size_t alternative, struct pe_e
     set_center(edit, alternative == TO_MEASURED ? MEASURED : alternative, decimal(decay.center, decay.center_error));
     return true;
 }
-const struct pe_fault pe_fault_scheme_other = {.schemes = "rope|xpos",
-                                               .evidence = OF_ROTATED,
-                                               .n_alternatives = N_SCHEMES,
-                                               .apply = scheme_other,
-                                               .n_fits = 1,
-                                               .fit_rank = 2};
+const struct pe_fault pe_fault_scheme_other = {
+    FAULT_TEXT(
+        "scheme_other", "size", SIZE, 3, "other scheme",
+        "The tensor is of another scheme, e.g. RoPE where xPos is believed.",
+        "The scheme is {found}; the configuration says {believed}. xPos is RoPE with a scale that changes with the "
+        "position."),
+    .schemes = "rope|xpos",
+    .evidence = OF_ROTATED,
+    .n_alternatives = N_SCHEMES,
+    .apply = scheme_other,
+    .n_fits = 1,
+    .fit_rank = 2};
