@@ -17,7 +17,7 @@ from conftest import ROOT
 README = ROOT / "README.md"
 PROMISES = ROOT / "server/PROMISES.md"
 GUIDE = ROOT / "deploy/README.zh.md"
-PAGES = [README, GUIDE, ROOT / "DECISIONS.md", ROOT / "core/schemes/SCHEMES.md", ROOT / "api/USING.md", ROOT / "server/RUNNING.md", PROMISES,
+PAGES = [README, GUIDE, ROOT / "core/DECISIONS.md", ROOT / "core/schemes/SCHEMES.md", ROOT / "api/USING.md", ROOT / "server/RUNNING.md", PROMISES,
          ROOT / "tests/bench/SPEEDS.md"]
 
 
