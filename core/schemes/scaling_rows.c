@@ -69,7 +69,7 @@ static const char *const conventions[] = {"transformers", "vllm", "tgi", "mlx", 
 
 #define REAL(field, fallback_, min_, max_, ...) PE_P_REAL(pe_scaling, field, fallback_, min_, max_, __VA_ARGS__)
 
-/* In texts, {…} stands for what the rules state: marks, below. */
+/* In texts, {…} is replaced by what the rules state: marks, below. */
 static const struct pe_param first[] = {
     PE_P_WORD(pe_scaling, type, pe_scaling_words, "scaling rule", "rule that stretches the context. {rules}. {words}",
               .fallback = PE_UNSET_WORD, .level = PE_BASIC),
@@ -204,7 +204,7 @@ static bool needs_original(const struct pe_scaling_rule *rule)
     return pe_scaling_needs(rule, "original_max_position_embeddings");
 }
 
-/* What a mark stands for: the names of some rules, or clauses of all, with or without their names. */
+/* What replaces a mark: the names of some rules, or clauses of all, with or without their names. */
 static const struct mark {
     const char *mark;
     bool (*has)(const struct pe_scaling_rule *);
