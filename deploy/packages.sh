@@ -31,9 +31,9 @@ fail() {
 }
 
 check() {
-    command -v awk >/dev/null || fail "awk is missing, which makes tables of texts and models; install it (Debian: mawk)"
     command -v pkg-config >/dev/null ||
         fail "pkg-config is missing; 'make run' installs it on Debian, elsewhere use your package manager"
+    command -v awk >/dev/null || fail "awk is missing, which makes tables of texts and models; install it (Debian: mawk)"
     pkg-config --exists $libraries && return
     for library in $libraries; do
         pkg-config --exists "$library" || missing="${missing:-}${missing:+, }$library"
