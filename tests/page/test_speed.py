@@ -16,7 +16,7 @@ LARGE = {"scheme": "sinusoidal", "dim": 8192, "len": 8192}
 JOBS = """
 const [width, height, done] = arguments;
 const base = document.querySelector('meta[name=posenc-ui]').content;
-Promise.all(['colors', 'heat'].map((name) => import(`${base}/draw/${name}.js`))).then(([colors, heat]) => {
+import(`${base}/draw/colors.js`).then((colors) => {
   const canvas = Object.assign(document.createElement('canvas'), { width, height });
   const context = canvas.getContext('2d');
   const image = new ImageData(width, height);
@@ -29,7 +29,7 @@ Promise.all(['colors', 'heat'].map((name) => import(`${base}/draw/${name}.js`)))
   const grid = { row: side(height), col: side(width) };
   window.ours = () => {
     colors.number(values, [-1, 1], numbers);
-    heat.paint({ pixels, width, height }, grid, { numbers, stride: width }, table);
+    colors.paint({ pixels, width, height }, grid, { numbers, stride: width }, table);
     context.putImageData(image, 0, 0);
   };
   window.bare = () => {
