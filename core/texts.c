@@ -1,6 +1,7 @@
 /* Translations: binary search in the table that the build makes of zh.po. */
 #include "core/params.h"
 
+#include <assert.h>
 #include <string.h>
 
 extern const struct pe_translation pe_zh_rows[];
@@ -12,8 +13,8 @@ static size_t n_joined;
 
 void pe_text_add(const char *english, const char *chinese)
 {
-    if (n_joined < sizeof joined / sizeof *joined)
-        joined[n_joined++] = (struct pe_translation){english, "", chinese};
+    assert(n_joined < sizeof joined / sizeof *joined);
+    joined[n_joined++] = (struct pe_translation){english, "", chinese};
 }
 
 /* The first row whose English is not less than the text. */
