@@ -119,7 +119,7 @@ const isLong = ({ name, type }) => name !== 'tokens' && ['array', 'any', 'object
 export class Typed extends Control {
   makeInput() {
     const { tag, ...kind } = this.kind();
-    this.input = make(tag, { ...kind, autocomplete: 'off', spellcheck: 'false',
+    this.input = make(tag, { ...kind, autocomplete: 'off', spellcheck: 'false', translate: 'no',
       oninput: () => this.take(), onchange: () => this.leave() });
     return this.input;
   }
