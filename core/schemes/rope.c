@@ -5,7 +5,7 @@
  *     angle[p, c] = direction · p · inv_freq[c]
  *
  * The exponent's denominator is rotary_dim, not head_dim: partial rotary (GPT-NeoX, GPT-J, Phi) has its own
- * frequencies. With several axes, each pair uses one of them (core/schemes/rotary_axes.c). */
+ * frequencies. With several axes, each pair uses one of them (core/schemes/rotary_resolve.c). */
 #include "core/schemes/rotary.h"
 
 static const struct pe_param params[] = {

@@ -1,17 +1,16 @@
-/* The rotary family: parameters resolved, its outputs in every form, and its rotation.
+/* The rotary family: its plan, its outputs in every form, and its rotation.
  *
  * One rule makes all forms: pair c has a frequency, an axis and two channels. Tables of pairs (cos and sin, half as
  * wide as the head), tables expanded to the head's channels in either layout, complex pairs and matrices are the same
  * waves in other columns, so none has a formula of its own, and each value is correctly rounded in each form
  * (core/waves). The opposite direction changes the sign of the sines only.
  *
- * Resolving goes in one order, because each step needs what the one before has fixed: widths; axes and their shares of
- * the channels (rotary_axes.c); the scaling's fields (scaling.c); then the ladder of frequencies. A pasted
- * rope_parameters object is unpacked first, and what it states twice must agree. */
+ * Planning goes in one direction: the fields as read (struct pe_rotary_fields, the plan's config) → what they resolve
+ * to (struct pe_rotary_resolved; rotary_resolve.c) → the tables (struct pe_rotary; rotary_tables.c). Then the config
+ * gets the resolved values, for the answer to show. */
 #include "core/schemes/rotary.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 const char *const pe_rotary_layouts[] = {[PE_LAYOUT_INTERLEAVED] = "interleaved",
                                          [PE_LAYOUT_HALF] = "half",
@@ -29,130 +28,7 @@ const struct pe_input_row pe_rotary_inputs[] = {
     {.name = NULL},
 };
 
-/* ---- The parameters ----
- *
- * Planning has two of them: `given`, what the request gave, which no step writes, and the plan's config, what is
- * resolved from it, which the answer shows. */
-
-/* A pasted object may have the base. */
-static enum pe_status resolve_base(const struct pe_plan *plan, const struct pe_rotary_fields *given, double *base,
-                                   struct pe_error *err)
-{
-    double pasted = given->scaling.rope_theta;
-    if (isnan(pasted))
-        return PE_OK;
-    if (pe_plan_gave(plan, "base") && given->base != pasted)
-        return pe_fail(err, "/scaling/rope_theta", "rope_theta is %.17g, base is %.17g; give one", pasted, given->base);
-    *base = pasted;
-    return PE_OK;
-}
-
-/* The rotated share of the head; a pasted object may have it, where its rule does not keep it. */
-static enum pe_status find_share(const struct pe_rotary_fields *given, double *share, struct pe_error *err)
-{
-    double pasted = pe_scaling_meant(&given->scaling)->has_whole_head ? PE_UNSET : given->scaling.partial_rotary_factor;
-    bool has_width = given->rotary_dim != PE_UNSET_INT;
-    *share = has_width ? (double)given->rotary_dim / (double)given->head_dim : given->partial_rotary_factor;
-    if (!isnan(pasted) && !isnan(*share) && *share != pasted)
-        return pe_fail(err, "/scaling/partial_rotary_factor",
-                       "partial_rotary_factor is %.10g, beside scaling it is %.10g; "
-                       "give one",
-                       pasted, *share);
-    *share = has_width ? PE_UNSET : !isnan(pasted) ? pasted : *share;
-    return PE_OK;
-}
-
-/* rotary_dim from head_dim or its share, or what the axes have together; int() as the libraries do: 0.3 · 80 = 24. */
-static enum pe_status resolve_width(const struct pe_rotary_fields *given, double share, int64_t axes_width,
-                                    int64_t *rotary_dim, struct pe_error *err)
-{
-    const char *pointer = !isnan(share) ? "/partial_rotary_factor" : "/rotary_dim";
-    long long r = given->rotary_dim != PE_UNSET_INT ? given->rotary_dim : axes_width;
-    if (!isnan(share))
-        r = (long long)((double)given->head_dim * share);
-    else if (r == PE_UNSET_INT) {
-        r = given->head_dim;
-        pointer = "/head_dim";
-    }
-    *rotary_dim = r;
-    if (r < 2)
-        return pe_fail(err, pointer, "rotary_dim would be %lld; needed: at least one pair of channels, 2", r);
-    if (r % 2)
-        return pe_fail(err, pointer, "%s %s%lld, which is odd: channels are rotated in pairs; write %lld or %lld%s",
-                       pointer + 1, pointer[1] == 'r' ? "is " : "makes rotary_dim ", r, r - 1, r + 1,
-                       pointer[1] == 'h' ? ", or give an even rotary_dim" : "");
-    if (given->rotary_offset + r > given->head_dim)
-        return pe_fail(err, given->rotary_offset ? "/rotary_offset" : pointer,
-                       "rotary_offset %lld + rotary_dim %lld is %lld; allowed: at most head_dim, %lld",
-                       (long long)given->rotary_offset, r, (long long)given->rotary_offset + r,
-                       (long long)given->head_dim);
-    return PE_OK;
-}
-
-static enum pe_status check(const struct pe_rotary_fields *c, struct pe_error *err)
-{
-    const struct pe_scaling_rule *rule = pe_scaling_rule_of_word(c->scaling.type);
-    if (c->direction == 0)
-        return pe_fail(err, "/direction", "direction is 0; allowed: 1 (counter-clockwise) or -1 (the inverse)");
-    if (c->base == 1)
-        return pe_fail(
-            err, "/base",
-            "base is 1, which gives every pair the same frequency; allowed: any other number from 0.001 to 1e12");
-    if (rule->has_whole_head && c->rotary_dim != c->head_dim)
-        return pe_fail(err, "/rotary_dim",
-                       "rotary_dim is %lld; scaling %s turns every channel of the head (those it leaves out "
-                       "by angle 0): leave rotary_dim out",
-                       (long long)c->rotary_dim, rule->name);
-    if (c->inv_freq.n)
-        return pe_reals_expect(&c->inv_freq, (uint64_t)c->rotary_dim / 2, "inv_freq", "one per pair: rotary_dim/2",
-                               err);
-    return PE_OK;
-}
-
-/* The scaling, without the values of a pasted object that are now in fields of their own. */
-static enum pe_status resolve_scaling(const struct pe_rotary_fields *given, const struct pe_scaling_use *use,
-                                      struct pe_scaling *s, struct pe_error *err)
-{
-    struct pe_scaling rest = given->scaling;
-    if (given->inv_freq.n)
-        return PE_OK;
-    rest.rope_theta = PE_UNSET;
-    rest.mrope_section = (struct pe_reals){.n = 0};
-    rest.mrope_interleaved = NULL;
-    if (!pe_scaling_meant(&rest)->has_whole_head)
-        rest.partial_rotary_factor = PE_UNSET;
-    return pe_scaling_resolve(&rest, use, s, err);
-}
-
 /* ---- The plan ---- */
-
-static struct pe_rotary *rotary_new(const struct pe_rotary_fields *c)
-{
-    size_t n = (size_t)c->rotary_dim / 2;
-    struct pe_rotary *r = calloc(1, sizeof *r + n * (sizeof *r->inv_freq + sizeof *r->axis));
-    if (!r)
-        return NULL;
-    r->inv_freq = (struct pe_dd *)(void *)(r + 1);
-    r->axis = (unsigned char *)(r->inv_freq + n);
-    r->n_pairs = n;
-    r->head_dim = (size_t)c->head_dim;
-    r->rotary_offset = (size_t)c->rotary_offset;
-    r->layout = (enum pe_rotary_layout)c->layout;
-    r->form = (enum pe_rotary_form)c->form;
-    r->direction = (int)c->direction;
-    r->float32 = c->arith == PE_ARITH_FLOAT32;
-    return r;
-}
-_Static_assert(sizeof(struct pe_rotary) % _Alignof(struct pe_dd) == 0, "the frequencies stand behind the struct");
-
-/* The request's own attention_factor takes precedence over the scaling's. */
-static void resolve_factor(const struct pe_rotary_fields *given, struct pe_rotary_fields *c, struct pe_rotary *r)
-{
-    double scalings = given->inv_freq.n ? 1 : c->scaling.attention_factor;
-    c->attention_factor = isnan(given->attention_factor) ? scalings : given->attention_factor;
-    c->scaling.attention_factor = PE_UNSET;
-    r->attention_factor = dd(c->attention_factor);
-}
 
 /* The frequency and axis of each pair, with scaling, and coordinates that are stored in a list. */
 void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost)
@@ -169,30 +45,35 @@ void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost)
         pe_cost_each(cost, (double)plan->seq.k->n, 0, 3 * PE_NS_VISIT);
 }
 
+/* The config that the answer shows: resolved, and what a pasted object states is in fields of their own. */
+static void show(const struct pe_rotary_resolved *now, struct pe_rotary *r, struct pe_rotary_fields *config)
+{
+    struct pe_scaling *s = &config->scaling;
+    struct pe_tensor widths = {.dtype = PE_I64, .rank = 1, .shape = {now->n_widths}, .data = r->widths};
+    if (!config->inv_freq.n)
+        pe_scaling_show(&now->scaling, s);
+    s->attention_factor = s->rope_theta = PE_UNSET;
+    s->mrope_section = (struct pe_reals){.n = 0};
+    s->mrope_interleaved = NULL;
+    if (!pe_scaling_rule_of_word(s->type)->has_whole_head)
+        s->partial_rotary_factor = PE_UNSET;
+    config->attention_factor = now->attention_factor;
+    config->partial_rotary_factor = PE_UNSET; /* is rotary_dim */
+    config->rotary_dim = 2 * (int64_t)now->n_pairs;
+    config->base = now->use.base;
+    config->channels = now->channels;
+    config->coords = now->coords;
+    if (now->n_widths)
+        *(now->channels == PE_UNSET_WORD ? &config->axes_dim : &config->mrope_section) =
+            (struct pe_reals){.array = widths, .n = now->n_widths};
+}
+
 enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_error *err)
 {
-    struct pe_rotary_fields *c = plan->config;
-    const struct pe_rotary_fields given = *c;
-    int64_t axes_width = PE_UNSET_INT;
-    double share;
-    if (resolve_base(plan, &given, &c->base, err) || find_share(&given, &share, err))
+    struct pe_rotary_resolved resolved;
+    if (pe_rotary_resolve(plan, &resolved, err) || pe_rotary_tables(&resolved, plan, err))
         return err->status;
-    c->partial_rotary_factor = PE_UNSET; /* becomes rotary_dim */
-    if (pe_rotary_choose_axes(plan, &given, share, &axes_width, err) ||
-        resolve_width(&given, share, axes_width, &c->rotary_dim, err) || check(c, err))
-        return err->status;
-    struct pe_rotary *r = plan->tables = rotary_new(c);
-    if (!r)
-        return pe_no_memory(err);
-    struct pe_scaling_use use = {.base = c->base,
-                                 .dim = (double)c->rotary_dim,
-                                 .seq_len = pe_sequence_reach(&plan->seq),
-                                 .head_dim = (double)c->head_dim,
-                                 .float32 = r->float32};
-    if (resolve_scaling(&given, &use, &c->scaling, err) || pe_rotary_set_pairs(plan, r, &use, err) ||
-        pe_rotary_set_coords(plan, r, err))
-        return err->status;
-    resolve_factor(&given, c, r);
+    show(&resolved, plan->tables, plan->config);
     return PE_OK;
 }
 

@@ -143,7 +143,23 @@ enum pe_rotary_output {
     [PE_ROPE_DELTA] = PE_OUTPUT("rope_delta", "", 1, PE_I64, true, NULL, "position delta",                             \
                                 "1 + the largest position - n: a decoder adds it to its cache position")
 
-/* ---- The resolved object; plan->tables of the schemes of the family ---- */
+/* ---- What the fields resolve to: all that the tables are computed from ---- */
+
+struct pe_rotary_resolved {
+    const struct pe_rotary_fields *given; /* for fields that need no resolving */
+    struct pe_scaling_use use;
+    struct pe_scaling_resolved scaling; /* without inv_freq */
+    double attention_factor;
+    size_t n_pairs;
+    int channels; /* unset: each axis has a ladder of its own */
+    int coords;   /* unset without a grid */
+    unsigned n_axes;
+    size_t pairs[PE_AXES_MAX];   /* of time, height and width, if channels has sections; or of each axis's own ladder */
+    unsigned n_widths;           /* the first so many of them are shown */
+    unsigned order[PE_AXES_MAX]; /* of the blocks of axes with own ladders */
+};
+
+/* ---- The tables; plan->tables of the schemes of the family ---- */
 
 struct pe_rotary {
     size_t head_dim, rotary_offset, n_pairs;
@@ -155,26 +171,21 @@ struct pe_rotary {
     size_t n_blocks; /* blocks of consecutive pairs: one for each axis if axes have their own frequencies; else 1 */
     size_t block_pairs[PE_AXES_MAX];
     struct pe_dd unit[PE_AXES_MAX]; /* coordinate = (start + index) · unit */
-    int64_t widths[PE_AXES_MAX];    /* axes_dim or mrope_section as resolved; the config's list points here */
+    int64_t widths[PE_AXES_MAX];    /* axes_dim or mrope_section as shown; the config's list points here */
     double *coords;                 /* lists of f32 coordinates, arith float32 only */
     void *extra;                    /* a scheme's own; owned, freed with free */
     unsigned char *axis;            /* [n_pairs] */
     struct pe_dd *inv_freq;         /* [n_pairs], radians per unit of coordinate */
 };
 
-/* The family's `plan`: resolves the fields and the sequence's axes, and allocates plan->tables. */
 void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost);
 enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_error *err);
 void pe_rotary_drop(struct pe_plan *plan);
 
-/* core/schemes/rotary_axes.c: first finds the axes and how they share the channels, given the rotated share of the
- * head (NaN: none). width: what their own widths add up to; left alone where they have none. Then, with the total width
- * and the scaling resolved, it fills the table of pairs, and last the coordinates. */
-enum pe_status pe_rotary_choose_axes(struct pe_plan *plan, const struct pe_rotary_fields *given, double share,
-                                     int64_t *width, struct pe_error *err);
-enum pe_status pe_rotary_set_pairs(struct pe_plan *plan, struct pe_rotary *r, const struct pe_scaling_use *use,
-                                   struct pe_error *err);
-enum pe_status pe_rotary_set_coords(struct pe_plan *plan, struct pe_rotary *r, struct pe_error *err);
+/* The steps of the plan. The first reads plan->config, and gives a sequence of one axis as many as channels or axes_dim
+ * need; the second allocates plan->tables, and writes the coordinates of the sequence. */
+enum pe_status pe_rotary_resolve(struct pe_plan *plan, struct pe_rotary_resolved *resolved, struct pe_error *err);
+enum pe_status pe_rotary_tables(const struct pe_rotary_resolved *resolved, struct pe_plan *plan, struct pe_error *err);
 
 bool pe_rotary_columns(const struct pe_plan *plan, size_t id, struct pe_wave *columns);
 void pe_rotary_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *block,

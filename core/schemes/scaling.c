@@ -20,42 +20,65 @@ const struct pe_scaling_rule *pe_scaling_meant(const struct pe_scaling *given)
     return meant_by(given, given->rope_type != PE_UNSET_WORD ? given->rope_type : given->type);
 }
 
-static enum pe_status resolve_type(const struct pe_scaling *given, struct pe_scaling *s, struct pe_error *err)
+static enum pe_status check_words(const struct pe_scaling *given, const struct pe_scaling_rule *rule,
+                                  struct pe_error *err)
 {
-    const struct pe_scaling_rule *rule = pe_scaling_meant(given);
-    if (given->type != PE_UNSET_WORD && meant_by(given, given->type) != rule)
-        return pe_fail(err, "/scaling/rope_type",
-                       "rope_type is \"%s\" and type is \"%s\", which are different rules; give one",
-                       pe_scaling_words[given->rope_type], pe_scaling_words[given->type]);
-    s->rope_type = PE_UNSET_WORD;
-    s->type = 0;
-    while (pe_scaling_at(s->type) != rule)
-        s->type++;
-    return PE_OK;
+    if (given->type == PE_UNSET_WORD || meant_by(given, given->type) == rule)
+        return PE_OK;
+    return pe_fail(err, "/scaling/rope_type",
+                   "rope_type is \"%s\" and type is \"%s\", which are different rules; give one",
+                   pe_scaling_words[given->rope_type], pe_scaling_words[given->type]);
 }
 
 /* ---- Values that follow from others ---- */
 
-static enum pe_status derive_factor(struct pe_scaling *s, struct pe_error *err)
+static enum pe_status find_factor(const struct pe_scaling *given, const struct pe_scaling_rule *rule, double *factor,
+                                  struct pe_error *err)
 {
-    if (!pe_scaling_at(s->type)->factor_is_ratio || !isnan(s->factor))
+    *factor = given->factor;
+    if (!rule->factor_is_ratio || !isnan(*factor))
         return PE_OK;
-    s->factor = s->max_position_embeddings / s->original_max_position_embeddings;
-    if (s->factor < PE_SCALING_FACTOR_MIN || s->factor > PE_SCALING_FACTOR_MAX)
+    *factor = given->max_position_embeddings / given->original_max_position_embeddings;
+    if (*factor < PE_SCALING_FACTOR_MIN || *factor > PE_SCALING_FACTOR_MAX)
         return pe_fail(err, "/scaling/max_position_embeddings",
                        "max_position_embeddings/original_max_position_embeddings makes factor %.10g; allowed: from "
                        "1e-06 to 1000000",
-                       s->factor);
+                       *factor);
     return PE_OK;
 }
 
-enum pe_status pe_scaling_resolve(const struct pe_scaling *given, const struct pe_scaling_use *use,
-                                  struct pe_scaling *resolved, struct pe_error *err)
+/* A flag that was not given is what its row states. */
+static void set_flags(const struct pe_param *row, union pe_scaling_own *own)
 {
-    *resolved = *given;
-    if (resolve_type(given, resolved, err) || derive_factor(resolved, err) || pe_scaling_check_fields(resolved, err))
+    static const struct pe_value no = {.kind = PE_BOOLEAN}, yes = {.kind = PE_BOOLEAN, .boolean = true};
+    for (; row && row->name; row++) {
+        const struct pe_value **flag = (const struct pe_value **)(void *)(own->bytes + row->offset);
+        if (row->type == PE_T_VALUE && !*flag)
+            *flag = row->fallback != 0 ? &yes : &no;
+    }
+}
+
+enum pe_status pe_scaling_resolve(const struct pe_scaling *given, const struct pe_scaling_use *use,
+                                  struct pe_scaling_resolved *resolved, struct pe_error *err)
+{
+    const struct pe_scaling_rule *rule = pe_scaling_meant(given);
+    double factor;
+    if (check_words(given, rule, err) || find_factor(given, rule, &factor, err) ||
+        pe_scaling_check_fields(given, rule, factor, err))
         return err->status;
-    const struct pe_scaling_rule *rule = pe_scaling_at(resolved->type);
+    *resolved = (struct pe_scaling_resolved){
+        .rule = rule,
+        .convention = given->convention,
+        .factor = factor,
+        .max_position_embeddings = given->max_position_embeddings,
+        .original_max_position_embeddings = given->original_max_position_embeddings,
+        .seq_len = given->seq_len,
+        .partial_rotary_factor = given->partial_rotary_factor,
+        .attention_factor = given->attention_factor,
+        .softmax_scale_factor = given->softmax_scale_factor,
+        .own = given->own[pe_scaling_place(rule)],
+    };
+    set_flags(rule->fields, &resolved->own);
     if (rule->resolve && rule->resolve(resolved, use, err))
         return err->status;
     if (isnan(resolved->attention_factor))
@@ -66,23 +89,22 @@ enum pe_status pe_scaling_resolve(const struct pe_scaling *given, const struct p
 /* ---- Frequencies ---- */
 
 /* ln base' = ln base + dim/(dim - 2) · ln stretch. In float32, base' is a Python double that torch.pow rounds. */
-static struct pe_dd log_base_of(const struct pe_scaling *s, const struct pe_scaling_use *use)
+static struct pe_dd log_base_of(const struct pe_scaling_resolved *s, const struct pe_scaling_use *use)
 {
-    const struct pe_scaling_rule *rule = pe_scaling_at(s->type);
     struct pe_dd log_base = dd_log(dd(use->base));
     float base = (float)use->base;
-    if (rule->stretch) {
+    if (s->rule->stretch) {
         struct pe_dd power = dd_div(dd(use->dim), dd(use->dim - 2));
-        log_base = dd_add(log_base, dd_mul(power, dd_log(rule->stretch(s))));
+        log_base = dd_add(log_base, dd_mul(power, dd_log(s->rule->stretch(s))));
         base = (float)fmin(dd_exp(log_base).hi, (double)FLT_MAX);
     }
     return use->float32 ? dd_log(dd((double)base)) : log_base;
 }
 
-void pe_scaling_ladder(const struct pe_scaling *s, const struct pe_scaling_use *use, size_t n_pairs,
+void pe_scaling_ladder(const struct pe_scaling_resolved *s, const struct pe_scaling_use *use, size_t n_pairs,
                        struct pe_dd *inv_freq)
 {
-    const struct pe_scaling_rule *rule = pe_scaling_at(s->type);
+    const struct pe_scaling_rule *rule = s->rule;
     struct pe_scaling_pair p = {.s = s, .use = use};
     struct pe_dd log_base = log_base_of(s, use);
     if (rule->prepare)

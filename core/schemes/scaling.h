@@ -28,18 +28,14 @@ union pe_scaling_own {
     char bytes[256];
 };
 
-/* The object's fields: as read, and, in a struct of its own, as resolved. Unset reals are NaN, unset words -1, unset
- * lists and values empty. */
+/* The object's fields as read, and as the answer shows them. Unset reals are NaN, unset words -1, unset lists and
+ * values empty. */
 struct pe_scaling {
-    int type;       /* as read: -1 if not given; resolved: a place */
-    int rope_type;  /* as read: Hugging Face's later word for type, -1 if not given; resolved: always -1 */
-    int convention; /* resolved: -1 for types that all libraries compute alike */
+    int type, rope_type; /* rope_type: Hugging Face's later word for type */
+    int convention;
     double factor;
     double max_position_embeddings, original_max_position_embeddings;
-    double seq_len;               /* if the type takes it: given, else derived from the largest position */
-    double partial_rotary_factor; /* of types of the whole head; for others the scheme moves it */
-    double attention_factor;
-    double softmax_scale_factor; /* DeepSeek-style models multiply the softmax scale by this: m(s, mscale_all_dim)^2 */
+    double seq_len, partial_rotary_factor, attention_factor, softmax_scale_factor;
     /* Accepted from a pasted object. The scheme moves the first three; finetuned has no effect. */
     double rope_theta;
     struct pe_reals mrope_section;
@@ -47,9 +43,21 @@ struct pe_scaling {
     union pe_scaling_own own[PE_N_SCALINGS];
 };
 
-/* A rule's own struct within a struct pe_scaling: struct yarn *y = PE_S_OWN(s, yarn). */
-#define PE_S_OWN(s, rule)                                                                                              \
-    ((void *)((s)->own[PE_SCALING_##rule].bytes + 0 * sizeof(char[sizeof(struct rule) <= sizeof *(s)->own ? 1 : -1])))
+/* What the object resolves to: the rule, and the values that it computes with. */
+struct pe_scaling_resolved {
+    const struct pe_scaling_rule *rule;
+    int convention;
+    double factor; /* given, else a ratio if the rule has one */
+    double max_position_embeddings, original_max_position_embeddings;
+    double seq_len;               /* if the rule takes it: given, else derived from the largest position */
+    double partial_rotary_factor; /* of rules of the whole head; for others the scheme moves it */
+    double attention_factor;      /* 1 if the rule has none */
+    double softmax_scale_factor;  /* DeepSeek-style models multiply the softmax scale by this: m(s, mscale_all_dim)^2 */
+    union pe_scaling_own own;
+};
+
+/* The rule's own struct within its resolved values: struct yarn *y = PE_S_OWN(s, yarn). */
+#define PE_S_OWN(s, rule) ((void *)((s)->own.bytes + 0 * sizeof(char[sizeof(struct rule) <= sizeof(s)->own ? 1 : -1])))
 
 /* The values of the scheme that the rules need. */
 struct pe_scaling_use {
@@ -66,7 +74,7 @@ struct pe_scaling_use {
  * scalar (a double) is rounded to f32 where it is combined with a tensor. Sums, products and quotients of two f32 that
  * are rounded to double and then to f32 are those of f32 arithmetic. */
 struct pe_scaling_pair {
-    const struct pe_scaling *s;
+    const struct pe_scaling_resolved *s;
     const struct pe_scaling_use *use;
     struct pe_dd ends[2]; /* the rule's own, set by prepare for all pairs */
     size_t c;
@@ -140,9 +148,9 @@ struct pe_scaling_rule {
     bool (*claims)(const struct pe_scaling *given, const struct pe_scaling_rule *said);
     /* Checks rules of two or more fields, and sets what was not given, attention_factor and softmax_scale_factor too;
      * the first is 1 if it is left unset. NULL: nothing to do. */
-    enum pe_status (*resolve)(struct pe_scaling *s, const struct pe_scaling_use *use, struct pe_error *err);
+    enum pe_status (*resolve)(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_error *err);
     /* base' = base · stretch^(dim/(dim - 2)). NULL: the base stays. */
-    struct pe_dd (*stretch)(const struct pe_scaling *s);
+    struct pe_dd (*stretch)(const struct pe_scaling_resolved *s);
     void (*prepare)(struct pe_scaling_pair *p);
     struct pe_dd (*frequency)(const struct pe_scaling_pair *p); /* NULL: w */
     /* In a diagnosis: usual factors, and lengths if it needs one; then these of a believed object. */
@@ -150,9 +158,10 @@ struct pe_scaling_rule {
     struct pe_scaling_trial trials[4];
 };
 
-const struct pe_scaling_rule *pe_scaling_at(int i);              /* i < PE_N_SCALINGS */
+extern const struct pe_scaling_rule *const pe_scaling_rules[PE_N_SCALINGS];
+static inline const struct pe_scaling_rule *pe_scaling_at(int i) { return pe_scaling_rules[i]; }
 const struct pe_scaling_rule *pe_scaling_find(const char *word); /* by name or alias; NULL: there is none */
-const struct pe_scaling_rule *pe_scaling_rule_of_word(int word); /* of type or rope_type; the first if unset */
+int pe_scaling_place(const struct pe_scaling_rule *rule);        /* its number among them */
 bool pe_scaling_needs(const struct pe_scaling_rule *rule, const char *field);
 bool pe_scaling_takes(const struct pe_scaling_rule *rule, const char *field); /* a common field, needed or not */
 
@@ -160,6 +169,14 @@ bool pe_scaling_takes(const struct pe_scaling_rule *rule, const char *field); /*
  * rules before main, since C cannot join tables of several files. */
 extern struct pe_param pe_scaling_params[];
 extern const char *pe_scaling_words[]; /* of type and rope_type: names, then other words; NULL-terminated */
+
+extern unsigned char pe_scaling_of_word[]; /* their places */
+
+/* Of a word of type or rope_type; the first if it is unset. */
+static inline const struct pe_scaling_rule *pe_scaling_rule_of_word(int word)
+{
+    return pe_scaling_at(word == PE_UNSET_WORD ? 0 : pe_scaling_of_word[word]);
+}
 
 #define PE_SCALING_FACTOR_MIN 1e-6
 #define PE_SCALING_FACTOR_MAX 1e6
@@ -174,7 +191,7 @@ static inline void pe_scaling_pointer(char pointer[PE_POINTER_MAX], const char *
 }
 
 /* The sequence's length if none was given. Negative positions do not count. */
-static inline void pe_scaling_set_seq_len(struct pe_scaling *s, const struct pe_scaling_use *use)
+static inline void pe_scaling_set_seq_len(struct pe_scaling_resolved *s, const struct pe_scaling_use *use)
 {
     if (isnan(s->seq_len))
         s->seq_len = fmin(fmax(use->seq_len, 0), PE_SCALING_SEQ_LEN_MAX);
@@ -196,22 +213,25 @@ static inline enum pe_status pe_scaling_check_exponent(const char *name, const s
 
 /* The rule that a given object means. */
 const struct pe_scaling_rule *pe_scaling_meant(const struct pe_scaling *given);
-/* Of a resolved object (or of type as it was read): no rule at all. */
-static inline bool pe_scaling_is_default(const struct pe_scaling *s) { return s->type == 0; }
+/* Of an object as it is shown: no rule at all. */
+static inline bool pe_scaling_is_default(const struct pe_scaling *shown) { return shown->type == 0; }
 
-/* Checks the rules of two or more fields (pointers "/scaling/…"), and sets in resolved what was not given: factor,
- * seq_len, attention_factor (for every type; 1 if the type has none), softmax_scale_factor if it is not 1. Fields
- * without effect on the type in use are unset, so that the printed config is the resolved one. */
+/* Checks the rules of two or more fields (pointers "/scaling/…"), and resolves what was not given. */
 enum pe_status pe_scaling_resolve(const struct pe_scaling *given, const struct pe_scaling_use *use,
-                                  struct pe_scaling *resolved, struct pe_error *err);
+                                  struct pe_scaling_resolved *resolved, struct pe_error *err);
 
-/* Checks that fields of the resolved type are complete and no other would have changed the result; unsets those. In
- * scaling_rows.c, for pe_scaling_resolve. */
-enum pe_status pe_scaling_check_fields(struct pe_scaling *s, struct pe_error *err);
+/* Checks that the fields that the rule needs are given, factor perhaps as a ratio, and that no other would have changed
+ * the result. In scaling_rows.c, for pe_scaling_resolve. */
+enum pe_status pe_scaling_check_fields(const struct pe_scaling *given, const struct pe_scaling_rule *rule,
+                                       double factor, struct pe_error *err);
+
+/* Writes the values into the given object, which then is the one of the answer: without rope_type, and without fields
+ * that have no effect. In scaling_rows.c. */
+void pe_scaling_show(const struct pe_scaling_resolved *resolved, struct pe_scaling *object);
 
 /* inv_freq[c] for c < n_pairs under resolved rules, radians per position; error below 2^-96 of the frequency without
  * scaling (arith float32: an f32, each step rounded as torch rounds it). */
-void pe_scaling_ladder(const struct pe_scaling *s, const struct pe_scaling_use *use, size_t n_pairs,
+void pe_scaling_ladder(const struct pe_scaling_resolved *s, const struct pe_scaling_use *use, size_t n_pairs,
                        struct pe_dd *inv_freq);
 
 #endif

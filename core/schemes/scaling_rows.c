@@ -10,20 +10,26 @@
 #include "core/schemes/scalings/list.h"
 #undef SCALING
 
-static const struct pe_scaling_rule *const rules[] = {
+const struct pe_scaling_rule *const pe_scaling_rules[PE_N_SCALINGS] = {
 #define SCALING(name) &pe_scaling_##name,
 #include "core/schemes/scalings/list.h"
 #undef SCALING
 };
 
-const struct pe_scaling_rule *pe_scaling_at(int i) { return rules[i]; }
-
 const struct pe_scaling_rule *pe_scaling_find(const char *word)
 {
-    for (int i = 0; i < PE_N_SCALINGS; i++)
-        if (pe_same(rules[i]->name, word) || (rules[i]->alias && pe_same(rules[i]->alias, word)))
-            return rules[i];
+    for (int i = 0; i < 2 * PE_N_SCALINGS && pe_scaling_words[i]; i++)
+        if (pe_same(pe_scaling_words[i], word))
+            return pe_scaling_rule_of_word(i);
     return NULL;
+}
+
+int pe_scaling_place(const struct pe_scaling_rule *rule)
+{
+    int place = 0;
+    while (pe_scaling_at(place) != rule)
+        place++;
+    return place;
 }
 
 bool pe_scaling_needs(const struct pe_scaling_rule *rule, const char *field)
@@ -42,22 +48,17 @@ bool pe_scaling_takes(const struct pe_scaling_rule *rule, const char *field)
 /* ---- The words of type: names, then other words ---- */
 
 const char *pe_scaling_words[2 * PE_N_SCALINGS + 1];
-static unsigned char rule_of_word[2 * PE_N_SCALINGS];
-
-const struct pe_scaling_rule *pe_scaling_rule_of_word(int word)
-{
-    return pe_scaling_at(word == PE_UNSET_WORD ? 0 : rule_of_word[word]);
-}
+unsigned char pe_scaling_of_word[2 * PE_N_SCALINGS];
 
 static void set_words(void)
 {
     size_t n = 0;
-    for (int i = 0; i < PE_N_SCALINGS; rule_of_word[n++] = (unsigned char)i++)
+    for (int i = 0; i < PE_N_SCALINGS; pe_scaling_of_word[n++] = (unsigned char)i++)
         pe_scaling_words[n] = pe_scaling_at(i)->name;
     for (int i = PE_N_SCALINGS; i-- > 0;)
         if (pe_scaling_at(i)->alias) {
             pe_scaling_words[n] = pe_scaling_at(i)->alias;
-            rule_of_word[n++] = (unsigned char)i;
+            pe_scaling_of_word[n++] = (unsigned char)i;
         }
 }
 
@@ -319,16 +320,6 @@ static bool is_neutral(const struct pe_param *row, const void *field)
     return row->type == PE_T_VALUE && (*(const struct pe_value *const *)field)->boolean == (row->fallback != 0);
 }
 
-static void unset(const struct pe_param *row, void *field)
-{
-    if (row->type == PE_T_REAL)
-        *(double *)field = PE_UNSET;
-    else if (row->type == PE_T_WORD)
-        *(int *)field = PE_UNSET_WORD;
-    else if (row->type == PE_T_VALUE)
-        *(const struct pe_value **)field = NULL;
-}
-
 static enum pe_status fail_unused(const struct pe_param *row, unsigned used, const void *field, const char *type,
                                   struct pe_error *err)
 {
@@ -342,58 +333,83 @@ static enum pe_status fail_unused(const struct pe_param *row, unsigned used, con
                    row->name, names_of(used, ", ", " and ", names, sizeof names));
 }
 
-/* A flag as true or false; the default of a rule's own if it was not given. */
-static enum pe_status resolve_flag(struct pe_scaling *s, size_t i, struct pe_error *err)
+static enum pe_status check_flag(const struct pe_scaling *given, const struct pe_param *row, struct pe_error *err)
 {
-    static const struct pe_value no = {.kind = PE_BOOLEAN}, yes = {.kind = PE_BOOLEAN, .boolean = true};
-    const struct pe_param *row = &pe_scaling_params[i];
-    const struct pe_value **field = (const struct pe_value **)(void *)((char *)s + row->offset), *given = *field;
+    const struct pe_value *flag = *(const struct pe_value *const *)(const void *)((const char *)given + row->offset);
     char pointer[PE_POINTER_MAX], found[48] = "neither";
-    if (!given || given->kind == PE_BOOLEAN) {
-        bool is_true = given ? given->boolean : row->fallback != 0;
-        *field = !given && uses[i].used == ~0U ? NULL : is_true ? &yes : &no;
+    if (!flag || flag->kind == PE_BOOLEAN)
         return PE_OK;
-    }
-    if (given->kind == PE_INTEGER)
-        snprintf(found, sizeof found, "%lld", (long long)given->integer);
-    else if (given->kind == PE_REAL)
-        snprintf(found, sizeof found, "%.10g", given->real);
-    else if (given->kind == PE_STRING)
-        snprintf(found, sizeof found, "\"%.40s\"", given->string);
+    if (flag->kind == PE_INTEGER)
+        snprintf(found, sizeof found, "%lld", (long long)flag->integer);
+    else if (flag->kind == PE_REAL)
+        snprintf(found, sizeof found, "%.10g", flag->real);
+    else if (flag->kind == PE_STRING)
+        snprintf(found, sizeof found, "\"%.40s\"", flag->string);
     pe_scaling_pointer(pointer, row->name);
     return pe_fail(err, pointer, "%s is %s; allowed: true or false", row->name, found);
 }
 
-static enum pe_status check_use(struct pe_scaling *s, size_t i, struct pe_error *err)
+static enum pe_status check_use(const struct pe_scaling *given, size_t i, int place, double factor,
+                                struct pe_error *err)
 {
+    const struct pe_scaling_rule *rule = pe_scaling_at(place);
     const struct pe_param *row = &pe_scaling_params[i];
-    const struct pe_scaling_rule *rule = pe_scaling_at(s->type);
-    void *field = (char *)s + row->offset;
+    const void *field = (const char *)given + row->offset;
     char pointer[PE_POINTER_MAX];
-    if (!(uses[i].used & 1U << s->type)) {
-        if (is_set(row, field) && !uses[i].is_quiet && !is_neutral(row, field))
-            return fail_unused(row, uses[i].used, field, rule->name, err);
-        unset(row, field);
-    } else if (!is_set(row, field) && pe_scaling_needs(rule, row->name)) {
+    bool has_value = is_set(row, field) || (pe_same(row->name, "factor") && !isnan(factor));
+    if (uses[i].used & 1U << place) {
+        if (has_value || !pe_scaling_needs(rule, row->name))
+            return PE_OK;
         pe_scaling_pointer(pointer, row->name);
         return pe_fail(err, pointer, "%s is missing; type \"%s\" needs it%s", row->name, rule->name,
                        hint_of(rule, row->name));
     }
+    if (is_set(row, field) && !uses[i].is_quiet && !is_neutral(row, field))
+        return fail_unused(row, uses[i].used, field, rule->name, err);
     return PE_OK;
 }
 
-/* Flags are checked last. */
-enum pe_status pe_scaling_check_fields(struct pe_scaling *s, struct pe_error *err)
+/* Flags are checked last: first whether they are flags, then their use. */
+enum pe_status pe_scaling_check_fields(const struct pe_scaling *given, const struct pe_scaling_rule *rule,
+                                       double factor, struct pe_error *err)
 {
+    int place = pe_scaling_place(rule);
     for (size_t i = 0; i < n_rows; i++)
-        if (pe_scaling_params[i].type != PE_T_VALUE && check_use(s, i, err))
+        if (pe_scaling_params[i].type != PE_T_VALUE && check_use(given, i, place, factor, err))
             return err->status;
     for (size_t i = 0; i < n_rows; i++)
-        if (pe_scaling_params[i].type == PE_T_VALUE && resolve_flag(s, i, err))
+        if (pe_scaling_params[i].type == PE_T_VALUE && check_flag(given, &pe_scaling_params[i], err))
             return err->status;
     for (size_t i = 0; i < n_rows; i++)
-        if (pe_scaling_params[i].type == PE_T_VALUE && check_use(s, i, err))
+        if (pe_scaling_params[i].type == PE_T_VALUE && check_use(given, i, place, factor, err))
             return err->status;
-    s->finetuned = NULL;
     return PE_OK;
+}
+
+/* ---- The object of an answer ---- */
+
+static void unset(const struct pe_param *row, void *field)
+{
+    if (row->type == PE_T_REAL)
+        *(double *)field = PE_UNSET;
+    else if (row->type == PE_T_WORD)
+        *(int *)field = PE_UNSET_WORD;
+    else if (row->type == PE_T_VALUE)
+        *(const struct pe_value **)field = NULL;
+}
+
+void pe_scaling_show(const struct pe_scaling_resolved *resolved, struct pe_scaling *object)
+{
+    int place = pe_scaling_place(resolved->rule);
+    object->type = place;
+    object->rope_type = PE_UNSET_WORD;
+    object->factor = resolved->factor;
+    object->seq_len = resolved->seq_len;
+    object->softmax_scale_factor = resolved->softmax_scale_factor;
+    object->own[place] = resolved->own;
+    object->finetuned = NULL;
+    for (size_t i = 0; i < n_rows; i++)
+        if (!(uses[i].used & 1U << place))
+            unset(&pe_scaling_params[i], (char *)object + pe_scaling_params[i].offset);
+    object->attention_factor = resolved->attention_factor; /* of every rule */
 }

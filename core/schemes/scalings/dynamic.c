@@ -5,7 +5,7 @@
  * which is exactly 1 within M (transformers). vLLM makes one table for n = s·M. */
 #include "core/schemes/scaling.h"
 
-static enum pe_status resolve(struct pe_scaling *s, const struct pe_scaling_use *use, struct pe_error *err)
+static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_error *err)
 {
     if (s->convention == PE_CONVENTION_VLLM)
         s->seq_len = PE_UNSET;
@@ -14,7 +14,7 @@ static enum pe_status resolve(struct pe_scaling *s, const struct pe_scaling_use 
     return pe_scaling_check_exponent("dynamic", use, err);
 }
 
-static struct pe_dd stretch(const struct pe_scaling *s)
+static struct pe_dd stretch(const struct pe_scaling_resolved *s)
 {
     double m = s->max_position_embeddings;
     if (s->convention == PE_CONVENTION_VLLM)

@@ -26,12 +26,13 @@ static const struct pe_param fields[] = {
     PE_P_END,
 };
 
-static const struct longrope *own(const struct pe_scaling *s) { return PE_S_OWN(s, longrope); }
+static const struct longrope *own(const struct pe_scaling_resolved *s) { return PE_S_OWN(s, longrope); }
 
 /* Early Phi-3 configs have yarn for it; the two lists distinguish them. */
 static bool claims(const struct pe_scaling *given, const struct pe_scaling_rule *said)
 {
-    return pe_same(said->name, "yarn") && own(given)->short_factor.n && own(given)->long_factor.n;
+    const struct longrope *l = (const void *)given->own[PE_SCALING_longrope].bytes;
+    return pe_same(said->name, "yarn") && l->short_factor.n && l->long_factor.n;
 }
 
 /* ---- Rules ---- */
@@ -50,7 +51,7 @@ static enum pe_status check_list(const struct pe_reals *list, const char *name, 
 
 /* Chooses one list for the whole sequence: the long list if seq_len > O (transformers), if the largest position > O
  * (vLLM), or always (mlx-lm). TGI takes rows before O from the short list and the others from the long one. */
-static enum pe_status choose_list(const struct pe_scaling *s, int *list, struct pe_error *err)
+static enum pe_status choose_list(const struct pe_scaling_resolved *s, int *list, struct pe_error *err)
 {
     double original = s->original_max_position_embeddings;
     if (*list != AUTO)
@@ -68,7 +69,7 @@ static enum pe_status choose_list(const struct pe_scaling *s, int *list, struct 
 }
 
 /* sqrt(1 + ln s/ln O) for s > 1 (Phi-3); Phi-3.5-MoE has one number for each list instead. */
-static enum pe_status set_attention(struct pe_scaling *s, struct pe_error *err)
+static enum pe_status set_attention(struct pe_scaling_resolved *s, struct pe_error *err)
 {
     double original = s->original_max_position_embeddings;
     if (isnan(s->attention_factor))
@@ -91,7 +92,7 @@ static enum pe_status set_attention(struct pe_scaling *s, struct pe_error *err)
     return PE_OK;
 }
 
-static enum pe_status resolve(struct pe_scaling *s, const struct pe_scaling_use *use, struct pe_error *err)
+static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_error *err)
 {
     struct longrope *l = PE_S_OWN(s, longrope);
     size_t n_pairs = (size_t)use->dim / 2;

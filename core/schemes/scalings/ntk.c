@@ -1,13 +1,13 @@
 /* NTK-aware scaling (jquesnelle's formula; lucidrains' theta_rescale_factor): base' = base · factor^(r/(r - 2)). */
 #include "core/schemes/scaling.h"
 
-static enum pe_status resolve(struct pe_scaling *s, const struct pe_scaling_use *use, struct pe_error *err)
+static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_error *err)
 {
     (void)s;
     return pe_scaling_check_exponent("ntk", use, err);
 }
 
-static struct pe_dd stretch(const struct pe_scaling *s) { return dd(s->factor); }
+static struct pe_dd stretch(const struct pe_scaling_resolved *s) { return dd(s->factor); }
 
 const struct pe_scaling_rule pe_scaling_ntk = {
     .name = "ntk",

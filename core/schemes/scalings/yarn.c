@@ -54,7 +54,7 @@ static const struct pe_param pasted[] = {
     PE_P_END,
 };
 
-static const struct yarn *own(const struct pe_scaling *s) { return PE_S_OWN(s, yarn); }
+static const struct yarn *own(const struct pe_scaling_resolved *s) { return PE_S_OWN(s, yarn); }
 
 /* ---- The factors on cos and sin, and on the softmax ---- */
 
@@ -66,7 +66,7 @@ static struct pe_dd magnitude(double s, double k)
     return dd_add(dd(1), dd_div(dd_mul_d(dd_log(dd(s)), k), dd(10)));
 }
 
-static double attention(const struct pe_scaling *s)
+static double attention(const struct pe_scaling_resolved *s)
 {
     const struct yarn *y = own(s);
     double num = y->mscale, den = y->mscale_all_dim, besides = isnan(y->attn_factor) ? 1 : y->attn_factor;
@@ -82,7 +82,7 @@ static double attention(const struct pe_scaling *s)
 /* ---- Rules ---- */
 
 /* 0 is the default: transformers writes `beta_fast or 32`. TGI reads neither. */
-static enum pe_status resolve_beta(const struct pe_scaling *s, double *beta, const char *name, double fallback,
+static enum pe_status resolve_beta(const struct pe_scaling_resolved *s, double *beta, const char *name, double fallback,
                                    struct pe_error *err)
 {
     char pointer[PE_POINTER_MAX];
@@ -95,7 +95,7 @@ static enum pe_status resolve_beta(const struct pe_scaling *s, double *beta, con
                    fallback);
 }
 
-static void set_softmax_factor(struct pe_scaling *s)
+static void set_softmax_factor(struct pe_scaling_resolved *s)
 {
     struct pe_dd m = magnitude(s->factor, own(s)->mscale_all_dim);
     double square = dd_mul(m, m).hi;
@@ -103,7 +103,7 @@ static void set_softmax_factor(struct pe_scaling *s)
         s->softmax_scale_factor = square;
 }
 
-static enum pe_status resolve(struct pe_scaling *s, const struct pe_scaling_use *use, struct pe_error *err)
+static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_error *err)
 {
     struct yarn *y = PE_S_OWN(s, yarn);
     (void)use;

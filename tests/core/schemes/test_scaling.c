@@ -16,7 +16,7 @@
 enum { PAIRS_MAX = 256 };
 
 struct resolved {
-    struct pe_scaling given, s;
+    struct pe_scaling given, s; /* s: as the answer shows it */
     struct pe_scaling_use use;
     struct pe_error err;
     size_t n_pairs;
@@ -32,14 +32,18 @@ static enum pe_status read_fields(const struct pe_field *fields, size_t n, struc
 {
     bool taken[TEST_FIELDS_MAX + 32] = {false};
     memset(&r->given, 0xee, sizeof r->given); /* every field must be set by its row or by resolving */
+    struct pe_scaling_resolved resolved;
     enum pe_status status = pe_params_read(pe_scaling_params, &r->given, fields, n, taken, "/scaling", &r->err);
     for (size_t i = 0; !status && i < n; i++)
         assert_true(taken[i]);
     if (!status)
-        status = pe_scaling_resolve(&r->given, &r->use, &r->s, &r->err);
-    if (!status)
-        pe_scaling_ladder(&r->s, &r->use, r->n_pairs, r->inv_freq);
-    return status;
+        status = pe_scaling_resolve(&r->given, &r->use, &resolved, &r->err);
+    if (status)
+        return status;
+    pe_scaling_ladder(&resolved, &r->use, r->n_pairs, r->inv_freq);
+    r->s = r->given;
+    pe_scaling_show(&resolved, &r->s);
+    return PE_OK;
 }
 
 /* The lists of a resolved scaling are borrowed from the request: drop it afterwards. */
