@@ -1,7 +1,7 @@
 """Writes the golden answers anew: python3 tests/golden/make.py
 
 Each case is a request and the tensors that must come back, bit for bit, computed here with mpmath at 220 bits and rounded
-once. The formulas are those of tests/http/reference*.py; the C code has no part in it. The refusals' texts are written by
+once. The formulas are those of tests/reference/; the C code has no part in it. The refusals' texts are written by
 hand, beside their requests."""
 import json
 import pathlib
@@ -11,17 +11,17 @@ import mpmath
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "http"))
+sys.path.append(str(HERE.parent))
 import reference  # noqa: E402  (the path had to be set first)
-import reference_absolute as absolute  # noqa: E402
-import reference_attention as attention  # noqa: E402
-import reference_bias as biases  # noqa: E402
-import reference_dynamics as dynamics  # noqa: E402
-import reference_resample as resample  # noqa: E402
-import reference_rotary as rotary  # noqa: E402
-import reference_scaling as scalings  # noqa: E402
-import reference_segments as segments  # noqa: E402
-import reference_window as window  # noqa: E402
+import reference.absolute as absolute  # noqa: E402
+import reference.attention as attention  # noqa: E402
+import reference.bias as biases  # noqa: E402
+import reference.dynamics as dynamics  # noqa: E402
+import reference.resample as resample  # noqa: E402
+import reference.rotary as rotary  # noqa: E402
+import reference.scaling as scalings  # noqa: E402
+import reference.segments as segments  # noqa: E402
+import reference.window as window  # noqa: E402
 
 NUMPY = {"f32": "f4", "f16": "f2"}
 

@@ -3,10 +3,10 @@ import math
 
 import numpy as np
 
-import reference_analysis as truth
-import reference_analysis_lengths as lengths
-import reference_analysis_plans as plans
-import reference_analysis_rows as rows
+import reference.analysis as truth
+import reference.analysis_lengths as lengths
+import reference.analysis_plans as plans
+import reference.analysis_rows as rows
 from tensors import from_json
 
 NEAR = 1e-9  # of the largest number that a metric handles

@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, settings  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE))
+sys.path.append(str(HERE.parent))  # tests/reference
 
 POSENCD = os.environ.get("POSENCD", str(ROOT / "build/posencd"))
 SANITIZED = "POSENC_SANITIZED" in os.environ  # ten times slower and larger: measures of time and memory mean nothing

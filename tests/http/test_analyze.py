@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import reference
-import reference_analysis_plans as plans
-import reference_scaling as scalings
+import reference.analysis_plans as plans
+import reference.scaling as scalings
 from analysis_asking import ask, by_name, check
-from reference_analysis import METRICS
+from reference.analysis import METRICS
 from tensors import from_json, from_npy, from_npz, from_raw, from_safetensors, multipart, npy
 
 ROPE = {"scheme": "rope", "head_dim": 8, "len": 12}

@@ -6,11 +6,11 @@ import time
 import numpy as np
 import pytest
 
-import reference_attention as truth
+import reference.attention as truth
 from asking import refused
 from attention_asking import attention, bottom_right, one, qkv
 from conftest import SANITIZED, start_server
-from reference_absolute import seeded
+from reference.absolute import seeded
 from tensors import from_json, from_npy, from_raw, from_safetensors, multipart, npy
 
 NONE = {"scheme": "none"}

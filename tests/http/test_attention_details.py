@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import reference
-import reference_attention as truth
-import reference_bias as bias
-import reference_window as window
+import reference.attention as truth
+import reference.bias as bias
+import reference.window as window
 from attention_asking import attention, bottom_right, one, qkv
 from tensors import encode_one
 

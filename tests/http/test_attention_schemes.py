@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import reference
-import reference_attention as truth
-import reference_bias as bias
-import reference_rotary as rotary
-import reference_window as window
+import reference.attention as truth
+import reference.bias as bias
+import reference.rotary as rotary
+import reference.window as window
 from attention_asking import attention, bottom_right, one, qkv
 from conftest import SANITIZED
-from reference_absolute import seeded
+from reference.absolute import seeded
 
 
 def draw(*shape, seed=5, size=0.5):
@@ -315,7 +315,7 @@ def test_linear_kernel(server, scheme, mask):
 
 @pytest.mark.parametrize("how", ["add", "multiply", "concat"])
 def test_absolute_schemes_are_added_to_x(server, how):
-    from reference_absolute import combine
+    from reference.absolute import combine
     x = np.random.default_rng(1).standard_normal((2, 7, 8))
     encoding = reference.sinusoidal(range(7), 8).astype(float)
     full = combine(x, encoding, how)

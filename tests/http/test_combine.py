@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reference
-import reference_absolute as absolute
+import reference.absolute as absolute
 from asking import check_again, given, inline, refused
 from tensors import encode, encode_one, from_npy, multipart, npy
 

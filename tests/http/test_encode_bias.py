@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import reference
-import reference_absolute as absolute
-import reference_bias as bias
+import reference.absolute as absolute
+import reference.bias as bias
 from asking import check_again, given, inline, refused
 from conftest import SANITIZED, start_server
 from tensors import encode, encode_one

@@ -7,7 +7,7 @@ from hypothesis import given as when, settings
 from hypothesis import strategies as st
 
 import reference
-import reference_absolute as absolute
+import reference.absolute as absolute
 from asking import check_again, given, refused
 from tensors import encode_one
 

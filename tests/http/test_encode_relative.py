@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import reference
-import reference_attention as truth
+import reference.attention as truth
 from asking import check_again, refused
 from tensors import encode, encode_one
 

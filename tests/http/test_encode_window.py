@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import reference
-import reference_window as window
+import reference.window as window
 from asking import check_again, given, inline, refused
-from reference_absolute import seeded
+from reference.absolute import seeded
 from tensors import encode, encode_one, from_safetensors, multipart, npy
 
 SCHEMES = ["swin", "swinv2", "beit"]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import reference
-import reference_attention
+import reference.attention
 from conftest import start_server
 from oip_client import Client, Input, Output, Result, body_of
 from tensors import from_json, from_raw, to_bf16
@@ -231,8 +231,8 @@ def test_attention(client, server, model, binary):
     got = client.infer(model, [Input("q", q), Input("k", k, binary=False), Input("v", v)], [Output("output", binary), Output("probs")], parameters={"causal": True})
     slopes = 2.0 ** -np.array([4, 8])
     bias = -slopes[:, None, None] * np.abs(np.arange(5)[:, None] - np.arange(5))
-    visible = reference_attention.seen(range(5), range(5), causal=True)
-    expected = reference_attention.attend(q, k, v, bias=bias, visible=visible)
+    visible = reference.attention.seen(range(5), range(5), causal=True)
+    expected = reference.attention.attend(q, k, v, bias=bias, visible=visible)
     np.testing.assert_allclose(got["probs"], expected["probs"], atol=1e-6)
     np.testing.assert_allclose(got["output"], expected["probs"] @ v, atol=1e-5)
     assert got.json["parameters"] == {"empty_rows": 0}

@@ -2,11 +2,11 @@
 import numpy as np
 import pytest
 
-import reference_analysis_plans as plans
-import reference_analysis_rows as rows
-from reference_absolute import seeded
-from reference_analysis import METRICS, analyze
-from reference_analysis_lengths import content, saturated, steps, unseen_angles, unseen_pairs
+import reference.analysis_plans as plans
+import reference.analysis_rows as rows
+from reference.absolute import seeded
+from reference.analysis import METRICS, analyze
+from reference.analysis_lengths import content, saturated, steps, unseen_angles, unseen_pairs
 
 LLAMA3 = {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 8192}
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import reference
-import reference_rotary as rotary
+import reference.rotary as rotary
 from asking import refused
 from tensors import encode, encode_one
 

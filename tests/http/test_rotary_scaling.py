@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import reference
-import reference_scaling as truth
+import reference.scaling as truth
 from asking import check_again, refused
 from tensors import encode, encode_one
 

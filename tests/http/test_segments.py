@@ -4,7 +4,7 @@ import random
 import numpy as np
 import pytest
 
-import reference_segments as truth
+import reference.segments as truth
 from asking import check_again, given, refused
 from tensors import encode, from_raw
 

@@ -7,7 +7,7 @@ from hypothesis import given as when, settings
 from hypothesis import strategies as st
 
 import reference
-import reference_rotary as rotary
+import reference.rotary as rotary
 from asking import check_again, given, inline, refused
 from tensors import encode, encode_one, from_json
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 import reference
-import reference_bias
+import reference.bias
 from wrong_tensors import Tensor, choose, rounded
 
 MAKES = ["direction_reversed", "negated", "transposed", "scaled", "mask_value", "slopes_other", "slopes_order", "bias_max_other",
@@ -92,7 +92,7 @@ def alibi(m, _):
 
 
 def t5_index(m):
-    known = {d: reference_bias.t5_bucket(int(d), m.own.get("num_buckets", 32), m.own.get("max_distance", 128), m.own.get("bidirectional", True))
+    known = {d: reference.bias.t5_bucket(int(d), m.own.get("num_buckets", 32), m.own.get("max_distance", 128), m.own.get("bidirectional", True))
              for d in np.unique(m.relative())}
     return np.vectorize(known.get)(m.relative())
 

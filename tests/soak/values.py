@@ -1,5 +1,5 @@
 """Owns what right means: every request of the well-behaved with a check of its whole answer against NumPy in float64, by the
-formulas of tests/http/reference*.py. A check raises AssertionError; nothing of ours is compared with itself."""
+formulas of tests/reference/. A check raises AssertionError; nothing of ours is compared with itself."""
 import functools
 import hashlib
 import json
@@ -8,8 +8,8 @@ import numpy as np
 
 import oip_client
 import reference
-import reference_attention
-import reference_bias
+import reference.attention
+import reference.bias
 import safetensors_reader
 from pictures import level
 from png_reader import Picture
@@ -209,7 +209,7 @@ def ask_attention(rng):
     scheme = "alibi" if heads == 8 else "none"
     bias = alibi(n).reshape(1, 8, n, n) if heads == 8 else 0
     names = ["probs", "output", "row_entropy"]
-    want = reference_attention.attend(q, k, v, bias=bias)
+    want = reference.attention.attend(q, k, v, bias=bias)
     fields = {"scheme": scheme, "outputs": names, "format": "raw", **({"num_heads": 8} if heads == 8 else {})}
     body, headers = multipart(request=json.dumps(fields), q=npy(q), k=npy(k), v=npy(v))
 
@@ -279,7 +279,7 @@ def stream_fields(n, format_="raw"):
 
 @functools.lru_cache(maxsize=1)
 def buckets():
-    return reference_bias.t5_buckets(np.arange(20.0), np.arange(20.0))
+    return reference.bias.t5_buckets(np.arange(20.0), np.arange(20.0))
 
 
 def weights_steps(rng, name):

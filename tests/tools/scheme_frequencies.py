@@ -1,5 +1,5 @@
 """Makes tests/support/scheme_frequencies.h: what each column of some schemes' tables is, as 128-bit fractions of a turn, from the
-formulas of tests/http/reference*.py (mpmath).
+formulas of tests/reference/ (mpmath).
 
     python3 tests/tools/scheme_frequencies.py > tests/support/scheme_frequencies.h && make format
 """
@@ -9,9 +9,9 @@ import sys
 
 import mpmath as mp
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "http"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 import reference  # noqa: E402
-import reference_scaling as scalings  # noqa: E402
+import reference.scaling as scalings  # noqa: E402
 
 mp.mp.prec = 400
 SINE, COSINE = 0, 1

@@ -76,7 +76,7 @@ static void bilinear_does_not_reach_before_the_first_row(void **unused)
     pe_resample_drop(&taps);
 }
 
-/* Exact: `/usr/bin/python3 tests/http/reference_resample.py KIND 4 7` (and 7 3) prints them as fractions. */
+/* Exact: `/usr/bin/python3 tests/reference/resample.py KIND 4 7` (and 7 3) prints them as fractions. */
 static void four_rows_read_as_seven(void **unused)
 {
     (void)unused;

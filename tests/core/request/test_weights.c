@@ -1,5 +1,5 @@
 /* Weights from a seed, against values of Python's statistics.NormalDist on the same bits
- * (tests/http/reference_absolute.py). */
+ * (tests/reference/absolute.py). */
 #include "core/request/weights.h"
 #include "tests/support/request.h"
 

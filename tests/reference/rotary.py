@@ -7,7 +7,7 @@ import numpy as np
 from mpmath import mpf
 
 import reference
-from reference_absolute import default_axes_dim, evenly, grid_coordinates
+from reference.absolute import default_axes_dim, evenly, grid_coordinates
 
 
 class Channel(NamedTuple):

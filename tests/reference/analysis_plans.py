@@ -6,11 +6,11 @@ import mpmath
 import numpy as np
 
 import reference
-import reference_absolute as absolute
-import reference_bias as biases
-import reference_dynamics as dynamics
-import reference_rotary as rotary
-import reference_scaling as scalings
+import reference.absolute as absolute
+import reference.bias as biases
+import reference.dynamics as dynamics
+import reference.rotary as rotary
+import reference.scaling as scalings
 
 SEQUENCE = ("len", "offset", "positions", "grid", "lens", "q_len", "k_len", "q_offset")
 FAMILIES = {"absolute": ("none", "integer", "binary", "sinusoidal", "fourier", "learned", "recursive", "floater"),

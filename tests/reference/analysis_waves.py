@@ -1,8 +1,8 @@
 """The analyses of frequencies: norms, wavelengths, decay, precision."""
 import numpy as np
 
-import reference_analysis_plans as plans
-from reference_analysis_rows import ROUNDINGS, first_extreme, unless_noise
+import reference.analysis_plans as plans
+from reference.analysis_rows import ROUNDINGS, first_extreme, unless_noise
 
 RECIPES = {  # roundings of w, p, the product, the result
     "f32": ("f32", "f32", "f32", "f32"),

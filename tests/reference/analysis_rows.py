@@ -3,7 +3,7 @@ returns its fields and its tensors."""
 import numpy as np
 
 import reference
-import reference_analysis_plans as plans
+import reference.analysis_plans as plans
 from tensors import to_bf16
 
 ROUNDINGS = {"f64": lambda x: np.asarray(x, float), "f32": lambda x: np.asarray(x, float).astype("f4").astype(float),

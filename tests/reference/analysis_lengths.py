@@ -3,11 +3,11 @@ import functools
 
 import numpy as np
 
-import reference_analysis_plans as plans
-import reference_analysis_rows as by_rows
-import reference_attention as attention
-from reference_absolute import seeded
-from reference_analysis_rows import ROUNDINGS, first_extreme, size, unless_noise
+import reference.analysis_plans as plans
+import reference.analysis_rows as by_rows
+import reference.attention as attention
+from reference.absolute import seeded
+from reference.analysis_rows import ROUNDINGS, first_extreme, size, unless_noise
 
 # ---- receptive -------------------------------------------------------------------------------------------------------------
 
