@@ -15,7 +15,7 @@ import time
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "http"))
+sys.path[:0] = [str(HERE.parent / "http"), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
 

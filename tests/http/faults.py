@@ -16,7 +16,7 @@ import oip_client
 from conftest import POSENCD, ROOT, SANITIZED, start_server
 from tensors import multipart, npy
 from test_npz_in import savez
-from test_server_life import Client, get, is_quiet, post, wait_until
+from connection import Client, get, post
 from weights_asking import TABLE, file
 
 BUILT = pathlib.Path(POSENCD).parent / "tests/faults"

@@ -6,17 +6,11 @@ import re
 import numpy as np
 
 import safetensors_reader
+from reference import to_bf16
 
 RAW = {"f32": "<f4", "f64": "<f8", "f16": "<f2", "bf16": "bf16", "i32": "<i4", "i64": "<i8"}
 MIME = {"json": "application/json", "raw": "application/octet-stream", "npy": "application/x-npy", "npz": "application/zip",
         "safetensors": "application/vnd.safetensors"}
-
-
-def to_bf16(doubles):
-    """The nearest bf16 of each double, ties to even, as f32; one rounding, so not by way of f32."""
-    with np.errstate(invalid="ignore"):
-        quantum = 2.0 ** np.maximum(np.frexp(doubles)[1] - 8, -133)
-        return np.where(np.isfinite(doubles), np.rint(doubles / quantum) * quantum, doubles).astype("<f4")
 
 
 def from_json(response):

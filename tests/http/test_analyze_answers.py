@@ -15,7 +15,7 @@ from conftest import SANITIZED, start_server
 from png_reader import Picture
 from tensors import from_json, from_npy, from_npz, from_raw, from_safetensors, multipart, npy
 from test_fairness import metric
-from test_server_life import Client
+from connection import Client
 
 PAIR = {"configs": [{"base": 500.0, "head_dim": 8}, {"scheme": "sinusoidal", "dim": 6}], "scheme": "rope", "len": 12}
 

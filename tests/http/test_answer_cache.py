@@ -12,7 +12,7 @@ import pytest
 import safetensors_reader
 from conftest import SANITIZED, start_server
 from tensors import from_json, multipart, npy
-from test_server_life import Client, post
+from connection import Client, post
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 ROPE = "/encode?scheme=rope&len=4&head_dim=8"

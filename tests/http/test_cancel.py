@@ -9,7 +9,7 @@ import pytest
 
 from conftest import SANITIZED, Stopwatch, start_server
 from tensors import multipart, npy
-from test_server_life import Client, get, is_quiet, metric, post, wait_until
+from connection import Client, get, is_quiet, post, wait_until
 
 WITHIN = 0.25 if not SANITIZED else 2.0  # 100 ms, and the noise of a machine with other work
 

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from conftest import POSENCD, start_server
-from test_server_life import Client, get, has_exited, is_quiet, metric, wait_until
+from connection import Client, get, has_exited, is_quiet, metric, wait_until
 
 MIB = 1 << 20
 TABLE = "/encode?scheme=sinusoidal&dim=128&len=4096"          # 6 MB in several pieces

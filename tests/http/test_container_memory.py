@@ -13,7 +13,7 @@ import time
 import pytest
 
 from conftest import POSENCD, SANITIZED, start_server
-from test_server_life import Client, metric
+from connection import Client, metric
 
 MIB = 1 << 20
 GROUPS = pathlib.Path("/sys/fs/cgroup/memory")

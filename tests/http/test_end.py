@@ -10,7 +10,7 @@ import time
 import pytest
 
 from conftest import SANITIZED, start_server
-from test_server_life import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, SMALL_BYTES, Client, get, large_request, metric, post, wait_until
+from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, SMALL_BYTES, Client, get, large_request, metric, post, wait_until
 
 LOOPS = ["1", "2"]
 

@@ -11,8 +11,8 @@ import time
 import pytest
 
 from conftest import POSENCD, SANITIZED, START_SECONDS, without_posenc
-from faults import REQUESTS, WEIGHTS, answer_on_new, faulty_server, is_right, probe, probe_answer, put
-from test_server_life import Client, wait_until
+from faults import REQUESTS, WEIGHTS, answer_on_new, faulty_server, probe, probe_answer, put
+from connection import Client, wait_until
 from weights_asking import TABLE, file
 
 OTHER = file(table=TABLE + 1)

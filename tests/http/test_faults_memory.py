@@ -15,7 +15,7 @@ import pytest
 
 from conftest import SANITIZED, without_posenc
 from faults import DROPPED, LIBRARY, PROGRAM, REQUESTS, WEIGHTS, answer_of, answer_on_new, control, faulty_server, is_right, put
-from test_server_life import Client, get, is_quiet, metric, post, wait_until
+from connection import Client, get, is_quiet, metric, post, wait_until
 from token_files import READER
 
 FOR_EVER = 1 << 40

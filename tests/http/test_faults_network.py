@@ -8,7 +8,7 @@ import pytest
 
 from conftest import SANITIZED
 from faults import AGAIN, DROPPED, INTERRUPTED, REQUESTS, RESET, SHORT, WEIGHTS, answer_of, answer_on_new, faulty_server, is_right, put
-from test_server_life import Client, get, is_quiet, metric, wait_until
+from connection import Client, get, is_quiet, metric, wait_until
 
 NAMES = [name for name in REQUESTS if not name.startswith(("PUT", "list"))]
 preloaded = pytest.mark.skipif(SANITIZED, reason="preloads")

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import POSENCD, SANITIZED, start_server
 from faults import DROPPED, REQUESTS, WEIGHTS, answer_of, answer_on_new, is_right, put
-from test_server_life import Client, wait_until
+from connection import Client, wait_until
 from weights_asking import TABLE, file
 
 NAMES = ["GET", "json", "stream", "stream of json", "stream of npz", "large body", "multipart", "attention", "picture", "stored weights"]

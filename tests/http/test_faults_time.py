@@ -7,7 +7,7 @@ import pytest
 
 from conftest import SANITIZED, Stopwatch
 from faults import AGAIN, DROPPED, REQUESTS, WEIGHTS, answer_of, answer_on_new, faulty_server, is_right, put
-from test_server_life import Client, get, is_quiet, metric, wait_until
+from connection import Client, get, is_quiet, metric, wait_until
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="preloads")
 NAMES = ["GET", "json", "stream", "stream of json", "large body", "multipart", "stored weights", "PUT of weights"]

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from conftest import Server, start_server
-from test_server_life import wait_until
+from connection import wait_until
 
 OURS = ["localhost", "LOCALHOST:1", "localhost.", "page.localhost:8080", "127.0.0.1", "127.0.0.1:80", "127.8.9.1", "[::1]", "[::1]:8080", "[::ffff:127.0.0.1]", ""]
 OTHERS = ["evil.example", "evil.example:8080", "notlocalhost", "localhost.evil.example", "127.0.0.1.evil.example", "128.0.0.1", "0.0.0.0", "[::2]", "[::1]evil.example",

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from conftest import POSENCD, start_server
-from test_server_life import MEDIUM, MEDIUM_BYTES, Client, get, has_exited, is_quiet, metric, post, wait_until
+from connection import MEDIUM, MEDIUM_BYTES, Client, get, has_exited, is_quiet, metric, post, wait_until
 
 N = 3
 SMALL = b'{"scheme":"rope","len":3,"head_dim":8}'

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from conftest import SANITIZED, Stopwatch, start_server
-from test_server_life import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, Client, get, large_request, metric, post, wait_until
+from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, Client, get, large_request, metric, post, wait_until
 
 MIB = 1024 * 1024
 

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from conftest import ROOT, start_server
-from test_server_life import wait_until
+from connection import wait_until
 
 MEBI = 1 << 20
 EIGHT = {"scheme": "sinusoidal", "len": 4096, "dim": 512, "format": "raw"}  # 8 MiB of f32

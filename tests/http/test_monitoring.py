@@ -17,7 +17,7 @@ from proxies import ENVIRONMENT, free_port, start_balancer
 from replicas import Load, replicas
 from s3_store import S3Store
 from test_proxies import FLAGS, REQUESTS
-from test_server_life import wait_until
+from connection import wait_until
 from weights_asking import TABLE, file, put
 
 DEPLOY = ROOT / "deploy"

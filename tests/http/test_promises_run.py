@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from conftest import ROOT, SANITIZED, Server, start_server, without_posenc
-from test_server_life import wait_until
+from connection import wait_until
 
 
 def run(*command, **environment):

@@ -10,7 +10,7 @@ from proxies import start_proxy
 from test_fairness import N_MANY, place_of_the_one
 from test_limits import refusal
 from test_shares import UNHURRIED
-from test_server_life import HUGE, MEDIUM, MEDIUM_BYTES, Client, metric, post, wait_until
+from connection import HUGE, MEDIUM, MEDIUM_BYTES, Client, metric, post, wait_until
 from test_unix_socket import Connection, serving
 
 PROXY, DIRECT = "127.0.0.1", "127.0.0.2"

@@ -12,7 +12,7 @@ import pytest
 from conftest import EVENTS, SANITIZED
 from proxies import start_balancer
 from replicas import DRAIN_DELAY, Load, replicas
-from test_server_life import wait_until
+from connection import wait_until
 
 pytestmark = [pytest.mark.waiting, pytest.mark.skipif(SANITIZED, reason="the same bytes on the wire, but slower than the proxies' limits of time")]
 

@@ -15,7 +15,7 @@ import pytest
 import proxies
 from conftest import SANITIZED, start_server
 from proxies import start_balancer
-from test_server_life import wait_until
+from connection import wait_until
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="the same bytes on the wire, but slower than the proxies' limits of time")
 

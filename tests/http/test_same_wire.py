@@ -16,9 +16,9 @@ import uuid
 
 import pytest
 
-from conftest import POSENCD
+from conftest import POSENCD, start_server
+from connection import Client, get, wait_until
 from faults import LIBRARY, REQUESTS, WEIGHTS, ask, control, put
-from test_server_life import Client, get, post, start_server, wait_until
 
 REFERENCE = os.environ.get("POSENCD_REFERENCE")
 pytestmark = pytest.mark.skipif(not REFERENCE, reason="POSENCD_REFERENCE names no other build")

@@ -19,7 +19,7 @@ import pytest
 
 from conftest import SANITIZED, start_server
 from test_limits import clients
-from test_server_life import Client, get, metric, post, wait_until
+from connection import Client, get, metric, post, wait_until
 
 N_ASKED, LIMIT_MS = 200, 50
 LOAD = os.getloadavg()[0]  # of others, before any test of this file

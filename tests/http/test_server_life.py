@@ -16,123 +16,9 @@ import time
 import pytest
 
 from conftest import start_server
+from connection import (HUGE, MEDIUM, MEDIUM_BYTES, SMALL, SMALL_BYTES, Client, cancelled, get, has_exited, is_quiet, large_request, metric, post,
+                        wait_until)
 from token_files import READER, token_server
-
-SMALL = b'{"scheme":"alibi","num_heads":2,"len":4,"outputs":["bias"],"format":"raw"}'
-SMALL_BYTES = 2 * 4 * 4 * 4
-MEDIUM = b'{"scheme":"alibi","num_heads":8,"len":1024,"outputs":["bias"],"format":"raw"}'
-MEDIUM_BYTES = 8 * 1024 * 1024 * 4
-HUGE = b'{"scheme":"alibi","num_heads":32,"len":8192,"outputs":["bias"],"format":"raw"}'
-
-
-def large_request(n):
-    """A request of two bytes a position, answered by four."""
-    head = b'{"scheme":"rope","head_dim":2,"outputs":["cos"],"format":"raw","positions":['
-    return head + b"0," * (n - 1) + b"0]}"
-
-
-class Client:
-    """One connection; requests as bytes, answers as (status, headers, body)."""
-
-    def __init__(self, server, receive_buffer=None, source=None):
-        self.socket = socket.socket()
-        if source:
-            self.socket.bind((source, 0))
-        if receive_buffer:
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.socket.settimeout(30)
-        self.socket.connect((server.host, server.port))
-        self.file = self.socket.makefile("rb")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.file.close()
-        self.socket.close()
-
-    def send(self, data):
-        self.socket.sendall(data)
-
-    def head(self):
-        line = self.file.readline()
-        assert line, "the server closed without an answer"
-        headers = {}
-        for line_ in iter(self.file.readline, b"\r\n"):
-            assert line_, "the server closed within the headers"
-            name, _, value = line_.partition(b":")
-            headers[name.decode().lower()] = value.strip().decode()
-        return int(line.split()[1]), headers
-
-    def answer(self):
-        status, headers = self.head()
-        while status == 100:
-            status, headers = self.head()
-        if "content-length" in headers:
-            n = int(headers["content-length"])
-            body = self.file.read(n)
-            assert len(body) == n
-        elif headers.get("transfer-encoding") == "chunked":
-            body = b""
-            while n := int(self.file.readline(), 16):
-                body += self.file.read(n)
-                self.file.readline()
-            self.file.readline()
-        else:
-            body = self.file.read()
-        return status, headers, body
-
-    def is_closed(self):
-        """Whether the server ends the connection without another byte."""
-        try:
-            return self.file.read(1) == b""
-        except ConnectionResetError:
-            return True
-
-    def reset(self):
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.__exit__()
-
-
-def get(path, *headers):
-    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode()
-
-
-def post(body, path="/encode", *headers):
-    lines = [f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *headers, "", ""]
-    return "\r\n".join(lines).encode() + body
-
-
-def metric(server, name):
-    with Client(server) as client:
-        client.send(get("/metrics"))
-        text = client.answer()[2].decode()
-    found = re.search(rf"^{re.escape(name)} (\S+)$", text, re.M)
-    assert found, f"no {name} in /metrics"
-    return float(found[1])
-
-
-def cancelled(server):
-    return sum(metric(server, f'posenc_cancelled_total{{stage="{stage}"}}') for stage in ("waiting", "sending"))
-
-
-def wait_until(condition, seconds=10):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
-def is_quiet(server):
-    """No stream, job or request is left except the one that queries the metrics."""
-    return (
-        metric(server, "posenc_streams") == 0
-        and metric(server, "posenc_in_flight_requests") == 1
-        and metric(server, "posenc_queued_jobs") == 0
-        and metric(server, "posenc_busy_workers") == 0
-    )
 
 
 # ---- Connections ------------------------------------------------------------------------------------------------------
@@ -488,14 +374,6 @@ def test_full_queue_is_503():
 
 
 # ---- The end ----------------------------------------------------------------------------------------------------------
-
-
-def has_exited(server):
-    try:
-        with open(f"/proc/{server.pid}/stat", encoding="ascii") as file:
-            return file.read().rpartition(")")[2].split()[0] in "ZX"
-    except FileNotFoundError:
-        return True
 
 
 def test_sigterm_finishes_streams_and_refuses_new_requests():

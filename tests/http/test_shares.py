@@ -14,7 +14,7 @@ import pytest
 
 from conftest import SANITIZED, start_server
 from test_limits import MIB, declared, refusal, rejected, taken
-from test_server_life import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, Client, get, metric, post, wait_until
+from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, Client, get, metric, post, wait_until
 
 ONE, OTHER = "127.0.0.2", "127.0.0.3"
 UNHURRIED = ["--min-rate", "0", "--send-timeout", "120"]  # clients that do not read are not cut off, however long the test takes

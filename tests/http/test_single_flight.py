@@ -9,8 +9,8 @@ import pytest
 
 import safetensors_reader
 from conftest import start_server
-from test_server_life import Client, get, is_quiet, metric, wait_until
-from test_server_life import post as post_bytes
+from connection import Client, get, is_quiet, metric, wait_until
+from connection import post as post_bytes
 from tensors import multipart, npy
 
 PICTURE = "/encode?scheme=sinusoidal&len=1000&dim=1000&format=png"

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import SANITIZED, start_server
 from s3_store import S3Store
-from test_server_life import Client, get, metric, post
+from connection import Client, get, metric, post
 from weights_asking import T5, TABLE, file, put, tag
 
 MIB = 1 << 20

@@ -15,7 +15,7 @@ import pytest
 
 from conftest import SANITIZED, Stopwatch, start_server
 from test_cancel import LONG_ROW, Watch
-from test_server_life import HUGE, SMALL, SMALL_BYTES, Client, get, is_quiet, metric, post, wait_until
+from connection import HUGE, SMALL, SMALL_BYTES, Client, get, is_quiet, metric, post, wait_until
 
 SLOW = 50
 

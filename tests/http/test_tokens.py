@@ -10,7 +10,7 @@ import pytest
 
 import weights_asking
 from conftest import POSENCD, ROOT, SANITIZED, START_SECONDS, start_server, without_posenc
-from test_server_life import wait_until
+from connection import wait_until
 from token_files import HASHED, LINES, READER, WRITER, bearer, token_server
 
 SECRETS = [READER, WRITER, HASHED]

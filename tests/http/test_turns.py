@@ -15,10 +15,10 @@ import time
 import numpy as np
 import pytest
 
+import connection
 from conftest import SANITIZED, Stopwatch, start_server
 from tensors import multipart, npy
 from test_fairness import metric
-import test_server_life
 from token_files import bearer, token_server
 
 WORDS = [str(i) for i in range(4096)]
@@ -27,7 +27,7 @@ SMALL = {"scheme": "sinusoidal", "len": 300, "dim": 300, "format": "png"}  # som
 
 
 def wait_until(condition, seconds):
-    assert test_server_life.wait_until(condition, seconds), "it never came to that"
+    assert connection.wait_until(condition, seconds), "it never came to that"
 
 
 def n_begun(server):

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from conftest import POSENCD, SANITIZED, START_SECONDS, without_posenc
-from test_server_life import wait_until
+from connection import wait_until
 
 
 class Connection(http.client.HTTPConnection):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conftest import SANITIZED, start_server
-from test_server_life import Client, get, metric, post, wait_until
+from connection import Client, get, metric, post, wait_until
 from weights_asking import file, named, put
 
 MIB = 1 << 20

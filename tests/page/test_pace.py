@@ -13,7 +13,7 @@ import pytest
 from browser import fragment, until
 from conftest import SANITIZED, Stopwatch
 from rough_proxy import rough_proxy
-from test_server_life import metric
+from connection import metric
 
 pytestmark = pytest.mark.fresh  # what a page has done before would be measured
 

@@ -11,7 +11,7 @@ import pytest
 from browser import fragment, until
 from conftest import start_server
 from rough_proxy import rough_proxy
-from test_server_life import Client, metric, post
+from connection import Client, metric, post
 from token_files import LINES, READER, token_server
 
 pytestmark = pytest.mark.fresh  # what loading does is what is tested
