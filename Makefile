@@ -38,7 +38,7 @@ LIB_HTTP := $(call pkg,--libs,libmicrohttpd libuv libcurl nettle gnutls,-lmicroh
 
 MACHINE      := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)))
 
-# Hardening: makes a memory error of ours end the process instead of being exploitable (tests/http/test_hardening.py checks it).
+# Hardening: makes a memory error of ours end the process instead of being exploitable (tests/http/transport/test_hardening.py checks it).
 # Not used with sanitizers, which find the same errors earlier and conflict with FORTIFY. Flags that the compiler does not know are left out.
 takes    = $(shell $(CC) -Werror $(1) -x c -c /dev/null -o /dev/null 2>/dev/null && echo $(1))
 ifeq ($(SANITIZE),)
@@ -94,7 +94,7 @@ FAULTS       := $(if $(SANITIZE),$(if $(findstring fuzzer,$(SANITIZE)),,$(BUILD)
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all libraries tests programs run serve test check arm64 c-tests replay http page asan tsan test-slow slow scale bench bench-quick \
+.PHONY: all libraries tests programs run serve test test-one check arm64 c-tests replay http page asan tsan test-slow slow scale bench bench-quick \
         bench-readme bench-one soak fuzz lint format docs image install help clean FORCE
 
 all: $(BUILD)/posencd $(LIB_CORE) ## the server build/posencd and the library build/libposenc.a (the default)
@@ -273,6 +273,11 @@ c-tests: ## only the tests in C
 http: all $(FAULTS) ## only the tests over a socket (T=test_rotate.py for one file)
 	@T='$(T)' $(RUN_TESTS) http
 
+# $(T) in the name of a program
+named = $(strip $(foreach test,$(TESTS_CORE) $(TESTS_API) $(TESTS_SERVER),$(if $(findstring $(T),$(notdir $(test))),$(test))))
+test-one: all $(if $(T),$(named)) ## the tests in C, over a socket and of the page whose names have a word (T=alibi)
+	@ONE='$(or $(T),$(error make test-one T=alibi: which tests?))' $(RUN_TESTS) c http page
+
 page: all ## only the tests of the web page, in node and in chromium (T=test_heat.py or T=state for one file)
 	@T='$(T)' $(RUN_TESTS) page
 
@@ -316,7 +321,7 @@ scale: all ## several servers behind proxies, also for minutes: 16 GiB read by d
 	@deploy/packages.sh install scale
 	@deploy/packages.sh unpack build/tools
 	@POSENCD=$(abspath $(BUILD)/posencd) $(PYTHON) -m pytest -q -p no:cacheprovider -rsP --durations=10 -m 'slow or not slow' \
-	    tests/http/test_proxies.py tests/http/test_monitoring.py tests/http/test_zarr.py tests/deploy
+	    tests/http/transport/test_proxies.py tests/http/guides/test_monitoring.py tests/http/formats/test_zarr.py tests/deploy
 
 SOAK_MINUTES ?= 3
 SOAK_BUILD   ?=

@@ -18,7 +18,7 @@ build_of() { # file...
     done | hash 16
 }
 
-# In a script, no text may run over several lines (tests/http/test_page_delivery.py): what begins a line is code.
+# In a script, no text may run over several lines (tests/http/catalogue/test_page_delivery.py): what begins a line is code.
 bare() { # file
     awk -v slashes="${1##*.}" '
         { sub(/^[ \t]+/, "") }

@@ -1,5 +1,5 @@
 /* Parts of outputs: any pieces of a part give the part, each failed allocation is survived. Values:
- * tests/http/test_slice.py. */
+ * tests/http/formats/test_slice.py. */
 #include "tests/support/alloc.h"
 #include "tests/support/random.h"
 #include "tests/support/request.h"

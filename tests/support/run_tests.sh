@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs the given kinds of tests; each runner prints its own summary, then one line of totals follows. Status 1 if anything failed.
 #   BUILD=build run_tests.sh [lint] [c] [replay] [http] [page] [arm64] [slow]
-# T=test_rotate.py runs one file of the http or page tests. PYTEST_FLAGS go to pytest. KERNELS=base, avx2 or avx512: with these
-# kernels, in C (tests/support/kernels.c) and in servers (tests/http/conftest.py).
+# T=test_rotate.py runs one file of the http or page tests; ONE=alibi the programs in C, the tests over a socket and those of the page
+# whose names have this word. PYTEST_FLAGS go to pytest. KERNELS=base, avx2 or avx512: with these kernels, in C (tests/support/kernels.c) and in servers (tests/http/conftest.py).
 set -u
 
 BUILD=${BUILD:-build}
@@ -74,6 +74,7 @@ run_cmocka() {
     for program in $(find "$BUILD"/tests/core "$BUILD"/tests/api "$BUILD"/tests/server -type f -name 'test_*' 2>/dev/null | sort); do
         name=${program#"$BUILD"/tests/}
         [ -f "tests/$name.c" ] || continue # its source is gone
+        case ${name##*/} in *"${ONE-}"*) ;; *) continue ;; esac
         case " $measured_c " in
         *" $name "*) alone="$alone $program" ;;
         *) beside="$beside $program" ;;
@@ -98,6 +99,7 @@ run_replay() {
 run_pytest() {
     run "$PYTHON" -m pytest -q -p no:cacheprovider --durations=10 --durations-min=1 ${PYTEST_FLAGS-} "$@"
     status=$?
+    [ -z "${ONE-}" ] || [ $status -ne 5 ] || status=0 # no test has the word
     add "$(sum '[0-9]+ passed')" "$(($(sum '[0-9]+ failed') + $(sum '[0-9]+ error')))" pytest $status
     skipped=$((skipped + $(sum '[0-9]+ skipped')))
 }
@@ -108,8 +110,12 @@ run_http() {
     echo "== tests over a socket"
     POSENCD=$(cd "$BUILD" && pwd)/posencd
     export POSENCD
+    if [ -n "${ONE-}" ]; then
+        run_pytest -n "${HTTP_JOBS:-4}" -k "$ONE" tests/http
+        return
+    fi
     if [ -n "${T-}" ] || [ -n "${PYTEST_FLAGS-}" ]; then
-        run_pytest tests/http/"${T-}"
+        run_pytest $(find tests/http -name "${T:-http}")
         return
     fi
     # The tools' own tests and those of the kept tensors go with the first part; they neither measure nor fuzz.
@@ -123,7 +129,7 @@ run_http() {
 # The web page: modules without a browser in node, all else in chromium. What is not installed is named, its tests count as not run.
 run_page() {
     echo "== the web page, its modules"
-    modules=$(find tests/page -name "${T:-*}.test.mjs" | sort)
+    modules=$(find tests/page -name "${T:-*${ONE-}*}.test.mjs" | sort)
     if ! node -e 'process.exit(+(process.versions.node.split(".")[0] < 18))' 2>/dev/null; then
         echo "not run, because node 18 or newer is not installed: $(echo $modules)"
         unable=$((unable + $(echo $modules | wc -w)))
@@ -137,7 +143,9 @@ run_page() {
     export POSENCD
     if [ -n "${T-}" ] && [ ! -f "tests/page/$T" ]; then return; fi
     before=$skipped
-    if [ -n "${T-}" ]; then
+    if [ -n "${ONE-}" ]; then
+        run_pytest -k "$ONE" tests/page
+    elif [ -n "${T-}" ]; then
         run_pytest "tests/page/$T"
     else
         # As with http: what measures runs alone.

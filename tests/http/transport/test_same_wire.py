@@ -1,7 +1,7 @@
 """Two builds of the server send the same bytes: POSENCD, and an older one that POSENCD_REFERENCE names. For changes of code that must not be
 noticed; without that variable all of this is skipped.
 
-    POSENCD_REFERENCE=/tmp/posencd-before python3 -m pytest tests/http/test_same_wire.py
+    POSENCD_REFERENCE=/tmp/posencd-before python3 -m pytest tests/http/transport/test_same_wire.py
 
 Compared are status, headers and body, but for dates, digits of Server-Timing, and what tells the build or counts requests; of requests that
 are cut off, what the log says of them; of small requests, the allocations, of which the newer build makes no more."""

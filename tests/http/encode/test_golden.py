@@ -8,7 +8,7 @@ import pytest
 
 from tensors import from_raw
 
-GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden"
+GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "golden"
 ANSWERED = sorted(p.parent for p in GOLDEN.glob("*/*/request.json") if p.parent.parent.name != "refused")
 REFUSED = sorted(p.parent for p in GOLDEN.glob("refused/*/request.json"))
 
