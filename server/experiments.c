@@ -1,7 +1,7 @@
 /* Owns the places of running experiments, and the line of clients that wait for one. */
-#include "server/experiments.h"
+#include "server/server.h"
 
-#include "server/process/metrics.h"
+#include "server/process/process.h"
 
 #include <pthread.h>
 #include <string.h>

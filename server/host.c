@@ -1,10 +1,9 @@
 /* Owns the callbacks through which api/ reaches the machine. */
-#include "server/host.h"
+#include "server/server.h"
 
-#include "server/experiments.h"
-#include "server/loop/clock.h"
-#include "server/memory/admission.h"
-#include "server/process/metrics.h"
+#include "server/loop/loop.h"
+#include "server/memory/memory.h"
+#include "server/process/process.h"
 
 #include <time.h>
 

@@ -9,10 +9,10 @@
  * The first loop also has the signals, the timers of the process and the end: the others are stopped by calls to them
  * and freed before it, because they may still call it. */
 #define _GNU_SOURCE /* pthread_setname_np */
-#include "server/loops.h"
+#include "server/server.h"
 
-#include "server/transport/accept.h"
-#include "server/exchange/answers.h"
+#include "server/transport/transport.h"
+#include "server/exchange/exchange.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -10,21 +10,11 @@
  * their number. */
 #include "api/api.h"
 #include "core/posenc.h"
-#include "server/experiments.h"
-#include "server/host.h"
-#include "server/process/log.h"
-#include "server/loops.h"
-#include "server/memory/admission.h"
-#include "server/memory/disposal.h"
-#include "server/process/metrics.h"
-#include "server/process/options.h"
-#include "server/page/page.h"
-#include "server/page/page_folder.h"
+#include "server/server.h"
 #include "server/process/process.h"
-#include "server/reload.h"
-#include "server/shutdown.h"
-#include "server/store/weights/stored.h"
-#include "server/process/supervisor.h"
+#include "server/memory/memory.h"
+#include "server/page/page.h"
+#include "server/store/weights/weights.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

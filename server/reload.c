@@ -1,7 +1,7 @@
 /* Owns the jobs that read tokens, certificate and stored files again, and the look for replaced files. */
-#include "server/reload.h"
+#include "server/server.h"
 
-#include "server/process/log.h"
+#include "server/process/process.h"
 
 #include <signal.h>
 #include <stddef.h>
@@ -68,6 +68,27 @@ static void on_hangup(void *self, int signum)
 }
 
 /* ---- Replaced files -------------------------------------------------------------------------------------------- */
+
+/* Whether the path names another file than at the last call, as after rename() or, in Kubernetes, when a link is
+ * swapped. A file that is missing is not another one: it may be just between two. A file that is written in place is
+ * the same one: it may be half written, so it is left to SIGHUP. May wait for a disk. */
+static bool replaced_look(struct replaced *file)
+{
+    struct stat about;
+    if (!file->path || !*file->path || stat(file->path, &about) != 0)
+        return false;
+    bool is_other = about.st_dev != file->device || about.st_ino != file->inode;
+    file->device = about.st_dev;
+    file->inode = about.st_ino;
+    return is_other;
+}
+
+static struct replaced replaced_now(const char *path)
+{
+    struct replaced file = {.path = path};
+    replaced_look(&file);
+    return file;
+}
 
 /* Kubernetes swaps the files of a Secret, and sends no signal. */
 static void look_at_files(struct job *job) /* runs on a separate thread */

@@ -4,11 +4,11 @@
  * keep-alive connections may carry a request at that moment. So it first answers that it is not ready, for as long as
  * probes need to see that; then it drains, with `Connection: close` on each answer, the socket still open and refusing
  * new work; then it closes. Each stage has a time, or ends with the last connection, and a second signal ends all of
- * them. shutdown.h lists the stages; the stage is one word and only increases, so every thread may read it. */
-#include "server/shutdown.h"
+ * them. server.h lists the stages; the stage is one word and only increases, so every thread may read it. */
+#include "server/server.h"
 
-#include "server/process/log.h"
-#include "server/loop/clock.h"
+#include "server/process/process.h"
+#include "server/loop/loop.h"
 
 #include <signal.h>
 #include <unistd.h>

@@ -5,9 +5,9 @@
  * only afterwards, so an amount may fall below zero; the next request then waits until it is above. A refusal names the
  * quota and the second at which to try again, rather than letting the client guess. */
 #define _GNU_SOURCE
-#include "server/auth/accounts.h"
+#include "server/auth/auth.h"
 
-#include "server/loop/clock.h"
+#include "server/loop/loop.h"
 
 #include <ctype.h>
 #include <math.h>

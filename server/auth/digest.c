@@ -1,6 +1,6 @@
 /* Owns SHA-256. */
 #define _DEFAULT_SOURCE /* explicit_bzero */
-#include "server/auth/digest.h"
+#include "server/auth/auth.h"
 
 #include "server/loop/loop.h"
 

@@ -5,11 +5,9 @@
  * match, so that time does not show how close a guess is. Reading the file again makes a new table beside the old one,
  * which requests in progress still hold; usage stays with the names. */
 #define _GNU_SOURCE /* explicit_bzero */
-#include "server/auth/tokens.h"
+#include "server/auth/auth.h"
 
-#include "server/auth/accounts.h"
-#include "server/auth/digest.h"
-#include "server/process/log.h"
+#include "server/process/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
 #define _DEFAULT_SOURCE /* explicit_bzero */
 #include "server/exchange/exchange.h"
 
-#include "server/transport/forwarded.h"
-#include "server/process/metrics.h"
+#include "server/transport/transport.h"
+#include "server/process/process.h"
 
 #include <string.h>
 #include <strings.h>

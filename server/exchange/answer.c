@@ -10,7 +10,7 @@
  * A client that disconnects gives up its own interest only: a worker that others wait for goes on. */
 #include "server/exchange/exchange.h"
 
-#include "server/loop/clock.h"
+#include "server/loop/loop.h"
 
 static struct exchange *exchange_of(struct job *job)
 {

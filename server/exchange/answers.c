@@ -13,10 +13,10 @@
  *
  * Only answers that are a function of the request are cached, and only small ones: a large answer takes longer to send
  * than to compute. An answer is counted by references, because a reader may still be sending what has been evicted. */
-#include "server/exchange/answers.h"
+#include "server/exchange/exchange.h"
 
-#include "server/loop/clock.h"
-#include "server/process/metrics.h"
+#include "server/loop/loop.h"
+#include "server/process/process.h"
 
 #include <pthread.h>
 #include <stdlib.h>

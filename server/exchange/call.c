@@ -3,7 +3,7 @@
 #define _GNU_SOURCE /* stpcpy */
 #include "server/exchange/exchange.h"
 
-#include "server/process/siphash.h"
+#include "server/process/process.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * reply; its client has disconnected or reads too slowly; its own time limit was reached. */
 #include "server/exchange/exchange.h"
 
-#include "server/memory/admission.h"
+#include "server/memory/memory.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -11,11 +11,9 @@
  * a request. */
 #include "server/exchange/exchange.h"
 
-#include "server/memory/admission.h"
-#include "server/loop/clock.h"
-#include "server/memory/disposal.h"
-#include "server/memory/shares.h"
-#include "server/process/metrics.h"
+#include "server/memory/memory.h"
+#include "server/loop/loop.h"
+#include "server/process/process.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,15 +1,178 @@
 /* One request and its answer: struct exchange, grouped by the stage that owns the fields, and the functions by which
- * the files of this folder work on it, lowest file first. */
-#ifndef SERVER_EXCHANGE_EXCHANGE_H
-#define SERVER_EXCHANGE_EXCHANGE_H
+ * the files of this folder and of ../transport/ work on it, lowest file first. */
+#ifndef SERVER_EXCHANGE_H
+#define SERVER_EXCHANGE_H
 
-#include "server/exchange/call.h"
-#include "server/exchange/answers.h"
-#include "server/transport/checks.h"
-#include "server/transport/internal.h"
-#include "server/exchange/stream.h"
+#include "api/api.h"
+#include "server/loop/loop.h"
+#include "server/memory/memory.h"
+#include "server/transport/transport.h"
 
 #include <stdatomic.h>
+#include <sys/uio.h>
+
+/* ---- call.c ------------------------------------------------------------------------------------------------------ */
+
+/* A call in one counted block: the request as api/ reads it, with all that it points to.
+ *
+ * A reply borrows from its call until it is freed. So each request that shares a reply holds the call of the one that
+ * was answered, and nothing is copied. A block that the last holder drops on a loop's thread goes to that loop's list
+ * of spare ones: it is larger than the blocks that malloc caches for each thread. */
+
+struct call {
+    struct api_call api;
+    char *target;     /* as received, then split into path and query; in room, as is the next */
+    char *strings;    /* copies of the headers that api borrows, which must outlive the connection */
+    struct body body; /* as it arrives; whole, it is api.body */
+    atomic_size_t n_holders;
+    struct call *next_spare; /* while it is not in use */
+    size_t n_room;           /* bytes used */
+    char room[512];          /* longer texts are on the heap; last, because it is not cleared */
+};
+
+struct call *call_new(struct calls *spare);             /* one holder; NULL: no memory */
+char *call_room(struct call *call, size_t n);           /* n bytes that live as long as the call; NULL: no memory */
+struct call *call_hold(struct call *call);              /* any thread that holds it */
+void call_drop(struct call *call, struct calls *spare); /* NULL: it is not kept for reuse (any thread) */
+void calls_free(struct calls *spare);
+
+/* ---- Its key: every part of it that api/ reads, byte for byte ---------------------------------------------------- */
+
+/* A longer request has no key: comparing it would cost as much as planning it. */
+enum { CALL_KEY_MAX = 4096 };
+
+/* Every text with its terminator, absent ones as a distinct byte, then the body. */
+struct call_key {
+    size_t n;
+    char bytes[CALL_KEY_MAX];
+};
+
+bool call_key_make(const struct api_call *call, struct call_key *key); /* false: too long */
+
+/* Uses this process's secret key, so that a client cannot choose requests that collide. */
+uint64_t call_key_hash(const struct call_key *key);
+
+/* ---- stream.c ---------------------------------------------------------------------------------------------------- */
+
+/* A long answer while it is sent: a window of pieces that workers compute ahead of the reader, in the order in which
+ * they are needed.
+ *
+ * Call everything on the loop's thread. At most STREAM_WINDOW pieces exist at a time, whatever the length of the
+ * answer. */
+
+/* Two pieces being computed and one ready keep two cores busy. More would only take memory, since pieces are sent in
+ * order. */
+enum { STREAM_WINDOW = 3 };
+
+struct stream;
+
+/* Callbacks to the stream's owner, on the loop; spend also on workers, as the computing is done. */
+struct stream_events {
+    void *self;
+    void (*spend)(void *self, uint64_t ns);
+    void (*ready)(void *self); /* the piece the reader waits for is ready, or never will be (stream_failed) */
+    void (*idle)(void *self);  /* cancelled, and no worker uses it any more: the stream may be freed */
+};
+
+/* Starts computing pieces 0, 1, … of reply (borrowed until stream_free), in turns with other clients. The caller has
+ * reserved its first buffer of --max-memory; the stream reserves any further one itself. If the first piece waits for a
+ * worker longer than wait_max ns, nothing is computed: stream_is_stale. NULL: no memory. */
+struct stream *stream_new(struct loop *loop, uint64_t client, struct pool *pool, const struct api_reply *reply,
+                          struct stream_events events, uint64_t wait_max);
+
+/* Before the first read: is the first piece ready, and if all pieces fit into the window, are all ready? If not,
+ * events.ready will be called. */
+bool stream_await(struct stream *stream);
+bool stream_is_stale(const struct stream *stream);   /* after stream_await: it will deliver nothing */
+bool stream_is_made(const struct stream *stream);    /* every piece is computed: its times are final */
+bool stream_is_waiting(const struct stream *stream); /* its reader has all that is computed, and waits for more */
+
+/* Copies the next bytes: as many as are ready, at most room. 0: none are ready; events.ready will be called. dst is
+ * aligned to 8. If there is room for a whole piece that is quick to compute, the piece is computed directly in dst. */
+size_t stream_read(struct stream *stream, char *dst, size_t room);
+/* The same without copying: bytes that are ready, 0 for none; they stay valid until stream_skip has passed them. Do not
+ * mix the two kinds of reading. */
+size_t stream_look(struct stream *stream, const char **bytes);
+void stream_skip(struct stream *stream, size_t n);
+/* Replaces the first read if all pieces are ready in the window: returns their number and their addresses, which stay
+ * valid until stream_cancel; nothing is left to read then. Returns 0 if they are not ready. */
+unsigned stream_parts(struct stream *stream, struct iovec parts[STREAM_WINDOW]);
+bool stream_at_end(const struct stream *stream);
+bool stream_failed(const struct stream *stream); /* there was not enough memory for even one buffer */
+
+/* Time that its workers have spent; time that its first piece has waited for a worker. */
+uint64_t stream_work_ns(const struct stream *stream);
+uint64_t stream_queue_ns(const struct stream *stream);
+
+/* No further piece is begun; those in progress are finished. True: none is in progress, free the stream now; false:
+ * events.idle will be called. */
+bool stream_cancel(struct stream *stream);
+void stream_free(struct stream *stream); /* call it when no piece is in progress; NULL is accepted */
+
+/* ---- answers.c --------------------------------------------------------------------------------------------------- */
+
+/* Answers that equal calls share: one entry {key, followers, answer} for each.
+ *
+ * While a worker computes an answer, equal calls that arrive follow the first, so a picture is drawn once even if a
+ * thousand clients ask for it at the same time. A small answer computed on a loop is cached, so that later calls need
+ * no computing; the least recently used is evicted first.
+ *
+ * All loops share the entries behind a lock that is held briefly. With one cache for each of n loops, each answer would
+ * be computed and stored n times. */
+
+struct answers;
+struct answers_entry;
+
+/* bytes_max limits keys, cached answers and bookkeeping together; 0: nothing is cached. NULL: no memory. */
+struct answers *answers_new(size_t bytes_max);
+void answers_free(struct answers *answers); /* NULL is accepted */
+
+/* ---- Cached answers. Any thread. --------------------------------------------------------------------------------- */
+
+/* The answer of an equal call, with one more reference (api_reply_free), or NULL. All parts of the call that api/ reads
+ * are compared, byte for byte. */
+struct api_reply *answers_find(struct answers *answers, const struct api_call *call);
+
+/* Caches a reply that is repeatable and has its body, with a reference of its own. Does nothing for any other reply, or
+ * if memory runs out. */
+void answers_keep(struct answers *answers, const struct api_call *call, struct api_reply *reply);
+
+/* ---- Answers that are being computed. Any thread. ---------------------------------------------------------------- */
+
+/* One request's part in an answer that is being computed; embedded in the object that owns the request. */
+struct answers_part {
+    struct loop_call completed; /* posted to loop; set its fire and loop before answers_join */
+    struct loop *loop;
+    struct api_reply *reply; /* the answer with one more reference, or NULL: answer the request yourself */
+    struct call *call;       /* the leader's, which the reply borrows from: held; drop it after the reply */
+    bool may_join;           /* if there is no reply: others may still share one (the leader has given up) */
+    uint64_t waits_since;    /* when the leader's wait began, as of struct job, or this one's part in it; 0: none.
+                              * Set it before answers_complete; it is given to followers that get no reply */
+    uint64_t joined_at;      /* private, as are the fields below: ns */
+    struct answers_entry *entry;
+    struct answers_part *next;
+};
+
+enum answers_role {
+    ANSWERS_ALONE,  /* the key is too long, or no memory */
+    ANSWERS_LEADS,  /* compute it, then call answers_complete */
+    ANSWERS_FOLLOWS /* completed will be called, once */
+};
+
+enum answers_role answers_join(struct answers *answers, const struct api_call *call, struct answers_part *part);
+
+/* Does nothing unless the part leads. reply: NULL if the leader has given up. It is shared only if it is repeatable, or
+ * a 503, for which each follower would wait in vain in its turn; other replies (e.g. of stored weights, which may have
+ * changed between the requests) are for the leader alone. A ready reply must have its body by now. call: the one that
+ * it was made from. */
+void answers_complete(struct answers *answers, struct answers_part *leader, struct api_reply *reply, struct call *call);
+
+/* For shutdown, when no loop runs: calls completed of every follower, without a reply. */
+void answers_abandon(struct answers *answers);
+
+/* ---- One exchange ------------------------------------------------------------------------------------------------ */
+
+/* X */
 
 enum exchange_state {
     EXCHANGE_HEAD,    /* waiting for the daemon's first call */

@@ -10,8 +10,8 @@
  * the body is read and dropped for a while. */
 #include "server/exchange/exchange.h"
 
-#include "server/loop/clock.h"
-#include "server/process/metrics.h"
+#include "server/loop/loop.h"
+#include "server/process/process.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -102,7 +102,7 @@ static bool check_head(struct exchange *x)
     return exchange_send(x);
 }
 
-/* The guard has refused bytes of a head or a body; see guard.h. */
+/* The guard has refused bytes of a head or a body; see transport.h. */
 static void refuse_frame(struct exchange *x)
 {
     x->receiving.refusal = x->connection->guard.refusal;

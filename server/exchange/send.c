@@ -7,11 +7,9 @@
 #define _GNU_SOURCE /* stpcpy */
 #include "server/exchange/exchange.h"
 
-#include "server/memory/admission.h"
-#include "server/memory/shares.h"
-#include "server/loop/clock.h"
-#include "server/process/metrics.h"
-#include "server/loop/workers.h"
+#include "server/memory/memory.h"
+#include "server/loop/loop.h"
+#include "server/process/process.h"
 
 #include <stdio.h>
 #include <stdlib.h>

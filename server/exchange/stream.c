@@ -1,7 +1,7 @@
 /* Owns the window of a streamed answer: which pieces are being computed, ready, or partly read.
  *
  * An answer of gigabytes must need the memory of a few pieces, keep two processors busy, and stop within 100 ms when
- * its client disconnects. So at most three pieces exist at a time (stream.h has the reason for three), computed by
+ * its client disconnects. So at most three pieces exist at a time (exchange.h has the reason for three), computed by
  * workers ahead of the reader and read in order: piece i is in slot i modulo three.
  *
  * If a piece is computed faster than it could be handed over and copied (a table's 512 KiB: 70 us), the reader computes
@@ -10,10 +10,10 @@
  *
  * Invariants: pieces are begun in order and read in order; a stream with an empty window gets a buffer whatever the
  * budget, so no stream waits for another one's client; a stream is freed only when no worker uses one of its slots. */
-#include "server/exchange/stream.h"
+#include "server/exchange/exchange.h"
 
-#include "server/memory/admission.h"
-#include "server/loop/clock.h"
+#include "server/memory/memory.h"
+#include "server/loop/loop.h"
 
 #include <assert.h>
 #include <stdatomic.h>

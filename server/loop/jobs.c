@@ -11,9 +11,6 @@
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/loop/loop.h"
 
-#include "server/loop/clock.h"
-#include "server/loop/workers.h"
-
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>

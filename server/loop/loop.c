@@ -13,8 +13,7 @@
  * Invariant: nothing here may block. A turn that takes 20 ms delays every connection of the loop by that. */
 #include "server/loop/loop.h"
 
-#include "server/process/log.h"
-#include "server/loop/workers.h"
+#include "server/process/process.h"
 
 #include <assert.h>
 #include <fcntl.h>

@@ -1,15 +1,72 @@
-/* The event loop of one I/O thread (loop.c), and the jobs that it hands to the worker threads (jobs.c). Those threads,
- * which all loops share, are in workers.h. Only loop.c includes libuv.
- *
- * Call everything here from the loop's thread, where every callback also runs, except functions marked "worker" or "any
- * thread". One struct loop is one. Before and after loop_run, the loop's thread is the thread that holds the
- * struct. */
-#ifndef SERVER_LOOP_LOOP_H
-#define SERVER_LOOP_LOOP_H
+/* The event loop of one I/O thread (loop.c), the jobs that it hands to worker threads (jobs.c), and those threads,
+ * which all loops share (workers.c). */
+#ifndef SERVER_LOOP_H
+#define SERVER_LOOP_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
+
+/* ---- The clock --------------------------------------------------------------------------------------------------- */
+
+/* The server's clock: monotonic, in nanoseconds; it never jumps. */
+
+#define CLOCK_SECOND 1000000000ULL
+#define CLOCK_MS 1000000ULL
+
+static inline uint64_t clock_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * CLOCK_SECOND + (uint64_t)t.tv_nsec;
+}
+
+/* The same clock as of the last tick, up to some milliseconds ago, at a fifth of the cost. This is accurate enough for
+ * deadlines of seconds, of which every request sets several. */
+static inline uint64_t clock_coarse(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * CLOCK_SECOND + (uint64_t)t.tv_nsec;
+}
+
+/* Processor time that the calling thread has used, without the time in which it waited for a turn. */
+static inline uint64_t clock_of_thread(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * CLOCK_SECOND + (uint64_t)t.tv_nsec;
+}
+
+/* Prints a duration as milliseconds with three decimals, "12.034"; returns the end (where a NUL is). Every request
+ * prints half a dozen of these, and printf takes a microsecond for a double. */
+enum { CLOCK_MS_BYTES = 24 };
+
+static inline char *clock_print_ms(char *dst, uint64_t ns)
+{
+    uint64_t us = (ns + 500) / 1000, ms = us / 1000;
+    unsigned rest = (unsigned)(us % 1000);
+    char reversed[CLOCK_MS_BYTES];
+    int n = 0;
+    do
+        reversed[n++] = (char)('0' + ms % 10);
+    while (ms /= 10);
+    while (n > 0)
+        *dst++ = reversed[--n];
+    *dst++ = '.';
+    *dst++ = (char)('0' + rest / 100);
+    *dst++ = (char)('0' + rest / 10 % 10);
+    *dst++ = (char)('0' + rest % 10);
+    *dst = '\0';
+    return dst;
+}
+
+/* ---- loop.c ------------------------------------------------------------------------------------------------------ */
+
+/* Call everything here from the loop's thread, where every callback also runs, except functions marked "worker" or "any
+ * thread". One struct loop is one. Before and after loop_run, the loop's thread is the thread that holds the
+ * struct. */
 
 struct loop;
 struct loop_timer;
@@ -147,5 +204,41 @@ void loop_guard_memory(void);
  * done() is called, which may submit it again. */
 void loop_job_begins(struct loop *loop);
 void loop_job_ends(struct loop *loop);
+
+/* ---- workers.c --------------------------------------------------------------------------------------------------- */
+
+/* The worker threads and their queue, which decides which job runs next and for how long.
+ *
+ * Jobs wait in one queue per client (struct job's `client`), and clients take turns: a thousand requests of one client
+ * delay the only request of another by a single turn. A job whose turn has ended before it is done (workers_yield)
+ * waits in the queue like any other, while its thread sleeps. Nothing here allocates memory for a job; a waiting job is
+ * itself the queue entry. */
+
+/* Sets how many jobs compute at a time, and the function that runs a job. Call before workers_start. */
+void workers_set(size_t n, void (*run)(struct job *job));
+bool workers_start(void); /* starts the threads unless they run. False: the system provides no thread or memory */
+void workers_end(void);   /* ends the threads; no job may be queued or running */
+
+void workers_submit(struct job *job); /* any thread */
+bool workers_have_room(void);         /* would a job submitted now be started at once? Any thread */
+
+/* ---- For a job at work, on its thread ---- */
+
+struct job *workers_job(void);         /* the job of the calling thread; NULL: the thread is not a worker, or is away */
+struct job *workers_job_or_away(void); /* also after workers_leave */
+bool workers_are_wanted(void);         /* does any job wait? Costs almost nothing */
+/* Lets the next job run in the caller's place, and returns when the caller's job has its next turn. Returns false at
+ * once if no waiting job can get a thread. */
+bool workers_yield(void);
+/* Gives up the seat until workers_return, for a wait for a disk or a network. False: too many jobs are away, of all
+ * clients or of this one; the job keeps its seat. */
+bool workers_leave(void);
+struct job *workers_return(void); /* waits for the next turn; NULL: the thread was not away */
+
+/* ---- Figures, any thread ---- */
+
+size_t workers_n_waiting(uint64_t client); /* waiting first jobs of this client (requests that no worker has started) */
+uint64_t workers_n_parked(void);           /* started jobs that wait for their next turn */
+uint64_t workers_n_yields(void);           /* turns that ended before their job was done, since the start */
 
 #endif

@@ -19,9 +19,9 @@
  * end; a job that waits for a disk or a network keeps no seat (job_leave). All queues have one lock, which is held for
  * a few hundred nanoseconds. */
 #define _GNU_SOURCE /* pthread_setname_np */
-#include "server/loop/workers.h"
+#include "server/loop/loop.h"
 
-#include "server/process/siphash.h"
+#include "server/process/process.h"
 
 #include <assert.h>
 #include <pthread.h>

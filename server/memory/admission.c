@@ -10,9 +10,7 @@
  *
  * Who may have how much of what is left is in shares.c. Bodies may have seven eighths of all, because they arrive as
  * slowly as their senders choose; without that part kept free, slow uploads could keep every other request out. */
-#include "server/memory/admission.h"
-
-#include "server/memory/shares.h"
+#include "server/memory/memory.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>

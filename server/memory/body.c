@@ -6,9 +6,7 @@
  * takes as long as receiving into them, so the last mapping is kept for all loops, marked as free (the kernel may
  * reclaim it), and huge pages are asked for where they fit. */
 #define _GNU_SOURCE /* mremap */
-#include "server/memory/body.h"
-
-#include "server/memory/admission.h"
+#include "server/memory/memory.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * loop puts the object on a list and goes on; the thread frees it. Without memory for the list, or without a thread,
  * the caller frees it itself: slow, but nothing is lost. */
 #define _GNU_SOURCE /* pthread_setname_np */
-#include "server/memory/disposal.h"
+#include "server/memory/memory.h"
 
 #include <pthread.h>
 #include <signal.h>

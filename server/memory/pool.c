@@ -6,7 +6,7 @@
  *
  * A stream without a buffer gets one whatever the budget (`must`): else streams whose clients do not read could hold
  * every buffer, and one that could finish would wait for them. */
-#include "server/memory/pool.h"
+#include "server/memory/memory.h"
 
 #include <assert.h>
 #include <stdlib.h>

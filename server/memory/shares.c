@@ -9,7 +9,7 @@
  * A client has an entry only while it holds something, so the size of the table is bounded by the resources themselves,
  * and no sweep of old clients is needed. An answer that several requests of a client read is counted once, by its
  * address. */
-#include "server/memory/shares.h"
+#include "server/memory/memory.h"
 
 #include <assert.h>
 #include <pthread.h>

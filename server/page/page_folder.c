@@ -1,6 +1,6 @@
 /* Reads the web page's files from a folder. */
 #define _GNU_SOURCE /* O_DIRECTORY, O_CLOEXEC, memmem */
-#include "server/page/page_folder.h"
+#include "server/page/page.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Owns the syntax of the configuration file: strict JSON (RFC 8259), but flat. No option has a nested value, so the
  * parser does not recurse. */
-#include "server/process/config_file.h"
+#include "server/process/process.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -8,9 +8,9 @@
  *
  * What a client has sent is quoted as in JSON, with control characters, line separators and marks of direction escaped,
  * so that no request can forge a line or colour a terminal. */
-#include "server/process/log.h"
+#include "server/process/process.h"
 
-#include "server/loop/clock.h"
+#include "server/loop/loop.h"
 
 #include <errno.h>
 #include <poll.h>

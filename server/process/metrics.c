@@ -5,14 +5,11 @@
  * for. Labels come from fixed tables (routes, schemes, statuses), never from a client's text: with labels that clients
  * choose, memory and the monitoring would grow without bound. A histogram is kept for each route only; a dozen buckets
  * for every combination of labels would cost more to scrape than they are worth. */
-#include "server/process/metrics.h"
+#include "server/process/process.h"
 
 #include "core/posenc.h"
-#include "server/memory/admission.h"
-#include "server/loop/clock.h"
+#include "server/memory/memory.h"
 #include "server/loop/loop.h"
-#include "server/process/log.h"
-#include "server/process/process.h"
 
 #include <assert.h>
 #include <pthread.h>

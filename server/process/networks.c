@@ -1,6 +1,6 @@
 /* Owns parsing and comparing of addresses. */
 #define _GNU_SOURCE /* struct ucred */
-#include "server/process/networks.h"
+#include "server/process/process.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -4,11 +4,9 @@
  * its key in the file, the help and the printed configuration follow from the row's name. A value is checked the same
  * way wherever it is from, and its source is remembered, for errors and for the log at the start. A service in
  * Kubernetes that is called posenc defines POSENC_PORT=tcp://…, which is ignored by its form. */
-#include "server/process/options_rows.h"
+#include "server/process/process.h"
 
 #include "core/posenc.h"
-#include "server/process/config_file.h"
-#include "server/process/networks.h"
 
 #include <assert.h>
 #include <ctype.h>

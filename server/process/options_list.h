@@ -1,5 +1,5 @@
 /* All options: OPTION(type, field, the rest of its row). The field is also the key in the configuration file
- * (max_body), and with other signs the flag (--max-body) and the environment variable (POSENC_MAX_BODY). options.h
+ * (max_body), and with other signs the flag (--max-body) and the environment variable (POSENC_MAX_BODY). process.h
  * makes the field of struct options from the row, so the type cannot be another; options.c makes the table. */
 OPTION(TEXT, config, .unit = "FILE", .text = "JSON file with options, e.g. {\"max_body\": \"1GiB\"}")
 OPTION(TEXT, host, .fallback = "127.0.0.1", .unit = "ADDRESS",

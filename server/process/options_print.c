@@ -1,7 +1,5 @@
 /* Owns what is printed of the options: the help, the configuration as JSON, the lines of the log at the start. */
-#include "server/process/options_rows.h"
-
-#include "server/process/config_file.h"
+#include "server/process/process.h"
 
 #include <assert.h>
 #include <string.h>

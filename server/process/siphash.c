@@ -1,5 +1,5 @@
 /* Owns the keyed hash and this process's secret key. */
-#include "server/process/siphash.h"
+#include "server/process/process.h"
 
 #include <pthread.h>
 #include <stdlib.h>

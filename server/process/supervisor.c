@@ -1,6 +1,6 @@
 /* Owns the connection to the service manager (systemd with Type=notify and WatchdogSec). */
 #define _GNU_SOURCE /* SOCK_CLOEXEC, SOCK_NONBLOCK */
-#include "server/process/supervisor.h"
+#include "server/process/process.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* Reads the few elements that are needed out of a store's XML, without a tree: S3's answers nest no element in itself.
  */
-#include "server/store/answers.h"
+#include "server/store/store.h"
 
 #include "api/api.h"
 

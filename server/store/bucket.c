@@ -8,12 +8,9 @@
  * Repetitions wait for 50, 100 and 200 ms, each with a random part: servers that failed together must not return
  * together. A guarded write is repeated only while nothing can have arrived; after that it is asked whether it was done
  * (s3.c). */
-#include "server/store/bucket.h"
+#include "server/store/store.h"
 
-#include "server/loop/clock.h"
 #include "server/loop/loop.h"
-#include "server/store/answers.h"
-#include "server/store/credentials.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

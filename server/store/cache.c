@@ -10,10 +10,9 @@
  *
  * Every failure of the disk (full, read-only, slow) costs only the cache, and is logged once for each kind. */
 #define _GNU_SOURCE /* O_CLOEXEC, futimens */
-#include "server/store/cache.h"
+#include "server/store/store.h"
 
-#include "server/process/log.h"
-#include "server/store/files.h"
+#include "server/process/process.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* Owns the keys of the store. They appear in no log and no error. */
 #define _GNU_SOURCE /* explicit_bzero, O_CLOEXEC */
-#include "server/store/credentials.h"
+#include "server/store/store.h"
 
-#include "server/process/log.h"
+#include "server/process/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

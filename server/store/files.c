@@ -1,8 +1,8 @@
 /* Owns drafts: how they are written, and what a crash leaves of them. */
 #define _GNU_SOURCE /* O_CLOEXEC, flock */
-#include "server/store/files.h"
+#include "server/store/store.h"
 
-#include "server/process/log.h"
+#include "server/process/process.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -8,12 +8,10 @@
  * changed is read. An incomplete list is an error and not a short list, since missing names would look like deleted
  * files. */
 #define _GNU_SOURCE /* O_CLOEXEC, flock */
-#include "server/store/folder.h"
+#include "server/store/store.h"
 
 #include "api/api.h"
-#include "server/loop/clock.h"
 #include "server/loop/loop.h"
-#include "server/store/files.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Owns the order of requests to a bucket: first the blob, then the name that refers to it; what was read before is
- * remembered (s3_index.h) and cached (cache.h).
+ * remembered (s3_index.c) and cached (cache.c).
  *
  * The problem: several servers change names in one bucket, none may see a half-written file, and S3 has neither locks
  * nor transactions over two keys. The idea is git's: blobs/<sha256> never change, and names/<name> is a small object
@@ -12,14 +12,10 @@
  * looked for after the name is written.
  *
  * Invariant: at any moment each name refers to a whole blob, whichever server dies where. */
-#include "server/store/s3.h"
+#include "server/store/store.h"
 
-#include "server/process/log.h"
-#include "server/loop/clock.h"
-#include "server/store/cache.h"
-#include "server/store/s3_index.h"
-#include "server/store/s3_names.h"
-#include "server/store/s3_sweep.h"
+#include "server/process/process.h"
+#include "server/loop/loop.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -5,7 +5,7 @@
  * read. When a server starts without its store, the index beside the cached blobs states which names it may serve from
  * the cache. A sorted array, because it is read a thousand times for each change, and prints in order. */
 #define _GNU_SOURCE /* open_memstream, strsep */
-#include "server/store/s3_index.h"
+#include "server/store/store.h"
 
 #include "api/api.h"
 

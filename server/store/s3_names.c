@@ -8,11 +8,10 @@
  *
  * After a write without a proper answer it is not known whether it was done: the name is read again, and if it is what
  * was written, it was. */
-#include "server/store/s3_names.h"
+#include "server/store/store.h"
 
-#include "server/process/log.h"
-#include "server/loop/clock.h"
-#include "server/store/answers.h"
+#include "server/process/process.h"
+#include "server/loop/loop.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

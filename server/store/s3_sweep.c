@@ -13,10 +13,9 @@
  *
  * A DELETE is sent once, so that none arrives after its mark has gone. At the end the names are read once more: servers
  * that know nothing of marks may have used a blob that is gone, and then the sweep reports it. */
-#include "server/store/s3_sweep.h"
+#include "server/store/store.h"
 
-#include "server/loop/clock.h"
-#include "server/store/s3_names.h"
+#include "server/loop/loop.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* What folder and bucket have in common: lists, guards, digests. */
 #include "server/store/store.h"
 
-#include "server/auth/digest.h"
+#include "server/auth/auth.h"
 
 #include <stdio.h>
 #include <stdlib.h>

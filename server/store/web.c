@@ -10,11 +10,10 @@
  * sign an empty body), and a guarded write gets a new connection: on a kept one that has died libcurl would send it
  * twice. */
 #define _GNU_SOURCE /* pthread_setname_np */
-#include "server/store/web.h"
+#include "server/store/store.h"
 
 #include "core/posenc.h"
-#include "server/loop/clock.h"
-#include "server/store/store.h"
+#include "server/loop/loop.h"
 
 #include <curl/curl.h>
 #include <pthread.h>

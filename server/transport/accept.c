@@ -8,7 +8,7 @@
  * The idea: all places belong to all. When they are taken, a new connection of a client with fewer connections closes
  * one of the client with the most: the one that has waited longest for its client and does no work. So the server is
  * fair only when it must be, and an idle keep-alive connection costs its owner nothing until a place is needed.
- * accept.h has the exact order; probes (/healthz) have spare places.
+ * transport.h has the exact order; probes (/healthz) have spare places.
  *
  * Invariant: a connection is taken from another client only if that one still has at least as many afterwards, else the
  * two would take places from each other in turn.
@@ -16,12 +16,10 @@
  * One thread accepts for all loops and deals connections out in turn: SO_REUSEPORT distributes by a hash of addresses,
  * and with four clients one of two loops had 70 to 95 % of the work. */
 #define _GNU_SOURCE /* accept4 */
-#include "server/transport/accept.h"
+#include "server/transport/transport.h"
 
-#include "server/transport/internal.h"
-#include "server/loop/clock.h"
-#include "server/process/metrics.h"
-#include "server/process/siphash.h"
+#include "server/loop/loop.h"
+#include "server/process/process.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -15,7 +15,7 @@
  * has nothing unsent; a body of known length and TLS stay with the daemon. */
 #include "server/exchange/exchange.h"
 
-#include "server/loop/clock.h"
+#include "server/loop/loop.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,10 +8,9 @@
 #define _GNU_SOURCE /* POLLRDHUP */
 #include "server/exchange/exchange.h"
 
-#include "server/memory/admission.h"
-#include "server/memory/shares.h"
-#include "server/loop/clock.h"
-#include "server/process/metrics.h"
+#include "server/memory/memory.h"
+#include "server/loop/loop.h"
+#include "server/process/process.h"
 
 #include <poll.h>
 #include <stdlib.h>

@@ -4,9 +4,9 @@
  * This is the only file that includes libmicrohttpd's header. What surrounds or repairs the library (guard.c, sent.c,
  * chunks.c, connections.c, deadlines.c) uses it through the functions here and the callbacks in struct daemon_events,
  * so another version, or another library, is a change of this file and of what those comments describe. */
-#include "server/transport/daemon.h"
+#include "server/transport/transport.h"
 
-#include "server/process/log.h"
+#include "server/process/process.h"
 
 #include <microhttpd.h>
 #include <stdio.h>

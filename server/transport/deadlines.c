@@ -10,7 +10,7 @@
  * not counted. */
 #include "server/exchange/exchange.h"
 
-#include "server/loop/clock.h"
+#include "server/loop/loop.h"
 
 #include <inttypes.h>
 #include <linux/sockios.h>
@@ -24,7 +24,7 @@
 /* Rates are measured over whole windows: a client that pauses for a few seconds on a bad line is not slow. */
 enum { WINDOW_S = 10 };
 
-/* A reader is good at so many times --min-rate: no answer to it is cut for another client (accept.h). */
+/* A reader is good at so many times --min-rate: no answer to it is cut for another client (accept.c). */
 enum { GOOD_TIMES = 4 };
 
 /* Space in a Unix socket's queue is freed only when everything that one send() added has been read, at most this much
@@ -116,7 +116,7 @@ static void close_without_rest(int fd)
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
 }
 
-/* The client sends its request too slowly: it gets a 408, a row of refusals.h, if no answer has begun. */
+/* The client sends its request too slowly: it gets a 408, a row of transport.h, if no answer has begun. */
 static void refuse(struct http_connection *connection, int status, enum metrics_id counted, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -1,5 +1,5 @@
 /* Owns the parsing of X-Forwarded-For. */
-#include "server/transport/forwarded.h"
+#include "server/transport/transport.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * The problem: libmicrohttpd 0.9.75 accepts heads that proxies read otherwise (two lengths, blanks before a colon, bare
  * LF), which is how requests are smuggled past a proxy; it has no hook before its parser. The idea: in a dynamically
- * linked program the program's own recv() is found before the C library's, so every byte passes here first. guard.h
+ * linked program the program's own recv() is found before the C library's, so every byte passes here first. transport.h
  * describes what the daemon gets in place of a bad head.
  *
  * Invariants: the daemon sees whole heads and whole chunk lines only, in the form in which head.c has checked them; a
@@ -15,10 +15,9 @@
  *
  * RFC 9112, §11.2 has the attack; tests/http has a corpus of heads, each with what must become of it. */
 #define _GNU_SOURCE /* RTLD_NEXT, explicit_bzero */
-#include "server/transport/guard.h"
+#include "server/transport/transport.h"
 
-#include "server/transport/internal.h"
-#include "server/process/metrics.h"
+#include "server/process/process.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
-/* Owns the HTTP daemons of one loop (daemon.h): starting, running and stopping them. */
+/* Owns the HTTP daemons of one loop (daemon.c): starting, running and stopping them. */
 #include "server/exchange/exchange.h"
 
-#include "server/loop/clock.h"
-#include "server/process/metrics.h"
+#include "server/loop/loop.h"
+#include "server/process/process.h"
 
 #include <stdlib.h>
 #include <sys/random.h>

@@ -8,9 +8,9 @@
 #define _DEFAULT_SOURCE /* explicit_bzero */
 #include "server/exchange/exchange.h"
 
-#include "server/memory/admission.h"
-#include "server/loop/clock.h"
-#include "server/process/metrics.h"
+#include "server/memory/memory.h"
+#include "server/loop/loop.h"
+#include "server/process/process.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * The daemon accepts no response before a request is complete, and closes a slow connection without an answer. As
  * nothing has been sent on the connection since its last answer ended, a refusal can be written to its socket; then the
  * connection is closed. */
-#include "server/transport/internal.h"
+#include "server/transport/transport.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
  *
  * For TCP the kernel reports how much the peer has received (TCP_INFO); for a Unix socket it does not. But it queues
  * little for a reader, so the bytes are accepted about as fast as they are read. The HTTP library does not report how
- * much it has sent either, so its calls are intercepted here, in the same way as in guard.h. */
+ * much it has sent either, so its calls are intercepted here, in the same way as in guard.c. */
 #define _GNU_SOURCE /* RTLD_NEXT */
-#include "server/transport/internal.h"
+#include "server/transport/transport.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -13,7 +13,7 @@ static bool is_ready(void *self)
     return true;
 }
 
-static char *metrics_print(void *self, size_t *n_bytes)
+static char *print_metrics(void *self, size_t *n_bytes)
 {
     (void)self;
     *n_bytes = 1;
@@ -31,7 +31,7 @@ static inline struct api_host small_host(void)
                              .commit = "",
                              .cors_origins = "https://example.org",
                              .is_ready = is_ready,
-                             .metrics_print = metrics_print};
+                             .metrics_print = print_metrics};
 }
 
 /* A reply with its pieces put together. */

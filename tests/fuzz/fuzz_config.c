@@ -3,8 +3,7 @@
  * --print-config and read again, prints the same. */
 #define _GNU_SOURCE /* memfd_create */
 #include "tests/fuzz/laws.h"
-#include "server/process/config_file.h"
-#include "server/process/options.h"
+#include "server/process/process.h"
 
 #include <jansson.h>
 #include <sys/mman.h>

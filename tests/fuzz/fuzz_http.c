@@ -4,9 +4,9 @@
  * server has no connection, no stream and no descriptor left, within a fixed number of turns of the loop. */
 #define _GNU_SOURCE /* SOCK_NONBLOCK */
 #include "tests/fuzz/laws.h"
-#include "server/transport/internal.h"
-#include "server/process/log.h"
-#include "server/process/metrics.h"
+#include "server/exchange/exchange.h"
+#include "server/transport/transport.h"
+#include "server/process/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

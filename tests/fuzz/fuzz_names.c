@@ -5,7 +5,7 @@
 #define _GNU_SOURCE /* O_PATH */
 #include "tests/fuzz/laws.h"
 #include "api/api.h"
-#include "server/store/folder.h"
+#include "server/store/store.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * known. "@" in a line stands for that tag. A partial answer equals that part of the whole, and no condition that
  * applies is ignored. */
 #include "tests/fuzz/answers.h"
-#include "server/process/log.h"
+#include "server/process/process.h"
 #include "server/store/weights/weights.h"
 
 #include <fcntl.h>

@@ -3,8 +3,7 @@
  * same. Nothing is read past the end of a text. */
 #include "tests/fuzz/laws.h"
 #include "api/api.h"
-#include "server/store/answers.h"
-#include "server/store/s3_index.h"
+#include "server/store/store.h"
 
 enum { NAMES_MAX = 8 };
 

@@ -1,10 +1,9 @@
-/* Token files. A second reader, written here from the rules in server/auth/tokens.h, must accept exactly the files that
+/* Token files. A second reader, written here from the rules in server/auth/auth.h, must accept exactly the files that
  * the server accepts. Then each secret is found under its name with its rights, a changed secret is not found, and no
  * error text contains a secret. */
 #define _GNU_SOURCE /* memmem, open_memstream */
 #include "tests/fuzz/laws.h"
-#include "server/auth/digest.h"
-#include "server/auth/tokens.h"
+#include "server/auth/auth.h"
 
 #include <ctype.h>
 #include <math.h>

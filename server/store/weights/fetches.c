@@ -5,11 +5,10 @@
  * read once, whoever asks (Go's singleflight is the pattern). Names that requests wait for come before those that a
  * comparison has found to have changed. */
 #define _GNU_SOURCE /* pthread_setname_np */
-#include "server/store/weights/internal.h"
+#include "server/store/weights/weights.h"
 
-#include "server/process/log.h"
-#include "server/loop/clock.h"
-#include "server/store/weights/table.h"
+#include "server/process/process.h"
+#include "server/loop/loop.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,10 +1,9 @@
 /* Owns what is known of names apart from their files: which are busy, which files of the store were passed over, and
  * which names were not there. */
-#include "server/store/weights/internal.h"
+#include "server/store/weights/weights.h"
 
 #include "core/posenc.h"
-#include "server/process/log.h"
-#include "server/loop/clock.h"
+#include "server/process/process.h"
 #include "server/loop/loop.h"
 
 #include <stdio.h>

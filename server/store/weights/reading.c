@@ -1,9 +1,8 @@
 /* Owns how one name follows the store: what is read, whether there is room for it, and what memory has afterwards. */
-#include "server/store/weights/internal.h"
+#include "server/store/weights/weights.h"
 
 #include "core/posenc.h"
-#include "server/memory/admission.h"
-#include "server/store/weights/table.h"
+#include "server/memory/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

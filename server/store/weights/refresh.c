@@ -1,10 +1,9 @@
 /* Owns how memory follows the store: all names, and all names at intervals. */
 #define _GNU_SOURCE /* pthread_setname_np */
-#include "server/store/weights/internal.h"
+#include "server/store/weights/weights.h"
 
-#include "server/process/log.h"
-#include "server/loop/clock.h"
-#include "server/store/weights/table.h"
+#include "server/process/process.h"
+#include "server/loop/loop.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,10 +1,8 @@
 /* Owns the choice of where weights and presets are stored: in a folder, in a bucket, or in memory only. */
-#include "server/store/weights/stored.h"
+#include "server/store/weights/weights.h"
 
-#include "server/process/metrics.h"
-#include "server/store/folder.h"
-#include "server/store/s3.h"
-#include "server/store/s3_sweep.h"
+#include "server/process/process.h"
+#include "server/store/store.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,9 +4,9 @@
  * a PUT beside it puts another file under the name. So answers need no lock, and memory of a replaced file is free when
  * its last reader ends. Its bytes count for --max-weights until it is freed; what does not fit beside the old file of
  * the same name is taken from --max-memory. */
-#include "server/store/weights/table.h"
+#include "server/store/weights/weights.h"
 
-#include "server/memory/admission.h"
+#include "server/memory/memory.h"
 
 #include <pthread.h>
 #include <stdio.h>

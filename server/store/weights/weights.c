@@ -1,10 +1,9 @@
 /* Owns stored weights as a whole, and what a request looks up, puts and removes, in memory and in the store. */
-#include "server/store/weights/internal.h"
+#include "server/store/weights/weights.h"
 
 #include "core/posenc.h"
-#include "server/process/log.h"
+#include "server/process/process.h"
 #include "server/loop/loop.h"
-#include "server/store/weights/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

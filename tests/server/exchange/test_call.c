@@ -1,6 +1,6 @@
 /* Calls: a block lives until its last holder drops it, is used again and is clean then; texts of any length; no memory.
  */
-#include "server/exchange/call.h"
+#include "server/exchange/exchange.h"
 #include "tests/support/alloc.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Keys of calls: two calls that differ in any one thing the language looks at have different keys. */
-#include "server/exchange/call.h"
+#include "server/exchange/exchange.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

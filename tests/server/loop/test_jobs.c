@@ -1,6 +1,5 @@
 /* Turns of jobs that compute for long, as they breathe; what is noted of them; jobs with a thread of their own. */
 #include "server/loop/loop.h"
-#include "server/loop/clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,5 @@
 /* Request bodies and piece buffers: growth, limits, the budget, one buffer for everybody. */
-#include "server/memory/admission.h"
-#include "server/memory/body.h"
-#include "server/memory/pool.h"
+#include "server/memory/memory.h"
 #include "server/process/process.h"
 
 #include <setjmp.h>

@@ -1,6 +1,5 @@
 /* Shares of clients: the rule itself, against a plain account beside it, alone and from several threads. */
-#include "server/memory/admission.h"
-#include "server/memory/shares.h"
+#include "server/memory/memory.h"
 
 #include <pthread.h>
 #include <setjmp.h>

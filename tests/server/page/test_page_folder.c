@@ -1,5 +1,5 @@
 /* --ui-dir: which names are looked up, and that nothing outside of the folder is read. */
-#include "server/page/page_folder.h"
+#include "server/page/page.h"
 #include "tests/support/alloc.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* The log: lines as text and JSON, hostile texts, a reader that does not read. */
 #define _GNU_SOURCE /* F_SETPIPE_SZ */
-#include "server/process/log.h"
+#include "server/process/process.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

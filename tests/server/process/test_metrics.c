@@ -1,5 +1,5 @@
 /* The text of /metrics: every line well-formed, heads before values, histograms cumulative and closed by +Inf. */
-#include "server/process/metrics.h"
+#include "server/process/process.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

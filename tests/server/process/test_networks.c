@@ -1,5 +1,5 @@
 /* Addresses and networks, against the kernel's own reading of them and against bit by bit comparison. */
-#include "server/process/networks.h"
+#include "server/process/process.h"
 
 #include <arpa/inet.h>
 #include <setjmp.h>

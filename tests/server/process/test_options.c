@@ -1,6 +1,5 @@
 /* Options: which source wins, what is refused and how, and that the printed configuration reads back. */
-#include "server/process/config_file.h"
-#include "server/process/options.h"
+#include "server/process/process.h"
 
 #include <ctype.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SipHash-1-3 by the vectors that Rust's library publishes (its tests of core::hash::SipHasher13); and requests that
  * once shared one hash under every seed. */
-#include "server/process/siphash.h"
-#include "server/exchange/call.h"
+#include "server/process/process.h"
+#include "server/exchange/exchange.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,6 @@
 /* The parts of the store that need no network: what is read of its answers, the index, the cache, the keys. */
-#include "server/process/log.h"
-#include "server/store/answers.h"
-#include "server/store/cache.h"
-#include "server/store/credentials.h"
-#include "server/store/s3_index.h"
+#include "server/process/process.h"
+#include "server/store/store.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

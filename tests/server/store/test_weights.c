@@ -1,8 +1,8 @@
 /* The store of weights without HTTP: holders, guards, ceilings, the folder, allocations that fail, changes at once. */
 #include "server/store/weights/weights.h"
-#include "server/process/log.h"
-#include "server/memory/admission.h"
-#include "server/store/folder.h"
+#include "server/process/process.h"
+#include "server/memory/memory.h"
+#include "server/store/store.h"
 #include "tests/support/alloc.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* Sockets to listen on: which congestion control accepted connections will have. */
-#include "server/transport/http.h"
+#include "server/transport/transport.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

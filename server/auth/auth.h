@@ -1,3 +1,29 @@
+/* Who a client is: digests, tokens, and the quotas of each token's name. */
+#ifndef SERVER_AUTH_H
+#define SERVER_AUTH_H
+
+#include "api/api.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* ---- digest.c ---------------------------------------------------------------------------------------------------- */
+
+/* SHA-256 of stored files and of tokens. Only digest.c uses nettle. */
+
+enum { DIGEST_BYTES = 32 };
+
+void digest_make(const void *bytes, size_t n, uint8_t *digest); /* [DIGEST_BYTES] */
+void digest_print(const uint8_t *digest, char *text);           /* 64 digits in lower case and a NUL */
+bool digest_parse(const char *text, size_t n, uint8_t *digest); /* 64 hexadecimal digits, nothing else */
+
+/* Compares in constant time, so that timing reveals nothing about a secret. */
+bool digest_is_same(const uint8_t *a, const uint8_t *b);
+
+/* ---- tokens.c ---------------------------------------------------------------------------------------------------- */
+
 /* Rights: the file of --token-file, and the quotas that each of its names has used.
  *
  *   # NAME TOKEN read|write [requests=N/s] [work=SECONDS/s] [streams=N]      (also /m and /h)
@@ -5,12 +31,6 @@
  *   batch  sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  read requests=100/s streams=4
  *
  * A token itself is never kept, only its SHA-256, and never printed. Every function may be called from any thread. */
-#ifndef SERVER_WHO_TOKENS_H
-#define SERVER_WHO_TOKENS_H
-
-#include "api/api.h"
-
-#include <stdio.h>
 
 struct tokens;
 struct account; /* of one name; lives as long as struct tokens, even after the name has left the file */
@@ -43,5 +63,31 @@ void account_charge(struct account *account, uint64_t work_ns); /* call it as th
 
 /* Prints the figures by name, for /metrics. */
 void tokens_print(struct tokens *tokens, FILE *out);
+
+/* ---- accounts.c -------------------------------------------------------------------------------------------------- */
+
+/* The quotas of each name of the token file, and their use so far. Other folders use tokens.c. */
+
+/* An amount per period, refilled evenly: a client that has made no request for a period may use all of it at once. */
+struct rate {
+    double most; /* 0: no limit */
+    double period_s;
+};
+
+struct quotas {
+    struct rate requests, work; /* work: seconds of computing */
+    uint64_t streams;           /* at the same time; 0: no limit */
+};
+
+/* Parses "requests=100/s", "work=30/m" or "streams=4" into quotas. False: the word is none of these, or is given
+ * twice. */
+bool quotas_parse(const char *word, struct quotas *quotas);
+
+/* The account of a name, created at the head of the list if it does not exist. NULL: no memory, or there are n_max
+ * already. */
+struct account *accounts_open(struct account **list, size_t n_max, const char *name);
+void account_set_quotas(struct account *account, const struct quotas *quotas);
+void accounts_print(struct account *list, FILE *out);
+void accounts_free(struct account *list); /* NULL is accepted */
 
 #endif
