@@ -158,6 +158,20 @@ def check_texts(english, chinese, words, row=None, comment=""):
     return ok, f"texts {english!r}, {chinese!r}: expected {words!r}, got status {done.returncode}: {said.strip()}"
 
 
+# English and Chinese of a story, and the words that texts.py must print
+STORY_CASES = [("A window.\n\nA door.", "窗口。\n\n门。", None), ("A window.\n\nA door.", "门。\n\n门。", "paragraph 1: 'window' is 窗口"), ("a\n\nb", "甲", "1 paragraphs")]
+
+
+def check_story(english, chinese, words):
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        write(root, {"core/glossary.txt": "window | 窗口 | 框\n", "server/page/text/en.json": '{"a": "a window"}', "server/page/text/zh.json": '{"a": "窗口"}',
+                     "server/page/stories/a.en.md": english, "server/page/stories/a.zh.md": chinese})
+        done = subprocess.run([sys.executable, TEXTS, "--root", root], capture_output=True, text=True)
+    ok = not done.stdout if words is None else done.returncode == 1 and words in done.stdout
+    return ok, f"texts of a story {english!r}, {chinese!r}: expected {words!r}, got status {done.returncode}: {done.stdout.strip()}"
+
+
 # a file, and the words that words.py must print (None: it must accept the file)
 WORD_CASES = [
     ("core/a.c", "/* The log states why. */\nint says(void); // nobody's\n", 'core/a.c:2: "nobody"'),
@@ -233,6 +247,7 @@ def main():
     results += [check_rooms(files, words) for files, words in ROOM_CASES]
     results += [check_texts(*case) for case in TEXT_CASES]
     results += [check_texts("old", "旧", "stale", row="new"), check_texts("a", "甲", "fuzzy", comment="#, fuzzy\n")]
+    results += [check_story(*case) for case in STORY_CASES]
     results += [check_words(*case) for case in WORD_CASES]
     results += [check_blocks(*case) for case in BLOCK_CASES]
     for ok, text in results:

@@ -4,10 +4,11 @@ for one idea. Core's texts name no endpoint and no flag: api adds them (api/prob
     python3 tests/lint/texts.py [--root .]
 
 No C file has Chinese. Each entry of a catalogue names the files that have its English as a string literal, or several in a row; an entry
-whose text has gone is stale. core/glossary.txt has the terms. That no row lacks a text is checked by tests/core/test_texts.c, on the rows.
+whose text has gone is stale. core/glossary.txt has the terms, also of the page's texts and stories. That no row lacks a text is checked by tests/core/test_texts.c, on the rows.
 Prints one line per violation; status 1 if there is one.
 """
 import argparse
+import json
 import pathlib
 import re
 import shutil
@@ -113,6 +114,10 @@ def faults(english, chinese, words, terms):
         yield f"half-width punctuation beside Chinese, {mark}"
     for place in UNSPACED.findall(bare):
         yield f"no space between Chinese and Latin, {place}"
+    yield from term_faults(english, chinese, words, terms)
+
+
+def term_faults(english, chinese, words, terms):
     for pattern, term, chosen, wrong in terms:
         if pattern.search(english):
             own = {word for word in re.findall(r"[a-z]\w*", chinese) if word in words}  # a field keeps its name
@@ -187,6 +192,23 @@ def problems(root):
         if path.exists():
             yield from gettext_problems(path)
             yield from catalogue_problems(root, path, words, terms)
+    yield from page_problems(root, words, terms)
+
+
+def page_problems(root, words, terms):
+    """The terms of the page's texts, key by key, and of its stories, paragraph by paragraph."""
+    page, found = root / "server/page", []
+    for path in sorted(page.glob("text/zh.json")):
+        english, chinese = json.loads(path.with_name("en.json").read_text()), json.loads(path.read_text())
+        found += [(f"{path.relative_to(root)}: {key}", text, chinese.get(key, "")) for key, text in english.items()]
+    for path in sorted(page.glob("stories/*.zh.md")):
+        english, chinese = path.with_name(path.name.replace(".zh.", ".en.")).read_text().split("\n\n"), path.read_text().split("\n\n")
+        if len(english) != len(chinese):
+            yield f"{path.relative_to(root)}: {len(chinese)} paragraphs; the English has {len(english)}"
+        found += [(f"{path.relative_to(root)}: paragraph {i}", " ".join(text.split()), other)
+                  for i, (text, other) in enumerate(zip(english, chinese), 1)]
+    for where, text, other in found:
+        yield from (f"{where}: {fault}" for fault in term_faults(text, other, words, terms))
 
 
 def main():
