@@ -95,7 +95,7 @@ def glossary(path):
     for line in path.read_text().splitlines() if path.exists() else []:
         if line and line[0] != "#":
             english, chinese, wrong = (part.strip() for part in (line + "||").split("|")[:3])
-            rows.append((re.compile(rf"(?<![\w.]){re.escape(english)}(?:s|es)?(?![\w.])", re.I), english,
+            rows.append((re.compile(rf"(?<![\w.]){re.escape(english)}(?:s|es)?(?!\w|\.\w)", re.I), english,
                          [word.strip() for word in chinese.split(",")], [word.strip() for word in wrong.split(",") if word.strip()]))
     return rows
 
