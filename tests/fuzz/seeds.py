@@ -23,7 +23,7 @@ def golden():
 
 def examples():
     """Schemes' examples, from their descriptors."""
-    for path in sorted(ROOT.glob("core/schemes/*.c")):
+    for path in sorted(ROOT.glob("core/schemes/*/*.c")):
         found = re.search(r'\.example = ((?:\s*"(?:[^"\\]|\\.)*")+)', path.read_text())
         if found:
             text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[1]))
@@ -218,7 +218,7 @@ HEADS = ["Host: h\r\n", "Content-Length: ", "Transfer-Encoding: chunked\r\n", "E
 
 
 def dictionaries():
-    plan = quoted(strings_of("core/schemes/*.c", "core/sequence*.c", "core/params*.c", "core/models/presets.c"))
+    plan = quoted(strings_of("core/schemes/*/*.c", "core/sequence*.c", "core/params*.c", "core/models/presets.c"))
     hf = quoted(strings_of("core/models/hf/*.[ch]"))
     form = strings_of("api/requests/form*.[ch]", "api/formats/*.c")
     yield "json", JSON + plan + quoted(form)

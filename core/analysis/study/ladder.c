@@ -1,7 +1,7 @@
 /* The ladder of frequencies of sinusoidal encodings and rotary schemes on one axis: C frequencies in radians per
  * position, with the scaling of the context and without it. */
 #include "core/analysis/internal.h"
-#include "core/schemes/rotary.h"
+#include "core/schemes/rotary/rotary.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Sequences of hypotheses. */
 #include "core/diagnosis/faults/places.h"
-#include "core/schemes/rotary.h"
+#include "core/schemes/rotary/rotary.h"
 
 #include <math.h>
 #include <string.h>

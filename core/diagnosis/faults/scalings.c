@@ -1,6 +1,6 @@
 /* The scalings that hypotheses try. */
 #include "core/diagnosis/faults/scalings.h"
-#include "core/schemes/scaling.h"
+#include "core/schemes/scalings/scaling.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* How the lengths of pairs change with the position.
  *
- * xPos (core/schemes/xpos.c) multiplies pair c of a query at position p by zeta_c^((p - center)/scale_base). So
+ * xPos (core/schemes/rotary/xpos.c) multiplies pair c of a query at position p by zeta_c^((p - center)/scale_base). So
  *
  *     ln|z|/ln zeta_c = (p - center)/scale_base
  *

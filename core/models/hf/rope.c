@@ -1,7 +1,7 @@
 /* Rotary positions from a config: which part of a head is rotated, the base, the layout; then scaling and axes. Where
  * layers differ (Gemma 3, ModernBERT, rope_parameters keyed by layer type) the layer type chooses. */
 #include "core/models/hf/hf.h"
-#include "core/schemes/scaling.h"
+#include "core/schemes/scalings/scaling.h"
 
 #include <string.h>
 

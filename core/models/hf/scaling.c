@@ -2,7 +2,7 @@
  * the scheme checks them. Fields that move to the request's own fields are left out, and lengths that some models
  * keep outside the object are added if the type needs them (transformers, modeling_rope_utils.py). */
 #include "core/models/hf/hf.h"
-#include "core/schemes/scaling.h"
+#include "core/schemes/scalings/scaling.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* No scaling: the frequencies as they are. */
-#include "core/schemes/scaling.h"
+#include "core/schemes/scalings/scaling.h"
 
 const struct pe_scaling_rule pe_scaling_default = {
     .name = "default",

@@ -3,7 +3,7 @@
  *     stretch = s·n/M - (s - 1) = 1 + s·(n - M)/M,   n = max(seq_len, M),   M = max_position_embeddings,
  *
  * which is exactly 1 within M (transformers). vLLM makes one table for n = s·M. */
-#include "core/schemes/scaling.h"
+#include "core/schemes/scalings/scaling.h"
 
 static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_error *err)
 {

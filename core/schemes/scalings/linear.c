@@ -1,5 +1,5 @@
 /* Position interpolation (Chen et al. 2023, arXiv 2306.15595): w' = w/factor, as if positions were divided. */
-#include "core/schemes/scaling.h"
+#include "core/schemes/scalings/scaling.h"
 
 /* TGI accepts the type and ignores it. */
 static struct pe_dd frequency(const struct pe_scaling_pair *p)

@@ -4,7 +4,7 @@
  *     between them (1 - t)·w/factor + t·w,   t = (O/l - low)/(high - low)
  *
  * factor is not a ratio of lengths: Llama 3.1 has 8 for 131072 after 8192. */
-#include "core/schemes/scaling.h"
+#include "core/schemes/scalings/scaling.h"
 
 struct llama3 {
     double low_freq_factor, high_freq_factor;

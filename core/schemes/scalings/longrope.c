@@ -1,6 +1,6 @@
 /* LongRoPE (Ding et al. 2024, arXiv 2402.13753; Phi-3): w'_c = w_c/list_c, from a list for short sequences and one for
  * long ones. */
-#include "core/schemes/scaling.h"
+#include "core/schemes/scalings/scaling.h"
 
 struct longrope {
     struct pe_reals short_factor, long_factor;

@@ -1,5 +1,5 @@
 /* NTK-aware scaling (jquesnelle's formula; lucidrains' theta_rescale_factor): base' = base · factor^(r/(r - 2)). */
-#include "core/schemes/scaling.h"
+#include "core/schemes/scalings/scaling.h"
 
 static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_error *err)
 {

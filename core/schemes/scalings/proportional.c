@@ -1,6 +1,6 @@
 /* p-RoPE (Barbero et al. 2024, arXiv 2410.06205; Gemma 4): only the pairs of the highest frequencies turn. Every
  * channel of the head is rotated, the others by angle 0, so the exponent's denominator is head_dim. */
-#include "core/schemes/scaling.h"
+#include "core/schemes/scalings/scaling.h"
 
 static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_error *err)
 {

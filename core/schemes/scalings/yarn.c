@@ -5,7 +5,7 @@
  *
  * The pair that makes b turns in O is dim(b) = dim · ln(O / (2π b)) / (2 ln base); low = dim(beta_fast), high =
  * dim(beta_slow) (section 3.2). cos and sin are multiplied by m(s, 1) (equation 22). */
-#include "core/schemes/scaling.h"
+#include "core/schemes/scalings/scaling.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-"""POST /encode with recursive and floater: each row is computed from the row before it (core/schemes/recursive.c,
+"""POST /encode with recursive and floater: each row is computed from the row before it (core/schemes/absolute/recursive.c,
 floater.c)."""
 import random
 

@@ -1,0 +1,126 @@
+/* The position's binary digits, stretched over the channels.
+ *
+ *     PE(p, j) = high where bit b(j) of p is set, else low
+ *     k(j) = ⌊j · bits / dim⌋;   b = bits - 1 - k (msb: 252 in eight bits reads 1 1 1 1 1 1 0 0) or b = k (lsb)
+ *
+ * Bit b toggles every 2^b positions. The number of bits comes from the configuration, never from the sequence;
+ * otherwise the code of a position would change with the length. */
+#include "core/schemes/absolute/whole.h"
+
+#include <stdlib.h>
+
+enum bit_order { MSB, LSB };
+
+struct binary {
+    int64_t dim, bits;
+    int bit_order;
+    double low, high;
+    int arith;
+};
+
+static const char *const bit_order_words[] = {[MSB] = "msb", [LSB] = "lsb", NULL};
+
+enum { BITS_MAX = 53, BITS_DEFAULT_MAX = 32 }; /* bits of the largest exact integers of a double */
+
+static const struct pe_param params[] = {
+    PE_P_INT(binary, dim, 512, 1, PE_DIM_MAX, "width", "channels of the encoding", .group = PE_G_SIZE,
+             .usual = {8, 1024}),
+    PE_P_INT(binary, bits, PE_UNSET, 1, BITS_MAX, "bits",
+             "number of binary digits; positions must be below 2^bits; default min(dim, 32)", .level = PE_BASIC,
+             .group = PE_G_SIZE, .usual = {1, 16}),
+    PE_P_WORD(binary, bit_order, bit_order_words, "bit order", "msb: the highest bit first; lsb: the lowest bit first",
+              .group = PE_G_LAYOUT),
+    PE_P_REAL(binary, low, 0, -1e12, 1e12, "value of a 0", "value of a bit that is not set", .usual = {-1, 1}),
+    PE_P_REAL(binary, high, 1, -1e12, 1e12, "value of a 1", "value of a bit that is set", .usual = {-1, 1}),
+    PE_P_ARITH(binary),
+    PE_P_END,
+};
+
+static const struct pe_output_row outputs[] = {
+    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "a row per position"),
+    {.name = NULL},
+};
+
+static int bits_needed(double position)
+{
+    int exponent;
+    frexp(position, &exponent); /* position = m · 2^exponent, 1/2 ≤ m < 1 */
+    return exponent;
+}
+
+static enum pe_status check_last(const struct pe_plan *p, struct pe_error *err)
+{
+    const struct binary *c = p->config;
+    double last = pe_positions_last(p->seq.k);
+    if (last < ldexp(1, (int)c->bits))
+        return PE_OK;
+    return pe_fail(err, pe_whole_pointer(p), "position %.0f needs %d bits, bits is %lld%s", last, bits_needed(last),
+                   (long long)c->bits, pe_plan_gave(p, "bits") ? "" : ", which is min(dim, 32)");
+}
+
+static enum pe_status set_shifts(struct pe_plan *p, struct pe_error *err)
+{
+    const struct binary *c = p->config;
+    unsigned char *shifts = p->tables = malloc((size_t)c->dim);
+    if (!shifts)
+        return pe_no_memory(err);
+    for (int64_t j = 0; j < c->dim; j++) {
+        int64_t k = j * c->bits / c->dim;
+        shifts[j] = (unsigned char)(c->bit_order == MSB ? c->bits - 1 - k : k);
+    }
+    return PE_OK;
+}
+
+/* A division for each channel. */
+static void cost(const struct pe_plan *p, struct pe_cost *cost)
+{
+    pe_cost_each(cost, (double)((const struct binary *)p->config)->dim, sizeof(unsigned char), 30);
+}
+
+static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
+{
+    struct binary *c = p->config;
+    if (c->bits == PE_UNSET_INT)
+        c->bits = c->dim < BITS_DEFAULT_MAX ? c->dim : BITS_DEFAULT_MAX;
+    enum pe_status status = pe_whole_check(p, err);
+    if (!status)
+        status = check_last(p, err);
+    return status ? status : set_shifts(p, err);
+}
+
+/* PE(p, j) = p >> b(j) & 1 ? high : low */
+static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                 void *dst)
+{
+    const struct binary *c = plan->config;
+    const unsigned char *shifts = (const unsigned char *)plan->tables + b->col0;
+    const double values[2] = {c->low, c->high};
+    (void)id;
+    for (uint64_t i = 0; i < b->n_rows; i++) {
+        uint64_t p = (uint64_t)pe_position_at(plan->seq.k, b->row0 + i);
+        for (uint64_t j = 0; j < b->n_cols; j++)
+            pe_store(output->dtype, dst, (size_t)(i * b->n_cols + j), values[p >> shifts[j] & 1]);
+    }
+}
+
+static void drop(struct pe_plan *plan) { free(plan->tables); }
+
+const struct pe_scheme pe_scheme_binary = {
+    .info =
+        {
+            .name = "binary",
+            .family = "absolute",
+            .about = {"binary digits", "the position's binary digits, stretched over the channels"},
+            .paper = "no model uses it; in introductions it stands between counting and sinusoids",
+            .example = "{\"scheme\":\"binary\",\"len\":8,\"dim\":8}",
+            .picture = "len=64&dim=6",
+            .params = params,
+            .outputs = outputs,
+            .is_additive = true,
+        },
+    .config_bytes = sizeof(struct binary),
+    .cost = cost,
+    .plan = plan,
+    .drop = drop,
+    .fill = fill,
+};

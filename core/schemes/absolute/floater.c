@@ -1,0 +1,282 @@
+/* FLOATER (Liu et al. 2020, arXiv 2003.09229): positions as a trajectory of a differential equation.
+ *
+ *     dp/dt = h(p, t),   p(0) = p0,   PE(k) = p(k·dt)
+ *     h(p, t) = W2·[act(W1·[p, t] + b1), t] + b2      t is the last input of both layers (xuanqing94/FLOATER)
+ *
+ * Each row takes `substeps` equal steps s = dt/substeps of the solver. rk4_38 is the method that torchdiffeq calls
+ * rk4: Kutta's 3/8 rule, not the classic tableau; they differ by about 1e-8 here. */
+#include "core/schemes/network.h"
+#include "core/schemes/absolute/stepping.h"
+
+#include <stdlib.h>
+
+enum method { RK4_38, RK4, MIDPOINT, EULER };
+
+struct floater {
+    int64_t dim, hidden;
+    double dt;
+    int64_t substeps;
+    int method, activation;
+    bool time_input;
+    int64_t seed;
+    double std;
+    int arith;
+};
+
+static const char *const method_words[] = {
+    [RK4_38] = "rk4_38", [RK4] = "rk4", [MIDPOINT] = "midpoint", [EULER] = "euler", NULL};
+
+enum { SUBSTEPS_MAX = 1024 };
+
+static const struct pe_param params[] = {
+    PE_P_INT(floater, dim, 512, 1, PE_DIM_MAX, "width", "channels of the encoding; if p0 is sent, its own",
+             .group = PE_G_SIZE, .usual = {8, 1024}),
+    PE_P_INT(floater, hidden, PE_UNSET, 1, PE_DIM_MAX, "hidden width",
+             "channels between the two layers; default dim; if w1 is sent, its own", .group = PE_G_SIZE,
+             .usual = {8, 1024}),
+    PE_P_REAL(floater, dt, 0.01, -1e6, 1e6, "time step", "time from one position to the next", .usual = {0.001, 0.1}),
+    PE_P_INT(floater, substeps, 5, 1, SUBSTEPS_MAX, "substeps", "steps of the solver from one position to the next",
+             .usual = {1, 20}),
+    PE_P_WORD(floater, method, method_words, "solver",
+              "rk4_38: Kutta's 3/8 rule, torchdiffeq's \"rk4\"; rk4: the classic Runge-Kutta; midpoint; euler"),
+    PE_P_ACTIVATION(floater, PE_RELU),
+    PE_P_BOOL(floater, time_input, true, "time as an input", "time is the last input of both layers, as published"),
+    PE_P_SEED(floater),
+    PE_P_ARITH(floater),
+    PE_P_END,
+};
+
+static const struct pe_output_row outputs[] = {
+    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "row k: p(k·dt)"),
+    {.name = NULL},
+};
+
+enum input { P0, W1, B1, W2, B2 };
+
+static const struct pe_input_row inputs[] = {
+    [P0] = PE_INPUT("p0", "dim", PE_ENCODE, false, "first row", "p(0)"),
+    [W1] = PE_INPUT("w1", "hidden,dim+1", PE_ENCODE, false, "layer 1, weight",
+                    "first layer; one column less without time_input"),
+    [B1] = PE_INPUT("b1", "hidden", PE_ENCODE, false, "layer 1, bias", "its bias"),
+    [W2] = PE_INPUT("w2", "dim,hidden+1", PE_ENCODE, false, "layer 2, weight",
+                    "second layer; one column less without time_input"),
+    [B2] = PE_INPUT("b2", "dim", PE_ENCODE, false, "layer 2, bias", "its bias"),
+    {.name = NULL},
+};
+
+struct tables {
+    struct pe_network *network;
+    struct pe_stepping *stepping;
+    size_t dim;
+    double dt, s;
+    int64_t substeps;
+    enum method method;
+    bool rounds;
+};
+
+/* ---- One step of the solver ---- */
+
+/* to = a + s·b */
+static void go(size_t n, const double *a, double s, const double *b, double *to)
+{
+    for (size_t j = 0; j < n; j++)
+        to[j] = a[j] + s * b[j];
+}
+
+/* Scratch of one step: the slopes k1 … k4, an intermediate point, and the network's own scratch. */
+struct work {
+    double *k[4], *y, *scratch;
+};
+
+enum { WORK_ROWS = 5 };
+
+static void slope(const struct tables *f, const struct work *w, int i, double t, const double *y)
+{
+    pe_network_apply(f->network, t, y, w->k[i], w->scratch);
+}
+
+/* y(t + s) = y + s·h(t, y) */
+static void euler(const struct tables *f, const struct work *w, double t, double *y)
+{
+    slope(f, w, 0, t, y);
+    go(f->dim, y, f->s, w->k[0], y);
+}
+
+/* y(t + s) = y + s·h(t + s/2, y + s/2·h(t, y)) */
+static void midpoint(const struct tables *f, const struct work *w, double t, double *y)
+{
+    slope(f, w, 0, t, y);
+    go(f->dim, y, f->s / 2, w->k[0], w->y);
+    slope(f, w, 1, t + f->s / 2, w->y);
+    go(f->dim, y, f->s, w->k[1], y);
+}
+
+/* k1 = h(t, y), k2 = h(t + s/2, y + s·k1/2), k3 = h(t + s/2, y + s·k2/2), k4 = h(t + s, y + s·k3)
+ * y(t + s) = y + s·(k1 + 2·k2 + 2·k3 + k4)/6 */
+static void rk4(const struct tables *f, const struct work *w, double t, double *y)
+{
+    double s = f->s, *const *k = w->k;
+    slope(f, w, 0, t, y);
+    go(f->dim, y, s / 2, k[0], w->y);
+    slope(f, w, 1, t + s / 2, w->y);
+    go(f->dim, y, s / 2, k[1], w->y);
+    slope(f, w, 2, t + s / 2, w->y);
+    go(f->dim, y, s, k[2], w->y);
+    slope(f, w, 3, t + s, w->y);
+    for (size_t j = 0; j < f->dim; j++)
+        y[j] += s * (k[0][j] + 2 * (k[1][j] + k[2][j]) + k[3][j]) / 6;
+}
+
+/* k1 = h(t, y), k2 = h(t + s/3, y + s·k1/3), k3 = h(t + 2s/3, y + s·(k2 - k1/3)), k4 = h(t + s, y + s·(k1 - k2 + k3))
+ * y(t + s) = y + s·(k1 + 3·k2 + 3·k3 + k4)/8 */
+static void rk4_38(const struct tables *f, const struct work *w, double t, double *y)
+{
+    double s = f->s, *const *k = w->k;
+    slope(f, w, 0, t, y);
+    go(f->dim, y, s / 3, k[0], w->y);
+    slope(f, w, 1, t + s / 3, w->y);
+    for (size_t j = 0; j < f->dim; j++)
+        w->y[j] = y[j] + s * (k[1][j] - k[0][j] / 3);
+    slope(f, w, 2, t + 2 * s / 3, w->y);
+    for (size_t j = 0; j < f->dim; j++)
+        w->y[j] = y[j] + s * (k[0][j] - k[1][j] + k[2][j]);
+    slope(f, w, 3, t + s, w->y);
+    for (size_t j = 0; j < f->dim; j++)
+        y[j] += s * (k[0][j] + 3 * (k[1][j] + k[2][j]) + k[3][j]) / 8;
+}
+
+static const struct {
+    void (*go)(const struct tables *f, const struct work *w, double t, double *y);
+    int n_slopes;
+} methods[] = {[RK4_38] = {rk4_38, 4}, [RK4] = {rk4, 4}, [MIDPOINT] = {midpoint, 2}, [EULER] = {euler, 1}};
+
+static void step(const void *context, uint64_t k, double *row, double *scratch)
+{
+    const struct tables *f = context;
+    size_t n = f->dim;
+    struct work w = {{scratch, scratch + n, scratch + 2 * n, scratch + 3 * n}, scratch + 4 * n, scratch + 5 * n};
+    for (int64_t i = 0; i < f->substeps && !pe_is_cancelled(); i++) {
+        methods[f->method].go(f, &w, (double)k * f->dt + (double)i * f->s, row);
+        for (size_t j = 0; f->rounds && j < n; j++)
+            row[j] = (double)(float)row[j];
+    }
+}
+
+/* ---- The plan ---- */
+
+/* Sizes that the tensors sent fix. */
+static enum pe_status fix_sizes(struct pe_plan *plan, struct pe_error *err)
+{
+    struct floater *c = plan->config;
+    uint64_t p0 = pe_weights_axis(plan, P0, 0), b2 = pe_weights_axis(plan, B2, 0), w1 = pe_weights_axis(plan, W1, 0),
+             b1 = pe_weights_axis(plan, B1, 0);
+    enum pe_status status = PE_OK;
+    if (p0 || b2)
+        status = pe_fix_size(plan, "dim", p0 ? p0 : b2, p0 ? "p0" : "b2", err);
+    if (!status && (w1 || b1))
+        status = pe_fix_size(plan, "hidden", w1 ? w1 : b1, w1 ? "w1" : "b1", err);
+    if (c->hidden == PE_UNSET_INT)
+        c->hidden = c->dim;
+    return status;
+}
+
+static enum pe_status make_network(struct pe_plan *plan, struct pe_network **network, struct pe_error *err)
+{
+    const struct floater *c = plan->config;
+    struct pe_network_form form = {.n_layers = 2,
+                                   .widths = {(uint64_t)c->dim, (uint64_t)c->hidden, (uint64_t)c->dim},
+                                   .w = {W1, W2},
+                                   .b = {B1, B2},
+                                   .time_input = c->time_input,
+                                   .activation = (enum pe_activation)c->activation,
+                                   .arith = plan->arith};
+    return pe_network_new(plan, &form, network, err);
+}
+
+static enum pe_status make_stepping(struct pe_plan *plan, struct tables *t, struct pe_error *err)
+{
+    double evaluations = (double)(methods[t->method].n_slopes * t->substeps);
+    struct pe_steps steps = {.dim = t->dim,
+                             .scratch = WORK_ROWS * t->dim + pe_network_scratch(t->network),
+                             .cost = evaluations * (pe_network_cost(t->network) + 4 * (double)t->dim) + 64,
+                             .step = step,
+                             .context = t};
+    enum pe_status status = pe_stepping_new(plan, &steps, pe_network_made(t->network), &t->stepping, err);
+    if (!status)
+        pe_weights_read(&plan->weights[P0], 0, t->dim, pe_stepping_first(t->stepping));
+    return status;
+}
+
+static void cost(const struct pe_plan *p, struct pe_cost *cost)
+{
+    const struct floater *c = p->config;
+    double dim = fmax((double)c->dim, fmax((double)pe_weights_axis(p, P0, 0), (double)pe_weights_axis(p, B2, 0)));
+    double sent = fmax((double)pe_weights_axis(p, W1, 0), (double)pe_weights_axis(p, B1, 0));
+    double hidden = sent > 0 ? sent : c->hidden == PE_UNSET_INT ? dim : (double)c->hidden;
+    pe_network_room(cost, hidden * (dim + 2) + dim * (hidden + 2));
+    pe_stepping_room(cost, p, dim, WORK_ROWS * dim + 2 * fmax(dim, hidden));
+    pe_cost_weights(cost, p, P0, dim);
+}
+
+static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
+{
+    struct floater *c = p->config;
+    struct tables *t = p->tables = calloc(1, sizeof *t);
+    if (!t)
+        return pe_no_memory(err);
+    enum pe_status status = fix_sizes(p, err);
+    const uint64_t dim = (uint64_t)c->dim;
+    if (!status)
+        status = pe_weights_need(p, P0, &dim, 1, err);
+    if (!status)
+        status = make_network(p, &t->network, err);
+    t->dim = (size_t)dim;
+    t->dt = c->dt;
+    t->substeps = c->substeps;
+    t->s = c->dt / (double)c->substeps;
+    t->method = (enum method)c->method;
+    t->rounds = p->arith == PE_ARITH_FLOAT32;
+    return status ? status : make_stepping(p, t, err);
+}
+
+static void drop(struct pe_plan *plan)
+{
+    struct tables *t = plan->tables;
+    if (t) {
+        pe_stepping_free(t->stepping);
+        pe_network_free(t->network);
+    }
+    free(t);
+}
+
+static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                 void *dst)
+{
+    struct tables *t = plan->tables;
+    (void)id;
+    pe_network_load(t->network, true);
+    pe_stepping_fill(t->stepping, plan->seq.k, output->dtype, b, dst);
+}
+
+const struct pe_scheme pe_scheme_floater = {
+    .info =
+        {
+            .name = "floater",
+            .family = "absolute",
+            .about = {"FLOATER", "positions as a trajectory of a learned differential equation"},
+            .paper = "Liu et al. 2020, arXiv 2003.09229 (FLOATER)",
+            .example = "{\"scheme\":\"floater\",\"len\":8,\"dim\":16,\"seed\":0}",
+            .picture = "len=64&dim=64&seed=0&std=0.1&dt=0.05",
+            .params = params,
+            .outputs = outputs,
+            .inputs = inputs,
+            .is_of_machine = true,
+            .is_additive = true,
+        },
+    .config_bytes = sizeof(struct floater),
+    .is_slow = true,
+    .cost = cost,
+    .plan = plan,
+    .drop = drop,
+    .fill = fill,
+};

@@ -1,0 +1,325 @@
+/* Fourier features: sines and cosines of coordinates, for points in space rather than positions in a sequence. With
+ * D axes:
+ *
+ *     nerf       [x?, sin(f0 x), cos(f0 x), sin(f1 x), …], each D wide; f_k = 2^k, or evenly from 1 to 2^(L-1); times π
+ *                in the paper, not in its code (Mildenhall et al. 2020, arXiv 2003.08934, equation 4)
+ *     perceiver  [x?, sin(π f x), cos(π f x)?], sines and cosines axis by axis; f_k evenly from 1 to max_resolution/2;
+ *                x spread over [-1, 1] (Jaegle et al. 2021, arXiv 2103.03206, section 3.2; transformers)
+ *     gaussian   [cos(2π B x), sin(2π B x)], B [num_freqs, D] of N(0, sigma²) (Tancik et al. 2020, arXiv 2006.10739)
+ *
+ * Frequencies that are fractions times π hit zeros of the sine exactly, and B x is a sum over axes, so such phases
+ * are reduced exactly (core/waves/phases.h). The others are ordinary waves (core/waves/waves.h). */
+#include "core/schemes/absolute/fourier_features.h"
+
+#include <stdlib.h>
+
+static const char *const style_words[] = {
+    [PE_NERF] = "nerf", [PE_PERCEIVER] = "perceiver", [PE_GAUSSIAN] = "gaussian", NULL};
+
+#define OF_STYLE(name_, TYPE, CTYPE, styles, ...)                                                                      \
+    {                                                                                                                  \
+        .name = #name_, .type = PE_T_##TYPE, .offset = PE_OFFSET(fourier, name_, CTYPE), .when = "style=" styles,      \
+        __VA_ARGS__                                                                                                    \
+    }
+
+static const struct pe_param params[] = {
+    PE_P_WORD(fourier, style, style_words, "style",
+              "nerf: octaves of the coordinates; perceiver: evenly spaced frequencies; gaussian: random directions"),
+    OF_STYLE(num_freqs, INT, int64_t, "nerf|gaussian", .fallback = PE_UNSET, .min = 1, .max = PE_DIM_MAX / 2.0,
+             .about = {"frequencies", "frequencies; default 10 (nerf, at most 48), 256 (gaussian)"}, .level = PE_BASIC,
+             .group = PE_G_FREQUENCIES, .usual = {1, 256}),
+    OF_STYLE(include_input, BOOL, bool, "nerf", .fallback = 1, .max = 1,
+             .about = {"include the coordinates",
+                       "begin with the coordinates themselves, as NeRF's code does and its paper does not"},
+             .group = PE_G_LAYOUT),
+    OF_STYLE(log_sampling, BOOL, bool, "nerf", .fallback = 1, .max = 1,
+             .about = {"octaves", "true: frequencies 1, 2, 4, …; false: evenly spaced from 1 to 2^(num_freqs-1)"},
+             .group = PE_G_FREQUENCIES),
+    OF_STYLE(multiply_pi, BOOL, bool, "nerf", .max = 1,
+             .about = {"multiply by pi", "multiply angles by pi, as NeRF's paper does and its code does not"},
+             .group = PE_G_FREQUENCIES),
+    OF_STYLE(num_bands, INT, int64_t, "perceiver", .fallback = 64, .min = 1, .max = PE_DIM_MAX / 2.0,
+             .about = {"bands", "frequencies of each axis"}, .level = PE_BASIC, .group = PE_G_FREQUENCIES,
+             .usual = {1, 128}),
+    OF_STYLE(
+        max_resolution, REALS, struct pe_reals, "perceiver", .min = 1, .max = PE_RESOLUTION_MAX,
+        .about = {"highest resolution",
+                  "an integer for each axis, whose half is the highest frequency; default the length of the axis. "
+                  "The indices of a grid or a run are spread over [-1,1], linspace(-1,1,length); explicit positions "
+                  "are already coordinates in [-1,1]"},
+        .group = PE_G_AXES),
+    OF_STYLE(concat_pos, BOOL, bool, "perceiver", .fallback = 1, .max = 1,
+             .about = {"coordinates first", "begin with the coordinates themselves"}, .group = PE_G_LAYOUT),
+    OF_STYLE(sine_only, BOOL, bool, "perceiver", .max = 1, .about = {"sines only", "no cosines"}, .group = PE_G_LAYOUT),
+    OF_STYLE(sigma, REAL, double, "gaussian", .fallback = 1, .max = 1e6,
+             .about = {"spread of the frequencies", "standard deviation of a b from the seed"}, .level = PE_BASIC,
+             .group = PE_G_FREQUENCIES, .usual = {0.1, 100}),
+    OF_STYLE(seed, INT, int64_t, "gaussian", .max = 0x1p53,
+             .about = {"seed", "seed of a random b: N(0, sigma^2), the same on every machine"}, .level = PE_BASIC,
+             .group = PE_G_WEIGHTS, .usual = {0, 99}),
+    PE_P_ARITH(fourier),
+    PE_P_END,
+};
+
+static const struct pe_output_row outputs[] = {
+    PE_OUTPUT("encoding", "n,width", 1, PE_DTYPE_NONE, false, NULL, "encoding", "a row per position"),
+    {.name = NULL},
+};
+
+static const struct pe_input_row inputs[] = {
+    [PE_FOURIER_B] = PE_INPUT("b", "num_freqs,axes", PE_ENCODE, false, "random directions",
+                              "gaussian: the frequencies, in turns per unit; default from the seed"),
+    {.name = NULL},
+};
+
+/* Also before plan() has set it. */
+static uint64_t num_freqs(const struct pe_plan *plan)
+{
+    const struct fourier *c = plan->config;
+    uint64_t sent = c->style == PE_GAUSSIAN ? pe_weights_axis(plan, PE_FOURIER_B, 0) : 0;
+    uint64_t usual = c->style == PE_GAUSSIAN ? PE_GAUSSIAN_FREQS : PE_NERF_FREQS;
+    return sent ? sent : c->num_freqs == PE_UNSET_INT ? usual : (uint64_t)c->num_freqs;
+}
+
+static uint64_t width(const struct pe_plan *plan)
+{
+    const struct fourier *c = plan->config;
+    uint64_t axes = plan->seq.n_axes;
+    if (c->style == PE_GAUSSIAN)
+        return 2 * num_freqs(plan);
+    if (c->style == PE_NERF)
+        return axes * (2 * num_freqs(plan) + c->include_input);
+    return axes * ((uint64_t)c->num_bands * (c->sine_only ? 1 : 2) + c->concat_pos);
+}
+
+/* ---- Any style ---- */
+
+static const struct {
+    enum pe_status (*plan)(struct pe_plan *, struct pe_error *);
+    void (*add)(const struct pe_plan *, struct pe_features *);
+} styles[] = {
+    [PE_NERF] = {pe_fourier_nerf, pe_fourier_add_nerf},
+    [PE_PERCEIVER] = {pe_fourier_perceiver, pe_fourier_add_perceiver},
+    [PE_GAUSSIAN] = {pe_fourier_gaussian, pe_fourier_add_gaussian},
+};
+
+static enum pe_status check_b_is_used(const struct pe_plan *p, struct pe_error *err)
+{
+    const struct fourier *c = p->config;
+    if (c->style == PE_GAUSSIAN || !p->weights[PE_FOURIER_B].tensor.data)
+        return PE_OK;
+    return pe_fail(err, "/b", "b is not used here: it needs style=gaussian");
+}
+
+static enum pe_status make_features(struct pe_plan *p, struct pe_error *err)
+{
+    const struct fourier *c = p->config;
+    struct pe_features *t = p->tables;
+    if (width(p) > PE_DIM_MAX)
+        return pe_fail(err, "/num_bands", "num_bands %lld gives %llu columns; allowed: at most %d",
+                       (long long)c->num_bands, (unsigned long long)width(p), PE_DIM_MAX);
+    t->features = calloc(width(p), sizeof *t->features);
+    if (!t->features)
+        return pe_no_memory(err);
+    styles[c->style].add(p, t);
+    return PE_OK;
+}
+
+/* Quarter turns of a feature at the farthest positions. */
+static double farthest_phase(const struct pe_plan *p, const struct pe_feature *f, const double *reach)
+{
+    const struct pe_features *t = p->tables;
+    double sum = 0;
+    if (!t->four)
+        return 2 * f->numerator / f->denominator * reach[f->axis];
+    for (unsigned a = 0; a < p->seq.n_axes; a++)
+        sum += fabs(t->four[f->row * p->seq.n_axes + a]) * reach[a];
+    return sum;
+}
+
+/* Checks phases like encode/outputs.c checks waves. */
+static enum pe_status check_phases(const struct pe_plan *p, struct pe_error *err)
+{
+    const struct pe_features *t = p->tables;
+    double reach[PE_AXES_MAX];
+    for (unsigned a = 0; a < p->seq.n_axes; a++)
+        reach[a] = pe_positions_largest(&p->seq.k[a]);
+    for (size_t j = 0; t->exact && j < t->n; j++) {
+        const struct pe_feature *f = &t->features[j];
+        double phase = f->quarter == PE_LINEAR ? 0 : farthest_phase(p, f, reach);
+        if (!(phase < PE_PHASE_MAX))
+            return pe_fail(err, "",
+                           "the largest angle is %.3g quarter turns; allowed: below 2^51; choose smaller positions or "
+                           "frequencies",
+                           phase);
+    }
+    return PE_OK;
+}
+
+/* The features, each checked against the farthest position, and the random directions. */
+static void cost(const struct pe_plan *p, struct pe_cost *cost)
+{
+    const struct fourier *c = p->config;
+    double axes = p->seq.n_axes, n = (double)num_freqs(p);
+    double columns = c->style == PE_PERCEIVER ? axes * (2 * (double)c->num_bands + 1) : axes * (2 * n + 1);
+    pe_cost_each(cost, fmin(columns, PE_DIM_MAX), sizeof(struct pe_feature), 100);
+    if (c->style == PE_GAUSSIAN)
+        pe_cost_weights(cost, p, PE_FOURIER_B, n * axes);
+}
+
+/* Phases that are reduced exactly take a division, or products and an exact sum over the axes; arith float32 takes a
+ * sine and a cosine to the last bit for each element of style gaussian. Other features are waves, in short runs. */
+static void set_work(struct pe_plan *p)
+{
+    const struct pe_features *t = p->tables;
+    if (!t->exact) {
+        p->element_work = p->arith == PE_ARITH_FLOAT32 ? 0 : 16;
+        return;
+    }
+    p->pace = PE_SLOW;
+    p->element_work = PE_SLOW_WORK;
+    if (t->four)
+        p->element_work = p->arith == PE_ARITH_FLOAT32 ? 1600 : 64 + 128 * (double)p->seq.n_axes;
+}
+
+static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
+{
+    const struct fourier *c = p->config;
+    p->tables = calloc(1, sizeof(struct pe_features));
+    if (!p->tables)
+        return pe_no_memory(err);
+    enum pe_status status = check_b_is_used(p, err);
+    if (!status)
+        status = styles[c->style].plan(p, err);
+    if (!status)
+        status = make_features(p, err);
+    if (!status)
+        set_work(p);
+    return status ? status : check_phases(p, err);
+}
+
+static void drop(struct pe_plan *plan)
+{
+    struct pe_features *t = plan->tables;
+    if (t) {
+        free(t->four);
+        free(t->features);
+    }
+    free(t);
+}
+
+/* ---- Waves ---- */
+
+static struct pe_dd frequency(const struct pe_features *t, const struct pe_feature *f, bool float32)
+{
+    static const struct pe_dd pi = {0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53};
+    struct pe_dd w = dd_div(dd(f->numerator), dd(f->denominator));
+    if (f->quarter == PE_LINEAR)
+        return w;
+    if (float32) /* radians, a float */
+        return dd((double)(float)dd_round_odd(t->times_pi ? dd_mul(w, pi) : w));
+    return t->times_pi ? dd_mul_d(w, 2) : pe_quarter_turns(w);
+}
+
+static bool columns(const struct pe_plan *plan, size_t id, struct pe_wave *columns)
+{
+    const struct pe_features *t = plan->tables;
+    (void)id;
+    for (size_t j = 0; !t->exact && j < t->n; j++) {
+        const struct pe_feature *f = &t->features[j];
+        struct pe_dd w = frequency(t, f, plan->arith == PE_ARITH_FLOAT32);
+        columns[j] = (struct pe_wave){.fh = w.hi, .fl = w.lo, .ah = 1, .quarter = f->quarter, .axis = f->axis};
+    }
+    return !t->exact;
+}
+
+/* ---- Phases taken apart ---- */
+
+enum { GROUP = 128 };
+_Static_assert((int)PE_AXES_MAX <= (int)PE_PHASE_TERMS, "a phase is a sum over the axes");
+
+static void store_input(enum pe_dtype dtype, const struct pe_feature *f, double x, void *dst, size_t at)
+{
+    struct pe_dd v = dd_div(dd_two_prod(x, f->numerator), dd(f->denominator));
+    pe_store(dtype, dst, at, dtype == PE_F64 ? v.hi : dd_round_odd(v));
+}
+
+/* Writes n ≤ GROUP columns of the row at x, from `features` on, to dst[at …]. */
+static void fill_group(const struct pe_plan *plan, enum pe_dtype dtype, const struct pe_feature *features, size_t n,
+                       const double *x, void *dst, size_t at)
+{
+    const struct pe_features *t = plan->tables;
+    struct pe_phase phases[GROUP] = {0};
+    for (size_t j = 0; j < n; j++) {
+        const struct pe_feature *f = &features[j];
+        if (t->four)
+            phases[j] = pe_phase_of_products(t->four + f->row * plan->seq.n_axes, x, plan->seq.n_axes);
+        else /* π·x·f is 2·x·f quarter turns */
+            phases[j] = pe_phase_of_fraction(x[f->axis], 2 * f->numerator, f->denominator);
+        phases[j].whole += f->quarter;
+    }
+    pe_phases_fill(dtype, phases, n, dst, at);
+    for (size_t j = 0; j < n; j++)
+        if (features[j].quarter == PE_LINEAR)
+            store_input(dtype, &features[j], x[features[j].axis], dst, at + j);
+}
+
+/* float32, gaussian: (2π·x)·B as the authors write it, every product and sum rounded to f32. */
+static void fill_group_float32(const struct pe_plan *plan, enum pe_dtype dtype, const struct pe_feature *features,
+                               size_t n, const double *x, void *dst, size_t at)
+{
+    const struct pe_features *t = plan->tables;
+    for (size_t j = 0; j < n; j++) {
+        const double *four = t->four + features[j].row * plan->seq.n_axes;
+        float angle = 0, values[2];
+        for (unsigned a = 0; a < plan->seq.n_axes; a++)
+            angle += (float)0x1.921fb54442d18p+2 * (float)x[a] * (float)(four[a] / 4);
+        pe_sincos_f32((double)angle, &values[1], &values[0]);
+        pe_store(dtype, dst, at + j, (double)values[features[j].quarter]);
+    }
+}
+
+static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                 void *dst)
+{
+    const struct pe_features *t = plan->tables;
+    bool float32 = plan->arith == PE_ARITH_FLOAT32;
+    (void)id;
+    for (uint64_t i = 0; i < b->n_rows; i++) {
+        double x[PE_AXES_MAX];
+        for (unsigned a = 0; a < plan->seq.n_axes; a++)
+            x[a] = pe_position_at(&plan->seq.k[a], b->row0 + i);
+        for (uint64_t j = 0; j < b->n_cols; j += GROUP) {
+            size_t n = b->n_cols - j < GROUP ? (size_t)(b->n_cols - j) : GROUP;
+            (float32 ? fill_group_float32 : fill_group)(plan, output->dtype, t->features + b->col0 + j, n, x, dst,
+                                                        (size_t)(i * b->n_cols + j));
+        }
+    }
+}
+
+const struct pe_scheme pe_scheme_fourier = {
+    .info =
+        {
+            .name = "fourier",
+            .family = "absolute",
+            .about = {"Fourier features",
+                      "sines and cosines of coordinates: NeRF's octaves, Perceiver's bands, Gaussian features"},
+            .paper = "Mildenhall et al. 2020, arXiv 2003.08934; Jaegle et al. 2021, arXiv 2103.03206; Tancik et al. "
+                     "2020, arXiv 2006.10739",
+            .example = "{\"scheme\":\"fourier\",\"len\":8,\"num_freqs\":4}",
+            .picture = "style=perceiver&len=128&num_bands=32",
+            .params = params,
+            .outputs = outputs,
+            .inputs = inputs,
+            .is_additive = true,
+        },
+    .config_bytes = sizeof(struct fourier),
+    .has_axes = true,
+    .cost = cost,
+    .plan = plan,
+    .drop = drop,
+    .is_slow = true,
+    .width = width,
+    .columns = columns,
+    .fill = fill,
+};

@@ -1,0 +1,231 @@
+/* A network computes each row from the row before it (the simplest form of FLOATER, Liu et al. 2020, arXiv
+ * 2003.09229, section 3.1).
+ *
+ *     PE(0) = p0,   PE(k+1) = f(PE(k)),   or PE(k) + f(PE(k)) where residual
+ *     f(p) = W_L·act(… act(W_1·p + b_1) …) + b_L */
+#include "core/schemes/network.h"
+#include "core/schemes/absolute/stepping.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct recursive {
+    int64_t dim, hidden;
+    int activation;
+    bool residual, output_activation;
+    int64_t seed;
+    double std;
+    int arith;
+};
+
+static const struct pe_param params[] = {
+    PE_P_INT(recursive, dim, 512, 1, PE_DIM_MAX, "width", "channels of the encoding; if p0 is sent, its own",
+             .group = PE_G_SIZE, .usual = {8, 1024}),
+    PE_P_INT(recursive, hidden, PE_UNSET, 1, PE_DIM_MAX, "hidden width",
+             "channels between the two layers of a network from the seed; default dim; if w1 is sent, its own",
+             .group = PE_G_SIZE, .usual = {8, 1024}),
+    PE_P_ACTIVATION(recursive, PE_TANH),
+    PE_P_BOOL(recursive, residual, false, "residual", "the network computes the difference to the next row"),
+    PE_P_BOOL(recursive, output_activation, false, "activation at the end",
+              "apply the activation also after the last layer"),
+    PE_P_SEED(recursive),
+    PE_P_ARITH(recursive),
+    PE_P_END,
+};
+
+static const struct pe_output_row outputs[] = {
+    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "row k: the k-th step"),
+    {.name = NULL},
+};
+
+enum input { P0, W1, B1, N_INPUTS = W1 + 2 * PE_LAYERS_MAX };
+
+#define LAYER(i, in, out)                                                                                              \
+    PE_INPUT("w" #i, out "," in, PE_ENCODE, false, "layer " #i ", weight",                                             \
+             "layer " #i ", as torch.nn.Linear's weight"),                                                             \
+        PE_INPUT("b" #i, out, PE_ENCODE, false, "layer " #i ", bias", "layer " #i ", its bias")
+
+static const struct pe_input_row inputs[] = {
+    [P0] = PE_INPUT("p0", "dim", PE_ENCODE, false, "first row", "row 0"),
+    LAYER(1, "dim", "width1"),
+    LAYER(2, "width1", "width2"),
+    LAYER(3, "width2", "width3"),
+    LAYER(4, "width3", "width4"),
+    LAYER(5, "width4", "width5"),
+    LAYER(6, "width5", "width6"),
+    LAYER(7, "width6", "width7"),
+    LAYER(8, "width7", "width8"),
+    {.name = NULL},
+};
+
+struct tables {
+    struct pe_network *network;
+    struct pe_stepping *stepping;
+    size_t dim;
+    bool residual, rounds;
+};
+
+/* ---- The plan ---- */
+
+/* The number of the last layer for which a tensor was sent; 2 if there is none. */
+static size_t count_layers(const struct pe_plan *plan)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < PE_LAYERS_MAX; i++)
+        if (pe_weights_sent(plan, W1 + 2 * i) || pe_weights_sent(plan, B1 + 2 * i))
+            n = i + 1;
+    return n ? n : 2;
+}
+
+/* The width after layer i (from 0), from the shapes of the tensors around it; 0 if none was sent. */
+static uint64_t width_sent(const struct pe_plan *plan, size_t i)
+{
+    uint64_t width = pe_weights_axis(plan, W1 + 2 * i, 0);
+    if (!width)
+        width = pe_weights_axis(plan, B1 + 2 * i, 0);
+    return width || i + 1 == PE_LAYERS_MAX ? width : pe_weights_axis(plan, W1 + 2 * (i + 1), 1);
+}
+
+static enum pe_status fix_dim(struct pe_plan *plan, struct pe_error *err)
+{
+    uint64_t rows = pe_weights_axis(plan, P0, 0), columns = pe_weights_axis(plan, W1, 1);
+    if (rows)
+        return pe_fix_size(plan, "dim", rows, "p0", err);
+    return columns ? pe_fix_size(plan, "dim", columns, "w1", err) : PE_OK;
+}
+
+/* `hidden` is the width between two layers. More layers have several widths, which their tensors determine. */
+static enum pe_status fix_hidden(struct pe_plan *plan, size_t n_layers, struct pe_error *err)
+{
+    struct recursive *c = plan->config;
+    if (n_layers != 2 && c->hidden != PE_UNSET_INT)
+        return pe_fail(err, "/hidden", "hidden is the width between two layers; here are %zu", n_layers);
+    if (n_layers == 2 && width_sent(plan, 0))
+        return pe_fix_size(plan, "hidden", width_sent(plan, 0), "w1", err);
+    if (n_layers == 2 && c->hidden == PE_UNSET_INT)
+        c->hidden = c->dim;
+    return PE_OK;
+}
+
+static enum pe_status make_network(struct pe_plan *plan, struct pe_network **network, struct pe_error *err)
+{
+    const struct recursive *c = plan->config;
+    struct pe_network_form form = {.n_layers = count_layers(plan),
+                                   .activation = (enum pe_activation)c->activation,
+                                   .output_activation = c->output_activation,
+                                   .arith = plan->arith};
+    enum pe_status status = fix_hidden(plan, form.n_layers, err);
+    if (status)
+        return status;
+    uint64_t between = c->hidden == PE_UNSET_INT ? (uint64_t)c->dim : (uint64_t)c->hidden;
+    form.widths[0] = form.widths[form.n_layers] = (uint64_t)c->dim;
+    for (size_t i = 0; i < form.n_layers; i++) {
+        form.w[i] = W1 + 2 * i;
+        form.b[i] = B1 + 2 * i;
+        if (i + 1 < form.n_layers)
+            form.widths[i + 1] = width_sent(plan, i) ? width_sent(plan, i) : between;
+    }
+    return pe_network_new(plan, &form, network, err);
+}
+
+/* row = f(row), or row + f(row) */
+static void step(const void *context, uint64_t k, double *row, double *scratch)
+{
+    const struct tables *t = context;
+    (void)k;
+    pe_network_apply(t->network, 0, row, scratch, scratch + t->dim);
+    for (size_t j = 0; j < t->dim; j++) {
+        double next = t->residual ? row[j] + scratch[j] : scratch[j];
+        row[j] = t->rounds ? (double)(float)next : next;
+    }
+}
+
+static enum pe_status make_stepping(struct pe_plan *plan, struct tables *t, struct pe_error *err)
+{
+    struct pe_steps steps = {.dim = t->dim,
+                             .scratch = t->dim + pe_network_scratch(t->network),
+                             .cost = pe_network_cost(t->network) + 64,
+                             .step = step,
+                             .context = t};
+    enum pe_status status = pe_stepping_new(plan, &steps, pe_network_made(t->network), &t->stepping, err);
+    if (!status)
+        pe_weights_read(&plan->weights[P0], 0, t->dim, pe_stepping_first(t->stepping));
+    return status;
+}
+
+static void cost(const struct pe_plan *p, struct pe_cost *cost)
+{
+    const struct recursive *c = p->config;
+    size_t n_layers = count_layers(p);
+    double dim = fmax((double)c->dim, fmax((double)pe_weights_axis(p, P0, 0), (double)pe_weights_axis(p, W1, 1)));
+    double hidden = c->hidden == PE_UNSET_INT ? dim : (double)c->hidden, in = dim, widest = dim, n = 0;
+    for (size_t i = 0; i < n_layers; i++) {
+        double sent = (double)width_sent(p, i), out = i + 1 == n_layers ? dim : sent > 0 ? sent : hidden;
+        n += out * (in + 1);
+        widest = fmax(widest, out);
+        in = out;
+    }
+    pe_network_room(cost, n);
+    pe_stepping_room(cost, p, dim, dim + 2 * widest);
+    pe_cost_weights(cost, p, P0, dim);
+}
+
+static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
+{
+    struct recursive *c = p->config;
+    struct tables *t = p->tables = calloc(1, sizeof *t);
+    if (!t)
+        return pe_no_memory(err);
+    enum pe_status status = fix_dim(p, err);
+    const uint64_t dim = (uint64_t)c->dim;
+    if (!status)
+        status = pe_weights_need(p, P0, &dim, 1, err);
+    if (!status)
+        status = make_network(p, &t->network, err);
+    t->dim = (size_t)dim;
+    t->residual = c->residual;
+    t->rounds = p->arith == PE_ARITH_FLOAT32;
+    return status ? status : make_stepping(p, t, err);
+}
+
+static void drop(struct pe_plan *plan)
+{
+    struct tables *t = plan->tables;
+    if (t) {
+        pe_stepping_free(t->stepping);
+        pe_network_free(t->network);
+    }
+    free(t);
+}
+
+static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                 void *dst)
+{
+    struct tables *t = plan->tables;
+    (void)id;
+    pe_network_load(t->network, true);
+    pe_stepping_fill(t->stepping, plan->seq.k, output->dtype, b, dst);
+}
+
+const struct pe_scheme pe_scheme_recursive = {
+    .info =
+        {
+            .name = "recursive",
+            .family = "absolute",
+            .about = {"recursive network", "each row is computed from the row before it by a network"},
+            .paper = "Liu et al. 2020, arXiv 2003.09229 (FLOATER), where it is the discrete form",
+            .example = "{\"scheme\":\"recursive\",\"len\":8,\"dim\":16,\"seed\":0}",
+            .picture = "len=64&dim=64&seed=0&std=0.2",
+            .params = params,
+            .outputs = outputs,
+            .inputs = inputs,
+            .is_of_machine = true,
+            .is_additive = true,
+        },
+    .config_bytes = sizeof(struct recursive),
+    .is_slow = true,
+    .cost = cost,
+    .plan = plan,
+    .drop = drop,
+    .fill = fill,
+};

@@ -1,0 +1,266 @@
+/* Sinusoidal encoding (Vaswani et al. 2017, arXiv 1706.03762, section 3.5), in the conventions of several libraries:
+ * one axis here, several axes in sinusoidal_axes.c.
+ *
+ *     PE(p, sin i) = sin(angle_scale · p · w_i),   PE(p, cos i) = cos(angle_scale · p · w_i)
+ *     w_i = base^(-2i/dim)                     freq_shift 0: the paper
+ *     w_i = base^(-i/(h - freq_shift))         h = ⌊dim/2⌋; freq_shift 1: fairseq, tensor2tensor, Whisper, diffusers
+ *
+ * Columns: interleaved s0 c0 s1 c1 …, or half s0 s1 … c0 c1 …. The libraries disagree on odd widths (`odd`). */
+#include "core/schemes/absolute/sinusoidal_axes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const layout_words[] = {[PE_SINES_INTERLEAVED] = "interleaved", [PE_SINES_HALF] = "half", NULL};
+static const char *const odd_words[] = {
+    [PE_ODD_PAPER] = "paper", [PE_ODD_PAD] = "pad", [PE_ODD_TRUNCATE] = "truncate", NULL};
+
+/* A parameter of some styles. "axial|" also covers the encoding of one axis, which has no style. */
+#define OF_STYLE(name_, TYPE, CTYPE, styles, ...)                                                                      \
+    {                                                                                                                  \
+        .name = #name_, .type = PE_T_##TYPE, .offset = PE_OFFSET(sinusoidal, name_, CTYPE), .when = "style=" styles,   \
+        __VA_ARGS__                                                                                                    \
+    }
+
+static const struct pe_param params[] = {
+    PE_P_INT(sinusoidal, dim, 512, 1, PE_DIM_MAX, "width", "channels of the encoding", .group = PE_G_SIZE,
+             .usual = {8, 1024}),
+    PE_P_WORD(sinusoidal, style, pe_sinusoidal_styles, "style for several axes",
+              "for several axes or a grid. axial: the encodings of the axes side by side; detr; mae: column first; "
+              "timm: sines before cosines; multidim: tatp22's package; vjepa: V-JEPA 2",
+              .group = PE_G_AXES),
+    OF_STYLE(base, REAL, double, "axial|mae|timm|multidim|vjepa|", .fallback = 10000, .min = 1e-3, .max = 1e12,
+             .about = {"wavelength base", "wavelength base; not 1"}, .level = PE_BASIC, .group = PE_G_FREQUENCIES,
+             .usual = {100, 1e7}),
+    OF_STYLE(temperature, REAL, double, "detr|timm", .fallback = PE_UNSET, .min = 1e-3, .max = 1e12, .excludes = "base",
+             .about = {"temperature", "the name of base in DETR and timm; default 10000"}, .group = PE_G_FREQUENCIES,
+             .usual = {100, 1e7}),
+    OF_STYLE(layout, WORD, int, "axial|", .words = layout_words,
+             .about = {"channel layout", "interleaved: sin, cos alternate; half: all sines, then all cosines"},
+             .level = PE_BASIC, .group = PE_G_LAYOUT),
+    OF_STYLE(
+        freq_shift, REAL, double, "axial|", .max = PE_DIM_MAX,
+        .about = {"frequency shift",
+                  "0: frequencies base^(-2i/dim), as in the paper; s: base^(-i/(h-s)) with h = dim/2 rounded down; "
+                  "fairseq and Whisper use 1"},
+        .group = PE_G_FREQUENCIES, .usual = {0, 1}),
+    OF_STYLE(odd, WORD, int, "axial|", .words = odd_words,
+             .about = {"odd width",
+                       "for an odd dim. paper: one more sine than cosines; pad: dim-1 columns and a zero; truncate: "
+                       "dim+1 columns without the last"},
+             .group = PE_G_LAYOUT),
+    OF_STYLE(flip_sin_to_cos, BOOL, bool, "axial|", .max = 1,
+             .about = {"cosines first", "cosines before sines (diffusers has the same option)"}, .group = PE_G_LAYOUT),
+    OF_STYLE(angle_scale, REAL, double, "axial|detr|", .fallback = 1, .min = -1e3, .max = 1e3,
+             .about = {"angle scale",
+                       "multiplies every angle; diffusers calls it scale; detr: only with normalize, default 2 pi (the "
+                       "double nearest 2 pi means 2 pi exactly)"},
+             .group = PE_G_FREQUENCIES, .usual = {0.1, 10}),
+    OF_STYLE(axes_dim, REALS, struct pe_reals, "axial", .max = PE_DIM_MAX,
+             .about = {"width of each axis",
+                       "number of columns of each axis, whose sum is dim; default 2·floor(dim/(2·axes)) each, and the "
+                       "first axis gets the rest"},
+             .group = PE_G_AXES),
+    OF_STYLE(axis_order, REALS, struct pe_reals, "axial", .max = PE_AXES_MAX - 1,
+             .about = {"axis order", "the axis of each block, every axis once; default 0, 1, …"}, .group = PE_G_AXES),
+    OF_STYLE(normalize, BOOL, bool, "detr", .max = 1,
+             .about = {"normalisation",
+                       "divide the positions of a grid by the last one and multiply them by angle_scale. A grid's "
+                       "positions begin at 1; explicit positions are used unchanged"},
+             .group = PE_G_AXES),
+    OF_STYLE(interleave_sin_cos, BOOL, bool, "timm", .max = 1,
+             .about = {"interleave the axes", "sin(h) cos(h) sin(w) cos(w) instead of sin(h) sin(w) cos(h) cos(w)"},
+             .group = PE_G_LAYOUT),
+    OF_STYLE(
+        uniform_power, BOOL, bool, "vjepa", .max = 1,
+        .about = {"equal blocks",
+                  "for three axes. true: equal blocks of 2·ceil(dim/6), cut to dim; false: half of dim is for time"},
+        .group = PE_G_AXES),
+    PE_P_ARITH(sinusoidal),
+    PE_P_END,
+};
+
+static const struct pe_output_row outputs[] = {
+    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "a row per position", .range = {-1, 1}),
+    {.name = NULL},
+};
+
+/* ---- One axis ---- */
+
+struct pe_sinusoid_block pe_sinusoid_block(const struct pe_sinusoid *how, unsigned axis, size_t first, size_t width)
+{
+    /* truncate computes one column more and cuts it. */
+    bool odd = width % 2, half = how->layout == PE_SINES_HALF;
+    size_t computed = width + (odd && how->odd == PE_ODD_TRUNCATE), h = computed / 2;
+    struct pe_sinusoid_block b = {.axis = axis, .n_sines = h, .n_cosines = h, .base = how->base, .scale = how->scale};
+    if (odd && how->odd == PE_ODD_PAPER)
+        b.n_sines = h + 1;
+    b.step = half ? 1 : 2;
+    b.sine0 = b.cosine0 = first;
+    *(how->flip ? &b.sine0 : &b.cosine0) += !half ? 1 : how->flip ? b.n_cosines : b.n_sines;
+    b.last = first + computed - 1; /* the place of the paper's last sine when flipped: it has no cosine before it */
+    b.end = first + width;
+    /* The paper's exponent 2i/dim keeps the odd dim; the others count from the even width they compute. */
+    b.denominator = how->freq_shift > 0               ? (double)h - how->freq_shift
+                    : odd && how->odd == PE_ODD_PAPER ? (double)width / 2
+                                                      : (double)h;
+    return b;
+}
+
+static enum pe_status one_axis(struct pe_plan *p, struct pe_sinusoid_block *block, struct pe_error *err)
+{
+    struct sinusoidal *c = p->config;
+    struct pe_sinusoid how = {c->base,
+                              c->freq_shift,
+                              (enum sinusoidal_layout)c->layout,
+                              (enum sinusoidal_odd)c->odd,
+                              c->flip_sin_to_cos,
+                              dd(c->angle_scale)};
+    if (c->style != PE_AXIAL)
+        return pe_fail(err, "/style", "style %s encodes several axes; give a grid, or positions [axes][n]",
+                       pe_sinusoidal_styles[c->style]);
+    if (c->axes_dim.n || c->axis_order.n)
+        return pe_fail(err, c->axes_dim.n ? "/axes_dim" : "/axis_order",
+                       "%s is for several axes; give a grid, or positions [axes][n]",
+                       c->axes_dim.n ? "axes_dim" : "axis_order");
+    c->style = PE_UNSET_WORD;
+    *block = pe_sinusoid_block(&how, 0, 0, (size_t)c->dim);
+    return PE_OK;
+}
+
+/* ---- The plan: all columns ---- */
+
+static enum pe_status check_bases(const struct sinusoidal *c, struct pe_error *err)
+{
+    const char *name = c->base == 1 ? "base" : "temperature";
+    if (c->base != 1 && c->temperature != 1)
+        return PE_OK;
+    return pe_fail(err, c->base == 1 ? "/base" : "/temperature",
+                   "%s is 1, which gives every channel the same frequency; allowed: any other number from 0.001 to "
+                   "1e12",
+                   name);
+}
+
+/* One frequency is base^0 whatever the denominator: tensor2tensor's rule for dim 2, where others divide by zero. */
+static enum pe_status check_block(const struct sinusoidal *c, const struct pe_sinusoid_block *b, struct pe_error *err)
+{
+    long long h = (long long)(b->n_cosines);
+    if (b->n_sines <= 1 || b->denominator > 0)
+        return PE_OK;
+    return pe_fail(err, "/freq_shift",
+                   "freq_shift is %.10g with %lld columns, so the exponent's denominator dim/2 - freq_shift is %.10g; "
+                   "allowed: freq_shift below %lld",
+                   c->freq_shift, h + (long long)b->n_sines, b->denominator, h);
+}
+
+/* A small base with a freq_shift near dim/2 overflows any double. In other cases the phases are checked with the
+ * positions. */
+static enum pe_status check_fastest(const struct sinusoidal *c, const struct pe_dd *freq, size_t n,
+                                    struct pe_error *err)
+{
+    if (n == 0 || freq[n - 1].hi < PE_PHASE_MAX)
+        return PE_OK;
+    return pe_fail(err, "/base", "base %.10g with freq_shift %.10g gives frequencies beyond 2^51; choose a larger base",
+                   c->base, c->freq_shift);
+}
+
+static void put(const struct pe_sinusoid_block *b, size_t column, struct pe_dd f, int quarter, struct pe_wave *columns)
+{
+    size_t at = column < b->last ? column : b->last;
+    if (at < b->end)
+        columns[at] = (struct pe_wave){.fh = f.hi, .fl = f.lo, .ah = 1, .quarter = quarter, .axis = b->axis};
+}
+
+static void put_block(const struct pe_sinusoid_block *b, const struct pe_dd *freq, bool float32,
+                      struct pe_wave *columns)
+{
+    for (size_t i = 0; i < b->n_sines; i++) {
+        struct pe_dd f = float32 ? dd((double)((float)freq[i].hi * (float)b->scale.hi))
+                                 : pe_quarter_turns(dd_mul(freq[i], b->scale));
+        put(b, b->sine0 + i * b->step, f, 0, columns);
+        if (i < b->n_cosines)
+            put(b, b->cosine0 + i * b->step, f, 1, columns);
+    }
+}
+
+static enum pe_status make_block(struct pe_plan *p, const struct pe_sinusoid_block *b, struct pe_error *err)
+{
+    const struct sinusoidal *c = p->config;
+    bool float32 = c->arith == PE_ARITH_FLOAT32;
+    enum pe_status status = check_block(c, b, err);
+    struct pe_dd *freq = status ? NULL : calloc(b->n_sines + 1, sizeof *freq);
+    if (!freq)
+        return status ? status : pe_no_memory(err);
+    (float32 ? pe_ladder_float32 : pe_ladder)(b->base, b->denominator, b->n_sines, freq);
+    status = check_fastest(c, freq, b->n_sines, err);
+    if (!status)
+        put_block(b, freq, float32, p->tables);
+    free(freq);
+    return status;
+}
+
+/* Columns that no block fills are the padding of an odd width: sin(0·p) = 0. */
+static enum pe_status make_columns(struct pe_plan *p, struct pe_error *err)
+{
+    size_t dim = (size_t)((const struct sinusoidal *)p->config)->dim;
+    struct pe_wave *columns = p->tables = calloc(dim, sizeof *columns);
+    if (!columns)
+        return pe_no_memory(err);
+    for (size_t j = 0; j < dim; j++)
+        columns[j].ah = 1;
+    return PE_OK;
+}
+
+static void cost(const struct pe_plan *p, struct pe_cost *cost)
+{
+    const struct sinusoidal *c = p->config;
+    pe_cost_ladder(cost, (double)c->dim / 2 + 2 * PE_AXES_MAX, c->arith == PE_ARITH_FLOAT32);
+    pe_cost_each(cost, (double)c->dim, sizeof(struct pe_wave), 50);
+}
+
+static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
+{
+    const struct sinusoidal *c = p->config;
+    struct pe_sinusoid_block blocks[PE_AXES_MAX];
+    size_t n = 1;
+    enum pe_status status = check_bases(c, err);
+    if (!status)
+        status = p->seq.n_axes > 1 || p->seq.n_grid ? pe_sinusoidal_axes(p, blocks, &n, err) : one_axis(p, blocks, err);
+    if (!status)
+        status = make_columns(p, err);
+    for (size_t i = 0; !status && i < n; i++)
+        status = make_block(p, &blocks[i], err);
+    return status;
+}
+
+static bool columns(const struct pe_plan *plan, size_t id, struct pe_wave *columns)
+{
+    const struct sinusoidal *c = plan->config;
+    (void)id;
+    memcpy(columns, plan->tables, (size_t)c->dim * sizeof *columns);
+    return true;
+}
+
+static void drop(struct pe_plan *plan) { free(plan->tables); }
+
+const struct pe_scheme pe_scheme_sinusoidal = {
+    .info =
+        {
+            .name = "sinusoidal",
+            .family = "absolute",
+            .about = {"sinusoidal encoding",
+                      "sines and cosines of geometrically spaced frequencies, added to the embeddings"},
+            .paper = "Vaswani et al. 2017, arXiv 1706.03762, section 3.5",
+            .example = "{\"scheme\":\"sinusoidal\",\"len\":8,\"dim\":16}",
+            .picture = "len=128&dim=128",
+            .params = params,
+            .outputs = outputs,
+            .is_additive = true,
+        },
+    .config_bytes = sizeof(struct sinusoidal),
+    .has_axes = true,
+    .cost = cost,
+    .plan = plan,
+    .drop = drop,
+    .columns = columns,
+};

@@ -1,0 +1,273 @@
+/* ALiBi, attention with linear biases (Press et al. 2021, arXiv 2108.12409): the farther away a key is, the lower is
+ * its logit, with a slope per head.
+ *
+ *     n = 2^⌊log2 num_heads⌋;   slope[h] = 2^(-bias_max·(h+1)/n), h < n
+ *     slope[n+t] = 2^(-bias_max·(2t+1)/(2n)):  the odd terms of the sequence for 2n heads, appended
+ *     bias[h, i, j] = -slope[h] · |q_pos - k_pos|      (symmetric; the other forms below) */
+#include "core/schemes/bias/bias.h"
+
+#include <stdlib.h>
+
+enum form { SYMMETRIC, RELATIVE, ASYMMETRIC, KEY, KEY_END, KEY_MASK };
+
+struct alibi {
+    struct pe_mask_fields bias;
+    int64_t num_heads;
+    int form;
+    struct pe_reals slopes, slopes_left, slopes_right;
+    double bias_max;
+    bool bias_scaled;
+    int arith;
+};
+
+static const char *const form_words[] = {[SYMMETRIC] = "symmetric",
+                                         [RELATIVE] = "relative",
+                                         [ASYMMETRIC] = "asymmetric",
+                                         [KEY] = "key",
+                                         [KEY_END] = "key_end",
+                                         [KEY_MASK] = "key_mask",
+                                         NULL};
+
+#define SLOPE_LIST(field, when_, ...)                                                                                  \
+    {                                                                                                                  \
+        .name = #field, .type = PE_T_REALS, .offset = PE_OFFSET(alibi, field, struct pe_reals), .min = -1e12,          \
+        .max = 1e12, .when = when_, PE_TEXTS(__VA_ARGS__)                                                              \
+    }
+
+static const struct pe_param params[] = {
+    PE_P_INT(alibi, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads", .group = PE_G_SIZE, .usual = {1, 32}),
+    PE_P_WORD(alibi, form, form_words, "form",
+              "symmetric: the bias falls on both sides (encoders); relative: it falls to the left and is 0 to the "
+              "right; asymmetric: each side has its own slopes; key: slope·k (fairseq); key_end: slope·(k - last) "
+              "(MPT); key_mask: slope·(number of visible keys before it) (BLOOM)"),
+    SLOPE_LIST(slopes, NULL, "slopes", "slope of each head: [num_heads]; default as in the paper"),
+    SLOPE_LIST(slopes_left, "form=asymmetric", "slopes to the left",
+               "slope towards earlier keys: [num_heads]; default slopes"),
+    SLOPE_LIST(slopes_right, "form=asymmetric", "slopes to the right",
+               "slope towards later keys: [num_heads]; default slopes"),
+    PE_P_REAL(alibi, bias_max, 8, 1e-3, 1024, "flattest slope",
+              "the flattest slope is 2^-bias_max; MPT-StoryWriter has 16", .usual = {1, 16}),
+    PE_P_BOOL(alibi, bias_scaled, false, "scale the bias",
+              "Falcon: attention also multiplies the bias by softmax_scale; the output `bias` stays unscaled",
+              .level = PE_MORE),
+    PE_P_ARITH(alibi),
+    PE_MASK_PARAMS,
+    PE_P_END,
+};
+
+enum output { BIAS, SLOPES };
+
+static const struct pe_output_row outputs[] = {
+    [BIAS] =
+        PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "bias", "added to the scaled logits"),
+    [SLOPES] = PE_OUTPUT("slopes", "num_heads", 1, PE_DTYPE_NONE, true, NULL, "slopes", "slope of each head"),
+    {.name = NULL},
+};
+
+enum side { LEFT, RIGHT };
+
+struct tables {
+    struct pe_bias bias;
+    double *counts; /* KEY_MASK: number of seen keys before key j, 0 if key j itself is not seen: [n_masks, k_len]; else
+                       NULL */
+    uint64_t n_masks;
+    struct pe_dd slopes[]; /* [3, num_heads]: slopes, to the left, to the right */
+};
+
+static struct pe_dd slope(const struct pe_plan *plan, size_t head, enum side side)
+{
+    const struct alibi *c = plan->config;
+    const struct tables *t = plan->tables;
+    return t->slopes[(size_t)c->num_heads * (1 + (size_t)side) + head];
+}
+
+/* ---- Slopes ---- */
+
+/* 2^e, exact if e is an integer, e.g. for all slopes of 1, 2, 4 or 8 heads. */
+static struct pe_dd power_of_two(struct pe_dd e)
+{
+    static const struct pe_dd ln2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
+    if (e.lo == 0 && e.hi == floor(e.hi))
+        return dd(ldexp(1, (int)e.hi));
+    return dd_exp(dd_mul(e, ln2));
+}
+
+static void set_default_slopes(const struct alibi *c, struct pe_dd *slopes)
+{
+    int64_t n = 1;
+    while (2 * n <= c->num_heads)
+        n *= 2;
+    for (int64_t h = 0; h < c->num_heads; h++) {
+        double numerator = h < n ? (double)(h + 1) : (double)(2 * (h - n) + 1),
+               denominator = h < n ? (double)n : 2 * (double)n;
+        struct pe_dd e =
+            dd_two_prod(-c->bias_max, numerator); /* the denominator is a power of two: dividing is exact */
+        slopes[h] = power_of_two((struct pe_dd){e.hi / denominator, e.lo / denominator});
+    }
+}
+
+static enum pe_status copy_slopes(const struct alibi *c, const struct pe_reals *given, const char *name,
+                                  struct pe_dd *slopes, struct pe_error *err)
+{
+    if (!given->n)
+        return PE_OK;
+    enum pe_status status = pe_reals_expect(given, (uint64_t)c->num_heads, name, "one per head: num_heads", err);
+    for (int64_t h = 0; !status && h < c->num_heads; h++)
+        slopes[h] = dd(pe_real_at(given, (uint64_t)h));
+    return status;
+}
+
+static enum pe_status set_slopes(const struct alibi *c, struct tables *t, struct pe_error *err)
+{
+    size_t n = (size_t)c->num_heads;
+    set_default_slopes(c, t->slopes);
+    enum pe_status status = copy_slopes(c, &c->slopes, "slopes", t->slopes, err);
+    for (size_t h = 0; !status && h < n; h++)
+        t->slopes[n + h] = t->slopes[2 * n + h] = t->slopes[h];
+    if (!status)
+        status = copy_slopes(c, &c->slopes_left, "slopes_left", t->slopes + n, err);
+    if (!status)
+        status = copy_slopes(c, &c->slopes_right, "slopes_right", t->slopes + 2 * n, err);
+    for (size_t h = 0; !status && c->arith == PE_ARITH_FLOAT32 && h < 3 * n; h++)
+        t->slopes[h] = dd((double)(float)dd_round_odd(t->slopes[h]));
+    return status;
+}
+
+/* ---- The bias ---- */
+
+/* For the forms relative, symmetric and asymmetric: distances left of the query, then right of it. */
+static void distance(const struct pe_plan *plan, size_t head, double rel, size_t n, enum pe_dtype dtype, void *out)
+{
+    const struct alibi *c = plan->config;
+    size_t left = rel >= 0 ? 0 : -rel < (double)n ? (size_t)-rel : n;
+    struct pe_dd right = c->form == RELATIVE ? dd(0) : slope(plan, head, RIGHT);
+    pe_bias_products(slope(plan, head, LEFT), -rel, -1, left, dtype, out);
+    if (left < n)
+        pe_bias_products(right, rel + (double)left, 1, n - left, dtype, (char *)out + left * pe_dtype_size(dtype));
+}
+
+/* The distance of two reals may need two doubles. */
+static struct pe_dd distance_pair(const struct pe_plan *plan, const struct pe_glance *g)
+{
+    const struct alibi *c = plan->config;
+    struct pe_dd rel = dd_two_sum(g->k_pos, -g->q_pos);
+    if (rel.hi > 0)
+        return c->form == RELATIVE ? dd(0) : dd_neg(dd_mul(slope(plan, g->head, RIGHT), rel));
+    return dd_mul(slope(plan, g->head, LEFT), rel);
+}
+
+static struct pe_dd key_pair(const struct pe_plan *plan, const struct pe_glance *g)
+{
+    const struct alibi *c = plan->config;
+    const struct tables *t = plan->tables;
+    struct pe_dd place = dd(g->k_pos);
+    if (c->form == KEY_END)
+        place = dd_two_sum(g->k_pos, -pe_position_at(plan->seq.k, plan->seq.k->n - 1));
+    else if (c->form == KEY_MASK)
+        place = dd(t->counts ? t->counts[g->batch % t->n_masks * plan->seq.k->n + g->key] : (double)g->key);
+    return dd_mul(slope(plan, g->head, LEFT), place);
+}
+
+static const struct pe_bias_rule rules[] = {
+    [SYMMETRIC] = {distance, distance_pair, false, NULL},
+    [RELATIVE] = {distance, distance_pair, false, NULL},
+    [ASYMMETRIC] = {distance, distance_pair, false, NULL},
+    [KEY] = {NULL, key_pair, true, NULL},
+    [KEY_END] = {NULL, key_pair, true, NULL},
+    [KEY_MASK] = {NULL, key_pair, true, NULL},
+};
+
+/* BLOOM counts from the first seen key: (cumsum(mask) - 1) · mask. */
+static enum pe_status count_keys(const struct pe_plan *plan, struct tables *t, struct pe_error *err)
+{
+    const struct alibi *c = plan->config;
+    const struct pe_mask *mask = plan->mask ? plan->mask : &t->bias.mask;
+    uint64_t n = plan->seq.k->n;
+    if (c->form != KEY_MASK || !mask->seen)
+        return PE_OK;
+    t->n_masks = mask->n_masks;
+    t->counts = malloc(t->n_masks * n * sizeof *t->counts);
+    if (!t->counts)
+        return pe_no_memory(err);
+    double before = 0;
+    for (uint64_t j = 0; j < t->n_masks * n; j++) {
+        before = j % n ? before : 0;
+        t->counts[j] = mask->seen[j] ? before : 0;
+        before += mask->seen[j];
+    }
+    return PE_OK;
+}
+
+/* An exponential for each slope; a count for each key of a mask. */
+static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct alibi *c = plan->config;
+    const struct pe_mask *mask = plan->mask;
+    double masked = mask && mask->seen ? (double)mask->n_masks * (double)plan->seq.k->n : (double)c->bias.key_mask.n;
+    pe_cost_each(cost, (double)c->num_heads, 3 * sizeof(struct pe_dd), PE_NS_DD);
+    pe_cost_each(cost, c->form == KEY_MASK ? masked : 0, sizeof(double), 8);
+    pe_bias_cost(plan, (double)c->num_heads, cost);
+}
+
+static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+{
+    const struct alibi *c = plan->config;
+    struct tables *t = plan->tables = calloc(1, sizeof *t + 3 * (size_t)c->num_heads * sizeof *t->slopes);
+    if (!t)
+        return pe_no_memory(err);
+    t->bias.rule = rules[c->form];
+    enum pe_status status = set_slopes(c, t, err);
+    if (!status)
+        status = pe_bias_init(&t->bias, plan, &c->bias, err);
+    return status ? status : count_keys(plan, t, err);
+}
+
+static void drop(struct pe_plan *plan)
+{
+    struct tables *t = plan->tables;
+    if (t) {
+        pe_bias_drop(&t->bias);
+        free(t->counts);
+    }
+    free(t);
+}
+
+static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                 void *dst)
+{
+    const struct tables *t = plan->tables;
+    if (id == BIAS)
+        pe_bias_fill(plan, output, b, dst);
+    else
+        for (size_t j = 0; j < b->n_cols; j++) {
+            struct pe_dd m = t->slopes[b->col0 + j];
+            pe_store(output->dtype, dst, j, output->dtype == PE_F64 ? m.hi : dd_round_odd(m));
+        }
+}
+
+static bool bias_is_scaled(const struct pe_plan *plan) { return ((const struct alibi *)plan->config)->bias_scaled; }
+
+static const struct pe_attend attend = {.bias_at = pe_bias_at, .bias_is_scaled = bias_is_scaled};
+
+const struct pe_scheme pe_scheme_alibi = {
+    .info =
+        {
+            .name = "alibi",
+            .family = "bias",
+            .about = {"linear biases (ALiBi)",
+                      "a bias on the logits that falls linearly with the distance, with a slope per head"},
+            .paper = "Press et al. 2021, arXiv 2108.12409",
+            .example = "{\"scheme\":\"alibi\",\"num_heads\":2,\"len\":4}",
+            .picture = "len=64&causal=true",
+            .params = params,
+            .outputs = outputs,
+        },
+    .config_bytes = sizeof(struct alibi),
+    .is_pairwise = true,
+    .cost = cost,
+    .plan = plan,
+    .drop = drop,
+    .fill = fill,
+    .line = pe_bias_fill_line,
+    .attend = &attend,
+};

@@ -1,0 +1,222 @@
+/* Swin v2's continuous relative position bias (Liu et al. 2021, arXiv 2111.09883, eqs. 3 and 4; Microsoft's
+ * swin_transformer_v2.py): a small network computes the bias of each relative position from its log-spaced
+ * coordinates, so the same weights serve windows of other sizes.
+ *
+ *     t = 8·(q - k) / (P - 1) for each axis, P = pretrained_grid;   an axis with P = 1 has t = 0
+ *     coord = sign(t)·log2(1 + |t|) / log2(8)                       [y, x]; at the end of a window log2(9)/3, not 1
+ *     bias[head, i, j] = 16·sigmoid(W2[head]·relu(W1·coord + b1))
+ *
+ * In attention, if logit_scale is sent (eq. 2): logits are exp(min(logit_scale[head], ln 100))·cos(q, k) + bias,
+ * with a learned scale instead of softmax_scale; without it the usual scaled products. */
+#include "core/schemes/bias/window_bias.h"
+#include "core/schemes/network.h"
+
+#include <stdlib.h>
+
+struct swinv2 {
+    struct pe_window_fields window;
+    int64_t hidden;
+    struct pe_reals pretrained_grid;
+    int64_t pretrained[2]; /* what pretrained_grid resolves to */
+    int arith;
+};
+
+static const struct pe_param params[] = {
+    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_WINDOW_LAYER_MAX, "heads", "attention heads; if w2 is sent, its own",
+             .group = PE_G_SIZE, .usual = {1, 32}),
+    PE_P_INT(swinv2, hidden, 512, 1, PE_WINDOW_LAYER_MAX, "hidden width",
+             "channels between the two layers; if w1 is sent, its own", .group = PE_G_SIZE, .usual = {8, 1024}),
+    PE_P_REALS(swinv2, pretrained_grid, 0, PE_POSITION_MAX, "pretraining window",
+               "window of the pretraining, [h,w], to which coordinates are relative; default the grid, also for 0 (as "
+               "in Microsoft's configs)",
+               .group = PE_G_AXES),
+    PE_P_ARITH(swinv2),
+    PE_WINDOW_PARAMS,
+    PE_P_END,
+};
+
+enum input { W1, B1, W2, LOGIT_SCALE };
+
+static const struct pe_input_row inputs[] = {
+    [W1] = PE_INPUT("w1", "hidden,2", PE_ENCODE, false, "layer 1, weight",
+                    "cpb_mlp.0.weight: first layer, of the coordinates [y, x]"),
+    [B1] = PE_INPUT("b1", "hidden", PE_ENCODE, false, "layer 1, bias", "cpb_mlp.0.bias"),
+    [W2] = PE_INPUT("w2", "num_heads,hidden", PE_ENCODE, false, "layer 2, weight",
+                    "cpb_mlp.2.weight: second layer; it has no bias"),
+    [LOGIT_SCALE] =
+        PE_INPUT("logit_scale", "num_heads", PE_ATTEND, false, "logit scale", "for cosine attention; optional"),
+    {.name = NULL},
+};
+
+struct tables {
+    struct pe_window window;
+    struct pe_network *network;
+};
+
+/* ---- What the request states ---- */
+
+static enum pe_status resolve_pretrained(struct swinv2 *c, const struct pe_window *t, struct pe_error *err)
+{
+    struct pe_reals *list = &c->pretrained_grid;
+    const int64_t own[2] = {(int64_t)t->h, (int64_t)t->w};
+    if (list->n && (list->n != 2 || list->array.rank != 1))
+        return pe_fail(err, "/pretrained_grid",
+                       "pretrained_grid has %u dimensions and %llu lengths; needed: two, [h,w]", list->array.rank,
+                       (unsigned long long)list->n);
+    for (unsigned a = 0; a < 2; a++) {
+        double p = list->n ? pe_real_at(list, a) : 0;
+        if (p != floor(p))
+            return pe_fail(err, "/pretrained_grid", "pretrained_grid has %.17g at index %u; allowed: integers", p, a);
+        c->pretrained[a] = p > 0 ? (int64_t)p : own[a];
+    }
+    list->n = 2;
+    list->array = (struct pe_tensor){.dtype = PE_I64, .rank = 1, .shape = {2}, .data = c->pretrained};
+    return PE_OK;
+}
+
+static enum pe_status fix_sizes(struct pe_plan *plan, struct pe_error *err)
+{
+    uint64_t hidden = pe_weights_axis(plan, W1, 0), num_heads = pe_weights_axis(plan, W2, 0);
+    enum pe_status status = hidden ? pe_fix_size(plan, "hidden", hidden, "w1", err) : PE_OK;
+    return !status && num_heads ? pe_fix_size(plan, "num_heads", num_heads, "w2", err) : status;
+}
+
+/* ---- The table ---- */
+
+/* Under arith float32 each step is rounded to f32, in the order of Microsoft's code. */
+static double step(const struct swinv2 *c, double x) { return c->arith == PE_ARITH_FLOAT32 ? (double)(float)x : x; }
+
+/* log2 in double-double: the last bit of the C library's may differ between machines. */
+static double coordinate(const struct swinv2 *c, unsigned axis, double rel)
+{
+    static const struct pe_dd ln2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
+    double p = (double)c->pretrained[axis];
+    if (p == 1 || rel == 0)
+        return 0;
+    double t = step(c, 8 * step(c, fabs(rel) / (p - 1)));
+    double log2 = step(c, dd_div(dd_log(dd(step(c, 1 + t))), ln2).hi);
+    return copysign(step(c, log2 / 3), rel);
+}
+
+/* 16 / (1 + e^-x) by the smaller of the two exponentials. */
+static double sixteen_sigmoid(double x)
+{
+    if (isnan(x) || x < -745)
+        return isnan(x) ? x : 0;
+    struct pe_dd e = dd_exp(dd(-fmin(fabs(x), 745)));
+    return 16 * dd_div(x < 0 ? e : dd(1), dd_add(dd(1), e)).hi;
+}
+
+static void make_row(const struct pe_plan *plan, uint64_t row, double *out)
+{
+    const struct swinv2 *c = plan->config;
+    const struct tables *t = plan->tables;
+    const struct pe_window *w = &t->window;
+    double scratch[2 * PE_WINDOW_LAYER_MAX], width = 2 * (double)w->w - 1, line = floor((double)row / width);
+    double coords[2] = {coordinate(c, 0, line - ((double)w->h - 1)),
+                        coordinate(c, 1, (double)row - line * width - ((double)w->w - 1))};
+    pe_network_load(t->network, false); /* the row is stored, so the weights must be complete */
+    pe_network_apply(t->network, 0, coords, out, scratch);
+    for (size_t head = 0; head < w->num_heads; head++)
+        out[head] = 16 * step(c, sixteen_sigmoid(out[head]) / 16);
+}
+
+static enum pe_status plan_network(struct pe_plan *plan, struct tables *t, struct pe_error *err)
+{
+    const struct swinv2 *c = plan->config;
+    enum pe_status status = fix_sizes(plan, err);
+    struct pe_network_form form = {.n_layers = 2,
+                                   .widths = {2, (uint64_t)c->hidden, (uint64_t)c->window.num_heads},
+                                   .w = {W1, W2},
+                                   .b = {B1, PE_NO_BIAS},
+                                   .activation = PE_RELU,
+                                   .arith = plan->arith};
+    if (!status)
+        status = pe_network_new(plan, &form, &t->network, err);
+    /* Two logarithms take as long as some 8000 products, a sigmoid as 1000. */
+    return status ? status
+                  : pe_window_keep(plan, make_row,
+                                   pe_network_cost(t->network) + 8000 + 1000 * (double)c->window.num_heads, err);
+}
+
+/* Checkpoints have it as [num_heads, 1, 1]. */
+static enum pe_status need_logit_scale(struct pe_plan *plan, struct pe_error *err)
+{
+    const struct swinv2 *c = plan->config;
+    const uint64_t heads = (uint64_t)c->window.num_heads;
+    struct pe_tensor *t = &plan->weights[LOGIT_SCALE].tensor;
+    if (t->rank == 3 && t->shape[1] == 1 && t->shape[2] == 1)
+        t->rank = 1;
+    return pe_weights_need(plan, LOGIT_SCALE, &heads, 1, err);
+}
+
+static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct swinv2 *c = plan->config;
+    double hidden = fmax((double)c->hidden, (double)pe_weights_axis(plan, W1, 0));
+    double heads = fmax((double)c->window.num_heads, (double)pe_weights_axis(plan, W2, 0));
+    pe_window_cost(plan, cost);
+    if (pe_weights_wanted(plan))
+        pe_network_room(cost, 3 * hidden + heads * (hidden + 1));
+}
+
+static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+{
+    struct swinv2 *c = plan->config;
+    struct tables *t = plan->tables = calloc(1, sizeof *t);
+    if (!t)
+        return pe_no_memory(err);
+    enum pe_status status = pe_window_init(&t->window, plan, false, err);
+    if (!status)
+        status = resolve_pretrained(c, &t->window, err);
+    if (!status && pe_weights_wanted(plan))
+        status = plan_network(plan, t, err);
+    if (!status && plan->attention && pe_weights_sent(plan, LOGIT_SCALE))
+        status = need_logit_scale(plan, err);
+    return status;
+}
+
+static void drop(struct pe_plan *plan)
+{
+    struct tables *t = plan->tables;
+    if (t)
+        pe_network_free(t->network);
+    pe_window_drop(plan);
+}
+
+/* Microsoft's clamp: torch.clamp(logit_scale, max=log(1 / 0.01)).exp(). */
+static bool cosine(const struct pe_plan *plan, size_t head, double *factor)
+{
+    double scale;
+    if (!pe_weights_sent(plan, LOGIT_SCALE))
+        return false;
+    pe_weights_read(&plan->weights[LOGIT_SCALE], head, 1, &scale);
+    *factor = exp(fmin(scale, log(100)));
+    return true;
+}
+
+static const struct pe_attend attend = {.cosine = cosine};
+
+const struct pe_scheme pe_scheme_swinv2 = {
+    .info =
+        {
+            .name = "swinv2",
+            .family = "bias",
+            .about = {"Swin V2 window bias",
+                      "a network's bias for each relative position in a window, from log-spaced coordinates"},
+            .paper = "Liu et al. 2021, arXiv 2111.09883",
+            .example = "{\"scheme\":\"swinv2\",\"grid\":[4,4],\"num_heads\":3,\"seed\":0,\"std\":1.0}",
+            .picture = "grid=8,8&seed=0&std=1",
+            .params = params,
+            .outputs = pe_window_outputs,
+            .inputs = inputs,
+            .is_of_machine = true,
+        },
+    .config_bytes = sizeof(struct swinv2),
+    .has_axes = true,
+    .cost = cost,
+    .plan = plan,
+    .drop = drop,
+    .fill = pe_window_fill,
+    .attend = &attend,
+};

@@ -1,0 +1,361 @@
+/* T5's relative bias (Raffel et al. 2019, arXiv 1910.10683): each short distance has its own learned number; long
+ * distances of similar size share one.
+ *
+ *     both sides:  side = ⌊num_buckets/2⌋; off = side where the key comes after the query, else 0; n = |k - q|
+ *     causal:      side = num_buckets;     off = 0;                                     n = max(q - k, 0)
+ *     e = ⌊side/2⌋
+ *     bucket = off + n                                                                   where n < e
+ *     bucket = off + min(side - 1, e + ⌊ln(n/e)/ln(max_distance/e) · (side - e)⌋)         else
+ *     bias[h, i, j] = table[bucket, h] · table_scale
+ *
+ * Where the logarithm is an integer, rounding differs between libraries, so the first distance of every bucket is
+ * computed once, exactly (arith float32: as the frameworks' floats give it). */
+#include "core/schemes/bias/bias.h"
+
+#include <stdlib.h>
+
+enum { TABLE };
+
+struct t5 {
+    struct pe_mask_fields bias;
+    int64_t num_heads, num_buckets, max_distance;
+    bool bidirectional;
+    double table_scale;
+    int arith;
+    int64_t seed;
+    double std;
+};
+
+/* First distances are stored, and resolving a tie factors three numbers. The largest published model has 320
+ * buckets. */
+enum { BUCKETS_MAX = 4096 };
+#define DISTANCE_MAX 0x1p31
+
+static const struct pe_param params[] = {
+    PE_P_INT(t5, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads; if a table is sent, its own",
+             .group = PE_G_SIZE, .usual = {1, 32}),
+    PE_P_INT(t5, num_buckets, 32, 2, BUCKETS_MAX, "buckets", "rows of the table; if a table is sent, its own",
+             .usual = {2, 128}),
+    PE_P_INT(t5, max_distance, 128, 2, DISTANCE_MAX, "largest distance", "distances from here on share the last bucket",
+             .usual = {8, 1024}),
+    PE_P_BOOL(t5, bidirectional, true, "bidirectional",
+              "true: half of the buckets are for keys after the query (encoders); false: those keys have bucket 0 "
+              "(decoders)"),
+    PE_P_REAL(t5, table_scale, 1, -1e12, 1e12, "table scale",
+              "factor on the numbers of the table; x-transformers: sqrt(head_dim)", .level = PE_MORE,
+              .usual = {0.1, 10}),
+    PE_P_WORD(t5, arith, pe_arith_words, "arithmetic",
+              "where buckets begin. exact: by the formula; float32: as transformers' float32 logarithm rounds",
+              .group = PE_G_NUMBERS),
+    PE_P_SEED(t5),
+    PE_MASK_PARAMS,
+    PE_P_END,
+};
+
+enum output { BIAS, BUCKETS };
+
+static const struct pe_output_row outputs[] = {
+    [BIAS] = PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, PE_WHEN_WEIGHTS, "bias",
+                       "added to the logits"),
+    [BUCKETS] = PE_OUTPUT("buckets", "q_len,k_len", 1, PE_I32, true, NULL, "buckets",
+                          "row of the table; a fractional distance is rounded down"),
+    {.name = NULL},
+};
+
+static const struct pe_input_row inputs[] = {
+    [TABLE] = PE_INPUT("table", "num_buckets,num_heads", PE_ENCODE, false, "table", "relative_attention_bias.weight"),
+    {.name = NULL},
+};
+
+struct tables {
+    struct pe_bias bias;
+    int32_t side;
+    bool bidirectional;
+    double first[]; /* [side]: the smallest distance of each bucket; never decreases */
+};
+
+/* ---- Where buckets begin ---- */
+
+/* The formula's constants, with their logarithms. */
+struct ladder {
+    int64_t e, m, l; /* m = max_distance, l = side - e */
+    struct pe_dd log_e, log_m;
+};
+
+/* Returns the exponent of p in *n, and divides *n by that power. */
+static int64_t take_prime(int64_t *n, int64_t p)
+{
+    int64_t power = 0;
+    for (; *n % p == 0; *n /= p)
+        power++;
+    return power;
+}
+
+/* Is n^l = m^k · e^(l-k), 0 < k < l? Compares prime by prime. A prime above the root of DISTANCE_MAX divides m at
+ * most once and e (at most BUCKETS_MAX/2) not at all, so such a prime makes the powers differ. */
+static bool powers_are_equal(const struct ladder *s, int64_t n, int64_t k)
+{
+    int64_t m = s->m, e = s->e;
+    for (int64_t p = 2; (double)(p * p) <= DISTANCE_MAX && (n > 1 || m > 1 || e > 1); p++)
+        if (s->l * take_prime(&n, p) != k * take_prime(&m, p) + (s->l - k) * take_prime(&e, p))
+            return false;
+    return n == 1 && m == 1 && e == 1;
+}
+
+/* Has distance n ≥ e climbed k of the l steps: (n/e)^l ≥ (m/e)^k? Logarithms decide if they differ clearly. If they
+ * agree to 2^-88, the powers may be equal, and integers decide. */
+static bool has_climbed(const struct ladder *s, int64_t n, int64_t k)
+{
+    struct pe_dd right = dd_add(dd_mul_d(s->log_m, (double)k), dd_mul_d(s->log_e, (double)(s->l - k)));
+    struct pe_dd left = dd_mul_d(pe_dd_fast_log(dd((double)n)), (double)s->l);
+    double difference = dd_sub(left, right).hi;
+    if (fabs(difference) > right.hi * 0x1p-50)
+        return difference > 0;
+    difference = dd_sub(dd_mul_d(dd_log(dd((double)n)), (double)s->l), right).hi;
+    return difference > 0 || (fabs(difference) <= right.hi * 0x1p-88 && powers_are_equal(s, n, k));
+}
+
+/* The same in floats, in the order of transformers: log(n/e) / log(m/e) · (side - e), each step rounded. */
+static bool has_climbed_float32(const struct ladder *s, int64_t n, int64_t k)
+{
+    float ratio = (float)n / (float)s->e;
+    float log_ratio = (float)dd_round_odd(pe_dd_fast_log(dd((double)ratio)));
+    float log_all = (float)dd_round_odd(dd_sub(s->log_m, s->log_e));
+    return log_ratio / log_all * (float)s->l >= (float)k;
+}
+
+/* The smallest distance from e on that has climbed k steps; max_distance always has. */
+static int64_t first_of_step(const struct ladder *s, int64_t k, bool float32)
+{
+    int64_t low = s->e, high = s->m;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if ((float32 ? has_climbed_float32 : has_climbed)(s, middle, k))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static void set_first(const struct t5 *c, struct tables *t)
+{
+    struct ladder s = {.e = t->side / 2, .m = c->max_distance, .l = t->side - t->side / 2};
+    s.log_e = s.e > 1 ? dd_log(dd((double)s.e)) : dd(0);
+    s.log_m = dd_log(dd((double)s.m));
+    for (int64_t b = 0; b < t->side; b++)
+        t->first[b] = (double)(b <= s.e ? b : first_of_step(&s, b - s.e, c->arith == PE_ARITH_FLOAT32));
+}
+
+/* ---- Buckets ---- */
+
+/* A bucket, and the number of consecutive distances upwards that share it. */
+struct stretch {
+    int32_t bucket;
+    double n;
+};
+
+/* The stretch that begins at an integer rel = k - q. */
+static struct stretch stretch_at(const struct tables *t, double rel)
+{
+    if (rel > 0 && !t->bidirectional)
+        return (struct stretch){0, (double)INFINITY};
+    int32_t low = 0, high = t->side; /* first[low] ≤ |rel| < first[high] */
+    double n = fabs(rel);
+    while (high - low > 1) {
+        int32_t middle = (low + high) / 2;
+        if (t->first[middle] <= n)
+            low = middle;
+        else
+            high = middle;
+    }
+    if (rel <= 0)
+        return (struct stretch){low, n - t->first[low] + 1};
+    return (struct stretch){low + t->side, high < t->side ? t->first[high] - n : (double)INFINITY};
+}
+
+/* The stretch of k - q rounded towards 0 to an integer, but never from above to 0: the key stays after the query. */
+static struct stretch stretch_of_pair(const struct tables *t, double q_pos, double k_pos)
+{
+    struct pe_dd rel = dd_two_sum(k_pos, -q_pos);
+    struct pe_dd size = rel.hi < 0 ? dd_neg(rel) : rel;
+    double n = floor(size.hi);
+    n -= n == size.hi && size.lo < 0;
+    if (rel.hi > 0 && n == 0)
+        return (struct stretch){t->bidirectional ? t->side : 0, 1};
+    return stretch_at(t, rel.hi > 0 ? n : -n);
+}
+
+/* Distances that share a bucket are stored together. */
+static void buckets_of(const struct pe_plan *plan, const void *unused, double rel, size_t n, void *out)
+{
+    int32_t *bucket = out;
+    (void)unused;
+    for (size_t i = 0; i < n;) {
+        struct stretch s = stretch_at(plan->tables, rel + (double)i);
+        size_t end = s.n < (double)(n - i) ? i + (size_t)s.n : n;
+        while (i < end)
+            bucket[i++] = s.bucket;
+    }
+}
+
+static void fill_buckets(const struct pe_plan *plan, const struct pe_block *b, int32_t *out)
+{
+    const struct pe_positions *q = plan->seq.q, *k = plan->seq.k;
+    if (pe_toeplitz_fits(plan)) {
+        pe_toeplitz_fill(plan, buckets_of, NULL, sizeof *out, b, out);
+        return;
+    }
+    for (uint64_t i = 0; i < b->n_rows; i++)
+        for (uint64_t j = 0; j < b->n_cols; j++)
+            *out++ =
+                stretch_of_pair(plan->tables, pe_position_at(q, b->row0 + i), pe_position_at(k, b->col0 + j)).bucket;
+}
+
+/* ---- The bias ---- */
+
+static struct pe_dd bias_of(const struct pe_plan *plan, size_t head, int32_t bucket)
+{
+    const struct t5 *c = plan->config;
+    double v;
+    pe_weights_read(&plan->weights[TABLE], (uint64_t)bucket * (uint64_t)c->num_heads + head, 1, &v);
+    return c->table_scale == 1 ? dd(v) : dd_two_prod(v, c->table_scale);
+}
+
+static void distance(const struct pe_plan *plan, size_t head, double rel, size_t n, enum pe_dtype dtype, void *out)
+{
+    for (size_t i = 0; i < n;) {
+        struct stretch s = stretch_at(plan->tables, rel + (double)i);
+        struct pe_dd v = bias_of(plan, head, s.bucket);
+        size_t end = s.n < (double)(n - i) ? i + (size_t)s.n : n;
+        pe_bias_store(dtype, out, i, v);
+        pe_bias_repeat(dtype, out, i, end - i);
+        i = end;
+    }
+}
+
+static struct pe_dd pair(const struct pe_plan *plan, const struct pe_glance *g)
+{
+    return bias_of(plan, g->head, stretch_of_pair(plan->tables, g->q_pos, g->k_pos).bucket);
+}
+
+/* ---- The plan ---- */
+
+static enum pe_status need_table(struct pe_plan *plan, struct pe_error *err)
+{
+    struct t5 *c = plan->config;
+    enum pe_status status = PE_OK;
+    if (!pe_weights_wanted(plan))
+        return PE_OK;
+    if (pe_weights_axis(plan, TABLE, 1)) {
+        status = pe_fix_size(plan, "num_buckets", pe_weights_axis(plan, TABLE, 0), "table", err);
+        if (!status)
+            status = pe_fix_size(plan, "num_heads", pe_weights_axis(plan, TABLE, 1), "table", err);
+    }
+    uint64_t shape[2] = {(uint64_t)c->num_buckets, (uint64_t)c->num_heads};
+    return status ? status : pe_weights_need(plan, TABLE, shape, 2, err);
+}
+
+static enum pe_status check(const struct t5 *c, struct pe_error *err)
+{
+    int64_t side = c->bidirectional ? c->num_buckets / 2 : c->num_buckets;
+    if (side < 2)
+        return pe_fail(err, "/num_buckets", "num_buckets is %lld; allowed: at least %d, two for each side",
+                       (long long)c->num_buckets, 4);
+    if (c->max_distance <= side / 2)
+        return pe_fail(err, "/max_distance",
+                       "max_distance is %lld; allowed: above %lld, the distances that have a bucket each",
+                       (long long)c->max_distance, (long long)side / 2);
+    return PE_OK;
+}
+
+/* A logarithm for each step of the search for each bucket, and for a tie, trial division up to a square root. */
+static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct t5 *c = plan->config;
+    double buckets = fmin(fmax((double)c->num_buckets, (double)pe_weights_axis(plan, TABLE, 0)), BUCKETS_MAX);
+    double side = c->bidirectional ? buckets / 2 : buckets, distance = (double)c->max_distance;
+    pe_cost_each(cost, side, sizeof(double), (log2(distance) + 1) * PE_NS_NEAR);
+    pe_cost_add(cost, 0, 100 * sqrt(distance));
+    pe_bias_cost(plan, fmax((double)c->num_heads, (double)pe_weights_axis(plan, TABLE, 1)), cost);
+}
+
+static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+{
+    const struct t5 *c = plan->config;
+    enum pe_status status = need_table(plan, err);
+    if (!status)
+        status = check(c, err);
+    if (status)
+        return status;
+    int64_t side = c->bidirectional ? c->num_buckets / 2 : c->num_buckets;
+    struct tables *t = plan->tables = calloc(1, sizeof *t + (size_t)side * sizeof *t->first);
+    if (!t)
+        return pe_no_memory(err);
+    if (plan->seq.q->list || plan->seq.k->list)
+        plan->pace = PE_SLOW; /* a table lookup, or a number from the seed, for each element */
+    t->side = (int32_t)side;
+    t->bidirectional = c->bidirectional;
+    t->bias.rule = (struct pe_bias_rule){.distance = distance, .pair = pair};
+    set_first(c, t);
+    return pe_bias_init(&t->bias, plan, &c->bias, err);
+}
+
+static void drop(struct pe_plan *plan)
+{
+    struct tables *t = plan->tables;
+    if (t)
+        pe_bias_drop(&t->bias);
+    free(t);
+}
+
+static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                 void *dst)
+{
+    if (id == BUCKETS)
+        fill_buckets(plan, b, dst);
+    else
+        pe_bias_fill(plan, output, b, dst);
+}
+
+static bool line(const struct pe_plan *plan, const struct pe_output *output, size_t id, uint64_t head, uint64_t first,
+                 size_t n, void *dst)
+{
+    if (id == BUCKETS)
+        return pe_toeplitz_line(plan, buckets_of, NULL, first, n, dst);
+    return pe_bias_fill_line(plan, output, id, head, first, n, dst);
+}
+
+/* T5 was trained with unscaled logits. */
+static double softmax_scale(const struct pe_plan *plan, size_t head_dim)
+{
+    (void)plan;
+    (void)head_dim;
+    return 1;
+}
+
+static const struct pe_attend attend = {.softmax_scale = softmax_scale, .bias_at = pe_bias_at};
+
+const struct pe_scheme pe_scheme_t5 = {
+    .info =
+        {
+            .name = "t5",
+            .family = "bias",
+            .about = {"T5 buckets",
+                      "a learned bias for each bucket of distances; buckets are wider for larger distances"},
+            .paper = "Raffel et al. 2019, arXiv 1910.10683",
+            .example = "{\"scheme\":\"t5\",\"num_heads\":2,\"len\":4,\"seed\":0}",
+            .picture = "len=64&outputs=buckets",
+            .params = params,
+            .outputs = outputs,
+            .inputs = inputs,
+        },
+    .config_bytes = sizeof(struct t5),
+    .is_pairwise = true,
+    .cost = cost,
+    .plan = plan,
+    .drop = drop,
+    .fill = fill,
+    .line = line,
+    .attend = &attend,
+};

@@ -1,0 +1,159 @@
+/* CoPE, contextual position encoding (Golovneva et al. 2024, arXiv 2405.18719): a key's position is the number of
+ * keys between it and the query, where the query decides how much each of them counts.
+ *
+ *     g[i, j] = sigmoid(s[i, j]), s: the logits, scaled and masked                      hidden keys count nothing
+ *     p[i, j] = min(sum over t from j to i of g[i, t], npos_max - 1)                    from the key up to the query
+ *     s[i, j] += (p - ⌊p⌋)·(q_i·pos_emb[⌈p⌉]) + (1 - (p - ⌊p⌋))·(q_i·pos_emb[⌊p⌋])       what is hidden stays hidden
+ *
+ * Without a causal mask, keys after the query have position 0 and do not count for keys before it. */
+#include "core/schemes/relative/relative.h"
+
+#include <stdlib.h>
+
+struct cope {
+    struct pe_relative_fields relative;
+    int64_t npos_max;
+};
+
+enum { NPOS_MAX = 65536 };
+
+static const struct pe_param params[] = {
+    PE_P_INT(cope, npos_max, 64, 1, NPOS_MAX, "largest count", "rows of pos_emb; if pos_emb is sent, its own",
+             .usual = {1, 128}),
+    PE_RELATIVE_PARAMS,
+    PE_P_END,
+};
+
+enum input { POS_EMB };
+
+static const struct pe_output_row outputs[] = {{.name = NULL}};
+
+static const struct pe_input_row inputs[] = {
+    [POS_EMB] = PE_INPUT("pos_emb", "npos_max,head_dim", PE_ATTEND, false, "count vectors",
+                         "a vector for each count, shared by all heads"),
+    {.name = NULL},
+};
+
+/* plan->tables: pos_emb, [npos_max, head_dim] doubles. */
+
+static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct cope *c = plan->config;
+    double rows = fmax((double)c->npos_max, (double)pe_weights_axis(plan, POS_EMB, 0));
+    double n = rows * (double)c->relative.head_dim;
+    pe_cost_weights(cost, plan, POS_EMB, n);
+    pe_cost_each(cost, n, 0, 3);
+}
+
+static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+{
+    const struct cope *c = plan->config;
+    uint64_t sent = pe_weights_axis(plan, POS_EMB, 0);
+    enum pe_status status = sent ? pe_fix_size(plan, "npos_max", sent, "pos_emb", err) : PE_OK;
+    const uint64_t shape[2] = {(uint64_t)c->npos_max, (uint64_t)c->relative.head_dim};
+    if (!status)
+        status = pe_weights_need(plan, POS_EMB, shape, 2, err);
+    if (status)
+        return status;
+    plan->tables = pe_relative_read(plan, POS_EMB);
+    return plan->tables ? PE_OK : pe_no_memory(err);
+}
+
+static void drop(struct pe_plan *plan) { free(plan->tables); }
+
+/* ---- Attention ---- */
+
+static size_t n_positions(const struct pe_plan *plan) { return (size_t)((const struct cope *)plan->config)->npos_max; }
+
+static size_t head_dim_of(const struct pe_plan *plan)
+{
+    return (size_t)((const struct cope *)plan->config)->relative.head_dim;
+}
+
+/* The interpolated term is not scaled; the engine multiplies by the scale. */
+static double largest(const struct pe_plan *plan, double q_norm, double k_norm)
+{
+    (void)k_norm;
+    double d = (double)head_dim_of(plan);
+    return q_norm * pe_relative_norm(plan->tables, n_positions(plan), head_dim_of(plan)) * sqrt(d);
+}
+
+static struct pe_attend_room room(const struct pe_plan *plan, size_t n_rows)
+{
+    size_t p = n_positions(plan);
+    return (struct pe_attend_room){.tables = p * head_dim_of(plan), .scratch = n_rows * p + plan->seq.k->n};
+}
+
+static double work(const struct pe_plan *plan)
+{
+    return (double)n_positions(plan) * (double)head_dim_of(plan) / (double)plan->seq.k->n + 8;
+}
+
+static const void *open_head(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables)
+{
+    (void)head;
+    pe_convert(a->dtype, tables, PE_F64, plan->tables, n_positions(plan) * head_dim_of(plan));
+    return tables;
+}
+
+/* One row: z [npos_max] are the query's products with pos_emb. The sum uses double, because it adds thousands of
+ * gates. */
+static void add_row(const struct pe_rows *rows, size_t i, const void *z, const void *gates, void *logits)
+{
+    const struct pe_arithmetic *a = rows->a;
+    double last = (double)n_positions(rows->plan) - 1, count = 0;
+    for (size_t j = rows->n_keys; j-- > 0;) {
+        count += pe_rows_is_after(rows, i, j) ? 0 : pe_number(a, gates, j);
+        double p = fmin(count, last), low = floor(p), part = p - low;
+        double term = part * pe_number(a, z, (size_t)ceil(p)) + (1 - part) * pe_number(a, z, (size_t)low);
+        pe_number_set(a, logits, j, pe_number(a, logits, j) + term);
+    }
+}
+
+/* A NaN gate needs no special case: fmin drops it, and the logit itself stays NaN. */
+static void add_last(const struct pe_rows *rows)
+{
+    const struct pe_arithmetic *a = rows->a;
+    size_t p = n_positions(rows->plan), d = rows->head_dim;
+    void *z = rows->scratch, *gates = pe_numbers_at(a, z, rows->n_rows * p);
+    a->abt(rows->n_rows, p, d, 1, rows->q, d, rows->tables, d, 0, z, p);
+    for (size_t i = 0; i < rows->n_rows; i++) {
+        void *logits = pe_numbers_at(a, rows->logits, i * rows->stride);
+        a->sigmoid(logits, rows->n_keys, gates);
+        add_row(rows, i, pe_numbers_at(a, z, i * p), gates, logits);
+    }
+}
+
+static const char *const parts[] = {"content_content", "content_position", NULL};
+
+static const struct pe_attend attend = {
+    .largest = largest,
+    .room = room,
+    .work = work,
+    .open_head = open_head,
+    .add_last = add_last,
+    .parts = parts,
+};
+
+const struct pe_scheme pe_scheme_cope = {
+    .info =
+        {
+            .name = "cope",
+            .family = "relative",
+            .about =
+                {"contextual positions (CoPE)",
+                 "a position is a content-dependent count of keys, and a table of counts is multiplied with the query"},
+            .paper = "Golovneva et al. 2024, arXiv 2405.18719",
+            .example = "{\"scheme\":\"cope\",\"npos_max\":3,\"q\":[[1,0],[0,1]],\"k\":[[1,0],[0,1]],\"seed\":0,"
+                       "\"causal\":true}",
+            .params = params,
+            .outputs = outputs,
+            .inputs = inputs,
+        },
+    .config_bytes = sizeof(struct cope),
+    .is_pairwise = true,
+    .cost = cost,
+    .plan = plan,
+    .drop = drop,
+    .attend = &attend,
+};

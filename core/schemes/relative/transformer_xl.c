@@ -1,0 +1,53 @@
+/* Transformer-XL (Dai et al. 2019, arXiv 1901.02860): relative_sinusoid.h with R's sines before its cosines, and
+ * distances clamped from above. A query may see any key here. The model's own shift leaves invalid values above the
+ * diagonal, which its causal mask hides. */
+#include "core/schemes/relative/relative_sinusoid.h"
+
+static const struct pe_param params[] = {
+    PE_REL_SIN_PARAMS,
+    PE_P_END,
+};
+
+static const struct pe_input_row inputs[] = {
+    PE_REL_SIN_INPUTS,
+    {.name = NULL},
+};
+
+/* k_len - 1 … 0: the distances that a causal model can see. */
+static void list(const struct pe_rel_sin_fields *c, double most, double least, double *first, double *last)
+{
+    (void)c;
+    (void)least;
+    *first = most > 0 ? most : 0;
+    *last = 0;
+}
+
+static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+{
+    static const struct pe_rel_sin_style style = {.list = list};
+    return pe_rel_sin_plan(plan, &style, err);
+}
+
+const struct pe_scheme pe_scheme_transformer_xl = {
+    .info =
+        {
+            .name = "transformer_xl",
+            .family = "relative",
+            .about = {"Transformer-XL",
+                      "products of queries with a projected sinusoid of the distance, and two learned query biases"},
+            .paper = "Dai et al. 2019, arXiv 1901.02860, section 3.3",
+            .example = "{\"scheme\":\"transformer_xl\",\"len\":4,\"mem_len\":2,\"num_heads\":2,\"head_dim\":4}",
+            .picture = "len=64&num_heads=4&head_dim=16",
+            .params = params,
+            .outputs = pe_rel_sin_outputs,
+            .inputs = inputs,
+        },
+    .config_bytes = sizeof(struct pe_rel_sin_fields),
+    .is_pairwise = true,
+    .cost = pe_rel_sin_cost,
+    .plan = plan,
+    .drop = pe_rel_sin_drop,
+    .width = pe_rel_sin_width,
+    .fill = pe_rel_sin_fill,
+    .attend = &pe_rel_sin_attend,
+};

@@ -1,0 +1,57 @@
+/* XLNet (Yang et al. 2019, arXiv 1906.08237): relative_sinusoid.h with R's sines before its cosines, distances
+ * clamped to both sides, and a term that depends on whether two tokens are in the same segment:
+ *
+ *     + softmax_scale · (q_i + r_s_bias_h)·seg_embed[token_type_ids differ ? 1 : 0, h] */
+#include "core/schemes/relative/relative_sinusoid.h"
+
+static const struct pe_param params[] = {
+    PE_REL_SIN_PARAMS,
+    PE_P_REALS(pe_rel_sin_fields, token_type_ids, 0, 255, "segment of each key",
+               "segment of each key, [k_len]; a query has the segment of the key at its position"),
+    PE_P_END,
+};
+
+static const struct pe_input_row inputs[] = {
+    PE_REL_SIN_INPUTS,
+    [PE_REL_SEG_EMBED] = PE_INPUT("seg_embed", "2,num_heads,head_dim", PE_ATTEND, false, "segment vectors",
+                                  "rows: same segment, other segment; optional"),
+    [PE_REL_SEG_BIAS] =
+        PE_INPUT("r_s_bias", "num_heads,head_dim", PE_ATTEND, false, "segment query", "a query for segments"),
+    {.name = NULL},
+};
+
+/* k_len … -q_len + 1, one more distance than occurs; causal ("uni"): k_len … 0. */
+static void list(const struct pe_rel_sin_fields *c, double most, double least, double *first, double *last)
+{
+    *first = most + 1;
+    *last = c->causal ? 0 : least;
+}
+
+static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+{
+    static const struct pe_rel_sin_style style = {.clamps_both = true, .has_segments = true, .list = list};
+    return pe_rel_sin_plan(plan, &style, err);
+}
+
+const struct pe_scheme pe_scheme_xlnet = {
+    .info =
+        {
+            .name = "xlnet",
+            .family = "relative",
+            .about = {"XLNet", "Transformer-XL's term in both directions, and one for tokens of the same segment"},
+            .paper = "Yang et al. 2019, arXiv 1906.08237",
+            .example = "{\"scheme\":\"xlnet\",\"len\":4,\"num_heads\":2,\"head_dim\":4}",
+            .picture = "len=64&num_heads=4&head_dim=16",
+            .params = params,
+            .outputs = pe_rel_sin_outputs,
+            .inputs = inputs,
+        },
+    .config_bytes = sizeof(struct pe_rel_sin_fields),
+    .is_pairwise = true,
+    .cost = pe_rel_sin_cost,
+    .plan = plan,
+    .drop = pe_rel_sin_drop,
+    .width = pe_rel_sin_width,
+    .fill = pe_rel_sin_fill,
+    .attend = &pe_rel_sin_attend,
+};

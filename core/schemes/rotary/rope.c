@@ -1,0 +1,74 @@
+/* RoPE, rotary position embedding (Su et al. 2021, arXiv 2104.09864): pairs of channels are rotated by an angle that
+ * grows with the position, so that the score of a query and a key depends on their distance only.
+ *
+ *     inv_freq[c] = base^(-2c/rotary_dim),   c = 0 … rotary_dim/2 - 1
+ *     angle[p, c] = direction · p · inv_freq[c]
+ *
+ * The exponent's denominator is rotary_dim, not head_dim: partial rotary (GPT-NeoX, GPT-J, Phi) has its own
+ * frequencies. With several axes, each pair uses one of them (core/schemes/rotary/rotary_resolve.c). */
+#include "core/schemes/rotary/rotary.h"
+
+static const struct pe_param params[] = {
+    PE_ROTARY_PARAMS,
+    PE_R_ROW(axes_dim, REALS, struct pe_reals, .min = 0, .max = PE_HEAD_DIM_MAX, .excludes = "channels",
+             .about = {"width of each axis",
+                       "for several axes, each with its own list of frequencies: the channels of each axis; default "
+                       "equal parts, and the first axis gets the rest"},
+             .group = PE_G_AXES),
+    PE_R_ROW(channels, WORD, int, .fallback = PE_UNSET_WORD, .words = pe_rotary_channel_words,
+             .about = {"channels of several axes",
+                       "for several axes that share one list of frequencies: mrope (Qwen2-VL), mrope_interleaved "
+                       "(Qwen3-VL), videorope, pixtral, dinov3"},
+             .group = PE_G_AXES),
+    PE_R_ROW(
+        mrope_section, REALS, struct pe_reals, .min = 0, .max = PE_HEAD_DIM_MAX,
+        .when = "channels=mrope|mrope_interleaved|videorope|",
+        .about = {"pairs of each axis",
+                  "number of pairs for time, height, width; default 3/8 each for height and width, the rest for time; "
+                  "mrope_interleaved also gives time the pairs that the sections leave"},
+        .group = PE_G_AXES),
+    PE_R_ROW(
+        axis_order, REALS, struct pe_reals, .min = 0, .max = PE_AXES_MAX - 1,
+        .about = {"axis order", "order of the axes' blocks in the head; default 0, 1, …; Llama 4's vision tower: 1, 0"},
+        .group = PE_G_AXES),
+    PE_P_WORD(pe_rotary_fields, coords, pe_rotary_coord_words, "coordinates",
+              "coordinates on a grid: index; one_based (Llama 4); normalized: 2(i+1/2)/h - 1 (DINOv3, default there); "
+              "resized: i/h·ref_grid (EVA-02); centered (Qwen-Image; of three axes the first, frames, counts from 0); "
+              "pixel: -1 to 1, frequencies to max_freq",
+              .group = PE_G_AXES),
+    PE_R_ROW(ref_grid, REALS, struct pe_reals, .min = 1, .max = PE_POSITION_MAX, .when = "coords=resized",
+             .about = {"training grid", "the grid the model was trained on, a length for each axis"},
+             .group = PE_G_AXES),
+    PE_R_ROW(max_freq, REAL, double, .fallback = 10, .min = 1e-6, .max = 1e6, .when = "coords=pixel",
+             .about = {"highest frequency", "frequencies are pi·linspace(1, max_freq/2)"}, .level = PE_MORE,
+             .group = PE_G_FREQUENCIES, .usual = {1, 100}),
+    PE_ROTARY_PARAMS_LAST,
+    PE_P_END,
+};
+
+static const struct pe_output_row outputs[] = {PE_ROTARY_OUTPUTS, {.name = NULL}};
+
+const struct pe_scheme pe_scheme_rope = {
+    .info =
+        {
+            .name = "rope",
+            .family = "rotary",
+            .about = {"rotary encoding (RoPE)",
+                      "rotates pairs of channels of queries and keys by angles that grow with the position"},
+            .paper = "Su et al. 2021, arXiv 2104.09864 (RoFormer)",
+            .example = "{\"scheme\":\"rope\",\"len\":8,\"head_dim\":16}",
+            .picture = "len=128&head_dim=128&outputs=cos",
+            .params = params,
+            .outputs = outputs,
+            .inputs = pe_rotary_inputs,
+        },
+    .config_bytes = sizeof(struct pe_rotary_fields),
+    .has_axes = true,
+    .cost = pe_rotary_cost,
+    .plan = pe_rotary_plan,
+    .drop = pe_rotary_drop,
+    .columns = pe_rotary_columns,
+    .fill = pe_rotary_fill,
+    .dtype = pe_rotary_dtype,
+    .rotate = pe_rotary_rotate,
+};

@@ -1,0 +1,247 @@
+/* The rotary family: its plan, its outputs in every form, and its rotation.
+ *
+ * One rule makes all forms: pair c has a frequency, an axis and two channels. Tables of pairs (cos and sin, half as
+ * wide as the head), tables expanded to the head's channels in either layout, complex pairs and matrices are the same
+ * waves in other columns, so none has a formula of its own, and each value is correctly rounded in each form
+ * (core/waves). The opposite direction changes the sign of the sines only.
+ *
+ * Planning goes in one direction: the fields as read (struct pe_rotary_fields, the plan's config) → what they resolve
+ * to (struct pe_rotary_resolved; rotary_resolve.c) → the tables (struct pe_rotary; rotary_tables.c). Then the config
+ * gets the resolved values, for the answer to show. */
+#include "core/schemes/rotary/rotary.h"
+
+#include <stdlib.h>
+
+const char *const pe_rotary_layouts[] = {[PE_LAYOUT_INTERLEAVED] = "interleaved",
+                                         [PE_LAYOUT_HALF] = "half",
+                                         [PE_LAYOUT_HALF_PER_AXIS] = "half_per_axis",
+                                         [PE_LAYOUT_INTERLEAVED_TO_HALF] = "interleaved_to_half",
+                                         [PE_LAYOUT_VJEPA2] = "vjepa2",
+                                         NULL};
+const char *const pe_rotary_forms[] = {
+    [PE_FORM_PAIRS] = "pairs",     [PE_FORM_EXPANDED] = "expanded", [PE_FORM_CONCAT] = "concat",
+    [PE_FORM_COMPLEX] = "complex", [PE_FORM_MATRIX] = "matrix",     NULL};
+
+const struct pe_input_row pe_rotary_inputs[] = {
+    PE_INPUT("q", "batch,num_heads,n,head_dim", PE_ROTATE, true, "queries", "queries; leading axes may be missing"),
+    PE_INPUT("k", "batch,num_heads,n,head_dim", PE_ROTATE, true, "keys", "keys; may have fewer heads"),
+    {.name = NULL},
+};
+
+/* ---- The plan ---- */
+
+/* The frequency and axis of each pair, with scaling, and coordinates that are stored in a list. */
+void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct pe_rotary_fields *c = plan->config;
+    double n = (double)c->head_dim / 2, listed = 0;
+    bool float32 = c->arith == PE_ARITH_FLOAT32;
+    pe_cost_ladder(cost, n, float32);
+    pe_cost_each(cost, n, sizeof(struct pe_dd) + sizeof(unsigned char), 400);
+    for (unsigned a = 0; float32 && c->coords != PE_COORDS_INDEX && a < plan->seq.n_grid; a++)
+        listed += (double)plan->seq.grid[a];
+    pe_cost_each(cost, fmin(listed, PE_LISTED_POSITIONS_MAX), sizeof(double), PE_NS_PLACE);
+    if (plan->seq.k->list || plan->seq.is_counted) /* a list may have coordinates for each of three axes */
+        pe_cost_each(cost, (double)plan->seq.k->n, 0, 3 * PE_NS_VISIT);
+}
+
+/* The config that the answer shows: resolved, and what a pasted object states is in fields of their own. */
+static void show(const struct pe_rotary_resolved *now, struct pe_rotary *r, struct pe_rotary_fields *config)
+{
+    struct pe_scaling *s = &config->scaling;
+    struct pe_tensor widths = {.dtype = PE_I64, .rank = 1, .shape = {now->n_widths}, .data = r->widths};
+    if (!config->inv_freq.n)
+        pe_scaling_show(&now->scaling, s);
+    s->attention_factor = s->rope_theta = PE_UNSET;
+    s->mrope_section = (struct pe_reals){.n = 0};
+    s->mrope_interleaved = NULL;
+    if (!pe_scaling_rule_of_word(s->type)->has_whole_head)
+        s->partial_rotary_factor = PE_UNSET;
+    config->attention_factor = now->attention_factor;
+    config->partial_rotary_factor = PE_UNSET; /* is rotary_dim */
+    config->rotary_dim = 2 * (int64_t)now->n_pairs;
+    config->base = now->use.base;
+    config->channels = now->channels;
+    config->coords = now->coords;
+    if (now->n_widths)
+        *(now->channels == PE_UNSET_WORD ? &config->axes_dim : &config->mrope_section) =
+            (struct pe_reals){.array = widths, .n = now->n_widths};
+}
+
+enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_error *err)
+{
+    struct pe_rotary_resolved resolved;
+    if (pe_rotary_resolve(plan, &resolved, err) || pe_rotary_tables(&resolved, plan, err))
+        return err->status;
+    show(&resolved, plan->tables, plan->config);
+    return PE_OK;
+}
+
+void pe_rotary_drop(struct pe_plan *plan)
+{
+    struct pe_rotary *r = plan->tables;
+    if (r) {
+        free(r->coords);
+        free(r->extra);
+    }
+    free(r);
+}
+
+/* ---- Columns ---- */
+
+enum quarter { SINE, COSINE, MINUS_SINE };
+
+/* The wave of pair c. The opposite direction only changes the sign of the sines. The unit of the axis's coordinates
+ * is multiplied into the frequency, so that positions stay exact. */
+static struct pe_wave wave(const struct pe_rotary *r, size_t c, enum quarter quarter)
+{
+    struct pe_dd f = r->float32 ? r->inv_freq[c] : pe_quarter_turns(dd_mul(r->inv_freq[c], r->unit[r->axis[c]]));
+    if (r->direction < 0 && quarter != COSINE)
+        quarter = quarter == SINE ? MINUS_SINE : SINE;
+    return (struct pe_wave){f.hi, f.lo, r->attention_factor.hi, r->attention_factor.lo, (int)quarter, r->axis[c]};
+}
+
+/* Finds the block of pair c: its first pair and its number of pairs. */
+static size_t block_of(const struct pe_rotary *r, size_t c, size_t *pairs)
+{
+    size_t first = 0, b = 0;
+    for (; c >= first + r->block_pairs[b]; b++)
+        first += r->block_pairs[b];
+    *pairs = r->block_pairs[b];
+    return first;
+}
+
+/* The two channels of pair c in an expanded table, counted from the first rotated channel. */
+static void channels_of(const struct pe_rotary *r, size_t c, size_t channels[2])
+{
+    size_t pairs, first;
+    switch (r->layout) {
+    case PE_LAYOUT_INTERLEAVED:
+        channels[0] = 2 * c;
+        channels[1] = 2 * c + 1;
+        return;
+    case PE_LAYOUT_HALF:
+    case PE_LAYOUT_INTERLEAVED_TO_HALF:
+        channels[0] = c;
+        channels[1] = c + r->n_pairs;
+        return;
+    case PE_LAYOUT_HALF_PER_AXIS:
+    case PE_LAYOUT_VJEPA2:
+        first = block_of(r, c, &pairs);
+        channels[0] = first + c;
+        channels[1] = first + c + pairs;
+    }
+}
+
+static void pair_columns(const struct pe_rotary *r, size_t id, size_t c, struct pe_wave *columns)
+{
+    size_t channels[2] = {0, 0};
+    switch (id) {
+    case PE_COS: columns[c] = wave(r, c, COSINE); break;
+    case PE_SIN: columns[c] = wave(r, c, SINE); break;
+    case PE_COS_EXPANDED:
+    case PE_SIN_EXPANDED:
+        channels_of(r, c, channels);
+        columns[channels[0]] = columns[channels[1]] = wave(r, c, id == PE_COS_EXPANDED ? COSINE : SINE);
+        break;
+    case PE_COS_SIN:
+        columns[c] = wave(r, c, COSINE);
+        columns[r->n_pairs + c] = wave(r, c, SINE);
+        break;
+    case PE_FREQS_CIS:
+        columns[2 * c] = wave(r, c, COSINE);
+        columns[2 * c + 1] = wave(r, c, SINE);
+        break;
+    case PE_MATRIX:
+        columns[4 * c] = columns[4 * c + 3] = wave(r, c, COSINE);
+        columns[4 * c + 1] = wave(r, c, MINUS_SINE);
+        columns[4 * c + 2] = wave(r, c, SINE);
+        break;
+    default: break;
+    }
+}
+
+bool pe_rotary_columns(const struct pe_plan *plan, size_t id, struct pe_wave *columns)
+{
+    const struct pe_rotary *r = plan->tables;
+    if (id >= PE_INV_FREQ)
+        return false;
+    for (size_t c = 0; c < r->n_pairs; c++)
+        pair_columns(r, id, c, columns);
+    return true;
+}
+
+/* ---- The outputs that are no waves ---- */
+
+static bool positions_are_integers(const struct pe_plan *plan)
+{
+    const struct pe_rotary *r = plan->tables;
+    for (unsigned a = 0; a < plan->seq.n_axes; a++)
+        if (!pe_positions_are_integers(&plan->seq.k[a]) || r->unit[a].hi != 1)
+            return false;
+    return true;
+}
+
+enum pe_dtype pe_rotary_dtype(const struct pe_plan *plan, size_t id, enum pe_dtype usual)
+{
+    return id == PE_POSITIONS && !positions_are_integers(plan) ? PE_F64 : usual;
+}
+
+/* A coordinate, rounded once. */
+static double coordinate(const struct pe_plan *plan, uint64_t axis, uint64_t i)
+{
+    const struct pe_rotary *r = plan->tables;
+    return dd_mul_d(r->unit[axis], pe_position_at(&plan->seq.k[axis], i)).hi;
+}
+
+static double rope_delta(const struct pe_plan *plan)
+{
+    if (plan->seq.has_segments)
+        return (double)plan->seq.segments.rope_delta;
+    return pe_sequence_reach(&plan->seq) - (double)plan->seq.k->n;
+}
+
+void pe_rotary_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                    void *dst)
+{
+    const struct pe_rotary *r = plan->tables;
+    for (uint64_t i = 0; i < b->n_rows; i++)
+        for (uint64_t j = 0; j < b->n_cols; j++) {
+            double v = id == PE_INV_FREQ    ? r->inv_freq[b->col0 + j].hi
+                       : id == PE_POSITIONS ? coordinate(plan, b->row0 + i, b->col0 + j)
+                                            : rope_delta(plan);
+            pe_store(output->dtype, dst, (size_t)(i * b->n_cols + j), v);
+        }
+}
+
+/* ---- Rotation ---- */
+
+static struct pe_rotation_block block(const struct pe_rotary *r, size_t pair0, size_t n_pairs)
+{
+    bool neighbours = r->layout == PE_LAYOUT_INTERLEAVED || r->layout == PE_LAYOUT_INTERLEAVED_TO_HALF ||
+                      r->layout == PE_LAYOUT_VJEPA2;
+    return (struct pe_rotation_block){.pair0 = pair0,
+                                      .n_pairs = n_pairs,
+                                      .first = 2 * pair0,
+                                      .step = neighbours ? 2 : 1,
+                                      .partner = neighbours ? 1 : n_pairs};
+}
+
+void pe_rotary_rotate(const struct pe_plan *plan, struct pe_rotation *rotation, struct pe_wave *columns)
+{
+    const struct pe_rotary *r = plan->tables;
+    bool by_axis = r->layout == PE_LAYOUT_HALF_PER_AXIS || r->layout == PE_LAYOUT_VJEPA2;
+    *rotation = (struct pe_rotation){.head_dim = r->head_dim,
+                                     .n_pairs = r->n_pairs,
+                                     .offset = r->rotary_offset,
+                                     .n_blocks = by_axis ? r->n_blocks : 1,
+                                     .to_half = r->layout == PE_LAYOUT_INTERLEAVED_TO_HALF,
+                                     .is_tiled = r->layout == PE_LAYOUT_VJEPA2};
+    for (size_t b = 0, pair0 = 0; b < rotation->n_blocks; b++) {
+        size_t n = by_axis ? r->block_pairs[b] : r->n_pairs;
+        rotation->blocks[b] = block(r, pair0, n);
+        pair0 += n;
+    }
+    if (columns)
+        pe_rotary_columns(plan, PE_COS_SIN, columns);
+}

@@ -1,0 +1,198 @@
+/* The rotary family: shared by rope and its variants. Every variant is one object, a table of pairs of channels: the
+ * axis of each pair, its frequency, a coordinate rule, a pairing layout and a factor on cos and sin:
+ *
+ *     angle[n, c] = direction · coords[n, axis[c]] · inv_freq[c],   c = 0 … C-1,  C = rotary_dim/2
+ *     y1 = x1·cos - x2·sin,   y2 = x2·cos + x1·sin       (counter-clockwise; RoFormer, arXiv 2104.09864, equation 34)
+ *
+ * A scheme of the family puts struct pe_rotary_fields first in its config struct, PE_ROTARY_PARAMS among its rows,
+ * PE_ROTARY_OUTPUTS among its outputs, and keeps a struct pe_rotary in its plan's tables. */
+#ifndef PE_ROTARY_H
+#define PE_ROTARY_H
+
+#include "core/scheme.h"
+#include "core/schemes/scalings/scaling.h"
+
+/* ---- The parameters ---- */
+
+enum pe_rotary_layout {
+    PE_LAYOUT_INTERLEAVED,
+    PE_LAYOUT_HALF,
+    PE_LAYOUT_HALF_PER_AXIS,
+    PE_LAYOUT_INTERLEAVED_TO_HALF,
+    PE_LAYOUT_VJEPA2
+};
+enum pe_rotary_form { PE_FORM_PAIRS, PE_FORM_EXPANDED, PE_FORM_CONCAT, PE_FORM_COMPLEX, PE_FORM_MATRIX };
+enum pe_rotary_channels { PE_PIXTRAL, PE_MROPE, PE_MROPE_INTERLEAVED, PE_CHANNELS_VIDEOROPE, PE_DINOV3 };
+enum pe_rotary_coords {
+    PE_COORDS_INDEX,
+    PE_COORDS_ONE_BASED,
+    PE_COORDS_NORMALIZED,
+    PE_COORDS_RESIZED,
+    PE_COORDS_CENTERED,
+    PE_COORDS_PIXEL
+};
+extern const char *const pe_rotary_layouts[], *const pe_rotary_forms[], *const pe_rotary_channel_words[],
+                                                                            *const pe_rotary_coord_words[];
+
+struct pe_rotary_fields {
+    struct pe_scaling scaling; /* must be first: the offsets of its rows count from here */
+    int64_t head_dim, rotary_dim;
+    double partial_rotary_factor;
+    int64_t rotary_offset;
+    double base;
+    int layout;
+    int64_t direction;
+    struct pe_reals inv_freq;
+    /* Fields of several axes. Schemes without rows for them leave channels unset and the lists empty. */
+    struct pe_reals axes_dim;
+    int channels;
+    struct pe_reals mrope_section, axis_order;
+    int coords;
+    struct pe_reals ref_grid;
+    double max_freq;
+    double attention_factor;
+    int form, arith;
+};
+_Static_assert(offsetof(struct pe_rotary_fields, scaling) == 0, "the rows of scaling count from the config");
+
+#define PE_R_ROW(name_, TYPE, CTYPE, ...)                                                                              \
+    {                                                                                                                  \
+        .name = #name_, .type = PE_T_##TYPE, .offset = PE_OFFSET(pe_rotary_fields, name_, CTYPE), __VA_ARGS__          \
+    }
+
+/* Rows of every scheme of the family, in two parts; rope has the rows for several axes between them. */
+#define PE_ROTARY_PARAMS                                                                                               \
+    PE_P_INT(pe_rotary_fields, head_dim, 64, 2, PE_HEAD_DIM_MAX, "head width", "channels of one head; even",           \
+             .group = PE_G_SIZE, .usual = {8, 256}),                                                                   \
+        PE_P_INT(pe_rotary_fields, rotary_dim, PE_UNSET, 2, PE_HEAD_DIM_MAX, "rotated channels",                       \
+                 "channels that are rotated; even; default head_dim", .group = PE_G_SIZE, .usual = {2, 256}),          \
+        PE_R_ROW(partial_rotary_factor, REAL, double, .fallback = PE_UNSET, .min = 0, .max = 1,                        \
+                 .excludes = "rotary_dim",                                                                             \
+                 .about = {"rotated share", "rotary_dim as a share of head_dim, rounded down"}, .group = PE_G_SIZE),   \
+        PE_P_INT(pe_rotary_fields, rotary_offset, 0, 0, PE_HEAD_DIM_MAX, "first rotated channel",                      \
+                 "first rotated channel; DeepSeek rotates its last 64 of 192: 128", .level = PE_MORE,                  \
+                 .group = PE_G_SIZE, .usual = {0, 128}),                                                               \
+        PE_R_ROW(base, REAL, double, .alias = "rope_theta", .fallback = 10000, .min = 1e-3, .max = 1e12,               \
+                 .about = {"wavelength base", "wavelength base; not 1; default 100 for channels dinov3"},              \
+                 .group = PE_G_FREQUENCIES, .usual = {100, 1e7}),                                                      \
+        PE_P_WORD(pe_rotary_fields, layout, pe_rotary_layouts, "pairing of channels",                                  \
+                  "interleaved: neighbours are a pair (paper, Meta, GPT-J); half: first half with second "             \
+                  "half (transformers, GPT-NeoX); half_per_axis: half inside each axis's block; "                      \
+                  "interleaved_to_half: reads neighbours, writes halves (DeepSeek in transformers); "                  \
+                  "vjepa2: V-JEPA 2's published code, whose bug makes it no rotation",                                 \
+                  .level = PE_BASIC, .group = PE_G_LAYOUT),                                                            \
+        PE_P_INT(pe_rotary_fields, direction, 1, -1, 1, "direction",                                                   \
+                 "1: counter-clockwise, as in every library; -1: the inverse rotation", .group = PE_G_LAYOUT),         \
+        PE_R_ROW(inv_freq, REALS, struct pe_reals, .min = -1e6, .max = 1e6, .excludes = "base|scaling",                \
+                 .about = {"frequencies", "explicit frequencies, radians per position: [rotary_dim/2]"},               \
+                 .group = PE_G_FREQUENCIES)
+
+#define PE_ROTARY_PARAMS_LAST                                                                                           \
+    {.name = "scaling",                                                                                                 \
+     .alias = "rope_scaling|rope_parameters",                                                                           \
+     .type = PE_T_OBJECT,                                                                                               \
+     .fields = pe_scaling_params,                                                                                       \
+     .about = {"context scaling",                                                                                       \
+               "how frequencies change for longer contexts; a Hugging Face rope_scaling or rope_parameters "            \
+               "object is accepted unchanged"},                                                                         \
+     .level = PE_BASIC,                                                                                                 \
+     .group = PE_G_SCALING},                                                                                            \
+        PE_P_REAL(pe_rotary_fields, attention_factor, PE_UNSET, 1e-6, 1e6, "attention factor",                          \
+                  "factor on cos and sin; default the scaling's, else 1", .group = PE_G_SCALING, .usual = {0.5, 2}),    \
+        PE_P_WORD(pe_rotary_fields, form, pe_rotary_forms, "form of the table",                                         \
+                  "pairs: cos, sin per pair; expanded: per channel; concat: cos_sin; complex: freqs_cis; matrix: 2×2 " \
+                  "rotations",                                                                                          \
+                  .group = PE_G_LAYOUT),                                                                                \
+        PE_P_ARITH(pe_rotary_fields)
+
+/* ---- The outputs ---- */
+
+enum pe_rotary_output {
+    PE_COS,
+    PE_SIN,
+    PE_COS_EXPANDED,
+    PE_SIN_EXPANDED,
+    PE_COS_SIN,
+    PE_FREQS_CIS,
+    PE_MATRIX,
+    PE_INV_FREQ,
+    PE_POSITIONS,
+    PE_ROPE_DELTA,
+    PE_N_ROTARY_OUTPUTS
+};
+
+#define PE_ROTARY_OUTPUTS                                                                                              \
+    [PE_COS] = PE_OUTPUT("cos", "n,rotary_dim/2", 1, PE_DTYPE_NONE, false, "form=pairs", "cosines",                    \
+                         "cosine of each pair's angle"),                                                               \
+    [PE_SIN] = PE_OUTPUT("sin", "n,rotary_dim/2", 1, PE_DTYPE_NONE, false, "form=pairs", "sines",                      \
+                         "sine of each pair's angle"),                                                                 \
+    [PE_COS_EXPANDED] = PE_OUTPUT("cos", "n,rotary_dim", 1, PE_DTYPE_NONE, false, "form=expanded", "cosines",          \
+                                  "cosine for each channel, in the order of the layout"),                              \
+    [PE_SIN_EXPANDED] = PE_OUTPUT("sin", "n,rotary_dim", 1, PE_DTYPE_NONE, false, "form=expanded", "sines",            \
+                                  "sine for each channel, in the order of the layout"),                                \
+    [PE_COS_SIN] = PE_OUTPUT("cos_sin", "n,rotary_dim", 1, PE_DTYPE_NONE, false, "form=concat", "cosines and sines",   \
+                             "cosines of all pairs, then sines"),                                                      \
+    [PE_FREQS_CIS] = PE_OUTPUT("freqs_cis", "n,rotary_dim/2,2", 2, PE_DTYPE_NONE, false, "form=complex",               \
+                               "complex numbers", "complex e^(i·angle): cos, sin"),                                    \
+    [PE_MATRIX] = PE_OUTPUT("matrix", "n,rotary_dim/2,2,2", 3, PE_DTYPE_NONE, false, "form=matrix",                    \
+                            "rotation matrices", "[[cos, -sin], [sin, cos]] of each pair"),                            \
+    [PE_INV_FREQ] = PE_OUTPUT("inv_freq", "rotary_dim/2", 1, PE_F64, true, NULL, "frequencies",                        \
+                              "angular frequency of each pair, radians per unit of its coordinate"),                   \
+    [PE_POSITIONS] = PE_OUTPUT("positions", "axes,n", 1, PE_I64, true, NULL, "positions",                              \
+                               "the coordinates used; f64 where one is fractional"),                                   \
+    [PE_ROPE_DELTA] = PE_OUTPUT("rope_delta", "", 1, PE_I64, true, NULL, "position delta",                             \
+                                "1 + the largest position - n: a decoder adds it to its cache position")
+
+/* ---- What the fields resolve to: all that the tables are computed from ---- */
+
+struct pe_rotary_resolved {
+    const struct pe_rotary_fields *given; /* for fields that need no resolving */
+    struct pe_scaling_use use;
+    struct pe_scaling_resolved scaling; /* without inv_freq */
+    double attention_factor;
+    size_t n_pairs;
+    int channels; /* unset: each axis has a ladder of its own */
+    int coords;   /* unset without a grid */
+    unsigned n_axes;
+    size_t pairs[PE_AXES_MAX];   /* of time, height and width, if channels has sections; or of each axis's own ladder */
+    unsigned n_widths;           /* the first so many of them are shown */
+    unsigned order[PE_AXES_MAX]; /* of the blocks of axes with own ladders */
+};
+
+/* ---- The tables; plan->tables of the schemes of the family ---- */
+
+struct pe_rotary {
+    size_t head_dim, rotary_offset, n_pairs;
+    enum pe_rotary_layout layout;
+    enum pe_rotary_form form;
+    int direction; /* 1 or -1 */
+    bool float32;  /* inv_freq has the frameworks' float32 values */
+    struct pe_dd attention_factor;
+    size_t n_blocks; /* blocks of consecutive pairs: one for each axis if axes have their own frequencies; else 1 */
+    size_t block_pairs[PE_AXES_MAX];
+    struct pe_dd unit[PE_AXES_MAX]; /* coordinate = (start + index) · unit */
+    int64_t widths[PE_AXES_MAX];    /* axes_dim or mrope_section as shown; the config's list points here */
+    double *coords;                 /* lists of f32 coordinates, arith float32 only */
+    void *extra;                    /* a scheme's own; owned, freed with free */
+    unsigned char *axis;            /* [n_pairs] */
+    struct pe_dd *inv_freq;         /* [n_pairs], radians per unit of coordinate */
+};
+
+void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost);
+enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_error *err);
+void pe_rotary_drop(struct pe_plan *plan);
+
+/* The steps of the plan. The first reads plan->config, and gives a sequence of one axis as many as channels or axes_dim
+ * need; the second allocates plan->tables, and writes the coordinates of the sequence. */
+enum pe_status pe_rotary_resolve(struct pe_plan *plan, struct pe_rotary_resolved *resolved, struct pe_error *err);
+enum pe_status pe_rotary_tables(const struct pe_rotary_resolved *resolved, struct pe_plan *plan, struct pe_error *err);
+
+bool pe_rotary_columns(const struct pe_plan *plan, size_t id, struct pe_wave *columns);
+void pe_rotary_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *block,
+                    void *dst);
+enum pe_dtype pe_rotary_dtype(const struct pe_plan *plan, size_t id, enum pe_dtype usual);
+void pe_rotary_rotate(const struct pe_plan *plan, struct pe_rotation *rotation, struct pe_wave *columns);
+
+extern const struct pe_input_row pe_rotary_inputs[];
+
+#endif

@@ -1,0 +1,184 @@
+/* xPos (Sun et al. 2022, arXiv 2212.10554): RoPE whose scores also decay with the distance. Queries are scaled by
+ *
+ *     scale[p, c] = zeta_c^((p - center)/scale_base),   zeta_c = (2c + gamma·d) / ((1 + gamma)·d),   d = rotary_dim
+ *
+ * and keys by the reciprocal, so that a score has zeta_c^((q_pos - k_pos)/scale_base): only the scale is centred, the
+ * angles count from 0. For keys after the query the ratio grows beyond 1: use it causally. */
+#include "core/schemes/rotary/rotary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct xpos {
+    struct pe_rotary_fields rotary; /* first */
+    double scale_base, gamma;
+    const struct pe_value *center;
+    struct pe_value resolved_center;
+};
+
+static const struct pe_param params[] = {
+    PE_ROTARY_PARAMS,
+    PE_ROTARY_PARAMS_LAST,
+    PE_P_REAL(xpos, scale_base, 512, 1e-6, 1e12, "scale base",
+              "number of positions over which the scale changes by a factor of zeta", .group = PE_G_FREQUENCIES,
+              .usual = {64, 8192}),
+    PE_P_REAL(xpos, gamma, 0.4, 1e-6, 1e6, "gamma",
+              "sets zeta of the first pair, gamma/(1 + gamma); a larger gamma means less decay",
+              .group = PE_G_FREQUENCIES, .usual = {0.05, 4}),
+    PE_P_VALUE(xpos, center, "centre",
+               "position whose scale is 1: a number, default 0; \"torchscale\": half of the last position + 1, rounded "
+               "up; \"lucidrains\": half of the length, rounded down"),
+    PE_P_END,
+};
+
+enum { SCALE = PE_N_ROTARY_OUTPUTS };
+
+static const struct pe_output_row outputs[] = {
+    PE_ROTARY_OUTPUTS,
+    [SCALE] = PE_OUTPUT("scale", "n,rotary_dim/2", 1, PE_DTYPE_NONE, false, NULL, "scale",
+                        "factor on queries; keys are multiplied by its reciprocal"),
+    {.name = NULL},
+};
+
+/* The `extra` of the family's object: the values that the scale needs. */
+struct scales {
+    double center;
+    size_t n_pairs;
+    struct pe_dd log_zeta[]; /* [n_pairs], divided by scale_base */
+};
+
+/* ---- Rules ---- */
+
+static enum pe_status resolve_center(struct pe_plan *plan, double *center, struct pe_error *err)
+{
+    struct xpos *c = plan->config;
+    const struct pe_value *v = c->center;
+    *center = 0;
+    if (v && v->kind == PE_STRING && strcmp(v->string, "torchscale") == 0)
+        *center = ceil(pe_sequence_reach(&plan->seq) / 2);
+    else if (v && v->kind == PE_STRING && strcmp(v->string, "lucidrains") == 0)
+        *center = floor((double)plan->seq.k->n / 2);
+    else if (v && v->kind == PE_INTEGER)
+        *center = (double)v->integer;
+    else if (v && v->kind == PE_REAL)
+        *center = v->real;
+    else if (v)
+        return pe_fail(err, "/center", "center is neither a number nor \"torchscale\" nor \"lucidrains\"");
+    if (!(fabs(*center) <= PE_POSITION_MAX))
+        return pe_fail(err, "/center", "center is %.17g; allowed: magnitudes up to 2^40", *center);
+    c->resolved_center = (struct pe_value){.kind = PE_REAL, .real = *center};
+    c->center = &c->resolved_center;
+    return PE_OK;
+}
+
+static void set_zetas(const struct xpos *c, struct scales *s, bool float32)
+{
+    double d = (double)c->rotary.rotary_dim;
+    struct pe_dd below = dd_mul_d(dd_two_sum(1, c->gamma), d);
+    for (size_t i = 0; i < s->n_pairs; i++) {
+        struct pe_dd zeta = dd_div(dd_add(dd(2 * (double)i), dd_two_prod(c->gamma, d)), below);
+        if (float32)
+            zeta = dd((double)(float)zeta.hi);
+        s->log_zeta[i] = dd_div(dd_log(zeta), dd(c->scale_base));
+    }
+}
+
+static struct scales *scales_of(const struct pe_plan *plan) { return ((const struct pe_rotary *)plan->tables)->extra; }
+
+/* The family's cost, and a logarithm for each pair. */
+static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct xpos *c = plan->config;
+    pe_rotary_cost(plan, cost);
+    pe_cost_each(cost, (double)c->rotary.head_dim / 2, sizeof(struct pe_dd), PE_NS_DD);
+}
+
+static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+{
+    struct xpos *c = plan->config;
+    c->rotary.channels = PE_UNSET_WORD;
+    enum pe_status status = pe_rotary_plan(plan, err);
+    if (status)
+        return status;
+    struct pe_rotary *r = plan->tables;
+    struct scales *s = r->extra = calloc(1, sizeof *s + r->n_pairs * sizeof *s->log_zeta);
+    if (!s)
+        return pe_no_memory(err);
+    s->n_pairs = r->n_pairs;
+    plan->element_work = 4096;
+    plan->pace = PE_SLOW; /* an exponential in double-double for each value of the scale */
+    set_zetas(c, s, r->float32);
+    return resolve_center(plan, &s->center, err);
+}
+
+/* ---- The scale ---- */
+
+/* e^x; 0 or infinity beyond the range of a double. */
+static struct pe_dd exponential(struct pe_dd x)
+{
+    if (x.hi < -740)
+        return dd(0);
+    return x.hi > 709 ? dd(HUGE_VAL) : dd_exp(x);
+}
+
+/* scale[p, c] to the power of sign. */
+static struct pe_dd scale_at(const struct scales *s, double p, size_t c, int sign)
+{
+    struct pe_dd t = dd_two_sum(p, -s->center);
+    return exponential(dd_mul(sign < 0 ? dd_neg(t) : t, s->log_zeta[c]));
+}
+
+static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                 void *dst)
+{
+    if (id != SCALE) {
+        pe_rotary_fill(plan, output, id, b, dst);
+        return;
+    }
+    for (uint64_t i = 0; i < b->n_rows; i++) {
+        double p = pe_position_at(plan->seq.k, b->row0 + i);
+        for (uint64_t j = 0; j < b->n_cols; j++) {
+            struct pe_dd v = scale_at(scales_of(plan), p, (size_t)(b->col0 + j), 1);
+            pe_store(output->dtype, dst, (size_t)(i * b->n_cols + j), output->dtype == PE_F64 ? v.hi : dd_round_odd(v));
+        }
+    }
+}
+
+static void magnitude(const struct pe_plan *plan, size_t id, const struct pe_positions *positions, uint64_t row0,
+                      size_t n_rows, double *factors)
+{
+    const struct scales *s = scales_of(plan);
+    int sign = pe_rotary_inputs[id].name[0] == 'q' ? 1 : -1;
+    for (size_t i = 0; i < n_rows; i++)
+        for (size_t c = 0; c < s->n_pairs; c++)
+            factors[i * s->n_pairs + c] = scale_at(s, pe_position_at(positions, row0 + i), c, sign).hi;
+}
+
+static bool columns(const struct pe_plan *plan, size_t id, struct pe_wave *waves)
+{
+    return id != SCALE && pe_rotary_columns(plan, id, waves);
+}
+
+const struct pe_scheme pe_scheme_xpos = {
+    .info =
+        {
+            .name = "xpos",
+            .family = "rotary",
+            .about = {"xPos", "rotary positions whose scores decay with the distance"},
+            .paper = "Sun et al. 2022, arXiv 2212.10554",
+            .example = "{\"scheme\":\"xpos\",\"len\":8,\"head_dim\":16}",
+            .picture = "len=128&head_dim=128&outputs=scale",
+            .params = params,
+            .outputs = outputs,
+            .inputs = pe_rotary_inputs,
+        },
+    .config_bytes = sizeof(struct xpos),
+    .cost = cost,
+    .plan = plan,
+    .drop = pe_rotary_drop,
+    .columns = columns,
+    .fill = fill,
+    .dtype = pe_rotary_dtype,
+    .rotate = pe_rotary_rotate,
+    .magnitude = magnitude,
+};

@@ -1,0 +1,120 @@
+/* Context scalings of rotary schemes: which rule a given object means, the values that follow from others, and the
+ * frequencies. The list of rules and the rows are in scaling_rows.c, the rules in core/schemes/scalings/. */
+#include "core/schemes/scalings/scaling.h"
+
+#include <float.h>
+
+/* ---- Which rule is meant ---- */
+
+static const struct pe_scaling_rule *meant_by(const struct pe_scaling *given, int word)
+{
+    const struct pe_scaling_rule *said = pe_scaling_rule_of_word(word);
+    for (int i = 0; i < PE_N_SCALINGS; i++)
+        if (pe_scaling_at(i)->claims && pe_scaling_at(i)->claims(given, said))
+            return pe_scaling_at(i);
+    return said;
+}
+
+const struct pe_scaling_rule *pe_scaling_meant(const struct pe_scaling *given)
+{
+    return meant_by(given, given->rope_type != PE_UNSET_WORD ? given->rope_type : given->type);
+}
+
+static enum pe_status check_words(const struct pe_scaling *given, const struct pe_scaling_rule *rule,
+                                  struct pe_error *err)
+{
+    if (given->type == PE_UNSET_WORD || meant_by(given, given->type) == rule)
+        return PE_OK;
+    return pe_fail(err, "/scaling/rope_type",
+                   "rope_type is \"%s\" and type is \"%s\", which are different rules; give one",
+                   pe_scaling_words[given->rope_type], pe_scaling_words[given->type]);
+}
+
+/* ---- Values that follow from others ---- */
+
+static enum pe_status find_factor(const struct pe_scaling *given, const struct pe_scaling_rule *rule, double *factor,
+                                  struct pe_error *err)
+{
+    *factor = given->factor;
+    if (!rule->factor_is_ratio || !isnan(*factor))
+        return PE_OK;
+    *factor = given->max_position_embeddings / given->original_max_position_embeddings;
+    if (*factor < PE_SCALING_FACTOR_MIN || *factor > PE_SCALING_FACTOR_MAX)
+        return pe_fail(err, "/scaling/max_position_embeddings",
+                       "max_position_embeddings/original_max_position_embeddings makes factor %.10g; allowed: from "
+                       "1e-06 to 1000000",
+                       *factor);
+    return PE_OK;
+}
+
+/* A flag that was not given is what its row states. */
+static void set_flags(const struct pe_param *row, union pe_scaling_own *own)
+{
+    static const struct pe_value no = {.kind = PE_BOOLEAN}, yes = {.kind = PE_BOOLEAN, .boolean = true};
+    for (; row && row->name; row++) {
+        const struct pe_value **flag = (const struct pe_value **)(void *)(own->bytes + row->offset);
+        if (row->type == PE_T_VALUE && !*flag)
+            *flag = row->fallback != 0 ? &yes : &no;
+    }
+}
+
+enum pe_status pe_scaling_resolve(const struct pe_scaling *given, const struct pe_scaling_use *use,
+                                  struct pe_scaling_resolved *resolved, struct pe_error *err)
+{
+    const struct pe_scaling_rule *rule = pe_scaling_meant(given);
+    double factor;
+    if (check_words(given, rule, err) || find_factor(given, rule, &factor, err) ||
+        pe_scaling_check_fields(given, rule, factor, err))
+        return err->status;
+    *resolved = (struct pe_scaling_resolved){
+        .rule = rule,
+        .convention = given->convention,
+        .factor = factor,
+        .max_position_embeddings = given->max_position_embeddings,
+        .original_max_position_embeddings = given->original_max_position_embeddings,
+        .seq_len = given->seq_len,
+        .partial_rotary_factor = given->partial_rotary_factor,
+        .attention_factor = given->attention_factor,
+        .softmax_scale_factor = given->softmax_scale_factor,
+        .own = given->own[pe_scaling_place(rule)],
+    };
+    set_flags(rule->fields, &resolved->own);
+    if (rule->resolve && rule->resolve(resolved, use, err))
+        return err->status;
+    if (isnan(resolved->attention_factor))
+        resolved->attention_factor = 1;
+    return PE_OK;
+}
+
+/* ---- Frequencies ---- */
+
+/* ln base' = ln base + dim/(dim - 2) · ln stretch. In float32, base' is a Python double that torch.pow rounds. */
+static struct pe_dd log_base_of(const struct pe_scaling_resolved *s, const struct pe_scaling_use *use)
+{
+    struct pe_dd log_base = dd_log(dd(use->base));
+    float base = (float)use->base;
+    if (s->rule->stretch) {
+        struct pe_dd power = dd_div(dd(use->dim), dd(use->dim - 2));
+        log_base = dd_add(log_base, dd_mul(power, dd_log(s->rule->stretch(s))));
+        base = (float)fmin(dd_exp(log_base).hi, (double)FLT_MAX);
+    }
+    return use->float32 ? dd_log(dd((double)base)) : log_base;
+}
+
+void pe_scaling_ladder(const struct pe_scaling_resolved *s, const struct pe_scaling_use *use, size_t n_pairs,
+                       struct pe_dd *inv_freq)
+{
+    const struct pe_scaling_rule *rule = s->rule;
+    struct pe_scaling_pair p = {.s = s, .use = use};
+    struct pe_dd log_base = log_base_of(s, use);
+    if (rule->prepare)
+        rule->prepare(&p);
+    if (!use->float32)
+        pe_ladder_dd(log_base, use->dim / 2, n_pairs, inv_freq);
+    for (p.c = 0; p.c < n_pairs; p.c++) {
+        if (use->float32)
+            p.power = dd((double)pe_power_float32(log_base, p.c, use->dim / 2));
+        p.w = use->float32 ? num_div(&p, dd(1), p.power) : inv_freq[p.c];
+        inv_freq[p.c] = rule->frequency ? rule->frequency(&p) : p.w;
+    }
+}
