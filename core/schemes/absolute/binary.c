@@ -5,7 +5,7 @@
  *
  * Bit b toggles every 2^b positions. The number of bits comes from the configuration, never from the sequence;
  * otherwise the code of a position would change with the length. */
-#include "core/schemes/absolute/whole.h"
+#include "core/schemes/absolute/absolute.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
  * Each row takes `substeps` equal steps s = dt/substeps of the solver. rk4_38 is the method that torchdiffeq calls
  * rk4: Kutta's 3/8 rule, not the classic tableau; they differ by about 1e-8 here. */
 #include "core/schemes/network.h"
-#include "core/schemes/absolute/stepping.h"
+#include "core/schemes/absolute/absolute.h"
 
 #include <stdlib.h>
 

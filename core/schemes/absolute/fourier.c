@@ -9,7 +9,7 @@
  *
  * Frequencies that are fractions times π hit zeros of the sine exactly, and B x is a sum over axes, so such phases
  * are reduced exactly (core/waves/phases.h). The others are ordinary waves (core/waves/waves.h). */
-#include "core/schemes/absolute/fourier_features.h"
+#include "core/schemes/absolute/absolute.h"
 
 #include <stdlib.h>
 

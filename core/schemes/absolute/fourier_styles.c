@@ -1,5 +1,5 @@
 /* The styles of Fourier features: the parameters of each, and its features in the order of the columns. */
-#include "core/schemes/absolute/fourier_features.h"
+#include "core/schemes/absolute/absolute.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  *     PE(0) = p0,   PE(k+1) = f(PE(k)),   or PE(k) + f(PE(k)) where residual
  *     f(p) = W_L·act(… act(W_1·p + b_1) …) + b_L */
 #include "core/schemes/network.h"
-#include "core/schemes/absolute/stepping.h"
+#include "core/schemes/absolute/absolute.h"
 
 #include <stdio.h>
 #include <stdlib.h>

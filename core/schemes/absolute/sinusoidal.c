@@ -6,7 +6,7 @@
  *     w_i = base^(-i/(h - freq_shift))         h = ⌊dim/2⌋; freq_shift 1: fairseq, tensor2tensor, Whisper, diffusers
  *
  * Columns: interleaved s0 c0 s1 c1 …, or half s0 s1 … c0 c1 …. The libraries disagree on odd widths (`odd`). */
-#include "core/schemes/absolute/sinusoidal_axes.h"
+#include "core/schemes/absolute/absolute.h"
 
 #include <stdlib.h>
 #include <string.h>

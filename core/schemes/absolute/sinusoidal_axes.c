@@ -8,7 +8,7 @@
  *     timm      sin(h) sin(w) cos(h) cos(w) of dim/4 frequencies (timm build_sincos2d_pos_embed)
  *     multidim  blocks of 2·⌈dim/(2·axes)⌉, interleaved, cut to dim (tatp22/multidim-positional-encoding)
  *     vjepa     halves of row, column; or half time, quarters of row and column (V-JEPA 2, arXiv 2506.09985) */
-#include "core/schemes/absolute/sinusoidal_axes.h"
+#include "core/schemes/absolute/absolute.h"
 
 const char *const pe_sinusoidal_styles[] = {[PE_AXIAL] = "axial",
                                             [PE_DETR] = "detr",

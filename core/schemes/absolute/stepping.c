@@ -11,8 +11,7 @@
  *   by reading what those ahead have kept.
  *
  * A row has the same bits whichever thread computed it, so timing never affects an answer. */
-#include "core/schemes/absolute/stepping.h"
-#include "core/schemes/absolute/whole.h"
+#include "core/schemes/absolute/absolute.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

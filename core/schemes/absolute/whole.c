@@ -1,5 +1,5 @@
 /* Positions that are row numbers, and the field of the request that gives them. */
-#include "core/schemes/absolute/whole.h"
+#include "core/schemes/absolute/absolute.h"
 
 const char *pe_whole_pointer(const struct pe_plan *plan)
 {

@@ -5,7 +5,7 @@
  *     index[i, j] = (y_i - y_j + h - 1)·(2w - 1) + (x_i - x_j + w - 1)          patches
  *     index[0, j] = M;   index[i, 0] = M + 1;   index[0, 0] = M + 2             class to patch, patch to class, itself
  *     bias[head, i, j] = table[index[i, j], head] */
-#include "core/schemes/bias/window_bias.h"
+#include "core/schemes/bias/bias.h"
 
 static const struct pe_param params[] = {
     PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads; if a table is sent, its own",

@@ -5,7 +5,7 @@
  *     bias[head, i, j] = table[index[i, j], head]
  *
  * Shifted windows also have a mask between regions (-100 in Microsoft's code), which is not part of the bias. */
-#include "core/schemes/bias/window_bias.h"
+#include "core/schemes/bias/bias.h"
 
 static const struct pe_param params[] = {
     PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads; if a table is sent, its own",

@@ -8,7 +8,7 @@
  *
  * In attention, if logit_scale is sent (eq. 2): logits are exp(min(logit_scale[head], ln 100))·cos(q, k) + bias,
  * with a learned scale instead of softmax_scale; without it the usual scaled products. */
-#include "core/schemes/bias/window_bias.h"
+#include "core/schemes/bias/bias.h"
 #include "core/schemes/network.h"
 
 #include <stdlib.h>

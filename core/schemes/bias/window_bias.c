@@ -5,7 +5,7 @@
  * (2h-1)·(2w-1) numbers for each head, where a line of keys is a stretch read backwards, and the next line is 2w-1
  * numbers further on. The schemes differ in how the table is made (learned, a network of coordinates, a class token),
  * and share the copying. A map is therefore computed in the time of memcpy whatever its network costs. */
-#include "core/schemes/bias/window_bias.h"
+#include "core/schemes/bias/bias.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Conformer (Gulati et al. 2020, arXiv 2005.08100; wav2vec2-conformer): relative_sinusoid.h in both directions, R's
+/* Conformer (Gulati et al. 2020, arXiv 2005.08100; wav2vec2-conformer): relative_sinusoid.c in both directions, R's
  * sines and cosines interleaved. */
-#include "core/schemes/relative/relative_sinusoid.h"
+#include "core/schemes/relative/relative.h"
 
 static const struct pe_param params[] = {
     PE_REL_SIN_PARAMS,

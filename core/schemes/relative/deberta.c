@@ -11,7 +11,7 @@
  * The third term takes the same row as the second in every released code; the paper's eq. 4 has the row of delta(j,
  * i), but no published weights were trained with that. Libraries differ for |delta| ≥ M: Microsoft's clamps to M - 1
  * first (clamp_first), transformers does not. */
-#include "core/schemes/relative/deberta_tables.h"
+#include "core/schemes/relative/relative.h"
 
 #include <stdlib.h>
 #include <string.h>

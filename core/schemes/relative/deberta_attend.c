@@ -1,5 +1,5 @@
 /* DeBERTa in attention: what the terms c2p and p2c add to the scores, from the tables of each head. */
-#include "core/schemes/relative/deberta_tables.h"
+#include "core/schemes/relative/relative.h"
 
 /* Numbers of one head's table. */
 static size_t table_numbers(const struct pe_plan *plan)

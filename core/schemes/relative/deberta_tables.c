@@ -1,6 +1,6 @@
 /* DeBERTa's tables of relative positions: the tensors that a request sends, and how the embeddings are normalised and
  * projected as keys (c2p) and as queries (p2c) of each head. */
-#include "core/schemes/relative/deberta_tables.h"
+#include "core/schemes/relative/relative.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -86,4 +86,133 @@ double *pe_relative_read(const struct pe_plan *plan, size_t id);
 /* The largest norm of a row of table [n, width]. */
 double pe_relative_norm(const double *table, size_t n, size_t width);
 
+/* ---- The Transformer-XL family ---- */
+
+/* The Transformer-XL family: logits with a term of the sinusoidal encoding R of the distance (Dai et al. 2019, arXiv
+ * 1901.02860, section 3.3), and two learned query vectors per head, u for content and v for position.
+ *
+ *     delta = q_pos - k_pos
+ *     logit[i, j] = softmax_scale · ((q_i + u_h)·k_j + (q_i + v_h)·(W_r R(delta))_h)
+ *
+ * R has d_model channels; delta may be clamped first. The schemes differ in the order of R's channels, in the
+ * distances that their tables list, and in the clamp. */
+
+/* First in the config struct. */
+struct pe_rel_sin_fields {
+    struct pe_relative_fields relative;
+    double base;
+    int64_t clamp_len, mem_len, d_model;
+    bool same_length, causal;
+    struct pe_reals token_type_ids; /* xlnet */
+};
+
+#define PE_REL_SIN_PARAMS                                                                                              \
+    PE_P_REAL(pe_rel_sin_fields, base, 10000, 1e-3, 1e12, "wavelength base", "wavelength base of R",                   \
+              .group = PE_G_FREQUENCIES, .usual = {100, 1e7}),                                                         \
+        PE_P_INT(pe_rel_sin_fields, clamp_len, -1, -1, PE_POSITION_MAX, "clamp of distances",                          \
+                 "distances are clamped to this value; -1 or 0: no clamp", .usual = {-1, 512}),                        \
+        PE_P_INT(pe_rel_sin_fields, mem_len, 0, 0, PE_POSITION_MAX, "memory length",                                   \
+                 "number of keys of earlier segments, before the others: /encode with len has k_len = len + mem_len",  \
+                 .usual = {0, 512}),                                                                                   \
+        PE_P_BOOL(pe_rel_sin_fields, same_length, false, "same length",                                                \
+                  "with causal: every query sees the same number of keys, as with a full memory"),                     \
+        PE_P_INT(pe_rel_sin_fields, d_model, PE_UNSET, 2, PE_DIM_MAX, "width of R",                                    \
+                 "channels of R; if w_r is sent, its own; default num_heads·head_dim", .group = PE_G_SIZE,             \
+                 .usual = {8, 1024}),                                                                                  \
+        PE_P_BOOL(pe_rel_sin_fields, causal, false, "causal mask", "true: keys after the query are hidden",            \
+                  .level = PE_BASIC, .group = PE_G_MASK),                                                              \
+        PE_RELATIVE_PARAMS
+
+/* The differences between the schemes. */
+struct pe_rel_sin_style {
+    bool is_interleaved; /* R's channels: sin, cos, sin, …; else all sines, then all cosines */
+    bool clamps_both;    /* to ±clamp_len; else only from above */
+    bool has_segments;   /* inputs PE_REL_SEG_EMBED, PE_REL_SEG_BIAS and the field token_type_ids */
+    /* The distances of the output: from *first down to *last, of which those from most to least occur. */
+    void (*list)(const struct pe_rel_sin_fields *c, double most, double least, double *first, double *last);
+};
+
+enum pe_rel_sin_input { PE_REL_U, PE_REL_V, PE_REL_W, PE_REL_SEG_EMBED, PE_REL_SEG_BIAS };
+#define PE_REL_SIN_INPUTS                                                                                              \
+    [PE_REL_U] =                                                                                                       \
+        PE_INPUT("u", "num_heads,head_dim", PE_ATTEND, false, "content query", "r_w_bias: a query for content"),       \
+    [PE_REL_V] = PE_INPUT("v_bias", "num_heads,head_dim", PE_ATTEND, false, "position query",                          \
+                          "r_r_bias: a query for position"),                                                           \
+    [PE_REL_W] =                                                                                                       \
+        PE_INPUT("w_r", "num_heads*head_dim,d_model", PE_ATTEND, false, "projection of R", "r_net.weight: projects R")
+
+extern const struct pe_output_row pe_rel_sin_outputs[];
+extern const struct pe_attend pe_rel_sin_attend;
+
+enum pe_status pe_rel_sin_plan(struct pe_plan *plan, const struct pe_rel_sin_style *style, struct pe_error *err);
+void pe_rel_sin_cost(const struct pe_plan *plan, struct pe_cost *cost);
+void pe_rel_sin_drop(struct pe_plan *plan);
+void pe_rel_sin_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
+                     const struct pe_block *block, void *dst);
+uint64_t pe_rel_sin_width(const struct pe_plan *plan); /* "width" of the outputs: how many distances */
+
+/* Between relative_sinusoid.c (R, the plan) and relative_sinusoid_attend.c (attention). */
+
+/* plan->tables. Its arrays and waves are owned. */
+struct pe_rel_sin_tables {
+    const struct pe_rel_sin_style *style;
+    double first; /* of the output's distances, or of the attention's */
+    uint64_t n;
+    struct pe_waves *waves;
+    /* Attention. */
+    double *u, *v, *seg, *seg_bias; /* [num_heads, head_dim]; seg: [2, num_heads, head_dim]; NULL: none */
+    double *w;                      /* [num_heads · head_dim, d_model] */
+    uint8_t *types;                 /* [k_len]: token_type_ids, counted from the smallest */
+    void *projected; /* panels of each head in the arithmetic's format; NULL: computed again for each head */
+};
+
+/* Writes rows from row0 on and columns from col0 on of R, without gaps. */
+void pe_rel_sin_fill_r(const struct pe_plan *plan, enum pe_dtype dtype, const struct pe_block *b, char *dst);
+
+enum { PE_R_ROWS = 64 }; /* rows of R projected at a time */
+
+/* ---- DeBERTa ---- */
+
+/* Between deberta.c (parameters, buckets, the plan), deberta_tables.c (the inputs and the tables of relative positions)
+ * and deberta_attend.c (attention). */
+
+/* Content to position, with pos_key; position to content, with pos_query. */
+enum pe_deberta_term { PE_C2P, PE_P2C };
+extern const char *const pe_deberta_term_names[]; /* NULL-terminated */
+
+struct pe_deberta {
+    struct pe_relative_fields relative;
+    int64_t position_buckets, max_relative_positions;
+    const struct pe_value *pos_att_type, *norm_rel_ebd;
+    bool share_att_key, clamp_first;
+};
+
+/* Buckets of distances beyond mid = position_buckets/2. */
+struct pe_deberta_ladder {
+    int64_t mid;
+    struct pe_dd log_mid, log_m; /* ln mid, ln((M-1)/mid) */
+};
+
+struct pe_deberta_tables {
+    bool has[2]; /* the terms */
+    int64_t span;
+    double *table[2];               /* pos_key, pos_query: [num_heads, 2·span, head_dim] */
+    struct pe_relative_index index; /* of attention */
+    struct pe_deberta_ladder ladder;
+    int64_t n_buckets;
+    int32_t bucket[]; /* [n_buckets]: b of each distance from 0 on, at most the span */
+};
+
+/* The row of both tables for a relative position. */
+int32_t pe_deberta_row(const struct pe_plan *plan, int64_t rel);
+
+extern const struct pe_input_row pe_deberta_inputs[];
+extern const struct pe_attend pe_deberta_attend;
+
+/* Checks the weights sent and computes t->table for each term of t->has, for attention. The config is resolved, and
+ * t->span is set. The plan's drop frees the tables, also after a failure. */
+enum pe_status pe_deberta_tables_make(struct pe_plan *plan, struct pe_deberta_tables *t, struct pe_error *err);
+/* Adds its cost, and that of the norms of the tables' rows. rows: 2·span. The config need not be resolved. */
+void pe_deberta_tables_cost(const struct pe_plan *plan, double rows, struct pe_cost *cost);
+
 #endif

@@ -1,5 +1,5 @@
 /* The Transformer-XL family: the table of distances, the rules of its fields, and the weights of its term. */
-#include "core/schemes/relative/relative_sinusoid_tables.h"
+#include "core/schemes/relative/relative.h"
 
 #include <stdlib.h>
 

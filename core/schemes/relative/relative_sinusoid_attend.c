@@ -7,7 +7,7 @@
  *
  * R is projected once for all heads while planning if that is not too large, else by each workspace for its own head.
  * It is sinusoids, so no weights but w_r are read for it. */
-#include "core/schemes/relative/relative_sinusoid_tables.h"
+#include "core/schemes/relative/relative.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
-/* Transformer-XL (Dai et al. 2019, arXiv 1901.02860): relative_sinusoid.h with R's sines before its cosines, and
+/* Transformer-XL (Dai et al. 2019, arXiv 1901.02860): relative_sinusoid.c with R's sines before its cosines, and
  * distances clamped from above. A query may see any key here. The model's own shift leaves invalid values above the
  * diagonal, which its causal mask hides. */
-#include "core/schemes/relative/relative_sinusoid.h"
+#include "core/schemes/relative/relative.h"
 
 static const struct pe_param params[] = {
     PE_REL_SIN_PARAMS,

@@ -1,8 +1,8 @@
-/* XLNet (Yang et al. 2019, arXiv 1906.08237): relative_sinusoid.h with R's sines before its cosines, distances
+/* XLNet (Yang et al. 2019, arXiv 1906.08237): relative_sinusoid.c with R's sines before its cosines, distances
  * clamped to both sides, and a term that depends on whether two tokens are in the same segment:
  *
  *     + softmax_scale · (q_i + r_s_bias_h)·seg_embed[token_type_ids differ ? 1 : 0, h] */
-#include "core/schemes/relative/relative_sinusoid.h"
+#include "core/schemes/relative/relative.h"
 
 static const struct pe_param params[] = {
     PE_REL_SIN_PARAMS,
