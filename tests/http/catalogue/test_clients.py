@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import html
 import importlib.util
+import itertools
 import json
 import os
 import pathlib
@@ -325,7 +326,9 @@ class Rough(socketserver.ThreadingTCPServer):
 
     class Talk(socketserver.StreamRequestHandler):
         def handle(self):
-            head = b"".join(iter(self.rfile.readline, b"\r\n"))
+            head = b"".join(itertools.takewhile(lambda line: line not in (b"\r\n", b""), self.rfile))
+            if not head:  # the client connected and left
+                return
             size = next((int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")), 0)
             self.rfile.read(size)
             self.server.asked += 1

@@ -96,7 +96,8 @@ class Sinusoid:
     def tolerance(self, name, values, u):
         columns = self.columns()
         w = np.array([float(c.w) if c else 0.0 for c in columns])
-        number = [len({float(other.w) for other in columns if other and other.axis == c.axis and other.w > c.w}) if c else 0 for c in columns]
+        ladders = {axis: np.unique([-float(c.w) for c in columns if c and c.axis == axis]) for axis in {c.axis for c in columns if c}}
+        number = [np.searchsorted(ladders[c.axis], -float(c.w)) if c else 0 for c in columns]  # of higher frequencies on its axis
         p = np.max(np.abs(self.at.astype(float)), 0) + 1
         out = (4 * u + np.minimum(p[:, None] * w * float32_loss(w, number), 1 / 8)) * largest(values[name])
         return out.T if self.turned else out

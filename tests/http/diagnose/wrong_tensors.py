@@ -81,12 +81,13 @@ def rounded(values, dtype):
 
 
 def json_number(x):
-    x = x.item()
     return x if isinstance(x, int) or np.isfinite(x) else "NaN" if x != x else "Infinity" if x > 0 else "-Infinity"
 
 
 def inline(tensor):
-    return {"dtype": tensor.dtype, "shape": list(tensor.values.shape), "data": [json_number(x) for x in tensor.values.ravel()]}
+    numbers = tensor.values.ravel().tolist()
+    data = numbers if np.isfinite(tensor.values).all() else list(map(json_number, numbers))
+    return {"dtype": tensor.dtype, "shape": list(tensor.values.shape), "data": data}
 
 
 def send(values, dtype):

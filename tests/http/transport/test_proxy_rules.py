@@ -1,6 +1,7 @@
 """The rules of deploy/'s proxies about single requests: what a cache may store, which paths are guarded however they are spelled, which
 ranges pass, what is asked again. Before a real posencd, and before a server that gives the heads of answers that posencd may give one day."""
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -88,7 +89,7 @@ class Stand(socketserver.ThreadingTCPServer):
 
     class Talk(socketserver.StreamRequestHandler):
         def handle(self):
-            head = b"".join(iter(self.rfile.readline, b"\r\n")).decode()
+            head = b"".join(itertools.takewhile(lambda line: line not in (b"\r\n", b""), self.rfile)).decode()
             if head:
                 fields = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
                 self.rfile.read(int(fields.get("content-length", 0)))
