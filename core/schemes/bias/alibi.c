@@ -225,11 +225,9 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 static void drop(struct pe_plan *plan)
 {
     struct tables *t = plan->tables;
-    if (t) {
-        pe_bias_drop(&t->bias);
+    if (t)
         free(t->counts);
-    }
-    free(t);
+    pe_bias_drop(plan);
 }
 
 static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
@@ -237,7 +235,7 @@ static void fill(const struct pe_plan *plan, const struct pe_output *output, siz
 {
     const struct tables *t = plan->tables;
     if (id == BIAS)
-        pe_bias_fill(plan, output, b, dst);
+        pe_bias_fill(plan, output, id, b, dst);
     else
         for (size_t j = 0; j < b->n_cols; j++) {
             struct pe_dd m = t->slopes[b->col0 + j];

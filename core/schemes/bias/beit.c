@@ -7,21 +7,12 @@
  *     bias[head, i, j] = table[index[i, j], head] */
 #include "core/schemes/bias/bias.h"
 
-static const struct pe_param params[] = {
-    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads; if a table is sent, its own",
-             .group = PE_G_SIZE, .usual = {1, 32}),
-    PE_WINDOW_PARAMS,
-    PE_P_END,
-};
-
 static const struct pe_input_row inputs[] = {
     PE_INPUT("table", "(2h-1)*(2w-1)+3,num_heads", PE_ENCODE, false, "table",
              "relative_position_bias_table: a row per relative position, then class to patch, patch to class, class to "
              "class"),
     {.name = NULL},
 };
-
-static enum pe_status plan(struct pe_plan *plan, struct pe_error *err) { return pe_window_plan(plan, true, err); }
 
 const struct pe_scheme pe_scheme_beit = {
     .info =
@@ -33,7 +24,7 @@ const struct pe_scheme pe_scheme_beit = {
             .paper = "Bao et al. 2021, arXiv 2106.08254",
             .example = "{\"scheme\":\"beit\",\"grid\":[3,4],\"num_heads\":2,\"seed\":0}",
             .picture = "grid=6,6&outputs=index",
-            .params = params,
+            .params = pe_window_params,
             .outputs = pe_window_outputs,
             .inputs = inputs,
         },
@@ -41,7 +32,7 @@ const struct pe_scheme pe_scheme_beit = {
     .n_class = 1,
     .has_axes = true,
     .cost = pe_window_cost,
-    .plan = plan,
+    .plan = pe_window_plan,
     .drop = pe_window_drop,
     .fill = pe_window_fill,
 };

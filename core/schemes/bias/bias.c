@@ -68,11 +68,15 @@ enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, co
     return status ? status : keep_line(bias, plan, err);
 }
 
-void pe_bias_drop(struct pe_bias *bias)
+void pe_bias_drop(struct pe_plan *plan)
 {
-    pe_mask_drop(&bias->mask);
-    free(bias->line.values);
-    free(bias->line.blocks);
+    struct pe_bias *bias = plan->tables;
+    if (bias) {
+        pe_mask_drop(&bias->mask);
+        free(bias->line.values);
+        free(bias->line.blocks);
+    }
+    free(bias);
 }
 
 /* ---- Storing ---- */
@@ -340,8 +344,10 @@ static void fill_tile(struct pe_bias *bias, const struct tile *t)
 
 /* A quarter of the vector is for rows, the rest for columns, so the vector is at most a third longer than a row of
  * the tile. */
-void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, const struct pe_block *b, void *dst)
+void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                  void *dst)
 {
+    (void)id;
     struct pe_bias *bias = plan->tables; /* only its line changes */
     uint64_t q_len = plan->seq.q->n, end = b->row0 + b->n_rows;
     size_t size = pe_dtype_size(output->dtype), stride = b->n_cols * size;

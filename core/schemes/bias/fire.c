@@ -174,21 +174,6 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     return pe_bias_init(&t->bias, plan, &f->bias, err);
 }
 
-static void drop(struct pe_plan *plan)
-{
-    struct tables *t = plan->tables;
-    if (t)
-        pe_bias_drop(&t->bias);
-    free(t);
-}
-
-static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
-                 void *dst)
-{
-    (void)id;
-    pe_bias_fill(plan, output, b, dst);
-}
-
 const struct pe_scheme pe_scheme_fire = {
     .info =
         {
@@ -207,6 +192,6 @@ const struct pe_scheme pe_scheme_fire = {
     .is_pairwise = true,
     .cost = cost,
     .plan = plan,
-    .drop = drop,
-    .fill = fill,
+    .drop = pe_bias_drop,
+    .fill = pe_bias_fill,
 };

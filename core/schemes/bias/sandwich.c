@@ -198,18 +198,9 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 static void drop(struct pe_plan *plan)
 {
     struct tables *t = plan->tables;
-    if (t) {
-        pe_bias_drop(&t->bias);
+    if (t)
         pe_waves_free(t->waves);
-    }
-    free(t);
-}
-
-static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
-                 void *dst)
-{
-    (void)id;
-    pe_bias_fill(plan, output, b, dst);
+    pe_bias_drop(plan);
 }
 
 const struct pe_scheme pe_scheme_sandwich = {
@@ -229,7 +220,7 @@ const struct pe_scheme pe_scheme_sandwich = {
     .cost = cost,
     .plan = plan,
     .drop = drop,
-    .fill = fill,
+    .fill = pe_bias_fill,
     .line = pe_bias_fill_line,
     .attend = &pe_bias_attend,
 };

@@ -166,7 +166,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     struct tables *t = plan->tables = calloc(1, sizeof *t);
     if (!t)
         return pe_no_memory(err);
-    enum pe_status status = pe_window_init(&t->window, plan, false, err);
+    enum pe_status status = pe_window_init(&t->window, plan, err);
     if (!status)
         status = resolve_pretrained(c, &t->window, err);
     if (!status && pe_weights_wanted(plan))

@@ -301,21 +301,13 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     return pe_bias_init(&t->bias, plan, &c->bias, err);
 }
 
-static void drop(struct pe_plan *plan)
-{
-    struct tables *t = plan->tables;
-    if (t)
-        pe_bias_drop(&t->bias);
-    free(t);
-}
-
 static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
                  void *dst)
 {
     if (id == BUCKETS)
         fill_buckets(plan, b, dst);
     else
-        pe_bias_fill(plan, output, b, dst);
+        pe_bias_fill(plan, output, id, b, dst);
 }
 
 static bool line(const struct pe_plan *plan, const struct pe_output *output, size_t id, uint64_t head, uint64_t first,
@@ -354,7 +346,7 @@ const struct pe_scheme pe_scheme_t5 = {
     .is_pairwise = true,
     .cost = cost,
     .plan = plan,
-    .drop = drop,
+    .drop = pe_bias_drop,
     .fill = fill,
     .line = line,
     .attend = &attend,

@@ -13,6 +13,13 @@
 
 enum { BIAS, INDEX };
 
+const struct pe_param pe_window_params[] = {
+    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads; if a table is sent, its own",
+             .group = PE_G_SIZE, .usual = {1, 32}),
+    PE_WINDOW_PARAMS,
+    PE_P_END,
+};
+
 const struct pe_output_row pe_window_outputs[] = {
     [BIAS] = PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, PE_WHEN_WEIGHTS, "bias",
                        "added to the scaled logits; q_len and k_len are the tokens of the window; needs weights"),
@@ -62,7 +69,7 @@ static enum pe_status check_rows(const struct pe_plan *plan, const struct pe_win
     return err->status = PE_TOO_LARGE;
 }
 
-enum pe_status pe_window_init(struct pe_window *t, struct pe_plan *plan, bool has_class, struct pe_error *err)
+enum pe_status pe_window_init(struct pe_window *t, struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_sequence *seq = &plan->seq;
     const struct pe_window_fields *c = plan->config;
@@ -71,13 +78,13 @@ enum pe_status pe_window_init(struct pe_window *t, struct pe_plan *plan, bool ha
         return status;
     t->h = seq->n_grid == 2 ? seq->grid[0] : 1;
     t->w = seq->n_grid == 2 ? seq->grid[1] : seq->k->n;
-    t->has_class = has_class;
+    t->has_class = plan->scheme->n_class > 0;
     status = check_rows(plan, t, err);
     if (status)
         return status;
-    t->n_rows = (2 * t->h - 1) * (2 * t->w - 1) + (has_class ? 3 : 0);
+    t->n_rows = (2 * t->h - 1) * (2 * t->w - 1) + (t->has_class ? 3 : 0);
     seq->n_axes = 1;
-    seq->q[0] = seq->k[0] = (struct pe_positions){.n = t->h * t->w + has_class};
+    seq->q[0] = seq->k[0] = (struct pe_positions){.n = t->h * t->w + t->has_class};
     return pe_bias_init(&t->bias, plan, &c->bias, err);
 }
 
@@ -130,13 +137,13 @@ void pe_window_cost(const struct pe_plan *plan, struct pe_cost *cost)
         pe_cost_add(cost, fmin(n, PE_WINDOW_BIASES_MAX) * sizeof(double), 1000);
 }
 
-enum pe_status pe_window_plan(struct pe_plan *plan, bool has_class, struct pe_error *err)
+enum pe_status pe_window_plan(struct pe_plan *plan, struct pe_error *err)
 {
     const struct pe_window_fields *c = plan->config;
     struct pe_window *t = plan->tables = calloc(1, sizeof *t);
     if (!t)
         return pe_no_memory(err);
-    enum pe_status status = pe_window_init(t, plan, has_class, err);
+    enum pe_status status = pe_window_init(t, plan, err);
     if (status || !pe_weights_wanted(plan))
         return status;
     if (pe_weights_axis(plan, TABLE, 1))
@@ -152,11 +159,9 @@ enum pe_status pe_window_plan(struct pe_plan *plan, bool has_class, struct pe_er
 void pe_window_drop(struct pe_plan *plan)
 {
     struct pe_window *t = plan->tables;
-    if (t) {
-        pe_bias_drop(&t->bias);
+    if (t)
         free(t->table);
-    }
-    free(t);
+    pe_bias_drop(plan);
 }
 
 /* ---- The table ---- */

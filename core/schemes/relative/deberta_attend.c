@@ -93,14 +93,6 @@ static void add_term(const struct pe_rows *rows, enum pe_deberta_term term, doub
         pe_relative_add_by_key(rows, &t->index, table, pe_numbers_at(rows->a, rows->tables, 2 * n), n_table, factor);
 }
 
-static void add_scores(const struct pe_rows *rows)
-{
-    const struct pe_deberta_tables *t = rows->plan->tables;
-    for (enum pe_deberta_term term = PE_C2P; term <= PE_P2C; term++)
-        if (t->has[term])
-            add_term(rows, term, rows->scale);
-}
-
 static bool has_term(const struct pe_plan *plan, size_t term)
 {
     return ((const struct pe_deberta_tables *)plan->tables)->has[term];
@@ -131,7 +123,7 @@ const struct pe_attend pe_deberta_attend = {
     .open = open,
     .open_head = open_head,
     .open_keys = open_keys,
-    .add_scores = add_scores,
+    .add_scores = pe_relative_add_parts,
     .parts = parts,
     .has_part = has_part,
     .add_part = add_part,

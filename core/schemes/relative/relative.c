@@ -326,6 +326,14 @@ void pe_relative_add_by_key(const struct pe_rows *rows, const struct pe_relative
         add_keys(&x, table, factor, j, rows->n_keys - j < KEYS ? rows->n_keys - j : KEYS);
 }
 
+void pe_relative_add_parts(const struct pe_rows *rows)
+{
+    const struct pe_attend *attend = rows->plan->scheme->attend;
+    for (size_t part = 1; attend->parts[part]; part++)
+        if (attend->has_part(rows->plan, part))
+            attend->add_part(rows, part);
+}
+
 /* First sums the weight of each row of the table, then computes one product. */
 void pe_relative_add_values(const struct pe_rows *rows, const struct pe_relative_index *index, const void *table,
                             size_t n_table, void *out, size_t out_stride, size_t v_dim)

@@ -77,6 +77,8 @@ void pe_relative_add_by_query(const struct pe_rows *rows, const struct pe_relati
                               size_t n_table, double factor);
 void pe_relative_add_by_key(const struct pe_rows *rows, const struct pe_relative_index *index, const void *table,
                             const void *meeting, size_t n_table, double factor);
+/* Adds the parts that the configuration has: add_scores() of schemes whose scores are the sum of their parts. */
+void pe_relative_add_parts(const struct pe_rows *rows);
 /* out [n_rows, v_dim] += sum over j of p[i, j] · table[row(k_j - q_i)], p in rows->logits; table: [n_table, v_dim]. */
 void pe_relative_add_values(const struct pe_rows *rows, const struct pe_relative_index *index, const void *table,
                             size_t n_table, void *out, size_t out_stride, size_t v_dim);

@@ -346,13 +346,6 @@ static void add_part(const struct pe_rows *rows, size_t part)
                                pe_numbers_at(rows->a, rows->tables, rel_v_at(rows->plan)), t->n_rows, rows->scale);
 }
 
-static void add_scores(const struct pe_rows *rows)
-{
-    for (size_t part = 1; parts[part]; part++)
-        if (has_part(rows->plan, part))
-            add_part(rows, part);
-}
-
 static void add_output(const struct pe_rows *rows, void *out, size_t out_stride, size_t v_dim)
 {
     const struct tables *t = rows->plan->tables;
@@ -368,7 +361,7 @@ static const struct pe_attend attend = {
     .open = open,
     .open_head = open_head,
     .open_keys = open_keys,
-    .add_scores = add_scores,
+    .add_scores = pe_relative_add_parts,
     .add_output = add_output,
     .parts = parts,
     .has_part = has_part,
