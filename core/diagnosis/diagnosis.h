@@ -10,9 +10,9 @@
 
 #include "core/diagnosis/evidence/evidence.h"
 #include "core/diagnosis/faults/faults.h"
-#include "core/diagnosis/model/belief.h"
-#include "core/diagnosis/model/edit.h"
-#include "core/diagnosis/model/model.h"
+#include "core/diagnosis/evidence/belief.h"
+#include "core/diagnosis/evidence/edit.h"
+#include "core/diagnosis/evidence/model.h"
 #include "core/diagnosis/search/hypothesis.h"
 #include "core/scheme.h"
 #include "core/values.h"
@@ -35,7 +35,7 @@ struct pe_diagnosis {
     struct pe_evidence evidence;
     struct pe_belief belief;
     struct pe_sample sample;
-    struct pe_measure *measure; /* measure/: what the numbers show, computed when it is asked for */
+    struct pe_measure *measure; /* faults/measure.c: what the numbers show, computed when it is asked for */
     struct pe_kept of_belief;
     struct pe_kept best[PE_BEST_MAX]; /* sorted, each signature once; the belief (n = 0) may
                                          be among them */
@@ -47,10 +47,10 @@ struct pe_diagnosis {
     uint64_t searched;
     double work; /* multiply-adds so far, as pe_plan_work counts them: of plans, predicted numbers and measurements */
     double bytes;
-    struct pe_answer *answer;         /* answer/: the candidates, which the tree borrows from */
+    struct pe_answer *answer;         /* search/answer.h: the candidates, which the tree borrows from */
     struct pe_values *values;         /* the tree of the answer */
     const struct pe_value *stated;    /* that tree when it is finished */
-    double *factors;                  /* model/rotary_row.c: of rows that were scaled before (xPos); NULL: none is */
+    double *factors;                  /* evidence/rotary_row.c: of rows that were scaled before (xPos); NULL: none is */
     void *cached;                     /* faults/scalings.c: the alternatives of scalings; freed with free() */
     struct pe_side sides[PE_N_SIDES]; /* of a request with both; nothing else but the tree is used then */
 };
@@ -66,7 +66,7 @@ bool pe_diagnosis_has_sides(const struct pe_diagnosis_request *request);
 enum pe_status pe_diagnosis_of_sides(struct pe_diagnosis *d, struct pe_error *err);
 void pe_diagnosis_drop_sides(struct pe_diagnosis *d); /* after pe_values_free */
 
-/* answer/answer.c: compares d->best with all numbers and states the answer in d->values. */
+/* search/answer.c: compares d->best with all numbers and states the answer in d->values. */
 enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_error *err);
 void pe_answer_drop(struct pe_diagnosis *d); /* before pe_values_free */
 void pe_measure_drop(struct pe_diagnosis *d);

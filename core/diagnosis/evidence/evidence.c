@@ -3,13 +3,13 @@
  * A tensor may have 10^9 numbers and thousands of hypotheses are compared with it, so the comparison is with some
  * thousand numbers, chosen once: ends and middles of the rows of all groups, a run from the beginning (a step shows
  * there) and rows all over, in pieces that a plan fills cheaply. The few best are compared with every number at the end
- * (answer/answer.c), so the sample can cost time but not correctness.
+ * (search/answer.c), so the sample can cost time but not correctness.
  *
  * One pass over all numbers finds what every judgement needs: the largest, infinities and NaN, and whether all of them
  * fit a narrower dtype than the one they were sent in. */
 #include "core/diagnosis/diagnosis.h"
 #include "core/request/operand.h"
-#include "core/diagnosis/model/judge.h"
+#include "core/diagnosis/evidence/judge.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #ifndef PE_FAULTS_H
 #define PE_FAULTS_H
 
-#include "core/diagnosis/model/edit.h"
+#include "core/diagnosis/evidence/edit.h"
 
 enum pe_fault_kind {
     PE_KIND_LAYOUT,

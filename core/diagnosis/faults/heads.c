@@ -1,5 +1,5 @@
 /* Faults of ALiBi's slopes, one for each head. */
-#include "core/diagnosis/measure/slopes.h"
+#include "core/diagnosis/faults/slopes.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  *
  * A list of free frequencies is the last resort and has a high cost (search/hypothesis.c), for it fits any rotation. */
 #include "core/diagnosis/faults/scalings.h"
-#include "core/diagnosis/measure/measure.h"
+#include "core/diagnosis/faults/measure.h"
 #include "core/schemes/rotary/rotary.h"
 
 #include <math.h>

@@ -1,16 +1,16 @@
 /* Faults of positions: another offset, a stride, an order of their own, padding, rows of a batch. Those that are fitted
- * read the positions from the phases (measure/measure.h).
+ * read the positions from the phases (faults/measure.h).
  *
- * A rotated row states its own position: its phases are p·w for all pairs, and solving them gives p (measure/solve.c).
+ * A rotated row states its own position: its phases are p·w for all pairs, and solving them gives p (faults/solve.c).
  * So no list of candidate offsets is tried. First rules for all rows are fitted (offset plus stride); only if rows are
  * not equally far apart, each row is solved for itself, a few rows all over before the rest, because most readings make
  * no sense. Positions that come out as integers within their error are taken as integers.
  *
  * Encodings whose columns have no pairs show no phases; there the nearest row among integer positions is looked for,
  * column by column, and most positions are out after a few. */
-#include "core/diagnosis/measure/measure.h"
+#include "core/diagnosis/faults/measure.h"
 #include "core/diagnosis/faults/places.h"
-#include "core/diagnosis/model/recipe.h"
+#include "core/diagnosis/evidence/recipe.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The fault of forgotten axes: the tensor has positions on two or three axes, the belief on one.
  *
  * No field states where its rows are, so the positions on each axis are read from the phases of that axis's pairs
- * (measure/solve.c), under each way in which libraries share the channels of a head among axes. Most readings make no
+ * (faults/solve.c), under each way in which libraries share the channels of a head among axes. Most readings make no
  * sense, which a few rows show: coordinates must be integers, or those of a rule. The last axis is read first, because
  * it has slow waves whose turns are not ambiguous.
  *
@@ -9,7 +9,7 @@
  * are such; else the list. Encodings have no phases of pairs: there, columns that repeat in periods or in blocks give
  * away the axes and their lengths. */
 #include "core/diagnosis/faults/styles.h"
-#include "core/diagnosis/measure/measure.h"
+#include "core/diagnosis/faults/measure.h"
 
 #include <math.h>
 #include <stdlib.h>

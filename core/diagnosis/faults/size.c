@@ -1,7 +1,7 @@
 /* Faults of size: factors, and rows or masks of other values. */
-#include "core/diagnosis/measure/maps.h"
-#include "core/diagnosis/measure/measure.h"
-#include "core/diagnosis/model/recipe.h"
+#include "core/diagnosis/faults/maps.h"
+#include "core/diagnosis/faults/measure.h"
+#include "core/diagnosis/evidence/recipe.h"
 
 #include <math.h>
 #include <stdlib.h>

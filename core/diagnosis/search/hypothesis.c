@@ -12,7 +12,7 @@
  *   than one in a default.
  * - The order of the table, so that equal candidates have one order on every machine.
  *
- * Several candidates with the same numbers are all reported; answer/equivalent.c finds where they would differ. */
+ * Several candidates with the same numbers are all reported; search/equivalent.c finds where they would differ. */
 #include "core/diagnosis/diagnosis.h"
 #include "core/diagnosis/faults/places.h"
 

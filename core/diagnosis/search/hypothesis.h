@@ -2,8 +2,8 @@
 #ifndef PE_HYPOTHESIS_H
 #define PE_HYPOTHESIS_H
 
-#include "core/diagnosis/model/edit.h"
-#include "core/diagnosis/model/judge.h"
+#include "core/diagnosis/evidence/edit.h"
+#include "core/diagnosis/evidence/judge.h"
 
 struct pe_model;
 

@@ -2,9 +2,9 @@
  *
  * Hundreds of ladders times hundreds of other faults would use up the number of hypotheses that one diagnosis may
  * evaluate. So ladders are chosen by measurement: under the pairing, width and positions of the other faults, the
- * phases of the evidence show how far each pair turns from row to row (core/diagnosis/measure/measure.h), and only
+ * phases of the evidence show how far each pair turns from row to row (core/diagnosis/faults/measure.h), and only
  * ladders that agree are evaluated. */
-#include "core/diagnosis/measure/measure.h"
+#include "core/diagnosis/faults/measure.h"
 #include "core/diagnosis/search/search.h"
 
 #include <math.h>

@@ -10,7 +10,7 @@
  *   goes on to triples of those kinds that port and copy mistakes are made of: layout, sense, positions, width, size.
  * - Ladders of frequencies (base, scaling) are not combined but measured: the phases of the evidence are read, and
  *   only ladders that agree with them are planned (ladders.c). Fitted values are solved for, not tried
- *   (core/diagnosis/measure/).
+ *   (core/diagnosis/faults/).
  *
  * Most hypotheses end after a look at a few hundred numbers (evaluate.c). A search that is too long is cut by a number
  * of hypotheses and never by the clock, so the same request has the same answer on every machine.
@@ -18,7 +18,7 @@
  * Reiter 1987 (A theory of diagnosis from first principles, Artificial Intelligence 32) has the order: smallest sets of
  * faults first. Which of equal explanations is named first is in hypothesis.c. */
 #include "core/diagnosis/faults/scalings.h"
-#include "core/diagnosis/measure/measure.h"
+#include "core/diagnosis/faults/measure.h"
 #include "core/diagnosis/search/search.h"
 
 #include <stdlib.h>

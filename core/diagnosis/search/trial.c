@@ -1,5 +1,5 @@
 /* One hypothesis of the search: made, judged, kept. */
-#include "core/diagnosis/measure/measure.h"
+#include "core/diagnosis/faults/measure.h"
 #include "core/diagnosis/search/search.h"
 
 #include <stdlib.h>

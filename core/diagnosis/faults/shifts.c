@@ -1,5 +1,5 @@
 /* Strides and shifts: what the phases say of positions and frequencies. */
-#include "core/diagnosis/measure/reading.h"
+#include "core/diagnosis/faults/reading.h"
 
 #include <math.h>
 #include <stdlib.h>

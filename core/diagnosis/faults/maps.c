@@ -1,7 +1,7 @@
 /* Sizes measured on maps of queries and keys (biases). */
-#include "core/diagnosis/measure/maps.h"
-#include "core/diagnosis/model/judge.h"
-#include "core/diagnosis/measure/ratio.h"
+#include "core/diagnosis/faults/maps.h"
+#include "core/diagnosis/evidence/judge.h"
+#include "core/diagnosis/faults/ratio.h"
 
 /* The sample as the edit predicts it: in sample.expected. */
 static bool predict(struct pe_diagnosis *d, const struct pe_edit *edit)

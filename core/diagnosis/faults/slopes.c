@@ -1,7 +1,7 @@
 /* Lists of ALiBi's slopes. */
-#include "core/diagnosis/measure/slopes.h"
-#include "core/diagnosis/model/judge.h"
-#include "core/diagnosis/measure/ratio.h"
+#include "core/diagnosis/faults/slopes.h"
+#include "core/diagnosis/evidence/judge.h"
+#include "core/diagnosis/faults/ratio.h"
 
 /* ---- As a plan gives them ---- */
 

@@ -2,7 +2,7 @@
 #ifndef PE_READING_H
 #define PE_READING_H
 
-#include "core/diagnosis/measure/measure.h"
+#include "core/diagnosis/faults/measure.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 #ifndef PE_MODEL_H
 #define PE_MODEL_H
 
-#include "core/diagnosis/model/edit.h"
+#include "core/diagnosis/evidence/edit.h"
 
 struct pe_diagnosis;
 

@@ -1,5 +1,5 @@
 /* The one factor between numbers predicted and numbers found. */
-#include "core/diagnosis/measure/ratio.h"
+#include "core/diagnosis/faults/ratio.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
  *
  * Everything in measure/ starts from here and knows no formula of a scheme: steps, jumps, factors and decay are
  * properties of z. */
-#include "core/diagnosis/measure/reading.h"
-#include "core/diagnosis/model/recipe.h"
+#include "core/diagnosis/faults/reading.h"
+#include "core/diagnosis/evidence/recipe.h"
 
 #include <string.h>
 
