@@ -10,10 +10,7 @@
 
 #include "core/diagnosis/evidence/evidence.h"
 #include "core/diagnosis/faults/faults.h"
-#include "core/diagnosis/evidence/belief.h"
-#include "core/diagnosis/evidence/edit.h"
-#include "core/diagnosis/evidence/model.h"
-#include "core/diagnosis/search/hypothesis.h"
+#include "core/diagnosis/search/search.h"
 #include "core/scheme.h"
 #include "core/values.h"
 

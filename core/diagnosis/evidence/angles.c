@@ -1,6 +1,6 @@
 /* Evidence: the angles of rotary tables, and their frequencies. No plan has them as numbers, but its waves show both.
  */
-#include "core/diagnosis/evidence/recipe.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 

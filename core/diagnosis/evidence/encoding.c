@@ -1,5 +1,5 @@
 /* Evidence: an encoding that is added to embeddings. */
-#include "core/diagnosis/evidence/recipe.h"
+#include "core/diagnosis/diagnosis.h"
 #include "core/request/operand.h"
 
 static enum pe_status wrong_shape(const struct pe_diagnosis *d, struct pe_error *err)

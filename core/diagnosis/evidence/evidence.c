@@ -9,7 +9,6 @@
  * fit a narrower dtype than the one they were sent in. */
 #include "core/diagnosis/diagnosis.h"
 #include "core/request/operand.h"
-#include "core/diagnosis/evidence/judge.h"
 
 #include <math.h>
 #include <stdlib.h>

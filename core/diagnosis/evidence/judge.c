@@ -5,7 +5,7 @@
  * float32 is off by up to 2^-24 of itself, so errors may grow with position and frequency up to a limit, and nothing
  * else may. What differs by less than that is a rounding; what differs by more in a single number is a fault, but for
  * the few allowed below, because both bounds are experience and not theorems. */
-#include "core/diagnosis/evidence/judge.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <string.h>

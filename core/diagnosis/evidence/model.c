@@ -6,7 +6,7 @@
  *
  * Planning thousands of times is the cost of that, so a model whose shape cannot match the evidence is refused before
  * it is planned, and work is counted against the request's limit. */
-#include "core/diagnosis/evidence/recipe.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdlib.h>

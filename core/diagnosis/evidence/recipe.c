@@ -10,8 +10,7 @@
  *                 exponent_doubled      p·base^(-2j/d)
  *                 ladder_from_one       the angle of the pair after it
  *                 sine_only             the cosines are sines of the same angle */
-#include "core/diagnosis/evidence/recipe.h"
-#include "core/diagnosis/evidence/judge.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <limits.h>
 #include <math.h>

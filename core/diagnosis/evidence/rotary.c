@@ -5,7 +5,7 @@
  * pattern that shows the layout; from the belief. A table may also be complex, a matrix for each pair, or cos and sin
  * in one tensor. All of them are predicted from the same plan in the form that the tensor has, so that nothing but the
  * form differs. */
-#include "core/diagnosis/evidence/recipe.h"
+#include "core/diagnosis/diagnosis.h"
 #include "core/request/operand.h"
 #include "core/rotate/rotate_rows.h"
 

@@ -1,5 +1,5 @@
 /* The cosines and sines that rotate a tensor: of one position, or of all of them, kept. */
-#include "core/diagnosis/evidence/recipe.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Faults of axes: in which order the tensor has them, and which coordinate a pair follows. */
-#include "core/diagnosis/faults/places.h"
+#include "core/diagnosis/diagnosis.h"
 
 /* ---- Axes of the tensor ---- */
 

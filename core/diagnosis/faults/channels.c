@@ -4,9 +4,7 @@
  * conversion of weights applied twice, say) is tested by the lengths of the pairs alone, before any position or
  * frequency is known. A permutation without a name is read by turning q_out back with the cosines and sines of a model:
  * what remains are q's own numbers in another order. */
-#include "core/diagnosis/faults/channels.h"
-#include "core/diagnosis/faults/measure.h"
-#include "core/diagnosis/evidence/recipe.h"
+#include "core/diagnosis/diagnosis.h"
 #include "core/rotate/rotate_rows.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
  *     ln|z|/ln zeta_c = (p - center)/scale_base
  *
  * is one straight line for all pairs; its slope gives scale_base whatever the centre is. */
-#include "core/diagnosis/faults/reading.h"
+#include "core/diagnosis/diagnosis.h"
 
 /* ---- Are they lengths of a rotation? ---- */
 

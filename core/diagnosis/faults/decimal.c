@@ -1,5 +1,5 @@
 /* The decimals that people write, and the factors that they use. */
-#include "core/diagnosis/faults/measure.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdio.h>

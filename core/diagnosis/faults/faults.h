@@ -11,7 +11,9 @@
 #ifndef PE_FAULTS_H
 #define PE_FAULTS_H
 
-#include "core/diagnosis/evidence/edit.h"
+#include "core/diagnosis/evidence/evidence.h"
+
+#include <math.h>
 
 enum pe_fault_kind {
     PE_KIND_LAYOUT,
@@ -76,5 +78,241 @@ bool pe_fault_applies(const struct pe_diagnosis *d, size_t i);
     .kind = PE_KIND_##kind_, .plausibility = plausibility_
 #define FAULT_TEXT(code_, kind_name_, kind_, plausibility_, label_, summary_, detail_)                                 \
     FAULT_TEXTS(code_, kind_name_, kind_, plausibility_, label_, summary_, ((const char *const[]){detail_}))
+
+/* ---- Positions ---- */
+
+/* Sequences of hypotheses: positions changed by a rule, written as `offset` where the belief is a run, else as a list.
+ */
+
+/* Is the belief's sequence given by len, with an offset? */
+bool pe_places_are_run(const struct pe_diagnosis *d);
+/* The belief's position of row i on the first axis. */
+double pe_place(const struct pe_diagnosis *d, uint64_t i);
+/* The coordinate of row i on an axis of a plan, in the unit of a list. */
+double pe_coordinate(const struct pe_plan *plan, unsigned axis, uint64_t i);
+
+/* How many positions a sequence under the edit has: as many as the belief, or as another tensor_layout gives. */
+uint64_t pe_places_count(const struct pe_diagnosis *d, const struct pe_edit *edit);
+
+/* Moves all positions. */
+bool pe_places_shift(const struct pe_diagnosis *d, struct pe_edit *edit, double by);
+/* Row i is at scale·position(row) + shift, where row is i or counted from the end: on every axis. */
+bool pe_places_map(const struct pe_diagnosis *d, struct pe_edit *edit, double scale, double shift, bool reversed);
+/* Axis a has the positions of axis order[a] of a plan, which other faults of the edit have changed. */
+bool pe_places_reorder(const struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_plan *plan,
+                       const unsigned *order);
+/* The believed positions for each row of a batch of `levels`, to be changed: [levels, count]. NULL: the belief has
+ * another number of them, several axes, or no memory is left. */
+double *pe_places_by_row(const struct pe_diagnosis *d, struct pe_edit *edit, uint64_t levels, uint64_t count);
+/* A list for one axis, copied. */
+bool pe_places_list(const struct pe_diagnosis *d, struct pe_edit *edit, const double *positions);
+/* positions.c: from row to row, of an alternative of position_stride; NaN: it is fitted. */
+double pe_places_stride(size_t alternative);
+/* A run from first on; false if first is not an integer. */
+bool pe_places_run(const struct pe_diagnosis *d, struct pe_edit *edit, double first);
+
+/* ---- Scalings ---- */
+
+/* The scalings that hypotheses try: those of public models, and the common ones with common parameters. */
+
+/* How many alternatives of the believed type (scaling_parameter), or of others (scaling_other). */
+size_t pe_scalings_count(const struct pe_diagnosis *d, bool of_believed_type);
+bool pe_scalings_apply(const struct pe_diagnosis *d, bool of_believed_type, size_t i, struct pe_edit *edit);
+/* Removes an attention_factor that the believed scaling states itself. */
+void pe_scalings_drop_factor(const struct pe_diagnosis *d, struct pe_edit *edit);
+/* Lists them: in pe_search, before faults are counted. */
+enum pe_status pe_scalings_open(struct pe_diagnosis *d, struct pe_error *err);
+
+/* ---- Styles ---- */
+
+/* The styles of sinusoidal encodings on several axes, as two faults try them. */
+
+enum { PE_N_STYLES = 7 };
+
+/* Sets style i, for an edit that has several axes; fields that other styles have are left to their defaults. */
+bool pe_style_set(struct pe_diagnosis *d, size_t i, struct pe_edit *edit);
+
+/* ---- Measurements ---- */
+
+/* What the numbers themselves show, under the pairing of an edit. */
+
+/* The x that phases show. score: the weighted mean cosine of what remains, 1 for a perfect agreement. error: its
+ * standard error, for phases of standard error `noise` at weight 1. */
+struct pe_solved {
+    double x, score, error;
+};
+
+/* The waves found in rotary or sinusoidal evidence: wave k at row (position number) i is the complex number
+ * z = amplitude·e^(i·angle). For tables z = cos + i sin of a column, for rotated tensors out·conj(in) / |in|² of a
+ * pair, summed over some heads, for encodings cos + i sin of two columns. Transforms and the direction of the model are
+ * undone, so that the expected angle is +position·frequency. */
+struct pe_reading {
+    uint64_t key;
+    size_t n, n_waves;
+    float *re, *im, *weight; /* [n_waves, n]; weight: |in|², else 1 */
+    double noise;            /* of a phase at weight 1, radians */
+    double farthest;         /* the largest |position| */
+    double *step, *error;    /* [n_waves]: phase from row to row, radians in (-pi, pi], and its standard error; NaN:
+                                unknown (rows are not equally far apart, or there is one) */
+    double *mean_weight;     /* [n_waves] */
+    bool *no_memory;         /* where to say that an allocation failed */
+    double *work;            /* of the diagnosis: where measurements count theirs */
+    uint32_t *piece;         /* [n]: rows whose steps are the usual ones have the same number */
+    struct pe_solved
+        *rows;         /* [n]: what pe_shift_at gave for single rows at the frequencies w_of_rows; error < 0: nothing */
+    double *w_of_rows; /* [n_waves] */
+};
+
+/* The reading under a model's pairing, computed once for each pairing; NULL: the evidence has no waves, or memory is
+ * short. Borrowed until some later calls. */
+const struct pe_reading *pe_read_waves(struct pe_diagnosis *d, const struct pe_model *model);
+/* Multiply-adds of one reading. */
+double pe_reading_work(double n, double n_waves);
+/* Radians per position of the first n waves of the model (0 beyond them); and how many it has. */
+void pe_wave_frequencies(const struct pe_model *model, size_t n, double *w);
+size_t pe_wave_count(const struct pe_model *model);
+/* The axis that each of them follows. */
+void pe_wave_axes(const struct pe_model *model, size_t n, unsigned char *axis);
+
+/* The x with phase[k] = x·w[k] (mod 2pi) for all k, in the sense of weighted least squares, |x| up to about `most`;
+ * n waves in any order. */
+struct pe_solved pe_solve_phases(const double *w, const double *phase, const double *weight, size_t n, double noise,
+                                 double most);
+
+/* The multiple of the model's frequencies by which the phase steps from row to row. */
+struct pe_solved pe_measured_stride(const struct pe_reading *r, const struct pe_model *model);
+/* The x by which row i is beyond place[i], common to all n rows: n = 1 is the position of one row. */
+struct pe_solved pe_measured_shift(const struct pe_reading *r, const struct pe_model *model, const double *place,
+                                   size_t first, size_t n);
+
+/* Does no wave turn evenly from row to row? Then rows that are equally far apart do not explain the evidence, whatever
+ * the frequencies are. */
+bool pe_is_uneven(const struct pe_reading *r);
+/* Are all rows at one position? */
+bool pe_is_still(const struct pe_reading *r);
+/* The same for frequencies w [n_waves] that no model has yet. */
+struct pe_solved pe_stride_at(const struct pe_reading *r, const double *w);
+struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const double *place, size_t first, size_t n);
+
+/* Do the frequencies w [n_waves] agree with the measured steps? stride: positions from row to row; relative: how far
+ * frequencies may be off, as those of 16 bits are. */
+bool pe_agrees(const struct pe_reading *r, const double *w, double stride, double relative);
+
+/* Are the lengths of pairs, some rows of them, those of a rotation under the model's pairing? A rotation keeps every
+ * length but for one factor, and xPos' scale is one more number for each row; noise, pairs of other channels and
+ * columns that are scaled apart have others. So are channels that are not rotated: they have not changed. true also
+ * where the evidence does not decide it. */
+bool pe_lengths_agree(const struct pe_model *model);
+
+/* xPos' scale as the lengths of pairs have it; scale_base 0: it is measured too. Each error is three standard ones.
+ * false: lengths show nothing, or do not fall with the position. */
+struct pe_decay {
+    double scale_base, base_error; /* relative */
+    double center, center_error;
+};
+bool pe_measured_decay(struct pe_diagnosis *d, const struct pe_model *model, double gamma, double scale_base,
+                       struct pe_decay *out);
+
+/* How far the frequencies of a model's recipe may be off, relatively. */
+double pe_recipe_tolerance(const struct pe_model *model);
+/* Positions from row 0 to row 1 of a model on one axis. */
+double pe_model_stride(const struct pe_model *model);
+
+/* The decimal with the fewest digits within a relative tolerance of x. */
+double pe_shortest_decimal(double x, double tolerance);
+/* What a factor between found and believed numbers is, e.g. "1/sqrt(head_dim)"; NULL: it is none that is known. */
+const char *pe_factor_meaning(const struct pe_diagnosis *d, double factor);
+
+/* ---- Readings of waves ---- */
+
+/* How a reading is made: its waves, then the steps of their phases. Only for the files of this folder. */
+
+enum { PE_LAG_ROWS = 512 };                   /* that are multiplied where not all are needed */
+enum { PE_WAVES_READ = PE_HEAD_DIM_MAX / 2 }; /* as many pairs as a head can have; tables may have more columns */
+
+/* What 16 bits and a near fit leave of a length, relatively. */
+#define PE_LENGTH_TOLERANCE 0x1p-4
+
+#define PI 3.14159265358979323846
+
+/* reading.c: writes re, im and weight. false: there are no pairs, or no request waits for the answer any more. */
+bool pe_reading_fill(struct pe_reading *r, const struct pe_model *model);
+/* Of tables and rotated tensors of n positions: re, im and |in|², which is not divided out yet, of the first waves at
+ * position number i, [PE_WAVES_READ, 3]. */
+void pe_reading_row(const struct pe_model *model, size_t n, size_t i, double *z);
+/* Of rotated tensors: adds |in|² of the channels that are not rotated, at position number i; and, to `others`, of
+ * those that have changed all the same. */
+void pe_reading_passed(const struct pe_model *model, size_t n, size_t i, double *all, double *others);
+/* Both of frequencies, which are steps themselves. */
+bool pe_reading_ladder(struct pe_reading *r, const struct pe_model *model);
+/* steps.c: writes step, error, mean_weight and piece. false: no memory. */
+bool pe_reading_steps(struct pe_reading *r);
+
+/* A phase in [-pi, pi]. */
+static inline double pe_wrap(double x) { return x - 2 * PI * nearbyint(x / (2 * PI)); }
+
+/* ---- Channels ---- */
+
+/* Which channel of q becomes which channel of q_out. */
+
+enum { PE_CHANNEL_WORK = 48 }; /* multiply-adds of a number that is read and compared */
+
+/* The channels of a head that are rotated, and how they pair: c with c + n/2, or neighbours. */
+struct pe_width {
+    size_t first, n;
+    bool is_half;
+};
+
+/* Are the pairs of q, in this order, as long as those of q_out? So they are if this order was rotated, whatever the
+ * angles. */
+bool pe_channels_agree(struct pe_diagnosis *d, const struct pe_channels *channels, const struct pe_width *w);
+
+/* Is each row of q_out as long as that of q, but for one factor? So it is in whatever order the channels are. */
+bool pe_channels_keep_sizes(struct pe_diagnosis *d);
+
+/* Reads the order [head_dim] in which q was rotated by the model's angles; is_after: in which the rotated vector was
+ * sent. false: there is none but the usual one. */
+bool pe_channels_read(struct pe_diagnosis *d, const struct pe_model *model, bool is_after, uint32_t *order);
+
+/* ---- Maps ---- */
+
+/* Sizes measured on maps of queries and keys (biases). */
+
+/* The factor by which the numbers found are larger than those of the edit; 1: there is none. */
+double pe_map_factor(struct pe_diagnosis *d, const struct pe_edit *edit);
+/* The first query whose row is 0 in all heads, where the edit gives something else; -1: none. */
+int64_t pe_map_zero_row(struct pe_diagnosis *d, const struct pe_edit *edit);
+
+/* ---- Slopes ---- */
+
+/* Lists of ALiBi's slopes: the right ones, as a plan gives them, and those read from a tensor. */
+
+/* The slopes of n_heads heads as the edit has them ([n_heads] doubles); own: also the list that a request states
+ * instead of bias_max. false: no memory, or no such plan. */
+bool pe_slopes_read(struct pe_diagnosis *d, const struct pe_edit *edit, size_t n_heads, bool own, double *slopes);
+
+/* Reads the slope of each head from the tensor: [n_heads]. Every number that it looks at must be the product of its
+ * head's slope and what the same edit gives with slopes of 1. false: no list explains the tensor. */
+bool pe_slopes_fit(struct pe_diagnosis *d, const struct pe_edit *edit, const char *name, size_t n_heads,
+                   double *slopes);
+
+/* ---- Ratios ---- */
+
+/* The one factor between numbers predicted and numbers found: an interval, because both have been rounded. */
+
+/* The factors that agree with all numbers so far: if each was rounded once, and if it was rounded three times, as when
+ * the factor itself is a rounded number. */
+struct pe_ratio {
+    double least, most, wide_least, wide_most;
+};
+
+void pe_ratio_init(struct pe_ratio *r);
+/* n more numbers, rounded with the unit roundoff u; infinities are passed over. false: one is found where 0 is
+ * predicted. */
+bool pe_ratio_add(struct pe_ratio *r, const double *found, const double *predicted, size_t n, double u);
+bool pe_ratio_is_known(const struct pe_ratio *r); /* has any number bounded the interval? */
+bool pe_ratio_is_consistent(const struct pe_ratio *r);
+/* The decimal with the fewest digits among the factors; false: there is no such factor. */
+bool pe_ratio_choose(const struct pe_ratio *r, double *factor);
 
 #endif

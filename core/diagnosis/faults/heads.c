@@ -1,5 +1,5 @@
 /* Faults of ALiBi's slopes, one for each head. */
-#include "core/diagnosis/faults/slopes.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,8 +6,7 @@
  * taken: 500000 is what was typed, 499998.7 is what was measured.
  *
  * A list of free frequencies is the last resort and has a high cost (search/hypothesis.c), for it fits any rotation. */
-#include "core/diagnosis/faults/scalings.h"
-#include "core/diagnosis/faults/measure.h"
+#include "core/diagnosis/diagnosis.h"
 #include "core/schemes/rotary/rotary.h"
 
 #include <math.h>

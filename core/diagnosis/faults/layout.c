@@ -1,5 +1,5 @@
 /* Faults of layout: which channels are a pair. */
-#include "core/diagnosis/faults/channels.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <stdlib.h>
 

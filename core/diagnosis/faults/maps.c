@@ -1,7 +1,5 @@
 /* Sizes measured on maps of queries and keys (biases). */
-#include "core/diagnosis/faults/maps.h"
-#include "core/diagnosis/evidence/judge.h"
-#include "core/diagnosis/faults/ratio.h"
+#include "core/diagnosis/diagnosis.h"
 
 /* The sample as the edit predicts it: in sample.expected. */
 static bool predict(struct pe_diagnosis *d, const struct pe_edit *edit)

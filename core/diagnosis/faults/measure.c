@@ -1,5 +1,5 @@
 /* Readings, kept: one for each pairing. */
-#include "core/diagnosis/faults/reading.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Sequences of hypotheses. */
-#include "core/diagnosis/faults/places.h"
+#include "core/diagnosis/diagnosis.h"
 #include "core/schemes/rotary/rotary.h"
 
 #include <math.h>

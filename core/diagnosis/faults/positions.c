@@ -8,9 +8,7 @@
  *
  * Encodings whose columns have no pairs show no phases; there the nearest row among integer positions is looked for,
  * column by column, and most positions are out after a few. */
-#include "core/diagnosis/faults/measure.h"
-#include "core/diagnosis/faults/places.h"
-#include "core/diagnosis/evidence/recipe.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The one factor between numbers predicted and numbers found. */
-#include "core/diagnosis/faults/ratio.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,8 +7,7 @@
  *
  * Everything in measure/ starts from here and knows no formula of a scheme: steps, jumps, factors and decay are
  * properties of z. */
-#include "core/diagnosis/faults/reading.h"
-#include "core/diagnosis/evidence/recipe.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The scalings that hypotheses try. */
-#include "core/diagnosis/faults/scalings.h"
+#include "core/diagnosis/diagnosis.h"
 #include "core/schemes/scalings/scaling.h"
 
 #include <math.h>

@@ -8,8 +8,7 @@
  * Coordinates are then written as a person would: a grid, if they are one; segments of text, images and videos, if they
  * are such; else the list. Encodings have no phases of pairs: there, columns that repeat in periods or in blocks give
  * away the axes and their lengths. */
-#include "core/diagnosis/faults/styles.h"
-#include "core/diagnosis/faults/measure.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Strides and shifts: what the phases say of positions and frequencies. */
-#include "core/diagnosis/faults/reading.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Faults of sinusoidal encodings. */
-#include "core/diagnosis/faults/styles.h"
+#include "core/diagnosis/diagnosis.h"
 
 static bool set_freq_shift(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {

@@ -1,7 +1,5 @@
 /* Faults of size: factors, and rows or masks of other values. */
-#include "core/diagnosis/faults/maps.h"
-#include "core/diagnosis/faults/measure.h"
-#include "core/diagnosis/evidence/recipe.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,5 @@
 /* Lists of ALiBi's slopes. */
-#include "core/diagnosis/faults/slopes.h"
-#include "core/diagnosis/evidence/judge.h"
-#include "core/diagnosis/faults/ratio.h"
+#include "core/diagnosis/diagnosis.h"
 
 /* ---- As a plan gives them ---- */
 

@@ -7,7 +7,7 @@
  * wins.
  *
  * The result is a position, a step or a shift of the evidence, found without a search over configurations. */
-#include "core/diagnosis/faults/reading.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdlib.h>

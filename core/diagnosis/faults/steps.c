@@ -8,7 +8,7 @@
  * Packed sequences and padding break the rows into runs. The usual step is the median about the mean direction, which a
  * few jumps do not move; a row whose step is unlike it begins another run, and only pairs of rows of one run are
  * compared. */
-#include "core/diagnosis/faults/reading.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The waves of a model: how many the evidence shows, and their frequencies. */
-#include "core/diagnosis/faults/reading.h"
+#include "core/diagnosis/diagnosis.h"
 
 /* Rotated tensors have the cosines of all pairs first; a table has its columns; an encoding its cosines. */
 static size_t count_waves(const struct pe_model *m)

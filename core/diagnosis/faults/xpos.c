@@ -1,5 +1,5 @@
 /* Faults of xPos: the scale that multiplies queries beside their rotation. */
-#include "core/diagnosis/faults/measure.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* What is known that a candidate is like: presets of public models that give the same tensor; of frequencies that
  * follow no rule, the ladder that is nearest. */
-#include "core/diagnosis/search/answer.h"
+#include "core/diagnosis/diagnosis.h"
 #include "core/schemes/rotary/rotary.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
  *
  * Each candidate is stated as a resolved configuration, the request that gives these numbers, so the reader can check
  * it with /encode; nothing in the answer needs to be believed. */
-#include "core/diagnosis/search/answer.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * Many hypotheses give the same plan, e.g. a base doubled or a scaling by NTK. A signature of the plan finds them
  * without comparing numbers, and only the best of them stays, unless both fit by faults that have nothing in common:
  * then the reader should see both, since the tensor cannot decide between them. */
-#include "core/diagnosis/search/search.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* One model against all numbers of the evidence. */
-#include "core/diagnosis/search/answer.h"
+#include "core/diagnosis/diagnosis.h"
 #include "core/numeric/dtype.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Is the first candidate the only explanation? Another one that fits the tensor as well may differ at positions that
  * the tensor does not have; then the first such position is named. */
-#include "core/diagnosis/search/answer.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <string.h>
 

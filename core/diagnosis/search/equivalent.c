@@ -4,9 +4,7 @@
  * position 8192, seen in 4096 rows. The answer must not choose for the reader. So candidates that fit are compared with
  * each other at rows 0 to 31 and at powers of two up to 2^20, on the sequence continued by its own rule; those that
  * agree there too are one explanation with several names, and of the others the answer states where they part. */
-#include "core/diagnosis/search/answer.h"
-#include "core/diagnosis/faults/places.h"
-#include "core/diagnosis/evidence/recipe.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* Findings: what the first candidate changes, in words, with the value found and the value believed. */
-#include "core/diagnosis/search/answer.h"
-#include "core/diagnosis/faults/measure.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -14,7 +14,6 @@
  *
  * Several candidates with the same numbers are all reported; search/equivalent.c finds where they would differ. */
 #include "core/diagnosis/diagnosis.h"
-#include "core/diagnosis/faults/places.h"
 
 #include <math.h>
 #include <stdio.h>

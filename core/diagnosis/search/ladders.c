@@ -4,8 +4,7 @@
  * evaluate. So ladders are chosen by measurement: under the pairing, width and positions of the other faults, the
  * phases of the evidence show how far each pair turns from row to row (core/diagnosis/faults/measure.h), and only
  * ladders that agree are evaluated. */
-#include "core/diagnosis/faults/measure.h"
-#include "core/diagnosis/search/search.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -17,9 +17,7 @@
  *
  * Reiter 1987 (A theory of diagnosis from first principles, Artificial Intelligence 32) has the order: smallest sets of
  * faults first. Which of equal explanations is named first is in hypothesis.c. */
-#include "core/diagnosis/faults/scalings.h"
-#include "core/diagnosis/faults/measure.h"
-#include "core/diagnosis/search/search.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <stdlib.h>
 

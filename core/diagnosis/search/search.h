@@ -1,8 +1,59 @@
-/* The state of a search, and its steps. Only for the files of this folder. */
+/* Hypotheses: the belief with one to three faults, their scores and their order; the search. */
 #ifndef PE_SEARCH_H
 #define PE_SEARCH_H
 
-#include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/evidence/evidence.h"
+#include "core/values.h"
+
+/* ---- Hypotheses ---- */
+
+struct pe_model;
+
+enum {
+    PE_FAULTS_MAX = 3,         /* of one hypothesis */
+    PE_HYPOTHESES_MAX = 20000, /* that one diagnosis evaluates */
+    PE_BEST_MAX = 16           /* hypotheses that are compared with all numbers */
+};
+
+struct pe_hypothesis {
+    unsigned n;                                           /* faults; 0: the belief */
+    uint16_t fault[PE_FAULTS_MAX], choice[PE_FAULTS_MAX]; /* in the order of list.h; choice: the alternative */
+};
+
+struct pe_score {
+    enum pe_verdict verdict;
+    double max_error;   /* over the numbers looked at */
+    double first_error; /* over the first look: the same numbers for every hypothesis */
+};
+
+struct pe_kept {
+    struct pe_hypothesis h;
+    struct pe_score score;
+    unsigned cost;
+    int surprise;       /* of one that fits */
+    bool follows_noise; /* it fits with a fitted number of many digits */
+    uint64_t signature;
+};
+
+/* Applies the faults to a new edit (pe_edit_drop afterwards, also after false). false: no such hypothesis. */
+bool pe_hypothesis_apply(struct pe_diagnosis *d, const struct pe_hypothesis *h, struct pe_edit *edit);
+/* Is a value of it fitted? */
+bool pe_hypothesis_is_fitted(const struct pe_diagnosis *d, const struct pe_hypothesis *h);
+unsigned pe_hypothesis_cost(const struct pe_diagnosis *d, const struct pe_hypothesis *h);
+/* Compares a model with the sample. */
+struct pe_score pe_evaluate(struct pe_diagnosis *d, const struct pe_model *model);
+/* How unlikely it is that somebody makes these mistakes, which edit has applied: sets surprise and follows_noise. */
+void pe_hypothesis_wonder(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_kept *k);
+/* The order of candidates: fits, near, none; cost; exact, rounding; surprise; the table's; max_error. Angles in float32
+ * are off by more than the last digits of a fitted number, which may follow them: its verdict exact counts as rounding.
+ */
+int pe_kept_compare(const struct pe_kept *a, const struct pe_kept *b);
+/* Fills d->best, d->of_kind, d->searched. */
+enum pe_status pe_search(struct pe_diagnosis *d, struct pe_error *err);
+
+/* ---- The search ---- */
+
+/* The state of a search, and its steps. Only for the files of this folder. */
 
 /* A single fault that made sense at level 1. */
 struct pe_single {
@@ -66,5 +117,127 @@ void pe_best_keep(struct pe_diagnosis *d, struct pe_kept *k, const struct pe_mod
 bool pe_best_fits(const struct pe_diagnosis *d, unsigned cost);
 /* Leaves those that are to be compared with all numbers. */
 void pe_best_trim(struct pe_diagnosis *d);
+
+/* ---- The answer ---- */
+
+/* The answer of a diagnosis, step by step: the best hypotheses against all numbers (compare.c), which of them have the
+ * same numbers (equivalent.c), then what they mean (findings.c, decide.c, alike.c, unseen.c), stated as a tree of
+ * values (answer.c). */
+
+enum { PE_CANDIDATES_MAX = 5 };
+
+/* A number that is not the predicted one. */
+struct pe_misfit {
+    bool is_any;
+    size_t t; /* tensor */
+    uint64_t row, col;
+    double found, expected; /* rounded to the dtype */
+};
+
+/* A model against all numbers of the evidence. */
+struct pe_comparison {
+    enum pe_verdict verdict;
+    double max_error, max_ulp; /* from the predicted numbers rounded to the dtype */
+    uint64_t n, n_equal;
+    struct pe_misfit first_bad, worst; /* worst: the number of max_error, where that is finite */
+    bool is_beyond;                    /* errors that a rounding alone would not have; the first of them is here */
+    uint64_t beyond_row, beyond_col;
+};
+enum pe_status pe_compare_all(struct pe_diagnosis *d, struct pe_model *model, bool narrow, struct pe_comparison *out,
+                              struct pe_error *err);
+
+/* Has a candidate the numbers of another one: no; in this tensor only; at all positions? */
+enum pe_likeness { PE_UNLIKE, PE_ALIKE_HERE, PE_ALIKE };
+
+/* A hypothesis that was compared with all numbers. */
+struct pe_candidate {
+    struct pe_kept kept;
+    struct pe_edit edit;
+    struct pe_model *model;
+    struct pe_comparison all;
+    bool is_narrow; /* judged in the narrower dtype that the numbers have */
+    enum pe_likeness likeness;
+    size_t head; /* the candidate that it is like */
+};
+
+/* A candidate that fits as well as the first but differs elsewhere, and the position that decides. */
+struct pe_undecided {
+    size_t rival; /* 0: none */
+    uint64_t position;
+};
+
+struct pe_answer {
+    struct pe_candidate candidates[PE_BEST_MAX]; /* in order */
+    size_t n;                                    /* compared */
+    size_t n_own;                                /* those with numbers of their own, which are first */
+    size_t n_shown;
+    struct pe_candidate belief; /* without a model if no belief came */
+    struct pe_undecided undecided;
+};
+
+/* equivalent.c. How near numbers of two models must be: exact; or within what is right for float32; or, where a value
+ * of either was fitted, as far as a fitted base may be off. */
+struct pe_nearness {
+    struct pe_judge judge;
+    bool is_rounded, is_fitted;
+};
+
+/* Rows of a model that are compared. */
+struct pe_extent {
+    size_t n_tensors;
+    uint64_t n_rows;
+    size_t row_len;
+};
+
+/* Room for the comparisons below, of rows that are no longer than the evidence's; NULL: no memory. */
+double *pe_equal_room(const struct pe_diagnosis *d);
+bool pe_equal_in_sample(struct pe_diagnosis *d, const struct pe_nearness *near, const struct pe_model *a,
+                        const struct pe_model *b, double *room);
+bool pe_equal_rows(const struct pe_nearness *near, const struct pe_model *a, const struct pe_model *b,
+                   const struct pe_extent *rows, double *room);
+
+/* A candidate at the first PE_NEAR_ROWS rows of its sequence and at far ones, as it goes on. */
+struct pe_onward {
+    struct pe_edit edit;    /* borrows from the candidate's */
+    struct pe_model *model; /* NULL: it does not go on */
+};
+enum { PE_NEAR_ROWS = 32 };
+void pe_go_on(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_onward *on);
+void pe_onward_drop(struct pe_onward *on);
+
+/* Finds candidates with the same numbers, and moves those that are alike everywhere behind the others. */
+enum pe_status pe_answer_join(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err);
+/* Is candidate i listed as another reading of candidate head? */
+bool pe_answer_lists(const struct pe_diagnosis *d, const struct pe_answer *a, size_t head, size_t i);
+/* answer.c: such a number as a member of that name: its place, as found and as expected. */
+void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad, struct pe_node *node,
+                      const char *name);
+
+/* findings.c: the list of findings of the first candidate. */
+extern const struct pe_member pe_finding_members[];
+void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root);
+/* What a candidate changes, in words: detail and detail_zh of its faults. */
+void pe_answer_detail(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
+
+/* unseen.c: codes of the mistakes that would not show in the tensor; none where the belief does not fit. */
+enum { PE_UNSEEN_MAX = 32 };
+enum pe_status pe_answer_unseen(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list,
+                                struct pe_error *err);
+
+/* decide.c: fills *out. */
+enum pe_status pe_answer_decide(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_undecided *out,
+                                struct pe_error *err);
+
+/* alike.c: presets whose plan is that of the candidate. */
+enum pe_status pe_answer_presets(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list,
+                                 struct pe_error *err);
+
+/* Of frequencies that follow no rule: `nearest`, the known ladder that is nearest, in words, and how far it is. */
+void pe_answer_nearest_ladder(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
+
+/* A number, as text where JSON has none for it. */
+void pe_answer_put_number(struct pe_node *node, const char *name, double x);
+/* The double with the shortest text that reads back as this number of the dtype, as tensors are printed. */
+double pe_answer_shortest(enum pe_dtype dtype, double x);
 
 #endif

@@ -1,6 +1,5 @@
 /* One hypothesis of the search: made, judged, kept. */
-#include "core/diagnosis/faults/measure.h"
-#include "core/diagnosis/search/search.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <stdlib.h>
 #include <string.h>

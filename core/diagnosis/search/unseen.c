@@ -3,7 +3,7 @@
  * fault is unseen if every alternative that changes anything is one; most end at their first alternative, after a few
  * numbers. */
 #include "core/analysis/parts/turn.h"
-#include "core/diagnosis/search/answer.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* What the diagnosis reads from numbers: frequencies, bases and positions of tables that are computed here by pow, cos
  * and sin. */
-#include "core/diagnosis/faults/measure.h"
+#include "core/diagnosis/diagnosis.h"
 #include "tests/core/diagnosis/ask.h"
 #include "tests/support/random.h"
 
