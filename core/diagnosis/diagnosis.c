@@ -1,7 +1,11 @@
 /* The steps of a diagnosis. */
 #include "core/diagnosis/diagnosis.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* ---- The steps ---- */
 
 /* Everything that is wrong with the request is found here, before the search. */
 static enum pe_status check(struct pe_diagnosis *d, struct pe_error *err)
@@ -22,7 +26,8 @@ static void step(const struct pe_diagnosis *d, const char *name)
         d->request->step(d->request->caller, name);
 }
 
-enum pe_status pe_diagnosis_run(struct pe_diagnosis *d, struct pe_error *err)
+/* Every step, for d->request. */
+static enum pe_status diagnose(struct pe_diagnosis *d, struct pe_error *err)
 {
     enum pe_status status = check(d, err);
     step(d, "diagnose");
@@ -36,6 +41,333 @@ enum pe_status pe_diagnosis_run(struct pe_diagnosis *d, struct pe_error *err)
     return status;
 }
 
+/* ---- Queries and keys together ---- */
+
+/* Queries and keys with what became of each: q, q_out, k, k_out.
+ *
+ * A model rotates both by one configuration, so there is one belief. Each side is a diagnosis of its own; then the
+ * answers become one. If one candidate explains both sides, that is the answer. Else the answer is that of the side
+ * which is wrong, its findings say which side they are of, and the last one states that the sides differ. */
+
+static const char *const inputs[] = {"q", "k"}, *const results[] = {"q_out", "k_out"};
+
+static const struct pe_value *sent(const struct pe_diagnosis_request *request, const char *name)
+{
+    return pe_field_find(request->fields, request->n_fields, name);
+}
+
+/* Are queries and keys both sent? Then two diagnoses are run, and one answer is stated. */
+static bool has_sides(const struct pe_diagnosis_request *request)
+{
+    bool has = true;
+    for (int i = 0; i < PE_N_SIDES; i++)
+        has = has && sent(request, inputs[i]) && sent(request, results[i]);
+    return has;
+}
+
+/* ---- Two requests ---- */
+
+/* Positions of a tensor in the usual layout. */
+static int64_t length_of(const struct pe_value *v)
+{
+    return v->kind == PE_ARRAY && v->array.rank > 1 ? (int64_t)v->array.shape[v->array.rank - 2] : 1;
+}
+
+/* By how much the first query is behind the first key, where nothing else decides it: the last ones are together. */
+static int64_t offset_of_q(const struct pe_diagnosis_request *request)
+{
+    int64_t offset = length_of(sent(request, "k")) - length_of(sent(request, "q"));
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (pe_belief_is_sequence(request->fields[i].name) || pe_same(request->fields[i].name, "tensor_layout"))
+            return 0;
+    return offset > 0 ? offset : 0;
+}
+
+/* Its own tensors, every field of the belief, and half of the work. */
+static enum pe_status open_side(struct pe_diagnosis *d, int i, struct pe_error *err)
+{
+    const struct pe_diagnosis_request *whole = d->request;
+    struct pe_side *side = &d->sides[i];
+    int64_t offset = i == PE_SIDE_OF_Q ? offset_of_q(whole) : 0;
+    side->fields = calloc(whole->n_fields + 1, sizeof *side->fields);
+    side->diagnosis = calloc(1, sizeof *side->diagnosis);
+    if (!side->fields || !side->diagnosis)
+        return pe_no_memory(err);
+    size_t n = 0;
+    for (size_t j = 0; j < whole->n_fields; j++)
+        if (!pe_same(whole->fields[j].name, inputs[1 - i]) && !pe_same(whole->fields[j].name, results[1 - i]))
+            side->fields[n++] = whole->fields[j];
+    if (offset)
+        side->fields[n++] = (struct pe_field){"offset", {.kind = PE_INTEGER, .integer = offset}};
+    side->request = *whole;
+    side->request.fields = side->fields;
+    side->request.n_fields = n;
+    side->request.max_work = whole->max_work / PE_N_SIDES;
+    side->diagnosis->request = &side->request;
+    side->diagnosis->bytes = i ? d->sides[0].diagnosis->bytes : 0;
+    side->offset = offset;
+    return PE_OK;
+}
+
+/* ---- One candidate for both ---- */
+
+static const struct pe_value *member(const struct pe_value *v, const char *name)
+{
+    return pe_field_find(v->object.fields, v->object.n, name);
+}
+
+static double real_of(const struct pe_value *v) { return v->kind == PE_INTEGER ? (double)v->integer : v->real; }
+
+static bool is_number(const struct pe_value *v) { return v->kind == PE_INTEGER || v->kind == PE_REAL; }
+
+static bool is_equal(const struct pe_value *a, const struct pe_value *b);
+
+static bool are_equal(const struct pe_value *a, const struct pe_value *b)
+{
+    if (a->object.n != b->object.n)
+        return false;
+    for (size_t i = 0; i < a->object.n; i++) {
+        const struct pe_value *other = member(b, a->object.fields[i].name);
+        if (!other || !is_equal(&a->object.fields[i].value, other))
+            return false;
+    }
+    return true;
+}
+
+/* Lists of codes, fields and lists of numbers; a value that is fitted has its last digits from each side. */
+static bool is_equal(const struct pe_value *a, const struct pe_value *b)
+{
+    if (is_number(a) && is_number(b))
+        return fabs(real_of(a) - real_of(b)) <= 1e-5 * fmax(fabs(real_of(a)), fabs(real_of(b)));
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind == PE_STRING)
+        return pe_same(a->string, b->string);
+    if (a->kind == PE_BOOLEAN)
+        return a->boolean == b->boolean;
+    if (a->kind == PE_OBJECT)
+        return are_equal(a, b);
+    if (a->kind == PE_ARRAY) {
+        struct pe_reals x = {a->array, a->array.shape[0]}, y = {b->array, b->array.shape[0]};
+        bool equal = x.n == y.n;
+        for (size_t i = 0; equal && i < x.n; i++)
+            equal = fabs(pe_real_at(&x, i) - pe_real_at(&y, i)) <= 1e-5 * fabs(pe_real_at(&x, i)) + 1e-12;
+        return equal;
+    }
+    bool equal = a->kind != PE_LIST || a->list.n == b->list.n;
+    for (size_t i = 0; equal && a->kind == PE_LIST && i < a->list.n; i++)
+        equal = is_equal(&a->list.items[i], &b->list.items[i]);
+    return equal;
+}
+
+static double first_of(const struct pe_value *sequence)
+{
+    const struct pe_value *offset = member(sequence, "offset"), *list = member(sequence, "positions");
+    if (list && list->kind == PE_ARRAY)
+        return pe_real_at(&(struct pe_reals){list->array, list->array.shape[0]}, 0);
+    return offset && is_number(offset) ? real_of(offset) : 0;
+}
+
+/* Do two candidates say the same? Sides of one length have the same positions; of others, the same first one. */
+static bool say_the_same(const struct pe_side *q, const struct pe_value *a, const struct pe_side *k,
+                         const struct pe_value *b)
+{
+    bool is_one_length = q->diagnosis->belief.n == k->diagnosis->belief.n;
+    const struct pe_value *x = member(a, "sequence"), *y = member(b, "sequence");
+    return is_equal(member(a, "codes"), member(b, "codes")) && is_equal(member(a, "config"), member(b, "config")) &&
+           is_equal(member(a, "transforms"), member(b, "transforms")) &&
+           (is_one_length ? is_equal(x, y) : first_of(x) - (double)q->offset == first_of(y));
+}
+
+static bool fits(const struct pe_value *candidate)
+{
+    return pe_is_among("exact|rounding", member(candidate, "verdict")->string);
+}
+
+/* The candidates that each side is read by: of both the same, if some two are; else the first of each. */
+static bool read_both(struct pe_diagnosis *d)
+{
+    const struct pe_value *lists[PE_N_SIDES];
+    for (int i = 0; i < PE_N_SIDES; i++) {
+        lists[i] = member(d->sides[i].diagnosis->stated, "candidates");
+        d->sides[i].candidate = lists[i]->list.n ? &lists[i]->list.items[0] : NULL;
+    }
+    for (size_t sum = 0; sum < lists[0]->list.n + lists[1]->list.n; sum++)
+        for (size_t i = 0; i <= sum && i < lists[0]->list.n; i++) {
+            if (sum - i >= lists[1]->list.n)
+                continue;
+            const struct pe_value *a = &lists[0]->list.items[i], *b = &lists[1]->list.items[sum - i];
+            bool is_first = i == 0 || sum == i; /* the answer is that of a side which it is the first of */
+            if (!is_first || !fits(a) || !fits(b) || !say_the_same(&d->sides[0], a, &d->sides[1], b))
+                continue;
+            d->sides[0].candidate = a;
+            d->sides[1].candidate = b;
+            return true;
+        }
+    return false;
+}
+
+/* ---- One answer ---- */
+
+static bool is_explained(const struct pe_side *side) { return member(side->diagnosis->stated, "explained")->boolean; }
+
+static bool is_as_believed(const struct pe_side *side)
+{
+    return side->candidate && fits(side->candidate) && member(side->candidate, "codes")->list.n == 0;
+}
+
+/* Codes that change more than a factor, which scores keep their distances with. */
+static size_t count_turning(const struct pe_side *side)
+{
+    const struct pe_value *codes = side->candidate ? member(side->candidate, "codes") : NULL;
+    size_t n = !codes || !fits(side->candidate);
+    for (size_t i = 0; codes && i < codes->list.n; i++)
+        n +=
+            !pe_is_among("scaled|attention_factor_other|attention_factor_missing|negated", codes->list.items[i].string);
+    return n;
+}
+
+static void copy_with_side(struct pe_node *list, const struct pe_value *object, const char *side)
+{
+    struct pe_node *node = pe_put_object(list, NULL);
+    for (size_t i = 0; i < object->object.n; i++)
+        pe_put_value(node, object->object.fields[i].name, &object->object.fields[i].value);
+    if (side)
+        pe_put_string(node, "side", side);
+    else
+        pe_put_null(node, "side");
+}
+
+static void put_findings_of(const struct pe_side *side, const char *name, struct pe_node *list)
+{
+    const struct pe_value *findings = member(side->diagnosis->stated, "findings");
+    for (size_t i = 0; i < findings->list.n; i++)
+        copy_with_side(list, &findings->list.items[i], name);
+}
+
+static void put_sides_differ(const struct pe_diagnosis *d, struct pe_node *list)
+{
+    const struct pe_fault_info *info = &pe_fault_sides_differ.info;
+    struct pe_node *node = pe_put_object(list, NULL);
+    pe_put_string(node, "code", info->code);
+    pe_put_null(node, "pointer");
+    pe_put_detail(node, d->request->lang, info->details[0]);
+    pe_put_null(node, "found");
+    pe_put_null(node, "believed");
+    pe_put_null(node, "meaning");
+    pe_put_null(node, "side");
+}
+
+static void put_sides(const struct pe_diagnosis *d, struct pe_node *root)
+{
+    struct pe_node *sides = pe_put_object(root, "sides");
+    for (int i = 0; i < PE_N_SIDES; i++) {
+        const struct pe_value *candidate = d->sides[i].candidate;
+        struct pe_node *node = pe_put_object(sides, inputs[i]);
+        pe_put_string(node, "verdict", candidate ? member(candidate, "verdict")->string : "none");
+        if (candidate)
+            pe_put_value(node, "codes", member(candidate, "codes"));
+        else
+            pe_put_list(node, "codes");
+    }
+}
+
+static void put_findings(const struct pe_diagnosis *d, bool is_one, int main_side, struct pe_node *root)
+{
+    struct pe_node *list = pe_put_list(root, "findings");
+    put_findings_of(&d->sides[main_side], is_one ? NULL : inputs[main_side], list);
+    if (is_one)
+        return;
+    if (!is_as_believed(&d->sides[1 - main_side]))
+        put_findings_of(&d->sides[1 - main_side], inputs[1 - main_side], list);
+    if (count_turning(&d->sides[0]) + count_turning(&d->sides[1]))
+        put_sides_differ(d, list);
+}
+
+static void put_candidates(const struct pe_diagnosis *d, const char *side, const struct pe_value *of,
+                           struct pe_node *root)
+{
+    struct pe_node *list = pe_put_list(root, "candidates");
+    (void)d;
+    for (size_t i = 0; i < of->list.n; i++)
+        copy_with_side(list, &of->list.items[i], side);
+}
+
+/* The members of one side's answer, but for those that are of both. */
+static enum pe_status state(struct pe_diagnosis *d, struct pe_error *err)
+{
+    bool is_one = read_both(d);
+    int side = is_one ? d->sides[0].candidate != &member(d->sides[0].diagnosis->stated, "candidates")->list.items[0]
+               : is_as_believed(&d->sides[1]) ? PE_SIDE_OF_Q
+                                              : PE_SIDE_OF_Q + 1;
+    const struct pe_value *main_answer = d->sides[side].diagnosis->stated;
+    d->values = pe_values_new();
+    if (!d->values)
+        return pe_no_memory(err);
+    struct pe_node *root = pe_values_root(d->values);
+    for (size_t i = 0; i < main_answer->object.n; i++) {
+        const struct pe_field *f = &main_answer->object.fields[i];
+        if (pe_same(f->name, "explained"))
+            pe_put_boolean(root, f->name, is_explained(&d->sides[0]) && is_explained(&d->sides[1]));
+        else if (pe_same(f->name, "candidates"))
+            put_candidates(d, is_one ? NULL : inputs[side], &f->value, root);
+        else if (pe_same(f->name, "findings"))
+            put_findings(d, is_one, side, root);
+        else if (pe_same(f->name, "searched"))
+            pe_put_integer(root, f->name, (int64_t)d->searched);
+        else if (pe_same(f->name, "sides"))
+            put_sides(d, root);
+        else
+            pe_put_value(root, f->name, &f->value);
+    }
+    d->stated = pe_values_done(d->values);
+    return d->stated ? PE_OK : pe_no_memory(err);
+}
+
+/* Each side is checked alone; together they are no larger. */
+static enum pe_status check_bytes(const struct pe_diagnosis *d, struct pe_error *err)
+{
+    double bytes = 0;
+    uint64_t n;
+    for (int i = 0; i < 2 * PE_N_SIDES; i++) {
+        const struct pe_value *v = sent(d->request, (i % 2 ? results : inputs)[i / 2]);
+        if (v->kind == PE_ARRAY && pe_shape_count(v->array.shape, v->array.rank, &n))
+            bytes += (double)n * (double)pe_dtype_size(v->from_text ? PE_F32 : v->array.dtype);
+    }
+    if (bytes <= (double)PE_EVIDENCE_BYTES_MAX)
+        return PE_OK;
+    pe_fail(err, "", "the tensors have %.0f bytes; allowed: at most %llu (64 MiB). Send fewer rows, or one side", bytes,
+            PE_EVIDENCE_BYTES_MAX);
+    return err->status = PE_TOO_LARGE;
+}
+
+static enum pe_status diagnose_sides(struct pe_diagnosis *d, struct pe_error *err)
+{
+    if (check_bytes(d, err))
+        return err->status;
+    for (int i = 0; i < PE_N_SIDES; i++) {
+        enum pe_status status = open_side(d, i, err);
+        if (!status)
+            status = diagnose(d->sides[i].diagnosis, err);
+        if (status)
+            return status;
+        d->searched += d->sides[i].diagnosis->searched;
+        d->bytes = d->sides[i].diagnosis->bytes;
+    }
+    return state(d, err);
+}
+
+/* After pe_values_free. */
+static void drop_sides(struct pe_diagnosis *d)
+{
+    for (int i = 0; i < PE_N_SIDES; i++) {
+        pe_diagnosis_free(d->sides[i].diagnosis);
+        free(d->sides[i].fields);
+    }
+}
+
+/* ---- From outside ---- */
+
 enum pe_status pe_diagnosis_new(const struct pe_diagnosis_request *request, struct pe_diagnosis **diagnosis,
                                 struct pe_error *err)
 {
@@ -43,7 +375,7 @@ enum pe_status pe_diagnosis_new(const struct pe_diagnosis_request *request, stru
     if (!d)
         return pe_no_memory(err);
     d->request = request;
-    enum pe_status status = (pe_diagnosis_has_sides(request) ? pe_diagnosis_of_sides : pe_diagnosis_run)(d, err);
+    enum pe_status status = (has_sides(request) ? diagnose_sides : diagnose)(d, err);
     if (status)
         pe_diagnosis_free(d);
     else
@@ -57,7 +389,7 @@ void pe_diagnosis_free(struct pe_diagnosis *d)
         return;
     pe_answer_drop(d);
     pe_values_free(d->values);
-    pe_diagnosis_drop_sides(d);
+    drop_sides(d);
     pe_measure_drop(d);
     pe_evidence_drop(d);
     pe_belief_drop(d);

@@ -17,13 +17,13 @@
 struct pe_measure;
 struct pe_answer;
 
-/* One side of q, q_out, k and k_out (sides.c). */
+/* One side of q, q_out, k and k_out (diagnosis.c). */
 struct pe_side {
     struct pe_diagnosis_request request;
     struct pe_field *fields; /* its tensors and the belief; owned */
     struct pe_diagnosis *diagnosis;
-    int64_t offset;                 /* of the first query behind the first key */
-    const struct pe_value *reading; /* the candidate that it is read by; NULL: there is none */
+    int64_t offset;                   /* of the first query behind the first key */
+    const struct pe_value *candidate; /* that the answer takes for it; NULL: there is none */
 };
 enum { PE_SIDE_OF_Q, PE_SIDE_OF_K, PE_N_SIDES };
 
@@ -33,35 +33,28 @@ struct pe_diagnosis {
     struct pe_belief belief;
     struct pe_sample sample;
     struct pe_measure *measure; /* faults/measure.c: what the numbers show, computed when it is asked for */
-    struct pe_kept of_belief;
-    struct pe_kept best[PE_BEST_MAX]; /* sorted, each signature once; the belief (n = 0) may
+    struct pe_explanation of_belief;
+    struct pe_explanation best[PE_BEST_MAX]; /* sorted, each signature once; the belief (n = 0) may
                                          be among them */
     size_t n_best;
-    struct pe_kept nearest;                   /* the smallest max_error of all */
-    struct pe_kept of_kind[PE_N_FAULT_KINDS]; /* the best single fault of each kind; PE_NOT_JUDGED: none was tried */
-    bool used_all;                            /* the search ended because its work was used up */
-    bool no_memory;                           /* a measurement had none: the search ends */
+    struct pe_explanation nearest; /* the smallest max_error of all */
+    struct pe_explanation
+        of_kind[PE_N_FAULT_KINDS]; /* the best single fault of each kind; PE_NOT_JUDGED: none was tried */
+    bool used_all;                 /* the search ended because its work was used up */
+    bool no_memory;                /* a measurement had none: the search ends */
     uint64_t searched;
     double work; /* multiply-adds so far, as pe_plan_work counts them: of plans, predicted numbers and measurements */
     double bytes;
     struct pe_answer *answer;         /* search/answer.h: the candidates, which the tree borrows from */
     struct pe_values *values;         /* the tree of the answer */
     const struct pe_value *stated;    /* that tree when it is finished */
-    double *factors;                  /* evidence/rotary_row.c: of rows that were scaled before (xPos); NULL: none is */
+    double *factors;                  /* evidence/waves.c: of rows that were scaled before (xPos); NULL: none is */
     void *cached;                     /* faults/scalings.c: the alternatives of scalings; freed with free() */
     struct pe_side sides[PE_N_SIDES]; /* of a request with both; nothing else but the tree is used then */
 };
 
 /* Asks request->admit for more bytes, before they are allocated. */
 enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct pe_error *err);
-
-/* diagnosis.c: every step, for d->request. */
-enum pe_status pe_diagnosis_run(struct pe_diagnosis *d, struct pe_error *err);
-
-/* sides.c. Are queries and keys both sent? Then two diagnoses are run, and one answer is stated. */
-bool pe_diagnosis_has_sides(const struct pe_diagnosis_request *request);
-enum pe_status pe_diagnosis_of_sides(struct pe_diagnosis *d, struct pe_error *err);
-void pe_diagnosis_drop_sides(struct pe_diagnosis *d); /* after pe_values_free */
 
 /* search/answer.c: compares d->best with all numbers and states the answer in d->values. */
 enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_error *err);

@@ -103,7 +103,7 @@ bool pe_evidence_squeeze(struct pe_evidence *e, unsigned rank)
     return true;
 }
 
-bool pe_evidence_place(const struct pe_evidence *e, const char *layout, struct pe_operand *axes)
+bool pe_evidence_axes(const struct pe_evidence *e, const char *layout, struct pe_operand *axes)
 {
     unsigned i = 0;
     while (layout && i < PE_N_TENSOR_LAYOUTS && !pe_same(pe_tensor_layout_words[i], layout))
@@ -377,4 +377,10 @@ void pe_evidence_drop(struct pe_diagnosis *d)
 {
     free(d->sample.pieces);
     free(d->sample.found);
+}
+
+enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct pe_error *err)
+{
+    d->bytes += bytes;
+    return d->request->admit ? d->request->admit(d->request->caller, d->bytes, err) : PE_OK;
 }

@@ -107,7 +107,7 @@ void pe_evidence_fold(struct pe_evidence *e, unsigned rank, const uint64_t *shap
 bool pe_evidence_squeeze(struct pe_evidence *e, unsigned rank);
 /* PE_OF_ROTATED: its axes in a tensor_layout (NULL: the usual one), leading axes of length 1 left out where there are
  * too many. false: it cannot have this layout. */
-bool pe_evidence_place(const struct pe_evidence *e, const char *layout, struct pe_operand *axes);
+bool pe_evidence_axes(const struct pe_evidence *e, const char *layout, struct pe_operand *axes);
 /* The row of head `head`, counted through the batch, at position number i. */
 uint64_t pe_axes_row(const struct pe_operand *axes, uint64_t head, uint64_t i);
 
@@ -156,8 +156,7 @@ struct pe_oddity pe_ladder_oddity(const struct pe_evidence *e);
 enum pe_status pe_tables_read(struct pe_diagnosis *d, struct pe_error *err);
 void pe_tables_phases(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
 
-/* views.c: for kinds of evidence. Rows of columns, where at most one other axis is larger than 1. */
-enum pe_status pe_view_rows(struct pe_evidence *e, struct pe_error *err);
+/* views.c: the views of rotary tables in one tensor. */
 enum pe_status pe_view_freqs_cis(struct pe_evidence *e, struct pe_error *err);
 enum pe_status pe_view_cos_sin(struct pe_evidence *e, struct pe_error *err);
 enum pe_status pe_view_matrix(struct pe_evidence *e, struct pe_error *err);
@@ -348,7 +347,7 @@ void pe_model_phases(const struct pe_model *model, size_t t, uint64_t row, uint6
 /* PE_OF_ROTATED, of a model that has the shape: the number of a row's position among those of the plan; and the row of
  * a head, which counts through the batch where its rows share their positions. Of other evidence: row modulo positions.
  */
-uint64_t pe_model_place(const struct pe_model *model, uint64_t row);
+uint64_t pe_model_position(const struct pe_model *model, uint64_t row);
 uint64_t pe_model_row(const struct pe_model *model, uint64_t head, uint64_t place);
 /* Before many rows: keeps the cosines and sines of every position (PE_OF_ROTATED), so that heads share them. Their
  * memory, so many bytes, is admitted by the caller; pe_model_forget frees it. */
@@ -365,58 +364,40 @@ uint64_t pe_model_signature(const struct pe_model *model);
 
 /* Writes columns col0 … col0+n-1 of the model's waves at position number i, as its transforms `recipe` and `sinusoid`
  * say. The model has waves. */
-void pe_recipe_fill(const struct pe_model *model, uint64_t i, uint64_t col0, size_t n, double *out);
+void pe_wave_row(const struct pe_model *model, uint64_t i, uint64_t col0, size_t n, double *out);
 /* The frequencies of the columns under transform `sinusoid`, which becomes the model's state; NULL: no memory. */
-double *pe_recipe_frequencies(const struct pe_model *model);
+double *pe_wave_other_frequencies(const struct pe_model *model);
 /* Columns of a model under transform `sinusoid` at any position of one axis. */
-void pe_recipe_at(const struct pe_model *model, double position, size_t col0, size_t n, double *out);
+void pe_wave_row_at(const struct pe_model *model, double position, size_t col0, size_t n, double *out);
 /* The same of cos (t 0) and sin (1), where the model's waves are the cosines. */
-void pe_recipe_tables(const struct pe_model *model, size_t t, uint64_t i, uint64_t col0, size_t n, double *out);
+void pe_wave_tables(const struct pe_model *model, size_t t, uint64_t i, uint64_t col0, size_t n, double *out);
 /* Completes the columns that a plan gave: quarter turns, whatever the arithmetic; the losses. */
 void pe_wave_columns(struct pe_model *model);
 /* Angles of the columns at position number i, with their sign; and frequencies, or by how much they are divided. */
-void pe_recipe_angles(const struct pe_model *model, uint64_t i, uint64_t col0, size_t n, double *out);
-void pe_recipe_ladder(const struct pe_model *model, bool as_divisors, uint64_t col0, size_t n, double *out);
+void pe_wave_angles(const struct pe_model *model, uint64_t i, uint64_t col0, size_t n, double *out);
+void pe_wave_ladder(const struct pe_model *model, bool as_divisors, uint64_t col0, size_t n, double *out);
 /* What right f32 code may lose of the angles of the columns: |position|·loss. */
 void pe_wave_phases(const struct pe_model *model, uint64_t i, uint64_t col0, size_t n, double *out);
 /* The same as a share of the frequency of each column. */
 void pe_wave_losses(const struct pe_model *model, size_t col0, size_t n, double *out);
 
-/* rotary_row.c. Before any row: keeps the factors of rows, where the scheme scales them, and states what decides them.
+/* Before any row: keeps the factors of rows, where the scheme scales them, and states what decides them.
  */
 enum pe_status pe_factors_open(struct pe_diagnosis *d, struct pe_model *model, struct pe_error *err);
 /* Cosines, then sines, of position number i, [n_columns]. */
 void pe_rotary_row(const struct pe_model *model, uint64_t i, double *out);
 
-/* evidence/rotary.c: the row `in` rotated to position number i by a model of PE_OF_ROTATED, and the phases of its
+/* rotary.c: the row `in` rotated to position number i by a model of PE_OF_ROTATED, and the phases of its
  * channels. */
 void pe_rotated_at(const struct pe_model *model, uint64_t i, const double *in, double *out, double *phase);
 
-/* evidence/rotary.c: a row of q as it is rotated, its channels in this order (an order of the rotated vector is none of
+/* rotary.c: a row of q as it is rotated, its channels in this order (an order of the rotated vector is none of
  * q). */
 void pe_input_in_order(const struct pe_diagnosis *d, const struct pe_channels *channels, uint64_t row, double *out);
-/* evidence/rotary.c: 1 for each rotated channel of a model of PE_OF_ROTATED, 0 for one that passes by. */
+/* rotary.c: 1 for each rotated channel of a model of PE_OF_ROTATED, 0 for one that passes by. */
 void pe_rotated_channels(const struct pe_model *model, uint64_t col0, size_t n, double *out);
 
-/* ---- Judging ---- */
-
-/* How near a predicted number must be to the number found. Shared by the search, which looks at a sample, and the
- * answer, which looks at all numbers. u is the unit roundoff of the evidence's dtype, S its largest magnitude.
- *
- *     exact      within 1 ulp of the predicted number rounded to the dtype; a rotated tensor: within 12uS
- *     rounding   within (4u + min(g·|p|w, 1/8))·S, what right f32 code loses of an angle; a rotated tensor: 8uS more
- *                bias of head h, counted from 1: within 4u and h·min(u, 2^-24) of the number itself
- *                angles: 4u of the number and g·|p|w; frequencies: max(2^-20, g) of the number, bf16 and f16 u more
- *     near       RMS error at most 5 % of the RMS of the numbers found; no infinity elsewhere
- *
- * g = max(6 + 3·|ln w|, 2c)·2^-24 for pair c of a ladder: frequencies by pow or exp lose up to the first, those by a
- * running product up to the second. Powers of a head's slope lose up to h.
- *
- * Both bounds are experience, no theorem, so a few angles that are somewhat worse do not change an explanation: of n
- * numbers of the evidence, max(1, n/10000) may be beyond the limit of `rounding`, none beyond twice the limit. This
- * holds only where the angle's part is more than half of the limit.
- *
- * Integers (buckets, ids) are equal or not. */
+/* ---- Judging: how near a predicted number must be to the number found (judge.c has the bounds) ---- */
 
 #define PE_NEAR_SHARE 0.05
 
@@ -434,7 +415,6 @@ struct pe_judge {
 struct pe_judge pe_judge_of(const struct pe_evidence *e, bool narrow);
 double pe_roundoff(enum pe_dtype dtype); /* u; 0 for integers */
 
-/* x rounded to the dtype. */
 /* Sign and magnitude of an f32 as an integer that counts steps; steps between two of them. Inline, because every number
  * of a tensor is compared, and most are f32. */
 static inline int64_t pe_step_of_f32(float x)

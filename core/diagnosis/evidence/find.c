@@ -33,7 +33,7 @@ static bool has_any(const struct pe_diagnosis *d, const struct pe_evidence_kind 
     return any;
 }
 
-/* Of queries and keys together, all four are needed (sides.c). */
+/* Of queries and keys together, all four are needed (diagnosis.c). */
 static enum pe_status refuse_three(const struct pe_diagnosis *d, struct pe_error *err)
 {
     static const char *const all[] = {"q", "q_out", "k", "k_out"};

@@ -1,10 +1,28 @@
-/* How near a predicted number must be to the number found (judge.h has the bounds).
+/* How near a predicted number must be to the number found. Shared by the search, which looks at a sample, and
+ * the answer, which looks at all numbers.
  *
  * A tensor of somebody else's code is never right to the last bit, and a bound that is too wide would call a wrong
  * configuration right. So the bounds are those of correct f32 code, as a function of the number: an angle p·w formed in
  * float32 is off by up to 2^-24 of itself, so errors may grow with position and frequency up to a limit, and nothing
  * else may. What differs by less than that is a rounding; what differs by more in a single number is a fault, but for
- * the few allowed below, because both bounds are experience and not theorems. */
+ * the few allowed below, because both bounds are experience and not theorems.
+ *
+ * u is the unit roundoff of the dtype of the evidence, S its largest magnitude.
+ *
+ *     exact      within 1 ulp of the predicted number rounded to the dtype; a rotated tensor: within 12uS
+ *     rounding   within (4u + min(g·|p|w, 1/8))·S, what right f32 code loses of an angle; a rotated tensor: 8uS more
+ *                bias of head h, counted from 1: within 4u and h·min(u, 2^-24) of the number itself
+ *                angles: 4u of the number and g·|p|w; frequencies: max(2^-20, g) of the number, bf16 and f16 u more
+ *     near       RMS error at most 5 % of the RMS of the numbers found; no infinity elsewhere
+ *
+ * g = max(6 + 3·|ln w|, 2c)·2^-24 for pair c of a ladder: frequencies by pow or exp lose up to the first, those by a
+ * running product up to the second. Powers of a head's slope lose up to h.
+ *
+ * Both bounds are experience, no theorem, so a few angles that are somewhat worse do not change an explanation: of n
+ * numbers of the evidence, max(1, n/10000) may be beyond the limit of `rounding`, none beyond twice the limit. This
+ * holds only where the angle's part is more than half of the limit.
+ *
+ * Integers (buckets, ids) are equal or not. */
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>

@@ -220,7 +220,7 @@ enum pe_status pe_tables_read(struct pe_diagnosis *d, struct pe_error *err)
 static void fill_tables(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
     if (m->transforms.recipe) /* the columns are the cosines'; sines are a quarter behind */
-        pe_recipe_tables(m, t, row, col0, n, out);
+        pe_wave_tables(m, t, row, col0, n, out);
     else
         pe_fill(m->plan, t, row * pe_plan_output(m->plan, t)->row_len + col0, n, out);
 }
@@ -266,12 +266,12 @@ static bool is_flat(const struct pe_diagnosis *d)
 static bool place_any(struct pe_diagnosis *d, struct pe_operand *axes)
 {
     struct pe_evidence *e = &d->evidence;
-    bool is_placed = pe_evidence_place(e, d->belief.tensor_layout, &e->axes);
+    bool is_placed = pe_evidence_axes(e, d->belief.tensor_layout, &e->axes);
     *axes = e->axes;
     if (!is_placed)
         e->axes.n = 0;
     for (size_t i = 0; !is_placed && pe_tensor_layout_words[i]; i++)
-        is_placed = pe_evidence_place(e, pe_tensor_layout_words[i], axes);
+        is_placed = pe_evidence_axes(e, pe_tensor_layout_words[i], axes);
     return is_placed;
 }
 
@@ -430,7 +430,7 @@ static void fill_rotated(const struct pe_model *m, size_t t, uint64_t row, uint6
     double *whole = n == d ? out : r->in + d;
     (void)t;
     pe_input_in_order(m->d, &m->transforms.channels, row, r->in);
-    pe_rotate_row(&r->turn, row_at(m, pe_model_place(m, row)), PE_F64, r->in, PE_F64, whole);
+    pe_rotate_row(&r->turn, row_at(m, pe_model_position(m, row)), PE_F64, r->in, PE_F64, whole);
     reorder(&m->transforms.channels, d, r->in + 2 * d, whole);
     if (whole != out)
         memcpy(out, whole + col0, n * sizeof *out);
@@ -448,7 +448,7 @@ static void phases_at(const struct pe_model *m, uint64_t i, uint64_t col0, size_
 static void phases_of_rotated(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
     (void)t;
-    phases_at(m, pe_model_place(m, row), col0, n, out);
+    phases_at(m, pe_model_position(m, row), col0, n, out);
 }
 
 void pe_rotated_at(const struct pe_model *m, uint64_t i, const double *in, double *out, double *phase)

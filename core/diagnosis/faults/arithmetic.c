@@ -1,4 +1,4 @@
-/* Faults of arithmetic: tables computed in few bits (core/diagnosis/evidence/recipe.c). */
+/* Faults of arithmetic: tables computed in few bits (evidence/waves.c). */
 #include "core/diagnosis/diagnosis.h"
 
 #define OF_WAVES (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING))

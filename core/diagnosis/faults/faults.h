@@ -68,6 +68,10 @@ bool pe_fault_applies(const struct pe_diagnosis *d, size_t i);
 #include "core/diagnosis/faults/list.h"
 #undef FAULT
 
+/* Evidence that shows positions. */
+#define PE_OF_POSITIONS                                                                                                \
+    (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(IDS))
+
 /* The beginning of a row: code, name of the kind, kind, plausibility, label, summary, and one sentence or an array. */
 #define FAULT_TEXTS(code_, kind_name_, kind_, plausibility_, label_, summary_, details_)                               \
     .info = {.code = code_,                                                                                            \
@@ -85,31 +89,31 @@ bool pe_fault_applies(const struct pe_diagnosis *d, size_t i);
  */
 
 /* Is the belief's sequence given by len, with an offset? */
-bool pe_places_are_run(const struct pe_diagnosis *d);
+bool pe_belief_is_run(const struct pe_diagnosis *d);
 /* The belief's position of row i on the first axis. */
-double pe_place(const struct pe_diagnosis *d, uint64_t i);
+double pe_belief_position(const struct pe_diagnosis *d, uint64_t i);
 /* The coordinate of row i on an axis of a plan, in the unit of a list. */
 double pe_coordinate(const struct pe_plan *plan, unsigned axis, uint64_t i);
 
-/* How many positions a sequence under the edit has: as many as the belief, or as another tensor_layout gives. */
-uint64_t pe_places_count(const struct pe_diagnosis *d, const struct pe_edit *edit);
-
 /* Moves all positions. */
-bool pe_places_shift(const struct pe_diagnosis *d, struct pe_edit *edit, double by);
+bool pe_edit_shift(const struct pe_diagnosis *d, struct pe_edit *edit, double by);
 /* Row i is at scale·position(row) + shift, where row is i or counted from the end: on every axis. */
-bool pe_places_map(const struct pe_diagnosis *d, struct pe_edit *edit, double scale, double shift, bool reversed);
+bool pe_edit_map(const struct pe_diagnosis *d, struct pe_edit *edit, double scale, double shift, bool reversed);
 /* Axis a has the positions of axis order[a] of a plan, which other faults of the edit have changed. */
-bool pe_places_reorder(const struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_plan *plan,
-                       const unsigned *order);
+bool pe_edit_reorder(const struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_plan *plan,
+                     const unsigned *order);
 /* The believed positions for each row of a batch of `levels`, to be changed: [levels, count]. NULL: the belief has
  * another number of them, several axes, or no memory is left. */
-double *pe_places_by_row(const struct pe_diagnosis *d, struct pe_edit *edit, uint64_t levels, uint64_t count);
+double *pe_edit_positions_by_row(const struct pe_diagnosis *d, struct pe_edit *edit, uint64_t levels, uint64_t count);
 /* A list for one axis, copied. */
-bool pe_places_list(const struct pe_diagnosis *d, struct pe_edit *edit, const double *positions);
-/* positions.c: from row to row, of an alternative of position_stride; NaN: it is fitted. */
-double pe_places_stride(size_t alternative);
+bool pe_edit_positions(const struct pe_diagnosis *d, struct pe_edit *edit, const double *positions);
+/* From row to row, of an alternative of position_stride; NaN: it is fitted. */
+double pe_stride_of(size_t alternative);
 /* A run from first on; false if first is not an integer. */
-bool pe_places_run(const struct pe_diagnosis *d, struct pe_edit *edit, double first);
+bool pe_edit_run(const struct pe_diagnosis *d, struct pe_edit *edit, double first);
+
+/* several_axes.c: may the positions be on so many axes, where the belief is a run on one? */
+bool pe_axes_are_forgotten(const struct pe_diagnosis *d, unsigned n_axes);
 
 /* ---- Scalings ---- */
 
@@ -122,15 +126,6 @@ bool pe_scalings_apply(const struct pe_diagnosis *d, bool of_believed_type, size
 void pe_scalings_drop_factor(const struct pe_diagnosis *d, struct pe_edit *edit);
 /* Lists them: in pe_search, before faults are counted. */
 enum pe_status pe_scalings_open(struct pe_diagnosis *d, struct pe_error *err);
-
-/* ---- Styles ---- */
-
-/* The styles of sinusoidal encodings on several axes, as two faults try them. */
-
-enum { PE_N_STYLES = 7 };
-
-/* Sets style i, for an edit that has several axes; fields that other styles have are left to their defaults. */
-bool pe_style_set(struct pe_diagnosis *d, size_t i, struct pe_edit *edit);
 
 /* ---- Measurements ---- */
 
@@ -181,8 +176,8 @@ struct pe_solved pe_solve_phases(const double *w, const double *phase, const dou
 
 /* The multiple of the model's frequencies by which the phase steps from row to row. */
 struct pe_solved pe_measured_stride(const struct pe_reading *r, const struct pe_model *model);
-/* The x by which row i is beyond place[i], common to all n rows: n = 1 is the position of one row. */
-struct pe_solved pe_measured_shift(const struct pe_reading *r, const struct pe_model *model, const double *place,
+/* The x by which row i is beyond position[i], common to all n rows: n = 1 is the position of one row. */
+struct pe_solved pe_measured_shift(const struct pe_reading *r, const struct pe_model *model, const double *position,
                                    size_t first, size_t n);
 
 /* Does no wave turn evenly from row to row? Then rows that are equally far apart do not explain the evidence, whatever
@@ -192,7 +187,8 @@ bool pe_is_uneven(const struct pe_reading *r);
 bool pe_is_still(const struct pe_reading *r);
 /* The same for frequencies w [n_waves] that no model has yet. */
 struct pe_solved pe_stride_at(const struct pe_reading *r, const double *w);
-struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const double *place, size_t first, size_t n);
+struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const double *position, size_t first,
+                             size_t n);
 
 /* Do the frequencies w [n_waves] agree with the measured steps? stride: positions from row to row; relative: how far
  * frequencies may be off, as those of 16 bits are. */
@@ -204,17 +200,8 @@ bool pe_agrees(const struct pe_reading *r, const double *w, double stride, doubl
  * where the evidence does not decide it. */
 bool pe_lengths_agree(const struct pe_model *model);
 
-/* xPos' scale as the lengths of pairs have it; scale_base 0: it is measured too. Each error is three standard ones.
- * false: lengths show nothing, or do not fall with the position. */
-struct pe_decay {
-    double scale_base, base_error; /* relative */
-    double center, center_error;
-};
-bool pe_measured_decay(struct pe_diagnosis *d, const struct pe_model *model, double gamma, double scale_base,
-                       struct pe_decay *out);
-
 /* How far the frequencies of a model's recipe may be off, relatively. */
-double pe_recipe_tolerance(const struct pe_model *model);
+double pe_wave_tolerance(const struct pe_model *model);
 /* Positions from row 0 to row 1 of a model on one axis. */
 double pe_model_stride(const struct pe_model *model);
 
@@ -235,66 +222,17 @@ enum { PE_WAVES_READ = PE_HEAD_DIM_MAX / 2 }; /* as many pairs as a head can hav
 
 #define PI 3.14159265358979323846
 
-/* reading.c: writes re, im and weight. false: there are no pairs, or no request waits for the answer any more. */
-bool pe_reading_fill(struct pe_reading *r, const struct pe_model *model);
 /* Of tables and rotated tensors of n positions: re, im and |in|², which is not divided out yet, of the first waves at
  * position number i, [PE_WAVES_READ, 3]. */
 void pe_reading_row(const struct pe_model *model, size_t n, size_t i, double *z);
 /* Of rotated tensors: adds |in|² of the channels that are not rotated, at position number i; and, to `others`, of
  * those that have changed all the same. */
 void pe_reading_passed(const struct pe_model *model, size_t n, size_t i, double *all, double *others);
-/* Both of frequencies, which are steps themselves. */
-bool pe_reading_ladder(struct pe_reading *r, const struct pe_model *model);
 /* steps.c: writes step, error, mean_weight and piece. false: no memory. */
 bool pe_reading_steps(struct pe_reading *r);
 
 /* A phase in [-pi, pi]. */
 static inline double pe_wrap(double x) { return x - 2 * PI * nearbyint(x / (2 * PI)); }
-
-/* ---- Channels ---- */
-
-/* Which channel of q becomes which channel of q_out. */
-
-enum { PE_CHANNEL_WORK = 48 }; /* multiply-adds of a number that is read and compared */
-
-/* The channels of a head that are rotated, and how they pair: c with c + n/2, or neighbours. */
-struct pe_width {
-    size_t first, n;
-    bool is_half;
-};
-
-/* Are the pairs of q, in this order, as long as those of q_out? So they are if this order was rotated, whatever the
- * angles. */
-bool pe_channels_agree(struct pe_diagnosis *d, const struct pe_channels *channels, const struct pe_width *w);
-
-/* Is each row of q_out as long as that of q, but for one factor? So it is in whatever order the channels are. */
-bool pe_channels_keep_sizes(struct pe_diagnosis *d);
-
-/* Reads the order [head_dim] in which q was rotated by the model's angles; is_after: in which the rotated vector was
- * sent. false: there is none but the usual one. */
-bool pe_channels_read(struct pe_diagnosis *d, const struct pe_model *model, bool is_after, uint32_t *order);
-
-/* ---- Maps ---- */
-
-/* Sizes measured on maps of queries and keys (biases). */
-
-/* The factor by which the numbers found are larger than those of the edit; 1: there is none. */
-double pe_map_factor(struct pe_diagnosis *d, const struct pe_edit *edit);
-/* The first query whose row is 0 in all heads, where the edit gives something else; -1: none. */
-int64_t pe_map_zero_row(struct pe_diagnosis *d, const struct pe_edit *edit);
-
-/* ---- Slopes ---- */
-
-/* Lists of ALiBi's slopes: the right ones, as a plan gives them, and those read from a tensor. */
-
-/* The slopes of n_heads heads as the edit has them ([n_heads] doubles); own: also the list that a request states
- * instead of bias_max. false: no memory, or no such plan. */
-bool pe_slopes_read(struct pe_diagnosis *d, const struct pe_edit *edit, size_t n_heads, bool own, double *slopes);
-
-/* Reads the slope of each head from the tensor: [n_heads]. Every number that it looks at must be the product of its
- * head's slope and what the same edit gives with slopes of 1. false: no list explains the tensor. */
-bool pe_slopes_fit(struct pe_diagnosis *d, const struct pe_edit *edit, const char *name, size_t n_heads,
-                   double *slopes);
 
 /* ---- Ratios ---- */
 

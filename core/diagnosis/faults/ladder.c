@@ -322,7 +322,7 @@ static bool fit_base(struct pe_diagnosis *d, struct pe_edit *edit)
     struct pe_model *m;
     if (!pe_edit_model(d, edit, &m))
         return false;
-    struct fit f = {.d = d, .edit = edit, .stride = pe_model_stride(m), .relative = pe_recipe_tolerance(m)};
+    struct fit f = {.d = d, .edit = edit, .stride = pe_model_stride(m), .relative = pe_wave_tolerance(m)};
     f.reading = m->plan->seq.n_axes == 1 ? pe_read_waves(d, m) : NULL;
     f.least = d->evidence.kind->id == PE_OF_LADDER ? 5e-7 : 3e-6;
     pe_model_free(m);

@@ -1,164 +1,188 @@
-/* Readings, kept: one for each pairing. */
+/* Numbers that people write: the shortest decimal, the factor between two lists; and the waves that a model has. */
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { READINGS_MAX = 6 };
+/* ---- Decimals ---- */
 
-struct pe_measure {
-    struct pe_reading readings[READINGS_MAX];
-    size_t n_readings, next;
-};
-
-static void drop(struct pe_reading *r)
+/* Is x written with so many digits clearly beyond the tolerance? Arithmetic decides, where a text would take long. */
+static bool is_beyond(double x, int digits, double tolerance)
 {
-    pe_free_large(r->re, 3 * r->n * r->n_waves * sizeof *r->re);
-    pe_is_cancelled();
-    free(r->step);
-    free(r->piece);
-    free(r->rows);
-    *r = (struct pe_reading){.n = 0};
+    double lead = fabs(x) / pow(10, floor(log10(fabs(x)))), unit = pow(10, digits);
+    return fabs(nearbyint(lead * unit) / unit - lead) > (tolerance + 1e-13) * lead;
 }
 
-void pe_measure_drop(struct pe_diagnosis *d)
+double pe_shortest_decimal(double x, double tolerance)
 {
-    for (size_t i = 0; d->measure && i < d->measure->n_readings; i++)
-        drop(&d->measure->readings[i]);
-    free(d->measure);
-}
-
-/* Columns of tables are read as they came, whatever they rotate. */
-static uint64_t key_of(const struct pe_model *m)
-{
-    uint64_t h = 0xcbf29ce484222325U;
-    struct pe_rotation rot;
-    bool is_table = m->d->evidence.kind->id == PE_OF_TABLES;
-    memset(&rot, 0, sizeof rot);
-    if (m->plan->scheme->rotate && !is_table)
-        m->plan->scheme->rotate(m->plan, &rot, NULL);
-    double parts[] = {(double)rot.offset,
-                      (double)rot.n_pairs,
-                      rot.to_half,
-                      rot.is_tiled,
-                      (double)rot.n_blocks,
-                      m->transforms.sin_cos_swapped,
-                      m->transforms.negated,
-                      m->transforms.scaled,
-                      m->transforms.transposed,
-                      m->transforms.inverted,
-                      m->transforms.channels.is_after,
-                      (double)rot.blocks[0].step,
-                      (double)rot.blocks[0].partner,
-                      (double)m->axes.n,
-                      (double)m->axes.row_step,
-                      m->is_by_batch};
-    const struct pe_value *config = pe_plan_config(m->plan);
-    for (size_t i = 0; i < sizeof parts; i++)
-        h = (h ^ ((const unsigned char *)parts)[i]) * 0x100000001b3U;
-    for (size_t i = 0; m->transforms.channels.order && i < m->transforms.channels.n; i++)
-        h = (h ^ m->transforms.channels.order[i]) * 0x100000001b3U;
-    for (size_t i = 0; i < config->object.n; i++) {
-        const struct pe_field *f = &config->object.fields[i];
-        if (pe_same(f->name, "direction"))
-            h = (h ^ (uint64_t)f->value.integer) * 0x100000001b3U;
-        if (!is_table && pe_is_among("layout|odd|style", f->name) && f->value.kind == PE_STRING)
-            for (const char *p = f->value.string; *p; p++)
-                h = (h ^ (unsigned char)*p) * 0x100000001b3U;
-        if (pe_same(f->name, "flip_sin_to_cos"))
-            h = (h ^ (f->value.boolean ? 7U : 3U)) * 0x100000001b3U;
+    char text[40];
+    for (int digits = 0; digits < 17; digits++) {
+        if (is_beyond(x, digits, tolerance))
+            continue;
+        snprintf(text, sizeof text, "%.*e", digits, x);
+        double y = strtod(text, NULL);
+        if (fabs(y - x) <= tolerance * fabs(x))
+            return y;
     }
-    return h;
+    return x;
 }
 
-static double bytes_of(const struct pe_reading *r)
+/* ---- What a factor is ---- */
+
+/* Rounded to 16 bits, a factor is known less well. */
+static double tolerance_of(const struct pe_evidence *e)
 {
-    return (double)(r->n * r->n_waves * 3 * sizeof(float) + r->n * sizeof *r->rows);
+    enum pe_dtype dtype = e->narrow == PE_DTYPE_NONE ? e->dtype : e->narrow;
+    return dtype == PE_BF16 || dtype == PE_F16 ? 1e-3 : 1e-5;
 }
 
-static bool allocate(struct pe_diagnosis *d, struct pe_reading *r)
+const char *pe_factor_meaning(const struct pe_diagnosis *d, double factor)
 {
-    struct pe_error ignored;
-    size_t n = r->n * r->n_waves;
-    r->no_memory = &d->no_memory;
-    r->work = &d->work;
-    if (n == 0)
-        return false;
-    d->no_memory |= pe_diagnosis_admit(d, bytes_of(r), &ignored) != PE_OK;
-    if (d->no_memory)
-        return false;
-    r->re = malloc(3 * n * sizeof(float));
-    r->step = calloc(4 * r->n_waves, sizeof(double));
-    r->piece = calloc(r->n, sizeof *r->piece);
-    r->rows = calloc(r->n, sizeof *r->rows);
-    r->im = r->re ? r->re + n : NULL;
-    r->weight = r->re ? r->re + 2 * n : NULL;
-    r->error = r->step ? r->step + r->n_waves : NULL;
-    r->mean_weight = r->step ? r->step + 2 * r->n_waves : NULL;
-    r->w_of_rows = r->step ? r->step + 3 * r->n_waves : NULL;
-    d->no_memory |= !(r->re && r->step && r->piece && r->rows);
-    return !d->no_memory;
-}
-
-/* Reading a number, and each product of two rows with its angle. */
-enum { READING_WORK = 160, PRODUCT_WORK = 40 };
-
-/* Jumps and the longest lag take products of all rows, usual steps and the other lags those of some. */
-double pe_reading_work(double n, double n_waves)
-{
-    double some = fmin(n, PE_LAG_ROWS);
-    return n_waves * (n * (READING_WORK + 3 * PRODUCT_WORK) + some * PRODUCT_WORK * (4 + log2(n + 1)));
-}
-
-static bool read_all(struct pe_diagnosis *d, const struct pe_model *m, struct pe_reading *r)
-{
-    r->noise = fmax(pe_evidence_noise(&d->evidence), 0x1p-24); /* the waves are kept as floats */
-    r->farthest = pe_positions_largest(&m->plan->seq.k[0]);
-    if (!allocate(d, r))
-        return false;
-    *r->work += pe_reading_work((double)r->n, (double)r->n_waves);
-    if (d->evidence.kind->id == PE_OF_LADDER)
-        return pe_reading_ladder(r, m);
-    return pe_reading_fill(r, m) && pe_reading_steps(r);
-}
-
-/* With other exponents a cosine has no sine; exchanged heads and channels are no pairs. */
-static bool has_waves(const struct pe_model *m)
-{
-    bool is_whole = m->transforms.sinusoid == PE_SINUSOID_AS_IS || m->transforms.sinusoid == PE_LADDER_FROM_ONE;
-    bool is_rotated = m->d->evidence.kind->id == PE_OF_ROTATED;
-    return m->has_shape && is_whole && !(is_rotated && m->transforms.transposed) && pe_wave_count(m) > 0;
-}
-
-static uint64_t rows_of(const struct pe_model *m)
-{
-    return m->d->evidence.kind->id == PE_OF_ROTATED ? m->plan->seq.k->n : m->d->belief.n;
-}
-
-const struct pe_reading *pe_read_waves(struct pe_diagnosis *d, const struct pe_model *m)
-{
-    if (!has_waves(m))
-        return NULL;
-    if (!d->measure)
-        d->measure = calloc(1, sizeof *d->measure);
-    d->no_memory |= !d->measure;
-    if (!d->measure)
-        return NULL;
-    uint64_t key = key_of(m);
-    for (size_t i = 0; i < d->measure->n_readings; i++)
-        if (d->measure->readings[i].key == key)
-            return d->measure->readings[i].n ? &d->measure->readings[i] : NULL;
-    struct pe_reading *r = &d->measure->readings[d->measure->next];
-    d->bytes -= bytes_of(r);
-    drop(r);
-    d->measure->next = (d->measure->next + 1) % READINGS_MAX;
-    d->measure->n_readings += d->measure->n_readings < READINGS_MAX;
-    size_t n = d->evidence.kind->id == PE_OF_LADDER ? 2 : (size_t)rows_of(m); /* positions 0 and 1 */
-    *r = (struct pe_reading){.key = key, .n = n, .n_waves = pe_wave_count(m)};
-    if (pe_lengths_agree(m) && read_all(d, m, r))
-        return r;
-    drop(r);
-    r->key = key;
+    const double log2e = 1.4426950408889634, two_pi = 6.283185307179586;
+    const struct pe_model *m = d->belief.model;
+    bool is_turned = m->columns && d->evidence.kind->id != PE_OF_LADDER;
+    double head_dim = pe_edit_real(d, NULL, "head_dim", (double)NAN), own = is_turned ? m->columns[0].ah : 1;
+    own = own == 1 ? (double)NAN : own;
+    const struct {
+        const char *name;
+        double factor;
+    } known[] = {{"1/sqrt(head_dim)", 1 / sqrt(head_dim)},
+                 {"log2(e)", log2e},
+                 {"log2(e)/sqrt(head_dim)", log2e / sqrt(head_dim)},
+                 {"sqrt(head_dim)", sqrt(head_dim)},
+                 {"attention_factor", own},
+                 {"attention_factor^2", own * own},
+                 {"1/attention_factor", 1 / own},
+                 {"1/attention_factor^2", 1 / (own * own)},
+                 {"2*pi", two_pi},
+                 {"1/(2*pi)", 1 / two_pi}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (fabs(factor - known[i].factor) <= tolerance_of(&d->evidence) * known[i].factor)
+            return known[i].name;
     return NULL;
+}
+
+/* ---- The factor between two lists ---- */
+
+/* The one factor between numbers predicted and numbers found. */
+
+void pe_ratio_init(struct pe_ratio *r)
+{
+    *r = (struct pe_ratio){-(double)INFINITY, (double)INFINITY, -(double)INFINITY, (double)INFINITY};
+}
+
+static void narrow_to(struct pe_ratio *r, double ratio, double u)
+{
+    double once = 1.001 * u * fabs(ratio), thrice = 3 * u * fabs(ratio);
+    r->least = fmax(r->least, ratio - once);
+    r->most = fmin(r->most, ratio + once);
+    r->wide_least = fmax(r->wide_least, ratio - thrice);
+    r->wide_most = fmin(r->wide_most, ratio + thrice);
+}
+
+bool pe_ratio_add(struct pe_ratio *r, const double *found, const double *predicted, size_t n, double u)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (isinf(found[i]) || isinf(predicted[i]))
+            continue;
+        if (predicted[i] == 0 && found[i] != 0)
+            return false;
+        if (predicted[i] != 0)
+            narrow_to(r, found[i] / predicted[i], u);
+    }
+    return true;
+}
+
+bool pe_ratio_is_known(const struct pe_ratio *r) { return !isinf(r->wide_most); }
+
+bool pe_ratio_is_consistent(const struct pe_ratio *r) { return r->wide_least <= r->wide_most; }
+
+static double shortest_between(double least, double most)
+{
+    double middle = least + (most - least) / 2;
+    char text[40];
+    for (int digits = 1; digits < 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, middle);
+        double x = strtod(text, NULL);
+        if (x >= least && x <= most)
+            return x;
+    }
+    return middle;
+}
+
+bool pe_ratio_choose(const struct pe_ratio *r, double *factor)
+{
+    if (!pe_ratio_is_known(r) || !pe_ratio_is_consistent(r))
+        return false;
+    if (r->least <= r->most)
+        *factor = shortest_between(r->least, r->most);
+    else
+        *factor = r->wide_least + (r->wide_most - r->wide_least) / 2;
+    return true;
+}
+
+/* ---- The waves of a model ---- */
+
+/* The waves of a model: how many the evidence shows, and their frequencies. */
+
+/* Rotated tensors have the cosines of all pairs first; a table has its columns; an encoding its cosines. */
+static size_t count_waves(const struct pe_model *m)
+{
+    switch (m->d->evidence.kind->id) {
+    case PE_OF_ROTATED: return m->n_columns / 2;
+    case PE_OF_TABLES:
+    case PE_OF_ANGLES: return m->n_columns;
+    case PE_OF_LADDER: return m->d->evidence.kind == &pe_evidence_rope_freqs ? 0 : m->n_columns;
+    case PE_OF_ENCODING: return m->n_columns / 2;
+    default: return 0;
+    }
+}
+
+static double frequency_of(const struct pe_wave *w) { return (w->fh + w->fl) * (PI / 2); }
+
+size_t pe_wave_count(const struct pe_model *m) { return m->columns ? count_waves(m) : 0; }
+
+void pe_wave_frequencies(const struct pe_model *m, size_t n, double *w)
+{
+    bool only_cosines = m->d->evidence.kind->id == PE_OF_ENCODING;
+    const double *other = only_cosines && m->transforms.sinusoid ? m->state : NULL; /* of the columns */
+    size_t k = 0;
+    for (size_t j = 0; j < m->n_columns && k < n; j++)
+        if (!only_cosines || m->columns[j].quarter == 1)
+            w[k++] = other ? other[j] : frequency_of(&m->columns[j]);
+    while (k < n)
+        w[k++] = 0;
+}
+
+void pe_wave_axes(const struct pe_model *m, size_t n, unsigned char *axis)
+{
+    bool only_cosines = m->d->evidence.kind->id == PE_OF_ENCODING;
+    size_t k = 0;
+    for (size_t j = 0; j < m->n_columns && k < n; j++)
+        if (!only_cosines || m->columns[j].quarter == 1)
+            axis[k++] = (unsigned char)m->columns[j].axis;
+    while (k < n)
+        axis[k++] = 0;
+}
+
+double pe_wave_tolerance(const struct pe_model *m)
+{
+    switch (m->transforms.recipe) {
+    case PE_RECIPE_BF16_INV_FREQ: return 0x1p-8;
+    case PE_RECIPE_BF16_INV_FREQ_DIVIDED: return 0x1p-7;
+    case PE_RECIPE_F16_INV_FREQ: return 0x1p-10;
+    case PE_RECIPE_BF16:
+    case PE_RECIPE_BF16_DIVIDED: return 0x1p-4;
+    case PE_RECIPE_NONE:
+    case PE_RECIPE_F32: break;
+    }
+    return 0x1p-20;
+}
+
+double pe_model_stride(const struct pe_model *m)
+{
+    const struct pe_positions *p = &m->plan->seq.k[0];
+    return p->n > 1 ? pe_position_at(p, 1) - pe_position_at(p, 0) : 1;
 }

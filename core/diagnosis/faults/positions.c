@@ -1,7 +1,7 @@
 /* Faults of positions: another offset, a stride, an order of their own, padding, rows of a batch. Those that are fitted
- * read the positions from the phases (faults/measure.h).
+ * read the positions from the phases (faults/steps.c).
  *
- * A rotated row states its own position: its phases are p·w for all pairs, and solving them gives p (faults/solve.c).
+ * A rotated row states its own position: its phases are p·w for all pairs, and solving them gives p (faults/steps.c).
  * So no list of candidate offsets is tried. First rules for all rows are fitted (offset plus stride); only if rows are
  * not equally far apart, each row is solved for itself, a few rows all over before the rest, because most readings make
  * no sense. Positions that come out as integers within their error are taken as integers.
@@ -14,31 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OF_PLACES                                                                                                      \
-    (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(IDS))
-
 /* A fit whose phases agree less with it than this is none. */
 #define SCORE_MIN 0.9
 
 static bool is_one_axis(const struct pe_diagnosis *d) { return d->belief.model->plan->seq.n_axes == 1; }
 
-/* ---- Shifts ---- */
-
-static bool shift_by_one(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    return pe_places_shift(d, edit, i == 0 ? 1 : -1);
-}
-
-const struct pe_fault pe_fault_off_by_one = {
-    FAULT_TEXT("off_by_one", "positions", POSITIONS, 1, "off by one", "All positions are larger or smaller by one.",
-               "The tensor begins at position {found}; the configuration begins at {believed}."),
-    .evidence = OF_PLACES, .n_alternatives = 2, .apply = shift_by_one};
-
 /* A model of the edit so far and its reading. Position ids are themselves what the phases of other evidence show. */
 struct fit {
     struct pe_model *model;
     const struct pe_reading *reading; /* NULL: of ids */
-    double *place;                    /* [n]: believed positions */
+    double *position;                 /* [n]: believed positions */
     double *found;                    /* [n]: ids, or positions by comparison */
     size_t n;
 };
@@ -46,14 +31,14 @@ struct fit {
 static bool open_ids(struct pe_diagnosis *d, struct fit *f)
 {
     f->n = (size_t)d->evidence.row_len;
-    f->place = malloc(2 * f->n * sizeof *f->place);
-    d->no_memory |= !f->place;
-    if (!f->place)
+    f->position = malloc(2 * f->n * sizeof *f->position);
+    d->no_memory |= !f->position;
+    if (!f->position)
         return false;
-    f->found = f->place + f->n;
+    f->found = f->position + f->n;
     pe_evidence_read(&d->evidence, 0, 0, 0, f->n, f->found);
     for (size_t i = 0; i < f->n; i++)
-        f->place[i] = pe_place(d, i);
+        f->position[i] = pe_belief_position(d, i);
     return true;
 }
 
@@ -69,7 +54,7 @@ static double distance(const struct pe_model *m, const double *found, double p, 
     double sum = 0, expected[SOME];
     for (size_t col0 = 0; col0 < m->n_columns && sum < least; col0 += SOME) {
         size_t n = m->n_columns - col0 < SOME ? m->n_columns - col0 : SOME;
-        pe_recipe_at(m, p, col0, n, expected);
+        pe_wave_row_at(m, p, col0, n, expected);
         *m->work += SCAN_WORK * (double)n;
         for (size_t j = 0; j < n; j++)
             sum += (found[col0 + j] - expected[j]) * (found[col0 + j] - expected[j]);
@@ -81,16 +66,16 @@ static double distance(const struct pe_model *m, const double *found, double p, 
 static double scan(const struct pe_model *m, size_t i, double *room)
 {
     size_t n = m->n_columns;
-    double best = 0.02 * (double)n, place = -1;
+    double best = 0.02 * (double)n, position = -1;
     pe_evidence_read(&m->d->evidence, 0, i, 0, n, room);
     for (size_t j = 0; m->transforms.negated && j < n; j++)
         room[j] = -room[j];
     for (int p = 0; p < SCANNED && !pe_is_cancelled(); p++) {
         double off = distance(m, room, p, best);
-        place = off < best ? p : place;
+        position = off < best ? p : position;
         best = fmin(best, off);
     }
-    return place;
+    return position;
 }
 
 static bool open_scan(struct pe_diagnosis *d, struct fit *f)
@@ -99,13 +84,13 @@ static bool open_scan(struct pe_diagnosis *d, struct fit *f)
     bool is_plain =
         m->transforms.sinusoid && !m->transforms.transposed && m->state && d->evidence.n_rows == d->belief.n;
     f->n = (size_t)d->belief.n;
-    f->place = is_plain ? malloc((2 * f->n + m->n_columns) * sizeof *f->place) : NULL;
-    d->no_memory |= is_plain && !f->place;
-    if (!f->place)
+    f->position = is_plain ? malloc((2 * f->n + m->n_columns) * sizeof *f->position) : NULL;
+    d->no_memory |= is_plain && !f->position;
+    if (!f->position)
         return false;
-    f->found = f->place + f->n;
+    f->found = f->position + f->n;
     for (size_t i = 0; i < f->n; i++) {
-        f->place[i] = pe_place(d, i);
+        f->position[i] = pe_belief_position(d, i);
         f->found[i] = scan(m, i, f->found + f->n);
         if (f->found[i] < 0 || pe_is_cancelled())
             return false;
@@ -123,19 +108,19 @@ static bool open_fit(struct pe_diagnosis *d, struct pe_edit *edit, struct fit *f
     f->reading = pe_read_waves(d, f->model);
     if (!f->reading)
         return open_scan(d, f);
-    f->place = f->reading ? malloc(f->reading->n * sizeof *f->place) : NULL;
+    f->position = f->reading ? malloc(f->reading->n * sizeof *f->position) : NULL;
     f->n = f->reading ? f->reading->n : 0;
-    d->no_memory |= f->reading && !f->place;
-    for (size_t i = 0; f->place && i < f->n; i++)
-        f->place[i] = pe_place(d, i);
-    return f->place;
+    d->no_memory |= f->reading && !f->position;
+    for (size_t i = 0; f->position && i < f->n; i++)
+        f->position[i] = pe_belief_position(d, i);
+    return f->position;
 }
 
-/* By how much row `first` and the n - 1 after it are beyond place[i] (NULL: beyond 0). */
-static struct pe_solved shift_of(const struct fit *f, const double *place, size_t first, size_t n)
+/* By how much row `first` and the n - 1 after it are beyond position[i] (NULL: beyond 0). */
+static struct pe_solved shift_of(const struct fit *f, const double *position, size_t first, size_t n)
 {
-    return f->reading ? pe_measured_shift(f->reading, f->model, place, first, n)
-                      : (struct pe_solved){f->found[first] - (place ? place[first] : 0), 1, 0};
+    return f->reading ? pe_measured_shift(f->reading, f->model, position, first, n)
+                      : (struct pe_solved){f->found[first] - (position ? position[first] : 0), 1, 0};
 }
 
 /* Are rows of the evidence not equally far apart? */
@@ -149,7 +134,7 @@ static struct pe_solved stride_of(const struct fit *f)
 static void close_fit(struct fit *f)
 {
     pe_model_free(f->model);
-    free(f->place);
+    free(f->position);
 }
 
 /* The nearest integer if x is one within its error; else x. */
@@ -163,22 +148,22 @@ static bool fit_offset(struct pe_diagnosis *d, struct pe_edit *edit)
 {
     struct fit f;
     struct pe_solved s = {0, -2, 0};
-    if (open_fit(d, edit, &f) && !(pe_places_are_run(d) && is_uneven(&f)))
-        s = shift_of(&f, f.place, 0, f.n);
+    if (open_fit(d, edit, &f) && !(pe_belief_is_run(d) && is_uneven(&f)))
+        s = shift_of(&f, f.position, 0, f.n);
     if (f.reading && f.n == 1) /* one row: its position */
-        s.x -= f.place ? f.place[0] : 0;
+        s.x -= f.position ? f.position[0] : 0;
     close_fit(&f);
     double by = tidy(s);
-    return s.score >= SCORE_MIN && by != 0 && fabs(by) < PE_POSITION_MAX && pe_places_shift(d, edit, by);
+    return s.score >= SCORE_MIN && by != 0 && fabs(by) < PE_POSITION_MAX && pe_edit_shift(d, edit, by);
 }
 
 static bool other_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     static const double by[] = {2, -2, 3, -3};
     if (i < 4)
-        return pe_places_shift(d, edit, by[i]);
+        return pe_edit_shift(d, edit, by[i]);
     if (i == 4)
-        return is_one_axis(d) && pe_place(d, 0) != 0 && pe_places_shift(d, edit, -pe_place(d, 0));
+        return is_one_axis(d) && pe_belief_position(d, 0) != 0 && pe_edit_shift(d, edit, -pe_belief_position(d, 0));
     return fit_offset(d, edit);
 }
 
@@ -186,7 +171,7 @@ const struct pe_fault pe_fault_offset_other = {
     FAULT_TEXT("offset_other", "positions", POSITIONS, 2, "other offset", "The sequence begins at another position.",
                "The tensor begins at position {found}; the configuration begins at {believed}."),
 
-    .evidence = OF_PLACES,
+    .evidence = PE_OF_POSITIONS,
     .n_alternatives = 6,
     .apply = other_offset,
     .n_fits = 1,
@@ -194,50 +179,7 @@ const struct pe_fault pe_fault_offset_other = {
 
 /* ---- Rules for all rows ---- */
 
-static bool not_rotated(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    return pe_places_map(d, edit, 0, 0, false);
-}
-
-const struct pe_fault pe_fault_not_rotated = {
-    FAULT_TEXT("not_rotated", "positions", POSITIONS, 2, "positions without effect",
-               "Every row is computed at position 0, so nothing is rotated.", "Every row is computed at position 0."),
-    .evidence = OF_PLACES, .n_alternatives = 1, .apply = not_rotated};
-
-static bool rotated_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    return pe_places_map(d, edit, 2, 0, false);
-}
-
-/* Nothing has been applied to tables yet, so their positions are doubled for another reason. */
-static int surprise_of_twice(const struct pe_diagnosis *d, size_t i)
-{
-    (void)i;
-    return d->evidence.kind->id == PE_OF_TABLES ? 3 : 0;
-}
-
-const struct pe_fault pe_fault_rotated_twice = {
-    FAULT_TEXT("rotated_twice", "positions", POSITIONS, 2, "rotated twice",
-               "Every row is computed at twice its position, as when a rotation is applied two times.",
-               "Every row is computed at twice its position."),
-
-    .evidence = OF_PLACES, .n_alternatives = 1, .apply = rotated_twice, .surprise = surprise_of_twice};
-
-static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    return d->belief.n > 1 && pe_places_map(d, edit, 1, 0, true);
-}
-
-const struct pe_fault pe_fault_positions_reversed = {
-    FAULT_TEXT("positions_reversed", "positions", POSITIONS, 4, "reversed positions",
-               "The rows have the positions in reverse order.",
-               "The positions run in reverse order: the first row has the last position."),
-    .evidence = OF_PLACES, .n_alternatives = 1, .apply = reverse};
-
-/* offset + s·i, s a common stride, or fitted and an integer from 2 on; the first place is believed, or fitted with it.
+/* offset + s·i, s a common stride, or fitted and an integer from 2 on; the first is believed, or fitted with it.
  */
 static bool set_stride(struct pe_diagnosis *d, const struct fit *f, bool fits_first, struct pe_edit *edit)
 {
@@ -246,27 +188,28 @@ static bool set_stride(struct pe_diagnosis *d, const struct fit *f, bool fits_fi
     if (s.score < SCORE_MIN || stride != floor(stride) || stride < 2)
         return false;
     for (size_t i = 0; i < f->n; i++)
-        f->place[i] = pe_place(d, 0) + stride * (double)i;
+        f->position[i] = pe_belief_position(d, 0) + stride * (double)i;
     if (fits_first)
-        first = shift_of(f, f->place, 0, f->n);
+        first = shift_of(f, f->position, 0, f->n);
     double shift = fits_first ? tidy(first) : 0;
     for (size_t i = 0; i < f->n; i++)
-        f->place[i] += shift;
-    return first.score >= SCORE_MIN && !(fits_first && shift == 0) && pe_places_list(d, edit, f->place);
+        f->position[i] += shift;
+    return first.score >= SCORE_MIN && !(fits_first && shift == 0) && pe_edit_positions(d, edit, f->position);
 }
 
 static const double strides[] = {2, 3, 4, 8};
 enum { N_STRIDES = sizeof strides / sizeof *strides };
 
-double pe_places_stride(size_t i) { return i < N_STRIDES ? strides[i] : (double)NAN; }
+double pe_stride_of(size_t i) { return i < N_STRIDES ? strides[i] : (double)NAN; }
 
 static bool stride(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct fit f;
     if (i < N_STRIDES)
-        return pe_places_are_run(d) && pe_places_map(d, edit, strides[i], (1 - strides[i]) * pe_place(d, 0), false);
+        return pe_belief_is_run(d) &&
+               pe_edit_map(d, edit, strides[i], (1 - strides[i]) * pe_belief_position(d, 0), false);
     if (i == N_STRIDES) /* the belief has twice the coordinates; a run would be a scaling */
-        return !pe_places_are_run(d) && pe_places_map(d, edit, 0.5, 0, false);
+        return !pe_belief_is_run(d) && pe_edit_map(d, edit, 0.5, 0, false);
     bool done = open_fit(d, edit, &f) && f.n > 1 && set_stride(d, &f, i > N_STRIDES + 1, edit);
     close_fit(&f);
     return done;
@@ -283,7 +226,7 @@ const struct pe_fault pe_fault_position_stride = {
     FAULT_TEXT("position_stride", "positions", POSITIONS, 3, "other stride",
                "Positions advance by another step than the configuration's.",
                "Positions advance by another step than in the configuration."),
-    .evidence = OF_PLACES,
+    .evidence = PE_OF_POSITIONS,
     .n_alternatives = N_STRIDES + 3,
     .apply = stride,
     .surprise = surprise_of_stride,
@@ -293,8 +236,8 @@ const struct pe_fault pe_fault_position_stride = {
 /* All rows where the first one is believed to be. */
 static bool first_for_all(struct pe_diagnosis *d, struct pe_edit *edit)
 {
-    double p = is_one_axis(d) ? pe_place(d, 0) : 0;
-    return p != 0 && d->belief.n > 1 && pe_places_map(d, edit, 0, p, false);
+    double p = is_one_axis(d) ? pe_belief_position(d, 0) : 0;
+    return p != 0 && d->belief.n > 1 && pe_edit_map(d, edit, 0, p, false);
 }
 
 static bool constant(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
@@ -305,13 +248,13 @@ static bool constant(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
         return first_for_all(d, edit);
     bool opened = open_fit(d, edit, &f) && !is_uneven(&f);
     for (size_t j = 0; opened && j < f.n; j++)
-        f.place[j] = 0;
+        f.position[j] = 0;
     if (opened)
-        s = shift_of(&f, f.place, 0, f.n);
+        s = shift_of(&f, f.position, 0, f.n);
     close_fit(&f);
     double p = tidy(s);
     return s.score >= SCORE_MIN && p != 0 && fabs(p) < PE_POSITION_MAX && d->belief.n > 1 &&
-           pe_places_map(d, edit, 0, p, false);
+           pe_edit_map(d, edit, 0, p, false);
 }
 
 const struct pe_fault pe_fault_positions_constant = {FAULT_TEXT("positions_constant", "positions", POSITIONS, 3,
@@ -319,7 +262,7 @@ const struct pe_fault pe_fault_positions_constant = {FAULT_TEXT("positions_const
                                                                 "All rows are computed at one and the same position.",
                                                                 "All rows are computed at one and the same position."),
 
-                                                     .evidence = OF_PLACES,
+                                                     .evidence = PE_OF_POSITIONS,
                                                      .n_alternatives = 2,
                                                      .apply = constant,
                                                      .n_fits = 1,
@@ -330,20 +273,20 @@ const struct pe_fault pe_fault_positions_constant = {FAULT_TEXT("positions_const
 enum { TRIED_ROWS = 6 };
 
 /* A row of zeros has no phases: it stays where it is believed. */
-static bool read_place(const struct fit *f, size_t i, double *place)
+static bool read_position(const struct fit *f, size_t i, double *position)
 {
     int64_t zero_row = f->model ? f->model->transforms.zero_row : -1;
     if (zero_row >= 0 && (size_t)zero_row == i)
         return true;
     struct pe_solved s = shift_of(f, NULL, i, 1);
-    *place = s.score >= SCORE_MIN ? tidy(s) : (double)INFINITY;
-    return fabs(*place) <= PE_POSITION_MAX;
+    *position = s.score >= SCORE_MIN ? tidy(s) : (double)INFINITY;
+    return fabs(*position) <= PE_POSITION_MAX;
 }
 
 /* Does row i follow the one before it, or begin again at first? */
 static bool is_in_run(const struct fit *f, size_t i, double first)
 {
-    return f->place[i] == first || (i > 0 && f->place[i] == f->place[i - 1] + 1);
+    return f->position[i] == first || (i > 0 && f->position[i] == f->position[i - 1] + 1);
 }
 
 /* The position of every row; first: of runs that begin there, NULL: of any. A few rows all over are tried before,
@@ -352,10 +295,10 @@ static bool read_rows(struct fit *f, const double *first)
 {
     double ignored;
     for (size_t i = 0; i < TRIED_ROWS && i < f->n; i++)
-        if (!read_place(f, i * (f->n - 1) / TRIED_ROWS, &ignored))
+        if (!read_position(f, i * (f->n - 1) / TRIED_ROWS, &ignored))
             return false;
     for (size_t i = 0; i < f->n; i++)
-        if (!read_place(f, i, &f->place[i]) || (first && !is_in_run(f, i, *first)) ||
+        if (!read_position(f, i, &f->position[i]) || (first && !is_in_run(f, i, *first)) ||
             (i % 64 == 0 && pe_is_cancelled()))
             return false;
     return true;
@@ -366,7 +309,7 @@ static size_t runs(const struct pe_diagnosis *d, const struct fit *f, double *le
 {
     size_t n = 0;
     for (size_t i = 0; i < f->n; i++) {
-        if (f->place[i] == pe_place(d, 0))
+        if (f->position[i] == pe_belief_position(d, 0))
             lens[n++] = 0;
         lens[n - 1]++;
     }
@@ -375,7 +318,7 @@ static size_t runs(const struct pe_diagnosis *d, const struct fit *f, double *le
 
 static bool set_lens(struct pe_diagnosis *d, const struct fit *f, struct pe_edit *edit)
 {
-    double *lens = malloc(f->n * sizeof *lens), first = pe_place(d, 0);
+    double *lens = malloc(f->n * sizeof *lens), first = pe_belief_position(d, 0);
     size_t n = lens ? runs(d, f, lens) : 0;
     d->no_memory |= !lens;
     if (n > 1) {
@@ -391,9 +334,9 @@ static bool set_lens(struct pe_diagnosis *d, const struct fit *f, struct pe_edit
 static bool reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct fit f;
-    double first = pe_place(d, 0);
+    double first = pe_belief_position(d, 0);
     (void)i;
-    bool done = open_fit(d, edit, &f) && pe_places_are_run(d) && read_rows(&f, &first) && set_lens(d, &f, edit);
+    bool done = open_fit(d, edit, &f) && pe_belief_is_run(d) && read_rows(&f, &first) && set_lens(d, &f, edit);
     close_fit(&f);
     return done;
 }
@@ -403,23 +346,11 @@ const struct pe_fault pe_fault_position_reset = {
                "Positions restart at 0 inside the sequence, as for packed sequences.",
                "Positions restart inside the sequence; in the configuration they run on."),
 
-    .evidence = OF_PLACES,
+    .evidence = PE_OF_POSITIONS,
     .n_alternatives = 1,
     .apply = reset,
     .n_fits = 1,
     .fit_rank = 1};
-
-static bool no_reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    return pe_edit_value(d, edit, "lens") && pe_places_run(d, edit, pe_place(d, 0));
-}
-
-const struct pe_fault pe_fault_position_no_reset = {
-    FAULT_TEXT("position_no_reset", "positions", POSITIONS, 2, "positions run on",
-               "Positions run on through packed sequences instead of restarting in each.",
-               "Positions run on; in the configuration they restart in each packed sequence."),
-    .evidence = OF_PLACES, .n_alternatives = 1, .apply = no_reset};
 
 /* ---- Rows of a batch ---- */
 
@@ -442,7 +373,7 @@ static void fit_padding(const struct fit *f, double *x, size_t n)
     double pad = 0;
     while (first < n && x[first] >= 0)
         first++;
-    if (first == n || !read_place(f, first, &pad) || pad == x[first])
+    if (first == n || !read_position(f, first, &pad) || pad == x[first])
         return;
     for (size_t i = first; i < n; i++)
         x[i] = x[i] < 0 ? pad : x[i];
@@ -462,9 +393,9 @@ static bool fit_by_row(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     struct pe_operand axes;
     const struct pe_value *layout = pe_edit_value(d, edit, "tensor_layout");
     (void)i;
-    if (!pe_evidence_place(&d->evidence, layout ? layout->string : NULL, &axes) || axes.n_batches < 2)
+    if (!pe_evidence_axes(&d->evidence, layout ? layout->string : NULL, &axes) || axes.n_batches < 2)
         return false;
-    double *x = pe_places_by_row(d, edit, axes.n_batches, axes.n);
+    double *x = pe_edit_positions_by_row(d, edit, axes.n_batches, axes.n);
     struct fit f = {.n = 0};
     bool done = x && pe_edit_model(d, edit, &f.model) && (f.reading = pe_read_waves(d, f.model));
     for (uint64_t b = 0; done && b < axes.n_batches; b++)
@@ -491,7 +422,7 @@ static bool list_rows(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct fit f;
     (void)i;
-    bool done = open_fit(d, edit, &f) && read_rows(&f, NULL) && pe_places_list(d, edit, f.place);
+    bool done = open_fit(d, edit, &f) && read_rows(&f, NULL) && pe_edit_positions(d, edit, f.position);
     close_fit(&f);
     return done;
 }
@@ -501,7 +432,7 @@ const struct pe_fault pe_fault_positions_other = {
                "The positions of the rows, fitted one by one, are not the configuration's.",
                "The rows have other positions than in the configuration."),
 
-    .evidence = OF_PLACES,
+    .evidence = PE_OF_POSITIONS,
     .n_alternatives = 1,
     .apply = list_rows,
     .n_fits = 1,

@@ -1,7 +1,7 @@
 /* The fault of forgotten axes: the tensor has positions on two or three axes, the belief on one.
  *
  * No field states where its rows are, so the positions on each axis are read from the phases of that axis's pairs
- * (faults/solve.c), under each way in which libraries share the channels of a head among axes. Most readings make no
+ * (faults/steps.c), under each way in which libraries share the channels of a head among axes. Most readings make no
  * sense, which a few rows show: coordinates must be integers, or those of a rule. The last axis is read first, because
  * it has slow waves whose turns are not ambiguous.
  *
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_forgotten(const struct pe_diagnosis *d, unsigned n_axes)
+bool pe_axes_are_forgotten(const struct pe_diagnosis *d, unsigned n_axes)
 {
     const struct pe_sequence *seq = &d->belief.model->plan->seq;
     return seq->n_axes == n_axes && pe_edit_value(d, NULL, "len") && d->belief.n > 3 && seq->k->n == d->belief.n;
@@ -144,7 +144,7 @@ static bool ids_axes_missing(struct pe_diagnosis *d, size_t i, struct pe_edit *e
 {
     size_t n = (size_t)d->evidence.row_len;
     (void)i;
-    if (d->evidence.n_rows != 3 || !is_forgotten(d, 3))
+    if (d->evidence.n_rows != 3 || !pe_axes_are_forgotten(d, 3))
         return false;
     double *x = pe_edit_room(edit, 3 * n * sizeof *x);
     for (uint64_t row = 0; x && row < 3; row++)
@@ -163,20 +163,20 @@ const struct pe_fault pe_fault_ids_axes_missing = {
 
 #define SCORE_MIN 0.9
 
-struct view {
+struct fit {
     struct pe_model *model;
     const struct pe_reading *reading;
     unsigned n_axes;
     size_t n;
-    double *w;     /* [n_axes, n_waves]: frequencies of the waves of an axis, 0 for the others */
-    double *place; /* [n_axes, n] */
+    double *w;        /* [n_axes, n_waves]: frequencies of the waves of an axis, 0 for the others */
+    double *position; /* [n_axes, n] */
 };
 
-static bool open_view(struct pe_diagnosis *d, struct pe_edit *edit, struct view *v)
+static bool open_fit(struct pe_diagnosis *d, struct pe_edit *edit, struct fit *v)
 {
     unsigned char axis[PE_HEAD_DIM_MAX];
     double w[PE_HEAD_DIM_MAX];
-    *v = (struct view){.n = 0};
+    *v = (struct fit){.n = 0};
     if (!pe_edit_model(d, edit, &v->model))
         return false;
     edit->is_hopeless = !pe_lengths_agree(v->model);
@@ -188,7 +188,7 @@ static bool open_view(struct pe_diagnosis *d, struct pe_edit *edit, struct view 
     if (v->n_axes < 2 || waves > PE_HEAD_DIM_MAX)
         return false;
     v->w = pe_edit_room(edit, v->n_axes * waves * sizeof *v->w);
-    v->place = pe_edit_room(edit, v->n_axes * v->n * sizeof *v->place);
+    v->position = pe_edit_room(edit, v->n_axes * v->n * sizeof *v->position);
     if (edit->failed)
         return false;
     pe_wave_frequencies(v->model, waves, w);
@@ -198,11 +198,11 @@ static bool open_view(struct pe_diagnosis *d, struct pe_edit *edit, struct view 
     return true;
 }
 
-static bool read_place(struct view *v, unsigned axis, size_t i)
+static bool read_position(struct fit *v, unsigned axis, size_t i)
 {
     struct pe_solved s = pe_shift_at(v->reading, v->w + axis * v->reading->n_waves, NULL, i, 1);
     double near = nearbyint(s.x);
-    v->place[axis * v->n + i] = fabs(s.x - near) < 1e-3 + 8 * fmin(s.error, 0.03) ? near : s.x;
+    v->position[axis * v->n + i] = fabs(s.x - near) < 1e-3 + 8 * fmin(s.error, 0.03) ? near : s.x;
     return s.score >= SCORE_MIN;
 }
 
@@ -229,51 +229,51 @@ static bool find_side(const double *p, size_t stride, size_t n, struct side *sid
 }
 
 /* The sides of a grid whose last axis is the fastest, from its first n rows; false: it is none. */
-static bool find_sides(const struct view *v, size_t n, struct side *sides)
+static bool find_sides(const struct fit *v, size_t n, struct side *sides)
 {
     size_t stride = 1;
     for (unsigned a = v->n_axes; a-- > 0; stride *= (size_t)sides[a].n)
-        if (!find_side(v->place + a * v->n, stride, n, &sides[a]))
+        if (!find_side(v->position + a * v->n, stride, n, &sides[a]))
             return false;
     return true;
 }
 
 /* Are some rows a grid? Phases of few waves are near those of some number, whatever they are. */
-static bool begins_as_grid(struct view *v)
+static bool begins_as_grid(struct fit *v)
 {
     enum { FIRST_ROWS = 8 };
     struct side sides[PE_AXES_MAX];
     size_t n = v->n < FIRST_ROWS ? v->n : FIRST_ROWS;
     for (unsigned a = 0; a < v->n_axes; a++)
         for (size_t i = 0; i < n; i++)
-            if (!read_place(v, a, i))
+            if (!read_position(v, a, i))
                 return false;
     return find_sides(v, n, sides);
 }
 
 /* The last axis first: it has slow waves, which are solved at once, and most readings make no sense. */
-static bool read_places(struct view *v)
+static bool read_positions(struct fit *v)
 {
     enum { TRIED_ROWS = 6 };
     bool are_whole = true;
     for (unsigned a = v->n_axes; a-- > 0;)
         for (size_t i = 1; i <= TRIED_ROWS; i++) {
             size_t row = i * (v->n - 1) / TRIED_ROWS;
-            if (!read_place(v, a, row))
+            if (!read_position(v, a, row))
                 return false;
-            are_whole &= v->place[a * v->n + row] == nearbyint(v->place[a * v->n + row]);
+            are_whole &= v->position[a * v->n + row] == nearbyint(v->position[a * v->n + row]);
         }
     if (!are_whole && !begins_as_grid(v))
         return false;
     for (unsigned a = 0; a < v->n_axes; a++)
         for (size_t i = 0; i < v->n; i++)
-            if (!read_place(v, a, i) || (i % 64 == 0 && pe_is_cancelled()))
+            if (!read_position(v, a, i) || (i % 64 == 0 && pe_is_cancelled()))
                 return false;
     return true;
 }
 
 /* Are the coordinates of all axes those of a rule? Of one token there is no step. */
-static bool follows(const struct view *v, const struct side *sides, const char *coords)
+static bool follows(const struct fit *v, const struct side *sides, const char *coords)
 {
     for (unsigned a = 0; a < v->n_axes; a++) {
         double n = sides[a].n, first = 0, step = 1;
@@ -293,7 +293,7 @@ static bool follows(const struct view *v, const struct side *sides, const char *
     return true;
 }
 
-static bool set_grid(struct pe_diagnosis *d, struct pe_edit *edit, const struct view *v)
+static bool set_grid(struct pe_diagnosis *d, struct pe_edit *edit, const struct fit *v)
 {
     static const char *const coords[] = {"index", "normalized", "one_based", "centered", "resized"};
     struct side sides[PE_AXES_MAX];
@@ -321,14 +321,14 @@ static bool set_grid(struct pe_diagnosis *d, struct pe_edit *edit, const struct 
 }
 
 /* Integers that differ between the axes somewhere. */
-static bool set_places(struct pe_diagnosis *d, struct pe_edit *edit, const struct view *v)
+static bool set_positions(struct pe_diagnosis *d, struct pe_edit *edit, const struct fit *v)
 {
-    struct pe_tensor list = {.dtype = PE_F64, .rank = 2, .shape = {v->n_axes, v->n}, .data = v->place};
+    struct pe_tensor list = {.dtype = PE_F64, .rank = 2, .shape = {v->n_axes, v->n}, .data = v->position};
     bool differs = false;
     for (size_t i = 0; i < v->n_axes * v->n; i++) {
-        if (v->place[i] != nearbyint(v->place[i]) || fabs(v->place[i]) > PE_POSITION_MAX)
+        if (v->position[i] != nearbyint(v->position[i]) || fabs(v->position[i]) > PE_POSITION_MAX)
             return false;
-        differs |= v->place[i] != v->place[i % v->n];
+        differs |= v->position[i] != v->position[i % v->n];
     }
     if (!differs)
         return false;
@@ -362,7 +362,7 @@ static const struct rule {
 };
 enum { N_RULES = sizeof rules / sizeof *rules };
 
-static size_t count_rules(const struct pe_diagnosis *d) { return is_forgotten(d, 1) ? N_RULES : 0; }
+static size_t count_rules(const struct pe_diagnosis *d) { return pe_axes_are_forgotten(d, 1) ? N_RULES : 0; }
 
 /* The widths of a rule; false: they are not those of the rotated channels. */
 static bool widths_of(const struct rule *r, double width, double *widths)
@@ -397,15 +397,15 @@ static bool set_rule(struct pe_diagnosis *d, struct pe_edit *edit, const struct 
 static bool axes_missing(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     const struct rule *r = &rules[i];
-    struct view v = {.n = 0};
+    struct fit v = {.n = 0};
     edit->is_hopeless = !set_rule(d, edit, r);
-    bool done = !edit->is_hopeless && open_view(d, edit, &v) && read_places(&v);
+    bool done = !edit->is_hopeless && open_fit(d, edit, &v) && read_positions(&v);
     pe_model_free(v.model);
     if (!done)
         return false;
-    struct ids ids = {v.place, v.place + v.n, v.place + 2 * v.n, v.n};
+    struct ids ids = {v.position, v.position + v.n, v.position + 2 * v.n, v.n};
     bool has_segments = r->channels && r->n_axes == 3;
-    return (has_segments && set_segments(d, edit, &ids)) || set_grid(d, edit, &v) || set_places(d, edit, &v);
+    return (has_segments && set_segments(d, edit, &ids)) || set_grid(d, edit, &v) || set_positions(d, edit, &v);
 }
 
 /* It reads the positions, so no other fault of positions explains anything beside it. */
@@ -420,104 +420,3 @@ const struct pe_fault pe_fault_axes_missing = {
     .n_fits = N_RULES,
     .fit_rank = 1,
     .combines_as = PE_KIND_POSITIONS};
-
-/* ---- Encodings ---- */
-
-enum { COLUMNS_MAX = 64 };
-
-/* Some columns of an encoding [n, n_columns], all rows, less than a megabyte; and which are still looked at. */
-struct sheet {
-    double *x;
-    size_t n, n_columns;
-    bool is_left[COLUMNS_MAX];
-};
-
-/* Every stride-th row: is a column the same in each period, or in each block, of so many of them? */
-static bool repeats(const struct sheet *s, size_t column, size_t stride, size_t size, bool in_blocks)
-{
-    for (size_t i = 0; i < s->n; i += stride) {
-        size_t row = i / stride, first = in_blocks ? row - row % size : row % size;
-        if (fabs(s->x[i * s->n_columns + column] - s->x[first * stride * s->n_columns + column]) > 1e-5)
-            return false;
-    }
-    return true;
-}
-
-/* Does every column repeat in one way or the other, and some only in periods, others only in blocks? Leaves those. */
-static bool is_side(struct sheet *s, size_t stride, size_t size)
-{
-    bool has_period = false, has_block = false, is_left[COLUMNS_MAX] = {false};
-    for (size_t c = 0; c < s->n_columns; c++) {
-        if (!s->is_left[c])
-            continue;
-        bool in_periods = repeats(s, c, stride, size, false), in_blocks = repeats(s, c, stride, size, true);
-        if (!in_periods && !in_blocks)
-            return false;
-        has_period |= !in_blocks;
-        has_block |= !in_periods;
-        is_left[c] = in_blocks && !in_periods;
-    }
-    if (has_period && has_block)
-        memcpy(s->is_left, is_left, sizeof is_left);
-    return has_period && has_block;
-}
-
-/* The sides of the grid from the last axis on; their number, 1 if it is no grid. */
-static unsigned sides_of(struct pe_diagnosis *d, struct sheet *s, double *sides)
-{
-    unsigned n = 0;
-    size_t stride = 1;
-    for (size_t size = 2; 2 * size * stride <= s->n && n + 1 < PE_AXES_MAX && !pe_is_cancelled(); size++) {
-        d->work += s->n % (stride * size) ? 1 : 16 * (double)(s->n * s->n_columns);
-        if (s->n % (stride * size) || !is_side(s, stride, size))
-            continue;
-        sides[n++] = (double)size;
-        stride *= size;
-        size = 1;
-    }
-    sides[n] = (double)(s->n / stride);
-    return n + 1;
-}
-
-static unsigned find_grid(struct pe_diagnosis *d, struct pe_edit *edit, double *grid)
-{
-    enum { NUMBERS = 1 << 16, COLUMNS_MIN = 8 };
-    size_t width = (size_t)d->evidence.row_len, columns = NUMBERS / d->belief.n;
-    columns = columns < COLUMNS_MIN ? COLUMNS_MIN : columns < COLUMNS_MAX ? columns : COLUMNS_MAX;
-    columns = columns < width ? columns : width;
-    struct sheet s = {.n = (size_t)d->belief.n, .n_columns = columns};
-    double sides[PE_AXES_MAX];
-    if (d->evidence.n_rows != s.n || !(s.x = pe_edit_room(edit, s.n * columns * sizeof *s.x)))
-        return 0;
-    for (size_t c = 0; c < columns; c++) {
-        s.is_left[c] = true;
-        for (size_t i = 0; i < s.n && !(i % 256 == 0 && pe_is_cancelled()); i++)
-            pe_evidence_read(&d->evidence, 0, i, c * width / columns, 1, &s.x[i * columns + c]);
-    }
-    unsigned n = sides_of(d, &s, sides);
-    for (unsigned a = 0; a < n; a++)
-        grid[a] = sides[n - 1 - a];
-    return n;
-}
-
-static size_t count_styles(const struct pe_diagnosis *d) { return is_forgotten(d, 1) ? PE_N_STYLES : 0; }
-
-static bool sinusoid_axes_missing(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    double grid[PE_AXES_MAX];
-    unsigned n = find_grid(d, edit, grid);
-    if (n < 2)
-        return false;
-    pe_edit_remove_sequence(d, edit);
-    pe_edit_set_reals(edit, "grid", grid, n);
-    return pe_style_set(d, i, edit);
-}
-const struct pe_fault pe_fault_sinusoid_axes_missing = {
-    FAULT_TEXT("axes_missing", "sinusoid", AXES, 2, "axes forgotten",
-               "The positions are on several axes; the configuration has one.",
-               "The positions are on several axes; the configuration has one."),
-    .schemes = "sinusoidal",
-    .evidence = PE_EVIDENCE_BIT(ENCODING),
-    .is_of_tensor = true,
-    .count = count_styles,
-    .apply = sinusoid_axes_missing};

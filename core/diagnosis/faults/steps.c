@@ -12,6 +12,120 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* ---- The number that phases are multiples of ---- */
+
+/* Solving phases: the number x whose multiples they are, modulo whole turns: phase_i = x·w_i + noise (mod 2π).
+ *
+ * The slowest wave gives x with a large error and without ambiguity, if it has made less than one turn; each faster one
+ * is right modulo its own period, and the estimate so far decides which turn. So the error falls from wave to wave down
+ * the ladder, as with the hands of a clock, or Fourier sines in phase unwrapping. Where even the slowest wave has
+ * turned more than once, each of its possible turns is tried, and the x with the largest mean cosine of what is left
+ * wins.
+ *
+ * The result is a position, a step or a shift of the evidence, found without a search over configurations. */
+
+struct wave {
+    double w, phase, weight;
+};
+
+struct waves {
+    struct wave list[PE_HEAD_DIM_MAX]; /* slowest first */
+    size_t n;
+    double weight; /* of all */
+};
+
+static int by_frequency(const void *a, const void *b)
+{
+    double x = ((const struct wave *)a)->w, y = ((const struct wave *)b)->w;
+    return fabs(x) < fabs(y) ? -1 : fabs(x) > fabs(y);
+}
+
+/* Ladders fall, so that they are in order from their end: then sorting takes no time. */
+static void sort(struct waves *v)
+{
+    size_t i = 1;
+    while (i < v->n && by_frequency(&v->list[i - 1], &v->list[i]) <= 0)
+        i++;
+    if (i < v->n)
+        qsort(v->list, v->n, sizeof *v->list, by_frequency);
+}
+
+/* Expanded tables have every wave twice: both count as one of twice the weight. */
+static void join(struct waves *v)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->n; i++) {
+        struct wave *last = n ? &v->list[n - 1] : NULL;
+        v->weight += v->list[i].weight;
+        if (last && last->w == v->list[i].w && last->phase == v->list[i].phase)
+            last->weight += v->list[i].weight;
+        else
+            v->list[n++] = v->list[i];
+    }
+    v->n = n;
+}
+
+/* Refines x by ever faster waves: each wave is right modulo its period, and the estimate so far shows which. */
+static double refined(const struct waves *v, double x)
+{
+    double sum = 0, weights = 0;
+    for (size_t i = 0; i < v->n; i++) {
+        const struct wave *a = &v->list[i];
+        double near = x + pe_wrap(a->phase - x * a->w) / a->w, weight = a->weight * a->w * a->w;
+        sum += weight * near;
+        weights += weight;
+        x = weights > 0 ? sum / weights : x;
+        sum = x * weights;
+    }
+    return x;
+}
+
+/* The weighted mean cosine of what x leaves; -2 as soon as it is clearly not above `least`. */
+static double score_of(const struct waves *v, double x, double least)
+{
+    double sum = 0, rest = v->weight;
+    for (size_t i = 0; i < v->n; i++) {
+        const struct wave *a = &v->list[i];
+        sum += a->weight * cos(a->phase - x * a->w);
+        rest -= a->weight;
+        if (sum + rest < (least - 1e-6) * v->weight)
+            return -2;
+    }
+    return sum / (v->weight + 1e-300);
+}
+
+struct pe_solved pe_solve_phases(const double *w, const double *phase, const double *weight, size_t n, double noise,
+                                 double most)
+{
+    struct waves v;
+    struct pe_solved best = {0, -2, (double)INFINITY};
+    double information = 0;
+    v.n = 0;
+    v.weight = 0;
+    for (size_t k = n; k-- > 0 && v.n < PE_HEAD_DIM_MAX;)
+        if (fabs(w[k]) > 1e-12 && weight[k] > 0 && isfinite(phase[k])) {
+            v.list[v.n++] = (struct wave){w[k], phase[k], weight[k]};
+            information += weight[k] * w[k] * w[k];
+        }
+    if (v.n == 0)
+        return best;
+    sort(&v);
+    join(&v);
+    double slow = v.list[0].w, period = 2 * PI / fabs(slow);
+    int turns = (int)fmin(ceil(most / period), 64);
+    for (int turn = 0; turn <= 2 * turns && !pe_is_cancelled(); turn++) {
+        int t = turn % 2 ? -(turn + 1) / 2 : turn / 2;
+        double x = refined(&v, v.list[0].phase / slow + t * period), score = score_of(&v, x, best.score);
+        if (score > best.score + 1e-9)
+            best = (struct pe_solved){x, score, 0};
+    }
+    best.error = noise / sqrt(information);
+    return best;
+}
+
+/* ---- The phase from row to row ---- */
 
 /* The standard error of a phase: of the numbers, and of angles that may have been computed in f32. */
 static double noise_of(const struct pe_reading *r, double step)
@@ -153,4 +267,168 @@ bool pe_reading_steps(struct pe_reading *r)
     *r->no_memory |= !usual;
     free(usual);
     return !*r->no_memory && !pe_was_cancelled();
+}
+
+/* ---- Strides and shifts ---- */
+
+/* Strides and shifts: what the phases say of positions and frequencies. */
+
+enum { SHIFT_ROWS = 96 };
+/* Of a number turned back, a sine and a cosine; of a wave for each turn of the slowest that may solve the phases. */
+enum { TURN_WORK = 160, SOLVE_WORK = 120 };
+
+/* Solves, and counts the turns that pe_solve_phases tries. */
+static struct pe_solved solve(const struct pe_reading *r, const double *w, const double *phase, const double *weight,
+                              double most)
+{
+    enum { TURNS_MAX = 64 };
+    double slowest = (double)INFINITY;
+    for (size_t k = 0; k < r->n_waves; k++)
+        if (fabs(w[k]) > 1e-12 && weight[k] > 0)
+            slowest = fmin(slowest, fabs(w[k]));
+    double turns = 1 + 2 * fmin(ceil(most * slowest / (2 * PI)), TURNS_MAX);
+    *r->work += (double)r->n_waves * SOLVE_WORK * turns;
+    return pe_solve_phases(w, phase, weight, r->n_waves, r->noise, most);
+}
+
+struct pe_solved pe_stride_at(const struct pe_reading *r, const double *w)
+{
+    struct pe_solved none = {0, -2, (double)INFINITY};
+    double *weight = malloc(r->n_waves * sizeof *weight), largest = 0;
+    for (size_t k = 0; weight && k < r->n_waves; k++) {
+        weight[k] = isfinite(r->step[k]) ? 1 / (r->error[k] * r->error[k] + 1e-30) : 0;
+        largest = fmax(largest, weight[k]);
+    }
+    for (size_t k = 0; weight && k < r->n_waves && largest > 0; k++)
+        weight[k] /= largest;
+    *r->no_memory |= !weight;
+    struct pe_solved s = weight ? solve(r, w, r->step, weight, 64) : none;
+    double information = 0; /* steps are known better than phases */
+    for (size_t k = 0; weight && k < r->n_waves; k++)
+        information += weight[k] * w[k] * w[k] * largest;
+    s.error = weight && information > 0 ? 1 / sqrt(information) : s.error;
+    free(weight);
+    return s;
+}
+
+struct vector {
+    double re, im;
+};
+
+/* The sum of a wave over rows, each turned back by its position. */
+static struct vector turned_back(const struct pe_reading *r, size_t k, double w, const double *position, size_t first,
+                                 size_t n)
+{
+    struct vector s = {0, 0};
+    size_t apart = n > SHIFT_ROWS ? n / SHIFT_ROWS : 1;
+    for (size_t i = first; i < first + n; i += apart) {
+        size_t at = k * r->n + i;
+        double angle = n > 1 ? position[i] * w : 0, c = cos(angle), e = sin(angle), u = (double)r->weight[at];
+        s.re += u * ((double)r->re[at] * c + (double)r->im[at] * e);
+        s.im += u * ((double)r->im[at] * c - (double)r->re[at] * e);
+    }
+    return s;
+}
+
+static struct pe_solved shift(const struct pe_reading *r, const double *w, const double *position, size_t first,
+                              size_t n)
+{
+    struct pe_solved none = {0, -2, (double)INFINITY};
+    double *phase = malloc(2 * r->n_waves * sizeof *phase), *weight = phase ? phase + r->n_waves : NULL;
+    for (size_t k = 0; phase && k < r->n_waves; k++) {
+        struct vector s = turned_back(r, k, w[k], position, first, n);
+        phase[k] = atan2(s.im, s.re);
+        weight[k] = hypot(s.re, s.im);
+    }
+    *r->no_memory |= !phase;
+    *r->work += (double)r->n_waves * TURN_WORK * fmin((double)n, 2 * SHIFT_ROWS);
+    double most = n > 1 ? PE_POSITION_MAX : 0x1p17; /* a single row is not known well enough to count many turns */
+    struct pe_solved s = phase ? solve(r, w, phase, weight, most) : none;
+    free(phase);
+    return s;
+}
+
+/* What single rows show at these frequencies is kept until others are asked for: several faults read every row. */
+static struct pe_solved *kept_row(const struct pe_reading *r, const double *w, size_t i)
+{
+    size_t bytes = r->n_waves * sizeof *w;
+    *r->work += (double)r->n_waves;
+    if (memcmp(r->w_of_rows, w, bytes) != 0) {
+        memcpy(r->w_of_rows, w, bytes);
+        for (size_t j = 0; j < r->n; j++)
+            r->rows[j].error = -1;
+        *r->work += (double)r->n;
+    }
+    return &r->rows[i];
+}
+
+struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const double *position, size_t first,
+                             size_t n)
+{
+    if (n > 1)
+        return shift(r, w, position, first, n);
+    struct pe_solved *row = kept_row(r, w, first);
+    if (row->error < 0)
+        *row = shift(r, w, position, first, n);
+    return *row;
+}
+
+static double *frequencies(const struct pe_reading *r, const struct pe_model *m)
+{
+    double *w = malloc(r->n_waves * sizeof *w);
+    *r->no_memory |= !w;
+    if (w)
+        pe_wave_frequencies(m, r->n_waves, w);
+    return w;
+}
+
+struct pe_solved pe_measured_stride(const struct pe_reading *r, const struct pe_model *m)
+{
+    struct pe_solved none = {0, -2, (double)INFINITY};
+    double *w = frequencies(r, m);
+    struct pe_solved s = w ? pe_stride_at(r, w) : none;
+    free(w);
+    return s;
+}
+
+struct pe_solved pe_measured_shift(const struct pe_reading *r, const struct pe_model *m, const double *position,
+                                   size_t first, size_t n)
+{
+    struct pe_solved none = {0, -2, (double)INFINITY};
+    double *w = frequencies(r, m);
+    struct pe_solved s = w ? pe_shift_at(r, w, position, first, n) : none;
+    free(w);
+    return s;
+}
+
+bool pe_is_uneven(const struct pe_reading *r)
+{
+    bool has_waves = false;
+    for (size_t k = 0; k < r->n_waves && r->n > 1; k++) {
+        if (isfinite(r->step[k]))
+            return false;
+        has_waves |= r->mean_weight[k] > 0;
+    }
+    return has_waves;
+}
+
+bool pe_is_still(const struct pe_reading *r)
+{
+    bool is_known = false;
+    for (size_t k = 0; k < r->n_waves; k++) {
+        is_known |= isfinite(r->step[k]);
+        if (isfinite(r->step[k]) && fabs(r->step[k]) > 8 * r->error[k])
+            return false;
+    }
+    return is_known;
+}
+
+bool pe_agrees(const struct pe_reading *r, const double *w, double stride, double relative)
+{
+    for (size_t k = 0; k < r->n_waves; k++) {
+        double tolerance = 8 * r->error[k] + relative * (fabs(stride * w[k]) + 1e-4 * (relative > 1e-5));
+        if (isfinite(r->step[k]) && fabs(pe_wrap(r->step[k] - stride * w[k])) > tolerance)
+            return false;
+    }
+    return true;
 }

@@ -37,11 +37,12 @@ static enum pe_status compare(struct pe_diagnosis *d, struct pe_candidate *c, st
 }
 
 /* same: an earlier one with the same numbers; NULL: there is none. */
-static enum pe_status candidate_init(struct pe_diagnosis *d, struct pe_candidate *c, const struct pe_kept *kept,
-                                     const struct pe_candidate *same, struct pe_error *err)
+static enum pe_status candidate_init(struct pe_diagnosis *d, struct pe_candidate *c,
+                                     const struct pe_explanation *explanation, const struct pe_candidate *same,
+                                     struct pe_error *err)
 {
-    *c = (struct pe_candidate){.kept = *kept};
-    bool is_one = pe_hypothesis_apply(d, &kept->h, &c->edit);
+    *c = (struct pe_candidate){.explanation = *explanation};
+    bool is_one = pe_hypothesis_apply(d, &explanation->h, &c->edit);
     enum pe_status status = is_one ? pe_model_new(d, &c->edit, &c->model, err) : pe_no_memory(err);
     if (!status && same) {
         c->all = same->all;
@@ -49,20 +50,21 @@ static enum pe_status candidate_init(struct pe_diagnosis *d, struct pe_candidate
     } else if (!status) {
         status = compare(d, c, err);
     }
-    c->kept.score.verdict = c->all.verdict;
-    c->kept.score.max_error = c->all.max_error;
+    c->explanation.score.verdict = c->all.verdict;
+    c->explanation.score.max_error = c->all.max_error;
     return status;
 }
 
 static int compare_candidates(const void *a, const void *b)
 {
-    return pe_kept_compare(&((const struct pe_candidate *)a)->kept, &((const struct pe_candidate *)b)->kept);
+    return pe_explanation_compare(&((const struct pe_candidate *)a)->explanation,
+                                  &((const struct pe_candidate *)b)->explanation);
 }
 
 /* A hypothesis that did not fit the sample cannot fit all numbers: those are compared only if too few fit. */
-static bool is_worth_it(const struct pe_answer *a, const struct pe_kept *kept)
+static bool is_worth_it(const struct pe_answer *a, const struct pe_explanation *explanation)
 {
-    return pe_fits(kept->score.verdict) || a->n < PE_CANDIDATES_MAX;
+    return pe_fits(explanation->score.verdict) || a->n < PE_CANDIDATES_MAX;
 }
 
 static size_t count_shown(const struct pe_answer *a)
@@ -74,20 +76,20 @@ static size_t count_shown(const struct pe_answer *a)
     return n;
 }
 
-static enum pe_status add_candidate(struct pe_diagnosis *d, struct pe_answer *a, const struct pe_kept *kept,
-                                    struct pe_error *err)
+static enum pe_status add_candidate(struct pe_diagnosis *d, struct pe_answer *a,
+                                    const struct pe_explanation *explanation, struct pe_error *err)
 {
     const struct pe_candidate *same = NULL;
     for (size_t i = 0; i < a->n && !same; i++)
-        if (a->candidates[i].kept.signature == kept->signature)
+        if (a->candidates[i].explanation.signature == explanation->signature)
             same = &a->candidates[i];
-    return candidate_init(d, &a->candidates[a->n++], kept, same, err);
+    return candidate_init(d, &a->candidates[a->n++], explanation, same, err);
 }
 
 static enum pe_status compare_best(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err)
 {
     enum pe_status status = PE_OK;
-    struct pe_kept belief = {.cost = 0};
+    struct pe_explanation belief = {.cost = 0};
     if (d->belief.is_given)
         status = candidate_init(d, &a->belief, &belief, NULL, err);
     for (size_t i = 0; !status && i < d->n_best; i++)
@@ -313,7 +315,7 @@ static void put_also(struct pe_diagnosis *d, const struct pe_answer *a, size_t h
     for (size_t i = 0; i < n && i < ALSO_MAX; i++) {
         const struct pe_candidate *c = listed[i];
         struct pe_node *other = pe_put_object(list, NULL);
-        put_codes(&c->kept.h, other);
+        put_codes(&c->explanation.h, other);
         pe_put_boolean(other, "everywhere", c->likeness == PE_ALIKE);
         pe_answer_detail(d, c, other);
         put_config(d, c, other);
@@ -347,7 +349,7 @@ static enum pe_status put_candidate(struct pe_diagnosis *d, const struct pe_answ
     put_config(d, c, node);
     put_sequence(d, c, node);
     put_transforms(&c->edit.transforms, node);
-    put_codes(&c->kept.h, node);
+    put_codes(&c->explanation.h, node);
     enum pe_status status = pe_answer_presets(d, c, pe_put_list(node, "presets"), err);
     pe_put_string(node, "verdict", verdicts[c->all.verdict < PE_NO_FIT ? c->all.verdict : PE_NO_FIT]);
     put_comparison(d, &c->all, node);
@@ -361,7 +363,7 @@ static void put_ruled_out(const struct pe_diagnosis *d, const struct pe_answer *
     struct pe_node *list = pe_put_list(root, "ruled_out");
     bool fits = a->n > 0 && pe_fits(a->candidates[0].all.verdict);
     for (int kind = 0; !fits && kind < PE_KIND_FINDING; kind++) {
-        const struct pe_kept *best = &d->of_kind[kind];
+        const struct pe_explanation *best = &d->of_kind[kind];
         if (best->h.n == 0)
             continue;
         struct pe_node *node = pe_put_object(list, NULL);
@@ -429,7 +431,7 @@ static enum pe_status put_answer(struct pe_diagnosis *d, struct pe_answer *a, st
     pe_put_integer(root, "searched", (int64_t)d->searched);
     if (!status)
         status = pe_answer_unseen(d, a, pe_put_list(root, "unseen"), err);
-    pe_put_null(root, "sides"); /* sides.c */
+    pe_put_null(root, "sides"); /* diagnosis.c */
     if (d->used_all)
         pe_put_boolean(root, "used_all", true);
     return status;

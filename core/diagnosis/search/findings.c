@@ -130,7 +130,7 @@ static void find_change(struct pe_diagnosis *d, const struct pe_candidate *c, un
 {
     *change = (struct change){"", NULL, NULL};
     bool is_order = c->edit.transforms.channels.order && /* the layout that it sets is only a part of it */
-                    pe_fault_row(c->kept.h.fault[i]) == &pe_fault_channels_permuted;
+                    pe_fault_row(c->explanation.h.fault[i]) == &pe_fault_channels_permuted;
     if (is_order || !find_field(d, &c->edit, i, change))
         pe_pointer_join(change->pointer, sizeof change->pointer, "",
                         pe_evidence_name(&d->evidence, d->evidence.n_tensors - 1));
@@ -250,7 +250,7 @@ const struct pe_member pe_finding_members[] = {
 
 static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candidate *c, unsigned i, struct pe_node *list)
 {
-    const struct pe_fault_info *info = pe_fault_at(c->kept.h.fault[i]);
+    const struct pe_fault_info *info = pe_fault_at(c->explanation.h.fault[i]);
     struct change change;
     struct pe_node *node = pe_put_object(list, NULL);
     find_change(d, c, i, &change);
@@ -268,7 +268,7 @@ static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candida
         pe_answer_nearest_ladder(d, c, node);
     const char *last = strrchr(change.pointer, '/');
     const char *sentence = put_meaning(d, c, info, &change, node);
-    put_sentence(d, node, info, sentence ? sentence : sentence_of(info, c->kept.h.choice[i]),
+    put_sentence(d, node, info, sentence ? sentence : sentence_of(info, c->explanation.h.choice[i]),
                  change.found && last ? last + 1 : "");
     return node;
 }
@@ -282,7 +282,7 @@ void pe_answer_detail(struct pe_diagnosis *d, const struct pe_candidate *c, stru
     struct pe_values *scratch = pe_values_new();
     struct pe_node *list = scratch ? pe_put_list(pe_values_root(scratch), "findings") : NULL;
     d->no_memory |= !scratch;
-    for (unsigned i = 0; list && i < c->kept.h.n; i++) {
+    for (unsigned i = 0; list && i < c->explanation.h.n; i++) {
         const struct pe_node *one = put_fault(d, c, i, list);
         for (int k = 0; k < 2; k++) {
             const struct pe_value *sentence = pe_node_find(one, names[k]);
@@ -330,10 +330,12 @@ static void put_where(const struct pe_candidate *c, struct pe_node *node)
 {
     const struct pe_positions *positions = &c->model->plan->seq.k[0];
     bool is_turned = c->edit.transforms.transposed;
-    pe_put_real(node, "position",
-                pe_position_at(positions, is_turned ? c->all.beyond_col : pe_model_place(c->model, c->all.beyond_row)));
+    pe_put_real(
+        node, "position",
+        pe_position_at(positions, is_turned ? c->all.beyond_col : pe_model_position(c->model, c->all.beyond_row)));
     pe_put_real(node, "largest", c->all.max_error);
-    pe_put_integer(node, "row", (int64_t)(is_turned ? c->all.worst.col : pe_model_place(c->model, c->all.worst.row)));
+    pe_put_integer(node, "row",
+                   (int64_t)(is_turned ? c->all.worst.col : pe_model_position(c->model, c->all.worst.row)));
 }
 
 static void put_angles(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list)
@@ -372,8 +374,8 @@ static void put_nearest(const struct pe_answer *a, struct pe_node *node)
         return;
     struct pe_node *nearest = pe_put_object(node, "nearest");
     struct pe_node *codes = pe_put_list(nearest, "codes");
-    for (unsigned i = 0; i < a->candidates[0].kept.h.n; i++)
-        pe_put_string(codes, NULL, pe_fault_at(a->candidates[0].kept.h.fault[i])->code);
+    for (unsigned i = 0; i < a->candidates[0].explanation.h.n; i++)
+        pe_put_string(codes, NULL, pe_fault_at(a->candidates[0].explanation.h.fault[i])->code);
     pe_put_real(nearest, "max_error", a->candidates[0].all.max_error);
 }
 
@@ -415,7 +417,7 @@ static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, s
     put_nearest(a, node);
     if (a->n > 0 && first->all.verdict == PE_NEAR && first->all.worst.is_any) {
         pe_answer_misfit(d, &first->all.worst, node, "worst");
-        sentence = first->kept.h.n > 0 ? NEARLY_OTHER : d->belief.is_given ? NEARLY_BELIEVED : FAR;
+        sentence = first->explanation.h.n > 0 ? NEARLY_OTHER : d->belief.is_given ? NEARLY_BELIEVED : FAR;
     }
     finish_finding(d, node, pe_fault_unexplained.info.details[sentence], NULL);
 }
@@ -441,13 +443,13 @@ static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, 
     bool is_given = d->belief.is_given, has_angles = has_angles_f32(c);
     if (!is_given)
         put_plain(d, list, &pe_fault_identified.info);
-    for (unsigned i = 0; is_given && i < c->kept.h.n; i++)
-        if (pe_fault_at(c->kept.h.fault[i]) != &pe_fault_angles_f32.info)
+    for (unsigned i = 0; is_given && i < c->explanation.h.n; i++)
+        if (pe_fault_at(c->explanation.h.fault[i]) != &pe_fault_angles_f32.info)
             put_fault(d, c, i, list);
     if (has_angles)
         put_angles(d, c, list);
     put_narrow(d, c, list);
-    if (is_given && c->kept.h.n == 0 && !has_angles)
+    if (is_given && c->explanation.h.n == 0 && !has_angles)
         put_plain(d, list, &pe_fault_as_believed.info);
 }
 

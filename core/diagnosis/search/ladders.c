@@ -2,7 +2,7 @@
  *
  * Hundreds of ladders times hundreds of other faults would use up the number of hypotheses that one diagnosis may
  * evaluate. So ladders are chosen by measurement: under the pairing, width and positions of the other faults, the
- * phases of the evidence show how far each pair turns from row to row (core/diagnosis/faults/measure.h), and only
+ * phases of the evidence show how far each pair turns from row to row (faults/steps.c), and only
  * ladders that agree are evaluated. */
 #include "core/diagnosis/diagnosis.h"
 
@@ -35,7 +35,7 @@ static void see(struct pe_search *s, const struct pe_single *const *faults, unsi
 {
     bool is_ladder = s->d->evidence.kind->id == PE_OF_LADDER; /* its frequencies are steps */
     bool is_run = m->plan->seq.n_axes == 1 && (s->d->belief.n > 1 || is_ladder);
-    *view = (struct view){.relative = pe_recipe_tolerance(m), .same_ladders = true};
+    *view = (struct view){.relative = pe_wave_tolerance(m), .same_ladders = true};
     view->reading = is_run ? pe_read_waves(s->d, m) : NULL;
     view->stride = is_run ? pe_model_stride(m) : 1;
     for (unsigned i = 0; i < n; i++) {

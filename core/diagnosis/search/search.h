@@ -26,7 +26,8 @@ struct pe_score {
     double first_error; /* over the first look: the same numbers for every hypothesis */
 };
 
-struct pe_kept {
+/* A hypothesis that was judged by the sample. */
+struct pe_explanation {
     struct pe_hypothesis h;
     struct pe_score score;
     unsigned cost;
@@ -43,11 +44,11 @@ unsigned pe_hypothesis_cost(const struct pe_diagnosis *d, const struct pe_hypoth
 /* Compares a model with the sample. */
 struct pe_score pe_evaluate(struct pe_diagnosis *d, const struct pe_model *model);
 /* How unlikely it is that somebody makes these mistakes, which edit has applied: sets surprise and follows_noise. */
-void pe_hypothesis_wonder(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_kept *k);
+void pe_hypothesis_wonder(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_explanation *k);
 /* The order of candidates: fits, near, none; cost; exact, rounding; surprise; the table's; max_error. Angles in float32
  * are off by more than the last digits of a fitted number, which may follow them: its verdict exact counts as rounding.
  */
-int pe_kept_compare(const struct pe_kept *a, const struct pe_kept *b);
+int pe_explanation_compare(const struct pe_explanation *a, const struct pe_explanation *b);
 /* Fills d->best, d->of_kind, d->searched. */
 enum pe_status pe_search(struct pe_diagnosis *d, struct pe_error *err);
 
@@ -69,7 +70,7 @@ struct pe_paired {
     struct pe_hypothesis faults;
     enum { PE_PAIRS_UNKNOWN, PE_PAIRS_AGREE, PE_PAIRS_DIFFER } lengths;
 };
-enum { PE_PAIRED_MAX = 2048 }; /* that are kept, each at the place that its faults hash to */
+enum { PE_PAIRED_MAX = 2048 }; /* each where its faults hash to */
 
 struct pe_search {
     struct pe_diagnosis *d;
@@ -92,7 +93,7 @@ struct pe_trial {
     struct pe_model *model; /* NULL: it is no hypothesis */
 };
 
-/* trial.c. false: the search ends, by its number of hypotheses or because no request is waiting. */
+/* search.c. false: the search ends, by its number of hypotheses or because no request is waiting. */
 bool pe_search_goes_on(struct pe_search *s);
 void pe_trial_open(struct pe_search *s, const struct pe_hypothesis *h, struct pe_trial *t);
 void pe_trial_close(struct pe_trial *t);
@@ -100,9 +101,7 @@ void pe_trial_close(struct pe_trial *t);
  * Asked before a hypothesis of several faults is planned. */
 bool pe_search_has_pairs(struct pe_search *s, const struct pe_hypothesis *h);
 /* Evaluates, counts and keeps. */
-struct pe_kept pe_search_judge(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_trial *t);
-/* All of these, if there is such a hypothesis. */
-void pe_search_try(struct pe_search *s, const struct pe_hypothesis *h);
+struct pe_explanation pe_search_judge(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_trial *t);
 /* Faults in the order of list.h. */
 struct pe_hypothesis pe_combine(const struct pe_single *const *faults, unsigned n);
 
@@ -111,8 +110,8 @@ void pe_search_ladders(struct pe_search *s, const struct pe_single **faults, uns
 /* The same for a scaling and a base, which are one ladder and two mistakes. */
 void pe_search_bases(struct pe_search *s);
 
-/* best.c: keeps a hypothesis in d->best, d->of_kind and d->nearest if it belongs there. */
-void pe_best_keep(struct pe_diagnosis *d, struct pe_kept *k, const struct pe_model *model);
+/* Keeps a hypothesis in d->best, d->of_kind and d->nearest if it belongs there. */
+void pe_best_keep(struct pe_diagnosis *d, struct pe_explanation *k, const struct pe_model *model);
 /* Does the best one fit, at this cost or less? */
 bool pe_best_fits(const struct pe_diagnosis *d, unsigned cost);
 /* Leaves those that are to be compared with all numbers. */
@@ -121,7 +120,7 @@ void pe_best_trim(struct pe_diagnosis *d);
 /* ---- The answer ---- */
 
 /* The answer of a diagnosis, step by step: the best hypotheses against all numbers (compare.c), which of them have the
- * same numbers (equivalent.c), then what they mean (findings.c, decide.c, alike.c, unseen.c), stated as a tree of
+ * same numbers (equivalent.c), then what they mean (findings.c, presets.c, unseen.c), stated as a tree of
  * values (answer.c). */
 
 enum { PE_CANDIDATES_MAX = 5 };
@@ -149,9 +148,9 @@ enum pe_status pe_compare_all(struct pe_diagnosis *d, struct pe_model *model, bo
 /* Has a candidate the numbers of another one: no; in this tensor only; at all positions? */
 enum pe_likeness { PE_UNLIKE, PE_ALIKE_HERE, PE_ALIKE };
 
-/* A hypothesis that was compared with all numbers. */
+/* An explanation that was compared with all numbers. */
 struct pe_candidate {
-    struct pe_kept kept;
+    struct pe_explanation explanation;
     struct pe_edit edit;
     struct pe_model *model;
     struct pe_comparison all;
@@ -196,18 +195,14 @@ bool pe_equal_in_sample(struct pe_diagnosis *d, const struct pe_nearness *near, 
 bool pe_equal_rows(const struct pe_nearness *near, const struct pe_model *a, const struct pe_model *b,
                    const struct pe_extent *rows, double *room);
 
-/* A candidate at the first PE_NEAR_ROWS rows of its sequence and at far ones, as it goes on. */
-struct pe_onward {
-    struct pe_edit edit;    /* borrows from the candidate's */
-    struct pe_model *model; /* NULL: it does not go on */
-};
 enum { PE_NEAR_ROWS = 32 };
-void pe_go_on(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_onward *on);
-void pe_onward_drop(struct pe_onward *on);
+/* A trial of the first PE_NEAR_ROWS rows of a candidate's sequence and of far ones, as it goes on; its edit borrows
+ * from the candidate's. No model: it does not go on. */
+void pe_go_on(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_trial *on);
 
 /* Finds candidates with the same numbers, and moves those that are alike everywhere behind the others. */
 enum pe_status pe_answer_join(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err);
-/* Is candidate i listed as another reading of candidate head? */
+/* Is candidate i listed as another explanation beside candidate head? */
 bool pe_answer_lists(const struct pe_diagnosis *d, const struct pe_answer *a, size_t head, size_t i);
 /* answer.c: such a number as a member of that name: its place, as found and as expected. */
 void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad, struct pe_node *node,
@@ -224,11 +219,11 @@ enum { PE_UNSEEN_MAX = 32 };
 enum pe_status pe_answer_unseen(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list,
                                 struct pe_error *err);
 
-/* decide.c: fills *out. */
+/* The same file: fills *out. */
 enum pe_status pe_answer_decide(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_undecided *out,
                                 struct pe_error *err);
 
-/* alike.c: presets whose plan is that of the candidate. */
+/* presets.c: those whose plan is that of the candidate. */
 enum pe_status pe_answer_presets(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list,
                                  struct pe_error *err);
 

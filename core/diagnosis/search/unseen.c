@@ -108,10 +108,10 @@ static bool rotate_differently(struct look *l, const struct pe_plan *a, const st
 /* ---- Elsewhere: maps and encodings ---- */
 
 /* The map of so many queries and as many keys. */
-static void open_square(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_onward *on)
+static void open_square(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_trial *on)
 {
     struct pe_error err = {.status = PE_OK};
-    *on = (struct pe_onward){.edit = c->edit};
+    *on = (struct pe_trial){.edit = c->edit};
     on->edit.n_owned = 0;
     pe_edit_remove_sequence(d, &on->edit);
     pe_edit_set_integer(&on->edit, "len", PE_NEAR_ROWS);
@@ -150,9 +150,9 @@ static bool differ_onward(const struct look *l, const struct pe_model *a, const 
 /* Does it give anything else than the belief? What cannot be known, because a sequence does not go on, counts as no. */
 static bool gives_another(struct look *l, const struct pe_candidate *c)
 {
-    struct pe_onward x, y;
+    struct pe_trial x, y;
     bool is_map = l->d->evidence.kind->fill_beyond, is_rotary = l->belief->model->plan->scheme->rotate;
-    void (*open)(struct pe_diagnosis *, const struct pe_candidate *, struct pe_onward *) =
+    void (*open)(struct pe_diagnosis *, const struct pe_candidate *, struct pe_trial *) =
         is_map ? open_square : pe_go_on;
     open(l->d, l->belief, &x);
     open(l->d, c, &y);
@@ -163,8 +163,8 @@ static bool gives_another(struct look *l, const struct pe_candidate *c)
     else
         differs =
             (goes_on && differ_onward(l, x.model, y.model)) || (is_map && differ_beyond(l->belief->model, c->model));
-    pe_onward_drop(&x);
-    pe_onward_drop(&y);
+    pe_trial_close(&x);
+    pe_trial_close(&y);
     return differs;
 }
 
@@ -182,10 +182,10 @@ static enum outcome outcome_of(struct look *l, struct pe_candidate *c, bool is_k
 
 static enum outcome try_one(struct look *l, size_t fault, size_t choice, bool is_known)
 {
-    struct pe_candidate c = {.kept.h = {.n = 1, .fault = {(uint16_t)fault}, .choice = {(uint16_t)choice}}};
+    struct pe_candidate c = {.explanation.h = {.n = 1, .fault = {(uint16_t)fault}, .choice = {(uint16_t)choice}}};
     struct pe_error err;
     enum outcome outcome = NO_CHANGE;
-    bool applies = pe_hypothesis_apply(l->d, &c.kept.h, &c.edit) && !are_transformed(&c.edit.transforms);
+    bool applies = pe_hypothesis_apply(l->d, &c.explanation.h, &c.edit) && !are_transformed(&c.edit.transforms);
     enum pe_status status = applies ? pe_model_new(l->d, &c.edit, &c.model, &err) : PE_INVALID;
     if (c.edit.failed || status == PE_NO_MEMORY)
         l->status = PE_NO_MEMORY;

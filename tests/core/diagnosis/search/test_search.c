@@ -60,7 +60,7 @@ static void the_best_stand_in_order(void **unused)
     assert_true(d->n_best > 0);
     assert_int_equal(d->best[0].cost, 1);
     for (size_t i = 1; i < d->n_best; i++) {
-        assert_true(pe_kept_compare(&d->best[i - 1], &d->best[i]) < 0);
+        assert_true(pe_explanation_compare(&d->best[i - 1], &d->best[i]) < 0);
         assert_true(d->best[i - 1].signature != d->best[i].signature);
     }
     assert_string_equal(codes_of(&a), "base_other");

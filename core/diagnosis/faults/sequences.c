@@ -1,0 +1,188 @@
+/* Sequences of hypotheses. */
+#include "core/diagnosis/diagnosis.h"
+#include "core/schemes/rotary/rotary.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct pe_sequence *sequence(const struct pe_diagnosis *d) { return &d->belief.model->plan->seq; }
+
+static bool has(const struct pe_diagnosis *d, const char *name) { return pe_edit_value(d, NULL, name) != NULL; }
+
+bool pe_belief_is_run(const struct pe_diagnosis *d) { return has(d, "len") && sequence(d)->n_axes == 1; }
+
+double pe_belief_position(const struct pe_diagnosis *d, uint64_t i) { return pe_position_at(&sequence(d)->k[0], i); }
+
+double pe_coordinate(const struct pe_plan *plan, unsigned axis, uint64_t i)
+{
+    double p = pe_position_at(&plan->seq.k[axis], i);
+    return plan->scheme->rotate ? ((const struct pe_rotary *)plan->tables)->unit[axis].hi * p : p;
+}
+
+/* How many positions a sequence under the edit has: as many as the belief, or as another tensor_layout gives. */
+static uint64_t count_positions(const struct pe_diagnosis *d, const struct pe_edit *edit)
+{
+    bool is_open = d->belief.is_len_fixed;
+    return is_open ? (uint64_t)pe_edit_integer(d, edit, "len", (int64_t)d->belief.n) : d->belief.n;
+}
+
+/* Room for positions, as the field `positions`: a list for each axis, or for each row of the batch. */
+static double *room(const struct pe_diagnosis *d, struct pe_edit *edit, uint64_t levels, uint64_t n, bool is_by_batch)
+{
+    double *x = pe_edit_room(edit, levels * n * sizeof *x);
+    struct pe_tensor t = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = x};
+    if (levels > 1 || is_by_batch) {
+        t.rank = 2;
+        t.shape[0] = levels;
+        t.shape[1] = n;
+    }
+    if (!x)
+        return NULL;
+    pe_edit_remove_sequence(d, edit);
+    pe_edit_set(edit, "positions", (struct pe_value){.kind = PE_ARRAY, .array = t});
+    if (is_by_batch)
+        pe_edit_set_word(edit, "positions_layout", "batch");
+    return x;
+}
+
+/* Room for the positions of all axes; NULL if the belief has another number of them. */
+static double *list(const struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    uint64_t n = count_positions(d, edit);
+    if (sequence(d)->k[0].n != d->belief.n)
+        return NULL;
+    bool is_by_batch = pe_edit_has(d, edit, "positions_layout");
+    uint64_t levels = is_by_batch ? d->belief.positions->array.shape[0] : sequence(d)->n_axes;
+    return room(d, edit, levels, is_by_batch ? n / levels : n, is_by_batch);
+}
+
+double *pe_edit_positions_by_row(const struct pe_diagnosis *d, struct pe_edit *edit, uint64_t levels, uint64_t count)
+{
+    bool is_by_batch = d->belief.positions != NULL;
+    if (sequence(d)->n_axes > 1 || count_positions(d, edit) != (is_by_batch ? levels : 1) * count)
+        return NULL;
+    double *x = room(d, edit, levels, count, true);
+    for (uint64_t i = 0; x && i < levels * count; i++)
+        x[i] = pe_belief_position(d, is_by_batch ? i : i % count);
+    return x;
+}
+
+bool pe_edit_map(const struct pe_diagnosis *d, struct pe_edit *edit, double scale, double shift, bool reversed)
+{
+    uint64_t n = count_positions(d, edit);
+    const struct pe_plan *plan = d->belief.model->plan;
+    double *x = list(d, edit);
+    for (unsigned a = 0; x && a < sequence(d)->n_axes; a++)
+        for (uint64_t i = 0; i < n; i++)
+            x[a * n + i] = scale * pe_coordinate(plan, a, reversed ? n - 1 - i : i) + shift;
+    return x;
+}
+
+bool pe_edit_shift(const struct pe_diagnosis *d, struct pe_edit *edit, double by)
+{
+    bool is_lens = has(d, "lens");
+    if (!(is_lens || pe_belief_is_run(d)) || by != floor(by))
+        return pe_edit_map(d, edit, 1, by, false);
+    pe_edit_set_integer(edit, "offset", pe_edit_integer(d, NULL, "offset", 0) + (int64_t)by);
+    return true;
+}
+
+bool pe_edit_reorder(const struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_plan *plan,
+                     const unsigned *order)
+{
+    uint64_t n = d->belief.n;
+    bool is_alike = plan->seq.n_axes == sequence(d)->n_axes && plan->seq.k->n == n;
+    double *x = is_alike ? list(d, edit) : NULL;
+    for (unsigned a = 0; x && a < sequence(d)->n_axes; a++)
+        for (uint64_t i = 0; i < n; i++)
+            x[a * n + i] = pe_coordinate(plan, order[a], i);
+    return x;
+}
+
+bool pe_edit_positions(const struct pe_diagnosis *d, struct pe_edit *edit, const double *positions)
+{
+    uint64_t n = count_positions(d, edit);
+    double *x = sequence(d)->n_axes == 1 ? list(d, edit) : NULL;
+    if (x)
+        memcpy(x, positions, n * sizeof *x);
+    return x;
+}
+
+bool pe_edit_run(const struct pe_diagnosis *d, struct pe_edit *edit, double first)
+{
+    if (first != floor(first) || sequence(d)->n_axes > 1)
+        return false;
+    int64_t n = (int64_t)count_positions(d, edit);
+    pe_edit_remove_sequence(d, edit);
+    pe_edit_set_integer(edit, "len", n);
+    if (first != 0 || has(d, "offset"))
+        pe_edit_set_integer(edit, "offset", (int64_t)first);
+    return true;
+}
+
+/* ---- Faults that need no fit ---- */
+
+static bool shift_by_one(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    return pe_edit_shift(d, edit, i == 0 ? 1 : -1);
+}
+
+const struct pe_fault pe_fault_off_by_one = {
+    FAULT_TEXT("off_by_one", "positions", POSITIONS, 1, "off by one", "All positions are larger or smaller by one.",
+               "The tensor begins at position {found}; the configuration begins at {believed}."),
+    .evidence = PE_OF_POSITIONS, .n_alternatives = 2, .apply = shift_by_one};
+
+static bool not_rotated(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return pe_edit_map(d, edit, 0, 0, false);
+}
+
+const struct pe_fault pe_fault_not_rotated = {
+    FAULT_TEXT("not_rotated", "positions", POSITIONS, 2, "positions without effect",
+               "Every row is computed at position 0, so nothing is rotated.", "Every row is computed at position 0."),
+    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = not_rotated};
+
+static bool rotated_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return pe_edit_map(d, edit, 2, 0, false);
+}
+
+/* Nothing has been applied to tables yet, so their positions are doubled for another reason. */
+static int surprise_of_twice(const struct pe_diagnosis *d, size_t i)
+{
+    (void)i;
+    return d->evidence.kind->id == PE_OF_TABLES ? 3 : 0;
+}
+
+const struct pe_fault pe_fault_rotated_twice = {
+    FAULT_TEXT("rotated_twice", "positions", POSITIONS, 2, "rotated twice",
+               "Every row is computed at twice its position, as when a rotation is applied two times.",
+               "Every row is computed at twice its position."),
+
+    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = rotated_twice, .surprise = surprise_of_twice};
+
+static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return d->belief.n > 1 && pe_edit_map(d, edit, 1, 0, true);
+}
+
+const struct pe_fault pe_fault_positions_reversed = {
+    FAULT_TEXT("positions_reversed", "positions", POSITIONS, 4, "reversed positions",
+               "The rows have the positions in reverse order.",
+               "The positions run in reverse order: the first row has the last position."),
+    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = reverse};
+
+static bool no_reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return pe_edit_value(d, edit, "lens") && pe_edit_run(d, edit, pe_belief_position(d, 0));
+}
+
+const struct pe_fault pe_fault_position_no_reset = {
+    FAULT_TEXT("position_no_reset", "positions", POSITIONS, 2, "positions run on",
+               "Positions run on through packed sequences instead of restarting in each.",
+               "Positions run on; in the configuration they restart in each packed sequence."),
+    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = no_reset};
