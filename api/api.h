@@ -58,7 +58,7 @@ extern const struct api_contents api_contents_weights, api_contents_presets;
 /* Stored presets, and the bytes of all together. In memory, each is some ten times as large. */
 enum { API_PRESETS_MAX = 1024, API_PRESETS_BYTES_MAX = 2 << 20 };
 
-struct api_kept_preset; /* a stored preset; api/inputs/preset_file.h */
+struct api_kept_preset; /* a stored preset; api/inputs/inputs.h */
 
 /* One stored file. It does not change, and lives until its last holder releases it. */
 struct api_weights {
@@ -246,7 +246,8 @@ struct api_header {
 };
 
 /* The bytes of an answer, in pieces: one after the other they are the body. A piece depends only on the body and its
- * number. Each kind has a file in api/bodies/. */
+ * number. The kinds are in api/formats/body.c, replies/reply.c and
+ * endpoints/. */
 struct api_body {
     uint64_t length;   /* of all; API_LENGTH_UNKNOWN: send chunked */
     uint64_t n_pieces; /* 0: empty; UINT64_MAX: until an empty piece, and each depends on the one before */

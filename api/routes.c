@@ -9,12 +9,11 @@
  * anything that would show which paths exist. An answer whose client has disconnected may be incomplete; it is thrown
  * away here, in one place, for all formats. */
 #include "api/routes.h"
-#include "api/replies/cors.h"
-#include "api/inputs/input.h"
-#include "api/inputs/json_in.h"
-#include "api/json/json_load.h"
+#include "api/replies/replies.h"
+#include "api/inputs/inputs.h"
+#include "api/json/json.h"
 #include "api/oip/oip.h"
-#include "api/requests/memory.h"
+#include "api/requests/requests.h"
 
 #include <inttypes.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 #define API_ROUTES_H
 
 #include "api/operations.h"
-#include "api/replies/reply.h"
+#include "api/replies/replies.h"
 
 /* Those that read a request. */
 extern const struct api_steps api_operate;     /* any operation: compute.c */

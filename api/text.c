@@ -1,6 +1,5 @@
 /* Text that grows, and JSON written into it. */
 #include "api/text.h"
-#include "api/numbers/elements.h"
 #include "api/numbers/numbers.h"
 
 #include <stdarg.h>

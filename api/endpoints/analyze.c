@@ -1,11 +1,9 @@
 /* /analyze: properties of one to eight configurations, from the received bytes to the reply. Everything is computed
  * before the first byte is sent, so that results and curves are in one answer; its tensors stay in memory until they
  * are sent. */
-#include "api/endpoints/study.h"
-#include "api/replies/language.h"
-#include "api/requests/entries.h"
-#include "api/requests/lang.h"
-#include "api/requests/memory.h"
+#include "api/endpoints/endpoints.h"
+#include "api/replies/replies.h"
+#include "api/requests/requests.h"
 #include "api/routes.h"
 
 #include <assert.h>

@@ -4,9 +4,8 @@
  * The page, the clients' completion and SCHEMES.md are all written from this answer; none has a list of its own. So a
  * parameter has here what a control needs: type, range, usual range, whether it is logarithmic, its section, and under
  * which other parameters it counts. The answer is constant for a build and language, and is cached by its tag. */
-#include "api/replies/language.h"
-#include "api/requests/form.h"
-#include "api/requests/lang.h"
+#include "api/replies/replies.h"
+#include "api/requests/requests.h"
 #include "api/routes.h"
 
 #include <math.h>

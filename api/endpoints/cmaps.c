@@ -1,5 +1,5 @@
 /* GET /cmaps: the colours of pictures, so that a client can draw the same ones. */
-#include "api/formats/colours.h"
+#include "api/formats/format.h"
 #include "api/routes.h"
 
 static void add_map(struct api_text *text, int cmap)

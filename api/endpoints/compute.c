@@ -5,14 +5,10 @@
  * check knows every shape and so the exact length of a binary answer, its tag and its memory, before a number is
  * computed. An answer whose tag the client already has (If-None-Match) ends there. Ranges are served of bodies whose
  * layout follows by arithmetic, and of no others. */
-#include "api/endpoints/compute.h"
-#include "api/inputs/input.h"
-#include "api/inputs/preset_in.h"
-#include "api/requests/memory.h"
-#include "api/requests/negotiate.h"
-#include "api/requests/query.h"
+#include "api/endpoints/endpoints.h"
+#include "api/inputs/inputs.h"
+#include "api/requests/requests.h"
 #include "api/routes.h"
-#include "api/inputs/weights_in.h"
 
 #include <inttypes.h>
 #include <math.h>

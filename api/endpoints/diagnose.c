@@ -1,9 +1,8 @@
 /* /diagnose: which configuration gives a tensor. The answer is one JSON document, complete before it is sent. */
-#include "api/endpoints/study.h"
-#include "api/inputs/weights_in.h"
-#include "api/replies/language.h"
-#include "api/requests/form.h"
-#include "api/requests/memory.h"
+#include "api/endpoints/endpoints.h"
+#include "api/inputs/inputs.h"
+#include "api/replies/replies.h"
+#include "api/requests/requests.h"
 #include "api/routes.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* What endpoints of stored files share: their digests as entity tags (RFC 9110 §8.8.3, §13), guarded changes, refusals.
  */
-#include "api/endpoints/kept.h"
-#include "api/inputs/kept_file.h"
+#include "api/endpoints/endpoints.h"
+#include "api/inputs/inputs.h"
 
 #include <inttypes.h>
 #include <stdio.h>

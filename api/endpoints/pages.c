@@ -1,12 +1,47 @@
 /* GET /, GET /docs and GET /ui/{build}/{file}: the web page, files that the server supplies, with the headers for
  * browsers and caches. GET /clients/{file}: the client libraries, files of the same kind. */
-#include "api/endpoints/page_plain.h"
-#include "api/replies/caching.h"
-#include "api/requests/coding.h"
+#include "api/replies/replies.h"
+#include "api/requests/requests.h"
 #include "api/routes.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
+
+/* ---- Files for clients that do not decompress ---- */
+
+enum { GZIP_WINDOW = 16 + MAX_WBITS }; /* 16: with the header and the checksum of gzip */
+
+static bool inflate_all(const struct api_page_file *file, char *plain)
+{
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)file->gzip,
+                  .avail_in = (uInt)file->n_gzip,
+                  .next_out = (Bytef *)plain,
+                  .avail_out = (uInt)file->n_bytes};
+    if (inflateInit2(&z, GZIP_WINDOW) != Z_OK)
+        return false;
+    bool is_whole = inflate(&z, Z_FINISH) == Z_STREAM_END && z.total_out == file->n_bytes;
+    inflateEnd(&z);
+    return is_whole;
+}
+
+/* The file's n_bytes bytes; NULL: no memory. They are decompressed once and kept for the life of the process, so that
+ * all readers share one copy. If two threads decompress it at the same time, the bytes of only one are stored. */
+static const char *page_plain(const struct api_page_file *file)
+{
+    char *there = atomic_load(file->plain);
+    if (there)
+        return there;
+    char *made = malloc(file->n_bytes + 1); /* one more, as a file may be empty */
+    if (made && inflate_all(file, made) && atomic_compare_exchange_strong(file->plain, &there, made))
+        return made;
+    free(made);
+    return there;
+}
+
+/* ---- The answers ---- */
 
 static const char html_type[] = "text/html; charset=utf-8";
 
@@ -64,7 +99,7 @@ static bool add_headers(struct api_reply *reply, const char *tag, const char *ca
 
 static struct api_reply *bytes_reply(const struct api_page_file *file, enum api_coding coding)
 {
-    const char *bytes = coding == API_GZIP ? file->gzip : api_page_plain(file);
+    const char *bytes = coding == API_GZIP ? file->gzip : page_plain(file);
     if (!bytes)
         return api_reply_without_memory(NULL);
     struct api_reply *reply =

@@ -1,15 +1,10 @@
 /* GET /presets, and GET, PUT, DELETE /presets/{name}: public models by name, as requests that a client can send with
  * POST, with notes in two languages; and those that clients have stored. */
-#include "api/endpoints/kept.h"
+#include "api/endpoints/endpoints.h"
 #include "api/formats/format.h"
-#include "api/inputs/json_in.h"
-#include "api/inputs/kept_file.h"
-#include "api/inputs/preset_file.h"
-#include "api/inputs/preset_in.h"
-#include "api/replies/language.h"
-#include "api/requests/form.h"
-#include "api/requests/lang.h"
-#include "api/requests/memory.h"
+#include "api/inputs/inputs.h"
+#include "api/replies/replies.h"
+#include "api/requests/requests.h"
 #include "api/routes.h"
 
 #include <stdio.h>

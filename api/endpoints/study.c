@@ -1,7 +1,6 @@
 /* Analyses and diagnoses are computed before their answer begins. */
-#include "api/endpoints/study.h"
-#include "api/requests/lang.h"
-#include "api/requests/memory.h"
+#include "api/endpoints/endpoints.h"
+#include "api/requests/requests.h"
 
 #include <stdio.h>
 

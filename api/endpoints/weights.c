@@ -1,12 +1,13 @@
 /* GET, PUT, DELETE /weights/{name} and GET /weights: stored files of tensors. */
-#include "api/endpoints/kept.h"
-#include "api/inputs/kept_file.h"
-#include "api/inputs/tensor_table.h"
-#include "api/replies/caching.h"
-#include "api/requests/memory.h"
+#include "api/endpoints/endpoints.h"
+#include "api/inputs/inputs.h"
+#include "api/replies/replies.h"
+#include "api/requests/requests.h"
+#include "api/limits.h"
 #include "api/routes.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Refusals ---- */
@@ -23,6 +24,51 @@ static struct api_reply *absent(const struct api_store *store, const char *name)
 }
 
 static struct api_reply *no_store(void) { return api_refusal(503, "this server stores no weights"); }
+
+/* ---- The bytes of a stored file ---- */
+
+/* A part of a file, which it holds: a PUT or DELETE meanwhile does not change the answer. */
+struct file_body {
+    struct api_body body; /* must be first */
+    const struct api_store *store;
+    const struct api_weights *file;
+    const char *bytes; /* of the part */
+};
+
+static size_t file_piece(struct api_body *body, uint64_t i, char *dst)
+{
+    size_t begin = (size_t)i * API_PIECE_BYTES, rest = (size_t)body->length - begin;
+    size_t n = rest < API_PIECE_BYTES ? rest : API_PIECE_BYTES;
+    memcpy(dst, ((struct file_body *)body)->bytes + begin, n);
+    return n;
+}
+
+static void file_drop(struct api_body *body)
+{
+    struct file_body *file = (struct file_body *)body;
+    file->store->release(file->store->self, file->file);
+    free(file);
+}
+
+/* n bytes from `first` on; takes the hold on the file. NULL: no memory. */
+static struct api_body *file_body_new(const struct api_store *store, const struct api_weights *file, size_t first,
+                                      size_t n)
+{
+    struct file_body *body = malloc(sizeof *body);
+    if (!body) {
+        store->release(store->self, file);
+        return NULL;
+    }
+    *body = (struct file_body){.body = {.length = n,
+                                        .n_pieces = (n + API_PIECE_BYTES - 1) / API_PIECE_BYTES,
+                                        .piece_max = n < API_PIECE_BYTES ? n : API_PIECE_BYTES,
+                                        .piece = file_piece,
+                                        .drop = file_drop},
+                               .store = store,
+                               .file = file,
+                               .bytes = file->bytes + first};
+    return &body->body;
+}
 
 /* ---- The endpoints ---- */
 
@@ -46,7 +92,7 @@ static struct api_reply *send(struct api_request *request, const struct api_weig
         store->release(store->self, weights);
         return api_range_refusal(length);
     }
-    struct api_body *body = api_file_body_new(store, weights, (size_t)range.first, range.last - range.first + 1);
+    struct api_body *body = file_body_new(store, weights, (size_t)range.first, range.last - range.first + 1);
     struct api_reply *reply =
         api_reply_set_format(api_reply_of(200, "application/vnd.safetensors", body, 0), "safetensors");
     return api_range_add(reply, kind, &range, length) ? api_kept_headers(reply, sha256)

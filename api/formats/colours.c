@@ -1,6 +1,6 @@
 /* Colour maps as piecewise linear curves in sRGB: a few knots and integer interpolation, so the same on every
  * machine. */
-#include "api/formats/colours.h"
+#include "api/formats/format.h"
 
 #include <stddef.h>
 

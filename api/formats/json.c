@@ -1,8 +1,7 @@
 /* {"scheme":…,"config":{…}[,"preset":{…}],"tensors":{name:{"dtype":…,"shape":[…],"data":[…]},…}[,"empty_rows":n][,"terms":[name,…]]}:
  * text around the numbers of each output. An answer that comes of no plan begins with its own members instead. */
-#include "api/numbers/elements.h"
-#include "api/formats/format.h"
 #include "api/numbers/numbers.h"
+#include "api/formats/format.h"
 
 #include <inttypes.h>
 

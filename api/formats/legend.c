@@ -1,6 +1,5 @@
 /* A colour bar and two numbers in a font of 5 by 7 dots. */
-#include "api/formats/legend.h"
-#include "api/formats/colours.h"
+#include "api/formats/format.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* Maps elements to colour indices. */
-#include "api/formats/picture.h"
-#include "api/formats/colours.h"
+#include "api/formats/format.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,9 +7,7 @@
  *
  * The resolved request is in the picture as a text (tEXt), so a picture can be asked for its numbers. Bytes depend on
  * zlib, hence its version is a part of the answer's tag. */
-#include "api/formats/colours.h"
-#include "api/formats/legend.h"
-#include "api/formats/resolved.h"
+#include "api/formats/format.h"
 
 #include <inttypes.h>
 #include <png.h>

@@ -1,6 +1,5 @@
 /* The resolved request as JSON, for a reader who has a picture and wants its numbers. */
-#include "api/formats/resolved.h"
-#include "api/formats/colours.h"
+#include "api/formats/format.h"
 
 #include <inttypes.h>
 #include <string.h>

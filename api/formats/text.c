@@ -1,8 +1,7 @@
 /* The same picture for a terminal: two elements as a half block of two colours, or one element as a character, and a
  * line below that describes it. The picture is shrunk to the available columns by taking the first element of each
  * step, in rows as well. */
-#include "api/formats/colours.h"
-#include "api/formats/picture.h"
+#include "api/formats/format.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

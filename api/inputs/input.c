@@ -1,7 +1,5 @@
 /* Chooses the reader of a body. */
-#include "api/inputs/input.h"
-#include "api/inputs/json_in.h"
-#include "api/inputs/safetensors_head.h"
+#include "api/inputs/inputs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,6 +49,25 @@ bool api_input_read(struct api_request *request, const char *content_type, const
     return input_find(type)->read(request, &body, problem);
 }
 
+/* ---- What a body looks like ---- */
+
+static bool npz_looks_like(const char *bytes, size_t n)
+{
+    enum { END_BYTES = 22 }; /* of the directory's end, which an empty archive has too */
+    return n >= END_BYTES && (memcmp(bytes, "PK\3\4", 4) == 0 || memcmp(bytes, "PK\5\6", 4) == 0);
+}
+
+/* A JSON text does not have '{' as its ninth byte after eight bytes that form a plausible length, except on purpose. */
+static bool safetensors_looks_like(const char *bytes, size_t n)
+{
+    uint64_t length = 0;
+    if (n <= 8 || bytes[8] != '{')
+        return false;
+    for (unsigned at = 8; at-- > 0;)
+        length = length << 8 | (unsigned char)bytes[at];
+    return length <= n - 8;
+}
+
 /* Without this check, tensors sent with a meaningless type (curl's default is that of a form) would give unhelpful JSON
  * errors. */
 bool api_json_body_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)
@@ -58,9 +75,9 @@ bool api_json_body_read(struct api_request *request, const struct api_received *
     if (api_npy_looks_like(body->bytes, body->n))
         return api_fail_media_type(problem, "",
                                    "the body is a .npy file but its Content-Type is not application/x-npy");
-    if (api_npz_looks_like(body->bytes, body->n))
+    if (npz_looks_like(body->bytes, body->n))
         return api_fail_media_type(problem, "", "the body is a .npz file but its Content-Type is not application/zip");
-    if (api_safetensors_looks_like(body->bytes, body->n))
+    if (safetensors_looks_like(body->bytes, body->n))
         return api_fail_media_type(
             problem, "", "the body is a safetensors file but its Content-Type is not application/vnd.safetensors");
     return api_json_read(request, body->bytes, body->n, "", problem);
@@ -70,9 +87,9 @@ bool api_octets_read(struct api_request *request, const struct api_received *bod
 {
     if (api_npy_looks_like(body->bytes, body->n))
         return api_npy_read(request, body, problem);
-    if (api_npz_looks_like(body->bytes, body->n))
+    if (npz_looks_like(body->bytes, body->n))
         return api_npz_read(request, body, problem);
-    if (api_safetensors_looks_like(body->bytes, body->n))
+    if (safetensors_looks_like(body->bytes, body->n))
         return api_safetensors_read(request, body, problem);
     return api_fail_media_type(problem, "",
                                "application/octet-stream must begin as a .npy, .npz or safetensors file does");

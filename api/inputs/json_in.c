@@ -1,8 +1,6 @@
 /* JSON to values: the scan extracts the lists of numbers, jansson reads the rest, and its tree becomes pe_values. */
-#include "api/inputs/json_in.h"
-#include "api/json/json_load.h"
-#include "api/json/json_scan.h"
-#include "api/inputs/tensor_in.h"
+#include "api/inputs/inputs.h"
+#include "api/json/json.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -54,7 +52,7 @@ bool api_json_check(const char *text, size_t n, const char *where, struct api_pr
 
 static bool convert(struct reader *r, const json_t *json, struct pe_value *value);
 
-/* A list of exactly one integer is a stand-in (json_scan.h). */
+/* A list of exactly one integer is a stand-in (json_scan.c). */
 static const struct api_lifted *lifted_of(const struct reader *r, const json_t *list)
 {
     const json_t *only = json_array_size(list) == 1 ? json_array_get(list, 0) : NULL;

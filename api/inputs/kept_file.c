@@ -1,5 +1,5 @@
 /* Names of stored files, and the refusal of a name that is not in memory. */
-#include "api/inputs/kept_file.h"
+#include "api/inputs/inputs.h"
 
 #include <inttypes.h>
 #include <stdio.h>

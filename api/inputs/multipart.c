@@ -6,8 +6,7 @@
  * A NUL in a header or a delimiter that is followed by something else than the grammar allows is refused or is no
  * delimiter, so that two readers of one body cannot disagree about its parts. */
 #define _GNU_SOURCE /* memmem */
-#include "api/inputs/input.h"
-#include "api/inputs/json_in.h"
+#include "api/inputs/inputs.h"
 
 #include <stdio.h>
 #include <string.h>

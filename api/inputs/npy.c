@@ -5,7 +5,7 @@
  * writes, each once. Types that would need a Python object, and shapes whose product is not the number of bytes that
  * follow, are refused. Elements in our order and byte order are used where they are in the body; others are put in
  * order within the body, so a large upload is not copied a second time. */
-#include "api/inputs/input.h"
+#include "api/inputs/inputs.h"
 #include "api/numbers/numbers.h"
 #include "api/operations.h"
 
@@ -13,13 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char magic[] = "\x93NUMPY";
 enum { MAGIC_BYTES = 6 };
-
-bool api_npy_looks_like(const char *bytes, size_t n)
-{
-    return n >= MAGIC_BYTES && memcmp(bytes, magic, MAGIC_BYTES) == 0;
-}
 
 /* ---- The dict: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } ---- */
 

@@ -1,6 +1,6 @@
 /* NumPy's .npz files as np.savez writes them: a zip archive (PKWARE APPNOTE 6.3.10) of NAME.npy, stored. The directory
  * at the end lists the place of every entry, and is checked against the local headers; the request is in the query. */
-#include "api/inputs/input.h"
+#include "api/inputs/inputs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,11 +44,6 @@ static bool fail_entry(const struct archive *a, int status, const struct entry *
     char pointer[PE_POINTER_MAX] = "";
     api_pointer_push(pointer, entry->name, strlen(entry->name));
     return api_fail(a->problem, status, pointer, "\"%.64s.npy\" in the .npz file %s", entry->name, what);
-}
-
-bool api_npz_looks_like(const char *bytes, size_t n)
-{
-    return n >= END_BYTES && (memcmp(bytes, "PK\3\4", 4) == 0 || memcmp(bytes, "PK\5\6", 4) == 0);
 }
 
 static uint32_t load(const char *p, size_t n_bytes)

@@ -1,6 +1,5 @@
 /* Reads and writes stored presets. */
-#include "api/inputs/preset_file.h"
-#include "api/inputs/json_in.h"
+#include "api/inputs/inputs.h"
 
 #include <stdio.h>
 #include <stdlib.h>

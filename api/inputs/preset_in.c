@@ -1,7 +1,5 @@
 /* Stored presets in a request. */
-#include "api/inputs/preset_in.h"
-#include "api/inputs/kept_file.h"
-#include "api/inputs/preset_file.h"
+#include "api/inputs/inputs.h"
 
 #include <stdio.h>
 

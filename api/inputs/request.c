@@ -1,5 +1,5 @@
 /* A request without its wire form. */
-#include "api/inputs/request.h"
+#include "api/inputs/inputs.h"
 #include "api/api.h"
 
 #include <stdlib.h>

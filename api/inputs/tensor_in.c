@@ -1,5 +1,5 @@
 /* A tensor written in JSON, checked and made dense; or drawn from a seed. */
-#include "api/inputs/tensor_in.h"
+#include "api/inputs/inputs.h"
 
 #include <inttypes.h>
 #include <math.h>

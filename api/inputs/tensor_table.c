@@ -1,9 +1,8 @@
 /* The contents of a stored safetensors file without its JSON: tensors by name, with their places in the file. */
 #define _GNU_SOURCE /* qsort_r */
 #include "api/limits.h"
-#include "api/inputs/safetensors_head.h"
+#include "api/inputs/inputs.h"
 #include "api/text.h"
-#include "api/inputs/tensor_table.h"
 
 #include <assert.h>
 #include <stdio.h>

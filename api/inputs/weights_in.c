@@ -1,7 +1,5 @@
 /* Stored weights in a request: chooses the file, its tensors, and their names in the request. */
-#include "api/inputs/weights_in.h"
-#include "api/inputs/kept_file.h"
-#include "api/inputs/tensor_table.h"
+#include "api/inputs/inputs.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * When memory runs out, the parser (2.14) does not always stop: if the buffer of its current token cannot grow, it
  * drops the byte, and it reads a string without its closing quote past its end. So the allocator leaves the parser at
  * once, by longjmp. Everything that the parser has allocated belongs to the arena, and it holds no lock and no file. */
-#include "api/json/json_load.h"
+#include "api/json/json.h"
 
 #include "api/limits.h"
 

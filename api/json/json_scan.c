@@ -5,7 +5,7 @@
  * two seconds. A list that contains numbers only is read into an array of doubles, and a stand-in of one integer, its
  * number, takes its place in the text. What is left, the skeleton, is small or refused. jansson remains the judge of
  * everything else: the pass does not check what it copies. */
-#include "api/json/json_scan.h"
+#include "api/json/json.h"
 #include "api/limits.h"
 
 #include <stdio.h>

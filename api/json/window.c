@@ -1,5 +1,5 @@
 /* Printing through a window. */
-#include "api/json/window.h"
+#include "api/json/json.h"
 #include "api/text.h"
 
 #include <assert.h>

@@ -1,6 +1,5 @@
 /* Elements of a tensor as nested JSON lists. The brackets around element i follow from i alone, so any range can be
  * printed without the elements before it. */
-#include "api/numbers/elements.h"
 #include "api/numbers/numbers.h"
 
 #include <string.h>

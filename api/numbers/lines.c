@@ -4,9 +4,8 @@
  * The line of numbers is printed once for each head, with the place of each number in it; a row of the matrix is a
  * stretch of that text, commas included, so even the join is one copy. Schemes whose rows repeat without a stored line
  * get less from elements.c, which compares values. */
-#include "api/numbers/lines.h"
-#include "api/limits.h"
 #include "api/numbers/numbers.h"
+#include "api/limits.h"
 
 #include <string.h>
 

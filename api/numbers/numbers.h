@@ -1,9 +1,17 @@
-/* Numbers as JSON text, both ways, without a library's tree: the fast path for arrays of a million
- * numbers. And how other programs name their dtypes. */
+/* Numbers and their text, many at once. */
 #ifndef API_NUMBERS_H
 #define API_NUMBERS_H
 
+#include "api/arena.h"
 #include "core/posenc.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* ---- dtypes.c, numbers_read.c, numbers_print.c ------------------------------------------------------------------- */
+
+/* Numbers as JSON text, both ways, without a library's tree: the fast path for arrays of a million
+ * numbers. And how other programs name their dtypes. */
 
 enum {
     API_NUMBER_MAX = 40, /* room that api_real_print and api_integer_print want; the text has at most 24 characters */
@@ -72,5 +80,62 @@ struct api_doubles {
  * own bracket. */
 enum api_read api_numbers_read(const char **text, const char *end, struct api_doubles *out, uint64_t *shape,
                                unsigned *rank);
+
+/* ---- lines.c ----------------------------------------------------------------------------------------------------- */
+
+/* Toeplitz outputs as text: the numbers of a matrix's line are printed once, and every row is a part of their
+ * text. */
+
+/* The lines of one output: immutable but for the texts, which whoever needs one first makes; for any number of threads.
+ */
+struct api_lines {
+    const struct pe_plan *plan;
+    const struct pe_output *output;
+    size_t index; /* of the output */
+    int digits;
+    uint64_t n_rows;      /* of a matrix */
+    size_t n, room;       /* numbers of a line, bytes kept for one */
+    atomic_uchar *states; /* [n_matrices] */
+    char *kept;           /* [n_matrices, room]: values, then text, then where each number's text begins */
+};
+
+/* Lines for an output of the plan, in the arena; *lines is NULL if it is not Toeplitz, or the lines would be too large.
+ * False without memory. */
+bool api_lines_new(struct api_arena *arena, const struct pe_plan *plan, size_t index, int digits,
+                   struct api_lines **lines);
+
+/* The text between the brackets of n elements of one row, with commas. */
+struct api_span {
+    const char *text; /* NULL: not known; print the numbers */
+    size_t bytes;
+};
+
+/* The text of elements first … first+n-1, which are of one row. None while another thread makes the line. */
+struct api_span api_lines_span(struct api_lines *lines, uint64_t first, size_t n);
+
+/* ---- elements.c -------------------------------------------------------------------------------------------------- */
+
+/* Elements of a tensor as JSON text with the brackets of its nesting, any range of them at a time. */
+
+struct api_elements {
+    enum pe_dtype dtype;
+    int digits;
+    unsigned rank;
+    uint64_t blocks[PE_RANK_MAX]; /* elements within one list of each level: [0] the whole, [rank-1] a row */
+    uint64_t count;
+    size_t width; /* most bytes of one element with its comma and the brackets it may open and close */
+};
+
+/* digits as in api_numbers_print(). The shape's product must fit uint64_t. */
+void api_elements_init(struct api_elements *elements, enum pe_dtype dtype, const uint64_t *shape, unsigned rank,
+                       int digits);
+
+/* Writes elements first … first+n-1 (n ≥ 1), whose values start at src, to dst (room for n × width) and returns the
+ * bytes written. The texts of consecutive ranges, one after the other, are the text of the whole. */
+size_t api_elements_print(const struct api_elements *elements, const void *src, uint64_t first, size_t n, char *dst);
+
+/* The same of a Toeplitz output, from the texts of its lines and without values. 0 if a line is not ready. */
+size_t api_elements_copy(const struct api_elements *elements, struct api_lines *lines, uint64_t first, size_t n,
+                         char *dst);
 
 #endif

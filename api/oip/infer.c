@@ -1,6 +1,6 @@
 /* POST /v2/models/{name}/infer: the body becomes a posenc request, and its outputs determine the operation. */
-#include "api/inputs/preset_in.h"
-#include "api/requests/memory.h"
+#include "api/inputs/inputs.h"
+#include "api/requests/requests.h"
 #include "api/oip/oip.h"
 #include "api/operations.h"
 

@@ -1,6 +1,6 @@
 /* The body of an inference: JSON, and behind it the bytes of those tensors that are sent as bytes. The header
  * Inference-Header-Content-Length states the length of the JSON. */
-#include "api/inputs/json_in.h"
+#include "api/inputs/inputs.h"
 #include "api/oip/oip.h"
 
 #include <inttypes.h>

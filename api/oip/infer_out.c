@@ -1,6 +1,5 @@
 /* {"model_name":…,"model_version":"1"[,"id":…][,"parameters":{…}],"outputs":[{"name","datatype","shape","data"}]}, and
  * behind it the bytes of the outputs that are requested as bytes. */
-#include "api/numbers/elements.h"
 #include "api/numbers/numbers.h"
 #include "api/oip/oip.h"
 

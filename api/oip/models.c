@@ -1,5 +1,5 @@
 /* Requests about the whole server and its model repository: health, names, loading. */
-#include "api/inputs/json_in.h"
+#include "api/inputs/inputs.h"
 #include "api/oip/oip.h"
 
 #include <string.h>

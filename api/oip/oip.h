@@ -3,7 +3,7 @@
 #ifndef API_OIP_OIP_H
 #define API_OIP_OIP_H
 
-#include "api/endpoints/compute.h"
+#include "api/endpoints/endpoints.h"
 #include "api/operations.h"
 
 /* ---- Models (names.c) ------------------------------------------------------------------------------------------ */

@@ -1,9 +1,8 @@
 /* An input's numbers: from its JSON list, or from the bytes behind the JSON. */
-#include "api/inputs/json_in.h"
+#include "api/inputs/inputs.h"
 #include "api/limits.h"
 #include "api/numbers/numbers.h"
 #include "api/oip/oip.h"
-#include "api/inputs/tensor_in.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  *
  * The hash is not cryptographic: a client that forges a collision could only spoil its own cache. Conditions and ranges
  * follow RFC 9110, §13 and §14; with If-Range a part is sent only of the same bytes. */
-#include "api/replies/caching.h"
+#include "api/replies/replies.h"
 #include "api/api.h"
 
 #include <inttypes.h>

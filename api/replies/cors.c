@@ -1,6 +1,5 @@
 /* Cross-origin requests. None are allowed unless the host names origins (--cors-origin). */
-#include "api/replies/cors.h"
-#include "api/replies/language.h"
+#include "api/replies/replies.h"
 
 #include <string.h>
 

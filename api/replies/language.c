@@ -1,6 +1,6 @@
 /* Content-Language and Vary. */
-#include "api/replies/language.h"
-#include "api/requests/lang.h"
+#include "api/replies/replies.h"
+#include "api/requests/requests.h"
 
 #include <stdio.h>
 #include <stdlib.h>

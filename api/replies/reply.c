@@ -1,6 +1,5 @@
 /* Replies: a status, headers, and a body; freed by one call. */
-#include "api/replies/reply.h"
-#include "api/bodies/bodies.h"
+#include "api/replies/replies.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -10,10 +9,33 @@
 const char api_json_type[] = "application/json";
 static const char problem_type[] = "application/problem+json";
 
+/* Finished bytes, in one piece. */
+struct bytes_body {
+    struct api_body body; /* must be first */
+    char *owned;          /* freed with it; NULL: the bytes last longer */
+};
+
+static size_t bytes_piece(struct api_body *body, uint64_t i, char *dst)
+{
+    (void)i;
+    memcpy(dst, body->bytes, body->piece_max);
+    return body->piece_max;
+}
+
+static void bytes_drop(struct api_body *body) { free(((struct bytes_body *)body)->owned); }
+
+static struct bytes_body bytes_body_of(const char *bytes, size_t n, char *owned)
+{
+    return (struct bytes_body){
+        .body =
+            {.length = n, .n_pieces = n > 0, .piece_max = n, .bytes = bytes, .piece = bytes_piece, .drop = bytes_drop},
+        .owned = owned};
+}
+
 struct reply {
-    struct api_reply face;       /* must be first: the server holds its address */
-    atomic_int n_more_owners;    /* owners besides the first; they may be in several threads */
-    struct api_bytes_body bytes; /* its body, once that is finished */
+    struct api_reply face;    /* must be first: the server holds its address */
+    atomic_int n_more_owners; /* owners besides the first; they may be in several threads */
+    struct bytes_body bytes;  /* its body, once that is finished */
 };
 
 /* ---- Without memory ---- */
@@ -39,7 +61,7 @@ static struct reply no_memory = {
                        .n_pieces = 1,
                        .piece_max = sizeof no_memory_body - 1,
                        .bytes = no_memory_body,
-                       .piece = api_bytes_body_piece}},
+                       .piece = bytes_piece}},
 };
 
 /* Its body is empty. */
@@ -48,7 +70,7 @@ static struct reply *reply_new(int status, const char *content_type)
     struct reply *reply = calloc(1, sizeof *reply);
     if (!reply)
         return NULL;
-    reply->bytes = api_bytes_body_of(NULL, 0, NULL);
+    reply->bytes = bytes_body_of(NULL, 0, NULL);
     reply->face = (struct api_reply){.status = status,
                                      .content_type = content_type,
                                      .body = &reply->bytes.body,
@@ -68,7 +90,7 @@ struct api_reply *api_reply_bytes(int status, const char *content_type, char *by
         free(bytes);
         return &no_memory.face;
     }
-    reply->bytes = api_bytes_body_of(bytes, n, bytes);
+    reply->bytes = bytes_body_of(bytes, n, bytes);
     return &reply->face;
 }
 
@@ -77,7 +99,7 @@ struct api_reply *api_reply_lasting(int status, const char *content_type, const 
     struct reply *reply = reply_new(status, content_type);
     if (!reply)
         return &no_memory.face;
-    reply->bytes = api_bytes_body_of(bytes, n, NULL);
+    reply->bytes = bytes_body_of(bytes, n, NULL);
     return &reply->face;
 }
 
@@ -262,7 +284,7 @@ void api_reply_finish(struct api_reply *reply, char *body, size_t n)
     struct reply *r = (struct reply *)reply;
     assert(r != &no_memory && reply->pace == API_PACE_READY && n > 0);
     reply->body->drop(reply->body);
-    r->bytes = api_bytes_body_of(body, n, body);
+    r->bytes = bytes_body_of(body, n, body);
     reply->body = &r->bytes.body;
 }
 

@@ -1,10 +1,7 @@
 /* Entries: own fields first, with the stored preset that they name, then the request's, then tensors of stored weights.
  */
-#include "api/requests/entries.h"
-#include "api/inputs/preset_in.h"
-#include "api/inputs/weights_in.h"
-#include "api/requests/form.h"
-#include "api/requests/lang.h"
+#include "api/requests/requests.h"
+#include "api/inputs/inputs.h"
 
 #include <stdio.h>
 #include <string.h>

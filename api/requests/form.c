@@ -1,9 +1,7 @@
 /* The form of an answer, read with parameter rows like a scheme's parameters. */
-#include "api/requests/form.h"
-#include "api/formats/colours.h"
+#include "api/requests/requests.h"
 #include "api/formats/format.h"
 #include "api/numbers/numbers.h"
-#include "api/requests/slices.h"
 
 #include <float.h>
 #include <math.h>

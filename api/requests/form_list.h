@@ -1,7 +1,7 @@
-/* The fields of an answer's form: FORM(type, name, the rest of its row). form.h makes the field of struct api_form from
- * the row, so the two cannot differ in type; form.c builds the parameter row that reads it. From that row follow the
- * names for guesses, the entity tag, the meaning in a query, the OpenAPI document, and which formats refuse the field
- * (all but those that name it, if any does: api_format.fields). */
+/* The fields of an answer's form: FORM(type, name, the rest of its row). inputs.h makes the field of struct api_form
+ * from the row, so the two cannot differ in type; form.c builds the parameter row that reads it. From that row follow
+ * the names for guesses, the entity tag, the meaning in a query, the OpenAPI document, and which formats refuse the
+ * field (all but those that name it, if any does: api_format.fields). */
 FORM(WORD, dtype, .fallback = NOT_GIVEN, .words = pe_answer_dtypes,
      .about = {"element type", "element type of real outputs; default that of the tensor sent, else f32"},
      .group = PE_G_ANSWER)

@@ -1,10 +1,8 @@
 /* Accept-Language: a list of language ranges with weights. A range speaks for a language of ours if its first subtag is
  * that language: en-GB accepts English, and zh-TW accepts our Chinese rather than none (the lookup of RFC 4647 §3.4).
  * The greatest weight wins, and of equals the range named earlier. */
-#include "api/requests/lang.h"
-#include "api/inputs/request.h"
-#include "api/requests/query.h"
-#include "api/requests/weighted.h"
+#include "api/requests/requests.h"
+#include "api/inputs/inputs.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Owns the memory that a request takes of --max-memory beside its body: its numbers read from JSON, its plan, its
  * picture. The figures are bounds or estimates, never much less than the memory really allocated
  * (tests/core/test_estimate.c). */
-#include "api/requests/memory.h"
+#include "api/requests/requests.h"
 
 #include <inttypes.h>
 #include <string.h>

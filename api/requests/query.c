@@ -1,8 +1,6 @@
 /* The query of a URL: pairs are decoded one by one, written as JSON, and read like a body's members. */
-#include "api/requests/query.h"
-#include "api/requests/form.h"
-#include "api/inputs/json_in.h"
-#include "api/inputs/preset_in.h"
+#include "api/requests/requests.h"
+#include "api/inputs/inputs.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The field slice of a request. An axis is null (all), an index, [start, stop] or [start, stop, step]. */
-#include "api/requests/slices.h"
+#include "api/requests/requests.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* multipart/form-data: boundaries, part names, and truncated or deceptive bodies. */
-#include "api/inputs/input.h"
+#include "api/inputs/inputs.h"
 #include "tests/api/ask.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* .npy files: versions, orders, and headers that are truncated, wrong or unusual. */
-#include "api/inputs/input.h"
+#include "api/inputs/inputs.h"
 #include "tests/api/ask.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* safetensors bodies: the rules of the reference reader, each broken in turn. */
-#include "api/inputs/input.h"
+#include "api/inputs/inputs.h"
 #include "tests/api/ask.h"
 
 #include <stdio.h>

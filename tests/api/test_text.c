@@ -1,5 +1,4 @@
 /* Text that grows, JSON strings and values, nested lists of elements in any split. */
-#include "api/numbers/elements.h"
 #include "api/numbers/numbers.h"
 #include "api/text.h"
 #include "tests/api/ask.h"

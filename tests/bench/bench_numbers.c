@@ -1,7 +1,6 @@
 /* How fast numbers become text and text numbers, beside libc and jansson, in one process and in
  * turn. Prints the median over the rounds of millions of numbers per second of thread CPU time.
  * Link with api/numbers_*.c, core/numeric/dtype.c, jansson, m. */
-#include "api/numbers/elements.h"
 #include "api/numbers/numbers.h"
 #include "tests/bench/bench.h"
 

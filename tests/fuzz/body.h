@@ -1,8 +1,8 @@
 /* A fuzz target for bodies of one CONTENT_TYPE, which the file that includes this defines. Every byte of an accepted
  * tensor is read, so that a sanitizer detects one beyond the body; each name occurs once; a refusal is a sentence. */
 #include "tests/fuzz/laws.h"
-#include "api/inputs/input.h"
-#include "api/json/json_load.h"
+#include "api/inputs/inputs.h"
+#include "api/json/json.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -4,9 +4,7 @@
  * 0. */
 #define _GNU_SOURCE /* strcasestr */
 #include "tests/fuzz/laws.h"
-#include "api/requests/coding.h"
-#include "api/requests/lang.h"
-#include "api/requests/negotiate.h"
+#include "api/requests/requests.h"
 
 #include <ctype.h>
 

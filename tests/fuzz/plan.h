@@ -4,8 +4,8 @@
 #define TESTS_FUZZ_PLAN_H
 
 #include "tests/fuzz/laws.h"
-#include "api/inputs/json_in.h"
-#include "api/json/json_load.h"
+#include "api/inputs/inputs.h"
+#include "api/json/json.h"
 #include "api/limits.h"
 
 enum { ELEMENTS_MAX = 512 };

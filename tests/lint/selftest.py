@@ -52,7 +52,7 @@ CASES = [
     ({"api/replies/reply.c": "#include <sys/socket.h>\n"}, "api/replies/reply.c: includes <sys/socket.h>"),
     ({"server/process/log.c": '#include "include/microhttpd.h"\n'}, "server/process/log.c: reaches microhttpd.h"),
     ({"server/transport/http.c": '#include "include/uv.h"\n'}, "server/transport/http.c: reaches uv.h"),
-    ({"server/transport/http.c": '#include "api/replies/reply.h"\n', "api/replies/reply.h": ""}, "server/transport/http.c: reaches api/replies/reply.h"),
+    ({"server/transport/http.c": '#include "api/replies/replies.h"\n', "api/replies/replies.h": ""}, "server/transport/http.c: reaches api/replies/replies.h"),
 ]
 
 

@@ -1,6 +1,6 @@
 /* Prints the guide's table of an answer's members from their rows, as Markdown: member_table analysis, diagnosis or
  * experiments. */
-#include "api/bodies/bodies.h"
+#include "api/endpoints/endpoints.h"
 
 #include <stdio.h>
 #include <string.h>

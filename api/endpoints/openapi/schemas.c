@@ -4,7 +4,7 @@
  * schema for each scheme; the endpoint decides which fields it uses, and refuses others by name. */
 #include "api/endpoints/openapi/openapi.h"
 #include "api/operations.h"
-#include "api/requests/form.h"
+#include "api/requests/requests.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* The schemas of /analyze, /diagnose and /experiments, from the rows of metrics, of their fields and of their answers.
  */
-#include "api/bodies/bodies.h"
+#include "api/endpoints/endpoints.h"
 #include "api/endpoints/openapi/openapi.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Chunks of a Zarr array: their shape, their keys, and what of the tensor is in them. */
-#include "api/endpoints/zarr/layout.h"
+#include "api/endpoints/zarr/zarr.h"
 
 struct zarr_grid zarr_grid_of(const struct pe_output *output, uint64_t chunk_bytes)
 {

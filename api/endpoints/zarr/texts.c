@@ -1,6 +1,5 @@
 /* The metadata of Zarr: .zgroup, .zattrs, .zarray, .zmetadata (version 2), zarr.json (version 3). */
-#include "api/endpoints/zarr/texts.h"
-#include "api/endpoints/zarr/layout.h"
+#include "api/endpoints/zarr/zarr.h"
 #include "api/numbers/numbers.h"
 
 #include <inttypes.h>

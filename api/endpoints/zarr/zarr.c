@@ -1,12 +1,11 @@
 /* GET /zarr/{query}/{key}: an answer of /encode as a Zarr store, which many readers read in parallel. {query} is the
  * query of GET /encode; {key} is a text that describes the arrays, or a chunk of one of them. A chunk is the answer to
  * a request with a slice; an edge chunk is filled up, since all chunks of an array have one size. */
-#include "api/endpoints/compute.h"
-#include "api/endpoints/zarr/layout.h"
-#include "api/endpoints/zarr/texts.h"
-#include "api/inputs/weights_in.h"
+#include "api/endpoints/endpoints.h"
+#include "api/endpoints/zarr/zarr.h"
+#include "api/inputs/inputs.h"
 #include "api/numbers/numbers.h"
-#include "api/requests/memory.h"
+#include "api/requests/requests.h"
 #include "api/routes.h"
 
 #include <inttypes.h>

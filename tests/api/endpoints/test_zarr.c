@@ -2,7 +2,7 @@
  * over a socket. */
 #include "tests/api/ask.h"
 
-#include "api/endpoints/zarr/layout.h"
+#include "api/endpoints/zarr/zarr.h"
 #include "tests/support/alloc.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* Answers whose tensors are in memory, beside members of JSON text: every format writes them, without any plan. */
 #define _GNU_SOURCE /* memmem */
 #include "api/formats/format.h"
+#include "api/requests/requests.h"
 #include "tests/api/ask.h"
 
 #include <math.h>

@@ -1,8 +1,7 @@
 /* JSON to fields: lists of numbers are extracted, positions of errors are those of the original text, tensors are
  * checked. */
-#include "api/inputs/json_in.h"
-#include "api/inputs/tensor_in.h"
-#include "api/json/json_scan.h"
+#include "api/inputs/inputs.h"
+#include "api/json/json.h"
 #include "tests/api/ask.h"
 #include "tests/support/alloc.h"
 

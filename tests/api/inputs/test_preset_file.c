@@ -1,5 +1,5 @@
 /* Files of stored presets: what is read of them, what is refused, allocations that fail. */
-#include "api/inputs/preset_file.h"
+#include "api/inputs/inputs.h"
 #include "api/limits.h"
 #include "api/text.h"
 #include "tests/support/alloc.h"

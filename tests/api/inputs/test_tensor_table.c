@@ -1,7 +1,7 @@
 /* The table of a stored file: endings of names give the same result as a search of every name; the text of all entries,
  * whole and in parts. */
-#include "api/inputs/tensor_table.h"
-#include "api/bodies/bodies.h"
+#include "api/inputs/inputs.h"
+#include "api/endpoints/endpoints.h"
 #include "tests/support/random.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* jansson's parser when memory runs out: a correct tree or none, never a token that has lost a byte. */
-#include "api/json/json_load.h"
+#include "api/json/json.h"
 #include "api/limits.h"
 
 #include "tests/support/alloc.h"

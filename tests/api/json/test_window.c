@@ -1,6 +1,6 @@
 /* A window contains the same bytes as the whole text at its place, for any start and width; JSON strings equal those of
  * api/text.c. */
-#include "api/json/window.h"
+#include "api/json/json.h"
 #include "api/text.h"
 
 #include <setjmp.h>

@@ -1,6 +1,5 @@
 /* Toeplitz maps as JSON: the text copied from lines equals the text of each number by itself, for any shape, mask,
  * dtype and digits, and any order and thread of the pieces; maps without lines are answered as well. */
-#include "api/numbers/elements.h"
 #include "api/numbers/numbers.h"
 #include "tests/api/ask.h"
 

@@ -1,5 +1,5 @@
 /* The content coding that Accept-Encoding chooses. */
-#include "api/requests/coding.h"
+#include "api/requests/requests.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* The answer's form: each of its fields is in the entity tag, known in a query, and refused by the formats that do not
  * use it. A field added to form_list.h fails here until it has a case. */
-#include "api/requests/form.h"
+#include "api/requests/requests.h"
 #include "tests/api/ask.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The language that a request's `lang` and Accept-Language choose, and the headers of an answer in it. */
-#include "api/replies/language.h"
-#include "api/requests/lang.h"
+#include "api/replies/replies.h"
+#include "api/requests/requests.h"
 #include "tests/api/ask.h"
 
 static const struct {

@@ -1,5 +1,5 @@
 /* Accept headers and the formats they choose. */
-#include "api/requests/negotiate.h"
+#include "api/requests/requests.h"
 #include "tests/api/ask.h"
 
 static const struct {

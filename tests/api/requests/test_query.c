@@ -1,5 +1,5 @@
 /* Queries: decoding, the types of values, and repeated names. */
-#include "api/requests/query.h"
+#include "api/requests/requests.h"
 #include "tests/api/ask.h"
 
 #include <stdio.h>

@@ -1,10 +1,9 @@
 /* The stored weights or presets as JSON: all files, or the one that a PUT has stored. The text may be many times as
  * long as any request, so it is never complete in memory: each piece is printed on demand, from cards of the files that
  * existed when the answer began. */
-#include "api/bodies/bodies.h"
-#include "api/inputs/preset_file.h"
-#include "api/inputs/tensor_table.h"
-#include "api/json/window.h"
+#include "api/endpoints/endpoints.h"
+#include "api/inputs/inputs.h"
+#include "api/json/json.h"
 #include "api/limits.h"
 
 #include <stdio.h>

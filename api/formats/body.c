@@ -12,6 +12,8 @@
 #include "api/numbers/numbers.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,35 +29,6 @@ struct pe_output api_held_output(const char *name, const struct pe_tensor *tenso
         output.row_len = tensor->shape[tensor->rank - 1];
     output.n_rows = output.row_len ? count / output.row_len : 0;
     return output;
-}
-
-size_t api_source_count(const struct api_source *source)
-{
-    return source->plan ? pe_plan_n_outputs(source->plan) : source->n_held;
-}
-
-const struct pe_output *api_source_output(const struct api_source *source, size_t i)
-{
-    return source->plan ? pe_plan_output(source->plan, i) : &source->held[i].output;
-}
-
-enum pe_pace api_source_pace(const struct api_source *source)
-{
-    return source->plan ? pe_plan_pace(source->plan) : PE_QUICK;
-}
-
-double api_source_work(const struct api_source *source) { return source->plan ? pe_plan_work(source->plan) : 0; }
-
-double api_source_bytes(const struct api_source *source) { return source->plan ? pe_plan_bytes(source->plan) : 0; }
-
-void api_source_fill(const struct api_source *source, size_t i, uint64_t first, size_t n, void *dst)
-{
-    if (source->plan) {
-        pe_fill(source->plan, i, first, n, dst);
-        return;
-    }
-    size_t size = pe_dtype_size(source->held[i].output.dtype);
-    memcpy(dst, (const char *)source->held[i].elements + first * size, n * size);
 }
 
 /* ---- Segments ---- */
@@ -165,6 +138,78 @@ bool api_body_take(struct api_opening *opening, struct api_text *text, struct ap
         api_body_text(opening->stream, bytes, n);
     api_text_drop(text);
     return fine;
+}
+
+/* ---- Pictures ---- */
+
+/* A picture is complete before it is sent, and stays in memory until it is read. The bytes of all of them in the
+ * process are counted together, so that many slow readers of pictures cannot fill the memory. */
+static _Atomic uint64_t bytes_kept;
+
+uint64_t api_pictures_bytes(void) { return atomic_load(&bytes_kept); }
+
+struct picture {
+    char *bytes;
+    size_t n;
+};
+
+static void picture_drop(void *self)
+{
+    struct picture *picture = self;
+    atomic_fetch_sub(&bytes_kept, picture->n);
+    free(picture->bytes);
+}
+
+static bool fail_room(const struct api_opening *opening, struct api_problem *problem)
+{
+    return api_fail(problem, 503, "",
+                    "pictures that others have not read yet fill the %" PRIu64
+                    " bytes for them (--buffer-memory); try again later",
+                    opening->max_kept);
+}
+
+/* Called before a picture is drawn, to avoid drawing one that would be refused. */
+static bool pictures_have_room(const struct api_opening *opening, struct api_problem *problem)
+{
+    uint64_t kept = atomic_load(&bytes_kept);
+    return kept == 0 || kept < opening->max_kept || fail_room(opening, problem);
+}
+
+/* A single picture is never too large; otherwise a server with little memory could not send any. */
+static bool picture_count(const struct api_opening *opening, struct picture *picture, struct api_problem *problem)
+{
+    uint64_t before = atomic_fetch_add(&bytes_kept, picture->n);
+    if (before == 0 || (before < opening->max_kept && picture->n <= opening->max_kept - before))
+        return true;
+    picture_drop(picture);
+    return fail_room(opening, problem);
+}
+
+static bool picture_keep(struct api_opening *opening, char *bytes, size_t n, struct api_problem *problem)
+{
+    struct picture *picture = api_arena_alloc(opening->arena, sizeof *picture);
+    if (!picture) {
+        free(bytes);
+        return api_fail_memory(problem);
+    }
+    *picture = (struct picture){bytes, n};
+    if (!picture_count(opening, picture, problem))
+        return false;
+    if (!api_arena_own(opening->arena, picture, picture_drop))
+        return api_fail_memory(problem);
+    api_body_text(opening->stream, bytes, n);
+    return true;
+}
+
+bool api_body_keep(struct api_opening *opening, struct api_text *text, struct api_problem *problem)
+{
+    if (text->state) {
+        api_fail_text(problem, text);
+        api_text_drop(text);
+        return false;
+    }
+    char *bytes = realloc(text->bytes, text->n); /* growth leaves up to as much again unused */
+    return picture_keep(opening, bytes ? bytes : text->bytes, text->n, problem);
 }
 
 /* ---- Pieces ---- */
@@ -298,7 +343,7 @@ bool api_body_open(const struct api_format *format, struct api_opening *opening,
         .digits = (int)api_form_integer(opening->form->digits, API_DIGITS_SHORTEST)};
     if (!take_segments(opening, problem))
         return false;
-    if ((format->is_picture && !api_finished_has_room(opening, problem)) || !format->open(opening, problem))
+    if ((format->is_picture && !pictures_have_room(opening, problem)) || !format->open(opening, problem))
         return false;
     if (pe_was_cancelled()) /* numbers that are already text may be incomplete */
         return api_fail_left(problem);

@@ -1,0 +1,79 @@
+/* What endpoints share. */
+#ifndef API_ENDPOINTS_H
+#define API_ENDPOINTS_H
+
+#include "api/replies/replies.h"
+
+/* ---- compute.c --------------------------------------------------------------------------------------------------- */
+
+/* The steps from a request's fields to the stream of its answer, also for endpoints with their own request format.
+ */
+
+/* The steps that other endpoints share; each fails with the reason in *&request->problem. */
+bool api_may_be_kept(const struct api_call *call);    /* by its method; sets request->is_kept */
+bool api_compute_read(struct api_request *request);   /* body and query as fields of request */
+bool api_compute_format(struct api_request *request); /* request->format, by the form or by Accept */
+bool api_compute_size(struct api_request *request, const struct api_source *source); /* --max-answer */
+/* If the answer may be kept, sets its tag, and whether the client already has it; then it need not be computed. */
+void api_compute_name(struct api_request *request, const struct api_named *named);
+/* request->plan in two steps: it is refused if it breaks a rule, and request->is_long states whether a worker should
+ * take the next step; then its tables are computed and its numbers drawn. The size of the answer is not checked. */
+bool api_compute_check(struct api_request *request);
+bool api_compute_build(struct api_request *request);
+/* The reply of a text in JSON about the plan, or the 304, with the headers of an answer that may be kept; takes the
+ * text. */
+struct api_reply *api_compute_text(struct api_request *request, struct api_text *text);
+/* The reply of opening->stream, or the 304. */
+struct api_reply *api_compute_reply(struct api_request *request, const struct api_opening *opening);
+
+/* Builds the checked plan, checks the limits, and opens opening->stream in the request's format. */
+bool api_compute(struct api_request *request, struct api_opening *opening);
+
+/* ---- study.c ----------------------------------------------------------------------------------------------------- */
+
+/* What /analyze and /diagnose have in common: how their requests are read, and what they ask of the host meanwhile. */
+
+/* Reads the request, its form and its language; leaves the other fields in the request. */
+bool api_study_read(struct api_request *request, const struct api_taking *taking);
+
+/* For the core, with the request as caller: reserves memory, reports metrics to the host. */
+enum pe_status api_study_admit(void *caller, double bytes, struct pe_error *err);
+void api_study_step(void *caller, const char *metric);
+/* The core's error, or the host's refusal. Returns false. */
+bool api_study_fail(struct api_request *request, const struct pe_error *err);
+
+/* ---- kept.c ------------------------------------------------------------------------------------------------------ */
+
+/* What the endpoints of stored weights and of stored presets share. */
+
+struct api_guard api_kept_guard(const struct api_call *call);
+
+/* Adds the digest as entity tag (NULL: none), and no-cache: caches must revalidate, because a PUT may have changed the
+ * file. */
+struct api_reply *api_kept_headers(struct api_reply *reply, const char *sha256);
+
+/* The 412 of a call whose condition did not hold. */
+struct api_reply *api_kept_guarded(struct api_request *request, const struct api_store *store);
+/* Any other refusal of a change, of n bytes. */
+struct api_reply *api_kept_refused(const struct api_store *store, enum api_stored stored, size_t n);
+
+/* The answer to a DELETE; it may wait for a disk. absent: the 404. */
+typedef struct api_reply *api_kept_absent(const struct api_store *store, const char *name);
+struct api_reply *api_kept_remove(struct api_request *request, const struct api_store *store, api_kept_absent *absent);
+
+/* ---- stored_list.c ---- */
+
+/* Lists of stored files as JSON. NULL: no memory. */
+struct api_body *api_list_body_all(const struct api_store *store); /* store NULL: nothing is stored */
+/* One file, without brackets; holds a card of the file. */
+struct api_body *api_list_body_one(const struct api_store *store, const struct api_weights *weights);
+/* The stored presets after others: begin, of n_begin bytes, is a list of at least one without its "]}", and lasts. */
+struct api_body *api_list_body_presets(const struct api_store *store, const char *begin, size_t n_begin);
+/* Writes the n bytes of a list from `first` on, all of them within it. Any thread; cannot fail. */
+void api_list_print(const struct api_body *list, uint64_t first, size_t n, char *dst);
+
+/* ---- experiments.c ---- */
+
+extern const struct pe_member api_live_members[]; /* of an event */
+
+#endif

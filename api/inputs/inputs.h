@@ -1,0 +1,361 @@
+/* Requests: what is read of a call, whatever body it comes in, and its readers, one content type in each file; stored
+ * files that requests name. Lowest file first. */
+#ifndef API_INPUTS_H
+#define API_INPUTS_H
+
+#include "api/api.h"
+#include "api/arena.h"
+#include "api/json/json.h"
+#include "api/limits.h"
+#include "api/problem.h"
+
+#include <string.h>
+
+/* ---- request.c --------------------------------------------------------------------------------------------------- */
+
+/* A request: the call, what is read of it (named values, whatever body and query they came from), and what is found
+ * out about its answer. Every step takes it and adds to it, until a reply is there. */
+
+struct api_call;
+struct api_format;
+struct api_host;
+struct api_route;
+struct api_weights;
+struct api_store;
+
+/* What an endpoint takes, where that is not what the row of its operation states. */
+struct api_taking {
+    const char *(*tensor)(const struct pe_tensor *tensor); /* the field that a body of one .npy file fills */
+    /* Its own fields; in a query, one of any type (PE_T_VALUE) is a list of words. NULL: none. */
+    const struct pe_param *(*params)(void);
+    bool may_answer_nothing; /* `outputs` may be an empty list */
+    size_t entries_max;      /* configurations in `configs`; 0: PE_ENTRIES_MAX */
+    const char *variants;    /* the field of a configuration that lists variants of it, objects; NULL: none */
+};
+
+/* The form of an answer: dtype, format, digits, outputs, slice, reduce, data, and the look of pictures. An absent word
+ * is -1, an absent integer PE_UNSET_INT, an absent real NaN. */
+#define API_FORM_WORD int
+#define API_FORM_INT int64_t
+#define API_FORM_REAL double
+#define API_FORM_BOOL bool
+
+struct api_form {
+#define FORM(TYPE, name, ...) API_FORM_##TYPE name;
+#include "api/requests/form_list.h"
+#undef FORM
+    const char *outputs[API_OUTPUTS_MAX];
+    size_t n_outputs;        /* 0: those of the answer by default */
+    bool has_no_outputs;     /* the request names an empty list */
+    struct pe_slice *slices; /* in the request's arena */
+    size_t n_slices;
+};
+
+/* An integer of the form, or its default if it is absent. */
+static inline int64_t api_form_integer(int64_t given, int64_t usual) { return given == PE_UNSET_INT ? usual : given; }
+
+/* The index of the colours in api_cmap_names. */
+static inline int api_form_cmap(const struct api_form *form) { return form->cmap < 0 ? 0 : form->cmap; }
+
+/* The parts of a path that are given by name in the route's pattern. All valid names fit; a longer one is cut, and its
+ * beginning is quoted in the message that there is no such name. */
+struct api_path {
+    char name[256], version[32], build[32], file[256];
+    char query[2], key[2]; /* of any length: zarr.c reads them from the path */
+};
+
+enum { API_ETAG_MAX = 40 };
+
+/* Numbers drawn from seeds. */
+struct api_drawing {
+    uint64_t n, max;      /* so far, and at most */
+    uint64_t max_at_once; /* more than so many, drawn while the request is read, are left to a worker */
+    uint64_t n_waiting;   /* of n: not drawn yet */
+};
+
+/* A tensor whose memory is allocated and not set: n bytes are copied from `from`, or, if that is NULL, n numbers drawn
+ * from a seed. */
+struct api_waiting {
+    struct api_waiting *next;
+    void *to;
+    const void *from;
+    size_t n;
+    const char *name;
+    int64_t seed;
+    double std;
+};
+
+/* One owner: api_request_drop frees the plan and everything that the fields point to, except slices of the received
+ * body, which are borrowed from the caller until then, and gives back what is reserved. */
+struct api_request {
+    unsigned n_owners; /* of one from api_request_new: the thread that answers it, and a body that borrows from it */
+    const struct api_host *host;
+    const struct api_call *call;
+    const struct api_route *route;
+    const struct api_route *(*route_at)(size_t i); /* all rows, for their description; NULL: the end */
+    struct api_path path;
+    struct api_problem problem; /* why it is refused, if it is */
+    bool is_late;               /* refused only because must_not_block: it should be answered by a worker */
+    bool is_long;               /* building its answer takes long, or may wait: a worker does it */
+    void *own;                  /* the endpoint's own state: api_steps.own_bytes */
+    bool is_refused;            /* by the host, while the core has called admit(): the problem is set */
+
+    /* ---- What it asks for ---- */
+    enum pe_operation_id operation;
+    const struct api_taking *taking; /* NULL: what the operation takes */
+    bool body_is_ours;               /* tensors may be moved inside the body: api_call.body_is_ours */
+    uint64_t max_json;               /* bytes of its JSON: api_host.max_json; 0: any number */
+    bool must_not_block;             /* api_call.must_not_block */
+    bool fills_later;                /* tensors that no check reads are set by api_request_fill, not while read */
+    struct api_waiting *waiting;     /* those, in the arena; NULL: none */
+    struct api_drawing drawing;      /* without a host, API_DRAWN_MAX numbers */
+    struct api_arena arena;
+    struct pe_field fields[API_FIELDS_MAX];
+    size_t n_fields;
+    const struct api_weights *stored; /* the file that its field `weights` named, held by the arena; NULL: none */
+    const struct api_store *presets;  /* api_host.presets */
+    bool has_kept_preset;             /* it names a stored preset: api_preset_take */
+    size_t stored_bytes;              /* of the stored tensors that it uses */
+    enum pe_lang lang;                /* of the answer's texts */
+    struct api_form form;
+    const struct api_format *format;
+    void *about;          /* further data for a format: api_opening.about */
+    struct pe_plan *plan; /* of the fields, from which it borrows; owned; NULL: none yet */
+
+    /* ---- Whether the answer may be kept ---- */
+    bool is_kept;      /* the method allows caching of the answer, so the answer has a validator */
+    bool is_unchanged; /* and the client's cached answer is still valid */
+    const char *key;   /* a key of a store, with its own tag and without Accept; NULL: none */
+    char etag[API_ETAG_MAX];
+
+    /* What it has reserved of the memory for all requests: requests/memory.c. */
+    uint64_t n_taken;           /* by the host */
+    uint64_t n_read;            /* of n_taken, for the fields */
+    uint64_t body_bytes;        /* that server/ has reserved itself */
+    struct api_problem refusal; /* from a failed reservation; status 0: none */
+};
+
+/* Whether the same request means the same as long as this process runs: it names nothing that a client may change. */
+static inline bool api_request_is_lasting(const struct api_request *request)
+{
+    return !request->stored && !request->has_kept_preset;
+}
+
+void api_request_init(struct api_request *request, enum pe_operation_id operation);
+void api_request_drop(struct api_request *request);
+/* The same for a request of its own, with one owner, and own_bytes for its endpoint. NULL: no memory. */
+struct api_request *api_request_new(enum pe_operation_id operation, size_t own_bytes);
+/* One more owner; api_request_free removes one. Owners are threads that follow one another. */
+struct api_request *api_request_hold(struct api_request *request);
+void api_request_free(struct api_request *request);
+
+/* Adds a field; name and what value points to are borrowed until api_request_drop. A name that is already present is
+ * 400. */
+bool api_request_add(struct api_request *request, const char *name, const struct pe_value *value,
+                     struct api_problem *problem);
+
+/* Adds a tensor of the received bytes: data is borrowed, or copied if its address does not suit its elements. n_spare:
+ * bytes before the data that are no longer needed; if they suffice for alignment and the body is writable, the data is
+ * moved instead. */
+bool api_request_add_tensor(struct api_request *request, const char *name, const struct pe_tensor *tensor,
+                            size_t n_spare, struct api_problem *problem);
+
+/* If the request fills_later: is a field of this name a tensor of an input row (q, table), and no parameter, which is
+ * checked before? Then it may wait (*waiting is copied into the arena; false: no memory) for api_request_fill. */
+bool api_field_may_wait(const char *name);
+bool api_request_wait(struct api_request *request, const struct api_waiting *waiting);
+void api_request_fill(struct api_request *request);
+
+/* Complex numbers are pairs of reals: adds a last axis of 2 to a shape. Only for the field freqs_cis; else 422. */
+bool api_complex_shape(const char *pointer, uint64_t *shape, unsigned *rank, struct api_problem *problem);
+
+/* Whether two names are equal. A request compares dozens of names, most of which differ in their first letter. */
+static inline bool api_is(const char *a, const char *b) { return *a == *b && strcmp(a, b) == 0; }
+
+const struct pe_value *api_request_find(const struct api_request *request,
+                                        const char *name); /* NULL if there is none */
+
+/* ---- kept_file.c ------------------------------------------------------------------------------------------------- */
+
+/* Refusals that concern stored files of any kind. */
+
+bool api_fail_kept_name(struct api_problem *problem, const char *pointer, const struct api_contents *contents,
+                        const char *name);
+/* For API_FOUND_UNKNOWN and what follows it. */
+bool api_fail_kept_unknown(struct api_problem *problem, const char *pointer, const struct api_store *store,
+                           enum api_found found, const char *name);
+/* "the limit --max-weights of this server" */
+enum { API_LIMIT_BYTES = 64 };
+void api_kept_limit(const struct api_store *store, char *text, size_t room);
+
+/* ---- input.c and the readers of list.h --------------------------------------------------------------------------- */
+
+/* An input reads bodies of one content type into the fields of a request. Each has one file and one line in list.h. */
+
+struct api_received {
+    const char *bytes; /* borrowed until the request ends */
+    size_t n;
+    const char *parameters; /* of the content type: what follows its first ;, or "" */
+};
+
+struct api_input {
+    const char *media_type;
+    bool (*read)(struct api_request *request, const struct api_received *body, struct api_problem *problem);
+};
+
+/* Reads a body of this content type (NULL: none given). A type that is not a tensor format is read as JSON. */
+bool api_input_read(struct api_request *request, const char *content_type, const char *bytes, size_t n,
+                    struct api_problem *problem);
+
+bool api_input_is_json(const char *content_type); /* whether api_input_read reads it as JSON */
+
+void api_inputs_print(char *out, size_t room); /* "application/json, multipart/form-data, …" for Accept-Post */
+
+/* Fails with 415 and the list of accepted types. */
+bool api_fail_media_type(struct api_problem *problem, const char *pointer, const char *what);
+
+/* A .npy file to a tensor, Its data is a slice of bytes or, if byte order or axis order differ from ours, a copy in the
+ * request's arena. what names the file in messages. pointer is the field's. */
+struct api_npy_file {
+    const char *bytes;
+    size_t n;
+    const char *what, *pointer;
+};
+bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, struct pe_tensor *tensor,
+                   struct api_problem *problem);
+static inline bool api_npy_looks_like(const char *bytes, size_t n)
+{
+    return n >= 6 && memcmp(bytes, "\x93NUMPY", 6) == 0;
+}
+
+/* The readers of list.h. */
+#define INPUT(media_type, name)                                                                                        \
+    bool api_##name##_read(struct api_request *, const struct api_received *, struct api_problem *);
+#include "api/inputs/list.h"
+#undef INPUT
+
+/* ---- json_in.c --------------------------------------------------------------------------------------------------- */
+
+/* A JSON object's members as fields of a request. */
+
+/* Adds the members of the JSON object that text holds to request, without those that are null. where begins the
+ * messages: "" or "part \"request\": ". Not JSON is 400 with line and column, JSON that is no object 422. */
+bool api_json_read(struct api_request *request, const char *text, size_t n, const char *where,
+                   struct api_problem *problem);
+
+/* The same, but an object with a member "data" stays an object and is not read as a tensor. */
+bool api_json_read_plain(struct api_request *request, const char *text, size_t n, const char *where,
+                         struct api_problem *problem);
+
+/* Whether n bytes of JSON are within the limit --max-json (max; 0: no limit). If not, *problem has the reason. */
+bool api_json_check_size(uint64_t max, uint64_t n, const char *where, struct api_problem *problem);
+
+/* Whether text is one JSON value and nothing else. If not, *problem has the reason, which begins with `where`. */
+bool api_json_check(const char *text, size_t n, const char *where, struct api_problem *problem);
+
+/* ---- safetensors.c ----------------------------------------------------------------------------------------------- */
+
+/* A safetensors file as its tensors: for bodies of requests and for stored weights. */
+
+struct api_safetensor {
+    const char *name;
+    struct pe_tensor tensor; /* its data is a slice of the file */
+    uint64_t begin, end;     /* of its bytes within the data */
+};
+
+struct api_safetensors {
+    struct api_safetensor *entries; /* in the order of their data */
+    size_t n_entries;
+    const char *request; /* the text in __metadata__.request, NULL if there is none */
+};
+
+/* Reads the n bytes of a file with at most n_max tensors. The result is borrowed from the arena and from bytes. */
+bool api_safetensors_parse(struct api_arena *arena, const char *bytes, size_t n, size_t n_max,
+                           struct api_safetensors *found, struct api_problem *problem);
+
+bool api_safetensors_looks_like(const char *bytes, size_t n);
+
+/* ---- tensor_in.c ------------------------------------------------------------------------------------------------- */
+
+/* A tensor written in JSON: {"dtype":"f32","shape":[2,2],"data":[1,2,3,4]}, or drawn from a seed:
+ * {"shape":[2,2],"seed":7,"std":1}. */
+
+/* Is the object a tensor, well written or not? One that `pointer` places in a model's configuration is none without
+ * data. */
+bool api_tensor_is(const struct pe_value *object, const char *pointer);
+
+/* Turns *value, such an object, into the dense array it describes; memory from the request's arena. dtype left out:
+ * f32; shape left out: that of the data. Without data its numbers are drawn: N(0, std^2) in f32, from the seed and the
+ * name of its field (pe_seed_fill); the request's `drawing` is the limit. pointer names the object in errors. */
+bool api_tensor_read(struct api_request *request, const char *name, struct pe_value *value, const char *pointer,
+                     struct api_problem *problem);
+
+/* ---- tensor_table.c ---------------------------------------------------------------------------------------------- */
+
+/* Stored weights inside api/: finding tensors in a file that has been read. */
+
+/* api_tensors_read for handlers: if it returns NULL, it fills *problem. */
+struct api_tensors *api_tensors_parse(const char *bytes, size_t n, struct api_problem *problem);
+
+size_t api_tensors_count(const struct api_tensors *tensors);
+const char *api_tensors_name(const struct api_tensors *tensors, size_t i); /* in the order of strcmp */
+/* Tensor i of the stored file; its data is borrowed from it. */
+struct pe_tensor api_weights_tensor(const struct api_weights *weights, size_t i);
+bool api_tensors_find(const struct api_tensors *tensors, const char *name, size_t *i);
+/* How many have a name that is `ending` (n bytes) or ends with it behind a dot. found has the first of them by name,
+ * n_max at most, *n_found of them before and after the call, so that calls with several endings append to one list. */
+size_t api_tensors_ending(const struct api_tensors *tensors, const char *ending, size_t n, size_t *found,
+                          size_t *n_found, size_t n_max);
+/* All as members of a JSON object, "name":{"dtype":…,"shape":…}. Text that the window skips costs nothing. */
+void api_tensors_print(const struct api_tensors *tensors, struct api_window *window);
+
+/* ---- preset_file.c ----------------------------------------------------------------------------------------------- */
+
+/* A stored preset, as the store keeps it: {"config":{"scheme":…},"source":"…","note":"…","stored_by":"…",
+ * "stored_at":"…"}, all but config optional. Its name is that of its file. */
+
+struct api_text;
+
+/* One that has been read. */
+struct api_kept_preset {
+    struct pe_preset preset; /* without its name */
+    const char *members;     /* as api_preset_members writes them */
+};
+
+/* The members that a file has. config is an object; the texts may be NULL. */
+struct api_preset_members {
+    const struct pe_value *config;
+    const char *source, *note, *stored_by, *stored_at;
+};
+/* Writes them as members, without the braces around them. */
+void api_preset_members(struct api_text *text, const struct api_preset_members *members);
+
+/* The members of one that is stored, under a name: an entry of GET /presets. */
+void api_preset_kept(struct api_text *text, const char *name, const struct api_kept_preset *kept);
+
+/* The name that is nearest, built in or stored; buffer has API_WEIGHT_NAME_MAX + 1 bytes. NULL: none is near. presets
+ * may be NULL. */
+const char *api_preset_nearest(const struct api_store *presets, const char *name, char *buffer);
+
+/* ---- preset_in.c ------------------------------------------------------------------------------------------------- */
+
+/* The field `preset` of a request: a stored preset instead of its name. */
+
+/* If the field `preset` names no preset that is built in, looks it up in request->presets. It is held until
+ * api_request_drop. Call it as soon as the request has the field; calling it again does nothing. */
+bool api_preset_take(struct api_request *request, struct api_problem *problem);
+
+/* The same for the field `preset` of each object in a list, the value of a field of this name. */
+bool api_preset_take_within(struct api_request *request, const char *name, const struct pe_value *list,
+                            struct api_problem *problem);
+
+/* ---- weights_in.c ------------------------------------------------------------------------------------------------ */
+
+/* The field `weights` of a request: stored tensors become fields of it. */
+
+/* Replaces the field `weights`, if there is one, by the tensors of the stored file that it names. They are borrowed
+ * from the file, which is held until api_request_drop. *n_bytes: of those tensors. store may be NULL. */
+bool api_weights_add(const struct api_store *store, struct api_request *request, size_t *n_bytes,
+                     struct api_problem *problem);
+
+#endif

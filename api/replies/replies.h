@@ -1,0 +1,133 @@
+/* Replies: status, headers, body; their tags, ranges, languages and permissions for pages of other origins. */
+#ifndef API_REPLIES_H
+#define API_REPLIES_H
+
+#include "api/api.h"
+#include "api/formats/format.h"
+#include "api/inputs/inputs.h"
+#include "api/problem.h"
+#include "api/requests/requests.h"
+
+/* ---- reply.c ----------------------------------------------------------------------------------------------------- */
+
+/* Replies: api.h's struct api_reply with the data that it owns. */
+
+/* A handler answers a request: `struct api_reply *api_name(struct api_request *request)`. NULL: it is refused by
+ * request->problem, or left to a worker. */
+
+/* Leaves the request to a worker, which may wait for a disk or a network and take its time, if this thread must not
+ * block. Then the handler returns NULL. */
+static inline bool api_is_late(struct api_request *request) { return request->is_late = request->must_not_block; }
+
+/* A reply whose body is text, in one piece; takes text. If text has failed or memory runs out, returns the reply for
+ * that error. */
+struct api_reply *api_reply_text(int status, const char *content_type, struct api_text *text);
+/* The same for bytes that are freed with free(); NULL counts as a failed allocation. */
+struct api_reply *api_reply_bytes(int status, const char *content_type, char *bytes, size_t n);
+/* The same for bytes that live as long as this process. */
+struct api_reply *api_reply_lasting(int status, const char *content_type, const char *bytes, size_t n);
+/* A JSON document that never changes: print writes it at the first request and the text is stored, so that all readers
+ * share one copy. Any thread. */
+struct api_document {
+    void (*print)(struct api_text *text, const void *about);
+    struct api_lasting *_Atomic lasting; /* NULL at first; reply.c */
+};
+struct api_reply *api_reply_document(struct api_document *document, const void *about); /* passed to print */
+struct api_reply *api_reply_problem(const struct api_problem *problem);
+
+/* A reply with this body, which it takes (NULL: a failed allocation), and which holds so many bytes of reserved
+ * memory. */
+struct api_reply *api_reply_of(int status, const char *content_type, struct api_body *body, uint64_t memory);
+/* A 200 reply with a body of tensors. */
+struct api_reply *api_reply_stream(struct api_plan_body *stream, const char *header, const char *header_value);
+
+/* An answer without a body. */
+struct api_reply *api_reply_empty(int status);
+
+/* Frees a reply to which a header could not be added, and returns the reply for that error. */
+struct api_reply *api_reply_without_memory(struct api_reply *reply);
+
+/* Adds a header. If memory runs out, returns false and changes nothing. value is copied. */
+bool api_reply_header(struct api_reply *reply, const char *name, const char *value);
+
+/* Each sets the route, the format or the scheme for log and metrics, a constant string; they return reply. */
+struct api_reply *api_reply_set_route(struct api_reply *reply, const char *route);
+struct api_reply *api_reply_set_format(struct api_reply *reply, const char *format);
+struct api_reply *api_reply_set_scheme(struct api_reply *reply, const char *scheme);
+
+extern const char api_json_type[]; /* "application/json" */
+
+/* ---- language.c -------------------------------------------------------------------------------------------------- */
+
+/* The headers of an answer that exists in several languages. */
+
+/* Adds the name of a request header to the reply's Vary, which may have names already. If memory runs out, returns
+ * false and changes nothing. */
+bool api_reply_vary(struct api_reply *reply, const char *name);
+
+/* States the language of the reply's texts: Content-Language, and Accept-Language in Vary. A refusal stays as it is,
+ * because its text is English. Returns reply, or the reply for a lack of memory. */
+struct api_reply *api_reply_set_language(struct api_reply *reply, enum pe_lang lang);
+
+/* ---- cors.c ------------------------------------------------------------------------------------------------------ */
+
+/* Cross-origin requests: which pages of other origins a browser lets read our answers (Fetch standard, CORS protocol).
+ */
+
+/* Whether the host lets pages of the call's origin read answers. */
+bool api_cors_allows(const struct api_host *host, const struct api_call *call);
+
+/* Adds the headers that let the requesting page read the reply, if the host allows the page's origin, and those that
+ * let caches know. Every reply passes through it once. */
+struct api_reply *api_cors(struct api_reply *reply, const struct api_host *host, const struct api_call *call);
+
+/* The answer to OPTIONS: the methods of the path and, for a browser's preflight request, the permission to use them. */
+struct api_reply *api_options(const struct api_call *call, const char *allowed);
+
+/* ---- caching.c --------------------------------------------------------------------------------------------------- */
+
+/* Caching and ranges: ETag, If-None-Match, Range (RFC 9110 §8.8, §13, §14). */
+
+/* An entity tag is a strong validator: a name for the bytes of an answer, known before any byte is computed. */
+struct api_named {
+    const struct api_request *request; /* the planned request, without the fields of the form */
+    const struct api_form *form;
+    const struct api_format *format;
+    bool is_of_machine; /* its bytes may differ between machines: pe_machine_fuses */
+    bool is_of_kernels; /* … and between instruction sets of one machine */
+    const char *commit; /* of the program, because a release may correct a value */
+    const char *config; /* resolved, as JSON text */
+    size_t config_bytes;
+    /* Of answers that no operation gives: the endpoint, the language, and the requests of several configurations. */
+    const char *route, *lang; /* NULL: none */
+    struct api_request *const *parts;
+    size_t n_parts;
+};
+void api_etag_print(const struct api_named *named, char *etag); /* "\"…\"" */
+
+/* Whether a list of entity tags, e.g. the value of If-None-Match, contains this one. Weak tags are compared by their
+ * text; * matches any tag. */
+bool api_etag_is_among(const char *list, const char *etag);
+
+/* Whether a shared cache may store the answer: not if the request contains a client's words or weights. */
+const char *api_cache_control(const struct api_request *request, enum api_access access);
+
+/* Bytes first … last of a body, both included. */
+struct api_range {
+    uint64_t first, last;
+};
+
+enum api_range_kind { API_RANGE_NONE, API_RANGE_PART, API_RANGE_UNSATISFIABLE };
+
+/* The part of a body of `length` bytes that a call requests: none unless the call is a GET whose If-Range, if present,
+ * names this tag. Several ranges, other units and bad syntax count as no range: then the whole body is sent, as the
+ * standard allows. */
+enum api_range_kind api_range_asked(const struct api_call *call, const char *etag, uint64_t length,
+                                    struct api_range *range);
+
+/* Turns the reply of a part into a 206, and adds Accept-Ranges. False: no memory. */
+bool api_range_add(struct api_reply *reply, enum api_range_kind kind, const struct api_range *range, uint64_t length);
+
+struct api_reply *api_range_refusal(uint64_t length); /* 416 */
+
+#endif
