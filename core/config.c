@@ -1,5 +1,5 @@
 /* The configuration of a request without its sequence, as a preset keeps it. */
-#include "core/models/inherit.h"
+#include "core/models/models.h"
 #include "core/operation.h"
 #include "core/params.h"
 #include "core/sequence/sequence.h"

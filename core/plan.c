@@ -3,8 +3,8 @@
  * Planning has two halves, because a thread that serves many clients must not compute tables for one of them, and yet
  * should refuse a wrong request at once. pe_plan_check does all whose time follows from the bytes that were sent;
  * pe_plan_build what may take any time: a hundred bytes may ask for tables of a hundred milliseconds. Between them the
- * plan knows, from estimates beside the code that does the work (core/request/cost.h), which of the two it is. */
-#include "core/encode/outputs.h"
+ * plan knows, from estimates beside the code that does the work (core/request/request.h), which of the two it is. */
+#include "core/encode/encode.h"
 #include "core/operation.h"
 #include "core/waves/float32.h"
 #include "core/slice.h"

@@ -140,7 +140,7 @@ void pe_convert(enum pe_dtype to, void *dst, enum pe_dtype from, const void *src
 
 /* Writes elements first … first+n-1 of the tensor called name that is drawn from a seed: independent, of the normal
  * distribution N(0, std^2), f32. An element depends on seed, name, std and its own number only, and is the same on
- * every machine (core/request/weights.h has the formula). About 50 ns each. */
+ * every machine (core/request/request.h has the formula). About 50 ns each. */
 void pe_seed_fill(int64_t seed, const char *name, double std, uint64_t first, size_t n, float *out);
 
 /* ---- Values: a request without its JSON ------------------------------------------------------------------------ */

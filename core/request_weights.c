@@ -1,6 +1,6 @@
 /* The weights that a request can use, and their names in public checkpoints. */
-#include "core/models/inherit.h"
-#include "core/request/weights.h"
+#include "core/models/models.h"
+#include "core/request/request.h"
 #include "core/operation.h"
 
 #include <assert.h>

@@ -8,22 +8,19 @@
 #ifndef PE_SCHEME_H
 #define PE_SCHEME_H
 
-#include "core/request/absolute.h"
-#include "core/request/cost.h"
+#include "core/request/request.h"
 #include "core/numeric/dd.h"
 #include "core/numeric/dtype.h"
 #include "core/waves/freq.h"
-#include "core/models/inherit.h"
+#include "core/models/models.h"
 #include "core/limits.h"
 #include "core/params.h"
 #include "core/numeric/resample.h"
 #include "core/waves/phases.h"
 #include "core/sequence/sequence.h"
-#include "core/sequence/mask.h"
 #include "core/numeric/toeplitz.h"
 #include "core/waves/float32.h"
 #include "core/waves/waves.h"
-#include "core/request/weights.h"
 
 /* A rectangle of an output: n_rows rows from row0, n_cols columns from col0; the destination is dense, [n_rows,
  * n_cols]. */

@@ -14,7 +14,7 @@
  *
  * In f32 biases of -1000 would cost the logits their digits, so the largest bias of a block is subtracted first, which
  * changes no probability. */
-#include "core/attention/internal.h"
+#include "core/attention/attention.h"
 
 #include <math.h>
 #include <string.h>

@@ -9,9 +9,8 @@
  * Words are few, so their products run in a fixed order in plain loops: the same numbers on every machine, which the
  * examples of the guides show. Large inputs go to BLAS, whose order of summation depends on the size and the machine.
  */
-#include "core/attention/internal.h"
-#include "core/encode/combine.h"
-#include "core/encode/outputs.h"
+#include "core/attention/attention.h"
+#include "core/encode/encode.h"
 
 #include <math.h>
 #include <stdio.h>

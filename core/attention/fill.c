@@ -1,5 +1,5 @@
 /* Writes any elements of an output: computes the units that they belong to, each in a workspace. */
-#include "core/attention/internal.h"
+#include "core/attention/attention.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The inputs of attention: q, k, v; or embeddings with projections; or words. Also the sizes that tensors fix. */
-#include "core/attention/internal.h"
+#include "core/attention/attention.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The outputs of attention: their names, which of them a request can have, and their shapes. */
-#include "core/attention/internal.h"
-#include "core/encode/outputs.h"
+#include "core/attention/attention.h"
+#include "core/encode/encode.h"
 
 #include <math.h>
 #include <string.h>

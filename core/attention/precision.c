@@ -6,7 +6,7 @@
  *
  * The answer's dtype is another matter: probabilities are computed in the chosen precision and rounded once to f16 or
  * bf16 at the end. */
-#include "core/attention/internal.h"
+#include "core/attention/attention.h"
 
 #include <math.h>
 #include <string.h>

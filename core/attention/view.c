@@ -1,5 +1,5 @@
 /* Finds the keys that a query sees: a range of keys without the padding in it. */
-#include "core/attention/internal.h"
+#include "core/attention/attention.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * unit, then for the first free one: most pieces find their head ready, though nothing is passed from thread to thread.
  *
  * Both counting and laying out are one function, run twice, so the two cannot disagree. */
-#include "core/attention/internal.h"
+#include "core/attention/attention.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Combining an absolute encoding with embeddings: combined = f(x · x_scale, encoding · pe_scale). */
-#include "core/encode/combine.h"
-#include "core/encode/source.h"
+#include "core/encode/encode.h"
+#include "core/waves/float32.h"
 
 #include <math.h>
 #include <string.h>
@@ -118,5 +118,22 @@ void pe_absolute_combine(const struct pe_plan *plan, size_t source, const struct
             m = least(least(b->row0 + b->n_rows - row, n - row % n), TILE / n_cols);
             combine_tile(plan, source, out, b, row, (size_t)m, col, (size_t)n_cols, dst);
         }
+    }
+}
+
+/* ---- Sources ---- */
+
+void pe_plan_fill_source(const struct pe_plan *plan, size_t i, enum pe_dtype dtype, const struct pe_block *b, void *dst)
+{
+    const struct pe_source *from = &plan->sources[i];
+    const struct pe_positions *axes = plan->seq.k;
+    if (from->waves) {
+        pe_waves_fill(from->waves, dtype, axes, b->row0, b->n_rows, b->col0, b->n_cols, dst, b->n_cols);
+    } else if (from->recipe) {
+        pe_float32_fill(from->recipe + b->col0, dtype, axes, b->row0, b->n_rows, b->n_cols, dst, b->n_cols);
+    } else {
+        struct pe_output output = plan->outputs[i];
+        output.dtype = dtype;
+        plan->scheme->fill(plan, &output, from->id, b, dst);
     }
 }

@@ -1,7 +1,5 @@
 /* The operation encode: the outputs that the scheme's rows describe, and `combined`. */
-#include "core/encode/combine.h"
-#include "core/encode/outputs.h"
-#include "core/encode/source.h"
+#include "core/encode/encode.h"
 #include "core/operation.h"
 
 #include <string.h>

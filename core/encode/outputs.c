@@ -5,13 +5,13 @@
  * and gives each output a source: prepared waves if the scheme has columns for it, the frameworks' recipe under `arith:
  * float32`, else the scheme's own fill(). So a scheme never allocates an output, and whoever fills asks one question:
  * which source. */
-#include "core/encode/combine.h"
-#include "core/encode/outputs.h"
-#include "core/request/shape.h"
+#include "core/encode/encode.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <assert.h>
+#include <ctype.h>
 
 enum { OUTPUT_ROWS_MAX = 32 };
 
@@ -159,6 +159,58 @@ static enum pe_status choose(struct pe_plan *plan, const struct pe_request *requ
     return PE_OK;
 }
 
+/* ---- Shape expressions: "n,rotary_dim/2", evaluated over sizes and integer parameters ---- */
+
+/* Looks a name of length n up; false if there is none. */
+typedef bool (*lookup_fn)(const void *context, const char *name, size_t n, int64_t *value);
+
+static int64_t number_of(const char **p, lookup_fn lookup, const void *context)
+{
+    const char *start = *p;
+    int64_t value = 0;
+    if (isdigit((unsigned char)*start)) {
+        while (isdigit((unsigned char)**p))
+            value = 10 * value + (*(*p)++ - '0');
+        return value;
+    }
+    while (isalnum((unsigned char)**p) || **p == '_')
+        (*p)++;
+    bool found = lookup(context, start, (size_t)(*p - start), &value);
+    assert(found && "a shape names something that is neither a size nor an integer parameter");
+    (void)found;
+    return value;
+}
+
+static int64_t axis_of(const char **p, lookup_fn lookup, const void *context)
+{
+    int64_t value = number_of(p, lookup, context);
+    while (**p && **p != ',') {
+        char sign = *(*p)++;
+        int64_t right = number_of(p, lookup, context);
+        switch (sign) {
+        case '*': value *= right; break;
+        case '/': value /= right; break;
+        case '+': value += right; break;
+        case '-': value -= right; break;
+        default: assert(false && "an unknown operator in a shape");
+        }
+    }
+    return value;
+}
+
+/* Writes the axes of expression to shape and their number to *rank. The expression is ours, so a name that is not found
+ * or bad syntax is a programming error (assert). Operators * / + - apply from left to right. */
+static void parse_shape(const char *expression, lookup_fn lookup, const void *context, uint64_t *shape, unsigned *rank)
+{
+    *rank = 0;
+    for (const char *p = expression; *p; p += *p == ',') {
+        assert(*rank < PE_RANK_MAX);
+        int64_t value = axis_of(&p, lookup, context);
+        assert(value >= 0);
+        shape[(*rank)++] = (uint64_t)value;
+    }
+}
+
 /* ---- Their shapes ---- */
 
 static bool look_up(const void *context, const char *name, size_t n, int64_t *value)
@@ -206,7 +258,7 @@ static enum pe_status shape(struct pe_plan *plan, size_t i, struct pe_error *err
     output->dtype = row->dtype == PE_DTYPE_NONE ? plan->dtype : row->dtype;
     if (plan->scheme->dtype)
         output->dtype = plan->scheme->dtype(plan, plan->sources[i].id, output->dtype);
-    pe_shape_parse(row->shape, look_up, plan, output->shape, &output->rank);
+    parse_shape(row->shape, look_up, plan, output->shape, &output->rank);
     unsigned leading = output->rank > row->row_axes ? output->rank - row->row_axes : 0;
     uint64_t total;
     bool fits = pe_shape_count(output->shape, leading, &output->n_rows) &&
@@ -319,7 +371,7 @@ static double row_len_most(const struct pe_plan *plan, const struct pe_output_ro
     uint64_t shape[PE_RANK_MAX];
     unsigned rank;
     double n = 1;
-    pe_shape_parse(row->shape, look_up_most, plan, shape, &rank);
+    parse_shape(row->shape, look_up_most, plan, shape, &rank);
     for (unsigned axis = rank > row->row_axes ? rank - row->row_axes : 0; axis < rank; axis++)
         n *= (double)shape[axis];
     return n;

@@ -6,7 +6,7 @@
  *
  * The hard part is blame: an error about an inherited field must point to what the client wrote, `/preset` or a place
  * in `/hf_config`, and must not advise to leave out what the client did not send. */
-#include "core/models/inherit.h"
+#include "core/models/models.h"
 #include "core/scheme.h"
 
 #include <stdio.h>

@@ -35,7 +35,7 @@ struct pe_hf_asked pe_hf_asked_of(const struct pe_field *fields, size_t n); /* o
 enum pe_status pe_hf_config_read(const struct pe_value *config, const struct pe_hf_asked *asked,
                                  struct pe_model_fields *out, struct pe_error *err);
 
-/* The same, leaving marks of what was read (core/models/hf/marks.h; NULL: none). */
+/* The same, leaving marks of what was read (core/models/hf/hf.h; NULL: none). */
 struct pe_hf_marks;
 enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const struct pe_hf_asked *asked,
                                         struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_error *err);
@@ -48,5 +48,39 @@ void pe_hf_config_point(const struct pe_value *config, const struct pe_hf_asked 
 /* The names of the scheme's input in checkpoints, in the form of struct pe_weight_name; NULL: the request can use
  * none of the known names. */
 const char *pe_weight_elsewhere(const char *scheme, const struct pe_request *request, const char *input);
+
+/* ---- What a request inherits ---- */
+
+/* What a request inherits from the model it names: `preset`, or `hf_config`, with `layer_type`. The request's own
+ * fields win, nested objects as a whole. */
+
+enum { PE_FIELDS_MAX = 256 }; /* fields of one request; each is compared with the others and with every row */
+
+struct pe_scheme;
+
+/* The request's own fields (without preset, hf_config, layer_type), then those inherited. */
+struct pe_inheritance {
+    struct pe_field fields[PE_FIELDS_MAX];
+    size_t n, n_own, n_inherited; /* n: both, and what the caller has added after them */
+    const struct pe_scheme *scheme;
+    const struct pe_preset *preset; /* NULL: none named */
+    struct pe_model_fields model;   /* the fields read from hf_config; `fields` may point into it */
+};
+
+/* Finds the scheme and merges the fields. A scheme is required, from the request or from the model it names. */
+enum pe_status pe_inherit(struct pe_inheritance *out, const struct pe_request *request, struct pe_error *err);
+
+/* The same, also with the fields that this request does not use and another one may: rules of segments, a window. */
+enum pe_status pe_inherit_whole(struct pe_inheritance *out, const struct pe_request *request, struct pe_error *err);
+
+enum { PE_MODEL_LABEL_MAX = 96 };
+
+/* The model that these fields name, for a sentence: `the preset "llama-3.1"`, `hf_config`. One of both is there. */
+void pe_model_label(const struct pe_field *fields, size_t n, char label[PE_MODEL_LABEL_MAX]);
+
+/* An error about an inherited field, or about the scheme that a model has: its pointer becomes that of the model's
+ * name, /preset or /hf_config, because the request does not have the field, and its sentence names the field and does
+ * not advise to leave it out. Errors about other fields stay as they are. */
+void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *request, struct pe_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* The fields that state how an encoding is combined with embeddings, and the tensor x. */
-#include "core/request/absolute.h"
+#include "core/request/request.h"
 #include "core/scheme.h"
 
 #include <math.h>

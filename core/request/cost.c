@@ -1,5 +1,5 @@
 /* The cost of planning: the parts that all schemes share. */
-#include "core/request/cost.h"
+#include "core/request/request.h"
 #include "core/scheme.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Tensors that an operation transforms: reads them and finds their axes. */
-#include "core/request/operand.h"
+#include "core/request/request.h"
 #include "core/limits.h"
 
 #include <stdio.h>

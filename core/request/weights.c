@@ -7,8 +7,7 @@
  *
  * Sizes that a tensor fixes (its heads, its table's rows) are set from it, and two tensors that disagree are refused.
  */
-#include "core/request/weights.h"
-#include "core/request/operand.h"
+#include "core/request/request.h"
 #include "core/numeric/dtype.h"
 #include "core/operation.h"
 

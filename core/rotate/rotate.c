@@ -8,8 +8,8 @@
  * Whether an operand is rotated in float is decided for each: f32, f16 and bf16 in and out, no factors that depend on
  * the position (xPos), no layout that moves pairs. rotate_rows.c and kernels/rotate.c do the work. */
 #include "core/operation.h"
-#include "core/request/operand.h"
-#include "core/encode/outputs.h"
+#include "core/request/request.h"
+#include "core/encode/encode.h"
 #include "core/rotate/rotate_rows.h"
 
 #include <math.h>

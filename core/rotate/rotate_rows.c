@@ -6,7 +6,7 @@
  * f32 tensors are rotated in f32 with cosines rounded to f32, as frameworks do. Where factors leave float's range (xPos
  * far from its centre) rows are rotated in double. kernels/rotate.c has the loops and their error. */
 #include "core/rotate/rotate_rows.h"
-#include "core/encode/outputs.h"
+#include "core/encode/encode.h"
 #include "core/waves/float32.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Which keys a query sees: computes reaches and masks from fields. */
-#include "core/sequence/mask.h"
+#include "core/sequence/sequence.h"
 
 #include <stdlib.h>
 

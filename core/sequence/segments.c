@@ -2,7 +2,7 @@
  * get_rope_index in transformers (Qwen2-VL, arXiv 2409.12191; TMRoPE, 2503.20215) and of VideoRoPE (2502.05173),
  * whose float32 steps are float32 steps here. */
 #include "core/limits.h"
-#include "core/sequence/segments_read.h"
+#include "core/sequence/sequence.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Reads the segments of a multimodal sequence: checks names and the rules of the style, and computes sizes in
  * tokens. */
-#include "core/sequence/segments_read.h"
+#include "core/sequence/sequence.h"
 #include "core/limits.h"
 
 #include <stdio.h>

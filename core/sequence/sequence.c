@@ -8,7 +8,7 @@
  *
  * Queries and keys have positions of their own; with a key cache the last query is at the last key, unless q_offset
  * states otherwise. */
-#include "core/sequence/sequence_fields.h"
+#include "core/sequence/sequence.h"
 #include "core/numeric/dtype.h"
 #include "core/limits.h"
 

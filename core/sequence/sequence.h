@@ -4,8 +4,82 @@
 #ifndef PE_SEQUENCE_H
 #define PE_SEQUENCE_H
 
+#include "core/params.h"
 #include "core/waves/positions.h"
-#include "core/sequence/segments.h"
+
+/* ---- Segments ---- */
+
+/* Multimodal sequences: turns a list of segments (text, image, video, audio, audio inside video) into the three
+ * position ids of every token (time, height, width), as the Qwen-VL and Omni models and VideoRoPE count them
+ * (segments.c names the papers). The list is read and its tokens are counted while a plan is checked; one pass over the
+ * tokens computes their ids while it is built. */
+
+enum pe_position_style {
+    PE_QWEN2_5_VL, /* the default */
+    PE_QWEN2_VL,
+    PE_QWEN2_5_VL_INT_SECONDS, /* later versions of transformers: int() of the seconds per grid */
+    PE_QWEN3_VL,               /* each frame is a segment of its own, after the text of its timestamp */
+    PE_QWEN2_5_OMNI,           /* TMRoPE */
+    PE_QWEN3_OMNI,
+    PE_VIDEOROPE
+};
+extern const char *const pe_position_styles[]; /* their words, NULL-terminated */
+
+/* The parameters beside the list; parameters that a style does not use are ignored. */
+struct pe_segment_rules {
+    enum pe_position_style style;
+    int64_t spatial_merge_size;                        /* patches per token along each side of a grid, from 1 */
+    double tokens_per_second;                          /* qwen2_5_vl, qwen2_5_vl_int_seconds */
+    double position_id_per_seconds, seconds_per_chunk; /* the Omni models; chunks are of qwen2_5_omni only */
+    double temporal_scale;                             /* videorope: delta */
+};
+
+/* Ids of all tokens, owned by the caller; pe_segments_drop frees them. */
+struct pe_segments {
+    uint64_t n;     /* tokens, at most PE_LISTED_POSITIONS_MAX */
+    double *ids[3]; /* time, height, width: [n] each; ids[0] is the one allocation. VideoRoPE's may be below 0. */
+    /* 1 + largest id - n: what decoding adds to the cache position. VideoRoPE looks at the time ids alone, as its next
+     * text does. A largest id with a fraction (qwen3_omni, videorope) counts as its floor, because this is an integer
+     * on the wire; the published code keeps the fraction. */
+    int64_t rope_delta;
+    bool is_fractional; /* some id is not an integer; then all ids are float32 values */
+};
+
+/* A list of segments as read (core/sequence/sequence.h). */
+struct pe_segment_list {
+    struct pe_segment_rules rules;
+    struct pe_segment_block *at; /* [n], owned by the caller, who frees it; NULL: none */
+    size_t n;
+    uint64_t n_tokens;
+};
+
+/* Reads the list of segments (a PE_LIST of PE_OBJECT; pointer of errors "/segments/2/grid") and counts their tokens.
+ * PE_TOO_LARGE: more segments or tokens than core/limits.h allows. On failure list->at is NULL. */
+enum pe_status pe_segments_read(struct pe_segment_list *list, const struct pe_value *segments,
+                                const struct pe_segment_rules *rules, struct pe_error *err);
+/* Computes the ids of their tokens. Fails without memory, or if an id passes 2^40. On failure *out is untouched. */
+enum pe_status pe_segments_lay_out(struct pe_segments *out, const struct pe_segment_list *list, struct pe_error *err);
+void pe_segments_drop(struct pe_segments *segments); /* of zeros: nothing */
+
+/* Shared by segments_read.c, which reads the list of segments, and segments.c, which lays out their tokens. */
+
+enum pe_segment_type { PE_TEXT, PE_IMAGE, PE_VIDEO, PE_AUDIO, PE_AUDIO_IN_VIDEO };
+
+enum { PE_SEGMENT_ENDS = 2 }; /* start tokens of a video with sound, and end tokens: one of vision, one of audio */
+
+/* A segment with its sizes in tokens. */
+struct pe_segment_block {
+    enum pe_segment_type type;
+    uint64_t frames, rows, cols; /* of a grid, after merging; else 0 */
+    uint64_t len;                /* text or audio */
+    double seconds;              /* from one frame to the next */
+    uint64_t n;                  /* all tokens */
+};
+
+/* TMRoPE's chunks hold int(position_id_per_seconds * seconds_per_chunk) ids. */
+double pe_segment_chunk_ids(const struct pe_segment_rules *rules);
+
+/* ---- The sequence ---- */
 
 /* The fields as given. */
 struct pe_sequence_fields {
@@ -62,5 +136,66 @@ void pe_sequence_spread(struct pe_sequence *seq, unsigned n_axes);
 
 /* floor(largest position) + 1 over all axes: the length of the sequence for dynamic scalings. */
 double pe_sequence_reach(const struct pe_sequence *seq);
+
+/* Shared by sequence.c and sequence_fields.c: whether a field is given, and which fields it may not contradict. */
+
+/* The field order, of a grid. */
+enum { PE_ROW_MAJOR, PE_MERGE };
+
+static inline bool pe_given(int64_t field) { return field != PE_UNSET_INT; }
+
+/* Refuses a sequence that is given in no way or in several (fixed: tensors give its length, so none is fine), and
+ * fields that this way of giving it does not use. */
+enum pe_status pe_sequence_check(const struct pe_sequence_fields *f, enum pe_sequence_kind kind, bool fixed,
+                                 struct pe_error *err);
+
+/* A length that tensors fix need not be given, but may not be contradicted. fixed = 0: none does. */
+enum pe_status pe_sequence_check_size(const char *pointer, uint64_t n, uint64_t fixed, const char *tensor,
+                                      struct pe_error *err);
+
+/* The same for a sequence that queries and keys share. */
+enum pe_status pe_sequence_check_sizes(const char *pointer, uint64_t n, struct pe_sequence_sizes sizes,
+                                       struct pe_error *err);
+
+/* ---- Masks ---- */
+
+/* Which keys a query sees: causal masks, windows, padding. A hidden key gets the bias -inf, and no attention. */
+
+struct pe_mask_fields {
+    bool causal;
+    int64_t window, window_right;
+    struct pe_reals key_mask;
+};
+
+#define PE_MASK_PARAMS                                                                                                 \
+    PE_P_BOOL(pe_mask_fields, causal, false, "causal mask", "true: a query does not see keys after it (-inf)",         \
+              .level = PE_BASIC, .group = PE_G_MASK),                                                                  \
+        PE_P_INT(pe_mask_fields, window, PE_UNSET, 1, PE_POSITION_MAX, "window",                                       \
+                 "number of keys seen to the left, including the query's own position; default all",                   \
+                 .group = PE_G_MASK, .usual = {1, 512}),                                                               \
+        PE_P_INT(pe_mask_fields, window_right, PE_UNSET, 0, PE_POSITION_MAX, "window to the right",                    \
+                 "number of keys seen to the right; default window - 1, with causal 0", .group = PE_G_MASK,            \
+                 .usual = {0, 512}),                                                                                   \
+        PE_P_REALS(pe_mask_fields, key_mask, 0, 1, "key mask",                                                         \
+                   "1 for keys that may be seen, 0 for padding: [k_len]; for /attention also [batch, k_len]",          \
+                   .group = PE_G_MASK)
+
+struct pe_mask {
+    double reach_left, reach_right; /* a key is seen if q - k < reach_left and k - q ≤ reach_right … */
+    bool causal;                    /* … and, if causal, k <= q … */
+    uint8_t *seen;                  /* … and seen[batch % n_masks, key] is 1; NULL: all are seen. Owned. */
+    uint64_t n_masks;               /* 1, or one for each sequence of a batch */
+};
+
+/* Fills *mask (pe_mask_drop afterwards, also after a failure). Each of n_batches may have its own mask. */
+enum pe_status pe_mask_init(struct pe_mask *mask, const struct pe_mask_fields *fields, uint64_t k_len,
+                            uint64_t n_batches, struct pe_error *err);
+void pe_mask_drop(struct pe_mask *mask);
+
+/* Is a key at the distance rel = k_pos - q_pos visible, apart from padding? */
+bool pe_mask_reaches(const struct pe_mask *mask, double rel);
+
+/* Is padding the only reason to hide a key? */
+bool pe_mask_is_far(const struct pe_mask *mask);
 
 #endif

@@ -1,5 +1,5 @@
 /* The fields that give a sequence: their rows, and which combinations are allowed. */
-#include "core/sequence/sequence_fields.h"
+#include "core/sequence/sequence.h"
 #include "core/limits.h"
 
 #include <math.h>

@@ -10,7 +10,7 @@
  * field that contradicts it is refused with the reason. */
 #include "core/training/places.h"
 
-#include "core/models/inherit.h"
+#include "core/models/models.h"
 #include "core/params.h"
 #include "core/scheme.h"
 

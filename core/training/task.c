@@ -1,7 +1,7 @@
 /* Tokens of the two tasks. */
 #include "core/training/task.h"
 
-#include "core/request/weights.h"
+#include "core/request/request.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* The two tasks: sequences of tokens 0 … 7 drawn from a seed, and the loss of a predictor that knows the rule.
  *
- *     U(name, i) = (k + 1/2) / 2^53, k the upper 53 bits of the seed's generator (core/request/weights.h)
+ *     U(name, i) = (k + 1/2) / 2^53, k the upper 53 bits of the seed's generator (core/request/request.h)
  *
  * Each token is ⌊8·U("train.token", place)⌋; where U("train.coin", place) < 0.8, the rule replaces it:
  *     local: t[two before][one before], t[a][b] = ⌊8·U("table", 8a + b)⌋;   lag: the token eight before. */

@@ -2,7 +2,7 @@
  *
  * The problem: if memory runs out, Linux does not refuse malloc, it kills the process. So every large allocation is
  * announced first, as a number of bytes, and refused by name of the limit, before anything is allocated. Estimates are
- * beside the code that allocates (core/request/cost.h).
+ * beside the code that allocates (core/request/request.h).
  *
  * The account is one atomic number. A reservation adds and then checks, and takes back what does not fit: two callers
  * at the same time may both be refused where one would have fitted, but can never both succeed where only one fits. No

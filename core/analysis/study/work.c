@@ -3,7 +3,7 @@
  * A plan takes its cost of planning. A scheme that computes each row from the row before it takes the steps to its last
  * row, whichever rows are read. Other numbers take a little each, or as much as the scheme states. */
 #include "core/analysis/internal.h"
-#include "core/request/cost.h"
+#include "core/request/request.h"
 
 /* A number of a row as a double: waves are evaluated to the last bit. A bias of one head at one distance: a call. */
 enum { NUMBER_WORK = 24, CALL_WORK = 256 };

@@ -1,6 +1,6 @@
 /* The belief: the fields of the request without its tensors, completed by the sizes that the tensors fix. */
 #include "core/diagnosis/diagnosis.h"
-#include "core/request/operand.h"
+#include "core/request/request.h"
 
 #include <stdio.h>
 #include <stdlib.h>

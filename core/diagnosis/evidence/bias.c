@@ -1,6 +1,6 @@
 /* Evidence: bias [heads, queries, keys], buckets [queries, keys]. */
 #include "core/diagnosis/diagnosis.h"
-#include "core/request/operand.h"
+#include "core/request/request.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Evidence: an encoding that is added to embeddings. */
 #include "core/diagnosis/diagnosis.h"
-#include "core/request/operand.h"
+#include "core/request/request.h"
 
 static enum pe_status wrong_shape(const struct pe_diagnosis *d, struct pe_error *err)
 {

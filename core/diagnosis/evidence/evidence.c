@@ -8,7 +8,7 @@
  * One pass over all numbers finds what every judgement needs: the largest, infinities and NaN, and whether all of them
  * fit a narrower dtype than the one they were sent in. */
 #include "core/diagnosis/diagnosis.h"
-#include "core/request/operand.h"
+#include "core/request/request.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define PE_EVIDENCE_H
 
 #include "core/numeric/dtype.h"
-#include "core/request/operand.h"
+#include "core/request/request.h"
 #include "core/scheme.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Which tensors came: exactly one kind of evidence, whole, and alike where there are two. */
 #include "core/diagnosis/diagnosis.h"
-#include "core/request/operand.h"
+#include "core/request/request.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * in one tensor. All of them are predicted from the same plan in the form that the tensor has, so that nothing but the
  * form differs. */
 #include "core/diagnosis/diagnosis.h"
-#include "core/request/operand.h"
+#include "core/request/request.h"
 #include "core/rotate/rotate_rows.h"
 
 #include <math.h>

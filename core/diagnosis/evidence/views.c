@@ -7,7 +7,7 @@
  *
  * Of the axes before those of a pair one may be larger than 1: it counts the rows. */
 #include "core/diagnosis/diagnosis.h"
-#include "core/request/operand.h"
+#include "core/request/request.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,7 @@
 /* Which names of a config.json were read, which values were taken for missing ones, and which field of the request was
  * taken from which: the config is read once more with marks, so that planning itself need not keep them. */
-#include "core/models/hf/marks.h"
-
 #include "core/models/hf/hf.h"
+
 #include "core/params.h"
 #include "core/values.h"
 

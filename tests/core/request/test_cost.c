@@ -135,7 +135,7 @@ static void assert_spares_a_loop(const struct pe_request *request, const char *w
 static bool assert_covers(const struct pe_request *request, const char *what)
 {
     struct measured m = measure(request, TEST_NS, TEST_BYTES);
-    if (getenv("POSENC_COSTS")) /* shows the origin of the numbers in core/request/cost.h */
+    if (getenv("POSENC_COSTS")) /* shows the origin of the numbers in core/request/request.h */
         printf("%d ns %.3g of %.3g, check %.3g of %.3g, bytes %.3g of %.3g, check %.3g of %.3g %s\n", m.status, m.ns,
                m.said_ns, m.check_ns, most_check_ns(request), m.bytes, m.caller.bytes, m.check_bytes,
                most_check_bytes(request), what);

@@ -1,6 +1,6 @@
 /* Weights from a seed, against values of Python's statistics.NormalDist on the same bits
  * (tests/reference/absolute.py). */
-#include "core/request/weights.h"
+#include "core/request/request.h"
 #include "tests/support/request.h"
 
 #include <math.h>

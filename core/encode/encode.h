@@ -1,8 +1,10 @@
-/* The outputs of a plan, and their shapes. */
-#ifndef PE_OUTPUTS_H
-#define PE_OUTPUTS_H
+/* The outputs of a plan: their shapes, where their values are from, and embeddings combined with an encoding. */
+#ifndef PE_ENCODE_H
+#define PE_ENCODE_H
 
 #include "core/scheme.h"
+
+/* ---- Outputs ---- */
 
 /* Chooses the outputs of an encoding plan whose config and sequence are resolved, and allocates their sources. */
 enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
@@ -31,5 +33,20 @@ enum pe_status pe_outputs_twice(const struct pe_request *request, struct pe_erro
  * quadrant. */
 enum pe_status pe_check_phases(const struct pe_plan *plan, const struct pe_wave *columns, size_t n,
                                struct pe_error *err);
+
+/* ---- The output `combined` ---- */
+
+/* Fills the shape of the output `combined`, whose encoding is `encoding`. */
+enum pe_status pe_absolute_shape(struct pe_plan *plan, struct pe_output *combined, const struct pe_output *encoding,
+                                 struct pe_error *err);
+/* Writes a block of `combined`; `source` is the encoding's index among the plan's sources. */
+void pe_absolute_combine(const struct pe_plan *plan, size_t source, const struct pe_output *combined,
+                         const struct pe_block *block, void *dst);
+
+/* ---- Sources ---- */
+
+/* Writes a block of source i of the plan, in dtype. */
+void pe_plan_fill_source(const struct pe_plan *plan, size_t i, enum pe_dtype dtype, const struct pe_block *block,
+                         void *dst);
 
 #endif
