@@ -1,6 +1,6 @@
 /* POST /analyze in the core: plans every configuration, checks every limit, then computes the metrics entry by entry.
  */
-#include "core/analysis/internal.h"
+#include "core/analysis/analysis.h"
 
 #include <stdlib.h>
 #include <string.h>

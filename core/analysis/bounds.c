@@ -1,7 +1,7 @@
 /* bounds: the largest and smallest entries, and the largest and smallest norms of rows.
  *
  *     value = S = max |r_ij|,   norm_max = max over i of sqrt(sum over j of r_ij^2) */
-#include "core/analysis/internal.h"
+#include "core/analysis/analysis.h"
 #include "core/kernels/kernels.h"
 
 /* The first entry whose magnitude is S, up to ties. */

@@ -5,7 +5,7 @@
  *
  * Numbers are equal by value: -0 is 0, and a NaN is not equal to itself. Rows are found by a hash of their rounded
  * numbers in a table with open addressing, and then compared. */
-#include "core/analysis/internal.h"
+#include "core/analysis/analysis.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* decay: the bound on scores of Su et al. 2021 (arXiv 2104.09864), section 3.4.3:
  *
  *     B(δ) = 1/C · Σ over j = 1..C of |Σ over c < j of e^(i·δ·w_c)| */
-#include "core/analysis/study/ladder_waves.h"
+#include "core/analysis/analysis.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  *
  * over positions, pairs and the two singular values sigma of B. Those of a multiple of a rotation are sqrt(cos^2 +
  * sin^2) both. V-JEPA 2's code uses the cosine and sine of two pairs in one block, which is no rotation. */
-#include "core/analysis/internal.h"
+#include "core/analysis/analysis.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * This is the window that an encoding has by itself: ALiBi's heads see some multiple of 1/slope, T5's their buckets
  * (Chi et al. 2023, arXiv 2212.10356, call it the receptive field and measure it on trained models). The last query is
  * asked because it has the most keys. Keys are sorted by distance once; heads share the order. */
-#include "core/analysis/study/lengths.h"
+#include "core/analysis/analysis.h"
 
 #include <stdlib.h>
 #include <string.h>

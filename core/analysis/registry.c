@@ -1,5 +1,5 @@
 /* The table of all metrics. It calls them, and they call nothing that calls it. */
-#include "core/analysis/internal.h"
+#include "core/analysis/analysis.h"
 
 #define METRIC(name) extern const struct pe_metric pe_metric_##name;
 #include "core/analysis/list.h"

@@ -4,7 +4,7 @@
  *
  * On a grid the next row is the next along the last axis. A bias has a row for each distance, nearest first, and its
  * step is to the next distance nearer to 0 on the same side. */
-#include "core/analysis/internal.h"
+#include "core/analysis/analysis.h"
 
 #include <stdlib.h>
 

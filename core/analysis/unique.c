@@ -5,7 +5,7 @@
  * Distances are computed from differences (core/kernels/compare.c), block by block above the diagonal. The sum over
  * channels only grows, so a block is given up once all of its sums are beyond the smallest found so far. Only the
  * smallest of each row i is kept; the witness is then searched again in the first row that has it. */
-#include "core/analysis/internal.h"
+#include "core/analysis/analysis.h"
 #include "core/kernels/kernels.h"
 
 #include <stdlib.h>

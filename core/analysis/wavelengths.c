@@ -1,7 +1,7 @@
 /* wavelengths: which pairs make a full turn within the length of training.
  *
  *     wavelength_c = 2·pi/w_c,   turns_c = T·w_c/(2·pi),   ratio_c = w_c/w°_c (with and without scaling) */
-#include "core/analysis/study/lengths.h"
+#include "core/analysis/analysis.h"
 
 enum { WAVELENGTH, TURNS, RATIO };
 

@@ -1,5 +1,5 @@
 /* The fields of an analysis: rows, rules, and which metrics are asked for. */
-#include "core/analysis/internal.h"
+#include "core/analysis/study/study.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The rows that most metrics compare: of an encoding by position, [cos | sin] of a rotary scheme by position, or the
  * heads' biases by distance. */
-#include "core/analysis/internal.h"
+#include "core/analysis/study/study.h"
 #include "core/kernels/kernels.h"
 
 #include <stdlib.h>

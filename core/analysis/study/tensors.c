@@ -1,5 +1,5 @@
 /* The tensors of an answer: which are asked for, their shapes, their memory. */
-#include "core/analysis/internal.h"
+#include "core/analysis/study/study.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * gives the believed numbers here, but another rotation of a vector, or other numbers where the sequence goes on. A
  * fault is unseen if every alternative that changes anything is one; most end at their first alternative, after a few
  * numbers. */
-#include "core/analysis/parts/turn.h"
+#include "core/analysis/study/study.h"
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The addition theorem of sinusoids. */
-#include "core/analysis/parts/addition.h"
+#include "core/analysis/analysis.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Least squares with the smallest norm: matrices U S Vᵀ with known singular values, of any shape and rank, against
  * V S⁺ Uᵀ b in plain loops; small cases by hand; failures. */
-#include "core/analysis/parts/least_squares.h"
+#include "core/analysis/analysis.h"
 #include "tests/support/alloc.h"
 
 #include <math.h>

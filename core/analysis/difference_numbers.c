@@ -4,7 +4,7 @@
  * profile by position. Both plans fill the same range into two buffers, which are compared and forgotten. A rotary side
  * is compared by what it does to a vector with components 1 … 2, since two tables of different layouts cannot be
  * compared number by number, though they may rotate alike. */
-#include "core/analysis/parts/difference.h"
+#include "core/analysis/analysis.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,10 @@
  * A study is one request; a subject is one of its configurations; a metric reads a subject and states its result as
  * members of an object (core/values.h) and as tensors. Everything that may be refused is refused in check() and
  * cost(), before anything is computed; compute() fails only without memory or when it was cancelled. */
-#ifndef PE_ANALYSIS_INTERNAL_H
-#define PE_ANALYSIS_INTERNAL_H
+#ifndef PE_STUDY_H
+#define PE_STUDY_H
 
+#include "core/rotate/rotate_rows.h"
 #include "core/scheme.h"
 #include "core/values.h"
 
@@ -141,7 +142,7 @@ void pe_rows_drop(struct pe_rows *rows);
 /* Number and width of the rows of a plan, before they are computed; *n = 0: it has none. */
 void pe_rows_size(const struct pe_plan *plan, size_t *n, size_t *dim);
 
-/* ---- Work, in multiply-adds as pe_plan_work counts them (study/work.c) ---- */
+/* ---- Work, in multiply-adds as pe_plan_work counts them (subject.c) ---- */
 
 /* Planning the subject, or a variant of it, once. */
 double pe_planning_work(const struct pe_subject *subject);
@@ -172,17 +173,16 @@ double pe_sum(const double *x, size_t n);
 void pe_put_row(struct pe_node *node, const struct pe_rows *rows, size_t i);
 void pe_put_two_rows(struct pe_node *node, const struct pe_rows *rows, size_t i, size_t j);
 
-/* Lists of words, such as recipes: does the list, or the usual one if it is not given, have this word? The check of
+/* Lists of words, such as recipes: the words of the list, or the usual ones if it is not given; the check of
  * such a list: words of `allowed` (NULL-terminated), each once. */
 const char *pe_word_at(const struct pe_value *given, const char *const *usual, size_t i); /* NULL after the last */
-bool pe_words_have(const struct pe_value *given, const char *const *usual, const char *word);
 enum pe_status pe_words_check(const struct pe_value *given, const char *const *allowed, const char *name,
                               struct pe_error *err);
 
 /* The smallest distance of two rows; NaN: there is only one. In core/analysis/unique.c. */
 enum pe_status pe_unique_of(const struct pe_rows *rows, double *value, struct pe_error *err);
 /* The residual of the best linear map from each row to the k-th after it, on the subject's loaded rows; NaN: there is
- * none. In core/analysis/parts/shift_matrix.c. */
+ * none. In core/analysis/shift.c. */
 enum pe_status pe_shift_of(const struct pe_subject *subject, int64_t k, double *value, struct pe_error *err);
 
 /* ---- Steps of an analysis ---- */
@@ -206,10 +206,62 @@ enum pe_status pe_subject_load(struct pe_analysis *study, struct pe_subject *sub
 
 /* Fills the ladder of a subject that has one. */
 enum pe_status pe_ladder_init(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err);
-/* Is this column of a sinusoidal encoding the sine of one of its frequencies? */
-bool pe_is_ladder_column(const struct pe_wave *column);
 
 /* Asks the caller whether so many more bytes may be used while plans are made. */
 enum pe_status pe_study_admit(struct pe_analysis *study, double bytes, struct pe_error *err);
+
+/* ---- Lengths of training and evaluation ---- */
+
+/* The two lengths that several metrics compare: that of training and that of evaluation. Plans of other lengths. */
+
+/* `train_len`; if it is not given, the original length of the scaling, else the number of positions. */
+double pe_train_len(const struct pe_analysis *study, const struct pe_subject *subject);
+/* `eval_len`; if it is not given, twice that. */
+double pe_eval_len(const struct pe_analysis *study, const struct pe_subject *subject);
+
+/* Puts a length, an integer unless the scaling's is not. */
+void pe_put_length(struct pe_node *node, const char *name, double length);
+
+/* A plan in f64 on other positions, with further overrides (at most PE_RUN_OVERRIDES). A learned table keeps its number
+ * of rows: a longer sequence does not make it longer. */
+struct pe_run {
+    uint64_t n;
+    int64_t offset;          /* positions offset, offset + 1 … */
+    const double *positions; /* [n], borrowed until the plan is freed; NULL: from offset on */
+    const struct pe_field *overrides;
+    size_t n_overrides;
+    const char *const *outputs;
+    size_t n_outputs; /* 0: the outputs by default */
+};
+enum { PE_RUN_OVERRIDES = 4 };
+enum pe_status pe_subject_plan_run(struct pe_analysis *study, const struct pe_subject *subject,
+                                   const struct pe_run *run, struct pe_plan **plan, struct pe_error *err);
+/* The same with the outputs that rows are made of, and without padding and embeddings, which belong to the given
+ * sequence only. It has no overrides. */
+enum pe_status pe_subject_plan_rows(struct pe_analysis *study, const struct pe_subject *subject,
+                                    const struct pe_run *run, struct pe_plan **plan, struct pe_error *err);
+
+/* ---- Waves of a ladder ---- */
+
+/* Cosines and sines of a ladder's angles. */
+
+/* Makes the waves cos(p·w_c) of all C pairs, then sin(p·w_c), without the attention factor (free with pe_waves_free).
+ * The frequencies are the plan's exact ones, so that values of positions far away are right. */
+enum pe_status pe_ladder_waves(const struct pe_subject *subject, uint64_t n_rows, struct pe_waves **waves,
+                               struct pe_error *err);
+/* The memory of these waves, and of making them. */
+double pe_ladder_waves_bytes(const struct pe_subject *subject);
+
+/* ---- The rotation of a plan ---- */
+
+/* The rotation of a rotary plan, after planning. */
+
+/* For pe_rotate_table and pe_rotate_row. Call pe_rotate_drop afterwards, also after a failure. */
+enum pe_status pe_turn_init(struct pe_row_rotation *turn, const struct pe_plan *plan, struct pe_error *err);
+/* Its memory. */
+double pe_turn_bytes(const struct pe_plan *plan);
+
+/* The row of the tensor of that name, "q" or "k", among the scheme's inputs. */
+size_t pe_turn_input(const struct pe_plan *plan, const char *name);
 
 #endif

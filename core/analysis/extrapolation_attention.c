@@ -6,8 +6,7 @@
  * Absolute encodings are added to both, rotary schemes rotate both. Keys are computed in blocks; each query keeps the
  * sums of its softmax so far, and multiplies them when a larger maximum appears (Milakov and Gimelshein 2018, arXiv
  * 1805.02867), so memory does not grow with E. */
-#include "core/analysis/parts/extrapolation.h"
-#include "core/analysis/parts/turn.h"
+#include "core/analysis/analysis.h"
 #include "core/numeric/gemm.h"
 
 #include <stdlib.h>
