@@ -8,6 +8,8 @@
 
 #include "core/posenc.h"
 
+#include <stdatomic.h>
+
 /* ---- The web page: files that the server supplies ---------------------------------------------------------------- */
 
 /* A file of the page that is part of the program. */
@@ -155,27 +157,31 @@ struct api_host {
     uint64_t max_memory;             /* bytes that all running requests may use together; --max-memory */
     bool (*take_memory)(uint64_t n); /* reserves n of them; NULL: no limit */
     void (*give_memory)(uint64_t n);
-    const char *cors_origins;                            /* separated by spaces or commas, or "*"; NULL or "": none */
-    const char *commit;                                  /* for /version */
-    const struct api_store *store;                       /* stored weights; NULL: none are stored */
-    const struct api_store *presets;                     /* stored presets; NULL: none are stored */
-    void (*print_time)(char text[API_TIME_BYTES]);       /* the time of day (RFC 3339); needed if presets are stored */
-    const struct api_page *page;                         /* NULL: none */
-    const struct api_page *clients;                      /* client libraries; NULL: none. Its build is not used. */
-    void *self;                                          /* passed to the callbacks */
-    bool (*is_ready)(void *self);                        /* for /readyz */
-    char *(*metrics_print)(void *self, size_t *n_bytes); /* text of /metrics (freed with free); NULL: no memory */
+    const char *cors_origins;                      /* separated by spaces or commas, or "*"; NULL or "": none */
+    const char *commit;                            /* for /version */
+    const struct api_store *store;                 /* stored weights; NULL: none are stored */
+    const struct api_store *presets;               /* stored presets; NULL: none are stored */
+    void (*print_time)(char text[API_TIME_BYTES]); /* the time of day (RFC 3339); needed if presets are stored */
+    const struct api_page *page;                   /* NULL: none */
+    const struct api_page *clients;                /* client libraries; NULL: none. Its build is not used. */
+    const atomic_bool *is_ending;                  /* true from the first signal on, for /readyz; NULL: never */
+    char *(*metrics_print)(size_t *n_bytes);       /* text of /metrics (freed with free); NULL: no memory */
     /* The calling thread begins to compute this metric of an analysis, a constant string; NULL: it has ended. And the
      * number of hypotheses that a diagnosis has tried. NULL: not wanted. */
-    void (*metric_step)(void *self, const char *metric);
-    void (*hypotheses_searched)(void *self, uint64_t n);
+    void (*metric_step)(const char *metric);
+    void (*hypotheses_searched)(uint64_t n);
     uint64_t experiments;     /* that may run at a time, --experiments; 0: the endpoint is switched off */
     uint64_t experiment_ms;   /* that one may take; --experiment-seconds */
     uint64_t (*now_ms)(void); /* a steady clock; needed if there are experiments, as are the two below */
     /* turn: of the call. False: as many run as may, or it is another client's turn. */
-    bool (*experiment_begin)(void *self, uint64_t turn);
-    void (*experiment_end)(void *self, bool is_done, uint64_t n_steps);
+    bool (*experiment_begin)(uint64_t turn);
+    void (*experiment_end)(bool is_done, uint64_t n_steps);
 };
+
+static inline bool api_host_is_ending(const struct api_host *host)
+{
+    return host->is_ending && atomic_load_explicit(host->is_ending, memory_order_relaxed);
+}
 
 /* The rights of the client, as the server has found them. */
 enum api_access {

@@ -7,38 +7,9 @@
 
 #include <time.h>
 
-/* This and the next are called on the loop, or on a worker for a request with a large body. */
-static bool is_ready(void *self) { return !shutdown_has_begun(self); }
+static void count_hypotheses(uint64_t n) { metrics_add(METRICS_HYPOTHESES, (int64_t)n); }
 
-static char *print_metrics(void *self, size_t *n_bytes)
-{
-    (void)self;
-    return metrics_print(n_bytes);
-}
-
-static void step_metric(void *self, const char *metric)
-{
-    (void)self;
-    metrics_analysis_step(metric);
-}
-
-static void count_hypotheses(void *self, uint64_t n)
-{
-    (void)self;
-    metrics_add(METRICS_HYPOTHESES, (int64_t)n);
-}
-
-static bool begin_experiment(void *self, uint64_t turn)
-{
-    (void)self;
-    return experiments_begin(turn, clock_now() / CLOCK_MS);
-}
-
-static void end_experiment(void *self, bool is_done, uint64_t n_steps)
-{
-    (void)self;
-    experiments_end(is_done, n_steps);
-}
+static bool begin_experiment(uint64_t turn) { return experiments_begin(turn, clock_now() / CLOCK_MS); }
 
 static uint64_t now_ms(void) { return clock_now() / CLOCK_MS; }
 
@@ -60,7 +31,7 @@ static void print_time(char text[API_TIME_BYTES])
 }
 
 void host_init(struct api_host *host, const struct options *options, const struct stored *stored,
-               struct shutdown *shutdown)
+               const struct shutdown *shutdown)
 {
     *host = (struct api_host){
         .max_body = options->max_body,
@@ -76,15 +47,14 @@ void host_init(struct api_host *host, const struct options *options, const struc
         .store = weights_store(stored->weights),
         .presets = weights_store(stored->presets),
         .print_time = print_time,
-        .self = shutdown,
-        .is_ready = is_ready,
-        .metrics_print = print_metrics,
-        .metric_step = step_metric,
+        .is_ending = &shutdown->has_begun,
+        .metrics_print = metrics_print,
+        .metric_step = metrics_analysis_step,
         .hypotheses_searched = count_hypotheses,
         .experiments = options->experiments,
         .experiment_ms = options->experiment_seconds * 1000,
         .now_ms = now_ms,
         .experiment_begin = begin_experiment,
-        .experiment_end = end_experiment,
+        .experiment_end = experiments_end,
     };
 }

@@ -8,6 +8,7 @@
 #include "server/store/weights/weights.h"
 #include "server/transport/transport.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -66,6 +67,7 @@ struct shutdown {
     const struct supervisor *supervisor; /* gets a message when it begins */
     struct loop_timer *drain;            /* of the first loop */
     enum shutdown_stage stage;
+    atomic_bool has_begun; /* any thread may read it */
     uint64_t stage_ends_at;
 };
 
@@ -73,7 +75,6 @@ struct shutdown {
 bool shutdown_setup(struct shutdown *shutdown, const struct options *options, struct loops *loops,
                     struct stored *stored, const struct supervisor *supervisor);
 
-bool shutdown_has_begun(const struct shutdown *shutdown); /* any thread */
 bool shutdown_has_ended(const struct shutdown *shutdown); /* on the first loop: loops_stop has been called */
 
 /* ---- experiments.c ----------------------------------------------------------------------------------------------- */
@@ -139,6 +140,6 @@ void reload_start(struct reload *reload);
 
 /* Options, stored files and shutdown are borrowed while the host is used. The caller sets page, clients and commit. */
 void host_init(struct api_host *host, const struct options *options, const struct stored *stored,
-               struct shutdown *shutdown);
+               const struct shutdown *shutdown);
 
 #endif

@@ -4,7 +4,7 @@
  * keep-alive connections may carry a request at that moment. So it first answers that it is not ready, for as long as
  * probes need to see that; then it drains, with `Connection: close` on each answer, the socket still open and refusing
  * new work; then it closes. Each stage has a time, or ends with the last connection, and a second signal ends all of
- * them. server.h lists the stages; the stage is one word and only increases, so every thread may read it. */
+ * them. server.h lists the stages; other threads only read whether the first has begun. */
 #include "server/server.h"
 
 #include "server/process/process.h"
@@ -20,7 +20,7 @@ enum {
 
 static void enter_stage(struct shutdown *shutdown, enum shutdown_stage stage, uint64_t seconds)
 {
-    __atomic_store_n(&shutdown->stage, stage, __ATOMIC_RELAXED); /* a worker may read it */
+    shutdown->stage = stage;
     shutdown->stage_ends_at = clock_now() + seconds * CLOCK_SECOND;
 }
 
@@ -61,6 +61,7 @@ static void on_end_signal(void *self, int signum)
     }
     log_info("signal %d: draining, %zu connections open", signum, loops_n_connections(shutdown->loops));
     supervisor_say(shutdown->supervisor, "STOPPING=1");
+    atomic_store_explicit(&shutdown->has_begun, true, memory_order_relaxed);
     enter_stage(shutdown, SHUTDOWN_DELAY, shutdown->options->drain_delay);
     loop_timer_start(shutdown->drain, 0, DRAIN_LOOK_MS);
 }
@@ -76,12 +77,6 @@ bool shutdown_setup(struct shutdown *shutdown, const struct options *options, st
     shutdown->drain = loop_timer_new(loop, look_at_drain, shutdown);
     return shutdown->drain && loop_on_signal(loop, SIGTERM, on_end_signal, shutdown) &&
            loop_on_signal(loop, SIGINT, on_end_signal, shutdown);
-}
-
-/* The stage is one word and only ever increases. */
-bool shutdown_has_begun(const struct shutdown *shutdown)
-{
-    return __atomic_load_n(&shutdown->stage, __ATOMIC_RELAXED) != SHUTDOWN_SERVING;
 }
 
 bool shutdown_has_ended(const struct shutdown *shutdown) { return shutdown->stage == SHUTDOWN_STOPPED; }

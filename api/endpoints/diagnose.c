@@ -56,7 +56,7 @@ static struct api_reply *reply_of(struct api_request *request, struct pe_diagnos
     api_text_init(&text, API_TEXT_MAX);
     api_text_value(&text, pe_diagnosis_answer(diagnosis));
     if (host->hypotheses_searched)
-        host->hypotheses_searched(host->self, pe_diagnosis_searched(diagnosis));
+        host->hypotheses_searched(pe_diagnosis_searched(diagnosis));
     pe_diagnosis_free(diagnosis);
     struct api_reply *reply = api_reply_text(200, api_json_type, &text);
     if (reply->status != 200)

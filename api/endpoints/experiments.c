@@ -36,7 +36,7 @@ struct experiment {
 static void end(struct experiment *x)
 {
     if (x->core)
-        x->host->experiment_end(x->host->self, x->is_done, pe_experiment_steps(x->core));
+        x->host->experiment_end(x->is_done, pe_experiment_steps(x->core));
     pe_experiment_free(x->core);
     x->core = NULL;
     x->is_over = true;
@@ -309,7 +309,7 @@ static bool open_core(struct api_request *request, const struct api_entries *ent
 
 static bool begin(const struct api_host *host, const struct api_call *call, struct api_problem *problem)
 {
-    if (host->experiment_begin(host->self, call->turn))
+    if (host->experiment_begin(call->turn))
         return true;
     api_fail(problem, 429, "",
              "%llu experiment%s already running, or other clients have waited longer; try again later (the limit "
@@ -338,7 +338,7 @@ static struct api_reply *reply_to(struct api_request *request, struct pe_experim
     struct api_body *body = live_body_new(request, core, is_events);
     if (body)
         return add_headers(api_reply_of(200, is_events ? event_type : line_type, body, request->n_taken), is_events);
-    request->host->experiment_end(request->host->self, false, 0);
+    request->host->experiment_end(false, 0);
     pe_experiment_free(core);
     api_fail_memory(&request->problem);
     return NULL;

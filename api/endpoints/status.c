@@ -23,7 +23,7 @@ struct api_reply *api_healthz(struct api_request *request)
 
 struct api_reply *api_readyz(struct api_request *request)
 {
-    if (request->host->is_ready(request->host->self))
+    if (!api_host_is_ending(request->host))
         return state_reply("ready");
     return api_refusal(503, "the server takes no new work: it is starting or shutting down");
 }
@@ -31,7 +31,7 @@ struct api_reply *api_readyz(struct api_request *request)
 struct api_reply *api_metrics(struct api_request *request)
 {
     size_t n = 0;
-    char *bytes = request->host->metrics_print(request->host->self, &n);
+    char *bytes = request->host->metrics_print(&n);
     struct api_reply *reply = api_reply_bytes(200, "text/plain; version=0.0.4; charset=utf-8", bytes, n);
     return uncached(api_reply_set_format(reply, "prometheus"));
 }

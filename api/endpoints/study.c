@@ -37,7 +37,7 @@ void api_study_step(void *caller, const char *metric)
 {
     const struct api_host *host = ((struct api_request *)caller)->host;
     if (host->metric_step)
-        host->metric_step(host->self, metric);
+        host->metric_step(metric);
 }
 
 bool api_study_fail(struct api_request *request, const struct pe_error *err)

@@ -39,7 +39,7 @@ struct api_reply *api_oip_live(struct api_request *request)
 
 static bool check_ready(struct api_request *request, struct api_problem *problem)
 {
-    return request->host->is_ready(request->host->self) ||
+    return !api_host_is_ending(request->host) ||
            api_fail(problem, 503, "", "the server takes no new work: it is starting or shutting down");
 }
 

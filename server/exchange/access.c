@@ -83,12 +83,6 @@ bool exchange_admit_stream(struct exchange *x)
     return x->sending.is_account_stream || refuse_quota(x, detail, retry_s);
 }
 
-void exchange_spend(const struct exchange *x, uint64_t work_ns)
-{
-    if (x->account && work_ns)
-        account_charge(x->account, work_ns);
-}
-
 void exchange_end_stream(struct exchange *x)
 {
     if (x->sending.is_account_stream)

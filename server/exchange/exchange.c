@@ -161,11 +161,6 @@ void exchange_drop(struct exchange *x)
     exchange_free(x->http, x);
 }
 
-bool exchange_is_gone(const struct exchange *x)
-{
-    return atomic_load_explicit(&x->ending.is_gone, memory_order_relaxed);
-}
-
 /* ---- The end --------------------------------------------------------------------------------------------------- */
 
 enum { STATUS_CLIENT_LEFT = 499 }; /* used in log and metrics only; other servers use the same number */

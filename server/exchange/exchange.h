@@ -36,7 +36,7 @@ struct call *call_hold(struct call *call);              /* any thread that holds
 void call_drop(struct call *call, struct calls *spare); /* NULL: it is not kept for reuse (any thread) */
 void calls_free(struct calls *spare);
 
-/* ---- Its key: every part of it that api/ reads, byte for byte ---------------------------------------------------- */
+/* ---- The key of a call (answers.c): every part of it that api/ reads, byte for byte ------------------------------ */
 
 /* A longer request has no key: comparing it would cost as much as planning it. */
 enum { CALL_KEY_MAX = 4096 };
@@ -327,13 +327,20 @@ bool exchange_admit(struct exchange *x);        /* within its quotas? False: x->
 bool exchange_admit_stream(struct exchange *x); /* the same for an answer about to be streamed */
 /* Charges computing time to the account as it is spent, even if the client has disconnected or the time limit was
  * reached. Any thread. */
-void exchange_spend(const struct exchange *x, uint64_t work_ns);
+static inline void exchange_spend(const struct exchange *x, uint64_t work_ns)
+{
+    if (x->account && work_ns)
+        account_charge(x->account, work_ns);
+}
 void exchange_end_stream(struct exchange *x); /* at the end; nothing to do if there was none */
 
 /* ---- exchange.c -------------------------------------------------------------------------------------------- */
 
 void exchange_drop(struct exchange *x); /* drops one owner; the last one frees it */
-bool exchange_is_gone(const struct exchange *x);
+static inline bool exchange_is_gone(const struct exchange *x)
+{
+    return atomic_load_explicit(&x->ending.is_gone, memory_order_relaxed);
+}
 /* Whether its answer is being sent or computed by a worker: a client that has closed its sending side may still be
  * reading. */
 bool exchange_is_sending(const struct exchange *x);
@@ -357,16 +364,6 @@ bool chunks_are_ours(const struct exchange *x);
 struct MHD_Response *chunks_response(struct exchange *x);
 void chunks_go_on(struct exchange *x); /* call it when a piece is ready; x is suspended */
 
-/* ---- response_cache.c -------------------------------------------------------------------------------------- */
-
-#define HTTP_ID_HEADER "X-Request-Id"
-
-/* The response of x's reply with this request's headers, borrowed; NULL: not in the cache. */
-struct MHD_Response *response_cache_find(struct exchange *x);
-/* Takes response, which has x's headers, for later requests with the same reply. False: it was not taken. */
-bool response_cache_add(struct exchange *x, struct MHD_Response *response);
-void response_cache_free(struct http *http); /* call it when no daemon runs any more */
-
 /* ---- send.c ------------------------------------------------------------------------------------------------ */
 
 /* Creates the body of a ready reply (enum api_pace), on the loop; other replies have pieces. False: no memory. */
@@ -375,6 +372,7 @@ bool exchange_make_whole(struct exchange *x);
 /* Passes x->reply to the daemon. False closes the connection: without memory nothing better is possible. */
 bool exchange_send(struct exchange *x);
 bool exchange_queue_is_full(const struct exchange *x);
+void exchange_free_heads(struct http *http); /* of cached answers; call it when no daemon runs any more */
 
 /* ---- answer.c ---------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* Owns what is asked of the HTTP library: one daemon (its start, its callbacks, its end), the request at hand,
  * responses. Comments that begin with "0.9.75" describe where that version needs care.
  *
- * This is the only file that includes libmicrohttpd's header. What surrounds or repairs the library (guard.c, sent.c,
+ * This is the only file that includes libmicrohttpd's header. What surrounds or repairs the library (guard.c,
  * chunks.c, connections.c, deadlines.c) uses it through the functions here and the callbacks in struct daemon_events,
  * so another version, or another library, is a change of this file and of what those comments describe. */
 #include "server/transport/transport.h"

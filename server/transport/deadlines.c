@@ -6,7 +6,7 @@
  * windows: a pause of some seconds on a bad line is not slow.
  *
  * How much a client has read is the kernel's knowledge. TCP_INFO has the bytes that the peer acknowledged; for Unix
- * sockets sent.c counts what the socket accepted. Time in which no bytes wait for the client is the server's, and is
+ * sockets guard.c counts what the socket accepted. Time in which no bytes wait for the client is the server's, and is
  * not counted. */
 #include "server/exchange/exchange.h"
 

@@ -1,4 +1,5 @@
-/* Owns recv(), and with it the bytes that the daemon sees of a connection.
+/* Owns recv() and send(), and with them the bytes that the daemon sees of a connection, and the count of those it
+ * sends.
  *
  * The problem: libmicrohttpd 0.9.75 accepts heads that proxies read otherwise (two lengths, blanks before a colon, bare
  * LF), which is how requests are smuggled past a proxy; it has no hook before its parser. The idea: in a dynamically
@@ -26,6 +27,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum {
     KEPT_MAX = 16 * 1024,      /* bytes received but not passed on; larger than any head that is not refused yet */
@@ -168,16 +171,22 @@ static size_t judge(struct http_guard *guard, char *bytes, size_t n)
 typedef ssize_t receive(int fd, void *bytes, size_t n, int flags);
 typedef ssize_t receive_tls(void *session, void *bytes, size_t n);
 typedef int tls_descriptor(void *session);
+typedef ssize_t send_bytes(int fd, const void *bytes, size_t n, int flags);
+typedef ssize_t send_message(int fd, const struct msghdr *message, int flags);
 
 /* The functions that would be called without ours. They are not always the libraries' own: sanitizers and tests
  * interpose theirs. */
 static receive *next_recv;
 static receive_tls *next_record_recv;
 static tls_descriptor *descriptor_of;
+static send_bytes *next_send;
+static send_message *next_sendmsg;
 static pthread_once_t next_once = PTHREAD_ONCE_INIT;
 
 static void find_next(void)
 {
+    *(void **)&next_send = dlsym(RTLD_NEXT, "send");
+    *(void **)&next_sendmsg = dlsym(RTLD_NEXT, "sendmsg");
     *(void **)&next_recv = dlsym(RTLD_NEXT, "recv");
     *(void **)&next_record_recv = dlsym(RTLD_NEXT, "gnutls_record_recv");
     *(void **)&descriptor_of = dlsym(RTLD_NEXT, "gnutls_transport_get_int");
@@ -343,4 +352,47 @@ bool http_guard_works(void)
     void *found = dlsym(RTLD_DEFAULT, "recv"), *found_tls = dlsym(RTLD_DEFAULT, "gnutls_record_recv");
     return found && memcmp(&ours, &found, sizeof found) == 0 &&
            (!found_tls || memcmp(&ours_tls, &found_tls, sizeof found_tls) == 0);
+}
+
+/* ---- Sending -------------------------------------------------------------------------------------------------------
+ */
+
+/* The bytes that each connection's socket has accepted are counted. For TCP the kernel reports how much the peer has
+ * received (TCP_INFO); for a Unix socket it does not. But it queues little for a reader, so the bytes are accepted
+ * about as fast as they are read. The HTTP library does not report how much it has sent either, so send() and sendmsg()
+ * are intercepted as recv() is. */
+
+static ssize_t count(int fd, ssize_t n)
+{
+    struct http_connection *connection = n > 0 ? http_guard_connection(fd) : NULL;
+    if (connection)
+        connection->n_sent += (uint64_t)n;
+    return n;
+}
+
+/* The C names differ from the symbols, as in guard.c. */
+ssize_t http_sent_send(int fd, const void *bytes, size_t n, int flags) __asm__("send")
+    __attribute__((visibility("default")));
+ssize_t http_sent_sendmsg(int fd, const struct msghdr *message, int flags) __asm__("sendmsg")
+    __attribute__((visibility("default")));
+
+ssize_t http_sent_send(int fd, const void *bytes, size_t n, int flags)
+{
+    pthread_once(&next_once, find_next);
+    return count(fd, next_send ? next_send(fd, bytes, n, flags) : sendto(fd, bytes, n, flags, NULL, 0));
+}
+
+ssize_t http_sent_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    pthread_once(&next_once, find_next);
+    return count(fd, next_sendmsg ? next_sendmsg(fd, message, flags) : syscall(SYS_sendmsg, fd, message, flags));
+}
+
+bool http_sent_works(void)
+{
+    send_bytes *ours = http_sent_send;
+    send_message *our_messages = http_sent_sendmsg;
+    void *found = dlsym(RTLD_DEFAULT, "send"), *found_messages = dlsym(RTLD_DEFAULT, "sendmsg");
+    return found && memcmp(&ours, &found, sizeof found) == 0 && found_messages &&
+           memcmp(&our_messages, &found_messages, sizeof found_messages) == 0;
 }

@@ -204,7 +204,7 @@ void http_free(struct http *http)
     if (!http)
         return;
     exchange_free_spare(http);
-    response_cache_free(http);
+    exchange_free_heads(http);
     pool_free(http->pool);
     free(http);
 }

@@ -406,7 +406,7 @@ void http_take(struct http *http, struct accept_place *place, bool is_here);
 /* Sends the refusal to a connection over --max-connections; fd stays the caller's. On the loop's thread. */
 void http_turn_away(struct http *http, int fd);
 
-/* Shutdown. As soon as host->is_ready is false, answers have "Connection: close". http_drain (any thread): idle
+/* Shutdown. As soon as host->is_ending is true, answers have "Connection: close". http_drain (any thread): idle
  * connections are closed; running requests continue; requests on later connections are refused with 503, but for the
  * open paths (api_is_open). http_close (any thread), when the listening socket is closed: idle connections among the
  * later ones are closed, too. http_stop: all running requests are cut off. Then loop_free, which waits for workers, and
@@ -545,7 +545,7 @@ struct http_connection {
     uint64_t progress_at; /* ns; when bytes last moved */
     uint64_t window_at;   /* ns; start of the time in which the bytes of n_window moved */
     uint64_t n_window;
-    uint64_t n_sent;           /* bytes that the socket has accepted (sent.c) */
+    uint64_t n_sent;           /* bytes that the socket has accepted (guard.c) */
     uint64_t confirmed;        /* of these, the bytes that the peer is known to have received */
     struct exchange *exchange; /* the current request; NULL between requests */
 };
@@ -587,7 +587,7 @@ struct http {
  * send a request on one that closes at that moment. */
 static inline bool http_is_ending(const struct http *http)
 {
-    return http->is_draining || !http->host->is_ready(http->host->self);
+    return http->is_draining || api_host_is_ending(http->host);
 }
 
 /* A spare place is for one request. */
@@ -606,7 +606,8 @@ bool http_has_unsent(int fd);                                           /* bytes
 uint64_t http_peer(int fd);                              /* client number of the peer */
 void http_know_peer(struct http_connection *connection); /* looks it up once: sets connection->peer and is_proxy */
 
-/* ---- sent.c ------------------------------------------------------------------------------------------------ */
+/* ---- guard.c: sending
+ * ------------------------------------------------------------------------------------------------ */
 
 bool http_sent_works(void); /* whether the HTTP library calls this program's send() */
 

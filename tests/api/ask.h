@@ -13,11 +13,8 @@
 
 #include <cmocka.h>
 
-static bool is_ready(void *self) { return self == NULL; }
-
-static char *metrics_print(void *self, size_t *n_bytes)
+static char *metrics_print(size_t *n_bytes)
 {
-    (void)self;
     char *text = malloc(8);
     if (text)
         memcpy(text, "m_sum 1\n", *n_bytes = 8);
@@ -47,7 +44,6 @@ static const struct api_host host = {.max_body = 1 << 20,
                                      .max_analysis = UINT64_C(1) << 40,
                                      .commit = "abc",
                                      .page = &some_page,
-                                     .is_ready = is_ready,
                                      .metrics_print = metrics_print};
 
 /* A reply with its pieces put together. */

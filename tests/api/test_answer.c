@@ -50,7 +50,8 @@ static void test_not_ready(void **state)
 {
     (void)state;
     struct api_host busy = host;
-    busy.self = &busy;
+    const atomic_bool is_ending = true;
+    busy.is_ending = &is_ending;
     struct api_call call = {.method = "GET", .path = "/readyz"};
     assert_header(gather(api_answer(&busy, &call)), 503, "Retry-After", "1");
 }

@@ -7,15 +7,8 @@
 
 #include <jansson.h>
 
-static bool is_ready(void *self)
+static char *print_metrics(size_t *n_bytes)
 {
-    (void)self;
-    return true;
-}
-
-static char *print_metrics(void *self, size_t *n_bytes)
-{
-    (void)self;
     *n_bytes = 1;
     return strdup("m");
 }
@@ -30,7 +23,6 @@ static inline struct api_host small_host(void)
                              .max_analysis = 1 << 16,
                              .commit = "",
                              .cors_origins = "https://example.org",
-                             .is_ready = is_ready,
                              .metrics_print = print_metrics};
 }
 

@@ -28,11 +28,8 @@ static struct accept *acceptor;
 static struct sockaddr_un door;
 static socklen_t door_bytes = sizeof door;
 
-static bool is_ready(void *self) { return self == NULL; }
-
-static char *print_figures(void *self, size_t *n_bytes)
+static char *print_figures(size_t *n_bytes)
 {
-    (void)self;
     *n_bytes = 8;
     return strdup("m_sum 1\n");
 }
@@ -59,7 +56,6 @@ static void start(void)
                              .max_work = 1 << 20,
                              .commit = "",
                              .cors_origins = "https://example.org",
-                             .is_ready = is_ready,
                              .metrics_print = print_figures};
     jobs_set_workers(1);
     loop = loop_new(64);

@@ -229,9 +229,8 @@ static struct {
     uint64_t lent, most, limit;
 } seen;
 
-static void on_step(void *self, const char *metric)
+static void on_step(const char *metric)
 {
-    (void)self;
     size_t used = strlen(seen.names);
     if (metric)
         snprintf(seen.names + used, sizeof seen.names - used, "%s ", metric);

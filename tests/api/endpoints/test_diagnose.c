@@ -56,18 +56,13 @@ static struct {
     uint64_t searched, lent, limit;
 } seen;
 
-static void on_step(void *self, const char *metric)
+static void on_step(const char *metric)
 {
-    (void)self;
     size_t used = strlen(seen.names);
     snprintf(seen.names + used, sizeof seen.names - used, "%s ", metric ? metric : "end");
 }
 
-static void on_search(void *self, uint64_t n)
-{
-    (void)self;
-    seen.searched += n;
-}
+static void on_search(uint64_t n) { seen.searched += n; }
 
 static bool take(uint64_t n)
 {

@@ -19,15 +19,14 @@ static bool is_gone(void *caller)
     return seen.n_readings > seen.leaves_at;
 }
 
-static bool begin(void *self, uint64_t turn)
+static bool begin(uint64_t turn)
 {
-    (void)self, (void)turn;
+    (void)turn;
     return true;
 }
 
-static void end(void *self, bool is_done, uint64_t n_steps)
+static void end(bool is_done, uint64_t n_steps)
 {
-    (void)self;
     seen.n_ended++;
     seen.is_done = is_done;
     seen.n_steps = n_steps;
