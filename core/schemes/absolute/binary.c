@@ -72,12 +72,12 @@ static enum pe_status set_shifts(struct pe_plan *p, struct pe_error *err)
 }
 
 /* A division for each channel. */
-static void cost(const struct pe_plan *p, struct pe_cost *cost)
+static void binary_cost(const struct pe_plan *p, struct pe_cost *cost)
 {
     pe_cost_each(cost, (double)((const struct binary *)p->config)->dim, sizeof(unsigned char), 30);
 }
 
-static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
+static enum pe_status binary_plan(struct pe_plan *p, struct pe_error *err)
 {
     struct binary *c = p->config;
     if (c->bits == PE_UNSET_INT)
@@ -89,8 +89,8 @@ static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
 }
 
 /* PE(p, j) = p >> b(j) & 1 ? high : low */
-static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
-                 void *dst)
+static void binary_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                        void *dst)
 {
     const struct binary *c = plan->config;
     const unsigned char *shifts = (const unsigned char *)plan->tables + b->col0;
@@ -103,7 +103,7 @@ static void fill(const struct pe_plan *plan, const struct pe_output *output, siz
     }
 }
 
-static void drop(struct pe_plan *plan) { free(plan->tables); }
+static void binary_drop(struct pe_plan *plan) { free(plan->tables); }
 
 const struct pe_scheme pe_scheme_binary = {
     .info =
@@ -119,8 +119,8 @@ const struct pe_scheme pe_scheme_binary = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct binary),
-    .cost = cost,
-    .plan = plan,
-    .drop = drop,
-    .fill = fill,
+    .cost = binary_cost,
+    .plan = binary_plan,
+    .drop = binary_drop,
+    .fill = binary_fill,
 };

@@ -207,7 +207,7 @@ static enum pe_status make_stepping(struct pe_plan *plan, struct tables *t, stru
     return status;
 }
 
-static void cost(const struct pe_plan *p, struct pe_cost *cost)
+static void floater_cost(const struct pe_plan *p, struct pe_cost *cost)
 {
     const struct floater *c = p->config;
     double dim = fmax((double)c->dim, fmax((double)pe_weights_axis(p, P0, 0), (double)pe_weights_axis(p, B2, 0)));
@@ -218,7 +218,7 @@ static void cost(const struct pe_plan *p, struct pe_cost *cost)
     pe_cost_weights(cost, p, P0, dim);
 }
 
-static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
+static enum pe_status floater_plan(struct pe_plan *p, struct pe_error *err)
 {
     struct floater *c = p->config;
     struct tables *t = p->tables = calloc(1, sizeof *t);
@@ -239,7 +239,7 @@ static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
     return status ? status : make_stepping(p, t, err);
 }
 
-static void drop(struct pe_plan *plan)
+static void floater_drop(struct pe_plan *plan)
 {
     struct tables *t = plan->tables;
     if (t) {
@@ -249,8 +249,8 @@ static void drop(struct pe_plan *plan)
     free(t);
 }
 
-static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
-                 void *dst)
+static void floater_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
+                         const struct pe_block *b, void *dst)
 {
     struct tables *t = plan->tables;
     (void)id;
@@ -275,8 +275,8 @@ const struct pe_scheme pe_scheme_floater = {
         },
     .config_bytes = sizeof(struct floater),
     .is_slow = true,
-    .cost = cost,
-    .plan = plan,
-    .drop = drop,
-    .fill = fill,
+    .cost = floater_cost,
+    .plan = floater_plan,
+    .drop = floater_drop,
+    .fill = floater_fill,
 };

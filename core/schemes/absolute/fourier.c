@@ -157,7 +157,7 @@ static enum pe_status check_phases(const struct pe_plan *p, struct pe_error *err
 }
 
 /* The features, each checked against the farthest position, and the random directions. */
-static void cost(const struct pe_plan *p, struct pe_cost *cost)
+static void fourier_cost(const struct pe_plan *p, struct pe_cost *cost)
 {
     const struct fourier *c = p->config;
     double axes = p->seq.n_axes, n = (double)num_freqs(p);
@@ -182,7 +182,7 @@ static void set_work(struct pe_plan *p)
         p->element_work = p->arith == PE_ARITH_FLOAT32 ? 1600 : 64 + 128 * (double)p->seq.n_axes;
 }
 
-static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
+static enum pe_status fourier_plan(struct pe_plan *p, struct pe_error *err)
 {
     const struct fourier *c = p->config;
     p->tables = calloc(1, sizeof(struct pe_features));
@@ -198,7 +198,7 @@ static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
     return status ? status : check_phases(p, err);
 }
 
-static void drop(struct pe_plan *plan)
+static void fourier_drop(struct pe_plan *plan)
 {
     struct pe_features *t = plan->tables;
     if (t) {
@@ -279,8 +279,8 @@ static void fill_group_float32(const struct pe_plan *plan, enum pe_dtype dtype, 
     }
 }
 
-static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
-                 void *dst)
+static void fourier_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
+                         const struct pe_block *b, void *dst)
 {
     const struct pe_features *t = plan->tables;
     bool float32 = plan->arith == PE_ARITH_FLOAT32;
@@ -315,11 +315,11 @@ const struct pe_scheme pe_scheme_fourier = {
         },
     .config_bytes = sizeof(struct fourier),
     .has_axes = true,
-    .cost = cost,
-    .plan = plan,
-    .drop = drop,
+    .cost = fourier_cost,
+    .plan = fourier_plan,
+    .drop = fourier_drop,
     .is_slow = true,
     .width = width,
     .columns = columns,
-    .fill = fill,
+    .fill = fourier_fill,
 };

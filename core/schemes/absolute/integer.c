@@ -53,7 +53,7 @@ static double scale_of(const struct integer *c)
     return v->kind == PE_REAL ? v->real : (double)NAN;
 }
 
-static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
+static enum pe_status integer_plan(struct pe_plan *p, struct pe_error *err)
 {
     struct integer *c = p->config;
     double scale = scale_of(c);
@@ -97,8 +97,8 @@ static double value(const struct pe_plan *plan, enum pe_dtype dtype, double p)
 }
 
 /* PE(p, j) as above, the same for all j */
-static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
-                 void *dst)
+static void integer_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
+                         const struct pe_block *b, void *dst)
 {
     (void)id;
     for (uint64_t i = 0; i < b->n_rows; i++) {
@@ -123,6 +123,6 @@ const struct pe_scheme pe_scheme_integer = {
         },
     .config_bytes = sizeof(struct integer),
     .cost = pe_cost_nothing,
-    .plan = plan,
-    .fill = fill,
+    .plan = integer_plan,
+    .fill = integer_fill,
 };

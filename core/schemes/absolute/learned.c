@@ -297,7 +297,7 @@ static enum pe_status check_way(const struct pe_plan *plan, const struct state *
 
 /* Table rows that contribute to one row of an axis: at most four for each, and where the axis shrinks, as many as it
  * had. */
-static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+static void learned_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     enum { LENGTH_MAX = 65536 };
     const struct learned *c = plan->config;
@@ -309,7 +309,7 @@ static void cost(const struct pe_plan *plan, struct pe_cost *cost)
     }
 }
 
-static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status learned_plan(struct pe_plan *plan, struct pe_error *err)
 {
     const struct learned *c = plan->config;
     struct state *s = plan->tables = calloc(1, sizeof *s);
@@ -326,7 +326,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     return s->is_resized ? plan_resized(plan, s, err) : s->is_split ? plan_split(plan, err) : plan_lookup(plan, s, err);
 }
 
-static void drop(struct pe_plan *plan)
+static void learned_drop(struct pe_plan *plan)
 {
     struct state *s = plan->tables;
     for (int a = 0; s && a < 2; a++)
@@ -427,8 +427,8 @@ static void row_of(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t 
         look_up(plan, TABLE, pe_position_at(k, i) + offset, col, n, out);
 }
 
-static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
-                 void *dst)
+static void learned_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
+                         const struct pe_block *b, void *dst)
 {
     double values[TILE];
     (void)id;
@@ -458,8 +458,8 @@ const struct pe_scheme pe_scheme_learned = {
     .config_bytes = sizeof(struct learned),
     .is_slow = true,
     .has_axes = true,
-    .cost = cost,
-    .plan = plan,
-    .drop = drop,
-    .fill = fill,
+    .cost = learned_cost,
+    .plan = learned_plan,
+    .drop = learned_drop,
+    .fill = learned_fill,
 };

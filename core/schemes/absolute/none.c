@@ -21,8 +21,8 @@ static const struct pe_output_row outputs[] = {
 };
 
 /* PE(p, j) = 0 */
-static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
-                 void *dst)
+static void none_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                      void *dst)
 {
     (void)plan;
     (void)id;
@@ -44,5 +44,5 @@ const struct pe_scheme pe_scheme_none = {
         },
     .config_bytes = sizeof(struct none),
     .is_neutral = true,
-    .fill = fill,
+    .fill = none_fill,
 };

@@ -153,7 +153,7 @@ static enum pe_status make_stepping(struct pe_plan *plan, struct tables *t, stru
     return status;
 }
 
-static void cost(const struct pe_plan *p, struct pe_cost *cost)
+static void recursive_cost(const struct pe_plan *p, struct pe_cost *cost)
 {
     const struct recursive *c = p->config;
     size_t n_layers = count_layers(p);
@@ -170,7 +170,7 @@ static void cost(const struct pe_plan *p, struct pe_cost *cost)
     pe_cost_weights(cost, p, P0, dim);
 }
 
-static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
+static enum pe_status recursive_plan(struct pe_plan *p, struct pe_error *err)
 {
     struct recursive *c = p->config;
     struct tables *t = p->tables = calloc(1, sizeof *t);
@@ -188,7 +188,7 @@ static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
     return status ? status : make_stepping(p, t, err);
 }
 
-static void drop(struct pe_plan *plan)
+static void recursive_drop(struct pe_plan *plan)
 {
     struct tables *t = plan->tables;
     if (t) {
@@ -198,8 +198,8 @@ static void drop(struct pe_plan *plan)
     free(t);
 }
 
-static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
-                 void *dst)
+static void recursive_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
+                           const struct pe_block *b, void *dst)
 {
     struct tables *t = plan->tables;
     (void)id;
@@ -224,8 +224,8 @@ const struct pe_scheme pe_scheme_recursive = {
         },
     .config_bytes = sizeof(struct recursive),
     .is_slow = true,
-    .cost = cost,
-    .plan = plan,
-    .drop = drop,
-    .fill = fill,
+    .cost = recursive_cost,
+    .plan = recursive_plan,
+    .drop = recursive_drop,
+    .fill = recursive_fill,
 };

@@ -211,14 +211,14 @@ static enum pe_status make_columns(struct pe_plan *p, struct pe_error *err)
     return PE_OK;
 }
 
-static void cost(const struct pe_plan *p, struct pe_cost *cost)
+static void sinusoidal_cost(const struct pe_plan *p, struct pe_cost *cost)
 {
     const struct sinusoidal *c = p->config;
     pe_cost_ladder(cost, (double)c->dim / 2 + 2 * PE_AXES_MAX, c->arith == PE_ARITH_FLOAT32);
     pe_cost_each(cost, (double)c->dim, sizeof(struct pe_wave), 50);
 }
 
-static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
+static enum pe_status sinusoidal_plan(struct pe_plan *p, struct pe_error *err)
 {
     const struct sinusoidal *c = p->config;
     struct pe_sinusoid_block blocks[PE_AXES_MAX];
@@ -241,7 +241,7 @@ static bool columns(const struct pe_plan *plan, size_t id, struct pe_wave *colum
     return true;
 }
 
-static void drop(struct pe_plan *plan) { free(plan->tables); }
+static void sinusoidal_drop(struct pe_plan *plan) { free(plan->tables); }
 
 const struct pe_scheme pe_scheme_sinusoidal = {
     .info =
@@ -259,8 +259,8 @@ const struct pe_scheme pe_scheme_sinusoidal = {
         },
     .config_bytes = sizeof(struct sinusoidal),
     .has_axes = true,
-    .cost = cost,
-    .plan = plan,
-    .drop = drop,
+    .cost = sinusoidal_cost,
+    .plan = sinusoidal_plan,
+    .drop = sinusoidal_drop,
     .columns = columns,
 };

@@ -199,7 +199,7 @@ static enum pe_status count_keys(const struct pe_plan *plan, struct tables *t, s
 }
 
 /* An exponential for each slope; a count for each key of a mask. */
-static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+static void alibi_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct alibi *c = plan->config;
     const struct pe_mask *mask = plan->mask;
@@ -209,7 +209,7 @@ static void cost(const struct pe_plan *plan, struct pe_cost *cost)
     pe_bias_cost(plan, (double)c->num_heads, cost);
 }
 
-static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status alibi_plan(struct pe_plan *plan, struct pe_error *err)
 {
     const struct alibi *c = plan->config;
     struct tables *t = plan->tables = calloc(1, sizeof *t + 3 * (size_t)c->num_heads * sizeof *t->slopes);
@@ -222,7 +222,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     return status ? status : count_keys(plan, t, err);
 }
 
-static void drop(struct pe_plan *plan)
+static void alibi_drop(struct pe_plan *plan)
 {
     struct tables *t = plan->tables;
     if (t)
@@ -230,8 +230,8 @@ static void drop(struct pe_plan *plan)
     pe_bias_drop(plan);
 }
 
-static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
-                 void *dst)
+static void alibi_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                       void *dst)
 {
     const struct tables *t = plan->tables;
     if (id == BIAS)
@@ -262,10 +262,10 @@ const struct pe_scheme pe_scheme_alibi = {
         },
     .config_bytes = sizeof(struct alibi),
     .is_pairwise = true,
-    .cost = cost,
-    .plan = plan,
-    .drop = drop,
-    .fill = fill,
+    .cost = alibi_cost,
+    .plan = alibi_plan,
+    .drop = alibi_drop,
+    .fill = alibi_fill,
     .line = pe_bias_fill_line,
     .attend = &attend,
 };

@@ -142,7 +142,7 @@ static struct tables *read_weights(const struct pe_plan *plan)
 }
 
 /* The network's numbers. */
-static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+static void fire_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct fire *f = plan->config;
     double hidden =
@@ -158,7 +158,7 @@ static void cost(const struct pe_plan *plan, struct pe_cost *cost)
     pe_bias_cost(plan, heads, cost);
 }
 
-static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status fire_plan(struct pe_plan *plan, struct pe_error *err)
 {
     const struct fire *f = plan->config;
     enum pe_status status = need_weights(plan, err);
@@ -190,8 +190,8 @@ const struct pe_scheme pe_scheme_fire = {
         },
     .config_bytes = sizeof(struct fire),
     .is_pairwise = true,
-    .cost = cost,
-    .plan = plan,
+    .cost = fire_cost,
+    .plan = fire_plan,
     .drop = pe_bias_drop,
     .fill = pe_bias_fill,
 };

@@ -175,14 +175,14 @@ static void row(const struct pe_plan *plan, const struct pe_glance *first, size_
         store(plan, first->head, dd_two_sum(pe_position_at(plan->seq.k, first->key + j), -first->q_pos), dtype, out, j);
 }
 
-static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+static void kerple_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct kerple *c = plan->config;
     pe_cost_each(cost, (double)c->num_heads, sizeof(struct head), 50);
     pe_bias_cost(plan, (double)c->num_heads, cost);
 }
 
-static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status kerple_plan(struct pe_plan *plan, struct pe_error *err)
 {
     struct kerple *c = plan->config;
     struct tables *t = plan->tables = calloc(1, sizeof *t + (size_t)c->num_heads * sizeof *t->heads);
@@ -209,8 +209,8 @@ const struct pe_scheme pe_scheme_kerple = {
         },
     .config_bytes = sizeof(struct kerple),
     .is_pairwise = true,
-    .cost = cost,
-    .plan = plan,
+    .cost = kerple_cost,
+    .plan = kerple_plan,
     .drop = pe_bias_drop,
     .fill = pe_bias_fill,
     .line = pe_bias_fill_line,

@@ -169,7 +169,7 @@ static enum pe_status make_cosines(const struct sandwich *c, struct tables *t, s
     return pe_waves_new(t->cosines, t->n, &t->waves) ? pe_no_memory(err) : PE_OK;
 }
 
-static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+static void sandwich_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct sandwich *c = plan->config;
     double n = (double)c->bar_dim / 2;
@@ -178,7 +178,7 @@ static void cost(const struct pe_plan *plan, struct pe_cost *cost)
     pe_bias_cost(plan, (double)c->num_heads, cost);
 }
 
-static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status sandwich_plan(struct pe_plan *plan, struct pe_error *err)
 {
     const struct sandwich *c = plan->config;
     if (c->bar_dim % 2)
@@ -195,7 +195,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     return status ? status : pe_bias_init(&t->bias, plan, &c->bias, err);
 }
 
-static void drop(struct pe_plan *plan)
+static void sandwich_drop(struct pe_plan *plan)
 {
     struct tables *t = plan->tables;
     if (t)
@@ -217,9 +217,9 @@ const struct pe_scheme pe_scheme_sandwich = {
         },
     .config_bytes = sizeof(struct sandwich),
     .is_pairwise = true,
-    .cost = cost,
-    .plan = plan,
-    .drop = drop,
+    .cost = sandwich_cost,
+    .plan = sandwich_plan,
+    .drop = sandwich_drop,
     .fill = pe_bias_fill,
     .line = pe_bias_fill_line,
     .attend = &pe_bias_attend,

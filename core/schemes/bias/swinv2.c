@@ -150,7 +150,7 @@ static enum pe_status need_logit_scale(struct pe_plan *plan, struct pe_error *er
     return pe_weights_need(plan, LOGIT_SCALE, &heads, 1, err);
 }
 
-static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+static void swinv2_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct swinv2 *c = plan->config;
     double hidden = fmax((double)c->hidden, (double)pe_weights_axis(plan, W1, 0));
@@ -160,7 +160,7 @@ static void cost(const struct pe_plan *plan, struct pe_cost *cost)
         pe_network_room(cost, 3 * hidden + heads * (hidden + 1));
 }
 
-static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status swinv2_plan(struct pe_plan *plan, struct pe_error *err)
 {
     struct swinv2 *c = plan->config;
     struct tables *t = plan->tables = calloc(1, sizeof *t);
@@ -176,7 +176,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     return status;
 }
 
-static void drop(struct pe_plan *plan)
+static void swinv2_drop(struct pe_plan *plan)
 {
     struct tables *t = plan->tables;
     if (t)
@@ -214,9 +214,9 @@ const struct pe_scheme pe_scheme_swinv2 = {
         },
     .config_bytes = sizeof(struct swinv2),
     .has_axes = true,
-    .cost = cost,
-    .plan = plan,
-    .drop = drop,
+    .cost = swinv2_cost,
+    .plan = swinv2_plan,
+    .drop = swinv2_drop,
     .fill = pe_window_fill,
     .attend = &attend,
 };

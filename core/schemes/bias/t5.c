@@ -270,7 +270,7 @@ static enum pe_status check(const struct t5 *c, struct pe_error *err)
 }
 
 /* A logarithm for each step of the search for each bucket, and for a tie, trial division up to a square root. */
-static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+static void t5_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct t5 *c = plan->config;
     double buckets = fmin(fmax((double)c->num_buckets, (double)pe_weights_axis(plan, TABLE, 0)), BUCKETS_MAX);
@@ -280,7 +280,7 @@ static void cost(const struct pe_plan *plan, struct pe_cost *cost)
     pe_bias_cost(plan, fmax((double)c->num_heads, (double)pe_weights_axis(plan, TABLE, 1)), cost);
 }
 
-static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status t5_plan(struct pe_plan *plan, struct pe_error *err)
 {
     const struct t5 *c = plan->config;
     enum pe_status status = need_table(plan, err);
@@ -301,8 +301,8 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     return pe_bias_init(&t->bias, plan, &c->bias, err);
 }
 
-static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
-                 void *dst)
+static void t5_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                    void *dst)
 {
     if (id == BUCKETS)
         fill_buckets(plan, b, dst);
@@ -344,10 +344,10 @@ const struct pe_scheme pe_scheme_t5 = {
         },
     .config_bytes = sizeof(struct t5),
     .is_pairwise = true,
-    .cost = cost,
-    .plan = plan,
+    .cost = t5_cost,
+    .plan = t5_plan,
     .drop = pe_bias_drop,
-    .fill = fill,
+    .fill = t5_fill,
     .line = line,
     .attend = &attend,
 };

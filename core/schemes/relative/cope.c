@@ -36,7 +36,7 @@ static const struct pe_input_row inputs[] = {
 
 /* plan->tables: pos_emb, [npos_max, head_dim] doubles. */
 
-static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+static void cope_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct cope *c = plan->config;
     double rows = fmax((double)c->npos_max, (double)pe_weights_axis(plan, POS_EMB, 0));
@@ -45,7 +45,7 @@ static void cost(const struct pe_plan *plan, struct pe_cost *cost)
     pe_cost_each(cost, n, 0, 3);
 }
 
-static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status cope_plan(struct pe_plan *plan, struct pe_error *err)
 {
     const struct cope *c = plan->config;
     uint64_t sent = pe_weights_axis(plan, POS_EMB, 0);
@@ -59,7 +59,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     return plan->tables ? PE_OK : pe_no_memory(err);
 }
 
-static void drop(struct pe_plan *plan) { free(plan->tables); }
+static void cope_drop(struct pe_plan *plan) { free(plan->tables); }
 
 /* ---- Attention ---- */
 
@@ -152,8 +152,8 @@ const struct pe_scheme pe_scheme_cope = {
         },
     .config_bytes = sizeof(struct cope),
     .is_pairwise = true,
-    .cost = cost,
-    .plan = plan,
-    .drop = drop,
+    .cost = cope_cost,
+    .plan = cope_plan,
+    .drop = cope_drop,
     .attend = &attend,
 };

@@ -188,7 +188,7 @@ static enum pe_status check_buckets(const struct pe_deberta *c, struct pe_error 
 
 /* A logarithm for each distance that shares its bucket (with odd buckets also for each lookup); in attention the
  * tables and the index. */
-static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+static void deberta_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct pe_deberta *c = plan->config;
     double m = c->max_relative_positions < 1 ? 512 : (double)c->max_relative_positions;
@@ -200,7 +200,7 @@ static void cost(const struct pe_plan *plan, struct pe_cost *cost)
     pe_relative_index_cost(plan, buckets > 0 && c->position_buckets % 2 ? PE_NS_DD : 10, cost);
 }
 
-static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status deberta_plan(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_deberta *c = plan->config;
     if (c->position_buckets == 0)
@@ -227,7 +227,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     return status || !plan->attention ? status : pe_deberta_tables_make(plan, t, err);
 }
 
-static void drop(struct pe_plan *plan)
+static void deberta_drop(struct pe_plan *plan)
 {
     struct pe_deberta_tables *t = plan->tables;
     if (t) {
@@ -238,8 +238,8 @@ static void drop(struct pe_plan *plan)
     free(t);
 }
 
-static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
-                 void *dst)
+static void deberta_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
+                         const struct pe_block *b, void *dst)
 {
     (void)output;
     (void)id;
@@ -268,10 +268,10 @@ const struct pe_scheme pe_scheme_deberta = {
         },
     .config_bytes = sizeof(struct pe_deberta),
     .is_pairwise = true,
-    .cost = cost,
-    .plan = plan,
-    .drop = drop,
-    .fill = fill,
+    .cost = deberta_cost,
+    .plan = deberta_plan,
+    .drop = deberta_drop,
+    .fill = deberta_fill,
     .line = line,
     .attend = &pe_deberta_attend,
 };

@@ -206,7 +206,7 @@ static enum pe_status make_tables(struct pe_plan *plan, struct tables *t, struct
 }
 
 /* Adds the cost of the tables and of the norms of their rows. */
-static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+static void shaw_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct shaw *c = plan->config;
     if (!plan->attention)
@@ -227,7 +227,7 @@ static void cost(const struct pe_plan *plan, struct pe_cost *cost)
     pe_relative_index_cost(plan, 10, cost);
 }
 
-static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status shaw_plan(struct pe_plan *plan, struct pe_error *err)
 {
     struct tables *t = plan->tables = calloc(1, sizeof *t);
     if (!t)
@@ -240,7 +240,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     return status || !plan->attention ? status : make_tables(plan, t, err);
 }
 
-static void drop(struct pe_plan *plan)
+static void shaw_drop(struct pe_plan *plan)
 {
     struct tables *t = plan->tables;
     if (t) {
@@ -251,8 +251,8 @@ static void drop(struct pe_plan *plan)
     free(t);
 }
 
-static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
-                 void *dst)
+static void shaw_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                      void *dst)
 {
     (void)output;
     (void)id;
@@ -384,10 +384,10 @@ const struct pe_scheme pe_scheme_shaw = {
         },
     .config_bytes = sizeof(struct shaw),
     .is_pairwise = true,
-    .cost = cost,
-    .plan = plan,
-    .drop = drop,
-    .fill = fill,
+    .cost = shaw_cost,
+    .plan = shaw_plan,
+    .drop = shaw_drop,
+    .fill = shaw_fill,
     .line = line,
     .attend = &attend,
 };

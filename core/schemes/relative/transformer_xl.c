@@ -22,7 +22,7 @@ static void list(const struct pe_rel_sin_fields *c, double most, double least, d
     *last = 0;
 }
 
-static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status transformer_xl_plan(struct pe_plan *plan, struct pe_error *err)
 {
     static const struct pe_rel_sin_style style = {.list = list};
     return pe_rel_sin_plan(plan, &style, err);
@@ -45,7 +45,7 @@ const struct pe_scheme pe_scheme_transformer_xl = {
     .config_bytes = sizeof(struct pe_rel_sin_fields),
     .is_pairwise = true,
     .cost = pe_rel_sin_cost,
-    .plan = plan,
+    .plan = transformer_xl_plan,
     .drop = pe_rel_sin_drop,
     .width = pe_rel_sin_width,
     .fill = pe_rel_sin_fill,

@@ -86,14 +86,14 @@ static void set_zetas(const struct xpos *c, struct scales *s, bool float32)
 static struct scales *scales_of(const struct pe_plan *plan) { return ((const struct pe_rotary *)plan->tables)->extra; }
 
 /* The family's cost, and a logarithm for each pair. */
-static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+static void xpos_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct xpos *c = plan->config;
     pe_rotary_cost(plan, cost);
     pe_cost_each(cost, (double)c->rotary.head_dim / 2, sizeof(struct pe_dd), PE_NS_DD);
 }
 
-static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status xpos_plan(struct pe_plan *plan, struct pe_error *err)
 {
     struct xpos *c = plan->config;
     c->rotary.channels = PE_UNSET_WORD;
@@ -128,8 +128,8 @@ static struct pe_dd scale_at(const struct scales *s, double p, size_t c, int sig
     return exponential(dd_mul(sign < 0 ? dd_neg(t) : t, s->log_zeta[c]));
 }
 
-static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
-                 void *dst)
+static void xpos_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                      void *dst)
 {
     if (id != SCALE) {
         pe_rotary_fill(plan, output, id, b, dst);
@@ -173,11 +173,11 @@ const struct pe_scheme pe_scheme_xpos = {
             .inputs = pe_rotary_inputs,
         },
     .config_bytes = sizeof(struct xpos),
-    .cost = cost,
-    .plan = plan,
+    .cost = xpos_cost,
+    .plan = xpos_plan,
     .drop = pe_rotary_drop,
     .columns = columns,
-    .fill = fill,
+    .fill = xpos_fill,
     .dtype = pe_rotary_dtype,
     .rotate = pe_rotary_rotate,
     .magnitude = magnitude,
