@@ -60,7 +60,7 @@ enum { PE_RUN_HALF = 16, PE_RUN_ROWS = 2 * PE_RUN_HALF };
  * of zeros whose zeros may be negative.
  *
  * f16 and bf16 are rounded from the value's float. That is right where the float is above PE_RUN_CLEAR times the error
- * and no middle between two of them (rounding.h). For f16, every |value| is below PE_RUN_HUGE_F16. */
+ * and no middle between two of them (run.c). For f16, every |value| is below PE_RUN_HUGE_F16. */
 typedef bool pe_run_fn(const double *x, const double *y, const double *bounds, const double *cosines,
                        const double *sines, const double *reach, size_t n, void *out, size_t stride, uint32_t *doubts);
 #define PE_RUN_CLEAR 0x1.04p25 /* 2^25, and room for the value being a rounded one */

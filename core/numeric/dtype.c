@@ -5,7 +5,7 @@
  * wanted (Boldo and Melquiond 2008). Everything else is a table of two functions for each type, load and store, through
  * which all readers and writers go. */
 #include "core/numeric/dtype.h"
-#include "core/kernels/halves.h"
+#include "core/kernels/narrow.h"
 #include "core/kernels/kernels.h"
 
 #include <assert.h>

@@ -3,7 +3,7 @@
  * bf16 keeps eight bits, so a float's 24 are enough to decide nearly every rounding, and a register holds twice as many
  * floats as doubles. A recurrence in floats would lose too much; so each row is computed from the block's anchor
  * directly, x(±φ) = X·cos φ ± Y·sin φ, with the cosines and sines of the sixteen distances prepared once for each
- * column. kernels/around.c has the loop and the proof of its error.
+ * column. kernels/run_bf16.c has the loop and the proof of its error.
  *
  * Two rows at the same distance share both products' factors, so anchors are between two rows: distances are 1/2, 3/2,
  * … 31/2 steps.

@@ -33,7 +33,7 @@ double pe_wave_table_decide(const struct pe_wave_table *table, enum pe_dtype dty
 double pe_wave_settle(const struct pe_wave_table *table, enum pe_dtype dtype, size_t j, double p);
 
 /* Column j at p in f16 or bf16, from a double x with a known error: its float decides the rounding as in a run
- * (kernels/rounding.h), and below f16's normal range too, whose midpoints are also recognised; else the value is
+ * (kernels/run.c), and below f16's normal range too, whose midpoints are also recognised; else the value is
  * computed separately. */
 uint16_t pe_wave_settle_narrow(const struct pe_wave_table *table, enum pe_dtype dtype, size_t j, double p, double x,
                                double error);

@@ -15,7 +15,7 @@
  * Invariant: this recurrence and the kernel's may differ in their last bits (one may be fused), so a value that the
  * kernel doubted need not be the one that is found here; both lie within E of the exact value, so 4·E here covers the
  * kernel's 2·E. */
-#include "core/kernels/halves.h"
+#include "core/kernels/narrow.h"
 #include "core/kernels/kernels.h"
 #include "core/waves/wave_columns.h"
 
@@ -66,7 +66,7 @@ static uint32_t size_bits(double x)
 }
 
 /* The same for f16 and bf16. Above 2^25·error the two doubles are less than a float's unit apart, so that where the
- * kernel met a middle (kernels/rounding.h) the float here is that or one of its neighbours. */
+ * kernel met a middle (kernels/run.c) the float here is that or one of its neighbours. */
 static uint32_t open_narrow(enum pe_dtype dtype, const double *rows, double error)
 {
     bool is_f16 = dtype == PE_F16;

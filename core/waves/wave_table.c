@@ -23,7 +23,7 @@
  * cheapest level that may compute it. */
 #include "core/waves/wave_table.h"
 #include "core/numeric/dtype.h"
-#include "core/kernels/halves.h"
+#include "core/kernels/narrow.h"
 #include "core/kernels/kernels.h"
 #include "core/waves/run_bf16.h"
 #include "core/waves/wave_columns.h"

@@ -1,7 +1,7 @@
 /* One float to f16 or bf16, ties to even, in plain integer arithmetic: used by core/numeric/dtype.c for single
- * values and by halves.c for whole rows. */
-#ifndef PE_HALVES_H
-#define PE_HALVES_H
+ * values and by narrow.c for whole rows. */
+#ifndef PE_NARROW_H
+#define PE_NARROW_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,15 +1,16 @@
 /* Whole rows of f16 and bf16 to floats, which is exact, and back, ties to even. NaN stays NaN, with the same bits on
- * every machine: halves.h states which. The loops have no decisions, so the compiler makes them as wide as the
+ * every machine: narrow.h states which. The loops have no decisions, so the compiler makes them as wide as the
  * registers; x86 has instructions of its own for f16, and packs bf16 better by hand.
  *
  * Rounding a double to 16 bits through a float would round twice: 1 + 2^-8 + 2^-40 is above a midpoint of bf16, its
  * float is the midpoint itself, and that rounds down to even. So callers either hold floats that are the data, or ask
- * middles.c whether the float is a midpoint (core/waves), or round the double to odd first (dd_round_odd in
+ * below whether the float is a midpoint (core/waves), or round the double to odd first (dd_round_odd in
  * core/numeric/dd.h; Boldo and Melquiond 2008, IEEE TC 57). */
-#include "core/kernels/halves.h"
+#include "core/kernels/narrow.h"
 #include "core/kernels/kernels.h"
 
 #include <stddef.h>
+
 #if defined(__AVX2__) && defined(__F16C__)
 #include <immintrin.h>
 enum { AT_ONCE = 8 };
@@ -147,4 +148,63 @@ void PE_KERNEL(pe_to_bf16)(const float *from, size_t n, uint16_t *to)
 {
     for (size_t i = narrow_bf16(from, n, to); i < n; i++)
         to[i] = bf16_of_float(from[i]);
+}
+
+/* ---- Midpoints ---- */
+
+/* Is any float of a row the midpoint between two numbers of f16 or bf16? The float alone then does not decide the
+ * rounding. The loops have no decisions, so the compiler makes them as wide as the registers;
+ * of f16's two cases AVX2 chooses best by hand. */
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+
+enum { EIGHT = 8 };
+
+/* f16_is_middle(), eight at a time: lanes of ones where it holds. Below the normal range |x|·2^25 is an odd integer. */
+static inline __m256i are_middles(__m256 x)
+{
+    __m256i size = _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(INT32_MAX));
+    __m256i is_small = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x38800000), size), one = _mm256_set1_epi32(1);
+    __m256 steps = _mm256_mul_ps(_mm256_castsi256_ps(size), _mm256_set1_ps(0x1p25f));
+    __m256i whole = _mm256_cvttps_epi32(steps), odd = _mm256_cmpeq_epi32(_mm256_and_si256(whole, one), one);
+    __m256 is_whole = _mm256_cmp_ps(_mm256_cvtepi32_ps(whole), steps, _CMP_EQ_OQ);
+    __m256i small = _mm256_and_si256(odd, _mm256_castps_si256(is_whole));
+    __m256i dropped = _mm256_and_si256(size, _mm256_set1_epi32(0x1fff));
+    return _mm256_blendv_epi8(_mm256_cmpeq_epi32(dropped, _mm256_set1_epi32(0x1000)), small, is_small);
+}
+
+/* Checks as many of n floats as fill whole registers. Returns how many; *middles states whether one was a midpoint. */
+static size_t look_at_registers(const float *from, size_t n, bool *middles)
+{
+    __m256i found = _mm256_setzero_si256();
+    size_t i = 0;
+    for (; i + EIGHT <= n; i += EIGHT)
+        found = _mm256_or_si256(found, are_middles(_mm256_loadu_ps(from + i)));
+    *middles = _mm256_movemask_epi8(found) != 0;
+    return i;
+}
+#else
+static size_t look_at_registers(const float *from, size_t n, bool *middles)
+{
+    (void)from, (void)n;
+    *middles = false;
+    return 0;
+}
+#endif
+
+bool PE_KERNEL(pe_middles_f16)(const float *from, size_t n)
+{
+    bool middles;
+    for (size_t i = look_at_registers(from, n, &middles); i < n; i++)
+        middles |= f16_is_middle(from[i]);
+    return middles;
+}
+
+bool PE_KERNEL(pe_middles_bf16)(const float *from, size_t n)
+{
+    uint32_t middles = 0;
+    for (size_t i = 0; i < n; i++)
+        middles |= bf16_is_middle(from[i]);
+    return middles;
 }
