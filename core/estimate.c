@@ -1,6 +1,5 @@
 /* The estimated cost of filling a plan's outputs. */
 #include "core/operation.h"
-#include "core/reduce.h"
 #include "core/slice.h"
 
 /* Multiply-adds that take as long as computing one element: a few nanoseconds (quick), or microseconds (slow). */

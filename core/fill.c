@@ -1,8 +1,7 @@
 /* Writes any elements of a plan's outputs: of whole outputs, of sliced outputs, and of the line of a Toeplitz
  * output. */
-#include "core/fill_whole.h"
-#include "core/operation.h"
 #include "core/slice.h"
+#include "core/operation.h"
 
 #include <assert.h>
 

@@ -1,5 +1,5 @@
 /* An operation is one row of function pointers, at the end of a file in its folder. core/plan.c, core/fill.c and
- * core/fill_whole.c call these functions and know no operation by name. Functions that an operation does not need
+ * core/slice.c call these functions and know no operation by name. Functions that an operation does not need
  * are NULL. */
 #ifndef PE_OPERATION_H
 #define PE_OPERATION_H

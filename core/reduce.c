@@ -10,10 +10,8 @@
  * borrowed from the plan by an atomic exchange, or is on the stack if none is free, which is slower and never waits.
  * Values that are not finite are counted apart: a hidden entry of -inf must neither swallow its block nor vanish from a
  * block of hidden entries. */
-#include "core/reduce.h"
-#include "core/kernels/kernels.h"
-#include "core/fill_whole.h"
 #include "core/slice.h"
+#include "core/kernels/kernels.h"
 
 #include <math.h>
 #include <stdatomic.h>

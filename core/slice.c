@@ -11,14 +11,45 @@
  * The cost of a part is not its size: one element of every row of attention computes every unit. So the work is
  * estimated here, from the same runs, before anything is computed. */
 #include "core/slice.h"
-#include "core/fill_whole.h"
-#include "core/reduce.h"
+#include "core/operation.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Whole outputs ---- */
+
+/* Writes any elements of a whole output. The operation writes them in one call, or block by block. */
+
+/* Elements first … first+n-1 consist of the end of a row, whole rows and the start of a row. Any of the three may be
+ * missing. */
+void pe_plan_fill_whole(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst)
+{
+    const struct pe_operation *operation = plan->operation;
+    const struct pe_output *output = &plan->outputs[i];
+    assert(i < plan->n_outputs && first + n <= output->n_rows * output->row_len);
+    char *at = dst;
+    if (operation->fill) {
+        operation->fill(plan, i, first, n, dst);
+        return;
+    }
+    while (n > 0) {
+        uint64_t row = first / output->row_len, col = first % output->row_len, left = output->row_len - col;
+        struct pe_block b = {.row0 = row, .n_rows = 1, .col0 = col, .n_cols = left < n ? left : n};
+        if (col == 0 && n >= output->row_len)
+            b.n_rows = n / output->row_len;
+        operation->fill_block(plan, i, &b, at);
+        size_t done = (size_t)(b.n_rows * b.n_cols);
+        first += done;
+        n -= done;
+        at += done * pe_dtype_size(output->dtype);
+    }
+}
+
+/* ---- Parts ---- */
 
 /* Up to this step on the last axis, the elements between two samples are computed too and then dropped. */
 enum { SPACED_MAX = 64 };

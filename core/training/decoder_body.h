@@ -12,7 +12,7 @@
  * input. Scores are computed again (kernels/train_attend.h). Products run 64 rows at a time, which OpenBLAS does with
  * its kernels for small matrices, and what one step writes is in the cache for the next. */
 #include "core/numeric/gemm.h"
-#include "core/training/decoder.h"
+#include "core/training/training.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -12,8 +12,7 @@
  * configurations differ in their encoding and nothing else. Same binary and machine, same numbers; between instruction
  * sets last bits differ, and training amplifies them. */
 #include "core/params.h"
-#include "core/training/adamw.h"
-#include "core/training/evaluation.h"
+#include "core/training/training.h"
 #include "core/values.h"
 
 #include <stdio.h>

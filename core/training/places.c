@@ -8,7 +8,7 @@
  *
  * An experiment fixes some fields (widths, lengths, heads), since configurations must differ in their encoding only; a
  * field that contradicts it is refused with the reason. */
-#include "core/training/places.h"
+#include "core/training/training.h"
 
 #include "core/models/models.h"
 #include "core/params.h"

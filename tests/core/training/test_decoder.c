@@ -1,7 +1,6 @@
 /* The decoder: its gradients against central differences, in f64, for every scheme that is trained; f32 against f64;
  * rows that may not see what follows; a batch against its sequences one by one. */
-#include "core/training/decoder.h"
-#include "core/training/task.h"
+#include "core/training/training.h"
 
 #include <math.h>
 #include <setjmp.h>

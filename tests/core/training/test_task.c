@@ -1,5 +1,5 @@
 /* The tasks: the generator, the rules, and the best predictor's loss against its closed forms. */
-#include "core/training/task.h"
+#include "core/training/training.h"
 
 #include <math.h>
 #include <setjmp.h>
