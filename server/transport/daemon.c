@@ -2,8 +2,9 @@
  * responses. Comments that begin with "0.9.75" describe where that version needs care.
  *
  * This is the only file that includes libmicrohttpd's header. What surrounds or repairs the library (guard.c,
- * chunks.c, connections.c, deadlines.c) uses it through the functions here and the callbacks in struct daemon_events,
- * so another version, or another library, is a change of this file and of what those comments describe. */
+ * connections.c, deadlines.c, ../exchange/chunks.c) uses it through the functions here and the callbacks in struct
+ * daemon_events, so another version, or another library, is a change of this file and of what those comments
+ * describe. */
 #include "server/transport/transport.h"
 
 #include "server/process/process.h"
