@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the given kinds of tests; each runner prints its own summary, then one line of totals follows. Status 1 if anything failed.
-#   BUILD=build run_tests.sh [lint] [c] [replay] [http] [page] [arm64] [slow]
+#   BUILD=build run_tests.sh [lint] [c] [replay] [http] [brief] [page] [arm64] [slow]
 # T=test_rotate.py runs one file of the http or page tests; ONE=alibi the programs in C, the tests over a socket and those of the page
 # whose names have this word. PYTEST_FLAGS go to pytest. KERNELS=base, avx2 or avx512: with these kernels, in C (tests/support/kernels.c) and in servers (tests/http/conftest.py).
 set -u
@@ -126,6 +126,16 @@ run_http() {
     run_pytest --part=alone tests/http
 }
 
+# Of the tests over a socket those that notice most mistakes in a minute or two: what every commit passes.
+BRIEF='test_golden test_encode_rope test_encode_alibi test_terms test_errors test_formats test_server_life test_single_flight
+test_caching test_presets test_weights test_catalogue test_analyze_errors test_diagnose_order'
+run_brief() {
+    echo "== the brief tests over a socket"
+    POSENCD=$(cd "$BUILD" && pwd)/posencd
+    export POSENCD
+    run_pytest -n "${HTTP_JOBS:-4}" --dist loadfile $(for name in $BRIEF; do find tests/http -name "$name.py"; done)
+}
+
 # The web page: modules without a browser in node, all else in chromium. What is not installed is named, its tests count as not run.
 run_page() {
     echo "== the web page, its modules"
@@ -211,10 +221,11 @@ for kind in "$@"; do
     c) run_cmocka ;;
     replay) run_replay ;;
     http) run_http ;;
+    brief) run_brief ;;
     page) run_page ;;
     arm64) run_arm64 ;;
     slow) run_slow ;;
-    *) echo "run_tests.sh: unknown kind $kind; there are lint, c, replay, http, page, arm64, slow" >&2; exit 2 ;;
+    *) echo "run_tests.sh: unknown kind $kind; there are lint, c, replay, http, brief, page, arm64, slow" >&2; exit 2 ;;
     esac
     times="$times${times:+, }$kind $(($(date +%s) - begun)) s"
 done
