@@ -218,7 +218,7 @@ HEADS = ["Host: h\r\n", "Content-Length: ", "Transfer-Encoding: chunked\r\n", "E
 
 
 def dictionaries():
-    plan = quoted(strings_of("core/schemes/*/*.c", "core/sequence*.c", "core/params*.c", "core/models/presets.c"))
+    plan = quoted(strings_of("core/schemes/*/*.c", "core/sequence/*.c", "core/params*.c", "core/diagnosis/faults/*.c"))
     hf = quoted(strings_of("core/models/hf/*.[ch]"))
     form = strings_of("api/requests/form*.[ch]", "api/formats/*.c")
     yield "json", JSON + plan + quoted(form)
