@@ -316,6 +316,10 @@ void api_request_free(struct api_request *request);       /* of one that is give
 /* Both steps. NULL: a worker should take them (only if call->must_not_block). */
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call);
 
+/* The language of refusals: this thread's are in that of the call from here on, until a function of this header
+ * returns. NULL: English again. pe_text finds the texts of api/ and server/ too, which are in api/zh.po. */
+void api_speak(const struct api_call *call);
+
 /* Returns the 429 for a client that has used up its quota; retry_s: seconds until the client may try again. detail is
  * copied. */
 struct api_reply *api_refuse_quota(const struct api_host *host, const struct api_call *call, const char *detail,

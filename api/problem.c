@@ -11,7 +11,7 @@ bool api_fail(struct api_problem *problem, int status, const char *pointer, cons
     struct pe_error error = {.status = PE_INVALID};
     va_list args;
     va_start(args, format);
-    vsnprintf(error.detail, sizeof error.detail, format, args);
+    vsnprintf(error.detail, sizeof error.detail, pe_text(format), args);
     va_end(args);
     snprintf(error.pointer, sizeof error.pointer, "%s", pointer);
     *problem = (struct api_problem){.status = status, .error = error};
@@ -41,11 +41,11 @@ static void print_advice(const struct pe_error *err, char *out, size_t room)
         [PE_RAISE_DIAGNOSIS] = " (--max-analysis)",
     };
     if (err->advice == PE_LIST_FIELDS)
-        snprintf(out, room, "; GET /schemes/%s lists the fields of %s", err->about, err->about);
+        snprintf(out, room, pe_text("; GET /schemes/%s lists the fields of %s"), err->about, err->about);
     else if (err->advice == PE_ASK_OTHER)
-        snprintf(out, room, " to this endpoint; POST /%s takes it", err->about);
+        snprintf(out, room, pe_text(" to this endpoint; POST /%s takes it"), err->about);
     else
-        snprintf(out, room, "%s", plain[err->advice] ? plain[err->advice] : "");
+        snprintf(out, room, "%s", plain[err->advice] ? pe_text(plain[err->advice]) : "");
 }
 
 bool api_fail_core(struct api_problem *problem, const struct pe_error *err)
@@ -54,7 +54,7 @@ bool api_fail_core(struct api_problem *problem, const struct pe_error *err)
         return api_fail_memory(problem);
     if (err->status == PE_CANCELLED)
         return api_fail(problem, 503, "", "%s", err->detail);
-    char advice[128];
+    char advice[160];
     print_advice(err, advice, sizeof advice);
     size_t n = strlen(err->detail), at = err->advice && err->advice_at < n ? err->advice_at : n;
     api_fail(problem, err->status == PE_TOO_LARGE ? 413 : 422, err->pointer, "%.*s%s%s", (int)at, err->detail, advice,
@@ -119,7 +119,7 @@ static void add_layer_types(struct api_text *text, const char *words)
 void api_problem_print(struct api_text *text, const struct api_problem *problem)
 {
     api_text_put(text, "{\"type\":\"about:blank\"");
-    add_member(text, "title", api_status_title(problem->status));
+    add_member(text, "title", pe_text(api_status_title(problem->status)));
     api_text_format(text, ",\"status\":%d", problem->status);
     add_member(text, "detail", problem->error.detail);
     if (problem->error.pointer[0])

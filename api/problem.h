@@ -11,7 +11,8 @@ struct api_problem {
     char header_value[256];
 };
 
-/* Fills *problem and returns false: a failing function ends with `return api_fail(problem, …)`. */
+/* Fills *problem and returns false: a failing function ends with `return api_fail(problem, …)`. The format is English,
+ * and printed in the language of the call (api_speak), as are parts of it that go through pe_text. */
 bool api_fail(struct api_problem *problem, int status, const char *pointer, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* The client has disconnected: a 503 that is not received. */

@@ -272,7 +272,7 @@ static bool check_access(const struct api_call *call, const struct api_route *ro
     }
     bool is_wrong = call->access == API_ACCESS_WRONG;
     api_fail(problem, 401, "", "%s; send Authorization: Bearer TOKEN with one of this server's --token-file",
-             is_wrong ? "the token is not known here" : "the request has no token");
+             pe_text(is_wrong ? "the token is not known here" : "the request has no token"));
     api_problem_header(problem, "WWW-Authenticate",
                        is_wrong ? "Bearer realm=\"posenc\", error=\"invalid_token\"" : "Bearer realm=\"posenc\"");
     return false;
@@ -325,6 +325,7 @@ static struct api_reply *finish(struct api_reply *reply, const struct api_route 
 {
     if (is_constant(reply, route))
         reply->is_repeatable = true;
+    api_speak(NULL);
     return api_cors(api_reply_set_route(reply, route ? route->pattern : ""), host, call);
 }
 
@@ -339,8 +340,10 @@ struct api_reply *api_head(const struct api_host *host, struct api_call *call, u
     struct api_path parts;
     const struct api_route *route = route_find(call->path, &parts);
     struct api_problem problem;
+    api_speak(call);
     if (!check_head(host, call, route, declared_bytes, &problem))
         return refuse(&problem, route, host, call);
+    api_speak(NULL);
     call->route = route;
     return NULL;
 }
@@ -351,6 +354,7 @@ struct api_reply *api_refuse_quota(const struct api_host *host, const struct api
     struct api_path parts;
     struct api_problem problem;
     char seconds[24];
+    api_speak(call);
     snprintf(seconds, sizeof seconds, "%" PRIu64, retry_s);
     api_fail(&problem, 429, "", "%s", detail);
     api_problem_header(&problem, "Retry-After", seconds);
@@ -359,7 +363,10 @@ struct api_reply *api_refuse_quota(const struct api_host *host, const struct api
 
 struct api_reply *api_refuse(const struct api_host *host, const struct api_call *call, int status, const char *detail)
 {
-    return api_cors(api_refusal(status, detail), host, call);
+    api_speak(call);
+    struct api_reply *reply = api_cors(api_refusal(status, detail), host, call);
+    api_speak(NULL);
+    return reply;
 }
 
 bool api_is_open(const char *path)
@@ -390,6 +397,7 @@ static void begin(struct api_request *request, const struct api_host *host, cons
     request->must_not_block = call->must_not_block;
     request->body_is_ours = call->body_is_ours && !call->must_not_block; /* else the call may be repeated */
     pe_watch(call->is_gone, call->caller);
+    api_speak_for(request);
 }
 
 /* The reply to a request whose last step this was; NULL: the refusal. An answer whose client has disconnected
@@ -413,6 +421,7 @@ static struct api_reply *conclude(struct api_request *request, struct api_reply 
 static struct api_reply *leave(void)
 {
     pe_watch(NULL, NULL);
+    api_speak(NULL);
     return NULL;
 }
 
@@ -454,12 +463,13 @@ struct api_reply *api_read(const struct api_host *host, const struct api_call *c
     const struct api_route *route;
     struct api_problem problem;
     *request = NULL;
+    api_speak(call);
     if (!find_checked(host, call, &route, &parts, &problem))
         return refuse(&problem, route, host, call);
     if (is_options(call))
         return answer_at_once(host, call, route, &parts);
     if (call->must_not_block && (route->is_slow || changes(call))) /* a change may wait for a disk */
-        return NULL;
+        return leave();
     if (route->handle)
         return answer_at_once(host, call, route, &parts);
     const struct api_steps *steps = steps_of(route);
@@ -484,6 +494,7 @@ bool api_is_long(const struct api_request *request) { return request->is_long; }
 struct api_reply *api_build(struct api_request *request)
 {
     pe_watch(request->call->is_gone, request->call->caller);
+    api_speak_for(request);
     struct api_reply *reply = conclude(request, steps_of(request->route)->build(request));
     api_request_free(request);
     return reply;

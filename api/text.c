@@ -254,18 +254,12 @@ void api_text_pair(struct api_text *text, const char *name, const char *english,
 extern const struct pe_translation api_zh_rows[];
 extern const size_t api_n_zh_rows;
 
-const char *api_chinese(const char *english)
-{
-    const char *ours = pe_translation_find(api_zh_rows, api_n_zh_rows, english, "", "");
-    return ours ? ours : pe_text_in(PE_ZH, english);
-}
+__attribute__((constructor)) static void add_texts(void) { pe_texts_add(api_zh_rows, api_n_zh_rows); }
 
 void api_text_about(struct api_text *text, const struct pe_about *about, enum pe_lang lang)
 {
-    const char *label = pe_translation_find(api_zh_rows, api_n_zh_rows, about->label, "label: ", about->summary);
-    const char *summary = pe_translation_find(api_zh_rows, api_n_zh_rows, about->summary, "summary: ", about->label);
-    api_text_pair(text, "label", about->label, label ? label : pe_label_in(PE_ZH, about), lang);
-    api_text_pair(text, "summary", about->summary, summary ? summary : pe_summary_in(PE_ZH, about), lang);
+    api_text_pair(text, "label", about->label, pe_label_in(PE_ZH, about), lang);
+    api_text_pair(text, "summary", about->summary, pe_summary_in(PE_ZH, about), lang);
 }
 
 static void add_list(struct api_text *text, const struct pe_value *items, size_t n)

@@ -34,8 +34,6 @@ void api_text_shape(struct api_text *text, const uint64_t *shape, unsigned rank)
 /* One more member of an object, and the member aliases, "a|b" as a list (NULL: none). */
 void api_text_member(struct api_text *text, const char *name, const char *value);
 void api_text_aliases(struct api_text *text, const char *aliases);
-/* A text of core or api in Chinese; itself if it has no translation. */
-const char *api_chinese(const char *english) __attribute__((format_arg(1)));
 /* Two more members, name and name_zh: the text in lang, and in Chinese. */
 void api_text_pair(struct api_text *text, const char *name, const char *english, const char *chinese,
                    enum pe_lang lang);

@@ -1,5 +1,5 @@
 /* Errors as values in the caller's frame, and the nearest valid name for an unknown word. */
-#include "core/posenc.h"
+#include "core/params.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -13,13 +13,24 @@ enum pe_status pe_fail(struct pe_error *err, const char *pointer, const char *fo
     /* The pointer may be a part of *err itself (a prefix being extended): so it is copied first. */
     char copy[PE_POINTER_MAX];
     snprintf(copy, sizeof copy, "%s", pointer);
-    vsnprintf(err->detail, sizeof err->detail, format, args);
+    vsnprintf(err->detail, sizeof err->detail, pe_text(format), args);
     va_end(args);
     memcpy(err->pointer, copy, sizeof copy);
     err->layer_types[0] = '\0';
     err->advice = PE_NO_ADVICE;
+    err->leave_at = 0;
     err->status = PE_INVALID;
     return PE_INVALID;
+}
+
+enum pe_status pe_leave_out(struct pe_error *err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    err->leave_at = strlen(err->detail);
+    vsnprintf(err->detail + err->leave_at, sizeof err->detail - err->leave_at, pe_text(format), args);
+    va_end(args);
+    return err->status;
 }
 
 enum pe_status pe_advise(struct pe_error *err, enum pe_advice advice, const char *about)

@@ -25,10 +25,10 @@ static void show_value(const struct pe_value *v, char *out, size_t room)
     case PE_INTEGER: snprintf(out, room, "%lld", (long long)v->integer); break;
     case PE_REAL: snprintf(out, room, "%.17g", v->real); break;
     case PE_STRING: snprintf(out, room, strlen(v->string) > 40 ? "\"%.40s…\"" : "\"%s\"", v->string); break;
-    case PE_LIST: snprintf(out, room, "a list of %zu", v->list.n); break;
-    case PE_OBJECT: snprintf(out, room, "an object"); break;
-    case PE_ARRAY: snprintf(out, room, "an array of rank %u", v->array.rank); break;
-    case PE_PRESET: snprintf(out, room, "the preset \"%.40s\"", v->preset->name); break;
+    case PE_LIST: snprintf(out, room, pe_text("a list of %zu"), v->list.n); break;
+    case PE_OBJECT: snprintf(out, room, "%s", pe_text("an object")); break;
+    case PE_ARRAY: snprintf(out, room, pe_text("an array of rank %u"), v->array.rank); break;
+    case PE_PRESET: snprintf(out, room, pe_text("the preset \"%.40s\""), v->preset->name); break;
     }
 }
 
@@ -49,9 +49,9 @@ static void show_range(const struct pe_param *row, char *out, size_t room)
                        : row->type == PE_T_REALS ? "a list of numbers"
                                                  : "a number";
     if (row->max >= 1e300)
-        snprintf(out, room, row->min <= -1e300 ? "%s" : "%s of at least %s", what, low);
+        snprintf(out, room, row->min <= -1e300 ? "%s" : pe_text("%s of at least %s"), pe_text(what), low);
     else
-        snprintf(out, room, "%s from %s to %s", what, low, high);
+        snprintf(out, room, pe_text("%s from %s to %s"), pe_text(what), low, high);
 }
 
 static void show_words(const char *const *words, char *out, size_t room)
@@ -70,10 +70,10 @@ static void show_allowed(const struct pe_param *row, char *out, size_t room)
     case PE_T_INT:
     case PE_T_REAL:
     case PE_T_REALS: show_range(row, out, room); break;
-    case PE_T_BOOL: snprintf(out, room, "true or false"); break;
+    case PE_T_BOOL: snprintf(out, room, "%s", pe_text("true or false")); break;
     case PE_T_WORD: show_words(row->words, out, room); break;
     case PE_T_OBJECT:
-    case PE_T_VALUE: snprintf(out, room, "an object"); break;
+    case PE_T_VALUE: snprintf(out, room, "%s", pe_text("an object")); break;
     }
 }
 
@@ -86,7 +86,8 @@ static enum pe_status refuse(const struct pe_param *row, const struct pe_value *
     const char *nearest = row->type == PE_T_WORD && v->kind == PE_STRING ? pe_nearest(v->string, row->words) : NULL;
     if (nearest)
         return pe_fail(err, pointer, "%s is %s; allowed: %s; nearest: \"%s\"", row->name, found, allowed, nearest);
-    return pe_fail(err, pointer, "%s is %s; allowed: %s (%s)", row->name, found, allowed, row->about.summary);
+    return pe_fail(err, pointer, "%s is %s; allowed: %s (%s)", row->name, found, allowed,
+                   pe_summary_in(pe_spoken(), &row->about));
 }
 
 /* ---- One value into its field ---- */
@@ -145,7 +146,8 @@ static enum pe_status read_reals(const struct pe_param *row, const struct pe_val
     uint64_t n = 0;
     bool is_array = v->kind == PE_ARRAY && v->array.rank && pe_shape_count(v->array.shape, v->array.rank, &n);
     if ((is_array && n == 0) || (v->kind == PE_LIST && v->list.n == 0)) /* sent as bytes, a list is an array */
-        return pe_fail(err, pointer, "%s is empty; allowed: at least one number (%s)", row->name, row->about.summary);
+        return pe_fail(err, pointer, "%s is empty; allowed: at least one number (%s)", row->name,
+                       pe_summary_in(pe_spoken(), &row->about));
     if (!is_array)
         return refuse(row, v, pointer, err);
     struct pe_reals list = {.array = v->array, .n = n};
@@ -155,7 +157,7 @@ static enum pe_status read_reals(const struct pe_param *row, const struct pe_val
             return pe_cancelled(err);
         if (in_range(row, x))
             continue;
-        char allowed[96];
+        char allowed[128];
         show_range(row, allowed, sizeof allowed);
         return pe_fail(err, pointer, "%s has %.17g at index %llu; allowed: %s", row->name, x, (unsigned long long)i,
                        allowed);
@@ -364,6 +366,6 @@ enum pe_status pe_reals_expect(const struct pe_reals *list, uint64_t n, const ch
         return pe_fail(err, pointer, "%s has %u dimensions; allowed: one list of numbers", name, list->array.rank);
     if (list->n != n)
         return pe_fail(err, pointer, "%s has %llu numbers; needed: %llu, %s", name, (unsigned long long)list->n,
-                       (unsigned long long)n, why);
+                       (unsigned long long)n, pe_text(why));
     return PE_OK;
 }

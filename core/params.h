@@ -73,6 +73,10 @@
 #define PE_UNSET ((double)NAN) /* the default of a parameter that the plan derives or leaves unset */
 #define PE_UNSET_WORD (-1)     /* the same for a word: its field holds an index into words */
 
+/* Ends an error's sentence with the advice to leave its field out, which pe_inherit_blame drops where the request does
+ * not have the field. Returns the error's status. */
+enum pe_status pe_leave_out(struct pe_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Both of a text that is put together of others before main; borrowed for good. In core/texts.c. */
 void pe_text_add(const char *english, const char *chinese);
 

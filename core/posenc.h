@@ -55,11 +55,12 @@ struct pe_error {
     char layer_types[PE_LAYER_TYPES_MAX]; /* of /layer_type: the model's, "a|b"; "": the error is another one */
     enum pe_advice advice;
     size_t advice_at;  /* the byte of detail before which the advice belongs */
+    size_t leave_at;   /* the byte of detail from which it advises to leave the field out; 0: it does not */
     const char *about; /* the name that the advice is about, static; or NULL */
 };
 
 /* Fill *err and return its status: a failing function ends with `return pe_fail(err, …)`. pe_fail names the field by
- * its pointer; the others need none. */
+ * its pointer; the others need none. The format is English, and printed in the language of pe_speak. */
 enum pe_status pe_fail(struct pe_error *err, const char *pointer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Adds advice to an error that pe_fail has filled; about is static, or NULL. Returns its status. */
@@ -82,16 +83,27 @@ struct pe_about {
     const char *label, *summary;
 };
 
-const char *pe_text_in(enum pe_lang lang, const char *english) __attribute__((format_arg(2)));
-const char *pe_label_in(enum pe_lang lang, const struct pe_about *about);
-const char *pe_summary_in(enum pe_lang lang, const struct pe_about *about);
-
 /* A row of a table of translations. Tables are sorted by English, then by context. */
 struct pe_translation {
     const char *english;
     const char *context; /* "label: " and the summary beside it, or the reverse; "": every other place of this text */
     const char *chinese;
 };
+
+/* Adds a table, sorted, of a layer above; at most one. */
+void pe_texts_add(const struct pe_translation *rows, size_t n);
+
+const char *pe_text_in(enum pe_lang lang, const char *english) __attribute__((format_arg(2)));
+
+/* The language of this thread's texts from now on: of the errors that pe_fail fills in, and of pe_text. ask is called
+ * with caller when the first text needs it. NULL: English, as at the beginning. */
+void pe_speak(enum pe_lang (*ask)(const void *caller), const void *caller);
+void pe_speak_in(enum pe_lang lang);
+enum pe_lang pe_spoken(void);
+const char *pe_text(const char *english) __attribute__((format_arg(1))); /* for a part of an error's sentence */
+
+const char *pe_label_in(enum pe_lang lang, const struct pe_about *about);
+const char *pe_summary_in(enum pe_lang lang, const struct pe_about *about);
 
 /* The Chinese of a text; NULL if the table does not have it. kind and of are the two parts of its context. */
 const char *pe_translation_find(const struct pe_translation *rows, size_t n, const char *english, const char *kind,

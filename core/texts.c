@@ -17,6 +17,16 @@ void pe_text_add(const char *english, const char *chinese)
     joined[n_joined++] = (struct pe_translation){english, "", chinese};
 }
 
+/* Before main, too. */
+static const struct pe_translation *more_rows;
+static size_t n_more_rows;
+
+void pe_texts_add(const struct pe_translation *rows, size_t n)
+{
+    more_rows = rows;
+    n_more_rows = n;
+}
+
 /* The first row whose English is not less than the text. */
 static size_t first_of(const struct pe_translation *rows, size_t n, const char *english)
 {
@@ -54,10 +64,44 @@ static const char *find(enum pe_lang lang, const char *english, const char *kind
         if (joined[i].english == english)
             return joined[i].chinese;
     const char *found = lang == PE_ZH ? pe_translation_find(pe_zh_rows, pe_n_zh_rows, english, kind, of) : NULL;
+    if (lang == PE_ZH && !found)
+        found = pe_translation_find(more_rows, n_more_rows, english, kind, of);
     return found ? found : english;
 }
 
 const char *pe_text_in(enum pe_lang lang, const char *english) { return find(lang, english, "", ""); }
+
+/* Most requests have no error, so a language is chosen only when there is one. */
+static _Thread_local struct {
+    enum pe_lang (*ask)(const void *caller); /* NULL: lang is the answer */
+    const void *caller;
+    enum pe_lang lang;
+} speech;
+
+void pe_speak(enum pe_lang (*ask)(const void *caller), const void *caller)
+{
+    speech.ask = ask;
+    speech.caller = caller;
+    speech.lang = PE_EN;
+}
+
+void pe_speak_in(enum pe_lang lang)
+{
+    speech.ask = NULL;
+    speech.lang = lang;
+}
+
+/* ask may fail itself, and then asks for a text: that one is English. */
+enum pe_lang pe_spoken(void)
+{
+    enum pe_lang (*ask)(const void *) = speech.ask;
+    speech.ask = NULL;
+    if (ask)
+        speech.lang = ask(speech.caller);
+    return speech.lang;
+}
+
+const char *pe_text(const char *english) { return pe_text_in(pe_spoken(), english); }
 
 const char *pe_label_in(enum pe_lang lang, const struct pe_about *about)
 {

@@ -326,7 +326,7 @@ static void add_metric(struct api_text *text, const struct pe_metric_info *metri
     api_text_put(text, "{\"name\":");
     api_text_string(text, metric->name);
     api_text_about(text, &metric->about, lang);
-    api_text_pair(text, "applies_to", metric->applies_to, api_chinese(metric->applies_to), lang);
+    api_text_pair(text, "applies_to", metric->applies_to, pe_text_in(PE_ZH, metric->applies_to), lang);
     add_metric_params(text, metric, lang);
     api_text_member(text, "work", metric->work);
     api_text_put(text, ",\"tensors\":[");

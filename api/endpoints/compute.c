@@ -131,7 +131,7 @@ bool api_compute_size(struct api_request *request, const struct api_source *sour
     return api_fail(&request->problem, 413, "",
                     "the tensors of the answer have %s%" PRIu64 " bytes; allowed: at most %" PRIu64
                     " (the limit --max-answer of this server)",
-                    bytes == UINT64_MAX ? "more than " : "", bytes, request->host->max_answer);
+                    bytes == UINT64_MAX ? pe_text("more than ") : "", bytes, request->host->max_answer);
 }
 
 static bool check_size(struct api_request *request)

@@ -21,7 +21,8 @@ struct experiment {
     const struct api_host *host;
     struct api_request *request; /* owns what the experiment borrows, and the memory reserved for it */
     struct pe_experiment *core;
-    bool is_events; /* server-sent */
+    enum pe_lang lang; /* of its errors */
+    bool is_events;    /* server-sent */
     bool is_begun, is_over, is_done;
     uint64_t n_events;
     uint64_t begun_ms, spoke_ms;
@@ -233,12 +234,19 @@ static void speak(struct experiment *x)
     put_start(x);
 }
 
+static void speak_in(struct experiment *x)
+{
+    pe_speak_in(x->lang);
+    speak(x);
+    pe_speak_in(PE_EN);
+}
+
 static size_t live_piece(struct api_body *body, uint64_t i, char *dst)
 {
     struct experiment *x = (struct experiment *)body;
     (void)i; /* each is the next */
     if (x->sent == x->n && !x->is_over)
-        speak(x);
+        speak_in(x);
     size_t n = x->n - x->sent;
     if (n == 0)
         return 0;
@@ -270,6 +278,7 @@ static struct api_body *live_body_new(struct api_request *request, struct pe_exp
                              .host = request->host,
                              .request = api_request_hold(request),
                              .core = experiment,
+                             .lang = pe_spoken(),
                              .is_events = is_events};
     api_text_init(&x->text, API_TEXT_MAX);
     return &x->body;
@@ -312,9 +321,11 @@ static bool begin(const struct api_host *host, const struct api_call *call, stru
     if (host->experiment_begin(call->turn))
         return true;
     api_fail(problem, 429, "",
-             "%llu experiment%s already running, or other clients have waited longer; try again later (the limit "
-             "--experiments of this server)",
-             (unsigned long long)host->experiments, host->experiments == 1 ? " is" : "s are");
+             host->experiments == 1 ? "%llu experiment is already running, or other clients have waited longer; try "
+                                      "again later (the limit --experiments of this server)"
+                                    : "%llu experiments are already running, or other clients have waited longer; try "
+                                      "again later (the limit --experiments of this server)",
+             (unsigned long long)host->experiments);
     api_problem_header(problem, "Retry-After", "5");
     return false;
 }

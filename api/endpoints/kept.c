@@ -69,7 +69,7 @@ struct api_reply *api_kept_headers(struct api_reply *reply, const char *sha256)
 /* A file that is stored but not found is broken, or there is no room for it. */
 struct api_reply *api_kept_guarded(struct api_request *request, const struct api_store *store)
 {
-    const char *name = request->path.name, *what = store->contents->what;
+    const char *name = request->path.name, *what = pe_text(store->contents->what);
     struct api_wanted wanted = {.name = name, .must_not_block = true};
     const struct api_weights *weights = NULL;
     struct api_problem problem;
@@ -90,7 +90,7 @@ struct api_reply *api_kept_guarded(struct api_request *request, const struct api
 
 struct api_reply *api_kept_refused(const struct api_store *store, enum api_stored stored, size_t n)
 {
-    const char *what = store->contents->what;
+    const char *what = pe_text(store->contents->what);
     struct api_problem problem;
     char limit[API_LIMIT_BYTES];
     api_kept_limit(store, limit, sizeof limit);

@@ -177,7 +177,7 @@ struct api_reply *api_page_file(struct api_request *request)
     if (page && strcmp(request->path.build, page->build) == 0)
         return file_reply(request, request->path.file, for_ever);
     api_fail(&problem, 404, "", "this program has no page of the build \"%.32s\"; it has %s: load / again",
-             request->path.build, page ? page->build : "none");
+             request->path.build, page ? page->build : pe_text("none"));
     return with_policy(api_reply_problem(&problem));
 }
 

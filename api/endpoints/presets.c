@@ -112,10 +112,11 @@ static bool check_name(const char *name, struct api_problem *problem)
 {
     const struct pe_preset *preset = pe_preset_find(name);
     if (preset)
-        return api_fail(
-            problem, 422, "", "\"%s\" is a preset of the program%s%s%s, which is not changed; take another name", name,
-            strcmp(preset->name, name) != 0 ? " (" : "", strcmp(preset->name, name) != 0 ? preset->name : "",
-            strcmp(preset->name, name) != 0 ? ")" : "");
+        return api_fail(problem, 422, "",
+                        strcmp(preset->name, name) != 0
+                            ? "\"%s\" is a preset of the program (%s), which is not changed; take another name"
+                            : "\"%s\" is a preset of the program, which is not changed; take another name",
+                        name, preset->name);
     return api_weight_name_is_valid(name) || api_fail_kept_name(problem, "", &api_contents_presets, name);
 }
 
@@ -196,9 +197,10 @@ static bool check_members(struct putting *p)
         if (nearest && strcmp(nearest, name) == 0)
             continue;
         api_pointer_push(pointer, name, strlen(name));
-        return api_fail(&p->request->problem, 422, pointer, "unknown member \"%.64s\" of a preset; %s%s%s", name,
-                        nearest ? "nearest: \"" : "there are: ", nearest ? nearest : "config, source, note",
-                        nearest ? "\"" : "");
+        return api_fail(&p->request->problem, 422, pointer,
+                        nearest ? "unknown member \"%.64s\" of a preset; nearest: \"%s\""
+                                : "unknown member \"%.64s\" of a preset; there are: config, source, note",
+                        name, nearest);
     }
     return true;
 }

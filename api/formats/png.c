@@ -159,8 +159,8 @@ static bool fail_side(const struct drawing *d, uint64_t longer, const struct api
                                   : "",
                     "the picture of %s, %" PRIu64 " by %" PRIu64 " elements, zoom %" PRIu64
                     "%s, has a side of more than %d pixels; %s",
-                    p->output->name, p->height, p->width, d->zoom, form->legend ? ", and a legend" : "", SIDE_MAX,
-                    help);
+                    p->output->name, p->height, p->width, d->zoom, form->legend ? pe_text(", and a legend") : "",
+                    SIDE_MAX, pe_text(help));
 }
 
 static bool choose_zoom(struct drawing *d, const struct api_form *form, struct api_problem *problem)

@@ -24,7 +24,7 @@ bool api_fail_media_type(struct api_problem *problem, const char *pointer, const
 {
     char list[256];
     api_inputs_print(list, sizeof list);
-    api_fail(problem, 415, pointer, "%s; bodies are read as: %s", what, list);
+    api_fail(problem, 415, pointer, "%s; bodies are read as: %s", pe_text(what), list);
     api_problem_header(problem, "Accept-Post", list);
     return false;
 }

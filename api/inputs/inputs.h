@@ -117,6 +117,7 @@ struct api_request {
     bool has_kept_preset;             /* it names a stored preset: api_preset_take */
     size_t stored_bytes;              /* of the stored tensors that it uses */
     enum pe_lang lang;                /* of the answer's texts */
+    bool has_lang;                    /* lang has been taken from its fields and headers */
     struct api_form form;
     const struct api_format *format;
     void *about;          /* further data for a format: api_opening.about */

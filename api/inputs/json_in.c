@@ -26,7 +26,7 @@ struct reader {
 static const char *number_hint(const char *words)
 {
     bool is_bare = strstr(words, "'NaN") || strstr(words, "'Inf") || strstr(words, "'-'");
-    return is_bare ? "; numbers that are not finite are written \"NaN\", \"Infinity\", \"-Infinity\"" : "";
+    return is_bare ? pe_text("; numbers that are not finite are written \"NaN\", \"Infinity\", \"-Infinity\"") : "";
 }
 
 static bool fail_json(const struct api_json_error *error, struct api_place place, const char *where,
@@ -35,7 +35,7 @@ static bool fail_json(const struct api_json_error *error, struct api_place place
     if (error->no_memory)
         return api_fail_memory(problem);
     return api_fail(problem, error->status, "", "%s%s at line %zu, column %zu: %s%s", where,
-                    error->status == 400 ? "not JSON" : "JSON that cannot be read", place.line, place.column,
+                    pe_text(error->status == 400 ? "not JSON" : "JSON that cannot be read"), place.line, place.column,
                     error->text, number_hint(error->text));
 }
 

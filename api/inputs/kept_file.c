@@ -25,9 +25,9 @@ bool api_fail_kept_name(struct api_problem *problem, const char *pointer, const 
 void api_kept_limit(const struct api_store *store, char *text, size_t room)
 {
     if (store->limit)
-        snprintf(text, room, "the limit %s of this server", store->limit);
+        snprintf(text, room, pe_text("the limit %s of this server"), store->limit);
     else
-        snprintf(text, room, "a limit of this program");
+        snprintf(text, room, "%s", pe_text("a limit of this program"));
 }
 
 bool api_fail_kept_unknown(struct api_problem *problem, const char *pointer, const struct api_store *store,

@@ -32,7 +32,7 @@ struct part {
 
 static bool fail_body(struct api_problem *problem, const char *what)
 {
-    return api_fail(problem, 400, "", "not multipart/form-data: %s", what);
+    return api_fail(problem, 400, "", "not multipart/form-data: %s", pe_text(what));
 }
 
 /* ---- Parameters: name=value; name="value" ---- */
@@ -210,8 +210,8 @@ static bool check_encoding(const struct part *part, const char *pointer, struct 
 static bool read_tensor(struct api_request *request, const struct part *part, const char *pointer,
                         struct api_problem *problem)
 {
-    char what[96];
-    snprintf(what, sizeof what, "part \"%.64s\"", part->name);
+    char what[160];
+    snprintf(what, sizeof what, pe_text("part \"%.64s\""), part->name);
     struct api_npy_file file = {.bytes = part->bytes, .n = part->n, .what = what, .pointer = pointer};
     struct pe_tensor tensor;
     if (!api_npy_looks_like(part->bytes, part->n))
@@ -241,7 +241,7 @@ static bool read_part(struct api_request *request, struct part *part, bool *has_
     if (*has_request)
         return fail_body(problem, "it has two parts \"request\"");
     *has_request = true;
-    return api_json_read(request, part->bytes, part->n, "part \"request\": ", problem);
+    return api_json_read(request, part->bytes, part->n, pe_text("part \"request\": "), problem);
 }
 
 bool api_multipart_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)

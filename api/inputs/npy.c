@@ -148,7 +148,7 @@ static bool find_type(const char *descr, enum pe_dtype *dtype, bool *swapped)
 
 static bool fail_file(const struct api_npy_file *file, const char *what, struct api_problem *problem)
 {
-    return api_fail(problem, 400, file->pointer, "%s is not a .npy file: %s", file->what, what);
+    return api_fail(problem, 400, file->pointer, "%s is not a .npy file: %s", pe_text(file->what), pe_text(what));
 }
 
 /* Finds the dict: after magic and version a length of 2 bytes (version 1) or 4 (2 and 3). */
@@ -180,8 +180,8 @@ static bool check_size(const struct api_npy_file *file, const struct header *h, 
         return fail_file(file, "its shape has more elements than memory", problem);
     if (bytes == have)
         return true;
-    char what[128];
-    snprintf(what, sizeof what, "its shape needs %" PRIu64 " bytes of data, it has %" PRIu64, bytes, have);
+    char what[192];
+    snprintf(what, sizeof what, pe_text("its shape needs %" PRIu64 " bytes of data, it has %" PRIu64), bytes, have);
     return fail_file(file, what, problem);
 }
 
@@ -256,7 +256,7 @@ bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, str
             problem);
     *tensor = (struct pe_tensor){.rank = 0};
     if (!find_type(h.descr, &tensor->dtype, &swapped))
-        return api_fail(problem, 422, file->pointer, "%s has the dtype '%s'; allowed: %s", file->what, h.descr,
+        return api_fail(problem, 422, file->pointer, "%s has the dtype '%s'; allowed: %s", pe_text(file->what), h.descr,
                         api_numpy_dtypes);
     h.is_complex = h.descr[1] == 'c';
     if (h.is_complex && !api_complex_shape(file->pointer, h.shape, &h.rank, problem))

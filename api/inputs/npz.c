@@ -36,14 +36,14 @@ struct archive {
 
 static bool fail_archive(const struct archive *a, const char *what)
 {
-    return api_fail(a->problem, 400, "", "not a .npz file: %s", what);
+    return api_fail(a->problem, 400, "", "not a .npz file: %s", pe_text(what));
 }
 
 static bool fail_entry(const struct archive *a, int status, const struct entry *entry, const char *what)
 {
     char pointer[PE_POINTER_MAX] = "";
     api_pointer_push(pointer, entry->name, strlen(entry->name));
-    return api_fail(a->problem, status, pointer, "\"%.64s.npy\" in the .npz file %s", entry->name, what);
+    return api_fail(a->problem, status, pointer, "\"%.64s.npy\" in the .npz file %s", entry->name, pe_text(what));
 }
 
 static uint32_t load(const char *p, size_t n_bytes)
@@ -166,10 +166,10 @@ static bool check_overlap(const struct archive *a)
 
 static bool add_tensor(struct api_request *request, const struct archive *a, const struct entry *entry)
 {
-    char what[96], pointer[PE_POINTER_MAX] = "";
+    char what[160], pointer[PE_POINTER_MAX] = "";
     if (crc32_z(0, (const Bytef *)entry->bytes, entry->n) != entry->crc)
         return fail_entry(a, 400, entry, "has another CRC-32 than its directory says: it was changed on its way");
-    snprintf(what, sizeof what, "\"%.64s.npy\" in the .npz file", entry->name);
+    snprintf(what, sizeof what, pe_text("\"%.64s.npy\" in the .npz file"), entry->name);
     api_pointer_push(pointer, entry->name, strlen(entry->name));
     struct api_npy_file file = {.bytes = entry->bytes, .n = entry->n, .what = what, .pointer = pointer};
     struct pe_tensor tensor;

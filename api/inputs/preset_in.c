@@ -36,8 +36,10 @@ static bool fail_unknown(const struct api_request *request, const char *name, st
 {
     char buffer[API_WEIGHT_NAME_MAX + 1];
     const char *nearest = api_preset_nearest(request->presets, name, buffer);
-    return api_fail(problem, 422, "/preset", "unknown preset \"%.64s\"; %s%s%sGET /presets lists them", name,
-                    nearest ? "nearest: \"" : "", nearest ? nearest : "", nearest ? "\"; " : "");
+    return api_fail(problem, 422, "/preset",
+                    nearest ? "unknown preset \"%.64s\"; nearest: \"%s\"; GET /presets lists them"
+                            : "unknown preset \"%.64s\"; GET /presets lists them",
+                    name, nearest);
 }
 
 static bool look_up(struct api_request *request, struct pe_value *value, struct api_problem *problem)

@@ -36,22 +36,22 @@ static uint64_t read_length(const char *bytes)
 
 static bool fail_file(const struct file *f, const char *what)
 {
-    return api_fail(f->problem, 400, "", "not a safetensors file: %s", what);
+    return api_fail(f->problem, 400, "", "not a safetensors file: %s", pe_text(what));
 }
 
 static bool fail_entry(const struct file *f, int status, const char *name, const char *what)
 {
     char pointer[PE_POINTER_MAX] = "";
     api_pointer_push(pointer, name, strlen(name));
-    return api_fail(f->problem, status, pointer, "tensor \"%.64s\" of the safetensors file: %s", name, what);
+    return api_fail(f->problem, status, pointer, "tensor \"%.64s\" of the safetensors file: %s", name, pe_text(what));
 }
 
 /* ---- One entry ---- */
 
 static bool fail_dtype(const struct file *f, const char *name)
 {
-    char what[128];
-    snprintf(what, sizeof what, "its dtype is not one of %s", api_safetensors_dtypes);
+    char what[192];
+    snprintf(what, sizeof what, pe_text("its dtype is not one of %s"), api_safetensors_dtypes);
     return fail_entry(f, 422, name, what);
 }
 
@@ -143,7 +143,7 @@ static bool read_header(struct file *f, struct api_arena *arena)
         return api_fail_memory(f->problem);
     if (!root)
         return api_fail(f->problem, 400, "", "not a safetensors file: its header, at byte %zu: %s", error.at,
-                        error.text);
+                        pe_text(error.text));
     if (!json_is_object(root))
         return fail_file(f, "its header is not an object");
     if (json_object_size(root) > f->n_max + 1)

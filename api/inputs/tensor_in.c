@@ -40,15 +40,17 @@ static bool fail_member(const struct draft *d, const char *member, const char *w
     char pointer[PE_POINTER_MAX];
     snprintf(pointer, sizeof pointer, "%s", d->pointer);
     api_pointer_push(pointer, member, strlen(member));
-    return api_fail(d->problem, 422, pointer, "%s", what);
+    return api_fail(d->problem, 422, pointer, "%s", pe_text(what));
 }
 
 static bool fail_unknown(const struct draft *d, const char *name)
 {
     char what[PE_DETAIL_MAX];
     const char *nearest = pe_nearest(name, member_names);
-    snprintf(what, sizeof what, "unknown member \"%.64s\" of a tensor; %s%s", name,
-             nearest ? "nearest: " : "allowed: dtype, shape, data, seed, std", nearest ? nearest : "");
+    snprintf(what, sizeof what,
+             pe_text(nearest ? "unknown member \"%.64s\" of a tensor; nearest: %s"
+                             : "unknown member \"%.64s\" of a tensor; allowed: dtype, shape, data, seed, std"),
+             name, nearest);
     return fail_member(d, name, what);
 }
 
@@ -138,8 +140,8 @@ static bool apply_shape(const struct draft *d, struct pe_tensor *tensor)
     if (!pe_shape_count(stated.shape, stated.rank, &want))
         return fail_member(d, "shape", "shape has more than 2^63 elements");
     if (have != want) {
-        char what[128];
-        snprintf(what, sizeof what, "shape has %" PRIu64 " elements, data %" PRIu64, want, have);
+        char what[192];
+        snprintf(what, sizeof what, pe_text("shape has %" PRIu64 " elements, data %" PRIu64), want, have);
         return fail_member(d, "shape", what);
     }
     if (tensor->rank > 1 && !same_shape(tensor, &stated))
@@ -156,10 +158,10 @@ static bool read_dtype(const struct draft *d, enum pe_dtype *dtype)
     if (*dtype != PE_DTYPE_NONE)
         return true;
     char what[PE_DETAIL_MAX];
+    bool is_word = d->members[DTYPE]->kind == PE_STRING;
     int used =
-        snprintf(what, sizeof what, "dtype is %s%.32s%s; allowed:", d->members[DTYPE]->kind == PE_STRING ? "\"" : "",
-                 d->members[DTYPE]->kind == PE_STRING ? d->members[DTYPE]->string : "no word",
-                 d->members[DTYPE]->kind == PE_STRING ? "\"" : "");
+        snprintf(what, sizeof what, pe_text(is_word ? "dtype is \"%.32s\"; allowed:" : "dtype is no word; allowed:"),
+                 is_word ? d->members[DTYPE]->string : "");
     for (int i = 0; i < PE_N_DTYPES; i++)
         used +=
             snprintf(what + used, sizeof what - (size_t)used, "%s %s", i ? "," : "", pe_dtype_name((enum pe_dtype)i));
@@ -180,9 +182,10 @@ static bool check_integers(const struct draft *d, enum pe_dtype dtype, const dou
 {
     for (size_t i = 0; i < n; i++)
         if (!fits_integer(dtype, data[i])) {
-            char what[160];
-            snprintf(what, sizeof what, "data has %.17g at index %zu; allowed: what %s holds (in JSON up to 2^53)",
-                     data[i], i, pe_dtype_name(dtype));
+            char what[192];
+            snprintf(what, sizeof what,
+                     pe_text("data has %.17g at index %zu; allowed: what %s holds (in JSON up to 2^53)"), data[i], i,
+                     pe_dtype_name(dtype));
             return fail_member(d, "data", what);
         }
     return true;

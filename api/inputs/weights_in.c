@@ -51,8 +51,10 @@ static bool read_member(struct adding *a, const struct pe_field *field)
         return fail_form(a->problem, pointer);
     else {
         const char *nearest = pe_nearest(field->name, names);
-        return api_fail(a->problem, 422, pointer, "unknown member \"%.64s\" of weights; %s%s", field->name,
-                        nearest ? "nearest: " : "there are: ", nearest ? nearest : "name, sha256, map");
+        return api_fail(a->problem, 422, pointer,
+                        nearest ? "unknown member \"%.64s\" of weights; nearest: %s"
+                                : "unknown member \"%.64s\" of weights; there are: name, sha256, map",
+                        field->name, nearest);
     }
     return true;
 }
@@ -202,8 +204,10 @@ static bool fail_map_name(const struct adding *a, const char *pointer, const cha
     names[a->n_takes] = NULL;
     const char *nearest = pe_nearest(field, names);
     list_takes(a, list, sizeof list);
-    return api_fail(a->problem, 422, pointer, "%s uses no weights \"%.64s\" here; %s: %s", a->scheme, field,
-                    nearest ? "nearest" : "it takes", nearest ? nearest : list);
+    return api_fail(a->problem, 422, pointer,
+                    nearest ? "%s uses no weights \"%.64s\" here; nearest: %s"
+                            : "%s uses no weights \"%.64s\" here; it takes: %s",
+                    a->scheme, field, nearest ? nearest : list);
 }
 
 static bool fail_map_target(const struct adding *a, const char *pointer, const char *target)

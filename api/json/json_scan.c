@@ -104,7 +104,8 @@ static bool fail_here(const struct scanner *s, int status, const char *what, str
     char pointer[PE_POINTER_MAX];
     pointer_print(s, pointer);
     struct api_place place = api_place_of(s->text, (size_t)(s->end - s->text), (size_t)(s->p - s->text));
-    return api_fail(problem, status, pointer, "%s%s (line %zu, column %zu)", s->where, what, place.line, place.column);
+    return api_fail(problem, status, pointer, "%s%s (line %zu, column %zu)", s->where, pe_text(what), place.line,
+                    place.column);
 }
 
 /* ---- The skeleton ---- */

@@ -68,7 +68,7 @@ static bool fail_output(struct inference *inference, size_t i, const char *what)
     snprintf(pointer, sizeof pointer, "/outputs/%zu/name", i);
     api_oip_name_print(&inference->model, name);
     return api_fail(&inference->request->problem, 422, pointer, "output \"%.64s\" of model %s: %s",
-                    inference->oip.outputs[i], name, what);
+                    inference->oip.outputs[i], name, pe_text(what));
 }
 
 /* One request is one plan, so its outputs are of one operation. Unknown names are left to the plan, which knows the
@@ -79,17 +79,17 @@ static bool choose_operation(struct inference *inference, struct api_request *re
     enum pe_operation_id chosen = PE_N_OPERATIONS;
     for (size_t i = 0; i < oip->n_outputs; i++) {
         enum pe_operation_id operation = operation_of(&inference->model, oip->outputs[i]);
-        char what[128];
+        char what[192];
         if (operation == PE_N_OPERATIONS)
             continue;
         if (!api_oip_can(&inference->model, operation)) {
-            snprintf(what, sizeof what, "it comes from %s, which this model does not do",
-                     api_operations[operation].text);
+            snprintf(what, sizeof what, pe_text("it comes from %s, which this model does not do"),
+                     pe_text(api_operations[operation].text));
             return fail_output(inference, i, what);
         }
         if (chosen != PE_N_OPERATIONS && chosen != operation) {
-            snprintf(what, sizeof what, "it comes from %s, the one before from %s; ask for them one by one",
-                     api_operations[operation].text, api_operations[chosen].text);
+            snprintf(what, sizeof what, pe_text("it comes from %s, the one before from %s; ask for them one by one"),
+                     pe_text(api_operations[operation].text), pe_text(api_operations[chosen].text));
             return fail_output(inference, i, what);
         }
         chosen = operation;
@@ -103,10 +103,10 @@ static bool choose_operation(struct inference *inference, struct api_request *re
 /* The outputs of an operation that have other names in this protocol. */
 static bool fail_renamed(struct inference *inference, size_t i, const struct api_operation *row)
 {
-    char what[128];
-    int n = snprintf(what, sizeof what, "%s answers %s", row->text, row->renamed[0].name);
+    char what[192];
+    int n = snprintf(what, sizeof what, pe_text("%s answers %s"), pe_text(row->text), row->renamed[0].name);
     for (size_t k = 1; k < API_RENAMED_MAX && row->renamed[k].name; k++)
-        n += snprintf(what + n, sizeof what - (size_t)n, " and %s", row->renamed[k].name);
+        n += snprintf(what + n, sizeof what - (size_t)n, pe_text(" and %s"), row->renamed[k].name);
     return fail_output(inference, i, what);
 }
 
@@ -114,13 +114,13 @@ static bool name_output(struct inference *inference, size_t i, enum pe_operation
 {
     const char *wanted = inference->oip.outputs[i], **output = &inference->request->form.outputs[i];
     const struct api_renamed *renamed = renamed_in(operation, wanted);
-    char what[64];
+    char what[192];
     *output = renamed ? renamed->output : wanted;
     if (!renamed && api_operations[operation].renamed[0].name)
         return fail_renamed(inference, i, &api_operations[operation]);
     if (!renamed || api_request_find(inference->request, *output))
         return true;
-    snprintf(what, sizeof what, "the input %s is missing", *output);
+    snprintf(what, sizeof what, pe_text("the input %s is missing"), *output);
     return fail_output(inference, i, what);
 }
 

@@ -24,7 +24,7 @@ static bool fail_at(const struct object *object, const char *member, const char 
     char pointer[PE_POINTER_MAX];
     snprintf(pointer, sizeof pointer, "%s", object->pointer);
     api_pointer_push(pointer, member, strlen(member));
-    return api_fail(object->problem, 422, pointer, "%s: %s", pointer, what);
+    return api_fail(object->problem, 422, pointer, "%s: %s", pointer, pe_text(what));
 }
 
 static const struct pe_value *find(const struct pe_value *object, const char *name)
@@ -47,8 +47,9 @@ static bool check_names(const struct object *object, const char *const *known)
             continue;
         const char *nearest = pe_nearest(name, known);
         char what[192];
-        snprintf(what, sizeof what, "unknown member \"%.64s\"%s%s%s", name, nearest ? "; nearest: \"" : "",
-                 nearest ? nearest : "", nearest ? "\"" : "");
+        snprintf(what, sizeof what,
+                 pe_text(nearest ? "unknown member \"%.64s\"; nearest: \"%s\"" : "unknown member \"%.64s\""), name,
+                 nearest);
         return fail_at(object, name, what);
     }
     return true;
@@ -110,10 +111,10 @@ static bool refuse_parameter(const struct object *parameters, const char *name, 
 /* The list of objects under a name, NULL if absent; its length; its i-th object. */
 static bool find_list(const struct object *root, const char *name, size_t max, const struct pe_value **list, size_t *n)
 {
-    char what[96];
+    char what[128];
     *list = find(root->value, name);
     *n = *list && (*list)->kind == PE_LIST ? (*list)->list.n : 0;
-    snprintf(what, sizeof what, "must be a list of at most %zu objects", max);
+    snprintf(what, sizeof what, pe_text("must be a list of at most %zu objects"), max);
     return (*list ? (*list)->kind == PE_LIST && *n <= max : true) || fail_at(root, name, what);
 }
 
@@ -165,7 +166,8 @@ static bool read_shape(const struct object *object, struct pe_tensor *tensor)
 static bool fail_input_name(const struct object *object, const char *name)
 {
     char what[160];
-    snprintf(what, sizeof what, "\"%s\" is no input: it belongs to the form of an answer or names the model", name);
+    snprintf(what, sizeof what, pe_text("\"%s\" is no input: it belongs to the form of an answer or names the model"),
+             name);
     return fail_at(object, "name", what);
 }
 

@@ -85,7 +85,7 @@ bool api_oip_find(struct api_request *request, struct api_oip_model *model, stru
     if (!find_model(request->path.name, model))
         return fail_name(request->path.name, problem);
     if (*request->path.version && strcmp(request->path.version, API_OIP_VERSION) != 0)
-        return api_fail(problem, 404, "", "model \"%.64s\" has no version \"%.32s\"; it has: " API_OIP_VERSION,
-                        request->path.name, request->path.version);
+        return api_fail(problem, 404, "", "model \"%.64s\" has no version \"%.32s\"; it has: %s", request->path.name,
+                        request->path.version, API_OIP_VERSION);
     return true;
 }

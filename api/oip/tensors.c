@@ -13,7 +13,7 @@ static bool fail_input(const struct api_oip_input *input, int status, const char
 {
     char pointer[PE_POINTER_MAX];
     snprintf(pointer, sizeof pointer, "/inputs/%zu%s%s", input->index, *member ? "/" : "", member);
-    return api_fail(problem, status, pointer, "input \"%.64s\": %s", input->name, what);
+    return api_fail(problem, status, pointer, "input \"%.64s\": %s", input->name, pe_text(what));
 }
 
 /* ---- Numbers in JSON ---- */
@@ -104,8 +104,9 @@ static bool check_bytes(const struct api_oip_input *input, enum pe_dtype dtype, 
         return fail_input(input, 422, "shape", problem, "its shape has more than 2^63 bytes");
     if (bytes == input->n_bytes)
         return true;
-    snprintf(what, sizeof what, "binary_data_size is %" PRIu64 ", its shape and datatype need %" PRIu64 " bytes",
-             input->n_bytes, bytes);
+    snprintf(what, sizeof what,
+             pe_text("binary_data_size is %" PRIu64 ", its shape and datatype need %" PRIu64 " bytes"), input->n_bytes,
+             bytes);
     return fail_input(input, 400, "parameters/binary_data_size", problem, what);
 }
 
@@ -119,7 +120,8 @@ static const char *take_bytes(const struct api_oip_input *input, struct api_oip_
         tail->p += input->n_bytes;
         return bytes;
     }
-    snprintf(what, sizeof what, "binary_data_size is %" PRIu64 ", but the body has only %" PRIu64 " bytes left for it",
+    snprintf(what, sizeof what,
+             pe_text("binary_data_size is %" PRIu64 ", but the body has only %" PRIu64 " bytes left for it"),
              input->n_bytes, left);
     fail_input(input, 400, "parameters/binary_data_size", problem, what);
     return NULL;
@@ -174,10 +176,10 @@ static bool read_words(struct api_request *request, const char *p, const char *e
  * JSON. */
 static bool check_words(const struct api_oip_input *input, struct api_problem *problem)
 {
-    char what[128];
+    char what[192];
     if (input->n_bytes <= API_SKELETON_MAX)
         return true;
-    snprintf(what, sizeof what, "its words have %" PRIu64 " bytes; allowed: at most %d", input->n_bytes,
+    snprintf(what, sizeof what, pe_text("its words have %" PRIu64 " bytes; allowed: at most %d"), input->n_bytes,
              API_SKELETON_MAX);
     return fail_input(input, 413, "parameters/binary_data_size", problem, what);
 }
@@ -237,8 +239,8 @@ bool api_oip_add_tensor(struct api_request *request, const struct api_oip_input 
     if (dtype == PE_DTYPE_NONE) {
         char list[128], what[256];
         api_dtypes_print(API_OIP, list, sizeof list);
-        snprintf(what, sizeof what, "unknown datatype \"%.32s\"; allowed: %s (BYTES for tokens)", input->datatype,
-                 list);
+        snprintf(what, sizeof what, pe_text("unknown datatype \"%.32s\"; allowed: %s (BYTES for tokens)"),
+                 input->datatype, list);
         return fail_input(input, 422, "datatype", problem, what);
     }
     return input->is_binary ? add_binary(request, input, dtype, tail, problem)
@@ -251,7 +253,7 @@ static bool fail_parameter(const char *name, struct api_problem *problem, const 
 {
     char pointer[PE_POINTER_MAX] = "/parameters";
     api_pointer_push(pointer, name, strlen(name));
-    return api_fail(problem, 422, pointer, "parameter \"%.64s\": %s", name, what);
+    return api_fail(problem, 422, pointer, "parameter \"%.64s\": %s", name, pe_text(what));
 }
 
 /* A place within the text is reported under /parameters of the client's request. */
@@ -267,8 +269,8 @@ static bool relocate(struct api_problem *problem)
 /* The text is read as the value of a member with its name, so that lists of numbers take the fast path here too. */
 static bool add_text(struct api_request *request, const char *name, const char *json, struct api_problem *problem)
 {
-    char where[96];
-    snprintf(where, sizeof where, "parameter \"%.48s\": ", name);
+    char where[128];
+    snprintf(where, sizeof where, pe_text("parameter \"%.48s\": "), name);
     if (!api_json_check(json, strlen(json), where, problem))
         return false;
     struct api_text text;

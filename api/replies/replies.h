@@ -65,8 +65,8 @@ extern const char api_json_type[]; /* "application/json" */
  * false and changes nothing. */
 bool api_reply_vary(struct api_reply *reply, const char *name);
 
-/* States the language of the reply's texts: Content-Language, and Accept-Language in Vary. A refusal stays as it is,
- * because its text is English. Returns reply, or the reply for a lack of memory. */
+/* States the language of the reply's texts: Content-Language, and Accept-Language in Vary. A refusal stays as it is:
+ * api_reply_problem states its language. Returns reply, or the reply for a lack of memory. */
 struct api_reply *api_reply_set_language(struct api_reply *reply, enum pe_lang lang);
 
 /* ---- cors.c ------------------------------------------------------------------------------------------------------ */

@@ -169,6 +169,9 @@ struct api_reply *api_reply_problem(const struct api_problem *problem)
     struct api_reply *reply =
         api_reply_set_format(api_reply_bytes(problem->status, problem_type, text.bytes, text.n), "problem");
     bool fine = api_reply_header(reply, "Cache-Control", "no-store");
+    if (pe_spoken() != PE_EN)
+        fine = fine && api_reply_header(reply, "Content-Language", api_lang_words[pe_spoken()]) &&
+               api_reply_header(reply, "Vary", "Accept-Language");
     if (problem->header)
         fine = fine && api_reply_header(reply, problem->header, problem->header_value);
     bool has_time = problem->header && strcmp(problem->header, "Retry-After") == 0;
@@ -183,7 +186,7 @@ struct api_reply *api_reply_problem(const struct api_problem *problem)
 struct api_reply *api_refusal(int status, const char *detail)
 {
     struct api_problem problem;
-    api_fail(&problem, status, "", "%s", detail);
+    api_fail(&problem, status, "", "%s", pe_text(detail));
     return api_reply_problem(&problem);
 }
 

@@ -77,6 +77,31 @@ bool api_lang_of_query(const struct api_call *call, enum pe_lang *lang, struct a
     return fine;
 }
 
+enum pe_lang api_lang_of(const struct api_call *call)
+{
+    char *asked;
+    enum pe_lang lang;
+    struct api_problem problem;
+    bool is_known =
+        api_query_find(call->query, "lang", &asked, &problem) && api_lang_choose(asked, call, &lang, &problem);
+    if (!is_known)
+        api_lang_choose(NULL, call, &lang, &problem);
+    free(asked);
+    return lang;
+}
+
+static enum pe_lang ask_call(const void *call) { return api_lang_of(call); }
+
+static enum pe_lang ask_request(const void *self)
+{
+    const struct api_request *request = self;
+    return request->has_lang ? request->lang : api_lang_of(request->call);
+}
+
+void api_speak(const struct api_call *call) { pe_speak(call ? ask_call : NULL, call); }
+
+void api_speak_for(const struct api_request *request) { pe_speak(ask_request, request); }
+
 bool api_lang_take(struct api_request *request, const struct api_call *call, enum pe_lang *lang,
                    struct api_problem *problem)
 {
@@ -93,5 +118,7 @@ bool api_lang_take(struct api_request *request, const struct api_call *call, enu
             request->fields[n_kept++] = *field;
     }
     request->n_fields = n_kept;
-    return api_lang_choose(asked, call, lang, problem);
+    request->has_lang = api_lang_choose(asked, call, lang, problem);
+    api_speak_for(request);
+    return request->has_lang;
 }

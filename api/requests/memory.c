@@ -14,11 +14,11 @@ static bool fail(const struct api_host *host, const char *what, uint64_t n, uint
         return api_fail(problem, 413, "",
                         "%s takes about %" PRIu64 " bytes of memory; allowed for all requests at a time: %" PRIu64
                         " (the limit --max-memory of this server)",
-                        what, n, host->max_memory);
+                        pe_text(what), n, host->max_memory);
     return api_fail(problem, 503, "",
                     "%s takes about %" PRIu64 " bytes of memory, more than other requests have left of the %" PRIu64
                     " for all (the limit --max-memory of this server); try again later",
-                    what, n, host->max_memory);
+                    pe_text(what), n, host->max_memory);
 }
 
 static uint64_t whole(double bytes) { return bytes < 0x1p62 ? (uint64_t)bytes : UINT64_C(1) << 62; }

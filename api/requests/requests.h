@@ -49,7 +49,7 @@ enum api_coding api_coding_choose(const char *accept_encoding);
 /* ---- lang.c ------------------------------------------------------------------------------------------------------ */
 
 /* The language of an answer's texts: the one that the request names, else the one that its Accept-Language prefers
- * (RFC 9110 §12.5.4), else English. Names, codes and errors are English in every answer. */
+ * (RFC 9110 §12.5.4), else English. Names and codes are the same in every language. */
 
 /* "en", "zh" by enum pe_lang: the words of the field `lang` and the values of Content-Language; NULL ends them. */
 extern const char *const api_lang_words[PE_N_LANGS + 1];
@@ -61,10 +61,16 @@ bool api_lang_choose(const char *asked, const struct api_call *call, enum pe_lan
 /* The same for an endpoint that reads no other field: `lang` is a name of the query, and other names are ignored. */
 bool api_lang_of_query(const struct api_call *call, enum pe_lang *lang, struct api_problem *problem);
 
+/* The language of errors: the same choice, but a `lang` that is no word of ours counts as none. */
+enum pe_lang api_lang_of(const struct api_call *call);
+
 /* The same for a request whose fields have been read: removes `lang` from them. */
 struct api_request;
 bool api_lang_take(struct api_request *request, const struct api_call *call, enum pe_lang *lang,
                    struct api_problem *problem);
+
+/* This thread's errors are from now on in the language of the request: its field `lang`, once that has been taken. */
+void api_speak_for(const struct api_request *request);
 
 /* ---- slices.c ---------------------------------------------------------------------------------------------------- */
 

@@ -329,9 +329,10 @@ static enum pe_status check(const struct pe_analysis *study, const struct pe_sub
                        PE_EVAL_LEN_MAX);
     if (eval <= PE_EVAL_LEN_MAX)
         return PE_OK;
-    pe_fail(err, is_given ? "/eval_len" : "/train_len", "eval_len %s %.0f%s; allowed: at most %d",
-            is_given ? "is" : "would be", eval, is_given ? "" : ", twice the length in training, unless it is given",
-            PE_EVAL_LEN_MAX);
+    pe_fail(err, is_given ? "/eval_len" : "/train_len",
+            is_given ? "eval_len is %.0f; allowed: at most %d"
+                     : "eval_len would be %.0f, twice the length in training, unless it is given; allowed: at most %d",
+            eval, PE_EVAL_LEN_MAX);
     return err->status = PE_TOO_LARGE;
 }
 

@@ -165,7 +165,7 @@ static enum pe_status unfit(const struct pe_operand *a, const struct pe_operand 
     strncat(pointer, a->name, 4);
     pe_shape_print(a->tensor.shape, a->tensor.rank, one, sizeof one);
     pe_shape_print(b->tensor.shape, b->tensor.rank, other, sizeof other);
-    return pe_fail(err, pointer, "%s has the shape %s, %s %s: %s", a->name, one, b->name, other, rule);
+    return pe_fail(err, pointer, "%s has the shape %s, %s %s: %s", a->name, one, b->name, other, pe_text(rule));
 }
 
 static enum pe_status check_pair(const struct pe_operand *a, const struct pe_operand *b, struct pe_error *err)
@@ -199,9 +199,11 @@ static enum pe_status fix(struct pe_plan *plan, const char *name, int64_t *own, 
                           struct pe_error *err)
 {
     char pointer[16] = "/";
-    if (pe_plan_gave(plan, name) && *own != PE_UNSET_INT && (uint64_t)*own != size)
-        return pe_fail(err, strncat(pointer, name, 12), "%s is %lld, the tensor %s makes it %llu; leave %s out", name,
-                       (long long)*own, tensor, (unsigned long long)size, name);
+    if (pe_plan_gave(plan, name) && *own != PE_UNSET_INT && (uint64_t)*own != size) {
+        pe_fail(err, strncat(pointer, name, 12), "%s is %lld, the tensor %s makes it %llu", name, (long long)*own,
+                tensor, (unsigned long long)size);
+        return pe_leave_out(err, "; leave %s out", name);
+    }
     *own = (int64_t)size;
     return pe_param_find(plan->scheme->info.params, name) ? pe_fix_size(plan, name, size, tensor, err) : PE_OK;
 }
@@ -237,9 +239,10 @@ static enum pe_status fix_head_dim(struct pe_plan *plan, struct pe_attention *t,
         return fix(plan, "head_dim", &t->fields.head_dim, (uint64_t)t->fields.head_dim, "", err);
     if (rows_of_q % heads)
         return pe_fail(err, w->data ? "/w_q" : "/num_heads",
-                       "%s has %llu %s, which %llu heads (num_heads) do not divide%s",
-                       w->data ? "w_q" : "the embedding", (unsigned long long)rows_of_q, w->data ? "rows" : "channels",
-                       (unsigned long long)heads, w->data ? "" : "; give num_heads or head_dim");
+                       w->data ? "w_q has %llu rows, which %llu heads (num_heads) do not divide"
+                               : "the embedding has %llu channels, which %llu heads (num_heads) do not divide; give "
+                                 "num_heads or head_dim",
+                       (unsigned long long)rows_of_q, (unsigned long long)heads);
     return fix(plan, "head_dim", &t->fields.head_dim, rows_of_q / heads, w->data ? "w_q" : "x", err);
 }
 

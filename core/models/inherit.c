@@ -301,19 +301,8 @@ void pe_model_label(const struct pe_field *fields, size_t n, char label[PE_MODEL
 {
     const struct pe_value *v = pe_field_find(fields, n, "preset");
     const struct pe_preset *preset = !v ? NULL : v->kind == PE_PRESET ? v->preset : pe_preset_find(v->string);
-    snprintf(label, PE_MODEL_LABEL_MAX, preset ? "the preset \"%.64s\"" : "hf_config", preset ? preset->name : "");
-}
-
-/* Drops "; leave head_dim out" from the end: the request cannot leave out what it does not have. */
-static void drop_advice(char *detail, const char *name)
-{
-    char advice[PE_POINTER_MAX + 16];
-    size_t n = (size_t)snprintf(advice, sizeof advice, "leave %s out", name), used = strlen(detail);
-    if (used < n || strcmp(detail + used - n, advice) != 0)
-        return;
-    for (used -= n; used > 0 && !strchr(";:,", detail[used - 1]);) /* back to the mark before it */
-        used--;
-    detail[used ? used - 1 : 0] = '\0';
+    snprintf(label, PE_MODEL_LABEL_MAX, preset ? pe_text("the preset \"%.64s\"") : "hf_config",
+             preset ? preset->name : "");
 }
 
 /* The layer type that the request names, if an error about the scheme is due to it: other layers of the model have
@@ -363,11 +352,15 @@ void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *
     if (!pe_same(name, "scheme") && !given)
         return;
     pe_model_label(request->fields, request->n_fields, model);
-    drop_advice(err->detail, name);
+    if (err->leave_at) /* the request cannot leave out what it does not have */
+        err->detail[err->leave_at] = '\0';
     const char *layer = layer_without_positions(in, request, name);
     size_t used = strlen(err->detail);
-    snprintf(err->detail + used, sizeof err->detail - used, "; %s is set by %s%.40s%s%s", name,
-             layer ? "layer_type \"" : "", layer ? layer : "", layer ? "\" of " : "", model);
+    if (layer)
+        snprintf(err->detail + used, sizeof err->detail - used, pe_text("; %s is set by layer_type \"%.40s\" of %s"),
+                 name, layer, model);
+    else
+        snprintf(err->detail + used, sizeof err->detail - used, pe_text("; %s is set by %s"), name, model);
     if (hf && given && !layer)
         point_into(hf, request, given, strlen(name), err->pointer);
     else

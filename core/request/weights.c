@@ -303,8 +303,9 @@ enum pe_status pe_fix_size(struct pe_plan *plan, const char *name, uint64_t size
         return PE_OK;
     if ((uint64_t)*field != size && pe_plan_gave(plan, name)) {
         strncat(pointer, name, sizeof pointer - 2);
-        return pe_fail(err, pointer, "%s is %lld, the tensor %s makes it %llu; leave %s out", name, (long long)*field,
-                       tensor, (unsigned long long)size, name);
+        pe_fail(err, pointer, "%s is %lld, the tensor %s makes it %llu", name, (long long)*field, tensor,
+                (unsigned long long)size);
+        return pe_leave_out(err, "; leave %s out", name);
     }
     if ((double)size < row->min || (double)size > row->max) {
         strncat(pointer, tensor, sizeof pointer - 2);

@@ -123,9 +123,9 @@ static enum pe_status check_one_way(const struct pe_sequence_fields *f, bool fix
     const char *way = "/len";
     int n = count_ways(f, &way);
     if (n == 0 && !fixed)
-        return pe_fail(err, "/len", "the sequence is missing; give one of %s, as in \"len\":2048", WAYS);
+        return pe_fail(err, "/len", "the sequence is missing; give one of %s, as in \"len\":2048", pe_text(WAYS));
     if (n > 1)
-        return pe_fail(err, way, "the sequence is given in %d ways; give exactly one of %s", n, WAYS);
+        return pe_fail(err, way, "the sequence is given in %d ways; give exactly one of %s", n, pe_text(WAYS));
     bool run = !f->positions.n && !f->grid.n && !f->segments && !f->tokens && !f->q_positions.n && !f->k_positions.n;
     if (!run && pe_given(f->offset))
         return pe_fail(err, "/offset", "offset needs a run of positions; %s already states the positions", way + 1);
@@ -138,7 +138,7 @@ static enum pe_status unused_rule(const char *name, const char *needs, struct pe
 {
     char pointer[64] = "/";
     strncat(pointer, name, sizeof pointer - 2);
-    return pe_fail(err, pointer, "%s is not used here: it needs %s", name, needs);
+    return pe_fail(err, pointer, "%s is not used here: it needs %s", name, pe_text(needs));
 }
 
 static enum pe_status check_rules(const struct pe_sequence_fields *f, struct pe_error *err)
@@ -177,9 +177,9 @@ enum pe_status pe_sequence_check_size(const char *pointer, uint64_t n, uint64_t 
 {
     if (!fixed || n == fixed)
         return PE_OK;
-    return pe_fail(err, pointer,
-                   "%s gives %llu positions, the tensor %s has %llu; give the same number, or leave %s out",
-                   pointer + 1, (unsigned long long)n, tensor, (unsigned long long)fixed, pointer + 1);
+    pe_fail(err, pointer, "%s gives %llu positions, the tensor %s has %llu; give the same number", pointer + 1,
+            (unsigned long long)n, tensor, (unsigned long long)fixed);
+    return pe_leave_out(err, ", or leave %s out", pointer + 1);
 }
 
 enum pe_status pe_sequence_check_sizes(const char *pointer, uint64_t n, struct pe_sequence_sizes sizes,

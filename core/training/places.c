@@ -122,7 +122,7 @@ static enum pe_status fail_scheme(const struct pe_trained_config *config, const 
         pe_model_label(config->fields, config->n_fields, model);
     point(config, field, pointer);
     return pe_fail(err, pointer, "no experiment trains \"%s\"; there are: %s%s%s", name, list,
-                   of_model ? "; scheme is set by " : "", model);
+                   of_model ? pe_text("; scheme is set by ") : "", model);
 }
 
 /* Puts the pointer of a plan's error inside the object that has the field. */
@@ -177,7 +177,7 @@ static enum pe_status check_field(const struct pe_trained_config *config, const 
     point(config, field->name, pointer);
     const char *reason = reason_against(config, field);
     if (reason)
-        return pe_fail(err, pointer, "%s may not be given here: %s", field->name, reason);
+        return pe_fail(err, pointer, "%s may not be given here: %s", field->name, pe_text(reason));
     if (is_other_scheme(config, field))
         return pe_fail(err, pointer, "scheme is \"%s\" here, that of the weights which are evaluated",
                        config->scheme->name);

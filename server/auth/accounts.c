@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "server/auth/auth.h"
 
+#include "core/posenc.h"
 #include "server/loop/loop.h"
 
 #include <ctype.h>
@@ -146,7 +147,7 @@ static void refill(struct store *store, const struct rate *rate)
 
 static const char *period_name(const struct rate *rate)
 {
-    return rate->period_s > 60 ? "hour" : rate->period_s > 1 ? "minute" : "second";
+    return pe_text(rate->period_s > 60 ? "hour" : rate->period_s > 1 ? "minute" : "second");
 }
 
 /* Called when less than `least` is left: states which quota, how much is left, and when enough will be available. */
@@ -160,10 +161,11 @@ static bool refuse(struct account *account, enum quota quota, double least, char
     *retry_s = (uint64_t)ceil(wait > 1 ? wait : 1);
     account->n_refused[quota]++;
     snprintf(detail, n,
-             "the token of %s may use %.12g %s a %s (%s= in --token-file); left: %.2f; a request would take %s; there "
-             "is enough in %.1f s",
-             account->name, rate->most, quota == QUOTA_WORK ? "seconds of computing" : "requests", period_name(rate),
-             quota_names[quota], store->left, quota == QUOTA_WORK ? "what it computes, counted as it does" : "1", wait);
+             pe_text("the token of %s may use %.12g %s a %s (%s= in --token-file); left: %.2f; a request would take "
+                     "%s; there is enough in %.1f s"),
+             account->name, rate->most, pe_text(quota == QUOTA_WORK ? "seconds of computing" : "requests"),
+             period_name(rate), quota_names[quota], store->left,
+             quota == QUOTA_WORK ? pe_text("what it computes, counted as it does") : "1", wait);
     return false;
 }
 
@@ -205,8 +207,8 @@ bool account_begin_stream(struct account *account, char *detail, size_t n_detail
         return true;
     *retry_s = 1;
     snprintf(detail, n_detail,
-             "the token of %s may receive %llu long answers at a time (streams= in --token-file); left: 0; this would "
-             "be one more",
+             pe_text("the token of %s may receive %llu long answers at a time (streams= in --token-file); left: 0; "
+                     "this would be one more"),
              account->name, (unsigned long long)most);
     return false;
 }

@@ -68,9 +68,12 @@ bool exchange_admit(struct exchange *x)
 {
     char detail[512];
     uint64_t retry_s = 1;
-    if (!x->account || api_is_open(x->call->api.path) || account_admit(x->account, detail, sizeof detail, &retry_s))
+    if (!x->account || api_is_open(x->call->api.path))
         return true;
-    return refuse_quota(x, detail, retry_s);
+    api_speak(&x->call->api);
+    bool is_admitted = account_admit(x->account, detail, sizeof detail, &retry_s);
+    api_speak(NULL);
+    return is_admitted || refuse_quota(x, detail, retry_s);
 }
 
 bool exchange_admit_stream(struct exchange *x)
@@ -79,7 +82,9 @@ bool exchange_admit_stream(struct exchange *x)
     uint64_t retry_s = 1;
     if (!x->account)
         return true;
+    api_speak(&x->call->api);
     x->sending.is_account_stream = account_begin_stream(x->account, detail, sizeof detail, &retry_s);
+    api_speak(NULL);
     return x->sending.is_account_stream || refuse_quota(x, detail, retry_s);
 }
 

@@ -31,7 +31,8 @@ void exchange_refuse(struct exchange *x, int status, enum metrics_id counted, co
     char detail[REFUSED_DETAIL_BYTES];
     va_list values;
     va_start(values, format);
-    vsnprintf(detail, sizeof detail, format, values);
+    api_speak(&x->call->api);
+    vsnprintf(detail, sizeof detail, pe_text(format), values);
     va_end(values);
     if (counted != REFUSED_UNCOUNTED)
         metrics_add(counted, 1);
@@ -40,6 +41,7 @@ void exchange_refuse(struct exchange *x, int status, enum metrics_id counted, co
 
 void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_bytes)
 {
+    api_speak(&x->call->api);
     struct admission_refusal refusal = admission_refuse_memory(x->client, what, n_bytes);
     exchange_refuse(x, REFUSED_MEMORY(refusal.status), refusal.detail);
 }

@@ -44,10 +44,11 @@ static bool send_head_refusal(struct exchange *x, const struct http_refusal *ref
 {
     const struct http_guard *guard = &x->connection->guard;
     size_t cost = !x->receiving.must_close ? 0 : guard->head.cost ? guard->head.cost : guard->chunks.cost;
+    api_speak(&x->call->api);
     if (cost)
-        exchange_refuse(x, REFUSED_LONG_HEAD(refusal->status), refusal->detail, cost);
+        exchange_refuse(x, REFUSED_LONG_HEAD(refusal->status), pe_text(refusal->detail), cost);
     else
-        exchange_refuse(x, REFUSED_HEAD(refusal->status), refusal->detail);
+        exchange_refuse(x, REFUSED_HEAD(refusal->status), pe_text(refusal->detail));
     return exchange_send(x);
 }
 

@@ -330,6 +330,7 @@ static bool admit_stream(struct exchange *x)
 {
     uint64_t n = x->reply->body->piece_max + block_bytes(x->reply);
     if (!admission_begin_stream(x->client)) {
+        api_speak(&x->call->api);
         struct admission_refusal refusal = admission_refuse_stream(x->client);
         exchange_refuse(x, REFUSED_STREAM(refusal.status), refusal.detail);
         return false;

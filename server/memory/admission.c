@@ -12,6 +12,8 @@
  * slowly as their senders choose; without that part kept free, slow uploads could keep every other request out. */
 #include "server/memory/memory.h"
 
+#include "core/posenc.h"
+
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -153,15 +155,16 @@ struct admission_refusal admission_refuse_memory(uint64_t client, const char *wh
     struct admission_refusal refusal = {.status = n_bytes > most ? 413 : 503};
     if (refusal.status == 413)
         snprintf(refusal.detail, sizeof refusal.detail,
-                 "%s takes %" PRIu64 " bytes of memory; allowed for one client at a time: %" PRIu64
-                 ", four fifths of that for all (the limit --max-memory of this server)",
-                 what, n_bytes, most);
+                 pe_text("%s takes %" PRIu64 " bytes of memory; allowed for one client at a time: %" PRIu64
+                         ", four fifths of that for all (the limit --max-memory of this server)"),
+                 pe_text(what), n_bytes, most);
     else
         snprintf(refusal.detail, sizeof refusal.detail,
-                 "%s takes %" PRIu64 " bytes of memory; of the %" PRIu64
-                 " for all (the limit --max-memory of this server) %" PRIu64 " are taken, and one client gets at most "
-                 "four times what it leaves free, now %" PRIu64 " more; try again later",
-                 what, n_bytes, account.max_memory, admission_memory(), left_for(client));
+                 pe_text("%s takes %" PRIu64 " bytes of memory; of the %" PRIu64
+                         " for all (the limit --max-memory of this server) %" PRIu64
+                         " are taken, and one client gets at most four times what it leaves free, now %" PRIu64
+                         " more; try again later"),
+                 pe_text(what), n_bytes, account.max_memory, admission_memory(), left_for(client));
     return refusal;
 }
 
@@ -173,17 +176,18 @@ struct admission_refusal admission_refuse_stream(uint64_t client)
     bool is_full = n_all >= account.max_streams;
     struct admission_refusal refusal = {.status = is_full || n_own ? 429 : 503};
     if (refusal.status == 503)
-        snprintf(refusal.detail, sizeof refusal.detail, "no memory for another stream now; try again later");
+        snprintf(refusal.detail, sizeof refusal.detail, "%s",
+                 pe_text("no memory for another stream now; try again later"));
     else if (is_full)
         snprintf(refusal.detail, sizeof refusal.detail,
-                 "%" PRIu64 " answers are being streamed, as many as this server streams at a time (the limit "
-                 "--max-streams); try again later",
+                 pe_text("%" PRIu64 " answers are being streamed, as many as this server streams at a time (the "
+                         "limit --max-streams); try again later"),
                  account.max_streams);
     else
         snprintf(refusal.detail, sizeof refusal.detail,
-                 "%" PRIu64 " answers are being streamed to this client, its share: of the %" PRIu64
-                 " that this server streams at a time (the limit --max-streams) one client gets at most four times "
-                 "as many as it leaves free; try again later",
+                 pe_text("%" PRIu64 " answers are being streamed to this client, its share: of the %" PRIu64
+                         " that this server streams at a time (the limit --max-streams) one client gets at most "
+                         "four times as many as it leaves free; try again later"),
                  n_own, account.max_streams);
     return refusal;
 }

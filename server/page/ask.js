@@ -1,6 +1,7 @@
 /* Everything that the page asks of its server goes through here; with it <html data-busy> and the token. */
 import { Asker as PlainAsker } from './asking/asker.js';
 import { Client } from './asking/client.js';
+import { language } from './words.js';
 
 export { Away, Refusal } from './asking/client.js';
 
@@ -58,7 +59,7 @@ function stored() {
 
 /* ---- asking ---- */
 
-const client = new Client({ origin: globalThis.location?.origin ?? '', bearer: token, busy });
+const client = new Client({ origin: globalThis.location?.origin ?? '', bearer: token, busy, language });
 
 export const ask = (request, options) => client.ask(request, options);
 export const get = (path, options) => client.ask({ path, method: 'GET' }, options);

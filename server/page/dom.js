@@ -34,8 +34,10 @@ function asNode(child) {
 export const name = (text) => make('span', { translate: 'no' }, text);
 export const code = (text) => make('code', null, text);
 
-/* Attributes of what the server says in its own words: English in any language of the page. */
 export const english = { lang: 'en', translate: 'no' };
+
+/* Attributes of a sentence of the server: it is in the language that the page had when it asked. */
+export const served = (text) => /[\u3400-\u9fff]/.test(text) ? { lang: 'zh-CN', translate: 'no' } : english;
 
 /* An id that no other element has: a view may stand in a story several times. */
 let ids = 0;

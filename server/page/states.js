@@ -1,6 +1,6 @@
 /* What a figure says about the state it is in: one notice at a time, [data-notice=NAME], over its last picture. */
 import { lookNow } from './asking/away.js';
-import { action, english, make } from './dom.js';
+import { action, make, served } from './dom.js';
 import { bind, rewrite, word } from './words.js';
 
 export class Notices {
@@ -51,9 +51,8 @@ export class Notices {
       : word('figure.bytes', { received: size(received), total: size(total) });
   }
 
-  /* The server's detail is English whatever the page's language. */
   refused(detail) {
-    const text = typeof detail === 'string' ? english : null;
+    const text = typeof detail === 'string' ? served(detail) : null;
     this.#show('refused', { role: 'alert' }, make('p', text, detail));
   }
 
@@ -70,14 +69,14 @@ export class Notices {
 
   private(detail, open) {
     this.#show('private', { role: 'status' }, make('p', null, word('figure.private')),
-      make('p', english, detail), action('start', word('token.enter'), open));
+      make('p', served(detail), detail), action('start', word('token.enter'), open));
   }
 
   /* Counts down to again(); seconds null: it was tried often enough, only the button tries once more. */
   busy(detail, seconds, { again, retry, stop }) {
     const clock = make('p', { class: 'notice-clock' });
     this.#show('busy', { role: 'status' },
-      make('p', english, detail), clock,
+      make('p', served(detail), detail), clock,
       action('retry', word('figure.retry'), retry),
       seconds === null ? null : action('stop', word('figure.stop'), stop));
     if (seconds === null) return void bind(clock, null, word('figure.gaveUp'));

@@ -126,12 +126,15 @@ static void refuse(struct http_connection *connection, int status, enum metrics_
     char detail[REFUSED_DETAIL_BYTES];
     va_list values;
     va_start(values, format);
-    vsnprintf(detail, sizeof detail, format, values);
+    api_speak(x ? &x->call->api : NULL);
+    vsnprintf(detail, sizeof detail, pe_text(format), values);
     va_end(values);
     if (!x)
-        http_refuse(connection->daemon->http, connection->fd, NULL, status, counted, "%s", detail);
+        http_refuse(connection->daemon->http, connection->fd, NULL, NULL, status, counted, "%s", detail);
     else if (x->state <= EXCHANGE_BODY && !x->receiving.raw_status)
-        x->receiving.raw_status = http_refuse(x->http, connection->fd, x->id, status, counted, "%s", detail);
+        x->receiving.raw_status =
+            http_refuse(x->http, connection->fd, x->id, &x->call->api, status, counted, "%s", detail);
+    api_speak(NULL);
     shutdown(connection->fd, SHUT_RDWR); /* the daemon sees the end and closes the connection */
 }
 

@@ -138,7 +138,7 @@ void http_take(struct http *http, struct accept_place *place, bool is_here)
 
 void http_turn_away(struct http *http, int fd)
 {
-    http_refuse(http, fd, NULL, REFUSED_CONNECTION, http->options->max_connections);
+    http_refuse(http, fd, NULL, NULL, REFUSED_CONNECTION, http->options->max_connections);
 }
 
 void newcomers_sweep(struct http *http, uint64_t now)
@@ -150,7 +150,7 @@ void newcomers_sweep(struct http *http, uint64_t now)
         if (newcomer->place->is_spare)
             http_turn_away(http, newcomer->place->fd);
         else
-            http_refuse(http, newcomer->place->fd, NULL, REFUSED_SLOW_HEAD, http->options->header_timeout);
+            http_refuse(http, newcomer->place->fd, NULL, NULL, REFUSED_SLOW_HEAD, http->options->header_timeout);
         turn_away(newcomer);
     }
 }

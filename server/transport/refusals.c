@@ -45,8 +45,12 @@ void http_send_raw(const struct http *http, int fd, const char *id, const struct
 }
 
 /* Counts it first: a client that has received it may ask another loop for the metric. */
-int http_refuse(struct http *http, int fd, const char *id, int status, enum metrics_id counted, const char *format, ...)
+int http_refuse(struct http *http, int fd, const char *id, const struct api_call *call, int status,
+                enum metrics_id counted, const char *format, ...)
 {
+    struct api_call spoken = {.path = NULL};
+    if (call)
+        spoken = (struct api_call){.query = call->query, .accept_language = call->accept_language};
     char detail[REFUSED_DETAIL_BYTES], own[17];
     va_list values;
     va_start(values, format);
@@ -54,7 +58,7 @@ int http_refuse(struct http *http, int fd, const char *id, int status, enum metr
     va_end(values);
     if (!id)
         http_make_id(http, own);
-    struct api_reply *reply = api_refuse(http->host, &(struct api_call){.path = NULL}, status, detail);
+    struct api_reply *reply = api_refuse(http->host, &spoken, status, detail);
     status = reply->status;
     metrics_add(counted, 1);
     http_send_raw(http, fd, id ? id : own, reply);

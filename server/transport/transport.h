@@ -616,9 +616,10 @@ bool http_sent_works(void); /* whether the HTTP library calls this program's sen
 void http_make_id(struct http *http, char *id); /* 17 bytes: the id of a request that has none */
 /* Writes a refusal directly to the socket; the caller closes the connection. Does nothing under TLS. */
 void http_send_raw(const struct http *http, int fd, const char *id, const struct api_reply *reply);
-/* The same for a row of the refusals and its values. id: of the request; NULL: there is none. Returns the status. */
-int http_refuse(struct http *http, int fd, const char *id, int status, enum metrics_id counted, const char *format, ...)
-    __attribute__((format(printf, 6, 7)));
+/* The same for a row of the refusals and its values. id and call: of the request; NULL: there is none. The call
+ * states the language of the refusal, which is printed in it already. Returns the status. */
+int http_refuse(struct http *http, int fd, const char *id, const struct api_call *call, int status,
+                enum metrics_id counted, const char *format, ...) __attribute__((format(printf, 7, 8)));
 
 /* ---- suspension.c ------------------------------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 #include "tests/api/ask.h"
 
 #include <math.h>
+#include <printf.h>
 
 static struct api_text text;
 
@@ -143,9 +144,33 @@ static void test_rows_like_those_before(void **state)
     }
 }
 
+extern const struct pe_translation api_zh_rows[];
+extern const size_t api_n_zh_rows;
+
+/* A format and its translation take the same arguments, wherever they print them. */
+static void test_translated_formats(void **state)
+{
+    enum { MOST = 12 };
+    (void)state;
+    size_t n_formats = 0;
+    for (size_t i = 0; i < api_n_zh_rows; i++) {
+        int english[MOST], chinese[MOST];
+        if (strstr(api_zh_rows[i].english, "%-encoded")) /* no format */
+            continue;
+        size_t n = parse_printf_format(api_zh_rows[i].english, MOST, english);
+        assert_int_equal(n, parse_printf_format(api_zh_rows[i].chinese, MOST, chinese));
+        assert_in_range(n, 0, MOST);
+        assert_memory_equal(english, chinese, n * sizeof *english);
+        n_formats += n > 0;
+        assert_string_equal(pe_text_in(PE_ZH, api_zh_rows[i].english), api_zh_rows[i].chinese);
+    }
+    assert_in_range(n_formats, 150, api_n_zh_rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_translated_formats),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_strings),
         cmocka_unit_test(test_values),

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <printf.h>
 
 /* The next code point of valid UTF-8, whose first byte is not NUL. */
 static uint32_t next_code_point(const char **text)
@@ -228,6 +229,60 @@ static void a_text_is_found(void **state)
 extern const struct pe_translation pe_zh_rows[];
 extern const size_t pe_n_zh_rows;
 
+/* A format and its translation take the same arguments, wherever they print them. */
+static void translated_formats_take_the_same_arguments(void **state)
+{
+    enum { MOST = 12 };
+    (void)state;
+    size_t n_formats = 0;
+    for (size_t i = 0; i < pe_n_zh_rows; i++) {
+        int english[MOST], chinese[MOST];
+        if (strstr(pe_zh_rows[i].english, "80 % of")) /* no format */
+            continue;
+        size_t n = parse_printf_format(pe_zh_rows[i].english, MOST, english);
+        assert_int_equal(n, parse_printf_format(pe_zh_rows[i].chinese, MOST, chinese));
+        assert_in_range(n, 0, MOST);
+        assert_memory_equal(english, chinese, n * sizeof *english);
+        n_formats += n > 0;
+    }
+    assert_in_range(n_formats, 300, pe_n_zh_rows);
+}
+
+static int n_asked;
+
+static enum pe_lang chinese(const void *caller)
+{
+    assert_ptr_equal(caller, &n_asked);
+    n_asked++;
+    assert_int_equal(pe_spoken(), PE_EN); /* while it is being asked */
+    return PE_ZH;
+}
+
+static void errors_are_in_the_language_of_the_thread(void **state)
+{
+    struct pe_error err;
+    (void)state;
+    pe_fail(&err, "/x", "%s has no elements", "x");
+    assert_string_equal(err.detail, "x has no elements");
+    pe_speak(chinese, &n_asked);
+    assert_int_equal(n_asked, 0); /* no text has needed it */
+    pe_fail(&err, "/x", "%s has no elements", "x");
+    assert_string_not_equal(err.detail, "x has no elements");
+    assert_true(has_chinese(err.detail) && err.detail[0] == 'x');
+    assert_string_equal(err.pointer, "/x");
+    pe_fail(&err, "/x", "no such text: %d", 5);
+    assert_string_equal(err.detail, "no such text: 5");
+    assert_int_equal(n_asked, 1);
+    pe_speak_in(PE_EN);
+    pe_no_memory(&err);
+    assert_false(has_chinese(err.detail));
+    pe_speak_in(PE_ZH);
+    pe_no_memory(&err);
+    assert_true(has_chinese(err.detail));
+    pe_speak(NULL, NULL);
+    assert_int_equal(pe_spoken(), PE_EN);
+}
+
 /* The order of the binary search: that of strcmp, whatever awk built the table. */
 static void translations_are_sorted(void **state)
 {
@@ -242,10 +297,16 @@ static void translations_are_sorted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_has_its_texts),  cmocka_unit_test(every_heading_has_its_texts),
-        cmocka_unit_test(every_preset_has_a_label), cmocka_unit_test(every_note_has_its_twin),
-        cmocka_unit_test(labels_of_a_form_differ),  cmocka_unit_test(every_metric_has_its_texts),
-        cmocka_unit_test(a_text_is_found),          cmocka_unit_test(translations_are_sorted),
+        cmocka_unit_test(every_row_has_its_texts),
+        cmocka_unit_test(every_heading_has_its_texts),
+        cmocka_unit_test(every_preset_has_a_label),
+        cmocka_unit_test(every_note_has_its_twin),
+        cmocka_unit_test(labels_of_a_form_differ),
+        cmocka_unit_test(every_metric_has_its_texts),
+        cmocka_unit_test(a_text_is_found),
+        cmocka_unit_test(translations_are_sorted),
+        cmocka_unit_test(translated_formats_take_the_same_arguments),
+        cmocka_unit_test(errors_are_in_the_language_of_the_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,12 +144,24 @@ TEXT_CASES = [
 TEXT_HEAD = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n\n'
 
 
-def check_texts(english, chinese, words, row=None, comment=""):
-    """row: another text than the entry's English."""
+# What fails, and the words that texts.py must print: the file has Chinese for "%s is odd".
+REFUSALS = [
+    ('void f(struct pe_error *err)\n{\n    pe_fail(err, "/x", "%s is odd", "x");\n}\n', None),
+    ('void f(struct pe_error *err)\n{\n    pe_fail(err, "/x", "%s is " "even", "x");\n}\n', "'%s is even': no Chinese"),
+    ('void f(struct pe_error *err)\n{\n    pe_fail(err, "/x", "%s is odd", pe_text("one or two"));\n}\n', "'one or two': no Chinese"),
+    ('static void g(struct pe_error *err, const char *what)\n{\n    pe_fail(err, "/x", "%s is odd", pe_text(what));\n}\n\n'
+     'void f(struct pe_error *err)\n{\n    g(err, "this list");\n}\n', "'this list': no Chinese"),
+    ('void f(struct pe_error *err, bool two)\n{\n    const char *what = two ? "both of them" : "x";\n    pe_fail(err, "/x", "%s is odd", pe_text(what));\n}\n',
+     "'both of them': no Chinese"),
+]
+
+
+def check_texts(english, chinese, words, row=None, comment="", code=""):
+    """row: another text than the entry's English; code: more of the file."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         flag = "#, c-format\n" if "%" in english else ""
-        write(root, {"core/rows.c": f'static const char *const values[] = {{"half", "key"}};\nconst char *row = "{row or english}";\n',
+        write(root, {"core/rows.c": f'static const char *const values[] = {{"half", "key"}};\nconst char *row = "{row or english}";\n{code}',
                      "core/glossary.txt": "window | 窗口 | 框\n",
                      "core/zh.po": f'{TEXT_HEAD}{comment}#: core/rows.c\n{flag}msgid "{english}"\nmsgstr "{chinese}"\n'})
         done = subprocess.run([sys.executable, TEXTS, "--root", root], capture_output=True, text=True)
@@ -247,6 +259,7 @@ def main():
     results += [check_rooms(files, words) for files, words in ROOM_CASES]
     results += [check_texts(*case) for case in TEXT_CASES]
     results += [check_texts("old", "旧", "stale", row="new"), check_texts("a", "甲", "fuzzy", comment="#, fuzzy\n")]
+    results += [check_texts("%s is odd", "%s 是奇数", words, code=code) for code, words in REFUSALS]
     results += [check_story(*case) for case in STORY_CASES]
     results += [check_words(*case) for case in WORD_CASES]
     results += [check_blocks(*case) for case in BLOCK_CASES]

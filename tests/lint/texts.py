@@ -27,6 +27,7 @@ LATIN_PAIR = re.compile(r"([A-Za-z][\w.+-]*) +([A-Za-z][\w.+-]*)")
 HALF_WIDTH = re.compile("[\u3400-\u9fff][,;:!?()]|[,;:!?()][\u3400-\u9fff]")
 UNSPACED = re.compile("[\u3400-\u9fff][A-Za-z0-9]|[A-Za-z0-9][\u3400-\u9fff]")
 OF_SERVER = re.compile(r"\b(?:GET|POST|PUT) /|(?<![\w-])--[a-z]")
+INTEGERS = {"PRIu64": "lu", "PRId64": "ld"}  # of Linux on machines of 64 bits
 ANYTHING = "\0"  # what a macro's argument stands for
 
 # Names of two words; those of one word, and of words joined by a hyphen, need no entry.
@@ -56,11 +57,13 @@ def texts(source):
             return token[1:-1]
         if token[0] == "#":
             return ANYTHING
+        if token in INTEGERS:
+            return INTEGERS[token]
         return "".join(value(t) for t in TOKEN.findall(macros[token]) if t[0] == '"' or t in macros)
 
     yield from map(value, macros)
     for token in [*TOKEN.findall(bare), ";"]:
-        if token[0] == '"' or token in macros or token[0] == "#" and text is not None:
+        if token[0] == '"' or token in macros or token in INTEGERS or token[0] == "#" and text is not None:
             text = (text or "") + value(token)
         elif not token.isspace() and token != "\\\n":
             if text is not None:
@@ -98,6 +101,124 @@ def glossary(path):
             rows.append((re.compile(rf"(?<![\w.]){re.escape(english)}(?:s|es)?(?!\w|\.\w)", re.I), english,
                          [word.strip() for word in chinese.split(",")], [word.strip() for word in wrong.split(",") if word.strip()]))
     return rows
+
+
+# Functions whose argument of this number is a text that they translate; functions that hand such an argument on are found.
+TRANSLATES = {"pe_fail": 2, "api_fail": 3, "pe_text": 0, "pe_leave_out": 1, "api_refusal": 1, "exchange_refuse_memory": 1}
+# Texts that are translated where they are used, from a member of a struct: a file, and what is before the text.
+MEMBERS = [("server/transport/*.c", r"refuse\(&?[\w>.-]+, \d+,\s*"), ("server/exchange/receive.c", r"\(struct http_refusal\)\{\d+, "),
+           ("core/schemes/**/*.c", r"\.hint = "), ("api/operations.c", r"\.text = "), ("api/inputs/*.c", r"\.what = "),
+           ("api/statuses.c", r"^    \{\d+, "), ("api/json/json_load.c", r"error->text = ")]
+FUNCTION = re.compile(r"^(?:[a-z][\w *]*?[ *])(\w+)\(([^;{}]*?)\)\n\{\n(.*?)^\}", re.M | re.S)
+WORDS = re.compile(r"[A-Za-z]{2}")
+
+
+def arguments(source, at):
+    """The arguments of the call whose parenthesis opens before `at`."""
+    depth, start, found = 0, at, []
+    for token in re.finditer(LITERAL + r"|'(?:[^'\\]|\\.)'|[(\[{]|[)\]}]|,", source[at:]):
+        if token[0] in "([{":
+            depth += 1
+        elif token[0] in ")]}":
+            depth -= 1
+        if depth < 0 or depth == 0 and token[0] == ",":
+            found.append(source[start:at + token.start()])
+            start = at + token.end()
+        if depth < 0:
+            return found
+    return found
+
+
+def messages_of(expression, macros):
+    """The texts that an expression may be: literals in a row are one."""
+    text, found = None, []
+    for token in [*TOKEN.findall(re.sub(r"[=!]= *" + LITERAL, "", expression)), ";"]:
+        part = token[1:-1] if token[0] == '"' else INTEGERS.get(token, macros.get(token))
+        if part is not None:
+            text = (text or "") + part
+        elif not token.isspace() and text is not None:
+            found.append(text)
+            text = None
+    return [text for text in found if WORDS.search(CONVERSION.sub("", text))]
+
+
+def bare_of(path):
+    return COMMENT.sub(lambda m: m.group(1) or re.sub(r"[^\n]", " ", m.group(0)), path.read_text())
+
+
+def macros_of(source):
+    """Macros that are texts, those of refusals.h without the status and the counter before the text."""
+    macros = {}
+    for name, body in re.findall(r"^#define (\w+)(?:\(\w+\))?((?:[^\n]*\\\n)*[^\n]*)$", source, re.M):
+        literals = [t for t in TOKEN.findall(body) if t[0] == '"' or t in INTEGERS or t in macros]
+        if literals and (name.startswith("REFUSED_") or re.fullmatch(rf"(?:\s|\\\n|{LITERAL}|PRI[ud]64)+", body)):
+            macros[name] = "".join(t[1:-1] if t[0] == '"' else INTEGERS.get(t, macros.get(t)) for t in literals)
+    return macros
+
+
+def functions_of(source):
+    """Of each function: where its body begins and ends, its name, its parameters, and whether it is static."""
+    return [(m.start(3), m.end(3), m[1], [re.sub(r".*?(\w+)(?:\[\w*\])?$", r"\1", p.strip(), flags=re.S) for p in m[2].split(",")],
+             source[m.start():m.start(1)].startswith("static")) for m in FUNCTION.finditer(source)]
+
+
+def translated(root):
+    """{text: the first file that has it} of all texts which refusals translate: what TRANSLATES gets, as an argument of its function's caller, as
+    a variable of the function, or as a row of a table of the file."""
+    paths = [path for layer in ("core", "api", "server") for path in sorted((root / layer).rglob("*.[ch]"))]
+    sources = {path: bare_of(path) for path in paths}
+    found, known, news = {}, set(), {(name, None, at) for name, at in TRANSLATES.items()}
+    read = {path: (source, {name: text for name, text in macros_of(source).items() if not name.startswith("REFUSED_")}, functions_of(source))
+            for path, source in sources.items()}
+    while news:
+        seeds, news = news - known, set()
+        known |= seeds
+        for path, (source, macros, functions) in read.items():
+            for name, only, number in sorted(seeds, key=str):
+                if only not in (None, path) or name + "(" not in source:
+                    continue
+                for call in re.finditer(rf"(?<!\w){name}\(", source):
+                    inside = next((f for f in functions if f[0] <= call.start() < f[1]), None)
+                    given = arguments(source, call.end())
+                    if inside is None and not source[:call.start()].endswith((" ", "(", ",", "=")):
+                        continue
+                    if len(given) <= number:
+                        continue
+                    expression = given[number]
+                    texts_here = messages_of(expression, macros)
+                    for word in re.findall(r"(?<![\w.>\"])[a-z_]\w*(?![\w(.]|->)", re.sub(LITERAL, "", expression)):
+                        if inside and word in inside[3]:
+                            news.add((inside[2], path if inside[4] else None, inside[3].index(word)))
+                        body = source[inside[0]:inside[1]] if inside else ""
+                        for value in re.findall(rf"(?<![\w.>]){word} = ([^;]*);", body):
+                            texts_here += messages_of(value, macros)
+                        for table in re.findall(rf"^static const char \*const {word}\[[^\n]*?= \{{(.*?)\}};", source, re.M | re.S):
+                            texts_here += messages_of(table.replace(",", ";"), macros)
+                        for table in re.findall(rf"^    static const char \*const {word}\[[^\n]*?= \{{(.*?)\}};", body, re.M | re.S):
+                            texts_here += messages_of(table, macros)
+                    for text in texts_here:
+                        found.setdefault(text, path)
+                    for called in re.findall(r"\b([a-z_]\w*)\(", re.sub(LITERAL, "", expression)):
+                        for f in functions:
+                            if f[2] == called:
+                                for value in re.findall(r"return ([^;]*);", source[f[0]:f[1]]):
+                                    for text in messages_of(value, macros):
+                                        found.setdefault(text, path)
+    for path in paths:
+        for name, text in macros_of(sources[path]).items():
+            if name.startswith("REFUSED_"):
+                found.setdefault(text, path)
+    for pattern, before in MEMBERS:
+        for path in sorted(root.glob(pattern)):
+            for text in re.findall(rf"{before}((?:{LITERAL}\s*)+)", sources[path], re.M):
+                found.setdefault("".join(t[1:-1] for t in re.findall(LITERAL, text)), path)
+    return found
+
+
+def is_sentence(text):
+    """Not a name, a list of names, or a shape."""
+    words = CONVERSION.sub("%", text)
+    return WORDS.search(words) and ("%" in words or re.search(r"[A-Za-z)]{2} [A-Za-z]", words))
 
 
 def faults(english, chinese, words, terms):
@@ -160,7 +281,8 @@ def catalogue_problems(root, path, words, terms):
             yield f"{where}: {english!r}: names no file"
         for name in references:
             if name not in found:
-                found[name] = set(texts((root / name).read_text())) if (root / name).exists() else set()
+                exists = (root / name).exists()
+                found[name] = {*texts((root / name).read_text()), *macros_of(bare_of(root / name)).values()} if exists else set()
             if not has(found[name], english):
                 yield f"{where}: {english!r}: stale, {name} does not have it"
         for fault in faults(plain(english), plain(chinese), words, terms):
@@ -188,10 +310,15 @@ def problems(root):
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 if ONLY_CHINESE.search(line):
                     yield f"{path.relative_to(root)}:{number}: Chinese in C; it belongs in {layer}/zh.po"
+    known = set()
     for path in (root / "core/zh.po", root / "api/zh.po"):
         if path.exists():
             yield from gettext_problems(path)
             yield from catalogue_problems(root, path, words, terms)
+            known.update(entry["msgid"] for _, entry in entries(path.read_text()))
+    for text, path in translated(root).items():
+        if text not in known and is_sentence(text):
+            yield f"{path.relative_to(root)}: {text!r}: no Chinese in zh.po"
     yield from page_problems(root, words, terms)
 
 

@@ -193,7 +193,9 @@ static void add_operation(struct api_text *text, enum pe_operation_id id)
 /* ---- Schemas of answers ---- */
 
 static const char problem_schema[] =
-    ",\"Problem\":{\"type\":\"object\",\"description\":\"RFC 9457\",\"required\":[\"type\",\"title\",\"status\","
+    ",\"Problem\":{\"type\":\"object\",\"description\":\"RFC 9457; title, detail and error are Chinese where lang=zh "
+    "or "
+    "Accept-Language asks for it\",\"required\":[\"type\",\"title\",\"status\","
     "\"detail\",\"error\"],\"properties\":{\"type\":{\"type\":\"string\"},\"title\":{\"type\":\"string\"},\"status\":{"
     "\"type\":\"integer\"},\"detail\":{\"type\":\"string\"},\"pointer\":{\"type\":\"string\"},\"error\":{\"type\":"
     "\"string\"},\"layer_types\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"the kinds "

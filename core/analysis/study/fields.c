@@ -85,7 +85,7 @@ static enum pe_status add_named(struct pe_analysis *study, const struct pe_value
     if (add_metric(study, m))
         return PE_OK;
     return pe_fail(err, pointer, "%s applies to none of the configurations; it applies to %s", item->string,
-                   pe_metric_at(m)->applies_to);
+                   pe_text(pe_metric_at(m)->applies_to));
 }
 
 enum pe_status pe_study_choose(struct pe_analysis *study, struct pe_error *err)

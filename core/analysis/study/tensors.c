@@ -95,7 +95,7 @@ static enum pe_status unknown_output(const struct pe_analysis *study, size_t i, 
     join_tensors(study, list, sizeof list);
     if (nearest && strcmp(nearest, name) == 0)
         return pe_fail(err, pointer, "the metrics computed here have no tensor \"%s\"; they have: %s", name,
-                       *list ? list : "none");
+                       *list ? list : pe_text("none"));
     if (nearest)
         return pe_fail(err, pointer, "unknown tensor \"%.64s\"; nearest: \"%s\"", name, nearest);
     pe_fail(err, pointer, "unknown tensor \"%.64s\"", name);

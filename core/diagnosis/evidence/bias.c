@@ -67,7 +67,7 @@ static enum pe_status wrong_shape(const struct pe_diagnosis *d, const char *need
     const char *name = strncat(pointer, d->evidence.kind->tensors[0], sizeof pointer - 2) + 1;
     pe_shape_print(d->evidence.sent.shape, d->evidence.sent.rank, shape, sizeof shape);
     return pe_fail(err, pointer, "%s has the shape %s, %u dimensions; allowed: %s", name, shape, d->evidence.sent.rank,
-                   needed);
+                   pe_text(needed));
 }
 
 /* Is the tensor the same block of maps again and again, bit for bit? */
@@ -110,7 +110,7 @@ static enum pe_status read_bias(struct pe_diagnosis *d, struct pe_error *err)
         return wrong_shape(
             d, "[heads, queries, keys], or the same for each row of a batch, [batch, heads, queries, keys]", err);
     if (!pe_evidence_is_output(d, "bias"))
-        return pe_fail(err, "/bias", "%s has no bias; %s", d->belief.inheritance->scheme->info.name, HAVE_BIAS);
+        return pe_fail(err, "/bias", "%s has no bias; " HAVE_BIAS, d->belief.inheritance->scheme->info.name);
     fold_heads(d);
     enum pe_status status = pe_belief_fix(d, "num_heads", t->shape[t->rank - 3], "bias", err);
     if (status)

@@ -171,7 +171,7 @@ static enum pe_status read_ids(struct pe_diagnosis *d, struct pe_error *err)
     const char *scheme = d->belief.inheritance->scheme->info.name;
     if (t->rank < 1 || t->rank > 2 || (t->rank == 2 && n_axes != 3))
         return pe_fail(err, "/position_ids", "position_ids has %u dimensions%s; allowed: [n], or [3, n]", t->rank,
-                       t->rank == 2 ? " and not 3 rows" : "");
+                       t->rank == 2 ? pe_text(" and not 3 rows") : "");
     if (!pe_is_among("rope|xpos", scheme))
         return pe_fail(err, "/position_ids", "%s has no position ids; rope has", scheme);
     if (!pe_belief_has_sequence(d))

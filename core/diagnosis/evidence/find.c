@@ -55,11 +55,11 @@ static enum pe_status choose_kind(struct pe_diagnosis *d, struct pe_error *err)
             return refuse_three(d, err);
         if (found)
             return pe_fail(err, "", "the request has %s and %s; send one of %s", found->tensors[0],
-                           kinds[i]->tensors[0], WAYS);
+                           kinds[i]->tensors[0], pe_text(WAYS));
         found = kinds[i];
     }
     d->evidence.kind = found;
-    return found ? PE_OK : pe_fail(err, "", "there is no tensor to explain; send one of %s", WAYS);
+    return found ? PE_OK : pe_fail(err, "", "there is no tensor to explain; send one of %s", pe_text(WAYS));
 }
 
 static enum pe_status take(struct pe_diagnosis *d, const char *name, struct pe_tensor *tensor, bool *is_text,
@@ -70,7 +70,7 @@ static enum pe_status take(struct pe_diagnosis *d, const char *name, struct pe_t
     const struct pe_value *v = field(d, name);
     strncat(pointer, name, sizeof pointer - 2);
     if (!v)
-        return pe_fail(err, pointer, "%s is missing; send one of %s", name, WAYS);
+        return pe_fail(err, pointer, "%s is missing; send one of %s", name, pe_text(WAYS));
     if (v->kind != PE_ARRAY)
         return pe_fail(err, pointer, "%s is not a tensor; send nested lists of numbers, a .npy part or safetensors",
                        name);

@@ -33,7 +33,7 @@ static enum pe_status wrong_shape(const struct pe_diagnosis *d, const char *need
     const struct pe_tensor *t = &d->evidence.sent;
     pe_shape_print(t->shape, t->rank, shape, sizeof shape);
     snprintf(pointer, sizeof pointer, "/%s", d->evidence.kind->tensors[0]);
-    return pe_fail(err, pointer, "%s has the shape %s; needed: %s", pointer + 1, shape, needed);
+    return pe_fail(err, pointer, "%s has the shape %s; needed: %s", pointer + 1, shape, pe_text(needed));
 }
 
 static enum pe_status fix_len(struct pe_diagnosis *d, struct pe_error *err)

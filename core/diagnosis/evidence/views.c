@@ -19,7 +19,7 @@ static enum pe_status refuse(const struct pe_evidence *e, const char *needed, st
     const struct pe_tensor *t = &e->tensors[0];
     pe_shape_print(t->shape, t->rank, shape, sizeof shape);
     snprintf(pointer, sizeof pointer, "/%s", e->kind->tensors[0]);
-    return pe_fail(err, pointer, "%s has the shape %s; needed: %s", pointer + 1, shape, needed);
+    return pe_fail(err, pointer, "%s has the shape %s; needed: %s", pointer + 1, shape, pe_text(needed));
 }
 
 /* The rows of the axes before `end`; 0: two of them are larger than 1. */

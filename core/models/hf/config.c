@@ -101,7 +101,7 @@ static enum pe_status unknown_type(const struct pe_hf_reader *r)
     if (!*r->model_type)
         return pe_fail(r->err, pointer, "model_type is missing, which says what the other fields mean; " HOW_TO_TELL);
     return pe_fail(r->err, pointer, "model_type \"%.64s\" is not known here%s%s; " HOW_TO_TELL, r->model_type,
-                   *nearest ? "; nearest: " : "", nearest);
+                   *nearest ? pe_text("; nearest: ") : "", nearest);
 }
 
 static enum pe_status other_positions(const struct pe_hf_reader *r)
@@ -109,7 +109,7 @@ static enum pe_status other_positions(const struct pe_hf_reader *r)
     char pointer[PE_POINTER_MAX];
     pe_pointer_join(pointer, sizeof pointer, r->config.at, "model_type");
     return pe_fail(r->err, pointer, "model_type \"%.64s\" has positions that no scheme here gives: %s", r->model_type,
-                   r->model->positions);
+                   pe_text(r->model->positions));
 }
 
 /* What a request can say of a type that has no row. */

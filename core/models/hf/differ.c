@@ -103,9 +103,9 @@ static void put_layers(struct line *line, const struct pe_hf_layers *layers, con
         return;
     size_t n = pe_hf_layers_of(layers, kind, indices);
     if (layers->are_stacks)
-        snprintf(count, sizeof count, " (%zu layers)", n);
+        snprintf(count, sizeof count, pe_text(" (%zu layers)"), n);
     else
-        snprintf(count, sizeof count, " (%zu of %zu%s", n, layers->n, n ? ": " : ")");
+        snprintf(count, sizeof count, pe_text(" (%zu of %zu%s"), n, layers->n, n ? ": " : ")");
     put(line, count);
     if (layers->are_stacks || !n)
         return;
@@ -154,7 +154,7 @@ static void put_positions(struct line *line, const struct pe_model_fields *field
     const struct pe_value *scheme = pe_field_find(fields->fields, fields->n, "scheme");
     const struct pe_value *others = pe_field_find(other->fields, other->n, "scheme");
     if (strcmp(scheme->string, "none") == 0) {
-        put(line, "no positions");
+        put(line, pe_text("no positions"));
         return;
     }
     bool comparable = same_value(scheme, others);

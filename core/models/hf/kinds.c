@@ -94,7 +94,8 @@ static enum pe_status check_list(const struct pe_hf_reader *r, int64_t n_layers)
     return pe_fail(r->err, pointer,
                    "%s has %s%.40s%s; allowed: the class's words, as full_attention, "
                    "sliding_attention",
-                   field->name, is_text ? "\"" : "", is_text ? items[i].string : "no word", is_text ? "\"" : "");
+                   field->name, is_text ? "\"" : "", is_text ? items[i].string : pe_text("no word"),
+                   is_text ? "\"" : "");
 }
 
 static enum pe_status check_numbers(const struct pe_hf_reader *r, const char *name)

@@ -143,9 +143,9 @@ static void show(const struct pe_value *v, char *out, size_t room)
     case PE_REAL: snprintf(out, room, "%.10g", v->real); break;
     case PE_STRING: snprintf(out, room, "\"%.40s\"", v->string); break;
     case PE_LIST:
-    case PE_ARRAY: snprintf(out, room, "a list"); break;
-    case PE_OBJECT: snprintf(out, room, "an object"); break;
-    case PE_PRESET: snprintf(out, room, "a preset"); break; /* never in a config */
+    case PE_ARRAY: snprintf(out, room, "%s", pe_text("a list")); break;
+    case PE_OBJECT: snprintf(out, room, "%s", pe_text("an object")); break;
+    case PE_PRESET: snprintf(out, room, "%s", pe_text("a preset")); break; /* never in a config */
     }
 }
 
@@ -155,7 +155,7 @@ enum pe_status pe_hf_wrong(const struct pe_hf_place *place, const struct pe_fiel
     char pointer[PE_POINTER_MAX], found[64];
     pe_pointer_join(pointer, sizeof pointer, place->at, field->name);
     show(&field->value, found, sizeof found);
-    return pe_fail(err, pointer, "%.64s is %s; allowed: %s", field->name, found, allowed);
+    return pe_fail(err, pointer, "%.64s is %s; allowed: %s", field->name, found, pe_text(allowed));
 }
 
 static bool number(const struct pe_value *v, double *out)
@@ -255,7 +255,7 @@ enum pe_status pe_hf_needed(const struct pe_hf_place *place, const char *names, 
     char spelled[160];
     pe_hf_spell(names, spelled, sizeof spelled);
     if (!field)
-        return pe_fail(err, place->at, "%s is missing; looked for %s", what, spelled);
+        return pe_fail(err, place->at, "%s is missing; looked for %s", pe_text(what), spelled);
     enum pe_status status = pe_hf_integer(place, names, out, err);
     if (!status && *out == 0)
         return pe_hf_wrong(place, field, "an integer from 1 to 2^40", err);

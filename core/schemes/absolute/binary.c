@@ -55,7 +55,7 @@ static enum pe_status check_last(const struct pe_plan *p, struct pe_error *err)
     if (last < ldexp(1, (int)c->bits))
         return PE_OK;
     return pe_fail(err, pe_whole_pointer(p), "position %.0f needs %d bits, bits is %lld%s", last, bits_needed(last),
-                   (long long)c->bits, pe_plan_gave(p, "bits") ? "" : ", which is min(dim, 32)");
+                   (long long)c->bits, pe_plan_gave(p, "bits") ? "" : pe_text(", which is min(dim, 32)"));
 }
 
 static enum pe_status set_shifts(struct pe_plan *p, struct pe_error *err)

@@ -107,7 +107,7 @@ static enum pe_status fail_row(const struct learned *c, const char *tensor, doub
     return pe_fail(err, pointer,
                    "%s has %.0f rows, position %.17g%s needs row %.17g; send a longer table, or choose out_of_range: "
                    "clamp, wrap, zero, interpolate",
-                   tensor, rows, id - (double)c->row_offset, c->row_offset ? " with row_offset" : "", id);
+                   tensor, rows, id - (double)c->row_offset, c->row_offset ? pe_text(" with row_offset") : "", id);
 }
 
 static enum pe_status check_whole(const struct learned *c, const struct pe_positions *p, struct pe_error *err)

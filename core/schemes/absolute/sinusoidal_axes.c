@@ -33,7 +33,7 @@ static enum pe_status need_axes(const struct pe_plan *p, unsigned least, unsigne
     if (n >= least && n <= most)
         return PE_OK;
     return pe_fail(err, "/style", "style %s encodes %s axes, the sequence has %u; style axial takes any number",
-                   style_name(p->config), least == most ? "2" : "2 or 3", n);
+                   style_name(p->config), least == most ? "2" : pe_text("2 or 3"), n);
 }
 
 static enum pe_status need_multiple(const struct sinusoidal *c, int64_t of, const char *why, struct pe_error *err)
@@ -41,7 +41,7 @@ static enum pe_status need_multiple(const struct sinusoidal *c, int64_t of, cons
     if (c->dim % of == 0)
         return PE_OK;
     return pe_fail(err, "/dim", "dim is %lld; style %s needs a multiple of %lld: %s", (long long)c->dim, style_name(c),
-                   (long long)of, why);
+                   (long long)of, pe_text(why));
 }
 
 static void add(struct blocks *b, struct pe_sinusoid_block block) { b->list[b->n++] = block; }

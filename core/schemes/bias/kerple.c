@@ -78,7 +78,8 @@ static enum pe_status read_heads(const struct kerple *c, const struct pe_value *
     bool is_list = v->kind == PE_ARRAY;
     if (n == 0 || (is_list && n != n_heads))
         return pe_fail(err, pointer, "%s is %s; allowed: a number, or a list of one per head, %llu (num_heads)",
-                       pointer + 1, n ? "a list of another length" : "not a number", (unsigned long long)n_heads);
+                       pointer + 1, pe_text(n ? "a list of another length" : "not a number"),
+                       (unsigned long long)n_heads);
     for (uint64_t h = 0; h < n_heads; h++) {
         double x = number_at(v, is_list ? h : 0);
         if (!(x >= min && x <= max))

@@ -33,7 +33,7 @@ const struct pe_output_row pe_window_outputs[] = {
 static enum pe_status no_window(const struct pe_plan *plan, const char *pointer, const char *found,
                                 struct pe_error *err)
 {
-    return pe_fail(err, pointer, "%s; %s is for one window: give grid [h,w], or len n for [1,n]", found,
+    return pe_fail(err, pointer, "%s; %s is for one window: give grid [h,w], or len n for [1,n]", pe_text(found),
                    plan->scheme->info.name);
 }
 
@@ -42,7 +42,7 @@ static enum pe_status check_sequence(const struct pe_plan *plan, struct pe_error
 {
     const struct pe_sequence_fields *f = &plan->sequence;
     char found[64];
-    snprintf(found, sizeof found, "grid has %u axes", plan->seq.n_grid);
+    snprintf(found, sizeof found, pe_text("grid has %u axes"), plan->seq.n_grid);
     if (plan->seq.n_grid > 2)
         return no_window(plan, "/grid", found, err);
     if (f->positions.n)

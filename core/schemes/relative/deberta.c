@@ -156,7 +156,7 @@ static enum pe_status check_terms(struct pe_deberta *c, struct pe_deberta_tables
     c->pos_att_type = c->pos_att_type ? c->pos_att_type : &both;
     if (read_terms(t, c->pos_att_type))
         return PE_OK;
-    const char *found = c->pos_att_type->kind == PE_STRING ? c->pos_att_type->string : "no word";
+    const char *found = c->pos_att_type->kind == PE_STRING ? c->pos_att_type->string : pe_text("no word");
     return pe_fail(err, "/pos_att_type",
                    "pos_att_type is \"%.64s\"; allowed: a list of \"c2p\" and \"p2c\", or \"c2p|p2c\"", found);
 }

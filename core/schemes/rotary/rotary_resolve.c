@@ -214,9 +214,14 @@ static enum pe_status resolve_width(const struct pe_rotary_fields *given, double
     if (r < 2)
         return pe_fail(err, pointer, "rotary_dim would be %lld; needed: at least one pair of channels, 2", r);
     if (r % 2)
-        return pe_fail(err, pointer, "%s %s%lld, which is odd: channels are rotated in pairs; write %lld or %lld%s",
-                       pointer + 1, pointer[1] == 'r' ? "is " : "makes rotary_dim ", r, r - 1, r + 1,
-                       pointer[1] == 'h' ? ", or give an even rotary_dim" : "");
+        return pe_fail(err, pointer,
+                       pointer[1] == 'r' ? "%s is %lld, which is odd: channels are rotated in pairs; write %lld or %lld"
+                       : pointer[1] == 'h'
+                           ? "%s makes rotary_dim %lld, which is odd: channels are rotated in pairs; write %lld or "
+                             "%lld, or give an even rotary_dim"
+                           : "%s makes rotary_dim %lld, which is odd: channels are rotated in pairs; write %lld or "
+                             "%lld",
+                       pointer + 1, r, r - 1, r + 1);
     if (given->rotary_offset + r > given->head_dim)
         return pe_fail(err, given->rotary_offset ? "/rotary_offset" : pointer,
                        "rotary_offset %lld + rotary_dim %lld is %lld; allowed: at most head_dim, %lld",
@@ -236,11 +241,12 @@ static enum pe_status check_width(struct pe_rotary_resolved *now, int64_t rotary
         return pe_fail(
             err, "/base",
             "base is 1, which gives every pair the same frequency; allowed: any other number from 0.001 to 1e12");
-    if (rule->has_whole_head && rotary_dim != given->head_dim)
-        return pe_fail(err, "/rotary_dim",
-                       "rotary_dim is %lld; scaling %s turns every channel of the head (those it leaves out "
-                       "by angle 0): leave rotary_dim out",
-                       (long long)rotary_dim, rule->name);
+    if (rule->has_whole_head && rotary_dim != given->head_dim) {
+        pe_fail(err, "/rotary_dim",
+                "rotary_dim is %lld; scaling %s turns every channel of the head (those it leaves out by angle 0)",
+                (long long)rotary_dim, rule->name);
+        return pe_leave_out(err, ": leave %s out", "rotary_dim");
+    }
     now->n_pairs = (size_t)rotary_dim / 2;
     if (given->inv_freq.n)
         return pe_reals_expect(&given->inv_freq, now->n_pairs, "inv_freq", "one per pair: rotary_dim/2", err);
@@ -296,7 +302,7 @@ static enum pe_status read_sections(struct pe_rotary_resolved *now, struct pe_er
     bool leaves_pairs = now->channels == PE_MROPE_INTERLEAVED && sum < (double)n_pairs; /* they are time's */
     if (sum != (double)n_pairs && !leaves_pairs)
         return pe_fail(err, "/mrope_section", "mrope_section adds up to %.0f; needed: %srotary_dim/2, %zu", sum,
-                       now->channels == PE_MROPE_INTERLEAVED ? "at most " : "", n_pairs);
+                       now->channels == PE_MROPE_INTERLEAVED ? pe_text("at most ") : "", n_pairs);
     return PE_OK;
 }
 

@@ -323,20 +323,22 @@ static bool is_neutral(const struct pe_param *row, const void *field)
 static enum pe_status fail_unused(const struct pe_param *row, unsigned used, const void *field, const char *type,
                                   struct pe_error *err)
 {
-    char pointer[PE_POINTER_MAX], found[32] = "given", names[96];
+    char pointer[PE_POINTER_MAX], found[32], names[96];
+    snprintf(found, sizeof found, "%s", pe_text("given"));
     pe_scaling_pointer(pointer, row->name);
     if (row->type == PE_T_REAL)
         snprintf(found, sizeof found, "%.10g", *(const double *)field);
     if (row->type == PE_T_VALUE)
         snprintf(found, sizeof found, "%s", row->fallback != 0 ? "false" : "true");
     return pe_fail(err, pointer, "%s is %s, but type is \"%s\"; %s is used by type %s only", row->name, found, type,
-                   row->name, names_of(used, ", ", " and ", names, sizeof names));
+                   row->name, names_of(used, ", ", pe_text(" and "), names, sizeof names));
 }
 
 static enum pe_status check_flag(const struct pe_scaling *given, const struct pe_param *row, struct pe_error *err)
 {
     const struct pe_value *flag = *(const struct pe_value *const *)(const void *)((const char *)given + row->offset);
-    char pointer[PE_POINTER_MAX], found[48] = "neither";
+    char pointer[PE_POINTER_MAX], found[48];
+    snprintf(found, sizeof found, "%s", pe_text("neither"));
     if (!flag || flag->kind == PE_BOOLEAN)
         return PE_OK;
     if (flag->kind == PE_INTEGER)
@@ -362,7 +364,7 @@ static enum pe_status check_use(const struct pe_scaling *given, size_t i, int pl
             return PE_OK;
         pe_scaling_pointer(pointer, row->name);
         return pe_fail(err, pointer, "%s is missing; type \"%s\" needs it%s", row->name, rule->name,
-                       hint_of(rule, row->name));
+                       pe_text(hint_of(rule, row->name)));
     }
     if (is_set(row, field) && !uses[i].is_quiet && !is_neutral(row, field))
         return fail_unused(row, uses[i].used, field, rule->name, err);

@@ -26,6 +26,13 @@ export class Away extends Error {
   }
 }
 
+/* These answers have each text in both languages, and the first of a pair is to be the English one whatever the page's
+ * language: it may change while the answer is shown. A refusal has one text, so it is asked for in the page's language
+ * once more; nothing was done, and the same request is refused again. */
+const PAIRED = /^\/(?:analyze|diagnose|presets|schemes)(?![^?/])/;
+const isPaired = ({ method, url }) => (method === 'GET' || method === 'POST') && PAIRED.test(url);
+const WRONG = new Set([400, 404, 406, 413, 415, 422]);
+
 /* ---- requests ---- */
 
 const isPlain = (body) => body !== undefined && body !== null && Object.getPrototypeOf(body) === Object.prototype;
@@ -67,10 +74,11 @@ export class Client {
   #age = 0;                /* counts what was forgotten */
   #gettable = new Set(['/encode', '/analyze']);
 
-  /* origin: of the page; bearer(): the token or ''; busy: { begin, end } counts what is asked; silence: seconds without
+  /* origin: of the page; bearer(): the token or ''; language(): of refusals, '' is the browser's; busy: { begin, end } counts what is asked; silence: seconds without
    * a byte after which an answer is given up; where tensors are sent, from its first byte on. */
-  constructor({ fetch = (...all) => globalThis.fetch(...all), origin, bearer, busy, silence = Infinity }) {
-    Object.assign(this, { fetch, origin, bearer, busy, silence });
+  constructor({ fetch = (...all) => globalThis.fetch(...all), origin, bearer, busy, language = () => '',
+    silence = Infinity }) {
+    Object.assign(this, { fetch, origin, bearer, busy, language, silence });
   }
 
   /* What /limits says of the routes: a path with GET and POST takes its request either way. */
@@ -156,10 +164,12 @@ export class Client {
     }
   }
 
-  async #fetch({ method, url, body, type, headers: more, token: bearer, onPiece, send = this.fetch }, as, signal,
-    onProgress) {
+  async #fetch(call, as, signal, onProgress, words) {
+    const { method, url, body, type, headers: more, token: bearer, onPiece, send = this.fetch } = call;
     const headers = { ...more };
     if (type) headers['Content-Type'] = type;
+    const language = this.language();
+    if (language) headers['Accept-Language'] = words ?? (isPaired(call) ? 'en' : language);
     if (bearer) headers.Authorization = `Bearer ${bearer}`;
     const { answer, buffer } = await reach(this.origin, signal, this.silence, async (stop, heard) => {
       if (!body || typeof body === 'string') heard?.();   /* fetch does not tell how much of a longer one is sent */
@@ -167,6 +177,9 @@ export class Client {
       heard?.();
       return { answer: got, buffer: await readBody(got, onProgress, got.ok ? onPiece : undefined, heard) };
     });
+    if (WRONG.has(answer.status) && isPaired(call) && !words && language && language !== 'en') {
+      return this.#fetch(call, as, signal, onProgress, language);
+    }
     if (answer.status >= 400) throw refusalOf(answer, buffer, this.origin);
     const isPure = method === 'GET' || method === 'POST';
     if (!isPure) this.forget();   /* stored weights have changed */

@@ -1,6 +1,6 @@
 /* The dialog that asks for a token (401, 403). One for the page: all figures that were refused wait for its end. */
 import { setToken } from '../ask.js';
-import { action, english, make } from '../dom.js';
+import { action, make, served } from '../dom.js';
 import { word } from '../words.js';
 
 let opened = null;     /* promise of the dialog that stands open */
@@ -24,7 +24,7 @@ function open(detail) {
   const form = make('form', { method: 'dialog' },
     make('h2', null, word('token.title')),
     make('p', null, word('token.why')),
-    make('p', { class: 'token-detail', ...english }, detail),
+    make('p', { class: 'token-detail', ...served(detail) }, detail),
     make('label', { class: 'token-field' }, word('token.field'), field),
     make('label', { class: 'token-keep' }, keep, word('token.keep')),
     make('div', { class: 'dialog-actions' },

@@ -1,6 +1,6 @@
 /* Saving a file: a link to the server where one can say it all, else fetched with progress and saved. */
 import { address, ask, Refusal, token } from '../ask.js';
-import { action, english, make } from '../dom.js';
+import { action, make, served } from '../dom.js';
 import { icon } from '../icons.js';
 import { size } from '../states.js';
 import { word } from '../words.js';
@@ -89,7 +89,7 @@ export class Saver {
 
   #failed(error, signal) {
     if (signal.aborted) this.#say('cancelled', { role: 'status' }, make('p', null, word('figure.cancelled')));
-    else if (error instanceof Refusal) this.#say('refused', { role: 'alert' }, make('p', english, error.message));
+    else if (error instanceof Refusal) this.#say('refused', { role: 'alert' }, make('p', served(error.message), error.message));
     else this.#say('away', { role: 'alert' }, make('p', null, word('panel.away')));
   }
 

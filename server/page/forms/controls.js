@@ -1,5 +1,5 @@
 /* Controls of a form: for each row of the catalogue one that shows a value in place and says what was chosen. */
-import { english, freshId, make, mark, name } from '../dom.js';
+import { freshId, make, mark, name, served } from '../dom.js';
 import { given, inside, isChooser, isInUse, shown } from './edits.js';
 import { isGiven, print, read, same, slider } from './fields.js';
 import { tool } from '../icons.js';
@@ -96,7 +96,7 @@ export class Control {
 /* Text of the page, or of the server as it stands; null hides the place. */
 export function quote(place, text, isServers) {
   place.hidden = !text;
-  place.replaceChildren(make('span', isServers ? english : null, text));
+  place.replaceChildren(make('span', isServers ? served(text) : null, text));
 }
 
 const LATIN = /([A-Za-z][!-~]*(?:[ ,]+[!-~]+)*)/;

@@ -1,7 +1,7 @@
 /* Weights: the files of tensors that the server keeps for schemes with learned tables; upload, delete, open. */
 import { Refusal, ask } from '../ask.js';
 import { confirmed } from '../copying/save.js';
-import { action, code, english, make, name } from '../dom.js';
+import { action, code, make, name, served } from '../dom.js';
 import { Figure, datum } from '../figure.js';
 import { size } from '../states.js';
 import { phrase, word } from '../words.js';
@@ -200,7 +200,7 @@ class Weights {
       const taken = error.status === 412 && signal && make('p', null, word('weights.taken'));
       if (signal?.aborted) this.#say('cancelled', { role: 'status' }, make('p', null, word('figure.cancelled')));
       else if (error instanceof Refusal) this.#say('refused', { role: 'alert' }, taken,
-        make('p', english, error.message));
+        make('p', served(error.message), error.message));
       else this.#say('away', { role: 'alert' }, make('p', null, word('panel.away')));
       return null;
     }

@@ -57,7 +57,10 @@ static enum api_found keep(struct one *one, const struct store_reading *reading)
 {
     struct weights *w = one->w;
     char why[WEIGHTS_ERROR_BYTES] = "";
+    enum pe_lang lang = pe_spoken();
+    pe_speak_in(PE_EN); /* why is for the log */
     void *contents = w->face.contents->read(reading->bytes, reading->n, why, sizeof why);
+    pe_speak_in(lang);
     struct file *file = file_new(one->name, reading->bytes, reading->n, reading->digest, w->face.contents, contents);
     if (!file) {
         bool is_wrong = *why;

@@ -38,7 +38,7 @@ static void each_field_has_a_case(void **state)
         const struct pe_about *about = &row->about;
         size_t at = 0;
         assert_true(about->label && about->summary);
-        assert_string_not_equal(api_chinese(about->summary), about->summary);
+        assert_string_not_equal(pe_text_in(PE_ZH, about->summary), about->summary);
         while (at < N_CASES && strcmp(cases[at].name, row->name) != 0)
             at++;
         if (at == N_CASES)

@@ -81,23 +81,132 @@ def test_several_lines_are_one_list(server):
     assert answer.getheader("Content-Language") == "zh" and entry["label"] == entry["label_zh"]
 
 
+NUMBER_OR_NAME = re.compile(r'"[^"]*"|\d+(?:\.\d+)?|--[a-z-]+|/[a-z]\w*')
+
+
+def assert_chinese(answer, english):
+    """The same refusal in Chinese: its numbers, quoted values, flags and paths are those of the English one."""
+    ours, theirs = answer.json(), english.json()
+    assert answer.status == english.status and answer.headers.get_all("Content-Language") == ["zh"] and "Accept-Language" in names(answer, "Vary")
+    assert {name: value for name, value in ours.items() if name not in ("title", "detail", "error")} \
+        == {name: value for name, value in theirs.items() if name not in ("title", "detail", "error")}
+    assert ours["error"] == ours["detail"] and CHINESE.search(ours["title"]) and CHINESE.search(ours["detail"]), ours
+    assert "Content-Language" not in english.headers and not CHINESE.search(english.body.decode())
+    found, expected = (sorted(NUMBER_OR_NAME.findall(problem["detail"])) for problem in (ours, theirs))
+    assert found == expected, (ours["detail"], theirs["detail"])
+    same = ("Allow", "Accept-Post", "Accept-Encoding", "WWW-Authenticate", "Cache-Control", "Content-Type")
+    assert [answer.headers.get(name) for name in same] == [english.headers.get(name) for name in same]
+
+
+NPY = b"\x93NUMPY\x09\x00"
+REFUSED = [
+    ("GET", "/nothing", None, {}, 404),
+    ("GET", "/schemes/rop", None, {}, 404),
+    ("GET", "/weights/none", None, {}, 404),
+    ("PUT", "/encode", b"", {}, 405),
+    ("GET", "/encode?scheme=rope&len=4", None, {"Accept": "text/html"}, 406),
+    ("GET", "/encode?scheme=rope&len=4&x=%zz", None, {}, 400),
+    ("POST", "/encode", b"{", {}, 400),
+    ("POST", "/encode", b"", {}, 400),
+    ("POST", "/encode", NPY, {"Content-Type": "application/x-npy"}, 400),
+    ("POST", "/encode", b"x", {"Content-Type": "application/vnd.safetensors"}, 400),
+    ("POST", "/encode", b"{}", {"Content-Encoding": "gzip"}, 415),
+    ("POST", "/encode", NPY, {}, 415),
+    ("POST", "/encode", b"[1]", {}, 422),
+    ("POST", "/encode", b'{"scheme":"rop","len":2}', {}, 422),
+    ("POST", "/encode", b'{"scheme":"rope"}', {}, 422),
+    ("POST", "/encode", b'{"scheme":"rope","len":2.5}', {}, 422),
+    ("POST", "/encode", b'{"scheme":"rope","len":2,"head_dim":7}', {}, 422),
+    ("POST", "/encode", b'{"scheme":"rope","len":2,"base":"x"}', {}, 422),
+    ("POST", "/encode", b'{"scheme":"rope","len":2,"bse":3}', {}, 422),
+    ("POST", "/encode", b'{"scheme":"rope","len":2,"layout":"halv"}', {}, 422),
+    ("POST", "/encode", b'{"scheme":"rope","len":2,"scaling":{"type":"yarn"}}', {}, 422),
+    ("POST", "/encode", b'{"scheme":"alibi","len":2,"slopes":[1,2]}', {}, 422),
+    ("POST", "/encode", b'{"preset":"llama","len":2}', {}, 422),
+    ("POST", "/encode", b'{"preset":"llama-3.1","len":2,"scheme":"alibi"}', {}, 422),
+    ("POST", "/encode", b'{"hf_config":{"model_type":"detr"},"len":2}', {}, 422),
+    ("POST", "/encode", b'{"scheme":"sinusoidal","len":2,"outputs":["encodin"]}', {}, 422),
+    ("POST", "/encode", b'{"scheme":"sinusoidal","len":2,"slice":[1,2,3]}', {}, 422),
+    ("POST", "/encode", b'{"scheme":"sinusoidal","len":100000000000,"dim":4096}', {}, 413),
+    ("POST", "/rotate", b'{"scheme":"rope"}', {}, 422),
+    ("POST", "/rotate", b'{"scheme":"alibi","q":[[1,2]]}', {}, 422),
+    ("POST", "/attention", b'{"scheme":"rope","tokens":["a"],"num_heads":3,"dim":16}', {}, 422),
+    ("POST", "/analyze", b'{"scheme":"rope","len":4,"metrics":["uniqe"]}', {}, 422),
+    ("POST", "/diagnose", b'{"scheme":"rope"}', {}, 422),
+    ("POST", "/experiments", b'{"configs":[]}', {}, 422),
+    ("GET", "/zarr/scheme=rope&len=4/none", None, {}, 404),
+    ("POST", "/v2/models/rope/infer", b'{"inputs":[{"name":"q"}]}', {}, 422),
+    ("GET", "/v2/models/rop", None, {}, 404),
+    ("PUT", "/presets/gpt2", b'{"config":{"scheme":"rope"}}', {}, 422),
+    ("PUT", "/presets/mine", b'{"confg":{}}', {}, 422),
+    ("PUT", "/weights/mine", b"x", {}, 400),
+    ("GET", "/encode?scheme=rope&len=4", None, {"X-Request-Timeout": "never"}, 400),
+]
+
+
+@pytest.mark.parametrize("method, target, body, headers, status", REFUSED)
+def test_refusals_are_in_the_language_of_the_call(server, method, target, body, headers, status):
+    english = server.request(method, target, body, headers)
+    assert english.status == status, english.body
+    for lang in ("en", "fr", "de, en;q=0.5"):
+        answer = server.request(method, target, body, {**headers, "Accept-Language": lang})
+        assert answer.body == english.body and "Content-Language" not in answer.headers
+    assert_chinese(server.request(method, target, body, {**headers, "Accept-Language": BROWSER}), english)
+
+
+def test_the_query_and_the_body_choose_before_the_header(server):
+    body = {"scheme": "rope", "len": 4, "metrics": ["uniqe"]}
+    english = server.post("/analyze", body)
+    assert_chinese(server.post("/analyze?lang=zh", body, {"Accept-Language": "en"}), english)
+    assert_chinese(server.post("/analyze", {**body, "lang": "zh"}, {"Accept-Language": "en"}), english)
+    for target, fields in (("/analyze?lang=en", body), ("/analyze", {**body, "lang": "en"})):
+        answer = server.post(target, fields, {"Accept-Language": "zh"})
+        assert answer.body == english.body and "Content-Language" not in answer.headers
+    assert_chinese(server.get("/schemes/rop?lang=zh", {"Accept-Language": "en"}), server.get("/schemes/rop"))
+
+
+def test_a_model_that_sets_the_field_is_named(server):
+    """The advice to leave a field out is dropped with its sentence, in both languages."""
+    body = {"preset": "llama-3.1", "q": [[[[1.0, 0.0], [0.0, 1.0]]]]}
+    english, chinese = server.post("/rotate", body), server.post("/rotate", body, {"Accept-Language": "zh"})
+    assert english.status == 422 and english.json()["pointer"] == "/preset" and "leave" not in english.json()["detail"]
+    assert_chinese(chinese, english)
+    assert "去掉" not in chinese.json()["detail"] and "由预设" in chinese.json()["detail"]
+
+
+def test_the_server_refuses_in_the_language_of_the_call(tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text("anna aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa read requests=1/h\nbert bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb read\n")
+    with start_server("--token-file", str(tokens), "--max-body", "1024") as server:
+        key = {"Authorization": "Bearer " + "a" * 32}
+        assert server.get("/schemes/rope", key).status == 200
+        english = server.get("/schemes/rope", key)
+        answer = server.get("/schemes/rope", {**key, "Accept-Language": "zh"})
+        assert answer.status == english.status == 429 and CHINESE.search(answer.json()["detail"]) and "requests=" in answer.json()["detail"]
+        assert answer.headers["Content-Language"] == "zh" and int(answer.headers["Retry-After"]) > 0
+        assert_chinese(server.get("/encode", {"Accept-Language": "zh"}), server.get("/encode"))
+        key = {"Authorization": "Bearer " + "b" * 32}
+        assert_chinese(server.request("PUT", "/weights/w", b"x", {**key, "Accept-Language": "zh"}), server.request("PUT", "/weights/w", b"x", key))
+        large = server.request("POST", "/encode", b" " * 2000, key)
+        assert large.status == 413
+        assert_chinese(server.request("POST", "/encode", b" " * 2000, {**key, "Accept-Language": "zh"}), large)
+
+
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("value", ["", "fr", "EN", "zh-CN", "en,zh", "%00" "zh", "z%", "a" * 3000])
 def test_another_language_is_refused(server, path, value):
-    answer = server.get(f"{path}?lang={value}", {"Accept-Language": "zh"})
+    answer = server.get(f"{path}?lang={value}", {"Accept-Language": "en"})
     problem = answer.json()
     assert "Content-Language" not in answer.headers
     if "%" in value:
         assert answer.status == 400
     else:
         assert answer.status == 422 and problem["pointer"] == "/lang" and '"en", "zh"' in problem["detail"] and not CHINESE.search(problem["detail"])
+    assert_chinese(server.get(f"{path}?lang={value}", {"Accept-Language": "zh"}), answer)  # it counts as none
 
 
-def test_errors_and_other_pages_are_english(server):
-    """A path's other refusals and the pages without texts in two languages do not look at the header."""
-    for path in ("/schemes/rop", "/presets/llama", "/nothing"):
-        answer = server.get(path, {"Accept-Language": "zh"})
-        assert answer.status == 404 and "Content-Language" not in answer.headers and not CHINESE.search(answer.body.decode())
+def test_other_pages_are_english(server):
+    """Pages without texts in two languages do not look at the header."""
     plain = server.get("/openapi.json")
     assert server.get("/openapi.json", {"Accept-Language": "zh"}).body == plain.body and not CHINESE.search(plain.body.decode())
     assert "Content-Language" not in plain.headers

@@ -1,5 +1,5 @@
 /* Curves: the value of single columns against a position that need not be whole, with a dot at each whole one. */
-import { code, english, make, name } from '../../dom.js';
+import { code, make, name, served } from '../../dom.js';
 import { colorOf, dashOf } from '../../draw/series.js';
 import { extent, roomy } from '../../draw/axes.js';
 import { short } from '../../draw/numbers.js';
@@ -307,7 +307,7 @@ class Curves extends ColumnCharts {
       phrase(picture.real ? 'curves.caption' : 'curves.captionWhole',
         { scheme: name(picture.scheme), output: code(picture.output) }),
     ];
-    if (picture.refusal) parts.push(' ', make('q', english, picture.refusal));
+    if (picture.refusal) parts.push(' ', make('q', served(picture.refusal), picture.refusal));
     if (picture.largest) parts.push(' ',
       phrase('curves.largest', {
         value: shortDatum(picture.largest.value, 'difference'), x: short(picture.largest.x, 6),

@@ -2,7 +2,7 @@
 import { ask, Away, busy, token } from '../../ask.js';
 import { whenBack } from '../../asking/away.js';
 import { action, code, copyText, english, make, name } from '../../dom.js';
-import { label, phrase, summary, word } from '../../words.js';
+import { label, language, phrase, summary, word } from '../../words.js';
 import {
   curlOf, exampleFor, exampleOf, fieldRows, groupsOf, hasExample, requestOf, responsesOf, schemeRows, searchRows,
   stepsOf,
@@ -56,7 +56,8 @@ function searchSection(rows) {
 /* Unlike ask.js: any status is an answer, and only the first bytes are fetched. */
 async function run({ method, target, body }) {
   const headers = {
-    ...(body && { 'Content-Type': 'application/json' }), ...(token() && { Authorization: `Bearer ${token()}` }),
+    'Accept-Language': language(), ...(body && { 'Content-Type': 'application/json' }),
+    ...(token() && { Authorization: `Bearer ${token()}` }),
   };
   busy.begin();
   try {
