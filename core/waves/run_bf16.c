@@ -14,9 +14,8 @@
  * The table of steps has 64 floats for each column, so runs in bf16 pay only from PE_AROUND_ROWS_MIN rows on; shorter
  * tables use wave_run.c. Even and odd columns have separate arrays because the kernel joins two 16-bit results from
  * neighbouring columns into one word. */
-#include "core/waves/run_bf16.h"
+#include "core/waves/wave_table.h"
 #include "core/kernels/kernels.h"
-#include "core/waves/wave_columns.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -25,9 +25,6 @@
 #include "core/numeric/dtype.h"
 #include "core/kernels/narrow.h"
 #include "core/kernels/kernels.h"
-#include "core/waves/run_bf16.h"
-#include "core/waves/wave_columns.h"
-#include "core/waves/wave_list.h"
 #include "core/waves/wave_value.h"
 
 #include <math.h>

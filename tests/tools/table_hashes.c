@@ -76,7 +76,7 @@ static void print_scheme(const char *scheme, enum pe_dtype dtype)
     printf("%s %s %016" PRIx64 "\n", scheme, pe_dtype_name(dtype), hash);
 }
 
-/* Enough rows for blocks around anchors by every dtype's method (core/waves/run_bf16.h). */
+/* Enough rows for blocks around anchors by every dtype's method (core/waves/run_bf16.c). */
 static void print_long(const char *scheme, enum pe_dtype dtype)
 {
     struct pe_field fields[] = {TEXT("scheme", scheme), INTEGER("len", 1200), INTEGER("offset", 123456789)};
