@@ -1,18 +1,14 @@
-/* properties: how many of the five wishes of introductions to positional encodings an encoding fulfils. */
-#include "core/analysis/analysis.h"
-
-#include <stdlib.h>
-
-/* ---- Four wishes ---- */
-
-/* Four of the five wishes that introductions to positional encodings make of one: unique, linear, generalises,
- * deterministic; the fifth, that it extends to n dimensions, is below them.
+/* properties: how many of the five wishes of introductions to positional encodings an encoding fulfils: unique, linear,
+ * generalises, deterministic, n-dimensional.
  *
  * A wish is a question in words, so each function first fixes what is computed. Unique: the two nearest rows differ,
  * and a row is the same when only half of the positions are asked for. Linear: some matrix moves every row by one
  * position (metric `shift`), or a bias depends on the distance alone. Generalises: there are values at eight times the
  * length, and the largest is at most twice that of the length itself. Deterministic: no weights are learned. The answer
  * is yes, no or not defined, with the number that decided it. */
+#include "core/analysis/analysis.h"
+
+#include <stdlib.h>
 
 struct wish {
     double value; /* NaN: null */
@@ -163,8 +159,8 @@ static enum pe_status move_map(const struct pe_plan *plan, double *most, struct 
     return PE_OK;
 }
 
-/* Relative to S; a scheme of zeros moves by nothing. */
-/* The next row is a linear function of a row; a bias depends on distances only. */
+/* The next row is a linear function of a row; a bias depends on distances only. Relative to S; a scheme of zeros moves
+ * by nothing. */
 static enum pe_status wish_linear(struct pe_analysis *study, struct pe_subject *subject, struct wish *wish,
                                   struct pe_error *err)
 {
@@ -316,10 +312,7 @@ static void wishes_cost(const struct pe_analysis *study, const struct pe_subject
     cost->bytes = fmax(cost->bytes, BLOCK * sizeof(double));
 }
 
-/* ---- The fifth, on several axes ---- */
-
-/* The wish n_dimensional: does the scheme have a form for grids whose products of rows depend on the differences of
- * coordinates only? */
+/* ---- n_dimensional: do products of rows of a grid depend on the differences of coordinates only? ---- */
 
 enum { SIDE = 8, CELLS = SIDE * SIDE, LEAST_WIDTH = 8 };
 
@@ -355,8 +348,6 @@ static enum pe_status load_grid(const struct pe_subject *subject, struct pe_rows
     pe_plan_free(plan);
     return status;
 }
-
-/* ---- Products ---- */
 
 struct span {
     double least, most;
@@ -395,7 +386,6 @@ static double spread_of(const struct pe_rows *rows)
     return largest > 0 ? spread / largest : 0;
 }
 
-/* On a grid, products of rows depend on differences of coordinates only. */
 static enum pe_status wish_n_dimensional(struct pe_analysis *study, struct pe_subject *subject, struct wish *wish,
                                          struct pe_error *err)
 {
