@@ -191,7 +191,7 @@ static bool compute(struct analyzing *a)
     return hold_tensors(a) && open_answer(a);
 }
 
-/* Errors are English. */
+/* A refusal states its own language (api/problem.c). */
 static struct api_reply *in_language(struct api_reply *reply, enum pe_lang lang)
 {
     return reply->status < 400 ? api_reply_set_language(reply, lang) : reply;
