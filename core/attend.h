@@ -4,7 +4,7 @@
 #ifndef PE_ATTEND_H
 #define PE_ATTEND_H
 
-#include "core/numeric/arithmetic.h"
+#include "core/numeric/numeric.h"
 #include "core/scheme.h"
 
 /* A block of logits: queries from i0 of one head against keys from j0 of its key head. Numbers are floats or doubles,

@@ -7,7 +7,7 @@
  *
  * Aliases (`rope_theta`) are rows' names as well; a field that is given twice under two names is refused. */
 #include "core/params.h"
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 #include "core/models/models.h"
 
 #include <stdio.h>

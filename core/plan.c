@@ -6,7 +6,7 @@
  * plan knows, from estimates beside the code that does the work (core/request/request.h), which of the two it is. */
 #include "core/encode/encode.h"
 #include "core/operation.h"
-#include "core/waves/float32.h"
+#include "core/waves/waves.h"
 #include "core/slice.h"
 
 #include <assert.h>

@@ -9,18 +9,12 @@
 #define PE_SCHEME_H
 
 #include "core/request/request.h"
-#include "core/numeric/dd.h"
-#include "core/numeric/dtype.h"
-#include "core/waves/freq.h"
+#include "core/numeric/numeric.h"
+#include "core/waves/waves.h"
 #include "core/models/models.h"
 #include "core/limits.h"
 #include "core/params.h"
-#include "core/numeric/resample.h"
-#include "core/waves/phases.h"
 #include "core/sequence/sequence.h"
-#include "core/numeric/toeplitz.h"
-#include "core/waves/float32.h"
-#include "core/waves/waves.h"
 
 /* A rectangle of an output: n_rows rows from row0, n_cols columns from col0; the destination is dense, [n_rows,
  * n_cols]. */
@@ -130,7 +124,7 @@ struct pe_scheme {
     uint64_t (*width)(const struct pe_plan *plan);
 
     /* Writes the row_len columns of output id if it is a table of waves; else returns false. May be NULL. With
-     * `arith: float32`, F is the framework's frequency in radians, a float (core/waves/float32.h). */
+     * `arith: float32`, F is the framework's frequency in radians, a float (core/waves/waves.h). */
     bool (*columns)(const struct pe_plan *plan, size_t id, struct pe_wave *columns);
 
     /* Writes a block of output id in the dtype of the output, for outputs that are not a table of waves. */

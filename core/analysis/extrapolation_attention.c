@@ -7,7 +7,7 @@
  * sums of its softmax so far, and multiplies them when a larger maximum appears (Milakov and Gimelshein 2018, arXiv
  * 1805.02867), so memory does not grow with E. */
 #include "core/analysis/analysis.h"
-#include "core/numeric/gemm.h"
+#include "core/numeric/numeric.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
  * converge quickly on such a triangle and find small singular values with small relative errors. */
 #include "core/analysis/analysis.h"
 #include "core/kernels/kernels.h"
-#include "core/numeric/gemm.h"
+#include "core/numeric/numeric.h"
 #include "core/posenc.h"
 
 #include <math.h>

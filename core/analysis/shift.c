@@ -6,7 +6,7 @@
  * Sinusoids and rotations have an exact M. Otherwise M is fitted to the pairs of even i, and judged by those of odd i:
  * M = (X⁺ Y)ᵀ, where the rows of X are r_i, those of Y r_{i+k}. */
 #include "core/analysis/analysis.h"
-#include "core/numeric/gemm.h"
+#include "core/numeric/numeric.h"
 
 #include <stdio.h>
 #include <stdlib.h>

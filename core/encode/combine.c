@@ -1,6 +1,6 @@
 /* Combining an absolute encoding with embeddings: combined = f(x · x_scale, encoding · pe_scale). */
 #include "core/encode/encode.h"
-#include "core/waves/float32.h"
+#include "core/waves/waves.h"
 
 #include <math.h>
 #include <string.h>

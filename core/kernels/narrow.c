@@ -5,7 +5,7 @@
  * Rounding a double to 16 bits through a float would round twice: 1 + 2^-8 + 2^-40 is above a midpoint of bf16, its
  * float is the midpoint itself, and that rounds down to even. So callers either hold floats that are the data, or ask
  * below whether the float is a midpoint (core/waves), or round the double to odd first (dd_round_odd in
- * core/numeric/dd.h; Boldo and Melquiond 2008, IEEE TC 57). */
+ * core/numeric/numeric.h; Boldo and Melquiond 2008, IEEE TC 57). */
 #include "core/kernels/narrow.h"
 #include "core/kernels/kernels.h"
 

@@ -1,6 +1,5 @@
 /* Attention's arithmetic in f32 and in f64: BLAS for products, the machine's kernels for rows. */
-#include "core/numeric/arithmetic.h"
-#include "core/numeric/gemm.h"
+#include "core/numeric/numeric.h"
 #include "core/kernels/kernels.h"
 
 #define ARITHMETIC(T, suffix, dtype_)                                                                                  \

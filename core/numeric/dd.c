@@ -6,7 +6,7 @@
  * doubled back, because the 1 would swallow its low digits. ln a: one step of Halley's method from a logarithm in
  * double, which has a third of the digits to begin with. Neither calls the C library, whose last bits differ between
  * versions; a frequency must not. */
-#include "core/numeric/dd.h"
+#include "core/numeric/numeric.h"
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* Series whose first terms are computed in double-double, and whose remaining terms, a thousandth of them in size,
  * in double. */
-#include "core/numeric/dd_fast.h"
+#include "core/numeric/numeric.h"
 
 #include <math.h>
 #include <stddef.h>

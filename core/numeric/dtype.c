@@ -4,7 +4,7 @@
  * lost. Such a float is never on the wrong side of a midpoint, so rounding it again is the single rounding that was
  * wanted (Boldo and Melquiond 2008). Everything else is a table of two functions for each type, load and store, through
  * which all readers and writers go. */
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 #include "core/kernels/narrow.h"
 #include "core/kernels/kernels.h"
 

@@ -1,6 +1,6 @@
 /* The only file that calls OpenBLAS. Products run single-threaded, because the caller's workers already run in
  * parallel. */
-#include "core/numeric/gemm.h"
+#include "core/numeric/numeric.h"
 #include "core/posenc.h"
 
 #include <assert.h>

@@ -11,7 +11,7 @@
  * resample_abs_pos_embed, Qwen3-VL fast_pos_embed_interpolate. They differ in three ways, each a kind here: whether
  * corners are aligned, whether the kernel is stretched when shrinking (antialias), and cubic's parameter (-0.75 without
  * antialias, -0.5 with). */
-#include "core/numeric/resample.h"
+#include "core/numeric/numeric.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * q_len + k_len - 1 different ones, and each row is a window of one line of them. So the scheme computes a line, and
  * kernels/windows.c copies. A tile's line is computed anew for each tile, so the work is tile rows + tile columns for
  * tile rows × tile columns values, and no state is shared between blocks: any split gives the same bytes. */
-#include "core/numeric/toeplitz.h"
+#include "core/numeric/numeric.h"
 #include "core/kernels/kernels.h"
 #include "core/scheme.h"
 

@@ -8,7 +8,7 @@
  * Sizes that a tensor fixes (its heads, its table's rows) are set from it, and two tensors that disagree are refused.
  */
 #include "core/request/request.h"
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 #include "core/operation.h"
 
 #include <math.h>

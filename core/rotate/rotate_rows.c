@@ -7,7 +7,7 @@
  * far from its centre) rows are rotated in double. kernels/rotate.c has the loops and their error. */
 #include "core/rotate/rotate_rows.h"
 #include "core/encode/encode.h"
-#include "core/waves/float32.h"
+#include "core/waves/waves.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Computes positions on one or several axes from the fields len, offset, positions, grid, ….
  *
  * A sequence is described once, in a form from which any position is computed without those before it
- * (core/waves/positions.h): a run is two numbers, a grid an axis size and repetitions, and only a true list is stored.
+ * (core/waves/waves.h): a run is two numbers, a grid an axis size and repetitions, and only a true list is stored.
  * So 2^40 positions need no memory, and the fast paths (runs, Toeplitz maps, repeated rows) are recognised by form and
  * not by comparing numbers. A list of consecutive integers is recognised as the run that it is; 0.1, 1.1, … is not one,
  * because 0.1 + 1 need not be the double 1.1.
@@ -9,7 +9,7 @@
  * Queries and keys have positions of their own; with a key cache the last query is at the last key, unless q_offset
  * states otherwise. */
 #include "core/sequence/sequence.h"
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 #include "core/limits.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 #define PE_SEQUENCE_H
 
 #include "core/params.h"
-#include "core/waves/positions.h"
+#include "core/waves/waves.h"
 
 /* ---- Segments ---- */
 

@@ -11,7 +11,7 @@
  * What is kept for the way back: inputs of norms with their moments, q, k and v, maxima and sums of softmax, GELU's
  * input. Scores are computed again (kernels/train_attend.h). Products run 64 rows at a time, which OpenBLAS does with
  * its kernels for small matrices, and what one step writes is in the cache for the next. */
-#include "core/numeric/gemm.h"
+#include "core/numeric/numeric.h"
 #include "core/training/training.h"
 
 #include <math.h>

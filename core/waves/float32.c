@@ -8,11 +8,9 @@
  * A library's sine of a float is right to an ulp or two, and which of the two depends on its version and on the
  * machine. Here it is the nearest float, by the levels of wave_table.c: the angle times 2/π is a frequency in
  * double-double at position 1. So the answer is one that a framework may give, and the same one everywhere. */
-#include "core/waves/float32.h"
-#include "core/numeric/dtype.h"
-#include "core/waves/freq.h"
+#include "core/waves/waves.h"
+#include "core/numeric/numeric.h"
 #include "core/kernels/kernels.h"
-#include "core/waves/wave_value.h"
 
 const char *const pe_arith_words[] = {[PE_ARITH_EXACT] = "exact", [PE_ARITH_FLOAT32] = "float32", NULL};
 

@@ -8,7 +8,7 @@
  * Error: a product has at most 5·2^-106 (wave_value.c cites the bound), the step's own error, about 2^-102, enters each
  * time, and the chain has fifteen: 2^-97.6 if all were at their worst and of one sign. Measured against 300-bit
  * arithmetic for ten pairs of base and D, the largest error of all is 2^-102.3; a test requires 2^-99. */
-#include "core/waves/freq.h"
+#include "core/waves/waves.h"
 
 enum { ANCHOR_EVERY = 16 };
 

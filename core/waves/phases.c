@@ -12,10 +12,9 @@
  * Invariant: whole + part is the phase, |part| ≤ 1/2, and part's error is relative to part. The phase is then the
  * frequency of a wave at position 1, and kernels/waves.c, wave_value.c and the levels of wave_table.c apply as they
  * are. */
-#include "core/waves/phases.h"
-#include "core/numeric/dtype.h"
+#include "core/waves/waves.h"
+#include "core/numeric/numeric.h"
 #include "core/kernels/kernels.h"
-#include "core/waves/wave_value.h"
 
 /* ---- Taking apart ---- */
 

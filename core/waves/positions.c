@@ -1,5 +1,5 @@
 /* Positions of rows on one axis. */
-#include "core/waves/positions.h"
+#include "core/waves/waves.h"
 #include "core/posenc.h"
 
 #include <math.h>

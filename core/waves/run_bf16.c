@@ -14,7 +14,7 @@
  * The table of steps has 64 floats for each column, so runs in bf16 pay only from PE_AROUND_ROWS_MIN rows on; shorter
  * tables use wave_run.c. Even and odd columns have separate arrays because the kernel joins two 16-bit results from
  * neighbouring columns into one word. */
-#include "core/waves/wave_table.h"
+#include "core/waves/waves.h"
 #include "core/kernels/kernels.h"
 
 #include <math.h>

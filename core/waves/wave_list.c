@@ -12,7 +12,7 @@
  * Which columns qualify: amplitudes from 2^-60 to 2^60 and frequencies that are not 0, so that no float is subnormal
  * and a relative bound holds. A requested range of columns that cuts a pair is computed with its partner in a scratch
  * row. */
-#include "core/waves/wave_table.h"
+#include "core/waves/waves.h"
 #include "core/kernels/kernels.h"
 
 #include <math.h>

@@ -17,7 +17,7 @@
  * kernel's 2·E. */
 #include "core/kernels/narrow.h"
 #include "core/kernels/kernels.h"
-#include "core/waves/wave_table.h"
+#include "core/waves/waves.h"
 
 #include <math.h>
 #include <string.h>

@@ -21,11 +21,10 @@
  *
  * Below, a request is cut into stretches (equal positions, consecutive integers, anything else), and each goes to the
  * cheapest level that may compute it. */
-#include "core/waves/wave_table.h"
-#include "core/numeric/dtype.h"
+#include "core/waves/waves.h"
+#include "core/numeric/numeric.h"
 #include "core/kernels/narrow.h"
 #include "core/kernels/kernels.h"
-#include "core/waves/wave_value.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -14,9 +14,8 @@
  * Why the rounding is decidable at all: for rational positions and bases w is algebraic, so sin(p·w) is transcendental
  * for p ≠ 0 (Lindemann) and never a midpoint. Exceptions are handled by name: position 0, frequency 0, and whole turns,
  * where frequencies are rational multiples of π. */
-#include "core/waves/wave_value.h"
-#include "core/numeric/dtype.h"
-#include "core/waves/freq.h"
+#include "core/waves/waves.h"
+#include "core/numeric/numeric.h"
 
 #include <stdatomic.h>
 
@@ -97,7 +96,7 @@ static struct pe_dd remainder_of(const struct pe_wave *wave, double p, int64_t *
 /* The remainder is k/32 and a rest, in radians x; the sine and cosine of their sum by the addition theorems.
  *
  * Relative errors in units of v = 2^-106: a sum of double-doubles has at most 3v, also where it cancels, a product 5v
- * (core/numeric/dd.h), a constant v. Up to phases of 2^40 the remainder has 9v, and neither sine nor cosine
+ * (core/numeric/numeric.h), a constant v. Up to phases of 2^40 the remainder has 9v, and neither sine nor cosine
  * lets a relative error of it grow. k's removal and π/2 give x 9v; by the series' last steps its sine has 18v, its
  * cosine 4v. So of the two products the one with the sine has 24v, the other 10v. Where they cancel, for k = 1 and
  * x < 0, they are at most once and twice their sum: 24v + 20v + 3v, and 9v and the amplitude's 6v: 62v. For longer

@@ -13,9 +13,7 @@
  * neighbours that are computed with it. So any split of a table gives the same bytes. tests/core/waves/test_waves.c
  * compares rectangles with the whole. */
 #include "core/waves/waves.h"
-#include "core/numeric/dd.h"
-#include "core/numeric/dtype.h"
-#include "core/waves/wave_table.h"
+#include "core/numeric/numeric.h"
 
 #include <stdlib.h>
 #include <string.h>

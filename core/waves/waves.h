@@ -1,3 +1,46 @@
+/* Tables of sampled waves: their positions, columns, single values, frequencies and phases. */
+#ifndef PE_WAVES_H
+#define PE_WAVES_H
+
+#include "core/numeric/numeric.h"
+#include "core/posenc.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- Positions ---- */
+
+/* Positions of the rows of a table on one axis: a run, a list, or an axis of a grid. */
+
+/* Axes of a sequence: time, height and width are three; Flux has four. */
+enum { PE_AXES_MAX = 8 };
+
+/* Row i has index k(i) on its axis and the position start + k, or list[k] if list is not NULL (finite doubles, any
+ * order; borrowed). In a run or a plain list k = i. On an axis of a grid (size > 0), row-major, every index is
+ * repeated `inner` times, and the whole axis repeats: k = i / inner mod size. In merge order the axis is cut into
+ * blocks of `merge`, which are visited one by one: k = (i / inner mod size)·merge + (i / step mod merge), where size
+ * counts blocks. */
+struct pe_positions {
+    uint64_t n;
+    double start;
+    const double *list;
+    uint64_t inner, size, step, merge;
+};
+
+double pe_position_at(const struct pe_positions *positions, uint64_t i);
+
+/* How many rows from i on, at least 1 and at most `most`, have positions *step apart, which is 0 or 1. If *step is
+ * 1, the positions are integers. */
+size_t pe_positions_stretch(const struct pe_positions *positions, uint64_t i, size_t most, int *step);
+
+bool pe_positions_are_integers(const struct pe_positions *positions);
+double pe_positions_largest(const struct pe_positions *positions); /* the largest magnitude */
+double pe_positions_last(const struct pe_positions *positions);    /* the largest position */
+bool pe_positions_same(const struct pe_positions *a, const struct pe_positions *b);
+
+/* ---- Waves ---- */
+
 /* Tables whose columns are sampled waves: value(p, c) = amplitude_c · sin(π/2 · (p · F_c + quarter_c)), every value the
  * one nearest to the exact real number. All absolute and rotary tables are such tables; only the column constants
  * differ.
@@ -5,11 +48,6 @@
  * f32, f16, bf16: correctly rounded for |p| ≤ 2^40 (wave_table.c: a recurrence with a proven error bound, a test of
  * every value against the rounding boundaries, double-double for what the test cannot decide). f64: within 1 ulp for
  * |p| ≤ 2^24, 1e-16 × amplitude absolute beyond. The same bytes for any split, instruction set and machine. */
-#ifndef PE_WAVES_H
-#define PE_WAVES_H
-
-#include "core/posenc.h"
-#include "core/waves/positions.h"
 
 /* One column: amplitude · sin(π/2 · (p · F + quarter)) with p the row's position on the column's axis, or, where
  * quarter is PE_LINEAR, amplitude · p · F. F is in quarter turns per unit of position, as an unevaluated sum fh + fl
@@ -41,5 +79,168 @@ void pe_waves_fill(const struct pe_waves *waves, enum pe_dtype dtype, const stru
 
 /* cos and sin of an exact angle in radians, both correctly rounded to f32 (|angle| < 2^40). For `arith: float32`. */
 void pe_sincos_f32(double angle, float *cos_out, float *sin_out);
+
+/* ---- One value ---- */
+
+/* One value of a wave in double-double: the truth behind the kernels, and their fallback. */
+
+/* The wave at position p. *phase: |p·F| in quarter turns. Relative error below 2^-99 for F as its two doubles say; F's
+ * own error adds phase·2^-100·amplitude, absolute. */
+struct pe_dd pe_wave_value(const struct pe_wave *wave, double p, double *phase);
+
+/* A double that rounds to dtype (f32, f16, bf16) as the exact value does. If even this arithmetic cannot decide, it
+ * rounds the value it has and counts the case (pe_undecided_count). A frequency is known to two doubles and no
+ * better, so an f32 is open with a chance of about 2^-72 times the larger of 1 and the phase, over all values and
+ * not only those asked about: 2^-46 at phases of 2^26, 2^-32 at 2^40; and is then the wrong one of the two some ten
+ * times less often. */
+double pe_wave_decide(const struct pe_wave *wave, enum pe_dtype dtype, double p);
+
+/* ---- Waves of one axis ---- */
+
+/* Waves of one axis: the columns in the form that kernels need (core/waves/waves.h states the accuracy of every value).
+ */
+
+struct pe_wave_table;
+
+/* dtype, n_rows: as in pe_waves_new_for. */
+enum pe_status pe_wave_table_new(const struct pe_wave *columns, size_t n, enum pe_dtype dtype, uint64_t n_rows,
+                                 struct pe_wave_table **table);
+void pe_wave_table_free(struct pe_wave_table *table); /* NULL is accepted */
+void pe_wave_table_fill(const struct pe_wave_table *table, enum pe_dtype dtype, const struct pe_positions *positions,
+                        uint64_t row0, size_t n_rows, size_t col0, size_t n_cols, void *dst, size_t stride);
+
+/* ---- Columns ---- */
+
+/* The columns of a wave table in the form that kernels need: each array is padded to whole groups of PE_WAVES_LANES. */
+
+struct pe_wave_table {
+    size_t n;
+    bool scaled;                   /* some amplitude is not 1 */
+    bool is_huge;                  /* some amplitude is 2^15 or more, too large for runs in f16 */
+    bool has_runs;                 /* else there are no arrays of steps, and rows are computed one by one */
+    double *fh, *fl;               /* frequencies; every array follows the struct in the same allocation */
+    double *ah, *al;               /* amplitudes */
+    double *cosine, *sine;         /* of one step */
+    double *far_cosine, *far_sine; /* of PE_RUN_ROWS steps */
+    double *reach; /* the largest movement of a run from its anchor, relative to 1: min(1, PE_RUN_HALF·|sine|) */
+    int64_t *quarter;
+    struct pe_run_bf16 *around; /* the same columns for runs in bf16, or NULL */
+    struct pe_wave_list *list;  /* the same columns for positions in no order, or NULL */
+};
+
+/* Columns at a time: a few KiB of doubles on the stack. */
+enum { PE_WAVE_GROUP = 256 };
+
+/* Computes n columns from col on at position p: values, their next quarters (if nexts is not NULL), and bounds. */
+void pe_wave_evaluate(const struct pe_wave_table *table, double p, size_t col, size_t n, double *values, double *nexts,
+                      double *bounds);
+
+/* A double that rounds to dtype as column j's exact value at p does. */
+double pe_wave_table_decide(const struct pe_wave_table *table, enum pe_dtype dtype, size_t j, double p);
+
+/* The same, from doubles if they decide the rounding, as they mostly do. */
+double pe_wave_settle(const struct pe_wave_table *table, enum pe_dtype dtype, size_t j, double p);
+
+/* Column j at p in f16 or bf16, from a double x with a known error: its float decides the rounding as in a run
+ * (kernels/run.c), and below f16's normal range too, whose midpoints are also recognised; else the value is
+ * computed separately. */
+uint16_t pe_wave_settle_narrow(const struct pe_wave_table *table, enum pe_dtype dtype, size_t j, double p, double x,
+                               double error);
+
+/* Rows at the consecutive integers from p on, none of them 0, in f32, f16 or bf16. */
+void pe_wave_run_fill(const struct pe_wave_table *table, enum pe_dtype dtype, double p, size_t n_rows, size_t col0,
+                      size_t n_cols, void *dst, size_t stride);
+
+/* ---- Runs of bf16 ---- */
+
+/* Waves at consecutive integers in bf16, computed in floats around anchors: preparation, then rows. */
+
+/* Tables with at least this many rows are worth the preparation. */
+enum { PE_AROUND_ROWS_MIN = 512 };
+
+struct pe_run_bf16;
+
+/* Prepares n columns with frequencies fh + fl, amplitudes ah and the cosines of one step, in arrays as in
+ * struct pe_wave_table. Returns NULL without memory, or if an amplitude is too large for squares of floats: rows are
+ * then computed in another way. */
+struct pe_run_bf16 *pe_run_bf16_new(const double *fh, const double *fl, const double *ah, const double *cosines,
+                                    size_t n);
+void pe_run_bf16_free(struct pe_run_bf16 *around); /* NULL is accepted */
+
+/* Rows at the consecutive integers from p on, none of them 0. */
+void pe_run_bf16_fill(const struct pe_wave_table *table, double p, size_t n_rows, size_t col0, size_t n_cols,
+                      uint16_t *dst, size_t stride);
+
+/* ---- Positions in any order ---- */
+
+/* Rows of waves at positions in no order, in f32. */
+
+struct pe_wave_list;
+
+/* *list is NULL if the columns are not suitable; the other functions accept NULL. */
+enum pe_status pe_wave_list_new(const struct pe_wave *columns, size_t n, struct pe_wave_list **list);
+void pe_wave_list_free(struct pe_wave_list *list);
+
+/* Writes columns col0 … of rows at these positions to dst, a row every stride floats, and returns how many rows are
+ * right, counted from the first; the caller must compute the row after them, if any, in another way. */
+size_t pe_wave_list_rows(const struct pe_wave_list *list, const double *positions, size_t n_rows, size_t col0,
+                         size_t n_cols, float *dst, size_t stride);
+
+/* ---- Frequencies ---- */
+
+/* Geometric lists of frequencies, which sinusoidal and rotary schemes share, in double-double. */
+
+/* out[i] = base^(-i/denominator), i < n. Relative error about 2^-102, tested to be below 2^-99. base > 0. */
+void pe_ladder(double base, double denominator, size_t n, struct pe_dd *out);
+
+/* The same for a base that is given by its natural logarithm because the base itself is not a double. */
+void pe_ladder_dd(struct pe_dd log_base, double denominator, size_t n, struct pe_dd *out);
+
+/* The same as the frameworks compute it in float32: exponent, power and reciprocal each rounded to f32, i counted in
+ * pairs over 2·pairs channels: f32(1 / f32(base^f32(i/denominator))). */
+void pe_ladder_float32(double base, double denominator, size_t n, struct pe_dd *out);
+
+/* One step of that: f32(base^f32(i/denominator)) from log_base = ln(f32(base)). */
+float pe_power_float32(struct pe_dd log_base, size_t i, double denominator);
+
+/* Radians to quarter turns: × 2/π. */
+struct pe_dd pe_quarter_turns(struct pe_dd radians);
+
+/* ---- Phases that are no product ---- */
+
+/* Sines of phases that are not a product of a position and a frequency: sums over axes, and exact fractions. */
+
+/* A phase of whole + part quarter turns. The relative error of part is below 2^-95, and |part| ≤ 1/2 (slightly more
+ * is allowed). So no accuracy is lost near a zero of the sine, and for a whole number of quarters part is exactly 0. */
+struct pe_phase {
+    int64_t whole; /* only its value modulo 4 matters */
+    struct pe_dd part;
+};
+
+/* numerator/denominator quarter turns times p. Exact but for one division where |numerator|, denominator ≤ 2^53 are
+ * integers; |p · numerator/denominator| < 2^51. */
+struct pe_phase pe_phase_of_fraction(double p, double numerator, double denominator);
+
+/* The sum of all a[i]·b[i], i < n ≤ PE_PHASE_TERMS, as if exactly; its magnitude is below 2^51. */
+enum { PE_PHASE_TERMS = 16 };
+struct pe_phase pe_phase_of_products(const double *a, const double *b, size_t n);
+
+/* dst[first + i] = sin(π/2·phase_i), i < n, in dtype (f32, f16, bf16: correctly rounded; f64: within 1 ulp). The cosine
+ * is the sine of a whole quarter more. Any thread; cannot fail. */
+void pe_phases_fill(enum pe_dtype dtype, const struct pe_phase *phases, size_t n, void *dst, size_t first);
+
+/* ---- Like the frameworks ---- */
+
+/* `arith: float32`: tables as frameworks compute them, each step rounded to f32, for parity with models trained that
+ * way. */
+
+/* The common parameter `arith`: a scheme computes exactly, or in float32 like the frameworks. */
+enum pe_arith { PE_ARITH_EXACT, PE_ARITH_FLOAT32 };
+extern const char *const pe_arith_words[];
+
+/* Like pe_waves_fill, for n_cols columns whose F is an f32 frequency in radians: angle = f32(f32(p) · F), then the
+ * cosine or sine of that float and the product with the amplitude, each rounded to f32. */
+void pe_float32_fill(const struct pe_wave *columns, enum pe_dtype dtype, const struct pe_positions *axes, uint64_t row0,
+                     size_t n_rows, size_t n_cols, void *dst, size_t stride);
 
 #endif

@@ -1,7 +1,7 @@
 /* How long metrics take, beside the bare product that forms the Gram matrix of the same rows: thread CPU time of one
  * thread, in one process and in turn. Arguments: METRIC SCHEME DIM LEN. Prints seconds of the metric and of the
  * product. */
-#include "core/numeric/gemm.h"
+#include "core/numeric/numeric.h"
 #include "core/posenc.h"
 #include "tests/bench/bench.h"
 

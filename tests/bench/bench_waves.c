@@ -1,6 +1,5 @@
 /* Speed of tables as a share of memset of the same buffer: 512 positions × 128 columns, in cache, one thread, thread
  * CPU time, contestants interleaved, medians. For each instruction set, dtype and kind of positions. */
-#include "core/waves/freq.h"
 #include "core/waves/waves.h"
 #include "tests/bench/bench.h"
 

@@ -42,7 +42,7 @@ CASES = [
     ({"core/plan.c": "#include <pthread.h>\n"}, "core/plan.c: includes <pthread.h>"),
     ({"core/plan.c": "#include <time.h>\n"}, "core/plan.c: includes <time.h>"),
     ({"core/plan.c": "#include <unistd.h>\n"}, "core/plan.c: includes <unistd.h>"),
-    ({"core/schemes/rotary/rope.c": '#include "core/numeric/dtype.h"\n', "core/numeric/dtype.h": ""}, "a scheme may include"),
+    ({"core/schemes/rotary/rope.c": '#include "core/numeric/numeric.h"\n', "core/numeric/numeric.h": ""}, "a scheme may include"),
     ({"core/schemes/xpos.h": "", "core/schemes/rotary/rope.c": '#include "core/schemes/xpos.h"\n'}, "a scheme may include"),
     ({"core/kernels/waves.c": '#include "core/scheme.h"\n'}, "core/kernels/waves.c: reaches core/scheme.h"),
     ({"api/replies/reply.c": '#include "core/scheme.h"\n'}, "api/replies/reply.c: reaches core/scheme.h"),

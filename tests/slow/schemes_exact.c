@@ -2,7 +2,7 @@
  * every narrow dtype, against mpmath's frequencies, 128-bit phases and the C library's long double. Argument: how many
  * values of each scheme and dtype (default 10^8). A minute or so for each scheme. */
 #include "api/api.h"
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 #include "tests/support/wave_truth.h"
 
 #include <inttypes.h>

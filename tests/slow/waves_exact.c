@@ -1,7 +1,7 @@
 /* Correct rounding on many values: tables in every narrow dtype, as runs and as lists, by every instruction set,
  * against 128-bit phases and the C library's long double. Argument: how many values of each dtype (default 10^8). Takes
  * about a minute for each 10^8. */
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 #include "tests/support/wave_truth.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_DTYPE_WORDS_H
 #define TESTS_SUPPORT_DTYPE_WORDS_H
 
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #ifndef TESTS_WAVE_TRUTH_H
 #define TESTS_WAVE_TRUTH_H
 
-#include "core/waves/freq.h"
 #include "core/waves/waves.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef PE_EVIDENCE_H
 #define PE_EVIDENCE_H
 
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 #include "core/request/request.h"
 #include "core/scheme.h"
 

@@ -1,6 +1,6 @@
 /* One model against all numbers of the evidence. */
 #include "core/diagnosis/diagnosis.h"
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 
 #include <math.h>
 #include <stdlib.h>

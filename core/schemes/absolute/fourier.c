@@ -8,7 +8,7 @@
  *     gaussian   [cos(2π B x), sin(2π B x)], B [num_freqs, D] of N(0, sigma²) (Tancik et al. 2020, arXiv 2006.10739)
  *
  * Frequencies that are fractions times π hit zeros of the sine exactly, and B x is a sum over axes, so such phases
- * are reduced exactly (core/waves/phases.h). The others are ordinary waves (core/waves/waves.h). */
+ * are reduced exactly (core/waves/waves.h). The others are ordinary waves (core/waves/waves.h). */
 #include "core/schemes/absolute/absolute.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The bias family: masks, Toeplitz rows, and products rounded once.
  *
  * A bias of the family is a function of the distance for each head, so a map is one line for each head, copied in
- * windows (core/numeric/toeplitz.h). Lines of large maps are stored in the plan and computed in blocks by the first
+ * windows (core/numeric/numeric.h). Lines of large maps are stored in the plan and computed in blocks by the first
  * fill that needs them; a thread that finds another one at work computes the block itself instead of waiting, with the
  * same result. Small maps are computed directly, since nothing would be computed twice.
  *

@@ -10,9 +10,9 @@
 #define PE_BIAS_H
 
 #include "core/attend.h"
-#include "core/numeric/dd_fast.h"
+#include "core/numeric/numeric.h"
 #include "core/scheme.h"
-#include "core/waves/wave_value.h"
+#include "core/waves/waves.h"
 
 #include <stdatomic.h>
 

@@ -7,7 +7,7 @@
 #ifndef PE_SCALING_H
 #define PE_SCALING_H
 
-#include "core/waves/freq.h"
+#include "core/waves/waves.h"
 #include "core/params.h"
 
 /* The place of each rule's own fields; also its word in `type`. */

@@ -1,5 +1,5 @@
 /* difference: small tables whose differences are known, every dtype, infinities, and maps larger than a block. */
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 #include "tests/support/analysis.h"
 
 #include <math.h>

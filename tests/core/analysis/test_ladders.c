@@ -1,5 +1,5 @@
 /* wavelengths, decay, precision: published values, the formulas in plain loops, and cosl of extended precision. */
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 #include "tests/support/analysis.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* The rotation kernels, on every instruction set of this machine: blocks of heads, in float and in double, rows of f16
  * and bf16. */
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 #include "core/kernels/kernels.h"
 #include "tests/support/kernel_sets.h"
 #include "core/posenc.h"

@@ -1,7 +1,7 @@
 /* The run kernels' check of their own rounding, on every instruction set of this machine: a column is marked doubtful
  * exactly where it must be, and is rounded correctly elsewhere. Columns stand still here (a step of no angle), so that
  * each value is the anchor's; tests/core/waves/test_waves.c checks columns that move. */
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 #include "core/kernels/kernels.h"
 #include "tests/support/dtype_words.h"
 

@@ -1,7 +1,7 @@
 /* The around kernel's check of its own rounding, on every instruction set of this machine: a value is marked doubtful
  * where it must be, and is rounded correctly elsewhere. Columns stand still here (steps of no angle), so that each
  * value is the anchor's; tests/core/waves/test_waves.c checks columns that move. */
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 #include "core/kernels/kernels.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Double-double: exactness of the error-free steps, exponential and logarithm against mpmath (300 bits, cut to two
  * doubles). */
-#include "core/numeric/dd.h"
-#include "core/waves/freq.h"
+#include "core/numeric/numeric.h"
+#include "core/waves/waves.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

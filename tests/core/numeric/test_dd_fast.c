@@ -1,7 +1,7 @@
 /* Fast double-double functions against the exact ones, which tests/core/numeric/test_dd.c checks: within the bounds
  * that the header states, from the tiniest to the largest arguments. */
-#include "core/numeric/dd_fast.h"
-#include "core/waves/wave_value.h"
+#include "core/numeric/numeric.h"
+#include "core/waves/waves.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

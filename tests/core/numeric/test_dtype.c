@@ -1,5 +1,5 @@
 /* Conversions: every 16-bit pattern both ways, ties to even, one rounding from double. */
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* The door to BLAS: products against plain loops in double, with strides, several threads' worth of calls
  * single-threaded. */
-#include "core/numeric/gemm.h"
+#include "core/numeric/numeric.h"
 #include "core/posenc.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Interpolation of one axis: weights worked out by hand, in exact fractions, by other libraries; laws; and a plain
  * formulation over every row for random sizes. */
-#include "core/numeric/resample.h"
+#include "core/numeric/numeric.h"
 #include "tests/support/alloc.h"
 
 #include <math.h>

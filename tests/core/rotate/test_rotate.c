@@ -1,5 +1,5 @@
 /* Rotation of whole tensors: every dtype, both axis orders, stored tables and tables computed while filling. */
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 #include "tests/support/request.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Positions on axes: the position of each row, and stretches that agree with it. */
-#include "core/waves/positions.h"
+#include "core/waves/waves.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

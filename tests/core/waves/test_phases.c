@@ -1,6 +1,6 @@
 /* Phase reduction: fractions against integers of 128 bits, sums that cancel, and their sines against long double. */
-#include "core/waves/phases.h"
-#include "core/numeric/dtype.h"
+#include "core/waves/waves.h"
+#include "core/numeric/numeric.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Rows at unordered positions: every value that the light kernel accepts is the float nearest to the exact value, in
  * every arrangement of columns and by every instruction set; the kernel rarely gives up; and it writes only the
  * requested bytes. */
-#include "core/waves/wave_table.h"
+#include "core/waves/waves.h"
 #include "core/kernels/kernels.h"
 #include "tests/support/wave_truth.h"
 

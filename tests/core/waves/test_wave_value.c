@@ -1,5 +1,5 @@
 /* Single values in double-double against mpmath (500 bits, cut to two doubles), at the frequencies' own two doubles. */
-#include "core/waves/wave_value.h"
+#include "core/waves/waves.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* Tables of waves: correctly rounded in every narrow dtype, within an ulp in f64, the same by every kernel, split and
  * kind of position. */
-#include "core/numeric/dtype.h"
+#include "core/numeric/numeric.h"
 #include "core/kernels/kernels.h"
-#include "core/waves/wave_value.h"
+#include "core/waves/waves.h"
 #include "tests/support/dtype_words.h"
 #include "tests/support/wave_truth.h"
 
