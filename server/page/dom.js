@@ -36,8 +36,9 @@ export const code = (text) => make('code', null, text);
 
 export const english = { lang: 'en', translate: 'no' };
 
-/* Attributes of a sentence of the server: it is in the language that the page had when it asked. */
-export const served = (text) => /[\u3400-\u9fff]/.test(text) ? { lang: 'zh-CN', translate: 'no' } : english;
+/* A sentence of the server as an element: a string is in the language that the page had when it asked. */
+export const served = (text, kind = 'p', more = {}) => make(kind, typeof text === 'string'
+  ? { ...more, lang: /[\u3400-\u9fff]/.test(text) ? 'zh-CN' : 'en', translate: 'no' } : more, text);
 
 /* An id that no other element has: a view may stand in a story several times. */
 let ids = 0;

@@ -52,8 +52,7 @@ export class Notices {
   }
 
   refused(detail) {
-    const text = typeof detail === 'string' ? served(detail) : null;
-    this.#show('refused', { role: 'alert' }, make('p', text, detail));
+    this.#show('refused', { role: 'alert' }, served(detail));
   }
 
   cancelled(retry) {
@@ -69,14 +68,14 @@ export class Notices {
 
   private(detail, open) {
     this.#show('private', { role: 'status' }, make('p', null, word('figure.private')),
-      make('p', served(detail), detail), action('start', word('token.enter'), open));
+      served(detail), action('start', word('token.enter'), open));
   }
 
   /* Counts down to again(); seconds null: it was tried often enough, only the button tries once more. */
   busy(detail, seconds, { again, retry, stop }) {
     const clock = make('p', { class: 'notice-clock' });
     this.#show('busy', { role: 'status' },
-      make('p', served(detail), detail), clock,
+      served(detail), clock,
       action('retry', word('figure.retry'), retry),
       seconds === null ? null : action('stop', word('figure.stop'), stop));
     if (seconds === null) return void bind(clock, null, word('figure.gaveUp'));

@@ -26,12 +26,11 @@ export class Away extends Error {
   }
 }
 
-/* These answers have each text in both languages, and the first of a pair is to be the English one whatever the page's
- * language: it may change while the answer is shown. A refusal has one text, so it is asked for in the page's language
- * once more; nothing was done, and the same request is refused again. */
+/* These answers have each text in both languages, the English one first whatever the page's language, which may change
+ * meanwhile. A refusal has one text: it is asked for once more in the page's language. */
 const PAIRED = /^\/(?:analyze|diagnose|presets|schemes)(?![^?/])/;
 const isPaired = ({ method, url }) => (method === 'GET' || method === 'POST') && PAIRED.test(url);
-const WRONG = new Set([400, 404, 406, 413, 415, 422]);
+const WRONG = [400, 404, 406, 413, 415, 422];
 
 /* ---- requests ---- */
 
@@ -74,8 +73,9 @@ export class Client {
   #age = 0;                /* counts what was forgotten */
   #gettable = new Set(['/encode', '/analyze']);
 
-  /* origin: of the page; bearer(): the token or ''; language(): of refusals, '' is the browser's; busy: { begin, end } counts what is asked; silence: seconds without
-   * a byte after which an answer is given up; where tensors are sent, from its first byte on. */
+  /* origin: of the page; bearer(): the token or ''; language(): of refusals, '' is the browser's; busy: { begin, end }
+   * counts what is asked; silence: seconds without a byte after which an answer is given up; where tensors are sent,
+   * from its first byte on. */
   constructor({ fetch = (...all) => globalThis.fetch(...all), origin, bearer, busy, language = () => '',
     silence = Infinity }) {
     Object.assign(this, { fetch, origin, bearer, busy, language, silence });
@@ -177,7 +177,7 @@ export class Client {
       heard?.();
       return { answer: got, buffer: await readBody(got, onProgress, got.ok ? onPiece : undefined, heard) };
     });
-    if (WRONG.has(answer.status) && isPaired(call) && !words && language && language !== 'en') {
+    if (WRONG.includes(answer.status) && isPaired(call) && !words && language === 'zh') {
       return this.#fetch(call, as, signal, onProgress, language);
     }
     if (answer.status >= 400) throw refusalOf(answer, buffer, this.origin);

@@ -24,7 +24,7 @@ function open(detail) {
   const form = make('form', { method: 'dialog' },
     make('h2', null, word('token.title')),
     make('p', null, word('token.why')),
-    make('p', { class: 'token-detail', ...served(detail) }, detail),
+    served(detail, 'p', { class: 'token-detail' }),
     make('label', { class: 'token-field' }, word('token.field'), field),
     make('label', { class: 'token-keep' }, keep, word('token.keep')),
     make('div', { class: 'dialog-actions' },

@@ -89,7 +89,7 @@ export class Saver {
 
   #failed(error, signal) {
     if (signal.aborted) this.#say('cancelled', { role: 'status' }, make('p', null, word('figure.cancelled')));
-    else if (error instanceof Refusal) this.#say('refused', { role: 'alert' }, make('p', served(error.message), error.message));
+    else if (error instanceof Refusal) this.#say('refused', { role: 'alert' }, served(error.message));
     else this.#say('away', { role: 'alert' }, make('p', null, word('panel.away')));
   }
 

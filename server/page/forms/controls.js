@@ -96,7 +96,7 @@ export class Control {
 /* Text of the page, or of the server as it stands; null hides the place. */
 export function quote(place, text, isServers) {
   place.hidden = !text;
-  place.replaceChildren(make('span', isServers ? served(text) : null, text));
+  place.replaceChildren(isServers ? served(text, 'span') : make('span', null, text));
 }
 
 const LATIN = /([A-Za-z][!-~]*(?:[ ,]+[!-~]+)*)/;

@@ -1,5 +1,5 @@
 /* Where the numbers of a heat map come from. A source tells about its tensor, gives windows of it for pictures, its
- * extremes, and the exact texts of its cells. All numbers are the server's; here two of them are only subtracted.
+ * extremes, and the exact texts of its cells.
  *
  *   about(get)                        { name, dtype, shape, lead, rows, cols, axes: [names], range, scheme, meta,
  *                                     sure }

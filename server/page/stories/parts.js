@@ -1,6 +1,4 @@
-/* What a story's module is made of. Its default export lists the figures; the text is in NAME.LANG.md (see
- * markdown.js), which says where each figure goes, what is seen, what to touch, and what versions and controls are
- * called.
+/* What a story's module is made of. Its default export lists the figures; the text is NAME.LANG.md (markdown.js).
  *
  *   figure('dogs', 'attention', {       #fig-dogs, drawn by that view
  *     configs: { a: { … } },            requests, as in an address

@@ -200,7 +200,7 @@ class Weights {
       const taken = error.status === 412 && signal && make('p', null, word('weights.taken'));
       if (signal?.aborted) this.#say('cancelled', { role: 'status' }, make('p', null, word('figure.cancelled')));
       else if (error instanceof Refusal) this.#say('refused', { role: 'alert' }, taken,
-        make('p', served(error.message), error.message));
+        served(error.message));
       else this.#say('away', { role: 'alert' }, make('p', null, word('panel.away')));
       return null;
     }

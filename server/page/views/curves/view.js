@@ -307,7 +307,7 @@ class Curves extends ColumnCharts {
       phrase(picture.real ? 'curves.caption' : 'curves.captionWhole',
         { scheme: name(picture.scheme), output: code(picture.output) }),
     ];
-    if (picture.refusal) parts.push(' ', make('q', served(picture.refusal), picture.refusal));
+    if (picture.refusal) parts.push(' ', served(picture.refusal, 'q'));
     if (picture.largest) parts.push(' ',
       phrase('curves.largest', {
         value: shortDatum(picture.largest.value, 'difference'), x: short(picture.largest.x, 6),

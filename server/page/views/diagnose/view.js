@@ -1,6 +1,6 @@
 /* The view `diagnose`: what made a tensor. A file that was chosen or dropped is sent as it is; what the server finds
  * stands in words and as candidates, the best of which is drawn beside the file, with their difference. The
- * configuration in front is what its user believes. The file stays in memory: no address holds it. */
+ * configuration in front is what its user believes. */
 import { action, code, make, name } from '../../dom.js';
 import { Figure, datum, shortDatum } from '../../figure.js';
 import { Taker } from '../../forms/taking.js';

@@ -6,8 +6,7 @@ const LENGTHS = ['original_max_position_embeddings', 'max_position_embeddings'];
 export const FACTOR = 4;   /* of a configuration that has none */
 
 /* Fields that the server has asked for or refused, "ntk factor": true or false, and words of rules that are refused
- * without more or mean another rule, "su": false. They depend on the rule, not on the configuration, so that a slider
- * moved later costs one request. No scaling at all has no factor; of the rules, nothing is known from the start. */
+ * without more, "su": false. They depend on the rule alone, so that a slider moved later costs one request. */
 const settled = new Map([['default factor', false]]);
 
 export const scalingRow = (page, config) =>
@@ -23,23 +22,14 @@ export function ownScaling(page, slot, config) {
 export const typeOf = (scaling) => scaling?.type ?? scaling?.rope_type ?? null;
 export const lengthOf = (scaling) => LENGTHS.map((name) => scaling?.[name]).find((value) => value > 0) ?? null;
 
-const hasLists = (scaling) => Object.values(scaling).some(Array.isArray);
-
-const scalingsOfModels = (page, type) => page.catalogue.catalogue().presets.map((preset) => preset.config.scaling)
-  .filter((scaling) => typeOf(scaling) === type);
-
 /* A rule needs more than a factor: the rest is taken from the model that needs the fewest fields. Lists belong to their
  * model alone. */
 function donor(page, type) {
-  return scalingsOfModels(page, type).filter((scaling) => !hasLists(scaling))
+  const own = page.catalogue.catalogue().presets.map((preset) => preset.config.scaling)
+    .filter((scaling) => typeOf(scaling) === type);
+  return own.filter((scaling) => !Object.values(scaling).some(Array.isArray))
     .sort((a, b) => Object.keys(a).length - Object.keys(b).length)[0]
     ?? {};
-}
-
-/* Does every model of the rule have lists, as those of longrope? */
-function needsLists(page, type) {
-  const models = scalingsOfModels(page, type);
-  return models.length > 0 && models.every(hasLists);
 }
 
 function scalingOf(page, type, own, { factor, train }) {
@@ -74,8 +64,7 @@ export async function askScalings(page, get, slot, config, lengths) {
   const { metrics, outputs, train_len, ...first } = ownRequest(page, slot, config, lengths);
   const own = ownScaling(page, slot, config);
   const types = scalingRow(page, config)?.parameters.find((row) => row.name === 'type').values ?? [];
-  const others = types.filter((type) => type !== (typeOf(own) ?? 'default') && settled.get(type) !== false
-    && !needsLists(page, type));
+  const others = types.filter((type) => type !== (typeOf(own) ?? 'default') && settled.get(type) !== false);
   const most = page.catalogue.catalogue().limits.configs - 1;
   const answers = [];
   for (let i = 0; i === 0 || i < others.length; i += most) {
