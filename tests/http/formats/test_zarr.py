@@ -250,17 +250,17 @@ def test_max_answer_is_for_a_chunk():
 
 
 @pytest.mark.skipif(SANITIZED, reason="measures time")
-def test_the_end_of_four_tebibytes_comes_at_once(server):
+def test_the_end_of_four_tebibytes_comes_as_fast_as_the_beginning(server):
     n = 1 << 24
     query = f"scheme=sinusoidal&dim=65536&len={n}"  # 2^24 rows of 256 KiB
     array = get(server, query, "encoding/.zarray").json()
     assert array["shape"] == [n, 65536] and array["chunks"] == [16, 65536]
-    times = []
-    for _ in range(5):
+    last, times = n // 16 - 1, {}
+    for chunk in [0, last] * 5:
         begun = time.monotonic()
-        body = get(server, query, f"encoding/{n // 16 - 1}.0").body
-        times.append(time.monotonic() - begun)
-    assert len(body) == 4 << 20 and min(times) < 0.2, times
+        body = get(server, query, f"encoding/{chunk}.0").body
+        times.setdefault(chunk, []).append(time.monotonic() - begun)
+    assert len(body) == 4 << 20 and min(times[last]) < 3 * min(times[0]), times
     rows = server.ask(scheme="sinusoidal", dim=65536, offset=n - 16, len=16, format="raw").body
     assert body == rows
 
