@@ -170,11 +170,21 @@ def session_server():
         assert server.stop() == 0, server.stderr_text()[-4000:]
 
 
+def what_is_stored(server):
+    return {path: server.get(path).body for path in ("/weights", "/presets")}
+
+
+@pytest.fixture(scope="session")
+def stored_at_first(session_server):
+    return what_is_stored(session_server)
+
+
 @pytest.fixture
-def server(session_server):
-    """The session's server; a test that ends it fails itself, not only those after it."""
+def server(session_server, stored_at_first):
+    """The session's server; a test that ends it, or leaves something stored in it, fails itself, not those after it."""
     yield session_server
     assert session_server.is_alive(), session_server.stderr_text()[-4000:]
+    assert what_is_stored(session_server) == stored_at_first, "the test leaves something stored"
 
 
 def pytest_configure(config):

@@ -68,8 +68,16 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def emptied(server):
+    yield server
+    for path in ("/weights/t5-small", "/presets/team-a-yarn8"):
+        server.request("DELETE", path)
+
+
 @pytest.mark.parametrize("command", CURLS)
-def test_every_curl(server, folder, command):
+def test_every_curl(emptied, folder, command):
+    server = emptied
     if '"weights"' in command:  # stored by the command before, when all run
         server.request("PUT", "/weights/t5-small", (folder / "model.safetensors").read_bytes())
     if "team-a-yarn8" in command:  # likewise
