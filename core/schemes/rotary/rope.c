@@ -18,14 +18,16 @@ static const struct pe_param params[] = {
     PE_R_ROW(channels, WORD, int, .fallback = PE_UNSET_WORD, .words = pe_rotary_channel_words,
              .about = {"channels of several axes",
                        "for several axes that share one list of frequencies: mrope (Qwen2-VL), mrope_interleaved "
-                       "(Qwen3-VL), videorope, pixtral, dinov3"},
+                       "(Qwen3-VL), imrope (Qwen3-VL in llama.cpp), videorope, pixtral, dinov3"},
              .group = PE_G_AXES),
     PE_R_ROW(
         mrope_section, REALS, struct pe_reals, .min = 0, .max = PE_HEAD_DIM_MAX,
-        .when = "channels=mrope|mrope_interleaved|videorope|",
-        .about = {"pairs of each axis",
-                  "number of pairs for time, height, width; default 3/8 each for height and width, the rest for time; "
-                  "mrope_interleaved also gives time the pairs that the sections leave"},
+        .when = "channels=mrope|mrope_interleaved|videorope|imrope|",
+        .about =
+            {"pairs of each axis",
+             "number of pairs for time, height, width; default 3/8 each for height and width, the rest for time; "
+             "mrope_interleaved also gives time the pairs that the sections leave; imrope: a third each by default, "
+             "and the pairs that they leave, or a fourth number, stand still"},
         .group = PE_G_AXES),
     PE_R_ROW(
         axis_order, REALS, struct pe_reals, .min = 0, .max = PE_AXES_MAX - 1,

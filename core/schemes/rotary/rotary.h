@@ -22,7 +22,7 @@ enum pe_rotary_layout {
     PE_LAYOUT_VJEPA2
 };
 enum pe_rotary_form { PE_FORM_PAIRS, PE_FORM_EXPANDED, PE_FORM_CONCAT, PE_FORM_COMPLEX, PE_FORM_MATRIX };
-enum pe_rotary_channels { PE_PIXTRAL, PE_MROPE, PE_MROPE_INTERLEAVED, PE_CHANNELS_VIDEOROPE, PE_DINOV3 };
+enum pe_rotary_channels { PE_PIXTRAL, PE_MROPE, PE_MROPE_INTERLEAVED, PE_CHANNELS_VIDEOROPE, PE_DINOV3, PE_IMROPE };
 enum pe_rotary_coords {
     PE_COORDS_INDEX,
     PE_COORDS_ONE_BASED,
@@ -154,7 +154,8 @@ struct pe_rotary_resolved {
     int channels; /* unset: each axis has a ladder of its own */
     int coords;   /* unset without a grid */
     unsigned n_axes;
-    size_t pairs[PE_AXES_MAX];   /* of time, height and width, if channels has sections; or of each axis's own ladder */
+    size_t pairs[PE_AXES_MAX];   /* of time, height, width (and the fourth section of imrope), if channels has
+                                    sections; or of each axis's own ladder */
     unsigned n_widths;           /* the first so many of them are shown */
     unsigned order[PE_AXES_MAX]; /* of the blocks of axes with own ladders */
 };

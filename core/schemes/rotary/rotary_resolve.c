@@ -19,6 +19,7 @@ const char *const pe_rotary_channel_words[] = {[PE_PIXTRAL] = "pixtral",
                                                [PE_MROPE_INTERLEAVED] = "mrope_interleaved",
                                                [PE_CHANNELS_VIDEOROPE] = "videorope",
                                                [PE_DINOV3] = "dinov3",
+                                               [PE_IMROPE] = "imrope",
                                                NULL};
 const char *const pe_rotary_coord_words[] = {[PE_COORDS_INDEX] = "index",
                                              [PE_COORDS_ONE_BASED] = "one_based",
@@ -62,7 +63,8 @@ static enum pe_status find_share(const struct pe_rotary_fields *given, double *s
 
 static bool has_sections(int channels)
 {
-    return channels == PE_MROPE || channels == PE_MROPE_INTERLEAVED || channels == PE_CHANNELS_VIDEOROPE;
+    return channels == PE_MROPE || channels == PE_MROPE_INTERLEAVED || channels == PE_CHANNELS_VIDEOROPE ||
+           channels == PE_IMROPE;
 }
 
 static bool same_list(const struct pe_reals *a, const struct pe_reals *b)
@@ -101,7 +103,7 @@ static enum pe_status check_pasted(const struct pe_plan *plan, const struct pe_r
     if (given->axes_dim.n || (has_channels && !has_sections(given->channels)))
         return pe_fail(err, pointer, "mrope_section is not used with %s",
                        given->axes_dim.n ? "axes_dim" : pe_rotary_channel_words[given->channels]);
-    if (has_channels && alternate && given->channels != PE_MROPE_INTERLEAVED)
+    if (has_channels && alternate && given->channels != PE_MROPE_INTERLEAVED && given->channels != PE_IMROPE)
         return pe_fail(err, pointer, "mrope_interleaved is true, channels is %s; give one",
                        pe_rotary_channel_words[given->channels]);
     if (given->mrope_section.n && !same_list(&given->mrope_section, &given->scaling.mrope_section))
@@ -185,8 +187,9 @@ static enum pe_status resolve_axes(struct pe_plan *plan, double share, struct pe
     if (now->channels != PE_UNSET_WORD)
         return choose_channels(plan, now, err);
     if (given->mrope_section.n)
-        return pe_fail(err, "/mrope_section",
-                       "mrope_section is not used here: it needs channels mrope, mrope_interleaved or videorope");
+        return pe_fail(
+            err, "/mrope_section",
+            "mrope_section is not used here: it needs channels mrope, mrope_interleaved, videorope or imrope");
     if (given->axes_dim.n) {
         status = check_axes_dim(given, share, width, err);
         return status ? status : spread(plan, (unsigned)given->axes_dim.n, "axes_dim", err);
@@ -278,21 +281,30 @@ static enum pe_status resolve_scaling(const struct pe_plan *plan, struct pe_rota
 
 /* ---- The pairs of each axis ---- */
 
-/* Sections of one ladder: for time, height, width. */
+/* Sections of one ladder: for time, height, width, and imrope's fourth. By default imrope's leave it no pair. */
 static enum pe_status read_sections(struct pe_rotary_resolved *now, struct pe_error *err)
 {
     const struct pe_reals *list = sections_of(now->given);
     size_t n_pairs = now->n_pairs, share = 3 * n_pairs / 8;
     double sum = 0;
     now->n_widths = 3;
+    bool has_fourth = now->channels == PE_IMROPE;
     memcpy(now->pairs, (size_t[]){n_pairs - 2 * share, share, share}, 3 * sizeof *now->pairs);
+    if (has_fourth)
+        memcpy(now->pairs, (size_t[]){(n_pairs + 2) / 3, (n_pairs + 1) / 3, n_pairs / 3}, 3 * sizeof *now->pairs);
     if (!list->n)
         return PE_OK;
-    if (list->array.rank != 1 || list->n != 3)
+    if (has_fourth && (list->array.rank != 1 || list->n < 3 || list->n > 4))
+        return pe_fail(err, "/mrope_section",
+                       "mrope_section has %llu numbers; needed: 3 or 4, pairs for time, height, width, and a fourth "
+                       "axis",
+                       (unsigned long long)list->n);
+    if (!has_fourth && (list->array.rank != 1 || list->n != 3))
         return pe_fail(err, "/mrope_section",
                        "mrope_section has %llu numbers; needed: 3, pairs for time, height, width",
                        (unsigned long long)list->n);
-    for (size_t i = 0; i < 3; i++) {
+    now->n_widths = (unsigned)list->n;
+    for (size_t i = 0; i < list->n; i++) {
         double x = pe_real_at(list, i);
         if (x != floor(x))
             return pe_fail(err, "/mrope_section", "mrope_section has %.17g at index %zu; allowed: integers", x, i);
@@ -355,7 +367,7 @@ static enum pe_status resolve_blocks(struct pe_rotary_resolved *now, struct pe_e
     now->n_widths = n > 1 || given->axes_dim.n ? n : 0;
     if (read_order(&given->axis_order, n, now->order, err))
         return err->status;
-    if (n > 1 && !given->inv_freq.n && now->scaling.rule->has_one_ladder)
+    if (n > 1 && !given->inv_freq.n && (now->scaling.rule->has_one_ladder || now->scaling.divisors.n))
         return pe_fail(err, "/scaling/type",
                        "%s has factors for one list of frequencies, but each axis has its own: choose "
                        "channels, or another scaling",

@@ -41,9 +41,17 @@ static unsigned axis_of(const struct pe_rotary_resolved *now, size_t c)
         return c < pairs[0] ? 0 : c < pairs[0] + pairs[1] ? 1 : 2; /* transformers Qwen2-VL */
     /* transformers Qwen3-VL: all pairs are time's, then every third is overwritten, as far as the sections reach. */
     case PE_MROPE_INTERLEAVED: return c % 3 == 1 && c < 3 * pairs[1] ? 1 : c % 3 == 2 && c < 3 * pairs[2] ? 2 : 0;
+    /* ggml_mrope_cache_init: a pair that its own section does not reach is of a fourth axis (is_still). */
+    case PE_IMROPE: return (unsigned)(c % 3);
     case PE_CHANNELS_VIDEOROPE: return c >= pairs[1] + pairs[2] ? 0 : 1 + c % 2; /* time has the low frequencies */
     }
     return 0;
+}
+
+/* imrope: the fourth axis has coordinate 0 in text and images, so its pairs do not turn. Other channels have none. */
+static bool is_still(const struct pe_rotary_resolved *now, size_t c)
+{
+    return now->channels == PE_IMROPE && c >= 3 * now->pairs[c % 3];
 }
 
 /* pixtral: the even frequencies for rows, then the odd ones for columns (mistral-inference). dinov3: 2π·base^(-4i/r)
@@ -74,7 +82,11 @@ static enum pe_status set_channels(const struct pe_rotary_resolved *now, struct 
         r->axis[i] = (unsigned char)axis_of(now, i);
     r->n_blocks = 1;
     r->block_pairs[0] = r->n_pairs;
-    return now->given->inv_freq.n ? PE_OK : spread_ladder(now, r, err);
+    enum pe_status status = now->given->inv_freq.n ? PE_OK : spread_ladder(now, r, err);
+    for (size_t i = 0; i < r->n_pairs; i++)
+        if (is_still(now, i))
+            r->inv_freq[i] = dd(0);
+    return status;
 }
 
 /* ---- A ladder for each axis ---- */

@@ -1,10 +1,12 @@
-/* No scaling: the frequencies as they are. */
+/* No scaling: the frequencies as they are, or divided pair by pair (GGUF's rope_freqs, in which llama.cpp's converter
+ * writes Llama 3.1's rule). */
 #include "core/schemes/scalings/scaling.h"
 
 const struct pe_scaling_rule pe_scaling_default = {
     .name = "default",
     .alias = "mrope", /* Qwen2-VL */
     .about = "none",
+    .takes = "divisors",
     .alias_about = "mrope for default with an mrope_section",
     .in_transformers = true,
 };

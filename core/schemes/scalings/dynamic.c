@@ -7,6 +7,8 @@
 
 static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_error *err)
 {
+    if (s->convention == PE_CONVENTION_GGML)
+        return pe_fail(err, "/scaling/convention", "convention is \"ggml\", which has no type \"dynamic\"");
     if (s->convention == PE_CONVENTION_VLLM)
         s->seq_len = PE_UNSET;
     else

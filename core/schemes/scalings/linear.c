@@ -12,7 +12,7 @@ const struct pe_scaling_rule pe_scaling_linear = {
     .about = "w/factor (position interpolation)",
     .convention_about = "tgi ignores it",
     .needs = {{.name = "factor"}},
-    .takes = "convention",
+    .takes = "convention|divisors",
     .factor_is_ratio = true,
     .in_transformers = true,
     .frequency = frequency,

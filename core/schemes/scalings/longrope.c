@@ -74,7 +74,7 @@ static enum pe_status set_attention(struct pe_scaling_resolved *s, struct pe_err
     double original = s->original_max_position_embeddings;
     if (isnan(s->attention_factor))
         s->attention_factor = own(s)->list == LONG ? own(s)->long_mscale : own(s)->short_mscale;
-    if (!isnan(s->attention_factor))
+    if (!isnan(s->attention_factor) || s->convention == PE_CONVENTION_GGML) /* ggml has none of its own */
         return PE_OK;
     if (isnan(s->factor))
         return pe_fail(err, "/scaling/factor",
@@ -114,7 +114,8 @@ const struct pe_scaling_rule pe_scaling_longrope = {
     .alias = "su",
     .about = "a divisor per pair from two lists (Phi-3)",
     .alias_about = "su is an old word for longrope",
-    .convention_about = "mlx always uses the long list, vllm changes lists one position later, tgi mixes rows of both",
+    .convention_about = "mlx always uses the long list, vllm changes lists one position later, tgi mixes rows of both, "
+                        "ggml has no attention_factor of its own",
     .attention_about = "of longrope sqrt(1 + ln(factor)/ln(original_max_position_embeddings)) for a factor above 1",
     .fields = fields,
     .needs = {{.name = "original_max_position_embeddings"},

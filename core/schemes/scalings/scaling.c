@@ -36,7 +36,7 @@ static enum pe_status find_factor(const struct pe_scaling *given, const struct p
                                   struct pe_error *err)
 {
     *factor = given->factor;
-    if (!rule->factor_is_ratio || !isnan(*factor))
+    if (!rule->factor_is_ratio || !isnan(*factor) || given->convention == PE_CONVENTION_GGML)
         return PE_OK;
     *factor = given->max_position_embeddings / given->original_max_position_embeddings;
     if (*factor < PE_SCALING_FACTOR_MIN || *factor > PE_SCALING_FACTOR_MAX)
@@ -58,17 +58,33 @@ static void set_flags(const struct pe_param *row, union pe_scaling_own *own)
     }
 }
 
+/* With no other rule the convention of divisors is ggml, as nothing else has them. */
+static enum pe_status check_divisors(const struct pe_scaling *given, const struct pe_scaling_rule *rule,
+                                     const struct pe_scaling_use *use, struct pe_error *err)
+{
+    const struct pe_reals *divisors = &given->divisors;
+    bool is_implied = rule == pe_scaling_at(0) && given->convention == PE_CONVENTION_TRANSFORMERS;
+    if (!divisors->n)
+        return PE_OK;
+    if (given->convention != PE_CONVENTION_GGML && !is_implied)
+        return pe_fail(err, "/scaling/divisors", "divisors are used with convention \"ggml\" only");
+    if (divisors->array.rank == 1 && (double)divisors->n == use->dim / 2)
+        return PE_OK;
+    return pe_fail(err, "/scaling/divisors", "divisors has %llu numbers; needed: %.0f, one per rotated pair",
+                   (unsigned long long)divisors->n, use->dim / 2);
+}
+
 enum pe_status pe_scaling_resolve(const struct pe_scaling *given, const struct pe_scaling_use *use,
                                   struct pe_scaling_resolved *resolved, struct pe_error *err)
 {
     const struct pe_scaling_rule *rule = pe_scaling_meant(given);
     double factor;
     if (check_words(given, rule, err) || find_factor(given, rule, &factor, err) ||
-        pe_scaling_check_fields(given, rule, factor, err))
+        pe_scaling_check_fields(given, rule, factor, err) || check_divisors(given, rule, use, err))
         return err->status;
     *resolved = (struct pe_scaling_resolved){
         .rule = rule,
-        .convention = given->convention,
+        .convention = given->divisors.n ? PE_CONVENTION_GGML : given->convention,
         .factor = factor,
         .max_position_embeddings = given->max_position_embeddings,
         .original_max_position_embeddings = given->original_max_position_embeddings,
@@ -76,6 +92,7 @@ enum pe_status pe_scaling_resolve(const struct pe_scaling *given, const struct p
         .partial_rotary_factor = given->partial_rotary_factor,
         .attention_factor = given->attention_factor,
         .softmax_scale_factor = given->softmax_scale_factor,
+        .divisors = given->divisors,
         .own = given->own[pe_scaling_place(rule)],
     };
     set_flags(rule->fields, &resolved->own);
@@ -101,6 +118,14 @@ static struct pe_dd log_base_of(const struct pe_scaling_resolved *s, const struc
     return use->float32 ? dd_log(dd((double)base)) : log_base;
 }
 
+/* False: the pair does not turn. */
+static bool divide(struct pe_scaling_pair *p, double divisor)
+{
+    p->w = num_div(p, p->w, dd(divisor));
+    p->power = num_mul(p, p->power, dd(divisor));
+    return divisor < PE_SCALING_DIVISOR_STILL;
+}
+
 void pe_scaling_ladder(const struct pe_scaling_resolved *s, const struct pe_scaling_use *use, size_t n_pairs,
                        struct pe_dd *inv_freq)
 {
@@ -115,6 +140,7 @@ void pe_scaling_ladder(const struct pe_scaling_resolved *s, const struct pe_scal
         if (use->float32)
             p.power = dd((double)pe_power_float32(log_base, p.c, use->dim / 2));
         p.w = use->float32 ? num_div(&p, dd(1), p.power) : inv_freq[p.c];
-        inv_freq[p.c] = rule->frequency ? rule->frequency(&p) : p.w;
+        bool turns = !s->divisors.n || divide(&p, pe_real_at(&s->divisors, p.c));
+        inv_freq[p.c] = !turns ? dd(0) : rule->frequency ? rule->frequency(&p) : p.w;
     }
 }

@@ -19,7 +19,13 @@ enum pe_scaling_place {
 };
 
 /* Where public libraries disagree on the same configuration. */
-enum pe_scaling_convention { PE_CONVENTION_TRANSFORMERS, PE_CONVENTION_VLLM, PE_CONVENTION_TGI, PE_CONVENTION_MLX };
+enum pe_scaling_convention {
+    PE_CONVENTION_TRANSFORMERS,
+    PE_CONVENTION_VLLM,
+    PE_CONVENTION_TGI,
+    PE_CONVENTION_MLX,
+    PE_CONVENTION_GGML
+};
 
 /* The struct of one rule's own fields, e.g. struct yarn. */
 union pe_scaling_own {
@@ -36,6 +42,7 @@ struct pe_scaling {
     double factor;
     double max_position_embeddings, original_max_position_embeddings;
     double seq_len, partial_rotary_factor, attention_factor, softmax_scale_factor;
+    struct pe_reals divisors; /* [pairs] of convention ggml; n = 0: none */
     /* Accepted from a pasted object. The scheme moves the first three; finetuned has no effect. */
     double rope_theta;
     struct pe_reals mrope_section;
@@ -52,6 +59,7 @@ struct pe_scaling_resolved {
     double seq_len;               /* if the rule takes it: given, else derived from the largest position */
     double partial_rotary_factor; /* of rules of the whole head; for others the scheme moves it */
     double attention_factor;      /* 1 if the rule has none */
+    struct pe_reals divisors;     /* the rule acts on w_c/divisors_c (ggml's frequency factors); n = 0: on w_c */
     double softmax_scale_factor;  /* DeepSeek-style models multiply the softmax scale by this: m(s, mscale_all_dim)^2 */
     union pe_scaling_own own;
 };
@@ -178,6 +186,8 @@ static inline const struct pe_scaling_rule *pe_scaling_rule_of_word(int word)
     return pe_scaling_at(word == PE_UNSET_WORD ? 0 : pe_scaling_of_word[word]);
 }
 
+/* A divisor of so much makes the frequency exactly 0: Gemma 4 has 1e30 for the pairs that do not turn. */
+#define PE_SCALING_DIVISOR_STILL 1e20
 #define PE_SCALING_FACTOR_MIN 1e-6
 #define PE_SCALING_FACTOR_MAX 1e6
 #define PE_SCALING_SEQ_LEN_MAX 0x1p53

@@ -64,7 +64,7 @@ static void set_words(void)
 
 /* ---- Common rows ---- */
 
-static const char *const conventions[] = {"transformers", "vllm", "tgi", "mlx", NULL};
+static const char *const conventions[] = {"transformers", "vllm", "tgi", "mlx", "ggml", NULL};
 
 #define LENGTH_MAX 0x1p40
 
@@ -108,6 +108,10 @@ static const struct pe_param middle[] = {
          .usual = {0.5, 2}),
     REAL(rope_theta, PE_UNSET, 1e-3, 1e12, "wavelength base", "the base, if a pasted object has it",
          .usual = {100, 1e7}),
+    PE_P_REALS(
+        pe_scaling, divisors, 1e-6, 1e38, "divisors of frequencies",
+        "default, linear and yarn with convention ggml: the rule acts on the frequency divided by this, which is "
+        "0 for 1e20 or more: [pairs]. GGUF's rope_freqs"),
     PE_P_REALS(pe_scaling, mrope_section, 0, 65536, "pairs of each axis",
                "pairs of each axis (time, height, width), if a pasted object has them"),
     PE_P_VALUE(pe_scaling, mrope_interleaved, "interleave the axes",
@@ -409,9 +413,12 @@ void pe_scaling_show(const struct pe_scaling_resolved *resolved, struct pe_scali
     object->seq_len = resolved->seq_len;
     object->softmax_scale_factor = resolved->softmax_scale_factor;
     object->own[place] = resolved->own;
+    object->divisors = resolved->divisors;
     object->finetuned = NULL;
     for (size_t i = 0; i < n_rows; i++)
         if (!(uses[i].used & 1U << place))
             unset(&pe_scaling_params[i], (char *)object + pe_scaling_params[i].offset);
+    if (resolved->divisors.n)
+        object->convention = resolved->convention;
     object->attention_factor = resolved->attention_factor; /* of every rule */
 }

@@ -44,8 +44,8 @@ static const struct pe_param fields[] = {
 
 static const struct pe_param pasted[] = {
     PE_P_REAL(yarn, attn_factor, PE_UNSET, 0.01, 100, "attention multiplier",
-              "yarn with convention vllm: multiplies the derived attention_factor; ignored otherwise, as transformers "
-              "does",
+              "yarn with convention vllm or ggml: multiplies the derived attention_factor; ignored otherwise, as "
+              "transformers does",
               .usual = {0.5, 2}),
     PE_P_REAL(yarn, llama_4_scaling_beta, PE_UNSET, 0, 1e3, "query scaling of Ministral 3",
               "Ministral 3 also multiplies its queries by 1 + beta·ln(1 + floor(p/original_max_position_embeddings)); "
@@ -75,6 +75,8 @@ static double attention(const struct pe_scaling_resolved *s)
         num = both ? num : 1;
         den = both ? den : 0;
     }
+    if (s->convention == PE_CONVENTION_GGML && y->extrapolation_factor == 0) /* then it scales as linear does */
+        return besides;
     struct pe_dd m = magnitude(s->factor, isnan(num) ? 1 : num);
     return dd_mul_d(dd_div(m, magnitude(s->factor, isnan(den) ? 0 : den)), besides).hi;
 }
@@ -107,8 +109,12 @@ static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_sca
 {
     struct yarn *y = PE_S_OWN(s, yarn);
     (void)use;
-    if (s->convention != PE_CONVENTION_VLLM)
+    bool is_ggml = s->convention == PE_CONVENTION_GGML;
+    if (s->convention != PE_CONVENTION_VLLM && !is_ggml)
         y->attn_factor = PE_UNSET;
+    if (is_ggml && !y->truncate->boolean)
+        return pe_fail(err, "/scaling/truncate",
+                       "truncate is false, but convention is \"ggml\", which rounds the ramp's ends");
     if (resolve_beta(s, &y->beta_fast, "beta_fast", 32, err) || resolve_beta(s, &y->beta_slow, "beta_slow", 1, err))
         return err->status;
     set_softmax_factor(s);
@@ -136,7 +142,8 @@ static struct pe_dd pair_of_turns(const struct pe_scaling_pair *p, double turns)
 }
 
 /* The ends of the ramp, doubles in the frameworks. The upper clamp is dim - 1 although pairs end at dim/2 - 1, and high
- * = low becomes low + 0.001: as transformers. */
+ * = low becomes low + 0.001: as transformers. ggml's ramp is never narrower than that, so its high < low is a step,
+ * where transformers divides by a negative number. */
 static void prepare(struct pe_scaling_pair *p)
 {
     struct pe_dd low = pair_of_turns(p, own(p->s)->beta_fast), high = pair_of_turns(p, own(p->s)->beta_slow);
@@ -148,8 +155,10 @@ static void prepare(struct pe_scaling_pair *p)
         low = dd(0);
     if (dd_less(dd(p->use->dim - 1), high))
         high = dd(p->use->dim - 1);
-    if (low.hi == high.hi && low.lo == high.lo)
-        high = dd_add(high, dd(0.001));
+    struct pe_dd narrowest = dd_add(low, dd(0.001));
+    bool is_step = p->s->convention == PE_CONVENTION_GGML && dd_less(high, narrowest);
+    if (is_step || (low.hi == high.hi && low.lo == high.lo))
+        high = narrowest;
     p->ends[0] = p->use->float32 ? dd(low.hi) : low;
     p->ends[1] = p->use->float32 ? dd(high.hi) : high;
 }
@@ -171,13 +180,13 @@ const struct pe_scaling_rule pe_scaling_yarn = {
     .name = "yarn",
     .about = "a blend per pair by its turns in the original length, and an attention factor",
     .convention_about = "vllm, tgi and mlx read mscale without mscale_all_dim (as m(factor, mscale)/m(factor, "
-                        "mscale_all_dim) with 1 and 0 for what is missing), vllm attn_factor; tgi sets beta_fast 32, "
-                        "beta_slow 1",
+                        "mscale_all_dim) with 1 and 0 for what is missing), as ggml does, vllm and ggml attn_factor; "
+                        "tgi sets beta_fast 32, beta_slow 1",
     .attention_about = "of yarn m(factor, 1) (see mscale)",
     .fields = fields,
     .pasted = pasted,
     .needs = {{.name = "factor"}, {.name = "original_max_position_embeddings"}},
-    .takes = "attention_factor|convention",
+    .takes = "attention_factor|convention|divisors",
     .factor_is_ratio = true,
     .in_transformers = true,
     .resolve = resolve,
