@@ -210,3 +210,46 @@ def test_what_the_canvas_says_of_itself(visit):
     for config, words in (("a", ("rope", "cos", "256", "32")), ("b", ("sinusoidal", "encoding", "5003", "512"))):
         label = attributes(page, Heat(page, config).canvas)["aria-label"].replace(",", "").replace("\u202f", "")
         assert all(word in label for word in words), label
+
+
+# ---- Positions -----------------------------------------------------------------------------------------------------------------
+
+
+def ticks(page, side):
+    return [float(text) for text in page.run(f"return [...document.querySelectorAll('figure .heat-{side} > span')].map((e) => e.textContent)")]
+
+
+@pytest.mark.parametrize("request_, row, position", [
+    ({"scheme": "sinusoidal", "dim": 8, "len": 8, "offset": 248}, 4, 252), ({"scheme": "sinusoidal", "dim": 8, "positions": [0, 1, 131071]}, 2, 131071),
+    ({"scheme": "rope", "head_dim": 8, "lens": [3, 4]}, 5, 2)], ids=["offset", "positions", "lens"])
+def test_a_position_is_named_not_the_number_of_its_row(visit, server, request_, row, position):
+    page = visit(fragment("table", request_, cur=f"{row},1"))
+    check(page, server, "a", request_, Heat(page).output, row, 1)
+    assert page.text(".readout-where") == f"position {position}, {page.text('.readout-where').split(', ')[1]}"
+    assert page.text(".heat-names").split("→")[0].startswith("position ↓") and position in ticks(page, "rows")
+    assert page.text(".strip h3") == f"Along position {position}"
+    page.run("document.querySelector('figure details').open = true")
+    page.settle()
+    assert str(position) in page.run("return [...document.querySelectorAll('table.cells tbody th')].map((e) => e.textContent)")
+
+
+def test_rows_of_a_grid_are_not_called_positions(visit, server):
+    request = {"scheme": "fourier", "grid": [3, 4]}
+    page = visit(fragment("table", request, cur="5,1"))
+    check(page, server, "a", request, Heat(page).output, 5, 1)
+    assert page.text(".readout-where").startswith("row 5, ") and page.text(".heat-names").startswith("row ↓")
+
+
+def test_queries_after_kept_keys_stand_at_their_positions(visit, server):
+    request = {"scheme": "alibi", "num_heads": 2, "q_len": 2, "k_len": 10, "offset": 100}
+    page = visit(fragment("table", request, cur="1,9", at="0"))
+    check(page, server, "a", request, "bias", 1, 9, (0,))
+    assert page.text(".readout-where") == "query 109, key 109"
+    assert ticks(page, "rows")[-1] == 109 and ticks(page, "cols")[0] == 100
+
+
+def test_a_strip_has_the_positions_of_its_run(visit, server):
+    page = visit(fragment("table", {"scheme": "sinusoidal", "dim": 8, "len": 40, "offset": 1000}, cur="20,1"))
+    first, last = until(lambda: page.run("const { xMin, xMax } = document.querySelectorAll('.strip')[1].querySelector('canvas[data-lines]').dataset; "
+                                         "return xMin === undefined ? null : [+xMin, +xMax]"), what="the strip")
+    assert first <= 1000 < 1039 <= last and last - first < 45

@@ -167,7 +167,9 @@ function grip(ctx, k, look, x, y) {
   ctx.stroke();
 }
 
+/* width 0: its dots alone. */
 function paintLine(ctx, { k, x, y }, { x: xs, y: ys, color, dash = [], width = 2 }) {
+  if (!width) return;
   ctx.strokeStyle = color;
   ctx.lineWidth = width * k;
   ctx.lineJoin = 'round';

@@ -49,11 +49,12 @@ export function multiples(min, max, step) {
   return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));
 }
 
-/* Cells of an axis (windows.js) that get a tick: multiples of a round step, `apart` pixels or more from each other. */
-export function cellTicks({ cells, first, step, px, count }, apart) {
+/* Cells of an axis (windows.js) that get a tick: multiples of a round step, `apart` pixels or more from each other;
+ * shift: what is counted begins with so much at cell 0. */
+export function cellTicks({ cells, first, step, px, count }, apart, shift = 0) {
   const every = Math.max(1, roundStep(Math.max(1, apart * step / px)));
   const end = Math.min(cells, first + count * step);
   const marks = [];
-  for (let cell = Math.ceil(first / every) * every; cell < end; cell += every) marks.push(cell);
+  for (let cell = Math.ceil((first + shift) / every) * every - shift; cell < end; cell += every) marks.push(cell);
   return marks;
 }

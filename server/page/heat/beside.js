@@ -2,6 +2,7 @@
 import { cell, code, columns, make, mark, name, row, scrolling, table } from '../dom.js';
 import { lookup } from '../draw/colors.js';
 import { short, ticks } from '../draw/numbers.js';
+import { placeOf } from '../draw/places.js';
 import { about as cellsAbout } from '../draw/windows.js';
 import { shortDatum } from '../figure.js';
 import { bind, label, phrase, word } from '../words.js';
@@ -19,8 +20,12 @@ const AXES = ['axis', 'batch', 'component', 'dim', 'distance', 'head', 'key', 'p
 /* An axis in the page's language. */
 export const axisName = (axis) => AXES.includes(axis) ? word(`axis.${axis}`) : axis;
 
-/* Names of rows and columns; a tensor of one axis is a row. */
-export const axesOf = ({ axes }) => axes.length > 1 ? axes.slice(-2) : ['row', axes[0] ?? 'column'];
+/* Names of rows and columns; a tensor of one axis is a row, and so is what stands at no position that one number
+ * says. */
+export function axesOf({ axes, places }) {
+  const names = axes.length > 1 ? axes.slice(-2) : ['row', axes[0] ?? 'column'];
+  return names.map((one, i) => one === 'position' && !places?.[['row', 'col'][i]] ? 'row' : one);
+}
 
 const times = (one, other) => name(`${one} × ${other}`);
 /* about, axes, reduce, range [min, max]; difference: largest |Δ| of the window, null where none is meant (key: its
@@ -100,8 +105,10 @@ export class Readout {
 
   #name() {
     const [row, col] = this.cell;
-    const [rowAxis, colAxis] = axesOf(this.about);
-    bind(this.where, null, word('heat.where', { rowAxis: axisName(rowAxis), row, colAxis: axisName(colAxis), col }));
+    const { places } = this.about;
+    const [rowAxis, colAxis] = axesOf(this.about).map(axisName);
+    bind(this.where, null,
+      word('heat.where', { rowAxis, row: placeOf(places.row, row), colAxis, col: placeOf(places.col, col) }));
     mark(this.output, { row, col });
   }
 
@@ -141,7 +148,9 @@ export class ColorBar {
     this.page = page;
     this.canvas = make('canvas', { width: 255, height: 1, 'aria-hidden': 'true' });
     this.ticks = make('div', { class: 'colorbar-ticks', translate: 'no' });
-    this.bar = make('div', { class: 'colorbar-bar', 'data-colorbar': '', role: 'img' }, this.canvas, this.ticks);
+    this.title = make('div', { class: 'colorbar-title', translate: 'no' });
+    this.bar = make('div', { class: 'colorbar-bar', 'data-colorbar': '', role: 'img' },
+      this.title, this.canvas, this.ticks);
     this.ends = fields ? { lo: this.#end('lo'), hi: this.#end('hi') } : {};
     this.choice = fields && picker(page, 'cmap', word('heat.cmap'), Object.keys(page.catalogue.catalogue().cmaps));
     this.element = make('div', { class: 'colorbar' }, this.ends.lo, this.bar, this.ends.hi, this.choice);
@@ -163,12 +172,13 @@ export class ColorBar {
     });
   }
 
-  show([min, max], cmap, colors) {
+  show([min, max], cmap, colors, title) {
     const { lo, hi } = this.page.store.state;
-    const key = JSON.stringify([min, max, cmap, lo, hi, Math.round(this.canvas.clientWidth / TICK_PX)]);
+    const key = JSON.stringify([min, max, cmap, lo, hi, Math.round(this.canvas.clientWidth / TICK_PX), title]);
     if (key === this.#shown) return;
     this.#shown = key;
     mark(this.bar, { min, max, cmap });
+    bind(this.title, null, title);
     bind(this.bar, 'aria-label', word('heat.colorbar', { min: short(min), max: short(max), cmap }));
     const image = new ImageData(255, 1);
     new Uint32Array(image.data.buffer).set(lookup(colors).subarray(1));
@@ -209,13 +219,14 @@ export async function fillTable(figure, get, { source, about }, cursor, caption)
   if (figure.table.shown === key) return;
   const texts = await source.texts(get, about, rows, cols);
   figure.table.shown = key;
-  figure.showTable(scrolling(word('figure.table'), tableOf(texts, rows[0], cols[0], caption)));
+  figure.showTable(scrolling(word('figure.table'), tableOf(texts, rows[0], cols[0], about.places, caption)));
 }
 
-function tableOf(texts, row0, col0, caption) {
+function tableOf(texts, row0, col0, places, caption) {
   const lines = texts.map((cells, i) => row(
-    row0 + i, cells.map((text, j) => cell(text, { row: row0 + i, col: col0 + j }))
+    placeOf(places.row, row0 + i), cells.map((text, j) => cell(text, { row: row0 + i, col: col0 + j }))
   ));
-  return table({ class: 'cells', translate: 'no' }, [make('td'), ...columns(texts[0].map((_, j) => col0 + j))], lines,
+  const heads = texts[0].map((_, j) => placeOf(places.col, col0 + j));
+  return table({ class: 'cells', translate: 'no' }, [make('td'), ...columns(heads)], lines,
     make('caption', null, caption));
 }

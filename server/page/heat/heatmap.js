@@ -15,7 +15,7 @@ import { busy } from '../ask.js';
 import { extremes, limited, symmetric, widest } from '../draw/colors.js';
 import { cellAt, clampCell, fitBoth, lay, overlap } from '../draw/windows.js';
 import { Figure, paintMeasure } from '../figure.js';
-import { ColorBar, Readout, captionOf, fillTable, labelOf, titleOf } from './beside.js';
+import { ColorBar, Readout, axesOf, captionOf, fillTable, labelOf, titleOf } from './beside.js';
 import { Keys, Moves, hover, hovered, listenTo, onHover } from './hands.js';
 import { Picture } from './picture.js';
 import { NoCommon, sourceOf } from './sources.js';
@@ -324,7 +324,7 @@ export class HeatMap {
       paintMeasure(() => this.stage.paint(
         { axes, grid, kept, range, colors, attributes: this.#attributes(range, cmap) }
       ));
-      this.bar.show(range, cmap, colors);
+      this.bar.show(range, cmap, colors, this.slot === 'b-a' ? 'b − a' : this.about.name);
     }
     this.#explain(range);
   }
@@ -356,7 +356,8 @@ export class HeatMap {
     this.#explained = key;
     const outputs = this.outputs && !source.isDifference ? this.page.catalogue.outputsOf(source.body, source.path) : [];
     this.toolbar.show({ axes, about, reduce, isFixed: Boolean(source.reduce), ownLead: !this.spec.at, outputs });
-    this.stage.edge(axes, this.stage.margins(about, this.spec.labels), this.spec.labels);
+    this.stage.edge(axes, this.stage.margins(about, this.spec.labels),
+      { labels: this.spec.labels, places: about.places, names: axesOf(about) });
     const scheme = this.page.catalogue.scheme(about.scheme);
     const sentences = captionOf({
       about, axes, reduce, range, scheme, difference, hasGaps: this.#grid !== null && this.stage.hasGaps,

@@ -1,14 +1,15 @@
 /* Where the numbers of a heat map come from. A source tells about its tensor, gives windows of it for pictures, its
  * extremes, and the exact texts of its cells.
  *
- *   about(get)                        { name, dtype, shape, lead, rows, cols, axes: [names], range, scheme, meta,
- *                                     sure }
+ *   about(get)                        { name, dtype, shape, lead, rows, cols, axes: [names], places, range, scheme,
+ *                                     meta, sure }
  *   guess(other, about)               the same without asking, from another source's; `sure` only if it cannot be wrong
  *   window(get, about, row, col, red) { values, rows, cols }, row-major; row, col: { first, step, count }
  *   extremes(get, about)              [min, max] of the whole tensor; null: none is finite, or too many to ask for
  *   texts(get, about, rows, cols)     [[text, …], …] of the cells in [first, stop), as the API's JSON writes them */
 import { extremes } from '../draw/colors.js';
 import { jsonText, singleText } from '../draw/numbers.js';
+import { common, places } from '../draw/places.js';
 
 export const WHOLE_MAX = 2 ** 26;             /* extremes of larger tensors are those of the window */
 const SLICED = ['/encode', '/attention', '/rotate'];
@@ -81,9 +82,11 @@ class Source {
   describe(name, { dtype, shape }, config) {
     const row = this.row(name, shape.length);
     const axes = (this.names ?? row?.axes ?? []).slice(-Math.max(1, shape.length));
+    const cells = flat(shape, this.at);
+    const sequence = this.catalogue.sequenceRows?.().map((one) => one.name) ?? [];
     return {
-      name, dtype, shape, ...flat(shape, this.at), axes, range: row?.range ?? null,
-      scheme: config?.scheme ?? this.body.scheme, sure: true,
+      name, dtype, shape, ...cells, axes, places: places(this.body, { axes, ...cells }, sequence),
+      range: row?.range ?? null, scheme: config?.scheme ?? this.body.scheme, sure: true,
     };
   }
 }
@@ -223,7 +226,10 @@ class Difference {
   #both(b, a) {
     const [rows, cols] = [Math.min(b.rows, a.rows), Math.min(b.cols, a.cols)];
     const isPart = [b, a].some((one) => one.rows !== rows || one.cols !== cols);
-    return { ...b, meta: null, range: null, rows, cols, b, a, isPart, sure: b.sure && a.sure };
+    return {
+      ...b, places: common(b.places, a.places), meta: null, range: null, rows, cols, b, a, isPart,
+      sure: b.sure && a.sure,
+    };
   }
 
   guess(other, about) {

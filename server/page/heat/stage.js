@@ -2,8 +2,10 @@
  * left and top edges. On the canvas itself is nothing but cells: data-… say where each one is. */
 import { lookup, number, paint } from '../draw/colors.js';
 import { cellTicks } from '../draw/numbers.js';
+import { placeOf } from '../draw/places.js';
 import { isDrawn, pixelOf } from '../draw/windows.js';
 import { make, mark } from '../dom.js';
+import { axisName } from './beside.js';
 
 const TICK_APART = { row: 26, col: 46 };
 const LABEL_PX_MAX = 112;
@@ -32,18 +34,20 @@ export class Stage {
     this.frame = make('div', { class: 'heat-frame' }, this.hatch, this.canvas, ...this.cursor);
     this.rows = make('div', { class: 'heat-rows', 'aria-hidden': 'true' });
     this.cols = make('div', { class: 'heat-cols', 'aria-hidden': 'true' });
-    this.corner = make('div', { class: 'heat-corner', 'aria-hidden': 'true' });
-    this.element = make('div', { class: 'heat' }, this.corner, this.cols, this.rows, this.frame);
+    this.names = make('div', { class: 'heat-names', 'aria-hidden': 'true' });
+    this.element = make('div', { class: 'heat' }, this.names, this.cols, this.rows, this.frame);
     root.append(this.element);
   }
 
-  /* Widths at the edges: { left, top } in pixels, for ticks of that many cells or for labels. */
+  /* Widths at the edges in pixels, { left, top }, for ticks of that many cells or for labels; upright: the top where
+   * labels of columns stand on end. */
   margins(about, labels) {
-    if (!this.withTicks && !labels) return { left: 0, top: 0 };
+    if (!this.withTicks && !labels) return { left: 0, top: 0, upright: 0 };
     const widest = (texts) =>
       Math.min(LABEL_PX_MAX, Math.ceil(Math.max(0, ...texts.map((text) => this.#measure(text)))) + 8);
-    const left = labels ? widest(labels.rows) : this.#measure(String(about.rows - 1)) + 12;
-    return { left: Math.ceil(left), top: labels ? widest(labels.cols) : 20 };
+    const ends = () => [0, about.rows - 1].map((cell) => this.#measure(String(placeOf(about.places.row, cell))));
+    const left = labels ? widest(labels.rows) : Math.max(...ends()) + 12;
+    return { left: Math.ceil(left), top: 20, upright: labels ? widest(labels.cols) : 0 };
   }
 
   #measure(text) {
@@ -106,21 +110,25 @@ export class Stage {
 
   /* ---- edges ---- */
 
-  edge(axes, margins, labels) {
-    setPixels(this.element, { '--left': margins.left, '--top': margins.top, '--room': axes.col.room });
-    const key = JSON.stringify([axes, labels]);
+  /* names: the axes', [of rows, of columns]. */
+  edge(axes, margins, { labels, places, names }) {
+    const upright = Boolean(labels?.cols.some((text) => this.#measure(text) + 6 > axes.col.px / axes.col.step));
+    setPixels(this.element,
+      { '--left': margins.left, '--top': upright ? margins.upright : margins.top, '--room': axes.col.room });
+    const key = JSON.stringify([axes, labels, places, names]);
     if (this.#ticks.key === key || !(this.withTicks || labels)) return;
     this.#ticks.key = key;
-    this.#write(this.rows, axes.row, labels?.rows, TICK_APART.row);
-    const upright = labels && labels.cols.some((text) => this.#measure(text) + 6 > axes.col.px / axes.col.step);
-    this.cols.classList.toggle('upright', Boolean(upright));
-    this.#write(this.cols, axes.col, labels?.cols, labels ? 14 : TICK_APART.col);
+    this.names.replaceChildren(...names.map((name, i) => make('span', null, axisName(name), [' ↓', ' →'][i])));
+    this.#write(this.rows, axes.row, labels?.rows, TICK_APART.row, places.row);
+    this.cols.classList.toggle('upright', upright);
+    this.#write(this.cols, axes.col, labels?.cols, labels ? 14 : TICK_APART.col, places.col);
   }
 
-  #write(place, axis, labels, apart) {
-    const cells = cellTicks(axis, labels ? 14 : apart);
-    place.replaceChildren(...cells.map((cell) => {
-      const tick = make('span', labels ? { translate: 'no' } : null, labels ? labels[cell] ?? '' : cell);
+  #write(edge, axis, labels, apart, place) {
+    const cells = labels ? cellTicks(axis, 14) : cellTicks(axis, apart, placeOf({ ...place, list: null }, 0));
+    edge.replaceChildren(...cells.map((cell) => {
+      const text = labels ? labels[cell] ?? '' : placeOf(place, cell);
+      const tick = make('span', labels ? { translate: 'no' } : null, text);
       setPixels(tick, { '--at': pixelOf(axis, cell) + axis.px / 2 });
       return tick;
     }));

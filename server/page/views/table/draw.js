@@ -6,6 +6,7 @@ import { Chart } from '../../chart.js';
 import { make, styleOf } from '../../dom.js';
 import { about as cellsAbout } from '../../draw/windows.js';
 import { axesOf, axisName } from '../../heat/beside.js';
+import { placeOf } from '../../draw/places.js';
 import { bind, word } from '../../words.js';
 
 const MOST = 2048;   /* values of a line */
@@ -39,8 +40,24 @@ export class Strips {
   /* Along the row lies the column of the cursor, along the column its row. */
   #point(side, x) {
     const [row, col] = this.page.store.state.cur;
-    this.page.store.set({ cur: side === 'row' ? [row, x] : [x, col] }, { undo: false });
+    const cell = x - this.#along(side).shift;
+    this.page.store.set({ cur: side === 'row' ? [row, cell] : [cell, col] }, { undo: false });
   }
+
+  /* The axis along a line: what it is called, and where its first cell stands. Cells at a list of positions, which may
+   * lie anywhere, are drawn by their number. */
+  #along(side) {
+    const about = this.#about;
+    const [rowAxis, colAxis] = axesOf(about).map(axisName);
+    const { row, col } = about.places ?? {};
+    const [place, name, plain] = side === 'row' ? [col, colAxis, 'column'] : [row, rowAxis, 'row'];
+    return place?.list ? { name: axisName(plain), shift: 0 } : { name, shift: place?.first ?? 0 };
+  }
+
+  /* Neighbouring channels are other waves, often sine and cosine in turn: no line joins them. */
+  #isApart(side) { return side === 'row' && axesOf(this.#about)[1] === 'dim'; }
+
+  get #about() { return this.#maps.find(([, map]) => map.about)?.[1].about ?? { axes: [] }; }
 
   /* maps: [[slot, HeatMap], …]. */
   update(maps) {
@@ -104,16 +121,23 @@ export class Strips {
 
   #draw(side) {
     const [row, col] = this.page.store.state.cur;
-    const [at, cursor] = side === 'row' ? [row, col] : [col, row];
-    const about = this.#maps.find(([, map]) => map.about)?.[1].about;
-    const [rowAxis, colAxis] = axesOf(about ?? { axes: [] }).map(axisName);
-    bind(this.titles[side], null, word('table.line', { axis: side === 'row' ? rowAxis : colAxis, at }));
+    const [at, cursor, through] = side === 'row' ? [row, col, 0] : [col, row, 1];
+    const { places } = this.#about;
+    const { name, shift } = this.#along(side);
+    const isApart = this.#isApart(side);
+    bind(this.titles[side], null, word('table.line',
+      { axis: axisName(axesOf(this.#about)[through]), at: placeOf(places?.[side], at) }));
     const series = this.#maps.filter(([slot]) => this.#lines.get(slot)?.[side]).map(([slot]) => {
-      const { x, y } = this.#lines.get(slot)[side];
-      return { id: slot, name: slot.replace('-', ' − '), color: colorOf(slot), dash: DASHES[slot], width: 1.5, x, y };
+      const { x: cells, y } = this.#lines.get(slot)[side];
+      const x = cells.map((cell) => cell + shift);
+      const dots = isApart ? Array.from(x, (at, i) => [at, y[i]]) : null;
+      return {
+        id: slot, name: slot.replace('-', ' − '), color: colorOf(slot), dash: DASHES[slot], width: isApart ? 0 : 1.5,
+        x, y, dots,
+      };
     });
-    this.charts[side].draw(series, { xLabel: side === 'row' ? colAxis : rowAxis, whole: { x: true } });
-    this.charts[side].setCursor(series.length ? cursor : null);
+    this.charts[side].draw(series, { xLabel: name, whole: { x: true } });
+    this.charts[side].setCursor(series.length ? cursor + shift : null);
   }
 
   close() {
