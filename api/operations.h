@@ -56,8 +56,8 @@ struct api_route {
     const char *component;  /* the schema of its own fields in /openapi.json; NULL: none */
     const char *answer;     /* and of its answer there; NULL: "Answer" */
     const char *instead;    /* the field that may be there instead of a scheme; NULL: none, "": it needs no scheme */
-    const char *entry; /* its answer has texts in the language that lang chooses, in entries of this schema; NULL: it
-                          has none */
+    const char *entry;      /* the schema of the entries in its answer; NULL: it has none */
+    const char *lang;       /* what the parameter lang chooses; NULL: the answer's texts have one language */
     const char *const *lists;      /* lists of such entries beside the one under the path's name, NULL-terminated */
     const struct api_steps *steps; /* of one that reads a request; NULL: those of any operation (compute.c) */
     bool is_slow;                  /* each of its steps may wait for a disk or take long, so a worker takes them all */

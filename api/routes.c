@@ -46,6 +46,8 @@ enum { GET = API_BY_GET, POST = API_BY_POST, QUERY = API_BY_QUERY, PUT = API_BY_
     "{\"task\":\"local\",\"steps\":2,\"train_len\":16,\"eval_len\":32,\"configs\":[{\"scheme\":\"alibi\"},"            \
     "{\"scheme\":\"rope\"}]}"
 
+static const char lang_of_entries[] = "language of label, summary and note; default from Accept-Language, else en";
+
 static const char *const beside_schemes[] = {"common", "families", "groups", NULL};
 
 /* The endpoints of no operation; those of the operations come before them (operations.c). */
@@ -64,19 +66,22 @@ static const struct api_route routes[] = {
      .summary = "an answer of /encode as a Zarr store, for readers in parallel: a text about its arrays, or a chunk",
      .name = "scheme=rope&len=8", .media_type = "*/*"},
     {"/schemes", GET, api_schemes, API_CATALOGUE, .summary = "every scheme with its parameters, inputs and outputs",
-     .entry = "Entry", .lists = beside_schemes},
-    {"/schemes/{name}", GET, api_scheme, API_CATALOGUE, .summary = "one scheme", .name = "rope", .entry = "Entry"},
+     .entry = "Entry", .lists = beside_schemes, .lang = lang_of_entries},
+    {"/schemes/{name}", GET, api_scheme, API_CATALOGUE, .summary = "one scheme", .name = "rope", .entry = "Entry",
+     .lang = lang_of_entries},
     {"/presets", GET, api_presets, API_ENTRIES, .is_slow = true,
-     .summary = "public models by name, and the presets that are stored here", .entry = "Preset"},
+     .summary = "public models by name, and the presets that are stored here", .entry = "Preset",
+     .lang = lang_of_entries},
     {"/presets/{name}", GET | PUT | DELETE, api_preset, API_ENTRIES, .summary = "one preset: a model or a stored one",
-     .name = "llama-3.1", .new_name = "team-a-yarn8", .entry = "Preset"},
+     .name = "llama-3.1", .new_name = "team-a-yarn8", .entry = "Preset", .lang = lang_of_entries},
     {"/cmaps", GET, api_cmaps, API_CATALOGUE,
      .summary = "the colours of pictures, from the lowest value to the highest", .is_open = true},
     {"/weights", GET, api_weights_list, API_FILES, .is_slow = true,
      .summary = "every stored file of weights with its tensors"},
     {"/weights/{name}", GET | PUT | DELETE, api_weights_one, API_FILES,
      .summary = "one stored file of weights, safetensors", .name = "t5-small"},
-    {"/openapi.json", GET, api_openapi, API_CATALOGUE, .summary = "this description"},
+    {"/openapi.json", GET, api_openapi, API_CATALOGUE, .summary = "this description",
+     .lang = "language of summaries and descriptions; default from Accept-Language, else en"},
     {"/healthz", GET, api_healthz, API_STATE, .summary = "is the loop turning?", .is_open = true},
     {"/readyz", GET, api_readyz, API_STATE, .summary = "does it take work?", .is_open = true},
     {"/metrics", GET, api_metrics, API_STATE, .summary = "figures for Prometheus", .media_type = "text/plain",

@@ -53,10 +53,12 @@ const char *api_status_title(int status)
 static void describe(struct api_text *text, const struct api_status *row)
 {
     api_text_format(text, "\"%d\":{\"description\":", row->status);
-    api_text_string(text, row->when);
-    if (row->status == 429 || row->status == 503)
-        api_text_put(text, ",\"headers\":{\"Retry-After\":{\"description\":\"seconds\",\"schema\":{\"type\":"
-                           "\"integer\"}}}");
+    api_text_string(text, pe_text(row->when));
+    if (row->status == 429 || row->status == 503) {
+        api_text_put(text, ",\"headers\":{\"Retry-After\":{\"description\":");
+        api_text_string(text, pe_text("seconds"));
+        api_text_put(text, ",\"schema\":{\"type\":\"integer\"}}}");
+    }
     if (row->status >= 400)
         api_text_put(text, ",\"content\":{\"application/problem+json\":{\"schema\":{\"$ref\":"
                            "\"#/components/schemas/Problem\"}},\"application/json\":{\"schema\":{\"$ref\":"
@@ -88,7 +90,7 @@ static unsigned places_of(const struct api_route *route, const char *method)
     bool has_tags = is_kept || is_page || (keeps_entries && !changes);
     return API_AT_ALL | (route->is_open ? 0 : API_AT_CLOSED) | (route->name ? API_AT_NAMES : 0) |
            (changes ? API_AT_CHANGES : 0) | (is_get || strcmp(method, "DELETE") == 0 ? 0 : API_AT_BODIES) |
-           (is_request ? API_AT_REQUESTS : 0) | (route->entry ? API_AT_TEXTS : 0) |
+           (is_request ? API_AT_REQUESTS : 0) | (route->lang ? API_AT_TEXTS : 0) |
            (keeps_files || keeps_entries ? API_AT_FILES : 0) | (has_tags ? API_AT_TAGS : 0) |
            (is_page ? API_AT_CODED : 0) | (is_live ? API_AT_LIVE : 0) | (is_kept && is_get ? API_AT_RANGES : 0);
 }

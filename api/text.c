@@ -2,6 +2,7 @@
 #include "api/text.h"
 #include "api/numbers/numbers.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -241,6 +242,27 @@ void api_text_aliases(struct api_text *text, const char *aliases)
         api_text_put(text, ",");
     }
     api_text_put(text, "]");
+}
+
+void api_text_put_described(struct api_text *text, const char *json)
+{
+    static const char mark[] = "\"description\":\"";
+    char english[384];
+    for (const char *at; (at = strstr(json, mark)); json = at) {
+        at += sizeof mark - 2; /* the opening quote of the description */
+        size_t n = strcspn(at + 1, "\"");
+        assert(n < sizeof english);
+        snprintf(english, sizeof english, "%.*s", (int)n, at + 1);
+        api_text_add(text, json, (size_t)(at - json));
+        api_text_string(text, pe_text(english));
+        at += n + 2;
+    }
+    api_text_put(text, json);
+}
+
+void api_text_description(struct api_text *text, const char *english)
+{
+    api_text_member(text, "description", pe_text(english));
 }
 
 void api_text_pair(struct api_text *text, const char *name, const char *english, const char *chinese, enum pe_lang lang)

@@ -39,6 +39,9 @@ void api_text_pair(struct api_text *text, const char *name, const char *english,
                    enum pe_lang lang);
 /* The members label, label_zh, summary, summary_zh. */
 void api_text_about(struct api_text *text, const struct pe_about *about, enum pe_lang lang);
+/* The member description, in the language of the call (pe_text); JSON of ours that has English descriptions. */
+void api_text_description(struct api_text *text, const char *english);
+void api_text_put_described(struct api_text *text, const char *json);
 void api_text_value(struct api_text *text,
                     const struct pe_value *value); /* only for values of trusted depth: configurations */
 

@@ -71,6 +71,11 @@ def texts(source):
             text = None
 
 
+def descriptions(source):
+    """The descriptions within JSON that is a text of C."""
+    return [found for text in texts(source) for found in re.findall(r'\\"description\\":\\"(.+?)\\"', text)]
+
+
 def has(found, text):
     return text in found or any(re.fullmatch(".+".join(map(re.escape, one.split(ANYTHING))), text) for one in found if ANYTHING in one)
 
@@ -108,7 +113,9 @@ TRANSLATES = {"pe_fail": 2, "api_fail": 3, "pe_text": 0, "pe_leave_out": 1, "api
 # Texts that are translated where they are used, from a member of a struct: a file, and what is before the text.
 MEMBERS = [("server/transport/*.c", r"refuse\(&?[\w>.-]+, \d+,\s*"), ("server/exchange/receive.c", r"\(struct http_refusal\)\{\d+, "),
            ("core/schemes/**/*.c", r"\.hint = "), ("api/operations.c", r"\.text = "), ("api/inputs/*.c", r"\.what = "),
-           ("api/statuses.c", r"^    \{\d+, "), ("api/json/json_load.c", r"error->text = ")]
+           ("api/statuses.c", r"^    \{\d+, "), ("api/statuses.c", rf"^    \{{\d+, {LITERAL},\s*"), ("api/json/json_load.c", r"error->text = "),
+           ("core/**/*.c", r"\.summary = "), ("api/**/*.c", r"\.summary = "), ("api/routes.c", r"(?:\.lang|lang_of_entries\[\]) = "), ("api/routes.c", r"    MODEL\([^,]*, \w+, \w+, "),
+           ("api/endpoints/openapi/studies.c", rf"^    \{{{LITERAL}, ")]
 FUNCTION = re.compile(r"^(?:[a-z][\w *]*?[ *])(\w+)\(([^;{}]*?)\)\n\{\n(.*?)^\}", re.M | re.S)
 WORDS = re.compile(r"[A-Za-z]{2}")
 
@@ -282,7 +289,8 @@ def catalogue_problems(root, path, words, terms):
         for name in references:
             if name not in found:
                 exists = (root / name).exists()
-                found[name] = {*texts((root / name).read_text()), *macros_of(bare_of(root / name)).values()} if exists else set()
+                source = (root / name).read_text() if exists else ""
+                found[name] = {*texts(source), *descriptions(source), *macros_of(bare_of(root / name)).values()} if exists else set()
             if not has(found[name], english):
                 yield f"{where}: {english!r}: stale, {name} does not have it"
         for fault in faults(plain(english), plain(chinese), words, terms):
@@ -316,8 +324,11 @@ def problems(root):
             yield from gettext_problems(path)
             yield from catalogue_problems(root, path, words, terms)
             known.update(entry["msgid"] for _, entry in entries(path.read_text()))
-    for text, path in translated(root).items():
-        if text not in known and is_sentence(text):
+    needed = {text: path for text, path in translated(root).items() if is_sentence(text)}
+    for path in sorted((root / "api/endpoints").glob("openapi/*.c")):
+        needed.update({text: path for text in descriptions(path.read_text())})
+    for text, path in needed.items():
+        if text not in known:
             yield f"{path.relative_to(root)}: {text!r}: no Chinese in zh.po"
     yield from page_problems(root, words, terms)
 

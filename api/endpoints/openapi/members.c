@@ -62,7 +62,7 @@ static void add_schema(struct api_text *text, const struct pe_member *row)
     if (row->n_max)
         api_text_format(text, ",\"maxItems\":%u", row->n_max);
     if (row->summary)
-        api_text_member(text, "description", row->summary);
+        api_text_description(text, row->summary);
     if (row->words || row->list == PE_FAULT_CODES)
         add_words(text, row);
     if (row->items)
@@ -93,7 +93,7 @@ static void add_metrics(struct api_text *text)
     for (size_t i = 0; i < pe_n_metrics(); i++) {
         api_openapi_property(text, pe_metric_at(i)->name, &first);
         api_text_put(text, "{\"$ref\":\"#/components/schemas/Result\",\"description\":");
-        api_text_string(text, pe_metric_at(i)->about.summary);
+        api_text_string(text, pe_summary_in(pe_spoken(), &pe_metric_at(i)->about));
         api_text_put(text, "}");
     }
 }
@@ -129,7 +129,7 @@ void api_openapi_answer(struct api_text *text, const char *name, const char *abo
     bool first = true;
     api_text_format(text, ",\"%s\":{\"type\":\"object\"", name);
     if (about)
-        api_text_member(text, "description", about);
+        api_text_description(text, about);
     api_text_put(text, ",\"required\":[");
     add_required(text, members, &first);
     api_text_put(text, "]");

@@ -1,7 +1,10 @@
 /* GET /openapi.json: the endpoints and every parameter as OpenAPI 3.1, from the same tables that read the requests.
  * This file prints the document around its paths (paths.c) and its schemas (schemas.c). */
 #include "api/endpoints/openapi/openapi.h"
+#include "api/requests/requests.h"
 #include "api/statuses.h"
+
+#include <assert.h>
 
 /* Header parameters of every operation: the time limit of the answer, and the name of the request. */
 static const char common_parameters[] =
@@ -21,7 +24,7 @@ static void add_components(struct api_text *text)
     api_text_put(text, "},");
     api_statuses_describe(text);
     api_text_put(text, ",\"parameters\":{");
-    api_text_put(text, common_parameters);
+    api_text_put_described(text, common_parameters);
     api_text_put(text, "}}");
 }
 
@@ -30,10 +33,10 @@ static void print(struct api_text *text, const void *about)
     const struct api_request *request = about;
     const struct api_route *route;
     const char *build = request->host->page ? request->host->page->build : "none";
-    api_text_put(text,
-                 "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"posenc\",\"version\":\"" PE_VERSION
-                 "\",\"description\":\"Transformer positional encodings: tables, rotated queries and keys, attention "
-                 "maps, analyses\"},\"paths\":{");
+    api_text_put_described(
+        text, "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"posenc\",\"version\":\"" PE_VERSION
+              "\",\"description\":\"Transformer positional encodings: tables, rotated queries and keys, attention "
+              "maps, analyses\"},\"paths\":{");
     for (size_t i = 0; (route = request->route_at(i)); i++) {
         api_text_add(text, ",", i > 0);
         api_openapi_path(text, route, build);
@@ -45,6 +48,11 @@ static void print(struct api_text *text, const void *about)
 
 struct api_reply *api_openapi(struct api_request *request)
 {
-    static struct api_document document = {.print = print};
-    return api_reply_document(&document, request);
+    static struct api_document documents[PE_N_LANGS] = {[PE_EN] = {.print = print}, [PE_ZH] = {.print = print}};
+    struct api_problem problem;
+    enum pe_lang lang;
+    if (!api_lang_of_query(request->call, &lang, &problem))
+        return api_reply_problem(&problem);
+    assert(lang == pe_spoken()); /* it is the call's, so print writes in it */
+    return api_reply_set_language(api_reply_document(&documents[lang], request), lang);
 }

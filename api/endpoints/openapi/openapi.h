@@ -1,4 +1,5 @@
-/* Parts of the OpenAPI document. Each function appends JSON to the text, which remembers a failure. */
+/* Parts of the OpenAPI document. Each function appends JSON to the text, which remembers a failure. Summaries and
+ * descriptions are in the language of the call (pe_text). */
 #ifndef API_OPENAPI_H
 #define API_OPENAPI_H
 

@@ -35,26 +35,29 @@ static void add_body(struct api_text *text, const struct api_route *route)
     api_text_put(text, ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":");
     add_request_schema(text, route);
     api_text_format(text, ",\"example\":%s", route->example);
-    api_text_put(text, "},\"multipart/form-data\":{\"schema\":{\"type\":\"object\",\"description\":\"part request: the "
-                       "JSON; other parts: .npy files named after tensors\"}},\"application/vnd.safetensors\":{},"
-                       "\"application/x-npy\":{},\"application/zip\":{}}}");
+    api_text_put_described(
+        text, "},\"multipart/form-data\":{\"schema\":{\"type\":\"object\",\"description\":\"part request: the "
+              "JSON; other parts: .npy files named after tensors\"}},\"application/vnd.safetensors\":{},"
+              "\"application/x-npy\":{},\"application/zip\":{}}}");
 }
 
 static void add_query(struct api_text *text, const struct api_route *route)
 {
-    api_text_put(text, ",\"parameters\":[{\"name\":\"request\",\"in\":\"query\",\"description\":\"the whole request as "
-                       "JSON\",\"content\":{\"application/json\":{\"schema\":");
+    api_text_put_described(
+        text, ",\"parameters\":[{\"name\":\"request\",\"in\":\"query\",\"description\":\"the whole request as "
+              "JSON\",\"content\":{\"application/json\":{\"schema\":");
     add_request_schema(text, route);
     api_text_format(text, ",\"example\":%s", route->example);
-    api_text_put(text, "}}},{\"name\":\"fields\",\"in\":\"query\",\"style\":\"form\",\"explode\":true,\"description\":"
-                       "\"the request's fields by name: text, numbers and booleans as they are, lists with commas, the "
-                       "rest as JSON\",\"schema\":{\"type\":\"object\"}}]");
+    api_text_put_described(
+        text, "}}},{\"name\":\"fields\",\"in\":\"query\",\"style\":\"form\",\"explode\":true,\"description\":"
+              "\"the request's fields by name: text, numbers and booleans as they are, lists with commas, the "
+              "rest as JSON\",\"schema\":{\"type\":\"object\"}}]");
 }
 
 /* The protocol's own specification describes the rest. */
 static void add_inference_body(struct api_text *text, const char *example)
 {
-    api_text_format(
+    api_text_put_described(
         text,
         ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":{\"type\":\"object\",\"properties\":{\"id\":{"
         "\"type\":\"string\"},\"parameters\":{\"type\":\"object\",\"description\":\"the request's fields as strings, "
@@ -64,9 +67,8 @@ static void add_inference_body(struct api_text *text, const char *example)
         "\"object\",\"required\":[\"name\",\"shape\",\"datatype\"],\"properties\":{\"name\":{\"type\":\"string\"},"
         "\"shape\":{\"type\":\"array\"},\"datatype\":{\"type\":\"string\"},\"parameters\":{\"type\":\"object\"},"
         "\"data\":{\"type\":\"array\"}}}},\"outputs\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":["
-        "\"name\"],\"properties\":{\"name\":{\"type\":\"string\"},\"parameters\":{\"type\":\"object\"}}}}}},"
-        "\"example\":%s},\"application/octet-stream\":{}}}",
-        example);
+        "\"name\"],\"properties\":{\"name\":{\"type\":\"string\"},\"parameters\":{\"type\":\"object\"}}}}}}");
+    api_text_format(text, ",\"example\":%s},\"application/octet-stream\":{}}}", example);
 }
 
 /* ---- Responses ---- */
@@ -75,9 +77,8 @@ static void add_inference_body(struct api_text *text, const char *example)
 static void add_other_responses(struct api_text *text, const struct api_route *route, const char *method)
 {
     api_statuses_refer(text, route, method);
-    api_text_format(text,
-                    ",\"default\":{\"description\":\"what was wrong, in words\",\"content\":{"
-                    "\"application/%sjson\":{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}",
+    api_text_put_described(text, ",\"default\":{\"description\":\"what was wrong, in words\",\"content\":{");
+    api_text_format(text, "\"application/%sjson\":{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}",
                     route->kind == API_PROTOCOL ? "" : "problem+");
 }
 
@@ -105,8 +106,8 @@ static void add_catalogue_schema(struct api_text *text, const struct api_route *
 static void add_responses(struct api_text *text, const struct api_route *route, const char *method)
 {
     bool computes = api_route_computes(route), is_live = route->kind == API_LIVE;
-    api_text_format(text, ",\"responses\":{\"200\":{\"description\":\"the answer\",\"content\":{\"%s\":{",
-                    route->media_type ? route->media_type : api_json_type);
+    api_text_put_described(text, ",\"responses\":{\"200\":{\"description\":\"the answer\",\"content\":{");
+    api_text_format(text, "\"%s\":{", route->media_type ? route->media_type : api_json_type);
     if (computes)
         api_text_format(text, "\"schema\":{\"$ref\":\"#/components/schemas/%s\"}",
                         route->answer ? route->answer : "Answer");
@@ -124,24 +125,31 @@ static void add_responses(struct api_text *text, const struct api_route *route, 
 
 /* ---- Methods that store files and entries ---- */
 
-static const char tensors_file[] = "\"application/vnd.safetensors\":{}";
-
 /* PUT takes the same file that GET returns. */
 static void add_file_method(struct api_text *text, const struct api_route *route, const char *method)
 {
     bool is_put = strcmp(method, "PUT") == 0, is_delete = strcmp(method, "DELETE") == 0;
     if (is_put)
-        api_text_format(text, ",\"requestBody\":{\"required\":true,\"content\":{%s}}", tensors_file);
+        api_text_put(text, ",\"requestBody\":{\"required\":true,\"content\":{\"application/vnd.safetensors\":{}}}");
     api_text_put(text, ",\"responses\":{");
     if (is_delete)
-        api_text_put(text, "\"204\":{\"description\":\"it is no longer stored\"}");
+        api_text_put_described(text, "\"204\":{\"description\":\"it is no longer stored\"}");
     else if (is_put)
-        api_text_put(text, "\"201\":{\"description\":\"stored: its bytes, sha256 and tensors\",\"content\":{"
-                           "\"application/json\":{}}},\"200\":{\"description\":\"replaced\",\"content\":{"
-                           "\"application/json\":{}}}");
+        api_text_put_described(text, "\"201\":{\"description\":\"stored: its bytes, sha256 and tensors\",\"content\":{"
+                                     "\"application/json\":{}}},\"200\":{\"description\":\"replaced\",\"content\":{"
+                                     "\"application/json\":{}}}");
     else
-        api_text_format(text, "\"200\":{\"description\":\"the file\",\"content\":{%s}}", tensors_file);
+        api_text_put_described(
+            text, "\"200\":{\"description\":\"the file\",\"content\":{\"application/vnd.safetensors\":{}}}");
     add_other_responses(text, route, method);
+}
+
+static void add_entry_response(struct api_text *text, const char *status, const char *about, const char *entry)
+{
+    api_text_format(text, "\"%s\":{\"description\":", status);
+    api_text_string(text, pe_text(about));
+    api_text_format(text, ",\"content\":{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/%s\"}}}}",
+                    entry);
 }
 
 /* PUT takes what GET returns; what the server sets itself may be left out. */
@@ -149,28 +157,22 @@ static void add_entry_change(struct api_text *text, const struct api_route *rout
 {
     bool is_put = strcmp(method, "PUT") == 0;
     if (is_put)
-        api_text_put(
+        api_text_put_described(
             text, ",\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{\"schema\":{\"type\":"
                   "\"object\",\"required\":[\"config\"],\"properties\":{\"config\":{\"type\":\"object\","
                   "\"description\":\"a request without its sequence\"},\"source\":{\"type\":\"string\"},"
                   "\"note\":{\"type\":\"string\"}}},\"example\":{\"config\":{\"scheme\":\"rope\",\"base\":500000}}}}}");
     api_text_put(text, ",\"responses\":{");
-    if (is_put)
-        api_text_format(text,
-                        "\"201\":{\"description\":\"stored\",\"content\":{\"application/json\":{\"schema\":{\"$ref\":"
-                        "\"#/components/schemas/%s\"}}}},\"200\":{\"description\":\"replaced\",\"content\":{"
-                        "\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/%s\"}}}}",
-                        route->entry, route->entry);
-    else
-        api_text_put(text, "\"204\":{\"description\":\"it is no longer stored\"}");
+    if (is_put) {
+        add_entry_response(text, "201", "stored", route->entry);
+        api_text_put(text, ",");
+        add_entry_response(text, "200", "replaced", route->entry);
+    } else
+        api_text_put_described(text, "\"204\":{\"description\":\"it is no longer stored\"}");
     add_other_responses(text, route, method);
 }
 
 /* ---- Parameters ---- */
-
-static const char lang_parameter[] =
-    "{\"name\":\"lang\",\"in\":\"query\",\"description\":\"language of label, summary and note; default from "
-    "Accept-Language, else en\",\"schema\":{\"type\":\"string\",\"enum\":[\"en\",\"zh\"]}}";
 
 /* Those in the path, and the language. build: of this program's page, as an example. */
 static void add_parameters(struct api_text *text, const struct api_route *route, const char *build, bool is_change)
@@ -196,8 +198,12 @@ static void add_parameters(struct api_text *text, const struct api_route *route,
                         first ? "" : ",", names[i], examples[i]);
         first = false;
     }
-    if (route->entry)
-        api_text_format(text, "%s%s", first ? "" : ",", lang_parameter);
+    if (route->lang) {
+        api_text_add(text, ",", !first);
+        api_text_put(text, "{\"name\":\"lang\",\"in\":\"query\"");
+        api_text_description(text, route->lang);
+        api_text_put(text, ",\"schema\":{\"type\":\"string\",\"enum\":[\"en\",\"zh\"]}}");
+    }
     api_text_put(text, "]");
 }
 
@@ -226,9 +232,9 @@ static void add_method(struct api_text *text, const struct api_route *route, con
     api_text_add(text, ",", !*first);
     *first = false;
     api_text_format(text, "\"%s\":{\"summary\":", lower(method));
-    api_text_string(text, route->summary);
+    api_text_string(text, pe_text(route->summary));
     api_text_format(text, ",\"tags\":[\"%s\"]", tags[route->kind]);
-    if (strchr(route->pattern, '{') || route->entry)
+    if (strchr(route->pattern, '{') || route->lang)
         add_parameters(text, route, build, is_change);
     else if (api_route_computes(route) && is_get)
         add_query(text, route);

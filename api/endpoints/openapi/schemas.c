@@ -7,6 +7,7 @@
 #include "api/requests/requests.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* ---- Schemas of parameters ---- */
 
@@ -74,7 +75,7 @@ static void add_type(struct api_text *text, const struct pe_param *row)
 void api_openapi_schema(struct api_text *text, const struct pe_param *row)
 {
     api_text_put(text, "{\"description\":");
-    api_text_string(text, row->about.summary);
+    api_text_string(text, pe_summary_in(pe_spoken(), &row->about));
     add_type(text, row);
     api_text_put(text, "}");
 }
@@ -99,7 +100,7 @@ static void add_words_property(struct api_text *text, const char *name, const ch
 {
     api_openapi_property(text, name, first);
     api_text_put(text, "{\"description\":");
-    api_text_string(text, description);
+    api_text_string(text, pe_text(description));
     api_text_put(text, "}");
 }
 
@@ -123,7 +124,7 @@ static void add_inputs(struct api_text *text, const struct pe_input_row *rows, b
     for (; rows && rows->name; rows++) {
         api_openapi_property(text, rows->name, first);
         api_text_put(text, "{\"$ref\":\"#/components/schemas/Tensor\",\"description\":");
-        api_text_string(text, rows->about.summary);
+        api_text_string(text, pe_summary_in(pe_spoken(), &rows->about));
         api_text_put(text, "}");
     }
 }
@@ -131,8 +132,9 @@ static void add_inputs(struct api_text *text, const struct pe_input_row *rows, b
 static void add_common(struct api_text *text)
 {
     bool first = true;
-    api_text_put(text, ",\"Request\":{\"type\":\"object\",\"description\":\"what every request may have; the fields of "
-                       "its scheme come beside them\",\"properties\":{");
+    api_text_put_described(
+        text, ",\"Request\":{\"type\":\"object\",\"description\":\"what every request may have; the fields of "
+              "its scheme come beside them\",\"properties\":{");
     add_words_property(text, "scheme", "which scheme; see the schemas scheme.NAME", &first);
     add_words_property(text, "preset", "a public model by name (GET /presets); its fields are defaults", &first);
     add_words_property(text, "hf_config", "a Hugging Face config.json as an object", &first);
@@ -154,7 +156,7 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
     api_text_put(text, ",\"scheme.");
     api_text_put(text, info->name);
     api_text_put(text, "\":{\"type\":\"object\",\"description\":");
-    api_text_string(text, info->about.summary);
+    api_text_string(text, pe_summary_in(pe_spoken(), &info->about));
     api_text_put(text, ",\"required\":[\"scheme\"],\"properties\":{\"scheme\":{\"const\":");
     api_text_string(text, info->name);
     api_text_put(text, "}");
@@ -181,10 +183,11 @@ static void add_operation(struct api_text *text, enum pe_operation_id id)
     const struct pe_operation_info *info = pe_operation_at(id);
     if (!row->route.component)
         return;
-    api_text_format(text,
-                    ",\"%s\":{\"type\":\"object\",\"description\":\"fields of POST %s beside the scheme's\","
-                    "\"properties\":{",
-                    row->route.component, row->route.pattern);
+    char about[96];
+    snprintf(about, sizeof about, pe_text("fields of POST %s beside the scheme's"), row->route.pattern);
+    api_text_format(text, ",\"%s\":{\"type\":\"object\"", row->route.component);
+    api_text_member(text, "description", about);
+    api_text_put(text, ",\"properties\":{");
     add_properties(text, info->params, &first);
     add_inputs(text, info->inputs, &first);
     api_text_put(text, "}}");
@@ -207,10 +210,11 @@ static const char problem_schema[] =
 
 static void add_pair(struct api_text *text, const char *name, const char *meaning)
 {
-    api_text_format(text,
-                    ",\"%s\":{\"type\":\"string\",\"description\":\"%s, in the language that lang chooses\"},"
-                    "\"%s_zh\":{\"type\":\"string\",\"description\":\"the same in Chinese\"}",
-                    name, meaning, name);
+    api_text_format(text, ",\"%s\":{\"type\":\"string\"", name);
+    api_text_description(text, meaning);
+    api_text_format(text, "},\"%s_zh\":{\"type\":\"string\"", name);
+    api_text_description(text, "the same in Chinese");
+    api_text_put(text, "}");
 }
 
 /* What only some of the entries have. */
@@ -231,13 +235,13 @@ static const char entry_members[] =
 static void add_entry(struct api_text *text)
 {
     static const char *const lists[] = {"parameters", "inputs", "outputs"};
-    api_text_put(
+    api_text_put_described(
         text, ",\"Entry\":{\"type\":\"object\",\"description\":\"a scheme, parameter, input, output, family or group\","
               "\"required\":[\"name\",\"label\",\"label_zh\",\"summary\",\"summary_zh\"],"
               "\"properties\":{\"name\":{\"type\":\"string\"}");
-    add_pair(text, "label", "a short name, for a control or a heading");
-    add_pair(text, "summary", "its meaning in one sentence");
-    api_text_put(text, entry_members);
+    add_pair(text, "label", "a short name, for a control or a heading, in the language that lang chooses");
+    add_pair(text, "summary", "its meaning in one sentence, in the language that lang chooses");
+    api_text_put_described(text, entry_members);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         api_text_format(text, ",\"%s\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/Entry\"}}",
                         lists[i]);
@@ -246,15 +250,15 @@ static void add_entry(struct api_text *text)
 
 static void add_preset(struct api_text *text)
 {
-    api_text_put(text,
-                 ",\"Preset\":{\"type\":\"object\",\"description\":\"a preset of the program has label, source and "
-                 "certainty, a stored one stored_by and stored_at\",\"required\":[\"name\",\"config\"],"
-                 "\"properties\":{\"name\":{\"type\":\"string\"},\"source\":{\"type\":\"string\"},"
-                 "\"certainty\":{\"type\":\"string\"},\"config\":{\"type\":\"object\"},"
-                 "\"stored_by\":{\"type\":[\"string\",\"null\"],\"description\":\"the name of the token\"},"
-                 "\"stored_at\":{\"type\":[\"string\",\"null\"]}");
-    add_pair(text, "label", "the model as people write it");
-    add_pair(text, "note", "other facts for porting");
+    api_text_put_described(
+        text, ",\"Preset\":{\"type\":\"object\",\"description\":\"a preset of the program has label, source and "
+              "certainty, a stored one stored_by and stored_at\",\"required\":[\"name\",\"config\"],"
+              "\"properties\":{\"name\":{\"type\":\"string\"},\"source\":{\"type\":\"string\"},"
+              "\"certainty\":{\"type\":\"string\"},\"config\":{\"type\":\"object\"},"
+              "\"stored_by\":{\"type\":[\"string\",\"null\"],\"description\":\"the name of the token\"},"
+              "\"stored_at\":{\"type\":[\"string\",\"null\"]}");
+    add_pair(text, "label", "the model as people write it, in the language that lang chooses");
+    add_pair(text, "note", "other facts for porting, in the language that lang chooses");
     api_text_put(text, "}}");
 }
 
@@ -262,14 +266,14 @@ static void add_preset(struct api_text *text)
 
 void api_openapi_schemas(struct api_text *text)
 {
-    api_text_put(text, tensor_schema);
+    api_text_put_described(text, tensor_schema);
     add_common(text);
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
         add_operation(text, id);
     api_openapi_studies(text);
     for (size_t i = 0; i < pe_n_schemes(); i++)
         add_scheme(text, pe_scheme_at(i));
-    api_text_put(text, problem_schema);
+    api_text_put_described(text, problem_schema);
     add_entry(text);
     add_preset(text);
 }

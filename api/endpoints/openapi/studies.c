@@ -10,8 +10,8 @@ static const char lang_property[] = "\"lang\":{\"description\":\"language of det
 
 static void add_metric_names(struct api_text *text)
 {
-    api_text_put(text, "\"metrics\":{\"description\":\"names of metrics, each once; default all that "
-                       "apply\",\"type\":\"array\",\"items\":{\"enum\":[");
+    api_text_put_described(text, "\"metrics\":{\"description\":\"names of metrics, each once; default all that "
+                                 "apply\",\"type\":\"array\",\"items\":{\"enum\":[");
     for (size_t i = 0; i < pe_n_metrics(); i++) {
         api_text_add(text, ",", i > 0);
         api_text_string(text, pe_metric_at(i)->name);
@@ -22,11 +22,12 @@ static void add_metric_names(struct api_text *text)
 static void add_fields(struct api_text *text)
 {
     bool first = false;
-    api_text_put(text, ",\"Analysis\":{\"type\":\"object\",\"description\":\"fields of /analyze beside the "
-                       "scheme's\",\"properties\":{\"configs\":{\"description\":\"configurations, each with the "
-                       "request's other fields as defaults\",\"type\":\"array\",\"items\":{\"type\":"
-                       "\"object\"}},");
-    api_text_put(text, lang_property);
+    api_text_put_described(text,
+                           ",\"Analysis\":{\"type\":\"object\",\"description\":\"fields of /analyze beside the "
+                           "scheme's\",\"properties\":{\"configs\":{\"description\":\"configurations, each with the "
+                           "request's other fields as defaults\",\"type\":\"array\",\"items\":{\"type\":"
+                           "\"object\"}},");
+    api_text_put_described(text, lang_property);
     api_text_put(text, ",");
     add_metric_names(text);
     for (const struct pe_param *row = pe_analysis_params(); row->name; row++)
@@ -73,16 +74,17 @@ static const char rows_properties[] =
 static void add_diagnosis(struct api_text *text)
 {
     bool first = false;
-    api_text_put(text, ",\"Diagnosis\":{\"type\":\"object\",\"description\":\"the tensor in question, beside fields "
-                       "of /encode that say what it should be\",\"properties\":{");
-    api_text_put(text, lang_property);
+    api_text_put_described(
+        text, ",\"Diagnosis\":{\"type\":\"object\",\"description\":\"the tensor in question, beside fields "
+              "of /encode that say what it should be\",\"properties\":{");
+    api_text_put_described(text, lang_property);
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
         api_openapi_property(text, tensors[i].name, &first);
-        api_text_put(text, "{\"$ref\":\"#/components/schemas/Tensor\",\"description\":");
-        api_text_string(text, tensors[i].text);
+        api_text_put(text, "{\"$ref\":\"#/components/schemas/Tensor\"");
+        api_text_description(text, tensors[i].text);
         api_text_put(text, "}");
     }
-    api_text_put(text, rows_properties);
+    api_text_put_described(text, rows_properties);
     api_text_put(text, "}}");
 }
 
@@ -97,9 +99,9 @@ static const char configs_property[] =
 static void add_experiment(struct api_text *text)
 {
     bool first = false;
-    api_text_put(text,
-                 ",\"Experiment\":{\"type\":\"object\",\"description\":\"fields of /experiments\",\"properties\":{");
-    api_text_put(text, configs_property);
+    api_text_put_described(
+        text, ",\"Experiment\":{\"type\":\"object\",\"description\":\"fields of /experiments\",\"properties\":{");
+    api_text_put_described(text, configs_property);
     for (const struct pe_param *row = pe_experiment_params(); row->name; row++) {
         api_openapi_property(text, row->name, &first);
         api_openapi_schema(text, row);

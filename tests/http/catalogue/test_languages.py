@@ -192,7 +192,7 @@ def test_the_server_refuses_in_the_language_of_the_call(tmp_path):
         assert_chinese(server.request("POST", "/encode", b" " * 2000, {**key, "Accept-Language": "zh"}), large)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS, "/openapi.json"])
 @pytest.mark.parametrize("value", ["", "fr", "EN", "zh-CN", "en,zh", "%00" "zh", "z%", "a" * 3000])
 def test_another_language_is_refused(server, path, value):
     answer = server.get(f"{path}?lang={value}", {"Accept-Language": "en"})
@@ -205,11 +205,52 @@ def test_another_language_is_refused(server, path, value):
     assert_chinese(server.get(f"{path}?lang={value}", {"Accept-Language": "zh"}), answer)  # it counts as none
 
 
-def test_other_pages_are_english(server):
-    """Pages without texts in two languages do not look at the header."""
-    plain = server.get("/openapi.json")
-    assert server.get("/openapi.json", {"Accept-Language": "zh"}).body == plain.body and not CHINESE.search(plain.body.decode())
-    assert "Content-Language" not in plain.headers
+def sentences(value, path=""):
+    """(path, text) of every summary and description of an OpenAPI document, those of its examples left out."""
+    if isinstance(value, list):
+        return [found for i, item in enumerate(value) for found in sentences(item, f"{path}/{i}")]
+    found = []
+    for name, item in value.items() if isinstance(value, dict) else ():
+        if name in ("summary", "description") and isinstance(item, str):
+            found.append((f"{path}/{name}", item))
+        elif name not in ("example", "examples"):
+            found += sentences(item, f"{path}/{name}")
+    return found
+
+
+def without_sentences(value):
+    if isinstance(value, dict):
+        return {name: without_sentences(item) for name, item in value.items() if not (name in ("summary", "description") and isinstance(item, str))}
+    return [without_sentences(item) for item in value] if isinstance(value, list) else value
+
+
+def test_the_description_is_in_the_language_of_the_call(server):
+    """Every summary and description; nothing else of the document differs."""
+    english, chinese = server.get("/openapi.json"), server.get("/openapi.json?lang=zh")
+    assert not CHINESE.search(english.body.decode())
+    ours, theirs = sentences(chinese.json()), dict(sentences(english.json()))
+    assert len(ours) > 800 and [path for path, _ in ours] == list(theirs)
+    for path, text in ours:
+        assert CHINESE.search(text) or re.fullmatch(r"\[[a-z_, /0-9]+\]", text), (path, text)  # a shape is the same in both
+    assert json.dumps(without_sentences(chinese.json())) == json.dumps(without_sentences(english.json()))
+
+
+@pytest.mark.parametrize("flags", [[], ["--answer-cache", "0"]])
+def test_the_descriptions_of_two_languages_do_not_mix(flags):
+    with start_server(*flags) as server:
+        first = {}
+        for query, header, lang in [("", "zh", "zh"), ("", None, "en"), ("?lang=zh", "en", "zh"), ("?lang=en", BROWSER, "en"), ("", BROWSER, "zh"), ("", "fr", "en"),
+                                    ("", "en;q=0, *", "zh"), ("?lang=zh", None, "zh"), ("", "en-GB", "en")]:
+            for method in ("HEAD", "GET"):
+                answer = server.request(method, "/openapi.json" + query, headers={} if header is None else {"Accept-Language": header})
+                assert answer.status == 200 and answer.headers.get_all("Content-Language") == [lang] and names(answer, "Vary") == {"Accept-Language"}
+                assert "ETag" not in answer.headers
+            assert first.setdefault(lang, answer.body) == answer.body and len(answer.body) == int(answer.headers["Content-Length"])
+        assert first["en"] != first["zh"]
+
+
+def test_tensors_have_no_language(server):
+    """Answers without texts in two languages do not look at the header."""
     for body in ({"scheme": "rope", "len": 2}, {"preset": "llama-3.1", "len": 2}):
         assert server.post("/encode", body, {"Accept-Language": "zh"}).body == server.post("/encode", body).body
 
@@ -247,11 +288,13 @@ def test_vary_beside_another_origin():
 
 def test_the_description_has_them(server):
     document = server.get("/openapi.json").json()
-    for path in ("/schemes", "/schemes/{name}", "/presets", "/presets/{name}"):
+    for path in ("/schemes", "/schemes/{name}", "/presets", "/presets/{name}", "/openapi.json"):
         for method in ("get", "head"):
             operation = document["paths"][path][method]
             lang = next(parameter for parameter in operation["parameters"] if parameter["name"] == "lang")
             assert lang["in"] == "query" and lang["schema"]["enum"] == ["en", "zh"] and "422" in operation["responses"]
+            if path == "/openapi.json":
+                continue
             schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
             example = server.get(path.format(name="rope" if "schemes" in path else "llama-3.1")).json()
             validator = jsonschema.Draft202012Validator({**schema, "components": document["components"]})
