@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import {
-  curlOf, exampleFor, exampleOf, fieldRows, groupsOf, hasExample, requestOf, responsesOf, schemeRows, searchRows, stepsOf,
+  curlOf, exampleFor, exampleOf, fieldRows, groupsOf, hasExample, keyed, requestOf, responsesOf, schemeRows, searchRows, stepsOf,
 } from '../../server/page/views/docs/openapi.js';
 
 const responses = { 200: { description: 'the answer' }, 404: { $ref: '#/components/responses/404' } };
@@ -42,6 +42,19 @@ test('routes by tag, with what can be run', () => {
   assert.deepEqual(answers.map(([, { description: text }]) => text), ['the answer', 'nothing of this name']);
 });
 
+test('texts by keys that are the same in every language', () => {
+  const before = JSON.stringify(description);
+  const { description: document, texts } = keyed(description);
+  assert.equal(JSON.stringify(description), before);
+  const { get, post } = document.paths['/encode'];
+  assert.equal(texts[get.summary], 'compute');
+  assert.notEqual(get.summary, post.summary);
+  assert.equal(texts[document.components.responses[404].description], 'nothing of this name');
+  const chinese = keyed(JSON.parse(before.replaceAll('"compute"', '"计算"')));
+  assert.equal(chinese.description.paths['/encode'].get.summary, get.summary);
+  assert.equal(chinese.texts[get.summary], '计算');
+});
+
 test('examples for each endpoint', () => {
   assert.deepEqual(exampleFor('/analyze', scheme), scheme.example);
   assert.deepEqual(exampleFor('/rotate', scheme), { scheme: 'waves', head_dim: 2, q: [[-1, 0], [0, 1]] });
@@ -67,16 +80,17 @@ test('rows of parameters keep both languages where there are two', () => {
   const rows = [...fieldRows(description, catalogue), ...schemeRows(scheme)];
   const named = (name, owner) => rows.find((one) => one.row.name === name && one.owner === owner);
   assert.deepEqual([named('len', '').row.label, named('len', '').range], ['length', '1 …']);
-  assert.deepEqual(named('preset', '').row, { name: 'preset', english: 'a model' });
+  assert.deepEqual(named('preset', '').row, { name: 'preset', key: 'a model' });
   assert.equal(named('q', '/attention').type, 'tensor');
   assert.deepEqual([named('base', 'waves').fallback, named('q', 'waves').range], [10, '[n,dim]']);
 });
 
 test('search', () => {
   const rows = [...fieldRows(description, catalogue), ...schemeRows(scheme)];
-  const names = (query) => searchRows(rows, query).map(({ row }) => row.name);
+  const names = (query) => searchRows(rows, query, (key) => `text of ${key}`).map(({ row }) => row.name);
   assert.equal(names('').length, rows.length);
   for (const query of ['rope_theta', '底数', 'WAVES base']) assert.deepEqual(names(query), ['base'], query);
   assert.equal(names('q')[0], 'q');
+  assert.deepEqual(names('text a model'), ['preset']);
   assert.deepEqual(names('nothing-like-this'), []);
 });

@@ -186,7 +186,25 @@ def test_chinese_rows_and_marked_english(open_page, server):
     search(page, "rope_theta")
     assert base["label_zh"] in page.text('#parameters [data-parameter="base"]') and base["summary_zh"] in page.text('#parameters [data-parameter="base"]')
     assert [text for text in page.run(LOOSE) if re.search(r"[A-Za-z][\w'-]*\s+[A-Za-z]", text)] == []
-    assert page.run("return [...document.querySelectorAll('[data-route] summary .english')].every(e => e.lang === 'en')")
+    chinese = server.get("/openapi.json?lang=zh").json()
+    for path in ("/encode", "/healthz"):
+        operation = chinese["paths"][path].get("post") or chinese["paths"][path]["get"]
+        assert operation["summary"] in page.text(f'[data-route="{path}"] summary')
+    assert chinese["components"]["responses"]["422"]["description"] in page.text('[data-route="/encode"]')
+
+
+def test_another_language_rewrites_the_texts_of_routes(open_page, server):
+    """What is open stays open, and what was typed stays."""
+    page = open_page("view=docs&lang=en")
+    texts = {lang: server.get(f"/openapi.json?lang={lang}").json()["paths"]["/encode"]["post"]["summary"] for lang in ("en", "zh")}
+    page.run("const route = document.querySelector('[data-route=\"/encode\"]'); route.open = true; window.kept = route")
+    until(lambda: page.run("return window.kept.children.length > 1"), what="the route")
+    assert texts["en"] in page.text('[data-route="/encode"] summary')
+    for lang, html in (("zh", "zh-CN"), ("en", "en")):
+        page.click("[data-action=lang]")
+        until(lambda: page.run("return document.documentElement.lang") == html, what=lang)
+        assert texts[lang] in page.text('[data-route="/encode"] summary')
+        assert page.run("return window.kept.isConnected && window.kept.open")
 
 
 def test_english_without_chinese(docs):

@@ -10,6 +10,24 @@ const RUN_METHODS = { post: 'POST', get: 'GET', 'x-query': 'QUERY' };   /* what 
 /* Whose fields a schema describes: '' all requests, else a path. */
 const SHARED_BY = { '': 'Request', '/attention': 'Attention', '/analyze': 'Analysis', '/diagnose': 'Diagnosis' };
 
+/* ---- texts ---- */
+
+/* { description, texts }: a copy with keys in place of summaries and descriptions, and the texts by key. The keys are
+ * the same in every language. */
+export function keyed(given) {
+  const description = structuredClone(given);
+  const texts = {};
+  const walk = (value, path) => {
+    for (const [name, item] of Object.entries(value)) {
+      const key = `${path}/${name}`;
+      if (item instanceof Object) walk(item, key);
+      else if (name === 'summary' || name === 'description') [texts[key], value[name]] = [item, key];
+    }
+  };
+  walk(description, 'openapi');
+  return { description, texts };
+}
+
 /* ---- routes ---- */
 
 /* [[tag, [{ path, item, operation, methods, runs }]]], in the order of the description. */
@@ -81,8 +99,8 @@ export function curlOf({ method, target, body }, { origin, token }) {
 
 /* ---- parameters ---- */
 
-/* { row, owner, type, fallback, range }: row has name and texts, of the catalogue in both languages where it knows the
- * name. */
+/* { row, owner, type, fallback, range }: row has name and texts, of the catalogue where it knows the name, else the key
+ * of its description. */
 export function schemeRows(scheme) {
   const owner = scheme.name;
   const parameters = scheme.parameters.map((row) => (
@@ -108,14 +126,15 @@ export function fieldRows(description, catalogue) {
 
 function schemaRows(owner, schema, known) {
   return Object.entries(schema.properties).map(([name, one]) => {
-    const row = known.get(name) ?? { name, english: one.description ?? '' };
+    const row = known.get(name) ?? { name, key: one.description };
     const type = one.type ?? row.type ?? (one.$ref ? 'tensor' : '');
     return { row, owner, type, fallback: one.default, range: rangeOf(one.minimum, one.maximum, one.enum) };
   });
 }
 
-/* Rows in which every word is found; the one of that very name first. */
-export function searchRows(rows, query) {
-  const found = rows.filter(({ row, owner }) => matches(haystack(row, { name: owner, label: row.english }), query));
+/* Rows in which every word is found; the one of that very name first. word(key): the text of a key. */
+export function searchRows(rows, query, word) {
+  const found = rows.filter(({ row, owner }) => (
+    matches(haystack(row, { name: owner, label: row.key && String(word(row.key)) }), query)));
   return found.sort((a, b) => (b.row.name === query) - (a.row.name === query));
 }

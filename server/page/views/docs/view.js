@@ -1,10 +1,10 @@
 /* Every route and parameter of this server, to read and to try: what /openapi.json and /schemes say. */
 import { ask, Away, busy, token } from '../../ask.js';
 import { whenBack } from '../../asking/away.js';
-import { action, code, copyText, english, make, name } from '../../dom.js';
-import { label, language, phrase, summary, word } from '../../words.js';
+import { action, code, copyText, english, make, name, served } from '../../dom.js';
+import { addWords, label, language, phrase, summary, word } from '../../words.js';
 import {
-  curlOf, exampleFor, exampleOf, fieldRows, groupsOf, hasExample, requestOf, responsesOf, schemeRows, searchRows,
+  curlOf, exampleFor, exampleOf, fieldRows, groupsOf, hasExample, keyed, requestOf, responsesOf, schemeRows, searchRows,
   stepsOf,
 } from './openapi.js';
 import { rowOf, rowTable } from '../parts.js';
@@ -15,16 +15,13 @@ const HEX_BYTES = 512;
 const SHOWN_HEADERS = ['content-type', 'content-length', 'posenc-tensors', 'etag', 'cache-control', 'server-timing',
   'x-request-id', 'retry-after'];
 
-/* OpenAPI's own texts are English in any language of the page. */
-const inEnglish = (text) => make('span', { class: 'english', ...english }, text);
-
 /* ---- parameters ---- */
 
 const PARAMETER_HEADS = ['docs.name', 'docs.of', 'docs.type', 'docs.default', 'docs.range', 'docs.meaning'];
 
 function parameterRow({ row, owner, type, fallback, range }) {
   const title = row.label ? [name(label(row)), ' ', code(row.name)] : code(row.name);
-  const meaning = row.summary ? name(summary(row)) : inEnglish(row.english);
+  const meaning = name(row.summary ? summary(row) : row.key && word(row.key));
   const condition = row.when && [' ', phrase('docs.when', { condition: code(row.when) })];
   const value = code(JSON.stringify(fallback ?? undefined) ?? '');
   const of = owner ? code(owner) : word('docs.every');
@@ -39,7 +36,7 @@ function searchSection(rows) {
   const found = make('p', { class: 'hint', role: 'status', 'data-found': '' });
   const place = make('div');
   const show = () => {
-    const all = searchRows(rows, field.value.trim());
+    const all = searchRows(rows, field.value.trim(), word);
     found.replaceChildren(make(
       'span', null, word('docs.found', { found: all.length, all: rows.length, most: SHOWN_ROWS })
     ));
@@ -156,7 +153,7 @@ class Trial {
     try {
       this.result.replaceChildren(...answerParts(await run(this.request())));
     } catch (error) {
-      this.result.replaceChildren(make('p', { class: 'bad' }, inEnglish(error.message)));
+      this.result.replaceChildren(served(error.message, 'p', { class: 'bad' }));
     }
   }
 
@@ -182,7 +179,7 @@ class Trial {
   choose(schemes, chosen) {
     const scheme = schemes.find((row) => row.name === chosen);
     const about = make('span', null, scheme ? summary(scheme) : word('docs.chooseScheme'));
-    this.about.replaceChildren(about, ' ', scheme ? inEnglish(scheme.paper) : '');
+    this.about.replaceChildren(about, ' ', scheme ? make('span', english, scheme.paper) : '');
     this.rows.replaceChildren(this.data.tableOf(this.route.path, scheme));
     if (scheme) this.text.value = JSON.stringify(exampleFor(this.route.path, scheme));
     if (this.curl) this.changed();
@@ -222,7 +219,7 @@ function gathered(description, { schemes, ...catalogue }) {
 function responseTable(operation, shared) {
   const rows = responsesOf(operation, shared).map(([status, { description, content = {} }]) => {
     const types = Object.keys(content).flatMap((type) => [code(type), ' ']);
-    return rowOf([status === 'default' ? word('docs.other') : code(status), inEnglish(description), types]);
+    return rowOf([status === 'default' ? word('docs.other') : code(status), name(word(description)), types]);
   });
   return rowTable(word('docs.responses'), ['docs.status', 'docs.answer', 'docs.types'], rows);
 }
@@ -231,7 +228,7 @@ function responseTable(operation, shared) {
 function routeElement(route, data) {
   const methods = make('span', { class: 'methods', translate: 'no' }, route.methods.join(' '));
   const element = make('details', { class: 'route', 'data-route': route.path },
-    make('summary', null, methods, code(route.path), inEnglish(route.operation.summary)));
+    make('summary', null, methods, code(route.path), name(word(route.operation.summary))));
   element.addEventListener('toggle', () => {
     if (!element.open || element.children.length > 1) return;
     element.append(new Trial(route, data).element,
@@ -261,7 +258,9 @@ class Docs {
 
   async load() {
     try {
-      const description = await ask('/openapi.json', { cached: true });
+      const read = async (lang) => keyed(await ask(`/openapi.json?lang=${lang}`, { cached: true }));
+      await addWords('docs', async (lang) => (await read(lang)).texts);
+      const { description } = await read(language());
       if (!this.#closed) this.fill(description);
     } catch (error) {
       if (!this.#closed) this.failed(error);
@@ -272,8 +271,8 @@ class Docs {
   failed(error) {
     const isAway = error instanceof Away;
     if (isAway) this.#unwait = whenBack(() => this.load());
-    const text = isAway ? word('figure.away') : inEnglish(error.message);
-    this.body.replaceChildren(make('p', { class: 'notice', role: 'alert' }, text));
+    const text = isAway ? word('figure.away') : error.message;
+    this.body.replaceChildren(served(text, 'p', { class: 'notice', role: 'alert' }));
   }
 
   fill(description) {
