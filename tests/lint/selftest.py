@@ -160,6 +160,9 @@ REFUSALS = [
 UNTRANSLATED = [
     ({"core/a.c": 'const struct pe_member rows[] = {{.name = "a", .summary = "one number"}};\n'}, "'one number': no Chinese"),
     ({"api/endpoints/openapi/a.c": 'static const char json[] = "{\\"description\\":\\"list\\"}";\n'}, "'list': no Chinese"),
+    ({"core/models/types.txt": "a-1\n    kind       other\n    positions  two\n               tables\n    source     a file\n"}, "types.txt:3: 'two tables': no Chinese"),
+    ({"core/models/types.txt": "a-1\n    kind       other\n    source     positions  one table\n",
+      "api/zh.po": TEXT_HEAD + '#: core/models/types.txt\nmsgid "one table"\nmsgstr "一张表"\n'}, "'one table': stale, core/models/types.txt"),
 ]
 
 

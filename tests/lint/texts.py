@@ -3,8 +3,9 @@ for one idea. Core's texts name no endpoint and no flag: api adds them (api/prob
 
     python3 tests/lint/texts.py [--root .]
 
-No C file has Chinese. Each entry of a catalogue names the files that have its English as a string literal, or several in a row; an entry
-whose text has gone is stale. core/glossary.txt has the terms, also of the page's texts and stories. That no row lacks a text is checked by tests/core/test_texts.c, on the rows.
+No C file has Chinese. Each entry of a catalogue names the files that have its English as a string literal, or several in a row, as a
+description in JSON, or as `positions` of a block of core/models; an entry whose text has gone is stale, and a text of these kinds that has no
+entry is reported. core/glossary.txt has the terms, also of the page's texts and stories. That no row lacks a text is checked by tests/core/test_texts.c, on the rows.
 Prints one line per violation; status 1 if there is one.
 """
 import argparse
@@ -270,6 +271,18 @@ def pairs(blocks):
             values = {}
 
 
+def sentences(blocks):
+    """(line, sentence) of a file of blocks: what answers show of it and a catalogue translates, the key `positions`."""
+    number = text = None
+    for i, line in enumerate([*blocks.splitlines(), "end"], 1):
+        if text and line.startswith(" " * 8):
+            text += " " + line.strip()
+            continue
+        if text:
+            yield number, text
+        number, text = (i, line.split(None, 1)[1]) if line.startswith("    positions ") else (None, None)
+
+
 def plain(text):
     return text.replace('\\"', '"')
 
@@ -291,6 +304,8 @@ def catalogue_problems(root, path, words, terms):
                 exists = (root / name).exists()
                 source = (root / name).read_text() if exists else ""
                 found[name] = {*texts(source), *descriptions(source), *macros_of(bare_of(root / name)).values()} if exists else set()
+                if name.endswith(".txt"):
+                    found[name] = {text for _, text in sentences(source)}
             if not has(found[name], english):
                 yield f"{where}: {english!r}: stale, {name} does not have it"
         for fault in faults(plain(english), plain(chinese), words, terms):
@@ -330,6 +345,10 @@ def problems(root):
     for text, path in needed.items():
         if text not in known:
             yield f"{path.relative_to(root)}: {text!r}: no Chinese in zh.po"
+    for path in sorted((root / "core/models").glob("*.txt")):
+        for line, text in sentences(path.read_text()):
+            if text not in known:
+                yield f"{path.relative_to(root)}:{line}: {text!r}: no Chinese in zh.po"
     yield from page_problems(root, words, terms)
 
 

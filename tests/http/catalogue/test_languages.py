@@ -6,7 +6,7 @@ import re
 import jsonschema
 import pytest
 
-from conftest import REQUEST_SECONDS, start_server
+from conftest import REQUEST_SECONDS, ROOT, start_server
 
 PATHS = ["/schemes", "/schemes/rope", "/presets", "/presets/llama-3.1"]
 TEXTS = ("label", "summary", "note")
@@ -172,6 +172,27 @@ def test_a_model_that_sets_the_field_is_named(server):
     assert english.status == 422 and english.json()["pointer"] == "/preset" and "leave" not in english.json()["detail"]
     assert_chinese(chinese, english)
     assert "去掉" not in chinese.json()["detail"] and "由预设" in chinese.json()["detail"]
+
+
+def positions_of_types():
+    """{model_type: what its positions are} of those that no scheme gives."""
+    found = {}
+    for block in re.split(r"\n\n", (ROOT / "core/models/types.txt").read_text()):
+        positions = re.search(r"^    positions +((?:.+\n {8,})*.+)", block, re.M)
+        if positions and "/" not in block.split()[0]:
+            found[block.split()[0]] = " ".join(positions[1].split())
+    return found
+
+
+def test_what_a_model_has_instead_is_translated_too(server):
+    types = positions_of_types()
+    assert len(types) > 60
+    for name, positions in types.items():
+        body = {"hf_config": {"model_type": name}, "len": 2}
+        english, chinese = server.post("/encode", body), server.post("/encode", body, {"Accept-Language": "zh"})
+        assert english.status == 422 and english.json()["detail"].endswith(positions), (name, english.body)
+        assert_chinese(chinese, english)
+        assert CHINESE.search(chinese.json()["detail"].split("：", 1)[1]), chinese.json()
 
 
 def test_the_server_refuses_in_the_language_of_the_call(tmp_path):
