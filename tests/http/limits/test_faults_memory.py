@@ -52,7 +52,7 @@ def settled(server, expected):
 
 
 def test_what_is_lost_would_be_seen(faulty):
-    assert SANITIZED or faulty.faults.live_blocks <= faulty.alive
+    assert SANITIZED or settled(faulty, faulty.alive) <= faulty.alive
     answer_on_new(faulty, put("more", WEIGHTS))
     assert wait_until(lambda: is_quiet(faulty))
     assert SANITIZED or faulty.faults.live_blocks > faulty.alive

@@ -8,19 +8,18 @@ import re
 import signal
 import socket
 import threading
-import time
 import urllib.parse
 
 import pytest
 
-from conftest import SANITIZED, start_server
+from conftest import start_server
+from connection import within
 from s3_store import S3Store
 from tensors import encode
 from token_files import LINES, READER, WRITER, bearer, token_server
 from weights_asking import T5, TABLE, file
 
 REFRESH = 1
-SLOW = 5 if SANITIZED else 1
 YARN = {"scheme": "rope", "head_dim": 128, "base": 500000.0, "layout": "half",
         "scaling": {"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096}}
 
@@ -49,13 +48,6 @@ def config_of(server, preset, **fields):
 
 def stored(server):
     return [row["name"] for row in server.get("/presets").json()["presets"] if "stored_at" in row]
-
-
-def within(seconds, done):
-    end = time.monotonic() + seconds * SLOW
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 @pytest.fixture

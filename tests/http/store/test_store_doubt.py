@@ -9,7 +9,8 @@ import pytest
 
 from conftest import POSENCD, SANITIZED
 from s3_store import S3Store
-from test_store_s3 import figure, names, on, sha, within
+from connection import within
+from test_store_s3 import figure, names, on, sha
 from weights_asking import OTHER, T5, TABLE, file, put, tag
 
 BODY, LATER = file(table=TABLE), file(table=OTHER)

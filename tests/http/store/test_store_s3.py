@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from conftest import POSENCD, SANITIZED, start_server, without_posenc
+from connection import within
 from faults import faulty_server
 from s3_store import S3Store
 from weights_asking import OTHER, T5, TABLE, file, put, tag
@@ -37,13 +38,6 @@ def on(s3, *flags, place="s3://weights/team/a", env=None, program=POSENCD):
 def two(s3):
     with on(s3) as a, on(s3) as b:
         yield a, b
-
-
-def within(seconds, done):
-    end = time.monotonic() + seconds * SLOW
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def names(server):

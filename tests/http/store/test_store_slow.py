@@ -12,7 +12,7 @@ import pytest
 
 from conftest import SANITIZED, start_server
 from s3_store import S3Store
-from connection import Client, get, metric, post
+from connection import Client, get, metric, post, within
 from weights_asking import T5, TABLE, file, put, tag
 
 MIB = 1 << 20
@@ -46,13 +46,6 @@ def lay_slow(s3, name):
     path = lay(s3, name, file(x=np.full(MIB, len(s3.objects), "u1")))
     s3.fault(method="GET", path=path, trickle=TRICKLE)
     return path
-
-
-def within(seconds, done):
-    end = time.monotonic() + seconds * SLOW
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def downloads(s3, path):

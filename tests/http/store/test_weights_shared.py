@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from conftest import start_server
+from connection import within
 from weights_asking import OTHER, T5, TABLE, file, put, tag
 
 REFRESH = 1
@@ -19,13 +20,6 @@ REFRESH = 1
 def two(tmp_path):
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(start_server("--weights-dir", str(tmp_path), "--weights-refresh", str(REFRESH))) for _ in range(2)]
-
-
-def within(seconds, done):
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_new_name_is_served_by_the_other_at_once(two):
