@@ -10,7 +10,7 @@ from asking import metric
 from conftest import SANITIZED
 from token_files import bearer, token_server
 
-LINES = ["few few-token-0123456 read requests=5/h", "quick quick-token-0123456 read requests=20/s", "busy busy-token-0123456 read work=0.2/m", "long long-token-0123456 read streams=2", "study study-token-0123456 read work=0.2/m", "free free-token-0123456 read", "other other-token-0123456 read"]
+LINES = ["few few-token-0123456 read requests=5/h", "spent spent-token-0123456 read requests=5/h", "quick quick-token-0123456 read requests=20/s", "busy busy-token-0123456 read work=0.2/m", "long long-token-0123456 read streams=2", "study study-token-0123456 read work=0.2/m", "free free-token-0123456 read", "other other-token-0123456 read"]
 ASKED = "/encode?scheme=rope&len=2"
 LONG = "/encode?scheme=sinusoidal&len=4000000&dim=512&format=raw"
 
@@ -47,9 +47,9 @@ def test_requests_come_back(server):
 
 def test_refused_before_the_body(server):
     for _ in range(6):
-        server.get(ASKED, token_of("few"))
+        server.get(ASKED, token_of("spent"))
     with socket.create_connection((server.host, server.port), timeout=10) as s:
-        s.sendall(f"POST /encode HTTP/1.1\r\nHost: localhost\r\nAuthorization: {token_of('few')['Authorization']}\r\nContent-Length: 100000000\r\n\r\n".encode())
+        s.sendall(f"POST /encode HTTP/1.1\r\nHost: localhost\r\nAuthorization: {token_of('spent')['Authorization']}\r\nContent-Length: 100000000\r\n\r\n".encode())
         assert s.recv(4096).startswith(b"HTTP/1.1 429 ")
 
 
