@@ -227,7 +227,7 @@ struct exchange_sending {
     uint64_t n_whole; /* set when the daemon reports that the whole answer has been sent */
 };
 
-/* Waiting: for a worker, for room in the socket, or in the queue of streams (suspension.c). */
+/* Waiting: for a worker, for room in the socket, or in the queue of streams (fairness.c). */
 struct exchange_waiting {
     bool is_suspended;
     bool is_settled; /* exchange_settle has been called */
@@ -278,7 +278,7 @@ struct exchange {
     struct exchange_timing timing;
 };
 
-/* ---- suspension.c ------------------------------------------------------------------------------------------ */
+/* ---- fairness.c ------------------------------------------------------------------------------------------ */
 
 /* Suspends a request whose answer needs time, and resumes it. */
 void exchange_suspend(struct exchange *x);

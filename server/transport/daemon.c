@@ -2,7 +2,7 @@
  * responses. Comments that begin with "0.9.75" describe where that version needs care.
  *
  * This is the only file that includes libmicrohttpd's header. What surrounds or repairs the library (guard.c,
- * connections.c, deadlines.c, ../exchange/chunks.c) uses it through the functions here and the callbacks in struct
+ * connections.c, deadlines.c, chunks.c) uses it through the functions here and the callbacks in struct
  * daemon_events, so another version, or another library, is a change of this file and of what those comments
  * describe. */
 #include "server/transport/transport.h"

@@ -570,7 +570,7 @@ struct http {
     struct accept_place *newcomer_place;         /* likewise */
     struct loop_timer *sweep, *watch;
     struct loop_call drain, close;
-    struct exchange *first_turn, *last_turn; /* suspension.c: streams that wait for the next turn of the loop */
+    struct exchange *first_turn, *last_turn; /* fairness.c: streams that wait for the next turn of the loop */
     bool has_waiting;
     size_t n_served; /* streams served in this turn */
     struct exchange *spare_exchanges;
@@ -621,7 +621,7 @@ void http_send_raw(const struct http *http, int fd, const char *id, const struct
 int http_refuse(struct http *http, int fd, const char *id, const struct api_call *call, int status,
                 enum metrics_id counted, const char *format, ...) __attribute__((format(printf, 7, 8)));
 
-/* ---- suspension.c ------------------------------------------------------------------------------------------- */
+/* ---- fairness.c ------------------------------------------------------------------------------------------- */
 
 void fairness_begin_turn(struct http *http); /* call it at each turn: resumes a few waiting streams */
 bool fairness_wants_turn(const struct http *http);
