@@ -32,11 +32,12 @@ struct loops {
     const struct options *options;
     struct accept *accept;
     struct answers *answers;
-    size_t n, n_started;  /* threads besides the first */
-    struct loop **loop;   /* [n] */
-    struct http **https;  /* [n] */
-    pthread_t *threads;   /* [n], the first is not used */
-    struct pulse *pulses; /* likewise */
+    size_t n, n_started;          /* threads besides the first */
+    struct loop **loop;           /* [n] */
+    struct http **https;          /* [n] */
+    struct exchanges **exchanges; /* [n] */
+    pthread_t *threads;           /* [n], the first is not used */
+    struct pulse *pulses;         /* likewise */
 };
 
 static void flush_log(void *self)
@@ -65,9 +66,10 @@ struct loops *loops_new(const struct options *options)
     loops->n = (size_t)options->io_threads;
     loops->loop = calloc(loops->n, sizeof(struct loop *));
     loops->https = calloc(loops->n, sizeof(struct http *));
+    loops->exchanges = calloc(loops->n, sizeof(struct exchanges *));
     loops->threads = calloc(loops->n, sizeof(pthread_t));
     loops->pulses = calloc(loops->n, sizeof(struct pulse));
-    if (loops->loop && loops->https && loops->threads && loops->pulses && make_loops(loops))
+    if (loops->loop && loops->https && loops->exchanges && loops->threads && loops->pulses && make_loops(loops))
         return loops;
     log_error("no memory, file descriptors or threads (ulimit -u) for %zu I/O threads and the workers", loops->n);
     loops_free(loops);
@@ -121,7 +123,12 @@ bool loops_serve(struct loops *loops, const struct api_host *host, const struct 
     if (!loops->accept || !loops->answers)
         return false;
     for (size_t i = 0; i < loops->n; i++) {
-        loops->https[i] = http_new(loops->options, host, door, loops->loop[i], loops->accept, loops->answers);
+        struct loop *loop = loops->loop[i];
+        struct exchanges *exchanges = exchanges_new(loops->options, host, loop, loops->answers);
+        loops->exchanges[i] = exchanges;
+        if (!exchanges)
+            return false;
+        loops->https[i] = http_new(loops->options, host, door, loop, loops->accept, &exchange_events, exchanges);
         if (!loops->https[i])
             return false;
     }
@@ -191,10 +198,13 @@ void loops_free(struct loops *loops)
         loop_free(loops->loop[i]);
     for (size_t i = 0; loops->https && i < loops->n; i++)
         http_free(loops->https[i]);
+    for (size_t i = 0; loops->exchanges && i < loops->n; i++)
+        exchanges_free(loops->exchanges[i]);
     accept_free(loops->accept);
     answers_free(loops->answers);
     free(loops->loop);
     free(loops->https);
+    free(loops->exchanges);
     free(loops->threads);
     free(loops->pulses);
     free(loops);

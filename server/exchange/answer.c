@@ -36,7 +36,7 @@ static void spend(struct job *job, uint64_t ns) { exchange_spend(exchange_of(job
 static struct api_reply *read_and_build(struct exchange *x) /* worker */
 {
     struct api_request *request = x->answering.request;
-    struct api_reply *reply = request ? NULL : api_read(x->http->host, &x->call->api, &request);
+    struct api_reply *reply = request ? NULL : api_read(x->all->host, &x->call->api, &request);
     x->answering.request = NULL; /* api_build takes it */
     return request ? api_build(request) : reply;
 }
@@ -46,7 +46,7 @@ static void answer_work(struct job *job) /* worker */
     struct exchange *x = exchange_of(job);
     if (is_unwanted(x))
         return;
-    if (job_age(job) > x->http->options->max_queue_age * CLOCK_SECOND)
+    if (job_age(job) > x->all->options->max_queue_age * CLOCK_SECOND)
         x->answering.is_aged =
             true; /* the client has most likely given up: the time is better spent on the next request */
     else
@@ -59,7 +59,7 @@ static void give_followers(struct exchange *x)
 {
     bool is_whole = x->reply && exchange_make_whole(x);
     bool is_given_up = !is_whole || x->answering.is_aged || (is_unwanted(x) && !x->reply->is_repeatable);
-    answers_complete(x->http->answers, &x->answering.part, is_given_up ? NULL : x->reply, x->call);
+    answers_complete(x->all->answers, &x->answering.part, is_given_up ? NULL : x->reply, x->call);
 }
 
 static void answer_done(struct job *job)
@@ -69,7 +69,7 @@ static void answer_done(struct job *job)
     answering->part.waits_since = job->waits_since;
     if (x->state != EXCHANGE_WORKING) { /* too late: the request has been refused, or its client has disconnected */
         exchange_set_aside(x, answering->made);
-        answers_complete(x->http->answers, &answering->part, NULL, NULL);
+        answers_complete(x->all->answers, &answering->part, NULL, NULL);
         exchange_drop(x);
         return;
     }
@@ -77,10 +77,10 @@ static void answer_done(struct job *job)
     x->timing.answer_ns = job->work_ns;
     x->timing.queue_ns = job->queue_ns;
     if (answering->is_aged)
-        exchange_refuse(x, REFUSED_AGE, x->http->options->max_queue_age);
+        exchange_refuse(x, REFUSED_AGE, x->all->options->max_queue_age);
     x->state = EXCHANGE_DECIDED;
     give_followers(x);
-    exchange_resume(x); /* exchange_receive is called again; it does nothing if the client has disconnected meanwhile */
+    exchange_resume(x); /* exchange_go_on is called; it does nothing if the client has disconnected meanwhile */
     exchange_drop(x);
 }
 
@@ -95,7 +95,7 @@ static void submit(struct exchange *x)
                                     .is_first = true,
                                     .client = x->client,
                                     .waits_since = x->answering.part.waits_since};
-    job_submit(x->http->loop, &x->answering.job);
+    job_submit(x->all->loop, &x->answering.job);
 }
 
 /* Followers were never in the queue, so if their leader has given up, there may be too many of them for it. */
@@ -103,8 +103,8 @@ static bool is_refused_by_queue(struct exchange *x)
 {
     if (!exchange_queue_is_full(x))
         return false;
-    answers_complete(x->http->answers, &x->answering.part, NULL, NULL);
-    exchange_refuse(x, REFUSED_QUEUE, x->http->options->max_queue);
+    answers_complete(x->all->answers, &x->answering.part, NULL, NULL);
+    exchange_refuse(x, REFUSED_QUEUE, x->all->options->max_queue);
     return true;
 }
 
@@ -119,8 +119,8 @@ static void shared(struct loop_call *call)
         exchange_drop(x);
         return;
     }
-    bool is_wanted = !part->reply && !x->http->is_stopping && !exchange_is_gone(x);
-    if (is_wanted && part->may_join && answers_join(x->http->answers, &x->call->api, part) == ANSWERS_FOLLOWS)
+    bool is_wanted = !part->reply && !exchange_is_gone(x);
+    if (is_wanted && part->may_join && answers_join(x->all->answers, &x->call->api, part) == ANSWERS_FOLLOWS)
         return;
     x->reply = part->reply;
     if (is_wanted && !is_refused_by_queue(x)) {
@@ -132,22 +132,17 @@ static void shared(struct loop_call *call)
     exchange_drop(x);
 }
 
-bool exchange_answer_by_worker(struct exchange *x)
+static bool answer_by_worker(struct exchange *x)
 {
-    if (x->http->is_stopping)
-        return false;
-    x->state = EXCHANGE_HANDED;
-    if (!exchange_settle(x))
-        return true;
     if (exchange_queue_is_full(x)) {
-        exchange_refuse(x, REFUSED_QUEUE, x->http->options->max_queue);
+        exchange_refuse(x, REFUSED_QUEUE, x->all->options->max_queue);
         return exchange_send(x);
     }
     x->state = EXCHANGE_WORKING;
     x->n_owners++;
-    x->answering.part = (struct answers_part){.completed = {.fire = shared}, .loop = x->http->loop};
-    exchange_suspend(x);
-    if (answers_join(x->http->answers, &x->call->api, &x->answering.part) != ANSWERS_FOLLOWS)
+    x->answering.part = (struct answers_part){.completed = {.fire = shared}, .loop = x->all->loop};
+    transport_suspend(x->connection);
+    if (answers_join(x->all->answers, &x->call->api, &x->answering.part) != ANSWERS_FOLLOWS)
         submit(x);
     return true;
 }
@@ -158,14 +153,14 @@ bool exchange_answer(struct exchange *x)
 {
     struct api_call *call = &x->call->api;
     if (x->call->body.n_bytes > EXCHANGE_INLINE_BODY_MAX)
-        return exchange_answer_by_worker(x);
-    x->reply = answers_find(x->http->answers, call);
+        return answer_by_worker(x);
+    x->reply = answers_find(x->all->answers, call);
     x->answering.is_kept = x->reply;
     if (x->reply)
         return exchange_send(x);
     uint64_t begun_at = clock_now();
     call->must_not_block = true;
-    x->reply = api_read(x->http->host, call, &x->answering.request);
+    x->reply = api_read(x->all->host, call, &x->answering.request);
     if (x->answering.request && !api_is_long(x->answering.request)) {
         x->reply = api_build(x->answering.request);
         x->answering.request = NULL;
@@ -175,5 +170,5 @@ bool exchange_answer(struct exchange *x)
     if (x->reply)
         return exchange_send(x);
     call->must_not_block = false;
-    return exchange_answer_by_worker(x);
+    return answer_by_worker(x);
 }

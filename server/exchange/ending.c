@@ -6,8 +6,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
 
 /* ---- Refusals ---------------------------------------------------------------------------------------------------- */
 
@@ -36,7 +34,7 @@ void exchange_refuse(struct exchange *x, int status, enum metrics_id counted, co
     va_end(values);
     if (counted != REFUSED_UNCOUNTED)
         metrics_add(counted, 1);
-    exchange_refuse_with(x, api_refuse(x->http->host, &x->call->api, status, detail));
+    exchange_refuse_with(x, api_refuse(x->all->host, &x->call->api, status, detail));
 }
 
 void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_bytes)
@@ -54,25 +52,20 @@ void exchange_leave(struct exchange *x)
     exchange_resume(x);
 }
 
-void exchange_leave_slow(struct exchange *x)
+void exchange_time_out(struct exchange *x, int status, enum metrics_id counted, const char *format, va_list values)
 {
-    x->ending.is_slow = true;
-    exchange_leave(x);
-}
-
-bool exchange_is_probed(const struct exchange *x) { return x->ending.is_probed; }
-
-/* Nothing has been sent on the connection since its last answer, so an interim response may be written without the
- * daemon. A client of HTTP/1.1 skips it (RFC 9110, 15.2); a client of HTTP/1.0 would not. If part of the last answer is
- * still unsent, that part shows as well whether the client is there. */
-bool exchange_probe(struct exchange *x)
-{
-    static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    x->ending.is_probed = true;
-    if (http_has_unsent(x->connection->fd))
-        return true;
-    return !x->http->door->tls.cert && strcmp(x->receiving.head.version, "HTTP/1.0") != 0 &&
-           send(x->connection->fd, interim, sizeof interim - 1, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof interim - 1;
+    char detail[REFUSED_DETAIL_BYTES];
+    if (x->state > EXCHANGE_BODY || x->receiving.raw_status)
+        return;
+    api_speak(&x->call->api);
+    vsnprintf(detail, sizeof detail, pe_text(format), values);
+    struct api_call spoken = {.query = x->call->api.query, .accept_language = x->call->api.accept_language};
+    struct api_reply *refusal = api_refuse(x->all->host, &spoken, status, detail);
+    x->receiving.raw_status = refusal->status;
+    metrics_add(counted, 1); /* before it is sent: a client that has received it may ask another loop for the metric */
+    transport_refuse(x->connection, x->id, refusal);
+    api_reply_free(refusal);
+    api_speak(NULL);
 }
 
 /* ---- The request's own time ------------------------------------------------------------------------------------ */
@@ -101,16 +94,19 @@ void exchange_refuse_late(struct exchange *x)
     x->timing.deadline = 0; /* the refusal itself has the time that any answer has */
 }
 
-void exchange_expire(struct exchange *x)
+bool exchange_expire(struct exchange *x, uint64_t now)
 {
+    if (!exchange_is_late(x, now))
+        return false;
     if (x->state == EXCHANGE_SENDING) {
         atomic_store_explicit(&x->ending.is_late, true, memory_order_relaxed);
         exchange_leave(x);
-        return;
+        return true;
     }
     if (x->state == EXCHANGE_OPENING)
         abandon_stream(x);
     exchange_refuse_late(x);
     x->state = EXCHANGE_DECIDED;
     exchange_resume(x);
+    return true;
 }

@@ -15,7 +15,6 @@
 #include "server/loop/loop.h"
 #include "server/process/process.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,73 +24,82 @@ enum {
     LARGE_REPLY_BYTES = 1024 * 1024 /* a reply from this size on is freed by the disposal thread */
 };
 
-bool exchange_is_sending(const struct exchange *x) { return x->state == EXCHANGE_SENDING; }
+/* ---- The requests of one loop ---------------------------------------------------------------------------------- */
 
-bool exchange_sends_live(const struct exchange *x) { return exchange_is_sending(x) && x->reply->pace == API_PACE_LIVE; }
+struct exchanges *exchanges_new(const struct options *options, const struct api_host *host, struct loop *loop,
+                                struct answers *answers)
+{
+    struct exchanges *all = calloc(1, sizeof *all);
+    if (!all)
+        return NULL;
+    *all = (struct exchanges){.options = options, .host = host, .loop = loop, .answers = answers};
+    all->pool = pool_new(options->buffer_memory / options->io_threads);
+    if (all->pool)
+        return all;
+    free(all);
+    return NULL;
+}
 
-uint64_t exchange_received(const struct exchange *x) { return x->call->body.n_bytes + x->receiving.n_dropped; }
+void exchanges_free(struct exchanges *all)
+{
+    if (!all)
+        return;
+    for (struct exchange *x = all->spare, *next; x; x = next) {
+        next = x->next_spare;
+        free(x);
+    }
+    calls_free(&all->spare_calls);
+    pool_free(all->pool);
+    free(all);
+}
 
 /* ---- Lifetime -------------------------------------------------------------------------------------------------- */
 
 /* An exchange is larger than the blocks that malloc caches per thread, so the last few are kept here: allocating and
  * freeing one with every request took a tenth of our own time. */
-static struct exchange *exchange_new(struct http *http)
+static struct exchange *exchange_new(struct exchanges *all)
 {
-    struct exchange *x = http->spare_exchanges;
+    struct exchange *x = all->spare;
     if (!x)
         return calloc(1, sizeof *x);
-    http->spare_exchanges = x->next_spare;
-    http->n_spare_exchanges--;
+    all->spare = x->next_spare;
+    all->n_spare--;
     memset(x, 0, sizeof *x);
     return x;
 }
 
-static void exchange_free(struct http *http, struct exchange *x)
+static void exchange_free(struct exchanges *all, struct exchange *x)
 {
-    if (http->n_spare_exchanges == SPARE_EXCHANGES_MAX) {
+    if (all->n_spare == SPARE_EXCHANGES_MAX) {
         free(x);
         return;
     }
-    x->next_spare = http->spare_exchanges;
-    http->spare_exchanges = x;
-    http->n_spare_exchanges++;
+    x->next_spare = all->spare;
+    all->spare = x;
+    all->n_spare++;
 }
 
-void exchange_free_spare(struct http *http)
+struct exchange *exchange_begin(struct exchanges *all, struct http_connection *connection, const char *target,
+                                const char *id)
 {
-    for (struct exchange *x = http->spare_exchanges, *next; x; x = next) {
-        next = x->next_spare;
-        free(x);
-    }
-    http->spare_exchanges = NULL;
-    calls_free(&http->spare_calls);
-}
-
-void *exchange_begin(void *daemon, void *context, const char *uri, struct MHD_Connection *mhd)
-{
-    struct http *http = ((struct http_daemon *)daemon)->http;
-    struct http_connection *connection = context;
-    size_t n_target = strlen(uri) + 1;
-    struct exchange *x = connection ? exchange_new(http) : NULL;
-    struct call *call = x ? call_new(&http->spare_calls) : NULL;
+    size_t n_target = strlen(target) + 1;
+    struct exchange *x = exchange_new(all);
+    struct call *call = x ? call_new(&all->spare_calls) : NULL;
     if (call)
         call->target = call_room(call, n_target);
     if (!call || !call->target) {
         metrics_add(METRICS_REJECTED_MEMORY, 1);
         call_drop(call, NULL);
         free(x);
-        return NULL; /* exchange_receive closes the connection */
+        return NULL; /* the daemon closes the connection */
     }
-    memcpy(call->target, uri, n_target);
+    memcpy(call->target, target, n_target);
     x->call = call;
-    x->http = http;
+    x->all = all;
     x->connection = connection;
-    x->mhd = mhd;
     x->n_owners = 1;
     x->timing.begun_at = clock_now();
-    http_make_id(http, x->id);
-    connection->exchange = x;
-    http_phase(http, connection, HTTP_PHASE_HEAD);
+    memcpy(x->id, id, strlen(id) + 1);
     metrics_add(METRICS_IN_FLIGHT, 1);
     return x;
 }
@@ -135,7 +143,7 @@ static void drop_remains(struct exchange *x)
         *later = remains;
         disposal_later(bury_later, later);
     } else {
-        bury(&remains, &x->http->spare_calls);
+        bury(&remains, &x->all->spare_calls);
     }
 }
 
@@ -158,7 +166,7 @@ void exchange_drop(struct exchange *x)
     let_go(x);
     drop_remains(x);
     admission_give_for(x->client, x->sending.n_stream_taken);
-    exchange_free(x->http, x);
+    exchange_free(x->all, x);
 }
 
 /* ---- The end --------------------------------------------------------------------------------------------------- */
@@ -243,20 +251,16 @@ static void report(struct exchange *x, bool is_complete)
     metrics_add(METRICS_REJECTED_LIMIT, figures.status == 413);
     metrics_add(METRICS_REJECTED_TOKEN, figures.status == 401 || figures.status == 403);
     metrics_add(METRICS_STREAMS, sending->is_counted_stream ? -1 : 0);
-    x->http->n_streams -= sending->is_counted_stream;
+    x->all->n_streams -= sending->is_counted_stream;
     if (sending->is_counted_stream)
         admission_end_stream(x->client);
     metrics_add(METRICS_IN_FLIGHT, -1);
 }
 
-void exchange_end(void *request, bool is_complete)
+void exchange_end(struct exchange *x, bool is_complete)
 {
-    struct exchange *x = request;
     report(x, is_complete);
     atomic_store_explicit(&x->ending.is_gone, true, memory_order_relaxed);
-    assert(!x->waiting.is_suspended);
-    x->connection->exchange = NULL;
-    http_phase(x->http, x->connection, HTTP_PHASE_IDLE);
     x->connection = NULL;
     if (x->stream && !stream_cancel(x->stream))
         x->n_owners++; /* until stream_idle */

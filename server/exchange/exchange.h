@@ -1,5 +1,5 @@
 /* One request and its answer: struct exchange, grouped by the stage that owns the fields, and the functions by which
- * the files of this folder and of ../transport/ work on it, lowest file first. */
+ * the files of this folder work on it, lowest file first. */
 #ifndef SERVER_EXCHANGE_H
 #define SERVER_EXCHANGE_H
 
@@ -28,6 +28,12 @@ struct call {
     struct call *next_spare; /* while it is not in use */
     size_t n_room;           /* bytes used */
     char room[512];          /* longer texts are on the heap; last, because it is not cleared */
+};
+
+/* Blocks that calls of one loop are built in again. */
+struct calls {
+    struct call *first;
+    size_t n;
 };
 
 struct call *call_new(struct calls *spare);             /* one holder; NULL: no memory */
@@ -170,6 +176,34 @@ void answers_complete(struct answers *answers, struct answers_part *leader, stru
 /* For shutdown, when no loop runs: calls completed of every follower, without a reply. */
 void answers_abandon(struct answers *answers);
 
+/* ---- The requests of one I/O loop (exchange.c) ------------------------------------------------------------------- */
+
+struct exchange;
+
+struct exchanges {
+    const struct options *options;
+    const struct api_host *host;
+    struct loop *loop;
+    struct answers *answers; /* shared by all loops */
+    struct pool *pool;
+    uint64_t counted_pool_bytes;
+    size_t n_streams;
+    struct exchange *first_turn, *last_turn; /* fairness.c: streams that wait for the next turn of the loop */
+    bool has_waiting;
+    size_t n_served; /* streams served in this turn */
+    struct exchange *spare;
+    size_t n_spare;
+    struct calls spare_calls;
+};
+
+/* Everything is borrowed until exchanges_free, which is called when no daemon runs any more; it accepts NULL. NULL: no
+ * memory. */
+struct exchanges *exchanges_new(const struct options *options, const struct api_host *host, struct loop *loop,
+                                struct answers *answers);
+void exchanges_free(struct exchanges *exchanges);
+
+extern const struct transport_events exchange_events; /* receive.c; self: a struct exchanges */
+
 /* ---- One exchange ------------------------------------------------------------------------------------------------ */
 
 /* X */
@@ -177,30 +211,16 @@ void answers_abandon(struct answers *answers);
 enum exchange_state {
     EXCHANGE_HEAD,    /* waiting for the daemon's first call */
     EXCHANGE_BODY,    /* receiving; a refusal may already be decided */
-    EXCHANGE_HANDED,  /* received; a worker is to make the reply */
     EXCHANGE_WORKING, /* a worker makes the reply */
     EXCHANGE_DECIDED, /* the reply exists, but has not been passed to the daemon */
     EXCHANGE_OPENING, /* the first piece of its stream does not exist yet; nothing has been sent */
     EXCHANGE_SENDING
 };
 
-/* A chunked body that is sent without the daemon. */
-struct http_chunks {
-    struct loop_watch *watch; /* watches the socket while chunks.c writes to it; NULL otherwise */
-    char line[24];            /* the size line of the current chunk */
-    size_t n_line, line_at;   /* length of the line, and how much of it has been sent */
-    size_t n_left;            /* bytes of the chunk still to send */
-    uint64_t n_begun;         /* chunks begun */
-    bool is_whole;            /* all has been sent */
-};
-
-/* Receiving: the head and body as they arrive. */
+/* Receiving: the body as it arrives. */
 struct exchange_receiving {
-    struct http_head head;
-    struct http_refusal refusal; /* of the target, or of bytes that the guard has held back */
-    bool must_close;             /* the following bytes on the connection cannot be trusted */
-    uint64_t n_dropped;          /* bytes dropped of a body over the limit */
-    int raw_status;              /* status of a refusal sent without the daemon */
+    uint64_t n_dropped; /* bytes dropped of a body over the limit */
+    int raw_status;     /* status of a refusal sent without the daemon */
 };
 
 /* Answering: by a worker, unless the reply is cached or computed on the loop. */
@@ -222,15 +242,12 @@ struct exchange_sending {
     const struct api_reply *held; /* counted for the client until the client has read it */
     uint64_t n_stream_taken; /* bytes reserved of --max-memory for the stream's first buffer and the daemon's block */
     bool is_counted_stream, is_account_stream; /* counted among all streams; counted among those of its token */
-    struct http_chunks chunks;
     uint64_t n_sent;
     uint64_t n_whole; /* set when the daemon reports that the whole answer has been sent */
 };
 
-/* Waiting: for a worker, for room in the socket, or in the queue of streams (fairness.c). */
+/* Waiting in the queue of streams (fairness.c). */
 struct exchange_waiting {
-    bool is_suspended;
-    bool is_settled; /* exchange_settle has been called */
     bool has_turn;   /* it has just been resumed: fairness_must_wait does not stop it again in this turn */
     bool is_in_line; /* if so, next and prev are its neighbours */
     struct exchange *next, *prev;
@@ -239,9 +256,9 @@ struct exchange_waiting {
 /* Ending before the answer is complete (ending.c). A worker checks the first two before it begins, and regularly
  * during long work. */
 struct exchange_ending {
-    atomic_bool is_gone;     /* the client has disconnected */
-    atomic_bool is_late;     /* the request's own time limit was reached */
-    bool is_slow, is_probed; /* the client reads too slowly; it has been sent an interim response */
+    atomic_bool is_gone; /* the client has disconnected */
+    atomic_bool is_late; /* the request's own time limit was reached */
+    bool is_slow;        /* the client reads too slowly */
 };
 
 struct exchange_timing {
@@ -252,9 +269,8 @@ struct exchange_timing {
 };
 
 struct exchange {
-    struct http *http;
+    struct exchanges *all;              /* of its loop */
     struct http_connection *connection; /* NULL after the connection has ended */
-    struct MHD_Connection *mhd;
     enum exchange_state state;
     unsigned n_owners;
     struct exchange *next_spare; /* while it is not in use */
@@ -280,20 +296,15 @@ struct exchange {
 
 /* ---- fairness.c ------------------------------------------------------------------------------------------ */
 
-/* Suspends a request whose answer needs time, and resumes it. */
-void exchange_suspend(struct exchange *x);
-void exchange_suspend_in_line(struct exchange *x); /* until fairness_begin_turn resumes it */
-void exchange_resume(struct exchange *x);          /* nothing to do if it is not suspended */
-bool exchange_is_suspended(const struct exchange *x);
-/* Call it before a first suspension. It returns false once, and the daemon then calls exchange_receive again at
- * once. */
-bool exchange_settle(struct exchange *x);
+void exchange_resume(struct exchange *x); /* nothing to do if it is not suspended */
 
 enum { EXCHANGE_BLOCK_MAX = 1024 * 1024 }; /* bytes sent at a time: a whole piece, but never more than this */
 
 size_t fairness_share(const struct exchange *x); /* how much a stream may send in one turn of the loop */
 /* Whether its stream has already been served in this turn of the loop; it is then suspended. */
 bool fairness_must_wait(struct exchange *x);
+void fairness_begin_turn(struct exchanges *all); /* call it at each turn: resumes a few waiting streams */
+bool fairness_wants_turn(const struct exchanges *all);
 
 /* ---- ending.c ----------------------------------------------------------------------------------------------- */
 
@@ -307,21 +318,15 @@ void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_byt
 
 /* The client has disconnected, or is cut off: no further work, and the connection closes in the next turn. */
 void exchange_leave(struct exchange *x);
-void exchange_leave_slow(struct exchange *x); /* because the client reads too slowly */
-/* Whether the request's own time limit has been reached. exchange_expire then answers 503 if nothing has been sent, and
- * otherwise does the same as exchange_leave. */
+/* Has the request's own time limit been reached? Then it gets a 503 if nothing has been sent, and otherwise leaves. */
+bool exchange_expire(struct exchange *x, uint64_t now);
 bool exchange_is_late(const struct exchange *x, uint64_t now);
-void exchange_expire(struct exchange *x);
 void exchange_refuse_late(struct exchange *x);
-/* Sends an interim response (100), which shows whether a client that has closed its sending side is still there. False:
- * an interim response is not allowed for this client. */
-bool exchange_probe(struct exchange *x);
-bool exchange_is_probed(const struct exchange *x);
+/* Refuses it past the daemon, because its head or body arrives too slowly. */
+void exchange_time_out(struct exchange *x, int status, enum metrics_id counted, const char *format, va_list values);
 
 /* ---- access.c ---------------------------------------------------------------------------------------------- */
 
-void exchange_find_origin(struct exchange *x);      /* sets x->origin; behind a trusted proxy, what that one names */
-void exchange_authenticate(struct exchange *x);     /* sets x->call->api.access and x->account from x->receiving.head */
 uint64_t exchange_client(const struct exchange *x); /* x->client, computed by the first call */
 bool exchange_admit(struct exchange *x);        /* within its quotas? False: x->reply names the quota that is used up */
 bool exchange_admit_stream(struct exchange *x); /* the same for an answer about to be streamed */
@@ -341,38 +346,24 @@ static inline bool exchange_is_gone(const struct exchange *x)
 {
     return atomic_load_explicit(&x->ending.is_gone, memory_order_relaxed);
 }
-/* Whether its answer is being sent or computed by a worker: a client that has closed its sending side may still be
- * reading. */
-bool exchange_is_sending(const struct exchange *x);
-bool exchange_sends_live(const struct exchange *x);   /* bytes may be seconds apart */
-uint64_t exchange_received(const struct exchange *x); /* bytes of its body */
-
-/* Called by a daemon (struct http_daemon) at a request's first line and at its end. */
-void *exchange_begin(void *daemon, void *connection, const char *uri, struct MHD_Connection *mhd);
-void exchange_end(void *request, bool is_complete);
-void exchange_free_spare(struct http *http); /* call it when no daemon runs any more */
+/* At a request's first line, whose target is copied, and at its end. NULL: no memory. */
+struct exchange *exchange_begin(struct exchanges *all, struct http_connection *connection, const char *target,
+                                const char *id);
+void exchange_end(struct exchange *x, bool is_complete);
 
 /* ---- call.c ------------------------------------------------------------------------------------------------ */
 
 /* Copies the method and headers that x->call needs. False: no memory. */
 bool exchange_keep_call(struct exchange *x, const char *method);
 
-/* ---- chunks.c ---------------------------------------------------------------------------------------------- */
-
-/* Whether x's body, which has a stream, is sent by chunks.c; and the response for it. */
-bool chunks_are_ours(const struct exchange *x);
-struct MHD_Response *chunks_response(struct exchange *x);
-void chunks_go_on(struct exchange *x); /* call it when a piece is ready; x is suspended */
-
 /* ---- send.c ------------------------------------------------------------------------------------------------ */
 
 /* Creates the body of a ready reply (enum api_pace), on the loop; other replies have pieces. False: no memory. */
 bool exchange_make_whole(struct exchange *x);
 
-/* Passes x->reply to the daemon. False closes the connection: without memory nothing better is possible. */
+/* Passes x->reply to ../transport/. False closes the connection: without memory nothing better is possible. */
 bool exchange_send(struct exchange *x);
 bool exchange_queue_is_full(const struct exchange *x);
-void exchange_free_heads(struct http *http); /* of cached answers; call it when no daemon runs any more */
 
 /* ---- answer.c ---------------------------------------------------------------------------------------------- */
 
@@ -380,13 +371,7 @@ enum {
     EXCHANGE_INLINE_BODY_MAX = 16 * 1024
 }; /* bodies up to this size are read on the loop, and planned there if that is fast */
 
-/* Answers a request whose body has arrived; x->state is the progress so far. */
+/* Answers a request whose body has arrived. */
 bool exchange_answer(struct exchange *x);
-bool exchange_answer_by_worker(struct exchange *x);
-
-/* ---- receive.c --------------------------------------------------------------------------------------------- */
-
-/* The daemon calls this with the head, with each part of the body, at its end, and after each resume. */
-bool exchange_receive(void *request, const char *method, const char *version, const char *upload, size_t *n_upload);
 
 #endif

@@ -16,10 +16,7 @@
  * One thread accepts for all loops and deals connections out in turn: SO_REUSEPORT distributes by a hash of addresses,
  * and with four clients one of two loops had 70 to 95 % of the work. */
 #define _GNU_SOURCE /* accept4 */
-#include "server/transport/transport.h"
-
-#include "server/loop/loop.h"
-#include "server/process/process.h"
+#include "server/transport/connections.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -13,13 +13,10 @@
  *
  * Invariant: the socket has one writer at a time. While the connection is suspended that is this file, and the daemon
  * has nothing unsent; a body of known length and TLS stay with the daemon. */
-#include "server/exchange/exchange.h"
-
-#include "server/loop/loop.h"
+#include "server/transport/connections.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -37,115 +34,112 @@ static void begin_chunk(struct http_chunks *chunks, size_t n)
 }
 
 /* Sends the rest of the line and at most `room` bytes of the piece; false: nothing was sent, see errno. */
-static bool send_some(struct exchange *x, const char *bytes, size_t room)
+static bool send_some(struct http_connection *connection, const char *bytes, size_t room)
 {
-    struct http_chunks *chunks = &x->sending.chunks;
+    struct http_chunks *chunks = &connection->request.chunks;
     size_t n_line = chunks->n_line - chunks->line_at;
     struct iovec parts[] = {{chunks->line + chunks->line_at, n_line},
                             {(void *)(uintptr_t)bytes, chunks->n_left < room ? chunks->n_left : room}};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
     bool is_end = chunks->n_left == 0; /* the daemon's empty chunk follows immediately */
-    ssize_t n = sendmsg(x->connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL | (is_end ? MSG_MORE : 0));
+    ssize_t n = sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL | (is_end ? MSG_MORE : 0));
     if (n < 0)
         return false;
     size_t of_line = (size_t)n < n_line ? (size_t)n : n_line, of_piece = (size_t)n - of_line;
     chunks->line_at += of_line;
     chunks->n_left -= of_piece;
-    x->sending.n_sent += of_piece;
     if (of_piece)
-        stream_skip(x->stream, of_piece);
+        connection->request.reader->skip(connection->request.exchange, of_piece);
     return true;
 }
 
-/* One call to the socket: at most `room` bytes of a piece, or the end. */
-static enum turn take_step(struct exchange *x, size_t room)
+/* One call to the socket: at most `room` bytes of a piece, or the end; adds the bytes of the piece to *n_sent. */
+static enum turn take_step(struct http_connection *connection, size_t room, size_t *n_sent)
 {
-    struct http_chunks *chunks = &x->sending.chunks;
+    struct http_request *request = &connection->request;
+    struct http_chunks *chunks = &request->chunks;
     const char *bytes = NULL;
-    size_t n = stream_look(x->stream, &bytes);
-    if (stream_failed(x->stream))
+    ssize_t n = request->reader->look(request->exchange, &bytes);
+    if (n == TRANSPORT_CUT)
         return TURN_GONE;
-    bool is_at_end = stream_at_end(x->stream);
-    if (n == 0 && !is_at_end)
+    if (n == 0)
         return TURN_NO_PIECE;
+    bool is_at_end = n == TRANSPORT_END;
     if (chunks->n_left == 0 && chunks->line_at == chunks->n_line)
-        begin_chunk(chunks, n);
-    if (!send_some(x, bytes, room))
+        begin_chunk(chunks, is_at_end ? 0 : (size_t)n);
+    size_t n_left = chunks->n_left;
+    if (!send_some(connection, bytes, room))
         return errno == EAGAIN || errno == EINTR ? TURN_NO_ROOM : TURN_GONE;
+    *n_sent += n_left - chunks->n_left;
     return is_at_end && chunks->line_at == chunks->n_line ? TURN_WHOLE : TURN_OVER;
 }
 
 /* Sends as much as the socket accepts, but no more than a stream's share: then other connections have their turn. */
-static enum turn take_turn(struct exchange *x)
+static enum turn take_turn(struct http_connection *connection)
 {
-    uint64_t begin = x->sending.n_sent, share = fairness_share(x);
-    enum turn turn = TURN_OVER;
-    if (x->timing.deadline && exchange_is_late(x, clock_coarse()))
-        exchange_expire(x);
-    if (exchange_is_gone(x))
-        return TURN_GONE;
-    while (turn == TURN_OVER && x->sending.n_sent - begin < share)
-        turn = take_step(x, (size_t)(share - (x->sending.n_sent - begin)));
+    const struct http_request *request = &connection->request;
+    size_t n_sent = 0, share = request->reader->share(request->exchange);
+    enum turn turn = share ? TURN_OVER : TURN_GONE;
+    while (turn == TURN_OVER && n_sent < share)
+        turn = take_step(connection, share - n_sent, &n_sent);
     return turn;
 }
 
-static void give_back(struct exchange *x, enum turn turn)
+static void give_back(struct http_connection *connection, enum turn turn)
 {
-    x->sending.chunks.is_whole = turn == TURN_WHOLE;
+    connection->request.chunks.is_whole = turn == TURN_WHOLE;
     if (turn == TURN_GONE)
-        exchange_leave(x);
+        connection->daemon->http->events->leave(connection->request.exchange, false);
     else
-        exchange_resume(x);
+        transport_resume(connection);
 }
 
-static void wait_for(struct exchange *x, enum turn turn)
+static void wait_for(struct http_connection *connection, enum turn turn)
 {
-    loop_watch_pause(x->sending.chunks.watch, turn == TURN_NO_PIECE);
+    loop_watch_pause(connection->request.chunks.watch, turn == TURN_NO_PIECE);
 }
 
 static void on_room(void *self)
 {
-    struct exchange *x = self;
-    enum turn turn = take_turn(x);
+    struct http_connection *connection = self;
+    enum turn turn = take_turn(connection);
     if (turn == TURN_WHOLE || turn == TURN_GONE)
-        give_back(x, turn);
+        give_back(connection, turn);
     else
-        wait_for(x, turn);
+        wait_for(connection, turn);
 }
 
-void chunks_go_on(struct exchange *x) { on_room(x); }
+bool transport_write(struct http_connection *connection)
+{
+    bool is_ours = connection->request.chunks.watch;
+    if (is_ours)
+        on_room(connection);
+    return is_ours;
+}
 
 static ssize_t read_chunks(void *self, uint64_t pos, char *dst, size_t room)
 {
-    struct exchange *x = self;
+    struct http_connection *connection = self;
+    struct http_chunks *chunks = &connection->request.chunks;
     (void)pos, (void)dst, (void)room;
-    if (exchange_is_gone(x))
-        return DAEMON_CUT;
-    if (x->sending.chunks.is_whole)
+    if (chunks->is_whole)
         return DAEMON_END;
-    enum turn turn = take_turn(x);
+    enum turn turn = take_turn(connection);
     if (turn == TURN_WHOLE)
         return DAEMON_END;
     if (turn != TURN_GONE)
-        x->sending.chunks.watch = loop_watch_new(x->http->loop, x->connection->fd, LOOP_WRITABLE, on_room, x);
-    if (!x->sending.chunks.watch)
+        chunks->watch =
+            loop_watch_new(connection->daemon->http->loop, connection->fd, LOOP_WRITABLE, on_room, connection);
+    if (!chunks->watch)
         return DAEMON_CUT;
-    exchange_suspend(x);
-    wait_for(x, turn);
+    transport_suspend(connection);
+    wait_for(connection, turn);
     return 0;
 }
 
 enum { BLOCK_BYTES = 64 }; /* of the daemon's own block, which is never used */
 
-struct MHD_Response *chunks_response(struct exchange *x)
+struct MHD_Response *chunks_response(struct http_connection *connection)
 {
-    return daemon_response_of_reader(DAEMON_LENGTH_UNKNOWN, BLOCK_BYTES, read_chunks, x);
-}
-
-/* To other clients (e.g. HTTP/1.0) the daemon may send a body without chunks, up to the end of the connection. Under
- * TLS only the daemon can write. */
-bool chunks_are_ours(const struct exchange *x)
-{
-    return x->stream && !x->http->door->tls.cert && x->reply->body->length == API_LENGTH_UNKNOWN &&
-           strcmp(x->receiving.head.version, "HTTP/1.1") == 0;
+    return daemon_response_of_reader(DAEMON_LENGTH_UNKNOWN, BLOCK_BYTES, read_chunks, connection);
 }

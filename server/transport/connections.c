@@ -6,11 +6,7 @@
  * removed with every suspension. A closed sending side is not an end: `printf … | nc -N` still reads. Only a reset
  * shows that, and a reset comes only after bytes were sent, so an interim response (RFC 9110, 15.2) is sent to ask. */
 #define _GNU_SOURCE /* POLLRDHUP */
-#include "server/exchange/exchange.h"
-
-#include "server/memory/memory.h"
-#include "server/loop/loop.h"
-#include "server/process/process.h"
+#include "server/transport/connections.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -40,7 +36,7 @@ static void unlink_from(struct http *http, struct http_connection *connection)
     http->n_connections--;
 }
 
-/* NULL: every request of the connection is refused by exchange_begin. */
+/* NULL: every request of the connection is refused by http_begin. */
 void *http_opened(void *self, int fd, void *session)
 {
     struct http_daemon *daemon = self;
@@ -119,11 +115,11 @@ static void poll_connections(struct http *http, pick_connection *pick, gone_conn
  * response does. A live answer may send nothing for seconds, so such a client counts as having left. */
 static bool is_suspended(const struct http_connection *connection, short *events)
 {
-    const struct exchange *exchange = connection->exchange;
-    if (!exchange || !exchange_is_suspended(exchange))
+    const struct http_request *request = &connection->request;
+    if (!request->is_suspended)
         return false;
-    bool waits_for_reset = exchange_is_probed(exchange) || exchange_is_sending(exchange);
-    *events = waits_for_reset && !exchange_sends_live(exchange) ? 0 : POLLRDHUP;
+    bool waits_for_reset = request->is_probed || request->is_sending;
+    *events = waits_for_reset && !request->is_live ? 0 : POLLRDHUP;
     return true;
 }
 
@@ -136,11 +132,26 @@ static bool is_reset(int fd)
     return poll(&now, 1, 0) > 0 && now.revents & GONE;
 }
 
+/* Sends an interim response (100), which shows whether a client that has closed its sending side is still there. False:
+ * an interim response is not allowed for this client.
+ *
+ * Nothing has been sent on the connection since its last answer, so it may be written without the daemon. A client of
+ * HTTP/1.1 skips it (RFC 9110, 15.2); a client of HTTP/1.0 would not. If part of the last answer is still unsent, that
+ * part shows as well whether the client is there. */
+static bool probe(struct http_connection *connection)
+{
+    static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    connection->request.is_probed = true;
+    if (http_has_unsent(connection->fd))
+        return true;
+    return !connection->daemon->http->door->tls.cert && !connection->request.is_http_1_0 &&
+           send(connection->fd, interim, sizeof interim - 1, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof interim - 1;
+}
+
 static void leave(struct http_connection *connection, short events)
 {
-    struct exchange *exchange = connection->exchange;
-    if (events & GONE || exchange_sends_live(exchange) || !exchange_probe(exchange) || is_reset(connection->fd))
-        exchange_leave(exchange);
+    if (events & GONE || connection->request.is_live || !probe(connection) || is_reset(connection->fd))
+        connection->daemon->http->events->leave(connection->request.exchange, false);
 }
 
 void http_watch(void *self)
@@ -153,8 +164,8 @@ void http_watch(void *self)
     uint64_t now = clock_now();
     poll_connections(http, is_suspended, leave);
     for (struct http_connection *c = http->connections; c; c = c->next)
-        if (c->exchange && exchange_is_suspended(c->exchange) && exchange_is_late(c->exchange, now))
-            exchange_expire(c->exchange);
+        if (c->request.is_suspended)
+            http->events->expire(c->request.exchange, now);
 }
 
 /* 0.9.75 takes a short read as a sign that the socket is empty. If the client's end of stream arrived with those bytes,
@@ -171,8 +182,8 @@ static void close_if_drained(struct http_connection *connection, short events)
     int n_unread = 0;
     if (http_guard_is_full(&connection->guard) || (ioctl(connection->fd, FIONREAD, &n_unread) == 0 && n_unread > 0))
         return; /* it may contain the rest of a request */
-    if (connection->exchange)
-        exchange_leave(connection->exchange);
+    if (connection->request.exchange)
+        connection->daemon->http->events->leave(connection->request.exchange, false);
     shutdown(connection->fd, SHUT_RDWR);
     /* A socket that was reset before causes no event by this, and a daemon that is not called otherwise does not look.
      */

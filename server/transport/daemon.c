@@ -5,9 +5,7 @@
  * connections.c, deadlines.c, chunks.c) uses it through the functions here and the callbacks in struct
  * daemon_events, so another version, or another library, is a change of this file and of what those comments
  * describe. */
-#include "server/transport/transport.h"
-
-#include "server/process/process.h"
+#include "server/transport/connections.h"
 
 #include <microhttpd.h>
 #include <stdio.h>

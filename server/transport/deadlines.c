@@ -8,9 +8,7 @@
  * How much a client has read is the kernel's knowledge. TCP_INFO has the bytes that the peer acknowledged; for Unix
  * sockets guard.c counts what the socket accepted. Time in which no bytes wait for the client is the server's, and is
  * not counted. */
-#include "server/exchange/exchange.h"
-
-#include "server/loop/loop.h"
+#include "server/transport/connections.h"
 
 #include <inttypes.h>
 #include <linux/sockios.h>
@@ -80,9 +78,9 @@ static void note_pace(const struct http *http, struct http_connection *connectio
 
 /* Has the reader been given all that a live answer has produced so far? Then few bytes are no sign of a slow reader,
  * although on a long line some of them are always on their way. */
-static bool has_all(const struct exchange *x)
+static bool has_all(const struct http_request *request)
 {
-    return exchange_sends_live(x) && x->stream && stream_is_waiting(x->stream);
+    return request->is_live && request->reader && request->reader->is_waiting(request->exchange);
 }
 
 /* Updates the number of bytes that the peer has read; returns how many more it may have read. If no bytes wait for the
@@ -93,9 +91,9 @@ static uint64_t note_reading(const struct http *http, struct http_connection *co
     uint64_t confirmed;
     bool is_exact = confirmed_bytes(connection, &confirmed);
     uint64_t n = confirmed - connection->confirmed;
-    bool is_waiting = exchange_is_suspended(connection->exchange) && !connection->exchange->sending.chunks.watch;
+    bool is_waiting = connection->request.is_suspended && !connection->request.chunks.watch;
     bool is_ours = is_waiting || !http_has_unsent(connection->fd);
-    note_pace(http, connection, now, n, is_ours || has_all(connection->exchange));
+    note_pace(http, connection, now, n, is_ours || has_all(&connection->request));
     connection->confirmed = confirmed;
     connection->n_window += n;
     if (is_ours || n > 0)
@@ -122,19 +120,15 @@ static void refuse(struct http_connection *connection, int status, enum metrics_
 
 static void refuse(struct http_connection *connection, int status, enum metrics_id counted, const char *format, ...)
 {
-    struct exchange *x = connection->exchange; /* NULL: no request line has arrived */
-    char detail[REFUSED_DETAIL_BYTES];
+    struct http *http = connection->daemon->http;
+    void *exchange = connection->request.exchange; /* NULL: no request line has arrived */
     va_list values;
     va_start(values, format);
-    api_speak(x ? &x->call->api : NULL);
-    vsnprintf(detail, sizeof detail, pe_text(format), values);
+    if (exchange)
+        http->events->time_out(exchange, status, counted, format, values);
+    else
+        http_refuse_values(http, connection->fd, status, counted, format, values);
     va_end(values);
-    if (!x)
-        http_refuse(connection->daemon->http, connection->fd, NULL, NULL, status, counted, "%s", detail);
-    else if (x->state <= EXCHANGE_BODY && !x->receiving.raw_status)
-        x->receiving.raw_status =
-            http_refuse(x->http, connection->fd, x->id, &x->call->api, status, counted, "%s", detail);
-    api_speak(NULL);
     shutdown(connection->fd, SHUT_RDWR); /* the daemon sees the end and closes the connection */
 }
 
@@ -158,7 +152,7 @@ static void check_idle(struct http_connection *connection, uint64_t now)
 static void check_body(const struct http *http, struct http_connection *connection, uint64_t now)
 {
     const struct options *options = http->options;
-    uint64_t n_has = exchange_received(connection->exchange), n = 0;
+    uint64_t n_has = connection->request.n_received, n = 0;
     if (now > connection->deadline)
         refuse(connection, REFUSED_LONG_BODY, options->body_timeout, n_has);
     else if (now > connection->progress_at + options->connection_timeout * CLOCK_SECOND)
@@ -170,18 +164,17 @@ static void check_body(const struct http *http, struct http_connection *connecti
 /* The answer is cut off. Closing the connection early is the only way to report that. */
 static void check_answer(const struct http *http, struct http_connection *connection, uint64_t now)
 {
-    struct exchange *x = connection->exchange;
+    const struct http_request *request = &connection->request;
     uint64_t n = 0;
-    if (!x || !exchange_is_sending(x))
+    if (!request->is_sending)
         return;
     uint64_t n_unseen = note_reading(http, connection, now);
-    if (exchange_is_late(x, now)) {
-        exchange_expire(x);
+    if (http->events->expire(request->exchange, now)) {
         shutdown(connection->fd, SHUT_RDWR);
     } else if (atomic_load(&connection->place->is_cut) ||
                now > connection->progress_at + http->options->send_timeout * CLOCK_SECOND ||
-               (is_below_rate(http, connection, now, n_unseen, &n) && !has_all(x))) {
-        exchange_leave_slow(x);
+               (is_below_rate(http, connection, now, n_unseen, &n) && !has_all(request))) {
+        http->events->leave(request->exchange, true);
         close_without_rest(connection->fd);
         shutdown(connection->fd, SHUT_RDWR);
     }

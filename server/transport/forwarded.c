@@ -1,5 +1,5 @@
 /* Owns the parsing of X-Forwarded-For. */
-#include "server/transport/transport.h"
+#include "server/transport/connections.h"
 
 #include <string.h>
 

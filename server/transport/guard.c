@@ -16,9 +16,7 @@
  *
  * RFC 9112, §11.2 has the attack; tests/http has a corpus of heads, each with what must become of it. */
 #define _GNU_SOURCE /* RTLD_NEXT, explicit_bzero */
-#include "server/transport/transport.h"
-
-#include "server/process/process.h"
+#include "server/transport/connections.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,8 +1,5 @@
 /* Owns the HTTP daemons of one loop (daemon.c): starting, running and stopping them. */
-#include "server/exchange/exchange.h"
-
-#include "server/loop/loop.h"
-#include "server/process/process.h"
+#include "server/transport/connections.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
@@ -33,25 +30,16 @@ enum {
 
 /* ---- The daemons ----------------------------------------------------------------------------------------------- */
 
-/* One metric covers the pools of all loops, so each loop adds the change of its own pool. */
-static void count_pool(struct http *http)
-{
-    uint64_t now = pool_bytes(http->pool);
-    if (now == http->counted_pool_bytes)
-        return;
-    metrics_add(METRICS_POOL_BYTES, (int64_t)(now - http->counted_pool_bytes));
-    http->counted_pool_bytes = now;
-}
-
 static void run_daemon(void *self)
 {
     struct http_daemon *daemon = self;
     if (!daemon->library)
         return;
-    fairness_begin_turn(daemon->http);
+    const struct http *http = daemon->http;
+    http->events->begin_turn(http->self);
     daemon_run(daemon->library);
-    daemon->driven.wants_run = daemon->driven.wants_run || fairness_wants_turn(daemon->http);
-    count_pool(daemon->http);
+    bool wants_turn = http->events->end_turn(http->self);
+    daemon->driven.wants_run = daemon->driven.wants_run || wants_turn;
 }
 
 static bool timeout(void *self, uint64_t *ms)
@@ -60,12 +48,12 @@ static bool timeout(void *self, uint64_t *ms)
     return daemon->library && daemon_timeout(daemon->library, ms);
 }
 
-static const struct daemon_events events = {
+static const struct daemon_events daemon_events = {
     .opened = http_opened,
     .closed = http_closed,
-    .begin = exchange_begin,
-    .receive = exchange_receive,
-    .end = exchange_end,
+    .begin = http_begin,
+    .receive = http_receive,
+    .end = http_end,
 };
 
 static struct daemon *start_daemon(struct http_daemon *daemon, size_t memory)
@@ -82,7 +70,7 @@ static struct daemon *start_daemon(struct http_daemon *daemon, size_t memory)
         .cert = tls->cert,
         .key = tls->key,
     };
-    return daemon_new(&settings, &events, daemon);
+    return daemon_new(&settings, &daemon_events, daemon);
 }
 
 static bool start_driven(struct http *http, enum http_daemon_kind kind)
@@ -100,7 +88,6 @@ static bool start_driven(struct http *http, enum http_daemon_kind kind)
 
 static bool start(struct http *http)
 {
-    const struct options *options = http->options;
     if (!http_guard_works()) {
         log_error("recv() of this program is not the one the HTTP library calls; heads would go unchecked");
         return false;
@@ -109,11 +96,9 @@ static bool start(struct http *http)
         log_error("send() of this program is not the one the HTTP library calls; readers' rates would go unknown");
         return false;
     }
-    http->pool = pool_new(options->buffer_memory / options->io_threads);
     http->sweep = loop_timer_new(http->loop, http_sweep, http);
     http->watch = loop_timer_new(http->loop, http_watch, http);
-    if (!http->pool || !http->sweep || !http->watch || !start_driven(http, HTTP_SMALL) ||
-        !start_driven(http, HTTP_BULK))
+    if (!http->sweep || !http->watch || !start_driven(http, HTTP_SMALL) || !start_driven(http, HTTP_BULK))
         return false;
     loop_timer_start(http->sweep, HTTP_SWEEP_MS, HTTP_SWEEP_MS);
     return true;
@@ -121,7 +106,7 @@ static bool start(struct http *http)
 
 /* Every loop has its own random seed of 64 bits, so no two of them will produce the same request id. */
 struct http *http_new(const struct options *options, const struct api_host *host, const struct http_door *door,
-                      struct loop *loop, struct accept *accept, struct answers *answers)
+                      struct loop *loop, struct accept *accept, const struct transport_events *events, void *self)
 {
     struct http *http = calloc(1, sizeof *http);
     if (http) {
@@ -130,7 +115,8 @@ struct http *http_new(const struct options *options, const struct api_host *host
         http->door = door;
         http->loop = loop;
         http->accept = accept;
-        http->answers = answers;
+        http->events = events;
+        http->self = self;
         if (getrandom(&http->id_seed, sizeof http->id_seed, 0) != sizeof http->id_seed)
             http->id_seed = clock_now() ^ (uint64_t)(uintptr_t)http;
         if (start(http))
@@ -193,8 +179,8 @@ void http_stop(struct http *http)
     http->is_stopping = true;
     newcomers_stop(http);
     for (struct http_connection *c = http->connections; c; c = c->next)
-        if (c->exchange)
-            exchange_leave(c->exchange);
+        if (c->request.exchange)
+            http->events->leave(c->request.exchange, false);
     for (size_t i = 0; i < HTTP_N_DAEMONS; i++)
         stop_daemon(&http->daemons[i]);
 }
@@ -203,8 +189,6 @@ void http_free(struct http *http)
 {
     if (!http)
         return;
-    exchange_free_spare(http);
-    exchange_free_heads(http);
-    pool_free(http->pool);
+    http_free_heads(http);
     free(http);
 }

@@ -1,6 +1,6 @@
 /* Owns the opening of the listening socket, on an address or a path. */
 #define _GNU_SOURCE /* SOCK_NONBLOCK, SOCK_CLOEXEC */
-#include "server/transport/transport.h"
+#include "server/transport/connections.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

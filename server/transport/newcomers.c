@@ -6,11 +6,7 @@
  * fast. So each loop has two daemons, and a connection that begins with the head of a large body goes to the second. A
  * connection that has not sent a byte has not even the 10 KiB: it is a descriptor in a list, with a deadline. */
 #define _DEFAULT_SOURCE /* explicit_bzero */
-#include "server/exchange/exchange.h"
-
-#include "server/memory/memory.h"
-#include "server/loop/loop.h"
-#include "server/process/process.h"
+#include "server/transport/connections.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -138,7 +134,7 @@ void http_take(struct http *http, struct accept_place *place, bool is_here)
 
 void http_turn_away(struct http *http, int fd)
 {
-    http_refuse(http, fd, NULL, NULL, REFUSED_CONNECTION, http->options->max_connections);
+    http_refuse(http, fd, REFUSED_CONNECTION, http->options->max_connections);
 }
 
 void newcomers_sweep(struct http *http, uint64_t now)
@@ -150,7 +146,7 @@ void newcomers_sweep(struct http *http, uint64_t now)
         if (newcomer->place->is_spare)
             http_turn_away(http, newcomer->place->fd);
         else
-            http_refuse(http, newcomer->place->fd, NULL, NULL, REFUSED_SLOW_HEAD, http->options->header_timeout);
+            http_refuse(http, newcomer->place->fd, REFUSED_SLOW_HEAD, http->options->header_timeout);
         turn_away(newcomer);
     }
 }

@@ -1,8 +1,6 @@
 /* Owns the phase of a connection (new, idle, head, body, answer), its deadline there, and its peer. deadlines.c checks
  * whether that is over. */
-#include "server/transport/transport.h"
-
-#include "server/loop/loop.h"
+#include "server/transport/connections.h"
 
 #include <inttypes.h>
 #include <linux/sockios.h>

@@ -3,7 +3,7 @@
  * The daemon accepts no response before a request is complete, and closes a slow connection without an answer. As
  * nothing has been sent on the connection since its last answer ended, a refusal can be written to its socket; then the
  * connection is closed. */
-#include "server/transport/transport.h"
+#include "server/transport/connections.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,10 +23,10 @@ void http_make_id(struct http *http, char *id)
     id[16] = '\0';
 }
 
-void http_send_raw(const struct http *http, int fd, const char *id, const struct api_reply *reply)
+static bool send_raw(const struct http *http, int fd, const char *id, const struct api_reply *reply)
 {
     if (http->door->tls.cert)
-        return;
+        return false;
     _Alignas(64) char body[RAW_BODY_MAX];
     char head[RAW_HEAD_MAX];
     size_t n_body = 0;
@@ -42,26 +42,32 @@ void http_send_raw(const struct http *http, int fd, const char *id, const struct
     n_head += snprintf(head + n_head, sizeof head - (size_t)n_head, "Connection: close\r\n\r\n");
     send(fd, head, (size_t)n_head, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE);
     send(fd, body, n_body, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return true;
+}
+
+bool transport_refuse(struct http_connection *connection, const char *id, const struct api_reply *reply)
+{
+    return send_raw(connection->daemon->http, connection->fd, id, reply);
 }
 
 /* Counts it first: a client that has received it may ask another loop for the metric. */
-int http_refuse(struct http *http, int fd, const char *id, const struct api_call *call, int status,
-                enum metrics_id counted, const char *format, ...)
+void http_refuse_values(struct http *http, int fd, int status, enum metrics_id counted, const char *format,
+                        va_list values)
 {
-    struct api_call spoken = {.path = NULL};
-    if (call)
-        spoken = (struct api_call){.query = call->query, .accept_language = call->accept_language};
-    char detail[REFUSED_DETAIL_BYTES], own[17];
+    const struct api_call unread = {.path = NULL};
+    char detail[REFUSED_DETAIL_BYTES], id[17];
+    vsnprintf(detail, sizeof detail, format, values);
+    http_make_id(http, id);
+    struct api_reply *reply = api_refuse(http->host, &unread, status, detail);
+    metrics_add(counted, 1);
+    send_raw(http, fd, id, reply);
+    api_reply_free(reply);
+}
+
+void http_refuse(struct http *http, int fd, int status, enum metrics_id counted, const char *format, ...)
+{
     va_list values;
     va_start(values, format);
-    vsnprintf(detail, sizeof detail, format, values);
+    http_refuse_values(http, fd, status, counted, format, values);
     va_end(values);
-    if (!id)
-        http_make_id(http, own);
-    struct api_reply *reply = api_refuse(http->host, &spoken, status, detail);
-    status = reply->status;
-    metrics_add(counted, 1);
-    http_send_raw(http, fd, id ? id : own, reply);
-    api_reply_free(reply);
-    return status;
 }

@@ -1,8 +1,6 @@
 /* Owns reading the certificate and key, at the start and on reload. */
 #define _DEFAULT_SOURCE /* explicit_bzero */
-#include "server/transport/transport.h"
-
-#include "server/process/process.h"
+#include "server/transport/connections.h"
 
 #include <errno.h>
 #include <fcntl.h>

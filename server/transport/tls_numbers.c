@@ -3,9 +3,7 @@
  * GnuTLS refuses a handshake for which it has no memory, but it computes with GMP, which ends the process. The numbers
  * of a handshake are small and short-lived, so when malloc fails they are allocated from a reserve. */
 #define _GNU_SOURCE /* explicit_bzero, RTLD_DEFAULT */
-#include "server/transport/transport.h"
-
-#include "server/process/process.h"
+#include "server/transport/connections.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>

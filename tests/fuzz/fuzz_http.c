@@ -5,7 +5,7 @@
 #define _GNU_SOURCE /* SOCK_NONBLOCK */
 #include "tests/fuzz/laws.h"
 #include "server/exchange/exchange.h"
-#include "server/transport/transport.h"
+#include "server/transport/connections.h"
 #include "server/process/process.h"
 
 #include <errno.h>
@@ -23,6 +23,7 @@ static struct options options;
 static struct api_host host;
 static struct loop *loop;
 static struct http *http;
+static struct exchanges *exchanges;
 static const struct http_door open_door; /* no tokens, no TLS */
 static struct accept *acceptor;
 static struct sockaddr_un door;
@@ -63,7 +64,9 @@ static void start(void)
     acceptor = accept_new(loop, listener(), options.max_connections);
     struct answers *answers = answers_new(options.answer_cache);
     REQUIRE(acceptor && answers);
-    http = http_new(&options, &host, &open_door, loop, acceptor, answers);
+    exchanges = exchanges_new(&options, &host, loop, answers);
+    REQUIRE(exchanges);
+    http = http_new(&options, &host, &open_door, loop, acceptor, &exchange_events, exchanges);
     REQUIRE(http && accept_begin(acceptor, &http, 1));
 }
 
@@ -142,7 +145,7 @@ static void leave(struct client *c)
         loop_turn(loop);
         REQUIRE(n_turns < TURNS_MAX);
     }
-    REQUIRE(http->n_streams == 0 && !http->connections && !http->newcomers);
+    REQUIRE(exchanges->n_streams == 0 && !http->connections && !http->newcomers);
 }
 
 /* ---- What came back -------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* Sockets to listen on: which congestion control accepted connections will have. */
-#include "server/transport/transport.h"
+#include "server/transport/connections.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

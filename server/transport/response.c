@@ -1,0 +1,201 @@
+/* Owns handing an answer to the HTTP library: its head, and the kind of its body; and the heads of cached answers,
+ * which are used again. */
+#define _GNU_SOURCE /* stpcpy */
+#include "server/transport/connections.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char id_header[] = "X-Request-Id";
+
+/* ---- The head ---------------------------------------------------------------------------------------------------- */
+
+static char *print_timing(char *at, const char *name, uint64_t ns) { return clock_print_ms(stpcpy(at, name), ns); }
+
+static bool add_timing(const struct transport_answer *answer, struct MHD_Response *response)
+{
+    char text[128], *at = print_timing(text, "queue;dur=", answer->queue_ns);
+    if (answer->is_computed) {
+        at = print_timing(at, ", compute;dur=", answer->compute_ns);
+        print_timing(at, ", encode;dur=", answer->encode_ns);
+    }
+    return daemon_response_add(response, "Server-Timing", text);
+}
+
+/* A 503 states when to try again; api/ cannot know that, so the server estimates it. */
+static bool add_retry(const struct api_reply *reply, struct MHD_Response *response)
+{
+    if (reply->status != 503 && reply->status != 429)
+        return true;
+    for (size_t i = 0; i < reply->n_headers; i++)
+        if (strcmp(reply->headers[i].name, "Retry-After") == 0)
+            return true;
+    return daemon_response_add(response, "Retry-After", "1");
+}
+
+static bool is_last(const struct http_connection *connection)
+{
+    return connection->request.is_refused || http_is_last(connection);
+}
+
+static bool add_headers(const struct http_connection *connection, const struct transport_answer *answer,
+                        struct MHD_Response *response)
+{
+    const struct api_reply *reply = answer->reply;
+    const char *media_type = api_reply_media_type(reply, answer->path);
+    bool done = !media_type || daemon_response_add(response, "Content-Type", media_type);
+    for (size_t i = 0; i < reply->n_headers; i++)
+        done = done && daemon_response_add(response, reply->headers[i].name, reply->headers[i].value);
+    done = done && daemon_response_add(response, "X-Content-Type-Options", "nosniff");
+    if (*answer->traceparent)
+        done = done && daemon_response_add(response, "traceparent", answer->traceparent);
+    if (is_last(connection))
+        done = done && daemon_response_add(response, "Connection", "close");
+    return done && daemon_response_add(response, id_header, answer->id) && add_timing(answer, response) &&
+           add_retry(reply, response);
+}
+
+/* ---- Heads of cached answers, used again ------------------------------------------------------------------------- */
+
+/* One loop's responses for cached answers: created once with all headers, queued many times.
+ *
+ * A response with its headers takes some twenty allocations, and the daemon checks every value for forbidden bytes: a
+ * third of our own time for a small request. For a cached answer only the request's id changes; no time was spent
+ * computing, so even Server-Timing stays the same. 0.9.75 prints the head right after the handler has returned, so the
+ * id may change again when the next request arrives. The value of a header is the response's own copy, so an id of the
+ * same length as the last one, as all of ours are, is written over it. */
+
+/* An entry holds its reply, which may have been evicted from the cache of answers: so only short replies are stored, a
+ * megabyte in all. */
+enum { N_KEPT = 256, KEPT_BODY_MAX = 4096 };
+
+struct http_kept {
+    struct api_reply *reply;
+    struct MHD_Response *response;
+    char *id; /* the id that its header has now; belongs to the response */
+};
+
+static struct http_kept *kept_of(const struct http *http, const struct api_reply *reply)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)reply * 0x9e3779b97f4a7c15u;
+    return &http->kept[hash >> 56];
+}
+
+_Static_assert(N_KEPT == 1 << (64 - 56), "eight bits of the hash choose the entry");
+
+static void drop_kept(struct http_kept *entry)
+{
+    daemon_response_free(entry->response); /* connections that still send it hold their own references */
+    api_reply_free(entry->reply);
+    *entry = (struct http_kept){0};
+}
+
+void http_free_heads(struct http *http)
+{
+    for (size_t i = 0; http->kept && i < N_KEPT; i++)
+        drop_kept(&http->kept[i]);
+    free(http->kept);
+    http->kept = NULL;
+}
+
+/* Whether only the id distinguishes this request's head from that of any other with the same answer. */
+static bool is_usual(const struct http_connection *connection, const struct transport_answer *answer)
+{
+    return answer->is_cached && answer->reply->body->length <= KEPT_BODY_MAX && !*answer->traceparent &&
+           !is_last(connection);
+}
+
+static char *id_of(struct MHD_Response *response) { return daemon_response_header(response, id_header); }
+
+static bool set_id(struct http_kept *entry, const char *id)
+{
+    size_t n = strlen(id);
+    if (strlen(entry->id) == n) {
+        memcpy(entry->id, id, n);
+        return true;
+    }
+    if (!daemon_response_remove(entry->response, id_header, entry->id) ||
+        !daemon_response_add(entry->response, id_header, id))
+        return false;
+    entry->id = id_of(entry->response);
+    return true;
+}
+
+static struct MHD_Response *kept_find(const struct http *http, const struct transport_answer *answer)
+{
+    struct http_kept *entry = http->kept ? kept_of(http, answer->reply) : NULL;
+    if (!entry || entry->reply != answer->reply)
+        return NULL;
+    if (set_id(entry, answer->id))
+        return entry->response;
+    drop_kept(entry); /* no memory */
+    return NULL;
+}
+
+/* Takes the response; false: no memory. */
+static bool kept_add(struct http *http, const struct transport_answer *answer, struct MHD_Response *response)
+{
+    if (!http->kept)
+        http->kept = calloc(N_KEPT, sizeof *http->kept);
+    if (!http->kept)
+        return false;
+    struct http_kept *entry = kept_of(http, answer->reply);
+    drop_kept(entry);
+    entry->reply = api_reply_hold(answer->reply);
+    entry->response = response;
+    entry->id = id_of(response);
+    return true;
+}
+
+/* ---- The body ---------------------------------------------------------------------------------------------------- */
+
+static ssize_t read_some(void *self, uint64_t pos, char *dst, size_t room)
+{
+    const struct http_request *request = &((struct http_connection *)self)->request;
+    (void)pos;
+    return request->reader->read(request->exchange, dst, room);
+}
+
+/* To other clients than those of HTTP/1.1 the daemon may send a body of unknown length without chunks, up to the end of
+ * the connection. Under TLS only the daemon can write.
+ *
+ * 0.9.75 ends the head of a chunked answer to HEAD with the empty chunk that would end a body. A client that keeps the
+ * connection would read it before its next answer. So such an answer has no chunks, and the connection closes. */
+static struct MHD_Response *response_of(struct http_connection *connection, const struct transport_answer *answer)
+{
+    const struct http_request *request = &connection->request;
+    bool is_known = answer->length != API_LENGTH_UNKNOWN;
+    if (!answer->reader)
+        return daemon_response_of_parts(answer->parts, answer->n_parts);
+    if (!is_known && !request->is_head && !request->is_http_1_0 && !connection->daemon->http->door->tls.cert)
+        return chunks_response(connection);
+    struct MHD_Response *response = daemon_response_of_reader(is_known ? answer->length : DAEMON_LENGTH_UNKNOWN,
+                                                              answer->block, read_some, connection);
+    if (response && !is_known && request->is_head)
+        daemon_response_without_chunks(response);
+    return response;
+}
+
+bool transport_send(struct http_connection *connection, const struct transport_answer *answer)
+{
+    struct http *http = connection->daemon->http;
+    struct http_request *request = &connection->request;
+    int status = answer->reply->status;
+    bool is_usual_head = is_usual(connection, answer);
+    struct MHD_Response *response = is_usual_head ? kept_find(http, answer) : NULL;
+    request->is_sending = true;
+    request->is_live = answer->reply->pace == API_PACE_LIVE;
+    request->reader = answer->reader;
+    http_phase(http, connection, HTTP_PHASE_ANSWER);
+    if (response)
+        return daemon_send(request->mhd, status, response);
+    response = response_of(connection, answer);
+    bool is_sent = false;
+    if (response && add_headers(connection, answer, response))
+        is_sent = daemon_send(request->mhd, status, response);
+    else
+        metrics_add(METRICS_REJECTED_MEMORY, 1);
+    if (!(is_sent && is_usual_head && kept_add(http, answer, response)))
+        daemon_response_free(response);
+    return is_sent;
+}
