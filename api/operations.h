@@ -44,12 +44,13 @@ struct api_steps {
 };
 
 struct api_route {
-    const char *pattern; /* {name}, {version} and {build} each match one segment of the path, {file} for the rest */
-    unsigned methods;    /* enum api_method, joined */
+    const char
+        *pattern; /* {name}, {preset}, {version} and {build} each match one segment of the path, {file} for the rest */
+    unsigned methods;                                         /* enum api_method, joined */
     struct api_reply *(*handle)(struct api_request *request); /* of an endpoint in one step; NULL: it reads a request */
     enum api_kind kind;
     const char *summary;
-    const char *name;       /* an example of {name}, where there is one */
+    const char *name;       /* an example of {name} or {preset}, where there is one */
     const char *new_name;   /* … in PUT and DELETE, where that one is taken; NULL: the same */
     const char *example;    /* a request that is answered with 200: the OpenAPI document shows it, the tests send it */
     const char *media_type; /* of the answer; NULL: JSON, or those of the formats if it computes */

@@ -47,6 +47,7 @@ enum { GET = API_BY_GET, POST = API_BY_POST, QUERY = API_BY_QUERY, PUT = API_BY_
     "{\"scheme\":\"rope\"}]}"
 
 static const char lang_of_entries[] = "language of label, summary and note; default from Accept-Language, else en";
+#define EXAMPLE_GOLDEN "{\"scheme\":\"rope\",\"head_dim\":8,\"layout\":\"half\",\"format\":\"json\",\"digits\":4}"
 
 static const char *const beside_schemes[] = {"common", "families", "groups", NULL};
 
@@ -58,6 +59,11 @@ static const struct api_route routes[] = {
     {"/diagnose", POST, NULL, API_COMPUTES, .steps = &api_diagnose, .is_slow = true,
      .summary = "the configuration that gives a tensor, and what differs from the one believed",
      .example = EXAMPLE_DIAGNOSE, .component = "Diagnosis", .answer = "DiagnosisAnswer", .instead = ""},
+    {"/golden", POST | QUERY, NULL, API_COMPUTES, .steps = &api_golden, .is_slow = true,
+     .summary = "a few exact tensors of a configuration in a file of at most 64 KiB, for the tests of a port",
+     .example = EXAMPLE_GOLDEN, .component = "Golden", .answer = "GoldenAnswer"},
+    {"/golden/{preset}", GET, NULL, API_COMPUTES, .steps = &api_golden, .is_slow = true,
+     .summary = "the same of a public model or a stored preset", .name = "llama-3.1", .answer = "GoldenAnswer"},
     {"/experiments", GET | POST, NULL, API_LIVE, .steps = &api_experiments, .is_slow = true,
      .summary = "small decoders trained with different encodings while the client reads: length extrapolation",
      .example = EXAMPLE_EXPERIMENT, .component = "Experiment", .answer = "ExperimentAnswer", .instead = "configs",
@@ -138,8 +144,8 @@ static const struct step {
     const char *word;
     size_t offset, room;
     const char *ends; /* characters before which it ends */
-} all_steps[] = {STEP(name, "/"), STEP(version, "/"), STEP(build, "/"),
-                 STEP(file, ""),  STEP(query, "/"),   STEP(key, "")};
+} all_steps[] = {STEP(name, "/"), STEP(preset, "/"), STEP(version, "/"), STEP(build, "/"),
+                 STEP(file, ""),  STEP(query, "/"),  STEP(key, "")};
 
 static const struct step *step_at(const char *pattern)
 {

@@ -665,6 +665,42 @@ void pe_diagnosis_free(struct pe_diagnosis *diagnosis);                         
 const struct pe_value *pe_diagnosis_answer(const struct pe_diagnosis *diagnosis); /* borrowed until pe_diagnosis_free */
 uint64_t pe_diagnosis_searched(const struct pe_diagnosis *diagnosis);             /* hypotheses */
 
+/* ---- Golden vectors: a few exact numbers of a configuration, for the tests of somebody's port ----------------------
+ */
+
+/* A file of golden vectors with its header, bytes: small enough to be part of a repository. */
+enum { PE_GOLDEN_BYTES_MAX = 64 << 10 };
+
+struct pe_golden_request {
+    const struct pe_field *fields; /* a configuration, and those of pe_golden_params(); borrowed until pe_golden_free */
+    size_t n_fields;
+    enum pe_dtype dtype;              /* PE_DTYPE_NONE: f32 */
+    double max_work;                  /* multiply-adds of one kind of layers; the limit --max-analysis */
+    const char *const *caller_fields; /* as in struct pe_request, as are the two below */
+    enum pe_status (*admit)(void *caller, double bytes, struct pe_error *err);
+    void *caller;
+};
+
+const struct pe_param *pe_golden_params(void); /* seed, positions */
+extern const struct pe_member pe_golden_members[];
+
+/* Makes *golden (free with pe_golden_free): plans every kind of layers, and fixes the shapes of the tensors. The
+ * request is borrowed until then. */
+struct pe_golden;
+enum pe_status pe_golden_open(const struct pe_golden_request *request, struct pe_golden **golden, struct pe_error *err);
+void pe_golden_free(struct pe_golden *golden);                                 /* NULL is accepted */
+const struct pe_scheme_info *pe_golden_scheme(const struct pe_golden *golden); /* of the first kind */
+size_t pe_golden_n_tensors(const struct pe_golden *golden);
+/* Borrowed until pe_golden_shrink or pe_golden_free; without data before pe_golden_compute. */
+const struct pe_named_tensor *pe_golden_tensor(const struct pe_golden *golden, size_t i);
+/* {"golden":1,"preset":…,"configs":{kind: config},"layers":{kind: [layer types]},"tolerance":{tensor: number},
+ * "version":…}. Borrowed until the next call. Before pe_golden_compute the tolerances are the longest texts that there
+ * are. NULL: no memory. */
+const struct pe_value *pe_golden_about(struct pe_golden *golden);
+/* Leaves out a head or a position, those of least worth first; false: nothing more can be left out. */
+bool pe_golden_shrink(struct pe_golden *golden);
+enum pe_status pe_golden_compute(struct pe_golden *golden, struct pe_error *err);
+
 /* ---- Experiments: small decoders trained with different encodings -------------------------------------------------
  */
 

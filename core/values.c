@@ -7,6 +7,7 @@
  * Sentences are patterns with names ({value}, {witness.row}) that are filled from members of the same node, so a text
  * can state only what the answer has, in both languages alike. */
 #include "core/values.h"
+#include "core/params.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -40,6 +41,57 @@ struct pe_values {
     struct pe_node root;
     struct pe_value done;
 };
+
+/* ---- Are two values the same? ---- */
+
+static bool same_fields(const struct pe_field *a, size_t n_a, const struct pe_field *b, size_t n_b)
+{
+    for (size_t i = 0; i < n_a; i++) {
+        const struct pe_value *value = pe_field_find(b, n_b, a[i].name);
+        if (!value || !pe_value_same(&a[i].value, value))
+            return false;
+    }
+    return n_a == n_b;
+}
+
+static bool same_lists(const struct pe_value *a, const struct pe_value *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind == PE_LIST) {
+        for (size_t i = 0; i < a->list.n && a->list.n == b->list.n; i++)
+            if (!pe_value_same(&a->list.items[i], &b->list.items[i]))
+                return false;
+        return a->list.n == b->list.n;
+    }
+    struct pe_reals x = {a->array, a->array.shape[0]}, y = {b->array, b->array.shape[0]};
+    bool same = a->array.rank == 1 && b->array.rank == 1 && x.n == y.n;
+    for (uint64_t i = 0; same && i < x.n; i++)
+        same = pe_real_at(&x, i) == pe_real_at(&y, i);
+    return same;
+}
+
+static double number_of(const struct pe_value *v) { return v->kind == PE_INTEGER ? (double)v->integer : v->real; }
+
+bool pe_value_same(const struct pe_value *a, const struct pe_value *b)
+{
+    bool numbers = (a->kind == PE_INTEGER || a->kind == PE_REAL) && (b->kind == PE_INTEGER || b->kind == PE_REAL);
+    if (numbers)
+        return number_of(a) == number_of(b);
+    switch (a->kind) {
+    case PE_NULL: return b->kind == PE_NULL;
+    case PE_BOOLEAN: return b->kind == PE_BOOLEAN && a->boolean == b->boolean;
+    case PE_STRING: return b->kind == PE_STRING && strcmp(a->string, b->string) == 0;
+    case PE_OBJECT:
+        return b->kind == PE_OBJECT && same_fields(a->object.fields, a->object.n, b->object.fields, b->object.n);
+    case PE_LIST:
+    case PE_ARRAY: return same_lists(a, b);
+    case PE_INTEGER:
+    case PE_REAL:
+    case PE_PRESET: return false;
+    }
+    return false;
+}
 
 /* ---- Memory ---- */
 

@@ -37,6 +37,9 @@ extern const struct pe_member pe_detail_members[]; /* detail and detail_zh */
 const struct pe_value *pe_node_find(const struct pe_node *node, const char *name);
 struct pe_node *pe_node_child(const struct pe_node *node, const char *name); /* an object or list; NULL */
 
+/* Are two values equal, objects in any order of their fields? 10000 and 10000.0 are. */
+bool pe_value_same(const struct pe_value *a, const struct pe_value *b);
+
 /* The finished tree, borrowed until pe_values_free. NULL: memory ran out meanwhile. */
 const struct pe_value *pe_values_done(struct pe_values *values);
 

@@ -61,6 +61,11 @@ struct api_reply *api_kept_refused(const struct api_store *store, enum api_store
 typedef struct api_reply *api_kept_absent(const struct api_store *store, const char *name);
 struct api_reply *api_kept_remove(struct api_request *request, const struct api_store *store, api_kept_absent *absent);
 
+/* ---- presets.c ---- */
+
+/* The 404 of a preset in a path. store may be NULL. Returns false. */
+bool api_preset_absent(const struct api_store *store, const char *name, struct api_problem *problem);
+
 /* ---- stored_list.c ---- */
 
 /* Lists of stored files as JSON. NULL: no memory. */

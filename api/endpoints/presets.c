@@ -94,15 +94,19 @@ struct api_reply *api_presets(struct api_request *request)
 
 /* ---- Refusals ---- */
 
-static struct api_reply *absent(const struct api_store *store, const char *name)
+bool api_preset_absent(const struct api_store *store, const char *name, struct api_problem *problem)
 {
     char buffer[API_WEIGHT_NAME_MAX + 1];
     const char *nearest = api_preset_nearest(store, name, buffer);
-    struct api_problem problem;
     if (nearest)
-        api_fail(&problem, 404, "", "unknown preset \"%.64s\"; nearest: \"%s\"", name, nearest);
-    else
-        api_fail(&problem, 404, "", "unknown preset \"%.64s\"; GET /presets lists them", name);
+        return api_fail(problem, 404, "", "unknown preset \"%.64s\"; nearest: \"%s\"", name, nearest);
+    return api_fail(problem, 404, "", "unknown preset \"%.64s\"; GET /presets lists them", name);
+}
+
+static struct api_reply *absent(const struct api_store *store, const char *name)
+{
+    struct api_problem problem;
+    api_preset_absent(store, name, &problem);
     return api_reply_problem(&problem);
 }
 

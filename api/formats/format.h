@@ -129,6 +129,7 @@ struct api_opening {
     const struct api_member *members; /* of an answer without a plan: what JSON and safetensors contain besides tensors,
                                          in this order; borrowed until open() returns */
     size_t n_members;
+    bool keeps_order;             /* a file has the tensors in the order of the source, where a format has its own */
     struct api_plan_body *stream; /* api_body_open makes it, open() adds its segments */
     void *about;                  /* further data for a format of a single endpoint; else NULL */
     const char *header;           /* one more header of the answer, NULL if none */
@@ -195,6 +196,11 @@ size_t api_body_piece(const struct api_plan_body *stream, uint64_t i, char *dst)
 size_t api_bytes_width(const struct api_plan_body *stream, const struct pe_output *output);
 size_t api_bytes_print(const struct api_plan_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
                        char *dst);
+
+/* ---- safetensors.c ---- */
+
+/* Bytes of the file that such an opening gives. */
+bool api_safetensors_size(const struct api_opening *opening, uint64_t *n_bytes, struct api_problem *problem);
 
 /* ---- npy.c, for the formats that contain such files ---- */
 

@@ -11,6 +11,12 @@ struct entry {
     size_t index;
 };
 
+/* The tensors in the order in which they are sent. */
+struct entries {
+    struct entry at[API_TENSORS_MAX];
+    size_t n;
+};
+
 /* The order of the reference writer: larger rank first, so that every tensor is aligned to its elements. */
 static int compare(const void *left, const void *right)
 {
@@ -43,6 +49,18 @@ static void add_plan(struct api_text *text, const struct api_opening *opening)
         api_text_format(text, "%s%s%s", i ? "," : ",\"terms\":\"", names[i], i + 1 < n ? "" : "\"");
 }
 
+/* A member that is a string is that text, any other its JSON. */
+static void add_member(struct api_text *text, const struct api_member *member)
+{
+    api_text_put(text, ",");
+    api_text_string(text, member->name);
+    api_text_put(text, ":");
+    if (*member->json == '"')
+        api_text_add(text, member->json, member->n);
+    else
+        api_text_string_n(text, member->json, member->n);
+}
+
 /* All values are strings, as the format wants them; "pt" tells the usual loaders that the tensors are plain row-major
  * ones. */
 static void add_metadata(struct api_text *text, const struct api_opening *opening)
@@ -50,12 +68,8 @@ static void add_metadata(struct api_text *text, const struct api_opening *openin
     api_text_put(text, "{\"__metadata__\":{\"format\":\"pt\"");
     if (opening->source.plan)
         add_plan(text, opening);
-    for (size_t i = 0; i < opening->n_members; i++) {
-        api_text_put(text, ",");
-        api_text_string(text, opening->members[i].name);
-        api_text_put(text, ":");
-        api_text_string_n(text, opening->members[i].json, opening->members[i].n);
-    }
+    for (size_t i = 0; i < opening->n_members; i++)
+        add_member(text, &opening->members[i]);
     api_text_put(text, "}");
 }
 
@@ -70,29 +84,55 @@ static void finish_header(struct api_text *text)
         text->bytes[i] = (char)((text->n - PREFIX) >> 8 * i & 0xff);
 }
 
-static bool open(struct api_opening *opening, struct api_problem *problem)
+static void sort(const struct api_opening *opening, struct entries *entries)
 {
-    struct entry entries[API_TENSORS_MAX];
-    size_t n = api_source_count(&opening->source);
-    for (size_t i = 0; i < n; i++)
-        entries[i] = (struct entry){.output = api_source_output(&opening->source, i), .index = i};
-    qsort(entries, n, sizeof entries[0], compare);
-    struct api_text text;
-    api_text_init(&text, API_TEXT_MAX);
-    api_text_add(&text, "\0\0\0\0\0\0\0", 8);
-    add_metadata(&text, opening);
+    entries->n = api_source_count(&opening->source);
+    for (size_t i = 0; i < entries->n; i++)
+        entries->at[i] = (struct entry){.output = api_source_output(&opening->source, i), .index = i};
+    if (!opening->keeps_order)
+        qsort(entries->at, entries->n, sizeof entries->at[0], compare);
+}
+
+/* Writes the header; returns the bytes of the tensors after it. */
+static uint64_t add_header(struct api_text *text, const struct api_opening *opening, const struct entries *entries)
+{
+    api_text_add(text, "\0\0\0\0\0\0\0", 8);
+    add_metadata(text, opening);
     uint64_t end = 0;
-    for (size_t i = 0; i < n; i++) {
-        const struct pe_output *output = entries[i].output;
+    for (size_t i = 0; i < entries->n; i++) {
+        const struct pe_output *output = entries->at[i].output;
         uint64_t begin = end;
         end += output->n_rows * output->row_len * pe_dtype_size(output->dtype);
-        add_entry(&text, output, begin, end);
+        add_entry(text, output, begin, end);
     }
-    finish_header(&text);
+    finish_header(text);
+    return end;
+}
+
+bool api_safetensors_size(const struct api_opening *opening, uint64_t *n_bytes, struct api_problem *problem)
+{
+    struct entries entries;
+    struct api_text text;
+    sort(opening, &entries);
+    api_text_init(&text, API_TEXT_MAX);
+    uint64_t n = add_header(&text, opening, &entries);
+    bool fine = !text.state || api_fail_text(problem, &text);
+    *n_bytes = text.n + n;
+    api_text_drop(&text);
+    return fine;
+}
+
+static bool open(struct api_opening *opening, struct api_problem *problem)
+{
+    struct entries entries;
+    struct api_text text;
+    sort(opening, &entries);
+    api_text_init(&text, API_TEXT_MAX);
+    add_header(&text, opening, &entries);
     if (!api_body_take(opening, &text, problem))
         return false;
-    for (size_t i = 0; i < n; i++)
-        api_body_output(opening->stream, entries[i].index);
+    for (size_t i = 0; i < entries.n; i++)
+        api_body_output(opening->stream, entries.at[i].index);
     return true;
 }
 

@@ -60,7 +60,7 @@ static inline int api_form_cmap(const struct api_form *form) { return form->cmap
 /* The parts of a path that are given by name in the route's pattern. All valid names fit; a longer one is cut, and its
  * beginning is quoted in the message that there is no such name. */
 struct api_path {
-    char name[256], version[32], build[32], file[256];
+    char name[256], preset[256], version[32], build[32], file[256];
     char query[2], key[2]; /* of any length: zarr.c reads them from the path */
 };
 

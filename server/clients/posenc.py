@@ -8,6 +8,7 @@
     maps = posenc.attention(scheme="alibi", tokens=["The", "dog"], num_heads=8, head_dim=64)
 
     posenc.check(my_cos, name="cos", preset="llama-3.1")     # in a port's test: raises Mismatch, which says what differs
+    posenc.assert_matches(my_rope, preset="llama-3.1")       # the same of a function my_rope(q, positions)
 
 Requests are those of the service (its /docs): each field is a keyword. Arrays are NumPy's, PyTorch's or JAX's. Another
 service, a token or a certificate: posenc.Client(url, token=...), which has the same functions.
@@ -34,11 +35,12 @@ import uuid
 import numpy as np
 
 __version__ = "VERSION"
-__all__ = ["Client", "Tensors", "Diagnosis", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "schemes", "presets"]
+__all__ = ["Client", "Tensors", "Diagnosis", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "assert_matches", "schemes", "presets"]
 
 SAFETENSORS = "application/vnd.safetensors"
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
 NAMES = {np.dtype(code): name for name, code in DTYPES.items() if name != "BF16"}
+OBJECTS = ("config", "hf_config", "configs", "layers", "tolerance")  # of a file's metadata, which has text only
 PIECE = 1 << 20  # bytes read or sent at a time
 SHOWN = 64 << 20  # answers from this size on show their progress on a terminal
 RESENT = 16 << 20  # arrays up to this size are sent again for a notebook's picture
@@ -63,8 +65,8 @@ class Away(ConnectionError):
 class Mismatch(AssertionError):
     """A tensor is not what was believed; str() says what differs. diagnosis: the service's whole answer."""
 
-    def __init__(self, diagnosis):
-        super().__init__(str(diagnosis))
+    def __init__(self, diagnosis, line=None):
+        super().__init__(f"{line}\n{diagnosis}" if line else str(diagnosis))
         self.diagnosis = diagnosis
 
 
@@ -263,7 +265,7 @@ def _layout(buffer):
         raise ValueError("it is no safetensors file, or was cut off in its head")
     try:
         head = json.loads(bytes(view[8 : 8 + size]))
-        metadata = {key: json.loads(value) if key in ("config", "hf_config") else value for key, value in head.pop("__metadata__", {}).items()}
+        metadata = {key: json.loads(value) if key in OBJECTS else value for key, value in head.pop("__metadata__", {}).items()}
         rows = []
         for name, row in head.items():
             begin, end = (8 + size + operator.index(offset) for offset in row["data_offsets"])
@@ -393,6 +395,24 @@ class Client:
         if not diagnosis.passes(strict):
             raise Mismatch(diagnosis)
         return diagnosis
+
+    def golden(self, preset=None, *, layer_type=None, dtype=None, seed=None, positions=None, **config):
+        """A few exact tensors of a configuration: position_ids, q, k, q_out, k_out, cos, sin, inv_freq, or encoding, or bias.
+        meta["configs"] has every kind of layers with its parameters; of several kinds, names end in .KIND. At most 64 KiB: a
+        port's tests may keep the file itself, GET /golden/PRESET, and its ETag."""
+        given = {"preset": preset, "layer_type": layer_type, "dtype": dtype, "seed": seed, "positions": positions}
+        tensors = self._tensors("/golden", {**given, **config}, None)
+        tensors.scheme = tensors.meta.get("preset") or next(iter(tensors.meta["configs"].values()))["scheme"]
+        return tensors
+
+    def assert_matches(self, fn, *, preset=None, like="numpy", tensor_layout="bhnd", layer_type=None, dtype="f32", strict=False, **config):
+        """Calls a port's rotation with golden queries and raises Mismatch unless it is that of the preset or configuration.
+
+        fn(q, positions) returns the rotated q; a function of three arguments, fn(q, k, positions), returns both. q has the axes of
+        tensor_layout, positions are [n] or [axes, n]. like: arrays of "numpy", "torch", "jax", "mlx", or what a function makes of
+        NumPy's. A model with several kinds of layers needs layer_type, one whose scaling reads the length "short" or "long". What
+        passes is as for check. Returns the diagnosis, whose `unseen` names mistakes that these positions cannot show."""
+        return _Matching(self, preset, layer_type, dtype, config).judge(fn, like, tensor_layout, strict)
 
     def schemes(self, name=None):
         """What there is to ask for: every scheme, or one, with its parameters."""
@@ -635,6 +655,119 @@ def _seconds(text):
 _quoted = urllib.parse.quote
 
 
+# ---- golden vectors against a function ----
+
+
+def _three_arguments(fn):
+    """Whether fn needs q, k and positions, not q and positions."""
+    import inspect
+
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):  # of a function in C
+        return False
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(one.kind in by_place and one.default is inspect.Parameter.empty for one in parameters) == 3
+
+
+def _loaded(name):
+    if name not in sys.modules:
+        raise ValueError(f"like: {name} is not loaded; import it first")
+    return sys.modules[name]
+
+
+def _maker(like):
+    """What makes an array of NumPy one of the library. bits: of a bf16 array, which then is f32."""
+    if callable(like):
+        return lambda array, bits: like(array)
+    if like == "numpy":
+        return lambda array, bits: array
+    if like == "torch":
+        torch = _loaded("torch")
+        return lambda array, bits: torch.from_numpy(array) if bits is None else torch.from_numpy(bits.view(np.int16)).view(torch.bfloat16)
+    if like in ("jax", "mlx"):
+        library = _loaded("jax.numpy" if like == "jax" else "mlx.core")
+        narrow = lambda made, bits: made if bits is None else made.astype(library.bfloat16)
+        return lambda array, bits: narrow(library.asarray(array) if like == "jax" else library.array(array), bits)
+    raise ValueError(f"like is {like!r}; there are: numpy, torch, jax, mlx, or a function that makes an array")
+
+
+LAYOUTS = {  # of [1, heads, n, head_dim]
+    "bhnd": lambda x: x,
+    "bnhd": lambda x: x.transpose(0, 2, 1, 3),
+    "nbhd": lambda x: x.transpose(2, 0, 1, 3),
+    "nhd": lambda x: x[0].transpose(1, 0, 2),
+    "flat": lambda x: x[0].transpose(1, 0, 2).reshape(x.shape[2], -1),
+    "bflat": lambda x: x.transpose(0, 2, 1, 3).reshape(1, x.shape[2], -1),
+}
+PLACE = {"bhnd": -2, "bnhd": -3, "nbhd": 0, "nhd": 0, "flat": 0, "bflat": -2}  # the axis of positions
+
+
+class _Matching:
+    """The golden vectors of one kind of layers, and the belief that they are of."""
+
+    def __init__(self, client, preset, layer_type, dtype, config):
+        self.client, self.belief = client, {**({"preset": preset} if preset else {}), **config}
+        self.name = preset or config.get("scheme") or (config.get("hf_config") or {}).get("model_type", "hf_config")
+        self.tensors = client.golden(preset, dtype=dtype, **config)
+        kinds = self.tensors.meta["configs"]
+        if layer_type is not None and layer_type not in kinds:
+            self.belief["layer_type"] = layer_type
+            self.tensors = client.golden(preset, dtype=dtype, layer_type=layer_type, **config)
+            kinds = self.tensors.meta["configs"]
+        elif layer_type is None and len(kinds) > 1:
+            raise ValueError(f"{self.name} has several kinds of layers; give layer_type, one of: {', '.join(kinds)}")
+        if layer_type not in kinds and len(kinds) > 1:
+            raise ValueError(f"{layer_type} of {self.name} has several kinds; give one of: {', '.join(kinds)}")
+        self.kind = layer_type if layer_type in kinds else next(iter(kinds))
+        if self.kind.rpartition(".")[2] in ("short", "long"):  # the length is stated in the scaling
+            self.belief = {name: value for name, value in kinds[self.kind].items() if name != "form"}
+        elif len(kinds) > 1:
+            self.belief["layer_type"] = self.kind
+        if "q" not in self.tensors and f"q.{self.kind}" not in self.tensors:
+            raise ValueError(f"{self.name} rotates nothing; compare its {', '.join(self.tensors.keys())} with check")
+
+    def given(self, name, tensor_layout, contiguous):
+        """An input as NumPy's array, and its bits if it is bf16."""
+        name = name if name in self.tensors else f"{name}.{self.kind}"
+        bits = self.tensors._raw.get(name)
+        lay = LAYOUTS[tensor_layout]
+        return contiguous(lay(self.tensors[name])), None if bits is None else contiguous(lay(bits))
+
+    def judge(self, fn, like, tensor_layout, strict):
+        if tensor_layout not in LAYOUTS:
+            raise ValueError(f"tensor_layout is {tensor_layout!r}; there are: {', '.join(LAYOUTS)}")
+        make, both = _maker(like), _three_arguments(fn)
+        contiguous = lambda array: np.array(array, order="C")  # which fn may write to
+        inputs = {name: self.given(name, tensor_layout, contiguous) for name in ("q", "k")[: 1 + both]}
+        positions = self.tensors.position_ids
+        outputs = fn(*(make(*pair) for pair in inputs.values()), make(contiguous(positions), None))
+        outputs = tuple(outputs) if both else (outputs,)
+        if len(outputs) != len(inputs):
+            raise ValueError(f"fn has returned {len(outputs)} tensors; needed: {', '.join(f'{name}_out' for name in inputs)}")
+        sent = {name: array for name, (array, _) in inputs.items()}
+        sent.update({f"{name}_out": array for name, array in zip(inputs, outputs)})
+        diagnosis = self.client.diagnose(**sent, **self.belief, positions=positions.tolist(), tensor_layout=tensor_layout)
+        if not diagnosis.passes(strict):
+            raise Mismatch(diagnosis, self.line(diagnosis, positions, tensor_layout))
+        return diagnosis
+
+    def line(self, diagnosis, positions, tensor_layout):
+        """NAME: the finding (first at position P, channel J: FOUND, expected E)."""
+        bad = (diagnosis.get("belief") or {}).get("first_bad")
+        where = ""
+        if bad:
+            at = positions[..., bad["index"][PLACE[tensor_layout]]].tolist()
+            where = f" (first at position {at}, channel {bad['index'][-1]}: {_number(bad['found'])}, expected {_number(bad['expected'])})"
+        finding = next((one["detail"] for one in diagnosis["findings"] if one["code"] != "as_believed"), "it differs").rstrip(".")
+        room = 240 - len(self.name) - 2 - len(where)
+        return f"{self.name}: {finding if len(finding) <= room else finding[: room - 1] + '…'}{where}"
+
+
+def _number(value):
+    return f"{value:.7g}" if isinstance(value, float) else str(value)
+
+
 # ---- the usual service ----
 
 _usual = None
@@ -672,6 +805,14 @@ def check(tensor=None, **request):
     return _client().check(tensor, **request)
 
 
+def golden(preset=None, **request):
+    return _client().golden(preset, **request)
+
+
+def assert_matches(fn, **request):
+    return _client().assert_matches(fn, **request)
+
+
 def schemes(name=None):
     return _client().schemes(name)
 
@@ -680,6 +821,6 @@ def presets(name=None):
     return _client().presets(name)
 
 
-for _function in (encode, rotate, attention, analyze, diagnose, check, schemes, presets):
+for _function in (encode, rotate, attention, analyze, diagnose, check, golden, assert_matches, schemes, presets):
     _function.__doc__ = getattr(Client, _function.__name__).__doc__
 del _function

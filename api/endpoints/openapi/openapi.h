@@ -28,7 +28,7 @@ void api_openapi_answer(struct api_text *text, const char *name, const char *abo
 
 /* ---- studies.c ---- */
 
-/* The schemas of /analyze, /diagnose and /experiments, each with a comma in front. */
+/* The schemas of /analyze, /diagnose, /golden and /experiments, each with a comma in front. */
 void api_openapi_studies(struct api_text *text);
 
 #endif

@@ -177,11 +177,10 @@ static void add_entry_change(struct api_text *text, const struct api_route *rout
 /* Those in the path, and the language. build: of this program's page, as an example. */
 static void add_parameters(struct api_text *text, const struct api_route *route, const char *build, bool is_change)
 {
-    static const char *const names[] = {"name", "version", "build", "file", "query", "key"}, *const steps[] = {
-                                                                                                 "{name}",  "{version}",
-                                                                                                 "{build}", "{file}",
-                                                                                                 "{query}", "{key}"};
+    static const char *const names[] = {"name", "preset", "version", "build", "file", "query", "key"};
+    static const char *const steps[] = {"{name}", "{preset}", "{version}", "{build}", "{file}", "{query}", "{key}"};
     const char *const examples[] = {is_change && route->new_name ? route->new_name : route->name,
+                                    route->name,
                                     "1",
                                     build,
                                     route->name,

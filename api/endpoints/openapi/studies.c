@@ -1,4 +1,5 @@
-/* The schemas of /analyze, /diagnose and /experiments, from the rows of metrics, of their fields and of their answers.
+/* The schemas of /analyze, /diagnose, /golden and /experiments, from the rows of metrics, of their fields and of their
+ * answers.
  */
 #include "api/endpoints/endpoints.h"
 #include "api/endpoints/openapi/openapi.h"
@@ -88,6 +89,22 @@ static void add_diagnosis(struct api_text *text)
     api_text_put(text, "}}");
 }
 
+/* ---- Golden vectors ---- */
+
+static void add_golden(struct api_text *text)
+{
+    bool first = true;
+    api_text_put_described(text, ",\"Golden\":{\"type\":\"object\",\"description\":\"fields of /golden beside the "
+                                 "configuration\",\"properties\":{");
+    for (const struct pe_param *row = pe_golden_params(); row->name; row++) {
+        api_openapi_property(text, row->name, &first);
+        api_openapi_schema(text, row);
+    }
+    api_text_put(text, "}}");
+    api_openapi_answer(text, "GoldenAnswer", "as JSON; in safetensors, the default, the members are __metadata__",
+                       pe_golden_members);
+}
+
 /* ---- Experiments ---- */
 
 static const char configs_property[] =
@@ -117,5 +134,6 @@ void api_openapi_studies(struct api_text *text)
     api_openapi_answer(text, "AnalysisAnswer", NULL, pe_analysis_members);
     add_diagnosis(text);
     api_openapi_answer(text, "DiagnosisAnswer", NULL, pe_diagnosis_members);
+    add_golden(text);
     add_experiment(text);
 }

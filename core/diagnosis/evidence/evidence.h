@@ -435,6 +435,8 @@ double pe_steps_between(enum pe_dtype dtype, double a, double b);
 
 /* Equal infinities are exact. */
 bool pe_is_exact(const struct pe_judge *j, double found, double expected);
+/* Largest |found - expected| that is exact, of any number (not of angles). */
+double pe_exact_most(const struct pe_judge *j);
 /* What right f32 code loses of pair c's frequency, a share of it: g. */
 double pe_float32_loss(double frequency, size_t c);
 /* Largest |found - expected| of verdict rounding; phase: g·|p|w of the number; of a bias its head, from 1. */

@@ -103,6 +103,15 @@ bool pe_is_exact(const struct pe_judge *j, double found, double expected)
     return pe_steps_between(j->dtype, found, expected) <= 1;
 }
 
+double pe_exact_most(const struct pe_judge *j)
+{
+    int exponent;
+    if (j->id == PE_OF_ROTATED)
+        return 12 * j->u * j->largest;
+    frexp(j->largest, &exponent); /* of 2^exponent, above the number: its step is u times that */
+    return j->largest > 0 ? ldexp(j->u, exponent) : 0;
+}
+
 double pe_float32_loss(double frequency, size_t c)
 {
     return frequency == 0 ? 0 : fmax(6 + 3 * fabs(log(fabs(frequency))), 2 * (double)c) * 0x1p-24;

@@ -1,66 +1,15 @@
 /* Layers whose positions differ: the comparison of kinds, and the refusal that lists them. */
 #include "core/models/hf/hf.h"
 #include "core/params.h"
+#include "core/values.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Are two values the same? ---- */
-
-static bool same_value(const struct pe_value *a, const struct pe_value *b);
-
-static bool same_fields(const struct pe_field *a, size_t n_a, const struct pe_field *b, size_t n_b)
-{
-    for (size_t i = 0; i < n_a; i++) {
-        const struct pe_value *value = pe_field_find(b, n_b, a[i].name);
-        if (!value || !same_value(&a[i].value, value))
-            return false;
-    }
-    return n_a == n_b;
-}
-
-static bool same_lists(const struct pe_value *a, const struct pe_value *b)
-{
-    if (a->kind != b->kind)
-        return false;
-    if (a->kind == PE_LIST) {
-        for (size_t i = 0; i < a->list.n && a->list.n == b->list.n; i++)
-            if (!same_value(&a->list.items[i], &b->list.items[i]))
-                return false;
-        return a->list.n == b->list.n;
-    }
-    struct pe_reals x = {a->array, a->array.shape[0]}, y = {b->array, b->array.shape[0]};
-    bool same = a->array.rank == 1 && b->array.rank == 1 && x.n == y.n;
-    for (uint64_t i = 0; same && i < x.n; i++)
-        same = pe_real_at(&x, i) == pe_real_at(&y, i);
-    return same;
-}
+/* ---- A line for each kind ---- */
 
 static double number_of(const struct pe_value *v) { return v->kind == PE_INTEGER ? (double)v->integer : v->real; }
-
-/* 10000 and 10000.0 are. */
-static bool same_value(const struct pe_value *a, const struct pe_value *b)
-{
-    bool numbers = (a->kind == PE_INTEGER || a->kind == PE_REAL) && (b->kind == PE_INTEGER || b->kind == PE_REAL);
-    if (numbers)
-        return number_of(a) == number_of(b);
-    switch (a->kind) {
-    case PE_NULL: return b->kind == PE_NULL;
-    case PE_BOOLEAN: return b->kind == PE_BOOLEAN && a->boolean == b->boolean;
-    case PE_STRING: return b->kind == PE_STRING && strcmp(a->string, b->string) == 0;
-    case PE_OBJECT:
-        return b->kind == PE_OBJECT && same_fields(a->object.fields, a->object.n, b->object.fields, b->object.n);
-    case PE_LIST:
-    case PE_ARRAY: return same_lists(a, b);
-    case PE_INTEGER:
-    case PE_REAL:
-    case PE_PRESET: return false;
-    }
-    return false;
-}
-
-/* ---- A line for each kind ---- */
 
 struct line {
     char *text;
@@ -157,12 +106,12 @@ static void put_positions(struct line *line, const struct pe_model_fields *field
         put(line, pe_text("no positions"));
         return;
     }
-    bool comparable = same_value(scheme, others);
+    bool comparable = pe_value_same(scheme, others);
     put(line, scheme->string);
     for (size_t i = 0; i < fields->n; i++) {
         const struct pe_field *field = &fields->fields[i];
         const struct pe_value *value = comparable ? pe_field_find(other->fields, other->n, field->name) : NULL;
-        bool differs = comparable && !(value && same_value(&field->value, value));
+        bool differs = comparable && !(value && pe_value_same(&field->value, value));
         if (differs || pe_is_among("base|scaling", field->name))
             put_field(line, field);
     }
@@ -175,7 +124,9 @@ void pe_hf_describe(struct pe_hf_difference *difference, size_t k, const struct 
     static const char more[] = "\n…";
     size_t start = k ? strlen(difference->lines) : 0;
     struct line line = {difference->lines, sizeof difference->lines - sizeof more, start, false};
-    difference->differ = difference->differ || !same_fields(fields->fields, fields->n, other->fields, other->n);
+    struct pe_value all = {.kind = PE_OBJECT, .object = {fields->fields, fields->n}};
+    struct pe_value others = {.kind = PE_OBJECT, .object = {other->fields, other->n}};
+    difference->differ = difference->differ || !pe_value_same(&all, &others);
     put(&line, "\n\"");
     put(&line, kind);
     put(&line, "\"");

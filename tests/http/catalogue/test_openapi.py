@@ -123,7 +123,7 @@ def test_every_route_and_method(document, server):
     listed = re.search(r"there are: (.*)", server.get("/nowhere-near-anything").json()["detail"])[1]
     assert set(listed.split(", ")) <= set(document["paths"]) and len(document["paths"]) >= len(listed.split(", "))
     for path, item in document["paths"].items():
-        allow = server.request("OPTIONS", path.format(name="x", version="1", build="x", file="x", query="len=1", key="x")).headers["Allow"].split(", ")
+        allow = server.request("OPTIONS", path.format(name="x", preset="x", version="1", build="x", file="x", query="len=1", key="x")).headers["Allow"].split(", ")
         assert {m.replace("QUERY", "x-query").lower() for m in allow} == {method for method, _ in operations(item)}, path
 
 

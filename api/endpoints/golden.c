@@ -1,0 +1,215 @@
+/* /golden: a few exact tensors of a configuration as a file of at most 64 KiB, whose tag a port's tests can pin. The
+ * tensors, and which of them fit, are the core's; this file knows how long the header is. */
+#include "api/endpoints/endpoints.h"
+#include "api/replies/replies.h"
+#include "api/requests/requests.h"
+#include "api/routes.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { MEMBERS_MAX = 8 };
+
+struct giving {
+    struct api_request *request;
+    struct pe_golden *golden; /* of the request's arena */
+    struct pe_golden_request core;
+    struct api_opening opening;
+    struct api_text text; /* the members beside the tensors, one after the other */
+    struct api_member members[MEMBERS_MAX];
+};
+
+/* ---- The request ---- */
+
+/* Weights; as for /encode, a tensor without a name is x, which is then refused by name. */
+static const char *lone_tensor(const struct pe_tensor *tensor)
+{
+    (void)tensor;
+    return "x";
+}
+
+static const struct api_taking taking = {.tensor = lone_tensor, .params = pe_golden_params};
+
+/* The preset of the path as a field of the request. */
+static bool read_path(struct api_request *request)
+{
+    const struct api_call *call = request->call;
+    const char *name = request->path.preset;
+    struct pe_value value = {.kind = PE_STRING, .string = name};
+    if (!api_memory_for_reading(request, request->host, call, &request->problem) ||
+        !api_request_add(request, "preset", &value, &request->problem))
+        return false;
+    if (!api_preset_take(request, &request->problem))
+        return request->problem.status == 422 && api_preset_absent(request->presets, name, &request->problem);
+    if (!request->has_kept_preset && !pe_preset_find(name))
+        return api_preset_absent(request->presets, name, &request->problem);
+    return !call->query || !*call->query || api_query_read(request, call->query, &request->problem);
+}
+
+/* Every file has the same tensors, whole. */
+static bool check_form(struct api_request *request)
+{
+    static const char *const names[] = {"outputs", "slice", "reduce"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char pointer[PE_POINTER_MAX] = "";
+        api_pointer_push(pointer, names[i], strlen(names[i]));
+        if (api_request_find(request, names[i]))
+            return api_fail(&request->problem, 422, pointer, "%s has no meaning here: every tensor is there, and whole",
+                            names[i]);
+    }
+    return true;
+}
+
+/* Whatever Accept names: a file that a test pins does not depend on the client. */
+static bool choose_format(struct api_request *request)
+{
+    int usual = 0;
+    while (strcmp(api_format_names[usual], "safetensors") != 0)
+        usual++;
+    if (request->form.format < 0)
+        request->form.format = usual;
+    request->format = api_form_format(&request->form);
+    bool is_one = strcmp(request->format->name, "safetensors") == 0 || strcmp(request->format->name, "json") == 0;
+    if (!is_one)
+        return api_fail(&request->problem, 406, "/format", "golden vectors are safetensors or json, not %s",
+                        request->format->name);
+    return api_form_check(&request->form, request->format, &request->problem);
+}
+
+static bool golden_read(struct api_request *request)
+{
+    struct giving *g = request->own;
+    *g = (struct giving){.request = request};
+    request->is_kept = api_may_be_kept(request->call);
+    request->taking = &taking;
+    return (*request->path.preset ? read_path(request) : api_compute_read(request)) && check_form(request) &&
+           api_form_read(request, &request->form, &request->problem) &&
+           api_lang_take(request, request->call, &request->lang, &request->problem) && choose_format(request) &&
+           api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
+}
+
+/* ---- How many positions fit ---- */
+
+static void drop_golden(void *golden) { pe_golden_free(golden); }
+static void drop_text(void *text) { api_text_drop(text); }
+
+/* The tensors as the formats read them; the core keeps them. */
+static bool hold_tensors(struct giving *g)
+{
+    size_t n = pe_golden_n_tensors(g->golden);
+    struct api_held *held = api_arena_array(&g->request->arena, n, sizeof *held);
+    if (!held)
+        return api_fail_memory(&g->request->problem);
+    for (size_t i = 0; i < n; i++) {
+        const struct pe_named_tensor *named = pe_golden_tensor(g->golden, i);
+        held[i] = (struct api_held){api_held_output(named->name, &named->tensor), named->tensor.data};
+    }
+    g->opening.source = (struct api_source){.held = held, .n_held = n};
+    return true;
+}
+
+static bool print_members(struct giving *g)
+{
+    const struct pe_value *about = pe_golden_about(g->golden);
+    size_t begins[MEMBERS_MAX + 1] = {0};
+    if (!about)
+        return api_fail_memory(&g->request->problem);
+    assert(about->object.n <= MEMBERS_MAX);
+    g->text.n = 0;
+    for (size_t i = 0; i < about->object.n; i++) {
+        api_text_value(&g->text, &about->object.fields[i].value);
+        begins[i + 1] = g->text.n;
+    }
+    if (g->text.state)
+        return api_fail_text(&g->request->problem, &g->text);
+    for (size_t i = 0; i < about->object.n; i++)
+        g->members[i] =
+            (struct api_member){about->object.fields[i].name, g->text.bytes + begins[i], begins[i + 1] - begins[i]};
+    g->opening.members = g->members;
+    g->opening.n_members = about->object.n;
+    return true;
+}
+
+/* As safetensors, also if JSON is asked for: both have the same tensors. */
+static bool fit(struct giving *g)
+{
+    uint64_t n = 0;
+    for (;;) {
+        if (!hold_tensors(g) || !print_members(g) || !api_safetensors_size(&g->opening, &n, &g->request->problem))
+            return false;
+        if (n <= PE_GOLDEN_BYTES_MAX)
+            return true;
+        if (!pe_golden_shrink(g->golden))
+            return api_fail(&g->request->problem, 413, "",
+                            "the file would have %llu bytes; allowed: at most %d; name one layer_type, or give fewer "
+                            "positions",
+                            (unsigned long long)n, PE_GOLDEN_BYTES_MAX);
+    }
+}
+
+static bool golden_check(struct api_request *request)
+{
+    struct giving *g = request->own;
+    struct api_arena *arena = &request->arena;
+    struct pe_error err;
+    g->core = (struct pe_golden_request){.fields = request->fields,
+                                         .n_fields = request->n_fields,
+                                         .dtype = (enum pe_dtype)request->form.dtype,
+                                         .max_work = (double)request->host->max_analysis,
+                                         .caller_fields = api_form_names(),
+                                         .admit = api_study_admit,
+                                         .caller = request};
+    api_text_init(&g->text, API_TEXT_MAX);
+    g->opening.keeps_order = true;
+    api_memory_settle(request);
+    if (!api_arena_own(arena, &g->text, drop_text))
+        return api_fail_memory(&request->problem);
+    if (pe_golden_open(&g->core, &g->golden, &err))
+        return api_study_fail(request, &err);
+    return (api_arena_own(arena, g->golden, drop_golden) || api_fail_memory(&request->problem)) && fit(g);
+}
+
+/* ---- The answer ---- */
+
+static void name_answer(struct giving *g)
+{
+    struct api_named named = {.request = g->request,
+                              .form = &g->request->form,
+                              .format = g->request->format,
+                              .is_of_machine = pe_golden_scheme(g->golden)->is_of_machine,
+                              .commit = g->request->host->commit,
+                              .config = g->text.bytes,
+                              .config_bytes = g->text.n,
+                              .route = "/golden"};
+    api_compute_name(g->request, &named);
+}
+
+static bool open_stream(struct giving *g)
+{
+    struct api_opening *opening = &g->opening;
+    opening->form = &g->request->form;
+    opening->request = g->request;
+    opening->arena = &g->request->arena;
+    return api_memory_for_answering(g->request, g->request->host, &opening->source, g->request->format,
+                                    &g->request->problem) &&
+           api_body_open(g->request->format, opening, &g->request->problem);
+}
+
+static bool compute(struct giving *g)
+{
+    struct pe_error err;
+    if (pe_golden_compute(g->golden, &err))
+        return api_study_fail(g->request, &err);
+    return hold_tensors(g) && print_members(g) && open_stream(g);
+}
+
+static struct api_reply *golden_build(struct api_request *request)
+{
+    struct giving *g = request->own;
+    name_answer(g);
+    if (!request->is_unchanged && !compute(g))
+        return NULL;
+    return api_reply_set_scheme(api_compute_reply(request, &g->opening), pe_golden_scheme(g->golden)->name);
+}
+
+const struct api_steps api_golden = {golden_read, golden_check, golden_build, sizeof(struct giving)};
