@@ -36,7 +36,7 @@ export class Forms {
   show(slot, config) {
     const known = this.cards.get(slot);
     const card = known ?? new this.Card(this.page, slot);
-    const concern = JSON.stringify([config, this.page.viewPath()]);
+    const concern = JSON.stringify([config, this.page.viewPath(), this.page.setsSequence()]);
     if (card.concern === concern) return;
     card.concern = concern;
     card.update(config);

@@ -35,6 +35,9 @@ export class Page {
 
   viewPath() { return this.view?.path ?? null; }
 
+  /* Does the view choose the positions itself? Then those of the configurations are not asked with. */
+  setsSequence() { return this.view?.setsSequence ?? false; }
+
   setConfig(slot, config, undo) {
     this.store.set({ configs: { ...this.configsBySlot(), [slot]: config }, emptied: false }, { undo });
   }

@@ -501,3 +501,12 @@ def test_what_was_read_of_a_model_file_is_reported(open_page, server):
         assert request_of(page)["base"] == 500000 and request_of(page)["head_dim"] == 64
         page.settle()
         assert page.state() == "ready"
+
+
+@pytest.mark.parametrize("view, is_set", [("rotate", True), ("scaling", True), ("experiment", True), ("table", False), ("distance", False)])
+def test_a_view_that_sets_the_positions_says_so(visit, view, is_set):
+    """No control of a card does nothing: in place of those of the sequence stands the reason."""
+    page = visit(fragment(view, {"scheme": "rope", "len": 16}))
+    shown = page.run("return ['[data-fixed=sequence]', '[data-card=a] [data-field=len]', '[data-card=a] [data-field=offset]', '[data-card=a] [data-field=base]']"
+                     ".map((one) => document.querySelector(one)?.checkVisibility() ?? false)")
+    assert shown == [is_set, not is_set, not is_set, True]

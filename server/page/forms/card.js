@@ -77,7 +77,9 @@ export class Card {
       .map(([, one]) => one.element));
     this.laterPositions = make('details', { class: 'more' }, make('summary', null, word('form.moreSequence')),
       ...later);
-    this.sequence = make('div', { class: 'sequence' }, this.chooser.element, ...first, this.laterPositions);
+    this.fixed = make('p', { class: 'hint', 'data-fixed': 'sequence' }, word('form.viewSequence'));
+    this.ownSequence = make('div', { class: 'sequence' }, this.chooser.element, ...first, this.laterPositions);
+    this.sequence = make('div', null, this.fixed, this.ownSequence);
   }
 
   controlOf(row) {
@@ -167,6 +169,8 @@ export class Card {
   }
 
   showSequence(context) {
+    this.fixed.hidden = !this.page.setsSequence();
+    this.ownSequence.hidden = !this.fixed.hidden;
     this.chooser.offer(kindsFor(outputsOf(this.config, this.page.viewPath()), this.kind));
     this.chooser.show({ value: this.kind, isOwn: false });
     for (const [row, one] of this.positions) {

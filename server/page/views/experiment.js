@@ -355,7 +355,7 @@ function pythonText(body, { origin, token }) {
 }
 
 export default {
-  name: 'experiment', path: PATH,
+  name: 'experiment', path: PATH, setsSequence: true,
   example: () => ({ a: { scheme: 'alibi' }, b: { scheme: 'sinusoidal' } }),
   open: (page, root) => new Experiment(page, root),
 };

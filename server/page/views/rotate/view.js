@@ -100,4 +100,6 @@ class Rotate {
   }
 }
 
-export default { name: 'rotate', path: '/rotate', example, open: (page, root) => new Rotate(page, root) };
+export default {
+  name: 'rotate', path: '/rotate', setsSequence: true, example, open: (page, root) => new Rotate(page, root),
+};

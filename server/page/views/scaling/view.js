@@ -175,7 +175,7 @@ function rowOf({ type, result, wavelength }) {
 }
 
 export default {
-  name: 'scaling', path: '/analyze',
+  name: 'scaling', path: '/analyze', setsSequence: true,
   example: () => ({ a: { preset: 'llama-3.1', len: 128 } }),
   open: (page, root) => new Scaling(page, root),
 };
