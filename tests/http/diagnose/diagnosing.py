@@ -22,6 +22,15 @@ def diagnose(server, body, headers=None):
     return response.json()
 
 
+SEQUENCES = [{"len": 6}, {"grid": [2, 3]}, {"grid": [2, 1, 3]}]  # some preset or scheme takes only the second, some only the third
+
+
+def beliefs(server):
+    """Every scheme by its name, and a preset for each configuration that presets have."""
+    presets = {json.dumps(preset["config"], sort_keys=True): preset["name"] for preset in server.get("/presets").json()["presets"]}
+    return [{"scheme": s["name"]} for s in server.get("/schemes").json()["schemes"]] + [{"preset": name} for name in presets.values()]
+
+
 def ask(server, case, **more):
     return diagnose(server, {**case.body(), **more})
 

@@ -98,7 +98,7 @@ def test_one_wrong_number_is_found_in_its_place(server, kind):
     """The index is that of the tensor sent, and no number is left out of the comparison."""
     name, arrange = ARRANGED[kind]
     whole = arrange(angles())
-    for at in np.random.default_rng(5).integers(0, whole.size, 6):
+    for at in (0, np.random.default_rng(5).integers(1, whole.size - 1), whole.size - 1):
         wrong = whole.copy()
         wrong.flat[at] += 0.25
         answer = asked(server, name, wrong, **ROPE)
