@@ -92,48 +92,43 @@ def post(body, path="/encode", *headers):
     return "\r\n".join(lines).encode() + body
 
 
-def metric(server, name):
+def metrics(server, *names):
+    """These numbers of one answer of /metrics."""
     with Client(server) as client:
         client.send(get("/metrics"))
         text = client.answer()[2].decode()
-    found = re.search(rf"^{re.escape(name)} (\S+)$", text, re.M)
-    assert found, f"no {name} in /metrics"
-    return float(found[1])
+    found = [re.search(rf"^{re.escape(name)} (\S+)$", text, re.M) for name in names]
+    assert all(found), f"not all of {names} in /metrics"
+    return [float(one[1]) for one in found]
+
+
+def metric(server, name):
+    return metrics(server, name)[0]
 
 
 def cancelled(server):
     return sum(metric(server, f'posenc_cancelled_total{{stage="{stage}"}}') for stage in ("waiting", "sending"))
 
 
-def wait_until(condition, seconds=10):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
 PAUSE = 0.02
 
 
-def within(seconds, condition):
-    """Fails unless it comes true. What counts is the time between tries: where others have the processors, a try takes longer, and all it waits for does too."""
-    for _ in range(int(seconds * (5 if SANITIZED else 1) / PAUSE)):
+def wait_until(condition, seconds=10):
+    """Whether it comes true. What counts is the time between tries: where others have the processors, a try takes longer, and all it waits for does too."""
+    for _ in range(round(seconds / PAUSE)):
         if condition():
-            return
+            return True
         time.sleep(PAUSE)
-    assert condition(), f"not within {seconds} s"
+    return condition()
+
+
+def within(seconds, condition):
+    assert wait_until(condition, seconds * (5 if SANITIZED else 1)), f"not within {seconds} s"
 
 
 def is_quiet(server):
     """No stream, job or request is left except the one that queries the metrics."""
-    return (
-        metric(server, "posenc_streams") == 0
-        and metric(server, "posenc_in_flight_requests") == 1
-        and metric(server, "posenc_queued_jobs") == 0
-        and metric(server, "posenc_busy_workers") == 0
-    )
+    return metrics(server, "posenc_streams", "posenc_in_flight_requests", "posenc_queued_jobs", "posenc_busy_workers") == [0, 1, 0, 0]
 
 
 def has_exited(server):

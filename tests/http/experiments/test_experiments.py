@@ -10,6 +10,7 @@ import pytest
 
 from asking import metric
 from conftest import SANITIZED, Stopwatch, start_server
+from connection import within
 
 SMALL = {"task": "local", "steps": 40, "train_len": 16, "eval_len": 24, "seed": 1}
 LONG = {"steps": 2000, "train_len": 512, "eval_len": 512, "configs": [{"scheme": "rope"}]}
@@ -147,14 +148,6 @@ class Running:
         self.answer.close()
 
 
-def wait_until(condition, seconds):
-    begun = time.monotonic()
-    while not condition():
-        assert time.monotonic() - begun < seconds
-        time.sleep(0.01)
-    return time.monotonic() - begun
-
-
 def test_one_at_a_time_and_no_worker_taken():
     with start_server("--workers", "1") as server:
         one_at_a_time(server)
@@ -168,7 +161,7 @@ def one_at_a_time(server):
     assert server.post("/experiments", {"scheme": "shaw"}).status == 422  # what is wrong is said first
     assert server.post("/analyze", {"scheme": "rope", "len": 64}).status == 200  # on the only worker
     running.leave()
-    wait_until(lambda: metric(server, "posenc_experiments") == 0, 5)
+    within(5, lambda: metric(server, "posenc_experiments") == 0)
     assert server.post("/experiments", {**SMALL, "scheme": "alibi"}).status == 200
     assert metric(server, 'posenc_experiments_total{outcome="done"}') == 1 and metric(server, 'posenc_experiments_total{outcome="ended"}') == 1
     assert metric(server, "posenc_experiment_steps_total") >= 40
@@ -185,7 +178,9 @@ def test_a_client_that_leaves_without_unread_bytes(version):
             while b'"step":1,' not in seen:
                 seen += client.recv(65536)
             time.sleep(0.1)
-        assert wait_until(lambda: metric(server, "posenc_experiments") == 0, 5) < 1
+            watch = Stopwatch(server)
+        within(5, lambda: metric(server, "posenc_experiments") == 0)
+        assert watch.seconds() < 1
 
 
 PAGE = "https://vis.example.org"
@@ -235,7 +230,7 @@ def test_clients_take_turns():
         running = Running(server)
         assert [ask_from(server, source, short) for source in (TWO, THREE, TWO)] == [429] * 3
         running.leave()
-        wait_until(lambda: metric(server, "posenc_experiments") == 0, 5)
+        within(5, lambda: metric(server, "posenc_experiments") == 0)
         assert [ask_from(server, ONE, short) for _ in range(20)] == [429] * 20  # the place is free, and kept for those who wait
         assert ask_from(server, THREE, short) == 429
         assert [ask_from(server, source, short) for source in (TWO, TWO, THREE)] == [200, 429, 200]
@@ -250,9 +245,11 @@ def test_whoever_does_not_come_back_loses_its_turn():
         running = Running(server)
         assert ask_from(server, TWO, short) == 429
         running.leave()
-        wait_until(lambda: metric(server, "posenc_experiments") == 0, 5)
+        within(5, lambda: metric(server, "posenc_experiments") == 0)
         assert ask_from(server, ONE, short) == 429
-        assert 3 < wait_until(lambda: ask_from(server, ONE, short) == 200, 20) < 15
+        begun, watch = time.monotonic(), Stopwatch(server)
+        within(20, lambda: ask_from(server, ONE, short) == 200)
+        assert time.monotonic() - begun > 3 and watch.seconds() < 15
 
 
 def test_switched_off():

@@ -9,6 +9,7 @@ import pytest
 
 from asking import refused
 from conftest import start_server
+from connection import within
 from pictures import HEAT, check, matrix, numbers, picture_of
 from png_reader import Picture
 
@@ -219,17 +220,10 @@ def test_pictures_that_are_not_read_have_a_bound():
         finally:
             for reader in readers:
                 reader.close()
-        assert until(lambda: alone.post("/encode", NOISE).status == 200)
+        within(60, lambda: alone.post("/encode", NOISE).status == 200)
 
 
 # ---- Long work ---------------------------------------------------------------------------------------------------------
-
-
-def until(is_so, seconds=60):
-    end = time.monotonic() + seconds
-    while not is_so() and time.monotonic() < end:
-        time.sleep(0.05)
-    return is_so()
 
 
 @pytest.mark.parametrize("fields", [
