@@ -166,6 +166,24 @@ static enum pe_status choose_part(struct pe_hf_reader *r)
     return r->model ? PE_OK : pe_fail(r->err, "/layer_type", "%s has no row", name);
 }
 
+/* Conditions ask whether a flag is true, or false: another kind of value would count as none. */
+static enum pe_status check_flags(const struct pe_hf_reader *r, const char *conditions)
+{
+    struct pe_hf_place place = r->config;
+    place.marks = NULL; /* whether they are read is seen where they are asked for */
+    for (const char *p = conditions; p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL) {
+        char name[64], word[64];
+        bool ignored;
+        size_t n = strcspn(p, "=|"), n_word = strcspn(p + n, "|");
+        snprintf(name, sizeof name, "%.*s", (int)n, p);
+        snprintf(word, sizeof word, "%.*s", n_word ? (int)n_word - 1 : 0, p + n + 1);
+        bool is_flag = pe_is_among("true|false", word);
+        if (is_flag && pe_hf_flag(&place, name, &ignored, r->err))
+            return r->err->status;
+    }
+    return PE_OK;
+}
+
 static enum pe_status find_model(struct pe_hf_reader *r, const struct pe_hf_asked *asked)
 {
     if (r->model && r->model->kind == PE_HF_PARTS && choose_part(r))
@@ -178,6 +196,8 @@ static enum pe_status find_model(struct pe_hf_reader *r, const struct pe_hf_aske
         return is_other ? other_positions(r) : unknown_type(r);
     r->config.defaults = &r->model->fields;
     r->config.row = r->model;
+    if (check_flags(r, r->model->refuses) || check_flags(r, r->model->rope_if) || check_flags(r, pe_hf_stack_flags(r)))
+        return r->err->status;
     return PE_OK;
 }
 

@@ -232,6 +232,8 @@ void pe_hf_sliding_usual(struct pe_hf_reader *r,
 void pe_hf_add(struct pe_hf_reader *r, size_t *n, const char *name, struct pe_value value); /* to scaling */
 
 /* kinds.c: the kinds of layers that the config's model has, and which layers they are. Of a row that is found. */
+const char *
+pe_hf_stack_flags(const struct pe_hf_reader *r); /* conditions that decide which stacks there are, or NULL */
 enum pe_status pe_hf_list_layers(const struct pe_hf_reader *r, struct pe_hf_layers *layers);
 bool pe_hf_has_kind(const struct pe_hf_layers *layers, const char *kind); /* of attention or not */
 /* Writes the layers of a kind (NULL: of any) to indices, PE_HF_LAYERS_MAX of them at most; their number. */

@@ -285,6 +285,14 @@ static int64_t depth_of(const struct pe_hf_place *place, const char *stack)
     return 0;
 }
 
+const char *pe_hf_stack_flags(const struct pe_hf_reader *r)
+{
+    if (r->model->kind == PE_HF_T5)
+        return "is_encoder_decoder=true|is_decoder=true";
+    return r->model->kind == PE_HF_LAYOUTLM ? "has_spatial_attention_bias=false|has_relative_attention_bias=false"
+                                            : NULL;
+}
+
 /* T5's config may be of one stack, LayoutLM's without some of the tables. */
 static const char *stacks_of(const struct pe_hf_reader *r)
 {

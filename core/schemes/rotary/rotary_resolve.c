@@ -262,15 +262,13 @@ static enum pe_status check_width(struct pe_rotary_resolved *now, int64_t rotary
 static enum pe_status resolve_scaling(const struct pe_plan *plan, struct pe_rotary_resolved *now, struct pe_error *err)
 {
     const struct pe_rotary_fields *given = now->given;
-    struct pe_scaling rest = given->scaling;
     now->use.dim = 2 * (double)now->n_pairs;
     now->use.head_dim = (double)given->head_dim;
     now->use.seq_len = pe_sequence_reach(&plan->seq);
     now->use.float32 = given->arith == PE_ARITH_FLOAT32;
     now->attention_factor = 1;
-    rest.mrope_interleaved = NULL; /* check_pasted has read it */
     if (!given->inv_freq.n) {
-        if (pe_scaling_resolve(&rest, &now->use, &now->scaling, err))
+        if (pe_scaling_resolve(&given->scaling, &now->use, &now->scaling, err))
             return err->status;
         now->attention_factor = now->scaling.attention_factor;
     }
@@ -391,7 +389,7 @@ static enum pe_status check_grid(const struct pe_plan *plan, const struct pe_rot
     return PE_OK;
 }
 
-/* pixel has its own frequencies, so a base or scaling would have no effect. */
+/* pixel has its own frequencies, so a base, a list or a scaling would have no effect. */
 static enum pe_status check_pixel(const struct pe_plan *plan, struct pe_rotary_resolved *now, struct pe_error *err)
 {
     if (now->coords != PE_COORDS_PIXEL)
@@ -404,6 +402,9 @@ static enum pe_status check_pixel(const struct pe_plan *plan, struct pe_rotary_r
     if (pe_plan_gave(plan, "base"))
         return pe_fail(err, "/base",
                        "base is not used with coords pixel, whose frequencies are pi·linspace(1, max_freq/2)");
+    if (now->given->inv_freq.n)
+        return pe_fail(err, "/inv_freq",
+                       "inv_freq is not used with coords pixel, whose frequencies are pi·linspace(1, max_freq/2)");
     if (now->scaling.rule != pe_scaling_at(0))
         return pe_fail(err, "/scaling/type",
                        "scaling is not used with coords pixel, whose frequencies are "

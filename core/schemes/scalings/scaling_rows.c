@@ -2,6 +2,7 @@
  * rule, and which rule uses which. */
 #include "core/schemes/scalings/scaling.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 /* ---- The rules ---- */
@@ -149,6 +150,7 @@ static void add_rows(const struct pe_param *rows, int rule, bool is_quiet)
     for (; rows && rows->name && n_rows < N_ROWS_MAX; rows++) {
         struct pe_param *row = &pe_scaling_params[n_rows];
         struct use *use = &uses[n_rows++];
+        assert(rows->type != PE_T_BOOL && rows->type != PE_T_OBJECT); /* which cannot be unset */
         *row = *rows;
         row->group = PE_G_SCALING;
         row->offset += rule < 0 ? 0 : offsetof(struct pe_scaling, own) + (size_t)rule * sizeof(union pe_scaling_own);
@@ -301,13 +303,13 @@ static const char *hint_of(const struct pe_scaling_rule *rule, const char *name)
 static bool is_set(const struct pe_param *row, const void *field)
 {
     switch (row->type) {
+    case PE_T_INT: return *(const int64_t *)field != PE_UNSET_INT;
     case PE_T_REAL: return !isnan(*(const double *)field);
     case PE_T_REALS: return ((const struct pe_reals *)field)->n > 0;
     case PE_T_WORD: return *(const int *)field != PE_UNSET_WORD;
     case PE_T_VALUE: return *(const struct pe_value *const *)field != NULL;
-    case PE_T_INT:
-    case PE_T_BOOL:
-    case PE_T_OBJECT: break; /* no such rows */
+    case PE_T_BOOL: /* a flag is PE_P_VALUE, which can be unset */
+    case PE_T_OBJECT: break;
     }
     return false;
 }
@@ -317,6 +319,8 @@ static bool is_neutral(const struct pe_param *row, const void *field)
 {
     double neutral = isnan(row->fallback) ? 1 : row->fallback;
     bool is_factor = pe_is_among("factor|attention_factor", row->name);
+    if (row->type == PE_T_INT)
+        return !isnan(row->fallback) && (double)*(const int64_t *)field == neutral;
     if (row->type == PE_T_REAL)
         return *(const double *)field == neutral && (is_factor || !isnan(row->fallback));
     if (row->type == PE_T_WORD)
@@ -330,6 +334,8 @@ static enum pe_status fail_unused(const struct pe_param *row, unsigned used, con
     char pointer[PE_POINTER_MAX], found[32], names[96];
     snprintf(found, sizeof found, "%s", pe_text("given"));
     pe_scaling_pointer(pointer, row->name);
+    if (row->type == PE_T_INT)
+        snprintf(found, sizeof found, "%lld", (long long)*(const int64_t *)field);
     if (row->type == PE_T_REAL)
         snprintf(found, sizeof found, "%.10g", *(const double *)field);
     if (row->type == PE_T_VALUE)
@@ -396,7 +402,9 @@ enum pe_status pe_scaling_check_fields(const struct pe_scaling *given, const str
 
 static void unset(const struct pe_param *row, void *field)
 {
-    if (row->type == PE_T_REAL)
+    if (row->type == PE_T_INT)
+        *(int64_t *)field = PE_UNSET_INT;
+    else if (row->type == PE_T_REAL)
         *(double *)field = PE_UNSET;
     else if (row->type == PE_T_WORD)
         *(int *)field = PE_UNSET_WORD;

@@ -22,6 +22,16 @@ REFUSED = [
                                                              scaling={"type": "default", "partial_rotary_factor": 0.5})),
     ("/base", ["pixel"], dict(scheme="rope", head_dim=8, grid=[2, 3], coords="pixel", base=5)),
     ("/scaling/type", ["pixel"], dict(scheme="rope", head_dim=8, grid=[2, 3], coords="pixel", scaling={"type": "linear", "factor": 2})),
+    ("/inv_freq", ["pixel"], dict(scheme="rope", head_dim=8, grid=[2, 3], coords="pixel", inv_freq=[1, 0.1, 0.01, 0.001])),
+    ("/scaling/mrope_interleaved", ["is 1", "true or false"], dict(scheme="rope", len=1, scaling={"type": "default", "mrope_interleaved": 1})),
+    ("/scaling/mrope_interleaved", ['is "true"', "true or false"], dict(scheme="rope", head_dim=128, len=1, scaling={**Q3, "mrope_interleaved": "true"})),
+    ("/scaling/mrope_interleaved", ["is 0", "true or false"], dict(scheme="xpos", head_dim=8, len=1, scaling={"type": "default", "mrope_interleaved": 0})),
+    ("/scaling/finetuned", ["is 1", "true or false"], dict(scheme="rope", len=1, scaling={"type": "default", "finetuned": 1})),
+    ("/hf_config/is_encoder_decoder", ["is 1", "true or false"], dict(len=1, hf_config={"model_type": "t5", "is_encoder_decoder": 1})),
+    ("/hf_config/is_decoder", ['is "yes"', "true or false"],
+     dict(len=1, hf_config={"model_type": "t5", "is_encoder_decoder": False, "is_decoder": "yes"})),
+    ("/hf_config/has_spatial_attention_bias", ["is 0", "true or false"], dict(grid=[2, 2], hf_config={"model_type": "layoutlmv3", "has_spatial_attention_bias": 0})),
+    ("/hf_config/sinusoidal_embeddings", ["is 1", "true or false"], dict(len=1, hf_config={"model_type": "xlm", "sinusoidal_embeddings": 1})),
     ("/offset", ["2^40"], dict(scheme="sinusoidal", dim=4, lens=[100], offset=2 ** 40)),
     ("/layer_type", ["full_attention"], dict(preset="llama-2", layer_type="foo", len=1)),
     ("/row_offset", ["2^40"], dict(scheme="learned", dim=2, len=2, offset=2 ** 40 - 6, row_offset=2 ** 40 - 6, seed=0)),
@@ -60,3 +70,11 @@ def test_fewer_pairs_than_axes(server):
     check_again(server, request, ["grid"], encode(server, **request))
     request = dict(scheme="rope", head_dim=8, grid=[2, 3], coords="pixel")
     check_again(server, request, ["grid"], encode(server, **request))
+
+
+def test_a_list_of_frequencies_beside_pixel_coordinates(server):
+    """A diagnosis reads inv_freq beside another tensor as a field of the belief, and names it too."""
+    table = [[1.0, 1.0]] * 4
+    body = {"scheme": "rope", "head_dim": 4, "grid": [2, 2], "coords": "pixel", "cos": table, "sin": [[0.0, 0.0]] * 4, "inv_freq": [1.0, 0.1]}
+    answer = server.post("/diagnose", body)
+    assert answer.status == 422 and answer.json()["pointer"] == "/inv_freq" and "pixel" in answer.json()["detail"], answer.body

@@ -492,6 +492,46 @@ static void printed_config_has_what_is_in_use(void **unused)
     test_request_drop(&request);
 }
 
+/* {"type":NAME} with what the rule needs. */
+static void print_object(const struct pe_scaling_rule *rule, char *json, size_t room)
+{
+    size_t at = (size_t)snprintf(json, room, "{\"type\":\"%s\"", rule->name);
+    for (const struct pe_scaling_need *need = rule->needs; need->name; need++) {
+        const struct pe_param *row = pe_param_find(pe_scaling_params, need->name);
+        at += (size_t)snprintf(json + at, room - at, ",\"%s\":", need->name);
+        at += row->type == PE_T_REALS
+                  ? (size_t)snprintf(json + at, room - at, "[1,1,1,1]")
+                  : (size_t)snprintf(json + at, room - at, "%g", need->usual != 0 ? need->usual : fmin(64, row->max));
+    }
+    bool takes_factor = pe_scaling_takes(rule, "factor") && !pe_scaling_needs(rule, "factor");
+    snprintf(json + at, room - at, takes_factor ? ",\"factor\":2}" : "}");
+}
+
+static bool has_own(const struct pe_scaling_rule *rule, const char *name)
+{
+    return (rule->fields && pe_param_find(rule->fields, name)) || (rule->pasted && pe_param_find(rule->pasted, name));
+}
+
+/* Whatever the kind of the field, and whatever its default. */
+static void printed_config_has_no_field_of_another_rule(void **unused)
+{
+    (void)unused;
+    struct resolved r;
+    struct test_request request;
+    struct pe_field fields[64], *nested = NULL;
+    for (int i = 0; i < PE_N_SCALINGS; i++) {
+        char json[512];
+        print_object(pe_scaling_at(i), json, sizeof json);
+        resolve(&r, &request, json, use_of(1e4, 8, 1));
+        size_t n = pe_params_print(pe_scaling_params, &r.s, fields, &nested);
+        for (size_t k = 0; k < n; k++)
+            for (int j = 0; j < PE_N_SCALINGS; j++)
+                if (has_own(pe_scaling_at(j), fields[k].name) && !has_own(pe_scaling_at(i), fields[k].name))
+                    fail_msg("%s shows %s of %s", json, fields[k].name, pe_scaling_at(j)->name);
+        test_request_drop(&request);
+    }
+}
+
 /* ---- Objects of public configs, and keys without effect ---- */
 
 #define LISTS "\"short_factor\":[1,1,1,1],\"long_factor\":[2,2,2,2],\"original_max_position_embeddings\":4096"
@@ -656,6 +696,7 @@ int main(void)
         cmocka_unit_test(proportional_of_nothing_is_nope),
         cmocka_unit_test(resolved_configs_are_fixed_points),
         cmocka_unit_test(printed_config_has_what_is_in_use),
+        cmocka_unit_test(printed_config_has_no_field_of_another_rule),
         cmocka_unit_test(public_objects_paste_in),
         cmocka_unit_test(given_values_are_kept),
         cmocka_unit_test(refusals_name_field_value_and_rule),
