@@ -471,6 +471,33 @@ enum pe_status pe_hf_about_new(const struct pe_request *request, struct pe_hf_ab
 void pe_hf_about_free(struct pe_hf_about *about);                          /* NULL is accepted */
 const struct pe_value *pe_hf_about_value(const struct pe_hf_about *about); /* borrowed until pe_hf_about_free */
 
+/* The same of a request's `gguf`: {"architecture","certainty","layer_type","layers","rows","ignored","defaults",
+ * "source"}; free with pe_gguf_about_free. */
+struct pe_gguf_about;
+enum pe_status pe_gguf_about_new(const struct pe_request *request, struct pe_gguf_about **about, struct pe_error *err);
+void pe_gguf_about_free(struct pe_gguf_about *about);                          /* NULL is accepted */
+const struct pe_value *pe_gguf_about_value(const struct pe_gguf_about *about); /* borrowed until pe_gguf_about_free */
+
+/* For a reader of GGUF files: the keys that are read of it and the names of the tensors (NULL-terminated). */
+
+/* How a key may be stored, bits. */
+enum pe_gguf_stored {
+    PE_GGUF_U32 = 1,
+    PE_GGUF_F32 = 2,
+    PE_GGUF_BOOL = 4,
+    PE_GGUF_STRING = 8,
+    PE_GGUF_ARRAY_U32 = 16,
+    PE_GGUF_ARRAY_I32 = 32,
+    PE_GGUF_ARRAY_BOOL = 64,
+    PE_GGUF_ARRAYS = PE_GGUF_ARRAY_U32 | PE_GGUF_ARRAY_I32 | PE_GGUF_ARRAY_BOOL
+};
+struct pe_gguf_key {
+    const char *name; /* behind the architecture and a dot */
+    unsigned stored;
+};
+const struct pe_gguf_key *pe_gguf_key_find(const char *name); /* NULL if there is none */
+extern const char *const pe_gguf_tensor_names[];
+
 /* Makes *plan (free with pe_plan_free) from a request, or describes in *err what is wrong with it: pe_plan_check and
  * pe_plan_build in one call. Its time has no bound but that of the request's admit(). */
 enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **plan, struct pe_error *err);

@@ -189,20 +189,24 @@ void api_compute_name(struct api_request *request, const struct api_named *named
     request->is_unchanged = names_it(request);
 }
 
-/* What was read of a model's config.json, for the formats that say more than tensors. */
-static bool add_hf_about(struct api_request *request, struct api_text *text, struct api_member *member)
+/* What was read of a model's config.json or GGUF keys, for the formats that say more than tensors. */
+static bool add_about(struct api_request *request, struct api_text *text, struct api_member *member)
 {
-    struct pe_hf_about *about;
+    struct pe_hf_about *hf;
+    struct pe_gguf_about *gguf = NULL;
     struct pe_error err;
     struct pe_request core = core_request(request);
     *member = (struct api_member){.name = NULL};
-    if (pe_hf_about_new(&core, &about, &err))
+    if (pe_hf_about_new(&core, &hf, &err) || pe_gguf_about_new(&core, &gguf, &err)) {
+        pe_hf_about_free(hf);
         return api_fail_core(&request->problem, &err);
-    if (about) {
-        api_text_value(text, pe_hf_about_value(about));
-        *member = (struct api_member){"hf_config", text->bytes, text->n};
     }
-    pe_hf_about_free(about);
+    if (hf || gguf) {
+        api_text_value(text, hf ? pe_hf_about_value(hf) : pe_gguf_about_value(gguf));
+        *member = (struct api_member){hf ? "hf_config" : "gguf", text->bytes, text->n};
+    }
+    pe_hf_about_free(hf);
+    pe_gguf_about_free(gguf);
     return !text->state || api_fail_text(&request->problem, text);
 }
 
@@ -211,7 +215,7 @@ static bool open_with_members(struct api_request *request, struct api_opening *o
     struct api_text text;
     struct api_member member;
     api_text_init(&text, API_TEXT_MAX);
-    bool fine = add_hf_about(request, &text, &member);
+    bool fine = add_about(request, &text, &member);
     opening->members = &member;
     opening->n_members = member.name != NULL;
     fine = fine && api_body_open(request->format, opening, &request->problem);

@@ -109,14 +109,15 @@ static bool convert_list(struct reader *r, const json_t *list, struct pe_value *
     return true;
 }
 
-/* A model's config.json states by null that a class's default does not hold, also in a list of configs; everywhere else
- * null means absent. */
-static bool keeps_null(const struct reader *r)
+static bool is_inside(const struct reader *r, const char *name)
 {
-    static const char name[] = "/hf_config";
     const char *at = strstr(r->pointer, name);
     return at && (at[strlen(name)] == '\0' || at[strlen(name)] == '/');
 }
+
+/* A model's config.json states by null that a class's default does not hold, and the tensors of a GGUF file that one
+ * was not sent, also in a list of configs; everywhere else null means absent. */
+static bool keeps_null(const struct reader *r) { return is_inside(r, "/hf_config") || is_inside(r, "/gguf/tensors"); }
 
 /* Members that are null are skipped, but for keeps_null(). */
 static bool convert_members(struct reader *r, const json_t *object, struct pe_field *fields, size_t *n)

@@ -30,7 +30,7 @@ bool api_tensor_is(const struct pe_value *object, const char *pointer)
     bool has[N_MEMBERS + 1] = {false};
     for (size_t i = 0; i < object->object.n; i++)
         has[member_of(object->object.fields[i].name)] = true;
-    if (has[DATA] || strstr(pointer, "/hf_config"))
+    if (has[DATA] || strstr(pointer, "/hf_config") || strstr(pointer, "/gguf"))
         return has[DATA];
     return (has[SHAPE] && has[SEED]) || ((has[SHAPE] || has[SEED]) && !has[N_MEMBERS]);
 }

@@ -1,11 +1,12 @@
-/* Merging a request with the model it names: a preset, a stored preset, or a pasted config.json.
+/* Merging a request with the model it names: a preset, a stored preset, a pasted config.json, or the
+ * keys of a GGUF file.
  *
  * A model has more fields than one request uses, and a request may override any of them. So a field of the model counts
  * unless the request has the same parameter under any of its names, or one that excludes it, or its condition does not
  * hold in this request (rules for segments, without segments). What remains is validated as if the request had sent it.
  *
  * The hard part is blame: an error about an inherited field must point to what the client wrote, `/preset` or a place
- * in `/hf_config`, and must not advise to leave out what the client did not send. */
+ * in `/hf_config` or `/gguf`, and must not advise to leave out what the client did not send. */
 #include "core/models/models.h"
 #include "core/scheme.h"
 
@@ -114,6 +115,7 @@ static enum pe_status read_model(struct pe_inheritance *in, const struct pe_requ
 {
     const char *word, *layer_type;
     const struct pe_value *hf = pe_field_find(request->fields, request->n_fields, "hf_config");
+    const struct pe_value *gguf = pe_field_find(request->fields, request->n_fields, "gguf");
     const struct pe_value *preset = pe_field_find(request->fields, request->n_fields, "preset");
     enum pe_status status = preset && preset->kind == PE_PRESET ? PE_OK : word_of(request, "preset", &word, err);
     if (!status)
@@ -122,14 +124,18 @@ static enum pe_status read_model(struct pe_inheritance *in, const struct pe_requ
         return status;
     if (preset && hf)
         return pe_fail(err, "/preset", "preset and hf_config exclude each other; give one");
-    if (layer_type && !preset && !hf)
-        return pe_fail(err, "/layer_type", "layer_type is not used here: it needs preset or hf_config");
+    if (gguf && (preset || hf))
+        return pe_fail(err, "/gguf", "gguf and %s exclude each other; give one", preset ? "preset" : "hf_config");
+    if (layer_type && !preset && !hf && !gguf)
+        return pe_fail(err, "/layer_type", "layer_type is not used here: it needs preset, hf_config or gguf");
     if (preset)
         return read_preset(in, preset, layer_type, model, err);
     struct pe_hf_asked asked = pe_hf_asked_of(request->fields, request->n_fields);
     if (hf)
         status = pe_hf_config_read(hf, &asked, &in->model, err);
-    if (hf && !status)
+    if (gguf)
+        status = pe_gguf_read(gguf, layer_type, &in->model, err);
+    if ((hf || gguf) && !status)
         *model = (struct model){in->model.fields, in->model.n};
     return status;
 }
@@ -155,7 +161,7 @@ static enum pe_status choose_scheme(struct pe_inheritance *in, const struct pe_r
 
 /* ---- Merging ---- */
 
-static const char *const model_names[] = {"scheme", "preset", "hf_config", "layer_type", NULL};
+static const char *const model_names[] = {"scheme", "preset", "hf_config", "gguf", "layer_type", NULL};
 
 static bool is_model_name(const char *name)
 {
@@ -301,8 +307,10 @@ void pe_model_label(const struct pe_field *fields, size_t n, char label[PE_MODEL
 {
     const struct pe_value *v = pe_field_find(fields, n, "preset");
     const struct pe_preset *preset = !v ? NULL : v->kind == PE_PRESET ? v->preset : pe_preset_find(v->string);
-    snprintf(label, PE_MODEL_LABEL_MAX, preset ? pe_text("the preset \"%.64s\"") : "hf_config",
-             preset ? preset->name : "");
+    if (preset)
+        snprintf(label, PE_MODEL_LABEL_MAX, pe_text("the preset \"%.64s\""), preset->name);
+    else
+        snprintf(label, PE_MODEL_LABEL_MAX, "%s", pe_field_find(fields, n, "gguf") ? "gguf" : "hf_config");
 }
 
 /* The layer type that the request names, if an error about the scheme is due to it: other layers of the model have
@@ -313,6 +321,21 @@ static const char *layer_without_positions(const struct pe_inheritance *in, cons
     const struct pe_value *v = pe_field_find(request->fields, request->n_fields, "layer_type");
     bool is_due = v && v->kind == PE_STRING && pe_same(name, "scheme") && pe_same(in->scheme->info.name, "none");
     return is_due ? v->string : NULL;
+}
+
+/* Replaces a pointer to the inherited field, or into it, by one to the key that it was taken from. */
+static void point_to_key(const struct pe_value *gguf, char pointer[PE_POINTER_MAX])
+{
+    char name[PE_POINTER_MAX];
+    const char *last = strrchr(pointer, '/');
+    size_t n = last ? strspn(last + 1, "0123456789") : 0;
+    bool is_index = last && n && !last[1 + n];
+    snprintf(name, sizeof name, "%s", pointer + 1);
+    if (is_index)
+        name[last - pointer - 1] = '\0';
+    const char *field = strrchr(name, '/');
+    snprintf(pointer, PE_POINTER_MAX, "/gguf");
+    pe_gguf_point(gguf, field ? field + 1 : name, pointer);
 }
 
 /* Replaces a pointer to the inherited field, or into it, by one into the config that it was taken from. */
@@ -342,7 +365,8 @@ void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *
     char name[PE_POINTER_MAX] = "", model[PE_MODEL_LABEL_MAX];
     const struct pe_value *preset = pe_field_find(request->fields, request->n_fields, "preset");
     const struct pe_value *hf = pe_field_find(request->fields, request->n_fields, "hf_config");
-    bool has_model = preset || hf;
+    const struct pe_value *gguf = pe_field_find(request->fields, request->n_fields, "gguf");
+    bool has_model = preset || hf || gguf;
     if (*err->pointer == '/')
         snprintf(name, sizeof name, "%.*s", (int)strcspn(err->pointer + 1, "/"), err->pointer + 1);
     if (!has_model || !in->scheme || !*name || pe_field_find(request->fields, request->n_fields, name) ||
@@ -363,6 +387,12 @@ void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *
         snprintf(err->detail + used, sizeof err->detail - used, pe_text("; %s is set by %s"), name, model);
     if (hf && given && !layer)
         point_into(hf, request, given, strlen(name), err->pointer);
+    else if (gguf && given && !layer)
+        point_to_key(gguf, err->pointer);
     else
-        snprintf(err->pointer, sizeof err->pointer, layer ? "/layer_type" : preset ? "/preset" : "/hf_config");
+        snprintf(err->pointer, sizeof err->pointer,
+                 layer    ? "/layer_type"
+                 : preset ? "/preset"
+                 : gguf   ? "/gguf"
+                          : "/hf_config");
 }

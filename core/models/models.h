@@ -5,7 +5,7 @@
 
 #include "core/posenc.h"
 
-enum { PE_MODEL_FIELDS_MAX = 32 };
+enum { PE_MODEL_FIELDS_MAX = 32, PE_MODEL_NUMBERS_MAX = 1024 };
 
 /* The rows of presets.txt in its order, which is that of GET /presets; rows.awk makes them. */
 extern const struct pe_preset pe_preset_rows[];
@@ -17,7 +17,7 @@ struct pe_model_fields {
     struct pe_field fields[PE_MODEL_FIELDS_MAX];
     size_t n;
     struct pe_field scaling[PE_MODEL_FIELDS_MAX]; /* of the object `scaling` */
-    double numbers[PE_MODEL_FIELDS_MAX];          /* storage of computed lists */
+    double numbers[PE_MODEL_NUMBERS_MAX];         /* storage of computed lists */
 };
 
 /* What the request states beside the config. */
@@ -45,26 +45,35 @@ enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const str
 void pe_hf_config_point(const struct pe_value *config, const struct pe_hf_asked *asked, const struct pe_field *taken,
                         char *pointer);
 
+/* ---- The keys of a GGUF file, as llama.cpp reads them ---- */
+
+/* Reads an object of the keys, with `tensors`. Pointers of errors begin with "/gguf" or are "/layer_type". */
+enum pe_status pe_gguf_read(const struct pe_value *object, const char *layer_type, struct pe_model_fields *out,
+                            struct pe_error *err);
+
+/* Writes to pointer[PE_POINTER_MAX] which key of the object a field was taken from, as pe_hf_config_point. */
+void pe_gguf_point(const struct pe_value *object, const char *field, char *pointer);
+
 /* The names of the scheme's input in checkpoints, in the form of struct pe_weight_name; NULL: the request can use
  * none of the known names. */
 const char *pe_weight_elsewhere(const char *scheme, const struct pe_request *request, const char *input);
 
 /* ---- What a request inherits ---- */
 
-/* What a request inherits from the model it names: `preset`, or `hf_config`, with `layer_type`. The request's own
- * fields win, nested objects as a whole. */
+/* What a request inherits from the model it names: `preset`, `hf_config` or `gguf`, with `layer_type`. The request's
+ * own fields win, nested objects as a whole. */
 
 enum { PE_FIELDS_MAX = 256 }; /* fields of one request; each is compared with the others and with every row */
 
 struct pe_scheme;
 
-/* The request's own fields (without preset, hf_config, layer_type), then those inherited. */
+/* The request's own fields (without preset, hf_config, gguf, layer_type), then those inherited. */
 struct pe_inheritance {
     struct pe_field fields[PE_FIELDS_MAX];
     size_t n, n_own, n_inherited; /* n: both, and what the caller has added after them */
     const struct pe_scheme *scheme;
     const struct pe_preset *preset; /* NULL: none named */
-    struct pe_model_fields model;   /* the fields read from hf_config; `fields` may point into it */
+    struct pe_model_fields model;   /* the fields read from hf_config or gguf; `fields` may point into it */
 };
 
 /* Finds the scheme and merges the fields. A scheme is required, from the request or from the model it names. */

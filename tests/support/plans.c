@@ -80,7 +80,8 @@ static bool has(const struct pe_field *fields, size_t n, const char *name)
 
 static bool names_model(const char *name)
 {
-    return strcmp(name, "preset") == 0 || strcmp(name, "layer_type") == 0 || strcmp(name, "hf_config") == 0;
+    return strcmp(name, "preset") == 0 || strcmp(name, "layer_type") == 0 || strcmp(name, "hf_config") == 0 ||
+           strcmp(name, "gguf") == 0;
 }
 
 /* The config, plus the fields of the request that are neither parameter nor rule: the sequence and tensors. */

@@ -11,7 +11,8 @@
 /* Every scheme that has the operation, or a field that denotes one. */
 static void add_scheme_choice(struct api_text *text, const struct api_route *route)
 {
-    api_text_put(text, ",{\"anyOf\":[{\"required\":[\"preset\"]},{\"required\":[\"hf_config\"]}");
+    api_text_put(text,
+                 ",{\"anyOf\":[{\"required\":[\"preset\"]},{\"required\":[\"hf_config\"]},{\"required\":[\"gguf\"]}");
     if (route->instead)
         api_text_format(text, ",{\"required\":[\"%s\"]}", route->instead);
     for (size_t i = 0; i < pe_n_schemes(); i++)

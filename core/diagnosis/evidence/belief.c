@@ -109,7 +109,7 @@ enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err)
                        PE_FIELDS_MAX - ROOM);
     for (size_t i = 0; i < d->request->n_fields; i++) {
         const struct pe_field *f = &d->request->fields[i];
-        has_scheme |= pe_is_among("scheme|preset|hf_config", f->name);
+        has_scheme |= pe_is_among("scheme|preset|hf_config|gguf", f->name);
         if (is_evidence(d->evidence.kind, f->name))
             continue;
         b->is_given |= !is_run(f->name);

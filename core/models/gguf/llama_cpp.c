@@ -1,0 +1,168 @@
+/* What llama.cpp does with the positions of each architecture (llama-model.cpp: llama_model_rope_type, load_hparams;
+ * src/models: the graphs; the converter for the order of rows). The keys are in keys.h. An architecture that is not
+ * here is refused: a file of another one would be answered by guessing. */
+#include "core/models/gguf/gguf.h"
+#include "core/params.h"
+
+const char pe_gguf_source[] = "llama.cpp 6c8dcaa";
+
+static const char memory[] = "unverified";
+
+#define DEEPSEEK2 .turns_last = true, .log_multiplier = 10, .has_softmax_factor = true
+
+const struct pe_gguf_architecture pe_gguf_architectures[] = {
+    /* ---- Neighbours are a pair ---- */
+    {.names = "command-r|chatglm|neo-bert|ernie4_5|ernie4_5-moe"},
+    {.names = "deepseek", .is_permuted = true},
+    {.names = "baichuan", .is_permuted = true, .alibi_of_40_layers = true, .certainty = memory},
+    {.names = "internlm2|xverse|olmo|arctic|chameleon|bailingmoe|llada|maincoder",
+     .is_permuted = true,
+     .certainty = memory},
+    {.names = "nanbeige", .is_permuted = true, .divisors = PE_GGUF_FREQS, .certainty = memory},
+    {.names = "llama|llama-embed|deci", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE, .turns_whole_head = true},
+    {.names = "minicpm", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE},
+    {.names = "mistral3", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE, .log_multiplier = 1, .beta_fast = 32},
+    {.names = "granite|granitemoe", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE, .needs_finetuned = true},
+    {.names = "granitehybrid", .is_permuted = true, .divisors = PE_GGUF_FREQS, .needs_finetuned = true},
+    {.names = "arcee|eagle3", .is_permuted = true, .divisors = PE_GGUF_FREQS},
+    {.names = "smollm3", .is_permuted = true, .still = PE_GGUF_EVERY_FOURTH},
+    {.names = "llama4", .divisors = PE_GGUF_FREQS, .period = 4, .is_chunked = true, .still = PE_GGUF_EVERY_FOURTH},
+    {.names = "cohere2", .period = 4, .still = PE_GGUF_FULL_LAYERS},
+    {.names = "cohere2moe",
+     .period = 4,
+     .full_is_first = true,
+     .pattern = PE_GGUF_PATTERN_OPTIONAL,
+     .still = PE_GGUF_FULL_BEHIND_DENSE},
+    {.names = "plm", .turns_last = true},
+    {.names = "deepseek2", .log_multiplier_is_scale = true, DEEPSEEK2},
+    {.names = "deepseek32|mistral4", DEEPSEEK2},
+    {.names = "glm-dsa", .turns_last = true, .has_softmax_factor = true},
+    {.names = "deepseek4", .turns_last = true, .is_compressed = true},
+    {.names = "glm4", .sections = PE_GGUF_SECTIONS_IF, .channels = "mrope"},
+
+    /* ---- Halves are a pair ---- */
+    {.names = "falcon-h1|dbrx|jina-bert-v3|nomic-bert|nomic-bert-moe|eurobert|stablelm|bitnet|qwen|qwen2|dream|"
+              "qwen2moe|qwen3|qwen3moe|llada-moe|rnd1|olmoe|phi2|plamo|plamo2|gemma|starcoder2|openelm|gptneox|"
+              "codeshell|orion|nemotron|bailingmoe2|dots1|hunyuan-moe|jais2|hunyuan-dense|hy_v3|lfm2|lfm2moe|seed_oss|"
+              "grovemoe|minimax-m2|minimax-m3|cogvlm|pangu-embedded|qwen3next|talkie",
+     .is_half = true},
+    {.names = "falcon", .is_half = true, .turns_whole_head = true},
+    {.names = "grok", .is_half = true, .beta_fast = 8, .reads_ext = true},
+    {.names = "apertus", .is_half = true, .divisors = PE_GGUF_BY_TYPE},
+    {.names = "exaone", .is_half = true, .divisors = PE_GGUF_FREQS},
+    {.names = "phi3|phimoe", .is_half = true, .divisors = PE_GGUF_LISTS}, /* phi3's window is ignored */
+    {.names = "minicpm3", .is_half = true, .divisors = PE_GGUF_LISTS, .turns_last = true},
+    {.names = "deepseek2-ocr", .is_half = true, .is_never_scaled = true},
+    {.names = "modern-bert",
+     .is_half = true,
+     .period = 3,
+     .full_is_first = true,
+     .local_base = PE_GGUF_BASE_10000,
+     .local_is_unscaled = true},
+    {.names = "plamo3", .is_half = true, .period = 8, .local_base = PE_GGUF_BASE_10000, .local_is_unscaled = true},
+    {.names = "olmo2",
+     .is_half = true,
+     .period = 4,
+     .local_base = PE_GGUF_BASE_FULL,
+     .local_is_unscaled = true,
+     .local_is_plain = true},
+    {.names = "mellum",
+     .is_half = true,
+     .period = 4,
+     .pattern = PE_GGUF_PATTERN_OPTIONAL,
+     .local_base = PE_GGUF_BASE_FULL,
+     .local_is_unscaled = true,
+     .local_is_plain = true},
+    {.names = "laguna",
+     .is_half = true,
+     .period = 4,
+     .full_is_first = true,
+     .local_is_unscaled = true,
+     .local_is_plain = true},
+    {.names = "gemma2|gpt-oss", .is_half = true, .period = 2},
+    {.names = "gemma3|gemma-embedding",
+     .is_half = true,
+     .period = 6,
+     .local_base = PE_GGUF_BASE_10000,
+     .local_is_unscaled = true},
+    {.names = "gemma3n", .is_half = true, .period = 5, .local_base = PE_GGUF_BASE_10000, .local_is_unscaled = true},
+    {.names = "gemma4|gemma4-assistant",
+     .is_half = true,
+     .divisors = PE_GGUF_FREQS,
+     .period = 6,
+     .pattern = PE_GGUF_PATTERN_NEEDED,
+     .local_base = PE_GGUF_BASE_10000,
+     .local_is_unscaled = true},
+    {.names = "mimo2",
+     .is_half = true,
+     .period = 6,
+     .pattern = PE_GGUF_PATTERN_NEEDED,
+     .local_base = PE_GGUF_BASE_10000,
+     .local_is_unscaled = true},
+    {.names = "step35",
+     .is_half = true,
+     .divisors = PE_GGUF_BY_TYPE,
+     .full_turns_half = true,
+     .period = 4,
+     .pattern = PE_GGUF_PATTERN_NEEDED,
+     .local_base = PE_GGUF_BASE_10000,
+     .local_is_unscaled = true},
+    {.names = "afmoe", .is_half = true, .period = 4, .still = PE_GGUF_EVERY_FOURTH},
+    {.names = "exaone-moe", .is_half = true, .divisors = PE_GGUF_FREQS, .period = 4, .still = PE_GGUF_FULL_LAYERS},
+    {.names = "exaone4",
+     .is_half = true,
+     .divisors = PE_GGUF_FREQS,
+     .period = 4,
+     .layers_of_period = 64,
+     .still = PE_GGUF_FULL_LAYERS},
+    {.names = "smallthinker", .is_half = true, .period = 4, .full_is_first = true, .still = PE_GGUF_FIRST_OF_FOUR},
+    {.names = "glm4moe", .is_half = true, .sections = PE_GGUF_SECTIONS_IF, .channels = "mrope"},
+    {.names = "hunyuan_vl", .is_half = true, .sections = PE_GGUF_SECTIONS_IF, .channels = "mrope", .reads_alpha = true},
+    {.names = "qwen2vl|paddleocr", .is_half = true, .sections = PE_GGUF_SECTIONS, .channels = "mrope"},
+    {.names = "qwen3vl|qwen3vlmoe|qwen35|qwen35moe",
+     .is_half = true,
+     .sections = PE_GGUF_SECTIONS,
+     .channels = "imrope"},
+
+    /* ---- Other positions, or none ---- */
+    {.names = "bloom|refact|jina-bert-v2", .kind = PE_GGUF_ALIBI, .alibi_is_8 = true},
+    {.names = "mpt|jais", .kind = PE_GGUF_ALIBI},
+    {.names = "t5", .kind = PE_GGUF_T5, .is_decoder = true},
+    {.names = "t5encoder", .kind = PE_GGUF_T5},
+    {.names = "gpt2|starcoder|bert", .kind = PE_GGUF_LEARNED},
+    {.names = "mamba|mamba2|jamba|rwkv6|rwkv6qwen2|rwkv7|arwkv7|nemotron_h|nemotron_h_moe|kimi-linear",
+     .kind = PE_GGUF_NONE},
+};
+
+const size_t pe_n_gguf_architectures = sizeof pe_gguf_architectures / sizeof *pe_gguf_architectures;
+
+const struct pe_gguf_architecture *pe_gguf_architecture_find(const char *name)
+{
+    for (size_t i = 0; i < pe_n_gguf_architectures; i++)
+        if (pe_is_among(pe_gguf_architectures[i].names, name))
+            return &pe_gguf_architectures[i];
+    return NULL;
+}
+
+const char *const pe_gguf_tensor_names[] = {[PE_GGUF_ROPE_FREQS] = "rope_freqs.weight",
+                                            [PE_GGUF_FACTORS_LONG] = "rope_factors_long.weight",
+                                            [PE_GGUF_FACTORS_SHORT] = "rope_factors_short.weight",
+                                            NULL};
+
+/* ---- Keys by name ---- */
+
+static const struct pe_gguf_key keys[] = {
+#define KEY(id, name, types) {name, types},
+#include "core/models/gguf/keys.h"
+#undef KEY
+};
+
+const struct pe_gguf_key *pe_gguf_key_find(const char *name)
+{
+    for (size_t i = 0; i < PE_GGUF_N_KEYS; i++)
+        if (pe_same(keys[i].name, name))
+            return &keys[i];
+    return NULL;
+}
+
+const struct pe_gguf_key *pe_gguf_key_at(enum pe_gguf_key_id id) { return &keys[id]; }

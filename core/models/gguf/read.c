@@ -1,0 +1,348 @@
+/* Reads the keys of a GGUF file as llama.cpp does: which kind of layers is meant, its fields, and what an answer
+ * reports of the reading.
+ *
+ * A GGUF file states positions by a few keys with the architecture's name in front, and the program decides the rest:
+ * the pairing of channels, which layers slide and by which base, which keys are read at all. So a key is never guessed:
+ * one that this architecture does not read is reported, and has no effect. */
+#include "core/models/gguf/gguf.h"
+#include "core/params.h"
+#include "core/values.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Positions that are no rotation ---- */
+
+static enum pe_status put_alibi(struct pe_gguf_reader *r)
+{
+    int64_t heads = 0;
+    double bias_max = 8;
+    if (!r->row->alibi_is_8 && !r->row->alibi_of_40_layers) {
+        bias_max = 0;
+        if (pe_gguf_real(r, PE_GGUF_BIAS_MAX, &bias_max))
+            return r->err->status;
+        if (!pe_gguf_has(r, PE_GGUF_BIAS_MAX))
+            pe_gguf_default(r, PE_GGUF_BIAS_MAX, (struct pe_value){.kind = PE_REAL, .real = 0});
+    }
+    if (bias_max == 0) {
+        pe_hf_put_word(r->out, "scheme", "none");
+        return PE_OK;
+    }
+    if (pe_gguf_heads(r, &heads))
+        return r->err->status;
+    if (!heads)
+        return pe_gguf_needs(r, PE_GGUF_HEADS, "each head has a slope of its own");
+    pe_hf_put_word(r->out, "scheme", "alibi");
+    pe_hf_put_integer(r->out, "num_heads", heads);
+    pe_hf_put_word(r->out, "form", "symmetric");
+    if (bias_max != 8)
+        pe_hf_put_number(r->out, "bias_max", bias_max);
+    return PE_OK;
+}
+
+/* T5's logits are not scaled, and no key states the longest distance. */
+static enum pe_status put_buckets(struct pe_gguf_reader *r, bool is_decoder)
+{
+    int64_t heads = 0, buckets = 0;
+    if (pe_gguf_heads(r, &heads) || pe_gguf_count(r, PE_GGUF_BUCKETS, &buckets))
+        return r->err->status;
+    if (!heads)
+        return pe_gguf_needs(r, PE_GGUF_HEADS, "each head has a column of the table");
+    if (!buckets)
+        return pe_gguf_has(r, PE_GGUF_BUCKETS) ? pe_gguf_wrong(r, PE_GGUF_BUCKETS, "an integer above 0")
+                                               : pe_gguf_needs(r, PE_GGUF_BUCKETS, "this architecture needs it");
+    pe_hf_put_word(r->out, "scheme", "t5");
+    pe_hf_put_integer(r->out, "num_heads", heads);
+    pe_hf_put_integer(r->out, "num_buckets", buckets);
+    pe_hf_put_integer(r->out, "max_distance", 128);
+    pe_hf_put_flag(r->out, "bidirectional", !is_decoder);
+    pe_hf_put_number(r->out, "softmax_scale", 1);
+    return PE_OK;
+}
+
+static enum pe_status put_table(struct pe_gguf_reader *r)
+{
+    static const enum pe_gguf_key_id ids[] = {PE_GGUF_CONTEXT, PE_GGUF_EMBEDDING};
+    static const char *const names[] = {"rows", "dim"};
+    pe_hf_put_word(r->out, "scheme", "learned");
+    for (size_t i = 0; i < 2; i++) {
+        int64_t x = 0;
+        if (pe_gguf_count(r, ids[i], &x))
+            return r->err->status;
+        if (!x)
+            return pe_gguf_has(r, ids[i]) ? pe_gguf_wrong(r, ids[i], "an integer above 0")
+                                          : pe_gguf_needs(r, ids[i], "it is a size of the table of positions");
+        pe_hf_put_integer(r->out, names[i], x);
+    }
+    return PE_OK;
+}
+
+/* ---- One kind ---- */
+
+static enum pe_status is_finetuned(struct pe_gguf_reader *r, bool *finetuned)
+{
+    *finetuned = true;
+    return r->row->needs_finetuned ? pe_gguf_flag(r, PE_GGUF_FINETUNED, finetuned) : PE_OK;
+}
+
+static enum pe_status read_kind(struct pe_gguf_reader *r, unsigned kind)
+{
+    bool turns;
+    r->out->n = 0;
+    if (is_finetuned(r, &turns))
+        return r->err->status;
+    if (!turns || kind & PE_GGUF_STILL || r->row->kind == PE_GGUF_NONE) {
+        pe_hf_put_word(r->out, "scheme", "none");
+        return PE_OK;
+    }
+    switch (r->row->kind) {
+    case PE_GGUF_ALIBI: return put_alibi(r);
+    case PE_GGUF_T5: return put_buckets(r, kind & PE_GGUF_SLIDING);
+    case PE_GGUF_LEARNED: return put_table(r);
+    case PE_GGUF_ROPE:
+    case PE_GGUF_NONE: break;
+    }
+    return r->row->alibi_of_40_layers && r->layers.n == 40 ? put_alibi(r) : pe_gguf_rope(r, kind);
+}
+
+/* ---- Which kind ---- */
+
+/* Reads every kind; fails if they differ, or if one is named, which is none of them. */
+static enum pe_status compare_kinds(struct pe_gguf_reader *r, const char *named)
+{
+    struct pe_model_fields *first = r->out, *other = malloc(sizeof *other);
+    struct pe_hf_difference *difference = calloc(1, sizeof *difference);
+    enum pe_status status = other && difference ? PE_OK : pe_no_memory(r->err);
+    if (!status) {
+        difference->layers = &r->layers;
+        status = read_kind(r, r->kinds[0]);
+    }
+    r->out = other;
+    for (size_t k = 1; !status && k < r->layers.n_kinds; k++) {
+        status = read_kind(r, r->kinds[k]);
+        if (!status && k == 1)
+            pe_hf_describe(difference, 0, first, other);
+        if (!status)
+            pe_hf_describe(difference, k, other, first);
+    }
+    r->out = first;
+    if (!status && r->layers.n_kinds == 1)
+        pe_hf_describe(difference, 0, first, first);
+    if (!status && (difference->differ || named))
+        status = pe_hf_differ(difference, r->architecture, named, r->err);
+    free(other);
+    free(difference);
+    return status;
+}
+
+static enum pe_status choose_kind(struct pe_gguf_reader *r, const char *named, size_t *k)
+{
+    const struct pe_hf_layers *layers = &r->layers;
+    *k = 0;
+    for (size_t i = 0; i < layers->n_kinds; i++)
+        if (pe_same(layers->kinds[i], named ? named : pe_hf_default_kind(layers)))
+            *k = i;
+    bool is_one = !named || pe_hf_has_kind(layers, named);
+    if (is_one && (named || layers->n_kinds == 1))
+        return PE_OK;
+    return compare_kinds(r, is_one ? NULL : named);
+}
+
+static enum pe_status read_all(struct pe_gguf_reader *r, const struct pe_value *object, const char *layer_type,
+                               size_t *k)
+{
+    enum pe_status status = pe_gguf_open(r, object);
+    if (!status)
+        status = pe_gguf_list_layers(r);
+    if (!status)
+        status = choose_kind(r, layer_type, k);
+    if (status)
+        return status;
+    memset(r->was_read, 0, sizeof r->was_read); /* of this kind alone */
+    r->n_defaults = 0;
+    status = pe_gguf_list_layers(r);
+    return status ? status : read_kind(r, r->kinds[*k]);
+}
+
+/* Marks the keys that other kinds read: they have an effect on the model. The kind itself has been read. */
+static void mark_other_kinds(struct pe_gguf_reader *r, size_t k)
+{
+    struct pe_error ignored, *err = r->err;
+    size_t n = r->n_defaults;
+    r->err = &ignored;
+    for (size_t i = 0; i < r->layers.n_kinds; i++)
+        if (i != k)
+            (void)read_kind(r, r->kinds[i]);
+    r->n_defaults = n;
+    r->err = err;
+}
+
+static struct pe_gguf_reader *reader_new(struct pe_model_fields *out, struct pe_error *err)
+{
+    struct pe_gguf_reader *r = calloc(1, sizeof *r);
+    if (r) {
+        r->out = out;
+        r->err = err;
+        out->n = 0;
+    }
+    return r;
+}
+
+enum pe_status pe_gguf_read(const struct pe_value *object, const char *layer_type, struct pe_model_fields *out,
+                            struct pe_error *err)
+{
+    size_t k;
+    struct pe_gguf_reader *r = reader_new(out, err);
+    enum pe_status status = r ? read_all(r, object, layer_type, &k) : pe_no_memory(err);
+    free(r);
+    return status;
+}
+
+/* ---- What an answer reports of it ---- */
+
+/* Which key a field of the answer was taken from; the first that the file has. */
+static const struct {
+    const char *field;
+    enum pe_gguf_key_id keys[3];
+} origins[] = {
+    {"base", {PE_GGUF_FREQ_BASE, PE_GGUF_FREQ_BASE_SWA, PE_GGUF_COMPRESS_BASE}},
+    {"head_dim", {PE_GGUF_KEY_LENGTH_MLA, PE_GGUF_KEY_LENGTH, PE_GGUF_EMBEDDING}},
+    {"rotary_dim", {PE_GGUF_DIMENSION_COUNT, PE_GGUF_DIMENSION_COUNT_SWA, PE_GGUF_KEY_LENGTH}},
+    {"mrope_section", {PE_GGUF_DIMENSION_SECTIONS, PE_GGUF_DIMENSION_SECTIONS, PE_GGUF_DIMENSION_SECTIONS}},
+    {"factor", {PE_GGUF_FACTOR, PE_GGUF_SCALE_LINEAR, PE_GGUF_SCALING_TYPE}},
+    {"original_max_position_embeddings", {PE_GGUF_ORIGINAL, PE_GGUF_CONTEXT, PE_GGUF_SCALING_TYPE}},
+    {"beta_fast", {PE_GGUF_BETA_FAST, PE_GGUF_BETA_FAST, PE_GGUF_BETA_FAST}},
+    {"beta_slow", {PE_GGUF_BETA_SLOW, PE_GGUF_BETA_SLOW, PE_GGUF_BETA_SLOW}},
+    {"attention_factor", {PE_GGUF_ATTN_FACTOR, PE_GGUF_LOG_MULTIPLIER, PE_GGUF_FACTOR}},
+    {"num_heads", {PE_GGUF_HEADS, PE_GGUF_HEADS, PE_GGUF_HEADS}},
+    {"num_buckets", {PE_GGUF_BUCKETS, PE_GGUF_BUCKETS, PE_GGUF_BUCKETS}},
+    {"bias_max", {PE_GGUF_BIAS_MAX, PE_GGUF_BIAS_MAX, PE_GGUF_BIAS_MAX}},
+    {"rows", {PE_GGUF_CONTEXT, PE_GGUF_CONTEXT, PE_GGUF_CONTEXT}},
+    {"dim", {PE_GGUF_EMBEDDING, PE_GGUF_EMBEDDING, PE_GGUF_EMBEDDING}},
+};
+
+static void point(const struct pe_gguf_reader *r, const char *field, char pointer[PE_POINTER_MAX])
+{
+    if (pe_same(field, "divisors")) {
+        pe_pointer_join(pointer, PE_POINTER_MAX, "/gguf/tensors", pe_gguf_tensor_names[PE_GGUF_ROPE_FREQS]);
+        return;
+    }
+    for (size_t i = 0; i < sizeof origins / sizeof *origins; i++)
+        for (size_t k = 0; pe_same(origins[i].field, field) && k < 3; k++)
+            if (pe_gguf_has(r, origins[i].keys[k])) {
+                pe_gguf_pointer(r, origins[i].keys[k], pointer);
+                return;
+            }
+}
+
+void pe_gguf_point(const struct pe_value *object, const char *field, char *pointer)
+{
+    struct pe_error err;
+    struct pe_model_fields *out = malloc(sizeof *out);
+    struct pe_gguf_reader *r = out ? reader_new(out, &err) : NULL;
+    if (r && !pe_gguf_open(r, object))
+        point(r, field, pointer);
+    free(r);
+    free(out);
+}
+
+struct pe_gguf_about {
+    struct pe_values *values;
+    const struct pe_value *value;
+    struct pe_gguf_reader *reader; /* has the names of defaults */
+    struct pe_model_fields fields;
+};
+
+/* Is it about positions, so that a reader of the answer may have relied on it? */
+static bool is_positional(const char *key)
+{
+    const char *dot = strchr(key, '.');
+    return dot && strncmp(key, "general.", 8) != 0 && (strncmp(dot + 1, "rope.", 5) == 0 || pe_gguf_key_find(dot + 1));
+}
+
+static bool has_effect(const struct pe_gguf_reader *r, const struct pe_field *field)
+{
+    for (size_t k = 0; k < PE_GGUF_N_KEYS; k++)
+        if (r->keys[k] == field)
+            return r->was_read[k] || k == PE_GGUF_TEMPERATURE_SCALE || k == PE_GGUF_TEMPERATURE_LENGTH ||
+                   k == PE_GGUF_SCALE || k == PE_GGUF_CONTEXT || k == PE_GGUF_BLOCK_COUNT || k == PE_GGUF_EMBEDDING ||
+                   k == PE_GGUF_HEADS;
+    return false;
+}
+
+static void put_ignored(struct pe_node *list, const struct pe_gguf_reader *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->object->object.n && n < PE_GGUF_IGNORED_MAX; i++) {
+        const struct pe_field *field = &r->object->object.fields[i];
+        if (!is_positional(field->name) || has_effect(r, field) || strlen(field->name) >= PE_GGUF_IGNORED_BYTES)
+            continue;
+        pe_put_string(list, NULL, field->name);
+        n++;
+    }
+}
+
+static void put_layers(struct pe_node *root, const struct pe_gguf_reader *r, const char *kind)
+{
+    int64_t indices[PE_HF_LAYERS_MAX];
+    pe_put_string(root, "layer_type", kind);
+    if (!pe_hf_layers_known(&r->layers, kind)) {
+        pe_put_null(root, "layers");
+        return;
+    }
+    pe_put_integers(root, "layers", indices, pe_hf_layers_of(&r->layers, kind, indices));
+}
+
+static void put_report(struct pe_node *root, const struct pe_gguf_reader *r, const char *kind)
+{
+    pe_put_string(root, "architecture", r->architecture);
+    pe_put_string(root, "certainty", r->row->certainty ? r->row->certainty : "code");
+    put_layers(root, r, kind);
+    pe_put_string(root, "rows", r->row->is_permuted ? "permuted" : "as_published");
+    put_ignored(pe_put_list(root, "ignored"), r);
+    struct pe_node *defaults = pe_put_object(root, "defaults");
+    for (size_t i = 0; i < r->n_defaults; i++)
+        pe_put_value(defaults, r->default_names[i], &r->defaults[i].value);
+    pe_put_string(root, "source", pe_gguf_source);
+}
+
+enum pe_status pe_gguf_about_new(const struct pe_request *request, struct pe_gguf_about **out, struct pe_error *err)
+{
+    const struct pe_value *gguf = pe_field_find(request->fields, request->n_fields, "gguf");
+    const struct pe_value *named = pe_field_find(request->fields, request->n_fields, "layer_type");
+    size_t k = 0;
+    *out = NULL;
+    if (!gguf)
+        return PE_OK;
+    struct pe_gguf_about *about = calloc(1, sizeof *about);
+    if (!about)
+        return pe_no_memory(err);
+    about->reader = reader_new(&about->fields, err);
+    about->values = pe_values_new();
+    enum pe_status status = about->reader && about->values ? PE_OK : pe_no_memory(err);
+    if (!status)
+        status = read_all(about->reader, gguf, named && named->kind == PE_STRING ? named->string : NULL, &k);
+    if (!status) {
+        mark_other_kinds(about->reader, k);
+        put_report(pe_values_root(about->values), about->reader, about->reader->layers.kinds[k]);
+        about->value = pe_values_done(about->values);
+        status = about->value ? PE_OK : pe_no_memory(err);
+    }
+    if (status)
+        pe_gguf_about_free(about);
+    else
+        *out = about;
+    return status;
+}
+
+void pe_gguf_about_free(struct pe_gguf_about *about)
+{
+    if (!about)
+        return;
+    pe_values_free(about->values);
+    free(about->reader);
+    free(about);
+}
+
+const struct pe_value *pe_gguf_about_value(const struct pe_gguf_about *about) { return about->value; }
