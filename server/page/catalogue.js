@@ -44,6 +44,19 @@ export function schemeOf(config) {
   return scheme(config.scheme ?? inherited(config).scheme ?? fromFile(config.hf_config));
 }
 
+/* A link may have anything in place of a name. */
+const textOf = (value) => typeof value === 'string' ? value : JSON.stringify(value);
+
+/* What a configuration is called by: the row of its model, its file or its scheme; `note` tells scalings of one model
+ * apart. */
+export function calledBy(config) {
+  const row = config.preset ? preset(config.preset) ?? { name: textOf(config.preset) }
+    : config.hf_config ? { name: textOf(config.hf_config.model_type ?? 'config.json') }
+    : schemeOf(config) ?? { name: textOf(config.scheme ?? '?') };
+  const kind = config.scaling?.type ?? config.scaling?.rope_type;
+  return kind ? { ...row, note: textOf(kind) } : row;
+}
+
 function fromFile(file) {
   if (!file || typeof file !== 'object') return undefined;
   const known = learnedOf.get(file) ?? learned.get(JSON.stringify(file));

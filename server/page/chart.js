@@ -306,12 +306,13 @@ export class Chart {
     ));
   }
 
-  /* text: what a screen reader needs to know the picture by; over it stand scheme and output. */
-  rename(text, scheme, output) {
+  /* text: what a screen reader needs to know the picture by; over it stand the name of its configuration (row) and the
+   * output. */
+  rename(text, row, output) {
     bind(this.canvas, 'aria-label', text);
     if (!this.figure) return;
     bind(this.figure.element, 'aria-label', text);
-    this.figure.title.replaceChildren(...titleOf({ name: output }, this.figure.slot, scheme));
+    this.figure.title.replaceChildren(...titleOf({ name: output }, this.figure.slot, row));
   }
 
   close() {

@@ -26,6 +26,8 @@ export class Page {
 
   config(slot) { return new Map(this.configs()).get(slot); }
 
+  calledBy(slot) { return this.config(slot) && this.catalogue.calledBy(this.config(slot)); }
+
   /* The slot of the configuration that is edited and copied; of a difference b-a it is b. */
   front() {
     const wanted = this.store.state.on === 'b-a' ? 'b' : this.store.state.on;

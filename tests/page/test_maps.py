@@ -475,3 +475,18 @@ def test_undo_and_links_bring_all_back(open_page, server):
     assert page.attribute('[data-token="1"]', "aria-pressed") == "true"
     page = open_page(fragment("bias", BIASES[0], at=5, scale="own", cmap="gray", cur="7,2"))
     assert enlarged(page).at == [5] and {heat.cmap for heat in heads(page).values()} == {"gray"}
+
+
+def titles_of(page):
+    return page.run("return [...document.querySelectorAll('figure[data-figure] .figure-title')].map((one) => one.textContent)")
+
+
+def test_titles_are_the_names_of_models(visit, server):
+    """Of two models with one scheme, and of one model under two scalings."""
+    for view, *pair in (("table", {"preset": "llama-3.1", "len": 8}, {"preset": "qwen2.5", "len": 8}), ("curves", {"preset": "llama-3.1", "len": 8}, {"preset": "qwen2.5", "len": 8})):
+        page = visit(fragment(view, *pair))
+        titles = titles_of(page)
+        assert [title.split()[0] for title in titles[:2]] == ["a", "b"] and "Llama 3.1" in titles[0] and "Qwen2.5" in titles[1], titles
+    page = visit(fragment("table", {"scheme": "rope", "len": 8}, {"scheme": "rope", "len": 8, "scaling": {"type": "ntk", "factor": 8}}))
+    titles = titles_of(page)
+    assert titles[1].replace(" ntk", "") == titles[0].replace("a ", "b ", 1) and " ntk " in titles[1], titles

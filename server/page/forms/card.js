@@ -1,7 +1,7 @@
 /* The card of one configuration: its scheme or preset, its sequence, its parameters, and its JSON. All of it follows
  * from the rows of the catalogue. */
 import {
-  catalogue, common, inherited, outputsOf, parametersOf, preset, scheme, schemeOf, sequenceRows,
+  calledBy, catalogue, common, inherited, outputsOf, parametersOf, preset, scheme, schemeOf, sequenceRows,
 } from '../catalogue.js';
 import { control, Group } from './controls.js';
 import { make, name } from '../dom.js';
@@ -20,9 +20,6 @@ export { presetList } from './sources.js';
 
 const START_KIND = 'len';
 const HAS_FOCUS = ['key', 'link', 'load'];   /* causes after which a refused control is moved to */
-
-/* A link may have anything in place of a name. */
-const textOf = (value) => typeof value === 'string' ? value : JSON.stringify(value);
 
 export class Card {
   constructor(page, slot) {
@@ -184,13 +181,9 @@ export class Card {
 
   writeTitle() {
     if (!this.config) return;
-    const { preset: model, hf_config: file, scheme: own } = this.config;
-    const row = schemeOf(this.config);
-    const title = model ? label(preset(model) ?? { name: textOf(model) })
-      : file ? textOf(file.model_type ?? 'config.json')
-      : label(row ?? { name: textOf(own ?? '?') });
+    const { preset: model, hf_config: file } = this.config;
     this.title.classList.toggle('of-scheme', !model && !file);
-    this.title.replaceChildren(name(String(title)));
+    this.title.replaceChildren(name(String(label(calledBy(this.config)))));
   }
 
   /* ---- What it changes ---- */

@@ -66,12 +66,13 @@ export function labelOf(about, slot) {
     { scheme: about.scheme ?? '', output: about.name, shape: shapeText(about.shape) });
 }
 
-/* The figure's title: shorter, since the caption says the rest. */
-export function titleOf(about, slot, scheme) {
+/* The figure's title: shorter, since the caption says the rest. row: what the configuration is called by. */
+export function titleOf(about, slot, row) {
   const output = [' ', make('code', { class: 'figure-output' }, about.name)];
   if (slot === 'b-a') return [name('b − a'), ...output];
+  const note = row?.note ? [' ', code(row.note)] : [];
   return [make('span', { class: 'slot-letter', translate: 'no' }, slot), ' ',
-    make('span', { class: 'scheme' }, scheme ? label(scheme) : about.scheme ?? ''), ...output];
+    make('span', { class: 'scheme' }, row ? label(row) : about.scheme ?? ''), ...note, ...output];
 }
 
 /* ---- the exact value of one cell, as the server writes it: [data-readout] with an output ---- */

@@ -368,7 +368,7 @@ export class HeatMap {
     bind(this.canvas, 'aria-label', labelOf(about, this.slot));
     if (this.label) return;
     this.figure.rename(labelOf(about, this.slot));
-    this.figure.title.replaceChildren(...titleOf(about, this.slot, scheme));
+    this.figure.title.replaceChildren(...titleOf(about, this.slot, this.page.calledBy(this.slot) ?? scheme));
   }
 
   #largest() {

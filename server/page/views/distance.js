@@ -166,7 +166,7 @@ class Distance extends Charts {
       cell: (line, i) => ({ row: i, col: 0 }),
     });
     chart.rename(word('distance.label', { scheme: picture.scheme, slot, n: picture.x.length }),
-      this.page.catalogue.scheme(picture.scheme), 'similarity');
+      this.page.calledBy(slot), 'similarity');
   }
 
   #marks() {

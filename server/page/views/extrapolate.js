@@ -127,7 +127,7 @@ class Extrapolate extends Charts {
       bands: [{ axis: 'x', from: result.train_len, to: result.eval_len }],
       cell: (_, i) => ({ row: i }),
     });
-    chart.rename(word('extrapolate.label', { scheme, slot }), this.page.catalogue.scheme(scheme), METRIC);
+    chart.rename(word('extrapolate.label', { scheme, slot }), this.page.calledBy(slot), METRIC);
   }
 
   /* One of two, so that the axis stays while a length is dragged. */

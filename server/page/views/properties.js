@@ -103,7 +103,7 @@ class Properties extends Charts {
       xLabel: word('axis.row'), yLabel: word('properties.step'), whole: true, yRange,
       cell: (_, i) => ({ row: i, col: 0 }),
     });
-    chart.rename(word('properties.label', { scheme, slot }), this.page.catalogue.scheme(scheme), METRIC);
+    chart.rename(word('properties.label', { scheme, slot }), this.page.calledBy(slot), METRIC);
   }
 
   /* What the metric behind a wish has to say stands in the server's own words. */

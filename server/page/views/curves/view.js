@@ -269,7 +269,7 @@ class Curves extends ColumnCharts {
       const about = {
         scheme: picture.scheme, output: picture.output, shape: rows ? `${rows} × ${this.#widths.get(slot)}` : '', slot,
       };
-      chart.rename(word('curves.label', about), this.page.catalogue.scheme(picture.scheme), picture.output);
+      chart.rename(word('curves.label', about), this.page.calledBy(slot), picture.output);
     }
   }
 

@@ -126,7 +126,7 @@ class Multimodal extends Charts {
       yRange: roomy(extent(this.drawn().flatMap(([, { picture }]) => picture.axes))),
       cell: (line, i) => ({ row: series.indexOf(line), col: i }),
     });
-    chart.rename(word('multimodal.label', { scheme, slot, n: shown }), this.page.catalogue.scheme(scheme), IDS);
+    chart.rename(word('multimodal.label', { scheme, slot, n: shown }), this.page.calledBy(slot), IDS);
     this.#align(slot);
   }
 

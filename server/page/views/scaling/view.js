@@ -138,7 +138,7 @@ class Scaling extends Charts {
       cell: (line, i) => ({ row: i }),
     });
     chart.rename(word('scaling.label', { scheme, slot, n: lines[0].wavelength.length }),
-      this.page.catalogue.scheme(scheme), 'wavelength');
+      this.page.calledBy(slot), 'wavelength');
   }
 
   #explain({ chart, rules }, { lines, own, lengths }) {

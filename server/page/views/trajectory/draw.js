@@ -46,9 +46,9 @@ export class Path {
     this.#listen();
   }
 
-  rename(label, scheme, output) {
+  rename(label, row, output) {
     for (const element of [this.canvas, this.element]) bind(element, 'aria-label', label);
-    this.figure.title.replaceChildren(...titleOf({ name: output }, this.slot, scheme));
+    this.figure.title.replaceChildren(...titleOf({ name: output }, this.slot, row));
   }
 
   /* points, dots: [[x, [three values]]]; range: of all three axes; at: the x of the cursor. */

@@ -162,7 +162,7 @@ class Trajectory extends ColumnCharts {
       path.rename(
         word('trajectory.label',
           { scheme: picture.scheme, output: picture.output, cols: picture.cols.join(', '), slot }),
-        this.page.catalogue.scheme(picture.scheme), picture.output
+        this.page.calledBy(slot), picture.output
       );
       path.figure.caption.replaceChildren(...captionOf(picture, at));
       path.figure.fillTable();
