@@ -189,6 +189,14 @@ void pe_put_real(struct pe_node *node, const char *name, double x)
     pe_put_value(node, name, &(struct pe_value){.kind = PE_REAL, .real = x});
 }
 
+void pe_put_real_or_null(struct pe_node *node, const char *name, double x)
+{
+    if (isnan(x))
+        pe_put_null(node, name);
+    else
+        pe_put_real(node, name, x);
+}
+
 void pe_put_string(struct pe_node *node, const char *name, const char *text)
 {
     size_t n = strlen(text) + 1;

@@ -20,6 +20,7 @@ void pe_put_null(struct pe_node *node, const char *name);
 void pe_put_boolean(struct pe_node *node, const char *name, bool x);
 void pe_put_integer(struct pe_node *node, const char *name, int64_t x);
 void pe_put_real(struct pe_node *node, const char *name, double x);
+void pe_put_real_or_null(struct pe_node *node, const char *name, double x); /* NaN: null */
 void pe_put_string(struct pe_node *node, const char *name, const char *text);
 void pe_put_integers(struct pe_node *node, const char *name, const int64_t *x, size_t n); /* a list */
 void pe_put_value(struct pe_node *node, const char *name, const struct pe_value *value);  /* borrowed, with all in it */

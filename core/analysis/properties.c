@@ -418,23 +418,15 @@ static const struct {
 };
 enum { N_WISHES = sizeof wishes / sizeof wishes[0] };
 
-static void put_number(struct pe_node *out, const char *name, double x)
-{
-    if (isnan(x))
-        pe_put_null(out, name);
-    else
-        pe_put_real(out, name, x);
-}
-
 static void put_wish(struct pe_node *list, size_t i, const struct wish *wish)
 {
     struct pe_node *out = pe_put_object(list, wishes[i].name);
     if (wishes[i].compute == wish_deterministic)
         pe_put_integer(out, "value", (int64_t)wish->value);
     else
-        put_number(out, "value", wish->value);
+        pe_put_real_or_null(out, "value", wish->value);
     if (wishes[i].compute == wish_unique)
-        put_number(out, "length_change", wish->length_change);
+        pe_put_real_or_null(out, "length_change", wish->length_change);
     pe_put_boolean(out, "holds", wish->holds);
 }
 

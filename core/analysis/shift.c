@@ -261,19 +261,11 @@ static void put_witness(const struct pe_rows *rows, const struct found_shift *fo
     pe_put_integer(witness, "column", (int64_t)found->column);
 }
 
-static void put_number(struct pe_node *node, const char *name, double x)
-{
-    if (isnan(x))
-        pe_put_null(node, name);
-    else
-        pe_put_real(node, name, x);
-}
-
 static void put_one(const struct pe_rows *rows, const struct found_shift *found, int64_t k, struct pe_node *node)
 {
     pe_put_integer(node, "k", k);
-    put_number(node, "value", found->value);
-    put_number(node, "relative", rows->largest > 0 || isnan(found->value) ? found->value / rows->largest : 0);
+    pe_put_real_or_null(node, "value", found->value);
+    pe_put_real_or_null(node, "relative", rows->largest > 0 || isnan(found->value) ? found->value / rows->largest : 0);
     put_witness(rows, found, k, node);
 }
 
@@ -295,7 +287,7 @@ static void put(const struct pe_analysis *study, const struct shift_search *s, c
     struct found_shift none = {(double)NAN, 0, 0};
     size_t worst = find_worst(found, n, s->rows->largest);
     const struct found_shift *it = n ? &found[worst] : &none;
-    put_number(out, "value", it->value);
+    pe_put_real_or_null(out, "value", it->value);
     put_witness(s->rows, it, shift_at(study, worst), out);
     pe_put_string(out, "method", s->is_exact ? "exact" : "fit");
     struct pe_node *list = pe_put_list(out, "by_k");

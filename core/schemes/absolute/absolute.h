@@ -49,6 +49,20 @@ double *pe_stepping_first(struct pe_stepping *stepping);
 void pe_stepping_fill(struct pe_stepping *stepping, const struct pe_positions *positions, enum pe_dtype dtype,
                       const struct pe_block *block, void *dst);
 
+/* What a network computes from the row before: first in the tables of floater and recursive, whose input 0 is row 0. */
+struct pe_recurrence {
+    struct pe_network *network;
+    struct pe_stepping *stepping;
+    size_t dim;
+    bool rounds; /* arith float32: each row is rounded to f32 */
+};
+
+/* The scheme's step, with its scratch beside the network's, and its cost; the network must be there. */
+enum pe_status pe_recurrence_open(struct pe_plan *plan, struct pe_steps steps, struct pe_error *err);
+void pe_recurrence_drop(struct pe_plan *plan);
+void pe_recurrence_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
+                        const struct pe_block *block, void *dst);
+
 /* ---- sinusoidal ---- */
 
 /* Its config, and an encoding as blocks of sines and cosines. */
@@ -81,6 +95,8 @@ struct pe_sinusoid {
     bool flip;
     struct pe_dd scale; /* factor on the angle, radians */
 };
+
+struct pe_sinusoid pe_sinusoid_of(const struct sinusoidal *config);
 
 /* Sine i is in column sine0 + i·step and cosine i in column cosine0 + i·step, but never after `last`; columns from
  * `end` on are cut. w_i = scale · base^(-i/denominator). */

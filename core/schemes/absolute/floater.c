@@ -65,13 +65,10 @@ static const struct pe_input_row inputs[] = {
 };
 
 struct tables {
-    struct pe_network *network;
-    struct pe_stepping *stepping;
-    size_t dim;
+    struct pe_recurrence recurrence;
     double dt, s;
     int64_t substeps;
     enum method method;
-    bool rounds;
 };
 
 /* ---- One step of the solver ---- */
@@ -92,23 +89,23 @@ enum { WORK_ROWS = 5 };
 
 static void slope(const struct tables *f, const struct work *w, int i, double t, const double *y)
 {
-    pe_network_apply(f->network, t, y, w->k[i], w->scratch);
+    pe_network_apply(f->recurrence.network, t, y, w->k[i], w->scratch);
 }
 
 /* y(t + s) = y + s·h(t, y) */
 static void euler(const struct tables *f, const struct work *w, double t, double *y)
 {
     slope(f, w, 0, t, y);
-    go(f->dim, y, f->s, w->k[0], y);
+    go(f->recurrence.dim, y, f->s, w->k[0], y);
 }
 
 /* y(t + s) = y + s·h(t + s/2, y + s/2·h(t, y)) */
 static void midpoint(const struct tables *f, const struct work *w, double t, double *y)
 {
     slope(f, w, 0, t, y);
-    go(f->dim, y, f->s / 2, w->k[0], w->y);
+    go(f->recurrence.dim, y, f->s / 2, w->k[0], w->y);
     slope(f, w, 1, t + f->s / 2, w->y);
-    go(f->dim, y, f->s, w->k[1], y);
+    go(f->recurrence.dim, y, f->s, w->k[1], y);
 }
 
 /* k1 = h(t, y), k2 = h(t + s/2, y + s·k1/2), k3 = h(t + s/2, y + s·k2/2), k4 = h(t + s, y + s·k3)
@@ -117,13 +114,13 @@ static void rk4(const struct tables *f, const struct work *w, double t, double *
 {
     double s = f->s, *const *k = w->k;
     slope(f, w, 0, t, y);
-    go(f->dim, y, s / 2, k[0], w->y);
+    go(f->recurrence.dim, y, s / 2, k[0], w->y);
     slope(f, w, 1, t + s / 2, w->y);
-    go(f->dim, y, s / 2, k[1], w->y);
+    go(f->recurrence.dim, y, s / 2, k[1], w->y);
     slope(f, w, 2, t + s / 2, w->y);
-    go(f->dim, y, s, k[2], w->y);
+    go(f->recurrence.dim, y, s, k[2], w->y);
     slope(f, w, 3, t + s, w->y);
-    for (size_t j = 0; j < f->dim; j++)
+    for (size_t j = 0; j < f->recurrence.dim; j++)
         y[j] += s * (k[0][j] + 2 * (k[1][j] + k[2][j]) + k[3][j]) / 6;
 }
 
@@ -133,15 +130,15 @@ static void rk4_38(const struct tables *f, const struct work *w, double t, doubl
 {
     double s = f->s, *const *k = w->k;
     slope(f, w, 0, t, y);
-    go(f->dim, y, s / 3, k[0], w->y);
+    go(f->recurrence.dim, y, s / 3, k[0], w->y);
     slope(f, w, 1, t + s / 3, w->y);
-    for (size_t j = 0; j < f->dim; j++)
+    for (size_t j = 0; j < f->recurrence.dim; j++)
         w->y[j] = y[j] + s * (k[1][j] - k[0][j] / 3);
     slope(f, w, 2, t + 2 * s / 3, w->y);
-    for (size_t j = 0; j < f->dim; j++)
+    for (size_t j = 0; j < f->recurrence.dim; j++)
         w->y[j] = y[j] + s * (k[0][j] - k[1][j] + k[2][j]);
     slope(f, w, 3, t + s, w->y);
-    for (size_t j = 0; j < f->dim; j++)
+    for (size_t j = 0; j < f->recurrence.dim; j++)
         y[j] += s * (k[0][j] + 3 * (k[1][j] + k[2][j]) + k[3][j]) / 8;
 }
 
@@ -153,11 +150,11 @@ static const struct {
 static void step(const void *context, uint64_t k, double *row, double *scratch)
 {
     const struct tables *f = context;
-    size_t n = f->dim;
+    size_t n = f->recurrence.dim;
     struct work w = {{scratch, scratch + n, scratch + 2 * n, scratch + 3 * n}, scratch + 4 * n, scratch + 5 * n};
     for (int64_t i = 0; i < f->substeps && !pe_is_cancelled(); i++) {
         methods[f->method].go(f, &w, (double)k * f->dt + (double)i * f->s, row);
-        for (size_t j = 0; f->rounds && j < n; j++)
+        for (size_t j = 0; f->recurrence.rounds && j < n; j++)
             row[j] = (double)(float)row[j];
     }
 }
@@ -193,20 +190,6 @@ static enum pe_status make_network(struct pe_plan *plan, struct pe_network **net
     return pe_network_new(plan, &form, network, err);
 }
 
-static enum pe_status make_stepping(struct pe_plan *plan, struct tables *t, struct pe_error *err)
-{
-    double evaluations = (double)(methods[t->method].n_slopes * t->substeps);
-    struct pe_steps steps = {.dim = t->dim,
-                             .scratch = WORK_ROWS * t->dim + pe_network_scratch(t->network),
-                             .cost = evaluations * (pe_network_cost(t->network) + 4 * (double)t->dim) + 64,
-                             .step = step,
-                             .context = t};
-    enum pe_status status = pe_stepping_new(plan, &steps, pe_network_made(t->network), &t->stepping, err);
-    if (!status)
-        pe_weights_read(&plan->weights[P0], 0, t->dim, pe_stepping_first(t->stepping));
-    return status;
-}
-
 static void floater_cost(const struct pe_plan *p, struct pe_cost *cost)
 {
     const struct floater *c = p->config;
@@ -229,33 +212,20 @@ static enum pe_status floater_plan(struct pe_plan *p, struct pe_error *err)
     if (!status)
         status = pe_weights_need(p, P0, &dim, 1, err);
     if (!status)
-        status = make_network(p, &t->network, err);
-    t->dim = (size_t)dim;
+        status = make_network(p, &t->recurrence.network, err);
+    t->recurrence.dim = (size_t)dim;
     t->dt = c->dt;
     t->substeps = c->substeps;
     t->s = c->dt / (double)c->substeps;
     t->method = (enum method)c->method;
-    t->rounds = p->arith == PE_ARITH_FLOAT32;
-    return status ? status : make_stepping(p, t, err);
-}
-
-static void floater_drop(struct pe_plan *plan)
-{
-    struct tables *t = plan->tables;
-    if (t) {
-        pe_stepping_free(t->stepping);
-        pe_network_free(t->network);
-    }
-    free(t);
-}
-
-static void floater_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
-                         const struct pe_block *b, void *dst)
-{
-    struct tables *t = plan->tables;
-    (void)id;
-    pe_network_load(t->network, true);
-    pe_stepping_fill(t->stepping, plan->seq.k, output->dtype, b, dst);
+    t->recurrence.rounds = p->arith == PE_ARITH_FLOAT32;
+    if (status)
+        return status;
+    double evaluations = (double)(methods[t->method].n_slopes * t->substeps);
+    struct pe_steps steps = {.scratch = WORK_ROWS * t->recurrence.dim,
+                             .cost = evaluations * (pe_network_cost(t->recurrence.network) + 4 * (double)dim) + 64,
+                             .step = step};
+    return pe_recurrence_open(p, steps, err);
 }
 
 const struct pe_scheme pe_scheme_floater = {
@@ -277,6 +247,6 @@ const struct pe_scheme pe_scheme_floater = {
     .is_slow = true,
     .cost = floater_cost,
     .plan = floater_plan,
-    .drop = floater_drop,
-    .fill = floater_fill,
+    .drop = pe_recurrence_drop,
+    .fill = pe_recurrence_fill,
 };

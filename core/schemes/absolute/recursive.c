@@ -59,10 +59,8 @@ static const struct pe_input_row inputs[] = {
 };
 
 struct tables {
-    struct pe_network *network;
-    struct pe_stepping *stepping;
-    size_t dim;
-    bool residual, rounds;
+    struct pe_recurrence recurrence;
+    bool residual;
 };
 
 /* ---- The plan ---- */
@@ -133,24 +131,11 @@ static void step(const void *context, uint64_t k, double *row, double *scratch)
 {
     const struct tables *t = context;
     (void)k;
-    pe_network_apply(t->network, 0, row, scratch, scratch + t->dim);
-    for (size_t j = 0; j < t->dim; j++) {
+    pe_network_apply(t->recurrence.network, 0, row, scratch, scratch + t->recurrence.dim);
+    for (size_t j = 0; j < t->recurrence.dim; j++) {
         double next = t->residual ? row[j] + scratch[j] : scratch[j];
-        row[j] = t->rounds ? (double)(float)next : next;
+        row[j] = t->recurrence.rounds ? (double)(float)next : next;
     }
-}
-
-static enum pe_status make_stepping(struct pe_plan *plan, struct tables *t, struct pe_error *err)
-{
-    struct pe_steps steps = {.dim = t->dim,
-                             .scratch = t->dim + pe_network_scratch(t->network),
-                             .cost = pe_network_cost(t->network) + 64,
-                             .step = step,
-                             .context = t};
-    enum pe_status status = pe_stepping_new(plan, &steps, pe_network_made(t->network), &t->stepping, err);
-    if (!status)
-        pe_weights_read(&plan->weights[P0], 0, t->dim, pe_stepping_first(t->stepping));
-    return status;
 }
 
 static void recursive_cost(const struct pe_plan *p, struct pe_cost *cost)
@@ -181,30 +166,15 @@ static enum pe_status recursive_plan(struct pe_plan *p, struct pe_error *err)
     if (!status)
         status = pe_weights_need(p, P0, &dim, 1, err);
     if (!status)
-        status = make_network(p, &t->network, err);
-    t->dim = (size_t)dim;
+        status = make_network(p, &t->recurrence.network, err);
+    t->recurrence.dim = (size_t)dim;
     t->residual = c->residual;
-    t->rounds = p->arith == PE_ARITH_FLOAT32;
-    return status ? status : make_stepping(p, t, err);
-}
-
-static void recursive_drop(struct pe_plan *plan)
-{
-    struct tables *t = plan->tables;
-    if (t) {
-        pe_stepping_free(t->stepping);
-        pe_network_free(t->network);
-    }
-    free(t);
-}
-
-static void recursive_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
-                           const struct pe_block *b, void *dst)
-{
-    struct tables *t = plan->tables;
-    (void)id;
-    pe_network_load(t->network, true);
-    pe_stepping_fill(t->stepping, plan->seq.k, output->dtype, b, dst);
+    t->recurrence.rounds = p->arith == PE_ARITH_FLOAT32;
+    if (status)
+        return status;
+    struct pe_steps steps = {
+        .scratch = t->recurrence.dim, .cost = pe_network_cost(t->recurrence.network) + 64, .step = step};
+    return pe_recurrence_open(p, steps, err);
 }
 
 const struct pe_scheme pe_scheme_recursive = {
@@ -226,6 +196,6 @@ const struct pe_scheme pe_scheme_recursive = {
     .is_slow = true,
     .cost = recursive_cost,
     .plan = recursive_plan,
-    .drop = recursive_drop,
-    .fill = recursive_fill,
+    .drop = pe_recurrence_drop,
+    .fill = pe_recurrence_fill,
 };

@@ -107,15 +107,20 @@ struct pe_sinusoid_block pe_sinusoid_block(const struct pe_sinusoid *how, unsign
     return b;
 }
 
+struct pe_sinusoid pe_sinusoid_of(const struct sinusoidal *c)
+{
+    return (struct pe_sinusoid){c->base,
+                                c->freq_shift,
+                                (enum sinusoidal_layout)c->layout,
+                                (enum sinusoidal_odd)c->odd,
+                                c->flip_sin_to_cos,
+                                dd(c->angle_scale)};
+}
+
 static enum pe_status one_axis(struct pe_plan *p, struct pe_sinusoid_block *block, struct pe_error *err)
 {
     struct sinusoidal *c = p->config;
-    struct pe_sinusoid how = {c->base,
-                              c->freq_shift,
-                              (enum sinusoidal_layout)c->layout,
-                              (enum sinusoidal_odd)c->odd,
-                              c->flip_sin_to_cos,
-                              dd(c->angle_scale)};
+    struct pe_sinusoid how = pe_sinusoid_of(c);
     if (c->style != PE_AXIAL)
         return pe_fail(err, "/style", "style %s encodes several axes; give a grid, or positions [axes][n]",
                        pe_sinusoidal_styles[c->style]);

@@ -114,12 +114,7 @@ static enum pe_status set_order(struct sinusoidal *c, unsigned n, struct pe_erro
 static enum pe_status axial(struct pe_plan *p, struct blocks *b, struct pe_error *err)
 {
     struct sinusoidal *c = p->config;
-    struct pe_sinusoid how = {c->base,
-                              c->freq_shift,
-                              (enum sinusoidal_layout)c->layout,
-                              (enum sinusoidal_odd)c->odd,
-                              c->flip_sin_to_cos,
-                              dd(c->angle_scale)};
+    struct pe_sinusoid how = pe_sinusoid_of(c);
     enum pe_status status = set_widths(c, p->seq.n_axes, err);
     if (!status)
         status = set_order(c, p->seq.n_axes, err);

@@ -12,6 +12,7 @@
  *
  * A row has the same bits whichever thread computed it, so timing never affects an answer. */
 #include "core/schemes/absolute/absolute.h"
+#include "core/schemes/network.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -237,4 +238,37 @@ void pe_stepping_fill(struct pe_stepping *s, const struct pe_positions *position
             pe_store(dtype, dst, at + j, w->row[b->col0 + j]);
     }
     give_back(w);
+}
+
+/* ---- Of a network ---- */
+
+enum pe_status pe_recurrence_open(struct pe_plan *plan, struct pe_steps steps, struct pe_error *err)
+{
+    struct pe_recurrence *r = plan->tables;
+    steps.dim = r->dim;
+    steps.scratch += pe_network_scratch(r->network);
+    steps.context = r;
+    enum pe_status status = pe_stepping_new(plan, &steps, pe_network_made(r->network), &r->stepping, err);
+    if (!status)
+        pe_weights_read(&plan->weights[0], 0, r->dim, pe_stepping_first(r->stepping));
+    return status;
+}
+
+void pe_recurrence_drop(struct pe_plan *plan)
+{
+    struct pe_recurrence *r = plan->tables;
+    if (r) {
+        pe_stepping_free(r->stepping);
+        pe_network_free(r->network);
+    }
+    free(r);
+}
+
+void pe_recurrence_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                        void *dst)
+{
+    struct pe_recurrence *r = plan->tables;
+    (void)id;
+    pe_network_load(r->network, true);
+    pe_stepping_fill(r->stepping, plan->seq.k, output->dtype, b, dst);
 }

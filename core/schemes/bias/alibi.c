@@ -58,8 +58,7 @@ static const struct pe_param params[] = {
 enum output { BIAS, SLOPES };
 
 static const struct pe_output_row outputs[] = {
-    [BIAS] =
-        PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "bias", "added to the scaled logits"),
+    [BIAS] = PE_BIAS_OUTPUT,
     [SLOPES] = PE_OUTPUT("slopes", "num_heads", 1, PE_DTYPE_NONE, true, NULL, "slopes", "slope of each head"),
     {.name = NULL},
 };

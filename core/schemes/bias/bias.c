@@ -57,6 +57,8 @@ static enum pe_status keep_line(struct pe_bias *bias, const struct pe_plan *plan
     return line->values && line->blocks ? PE_OK : pe_no_memory(err);
 }
 
+const struct pe_output_row pe_bias_outputs[] = {PE_BIAS_OUTPUT, {.name = NULL}};
+
 enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_mask_fields *fields,
                             struct pe_error *err)
 {

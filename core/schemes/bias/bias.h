@@ -52,6 +52,11 @@ struct pe_bias {
     struct pe_bias_line line;
 };
 
+/* The output of schemes that have no other, and its row. */
+extern const struct pe_output_row pe_bias_outputs[];
+#define PE_BIAS_OUTPUT                                                                                                 \
+    PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "bias", "added to the scaled logits")
+
 /* The scheme's config must be resolved and its rule set. */
 enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_mask_fields *fields,
                             struct pe_error *err);

@@ -37,14 +37,6 @@ static const struct pe_param params[] = {
     PE_P_END,
 };
 
-enum output { BIAS };
-
-static const struct pe_output_row outputs[] = {
-    [BIAS] =
-        PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "bias", "added to the scaled logits"),
-    {.name = NULL},
-};
-
 static const struct pe_input_row inputs[] = {
     [W1] = PE_INPUT("w1", "hidden,1", PE_ENCODE, false, "layer 1, weight", "first layer"),
     [B1] = PE_INPUT("b1", "hidden", PE_ENCODE, false, "layer 1, bias", "its bias"),
@@ -184,7 +176,7 @@ const struct pe_scheme pe_scheme_fire = {
             .example = "{\"scheme\":\"fire\",\"num_heads\":2,\"len\":4,\"seed\":0}",
             .picture = "len=64&seed=0&std=1&causal=true",
             .params = params,
-            .outputs = outputs,
+            .outputs = pe_bias_outputs,
             .inputs = inputs,
             .is_of_machine = true,
         },

@@ -32,14 +32,6 @@ static const struct pe_param params[] = {
     PE_P_END,
 };
 
-enum output { BIAS };
-
-static const struct pe_output_row outputs[] = {
-    [BIAS] =
-        PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "bias", "added to the scaled logits"),
-    {.name = NULL},
-};
-
 struct head {
     double r1, r2;
 };
@@ -206,7 +198,7 @@ const struct pe_scheme pe_scheme_kerple = {
             .example = "{\"scheme\":\"kerple\",\"num_heads\":2,\"r1\":[1,0.5],\"r2\":[1,0.1],\"len\":4}",
             .picture = "len=64",
             .params = params,
-            .outputs = outputs,
+            .outputs = pe_bias_outputs,
         },
     .config_bytes = sizeof(struct kerple),
     .is_pairwise = true,

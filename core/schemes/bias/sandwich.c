@@ -26,14 +26,6 @@ static const struct pe_param params[] = {
     PE_P_END,
 };
 
-enum output { BIAS };
-
-static const struct pe_output_row outputs[] = {
-    [BIAS] =
-        PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "bias", "added to the scaled logits"),
-    {.name = NULL},
-};
-
 struct tables {
     struct pe_bias bias;
     struct pe_waves *waves;
@@ -213,7 +205,7 @@ const struct pe_scheme pe_scheme_sandwich = {
             .example = "{\"scheme\":\"sandwich\",\"num_heads\":2,\"bar_dim\":16,\"len\":4}",
             .picture = "len=64",
             .params = params,
-            .outputs = outputs,
+            .outputs = pe_bias_outputs,
         },
     .config_bytes = sizeof(struct sandwich),
     .is_pairwise = true,
