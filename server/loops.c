@@ -1,5 +1,4 @@
-/* Owns the I/O threads and the objects they share: the accepting socket, and the answers that equal requests
- * share.
+/* Owns the I/O threads and the objects they share: connections and the answers that equal requests share.
  *
  * Each loop is one thread with its own daemons, connections, buffers and exchanges, which it alone touches; so a
  * request needs no lock from its first byte to its last, except where it meets others: the workers' queue, the account
@@ -30,15 +29,14 @@ enum { FDS_BESIDE_MAX = 1024 }; /* descriptors besides connections, including th
 
 struct loops {
     const struct options *options;
-    struct accept *accept;
     struct answers *answers;
-    size_t n, n_started;          /* threads besides the first */
-    struct loop **loop;           /* [n] */
-    struct http **https;          /* [n] */
-    struct exchanges **exchanges; /* [n] */
-    pthread_t *threads;           /* [n], the first is not used */
-    struct pulse *pulses;         /* likewise */
+    size_t n, n_started;        /* threads besides the first */
+    struct transport transport; /* its loops: [n]; self is a struct exchanges */
+    pthread_t *threads;         /* [n], the first is not used */
+    struct pulse *pulses;       /* likewise */
 };
+
+static struct loop *loop_of(const struct loops *loops, size_t i) { return loops->transport.loops[i].loop; }
 
 static void flush_log(void *self)
 {
@@ -49,10 +47,11 @@ static void flush_log(void *self)
 static bool make_loops(struct loops *loops)
 {
     for (size_t i = 0; i < loops->n; i++) {
-        loops->loop[i] = loop_new((size_t)loops->options->max_connections + FDS_BESIDE_MAX);
-        if (!loops->loop[i])
+        struct loop *loop = loop_new((size_t)loops->options->max_connections + FDS_BESIDE_MAX);
+        loops->transport.loops[i].loop = loop;
+        if (!loop)
             return false;
-        loop_before_sleep(loops->loop[i], flush_log, NULL);
+        loop_before_sleep(loop, flush_log, NULL);
     }
     return true;
 }
@@ -64,19 +63,18 @@ struct loops *loops_new(const struct options *options)
         return NULL;
     loops->options = options;
     loops->n = (size_t)options->io_threads;
-    loops->loop = calloc(loops->n, sizeof(struct loop *));
-    loops->https = calloc(loops->n, sizeof(struct http *));
-    loops->exchanges = calloc(loops->n, sizeof(struct exchanges *));
+    struct transport_loop *each = calloc(loops->n, sizeof *each);
+    loops->transport = (struct transport){.loops = each, .n = each ? loops->n : 0, .events = &exchange_events};
     loops->threads = calloc(loops->n, sizeof(pthread_t));
     loops->pulses = calloc(loops->n, sizeof(struct pulse));
-    if (loops->loop && loops->https && loops->exchanges && loops->threads && loops->pulses && make_loops(loops))
+    if (each && loops->threads && loops->pulses && make_loops(loops))
         return loops;
     log_error("no memory, file descriptors or threads (ulimit -u) for %zu I/O threads and the workers", loops->n);
     loops_free(loops);
     return NULL;
 }
 
-struct loop *loops_first(struct loops *loops) { return loops->loop[0]; }
+struct loop *loops_first(struct loops *loops) { return loop_of(loops, 0); }
 
 static void *run(void *loop)
 {
@@ -87,7 +85,7 @@ static void *run(void *loop)
 static bool start_thread(struct loops *loops, size_t i)
 {
     char name[16];
-    if (pthread_create(&loops->threads[i], NULL, run, loops->loop[i]) != 0)
+    if (pthread_create(&loops->threads[i], NULL, run, loop_of(loops, i)) != 0)
         return false;
     snprintf(name, sizeof name, "io-%u", (unsigned)i & 0xff);
     pthread_setname_np(loops->threads[i], name); /* the name shown by top; the first thread has the program's name */
@@ -111,28 +109,25 @@ static bool start_threads(struct loops *loops)
 static void stop_threads(struct loops *loops)
 {
     for (; loops->n_started > 0; loops->n_started--) {
-        loop_stop(loops->loop[loops->n_started]);
+        loop_stop(loop_of(loops, loops->n_started));
         pthread_join(loops->threads[loops->n_started], NULL);
     }
 }
 
 bool loops_serve(struct loops *loops, const struct api_host *host, const struct http_door *door, int listen_fd)
 {
-    loops->accept = accept_new(loops->loop[0], listen_fd, loops->options->max_connections);
     loops->answers = answers_new(loops->options->answer_cache);
-    if (!loops->accept || !loops->answers)
+    if (!loops->answers)
         return false;
     for (size_t i = 0; i < loops->n; i++) {
-        struct loop *loop = loops->loop[i];
-        struct exchanges *exchanges = exchanges_new(loops->options, host, loop, loops->answers);
-        loops->exchanges[i] = exchanges;
-        if (!exchanges)
-            return false;
-        loops->https[i] = http_new(loops->options, host, door, loop, loops->accept, &exchange_events, exchanges);
-        if (!loops->https[i])
+        struct transport_loop *each = &loops->transport.loops[i];
+        each->self = exchanges_new(loops->options, host, each->loop, loops->answers);
+        if (!each->self)
             return false;
     }
-    if (accept_begin(loops->accept, loops->https, loops->n) && start_threads(loops))
+    if (!transport_begin(&loops->transport, loops->options, host, door, listen_fd))
+        return false;
+    if (start_threads(loops))
         return true;
     log_error("no memory or threads (ulimit -u) for %zu I/O threads", loops->n);
     return false;
@@ -140,28 +135,17 @@ bool loops_serve(struct loops *loops, const struct api_host *host, const struct 
 
 void loops_run(struct loops *loops)
 {
-    loop_run(loops->loop[0]);
+    loop_run(loop_of(loops, 0));
     stop_threads(loops);
 }
 
-size_t loops_n_connections(const struct loops *loops) { return accept_n_open(loops->accept); }
+size_t loops_n_connections(const struct loops *loops) { return transport_n_open(&loops->transport, true); }
 
-size_t loops_n_early(const struct loops *loops) { return accept_n_early(loops->accept); }
+size_t loops_n_early(const struct loops *loops) { return transport_n_open(&loops->transport, false); }
 
-/* Connections that are handed out here reach the loops before the call to drain does. */
-void loops_drain(struct loops *loops)
-{
-    accept_take_queue(loops->accept);
-    for (size_t i = 0; i < loops->n; i++)
-        http_drain(loops->https[i]);
-}
+void loops_drain(struct loops *loops) { transport_drain(&loops->transport); }
 
-void loops_close(struct loops *loops)
-{
-    accept_close(loops->accept);
-    for (size_t i = 0; i < loops->n; i++)
-        http_close(loops->https[i]);
-}
+void loops_close(struct loops *loops) { transport_close(&loops->transport); }
 
 static void answer_pulse(struct loop_call *call) { atomic_store(&((struct pulse *)call)->is_asked, false); }
 
@@ -175,12 +159,12 @@ bool loops_have_turned(struct loops *loops)
             continue;
         }
         pulse->call.fire = answer_pulse;
-        loop_post(loops->loop[i], &pulse->call);
+        loop_post(loop_of(loops, i), &pulse->call);
     }
     return all;
 }
 
-void loops_stop(struct loops *loops) { loop_stop(loops->loop[0]); }
+void loops_stop(struct loops *loops) { loop_stop(loop_of(loops, 0)); }
 
 /* The first loop is freed last, because the others may still call it. */
 void loops_free(struct loops *loops)
@@ -188,23 +172,16 @@ void loops_free(struct loops *loops)
     if (!loops)
         return;
     stop_threads(loops);
-    if (loops->accept)
-        accept_close(loops->accept);
-    for (size_t i = 0; loops->https && i < loops->n; i++)
-        http_stop(loops->https[i]);
+    transport_stop(&loops->transport);
     if (loops->answers)
         answers_abandon(loops->answers);
-    for (size_t i = loops->n; loops->loop && i-- > 0;)
-        loop_free(loops->loop[i]);
-    for (size_t i = 0; loops->https && i < loops->n; i++)
-        http_free(loops->https[i]);
-    for (size_t i = 0; loops->exchanges && i < loops->n; i++)
-        exchanges_free(loops->exchanges[i]);
-    accept_free(loops->accept);
+    for (size_t i = loops->transport.n; i-- > 0;)
+        loop_free(loop_of(loops, i));
+    transport_free(&loops->transport);
+    for (size_t i = 0; i < loops->transport.n; i++)
+        exchanges_free(loops->transport.loops[i].self);
     answers_free(loops->answers);
-    free(loops->loop);
-    free(loops->https);
-    free(loops->exchanges);
+    free(loops->transport.loops);
     free(loops->threads);
     free(loops->pulses);
     free(loops);

@@ -57,7 +57,6 @@ struct server {
     struct api_page page; /* with --ui-dir */
     struct stored stored;
     struct http_door door;
-    const char *socket; /* path of the Unix socket that exists now; NULL: none */
     struct loops *loops;
     struct loop_timer *watchdog; /* of the first loop */
     struct supervisor supervisor;
@@ -240,12 +239,7 @@ static bool set_up_door(struct server *server)
     const struct options *options = &server->options;
     char error[TOKENS_ERROR_BYTES];
     reload_init(&server->reload, options, &server->stored, &server->shutdown, &server->door);
-    bool fine = networks_parse(options->trusted_proxy, &server->door.proxies, error, sizeof error) &&
-                tls_read(&server->door.tls, options->tls_cert, options->tls_key, error, sizeof error);
-    if (fine && *options->token_file) {
-        server->door.tokens = tokens_new(options->token_file, error);
-        fine = server->door.tokens;
-    }
+    bool fine = door_open(&server->door, options, error);
     if (!fine)
         log_error("%s", error);
     else if (server->door.tokens)
@@ -273,30 +267,14 @@ static bool set_up_loop(struct server *server)
            reload_setup(&server->reload, loop);
 }
 
-static int listen_somewhere(struct server *server, char *url, char *error, size_t n_error)
-{
-    const struct options *options = &server->options;
-    if (!*options->socket)
-        return http_listen(options->host, (unsigned)options->port, server->door.tls.cert, options->tcp_cc, url, error,
-                           n_error);
-    int fd = http_listen_unix(options->socket, url, error, n_error);
-    if (fd >= 0)
-        server->socket = options->socket;
-    return fd;
-}
-
 static bool start_serving(struct server *server)
 {
     char url[HTTP_URL_BYTES], error[OPTIONS_TEXT_BYTES];
-    int fd = listen_somewhere(server, url, error, sizeof error);
+    int fd = transport_listen(&server->options, &server->door, url, error, sizeof error);
     if (fd < 0) {
         log_error("%s", error);
         return false;
     }
-    bool is_beyond = !*server->options.socket && http_is_beyond_loopback(fd);
-    server->door.checks_host = !server->door.tokens && !*server->options.socket && !is_beyond;
-    if (!server->door.tokens && is_beyond)
-        log_warn("listening beyond this machine without --token-file: whoever reaches %s may use it", url);
     if (!stored_start(&server->stored) || !loops_serve(server->loops, &server->host, &server->door, fd))
         return false;
     log_listening(url);
@@ -318,15 +296,13 @@ static int serve(struct server *server)
     bool is_serving = set_up_process(server) && set_up_door(server) && set_up_loop(server) && start_serving(server);
     if (is_serving)
         loops_run(server->loops);
-    if (server->socket)
-        http_unlisten(server->socket);
+    transport_unlisten(server->options.socket);
     stored_stop(&server->stored); /* a job may wait for the store, and loops_free waits for jobs */
     loops_free(server->loops);
     jobs_end_workers();
     disposal_finish(); /* before the stores that its objects refer to are freed: replies hold stored weights */
     stored_free(&server->stored);
-    tokens_free(server->door.tokens);
-    tls_drop(&server->door.tls);
+    door_close(&server->door);
     if (is_serving)
         log_info("ended");
     supervisor_drop(&server->supervisor);

@@ -19,10 +19,7 @@ static struct reload_job *reload_job_of(struct job *job)
 static void read_secrets(struct job *job) /* runs on a separate thread, as does the next function */
 {
     const struct reload *reload = reload_job_of(job)->reload;
-    if (reload->door->tokens)
-        tokens_reread(reload->door->tokens);
-    if (reload->door->tls.cert)
-        tls_reread(&reload->door->tls, reload->options->tls_cert, reload->options->tls_key);
+    door_reread(reload->door, reload->options);
 }
 
 static void read_folder(struct job *job)

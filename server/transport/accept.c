@@ -50,8 +50,8 @@ struct accept {
     struct loop *loop;
     int fd; /* -1: closed */
     uint64_t max;
-    struct http *const *https;
-    size_t n_https, next;
+    const struct transport_loop *loops;
+    size_t n_loops, next;
     struct loop_watch *watch;
     struct loop_timer *retry;
     atomic_size_t n_open, n_late;
@@ -286,7 +286,7 @@ static struct accept_place *place_new(struct accept *accept, int fd)
 {
     struct address address;
     bool has_address = address_of_peer(fd, &address);
-    bool is_proxy = has_address && networks_have(&accept->https[0]->door->proxies, &address);
+    bool is_proxy = has_address && networks_have(&accept->loops[0].http->door->proxies, &address);
     struct accept_place *place = calloc(1, sizeof *place);
     pthread_mutex_lock(&accept->lock);
     uint64_t number = has_address ? address_number(&address) : 1;
@@ -341,7 +341,7 @@ static void linger_on(void *self)
 /* The client's request is not read: it may be anything, and it will not be answered. */
 static void turn_away(struct accept *accept, int fd)
 {
-    http_turn_away(accept->https[0], fd);
+    http_turn_away(accept->loops[0].http, fd);
     shutdown(fd, SHUT_WR);
     if (accept->n_lingering == LINGER_MAX) {
         close_lingering(accept, 1);
@@ -357,8 +357,8 @@ static void turn_away(struct accept *accept, int fd)
 static void hand_out(struct accept *accept, struct accept_place *place)
 {
     metrics_add(METRICS_CONNECTIONS, 1);
-    http_take(accept->https[accept->next], place, accept->next == 0);
-    accept->next = (accept->next + 1) % accept->n_https;
+    http_take(accept->loops[accept->next].http, place, accept->next == 0);
+    accept->next = (accept->next + 1) % accept->n_loops;
 }
 
 /* False: no connection waits, or none can be accepted now (the watch is paused, and resumes by itself). */
@@ -394,10 +394,10 @@ static void go_on(void *self)
         loop_watch_pause(accept->watch, false);
 }
 
-bool accept_begin(struct accept *accept, struct http *const *https, size_t n)
+bool accept_begin(struct accept *accept, const struct transport_loop *loops, size_t n)
 {
-    accept->https = https;
-    accept->n_https = n;
+    accept->loops = loops;
+    accept->n_loops = n;
     accept->retry = loop_timer_new(accept->loop, go_on, accept);
     accept->linger = loop_timer_new(accept->loop, linger_on, accept);
     bool has_timers = accept->retry && accept->linger;

@@ -5,7 +5,7 @@
  * another site may name 127.0.0.1, which is DNS rebinding), two Hosts, a body on a GET whose answer a cache would store
  * for others (RFC 9110, 9.3.1), a path with a zero byte, which would end the C string before the program has seen the
  * rest. Each refusal names the rule. */
-#include "server/transport/connections.h"
+#include "server/transport/heads.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,132 +1,11 @@
-/* What the files of this folder offer each other, lowest file first. transport.h has what others call. */
+/* What the files of this folder offer each other, lowest file first. transport.h has what others call, heads.h what
+ * works on plain strings. */
 #ifndef SERVER_TRANSPORT_CONNECTIONS_H
 #define SERVER_TRANSPORT_CONNECTIONS_H
 
 #include "server/memory/memory.h"
+#include "server/transport/heads.h"
 #include "server/transport/transport.h"
-
-/* ---- checks.c ---------------------------------------------------------------------------------------------------- */
-
-/* The checks of a request's head that come before all others, on plain strings. If two programs read the same head
- * differently, an attacker can use the difference, so every ambiguous head is refused. */
-
-/* Headers that the server or api/ uses, in the order of http_head.first. */
-enum http_header {
-    HTTP_HOST,
-    HTTP_CONTENT_LENGTH,
-    HTTP_TRANSFER_ENCODING,
-    HTTP_CONTENT_TYPE,
-    HTTP_CONTENT_ENCODING,
-    HTTP_ACCEPT,
-    HTTP_ACCEPT_LANGUAGE,
-    HTTP_ACCEPT_ENCODING,
-    HTTP_LAST_EVENT_ID,
-    HTTP_IF_MATCH,
-    HTTP_IF_NONE_MATCH,
-    HTTP_IF_RANGE,
-    HTTP_RANGE,
-    HTTP_ORIGIN,
-    HTTP_ACCESS_METHOD,
-    HTTP_ACCESS_HEADERS,
-    HTTP_INFERENCE_HEADER,
-    HTTP_REQUEST_ID,
-    HTTP_TRACEPARENT,
-    HTTP_AUTHORIZATION,
-    HTTP_REQUEST_TIMEOUT,
-    HTTP_FETCH_SITE,
-    HTTP_FETCH_PURPOSE,
-    HTTP_PURPOSE,
-    HTTP_N_HEADERS
-};
-
-struct http_head {
-    const char *version;               /* "HTTP/1.1" */
-    const char *method;                /* "GET"; NULL: not checked */
-    const char *first[HTTP_N_HEADERS]; /* value of the first such header, NULL if there is none; borrowed */
-    unsigned n[HTTP_N_HEADERS];        /* number of such headers */
-};
-
-/* Adds one header of the request; names that are not in the list are ignored. */
-void http_head_take(struct http_head *head, const char *name, const char *value);
-
-/* A refusal: status and sentence, or {0, NULL} if the head is valid. */
-struct http_refusal {
-    int status;
-    const char *detail;
-};
-struct http_refusal http_head_check(const struct http_head *head);
-
-/* Does the Host header name a host of this machine (localhost, a name under .localhost, 127.0.0.0/8, ::1), or one of
- * these: own, and names separated by spaces or commas? Any port. A request without Host (HTTP/1.0), or with an empty
- * one, comes from no browser: true. */
-bool http_head_names_us(const struct http_head *head, const char *own, const char *names);
-/* Is there an Origin that is not the host in the Host header? The scheme is ignored, since a proxy may end TLS. */
-bool http_head_is_foreign(const struct http_head *head);
-/* Does a browser send the request for a page of another site, or before its user wants it (Fetch Metadata)? */
-bool http_head_is_unasked(const struct http_head *head);
-
-/* The declared length of the body; UINT64_MAX if it is chunked or no length is declared. Call only after
- * http_head_check. */
-uint64_t http_head_length(const struct http_head *head);
-bool http_head_has_body(const struct http_head *head); /* at least one byte, or chunked; likewise */
-
-/* Do these first bytes of a connection announce a body of more than 64 KiB, or one of unknown length? The result only
- * decides how fast the body is received, so a guess is enough: the head need not be complete or valid. */
-bool http_begins_bulky(const char *bytes, size_t n);
-
-/* Splits a request target, as received ("/encode?len=4", "http://host/encode"), in place: *host becomes the host and
- * port, or NULL, *path the decoded path, and *query the text after the ?, still encoded, or NULL. */
-struct http_refusal http_target_split(char *target, const char **host, const char **path, const char **query);
-
-/* Parses a number of seconds, above 0 and up to a million, e.g. "2.5", into microseconds. */
-bool http_timeout_parse(const char *text, uint64_t *us);
-bool http_id_is_valid(const char *id);            /* [A-Za-z0-9._-]{1,128} */
-bool http_traceparent_is_valid(const char *text); /* W3C trace context, any version but ff */
-
-/* ---- head.c ------------------------------------------------------------------------------------------------------ */
-
-/* The grammar of a request's head (RFC 9112), applied to the raw bytes before any library sees them. It is strict: a
- * head that two programs could read in two ways is refused, because one of them may be a proxy in front of this server.
- * Uses no sockets. */
-
-/* The part that a head may use of its connection's 10 KiB (http.c). The HTTP library needs the rest for its bookkeeping
- * and for the answer's head, whatever arrives together with the request. It receives into at least half of that memory,
- * all of which may be filled by the bytes after the head, or into as much as the head needs. In addition it stores an
- * entry for every field, query parameter and cookie, and copies cookies. The refusals quote these figures. */
-enum { HEAD_COST_MIN = 5 * 1024, HEAD_COST_MAX = 9 * 1024, HEAD_ENTRY_COST = 64 };
-
-/* The state of one head while it arrives; all zero before its first byte. */
-struct head_scan {
-    size_t n_judged;   /* bytes of complete, valid lines; at the end, the length of the head */
-    size_t n_searched; /* no line ends between n_judged and this offset */
-    size_t n_extra;    /* cost in addition to the bytes */
-    size_t cost;       /* of the bytes received; set when it exceeds the limit */
-    unsigned n_hosts, n_lengths, n_codings;
-    bool has_request_line, is_http_1_0, is_head, has_expect;
-    bool is_chunked; /* these two are valid when the head is complete */
-    uint64_t length; /* of the body; 0 if it is chunked or there is none */
-    struct http_refusal refusal;
-};
-
-/* Checks the lines that have arrived, given all bytes of the head so far. True when there is a result: scan->refusal
- * has a status, or the head is complete, n_judged bytes long. Blanks after a field's value are moved before it, in
- * place: the HTTP library would count them as part of it. */
-bool head_scan(struct head_scan *scan, char *head, size_t n);
-
-/* ---- The body's frame ------------------------------------------------------------------------------------------- */
-
-/* The position within a chunked body; all fields but n_room start at zero. */
-struct chunk_scan {
-    enum { CHUNK_SIZE, CHUNK_DATA, CHUNK_DATA_END, CHUNK_TRAILER, CHUNK_DONE } at;
-    uint64_t n_data; /* bytes of the chunk still to arrive */
-    size_t n_room;   /* for trailers: the part of HEAD_COST_MAX that the head has left */
-    size_t cost;     /* of head and trailers; set when it exceeds the limit */
-    struct http_refusal refusal;
-};
-
-/* The number of these bytes that are valid and complete: data, or whole lines. Stops at the end of the body (at is
- * CHUNK_DONE) and at a refused line. The other bytes must be passed again together with those that follow. */
-size_t chunk_scan(struct chunk_scan *scan, const char *bytes, size_t n);
 
 /* ---- guard.c ----------------------------------------------------------------------------------------------------- */
 
@@ -163,31 +42,21 @@ struct http_guard {
 };
 
 bool http_guard_works(void);
-struct http_connection *http_guard_connection(int fd); /* the guarded connection on this descriptor; NULL: none */
 bool http_guard_begin(struct http_connection *connection, void *tls_session); /* false: no memory */
 void http_guard_end(struct http_connection *connection);
 /* Whether it holds bytes for which the daemon had no room yet. */
 bool http_guard_is_full(const struct http_guard *guard);
 
-/* ---- forwarded.c ------------------------------------------------------------------------------------------------- */
-
-/* Finds the client behind proxies from the X-Forwarded-For header. Plain strings, no sockets. */
-
-/* The state after the lines read so far; all fields but proxies start at zero. */
-struct forwarded {
-    const struct networks *proxies; /* trusted proxies */
-    enum { FORWARDED_NOBODY, FORWARDED_PROXIES, FORWARDED_CLIENT, FORWARDED_JUNK } kind;
-    struct address client;
-};
-
-/* Reads one line of the header; call it in the order of the lines. Each proxy appends the address of its own client, so
- * the last address that is not a trusted proxy is the client. A client can forge everything before it. */
-void forwarded_take(struct forwarded *forwarded, const char *line);
-
-/* The client, if the lines name one. If all addresses are trusted proxies, the first of them is the client. */
-bool forwarded_client(const struct forwarded *forwarded, struct address *client);
-
 /* ---- tls.c, tls_numbers.c ---------------------------------------------------------------------------------------- */
+
+/* Reads both files ("" and "": none, plain HTTP). False: error[] of n_error bytes gives the reason. */
+bool tls_read(struct tls *tls, const char *cert_path, const char *key_path, char *error, size_t n_error);
+
+/* Reads the files again. If they have changed and are valid, new clients get them; otherwise nothing changes. Logs the
+ * result. One call at a time, on any thread but the loops'. */
+void tls_reread(struct tls *tls, const char *cert_path, const char *key_path);
+
+void tls_drop(struct tls *tls); /* wipes the key */
 
 /* Gives a connection's GnuTLS session the newest credentials, before its handshake. Any thread. */
 void tls_dress(const struct tls *tls, void *session);
@@ -260,9 +129,8 @@ enum { DAEMON_END = -1, DAEMON_CUT = -2 }; /* all has been read; or: the answer 
 
 #define DAEMON_LENGTH_UNKNOWN UINT64_MAX
 
-/* The bytes are borrowed until the response is freed; the list of parts is not. block: size of the buffer that the
+/* The parts' bytes are borrowed until the response is freed; the list of them is not. block: size of the buffer that the
  * reader fills. */
-struct MHD_Response *daemon_response_of_bytes(const char *bytes, size_t n);
 struct MHD_Response *daemon_response_of_parts(const struct iovec *parts, unsigned n);
 struct MHD_Response *daemon_response_of_reader(uint64_t length, size_t block, daemon_reader *read, void *self);
 void daemon_response_without_chunks(struct MHD_Response *response); /* its body ends when the connection closes */
@@ -320,6 +188,26 @@ static inline void accept_waits(struct accept_place *place, uint64_t since)
 {
     atomic_store_explicit(&place->waits_since, since, memory_order_relaxed);
 }
+
+/* Takes listen_fd. max: the number of connections open at a time, beside the spare ones. NULL: no memory, and listen_fd
+ * is closed. */
+struct accept *accept_new(struct loop *loop, int listen_fd, uint64_t max);
+
+/* Starts accepting, on this loop, for these loops (borrowed until accept_close), of which it is the first. False: no
+ * memory. */
+bool accept_begin(struct accept *accept, const struct transport_loop *loops, size_t n);
+
+size_t accept_n_open(const struct accept *accept); /* connections handed out and not ended; any thread */
+
+/* Without the late ones, which a loop takes after draining has begun. They only get refusals, so the end of the process
+ * does not wait for them. Any thread. */
+size_t accept_n_early(const struct accept *accept);
+
+/* Hands out the connections in the socket's queue: before draining begins, so that they are not late. */
+void accept_take_queue(struct accept *accept);
+/* Does the same, since they would be reset otherwise, and closes the socket. */
+void accept_close(struct accept *accept);
+void accept_free(struct accept *accept); /* call it after all connections have ended; NULL is accepted */
 
 /* Reports that a connection has ended, before its descriptor is closed; frees its place. Any thread. */
 void accept_closed(struct accept_place *place);
@@ -505,5 +393,31 @@ void *http_opened(void *daemon, int fd, void *session);
 void http_closed(void *daemon, void *connection);
 void http_watch(void *http);
 void http_sweep(void *http);
+
+/* ---- http.c ------------------------------------------------------------------------------------------------- */
+
+/* Serves, within the loop, the connections that accept hands over; self is passed to the events. Everything is borrowed
+ * until http_free. NULL: starting failed; the log gives the reason. */
+struct http *http_new(const struct options *options, const struct api_host *host, const struct http_door *door,
+                      struct loop *loop, struct accept *accept, const struct transport_events *events, void *self);
+
+/* Shutdown, as in transport.h; drain and close on any thread. The last two accept NULL. */
+void http_drain(struct http *http);
+void http_close(struct http *http);
+void http_stop(struct http *http);
+void http_free(struct http *http);
+
+/* ---- listen.c ----------------------------------------------------------------------------------------------- */
+
+/* Opens a listening socket on host and port (0: a free one). Its connections use this congestion control ("": the
+ * system's default, but on loopback one without pacing). Writes its URL, with the actual port, to url. -1: error[] of
+ * n_error bytes gives the reason. */
+int http_listen(const char *host, unsigned port, bool is_tls, const char *congestion, char *url, char *error,
+                size_t n_error);
+bool http_is_beyond_loopback(int listen_fd); /* can other machines reach it? */
+
+/* The same on a Unix socket, accessible to its owner and group. A stale socket at that path is replaced, any other file
+ * is left alone. */
+int http_listen_unix(const char *path, char *url, char *error, size_t n_error);
 
 #endif

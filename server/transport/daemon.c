@@ -198,11 +198,6 @@ _Static_assert(MHD_CONTENT_READER_END_OF_STREAM == DAEMON_END && MHD_CONTENT_REA
                    MHD_SIZE_UNKNOWN == DAEMON_LENGTH_UNKNOWN,
                "what a reader returns goes to the library as it is");
 
-struct MHD_Response *daemon_response_of_bytes(const char *bytes, size_t n)
-{
-    return MHD_create_response_from_buffer(n, (void *)(uintptr_t)bytes, MHD_RESPMEM_PERSISTENT);
-}
-
 _Static_assert(sizeof(struct iovec) == sizeof(struct MHD_IoVec) &&
                    offsetof(struct iovec, iov_len) == offsetof(struct MHD_IoVec, iov_len),
                "the library's list of parts is the system's");

@@ -1,5 +1,5 @@
 /* Owns the parsing of X-Forwarded-For. */
-#include "server/transport/connections.h"
+#include "server/transport/heads.h"
 
 #include <string.h>
 

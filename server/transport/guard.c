@@ -45,7 +45,7 @@ struct page {
 };
 static struct page *_Atomic pages[N_PAGES]; /* allocated at first use, and kept */
 
-struct http_connection *http_guard_connection(int fd)
+static struct http_connection *connection_of(int fd)
 {
     struct page *page = fd >= 0 && fd < PAGE * N_PAGES ? atomic_load(&pages[fd / PAGE]) : NULL;
     return page ? atomic_load_explicit(&page->of[fd % PAGE], memory_order_relaxed) : NULL;
@@ -86,7 +86,7 @@ static void forget_kept(struct http_guard *guard)
 void http_guard_end(struct http_connection *connection)
 {
     int fd = connection->fd;
-    if (http_guard_connection(fd) == connection)
+    if (connection_of(fd) == connection)
         atomic_store_explicit(&atomic_load(&pages[fd / PAGE])->of[fd % PAGE], NULL, memory_order_relaxed);
     forget_kept(&connection->guard);
 }
@@ -327,7 +327,7 @@ ssize_t http_guard_recv_tls(void *session, void *bytes, size_t n) __asm__("gnutl
 /* GnuTLS itself also calls recv(), and receives encrypted bytes, not heads. */
 ssize_t http_guard_recv(int fd, void *bytes, size_t n, int flags)
 {
-    struct http_connection *connection = flags == 0 && n > 0 ? http_guard_connection(fd) : NULL;
+    struct http_connection *connection = flags == 0 && n > 0 ? connection_of(fd) : NULL;
     bool is_guarded = connection && !connection->guard.tls;
     return is_guarded ? receive_guarded(connection, bytes, n) : receive_raw(fd, bytes, n, flags);
 }
@@ -335,7 +335,7 @@ ssize_t http_guard_recv(int fd, void *bytes, size_t n, int flags)
 ssize_t http_guard_recv_tls(void *session, void *bytes, size_t n)
 {
     pthread_once(&next_once, find_next);
-    struct http_connection *connection = http_guard_connection(descriptor_of(session));
+    struct http_connection *connection = connection_of(descriptor_of(session));
     if (!connection || connection->guard.tls != session)
         return next_record_recv(session, bytes, n);
     ssize_t got = receive_guarded(connection, bytes, n);
@@ -362,7 +362,7 @@ bool http_guard_works(void)
 
 static ssize_t count(int fd, ssize_t n)
 {
-    struct http_connection *connection = n > 0 ? http_guard_connection(fd) : NULL;
+    struct http_connection *connection = n > 0 ? connection_of(fd) : NULL;
     if (connection)
         connection->n_sent += (uint64_t)n;
     return n;

@@ -7,7 +7,7 @@
  *
  * Most heads are some hundred bytes of plain text: eight bytes at a time are tested for control characters, and a table
  * decides only where one is suspected. The refusal is a status and a sentence that names the rule. */
-#include "server/transport/connections.h"
+#include "server/transport/heads.h"
 
 #include <string.h>
 #include <strings.h>

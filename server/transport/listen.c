@@ -187,7 +187,7 @@ int http_listen_unix(const char *path, char *url, char *error, size_t n_error)
     return -1;
 }
 
-void http_unlisten(const char *path)
+void transport_unlisten(const char *path)
 {
     struct stat about;
     if (lstat(path, &about) == 0 && about.st_dev == bound.st_dev && about.st_ino == bound.st_ino)

@@ -224,67 +224,54 @@ struct http_door {
     bool checks_host;
 };
 
-/* ---- Serving --------------------------------------------------------------------------------------------------------
- */
+/* Reads what the options name. False: error[] gives the reason. */
+bool door_open(struct http_door *door, const struct options *options, char error[TOKENS_ERROR_BYTES]);
+/* Reads tokens and certificate again, if they are in use. Logs the result. One call at a time, on any thread but the
+ * loops'. */
+void door_reread(struct http_door *door, const struct options *options);
+void door_close(struct http_door *door); /* wipes the key */
+
+/* ---- Serving ----------------------------------------------------------------------------------------------------- */
+
+/* Opens the listening socket that the options name. Writes its URL, with the actual port, to url, and to the door
+ * whether hosts are checked. -1: error[] of n_error bytes gives the reason. */
+enum { HTTP_URL_BYTES = 300 };
+int transport_listen(const struct options *options, struct http_door *door, char *url, char *error, size_t n_error);
+/* Removes the Unix socket at that path, unless another one has taken its place, or this process has none. */
+void transport_unlisten(const char *path);
 
 struct accept;
 struct http;
 
-/* Serves, within the loop, the connections that accept hands over; self is passed to the events. Everything is borrowed
- * until http_free. NULL: starting failed; the log gives the reason. */
-struct http *http_new(const struct options *options, const struct api_host *host, const struct http_door *door,
-                      struct loop *loop, struct accept *accept, const struct transport_events *events, void *self);
+/* The connections of all loops; zero but for loop, self, n and events before transport_begin. */
+struct transport {
+    struct accept *accept;
+    struct transport_loop {
+        struct loop *loop;
+        void *self; /* passed to the events */
+        struct http *http;
+    } * loops; /* [n]; the first of them accepts connections for all */
+    size_t n;
+    const struct transport_events *events;
+};
 
-/* Shutdown. As soon as host->is_ending is true, answers have "Connection: close". http_drain (any thread): idle
- * connections are closed; running requests continue; requests on later connections are refused with 503, but for the
- * open paths (api_is_open). http_close (any thread), when the listening socket is closed: idle connections among the
- * later ones are closed, too. http_stop: all running requests are cut off. Then loop_free, which waits for workers, and
- * last http_free. The last two accept NULL. */
-void http_drain(struct http *http);
-void http_close(struct http *http);
-void http_stop(struct http *http);
-void http_free(struct http *http);
+/* Serves on listen_fd (takes it) as soon as the loops run. Everything is borrowed until transport_free. False: starting
+ * failed; the log gives the reason, but for a lack of memory. */
+bool transport_begin(struct transport *transport, const struct options *options, const struct api_host *host,
+                     const struct http_door *door, int listen_fd);
 
-/* Reads both files ("" and "": none, plain HTTP). False: error[] of n_error bytes gives the reason. */
-bool tls_read(struct tls *tls, const char *cert_path, const char *key_path, char *error, size_t n_error);
+/* Connections handed out and not ended; with_late: also those that a loop takes after draining has begun, which only
+ * get refusals, so that the end of the process does not wait for them. Any thread. */
+size_t transport_n_open(const struct transport *transport, bool with_late);
 
-/* Reads the files again. If they have changed and are valid, new clients get them; otherwise nothing changes. Logs the
- * result. One call at a time, on any thread but the loops'. */
-void tls_reread(struct tls *tls, const char *cert_path, const char *key_path);
-
-void tls_drop(struct tls *tls); /* wipes the key */
-
-/* Opens a listening socket on host and port (0: a free one). Its connections use this congestion control ("": the
- * system's default, but on loopback one without pacing). Writes its URL, with the actual port, to url. -1: error[] of
- * n_error bytes gives the reason. */
-enum { HTTP_URL_BYTES = 300 };
-int http_listen(const char *host, unsigned port, bool is_tls, const char *congestion, char *url, char *error,
-                size_t n_error);
-bool http_is_beyond_loopback(int listen_fd); /* can other machines reach it? */
-
-/* The same on a Unix socket, accessible to its owner and group. A stale socket at that path is replaced, any other file
- * is left alone. http_unlisten removes the socket, unless another one has taken its place. */
-int http_listen_unix(const char *path, char *url, char *error, size_t n_error);
-void http_unlisten(const char *path);
-
-/* Takes listen_fd. max: the number of connections open at a time, beside the spare ones. NULL: no memory, and listen_fd
- * is closed. */
-struct accept *accept_new(struct loop *loop, int listen_fd, uint64_t max);
-
-/* Starts accepting, on this loop, for these daemons (borrowed until accept_close); the first of them is on that
- * loop too. False: no memory. */
-bool accept_begin(struct accept *accept, struct http *const *https, size_t n);
-
-size_t accept_n_open(const struct accept *accept); /* connections handed out and not ended; any thread */
-
-/* Without the late ones, which a loop takes after draining has begun. They only get refusals, so the end of the process
- * does not wait for them. Any thread. */
-size_t accept_n_early(const struct accept *accept);
-
-/* Hands out the connections in the socket's queue: before draining begins, so that they are not late. */
-void accept_take_queue(struct accept *accept);
-/* Does the same, since they would be reset otherwise, and closes the socket. */
-void accept_close(struct accept *accept);
-void accept_free(struct accept *accept); /* call it after all connections have ended; NULL is accepted */
+/* Shutdown. As soon as host->is_ending is true, answers have "Connection: close". Drain: idle connections are closed;
+ * running requests continue; requests on later connections are refused with 503, but for the open paths (api_is_open).
+ * Close: the listening socket is closed, and idle connections among the later ones, too. Both on the first loop. Stop,
+ * when no loop runs: all running requests are cut off. Then loop_free, which waits for workers, and last
+ * transport_free. The last two may be called whatever transport_begin has returned. */
+void transport_drain(struct transport *transport);
+void transport_close(struct transport *transport);
+void transport_stop(struct transport *transport);
+void transport_free(struct transport *transport);
 
 #endif

@@ -22,10 +22,11 @@ enum { ANSWER_BYTES = 1 << 20, TURNS_MAX = 2000000, INPUT_MAX = 4096, MESSAGES_M
 static struct options options;
 static struct api_host host;
 static struct loop *loop;
-static struct http *http;
+static struct transport_loop serving;
+static struct transport transport = {.loops = &serving, .n = 1, .events = &exchange_events};
 static struct exchanges *exchanges;
+static struct http *http;
 static const struct http_door open_door; /* no tokens, no TLS */
-static struct accept *acceptor;
 static struct sockaddr_un door;
 static socklen_t door_bytes = sizeof door;
 
@@ -61,13 +62,13 @@ static void start(void)
     jobs_set_workers(1);
     loop = loop_new(64);
     REQUIRE(loop);
-    acceptor = accept_new(loop, listener(), options.max_connections);
     struct answers *answers = answers_new(options.answer_cache);
-    REQUIRE(acceptor && answers);
+    REQUIRE(answers);
     exchanges = exchanges_new(&options, &host, loop, answers);
     REQUIRE(exchanges);
-    http = http_new(&options, &host, &open_door, loop, acceptor, &exchange_events, exchanges);
-    REQUIRE(http && accept_begin(acceptor, &http, 1));
+    serving = (struct transport_loop){.loop = loop, .self = exchanges};
+    REQUIRE(transport_begin(&transport, &options, &host, &open_door, listener()));
+    http = serving.http;
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -139,7 +140,7 @@ static void leave(struct client *c)
     shutdown(c->fd, SHUT_WR);
     settle(c);
     close(c->fd);
-    for (; accept_n_open(acceptor) > 0 || http->n_suspended > 0; n_turns++) {
+    for (; transport_n_open(&transport, true) > 0 || http->n_suspended > 0; n_turns++) {
         for (size_t i = 0; i < HTTP_N_DAEMONS; i++)
             http->daemons[i].driven.wants_run = true;
         loop_turn(loop);
@@ -263,7 +264,7 @@ static void enter(struct client *c)
     c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     REQUIRE(c->fd >= 0 && connect(c->fd, (struct sockaddr *)&door, door_bytes) == 0);
     bool is_silent = is_one_of(8);
-    for (unsigned n_turns = 0; is_silent && accept_n_open(acceptor) == 0; n_turns++) {
+    for (unsigned n_turns = 0; is_silent && transport_n_open(&transport, true) == 0; n_turns++) {
         loop_turn(loop);
         REQUIRE(n_turns < TURNS_MAX);
     }

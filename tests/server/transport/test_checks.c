@@ -1,5 +1,5 @@
 /* Heads that can be read in two ways are refused; request targets, request ids and trace contexts. */
-#include "server/transport/connections.h"
+#include "server/transport/heads.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* X-Forwarded-For: who has asked, by header lines as proxies write them and as nobody should. */
-#include "server/transport/connections.h"
+#include "server/transport/heads.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Heads and chunks, whole and cut anywhere: the verdict must not depend on how the bytes came, and bytes nobody chose
  * must not be read beyond their end. What is refused with which status is tests/http/transport/test_hostile_heads.py's
  * table. */
-#include "server/transport/connections.h"
+#include "server/transport/heads.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
