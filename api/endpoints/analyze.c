@@ -56,7 +56,7 @@ static void set_core(struct analyzing *a, struct pe_analysis_request *core)
                                          .lang = a->request->lang,
                                          .max_work = (double)a->request->host->max_analysis,
                                          .caller_fields = api_entries_names(a->request),
-                                         .admit = api_study_admit,
+                                         .admit = api_memory_admit,
                                          .step = api_study_step,
                                          .caller = a->request};
     if (a->request->form.n_outputs || a->request->form.has_no_outputs)
@@ -77,7 +77,7 @@ static bool analyze_check(struct api_request *request)
         return api_fail_memory(&a->request->problem);
     api_memory_settle(a->request);
     if (pe_analysis_open(core, &a->analysis, &err))
-        return api_study_fail(a->request, &err);
+        return api_memory_fail(a->request, &err);
     return api_arena_own(arena, a->analysis, drop) || api_fail_memory(&a->request->problem);
 }
 
@@ -163,8 +163,7 @@ static bool open_stream(struct analyzing *a)
     a->opening.request = a->request;
     a->opening.arena = &a->request->arena;
     a->opening.max_kept = a->request->host->max_pictures;
-    return api_memory_for_answering(a->request, a->request->host, &a->opening.source, a->request->format,
-                                    &a->request->problem) &&
+    return api_memory_for_answering(a->request, &a->opening.source) &&
            api_body_open(a->request->format, &a->opening, &a->request->problem);
 }
 
@@ -187,7 +186,7 @@ static bool compute(struct analyzing *a)
 {
     struct pe_error err;
     if (pe_analysis_compute(a->analysis, &err))
-        return api_study_fail(a->request, &err);
+        return api_memory_fail(a->request, &err);
     return hold_tensors(a) && open_answer(a);
 }
 

@@ -28,7 +28,7 @@ bool api_compute_read(struct api_request *request)
     bool has_query = call->query && *call->query;
     if (!call->body_bytes && !has_query)
         return fail_empty(request);
-    if (!api_memory_for_reading(request, request->host, call, &request->problem))
+    if (!api_memory_for_reading(request))
         return false;
     if (call->body_bytes &&
         !api_input_read(request, call->content_type, call->body, call->body_bytes, &request->problem))
@@ -74,28 +74,15 @@ static struct pe_request core_request(const struct api_request *request)
 
 /* ---- Planning ---- */
 
-/* Planning continues only if the host has the memory. */
-static enum pe_status admit(void *caller, double bytes, struct pe_error *err)
-{
-    struct api_request *request = caller;
-    request->is_refused = !api_memory_for_planning(request, request->host, bytes, &request->problem);
-    return request->is_refused ? err->status = PE_CANCELLED : PE_OK;
-}
-
-static bool fail_plan(struct api_request *request, const struct pe_error *err)
-{
-    return !request->is_refused && api_fail_core(&request->problem, err);
-}
-
 bool api_compute_check(struct api_request *request)
 {
     struct pe_error err;
     struct pe_request core = core_request(request);
-    core.admit = admit;
+    core.admit = api_memory_admit;
     core.caller = request;
     api_memory_settle(request);
     if (pe_plan_check(&core, &request->plan, &err))
-        return fail_plan(request, &err);
+        return api_memory_fail(request, &err);
     request->is_long = request->format->is_picture || request->stored_bytes > API_HURRIED_WEIGHTS_MAX ||
                        request->drawing.n_waiting > API_DRAWN_AT_ONCE || pe_plan_builder(request->plan) == PE_WORKER;
     return true;
@@ -105,7 +92,7 @@ bool api_compute_build(struct api_request *request)
 {
     struct pe_error err;
     api_request_fill(request);
-    return pe_plan_build(request->plan, &err) == PE_OK || fail_plan(request, &err);
+    return pe_plan_build(request->plan, &err) == PE_OK || api_memory_fail(request, &err);
 }
 
 /* Bytes of an output; UINT64_MAX if the number overflows. */
@@ -341,8 +328,7 @@ struct api_reply *api_compute_reply(struct api_request *request, const struct ap
 bool api_compute(struct api_request *request, struct api_opening *opening)
 {
     return api_compute_build(request) && check_size(request) && check_work(request) &&
-           api_memory_for_answering(request, request->host, &(struct api_source){.plan = request->plan},
-                                    request->format, &request->problem) &&
+           api_memory_for_answering(request, &(struct api_source){.plan = request->plan}) &&
            open_stream(request, opening);
 }
 

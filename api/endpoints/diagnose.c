@@ -41,11 +41,11 @@ static bool diagnose(struct api_request *request, struct pe_diagnosis **diagnosi
                                         .lang = request->lang,
                                         .max_work = (double)request->host->max_analysis,
                                         .caller_fields = api_form_names(),
-                                        .admit = api_study_admit,
+                                        .admit = api_memory_admit,
                                         .step = api_study_step,
                                         .caller = request};
     api_memory_settle(request);
-    return pe_diagnosis_new(&core, diagnosis, &err) == PE_OK || api_study_fail(request, &err);
+    return pe_diagnosis_new(&core, diagnosis, &err) == PE_OK || api_memory_fail(request, &err);
 }
 
 static struct api_reply *reply_of(struct api_request *request, struct pe_diagnosis *diagnosis)

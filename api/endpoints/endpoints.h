@@ -36,11 +36,8 @@ bool api_compute(struct api_request *request, struct api_opening *opening);
 /* Reads the request, its form and its language; leaves the other fields in the request. */
 bool api_study_read(struct api_request *request, const struct api_taking *taking);
 
-/* For the core, with the request as caller: reserves memory, reports metrics to the host. */
-enum pe_status api_study_admit(void *caller, double bytes, struct pe_error *err);
+/* For the core, with the request as caller: reports metrics to the host. */
 void api_study_step(void *caller, const char *metric);
-/* The core's error, or the host's refusal. Returns false. */
-bool api_study_fail(struct api_request *request, const struct pe_error *err);
 
 /* ---- kept.c ------------------------------------------------------------------------------------------------------ */
 

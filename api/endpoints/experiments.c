@@ -306,13 +306,13 @@ static bool open_core(struct api_request *request, const struct api_entries *ent
                                            .entries = entries->at,
                                            .n_entries = entries->n,
                                            .caller_fields = api_entries_names(request),
-                                           .admit = api_study_admit,
+                                           .admit = api_memory_admit,
                                            .caller = request};
     struct pe_error err;
     if (!wanted.caller_fields)
         return api_fail_memory(&request->problem);
     if (pe_experiment_new(&wanted, core, &err))
-        return api_study_fail(request, &err);
+        return api_memory_fail(request, &err);
     return true;
 }
 

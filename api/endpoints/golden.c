@@ -36,8 +36,7 @@ static bool read_path(struct api_request *request)
     const struct api_call *call = request->call;
     const char *name = request->path.preset;
     struct pe_value value = {.kind = PE_STRING, .string = name};
-    if (!api_memory_for_reading(request, request->host, call, &request->problem) ||
-        !api_request_add(request, "preset", &value, &request->problem))
+    if (!api_memory_for_reading(request) || !api_request_add(request, "preset", &value, &request->problem))
         return false;
     if (!api_preset_take(request, &request->problem))
         return request->problem.status == 422 && api_preset_absent(request->presets, name, &request->problem);
@@ -157,7 +156,7 @@ static bool golden_check(struct api_request *request)
                                          .dtype = (enum pe_dtype)request->form.dtype,
                                          .max_work = (double)request->host->max_analysis,
                                          .caller_fields = api_form_names(),
-                                         .admit = api_study_admit,
+                                         .admit = api_memory_admit,
                                          .caller = request};
     api_text_init(&g->text, API_TEXT_MAX);
     g->opening.keeps_order = true;
@@ -165,7 +164,7 @@ static bool golden_check(struct api_request *request)
     if (!api_arena_own(arena, &g->text, drop_text))
         return api_fail_memory(&request->problem);
     if (pe_golden_open(&g->core, &g->golden, &err))
-        return api_study_fail(request, &err);
+        return api_memory_fail(request, &err);
     return (api_arena_own(arena, g->golden, drop_golden) || api_fail_memory(&request->problem)) && fit(g);
 }
 
@@ -190,8 +189,7 @@ static bool open_stream(struct giving *g)
     opening->form = &g->request->form;
     opening->request = g->request;
     opening->arena = &g->request->arena;
-    return api_memory_for_answering(g->request, g->request->host, &opening->source, g->request->format,
-                                    &g->request->problem) &&
+    return api_memory_for_answering(g->request, &opening->source) &&
            api_body_open(g->request->format, opening, &g->request->problem);
 }
 
@@ -199,7 +197,7 @@ static bool compute(struct giving *g)
 {
     struct pe_error err;
     if (pe_golden_compute(g->golden, &err))
-        return api_study_fail(g->request, &err);
+        return api_memory_fail(g->request, &err);
     return hold_tensors(g) && print_members(g) && open_stream(g);
 }
 

@@ -269,21 +269,14 @@ static bool read_body(struct putting *p)
         return api_fail(&p->request->problem, 413, "", "the preset has %zu bytes; allowed: at most %d",
                         call->body_bytes, API_PRESET_BYTES_MAX);
     request->presets = p->request->host->presets;
-    if (!api_memory_for_reading(p->request, p->request->host, call, &p->request->problem) || !read_json(p) ||
-        !check_members(p) || !take_word(p, "source", &p->members.source) || !take_word(p, "note", &p->members.note) ||
+    if (!api_memory_for_reading(p->request) || !read_json(p) || !check_members(p) ||
+        !take_word(p, "source", &p->members.source) || !take_word(p, "note", &p->members.note) ||
         !take_word(p, "name", &name))
         return false;
     if (name && strcmp(name, p->request->path.name) != 0)
         return api_fail(&p->request->problem, 422, "/name",
                         "name is \"%.64s\", but the path names \"%s\"; leave name out", name, p->request->path.name);
     return take_config(p);
-}
-
-static enum pe_status admit(void *caller, double bytes, struct pe_error *err)
-{
-    struct putting *p = caller;
-    p->request->is_refused = !api_memory_for_planning(p->request, p->request->host, bytes, &p->request->problem);
-    return p->request->is_refused ? err->status = PE_CANCELLED : PE_OK;
 }
 
 static bool fail_config(struct putting *p, const struct pe_error *err)
@@ -304,8 +297,8 @@ static bool resolve(struct putting *p, struct pe_config **config)
                               .fields = request->fields,
                               .n_fields = request->n_fields,
                               .caller_fields = api_form_names(),
-                              .admit = admit,
-                              .caller = p};
+                              .admit = api_memory_admit,
+                              .caller = p->request};
     if (!api_preset_take(p->request, &p->request->problem))
         return false;
     api_memory_settle(p->request);

@@ -26,21 +26,9 @@ bool api_study_read(struct api_request *request, const struct api_taking *taking
            api_lang_take(request, request->call, &request->lang, &request->problem) && api_compute_format(request);
 }
 
-enum pe_status api_study_admit(void *caller, double bytes, struct pe_error *err)
-{
-    struct api_request *request = caller;
-    request->is_refused = !api_memory_for_planning(request, request->host, bytes, &request->problem);
-    return request->is_refused ? err->status = PE_CANCELLED : PE_OK;
-}
-
 void api_study_step(void *caller, const char *metric)
 {
     const struct api_host *host = ((struct api_request *)caller)->host;
     if (host->metric_step)
         host->metric_step(metric);
-}
-
-bool api_study_fail(struct api_request *request, const struct pe_error *err)
-{
-    return !request->is_refused && api_fail_core(&request->problem, err);
 }

@@ -13,17 +13,17 @@ static const struct api_input inputs[] = {
 
 enum { N_INPUTS = sizeof inputs / sizeof inputs[0] };
 
-void api_inputs_print(char *out, size_t room)
+static void print_accepted(char *out, size_t room)
 {
     size_t used = 0;
     for (size_t i = 0; i < N_INPUTS && used < room; i++)
         used += (size_t)snprintf(out + used, room - used, "%s%s", i ? ", " : "", inputs[i].media_type);
 }
 
-bool api_fail_media_type(struct api_problem *problem, const char *pointer, const char *what)
+static bool fail_media_type(struct api_problem *problem, const char *pointer, const char *what)
 {
     char list[256];
-    api_inputs_print(list, sizeof list);
+    print_accepted(list, sizeof list);
     api_fail(problem, 415, pointer, "%s; bodies are read as: %s", pe_text(what), list);
     api_problem_header(problem, "Accept-Post", list);
     return false;
@@ -73,12 +73,11 @@ static bool safetensors_looks_like(const char *bytes, size_t n)
 bool api_json_body_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)
 {
     if (api_npy_looks_like(body->bytes, body->n))
-        return api_fail_media_type(problem, "",
-                                   "the body is a .npy file but its Content-Type is not application/x-npy");
+        return fail_media_type(problem, "", "the body is a .npy file but its Content-Type is not application/x-npy");
     if (npz_looks_like(body->bytes, body->n))
-        return api_fail_media_type(problem, "", "the body is a .npz file but its Content-Type is not application/zip");
+        return fail_media_type(problem, "", "the body is a .npz file but its Content-Type is not application/zip");
     if (safetensors_looks_like(body->bytes, body->n))
-        return api_fail_media_type(
+        return fail_media_type(
             problem, "", "the body is a safetensors file but its Content-Type is not application/vnd.safetensors");
     return api_json_read(request, body->bytes, body->n, "", problem);
 }
@@ -91,6 +90,5 @@ bool api_octets_read(struct api_request *request, const struct api_received *bod
         return api_npz_read(request, body, problem);
     if (safetensors_looks_like(body->bytes, body->n))
         return api_safetensors_read(request, body, problem);
-    return api_fail_media_type(problem, "",
-                               "application/octet-stream must begin as a .npy, .npz or safetensors file does");
+    return fail_media_type(problem, "", "application/octet-stream must begin as a .npy, .npz or safetensors file does");
 }

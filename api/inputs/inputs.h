@@ -210,11 +210,6 @@ bool api_input_read(struct api_request *request, const char *content_type, const
 
 bool api_input_is_json(const char *content_type); /* whether api_input_read reads it as JSON */
 
-void api_inputs_print(char *out, size_t room); /* "application/json, multipart/form-data, …" for Accept-Post */
-
-/* Fails with 415 and the list of accepted types. */
-bool api_fail_media_type(struct api_problem *problem, const char *pointer, const char *what);
-
 /* A .npy file to a tensor, Its data is a slice of bytes or, if byte order or axis order differ from ours, a copy in the
  * request's arena. what names the file in messages. pointer is the field's. */
 struct api_npy_file {

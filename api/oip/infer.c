@@ -175,8 +175,7 @@ static bool read(struct inference *inference)
     struct api_problem *problem = &request->problem;
     struct pe_value scheme = {.kind = PE_STRING, .string = inference->model.scheme->name};
     size_t n_json;
-    return api_oip_json_bytes(request->call, &n_json, problem) &&
-           api_memory_for_json(request, request->host, request->call, n_json, problem) &&
+    return api_oip_json_bytes(request->call, &n_json, problem) && api_memory_for_json(request, n_json) &&
            api_oip_read(request, request->call, n_json, &inference->oip, problem) && take_preset(inference) &&
            api_request_add(request, "scheme", &scheme, problem) && choose_operation(inference, request);
 }

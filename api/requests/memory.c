@@ -24,22 +24,21 @@ static bool fail(const struct api_host *host, const char *what, uint64_t n, uint
 static uint64_t whole(double bytes) { return bytes < 0x1p62 ? (uint64_t)bytes : UINT64_C(1) << 62; }
 
 /* Reserves n more bytes, of the `all` that the step takes. */
-static bool take_more(struct api_request *request, const struct api_host *host, const char *what, uint64_t n,
-                      uint64_t all, struct api_problem *problem)
+static bool take_more(struct api_request *request, const char *what, uint64_t n, uint64_t all,
+                      struct api_problem *problem)
 {
+    const struct api_host *host = request->host;
     if (!host->take_memory || n == 0)
         return true;
     if (!host->take_memory(n))
         return fail(host, what, all, request->n_taken - (all - n) + request->body_bytes, problem);
-    request->host = host;
     request->n_taken += n;
     return true;
 }
 
-static bool take(struct api_request *request, const struct api_host *host, const char *what, double bytes,
-                 struct api_problem *problem)
+static bool take(struct api_request *request, const char *what, double bytes, struct api_problem *problem)
 {
-    return take_more(request, host, what, whole(bytes), whole(bytes), problem);
+    return take_more(request, what, whole(bytes), whole(bytes), problem);
 }
 
 /* Tensors stay where they are in the body; in JSON, each "0," in a list of numbers becomes a double, and all other text
@@ -74,7 +73,7 @@ static bool may_grow(void *self, size_t n)
         return true;
     uint64_t more = needed - request->n_read;
     more = more > least ? more : least;
-    if (!take(request, request->host, "the request", (double)more, &request->refusal))
+    if (!take(request, "the request", (double)more, &request->refusal))
         return false;
     request->n_read += more;
     return true;
@@ -88,31 +87,21 @@ static struct api_drawing drawing_of(const struct api_host *host, const struct a
                                 .max_at_once = call->must_not_block ? API_DRAWN_AT_ONCE : UINT64_MAX};
 }
 
-static bool begin(struct api_request *request, const struct api_host *host, const struct api_call *call, double bytes,
-                  struct api_problem *problem)
+static bool begin(struct api_request *request, double bytes)
 {
-    request->body_bytes = call->body_bytes;
-    request->drawing = drawing_of(host, call);
-    if (!take(request, host, "reading the body", bytes, problem))
+    request->body_bytes = request->call->body_bytes;
+    request->drawing = drawing_of(request->host, request->call);
+    if (!take(request, "reading the body", bytes, &request->problem))
         return false;
     request->n_read = request->n_taken;
-    request->host = host;
     request->arena.may_grow = may_grow;
     request->arena.lender = request;
     return true;
 }
 
-bool api_memory_for_reading(struct api_request *request, const struct api_host *host, const struct api_call *call,
-                            struct api_problem *problem)
-{
-    return begin(request, host, call, reading_bytes(call), problem);
-}
+bool api_memory_for_reading(struct api_request *request) { return begin(request, reading_bytes(request->call)); }
 
-bool api_memory_for_json(struct api_request *request, const struct api_host *host, const struct api_call *call,
-                         size_t n, struct api_problem *problem)
-{
-    return begin(request, host, call, json_bytes(n), problem);
-}
+bool api_memory_for_json(struct api_request *request, size_t n) { return begin(request, json_bytes(n)); }
 
 void api_memory_settle(struct api_request *request)
 {
@@ -124,11 +113,18 @@ void api_memory_settle(struct api_request *request)
     request->n_read = request->n_taken;
 }
 
-bool api_memory_for_planning(struct api_request *request, const struct api_host *host, double bytes,
-                             struct api_problem *problem)
+enum pe_status api_memory_admit(void *caller, double bytes, struct pe_error *err)
 {
+    struct api_request *request = caller;
     uint64_t all = whole(bytes), before = request->n_taken - request->n_read;
-    return take_more(request, host, "planning the answer", all > before ? all - before : 0, all, problem);
+    request->is_refused =
+        !take_more(request, "planning the answer", all > before ? all - before : 0, all, &request->problem);
+    return request->is_refused ? err->status = PE_CANCELLED : PE_OK;
+}
+
+bool api_memory_fail(struct api_request *request, const struct pe_error *err)
+{
+    return !request->is_refused && api_fail_core(&request->problem, err);
 }
 
 uint64_t api_memory_for_head(const struct api_host *host, const struct api_call *call, struct api_problem *problem)
@@ -163,9 +159,9 @@ static double picture_bytes(const struct api_source *source, const struct api_fo
     return (n < most ? n : most) * (format->is_text ? BYTES_OF_CHARACTER : BYTES_OF_PIXEL);
 }
 
-bool api_memory_for_answering(struct api_request *request, const struct api_host *host, const struct api_source *source,
-                              const struct api_format *format, struct api_problem *problem)
+bool api_memory_for_answering(struct api_request *request, const struct api_source *source)
 {
+    const struct api_format *format = request->format;
     double bytes = api_source_bytes(source) + (format->is_picture ? picture_bytes(source, format) : 0);
-    return take(request, host, "making the answer", bytes, problem);
+    return take(request, "making the answer", bytes, &request->problem);
 }

@@ -54,15 +54,12 @@ const struct options_action_flag options_actions[OPTIONS_N_ACTIONS] = {
     {"version", OPTIONS_VERSION, "print the version, and exit"},
 };
 
-bool options_is_repeatable(const struct options_row *row)
+static bool is_repeatable(const struct options_row *row)
 {
     return row->type == OPTIONS_TYPE_TEXTS || row->type == OPTIONS_TYPE_NETWORKS;
 }
 
-bool options_is_text(const struct options_row *row)
-{
-    return row->type == OPTIONS_TYPE_TEXT || options_is_repeatable(row);
-}
+bool options_is_text(const struct options_row *row) { return row->type == OPTIONS_TYPE_TEXT || is_repeatable(row); }
 
 const char *options_fallback(const struct options_row *row) { return row->fallback ? row->fallback : ""; }
 
@@ -256,7 +253,7 @@ static const char *join(struct given *given, const struct options_row *row, cons
 {
     size_t list = 0;
     for (const struct options_row *before = options_rows; before < row; before++)
-        list += options_is_repeatable(before);
+        list += is_repeatable(before);
     assert(list < N_LISTS);
     char *joined = given->joined[list];
     size_t used = strlen(joined);
@@ -275,12 +272,12 @@ static bool read_flag(struct given *given, int argc, char *const *argv, int *i, 
     if (!row)
         return fail_unknown(error, "flag", print_flag, name);
     const char **text = &given->texts[row - options_rows];
-    if (*text && !options_is_repeatable(row))
+    if (*text && !is_repeatable(row))
         snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s is given twice", options_flag(row).text);
     else if (!equals && *i + 1 == argc)
         snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s wants a value: --%s %s", options_flag(row).text,
                  options_flag(row).text, row->unit);
-    else if (options_is_repeatable(row))
+    else if (is_repeatable(row))
         *text = join(given, row, equals ? equals + 1 : argv[++*i], error);
     else
         *text = equals ? equals + 1 : argv[++*i];

@@ -270,7 +270,6 @@ struct options_row {
 
 extern const struct options_row options_rows[OPTIONS_N];
 
-bool options_is_repeatable(const struct options_row *row);
 bool options_is_text(const struct options_row *row); /* the field is an owned text */
 const char *options_fallback(const struct options_row *row);
 

@@ -81,7 +81,8 @@ static bool pause_before(const struct bucket *bucket, int n_tries)
     return bucket_pause(bucket, random % (((uint32_t)FIRST_PAUSE_MS << n_tries) * 1000) * (CLOCK_MS / 1000));
 }
 
-void bucket_ask_once(struct bucket *bucket, enum bucket_operation operation, struct web_request *request)
+/* Without repetition: for what must not arrive late. */
+static void ask_once(struct bucket *bucket, enum bucket_operation operation, struct web_request *request)
 {
     uint64_t begun_at = clock_now();
     struct credentials credentials;
@@ -101,7 +102,7 @@ bool bucket_ask(struct bucket *bucket, enum bucket_operation operation, struct w
     uint64_t end = clock_now() + whole_ms * CLOCK_MS;
     bool is_sure = true;
     for (int n_tries = 0;; n_tries++) {
-        bucket_ask_once(bucket, operation, request);
+        ask_once(bucket, operation, request);
         if (!is_passing(request->status))
             break;
         is_sure = false;
@@ -193,7 +194,7 @@ void bucket_put_text(struct bucket *bucket, const char *url, const char *text, c
                                     .headers = {condition},
                                     .is_sent_once = condition != NULL};
     if (condition)
-        bucket_ask_once(bucket, BUCKET_PUT, request);
+        ask_once(bucket, BUCKET_PUT, request);
     else
         bucket_ask(bucket, BUCKET_PUT, request);
     request->sha256 = NULL;
@@ -207,7 +208,7 @@ bool bucket_remove(struct bucket *bucket, const char *url, bool once, char *why)
                                   .timeout_ms = BUCKET_SMALL_MS,
                                   .is_sent_once = once};
     if (once)
-        bucket_ask_once(bucket, BUCKET_REMOVE, &request);
+        ask_once(bucket, BUCKET_REMOVE, &request);
     else
         bucket_ask(bucket, BUCKET_REMOVE, &request);
     bool is_gone = request.status / 100 == 2 || (request.status == 404 && !bucket_is_missing(&request));

@@ -294,9 +294,6 @@ void bucket_print_url(const struct bucket *bucket, char *url, const char *kind, 
  * of the tries had no proper answer, so what it asked for may have been done. */
 bool bucket_ask(struct bucket *bucket, enum bucket_operation operation, struct web_request *request);
 
-/* The same without repetition: for what must not arrive late. */
-void bucket_ask_once(struct bucket *bucket, enum bucket_operation operation, struct web_request *request);
-
 /* Writes a short text to url, once and under the condition if there is one, else with repetitions. The caller reads the
  * answer in *request and frees its bytes. */
 void bucket_put_text(struct bucket *bucket, const char *url, const char *text, const char *condition,

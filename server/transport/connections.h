@@ -129,8 +129,8 @@ enum { DAEMON_END = -1, DAEMON_CUT = -2 }; /* all has been read; or: the answer 
 
 #define DAEMON_LENGTH_UNKNOWN UINT64_MAX
 
-/* The parts' bytes are borrowed until the response is freed; the list of them is not. block: size of the buffer that the
- * reader fills. */
+/* The parts' bytes are borrowed until the response is freed; the list of them is not. block: size of the buffer that
+ * the reader fills. */
 struct MHD_Response *daemon_response_of_parts(const struct iovec *parts, unsigned n);
 struct MHD_Response *daemon_response_of_reader(uint64_t length, size_t block, daemon_reader *read, void *self);
 void daemon_response_without_chunks(struct MHD_Response *response); /* its body ends when the connection closes */
