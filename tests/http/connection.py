@@ -62,11 +62,12 @@ class Client:
             body = self.file.read(n)
             assert len(body) == n
         elif headers.get("transfer-encoding") == "chunked":
-            body = b""
+            body = bytearray()
             while n := int(self.file.readline(), 16):
                 body += self.file.read(n)
                 self.file.readline()
             self.file.readline()
+            body = bytes(body)
         else:
             body = self.file.read()
         return status, headers, body

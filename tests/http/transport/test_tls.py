@@ -72,9 +72,7 @@ def test_pipelined_behind_what_a_worker_answers(server):
     with server.context.wrap_socket(socket.create_connection((server.host, server.port), timeout=20), server_hostname="127.0.0.1") as s:
         s.sendall(b"GET /encode?scheme=sinusoidal&len=600&dim=600&format=png HTTP/1.1\r\nHost: localhost\r\n\r\n"
                   b"GET /encode?scheme=sinusoidal&len=100000&dim=64&format=raw HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        received = b""
-        while part := s.recv(65536):
-            received += part
+        received = b"".join(iter(lambda: s.recv(65536), b""))
     assert received.count(b"HTTP/1.1 200 OK") == 3 and received.endswith(b'{"status":"ok"}')
 
 

@@ -262,7 +262,7 @@ def test_a_file_that_takes_its_place_is_read_without_a_signal(tmp_path):
         (tmp_path / "..new").rename(tmp_path / "..data")
 
     def status(token):
-        return server.get("/schemes", {"Authorization": f"Bearer {token}"}).status
+        return server.get("/version", bearer(token)).status
 
     folder("..1", f"alice {READER} read")
     folder("..2", f"bob {WRITER} write")
