@@ -32,9 +32,16 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "fresh: its pages are loaded, not reached by a link")
 
 
+# Fixtures that take ten seconds of the processor: the tests that use one are given to one process.
+LONG = {"walked", "worked"}
+
+
 def pytest_collection_modifyitems(config, items):
     if not config.getoption("-m"):
         http_conftest.keep(config, items, lambda item: not item.get_closest_marker("slow"))
+    for item in items:
+        for name in LONG & set(item.fixturenames):
+            item.add_marker(pytest.mark.xdist_group(name))
 
 
 def start_server(*flags, **options):
@@ -91,7 +98,7 @@ def open_page(request, driver, server, console):
         nonlocal may_link
         page = Page(driver, url)
         if may_link and settle and url == server.url:
-            page.hash("view=server")
+            page.hash("view=server" if "view=weights" in fragment else "view=weights")  # of all views these take the least time
             page.hash(fragment)
             page.settle()
         else:

@@ -161,7 +161,7 @@ run_page() {
     else
         # As with http: what measures runs alone.
         measured='tests/page/test_speed.py tests/page/test_pace.py'
-        run_pytest -n "${PAGE_JOBS:-3}" $(printf -- '--ignore=%s ' $measured) tests/page
+        run_pytest -n "${PAGE_JOBS:-3}" --dist loadgroup $(printf -- '--ignore=%s ' $measured) tests/page
         run_pytest $measured
     fi
     unable=$((unable + skipped - before)) skipped=$before
