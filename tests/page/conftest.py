@@ -36,6 +36,7 @@ def pytest_configure(config):
 LONG = {"walked", "worked"}
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(config, items):
     if not config.getoption("-m"):
         http_conftest.keep(config, items, lambda item: not item.get_closest_marker("slow"))

@@ -95,17 +95,25 @@ run_replay() {
     done
 }
 
-# One run of pytest with additional arguments.
-run_pytest() {
-    run "$PYTHON" -m pytest -q -p no:cacheprovider --durations=10 --durations-min=1 ${PYTEST_FLAGS-} "$@"
-    status=$?
-    [ -z "${ONE-}" ] || [ $status -ne 5 ] || status=0 # no test has the word
-    add "$(sum '[0-9]+ passed')" "$(($(sum '[0-9]+ failed') + $(sum '[0-9]+ error')))" pytest $status
-    skipped=$((skipped + $(sum '[0-9]+ skipped')))
+# pytest with additional arguments.
+pytest() {
+    "$PYTHON" -m pytest -q -p no:cacheprovider --durations=10 --durations-min=1 ${PYTEST_FLAGS-} "$@"
 }
 
-# Tests that measure nothing run in parallel (pytest-xdist), and then those that wait for a server's limits of time or judge by wide
-# ones; the others alone, one after the other.
+count_pytest() { # status [log]
+    status=$1
+    [ -z "${ONE-}" ] || [ "$status" -ne 5 ] || status=0 # no test has the word
+    add "$(sum '[0-9]+ passed' "${2:-$log}")" "$(($(sum '[0-9]+ failed' "${2:-$log}") + $(sum '[0-9]+ error' "${2:-$log}")))" pytest "$status"
+    skipped=$((skipped + $(sum '[0-9]+ skipped' "${2:-$log}")))
+}
+
+run_pytest() {
+    run pytest "$@"
+    count_pytest $?
+}
+
+# Tests that measure nothing run in parallel (pytest-xdist), and beside them those that wait for a server's limits of time or judge by
+# wide ones, which use little of the processors; the others alone after them, one after the other.
 run_http() {
     echo "== tests over a socket"
     POSENCD=$(cd "$BUILD" && pwd)/posencd
@@ -122,8 +130,13 @@ run_http() {
     # The tools' own tests and those of the kept tensors go with the first part; they neither measure nor fuzz.
     # Collected once before, so that not every process compiles all of them.
     "$PYTHON" -m pytest -q -p no:cacheprovider --collect-only tests/http tests/field tests/bench tests/fuzz >"$log" || cat "$log"
+    { pytest --part=waiting -n 6 tests/http; echo $? >"$logs/waiting.status"; } >"$logs/waiting" 2>&1 &
+    [ -z "${POSENC_SANITIZED-}" ] || wait # ten times slower, which is load enough
     run_pytest --part=beside -n "${HTTP_JOBS:-4}" --dist loadfile tests/http tests/field tests/bench tests/fuzz
-    run_pytest --part=waiting -n 8 tests/http
+    wait
+    echo "== meanwhile, those that wait"
+    cat "$logs/waiting"
+    count_pytest "$(cat "$logs/waiting.status" || echo 1)" "$logs/waiting"
     run_pytest --part=alone tests/http
 }
 

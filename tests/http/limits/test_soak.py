@@ -29,6 +29,7 @@ def module(name):
 verdict, values, actors, wire = (module(name) for name in ("verdict", "values", "actors", "wire"))
 
 
+@pytest.mark.waiting
 def test_ten_seconds(tmp_path):
     """Clients of every kind against one server: nothing undeserved, nothing wrong, nothing left behind."""
     output = tmp_path / "soak.json"
