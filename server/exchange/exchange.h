@@ -323,7 +323,8 @@ bool exchange_expire(struct exchange *x, uint64_t now);
 bool exchange_is_late(const struct exchange *x, uint64_t now);
 void exchange_refuse_late(struct exchange *x);
 /* Refuses it past the daemon, because its head or body arrives too slowly. */
-void exchange_time_out(struct exchange *x, int status, enum metrics_id counted, const char *format, va_list values);
+void exchange_time_out(struct exchange *x, int status, enum metrics_id counted, const char *format, va_list values)
+    __attribute__((format(printf, 4, 0)));
 
 /* ---- access.c ---------------------------------------------------------------------------------------------- */
 

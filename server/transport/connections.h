@@ -349,7 +349,7 @@ void http_make_id(struct http *http, char *id); /* 17 bytes: the id of a request
 void http_refuse(struct http *http, int fd, int status, enum metrics_id counted, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 void http_refuse_values(struct http *http, int fd, int status, enum metrics_id counted, const char *format,
-                        va_list values);
+                        va_list values) __attribute__((format(printf, 5, 0)));
 
 /* ---- chunks.c ---------------------------------------------------------------------------------------------- */
 
