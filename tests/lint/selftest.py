@@ -159,6 +159,7 @@ REFUSALS = [
 # Further files, and the words that texts.py must print
 UNTRANSLATED = [
     ({"core/a.c": 'const struct pe_member rows[] = {{.name = "a", .summary = "one number"}};\n'}, "'one number': no Chinese"),
+    ({"core/schemes/scalings/a.c": 'const struct pe_scaling_rule a = {.name = "a", .convention_about = "vllm differs"};\n'}, "'vllm differs': no Chinese"),
     ({"api/endpoints/openapi/a.c": 'static const char json[] = "{\\"description\\":\\"list\\"}";\n'}, "'list': no Chinese"),
     ({"core/models/types.txt": "a-1\n    kind       other\n    positions  two\n               tables\n    source     a file\n"}, "types.txt:3: 'two tables': no Chinese"),
     ({"core/models/types.txt": "a-1\n    kind       other\n    source     positions  one table\n",
