@@ -35,6 +35,14 @@ def ask(server, case, **more):
     return diagnose(server, {**case.body(), **more})
 
 
+def codes_of(answer):
+    return [finding["code"] for finding in answer["findings"]]
+
+
+def finding(answer, code):
+    return next(f for f in answer["findings"] if f["code"] == code)
+
+
 def named(answer):
     """Faults that the findings name."""
     return {finding["code"] for finding in answer["findings"]} - NO_FAULTS

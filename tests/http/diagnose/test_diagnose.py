@@ -15,21 +15,13 @@ import wrong_ids
 import wrong_rotary
 import wrong_scaling
 import wrong_sinusoid
-from diagnosing import array, diagnose, named
+from diagnosing import array, codes_of, diagnose, finding, named
 from tensors import multipart, npy
 from wrong_rotary import Rotary
 from wrong_tensors import CODES, LD, Case, Tensor, draw, draw_pair, families, inline, rounded, send, unit
 
 FOUR = {"max_error", "max_ulp", "equal", "first_bad"}
 FITS = ("exact", "rounding")
-
-
-def codes_of(answer):
-    return [finding["code"] for finding in answer["findings"]]
-
-
-def finding(answer, code):
-    return next(f for f in answer["findings"] if f["code"] == code)
 
 
 # ---- The examples of the guide, and recipes of public code --------------------------------------------------------------------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import reference
-from diagnosing import SEQUENCES, beliefs, diagnose
+from diagnosing import SEQUENCES, beliefs, codes_of, diagnose, finding
 from tensors import from_safetensors
 from wrong_tensors import Tensor, inline
 
@@ -32,14 +32,6 @@ def turned(q, positions, **ways):
 def asked(server, belief, q, out, memory):
     tensors = {"q": HOLD[memory](q), "q_out": HOLD[memory](out)}
     return diagnose(server, {"scheme": "rope", "layout": "half", **belief, **{name: inline(Tensor(np.ascontiguousarray(a), "f32")) for name, a in tensors.items()}})
-
-
-def codes_of(answer):
-    return [finding["code"] for finding in answer["findings"]]
-
-
-def finding(answer, code):
-    return next(f for f in answer["findings"] if f["code"] == code)
 
 
 def check_back(server, answer, q, out, memory):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import safetensors_reader
-from diagnosing import diagnose
+from diagnosing import codes_of, diagnose
 from tensors import multipart, npy
 from test_errors import check_problem
 from wrong_tensors import Tensor, inline
@@ -57,15 +57,11 @@ def asked(server, name, values, dtype="f32", **belief):
     return diagnose(server, {**belief, name: inline(Tensor(np.asarray(values), dtype))})
 
 
-def codes(answer):
-    return [finding["code"] for finding in answer["findings"]]
-
-
 @pytest.mark.parametrize("kind", ARRANGED)
 def test_the_right_belief(server, kind):
     name, arrange = ARRANGED[kind]
     answer = asked(server, name, arrange(angles()), **ROPE)
-    assert codes(answer) == ["as_believed"] and answer["candidates"][0]["verdict"] == "exact", answer["findings"]
+    assert codes_of(answer) == ["as_believed"] and answer["candidates"][0]["verdict"] == "exact", answer["findings"]
 
 
 @pytest.mark.parametrize("kind", ARRANGED)
@@ -73,7 +69,7 @@ def test_found_without_a_belief(server, kind):
     name, arrange = ARRANGED[kind]
     answer = asked(server, name, arrange(angles(first=3)))
     config, sequence = answer["candidates"][0]["config"], answer["candidates"][0]["sequence"]
-    assert codes(answer)[0] == "identified" and (config["base"], config["head_dim"], sequence["offset"]) == (5e5, 32, 3)
+    assert codes_of(answer)[0] == "identified" and (config["base"], config["head_dim"], sequence["offset"]) == (5e5, 32, 3)
 
 
 WRONG = {
@@ -90,7 +86,7 @@ WRONG = {
 def test_the_mistakes_of_cos_and_sin(server, kind, code):
     name, arrange = ARRANGED[kind]
     answer = asked(server, name, arrange(WRONG[code]), **ROPE)
-    assert codes(answer)[0] == code and answer["explained"], answer["findings"]
+    assert codes_of(answer)[0] == code and answer["explained"], answer["findings"]
 
 
 @pytest.mark.parametrize("kind", ARRANGED)
@@ -113,26 +109,26 @@ def test_one_wrong_number_is_found_in_its_place(server, kind):
     ("cos_sin", np.concatenate([np.sin(angles()), np.cos(angles())], -1)),
     ("matrix", np.stack([np.stack([np.sin(angles()), -np.cos(angles())], -1), np.stack([np.cos(angles()), np.sin(angles())], -1)], -2))])
 def test_sines_first(server, name, values):
-    assert codes(asked(server, name, values, **ROPE))[0] == "sin_cos_swapped"
+    assert codes_of(asked(server, name, values, **ROPE))[0] == "sin_cos_swapped"
 
 
 def test_a_matrix_transposed_turns_the_other_way(server):
-    assert codes(asked(server, "matrix", np.swapaxes(matrices(angles()), -1, -2), **ROPE))[0] == "direction_reversed"
+    assert codes_of(asked(server, "matrix", np.swapaxes(matrices(angles()), -1, -2), **ROPE))[0] == "direction_reversed"
 
 
 @pytest.mark.parametrize("layout, columns", [("half", lambda a: np.tile(a, 2)), ("interleaved", lambda a: np.repeat(a, 2, -1))])
 def test_doubled_angles_tell_the_layout(server, layout, columns):
     other = {"half": "interleaved", "interleaved": "half"}[layout]
-    assert codes(asked(server, "angles", columns(angles()), **ROPE, layout=layout)) == ["as_believed"]
+    assert codes_of(asked(server, "angles", columns(angles()), **ROPE, layout=layout)) == ["as_believed"]
     answer = asked(server, "angles", columns(angles())[:, None, None], **ROPE, layout=other)
-    assert codes(answer)[0] == "layout_swapped" and answer["findings"][0]["pointer"] == "/layout" and answer["findings"][0]["found"] == layout
+    assert codes_of(answer)[0] == "layout_swapped" and answer["findings"][0]["pointer"] == "/layout" and answer["findings"][0]["found"] == layout
 
 
 def test_angles_modulo_a_turn(server):
     a = angles(n=64)
     for low, wrapped in ((0, np.mod(a, 2 * np.pi)), (-np.pi, np.mod(a + np.pi, 2 * np.pi) - np.pi)):
         answer = asked(server, "angles", wrapped, **ROPE)
-        assert codes(answer)[0] == "angles_wrapped"
+        assert codes_of(answer)[0] == "angles_wrapped"
         assert answer["candidates"][0]["transforms"] == [{"name": "wrapped", "low": pytest.approx(low)}]
 
 
@@ -140,13 +136,13 @@ def test_float32_angles_are_as_believed(server):
     """What right f32 code loses is no finding of angles."""
     w = np.float32(1) / np.float32(5e5) ** (np.arange(0, 32, 2, dtype="f4") / np.float32(32))
     answer = asked(server, "angles", np.outer(np.arange(4096, dtype="f4"), w), **ROPE)
-    assert codes(answer) == ["as_believed"] and answer["candidates"][0]["verdict"] == "rounding"
+    assert codes_of(answer) == ["as_believed"] and answer["candidates"][0]["verdict"] == "rounding"
 
 
 def test_angles_have_no_attention_factor(server):
     yarn = {"type": "yarn", "factor": 4, "original_max_position_embeddings": 4096}
     answer = asked(server, "angles", angles(), **ROPE, scaling=yarn)
-    assert codes(answer)[0] in ("scaling_missing", "base_other") and "attention_factor_missing" not in answer["candidates"][0]["codes"]
+    assert codes_of(answer)[0] in ("scaling_missing", "base_other") and "attention_factor_missing" not in answer["candidates"][0]["codes"]
 
 
 # ---- Frequencies ------------------------------------------------------------------------------------------------------------------
@@ -155,7 +151,7 @@ def test_angles_have_no_attention_factor(server):
 @pytest.mark.parametrize("shape", [(16,), (1, 16), (1, 1, 16)])
 def test_frequencies_as_believed(server, shape):
     answer = asked(server, "inv_freq", ladder().reshape(shape), **ROPE)
-    assert codes(answer) == ["as_believed"]
+    assert codes_of(answer) == ["as_believed"]
     assert answer["candidates"][0]["sequence"] == {"len": 1}
 
 
@@ -163,7 +159,7 @@ def test_frequencies_as_believed(server, shape):
 def test_frequencies_identify_their_base(server, base):
     answer = asked(server, "inv_freq", ladder(128, base))
     config = answer["candidates"][0]["config"]
-    assert codes(answer) == ["identified"] and config["head_dim"] == 128 and config["base"] == pytest.approx(base, rel=1e-6)
+    assert codes_of(answer) == ["identified"] and config["head_dim"] == 128 and config["base"] == pytest.approx(base, rel=1e-6)
 
 
 def test_frequencies_identify_a_preset(server):
@@ -185,7 +181,7 @@ FREQUENCIES = {
 @pytest.mark.parametrize("code", FREQUENCIES)
 def test_mistakes_of_frequencies(server, code):
     answer = asked(server, "inv_freq", FREQUENCIES[code], **ROPE)
-    assert codes(answer)[0] == code and answer["explained"]
+    assert codes_of(answer)[0] == code and answer["explained"]
 
 
 # By its name: the ladder that two pairs leave, and what is believed.
@@ -214,7 +210,7 @@ def test_a_pair_off_by_more_than_float32_is_no_fit(server):
     for share, fits in ((2 ** -20 * 0.66, True), (2 ** -18, False)):
         w = ladder()
         w[7] *= 1 + share
-        assert (codes(asked(server, "inv_freq", w, "f64", **ROPE)) == ["as_believed"]) == fits
+        assert (codes_of(asked(server, "inv_freq", w, "f64", **ROPE)) == ["as_believed"]) == fits
 
 
 BITS = [("bf16", lambda x: (np.asarray(x, "f4").view("u4") + 0x7FFF + (np.asarray(x, "f4").view("u4") >> 16 & 1) & 0xFFFF0000).astype("u4").view("f4")),
@@ -227,14 +223,14 @@ def test_frequencies_of_sixteen_bits(server, dtype, few, wide):
     """Whatever the dtype sent, these bits move angles: never table_dtype."""
     w = 1e4 ** (-np.arange(0, 8, 2) / 8) if dtype == "bf16" else ladder(8, 1e4)
     answer = asked(server, "inv_freq", few(w), "f32" if wide else dtype, scheme="rope", head_dim=8)
-    assert codes(answer) == [f"inv_freq_{dtype}"]
+    assert codes_of(answer) == [f"inv_freq_{dtype}"]
     if dtype == "bf16":
         assert few(w).tolist() == [1, 0.10009765625, 0.010009765625, 0.00099945068359375]
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
 def test_powers_of_two_have_few_bits_anyway(server, dtype):
-    assert codes(asked(server, "inv_freq", [1, 0.5, 0.25, 0.125], dtype, scheme="rope", head_dim=8, base=16)) == ["as_believed"]
+    assert codes_of(asked(server, "inv_freq", [1, 0.5, 0.25, 0.125], dtype, scheme="rope", head_dim=8, base=16)) == ["as_believed"]
 
 
 GARBAGE = {
@@ -265,23 +261,23 @@ def test_zeros_at_the_end_are_no_garbage(server):
     """Pairs of a proportional ladder that do not turn."""
     w = np.where(np.arange(16) < 4, ladder(), 0)
     belief = {**ROPE, "scaling": {"type": "proportional", "partial_rotary_factor": 0.25, "factor": 1}}
-    assert codes(asked(server, "inv_freq", w, **belief)) == ["as_believed"]
+    assert codes_of(asked(server, "inv_freq", w, **belief)) == ["as_believed"]
 
 
 def test_a_list_beside_tables_is_the_belief(server):
     a = angles()
     answer = diagnose(server, {"scheme": "rope", "head_dim": 32, "inv_freq": ladder().tolist(),
                                "cos": inline(Tensor(np.cos(a), "f32")), "sin": inline(Tensor(np.sin(a), "f32"))})
-    assert codes(answer) == ["as_believed"]
+    assert codes_of(answer) == ["as_believed"]
 
 
 def test_divisors(server):
     belief = {"scheme": "rope", "head_dim": 128, "base": 5e5, "scaling": LLAMA}
     w = ladder(128)
-    assert codes(asked(server, "rope_freqs", w / scaled(w), **belief)) == ["as_believed"]
+    assert codes_of(asked(server, "rope_freqs", w / scaled(w), **belief)) == ["as_believed"]
     assert (w / scaled(w))[[28, 29, 32, 35]] == pytest.approx([1, 1.207484, 2.694530, 8], rel=1e-5)
-    assert codes(asked(server, "rope_freqs", np.ones(64), **belief))[0] == "scaling_missing"
-    assert codes(asked(server, "rope_freqs", np.ones(64), scheme="rope", head_dim=128, base=5e5)) == ["as_believed"]
+    assert codes_of(asked(server, "rope_freqs", np.ones(64), **belief))[0] == "scaling_missing"
+    assert codes_of(asked(server, "rope_freqs", np.ones(64), scheme="rope", head_dim=128, base=5e5)) == ["as_believed"]
 
 
 @pytest.mark.parametrize("base", [1e4, 5e5, 1e6, 2e6])
@@ -292,7 +288,7 @@ def test_divisors_identify_base_and_scaling(server, base, factor, length):
     smooth = np.clip((length * w / (2 * np.pi) - 1) / 3, 0, 1)
     answer = asked(server, "rope_freqs", 1 / (smooth + (1 - smooth) / factor))
     config = answer["candidates"][0]["config"]
-    assert codes(answer) == ["identified"] and config["base"] == base
+    assert codes_of(answer) == ["identified"] and config["base"] == base
     assert [config["scaling"][name] for name in ("type", "factor", "original_max_position_embeddings")] == ["llama3", factor, length]
 
 
@@ -310,13 +306,13 @@ OF_ENCODINGS = {
 def test_frequencies_of_an_encoding(server, code):
     belief, w = OF_ENCODINGS[code]
     answer = asked(server, "inv_freq", w, scheme="sinusoidal", **belief)
-    assert codes(answer)[0] == code and answer["explained"], answer["findings"]
+    assert codes_of(answer)[0] == code and answer["explained"], answer["findings"]
     assert answer["candidates"][0]["config"]["dim"] == 64
 
 
 @pytest.mark.parametrize("dim, odd, w", [(127, "pad", 1e4 ** (-np.arange(63) / 63)), (127, "paper", 1e4 ** (-np.arange(64) / 63.5))])
 def test_frequencies_of_an_odd_width(server, dim, odd, w):
-    assert codes(asked(server, "inv_freq", w, scheme="sinusoidal", dim=dim, odd=odd)) == ["as_believed"]
+    assert codes_of(asked(server, "inv_freq", w, scheme="sinusoidal", dim=dim, odd=odd)) == ["as_believed"]
 
 
 def test_frequencies_of_another_width_are_refused(server):
@@ -326,15 +322,15 @@ def test_frequencies_of_another_width_are_refused(server):
 
 @pytest.mark.parametrize("name, values", [("angles", angles()), ("inv_freq", ladder())])
 def test_exact_angles_believed_in_float32(server, name, values):
-    assert codes(asked(server, name, values, **ROPE, arith="float32")) == ["as_believed"]
+    assert codes_of(asked(server, name, values, **ROPE, arith="float32")) == ["as_believed"]
 
 
 @pytest.mark.parametrize("r", [4, 8, 64])
 def test_two_by_two_is_told_by_the_numbers(server, r):
     """[2, C, 2] is two rows of pairs, or two tables of C rows and two columns, whose squares sum to one."""
     pairs, stack = angles(2, r), angles(r // 2, 4)
-    assert codes(asked(server, "cos_sin", cis(pairs), scheme="rope", base=5e5)) == ["as_believed"]
-    assert codes(asked(server, "cos_sin", np.stack([np.cos(stack), np.sin(stack)]), scheme="rope", base=5e5)) == ["as_believed"]
+    assert codes_of(asked(server, "cos_sin", cis(pairs), scheme="rope", base=5e5)) == ["as_believed"]
+    assert codes_of(asked(server, "cos_sin", np.stack([np.cos(stack), np.sin(stack)]), scheme="rope", base=5e5)) == ["as_believed"]
 
 
 # ---- Keys -------------------------------------------------------------------------------------------------------------------------
@@ -344,7 +340,7 @@ def test_keys(server):
     k = np.random.default_rng(8).standard_normal((1, 2, 12, 16))
     a = np.concatenate([np.outer(np.arange(12), ladder(16, 1e4))] * 2, -1)
     turned = k * np.cos(a) + np.concatenate([-k[..., 8:], k[..., :8]], -1) * np.sin(a)
-    ask = lambda **belief: codes(diagnose(server, {"scheme": "rope", **belief, "k": inline(Tensor(k, "f32")), "k_out": inline(Tensor(turned, "f32"))}))
+    ask = lambda **belief: codes_of(diagnose(server, {"scheme": "rope", **belief, "k": inline(Tensor(k, "f32")), "k_out": inline(Tensor(turned, "f32"))}))
     assert ask(layout="half") == ["as_believed"] and ask(layout="interleaved") == ["layout_swapped"]
 
 
@@ -354,8 +350,8 @@ def test_keys_have_their_own_part_of_xpos(server, names, out):
     x = np.random.default_rng(9).standard_normal((1, 1, 40, 16)).astype("f4")
     turned = server.ask("/rotate", scheme="xpos", **{name: inline(Tensor(x, "f64")) for name in "qk"}, outputs=["q", "k"], dtype="f64").json()
     sent = {names[0]: inline(Tensor(x, "f32")), names[1]: inline(Tensor(np.array(turned["tensors"][out]["data"], "f4"), "f32"))}
-    assert codes(diagnose(server, {"scheme": "xpos", **sent})) == ["as_believed"]
-    assert "as_believed" not in codes(diagnose(server, {"scheme": "xpos", "k" if out == "q" else "q": sent[names[0]], ("k_out" if out == "q" else "q_out"): sent[names[1]]}))
+    assert codes_of(diagnose(server, {"scheme": "xpos", **sent})) == ["as_believed"]
+    assert "as_believed" not in codes_of(diagnose(server, {"scheme": "xpos", "k" if out == "q" else "q": sent[names[0]], ("k_out" if out == "q" else "q_out"): sent[names[1]]}))
 
 
 # ---- Queries and keys together -----------------------------------------------------------------------------------------------------
@@ -473,12 +469,12 @@ def test_complex_files(server, dtype, order):
     turns = np.asarray(TURNS.astype(dtype), order=order)
     for array, code in ((turns, "as_believed"), (turns.conj(), "direction_reversed")):
         answer = server.post("/diagnose", *as_part("freqs_cis", np.asarray(array, dtype, order=order))).json()
-        assert codes(answer)[0] == code, answer["findings"]
+        assert codes_of(answer)[0] == code, answer["findings"]
 
 
 def test_complex_safetensors(server):
     for array, code in ((TURNS, "as_believed"), (TURNS.conj(), "direction_reversed")):
-        assert codes(server.post("/diagnose", *as_safetensors("freqs_cis", array)).json())[0] == code
+        assert codes_of(server.post("/diagnose", *as_safetensors("freqs_cis", array)).json())[0] == code
 
 
 @pytest.mark.parametrize("form", SENT)

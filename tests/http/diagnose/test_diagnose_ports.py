@@ -3,7 +3,7 @@ The formulas are those of Meta's model.py and Hugging Face's modeling_llama.py a
 import numpy as np
 import pytest
 
-from diagnosing import diagnose
+from diagnosing import codes_of, diagnose
 from wrong_tensors import Tensor, inline, rounded
 
 
@@ -44,10 +44,6 @@ def asked(server, belief, q, out, dtype="f32"):
     return diagnose(server, {**belief, "q": inline(Tensor(rounded(q, dtype), dtype)), "q_out": inline(Tensor(rounded(out, dtype), dtype))})
 
 
-def codes(answer):
-    return [finding["code"] for finding in answer["findings"]]
-
-
 HALF = {"scheme": "rope", "layout": "half"}
 AT = np.arange(24.0)
 
@@ -55,20 +51,20 @@ AT = np.arange(24.0)
 def test_a_forgotten_permutation_is_told_in_one_line(server):
     q = drawn()
     answer = asked(server, {"scheme": "rope", "layout": "interleaved"}, q, by_hugging_face(q, AT))
-    assert codes(answer) == ["layout_swapped"]
+    assert codes_of(answer) == ["layout_swapped"]
     detail, chinese = answer["findings"][0]["detail"], answer["findings"][0]["detail_zh"]
     assert detail.startswith("The tensor has the layout half; the configuration says interleaved.")
     assert "Meta" in detail and "permutation" in detail and "w_q" in detail and "forgotten" in detail
     assert "Meta" in chinese and "w_q" in chinese and "重排" in chinese
     other = asked(server, HALF, q, by_meta(q, AT))
-    assert codes(other) == ["layout_swapped"] and "permute" in other["findings"][0]["detail"]
+    assert codes_of(other) == ["layout_swapped"] and "permute" in other["findings"][0]["detail"]
 
 
 def test_a_right_permutation_is_the_layout_of_converted_weights(server):
     q = drawn()
     answer = asked(server, HALF, q, by_hugging_face(permuted(q), AT))
-    assert codes(answer) == ["layout_swapped"] and answer["candidates"][0]["config"]["layout"] == "interleaved_to_half"
-    assert codes(asked(server, {"scheme": "rope", "layout": "interleaved_to_half"}, q, by_hugging_face(permuted(q), AT))) == ["as_believed"]
+    assert codes_of(answer) == ["layout_swapped"] and answer["candidates"][0]["config"]["layout"] == "interleaved_to_half"
+    assert codes_of(asked(server, {"scheme": "rope", "layout": "interleaved_to_half"}, q, by_hugging_face(permuted(q), AT))) == ["as_believed"]
 
 
 @pytest.mark.parametrize("layout", ["half", "interleaved_to_half"])
@@ -76,7 +72,7 @@ def test_a_right_permutation_is_the_layout_of_converted_weights(server):
 def test_permuted_too_often_or_backwards(server, layout, times, word):
     q = drawn()
     answer = asked(server, {"scheme": "rope", "layout": layout}, q, by_hugging_face(permuted(q, times=times), AT))
-    assert codes(answer) == ["channels_permuted"], answer["findings"]
+    assert codes_of(answer) == ["channels_permuted"], answer["findings"]
     found = answer["findings"][0]
     assert word in found["detail"] and found["pointer"] == "/q_out" and found["heads"] == 4
     assert found["found"] == permuted(np.arange(64.0)[None, None], times=times)[0, 0].tolist()
@@ -88,13 +84,13 @@ def test_permuted_too_often_or_backwards(server, layout, times, word):
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])
 def test_permuted_twice_in_sixteen_bits(server, dtype):
     q = rounded(drawn(), dtype)
-    assert codes(asked(server, HALF, q, by_hugging_face(permuted(q, times=2), AT), dtype)) == ["channels_permuted"]
+    assert codes_of(asked(server, HALF, q, by_hugging_face(permuted(q, times=2), AT), dtype)) == ["channels_permuted"]
 
 
 def test_metas_code_with_permuted_weights(server):
     q = drawn()
     answer = asked(server, {"scheme": "rope", "layout": "interleaved"}, q, by_meta(permuted(q), AT))
-    assert codes(answer) == ["channels_permuted"] and "configuration does not say" in answer["findings"][0]["detail"]
+    assert codes_of(answer) == ["channels_permuted"] and "configuration does not say" in answer["findings"][0]["detail"]
 
 
 @pytest.mark.parametrize("heads, of_q", [(8, 2), (2, 8), (1, 4)])
@@ -103,7 +99,7 @@ def test_permuted_with_the_heads_of_another_matrix(server, heads, of_q, layout):
     """The mistake with grouped queries: k has 2 heads, and its rows are permuted as if there were 8."""
     q = drawn(of_q)
     answer = asked(server, {"scheme": "rope", "layout": layout}, q, by_hugging_face(permuted(q, heads), AT))
-    assert codes(answer) == ["channels_permuted"], answer["findings"]
+    assert codes_of(answer) == ["channels_permuted"], answer["findings"]
     assert f"for {heads} heads" in answer["findings"][0]["detail"] and answer["findings"][0]["heads"] == heads
     assert len(answer["findings"][0]["found"]) == 64
 
@@ -112,9 +108,9 @@ def test_a_permutation_beside_another_mistake(server):
     """The base is measured under the permutation; so is the first position."""
     q = drawn()
     answer = asked(server, {**HALF, "base": 500000}, q, by_hugging_face(permuted(q, times=2), AT))
-    assert set(codes(answer)) == {"channels_permuted", "base_other"}
+    assert set(codes_of(answer)) == {"channels_permuted", "base_other"}
     answer = asked(server, {**HALF, "offset": 3}, q, by_hugging_face(permuted(q, times=2), AT))
-    assert set(codes(answer)) == {"channels_permuted", "offset_other"}
+    assert set(codes_of(answer)) == {"channels_permuted", "offset_other"}
 
 
 @pytest.mark.parametrize("offset", [0, 5000])
@@ -123,7 +119,7 @@ def test_an_order_without_a_name(server, layout, offset):
     q, order = drawn(), np.random.default_rng(3).permutation(64)
     turn = by_hugging_face if layout == "half" else by_meta
     answer = asked(server, {**HALF, "offset": offset}, q, turn(q[..., order], AT + offset))
-    assert codes(answer) == ["channels_permuted"] and "no name" in answer["findings"][0]["detail"]
+    assert codes_of(answer) == ["channels_permuted"] and "no name" in answer["findings"][0]["detail"]
     assert answer["findings"][0]["found"] == order.tolist() and answer["candidates"][0]["config"]["layout"] == layout
     assert answer["candidates"][0]["transforms"] == [{"name": "channels", "of": "q", "order": order.tolist()}]
 
@@ -131,7 +127,7 @@ def test_an_order_without_a_name(server, layout, offset):
 def test_an_order_after_the_rotation(server):
     q, order = drawn(), np.random.default_rng(4).permutation(64)
     answer = asked(server, HALF, q, by_hugging_face(q, AT)[..., order])
-    assert codes(answer) == ["channels_permuted"] and "after the rotation" in answer["findings"][0]["detail"]
+    assert codes_of(answer) == ["channels_permuted"] and "after the rotation" in answer["findings"][0]["detail"]
     assert answer["findings"][0]["found"] == order.tolist()
     assert answer["candidates"][0]["transforms"] == [{"name": "channels", "of": "q_out", "order": order.tolist()}]
 
@@ -147,14 +143,14 @@ def test_other_numbers_are_no_order(server):
     q = drawn()
     out = by_hugging_face(permuted(q, times=2), AT)
     out[0, 5, 7] += 0.5
-    assert codes(asked(server, HALF, q, out)) == ["unexplained"]
+    assert codes_of(asked(server, HALF, q, out)) == ["unexplained"]
 
 
 def test_an_order_never_passes(server):
     q = drawn(seed=9)
     for out in (by_hugging_face(permuted(q, times=2), AT), by_hugging_face(q, AT)[..., ::-1].copy()):
         answer = asked(server, HALF, q, out)
-        assert answer["explained"] is True and "as_believed" not in codes(answer)
+        assert answer["explained"] is True and "as_believed" not in codes_of(answer)
 
 
 # ---- xPos ---------------------------------------------------------------------------------------------------------------------
@@ -173,7 +169,7 @@ XPOS = {"scheme": "xpos", "layout": "interleaved"}
 def test_the_centre_of_xpos(server, center, believed, found):
     q = drawn()
     answer = asked(server, {**XPOS, **believed}, q, by_xpos(q, AT, center))
-    assert codes(answer)[0] == "center_other" and codes(answer)[1:] in ([], ["undecided"])
+    assert codes_of(answer)[0] == "center_other" and codes_of(answer)[1:] in ([], ["undecided"])
     assert answer["findings"][0]["pointer"] == "/center" and answer["findings"][0]["found"] == found
     assert answer["candidates"][0]["config"]["center"] == center
 
@@ -182,32 +178,32 @@ def test_the_centre_of_xpos(server, center, believed, found):
 def test_the_scale_base_of_xpos(server, scale_base, center):
     q = drawn()
     answer = asked(server, {**XPOS, "center": "torchscale" if center else 0}, q, by_xpos(q, AT, center, scale_base))
-    assert codes(answer) == ["scale_base_other"] and answer["findings"][0]["found"] == scale_base, answer["findings"]
+    assert codes_of(answer) == ["scale_base_other"] and answer["findings"][0]["found"] == scale_base, answer["findings"]
 
 
 def test_scale_base_and_centre_together(server):
     q = drawn()
     answer = asked(server, XPOS, q, by_xpos(q, AT, 12, 256))
-    assert codes(answer)[:2] == ["scale_base_other", "center_other"]
+    assert codes_of(answer)[:2] == ["scale_base_other", "center_other"]
     answer = asked(server, XPOS, q, by_xpos(q, AT, 9, 640))
-    assert codes(answer)[:2] == ["scale_base_other", "center_other"] and [f["found"] for f in answer["findings"][:2]] == [640, 9]
+    assert codes_of(answer)[:2] == ["scale_base_other", "center_other"] and [f["found"] for f in answer["findings"][:2]] == [640, 9]
 
 
 @pytest.mark.parametrize("center", [0, 12, 5])
 def test_the_scale_of_xpos_forgotten(server, center):
     q = drawn()
     answer = asked(server, {"scheme": "rope", "layout": "interleaved"}, q, by_xpos(q, AT, center))
-    assert codes(answer)[0] == "scheme_other" and answer["findings"][0]["pointer"] == "/scheme"
+    assert codes_of(answer)[0] == "scheme_other" and answer["findings"][0]["pointer"] == "/scheme"
     assert (answer["findings"][0]["found"], answer["findings"][0]["believed"]) == ("xpos", "rope")
     assert answer["candidates"][0]["config"]["center"] == center
     back = asked(server, {**XPOS, "center": center}, q, by_meta(q, AT))
-    assert codes(back) == ["scheme_other"] and back["findings"][0]["found"] == "rope"
+    assert codes_of(back) == ["scheme_other"] and back["findings"][0]["found"] == "rope"
 
 
 def test_rope_with_another_scale_than_any_known(server):
     q = drawn()
     answer = asked(server, {"scheme": "rope", "layout": "interleaved"}, q, by_xpos(q, AT, 4, 300))
-    assert codes(answer) == ["scheme_other"]
+    assert codes_of(answer) == ["scheme_other"]
     config = answer["candidates"][0]["config"]
     assert config["scheme"] == "xpos" and config["scale_base"] == 300 and abs(config["center"] - 4) < 1e-3
 
@@ -217,7 +213,7 @@ def test_positions_of_xpos_begin_later(server, offset):
     """The centre follows the sequence, as the word says."""
     q = drawn()
     answer = asked(server, {**XPOS, "center": "torchscale", "offset": offset}, q, by_xpos(q, AT, 12))
-    assert codes(answer)[0] == ("off_by_one" if offset == 1 else "offset_other"), answer["findings"]
+    assert codes_of(answer)[0] == ("off_by_one" if offset == 1 else "offset_other"), answer["findings"]
     assert answer["candidates"][0]["config"]["center"] == 12
 
 
@@ -225,8 +221,8 @@ def test_xpos_is_recognised_as_it_is(server):
     q = drawn()
     for center in (0, "torchscale", "lucidrains", 5):
         number = {"torchscale": 12, "lucidrains": 12}.get(center, center)
-        assert codes(asked(server, {**XPOS, "center": center}, q, by_xpos(q, AT, number)))[0] == "as_believed"
-    assert codes(asked(server, {"scheme": "rope", "layout": "interleaved"}, q, by_meta(q, AT)))[0] == "as_believed"
+        assert codes_of(asked(server, {**XPOS, "center": center}, q, by_xpos(q, AT, number)))[0] == "as_believed"
+    assert codes_of(asked(server, {"scheme": "rope", "layout": "interleaved"}, q, by_meta(q, AT)))[0] == "as_believed"
 
 
 # ---- Widths of grids ----------------------------------------------------------------------------------------------------------
@@ -240,7 +236,7 @@ def test_the_width_of_a_grid(server, whole, believed):
     for at, first in ((rows, 0), (columns, whole // 2)):
         out[..., first:first + whole // 2] = by_meta(q[..., first:first + whole // 2], at)
     answer = asked(server, {"scheme": "rope", "layout": "interleaved", "grid": [4, 6], "rotary_dim": believed}, q, out)
-    assert codes(answer) == ["rotary_dim_other"] and answer["findings"][0]["found"] == whole
+    assert codes_of(answer) == ["rotary_dim_other"] and answer["findings"][0]["found"] == whole
     assert answer["candidates"][0]["config"]["axes_dim"] == [whole // 2] * 2
 
 
@@ -269,10 +265,10 @@ def test_the_papers_slopes_where_a_list_is_believed(server, q_len):
     """Nothing is negated: the slopes are the paper's, and the sentence says so."""
     sizes = {"q_len": q_len, "k_len": 12}
     answer = believed_of(server, {**sizes, "form": "relative", "slopes": [0.5 * (h + 1) for h in range(8)]}, bias_of("relative", q_len=q_len))
-    assert codes(answer)[0] == "slopes_other" and "negated" not in codes(answer)
+    assert codes_of(answer)[0] == "slopes_other" and "negated" not in codes_of(answer)
     assert "paper" in answer["findings"][0]["detail"] and answer["findings"][0]["found"] == paper(8).tolist()
     back = believed_of(server, {**sizes, "form": "relative", "slopes": paper(8)[::-1].tolist()}, bias_of("relative", q_len=q_len))
-    assert codes(back)[0] == "slopes_order" and "negated" not in codes(back)
+    assert codes_of(back)[0] == "slopes_order" and "negated" not in codes_of(back)
 
 
 @pytest.mark.parametrize("form, belief, second", [
@@ -281,12 +277,12 @@ def test_the_papers_slopes_where_a_list_is_believed(server, q_len):
 def test_slopes_beside_a_form_or_a_mask(server, form, belief, second):
     """OLMo's slopes for twelve heads, 2^(-8h/12), and another mistake."""
     answer = believed_of(server, {"form": form, **belief}, bias_of(form, heads=12))
-    assert set(codes(answer)) == {"slopes_other", second}, answer["findings"]
+    assert set(codes_of(answer)) == {"slopes_other", second}, answer["findings"]
 
 
 def test_a_form_beside_a_mask(server):
     answer = believed_of(server, {"form": "key", "causal": True}, bias_of("symmetric"))
-    assert set(codes(answer)) == {"form_other", "mask_missing"}, answer["findings"]
+    assert set(codes_of(answer)) == {"form_other", "mask_missing"}, answer["findings"]
 
 
 @pytest.mark.parametrize("window, believed", [(1, 8), (3, 8), (5, 2), (11, 4), (5, None)])
@@ -294,7 +290,7 @@ def test_windows_of_any_size(server, window, believed):
     rel = np.arange(12)[None, :] - np.arange(12)[:, None]
     seen = (rel <= 0) & (-rel < window)
     answer = believed_of(server, {"form": "relative", "causal": True, **({"window": believed} if believed else {})}, bias_of("relative", seen=seen))
-    assert codes(answer)[0] == ("window_other" if believed else "mask_extra"), answer["findings"]
+    assert codes_of(answer)[0] == ("window_other" if believed else "mask_extra"), answer["findings"]
     assert answer["candidates"][0]["config"]["window"] == window
 
 
@@ -308,13 +304,13 @@ def bloom(mask, heads=8):
 def test_blooms_padding(server, mask):
     sizes = {"q_len": 1, "k_len": 8}
     answer = believed_of(server, {**sizes, "form": "key_mask", "key_mask": mask}, bloom(mask))
-    assert codes(answer)[0] == "mask_missing", answer["findings"]
+    assert codes_of(answer)[0] == "mask_missing", answer["findings"]
     found = answer["findings"][0]
     assert found["found"] == 0 and "0 instead of -inf" in found["detail"] and "BLOOM" in found["detail"] and "BLOOM" in found["detail_zh"]
     assert {"name": "mask_value", "value": 0} in answer["candidates"][0]["transforms"]
     for form in ("key", "key_mask"):
         unmasked = believed_of(server, {**sizes, "form": form}, bloom(mask))
-        assert codes(unmasked)[0] == "mask_extra" and "BLOOM" in unmasked["findings"][0]["detail"], unmasked["findings"]
+        assert codes_of(unmasked)[0] == "mask_extra" and "BLOOM" in unmasked["findings"][0]["detail"], unmasked["findings"]
         assert unmasked["candidates"][0]["config"]["key_mask"] == mask and unmasked["candidates"][0]["config"]["form"] == "key_mask"
 
 
@@ -336,7 +332,7 @@ def test_where_deberta_clamps(server, is_first):
     assert (deberta_index(96, 16, 32, True) != deberta_index(96, 16, 32, False)).any()
     answer = diagnose(server, {"scheme": "deberta", "position_buckets": 16, "max_relative_positions": 32, "clamp_first": not is_first,
                                "buckets": inline(Tensor(deberta_index(96, 16, 32, is_first), "i64"))})
-    assert codes(answer) == ["parameter_other"], answer["findings"]
+    assert codes_of(answer) == ["parameter_other"], answer["findings"]
     found = answer["findings"][0]
     assert (found["pointer"], found["found"], found["believed"]) == ("/clamp_first", is_first, not is_first)
 
@@ -363,7 +359,7 @@ def test_tables_of_halves_over_neighbours(server, base, first):
     angle = np.tile(at[:, None] * frequencies(q.shape[-1], base), 2)
     turned = np.stack([-q[..., 1::2], q[..., ::2]], -1).reshape(q.shape)
     answer = asked(server, {"scheme": "rope", "layout": "half"}, q, q * np.cos(angle) + turned * np.sin(angle))
-    assert answer["explained"] and codes(answer)[0] == "layout_swapped" and answer["findings"][0]["found"] == "vjepa2"
+    assert answer["explained"] and codes_of(answer)[0] == "layout_swapped" and answer["findings"][0]["found"] == "vjepa2"
     config, sequence = answer["candidates"][0]["config"], answer["candidates"][0]["sequence"]
     assert config["base"] == base and sequence.get("offset", 0) == first
 
@@ -394,14 +390,14 @@ def test_tables_built_in_bf16(server, code, width, rounds_result):
     cos, sin = built_in_bf16(200, width, 1e4, rounds_result)
     tables = {"cos": inline(Tensor(rounded(cos, "f32"), "f32")), "sin": inline(Tensor(rounded(sin, "f32"), "f32"))}
     answer = diagnose(server, {"scheme": "rope", "head_dim": width, **BF16_BELIEFS[code], **tables})
-    assert codes(answer)[0] == (code or "angles_bf16") and "angles_bf16" in codes(answer), answer["findings"]
+    assert codes_of(answer)[0] == (code or "angles_bf16") and "angles_bf16" in codes_of(answer), answer["findings"]
     assert answer["candidates"][0]["transforms"][0]["recipe"] == "bf16_divided"
 
 
 def test_an_inv_freq_built_in_bf16(server):
     w = bf16(1 / bf16(bf16(1e4) ** (np.arange(0, 64, 2) / 64)))
     answer = diagnose(server, {"scheme": "rope", "head_dim": 64, "inv_freq": inline(Tensor(w, "f32"))})
-    assert codes(answer) == ["inv_freq_bf16"], answer["findings"]
+    assert codes_of(answer) == ["inv_freq_bf16"], answer["findings"]
 
 
 # ---- Linear scaling by a factor that nobody lists ------------------------------------------------------------------------------
@@ -417,20 +413,20 @@ def test_any_linear_factor(server, believed, factor):
     q = drawn()
     answer = asked(server, {**HALF, **({"scaling": scaling} if scaling else {})}, q, by_hugging_face(q, AT / factor))
     found = answer["candidates"][0]["config"]["scaling"]
-    assert codes(answer)[0] == code and found["type"] == "linear" and found["factor"] == pytest.approx(factor, rel=1e-5), answer["findings"]
+    assert codes_of(answer)[0] == code and found["type"] == "linear" and found["factor"] == pytest.approx(factor, rel=1e-5), answer["findings"]
 
 
 def test_half_of_an_odd_factor_is_no_double_rotation(server):
     q, factor = drawn(), 4 ** (64 / 62)
     answer = asked(server, {**HALF, "scaling": {"type": "linear", "factor": 2 * factor}}, q, by_hugging_face(q, AT / factor))
-    assert codes(answer)[0] == "scaling_parameter" and answer["findings"][0]["found"] == factor
+    assert codes_of(answer)[0] == "scaling_parameter" and answer["findings"][0]["found"] == factor
 
 
 def test_a_list_of_another_base_under_a_scaling(server):
     """transformers' dynamic NTK beyond its length: neither the scaling nor the base is the believed one."""
     w = frequencies(128, 1e4 * 3 ** (128 / 126))
     answer = diagnose(server, {"scheme": "rope", "scaling": {"type": "linear", "factor": 2}, "inv_freq": inline(Tensor(rounded(w, "f32"), "f32"))})
-    assert codes(answer)[:2] == ["scaling_missing", "base_other"] and answer["explained"]
+    assert codes_of(answer)[:2] == ["scaling_missing", "base_other"] and answer["explained"]
 
 
 def test_an_odd_width_as_fairseq_has_it(server):

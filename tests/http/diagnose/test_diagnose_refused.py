@@ -1,10 +1,9 @@
 """Bad requests to /diagnose: each is answered 422 (or another 4xx) with the field and the rule, before anything is computed."""
-import time
 
 import numpy as np
 import pytest
 
-from conftest import SANITIZED, start_server
+from conftest import SANITIZED, Stopwatch, start_server
 from tensors import multipart, npy
 from test_errors import check_problem
 from wrong_tensors import Tensor, inline
@@ -67,9 +66,9 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(server, name):
     body, pointers, words = REFUSED[name]
-    start = time.perf_counter()
+    watch = Stopwatch(server)
     response = server.post("/diagnose", body)
-    took = time.perf_counter() - start
+    took = watch.seconds()
     check_problem(response, 422, pointers, words)
     assert took < 0.5, "nothing is computed first"
 
@@ -86,10 +85,10 @@ def test_a_body_that_is_no_json(server):
 
 def test_2_40_is_a_position(server):
     """The last allowed position is answered, and at once."""
-    start = time.perf_counter()
+    watch = Stopwatch(server)
     response = server.post("/diagnose", {**ROPE, "positions": [2 ** 40], "cos": [[1.0, 1.0]], "sin": [[0.0, 0.0]]})
     assert response.status == 200, response
-    assert time.perf_counter() - start < 2
+    assert watch.seconds() < 2
 
 
 def test_a_length_of_2_40(server):

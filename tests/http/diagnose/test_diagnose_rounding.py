@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from diagnosing import codes_of
 from tensors import multipart, npy
 
 U = 2.0**-24
@@ -19,13 +20,9 @@ def ask(server, belief, **arrays):
     return answer.json()
 
 
-def codes(answer):
-    return [finding["code"] for finding in answer["findings"]]
-
-
 def passes(answer):
     """As the clients' check."""
-    return answer["explained"] and set(codes(answer)) <= {"as_believed", "angles_f32", "table_dtype", "undecided"}
+    return answer["explained"] and set(codes_of(answer)) <= {"as_believed", "angles_f32", "table_dtype", "undecided"}
 
 
 # ---- The limits ---------------------------------------------------------------------------------------------------------------
@@ -140,7 +137,7 @@ def test_powers_of_a_slope(server):
     base = F(2.0 ** -(2.0 ** -(np.log2(32) - 3)))
     slopes = np.power(base, np.arange(1, 33, dtype="f4"))
     bias = slopes[:, None, None] * np.arange(40, dtype="f4")
-    assert codes(ask(server, {"scheme": "alibi", "num_heads": 32, "form": "key"}, bias=np.broadcast_to(bias, (32, 1, 40)).copy()))[0] == "as_believed"
+    assert codes_of(ask(server, {"scheme": "alibi", "num_heads": 32, "form": "key"}, bias=np.broadcast_to(bias, (32, 1, 40)).copy()))[0] == "as_believed"
 
 
 RIGHT = {"scheme": "rope", "head_dim": 128, "base": 5e5, "scaling": {"type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
@@ -195,7 +192,7 @@ def test_the_sentence_of_float32_angles(server, lang):
         assert f"{finding['largest']:.6g}" in text and str(finding["row"]) in text and '"arith":"float32"' in text
     assert (finding["detail"] == finding["detail_zh"]) == (lang == "zh")
     believed = ask(server, {**belief, "arith": "float32"}, **tables)
-    assert codes(believed) in (["as_believed"], ["angles_f32"])
+    assert codes_of(believed) in (["as_believed"], ["angles_f32"])
 
 
 def test_posencs_own_float32_is_exact(server):
@@ -205,12 +202,12 @@ def test_posencs_own_float32_is_exact(server):
     own = server.ask("/encode", **fields, outputs=["cos", "sin"], format="npz")
     arrays = np.load(io.BytesIO(own.body))
     answer = ask(server, fields, cos=arrays["cos"], sin=arrays["sin"])
-    assert codes(answer) == ["as_believed"] and answer["candidates"][0]["verdict"] == "exact"
+    assert codes_of(answer) == ["as_believed"] and answer["candidates"][0]["verdict"] == "exact"
     q = np.random.default_rng(3).standard_normal((2, 40, 64)).astype("f4")
     c, s = (np.repeat(arrays[name], 2, -1) for name in ("cos", "sin"))
     out = q * c + np.stack([-q[..., 1::2], q[..., 0::2]], -1).reshape(q.shape) * s
     answer = ask(server, {"scheme": "rope", **belief}, q=q, q_out=out)
-    assert codes(answer) == ["as_believed"] and answer["candidates"][0]["verdict"] == "exact"
+    assert codes_of(answer) == ["as_believed"] and answer["candidates"][0]["verdict"] == "exact"
     angle = by_exp(64, range(100000, 100040), 5e5)
     answer = ask(server, fields, cos=np.cos(angle), sin=np.sin(angle))
     finding = one(answer, "angles_f32")
@@ -221,7 +218,7 @@ def test_float32_angles_are_named_once(server):
     """As a mistake beside another, and not as a remark again."""
     angle = by_pow(64, range(60000, 60064), 1e4)
     answer = ask(server, {"scheme": "rope", "head_dim": 64, "offset": 59990, "direction": -1}, cos=np.cos(angle), sin=np.sin(angle))
-    assert one(answer, "angles_f32") and "offset_other" in codes(answer)
+    assert one(answer, "angles_f32") and "offset_other" in codes_of(answer)
 
 
 def test_a_mistake_is_named_before_float32_angles(server):
@@ -229,7 +226,7 @@ def test_a_mistake_is_named_before_float32_angles(server):
     w = np.exp(-np.log(1e4) * np.arange(32) / 31).astype("f4")
     angle = np.arange(3000, 3200, dtype="f4")[:, None] * w
     answer = ask(server, {"scheme": "sinusoidal", "layout": "half", "freq_shift": 0, "offset": 3000}, encoding=np.concatenate([np.sin(angle), np.cos(angle)], 1))
-    assert codes(answer)[:2] == ["freq_shift_other", "angles_f32"], answer["findings"]
+    assert codes_of(answer)[:2] == ["freq_shift_other", "angles_f32"], answer["findings"]
 
 
 def test_nearly_what_is_believed(server):
