@@ -326,6 +326,7 @@ size_t pe_n_schemes(void);
 const struct pe_scheme_info *pe_scheme_at(size_t i);
 const struct pe_scheme_info *pe_scheme_find(const char *name); /* NULL if none */
 const struct pe_param *pe_sequence_params(void);               /* len, offset, positions, … common to all schemes */
+const struct pe_param *pe_padding_params(void);                /* attention_mask, … of q and k in a padded batch */
 const struct pe_param *pe_absolute_params(void);               /* combine, x_scale, … common to additive schemes */
 
 /* A family of schemes, or a section of a form. */

@@ -137,6 +137,31 @@ void pe_sequence_spread(struct pe_sequence *seq, unsigned n_axes);
 /* floor(largest position) + 1 over all axes: the length of the sequence for dynamic scalings. */
 double pe_sequence_reach(const struct pe_sequence *seq);
 
+/* ---- A padded batch ---- */
+
+/* Fields of operations whose tensors may be a padded batch. */
+struct pe_padding_fields {
+    struct pe_reals attention_mask;
+    int padding;
+    int64_t pad_position;
+};
+enum { PE_PADDING_SKIPPED, PE_PADDING_COUNTED };
+extern const char *const pe_padding_words[];
+
+/* A mask of ones and zeros, and the rule for its positions. */
+struct pe_padding {
+    const struct pe_reals *mask; /* borrowed from the fields */
+    uint64_t n_batches, n;       /* rows, columns */
+    bool is_counted;
+    double pad_position, offset; /* offset: of the first token; 0 by default */
+};
+/* Fails unless the mask has one axis or two, and ones and zeros, among them a one. */
+enum pe_status pe_padding_read(struct pe_padding *padding, const struct pe_padding_fields *fields,
+                               struct pe_error *err);
+bool pe_padding_is_token(const struct pe_padding *padding, uint64_t i); /* counted flat */
+/* The positions [n_batches, n] by a rule, also of the mask mirrored in each row. */
+void pe_padding_positions(const struct pe_padding *padding, bool is_counted, bool is_mirrored, double *out);
+
 /* Shared by sequence.c and sequence_fields.c: whether a field is given, and which fields it may not contradict. */
 
 /* The field order, of a grid. */

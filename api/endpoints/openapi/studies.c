@@ -72,6 +72,15 @@ static const char rows_properties[] =
     "levels of positions are beside q and q_out: axes (default), or batch: a list for each row of the batch\",\"enum\":"
     "[\"axes\",\"batch\"]}";
 
+static void add_padding(struct api_text *text)
+{
+    bool first = false;
+    for (const struct pe_param *row = pe_padding_params(); row->name; row++) {
+        api_openapi_property(text, row->name, &first);
+        api_openapi_schema(text, row);
+    }
+}
+
 static void add_diagnosis(struct api_text *text)
 {
     bool first = false;
@@ -86,6 +95,7 @@ static void add_diagnosis(struct api_text *text)
         api_text_put(text, "}");
     }
     api_text_put_described(text, rows_properties);
+    add_padding(text);
     api_text_put(text, "}}");
 }
 

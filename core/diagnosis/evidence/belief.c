@@ -42,7 +42,7 @@ void pe_belief_blame(const struct pe_diagnosis *d, struct pe_error *err)
 static bool is_run(const char *name)
 {
     return pe_is_among("len|offset|positions|grid|lens|tokens|q_len|k_len|q_offset|q_positions|k_positions|"
-                       "tensor_layout|positions_layout",
+                       "tensor_layout|positions_layout|attention_mask|padding|pad_position",
                        name);
 }
 
@@ -93,10 +93,85 @@ static enum pe_status read_positions(struct pe_diagnosis *d, struct pe_error *er
     return PE_OK;
 }
 
+/* ---- A padded batch ---- */
+
+static enum pe_status check_beside_mask(const struct pe_belief *b, struct pe_error *err)
+{
+    for (size_t i = 0; i < b->n_asked; i++) {
+        const struct pe_field *f = &b->asked[i];
+        if (pe_belief_is_sequence(f->name) && !pe_is_among("len|offset", f->name))
+            return pe_fail(err, "/attention_mask", "attention_mask gives the positions; leave it or %s out", f->name);
+        if (pe_same(f->name, "len") && f->value.kind == PE_INTEGER && (uint64_t)f->value.integer != b->padding.n)
+            return pe_fail(err, "/len", "len is %lld, but attention_mask has %llu columns", (long long)f->value.integer,
+                           (unsigned long long)b->padding.n);
+    }
+    return PE_OK;
+}
+
+/* The positions by both rules, of which the belief has one. */
+static enum pe_status set_padded(struct pe_diagnosis *d, struct pe_error *err)
+{
+    struct pe_belief *b = &d->belief;
+    const uint64_t n = b->padding.n_batches * b->padding.n;
+    if (pe_diagnosis_admit(d, 2 * (double)n * sizeof(double), err))
+        return err->status;
+    for (size_t i = 0; i < 2; i++) {
+        b->padded[i] = malloc(n * sizeof **b->padded);
+        if (!b->padded[i])
+            return pe_no_memory(err);
+        pe_padding_positions(&b->padding, i == PE_PADDING_COUNTED, false, b->padded[i]);
+    }
+    double *believed = b->padded[b->padding.is_counted];
+    struct pe_tensor flat = {PE_F64, 1, {n}, believed},
+                     by_row = {PE_F64, 2, {b->padding.n_batches, b->padding.n}, believed};
+    b->padded_positions = (struct pe_value){.kind = PE_ARRAY, .array = by_row};
+    if (b->padding_fields.attention_mask.array.rank == 2)
+        b->positions = &b->padded_positions;
+    b->asked[b->n_asked++] = (struct pe_field){"positions", {.kind = PE_ARRAY, .array = flat}};
+    d->evidence.padding = &b->padding;
+    return PE_OK;
+}
+
+/* Removes len and offset from the fields, which the positions replace. */
+static void take_run(struct pe_belief *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_asked; i++) {
+        if (pe_same(b->asked[i].name, "offset") && b->asked[i].value.kind == PE_INTEGER)
+            b->padding.offset = (double)b->asked[i].value.integer;
+        if (!pe_is_among("len|offset", b->asked[i].name))
+            b->asked[n++] = b->asked[i];
+    }
+    b->n_asked = n;
+}
+
+static enum pe_status read_mask(struct pe_diagnosis *d, struct pe_error *err)
+{
+    struct pe_belief *b = &d->belief;
+    bool taken[PE_FIELDS_MAX] = {false};
+    enum pe_status status = pe_params_read(pe_padding_params(), &b->padding_fields, d->request->fields,
+                                           d->request->n_fields, taken, "", err);
+    b->has_mask = b->padding_fields.attention_mask.n > 0;
+    if (status || !b->has_mask)
+        return status;
+    if (word_of(d, "positions_layout"))
+        return pe_fail(err, "/positions_layout", "positions_layout is not used here: it needs positions");
+    status = pe_padding_read(&b->padding, &b->padding_fields, err);
+    if (!status)
+        status = check_beside_mask(b, err);
+    if (status)
+        return status;
+    take_run(b);
+    return set_padded(d, err);
+}
+
+static const char of_masks[] = "attention_mask|padding|pad_position";
+
 /* They are read from the request, and no other kind of evidence has them. */
 static bool is_ours(const struct pe_diagnosis *d, const char *name)
 {
-    return d->evidence.kind->id == PE_OF_ROTATED && pe_is_among("tensor_layout|positions_layout", name);
+    return d->evidence.kind->id == PE_OF_ROTATED &&
+           (pe_is_among("tensor_layout|positions_layout", name) || pe_is_among(of_masks, name));
 }
 
 enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err)
@@ -122,6 +197,8 @@ enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err)
     bool is_rotated = d->evidence.kind->id == PE_OF_ROTATED;
     enum pe_status status = is_rotated ? read_tensor_layout(d, err) : PE_OK;
     if (!status && is_rotated)
+        status = read_mask(d, err);
+    if (!status && is_rotated && !b->has_mask)
         status = read_positions(d, err);
     if (!status)
         status = merge(d, err);
@@ -238,6 +315,20 @@ static bool is_word_of(const struct pe_diagnosis *d, const struct pe_field *fiel
     return field->value.kind == PE_REAL && given && given->kind == PE_STRING;
 }
 
+/* The mask, with what its positions depend on. */
+static void add_mask(struct pe_diagnosis *d)
+{
+    struct pe_belief *b = &d->belief;
+    const struct pe_padding *p = &b->padding;
+    const char *word = pe_padding_words[p->is_counted ? PE_PADDING_COUNTED : PE_PADDING_SKIPPED];
+    const struct pe_value mask = {.kind = PE_ARRAY, .array = p->mask->array};
+    add(b, &(struct pe_field){"attention_mask", mask});
+    add(b, &(struct pe_field){"padding", {.kind = PE_STRING, .string = word}});
+    add(b, &(struct pe_field){"pad_position", {.kind = PE_INTEGER, .integer = (int64_t)p->pad_position}});
+    if (p->offset != 0)
+        add(b, &(struct pe_field){"offset", {.kind = PE_INTEGER, .integer = (int64_t)p->offset}});
+}
+
 /* The resolved parameters, then what the configuration does not have: the sequence, weights. */
 static void flatten(struct pe_diagnosis *d)
 {
@@ -253,17 +344,20 @@ static void flatten(struct pe_diagnosis *d)
     for (size_t i = 0; i < in->n; i++) {
         const char *name = in->fields[i].name;
         bool is_parameter = pe_param_find(in->scheme->info.params, name) || pe_param_find(pe_sequence_rules(), name);
-        if (!is_parameter && (i < in->n_own || pe_belief_is_sequence(name)))
+        bool is_of_mask = b->has_mask && pe_belief_is_sequence(name);
+        if (!is_parameter && !is_of_mask && (i < in->n_own || pe_belief_is_sequence(name)))
             add(b, &in->fields[i]);
     }
     for (size_t i = 0; i < b->n_asked; i++)
-        if (pe_belief_is_sequence(b->asked[i].name))
+        if (pe_belief_is_sequence(b->asked[i].name) && !b->has_mask)
             add(b, &b->asked[i]);
+    if (b->has_mask)
+        add_mask(d);
     if (b->tensor_layout)
         add(b, &(struct pe_field){"tensor_layout", {.kind = PE_STRING, .string = b->tensor_layout}});
-    if (b->positions)
+    if (b->positions && !b->has_mask)
         add(b, &(struct pe_field){"positions_layout", {.kind = PE_STRING, .string = "batch"}});
-    for (size_t i = 0; b->positions && i < b->n_fields; i++)
+    for (size_t i = 0; b->positions && !b->has_mask && i < b->n_fields; i++)
         if (pe_same(b->fields[i].name, "positions"))
             b->fields[i].value = *b->positions;
 }
@@ -271,6 +365,8 @@ static void flatten(struct pe_diagnosis *d)
 /* The sequence's field, for errors. */
 static const char *way_of(const struct pe_diagnosis *d)
 {
+    if (d->belief.has_mask)
+        return "attention_mask";
     for (size_t i = 0; i < d->belief.inheritance->n; i++) {
         const char *name = d->belief.inheritance->fields[i].name;
         if (pe_belief_is_sequence(name) && !pe_is_among("offset|q_offset", name))
@@ -395,4 +491,6 @@ void pe_belief_drop(struct pe_diagnosis *d)
     pe_model_free(d->belief.model);
     pe_plan_free(d->belief.plan);
     free(d->belief.inheritance);
+    free(d->belief.padded[0]);
+    free(d->belief.padded[1]);
 }

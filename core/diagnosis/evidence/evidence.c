@@ -235,6 +235,31 @@ static void find_zero_row(struct pe_evidence *e)
             e->zero_row = (int64_t)row;
 }
 
+bool pe_evidence_is_padding(const struct pe_evidence *e, uint64_t row)
+{
+    const struct pe_operand *a = &e->axes;
+    if (!e->padding || a->n != e->padding->n)
+        return false;
+    uint64_t at = row * a->width, batch = e->padding->n_batches > 1 ? at / a->batch_step % a->n_batches : 0;
+    return !pe_padding_is_token(e->padding, batch * a->n + at / a->row_step % a->n);
+}
+
+/* The tolerance follows the largest number, and padding may hold anything. */
+static void look_over_tokens(struct pe_evidence *e)
+{
+    double x[PE_HEAD_DIM_MAX];
+    e->largest = 0;
+    for (uint64_t row = 0; row < e->n_rows; row++) {
+        if (row % 64 == 0 && pe_is_cancelled())
+            return;
+        if (pe_evidence_is_padding(e, row))
+            continue;
+        pe_evidence_read(e, 0, row, 0, (size_t)e->row_len, x);
+        for (uint64_t j = 0; j < e->row_len; j++)
+            e->largest = isfinite(x[j]) ? fmax(e->largest, fabs(x[j])) : e->largest;
+    }
+}
+
 /* ---- The sample ---- */
 
 /* Rows are numbered g·n + r: n rows of positions (or queries) in each of several groups (heads). */
@@ -290,7 +315,8 @@ static size_t choose_rows(const struct pe_evidence *e, const struct spread *s, u
     for (uint64_t pass = 0; pass < s->n_groups && n < s->n_rows; pass++)
         for (uint64_t k = 0; k < s->n && n < s->n_rows; k++) {
             uint64_t group = (k + pass) % s->n_groups;
-            rows[n++] = e->axes.n ? pe_axes_row(&e->axes, group, order[k]) : group * s->n + order[k];
+            rows[n] = e->axes.n ? pe_axes_row(&e->axes, group, order[k]) : group * s->n + order[k];
+            n += !pe_evidence_is_padding(e, rows[n]);
         }
     return n;
 }
@@ -369,6 +395,8 @@ enum pe_status pe_evidence_sample(struct pe_diagnosis *d, struct pe_error *err)
     enum pe_status status = look_over_all(&d->evidence, err);
     if (status)
         return status;
+    if (d->evidence.padding)
+        look_over_tokens(&d->evidence);
     find_zero_row(&d->evidence);
     return fill_sample(d, err);
 }

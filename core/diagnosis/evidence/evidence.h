@@ -5,6 +5,7 @@
 #include "core/numeric/numeric.h"
 #include "core/request/request.h"
 #include "core/scheme.h"
+#include "core/sequence/sequence.h"
 
 #include <string.h>
 
@@ -89,6 +90,7 @@ struct pe_evidence {
     bool is_turned;         /* its last two axes, exchanged, are what the belief gives: [dim, n] */
     int64_t zero_row;       /* the first position whose row is 0, -1: none (encoding, cos and sin) */
     bool has_infinity;
+    const struct pe_padding *padding; /* PE_OF_ROTATED: its rows of padding are not compared; NULL: there is none */
 };
 
 /* Writes numbers col0 … col0+n-1 of a row of tensor t as doubles (JSON numbers rounded to f32). */
@@ -97,6 +99,8 @@ void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint6
 bool pe_evidence_is_whole(const struct pe_evidence *e);
 /* Is a row 0 in every tensor? */
 bool pe_evidence_is_zero(const struct pe_evidence *e, uint64_t row);
+/* Is it a row of padding, of which nothing is known? */
+bool pe_evidence_is_padding(const struct pe_evidence *e, uint64_t row);
 /* A row of the input q. */
 void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out);
 
@@ -186,6 +190,11 @@ struct pe_belief {
     const char *tensor_layout;        /* as given, else NULL */
     bool is_len_fixed;                /* len follows from the axes, so another tensor_layout has another */
     const struct pe_value *positions; /* as given for each row of the batch, [batch, n]; NULL: they are common */
+    bool has_mask;                    /* the positions are those of a padded batch: */
+    struct pe_padding_fields padding_fields;
+    struct pe_padding padding;
+    double *padded[2];                /* by its mask: skipped, counted; owned */
+    struct pe_value padded_positions; /* those of the belief, [batch, n] */
     bool is_misfit;                   /* its plan has not the shape of the evidence: it explains nothing as it is */
 };
 

@@ -32,18 +32,34 @@ static bool is_replaced(const struct pe_param *rows, const struct pe_field *fiel
     return false;
 }
 
+/* A mask of padding is the positions that it gives. */
+static size_t put_padded(const struct pe_belief *b, bool is_counted, struct pe_field *fields, size_t n)
+{
+    size_t m = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!pe_is_among("len|offset", fields[i].name))
+            fields[m++] = fields[i];
+    struct pe_tensor t = {PE_F64, 1, {b->padding.n_batches * b->padding.n}, b->padded[is_counted]};
+    fields[m++] = (struct pe_field){"positions", {.kind = PE_ARRAY, .array = t}};
+    return m;
+}
+
 /* A field that only states how the tensor holds its rows is no field of a plan; positions for each row of the batch are
  * one list.
  */
-static size_t for_plan(struct pe_field *fields, size_t n)
+static size_t for_plan(const struct pe_belief *b, struct pe_field *fields, size_t n)
 {
     size_t m = 0;
-    bool is_by_batch = false;
+    bool is_by_batch = false, is_padded = false, is_counted = false;
     for (size_t i = 0; i < n; i++) {
         is_by_batch |= pe_same(fields[i].name, "positions_layout");
-        if (!pe_is_among("tensor_layout|positions_layout", fields[i].name))
+        is_padded |= pe_same(fields[i].name, "attention_mask");
+        is_counted |= pe_same(fields[i].name, "padding") && pe_same(fields[i].value.string, "counted");
+        if (!pe_is_among("tensor_layout|positions_layout|attention_mask|padding|pad_position", fields[i].name))
             fields[m++] = fields[i];
     }
+    if (is_padded)
+        return put_padded(b, is_counted, fields, m);
     for (size_t i = 0; is_by_batch && i < m; i++)
         if (pe_same(fields[i].name, "positions") && fields[i].value.array.rank == 2) {
             struct pe_tensor *t = &fields[i].value.array;
@@ -64,7 +80,7 @@ static size_t put_fields(const struct pe_diagnosis *d, const struct pe_edit *edi
     for (size_t i = 0; i < edit->n_fields; i++)
         if (edit->fields[i].value.kind != PE_NULL && n < PE_FIELDS_MAX)
             fields[n++] = edit->fields[i];
-    return for_plan(fields, n);
+    return for_plan(b, fields, n);
 }
 
 static enum pe_status plan_of(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_plan **plan,
@@ -90,7 +106,8 @@ static void place_axes(struct pe_model *m, const struct pe_edit *edit)
 {
     const struct pe_value *layout = pe_edit_value(m->d, edit, "tensor_layout");
     bool is_placed = pe_evidence_axes(&m->d->evidence, layout ? layout->string : NULL, &m->axes);
-    m->is_by_batch = pe_edit_value(m->d, edit, "positions_layout") != NULL;
+    bool is_padded = pe_edit_value(m->d, edit, "attention_mask") && m->d->belief.positions;
+    m->is_by_batch = is_padded || pe_edit_value(m->d, edit, "positions_layout");
     if (!is_placed)
         m->axes.n = 0;
 }

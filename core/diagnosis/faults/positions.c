@@ -352,6 +352,84 @@ const struct pe_fault pe_fault_position_reset = {
     .n_fits = 1,
     .fit_rank = 1};
 
+/* ---- A padded batch ---- */
+
+/* Has some token another position than the belief gives it? positions: of all columns. */
+static bool moves_tokens(const struct pe_belief *b, const double *positions)
+{
+    const double *believed = b->padded[b->padding.is_counted];
+    for (uint64_t i = 0; i < b->padding.n_batches * b->padding.n; i++)
+        if (pe_padding_is_token(&b->padding, i) && positions[i] != believed[i])
+            return true;
+    return false;
+}
+
+/* The positions by the other rule. With padding on the right, tokens have the same. */
+static bool set_rule(struct pe_diagnosis *d, bool is_counted, struct pe_edit *edit)
+{
+    const struct pe_belief *b = &d->belief;
+    if (!b->has_mask || b->padding.is_counted == is_counted || !moves_tokens(b, b->padded[is_counted]))
+        return false;
+    pe_edit_set_word(edit, "padding", pe_padding_words[is_counted ? PE_PADDING_COUNTED : PE_PADDING_SKIPPED]);
+    return true;
+}
+
+static bool count_padding(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return set_rule(d, true, edit);
+}
+
+/* The mask is stated, and its meaning is another. */
+static int surprise_of_mask(const struct pe_diagnosis *d, size_t i)
+{
+    enum { OF_A_STATED_FIELD = 2 };
+    (void)d, (void)i;
+    return -OF_A_STATED_FIELD;
+}
+
+const struct pe_fault pe_fault_padding_counted = {
+    FAULT_TEXT("padding_counted", "positions", POSITIONS, 1, "padding counted",
+               "Positions count the columns of a padded batch: padding moves the tokens behind it.",
+               "Positions count the columns, padding included; in the configuration the first token of each row is at "
+               "the beginning. position_ids must follow attention_mask."),
+
+    .evidence = PE_EVIDENCE_BIT(ROTATED), .n_alternatives = 1, .apply = count_padding, .surprise = surprise_of_mask};
+
+static bool skip_padding(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return set_rule(d, false, edit);
+}
+
+const struct pe_fault pe_fault_padding_skipped = {
+    FAULT_TEXT("padding_skipped", "positions", POSITIONS, 2, "padding skipped",
+               "Positions skip padding: the first token of each row is at the beginning.",
+               "Positions skip padding; in the configuration they count every column."),
+
+    .evidence = PE_EVIDENCE_BIT(ROTATED), .n_alternatives = 1, .apply = skip_padding, .surprise = surprise_of_mask};
+
+/* As if padding were on the other side: the mask of a tokenizer that pads there. */
+static bool mirror_padding(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    const struct pe_belief *b = &d->belief;
+    (void)i;
+    if (!b->has_mask || b->padding.is_counted)
+        return false;
+    double *x = pe_edit_positions_by_row(d, edit, b->padding.n_batches, b->padding.n);
+    if (!x)
+        return false;
+    pe_padding_positions(&b->padding, false, true, x);
+    return moves_tokens(b, x);
+}
+
+const struct pe_fault pe_fault_padding_side = {
+    FAULT_TEXT("padding_side", "positions", POSITIONS, 3, "padding on the other side",
+               "Positions are those of a batch that is padded on the other side.",
+               "The rows have the positions of a batch that is padded on the other side."),
+
+    .evidence = PE_EVIDENCE_BIT(ROTATED), .n_alternatives = 1, .apply = mirror_padding, .surprise = surprise_of_mask};
+
 /* ---- Rows of a batch ---- */
 
 /* Moves the positions [n] of one row of the batch to where its phases are. Padding is on the left, so the right half is

@@ -118,6 +118,8 @@ static uint64_t add_heads(const struct pe_model *m, const struct pe_rotation *ro
     memset(z, 0, 3 * rot->n_pairs * sizeof *z);
     for (uint64_t h = 0; h < heads; h++) {
         uint64_t row = pe_model_row(m, h, i);
+        if (pe_evidence_is_padding(e, row))
+            continue;
         pe_input_in_order(m->d, &m->transforms.channels, row, in);
         read_found(m, row, out);
         (rot->is_tiled ? add_tiled : add_head)(rot, in, out, z);
@@ -157,6 +159,8 @@ void pe_reading_passed(const struct pe_model *m, size_t n, size_t i, double *all
     m->plan->scheme->rotate(m->plan, &rot, NULL);
     for (uint64_t h = 0; h < heads; h++) {
         uint64_t row = pe_model_row(m, h, i);
+        if (pe_evidence_is_padding(e, row))
+            continue;
         pe_input_in_order(m->d, &m->transforms.channels, row, in);
         read_found(m, row, out);
         keep_passed(&rot, in);

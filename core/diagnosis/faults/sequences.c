@@ -51,7 +51,7 @@ static double *list(const struct pe_diagnosis *d, struct pe_edit *edit)
     uint64_t n = count_positions(d, edit);
     if (sequence(d)->k[0].n != d->belief.n)
         return NULL;
-    bool is_by_batch = pe_edit_has(d, edit, "positions_layout");
+    bool is_by_batch = pe_edit_has(d, edit, "positions_layout") || d->belief.positions;
     uint64_t levels = is_by_batch ? d->belief.positions->array.shape[0] : sequence(d)->n_axes;
     return room(d, edit, levels, is_by_batch ? n / levels : n, is_by_batch);
 }

@@ -181,7 +181,17 @@ struct usual {
     double cosine, sine;
 };
 
-/* piece[i]: how many jumps there are before row i. A step is a jump where it is unlike the usual one. */
+/* Has row i no waves, as padding? */
+static bool is_empty(const struct pe_reading *r, size_t i)
+{
+    for (size_t k = 0; k < r->n_waves; k++)
+        if (r->weight[k * r->n + i] > 0)
+            return false;
+    return true;
+}
+
+/* piece[i]: how many jumps there are before row i. A step is a jump where it is unlike the usual one, and nothing is
+ * known of the step over padding. */
 static void find_pieces(struct pe_reading *r, const struct usual *usual)
 {
     enum { BETWEEN = 1 << 14 }; /* products between two questions whether to go on */
@@ -195,7 +205,7 @@ static void find_pieces(struct pe_reading *r, const struct usual *usual)
             off += size - (p.re * usual[k].cosine + p.im * usual[k].sine);
             weight += size;
         }
-        r->piece[i + 1] = r->piece[i] + (off > limit * weight);
+        r->piece[i + 1] = r->piece[i] + (off > limit * weight || is_empty(r, i) != is_empty(r, i + 1));
     }
 }
 

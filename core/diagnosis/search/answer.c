@@ -186,6 +186,11 @@ static void put_sequence(struct pe_diagnosis *d, const struct pe_candidate *c, s
         if (value && value->kind != PE_NULL)
             pe_put_value(sequence, row->name, value);
     }
+    for (const struct pe_param *row = pe_padding_params(); row->name; row++) {
+        const struct pe_value *value = pe_edit_value(d, &c->edit, row->name);
+        if (value && value->kind != PE_NULL)
+            pe_put_value(sequence, row->name, value);
+    }
     if (pe_edit_has(d, &c->edit, "positions_layout"))
         pe_put_string(sequence, "positions_layout", "batch");
 }

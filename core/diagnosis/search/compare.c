@@ -232,6 +232,8 @@ static enum pe_status compare(struct pe_diagnosis *d, struct pe_model *model, co
         for (uint64_t i = 0; i < e->n_rows; i++) {
             if (i % 64 == 0 && pe_is_cancelled())
                 return pe_cancelled(err);
+            if (pe_evidence_is_padding(e, i))
+                continue;
             pe_evidence_read(e, t, i, 0, row->n, row->found);
             pe_model_fill(model, t, i, 0, row->n, row->expected);
             set_phases(model, j, t, i, row);

@@ -37,7 +37,7 @@ static void set_config(struct pe_edit *edit, const struct pe_candidate *c, const
     edit->transforms = c->edit.transforms;
     for (size_t i = 0; i < c->edit.n_fields; i++)
         if (pe_param_find(pe_sequence_params(), c->edit.fields[i].name) ||
-            pe_is_among("tensor_layout|positions_layout", c->edit.fields[i].name))
+            pe_is_among("tensor_layout|positions_layout|attention_mask|padding|pad_position", c->edit.fields[i].name))
             pe_edit_set(edit, c->edit.fields[i].name, c->edit.fields[i].value);
     for (size_t i = 0; i < config->object.n; i++)
         if (!is_of_answer(c, config->object.fields[i].name))
