@@ -49,7 +49,7 @@ run_lint() {
 }
 
 # These compare times; all other tests in C run side by side, as many as there are processors.
-measured_c='core/request/test_cost api/test_work server/loop/test_jobs'
+measured_c='core/request/test_cost server/loop/test_jobs'
 
 # Runs programs, so many at a time, and prints what each said as it ends. A program that left no status did not end by itself.
 run_programs() { # at_a_time program…
