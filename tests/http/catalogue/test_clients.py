@@ -152,6 +152,18 @@ def test_complex_tensors_of_pytorch(client):
     assert client.check(freqs_cis=turns.conj(), scheme="rope", base=500000.0, head_dim=64, direction=-1).fits  # conjugated lazily
 
 
+def test_a_padded_batch_is_checked_with_its_mask(posenc, client):
+    """Positions that count padding are named in the first line."""
+    mask = np.array([[0, 0, 0, 1, 1, 1], [1, 1, 1, 1, 1, 1]])
+    q = np.random.default_rng(0).standard_normal((2, 2, 6, 8)).astype("f4")
+    believed = {"scheme": "rope", "layout": "half"}
+    right = client.rotate(q=q, attention_mask=mask, **believed).q
+    assert client.check(q=q, q_out=right, attention_mask=mask, **believed).fits
+    with pytest.raises(posenc.Mismatch) as caught:
+        client.check(q=q, q_out=client.rotate(q=q, **believed).q, attention_mask=mask, **believed)
+    assert str(caught.value).splitlines()[0].startswith("Positions count the columns, padding included")
+
+
 def test_check_says_in_one_line_what_a_port_does_wrong(client, posenc):
     angles = rotary(16, 64, 500000.0)
     first, second = np.random.default_rng(2).standard_normal((2, 1, 2, 16, 32))
