@@ -193,7 +193,7 @@ enum api_access {
 };
 
 /* The texts of a request that an answer may depend on: a text added here automatically becomes part of the cache keys
- * (server/exchange/), and server/exchange/call.c does not compile until a header fills it. */
+ * (server/exchange/), and server/transport/request.c does not compile until a header fills it. */
 #define API_TEXTS(TEXT)                                                                                                \
     TEXT(API_METHOD, method)             /* "GET", … */                                                              \
     TEXT(API_PATH, path)                 /* decoded path without query, starts with / */                               \

@@ -76,18 +76,20 @@ void calls_free(struct calls *spare)
 
 bool exchange_keep_call(struct exchange *x, const char *method)
 {
-    size_t n = strlen(method) + 1, lengths[API_N_TEXTS] = {0}; /* 0: not found, for which the call has NULL */
-    for (size_t i = API_CONTENT_TYPE; i < API_N_TEXTS; i++)
-        n += lengths[i] = transport_text(x->connection, (enum api_text_id)i, NULL);
+    enum api_text_id id;
+    size_t n = strlen(method) + 1, lengths[TRANSPORT_N_TEXTS]; /* 0: not found, for which the call has NULL */
+    for (size_t i = 0; i < TRANSPORT_N_TEXTS; i++)
+        n += lengths[i] = transport_text(x->connection, i, &id, NULL);
     char *at = x->call->strings = call_room(x->call, n);
     if (!at)
         return false;
     x->call->api.method = at;
     at = stpcpy(at, method) + 1;
-    for (size_t i = API_CONTENT_TYPE; i < API_N_TEXTS; i++)
+    for (size_t i = 0; i < TRANSPORT_N_TEXTS; i++)
         if (lengths[i]) {
-            x->call->api.texts[i] = at;
-            at += transport_text(x->connection, (enum api_text_id)i, at);
+            char *copy = at;
+            at += transport_text(x->connection, i, &id, copy);
+            x->call->api.texts[id] = copy;
         }
     return true;
 }

@@ -164,24 +164,27 @@ void transport_head(struct http_connection *connection, const char *method, cons
 /* The header of a text of api_call. Several lines of a list header are one list, in order (RFC 9110, 5.3). Of any
  * other header that http_head_check lets appear several times, the first line counts. */
 static const struct text {
+    enum api_text_id id;
     enum http_header header;
     const char *list_name; /* NULL: not a list */
-} texts[API_N_TEXTS] = {
-    [API_CONTENT_TYPE] = {HTTP_CONTENT_TYPE, NULL},
-    [API_CONTENT_ENCODING] = {HTTP_CONTENT_ENCODING, NULL},
-    [API_ACCEPT] = {HTTP_ACCEPT, "Accept"},
-    [API_ACCEPT_LANGUAGE] = {HTTP_ACCEPT_LANGUAGE, "Accept-Language"},
-    [API_ACCEPT_ENCODING] = {HTTP_ACCEPT_ENCODING, "Accept-Encoding"},
-    [API_LAST_EVENT_ID] = {HTTP_LAST_EVENT_ID, "Last-Event-ID"},
-    [API_IF_MATCH] = {HTTP_IF_MATCH, "If-Match"},
-    [API_IF_NONE_MATCH] = {HTTP_IF_NONE_MATCH, "If-None-Match"},
-    [API_IF_RANGE] = {HTTP_IF_RANGE, NULL},
-    [API_RANGE] = {HTTP_RANGE, NULL},
-    [API_INFERENCE_HEADER] = {HTTP_INFERENCE_HEADER, NULL},
-    [API_ORIGIN] = {HTTP_ORIGIN, NULL},
-    [API_ACCESS_METHOD] = {HTTP_ACCESS_METHOD, NULL},
-    [API_ACCESS_HEADERS] = {HTTP_ACCESS_HEADERS, "Access-Control-Request-Headers"},
+} texts[] = {
+    {API_CONTENT_TYPE, HTTP_CONTENT_TYPE, NULL},
+    {API_CONTENT_ENCODING, HTTP_CONTENT_ENCODING, NULL},
+    {API_ACCEPT, HTTP_ACCEPT, "Accept"},
+    {API_ACCEPT_LANGUAGE, HTTP_ACCEPT_LANGUAGE, "Accept-Language"},
+    {API_ACCEPT_ENCODING, HTTP_ACCEPT_ENCODING, "Accept-Encoding"},
+    {API_LAST_EVENT_ID, HTTP_LAST_EVENT_ID, "Last-Event-ID"},
+    {API_IF_MATCH, HTTP_IF_MATCH, "If-Match"},
+    {API_IF_NONE_MATCH, HTTP_IF_NONE_MATCH, "If-None-Match"},
+    {API_IF_RANGE, HTTP_IF_RANGE, NULL},
+    {API_RANGE, HTTP_RANGE, NULL},
+    {API_INFERENCE_HEADER, HTTP_INFERENCE_HEADER, NULL},
+    {API_ORIGIN, HTTP_ORIGIN, NULL},
+    {API_ACCESS_METHOD, HTTP_ACCESS_METHOD, NULL},
+    {API_ACCESS_HEADERS, HTTP_ACCESS_HEADERS, "Access-Control-Request-Headers"},
 };
+
+_Static_assert(sizeof texts / sizeof *texts == TRANSPORT_N_TEXTS, "a text of api_call that no header fills");
 
 /* The lines of one list, joined at `at`; while that is NULL, their length is only computed. */
 struct list {
@@ -208,11 +211,12 @@ static void take_line(void *self, const char *name, const char *value)
     append(list, value ? value : "");
 }
 
-size_t transport_text(const struct http_connection *connection, enum api_text_id id, char *at)
+size_t transport_text(const struct http_connection *connection, size_t i, enum api_text_id *id, char *at)
 {
-    const struct text *text = &texts[id];
+    const struct text *text = &texts[i];
     const struct http_head *fields = &connection->daemon->http->head;
     struct list list = {text->list_name, at, 0};
+    *id = text->id;
     if (!fields->first[text->header])
         return 0;
     if (text->list_name && fields->n[text->header] > 1)

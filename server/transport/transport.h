@@ -79,9 +79,11 @@ struct transport_head {
 void transport_head(struct http_connection *connection, const char *method, const char *version, char *target,
                     struct transport_head *head);
 
-/* The size, including the NUL, of the copy of a header that api/ reads, which is written at `at` unless that is NULL.
- * 0: the head has no such header. Call it after transport_head, in the same event. */
-size_t transport_text(const struct http_connection *connection, enum api_text_id id, char *at);
+enum { TRANSPORT_N_TEXTS = (int)API_N_TEXTS - (int)API_CONTENT_TYPE }; /* headers that api/ reads */
+
+/* The size, including the NUL, of the copy of the i-th of these headers, which is written at `at` unless that is NULL;
+ * *id is its text in the call. 0: the head has no such header. Call it after transport_head, in the same event. */
+size_t transport_text(const struct http_connection *connection, size_t i, enum api_text_id *id, char *at);
 
 /* ---- Waiting (request.c) ----------------------------------------------------------------------------------------- */
 
