@@ -117,29 +117,22 @@ bool transport_write(struct http_connection *connection)
     return is_ours;
 }
 
-static ssize_t read_chunks(void *self, uint64_t pos, char *dst, size_t room)
+ssize_t chunks_read(void *self, uint64_t pos, char *dst, size_t room)
 {
     struct http_connection *connection = self;
     struct http_chunks *chunks = &connection->request.chunks;
     (void)pos, (void)dst, (void)room;
     if (chunks->is_whole)
-        return DAEMON_END;
+        return TRANSPORT_END;
     enum turn turn = take_turn(connection);
     if (turn == TURN_WHOLE)
-        return DAEMON_END;
+        return TRANSPORT_END;
     if (turn != TURN_GONE)
         chunks->watch =
             loop_watch_new(connection->daemon->http->loop, connection->fd, LOOP_WRITABLE, on_room, connection);
     if (!chunks->watch)
-        return DAEMON_CUT;
+        return TRANSPORT_CUT;
     transport_suspend(connection);
     wait_for(connection, turn);
     return 0;
-}
-
-enum { BLOCK_BYTES = 64 }; /* of the daemon's own block, which is never used */
-
-struct MHD_Response *chunks_response(struct http_connection *connection)
-{
-    return daemon_response_of_reader(DAEMON_LENGTH_UNKNOWN, BLOCK_BYTES, read_chunks, connection);
 }

@@ -66,12 +66,11 @@ void tls_reserve_numbers(void);
 
 /* ---- daemon.c ---------------------------------------------------------------------------------------------------- */
 
-/* The interface to the HTTP library (libmicrohttpd 0.9.75): only daemon.c includes its header. A daemon has no
- * threads: our loop watches its epoll descriptor and runs it. All functions are called, and call back, on the loop's
- * thread. */
+/* The interface to the HTTP library (libmicrohttpd 0.9.75): only daemon.c and response.c include its header. A daemon
+ * has no threads: our loop watches its epoll descriptor and runs it. All functions are called, and call back, on the
+ * loop's thread. */
 
 struct MHD_Connection; /* a current request; belongs to the library */
-struct MHD_Response;   /* belongs to the library; has a reference count */
 
 /* ---- One daemon -------------------------------------------------------------------------------------- */
 
@@ -117,32 +116,7 @@ void daemon_headers(struct MHD_Connection *mhd, daemon_header *take, void *self)
 bool daemon_has_trailer(struct MHD_Connection *mhd, const char *name);
 void daemon_suspend(struct MHD_Connection *mhd);
 void daemon_resume(struct MHD_Connection *mhd); /* the daemon must be run then: nothing else wakes it */
-bool daemon_send(struct MHD_Connection *mhd, int status, struct MHD_Response *response); /* false: no memory */
-
-/* ---- What it is answered with; NULL and false: no memory ------------------------------------------- */
-
-/* Writes up to `room` bytes to dst and returns their number; 0 only if the connection has been suspended, or one of the
- * values below. */
-typedef ssize_t daemon_reader(void *self, uint64_t pos, char *dst, size_t room);
-
-enum { DAEMON_END = -1, DAEMON_CUT = -2 }; /* all has been read; or: the answer is cut off and the connection closed */
-
-#define DAEMON_LENGTH_UNKNOWN UINT64_MAX
-
-/* The parts' bytes are borrowed until the response is freed; the list of them is not. block: size of the buffer that
- * the reader fills. */
-struct MHD_Response *daemon_response_of_parts(const struct iovec *parts, unsigned n);
-struct MHD_Response *daemon_response_of_reader(uint64_t length, size_t block, daemon_reader *read, void *self);
-void daemon_response_without_chunks(struct MHD_Response *response); /* its body ends when the connection closes */
-void daemon_response_free(struct MHD_Response *response);           /* drops a reference; NULL is accepted */
-
-bool daemon_response_add(struct MHD_Response *response, const char *name, const char *value);
-bool daemon_response_remove(struct MHD_Response *response, const char *name, const char *value);
-/* The response's own copy of a header's value, which may be overwritten by one of the same length; NULL: no such
- * header. */
-char *daemon_response_header(struct MHD_Response *response, const char *name);
-
-const char *daemon_reason(int status); /* e.g. "Not Found" */
+const char *daemon_reason(int status);          /* e.g. "Not Found" */
 
 /* ---- accept.c ---------------------------------------------------------------------------------------------------- */
 
@@ -353,8 +327,8 @@ void http_refuse_values(struct http *http, int fd, int status, enum metrics_id c
 
 /* ---- chunks.c ---------------------------------------------------------------------------------------------- */
 
-/* The response for a body of unknown length that is sent past the daemon. */
-struct MHD_Response *chunks_response(struct http_connection *connection);
+/* The library's reader of a body of unknown length that is sent past the daemon. */
+ssize_t chunks_read(void *connection, uint64_t pos, char *dst, size_t room);
 
 /* ---- response.c -------------------------------------------------------------------------------------------- */
 

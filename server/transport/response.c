@@ -3,10 +3,37 @@
 #define _GNU_SOURCE /* stpcpy */
 #include "server/transport/connections.h"
 
+#include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(MHD_CONTENT_READER_END_OF_STREAM == TRANSPORT_END &&
+                   MHD_CONTENT_READER_END_WITH_ERROR == TRANSPORT_CUT && MHD_SIZE_UNKNOWN == API_LENGTH_UNKNOWN,
+               "what a reader returns, and the length of a body, go to the library as they are");
+_Static_assert(sizeof(struct iovec) == sizeof(struct MHD_IoVec) &&
+                   offsetof(struct iovec, iov_len) == offsetof(struct MHD_IoVec, iov_len),
+               "the library's list of parts is the system's");
+
+enum { CHUNKS_BLOCK_BYTES = 64 }; /* of the daemon's own block, which is not used if chunks.c sends the body */
+
 static const char id_header[] = "X-Request-Id";
+
+/* Copies both. False: no memory. */
+static bool add(struct MHD_Response *response, const char *name, const char *value)
+{
+    return MHD_add_response_header(response, name, value) == MHD_YES;
+}
+
+static void free_response(struct MHD_Response *response)
+{
+    if (response)
+        MHD_destroy_response(response);
+}
+
+static bool queue(struct http_request *request, int status, struct MHD_Response *response)
+{
+    return MHD_queue_response(request->mhd, (unsigned)status, response) == MHD_YES;
+}
 
 /* ---- The head ---------------------------------------------------------------------------------------------------- */
 
@@ -19,7 +46,7 @@ static bool add_timing(const struct transport_answer *answer, struct MHD_Respons
         at = print_timing(at, ", compute;dur=", answer->compute_ns);
         print_timing(at, ", encode;dur=", answer->encode_ns);
     }
-    return daemon_response_add(response, "Server-Timing", text);
+    return add(response, "Server-Timing", text);
 }
 
 /* A 503 states when to try again; api/ cannot know that, so the server estimates it. */
@@ -30,7 +57,7 @@ static bool add_retry(const struct api_reply *reply, struct MHD_Response *respon
     for (size_t i = 0; i < reply->n_headers; i++)
         if (strcmp(reply->headers[i].name, "Retry-After") == 0)
             return true;
-    return daemon_response_add(response, "Retry-After", "1");
+    return add(response, "Retry-After", "1");
 }
 
 static bool is_last(const struct http_connection *connection)
@@ -43,16 +70,15 @@ static bool add_headers(const struct http_connection *connection, const struct t
 {
     const struct api_reply *reply = answer->reply;
     const char *media_type = api_reply_media_type(reply, answer->path);
-    bool done = !media_type || daemon_response_add(response, "Content-Type", media_type);
+    bool done = !media_type || add(response, "Content-Type", media_type);
     for (size_t i = 0; i < reply->n_headers; i++)
-        done = done && daemon_response_add(response, reply->headers[i].name, reply->headers[i].value);
-    done = done && daemon_response_add(response, "X-Content-Type-Options", "nosniff");
+        done = done && add(response, reply->headers[i].name, reply->headers[i].value);
+    done = done && add(response, "X-Content-Type-Options", "nosniff");
     if (*answer->traceparent)
-        done = done && daemon_response_add(response, "traceparent", answer->traceparent);
+        done = done && add(response, "traceparent", answer->traceparent);
     if (is_last(connection))
-        done = done && daemon_response_add(response, "Connection", "close");
-    return done && daemon_response_add(response, id_header, answer->id) && add_timing(answer, response) &&
-           add_retry(reply, response);
+        done = done && add(response, "Connection", "close");
+    return done && add(response, id_header, answer->id) && add_timing(answer, response) && add_retry(reply, response);
 }
 
 /* ---- Heads of cached answers, used again ------------------------------------------------------------------------- */
@@ -85,7 +111,7 @@ _Static_assert(N_KEPT == 1 << (64 - 56), "eight bits of the hash choose the entr
 
 static void drop_kept(struct http_kept *entry)
 {
-    daemon_response_free(entry->response); /* connections that still send it hold their own references */
+    free_response(entry->response); /* connections that still send it hold their own references */
     api_reply_free(entry->reply);
     *entry = (struct http_kept){0};
 }
@@ -105,7 +131,10 @@ static bool is_usual(const struct http_connection *connection, const struct tran
            !is_last(connection);
 }
 
-static char *id_of(struct MHD_Response *response) { return daemon_response_header(response, id_header); }
+static char *id_of(struct MHD_Response *response)
+{
+    return (char *)(uintptr_t)MHD_get_response_header(response, id_header);
+}
 
 static bool set_id(struct http_kept *entry, const char *id)
 {
@@ -114,8 +143,8 @@ static bool set_id(struct http_kept *entry, const char *id)
         memcpy(entry->id, id, n);
         return true;
     }
-    if (!daemon_response_remove(entry->response, id_header, entry->id) ||
-        !daemon_response_add(entry->response, id_header, id))
+    if (MHD_del_response_header(entry->response, id_header, entry->id) != MHD_YES ||
+        !add(entry->response, id_header, id))
         return false;
     entry->id = id_of(entry->response);
     return true;
@@ -166,13 +195,13 @@ static struct MHD_Response *response_of(struct http_connection *connection, cons
     const struct http_request *request = &connection->request;
     bool is_known = answer->length != API_LENGTH_UNKNOWN;
     if (!answer->reader)
-        return daemon_response_of_parts(answer->parts, answer->n_parts);
+        return MHD_create_response_from_iovec((const struct MHD_IoVec *)answer->parts, answer->n_parts, NULL, NULL);
     if (!is_known && !request->is_head && !request->is_http_1_0 && !connection->daemon->http->door->tls.cert)
-        return chunks_response(connection);
-    struct MHD_Response *response = daemon_response_of_reader(is_known ? answer->length : DAEMON_LENGTH_UNKNOWN,
-                                                              answer->block, read_some, connection);
+        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, CHUNKS_BLOCK_BYTES, chunks_read, connection, NULL);
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(answer->length, answer->block, read_some, connection, NULL);
     if (response && !is_known && request->is_head)
-        daemon_response_without_chunks(response);
+        MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
     return response;
 }
 
@@ -188,14 +217,14 @@ bool transport_send(struct http_connection *connection, const struct transport_a
     request->reader = answer->reader;
     http_phase(http, connection, HTTP_PHASE_ANSWER);
     if (response)
-        return daemon_send(request->mhd, status, response);
+        return queue(request, status, response);
     response = response_of(connection, answer);
     bool is_sent = false;
     if (response && add_headers(connection, answer, response))
-        is_sent = daemon_send(request->mhd, status, response);
+        is_sent = queue(request, status, response);
     else
         metrics_add(METRICS_REJECTED_MEMORY, 1);
     if (!(is_sent && is_usual_head && kept_add(http, answer, response)))
-        daemon_response_free(response);
+        free_response(response);
     return is_sent;
 }
