@@ -201,7 +201,7 @@ def test_a_click_puts_the_cursor(visit, server):
     page = visit(fragment("table", SINUSOIDAL))
     y, x = pixel_of(Heat(page), (60, 30))
     move_to(page, y, x).click().perform()
-    assert cursor(page) == (60, 30)
+    until(lambda: cursor(page) == (60, 30), what="the cursor where the click was")
     assert readout(page)["a"] == (60, 30, json_text(server, SINUSOIDAL, "encoding", (60, 30)))
 
 
