@@ -60,6 +60,8 @@ bool api_fail_core(struct api_problem *problem, const struct pe_error *err)
     api_fail(problem, err->status == PE_TOO_LARGE ? 413 : 422, err->pointer, "%.*s%s%s", (int)at, err->detail, advice,
              err->detail + at);
     memcpy(problem->error.layer_types, err->layer_types, sizeof err->layer_types);
+    problem->error.needs = err->needs;
+    memcpy(problem->error.need, err->need, sizeof err->need);
     return false;
 }
 
@@ -126,6 +128,11 @@ void api_problem_print(struct api_text *text, const struct api_problem *problem)
         add_member(text, "pointer", problem->error.pointer);
     if (problem->error.layer_types[0])
         add_layer_types(text, problem->error.layer_types);
+    if (problem->error.needs == PE_NEEDS)
+        api_text_format(text, ",\"needs\":[[%lld,%lld]]", (long long)problem->error.need[0],
+                        (long long)problem->error.need[1]);
+    if (problem->error.needs == PE_NEEDS_UNKNOWN)
+        api_text_put(text, ",\"needs\":null");
     add_member(text, "error", problem->error.detail);
     api_text_put(text, "}");
 }

@@ -17,6 +17,7 @@ enum pe_status pe_fail(struct pe_error *err, const char *pointer, const char *fo
     va_end(args);
     memcpy(err->pointer, copy, sizeof copy);
     err->layer_types[0] = '\0';
+    err->needs = PE_NO_NEEDS;
     err->advice = PE_NO_ADVICE;
     err->leave_at = 0;
     err->status = PE_INVALID;

@@ -53,6 +53,12 @@ struct pe_error {
     char pointer[PE_POINTER_MAX]; /* JSON pointer (RFC 6901) of the field at fault, "" for the whole request */
     char detail[PE_DETAIL_MAX];   /* one sentence for the user: value found, values allowed, nearest valid name */
     char layer_types[PE_LAYER_TYPES_MAX]; /* of /layer_type: the model's, "a|b"; "": the error is another one */
+    enum {
+        PE_NO_NEEDS,
+        PE_NEEDS,
+        PE_NEEDS_UNKNOWN
+    } needs;         /* of a file that was sent in part: bytes that are missing */
+    int64_t need[2]; /* the first and the last of them */
     enum pe_advice advice;
     size_t advice_at;  /* the byte of detail before which the advice belongs */
     size_t leave_at;   /* the byte of detail from which it advises to leave the field out; 0: it does not */

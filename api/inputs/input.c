@@ -79,6 +79,8 @@ bool api_json_body_read(struct api_request *request, const struct api_received *
     if (safetensors_looks_like(body->bytes, body->n))
         return fail_media_type(
             problem, "", "the body is a safetensors file but its Content-Type is not application/vnd.safetensors");
+    if (api_gguf_looks_like(body->bytes, body->n))
+        return fail_media_type(problem, "", "the body is a GGUF file but its Content-Type is not application/x-gguf");
     return api_json_read(request, body->bytes, body->n, "", problem);
 }
 
@@ -90,5 +92,8 @@ bool api_octets_read(struct api_request *request, const struct api_received *bod
         return api_npz_read(request, body, problem);
     if (safetensors_looks_like(body->bytes, body->n))
         return api_safetensors_read(request, body, problem);
-    return fail_media_type(problem, "", "application/octet-stream must begin as a .npy, .npz or safetensors file does");
+    if (api_gguf_looks_like(body->bytes, body->n))
+        return api_gguf_read(request, body, problem);
+    return fail_media_type(problem, "",
+                           "application/octet-stream must begin as a .npy, .npz, safetensors or GGUF file does");
 }

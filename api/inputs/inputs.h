@@ -224,6 +224,15 @@ static inline bool api_npy_looks_like(const char *bytes, size_t n)
     return n >= 6 && memcmp(bytes, "\x93NUMPY", 6) == 0;
 }
 
+/* ---- gguf.c ------------------------------------------------------------------------------------------------------ */
+
+/* The head of a GGUF file as the object of its keys about positions, with `tensors` (core/models/gguf); a tensor that
+ * was not sent is {"needs":[first byte, last byte]} or {"needs":null}. Values are in the arena. pointer is the field's.
+ */
+bool api_gguf_parse(struct api_arena *arena, const char *bytes, size_t n, const char *pointer, struct pe_value *value,
+                    struct api_problem *problem);
+static inline bool api_gguf_looks_like(const char *bytes, size_t n) { return n >= 4 && memcmp(bytes, "GGUF", 4) == 0; }
+
 /* The readers of list.h. */
 #define INPUT(media_type, name)                                                                                        \
     bool api_##name##_read(struct api_request *, const struct api_received *, struct api_problem *);

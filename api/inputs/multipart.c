@@ -1,5 +1,5 @@
 /* multipart/form-data (RFC 7578), split in place: the part "request" is JSON, every other part a .npy file under the
- * name of its tensor.
+ * name of its tensor, or the head of a GGUF file.
  *
  * A delimiter is found by memmem over the whole body, which runs at the speed of memory on any content; libmicrohttpd's
  * own parser takes 200 ms for 16 MiB of carriage returns. Parts are pointers into the body, so a tensor is not copied.
@@ -226,7 +226,67 @@ static bool read_tensor(struct api_request *request, const struct part *part, co
     return api_request_add_tensor(request, part->name, &tensor, n_spare, problem);
 }
 
-static bool read_part(struct api_request *request, struct part *part, bool *has_request, struct api_problem *problem)
+/* ---- GGUF files ---- */
+
+/* One that a configuration of the field `configs` names. */
+struct named_file {
+    const struct named_file *next;
+    const char *name;
+    struct pe_value value;
+};
+
+static bool read_gguf(struct api_request *request, const struct part *part, const struct named_file **files,
+                      const char *pointer, struct api_problem *problem)
+{
+    bool is_field = strcmp(part->name, "gguf") == 0;
+    struct named_file *file = api_arena_alloc(&request->arena, sizeof *file);
+    if (!file)
+        return api_fail_memory(problem);
+    file->name = part->name;
+    file->next = *files;
+    if (!api_gguf_parse(&request->arena, part->bytes, part->n, pointer, &file->value, problem))
+        return false;
+    if (is_field)
+        return api_request_add(request, "gguf", &file->value, problem);
+    *files = file;
+    return true;
+}
+
+/* Replaces the name by the file in every configuration. Their fields are in the request's arena, and no step has read
+ * them yet. */
+static bool place(struct api_request *request, const struct named_file *file, struct api_problem *problem)
+{
+    const struct pe_value *configs = api_request_find(request, "configs");
+    char pointer[PE_POINTER_MAX] = "";
+    bool is_placed = false;
+    for (size_t i = 0; configs && configs->kind == PE_LIST && i < configs->list.n; i++) {
+        const struct pe_value *config = &configs->list.items[i];
+        for (size_t f = 0; config->kind == PE_OBJECT && f < config->object.n; f++) {
+            struct pe_field *field = (struct pe_field *)(uintptr_t)&config->object.fields[f];
+            if (strcmp(field->name, "gguf") != 0 || field->value.kind != PE_STRING ||
+                strcmp(field->value.string, file->name) != 0)
+                continue;
+            field->value = file->value;
+            is_placed = true;
+        }
+    }
+    api_pointer_push(pointer, file->name, strlen(file->name));
+    return is_placed || api_fail(problem, 422, pointer,
+                                 "part \"%.64s\" is a GGUF file; name it gguf, or in an entry of configs: "
+                                 "{\"gguf\":\"%.64s\"}",
+                                 file->name, file->name);
+}
+
+static bool place_all(struct api_request *request, const struct named_file *files, struct api_problem *problem)
+{
+    for (const struct named_file *file = files; file; file = file->next)
+        if (!place(request, file, problem))
+            return false;
+    return true;
+}
+
+static bool read_part(struct api_request *request, struct part *part, bool *has_request,
+                      const struct named_file **files, struct api_problem *problem)
 {
     char pointer[PE_POINTER_MAX] = "";
     if (!read_name(request, part, problem))
@@ -236,6 +296,10 @@ static bool read_part(struct api_request *request, struct part *part, bool *has_
         api_pointer_push(pointer, part->name, strlen(part->name));
     if (!check_encoding(part, pointer, problem))
         return false;
+    if (!is_request && api_gguf_looks_like(part->bytes, part->n))
+        return read_gguf(request, part, files, pointer, problem);
+    if (!is_request && strcmp(part->name, "gguf") == 0)
+        return api_fail(problem, 400, pointer, "part \"gguf\" is not a GGUF file: it does not begin with GGUF");
     if (!is_request)
         return read_tensor(request, part, pointer, problem);
     if (*has_request)
@@ -248,6 +312,7 @@ bool api_multipart_read(struct api_request *request, const struct api_received *
 {
     struct delimiter delimiter;
     struct rest rest = {.p = body->bytes, .end = body->bytes + body->n};
+    const struct named_file *files = NULL;
     bool has_request = false;
     if (!read_boundary(body->parameters, &delimiter, problem))
         return false;
@@ -264,9 +329,10 @@ bool api_multipart_read(struct api_request *request, const struct api_received *
             break;
         if (n == API_PARTS_MAX)
             return api_fail(problem, 413, "", "the multipart body has more than %d parts", API_PARTS_MAX);
-        if (!split_part(start, stop, &part, problem) || !read_part(request, &part, &has_request, problem))
+        if (!split_part(start, stop, &part, problem) || !read_part(request, &part, &has_request, &files, problem))
             return false;
     }
-    return mark == MARK_END ||
-           fail_body(problem, "its closing boundary is missing; the body is cut short or has no CRLF line ends");
+    if (mark != MARK_END)
+        return fail_body(problem, "its closing boundary is missing; the body is cut short or has no CRLF line ends");
+    return place_all(request, files, problem);
 }

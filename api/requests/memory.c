@@ -56,7 +56,7 @@ static double json_bytes(size_t n_bytes)
 static double reading_bytes(const struct api_call *call)
 {
     static const char *const tensors[] = {"application/x-npy", "application/zip", "application/x-npz",
-                                          "application/vnd.safetensors"};
+                                          "application/vnd.safetensors", "application/x-gguf"};
     for (size_t i = 0; call->content_type && i < sizeof tensors / sizeof *tensors; i++)
         if (strncasecmp(call->content_type, tensors[i], strlen(tensors[i])) == 0)
             return 0;

@@ -108,7 +108,7 @@ static void test_bodies_and_queries(void **state)
     assert_answer(post_as("application/x-npy", NULL, json), 400, WORDS("\"pointer\":\"/x\""));
     assert_header(post_as("application/octet-stream", NULL, "x"), 415, "Accept-Post",
                   "application/json, multipart/form-data, application/vnd.safetensors, application/x-npy, "
-                  "application/zip, application/octet-stream");
+                  "application/zip, application/x-gguf, application/octet-stream");
 }
 
 static void test_refused_forms(void **state)

@@ -82,7 +82,7 @@ static inline void add_rest(struct api_request *to, const struct api_request *fr
     for (size_t i = 0; i < from->n_fields; i++)
         if (pe_param_find(pe_sequence_params(), from->fields[i].name) && !has_field(to, from->fields[i].name))
             REQUIRE(api_request_add(to, from->fields[i].name, &from->fields[i].value, &problem));
-    for (size_t i = 0; i < 3 && to->n_fields == n; i++)
+    for (size_t i = 0; i < sizeof model / sizeof *model && to->n_fields == n; i++)
         if (api_request_find(from, model[i]))
             REQUIRE(api_request_add(to, model[i], api_request_find(from, model[i]), &problem));
     for (const struct pe_input_row *row = pe_plan_scheme(made)->inputs; row && row->name; row++)

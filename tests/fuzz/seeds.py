@@ -11,6 +11,8 @@ import struct
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from reference import gguf_writer  # noqa: E402
 HTTP = "{} HTTP/1.1\r\nHost: h\r\n{}\r\n{}"
 
 
@@ -44,6 +46,13 @@ def configs():
         if joined.startswith("{") and '"scheme"' not in joined:
             yield joined
             yield "sliding_attention\n" + joined
+
+
+def ggufs():
+    """Heads of every version and type, whole and cut everywhere."""
+    for head in gguf_writer.samples():
+        yield head
+        yield from (head[:n] for n in range(0, len(head), max(1, len(head) // 24)))
 
 
 def query_of(text):
@@ -192,7 +201,7 @@ def stores():
 
 SEEDS = {"query": queries, "accept": accepts, "range": ranges, "headers": headers, "head": heads, "config": files, "tokens": token_files,
          "names": names, "digits": digits, "print": prints, "plan": requests, "hf_config": configs, "http": talks,
-         "store": stores}
+         "store": stores, "gguf": ggufs}
 
 
 def strings_of(*patterns):

@@ -39,7 +39,7 @@ static void add_body(struct api_text *text, const struct api_route *route)
     api_text_put_described(
         text, "},\"multipart/form-data\":{\"schema\":{\"type\":\"object\",\"description\":\"part request: the "
               "JSON; other parts: .npy files named after tensors\"}},\"application/vnd.safetensors\":{},"
-              "\"application/x-npy\":{},\"application/zip\":{}}}");
+              "\"application/x-npy\":{},\"application/zip\":{},\"application/x-gguf\":{}}}");
 }
 
 static void add_query(struct api_text *text, const struct api_route *route)

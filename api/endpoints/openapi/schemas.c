@@ -205,7 +205,8 @@ static const char problem_schema[] =
     "\"type\":\"integer\"},\"detail\":{\"type\":\"string\"},\"pointer\":{\"type\":\"string\"},\"error\":{\"type\":"
     "\"string\"},\"layer_types\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"the kinds "
     "of layers of a model whose layers differ, where the request names "
-    "none\"}}},\"Answer\":{\"type\":\"object\",\"required\":[\"scheme\",\"config\",\"tensors\"],\"properties\":{"
+    "none\"},\"needs\":{\"type\":[\"array\",\"null\"]}}},\"Answer\":{\"type\":\"object\",\"required\":[\"scheme\","
+    "\"config\",\"tensors\"],\"properties\":{"
     "\"scheme\":{\"type\":\"string\"},\"config\":{\"type\":\"object\"},\"preset\":{\"type\":\"object\"},\"tensors\":{"
     "\"type\":\"object\",\"additionalProperties\":{\"type\":\"object\",\"required\":[\"dtype\",\"shape\"]}},"
     "\"empty_rows\":{\"type\":\"integer\"},\"terms\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}";

@@ -279,6 +279,27 @@ static double softmax_of(const struct pe_gguf_reader *r, const struct scaling *s
 
 /* ---- Divisors ---- */
 
+/* A file may be sent in part: {"needs":[first,last]}, bytes of the file; null: its table of tensors is cut. */
+static enum pe_status fail_unsent(const struct pe_gguf_reader *r, const struct pe_value *v, const char *pointer,
+                                  const char *name)
+{
+    const struct pe_value *needs = v->kind == PE_OBJECT ? pe_field_find(v->object.fields, v->object.n, "needs") : NULL;
+    bool is_list = needs && needs->kind == PE_LIST && needs->list.n == 2 && needs->list.items[0].kind == PE_INTEGER &&
+                   needs->list.items[1].kind == PE_INTEGER;
+    if (needs && !is_list)
+        pe_fail(r->err, pointer,
+                "the table of tensors is cut, so it is not known whether the file has %s, whose numbers divide the "
+                "frequencies; send more of it",
+                name);
+    else
+        pe_fail(r->err, pointer, "the file has %s, which was not sent, and its numbers divide the frequencies; send it",
+                name);
+    r->err->needs = is_list ? PE_NEEDS : PE_NEEDS_UNKNOWN;
+    for (size_t i = 0; is_list && i < 2; i++)
+        r->err->need[i] = needs->list.items[i].integer;
+    return r->err->status;
+}
+
 static enum pe_status read_tensor(const struct pe_gguf_reader *r, enum pe_gguf_tensor which, int64_t pairs,
                                   struct pe_reals *list)
 {
@@ -289,9 +310,8 @@ static enum pe_status read_tensor(const struct pe_gguf_reader *r, enum pe_gguf_t
     if (!v)
         return PE_OK;
     pe_pointer_join(pointer, sizeof pointer, "/gguf/tensors", name);
-    if (v->kind == PE_NULL)
-        return pe_fail(r->err, pointer,
-                       "the file has %s, which was not sent, and its numbers divide the frequencies; send it", name);
+    if (v->kind == PE_NULL || v->kind == PE_OBJECT)
+        return fail_unsent(r, v, pointer, name);
     if (v->kind != PE_ARRAY || v->array.rank != 1)
         return pe_fail(r->err, pointer, "%s is not a list of numbers", name);
     *list = (struct pe_reals){v->array, v->array.shape[0]};

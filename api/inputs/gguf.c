@@ -1,0 +1,641 @@
+/* The head of a GGUF file (versions 2 and 3, little-endian): header, keys, table of tensors.
+ *
+ *     "GGUF", u32 version, u64 number of tensors, u64 number of keys
+ *     a key: string, u32 type, value;  a string: u64 length, bytes;  an array: u32 type, u64 count, elements
+ *     a tensor: string, u32 number of dimensions, u64 each, u32 type, u64 offset
+ *     padding to the alignment; data of the tensors, whose offsets count from here
+ *
+ * The problem: a file has thousands of tokens and merges among some twenty keys about positions, its head may be sent
+ * cut, and it may lie about every count and length. The idea: one walk with a cursor, which compares each length with
+ * the bytes that are left before it moves, and never allocates by a count of the file. What is about positions is
+ * remembered by its place (16 bytes a key, at most 65536 keys); values are converted once the architecture is known,
+ * some hundred at most. An array of strings is walked length by length, so the time is that of the head. A head that is
+ * cut behind its keys is answered, unless the tensors that are missing divide the frequencies: then the refusal states
+ * their bytes. */
+#include "api/inputs/inputs.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum type { U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64, N_TYPES };
+
+static const char *const type_names[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
+                                         "bool", "string", "array", "u64", "i64", "f64"};
+static const unsigned char sizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+
+enum {
+    KEYS_MAX = 65536,
+    TENSORS_MAX = 1048576,
+    KEY_BYTES_MAX = 65535,
+    STRING_MAX = 1024,    /* bytes of a string that is kept */
+    ELEMENTS_MAX = 65536, /* of an array that is kept, and of a tensor */
+    OTHERS_MAX = 64,      /* keys without effect that an answer names */
+    FIELDS_MAX = 256,     /* all keys of the table, others, the architecture and tensors */
+    TENSORS = 3,
+    DIMENSIONS_MAX = 4
+};
+
+/* A key about positions: where it begins in the body. */
+struct kept {
+    const char *name;
+    uint32_t n, hash;
+};
+
+struct found {
+    bool is_there;
+    uint64_t count, offset; /* offset: within the data */
+};
+
+struct head {
+    struct api_arena *arena;
+    const char *bytes;
+    size_t n, at;
+    const char *item; /* being read, of n_item bytes; NULL: the header */
+    size_t n_item;
+    struct kept *kept;
+    size_t n_kept;
+    uint32_t alignment;
+    uint64_t n_keys, n_tensors;
+    struct found tensors[TENSORS];
+    bool is_cut; /* in the table of tensors */
+    const char *pointer;
+    struct api_problem *problem;
+};
+
+/* ---- The cursor ---- */
+
+static bool fail(struct head *h, const char *what)
+{
+    return api_fail(h->problem, 400, h->pointer, "not a GGUF file that can be read: %s", pe_text(what));
+}
+
+/* About a key or tensor by name. */
+static bool fail_item(struct head *h, const char *what)
+{
+    return api_fail(h->problem, 400, h->pointer, "the GGUF file cannot be read: \"%.*s\" %s",
+                    (int)(h->n_item < 64 ? h->n_item : 64), h->item, pe_text(what));
+}
+
+static bool fail_cut(struct head *h, uint64_t needed)
+{
+    if (!h->item)
+        return api_fail(h->problem, 400, h->pointer,
+                        "the GGUF file ends at byte %zu inside its header; at least %" PRIu64 " more are needed", h->n,
+                        needed - (h->n - h->at));
+    return api_fail(h->problem, 400, h->pointer,
+                    "the GGUF file ends at byte %zu inside \"%.*s\"; at least %" PRIu64 " more are needed", h->n,
+                    (int)(h->n_item < 64 ? h->n_item : 64), h->item, needed - (h->n - h->at));
+}
+
+static bool has(const struct head *h, uint64_t n) { return n <= h->n - h->at; }
+
+static bool need(struct head *h, uint64_t n) { return has(h, n) || fail_cut(h, n); }
+
+static uint64_t integer_at(const char *bytes, unsigned n)
+{
+    uint64_t x = 0;
+    for (unsigned i = 0; i < n; i++)
+        x |= (uint64_t)(unsigned char)bytes[i] << 8 * i;
+    return x;
+}
+
+static uint64_t take(struct head *h, unsigned n)
+{
+    uint64_t x = integer_at(h->bytes + h->at, n);
+    h->at += n;
+    return x;
+}
+
+/* ---- Text ---- */
+
+static bool is_utf8(const char *text, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)text, *end = p + n;
+    while (p < end) {
+        unsigned more = *p < 0x80                 ? 0
+                        : *p >= 0xc2 && *p < 0xe0 ? 1
+                        : *p >= 0xe0 && *p < 0xf0 ? 2
+                        : *p >= 0xf0 && *p < 0xf5 ? 3
+                                                  : 4;
+        if (more == 4 || (size_t)(end - p) <= more || *p == 0)
+            return false;
+        if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) || (*p == 0xf0 && p[1] < 0x90) ||
+            (*p == 0xf4 && p[1] > 0x8f))
+            return false;
+        for (unsigned i = 1; i <= more; i++)
+            if ((p[i] & 0xc0) != 0x80)
+                return false;
+        p += 1 + more;
+    }
+    return true;
+}
+
+static bool is_word(const char *name, size_t n, const char *word)
+{
+    return n == strlen(word) && memcmp(name, word, n) == 0;
+}
+
+/* ---- Keys ---- */
+
+static const char architecture[] = "general.architecture", alignment[] = "general.alignment";
+
+/* The row of a key, whatever the architecture before its first dot is; NULL: there is none. */
+static const struct pe_gguf_key *row_of(const char *name, size_t n)
+{
+    char behind[64];
+    const char *dot = memchr(name, '.', n);
+    size_t rest = dot ? n - (size_t)(dot + 1 - name) : sizeof behind;
+    if (rest >= sizeof behind)
+        return NULL;
+    memcpy(behind, dot + 1, rest);
+    behind[rest] = '\0';
+    return pe_gguf_key_find(behind);
+}
+
+static bool is_of_rope(const char *name, size_t n)
+{
+    const char *dot = memchr(name, '.', n);
+    return dot && n - (size_t)(dot + 1 - name) > 5 && memcmp(dot + 1, "rope.", 5) == 0;
+}
+
+/* Is it about positions, whatever the architecture? */
+static bool is_wanted(const char *name, size_t n)
+{
+    return is_word(name, n, architecture) || is_word(name, n, alignment) || row_of(name, n) || is_of_rope(name, n);
+}
+
+static bool skip_strings(struct head *h, uint64_t count)
+{
+    if (!need(h, count > UINT64_MAX / 8 ? UINT64_MAX : 8 * count))
+        return false;
+    for (uint64_t i = 0; i < count; i++) {
+        if (!need(h, 8))
+            return false;
+        uint64_t n = take(h, 8);
+        if (!need(h, n))
+            return false;
+        h->at += (size_t)n;
+    }
+    return true;
+}
+
+static bool check_booleans(struct head *h, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if ((unsigned char)h->bytes[h->at + i] > 1)
+            return fail_item(h, "has a boolean other than 0 and 1");
+    return true;
+}
+
+static bool skip_array(struct head *h, bool is_kept)
+{
+    if (!need(h, 12))
+        return false;
+    uint64_t type = take(h, 4), count = take(h, 8);
+    if (type >= N_TYPES)
+        return fail_item(h, "has a type above 12");
+    if (type == ARRAY)
+        return fail_item(h, "is an array of arrays");
+    if (type == STRING)
+        return skip_strings(h, count);
+    if (!need(h, count > UINT64_MAX / 8 ? UINT64_MAX : count * sizes[type]))
+        return false;
+    if (is_kept && count > ELEMENTS_MAX)
+        return fail_item(h, "has more than 65536 elements");
+    if (type == BOOL && is_kept && !check_booleans(h, count))
+        return false;
+    h->at += (size_t)(count * sizes[type]);
+    return true;
+}
+
+static bool skip_string(struct head *h, bool is_kept)
+{
+    if (!need(h, 8))
+        return false;
+    uint64_t n = take(h, 8);
+    if (!need(h, n))
+        return false;
+    if (is_kept && n > STRING_MAX)
+        return fail_item(h, "is a string of more than 1024 bytes");
+    if (is_kept && !is_utf8(h->bytes + h->at, (size_t)n))
+        return fail_item(h, "is a string that is not UTF-8");
+    h->at += (size_t)n;
+    return true;
+}
+
+static bool skip_value(struct head *h, bool is_kept)
+{
+    if (!need(h, 4))
+        return false;
+    uint64_t type = take(h, 4);
+    if (type >= N_TYPES)
+        return fail_item(h, "has a type above 12");
+    if (type == STRING)
+        return skip_string(h, is_kept);
+    if (type == ARRAY)
+        return skip_array(h, is_kept);
+    if (!need(h, sizes[type]) || (type == BOOL && !check_booleans(h, 1)))
+        return false;
+    h->at += sizes[type];
+    return true;
+}
+
+static uint32_t hash_of(const char *name, size_t n)
+{
+    uint32_t hash = 2166136261U;
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ (unsigned char)name[i]) * 16777619U;
+    return hash;
+}
+
+static bool walk_key(struct head *h)
+{
+    if (!need(h, 8))
+        return false;
+    uint64_t n = take(h, 8);
+    if (!need(h, n))
+        return false;
+    const char *name = h->bytes + h->at;
+    h->at += (size_t)n;
+    h->item = name;
+    h->n_item = (size_t)n;
+    if (n == 0 || n > KEY_BYTES_MAX)
+        return fail(h, n ? "a key has more than 65535 bytes" : "a key is empty");
+    bool is_kept = is_wanted(name, (size_t)n);
+    if (is_kept && !is_utf8(name, (size_t)n))
+        return fail(h, "a key is not UTF-8");
+    if (is_kept)
+        h->kept[h->n_kept++] = (struct kept){name, (uint32_t)n, hash_of(name, (size_t)n)};
+    return skip_value(h, is_kept);
+}
+
+static int by_name(const void *left, const void *right)
+{
+    const struct kept *a = left, *b = right;
+    if (a->hash != b->hash)
+        return a->hash < b->hash ? -1 : 1;
+    return a->n != b->n ? (a->n < b->n ? -1 : 1) : memcmp(a->name, b->name, a->n);
+}
+
+static int by_place(const void *left, const void *right)
+{
+    const struct kept *a = left, *b = right;
+    return (a->name > b->name) - (a->name < b->name);
+}
+
+static bool check_twice(struct head *h)
+{
+    qsort(h->kept, h->n_kept, sizeof *h->kept, by_name);
+    for (size_t i = 1; i < h->n_kept; i++)
+        if (by_name(&h->kept[i - 1], &h->kept[i]) == 0) {
+            h->item = h->kept[i].name;
+            h->n_item = h->kept[i].n;
+            return fail_item(h, "is there twice");
+        }
+    qsort(h->kept, h->n_kept, sizeof *h->kept, by_place);
+    return true;
+}
+
+static bool walk_keys(struct head *h)
+{
+    enum { KEY_BYTES_MIN = 8 + 1 + 4 + 1 };
+    uint64_t most = (h->n - h->at) / KEY_BYTES_MIN + 1;
+    h->kept = api_arena_array(h->arena, (size_t)(h->n_keys < most ? h->n_keys : most) + 1, sizeof *h->kept);
+    if (!h->kept)
+        return api_fail_memory(h->problem);
+    for (uint64_t i = 0; i < h->n_keys; i++)
+        if (!walk_key(h))
+            return false;
+    return check_twice(h);
+}
+
+static const struct kept *find(const struct head *h, const char *name)
+{
+    for (size_t i = 0; i < h->n_kept; i++)
+        if (is_word(h->kept[i].name, h->kept[i].n, name))
+            return &h->kept[i];
+    return NULL;
+}
+
+static bool read_alignment(struct head *h)
+{
+    const struct kept *key = find(h, alignment);
+    h->alignment = 32;
+    if (!key)
+        return true;
+    const char *value = key->name + key->n;
+    h->item = key->name;
+    h->n_item = key->n;
+    if (integer_at(value, 4) != U32)
+        return fail_item(h, "is not a u32");
+    h->alignment = (uint32_t)integer_at(value + 4, 4);
+    bool is_power = h->alignment && !(h->alignment & (h->alignment - 1));
+    return is_power || fail_item(h, "is no power of two");
+}
+
+/* ---- The header ---- */
+
+static bool read_header(struct head *h)
+{
+    if (h->n < 4 || memcmp(h->bytes, "GGUF", 4) != 0)
+        return fail(h, "it does not begin with GGUF");
+    h->at = 4;
+    if (!need(h, 20))
+        return false;
+    uint64_t version = take(h, 4);
+    h->n_tensors = take(h, 8);
+    h->n_keys = take(h, 8);
+    if (version && (version & 0xffff) == 0)
+        return fail(h, "it was written big-endian; convert it on a little-endian machine");
+    if (version == 1)
+        return fail(h, "version 1 has 32-bit lengths; convert it again");
+    if (version != 2 && version != 3)
+        return api_fail(h->problem, 400, h->pointer, "the GGUF file has version %" PRIu64 "; allowed: 2 and 3",
+                        version);
+    if (h->n_keys > KEYS_MAX)
+        return fail(h, "it has more than 65536 keys");
+    return h->n_tensors <= TENSORS_MAX || fail(h, "it has more than 1048576 tensors");
+}
+
+/* ---- The table of tensors ---- */
+
+static int tensor_of(const char *name, size_t n)
+{
+    static const char block[] = "blk.0.";
+    size_t skip = n > strlen(block) && memcmp(name, block, strlen(block)) == 0 ? strlen(block) : 0;
+    for (int i = 0; i < TENSORS; i++)
+        if (is_word(name + skip, n - skip, pe_gguf_tensor_names[i]))
+            return i;
+    return -1;
+}
+
+static bool fail_tensor(struct head *h, int i, const char *what)
+{
+    char pointer[PE_POINTER_MAX];
+    snprintf(pointer, sizeof pointer, "%s", h->pointer);
+    api_pointer_push(pointer, "tensors", 7);
+    api_pointer_push(pointer, pe_gguf_tensor_names[i], strlen(pe_gguf_tensor_names[i]));
+    return api_fail(h->problem, 422, pointer, "%s %s", pe_gguf_tensor_names[i], pe_text(what));
+}
+
+static bool keep_tensor(struct head *h, int i, uint64_t n_dimensions, uint64_t count, uint64_t type, uint64_t offset)
+{
+    struct found *found = &h->tensors[i];
+    if (found->is_there)
+        return fail_item(h, "is there twice");
+    if (n_dimensions != 1)
+        return fail_tensor(h, i, "has not one dimension");
+    if (type != 0)
+        return fail_tensor(h, i, "is not stored as f32");
+    if (count > ELEMENTS_MAX)
+        return fail_tensor(h, i, "has more than 65536 numbers");
+    *found = (struct found){true, count, offset};
+    return true;
+}
+
+/* False also where it is cut, which is no failure: h->is_cut. */
+static bool walk_tensor(struct head *h)
+{
+    uint64_t count = 1;
+    h->is_cut = !has(h, 8);
+    uint64_t n = h->is_cut ? 0 : take(h, 8);
+    h->is_cut = h->is_cut || n > h->n - h->at || h->n - h->at - n < 4;
+    if (h->is_cut)
+        return false;
+    h->item = h->bytes + h->at;
+    h->n_item = (size_t)n;
+    h->at += (size_t)n;
+    uint64_t n_dimensions = take(h, 4);
+    if (n_dimensions > DIMENSIONS_MAX)
+        return fail_item(h, "has more than 4 dimensions");
+    h->is_cut = !has(h, 8 * n_dimensions + 12);
+    if (h->is_cut)
+        return false;
+    for (uint64_t d = 0; d < n_dimensions; d++)
+        count = take(h, 8);
+    uint64_t type = take(h, 4), offset = take(h, 8);
+    int i = tensor_of(h->item, h->n_item);
+    return i < 0 || keep_tensor(h, i, n_dimensions, count, type, offset);
+}
+
+static bool walk_tensors(struct head *h)
+{
+    for (uint64_t i = 0; i < h->n_tensors; i++)
+        if (!walk_tensor(h))
+            return h->is_cut;
+    return true;
+}
+
+/* ---- Values ---- */
+
+static bool type_allowed(uint64_t type, uint64_t element, unsigned stored)
+{
+    if (type == ARRAY)
+        return (element == U32 && stored & PE_GGUF_ARRAY_U32) || (element == I32 && stored & PE_GGUF_ARRAY_I32) ||
+               (element == BOOL && stored & PE_GGUF_ARRAY_BOOL);
+    return (type == U32 && stored & PE_GGUF_U32) || (type == F32 && stored & PE_GGUF_F32) ||
+           (type == BOOL && stored & PE_GGUF_BOOL) || (type == STRING && stored & PE_GGUF_STRING);
+}
+
+/* "u32, array of i32" */
+static void spell(unsigned stored, char *out, size_t room)
+{
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } names[] = {{PE_GGUF_U32, "u32"},          {PE_GGUF_F32, "f32"},         {PE_GGUF_BOOL, "bool"},
+                 {PE_GGUF_STRING, "string"},    {PE_GGUF_ARRAY_U32, "u32[]"}, {PE_GGUF_ARRAY_I32, "i32[]"},
+                 {PE_GGUF_ARRAY_BOOL, "bool[]"}};
+    size_t used = 0;
+    *out = '\0';
+    for (size_t i = 0; i < sizeof names / sizeof *names && used < room; i++)
+        if (stored & names[i].bit)
+            used += (size_t)snprintf(out + used, room - used, "%s%s", used ? ", " : "", names[i].name);
+}
+
+static bool check_type(struct head *h, const struct kept *key, unsigned stored)
+{
+    const char *value = key->name + key->n;
+    uint64_t type = integer_at(value, 4), element = type == ARRAY ? integer_at(value + 4, 4) : 0;
+    char pointer[PE_POINTER_MAX], allowed[80];
+    if (type_allowed(type, element, stored))
+        return true;
+    snprintf(pointer, sizeof pointer, "%s", h->pointer);
+    api_pointer_push(pointer, key->name, key->n);
+    spell(stored, allowed, sizeof allowed);
+    return api_fail(h->problem, 422, pointer, "%.*s is stored as %s%s; llama.cpp reads %s and refuses the file",
+                    (int)key->n, key->name, type_names[type == ARRAY ? element : type], type == ARRAY ? "[]" : "",
+                    allowed);
+}
+
+static double real_at(const char *bytes, uint64_t type)
+{
+    uint64_t bits = integer_at(bytes, sizes[type]);
+    uint32_t low = (uint32_t)bits;
+    float single;
+    double x;
+    switch (type) {
+    case F32: memcpy(&single, &low, sizeof single); return (double)single;
+    case F64: memcpy(&x, &bits, sizeof x); return x;
+    case I8: return (double)(int8_t)bits;
+    case I16: return (double)(int16_t)bits;
+    case I32: return (double)(int32_t)bits;
+    case I64: return (double)(int64_t)bits;
+    default: return (double)bits;
+    }
+}
+
+static struct pe_value scalar_at(const char *bytes, uint64_t type)
+{
+    if (type == BOOL)
+        return (struct pe_value){.kind = PE_BOOLEAN, .boolean = *bytes != 0};
+    if (type == U32)
+        return (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)integer_at(bytes, 4)};
+    return (struct pe_value){.kind = PE_REAL, .real = real_at(bytes, type)};
+}
+
+static bool array_at(struct head *h, const char *bytes, struct pe_value *value)
+{
+    uint64_t type = integer_at(bytes, 4), count = integer_at(bytes + 4, 8);
+    *value = (struct pe_value){.kind = PE_NULL};
+    if (type == STRING) /* no key is one */
+        return true;
+    double *numbers = api_arena_array(h->arena, (size_t)count + 1, sizeof *numbers);
+    if (!numbers)
+        return api_fail_memory(h->problem);
+    for (uint64_t i = 0; i < count; i++)
+        numbers[i] = real_at(bytes + 12 + i * sizes[type], type);
+    struct pe_tensor array = {.dtype = PE_F64, .rank = 1, .shape = {count}, .data = numbers};
+    *value = (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = array};
+    return true;
+}
+
+static bool value_of(struct head *h, const struct kept *key, struct pe_value *value)
+{
+    const char *bytes = key->name + key->n;
+    uint64_t type = integer_at(bytes, 4);
+    if (type == ARRAY)
+        return array_at(h, bytes + 4, value);
+    if (type != STRING) {
+        *value = scalar_at(bytes + 4, type);
+        return true;
+    }
+    *value = (struct pe_value){.kind = PE_STRING};
+    value->string = api_arena_string(h->arena, bytes + 12, (size_t)integer_at(bytes + 4, 8));
+    return value->string || api_fail_memory(h->problem);
+}
+
+static bool add(struct head *h, const struct kept *key, struct pe_field *fields, size_t *n)
+{
+    struct pe_field *field = &fields[*n];
+    field->name = api_arena_string(h->arena, key->name, key->n);
+    if (!field->name)
+        return api_fail_memory(h->problem);
+    ++*n;
+    return value_of(h, key, &field->value);
+}
+
+/* The keys of the architecture with their values, and some others, which the answer names as without effect. */
+static bool add_keys(struct head *h, struct pe_field *fields, size_t *n)
+{
+    const struct kept *named = find(h, architecture);
+    size_t n_others = 0;
+    if (!named)
+        return true;
+    if (!check_type(h, named, PE_GGUF_STRING) || !add(h, named, fields, n))
+        return false;
+    const char *prefix = fields[0].value.string;
+    size_t n_prefix = strlen(prefix);
+    for (size_t i = 0; i < h->n_kept; i++) {
+        const struct kept *key = &h->kept[i];
+        bool is_own = key->n > n_prefix && memcmp(key->name, prefix, n_prefix) == 0 && key->name[n_prefix] == '.' &&
+                      memchr(key->name, '.', key->n) == key->name + n_prefix;
+        const struct pe_gguf_key *row = is_own ? row_of(key->name, key->n) : NULL;
+        bool is_of_file = is_word(key->name, key->n, architecture) || is_word(key->name, key->n, alignment);
+        if (is_of_file || (!row && n_others++ >= OTHERS_MAX))
+            continue;
+        if ((row && !check_type(h, key, row->stored)) || !add(h, key, fields, n))
+            return false;
+    }
+    return true;
+}
+
+/* ---- The tensors ---- */
+
+/* {"needs":[first,last]}: the bytes of the file that were not sent; null: they are not known. */
+static bool put_needs(struct head *h, const struct found *found, uint64_t first, struct pe_value *value)
+{
+    struct pe_field *needs = api_arena_array(h->arena, 1, sizeof *needs);
+    struct pe_value *items = api_arena_array(h->arena, 2, sizeof *items);
+    if (!needs || !items)
+        return api_fail_memory(h->problem);
+    bool is_known = found->is_there && !h->is_cut && found->offset <= UINT64_C(1) << 62 && found->count;
+    items[0] = (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)first};
+    items[1] = (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)(first + 4 * found->count - 1)};
+    *needs = (struct pe_field){"needs", {.kind = PE_NULL}};
+    if (is_known)
+        needs->value = (struct pe_value){.kind = PE_LIST, .list = {items, 2}};
+    *value = (struct pe_value){.kind = PE_OBJECT, .object = {needs, 1}};
+    return true;
+}
+
+static bool put_numbers(struct head *h, const struct found *found, uint64_t first, struct pe_value *value)
+{
+    float *numbers = api_arena_array(h->arena, (size_t)found->count + 1, sizeof *numbers);
+    if (!numbers)
+        return api_fail_memory(h->problem);
+    memcpy(numbers, h->bytes + first, (size_t)found->count * sizeof *numbers);
+    struct pe_tensor array = {.dtype = PE_F32, .rank = 1, .shape = {found->count}, .data = numbers};
+    *value = (struct pe_value){.kind = PE_ARRAY, .array = array};
+    return true;
+}
+
+static bool add_tensors(struct head *h, struct pe_field *fields, size_t *n)
+{
+    struct pe_field *members = api_arena_array(h->arena, TENSORS, sizeof *members);
+    uint64_t start = ((uint64_t)h->at + h->alignment - 1) / h->alignment * h->alignment;
+    size_t n_members = 0;
+    if (!members)
+        return api_fail_memory(h->problem);
+    for (int i = 0; i < TENSORS; i++) {
+        const struct found *found = &h->tensors[i];
+        uint64_t first = start + found->offset, bytes = 4 * found->count;
+        bool is_sent = !h->is_cut && found->offset <= UINT64_C(1) << 62 && first <= h->n && bytes <= h->n - first;
+        if (!found->is_there && !h->is_cut)
+            continue;
+        struct pe_field *member = &members[n_members++];
+        member->name = pe_gguf_tensor_names[i];
+        if (!(is_sent ? put_numbers : put_needs)(h, found, first, &member->value))
+            return false;
+    }
+    fields[(*n)++] = (struct pe_field){"tensors", {.kind = PE_OBJECT, .object = {members, n_members}}};
+    return true;
+}
+
+/* ---- The whole ---- */
+
+bool api_gguf_parse(struct api_arena *arena, const char *bytes, size_t n, const char *pointer, struct pe_value *value,
+                    struct api_problem *problem)
+{
+    struct head h = {.arena = arena, .bytes = bytes, .n = n, .pointer = pointer, .problem = problem};
+    size_t n_fields = 0;
+    if (!read_header(&h) || !walk_keys(&h) || !read_alignment(&h) || !walk_tensors(&h))
+        return false;
+    struct pe_field *fields = api_arena_array(arena, FIELDS_MAX, sizeof *fields);
+    if (!fields)
+        return api_fail_memory(problem);
+    if (!add_keys(&h, fields, &n_fields) || !add_tensors(&h, fields, &n_fields))
+        return false;
+    *value = (struct pe_value){.kind = PE_OBJECT, .object = {fields, n_fields}};
+    return true;
+}
+
+/* A body of one file: the rest of the request is in the query. */
+bool api_gguf_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)
+{
+    struct pe_value value;
+    return api_gguf_parse(&request->arena, body->bytes, body->n, "/gguf", &value, problem) &&
+           api_request_add(request, "gguf", &value, problem);
+}

@@ -1,0 +1,201 @@
+"""Heads of GGUF files as a body and as a part, against a writer of our own (reference/gguf_writer.py): files as the
+converter writes them, cut everywhere, and lies."""
+import json
+import struct
+import time
+
+import numpy as np
+import pytest
+
+from reference import gguf_writer as gguf
+from reference.gguf_writer import head
+
+SMALL = [("general.architecture", "string", "llama"), ("llama.attention.key_length", "u32", 8)]
+GGUF = {"Content-Type": "application/x-gguf"}
+
+
+def send(server, body, query="len=2&data=false", path="/encode", content_type="application/x-gguf"):
+    return server.request("POST", f"{path}?{query}", body, {"Content-Type": content_type})
+
+
+def answered(server, body, **more):
+    response = send(server, body, **more)
+    assert response.status == 200, response
+    return response.json()
+
+
+def refused(server, status, word, body, pointer=None, **more):
+    response = send(server, body, **more)
+    assert response.status == status and word in response.json()["detail"], response
+    if pointer is not None:
+        assert response.json()["pointer"] == pointer
+    return response.json()
+
+
+def parts(*named):
+    body = b"".join(b'--B\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % (name.encode(), data) for name, data in named)
+    return body + b"--B--\r\n"
+
+
+# ---- Files ----
+
+
+@pytest.mark.parametrize("name", gguf.ARCHITECTURES)
+def test_as_the_converter_writes_it(server, name):
+    _, _, layer_type, expected = gguf.ARCHITECTURES[name]
+    query = "len=2&data=false" + (f"&layer_type={layer_type}" if layer_type else "")
+    for version in (2, 3):
+        answer = answered(server, gguf.file(name, version=version), query=query)
+        assert {**answer["config"], **expected} == answer["config"]
+        assert answer["gguf"]["architecture"] == name
+
+
+def test_a_file_is_its_keys(server):
+    """The same bytes as the keys written as JSON."""
+    for name, (keys, tensors, layer_type, _) in gguf.ARCHITECTURES.items():
+        asked = {"layer_type": layer_type} if layer_type else {}
+        said = {key: (bool(x) if kind == "bool" else float(np.float32(x)) if kind == "f32" else x) for key, kind, x in keys if "tokenizer" not in key}
+        said["tensors"] = {tensor: [float(x) for x in numbers] for tensor, numbers in tensors}
+        by_json = server.ask("/encode", gguf=said, len=3, format="raw", **asked)
+        query = "len=3&format=raw" + "".join(f"&{k}={v}" for k, v in asked.items())
+        by_file = send(server, gguf.file(name), query=query)
+        assert by_file.status == 200 and by_file.body == by_json.body, name
+
+
+def test_ways_in(server):
+    file, request = head(SMALL), json.dumps({"len": 2, "data": False}).encode()
+    by_body = answered(server, file)
+    assert answered(server, file, content_type="application/octet-stream") == by_body
+    multipart = "multipart/form-data; boundary=B"
+    assert answered(server, parts(("request", request), ("gguf", file)), query="", content_type=multipart) == by_body
+    assert answered(server, parts(("gguf", file), ("request", request)), query="", content_type=multipart) == by_body
+    assert answered(server, file, query="len=2&data=false&base=77")["config"]["base"] == 77
+    refused(server, 415, "GGUF", file, content_type="application/json")
+    refused(server, 400, "does not begin", parts(("request", request), ("gguf", b"GGML" + file)), "/gguf", query="", content_type=multipart)
+    assert send(server, file, path="/rotate").status == 422
+
+
+def test_two_files_in_one_analysis(server):
+    slow, quick = head(SMALL), head(SMALL + [("llama.rope.freq_base", "f32", 5e5)])
+    request = {"configs": [{"gguf": "a"}, {"gguf": "b"}], "len": 9, "metrics": ["difference"]}
+    body = parts(("a", slow), ("request", json.dumps(request).encode()), ("b", quick))
+    answer = answered(server, body, query="", path="/analyze", content_type="multipart/form-data; boundary=B")
+    assert [c["base"] for c in answer["configs"]] == [10000, 5e5] and answer["results"][1]["difference"]["equal"] < 1
+    refused(server, 422, "name it gguf", parts(("c", slow), ("request", json.dumps(request).encode())), "/c", query="", path="/analyze",
+            content_type="multipart/form-data; boundary=B")
+
+
+def test_types_of_numbers(server):
+    every = [(f"x.{kind}", kind, "a" if kind == "string" else 1) for kind in gguf.TYPES if kind != "array"]
+    every += [(f"x.{kind}s", f"{kind}[]", ["a", "b"] if kind == "string" else [0, 1]) for kind in gguf.TYPES if kind != "array"]
+    assert answered(server, head(SMALL + every))["config"]["head_dim"] == 8
+    for kind in ("u64", "i32", "f32", "string", "bool", "u32[]"):
+        x = "8" if kind == "string" else [8] if kind == "u32[]" else 1
+        file = head([SMALL[0], ("llama.attention.key_length", kind, x)])
+        refused(server, 422, f"stored as {kind}; llama.cpp reads u32", file, "/gguf/llama.attention.key_length")
+    refused(server, 422, "stored as f64", head(SMALL + [("llama.rope.freq_base", "f64", 1e6)]), "/gguf/llama.rope.freq_base")
+    assert answered(server, head(SMALL + [("qwen2.rope.freq_base", "f64", 1e6)]))["gguf"]["ignored"] == ["qwen2.rope.freq_base"]
+
+
+# ---- Cuts ----
+
+
+def test_every_cut(server):
+    file = head(SMALL + [("tokenizer.ggml.tokens", "string[]", ["a", "bc"])], [("rope_freqs.weight", [1, 2, 3, 4])])
+    whole = answered(server, file)
+    assert whole["config"]["scaling"]["divisors"] == [1, 2, 3, 4]
+    end_of_keys = len(head(SMALL + [("tokenizer.ggml.tokens", "string[]", ["a", "bc"])], data=False)) // 32 * 32 - 32
+    for n in range(len(file) - 16):  # behind the numbers is padding
+        response = send(server, file[:n])
+        assert response.status in (400, 422), n
+        problem = response.json()
+        if n == 0:
+            continue
+        if response.status == 400:
+            assert f"ends at byte {n}" in problem["detail"] or "GGUF" in problem["detail"], n
+        else:
+            assert n > end_of_keys and problem["pointer"] == "/gguf/tensors/rope_freqs.weight" and "needs" in problem, n
+    needed = refused(server, 422, "not sent", file[:-17])["needs"]
+    assert needed == [[len(file) - 32, len(file) - 32 + 15]]
+    first, last = needed[0]
+    assert np.frombuffer(file[first:last + 1], "<f4").tolist() == [1, 2, 3, 4]
+    assert refused(server, 422, "table of tensors is cut", file[:-70])["needs"] is None
+    qwen = head([("general.architecture", "string", "qwen2"), ("qwen2.attention.key_length", "u32", 8)], [("rope_freqs.weight", [1, 2, 3, 4])])
+    assert answered(server, qwen[:-20])["config"]["head_dim"] == 8  # uses no divisors
+
+
+def test_what_is_missing_is_named(server):
+    file = head([("general.architecture", "string", "llama"), ("llama.rope.freq_base", "f32", 5e5)])
+    at = file.index(b"freq_base") + len(b"freq_base") + 4 + 2
+    refused(server, 400, f'ends at byte {at} inside "llama.rope.freq_base"; at least 2 more', file[:at])
+    refused(server, 400, "inside its header", file[:12])
+
+
+# ---- Lies ----
+
+ARCH = ("general.architecture", "string", "llama")
+LIES = [
+    ("does not begin", b"GGML" + head(SMALL)[4:]),
+    ("32-bit lengths", head(SMALL, version=1)),
+    ("version 0", head(SMALL, version=0)),
+    ("version 4", head(SMALL, version=4)),
+    ("big-endian", head(SMALL, version=3 << 24)),
+    ("more than 65536 keys", head(SMALL, n_keys=1 << 17)),
+    ("more than 65536 keys", head(SMALL, n_keys=1 << 63)),
+    ("more than 1048576 tensors", head(SMALL, n_tensors=1 << 40)),
+    ("ends at byte", head(SMALL, n_keys=60000).rstrip(b"\0")),
+    ("is there twice", head(SMALL + SMALL[1:])),
+    ("is there twice", head(SMALL, [("rope_freqs.weight", [1, 2, 3, 4]), ("blk.0.rope_freqs.weight", [1, 2, 3, 4])])),
+    ("more than 4 dimensions", head(SMALL, [("a", (1, 1, 1, 1, 1))])),
+    ("type above 12", b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + gguf.text("llama.x") + struct.pack("<I", 13)),
+    ("array of arrays", b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + gguf.text("llama.x") + struct.pack("<IIQ", 9, 9, 0)),
+    ("type above 12", b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + gguf.text("llama.x") + struct.pack("<IIQ", 9, 13, 0)),
+    ("boolean", head([ARCH, ("llama.rope.scaling.finetuned", "bool", 2)])),
+    ("UTF-8", head([("general.architecture", "string", b"lla\xffma")])),
+    ("UTF-8", head([ARCH, (b"llama.rope.\xc3(", "u32", 1)])),
+    ("1024 bytes", head([("general.architecture", "string", "x" * 1025)])),
+    ("65536 elements", head([ARCH, ("llama.rope.dimension_sections", "i32[]", [0] * 65537)])),
+    ("power of two", head(SMALL + [("general.alignment", "u32", 0)])),
+    ("power of two", head(SMALL + [("general.alignment", "u32", 48)])),
+    ("not a u32", head(SMALL + [("general.alignment", "u64", 32)])),
+    ("empty", head([("", "u32", 1)])),
+    ("65535 bytes", head([("k" * 65536, "u32", 1)])),
+    ("ends at byte", b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 1 << 63)),
+    ("ends at byte", b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + gguf.text("a") + struct.pack("<IQ", 8, (1 << 64) - 1)),
+    ("ends at byte", b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + gguf.text("a") + struct.pack("<IIQ", 9, 8, (1 << 64) - 1)),
+    ("ends at byte", b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + gguf.text("a") + struct.pack("<IIQ", 9, 10, 1 << 61)),
+    ("ends at byte", b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + gguf.text("a") + struct.pack("<IIQ", 9, 12, 1 << 40) + bytes(999)),
+]
+
+
+@pytest.mark.parametrize("word,file", LIES, ids=range(len(LIES)))
+def test_lies(server, word, file):
+    refused(server, 400, word, file)
+
+
+def test_tensors_of_another_form(server):
+    at = "/gguf/tensors/rope_freqs.weight"
+    refused(server, 422, "one dimension", head(SMALL, [("rope_freqs.weight", (2, 2))]), at)
+    refused(server, 422, "needed: 4", head(SMALL, [("rope_freqs.weight", [1, 2, 3])]), at)
+    refused(server, 422, "65536 numbers", head(SMALL, [("rope_freqs.weight", (65537,))]), at)
+    file = bytearray(head(SMALL, [("rope_freqs.weight", [1, 2, 3, 4])]))
+    place = file.index(b"rope_freqs.weight") + len("rope_freqs.weight") + 4 + 8
+    file[place] = 1
+    refused(server, 422, "f32", bytes(file), at)
+    file[place] = 0
+    file[place + 4:place + 12] = struct.pack("<Q", (1 << 62) + 1)
+    assert refused(server, 422, "", bytes(file), at)["needs"] is None
+    file[place + 4:place + 12] = struct.pack("<Q", 1 << 50)
+    assert refused(server, 422, "not sent", bytes(file), at)["needs"][0][1] - (1 << 50) < 1000
+
+
+def test_a_large_head_is_quick_and_small(server):
+    """A vocabulary of a million tokens, and colliding counts of keys about positions."""
+    tokens = [("tokenizer.ggml.tokens", "string[]", ["token"] * 1000000)]
+    many = [(f"llama.rope.k{i}", "u32", i) for i in range(60000)]
+    for file in (head(SMALL + tokens), head(SMALL + many)):
+        before = server.memory("VmHWM")
+        start = time.monotonic()
+        answered(server, file)
+        assert time.monotonic() - start < 5
+        assert server.memory("VmHWM") - before < 3 * len(file) + (8 << 20)
