@@ -1,8 +1,8 @@
 """Heads of GGUF files, written from the format's description: a writer that shares nothing with the reader under test.
 
-`head(keys, tensors)` writes any keys; `ARCHITECTURES` has the keys about positions, with the types and values that
-llama.cpp's converter gives them, for ten public models. The converter also writes sizes, names and the tokenizer: some of
-them stand between the others here, as in a file.
+`head(keys, tensors)` writes any keys; `ARCHITECTURES` has the keys about positions of ten public models, with the types
+that llama.cpp reads. Which keys a converted file has is from memory, not compared with the converter line by line, nor with
+files. A file also has sizes, names and the tokenizer: some of them are among the others here.
 """
 import struct
 
