@@ -1,5 +1,6 @@
-/* What llama.cpp does with the positions of each architecture (llama-model.cpp: llama_model_rope_type, load_hparams;
- * src/models: the graphs; the converter for the order of rows). The keys are in keys.h. An architecture that is not
+/* What llama.cpp does with the positions of each architecture. The rows follow a description of its code at this commit
+ * (llama-model.cpp: llama_model_rope_type, load_hparams; src/models: the graphs; the converter for the order of rows);
+ * rows of the certainty `unverified` are from memory. The keys are in keys.h. An architecture that is not
  * here is refused: a file of another one would be answered by guessing. */
 #include "core/models/gguf/gguf.h"
 #include "core/params.h"

@@ -1,5 +1,5 @@
-"""GGUF keys as JSON: keys, architectures and defaults as llama.cpp takes them. The expected values are written from its
-code, not from posenc's tables; frequencies are compared with reference/ggml.py."""
+"""GGUF keys as JSON: keys, architectures and defaults as llama.cpp takes them. The expected values are written from a
+description of its code (commit 6c8dcaa), not from posenc's tables and not from the code itself; frequencies are compared with reference/ggml.py."""
 import math
 
 import numpy as np
