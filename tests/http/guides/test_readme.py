@@ -13,6 +13,7 @@ import pytest
 
 import safetensors_reader
 from conftest import ROOT
+from reference import gguf_writer
 
 README = ROOT / "README.md"
 PROMISES = ROOT / "server/PROMISES.md"
@@ -63,6 +64,7 @@ def folder(tmp_path):
     pair = {"q": np.ones((1, 2, 8, 64), "f4"), "k": np.ones((1, 1, 8, 64), "f4")}
     np.savez(tmp_path / "qk.npz", **pair)
     (tmp_path / "qk.safetensors").write_bytes(safetensors_reader.dumps(pair))
+    (tmp_path / "head.gguf").write_bytes(gguf_writer.file("qwen3"))
     name = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
     (tmp_path / "model.safetensors").write_bytes(safetensors_reader.dumps({name: np.ones((32, 8), "f4")}))
     return tmp_path
