@@ -41,6 +41,7 @@ def test_landmarks_and_one_heading(open_page):
     assert page.text("h1") == "Table" and page.driver.title == "Table · posenc"
 
 
+@pytest.mark.fresh  # where the tests before have been with keys and pointer, Tab goes on from
 def test_skip_link_comes_first_and_leaves_the_address_alone(open_page):
     page = open_page("view=table")
     before = page.run("return location.hash")
