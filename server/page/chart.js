@@ -1,12 +1,12 @@
 /* A line picture: a canvas with lines, a cross at the cursor above it, a legend, and, unless it is bare, the figure
  * around them. It draws what it is given; a view asks for the numbers. */
-import { cell, columns, copyText, freshId, make, mark, row, styleOf, table } from './dom.js';
+import { cell, columns, copyText, freshId, make, mark, row, scrolling, styleOf, table } from './dom.js';
 import { Figure, paintMeasure } from './figure.js';
 import { extent, roomy } from './draw/axes.js';
 import { titleOf } from './heat/beside.js';
 import { layout, nearest, paint, paintCursor } from './draw/lines.js';
 import { short } from './draw/numbers.js';
-import { bind, live, rewrite } from './words.js';
+import { bind, live, rewrite, word } from './words.js';
 
 const WHEEL = 40;  /* how far a wheel turns for a step of zoom */
 const CLICK = 4;   /* a press that moves less is a click */
@@ -301,9 +301,9 @@ export class Chart {
   /* ---- what else shows the same numbers ---- */
 
   #fillTable() {
-    this.figure.showTable(tableOf(
-      this.#series, { title: this.#picture.xLabel, at: this.#cursor, cell: this.#picture.cell, stops: this.#stops() }
-    ));
+    const { xLabel: title, cell } = this.#picture;
+    this.figure.showTable(scrolling(word('figure.table'),
+      tableOf(this.#series, { title, at: this.#cursor, cell, stops: this.#stops() })));
   }
 
   /* text: what a screen reader needs to know the picture by; over it stand the name of its configuration (row) and the

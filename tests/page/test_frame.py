@@ -378,6 +378,8 @@ SMALL = """return [...document.querySelectorAll('button, select, input, summary,
 
 
 def no_width_scrolls_sideways_and_targets_are_large_enough(page, narrow, widths):
+    page.run("for (const one of document.querySelectorAll('figure details')) one.open = true")
+    page.settle()
     for width in widths:
         narrow(width)
         page.settle()
