@@ -194,11 +194,11 @@ def pytest_configure(config):
 
 # Files whose tests measure time, processor or memory, or load the machine on purpose: nothing else may run beside them.
 ALONE = {"test_cancel", "test_experiments_beside", "test_experiments_finding", "test_fairness", "test_faults_signals", "test_faults_time",
-         "test_monitoring", "test_proxies", "test_saturation", "test_streaming", "test_timing", "test_turns", "test_weights_many"}
-# Files whose tests judge servers of their own by wide limits, or by processor time: a few such neighbours do not disturb them.
-PATIENT = {"test_answer_cache", "test_faults_network", "test_io_threads", "test_limits", "test_memory_of_reading", "test_metrics", "test_planning",
-           "test_proxied_clients", "test_quotas", "test_server_life", "test_shares", "test_single_flight", "test_soak", "test_store_slow", "test_time",
-           "test_unix_socket"}
+         "test_monitoring", "test_planning", "test_proxies", "test_saturation", "test_soak", "test_streaming", "test_time", "test_timing",
+         "test_turns", "test_unix_socket", "test_weights_many"}
+# Files whose tests judge servers of their own by wide limits: a few such neighbours do not disturb them.
+PATIENT = {"test_answer_cache", "test_faults_network", "test_io_threads", "test_limits", "test_memory_of_reading", "test_metrics",
+           "test_proxied_clients", "test_quotas", "test_server_life", "test_shares", "test_single_flight", "test_store_slow"}
 # All others wait for sockets more than they compute, and run side by side.
 
 

@@ -111,10 +111,18 @@ def open_page(request, driver, server, console):
     if not may_link:
         driver.get("about:blank")
     driver.execute_cdp_cmd("Page.resetNavigationHistory", {})  # a browser keeps fifty entries, of the tests before too
-    driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "local_storage"})  # the last test's choices
+    forget_choices(driver, server)
     yield open_at
     if request.session.testsfailed > failed or not is_left_open(driver, server):
         driver.get("about:blank")
+
+
+def speaks_english(driver):
+    return driver.execute_script("return document.documentElement.lang") == "en"
+
+
+def forget_choices(driver, server):
+    driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "local_storage"})
 
 
 def is_left_open(driver, server):
@@ -129,10 +137,12 @@ def visit(request, driver, server, console):
 
     def visit_at(fragment):
         page = Page(driver, server.url)
-        if is_left_open(driver, server):
+        if is_left_open(driver, server) and (speaks_english(driver) or "lang=" in fragment):
             page.hash(fragment)
             page.settle()
         else:
+            driver.get("about:blank")
+            forget_choices(driver, server)
             page.open(fragment)
         return page
 
