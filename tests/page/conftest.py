@@ -79,7 +79,6 @@ def driver():
 def console(driver, server):
     """After a test the browser's console must be empty but for answers of 400 and above, which the browser reports by itself."""
     driver.get_log("browser")
-    driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": 0, "y": 0})  # not over what the last test pointed at
     yield
     messages = [entry["message"] for entry in driver.get_log("browser")]
     assert [text for text in messages if "Failed to load resource" not in text] == []
