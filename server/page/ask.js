@@ -8,6 +8,7 @@ export { Away, Refusal } from './asking/client.js';
 /* ---- <html data-busy>: "0" once nothing has been asked or drawn for a macrotask and a frame ---- */
 
 let working = 0;
+let ends = 0;
 
 export const busy = {
   begin() {
@@ -16,7 +17,8 @@ export const busy = {
   },
   end() {
     working -= 1;
-    setTimeout(() => nextFrame(() => working || show('0')));
+    const mine = ends += 1;   /* an earlier end has waited for a frame of its own, too soon for this one */
+    setTimeout(() => nextFrame(() => working || mine !== ends || show('0')));
   },
 };
 

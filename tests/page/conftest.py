@@ -125,7 +125,9 @@ def forget_choices(driver, server):
 
 
 def is_left_open(driver, server):
-    return driver.current_url.startswith(f"{server.url}/#")
+    """Has the test before left a page that another may go on from: nothing in front of it, no map under the pointer?"""
+    return driver.current_url.startswith(f"{server.url}/#") and not driver.execute_script(
+        "return Boolean(document.querySelector('dialog[open], canvas:hover'))")
 
 
 @pytest.fixture

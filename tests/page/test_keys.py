@@ -215,6 +215,18 @@ def test_hovering_reads_out_and_leaves_the_cursor_alone(open_page, server):
     until(lambda: readout(page)["a"][:2] == (5, 6), what="the cursor's cell again")
 
 
+def test_a_map_that_goes_from_under_the_pointer_leaves_no_cell(open_page):
+    page = open_page(fragment("table", SINUSOIDAL, cur="5,6"))
+    y, x = pixel_of(Heat(page), (60, 30))
+    move_to(page, y, x).perform()
+    until(lambda: readout(page)["a"][:2] == (60, 30), what="the cell under the mouse")
+    page.hash("view=weights")
+    page.settle()
+    page.hash(fragment("table", SINUSOIDAL, cur="9,3"))
+    page.settle()
+    assert readout(page)["a"][:2] == (9, 3)
+
+
 def test_a_drag_pans(visit, server):
     page = visit(fragment("table", LARGE, zoom="8x8", win="400,60"))
     before = Heat(page)

@@ -100,6 +100,7 @@ export class HeatMap {
   }
 
   close() {
+    if (this.canvas.matches(':hover')) hover(null);   /* what is taken from under the pointer hears no leaving */
     this.#source = null;
     this.resized.disconnect();
     for (const leave of this.leave) leave();
