@@ -267,6 +267,7 @@ def test_a_plain_wheel_scrolls_the_page(open_page):
     before, top = keys_of(page), page.run("return scrollY")
     ActionChains(page.driver).scroll_from_origin(ScrollOrigin.from_element(page.find(CANVAS)), 0, 150).perform()
     until(lambda: page.run("return scrollY") > top, what="scrolling")
+    page.run("document.body.style.removeProperty('min-height')")
     assert keys_of(page) == before
 
 
