@@ -69,14 +69,15 @@ def agrees(page, answer):
 
 def test_by_its_name_alone_it_shows_an_error_and_the_first_cell_that_has_it(open_page, server):
     page = open_page("view=diagnose")
-    assert page.state("none") == page.state("file") == page.state("candidate") == page.state("b-a") == "ready"
+    assert page.state("none") == page.state("file") == page.state("candidate") == "ready"
     tensors = table(ANGLES[:64], lambda half: np.repeat(half, 2, axis=1))
     answer = diagnose(server, npz(tensors), scheme="rope", head_dim=64, layout="half", form="expanded")
     agrees(page, answer)
     heat = Heat(page, "file")
     assert (heat.output, heat.rows, heat.cols) == ("cos", 64, 64)
     heat.check(tensors["cos"])
-    assert page.attribute("figure[data-config='b-a'] figcaption [data-what=difference]", "value") == "0"
+    assert answer["candidates"][0]["max_error"] == 0   # then a sentence says so, and no grey map
+    assert page.state("b-a") is None and "equals that of the file" in page.text(".diagnose-beside")
     row, col = answer["belief"]["first_bad"]["index"]
     page.run("[...document.querySelectorAll('.view button')].find(one => one.textContent === 'Go to this cell').click()")
     page.settle()
@@ -289,13 +290,51 @@ def test_blocks_of_a_file_are_those_of_the_server(open_page, tmp_path):
     heat.check(np.abs(sines).reshape(256, 8, 32, 2).max(axis=(1, 3))[:heat.rows, :heat.cols])
 
 
-def test_a_file_over_the_limit_is_refused_in_the_servers_words(open_page, tmp_path):
+ASKED = "return performance.getEntriesByType('resource').filter(({ name }) => new URL(name).pathname === '/diagnose').length"
+
+
+def test_a_file_over_the_limit_is_not_sent(open_page, tmp_path):
     with start_server("--max-body", "65536") as small:
         page = open_page("view=diagnose", url=small.url)
+        asked = page.run(ASKED)
         choose(page, tmp_path, "large.npz", npz(table(ANGLES)))
         until(lambda: page.state("none") == "refused", what="the refusal")
-        assert "at most 65536" in page.text("figure [role=alert]")
+        assert "at most 64.0 KiB (65536 B)" in page.text("figure [role=alert]") and page.run(ASKED) == asked == 1
         page.click("[data-action=open]")
         page.settle()
         assert page.state("none") == "ready" and dict(findings(page)).keys() == {"layout_swapped"}
         page.driver.get("about:blank")
+
+
+def drop(page, **files):
+    page.run(DROP_FILES, [[f"{name}.npy", list(npy(array))] for name, array in files.items()])
+    page.settle()
+
+
+def test_a_configuration_that_does_not_explain_the_file_is_left_out(open_page, server):
+    """Nobody has said that it is expected: cosines dropped on a sinusoidal table are those of a rotation all the same."""
+    page = open_page(fragment("table", {"scheme": "sinusoidal", "dim": 64, "len": 8}))
+    tensors = table(ANGLES[:16])
+    page.run(DROP_FILES, [["turns.npz", list(npz(tensors))]])
+    until(lambda: page.text("h1") == "Diagnose", what="the view of files")
+    page.settle()
+    assert page.state("none") == "ready" and page.attribute("[data-field=belief] [aria-pressed=true]", "data-value") == "none"
+    agrees(page, diagnose(server, npz(tensors)))
+    page.click("[data-field=belief] [data-value=a]")   # who says so hears why not
+    until(lambda: page.state("none") == "refused", what="the refusal")
+    assert "does not rotate" in page.text("figure [role=alert]")
+
+
+@pytest.mark.parametrize("first, then", [("q_out", "q"), ("q", "q_out"), ("sin", "cos")])
+def test_one_of_two_tensors_asks_for_the_other(open_page, server, first, then):
+    page = open_page("view=diagnose")
+    tensors = {**rotated(), **table(ANGLES[:16])}
+    drop(page, **{first: tensors[first]})
+    assert page.state("none") == "refused" and f"Drop {then} too" in page.text("figure [role=alert]")
+    drop(page, **{then: tensors[then]})
+    until(lambda: page.state("none") == "ready", what="the answer")
+    page.settle()
+    agrees(page, diagnose(server, npz({name: tensors[name] for name in (first, then)})))
+    assert page.find("figure[data-config=file] canvas").get_attribute("data-output") in (first, then)
+    if "q" in (first, then):
+        assert "q_out" in page.text("figure[data-config=file] figcaption")

@@ -70,9 +70,9 @@ export function labelOf(about, slot) {
 export function titleOf(about, slot, row) {
   const output = [' ', make('code', { class: 'figure-output' }, about.name)];
   if (slot === 'b-a') return [name('b − a'), ...output];
-  const note = row?.note ? [' ', code(row.note)] : [];
+  const rule = row?.rule ? [' ', code(row.rule)] : [];
   return [make('span', { class: 'slot-letter', translate: 'no' }, slot), ' ',
-    make('span', { class: 'scheme' }, row ? label(row) : about.scheme ?? ''), ...note, ...output];
+    make('span', { class: 'scheme' }, row ? label(row) : about.scheme ?? ''), ...rule, ...output];
 }
 
 /* ---- the exact value of one cell, as the server writes it: [data-readout] with an output ---- */

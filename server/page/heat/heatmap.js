@@ -9,7 +9,7 @@
  * each source when all else is there. companion: { isServed(map), fill(map, get) }, what is asked for with each cursor.
  * at: indices of leading axes; without it they are the state's, with a slider each. axes: names of the last axes.
  * square: cells as high as wide; by default where both axes are positions. labels: { rows, cols }, texts at the edges.
- * caption: key of a difference's text. */
+ * caption: key of a difference's text; called: another name of the output. */
 import { freshId } from '../dom.js';
 import { busy } from '../ask.js';
 import { extremes, limited, symmetric, widest } from '../draw/colors.js';
@@ -325,7 +325,7 @@ export class HeatMap {
       paintMeasure(() => this.stage.paint(
         { axes, grid, kept, range, colors, attributes: this.#attributes(range, cmap) }
       ));
-      this.bar.show(range, cmap, colors, this.slot === 'b-a' ? 'b − a' : this.about.name);
+      this.bar.show(range, cmap, colors, this.slot === 'b-a' ? 'b − a' : this.#named().name);
     }
     this.#explain(range);
   }
@@ -346,7 +346,8 @@ export class HeatMap {
 
   /* Toolbar, edges and caption say what stands on the canvas. */
   #explain(range) {
-    const { about, source } = this.#picture;
+    const { source } = this.#picture;
+    const about = this.#named();
     const axes = this.#axes;
     const reduce = this.#drawnReduce;
     const difference = source.isDifference ? this.#largest() : null;
@@ -371,6 +372,9 @@ export class HeatMap {
     this.figure.rename(labelOf(about, this.slot));
     this.figure.title.replaceChildren(...titleOf(about, this.slot, this.page.calledBy(this.slot) ?? scheme));
   }
+
+  /* The output as its view calls it. */
+  #named() { return this.spec.called ? { ...this.about, name: this.spec.called } : this.about; }
 
   #largest() {
     const { kept } = this.#picture;

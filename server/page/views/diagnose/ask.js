@@ -16,6 +16,10 @@ const ALONE = ['encoding', 'bias', 'buckets', 'position_ids', 'cos_sin', 'freqs_
   'inv_freq', 'rope_freqs'];
 const HELD = [ALONE, ['cos,sin', 'q,q_out', 'k,k_out']];
 const EXPLAINED = ['cos', 'sin', 'q_out', 'k_out', ...ALONE];
+/* What each of two is explained with. */
+const PARTNERS = Object.fromEntries(
+  ['cos,sin', 'q,q_out', 'k,k_out'].map((both) => both.split(',')).flatMap(([one, other]) => [[one, other], [other, one]])
+);
 
 /* ---- the file ---- */
 
@@ -30,6 +34,17 @@ export async function opened(files) {
     tensors: tensors?.map((one, i) => isCalled ? { ...one, name: stem(files[i]), isCalled } : one) ?? null,
   };
 }
+
+/* { has, wants }: one of two tensors that say something only together, and the name of the other; null: no such file. */
+export function lackOf({ tensors, files }) {
+  const [one, more] = tensors ?? [];
+  if (!one || more) return null;
+  const has = one.name ?? stem(files[0]);
+  return PARTNERS[has] ? { has, wants: PARTNERS[has] } : null;
+}
+
+/* Are these files the one that was wanted? */
+export const brings = (files, lack) => files?.length === 1 && stem(files[0]) === lack?.wants;
 
 const held = async (file) => readTensors(await file.arrayBuffer());
 const stem = ({ name }) => name.replace(/\.\w+$/, '');

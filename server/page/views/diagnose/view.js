@@ -11,8 +11,8 @@ import { size } from '../../states.js';
 import { label, language, live, phrase, word } from '../../words.js';
 import { choice } from '../controls.js';
 import {
-  PATH, beliefOf, candidateSpec, explained, holdsItself, lean, mayHold, namedAs, opened, question, reducer, takenAs,
-  texts,
+  PATH, beliefOf, brings, candidateSpec, explained, holdsItself, lackOf, lean, mayHold, namedAs, opened, question,
+  reducer, takenAs, texts,
 } from './ask.js';
 import { fillTable, nameOf, sending } from '../parts.js';
 import { Slots } from '../slots.js';
@@ -30,6 +30,8 @@ class Diagnose {
   #of;                 /* the files of the user that it is; null: the example */
   #holds = null;       /* names chosen for its tensors */
   #claim = null;       /* 'none' or 'front', once chosen */
+  #lack = null;        /* { has, wants } of a file that says nothing alone */
+  #dropped = null;     /* slot of a configuration that does not explain the file */
   #asked = '';
   #request = null;
   #answer = null;
@@ -54,9 +56,12 @@ class Diagnose {
     this.maps = new Slots(make('div', { class: 'figures aligned' }), (slot) => this.#build(slot));
     this.note = make('p', { class: 'hint' });
     root.append(
-      make('div', { class: 'toolbar diagnose-file' },
-        make('label', { class: 'button file' }, word('paste.file'), this.input), this.anew, this.holds.element,
-        this.belief.element),
+      make('div', { class: 'diagnose-drop' },
+        make('p', null, phrase('diagnose.drop', {
+          npy: code('.npy'), npz: code('.npz'), safetensors: code('.safetensors'),
+        })),
+        make('label', { class: 'button file primary' }, word('paste.file'), this.input)),
+      make('div', { class: 'toolbar diagnose-file' }, this.anew, this.holds.element, this.belief.element),
       this.about, this.figure.element,
       make('div', { class: 'toolbar diagnose-beside' }, this.output, this.note), this.maps.place);
     this.onFile = () => this.#open(page.files);
@@ -71,7 +76,7 @@ class Diagnose {
   }
 
   #open(files) {
-    this.page.files = files;
+    this.page.files = brings(files, this.#lack) ? [...this.#of, ...files] : files;
     if (!files && !this.page.isExample()) return this.page.reset();
     this.update();
   }
@@ -90,8 +95,9 @@ class Diagnose {
   /* The slot of what is believed; of a file without configurations nothing is. */
   #slot() {
     const { page } = this;
+    if (this.#claim) return this.#claim === 'none' ? null : page.front();
     const isOpen = !(page.files && page.isExample());
-    return this.#claim === 'none' || (!this.#claim && !isOpen) ? null : page.front();
+    return isOpen && page.front() !== this.#dropped ? page.front() : null;
   }
 
   /* ---- asking ---- */
@@ -102,7 +108,7 @@ class Diagnose {
     if (file !== this.#of || !this.#count) {
       this.#of = file;
       this.#count += 1;
-      this.#file = this.#holds = this.#claim = this.#request = null;
+      this.#file = this.#holds = this.#claim = this.#request = this.#lack = this.#dropped = null;
       this.#forget();
     }
     const hasNone = !file && !page.isExample() && !this.begun;
@@ -116,12 +122,14 @@ class Diagnose {
     }
     const slot = this.#slot();
     const belief = slot ? beliefOf(page.catalogue, page.config(slot)) : {};
-    const wish = JSON.stringify([this.#count, this.#holds, belief]);
+    const wish = this.#wish(belief);
     if (wish === this.#asked) return this.#draw();
     this.#asked = wish;
     this.#complainTo(slot ?? 'none');
     this.figure.ask((get, stage) => this.#ask(get, stage, belief));
   }
+
+  #wish(belief) { return JSON.stringify([this.#count, this.#holds, belief]); }
 
   /* What is refused of a configuration its card marks. */
   #complainTo(slot) {
@@ -135,16 +143,52 @@ class Diagnose {
     const file = this.#file ?? await (of ? opened(of) : this.#example(get));
     if (over() || of !== this.#of) return;
     this.#file = file;
+    this.#lack = lackOf(file);
     this.#showFile();
     this.#showChoices();
+    if (this.#lack && !this.#holds) return this.#askForOther();
     this.#request = { belief, ...question(file, this.#held(), this.#isAsIs(), belief) };
     this.page.panel?.update(this, this.page.store.state);
-    const answer = await get(this.#request,
-      { as: 'json', send: sending((...bytes) => this.figure.notices.progress([bytes])), onProgress: null });
+    if (this.#isTooLarge()) return;
+    const answer = await this.#answerTo(get);
     if (over()) return;
     this.#answer = answer;
     this.#show();
     this.figure.drawn();
+  }
+
+  /* A configuration that nobody has stated as expected is tried: where it does not explain the file at all, the file is
+   * asked about alone. */
+  async #answerTo(get) {
+    const send = sending((...bytes) => this.figure.notices.progress([bytes]));
+    const slot = this.#slot();
+    try {
+      return await get(this.#request, { as: 'json', send, onProgress: null });
+    } catch (error) {
+      if (this.#claim || !slot || error.status !== 422) throw error;
+      this.#request = { belief: {}, ...question(this.#file, this.#held(), this.#isAsIs(), {}) };
+      const answer = await get(this.#request, { as: 'json', send, onProgress: null }).catch(() => { throw error; });
+      this.#dropped = slot;
+      this.#asked = this.#wish({});
+      this.#complainTo('none');
+      this.#showChoices();
+      return answer;
+    }
+  }
+
+  #askForOther() {
+    const { has, wants } = this.#lack;
+    this.figure.refuse(phrase('diagnose.other', { has: code(has), wants: code(wants) }));
+  }
+
+  /* The limit is known before anything is sent. */
+  #isTooLarge() {
+    const { max_body: most } = this.page.catalogue.catalogue().limits;
+    const { size: bytes } = this.#file.blob;
+    if (!(bytes > most)) return false;
+    this.figure.refuse(phrase('diagnose.tooLarge',
+      { size: name(size(bytes)), most: name(`${size(most)} (${most} B)`), rows: code('x[:1024]') }));
+    return true;
   }
 
   async #example(get) {
@@ -210,7 +254,7 @@ class Diagnose {
     const show = () =>
       this.page.store.set({ out: output, at: index.slice(0, -2), cur: [0, 0, ...index].slice(-2) }, { undo: 'cur' });
     return make('p', { class: 'hint' }, text, ' ',
-      make('button', { type: 'button', class: 'quiet', onclick: show }, word('diagnose.cell')));
+      make('button', { type: 'button', class: 'link', onclick: show }, word('diagnose.cell')));
   }
 
   /* What a file that is as expected says nothing about. */
@@ -279,18 +323,19 @@ class Diagnose {
     if (!this.#answer || !this.#file) return;
     const [best] = this.#answer.candidates;
     const { tensors, mine, theirs } = this.#pictures(best);
-    const wanted = mine ? ['file', ...theirs ? ['candidate', 'b-a'] : []] : [];
-    this.maps.sync(wanted);
-    this.#showOutputs(tensors.map((one) => one.name), mine);
     const changed = best?.transforms.length > 0;
+    const isSame = best?.max_error === 0 && !changed;
+    this.maps.sync(mine ? ['file', ...theirs ? ['candidate', ...isSame ? [] : ['b-a']] : []] : []);
+    this.#showOutputs(tensors.map((one) => one.name), mine);
     this.note.replaceChildren(make(
       'span', null,
-      !mine ? word('diagnose.unread') : !theirs ? word('diagnose.alone') : changed ? word('diagnose.before') : ''
+      !mine ? word('diagnose.unread') : !theirs ? word('diagnose.alone') : changed ? word('diagnose.before')
+        : isSame ? word('diagnose.same') : ''
     ));
     if (mine) this.maps.get('file').show(mine);
     if (!theirs) return;
     this.maps.get('candidate').show(theirs);
-    this.maps.get('b-a').show({ of: [{ ...mine, caption: 'diagnose.difference' }, theirs] });
+    this.maps.get('b-a')?.show({ of: [{ ...mine, caption: 'diagnose.difference' }, theirs] });
   }
 
   #pictures(best) {
@@ -305,9 +350,9 @@ class Diagnose {
     const served = reducer(tensor);
     const mine = {
       path: `file ${this.#count} ${tensor.name}`, body: { scheme: this.#file.title }, output, axes,
-      given: [{ ...tensor, name: output }], served,
+      given: [{ ...tensor, name: output }], served, called: tensor.name,
     };
-    return { tensors, mine, theirs: asked && { ...asked, axes, asked: true, ...served ? {} : { reduce: 'sample' } } };
+    return { tensors, mine, theirs: asked && { ...asked, axes, asked: true, called: tensor.name, ...served ? {} : { reduce: 'sample' } } };
   }
 
   #showOutputs(names, mine) {
@@ -318,7 +363,7 @@ class Diagnose {
       );
     }
     this.output.dataset.names = key;
-    if (names.length > 1) this.output.firstChild.value = mine.given[0].name;
+    if (names.length > 1) this.output.firstChild.value = mine.called;
   }
 
   /* What was asked of the file. */
