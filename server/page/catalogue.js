@@ -1,5 +1,6 @@
 /* What the server offers, asked for once: schemes, presets, colours and limits, and what follows from their rows. The
  * page knows no scheme by name: forms, captions and figures read these rows. */
+import { label, live } from './words.js';
 
 const reference = {
   schemes: [], presets: [], cmaps: {}, limits: {}, common: [], families: [], groups: [], metrics: [], faults: [],
@@ -23,6 +24,9 @@ export async function loadCatalogue(get) {
 export const catalogue = () => reference;
 export const scheme = (name) => reference.schemes.find((row) => row.name === name);
 export const preset = (name) => reference.presets.find((row) => row.name === name || row.aliases?.includes(name));
+/* The labels of schemes by their names, 'rope' or 'rope − alibi'. */
+export const labelsOf = (names) =>
+  live(() => names.split(' − ').map((name) => label(scheme(name) ?? { name })).join(' − '));
 export const metric = (name) => reference.metrics.find((row) => row.name === name);
 export const common = (name) => reference.common.find((row) => row.name === name);
 
@@ -47,14 +51,14 @@ export function schemeOf(config) {
 /* A link may have anything in place of a name. */
 const textOf = (value) => typeof value === 'string' ? value : JSON.stringify(value);
 
-/* What a configuration is called by: the row of its model, its file or its scheme; `note` tells scalings of one model
+/* What a configuration is called by: the row of its model, its file or its scheme; `rule` tells scalings of one model
  * apart. */
 export function calledBy(config) {
   const row = config.preset ? preset(config.preset) ?? { name: textOf(config.preset) }
     : config.hf_config ? { name: textOf(config.hf_config.model_type ?? 'config.json') }
     : schemeOf(config) ?? { name: textOf(config.scheme ?? '?') };
   const kind = config.scaling?.type ?? config.scaling?.rope_type;
-  return kind ? { ...row, note: textOf(kind) } : row;
+  return kind ? { ...row, rule: textOf(kind) } : row;
 }
 
 function fromFile(file) {

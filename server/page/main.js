@@ -2,7 +2,7 @@
  * date. */
 import { Drop, listenForUndo } from './frame/anywhere.js';
 import { Away, Refusal, busy, get } from './ask.js';
-import { whenBack } from './asking/away.js';
+import { reloadWhenBack, whenBack } from './asking/away.js';
 import * as catalogue from './catalogue.js';
 import { action, code, make, name } from './dom.js';
 import { Frame } from './frame/frame.js';
@@ -215,6 +215,7 @@ class Workbench {
     this.opened = null;
     this.page.notice('view',
       phrase('page.viewFailed', { view: make('a', { href, onclick: anew }, word(`view.${name}`)) }));
+    reloadWhenBack();
   }
 
   refresh(state, before) {

@@ -487,6 +487,7 @@ def test_titles_are_the_names_of_models(visit, server):
         page = visit(fragment(view, *pair))
         titles = titles_of(page)
         assert [title.split()[0] for title in titles[:2]] == ["a", "b"] and "Llama 3.1" in titles[0] and "Qwen2.5" in titles[1], titles
+        assert all(len(title) < 40 for title in titles), titles   # a note on a model is no part of its name
     page = visit(fragment("table", {"scheme": "rope", "len": 8}, {"scheme": "rope", "len": 8, "scaling": {"type": "ntk", "factor": 8}}))
     titles = titles_of(page)
     assert titles[1].replace(" ntk", "") == titles[0].replace("a ", "b ", 1) and " ntk " in titles[1], titles

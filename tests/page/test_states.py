@@ -240,6 +240,22 @@ def test_a_server_that_dies_and_comes_back(open_page):
             first.__exit__(None, None, None)
 
 
+def test_a_view_opened_while_the_server_is_away_opens_once_it_is_back(open_page):
+    with contextlib.ExitStack() as stack:
+        first = start_server()
+        proxy = stack.enter_context(rough_proxy(first.__enter__()))
+        page = open_page(CURVES, proxy.url)
+        proxy.back.process.kill()
+        proxy.back.process.wait()
+        page.hash(fragment("scaling", ROPE))
+        until(lambda: page.all(".notices [data-notice=view]"), what="the notice of a view that could not be loaded")
+        proxy.back = stack.enter_context(start_server())
+        page.wait_state("ready")
+        assert page.text("h1") == "Scaling" and not page.all(".notices [data-notice=view]")
+        with contextlib.suppress(AssertionError):
+            first.__exit__(None, None, None)
+
+
 # ---- private ------------------------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,6 @@
 /* The one watcher of a server that does not answer: asks /readyz after 1, 2, 4, 8, 8... seconds and, once it is there,
  * asks again all that has failed. */
-import { get } from '../ask.js';
+import { Away, get } from '../ask.js';
 
 const LONGEST_S = 8;
 const waiting = new Set();   /* of functions that ask again */
@@ -13,6 +13,12 @@ export function whenBack(again) {
   waiting.add(again);
   if (timer === null) schedule();
   return () => waiting.delete(again);
+}
+
+/* A part of the page has failed to load. A browser does not ask again for a module that failed: where the server is
+ * away, the page is loaded anew once it is back. */
+export function reloadWhenBack() {
+  get('/readyz', { as: 'text' }).catch((error) => { if (error instanceof Away) whenBack(() => location.reload()); });
 }
 
 /* Asks at once, for a user who will not wait. */

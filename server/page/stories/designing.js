@@ -49,7 +49,7 @@ export default [
   }),
   figure('binary-path', 'trajectory', {
     configs: { a: { scheme: 'binary', dim: 3, bits: 3, bit_order: 'lsb', lens: [8] } }, address: 'cur=3,0&spin=25',
-    touch: [pick('lens', [[4], [8]])], controls: true,
+    touch: [pick('lens', [[4], [8]], { text: 'count' })], controls: true,
   }),
   figure('sine-waves', 'table', {
     configs: { a: { scheme: 'binary', dim: 16, bits: 8, bit_order: 'lsb', len: 64 }, b: wave }, address: 'cur=20,6',

@@ -34,10 +34,12 @@ export class Touches {
   }
 
   /* What the catalogue knows of a field; of one within an object, nothing. */
-  known({ field }) {
-    const [, config] = this.page.configs()[0] ?? [];
+  known(row) {
+    const { field } = row;
+    const config = this.page.config(this.slots(row)[0]);
     const { catalogue } = this.page;
-    return [...catalogue.schemeOf(config)?.parameters ?? [], ...catalogue.catalogue().common]
+    const scheme = catalogue.schemeOf(config);
+    return [...scheme?.parameters ?? [], ...scheme?.attention?.parameters ?? [], ...catalogue.catalogue().common]
       .find((one) => one.name === field);
   }
 

@@ -1,5 +1,6 @@
 /* Distance: the product of two rows against how far apart they are, and all products as a matrix. */
-import { code, make, name } from '../dom.js';
+import { labelsOf } from '../catalogue.js';
+import { code, make } from '../dom.js';
 import { extent, roomy } from '../draw/axes.js';
 import { datum, shortDatum } from '../figure.js';
 import { frontChooser } from '../heat/toolbar.js';
@@ -207,7 +208,7 @@ function pictureOf(answers) {
 function captionOf(slot, { scheme, y, result }, m) {
   const value = shortDatum(y[m], slot === 'b-a' ? 'difference' : 'similarity', 6);
   const at = phrase(slot === 'b-a' ? 'distance.atDifference' : 'distance.at',
-    { m: String(m), value, scheme: name(scheme) });
+    { m: String(m), value, scheme: labelsOf(scheme) });
   if (!result) return [at];
   const minimum = phrase('distance.minimum', {
     m: datum(result.minimum.distance, 'distance'),

@@ -1,5 +1,6 @@
 /* What several views need: a configuration as they ask with it, why they cannot show one, a small table of numbers, the
  * card of a story, what is in the place of a part that could not be loaded, and a fetch that counts what is sent. */
+import { reloadWhenBack } from '../asking/away.js';
 import { cell, code, columns, make, row, scrolling, table } from '../dom.js';
 import { label, phrase, word } from '../words.js';
 
@@ -26,7 +27,10 @@ export function cannot(catalogue, key, scheme, able, more) {
 }
 
 /* Stands in the place of a part that could not be loaded. */
-export const partFailed = () => make('p', { class: 'notice', 'data-notice': 'view' }, word('page.partFailed'));
+export function partFailed() {
+  reloadWhenBack();
+  return make('p', { class: 'notice', 'data-notice': 'view' }, word('page.partFailed'));
+}
 
 /* Into a figure's details: rows [[row number, title, [texts]]]; cols: their column numbers, if not 0, 1, 2... */
 export function fillTable(figure, title, names, rows, cols) {

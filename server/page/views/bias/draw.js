@@ -226,6 +226,7 @@ export class Heads {
       xLabel: word(isDistance ? 'bias.distance' : 'bias.key', { query }), yLabel: word('bias.value'),
       whole: { x: true },
     });
+    this.chart.figure.caption.replaceChildren(phrase('bias.chartCaption', { query: String(query) }));
   }
 
   /* A row a head: its numbers, its least and its largest bias. */

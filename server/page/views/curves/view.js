@@ -1,5 +1,5 @@
 /* Curves: the value of single columns against a position that need not be whole, with a dot at each whole one. */
-import { code, make, name, served } from '../../dom.js';
+import { code, make, served } from '../../dom.js';
 import { colorOf, dashOf } from '../../draw/series.js';
 import { extent, roomy } from '../../draw/axes.js';
 import { short } from '../../draw/numbers.js';
@@ -305,7 +305,7 @@ class Curves extends ColumnCharts {
     chart.figure.caption.dataset.key = key;
     const parts = [
       phrase(picture.real ? 'curves.caption' : 'curves.captionWhole',
-        { scheme: name(picture.scheme), output: code(picture.output) }),
+        { scheme: this.page.catalogue.labelsOf(picture.scheme), output: code(picture.output) }),
     ];
     if (picture.refusal) parts.push(' ', served(picture.refusal, 'q'));
     if (picture.largest) parts.push(' ',

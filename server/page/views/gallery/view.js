@@ -50,7 +50,7 @@ class Gallery {
     return a;
   }
 
-  href({ view, configs, story, on = 'a', out = null }) {
+  href({ view, configs, story = null, on = 'a', out = null }) {
     return this.page.href(view, configs ? { configs, emptied: false, on, out } : { story });
   }
 

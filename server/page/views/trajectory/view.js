@@ -1,5 +1,6 @@
 /* Trajectory: three columns of an encoding as the three coordinates of a path, around which a camera turns. */
 import { Refusal } from '../../ask.js';
+import { labelsOf } from '../../catalogue.js';
 import { code, make, name } from '../../dom.js';
 import { extent, roomy } from '../../draw/axes.js';
 import { short } from '../../draw/numbers.js';
@@ -183,7 +184,7 @@ class Trajectory extends ColumnCharts {
 
 function captionOf({ scheme, output, cols, dots, run, largest, step }, at) {
   const parts = [
-    phrase('trajectory.caption', { scheme: name(scheme), output: code(output), cols: name(cols.join(', ')) }),
+    phrase('trajectory.caption', { scheme: labelsOf(scheme), output: code(output), cols: name(cols.join(', ')) }),
   ];
   if (run?.len > dots.length) parts.push(' ', phrase('trajectory.first', { n: String(dots.length) }));
   const [, values] = dots.find(([x]) => x === at) ?? [];
