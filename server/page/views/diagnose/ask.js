@@ -17,9 +17,7 @@ const ALONE = ['encoding', 'bias', 'buckets', 'position_ids', 'cos_sin', 'freqs_
 const HELD = [ALONE, ['cos,sin', 'q,q_out', 'k,k_out']];
 const EXPLAINED = ['cos', 'sin', 'q_out', 'k_out', ...ALONE];
 /* What each of two is explained with. */
-const PARTNERS = Object.fromEntries(
-  ['cos,sin', 'q,q_out', 'k,k_out'].map((both) => both.split(',')).flatMap(([one, other]) => [[one, other], [other, one]])
-);
+const PARTNERS = { cos: 'sin', sin: 'cos', q: 'q_out', q_out: 'q', k: 'k_out', k_out: 'k' };
 
 /* ---- the file ---- */
 
@@ -35,7 +33,7 @@ export async function opened(files) {
   };
 }
 
-/* { has, wants }: one of two tensors that say something only together, and the name of the other; null: no such file. */
+/* { has, wants } of a file that is one of two tensors which say something only together; null: of any other. */
 export function lackOf({ tensors, files }) {
   const [one, more] = tensors ?? [];
   if (!one || more) return null;
