@@ -352,7 +352,9 @@ class Diagnose {
       path: `file ${this.#count} ${tensor.name}`, body: { scheme: this.#file.title }, output, axes,
       given: [{ ...tensor, name: output }], served, called: tensor.name,
     };
-    return { tensors, mine, theirs: asked && { ...asked, axes, asked: true, called: tensor.name, ...served ? {} : { reduce: 'sample' } } };
+    const theirs = asked
+      && { ...asked, axes, asked: true, called: tensor.name, ...served ? {} : { reduce: 'sample' } };
+    return { tensors, mine, theirs };
   }
 
   #showOutputs(names, mine) {
