@@ -42,6 +42,10 @@ enum { GET = API_BY_GET, POST = API_BY_POST, QUERY = API_BY_QUERY, PUT = API_BY_
     "{\"scheme\":\"rope\",\"layout\":\"interleaved\",\"offset\":5,\"q\":[[1,2,3,4]],\"q_out\":[[3.160435,1.7975838,"   \
     "-0.107937716,4.0949593]]}"
 
+#define EXAMPLE_CHECK                                                                                                  \
+    "{\"scheme\":\"rope\",\"layout\":\"half\",\"offset\":5,\"q\":[[1,2,3,4]],\"q_out\":[[3.160435,1.7975838,"          \
+    "-0.107937716,4.0949593]]}"
+
 #define EXAMPLE_EXPERIMENT                                                                                             \
     "{\"task\":\"local\",\"steps\":2,\"train_len\":16,\"eval_len\":32,\"configs\":[{\"scheme\":\"alibi\"},"            \
     "{\"scheme\":\"rope\"}]}"
@@ -59,6 +63,9 @@ static const struct api_route routes[] = {
     {"/diagnose", POST, NULL, API_COMPUTES, .steps = &api_diagnose, .is_slow = true,
      .summary = "the configuration that gives a tensor, and what differs from the one believed",
      .example = EXAMPLE_DIAGNOSE, .component = "Diagnosis", .answer = "DiagnosisAnswer", .instead = ""},
+    {"/check", POST, NULL, API_COMPUTES, .steps = &api_check, .is_slow = true,
+     .summary = "whether a tensor is what it is believed to be: a diagnosis as yes or no", .example = EXAMPLE_CHECK,
+     .component = "Diagnosis", .answer = "CheckAnswer"},
     {"/golden", POST | QUERY, NULL, API_COMPUTES, .steps = &api_golden, .is_slow = true,
      .summary = "a few exact tensors of a configuration in a file of at most 64 KiB, for the tests of a port",
      .example = EXAMPLE_GOLDEN, .component = "Golden", .answer = "GoldenAnswer"},

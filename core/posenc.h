@@ -588,9 +588,9 @@ struct pe_member {
     bool is_optional;                /* some answers leave it out */
 };
 
-extern const struct pe_member pe_analysis_members[], pe_result_members[]; /* of an analysis; of one metric */
-extern const struct pe_member pe_diagnosis_members[];
-extern const struct pe_member pe_experiment_result_members[]; /* of one item of `results` */
+extern const struct pe_member pe_analysis_members[], pe_result_members[];   /* of an analysis; of one metric */
+extern const struct pe_member pe_diagnosis_members[], pe_finding_members[]; /* of a diagnosis; of one finding */
+extern const struct pe_member pe_experiment_result_members[];               /* of one item of `results` */
 
 /* ---- Analysis: properties of encodings --------------------------------------------------------------------------- */
 
@@ -698,6 +698,8 @@ enum pe_status pe_diagnosis_new(const struct pe_diagnosis_request *request, stru
 void pe_diagnosis_free(struct pe_diagnosis *diagnosis);                           /* NULL is accepted */
 const struct pe_value *pe_diagnosis_answer(const struct pe_diagnosis *diagnosis); /* borrowed until pe_diagnosis_free */
 uint64_t pe_diagnosis_searched(const struct pe_diagnosis *diagnosis);             /* hypotheses */
+/* Whether the belief passes: the tensor is as believed, up to the roundings of right code unless strict. */
+bool pe_diagnosis_fits(const struct pe_diagnosis *diagnosis, bool strict);
 
 /* ---- Golden vectors: a few exact numbers of a configuration, for the tests of somebody's port ----------------------
  */

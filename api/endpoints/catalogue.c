@@ -4,6 +4,7 @@
  * The page, the clients' completion and SCHEMES.md are all written from this answer; none has a list of its own. So a
  * parameter has here what a control needs: type, range, usual range, whether it is logarithmic, its section, and under
  * which other parameters it counts. The answer is constant for a build and language, and is cached by its tag. */
+#include "api/endpoints/endpoints.h"
 #include "api/replies/replies.h"
 #include "api/requests/requests.h"
 #include "api/routes.h"
@@ -434,7 +435,7 @@ static struct api_reply *scheme_reply(const struct pe_scheme_info *info, enum pe
     return api_reply_set_language(api_reply_text(200, api_json_type, &text), lang);
 }
 
-static struct api_reply *unknown_scheme(const char *name)
+bool api_scheme_absent(int status, const char *pointer, const char *name, struct api_problem *problem)
 {
     const char *names[128];
     size_t n = 0;
@@ -442,12 +443,9 @@ static struct api_reply *unknown_scheme(const char *name)
         names[n] = pe_scheme_at(n)->name;
     names[n] = NULL;
     const char *nearest = pe_nearest(name, names);
-    struct api_problem problem;
     if (nearest)
-        api_fail(&problem, 404, "", "unknown scheme \"%.64s\"; nearest: \"%s\"", name, nearest);
-    else
-        api_fail(&problem, 404, "", "unknown scheme \"%.64s\"; GET /schemes lists them", name);
-    return api_reply_problem(&problem);
+        return api_fail(problem, status, pointer, "unknown scheme \"%.64s\"; nearest: \"%s\"", name, nearest);
+    return api_fail(problem, status, pointer, "unknown scheme \"%.64s\"; GET /schemes lists them", name);
 }
 
 struct api_reply *api_scheme(struct api_request *request)
@@ -455,8 +453,10 @@ struct api_reply *api_scheme(struct api_request *request)
     const struct pe_scheme_info *info = pe_scheme_find(request->path.name);
     struct api_problem problem;
     enum pe_lang lang;
-    if (!info)
-        return unknown_scheme(request->path.name);
+    if (!info) {
+        api_scheme_absent(404, "", request->path.name, &problem);
+        return api_reply_problem(&problem);
+    }
     if (!api_lang_of_query(request->call, &lang, &problem))
         return api_reply_problem(&problem);
     return scheme_reply(info, lang);

@@ -1,10 +1,12 @@
-/* /diagnose: which configuration gives a tensor. The answer is one JSON document, complete before it is sent. */
+/* /diagnose: which configuration gives a tensor; and /check: whether the one believed does. The answer is one JSON
+ * document, complete before it is sent. */
 #include "api/endpoints/endpoints.h"
 #include "api/inputs/inputs.h"
 #include "api/replies/replies.h"
 #include "api/requests/requests.h"
 #include "api/routes.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* A tensor that is sent alone is recognised by its shape. */
@@ -15,7 +17,24 @@ static const char *lone_tensor(const struct pe_tensor *tensor)
     return tensor->rank == 3 ? "bias" : "encoding";
 }
 
-static const struct api_taking taking = {.tensor = lone_tensor, .may_answer_nothing = true};
+/* Whether roundings count as differences. */
+struct own {
+    bool strict;
+};
+
+static const struct pe_param own_rows[] = {
+    {.name = "strict",
+     .type = PE_T_BOOL,
+     .offset = offsetof(struct own, strict),
+     .about = {"strict", "true: a belief that differs in roundings only (angles in float32, fewer bits) does not fit"},
+     .group = PE_G_ANSWER},
+    {.name = NULL},
+};
+
+const struct pe_param *api_diagnose_params(void) { return own_rows; }
+
+static const struct api_taking taking = {
+    .tensor = lone_tensor, .params = api_diagnose_params, .may_answer_nothing = true};
 
 static bool check_format(struct api_request *request)
 {
@@ -26,9 +45,19 @@ static bool check_format(struct api_request *request)
                     "a diagnosis is JSON and has no tensor, so %s cannot carry it", format->name);
 }
 
+static bool take_own(struct api_request *request)
+{
+    struct pe_error err;
+    bool taken[API_FIELDS_MAX] = {false};
+    if (pe_params_read(own_rows, request->own, request->fields, request->n_fields, taken, "", &err))
+        return api_fail_core(&request->problem, &err);
+    api_request_remove(request, taken);
+    return true;
+}
+
 static bool diagnose_read(struct api_request *request)
 {
-    return api_study_read(request, &taking) && check_format(request) &&
+    return api_study_read(request, &taking) && check_format(request) && take_own(request) &&
            api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
 }
 
@@ -48,27 +77,99 @@ static bool diagnose(struct api_request *request, struct pe_diagnosis **diagnosi
     return pe_diagnosis_new(&core, diagnosis, &err) == PE_OK || api_memory_fail(request, &err);
 }
 
-static struct api_reply *reply_of(struct api_request *request, struct pe_diagnosis *diagnosis)
+static bool is_passing(const struct api_request *request, const struct pe_diagnosis *diagnosis)
+{
+    return pe_diagnosis_fits(diagnosis, ((const struct own *)request->own)->strict);
+}
+
+/* Takes the text. The header is for scripts that read no JSON (RFC 8941, a boolean). */
+static struct api_reply *reply_of(struct api_request *request, struct pe_diagnosis *diagnosis, struct api_text *text)
 {
     const struct api_host *host = request->host;
-    struct api_text text;
-    bool is_repeatable = api_request_is_lasting(request);
-    api_text_init(&text, API_TEXT_MAX);
-    api_text_value(&text, pe_diagnosis_answer(diagnosis));
+    bool is_repeatable = api_request_is_lasting(request), fits = is_passing(request, diagnosis);
     if (host->hypotheses_searched)
         host->hypotheses_searched(pe_diagnosis_searched(diagnosis));
     pe_diagnosis_free(diagnosis);
-    struct api_reply *reply = api_reply_text(200, api_json_type, &text);
+    struct api_reply *reply = api_reply_text(200, api_json_type, text);
     if (reply->status != 200)
         return reply;
     reply->is_repeatable = is_repeatable;
+    if (!api_reply_header(reply, "Posenc-Fits", fits ? "?1" : "?0"))
+        return api_reply_without_memory(reply);
     return api_reply_set_language(reply, request->lang);
 }
 
 static struct api_reply *diagnose_build(struct api_request *request)
 {
     struct pe_diagnosis *diagnosis = NULL;
-    return diagnose(request, &diagnosis) ? reply_of(request, diagnosis) : NULL;
+    struct api_text text;
+    if (!diagnose(request, &diagnosis))
+        return NULL;
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_value(&text, pe_diagnosis_answer(diagnosis));
+    return reply_of(request, diagnosis, &text);
 }
 
-const struct api_steps api_diagnose = {diagnose_read, NULL, diagnose_build, 0};
+const struct api_steps api_diagnose = {diagnose_read, NULL, diagnose_build, sizeof(struct own)};
+
+/* ---- /check ---- */
+
+static const char *const verdicts[] = {"exact", "rounding", "differs", NULL};
+
+const struct pe_member api_check_members[] = {
+    {.name = "fits", .types = "boolean"},
+    {.name = "verdict", .words = verdicts},
+    {.name = "findings", .types = "array", .items = "object", .members = pe_finding_members},
+    {.name = "max_error", .types = "number|null", .summary = "of the numbers believed"},
+    {.name = NULL},
+};
+
+static bool check_read(struct api_request *request)
+{
+    static const char *const beliefs[] = {"scheme", "preset", "hf_config", "gguf"};
+    bool has_belief = false;
+    if (!diagnose_read(request))
+        return false;
+    for (size_t i = 0; i < sizeof beliefs / sizeof *beliefs; i++)
+        has_belief = has_belief || api_request_find(request, beliefs[i]);
+    return has_belief || api_fail(&request->problem, 422, "/scheme",
+                                  "check needs what the tensor is believed to be: a scheme, preset or hf_config; "
+                                  "diagnose identifies a tensor");
+}
+
+static const struct pe_value *member_of(const struct pe_value *object, const char *name)
+{
+    for (size_t i = 0; object->kind == PE_OBJECT && i < object->object.n; i++)
+        if (strcmp(object->object.fields[i].name, name) == 0)
+            return &object->object.fields[i].value;
+    return NULL;
+}
+
+/* A belief that fits is the first candidate, and its verdict tells whether every bit is the same. */
+static const char *verdict_of(const struct pe_value *answer, bool fits)
+{
+    const struct pe_value *candidates = member_of(answer, "candidates");
+    const struct pe_value *verdict = candidates->list.n ? member_of(candidates->list.items, "verdict") : NULL;
+    return fits && verdict ? verdict->string : "differs";
+}
+
+static struct api_reply *check_build(struct api_request *request)
+{
+    struct pe_diagnosis *diagnosis = NULL;
+    struct api_text text;
+    if (!diagnose(request, &diagnosis))
+        return NULL;
+    const struct pe_value *answer = pe_diagnosis_answer(diagnosis), null = {.kind = PE_NULL};
+    const struct pe_value *error = member_of(member_of(answer, "belief"), "max_error");
+    bool fits = is_passing(request, diagnosis);
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_format(&text, "{\"fits\":%s,\"verdict\":\"%s\",\"findings\":", fits ? "true" : "false",
+                    verdict_of(answer, fits));
+    api_text_value(&text, member_of(answer, "findings"));
+    api_text_put(&text, ",\"max_error\":");
+    api_text_value(&text, error ? error : &null);
+    api_text_put(&text, "}");
+    return reply_of(request, diagnosis, &text);
+}
+
+const struct api_steps api_check = {check_read, NULL, check_build, sizeof(struct own)};

@@ -39,6 +39,11 @@ bool api_study_read(struct api_request *request, const struct api_taking *taking
 /* For the core, with the request as caller: reports metrics to the host. */
 void api_study_step(void *caller, const char *metric);
 
+/* ---- diagnose.c -------------------------------------------------------------------------------------------------- */
+
+const struct pe_param *api_diagnose_params(void); /* what /diagnose and /check read themselves: strict */
+extern const struct pe_member api_check_members[];
+
 /* ---- kept.c ------------------------------------------------------------------------------------------------------ */
 
 /* What the endpoints of stored weights and of stored presets share. */
@@ -58,10 +63,24 @@ struct api_reply *api_kept_refused(const struct api_store *store, enum api_store
 typedef struct api_reply *api_kept_absent(const struct api_store *store, const char *name);
 struct api_reply *api_kept_remove(struct api_request *request, const struct api_store *store, api_kept_absent *absent);
 
+/* ---- catalogue.c ---- */
+
+/* The refusal of a scheme's name. Returns false. */
+bool api_scheme_absent(int status, const char *pointer, const char *name, struct api_problem *problem);
+
 /* ---- presets.c ---- */
 
 /* The 404 of a preset in a path. store may be NULL. Returns false. */
 bool api_preset_absent(const struct api_store *store, const char *name, struct api_problem *problem);
+
+/* One preset of the program as an entry of GET /presets, without the braces around it. */
+void api_preset_print(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang);
+
+/* ---- preset_search.c ---- */
+
+/* GET /presets with `query`, `scheme` or `limit`: those that match, the nearest name first. *is_search: it has one of
+ * these. False: refused. */
+bool api_preset_search(struct api_request *request, enum pe_lang lang, bool *is_search, struct api_text *text);
 
 /* ---- stored_list.c ---- */
 

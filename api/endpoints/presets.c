@@ -33,15 +33,20 @@ static void add_layers(struct api_text *text, const struct pe_preset *preset)
     api_text_put(text, "]");
 }
 
-static void add_preset(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang)
+void api_preset_print(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang)
 {
-    api_text_put(text, "{");
     api_preset_about_in(text, preset, lang);
     api_text_aliases(text, preset->aliases);
     api_text_put(text, ",");
     add_config(text, preset->layers);
     if (preset->n_layers > 1)
         add_layers(text, preset);
+}
+
+static void add_preset(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang)
+{
+    api_text_put(text, "{");
+    api_preset_print(text, preset, lang);
     api_text_put(text, "}");
 }
 
@@ -84,9 +89,15 @@ static struct api_reply *list_of_all(const struct api_store *store, enum pe_lang
 struct api_reply *api_presets(struct api_request *request)
 {
     struct api_problem problem;
+    struct api_text text;
     enum pe_lang lang;
+    bool is_search;
     if (!api_lang_of_query(request->call, &lang, &problem))
         return api_reply_problem(&problem);
+    if (!api_preset_search(request, lang, &is_search, &text))
+        return NULL;
+    if (is_search)
+        return api_kept_headers(api_reply_set_language(api_reply_text(200, api_json_type, &text), lang), NULL);
     struct api_reply *reply =
         request->host->presets ? list_of_all(request->host->presets, lang) : list_of_program(lang);
     return api_kept_headers(api_reply_set_language(reply, lang), NULL);

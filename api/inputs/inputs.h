@@ -155,6 +155,9 @@ void api_request_free(struct api_request *request);
 bool api_request_add(struct api_request *request, const char *name, const struct pe_value *value,
                      struct api_problem *problem);
 
+/* Removes the fields i for which taken[i] is set. */
+void api_request_remove(struct api_request *request, const bool *taken);
+
 /* Adds a tensor of the received bytes: data is borrowed, or copied if its address does not suit its elements. n_spare:
  * bytes before the data that are no longer needed; if they suffice for alignment and the body is writable, the data is
  * moved instead. */

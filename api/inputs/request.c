@@ -99,6 +99,15 @@ bool api_request_add(struct api_request *request, const char *name, const struct
     return api_fail(problem, 400, pointer, "\"%.64s\" is given twice; give it once, in the body or in the query", name);
 }
 
+void api_request_remove(struct api_request *request, const bool *taken)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (!taken[i])
+            request->fields[n++] = request->fields[i];
+    request->n_fields = n;
+}
+
 /* ---- Tensors that wait ---- */
 
 static bool has_input(const struct pe_input_row *rows, const char *name)

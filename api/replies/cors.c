@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define EXPOSED "ETag, Posenc-Tensors, Content-Range, Server-Timing, X-Request-Id"
+#define EXPOSED "ETag, Posenc-Tensors, Posenc-Fits, Content-Range, Server-Timing, X-Request-Id"
 #define INFERENCE_HEADER ", Inference-Header-Content-Length" /* states where the JSON of an inference ends */
 
 static bool is_inference(const struct api_call *call)

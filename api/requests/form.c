@@ -98,15 +98,6 @@ static bool read_outputs(const struct api_request *request, const struct pe_valu
 
 /* ---- The whole ---- */
 
-static void remove_taken(struct api_request *request, const bool *taken)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < request->n_fields; i++)
-        if (!taken[i])
-            request->fields[kept++] = request->fields[i];
-    request->n_fields = kept;
-}
-
 bool api_form_read(struct api_request *request, struct api_form *form, struct api_problem *problem)
 {
     struct pe_error err;
@@ -123,7 +114,7 @@ bool api_form_read(struct api_request *request, struct api_form *form, struct ap
         if (is_slice && !api_slices_read(request, &field->value, &form->slices, &form->n_slices, problem))
             return false;
     }
-    remove_taken(request, taken);
+    api_request_remove(request, taken);
     return true;
 }
 

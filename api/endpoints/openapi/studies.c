@@ -72,10 +72,10 @@ static const char rows_properties[] =
     "levels of positions are beside q and q_out: axes (default), or batch: a list for each row of the batch\",\"enum\":"
     "[\"axes\",\"batch\"]}";
 
-static void add_padding(struct api_text *text)
+static void add_rows(struct api_text *text, const struct pe_param *row)
 {
     bool first = false;
-    for (const struct pe_param *row = pe_padding_params(); row->name; row++) {
+    for (; row->name; row++) {
         api_openapi_property(text, row->name, &first);
         api_openapi_schema(text, row);
     }
@@ -95,7 +95,8 @@ static void add_diagnosis(struct api_text *text)
         api_text_put(text, "}");
     }
     api_text_put_described(text, rows_properties);
-    add_padding(text);
+    add_rows(text, pe_padding_params());
+    add_rows(text, api_diagnose_params());
     api_text_put(text, "}}");
 }
 
@@ -144,6 +145,7 @@ void api_openapi_studies(struct api_text *text)
     api_openapi_answer(text, "AnalysisAnswer", NULL, pe_analysis_members);
     add_diagnosis(text);
     api_openapi_answer(text, "DiagnosisAnswer", NULL, pe_diagnosis_members);
+    api_openapi_answer(text, "CheckAnswer", NULL, api_check_members);
     add_golden(text);
     add_experiment(text);
 }

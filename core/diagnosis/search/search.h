@@ -209,7 +209,6 @@ void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad,
                       const char *name);
 
 /* findings.c: the list of findings of the first candidate. */
-extern const struct pe_member pe_finding_members[];
 void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root);
 /* What a candidate changes, in words: detail and detail_zh of its faults. */
 void pe_answer_detail(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);

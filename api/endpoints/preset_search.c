@@ -1,0 +1,209 @@
+/* GET /presets?query=…&scheme=…&limit=…: the presets that have every word of the query. There are some hundred of the
+ * program and at most a thousand stored ones, so each is looked at; nothing is indexed.
+ *
+ * The exact name comes first, then names that begin with the first word, then the order of the catalogue. */
+#include "api/endpoints/endpoints.h"
+#include "api/inputs/inputs.h"
+#include "api/requests/requests.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { LIMIT_MAX = 1000, WORDS_MAX = 16 };
+
+struct search {
+    struct api_request *request;
+    enum pe_lang lang;
+    struct api_text *out;
+    char *query, *scheme, *limit; /* of the call; NULL: not given */
+    const char *words[WORDS_MAX]; /* of query, which is cut at its spaces */
+    size_t n_words;
+    size_t n_most, n_found, n_printed;
+    const struct api_weights **cards; /* of the stored presets, held */
+    size_t n_cards;
+};
+
+/* One preset, of the program or stored. */
+struct entry {
+    const char *name;
+    const struct pe_preset *preset;
+    const struct api_kept_preset *kept; /* NULL: of the program */
+};
+
+/* ---- What is asked ---- */
+
+static bool read_limit(struct search *s)
+{
+    char *end = s->limit;
+    unsigned long n = s->limit && *s->limit >= '0' && *s->limit <= '9' ? strtoul(s->limit, &end, 10) : 0;
+    s->n_most = s->limit ? n : SIZE_MAX;
+    if (!s->limit || (end > s->limit && !*end && n <= LIMIT_MAX))
+        return true;
+    return api_fail(&s->request->problem, 422, "/limit", "limit is \"%.32s\"; allowed: an integer from 0 to %d",
+                    s->limit, LIMIT_MAX);
+}
+
+static bool read_scheme(struct search *s)
+{
+    if (!s->scheme || pe_scheme_find(s->scheme))
+        return true;
+    return api_scheme_absent(422, "/scheme", s->scheme, &s->request->problem);
+}
+
+static bool read_words(struct search *s)
+{
+    char *rest = NULL;
+    for (char *word = s->query ? strtok_r(s->query, " \t\r\n", &rest) : NULL; word;
+         word = strtok_r(NULL, " \t\r\n", &rest)) {
+        if (s->n_words == WORDS_MAX)
+            return api_fail(&s->request->problem, 422, "/query", "query has more than %d words", WORDS_MAX);
+        s->words[s->n_words++] = word;
+    }
+    return true;
+}
+
+static bool read_search(struct search *s)
+{
+    const char *query = s->request->call->query;
+    struct api_problem *problem = &s->request->problem;
+    return api_query_find(query, "query", &s->query, problem) && api_query_find(query, "scheme", &s->scheme, problem) &&
+           api_query_find(query, "limit", &s->limit, problem) && read_limit(s) && read_scheme(s) && read_words(s);
+}
+
+/* ---- What matches ---- */
+
+/* Whether text has the word in upper or lower case of ASCII. */
+static bool has(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+    for (; text && *text; text++)
+        if (strncasecmp(text, word, n) == 0)
+            return true;
+    return false;
+}
+
+static bool has_word(const struct entry *entry, const char *word)
+{
+    const struct pe_preset *p = entry->preset;
+    return has(entry->name, word) || has(p->aliases, word) || has(p->label, word) || has(p->label_zh, word) ||
+           has(p->source, word) || has(p->note, word) || has(p->note_zh, word);
+}
+
+static const char *scheme_of(const struct pe_preset_layer *layer)
+{
+    for (size_t i = 0; i < layer->n_fields; i++)
+        if (strcmp(layer->fields[i].name, "scheme") == 0)
+            return layer->fields[i].value.string;
+    return "";
+}
+
+static bool has_scheme(const struct pe_preset *preset, const char *scheme)
+{
+    for (size_t i = 0; i < preset->n_layers; i++)
+        if (strcmp(scheme_of(&preset->layers[i]), scheme) == 0)
+            return true;
+    return false;
+}
+
+static bool matches(const struct search *s, const struct entry *entry)
+{
+    bool fits = !s->scheme || has_scheme(entry->preset, s->scheme);
+    for (size_t i = 0; i < s->n_words; i++)
+        fits = fits && has_word(entry, s->words[i]);
+    return fits;
+}
+
+/* 0: the exact name, 1: a name that begins with the first word, 2: any other. */
+enum { N_RANKS = 3 };
+
+static int rank_of(const struct search *s, const struct entry *entry)
+{
+    if (!s->n_words || strncasecmp(entry->name, s->words[0], strlen(s->words[0])) != 0)
+        return 2;
+    return s->n_words == 1 && strcasecmp(entry->name, s->words[0]) == 0 ? 0 : 1;
+}
+
+/* ---- The answer ---- */
+
+static void print_entry(struct search *s, const struct entry *entry)
+{
+    api_text_put(s->out, s->n_printed++ ? ",{" : "{");
+    if (entry->kept)
+        api_preset_kept(s->out, entry->name, entry->kept);
+    else
+        api_preset_print(s->out, entry->preset, s->lang);
+    api_text_member(s->out, "scheme", scheme_of(entry->preset->layers));
+    api_text_put(s->out, "}");
+}
+
+static void try_entry(struct search *s, const struct entry *entry, int rank)
+{
+    if (!matches(s, entry) || rank_of(s, entry) != rank)
+        return;
+    s->n_found++;
+    if (s->n_printed < s->n_most)
+        print_entry(s, entry);
+}
+
+static void print_rank(struct search *s, int rank)
+{
+    for (size_t i = 0; i < pe_n_presets(); i++)
+        try_entry(s, &(struct entry){pe_preset_at(i)->name, pe_preset_at(i), NULL}, rank);
+    for (size_t i = 0; i < s->n_cards; i++) {
+        const struct api_weights *card = s->cards[i];
+        if (!pe_preset_find(card->name)) /* a release may bring a preset of the same name: the program's wins */
+            try_entry(s, &(struct entry){card->name, &card->preset->preset, card->preset}, rank);
+    }
+}
+
+static void print(struct search *s)
+{
+    char buffer[API_WEIGHT_NAME_MAX + 1];
+    const char *nearest = NULL;
+    api_text_put(s->out, "{\"presets\":[");
+    for (int rank = 0; rank < N_RANKS; rank++)
+        print_rank(s, rank);
+    api_text_format(s->out, "],\"total\":%zu", s->n_found);
+    if (!s->n_found && s->n_words)
+        nearest = api_preset_nearest(s->request->host->presets, s->words[0], buffer);
+    if (nearest)
+        api_text_member(s->out, "nearest", nearest);
+    api_text_put(s->out, "}");
+}
+
+static bool hold_cards(struct search *s)
+{
+    const struct api_store *store = s->request->host->presets;
+    if (!store)
+        return true;
+    s->cards = malloc(store->files_max * sizeof *s->cards);
+    if (!s->cards)
+        return api_fail_memory(&s->request->problem);
+    s->n_cards = store->list(store->self, s->cards);
+    return true;
+}
+
+static void drop(struct search *s)
+{
+    const struct api_store *store = s->request->host->presets;
+    for (size_t i = 0; i < s->n_cards; i++)
+        store->drop_card(store->self, s->cards[i]);
+    free(s->cards);
+    free(s->query);
+    free(s->scheme);
+    free(s->limit);
+}
+
+bool api_preset_search(struct api_request *request, enum pe_lang lang, bool *is_search, struct api_text *text)
+{
+    struct search s = {.request = request, .lang = lang, .out = text};
+    bool fine = read_search(&s);
+    *is_search = s.query || s.scheme || s.limit;
+    api_text_init(text, API_TEXT_MAX);
+    fine = fine && (!*is_search || hold_cards(&s));
+    if (fine && *is_search)
+        print(&s);
+    drop(&s);
+    return fine;
+}

@@ -1,0 +1,74 @@
+"""GET /presets?query=…&scheme=…&limit=…: which presets match, in which order, compared with a search over the whole list."""
+import urllib.parse
+
+import pytest
+
+
+def ask(server, status=200, **fields):
+    answer = server.get("/presets?" + urllib.parse.urlencode(fields))
+    assert answer.status == status, answer
+    return answer.json()
+
+
+def texts(preset):
+    return [preset["name"], *preset.get("aliases", []), *(preset.get(key) or "" for key in ("label", "label_zh", "source", "note", "note_zh"))]
+
+
+def found(presets, query):
+    """Names in the order of the answer, by the rule of the guide."""
+    words = query.lower().split()
+    hits = [p for p in presets if all(any(w in text.lower() for text in texts(p)) for w in words)]
+    def rank(p):
+        return 0 if p["name"].lower() == query.lower().strip() else 1 if words and p["name"].lower().startswith(words[0]) else 2
+    return [p["name"] for p in sorted(hits, key=rank)]
+
+
+@pytest.mark.parametrize("query", ["llama", "LLAMA", "llama-3.1", "llama 70b", "bert", "百川", "modeling", "gpt", "qwen  vl", " ", "unverified-nothing"])
+def test_every_word_is_searched(server, query):
+    presets = server.get("/presets").json()["presets"]
+    answer = ask(server, query=query)
+    assert [p["name"] for p in answer["presets"]] == found(presets, query)
+    assert answer["total"] == len(answer["presets"])
+
+
+def test_an_entry_is_that_of_the_list_with_its_scheme(server):
+    whole = {p["name"]: p for p in server.get("/presets").json()["presets"]}
+    for one in ask(server, query="a")["presets"]:
+        assert one.pop("scheme") == one["config"]["scheme"] and one == whole[one["name"]]
+
+
+def test_scheme_and_limit(server):
+    answer = ask(server, scheme="alibi", limit=2)
+    whole = server.get("/presets").json()["presets"]
+    assert answer["total"] == sum(p["config"]["scheme"] == "alibi" for p in whole) and len(answer["presets"]) == 2
+    assert ask(server, query="llama", limit=0)["presets"] == []
+
+
+def test_the_language_chooses_the_texts(server):
+    en, zh = ask(server, query="baichuan-13b")["presets"][0], ask(server, query="baichuan-13b", lang="zh")["presets"][0]
+    assert en["label"] == "Baichuan 13B" and zh["label"] == zh["label_zh"] != en["label"]
+
+
+def test_nothing_found_names_the_nearest(server):
+    assert ask(server, query="llama-3.11") == {"presets": [], "total": 0, "nearest": "llama-3.1"}
+    assert ask(server, query="zzzzzzzzzz") == {"presets": [], "total": 0}
+
+
+@pytest.mark.parametrize("fields, pointer, words", [
+    ({"limit": "x"}, "/limit", "allowed: an integer from 0 to 1000"), ({"limit": "-1"}, "/limit", "limit is"), ({"limit": "1001"}, "/limit", "limit is"),
+    ({"scheme": "rop"}, "/scheme", 'unknown scheme "rop"; nearest: "rope"'), ({"query": "a " * 17}, "/query", "more than 16 words")])
+def test_refusals(server, fields, pointer, words):
+    problem = ask(server, 422, **fields)
+    assert problem["pointer"] == pointer and words in problem["detail"]
+
+
+def test_stored_presets_are_found(server):
+    config = {"scheme": "rope", "head_dim": 64}
+    assert server.request("PUT", "/presets/team-llama", f'{{"config":{str(config).replace(chr(39), chr(34))},"note":"ours, long"}}'.encode(), {}).status == 201
+    try:
+        for query in ("team-llama", "ours long"):
+            one = ask(server, query=query)["presets"][0]
+            assert one["name"] == "team-llama" and one["scheme"] == "rope" and one["note"] == "ours, long"
+        assert ask(server, query="llama-team")["total"] == 0
+    finally:
+        server.request("DELETE", "/presets/team-llama")
