@@ -273,7 +273,7 @@ static enum pe_status build(struct pe_plan *plan, struct pe_error *err)
     enum pe_status status = pe_sequence_lay_out(&plan->seq, &plan->sequence, err);
     if (!status && plan->scheme->plan)
         status = plan->scheme->plan(plan, err);
-    if (plan->arith == PE_ARITH_FLOAT32 && plan->pace == PE_QUICK)
+    if (plan->arith != PE_ARITH_EXACT && plan->pace == PE_QUICK)
         plan->pace = PE_SLOW; /* each rounding of the frameworks is repeated: thirty times an exact value's time */
     if (!status)
         status = pe_weights_check(plan, err);

@@ -71,7 +71,7 @@ enum pe_status pe_addition_init(struct pe_addition *a, const struct pe_subject *
 {
     size_t dim = subject->dim;
     *a = (struct pe_addition){.dim = dim, .is_identity = is_scheme(subject, "none")};
-    a->is_float32 = subject->plan->arith == PE_ARITH_FLOAT32;
+    a->is_float32 = subject->plan->arith != PE_ARITH_EXACT;
     a->columns = calloc(dim, sizeof *a->columns);
     a->partner = malloc(dim * sizeof *a->partner);
     a->cosine = malloc(2 * dim * sizeof *a->cosine);

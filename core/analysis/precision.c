@@ -4,12 +4,14 @@
  *
  * where cos pw and sin pw are within an ulp of f64, whatever the position.
  *
- * A recipe is a row of four types: of the frequency, the position, their product and the result. That covers what
+ * A recipe is a row of four types: of the frequency, the position, their product and the result; or ggml's steps, where
+ * ggml has them for the configuration. That covers what
  * libraries do: torch in float32, autocast to bf16 after the table, `inv_freq` itself cast to bf16 or f16 with the
  * model (the notorious one: errors grow with the position), and everything in bf16. Angles of a recipe are floats of
  * some type, so their sines need only a double's accuracy and come from a vectorised routine (fast_sines); the
  * exact ones come from core/waves. */
 #include "core/analysis/analysis.h"
+#include "core/schemes/rotary/rotary.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -96,14 +98,17 @@ static void fast_sines(const double *angles, size_t n, double *cosines, double *
 struct recipe {
     const char *name; /* NULL: that of its only dtype */
     enum pe_dtype w, p, product, result;
+    bool is_ggml; /* the angles by steps */
 };
 
+/* The last is of those subjects only whose table ggml computes. */
 static const struct recipe recipes[] = {
-    {NULL, PE_F32, PE_F32, PE_F32, PE_F32},
-    {"f32_bf16", PE_F32, PE_F32, PE_F32, PE_BF16},
-    {"bf16_inv_freq", PE_BF16, PE_F32, PE_F32, PE_F32},
-    {"f16_inv_freq", PE_F16, PE_F32, PE_F32, PE_F32},
-    {NULL, PE_BF16, PE_BF16, PE_BF16, PE_BF16},
+    {NULL, PE_F32, PE_F32, PE_F32, PE_F32, false},
+    {"f32_bf16", PE_F32, PE_F32, PE_F32, PE_BF16, false},
+    {"bf16_inv_freq", PE_BF16, PE_F32, PE_F32, PE_F32, false},
+    {"f16_inv_freq", PE_F16, PE_F32, PE_F32, PE_F32, false},
+    {NULL, PE_BF16, PE_BF16, PE_BF16, PE_BF16, false},
+    {"ggml", PE_F32, PE_F32, PE_F32, PE_F32, true},
 };
 
 enum { RECIPES_MAX = sizeof recipes / sizeof recipes[0] };
@@ -145,17 +150,19 @@ static void round_all(enum pe_dtype dtype, double *x, size_t n)
 
 struct bench {
     const struct recipe *recipe;
-    size_t n;           /* C */
-    double *w;          /* [C], rounded */
-    double *row, *last; /* [2 C] cosines and sines of a row, and of the row before it */
-    double *angles;     /* [C] */
+    size_t n;                          /* C */
+    double *w;                         /* [C], rounded */
+    double *row, *last;                /* [2 C] cosines and sines of a row, and of the row before it */
+    double *angles;                    /* [C] */
+    const struct pe_ggml_steps *steps; /* [C]; NULL: not by steps */
 };
 
 static void compute_row(const struct bench *b, double position, double *row)
 {
     double p = pe_round_to(b->recipe->p, position);
+    struct pe_ggml_chain chain = {0, 0, 0};
     for (size_t c = 0; c < b->n; c++)
-        b->angles[c] = p * b->w[c];
+        b->angles[c] = b->steps ? (double)pe_ggml_angle(&b->steps[c], &chain, p) : p * b->w[c];
     round_all(b->recipe->product, b->angles, b->n);
     fast_sines(b->angles, b->n, row, row + b->n);
     round_all(b->recipe->result, row, 2 * b->n);
@@ -196,15 +203,27 @@ struct work {
     const struct pe_subject *subject;
     struct pe_waves *waves;
     size_t n, pairs, n_recipes;
-    double *memory, *truth; /* [rows of a step, 2 C] */
-    double *curves;         /* [recipes, n] */
+    struct pe_ggml_steps *steps; /* [C] */
+    double *memory, *truth;      /* [rows of a step, 2 C] */
+    double *curves;              /* [recipes, n] */
     int64_t repeats[RECIPES_MAX];
     struct bench benches[RECIPES_MAX];
 };
 
-static size_t count_recipes(const struct pe_analysis *study)
+static bool is_of_ggml(const struct pe_subject *subject)
 {
-    return study->fields.recipes ? study->fields.recipes->list.n : RECIPES_MAX;
+    struct pe_rotary_resolved resolved;
+    return subject->family == PE_ROTARY && pe_rotary_resolve_ggml(subject->plan, &resolved);
+}
+
+static size_t count_all(const struct pe_subject *subject)
+{
+    return is_of_ggml(subject) ? (size_t)RECIPES_MAX : (size_t)RECIPES_MAX - 1;
+}
+
+static size_t count_recipes(const struct pe_analysis *study, const struct pe_subject *subject)
+{
+    return study->fields.recipes ? study->fields.recipes->list.n : count_all(subject);
 }
 
 static size_t memory_size(size_t n, size_t pairs, size_t n_recipes)
@@ -212,10 +231,12 @@ static size_t memory_size(size_t n, size_t pairs, size_t n_recipes)
     return rows_of_step(pairs) * 2 * pairs + n_recipes * n + n_recipes * 6 * pairs;
 }
 
-static void begin_recipe(struct bench *b, const struct recipe *recipe, const struct pe_ladder *ladder, double *memory)
+static void begin_recipe(struct bench *b, const struct recipe *recipe, const struct work *w, double *memory)
 {
+    const struct pe_ladder *ladder = &w->subject->ladder;
     size_t n = ladder->n;
-    *b = (struct bench){recipe, n, memory, memory + n, memory + 3 * n, memory + 5 * n};
+    const struct pe_ggml_steps *steps = recipe->is_ggml ? w->steps : NULL;
+    *b = (struct bench){recipe, n, memory, memory + n, memory + 3 * n, memory + 5 * n, steps};
     for (size_t c = 0; c < n; c++)
         b->w[c] = pe_round_to(recipe->w, ladder->w[c]);
 }
@@ -223,22 +244,29 @@ static void begin_recipe(struct bench *b, const struct recipe *recipe, const str
 static enum pe_status begin(struct work *w, const struct pe_analysis *study, const struct pe_subject *subject,
                             struct pe_error *err)
 {
-    *w = (struct work){
-        .subject = subject, .n = (size_t)subject->n, .pairs = subject->ladder.n, .n_recipes = count_recipes(study)};
+    struct pe_rotary_resolved resolved;
+    *w = (struct work){.subject = subject,
+                       .n = (size_t)subject->n,
+                       .pairs = subject->ladder.n,
+                       .n_recipes = count_recipes(study, subject)};
     w->memory = malloc(memory_size(w->n, w->pairs, w->n_recipes) * sizeof(double));
-    if (!w->memory)
+    w->steps = malloc(w->pairs * sizeof *w->steps);
+    if (!w->memory || !w->steps)
         return pe_no_memory(err);
+    if (subject->family == PE_ROTARY && pe_rotary_resolve_ggml(subject->plan, &resolved))
+        pe_rotary_steps(&resolved, w->steps);
     w->truth = w->memory;
     w->curves = w->truth + rows_of_step(w->pairs) * 2 * w->pairs;
     double *rest = w->curves + w->n_recipes * w->n;
     for (size_t r = 0; r < w->n_recipes; r++)
-        begin_recipe(&w->benches[r], &recipes[recipe_of(study, r)], &subject->ladder, rest + r * 6 * w->pairs);
+        begin_recipe(&w->benches[r], &recipes[recipe_of(study, r)], w, rest + r * 6 * w->pairs);
     return pe_ladder_waves(subject, w->n, &w->waves, err);
 }
 
 static void end(struct work *w)
 {
     pe_waves_free(w->waves);
+    free(w->steps);
     free(w->memory);
 }
 
@@ -353,17 +381,17 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
 static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_error *err)
 {
     const char *names[RECIPES_MAX + 1] = {NULL};
-    (void)subject;
-    for (size_t r = 0; r < RECIPES_MAX; r++)
+    for (size_t r = 0; r < count_all(subject); r++)
         names[r] = recipe_name(r);
     return pe_words_check(study->fields.recipes, names, "recipes", err);
 }
 
 static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
 {
-    size_t n = (size_t)subject->n, pairs = subject->ladder.n, n_recipes = count_recipes(study);
+    size_t n = (size_t)subject->n, pairs = subject->ladder.n, n_recipes = count_recipes(study, subject);
     cost->work = 64 * (double)n * (double)pairs * (double)n_recipes;
-    cost->bytes = (double)memory_size(n, pairs, n_recipes) * sizeof(double) + pe_ladder_waves_bytes(subject);
+    cost->bytes = (double)memory_size(n, pairs, n_recipes) * sizeof(double) +
+                  (double)pairs * sizeof(struct pe_ggml_steps) + pe_ladder_waves_bytes(subject);
 }
 
 static void shape(const struct pe_analysis *study, const struct pe_subject *subject, size_t i, unsigned *rank,
@@ -371,7 +399,7 @@ static void shape(const struct pe_analysis *study, const struct pe_subject *subj
 {
     (void)i;
     *rank = 2;
-    shape[0] = count_recipes(study);
+    shape[0] = count_recipes(study, subject);
     shape[1] = subject->n;
 }
 

@@ -394,7 +394,7 @@ static double ns_of_encoding(const struct pe_plan *plan, double n, double dim)
         return 0;
     if (plan->scheme->is_slow)
         return (double)INFINITY;
-    return pe_encoding_ns(plan) + n * dim * (plan->arith == PE_ARITH_FLOAT32 ? PE_SLOW_WORK : 16);
+    return pe_encoding_ns(plan) + n * dim * (plan->arith != PE_ARITH_EXACT ? PE_SLOW_WORK : 16);
 }
 
 /* Embeddings are projected once, and once more in double if float32 could overflow; terms project each part again. */

@@ -317,7 +317,7 @@ static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_error *er
         return status ? status : pe_no_memory(err);
     if (plan->scheme->columns(plan, from->id, columns)) {
         status = pe_check_phases(plan, columns, n, err);
-        if (!status && plan->arith == PE_ARITH_FLOAT32) {
+        if (!status && plan->arith != PE_ARITH_EXACT) {
             from->recipe = columns;
             return PE_OK;
         }

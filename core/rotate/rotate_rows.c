@@ -44,8 +44,7 @@ double pe_rotate_ns(uint64_t head_dim)
 double pe_rotate_table_ns(const struct pe_plan *plan, uint64_t n_rows, uint64_t n_columns)
 {
     enum { NS_OF_ROW = 100, NS_OF_WAVE = 16, NS_OF_RECIPE = 150 };
-    double ns =
-        (plan->arith == PE_ARITH_FLOAT32 ? NS_OF_RECIPE : NS_OF_WAVE) + (plan->scheme->magnitude ? PE_NS_DD : 0);
+    double ns = (plan->arith != PE_ARITH_EXACT ? NS_OF_RECIPE : NS_OF_WAVE) + (plan->scheme->magnitude ? PE_NS_DD : 0);
     return (double)n_rows * (NS_OF_ROW + (double)n_columns * ns);
 }
 
@@ -61,7 +60,7 @@ static void fill_angles(const struct pe_row_rotation *turn, const struct pe_plan
                         void *table)
 {
     size_t width = 2 * turn->rotation.n_pairs;
-    if (plan->arith == PE_ARITH_FLOAT32)
+    if (plan->arith != PE_ARITH_EXACT)
         pe_float32_fill(turn->columns, dtype, positions, row0, n_rows, width, table, width);
     else
         pe_waves_fill(turn->waves, dtype, positions, row0, n_rows, 0, width, table, width);

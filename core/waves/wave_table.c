@@ -116,7 +116,8 @@ void pe_wave_table_free(struct pe_wave_table *table)
 
 static struct pe_wave column(const struct pe_wave_table *w, size_t j)
 {
-    return (struct pe_wave){w->fh[j], w->fl[j], w->ah[j], w->al[j], (int)w->quarter[j], 0};
+    return (struct pe_wave){
+        .fh = w->fh[j], .fl = w->fl[j], .ah = w->ah[j], .al = w->al[j], .quarter = (int)w->quarter[j]};
 }
 
 double pe_wave_table_decide(const struct pe_wave_table *w, enum pe_dtype dtype, size_t j, double p)

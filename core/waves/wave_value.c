@@ -143,7 +143,7 @@ double pe_wave_decide(const struct pe_wave *wave, enum pe_dtype dtype, double p)
 void pe_sincos_f32(double angle, float *cos_out, float *sin_out)
 {
     struct pe_dd f = pe_quarter_turns(dd(1));
-    struct pe_wave sine = {f.hi, f.lo, 1, 0, 0, 0}, cosine = {f.hi, f.lo, 1, 0, 1, 0};
+    struct pe_wave sine = {.fh = f.hi, .fl = f.lo, .ah = 1}, cosine = {.fh = f.hi, .fl = f.lo, .ah = 1, .quarter = 1};
     *cos_out = (float)pe_wave_decide(&cosine, PE_F32, angle);
     *sin_out = (float)pe_wave_decide(&sine, PE_F32, angle);
 }

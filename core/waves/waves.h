@@ -58,6 +58,7 @@ struct pe_wave {
     double ah, al;
     int quarter; /* 0 sin, 1 cos, 2 -sin, 3 -cos, or PE_LINEAR */
     unsigned axis;
+    const struct pe_ggml_steps *steps; /* borrowed; of `arith: ggml` only */
 };
 enum { PE_LINEAR = 4 };
 
@@ -234,12 +235,33 @@ void pe_phases_fill(enum pe_dtype dtype, const struct pe_phase *phases, size_t n
 /* `arith: float32`: tables as frameworks compute them, each step rounded to f32, for parity with models trained that
  * way. */
 
-/* The common parameter `arith`: a scheme computes exactly, or in float32 like the frameworks. */
-enum pe_arith { PE_ARITH_EXACT, PE_ARITH_FLOAT32 };
-extern const char *const pe_arith_words[];
+/* The common parameter `arith`: a scheme computes exactly, or in float32 like the frameworks; rope also as ggml. */
+enum pe_arith { PE_ARITH_EXACT, PE_ARITH_FLOAT32, PE_ARITH_GGML };
+extern const char *const pe_arith_words[]; /* the first two */
 
-/* Like pe_waves_fill, for n_cols columns whose F is an f32 frequency in radians: angle = f32(f32(p) · F), then the
- * cosine or sine of that float and the product with the amplitude, each rounded to f32. */
+/* ggml's way to the angle of a pair at position p, each step rounded to f32 (ggml, src/ggml-cpu/ops.cpp at d99724f:
+ * ggml_rope_cache_init, ggml_mrope_cache_init, rope_yarn):
+ *
+ *     theta_0 = f32(p), theta_{c+1} = theta_c · power,   x = theta_pair/divisor,   y = scale · x
+ *     angle = y · (1 - keep) + x · keep
+ *
+ * ggml takes the last step with YaRN only; with keep = 0 it changes nothing. */
+struct pe_ggml_steps {
+    uint32_t pair;
+    float power, divisor, scale, keep;
+};
+
+/* The products of a position so far: pairs that are asked for in rising order take one product each. Begins as zeros.
+ */
+struct pe_ggml_chain {
+    float position, theta;
+    uint32_t pair;
+};
+
+float pe_ggml_angle(const struct pe_ggml_steps *steps, struct pe_ggml_chain *chain, double position);
+
+/* Like pe_waves_fill, for n_cols columns whose F is an f32 frequency in radians: angle = f32(f32(p) · F), or by the
+ * column's steps, then the cosine or sine of that float and the product with the amplitude, each rounded to f32. */
 void pe_float32_fill(const struct pe_wave *columns, enum pe_dtype dtype, const struct pe_positions *axes, uint64_t row0,
                      size_t n_rows, size_t n_cols, void *dst, size_t stride);
 

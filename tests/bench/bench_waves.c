@@ -54,8 +54,8 @@ int main(void)
     pe_ladder(10000, PAIRS, PAIRS, w);
     for (size_t c = 0; c < PAIRS; c++) {
         struct pe_dd f = pe_quarter_turns(w[c]);
-        columns[c] = (struct pe_wave){f.hi, f.lo, 1, 0, 0, 0};
-        columns[PAIRS + c] = (struct pe_wave){f.hi, f.lo, 1, 0, 1, 0};
+        columns[c] = (struct pe_wave){.fh = f.hi, .fl = f.lo, .ah = 1};
+        columns[PAIRS + c] = (struct pe_wave){.fh = f.hi, .fl = f.lo, .ah = 1, .quarter = 1};
     }
     for (size_t i = 0; i < ROWS; i++)
         list[i] = 1e6 + 3 * (double)i;

@@ -52,6 +52,8 @@ static void rope_in_every_scaling(void **unused)
         ROPE "\"len\":70,\"scaling\":{\"type\":\"proportional\",\"partial_rotary_factor\":0.5}}",
         ROPE "\"len\":70,\"rotary_dim\":4,\"scaling\":{\"type\":\"su\",\"short_factor\":[1,2],\"long_factor\":[3,4.5],"
              "\"factor\":2,\"original_max_position_embeddings\":64}}",
+        ROPE "\"len\":9,\"arith\":\"ggml\"}",
+        ROPE "\"positions\":[[5,2],[1,9],[70000,3]],\"arith\":\"ggml\",\"channels\":\"imrope\",\"form\":\"expanded\"}",
         ROPE "\"len\":9,\"arith\":\"float32\",\"scaling\":{\"type\":\"yarn\",\"factor\":3,"
              "\"original_max_position_embeddings\":32}}",
         ROPE "\"len\":9,\"rope_theta\":500,\"partial_rotary_factor\":0.5,\"rotary_offset\":12,\"direction\":-1}",

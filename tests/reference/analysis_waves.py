@@ -2,6 +2,8 @@
 import numpy as np
 
 import reference.analysis_plans as plans
+import reference.ggml as ggml
+import reference.scaling as scalings
 from reference.analysis_rows import ROUNDINGS, first_extreme, unless_noise
 
 RECIPES = {  # roundings of w, p, the product, the result
@@ -11,6 +13,7 @@ RECIPES = {  # roundings of w, p, the product, the result
     "f16_inv_freq": ("f16", "f32", "f32", "f32"),
     "bf16": ("bf16", "bf16", "bf16", "bf16"),
 }
+RULES_OF_GGML = ("default", "linear", "yarn", "longrope")
 
 
 def singular_values(plan, cos, sin):
@@ -64,6 +67,23 @@ def decay(plan, ask):
 # ---- precision -------------------------------------------------------------------------------------------------------------
 
 
+def ggml_angles(plan):
+    """None: ggml computes no such table."""
+    rule, base = scalings.rule(plan.scaling), plan.get("base", 10000.0)
+    are_integers = np.all(plan.positions == np.round(plan.positions)) and np.abs(plan.positions).max() < 2**31
+    if plan.scheme != "rope" or "inv_freq" in plan.config or rule not in RULES_OF_GGML or not are_integers:
+        return None
+    s, divisors, ends = 1, plan.scaling.get("divisors"), None
+    if rule == "longrope":
+        divisors = plan.scaling["long_factor" if scalings.uses_long_list(plan.scaling, plan.seq_len) else "short_factor"]
+    elif rule != "default" and not (rule == "linear" and scalings.convention(plan.scaling) == "tgi"):
+        s = scalings.factor(plan.scaling)
+    if rule == "yarn":
+        ends = scalings.ramp_ends(plan.scaling, base, plan.width)
+    return ggml.angles_f32(plan.width, base, plan.positions, s, divisors, ends,
+                           plan.scaling.get("extrapolation_factor", 1)).astype(float)
+
+
 def by_recipe(name, w, positions):
     """cos, sin [n, C] as the recipe has them."""
     for_w, for_p, for_product, for_result = (ROUNDINGS[dtype] for dtype in RECIPES[name])
@@ -76,8 +96,12 @@ def precision(plan, ask):
     cos, sin = plans.turned(plan.positions, frequencies)
     w = np.array([float(x) for x in frequencies])
     found, curves = [], []
-    for name in ask.get("recipes", RECIPES):
-        c, s = by_recipe(name, w, plan.positions)
+    chain = ggml_angles(plan)
+    for name in ask.get("recipes", [*RECIPES] + ["ggml"] * (chain is not None)):
+        if name == "ggml":
+            c, s = (ROUNDINGS["f32"](turn(chain)) for turn in (np.cos, np.sin))
+        else:
+            c, s = by_recipe(name, w, plan.positions)
         error = np.maximum(np.abs(c - cos), np.abs(s - sin))
         worst, (row, pair) = first_extreme(error, 1.0)
         curve = error.max(1)

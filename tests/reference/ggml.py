@@ -56,29 +56,34 @@ def nearest_f32(x):
     return exact.nearest_float32(mpf(x))
 
 
-def table_f32(r, base, positions, s=1, divisors=None, yarn=None, g=1.0, axis_of=None):
-    """cos and sin [n, r/2] as ggml-cpu's float32 steps give them, with powf, cosf and sinf rounded to nearest.
-    positions: [n], or [axes][n] where axis_of gives the axis of each pair (all axes advance by t at each pair)."""
+def angles_f32(r, base, positions, s=1, divisors=None, ends=None, ext=1, axis_of=None):
+    """The angles [n, r/2] of ggml-cpu's float32 steps, with powf rounded to nearest. positions: [n], or [axes][n] where
+    axis_of gives the axis of each pair (all axes advance by t at each pair). ends: of the ramp; None: no ramp."""
     f = np.float32
     pairs, rows = r // 2, np.array(positions, np.float64).reshape(-1, np.shape(positions)[-1])
     t = nearest_f32(mpf(float(f(base))) ** mpf(float(f(f(-2) / f(r)))))
     divisors = divisors or [1] * pairs
-    ends = ramp_ends(r, base, yarn[0], *yarn[2:]) if yarn else None
     n = rows.shape[1]
-    out = np.empty((2, n, pairs), f)
+    out = np.empty((n, pairs), f)
     theta = rows.astype(f)
     scale = f(f(1) / f(s))
     for c in range(pairs):
         axis = axis_of(c) if axis_of else 0
         x = theta[axis] / f(divisors[c]) if axis < len(theta) else np.zeros(n, f)
         y = scale * x
-        if yarn and yarn[1]:
+        if ends and ext:
             low, high = f(float(ends[0])), f(float(ends[1]))
             step = f(f(c) - low) / max(f(0.001), f(high - low))
-            k = f(f(f(1) - min(f(1), max(f(0), step))) * f(yarn[1]))
+            k = f(f(f(1) - min(f(1), max(f(0), step))) * f(ext))
             y = y * f(f(1) - k) + x * k
-        for i in range(n):
-            out[0, i, c] = nearest_f32(cos(mpf(float(y[i])))) * f(g)
-            out[1, i, c] = nearest_f32(sin(mpf(float(y[i])))) * f(g)
+        out[:, c] = y
         theta = theta * t
     return out
+
+
+def table_f32(r, base, positions, s=1, divisors=None, yarn=None, g=1.0, axis_of=None):
+    """cos and sin [n, r/2] of those angles, with cosf and sinf rounded to nearest."""
+    f = np.float32
+    ends = ramp_ends(r, base, yarn[0], *yarn[2:]) if yarn else None
+    angles = angles_f32(r, base, positions, s, divisors, ends, yarn[1] if yarn else 1, axis_of)
+    return np.array([[[nearest_f32(turn(mpf(float(y)))) * f(g) for y in row] for row in angles] for turn in (cos, sin)])

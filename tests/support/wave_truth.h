@@ -46,8 +46,8 @@ static inline void wave_columns(const struct wave_table *table, struct pe_wave *
     pe_ladder(table->base, (double)table->n, table->n, w);
     for (size_t i = 0; i < table->n; i++) {
         struct pe_dd f = pe_quarter_turns(w[i]);
-        columns[i] = (struct pe_wave){f.hi, f.lo, 1, 0, 0, 0};
-        columns[table->n + i] = (struct pe_wave){f.hi, f.lo, 1, 0, 1, 0};
+        columns[i] = (struct pe_wave){.fh = f.hi, .fl = f.lo, .ah = 1};
+        columns[table->n + i] = (struct pe_wave){.fh = f.hi, .fl = f.lo, .ah = 1, .quarter = 1};
     }
 }
 

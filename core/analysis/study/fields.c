@@ -18,7 +18,9 @@ static const struct pe_param rows[] = {
     PE_P_REAL(pe_analysis_fields, tolerance, 1e-6, 0, 1e300, "tolerance",
               "difference: `first` is the first row beyond it"),
     PE_P_VALUE(pe_analysis_fields, recipes, "recipes",
-               "precision: names of recipes f32, f32_bf16, bf16_inv_freq, f16_inv_freq, bf16; default all"),
+               "precision: names of recipes f32, f32_bf16, bf16_inv_freq, f16_inv_freq, bf16, ggml (of rope as ggml "
+               "computes it); "
+               "default all that apply"),
     PE_P_VALUE(pe_analysis_fields, dtypes, "stored dtypes",
                "norms, collisions: element types of the stored numbers; default f64, f32, f16, bf16 for norms and f32, "
                "f16, bf16 for collisions"),

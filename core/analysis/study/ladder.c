@@ -148,7 +148,7 @@ static void read_frequencies(const struct pe_subject *subject, struct pe_wave *c
     for (size_t i = 0; n < subject->ladder.n; i++)
         if (is_rotary || is_ladder_column(&columns[i]))
             f[n++] = (struct pe_dd){columns[i].fh, columns[i].fl};
-    for (size_t c = 0; plan->arith == PE_ARITH_FLOAT32 && c < n; c++)
+    for (size_t c = 0; plan->arith != PE_ARITH_EXACT && c < n; c++)
         f[c] = pe_quarter_turns(dd(subject->ladder.w[c]));
 }
 

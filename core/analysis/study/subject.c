@@ -325,7 +325,7 @@ static double number_work(const struct pe_subject *subject)
     if (subject->family == PE_BIAS)
         return distance_work(plan);
     if (subject->family == PE_ROTARY)
-        return plan->arith == PE_ARITH_FLOAT32 ? PE_SLOW_WORK : NUMBER_WORK;
+        return plan->arith != PE_ARITH_EXACT ? PE_SLOW_WORK : NUMBER_WORK;
     return fmax(plan->pace == PE_SLOW ? pe_plan_each(plan) : 0, NUMBER_WORK);
 }
 

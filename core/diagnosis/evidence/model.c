@@ -223,11 +223,11 @@ static double number_work(const struct pe_model *m)
     enum pe_evidence_id id = m->d->evidence.kind->id;
     bool is_slow = m->plan->pace == PE_SLOW && !(id == PE_OF_BIAS && m->state);
     if (id == PE_OF_ROTATED)
-        return m->plan->arith == PE_ARITH_FLOAT32 ? ROTATED_WORK + PE_SLOW_WORK : ROTATED_WORK;
+        return m->plan->arith != PE_ARITH_EXACT ? ROTATED_WORK + PE_SLOW_WORK : ROTATED_WORK;
     if (m->transforms.recipe || m->transforms.sinusoid)
         return RECIPE_WORK;
     if (id == PE_OF_TABLES)
-        return m->plan->arith == PE_ARITH_FLOAT32 ? PE_SLOW_WORK : NUMBER_WORK;
+        return m->plan->arith != PE_ARITH_EXACT ? PE_SLOW_WORK : NUMBER_WORK;
     return is_slow ? fmax(fmax(pe_plan_each(m->plan), m->plan->distance_work), NUMBER_WORK) : NUMBER_WORK;
 }
 

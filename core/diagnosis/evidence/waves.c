@@ -29,7 +29,7 @@ static double position_of(const struct pe_model *m, const struct pe_wave *w, uin
 /* Under `arith: float32` the columns of a plan are in radians. */
 static void set_turns(struct pe_model *m)
 {
-    for (size_t j = 0; m->plan->arith == PE_ARITH_FLOAT32 && j < m->n_columns; j++) {
+    for (size_t j = 0; m->plan->arith != PE_ARITH_EXACT && j < m->n_columns; j++) {
         struct pe_wave *w = &m->columns[j];
         struct pe_dd turns = pe_quarter_turns((struct pe_dd){w->fh, w->fl});
         if (w->quarter != PE_LINEAR) {

@@ -343,7 +343,7 @@ static void put_angles(struct pe_diagnosis *d, const struct pe_candidate *c, str
     enum { EXPLAINED, BESIDE_EXACT, BESIDE_FLOAT32 } sentence = EXPLAINED;
     char pointer[32];
     const struct pe_fault_info *info = &pe_fault_angles_f32.info;
-    bool is_float32 = c->model->plan->arith == PE_ARITH_FLOAT32 || !pe_edit_value(d, NULL, "arith"),
+    bool is_float32 = c->model->plan->arith != PE_ARITH_EXACT || !pe_edit_value(d, NULL, "arith"),
          is_recipe = c->edit.transforms.recipe != PE_RECIPE_NONE;
     snprintf(pointer, sizeof pointer, "/%s", is_float32 ? d->evidence.kind->tensors[0] : "arith");
     struct pe_node *node = put_finding(list, info, pointer);

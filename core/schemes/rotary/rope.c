@@ -8,6 +8,9 @@
  * frequencies. With several axes, each pair uses one of them (core/schemes/rotary/rotary_resolve.c). */
 #include "core/schemes/rotary/rotary.h"
 
+static const char *const ariths[] = {
+    [PE_ARITH_EXACT] = "exact", [PE_ARITH_FLOAT32] = "float32", [PE_ARITH_GGML] = "ggml", NULL};
+
 static const struct pe_param params[] = {
     PE_ROTARY_PARAMS,
     PE_R_ROW(axes_dim, REALS, struct pe_reals, .min = 0, .max = PE_HEAD_DIM_MAX, .excludes = "channels",
@@ -45,6 +48,10 @@ static const struct pe_param params[] = {
              .about = {"highest frequency", "frequencies are pi·linspace(1, max_freq/2)"}, .level = PE_MORE,
              .group = PE_G_FREQUENCIES, .usual = {1, 100}),
     PE_ROTARY_PARAMS_LAST,
+    PE_P_WORD(pe_rotary_fields, arith, ariths, "arithmetic",
+              "exact: angles in double or better, rounded once; float32: every step rounded to f32, as frameworks "
+              "compute it; ggml: in the steps of ggml's CPU code, each pair's angle the one before it times a constant",
+              .group = PE_G_NUMBERS),
     PE_P_END,
 };
 

@@ -38,6 +38,7 @@ void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost)
     bool float32 = c->arith == PE_ARITH_FLOAT32;
     pe_cost_ladder(cost, n, float32);
     pe_cost_each(cost, n, sizeof(struct pe_dd) + sizeof(unsigned char), 400);
+    pe_cost_each(cost, c->arith == PE_ARITH_GGML ? n : 0, sizeof(struct pe_ggml_steps), 20);
     for (unsigned a = 0; float32 && c->coords != PE_COORDS_INDEX && a < plan->seq.n_grid; a++)
         listed += (double)plan->seq.grid[a];
     pe_cost_each(cost, fmin(listed, PE_LISTED_POSITIONS_MAX), sizeof(double), PE_NS_PLACE);
@@ -83,6 +84,7 @@ void pe_rotary_drop(struct pe_plan *plan)
     if (r) {
         free(r->coords);
         free(r->extra);
+        free(r->steps);
     }
     free(r);
 }
@@ -98,7 +100,8 @@ static struct pe_wave wave(const struct pe_rotary *r, size_t c, enum quarter qua
     struct pe_dd f = r->float32 ? r->inv_freq[c] : pe_quarter_turns(dd_mul(r->inv_freq[c], r->unit[r->axis[c]]));
     if (r->direction < 0 && quarter != COSINE)
         quarter = quarter == SINE ? MINUS_SINE : SINE;
-    return (struct pe_wave){f.hi, f.lo, r->attention_factor.hi, r->attention_factor.lo, (int)quarter, r->axis[c]};
+    return (struct pe_wave){f.hi,         f.lo,       r->attention_factor.hi,        r->attention_factor.lo,
+                            (int)quarter, r->axis[c], r->steps ? &r->steps[c] : NULL};
 }
 
 /* Finds the block of pair c: its first pair and its number of pairs. */

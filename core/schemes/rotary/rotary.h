@@ -60,7 +60,8 @@ _Static_assert(offsetof(struct pe_rotary_fields, scaling) == 0, "the rows of sca
         .name = #name_, .type = PE_T_##TYPE, .offset = PE_OFFSET(pe_rotary_fields, name_, CTYPE), __VA_ARGS__          \
     }
 
-/* Rows of every scheme of the family, in two parts; rope has the rows for several axes between them. */
+/* Rows of every scheme of the family, in two parts, and arith behind them; rope has the rows for several axes between
+ * them. */
 #define PE_ROTARY_PARAMS                                                                                               \
     PE_P_INT(pe_rotary_fields, head_dim, 64, 2, PE_HEAD_DIM_MAX, "head width", "channels of one head; even",           \
              .group = PE_G_SIZE, .usual = {8, 256}),                                                                   \
@@ -102,8 +103,7 @@ _Static_assert(offsetof(struct pe_rotary_fields, scaling) == 0, "the rows of sca
         PE_P_WORD(pe_rotary_fields, form, pe_rotary_forms, "form of the table",                                         \
                   "pairs: cos, sin per pair; expanded: per channel; concat: cos_sin; complex: freqs_cis; matrix: 2×2 " \
                   "rotations",                                                                                          \
-                  .group = PE_G_LAYOUT),                                                                                \
-        PE_P_ARITH(pe_rotary_fields)
+                  .group = PE_G_LAYOUT)
 
 /* ---- The outputs ---- */
 
@@ -167,7 +167,7 @@ struct pe_rotary {
     enum pe_rotary_layout layout;
     enum pe_rotary_form form;
     int direction; /* 1 or -1 */
-    bool float32;  /* inv_freq has the frameworks' float32 values */
+    bool float32;  /* inv_freq has the frameworks' float32 values (arith ggml: angles at position 1) */
     struct pe_dd attention_factor;
     size_t n_blocks; /* blocks of consecutive pairs: one for each axis if axes have their own frequencies; else 1 */
     size_t block_pairs[PE_AXES_MAX];
@@ -175,6 +175,7 @@ struct pe_rotary {
     int64_t widths[PE_AXES_MAX];    /* axes_dim or mrope_section as shown; the config's list points here */
     double *coords;                 /* lists of f32 coordinates, arith float32 only */
     void *extra;                    /* a scheme's own; owned, freed with free */
+    struct pe_ggml_steps *steps;    /* [n_pairs], arith ggml only */
     unsigned char *axis;            /* [n_pairs] */
     struct pe_dd *inv_freq;         /* [n_pairs], radians per unit of coordinate */
 };
@@ -187,6 +188,10 @@ void pe_rotary_drop(struct pe_plan *plan);
  * need; the second allocates plan->tables, and writes the coordinates of the sequence. */
 enum pe_status pe_rotary_resolve(struct pe_plan *plan, struct pe_rotary_resolved *resolved, struct pe_error *err);
 enum pe_status pe_rotary_tables(const struct pe_rotary_resolved *resolved, struct pe_plan *plan, struct pe_error *err);
+
+/* Of a built plan: what its config resolves to under `arith: ggml`. False: ggml computes no such table. */
+bool pe_rotary_resolve_ggml(const struct pe_plan *plan, struct pe_rotary_resolved *now);
+void pe_rotary_steps(const struct pe_rotary_resolved *now, struct pe_ggml_steps *steps); /* [n_pairs] */
 
 bool pe_rotary_columns(const struct pe_plan *plan, size_t id, struct pe_wave *columns);
 void pe_rotary_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *block,

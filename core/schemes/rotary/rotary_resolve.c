@@ -430,6 +430,57 @@ static enum pe_status resolve_coords(const struct pe_plan *plan, struct pe_rotar
     return PE_OK;
 }
 
+/* ---- ggml's arithmetic ---- */
+
+/* Its positions are 32-bit integers. */
+static bool has_positions_of_ggml(const struct pe_positions *p)
+{
+    return pe_positions_are_integers(p) && pe_positions_largest(p) < 0x1p31;
+}
+
+/* What ggml's rope operator can compute: one list of frequencies from a base, of one axis or of three, with the rules
+ * that it has. */
+static enum pe_status check_ggml(const struct pe_sequence *seq, const struct pe_rotary_resolved *now,
+                                 struct pe_error *err)
+{
+    bool is_three = now->n_axes == 3 && now->channels != PE_UNSET_WORD;
+    int coords = now->coords;
+    if (now->given->inv_freq.n)
+        return pe_fail(err, "/inv_freq",
+                       "inv_freq is not used with arith ggml, which multiplies from pair to pair; give base");
+    if (!now->scaling.rule->steps)
+        return pe_fail(err, "/scaling/type",
+                       "type is \"%s\"; with arith ggml allowed: default, linear, yarn, longrope, and divisors",
+                       now->scaling.rule->name);
+    if (now->n_axes != 1 && !is_three)
+        return pe_fail(err, "/arith", "arith ggml is for one axis, or three with channels of one list of frequencies");
+    if (coords == PE_COORDS_NORMALIZED || coords == PE_COORDS_RESIZED || coords == PE_COORDS_PIXEL)
+        return pe_fail(err, "/coords", "coords %s are no integers, as arith ggml needs", pe_rotary_coord_words[coords]);
+    for (unsigned a = 0; a < now->n_axes; a++)
+        if (!has_positions_of_ggml(&seq->k[a]) || !has_positions_of_ggml(&seq->q[a]))
+            return pe_fail(err, "/arith", "arith ggml is for integer positions below 2^31");
+    return PE_OK;
+}
+
+bool pe_rotary_resolve_ggml(const struct pe_plan *plan, struct pe_rotary_resolved *now)
+{
+    const struct pe_rotary_fields *shown = plan->config;
+    struct pe_error err;
+    *now = (struct pe_rotary_resolved){.given = shown,
+                                       .channels = shown->channels,
+                                       .coords = shown->coords,
+                                       .n_axes = plan->seq.n_axes,
+                                       .n_pairs = (size_t)shown->rotary_dim / 2,
+                                       .use = {.base = shown->base,
+                                               .dim = (double)shown->rotary_dim,
+                                               .head_dim = (double)shown->head_dim,
+                                               .seq_len = pe_sequence_reach(&plan->seq)}};
+    bool has_ladder = !plan->scheme->magnitude && !shown->inv_freq.n;
+    bool has_channels = shown->channels != PE_UNSET_WORD;
+    return has_ladder && !pe_scaling_resolve(&shown->scaling, &now->use, &now->scaling, &err) &&
+           !(has_channels && resolve_channels(now, &err)) && !check_ggml(&plan->seq, now, &err);
+}
+
 /* ---- All of it ---- */
 
 enum pe_status pe_rotary_resolve(struct pe_plan *plan, struct pe_rotary_resolved *now, struct pe_error *err)
@@ -445,5 +496,7 @@ enum pe_status pe_rotary_resolve(struct pe_plan *plan, struct pe_rotary_resolved
     now->n_axes = plan->seq.n_axes;
     if (now->channels != PE_UNSET_WORD ? resolve_channels(now, err) : resolve_blocks(now, err))
         return err->status;
-    return resolve_coords(plan, now, err);
+    if (resolve_coords(plan, now, err))
+        return err->status;
+    return given->arith == PE_ARITH_GGML ? check_ggml(&plan->seq, now, err) : PE_OK;
 }

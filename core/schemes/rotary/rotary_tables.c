@@ -22,7 +22,7 @@ static struct pe_rotary *rotary_new(const struct pe_rotary_resolved *now)
     r->layout = (enum pe_rotary_layout)now->given->layout;
     r->form = (enum pe_rotary_form)now->given->form;
     r->direction = (int)now->given->direction;
-    r->float32 = now->use.float32;
+    r->float32 = now->given->arith != PE_ARITH_EXACT;
     r->attention_factor = dd(now->attention_factor);
     return r;
 }
@@ -76,12 +76,35 @@ static enum pe_status spread_ladder(const struct pe_rotary_resolved *now, struct
     return PE_OK;
 }
 
+void pe_rotary_steps(const struct pe_rotary_resolved *now, struct pe_ggml_steps *steps)
+{
+    pe_scaling_steps(&now->scaling, &now->use, now->n_pairs, steps);
+    for (size_t i = 0; i < now->n_pairs; i++)
+        if (is_still(now, i))
+            steps[i].scale = steps[i].keep = 0;
+}
+
+/* ggml's steps take the place of frequencies: those that are shown are the angles at position 1. */
+static enum pe_status set_steps(const struct pe_rotary_resolved *now, struct pe_rotary *r, struct pe_error *err)
+{
+    struct pe_ggml_chain chain = {0, 0, 0};
+    r->steps = malloc(r->n_pairs * sizeof *r->steps);
+    if (!r->steps)
+        return pe_no_memory(err);
+    pe_rotary_steps(now, r->steps);
+    for (size_t i = 0; i < r->n_pairs; i++)
+        r->inv_freq[i] = dd((double)pe_ggml_angle(&r->steps[i], &chain, 1));
+    return PE_OK;
+}
+
 static enum pe_status set_channels(const struct pe_rotary_resolved *now, struct pe_rotary *r, struct pe_error *err)
 {
     for (size_t i = 0; i < r->n_pairs; i++)
         r->axis[i] = (unsigned char)axis_of(now, i);
     r->n_blocks = 1;
     r->block_pairs[0] = r->n_pairs;
+    if (now->given->arith == PE_ARITH_GGML)
+        return set_steps(now, r, err);
     enum pe_status status = now->given->inv_freq.n ? PE_OK : spread_ladder(now, r, err);
     for (size_t i = 0; i < r->n_pairs; i++)
         if (is_still(now, i))
@@ -104,7 +127,7 @@ static void set_block(const struct pe_rotary_resolved *now, struct pe_rotary *r,
     use.dim = r->n_blocks > 1 ? 2 * (double)n : use.dim;
     for (size_t i = 0; i < n; i++)
         r->axis[pair0 + i] = (unsigned char)axis;
-    if (now->given->inv_freq.n || n == 0)
+    if (now->given->inv_freq.n || n == 0 || now->given->arith == PE_ARITH_GGML)
         return;
     if (now->coords != PE_COORDS_PIXEL)
         pe_scaling_ladder(&now->scaling, &use, n, r->inv_freq + pair0);
@@ -136,7 +159,7 @@ static enum pe_status set_pairs(const struct pe_rotary_resolved *now, struct pe_
     if (now->channels != PE_UNSET_WORD)
         return set_channels(now, r, err);
     set_blocks(now, r);
-    return PE_OK;
+    return now->given->arith == PE_ARITH_GGML ? set_steps(now, r, err) : PE_OK;
 }
 
 /* ---- Coordinates ---- */
@@ -190,7 +213,7 @@ static enum pe_status set_coords(const struct pe_rotary_resolved *now, struct pe
         r->unit[a] = rule(now, seq->n_grid, a, (double)seq->grid[a], &seq->k[a].start);
         seq->q[a].start = seq->k[a].start;
     }
-    return r->float32 ? list_float32(seq, r, err) : PE_OK;
+    return now->use.float32 ? list_float32(seq, r, err) : PE_OK;
 }
 
 /* ---- All of it ---- */

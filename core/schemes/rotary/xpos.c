@@ -19,6 +19,7 @@ struct xpos {
 static const struct pe_param params[] = {
     PE_ROTARY_PARAMS,
     PE_ROTARY_PARAMS_LAST,
+    PE_P_ARITH(pe_rotary_fields),
     PE_P_REAL(xpos, scale_base, 512, 1e-6, 1e12, "scale base",
               "number of positions over which the scale changes by a factor of zeta", .group = PE_G_FREQUENCIES,
               .usual = {64, 8192}),

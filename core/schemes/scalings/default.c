@@ -2,6 +2,12 @@
  * writes Llama 3.1's rule). */
 #include "core/schemes/scalings/scaling.h"
 
+static void steps(const struct pe_scaling_pair *p, struct pe_ggml_steps *g)
+{
+    (void)p;
+    (void)g;
+}
+
 const struct pe_scaling_rule pe_scaling_default = {
     .name = "default",
     .alias = "mrope", /* Qwen2-VL */
@@ -9,4 +15,5 @@ const struct pe_scaling_rule pe_scaling_default = {
     .takes = "divisors",
     .alias_about = "mrope for default with an mrope_section",
     .in_transformers = true,
+    .steps = steps,
 };

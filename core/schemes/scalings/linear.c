@@ -7,6 +7,12 @@ static struct pe_dd frequency(const struct pe_scaling_pair *p)
     return p->s->convention == PE_CONVENTION_TGI ? p->w : num_div(p, p->w, dd(p->s->factor));
 }
 
+static void steps(const struct pe_scaling_pair *p, struct pe_ggml_steps *g)
+{
+    if (p->s->convention != PE_CONVENTION_TGI)
+        g->scale = 1 / (float)p->s->factor;
+}
+
 const struct pe_scaling_rule pe_scaling_linear = {
     .name = "linear",
     .about = "w/factor (position interpolation)",
@@ -16,6 +22,7 @@ const struct pe_scaling_rule pe_scaling_linear = {
     .factor_is_ratio = true,
     .in_transformers = true,
     .frequency = frequency,
+    .steps = steps,
     .tried = PE_TRIED,
     /* Any factor is mistaken for the next power of two. */
     .trials = {{.name = "factor", .n = 2, .values = {0.5, 2}, .are_multiples = true}},

@@ -103,11 +103,15 @@ static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_sca
     return choose_list(s, &l->list, err) ? err->status : set_attention(s, err);
 }
 
-static struct pe_dd frequency(const struct pe_scaling_pair *p)
+static double divisor(const struct pe_scaling_pair *p)
 {
     const struct longrope *l = own(p->s);
-    return num_below(p, pe_real_at(l->list == LONG ? &l->long_factor : &l->short_factor, p->c));
+    return pe_real_at(l->list == LONG ? &l->long_factor : &l->short_factor, p->c);
 }
+
+static struct pe_dd frequency(const struct pe_scaling_pair *p) { return num_below(p, divisor(p)); }
+
+static void steps(const struct pe_scaling_pair *p, struct pe_ggml_steps *g) { g->divisor = (float)divisor(p); }
 
 const struct pe_scaling_rule pe_scaling_longrope = {
     .name = "longrope",
@@ -128,5 +132,6 @@ const struct pe_scaling_rule pe_scaling_longrope = {
     .claims = claims,
     .resolve = resolve,
     .frequency = frequency,
+    .steps = steps,
     .tried = PE_TRIED_IF_BELIEVED,
 };

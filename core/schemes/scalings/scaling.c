@@ -144,3 +144,19 @@ void pe_scaling_ladder(const struct pe_scaling_resolved *s, const struct pe_scal
         inv_freq[p.c] = !turns ? dd(0) : rule->frequency ? rule->frequency(&p) : p.w;
     }
 }
+
+void pe_scaling_steps(const struct pe_scaling_resolved *s, const struct pe_scaling_use *use, size_t n_pairs,
+                      struct pe_ggml_steps *steps)
+{
+    struct pe_scaling_pair p = {.s = s, .use = use};
+    struct pe_dd log_base = dd_log(dd((double)(float)use->base));
+    double exponent = (double)(-2 / (float)use->dim);
+    float power = (float)dd_round_odd(dd_exp(dd_mul_d(log_base, exponent)));
+    if (s->rule->prepare)
+        s->rule->prepare(&p);
+    for (p.c = 0; p.c < n_pairs; p.c++) {
+        float divisor = s->divisors.n ? (float)pe_real_at(&s->divisors, p.c) : 1;
+        steps[p.c] = (struct pe_ggml_steps){(uint32_t)p.c, power, divisor, 1, 0};
+        s->rule->steps(&p, &steps[p.c]);
+    }
+}

@@ -161,6 +161,8 @@ struct pe_scaling_rule {
     struct pe_dd (*stretch)(const struct pe_scaling_resolved *s);
     void (*prepare)(struct pe_scaling_pair *p);
     struct pe_dd (*frequency)(const struct pe_scaling_pair *p); /* NULL: w */
+    /* The rule in ggml's steps, which begin as those of no rule. NULL: ggml does not have the rule. */
+    void (*steps)(const struct pe_scaling_pair *p, struct pe_ggml_steps *g);
     /* In a diagnosis: usual factors, and lengths if it needs one; then these of a believed object. */
     enum pe_scaling_tried tried;
     struct pe_scaling_trial trials[4];
@@ -243,5 +245,10 @@ void pe_scaling_show(const struct pe_scaling_resolved *resolved, struct pe_scali
  * scaling (arith float32: an f32, each step rounded as torch rounds it). */
 void pe_scaling_ladder(const struct pe_scaling_resolved *s, const struct pe_scaling_use *use, size_t n_pairs,
                        struct pe_dd *inv_freq);
+
+/* The steps of each pair under `arith: ggml`, of a rule that has them. power is powf(base, -2/dim), rounded to nearest;
+ * the C library's, which ggml calls, may be the float beside it. */
+void pe_scaling_steps(const struct pe_scaling_resolved *s, const struct pe_scaling_use *use, size_t n_pairs,
+                      struct pe_ggml_steps *steps);
 
 #endif

@@ -176,6 +176,15 @@ static struct pe_dd frequency(const struct pe_scaling_pair *p)
     return num_add(p, divided, num_mul(p, p->w, keep));
 }
 
+/* rope_yarn_ramp and rope_yarn of ggml. */
+static void steps(const struct pe_scaling_pair *p, struct pe_ggml_steps *g)
+{
+    float low = (float)p->ends[0].hi, high = (float)p->ends[1].hi;
+    float ramp = ((float)p->c - low) / fmaxf(0.001f, high - low);
+    g->scale = 1 / (float)p->s->factor;
+    g->keep = (1 - fminf(1, fmaxf(0, ramp))) * (float)own(p->s)->extrapolation_factor;
+}
+
 const struct pe_scaling_rule pe_scaling_yarn = {
     .name = "yarn",
     .about = "a blend per pair by its turns in the original length, and an attention factor",
@@ -192,6 +201,7 @@ const struct pe_scaling_rule pe_scaling_yarn = {
     .resolve = resolve,
     .prepare = prepare,
     .frequency = frequency,
+    .steps = steps,
     .tried = PE_TRIED,
     .trials = {{.name = "truncate", .n = 2, .values = {0, 1}, .is_flag = true},
                {.name = "beta_fast", .n = 4, .values = {16, 32, 64, 128}},

@@ -49,7 +49,7 @@ static void cosines(void **unused)
 {
     (void)unused;
     struct pe_dd f = {0x1.45f306dc9c883p-1, -0x1.6b01ec5417056p-55};
-    struct pe_wave wave = {f.hi, f.lo, 1, 0, 1, 0};
+    struct pe_wave wave = {.fh = f.hi, .fl = f.lo, .ah = 1, .quarter = 1};
     double phase;
     for (double p = 1e-3; p < 0x1p41; p *= 1.0137) {
         assert_true(apart(pe_dd_fast_cos(f, dd(p)), pe_wave_value(&wave, p, &phase)) < 0x1p-62);

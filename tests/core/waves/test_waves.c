@@ -142,7 +142,8 @@ static void odd_columns(void **unused)
     pe_ladder(10000, 10, 10, w);
     for (int j = 0; j < 40; j++) {
         struct pe_dd f = pe_quarter_turns(w[j / 4]);
-        columns[j] = (struct pe_wave){f.hi, f.lo, j % 3 ? 1 : 1.3465735902799727, j % 3 ? 0 : 0x1.8p-55, j % 4, 0};
+        columns[j] =
+            (struct pe_wave){f.hi, f.lo, j % 3 ? 1 : 1.3465735902799727, j % 3 ? 0 : 0x1.8p-55, j % 4, 0, NULL};
     }
     columns[8].fh = columns[8].fl = 0;
     columns[9].fh = columns[9].fl = 0;
@@ -232,7 +233,7 @@ static void zeros_have_no_sign(void **unused)
     for (int f = -6; f <= 6; f++) {
         struct pe_wave columns[N_FEW];
         for (int j = 0; j < N_FEW; j++)
-            columns[j] = (struct pe_wave){f, 0, j < 4 ? 1 : j < 6 ? 0 : -1.5, 0, j % 4, 0};
+            columns[j] = (struct pe_wave){.fh = f, .ah = j < 4 ? 1 : j < 6 ? 0 : -1.5, .quarter = j % 4};
         check_everywhere(columns, N_FEW, 1);
         check_everywhere(columns, N_FEW, -1 - TALL);
     }
@@ -248,8 +249,9 @@ static void beside_middles(void **unused)
         for (int e = 30; e < 60; e += 2) {
             struct pe_wave columns[N_FEW];
             for (int j = 0; j < N_FEW; j++)
-                columns[j] = (struct pe_wave){
-                    ldexp(1, -20 - 4 * (j / 2)), 0, middles[m] * (1 + (j % 2 ? -1 : 1) * ldexp(1.1, -e)), 0, 1, 0};
+                columns[j] = (struct pe_wave){.fh = ldexp(1, -20 - 4 * (j / 2)),
+                                              .ah = middles[m] * (1 + (j % 2 ? -1 : 1) * ldexp(1.1, -e)),
+                                              .quarter = 1};
             check_everywhere(columns, N_FEW, 1);
         }
 }
@@ -265,7 +267,8 @@ static void amplitudes_of_every_size(void **unused)
         struct pe_wave columns[N_FEW];
         for (int j = 0; j < N_FEW; j++) {
             struct pe_dd f = pe_quarter_turns(w[j / 2]);
-            columns[j] = (struct pe_wave){f.hi, f.lo, ldexp(1.3465735902799727, exponents[e]), 0, j % 2, 0};
+            columns[j] = (struct pe_wave){
+                .fh = f.hi, .fl = f.lo, .ah = ldexp(1.3465735902799727, exponents[e]), .quarter = j % 2};
         }
         check_everywhere(columns, N_FEW, 1);
         check_everywhere(columns, N_FEW, 1e9);

@@ -9,7 +9,7 @@ import pytest
 import reference
 import reference.ggml as truth
 from asking import check_again, refused
-from tensors import encode, encode_one
+from tensors import encode, encode_one, rotate_files
 
 
 def ggml_scaling(rng, pairs):
@@ -142,6 +142,139 @@ def test_imrope_of_thirds(server):
         sections = config["mrope_section"]
         assert sum(sections) == head_dim // 2
         assert 3 not in [truth.imrope_axis(c, sections) for c in range(head_dim // 2)]
+
+
+# ---- Its arithmetic, bit for bit ----
+
+
+def bits(x):
+    return np.ascontiguousarray(x, np.float32).view(np.uint32)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_arith(server, seed):
+    """The table in two forms, and q turned by it."""
+    rng = random.Random(1000 + seed)
+    head_dim, base = rng.choice([8, 16, 64]), rng.choice([10000.0, 5e5, 123456.7])
+    scaling, asked = ggml_scaling(rng, head_dim // 2)
+    factor = rng.choice([1, 1, 0.7])
+    positions = [0, *(rng.choice([-1, 1]) * rng.randint(1, 2 ** rng.randint(1, 31) - 1) for _ in range(5))]
+    yarn, s = asked.get("yarn"), asked.get("s", 1)
+    request = dict(scheme="rope", head_dim=head_dim, base=base, scaling=scaling, positions=positions, arith="ggml")
+    if factor != 1:
+        request["attention_factor"] = factor
+    g = factor if factor != 1 else float(truth.magnitude(s, 1)) if yarn and yarn[1] else 1
+    cos, sin = truth.table_f32(head_dim, base, positions, g=g, **asked)
+    found = encode(server, **request, outputs=["cos", "sin"])
+    assert np.array_equal(bits(found["cos"]), bits(cos)) and np.array_equal(bits(found["sin"]), bits(sin)), request
+    table = encode_one(server, **request, form="expanded", layout="half", outputs=["cos"])
+    assert np.array_equal(bits(table), bits(np.concatenate([cos, cos], 1)))
+    check_again(server, {**request, "outputs": ["cos", "sin"]}, ["positions", "outputs"], found)
+    q = np.random.default_rng(seed).standard_normal((1, 2, len(positions), head_dim)).astype("f4")
+    turned = rotate_files(server, {**request, "layout": "half"}, q=q)["q"]
+    a, b = q[..., :head_dim // 2], q[..., head_dim // 2:]
+    np.testing.assert_allclose(turned, np.concatenate([a * cos - b * sin, b * cos + a * sin], -1), rtol=0, atol=2e-6)
+
+
+def test_arith_of_longrope(server):
+    lists = {"type": "longrope", "convention": "ggml", "short_factor": [1, 1.25, 2.7, 9.1], "long_factor": [3, 4.4, 5.1, 64.3],
+             "original_max_position_embeddings": 16}
+    for n, used in [(16, "short_factor"), (40, "long_factor")]:
+        found = encode(server, scheme="rope", head_dim=8, scaling=lists, len=n, arith="ggml", outputs=["cos", "sin"])
+        cos, sin = truth.table_f32(8, 10000.0, range(n), divisors=lists[used])
+        assert np.array_equal(bits(found["cos"]), bits(cos)) and np.array_equal(bits(found["sin"]), bits(sin))
+
+
+@pytest.mark.parametrize("channels,sections", [("imrope", [24, 20, 20]), ("imrope", [20, 20, 20, 4]), ("mrope", [16, 24, 24])])
+def test_arith_of_three_axes(server, channels, sections):
+    """Every axis has its own product, which advances at every pair."""
+    positions = [[5, 900, 70000, 0], [7, 31, 262143, 3], [11, 2, 90001, 1]]
+    def axis_of(c):
+        return truth.imrope_axis(c, sections) if channels == "imrope" else int(np.searchsorted(np.cumsum(sections), c, "right"))
+    found = encode(server, scheme="rope", head_dim=128, base=5e6, channels=channels, mrope_section=sections,
+                   positions=positions, arith="ggml", outputs=["cos", "sin"])
+    cos, sin = truth.table_f32(128, 5e6, positions, axis_of=axis_of)
+    assert np.array_equal(bits(found["cos"]), bits(cos)) and np.array_equal(bits(found["sin"]), bits(sin))
+
+
+def test_arith_in_slices(server):
+    """A part of a table begins its products anew."""
+    fields = dict(scheme="rope", head_dim=256, base=5e5, len=9, offset=100000, arith="ggml", outputs=["cos"])
+    whole = encode_one(server, **fields)
+    assert np.array_equal(encode_one(server, **fields, slice=[[3, 8], [70, 101]]), whole[3:8, 70:101])
+    assert np.array_equal(bits(encode_one(server, **{**fields, "offset": 100004, "len": 5})), bits(whole[4:]))
+
+
+@pytest.mark.parametrize("head_dim,base,errors", [(128, 5e5, (9.5e-5, 6.6e-4, 1.21e-2)), (128, 1e6, (1.1e-4, 8.3e-4, 1.61e-2)),
+                                                  (64, 1e4, (5.3e-5, 4.7e-4, 7.7e-3))])
+def test_errors_of_the_arithmetic(server, head_dim, base, errors):
+    """The largest of cosines over 256 positions before 2^10, 2^13, 2^17; the same by the metric, of cosines and sines."""
+    for power, error in zip((10, 13, 17), errors):
+        fields = dict(scheme="rope", head_dim=head_dim, base=base, offset=2**power - 256, len=256)
+        found = encode(server, **fields, arith="ggml", outputs=["cos", "sin"])
+        angles = np.outer(np.arange(2**power - 256, 2**power), [float(w) for w in truth.frequencies(head_dim, base)])
+        apart = [np.abs(found[name].astype(float) - turn(angles)).max() for name, turn in (("cos", np.cos), ("sin", np.sin))]
+        assert apart[0] == pytest.approx(error, rel=0.06)
+        answer = server.ask("/analyze", configs=[{"scheme": "rope", "head_dim": head_dim, "base": base}],
+                            offset=2**power - 256, len=256, metrics=["precision"], recipes=["ggml"]).json()
+        assert answer["results"][0]["precision"]["value"] == pytest.approx(max(apart), rel=1e-3)
+
+
+def test_recipe_of_the_metric(server):
+    """By default it is there for what ggml computes; asked for elsewhere it is refused."""
+    def recipes(**config):
+        answer = server.ask("/analyze", configs=[config], len=64, metrics=["precision"]).json()
+        return list(answer["results"][0]["precision"]["recipes"])
+    usual = ["f32", "f32_bf16", "bf16_inv_freq", "f16_inv_freq", "bf16"]
+    llama3 = {"type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 8192}
+    assert recipes(scheme="rope") == [*usual, "ggml"]
+    assert recipes(scheme="rope", scaling={"type": "default", "divisors": [1, 2] * 16}) == [*usual, "ggml"]
+    for other in [dict(scheme="xpos"), dict(scheme="sinusoidal"), dict(scheme="rope", scaling=llama3),
+                  dict(scheme="rope", head_dim=4, inv_freq=[1, 0.1])]:
+        assert recipes(**other) == usual
+    refused(server, "/recipes/0", "bf16", path="/analyze", scheme="xpos", len=4, metrics=["precision"], recipes=["ggml"])
+
+
+@pytest.mark.parametrize("as_q", [False, True])
+def test_belief_in_its_arithmetic(server, as_q):
+    """/diagnose: ggml's numbers are explained by arith ggml alone; a wrong base is found beside it."""
+    positions = list(range(60000, 60048))
+    cos, sin = truth.table_f32(32, 5e5, positions)
+    belief = dict(scheme="rope", head_dim=32, base=5e5, layout="half", offset=60000, arith="ggml")
+    sent = dict(cos=cos, sin=sin)
+    if as_q:
+        q = np.random.default_rng(3).standard_normal((1, 1, 48, 32)).astype("f4")
+        a, b = q[..., :16], q[..., 16:]
+        sent = dict(q=q, q_out=np.concatenate([a * cos - b * sin, b * cos + a * sin], -1))
+    sent = {name: {"dtype": "f32", "shape": list(x.shape), "data": x.tolist()} for name, x in sent.items()}
+    answer = server.ask("/diagnose", **belief, **sent).json()
+    assert answer["explained"] and [f["code"] for f in answer["findings"]] == ["as_believed"]
+    answer = server.ask("/diagnose", **{**belief, "base": 10000}, **sent).json()
+    assert answer["explained"] and "base" in str(answer["findings"][0]["pointer"]) and answer["findings"][0]["found"] == 500000
+
+
+BAD_ARITH = [
+    ("/scaling/type", dict(scaling={"type": "ntk", "factor": 2}), "linear"),
+    ("/scaling/type", dict(scaling={"type": "llama3", "factor": 2, "low_freq_factor": 1, "high_freq_factor": 4,
+                                    "original_max_position_embeddings": 64}), "longrope"),
+    ("/inv_freq", dict(inv_freq=[1, 0.5]), "base"),
+    ("/arith", dict(positions=[0, 0.5]), "integer"),
+    ("/arith", dict(positions=[0, 2**31]), "2^31"),
+    ("/arith", dict(grid=[2, 2]), "one axis"),
+    ("/arith", dict(grid=[2, 2], channels="pixtral"), "one axis"),
+    ("/coords", dict(grid=[2, 2, 2], channels="imrope", mrope_section=[2, 0, 0], coords="normalized"), "integers"),
+]
+
+
+@pytest.mark.parametrize("pointer,fields,word", BAD_ARITH)
+def test_arith_refused(server, pointer, fields, word):
+    sequence = {} if "grid" in fields or "positions" in fields else {"len": 4}
+    refused(server, pointer, word, scheme="rope", head_dim=4, arith="ggml", **sequence, **fields)
+
+
+@pytest.mark.parametrize("scheme", ["xpos", "sinusoidal", "alibi"])
+def test_arith_is_of_rope_only(server, scheme):
+    refused(server, "/arith", "float32", scheme=scheme, len=4, arith="ggml")
 
 
 # ---- Refusals ----
