@@ -35,7 +35,7 @@ static struct pe_dd expm1_series(struct pe_dd r)
 
 /* e^a = 2^k · e^r with |r| ≤ ln2/2; then e^r - 1 by halving r eight times and doubling back with (1+p)² - 1 = 2p + p²,
  * which keeps the relative error of p small. */
-struct pe_dd dd_exp(struct pe_dd a)
+struct pe_dd pe_dd_exp(struct pe_dd a)
 {
     enum { HALVINGS = 8 };
     double k = nearbyint(a.hi * 0x1.71547652b82fep+0);
@@ -70,9 +70,9 @@ static double log_double(double x)
 /* Newton's method of third order on e^y = a: y += 2(a - e^y)/(a + e^y), whose error is a twelfth of the cube of the
  * error of y. That error is below 2^-41 (an ulp or two of a logarithm of at most 745), so one step is enough:
  * 2^-123. */
-struct pe_dd dd_log(struct pe_dd a)
+struct pe_dd pe_dd_log(struct pe_dd a)
 {
-    struct pe_dd y = dd(log_double(a.hi)), e = dd_exp(y);
+    struct pe_dd y = dd(log_double(a.hi)), e = pe_dd_exp(y);
     struct pe_dd step = dd_div(dd_sub(a, e), dd_add(a, e));
     return dd_add(y, dd_add(step, step));
 }

@@ -107,7 +107,7 @@ struct pe_dd pe_dd_log1p(struct pe_dd x)
 {
     enum { LAST = 13 };
     if (x.hi >= 0x1p-8)
-        return dd_log(dd_add(dd(1), x));
+        return pe_dd_log(dd_add(dd(1), x));
     struct pe_dd z = dd_div(x, dd_add(dd(2), x)), square = dd_mul(z, z), sum = {0, 0};
     for (int k = LAST; k >= 1; k -= 2)
         sum = dd_add(dd_mul(sum, square), dd_div(dd(1), dd(k)));

@@ -137,8 +137,8 @@ static inline double dd_round_odd(struct pe_dd a)
 
 /* e^a and ln(a) for a > 0, relative (absolute for the logarithm: × max(1, |ln a|)) error about 2^-102. In
  * core/numeric/dd.c. */
-struct pe_dd dd_exp(struct pe_dd a);
-struct pe_dd dd_log(struct pe_dd a);
+struct pe_dd pe_dd_exp(struct pe_dd a);
+struct pe_dd pe_dd_log(struct pe_dd a);
 
 /* ---- Double-double, fast ---- */
 

@@ -15,7 +15,7 @@ enum { ANCHOR_EVERY = 16 };
 /* base^(-i/denominator), with the exponent's quotient in double-double. */
 static struct pe_dd rung(struct pe_dd log_base, double i, double denominator)
 {
-    return dd_exp(dd_neg(dd_mul(dd_div(dd(i), dd(denominator)), log_base)));
+    return pe_dd_exp(dd_neg(dd_mul(dd_div(dd(i), dd(denominator)), log_base)));
 }
 
 void pe_ladder_dd(struct pe_dd log_base, double denominator, size_t n, struct pe_dd *out)
@@ -35,18 +35,18 @@ void pe_ladder_dd(struct pe_dd log_base, double denominator, size_t n, struct pe
 
 void pe_ladder(double base, double denominator, size_t n, struct pe_dd *out)
 {
-    pe_ladder_dd(dd_log(dd(base)), denominator, n, out);
+    pe_ladder_dd(pe_dd_log(dd(base)), denominator, n, out);
 }
 
 float pe_power_float32(struct pe_dd log_base, size_t i, double denominator)
 {
     float exponent = i ? (float)((double)i / denominator) : 0;
-    return (float)dd_round_odd(dd_exp(dd_mul_d(log_base, (double)exponent)));
+    return (float)dd_round_odd(pe_dd_exp(dd_mul_d(log_base, (double)exponent)));
 }
 
 void pe_ladder_float32(double base, double denominator, size_t n, struct pe_dd *out)
 {
-    struct pe_dd log_base = dd_log(dd((double)(float)base));
+    struct pe_dd log_base = pe_dd_log(dd((double)(float)base));
     for (size_t i = 0; i < n; i++)
         out[i] = dd((double)(1.0f / pe_power_float32(log_base, i, denominator)));
 }

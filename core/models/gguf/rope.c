@@ -107,7 +107,7 @@ static enum pe_status apply_alpha(struct pe_gguf_reader *r, int64_t head_dim, do
                    ? pe_gguf_wrong(r, PE_GGUF_ALPHA, "a number of at least 0")
                    : PE_OK;
     struct pe_dd power = dd_div(dd((double)head_dim), dd((double)head_dim - 2));
-    *base = dd_mul_d(dd_exp(dd_mul(power, dd_log(dd(alpha)))), *base).hi;
+    *base = dd_mul_d(pe_dd_exp(dd_mul(power, pe_dd_log(dd(alpha)))), *base).hi;
     return PE_OK;
 }
 
@@ -256,7 +256,7 @@ static enum pe_status read_scaling(struct pe_gguf_reader *r, struct scaling *s)
 /* m(s, k) */
 static struct pe_dd magnitude(double s, double k)
 {
-    return s <= 1 ? dd(1) : dd_add(dd(1), dd_div(dd_mul_d(dd_log(dd(s)), k), dd(10)));
+    return s <= 1 ? dd(1) : dd_add(dd(1), dd_div(dd_mul_d(pe_dd_log(dd(s)), k), dd(10)));
 }
 
 /* a·Y */
@@ -270,7 +270,7 @@ static struct pe_dd attention_of(const struct pe_gguf_reader *r, const struct sc
 
 static double softmax_of(const struct pe_gguf_reader *r, const struct scaling *s)
 {
-    struct pe_dd tenth = dd_div(dd_log(dd(s->factor)), dd(10)), one = dd(1);
+    struct pe_dd tenth = dd_div(pe_dd_log(dd(s->factor)), dd(10)), one = dd(1);
     struct pe_dd by_l = dd_add(one, dd_mul_d(tenth, s->log_multiplier));
     struct pe_dd by_1 = s->ramps ? one : dd_add(one, tenth); /* divided out of a' with yarn */
     struct pe_dd root = dd_mul(dd_mul(attention_of(r, s), by_1), by_l);

@@ -88,7 +88,7 @@ static struct pe_dd power_of_two(struct pe_dd e)
     static const struct pe_dd ln2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
     if (e.lo == 0 && e.hi == floor(e.hi))
         return dd(ldexp(1, (int)e.hi));
-    return dd_exp(dd_mul(e, ln2));
+    return pe_dd_exp(dd_mul(e, ln2));
 }
 
 static void set_default_slopes(const struct alibi *c, struct pe_dd *slopes)

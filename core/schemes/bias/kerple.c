@@ -111,7 +111,7 @@ static struct pe_dd exact_power(struct pe_dd n, double r)
         double root = sqrt(n.hi);
         struct pe_dd square = dd_two_prod(root, root);
         if (n.lo != 0 || n.hi == 1 || square.hi != n.hi || square.lo != 0)
-            return dd_exp(dd_mul_d(dd_log(n), r));
+            return pe_dd_exp(dd_mul_d(pe_dd_log(n), r));
         n = dd(root);
         r *= 2;
     }
@@ -132,7 +132,7 @@ static struct pe_dd exact_value(enum kind kind, struct head h, struct pe_dd n)
 static struct pe_dd float32_value(enum kind kind, struct head h, struct pe_dd distance)
 {
     float n = (float)dd_round_odd(distance), r1 = (float)h.r1, r2 = (float)h.r2, scaled = 1 + r2 * n;
-    struct pe_dd v = kind == LOG ? dd_log(dd((double)scaled)) : exact_power(dd((double)n), (double)r2);
+    struct pe_dd v = kind == LOG ? pe_dd_log(dd((double)scaled)) : exact_power(dd((double)n), (double)r2);
     return dd((double)(-r1 * (float)dd_round_odd(v)));
 }
 

@@ -94,7 +94,7 @@ static double coordinate(const struct swinv2 *c, unsigned axis, double rel)
     if (p == 1 || rel == 0)
         return 0;
     double t = step(c, 8 * step(c, fabs(rel) / (p - 1)));
-    double log2 = step(c, dd_div(dd_log(dd(step(c, 1 + t))), ln2).hi);
+    double log2 = step(c, dd_div(pe_dd_log(dd(step(c, 1 + t))), ln2).hi);
     return copysign(step(c, log2 / 3), rel);
 }
 
@@ -103,7 +103,7 @@ static double sixteen_sigmoid(double x)
 {
     if (isnan(x) || x < -745)
         return isnan(x) ? x : 0;
-    struct pe_dd e = dd_exp(dd(-fmin(fabs(x), 745)));
+    struct pe_dd e = pe_dd_exp(dd(-fmin(fabs(x), 745)));
     return 16 * dd_div(x < 0 ? e : dd(1), dd_add(dd(1), e)).hi;
 }
 

@@ -111,7 +111,7 @@ static bool has_climbed(const struct ladder *s, int64_t n, int64_t k)
     double difference = dd_sub(left, right).hi;
     if (fabs(difference) > right.hi * 0x1p-50)
         return difference > 0;
-    difference = dd_sub(dd_mul_d(dd_log(dd((double)n)), (double)s->l), right).hi;
+    difference = dd_sub(dd_mul_d(pe_dd_log(dd((double)n)), (double)s->l), right).hi;
     return difference > 0 || (fabs(difference) <= right.hi * 0x1p-88 && powers_are_equal(s, n, k));
 }
 
@@ -141,8 +141,8 @@ static int64_t first_of_step(const struct ladder *s, int64_t k, bool float32)
 static void set_first(const struct t5 *c, struct tables *t)
 {
     struct ladder s = {.e = t->side / 2, .m = c->max_distance, .l = t->side - t->side / 2};
-    s.log_e = s.e > 1 ? dd_log(dd((double)s.e)) : dd(0);
-    s.log_m = dd_log(dd((double)s.m));
+    s.log_e = s.e > 1 ? pe_dd_log(dd((double)s.e)) : dd(0);
+    s.log_m = pe_dd_log(dd((double)s.m));
     for (int64_t b = 0; b < t->side; b++)
         t->first[b] = (double)(b <= s.e ? b : first_of_step(&s, b - s.e, c->arith == PE_ARITH_FLOAT32));
 }

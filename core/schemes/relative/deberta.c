@@ -68,8 +68,8 @@ static struct pe_deberta_ladder ladder_of(const struct pe_deberta *c)
 {
     struct pe_deberta_ladder s = {.mid = c->position_buckets / 2};
     if (c->position_buckets > 0) {
-        s.log_mid = dd_log(dd((double)s.mid));
-        s.log_m = dd_sub(dd_log(dd((double)(c->max_relative_positions - 1))), s.log_mid);
+        s.log_mid = pe_dd_log(dd((double)s.mid));
+        s.log_m = dd_sub(pe_dd_log(dd((double)(c->max_relative_positions - 1))), s.log_mid);
     }
     return s;
 }
@@ -78,7 +78,7 @@ static struct pe_deberta_ladder ladder_of(const struct pe_deberta *c)
  * in double, which is accurate enough to begin one step before the right one. */
 static int32_t logarithmic(const struct pe_deberta_ladder *s, int64_t span, int64_t n)
 {
-    struct pe_dd log_n = dd_sub(dd_log(dd((double)n)), s->log_mid);
+    struct pe_dd log_n = dd_sub(pe_dd_log(dd((double)n)), s->log_mid);
     int64_t step = (int64_t)fmin(floor(log_n.hi / s->log_m.hi * (double)(s->mid - 1)), (double)span) - 1;
     step = step > 0 ? step : 0;
     while (s->mid + step < span && has_passed(log_n, s->log_m, s->mid, step))

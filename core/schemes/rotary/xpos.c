@@ -80,7 +80,7 @@ static void set_zetas(const struct xpos *c, struct scales *s, bool float32)
         struct pe_dd zeta = dd_div(dd_add(dd(2 * (double)i), dd_two_prod(c->gamma, d)), below);
         if (float32)
             zeta = dd((double)(float)zeta.hi);
-        s->log_zeta[i] = dd_div(dd_log(zeta), dd(c->scale_base));
+        s->log_zeta[i] = dd_div(pe_dd_log(zeta), dd(c->scale_base));
     }
 }
 
@@ -119,7 +119,7 @@ static struct pe_dd exponential(struct pe_dd x)
 {
     if (x.hi < -740)
         return dd(0);
-    return x.hi > 709 ? dd(HUGE_VAL) : dd_exp(x);
+    return x.hi > 709 ? dd(HUGE_VAL) : pe_dd_exp(x);
 }
 
 /* scale[p, c] to the power of sign. */

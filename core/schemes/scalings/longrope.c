@@ -87,8 +87,8 @@ static enum pe_status set_attention(struct pe_scaling_resolved *s, struct pe_err
         return pe_fail(err, "/scaling/original_max_position_embeddings",
                        "original_max_position_embeddings is %.10g; allowed: more than 1, as its logarithm is a divisor",
                        original);
-    struct pe_dd square = dd_add(dd(1), dd_div(dd_log(dd(s->factor)), dd_log(dd(original))));
-    s->attention_factor = dd_exp(dd_mul_d(dd_log(square), 0.5)).hi;
+    struct pe_dd square = dd_add(dd(1), dd_div(pe_dd_log(dd(s->factor)), pe_dd_log(dd(original))));
+    s->attention_factor = pe_dd_exp(dd_mul_d(pe_dd_log(square), 0.5)).hi;
     return PE_OK;
 }
 

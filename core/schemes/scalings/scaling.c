@@ -108,14 +108,14 @@ enum pe_status pe_scaling_resolve(const struct pe_scaling *given, const struct p
 /* ln base' = ln base + dim/(dim - 2) · ln stretch. In float32, base' is a Python double that torch.pow rounds. */
 static struct pe_dd log_base_of(const struct pe_scaling_resolved *s, const struct pe_scaling_use *use)
 {
-    struct pe_dd log_base = dd_log(dd(use->base));
+    struct pe_dd log_base = pe_dd_log(dd(use->base));
     float base = (float)use->base;
     if (s->rule->stretch) {
         struct pe_dd power = dd_div(dd(use->dim), dd(use->dim - 2));
-        log_base = dd_add(log_base, dd_mul(power, dd_log(s->rule->stretch(s))));
-        base = (float)fmin(dd_exp(log_base).hi, (double)FLT_MAX);
+        log_base = dd_add(log_base, dd_mul(power, pe_dd_log(s->rule->stretch(s))));
+        base = (float)fmin(pe_dd_exp(log_base).hi, (double)FLT_MAX);
     }
-    return use->float32 ? dd_log(dd((double)base)) : log_base;
+    return use->float32 ? pe_dd_log(dd((double)base)) : log_base;
 }
 
 /* False: the pair does not turn. */

@@ -63,7 +63,7 @@ static struct pe_dd magnitude(double s, double k)
 {
     if (s <= 1)
         return dd(1);
-    return dd_add(dd(1), dd_div(dd_mul_d(dd_log(dd(s)), k), dd(10)));
+    return dd_add(dd(1), dd_div(dd_mul_d(pe_dd_log(dd(s)), k), dd(10)));
 }
 
 static double attention(const struct pe_scaling_resolved *s)
@@ -138,7 +138,7 @@ static struct pe_dd dd_ceil(struct pe_dd a) { return dd_neg(dd_floor(dd_neg(a)))
 static struct pe_dd pair_of_turns(const struct pe_scaling_pair *p, double turns)
 {
     struct pe_dd ratio = dd_div(dd(p->s->original_max_position_embeddings), dd_mul_d(two_pi, turns));
-    return dd_div(dd_mul_d(dd_log(ratio), p->use->dim), dd_mul_d(dd_log(dd(p->use->base)), 2));
+    return dd_div(dd_mul_d(pe_dd_log(ratio), p->use->dim), dd_mul_d(pe_dd_log(dd(p->use->base)), 2));
 }
 
 /* The ends of the ramp, doubles in the frameworks. The upper clamp is dim - 1 although pairs end at dim/2 - 1, and high

@@ -23,25 +23,25 @@ static void logarithms(void **unused)
     (void)unused;
     for (double x = 1e-200; x < 1e250; x *= 1.37) {
         if (x != 1)
-            assert_near(pe_dd_fast_log(dd(x)), dd_log(dd(x)), x);
+            assert_near(pe_dd_fast_log(dd(x)), pe_dd_log(dd(x)), x);
         /* ln(1 + x) = x - x²/2 + x³/3 for the smallest; else 1 + x in double-double has what is needed */
         struct pe_dd square = dd_mul_d(dd(x), x), cube = dd_mul_d(square, x);
         struct pe_dd small = dd_add(dd_sub(dd(x), dd_div(square, dd(2))), dd_div(cube, dd(3)));
-        struct pe_dd truth = x < 1e-20 ? small : dd_log(dd_add(dd(1), dd(x)));
+        struct pe_dd truth = x < 1e-20 ? small : pe_dd_log(dd_add(dd(1), dd(x)));
         if (x < 1e-20 || x > 1e-9) {
             assert_near(pe_dd_fast_log1p(dd(x)), truth, x);
             assert_true(apart(pe_dd_log1p(dd(x)), truth) <= fabs(truth.hi) * 0x1p-94 + (x < 1e-20 ? 0 : 0x1p-102));
         }
     }
     for (double x = 1 - 0x1p-10; x < 1 + 0x1p-10; x += 0x1.37p-20)
-        assert_near(pe_dd_fast_log(dd(x)), dd_log(dd(x)), x);
+        assert_near(pe_dd_fast_log(dd(x)), pe_dd_log(dd(x)), x);
 }
 
 static void exponentials(void **unused)
 {
     (void)unused;
     for (double x = -600; x < 600; x += 0.0371)
-        assert_near(pe_dd_fast_exp(dd(x)), dd_exp(dd(x)), x);
+        assert_near(pe_dd_fast_exp(dd(x)), pe_dd_exp(dd(x)), x);
     assert_true(pe_dd_fast_exp(dd(0)).hi == 1);
 }
 
