@@ -12,6 +12,7 @@ WERROR   ?= -Werror
 CFLAGS   ?= -g1
 JOBS     ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX   ?= /usr/local
+LIBDIR   ?= $(PREFIX)/lib
 PYTHON   ?= /usr/bin/python3
 HOST     ?= 127.0.0.1
 PORT     ?= 8080
@@ -25,6 +26,8 @@ BASE     := -std=gnu11 -I. $(WARNINGS) -pthread -MMD -MP
 OPTIMISE := -O2
 # Contraction would make values depend on the instruction set; the code does not check errno or floating-point traps.
 CORE     := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math
+# Objects of core/ are compiled once for both libraries. Only what posenc.h declares is visible in the shared one.
+CORE     += -fPIC -fvisibility=hidden -fno-semantic-interposition
 ifneq ($(SANITIZE),)
 BASE     += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
@@ -70,6 +73,10 @@ FORMATTED := $(wildcard core/*.[ch] core/*/*.[ch] core/*/*/*.[ch] api/*.[ch] api
 objects    = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 KERNEL_O  := $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(KERNEL_C)))
 LIB_CORE  := $(BUILD)/libposenc.a
+# The number in the soname: a release that breaks programs raises it. `make abi` compares the library with the list of its names.
+ABI       := 0
+VERSION   := $(shell sed -n 's/^\#define PE_VERSION "\(.*\)"/\1/p' core/posenc.h)
+SHARED    := $(BUILD)/libposenc.so.$(VERSION)
 LIB_API   := $(BUILD)/libposenc-api.a
 LIB_SERVER:= $(BUILD)/libposenc-server.a
 SUPPORT   := $(call objects,$(SUPPORT_C))
@@ -95,9 +102,10 @@ FAULTS       := $(if $(SANITIZE),$(if $(findstring fuzzer,$(SANITIZE)),,$(BUILD)
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all libraries tests programs run serve test test-one check arm64 c-tests replay http page asan tsan test-slow slow scale bench bench-quick \
-        bench-readme bench-one soak fuzz lint format docs image install help clean FORCE
+        bench-readme bench-one soak fuzz lint abi format docs image install uninstall help clean FORCE
 
-all: $(BUILD)/posencd $(LIB_CORE) ## the server build/posencd and the library build/libposenc.a (the default)
+# A shared library would need the sanitizers' own.
+all: $(BUILD)/posencd $(LIB_CORE) $(if $(SANITIZE),,$(SHARED)) ## the server build/posencd and the libraries build/libposenc.a and .so (the default)
 tests: $(TESTS) $(REPLAYS) $(CORPORA) $(FAULTS)
 programs: $(SLOW) $(BENCHES) $(TOOLS)
 
@@ -112,7 +120,7 @@ libraries:
 # A change of flags rebuilds all objects.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(BASE) $(HARDEN)' | cmp -s - $@ || echo '$(BASE) $(HARDEN)' >$@
+	@echo '$(BASE) $(HARDEN) $(CORE)' | cmp -s - $@ || echo '$(BASE) $(HARDEN) $(CORE)' >$@
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
@@ -199,7 +207,7 @@ CLIENT_SOURCES := $(wildcard server/clients/*) server/page/asking/answers.js ser
 $(BUILD)/gen/server/clients.c: server/page/embed.sh $(CLIENT_SOURCES) core/posenc.h
 	@mkdir -p $(@D)/clients
 	$(call say,EMBED,$@)
-	$(Q)server/clients/assemble.sh $(@D)/clients $$(sed -n 's/^#define PE_VERSION "\(.*\)"/\1/p' core/posenc.h)
+	$(Q)server/clients/assemble.sh $(@D)/clients $(VERSION)
 	$(Q)server/page/embed.sh clients_built_in $(@D)/clients posenc.js posenc.py >$@
 
 EMBEDDED_O := $(BUILD)/obj/server/page.o $(BUILD)/obj/server/clients.o
@@ -218,6 +226,15 @@ link = $(Q)mkdir -p $(@D) && $(if $(V),,echo "  LD    $@" &&) $(CC) $(BASE) $(HA
 
 $(BUILD)/posencd: $(BUILD)/obj/server/main.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
 	$(link) $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
+
+# Names that posenc.h declares are exported, as POSENC_0; everything else is hidden.
+$(BUILD)/gen/posenc.map: Makefile
+	@mkdir -p $(@D)
+	$(Q)echo 'POSENC_$(ABI) { global: pe_*; local: *; };' >$@
+
+$(SHARED): $(LIB_CORE) $(BUILD)/gen/posenc.map
+	$(Q)$(if $(V),,echo "  LD    $@" &&) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libposenc.so.$(ABI) -Wl,--version-script=$(BUILD)/gen/posenc.map \
+	    -Wl,-z,defs,-z,text,-z,relro,-z,now,-z,noexecstack -Wl,--whole-archive $(LIB_CORE) -Wl,--no-whole-archive $(LIB_BLAS) -o $@
 
 # ---- Tests: each sees its own layer and those below, nothing above. ----------------------------------------------------
 
@@ -382,7 +399,10 @@ fuzz-corpus: fuzz-build ## keep in tests/fuzz/corpus what long runs have found, 
 # ---- Text, look, documents ---------------------------------------------------------------------------------------------
 
 lint: all $(TOOLS) ## layers, calls, format, generated text, folder guides, shell scripts
-	@BUILD=$(BUILD) CC="$(CC)" tests/lint/run.sh $(FORMATTED)
+	@BUILD=$(BUILD) CC="$(CC)" ABI=$(ABI) tests/lint/run.sh $(FORMATTED)
+
+abi: all ## does the shared library keep what programs rely on?
+	@$(PYTHON) tests/lint/abi.py --build $(BUILD) --cc "$(CC)" --abi $(ABI)
 
 format: ## settle the look
 	@clang-format -i $(FORMATTED)
@@ -405,11 +425,41 @@ $(BUILD)/gen/posenc.h: core/posenc.h core/operation_list.h
 	@mkdir -p $(@D)
 	$(Q)sed -e '/^#include "core\/operation_list.h"$$/ { r core/operation_list.h' -e 'd; }' core/posenc.h >$@
 
-install: all $(BUILD)/gen/posenc.h ## copy to DESTDIR/PREFIX (/usr/local)
-	install -D -m 755 $(BUILD)/posencd $(DESTDIR)$(PREFIX)/bin/posencd
-	install -D -m 644 $(LIB_CORE) $(DESTDIR)$(PREFIX)/lib/libposenc.a
-	install -D -m 644 $(BUILD)/gen/posenc.h $(DESTDIR)$(PREFIX)/include/posenc.h
-	install -D -m 644 deploy/posenc.service $(DESTDIR)$(PREFIX)/share/posenc/posenc.service
+# What names the places where it is installed, renewed when these change.
+$(BUILD)/gen/posenc.pc $(BUILD)/gen/posenc.service: $(BUILD)/gen/%: deploy/% FORCE
+	@mkdir -p $(@D)
+	@sed -e 's|^prefix=.*|prefix=$(PREFIX)|; s|^libdir=.*|libdir=$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@BLAS@|$(LIB_BLAS)|' \
+	    -e 's|/usr/local/|$(PREFIX)/|' $< >$@.new && { cmp -s $@.new $@ || cp $@.new $@; } && rm $@.new
+
+# What is installed: mode, file, place in PREFIX or in LIBDIR. `make uninstall` removes the same.
+EXAMPLES      := share/doc/libposenc-dev/examples
+INSTALLED     := 755:$(BUILD)/posencd:bin/posencd 644:$(BUILD)/gen/posenc.h:include/posenc.h \
+                 644:$(BUILD)/gen/posenc.service:lib/systemd/system/posenc.service \
+                 644:deploy/examples/table.c:$(EXAMPLES)/table.c 644:deploy/examples/table.py:$(EXAMPLES)/table.py
+INSTALLED_LIB := 644:$(LIB_CORE):libposenc.a 644:$(SHARED):$(notdir $(SHARED)) 644:$(BUILD)/gen/posenc.pc:pkgconfig/posenc.pc
+# Debugging information names the source folder, and is not installed (STRIP=: keeps it).
+STRIP         ?= strip -g
+LINKS_LIB     := $(notdir $(SHARED)):libposenc.so.$(ABI) libposenc.so.$(ABI):libposenc.so
+
+define newline
+
+
+endef
+part   = $(word $(1),$(subst :, ,$(2)))
+put    = install -D -m $(call part,1,$(1)) $(call part,2,$(1)) '$(DESTDIR)$(2)/$(call part,3,$(1))'$(newline)
+point  = ln -sf $(call part,1,$(1)) '$(DESTDIR)$(LIBDIR)/$(call part,2,$(1))'$(newline)
+bare   = $(STRIP) '$(DESTDIR)$(1)'$(newline)
+remove = rm -f '$(DESTDIR)$(2)/$(lastword $(subst :, ,$(1)))'$(newline)
+
+install: all $(BUILD)/gen/posenc.h $(BUILD)/gen/posenc.pc $(BUILD)/gen/posenc.service ## copy to DESTDIR/PREFIX (/usr/local), libraries to LIBDIR (PREFIX/lib)
+	$(foreach row,$(INSTALLED),$(call put,$(row),$(PREFIX)))
+	$(foreach row,$(INSTALLED_LIB),$(call put,$(row),$(LIBDIR)))
+	$(foreach row,$(LINKS_LIB),$(call point,$(row)))
+	$(call bare,$(PREFIX)/bin/posencd)$(call bare,$(LIBDIR)/libposenc.a)$(call bare,$(LIBDIR)/$(notdir $(SHARED)))
+
+uninstall: ## remove what install has copied there
+	$(foreach row,$(INSTALLED),$(call remove,$(row),$(PREFIX)))
+	$(foreach row,$(INSTALLED_LIB) $(LINKS_LIB),$(call remove,$(row),$(LIBDIR)))
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'

@@ -334,6 +334,7 @@ void pe_plan_free(struct pe_plan *plan)
     free(plan->resolved_fields);
     free(plan->config);
     free(plan->inheritance);
+    free(plan->asked_block);
     free(plan);
 }
 

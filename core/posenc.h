@@ -1,8 +1,9 @@
 /* libposenc: computes positional encodings. This header is the whole interface of the library.
  *
- * Three calls are enough: pe_plan_new() checks a request and fixes everything that a number depends on; pe_fill()
- * writes any elements of any output of the plan; pe_plan_free() frees it. Nothing here knows JSON, HTTP, threads, files
- * or clocks. A caller whose thread must not be kept waiting plans in two calls, pe_plan_check() and pe_plan_build().
+ * A program that needs a table reads "A request by calls" below. Inside, three calls are enough: pe_plan_new() checks a
+ * request and fixes everything that a number depends on; pe_fill() writes any elements of any output of the plan;
+ * pe_plan_free() frees it. Nothing here knows JSON, HTTP, threads, files or clocks. A caller whose thread must not be
+ * kept waiting plans in two calls, pe_plan_check() and pe_plan_build().
  *
  * Three words state ownership: "makes" (the caller frees it with the named function), "borrowed until …" (the
  * pointed-to memory must stay valid until then) and "takes" (the callee frees it). A function that fails leaves its
@@ -18,7 +19,16 @@
 extern "C" {
 #endif
 
+/* Only what this header declares is visible in the shared library. */
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
+
 #define PE_VERSION "0.1.0"
+#define PE_VERSION_MAJOR 0
+#define PE_VERSION_MINOR 1
+#define PE_VERSION_PATCH 0
+const char *pe_version(void); /* PE_VERSION of the library that runs, which may be newer than this header */
 
 /* ---- Errors ---------------------------------------------------------------------------------------------------- */
 
@@ -569,6 +579,42 @@ void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, voi
  * reports whether output i is Toeplitz. */
 bool pe_fill_line(const struct pe_plan *plan, size_t i, uint64_t matrix, uint64_t first, size_t n, void *dst);
 
+/* ---- A request by calls ------------------------------------------------------------------------------------------
+ *
+ * The same three steps for a program that does not lay out structs itself, such as one in another language. Put
+ * together a request, plan it, ask the plan about its outputs, fill. */
+
+struct pe_ask; /* used by one thread at a time */
+
+/* Makes a request (free with pe_ask_free) of an operation: "encode", "rotate" or "attention". NULL: no memory. */
+struct pe_ask *pe_ask_new(const char *operation);
+/* Set a field, or a member of one ("scaling.factor"); a second call for the same path replaces the first. Texts are
+ * copied. They never fail: pe_ask_plan reports the first mistake, so that many calls need one check. ask may be NULL.
+ * A text is a word or a name, never a number. dtype is a word ("f16"), outputs are words with commas ("cos,sin"). */
+void pe_ask_text(struct pe_ask *ask, const char *path, const char *value);
+void pe_ask_integer(struct pe_ask *ask, const char *path, int64_t value);
+void pe_ask_real(struct pe_ask *ask, const char *path, double value);
+void pe_ask_bool(struct pe_ask *ask, const char *path, bool value);
+/* A row-major little-endian tensor, or a list of numbers such as positions. data is borrowed until pe_plan_free of
+ * every plan that is made from the request; NULL is accepted where the shape has no elements. */
+void pe_ask_tensor(struct pe_ask *ask, const char *path, enum pe_dtype dtype, unsigned rank, const uint64_t *shape,
+                   const void *data);
+/* From now on plans that need more memory, or whose outputs take more multiply-adds, are refused with PE_TOO_LARGE,
+ * before much is allocated. 0: no limit, as at the beginning. */
+void pe_ask_limit(struct pe_ask *ask, double max_bytes, double max_work);
+/* Makes *plan (free with pe_plan_free), or describes in *err what is wrong. The request may be changed, planned again
+ * or freed then; the plan needs only its tensors. ask NULL: PE_NO_MEMORY. */
+enum pe_status pe_ask_plan(struct pe_ask *ask, struct pe_plan **plan, struct pe_error *err);
+void pe_ask_free(struct pe_ask *ask); /* NULL is accepted */
+
+/* What pe_plan_output has, without its layout. i is less than pe_plan_n_outputs. */
+int pe_output_find(const struct pe_plan *plan, const char *name); /* the output's number; -1: there is none */
+const char *pe_output_name(const struct pe_plan *plan, size_t i); /* borrowed until pe_plan_free */
+enum pe_dtype pe_output_dtype(const struct pe_plan *plan, size_t i);
+unsigned pe_output_rank(const struct pe_plan *plan, size_t i);
+const uint64_t *pe_output_shape(const struct pe_plan *plan, size_t i); /* [rank]; borrowed until pe_plan_free */
+uint64_t pe_output_bytes(const struct pe_plan *plan, size_t i);        /* of all its elements */
+
 /* ---- Members of answers ---------------------------------------------------------------------------------------- */
 
 /* What the members are, where rows do not list them. */
@@ -837,6 +883,10 @@ void pe_gemm_setup(void);
  * there is room for it: the BLAS asks again without end for what it does not get, later as well. */
 #define PE_GEMM_BYTES (UINT64_C(128) << 20)
 void pe_gemm_reserve(size_t n);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }

@@ -64,6 +64,7 @@ check "the checker can fail" "$PYTHON" tests/lint/selftest.py
 check "layers, includes" "$PYTHON" tests/lint/layers.py --cc "$CC"
 check "layers, calls" "$PYTHON" tests/lint/layers.py --calls --build "$BUILD"
 check "rooms, calls" "$PYTHON" tests/lint/rooms.py --build "$BUILD"
+check "what the shared library exports" "$PYTHON" tests/lint/abi.py --build "$BUILD" --cc "$CC" --abi "${ABI:-0}"
 check "texts in two languages" "$PYTHON" tests/lint/texts.py
 check "words of comments and guides" "$PYTHON" tests/lint/words.py
 check "look" looks_right "$@"

@@ -216,62 +216,6 @@ def test_the_unit_s_filter_lets_every_call_pass(tmp_path):
     assert {"accept4", "epoll_wait", "openat"} <= used and used <= allowed_calls(), used - allowed_calls()
 
 
-# ---- What is installed ---------------------------------------------------------------------------------------------------------
-
-# C and C++ both read it. Row 3 of rope's first column is cos(3), of its second cos(3 / 100).
-PROGRAM = """
-#include <posenc.h>
-#include <stdio.h>
-
-int main(void)
-{
-    struct pe_field fields[3] = {};
-    fields[0].name = "scheme", fields[0].value.kind = PE_STRING, fields[0].value.string = "rope";
-    fields[1].name = "head_dim", fields[1].value.kind = PE_INTEGER, fields[1].value.integer = 4;
-    fields[2].name = "len", fields[2].value.kind = PE_INTEGER, fields[2].value.integer = 4;
-    struct pe_request request = {};
-    request.fields = fields, request.n_fields = 3;
-    struct pe_plan *plan;
-    struct pe_error err;
-    if (pe_plan_new(&request, &plan, &err)) {
-        fprintf(stderr, "%s %s\\n", err.pointer, err.detail);
-        return 1;
-    }
-    float row[2];
-    pe_fill(plan, 0, 6, 2, row);
-    printf("%s %s %.9g %.9g", PE_VERSION, pe_plan_output(plan, 0)->name, row[0], row[1]);
-    pe_plan_free(plan);
-    return 0;
-}
-"""
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """The prefix of `make install`, which builds nothing here: other tests run the same program."""
-    if SANITIZED:
-        pytest.skip("programs would need the sanitizers too")
-    folder = tmp_path_factory.mktemp("installed")
-    subprocess.run(["make", "-o", "all", "install", f"BUILD={os.path.relpath(BUILD, ROOT)}", f"DESTDIR={folder}", "PREFIX=/usr"],
-                   cwd=ROOT, check=True, capture_output=True, timeout=120)
-    return folder / "usr"
-
-
-@pytest.mark.parametrize("compiler, flags", [("cc", "-std=c99"), ("cc", "-std=c11"), ("clang", "-x c++ -std=c++11"), ("g++", "-x c++ -std=c++20")])
-def test_a_program_uses_the_installed_library(installed, tmp_path, compiler, flags):
-    if not shutil.which(compiler):
-        pytest.skip(f"{compiler} is not installed")
-    (tmp_path / "program.c").write_text(PROGRAM)
-    command = [compiler, *flags.split(), "-Wall", "-Wextra", "-Werror", f"-I{installed}/include", tmp_path / "program.c", "-x", "none",
-               f"-L{installed}/lib", "-lposenc", "-lopenblas", "-lm", "-pthread", "-o", tmp_path / "out"]
-    compiled = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert compiled.returncode == 0, compiled.stderr
-    version, name, *row = said(tmp_path / "out").split()
-    assert name == "cos" and [np.float32(x) for x in row] == [np.float32(np.cos(3)), np.float32(np.cos(0.03))]
-    with start_server(program=str(installed / "bin/posencd")) as server:
-        assert server.get("/version").json()["version"] == version
-
-
 # ---- Containers ----------------------------------------------------------------------------------------------------------------
 
 

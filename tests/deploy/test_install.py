@@ -1,0 +1,160 @@
+"""What `make install` copies, used as a stranger uses it: from the folder where it was put, whose name has a space. `make test` runs it."""
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("POSENCD", ROOT / "build/posencd")).resolve().parent
+pytestmark = pytest.mark.skipif("POSENC_SANITIZED" in os.environ, reason="there is no shared library of sanitizers")
+
+# The structs of the header, in C and in C++. Row 3 of rope's first column is cos(3), of its second cos(3 / 100).
+PROGRAM = """
+#include <posenc.h>
+#include <stdio.h>
+
+int main(void)
+{
+    struct pe_field fields[3] = {};
+    fields[0].name = "scheme", fields[0].value.kind = PE_STRING, fields[0].value.string = "rope";
+    fields[1].name = "head_dim", fields[1].value.kind = PE_INTEGER, fields[1].value.integer = 4;
+    fields[2].name = "len", fields[2].value.kind = PE_INTEGER, fields[2].value.integer = 4;
+    struct pe_request request = {};
+    request.fields = fields, request.n_fields = 3;
+    struct pe_plan *plan;
+    struct pe_error err;
+    if (pe_plan_new(&request, &plan, &err)) {
+        fprintf(stderr, "%s %s\\n", err.pointer, err.detail);
+        return 1;
+    }
+    float row[2];
+    pe_fill(plan, 0, 6, 2, row);
+    printf("%s %s %s %.9g %.9g", PE_VERSION, pe_version(), pe_plan_output(plan, 0)->name, row[0], row[1]);
+    pe_plan_free(plan);
+    return 0;
+}
+"""
+
+
+def run(*command, **more):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120, **more)
+
+
+def make(*arguments):
+    """Builds nothing: other tests use the same programs."""
+    done = run("make", "-o", "all", *arguments, f"BUILD={os.path.relpath(BUILD, ROOT)}", cwd=ROOT, env={**os.environ, "MAKEFLAGS": ""})
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def files(folder):
+    return {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()}
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("in stalled") / "a prefix"
+    make("install", f"PREFIX={folder}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def environment(prefix):
+    return {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig"), "LD_LIBRARY_PATH": str(prefix / "lib")}
+
+
+def compiled(compiler, source, out, environment, *more):
+    flags = run("pkg-config", "--cflags", "--libs", *more, "posenc", env=environment)
+    assert flags.returncode == 0, flags.stderr
+    return run(*shlex.split(compiler), "-Wall", "-Wextra", "-Werror", source, "-x", "none", *shlex.split(flags.stdout), "-o", out)
+
+
+COMPILERS = ["gcc -x c -std=c99", "gcc -x c -std=c11", "g++ -x c++ -std=c++11", "g++ -x c++ -std=c++20", "clang -x c -std=c99",
+             "clang -x c++ -std=c++11"]
+
+
+@pytest.fixture(params=COMPILERS)
+def compiler(request):
+    if not shutil.which(request.param.split()[0]):
+        pytest.skip(f"{request.param.split()[0]} is not installed")
+    return request.param
+
+
+def test_a_program_is_compiled_with_what_pkg_config_prints(compiler, prefix, environment, tmp_path):
+    (tmp_path / "program.c").write_text(PROGRAM)
+    done = compiled(compiler, tmp_path / "program.c", tmp_path / "program", environment)
+    assert done.returncode == 0, done.stderr
+    version, running, name, *row = run(tmp_path / "program", env=environment).stdout.split()
+    assert version == running == run("pkg-config", "--modversion", "posenc", env=environment).stdout.strip()
+    assert name == "cos" and [np.float32(x) for x in row] == [np.float32(np.cos(3)), np.float32(np.cos(0.03))]
+    assert run(prefix / "bin/posencd", "--version").stdout.split()[1] == version
+
+
+def test_the_example_in_c(compiler, prefix, environment, tmp_path):
+    source = prefix / "share/doc/libposenc-dev/examples/table.c"
+    done = compiled(compiler, source, tmp_path / "table", environment)
+    assert done.returncode == 0, done.stderr
+    name, *numbers = run(tmp_path / "table", env=environment).stdout.split()
+    assert name == "encoding" and [np.float32(x) for x in numbers] == [np.float32(np.sin(1)), np.float32(np.cos(2047))]
+
+
+def test_the_example_is_linked_with_the_archive_too(prefix, environment, tmp_path):
+    shared = tmp_path / "only the archive"
+    shutil.copytree(prefix, shared, symlinks=True)
+    for library in (shared / "lib").glob("*.so*"):
+        library.unlink()
+    flags = run("pkg-config", "--static", "--cflags", "--libs", "posenc", env=environment).stdout.replace(str(prefix).replace(" ", r"\ "), str(shared).replace(" ", r"\ "))
+    done = run("gcc", prefix / "share/doc/libposenc-dev/examples/table.c", *shlex.split(flags), "-o", tmp_path / "table")
+    assert done.returncode == 0, done.stderr
+    assert run(tmp_path / "table").stdout.startswith("encoding 0.841470")
+
+
+def test_the_example_by_ctypes(prefix, environment):
+    example = prefix / "share/doc/libposenc-dev/examples/table.py"
+    done = run("/usr/bin/python3", example, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["(2048,", "32)", str(np.float32(np.cos(2047))), str(np.float32(np.sin(2047)))]
+    code = f"""import sys; sys.argv = ["", {str(prefix / 'lib/libposenc.so.0')!r}]
+exec(open({str(example)!r}).read())
+angles = np.arange(2048)[:, None] * 10000.0 ** (-np.arange(32) / 32)
+assert np.array_equal(cos, np.cos(angles).astype("f4")) or np.abs(cos - np.cos(angles)).max() < 1e-7
+try:
+    table("cos", "rope", lenn=3)
+except ValueError as error:
+    print(error)"""
+    done = run("/usr/bin/python3", "-c", code)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == 'unknown field "lenn"; nearest: "len"', done.stderr
+
+
+def test_the_shared_library_exports_the_header_alone(prefix):
+    names = set(re.findall(r" [A-Z] (pe_\w+)@@POSENC_0$", run("nm", "-D", "--defined-only", prefix / "lib/libposenc.so").stdout, re.M))
+    declared = set(re.findall(r"\bpe_\w+", (prefix / "include/posenc.h").read_text()))
+    assert names and names <= declared
+    about = run("readelf", "-dlW", prefix / "lib/libposenc.so").stdout
+    assert "[libposenc.so.0]" in about and "TEXTREL" not in about and "NOW" in about and not re.search("GNU_STACK.*E ", about)
+
+
+def test_nothing_installed_names_destdir_or_the_source(tmp_path):
+    make("install", f"DESTDIR={tmp_path}/staged", "PREFIX=/usr", "LIBDIR=/usr/lib/multi")
+    there = files(tmp_path / "staged")
+    assert {"usr/bin/posencd", "usr/include/posenc.h", "usr/lib/multi/libposenc.a", "usr/lib/multi/libposenc.so.0", "usr/lib/multi/libposenc.so",
+            "usr/lib/multi/pkgconfig/posenc.pc", "usr/lib/systemd/system/posenc.service"} <= set(there)
+    for name, path in there.items():
+        content = path.read_bytes()
+        assert str(tmp_path).encode() not in content and str(ROOT).encode() not in content, name
+    assert "libdir=/usr/lib/multi\n" in there["usr/lib/multi/pkgconfig/posenc.pc"].read_text()
+    assert "ExecStart=/usr/bin/posencd" in there["usr/lib/systemd/system/posenc.service"].read_text()
+    make("uninstall", f"DESTDIR={tmp_path}/staged", "PREFIX=/usr", "LIBDIR=/usr/lib/multi")
+    assert not files(tmp_path / "staged")
+
+
+def test_uninstall_keeps_the_files_of_others(prefix, tmp_path):
+    make("install", f"PREFIX={tmp_path}/p q")
+    (tmp_path / "p q/lib/other.so").touch()
+    make("uninstall", f"PREFIX={tmp_path}/p q")
+    assert set(files(tmp_path / "p q")) == {"lib/other.so"}

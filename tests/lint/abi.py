@@ -1,0 +1,84 @@
+"""What programs that are linked with the shared library rely on: the names that it exports, and the layouts and numbers of its header.
+
+    python3 tests/lint/abi.py [--build build] [--cc gcc] [--abi 0]
+
+deploy/debian/libposenc0.symbols is the list of exported names; tests/lint/abi.c has the layouts. Prints one line per violation; status 1 if
+there is one.
+"""
+import argparse
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+SYMBOLS = "deploy/debian/libposenc0.symbols"
+NEEDED = r"libopenblas\.so\.\d+|libblas\.so\.\d+|libm\.so\.\d+|libc\.so\.\d+|ld-linux.*"
+
+
+def said(*command):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True).stdout
+
+
+def listed(text, abi):
+    """The names of the list, which has the version's own name too."""
+    return {name for name, version in re.findall(r"^ (\w+)@(\w+) ", text, re.M) if version == f"POSENC_{abi}" and name != version}
+
+
+def exported(text, abi):
+    """The names of nm's list."""
+    return {name for name, version in re.findall(r" [A-Z] (\w+)@@(\w+)$", text, re.M) if version == f"POSENC_{abi}" and name != version}
+
+
+def check_names(there, wanted, abi):
+    for name in sorted(wanted - there):
+        yield f"{name} is gone from libposenc.so.{abi}: raise ABI, or restore it"
+    for name in sorted(there - wanted):
+        yield f"{name} is new: add it to {SYMBOLS}"
+
+
+def check_library(library, abi):
+    about = said("readelf", "-d", "-lW", library)
+    if f"[libposenc.so.{abi}]" not in about:
+        yield f"{library}: its soname is not libposenc.so.{abi}"
+    for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", about):
+        if not re.fullmatch(NEEDED, needed):
+            yield f"{library}: needs {needed}; allowed: the C library, its mathematics, BLAS"
+    if "TEXTREL" in about:
+        yield f"{library}: has relocations in its text"
+    if "NOW" not in about:
+        yield f"{library}: binds its calls lazily"
+    if re.search(r"GNU_STACK.*RWE", about):
+        yield f"{library}: wants an executable stack"
+
+
+def check_archive(archive):
+    for name in sorted(set(re.findall(r" [A-TV-Z] (\w+)$", said("nm", "-g", "--defined-only", archive), re.M))):
+        if not name.startswith("pe_"):
+            yield f"{archive}: defines {name}, which does not begin with pe_"
+
+
+def check_layouts(cc):
+    done = subprocess.run([*shlex.split(cc), "-std=gnu11", "-I.", "-fsyntax-only", "tests/lint/abi.c"], capture_output=True, text=True)
+    found = re.findall(r'error: static assertion failed.*?"(.*?)"|error: static_assert failed.*?"(.*?)"', done.stderr)
+    yield from (f"{first or second}: raise ABI, or restore it" for first, second in found)
+    if done.returncode and not found:
+        yield f"tests/lint/abi.c: {done.stderr.strip().splitlines()[0]}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
+    parser.add_argument("--cc", default="gcc")
+    parser.add_argument("--abi", default="0")
+    args = parser.parse_args()
+    library = next(iter(sorted(args.build.glob("libposenc.so.*.*.*"))))
+    there = exported(said("nm", "-D", "--defined-only", library), args.abi)
+    bad = [*check_names(there, listed(pathlib.Path(SYMBOLS).read_text(), args.abi), args.abi), *check_library(library, args.abi),
+           *check_archive(args.build / "libposenc.a"), *check_layouts(args.cc)]
+    print("\n".join(bad), end="\n" if bad else "")
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
