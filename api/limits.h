@@ -2,6 +2,9 @@
 #ifndef API_LIMITS_H
 #define API_LIMITS_H
 
+/* Members of `gguf`: as many keys as a file may have. */
+enum { API_GGUF_MEMBERS_MAX = 1 << 16 };
+
 /* Levels of a JSON document: conversion recurses once per level, and no request needs ten. */
 enum { API_DEPTH_MAX = 64 };
 

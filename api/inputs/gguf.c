@@ -9,9 +9,9 @@
  * cut, and it may lie about every count and length. The idea: one walk with a cursor, which compares each length with
  * the bytes that are left before it moves, and never allocates by a count of the file. What is about positions is
  * remembered by its place (16 bytes a key, at most 65536 keys); values are converted once the architecture is known,
- * some hundred at most. An array of strings is walked length by length, so the time is that of the head. A head that is
- * cut behind its keys is answered, unless the tensors that are missing divide the frequencies: then the refusal states
- * their bytes. */
+ * some hundred at most. An array of strings is walked length by length, so the time is that of the head; long loops ask
+ * whether the client has disconnected, where a worker also ends its turn. A head that is cut behind its keys is
+ * answered, unless the tensors that are missing divide the frequencies: then the refusal states their bytes. */
 #include "api/inputs/inputs.h"
 
 #include <inttypes.h>
@@ -166,12 +166,15 @@ static bool is_wanted(const char *name, size_t n)
     return is_word(name, n, architecture) || is_word(name, n, alignment) || row_of(name, n) || is_of_rope(name, n);
 }
 
+/* The client has disconnected: nobody reads this refusal. */
+static bool is_left_at(struct head *h, uint64_t step) { return pe_is_cancelled_at(step) && !fail_cut(h, UINT64_MAX); }
+
 static bool skip_strings(struct head *h, uint64_t count)
 {
     if (!need(h, count > UINT64_MAX / 8 ? UINT64_MAX : 8 * count))
         return false;
     for (uint64_t i = 0; i < count; i++) {
-        if (!need(h, 8))
+        if (!need(h, 8) || is_left_at(h, i))
             return false;
         uint64_t n = take(h, 8);
         if (!need(h, n))
@@ -422,9 +425,12 @@ static bool walk_tensor(struct head *h)
 
 static bool walk_tensors(struct head *h)
 {
-    for (uint64_t i = 0; i < h->n_tensors; i++)
+    for (uint64_t i = 0; i < h->n_tensors; i++) {
+        if (is_left_at(h, i))
+            return false;
         if (!walk_tensor(h))
             return h->is_cut;
+    }
     return true;
 }
 

@@ -136,8 +136,20 @@ static bool convert_members(struct reader *r, const json_t *object, struct pe_fi
     return true;
 }
 
+/* Each member is looked up among the keys. */
+static bool check_keys(const struct reader *r, const json_t *object)
+{
+    size_t n = json_object_size(object), length = strlen(r->pointer);
+    bool is_gguf = length >= 5 && strcmp(r->pointer + length - 5, "/gguf") == 0;
+    if (!is_gguf || n <= API_GGUF_MEMBERS_MAX)
+        return true;
+    return api_fail(r->problem, 422, r->pointer, "gguf has %zu members; allowed: at most %d", n, API_GGUF_MEMBERS_MAX);
+}
+
 static bool convert_object(struct reader *r, const json_t *object, struct pe_value *value)
 {
+    if (!check_keys(r, object))
+        return false;
     struct pe_field *fields = api_arena_array(&r->request->arena, json_object_size(object), sizeof *fields);
     const char *name = r->name;
     if (!fields)

@@ -199,3 +199,13 @@ def test_a_large_head_is_quick_and_small(server):
         answered(server, file)
         assert time.monotonic() - start < 5
         assert server.memory("VmHWM") - before < 3 * len(file) + (8 << 20)
+
+
+def test_as_many_members_as_keys(server):
+    keys = {"general.architecture": "qwen2", "qwen2.attention.key_length": 8}
+    most = {**keys, **{f"a{i}": 1 for i in range(65536 - len(keys))}}
+    assert server.ask("/encode", gguf=most, len=1, data=False).json()["config"]["head_dim"] == 8
+    for fields in (dict(gguf={**most, "b": 1}), dict(configs=[{"gguf": {**most, "b": 1}}], metrics=["bounds"])):
+        response = server.post("/analyze" if "configs" in fields else "/encode", {**fields, "len": 1})
+        assert response.status == 422 and "allowed: at most 65536" in response.json()["detail"], response
+        assert response.json()["pointer"].endswith("/gguf")
