@@ -149,9 +149,9 @@ void pe_scaling_steps(const struct pe_scaling_resolved *s, const struct pe_scali
                       struct pe_ggml_steps *steps)
 {
     struct pe_scaling_pair p = {.s = s, .use = use};
-    struct pe_dd log_base = dd_log(dd((double)(float)use->base));
+    struct pe_dd log_base = pe_dd_log(dd((double)(float)use->base));
     double exponent = (double)(-2 / (float)use->dim);
-    float power = (float)dd_round_odd(dd_exp(dd_mul_d(log_base, exponent)));
+    float power = (float)dd_round_odd(pe_dd_exp(dd_mul_d(log_base, exponent)));
     if (s->rule->prepare)
         s->rule->prepare(&p);
     for (p.c = 0; p.c < n_pairs; p.c++) {
