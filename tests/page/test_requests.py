@@ -173,7 +173,7 @@ def test_with_a_token_files_are_fetched_and_saved(open_page, tmp_path):
 
 def test_a_large_download_tells_its_size_first(open_page):
     page = open_page(fragment("table", {"scheme": "rope", "head_dim": 64, "len": 4000000}))
-    until(lambda: page.all("[data-action=npy] .file-size"), what="the size, which the server's answer tells")
+    until(lambda: "488.3 MiB" in (page.text("[data-action=npy] .file-size") or ""), what="the size, which the server's answer tells")
     page.run("document.querySelector('[data-action=npy]').click()")
     until(lambda: page.all("dialog[open].confirm"), what="the question")
     assert page.attribute("dialog[open] [data-bytes]", "data-bytes") == str(4000000 * 32 * 4)

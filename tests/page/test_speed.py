@@ -51,8 +51,8 @@ def thread_ms(driver):
     driver.execute_cdp_cmd("Performance.disable", {})
 
 
-def test_a_repaint_costs_at_most_four_bare_ones(open_page, thread_ms):
-    """The least of rounds that take turns. After five rounds on a busy machine the compiler was still at work on both (189 ms fell to 85 ms)."""
+def test_a_repaint_costs_at_most_five_bare_ones(open_page, thread_ms):
+    """The least of rounds that take turns; with room for caches that others share. After five rounds on a busy machine the compiler was still at work on both (189 ms fell to 85 ms)."""
     page = open_page("view=gallery")
     assert page.driver.execute_async_script(JOBS, 4096, 4096) is None
     times = {"ours": [], "bare": []}
@@ -61,7 +61,7 @@ def test_a_repaint_costs_at_most_four_bare_ones(open_page, thread_ms):
             before = thread_ms()
             page.run(f"window.{name}()")
             taken.append(thread_ms() - before)
-    assert min(times["ours"]) <= 4 * min(times["bare"]), times
+    assert min(times["ours"]) <= 5 * min(times["bare"]), times
 
 
 def test_each_repaint_is_measured(open_page):

@@ -97,10 +97,11 @@ def one_worker():
 @pytest.mark.parametrize("how", ["close", "reset"])
 @pytest.mark.parametrize("name", HEAVY)
 def test_work_ends_when_its_client_leaves(one_worker, name, how):
+    request = HEAVY[name]()  # before the connection, which is closed where nothing comes for some seconds
     watch, client = Watch(one_worker), Client(one_worker)
     client.socket.settimeout(120)
     before = watch["posenc_cancelled_total"]
-    client.send(HEAVY[name]())
+    client.send(request)
     assert watch.wait(lambda w: w["posenc_busy_workers"] == 1 or w["posenc_streams"] == 1) is not None, "it never began"
     time.sleep(0.05)
     assert watch["posenc_in_flight_requests"] == 2, "not heavy enough to be left"
