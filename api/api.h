@@ -234,6 +234,7 @@ struct api_call {
     const char *body; /* NULL when empty */
     size_t body_bytes;
     const struct api_route *route; /* set by api_head, which has found and checked it; NULL: not yet */
+    enum pe_lang lang;             /* of its errors, unless its body names another; set with route */
     bool body_is_ours;   /* the body's memory is writable, and after this call only the reply reads it: tensors may be
                             moved by a few bytes to align their elements */
     bool must_not_block; /* the caller's thread must not block: see api_answer */

@@ -343,7 +343,7 @@ static struct api_reply *finish(struct api_reply *reply, const struct api_route 
 {
     if (is_constant(reply, route))
         reply->is_repeatable = true;
-    api_speak(NULL);
+    pe_speak_in(PE_EN);
     return api_cors(api_reply_set_route(reply, route ? route->pattern : ""), host, call);
 }
 
@@ -358,10 +358,11 @@ struct api_reply *api_head(const struct api_host *host, struct api_call *call, u
     struct api_path parts;
     const struct api_route *route = route_find(call->path, &parts);
     struct api_problem problem;
-    api_speak(call);
+    call->lang = api_lang_of(call);
+    pe_speak_in(call->lang);
     if (!check_head(host, call, route, declared_bytes, &problem))
         return refuse(&problem, route, host, call);
-    api_speak(NULL);
+    pe_speak_in(PE_EN);
     call->route = route;
     return NULL;
 }
@@ -383,7 +384,7 @@ struct api_reply *api_refuse(const struct api_host *host, const struct api_call 
 {
     api_speak(call);
     struct api_reply *reply = api_cors(api_refusal(status, detail), host, call);
-    api_speak(NULL);
+    pe_speak_in(PE_EN);
     return reply;
 }
 
@@ -414,8 +415,8 @@ static void begin(struct api_request *request, const struct api_host *host, cons
     request->max_json = host->max_json;
     request->must_not_block = call->must_not_block;
     request->body_is_ours = call->body_is_ours && !call->must_not_block; /* else the call may be repeated */
+    request->lang = pe_spoken();
     pe_watch(call->is_gone, call->caller);
-    api_speak_for(request);
 }
 
 /* The reply to a request whose last step this was; NULL: the refusal. An answer whose client has disconnected
@@ -439,7 +440,7 @@ static struct api_reply *conclude(struct api_request *request, struct api_reply 
 static struct api_reply *leave(void)
 {
     pe_watch(NULL, NULL);
-    api_speak(NULL);
+    pe_speak_in(PE_EN);
     return NULL;
 }
 
@@ -481,7 +482,7 @@ struct api_reply *api_read(const struct api_host *host, const struct api_call *c
     const struct api_route *route;
     struct api_problem problem;
     *request = NULL;
-    api_speak(call);
+    pe_speak_in(call->route ? call->lang : api_lang_of(call));
     if (!find_checked(host, call, &route, &parts, &problem))
         return refuse(&problem, route, host, call);
     if (is_options(call))
@@ -512,7 +513,7 @@ bool api_is_long(const struct api_request *request) { return request->is_long; }
 struct api_reply *api_build(struct api_request *request)
 {
     pe_watch(request->call->is_gone, request->call->caller);
-    api_speak_for(request);
+    pe_speak_in(request->lang);
     struct api_reply *reply = conclude(request, steps_of(request->route)->build(request));
     api_request_free(request);
     return reply;

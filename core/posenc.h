@@ -76,7 +76,7 @@ struct pe_error {
 };
 
 /* Fill *err and return its status: a failing function ends with `return pe_fail(err, …)`. pe_fail names the field by
- * its pointer; the others need none. The format is English, and printed in the language of pe_speak. */
+ * its pointer; the others need none. The format is English, and printed in the language of pe_speak_in. */
 enum pe_status pe_fail(struct pe_error *err, const char *pointer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Adds advice to an error that pe_fail has filled; about is static, or NULL. Returns its status. */
@@ -111,9 +111,8 @@ void pe_texts_add(const struct pe_translation *rows, size_t n);
 
 const char *pe_text_in(enum pe_lang lang, const char *english) __attribute__((format_arg(2)));
 
-/* The language of this thread's texts from now on: of the errors that pe_fail fills in, and of pe_text. ask is called
- * with caller when the first text needs it. NULL: English, as at the beginning. */
-void pe_speak(enum pe_lang (*ask)(const void *caller), const void *caller);
+/* The language of this thread's texts from now on, English at the beginning: of the errors that pe_fail fills in, and of
+ * pe_text. */
 void pe_speak_in(enum pe_lang lang);
 enum pe_lang pe_spoken(void);
 const char *pe_text(const char *english) __attribute__((format_arg(1))); /* for a part of an error's sentence */

@@ -71,35 +71,11 @@ static const char *find(enum pe_lang lang, const char *english, const char *kind
 
 const char *pe_text_in(enum pe_lang lang, const char *english) { return find(lang, english, "", ""); }
 
-/* Most requests have no error, so a language is chosen only when there is one. */
-static _Thread_local struct {
-    enum pe_lang (*ask)(const void *caller); /* NULL: lang is the answer */
-    const void *caller;
-    enum pe_lang lang;
-} speech;
+static _Thread_local enum pe_lang spoken = PE_EN;
 
-void pe_speak(enum pe_lang (*ask)(const void *caller), const void *caller)
-{
-    speech.ask = ask;
-    speech.caller = caller;
-    speech.lang = PE_EN;
-}
+void pe_speak_in(enum pe_lang lang) { spoken = lang; }
 
-void pe_speak_in(enum pe_lang lang)
-{
-    speech.ask = NULL;
-    speech.lang = lang;
-}
-
-/* ask may fail itself, and then asks for a text: that one is English. */
-enum pe_lang pe_spoken(void)
-{
-    enum pe_lang (*ask)(const void *) = speech.ask;
-    speech.ask = NULL;
-    if (ask)
-        speech.lang = ask(speech.caller);
-    return speech.lang;
-}
+enum pe_lang pe_spoken(void) { return spoken; }
 
 const char *pe_text(const char *english) { return pe_text_in(pe_spoken(), english); }
 

@@ -83,7 +83,7 @@ static bool golden_read(struct api_request *request)
     request->taking = &taking;
     return (*request->path.preset ? read_path(request) : api_compute_read(request)) && check_form(request) &&
            api_form_read(request, &request->form, &request->problem) &&
-           api_lang_take(request, request->call, &request->lang, &request->problem) && choose_format(request) &&
+           api_lang_take(request) && choose_format(request) &&
            api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
 }
 

@@ -23,7 +23,7 @@ bool api_study_read(struct api_request *request, const struct api_taking *taking
     request->taking = taking;
     return api_compute_read(request) && check_form(request) &&
            api_form_read(request, &request->form, &request->problem) &&
-           api_lang_take(request, request->call, &request->lang, &request->problem) && api_compute_format(request);
+           api_lang_take(request) && api_compute_format(request);
 }
 
 void api_study_step(void *caller, const char *metric)

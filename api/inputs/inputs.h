@@ -116,8 +116,7 @@ struct api_request {
     const struct api_store *presets;  /* api_host.presets */
     bool has_kept_preset;             /* it names a stored preset: api_preset_take */
     size_t stored_bytes;              /* of the stored tensors that it uses */
-    enum pe_lang lang;                /* of the answer's texts */
-    bool has_lang;                    /* lang has been taken from its fields and headers */
+    enum pe_lang lang;                /* of its errors and of the answer's texts */
     struct api_form form;
     const struct api_format *format;
     void *about;          /* further data for a format: api_opening.about */

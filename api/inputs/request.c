@@ -23,7 +23,8 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->n_fields = 0;
     request->stored = NULL;
     request->presets = NULL;
-    request->has_kept_preset = request->has_lang = false;
+    request->has_kept_preset = false;
+    request->lang = PE_EN;
     request->stored_bytes = 0;
     request->form = (struct api_form){.n_outputs = 0};
     request->format = NULL;

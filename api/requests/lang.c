@@ -90,20 +90,12 @@ enum pe_lang api_lang_of(const struct api_call *call)
     return lang;
 }
 
-static enum pe_lang ask_call(const void *call) { return api_lang_of(call); }
-
-static enum pe_lang ask_request(const void *self)
+void api_speak(const struct api_call *call)
 {
-    const struct api_request *request = self;
-    return request->has_lang ? request->lang : api_lang_of(request->call);
+    pe_speak_in(!call ? PE_EN : call->route ? call->lang : api_lang_of(call));
 }
 
-void api_speak(const struct api_call *call) { pe_speak(call ? ask_call : NULL, call); }
-
-void api_speak_for(const struct api_request *request) { pe_speak(ask_request, request); }
-
-bool api_lang_take(struct api_request *request, const struct api_call *call, enum pe_lang *lang,
-                   struct api_problem *problem)
+bool api_lang_take(struct api_request *request)
 {
     const char *asked = NULL;
     size_t n_kept = 0;
@@ -111,14 +103,15 @@ bool api_lang_take(struct api_request *request, const struct api_call *call, enu
         const struct pe_field *field = &request->fields[i];
         bool is_lang = api_is(field->name, "lang");
         if (is_lang && field->value.kind != PE_STRING)
-            return api_fail(problem, 422, "/lang", "lang is no word; allowed: \"en\", \"zh\"");
+            return api_fail(&request->problem, 422, "/lang", "lang is no word; allowed: \"en\", \"zh\"");
         if (is_lang)
             asked = field->value.string;
         else
             request->fields[n_kept++] = *field;
     }
     request->n_fields = n_kept;
-    request->has_lang = api_lang_choose(asked, call, lang, problem);
-    api_speak_for(request);
-    return request->has_lang;
+    if (!api_lang_choose(asked, request->call, &request->lang, &request->problem))
+        return false;
+    pe_speak_in(request->lang);
+    return true;
 }

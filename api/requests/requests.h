@@ -64,13 +64,10 @@ bool api_lang_of_query(const struct api_call *call, enum pe_lang *lang, struct a
 /* The language of errors: the same choice, but a `lang` that is no word of ours counts as none. */
 enum pe_lang api_lang_of(const struct api_call *call);
 
-/* The same for a request whose fields have been read: removes `lang` from them. */
+/* The language of a request whose fields have been read, from which it removes `lang`: request->lang, in which this
+ * thread's errors are from now on. */
 struct api_request;
-bool api_lang_take(struct api_request *request, const struct api_call *call, enum pe_lang *lang,
-                   struct api_problem *problem);
-
-/* This thread's errors are from now on in the language of the request: its field `lang`, once that has been taken. */
-void api_speak_for(const struct api_request *request);
+bool api_lang_take(struct api_request *request);
 
 /* ---- slices.c ---------------------------------------------------------------------------------------------------- */
 
