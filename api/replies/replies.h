@@ -57,10 +57,6 @@ struct api_reply *api_reply_set_scheme(struct api_reply *reply, const char *sche
 
 extern const char api_json_type[]; /* "application/json" */
 
-/* ---- language.c -------------------------------------------------------------------------------------------------- */
-
-/* The headers of an answer that exists in several languages. */
-
 /* Adds the name of a request header to the reply's Vary, which may have names already. If memory runs out, returns
  * false and changes nothing. */
 bool api_reply_vary(struct api_reply *reply, const char *name);
