@@ -111,8 +111,8 @@ void pe_texts_add(const struct pe_translation *rows, size_t n);
 
 const char *pe_text_in(enum pe_lang lang, const char *english) __attribute__((format_arg(2)));
 
-/* The language of this thread's texts from now on, English at the beginning: of the errors that pe_fail fills in, and of
- * pe_text. */
+/* The language of this thread's texts from now on, English at the beginning: of the errors that pe_fail fills in, and
+ * of pe_text. */
 void pe_speak_in(enum pe_lang lang);
 enum pe_lang pe_spoken(void);
 const char *pe_text(const char *english) __attribute__((format_arg(1))); /* for a part of an error's sentence */

@@ -6,10 +6,6 @@
 #include "api/requests/requests.h"
 #include "api/routes.h"
 
-#include <assert.h>
-
-enum { MEMBERS_MAX = 4 }; /* of an answer beside its tensors: configs, results */
-
 struct analyzing {
     struct api_request *request;
     struct api_entries *entries;
@@ -107,18 +103,16 @@ static bool name_answer(struct analyzing *a)
 
 /* ---- The answer ---- */
 
-/* The tensors as the formats read them. They stay where the analysis has them. */
+static const struct pe_named_tensor *tensor_at(const void *analysis, size_t i)
+{
+    return pe_analysis_tensor(analysis, i);
+}
+
 static bool hold_tensors(struct analyzing *a)
 {
     size_t n = pe_analysis_n_tensors(a->analysis);
-    struct api_held *held = api_arena_array(&a->request->arena, n, sizeof *held);
-    if (!held)
-        return api_fail_memory(&a->request->problem);
-    for (size_t i = 0; i < n; i++) {
-        const struct pe_named_tensor *named = pe_analysis_tensor(a->analysis, i);
-        held[i] = (struct api_held){api_held_output(named->name, &named->tensor), named->tensor.data};
-    }
-    a->opening.source = (struct api_source){.held = held, .n_held = n};
+    if (!api_study_hold(a->request, &a->opening, tensor_at, a->analysis, n))
+        return false;
     if (n <= API_TENSORS_MAX)
         return api_compute_size(a->request, &a->opening.source);
     return api_fail(&a->request->problem, 413, "/outputs", "the answer has more than %d tensors", API_TENSORS_MAX);
@@ -137,45 +131,15 @@ static void keep_tensors(struct analyzing *a)
     api_memory_settle(a->request);
 }
 
-/* The members of the answer as JSON, one after the other in text; names are constants. */
-static bool print_members(struct analyzing *a, struct api_text *text, struct api_member *members)
-{
-    const struct pe_value *answer = pe_analysis_answer(a->analysis);
-    size_t begins[MEMBERS_MAX + 1] = {0};
-    assert(answer->object.n <= MEMBERS_MAX);
-    for (size_t i = 0; i < answer->object.n; i++) {
-        api_text_value(text, &answer->object.fields[i].value);
-        begins[i + 1] = text->n;
-    }
-    if (text->state)
-        return api_fail_text(&a->request->problem, text);
-    for (size_t i = 0; i < answer->object.n; i++)
-        members[i] =
-            (struct api_member){answer->object.fields[i].name, text->bytes + begins[i], begins[i + 1] - begins[i]};
-    a->opening.members = members;
-    a->opening.n_members = answer->object.n;
-    return true;
-}
-
-static bool open_stream(struct analyzing *a)
-{
-    a->opening.form = &a->request->form;
-    a->opening.request = a->request;
-    a->opening.arena = &a->request->arena;
-    a->opening.max_kept = a->request->host->max_pictures;
-    return api_memory_for_answering(a->request, &a->opening.source) &&
-           api_body_open(a->request->format, &a->opening, &a->request->problem);
-}
-
 static bool open_answer(struct analyzing *a)
 {
     struct api_text text;
-    struct api_member members[MEMBERS_MAX];
+    struct api_member members[API_STUDY_MEMBERS_MAX];
     api_text_init(&text, API_TEXT_MAX);
-    bool fine = print_members(a, &text, members);
+    bool fine = api_study_members(a->request, &a->opening, pe_analysis_answer(a->analysis), &text, members);
     if (fine) {
         keep_tensors(a);
-        fine = open_stream(a);
+        fine = api_study_open(a->request, &a->opening);
     }
     api_text_drop(&text);
     a->opening.members = NULL;
@@ -190,18 +154,12 @@ static bool compute(struct analyzing *a)
     return hold_tensors(a) && open_answer(a);
 }
 
-/* A refusal states its own language (api/problem.c). */
-static struct api_reply *in_language(struct api_reply *reply, enum pe_lang lang)
-{
-    return reply->status < 400 ? api_reply_set_language(reply, lang) : reply;
-}
-
 static struct api_reply *analyze_build(struct api_request *request)
 {
     struct analyzing *a = request->own;
     if (!name_answer(a) || (!request->is_unchanged && !compute(a)))
         return NULL;
-    return in_language(api_compute_reply(request, &a->opening), request->lang);
+    return api_reply_set_language(api_compute_reply(request, &a->opening), request->lang);
 }
 
 const struct api_steps api_analyze = {analyze_read, analyze_check, analyze_build, sizeof(struct analyzing)};

@@ -420,11 +420,9 @@ struct api_reply *api_schemes(struct api_request *request)
 {
     static struct api_document documents[PE_N_LANGS] = {
         [PE_EN] = {.print = print_schemes}, [PE_ZH] = {.print = print_schemes}};
-    struct api_problem problem;
-    enum pe_lang lang;
-    if (!api_lang_of_query(request->call, &lang, &problem))
-        return api_reply_problem(&problem);
-    return api_reply_set_language(api_reply_document(&documents[lang], &lang), lang);
+    if (!api_lang_of_query(request->call, &request->lang, &request->problem))
+        return NULL;
+    return api_reply_set_language(api_reply_document(&documents[request->lang], &request->lang), request->lang);
 }
 
 static struct api_reply *scheme_reply(const struct pe_scheme_info *info, enum pe_lang lang)
@@ -451,13 +449,7 @@ bool api_scheme_absent(int status, const char *pointer, const char *name, struct
 struct api_reply *api_scheme(struct api_request *request)
 {
     const struct pe_scheme_info *info = pe_scheme_find(request->path.name);
-    struct api_problem problem;
-    enum pe_lang lang;
-    if (!info) {
-        api_scheme_absent(404, "", request->path.name, &problem);
-        return api_reply_problem(&problem);
-    }
-    if (!api_lang_of_query(request->call, &lang, &problem))
-        return api_reply_problem(&problem);
-    return scheme_reply(info, lang);
+    bool fine = info ? api_lang_of_query(request->call, &request->lang, &request->problem)
+                     : api_scheme_absent(404, "", request->path.name, &request->problem);
+    return fine ? scheme_reply(info, request->lang) : NULL;
 }

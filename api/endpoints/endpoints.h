@@ -31,13 +31,28 @@ bool api_compute(struct api_request *request, struct api_opening *opening);
 
 /* ---- study.c ----------------------------------------------------------------------------------------------------- */
 
-/* What /analyze and /diagnose have in common: how their requests are read, and what they ask of the host meanwhile. */
+/* What /analyze, /diagnose and /golden have in common: how their requests are read, what they ask of the host
+ * meanwhile, and answers whose tensors are in memory. */
 
 /* Reads the request, its form and its language; leaves the other fields in the request. */
 bool api_study_read(struct api_request *request, const struct api_taking *taking);
 
 /* For the core, with the request as caller: reports metrics to the host. */
 void api_study_step(void *caller, const char *metric);
+
+/* The n tensors of a result, tensor(result, 0 … n - 1), become the source of opening; they stay where they are. */
+typedef const struct pe_named_tensor *api_study_tensor(const void *result, size_t i);
+bool api_study_hold(struct api_request *request, struct api_opening *opening, api_study_tensor *tensor,
+                    const void *result, size_t n);
+
+/* The members of an object become those of opening: printed as JSON, one after the other, in text, and listed in
+ * members. */
+enum { API_STUDY_MEMBERS_MAX = 8 };
+bool api_study_members(struct api_request *request, struct api_opening *opening, const struct pe_value *object,
+                       struct api_text *text, struct api_member members[API_STUDY_MEMBERS_MAX]);
+
+/* Opens opening->stream in the request's format. */
+bool api_study_open(struct api_request *request, struct api_opening *opening);
 
 /* ---- diagnose.c -------------------------------------------------------------------------------------------------- */
 
@@ -54,13 +69,14 @@ struct api_guard api_kept_guard(const struct api_call *call);
  * file. */
 struct api_reply *api_kept_headers(struct api_reply *reply, const char *sha256);
 
-/* The 412 of a call whose condition did not hold. */
+/* Refuses a call whose condition did not hold: 412. NULL. */
 struct api_reply *api_kept_guarded(struct api_request *request, const struct api_store *store);
-/* Any other refusal of a change, of n bytes. */
-struct api_reply *api_kept_refused(const struct api_store *store, enum api_stored stored, size_t n);
+/* Refuses a change, of n bytes, for any other reason. NULL. */
+struct api_reply *api_kept_refused(struct api_request *request, const struct api_store *store, enum api_stored stored,
+                                   size_t n);
 
-/* The answer to a DELETE; it may wait for a disk. absent: the 404. */
-typedef struct api_reply *api_kept_absent(const struct api_store *store, const char *name);
+/* The answer to a DELETE; it may wait for a disk. absent: the 404; returns false. */
+typedef bool api_kept_absent(const struct api_store *store, const char *name, struct api_problem *problem);
 struct api_reply *api_kept_remove(struct api_request *request, const struct api_store *store, api_kept_absent *absent);
 
 /* ---- catalogue.c ---- */

@@ -5,10 +5,7 @@
 #include "api/requests/requests.h"
 #include "api/routes.h"
 
-#include <assert.h>
 #include <string.h>
-
-enum { MEMBERS_MAX = 8 };
 
 struct giving {
     struct api_request *request;
@@ -16,7 +13,7 @@ struct giving {
     struct pe_golden_request core;
     struct api_opening opening;
     struct api_text text; /* the members beside the tensors, one after the other */
-    struct api_member members[MEMBERS_MAX];
+    struct api_member members[API_STUDY_MEMBERS_MAX];
 };
 
 /* ---- The request ---- */
@@ -82,8 +79,8 @@ static bool golden_read(struct api_request *request)
     request->is_kept = api_may_be_kept(request->call);
     request->taking = &taking;
     return (*request->path.preset ? read_path(request) : api_compute_read(request)) && check_form(request) &&
-           api_form_read(request, &request->form, &request->problem) &&
-           api_lang_take(request) && choose_format(request) &&
+           api_form_read(request, &request->form, &request->problem) && api_lang_take(request) &&
+           choose_format(request) &&
            api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
 }
 
@@ -92,41 +89,19 @@ static bool golden_read(struct api_request *request)
 static void drop_golden(void *golden) { pe_golden_free(golden); }
 static void drop_text(void *text) { api_text_drop(text); }
 
-/* The tensors as the formats read them; the core keeps them. */
+static const struct pe_named_tensor *tensor_at(const void *golden, size_t i) { return pe_golden_tensor(golden, i); }
+
 static bool hold_tensors(struct giving *g)
 {
-    size_t n = pe_golden_n_tensors(g->golden);
-    struct api_held *held = api_arena_array(&g->request->arena, n, sizeof *held);
-    if (!held)
-        return api_fail_memory(&g->request->problem);
-    for (size_t i = 0; i < n; i++) {
-        const struct pe_named_tensor *named = pe_golden_tensor(g->golden, i);
-        held[i] = (struct api_held){api_held_output(named->name, &named->tensor), named->tensor.data};
-    }
-    g->opening.source = (struct api_source){.held = held, .n_held = n};
-    return true;
+    return api_study_hold(g->request, &g->opening, tensor_at, g->golden, pe_golden_n_tensors(g->golden));
 }
 
 static bool print_members(struct giving *g)
 {
     const struct pe_value *about = pe_golden_about(g->golden);
-    size_t begins[MEMBERS_MAX + 1] = {0};
     if (!about)
         return api_fail_memory(&g->request->problem);
-    assert(about->object.n <= MEMBERS_MAX);
-    g->text.n = 0;
-    for (size_t i = 0; i < about->object.n; i++) {
-        api_text_value(&g->text, &about->object.fields[i].value);
-        begins[i + 1] = g->text.n;
-    }
-    if (g->text.state)
-        return api_fail_text(&g->request->problem, &g->text);
-    for (size_t i = 0; i < about->object.n; i++)
-        g->members[i] =
-            (struct api_member){about->object.fields[i].name, g->text.bytes + begins[i], begins[i + 1] - begins[i]};
-    g->opening.members = g->members;
-    g->opening.n_members = about->object.n;
-    return true;
+    return api_study_members(g->request, &g->opening, about, &g->text, g->members);
 }
 
 /* As safetensors, also if JSON is asked for: both have the same tensors. */
@@ -183,22 +158,12 @@ static void name_answer(struct giving *g)
     api_compute_name(g->request, &named);
 }
 
-static bool open_stream(struct giving *g)
-{
-    struct api_opening *opening = &g->opening;
-    opening->form = &g->request->form;
-    opening->request = g->request;
-    opening->arena = &g->request->arena;
-    return api_memory_for_answering(g->request, &opening->source) &&
-           api_body_open(g->request->format, opening, &g->request->problem);
-}
-
 static bool compute(struct giving *g)
 {
     struct pe_error err;
     if (pe_golden_compute(g->golden, &err))
         return api_memory_fail(g->request, &err);
-    return hold_tensors(g) && print_members(g) && open_stream(g);
+    return hold_tensors(g) && print_members(g) && api_study_open(g->request, &g->opening);
 }
 
 static struct api_reply *golden_build(struct api_request *request)

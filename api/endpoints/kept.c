@@ -70,63 +70,64 @@ struct api_reply *api_kept_headers(struct api_reply *reply, const char *sha256)
 struct api_reply *api_kept_guarded(struct api_request *request, const struct api_store *store)
 {
     const char *name = request->path.name, *what = pe_text(store->contents->what);
+    struct api_problem *problem = &request->problem;
     struct api_wanted wanted = {.name = name, .must_not_block = true};
     const struct api_weights *weights = NULL;
-    struct api_problem problem;
     if (store->find(store->self, &wanted, &weights) == API_FOUND)
-        api_fail(&problem, 412, "", "If-Match or If-None-Match does not hold: \"%s\" is stored, its ETag is \"%s\"",
+        api_fail(problem, 412, "", "If-Match or If-None-Match does not hold: \"%s\" is stored, its ETag is \"%s\"",
                  name, weights->sha256);
     else if (request->call->if_match)
-        api_fail(&problem, 412, "", "If-Match does not hold: no %s \"%s\" are stored", what, name);
+        api_fail(problem, 412, "", "If-Match does not hold: no %s \"%s\" are stored", what, name);
     else
-        api_fail(&problem, 412, "",
+        api_fail(problem, 412, "",
                  "If-None-Match does not hold: \"%s\" is among the stored %s, but this server cannot read it; its log "
                  "says why",
                  name, what);
     if (weights)
         store->release(store->self, weights);
-    return api_reply_problem(&problem);
+    return NULL;
 }
 
-struct api_reply *api_kept_refused(const struct api_store *store, enum api_stored stored, size_t n)
+struct api_reply *api_kept_refused(struct api_request *request, const struct api_store *store, enum api_stored stored,
+                                   size_t n)
 {
     const char *what = pe_text(store->contents->what);
-    struct api_problem problem;
+    struct api_problem *problem = &request->problem;
     char limit[API_LIMIT_BYTES];
     api_kept_limit(store, limit, sizeof limit);
     if (stored == API_STORED_FULL)
-        api_fail(&problem, 413, "",
+        api_fail(problem, 413, "",
                  "with these %zu bytes the stored %s would have more than the %" PRIu64
                  " bytes that are allowed for all together (%s)",
                  n, what, store->bytes_max, limit);
     else if (stored == API_STORED_TOO_MANY)
-        api_fail(&problem, 413, "", "%zu files are stored, which is the maximum; delete one first", store->files_max);
+        api_fail(problem, 413, "", "%zu files are stored, which is the maximum; delete one first", store->files_max);
     else if (stored == API_STORED_NO_FILE)
-        api_fail(&problem, 422, "",
+        api_fail(problem, 422, "",
                  "the place of stored %s (%s of this server) has a folder where the file of this name would be; use "
                  "another name",
                  what, store->place);
     else if (stored == API_STORED_NO_ROOM)
-        api_fail(&problem, 503, "",
+        api_fail(problem, 503, "",
                  "there is no room for these %zu bytes now (%s): files that were replaced or removed are still being "
                  "read, or others are being stored; try again later",
                  n, limit);
     else if (stored == API_STORED_BUSY)
-        api_fail(&problem, 503, "",
+        api_fail(problem, 503, "",
                  "other requests change this name, or read it from the place of stored %s, and that takes long or has "
                  "many requests waiting; try again later",
                  what);
     else if (stored == API_STORED_FAILED)
-        api_fail(&problem, 503, "", "the place of stored %s (%s of this server) could not be written; its log says why",
+        api_fail(problem, 503, "", "the place of stored %s (%s of this server) could not be written; its log says why",
                  what, store->place);
     else if (stored == API_STORED_UNGUARDED)
-        api_fail(&problem, 501, "",
+        api_fail(problem, 501, "",
                  "the place of stored %s (%s of this server) has no conditional writes, so If-Match and "
                  "If-None-Match cannot be kept against other servers; without them the change is made",
                  what, store->place);
     else
-        api_fail_memory(&problem);
-    return api_reply_problem(&problem);
+        api_fail_memory(problem);
+    return NULL;
 }
 
 /* ---- Removing ---- */
@@ -136,10 +137,10 @@ struct api_reply *api_kept_remove(struct api_request *request, const struct api_
     struct api_guard guard = api_kept_guard(request->call);
     enum api_stored stored = store->remove(store->self, request->path.name, &guard);
     switch (stored) {
-    case API_STORED_ABSENT: return absent(store, request->path.name);
+    case API_STORED_ABSENT: absent(store, request->path.name, &request->problem); return NULL;
     case API_STORED_GUARDED: return api_kept_guarded(request, store);
     case API_STORED_NEW:
     case API_STORED_REPLACED: return api_reply_empty(204);
-    default: return api_kept_refused(store, stored, 0);
+    default: return api_kept_refused(request, store, stored, 0);
     }
 }

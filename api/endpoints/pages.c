@@ -188,8 +188,7 @@ struct api_reply *api_client_file(struct api_request *request)
     const struct api_page_file *file = clients ? file_find(clients, request->path.file) : NULL;
     if (file)
         return built_in(file, request->call, always_asked);
-    struct api_problem problem;
-    api_fail(&problem, 404, "", "there is no client library \"%.128s\"; there are: posenc.py, posenc.js",
+    api_fail(&request->problem, 404, "", "there is no client library \"%.128s\"; there are: posenc.py, posenc.js",
              request->path.file);
-    return api_reply_problem(&problem);
+    return NULL;
 }

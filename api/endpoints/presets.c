@@ -88,18 +88,16 @@ static struct api_reply *list_of_all(const struct api_store *store, enum pe_lang
 
 struct api_reply *api_presets(struct api_request *request)
 {
-    struct api_problem problem;
     struct api_text text;
-    enum pe_lang lang;
     bool is_search;
-    if (!api_lang_of_query(request->call, &lang, &problem))
-        return api_reply_problem(&problem);
-    if (!api_preset_search(request, lang, &is_search, &text))
+    if (!api_lang_of_query(request->call, &request->lang, &request->problem) ||
+        !api_preset_search(request, request->lang, &is_search, &text))
         return NULL;
+    const struct api_store *store = request->host->presets;
+    enum pe_lang lang = request->lang;
     if (is_search)
         return api_kept_headers(api_reply_set_language(api_reply_text(200, api_json_type, &text), lang), NULL);
-    struct api_reply *reply =
-        request->host->presets ? list_of_all(request->host->presets, lang) : list_of_program(lang);
+    struct api_reply *reply = store ? list_of_all(store, lang) : list_of_program(lang);
     return api_kept_headers(api_reply_set_language(reply, lang), NULL);
 }
 
@@ -112,13 +110,6 @@ bool api_preset_absent(const struct api_store *store, const char *name, struct a
     if (nearest)
         return api_fail(problem, 404, "", "unknown preset \"%.64s\"; nearest: \"%s\"", name, nearest);
     return api_fail(problem, 404, "", "unknown preset \"%.64s\"; GET /presets lists them", name);
-}
-
-static struct api_reply *absent(const struct api_store *store, const char *name)
-{
-    struct api_problem problem;
-    api_preset_absent(store, name, &problem);
-    return api_reply_problem(&problem);
 }
 
 static struct api_reply *no_store(void) { return api_refusal(503, "this server stores no presets"); }
@@ -162,16 +153,15 @@ static struct api_reply *get_kept(struct api_request *request)
     const struct api_store *store = request->host->presets;
     const struct api_weights *file = NULL;
     struct api_wanted wanted = {.name = request->path.name, .must_not_block = request->call->must_not_block};
-    struct api_problem problem;
     enum api_found found = store ? store->find(store->self, &wanted, &file) : API_FOUND_NOTHING;
     if (found == API_FOUND_LATER && api_is_late(request))
         return NULL;
     if (found == API_FOUND_NOTHING)
-        return absent(store, request->path.name);
-    if (found != API_FOUND) {
-        api_fail_kept_unknown(&problem, "", store, found, request->path.name);
-        return api_reply_problem(&problem);
-    }
+        api_preset_absent(store, request->path.name, &request->problem);
+    else if (found != API_FOUND)
+        api_fail_kept_unknown(&request->problem, "", store, found, request->path.name);
+    if (found != API_FOUND)
+        return NULL;
     struct api_reply *reply = get_found(request, file);
     store->release(store->self, file);
     return reply;
@@ -180,18 +170,16 @@ static struct api_reply *get_kept(struct api_request *request)
 static struct api_reply *get(struct api_request *request)
 {
     const struct pe_preset *preset = pe_preset_find(request->path.name);
-    struct api_problem problem;
     struct api_text text;
-    enum pe_lang lang;
-    if (!api_lang_of_query(request->call, &lang, &problem))
-        return api_reply_problem(&problem);
+    if (!api_lang_of_query(request->call, &request->lang, &request->problem))
+        return NULL;
     if (!preset)
         return get_kept(request);
     api_text_init(&text, API_TEXT_MAX);
-    add_preset(&text, preset, lang);
+    add_preset(&text, preset, request->lang);
     struct api_reply *reply = api_reply_text(200, api_json_type, &text);
     reply->is_repeatable = reply->status == 200;
-    return api_reply_set_language(reply, lang);
+    return api_reply_set_language(reply, request->lang);
 }
 
 /* ---- PUT ---- */
@@ -358,7 +346,7 @@ static struct api_reply *store_text(struct putting *p, const struct api_text *te
     if (stored == API_STORED_GUARDED)
         return api_kept_guarded(p->request, store);
     if (!file)
-        return api_kept_refused(store, stored, text->n);
+        return api_kept_refused(p->request, store, stored, text->n);
     struct api_reply *reply = send(stored == API_STORED_NEW ? 201 : 200, file);
     store->release(store->self, file);
     return reply;
@@ -378,12 +366,11 @@ static struct api_reply *put(struct api_request *request)
 
 static struct api_reply *change(struct api_request *request, bool is_put)
 {
-    struct api_problem problem;
     if (!request->host->presets)
         return no_store();
-    if (!check_name(request->path.name, &problem))
-        return api_reply_problem(&problem);
-    return is_put ? put(request) : api_kept_remove(request, request->host->presets, absent);
+    if (!check_name(request->path.name, &request->problem))
+        return NULL;
+    return is_put ? put(request) : api_kept_remove(request, request->host->presets, api_preset_absent);
 }
 
 struct api_reply *api_preset(struct api_request *request)

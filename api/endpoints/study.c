@@ -1,7 +1,8 @@
-/* Analyses and diagnoses are computed before their answer begins. */
+/* Analyses, diagnoses and golden vectors are computed before their answer begins. */
 #include "api/endpoints/endpoints.h"
 #include "api/requests/requests.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 /* Their tensors are whole. */
@@ -22,8 +23,8 @@ bool api_study_read(struct api_request *request, const struct api_taking *taking
     request->is_kept = api_may_be_kept(request->call);
     request->taking = taking;
     return api_compute_read(request) && check_form(request) &&
-           api_form_read(request, &request->form, &request->problem) &&
-           api_lang_take(request) && api_compute_format(request);
+           api_form_read(request, &request->form, &request->problem) && api_lang_take(request) &&
+           api_compute_format(request);
 }
 
 void api_study_step(void *caller, const char *metric)
@@ -31,4 +32,48 @@ void api_study_step(void *caller, const char *metric)
     const struct api_host *host = ((struct api_request *)caller)->host;
     if (host->metric_step)
         host->metric_step(metric);
+}
+
+bool api_study_hold(struct api_request *request, struct api_opening *opening, api_study_tensor *tensor,
+                    const void *result, size_t n)
+{
+    struct api_held *held = api_arena_array(&request->arena, n, sizeof *held);
+    if (!held)
+        return api_fail_memory(&request->problem);
+    for (size_t i = 0; i < n; i++) {
+        const struct pe_named_tensor *named = tensor(result, i);
+        held[i] = (struct api_held){api_held_output(named->name, &named->tensor), named->tensor.data};
+    }
+    opening->source = (struct api_source){.held = held, .n_held = n};
+    return true;
+}
+
+bool api_study_members(struct api_request *request, struct api_opening *opening, const struct pe_value *object,
+                       struct api_text *text, struct api_member members[API_STUDY_MEMBERS_MAX])
+{
+    size_t n = object->object.n, begins[API_STUDY_MEMBERS_MAX + 1] = {0};
+    assert(n <= API_STUDY_MEMBERS_MAX);
+    text->n = 0;
+    for (size_t i = 0; i < n; i++) {
+        api_text_value(text, &object->object.fields[i].value);
+        begins[i + 1] = text->n;
+    }
+    if (text->state)
+        return api_fail_text(&request->problem, text);
+    for (size_t i = 0; i < n; i++)
+        members[i] =
+            (struct api_member){object->object.fields[i].name, text->bytes + begins[i], begins[i + 1] - begins[i]};
+    opening->members = members;
+    opening->n_members = n;
+    return true;
+}
+
+bool api_study_open(struct api_request *request, struct api_opening *opening)
+{
+    opening->form = &request->form;
+    opening->request = request;
+    opening->arena = &request->arena;
+    opening->max_kept = request->host->max_pictures;
+    return api_memory_for_answering(request, &opening->source) &&
+           api_body_open(request->format, opening, &request->problem);
 }

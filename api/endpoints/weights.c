@@ -12,15 +12,12 @@
 
 /* ---- Refusals ---- */
 
-static struct api_reply *absent(const struct api_store *store, const char *name)
+static bool absent(const struct api_store *store, const char *name, struct api_problem *problem)
 {
-    struct api_problem problem;
     char nearest[API_WEIGHT_NAME_MAX + 1];
     if (store && store->nearest(store->self, name, nearest))
-        api_fail(&problem, 404, "", "no weights \"%.140s\" are stored; nearest: \"%s\"", name, nearest);
-    else
-        api_fail(&problem, 404, "", "no weights \"%.140s\" are stored; GET /weights lists them", name);
-    return api_reply_problem(&problem);
+        return api_fail(problem, 404, "", "no weights \"%.140s\" are stored; nearest: \"%s\"", name, nearest);
+    return api_fail(problem, 404, "", "no weights \"%.140s\" are stored; GET /weights lists them", name);
 }
 
 static struct api_reply *no_store(void) { return api_refusal(503, "this server stores no weights"); }
@@ -105,8 +102,9 @@ static struct api_reply *not_found(struct api_request *request, enum api_found f
     if (found == API_FOUND_LATER && api_is_late(request))
         return NULL;
     if (found == API_FOUND_NOTHING)
-        return absent(store, request->path.name);
-    api_fail_kept_unknown(&request->problem, "", store, found, request->path.name);
+        absent(store, request->path.name, &request->problem);
+    else
+        api_fail_kept_unknown(&request->problem, "", store, found, request->path.name);
     return NULL;
 }
 
@@ -151,24 +149,24 @@ static struct api_reply *put(struct api_request *request, struct api_tensors *te
     if (weights)
         return stored_reply(store, stored, weights);
     return stored == API_STORED_GUARDED ? api_kept_guarded(request, store)
-                                        : api_kept_refused(store, stored, call->body_bytes);
+                                        : api_kept_refused(request, store, stored, call->body_bytes);
 }
 
 static struct api_reply *put_named(struct api_request *request)
 {
-    struct api_problem problem;
     const struct api_call *call = request->call;
+    struct api_problem *problem = &request->problem;
     if (!request->host->store)
         return no_store();
     if (!api_weight_name_is_valid(request->path.name)) {
-        api_fail_kept_name(&problem, "", &api_contents_weights, request->path.name);
-        return api_reply_problem(&problem);
+        api_fail_kept_name(problem, "", &api_contents_weights, request->path.name);
+        return NULL;
     }
-    uint64_t n_taken = api_memory_for_head(request->host, call, &problem);
-    struct api_tensors *tensors = n_taken ? api_tensors_parse(call->body, call->body_bytes, &problem) : NULL;
+    uint64_t n_taken = api_memory_for_head(request->host, call, problem);
+    struct api_tensors *tensors = n_taken ? api_tensors_parse(call->body, call->body_bytes, problem) : NULL;
     if (n_taken && request->host->take_memory)
         request->host->give_memory(n_taken);
-    return tensors ? put(request, tensors) : api_reply_problem(&problem);
+    return tensors ? put(request, tensors) : NULL;
 }
 
 static struct api_reply *delete_named(struct api_request *request)

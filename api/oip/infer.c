@@ -184,7 +184,7 @@ static bool infer_read(struct api_request *request)
 {
     struct inference *inference = request->own;
     *inference = (struct inference){.request = request};
-    if (!api_oip_find(request, &inference->model, &request->problem) || !read(inference))
+    if (!api_oip_find(request, &inference->model) || !read(inference))
         return false;
     if (!api_form_read(request, &request->form, &request->problem))
         return relocate(inference);

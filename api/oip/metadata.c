@@ -167,12 +167,11 @@ typedef void print_function(struct api_text *text, const char *name, const struc
 static struct api_reply *describe(struct api_request *request, print_function *print)
 {
     struct api_oip_model model;
-    struct api_problem problem;
     struct tensors inputs, outputs;
     struct api_text text;
     char name[API_OIP_NAME_MAX];
-    if (!api_oip_find(request, &model, &problem))
-        return api_reply_problem(&problem);
+    if (!api_oip_find(request, &model))
+        return NULL;
     find_inputs(&model, &inputs);
     find_outputs(&model, &outputs);
     api_oip_name_print(&model, name);

@@ -37,24 +37,22 @@ struct api_reply *api_oip_live(struct api_request *request)
     return uncached(fixed("{\"live\":true}"));
 }
 
-static bool check_ready(struct api_request *request, struct api_problem *problem)
+static bool check_ready(struct api_request *request)
 {
     return !api_host_is_ending(request->host) ||
-           api_fail(problem, 503, "", "the server takes no new work: it is starting or shutting down");
+           api_fail(&request->problem, 503, "", "the server takes no new work: it is starting or shutting down");
 }
 
 struct api_reply *api_oip_ready(struct api_request *request)
 {
-    struct api_problem problem;
-    return check_ready(request, &problem) ? uncached(fixed("{\"ready\":true}")) : api_reply_problem(&problem);
+    return check_ready(request) ? uncached(fixed("{\"ready\":true}")) : NULL;
 }
 
 struct api_reply *api_oip_model_ready(struct api_request *request)
 {
     struct api_oip_model model;
-    struct api_problem problem;
-    if (!api_oip_find(request, &model, &problem) || !check_ready(request, &problem))
-        return api_reply_problem(&problem);
+    if (!api_oip_find(request, &model) || !check_ready(request))
+        return NULL;
     struct api_text text;
     char name[API_OIP_NAME_MAX];
     api_oip_name_print(&model, name);
@@ -117,9 +115,8 @@ struct api_reply *api_oip_index(struct api_request *request)
 struct api_reply *api_oip_stats(struct api_request *request)
 {
     struct api_oip_model model;
-    struct api_problem problem;
-    if (!api_oip_find(request, &model, &problem))
-        return api_reply_problem(&problem);
+    if (!api_oip_find(request, &model))
+        return NULL;
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
     api_text_put(&text, "{\"model_stats\":[");
@@ -149,17 +146,14 @@ static bool check_load(const struct api_call *call, struct api_problem *problem)
 struct api_reply *api_oip_load(struct api_request *request)
 {
     struct api_oip_model model;
-    struct api_problem problem;
-    if (api_oip_find(request, &model, &problem) && check_load(request->call, &problem))
-        return api_reply_empty(200);
-    return api_reply_problem(&problem);
+    bool fine = api_oip_find(request, &model) && check_load(request->call, &request->problem);
+    return fine ? api_reply_empty(200) : NULL;
 }
 
 struct api_reply *api_oip_unload(struct api_request *request)
 {
     struct api_oip_model model;
-    struct api_problem problem;
-    if (api_oip_find(request, &model, &problem))
-        api_fail(&problem, 501, "", "models are part of the program; none can be unloaded");
-    return api_reply_problem(&problem);
+    if (api_oip_find(request, &model))
+        api_fail(&request->problem, 501, "", "models are part of the program; none can be unloaded");
+    return NULL;
 }

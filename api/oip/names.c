@@ -80,12 +80,12 @@ static bool fail_name(const char *name, struct api_problem *problem)
     return api_fail(problem, 404, "", "unknown model \"%.64s\"; nearest: \"%s%s\"", name, prefix, nearest);
 }
 
-bool api_oip_find(struct api_request *request, struct api_oip_model *model, struct api_problem *problem)
+bool api_oip_find(struct api_request *request, struct api_oip_model *model)
 {
     if (!find_model(request->path.name, model))
-        return fail_name(request->path.name, problem);
+        return fail_name(request->path.name, &request->problem);
     if (*request->path.version && strcmp(request->path.version, API_OIP_VERSION) != 0)
-        return api_fail(problem, 404, "", "model \"%.64s\" has no version \"%.32s\"; it has: %s", request->path.name,
-                        request->path.version, API_OIP_VERSION);
+        return api_fail(&request->problem, 404, "", "model \"%.64s\" has no version \"%.32s\"; it has: %s",
+                        request->path.name, request->path.version, API_OIP_VERSION);
     return true;
 }

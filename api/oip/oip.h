@@ -23,7 +23,7 @@ struct api_oip_model api_oip_model_at(size_t i);
 void api_oip_name_print(const struct api_oip_model *model, char *name); /* API_OIP_NAME_MAX bytes */
 bool api_oip_can(const struct api_oip_model *model, enum pe_operation_id operation);
 /* Finds the model and version that a path names ("" is any version); else 404. */
-bool api_oip_find(struct api_request *request, struct api_oip_model *model, struct api_problem *problem);
+bool api_oip_find(struct api_request *request, struct api_oip_model *model);
 
 /* ---- Datatypes (names.c) --------------------------------------------------------------------------------------- */
 

@@ -49,10 +49,8 @@ static void print(struct api_text *text, const void *about)
 struct api_reply *api_openapi(struct api_request *request)
 {
     static struct api_document documents[PE_N_LANGS] = {[PE_EN] = {.print = print}, [PE_ZH] = {.print = print}};
-    struct api_problem problem;
-    enum pe_lang lang;
-    if (!api_lang_of_query(request->call, &lang, &problem))
-        return api_reply_problem(&problem);
-    assert(lang == pe_spoken()); /* it is the call's, so print writes in it */
-    return api_reply_set_language(api_reply_document(&documents[lang], request), lang);
+    if (!api_lang_of_query(request->call, &request->lang, &request->problem))
+        return NULL;
+    assert(request->lang == pe_spoken()); /* it is the call's, so print writes in it */
+    return api_reply_set_language(api_reply_document(&documents[request->lang], request), request->lang);
 }
