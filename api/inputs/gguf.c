@@ -166,7 +166,7 @@ static bool is_wanted(const char *name, size_t n)
     return is_word(name, n, architecture) || is_word(name, n, alignment) || row_of(name, n) || is_of_rope(name, n);
 }
 
-/* The client has disconnected: nobody reads this refusal. */
+/* The client has disconnected, so this refusal is not sent. */
 static bool is_left_at(struct head *h, uint64_t step) { return pe_is_cancelled_at(step) && !fail_cut(h, UINT64_MAX); }
 
 static bool skip_strings(struct head *h, uint64_t count)

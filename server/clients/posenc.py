@@ -9,6 +9,7 @@
 
     posenc.check(my_cos, name="cos", preset="llama-3.1")     # in a port's test: raises Mismatch, which says what differs
     posenc.assert_matches(my_rope, preset="llama-3.1")       # the same of a function my_rope(q, positions)
+    posenc.check_conversion("Llama-3.1-8B", "llama.gguf")    # raises unless both files mean the same rotation
 
 Requests are those of the service (its /docs): each field is a keyword. Arrays are NumPy's, PyTorch's or JAX's. Another
 service, a token or a certificate: posenc.Client(url, token=...), which has the same functions.
@@ -35,7 +36,7 @@ import uuid
 import numpy as np
 
 __version__ = "VERSION"
-__all__ = ["Client", "Tensors", "Diagnosis", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "assert_matches", "schemes", "presets"]
+__all__ = ["Client", "Tensors", "Diagnosis", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "assert_matches", "check_conversion", "read_gguf", "schemes", "presets"]
 
 SAFETENSORS = "application/vnd.safetensors"
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
@@ -414,6 +415,18 @@ class Client:
         passes is as for check. Returns the diagnosis, whose `unseen` names mistakes that these positions cannot show."""
         return _Matching(self, preset, layer_type, dtype, config).judge(fn, like, tensor_layout, strict)
 
+    def check_conversion(self, hf_dir, gguf_path, length=None):
+        """Raises AssertionError, in one sentence, unless a .gguf file says the positions of the config.json that it was made from:
+        frequencies and factors within 2^-22, and pairs that are the same but for the converter's order of rows. hf_dir: the folder
+        of the config.json, or that file. length: of the text, where a scaling reads it. Only keys about positions are sent.
+        Returns the results, one for each kind of layers."""
+        config, keys = read_config(hf_dir), read_gguf(gguf_path)
+        results = _Conversion(self, {"hf_config": config}, {"gguf": keys}, length).results()
+        worst = max(results, key=lambda one: (one["verdict"] == "differs", one["max_rel"] or 0))
+        if worst["verdict"] == "differs":
+            raise AssertionError(worst["detail"])
+        return results
+
     def schemes(self, name=None):
         """What there is to ask for: every scheme, or one, with its parameters."""
         return self._json(f"/schemes/{_quoted(name)}" if name else "/schemes")
@@ -768,6 +781,212 @@ def _number(value):
     return f"{value:.7g}" if isinstance(value, float) else str(value)
 
 
+# ---- files of models ----
+
+GGUF_NUMBERS = {0: "<u1", 1: "<i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 7: "<u1", 10: "<u8", 11: "<i8", 12: "<f8"}
+GGUF_FLAG, GGUF_STRING, GGUF_ARRAY = 7, 8, 9
+GGUF_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+GGUF_LONG, GGUF_LIST = 1024, 65536  # bytes of a string, elements of a list that are kept
+
+
+def read_config(path):
+    """The object of a config.json: a path of the file or of its folder."""
+    path = os.path.join(path, "config.json") if os.path.isdir(path) else path
+    with open(path, encoding="utf-8") as file:
+        config = json.load(file)
+    if not isinstance(config, dict):
+        raise ValueError(f"{path} is no config.json: it holds {_brief(config)}")
+    return config
+
+
+class _Gguf:
+    """The head of a GGUF file, read key by key: what is not kept is passed by a seek, so gigabytes are never read."""
+
+    def __init__(self, file, name):
+        self.file, self.name = file, name
+        self.size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+
+    def refuse(self, what):
+        raise ValueError(f"{self.name} is no GGUF file that can be read: {what}")
+
+    def take(self, n):
+        if n > self.size - self.file.tell():
+            self.refuse(f"it ends at byte {self.size}, {n} more are needed at byte {self.file.tell()}")
+        return self.file.read(n)
+
+    def skip(self, n):
+        if n > self.size - self.file.tell():
+            self.refuse(f"it ends at byte {self.size}, {n} more are needed at byte {self.file.tell()}")
+        self.file.seek(n, os.SEEK_CUR)
+
+    def number(self, code):
+        return int.from_bytes(self.take(np.dtype(code).itemsize), "little")
+
+    def string(self, most=65535):
+        """None: longer than is kept."""
+        n = self.number("<u8")
+        if n > most:
+            self.skip(n)
+            return None
+        try:
+            return self.take(n).decode()
+        except UnicodeDecodeError:
+            self.refuse("a name or text is not UTF-8")
+
+    def array(self, kept):
+        kind, n = self.number("<u4"), self.number("<u8")
+        if kind == GGUF_STRING:
+            for _ in range(n):
+                self.skip(self.number("<u8"))
+            return None
+        if kind not in GGUF_NUMBERS:
+            self.refuse(f"an array of type {kind}")
+        if not kept or n > GGUF_LIST:
+            self.skip(n * np.dtype(GGUF_NUMBERS[kind]).itemsize)
+            return None
+        numbers = np.frombuffer(self.take(n * np.dtype(GGUF_NUMBERS[kind]).itemsize), GGUF_NUMBERS[kind])
+        return (numbers != 0 if kind == GGUF_FLAG else numbers).tolist()
+
+    def value(self, kept):
+        """None: it is not kept."""
+        kind = self.number("<u4")
+        if kind == GGUF_STRING:
+            return self.string(GGUF_LONG)
+        if kind == GGUF_ARRAY:
+            return self.array(kept)
+        if kind not in GGUF_NUMBERS:
+            self.refuse(f"a value of type {kind}")
+        x = np.frombuffer(self.take(np.dtype(GGUF_NUMBERS[kind]).itemsize), GGUF_NUMBERS[kind])[0]
+        return bool(x) if kind == GGUF_FLAG else x.item()
+
+    def keys(self, n):
+        keys = {}
+        for _ in range(n):
+            name = self.string()
+            if not name:
+                self.refuse("a key without a name, or with one of more than 65535 bytes")
+            kept = name in ("general.architecture", "general.alignment", "general.name") or not name.startswith(("general.", "tokenizer."))
+            value = self.value(kept)
+            if kept and value is not None:
+                keys[name] = value
+        return keys
+
+    def tensors(self, n, alignment):
+        """The three that divide frequencies; None: in the table, but not in this file."""
+        places = {}
+        for _ in range(n):
+            name = self.string() or ""
+            shape = [self.number("<u8") for _ in range(self.number("<u4"))]
+            kind, offset = self.number("<u4"), self.number("<u8")
+            name = name[6:] if name.startswith("blk.0.") else name
+            if name in GGUF_TENSORS and (kind != 0 or len(shape) != 1 or shape[0] > GGUF_LIST):
+                self.refuse(f"{name} is no short list of f32")
+            if name in GGUF_TENSORS:
+                places[name] = offset, shape[0]
+        start = -(-self.file.tell() // alignment) * alignment
+        return {name: self.floats(start + offset, n) for name, (offset, n) in places.items()}
+
+    def floats(self, at, n):
+        if at + 4 * n > self.size:
+            return None
+        self.file.seek(at)
+        return np.frombuffer(self.take(4 * n), "<f4").astype(float).tolist()
+
+    def head(self):
+        if self.take(4) != b"GGUF":
+            self.refuse("it does not begin with GGUF")
+        version = self.number("<u4")
+        if version not in (2, 3):
+            self.refuse(f"version {version}; 2 and 3 are read")
+        n_tensors, n_keys = self.number("<u8"), self.number("<u8")
+        keys = self.keys(n_keys)
+        alignment = keys.pop("general.alignment", 32)
+        if not isinstance(alignment, int) or alignment < 1:
+            self.refuse(f"general.alignment is {alignment}")
+        tensors = self.tensors(n_tensors, alignment)
+        return {**keys, "tensors": tensors} if tensors else keys
+
+
+def read_gguf(path):
+    """The keys about positions of a .gguf file, as every request takes them: encode(gguf=read_gguf(path), len=16). The tokenizer is
+    passed over, the three tensors that divide frequencies are read: of many gigabytes some hundred KiB. Of a file in several parts
+    the first is enough."""
+    with open(path, "rb", buffering=1 << 16) as file:
+        return _Gguf(file, os.path.basename(path)).head()
+
+
+class _Conversion:
+    """A config.json and a .gguf file: kind by kind of layers, what each says of the rotation."""
+
+    CLOSE = 2.0**-22  # what is stored as f32 is rounded
+    FIELDS = ("scheme", "base", "scaling", "head_dim", "rotary_dim", "rotary_offset", "layout", "attention_factor", "channels", "mrope_section")
+
+    def __init__(self, client, published, converted, length):
+        self.client, self.sides = client, (published, converted)
+        self.at = {"positions": [length - 1]} if length else {"len": 1}
+
+    def kinds(self, side):
+        try:
+            self.config(side, None)
+        except Refused as error:
+            if not error.problem.get("layer_types"):
+                raise
+            return error.problem["layer_types"]
+        return [None]
+
+    def ask(self, side, kind, **more):
+        return self.client._json("/encode", {**side, **({"layer_type": kind} if kind else {}), **more})
+
+    def config(self, side, kind):
+        return self.ask(side, kind, len=1, data=False)
+
+    def results(self):
+        ours, theirs = (self.kinds(side) for side in self.sides)
+        names = list(dict.fromkeys([*ours, *theirs]))
+        pairs = [(name, name if ours != [None] else None, name if theirs != [None] else None) for name in names if name or len(names) == 1]
+        return [self.pair(name, a, b, a is None or a in ours, b is None or b in theirs) for name, a, b in pairs]
+
+    def pair(self, name, ours, theirs, is_ours, is_theirs):
+        before = f"{name}: " if name else ""
+        if not (is_ours and is_theirs):
+            where = "the config.json" if is_ours else "the .gguf file"
+            return self.result(name, "differs", None, None, ["layer_type"], f"{before}only {where} has layers of this kind.")
+        answers = [self.config(side, kind) for side, kind in zip(self.sides, (ours, theirs))]
+        a, b = (answer["config"] for answer in answers)
+        reasons = [field for field in self.FIELDS if a.get(field) != b.get(field)]
+        if a["scheme"] != "rope" or b["scheme"] != "rope":
+            verdict = "same" if a["scheme"] == b["scheme"] else "differs"
+            said = f"{before}the config.json says {a['scheme']}, the .gguf file {b['scheme']}."
+            return self.result(name, verdict, None, None, ["scheme"] if verdict == "differs" else [], said)
+        w, v = (np.array(self.ask(side, kind, outputs=["inv_freq"], **self.at)["tensors"]["inv_freq"]["data"]) for side, kind in zip(self.sides, (ours, theirs)))
+        return self.compare(name, before, a, b, answers[1].get("gguf", {}).get("rows"), w, v, reasons)
+
+    def compare(self, name, before, a, b, rows, w, v, reasons):
+        is_permuted = rows == "permuted" and (a["layout"], b["layout"]) == ("half", "interleaved")
+        widths = ("head_dim", "rotary_dim", "rotary_offset", "direction")
+        fits = (is_permuted or a["layout"] == b["layout"]) and all(a.get(field) == b.get(field) for field in widths)
+        reasons = [field for field in reasons if not (field == "layout" and is_permuted)]
+        if len(w) != len(v):
+            return self.result(name, "differs", None, None, reasons, self.words(before, a, b, reasons))
+        apart = np.abs(v - w) / np.where(w == 0, 1, np.abs(w))
+        factor = abs(b["attention_factor"] / a["attention_factor"] - 1)
+        pair, most = int(apart.argmax()), float(apart.max())
+        if fits and max(most, factor) <= self.CLOSE:
+            return self.result(name, "rounding" if most or factor else "same", most, pair, [], f"{before}both say the same rotation.")
+        numbers = f" The frequency of pair {pair} is {_number(float(w[pair]))}, that of the file {_number(float(v[pair]))}." if most > self.CLOSE else ""
+        return self.result(name, "differs", most, pair, reasons, self.words(before, a, b, reasons) + numbers)
+
+    @staticmethod
+    def words(before, a, b, reasons):
+        said = "; ".join(f"{field} is {_brief(a.get(field))} in the config.json, {_brief(b.get(field))} in the .gguf file" for field in reasons)
+        return f"{before}{said or 'the two differ'}."
+
+    @staticmethod
+    def result(name, verdict, max_rel, pair, reasons, detail):
+        return {"layer_type": name, "verdict": verdict, "max_rel": max_rel, "pair": pair, "reasons": reasons, "detail": detail}
+
+
 # ---- the usual service ----
 
 _usual = None
@@ -813,6 +1032,10 @@ def assert_matches(fn, **request):
     return _client().assert_matches(fn, **request)
 
 
+def check_conversion(hf_dir, gguf_path, length=None):
+    return _client().check_conversion(hf_dir, gguf_path, length)
+
+
 def schemes(name=None):
     return _client().schemes(name)
 
@@ -821,6 +1044,6 @@ def presets(name=None):
     return _client().presets(name)
 
 
-for _function in (encode, rotate, attention, analyze, diagnose, check, golden, assert_matches, schemes, presets):
+for _function in (encode, rotate, attention, analyze, diagnose, check, golden, assert_matches, check_conversion, schemes, presets):
     _function.__doc__ = getattr(Client, _function.__name__).__doc__
 del _function

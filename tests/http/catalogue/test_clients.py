@@ -23,6 +23,7 @@ import pytest
 import png_reader
 import safetensors_reader
 from conftest import ROOT, start_server
+from reference import gguf_writer as gguf
 from token_files import LINES, READER, token_server
 
 NODE = shutil.which("node")
@@ -299,6 +300,93 @@ def test_a_notebook_sees_the_findings_of_a_diagnosis(client):
     assert shown(scaled)[1]["exact"]["transforms"] in str(scaled) and "2" in shown(scaled)[1]["exact"]["transforms"] and scaled.config["len"] == 9
     noise = client.diagnose(np.random.default_rng(3).standard_normal((16, 8)), scheme="sinusoidal")
     assert list(shown(noise)[1]) == ["not explained"] and noise.config == {} and "gives:" not in str(noise)
+
+
+# ---- Files of models ----
+
+
+LLAMA_31 = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32, "rope_theta": 500000.0,
+            "max_position_embeddings": 131072, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                                                                "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}}
+GEMMA_3 = {"model_type": "gemma3_text", "head_dim": 256, "hidden_size": 1152, "num_attention_heads": 4, "num_hidden_layers": 26,
+           "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "sliding_window": 512, "max_position_embeddings": 32768}
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A folder with a config.json, and a .gguf file."""
+    def made(config, file):
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        (tmp_path / "model.gguf").write_bytes(file)
+        return tmp_path, tmp_path / "model.gguf"
+    return made
+
+
+@pytest.mark.parametrize("name", gguf.ARCHITECTURES)
+def test_a_gguf_file_is_read_as_the_service_reads_it(server, posenc, client, tmp_path, name):
+    _, _, layer_type, _ = gguf.ARCHITECTURES[name]
+    path = tmp_path / "model.gguf"
+    path.write_bytes(gguf.file(name))
+    keys = posenc.read_gguf(path)
+    assert not [key for key in keys if key.startswith("tokenizer.")] and len(json.dumps(keys)) < 8192
+    query = "len=3&format=raw" + (f"&layer_type={layer_type}" if layer_type else "")
+    by_bytes = server.request("POST", f"/encode?{query}", path.read_bytes(), {"Content-Type": "application/x-gguf"})
+    by_keys = server.ask("/encode", gguf=keys, len=3, format="raw", **({"layer_type": layer_type} if layer_type else {}))
+    assert by_bytes.status == 200 and by_bytes.body == by_keys.body
+
+
+def test_every_type_and_both_versions_of_gguf(posenc, tmp_path):
+    for i, file in enumerate(gguf.samples()):
+        (tmp_path / f"{i}.gguf").write_bytes(file)
+        assert posenc.read_gguf(tmp_path / f"{i}.gguf")["general.architecture"] in ("llama", "gemma3")
+
+
+def test_of_gigabytes_the_head_is_read(posenc, tmp_path):
+    """A file of 8 GiB, with holes: its numbers behind the head are not touched, and a list beyond its end is null."""
+    path = tmp_path / "large.gguf"
+    path.write_bytes(gguf.file("llama"))
+    os.truncate(path, 8 << 30)
+    assert len(posenc.read_gguf(path)["tensors"]["rope_freqs.weight"]) == 64
+    path.write_bytes(gguf.file("llama")[:-40])
+    assert posenc.read_gguf(path)["tensors"] == {"rope_freqs.weight": None}
+
+
+@pytest.mark.parametrize("file,words", [(b"GGML" + bytes(40), "begin with GGUF"), (b"GGUF", "ends at byte 4"),
+                                        (gguf.file("llama")[:300], "ends at byte 300"),
+                                        (gguf.head([("general.architecture", "string", "llama")], version=1), "version 1"),
+                                        (gguf.head([("general.architecture", "string", "llama")], n_keys=1 << 60), "a key without a name")])
+def test_a_bad_gguf_file_is_refused_in_words(posenc, tmp_path, file, words):
+    (tmp_path / "bad.gguf").write_bytes(file)
+    with pytest.raises(ValueError, match=words):
+        posenc.read_gguf(tmp_path / "bad.gguf")
+
+
+def test_a_conversion_that_fits(client, model):
+    found = client.check_conversion(*model(LLAMA_31, gguf.file("llama")))
+    assert [one["verdict"] for one in found] == ["rounding"] and 0 < found[0]["max_rel"] < 2.0**-22
+    qwen3 = {"model_type": "qwen3", "head_dim": 128, "rope_theta": 1000000, "max_position_embeddings": 40960}
+    assert client.check_conversion(*model(qwen3, gguf.file("qwen3")))[0]["verdict"] == "same"
+    found = client.check_conversion(*model(GEMMA_3, gguf.file("gemma3")))
+    assert {one["layer_type"]: one["verdict"] for one in found} == {"full_attention": "same", "sliding_attention": "same"}
+
+
+def test_a_conversion_that_does_not_fit(client, model):
+    keys, tensors, *_ = gguf.ARCHITECTURES["llama"]
+    without = gguf.head(keys, [])
+    with pytest.raises(AssertionError, match="scaling is .*llama3.*in the config.json.*pair [3-6][0-9] is"):
+        client.check_conversion(*model(LLAMA_31, without))
+    no_base = gguf.head([key for key in keys if "freq_base" not in key[0]], tensors)
+    with pytest.raises(AssertionError, match="base is 500000.0 in the config.json, 10000.0 in the .gguf file"):
+        client.check_conversion(*model(LLAMA_31, no_base))
+    other = [(name.replace("llama.", "qwen2."), kind, "qwen2" if value == "llama" else value) for name, kind, value in keys]
+    plain = {**LLAMA_31, "rope_scaling": None, "model_type": "qwen2", "hidden_size": 4096}
+    assert client.check_conversion(*model(plain, gguf.head(other, [])))[0]["verdict"] == "same"
+    with pytest.raises(AssertionError, match='layout is "half" in the config.json, "interleaved" in the .gguf file'):
+        chatglm = [(name.replace("llama.", "chatglm."), kind, "chatglm" if value == "llama" else value) for name, kind, value in keys]
+        client.check_conversion(*model(plain, gguf.head(chatglm, [])))
+    slow = {**GEMMA_3, "rope_local_base_freq": 20000.0}
+    with pytest.raises(AssertionError, match="sliding_attention: base is 20000.0"):
+        client.check_conversion(*model(slow, gguf.file("gemma3")))
 
 
 def test_many_threads_share_a_client(client):
