@@ -110,4 +110,118 @@ export class Posenc {
   }
 }
 
+/* ---- the head of a GGUF file ---- */
+
+const GGUF = { STRING: 8, ARRAY: 9, FLAG: 7, F32: 0, WINDOW: 1 << 20, LONG: 1024, LIST: 65536, NAME: 65535 };
+const GGUF_NUMBERS = {
+  0: ['getUint8', 1], 1: ['getInt8', 1], 2: ['getUint16', 2], 3: ['getInt16', 2], 4: ['getUint32', 4], 5: ['getInt32', 4],
+  6: ['getFloat32', 4], 7: ['getUint8', 1], 10: ['getBigUint64', 8], 11: ['getBigInt64', 8], 12: ['getFloat64', 8],
+};
+const GGUF_TENSORS = ['rope_freqs.weight', 'rope_factors_long.weight', 'rope_factors_short.weight'];
+const GGUF_GENERAL = ['general.architecture', 'general.alignment', 'general.name'];
+
+/* Reads a Blob by slices. What is passed over is not read, unless it is in the slice at hand. */
+class Gguf {
+  #blob; #view = new DataView(new ArrayBuffer(0)); #start = 0; #at = 0;
+
+  constructor(blob) { this.#blob = blob; }
+
+  refuse(what) { throw new Error(`no GGUF file that can be read: ${what}`); }
+
+  pass(n) {
+    if (n > this.#blob.size - this.#at) this.refuse(`it ends at byte ${this.#blob.size}, ${n} more are needed at byte ${this.#at}`);
+    this.#at += n;
+    return this.#at - n;
+  }
+
+  /* The place of the next n bytes in the view, which then has them. */
+  async take(n) {
+    const at = this.pass(n);
+    if (at < this.#start || at + n > this.#start + this.#view.byteLength) {
+      this.#view = new DataView(await this.#blob.slice(at, at + Math.max(n, GGUF.WINDOW)).arrayBuffer());
+      this.#start = at;
+    }
+    return at - this.#start;
+  }
+
+  async numbers(type, n) {
+    const [get, size] = GGUF_NUMBERS[type] ?? this.refuse(`type ${type}`);
+    const at = await this.take(n * size);
+    return Array.from({ length: n }, (_, i) => (type === GGUF.FLAG ? this.#view[get](at + i) !== 0 : Number(this.#view[get](at + size * i, true))));
+  }
+
+  async number(type) { return (await this.numbers(type, 1))[0]; }
+
+  /* Undefined: longer than is kept. */
+  async string(most = GGUF.NAME) {
+    const n = await this.number(10);
+    if (n > most) return void this.pass(n);
+    const at = await this.take(n);
+    return new TextDecoder('utf-8', { fatal: true }).decode(new Uint8Array(this.#view.buffer, at, n));
+  }
+
+  async array(kept) {
+    const [type, n] = [await this.number(4), await this.number(10)];
+    if (type === GGUF.STRING) {
+      for (let i = 0; i < n; i += 1) this.pass(await this.number(10));
+      return undefined;
+    }
+    const [, size] = GGUF_NUMBERS[type] ?? this.refuse(`an array of type ${type}`);
+    return kept && n <= GGUF.LIST ? this.numbers(type, n) : void this.pass(n * size);
+  }
+
+  async value(kept) {
+    const type = await this.number(4);
+    if (type === GGUF.STRING) return this.string(GGUF.LONG);
+    return type === GGUF.ARRAY ? this.array(kept) : this.number(type);
+  }
+
+  async keys(n) {
+    const keys = {};
+    for (let i = 0; i < n; i += 1) {
+      const name = await this.string();
+      if (!name) this.refuse('a key without a name, or with one of more than 65535 bytes');
+      const kept = GGUF_GENERAL.includes(name) || !/^(general|tokenizer)\./.test(name);
+      const value = await this.value(kept);
+      if (kept && value !== undefined) keys[name] = value;
+    }
+    return keys;
+  }
+
+  /* Those that divide frequencies; null: in the table, but not in this file. */
+  async tensors(n, alignment) {
+    const places = {};
+    for (let i = 0; i < n; i += 1) {
+      const name = (await this.string() ?? '').replace(/^blk\.0\./, '');
+      const shape = await this.numbers(10, await this.number(4));
+      const [type, offset] = [await this.number(4), await this.number(10)];
+      if (!GGUF_TENSORS.includes(name)) continue;
+      if (type !== GGUF.F32 || shape.length !== 1 || shape[0] > GGUF.LIST) this.refuse(`${name} is no short list of f32`);
+      places[name] = { offset, n: shape[0] };
+    }
+    const start = Math.ceil(this.#at / alignment) * alignment;
+    const lists = {};
+    for (const [name, place] of Object.entries(places)) {
+      this.#at = start + place.offset;
+      lists[name] = this.#at + 4 * place.n > this.#blob.size ? null : await this.numbers(6, place.n);
+    }
+    return lists;
+  }
+
+  async head() {
+    if (this.#blob.size < 4 || await this.number(4) !== 0x46554747) this.refuse('it does not begin with GGUF');
+    const version = await this.number(4);
+    if (version !== 2 && version !== 3) this.refuse(`version ${version}; 2 and 3 are read`);
+    const [tensors, count] = await this.numbers(10, 2);
+    const { 'general.alignment': alignment = 32, ...keys } = await this.keys(count);
+    if (!(alignment >= 1)) this.refuse(`general.alignment is ${alignment}`);
+    const lists = await this.tensors(tensors, alignment);
+    return Object.keys(lists).length ? { ...keys, tensors: lists } : keys;
+  }
+}
+
+/* The keys about positions of a .gguf file (a File or Blob), as every request takes them: encode({ gguf: await readGguf(file), len: 16 }).
+ * Of a file of gigabytes only its head is read, and of that only the keys are kept. */
+export const readGguf = (blob) => new Gguf(blob).head();
+
 export default Posenc;

@@ -762,6 +762,31 @@ def test_the_module_in_node(folder, kind, request):
     assert (done.returncode, done.stdout) == (0, "all fine\n"), done.stderr
 
 
+GGUF_SCRIPT = """
+import { readFileSync } from 'node:fs';
+import { readGguf } from './posenc.mjs';
+const read = async (path) => readGguf(new Blob([readFileSync(path)])).catch((error) => error.message);
+console.log(JSON.stringify(await Promise.all(process.argv.slice(2).map(read))));
+"""
+
+
+@pytest.mark.skipif(not NODE, reason="node is not installed")
+def test_the_module_reads_a_gguf_file_as_the_other_client_does(folder, posenc, tmp_path):
+    (folder / "read_gguf.mjs").write_text(GGUF_SCRIPT)
+    large = gguf.head(gguf.ARCHITECTURES["llama"][0] + [("tokenizer.ggml.merges", "string[]", ["a" * 50] * 60000)], gguf.FREQS)
+    files = [*(gguf.file(name) for name in gguf.ARCHITECTURES), *gguf.samples(), gguf.file("llama")[:-40], large]
+    bad = [b"", b"GGML" + bytes(40), gguf.file("llama")[:300], gguf.head([("general.architecture", "string", "llama")], version=1)]
+    paths = [tmp_path / f"{i}.gguf" for i in range(len(files) + len(bad))]
+    for path, file in zip(paths, [*files, *bad]):
+        path.write_bytes(file)
+    done = subprocess.run([NODE, "read_gguf.mjs", *map(str, paths)], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found[: len(files)] == [posenc.read_gguf(path) for path in paths[: len(files)]]
+    for message, words in zip(found[len(files) :], ["begin with GGUF", "begin with GGUF", "ends at byte 300", "version 1"]):
+        assert words in message
+
+
 @pytest.mark.skipif(not NODE, reason="node is not installed")
 def test_the_module_asks_again(folder):
     with Rough(bare(503, b"{}", b"Retry-After: 1"), bare(200, b'{"schemes":[]}', b"Content-Type: application/json")) as rough:
