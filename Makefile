@@ -66,7 +66,7 @@ FLAGS_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 CORE_C    := $(filter-out core/kernels/%,$(wildcard core/*.c core/*/*.c core/*/*/*.c))
 KERNEL_C  := $(wildcard core/kernels/*.c)
 API_C     := $(wildcard api/*.c api/*/*.c api/endpoints/*/*.c) $(foreach isa,$(filter-out base,$(ISAS)),$(wildcard api/numbers/kernels/*_$(isa).c))
-SERVER_C  := $(filter-out server/main.c,$(wildcard server/*.c server/*/*.c server/*/*/*.c))
+SERVER_C  := $(filter-out server/main.c server/posenc.c,$(wildcard server/*.c server/*/*.c server/*/*/*.c))
 SUPPORT_C := $(filter-out tests/support/replay.c,$(wildcard tests/support/*.c))
 FORMATTED := $(wildcard core/*.[ch] core/*/*.[ch] core/*/*/*.[ch] api/*.[ch] api/*/*.[ch] api/*/*/*.[ch] server/*.[ch] server/*/*.[ch] server/*/*/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch] tests/*/*/*/*.[ch])
 
@@ -105,7 +105,7 @@ FAULTS       := $(if $(SANITIZE),$(if $(findstring fuzzer,$(SANITIZE)),,$(BUILD)
         bench-readme bench-one soak fuzz lint abi format docs image install uninstall help clean FORCE
 
 # A shared library would need the sanitizers' own.
-all: $(BUILD)/posencd $(LIB_CORE) $(if $(SANITIZE),,$(SHARED)) ## the server build/posencd and the libraries build/libposenc.a and .so (the default)
+all: $(BUILD)/posencd $(BUILD)/posenc $(LIB_CORE) $(if $(SANITIZE),,$(SHARED)) ## the server build/posencd, the command build/posenc, the libraries build/libposenc.a and .so (the default)
 tests: $(TESTS) $(REPLAYS) $(CORPORA) $(FAULTS)
 programs: $(SLOW) $(BENCHES) $(TOOLS)
 
@@ -226,6 +226,10 @@ link = $(Q)mkdir -p $(@D) && $(if $(V),,echo "  LD    $@" &&) $(CC) $(BASE) $(HA
 
 $(BUILD)/posencd: $(BUILD)/obj/server/main.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
 	$(link) $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
+
+# Asks api/ in process: no server, no socket.
+$(BUILD)/posenc: $(BUILD)/obj/server/posenc.o $(LIB_API) $(LIB_CORE)
+	$(link) $^ $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 # Names that posenc.h declares are exported, as POSENC_0; everything else is hidden.
 $(BUILD)/gen/posenc.map: Makefile
@@ -431,9 +435,21 @@ $(BUILD)/gen/posenc.pc $(BUILD)/gen/posenc.service: $(BUILD)/gen/%: deploy/% FOR
 	@sed -e 's|^prefix=.*|prefix=$(PREFIX)|; s|^libdir=.*|libdir=$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@BLAS@|$(LIB_BLAS)|' \
 	    -e 's|/usr/local/|$(PREFIX)/|' $< >$@.new && { cmp -s $@.new $@ || cp $@.new $@; } && rm $@.new
 
+# The programs print their manual pages and completions from their rows.
+$(BUILD)/gen/posencd.8: $(BUILD)/posencd
+	$(Q)$< --print-man >$@
+$(BUILD)/gen/posenc.1: $(BUILD)/posenc
+	$(Q)$< --print-man >$@
+$(BUILD)/gen/posenc.bash $(BUILD)/gen/posenc.zsh $(BUILD)/gen/posenc.fish: $(BUILD)/gen/posenc.%: $(BUILD)/posenc
+	$(Q)$< completion $* >$@
+
 # What is installed: mode, file, place in PREFIX or in LIBDIR. `make uninstall` removes the same.
 EXAMPLES      := share/doc/libposenc-dev/examples
-INSTALLED     := 755:$(BUILD)/posencd:bin/posencd 644:$(BUILD)/gen/posenc.h:include/posenc.h \
+INSTALLED     := 755:$(BUILD)/posencd:bin/posencd 755:$(BUILD)/posenc:bin/posenc \
+                 644:$(BUILD)/gen/posencd.8:share/man/man8/posencd.8 644:$(BUILD)/gen/posenc.1:share/man/man1/posenc.1 \
+                 644:$(BUILD)/gen/posenc.bash:share/bash-completion/completions/posenc \
+                 644:$(BUILD)/gen/posenc.zsh:share/zsh/site-functions/_posenc \
+                 644:$(BUILD)/gen/posenc.fish:share/fish/vendor_completions.d/posenc.fish 644:$(BUILD)/gen/posenc.h:include/posenc.h \
                  644:$(BUILD)/gen/posenc.service:lib/systemd/system/posenc.service \
                  644:deploy/examples/table.c:$(EXAMPLES)/table.c 644:deploy/examples/table.py:$(EXAMPLES)/table.py
 INSTALLED_LIB := 644:$(LIB_CORE):libposenc.a 644:$(SHARED):$(notdir $(SHARED)) 644:$(BUILD)/gen/posenc.pc:pkgconfig/posenc.pc
@@ -451,11 +467,11 @@ point  = ln -sf $(call part,1,$(1)) '$(DESTDIR)$(LIBDIR)/$(call part,2,$(1))'$(n
 bare   = $(STRIP) '$(DESTDIR)$(1)'$(newline)
 remove = rm -f '$(DESTDIR)$(2)/$(lastword $(subst :, ,$(1)))'$(newline)
 
-install: all $(BUILD)/gen/posenc.h $(BUILD)/gen/posenc.pc $(BUILD)/gen/posenc.service ## copy to DESTDIR/PREFIX (/usr/local), libraries to LIBDIR (PREFIX/lib)
+install: all $(filter $(BUILD)/gen/%,$(subst :, ,$(INSTALLED) $(INSTALLED_LIB))) ## copy to DESTDIR/PREFIX (/usr/local), libraries to LIBDIR (PREFIX/lib)
 	$(foreach row,$(INSTALLED),$(call put,$(row),$(PREFIX)))
 	$(foreach row,$(INSTALLED_LIB),$(call put,$(row),$(LIBDIR)))
 	$(foreach row,$(LINKS_LIB),$(call point,$(row)))
-	$(call bare,$(PREFIX)/bin/posencd)$(call bare,$(LIBDIR)/libposenc.a)$(call bare,$(LIBDIR)/$(notdir $(SHARED)))
+	$(call bare,$(PREFIX)/bin/posencd)$(call bare,$(PREFIX)/bin/posenc)$(call bare,$(LIBDIR)/libposenc.a)$(call bare,$(LIBDIR)/$(notdir $(SHARED)))
 
 uninstall: ## remove what install has copied there
 	$(foreach row,$(INSTALLED),$(call remove,$(row),$(PREFIX)))

@@ -361,6 +361,18 @@ void api_reply_finish(struct api_reply *reply, char *body, size_t n);
 struct api_reply *api_reply_hold(struct api_reply *reply);
 void api_reply_free(struct api_reply *reply); /* NULL is accepted */
 
+/* ---- For a program that asks in process, and shows answers to a person ------------------------------------------- */
+
+const struct pe_param *
+api_form_params(void); /* the rows of an answer's form: dtype, format, …; end with .name = NULL */
+
+/* Does GET /presets?query=WORD find a preset of that name? */
+bool api_preset_has(const struct pe_preset *preset, const char *name, const char *word);
+
+/* Writes the text of a refusal for a person: its sentence, then the pointer to the field at fault, as in `len is 0 …
+ * (at /len)`. */
+void api_refusal_print(const struct api_reply *reply, char *sentence, size_t n_bytes);
+
 /* Call once before any other thread runs: fixes hash seeds that would otherwise differ from run to run. */
 void api_setup(void);
 

@@ -331,6 +331,7 @@ int main(int argc, char **argv)
     switch (options_read(&server.options, argc, argv, environ, error)) {
     case OPTIONS_RUN: code = serve(&server); break;
     case OPTIONS_PRINT_CONFIG: options_print_config(&server.options, stdout); break;
+    case OPTIONS_PRINT_MAN: options_print_man(stdout); break;
     case OPTIONS_SWEEP: code = stored_sweep(&server.options) ? EXIT_SUCCESS : EXIT_FAILURE; break;
     case OPTIONS_HELP: options_print_help(stdout); break;
     case OPTIONS_VERSION: printf("posencd %s (%s)\n", PE_VERSION, POSENC_COMMIT); break;

@@ -1,5 +1,6 @@
 /* /diagnose: which configuration gives a tensor; and /check: whether the one believed does. The answer is one JSON
- * document, complete before it is sent. */
+ * document, or as text the sentences of its
+ * findings, complete before it is sent. */
 #include "api/endpoints/endpoints.h"
 #include "api/inputs/inputs.h"
 #include "api/replies/replies.h"
@@ -36,13 +37,15 @@ const struct pe_param *api_diagnose_params(void) { return own_rows; }
 static const struct api_taking taking = {
     .tensor = lone_tensor, .params = api_diagnose_params, .may_answer_nothing = true};
 
+static bool is_text(const struct api_request *request) { return strcmp(request->format->name, "text") == 0; }
+
 static bool check_format(struct api_request *request)
 {
     const struct api_format *format = request->format;
-    if (strcmp(format->name, "json") == 0)
+    if (strcmp(format->name, "json") == 0 || is_text(request))
         return true;
     return api_fail(&request->problem, 406, api_form_format(&request->form) ? "/format" : "",
-                    "a diagnosis is JSON and has no tensor, so %s cannot carry it", format->name);
+                    "a diagnosis is JSON or text and has no tensor, so %s cannot carry it", format->name);
 }
 
 static bool take_own(struct api_request *request)
@@ -90,13 +93,36 @@ static struct api_reply *reply_of(struct api_request *request, struct pe_diagnos
     if (host->hypotheses_searched)
         host->hypotheses_searched(pe_diagnosis_searched(diagnosis));
     pe_diagnosis_free(diagnosis);
-    struct api_reply *reply = api_reply_text(200, api_json_type, text);
+    const char *type = is_text(request) ? request->format->content_type : api_json_type;
+    struct api_reply *reply = api_reply_text(200, type, text);
     if (reply->status != 200)
         return reply;
     reply->is_repeatable = is_repeatable;
     if (!api_reply_header(reply, "Posenc-Fits", fits ? "?1" : "?0"))
         return api_reply_without_memory(reply);
     return api_reply_set_language(reply, request->lang);
+}
+
+static const struct pe_value *member_of(const struct pe_value *object, const char *name)
+{
+    for (size_t i = 0; object->kind == PE_OBJECT && i < object->object.n; i++)
+        if (strcmp(object->object.fields[i].name, name) == 0)
+            return &object->object.fields[i].value;
+    return NULL;
+}
+
+/* For a person: a word of the answer, then the sentence of each finding on a line. */
+static void print_findings(struct api_text *text, const char *word, const struct pe_value *answer, enum pe_lang lang)
+{
+    const struct pe_value *findings = member_of(answer, "findings");
+    api_text_format(text, "%s:", word);
+    for (size_t i = 0; i < findings->list.n; i++) {
+        const struct pe_value *detail = member_of(&findings->list.items[i], lang == PE_ZH ? "detail_zh" : "detail");
+        api_text_put(text, " ");
+        api_text_put(text, detail ? detail->string : "");
+        api_text_put(text, "\n");
+    }
+    api_text_add(text, "\n", findings->list.n == 0);
 }
 
 static struct api_reply *diagnose_build(struct api_request *request)
@@ -106,7 +132,12 @@ static struct api_reply *diagnose_build(struct api_request *request)
     if (!diagnose(request, &diagnosis))
         return NULL;
     api_text_init(&text, API_TEXT_MAX);
-    api_text_value(&text, pe_diagnosis_answer(diagnosis));
+    const struct pe_value *answer = pe_diagnosis_answer(diagnosis);
+    if (is_text(request))
+        print_findings(&text, member_of(answer, "explained")->boolean ? "explained" : "unexplained", answer,
+                       request->lang);
+    else
+        api_text_value(&text, answer);
     return reply_of(request, diagnosis, &text);
 }
 
@@ -137,14 +168,6 @@ static bool check_read(struct api_request *request)
                                   "diagnose identifies a tensor");
 }
 
-static const struct pe_value *member_of(const struct pe_value *object, const char *name)
-{
-    for (size_t i = 0; object->kind == PE_OBJECT && i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0)
-            return &object->object.fields[i].value;
-    return NULL;
-}
-
 /* A belief that fits is the first candidate, and its verdict tells whether every bit is the same. */
 static const char *verdict_of(const struct pe_value *answer, bool fits)
 {
@@ -163,6 +186,10 @@ static struct api_reply *check_build(struct api_request *request)
     const struct pe_value *error = member_of(member_of(answer, "belief"), "max_error");
     bool fits = is_passing(request, diagnosis);
     api_text_init(&text, API_TEXT_MAX);
+    if (is_text(request)) {
+        print_findings(&text, fits ? "fits" : "differs", answer, request->lang);
+        return reply_of(request, diagnosis, &text);
+    }
     api_text_format(&text, "{\"fits\":%s,\"verdict\":\"%s\",\"findings\":", fits ? "true" : "false",
                     verdict_of(answer, fits));
     api_text_value(&text, member_of(answer, "findings"));

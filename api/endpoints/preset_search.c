@@ -83,10 +83,9 @@ static bool has(const char *text, const char *word)
     return false;
 }
 
-static bool has_word(const struct entry *entry, const char *word)
+bool api_preset_has(const struct pe_preset *p, const char *name, const char *word)
 {
-    const struct pe_preset *p = entry->preset;
-    return has(entry->name, word) || has(p->aliases, word) || has(p->label, word) || has(p->label_zh, word) ||
+    return has(name, word) || has(p->aliases, word) || has(p->label, word) || has(p->label_zh, word) ||
            has(p->source, word) || has(p->note, word) || has(p->note_zh, word);
 }
 
@@ -110,7 +109,7 @@ static bool matches(const struct search *s, const struct entry *entry)
 {
     bool fits = !s->scheme || has_scheme(entry->preset, s->scheme);
     for (size_t i = 0; i < s->n_words; i++)
-        fits = fits && has_word(entry, s->words[i]);
+        fits = fits && api_preset_has(entry->preset, entry->name, s->words[i]);
     return fits;
 }
 

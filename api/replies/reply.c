@@ -2,6 +2,7 @@
 #include "api/replies/replies.h"
 
 #include <assert.h>
+#include <jansson.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,6 +190,18 @@ struct api_reply *api_refusal(int status, const char *detail)
     struct api_problem problem;
     api_fail(&problem, status, "", "%s", pe_text(detail));
     return api_reply_problem(&problem);
+}
+
+/* Our own JSON is read back: a refusal is rare, and every other would have to carry the sentence beside its body. */
+void api_refusal_print(const struct api_reply *reply, char *sentence, size_t n_bytes)
+{
+    const char *bytes = reply->body->bytes;
+    json_t *root = bytes ? json_loadb(bytes, (size_t)reply->body->length, 0, NULL) : NULL;
+    const char *detail = json_string_value(json_object_get(root, "detail"));
+    const char *pointer = json_string_value(json_object_get(root, "pointer"));
+    snprintf(sentence, n_bytes, "%s%s%s%s", detail ? detail : "out of memory", pointer ? " (at " : "",
+             pointer ? pointer : "", pointer ? ")" : "");
+    json_decref(root);
 }
 
 /* ---- Replies in pieces ---- */

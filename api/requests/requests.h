@@ -90,7 +90,6 @@ bool api_form_check(const struct api_form *form, const struct api_format *format
 /* The format that the request names; NULL: none, Accept decides. */
 const struct api_format *api_form_format(const struct api_form *form);
 
-const struct pe_param *api_form_params(void);     /* the form's rows, for the catalogue, the query and the entity tag */
 const struct pe_param *api_form_lists(void);      /* the same of `outputs` and `slice`, which no row reads */
 size_t api_form_size(const struct pe_param *row); /* bytes of a row's field */
 const char *const *api_form_names(void);          /* its field names, NULL-terminated: for guesses at misspelt ones */

@@ -48,6 +48,7 @@ enum {
 
 const struct options_action_flag options_actions[OPTIONS_N_ACTIONS] = {
     {"print-config", OPTIONS_PRINT_CONFIG, "print all options as JSON for --config, and exit"},
+    {"print-man", OPTIONS_PRINT_MAN, "print the manual page posencd(8), and exit"},
     {"store-sweep", OPTIONS_SWEEP,
      "remove the blobs of --store that no name refers to and that are a day old, and exit"},
     {"help", OPTIONS_HELP, "print this help, and exit"},

@@ -1,5 +1,6 @@
 /* Owns what is printed of the options: the help, the configuration as JSON, the lines of the log at the start. */
 #include "server/process/process.h"
+#include "core/posenc.h"
 
 #include <assert.h>
 #include <string.h>
@@ -24,6 +25,65 @@ void options_print_help(FILE *out)
         fprintf(out, "  --%-28s %s\n", options_actions[i].flag, options_actions[i].text);
     fputs("\nSIGTERM and SIGINT let running answers finish; a second one ends at once.\n", out);
 }
+
+/* ---- The manual page ---- */
+
+static void print_roff(FILE *out, const char *text)
+{
+    for (; *text; text++)
+        if (*text == '-' || *text == '\\')
+            fputs(*text == '-' ? "\\-" : "\\e", out);
+        else
+            fputc(*text, out);
+}
+
+static void print_flag_roff(FILE *out, const char *flag, const char *unit, const char *text)
+{
+    fputs(".TP\n\\fB\\-\\-", out);
+    print_roff(out, flag);
+    fprintf(out, "\\fR%s\\fI%s\\fR\n", *unit ? " " : "", unit);
+    print_roff(out, text);
+}
+
+void options_print_man(FILE *out)
+{
+    fprintf(
+        out,
+        ".TH POSENCD 8 \"\" \"posenc %s\" \"System Administration\"\n.SH NAME\nposencd \\- serves positional encodings "
+        "of Transformer models over HTTP\n.SH SYNOPSIS\n.B posencd\n[\\-\\-config \\fIFILE\\fR] [\\-\\-\\fIflag "
+        "value\\fR ...]\n.SH DESCRIPTION\nComputes tables, cosines and sines, rotated queries and keys, attention "
+        "biases and attention maps, and answers requests for them on 127.0.0.1:8080.\nGET /docs describes the "
+        "requests.\n.SH OPTIONS\nA flag \\-\\-max\\-body is also POSENC_MAX_BODY in the environment and max_body in "
+        "the file of \\-\\-config; the flag wins over the environment, the environment over the file.\n",
+        PE_VERSION);
+    for (size_t i = 0; i < OPTIONS_N; i++) {
+        print_flag_roff(out, options_flag(&options_rows[i]).text, options_rows[i].unit, options_rows[i].text);
+        if (options_rows[i].type == OPTIONS_TYPE_WORD)
+            for (size_t w = 0; options_rows[i].words[w]; w++)
+                fprintf(out, "%s%s", w ? ", " : ": ", options_rows[i].words[w]);
+        if (options_rows[i].fallback) {
+            fputs(". Default: ", out);
+            print_roff(out, options_fallback(&options_rows[i]));
+        }
+        fputs(".\n", out);
+    }
+    for (size_t i = 0; i < OPTIONS_N_ACTIONS; i++) {
+        print_flag_roff(out, options_actions[i].flag, "", options_actions[i].text);
+        fputs(".\n", out);
+    }
+    fputs(
+        ".SH EXIT STATUS\n0: ended by a signal, every answer finished. 1: it could not start or serve. 2: an option is "
+        "wrong.\n.SH SIGNALS\n.TP\n.B SIGTERM, SIGINT\nRunning answers are finished; a second one ends at once.\n.TP\n"
+        ".B SIGHUP\nThe token file, the certificate and the stored files are read again.\n.SH ENVIRONMENT\n.TP\n.B "
+        "POSENC_...\nEvery option, as above.\n.SH FILES\n.TP\n.I /etc/posenc/posencd.json\nThe options of the "
+        "installed service, as \\-\\-print\\-config prints them.\n.TP\n.I /var/lib/posenc\nThe folder that the service "
+        "may write to, for \\-\\-weights\\-dir.\n.SH EXAMPLES\n.nf\nposencd \\-\\-port 9000 \\-\\-max\\-answer "
+        "1GiB\ncurl "
+        "\\(aqlocalhost:9000/encode?scheme=alibi&len=64&format=text\\(aq\n.fi\n.SH SEE ALSO\nposenc(1)\n",
+        out);
+}
+
+/* ---- The configuration ---- */
 
 static uint64_t number_of(const struct options *options, const struct options_row *row)
 {

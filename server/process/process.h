@@ -226,7 +226,15 @@ struct options {
     char warning[OPTIONS_TEXT_BYTES]; /* a warning to log once the log is set up; "": none */
 };
 
-enum options_action { OPTIONS_RUN, OPTIONS_PRINT_CONFIG, OPTIONS_SWEEP, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_ERROR };
+enum options_action {
+    OPTIONS_RUN,
+    OPTIONS_PRINT_CONFIG,
+    OPTIONS_PRINT_MAN,
+    OPTIONS_SWEEP,
+    OPTIONS_HELP,
+    OPTIONS_VERSION,
+    OPTIONS_ERROR
+};
 
 /* Resolves every option; a flag wins over the environment, the environment over the file, the file over the default.
  * Returns the action to take. OPTIONS_ERROR: error[] (of OPTIONS_TEXT_BYTES) states the value found, the values
@@ -236,6 +244,7 @@ enum options_action options_read(struct options *options, int argc, char *const 
 void options_drop(struct options *options);
 
 void options_print_help(FILE *out);
+void options_print_man(FILE *out);                                   /* prints the manual page posencd(8) */
 void options_print_config(const struct options *options, FILE *out); /* prints JSON that --config accepts */
 void options_log(const struct options *options); /* logs each option that differs from its default */
 

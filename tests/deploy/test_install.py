@@ -142,7 +142,9 @@ def test_the_shared_library_exports_the_header_alone(prefix):
 def test_nothing_installed_names_destdir_or_the_source(tmp_path):
     make("install", f"DESTDIR={tmp_path}/staged", "PREFIX=/usr", "LIBDIR=/usr/lib/multi")
     there = files(tmp_path / "staged")
-    assert {"usr/bin/posencd", "usr/include/posenc.h", "usr/lib/multi/libposenc.a", "usr/lib/multi/libposenc.so.0", "usr/lib/multi/libposenc.so",
+    assert {"usr/bin/posencd", "usr/bin/posenc", "usr/include/posenc.h", "usr/share/man/man8/posencd.8", "usr/share/man/man1/posenc.1",
+            "usr/share/bash-completion/completions/posenc", "usr/share/zsh/site-functions/_posenc",
+            "usr/share/fish/vendor_completions.d/posenc.fish", "usr/lib/multi/libposenc.a", "usr/lib/multi/libposenc.so.0", "usr/lib/multi/libposenc.so",
             "usr/lib/multi/pkgconfig/posenc.pc", "usr/lib/systemd/system/posenc.service"} <= set(there)
     for name, path in there.items():
         content = path.read_bytes()
@@ -151,6 +153,16 @@ def test_nothing_installed_names_destdir_or_the_source(tmp_path):
     assert "ExecStart=/usr/bin/posencd" in there["usr/lib/systemd/system/posenc.service"].read_text()
     make("uninstall", f"DESTDIR={tmp_path}/staged", "PREFIX=/usr", "LIBDIR=/usr/lib/multi")
     assert not files(tmp_path / "staged")
+
+
+@pytest.mark.skipif(not shutil.which("man"), reason="man is not installed")
+@pytest.mark.parametrize("page", ["man8/posencd.8", "man1/posenc.1"])
+def test_manual_pages_have_every_option_and_no_warning(prefix, page):
+    done = run("man", "--warnings", "-l", prefix / "share/man" / page, env={**os.environ, "MANROFFSEQ": "", "MANWIDTH": "80", "LC_ALL": "C.UTF-8"})
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    told = re.sub(r"-\n *", "-", done.stdout)
+    listed = run(prefix / "bin" / page.split("/")[1].split(".")[0], "--help").stdout
+    assert not [flag for flag in re.findall(r"^  --([\w-]+)", listed, re.M) if f"--{flag}" not in told]
 
 
 def test_uninstall_keeps_the_files_of_others(prefix, tmp_path):

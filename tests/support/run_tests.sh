@@ -132,7 +132,7 @@ run_http() {
     "$PYTHON" -m pytest -q -p no:cacheprovider --collect-only tests/http tests/field tests/bench tests/fuzz >"$log" || cat "$log"
     { pytest --part=waiting -n 6 tests/http; echo $? >"$logs/waiting.status"; } >"$logs/waiting" 2>&1 &
     [ -z "${POSENC_SANITIZED-}" ] || wait # ten times slower, which is load enough
-    run_pytest --part=beside -n "${HTTP_JOBS:-4}" --dist loadfile tests/http tests/field tests/bench tests/fuzz tests/deploy/test_install.py
+    run_pytest --part=beside -n "${HTTP_JOBS:-4}" --dist loadfile tests/http tests/field tests/bench tests/fuzz tests/deploy/test_install.py tests/deploy/test_command.py
     wait
     echo "== meanwhile, those that wait"
     cat "$logs/waiting"

@@ -75,3 +75,12 @@ def test_what_diagnose_refuses_is_refused_in_the_same_words(server):
     for body in ({**BELIEF, "cos": [[1.0]]}, {**BELIEF, **tables(), "lenn": 3}, {**BELIEF, **tables(), "strict": 1}, {**BELIEF, **tables(), "format": "npy"}):
         check, whole = server.post("/check", body), server.post("/diagnose", body)
         assert check.status == whole.status and check.status in (406, 422) and check.json() == whole.json(), body
+
+
+def test_sentences_for_a_person(server):
+    answer = server.post("/check", {**BELIEF, **tables()}, {"Accept": "text/plain"})
+    assert answer.status == 200 and answer.headers["Content-Type"].startswith("text/plain") and answer.headers["Posenc-Fits"] == "?1"
+    findings = server.post("/check", {**BELIEF, **tables()}).json()["findings"]
+    assert answer.body.decode() == "fits:" + "".join(f" {finding['detail']}\n" for finding in findings)
+    answer = server.post("/diagnose?lang=zh", {**BELIEF, **tables(), "format": "text"})
+    assert answer.body.decode() == "explained:" + "".join(f" {finding['detail_zh']}\n" for finding in findings)

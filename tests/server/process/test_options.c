@@ -178,6 +178,7 @@ static void actions(void **state)
     assert_int_equal(READ(&options, empty, "--version"), OPTIONS_VERSION);
     options_drop(&options);
     assert_int_equal(READ(&options, empty, "--print-config"), OPTIONS_PRINT_CONFIG);
+    assert_int_equal(READ(&options, empty, "--print-man"), OPTIONS_PRINT_MAN);
     options_drop(&options);
 }
 

@@ -1,0 +1,188 @@
+"""The command posenc: what it prints, writes and returns, and that its bytes are those of the service. `make test` runs it."""
+import io
+import json
+import os
+import pathlib
+import pty
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "http")]
+
+from conftest import ROOT, start_server  # noqa: E402
+
+POSENC = pathlib.Path(os.environ.get("POSENCD", ROOT / "build/posencd")).resolve().parent / "posenc"
+Q = np.random.default_rng(0).standard_normal((1, 2, 8, 64)).astype("f4")
+
+
+def posenc(*words, **more):
+    environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", ""), **more.pop("environment", {})}
+    return subprocess.run([POSENC, *(str(word) for word in words)], capture_output=True, timeout=120, env=environment, **more)
+
+
+def on_a_terminal(*words, **environment):
+    """What a terminal of 60 columns shows, and the status."""
+    import fcntl
+    import struct
+    import termios
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    with subprocess.Popen([POSENC, *words], stdout=child, env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **environment}) as process:
+        os.close(child)
+        shown = b""
+        while True:
+            try:
+                part = os.read(parent, 65536)
+            except OSError:  # Linux reports the end of the other side so
+                part = b""
+            if not part:
+                break
+            shown += part
+    os.close(parent)
+    return shown.decode().replace("\r\n", "\n"), process.returncode
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    there = tmp_path_factory.mktemp("com mand")
+    np.save(there / "q.npy", Q)
+    done = posenc("rotate", "--scheme", "rope", "--layout", "half", "--q", "q.npy", "-o", "o.npy", cwd=there)
+    assert done.returncode == 0 and not done.stdout and not done.stderr
+    return there
+
+
+@pytest.fixture(scope="module")
+def service():
+    with start_server() as server:
+        yield server
+
+
+@pytest.mark.parametrize("path, request_", [
+    ("encode", {"scheme": "rope", "len": 5, "head_dim": 8, "dtype": "f64"}), ("encode", {"preset": "llama-3.1", "len": 3, "digits": 4}),
+    ("encode", {"scheme": "sinusoidal", "dim": 4, "positions": [0, 7, 2]}), ("encode", {"scheme": "rope", "len": 4, "scaling": {"type": "linear", "factor": 2.5}}),
+    ("analyze", {"scheme": "sinusoidal", "dim": 16, "len": 16, "metrics": ["unique"]}), ("encode", {"scheme": "alibi", "len": 4, "format": "safetensors"}),
+    ("encode", {"scheme": "rope", "lenn": 4}), ("encode", {"scheme": "rope", "len": 4, "head_dim": 3}), ("encode", {"scheme": "rop"}),
+])
+def test_the_answer_is_that_of_the_service(service, path, request_):
+    words = []
+    for name, value in request_.items():
+        if isinstance(value, dict):
+            words += [word for member, text in value.items() for word in (f"--{name}.{member}", text)]
+        else:
+            words += [f"--{name.replace('_', '-')}", ",".join(map(str, value)) if isinstance(value, list) else value]
+    done, answer = posenc(path, *words), service.post(f"/{path}", request_)
+    if answer.status == 200:
+        assert done.returncode == 0 and done.stdout == answer.body and not done.stderr
+        return
+    problem = answer.json()
+    pointer = f" (at {problem['pointer']})" if "pointer" in problem else ""
+    assert done.returncode == 2 and not done.stdout and done.stderr.decode() == f"posenc: {problem['detail']}{pointer}\n"
+
+
+def test_files(folder):
+    done = posenc("encode", "--scheme=sinusoidal", "--len", 8, "--dim", 4, "-o", "table.npy", cwd=folder)
+    angles = np.outer(np.arange(8), [1, 0.01])
+    assert done.returncode == 0 and np.abs(np.load(folder / "table.npy") - np.stack([np.sin(angles), np.cos(angles)], -1).reshape(8, 4)).max() < 1e-7
+    (folder / "request.json").write_text('{"scheme":"rope","layout":"half"}')
+    done = posenc("rotate", "--request", "request.json", "--q", "q.npy", "--format", "npy", cwd=folder)
+    assert np.array_equal(np.load(io.BytesIO(done.stdout)), np.load(folder / "o.npy"))
+    np.savez(folder / "both.npz", q=Q, q_out=np.load(folder / "o.npy"))
+    assert posenc("check", "--tensors", "both.npz", "--scheme", "rope", "--layout", "half", cwd=folder).returncode == 0
+    (folder / "model").mkdir()
+    (folder / "model/config.json").write_text(json.dumps({"model_type": "llama", "hidden_size": 256, "num_attention_heads": 4, "rope_theta": 5e5}))
+    done = posenc("encode", "--hf", "model", "--len", 2, cwd=folder)
+    assert json.loads(done.stdout)["config"]["base"] == 500000
+    before = sorted(os.listdir(folder))
+    for words, sentence in ((["--len", 2, "-o", "none/x.json"], "cannot write none/x.json: No such file"), (["--q", "none.npy"], "cannot read none.npy"),
+                            (["--hf", "none"], "cannot read none"), (["--set", "len"], "--set needs NAME=JSON"), (["--len"], "--len needs a value"),
+                            (["-l"], "unknown option -l"), (["word"], "encode takes options, no word"), (["--len", 1, "--len", 2], "is given twice")):
+        done = posenc("encode", "--scheme", "rope", *words, cwd=folder)
+        assert done.returncode == 2 and not done.stdout and len(done.stderr.splitlines()) == 1 and sentence in done.stderr.decode(), done
+    assert sorted(os.listdir(folder)) == before
+
+
+def test_status_as_diff_has_it(folder):
+    tensors = ["--scheme", "rope", "--q", "q.npy", "--q-out", "o.npy"]
+    assert posenc("check", *tensors, "--layout", "half", cwd=folder).returncode == 0
+    done = posenc("check", *tensors, "--layout", "interleaved", "--format", "text", cwd=folder)
+    assert done.returncode == 1 and done.stdout.decode().startswith("differs: The tensor has the layout half; the configuration says interleaved.")
+    assert posenc("diagnose", *tensors, cwd=folder).returncode == 0
+    np.save(folder / "noise.npy", np.random.default_rng(1).standard_normal((16, 32)).astype("f4"))
+    done = posenc("diagnose", "--encoding", "noise.npy", cwd=folder)
+    assert done.returncode == 1 and json.loads(done.stdout)["explained"] is False
+    done = posenc("check", *tensors[2:], cwd=folder)
+    assert done.returncode == 2 and b"check needs what the tensor is believed to be" in done.stderr
+
+
+def test_a_terminal_gets_pictures_and_sentences(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    shown, status = on_a_terminal("encode", "--scheme", "alibi", "--len", "8", "--num-heads", "2")
+    assert status == 0 and "\x1b[" in shown and shown.endswith("alibi bias [2,8,8] at [0], f32, from -0.4375 to 0\n")
+    for environment in {"NO_COLOR": "1"}, {"TERM": "dumb"}:
+        shown, status = on_a_terminal("encode", "--scheme", "sinusoidal", "--len", "64", "--dim", "256", **environment)
+        assert status == 0 and "\x1b" not in shown and max(map(len, shown.splitlines()[:-1])) <= 60
+    tensors = ["--scheme", "rope", "--layout", "half", "--q", "q.npy", "--q-out", "o.npy"]
+    assert on_a_terminal("check", *tensors) == ("fits: The tensor is what the configuration gives.\n", 0)
+    assert on_a_terminal("check", *tensors, LANG="zh_CN.UTF-8")[0].startswith("fits: 张量")
+    assert on_a_terminal("presets", "llama", "3.1")[0].split()[:2] == ["llama-3.1", "checkpoint"]
+    shown, _ = on_a_terminal("schemes", "rope")
+    assert "--scaling.factor number" in shown and "half" in shown
+    assert "sinusoidal       absolute" in on_a_terminal("schemes")[0]
+
+
+def test_the_catalogue_is_that_of_the_service(service):
+    for words, path in ((["schemes"], "/schemes"), (["schemes", "rope"], "/schemes/rope"), (["presets"], "/presets"), (["presets", "llama", "3.1"], "/presets?query=llama+3.1")):
+        assert posenc(*words).stdout == service.get(path).body
+    done = posenc("schemes", "rop")
+    assert done.returncode == 2 and 'nearest: "rope"' in done.stderr.decode()
+    assert json.loads(posenc("presets", "nothing", "such").stdout)["total"] == 0 and on_a_terminal("presets", "nothing", "such")[1] == 2
+
+
+def test_errors_are_in_the_language_of_the_locale():
+    done = posenc("encode", "--scheme", "rope", "--lenn", 8, environment={"LANG": "zh_CN.UTF-8"})
+    assert done.returncode == 2 and done.stderr.decode().startswith("posenc: 未知的字段")
+    assert "nearest: encode" in posenc("encoed").stderr.decode() and posenc().returncode == 2
+
+
+def test_a_closed_pipe_ends_it_silently():
+    done = subprocess.run(["sh", "-c", f"'{POSENC}' encode --scheme rope --len 1000000 | head -c 10; exit ${{PIPESTATUS:-0}}"], capture_output=True, timeout=60)
+    assert done.stdout == b'{"scheme":' and not done.stderr
+
+
+def complete(*words):
+    return posenc("--complete", *words).stdout.decode().split()
+
+
+def test_completion_follows_the_rows():
+    assert {"encode", "check", "presets"} <= set(complete(""))
+    assert {"--head-dim", "--scaling.factor", "--dtype", "--len"} <= set(complete("encode", "--scheme", "rope", "--"))
+    assert "--head-dim" not in complete("encode", "--scheme", "sinusoidal", "--") and "--q" in complete("rotate", "--scheme", "rope", "--")
+    assert {"rope", "alibi"} <= set(complete("encode", "--scheme", "")) and "llama-3.1" in complete("encode", "--preset", "")
+    assert {"half", "interleaved"} <= set(complete("encode", "--scheme", "rope", "--layout", "")) and "npy" in complete("encode", "--format", "")
+    script = posenc("completion", "bash").stdout.decode()
+    line = "posenc encode --scheme rope --layout half_"
+    done = subprocess.run(["bash", "-c", f"{script}\nCOMP_WORDS=({line}); COMP_CWORD=5; _posenc; printf '%s\\n' \"${{COMPREPLY[@]}}\""],
+                          capture_output=True, text=True, timeout=60, env={**os.environ, "PATH": f"{POSENC.parent}:{os.environ['PATH']}"})
+    assert done.stdout.split() == ["half_per_axis"], done
+    assert posenc("completion", "tcsh").returncode == 2
+    for shell in ("zsh", "fish"):
+        assert b"posenc --complete" in posenc("completion", shell).stdout
+
+
+def test_help_has_every_command_and_field():
+    told = posenc("--help").stdout.decode()
+    for command in complete("")[:7]:
+        assert command in told and posenc(command, "--help").returncode == 0
+    assert "--num-heads" in posenc("attention", "--help").stdout.decode() and re.fullmatch(r"posenc \d+\.\d+\.\d+\n", posenc("--version").stdout.decode())
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+def test_it_opens_no_socket(folder):
+    done = subprocess.run(["strace", "-f", "-e", "trace=network", POSENC, "encode", "--scheme", "rope", "--len", "4"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "socket(" not in done.stderr
