@@ -53,6 +53,10 @@ enum { GET = API_BY_GET, POST = API_BY_POST, QUERY = API_BY_QUERY, PUT = API_BY_
 static const char lang_of_entries[] = "language of label, summary and note; default from Accept-Language, else en";
 #define EXAMPLE_GOLDEN "{\"scheme\":\"rope\",\"head_dim\":8,\"layout\":\"half\",\"format\":\"json\",\"digits\":4}"
 
+#define EXAMPLE_EXPLAIN                                                                                                \
+    "{\"hf_config\":{\"model_type\":\"qwen3\",\"head_dim\":128,\"max_position_embeddings\":40960,"                     \
+    "\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":1000000}}}"
+
 static const char *const beside_schemes[] = {"common", "families", "groups", NULL};
 
 /* The endpoints of no operation; those of the operations come before them (operations.c). */
@@ -66,6 +70,10 @@ static const struct api_route routes[] = {
     {"/check", POST, NULL, API_COMPUTES, .steps = &api_check, .is_slow = true,
      .summary = "whether a tensor is what it is believed to be: a diagnosis as yes or no", .example = EXAMPLE_CHECK,
      .component = "Diagnosis", .answer = "CheckAnswer"},
+    {"/explain", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_explain, .is_slow = true,
+     .summary = "what a model's configuration means for every kind of layers, which tool takes which number, and what "
+                "follows where they differ",
+     .example = EXAMPLE_EXPLAIN, .component = "Explanation", .answer = "ExplanationAnswer"},
     {"/golden", POST | QUERY, NULL, API_COMPUTES, .steps = &api_golden, .is_slow = true,
      .summary = "a few exact tensors of a configuration in a file of at most 64 KiB, for the tests of a port",
      .example = EXAMPLE_GOLDEN, .component = "Golden", .answer = "GoldenAnswer"},

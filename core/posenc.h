@@ -746,6 +746,44 @@ uint64_t pe_diagnosis_searched(const struct pe_diagnosis *diagnosis);           
 /* Whether the belief passes: the tensor is as believed, up to the roundings of right code unless strict. */
 bool pe_diagnosis_fits(const struct pe_diagnosis *diagnosis, bool strict);
 
+/* ---- Explanations: one model's positions as every tool reads them --------------------------------------------------
+ */
+
+/* A code of findings, as the catalogue lists it. */
+struct pe_contradiction {
+    const char *code, *level; /* "theta_dropped", "error" */
+    struct pe_about about;
+    const char *pattern;
+};
+size_t pe_n_contradictions(void);
+const struct pe_contradiction *pe_contradiction_at(size_t i);
+
+/* A tool that reads config.json files, as the catalogue lists it. */
+struct pe_dialect_info {
+    const char *name;
+    struct pe_about about;
+    const char *source;
+};
+size_t pe_n_dialects(void);
+struct pe_dialect_info pe_dialect_at(size_t i);
+
+struct pe_explain_request {
+    const struct pe_field *fields; /* one configuration without a sequence, layer_type, and pe_explain_params() */
+    size_t n_fields;
+    enum pe_lang lang;
+    const char *const *caller_fields;
+    enum pe_status (*admit)(void *caller, double bytes, struct pe_error *err);
+    void *caller;
+};
+
+struct pe_explain;
+const struct pe_param *pe_explain_params(void);
+enum pe_status pe_explain_new(const struct pe_explain_request *request, struct pe_explain **explain,
+                              struct pe_error *err);
+void pe_explain_free(struct pe_explain *explain);                           /* NULL is accepted */
+const struct pe_value *pe_explain_answer(const struct pe_explain *explain); /* borrowed until pe_explain_free */
+extern const struct pe_member pe_explain_members[];
+
 /* ---- Golden vectors: a few exact numbers of a configuration, for the tests of somebody's port ----------------------
  */
 

@@ -363,6 +363,30 @@ static void add_faults(struct api_text *text, enum pe_lang lang)
     api_text_put(text, "]");
 }
 
+/* What an explanation finds, and the tools whose reading it knows. */
+static void add_dialects(struct api_text *text, enum pe_lang lang)
+{
+    api_text_put(text, ",\"contradictions\":[");
+    for (size_t i = 0; i < pe_n_contradictions(); i++) {
+        const struct pe_contradiction *row = pe_contradiction_at(i);
+        api_text_put(text, i ? ",{\"code\":" : "{\"code\":");
+        api_text_string(text, row->code);
+        api_text_member(text, "level", row->level);
+        api_text_about(text, &row->about, lang);
+        api_text_put(text, "}");
+    }
+    api_text_put(text, "],\"dialects\":[");
+    for (size_t i = 0; i < pe_n_dialects(); i++) {
+        struct pe_dialect_info row = pe_dialect_at(i);
+        api_text_put(text, i ? ",{\"name\":" : "{\"name\":");
+        api_text_string(text, row.name);
+        api_text_member(text, "source", row.source);
+        api_text_about(text, &row.about, lang);
+        api_text_put(text, "}");
+    }
+    api_text_put(text, "]");
+}
+
 /* ---- What schemes share ---- */
 
 /* The fields of the sequence and of the answer's form. */
@@ -413,6 +437,7 @@ static void print_schemes(struct api_text *text, const void *about)
     add_headings(text, lang);
     add_metrics(text, lang);
     add_faults(text, lang);
+    add_dialects(text, lang);
     api_text_put(text, "}");
 }
 

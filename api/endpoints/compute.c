@@ -298,7 +298,8 @@ static struct api_reply *answer_kept(struct api_request *request, const struct a
     return with_headers(api_reply_set_scheme(api_reply_empty(304), scheme), request, cache_control);
 }
 
-struct api_reply *api_compute_text(struct api_request *request, struct api_text *text)
+struct api_reply *api_compute_document(struct api_request *request, const char *type, const char *route,
+                                       struct api_text *text)
 {
     struct api_named named = {.request = request,
                               .form = &request->form,
@@ -306,17 +307,21 @@ struct api_reply *api_compute_text(struct api_request *request, struct api_text 
                               .commit = request->host->commit,
                               .config = text->bytes,
                               .config_bytes = text->n,
-                              .route = request->key};
+                              .route = route};
     api_compute_name(request, &named);
     const char *cache_control = api_cache_control(request, request->call->access);
-    const char *scheme = pe_plan_scheme(request->plan)->name;
     bool is_unchanged =
         !text->state && (request->is_unchanged || api_etag_is_among(request->call->if_none_match, request->etag));
     if (is_unchanged)
         api_text_drop(text);
-    struct api_reply *reply = is_unchanged ? api_reply_empty(304) : api_reply_text(200, api_json_type, text);
-    reply = api_reply_set_scheme(reply, scheme);
+    struct api_reply *reply = is_unchanged ? api_reply_empty(304) : api_reply_text(200, type, text);
     return reply->status >= 400 ? reply : with_headers(reply, request, cache_control);
+}
+
+struct api_reply *api_compute_text(struct api_request *request, struct api_text *text)
+{
+    const char *scheme = pe_plan_scheme(request->plan)->name;
+    return api_reply_set_scheme(api_compute_document(request, api_json_type, request->key, text), scheme);
 }
 
 struct api_reply *api_compute_reply(struct api_request *request, const struct api_opening *opening)

@@ -23,6 +23,9 @@ bool api_compute_build(struct api_request *request);
 /* The reply of a text in JSON about the plan, or the 304, with the headers of an answer that may be kept; takes the
  * text. */
 struct api_reply *api_compute_text(struct api_request *request, struct api_text *text);
+/* The same of any text that may be kept, of this media type, for the endpoint that route names. */
+struct api_reply *api_compute_document(struct api_request *request, const char *type, const char *route,
+                                       struct api_text *text);
 /* The reply of opening->stream, or the 304. */
 struct api_reply *api_compute_reply(struct api_request *request, const struct api_opening *opening);
 

@@ -46,6 +46,14 @@ enum pe_gguf_still {
     PE_GGUF_FULL_BEHIND_DENSE /* full layers from leading_dense_block_count on */
 };
 
+/* Numbers by which a file is known to lack divisors that its model has: those of a rule of the scheme. */
+struct pe_gguf_expected {
+    double base;
+    int64_t longer_than; /* context_length */
+    const char *rule;
+    double factor, low, high, original;
+};
+
 /* What llama.cpp does with the positions of an architecture, or several "a|b". Zero means the usual. */
 struct pe_gguf_architecture {
     const char *names;
@@ -78,9 +86,10 @@ struct pe_gguf_architecture {
     enum pe_gguf_still still;
     bool is_compressed; /* kinds main and compress, by the ratios of the file */
 
-    bool alibi_is_8, alibi_of_40_layers; /* ALiBi whose slopes no key states; … in files of so many layers */
-    bool is_decoder;                     /* T5: kinds encoder and decoder */
-    const char *certainty;               /* NULL: its code was read */
+    bool alibi_is_8, alibi_of_40_layers;     /* ALiBi whose slopes no key states; … in files of so many layers */
+    bool is_decoder;                         /* T5: kinds encoder and decoder */
+    const struct pe_gguf_expected *expected; /* divisors of well-known models; NULL: none */
+    const char *certainty;                   /* NULL: its code was read */
 };
 
 extern const struct pe_gguf_architecture pe_gguf_architectures[];
@@ -131,6 +140,15 @@ void pe_gguf_pointer(const struct pe_gguf_reader *r, enum pe_gguf_key_id id, cha
 enum pe_status pe_gguf_wrong(const struct pe_gguf_reader *r, enum pe_gguf_key_id id, const char *allowed);
 enum pe_status pe_gguf_needs(const struct pe_gguf_reader *r, enum pe_gguf_key_id id, const char *what);
 void pe_gguf_default(struct pe_gguf_reader *r, enum pe_gguf_key_id id, struct pe_value value);
+
+/* read.c: what a file is, before a kind of layers is named. */
+struct pe_gguf_outline {
+    const char *architecture; /* of the object */
+    const struct pe_gguf_architecture *row;
+    int64_t length; /* context_length; 0: not known */
+    struct pe_hf_layers layers;
+};
+enum pe_status pe_gguf_outline(const struct pe_value *object, struct pe_gguf_outline *out, struct pe_error *err);
 
 /* layers.c: r->layers and r->kinds. */
 enum pe_status pe_gguf_list_layers(struct pe_gguf_reader *r);

@@ -9,6 +9,10 @@ const char pe_gguf_source[] = "llama.cpp 6c8dcaa";
 
 static const char memory[] = "unverified";
 
+/* Llama 3.1 and later. Its 3.0 has the same base, and 8192 positions. */
+static const struct pe_gguf_expected llama_3_1 = {
+    .base = 500000, .longer_than = 8192, .rule = "llama3", .factor = 8, .low = 1, .high = 4, .original = 8192};
+
 #define DEEPSEEK2 .turns_last = true, .log_multiplier = 10, .has_softmax_factor = true
 
 const struct pe_gguf_architecture pe_gguf_architectures[] = {
@@ -20,7 +24,12 @@ const struct pe_gguf_architecture pe_gguf_architectures[] = {
      .is_permuted = true,
      .certainty = memory},
     {.names = "nanbeige", .is_permuted = true, .divisors = PE_GGUF_FREQS, .certainty = memory},
-    {.names = "llama|llama-embed|deci", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE, .turns_whole_head = true},
+    {.names = "llama",
+     .is_permuted = true,
+     .divisors = PE_GGUF_BY_TYPE,
+     .turns_whole_head = true,
+     .expected = &llama_3_1},
+    {.names = "llama-embed|deci", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE, .turns_whole_head = true},
     {.names = "minicpm", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE},
     {.names = "mistral3", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE, .log_multiplier = 1, .beta_fast = 32},
     {.names = "granite|granitemoe", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE, .needs_finetuned = true},

@@ -199,6 +199,23 @@ enum pe_status pe_gguf_read(const struct pe_value *object, const char *layer_typ
     return status;
 }
 
+enum pe_status pe_gguf_outline(const struct pe_value *object, struct pe_gguf_outline *out, struct pe_error *err)
+{
+    struct pe_model_fields *fields = malloc(sizeof *fields);
+    struct pe_gguf_reader *r = fields ? reader_new(fields, err) : NULL;
+    enum pe_status status = r ? pe_gguf_open(r, object) : pe_no_memory(err);
+    if (!status)
+        status = pe_gguf_list_layers(r);
+    if (!status) {
+        int64_t length = 0;
+        status = pe_gguf_count(r, PE_GGUF_CONTEXT, &length);
+        *out = (struct pe_gguf_outline){r->architecture, r->row, length, r->layers};
+    }
+    free(r);
+    free(fields);
+    return status;
+}
+
 /* ---- What an answer reports of it ---- */
 
 /* Which key a field of the answer was taken from; the first that the file has. */

@@ -292,6 +292,20 @@ static struct pe_hf_reader reader_of(const struct pe_value *config, const struct
     return r;
 }
 
+enum pe_status pe_hf_language(const struct pe_value *config, const struct pe_hf_asked *asked,
+                              struct pe_hf_language *out, struct pe_error *err)
+{
+    struct pe_hf_reader r = reader_of(config, asked, NULL, NULL, err);
+    if (config->kind != PE_OBJECT)
+        return pe_fail(err, "/hf_config", "hf_config is not an object; allowed: a model's config.json as an object");
+    enum pe_status status = descend(&r);
+    if (!status)
+        status = find_model(&r, asked);
+    if (!status)
+        *out = (struct pe_hf_language){r.config, r.model, r.model_type};
+    return status;
+}
+
 /* Reads the layers of one type. */
 static enum pe_status read_one(const struct pe_value *config, const struct pe_hf_asked *asked,
                                struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_error *err)

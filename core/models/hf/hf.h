@@ -150,6 +150,15 @@ struct pe_hf_reader {
     struct pe_error *err;
 };
 
+/* The language model of a config: its object, which the others may contain, and its row. */
+struct pe_hf_language {
+    struct pe_hf_place place;
+    const struct pe_hf_model *row;
+    const char *model_type;
+};
+enum pe_status pe_hf_language(const struct pe_value *config, const struct pe_hf_asked *asked,
+                              struct pe_hf_language *out, struct pe_error *err); /* config.c */
+
 /* ---- read.c: looking things up. names are alternatives, "a|b": the first that the object has wins, else the first
  * that the class's defaults have. null is none, and no default holds then. ---- */
 

@@ -1,0 +1,174 @@
+/* One model's positions in every tool's words: which layers it has, which tool takes which number, and what follows
+ * from a difference.
+ *
+ * A kind of layers is planned once as the request states it, and once as each tool reads it. What a plan computes, its
+ * frequencies and its factor, is compared: a tool that reads other fields may yet compute the same numbers. */
+#ifndef PE_DIALECTS_H
+#define PE_DIALECTS_H
+
+#include "core/models/gguf/gguf.h"
+#include "core/models/models.h"
+#include "core/models/readers/readers.h"
+#include "core/params.h"
+#include "core/values.h"
+
+enum {
+    PE_DIALECT_KINDS_MAX = 16,
+    PE_DIALECT_READERS_MAX = 8,
+    PE_DIALECT_MEASURED_MAX = 32,
+    PE_DIALECT_FIELDS_MAX = 128, /* positional fields of one config */
+    PE_DIALECT_LENGTH = 131072   /* where the model states none */
+};
+
+/* ---- turn.c: a rotation as numbers ---- */
+
+struct pe_turn {
+    const double *w; /* [n]: radians by position; owned by the reading's values */
+    size_t n;        /* 0: the kind does not turn */
+    double factor;   /* on cos and sin */
+    int64_t head_dim, offset;
+    bool is_half; /* pairs of halves; else of neighbours */
+};
+
+bool pe_turn_same(const struct pe_turn *a, const struct pe_turn *b, bool is_permuted); /* but for f32 rounding */
+
+/* How far two rotations are apart over a model's length. */
+struct pe_distance {
+    double cos, sin; /* the largest differences, rounded to nine decimals */
+    int64_t position;
+    size_t pair;
+    int64_t first;       /* the first position with more than 0.01; -1: none, */
+    int64_t first_after; /* … or it was sought up to here; -1: up to the length */
+    int64_t length;
+};
+/* False: no memory. */
+bool pe_turn_distance(const struct pe_turn *a, const struct pe_turn *b, bool is_permuted, int64_t length,
+                      struct pe_distance *out);
+void pe_put_distance(struct pe_node *node, const char *name, const struct pe_distance *distance); /* NULL: null */
+
+/* ---- kinds.c: the kinds of layers, and a kind as somebody reads it ---- */
+
+struct pe_reading {
+    const struct pe_value *config; /* resolved; NULL: refused */
+    char refused[PE_DETAIL_MAX];
+    bool lacks_bytes; /* … because a part of the file was not sent */
+    struct pe_turn turn;
+    struct pe_plan *plan;    /* config is one of these two's */
+    struct pe_config *whole; /* … of schemes that are no rotation */
+};
+
+struct pe_dialect_kind {
+    char layer_type[PE_HF_KIND_BYTES];
+    const char *part;
+    int64_t *layers; /* NULL: not known */
+    size_t n_layers;
+    struct pe_value part_config; /* of a part that is not the language model: its own config.json */
+    struct pe_reading own;
+};
+
+/* The config of a tool, with what it makes of each kind. */
+struct pe_dialect_reader {
+    const struct pe_reader *reader;
+    struct pe_reader_view view;
+    char refused[PE_DETAIL_MAX];                       /* the whole; "": it reads it */
+    const char *architecture;                          /* of the file that it writes; NULL: none */
+    bool is_permuted;                                  /* … with rows in the order of neighbours */
+    struct pe_value keys;                              /* of that file */
+    const struct pe_field *read[PE_READER_COPIES_MAX]; /* fields of the given config that it reads */
+    size_t n_read;
+    struct pe_reading readings[PE_DIALECT_KINDS_MAX];
+};
+
+/* The consequence of a tool's numbers for one of our kinds. */
+struct pe_measured {
+    const struct pe_turn *ours;
+    struct pe_turn theirs;
+    struct pe_distance distance;
+};
+
+struct pe_explain {
+    const struct pe_explain_request *request;
+    struct pe_error *err;
+    struct pe_values *values;      /* the answer */
+    struct pe_inheritance *buffer; /* for one reading at a time */
+    double bytes, asked;           /* that plans keep; and the one that is being made */
+
+    struct pe_field own[PE_FIELDS_MAX]; /* the request's fields but those of the explanation */
+    size_t n_own;
+    const char *layer_type;        /* NULL: all */
+    const struct pe_value *wanted; /* names of readers; NULL: all */
+    const struct pe_value *hf, *gguf;
+    const struct pe_preset *preset;
+    struct pe_hf_marks *marks;       /* of hf */
+    struct pe_hf_language language;  /* of hf */
+    struct pe_gguf_outline *outline; /* of gguf */
+    struct pe_gguf_about *about;     /* … of its first kind that is read; */
+    const struct pe_value *report;   /* what it reports; NULL: none */
+    int64_t length;
+    bool is_length_assumed;
+    double last[3]; /* the last position, on as many axes as a kind has */
+
+    struct pe_dialect_kind kinds[PE_DIALECT_KINDS_MAX];
+    size_t n_kinds, n_text; /* those of the language model come first */
+    struct pe_dialect_reader *readers;
+    size_t n_readers;
+    struct pe_measured measured[PE_DIALECT_MEASURED_MAX]; /* consequences that are known */
+    size_t n_measured;
+    const struct pe_value *answer;
+};
+
+enum pe_status pe_dialect_kinds(struct pe_explain *ex);
+void pe_dialect_kinds_drop(struct pe_explain *ex);
+/* Plans the kind of a model that is one of hf_config and gguf, or of the request's own fields (NULL). What refuses it
+ * is in the reading; the status is that of memory. */
+enum pe_status pe_dialect_read(struct pe_explain *ex, const struct pe_field *model, const char *layer_type,
+                               struct pe_reading *reading);
+/* The same of these fields alone. */
+enum pe_status pe_dialect_read_fields(struct pe_explain *ex, const struct pe_field *fields, size_t n,
+                                      struct pe_reading *reading);
+/* Fails as the request of the first kind does. */
+enum pe_status pe_dialect_read_refused(struct pe_explain *ex);
+void pe_reading_drop(struct pe_reading *reading);
+/* "base", "scaling.factor"; "share" is rotary_dim/head_dim. kind PE_NULL: the config has none. */
+struct pe_value pe_config_at(const struct pe_value *config, const char *path);
+double pe_config_number(const struct pe_value *config, const char *path, double otherwise);
+const char *pe_config_word(const struct pe_value *config, const char *path); /* "": none */
+
+/* ---- keys.c: a configuration as GGUF keys ---- */
+
+struct pe_gguf_wish {
+    const char *architecture;
+    const struct pe_reading *full, *local; /* local NULL: all layers are alike */
+    const struct pe_dialect_kind *kinds;   /* whose layers they are */
+    size_t n_kinds;
+    int64_t length;
+    double window;     /* of sliding layers; 0: not known */
+    bool is_converter; /* as the converter writes it; else as well as the keys can */
+};
+enum pe_status pe_gguf_write(const struct pe_gguf_wish *wish, struct pe_values *values, struct pe_value *out,
+                             struct pe_error *err);
+
+/* ---- tools.c: what each tool reads ---- */
+
+enum pe_status pe_dialect_tools(struct pe_explain *ex);
+void pe_dialect_tools_drop(struct pe_explain *ex);
+bool pe_tool_agrees(const struct pe_explain *ex, const struct pe_dialect_reader *tool, size_t kind);
+bool pe_tool_reads(const struct pe_dialect_reader *tool, const struct pe_field *field);
+
+/* ---- fields.c and findings.c: parts of the answer ---- */
+
+enum pe_status pe_dialect_put_fields(struct pe_explain *ex, struct pe_node *root);
+enum pe_status pe_dialect_put_findings(struct pe_explain *ex, struct pe_node *root);
+
+/* A field of the language model's config that is about positions. */
+struct pe_dialect_field {
+    const struct pe_field *field;
+    const char *path; /* where its number is in a configuration */
+    char pointer[PE_POINTER_MAX];
+    char layer_type[PE_HF_KIND_BYTES]; /* of an object for one kind of layers, or a name for it; "": all */
+    bool is_inside;                    /* of a rope object */
+    bool is_derived;                   /* what is taken without it follows from other numbers */
+};
+size_t pe_dialect_fields(const struct pe_explain *ex, struct pe_dialect_field *out);
+
+#endif

@@ -1,0 +1,517 @@
+/* The explanation of a configuration: its kinds of layers, its positional fields with what each tool takes, and the
+ * findings. */
+#include "core/dialects/dialects.h"
+#include "core/sequence/sequence.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The request ---- */
+
+struct own_fields {
+    int64_t length;
+    const struct pe_value *readers;
+};
+
+static const struct pe_param rows[] = {
+    PE_P_VALUE(own_fields, readers, "readers", "names of the tools that are asked, default all", .group = PE_G_ANSWER),
+    PE_P_INT(own_fields, length, PE_UNSET, 1, 0x1p31, "length",
+             "positions over which consequences are measured; default the model's length", .group = PE_G_SEQUENCE),
+    PE_P_END,
+};
+
+const struct pe_param *pe_explain_params(void) { return rows; }
+
+static enum pe_status refuse_sequence(const struct pe_explain *ex)
+{
+    char pointer[PE_POINTER_MAX];
+    for (size_t i = 0; i < ex->n_own; i++) {
+        const char *name = ex->own[i].name;
+        if (!pe_param_find(pe_sequence_params(), name) || pe_param_find(pe_sequence_rules(), name))
+            continue;
+        pe_pointer_join(pointer, sizeof pointer, "", name);
+        return pe_fail(ex->err, pointer, "an explanation is about a configuration, which has no sequence; leave out %s",
+                       name);
+    }
+    return PE_OK;
+}
+
+static enum pe_status unknown_reader(const struct pe_explain *ex, const char *name)
+{
+    const char *names[PE_DIALECT_READERS_MAX + 1] = {NULL};
+    char list[160] = "";
+    for (size_t i = 0; pe_readers[i]; i++) {
+        names[i] = pe_readers[i]->name;
+        strcat(strcat(list, i ? ", " : ""), names[i]);
+    }
+    const char *nearest = pe_nearest(name, names);
+    if (nearest)
+        return pe_fail(ex->err, "/readers", "unknown reader \"%.40s\"; nearest: \"%s\"", name, nearest);
+    return pe_fail(ex->err, "/readers", "unknown reader \"%.40s\"; one of: %s", name, list);
+}
+
+static enum pe_status check_readers(const struct pe_explain *ex)
+{
+    const struct pe_value *wanted = ex->wanted, one = wanted ? *wanted : (struct pe_value){.kind = PE_NULL};
+    const struct pe_value *items = wanted && wanted->kind == PE_LIST ? wanted->list.items : &one;
+    size_t n = !wanted ? 0 : wanted->kind == PE_LIST ? wanted->list.n : 1;
+    for (size_t i = 0; i < n; i++) {
+        if (items[i].kind != PE_STRING)
+            return pe_fail(ex->err, "/readers", "readers is not a list of names");
+        if (!pe_reader_find(items[i].string))
+            return unknown_reader(ex, items[i].string);
+    }
+    return PE_OK;
+}
+
+static enum pe_status find_preset(struct pe_explain *ex, const struct pe_value *named)
+{
+    struct pe_request request = {.fields = ex->own, .n_fields = ex->n_own};
+    ex->preset = named->kind == PE_PRESET   ? named->preset
+                 : named->kind == PE_STRING ? pe_preset_find(named->string)
+                                            : NULL;
+    return ex->preset ? PE_OK : pe_inherit(ex->buffer, &request, ex->err); /* which refuses it in words */
+}
+
+static enum pe_status read_fields(struct pe_explain *ex)
+{
+    const struct pe_explain_request *request = ex->request;
+    struct own_fields fields;
+    bool taken[PE_FIELDS_MAX] = {false};
+    if (request->n_fields > PE_FIELDS_MAX)
+        return pe_fail(ex->err, "", "the request has %zu fields; allowed: at most %d", request->n_fields,
+                       PE_FIELDS_MAX);
+    if (pe_params_read(rows, &fields, request->fields, request->n_fields, taken, "", ex->err))
+        return ex->err->status;
+    for (size_t i = 0; i < request->n_fields; i++) {
+        const struct pe_field *field = &request->fields[i];
+        bool is_type = pe_same(field->name, "layer_type");
+        if (is_type && field->value.kind != PE_STRING)
+            return pe_fail(ex->err, "/layer_type", "%s is not a string; write a name", field->name);
+        if (is_type)
+            ex->layer_type = field->value.string;
+        else if (!taken[i])
+            ex->own[ex->n_own++] = *field;
+    }
+    ex->length = fields.length == PE_UNSET_INT ? 0 : fields.length;
+    ex->wanted = fields.readers;
+    ex->hf = pe_field_find(ex->own, ex->n_own, "hf_config");
+    ex->gguf = pe_field_find(ex->own, ex->n_own, "gguf");
+    const struct pe_value *named = pe_field_find(ex->own, ex->n_own, "preset");
+    int n_models = (ex->hf != NULL) + (ex->gguf != NULL) + (named != NULL);
+    struct pe_request all = {.fields = request->fields, .n_fields = request->n_fields};
+    if (n_models > 1) /* which refuses them in words */
+        return pe_inherit(ex->buffer, &all, ex->err);
+    if (named && find_preset(ex, named))
+        return ex->err->status;
+    return refuse_sequence(ex) ? ex->err->status : check_readers(ex);
+}
+
+/* A field that no plan has, or one that only a plan of the request without a model has, is refused as anywhere. */
+static enum pe_status check_own(struct pe_explain *ex)
+{
+    bool has_model = ex->hf || ex->gguf || ex->preset;
+    if (!has_model && !ex->kinds[0].own.config)
+        return pe_dialect_read_refused(ex);
+    if ((ex->n_own > 1 || ex->layer_type) && !ex->kinds[0].own.config && !ex->kinds[0].own.lacks_bytes)
+        return pe_dialect_read_refused(ex);
+    return PE_OK;
+}
+
+/* ---- The parts of the answer ---- */
+
+static const char *summary_of(const struct pe_reading *reading, enum pe_lang lang, char *out, size_t room)
+{
+    const struct pe_value *config = reading->config;
+    const char *scheme = pe_config_word(config, "scheme"), *type = pe_config_word(config, "scaling.type");
+    double factor = pe_config_number(config, "scaling.factor", 0);
+    if (pe_same(scheme, "none"))
+        return pe_text_in(lang, "no positions");
+    if (!reading->turn.n) {
+        snprintf(out, room, "%s", scheme);
+        return out;
+    }
+    size_t n = (size_t)snprintf(out, room, "%s, base %.10g", scheme, pe_config_number(config, "base", 10000));
+    if (*type && !pe_same(type, "default"))
+        n += (size_t)snprintf(out + n, room - n, ", %s", type);
+    if (factor > 0)
+        n += (size_t)snprintf(out + n, room - n, pe_text_in(lang, " factor %.10g"), factor);
+    n += (size_t)snprintf(out + n, room - n, ", ");
+    n += (size_t)snprintf(out + n, room - n, pe_text_in(lang, "%.0f of %.0f channels"),
+                          pe_config_number(config, "rotary_dim", 0), pe_config_number(config, "head_dim", 0));
+    snprintf(out + n, room - n, ", %s", pe_config_word(config, "layout"));
+    return out;
+}
+
+static void put_same(const struct pe_explain *ex, struct pe_node *node, size_t k)
+{
+    for (size_t i = 0; i < k; i++)
+        if (ex->kinds[i].own.config && ex->kinds[k].own.config &&
+            pe_value_same(ex->kinds[i].own.config, ex->kinds[k].own.config)) {
+            pe_put_integer(node, "same_as", (int64_t)i);
+            return;
+        }
+    pe_put_null(node, "same_as");
+}
+
+static void put_kind(const struct pe_explain *ex, struct pe_node *list, size_t k)
+{
+    char summary[192];
+    const struct pe_dialect_kind *kind = &ex->kinds[k];
+    struct pe_node *node = pe_put_object(list, NULL);
+    pe_put_string(node, "layer_type", kind->layer_type);
+    pe_put_string(node, "part", kind->part);
+    if (kind->layers) {
+        pe_put_integers(node, "layers", kind->layers, kind->n_layers);
+        pe_put_integer(node, "count", (int64_t)kind->n_layers);
+    } else {
+        pe_put_null(node, "layers");
+        pe_put_null(node, "count");
+    }
+    put_same(ex, node, k);
+    if (kind->own.config) {
+        pe_put_value(node, "config", kind->own.config);
+        pe_put_string(node, "summary", summary_of(&kind->own, ex->request->lang, summary, sizeof summary));
+    } else {
+        pe_put_null(node, "config");
+        pe_put_string(node, "refused", kind->own.refused);
+    }
+}
+
+static void put_config(struct pe_node *list, const struct pe_reading *reading)
+{
+    if (reading->config)
+        pe_put_value(list, NULL, reading->config);
+    else
+        pe_put_null(list, NULL);
+}
+
+static bool agrees(const struct pe_explain *ex, const struct pe_dialect_reader *tool)
+{
+    for (size_t k = 0; k < ex->n_text; k++)
+        if (!pe_tool_agrees(ex, tool, k))
+            return false;
+    return !*tool->refused;
+}
+
+static void put_tool(const struct pe_explain *ex, struct pe_node *tools, const struct pe_dialect_reader *tool)
+{
+    struct pe_node *node = pe_put_object(tools, tool->reader->name), *configs = pe_put_list(node, "configs");
+    const char *refused = tool->refused;
+    for (size_t k = 0; k < ex->n_kinds; k++) {
+        put_config(configs, k < ex->n_text ? &tool->readings[k] : &ex->kinds[k].own);
+        if (k < ex->n_text && !*refused)
+            refused = tool->readings[k].refused;
+    }
+    pe_put_boolean(node, "agrees", agrees(ex, tool));
+    if (*refused)
+        pe_put_string(node, "refuses", refused);
+    else
+        pe_put_null(node, "refuses");
+    if (tool->architecture) {
+        pe_put_string(node, "architecture", tool->architecture);
+        pe_put_string(node, "rows", tool->is_permuted ? "permuted" : "as_published");
+    }
+    pe_put_string(node, "source", tool->reader->source);
+}
+
+/* The program that runs a file reads nothing but the file. */
+static void put_program(const struct pe_explain *ex, struct pe_node *tools)
+{
+    struct pe_node *node = pe_put_object(tools, pe_reader_of_files()->name), *configs = pe_put_list(node, "configs");
+    const char *refused = "";
+    for (size_t k = 0; k < ex->n_kinds; k++) {
+        put_config(configs, &ex->kinds[k].own);
+        refused = *refused ? refused : ex->kinds[k].own.refused;
+    }
+    pe_put_boolean(node, "agrees", true);
+    if (*refused)
+        pe_put_string(node, "refuses", refused);
+    else
+        pe_put_null(node, "refuses");
+    pe_put_string(node, "source", pe_gguf_source);
+}
+
+static void put_tools(const struct pe_explain *ex, struct pe_node *root)
+{
+    struct pe_node *tools = pe_put_object(root, "readers");
+    for (size_t t = 0; t < ex->n_readers; t++)
+        put_tool(ex, tools, &ex->readers[t]);
+    if (ex->gguf)
+        put_program(ex, tools);
+}
+
+static void put_word_or_null(struct pe_node *node, const char *name, const char *word)
+{
+    if (word && *word)
+        pe_put_string(node, name, word);
+    else
+        pe_put_null(node, name);
+}
+
+static void put_model(const struct pe_explain *ex, struct pe_node *root)
+{
+    struct pe_node *node = pe_put_object(root, "model");
+    size_t n = ex->hf ? ex->marks->layers.n : ex->gguf ? ex->outline->layers.n : 0;
+    const char *certainty = ex->hf     ? ex->marks->is_told ? "as told" : pe_certainty_name(ex->language.row->certainty)
+                                : ex->gguf ? ex->outline->row->certainty ? ex->outline->row->certainty : "code"
+                            : ex->preset ? pe_certainty_name(ex->preset->certainty)
+                                         : NULL;
+    put_word_or_null(node, "model_type", ex->hf ? ex->language.model_type : NULL);
+    put_word_or_null(node, "architecture", ex->gguf ? ex->outline->architecture : NULL);
+    if (ex->preset)
+        pe_put_string(node, "preset", ex->preset->name);
+    put_word_or_null(node, "certainty", certainty);
+    if (n)
+        pe_put_integer(node, "num_layers", (int64_t)n);
+    else
+        pe_put_null(node, "num_layers");
+    pe_put_integer(node, "length", ex->length);
+    pe_put_boolean(node, "length_assumed", ex->is_length_assumed);
+}
+
+static void put_defaults(const struct pe_explain *ex, struct pe_node *root)
+{
+    struct pe_node *defaults = pe_put_object(root, "defaults");
+    const struct pe_value *of_file =
+        ex->report ? pe_field_find(ex->report->object.fields, ex->report->object.n, "defaults") : NULL;
+    for (size_t i = 0; ex->marks && i < ex->marks->n_defaults; i++)
+        if (!pe_node_find(defaults, ex->marks->defaults[i].name))
+            pe_put_value(defaults, ex->marks->defaults[i].name, &ex->marks->defaults[i].value);
+    for (size_t i = 0; of_file && i < of_file->object.n; i++)
+        pe_put_value(defaults, of_file->object.fields[i].name, &of_file->object.fields[i].value);
+}
+
+/* The rule's list is chosen by another length in each tool, which no frequency at the full length shows. */
+static void put_notes(const struct pe_explain *ex, struct pe_node *root)
+{
+    struct pe_node *notes = pe_put_list(root, "notes");
+    for (size_t k = 0; k < ex->n_text; k++)
+        if (pe_same(pe_config_word(ex->kinds[k].own.config, "scaling.type"), "longrope")) {
+            pe_put_string(notes, NULL,
+                          pe_text_in(ex->request->lang,
+                                     "longrope: transformers takes the short list up to the original length and the "
+                                     "long list beyond; llama.cpp takes the long list at every length if the context "
+                                     "that it allocates, by default the model's, is longer than the original."));
+            return;
+        }
+}
+
+/* A part of the answer's own words: {tools} in patterns. */
+static void put_verdict_of(const struct pe_explain *ex, struct pe_node *root, const char *pattern, const char *tools)
+{
+    char patterns[PE_N_LANGS][PE_DETAIL_MAX];
+    for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
+        const char *text = pe_text_in(lang, pattern), *at = strstr(text, "{tools}");
+        snprintf(patterns[lang], sizeof patterns[lang], "%.*s%s%s", (int)(at ? (size_t)(at - text) : strlen(text)),
+                 text, at ? tools : "", at ? at + strlen("{tools}") : "");
+    }
+    pe_put_details(root, ex->request->lang, (const char *const[]){patterns[PE_EN], patterns[PE_ZH]});
+}
+
+/* Which tools compute other numbers. */
+static void put_verdict(const struct pe_explain *ex, struct pe_node *root)
+{
+    char tools[160] = "";
+    for (size_t t = 0; t < ex->n_readers; t++)
+        if (!agrees(ex, &ex->readers[t]))
+            strcat(strcat(tools, *tools ? ", " : ""), ex->readers[t].reader->label);
+    put_verdict_of(ex, root,
+                   *tools          ? "These tools compute other numbers, or refuse the model: {tools}."
+                   : ex->n_readers ? "Every tool that was asked computes these numbers."
+                                   : "Only these numbers are known; no other tool reads this dialect.",
+                   tools);
+}
+
+static enum pe_status put_all(struct pe_explain *ex)
+{
+    struct pe_node *root = pe_values_root(ex->values);
+    pe_put_string(root, "dialect", ex->hf ? "hf_config" : ex->gguf ? "gguf" : ex->preset ? "preset" : "fields");
+    put_model(ex, root);
+    struct pe_node *list = pe_put_list(root, "layers");
+    for (size_t k = 0; k < ex->n_kinds; k++)
+        put_kind(ex, list, k);
+    if (pe_dialect_put_fields(ex, root))
+        return ex->err->status;
+    put_tools(ex, root);
+    put_defaults(ex, root);
+    if (pe_dialect_put_findings(ex, root))
+        return ex->err->status;
+    if (ex->gguf)
+        pe_put_string(root, "rows", ex->outline->row->is_permuted ? "permuted" : "as_published");
+    else
+        pe_put_null(root, "rows");
+    put_notes(ex, root);
+    put_verdict(ex, root);
+    ex->answer = pe_values_done(ex->values);
+    return ex->answer ? PE_OK : pe_no_memory(ex->err);
+}
+
+/* ---- The whole ---- */
+
+/* What the file's reading reports, of the first kind that is read. */
+static enum pe_status report_on_file(struct pe_explain *ex)
+{
+    for (size_t k = 0; ex->gguf && k < ex->n_text && !ex->about; k++) {
+        struct pe_error err;
+        struct pe_field fields[] = {{"gguf", *ex->gguf},
+                                    {"layer_type", {.kind = PE_STRING, .string = ex->kinds[k].layer_type}}};
+        struct pe_request request = {.fields = fields, .n_fields = 2};
+        if (pe_gguf_about_new(&request, &ex->about, &err) == PE_NO_MEMORY)
+            return pe_no_memory(ex->err);
+    }
+    ex->report = ex->about ? pe_gguf_about_value(ex->about) : NULL;
+    return PE_OK;
+}
+
+static enum pe_status explain(struct pe_explain *ex)
+{
+    ex->values = pe_values_new();
+    ex->buffer = malloc(sizeof *ex->buffer);
+    if (!ex->values || !ex->buffer)
+        return pe_no_memory(ex->err);
+    if (read_fields(ex) || pe_dialect_kinds(ex) || check_own(ex) || report_on_file(ex) || pe_dialect_tools(ex))
+        return ex->err->status;
+    return put_all(ex);
+}
+
+enum pe_status pe_explain_new(const struct pe_explain_request *request, struct pe_explain **out, struct pe_error *err)
+{
+    struct pe_explain *ex = calloc(1, sizeof *ex);
+    if (!ex)
+        return pe_no_memory(err);
+    ex->request = request;
+    ex->err = err;
+    enum pe_status status = explain(ex);
+    if (status)
+        pe_explain_free(ex);
+    else
+        *out = ex;
+    return status;
+}
+
+void pe_explain_free(struct pe_explain *ex)
+{
+    if (!ex)
+        return;
+    pe_dialect_tools_drop(ex);
+    pe_dialect_kinds_drop(ex);
+    pe_gguf_about_free(ex->about);
+    pe_values_free(ex->values);
+    free(ex->buffer);
+    free(ex);
+}
+
+const struct pe_value *pe_explain_answer(const struct pe_explain *ex) { return ex->answer; }
+
+/* ---- The catalogue ---- */
+
+size_t pe_n_dialects(void)
+{
+    size_t n = 0;
+    while (pe_readers[n])
+        n++;
+    return n;
+}
+
+struct pe_dialect_info pe_dialect_at(size_t i)
+{
+    return (struct pe_dialect_info){pe_readers[i]->name, pe_readers[i]->about, pe_readers[i]->source};
+}
+
+/* ---- Members of the answer ---- */
+
+static const struct pe_member distance_members[] = {
+    {.name = "max_abs_cos", .types = "number", .summary = "the largest difference of cosines, with their factors"},
+    {.name = "max_abs_sin", .types = "number", .summary = "the same of sines"},
+    {.name = "position", .types = "integer", .summary = "where the cosines differ most"},
+    {.name = "pair", .types = "integer", .summary = "in which pair; a channel, where other channels are rotated"},
+    {.name = "first", .types = "integer|null", .summary = "the first position with a difference above 0.01"},
+    {.name = "first_after", .types = "integer", .summary = "up to where it was sought", .is_optional = true},
+    {.name = "length", .types = "integer", .summary = "positions that count"},
+    {.name = NULL},
+};
+
+static const struct pe_member finding_members[] = {
+    {.name = "code", .types = "string", .summary = "of the list contradictions of the catalogue"},
+    {.name = "level", .types = "string", .summary = "error: some tool computes other numbers; note"},
+    {.name = "pointer", .types = "string", .summary = "to the field"},
+    {.name = "reader", .types = "string|null", .summary = "the tool; null: none in particular"},
+    {.name = "before",
+     .types = "string",
+     .summary = "the version of the tool before which it holds",
+     .is_optional = true},
+    {.name = "certain", .types = "boolean", .summary = "false: a guess by the model's numbers", .is_optional = true},
+    {.name = "layers", .types = "array", .summary = "kinds of layers", .items = "string"},
+    {.name = "found", .summary = "what is there"},
+    {.name = "taken", .summary = "what the tool takes"},
+    {.name = "consequence", .types = "object|null", .summary = "null: not computable", .members = distance_members},
+    {.name = "", .members = pe_detail_members},
+    {.name = NULL},
+};
+
+static const struct pe_member layer_members[] = {
+    {.name = "layer_type", .types = "string", .summary = "the kind"},
+    {.name = "part", .types = "string", .summary = "text, vision or audio"},
+    {.name = "layers", .types = "array|null", .summary = "indices; null: not known", .items = "integer"},
+    {.name = "count", .types = "integer|null", .summary = "of its layers"},
+    {.name = "same_as",
+     .types = "integer|null",
+     .summary = "the index of an earlier entry with the same configuration"},
+    {.name = "config", .types = "object|null", .summary = "with every parameter; null: refused"},
+    {.name = "summary", .types = "string", .summary = "the configuration in words", .is_optional = true},
+    {.name = "refused", .types = "string", .summary = "why there is no configuration", .is_optional = true},
+    {.name = NULL},
+};
+
+static const struct pe_member model_members[] = {
+    {.name = "model_type", .types = "string|null", .summary = "of a config.json"},
+    {.name = "architecture", .types = "string|null", .summary = "of a GGUF file"},
+    {.name = "preset", .types = "string", .summary = "its name", .is_optional = true},
+    {.name = "certainty", .types = "string|null", .summary = "how sure the row of the model is"},
+    {.name = "num_layers", .types = "integer|null", .summary = "null: not known"},
+    {.name = "length", .types = "integer", .summary = "positions over which consequences are measured"},
+    {.name = "length_assumed", .types = "boolean", .summary = "the model states none"},
+    {.name = NULL},
+};
+
+static const struct pe_member field_members[] = {
+    {.name = "pointer", .types = "string", .summary = "to the field"},
+    {.name = "value", .summary = "as it is there"},
+    {.name = "readers",
+     .types = "object",
+     .summary = "by tool: reads, takes (the number that it computes with), from: field, other, default or derived; "
+                "other: the pointer to that field; why"},
+    {.name = NULL},
+};
+
+const struct pe_member pe_explain_members[] = {
+    {.name = "dialect", .types = "string", .summary = "hf_config, gguf, preset or fields"},
+    {.name = "model", .types = "object", .summary = "what is explained", .members = model_members},
+    {.name = "layers",
+     .types = "array",
+     .summary = "kinds of layers, the language model's first",
+     .items = "object",
+     .members = layer_members},
+    {.name = "fields",
+     .types = "array",
+     .summary = "positional fields of the config, or keys of the file",
+     .items = "object",
+     .members = field_members},
+    {.name = "readers",
+     .types = "object",
+     .summary = "by tool: configs (one for each entry of layers; null: refused), agrees, refuses, source; of a "
+                "converter also architecture and rows"},
+    {.name = "defaults", .types = "object", .summary = "values taken for fields that are not there"},
+    {.name = "findings",
+     .types = "array",
+     .summary = "contradictions, the worst first",
+     .items = "object",
+     .members = finding_members},
+    {.name = "rows", .types = "string|null", .summary = "of a GGUF file: permuted, or as_published"},
+    {.name = "notes", .types = "array", .summary = "what else matters", .items = "string"},
+    {.name = "", .members = pe_detail_members},
+    {.name = NULL},
+};

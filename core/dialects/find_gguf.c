@@ -1,0 +1,196 @@
+/* What a GGUF file leaves out, or states in vain. */
+#include "core/dialects/findings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct pe_value *key(const struct pe_explain *ex, enum pe_gguf_key_id id, char name[PE_GGUF_IGNORED_BYTES])
+{
+    snprintf(name, PE_GGUF_IGNORED_BYTES, "%.40s.%s", ex->outline->architecture, pe_gguf_key_at(id)->name);
+    const struct pe_value *v = pe_field_find(ex->gguf->object.fields, ex->gguf->object.n, name);
+    return v && v->kind != PE_NULL ? v : NULL;
+}
+
+static double number(const struct pe_value *v) /* 0: none */
+{
+    return !v ? 0 : v->kind == PE_REAL ? v->real : v->kind == PE_INTEGER ? (double)v->integer : 0;
+}
+
+static struct pe_finding *add(struct pe_findings *f, enum pe_contradiction_id id, const char *name)
+{
+    struct pe_finding *finding = pe_finding_add(f, id, "/gguf", name);
+    finding->reader = pe_reader_of_files();
+    return finding;
+}
+
+static const struct pe_dialect_kind *turning(const struct pe_explain *ex, bool slides)
+{
+    const struct pe_dialect_kind *found = NULL;
+    for (size_t k = ex->n_kinds; k-- > 0;)
+        if (ex->kinds[k].own.turn.n && (strstr(ex->kinds[k].layer_type, "sliding") != NULL) == slides)
+            found = &ex->kinds[k];
+    return found;
+}
+
+/* ---- The base ---- */
+
+static void find_bases(struct pe_findings *f)
+{
+    char name[PE_GGUF_IGNORED_BYTES];
+    struct pe_explain *ex = f->ex;
+    const struct pe_dialect_kind *full = turning(ex, false), *local = turning(ex, true);
+    if ((full || local) && !key(ex, PE_GGUF_FREQ_BASE, name) && !ex->outline->row->is_never_scaled)
+        add(f, PE_FREQ_BASE_MISSING, name)->taken = pe_config_at((full ? full : local)->own.config, "base");
+    if (local && ex->outline->row->local_base == PE_GGUF_BASE_10000 && !key(ex, PE_GGUF_FREQ_BASE_SWA, name))
+        add(f, PE_FREQ_BASE_SWA_MISSING, name)->taken = pe_config_at(local->own.config, "base");
+}
+
+/* ---- Divisors ---- */
+
+static void find_unread(struct pe_findings *f)
+{
+    unsigned kinds = 0;
+    for (size_t k = 0; k < f->ex->n_text; k++)
+        kinds |= (unsigned)f->ex->kinds[k].own.lacks_bytes << k;
+    if (kinds)
+        add(f, PE_FACTORS_UNREAD, "tensors")->kinds = kinds;
+}
+
+/* The kind as the rule of those models turns it. */
+static enum pe_status read_expected(struct pe_findings *f, const struct pe_gguf_expected *rule,
+                                    const struct pe_reading *ours, struct pe_reading *theirs)
+{
+    struct pe_explain *ex = f->ex;
+    struct pe_field scaling[] = {
+        {"type", {.kind = PE_STRING, .string = rule->rule}},
+        {"factor", {.kind = PE_REAL, .real = rule->factor}},
+        {"low_freq_factor", {.kind = PE_REAL, .real = rule->low}},
+        {"high_freq_factor", {.kind = PE_REAL, .real = rule->high}},
+        {"original_max_position_embeddings", {.kind = PE_REAL, .real = rule->original}},
+    };
+    struct pe_field fields[] = {
+        {"scheme", {.kind = PE_STRING, .string = "rope"}},
+        {"head_dim", pe_config_at(ours->config, "head_dim")},
+        {"base", pe_config_at(ours->config, "base")},
+        {"layout", pe_config_at(ours->config, "layout")},
+        {"scaling", {.kind = PE_OBJECT, .object = {scaling, sizeof scaling / sizeof *scaling}}},
+    };
+    return pe_dialect_read_fields(ex, fields, sizeof fields / sizeof *fields, theirs);
+}
+
+static void find_divisors(struct pe_findings *f)
+{
+    char name[PE_GGUF_IGNORED_BYTES];
+    struct pe_explain *ex = f->ex;
+    const struct pe_gguf_expected *rule = ex->outline->row->expected;
+    const struct pe_dialect_kind *kind = turning(ex, false);
+    const struct pe_value *tensors = pe_field_find(ex->gguf->object.fields, ex->gguf->object.n, "tensors");
+    bool has_tensors = tensors && tensors->kind == PE_OBJECT && tensors->object.n;
+    const struct pe_value *base = key(ex, PE_GGUF_FREQ_BASE, name);
+    if (!rule || !kind || has_tensors || number(base) != rule->base || ex->outline->length <= rule->longer_than ||
+        !pe_same(pe_config_word(kind->own.config, "scaling.type"), "default"))
+        return;
+    struct pe_reading theirs;
+    if (read_expected(f, rule, &kind->own, &theirs)) {
+        f->no_memory = true;
+        return;
+    }
+    struct pe_finding *finding = add(f, PE_DIVISORS_MISSING, "tensors");
+    finding->is_uncertain = true;
+    finding->found = *base;
+    finding->taken = (struct pe_value){.kind = PE_INTEGER, .integer = ex->outline->length};
+    pe_finding_measure(f, finding, &theirs, &kind->own, false);
+    pe_reading_drop(&theirs);
+}
+
+/* ---- Keys in vain ---- */
+
+static const struct {
+    enum pe_gguf_key_id id;
+    const char *path;
+} taken[] = {
+    {PE_GGUF_BETA_FAST, "scaling.beta_fast"},
+    {PE_GGUF_BETA_SLOW, "scaling.beta_slow"},
+    {PE_GGUF_YARN_ATTN_FACTOR, "attention_factor"},
+    {PE_GGUF_LOG_MULTIPLIER, "attention_factor"},
+    {PE_GGUF_FREQ_BASE_SWA, "base"},
+    {PE_GGUF_FREQ_BASE, "base"},
+    {PE_GGUF_EXT_FACTOR, "scaling.extrapolation_factor"},
+};
+
+static const char *path_of(const char *name)
+{
+    const char *dot = strchr(name, '.');
+    for (size_t i = 0; dot && i < sizeof taken / sizeof *taken; i++)
+        if (pe_same(pe_gguf_key_at(taken[i].id)->name, dot + 1))
+            return taken[i].path;
+    return NULL;
+}
+
+static void find_ignored(struct pe_findings *f)
+{
+    struct pe_explain *ex = f->ex;
+    const struct pe_value *list =
+        ex->report ? pe_field_find(ex->report->object.fields, ex->report->object.n, "ignored") : NULL;
+    for (size_t i = 0; list && list->kind == PE_LIST && i < list->list.n; i++) {
+        const char *name = list->list.items[i].string, *path = path_of(name);
+        const struct pe_value *v = pe_field_find(ex->gguf->object.fields, ex->gguf->object.n, name);
+        const struct pe_dialect_kind *kind = turning(ex, false);
+        struct pe_value now = path && kind ? pe_config_at(kind->own.config, path) : (struct pe_value){.kind = PE_NULL};
+        bool is_same = v && now.kind != PE_NULL && pe_value_same(v, &now);
+        bool is_pattern = pe_same(pe_gguf_key_at(PE_GGUF_PATTERN)->name, strchr(name, '.') + 1);
+        if (is_same || !v)
+            continue;
+        struct pe_finding *finding = add(f, is_pattern ? PE_PATTERN_NOT_READ : PE_KEY_NOT_READ, name);
+        if (v->kind != PE_LIST && v->kind != PE_ARRAY)
+            finding->found = *v;
+        finding->taken = now;
+    }
+}
+
+static void find_type(struct pe_findings *f)
+{
+    char name[PE_GGUF_IGNORED_BYTES], type[PE_GGUF_IGNORED_BYTES];
+    struct pe_explain *ex = f->ex;
+    const struct pe_value *factor = key(ex, PE_GGUF_FACTOR, name);
+    if (!factor)
+        factor = key(ex, PE_GGUF_SCALE_LINEAR, name);
+    if (!factor || key(ex, PE_GGUF_SCALING_TYPE, type) || number(factor) == 1 || number(factor) == 0)
+        return;
+    struct pe_finding *finding = add(f, PE_TYPE_MISSING, name);
+    finding->found = *factor;
+    finding->taken = (struct pe_value){.kind = PE_STRING, .string = "linear"};
+}
+
+static void find_window(struct pe_findings *f)
+{
+    char name[PE_GGUF_IGNORED_BYTES];
+    const struct pe_value *window = key(f->ex, PE_GGUF_WINDOW, name);
+    if (f->ex->outline->row->is_chunked && window && number(window) == 0)
+        add(f, PE_LAST_LAYER_STILL, name)->found = *window;
+}
+
+static void find_kinds(struct pe_findings *f)
+{
+    int64_t n = 0;
+    for (size_t k = 0; k < f->ex->n_text; k++) {
+        const struct pe_value *config = f->ex->kinds[k].own.config;
+        bool is_new = config != NULL;
+        for (size_t i = 0; i < k && is_new; i++)
+            is_new = !f->ex->kinds[i].own.config || !pe_value_same(config, f->ex->kinds[i].own.config);
+        n += is_new;
+    }
+    if (n > 1)
+        pe_finding_add(f, PE_LAYERS_DIFFER, "/gguf", NULL)->found = (struct pe_value){.kind = PE_INTEGER, .integer = n};
+}
+
+void pe_find_in_file(struct pe_findings *f)
+{
+    find_bases(f);
+    find_unread(f);
+    find_divisors(f);
+    find_ignored(f);
+    find_type(f);
+    find_window(f);
+    find_kinds(f);
+}

@@ -1,0 +1,466 @@
+/* Contradictions of a config.json: fields that are in two places, in the wrong one, or in none, and what each tool that
+ * computes other numbers takes. */
+#include "core/dialects/findings.h"
+#include "core/schemes/scalings/scaling.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- What the config states ---- */
+
+struct facts {
+    const struct pe_value *config; /* of the language model */
+    char at[PE_POINTER_MAX];
+    const struct pe_value *old, *new; /* rope_scaling and rope_parameters; NULL: none, or empty */
+    const struct pe_value *rope;      /* of both the one that counts here, or its object of full attention */
+    const struct pe_value *whole;     /* … all of it */
+    char rope_at[PE_POINTER_MAX];
+};
+
+static const struct pe_value *stated(const struct pe_value *object, const char *name)
+{
+    const struct pe_value *v = object ? pe_field_find(object->object.fields, object->object.n, name) : NULL;
+    return v && v->kind != PE_NULL ? v : NULL;
+}
+
+static const struct pe_value *object_of(const struct pe_value *config, const char *name)
+{
+    const struct pe_value *v = stated(config, name);
+    return v && v->kind == PE_OBJECT && v->object.n ? v : NULL;
+}
+
+static double number(const struct pe_value *v) /* NaN: none */
+{
+    return !v ? (double)NAN : v->kind == PE_REAL ? v->real : v->kind == PE_INTEGER ? (double)v->integer : (double)NAN;
+}
+
+static struct pe_value real(double x) { return (struct pe_value){.kind = PE_REAL, .real = x}; }
+static struct pe_value word(const char *text) { return (struct pe_value){.kind = PE_STRING, .string = text}; }
+
+static void find_facts(const struct pe_explain *ex, struct facts *facts)
+{
+    *facts = (struct facts){.config = ex->language.place.object};
+    snprintf(facts->at, sizeof facts->at, "%s", ex->language.place.at);
+    facts->old = object_of(facts->config, "rope_scaling");
+    facts->new = object_of(facts->config, "rope_parameters");
+    facts->whole = facts->rope = facts->old ? facts->old : facts->new;
+    pe_pointer_join(facts->rope_at, sizeof facts->rope_at, facts->at, facts->old ? "rope_scaling" : "rope_parameters");
+    for (size_t i = 0; facts->whole && i < facts->whole->object.n; i++) {
+        const struct pe_field *field = &facts->whole->object.fields[i];
+        bool is_better = facts->rope == facts->whole || pe_same(field->name, PE_HF_FULL);
+        if (field->value.kind != PE_OBJECT || !is_better)
+            continue;
+        char outer[PE_POINTER_MAX];
+        facts->rope = &field->value;
+        pe_pointer_join(outer, sizeof outer, facts->at, facts->old ? "rope_scaling" : "rope_parameters");
+        pe_pointer_join(facts->rope_at, sizeof facts->rope_at, outer, field->name);
+    }
+}
+
+static const char *rule_of(const struct pe_value *rope)
+{
+    const struct pe_value *type = stated(rope, "rope_type");
+    type = type ? type : stated(rope, "type");
+    const char *name = type && type->kind == PE_STRING ? type->string : "default";
+    const struct pe_scaling_rule *rule = pe_scaling_find(name);
+    return rule ? rule->name : name;
+}
+
+/* ---- A finding about a tool ---- */
+
+/* The kinds for which the tool's number at this path differs from ours; path NULL: whose rotation differs. */
+static unsigned kinds_apart(const struct pe_explain *ex, const struct pe_dialect_reader *tool, const char *path)
+{
+    unsigned kinds = 0;
+    for (size_t k = 0; k < ex->n_text; k++) {
+        const struct pe_reading *ours = &ex->kinds[k].own, *theirs = &tool->readings[k];
+        if (!ours->config || !theirs->config || !ours->turn.n)
+            continue;
+        double a = path ? pe_config_number(ours->config, path, 0) : 0;
+        double b = path ? pe_config_number(theirs->config, path, 0) : 0;
+        bool differs = path ? fabs(a - b) > 0x1p-22 * fmax(fabs(a), fabs(b)) : !pe_tool_agrees(ex, tool, k);
+        kinds |= (unsigned)differs << k;
+    }
+    return kinds;
+}
+
+static const struct pe_reading *first_of(const struct pe_explain *ex, const struct pe_dialect_reader *tool,
+                                         unsigned kinds, bool of_tool)
+{
+    size_t k = 0;
+    while (k + 1 < ex->n_text && kinds && !(kinds >> k & 1))
+        k++;
+    return of_tool ? &tool->readings[k] : &ex->kinds[k].own;
+}
+
+/* Adds it with the consequence for the worst of these kinds; what the tool takes is at path. */
+static struct pe_finding *blame(struct pe_findings *f, enum pe_contradiction_id id, const char *at, const char *name,
+                                const struct pe_dialect_reader *tool, unsigned kinds, const char *path)
+{
+    struct pe_explain *ex = f->ex;
+    struct pe_finding *finding = pe_finding_add(f, id, at, name);
+    finding->reader = tool->reader;
+    finding->kinds = kinds;
+    if (path) {
+        finding->found = pe_config_at(first_of(ex, tool, kinds, false)->config, path);
+        finding->taken = pe_config_at(first_of(ex, tool, kinds, true)->config, path);
+    }
+    for (size_t k = 0; k < ex->n_text; k++)
+        if (kinds >> k & 1)
+            pe_finding_measure(f, finding, &ex->kinds[k].own, &tool->readings[k], tool->is_permuted);
+    return finding;
+}
+
+/* ---- The base ---- */
+
+static const char base_names[] = "rope_theta|rotary_emb_base|global_rope_theta|rotary_base|rotary_embedding_base|theta";
+
+static bool states_base(const struct pe_value *object)
+{
+    for (size_t i = 0; object && i < object->object.n; i++)
+        if (pe_is_among(base_names, object->object.fields[i].name) && object->object.fields[i].value.kind != PE_NULL)
+            return true;
+    return false;
+}
+
+static bool some_turn(const struct pe_explain *ex)
+{
+    for (size_t k = 0; k < ex->n_text; k++)
+        if (ex->kinds[k].own.turn.n)
+            return true;
+    return false;
+}
+
+static void find_base(struct pe_findings *f, const struct facts *facts)
+{
+    struct pe_explain *ex = f->ex;
+    double outside = number(stated(facts->config, "rope_theta")), inside = number(stated(facts->rope, "rope_theta"));
+    if (!some_turn(ex))
+        return;
+    for (size_t t = 0; t < ex->n_readers; t++) {
+        const struct pe_dialect_reader *tool = &ex->readers[t];
+        unsigned kinds = kinds_apart(ex, tool, "base");
+        if (*tool->refused || isnan(inside))
+            continue;
+        if (!isnan(outside) && outside != inside && kinds)
+            blame(f, PE_THETA_DIFFERS, facts->at, "rope_theta", tool, kinds, "base");
+        else if (isnan(outside) && !facts->old && tool->reader->base == PE_OUTSIDE)
+            blame(f, PE_THETA_DROPPED, facts->rope_at, "rope_theta", tool, kinds, "base")->is_note = !kinds;
+    }
+    if (isnan(inside) && !states_base(facts->config)) {
+        struct pe_finding *finding = pe_finding_add(f, PE_THETA_DEFAULT, facts->at, "rope_theta");
+        for (size_t k = ex->n_text; k-- > 0;)
+            if (ex->kinds[k].own.turn.n &&
+                (pe_same(ex->kinds[k].layer_type, PE_HF_FULL) || finding->taken.kind == PE_NULL))
+                finding->taken = pe_config_at(ex->kinds[k].own.config, "base");
+    }
+}
+
+/* ---- The rule ---- */
+
+static bool has_rule(const struct pe_value *object)
+{
+    bool found = object && !pe_same(rule_of(object), "default");
+    for (size_t i = 0; object && !found && i < object->object.n; i++)
+        found = object->object.fields[i].value.kind == PE_OBJECT &&
+                !pe_same(rule_of(&object->object.fields[i].value), "default");
+    return found;
+}
+
+static void find_dropped(struct pe_findings *f, const struct facts *facts)
+{
+    struct pe_explain *ex = f->ex;
+    for (size_t t = 0; t < ex->n_readers; t++) {
+        const struct pe_dialect_reader *tool = &ex->readers[t];
+        const struct pe_field *object = pe_reader_object(tool->reader, facts->config);
+        unsigned kinds = kinds_apart(ex, tool, NULL);
+        if (*tool->refused)
+            continue;
+        if (!object && !facts->old && has_rule(facts->new) && kinds)
+            blame(f, PE_SCALING_DROPPED, facts->at, "rope_parameters", tool, kinds, "scaling.type");
+        bool reads_another = object && &object->value != facts->whole;
+        if (facts->old && facts->new && !pe_value_same(facts->old, facts->new) && (reads_another || !object)) {
+            struct pe_finding *finding = blame(f, PE_SCALING_TWICE, facts->at, "rope_parameters", tool, kinds, NULL);
+            finding->found = word("rope_scaling");
+            finding->taken = word(object ? object->name : "none");
+        }
+    }
+    /* Where every tool reads the same one, the other is still there. */
+    if (facts->old && facts->new && !pe_value_same(facts->old, facts->new)) {
+        bool is_told = false;
+        for (size_t i = 0; i < f->n; i++)
+            is_told |= f->list[i].id == PE_SCALING_TWICE;
+        if (!is_told) {
+            struct pe_finding *finding = pe_finding_add(f, PE_SCALING_TWICE, facts->at, "rope_parameters");
+            finding->found = word("rope_parameters");
+            finding->taken = word("rope_scaling");
+        }
+    }
+}
+
+static void find_types(struct pe_findings *f, const struct facts *facts)
+{
+    const struct pe_value *now = stated(facts->rope, "rope_type"), *before = stated(facts->rope, "type");
+    if (!now || !before || now->kind != PE_STRING || before->kind != PE_STRING)
+        return;
+    const struct pe_scaling_rule *a = pe_scaling_find(now->string), *b = pe_scaling_find(before->string);
+    if (pe_same(now->string, before->string) || (a && a == b))
+        return;
+    struct pe_finding *finding = pe_finding_add(f, PE_TYPE_DIFFERS, facts->rope_at, "type");
+    finding->found = *now;
+    finding->taken = *before;
+    for (size_t t = 0; t < f->ex->n_readers; t++)
+        if (f->ex->readers[t].reader->refuses_two_types)
+            finding->reader = f->ex->readers[t].reader;
+}
+
+static void find_unknown_rules(struct pe_findings *f, const struct facts *facts)
+{
+    struct pe_explain *ex = f->ex;
+    for (size_t t = 0; t < ex->n_readers; t++) {
+        const struct pe_dialect_reader *tool = &ex->readers[t];
+        unsigned kinds = 0;
+        const char *rule = "default";
+        for (size_t k = 0; k < ex->n_text; k++) {
+            const char *ours = pe_config_word(ex->kinds[k].own.config, "scaling.type");
+            const char *theirs = pe_config_word(tool->readings[k].config, "scaling.type");
+            bool is_lost = tool->reader->types && tool->readings[k].config && pe_same(theirs, "default") &&
+                           pe_config_at(tool->readings[k].config, "scaling.divisors").kind == PE_NULL &&
+                           pe_reader_object(tool->reader, facts->config);
+            bool is_unknown =
+                *ours && !pe_reader_rule_find(tool->reader, ours) && pe_reader_object(tool->reader, facts->config);
+            if (!*ours || pe_same(ours, "default") || !(is_lost || is_unknown) || pe_tool_agrees(ex, tool, k))
+                continue;
+            kinds |= 1U << k;
+            rule = ours;
+        }
+        if (kinds && !(tool->reader->types && !tool->architecture)) {
+            struct pe_finding *finding = blame(f, PE_RULE_UNKNOWN, facts->rope_at, "rope_type", tool, kinds, NULL);
+            finding->found = word(rule);
+            finding->taken = word("default");
+        }
+    }
+}
+
+/* ---- Lengths and the factor ---- */
+
+/* As a version of the tool read it that did not know the field. */
+static void find_factor(struct pe_findings *f, const struct facts *facts)
+{
+    struct pe_explain *ex = f->ex;
+    const char *rule = rule_of(facts->rope);
+    const struct pe_value *original = stated(facts->rope, "original_max_position_embeddings");
+    double o = number(original ? original : stated(facts->config, "original_max_position_embeddings"));
+    double m = number(stated(facts->config, "max_position_embeddings")), s = number(stated(facts->rope, "factor"));
+    if (isnan(o) || isnan(m) || isnan(s) || !(o > 0) || !(m > 0) || fabs(s * o / m - 1) <= 1e-6)
+        return;
+    for (size_t t = 0; t < ex->n_readers; t++) {
+        const struct pe_dialect_reader *tool = &ex->readers[t];
+        if (!tool->reader->before || !pe_is_among(tool->reader->rules_before, rule) || *tool->refused ||
+            !pe_reader_object(tool->reader, facts->config))
+            continue;
+        struct pe_finding *finding = pe_finding_add(f, PE_FACTOR_MISMATCH, facts->rope_at, "factor");
+        finding->reader = tool->reader;
+        finding->before = tool->reader->before;
+        finding->found = real(s);
+        finding->taken = real(m / o);
+        struct pe_reader before = *tool->reader;
+        struct pe_reader_view view;
+        struct pe_error err;
+        before.unread = before.unread_before;
+        if (pe_reader_view(&before, ex->hf, &ex->language, ex->values, &view, &err))
+            continue;
+        struct pe_field model = {"hf_config", view.config};
+        for (size_t k = 0; k < ex->n_text; k++) {
+            struct pe_reading then;
+            if (pe_dialect_read(ex, &model, ex->kinds[k].layer_type, &then))
+                return;
+            if (then.config && ex->kinds[k].own.config && !pe_turn_same(&then.turn, &ex->kinds[k].own.turn, false)) {
+                finding->kinds |= 1U << k;
+                pe_finding_measure(f, finding, &ex->kinds[k].own, &then, false);
+            }
+            pe_reading_drop(&then);
+        }
+    }
+}
+
+static void find_original(struct pe_findings *f, const struct facts *facts)
+{
+    static const char name[] = "original_max_position_embeddings", path[] = "scaling.original_max_position_embeddings";
+    struct pe_explain *ex = f->ex;
+    bool is_inside = stated(facts->rope, name) != NULL;
+    const struct pe_scaling_rule *rule = facts->rope ? pe_scaling_find(rule_of(facts->rope)) : NULL;
+    bool is_stated = is_inside || pe_hf_find(&ex->language.place, name);
+    for (size_t t = 0; t < ex->n_readers; t++) {
+        const struct pe_dialect_reader *tool = &ex->readers[t];
+        unsigned kinds = 0;
+        for (size_t k = 0; k < ex->n_text; k++) {
+            const struct pe_value *ours = ex->kinds[k].own.config, *theirs = tool->readings[k].config;
+            double a = pe_config_number(ours, path, 0), b = pe_config_number(theirs, path, 0);
+            kinds |= (unsigned)(a > 0 && b > 0 && a != b) << k;
+        }
+        if (kinds && is_stated)
+            blame(f, PE_ORIGINAL_MAX_PLACEMENT, is_inside ? facts->rope_at : facts->at, name, tool, kinds, path);
+    }
+    if (!is_stated && rule && pe_is_among("yarn|longrope", rule->name)) {
+        struct pe_finding *finding = pe_finding_add(f, PE_ORIGINAL_MAX_MISSING, facts->rope_at, name);
+        const struct pe_field *length = pe_hf_find(&ex->language.place, PE_HF_LENGTH);
+        if (length)
+            finding->taken = length->value;
+        for (size_t t = 0; t < ex->n_readers; t++) {
+            const struct pe_reader_rule *own = pe_reader_rule_find(ex->readers[t].reader, rule->name);
+            if (own && own->original_is_needed)
+                finding->reader = ex->readers[t].reader;
+        }
+    }
+}
+
+/* The lengths by the rule llama3 where the converter looks beside the object: the divisors have no length, so the
+ * comparison is of what it computes. */
+static void find_original_of_file(struct pe_findings *f, const struct facts *facts)
+{
+    static const char name[] = "original_max_position_embeddings";
+    struct pe_explain *ex = f->ex;
+    const char *rule = facts->rope ? rule_of(facts->rope) : "default";
+    double inside = number(stated(facts->rope, name));
+    for (size_t t = 0; t < ex->n_readers; t++) {
+        const struct pe_dialect_reader *tool = &ex->readers[t];
+        const struct pe_reader_rule *own = pe_reader_rule_find(tool->reader, rule);
+        unsigned kinds = kinds_apart(ex, tool, NULL);
+        double outside = number(stated(facts->config, name));
+        if (!own || own->original != PE_OUTSIDE || !(own->original_else > 0) || !kinds || isnan(inside) ||
+            inside == (isnan(outside) ? own->original_else : outside))
+            continue;
+        struct pe_finding *finding = blame(f, PE_ORIGINAL_MAX_PLACEMENT, facts->rope_at, name, tool, kinds, NULL);
+        finding->found = real(inside);
+        finding->taken = real(isnan(outside) ? own->original_else : outside);
+    }
+}
+
+/* ---- Widths ---- */
+
+static void find_widths(struct pe_findings *f, const struct facts *facts)
+{
+    struct pe_explain *ex = f->ex;
+    const struct pe_value *inside = stated(facts->rope, "partial_rotary_factor"),
+                          *outside = stated(facts->config, "partial_rotary_factor"),
+                          *latent = stated(facts->config, "qk_rope_head_dim");
+    double share = number(outside ? outside : inside), head_dim = number(stated(facts->config, "head_dim"));
+    if (latent && !isnan(share) && share != 1) {
+        struct pe_finding *finding =
+            pe_finding_add(f, PE_SHARE_ON_MLA, outside ? facts->at : facts->rope_at, "partial_rotary_factor");
+        finding->found = real(share);
+        finding->taken = *latent;
+    }
+    for (size_t t = 0; t < ex->n_readers && inside && !outside && number(inside) < 1; t++) {
+        const struct pe_dialect_reader *tool = &ex->readers[t];
+        unsigned kinds = kinds_apart(ex, tool, "share");
+        if (kinds && !*tool->refused)
+            blame(f, PE_SHARE_DROPPED, facts->rope_at, "partial_rotary_factor", tool, kinds, "share");
+    }
+    double width = number(stated(facts->config, "hidden_size")),
+           heads = number(stated(facts->config, "num_attention_heads"));
+    if (!latent && !isnan(head_dim) && width > 0 && heads > 0 && head_dim != floor(width / heads)) {
+        struct pe_finding *finding = pe_finding_add(f, PE_HEAD_DIM_MISMATCH, facts->at, "head_dim");
+        finding->found = real(head_dim);
+        finding->taken = real(width / heads);
+    }
+}
+
+static void find_sections(struct pe_findings *f, const struct facts *facts)
+{
+    struct pe_explain *ex = f->ex;
+    const struct pe_value *sections = stated(facts->rope, "mrope_section");
+    double sum = 0, width = number(stated(facts->config, "head_dim")), share = 1;
+    if (!sections || sections->kind != PE_ARRAY || sections->array.rank != 1)
+        return;
+    for (uint64_t i = 0; i < sections->array.shape[0]; i++)
+        sum += pe_real_at(&(struct pe_reals){sections->array, sections->array.shape[0]}, i);
+    if (isnan(width))
+        width = number(stated(facts->config, "hidden_size")) / number(stated(facts->config, "num_attention_heads"));
+    const struct pe_field *turned = pe_hf_find(&ex->language.place, "partial_rotary_factor");
+    share = turned ? number(&turned->value)
+            : isnan(number(stated(facts->rope, "partial_rotary_factor")))
+                ? 1
+                : number(stated(facts->rope, "partial_rotary_factor"));
+    if (width > 0 && floor(width * share / 2) != sum) {
+        struct pe_finding *finding = pe_finding_add(f, PE_MROPE_SUM, facts->rope_at, "mrope_section");
+        finding->found = real(sum);
+        finding->taken = real(floor(width * share / 2));
+    }
+    for (size_t t = 0; t < ex->n_readers; t++) {
+        const struct pe_dialect_reader *tool = &ex->readers[t];
+        const struct pe_turn *ours = &ex->kinds[0].own.turn, *theirs = &tool->readings[0].turn;
+        double still = 0;
+        for (size_t c = 0; ours->n == theirs->n && c < ours->n; c++)
+            still += theirs->w[c] == 0 && ours->w[c] != 0;
+        if (still > 0)
+            blame(f, PE_MROPE_STILL_PAIRS, facts->rope_at, "mrope_section", tool, 1, NULL)->found = real(still);
+    }
+}
+
+/* ---- YaRN's own ---- */
+
+static void find_factors_of_cos(struct pe_findings *f, const struct facts *facts)
+{
+    static const char *const names[] = {"attention_factor", "mscale", "mscale_all_dim", "attn_factor"};
+    struct pe_explain *ex = f->ex;
+    const char *name = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !name; i++)
+        name = stated(facts->rope, names[i]) ? names[i] : NULL;
+    const struct pe_value *truncate = stated(facts->rope, "truncate");
+    bool is_exact = truncate && truncate->kind == PE_BOOLEAN && !truncate->boolean;
+    for (size_t t = 0; t < ex->n_readers; t++) {
+        const struct pe_dialect_reader *tool = &ex->readers[t];
+        unsigned factor = 0, ramp = 0;
+        for (size_t k = 0; k < ex->n_text; k++) {
+            const struct pe_value *ours = ex->kinds[k].own.config, *theirs = tool->readings[k].config;
+            if (!pe_same(pe_config_word(ours, "scaling.type"), pe_config_word(theirs, "scaling.type")))
+                continue;
+            double a = pe_config_number(ours, "attention_factor", 1),
+                   b = pe_config_number(theirs, "attention_factor", 1);
+            factor |= (unsigned)(fabs(a - b) > 0x1p-22 * a) << k;
+            struct pe_value ends = pe_config_at(theirs, "scaling.truncate"),
+                            own = pe_config_at(ours, "scaling.truncate");
+            bool rounds = ends.kind != PE_BOOLEAN || ends.boolean, keeps = own.kind == PE_BOOLEAN && !own.boolean;
+            ramp |= (unsigned)(rounds && keeps && !pe_tool_agrees(ex, tool, k)) << k;
+        }
+        if (name && factor)
+            blame(f, PE_ATTENTION_FACTOR_IGNORED, facts->rope_at, name, tool, factor, "attention_factor");
+        if (is_exact && ramp)
+            blame(f, PE_TRUNCATE_DROPPED, facts->rope_at, "truncate", tool, ramp, "scaling.truncate");
+    }
+}
+
+static void find_kinds(struct pe_findings *f, const struct facts *facts)
+{
+    int64_t n = 0;
+    for (size_t k = 0; k < f->ex->n_text; k++) {
+        const struct pe_value *config = f->ex->kinds[k].own.config;
+        bool is_new = config != NULL;
+        for (size_t i = 0; i < k && is_new; i++)
+            is_new = !f->ex->kinds[i].own.config || !pe_value_same(config, f->ex->kinds[i].own.config);
+        n += is_new;
+    }
+    if (n > 1)
+        pe_finding_add(f, PE_LAYERS_DIFFER, facts->at, NULL)->found =
+            (struct pe_value){.kind = PE_INTEGER, .integer = n};
+}
+
+void pe_find_in_config(struct pe_findings *f)
+{
+    struct facts facts;
+    find_facts(f->ex, &facts);
+    find_base(f, &facts);
+    find_dropped(f, &facts);
+    find_types(f, &facts);
+    find_unknown_rules(f, &facts);
+    find_factor(f, &facts);
+    find_original(f, &facts);
+    find_original_of_file(f, &facts);
+    find_widths(f, &facts);
+    find_sections(f, &facts);
+    find_factors_of_cos(f, &facts);
+    find_kinds(f, &facts);
+}

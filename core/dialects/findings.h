@@ -1,0 +1,69 @@
+/* Findings: contradictions and defaults, each with its consequence. */
+#ifndef PE_DIALECT_FINDINGS_H
+#define PE_DIALECT_FINDINGS_H
+
+#include "core/dialects/dialects.h"
+
+enum pe_contradiction_id {
+    PE_THETA_DIFFERS,
+    PE_THETA_DROPPED,
+    PE_THETA_DEFAULT,
+    PE_SCALING_DROPPED,
+    PE_SCALING_TWICE,
+    PE_TYPE_DIFFERS,
+    PE_FACTOR_MISMATCH,
+    PE_ORIGINAL_MAX_PLACEMENT,
+    PE_ORIGINAL_MAX_MISSING,
+    PE_SHARE_ON_MLA,
+    PE_SHARE_DROPPED,
+    PE_HEAD_DIM_MISMATCH,
+    PE_MROPE_SUM,
+    PE_MROPE_STILL_PAIRS,
+    PE_ATTENTION_FACTOR_IGNORED,
+    PE_TRUNCATE_DROPPED,
+    PE_RULE_UNKNOWN,
+    PE_LAYERS_DIFFER,
+    PE_FREQ_BASE_MISSING,
+    PE_FREQ_BASE_SWA_MISSING,
+    PE_DIVISORS_MISSING,
+    PE_FACTORS_UNREAD,
+    PE_KEY_NOT_READ,
+    PE_PATTERN_NOT_READ,
+    PE_TYPE_MISSING,
+    PE_LAST_LAYER_STILL,
+    PE_N_CONTRADICTIONS
+};
+
+extern const struct pe_contradiction pe_contradictions[PE_N_CONTRADICTIONS];
+
+enum { PE_FINDINGS_MAX = 96 };
+
+struct pe_finding {
+    enum pe_contradiction_id id;
+    bool is_note; /* also where the row is an error */
+    char pointer[PE_POINTER_MAX];
+    const struct pe_reader *reader; /* NULL: none in particular */
+    unsigned kinds;                 /* bits; 0: all of the language model */
+    struct pe_value found, taken;
+    const char *before; /* a version of the reader; NULL: the present one */
+    bool is_uncertain, has_distance;
+    struct pe_distance distance;
+};
+
+struct pe_findings {
+    struct pe_explain *ex;
+    struct pe_finding *list; /* [PE_FINDINGS_MAX] */
+    size_t n;
+    bool no_memory;
+};
+
+/* Adds one; of what is beyond the room the last is kept. */
+struct pe_finding *pe_finding_add(struct pe_findings *f, enum pe_contradiction_id id, const char *at, const char *name);
+/* The consequence of two readings of a kind, if it is worse than the one that is there. */
+void pe_finding_measure(struct pe_findings *f, struct pe_finding *finding, const struct pe_reading *ours,
+                        const struct pe_reading *theirs, bool is_permuted);
+
+void pe_find_in_config(struct pe_findings *f); /* find_hf.c */
+void pe_find_in_file(struct pe_findings *f);   /* find_gguf.c */
+
+#endif

@@ -1,0 +1,269 @@
+/* A configuration as the keys of a GGUF file, and the divisors of its frequencies.
+ *
+ * Reals are stored as f32. What the keys have no word for is said by divisors d_c = w_c/w'_c where the architecture's
+ * graph uses them: then its frequency is w'_c, rounded. The converter writes fewer keys than the program would read;
+ * what it leaves out has been left out of the configuration before (core/models/readers/llama_cpp.c). */
+#include "core/dialects/dialects.h"
+#include "core/numeric/numeric.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { KEYS_MAX = 32 };
+
+struct keys {
+    const struct pe_gguf_wish *wish;
+    const struct pe_gguf_architecture *row;
+    struct pe_values *values;
+    struct pe_field *fields; /* [KEYS_MAX] */
+    size_t n;
+    struct pe_field *tensors; /* [PE_GGUF_TENSORS] */
+    size_t n_tensors;
+    bool failed;
+};
+
+static const struct pe_value *full(const struct keys *k) { return k->wish->full->config; }
+
+static double f32(double x) { return (double)(float)x; }
+
+static void put(struct keys *k, enum pe_gguf_key_id id, struct pe_value value)
+{
+    enum { NAME_MAX_BYTES = 96 };
+    char *name = pe_values_room(k->values, NAME_MAX_BYTES);
+    if (!name) {
+        k->failed = true;
+        return;
+    }
+    snprintf(name, NAME_MAX_BYTES, "%.40s.%s", k->wish->architecture, pe_gguf_key_at(id)->name);
+    k->fields[k->n++] = (struct pe_field){name, value};
+}
+
+static void put_count(struct keys *k, enum pe_gguf_key_id id, double x)
+{
+    put(k, id, (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)x});
+}
+
+static void put_real(struct keys *k, enum pe_gguf_key_id id, double x)
+{
+    put(k, id, (struct pe_value){.kind = PE_REAL, .real = f32(x)});
+}
+
+static void put_word(struct keys *k, enum pe_gguf_key_id id, const char *word)
+{
+    put(k, id, (struct pe_value){.kind = PE_STRING, .string = word});
+}
+
+/* n numbers, stored as f32. */
+static double *room(struct keys *k, size_t n)
+{
+    double *numbers = pe_values_room(k->values, (n + 1) * sizeof *numbers);
+    k->failed |= !numbers;
+    return numbers;
+}
+
+static struct pe_value list_of(const double *numbers, size_t n)
+{
+    return (struct pe_value){
+        .kind = PE_ARRAY, .from_text = true, .array = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = numbers}};
+}
+
+static void put_tensor(struct keys *k, enum pe_gguf_tensor which, const double *numbers, size_t n)
+{
+    k->tensors[k->n_tensors++] = (struct pe_field){pe_gguf_tensor_names[which], list_of(numbers, n)};
+}
+
+/* ---- Widths, base, layers ---- */
+
+static void put_widths(struct keys *k)
+{
+    bool is_latent = k->row->turns_last && k->row->has_softmax_factor;
+    put_count(k, is_latent ? PE_GGUF_KEY_LENGTH_MLA : PE_GGUF_KEY_LENGTH, pe_config_number(full(k), "head_dim", 0));
+    put_count(k, PE_GGUF_DIMENSION_COUNT,
+              pe_config_number(full(k), "rotary_dim", 0) * (k->row->full_turns_half && k->wish->local ? 2 : 1));
+    if (!k->wish->local)
+        return;
+    const struct pe_value *local = k->wish->local->config;
+    if (pe_config_number(local, "head_dim", 0) != pe_config_number(full(k), "head_dim", 0))
+        put_count(k, PE_GGUF_KEY_LENGTH_SWA, pe_config_number(local, "head_dim", 0));
+    if (pe_config_number(local, "rotary_dim", 0) != pe_config_number(full(k), "rotary_dim", 0))
+        put_count(k, PE_GGUF_DIMENSION_COUNT_SWA, pe_config_number(local, "rotary_dim", 0));
+}
+
+static void put_base(struct keys *k)
+{
+    put_real(k, PE_GGUF_FREQ_BASE, pe_config_number(full(k), "base", 10000));
+    if (k->wish->local && pe_same(pe_config_word(k->wish->local->config, "scheme"), "rope"))
+        put_real(k, PE_GGUF_FREQ_BASE_SWA, pe_config_number(k->wish->local->config, "base", 10000));
+}
+
+static bool slides(const char *layer_type)
+{
+    return strstr(layer_type, "sliding") != NULL || strstr(layer_type, "chunked") != NULL;
+}
+
+/* 1 for each layer that slides. */
+static void put_pattern(struct keys *k, size_t n_layers)
+{
+    double *marks = room(k, n_layers);
+    for (size_t i = 0; marks && i < k->wish->n_kinds; i++)
+        for (size_t l = 0; slides(k->wish->kinds[i].layer_type) && l < k->wish->kinds[i].n_layers; l++)
+            if (k->wish->kinds[i].layers[l] < (int64_t)n_layers)
+                marks[k->wish->kinds[i].layers[l]] = 1;
+    if (marks)
+        put(k, PE_GGUF_PATTERN, list_of(marks, n_layers));
+}
+
+static void put_layers(struct keys *k)
+{
+    size_t n = 0;
+    bool some_slide = false;
+    for (size_t i = 0; i < k->wish->n_kinds; i++) {
+        n += k->wish->kinds[i].n_layers;
+        some_slide |= slides(k->wish->kinds[i].layer_type);
+    }
+    if (n)
+        put_count(k, PE_GGUF_BLOCK_COUNT, (double)n);
+    if (k->wish->length > 0)
+        put_count(k, PE_GGUF_CONTEXT, (double)k->wish->length);
+    if (!k->row->period)
+        return;
+    if (some_slide && !k->row->is_chunked)
+        put_count(k, PE_GGUF_WINDOW, k->wish->window > 0 ? k->wish->window : 4096);
+    if (k->row->pattern == PE_GGUF_PATTERN_NEEDED && n && some_slide)
+        put_pattern(k, n);
+}
+
+static void put_sections(struct keys *k)
+{
+    struct pe_value sections = pe_config_at(full(k), "mrope_section");
+    if (sections.kind != PE_ARRAY || k->row->sections == PE_GGUF_NO_SECTIONS)
+        return;
+    struct pe_reals given = {sections.array, sections.array.shape[0]};
+    double *four = room(k, 4);
+    for (uint64_t i = 0; four && i < 4 && i < given.n; i++)
+        four[i] = pe_real_at(&given, i);
+    if (four)
+        put(k, PE_GGUF_DIMENSION_SECTIONS, list_of(four, 4));
+}
+
+/* ---- Scaling ---- */
+
+static bool uses_freqs(const struct keys *k)
+{
+    return k->row->divisors == PE_GGUF_FREQS || k->row->divisors == PE_GGUF_BY_TYPE;
+}
+
+static bool uses_lists(const struct keys *k)
+{
+    return k->row->divisors == PE_GGUF_LISTS || k->row->divisors == PE_GGUF_BY_TYPE;
+}
+
+/* base^(-2c/r) */
+static struct pe_dd plain_frequency(double base, size_t c, size_t n)
+{
+    struct pe_dd power = dd_mul(pe_dd_log(dd(base)), dd_div(dd((double)c), dd((double)n)));
+    return pe_dd_exp(dd_neg(power));
+}
+
+static void put_divisors(struct keys *k)
+{
+    const struct pe_turn *turn = &k->wish->full->turn;
+    double base = f32(pe_config_number(full(k), "base", 10000)), *d = room(k, turn->n);
+    for (size_t c = 0; d && c < turn->n; c++)
+        d[c] = turn->w[c] == 0 ? 1e30 : f32(dd_div(plain_frequency(base, c, turn->n), dd(turn->w[c])).hi);
+    if (d)
+        put_tensor(k, PE_GGUF_ROPE_FREQS, d, turn->n);
+}
+
+static void put_attention(struct keys *k, double over)
+{
+    double factor = pe_config_number(full(k), "attention_factor", 1) / over;
+    if (!k->wish->is_converter && f32(factor) != 1)
+        put_real(k, PE_GGUF_ATTN_FACTOR, factor);
+}
+
+/* m(s, k) */
+static double magnitude(double s, double k) { return s <= 1 ? 1 : 1 + 0.1 * k * log(s); }
+
+static void put_yarn(struct keys *k)
+{
+    double s = pe_config_number(full(k), "scaling.factor", 1), m = 0;
+    put_word(k, PE_GGUF_SCALING_TYPE, "yarn");
+    put_real(k, PE_GGUF_FACTOR, s);
+    put_count(k, PE_GGUF_ORIGINAL, pe_config_number(full(k), "scaling.original_max_position_embeddings", 0));
+    if (k->row->beta_fast > 0) {
+        put_real(k, PE_GGUF_BETA_FAST, pe_config_number(full(k), "scaling.beta_fast", 32));
+        put_real(k, PE_GGUF_BETA_SLOW, pe_config_number(full(k), "scaling.beta_slow", 1));
+    }
+    if (k->row->log_multiplier > 0)
+        m = pe_config_number(full(k), "scaling.mscale_all_dim", 0);
+    if (m > 0)
+        put_real(k, PE_GGUF_LOG_MULTIPLIER, m / k->row->log_multiplier);
+    put_attention(k, magnitude(s, k->row->log_multiplier_is_scale && m > 0 ? m : 1) / magnitude(s, m));
+}
+
+/* The lists go into the file; what a converter of Phi-3's kin computes is the factor that longrope has. */
+static void put_longrope(struct keys *k)
+{
+    static const char *const names[] = {"scaling.long_factor", "scaling.short_factor"};
+    put_word(k, PE_GGUF_SCALING_TYPE, "longrope");
+    put_count(k, PE_GGUF_ORIGINAL, pe_config_number(full(k), "scaling.original_max_position_embeddings", 0));
+    double factor = pe_config_number(full(k), "attention_factor", 1);
+    if (f32(factor) != 1 && (!k->wish->is_converter || k->row->divisors == PE_GGUF_LISTS))
+        put_real(k, PE_GGUF_ATTN_FACTOR, factor);
+    for (size_t i = 0; i < 2; i++) {
+        struct pe_value list = pe_config_at(full(k), names[i]);
+        if (list.kind != PE_ARRAY)
+            continue;
+        struct pe_reals given = {list.array, list.array.shape[0]};
+        double *numbers = room(k, given.n);
+        for (uint64_t c = 0; numbers && c < given.n; c++)
+            numbers[c] = f32(pe_real_at(&given, c));
+        if (numbers)
+            put_tensor(k, i ? PE_GGUF_FACTORS_SHORT : PE_GGUF_FACTORS_LONG, numbers, given.n);
+    }
+}
+
+static void put_scaling(struct keys *k)
+{
+    const char *type = pe_config_word(full(k), "scaling.type");
+    bool is_rounded = pe_config_at(full(k), "scaling.truncate").kind != PE_BOOLEAN ||
+                      pe_config_at(full(k), "scaling.truncate").boolean;
+    bool is_default = !*type || pe_same(type, "default");
+    if (pe_same(type, "linear")) {
+        put_word(k, PE_GGUF_SCALING_TYPE, type);
+        put_real(k, PE_GGUF_FACTOR, pe_config_number(full(k), "scaling.factor", 1));
+        put_attention(k, 1);
+    } else if (pe_same(type, "yarn") && (is_rounded || !uses_freqs(k) || k->wish->is_converter)) {
+        put_yarn(k);
+    } else if (pe_same(type, "longrope") && uses_lists(k)) {
+        put_longrope(k);
+    } else {
+        if (!is_default && uses_freqs(k))
+            put_divisors(k);
+        put_attention(k, 1);
+    }
+}
+
+/* ---- The whole ---- */
+
+enum pe_status pe_gguf_write(const struct pe_gguf_wish *wish, struct pe_values *values, struct pe_value *out,
+                             struct pe_error *err)
+{
+    struct keys k = {.wish = wish, .row = pe_gguf_architecture_find(wish->architecture), .values = values};
+    k.fields = pe_values_room(values, KEYS_MAX * sizeof *k.fields);
+    k.tensors = pe_values_room(values, PE_GGUF_TENSORS * sizeof *k.tensors);
+    if (!k.fields || !k.tensors)
+        return pe_no_memory(err);
+    k.fields[k.n++] = (struct pe_field){"general.architecture", {.kind = PE_STRING, .string = wish->architecture}};
+    put_layers(&k);
+    put_widths(&k);
+    put_base(&k);
+    put_sections(&k);
+    put_scaling(&k);
+    if (k.n_tensors)
+        k.fields[k.n++] = (struct pe_field){"tensors", {.kind = PE_OBJECT, .object = {k.tensors, k.n_tensors}}};
+    *out = (struct pe_value){.kind = PE_OBJECT, .object = {k.fields, k.n}};
+    return k.failed ? pe_no_memory(err) : PE_OK;
+}

@@ -1,0 +1,348 @@
+/* The kinds of layers of a model, each with the configuration that the request gives it: of the language model, then of
+ * its other parts. A kind whose configuration is refused stays, with the sentence. */
+#include "core/dialects/dialects.h"
+#include "core/scheme.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Values of a configuration ---- */
+
+struct pe_value pe_config_at(const struct pe_value *config, const char *path)
+{
+    static const struct pe_value none = {.kind = PE_NULL};
+    char name[64];
+    size_t n = strcspn(path, ".");
+    if (!config || config->kind != PE_OBJECT)
+        return none;
+    if (pe_same(path, "share")) {
+        double whole = pe_config_number(config, "head_dim", 0), turned = pe_config_number(config, "rotary_dim", 0);
+        return whole > 0 ? (struct pe_value){.kind = PE_REAL, .real = turned / whole} : none;
+    }
+    snprintf(name, sizeof name, "%.*s", (int)n, path);
+    const struct pe_value *v = pe_field_find(config->object.fields, config->object.n, name);
+    if (!v)
+        return none;
+    return path[n] ? pe_config_at(v, path + n + 1) : *v;
+}
+
+double pe_config_number(const struct pe_value *config, const char *path, double otherwise)
+{
+    struct pe_value v = pe_config_at(config, path);
+    return v.kind == PE_INTEGER ? (double)v.integer : v.kind == PE_REAL ? v.real : otherwise;
+}
+
+const char *pe_config_word(const struct pe_value *config, const char *path)
+{
+    struct pe_value v = pe_config_at(config, path);
+    return v.kind == PE_STRING ? v.string : "";
+}
+
+/* ---- One reading ---- */
+
+static enum pe_status admit(void *caller, double bytes, struct pe_error *err)
+{
+    struct pe_explain *ex = caller;
+    const struct pe_explain_request *request = ex->request;
+    ex->asked = bytes;
+    return request->admit ? request->admit(request->caller, ex->bytes + bytes, err) : PE_OK;
+}
+
+/* The request's fields, with another model in the place of its own. */
+static size_t fields_of(const struct pe_explain *ex, const struct pe_field *model, const char *layer_type,
+                        struct pe_field *fields)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < ex->n_own; i++)
+        if (!model || !pe_is_among("hf_config|gguf|preset", ex->own[i].name))
+            fields[n++] = ex->own[i];
+    if (model)
+        fields[n++] = *model;
+    if (layer_type && (model || ex->hf || ex->gguf || ex->preset))
+        fields[n++] = (struct pe_field){"layer_type", {.kind = PE_STRING, .string = layer_type}};
+    return n;
+}
+
+static enum pe_status plan_rotation(struct pe_explain *ex, struct pe_field *fields, size_t n, struct pe_plan **plan,
+                                    struct pe_error *err)
+{
+    enum { AXES_TRIED = sizeof ex->last / sizeof *ex->last };
+    static const char *const outputs[] = {"inv_freq"};
+    for (size_t i = 0; i < AXES_TRIED; i++)
+        ex->last[i] = (double)ex->length - 1;
+    enum pe_status status = PE_OK;
+    for (unsigned axes = 1; axes <= AXES_TRIED; axes++) {
+        struct pe_error later;
+        struct pe_tensor at = {.dtype = PE_F64, .rank = axes > 1 ? 2 : 1, .shape = {axes, 1}, .data = ex->last};
+        fields[n] = (struct pe_field){"positions", {.kind = PE_ARRAY, .from_text = true, .array = at}};
+        struct pe_request request = {.operation = PE_ENCODE,
+                                     .fields = fields,
+                                     .n_fields = n + 1,
+                                     .dtype = PE_F64,
+                                     .outputs = outputs,
+                                     .n_outputs = 1,
+                                     .caller_fields = ex->request->caller_fields,
+                                     .admit = admit,
+                                     .caller = ex};
+        enum pe_status now = pe_plan_new(&request, plan, axes > 1 ? &later : err);
+        status = axes == 1 || !now ? now : status;
+        if (now != PE_INVALID)
+            break;
+    }
+    if (!status)
+        ex->bytes += ex->asked;
+    return status;
+}
+
+static enum pe_status take_rotation(struct pe_explain *ex, struct pe_reading *reading)
+{
+    const struct pe_output *output = pe_plan_output(reading->plan, 0);
+    size_t n = (size_t)(output->n_rows * output->row_len);
+    double *w = pe_values_room(ex->values, (n + 1) * sizeof *w);
+    if (!w)
+        return pe_no_memory(ex->err);
+    pe_fill(reading->plan, 0, 0, n, w);
+    reading->config = pe_plan_config(reading->plan);
+    reading->turn = (struct pe_turn){.w = w,
+                                     .n = n,
+                                     .factor = pe_config_number(reading->config, "attention_factor", 1),
+                                     .head_dim = (int64_t)pe_config_number(reading->config, "head_dim", 2 * (double)n),
+                                     .offset = (int64_t)pe_config_number(reading->config, "rotary_offset", 0),
+                                     .is_half = pe_same(pe_config_word(reading->config, "layout"), "half")};
+    return PE_OK;
+}
+
+/* fields has room for two more. */
+static enum pe_status read_one(struct pe_explain *ex, struct pe_field *fields, size_t n, struct pe_reading *reading,
+                               struct pe_error *err)
+{
+    struct pe_request request = {.operation = PE_ENCODE, .fields = fields, .n_fields = n};
+    *reading = (struct pe_reading){.config = NULL};
+    *err = (struct pe_error){.status = PE_OK};
+    enum pe_status status = pe_inherit(ex->buffer, &request, err);
+    if (status)
+        return status;
+    if (pe_same(ex->buffer->scheme->info.name, "rope")) {
+        status = plan_rotation(ex, fields, n, &reading->plan, err);
+        return status ? status : take_rotation(ex, reading);
+    }
+    request.caller_fields = ex->request->caller_fields;
+    status = pe_config_new(&request, &reading->whole, err);
+    if (!status)
+        reading->config = pe_config_value(reading->whole);
+    return status;
+}
+
+/* A refusal is a part of the answer. */
+static enum pe_status settle(struct pe_explain *ex, enum pe_status status, const struct pe_error *err,
+                             struct pe_reading *reading)
+{
+    if (status && status != PE_INVALID) {
+        *ex->err = *err;
+        return ex->err->status = status;
+    }
+    if (status) {
+        snprintf(reading->refused, sizeof reading->refused, "%s", err->detail);
+        reading->lacks_bytes = err->needs != PE_NO_NEEDS;
+    }
+    return PE_OK;
+}
+
+enum pe_status pe_dialect_read(struct pe_explain *ex, const struct pe_field *model, const char *layer_type,
+                               struct pe_reading *reading)
+{
+    struct pe_field fields[PE_FIELDS_MAX + 4];
+    struct pe_error err;
+    size_t n = fields_of(ex, model, layer_type, fields);
+    return settle(ex, read_one(ex, fields, n, reading, &err), &err, reading);
+}
+
+enum pe_status pe_dialect_read_fields(struct pe_explain *ex, const struct pe_field *given, size_t n,
+                                      struct pe_reading *reading)
+{
+    struct pe_field fields[PE_FIELDS_MAX + 4];
+    struct pe_error err;
+    memcpy(fields, given, n * sizeof *fields);
+    return settle(ex, read_one(ex, fields, n, reading, &err), &err, reading);
+}
+
+enum pe_status pe_dialect_read_refused(struct pe_explain *ex)
+{
+    struct pe_field fields[PE_FIELDS_MAX + 4];
+    struct pe_reading reading;
+    size_t n = fields_of(ex, NULL, ex->kinds[0].layer_type, fields);
+    enum pe_status status = read_one(ex, fields, n, &reading, ex->err);
+    pe_reading_drop(&reading);
+    return status;
+}
+
+void pe_reading_drop(struct pe_reading *reading)
+{
+    pe_plan_free(reading->plan);
+    pe_config_free(reading->whole);
+    *reading = (struct pe_reading){.config = NULL};
+}
+
+/* ---- Kinds of the language model ---- */
+
+static enum pe_status add_kind(struct pe_explain *ex, const char *layer_type, const char *part,
+                               struct pe_dialect_kind **kind)
+{
+    *kind = NULL;
+    if (ex->n_kinds == PE_DIALECT_KINDS_MAX)
+        return pe_fail(ex->err, "/layer_type", "the model has more than %d kinds of layers; name one type",
+                       PE_DIALECT_KINDS_MAX);
+    *kind = &ex->kinds[ex->n_kinds++];
+    **kind = (struct pe_dialect_kind){.part = part};
+    snprintf((*kind)->layer_type, sizeof(*kind)->layer_type, "%s", layer_type);
+    return PE_OK;
+}
+
+static enum pe_status list_layers(struct pe_explain *ex, const struct pe_hf_layers *layers,
+                                  struct pe_dialect_kind *kind)
+{
+    if (!pe_hf_layers_known(layers, kind->layer_type))
+        return PE_OK;
+    kind->layers = pe_values_room(ex->values, (PE_HF_LAYERS_MAX + 1) * sizeof *kind->layers);
+    if (!kind->layers)
+        return pe_no_memory(ex->err);
+    kind->n_layers = pe_hf_layers_of(layers, kind->layer_type, kind->layers);
+    return PE_OK;
+}
+
+static enum pe_status add_listed(struct pe_explain *ex, const struct pe_hf_layers *layers)
+{
+    bool is_known = !ex->layer_type || pe_hf_has_kind(layers, ex->layer_type);
+    for (size_t k = 0; k < layers->n_kinds; k++) {
+        struct pe_dialect_kind *kind;
+        if (is_known && ex->layer_type && !pe_same(ex->layer_type, layers->kinds[k]))
+            continue;
+        const char *name = is_known ? layers->kinds[k] : ex->layer_type;
+        if (add_kind(ex, name, "text", &kind) || list_layers(ex, layers, kind) ||
+            pe_dialect_read(ex, NULL, name, &kind->own))
+            return ex->err->status;
+        if (!is_known)
+            break;
+    }
+    return PE_OK;
+}
+
+/* A model_type that is not known is refused; what contradicts itself in a known one is not. */
+static enum pe_status add_of_hf(struct pe_explain *ex)
+{
+    struct pe_model_fields *fields = malloc(sizeof *fields);
+    struct pe_hf_asked asked = pe_hf_asked_of(ex->own, ex->n_own);
+    struct pe_error err;
+    ex->marks = calloc(1, sizeof *ex->marks);
+    if (!fields || !ex->marks) {
+        free(fields);
+        return pe_no_memory(ex->err);
+    }
+    enum pe_status status = pe_hf_config_read_marked(ex->hf, &asked, fields, ex->marks, &err);
+    free(fields);
+    if (status && ex->marks->layers.n_kinds == 0)
+        return *ex->err = err, status;
+    asked.layer_type = ex->marks->layers.are_stacks ? ex->marks->layers.kinds[0] : NULL;
+    if (pe_hf_language(ex->hf, &asked, &ex->language, ex->err))
+        return ex->err->status;
+    return PE_OK;
+}
+
+static enum pe_status add_of_preset(struct pe_explain *ex)
+{
+    struct pe_dialect_kind *kind;
+    for (size_t i = 0; i < ex->preset->n_layers; i++) {
+        const char *name = ex->preset->layers[i].layer_type;
+        name = name ? name : PE_HF_FULL;
+        if (ex->layer_type && !pe_same(ex->layer_type, name))
+            continue;
+        if (add_kind(ex, name, "text", &kind) || pe_dialect_read(ex, NULL, name, &kind->own))
+            return ex->err->status;
+    }
+    if (ex->n_kinds)
+        return PE_OK;
+    /* An unknown layer type: the refusal names those that there are. */
+    struct pe_field fields[PE_FIELDS_MAX + 4];
+    struct pe_request request = {.fields = fields, .n_fields = fields_of(ex, NULL, ex->layer_type, fields)};
+    return pe_inherit(ex->buffer, &request, ex->err);
+}
+
+/* ---- The length ---- */
+
+/* Of the model, where it states one. */
+static int64_t stated_length(struct pe_explain *ex)
+{
+    if (ex->gguf)
+        return ex->outline->length;
+    if (ex->hf) {
+        const struct pe_field *field = pe_hf_find(&ex->language.place, PE_HF_LENGTH);
+        return field && field->value.kind == PE_INTEGER ? field->value.integer : 0;
+    }
+    const struct pe_value *scaling = pe_field_find(ex->own, ex->n_own, "scaling");
+    for (size_t i = 0; ex->preset && !scaling && i < ex->preset->n_layers; i++)
+        scaling = pe_field_find(ex->preset->layers[i].fields, ex->preset->layers[i].n_fields, "scaling");
+    double length = pe_config_number(scaling, "max_position_embeddings", 0);
+    return length >= 1 && length <= 0x1p31 ? (int64_t)length : 0;
+}
+
+static void set_length(struct pe_explain *ex)
+{
+    if (ex->length > 0)
+        return;
+    ex->length = stated_length(ex);
+    ex->is_length_assumed = ex->length <= 0 || ex->length > INT64_C(2147483648);
+    if (ex->is_length_assumed)
+        ex->length = PE_DIALECT_LENGTH;
+}
+
+/* ---- Other parts ---- */
+
+/* A tower has a config of its own, with a model_type of its own. */
+static enum pe_status add_part(struct pe_explain *ex, const char *name, const char *part)
+{
+    struct pe_dialect_kind *kind;
+    const struct pe_value *config = pe_field_find(ex->hf->object.fields, ex->hf->object.n, name);
+    if (!config || config->kind != PE_OBJECT)
+        return PE_OK;
+    struct pe_field model = {"hf_config", *config};
+    if (add_kind(ex, PE_HF_FULL, part, &kind))
+        return ex->err->status;
+    kind->part_config = *config;
+    return pe_dialect_read(ex, &model, NULL, &kind->own);
+}
+
+enum pe_status pe_dialect_kinds(struct pe_explain *ex)
+{
+    struct pe_dialect_kind *kind;
+    enum pe_status status = PE_OK;
+    if (ex->hf)
+        status = add_of_hf(ex);
+    if (ex->gguf && !status) {
+        ex->outline = pe_values_room(ex->values, sizeof *ex->outline);
+        status = ex->outline ? pe_gguf_outline(ex->gguf, ex->outline, ex->err) : pe_no_memory(ex->err);
+    }
+    if (status)
+        return status;
+    set_length(ex);
+    if (ex->hf || ex->gguf)
+        status = add_listed(ex, ex->hf ? &ex->marks->layers : &ex->outline->layers);
+    else if (ex->preset)
+        status = add_of_preset(ex);
+    else if (!(status = add_kind(ex, PE_HF_FULL, "text", &kind)))
+        status = pe_dialect_read(ex, NULL, NULL, &kind->own);
+    ex->n_text = ex->n_kinds;
+    if (!status && ex->hf && !ex->layer_type)
+        status =
+            add_part(ex, "vision_config", "vision") || add_part(ex, "audio_config", "audio") ? ex->err->status : PE_OK;
+    return status;
+}
+
+void pe_dialect_kinds_drop(struct pe_explain *ex)
+{
+    for (size_t i = 0; i < ex->n_kinds; i++)
+        pe_reading_drop(&ex->kinds[i].own);
+    if (ex->marks)
+        free(ex->marks->read);
+    free(ex->marks);
+}

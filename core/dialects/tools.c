@@ -1,0 +1,206 @@
+/* What each tool takes from a config.json: the config as it sees it, read by the model_type's row; of a tool that
+ * writes a GGUF file, the file, read as the program does. */
+#include "core/dialects/dialects.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- One tool ---- */
+
+static void note_read(struct pe_dialect_reader *tool, const struct pe_field *field)
+{
+    if (!pe_tool_reads(tool, field) && tool->n_read < sizeof tool->read / sizeof *tool->read)
+        tool->read[tool->n_read++] = field;
+}
+
+bool pe_tool_reads(const struct pe_dialect_reader *tool, const struct pe_field *field)
+{
+    for (size_t i = 0; i < tool->n_read; i++)
+        if (tool->read[i] == field)
+            return true;
+    return false;
+}
+
+/* Reads the view once more, with marks: which fields of the given config have an effect for this kind. */
+static enum pe_status mark_fields(struct pe_explain *ex, struct pe_dialect_reader *tool, const char *layer_type)
+{
+    struct pe_model_fields *fields = malloc(sizeof *fields);
+    struct pe_hf_marks *marks = calloc(1, sizeof *marks);
+    struct pe_hf_asked asked = pe_hf_asked_of(ex->own, ex->n_own);
+    struct pe_error ignored;
+    bool fine = fields && marks;
+    asked.layer_type = layer_type;
+    if (fine && !pe_hf_config_read_marked(&tool->view.config, &asked, fields, marks, &ignored))
+        for (size_t i = 0; i < marks->n_read; i++)
+            for (size_t c = 0; c < tool->view.n_copies; c++)
+                if (tool->view.copies[c].copy == marks->read[i])
+                    note_read(tool, tool->view.copies[c].original);
+    if (marks)
+        free(marks->read);
+    free(marks);
+    free(fields);
+    return fine ? PE_OK : pe_no_memory(ex->err);
+}
+
+static enum pe_status read_kinds(struct pe_explain *ex, struct pe_dialect_reader *tool)
+{
+    struct pe_field model = {"hf_config", tool->view.config};
+    for (size_t k = 0; k < ex->n_text; k++)
+        if (pe_dialect_read(ex, &model, ex->kinds[k].layer_type, &tool->readings[k]) ||
+            mark_fields(ex, tool, ex->kinds[k].layer_type))
+            return ex->err->status;
+    return PE_OK;
+}
+
+/* ---- A tool that writes a file ---- */
+
+static bool turns(const struct pe_reading *reading) { return reading->turn.n > 0; }
+
+static bool slides(const char *layer_type)
+{
+    return strstr(layer_type, "sliding") != NULL || strstr(layer_type, "chunked") != NULL;
+}
+
+/* The kinds that the keys are written from: full layers, and sliding ones. */
+static void choose_kinds(const struct pe_explain *ex, const struct pe_dialect_reader *tool, struct pe_gguf_wish *wish)
+{
+    for (size_t k = 0; k < ex->n_text; k++) {
+        const struct pe_reading *reading = &tool->readings[k];
+        if (!turns(reading))
+            continue;
+        if (slides(ex->kinds[k].layer_type))
+            wish->local = wish->local ? wish->local : reading;
+        else
+            wish->full = wish->full ? wish->full : reading;
+    }
+    if (!wish->full) {
+        wish->full = wish->local;
+        wish->local = NULL;
+    }
+}
+
+/* Which of the file's kinds a kind of the config is. */
+static const char *name_in_file(const struct pe_gguf_outline *outline, const char *layer_type)
+{
+    if (pe_hf_has_kind(&outline->layers, layer_type))
+        return layer_type;
+    for (size_t i = 0; i < outline->layers.n_kinds; i++)
+        if (slides(outline->layers.kinds[i]) == slides(layer_type))
+            return outline->layers.kinds[i];
+    return outline->layers.kinds[0];
+}
+
+static enum pe_status write_file(struct pe_explain *ex, struct pe_dialect_reader *tool)
+{
+    const struct pe_field *window = pe_hf_find(&ex->language.place, "sliding_window");
+    struct pe_gguf_wish wish = {.architecture = tool->architecture,
+                                .kinds = ex->kinds,
+                                .n_kinds = ex->n_text,
+                                .length = ex->is_length_assumed ? 0 : ex->length,
+                                .is_converter = true};
+    if (window && window->value.kind == PE_INTEGER)
+        wish.window = (double)window->value.integer;
+    choose_kinds(ex, tool, &wish);
+    if (!wish.full)
+        return PE_OK; /* no rotation: the keys are those of the shape alone */
+    return pe_gguf_write(&wish, ex->values, &tool->keys, ex->err);
+}
+
+static enum pe_status run_file(struct pe_explain *ex, struct pe_dialect_reader *tool)
+{
+    struct pe_gguf_outline *outline = malloc(sizeof *outline);
+    struct pe_error err;
+    if (!outline)
+        return pe_no_memory(ex->err);
+    enum pe_status status = pe_gguf_outline(&tool->keys, outline, &err);
+    if (status == PE_INVALID)
+        snprintf(tool->refused, sizeof tool->refused, "%s", err.detail);
+    struct pe_field model = {"gguf", tool->keys};
+    for (size_t k = 0; !status && k < ex->n_text; k++) {
+        bool was_refused = !tool->readings[k].config;
+        pe_reading_drop(&tool->readings[k]);
+        if (!was_refused)
+            status = pe_dialect_read(ex, &model, name_in_file(outline, ex->kinds[k].layer_type), &tool->readings[k]);
+    }
+    free(outline);
+    return status == PE_INVALID ? PE_OK : status;
+}
+
+static enum pe_status convert(struct pe_explain *ex, struct pe_dialect_reader *tool)
+{
+    tool->architecture = pe_reader_architecture(tool->reader, ex->language.model_type);
+    const struct pe_gguf_architecture *row = tool->architecture ? pe_gguf_architecture_find(tool->architecture) : NULL;
+    if (!row) {
+        for (size_t k = 0; k < ex->n_text; k++)
+            pe_reading_drop(&tool->readings[k]);
+        snprintf(tool->refused, sizeof tool->refused,
+                 pe_text("%s: no architecture is known here for model_type \"%s\""), tool->reader->label,
+                 ex->language.model_type);
+        return PE_OK;
+    }
+    tool->is_permuted = row->is_permuted;
+    if (write_file(ex, tool))
+        return ex->err->status;
+    return tool->keys.kind == PE_OBJECT ? run_file(ex, tool) : PE_OK;
+}
+
+/* ---- All of them ---- */
+
+static enum pe_status run(struct pe_explain *ex, struct pe_dialect_reader *tool)
+{
+    struct pe_error err;
+    enum pe_status status = pe_reader_view(tool->reader, ex->hf, &ex->language, ex->values, &tool->view, &err);
+    if (status == PE_INVALID) {
+        snprintf(tool->refused, sizeof tool->refused, "%s", err.detail);
+        return PE_OK;
+    }
+    if (status)
+        return *ex->err = err, status;
+    if (read_kinds(ex, tool))
+        return ex->err->status;
+    return tool->reader->types ? convert(ex, tool) : PE_OK;
+}
+
+static bool is_wanted(const struct pe_value *names, const char *name)
+{
+    for (size_t i = 0; names && names->kind == PE_LIST && i < names->list.n; i++)
+        if (names->list.items[i].kind == PE_STRING && pe_same(names->list.items[i].string, name))
+            return true;
+    return !names || (names->kind == PE_STRING && pe_same(names->string, name));
+}
+
+enum pe_status pe_dialect_tools(struct pe_explain *ex)
+{
+    if (!ex->hf)
+        return PE_OK;
+    ex->readers = calloc(PE_DIALECT_READERS_MAX, sizeof *ex->readers);
+    if (!ex->readers)
+        return pe_no_memory(ex->err);
+    for (size_t i = 0; pe_readers[i]; i++) {
+        if (!is_wanted(ex->wanted, pe_readers[i]->name))
+            continue;
+        ex->readers[ex->n_readers].reader = pe_readers[i];
+        if (run(ex, &ex->readers[ex->n_readers++]))
+            return ex->err->status;
+    }
+    return PE_OK;
+}
+
+void pe_dialect_tools_drop(struct pe_explain *ex)
+{
+    for (size_t i = 0; i < ex->n_readers; i++)
+        for (size_t k = 0; k < ex->n_text; k++)
+            pe_reading_drop(&ex->readers[i].readings[k]);
+    free(ex->readers);
+}
+
+bool pe_tool_agrees(const struct pe_explain *ex, const struct pe_dialect_reader *tool, size_t kind)
+{
+    const struct pe_reading *ours = &ex->kinds[kind].own, *theirs = &tool->readings[kind];
+    if (!ours->config || !theirs->config)
+        return !ours->config && !theirs->config;
+    if (!turns(ours) && !turns(theirs))
+        return pe_same(pe_config_word(ours->config, "scheme"), pe_config_word(theirs->config, "scheme"));
+    return pe_turn_same(&ours->turn, &theirs->turn, tool->is_permuted);
+}

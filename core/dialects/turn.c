@@ -1,0 +1,199 @@
+/* Two rotations compared: are they the same, and how far apart are cos and sin over a model's length?
+ *
+ *     Δcos = g_A·cos(p·w_A) - g_B·cos(p·w_B), over all pairs and the positions 0 … 4095, then 16384 more evenly up to
+ *     the length N, and its last 256.
+ *
+ * Where the two do not turn the same channels, the channels are compared; one that does not turn has w 0 and factor 1.
+ * Differences are rounded to nine decimals: p·w has an error of 2^-53·p·w. */
+#include "core/dialects/dialects.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The same? ---- */
+
+/* What is stored as f32 may be rounded. */
+static bool is_near(double a, double b) { return a == b || fabs(a - b) <= 0x1p-22 * fmax(fabs(a), fabs(b)); }
+
+static bool are_paired_alike(const struct pe_turn *a, const struct pe_turn *b, bool is_permuted)
+{
+    return a->n == b->n && a->head_dim == b->head_dim && a->offset == b->offset &&
+           (is_permuted || a->is_half == b->is_half);
+}
+
+bool pe_turn_same(const struct pe_turn *a, const struct pe_turn *b, bool is_permuted)
+{
+    if (!are_paired_alike(a, b, is_permuted) || (a->n && !is_near(a->factor, b->factor)))
+        return false;
+    for (size_t c = 0; c < a->n; c++)
+        if (!is_near(a->w[c], b->w[c]))
+            return false;
+    return true;
+}
+
+/* ---- Side by side ---- */
+
+enum { HEAD_MAX = 4096, FINE = 4096, COARSE = 16384, LAST = 256 };
+static const double seen = 0.01;
+
+/* Pairs or channels that differ. */
+struct both {
+    double w[2][HEAD_MAX], factor[2][HEAD_MAX];
+    size_t index[HEAD_MAX], n;
+};
+
+static void add(struct both *both, size_t index, double w_a, double g_a, double w_b, double g_b)
+{
+    if ((w_a == w_b && g_a == g_b) || both->n == HEAD_MAX)
+        return;
+    both->w[0][both->n] = w_a;
+    both->w[1][both->n] = w_b;
+    both->factor[0][both->n] = g_a;
+    both->factor[1][both->n] = g_b;
+    both->index[both->n++] = index;
+}
+
+/* The pair of a channel; n: it does not turn. */
+static size_t pair_of(const struct pe_turn *turn, int64_t channel)
+{
+    int64_t c = channel - turn->offset, n = (int64_t)turn->n;
+    if (c < 0 || c >= 2 * n)
+        return turn->n;
+    return (size_t)(turn->is_half ? c % n : c / 2);
+}
+
+static void lay_out(const struct pe_turn *a, const struct pe_turn *b, bool is_permuted, struct both *both)
+{
+    both->n = 0;
+    if (are_paired_alike(a, b, is_permuted)) {
+        for (size_t c = 0; c < a->n; c++)
+            add(both, c, a->w[c], a->factor, b->w[c], b->factor);
+        return;
+    }
+    int64_t width = a->head_dim > b->head_dim ? a->head_dim : b->head_dim;
+    struct pe_turn other = *b;
+    other.is_half = is_permuted ? a->is_half : b->is_half;
+    for (int64_t i = 0; i < width; i++) {
+        size_t c = pair_of(a, i), d = pair_of(&other, i);
+        add(both, (size_t)i, c < a->n ? a->w[c] : 0, c < a->n ? a->factor : 1, d < b->n ? b->w[d] : 0,
+            d < b->n ? b->factor : 1);
+    }
+}
+
+static double cos_apart(const struct both *both, size_t i, double p)
+{
+    return fabs(both->factor[0][i] * cos(p * both->w[0][i]) - both->factor[1][i] * cos(p * both->w[1][i]));
+}
+
+static double sin_apart(const struct both *both, size_t i, double p)
+{
+    return fabs(both->factor[0][i] * sin(p * both->w[0][i]) - both->factor[1][i] * sin(p * both->w[1][i]));
+}
+
+/* ---- The largest ---- */
+
+static void look_at(const struct both *both, int64_t p, struct pe_distance *out)
+{
+    for (size_t i = 0; i < both->n; i++) {
+        double c = cos_apart(both, i, (double)p), s = sin_apart(both, i, (double)p);
+        if (c > out->cos) {
+            out->cos = c;
+            out->position = p;
+            out->pair = both->index[i];
+        }
+        out->sin = fmax(out->sin, s);
+    }
+}
+
+static void find_largest(const struct both *both, int64_t length, struct pe_distance *out)
+{
+    int64_t fine = length < FINE ? length : FINE;
+    int64_t step = length > FINE ? (length - FINE + COARSE - 1) / COARSE : 1;
+    for (int64_t p = 0; p < fine; p++)
+        look_at(both, p, out);
+    for (int64_t p = FINE; p < length && !pe_was_cancelled(); p += step)
+        look_at(both, p, out);
+    for (int64_t p = length - LAST > fine ? length - LAST : fine; p < length; p++)
+        look_at(both, p, out);
+}
+
+/* ---- The first ---- */
+
+enum { TRIED_MAX = 1 << 20, WORK_MAX = 1 << 23 };
+
+/* |Δcos| and |Δsin| are at most |g_A - g_B| + max(g)·p·|w_A - w_B|. */
+static double reach(const struct both *both, size_t i, double p)
+{
+    double g_a = both->factor[0][i], g_b = both->factor[1][i];
+    return fabs(g_a - g_b) + fmax(g_a, g_b) * p * fabs(both->w[0][i] - both->w[1][i]);
+}
+
+static int64_t earliest(const struct both *both, int64_t length)
+{
+    double first = (double)length;
+    for (size_t i = 0; i < both->n; i++) {
+        double apart = fabs(both->factor[0][i] - both->factor[1][i]);
+        double speed = fmax(both->factor[0][i], both->factor[1][i]) * fabs(both->w[0][i] - both->w[1][i]);
+        double p = apart > seen ? 0 : speed > 0 ? floor((seen - apart) / speed) : (double)length;
+        first = fmin(first, p);
+    }
+    return (int64_t)first;
+}
+
+static void find_first(const struct both *both, int64_t length, struct pe_distance *out)
+{
+    int64_t start = earliest(both, length), work = 0;
+    for (int64_t p = start; p < length; p++) {
+        if (p - start >= TRIED_MAX || work > WORK_MAX) {
+            out->first_after = p;
+            return;
+        }
+        for (size_t i = 0; i < both->n; i++) {
+            if (reach(both, i, (double)p) < seen)
+                continue;
+            work++;
+            if (cos_apart(both, i, (double)p) > seen || sin_apart(both, i, (double)p) > seen) {
+                out->first = p;
+                return;
+            }
+        }
+    }
+}
+
+static double nine(double x) { return round(x * 1e9) / 1e9; }
+
+bool pe_turn_distance(const struct pe_turn *a, const struct pe_turn *b, bool is_permuted, int64_t length,
+                      struct pe_distance *out)
+{
+    struct both *both = malloc(sizeof *both);
+    *out = (struct pe_distance){.first = -1, .first_after = -1, .length = length};
+    if (!both)
+        return false;
+    lay_out(a, b, is_permuted, both);
+    find_largest(both, length, out);
+    find_first(both, length, out);
+    out->cos = nine(out->cos);
+    out->sin = nine(out->sin);
+    free(both);
+    return true;
+}
+
+void pe_put_distance(struct pe_node *node, const char *name, const struct pe_distance *d)
+{
+    if (!d) {
+        pe_put_null(node, name);
+        return;
+    }
+    struct pe_node *child = pe_put_object(node, name);
+    pe_put_real(child, "max_abs_cos", d->cos);
+    pe_put_real(child, "max_abs_sin", d->sin);
+    pe_put_integer(child, "position", d->position);
+    pe_put_integer(child, "pair", (int64_t)d->pair);
+    if (d->first >= 0)
+        pe_put_integer(child, "first", d->first);
+    else
+        pe_put_null(child, "first");
+    if (d->first_after >= 0)
+        pe_put_integer(child, "first_after", d->first_after);
+    pe_put_integer(child, "length", d->length);
+}

@@ -1,0 +1,350 @@
+/* The config as a tool sees it: the fields of the language model without those that the tool does not read, and one
+ * rope object with what it takes, wherever it takes that from. */
+#include "core/models/readers/readers.h"
+#include "core/params.h"
+#include "core/schemes/scalings/scaling.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- The tools ---- */
+
+#define READER(name) extern const struct pe_reader pe_reader_##name;
+#include "core/models/readers/list.h"
+#undef READER
+
+const struct pe_reader *const pe_readers[] = {
+#define READER(name) &pe_reader_##name,
+#include "core/models/readers/list.h"
+#undef READER
+    NULL};
+
+const struct pe_reader *pe_reader_find(const char *name)
+{
+    for (size_t i = 0; pe_readers[i]; i++)
+        if (pe_same(pe_readers[i]->name, name))
+            return pe_readers[i];
+    return NULL;
+}
+
+const struct pe_reader *pe_reader_of_files(void)
+{
+    size_t i = 0;
+    while (!pe_readers[i]->types)
+        i++;
+    return pe_readers[i];
+}
+
+const struct pe_reader_rule *pe_reader_rule_find(const struct pe_reader *reader, const char *rule)
+{
+    for (const struct pe_reader_rule *r = reader->rules; r->name; r++)
+        if (pe_same(r->name, rule))
+            return r;
+    return NULL;
+}
+
+const char *pe_reader_architecture(const struct pe_reader *reader, const char *model_type)
+{
+    for (const struct pe_reader_type *t = reader->types; t && t->types; t++)
+        if (pe_is_among(t->types, model_type))
+            return t->architecture;
+    return NULL;
+}
+
+/* ---- The object ---- */
+
+static const char object_names[] = "rope_scaling|rope_parameters";
+static const char original_name[] = "original_max_position_embeddings";
+
+static const struct pe_field *field_of(const struct pe_value *object, const char *name)
+{
+    for (size_t i = 0; i < object->object.n; i++)
+        if (pe_same(object->object.fields[i].name, name))
+            return &object->object.fields[i];
+    return NULL;
+}
+
+/* NULL if it is null, which is none. */
+static const struct pe_field *stated(const struct pe_value *object, const char *name)
+{
+    const struct pe_field *field = field_of(object, name);
+    return field && field->value.kind != PE_NULL ? field : NULL;
+}
+
+const struct pe_field *pe_reader_object(const struct pe_reader *reader, const struct pe_value *config)
+{
+    const char *names = reader->objects, *word;
+    for (size_t n; pe_hf_next_name(&names, &word, &n);) {
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)n, word);
+        const struct pe_field *field = stated(config, name);
+        if (field && field->value.kind == PE_OBJECT && field->value.object.n)
+            return field;
+    }
+    return NULL;
+}
+
+bool pe_rope_is_by_layer(const struct pe_value *object)
+{
+    for (size_t i = 0; i < object->object.n; i++)
+        if (object->object.fields[i].value.kind == PE_OBJECT)
+            return true;
+    return false;
+}
+
+/* ---- Writing ---- */
+
+struct writer {
+    const struct pe_reader *reader;
+    const struct pe_value *config; /* of the language model */
+    struct pe_values *values;
+    struct pe_reader_view *view;
+    bool is_latent, is_by_layer;
+    bool has_moved_original, has_moved_share;
+    struct pe_error *err;
+};
+
+/* An object under construction, with room for all its fields. */
+struct object {
+    struct pe_field *fields;
+    size_t n;
+};
+
+static bool object_new(struct writer *w, size_t room, struct object *object)
+{
+    *object = (struct object){pe_values_room(w->values, (room + 1) * sizeof *object->fields), 0};
+    return object->fields != NULL;
+}
+
+static void add(struct writer *w, struct object *object, const char *name, const struct pe_field *original)
+{
+    struct pe_field *copy = &object->fields[object->n++];
+    *copy = (struct pe_field){name, original->value};
+    if (w->view->n_copies < PE_READER_COPIES_MAX)
+        w->view->copies[w->view->n_copies++] = (struct pe_reader_copy){copy, original};
+}
+
+static void add_value(struct object *object, const char *name, struct pe_value value)
+{
+    object->fields[object->n++] = (struct pe_field){name, value};
+}
+
+static struct pe_value value_of(const struct object *object)
+{
+    return (struct pe_value){.kind = PE_OBJECT, .object = {object->fields, object->n}};
+}
+
+/* ---- A rope object, or that of a kind of layers ---- */
+
+static const struct pe_field *type_of(const struct pe_value *rope)
+{
+    const struct pe_field *type = stated(rope, "rope_type");
+    return type ? type : stated(rope, "type");
+}
+
+/* The scheme's word; of several axes that share the channels the old word is mrope. */
+static const char *rule_name(const struct pe_field *type)
+{
+    const char *word = type && type->value.kind == PE_STRING ? type->value.string : "default";
+    const struct pe_scaling_rule *rule = pe_scaling_find(word);
+    return rule ? rule->name : word;
+}
+
+static enum pe_status refuse_types(const struct writer *w, const struct pe_value *rope)
+{
+    const struct pe_field *now = stated(rope, "rope_type"), *before = stated(rope, "type");
+    bool differ = now && before && !pe_same(rule_name(now), rule_name(before));
+    if (!differ || !w->reader->refuses_two_types)
+        return PE_OK;
+    return pe_fail(w->err, "", "%s refuses a rope object whose type and rope_type differ", w->reader->label);
+}
+
+/* NULL: the tool finds none. */
+static const struct pe_field *find_at(const struct writer *w, const struct pe_value *rope, const char *name,
+                                      enum pe_reader_place place)
+{
+    const struct pe_field *inside = stated(rope, name), *outside = stated(w->config, name);
+    if (w->is_by_layer && place == PE_OUTSIDE_ELSE)
+        place = PE_INSIDE_ELSE;
+    switch (place) {
+    case PE_INSIDE: return inside;
+    case PE_INSIDE_ELSE: return inside ? inside : outside;
+    case PE_OUTSIDE_ELSE: return outside ? outside : inside;
+    case PE_OUTSIDE: return outside;
+    }
+    return NULL;
+}
+
+static enum pe_status add_original(struct writer *w, const struct pe_value *rope, const struct pe_reader_rule *rule,
+                                   struct object *to)
+{
+    bool needs = pe_scaling_needs(pe_scaling_find(rule->name), original_name);
+    const struct pe_field *found = find_at(w, rope, original_name, rule->original);
+    w->has_moved_original = w->has_moved_original || needs;
+    if (!needs)
+        return PE_OK;
+    if (found)
+        add(w, to, original_name, found);
+    else if (rule->original_else > 0)
+        add_value(to, original_name, (struct pe_value){.kind = PE_REAL, .real = rule->original_else});
+    else if (rule->original_is_needed)
+        return pe_fail(w->err, "", "%s stops: it needs original_max_position_embeddings in the rope object",
+                       w->reader->label);
+    return PE_OK;
+}
+
+static bool is_unread(const struct writer *w, const struct pe_reader_rule *rule, const char *name)
+{
+    const char *of_rule = w->is_latent && rule->unread_latent ? rule->unread_latent : rule->unread;
+    return pe_is_among(w->reader->unread, name) || pe_is_among(of_rule, name) ||
+           (w->is_by_layer && pe_is_among(w->reader->unread_by_layer, name));
+}
+
+static void add_fields(struct writer *w, const struct pe_value *rope, const struct pe_reader_rule *rule,
+                       struct object *to)
+{
+    for (size_t i = 0; i < rope->object.n; i++) {
+        const struct pe_field *field = &rope->object.fields[i];
+        if (field->value.kind != PE_NULL &&
+            !pe_is_among("type|rope_type|rope_theta|original_max_position_embeddings|"
+                         "partial_rotary_factor|max_position_embeddings",
+                         field->name) &&
+            !is_unread(w, rule, field->name))
+            add(w, to, field->name, field);
+    }
+}
+
+/* The base stays where it is, for a class may have names of its own for it outside. */
+static void add_base(struct writer *w, const struct pe_value *rope, struct object *to)
+{
+    const struct pe_field *inside = stated(rope, "rope_theta");
+    if (inside && w->reader->base != PE_OUTSIDE)
+        add(w, to, "rope_theta", inside);
+}
+
+static void add_share(struct writer *w, const struct pe_value *rope, struct object *to)
+{
+    const struct pe_field *inside = stated(rope, "partial_rotary_factor"),
+                          *outside = stated(w->config, "partial_rotary_factor");
+    bool is_hidden = w->reader->share == PE_OUTSIDE || (w->reader->share == PE_OUTSIDE_ELSE && outside);
+    if (inside && (!is_hidden || w->is_by_layer) && w->reader->share != PE_OUTSIDE)
+        add(w, to, "partial_rotary_factor", inside);
+}
+
+static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, struct pe_value *out)
+{
+    const struct pe_field *type = type_of(rope);
+    const char *name = rule_name(type);
+    struct object to;
+    if (refuse_types(w, rope))
+        return w->err->status;
+    const struct pe_reader_rule *rule = pe_reader_rule_find(w->reader, name);
+    bool lacks_factor = w->reader->factor_is_needed && pe_is_among("yarn|linear", name) && !stated(rope, "factor");
+    if (!rule && !w->reader->drops_rules)
+        return pe_fail(w->err, "", "%s has no rule \"%.40s\"", w->reader->label, name);
+    if (!object_new(w, rope->object.n + 6, &to))
+        return pe_no_memory(w->err);
+    if (!rule || lacks_factor) { /* it writes no rule */
+        rule = w->reader->rules;
+        add_value(&to, "rope_type", (struct pe_value){.kind = PE_STRING, .string = rule->name});
+        if (stated(rope, "mrope_section"))
+            add(w, &to, "mrope_section", stated(rope, "mrope_section"));
+    } else {
+        if (type)
+            add(w, &to, "rope_type", type);
+        add_fields(w, rope, rule, &to);
+        if (rule->convention)
+            add_value(&to, "convention", (struct pe_value){.kind = PE_STRING, .string = rule->convention});
+        if (add_original(w, rope, rule, &to))
+            return w->err->status;
+    }
+    add_base(w, rope, &to);
+    add_share(w, rope, &to);
+    *out = value_of(&to);
+    return PE_OK;
+}
+
+static enum pe_status write_object(struct writer *w, const struct pe_value *rope, struct pe_value *out)
+{
+    struct object to;
+    if (!w->is_by_layer)
+        return write_rope(w, rope, out);
+    if (!object_new(w, rope->object.n, &to))
+        return pe_no_memory(w->err);
+    for (size_t i = 0; i < rope->object.n; i++) {
+        const struct pe_field *field = &rope->object.fields[i];
+        struct pe_value inner = field->value;
+        if (inner.kind == PE_OBJECT && write_rope(w, &field->value, &inner))
+            return w->err->status;
+        add_value(&to, field->name, inner);
+    }
+    *out = value_of(&to);
+    return PE_OK;
+}
+
+/* ---- The language model's object, and those around it ---- */
+
+static enum pe_status write_language(struct writer *w, struct pe_value *out)
+{
+    struct object to;
+    struct pe_value rope;
+    const struct pe_field *object = pe_reader_object(w->reader, w->config);
+    if (!object_new(w, w->config->object.n + 1, &to))
+        return pe_no_memory(w->err);
+    w->is_by_layer = object && pe_rope_is_by_layer(&object->value);
+    if (object && write_object(w, &object->value, &rope))
+        return w->err->status;
+    for (size_t i = 0; i < w->config->object.n; i++) {
+        const struct pe_field *field = &w->config->object.fields[i];
+        bool is_moved = w->has_moved_original && !w->is_by_layer && pe_same(field->name, original_name);
+        if (!is_moved && !pe_is_among(object_names, field->name))
+            add(w, &to, field->name, field);
+    }
+    if (object)
+        add_value(&to, object->name, rope);
+    *out = value_of(&to);
+    return PE_OK;
+}
+
+/* Copies the objects on the way to the language model's, whose pointer is `at`. */
+static enum pe_status wrap(struct writer *w, const struct pe_value *outer, const char *at, const struct pe_value *inner,
+                           struct pe_value *out)
+{
+    char name[64];
+    struct object to;
+    if (*at == '\0' || outer == w->config) {
+        *out = *inner;
+        return PE_OK;
+    }
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(at + 1, "/"), at + 1);
+    const struct pe_field *next = field_of(outer, name);
+    if (!next || next->value.kind != PE_OBJECT) { /* an object that the class makes */
+        *out = *outer;
+        return PE_OK;
+    }
+    if (!object_new(w, outer->object.n, &to))
+        return pe_no_memory(w->err);
+    for (size_t i = 0; i < outer->object.n; i++)
+        add(w, &to, outer->object.fields[i].name, &outer->object.fields[i]);
+    struct pe_value *place = &to.fields[next - outer->object.fields].value;
+    if (wrap(w, &next->value, at + 1 + strlen(name), inner, place))
+        return w->err->status;
+    *out = value_of(&to);
+    return PE_OK;
+}
+
+enum pe_status pe_reader_view(const struct pe_reader *reader, const struct pe_value *config,
+                              const struct pe_hf_language *language, struct pe_values *values,
+                              struct pe_reader_view *view, struct pe_error *err)
+{
+    struct pe_value inner;
+    const struct pe_value *object = language->place.object;
+    struct writer w = {.reader = reader, .config = object, .values = values, .view = view, .err = err};
+    *view = (struct pe_reader_view){.copies = pe_values_room(values, PE_READER_COPIES_MAX * sizeof *view->copies)};
+    if (!view->copies)
+        return pe_no_memory(err);
+    w.is_latent = pe_hf_find(&language->place, "qk_rope_head_dim") != NULL;
+    if (write_language(&w, &inner))
+        return err->status;
+    return wrap(&w, config, language->place.at + strlen("/hf_config"), &inner, &view->config);
+}

@@ -1,0 +1,371 @@
+"""/explain: what transformers 4 and 5, vLLM and llama.cpp take from a config. The expected values are written by hand from the tools' sources
+(transformers modeling_rope_utils.py, vllm rotary_embedding/__init__.py, llama.cpp conversion/*.py), the consequences are computed here in NumPy."""
+import json
+import math
+import urllib.parse
+
+import numpy as np
+import pytest
+
+from asking import refused
+from tensors import from_raw
+
+LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32, "max_position_embeddings": 131072,
+         "rope_theta": 500000.0, "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                                                  "original_max_position_embeddings": 8192, "rope_type": "llama3"}}
+QWEN = {"model_type": "qwen3", "hidden_size": 4096, "head_dim": 128, "num_attention_heads": 32, "num_hidden_layers": 36,
+        "max_position_embeddings": 40960, "rope_theta": 1000000, "rope_scaling": None}
+QWEN5 = {**{k: v for k, v in QWEN.items() if k not in ("rope_theta", "rope_scaling")}, "rope_parameters": {"rope_type": "default", "rope_theta": 1000000}}
+GEMMA = {"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "hidden_size": 2560, "num_hidden_layers": 34, "sliding_window": 1024,
+                                                 "rope_scaling": {"factor": 8.0, "rope_type": "linear"}},
+         "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152, "image_size": 896, "patch_size": 14, "num_attention_heads": 16}}
+DEEPSEEK = {"model_type": "deepseek_v3", "hidden_size": 7168, "num_attention_heads": 128, "num_hidden_layers": 61, "qk_nope_head_dim": 128,
+            "qk_rope_head_dim": 64, "max_position_embeddings": 163840, "rope_theta": 10000,
+            "rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0,
+                             "original_max_position_embeddings": 4096, "type": "yarn"}}
+OSS = {"model_type": "gpt_oss", "head_dim": 64, "hidden_size": 2880, "num_attention_heads": 64, "num_hidden_layers": 4, "max_position_embeddings": 131072,
+       "rope_theta": 150000, "sliding_window": 128, "layer_types": ["sliding_attention", "full_attention"] * 2,
+       "rope_scaling": {"beta_fast": 32.0, "beta_slow": 1.0, "factor": 32.0, "original_max_position_embeddings": 4096, "rope_type": "yarn", "truncate": False}}
+PHI = {"model_type": "phi3", "hidden_size": 3072, "num_attention_heads": 32, "num_hidden_layers": 32, "max_position_embeddings": 131072,
+       "original_max_position_embeddings": 4096, "rope_theta": 10000.0,
+       "rope_scaling": {"long_factor": [1.0 + i for i in range(48)], "short_factor": [1.0] * 48, "type": "longrope"}}
+TOOLS = ["transformers4", "transformers5", "vllm", "llama.cpp"]
+
+
+def explain(server, **fields):
+    return server.ask("/explain", **fields).json()
+
+
+def agreeing(answer):
+    return [name for name in TOOLS if answer["readers"][name]["agrees"]]
+
+
+def codes(answer, level=None):
+    return [f["code"] for f in answer["findings"] if level in (None, f["level"])]
+
+
+def found(answer, code, reader=None):
+    """The one finding of a code."""
+    matching = [f for f in answer["findings"] if f["code"] == code and reader in (None, f["reader"])]
+    assert len(matching) == 1, answer["findings"]
+    return matching[0]
+
+
+def positions(length):
+    step = max(1, math.ceil((length - 4096) / 16384))
+    return np.unique(np.concatenate([np.arange(min(length, 4096)), np.arange(4096, length, step), np.arange(max(0, length - 256), length)]))
+
+
+def distance(w, v, length, g=1.0, h=1.0):
+    """The consequence of frequencies v with factor h in place of w with g."""
+    p = positions(length)[:, None].astype(float)
+    apart = np.abs(g * np.cos(p * w) - h * np.cos(p * v))
+    at = np.unravel_index(np.argmax(apart), apart.shape)
+    first = next((q for q in range(length) if np.any(np.abs(g * np.cos(q * w) - h * np.cos(q * v)) > 0.01)
+                  or np.any(np.abs(g * np.sin(q * w) - h * np.sin(q * v)) > 0.01)), None)
+    return apart[at], int(positions(length)[at[0]]), int(at[1]), first
+
+
+def ladder(r, base):
+    return base ** (-np.arange(0, r, 2) / r)
+
+
+def same_as(consequence, expected):
+    assert consequence["max_abs_cos"] == pytest.approx(expected[0], abs=2e-9)
+    assert (consequence["position"], consequence["pair"], consequence["first"]) == expected[1:]
+
+
+# ---- Public models, pasted as published ----
+
+
+def test_llama(server):
+    answer = explain(server, hf_config=LLAMA)
+    assert agreeing(answer) == TOOLS and answer["findings"] == []
+    assert answer["model"] == {"model_type": "llama", "architecture": None, "certainty": "class default", "num_layers": 32, "length": 131072,
+                               "length_assumed": False}
+    [kind] = answer["layers"]
+    assert (kind["layer_type"], kind["part"], kind["layers"], kind["count"], kind["same_as"]) == ("full_attention", "text", list(range(32)), 32, None)
+    assert kind["summary"] == "rope, base 500000, llama3 factor 8, 128 of 128 channels, half"
+    program = answer["readers"]["llama.cpp"]
+    assert (program["architecture"], program["rows"]) == ("llama", "permuted")
+    divisors = program["configs"][0]["scaling"]["divisors"]
+    assert divisors[29:35] == pytest.approx([1.2074839, 1.5534146, 2.0263133, 2.6945298, 3.6842525, 5.2573266], rel=1e-7) and divisors[35:] == [8] * 29
+    assert program["configs"][0]["layout"] == "interleaved"
+
+
+def test_qwen(server):
+    assert agreeing(explain(server, hf_config=QWEN)) == TOOLS
+    answer = explain(server, hf_config=QWEN5)
+    assert agreeing(answer) == TOOLS[1:] and codes(answer) == ["theta_dropped"]
+    finding = found(answer, "theta_dropped")
+    assert finding["pointer"] == "/hf_config/rope_parameters/rope_theta" and (finding["found"], finding["taken"]) == (1000000, 10000)
+    same_as(finding["consequence"], distance(ladder(128, 1e6), ladder(128, 1e4), 40960))
+    assert (finding["consequence"]["position"], finding["consequence"]["pair"], finding["consequence"]["first"]) == (2650, 28, 1)
+    assert finding["detail"] == ("transformers 4 does not read rope_parameters: it turns by base 10000 instead of 1000000. Cosines are off by up to "
+                                 "2.00, by more than 0.01 from position 1 on.")
+    [base] = [f for f in answer["fields"] if f["pointer"].endswith("/rope_theta")]
+    assert base["readers"]["transformers4"] == {"reads": False, "takes": 10000.0, "from": "default"}
+    assert base["readers"]["vllm"] == {"reads": True, "takes": 1000000.0, "from": "field"}
+
+
+def test_gemma(server):
+    answer = explain(server, hf_config=GEMMA)
+    assert agreeing(answer) == TOOLS and set(codes(answer)) == {"layers_differ", "theta_default"}
+    kinds = {(k["layer_type"], k["part"]): k for k in answer["layers"]}
+    assert kinds["sliding_attention", "text"]["count"] == 29 and kinds["full_attention", "text"]["layers"] == [5, 11, 17, 23, 29]
+    assert kinds["sliding_attention", "text"]["config"]["base"] == 10000 and kinds["full_attention", "text"]["config"]["base"] == 1000000
+    assert kinds["full_attention", "vision"]["config"]["scheme"] == "learned"
+    assert list(kinds)[-1][1] == "vision" and answer["readers"]["llama.cpp"]["architecture"] == "gemma3"
+    [only] = explain(server, hf_config=GEMMA, layer_type="sliding_attention")["layers"]
+    assert only["layer_type"] == "sliding_attention"
+
+
+def test_deepseek(server):
+    answer = explain(server, hf_config=DEEPSEEK)
+    assert agreeing(answer) == TOOLS and answer["findings"] == []
+    config = answer["readers"]["llama.cpp"]["configs"][0]
+    assert (config["head_dim"], config["rotary_dim"], config["rotary_offset"], config["attention_factor"]) == (192, 64, 128, 1)
+    fields = {f["pointer"].split("/")[-1]: f["readers"] for f in answer["fields"]}
+    assert [fields["mscale"][name]["reads"] for name in TOOLS] == [True, True, True, False]
+    assert [fields["beta_fast"][name]["reads"] for name in TOOLS] == [True, True, True, False]
+
+
+def test_gpt_oss(server):
+    answer = explain(server, hf_config=OSS)
+    assert agreeing(answer) == TOOLS[:3]
+    assert [k["same_as"] for k in answer["layers"]] == [None, 0]
+    finding = found(answer, "truncate_dropped")
+    assert finding["reader"] == "llama.cpp" and finding["layers"] == ["sliding_attention", "full_attention"]
+    assert finding["consequence"]["max_abs_cos"] == pytest.approx(2.693, abs=5e-4) and finding["consequence"]["first"] == 35
+    truncate = next(f for f in answer["fields"] if f["pointer"].endswith("/truncate"))
+    assert truncate["readers"]["llama.cpp"] == {"reads": False, "takes": True, "from": "default"}
+    assert truncate["readers"]["transformers5"] == {"reads": True, "takes": False, "from": "field"}
+
+
+def test_phi(server):
+    answer = explain(server, hf_config=PHI)
+    assert agreeing(answer) == TOOLS
+    factor = math.sqrt(1 + math.log(32) / math.log(4096))
+    assert answer["readers"]["llama.cpp"]["configs"][0]["attention_factor"] == pytest.approx(factor, rel=2e-7)
+    assert answer["layers"][0]["config"]["attention_factor"] == pytest.approx(factor, rel=1e-15)
+    assert any("short list" in note for note in answer["notes"])
+    zh = explain(server, hf_config=PHI, lang="zh")
+    assert any("短列表" in note for note in zh["notes"]) and zh["detail"] == zh["detail_zh"]
+
+
+def test_the_config_posted_again(server):
+    """A kind's config gives the tensors that the model itself gives."""
+    for model in (LLAMA, QWEN, DEEPSEEK, OSS, PHI):
+        config = explain(server, hf_config=model)["layers"][0]["config"]
+        ask = {"positions": [0, 1, 5000, 131071], "format": "raw"}
+        kind = {"layer_type": "full_attention"}
+        a, b = from_raw(server.ask("/encode", **config, **ask)), from_raw(server.ask("/encode", hf_config=model, **kind, **ask))
+        assert all(a[name].tobytes() == b[name].tobytes() for name in ("cos", "sin"))
+
+
+# ---- Contradictions ----
+
+
+def test_the_factor_of_old_versions(server):
+    answer = explain(server, hf_config={**QWEN, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}})
+    finding = found(answer, "factor_mismatch")
+    assert (finding["reader"], finding["before"], finding["found"], finding["taken"]) == ("transformers4", "4.56", 4, 1.25)
+    assert finding["consequence"]["max_abs_cos"] == pytest.approx(2.16083097, abs=1e-8) and finding["consequence"]["first"] == 0
+    assert agreeing(answer) == TOOLS, "these are the numbers of 4.56"
+    fitting = {**QWEN, "max_position_embeddings": 131072, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}}
+    assert explain(server, hf_config=fitting)["findings"] == []
+
+
+def test_the_original_length_of_llama3(server):
+    def model(inside, outside=None):
+        scaling = {**LLAMA["rope_scaling"], "original_max_position_embeddings": inside}
+        return {**LLAMA, "rope_scaling": scaling, **({"original_max_position_embeddings": outside} if outside else {})}
+    answer = explain(server, hf_config=model(4096))
+    finding = found(answer, "original_max_placement")
+    assert (finding["reader"], finding["found"], finding["taken"]) == ("llama.cpp", 4096, 8192)
+    same = finding["consequence"]
+    assert (same["position"], same["pair"], same["first"]) == (14280, 25, 6) and same["max_abs_cos"] == pytest.approx(1.99993646, abs=1e-8)
+    assert agreeing(answer) == TOOLS[:3]
+    answer = explain(server, hf_config=model(4096, 2048))
+    assert {f["reader"]: f["taken"] for f in answer["findings"] if f["code"] == "original_max_placement"} == {
+        "transformers5": 2048, "vllm": 2048, "llama.cpp": 2048}
+
+
+def test_two_bases(server):
+    answer = explain(server, hf_config={**QWEN, "rope_scaling": {"rope_type": "default", "rope_theta": 5000000}})
+    finding = found(answer, "theta_differs")
+    assert (finding["reader"], finding["found"], finding["taken"]) == ("transformers4", 5000000, 1000000)
+    assert agreeing(answer) == TOOLS[1:]
+
+
+def test_no_base(server):
+    answer = explain(server, hf_config={k: v for k, v in QWEN.items() if k != "rope_theta"})
+    finding = found(answer, "theta_default")
+    assert finding["level"] == "note" and finding["taken"] == 10000 and finding["consequence"] is None
+
+
+def test_scaling_only_in_rope_parameters(server):
+    parameters = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 10240, "rope_theta": 1000000}
+    answer = explain(server, hf_config={**QWEN5, "rope_parameters": parameters, "rope_theta": 1000000})
+    assert found(answer, "scaling_dropped")["reader"] == "transformers4" and agreeing(answer) == TOOLS[1:]
+
+
+def test_two_objects(server):
+    answer = explain(server, hf_config={**QWEN, "rope_scaling": {"rope_type": "linear", "factor": 2.0},
+                                        "rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1000000}})
+    finding = found(answer, "scaling_twice")
+    assert (finding["reader"], finding["found"], finding["taken"]) == ("llama.cpp", "rope_scaling", "rope_parameters")
+    assert answer["readers"]["llama.cpp"]["configs"][0]["scaling"]["factor"] == 4
+
+
+def test_two_types(server):
+    answer = explain(server, hf_config={**QWEN, "rope_scaling": {"rope_type": "linear", "type": "dynamic", "factor": 2.0}})
+    finding = found(answer, "type_differs")
+    assert finding["reader"] == "vllm" and "vLLM refuses" in answer["readers"]["vllm"]["refuses"] and not answer["readers"]["vllm"]["agrees"]
+    assert "type_differs" not in codes(explain(server, hf_config={**PHI, "rope_scaling": {**PHI["rope_scaling"], "type": "su", "rope_type": "longrope"}}))
+
+
+def test_rules_without_a_word(server):
+    answer = explain(server, hf_config={**QWEN, "rope_scaling": {"rope_type": "dynamic", "factor": 4.0}}, length=131072)
+    finding = found(answer, "rule_unknown")
+    assert (finding["reader"], finding["found"], finding["taken"]) == ("llama.cpp", "dynamic", "default")
+    assert finding["consequence"]["max_abs_cos"] > 1.9
+    answer = explain(server, hf_config={**QWEN, "rope_scaling": {**LLAMA["rope_scaling"]}})
+    assert found(answer, "rule_unknown")["found"] == "llama3", "the architecture qwen3 uses no divisors"
+
+
+def test_attention_factors(server):
+    yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 10240, "attention_factor": 1.0}
+    answer = explain(server, hf_config={**QWEN, "rope_scaling": yarn})
+    assert {f["reader"] for f in answer["findings"] if f["code"] == "attention_factor_ignored"} == {"vllm", "llama.cpp"}
+    finding = found(answer, "attention_factor_ignored", "vllm")
+    assert finding["found"] == 1 and finding["taken"] == pytest.approx(1 + 0.1 * math.log(4), rel=1e-15)
+    assert "/hf_config/rope_scaling/attention_factor" in finding["detail"]
+    assert finding["consequence"]["first"] == 0 and agreeing(answer) == TOOLS[:2]
+
+
+def test_no_original_length(server):
+    answer = explain(server, hf_config={**QWEN, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}})
+    finding = found(answer, "original_max_missing")
+    assert finding["reader"] == "llama.cpp" and finding["taken"] == 40960
+    assert "original_max_position_embeddings" in answer["readers"]["llama.cpp"]["refuses"]
+
+
+def test_widths(server):
+    answer = explain(server, hf_config={**DEEPSEEK, "partial_rotary_factor": 0.5})
+    assert found(answer, "share_on_mla")["taken"] == 64
+    assert found(explain(server, hf_config=OSS), "head_dim_mismatch")["found"] == 64
+    glm = {"model_type": "glm4", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 2, "max_position_embeddings": 32768}
+    dropped = explain(server, hf_config={**glm, "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25}})
+    assert found(dropped, "share_dropped")["reader"] == "transformers4"
+
+
+def test_pairs_that_stand_still(server):
+    model = {"model_type": "qwen3_vl", "text_config": {"model_type": "qwen3_vl_text", "hidden_size": 4096, "head_dim": 128, "num_attention_heads": 32,
+                                                       "num_hidden_layers": 2, "max_position_embeddings": 262144, "rope_theta": 5000000,
+                                                       "rope_scaling": {"mrope_interleaved": True, "mrope_section": [24, 20, 20], "rope_type": "default"}}}
+    answer = explain(server, hf_config=model)
+    finding = found(answer, "mrope_still_pairs")
+    assert (finding["reader"], finding["found"], finding["consequence"]["first"]) == ("llama.cpp", 2, 24265)
+    assert finding["consequence"]["max_abs_sin"] == pytest.approx(0.108, abs=1e-3)
+    sum_ = json.loads(json.dumps(model))
+    sum_["text_config"]["rope_scaling"]["mrope_section"] = [24, 20, 19]
+    assert found(explain(server, hf_config=sum_), "mrope_sum")["found"] == 63, "transformers gives the rest to time"
+    del sum_["text_config"]["rope_scaling"]["mrope_interleaved"]
+    sum_["model_type"], sum_["text_config"]["model_type"] = "qwen2_vl", "qwen2_vl_text"
+    broken = explain(server, hf_config=sum_)
+    assert found(broken, "mrope_sum")["taken"] == 64 and broken["layers"][0]["config"] is None and broken["layers"][0]["refused"]
+
+
+# ---- GGUF ----
+
+FILE = {"general.architecture": "llama", "llama.context_length": 131072, "llama.embedding_length": 4096, "llama.attention.head_count": 32,
+        "llama.rope.freq_base": 500000.0, "llama.rope.dimension_count": 128, "llama.block_count": 32}
+
+
+def test_a_file_without_divisors(server):
+    answer = explain(server, gguf=FILE)
+    finding = found(answer, "divisors_missing")
+    assert finding["level"] == "note" and finding["certain"] is False
+    c = finding["consequence"]
+    assert (c["position"], c["pair"], c["first"]) == (112496, 41, 12) and c["max_abs_cos"] == pytest.approx(1.99999995, abs=1e-8)
+    assert list(answer["readers"]) == ["llama.cpp"] and answer["rows"] == "permuted" and answer["model"]["architecture"] == "llama"
+    assert answer["model"]["num_layers"] == 32 and answer["dialect"] == "gguf"
+    with_them = {**FILE, "tensors": {"rope_freqs.weight": [1.0] * 35 + [8.0] * 29}}
+    assert "divisors_missing" not in codes(explain(server, gguf=with_them))
+    assert "divisors_missing" not in codes(explain(server, gguf={**FILE, "llama.context_length": 8192}))
+
+
+def test_a_file_in_part(server):
+    answer = explain(server, gguf={**FILE, "tensors": {"rope_freqs.weight": None}})
+    assert found(answer, "factors_unread")["level"] == "error" and answer["layers"][0]["config"] is None and answer["layers"][0]["refused"]
+
+
+def test_keys_of_files(server):
+    file = {"general.architecture": "qwen2", "qwen2.attention.key_length": 128, "qwen2.context_length": 40960, "qwen2.rope.scaling.factor": 4.0,
+            "qwen2.rope.scaling.yarn_beta_fast": 64.0, "qwen2.rope.scaling.yarn_beta_slow": 1.0}
+    answer = explain(server, gguf=file)
+    assert found(answer, "freq_base_missing")["taken"] == 10000 and found(answer, "type_missing")["found"] == 4
+    assert answer["defaults"]["qwen2.rope.freq_base"] == 10000
+    fields = {f["pointer"]: f["readers"]["llama.cpp"] for f in answer["fields"]}
+    assert fields["/gguf/qwen2.rope.scaling.factor"] == {"reads": True, "takes": 4, "from": "field"}
+    assert fields["/gguf/qwen2.rope.scaling.yarn_beta_fast"]["reads"] is False and fields["/gguf/qwen2.rope.scaling.yarn_beta_fast"]["why"]
+    assert {f["pointer"] for f in answer["findings"] if f["code"] == "key_not_read"} >= {"/gguf/qwen2.rope.scaling.yarn_beta_fast"}
+    gemma = explain(server, gguf={"general.architecture": "gemma3", "gemma3.attention.key_length": 256, "gemma3.block_count": 12,
+                                  "gemma3.attention.sliding_window": 1024, "gemma3.rope.freq_base": 1000000.0})
+    assert {"freq_base_swa_missing", "layers_differ"} <= set(codes(gemma))
+    assert [k["layer_type"] for k in gemma["layers"]] == ["sliding_attention", "full_attention"]
+    still = explain(server, gguf={"general.architecture": "llama4", "llama4.attention.key_length": 128, "llama4.block_count": 8,
+                                  "llama4.attention.sliding_window": 0, "llama4.rope.freq_base": 500000.0})
+    assert "last_layer_still" in codes(still)
+
+
+# ---- Other dialects, forms, refusals ----
+
+
+def test_presets_and_fields(server):
+    answer = explain(server, preset="gemma-3")
+    assert answer["readers"] == {} and answer["fields"] == [] and len(answer["layers"]) == 2 and answer["model"]["length_assumed"]
+    answer = explain(server, scheme="rope", head_dim=64, base=5000)
+    assert answer["dialect"] == "fields" and answer["layers"][0]["config"]["base"] == 5000
+
+
+def test_readers_and_length(server):
+    answer = explain(server, hf_config=QWEN5, readers=["transformers4"], length=100)
+    assert list(answer["readers"]) == ["transformers4"] and found(answer, "theta_dropped")["consequence"]["length"] == 100
+    same_as(found(answer, "theta_dropped")["consequence"], distance(ladder(128, 1e6), ladder(128, 1e4), 100))
+
+
+def test_text_and_tags(server):
+    answer = server.post("/explain", {"hf_config": QWEN5}, headers={"Accept": "text/plain"})
+    lines = answer.body.decode().splitlines()
+    assert answer.status == 200 and answer.headers["Content-Type"].startswith("text/plain")
+    assert lines[0] == "full_attention: rope, base 1000000, 128 of 128 channels, half" and lines[1].startswith("error theta_dropped: transformers 4")
+    path = "/explain?hf_config=" + urllib.parse.quote(json.dumps(QWEN5))
+    got = server.get(path)
+    assert got.status == 200 and got.json() == explain(server, hf_config=QWEN5)
+    assert server.get(path, headers={"If-None-Match": got.headers["ETag"]}).status == 304
+
+
+def test_catalogue(server):
+    schemes = server.get("/schemes").json()
+    assert [row["name"] for row in schemes["dialects"]] == TOOLS and all(row["source"] and row["summary"] for row in schemes["dialects"])
+    rows = {row["code"]: row for row in schemes["contradictions"]}
+    assert rows["theta_dropped"]["level"] == "error" and len(rows) == 26
+
+
+def test_refusals(server):
+    def no(pointers, *words, **fields):
+        refused(server, pointers, *words, path="/explain", **fields)
+    no("/hf_config/model_type", "not known", hf_config={"model_type": "qwen9"})
+    no("/gguf/general.architecture", "", gguf={"general.architecture": "gptj"})
+    no("/len", "no sequence", hf_config=QWEN, len=4)
+    no("/readers", 'nearest: "transformers4"', hf_config=QWEN, readers=["transformer4"])
+    no("/readers", "list of names", hf_config=QWEN, readers=[4])
+    no("/length", "", hf_config=QWEN, length=0)
+    no("/hf_conf", "unknown field", hf_config=QWEN, hf_conf={})
+    no("/layer_type", "", hf_config=GEMMA, layer_type="chunked_attention")
+    no("/preset", "unknown preset", preset="llama-9")
+    no(("/preset", "/gguf"), "exclude", hf_config=QWEN, preset="llama-3.1")
+    no("/scheme", "", layer_type="full_attention")
+    no("/q", "not used", hf_config=QWEN, q=[[1, 2]])
