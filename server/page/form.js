@@ -1,12 +1,12 @@
 /* The configurations as cards: one for each slot, in place as long as its slot is taken. What a card is made of is
- * loaded with the first view that has any. */
+ * loaded with the first view that has any; what says where two of them part, with the first pair. */
 import { busy } from './ask.js';
 import { learn } from './catalogue.js';
 import { make } from './dom.js';
 
 export class Forms {
-  constructor(page, root) {
-    this.page = page;
+  constructor(page, root, head) {
+    Object.assign(this, { page, head });
     this.cards = new Map();      /* slot: card */
     this.refusals = new Map();   /* slot: [problem, cause] that no later answer has settled */
     this.element = make('div', { class: 'form-cards' });
@@ -20,7 +20,19 @@ export class Forms {
     const slots = configs.map(([slot]) => slot);
     for (const slot of this.cards.keys()) if (!slots.includes(slot)) this.drop(slot);
     for (const [slot, config] of configs) this.show(slot, config);
+    for (const [slot, { element }] of this.cards) element.toggleAttribute('data-front', slot === this.page.front());
     this.order(slots);
+    this.compare(configs);
+  }
+
+  compare(configs) {
+    if (this.parting) return this.parting.update();
+    if (configs.length < 2 || this.comparing) return;
+    busy.begin();
+    this.comparing = import('./views/parting.js').then(({ Parting }) => {
+      this.parting = new Parting(this.page, this.head);
+      this.parting.update();
+    }, () => { this.comparing = null; }).finally(() => busy.end());
   }
 
   load() {
@@ -68,6 +80,7 @@ export class Forms {
     learn(config, meta.config);
     this.refusals.delete(slot);
     this.cards.get(slot)?.settle(config);
+    this.parting?.update();
   }
 
   /* problem: of the server; null: no longer refused */

@@ -182,7 +182,7 @@ class Workbench {
   /* What stands beside the views that have configurations: not needed to see the gallery. */
   async loadSides() {
     const [{ Forms }, { Panel }] = await Promise.all([import('./form.js'), import('./copying/panel.js')]);
-    this.page.forms ??= new Forms(this.page, this.frame.forms);
+    this.page.forms ??= new Forms(this.page, this.frame.forms, this.frame.head);
     this.page.panel ??= new Panel(this.page, this.frame.panel);
   }
 

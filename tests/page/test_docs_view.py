@@ -215,7 +215,7 @@ def test_docs_is_also_at_its_path(open_page, server):
     page = open_page()
     page.driver.get(server.url + "/docs")
     page.settle()
-    assert page.attribute("nav [aria-current]", "data-view") == "docs" and page.all('[data-route="/encode"]')
+    assert page.attribute("nav [aria-current=page]", "data-view") == "docs" and page.all('[data-route="/encode"]')
 
 
 # ---- tokens -------------------------------------------------------------------------------------------------------------

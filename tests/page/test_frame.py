@@ -10,8 +10,8 @@ from selenium.webdriver.common.keys import Keys
 
 from browser import fragment, until
 
-LISTED = ["gallery", "table", "curves", "rotate", "attention", "scaling", "bias", "distance", "multimodal", "properties", "extrapolate", "trajectory", "weights", "diagnose", "experiment", "docs", "server"]
-VIEWS = [*LISTED, "story"]  # cards and links lead to stories, not the navigation
+LISTED = ["gallery", "table", "curves", "rotate", "attention", "bias", "distance", "multimodal", "trajectory", "scaling", "properties", "extrapolate", "diagnose", "experiment", "docs", "server", "weights"]
+VIEWS = [*LISTED, "story"]  # of stories the navigation has each by its name
 ALONE = {"gallery", "weights", "docs", "server", "story"}  # no configurations beside them
 ROPE = {"scheme": "rope", "head_dim": 32, "len": 64}
 CHINESE = re.compile(r"[\u3400-\u9fff]")
@@ -65,35 +65,57 @@ def test_navigation_links_keep_the_configurations(open_page):
     assert page.text("h1") == "Table"
 
 
-# Of each link: does its middle show, so that a pointer hits it?
-SEEN = """return [...document.querySelectorAll('nav a[data-view]')].map((link) => {
+# Of each link of the navigation that there is room for now: does its middle show, so that a pointer hits it?
+SEEN = """return [...document.querySelectorAll(arguments[0])].filter((link) => !link.hidden).map((link) => {
   const { left, right, top, bottom } = link.getBoundingClientRect();
   return left >= 0 && right <= innerWidth && link.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2)); })"""
+GROUPS = {"learn": ["gallery"], "see": ["table", "curves", "rotate", "attention", "bias", "distance", "multimodal", "trajectory"], "compare": ["scaling", "properties", "extrapolate"],
+          "diagnose": ["diagnose"], "train": ["experiment"], "service": ["docs", "server", "weights"]}
+ROW = "return [...document.querySelectorAll('.nav-views > a')].filter((link) => !link.hidden).map((link) => link.dataset.view ?? link.dataset.story)"
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_every_link_of_the_navigation_is_seen_or_scrolled_to(visit, narrow, lang):
     page = visit(f"view=table&lang={lang}")
-    for width in (320, 360, 768, 1080, 1280, 1440, 1920):
+    for width in (320, 390, 768, 1080, 1440):
         narrow(width)
-        for view in ("server", "distance"):
+        for view in ("weights", "trajectory"):
             page.hash(f"view={view}&lang={lang}")
             page.settle()
-            assert page.run(SEEN)[LISTED.index(view)], f"{view} {width}"  # the current one
+            assert page.run(SEEN, f"nav a[data-view={view}]") == [True], f"{view} {width}"  # the current one
         high = page.run("return document.querySelector('body > header').offsetHeight")
-        assert high < 120 and page.run("return document.documentElement.scrollWidth") <= width
+        assert high < 150 and page.run("return document.documentElement.scrollWidth") <= width
+        assert all(page.run(SEEN, "nav a[data-group]")) and len(page.run(SEEN, "nav a[data-group]")) == len(GROUPS), width
         if width >= 768:
-            assert all(page.run(SEEN)), width
+            assert all(page.run(SEEN, ".nav-views > a")), width
             continue
         assert page.run("return getComputedStyle(document.querySelector('body > header')).position") == "static"  # a phone's screen is its own
-        ends = "const nav = document.querySelector('nav'); return [getComputedStyle(nav).maskImage, 'before' in nav.dataset, 'after' in nav.dataset]"
-        mask, *more = page.run(ends)
-        assert "40px" in mask and more == [True, True], width  # it is seen that there is more at both ends
-        for i, view in enumerate(LISTED):
+        for view in GROUPS["see"]:
             page.run("document.querySelector(`nav a[data-view=${arguments[0]}]`).focus()", view)
-            assert page.run(SEEN)[i], f"{view} {width}"
-        page.run("document.querySelector('nav').scrollTo(1e4, 0); return new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")
-        assert page.run(ends)[1:] == [True, False]
+            assert page.run(SEEN, f"nav a[data-view={view}]") == [True], f"{view} {width}"
+        if lang == "en":   # it is seen that there is more
+            ends = "const row = document.querySelector('.nav-views'); return [getComputedStyle(row).maskImage, 'before' in row.dataset, 'after' in row.dataset]"
+            page.run("document.querySelector('.nav-views').scrollTo(1e4, 0); return new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")
+            mask, *more = page.run(ends)
+            assert "40px" in mask and more == [True, False], width
+
+
+def test_views_are_found_by_question_and_explained_by_a_story(visit):
+    page = visit("view=gallery")
+    for group, views in GROUPS.items():
+        page.click(f"nav a[data-group={group}]")
+        page.settle()
+        assert page.run("return document.querySelector('nav a[data-group][aria-current]').dataset.group") == group
+        assert [one for one in page.run(ROW) if one in LISTED] == views
+        assert page.attribute("nav [data-view][aria-current=page]", "data-view") == views[0]
+        explained = page.run("const link = document.querySelector('.explained'); return link.hidden ? null : [link.dataset.story, link.hash]")
+        assert (explained is None) == (views[0] in ALONE) and (explained is None or explained[1].endswith(f"story={explained[0]}")), group
+    page = visit("view=gallery")
+    stories = [one for one in page.run(ROW) if one not in LISTED]
+    assert len(stories) == 5
+    page.click(f"nav a[data-story={stories[2]}]")
+    page.settle()
+    assert page.run("return [...document.querySelectorAll('nav[aria-label] > * > [aria-current]')].map((a) => a.dataset.group ?? a.dataset.story)") == ["learn", stories[2]]
 
 
 def test_what_sticks_stands_below_the_banner(visit, narrow):
@@ -102,7 +124,7 @@ def test_what_sticks_stands_below_the_banner(visit, narrow):
         narrow(width)
         page = visit(fragment("table", ROPE, lang="en"))
         page.run("scrollTo(0, 400)")
-        tops = page.run("return ['body > header', '.inspector'].map((one) => document.querySelector(one).getBoundingClientRect()).map(({ top, bottom }) => [top, bottom])")
+        tops = page.run("return ['body > header', '.side'].map((one) => document.querySelector(one).getBoundingClientRect()).map(({ top, bottom }) => [top, bottom])")
         assert tops[0][0] == 0 and tops[0][1] <= tops[1][0] <= tops[0][1] + 20, width
 
 
@@ -276,6 +298,7 @@ def speaks_one_language_and_names_every_control(page, lang):
 
 
 def test_a_sentence_of_the_other_language_is_a_value_and_not_a_text(visit):
+    visit("view=weights&lang=zh")
     visit("view=attention&lang=zh")
     page = visit("view=attention&lang=en")
     assert page.run("return document.querySelector('[data-field=sentence]').value") == "狗追另一只狗"
@@ -417,6 +440,51 @@ def test_narrow_pages_show_the_figure_first(open_page, narrow):
     assert page.run(top)[0] == min(page.run(top))
 
 
+# Once a slider has the focus: is all of it seen, and all of the picture in front, below the banner and above the tray?
+TOGETHER = """const [slider, slot] = arguments, side = document.querySelector('.side');
+slider.focus();
+const isTray = getComputedStyle(side).position === 'fixed';
+const top = Math.max(0, document.querySelector('body > header').getBoundingClientRect().bottom);
+const bottom = isTray ? side.getBoundingClientRect().top : innerHeight;
+const hand = slider.getBoundingClientRect(), picture = document.querySelector(`figure[data-config=${slot}] .stage`).getBoundingClientRect();
+const isHit = slider.contains(document.elementFromPoint((hand.left + hand.right) / 2, (hand.top + hand.bottom) / 2));
+return [isHit && hand.top >= 0 && hand.bottom <= innerHeight, picture.top >= top - 1 && picture.bottom <= bottom + 1, picture.height];"""
+TRAY = "return [...document.querySelectorAll('.side input[type=range]')].filter((one) => one.checkVisibility() && !one.disabled)"
+
+
+@pytest.mark.parametrize("size", [(390, 844), (768, 1024), (1024, 768), (720, 450)], ids="{0[0]}x{0[1]}".format)
+def test_a_slider_and_the_picture_that_it_changes_are_on_screen_together(visit, narrow, size):
+    """720 x 450 is a window of 1440 x 900 at 200 %."""
+    llama, qwen = {"preset": "llama-3.1", "len": 256}, {"preset": "qwen2.5", "len": 256}
+    for view, *configs in (("table", llama, qwen), ("curves", ROPE), ("attention", {"scheme": "rope", "tokens": ["a", "b", "a"]}), ("distance", ROPE), ("scaling", llama)):
+        page = visit(fragment(view, *configs, on="b" if len(configs) > 1 else "a"))
+        narrow(*size)
+        page.settle()
+        sliders = page.run(TRAY)
+        assert 2 <= len(sliders) <= 6, (view, size)
+        for slider in (sliders[0], sliders[-1]):
+            page.run("document.activeElement.blur(); scrollTo(0, 1e5)")
+            slot = slider.get_attribute("data-config")
+            assert slot == ("b" if len(configs) > 1 else "a")
+            hand, picture, height = page.run(TOGETHER, slider, slot)
+            assert hand and picture, (view, size, slider.get_attribute("data-slider"), hand, picture, height)
+
+
+def test_the_tray_opens_into_a_sheet_with_all_parameters(visit, narrow):
+    page = visit(fragment("table", ROPE, {"scheme": "alibi", "len": 16}))
+    narrow(390, 844)
+    seen = "return document.querySelector(arguments[0]).checkVisibility()"
+    shut = [page.run(seen, one) for one in ('[data-field=base][data-config=a]', '[data-field=scheme][data-config=a]', '[data-field=json][data-config=b]', '[data-card=b]', '[data-action=add]')]
+    assert shut == [True, False, False, False, False]
+    button = page.find(".side .sheet")
+    assert button.get_attribute("aria-expanded") == "false"
+    button.click()
+    assert button.get_attribute("aria-expanded") == "true"
+    assert all(page.run(seen, one) for one in ('[data-field=scheme][data-config=a]', '[data-card=b]', '[data-action=add]', '[data-action=remove]'))
+    button.click()
+    assert not page.run(seen, '[data-card=b]')
+
+
 def test_print_is_light_with_figure_caption_request_and_address(open_page):
     page = open_page(fragment("table", ROPE, theme="dark"))
     page.run("dispatchEvent(new Event('beforeprint'))")
@@ -468,6 +536,10 @@ def test_a_whole_task_by_keyboard(open_page):
     """From the gallery to the curves of a scheme, another length, undone; a second configuration; a value; the help."""
     page = open_page("view=gallery")
     keys = Keyboard(page)
+    keys.to("nav a[data-group=see]")
+    keys.press(Keys.ENTER)
+    until(lambda: page.text("h1") == "Table", what="the first view")
+    page.settle()
     keys.to("nav a[data-view=curves]")
     keys.press(Keys.ENTER)
     until(lambda: page.text("h1") == "Curves", what="the view")

@@ -148,7 +148,7 @@ def test_the_ways_in(open_page, selector, view):
     page = open_page()
     page.click(selector)
     page.settle()
-    assert page.attribute("nav [aria-current]", "data-view") == view
+    assert page.attribute("nav [aria-current=page]", "data-view") == view
     states = page.run("return [...document.querySelectorAll('figure[data-figure]')].map(f => f.dataset.state)")
     assert states and set(states) == {"ready"}
 

@@ -161,8 +161,8 @@ def test_the_gallery_leads_to_each_story(open_page):
     assert sorted(links) == STORIES
     for story, link in links.items():
         assert f"view=story&story={story}" in link
-    title = page.run("return document.querySelector('a[data-story=\"sin-and-cos\"] strong').textContent")
-    page.click('a[data-story="sin-and-cos"]')
+    title = page.run("return document.querySelector('main a[data-story=\"sin-and-cos\"] strong').textContent")
+    page.click('main a[data-story="sin-and-cos"]')
     until(lambda: page.all('article[data-story="sin-and-cos"]'), what="the story")
     page.settle()
     assert page.text("h1") == title

@@ -315,7 +315,7 @@ def test_relative_forms_do_not_see_a_shift_of_the_text(server):
 
 
 def test_links_of_the_text_lead_somewhere(story):
-    links = story.run("return [...document.querySelectorAll('article section > p a')].map((a) => a.getAttribute('href'))")
+    links = story.run("return [...document.querySelectorAll('.story-prose > p a')].map((a) => a.getAttribute('href'))")
     assert links == ["#view=extrapolate", "#view=experiment", "#view=story&story=three-encodings"]
 
 

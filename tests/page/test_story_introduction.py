@@ -274,7 +274,7 @@ def test_all_is_said(open_page, lang):
     assert page.run(FIGURE_IDS) == [f"fig-{name}" for name in FIGURES] and page.run("return document.querySelectorAll('nav[data-toc] a').length") == 9
     assert "introduction." not in page.text("main") and "\\" not in page.text("main")
     texts = story_texts((ROOT / f"server/page/stories/introduction.{lang}.md").read_text())
-    shown = page.run("return document.querySelectorAll('.story-text > section > :is(h2, p), .story-figure > figcaption > p').length")
+    shown = page.run("return document.querySelectorAll('.story-text > section > h2, .story-prose > p, .story-figure > figcaption > p').length")
     assert len(texts) == shown + 3  # names of controls: none is left over
 
 
@@ -285,7 +285,7 @@ def test_no_phone_scrolls_sideways(open_page, driver):
         for name in FIGURES:
             Figure(page, name)
         assert page.run("return document.documentElement.scrollWidth") <= 320
-        assert page.run("return [...document.querySelectorAll(':is(section, figcaption) > p:not([class=products]) math')].every((m) => m.getBoundingClientRect().right <= m.closest('p').getBoundingClientRect().right + 1)")
+        assert page.run("return [...document.querySelectorAll(':is(.story-prose, figcaption) > p:not([class=products]) math')].every((m) => m.getBoundingClientRect().right <= m.closest('p').getBoundingClientRect().right + 1)")
         assert page.run("return document.querySelector('nav[data-toc]').getBoundingClientRect().bottom <= document.querySelector('section').getBoundingClientRect().top")
     finally:
         driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -219,7 +219,7 @@ def test_numbers_of_the_text(server):
 
 
 def test_links_of_the_text_lead_somewhere(story):
-    links = story.run("return [...document.querySelectorAll('article section > p a')].map((a) => a.getAttribute('href'))")
+    links = story.run("return [...document.querySelectorAll('.story-prose > p a')].map((a) => a.getAttribute('href'))")
     assert links == ["#view=rotate", "#view=story&story=designing", "#view=story&story=absolute-relative"]
     story.hash(links[0][1:])
     story.settle()

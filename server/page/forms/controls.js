@@ -88,6 +88,7 @@ export class Control {
   focus() {
     for (let node = this.element.parentElement; node; node = node.parentElement) {
       if (node.matches('details')) node.open = true;
+      if (node.matches('.side') && !this.input.checkVisibility()) node.querySelector('.sheet').click();
     }
     this.input.focus();
   }

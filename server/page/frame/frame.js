@@ -3,9 +3,9 @@
 import { action, make } from '../dom.js';
 import { icon, tool } from '../icons.js';
 import { print } from '../state.js';
-import { label, language, rewrite, summary, word } from '../words.js';
+import { bind, label, language, live, rewrite, summary, word } from '../words.js';
 import { stories } from '../stories/list.js';
-import { views } from '../views/list.js';
+import { groups, viewNamed, views } from '../views/list.js';
 import { startOf } from '../views/gallery/starts.js';
 
 const WIDE = matchMedia('(min-width: 1080px)');
@@ -53,19 +53,70 @@ export class Frame {
   makeMain() {
     this.title = make('h1');
     this.lead = make('p', { class: 'lead' });
+    this.explained = make('a', { class: 'explained', hidden: true });
     this.live = make('p', { class: 'visually-hidden', 'data-live': '', 'aria-live': 'polite' });
     /* it is in the old language */
     rewrite(this.live, (line) => { clearTimeout(this.saying); line.textContent = ''; });
     this.notices = make('div', { class: 'notices' });
     this.forms = make('div');
-    this.side = make('section', { class: 'side', 'aria-labelledby': 'side-title' },
-      make('div', { class: 'side-head' }, make('h2', { id: 'side-title' }, word('page.configs')), this.reset, this.add),
+    this.side = make('section',
+      { class: 'side', id: 'side', 'aria-labelledby': 'side-title', 'data-sheet': 'tray' },
+      make('div', { class: 'side-head' }, make('h2', { id: 'side-title' }, word('page.configs')), this.reset, this.add,
+        this.makeSheetButton()),
       this.forms);
+    this.side.addEventListener('pointerdown', ({ target }) => target.type === 'range' && this.showPicture());
+    this.side.addEventListener('focusin', ({ target }) => target.type === 'range' && this.showPicture());
+    new ResizeObserver(() => this.measureTray()).observe(this.side);
     this.stage = make('div', { class: 'view' });
     this.panel = make('section', { class: 'inspector', 'aria-label': word('page.inspector') });
     this.work = make('div', { class: 'work' });
-    this.main = make('main', { id: 'main', tabindex: -1 }, make('div', { class: 'heading' }, this.title, this.lead),
-      this.notices, this.work);
+    this.head = make('div');
+    this.main = make('main', { id: 'main', tabindex: -1 },
+      make('div', { class: 'heading' }, this.title, this.lead, this.explained),
+      this.notices, this.head, this.work);
+  }
+
+  /* ---- the tray: below a narrow page's figure, always on the screen, the first sliders of the configuration in front;
+   * as a sheet, all of it ---- */
+
+  makeSheetButton() {
+    const text = make('span');
+    this.sheet = make('button', { type: 'button', class: 'sheet', 'aria-controls': 'side', 'aria-expanded': 'false',
+      onclick: () => this.openSheet(!this.isSheet) }, text);
+    this.writeSheet = () => { text.textContent = word(this.isSheet ? 'page.tray' : 'page.sheet'); };
+    rewrite(text, this.writeSheet);
+    return this.sheet;
+  }
+
+  get isSheet() { return this.side?.dataset.sheet === 'all'; }
+
+  openSheet(isOpen) {
+    this.side.dataset.sheet = isOpen ? 'all' : 'tray';
+    this.sheet.setAttribute('aria-expanded', isOpen);
+    this.writeSheet();
+    this.side.scrollTop = 0;
+  }
+
+  get isTray() { return getComputedStyle(this.side).position === 'fixed'; }
+
+  /* What is behind it must know its height. */
+  measureTray() {
+    const height = this.isTray && !this.isSheet ? this.side.offsetHeight : 0;
+    document.documentElement.style.setProperty('--tray', `${height}px`);
+  }
+
+  /* The picture that a slider of the tray changes is wholly on the screen while it moves. */
+  showPicture() {
+    if (!this.isTray || this.isSheet) return;
+    const figures = [...this.stage.querySelectorAll('figure[data-figure]')];
+    const front = figures.find((one) => one.dataset.config === this.front) ?? figures[0];
+    const box = front?.querySelector('.stage')?.getBoundingClientRect();
+    if (!box?.height) return;
+    const top = Math.max(0, this.main.previousElementSibling.getBoundingClientRect().bottom) + 8;
+    const bottom = this.side.getBoundingClientRect().top - 8;
+    if (box.top >= top && box.bottom <= bottom) return;
+    const isHigh = box.height > bottom - top;
+    window.scrollBy({ top: box.top < top || isHigh ? box.top - top : box.bottom - bottom, behavior: 'instant' });
   }
 
   /* Not an address: the hash is the page's state. */
@@ -75,17 +126,24 @@ export class Frame {
   }
 
   banner() {
-    this.links = views.filter(({ unlisted }) => !unlisted)
-      .map(({ name }) => make('a', { 'data-view': name }, word(`view.${name}`)));
+    this.groups = groups.map((group) => make('a', { 'data-group': group }, word(`group.${group}`)));
+    this.links = views.filter(({ name }) => name !== 'story')
+      .map(({ name, group }) => make('a', { 'data-view': name, 'data-in': group }, word(`view.${name}`)));
+    this.stories = stories.map(({ name }) =>
+      make('a', { 'data-story': name, 'data-in': 'learn' }, word(`story.${name}`)));
+    const [gallery, ...others] = this.links;
     this.brand = make('a', { class: 'brand', translate: 'no' },
       make('span', { class: 'brand-mark', 'aria-hidden': 'true' }), make('span', { class: 'brand-name' }, 'posenc'));
     /* Not under a pointer: its click would miss what moves away. */
     const onfocusin = ({ target }) => target.matches(':focus-visible') && this.bring(target);
-    this.nav = make('nav', { 'aria-label': word('page.views'), onscroll: () => this.fade(), onfocusin }, ...this.links);
-    const banner = make('header', { class: 'banner' }, this.brand, this.nav,
+    this.nav = make('div', { class: 'nav-views', onscroll: () => this.fade(), onfocusin },
+      gallery, this.stories, others);
+    const nav = make('nav', { 'aria-label': word('page.views') }, make('div', { class: 'nav-groups' }, this.groups),
+      this.nav);
+    const banner = make('header', { class: 'banner' }, this.brand, nav,
       make('div', { class: 'toolbar tools' }, ...Object.values(this.tools)));
     const watch = new ResizeObserver(() => this.measure(banner));
-    for (const one of [banner, this.nav, ...this.links]) watch.observe(one);
+    for (const one of [banner, this.nav, ...this.nav.children]) watch.observe(one);
     return banner;
   }
 
@@ -114,7 +172,7 @@ export class Frame {
     }
   }
 
-  showCurrent() { this.bring(this.links.find((one) => one.ariaCurrent)); }
+  showCurrent() { this.bring([...this.nav.children].find((one) => one.ariaCurrent)); }
 
   footer() {
     this.address = make('p', { class: 'address', translate: 'no' });
@@ -153,26 +211,45 @@ export class Frame {
     const { view, story, emptied } = page.store.state;
     const { alone } = views.find((row) => row.name === view);
     const text = view === 'story' ? `story.${story ?? stories[0].name}` : `view.${view}`;
-    if (text !== this.text) this.showView(view, text);
+    if (text !== this.text) this.showView(view, text, view === 'story' ? story ?? stories[0].name : null);
     for (const link of this.links) link.href = page.href(link.dataset.view);
+    for (const link of this.groups) {
+      link.href = page.href(views.find(({ group }) => group === link.dataset.group).name);
+    }
+    for (const link of this.stories) link.href = page.href('story', { story: link.dataset.story });
+    this.explain(page, viewNamed(view).story);
     this.brand.href = page.href('gallery');
     this.tools.undo.disabled = !page.store.canUndo;
     this.tools.redo.disabled = !page.store.canRedo;
     this.reset.disabled = page.isExample();
     this.add.disabled = page.configs().length >= 4;
     this.work.dataset.forms = alone ? 'none' : 'shown';
+    this.front = page.front();
     this.address.textContent = location.href.replace(/#.*|$/, print(page.store.state));
     this.showEmpty(page, emptied && !alone);
   }
 
-  /* text: the key of its title. */
-  showView(view, text) {
+  /* The story that explains the view in front. */
+  explain(page, story) {
+    this.explained.hidden = !story;
+    if (!story) return this.explained.removeAttribute('data-story');
+    this.explained.href = page.href('story', { story });
+    if (story === this.explained.dataset.story) return;
+    this.explained.dataset.story = story;
+    bind(this.explained, null, live(() => String(word('page.explained', { story: word(`story.${story}`) }))));
+  }
+
+  /* text: the key of its title; story: its name where one is in front. */
+  showView(view, text, story) {
     Object.assign(this, { shown: view, text });
     this.main.dataset.open = view;
-    for (const link of this.links) {
-      if (link.dataset.view !== view) link.removeAttribute('aria-current');
-      else link.setAttribute('aria-current', 'page');
-    }
+    const { group } = viewNamed(view);
+    const mark = (link, isCurrent, how) =>
+      isCurrent ? link.setAttribute('aria-current', how) : link.removeAttribute('aria-current');
+    for (const link of this.groups) mark(link, link.dataset.group === group, 'true');
+    for (const link of this.links) mark(link, link.dataset.view === view, 'page');
+    for (const link of this.stories) mark(link, link.dataset.story === story, 'page');
+    for (const link of this.nav.children) link.hidden = link.dataset.in !== group;
     this.titles ??= this.keepTitles();
     this.titles();
     this.showCurrent();

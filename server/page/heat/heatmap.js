@@ -24,7 +24,11 @@ import { Toolbar } from './toolbar.js';
 import { SLOTS } from '../state.js';
 import { bind, word } from '../words.js';
 
-const ROOM_HEIGHT = { least: 300, shape: 0.72, screen: 0.64 };   /* of a picture: pixels, of its width, of the window */
+/* Of a picture: pixels, of its width, of the window; on a narrow page it shares the screen with a tray of sliders. */
+const ROOM_HEIGHT = { least: 300, shape: 0.72, screen: 0.64 };
+const ROOM_NARROW = { least: 140, shape: 0.72, screen: 0.4 };
+const ROOM_STORY = { least: 140, shape: 0.6, screen: 0.3 };
+const narrow = matchMedia('(max-width: 1079px)');
 
 
 /* One range of colours for the heat maps that share it: the widest of theirs, so that equal colours are equal
@@ -171,7 +175,7 @@ export class HeatMap {
   #rooms(about) {
     const width = Math.max(32,
       Math.floor(this.figure.stage.clientWidth - this.stage.margins(about, this.spec.labels).left));
-    const { least, shape, screen } = ROOM_HEIGHT;
+    const { least, shape, screen } = this.page.story ? ROOM_STORY : narrow.matches ? ROOM_NARROW : ROOM_HEIGHT;
     return { row: Math.round(Math.max(least, Math.min(width * shape, innerHeight * screen))), col: width };
   }
 

@@ -25,8 +25,21 @@ export class Article {
   }
 
   section({ key, parts }, number) {
-    const children = parts.map((part) => part.figure ? this.figure(part.figure) : prose('p', part.key));
-    return make('section', { 'data-sec': number, tabindex: -1 }, prose('h2', key), children);
+    const rows = [[]];
+    for (const part of parts) {
+      rows.at(-1).push(part);
+      if (part.figure) rows.push([]);
+    }
+    return make('section', { 'data-sec': number, tabindex: -1 }, prose('h2', key),
+      rows.filter((row) => row.length).map((row) => this.row(row)));
+  }
+
+  /* Paragraphs and the figure that they speak of, which stand beside each other where there is room. */
+  row(parts) {
+    const texts = parts.filter((part) => !part.figure).map((part) => prose('p', part.key));
+    const { figure } = parts.at(-1);
+    return make('div', { class: 'story-row' }, texts.length ? make('div', { class: 'story-prose' }, texts) : null,
+      figure ? this.figure(figure) : null);
   }
 
   figure(name) {

@@ -15,14 +15,14 @@ const still = (hash) => ({ location: { hash }, history: { pushState() {}, replac
 
 /* The page as a view within a story sees it. */
 class FigurePage extends Page {
-  constructor(main, row) {
+  constructor(main, name, row) {
     const { catalogue, announce, notice, help, paste } = main;
     super({
       store: new Store({ window: still(hashOf(row)), known: main.store.known }), catalogue, announce, notice, help,
       paste,
     });
     /* views that do something by themselves ask whether they stand in a story */
-    Object.assign(this, { main, story: row });
+    Object.assign(this, { main, name, story: row });
     this.start = this.store.state;
   }
 
@@ -30,6 +30,13 @@ class FigurePage extends Page {
   look() {
     const { lang, theme } = this.main.store.state;
     return { lang, theme };
+  }
+
+  /* As the story calls what it compares. */
+  calledBy(slot) {
+    const version = this.story.versions?.['abcd'.indexOf(slot)];
+    const { name } = this;
+    return version ? { get label() { return String(versionText(name, version)); } } : super.calledBy(slot);
   }
 
   stateOf(view, patch) { return { ...super.stateOf(view, patch), ...this.look() }; }
@@ -50,7 +57,7 @@ export class LiveFigure {
   /* story: its name; row: of figure() in parts.js. */
   constructor(main, story, row) {
     Object.assign(this, { story, row });
-    this.page = new FigurePage(main, row);
+    this.page = new FigurePage(main, story, row);
     this.place = make('div', { class: 'story-place' });
     this.touches = new Touches(this.page, story, row.touch);
     this.open = make('a', { class: 'button', 'data-action': 'open' }, word('story.open'));
@@ -69,7 +76,7 @@ export class LiveFigure {
     return make('ul', { class: 'story-versions plain' }, this.row.versions.map(
       (name, i) => make('li', { 'data-config': 'abcd'[i], 'data-version': name },
         make('b', { class: 'slot-mark', translate: 'no' }, 'abcd'[i]), ' ',
-        word(['printed', 'defined'].includes(name) ? `story.${name}` : `${this.story}.${name}`))
+        versionText(this.story, name))
     ));
   }
 
@@ -124,6 +131,8 @@ export class LiveFigure {
     this.#handle?.close?.();
   }
 }
+
+const versionText = (story, name) => word(['printed', 'defined'].includes(name) ? `story.${name}` : `${story}.${name}`);
 
 function hashOf({ view, configs, address }) {
   const { state, bad } = parse(`#view=${view}&${address ?? ''}`);

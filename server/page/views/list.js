@@ -1,30 +1,32 @@
 /* The views of the page, in the order of its navigation: name, and how its module is loaded when it is opened; its
- * texts are `view.NAME` and `view.NAME.lead`. A new view is one row here and a file or a folder beside this. `alone`:
- * no configurations are beside it; `difference`: it shows b - a; `unlisted`: the navigation does not lead there. */
+ * texts are `view.NAME` and `view.NAME.lead`. A new view is one row here and a file or a folder beside this. `group`:
+ * the question under which the navigation has it, `group.NAME`; `alone`: no configurations are beside it; `difference`:
+ * it shows b - a; `story`: the one that explains it. */
 
-const view = (name, load, more) => ({ name, load, ...more });
+const view = (group, name, load, more) => ({ group, name, load, ...more });
 const alone = true;
 const difference = true;
 
 export const views = [
-  view('gallery', () => import('./gallery/view.js'), { alone }),
-  view('table', () => import('./table/view.js'), { difference }),
-  view('curves', () => import('./curves/view.js'), { difference }),
-  view('rotate', () => import('./rotate/view.js')),
-  view('attention', () => import('./attention/view.js'), { difference }),
-  view('scaling', () => import('./scaling/view.js')),
-  view('bias', () => import('./bias/view.js'), { difference }),
-  view('distance', () => import('./distance.js'), { difference }),
-  view('multimodal', () => import('./multimodal/view.js')),
-  view('properties', () => import('./properties.js')),
-  view('extrapolate', () => import('./extrapolate.js')),
-  view('trajectory', () => import('./trajectory/view.js'), { difference }),
-  view('weights', () => import('./weights.js'), { alone }),
-  view('diagnose', () => import('./diagnose/view.js')),
-  view('experiment', () => import('./experiment.js')),
-  view('story', () => import('./story.js'), { alone, unlisted: true }),
-  view('docs', () => import('./docs/view.js'), { alone }),
-  view('server', () => import('./server/view.js'), { alone }),
+  view('learn', 'gallery', () => import('./gallery/view.js'), { alone }),
+  view('learn', 'story', () => import('./story.js'), { alone }),
+  view('see', 'table', () => import('./table/view.js'), { difference, story: 'introduction' }),
+  view('see', 'curves', () => import('./curves/view.js'), { difference, story: 'sin-and-cos' }),
+  view('see', 'rotate', () => import('./rotate/view.js'), { story: 'designing' }),
+  view('see', 'attention', () => import('./attention/view.js'), { difference, story: 'designing' }),
+  view('see', 'bias', () => import('./bias/view.js'), { difference, story: 'three-encodings' }),
+  view('see', 'distance', () => import('./distance.js'), { difference, story: 'sin-and-cos' }),
+  view('see', 'multimodal', () => import('./multimodal/view.js'), { story: 'introduction' }),
+  view('see', 'trajectory', () => import('./trajectory/view.js'), { difference, story: 'designing' }),
+  view('compare', 'scaling', () => import('./scaling/view.js'), { story: 'designing' }),
+  view('compare', 'properties', () => import('./properties.js'), { story: 'designing' }),
+  view('compare', 'extrapolate', () => import('./extrapolate.js'), { story: 'three-encodings' }),
+  view('diagnose', 'diagnose', () => import('./diagnose/view.js'), { story: 'absolute-relative' }),
+  view('train', 'experiment', () => import('./experiment.js'), { story: 'three-encodings' }),
+  view('service', 'docs', () => import('./docs/view.js'), { alone }),
+  view('service', 'server', () => import('./server/view.js'), { alone }),
+  view('service', 'weights', () => import('./weights.js'), { alone }),
 ];
 
+export const groups = [...new Set(views.map(({ group }) => group))];
 export const viewNamed = (name) => views.find((row) => row.name === name);
