@@ -71,6 +71,7 @@ struct pe_dialect_reader {
     const struct pe_reader *reader;
     struct pe_reader_view view;
     char refused[PE_DETAIL_MAX];                       /* the whole; "": it reads it */
+    const struct pe_reader_type *type;                 /* of a converter; NULL: none */
     const char *architecture;                          /* of the file that it writes; NULL: none */
     bool is_permuted;                                  /* … with rows in the order of neighbours */
     struct pe_value keys;                              /* of that file */
@@ -142,8 +143,9 @@ struct pe_gguf_wish {
     const struct pe_dialect_kind *kinds;   /* whose layers they are */
     size_t n_kinds;
     int64_t length;
-    double window;     /* of sliding layers; 0: not known */
-    bool is_converter; /* as the converter writes it; else as well as the keys can */
+    double window;                     /* of sliding layers; 0: not known */
+    bool is_converter;                 /* as the converter writes it; else as well as the keys can */
+    const struct pe_reader_type *type; /* … by its class; NULL: none */
 };
 enum pe_status pe_gguf_write(const struct pe_gguf_wish *wish, struct pe_values *values, struct pe_value *out,
                              struct pe_error *err);

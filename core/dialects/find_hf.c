@@ -141,9 +141,12 @@ static void find_base(struct pe_findings *f, const struct facts *facts)
     for (size_t t = 0; t < ex->n_readers; t++) {
         const struct pe_dialect_reader *tool = &ex->readers[t];
         unsigned kinds = kinds_apart(ex, tool, "base");
-        if (*tool->refused || isnan(inside))
+        if (!*tool->refused && tool->type && tool->type->has_no_rope && kinds)
+            blame(f, PE_THETA_NOT_WRITTEN, isnan(inside) ? facts->at : facts->rope_at, "rope_theta", tool, kinds,
+                  "base");
+        else if (*tool->refused || isnan(inside))
             continue;
-        if (!isnan(outside) && outside != inside && kinds)
+        else if (!isnan(outside) && outside != inside && kinds)
             blame(f, PE_THETA_DIFFERS, facts->at, "rope_theta", tool, kinds, "base");
         else if (isnan(outside) && !facts->old && tool->reader->base == PE_OUTSIDE)
             blame(f, PE_THETA_DROPPED, facts->rope_at, "rope_theta", tool, kinds, "base")->is_note = !kinds;

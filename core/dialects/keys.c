@@ -225,9 +225,18 @@ static void put_longrope(struct keys *k)
     }
 }
 
+/* A converter's class may write no rule, or longrope only. */
+static bool is_written(const struct keys *k, const char *rule)
+{
+    const struct pe_reader_type *type = k->wish->type;
+    return !type || (!type->has_no_rope && (!type->has_lists_only || pe_same(rule, "longrope")));
+}
+
 static void put_scaling(struct keys *k)
 {
     const char *type = pe_config_word(full(k), "scaling.type");
+    if (!is_written(k, type))
+        return;
     bool is_rounded = pe_config_at(full(k), "scaling.truncate").kind != PE_BOOLEAN ||
                       pe_config_at(full(k), "scaling.truncate").boolean;
     bool is_default = !*type || pe_same(type, "default");
@@ -259,7 +268,8 @@ enum pe_status pe_gguf_write(const struct pe_gguf_wish *wish, struct pe_values *
     k.fields[k.n++] = (struct pe_field){"general.architecture", {.kind = PE_STRING, .string = wish->architecture}};
     put_layers(&k);
     put_widths(&k);
-    put_base(&k);
+    if (!wish->type || !wish->type->has_no_rope)
+        put_base(&k);
     put_sections(&k);
     put_scaling(&k);
     if (k.n_tensors)

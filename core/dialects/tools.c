@@ -98,7 +98,8 @@ static enum pe_status write_file(struct pe_explain *ex, struct pe_dialect_reader
                                 .kinds = ex->kinds,
                                 .n_kinds = ex->n_text,
                                 .length = ex->is_length_assumed ? 0 : ex->length,
-                                .is_converter = true};
+                                .is_converter = true,
+                                .type = tool->type};
     if (window && window->value.kind == PE_INTEGER)
         wish.window = (double)window->value.integer;
     choose_kinds(ex, tool, &wish);
@@ -129,7 +130,8 @@ static enum pe_status run_file(struct pe_explain *ex, struct pe_dialect_reader *
 
 static enum pe_status convert(struct pe_explain *ex, struct pe_dialect_reader *tool)
 {
-    tool->architecture = pe_reader_architecture(tool->reader, ex->language.model_type);
+    tool->type = pe_reader_type_find(tool->reader, ex->language.model_type);
+    tool->architecture = tool->type ? tool->type->architecture : NULL;
     const struct pe_gguf_architecture *row = tool->architecture ? pe_gguf_architecture_find(tool->architecture) : NULL;
     if (!row) {
         for (size_t k = 0; k < ex->n_text; k++)

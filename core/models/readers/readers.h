@@ -29,9 +29,11 @@ struct pe_reader_rule {
     const char *convention;        /* of scaling; NULL: the usual one */
 };
 
-/* A field that comes from one model_type's architecture. */
+/* What a converter's class for some model_types writes. */
 struct pe_reader_type {
     const char *types, *architecture; /* "llama|mistral", "llama"; NULL ends the list */
+    bool has_no_rope;                 /* … neither a base nor a rule, whatever the config states */
+    bool has_lists_only;              /* … of the rules only longrope */
 };
 
 struct pe_reader {
@@ -56,7 +58,8 @@ extern const struct pe_reader *const pe_readers[];        /* NULL-terminated, in
 const struct pe_reader *pe_reader_find(const char *name); /* NULL: there is none */
 const struct pe_reader *pe_reader_of_files(void);         /* that whose program reads GGUF files */
 const struct pe_reader_rule *pe_reader_rule_find(const struct pe_reader *reader, const char *rule);
-const char *pe_reader_architecture(const struct pe_reader *reader, const char *model_type); /* NULL: none */
+const struct pe_reader_type *pe_reader_type_find(const struct pe_reader *reader,
+                                                 const char *model_type); /* NULL: none */
 
 /* Which field of the given config a field of the rewritten one is. */
 struct pe_reader_copy {

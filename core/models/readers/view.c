@@ -43,11 +43,11 @@ const struct pe_reader_rule *pe_reader_rule_find(const struct pe_reader *reader,
     return NULL;
 }
 
-const char *pe_reader_architecture(const struct pe_reader *reader, const char *model_type)
+const struct pe_reader_type *pe_reader_type_find(const struct pe_reader *reader, const char *model_type)
 {
     for (const struct pe_reader_type *t = reader->types; t && t->types; t++)
         if (pe_is_among(t->types, model_type))
-            return t->architecture;
+            return t;
     return NULL;
 }
 

@@ -277,6 +277,21 @@ def test_pairs_that_stand_still(server):
     assert found(broken, "mrope_sum")["taken"] == 64 and broken["layers"][0]["config"] is None and broken["layers"][0]["refused"]
 
 
+def test_classes_that_write_no_base(server):
+    """The converter's classes of Gemma, Gemma 2 and Phi-2 write their own keys: neither a base nor a rule of scaling."""
+    gemma = {"model_type": "gemma2", "hidden_size": 2304, "head_dim": 256, "num_attention_heads": 8, "num_hidden_layers": 4, "sliding_window": 4096,
+             "max_position_embeddings": 8192, "rope_theta": 10000.0}
+    assert agreeing(explain(server, hf_config=gemma)) == TOOLS
+    answer = explain(server, hf_config={**gemma, "rope_theta": 50000.0})
+    assert agreeing(answer) == TOOLS[:3]
+    finding = found(answer, "theta_not_written")
+    assert (finding["reader"], finding["found"], finding["taken"]) == ("llama.cpp", 50000, 10000)
+    assert finding["detail"].startswith("llama.cpp writes no base for this model: it turns by base 10000 instead of 50000.")
+    same_as(finding["consequence"], distance(ladder(256, 5e4), ladder(256, 1e4), 8192))
+    answer = explain(server, hf_config={**gemma, "rope_scaling": {"rope_type": "linear", "factor": 2.0}})
+    assert found(answer, "rule_unknown")["reader"] == "llama.cpp"
+
+
 # ---- GGUF ----
 
 FILE = {"general.architecture": "llama", "llama.context_length": 131072, "llama.embedding_length": 4096, "llama.attention.head_count": 32,
@@ -351,7 +366,7 @@ def test_catalogue(server):
     schemes = server.get("/schemes").json()
     assert [row["name"] for row in schemes["dialects"]] == TOOLS and all(row["source"] and row["summary"] for row in schemes["dialects"])
     rows = {row["code"]: row for row in schemes["contradictions"]}
-    assert rows["theta_dropped"]["level"] == "error" and len(rows) == 26
+    assert rows["theta_dropped"]["level"] == "error" and len(rows) == 27
 
 
 def test_refusals(server):
