@@ -1,11 +1,11 @@
-/* Prints a hash of some tables of every scheme and dtype, and of rotated tensors, by the instruction set named as
- * argument (default: the best); two machines must print the same. Used by arm64_check.sh. */
+/* Prints a hash of some tables of every scheme and dtype, and of rotated tensors; two machines must print the same.
+ * `hashes 1 3` prints the second of three shares of the lines. Used by arm64_check.sh. */
 #include "core/posenc.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* FNV-1a */
 static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t n)
@@ -59,6 +59,14 @@ static uint64_t answer(uint64_t hash, const struct pe_request *request)
     }
 
 enum { BASIS = 2 };
+
+static unsigned long share = 0, n_shares = 1, n_lines = 0;
+
+/* Is the next line in this process' share? */
+static bool is_ours(void)
+{
+    return n_lines++ % n_shares == share;
+}
 
 /* Far, negative and fractional positions if the scheme accepts them; seeded weights if it needs weights. */
 static void print_scheme(const char *scheme, enum pe_dtype dtype)
@@ -126,20 +134,24 @@ static void print_preset(const char *name)
 
 int main(int argc, char **argv)
 {
-    for (enum pe_isa isa = PE_ISA_BASE; argc > 1 && isa < PE_N_ISAS; isa++)
-        if (strcmp(argv[1], pe_isa_name(isa)) == 0 && !pe_isa_use(isa))
-            return 1;
+    if (argc > 2) {
+        share = strtoul(argv[1], NULL, 10);
+        n_shares = strtoul(argv[2], NULL, 10);
+    }
     for (size_t s = 0; s < pe_n_schemes(); s++)
         for (enum pe_dtype dtype = PE_F32; dtype <= PE_BF16; dtype++) {
-            print_scheme(pe_scheme_at(s)->name, dtype);
-            if (pe_scheme_can(pe_scheme_at(s), PE_ROTATE))
+            if (is_ours())
+                print_scheme(pe_scheme_at(s)->name, dtype);
+            if (pe_scheme_can(pe_scheme_at(s), PE_ROTATE) && is_ours())
                 print_rotation(pe_scheme_at(s)->name, dtype);
         }
     for (size_t i = 0; i < pe_n_presets(); i++)
-        print_preset(pe_preset_at(i)->name);
+        if (is_ours())
+            print_preset(pe_preset_at(i)->name);
     static const char *const waves[] = {"sinusoidal", "rope"};
     for (size_t i = 0; i < sizeof waves / sizeof *waves; i++)
         for (enum pe_dtype dtype = PE_F32; dtype <= PE_BF16; dtype++)
-            print_long(waves[i], dtype);
+            if (is_ours())
+                print_long(waves[i], dtype);
     return 0;
 }
