@@ -168,6 +168,16 @@ static void factors_of_public_models(void **unused)
 
 /* ---- mpmath and NumPy ---- */
 
+/* The beginnings of the rows below. */
+#define YARN_32 "{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096"
+#define LLAMA_8                                                                                                        \
+    "{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_"          \
+    "embeddings\":8192}"
+#define LONGROPE_4                                                                                                     \
+    "{\"type\":\"longrope\",\"short_factor\":[1,1.5,2,2.5],\"long_factor\":[2,3.25,17,64.81],\"original_max_position_" \
+    "embeddings\":4096"
+#define DYNAMIC_2 "{\"type\":\"dynamic\",\"factor\":2,\"max_position_embeddings\":4096"
+
 /* inv_freq[c] as two doubles (60 digits, truncated), and as float32 in transformers' order of operations. */
 static const struct {
     const char *json;
@@ -177,56 +187,42 @@ static const struct {
     int c;
     double hi, lo, float32;
 } frequencies[] = {
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"truncate\":false}", 150000, 64, 1, 8,
-     0x1.a04329311f45dp-5, -0x1.355392ee299f0p-60, 0x1.a043280000000p-5},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"truncate\":false}", 150000, 64, 1, 9,
-     0x1.03bbaa06b8abdp-5, -0x1.aa70e4d79163bp-59, 0x1.03bbaa0000000p-5},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"truncate\":false}", 150000, 64, 1,
-     12, 0x1.bd5080c93a3a2p-8, -0x1.ebec8a1dc0ae4p-63, 0x1.bd50800000000p-8},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"truncate\":false}", 150000, 64, 1,
-     17, 0x1.0f3372f6a69a2p-13, -0x1.f513920e7181bp-67, 0x1.0f33720000000p-13},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"truncate\":false}", 150000, 64, 1,
-     31, 0x1.44a5a6386947dp-22, 0x1.184e046b207a5p-85, 0x1.44a5a60000000p-22},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"convention\":\"tgi\",\"beta_fast\":"
-     "7,\"beta_slow\":2}",
-     10000, 64, 1, 11, 0x1.3fb5f8b112765p-5, 0x1.88bb3b16de9f4p-59, 0x1.3fb5f80000000p-5},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"convention\":\"tgi\",\"beta_fast\":"
-     "7,\"beta_slow\":2}",
-     10000, 64, 1, 16, 0x1.6a56a56a56a57p-8, -0x1.6a56a56a56a57p-62, 0x1.6a56a60000000p-8},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"extrapolation_factor\":0.5}", 10000,
-     64, 1, 0, 0x1.0800000000000p-1, 0x0.0p+0, 0x1.0800000000000p-1},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"extrapolation_factor\":0.5}", 10000,
-     64, 1, 16, 0x1.7ed186b204b9ep-9, 0x1.4dfb461ac812ep-63, 0x1.7ed1880000000p-9},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"beta_fast\":4,\"beta_slow\":4,"
-     "\"truncate\":false}",
-     10000, 64, 1, 14, 0x1.235a71c5ee5ccp-6, -0x1.6e187bf82451ap-60, 0x1.235a720000000p-6},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"beta_fast\":4,\"beta_slow\":4,"
-     "\"truncate\":false}",
-     10000, 64, 1, 15, 0x1.b4f7e2b2c2a95p-7, -0x1.af80838730313p-62, 0x1.b4f7e40000000p-7},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"beta_fast\":4,\"beta_slow\":4,"
-     "\"truncate\":false}",
-     10000, 64, 1, 16, 0x1.47ae147ae147bp-7, -0x1.eb851eb851eb8p-63, 0x1.47ae140000000p-7},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"beta_fast\":4,\"beta_slow\":4,"
-     "\"truncate\":false}",
-     10000, 64, 1, 17, 0x1.eb735f0ba1168p-8, 0x1.aacde892bb766p-62, 0x1.eb73600000000p-8},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"beta_fast\":4,\"beta_slow\":4,"
-     "\"truncate\":false}",
-     10000, 64, 1, 18, 0x1.7089380241edfp-13, -0x1.8abd93ae19967p-68, 0x1.7089380000000p-13},
-    {"{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_"
-     "embeddings\":8192}",
-     500000, 128, 1, 28, 0x1.a4ee3f0a6907bp-9, 0x1.15807c4617a07p-63, 0x1.a4ee400000000p-9},
-    {"{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_"
-     "embeddings\":8192}",
-     500000, 128, 1, 29, 0x1.1bfa0d25be313p-9, -0x1.12346e3464265p-64, 0x1.1bfa0c0000000p-9},
-    {"{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_"
-     "embeddings\":8192}",
-     500000, 128, 1, 34, 0x1.765ba6f931578p-13, 0x1.50e7fcdac8d6ap-67, 0x1.765ba40000000p-13},
-    {"{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_"
-     "embeddings\":8192}",
-     500000, 128, 1, 35, 0x1.90d10c806f8c1p-14, -0x1.735eb279d0e45p-69, 0x1.90d10c0000000p-14},
-    {"{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_"
-     "embeddings\":8192}",
-     500000, 128, 1, 63, 0x1.4985fec80a8cbp-22, 0x1.6c73194a65546p-81, 0x1.4985fe0000000p-22},
+    {YARN_32 ",\"truncate\":false}", 150000, 64, 1, 8, 0x1.a04329311f45dp-5, -0x1.355392ee299f0p-60,
+     0x1.a043280000000p-5},
+    {YARN_32 ",\"truncate\":false}", 150000, 64, 1, 9, 0x1.03bbaa06b8abdp-5, -0x1.aa70e4d79163bp-59,
+     0x1.03bbaa0000000p-5},
+    {YARN_32 ",\"truncate\":false}", 150000, 64, 1, 12, 0x1.bd5080c93a3a2p-8, -0x1.ebec8a1dc0ae4p-63,
+     0x1.bd50800000000p-8},
+    {YARN_32 ",\"truncate\":false}", 150000, 64, 1, 17, 0x1.0f3372f6a69a2p-13, -0x1.f513920e7181bp-67,
+     0x1.0f33720000000p-13},
+    {YARN_32 ",\"truncate\":false}", 150000, 64, 1, 31, 0x1.44a5a6386947dp-22, 0x1.184e046b207a5p-85,
+     0x1.44a5a60000000p-22},
+    {YARN_32 ",\"convention\":\"tgi\",\"beta_fast\":7,\"beta_slow\":2}", 10000, 64, 1, 11, 0x1.3fb5f8b112765p-5,
+     0x1.88bb3b16de9f4p-59, 0x1.3fb5f80000000p-5},
+    {YARN_32 ",\"convention\":\"tgi\",\"beta_fast\":7,\"beta_slow\":2}", 10000, 64, 1, 16, 0x1.6a56a56a56a57p-8,
+     -0x1.6a56a56a56a57p-62, 0x1.6a56a60000000p-8},
+    {YARN_32 ",\"extrapolation_factor\":0.5}", 10000, 64, 1, 0, 0x1.0800000000000p-1, 0x0.0p+0, 0x1.0800000000000p-1},
+    {YARN_32 ",\"extrapolation_factor\":0.5}", 10000, 64, 1, 16, 0x1.7ed186b204b9ep-9, 0x1.4dfb461ac812ep-63,
+     0x1.7ed1880000000p-9},
+    {YARN_32 ",\"beta_fast\":4,\"beta_slow\":4,\"truncate\":false}", 10000, 64, 1, 14, 0x1.235a71c5ee5ccp-6,
+     -0x1.6e187bf82451ap-60, 0x1.235a720000000p-6},
+    {YARN_32 ",\"beta_fast\":4,\"beta_slow\":4,\"truncate\":false}", 10000, 64, 1, 15, 0x1.b4f7e2b2c2a95p-7,
+     -0x1.af80838730313p-62, 0x1.b4f7e40000000p-7},
+    {YARN_32 ",\"beta_fast\":4,\"beta_slow\":4,\"truncate\":false}", 10000, 64, 1, 16, 0x1.47ae147ae147bp-7,
+     -0x1.eb851eb851eb8p-63, 0x1.47ae140000000p-7},
+    {YARN_32 ",\"beta_fast\":4,\"beta_slow\":4,\"truncate\":false}", 10000, 64, 1, 17, 0x1.eb735f0ba1168p-8,
+     0x1.aacde892bb766p-62, 0x1.eb73600000000p-8},
+    {YARN_32 ",\"beta_fast\":4,\"beta_slow\":4,\"truncate\":false}", 10000, 64, 1, 18, 0x1.7089380241edfp-13,
+     -0x1.8abd93ae19967p-68, 0x1.7089380000000p-13},
+    /* the upper end is 8 of 8 channels: beyond the last one, so it becomes 7 */
+    {YARN_32 ",\"beta_slow\":7e-6}", 10000, 8, 1, 2, 0x1.12c5f92c5f92cp-7, 0x1.7e4b17e4b17e5p-61, 0x1.12c5f80000000p-7},
+    {YARN_32 ",\"beta_slow\":7e-6}", 10000, 8, 1, 3, 0x1.62fc962fc9630p-11, -0x1.b4e81b4e81b4fp-66,
+     0x1.62fc960000000p-11},
+    {LLAMA_8, 500000, 128, 1, 28, 0x1.a4ee3f0a6907bp-9, 0x1.15807c4617a07p-63, 0x1.a4ee400000000p-9},
+    {LLAMA_8, 500000, 128, 1, 29, 0x1.1bfa0d25be313p-9, -0x1.12346e3464265p-64, 0x1.1bfa0c0000000p-9},
+    {LLAMA_8, 500000, 128, 1, 34, 0x1.765ba6f931578p-13, 0x1.50e7fcdac8d6ap-67, 0x1.765ba40000000p-13},
+    {LLAMA_8, 500000, 128, 1, 35, 0x1.90d10c806f8c1p-14, -0x1.735eb279d0e45p-69, 0x1.90d10c0000000p-14},
+    {LLAMA_8, 500000, 128, 1, 63, 0x1.4985fec80a8cbp-22, 0x1.6c73194a65546p-81, 0x1.4985fe0000000p-22},
     {"{\"type\":\"llama3\",\"factor\":16,\"low_freq_factor\":1,\"high_freq_factor\":1,\"original_max_position_"
      "embeddings\":8192}",
      500000, 128, 1, 34, 0x1.ec07d4a69338fp-11, 0x1.d9f05e4045054p-68, 0x1.ec07d40000000p-11},
@@ -237,16 +233,12 @@ static const struct {
      0x1.b1b95a0000000p-1},
     {"{\"type\":\"ntk\",\"factor\":4}", 10000, 128, 1, 63, 0x1.e459c57e28a47p-16, -0x1.0c68548856221p-70,
      0x1.e459c80000000p-16},
-    {"{\"type\":\"dynamic\",\"factor\":2,\"max_position_embeddings\":4096}", 10000, 128, 8192, 1, 0x1.b3b58614c9541p-1,
-     0x1.ca79473bf71b5p-55, 0x1.b3b5860000000p-1},
-    {"{\"type\":\"dynamic\",\"factor\":2,\"max_position_embeddings\":4096}", 10000, 128, 8192, 63,
-     0x1.42e683a9706dap-15, -0x1.65e070b5c82d7p-70, 0x1.42e6840000000p-15},
-    {"{\"type\":\"dynamic\",\"factor\":2,\"max_position_embeddings\":4096}", 10000, 128, 4097, 63,
-     0x1.e41d41d5ede6bp-14, -0x1.0780621515e58p-70, 0x1.e41d440000000p-14},
-    {"{\"type\":\"dynamic\",\"factor\":2,\"max_position_embeddings\":4096}", 10000, 128, 4096, 63,
-     0x1.e459c57e28a47p-14, -0x1.0c68548856221p-68, 0x1.e459c40000000p-14},
-    {"{\"type\":\"dynamic\",\"factor\":2,\"max_position_embeddings\":4096,\"convention\":\"vllm\"}", 10000, 128, 100,
-     63, 0x1.42e683a9706dap-15, -0x1.65e070b5c82d7p-70, 0x1.42e6840000000p-15},
+    {DYNAMIC_2 "}", 10000, 128, 8192, 1, 0x1.b3b58614c9541p-1, 0x1.ca79473bf71b5p-55, 0x1.b3b5860000000p-1},
+    {DYNAMIC_2 "}", 10000, 128, 8192, 63, 0x1.42e683a9706dap-15, -0x1.65e070b5c82d7p-70, 0x1.42e6840000000p-15},
+    {DYNAMIC_2 "}", 10000, 128, 4097, 63, 0x1.e41d41d5ede6bp-14, -0x1.0780621515e58p-70, 0x1.e41d440000000p-14},
+    {DYNAMIC_2 "}", 10000, 128, 4096, 63, 0x1.e459c57e28a47p-14, -0x1.0c68548856221p-68, 0x1.e459c40000000p-14},
+    {DYNAMIC_2 ",\"convention\":\"vllm\"}", 10000, 128, 100, 63, 0x1.42e683a9706dap-15, -0x1.65e070b5c82d7p-70,
+     0x1.42e6840000000p-15},
     {"{\"type\":\"linear\",\"factor\":3}", 10000, 128, 1, 63, 0x1.42e683a9706dap-15, -0x1.65e070b5c82d7p-70,
      0x1.42e6820000000p-15},
     {"{\"type\":\"linear\",\"factor\":3,\"convention\":\"tgi\"}", 10000, 128, 1, 63, 0x1.e459c57e28a47p-14,
@@ -255,33 +247,24 @@ static const struct {
      -0x1.092452f9e0a69p-62, 0x1.73d61e0000000p-7},
     {"{\"type\":\"proportional\",\"partial_rotary_factor\":0.3,\"factor\":7}", 10000, 80, 1, 12, 0x0.0p+0, 0x0.0p+0,
      0x0.0p+0},
-    {"{\"type\":\"longrope\",\"short_factor\":[1,1.5,2,2.5],\"long_factor\":[2,3.25,17,64.81],\"original_max_position_"
-     "embeddings\":4096,\"factor\":32}",
-     10000, 8, 4096, 1, 0x1.1111111111111p-4, 0x1.1111111111111p-60, 0x1.1111120000000p-4},
-    {"{\"type\":\"longrope\",\"short_factor\":[1,1.5,2,2.5],\"long_factor\":[2,3.25,17,64.81],\"original_max_position_"
-     "embeddings\":4096,\"factor\":32}",
-     10000, 8, 4096, 3, 0x1.a36e2eb1c432dp-12, -0x1.6a161e4f765fep-66, 0x1.a36e2e0000000p-12},
-    {"{\"type\":\"longrope\",\"short_factor\":[1,1.5,2,2.5],\"long_factor\":[2,3.25,17,64.81],\"original_max_position_"
-     "embeddings\":4096,\"factor\":32}",
-     10000, 8, 4097, 1, 0x1.f81f81f81f820p-6, -0x1.f81f81f81f820p-60, 0x1.f81f820000000p-6},
-    {"{\"type\":\"longrope\",\"short_factor\":[1,1.5,2,2.5],\"long_factor\":[2,3.25,17,64.81],\"original_max_position_"
-     "embeddings\":4096,\"factor\":32}",
-     10000, 8, 4097, 3, 0x1.02de21f44acc2p-16, -0x1.d76e9e25dcdf8p-71, 0x1.02de220000000p-16},
-    {"{\"type\":\"longrope\",\"short_factor\":[1,1.5,2,2.5],\"long_factor\":[2,3.25,17,64.81],\"original_max_position_"
-     "embeddings\":4096,\"factor\":32,\"convention\":\"vllm\"}",
-     10000, 8, 4097, 3, 0x1.a36e2eb1c432dp-12, -0x1.6a161e4f765fep-66, 0x1.a36e2e0000000p-12},
-    {"{\"type\":\"longrope\",\"short_factor\":[1,1.5,2,2.5],\"long_factor\":[2,3.25,17,64.81],\"original_max_position_"
-     "embeddings\":4096,\"factor\":32,\"convention\":\"vllm\"}",
-     10000, 8, 4098, 3, 0x1.02de21f44acc2p-16, -0x1.d76e9e25dcdf8p-71, 0x1.02de220000000p-16},
-    {"{\"type\":\"longrope\",\"short_factor\":[1,1.5,2,2.5],\"long_factor\":[2,3.25,17,64.81],\"original_max_position_"
-     "embeddings\":4096,\"factor\":32,\"convention\":\"mlx\"}",
-     10000, 8, 1, 3, 0x1.02de21f44acc2p-16, -0x1.d76e9e25dcdf8p-71, 0x1.02de220000000p-16},
-    {"{\"type\":\"longrope\",\"short_factor\":[1,1.5,2,2.5],\"long_factor\":[2,3.25,17,64.81],\"original_max_position_"
-     "embeddings\":4096,\"factor\":32,\"convention\":\"tgi\"}",
-     10000, 8, 4096, 3, 0x1.a36e2eb1c432dp-12, -0x1.6a161e4f765fep-66, 0x1.a36e2e0000000p-12},
-    {"{\"type\":\"longrope\",\"short_factor\":[1,1.5,2,2.5],\"long_factor\":[2,3.25,17,64.81],\"original_max_position_"
-     "embeddings\":4096,\"factor\":32,\"list\":\"long\"}",
-     10000, 8, 1, 3, 0x1.02de21f44acc2p-16, -0x1.d76e9e25dcdf8p-71, 0x1.02de220000000p-16},
+    {LONGROPE_4 ",\"factor\":32}", 10000, 8, 4096, 1, 0x1.1111111111111p-4, 0x1.1111111111111p-60,
+     0x1.1111120000000p-4},
+    {LONGROPE_4 ",\"factor\":32}", 10000, 8, 4096, 3, 0x1.a36e2eb1c432dp-12, -0x1.6a161e4f765fep-66,
+     0x1.a36e2e0000000p-12},
+    {LONGROPE_4 ",\"factor\":32}", 10000, 8, 4097, 1, 0x1.f81f81f81f820p-6, -0x1.f81f81f81f820p-60,
+     0x1.f81f820000000p-6},
+    {LONGROPE_4 ",\"factor\":32}", 10000, 8, 4097, 3, 0x1.02de21f44acc2p-16, -0x1.d76e9e25dcdf8p-71,
+     0x1.02de220000000p-16},
+    {LONGROPE_4 ",\"factor\":32,\"convention\":\"vllm\"}", 10000, 8, 4097, 3, 0x1.a36e2eb1c432dp-12,
+     -0x1.6a161e4f765fep-66, 0x1.a36e2e0000000p-12},
+    {LONGROPE_4 ",\"factor\":32,\"convention\":\"vllm\"}", 10000, 8, 4098, 3, 0x1.02de21f44acc2p-16,
+     -0x1.d76e9e25dcdf8p-71, 0x1.02de220000000p-16},
+    {LONGROPE_4 ",\"factor\":32,\"convention\":\"mlx\"}", 10000, 8, 1, 3, 0x1.02de21f44acc2p-16, -0x1.d76e9e25dcdf8p-71,
+     0x1.02de220000000p-16},
+    {LONGROPE_4 ",\"factor\":32,\"convention\":\"tgi\"}", 10000, 8, 4096, 3, 0x1.a36e2eb1c432dp-12,
+     -0x1.6a161e4f765fep-66, 0x1.a36e2e0000000p-12},
+    {LONGROPE_4 ",\"factor\":32,\"list\":\"long\"}", 10000, 8, 1, 3, 0x1.02de21f44acc2p-16, -0x1.d76e9e25dcdf8p-71,
+     0x1.02de220000000p-16},
 };
 
 static void frequencies_match_mpmath(void **unused)
@@ -320,47 +303,23 @@ static const struct {
     const char *json;
     double seq_len, attention, softmax;
 } factors[] = {
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096}", 1, 0x1.58b90bfbe8e7cp+0, 0},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"mscale\":0.707}", 1,
-     0x1.58b90bfbe8e7cp+0, 0},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"mscale\":0.707,\"convention\":"
-     "\"vllm\"}",
-     1, 0x1.3eba1fc4c9c8bp+0, 0},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"mscale\":0.707,\"convention\":"
-     "\"tgi\"}",
-     1, 0x1.3eba1fc4c9c8bp+0, 0},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"mscale\":0.707,\"convention\":"
-     "\"mlx\"}",
-     1, 0x1.3eba1fc4c9c8bp+0, 0},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"mscale\":1,\"mscale_all_dim\":0."
-     "707}",
-     1, 0x1.14e13385ee0b7p+0, 0x1.8cd2ee3f13351p+0},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"mscale\":1,\"mscale_all_dim\":0}", 1,
-     0x1.58b90bfbe8e7cp+0, 0},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"mscale_all_dim\":0.707,"
-     "\"convention\":\"mlx\"}",
-     1, 0x1.14e13385ee0b7p+0, 0x1.8cd2ee3f13351p+0},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"attn_factor\":0.5}", 1,
-     0x1.58b90bfbe8e7cp+0, 0},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"attn_factor\":0.5,\"convention\":"
-     "\"vllm\"}",
-     1, 0x1.58b90bfbe8e7cp-1, 0},
+    {YARN_32 "}", 1, 0x1.58b90bfbe8e7cp+0, 0},
+    {YARN_32 ",\"mscale\":0.707}", 1, 0x1.58b90bfbe8e7cp+0, 0},
+    {YARN_32 ",\"mscale\":0.707,\"convention\":\"vllm\"}", 1, 0x1.3eba1fc4c9c8bp+0, 0},
+    {YARN_32 ",\"mscale\":0.707,\"convention\":\"tgi\"}", 1, 0x1.3eba1fc4c9c8bp+0, 0},
+    {YARN_32 ",\"mscale\":0.707,\"convention\":\"mlx\"}", 1, 0x1.3eba1fc4c9c8bp+0, 0},
+    {YARN_32 ",\"mscale\":1,\"mscale_all_dim\":0.707}", 1, 0x1.14e13385ee0b7p+0, 0x1.8cd2ee3f13351p+0},
+    {YARN_32 ",\"mscale\":1,\"mscale_all_dim\":0}", 1, 0x1.58b90bfbe8e7cp+0, 0},
+    {YARN_32 ",\"mscale_all_dim\":0.707,\"convention\":\"mlx\"}", 1, 0x1.14e13385ee0b7p+0, 0x1.8cd2ee3f13351p+0},
+    {YARN_32 ",\"attn_factor\":0.5}", 1, 0x1.58b90bfbe8e7cp+0, 0},
+    {YARN_32 ",\"attn_factor\":0.5,\"convention\":\"vllm\"}", 1, 0x1.58b90bfbe8e7cp-1, 0},
     {"{\"type\":\"yarn\",\"factor\":0.5,\"original_max_position_embeddings\":4096}", 1, 0x1.0000000000000p+0, 0},
-    {"{\"type\":\"yarn\",\"factor\":32,\"original_max_position_embeddings\":4096,\"attention_factor\":1.25,\"mscale\":"
-     "3,\"mscale_all_dim\":1}",
-     1, 0x1.4000000000000p+0, 0x1.d031d5f754951p+0},
-    {"{\"type\":\"longrope\",\"short_factor\":[1,1.5,2,2.5],\"long_factor\":[2,3.25,17,64.81],\"original_max_position_"
-     "embeddings\":4096,\"factor\":32}",
-     1, 0x1.30b3713738289p+0, 0},
-    {"{\"type\":\"longrope\",\"short_factor\":[1,1.5,2,2.5],\"long_factor\":[2,3.25,17,64.81],\"original_max_position_"
-     "embeddings\":4096,\"factor\":1}",
-     1, 0x1.0000000000000p+0, 0},
-    {"{\"type\":\"longrope\",\"short_factor\":[1,1.5,2,2.5],\"long_factor\":[2,3.25,17,64.81],\"original_max_position_"
-     "embeddings\":4096,\"factor\":32,\"short_mscale\":1.1,\"long_mscale\":1.2}",
-     1, 0x1.199999999999ap+0, 0},
-    {"{\"type\":\"longrope\",\"short_factor\":[1,1.5,2,2.5],\"long_factor\":[2,3.25,17,64.81],\"original_max_position_"
-     "embeddings\":4096,\"factor\":32,\"short_mscale\":1.1,\"long_mscale\":1.2}",
-     5000, 0x1.3333333333333p+0, 0},
+    {YARN_32 ",\"attention_factor\":1.25,\"mscale\":3,\"mscale_all_dim\":1}", 1, 0x1.4000000000000p+0,
+     0x1.d031d5f754951p+0},
+    {LONGROPE_4 ",\"factor\":32}", 1, 0x1.30b3713738289p+0, 0},
+    {LONGROPE_4 ",\"factor\":1}", 1, 0x1.0000000000000p+0, 0},
+    {LONGROPE_4 ",\"factor\":32,\"short_mscale\":1.1,\"long_mscale\":1.2}", 1, 0x1.199999999999ap+0, 0},
+    {LONGROPE_4 ",\"factor\":32,\"short_mscale\":1.1,\"long_mscale\":1.2}", 5000, 0x1.3333333333333p+0, 0},
     {"{\"type\":\"linear\",\"factor\":2}", 1, 0x1.0000000000000p+0, 0},
 };
 
