@@ -128,6 +128,8 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | libraries
 	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(HARDEN) $(OPTIMISE) $(CFLAGS) -c $< -o $@
 
 $(BUILD)/obj/core/%.o: OPTIMISE := $(CORE)
+# A test of cmocka has a parameter that few use.
+$(BUILD)/obj/tests/%.o: private BASE += -Wno-unused-parameter
 # Coverage of comparisons costs up to two thirds of the executions. It pays off in readers of binary files; text formats are
 # covered by dictionaries and branches. In kernels and their tables it finds nothing.
 ifneq ($(findstring fuzzer,$(SANITIZE)),)

@@ -3,15 +3,12 @@
 #define TESTS_API_ASK_H
 
 #include "api/api.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static char *metrics_print(size_t *n_bytes)
 {

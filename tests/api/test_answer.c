@@ -24,7 +24,6 @@ static void assert_header(struct answer a, int status, const char *name, const c
 
 static void test_routes(void **state)
 {
-    (void)state;
     assert_answer(get("/version"), 200, WORDS("\"name\":\"posenc\"", "\"commit\":\"abc\"", "\"isa\":"));
     assert_answer(get("/healthz"), 200, WORDS("{\"status\":\"ok\"}"));
     assert_answer(get("/readyz"), 200, WORDS("{\"status\":\"ready\"}"));
@@ -48,7 +47,6 @@ static void test_routes(void **state)
 
 static void test_not_ready(void **state)
 {
-    (void)state;
     struct api_host busy = host;
     const atomic_bool is_ending = true;
     busy.is_ending = &is_ending;
@@ -64,7 +62,6 @@ static struct api_reply *early(const char *method, const char *path, const char 
 
 static void test_early_refusals(void **state)
 {
-    (void)state;
     assert_null(early("POST", "/encode", NULL, API_LENGTH_UNKNOWN));
     assert_null(early("POST", "/encode", "Identity", 1 << 20));
     assert_answer(gather(early("POST", "/encode", NULL, (1 << 20) + 1)), 413,
@@ -95,7 +92,6 @@ static struct answer post_as(const char *content_type, const char *query, const 
 
 static void test_bodies_and_queries(void **state)
 {
-    (void)state;
     const char *json = "{\"scheme\":\"none\",\"len\":2,\"dim\":2}";
     assert_answer(post_as(NULL, NULL, json), 200, WORDS("[[0.0,0.0],[0.0,0.0]]"));
     assert_answer(post_as("application/x-www-form-urlencoded", "", json), 200, NULL);
@@ -113,7 +109,6 @@ static void test_bodies_and_queries(void **state)
 
 static void test_refused_forms(void **state)
 {
-    (void)state;
 #define NONE "{\"scheme\":\"none\",\"dim\":2,\"len\":2,"
     assert_answer(post("/encode", NONE "\"dtype\":\"f31\"}"), 422, WORDS("/dtype", "\\\"f32\\\""));
     assert_answer(post("/encode", NONE "\"dtype\":\"i32\"}"), 422, WORDS("/dtype"));
@@ -180,7 +175,6 @@ static void assert_tail(struct answer a, size_t head, const char *format, const 
 
 static void test_raw(void **state)
 {
-    (void)state;
     struct answer a = post("/encode", TABLE "\"format\":\"raw\"}");
     assert_tail(a, 0, "raw", "application/octet-stream");
     assert_string_equal(header_of(&a, "Posenc-Tensors"), "bias;dtype=\"f32\";shape=\"3,300,129\";offset=0");
@@ -194,7 +188,6 @@ static void test_raw(void **state)
 
 static void test_npy(void **state)
 {
-    (void)state;
     struct answer a = post("/encode", TABLE "\"format\":\"npy\"}");
     assert_tail(a, 128, "npy", "application/x-npy");
     assert_memory_equal(
@@ -208,7 +201,6 @@ static void test_npy(void **state)
 
 static void test_safetensors(void **state)
 {
-    (void)state;
     struct answer a = post("/encode", TABLE "\"format\":\"safetensors\"}");
     size_t header = (unsigned char)a.body[0] + 256u * (unsigned char)a.body[1];
     assert_int_equal(header % 8, 0);
@@ -230,7 +222,6 @@ static void test_safetensors(void **state)
 /* Data is ordered by element size, so that each tensor is aligned: slopes and bias alike here, then by name. */
 static void test_safetensors_order(void **state)
 {
-    (void)state;
     struct answer a = post(
         "/encode",
         "{\"scheme\":\"rope\",\"len\":3,\"head_dim\":4,\"dtype\":\"f16\",\"outputs\":[\"sin\",\"cos\",\"inv_freq\"],"
@@ -244,7 +235,6 @@ static void test_safetensors_order(void **state)
 
 static void test_json(void **state)
 {
-    (void)state;
     struct answer a = post("/encode", TABLE "\"digits\":9}");
     float *expected = table();
     assert_true(a.reply->body->n_pieces > 1);
@@ -266,7 +256,6 @@ static void test_json(void **state)
 
 static void test_small_json_is_one_piece(void **state)
 {
-    (void)state;
     struct answer a = post("/rotate", "{\"scheme\":\"rope\",\"offset\":1,\"q\":[[1,0]]}");
     assert_int_equal(a.reply->body->n_pieces, 1);
     assert_int_equal(a.reply->pace, API_PACE_READY);
@@ -280,7 +269,6 @@ static void test_small_json_is_one_piece(void **state)
 /* Pieces may be made in any order, and the same one again. */
 static void test_pieces_in_any_order(void **state)
 {
-    (void)state;
     static const char *const formats[] = {"json", "raw", "npy", "npz", "safetensors"};
     for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
         char request[200];
@@ -303,7 +291,6 @@ static void test_pieces_in_any_order(void **state)
 /* A configuration sent again with the sequence gives the same bytes. */
 static void test_config_again(void **state)
 {
-    (void)state;
     struct answer a =
         post("/encode", "{\"scheme\":\"rope\",\"len\":5,\"head_dim\":8,\"base\":12345.678,\"layout\":\"half\"}");
     char *start = strstr(a.body, "\"config\":") + 9, *end = strstr(a.body, ",\"tensors\"");
@@ -318,7 +305,6 @@ static void test_config_again(void **state)
 /* A caller that must not block is sent to a worker if planning takes long, and only then. */
 static void hurried_callers_do_not_wait(void **unused)
 {
-    (void)unused;
     static const char *const slow[] = {
         "{\"scheme\":\"rope\",\"segments\":[{\"type\":\"text\",\"len\":200000}],\"data\":false}",
         "{\"scheme\":\"rope\",\"segments\":[{\"type\":\"video\",\"grid\":[10,100,100]}],\"data\":false}",

@@ -108,7 +108,6 @@ static long next_question(long k, long n) { return k + 1 + (k > TRIES / 2 && n -
 
 static void test_what_was_given_up_is_refused(void **state)
 {
-    (void)state;
     long n_given_up = 0;
     for (size_t i = 0; i < N_CASES; i++) {
         struct caller stays = {0};
@@ -143,7 +142,6 @@ static void make_some(const struct api_reply *reply, struct caller *caller)
 
 static void test_those_who_stay_get_their_bytes(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < N_CASES; i++) {
         struct answer expected = whole(i);
         struct caller stays = {0}, nobody = {0};

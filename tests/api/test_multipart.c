@@ -24,7 +24,6 @@ static bool read_text(const char *content_type, const char *text)
 
 static void test_boundaries(void **state)
 {
-    (void)state;
     static const struct {
         const char *type, *body;
     } cases[] = {
@@ -55,7 +54,6 @@ static void test_boundaries(void **state)
 /* The tensor's bytes hold line ends, dashes and a near boundary. */
 static void test_tensor_part(void **state)
 {
-    (void)state;
     static const char head[] =
         "--XX\r\n" NAME("q") "Content-Type: application/octet-stream\r\n\r\n\x93NUMPY\x01\x00\x3e\x00"
                              "{'descr': '|u1', 'fortran_order': False, 'shape': (12,), }   \n";
@@ -85,7 +83,6 @@ static void test_tensor_part(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *type, *body;
         int status;
@@ -123,7 +120,6 @@ static void test_refused(void **state)
 
 static void test_many_parts(void **state)
 {
-    (void)state;
     char *body = malloc(100 * 100), *p = body;
     static const char part[] = "--XX\r\n" NAME("request") "\r\n{}\r\n";
     for (int i = 0; i < 100; i++)
@@ -137,7 +133,6 @@ static void test_many_parts(void **state)
 /* The bodies that make naive splitters slow: only line ends, only dashes, or almost a boundary. */
 static void test_adversarial(void **state)
 {
-    (void)state;
     static const char *const patterns[] = {"\r", "\r\n", "\r\n-", "\r\n--", "\r\n--X", "\r\n--XX", "\r\n--XX ", "-"};
     enum { N = 1 << 20 };
     char *body = malloc(N);

@@ -48,7 +48,6 @@ static void assert_six(const float *expected)
 
 static void test_versions(void **state)
 {
-    (void)state;
     for (int version = 1; version <= 3; version++) {
         assert_true(
             parse_dict(version, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   \n", six, sizeof six));
@@ -60,7 +59,6 @@ static void test_versions(void **state)
 
 static void test_orders(void **state)
 {
-    (void)state;
     static const float columns[] = {0, 3, 1, 4, 2, 5};
     assert_true(parse_dict(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }\n", columns, sizeof columns));
     assert_six(six);
@@ -78,7 +76,6 @@ static void test_orders(void **state)
 
 static void test_three_axes_in_fortran_order(void **state)
 {
-    (void)state;
     int16_t data[24], expected[24];
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 3; j++)
@@ -93,7 +90,6 @@ static void test_three_axes_in_fortran_order(void **state)
 
 static void test_shapes(void **state)
 {
-    (void)state;
     assert_true(parse_dict(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (), }\n", "12345678", 8));
     assert_int_equal(tensor.rank, 0);
     assert_true(parse_dict(1, "{'descr': '|u1', 'fortran_order': True, 'shape': (3,), }\n", "abc", 3));
@@ -107,7 +103,6 @@ static void test_shapes(void **state)
 
 static void test_refused_headers(void **state)
 {
-    (void)state;
     static const struct {
         const char *dict;
         int status;
@@ -150,7 +145,6 @@ static void test_refused_headers(void **state)
 /* Every prefix of a file is refused, and none is read beyond its end (the copy is as long as it says). */
 static void test_truncated(void **state)
 {
-    (void)state;
     char file[256];
     size_t n = build(file, 2, DICT("'<f4'", "True", "(2, 3)"), six, sizeof six);
     for (size_t cut = 0; cut < n; cut++) {

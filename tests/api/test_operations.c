@@ -1,12 +1,9 @@
 /* The rows of the operations in api/: each is complete, and no two share a name. */
 #include "api/operations.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static bool is_name_of(const struct pe_input_row *rows, const char *name)
 {
@@ -28,7 +25,6 @@ static bool is_operand(enum pe_operation_id id, const char *name)
 
 static void every_row_is_whole(void **unused)
 {
-    (void)unused;
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
         const struct api_operation *row = &api_operations[id];
         assert_true(row->route.pattern && row->route.pattern[0] == '/');
@@ -48,7 +44,6 @@ static void every_row_is_whole(void **unused)
 
 static void no_two_share_a_name(void **unused)
 {
-    (void)unused;
     for (enum pe_operation_id i = 0; i < PE_N_OPERATIONS; i++)
         for (enum pe_operation_id k = 0; k < i; k++) {
             assert_string_not_equal(api_operations[i].route.pattern, api_operations[k].route.pattern);

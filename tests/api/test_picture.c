@@ -32,7 +32,6 @@ static const char *const requests[] = {
 
 static void test_each_chunk_asks(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
         struct client stays = {0};
         assert_answer(ask(requests[i], &stays), 200, NULL);
@@ -49,7 +48,6 @@ static void test_each_chunk_asks(void **state)
 /* A call with must_not_block gets no picture, whatever its size; a matching tag needs no picture. */
 static void test_hurried(void **state)
 {
-    (void)state;
     const char *query = "scheme=sinusoidal&len=2&dim=2&format=png";
     struct api_call call = {.method = "GET", .path = "/encode", .query = query, .must_not_block = true};
     assert_null(api_answer(&host, &call));
@@ -69,7 +67,6 @@ static void test_hurried(void **state)
 /* All pictures together are limited, a single one is not; a picture that has been read frees its room. */
 static void test_pictures_that_nobody_reads(void **state)
 {
-    (void)state;
     struct api_host small = host;
     struct api_call call = {.method = "POST", .path = "/encode"};
     struct api_reply *kept[3];

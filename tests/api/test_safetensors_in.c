@@ -27,7 +27,6 @@ static bool read_bytes(const char *bytes, size_t n)
 
 static void test_read(void **state)
 {
-    (void)state;
     /* Lengths of padding shift the data over every alignment; misaligned tensors are copied. */
     for (int pad = 0; pad < 8; pad++) {
         char header[400], file[600];
@@ -57,7 +56,6 @@ static void test_read(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *header;
         int status;
@@ -107,7 +105,6 @@ static void test_refused(void **state)
 
 static void test_truncated(void **state)
 {
-    (void)state;
     char file[300];
     size_t n = build(file, "{" ENTRY("\"F32\"", "[2]", "[0,8]") "}  ", 8);
     for (size_t cut = 0; cut < n; cut++) {
@@ -126,7 +123,6 @@ static void test_truncated(void **state)
 
 static void test_header_limit(void **state)
 {
-    (void)state;
     size_t n = 2u << 20;
     char *file = malloc(8 + n);
     memset(file, ' ', 8 + n);

@@ -19,7 +19,6 @@ static void assert_text(const char *expected)
 
 static void test_limits(void **state)
 {
-    (void)state;
     api_text_init(&text, 8);
     api_text_put(&text, "12345678");
     assert_int_equal(text.state, API_TEXT_FINE);
@@ -33,7 +32,6 @@ static void test_limits(void **state)
 
 static void test_strings(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"", "\"\""},
         {"a\"b\\c/\n\r\t\x01\x7f", "\"a\\\"b\\\\c/\\n\\r\\t\\u0001\\u007f\""},
@@ -53,7 +51,6 @@ static void test_strings(void **state)
 
 static void test_values(void **state)
 {
-    (void)state;
     static const double numbers[] = {1, 2.5, 3, -0.125};
     const struct pe_value items[] = {{.kind = PE_STRING, .string = "x"}, {.kind = PE_NULL}};
     const struct pe_field fields[] = {
@@ -96,7 +93,6 @@ static void assert_elements(const uint64_t *shape, unsigned rank, const char *ex
 
 static void test_elements(void **state)
 {
-    (void)state;
     assert_elements(NULL, 0, "0");
     assert_elements((uint64_t[]){1}, 1, "[0]");
     assert_elements((uint64_t[]){5}, 1, "[0,1,2,3,4]");
@@ -112,7 +108,6 @@ static void test_elements(void **state)
  * equal the rows printed number by number. */
 static void test_rows_like_those_before(void **state)
 {
-    (void)state;
     enum { ROW = 9, ROWS = 2 * 7 * ROW }; /* so that each place differs in each kind of row */
     static const float odd[] = {-INFINITY, 0.0f, -0.0f, 1e-30f, 0.1f, -123.456f, NAN, 3.4e38f};
     float values[ROWS][ROW];
@@ -151,7 +146,6 @@ extern const size_t api_n_zh_rows;
 static void test_translated_formats(void **state)
 {
     enum { MOST = 12 };
-    (void)state;
     size_t n_formats = 0;
     for (size_t i = 0; i < api_n_zh_rows; i++) {
         int english[MOST], chinese[MOST];

@@ -161,7 +161,6 @@ static double slowest_plain(double *speeds)
 
 static void test_parts_cost_what_is_counted(void **state)
 {
-    (void)state;
     double speeds[N_CASES], slowest = slowest_plain(speeds);
     for (size_t i = 0; i < N_CASES; i++)
         for (size_t k = 0; cases[i].parts[k]; k++) {
@@ -177,7 +176,6 @@ static void test_parts_cost_what_is_counted(void **state)
 /* Both passes over the values count, and the one that vmin and vmax save does not. */
 static void test_pictures_count_what_they_go_through(void **state)
 {
-    (void)state;
     static const char plain[] = "{\"scheme\":\"floater\",\"dim\":64,\"len\":1000,\"seed\":1,\"format\":\"raw\"}";
     static const char measured[] = "{\"scheme\":\"floater\",\"dim\":64,\"len\":1000,\"seed\":1,\"format\":\"png\"}";
     static const char given[] =

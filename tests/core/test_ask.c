@@ -2,15 +2,12 @@
  * not. */
 #include "tests/support/alloc.h"
 #include "core/posenc.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct pe_ask *rope(void)
 {
@@ -35,7 +32,6 @@ static void refuses(struct pe_ask *ask, enum pe_status status, const char *point
 
 static void a_plan_outlives_its_ask(void **state)
 {
-    (void)state;
     struct pe_ask *ask = rope();
     struct pe_plan *plan;
     struct pe_error err;
@@ -68,7 +64,6 @@ static void a_plan_outlives_its_ask(void **state)
 
 static void tensors_and_lists(void **state)
 {
-    (void)state;
     static float q[2 * 4];
     const int64_t positions[] = {5, 900};
     struct pe_plan *plan;
@@ -89,7 +84,6 @@ static void tensors_and_lists(void **state)
 
 static void mistakes_are_sentences(void **state)
 {
-    (void)state;
     refuses(pe_ask_new("encod"), PE_INVALID, "", "unknown operation \"encod\"; nearest: \"encode\"");
     refuses(pe_ask_new(NULL), PE_INVALID, "", "unknown operation \"NULL\"");
     refuses(NULL, PE_NO_MEMORY, "", "memory");
@@ -135,7 +129,6 @@ static void mistakes_are_sentences(void **state)
 
 static void wrong_tensors(void **state)
 {
-    (void)state;
     static const struct {
         enum pe_dtype dtype;
         unsigned rank;
@@ -159,7 +152,6 @@ static void wrong_tensors(void **state)
 
 static void limits_refuse(void **state)
 {
-    (void)state;
     struct pe_ask *ask = rope();
     pe_ask_limit(ask, 10, 0);
     refuses(ask, PE_TOO_LARGE, "", "allowed here: at most 10");
@@ -178,7 +170,6 @@ static void limits_refuse(void **state)
 /* Every allocation fails once; each time the answer is PE_NO_MEMORY, and nothing is left behind. */
 static void no_memory(void **state)
 {
-    (void)state;
     bool is_done = false;
     for (long n = 0; !is_done; n++) {
         struct pe_plan *plan = NULL;

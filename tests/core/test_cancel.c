@@ -1,14 +1,11 @@
 /* Cancelled work: planning and filling that are cancelled at the k-th check, for every k. The data that a plan has
  * stored is still right, so that other clients that fill from it get the same bytes as from a plan that was never
  * cancelled. */
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct caller {
     long n_asked, leaves_at; /* gone from that check on; 0: never */
@@ -97,7 +94,6 @@ enum { ROOM = 1 << 20 };
 
 static void test_filling(void **state)
 {
-    (void)state;
     char *expected = calloc(1, ROOM), *got = calloc(1, ROOM);
     for (size_t i = 0; i < N_REQUESTS; i++) {
         struct test_request r;
@@ -133,7 +129,6 @@ static void test_filling(void **state)
 
 static void test_planning(void **state)
 {
-    (void)state;
     long n_asked = 0;
     for (size_t i = 0; i < N_REQUESTS; i++) {
         struct test_request r;

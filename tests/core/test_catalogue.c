@@ -1,12 +1,9 @@
 /* What a form shows of a row that states nothing about its control, so that a scheme added today has one; and the names
  * of axes. */
 #include "core/params.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 struct config {
     int64_t few, many, unset, negative, own;
@@ -48,7 +45,6 @@ static void check(const char *name, bool is_basic, double lo, double hi, bool is
 
 static void numbers_have_sliders(void **state)
 {
-    (void)state;
     check("few", true, 1, 16, false);
     check("many", true, 12, 800, true);
     check("unset", false, 1, 64, true);
@@ -65,7 +61,6 @@ static void others_have_none(void **state)
     const char *const names[] = {"flag", "word", "chosen", "list"};
     const bool is_basic[] = {true, true, false, false};
     struct pe_interval usual;
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         assert_false(pe_param_usual(pe_param_find(rows, names[i]), &usual));
         assert_int_equal(pe_param_is_basic(pe_param_find(rows, names[i])), is_basic[i]);
@@ -85,7 +80,6 @@ static void check_axes(const char *shape, const char *axes, const char *expected
 
 static void axes_follow_from_the_shape(void **state)
 {
-    (void)state;
     check_axes("", NULL, "");
     check_axes("n,dim", NULL, "position,dim");
     check_axes("num_heads,q_len,k_len", NULL, "head,query,key");

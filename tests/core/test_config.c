@@ -1,14 +1,11 @@
 /* Configurations without a sequence, as a preset keeps them, and presets that are not built in. */
 #include "core/params.h"
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* JSON with ' for ". */
 static void parse(struct test_request *r, const char *json)
@@ -50,7 +47,6 @@ static void refuses(const char *json, const char *pointer, const char *word)
 
 static void its_own_words(void **state)
 {
-    (void)state;
     says("{'scheme':'rope'}", "{'scheme':'rope'}");
     says("{'rope_theta':7,'scheme':'rope'}", "{'scheme':'rope','rope_theta':7}");
     says("{'scheme':'learned','dim':4}", "{'scheme':'learned','dim':4}");
@@ -61,7 +57,6 @@ static void its_own_words(void **state)
 
 static void what_only_some_requests_use(void **state)
 {
-    (void)state;
     says("{'scheme':'alibi','softmax_scale':2}", "{'scheme':'alibi','softmax_scale':2}");
     says("{'scheme':'rope','position_style':'qwen2_vl'}", "{'scheme':'rope','position_style':'qwen2_vl'}");
     says("{'scheme':'sinusoidal','combine':'multiply'}", "{'scheme':'sinusoidal','combine':'multiply'}");
@@ -72,7 +67,6 @@ static void what_only_some_requests_use(void **state)
 
 static void what_it_inherits(void **state)
 {
-    (void)state;
     says("{'preset':'t5-small'}", "{'scheme':'t5','num_heads':8,'head_dim':64,'num_buckets':32,'max_distance':128,"
                                   "'bidirectional':true,'softmax_scale':1}");
     says("{'preset':'gpt-neox-20b','base':3}",
@@ -83,7 +77,6 @@ static void what_it_inherits(void **state)
 
 static void all_presets(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < pe_n_presets(); i++) {
         const struct pe_preset *preset = pe_preset_at(i);
         struct pe_field field = {"preset", {.kind = PE_STRING, .string = preset->name}};
@@ -99,7 +92,6 @@ static void all_presets(void **state)
 
 static void what_no_preset_has(void **state)
 {
-    (void)state;
     refuses("{'scheme':'rope','len':4}", "/len", "leave it out");
     refuses("{'scheme':'rope','positions':[1,2]}", "/positions", "leave it out");
     refuses("{'scheme':'learned','table':[1,2]}", "/table", "tensor");
@@ -113,7 +105,6 @@ static void what_no_preset_has(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     struct test_request r;
     struct pe_config *config = NULL;
     struct pe_error err = {0};
@@ -134,7 +125,6 @@ static void every_allocation_may_fail(void **state)
 
 static void a_preset_of_the_caller(void **state)
 {
-    (void)state;
     const struct pe_field kept[] = {{"scheme", {.kind = PE_STRING, .string = "rope"}},
                                     {"base", {.kind = PE_REAL, .real = 7}},
                                     {"softmax_scale", {.kind = PE_REAL, .real = 2}},

@@ -1,17 +1,14 @@
 /* The suggestion for an unknown word: the same as from the full table of edit distances, and fast among thousands of
  * names. */
 #include "core/posenc.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/random.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 enum { LONGEST = 70 };
 
@@ -57,7 +54,6 @@ static void draw(char *word, size_t n)
 
 static void as_by_the_whole_table(void **state)
 {
-    (void)state;
     size_t n_found = 0;
     for (int round = 0; round < 3000; round++) {
         char word[LONGEST + 1], texts[20][LONGEST + 1];
@@ -102,7 +98,6 @@ static double seconds_of(const char *(*guess)(const char *, const char *const *)
 /* Names that differ little from each other and from the word, as an attacker would choose them to cost time. */
 static void thousands_of_names_cost_little(void **state)
 {
-    (void)state;
     const char *names[N_NAMES + 1] = {NULL}, *word = "n99999abcdefghikabcdefghikabcdefghikabcdefghikabcdefghikzz";
     for (int i = 0; i < N_NAMES; i++) {
         snprintf(stored[i], sizeof stored[i], "n%05dabcdefghijabcdefghijabcdefghijabcdefghijabcdefghij", i);
@@ -115,7 +110,6 @@ static void thousands_of_names_cost_little(void **state)
 
 static void ends_of_length(void **state)
 {
-    (void)state;
     char longest[65], longer[66];
     memset(longest, 'a', 64);
     memset(longer, 'a', 65);
@@ -132,7 +126,6 @@ static void ends_of_length(void **state)
 
 static void advice_is_kept_apart(void **state)
 {
-    (void)state;
     struct pe_error err;
     pe_fail(&err, "/scheme", "no %s", "fill");
     assert_int_equal(err.advice, PE_NO_ADVICE);

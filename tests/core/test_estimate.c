@@ -1,13 +1,10 @@
 /* The estimated cost of filling: the work grows with the size of the output. */
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static double work_of(const char *text)
 {
@@ -24,7 +21,6 @@ static double work_of(const char *text)
 
 static void work_grows_with_what_is_made(void **state)
 {
-    (void)state;
     double table = work_of("{'scheme':'sinusoidal','dim':64,'len':1000}");
     assert_true(table == 4 * 64000.0);
     assert_true(work_of("{'scheme':'sinusoidal','dim':64,'len':4000}") == 4 * table);
@@ -36,7 +32,6 @@ static void work_grows_with_what_is_made(void **state)
 /* A number computed from a whole table costs the computation of the table and the visit of each of its numbers. */
 static void reduced_blocks_cost_what_they_are_made_of(void **state)
 {
-    (void)state;
     struct test_request r;
     static const struct pe_cut cuts[] = {{false, PE_UNSET_INT, PE_UNSET_INT, 1000000},
                                          {false, PE_UNSET_INT, PE_UNSET_INT, 64}};

@@ -1,15 +1,12 @@
 /* The laws for every scheme of the registry: its example plans, any chunking gives the whole, each failed allocation is
  * survived, its resolved config gives the same bytes, and no text is missing. */
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16};
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
@@ -65,7 +62,6 @@ static void parse_example(struct test_request *r, size_t s)
 
 static void descriptors_are_complete(void **unused)
 {
-    (void)unused;
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         const struct pe_scheme_info *info = pe_scheme_at(s);
         assert_true(info->name && info->family && info->paper && info->example);
@@ -91,7 +87,6 @@ static bool needs_weights(const struct pe_scheme_info *info)
 
 static void defaults_answer(void **unused)
 {
-    (void)unused;
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         if (!can_encode(s))
             continue;
@@ -143,7 +138,6 @@ static void assert_chunks(const struct pe_plan *plan)
 
 static void any_chunking_is_the_whole(void **unused)
 {
-    (void)unused;
     for (size_t s = 0; s < pe_n_schemes(); s++)
         for (int d = 0; d < N_DTYPES; d++)
             for (int round = 0; round < 20; round++) {
@@ -164,7 +158,6 @@ static void any_chunking_is_the_whole(void **unused)
 
 static void every_instruction_set_gives_the_same_bytes(void **unused)
 {
-    (void)unused;
     enum pe_isa best = pe_isa();
     for (size_t s = 0; s < pe_n_schemes(); s++)
         for (int d = 0; d < N_DTYPES && can_encode(s); d++) {
@@ -196,7 +189,6 @@ static void every_instruction_set_gives_the_same_bytes(void **unused)
 
 static void failed_allocations_are_survived(void **unused)
 {
-    (void)unused;
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         struct test_request r;
         struct pe_plan *plan = NULL;
@@ -221,7 +213,6 @@ static void failed_allocations_are_survived(void **unused)
 /* The resolved config with the sequence is a request for the same bytes. */
 static void config_posted_again_is_the_same(void **unused)
 {
-    (void)unused;
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         struct test_request r;
         struct pe_plan *again = NULL, *plan = NULL;

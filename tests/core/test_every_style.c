@@ -1,13 +1,10 @@
 /* The laws of test_every_scheme.c for the styles, forms of sequence and ways to combine with x that a scheme's one
  * example does not cover. */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 static void hold(const char *const *requests)
 {
@@ -19,7 +16,6 @@ static void hold(const char *const *requests)
 
 static void rope_on_several_axes(void **unused)
 {
-    (void)unused;
     static const char *const requests[] = {
         ROPE "\"grid\":[3,5]}",
         ROPE "\"grid\":[2,3,5],\"axis_order\":[2,0,1],\"layout\":\"half_per_axis\",\"form\":\"expanded\"}",
@@ -40,7 +36,6 @@ static void rope_on_several_axes(void **unused)
 
 static void rope_in_every_scaling(void **unused)
 {
-    (void)unused;
     static const char *const requests[] = {
         ROPE "\"len\":70,\"scaling\":{\"type\":\"linear\",\"factor\":3}}",
         ROPE "\"len\":70,\"scaling\":{\"rope_type\":\"ntk\",\"factor\":3},\"layout\":\"half\",\"form\":\"expanded\"}",
@@ -68,7 +63,6 @@ static void rope_in_every_scaling(void **unused)
 
 static void sequences(void **unused)
 {
-    (void)unused;
     static const char *const requests[] = {
         ROPE SEGMENTS "}",
         ROPE SEGMENTS ",\"position_style\":\"videorope\",\"channels\":\"videorope\",\"mrope_section\":[4,4,4]}",
@@ -89,7 +83,6 @@ static void sequences(void **unused)
 
 static void learned_tables(void **unused)
 {
-    (void)unused;
     static const char *const requests[] = {
         "{\"scheme\":\"learned\",\"len\":4," TABLE "}",
         "{\"scheme\":\"learned\",\"len\":40,\"out_of_range\":\"interpolate\"," TABLE "}",
@@ -110,7 +103,6 @@ static void learned_tables(void **unused)
 
 static void encodings_that_meet_embeddings(void **unused)
 {
-    (void)unused;
     static const char *const requests[] = {
         "{\"scheme\":\"sinusoidal\"," X "}",
         "{\"scheme\":\"sinusoidal\",\"x_scale\":\"sqrt_dim\",\"combine\":\"multiply\",\"offset\":7," X "}",
@@ -127,7 +119,6 @@ static void encodings_that_meet_embeddings(void **unused)
 
 static void biases(void **unused)
 {
-    (void)unused;
     static const char *const requests[] = {
         "{\"scheme\":\"t5\",\"q_len\":9,\"k_len\":70,\"num_buckets\":13,\"max_distance\":33}",
         "{\"scheme\":\"t5\"," Q_AND_K ",\"bidirectional\":false}",
@@ -147,7 +138,6 @@ static void biases(void **unused)
 
 static void models(void **unused)
 {
-    (void)unused;
     static const char *const requests[] = {
         "{\"preset\":\"llama-3.1\",\"len\":3}",
         "{\"preset\":\"phi-3-mini-128k\",\"positions\":[0,5000]}",
@@ -163,7 +153,6 @@ static void models(void **unused)
 
 static void windows(void **unused)
 {
-    (void)unused;
     static const char *const requests[] = {
         "{\"scheme\":\"swin\",\"grid\":[3,5]}",
         "{\"scheme\":\"swin\",\"grid\":[2,1],\"table\":[[1,2],[3,-0.1],[5,6]]}",

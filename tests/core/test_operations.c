@@ -1,18 +1,14 @@
 /* The rows of the operations: each is at its place in the list, has the functions that every operation needs, and a
  * scheme's operations follow from its descriptor. */
 #include "core/operation.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 static void every_row_is_whole(void **unused)
 {
-    (void)unused;
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
         const struct pe_operation *row = pe_operation_get(id);
         assert_int_equal(row->id, id);
@@ -30,7 +26,6 @@ static void every_row_is_whole(void **unused)
  * exist before the queries do, and every scheme takes part in attention. */
 static void schemes_can_what_they_are(void **unused)
 {
-    (void)unused;
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         const struct pe_scheme_info *info = pe_scheme_at(s);
         assert_int_equal(pe_scheme_can(info, PE_ENCODE), strcmp(info->name, "cope") != 0);
@@ -42,7 +37,6 @@ static void schemes_can_what_they_are(void **unused)
 /* A descriptor that has none of the functions can do nothing. */
 static void an_empty_descriptor_can_nothing(void **unused)
 {
-    (void)unused;
     static const struct pe_output_row outputs[] = {{.name = NULL}};
     static const struct pe_scheme empty = {.info = {.name = "empty", .outputs = outputs}};
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
@@ -56,7 +50,6 @@ static void an_empty_descriptor_can_nothing(void **unused)
 
 static void what_it_cannot_is_refused(void **unused)
 {
-    (void)unused;
     for (size_t s = 0; s < pe_n_schemes(); s++)
         for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
             struct test_request r;

@@ -1,11 +1,8 @@
 /* Refusals of the core: each names the field, the value found and the allowed values. */
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* request, pointer, a word of the detail */
 static const char *const refused[][3] = {
@@ -67,7 +64,6 @@ static const char *const refused[][3] = {
 
 static void refusals_name_field_and_rule(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         test_refused(refused[i][0], refused[i][1], refused[i][2]);
 }
@@ -85,7 +81,6 @@ static bool lists(const char *detail, const char *name)
 /* Even for the longest word that is quoted, the list after it must not be cut. */
 static void a_scheme_that_is_not_there_is_answered_with_all_names(void **unused)
 {
-    (void)unused;
     static const char *const requests[] = {
         "{\"len\":2}",
         "{\"scheme\":\"rop\",\"len\":2}",
@@ -107,7 +102,6 @@ static void a_scheme_that_is_not_there_is_answered_with_all_names(void **unused)
 
 static void real_integers_are_integers(void **unused)
 {
-    (void)unused;
     struct test_request r;
     struct pe_plan *plan = test_plan(&r, "{\"scheme\":\"rope\",\"len\":4.0,\"head_dim\":2e1}");
     assert_int_equal(pe_plan_output(plan, 0)->shape[0], 4);
@@ -118,7 +112,6 @@ static void real_integers_are_integers(void **unused)
 
 static void nearest_needs_to_be_near(void **unused)
 {
-    (void)unused;
     static const char *const names[] = {"rope", "alibi", "sinusoidal", NULL};
     assert_string_equal(pe_nearest("rop", names), "rope");
     assert_string_equal(pe_nearest("Rope", names), "rope");
@@ -133,7 +126,6 @@ static void nearest_needs_to_be_near(void **unused)
 
 static void outputs_are_chosen_by_name(void **unused)
 {
-    (void)unused;
     struct test_request r;
     struct pe_plan *plan = NULL;
     struct pe_error err;

@@ -1,13 +1,10 @@
 /* The two halves of planning: what the first may touch, and that both together give what pe_plan_new gives. */
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include <cmocka.h>
 
 /* ---- Tensors that cannot be read ---- */
 
@@ -22,18 +19,13 @@ static void set_closed(bool is_closed)
 
 static int open_memory(void **state)
 {
-    (void)state;
     closed = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (size_t i = 0; closed != MAP_FAILED && i < BYTES / sizeof *closed; i++)
         closed[i] = (float)(i % 97) / 97;
     return closed == MAP_FAILED;
 }
 
-static int close_memory(void **state)
-{
-    (void)state;
-    return munmap(closed, BYTES);
-}
+static int close_memory(void **state) { return munmap(closed, BYTES); }
 
 static struct pe_field word(const char *name, const char *text)
 {
@@ -96,7 +88,6 @@ static void assert_same_bytes(const struct pe_plan *a, const struct pe_plan *b)
 /* A tensor whose memory cannot be read is checked; its numbers may be written after that. */
 static void checking_reads_no_tensor(void **state)
 {
-    (void)state;
     struct pe_request all[CASES];
     for (size_t i = 0, n = requests(all); i < n; i++) {
         struct pe_plan *halves, *whole;
@@ -146,7 +137,6 @@ static void what_is_wrong_is_refused_at_once(void **state)
         "{'scheme':'rope','segments':[{'type':'text'}]}",
         "{'preset':'llama-3.1','grid':[2,1.5]}",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         enum pe_builder builder;
         enum pe_status built;
@@ -158,7 +148,6 @@ static void what_is_wrong_is_refused_at_once(void **state)
 /* Rules of the scheme alone are refused by the second half. */
 static void rules_of_the_scheme_come_second(void **state)
 {
-    (void)state;
     enum pe_builder builder = PE_WORKER;
     enum pe_status built = PE_OK;
     assert_int_equal(check("{'scheme':'rope','rotary_dim':3,'head_dim':8,'len':4}", &builder, &built), PE_OK);
@@ -183,7 +172,6 @@ static void the_builder_is_chosen_by_what_is_asked_for(void **state)
         {"{'scheme':'rope','lens':[200000]}", PE_WORKER},
         {"{'scheme':'rope','segments':[{'type':'text','len':200000}]}", PE_WORKER},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         enum pe_builder builder = PE_READY;
         enum pe_status built = PE_INVALID;

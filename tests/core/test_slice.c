@@ -1,17 +1,14 @@
 /* Parts of outputs: any pieces of a part give the part, each failed allocation is survived. Values:
  * tests/http/formats/test_slice.py. */
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/random.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const struct pe_slice slices[] = {
     {.cuts = {{false, 3, PE_UNSET_INT, 7}, {false, PE_UNSET_INT, -1, 3}}, .n_cuts = 2},
@@ -53,7 +50,6 @@ static void assert_pieces(const struct pe_slice *slice, enum pe_reduce reduce)
 
 static void pieces_of_parts(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof slices / sizeof *slices; i++)
         for (enum pe_reduce how = PE_REDUCE_SAMPLE; how <= PE_REDUCE_ABSMAX; how++)
             assert_pieces(&slices[i], how);
@@ -258,7 +254,6 @@ static void assert_blocks(size_t i, enum pe_reduce how)
 
 static void blocks_are_joined_in_order(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         for (enum pe_reduce how = PE_REDUCE_MEAN; how <= PE_REDUCE_ABSMAX; how++)
             assert_blocks(i, how);

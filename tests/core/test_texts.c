@@ -1,14 +1,11 @@
 /* The texts of the catalogue in two languages, on the rows themselves: none is missing, and the two of a pair fit. */
 #include "core/posenc.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 #include <printf.h>
 
 /* The next code point of valid UTF-8, whose first byte is not NUL. */
@@ -115,7 +112,6 @@ static void check_outputs(const struct pe_output_row *rows)
 
 static void every_row_has_its_texts(void **state)
 {
-    (void)state;
     check_params(pe_sequence_params());
     check_params(pe_absolute_params());
     for (size_t i = 0; i < pe_n_schemes(); i++) {
@@ -135,7 +131,6 @@ static void every_row_has_its_texts(void **state)
 
 static void every_heading_has_its_texts(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < pe_n_families(); i++)
         check_about(pe_family_at(i)->name, &pe_family_at(i)->about);
     for (enum pe_group group = 0; group < PE_N_GROUPS; group++)
@@ -145,7 +140,6 @@ static void every_heading_has_its_texts(void **state)
 /* A model's name may be the same in both languages. */
 static void every_preset_has_a_label(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < pe_n_presets(); i++) {
         const struct pe_preset *preset = pe_preset_at(i);
         if (!preset->label || !*preset->label || has_chinese(preset->label) || strlen(preset->label) > LABEL_MAX)
@@ -157,7 +151,6 @@ static void every_preset_has_a_label(void **state)
 
 static void every_note_has_its_twin(void **state)
 {
-    (void)state;
     size_t n = 0;
     for (size_t i = 0; i < pe_n_presets(); i++) {
         const struct pe_preset *preset = pe_preset_at(i);
@@ -180,7 +173,6 @@ static void labels_differ(const struct pe_param *some, const struct pe_param *ot
 
 static void labels_of_a_form_differ(void **state)
 {
-    (void)state;
     const struct pe_param *sequence = pe_sequence_params(), *attention = pe_operation_at(PE_ATTEND)->params;
     labels_differ(sequence, sequence);
     labels_differ(attention, sequence);
@@ -197,7 +189,6 @@ static void labels_of_a_form_differ(void **state)
 /* Metrics: what they apply to, and their sentences. */
 static void every_metric_has_its_texts(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < pe_n_metrics(); i++) {
         const struct pe_metric_info *metric = pe_metric_at(i);
         check_about(metric->name, &metric->about);
@@ -212,7 +203,6 @@ static void a_text_is_found(void **state)
     static const struct pe_translation rows[] = {
         {"a", "", "1"}, {"b", "label: x", "2"}, {"b", "summary: x", "3"}, {"c", "", "4"}, {"c", "label: y", "5"}};
     enum { N = sizeof rows / sizeof *rows };
-    (void)state;
     assert_string_equal(pe_translation_find(rows, N, "a", "label: ", "x"), "1");
     assert_string_equal(pe_translation_find(rows, N, "b", "label: ", "x"), "2");
     assert_string_equal(pe_translation_find(rows, N, "b", "summary: ", "x"), "3");
@@ -233,7 +223,6 @@ extern const size_t pe_n_zh_rows;
 static void translated_formats_take_the_same_arguments(void **state)
 {
     enum { MOST = 12 };
-    (void)state;
     size_t n_formats = 0;
     for (size_t i = 0; i < pe_n_zh_rows; i++) {
         int english[MOST], chinese[MOST];
@@ -251,7 +240,6 @@ static void translated_formats_take_the_same_arguments(void **state)
 static void errors_are_in_the_language_of_the_thread(void **state)
 {
     struct pe_error err;
-    (void)state;
     pe_fail(&err, "/x", "%s has no elements", "x");
     assert_string_equal(err.detail, "x has no elements");
     pe_speak_in(PE_ZH);
@@ -274,7 +262,6 @@ static void errors_are_in_the_language_of_the_thread(void **state)
 /* The order of the binary search: that of strcmp, whatever awk built the table. */
 static void translations_are_sorted(void **state)
 {
-    (void)state;
     assert_true(pe_n_zh_rows > 900);
     for (size_t i = 1; i < pe_n_zh_rows; i++) {
         int order = strcmp(pe_zh_rows[i - 1].english, pe_zh_rows[i].english);

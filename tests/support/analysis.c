@@ -2,13 +2,10 @@
 #include "tests/support/analysis.h"
 #include "core/params.h"
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void add_outputs(struct test_analysis *a, const struct pe_value *list)
 {

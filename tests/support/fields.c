@@ -1,12 +1,9 @@
 /* Compares fields with their expected values, written as JSON. */
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static bool number(const struct pe_value *v, double *x)
 {

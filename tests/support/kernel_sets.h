@@ -4,12 +4,9 @@
 
 #include "core/kernels/kernels.h"
 #include "core/posenc.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-
-#include <cmocka.h>
 
 static inline void for_all(void (*check)(const struct pe_kernels *))
 {

@@ -1,16 +1,13 @@
 /* Laws of plans, for one request at a time. */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/alloc.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct pe_plan *plan_as(struct test_request *r, enum pe_operation_id operation, const char *json,
                                enum pe_dtype dtype)

@@ -1,13 +1,10 @@
 /* A reader of JSON for tests: numbers, words, lists of numbers, objects, lists of objects. */
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static char *past_blanks(char *p) { return p + strspn(p, " \n\t,:"); }
 

@@ -22,7 +22,6 @@ static void assert_refused(const char *json, int status, const char *pointer, co
 
 static void configurations_and_their_defaults(void **state)
 {
-    (void)state;
     static const struct {
         const char *json, *words[4], *absent;
     } cases[] = {
@@ -62,7 +61,6 @@ static void configurations_and_their_defaults(void **state)
 /* The same configurations alone: each result is a part of the answer to all. */
 static void an_entry_is_analysed_as_alone(void **state)
 {
-    (void)state;
     struct answer both =
         analyze("{\"configs\":[{\"scheme\":\"rope\",\"head_dim\":8},{\"scheme\":\"sinusoidal\",\"dim\":"
                 "6}],\"len\":9,\"metrics\":[\"bounds\"]}");
@@ -83,7 +81,6 @@ static void an_entry_is_analysed_as_alone(void **state)
 /* A scheme with seeded weights has a field of the endpoint's name. */
 static void the_seed_belongs_to_both(void **state)
 {
-    (void)state;
     struct answer common = analyze("{\"scheme\":\"learned\",\"len\":4,\"dim\":4,\"seed\":3,\"metrics\":[\"bounds\"]}");
     struct answer own = analyze("{\"configs\":[{\"scheme\":\"learned\",\"seed\":3}],\"len\":4,\"dim\":4,\"metrics\":["
                                 "\"bounds\"]}");
@@ -102,7 +99,6 @@ static void the_seed_belongs_to_both(void **state)
 
 static void refusals_name_the_field(void **state)
 {
-    (void)state;
     assert_refused("{\"configs\":[]}", 422, "/configs", "1 to 8");
     assert_refused("{\"configs\":{\"scheme\":\"rope\"}}", 422, "/configs", "list");
     assert_refused("{\"configs\":[1,2]}", 422, "/configs", "list");
@@ -140,7 +136,6 @@ static void refusals_name_the_field(void **state)
 
 static void a_lone_npy_is_refused_by_name(void **state)
 {
-    (void)state;
     static const char head[] = "\x93NUMPY\1\0??{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }\n";
     char body[sizeof head + 3] = {0};
     memcpy(body, head, sizeof head - 1);
@@ -163,7 +158,6 @@ static struct answer query(const char *text)
 
 static void a_query_says_the_same(void **state)
 {
-    (void)state;
     struct answer posted =
         analyze("{\"scheme\":\"rope\",\"len\":4,\"head_dim\":8,\"metrics\":[\"bounds\"],\"outputs\":[]}");
     static const char *const queries[] = {
@@ -184,7 +178,6 @@ static void a_query_says_the_same(void **state)
 
 static void a_tag_names_all_that_the_answer_depends_on(void **state)
 {
-    (void)state;
     static const char *const queries[] = {
         "scheme=rope&len=4",
         "scheme=rope&len=5",
@@ -256,7 +249,6 @@ static struct answer ask_host(const struct api_host *of, const char *json)
 
 static void each_metric_is_reported(void **state)
 {
-    (void)state;
     struct api_host counting = host;
     counting.metric_step = on_step;
     memset(&seen, 0, sizeof seen);
@@ -270,7 +262,6 @@ static void each_metric_is_reported(void **state)
 
 static void memory_is_taken_first(void **state)
 {
-    (void)state;
     static const char json[] = "{\"scheme\":\"sinusoidal\",\"dim\":256,\"len\":4096,\"metrics\":[\"bounds\"]}";
     struct api_host lending = host;
     lending.max_memory = seen.limit = 64 << 20;
@@ -297,7 +288,6 @@ static void memory_is_taken_first(void **state)
 
 static void the_work_has_a_limit(void **state)
 {
-    (void)state;
     struct api_host small = host;
     small.max_analysis = 1000;
     assert_answer(ask_host(&small, "{\"scheme\":\"rope\",\"head_dim\":64,\"len\":64,\"metrics\":[\"bounds\"]}"), 413,
@@ -306,7 +296,6 @@ static void the_work_has_a_limit(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     static const char json[] = "{\"configs\":[{\"scheme\":\"learned\",\"table\":[[1,2],[3,4]],\"len\":2},{\"scheme\":"
                                "\"rope\",\"head_dim\":8}],\"len\":4,\"lang\":\"zh\"}";
     long before = alloc_count();
@@ -334,7 +323,6 @@ static bool always_gone(void *caller)
 
 static void an_answer_that_nobody_wants(void **state)
 {
-    (void)state;
     static const char json[] = "{\"scheme\":\"sinusoidal\",\"dim\":64,\"len\":4096}";
     struct api_call call = {
         .method = "POST", .path = "/analyze", .body = json, .body_bytes = sizeof json - 1, .is_gone = always_gone};

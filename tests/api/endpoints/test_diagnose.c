@@ -17,7 +17,6 @@ static struct answer ask_host(const struct api_host *of, const char *json)
 
 static void the_answer_names_what_differs(void **state)
 {
-    (void)state;
     assert_answer(post("/diagnose", ROTATED), 200,
                   WORDS("{\"explained\":true", "\"code\":\"layout_swapped\"", "\"pointer\":\"/layout\"",
                         "\"layout\":\"half\"", "\"detail_zh\""));
@@ -43,7 +42,6 @@ static void assert_lone(const char *type, const char *shape, size_t n, size_t si
 
 static void a_lone_tensor_has_a_name(void **state)
 {
-    (void)state;
     assert_lone("<f4", "(2, 2)", 4, 4, "encoding");
     assert_lone("<f4", "(1, 2, 2)", 4, 4, "bias");
     assert_lone("<f8", "(1, 1, 2, 2)", 4, 8, "encoding");
@@ -76,7 +74,6 @@ static void give(uint64_t n) { seen.lent -= n; }
 
 static void the_host_is_told(void **state)
 {
-    (void)state;
     struct api_host telling = host;
     char searched[64];
     telling.metric_step = on_step;
@@ -92,7 +89,6 @@ static void the_host_is_told(void **state)
 
 static void memory_is_taken_first_and_given_back(void **state)
 {
-    (void)state;
     struct api_host lending = host;
     lending.take_memory = take;
     lending.give_memory = give;
@@ -107,7 +103,6 @@ static void memory_is_taken_first_and_given_back(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     long before = alloc_count();
     struct answer whole = post("/diagnose", ROTATED);
     long n = alloc_count() - before, step = n / 500 + 1; /* hundreds of hypotheses allocate alike */
@@ -135,7 +130,6 @@ static bool always_gone(void *caller)
 
 static void an_answer_that_nobody_wants(void **state)
 {
-    (void)state;
     struct api_call call = {.method = "POST",
                             .path = "/diagnose",
                             .body = ROTATED,

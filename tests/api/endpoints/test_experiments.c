@@ -86,7 +86,6 @@ static bool has_event(const char *body, const char *name)
  * last evaluation. */
 static void who_leaves_during_the_last_evaluation_has_not_seen_the_end(void **state)
 {
-    (void)state;
     assert_true(has_event(read_all(NULL, NEVER, -1, 0), "done"));
     assert_true(seen.is_done && seen.n_steps == STEPS);
     long n = seen.n_readings;
@@ -133,7 +132,6 @@ static int fail_each(const char *accept, long n_failing, const char *close)
 
 static void missing_memory_is_an_event(void **state)
 {
-    (void)state;
     for (long burst = 1; burst < 1 << 20; burst *= 1 << 10) {
         assert_true(fail_each(NULL, burst, "}\n") > 3);
         assert_true(fail_each("text/event-stream", burst, "}\n\n") > 3);

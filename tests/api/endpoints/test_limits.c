@@ -15,7 +15,6 @@ static void has(const struct answer *a, const char *words)
 
 static void test_limits_of_the_host(void **state)
 {
-    (void)state;
     struct answer a = ask_as("/limits", API_ACCESS_OPEN);
     assert_int_equal(a.status, 200);
     has(&a, "{\"max_body\":1048576,\"max_answer\":67108864,\"max_work\":1073741824,\"max_analysis\":1099511627776,");
@@ -36,7 +35,6 @@ static void test_rights(void **state)
                   {API_ACCESS_WRONG, "\"private\":true,\"may_write\":false"},
                   {API_ACCESS_READ, "\"private\":true,\"may_write\":false"},
                   {API_ACCESS_WRITE, "\"private\":true,\"may_write\":true"}};
-    (void)state;
     for (size_t i = 0; i < sizeof rights / sizeof *rights; i++) {
         struct answer a = ask_as("/limits", rights[i].access);
         assert_int_equal(a.status, 200);
@@ -47,7 +45,6 @@ static void test_rights(void **state)
 
 static void test_colours_are_one_document(void **state)
 {
-    (void)state;
     struct answer a = ask_as("/cmaps", API_ACCESS_NONE), b = ask_as("/cmaps", API_ACCESS_NONE);
     assert_int_equal(a.status, 200);
     has(&a, "{\"cmaps\":[{\"name\":\"viridis\",\"colors\":[\"#440154\",");

@@ -16,7 +16,6 @@ static struct answer ask_page(const char *path, const char *accept_encoding, con
 
 static void test_the_page(void **state)
 {
-    (void)state;
     static const char *const paths[] = {"/", "/docs"};
     for (size_t i = 0; i < 2; i++) {
         struct answer whole = ask_page(paths[i], NULL, "\"other\"");
@@ -35,7 +34,6 @@ static void test_the_page(void **state)
 
 static void test_compressed(void **state)
 {
-    (void)state;
     struct answer gzip = ask_page("/", "gzip, br", NULL);
     assert_int_equal(gzip.status, 200);
     assert_int_equal(gzip.n, page_files[0].n_gzip);
@@ -48,7 +46,6 @@ static void test_compressed(void **state)
 
 static void test_an_unchanged_page(void **state)
 {
-    (void)state;
     struct answer kept = ask_page("/docs", NULL, "W/\"abc\"");
     assert_int_equal(kept.status, 304);
     assert_int_equal(kept.n, 0);
@@ -61,7 +58,6 @@ static void test_an_unchanged_page(void **state)
 
 static void test_files(void **state)
 {
-    (void)state;
     struct answer file = ask_page(BUILD "views/table.js", NULL, NULL);
     assert_int_equal(file.status, 200);
     assert_int_equal(file.n, 0);
@@ -74,7 +70,6 @@ static void test_files(void **state)
 
 static void test_what_is_not_there(void **state)
 {
-    (void)state;
     static const char *const names[] = {"views",           "views/",       "views/table.js/", "/views/table.js",
                                         "views//table.js", "./index.html", "../index.html",   "index.html/",
                                         "index.html/..",   "INDEX.HTML",   "index",           "index.htm",
@@ -96,7 +91,6 @@ static void test_what_is_not_there(void **state)
 /* A name longer than any is cut before it is looked up; it must not become the name of a file. */
 static void test_long_names(void **state)
 {
-    (void)state;
     char path[2048] = BUILD;
     memset(path + strlen(path), 'a', 2000);
     assert_answer(ask_page(path, NULL, NULL), 404, NULL);
@@ -108,7 +102,6 @@ static void test_long_names(void **state)
 
 static void test_no_page(void **state)
 {
-    (void)state;
     struct api_host bare = host;
     bare.page = NULL;
     const char *const paths[] = {"/", "/docs", BUILD "index.html"};
@@ -130,7 +123,6 @@ static bool read_folder(void *self, const char *name, char **bytes, size_t *n)
 
 static void test_a_folder(void **state)
 {
-    (void)state;
     int n_read = 0;
     const struct api_page page = {.build = "dev", .read = read_folder, .self = &n_read};
     struct api_host developing = host;
@@ -161,7 +153,6 @@ static void test_a_folder(void **state)
 /* A document of many kilobytes is in memory once, even if many clients leave it unread. */
 static void test_documents_are_shared(void **state)
 {
-    (void)state;
     static const char *const paths[] = {"/docs", "/openapi.json", "/schemes", "/presets"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         struct answer a = ask_page(paths[i], NULL, NULL), b = ask_page(paths[i], NULL, NULL);
@@ -177,7 +168,6 @@ static void test_documents_are_shared(void **state)
 
 static void test_no_memory_to_decompress(void **state)
 {
-    (void)state;
     free(plain_files[0]);
     plain_files[0] = NULL;
     alloc_fail_at(0);
@@ -189,7 +179,6 @@ static void test_no_memory_to_decompress(void **state)
 /* Bytes that are not what the table says are never sent. */
 static void test_a_broken_file(void **state)
 {
-    (void)state;
     static char *_Atomic plain;
     struct api_page_file file = page_files[0];
     file.plain = &plain;

@@ -181,7 +181,6 @@ static struct api_reply *answer_call(size_t i)
 /* A hold ends with its reply, not before, because the reply's pieces are read from the file. */
 static void holds_end_with_replies(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         struct answer a = gather(answer_call(i));
         if (a.status != calls[i].status)
@@ -198,7 +197,6 @@ static void holds_end_with_replies(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         long before = alloc_count();
         api_reply_free(answer_call(i));
@@ -218,7 +216,6 @@ static void every_allocation_may_fail(void **state)
 /* A call with must_not_block is sent to a worker before it changes anything or waits. */
 static void the_hurried_ask_again(void **state)
 {
-    (void)state;
     static const char *const methods[] = {"PUT", "DELETE"};
     for (size_t i = 0; i < 2; i++) {
         struct api_call call = {
@@ -235,7 +232,6 @@ static void the_hurried_ask_again(void **state)
 /* The loop answers what is in memory; whatever the store has to be asked for, a worker does. */
 static void the_loop_asks_no_store(void **state)
 {
-    (void)state;
     static const struct {
         size_t call;
         bool is_here;
@@ -259,7 +255,6 @@ static void the_loop_asks_no_store(void **state)
 
 static void without_a_store(void **state)
 {
-    (void)state;
     static const int statuses[][2] = {{0, 422}, {9, 200}, {10, 404}, {14, 503}, {18, 503}};
     stored_host.store = NULL;
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {

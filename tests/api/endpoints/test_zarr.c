@@ -30,7 +30,6 @@ static void test_shapes(void **state)
         {4 << 20, {7, 1, 1}, {7, 1, 1}},
         {1 << 20, {2, UINT64_C(1) << 40, 1024}, {1, 256, 1024}},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct zarr_grid grid = grid_of(cases[i].bytes, 3, cases[i].shape);
         assert_memory_equal(grid.chunk, cases[i].chunk, sizeof cases[i].chunk);
@@ -46,7 +45,6 @@ static void test_keys(void **state)
                                         "0x0.0.0"};
     struct zarr_grid grid = grid_of(16, 3, (const uint64_t[]){3, 3, 5}), scalar = grid_of(16, 0, (const uint64_t[]){0});
     uint64_t place[PE_RANK_MAX];
-    (void)state;
     assert_true(zarr_chunk_parse(&grid, "2.1.1", place));
     assert_true(place[0] == 2 && place[1] == 1 && place[2] == 1);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
@@ -62,7 +60,6 @@ static void test_slices(void **state)
 {
     struct zarr_grid grid = grid_of(40, 2, (const uint64_t[]){7, 4}); /* chunks of 2 × 4 */
     uint64_t n_all = 0;
-    (void)state;
     for (uint64_t i = 0; i < 4; i++) {
         uint64_t n_missing;
         struct pe_slice slice = zarr_chunk_slice(&grid, (const uint64_t[]){i, 0}, &n_missing);
@@ -77,7 +74,6 @@ static void test_slices(void **state)
 static void test_every_allocation_fails_once(void **state)
 {
     static const char *const keys[] = {".zmetadata", "zarr.json", "bias/.zarray", "bias/1.3.0", "bias/9.9.9"};
-    (void)state;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         char path[128];
         snprintf(path, sizeof path, "/zarr/scheme=alibi&num_heads=2&len=10&outputs=bias&chunk=120/%s", keys[i]);

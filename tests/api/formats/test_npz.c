@@ -88,7 +88,6 @@ static void assert_zip(const struct answer *a, size_t n, const char *const *name
 
 static void test_small(void **state)
 {
-    (void)state;
     struct answer a = post("/encode", "{\"scheme\":\"rope\",\"len\":3,\"head_dim\":4,\"dtype\":\"f16\","
                                       "\"outputs\":[\"sin\",\"inv_freq\",\"cos\"],\"format\":\"npz\"}");
     assert_int_equal(a.status, 200);
@@ -105,7 +104,6 @@ static void test_small(void **state)
 /* An entry is the .npy file of the same output. */
 static void test_entry_is_npy(void **state)
 {
-    (void)state;
     struct answer a = post("/encode", LARGE "\"format\":\"npz\"}");
     struct answer b = post("/encode", "{\"scheme\":\"alibi\",\"num_heads\":6,\"q_len\":500,\"k_len\":601,"
                                       "\"outputs\":[\"bias\"],\"format\":\"npy\"}");
@@ -120,7 +118,6 @@ static void test_entry_is_npy(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     assert_answer(post("/encode", "{\"scheme\":\"none\",\"len\":2,\"dtype\":\"bf16\",\"format\":\"npz\"}"), 406,
                   WORDS("/dtype", "bf16", "npz", "safetensors"));
     assert_answer(post("/encode", "{\"scheme\":\"rope\",\"len\":2,\"dtype\":\"bf16\",\"format\":\"npz\","
@@ -175,7 +172,6 @@ static size_t *beginnings(const struct answer *a)
 /* No CRC is recorded yet when the directory is computed first. */
 static void test_backwards(void **state)
 {
-    (void)state;
     for (size_t r = 0; r < N_REQUESTS; r++) {
         struct answer a = gather(ask(r));
         assert_int_equal(a.status, 200);
@@ -196,7 +192,6 @@ static void test_backwards(void **state)
 /* Each part is computed from a new reply, so that all its CRCs come from pieces computed again. */
 static void test_alone(void **state)
 {
-    (void)state;
     struct answer a = gather(ask(0));
     size_t *at = beginnings(&a);
     for (uint64_t i = 0; i < a.reply->body->n_pieces; i++) {
@@ -216,7 +211,6 @@ static void test_alone(void **state)
 /* The descriptors and the directory wait, the head and the elements do not; nor does anything of another format. */
 static void test_waits(void **state)
 {
-    (void)state;
     struct api_reply *reply = ask(0);
     assert_true(reply->body->n_pieces > 8);
     for (uint64_t i = 0; i < reply->body->n_pieces; i++)
@@ -260,7 +254,6 @@ static void *work(void *self)
 /* The threads ignore waits(): the descriptors race with the elements before them. */
 static void test_threads(void **state)
 {
-    (void)state;
     for (size_t r = 0; r < 10 * N_REQUESTS; r++) {
         struct answer a = gather(ask(r % N_REQUESTS));
         size_t *at = beginnings(&a);

@@ -69,7 +69,6 @@ static char *body_of(struct opened *o, size_t *n)
 
 static void json_has_members_first(void **state)
 {
-    (void)state;
     struct opened o;
     size_t n;
     open_format(&o, "json", 3);
@@ -89,7 +88,6 @@ static void json_has_members_first(void **state)
 
 static void raw_is_the_numbers(void **state)
 {
-    (void)state;
     struct opened o;
     size_t n;
     open_format(&o, "raw", 3);
@@ -108,7 +106,6 @@ static void raw_is_the_numbers(void **state)
 
 static void npy_holds_one(void **state)
 {
-    (void)state;
     struct opened o;
     size_t n;
     open_format(&o, "npy", 1);
@@ -127,7 +124,6 @@ static void npy_holds_one(void **state)
 
 static void safetensors_has_members_as_text(void **state)
 {
-    (void)state;
     struct opened o;
     size_t n;
     open_format(&o, "safetensors", 3);
@@ -155,7 +151,6 @@ static uint32_t big_endian(const char *p)
 
 static void a_curve_is_a_picture_of_one_row(void **state)
 {
-    (void)state;
     struct opened o;
     size_t n;
     open_format(&o, "png", 2);
@@ -181,7 +176,6 @@ static void a_curve_is_a_picture_of_one_row(void **state)
 /* The directory of the archive, as tests of npz read it, over a socket; here the sizes. */
 static void npz_has_all(void **state)
 {
-    (void)state;
     struct opened o;
     size_t n, n_heads = 0;
     open_format(&o, "npz", 3);

@@ -1,24 +1,17 @@
 /* How often the walk over a GGUF head asks whether to go on, where it also ends a turn; tests/http/models has the rest.
  */
 #include "api/inputs/inputs.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum { STRINGS = 1 << 20, HEAD_BYTES = 4 + 4 + 8 + 8 + 8 + 1 + 4 + 4 + 8 };
 
 static unsigned n_asked, left_at;
 
-static bool ask(void *unused)
-{
-    (void)unused;
-    return ++n_asked == left_at;
-}
+static bool ask(void *unused) { return ++n_asked == left_at; }
 
 static char *put(char *at, uint64_t x, size_t n)
 {
@@ -60,7 +53,6 @@ static bool read_head(const char *file, size_t n)
 
 static void asked_in_a_long_array(void **unused)
 {
-    (void)unused;
     size_t n;
     char *file = empty_strings(&n);
     left_at = 0;

@@ -36,7 +36,6 @@ static void assert_refused(const char *text, int status, const char *pointer, co
 
 static void test_kinds(void **state)
 {
-    (void)state;
     assert_true(read_json("{\"i\":-3,\"r\":2.5,\"s\":\"a\\u00e9\",\"t\":true,\"o\":{\"x\":1,\"y\":null},\"l\":[\"a\","
                           "null],\"e\":[],\"z\":null}"));
     assert_int_equal(request.n_fields, 7); /* null is not given */
@@ -54,7 +53,6 @@ static void test_kinds(void **state)
 
 static void test_lifting(void **state)
 {
-    (void)state;
     assert_true(read_json(
         " {\"a\":[1,2.5,\"NaN\"],\"b\":[7],\"c\":[[1,2],[3,4],[5,6]],\"d\":{\"x\":[8]},\"m\":[[9],\"w\",[10]]}"));
     const struct pe_value *a = field("a"), *c = field("c"), *m = field("m");
@@ -76,7 +74,6 @@ static void test_lifting(void **state)
 
 static void test_tokens_are_words(void **state)
 {
-    (void)state;
     assert_true(read_json("{\"tokens\":[\"NaN\",\"Infinity\"],\"positions\":[\"NaN\"]}"));
     assert_int_equal(field("tokens")->kind, PE_LIST);
     assert_string_equal(field("tokens")->list.items[0].string, "NaN");
@@ -89,7 +86,6 @@ static void test_tokens_are_words(void **state)
 
 static void test_positions_of_errors(void **state)
 {
-    (void)state;
     assert_refused("{\"a\":[1,2,3,4,5],\n \"b\":[[1,2],[3,4]],\n  \"c\" 1}", 400, "", "line 3, column 7");
     assert_refused("{\"a\":[1,2,3] [4,5]}", 400, "", "line 1, column 14");    /* at the second list */
     assert_refused("{\"\xc3\xa9\":[10,20],x}", 400, "", "line 1, column 14"); /* characters, not bytes */
@@ -102,7 +98,6 @@ static void test_positions_of_errors(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     assert_refused("[1,2]", 422, "", "not an object");
     assert_refused("[]", 422, "", "not an object");
     assert_refused("3", 422, "", "not an object");
@@ -123,7 +118,6 @@ static void test_refused(void **state)
 
 static void test_tensors(void **state)
 {
-    (void)state;
     assert_true(
         read_json("{\"q\":{\"dtype\":\"f16\",\"shape\":[2,2],\"data\":[1,2,3,65504]},\"k\":{\"data\":[[1],[2]]},"
                   "\"i\":{\"dtype\":\"i8\",\"data\":[-128,127]},\"s\":{\"shape\":[],\"dtype\":\"f64\",\"data\":3},"
@@ -178,7 +172,6 @@ static void refuse_repeated(const char *before, const char *text, size_t n, cons
 /* Bodies designed to be slow or large: each of them a megabyte or more, read in linear time. */
 static void test_adversarial(void **state)
 {
-    (void)state;
     refuse_repeated("", "[", 1 << 20, "", 400, "64 levels");
     refuse_repeated("", "{\"a\":", 1 << 18, "", 400, "64 levels");
     refuse_repeated("{\"a\":[", "1,", 1 << 20, "\"x\"]}", 413, "lists of numbers");
@@ -199,7 +192,6 @@ static void test_adversarial(void **state)
 
 static void test_large_list(void **state)
 {
-    (void)state;
     char *text = repeated("{\"a\":[0", ",1.5", 1000000, "]}");
     assert_true(read_json(text));
     assert_int_equal(field("a")->array.shape[0], 1000001);
@@ -210,7 +202,6 @@ static void test_large_list(void **state)
 
 static void test_origin(void **state)
 {
-    (void)state;
     const char *text = "{\"a\":[1,2,3],\"b\":[[1],[2]]}"; /* skeleton {"a":[0],"b":[1]} */
     struct api_scan scan;
     api_scan_init(&scan);
@@ -228,7 +219,6 @@ static void test_origin(void **state)
  * place. */
 static void test_small_is_cheap(void **state)
 {
-    (void)state;
     const char *text = "{\"scheme\":\"rope\",\"len\":1,\"base\":5e5,\"layout\":\"half\",\"outputs\":[\"cos\",\"sin\"]}";
     struct api_scan scan;
     api_scan_init(&scan);
@@ -245,7 +235,6 @@ static void test_small_is_cheap(void **state)
 /* The memory of such a tree is counted against --max-memory before planning. */
 static void test_tree_is_counted(void **state)
 {
-    (void)state;
     static const char *const items[] = {",{\"a\":1}", ",\"ab\"", ",true"};
     for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
         char *text = repeated("{\"a\":[\"b\"", items[i], 10000, "]}");
@@ -262,7 +251,6 @@ static void test_tree_is_counted(void **state)
 
 static void test_drawn(void **state)
 {
-    (void)state;
     assert_true(read_json("{\"table\":{\"shape\":[2,2],\"seed\":0},\"o\":{\"seed\":1,\"scheme\":\"t5\"},"
                           "\"hf_config\":{\"seed\":3,\"l\":{\"shape\":[1]}}}"));
     const struct pe_tensor *table = &field("table")->array;
@@ -280,7 +268,6 @@ static void test_drawn(void **state)
 
 static void test_not_drawn(void **state)
 {
-    (void)state;
     assert_refused("{\"q\":{\"seed\":1}}", 422, "/q/shape", "shape is missing");
     assert_refused("{\"q\":{\"shape\":[1]}}", 422, "/q/data", "shape and seed");
     assert_refused("{\"q\":{\"shape\":[1],\"seed\":null}}", 422, "/q/data", "shape and seed");
@@ -292,7 +279,6 @@ static void test_not_drawn(void **state)
 /* A thread that must not wait leaves many numbers to a worker, before any is drawn. */
 static void test_drawn_later(void **state)
 {
-    (void)state;
     api_request_init(&request, PE_ENCODE);
     request.drawing.max_at_once = 8;
     const char *text = "{\"q\":{\"shape\":[4],\"seed\":1},\"k\":{\"shape\":[5],\"seed\":1}}";
@@ -304,7 +290,6 @@ static void test_drawn_later(void **state)
 /* Tensors wait until api_request_fill; the numbers of a parameter, which is checked before, do not. */
 static void test_drawn_when_asked(void **state)
 {
-    (void)state;
     float q[4], positions[3];
     api_request_init(&request, PE_ROTATE);
     request.fills_later = true;
@@ -326,7 +311,6 @@ static void test_drawn_when_asked(void **state)
 /* So do copies of stored tensors whose address does not suit them. */
 static void test_copied_when_asked(void **state)
 {
-    (void)state;
     static char bytes[12];
     struct pe_tensor odd = {.dtype = PE_F32, .rank = 2, .shape = {1, 2}, .data = bytes + 1};
     static const char *const names[] = {"table", "positions"};

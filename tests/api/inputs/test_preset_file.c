@@ -3,14 +3,11 @@
 #include "api/limits.h"
 #include "api/text.h"
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char whole[] = "{\"stored_at\":\"2026-03-01T12:00:00Z\",\"note\":\"n \\\"x\\\"\", \"config\":"
                             "{\"scheme\":\"rope\",\"base\":7,\"scaling\":{\"type\":\"linear\",\"factor\":2}},\n"
@@ -23,7 +20,6 @@ static struct api_kept_preset *read_text(const char *text, char why[256])
 
 static void it_is_a_preset(void **state)
 {
-    (void)state;
     char why[256];
     struct api_kept_preset *kept = read_text(whole, why);
     assert_non_null(kept);
@@ -47,7 +43,6 @@ static void it_is_a_preset(void **state)
 
 static void only_the_config_is_needed(void **state)
 {
-    (void)state;
     char why[256];
     struct api_kept_preset *kept = read_text("{\"config\":{\"scheme\":\"alibi\"}}", why);
     assert_non_null(kept);
@@ -58,7 +53,6 @@ static void only_the_config_is_needed(void **state)
 
 static void what_is_wrong_is_said(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *word;
     } wrong[] = {
@@ -101,7 +95,6 @@ static char *list_of(const char *member, const char *item, size_t *n)
 
 static void its_memory_is_in_proportion(void **state)
 {
-    (void)state;
     char why[256];
     size_t n;
     for (int i = 0; i < 2; i++) {
@@ -120,7 +113,6 @@ static void its_memory_is_in_proportion(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     struct api_kept_preset *kept = NULL;
     char why[256];
     for (long at = 0; !kept && at < 200; at++) {

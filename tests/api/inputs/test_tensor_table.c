@@ -2,17 +2,14 @@
  * whole and in parts. */
 #include "api/inputs/inputs.h"
 #include "api/endpoints/endpoints.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/random.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N_MAX = 3000, FILE_MAX = 1 << 20 };
 
@@ -72,7 +69,6 @@ static void check_ending(const struct api_tensors *tensors, const char *ending, 
 
 static void endings_as_by_looking_at_all(void **state)
 {
-    (void)state;
     char name[100];
     for (int round = 0; round < 40; round++) {
         struct api_tensors *tensors = tensors_of(below(round % 4 ? 60 : N_MAX));
@@ -88,7 +84,6 @@ static void endings_as_by_looking_at_all(void **state)
 
 static void endings_are_put_together(void **state)
 {
-    (void)state;
     struct api_tensors *tensors = tensors_of(500);
     size_t found[20], n_found = 0;
     size_t n = api_tensors_ending(tensors, "ab", 2, found, &n_found, 20) +
@@ -161,7 +156,6 @@ static void check_parts(const struct api_body *listing)
 
 static void every_part_of_a_list(void **state)
 {
-    (void)state;
     make_files();
     struct api_body *all = api_list_body_all(&store), *one = api_list_body_one(&store, &files[11]);
     assert_int_equal(n_cards, N_FILES + 1);
@@ -181,7 +175,6 @@ static void every_part_of_a_list(void **state)
 
 static void nothing_is_a_list_too(void **state)
 {
-    (void)state;
     char text[14];
     struct api_body *none = api_list_body_all(NULL);
     assert_int_equal(none->length, sizeof text);

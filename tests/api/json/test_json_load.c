@@ -3,14 +3,11 @@
 #include "api/limits.h"
 
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { TEXT_MAX = 4800, LENGTH_MAX = 1100, BURST_MAX = 4, FOR_EVER = 1000000 };
 
@@ -49,7 +46,6 @@ static bool fails_at(const char *text, size_t n, const json_t *right, long k, lo
 
 static void test_every_allocation_fails(void **state)
 {
-    (void)state;
     static const long bursts[BURST_MAX] = {1, 2, 3, FOR_EVER};
     char text[TEXT_MAX];
     for (int length = 1; length <= LENGTH_MAX; length += length < 140 ? 1 : 37) {
@@ -70,7 +66,6 @@ static void test_every_allocation_fails(void **state)
 
 static void test_what_is_wrong_is_still_said(void **state)
 {
-    (void)state;
     struct api_json_error error;
     struct api_arena arena = {0};
     assert_null(api_json_load(&arena, "[1,]", 4, 0, &error));
@@ -83,7 +78,6 @@ static void test_what_is_wrong_is_still_said(void **state)
 /* Rows of empty objects take the most memory of all texts of this length. */
 static void test_a_tree_has_its_bound(void **state)
 {
-    (void)state;
     enum { N = 30000 };
     static char text[3 * N + 2];
     struct api_json_error error;
@@ -101,7 +95,6 @@ static void test_a_tree_has_its_bound(void **state)
 
 static int set_up(void **state)
 {
-    (void)state;
     api_json_setup();
     return 0;
 }

@@ -2,15 +2,12 @@
  * api/text.c. */
 #include "api/json/json.h"
 #include "api/text.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Characters of one to four bytes and all that is escaped, at every distance from the beginning. */
 static const char *const strings[] = {
@@ -28,7 +25,6 @@ static void make(char *string, const char *end, size_t n)
 
 static void strings_are_those_of_texts(void **state)
 {
-    (void)state;
     char string[LONGEST], shown[6 * LONGEST];
     for (size_t s = 0; s < sizeof strings / sizeof *strings; s++)
         for (size_t n = 0; n < 140; n++) {
@@ -57,7 +53,6 @@ static void print_all(struct api_window *window)
 
 static void every_window_shows_its_part(void **state)
 {
-    (void)state;
     char whole[1000], shown[1000];
     struct api_window all = {.room = sizeof whole, .dst = whole};
     print_all(&all);
@@ -75,7 +70,6 @@ static void every_window_shows_its_part(void **state)
 
 static void what_is_skipped_has_passed(void **state)
 {
-    (void)state;
     char shown[4];
     struct api_window window = {.first = 10, .room = 2, .dst = shown};
     assert_true(api_window_skip(&window, 7));

@@ -75,7 +75,6 @@ static void assert_map(const struct sample *s, const char *body)
 
 static void each_number_as_by_itself(void **unused)
 {
-    (void)unused;
     char json[512];
     for (size_t i = 0; i < N_SAMPLES; i++) {
         struct answer a = gather(ask_for(&samples[i], "json", json, sizeof json));
@@ -111,7 +110,6 @@ static void *make_pieces(void *argument)
 
 static void threads_share_lines(void **unused)
 {
-    (void)unused;
     static const struct sample large = {
         "\"scheme\":\"kerple\",\"num_heads\":2,\"q_len\":400,\"k_len\":300", PE_F32, -1, 2, 400, 300};
     char json[512];

@@ -1,16 +1,13 @@
 /* Printing numbers: against libc with a search for the shortest precision, against what Python prints, and within the
  * promised buffer size. */
 #include "api/numbers/numbers.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/random.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N_RANDOM = 300000, TEXT_MAX = 400 };
 
@@ -54,7 +51,6 @@ static bool are_enough(int n, double x, bool is_float)
 
 static void real_constants(void **unused)
 {
-    (void)unused;
     static const struct {
         uint64_t bits;
         const char *text;
@@ -120,7 +116,6 @@ static void real_constants(void **unused)
 
 static void float_constants(void **unused)
 {
-    (void)unused;
     static const struct {
         uint32_t bits;
         const char *text;
@@ -163,7 +158,6 @@ static void assert_shortest(const char *text, double x, bool is_float, bool lowe
 
 static void random_doubles(void **unused)
 {
-    (void)unused;
     for (int i = 0; i < N_RANDOM; i++) {
         uint64_t bits = i % 4 ? random_bits() : random_bits() >> (random_bits() & 63) << (random_bits() & 63);
         double x = double_of(bits);
@@ -174,7 +168,6 @@ static void random_doubles(void **unused)
 
 static void random_floats(void **unused)
 {
-    (void)unused;
     for (int i = 0; i < N_RANDOM; i++) {
         uint32_t bits = (uint32_t)random_bits();
         float x = float_of(bits);
@@ -218,17 +211,9 @@ static void assert_all_shortest(enum pe_dtype dtype, uint16_t infinity, uint16_t
     }
 }
 
-static void every_f16(void **unused)
-{
-    (void)unused;
-    assert_all_shortest(PE_F16, 0x7c00, 0x03ff);
-}
+static void every_f16(void **unused) { assert_all_shortest(PE_F16, 0x7c00, 0x03ff); }
 
-static void every_bf16(void **unused)
-{
-    (void)unused;
-    assert_all_shortest(PE_BF16, 0x7f80, 0x007f);
-}
+static void every_bf16(void **unused) { assert_all_shortest(PE_BF16, 0x7f80, 0x007f); }
 
 /* ---- Printing, fixed digits and whole rows ---- */
 
@@ -242,7 +227,6 @@ static void assert_fixed(enum pe_dtype dtype, const void *src, double x, int dig
 
 static void fixed_digits(void **unused)
 {
-    (void)unused;
     for (int i = 0; i < N_RANDOM / 4; i++) {
         double wide = double_of(random_bits()),
                near = ldexp((double)(int64_t)random_bits(), -(int)(random_bits() % 100));
@@ -260,7 +244,6 @@ static void fixed_digits(void **unused)
 
 static void fixed_constants(void **unused)
 {
-    (void)unused;
     const double x[] = {0.5, 1.5, 2.5, -0.001, 0.125, 0.375, 9.996, -1e308, (double)NAN, 3.0};
     assert_string_equal(print_one(PE_F64, &x[0], 0), "0.0");
     assert_string_equal(print_one(PE_F64, &x[1], 0), "2.0");
@@ -277,7 +260,6 @@ static void fixed_constants(void **unused)
 
 static void integers(void **unused)
 {
-    (void)unused;
     const int64_t i64[] = {INT64_MIN, -100000000, -1, 0, 9, 10, 99999999, 100000000, INT64_MAX};
     const uint64_t u64[] = {0, UINT64_MAX, UINT64_C(10000000000000000)};
     const uint8_t truth[] = {1, 0, 0};
@@ -299,7 +281,6 @@ static void integers(void **unused)
  * too many), and the same whether printed at once or one by one. */
 static void rows_stay_in_their_room(void **unused)
 {
-    (void)unused;
     for (int i = 0; i < 20000; i++) {
         enum pe_dtype dtype = (enum pe_dtype)(i % PE_N_DTYPES);
         int digits = (int)(random_bits() % (API_DIGITS_MAX + 2)) - 1;

@@ -2,17 +2,14 @@
  * of hostile text. */
 #include "api/numbers/numbers.h"
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/random.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N_RANDOM = 500000 };
 
@@ -56,7 +53,6 @@ static void assert_reads_as_strtod(const char *text)
 
 static void hard_numbers(void **unused)
 {
-    (void)unused;
     static const char *const cases[] = {
         "0",
         "-0",
@@ -120,7 +116,6 @@ static void hard_numbers(void **unused)
  * there are have 767 digits. */
 static void middles(void **unused)
 {
-    (void)unused;
     char text[1400];
     for (int i = 0; i < 20000; i++) {
         double x = double_of(random_bits() >> (i % 3 ? 1 : 12)); /* any, or below the normal range */
@@ -138,7 +133,6 @@ static void middles(void **unused)
 
 static void random_texts(void **unused)
 {
-    (void)unused;
     char text[80];
     for (int i = 0; i < N_RANDOM; i++) {
         double x = double_of(random_bits());
@@ -158,7 +152,6 @@ static void random_texts(void **unused)
  * exponent. */
 static void very_long_numbers(void **unused)
 {
-    (void)unused;
     enum { N = 1000000 };
     char *text = malloc(N + 40);
     double x;
@@ -182,7 +175,6 @@ static void very_long_numbers(void **unused)
 
 static void wrong_numbers(void **unused)
 {
-    (void)unused;
     static const char *const cases[] = {
         "",         " ",          "+1",    ".5",   "1.",   "1.e5",    "01",      "-01",
         "00",       "-",          "--1",   "1e",   "1e+",  "1E-",     "0x10",    "1_0",
@@ -200,7 +192,6 @@ static void wrong_numbers(void **unused)
 
 static void every_prefix_is_refused(void **unused)
 {
-    (void)unused;
     const char whole[] = "[[-1.5e-3, \"-Infinity\"], [12345678.125, 0]]";
     for (size_t n = 1; n < sizeof whole; n++) {
         char *text = malloc(n);
@@ -220,7 +211,6 @@ static void every_prefix_is_refused(void **unused)
 
 static void arrays(void **unused)
 {
-    (void)unused;
     static const struct {
         const char *text;
         enum api_read result;
@@ -271,7 +261,6 @@ static void arrays(void **unused)
  * passes. */
 static void going_inside_stays_linear(void **unused)
 {
-    (void)unused;
     enum { DEPTH = 100000, N = 2 * DEPTH };
     char *text = malloc(N);
     assert_non_null(text);
@@ -292,7 +281,6 @@ static void going_inside_stays_linear(void **unused)
 /* A list that cannot grow stays unchanged, with the numbers of the previous arrays. */
 static void failed_growth_changes_nothing(void **unused)
 {
-    (void)unused;
     enum { N = 5000 };
     char text[2 * N + 2] = "[";
     for (int i = 0; i < N; i++)

@@ -1,12 +1,9 @@
 /* The content coding that Accept-Encoding chooses. */
 #include "api/requests/requests.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 static const struct {
     const char *header;
@@ -55,7 +52,6 @@ static const struct {
 
 static void the_header_chooses(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
         if (api_coding_choose(headers[i].header) != headers[i].coding)
             fail_msg("\"%s\": not %d", headers[i].header, (int)headers[i].coding);

@@ -32,7 +32,6 @@ static struct answer ask(const char *format, const char *field, const char *valu
 
 static void each_field_has_a_case(void **state)
 {
-    (void)state;
     size_t n = 0;
     for (const struct pe_param *row = api_form_params(); row->name; row++, n++) {
         const struct pe_about *about = &row->about;
@@ -49,7 +48,6 @@ static void each_field_has_a_case(void **state)
 
 static void each_field_is_in_the_tag(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < N_CASES; i++) {
         struct answer one = ask(cases[i].format, cases[i].name, cases[i].values[0]);
         struct answer other = ask(cases[i].format, cases[i].name, cases[i].values[1]);
@@ -69,7 +67,6 @@ static void each_field_is_in_the_tag(void **state)
 
 static void a_field_without_effect_is_refused(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < N_CASES; i++)
         if (cases[i].refusing) {
             char pointer[64];
@@ -82,7 +79,6 @@ static void a_field_without_effect_is_refused(void **state)
 /* A field with its default value has no effect and is accepted. */
 static void a_usual_flag_is_taken_by_all_formats(void **state)
 {
-    (void)state;
     assert_answer(ask("raw", "data", "true"), 200, NULL);
     assert_answer(ask("raw", "legend", "false"), 200, NULL);
     assert_answer(ask("npy", "ascii", "false"), 200, NULL);
@@ -90,7 +86,6 @@ static void a_usual_flag_is_taken_by_all_formats(void **state)
 
 static void a_misspelt_field_is_guessed(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < N_CASES; i++) {
         char name[32];
         snprintf(name, sizeof name, "%sx", cases[i].name);

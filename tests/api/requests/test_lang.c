@@ -52,7 +52,6 @@ static const struct {
 
 static void the_header_chooses(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
         const struct api_call call = {.accept_language = headers[i].header};
         enum pe_lang lang = PE_N_LANGS;
@@ -64,7 +63,6 @@ static void the_header_chooses(void **state)
 
 static void the_field_comes_first(void **state)
 {
-    (void)state;
     const struct api_call call = {.accept_language = "zh"};
     enum pe_lang lang = PE_N_LANGS;
     assert_true(api_lang_choose("en", &call, &lang, NULL) && lang == PE_EN);
@@ -73,7 +71,6 @@ static void the_field_comes_first(void **state)
 
 static void another_word_is_refused(void **state)
 {
-    (void)state;
     const char *const words[] = {"", "EN", "zh-CN", "fr", "e", "english"};
     const struct api_call call = {.accept_language = "zh"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -113,7 +110,6 @@ static const struct {
 
 static void the_query_names_it(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
         const struct api_call call = {.query = queries[i].query};
         struct api_problem problem = {.status = 0};
@@ -126,7 +122,6 @@ static void the_query_names_it(void **state)
 
 static void a_long_header_is_linear(void **state)
 {
-    (void)state;
     enum { N = 1 << 20 };
     char *header = malloc(N + 1);
     for (const char *c = ",;z\"-*"; *c; c++) {
@@ -141,7 +136,6 @@ static void a_long_header_is_linear(void **state)
 
 static void vary_is_joined(void **state)
 {
-    (void)state;
     struct answer a = {.reply = api_reply_empty(204)};
     assert_ptr_equal(api_reply_set_language(a.reply, PE_ZH), a.reply);
     assert_string_equal(header_of(&a, "Content-Language"), "zh");

@@ -74,7 +74,6 @@ static struct api_reply *answer_call(size_t i)
 
 static void test_each_allocation_fails(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         long before = alloc_count();
         struct api_reply *reply = answer_call(i);
@@ -98,7 +97,6 @@ static void test_each_allocation_fails(void **state)
 /* The reply made without any memory at all. */
 static void test_no_memory(void **state)
 {
-    (void)state;
     alloc_fail_at(1);
     struct api_reply *reply = answer_call(14);
     alloc_fail_at(-1);

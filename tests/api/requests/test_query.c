@@ -23,7 +23,6 @@ static const struct pe_value *field(const char *name)
 
 static void test_meanings(void **state)
 {
-    (void)state;
     assert_true(
         read_query("len=8&base=1e4&bias_scaled=true&outputs=cos,sin&positions=1,2.5&inv_freq=5&form=key&scheme=alibi"
                    "&slopes=[1,2]&scaling=%7B%22type%22%3A%22linear%22%7D&other=text&list=1,2&digits=x&tokens=NaN,1"));
@@ -45,7 +44,6 @@ static void test_meanings(void **state)
 
 static void test_one_number_is_a_list_where_a_list_is_meant(void **state)
 {
-    (void)state;
     assert_true(read_query("positions=7&slopes=0.5&scheme=alibi&outputs=bias"));
     assert_int_equal(field("positions")->kind, PE_ARRAY);
     assert_int_equal(field("slopes")->array.rank, 1);
@@ -55,7 +53,6 @@ static void test_one_number_is_a_list_where_a_list_is_meant(void **state)
 
 static void test_numbers(void **state)
 {
-    (void)state;
     static const char *const numbers[] = {"0", "-0", "10", "1.5", "1e5", "1E%2B5", "-1.25e-3"};
     static const char *const words[] = {"%2B1", "01", "-01", ".5",   "1.",  "1e",  "1e%2B", "-",
                                         "",     "1x", "0x1", "True", "nan", "--1", "1.-5"};
@@ -76,7 +73,6 @@ static void test_numbers(void **state)
 
 static void test_decoding(void **state)
 {
-    (void)state;
     assert_true(read_query("a=x%20y+z%2B&&b&c=%C3%A9&%64=1&e==="));
     assert_string_equal(field("a")->string, "x y z+");
     assert_string_equal(field("b")->string, "");
@@ -88,7 +84,6 @@ static void test_decoding(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *query;
         int status;
@@ -115,7 +110,6 @@ static void test_refused(void **state)
 
 static void test_null_is_not_given(void **state)
 {
-    (void)state;
     assert_true(read_query("len=null&base=1"));
     assert_int_equal(request.n_fields, 1);
     api_request_drop(&request);

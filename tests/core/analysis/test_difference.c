@@ -1,13 +1,10 @@
 /* difference: small tables whose differences are known, every dtype, infinities, and maps larger than a block. */
 #include "core/numeric/numeric.h"
 #include "tests/support/analysis.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct test_analysis a;
 
@@ -36,7 +33,6 @@ static void analyse_as(enum pe_dtype dtype, const char *json)
 
 static void tables(void **unused)
 {
-    (void)unused;
     test_analyse(&a, TWO_TABLES);
     assert_true(!test_result(&a, "0.difference")); /* the first has nothing to be compared with */
     near("1.difference.value", 1, 0);
@@ -60,7 +56,6 @@ static void dtypes(void **unused)
         enum pe_dtype dtype;
         double steps;
     } rows[] = {{PE_F16, 0x1p8}, {PE_BF16, 0x1p5}, {PE_F64, 0x1p50}, {PE_F32, 0x1p21}};
-    (void)unused;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         analyse_as(rows[i].dtype, TWO_TABLES);
         near("1.difference.max_ulp", rows[i].steps, 0);
@@ -71,7 +66,6 @@ static void dtypes(void **unused)
 
 static void tolerance(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'metrics':['difference'],'tolerance':0.75,'scheme':'learned','dim':1,'len':3,"
                      "'configs':[{'table':[[1],[3],[5]]},{'table':[[1.5],[3.75],[6]]}]}");
     near("1.difference.first.row", 2, 0); /* beyond it, not at it */
@@ -85,7 +79,6 @@ static void tolerance(void **unused)
 /* The largest finite number and infinity are neighbours; so are zeros of both signs. */
 static void infinities(void **unused)
 {
-    (void)unused;
     analyse_as(PE_F16, "{'metrics':['difference'],'scheme':'learned','dim':1,'len':2,"
                        "'configs':[{'table':[[65504],[-0.0]]},{'table':[[66000],[0]]}]}");
     near("1.difference.max_ulp", 1, 0);
@@ -106,7 +99,6 @@ static void infinities(void **unused)
 /* cos and sin do not depend on the layout, but what they do to a vector does. */
 static void rotated(void **unused)
 {
-    (void)unused;
     analyse_as(PE_F64, "{'metrics':['difference'],'scheme':'rope','head_dim':4,'len':2,"
                        "'configs':[{'inv_freq':[1,0]},{'inv_freq':[1,0],'layout':'half'}]}");
     /* v = (1, 1.25, 1.5, 1.75): pairs (0,1), (2,3) or (0,2), (1,3), and the first of them turns by 1 */
@@ -128,7 +120,6 @@ static void rotated(void **unused)
 
 static void the_same(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'metrics':['difference'],'scheme':'xpos','head_dim':8,'len':40,'configs':[{},{}]}");
     near("1.difference.value", 0, 0);
     near("1.difference.equal", 1, 0);
@@ -139,7 +130,6 @@ static void the_same(void **unused)
 
 static void nothing_alike(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'metrics':['difference'],'len':3,'configs':[{'scheme':'alibi'},{'scheme':'rope'},{'scheme':"
                      "'alibi','num_heads':4},{'scheme':'kerple'}]}");
     assert_true(test_is_null(&a, "1.difference.value") && test_is_null(&a, "2.difference.value"));
@@ -152,7 +142,6 @@ static void nothing_alike(void **unused)
 /* Integers are compared as they are: 2^24 and 2^24 + 1 are one float. */
 static void integers(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'metrics':['difference'],'scheme':'shaw','len':6,'configs':[{'max_relative':4},{'p_min':-4,"
                      "'p_max':3}]}");
     near("1.difference.value", 1, 0);
@@ -166,7 +155,6 @@ static void integers(void **unused)
 /* Channels first: positions are rows there too. */
 static void channels_first(void **unused)
 {
-    (void)unused;
     const uint64_t *shape;
     test_analyse(&a, "{'metrics':['difference'],'scheme':'sinusoidal','dim':8,'grid':[2,3],'channels_first':true,"
                      "'configs':[{},{'angle_scale':1.5}]}");
@@ -180,7 +168,6 @@ static void channels_first(void **unused)
 /* [2, 700, 700] takes several blocks: slopes s and 1.5·s are apart by s/2 for each step of distance. */
 static void large_maps(void **unused)
 {
-    (void)unused;
     const uint64_t *shape;
     analyse_as(PE_F64, "{'metrics':['difference'],'scheme':'alibi','len':700,'causal':true,"
                        "'configs':[{'slopes':[0.5,0.25]},{'slopes':[0.5,0.375]}],'num_heads':2}");
@@ -198,7 +185,6 @@ static void large_maps(void **unused)
 
 static void failures(void **unused)
 {
-    (void)unused;
     test_analysis_fails_cleanly("{'metrics':['difference'],'scheme':'rope','head_dim':8,'len':4000,"
                                 "'configs':[{},{'layout':'half'}]}");
     test_analysis_fails_cleanly("{'metrics':['difference'],'scheme':'alibi','len':150,'configs':[{},{'causal':true}]}");

@@ -1,13 +1,10 @@
 /* wavelengths, decay, precision: published values, the formulas in plain loops, and cosl of extended precision. */
 #include "core/numeric/numeric.h"
 #include "tests/support/analysis.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct test_analysis a;
 
@@ -22,7 +19,6 @@ static void near(const char *path, double expected, double tolerance)
 
 static void wavelengths_of_llama(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'preset':'llama-3.1','len':16,'metrics':['wavelengths']}");
     near("0.wavelengths.value", .5, 0);
     near("0.wavelengths.witness.pair", 32, 0);
@@ -49,7 +45,6 @@ static void wavelengths_of_plain_ladders(void **unused)
         {"{'scheme':'rope','head_dim':64,'len':128,'metrics':['wavelengths']}", 11 / 32.0, 11, 47117},
         {"{'scheme':'sinusoidal','dim':512,'len':9,'train_len':70000,'metrics':['wavelengths']}", 1, -1, 60611},
     };
-    (void)unused;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         test_analyse(&a, rows[i].json);
         near("0.wavelengths.value", rows[i].share, 0);
@@ -66,7 +61,6 @@ static void wavelengths_of_plain_ladders(void **unused)
 /* The column of zeros of a padded width is no wave. */
 static void padding_is_no_wave(void **unused)
 {
-    (void)unused;
     const uint64_t *shape;
     test_analyse(&a, "{'scheme':'sinusoidal','dim':9,'odd':'pad','len':12,'metrics':['wavelengths','decay']}");
     test_tensor(&a, "turns.0", &shape);
@@ -79,7 +73,6 @@ static void padding_is_no_wave(void **unused)
 
 static void decay_of_roformer(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'rope','head_dim':128,'len':513,'metrics':['decay']}");
     const double *curve = test_tensor(&a, "decay.0", NULL);
     static const struct {
@@ -102,7 +95,6 @@ static void decay_of_roformer(void **unused)
 /* Two pairs in closed form, wherever the run begins: (|1| + |1 + e^(i·d·(w0 - w1))|)/2. */
 static void decay_of_two_pairs(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'rope','head_dim':4,'inv_freq':[0.75,0.25],'len':200,'offset':90,'metrics':['decay']}");
     const double *curve = test_tensor(&a, "decay.0", NULL);
     for (int d = 0; d < 200; d++)
@@ -125,7 +117,6 @@ static void precision_far_away(void **unused)
         {"{'scheme':'rope','base':5e5,'head_dim':128,'positions':[131072],'metrics':['precision']}", 2.33e-3},
         {"{'scheme':'rope','base':5e5,'head_dim':128,'positions':[1048576],'metrics':['precision']}", 1.83e-2},
     };
-    (void)unused;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         test_analyse(&a, rows[i].json);
         near("0.precision.value", rows[i].error, 3e-3 * rows[i].error);
@@ -154,7 +145,6 @@ static void precision_of_each_recipe(void **unused)
                    {"f16_inv_freq", PE_F16, PE_F32, PE_F32, PE_F32},
                    {"bf16", PE_BF16, PE_BF16, PE_BF16, PE_BF16}};
     enum { N = 31, RECIPES = 5 };
-    (void)unused;
     test_analyse(&a,
                  "{'scheme':'rope','head_dim':2,'inv_freq':[0.7],'metrics':['precision'],'positions':[1,2,4,8,16,32,"
                  "64,128,256,512,1024,2048,4096,8192,16384,32768,65536,131072,262144,524288,1048576,2097152,4194304,"
@@ -177,7 +167,6 @@ static void precision_of_each_recipe(void **unused)
 /* Positions above 256 repeat in bf16: one of two up to 512, three of four to 1024. */
 static void rows_that_repeat(void **unused)
 {
-    (void)unused;
     int repeated = 0;
     for (int p = 1; p < 600; p++)
         repeated += rounded(PE_BF16, p) == rounded(PE_BF16, p - 1);
@@ -202,7 +191,6 @@ static void rows_that_repeat(void **unused)
 
 static void words_of_recipes(void **unused)
 {
-    (void)unused;
     test_analysis_refused("{'scheme':'rope','len':4,'recipes':['f32','bf32']}", "/recipes/1", "bf32");
     test_analysis_refused("{'scheme':'rope','len':4,'recipes':['f32','f32']}", "/recipes/1", "twice");
     test_analysis_refused("{'scheme':'alibi','len':4,'recipes':['f32']}", "/recipes", "precision");
@@ -211,7 +199,6 @@ static void words_of_recipes(void **unused)
 
 static void failures(void **unused)
 {
-    (void)unused;
     test_analysis_fails_cleanly("{'scheme':'rope','head_dim':8,'len':70,'metrics':['wavelengths','decay','precision'],"
                                 "'scaling':{'type':'linear','factor':2}}");
     test_analysis_fails_cleanly(

@@ -2,14 +2,11 @@
  * V S⁺ Uᵀ b in plain loops; small cases by hand; failures. */
 #include "core/analysis/analysis.h"
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define CUT 1e-12
 
@@ -118,7 +115,6 @@ static void check(size_t m, size_t n, double (*singular)(size_t k), double toler
 
 static void all_shapes(void **unused)
 {
-    (void)unused;
     static const size_t shapes[][2] = {{1, 1},   {5, 1},   {1, 5},   {7, 7},    {40, 13},
                                        {13, 40}, {90, 70}, {70, 90}, {300, 80}, {64, 64}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
@@ -132,7 +128,6 @@ static void all_shapes(void **unused)
 /* [1 2; 2 4] has the singular value 5 with u = v = (1, 2)/sqrt(5): x = v (uᵀ b)/5. A matrix of zeros gives zeros. */
 static void by_hand(void **unused)
 {
-    (void)unused;
     struct pe_error err;
     double a[] = {1, 2, 2, 4}, b[] = {3, 1}, x[2];
     assert_int_equal(pe_least_squares(2, 2, 1, a, b, CUT, x, &err), PE_OK);
@@ -145,7 +140,6 @@ static void by_hand(void **unused)
 /* Each side of the cut, by a hair: diag(1, s) x = (1, 1). */
 static void the_cut(void **unused)
 {
-    (void)unused;
     for (int kept = 0; kept < 2; kept++) {
         struct pe_error err;
         double small = kept ? 1.01e-12 : 0.99e-12, a[] = {1, 0, 0, small}, b[] = {1, 1}, x[2];
@@ -159,7 +153,6 @@ static bool left(void *count) { return ++*(int *)count > 3; }
 
 static void failures(void **unused)
 {
-    (void)unused;
     struct pe_error err;
     enum pe_status status = PE_NO_MEMORY;
     int count = 0;

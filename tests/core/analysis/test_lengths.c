@@ -1,14 +1,11 @@
 /* receptive, extrapolation: published values, closed forms, and counts in plain loops. */
 #include "tests/support/analysis.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct test_analysis a;
 
@@ -26,7 +23,6 @@ static bool is_there(const char *path) { return test_result(&a, path) != NULL; }
 static void receptive_of_alibi(void **unused)
 {
     static const double ninety[] = {4, 9, 18, 36, 73, 147, 294, 588};
-    (void)unused;
     test_analyse(&a, "{'scheme':'alibi','causal':true,'len':2048,'metrics':['receptive']}");
     for (int h = 0; h < 8; h++) {
         char path[] = "0.receptive.ninety.0";
@@ -41,7 +37,6 @@ static void receptive_of_alibi(void **unused)
 /* A geometric series: with weights r^d, d < n, the mass within d is (1 - r^(d+1))/(1 - r^n). */
 static void receptive_of_one_slope(void **unused)
 {
-    (void)unused;
     enum { N = 5000 };
     const uint64_t *shape;
     double r = exp(-0x1p-8), all = 0, distance = 0, entropy = 0, reached = -1;
@@ -66,7 +61,6 @@ static void receptive_of_one_slope(void **unused)
 /* Two keys at distance 2 and one at 0: two places, with 2·e^(-2s) and 1 as weights. */
 static void receptive_of_listed_keys(void **unused)
 {
-    (void)unused;
     const uint64_t *shape;
     double far = exp(-2 * 0x1p-8);
     test_analyse(&a,
@@ -105,7 +99,6 @@ static void unseen_angles(void **unused)
         {"{'scheme':'sinusoidal','dim':64," T128_E1024, .5726, 5e-5},
         {"{'scheme':'rope','head_dim':128,'len':4,'train_len':4096,'metrics':['extrapolation']}", .247, 6e-4},
     };
-    (void)unused;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         test_analyse(&a, rows[i].json);
         near("0.extrapolation.unseen_angles", rows[i].share, rows[i].tolerance);
@@ -123,7 +116,6 @@ static void unseen_angles(void **unused)
 static void dynamic_scaling_sees_the_longer_length(void **unused)
 {
     double shares[2];
-    (void)unused;
     for (int i = 0; i < 2; i++) {
         test_analyse(&a, i ? "{'scheme':'rope'," T128_E1024
                            : "{'scheme':'rope','scaling':{'type':'dynamic','factor':1,'max_position_embeddings':128},"
@@ -137,7 +129,6 @@ static void dynamic_scaling_sees_the_longer_length(void **unused)
 
 static void positions_without_row(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'configs':[{'scheme':'learned','dim':4,'seed':0,'len':128}],'metrics':['extrapolation']}");
     near("0.extrapolation.value", .5, 0);
     assert_true(!is_there("0.extrapolation.attention") && !test_tensor(&a, "unseen.0", NULL));
@@ -151,7 +142,6 @@ static void positions_without_row(void **unused)
 
 static void unseen_pairs(void **unused)
 {
-    (void)unused;
     for (int causal = 0; causal < 2; causal++) {
         double beyond = 0, all = 0;
         for (int q = 0; q < 60; q++)
@@ -184,7 +174,6 @@ static void saturated_buckets(void **unused)
         {"{'scheme':'deberta','max_relative_positions':5,'len':9,'metrics':['extrapolation']}", (10 + 15) / 81.0,
          (13 * 14 / 2 + 14 * 15 / 2) / 324.0, 1e-15},
     };
-    (void)unused;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         test_analyse(&a, rows[i].json);
         near("0.extrapolation.saturated.train", rows[i].train, rows[i].tolerance);
@@ -197,7 +186,6 @@ static void saturated_buckets(void **unused)
 
 static void attention_of_alibi(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'alibi','causal':true," T128_E1024);
     near("0.extrapolation.value", .1418, 5e-5);
     near("0.extrapolation.attention.mass_beyond", .1418, 5e-5);
@@ -210,7 +198,6 @@ static void attention_of_alibi(void **unused)
 /* A query that sees only itself. */
 static void attention_to_itself(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'alibi','causal':true,'window':1," T128_E256);
     near("0.extrapolation.attention.entropy.1", 0, 1e-15);
     near("0.extrapolation.attention.mean_distance.0", 0, 1e-15);
@@ -227,7 +214,6 @@ static void attention_without_positions(void **unused)
         "{'scheme':'rope','head_dim':4,'inv_freq':[1e-9,1e-9]," T128_E256,
         "{'scheme':'alibi','slopes':[0,0,0,0,0,0,0,0]," T128_E256,
     };
-    (void)unused;
     for (int i = 0; i < 3; i++) {
         test_analyse(&a, requests[i]);
         found[i][0] = test_number(&a, "0.extrapolation.attention.entropy.1");
@@ -242,7 +228,6 @@ static void attention_without_positions(void **unused)
 /* The encoding is added to queries and keys: where it is large, queries attend to the rows nearest to theirs. */
 static void attention_to_large_rows(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'configs':[{'scheme':'learned','dim':64,'seed':3,'std':10,'rows':256}]," T128_E256);
     near("0.extrapolation.attention.entropy.0", 0, 1e-6);
     near("0.extrapolation.attention.mean_distance.1", 0, 1e-3);
@@ -252,7 +237,6 @@ static void attention_to_large_rows(void **unused)
 static void seeds_of_attention(void **unused)
 {
     double entropy[2];
-    (void)unused;
     for (int i = 0; i < 2; i++) {
         test_analyse(&a, i ? "{'scheme':'rope','seed':1," T128_E256 : "{'scheme':'rope','seed':0," T128_E256);
         entropy[i] = test_number(&a, "0.extrapolation.attention.entropy.0");
@@ -263,7 +247,6 @@ static void seeds_of_attention(void **unused)
 
 static void refusals(void **unused)
 {
-    (void)unused;
     test_analysis_refused("{'scheme':'rope','len':9,'eval_len':8,'metrics':['extrapolation']}", "/eval_len", "9");
     test_analysis_refused("{'scheme':'rope','len':9,'train_len':20,'eval_len':19}", "/eval_len", "20");
     test_analysis_refused("{'scheme':'rope','len':9,'eval_len':65537}", "/eval_len", "65536");
@@ -275,7 +258,6 @@ static void refusals(void **unused)
 /* A context of 262144 positions: only a request for this metric is refused. */
 static void contexts_beyond_the_limit(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'preset':'qwen3-next-yarn-1m','len':4}");
     assert_true(is_there("0.wavelengths") && !is_there("0.extrapolation"));
     test_analysis_drop(&a);
@@ -285,7 +267,6 @@ static void contexts_beyond_the_limit(void **unused)
 
 static void failures(void **unused)
 {
-    (void)unused;
     test_analysis_fails_cleanly("{'scheme':'alibi','len':70,'metrics':['receptive','extrapolation'],'num_heads':2}");
     test_analysis_fails_cleanly("{'scheme':'rope','head_dim':8,'len':70,'metrics':['extrapolation'],"
                                 "'scaling':{'type':'linear','factor':2}}");

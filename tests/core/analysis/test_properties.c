@@ -1,13 +1,10 @@
 /* properties: the counts of published schemes, and each wish on encodings that are known to have it or not. */
 #include "tests/support/analysis.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct test_analysis a;
 
@@ -48,7 +45,6 @@ static void counts(void **unused)
         {"{'scheme':'integer','dim':4,'len':64,'metrics':['properties']}", "u--d-"},
         {"{'scheme':'integer','normalize':'length','dim':4,'len':64,'metrics':['properties']}", "--gd-"},
     };
-    (void)unused;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int n = 0;
         test_analyse(&a, rows[i].json);
@@ -65,7 +61,6 @@ static void counts(void **unused)
 /* Shares of the length change with it: the last row of the first half of 64 is 31/64, alone 31/32. */
 static void change_with_the_length(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'integer','normalize':'length','dim':4,'len':64,'metrics':['properties']}");
     near("0.properties.wishes.unique.length_change", 31 / 32.0 - 31 / 64.0, 1e-15);
     test_analysis_drop(&a);
@@ -83,7 +78,6 @@ static void change_with_the_length(void **unused)
 
 static void larger_at_eight_times_the_length(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'integer','dim':4,'len':64,'metrics':['properties']}");
     near("0.properties.wishes.generalises.value", 511 / 63.0, 1e-14);
     test_analysis_drop(&a);
@@ -98,7 +92,6 @@ static void larger_at_eight_times_the_length(void **unused)
 
 static void moved_biases(void **unused)
 {
-    (void)unused;
     /* listed positions with equal gaps: the same distances, no Toeplitz map */
     test_analyse(&a, "{'scheme':'alibi','positions':[0.5,2.5,4.5,6.5],'metrics':['properties']}");
     near("0.properties.wishes.linear.value", 0, 0);
@@ -122,7 +115,6 @@ static void learned_numbers(void **unused)
         {"{'configs':[{'scheme':'fourier','style':'gaussian','num_freqs':4}],'len':4,'metrics':['properties']}", 0},
         {"{'scheme':'kerple','len':4,'metrics':['properties']}", 0},
     };
-    (void)unused;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         test_analyse(&a, rows[i].json);
         near("0.properties.wishes.deterministic.value", rows[i].n, 0);
@@ -133,7 +125,6 @@ static void learned_numbers(void **unused)
 /* V-JEPA 2's layout pairs channels as if they were neighbours; the tables of cosines are those of a rotation. */
 static void grids(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'rope','head_dim':16,'base':100,'layout':'half','len':9,'metrics':['properties']}");
     assert_true(test_number(&a, "0.properties.wishes.n_dimensional.value") < 1e-14);
     test_analysis_drop(&a);
@@ -146,7 +137,6 @@ static void grids(void **unused)
 
 static void failures(void **unused)
 {
-    (void)unused;
     test_analysis_fails_cleanly("{'scheme':'sinusoidal','dim':8,'len':70,'metrics':['properties']}");
     test_analysis_fails_cleanly("{'scheme':'alibi','num_heads':2,'positions':[0,1,3],'metrics':['properties']}");
 }

@@ -1,13 +1,10 @@
 /* shift: the addition theorem's matrices in closed form, fits whose result is known, rules of k. */
 #include "tests/support/analysis.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct test_analysis a;
 
@@ -31,7 +28,6 @@ static void expect_linear(const char *json, const char *method)
 
 static void exact_ones(void **unused)
 {
-    (void)unused;
     expect_linear("{'scheme':'sinusoidal','dim':64,'len':300,'k':[1,7,299]," SHIFT, "exact");
     expect_linear("{'scheme':'sinusoidal','dim':6,'len':40,'layout':'half','flip_sin_to_cos':true," SHIFT, "exact");
     expect_linear("{'scheme':'sinusoidal','dim':7,'len':40,'odd':'pad','offset':1000000," SHIFT, "exact");
@@ -49,7 +45,6 @@ static void exact_ones(void **unused)
 /* Rows are [cos | sin] of the frequencies 1 and 1/100. */
 static void matrix_of_rope(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'rope','head_dim':4,'len':9,'k':[2,5],'outputs':['shift_matrix']," SHIFT);
     const uint64_t *shape;
     const double *m = test_tensor(&a, "shift_matrix.0", &shape);
@@ -67,7 +62,6 @@ static void matrix_of_rope(void **unused)
 /* The frameworks' float32 angles are not exactly linear in the position. */
 static void rounded_angles(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'rope','head_dim':16,'len':50,'offset':100000,'arith':'float32'," SHIFT);
     assert_string_equal(test_word(&a, "0.shift.method"), "exact");
     assert_true(test_number(&a, "0.shift.value") > 1e-4 && test_number(&a, "0.shift.value") < 1e-1);
@@ -78,7 +72,6 @@ static void rounded_angles(void **unused)
 /* One column 0, 1, 2 …: M = sum of i(i+1) over sum of i^2, i even; odd rows miss by |i + 1 - M i|. */
 static void fit_of_one_column(void **unused)
 {
-    (void)unused;
     enum { N = 21 };
     double above = 0, below = 0, worst = -1;
     int row = 0;
@@ -104,7 +97,6 @@ static void fit_of_one_column(void **unused)
 /* The same number in four columns: of all matrices that fit, the smallest has M/4 everywhere. */
 static void smallest_matrix(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'integer','dim':4,'len':21,'outputs':['shift_matrix']," SHIFT);
     const double *m = test_tensor(&a, "shift_matrix.0", NULL);
     double above = 0, below = 0;
@@ -120,7 +112,6 @@ static void smallest_matrix(void **unused)
 /* A learned table whose rows are powers of [[0, -1], [1, 1]]: the fit finds it. */
 static void fit_of_a_recurrence(void **unused)
 {
-    (void)unused;
     char json[1024];
     int x = 3, y = 1;
     size_t at = (size_t)snprintf(json, sizeof json,
@@ -144,7 +135,6 @@ static void fit_of_a_recurrence(void **unused)
 
 static void too_few_rows(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'integer','dim':2,'len':5,'k':[4,1]," SHIFT);
     assert_true(test_is_null(&a, "0.shift.by_k.0.value") && test_is_null(&a, "0.shift.by_k.0.witness"));
     assert_false(test_is_null(&a, "0.shift.value"));
@@ -157,7 +147,6 @@ static void too_few_rows(void **unused)
 
 static void refusals(void **unused)
 {
-    (void)unused;
     test_analysis_refused("{'scheme':'sinusoidal','dim':8,'len':5,'k':[1,5]," SHIFT, "/k/1", "at most 4");
     test_analysis_refused("{'scheme':'sinusoidal','dim':8,'len':5,'k':[1.5]," SHIFT, "/k/0", "integers");
     test_analysis_refused("{'scheme':'sinusoidal','dim':8,'len':5,'k':[0]," SHIFT, "/k", "1");
@@ -168,7 +157,6 @@ static void refusals(void **unused)
 
 static void failures(void **unused)
 {
-    (void)unused;
     test_analysis_fails_cleanly("{'scheme':'rope','head_dim':8,'len':300," SHIFT);
     test_analysis_fails_cleanly("{'scheme':'integer','dim':8,'len':300,'k':[1,2]," SHIFT);
 }

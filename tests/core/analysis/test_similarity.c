@@ -1,12 +1,9 @@
 /* similarity: reference values, closed forms, and plain loops over tables whose similarity depends on the position. */
 #include "tests/support/analysis.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 static struct test_analysis a;
 
@@ -27,7 +24,6 @@ static double cosines(double d, int n_pairs)
 
 static void sinusoids(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'sinusoidal','dim':128,'len':512,'metrics':['similarity']}");
     const double *means = test_tensor(&a, "similarity.0", NULL), *spread = test_tensor(&a, "spread.0", NULL);
     assert_true(fabs(means[1] / 64 - 0.97021) < 5e-6);
@@ -49,7 +45,6 @@ static void sinusoids(void **unused)
 /* A factor on cosines and sines counts twice. */
 static void rotary(void **unused)
 {
-    (void)unused;
     test_analyse(
         &a, "{'scheme':'rope','head_dim':64,'len':300,'offset':1000,'attention_factor':1.5,'metrics':['similarity']}");
     const double *means = test_tensor(&a, "similarity.0", NULL);
@@ -70,7 +65,6 @@ static double scaled(double d, int n_pairs, double scale_base)
 /* The sequence is far from the centre of the scale, so a scale by itself would underflow. */
 static void xpos(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'xpos','head_dim':16,'len':200,'offset':1000000,'outputs':['similarity','gram'],"
                      "'metrics':['similarity']}");
     const double *means = test_tensor(&a, "similarity.0", NULL), *gram = test_tensor(&a, "gram.0", NULL);
@@ -86,7 +80,6 @@ static void xpos(void **unused)
 /* A table of numbers without any order, of more than one block: every pair in plain loops. */
 static void tables(void **unused)
 {
-    (void)unused;
     enum { N = 301, DIM = 3 };
     static double x[N][DIM], dots[N];
     static char json[1 << 15];
@@ -141,7 +134,6 @@ static void tables(void **unused)
 /* sin(p)·sin(q) summed over pairs, and sines of one base with cosines of another. */
 static void pairings(void **unused)
 {
-    (void)unused;
     enum { N = 40, C = 4 };
     static const char *const words[] = {"sin", "cos", "mismatched"};
     for (int w = 0; w < 3; w++) {
@@ -167,7 +159,6 @@ static void pairings(void **unused)
 
 static void nothing(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'none','dim':8,'len':1,'metrics':['similarity']}");
     assert_true(test_is_null(&a, "0.similarity.rises_at") && test_is_null(&a, "0.similarity.witness"));
     near("0.similarity.minimum.distance", 0, 0);
@@ -178,7 +169,6 @@ static void nothing(void **unused)
 
 static void refusals(void **unused)
 {
-    (void)unused;
     test_analysis_refused("{'scheme':'rope','len':8,'pairing':'sin'" SIMILARITY, "/pairing", "sinusoidal");
     test_analysis_refused("{'scheme':'sinusoidal','dim':9,'len':8,'pairing':'sin'" SIMILARITY, "/pairing", "even");
     test_analysis_refused("{'scheme':'sinusoidal','len':8,'pairing':'mismatched'" SIMILARITY, "/other_base", "missing");
@@ -191,7 +181,6 @@ static void refusals(void **unused)
 
 static void failures(void **unused)
 {
-    (void)unused;
     test_analysis_fails_cleanly("{'scheme':'rope','head_dim':8,'len':300" SIMILARITY);
     test_analysis_fails_cleanly("{'scheme':'xpos','head_dim':8,'len':300" SIMILARITY);
     test_analysis_fails_cleanly("{'scheme':'sinusoidal','len':300,'pairing':'mismatched','other_base':7" SIMILARITY);

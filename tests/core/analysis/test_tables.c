@@ -1,12 +1,9 @@
 /* step, norms, collisions: reference values, laws, small tables whose numbers are known. */
 #include "tests/support/analysis.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct test_analysis a;
 
@@ -21,7 +18,6 @@ static void near(const char *path, double expected, double tolerance)
 
 static void steps_of_rows(void **unused)
 {
-    (void)unused;
     test_analyse(&a,
                  "{'scheme':'learned','dim':2,'table':[[0,0],[3,4],[3,5],[-9,0],[-9,0]],'len':5,'metrics':['step']}");
     const uint64_t *shape;
@@ -40,7 +36,6 @@ static void steps_of_rows(void **unused)
 /* A grid of two lines: no step from the end of a line to the next. */
 static void steps_of_grids(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'sinusoidal','dim':8,'grid':[2,3],'metrics':['step']}");
     const double *step = test_tensor(&a, "step.0", NULL);
     double expected = sqrt(4 * pow(sin(0.5), 2) + 4 * pow(sin(0.005), 2));
@@ -53,7 +48,6 @@ static void steps_of_grids(void **unused)
 /* ALiBi with one head of slope 2^-8: every distance is that far from the next nearer one on its side. */
 static void steps_of_distances(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'alibi','num_heads':1,'len':4,'metrics':['step']}");
     const uint64_t *shape;
     const double *step = test_tensor(&a, "step.0", &shape);
@@ -75,7 +69,6 @@ static void steps_of_distances(void **unused)
 
 static void norms_of_rope(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'rope','head_dim':128,'len':64,'metrics':['norms']}");
     near("0.norms.value", 0, 1e-15);
     near("0.norms.dtypes.f32", 4.0e-8, 5e-10);
@@ -95,7 +88,6 @@ static void norms_of_rope(void **unused)
 /* xPos: queries at p are scaled by (gamma / (1 + gamma))^(p/scale_base) in the first pair. */
 static void norms_of_xpos(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'xpos','head_dim':8,'len':100,'metrics':['norms']}");
     near("0.norms.value", 1 - pow(0.4 / 1.4, 99 / 512.0), 1e-14);
     near("0.norms.witness.row", 99, 0);
@@ -108,7 +100,6 @@ static void norms_of_xpos(void **unused)
  * their squares is 2. Channels 2 and 3 have the same block. */
 static void norms_of_no_rotation(void **unused)
 {
-    (void)unused;
     double largest = 0;
     for (int p = 0; p < 9; p++) {
         double det = fabs(cos(0.99 * p));
@@ -124,7 +115,6 @@ static void norms_of_no_rotation(void **unused)
 
 static void collisions(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'integer','len':600,'metrics':['collisions'],'dtypes':['f64','bf16']}");
     near("0.collisions.witness.rows.0", 256, 0);
     near("0.collisions.witness.rows.1", 257, 0);
@@ -144,7 +134,6 @@ static void collisions(void **unused)
 /* The first pair in the order of its first row, not the first repetition met; -0 is 0. */
 static void first_pair(void **unused)
 {
-    (void)unused;
     test_analyse(&a, "{'scheme':'learned','dim':2,'table':[[0,1],[5,5],[5,5],[-0.0,1],[5,5]],'len':5,"
                      "'metrics':['collisions'],'dtypes':['f32']}");
     near("0.collisions.value", 3, 0);
@@ -155,7 +144,6 @@ static void first_pair(void **unused)
 
 static void refusals(void **unused)
 {
-    (void)unused;
     test_analysis_refused("{'scheme':'rope','head_dim':8,'len':4,'dtypes':['f8']}", "/dtypes/0", "f8");
     test_analysis_refused("{'scheme':'rope','head_dim':8,'len':4,'dtypes':['f16','f16']}", "/dtypes/1", "twice");
     test_analysis_refused("{'scheme':'rope','head_dim':8,'len':4,'metrics':['step'],'dtypes':['f16']}", "/dtypes",
@@ -165,7 +153,6 @@ static void refusals(void **unused)
 
 static void failures(void **unused)
 {
-    (void)unused;
     test_analysis_fails_cleanly("{'scheme':'rope','head_dim':8,'len':300,'metrics':['step','norms','collisions']}");
     test_analysis_fails_cleanly("{'scheme':'kerple','len':300,'metrics':['step','collisions']}");
 }

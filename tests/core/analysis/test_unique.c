@@ -1,12 +1,9 @@
 /* unique: reference values, laws, and the plain double loop over small tables of numbers. */
 #include "tests/support/analysis.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 static void expect(const char *json, double value, double tolerance, const char *places, double first, double second)
 {
@@ -26,7 +23,6 @@ static void expect(const char *json, double value, double tolerance, const char 
 /* Neighbours of a sinusoid are |e^(iw) - 1| apart in each pair: 4·sum of sin^2(w/2). */
 static void sinusoids(void **unused)
 {
-    (void)unused;
     expect("{'scheme':'sinusoidal','dim':64,'len':64," UNIQUE, 1.4718480481, 5e-11, "rows", 0, 1);
     expect("{'scheme':'sinusoidal','dim':4,'len':4096," UNIQUE, 0.0444064, 5e-8, "rows", 0, 1885);
     double sum = 0;
@@ -38,7 +34,6 @@ static void sinusoids(void **unused)
 
 static void equal_rows(void **unused)
 {
-    (void)unused;
     expect("{'scheme':'none','len':7," UNIQUE, 0, 0, "rows", 0, 1);
     expect("{'scheme':'alibi','len':64," UNIQUE, 0, 0, "distances", -1, 1);
     /* rows 1 and 4 are the same numbers */
@@ -49,7 +44,6 @@ static void equal_rows(void **unused)
 /* Causal ALiBi: heads' slopes 2^-1 … 2^-8, so distances 0 and -1 are sqrt(sum of 4^-h) apart; all steps tie. */
 static void steps_that_tie(void **unused)
 {
-    (void)unused;
     double sum = 0;
     for (int h = 1; h <= 8; h++)
         sum += pow(4, -h);
@@ -58,7 +52,6 @@ static void steps_that_tie(void **unused)
 
 static void plain_loop(void **unused)
 {
-    (void)unused;
     enum { N = 150, DIM = 3 };
     static char json[1 << 14];
     static double x[N][DIM];
@@ -92,7 +85,6 @@ static void plain_loop(void **unused)
 
 static void one_row(void **unused)
 {
-    (void)unused;
     static struct test_analysis a;
     test_analyse(&a, "{'scheme':'sinusoidal','dim':8,'len':1," UNIQUE);
     assert_true(test_is_null(&a, "0.unique.value") && test_is_null(&a, "0.unique.witness"));
@@ -102,7 +94,6 @@ static void one_row(void **unused)
 /* The largest entry, and nothing to show where all are 0. */
 static void bounds(void **unused)
 {
-    (void)unused;
     static struct test_analysis a;
     test_analyse(&a, "{'scheme':'learned','dim':2,'table':[[3,-4],[0,4],[4,1]],'len':3,'metrics':['bounds']}");
     assert_true(test_number(&a, "0.bounds.value") == 4 && test_number(&a, "0.bounds.norm_max") == 5);
@@ -114,11 +105,7 @@ static void bounds(void **unused)
     test_analysis_drop(&a);
 }
 
-static void failures(void **unused)
-{
-    (void)unused;
-    test_analysis_fails_cleanly("{'scheme':'sinusoidal','dim':8,'len':300," UNIQUE);
-}
+static void failures(void **unused) { test_analysis_fails_cleanly("{'scheme':'sinusoidal','dim':8,'len':300," UNIQUE); }
 
 int main(void)
 {

@@ -1,17 +1,14 @@
 /* Attention maps: the laws for every scheme, values from the papers and the specification, masks, and refusals. The
  * comparison with NumPy is in tests/http/test_attention*.py. */
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { TEXT_MAX = 1 << 16 };
 
@@ -78,7 +75,6 @@ enum { N_SCHEMES = sizeof schemes / sizeof *schemes };
 /* Several units, the last shorter; and one row alone. */
 static void any_pieces_are_the_whole(void **unused)
 {
-    (void)unused;
     for (size_t s = 0; s < N_SCHEMES; s++) {
         char *text = request(schemes[s], 150, 9, 2);
         test_assert_laws_of(PE_ATTEND, text);
@@ -91,7 +87,6 @@ static void any_pieces_are_the_whole(void **unused)
 
 static void embeddings_too(void **unused)
 {
-    (void)unused;
     static const char *const texts[] = {
         "{\"scheme\":\"none\",\"tokens\":[\"a\",\"b\",\"a\"],\"dim\":8,\"num_heads\":2}",
         "{\"scheme\":\"sinusoidal\",\"tokens\":[\"a\",\"b\",\"a\"],\"dim\":8,\"num_heads\":2,\"causal\":true}",
@@ -141,7 +136,6 @@ static void assert_values(const char *json, const char *output, const double *ex
 /* Two queries and keys by hand; a softcap by hand: 2·tanh(x/2). */
 static void softmax_of_products(void **unused)
 {
-    (void)unused;
     const double probs[] = {0.7310585786300049, 0.2689414213699951, 0.2689414213699951, 0.7310585786300049};
     assert_values("{\"scheme\":\"none\",\"q\":[[1,0],[0,1]],\"k\":[[1,0],[0,1]],\"softmax_scale\":1}", "probs", probs,
                   4, 1e-15);
@@ -160,7 +154,6 @@ static void softmax_of_products(void **unused)
  */
 static void cope_counts_from_the_key_to_the_query(void **unused)
 {
-    (void)unused;
     /* q = [1 0], [0 1], [1 1]; keys such that q·k are those scores: k0 = [0 0], k1 = [1 0], k2 = [1 1]. */
     const double expected[] = {.5, -(double)INFINITY, -(double)INFINITY, 2, 1, -(double)INFINITY,
                                8,  1 + 6.059278283,   2 + 2.6423912339};
@@ -172,7 +165,6 @@ static void cope_counts_from_the_key_to_the_query(void **unused)
 /* NEZHA (arXiv 1909.00204) with K = 2, d = 4; relative 0 is row 2. With q = e_c the logit is the table's channel. */
 static void nezha_counts_rows(void **unused)
 {
-    (void)unused;
     const double expected[] = {.9092974268, -.4161468365, .0199986667, .9998000067};
     for (int c = 0; c < 4; c++) {
         char text[256];
@@ -187,7 +179,6 @@ static void nezha_counts_rows(void **unused)
 /* Two queries at 2, 3 of four keys: bottom-right. A row that sees nothing is 0, and counted. */
 static void masks(void **unused)
 {
-    (void)unused;
     const double third = 1. / 3, causal[] = {third, third, third, 0, .25, .25, .25, .25};
     assert_values("{\"scheme\":\"none\",\"q\":[[0],[0]],\"k\":[[0],[0],[0],[0]],\"causal\":true}", "probs", causal, 8,
                   1e-15);
@@ -213,7 +204,6 @@ static void masks(void **unused)
 /* Biases of a list of positions: they depend on the positions, not on their order. */
 static void listed_positions(void **unused)
 {
-    (void)unused;
     const double scores[] = {-(double)INFINITY, -2 * 0.00390625, 0};
     assert_values("{\"scheme\":\"alibi\",\"q\":[[0]],\"k\":[[0],[0],[0]],\"q_positions\":[5],"
                   "\"k_positions\":[9,3,5],\"causal\":true}",
@@ -224,7 +214,6 @@ static void listed_positions(void **unused)
  * denominator does not. */
 static void linear_kernel(void **unused)
 {
-    (void)unused;
     const double even[] = {1. / 3, 1. / 3, 1. / 3};
     assert_values("{\"scheme\":\"none\",\"kernel\":\"linear\",\"q\":[[0,0]],\"k\":[[0,0],[0,0],[0,0]]}", "weights",
                   even, 3, 1e-15);
@@ -237,7 +226,6 @@ static void linear_kernel(void **unused)
 /* NaN values do not affect rows that mask them. */
 static void hidden_values_stay_hidden(void **unused)
 {
-    (void)unused;
     const double expected[] = {1};
     assert_values("{\"scheme\":\"none\",\"q\":[[0]],\"k\":[[0],[0]],\"v\":[[1],[1e999]],\"key_mask\":[1,0]}", "output",
                   expected, 1, 0);
@@ -279,7 +267,6 @@ static struct pe_plan *plan_of_terms(struct test_request *r, const char *json, e
 
 static void terms_sum_to_the_scores(void **unused)
 {
-    (void)unused;
     for (size_t s = 0; s < sizeof split / sizeof *split; s++) {
         struct test_request r;
         const char *names[PE_TERMS_MAX];
@@ -313,7 +300,6 @@ static void terms_sum_to_the_scores(void **unused)
 
 static void terms_without_memory(void **unused)
 {
-    (void)unused;
     for (size_t s = 0; s < sizeof split / sizeof *split; s++) {
         enum pe_status status = PE_NO_MEMORY;
         for (long n = 0; status == PE_NO_MEMORY; n++) {
@@ -358,7 +344,6 @@ static void refused(const char *json, const char *output, const char *pointer, c
 
 static void refusals(void **unused)
 {
-    (void)unused;
     refused("{\"scheme\":\"none\"," Q2 "}", NULL, "/k", "k is missing");
     refused("{\"scheme\":\"none\"," K2 "}", NULL, "/q", "q is missing");
     refused("{\"scheme\":\"none\"}", NULL, "/q", "q is missing");

@@ -3,16 +3,13 @@
 #ifndef TESTS_DIAGNOSIS_ASK_H
 #define TESTS_DIAGNOSIS_ASK_H
 
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { ASK_FIELDS_MAX = 64 };
 

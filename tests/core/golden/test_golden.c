@@ -2,15 +2,12 @@
  * allocation is forgotten. The numbers are compared with the reference over a socket (tests/http/golden). */
 #include "core/golden/golden.h"
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct opened {
     struct test_request r;
@@ -65,7 +62,6 @@ static void assert_places(const struct pe_golden *golden, const double *expected
 
 static void test_usual_places(void **state)
 {
-    (void)state;
     struct opened o;
     open_well(&o, "{'preset':'llama-3.1'}");
     ASSERT_PLACES(o.golden, 0, 1, 2, 3, 17, 8191, 8192, 8193, 131071);
@@ -86,7 +82,6 @@ static void test_usual_places(void **state)
 
 static void test_order_of_leaving_out(void **state)
 {
-    (void)state;
     static const double left_out[] = {17, 3, 2, 8193, 8191, 131071, 1};
     struct opened o;
     open_well(&o, "{'preset':'llama-3.1'}");
@@ -124,7 +119,6 @@ static void assert_names(const char *json, const char *expected)
 
 static void test_names(void **state)
 {
-    (void)state;
     assert_names("{'scheme':'rope'}", "position_ids q k q_out k_out cos sin inv_freq");
     assert_names("{'scheme':'sinusoidal'}", "position_ids encoding");
     assert_names("{'scheme':'alibi'}", "q_positions k_positions bias");
@@ -145,7 +139,6 @@ static void test_names(void **state)
 /* Heads of two widths have queries of their own. */
 static void test_widths(void **state)
 {
-    (void)state;
     struct opened o;
     open_well(&o, "{'preset':'gemma-4'}");
     assert_string_equal(pe_golden_tensor(o.golden, 1)->name, "q.full_attention");
@@ -169,7 +162,6 @@ static void assert_refused(const char *json, enum pe_status status, const char *
 
 static void test_refusals(void **state)
 {
-    (void)state;
     assert_refused("{'scheme':'shaw'}", PE_INVALID, "/scheme", "relative");
     assert_refused("{'scheme':'rope','len':4}", PE_INVALID, "/len", "positions of their own");
     assert_refused("{'scheme':'t5'}", PE_INVALID, "/table", "three ways");
@@ -198,7 +190,6 @@ static enum pe_status run(struct opened *o)
 
 static void test_every_allocation(void **state)
 {
-    (void)state;
     static const char *const requests[] = {
         "{'scheme':'rope','head_dim':4,'scaling':{'type':'dynamic','factor':2,'max_position_embeddings':8}}",
         "{'preset':'gemma-3'}", "{'scheme':'alibi','num_heads':2}"};

@@ -46,11 +46,7 @@ static void OF(check_near)(const struct pe_kernels *kernels)
     assert_true(worst > 0.5L); /* otherwise the measure is wrong: rounding alone reaches this error */
 }
 
-static void OF(exponentials_are_near)(void **unused)
-{
-    (void)unused;
-    for_all(OF(check_near));
-}
+static void OF(exponentials_are_near)(void **unused) { for_all(OF(check_near)); }
 
 static void OF(check_specials)(const struct pe_kernels *kernels)
 {
@@ -74,11 +70,7 @@ static void OF(check_specials)(const struct pe_kernels *kernels)
     assert_true(kernels->KERNEL(exp)(s, 0, 0, &weighted) == 0 && weighted == 0);
 }
 
-static void OF(exponentials_of_specials)(void **unused)
-{
-    (void)unused;
-    for_all(OF(check_specials));
-}
+static void OF(exponentials_of_specials)(void **unused) { for_all(OF(check_specials)); }
 
 static void OF(check_sums)(const struct pe_kernels *kernels)
 {
@@ -99,11 +91,7 @@ static void OF(check_sums)(const struct pe_kernels *kernels)
     }
 }
 
-static void OF(sums)(void **unused)
-{
-    (void)unused;
-    for_all(OF(check_sums));
-}
+static void OF(sums)(void **unused) { for_all(OF(check_sums)); }
 
 /* Runs one kernel on a row and returns its sum, if it computes one. */
 typedef double OF(runner)(const struct pe_kernels *kernels, REAL *s, size_t n);
@@ -158,11 +146,7 @@ static void OF(check_all_places)(const struct pe_kernels *kernels)
     OF(check_places)(kernels, OF(run_sigmoid));
 }
 
-static void OF(any_length_and_place)(void **unused)
-{
-    (void)unused;
-    for_all(OF(check_all_places));
-}
+static void OF(any_length_and_place)(void **unused) { for_all(OF(check_all_places)); }
 
 static void OF(check_max)(const struct pe_kernels *kernels)
 {
@@ -185,11 +169,7 @@ static void OF(check_max)(const struct pe_kernels *kernels)
         }
 }
 
-static void OF(largest_of_row)(void **unused)
-{
-    (void)unused;
-    for_all(OF(check_max));
-}
+static void OF(largest_of_row)(void **unused) { for_all(OF(check_max)); }
 
 /* Products and sums are rounded one after the other: volatile prevents the compiler from fusing them here. */
 static void OF(check_arithmetic)(const struct pe_kernels *kernels)
@@ -226,11 +206,7 @@ static void OF(check_arithmetic)(const struct pe_kernels *kernels)
         }
 }
 
-static void OF(plain_arithmetic)(void **unused)
-{
-    (void)unused;
-    for_all(OF(check_arithmetic));
-}
+static void OF(plain_arithmetic)(void **unused) { for_all(OF(check_arithmetic)); }
 
 static void OF(check_cap)(const struct pe_kernels *kernels)
 {
@@ -258,11 +234,7 @@ static void OF(check_cap)(const struct pe_kernels *kernels)
     assert_true(!signbit(s[3]) && signbit(s[4]));
 }
 
-static void OF(capped)(void **unused)
-{
-    (void)unused;
-    for_all(OF(check_cap));
-}
+static void OF(capped)(void **unused) { for_all(OF(check_cap)); }
 
 static void OF(check_sigmoid)(const struct pe_kernels *kernels)
 {
@@ -282,11 +254,7 @@ static void OF(check_sigmoid)(const struct pe_kernels *kernels)
     assert_true(s[0] == 1 && s[1] == 0 && isnan(s[2]) && s[3] == (REAL)0.5 && s[4] == (REAL)0.5 && s[5] == 0);
 }
 
-static void OF(gated)(void **unused)
-{
-    (void)unused;
-    for_all(OF(check_sigmoid));
-}
+static void OF(gated)(void **unused) { for_all(OF(check_sigmoid)); }
 
 /* ---- Products and picks ---- */
 
@@ -328,11 +296,7 @@ static void OF(check_products)(const struct pe_kernels *kernels)
             }
 }
 
-static void OF(products_of_any_size)(void **unused)
-{
-    (void)unused;
-    for_all(OF(check_products));
-}
+static void OF(products_of_any_size)(void **unused) { for_all(OF(check_products)); }
 
 /* step: 1 or -1; rows of the table stay for a while and then step. The others are plain loops. */
 static void OF(check_picks)(const struct pe_kernels *kernels, int step, double stay)
@@ -368,11 +332,7 @@ static void OF(check_all_picks)(const struct pe_kernels *kernels)
             OF(check_picks)(kernels, step, stay);
 }
 
-static void OF(picks_are_plain_loops)(void **unused)
-{
-    (void)unused;
-    for_all(OF(check_all_picks));
-}
+static void OF(picks_are_plain_loops)(void **unused) { for_all(OF(check_all_picks)); }
 
 #undef KERNEL
 #undef OF

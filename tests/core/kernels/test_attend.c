@@ -1,17 +1,14 @@
 /* The kernels of attention rows, in both types, on every instruction set of this machine: values against the C
  * library's long double, sums, specials, any length and place of a row. */
 #include "core/kernels/kernels.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/kernel_sets.h"
 #include "core/posenc.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { LONGEST = 150, GUARD = 3, BLOCK = 1 << 12 };
 enum { MANY = 90, DEEP = 37, FEW = 26 }; /* keys, channels and queries of products */

@@ -70,7 +70,6 @@ static void equal_rows(const struct pe_kernels *kernels)
 
 static void distances(void **unused)
 {
-    (void)unused;
     for (int round = 0; round < ROUNDS; round++)
         for_all(distances_of);
     for_all(equal_rows);
@@ -101,7 +100,6 @@ static void along_a_row(const struct pe_kernels *kernels)
 
 static void ranges(void **unused)
 {
-    (void)unused;
     for (int round = 0; round < ROUNDS; round++)
         for_all(along_a_row);
 }
@@ -127,7 +125,6 @@ static void planes_of(const struct pe_kernels *kernels)
 
 static void planes(void **unused)
 {
-    (void)unused;
     for (int round = 0; round < ROUNDS; round++)
         for_all(planes_of);
 }

@@ -2,16 +2,13 @@
  * and bf16. */
 #include "core/numeric/numeric.h"
 #include "core/kernels/kernels.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/kernel_sets.h"
 #include "core/posenc.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static uint64_t random_bits(uint64_t n)
 {
@@ -101,11 +98,7 @@ static void all_heads(const struct pe_kernels *k)
             }
 }
 
-static void blocks_of_heads(void **unused)
-{
-    (void)unused;
-    for_all(all_heads);
-}
+static void blocks_of_heads(void **unused) { for_all(all_heads); }
 
 /* Neighbouring values in double: a compiler that fuses operations wrongly would change their bytes. */
 static void all_doubles(const struct pe_kernels *k)
@@ -129,11 +122,7 @@ static void all_doubles(const struct pe_kernels *k)
     }
 }
 
-static void nothing_is_fused(void **unused)
-{
-    (void)unused;
-    for_all(all_doubles);
-}
+static void nothing_is_fused(void **unused) { for_all(all_doubles); }
 
 static void all_halves(const struct pe_kernels *k)
 {
@@ -153,11 +142,7 @@ static void all_halves(const struct pe_kernels *k)
     }
 }
 
-static void sixteen_bits_come_and_go(void **unused)
-{
-    (void)unused;
-    for_all(all_halves);
-}
+static void sixteen_bits_come_and_go(void **unused) { for_all(all_halves); }
 
 enum { RANDOM = 100003 };
 
@@ -186,11 +171,7 @@ static void all_roundings(const struct pe_kernels *k)
     assert_memory_equal(bf16, first, sizeof bf16);
 }
 
-static void sixteen_bits_are_rounded(void **unused)
-{
-    (void)unused;
-    for_all(all_roundings);
-}
+static void sixteen_bits_are_rounded(void **unused) { for_all(all_roundings); }
 
 int main(void)
 {

@@ -3,14 +3,11 @@
  * each value is the anchor's; tests/core/waves/test_waves.c checks columns that move. */
 #include "core/numeric/numeric.h"
 #include "core/kernels/kernels.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/dtype_words.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 2 * PE_WAVES_LANES };
 
@@ -72,7 +69,6 @@ enum { N_SAMPLES = sizeof samples / sizeof *samples };
 
 static void near_middles_of_floats(void **unused)
 {
-    (void)unused;
     enum pe_isa best = pe_isa();
     static const double inside[] = {0, 0.5, -0.5, 0.98, -0.98}, outside[] = {1.05, -1.05, 30};
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
@@ -91,7 +87,6 @@ static void near_middles_of_floats(void **unused)
 /* Just above a power of two the next middle below is half as far as the one above. */
 static void above_a_power_of_two(void **unused)
 {
-    (void)unused;
     enum pe_isa best = pe_isa();
     const double x = 1 + 0x1p-40, far_middle = 0x1p-24, near_middle = 0x1p-25;
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS && pe_isa_use(isa); isa++) {
@@ -129,11 +124,7 @@ static void check_narrow(enum pe_dtype dtype)
     }
 }
 
-static void middles_of_halves(void **unused)
-{
-    (void)unused;
-    for_all(check_narrow);
-}
+static void middles_of_halves(void **unused) { for_all(check_narrow); }
 
 /* A value much smaller than its block's largest is known to fewer bits than its float has. */
 static void check_small(enum pe_dtype dtype)
@@ -145,11 +136,7 @@ static void check_small(enum pe_dtype dtype)
     assert_false(doubted(dtype, calm, 0.98 * calm / (PE_RUN_CLEAR * PE_RUN_ERROR)));
 }
 
-static void small_beside_large(void **unused)
-{
-    (void)unused;
-    for_all(check_small);
-}
+static void small_beside_large(void **unused) { for_all(check_small); }
 
 /* Columns of zeros, whose sign the recurrence could keep or change. */
 static bool zeros_are_doubted(enum pe_dtype dtype, double x, double cosine)
@@ -176,11 +163,7 @@ static void check_zeros(enum pe_dtype dtype)
     assert_true(zeros_are_doubted(dtype, -0.0, 1));
 }
 
-static void zeros_have_no_sign(void **unused)
-{
-    (void)unused;
-    for_all(check_zeros);
-}
+static void zeros_have_no_sign(void **unused) { for_all(check_zeros); }
 
 static void check_ends(enum pe_dtype dtype)
 {
@@ -193,11 +176,7 @@ static void check_ends(enum pe_dtype dtype)
     assert_false(doubted(dtype, -0x1.664p14, 0));
 }
 
-static void ends_of_the_range(void **unused)
-{
-    (void)unused;
-    for_all(check_ends);
-}
+static void ends_of_the_range(void **unused) { for_all(check_ends); }
 
 int main(void)
 {

@@ -3,13 +3,10 @@
  * value is the anchor's; tests/core/waves/test_waves.c checks columns that move. */
 #include "core/numeric/numeric.h"
 #include "core/kernels/kernels.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 2 * PE_WAVES_LANES, HALF = N / 2 };
 
@@ -100,11 +97,7 @@ static void check_middles(void)
     assert_false(doubted(1, 0));
 }
 
-static void near_middles(void **unused)
-{
-    (void)unused;
-    for_all(check_middles);
-}
+static void near_middles(void **unused) { for_all(check_middles); }
 
 /* Below a power of two the middles are twice as dense: a value is doubtful as soon as the next middle below is within
  * the bound, although the one above is twice as far away. Here the other columns' amplitude of 1 makes the bound. */
@@ -131,11 +124,7 @@ static void check_powers(void)
     }
 }
 
-static void near_powers_of_two(void **unused)
-{
-    (void)unused;
-    for_all(check_powers);
-}
+static void near_powers_of_two(void **unused) { for_all(check_powers); }
 
 /* An anchor that is itself uncertain, or too small for the squares of floats; and zeros, which are exact. */
 static void check_small(void)
@@ -153,11 +142,7 @@ static void check_small(void)
         assert_int_equal(t.rows[i], 0);
 }
 
-static void small_anchors(void **unused)
-{
-    (void)unused;
-    for_all(check_small);
-}
+static void small_anchors(void **unused) { for_all(check_small); }
 
 int main(void)
 {

@@ -2,14 +2,11 @@
  * beyond, for every element size and any number, length, place and distance of rows. */
 #include "core/kernels/kernels.h"
 #include "core/posenc.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { ROWS = 150, COLS = 300, SIZE = 8, MARGIN = 64, FILLER = 0xaa };
 
@@ -50,7 +47,6 @@ static void check_lines(const struct pe_kernels *kernels, size_t n_lines, size_t
 
 static void lines_one_after_the_other(void **unused)
 {
-    (void)unused;
     enum pe_isa best = pe_isa();
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
         for (int round = 0; pe_isa_use(isa) && round < 300; round++)
@@ -60,7 +56,6 @@ static void lines_one_after_the_other(void **unused)
 
 static void every_byte_in_its_place(void **unused)
 {
-    (void)unused;
     enum pe_isa best = pe_isa();
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
         for (size_t size = 1; pe_isa_use(isa) && size <= SIZE; size *= 2)

@@ -1,15 +1,12 @@
 /* Position encodings read from config.json: excerpts of real configs (the position fields and some others) and the
  * expected fields, which are the numbers of the released models. */
 #include "core/models/models.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static enum pe_status read_config(struct test_request *r, const char *text, const char *layer_type,
                                   struct pe_model_fields *out, struct pe_error *err)
@@ -382,7 +379,6 @@ static const struct accepted accepted[] = {
 
 static void configs_give_their_models_numbers(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
         struct test_request r;
         struct pe_model_fields out;
@@ -479,7 +475,6 @@ static const struct refused refused[] = {
 
 static void refusals_name_what_was_looked_for(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         struct test_request r;
         struct pe_model_fields out;
@@ -495,7 +490,6 @@ static void refusals_name_what_was_looked_for(void **unused)
 
 static void what_is_no_object_is_refused(void **unused)
 {
-    (void)unused;
     struct pe_value config = {.kind = PE_INTEGER, .integer = 3};
     struct pe_model_fields out;
     struct pe_error err;
@@ -506,7 +500,6 @@ static void what_is_no_object_is_refused(void **unused)
 /* A rope object of more fields than the output has room for. */
 static void too_many_fields_are_refused(void **unused)
 {
-    (void)unused;
     char text[2048] = "{'model_type':'llama','head_dim':64,'rope_scaling':{'type':'linear'";
     for (int i = 0; i < PE_MODEL_FIELDS_MAX; i++)
         snprintf(text + strlen(text), 16, ",'f%d':1", i);

@@ -1,15 +1,12 @@
 /* Presets: the fields that every row must have, and the numbers of the models themselves, written here from the sources
  * that the rows name. */
 #include "core/params.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* ---- The rows as a whole ---- */
 
@@ -79,7 +76,6 @@ static void check_preset(const struct pe_preset *preset)
 
 static void every_row_is_whole(void **unused)
 {
-    (void)unused;
     assert_in_range(pe_n_presets(), 130, 254); /* lists of names for "nearest" hold 255 */
     for (size_t i = 0; i < pe_n_presets(); i++)
         check_preset(pe_preset_at(i));
@@ -88,7 +84,6 @@ static void every_row_is_whole(void **unused)
 /* Every name and alias leads to its own row, so none occurs in two rows. */
 static void names_are_found_and_stand_once(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < pe_n_presets(); i++) {
         const struct pe_preset *preset = pe_preset_at(i);
         char names[512], *rest = names;
@@ -235,7 +230,6 @@ static const struct pe_preset_layer *layer_of(const char *name, const char *type
 
 static void models_have_their_numbers(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         const struct pe_preset_layer *layer = layer_of(models[i][0], models[i][1]);
         test_fields_equal(models[i][0], layer->fields, layer->n_fields, models[i][2]);
@@ -313,7 +307,6 @@ static void check_headed(const char *name, const char *type, int heads, int head
 
 static void models_of_one_kind_of_layers(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof of_all_layers / sizeof *of_all_layers; i++) {
         const struct headed *m = &of_all_layers[i];
         char names[128], *rest = names;
@@ -336,7 +329,6 @@ static const struct headed t5_sizes[] = {
 
 static void tables_of_single_stacks(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof t5_sizes / sizeof *t5_sizes; i++) {
         const struct headed *m = &t5_sizes[i];
         check_headed(m->names, "encoder", m->heads, m->head_dim, T5_32_128 ",'bidirectional':true,'softmax_scale':1");
@@ -375,7 +367,6 @@ static const struct staged stages[] = {
 
 static void stages_of_swin(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
         for (int stage = 0; stage < 4; stage++) {
             const struct staged *m = &stages[i];
@@ -395,7 +386,6 @@ static void stages_of_swin(void **unused)
 /* Exactly the presets whose numbers have not been verified in a checkpoint or a vendor's code. */
 static void certainty_is_what_was_seen(void **unused)
 {
-    (void)unused;
     static const char *const from_memory[] = {"mpt-30b",
                                               "falcon-rw-1b",
                                               "falcon-rw-7b",
@@ -418,7 +408,6 @@ static void certainty_is_what_was_seen(void **unused)
 /* A preset's field that only attention uses is ignored elsewhere; the request's own fields are not. */
 static void fields_of_attention_are_idle(void **unused)
 {
-    (void)unused;
     struct test_request r;
     pe_plan_free(test_plan(&r, "{\"preset\":\"t5-small\",\"layer_type\":\"decoder\",\"len\":3}"));
     test_request_drop(&r);
@@ -442,7 +431,6 @@ static void check_tokens(const char *json, uint64_t tokens)
 /* The model's window is the sequence where the request has none. */
 static void windows_bring_their_grid(void **unused)
 {
-    (void)unused;
     check_tokens("{\"preset\":\"swin-tiny\"}", 49);
     check_tokens("{\"preset\":\"swin-tiny\",\"grid\":[3,5]}", 15);
     check_tokens("{\"preset\":\"swin-tiny\",\"len\":6}", 6);
@@ -478,7 +466,6 @@ static const struct pe_field *scaling_field(const char *preset, const char *name
 
 static void lists_are_copied_right(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         const struct pe_field *field = scaling_field(lists[i].preset, lists[i].name);
         assert_non_null(field);

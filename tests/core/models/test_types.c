@@ -1,19 +1,15 @@
 /* The table of model_types: what core/models/rows.awk cannot know of core/models/types.txt; and whether each kind
  * and trait of core/models/hf/list.h is used by a block. */
 #include "core/models/hf/hf.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* ---- Blocks ---- */
 
 static void test_blocks_have_names_and_sources(void **state)
 {
-    (void)state;
     assert_true(pe_n_hf_type_rows > 600);
     for (size_t i = 0; i < pe_n_hf_type_rows; i++) {
         const struct pe_hf_model *row = &pe_hf_type_rows[i];
@@ -28,7 +24,6 @@ static void test_blocks_have_names_and_sources(void **state)
 
 static void test_each_name_finds_its_block(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < pe_n_hf_type_rows; i++) {
         const struct pe_hf_model *row = &pe_hf_type_rows[i];
         for (const char *names = row->types; names; names = strchr(names, '|') ? strchr(names, '|') + 1 : NULL) {
@@ -48,7 +43,6 @@ static void test_each_name_finds_its_block(void **state)
 
 static void test_each_kind_has_a_block(void **state)
 {
-    (void)state;
     bool used[sizeof "x"
 #define KIND(ID, name, read, text) "x"
 #define TRAIT(member, name, text, source)
@@ -65,7 +59,6 @@ static void test_each_kind_has_a_block(void **state)
 
 static void test_each_trait_has_a_block_and_a_source(void **state)
 {
-    (void)state;
 #define KIND(ID, name, read, text)
 #define TRAIT(member_, name_, text_, source_)                                                                          \
     {                                                                                                                  \
@@ -92,7 +85,6 @@ static void check_turn(bool (*second)(int64_t, int64_t, int64_t), const char *pa
 
 static void test_turns(void **state)
 {
-    (void)state;
     check_turn(pe_hf_first_of_period, "1001001");
     check_turn(pe_hf_counted_back, "1001001");
     check_turn(pe_hf_and_first_layer, "1010010");

@@ -1,13 +1,10 @@
 /* The weights that a request can use, and their names in public checkpoints. */
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* The request's weights as "name=elsewhere name name=elsewhere", in the order of the rows. */
 static void list(const char *json, enum pe_operation_id operation, char *out, size_t room)
@@ -50,7 +47,6 @@ static const struct {
 
 static void names_of_checkpoints(void **state)
 {
-    (void)state;
     char found[2048];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         list(cases[i].json, cases[i].operation, found, sizeof found);
@@ -69,7 +65,6 @@ static void assert_has(const char *json, const char *part, bool expected)
 /* Every listed name whose tensor has the form that our formulas need. */
 static void names_of_attention(void **state)
 {
-    (void)state;
     static const char deberta[] = "{'scheme':'deberta','q':1}", shaw[] = "{'scheme':'shaw','q':1}";
     assert_has(deberta, "rel_embeddings=encoder.rel_embeddings.weight ", true);
     assert_has(deberta, "norm_weight=encoder.LayerNorm.weight ", true);
@@ -89,7 +84,6 @@ static void names_of_attention(void **state)
 /* Projections are weights where something is projected; the room for names suffices for every scheme. */
 static void projections(void **state)
 {
-    (void)state;
     char json[128];
     for (size_t i = 0; i < pe_n_schemes(); i++) {
         snprintf(json, sizeof json, "{'scheme':'%s','x':1}", pe_scheme_at(i)->name);
@@ -101,7 +95,6 @@ static void projections(void **state)
 
 static void schemes_that_are_none(void **state)
 {
-    (void)state;
     struct pe_weight_name names[PE_WEIGHT_NAMES_MAX];
     const struct pe_scheme_info *scheme;
     struct pe_error err;

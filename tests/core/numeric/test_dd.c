@@ -2,12 +2,9 @@
  * doubles). */
 #include "core/numeric/numeric.h"
 #include "core/waves/waves.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-
-#include <cmocka.h>
 
 static const double exponentials_of[][4] = {
     /* a.hi, a.lo, e^a */
@@ -64,7 +61,6 @@ static double distance(struct pe_dd a, struct pe_dd b) { return fabs((a.hi - b.h
 
 static void exponentials(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof exponentials_of / sizeof *exponentials_of; i++) {
         struct pe_dd e = pe_dd_exp((struct pe_dd){exponentials_of[i][0], exponentials_of[i][1]});
         struct pe_dd right = {exponentials_of[i][2], exponentials_of[i][3]};
@@ -74,7 +70,6 @@ static void exponentials(void **unused)
 
 static void logarithms(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof logarithms_of / sizeof *logarithms_of; i++) {
         struct pe_dd right = {logarithms_of[i][1], logarithms_of[i][2]};
         assert_true(distance(pe_dd_log(dd(logarithms_of[i][0])), right) <= 0x1p-102 * fmax(1, fabs(right.hi)));
@@ -83,7 +78,6 @@ static void logarithms(void **unused)
 
 static void ladders(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof rungs / sizeof *rungs; i++) {
         struct pe_dd ladder[512], right = {rungs[i][3], rungs[i][4]};
         size_t n = (size_t)rungs[i][2] + 1;
@@ -94,7 +88,6 @@ static void ladders(void **unused)
 
 static void products_and_sums_are_exact(void **unused)
 {
-    (void)unused;
     double a = 1 + 0x1p-30, b = 1 - 0x1p-30; /* (1+e)(1-e) = 1 - e² */
     struct pe_dd p = dd_two_prod(a, b), s = dd_two_sum(1e20, 1.5);
     assert_true(p.hi == 1 && p.lo == -0x1p-60);
@@ -106,7 +99,6 @@ static void products_and_sums_are_exact(void **unused)
 /* hi + lo to odd, then to float: as the sum itself would round, where hi alone is a tie. */
 static void odd_rounding_breaks_ties(void **unused)
 {
-    (void)unused;
     double tie = 1 + 0x1p-24;
     assert_true((float)dd_round_odd((struct pe_dd){tie, 0}) == 1);
     assert_true((float)dd_round_odd((struct pe_dd){tie, 0x1p-90}) == 1 + 0x1p-23f);

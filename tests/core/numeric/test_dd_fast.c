@@ -2,13 +2,10 @@
  * that the header states, from the tiniest to the largest arguments. */
 #include "core/numeric/numeric.h"
 #include "core/waves/waves.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 static double apart(struct pe_dd a, struct pe_dd b) { return fabs(dd_sub(a, b).hi); }
 
@@ -20,7 +17,6 @@ static void assert_near(struct pe_dd got, struct pe_dd truth, double x)
 
 static void logarithms(void **unused)
 {
-    (void)unused;
     for (double x = 1e-200; x < 1e250; x *= 1.37) {
         if (x != 1)
             assert_near(pe_dd_fast_log(dd(x)), pe_dd_log(dd(x)), x);
@@ -39,7 +35,6 @@ static void logarithms(void **unused)
 
 static void exponentials(void **unused)
 {
-    (void)unused;
     for (double x = -600; x < 600; x += 0.0371)
         assert_near(pe_dd_fast_exp(dd(x)), pe_dd_exp(dd(x)), x);
     assert_true(pe_dd_fast_exp(dd(0)).hi == 1);
@@ -47,7 +42,6 @@ static void exponentials(void **unused)
 
 static void cosines(void **unused)
 {
-    (void)unused;
     struct pe_dd f = {0x1.45f306dc9c883p-1, -0x1.6b01ec5417056p-55};
     struct pe_wave wave = {.fh = f.hi, .fl = f.lo, .ah = 1, .quarter = 1};
     double phase;

@@ -1,16 +1,12 @@
 /* Conversions: every 16-bit pattern both ways, ties to even, one rounding from double. */
 #include "core/numeric/numeric.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void every_f16_reads_back(void **unused)
 {
-    (void)unused;
     for (uint32_t bits = 0; bits < 65536; bits++) {
         double x = pe_f16_value((uint16_t)bits);
         if (isnan(x))
@@ -22,7 +18,6 @@ static void every_f16_reads_back(void **unused)
 
 static void every_bf16_reads_back(void **unused)
 {
-    (void)unused;
     for (uint32_t bits = 0; bits < 65536; bits++) {
         double x = pe_bf16_value((uint16_t)bits);
         if (isnan(x))
@@ -47,7 +42,6 @@ static void assert_middles(uint16_t (*round_to)(double), double (*value)(uint16_
 
 static void middles_go_to_even(void **unused)
 {
-    (void)unused;
     assert_middles(pe_f16_round, pe_f16_value, 0x7bff);
     assert_middles(pe_bf16_round, pe_bf16_value, 0x7f7f);
     assert_int_equal(pe_f16_round(65520), 0x7c00);
@@ -59,7 +53,6 @@ static void middles_go_to_even(void **unused)
 
 static void integers_saturate(void **unused)
 {
-    (void)unused;
     const double from[] = {1e30, -1e30, (double)NAN, 2.9, -2.9};
     int64_t i64[5];
     uint8_t u8[5];
@@ -74,7 +67,6 @@ static void integers_saturate(void **unused)
 
 static void names_and_sizes(void **unused)
 {
-    (void)unused;
     for (enum pe_dtype d = 0; d < PE_N_DTYPES; d++) {
         assert_int_equal(pe_dtype_find(pe_dtype_name(d)), d);
         assert_true(pe_dtype_size(d) >= 1 && pe_dtype_size(d) <= 8);
@@ -85,7 +77,6 @@ static void names_and_sizes(void **unused)
 
 static void shapes_do_not_overflow(void **unused)
 {
-    (void)unused;
     uint64_t n, big[] = {1ULL << 32, 1ULL << 31, 2}, fine[] = {1ULL << 31, 1ULL << 31};
     assert_false(pe_shape_count(big, 3, &n));
     assert_true(pe_shape_count(fine, 2, &n));
@@ -97,7 +88,6 @@ static void shapes_do_not_overflow(void **unused)
  * place. */
 static void rows_narrow_as_single_values(void **unused)
 {
-    (void)unused;
     enum { N = 37, ROUNDS = 20000 };
     enum pe_isa best = pe_isa();
     uint32_t state = 1;

@@ -2,13 +2,10 @@
  * single-threaded. */
 #include "core/numeric/numeric.h"
 #include "core/posenc.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 static float *numbers(size_t n, unsigned seed)
 {
@@ -23,7 +20,6 @@ static float *numbers(size_t n, unsigned seed)
 
 static void rows_with_rows(void **unused)
 {
-    (void)unused;
     enum { M = 33, N = 70, K = 64, A = 66, B = 65, C = 71 };
     float *a = numbers(M * A, 1), *b = numbers(N * B, 2), *c = numbers(M * C, 3), *before = numbers(M * C, 3);
     pe_gemm_abt_f32(M, N, K, 0.125, a, A, b, B, 0, c, C);
@@ -44,7 +40,6 @@ static void rows_with_rows(void **unused)
 
 static void rows_with_columns(void **unused)
 {
-    (void)unused;
     enum { M = 17, N = 40, K = 129 };
     float *a = numbers(M * K, 4), *b = numbers(K * N, 5), *c = numbers(M * N, 6);
     pe_gemm_ab_f32(M, N, K, a, K, b, N, 0, c, N);

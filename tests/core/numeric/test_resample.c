@@ -2,14 +2,11 @@
  * formulation over every row for random sizes. */
 #include "core/numeric/numeric.h"
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { SIDE_MAX = 64, N_KINDS = 4 };
 
@@ -52,7 +49,6 @@ static void assert_weights(enum pe_resample_kind kind, uint64_t n_in, uint64_t n
 /* x = (o + 1/2)/2 - 1/2 = -1/4, 1/4, 3/4, 5/4. */
 static void two_rows_read_as_four(void **unused)
 {
-    (void)unused;
     const double linear[] = {1, 0, .75, .25, .25, .75, 0, 1};
     const double aligned[] = {1, 0, 2. / 3, 1. / 3, 1. / 3, 2. / 3, 0, 1};
     /* Weights of a = -3/4 at a quarter between two rows: (-27, 225, 67, -9)/256; the outer ones repeat the border. */
@@ -67,7 +63,6 @@ static void two_rows_read_as_four(void **unused)
  * of the same row might round. */
 static void bilinear_does_not_reach_before_the_first_row(void **unused)
 {
-    (void)unused;
     struct pe_resample_taps taps;
     assert_int_equal(pe_resample_init(&taps, PE_BILINEAR, 3, 10), PE_OK);
     for (unsigned o = 0; o < 2; o++) /* x = -0.35, -0.05 */
@@ -79,7 +74,6 @@ static void bilinear_does_not_reach_before_the_first_row(void **unused)
 /* Exact: `/usr/bin/python3 tests/reference/resample.py KIND 4 7` (and 7 3) prints them as fractions. */
 static void four_rows_read_as_seven(void **unused)
 {
-    (void)unused;
     const double n = 10976, bicubic[] = {12065 / n, -1089 / n, 0,         0,        7236 / n,  4415 / n,  -675 / n,
                                          0,         628 / n,   10855 / n, -507 / n, 0,         -3. / 32,  19. / 32,
                                          19. / 32,  -3. / 32,  0,         -507 / n, 10855 / n, 628 / n,   0,
@@ -101,7 +95,6 @@ static void four_rows_read_as_seven(void **unused)
 /* Only the antialiasing kernel grows: its 7 rows against 4 and 2. */
 static void seven_rows_read_as_three(void **unused)
 {
-    (void)unused;
     const double a = 248, b = 819;
     const double antialias[] = {95 / a,  109 / a, 53 / a,  0, -8 / a, -1 / a, 0, -25 / b, 37 / b,  226 / b, 343 / b,
                                 226 / b, 37 / b,  -25 / b, 0, -1 / a, -8 / a, 0, 53 / a,  109 / a, 95 / a};
@@ -126,7 +119,6 @@ static double ramp_at(const struct matrix *m, uint64_t n_in, double first, uint6
  * share: 1 … 16 as 4×4, read as 8×8. */
 static void bicubic_is_that_of_other_libraries(void **unused)
 {
-    (void)unused;
     static const double top[2][8] = {
         {0.47265625, 0.76953125, 1.24609375, 1.875, 2.28125, 2.91015625, 3.38671875, 3.68359375},
         {1.66015625, 1.95703125, 2.43359375, 3.0625, 3.46875, 4.09765625, 4.57421875, 4.87109375},
@@ -142,7 +134,6 @@ static void bicubic_is_that_of_other_libraries(void **unused)
  * read as 2×2. Quoted from memory, not from the file. */
 static void antialias_is_that_of_other_libraries(void **unused)
 {
-    (void)unused;
     const double expected[] = {15.1205635, 18.760439, 44.23956, 47.879436};
     struct matrix m;
     set_matrix(&m, PE_BICUBIC_ANTIALIAS, 8, 2);
@@ -152,7 +143,6 @@ static void antialias_is_that_of_other_libraries(void **unused)
 
 static void same_size_changes_nothing(void **unused)
 {
-    (void)unused;
     struct matrix m;
     for (unsigned kind = 0; kind < N_KINDS; kind++)
         for (uint64_t n = 1; n <= 20; n++) {
@@ -201,7 +191,6 @@ static void set_plainly(struct matrix *m, unsigned kind, int n_in, int n_out)
 
 static void any_size_matches_the_plain_form(void **unused)
 {
-    (void)unused;
     struct matrix fast, plain;
     srand(7);
     for (int round = 0; round < 400; round++) {
@@ -218,7 +207,6 @@ static void any_size_matches_the_plain_form(void **unused)
 /* A table of equal rows stays what it is; turning the axis around changes nothing. */
 static void weights_sum_to_one_and_mirror(void **unused)
 {
-    (void)unused;
     struct matrix m;
     for (unsigned kind = 0; kind < N_KINDS; kind++)
         for (uint64_t n_in = 1; n_in <= 33; n_in += 4)
@@ -241,7 +229,6 @@ static void weights_sum_to_one_and_mirror(void **unused)
  * speak of. n_in = 2^40, n_out = 3: x of the middle output is (2^40 - 1)/2 exactly. */
 static void long_axes_stay_exact(void **unused)
 {
-    (void)unused;
     struct pe_resample_taps taps;
     uint64_t n = 1ULL << 40;
     assert_int_equal(pe_resample_init(&taps, PE_BILINEAR, n, 3), PE_OK);
@@ -256,7 +243,6 @@ static void long_axes_stay_exact(void **unused)
 
 static void no_memory_is_said(void **unused)
 {
-    (void)unused;
     struct pe_resample_taps taps = {0};
     alloc_fail_at(0);
     assert_int_equal(pe_resample_init(&taps, PE_BICUBIC, 4, 7), PE_NO_MEMORY);

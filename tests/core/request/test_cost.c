@@ -3,17 +3,14 @@
  * clock. */
 #include "core/scheme.h"
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 /* The largest plan of these tests. */
 #define TEST_NS 5e7
@@ -185,7 +182,6 @@ static bool check_json(const char *json, enum pe_operation_id operation)
 
 static void every_example_is_covered(void **state)
 {
-    (void)state;
     for (size_t s = 0; s < pe_n_schemes(); s++)
         if (pe_scheme_can(pe_scheme_at(s), PE_ENCODE))
             assert_true(check_json(pe_scheme_at(s)->example, PE_ENCODE));
@@ -206,7 +202,6 @@ static struct measured measure_json(const char *text)
 /* Common requests are planned at once, and reserve not much more memory than they need. */
 static void usual_requests_are_quick(void **state)
 {
-    (void)state;
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         char json[256];
         const struct pe_scheme_info *info = pe_scheme_at(s);
@@ -247,7 +242,6 @@ static const char *const large[] = {
 
 static void large_plans_are_covered(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
         char json[256];
         snprintf(json, sizeof json, "%s", large[i]);
@@ -261,7 +255,6 @@ static void every_preset_is_covered(void **state)
 {
     static const char *const sequences[] = {"'len':64",          "'grid':[8,8]", "'grid':[2,8,8]",
                                             "'seed':1,'len':64", "'seed':1",     "'seed':1,'grid':[14,14]"};
-    (void)state;
     for (size_t i = 0; i < pe_n_presets(); i++) {
         size_t n_planned = 0;
         for (size_t j = 0; j < sizeof sequences / sizeof *sequences; j++) {
@@ -291,7 +284,6 @@ static const char *const alike[][2] = {
 
 static void a_config_counts_like_its_numbers(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof alike / sizeof *alike; i++) {
         struct measured model = measure_json(alike[i][0]), plain = measure_json(alike[i][1]);
         if (model.said_ns < plain.said_ns || model.caller.bytes < plain.caller.bytes ||
@@ -305,7 +297,6 @@ static void a_config_counts_like_its_numbers(void **state)
 
 static void every_scheme_that_plans_says_what_it_takes(void **state)
 {
-    (void)state;
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         const struct pe_scheme *scheme = pe_scheme_get(pe_scheme_at(s)->name);
         if (scheme->plan && !scheme->cost)
@@ -542,7 +533,6 @@ static bool check_wish(const struct pe_scheme_info *info, enum pe_operation_id o
 static void parameters_at_their_ends_are_covered(void **state)
 {
     enum { WISHES = 120 };
-    (void)state;
     for (size_t i = 0; i < NUMBERS; i++)
         rising[i] = (double)(3 * i);
     for (size_t s = 0; s < pe_n_schemes(); s++)
@@ -563,7 +553,6 @@ static void a_narrow_head_is_covered(void **state)
 {
     static const char *const ariths[] = {"exact", "float32"};
     static const uint64_t n_queries[4] = {1, 8, 1, 2}, n_keys[4] = {1, 8, 512, 2};
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct wish w = {.n = 0};
         add_word(&w, "scheme", "rope");

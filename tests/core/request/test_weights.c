@@ -1,19 +1,15 @@
 /* Weights from a seed, against values of Python's statistics.NormalDist on the same bits
  * (tests/reference/absolute.py). */
 #include "core/request/request.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 static void generator(void **unused)
 {
-    (void)unused;
     const float table[] = {0x1.9022d6p-6f, -0x1.02f77ap-6f, -0x1.ec8d4cp-6f, -0x1.cd95e2p-6f};
     const float w1[] = {-0x1.8fcc40p-3f, -0x1.2e6a84p+0f, -0x1.f0d78ep-1f};
     uint64_t hash = pe_seed_hash(0, "table"), other = pe_seed_hash(7, "w1");
@@ -26,7 +22,6 @@ static void generator(void **unused)
 /* Mean 0, variance 1, a third moment of 0, a fourth of 3: within five standard errors of a million values. */
 static void moments(void **unused)
 {
-    (void)unused;
     enum { N = 1000000 };
     double sum[5] = {0};
     uint64_t hash = pe_seed_hash(42, "moments");
@@ -44,7 +39,6 @@ static void moments(void **unused)
 /* Any part of a tensor is that part of the whole. */
 static void parts(void **unused)
 {
-    (void)unused;
     struct pe_weights w = {.tensor = {.dtype = PE_F32, .rank = 1, .shape = {100}}, .is_seeded = true, .std = 0.5};
     double whole[100], part[37];
     w.hash = pe_seed_hash(1, "b1");
@@ -57,7 +51,6 @@ static void parts(void **unused)
 /* Numbers of JSON text without a dtype are f32; with f64 they stay. */
 static void text_is_f32(void **unused)
 {
-    (void)unused;
     struct test_request r;
     size_t n;
     struct pe_plan *plan = test_plan(&r, "{\"scheme\":\"learned\",\"len\":1,\"table\":[[0.1]]}");
@@ -74,7 +67,6 @@ static void text_is_f32(void **unused)
 
 static void refusals(void **unused)
 {
-    (void)unused;
     test_refused("{\"scheme\":\"learned\",\"len\":2}", "/table", "seed");
     test_refused("{\"scheme\":\"learned\",\"len\":2,\"table\":3}", "/table", "not a tensor");
     test_refused("{\"scheme\":\"learned\",\"len\":2,\"dim\":3,\"table\":[[1,2],[3,4]]}", "/dim", "makes it 2");

@@ -1,15 +1,12 @@
 /* Rotation of whole tensors: every dtype, both axis orders, stored tables and tables computed while filling. */
 #include "core/numeric/numeric.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static float sample(uint64_t i)
 {
@@ -76,7 +73,6 @@ static void assert_tensor(const char *fields, bool heads_inside, double first)
 
 static void both_orders_of_axes(void **unused)
 {
-    (void)unused;
     assert_tensor("", false, 0);
     assert_tensor(",\"offset\":1000", false, 1000);
     assert_tensor(",\"tensor_layout\":\"bnhd\",\"offset\":-3", true, -3);
@@ -85,7 +81,6 @@ static void both_orders_of_axes(void **unused)
 /* One head: no table is stored, windows of positions are computed while filling; parts of rows are the same. */
 static void windows_and_parts(void **unused)
 {
-    (void)unused;
     enum { LONG = 3000 };
     struct test_request r;
     float *x = malloc(LONG * D * sizeof *x), *y = malloc(LONG * D * sizeof *y), part[100];
@@ -111,7 +106,6 @@ static void windows_and_parts(void **unused)
 /* Any dtype in, any real dtype out: as accurate as the wider arithmetic of f32 and the answer's dtype allows. */
 static void every_dtype(void **unused)
 {
-    (void)unused;
     float values[2 * D];
     for (size_t i = 0; i < 2 * D; i++)
         values[i] = (float)(int)(100 * sample(i)); /* representable in all of them but the unsigned */
@@ -140,7 +134,6 @@ static void every_dtype(void **unused)
 
 static void answer_has_the_tensors_dtype(void **unused)
 {
-    (void)unused;
     static const enum pe_dtype pairs[][2] = {
         {PE_F16, PE_F16}, {PE_BF16, PE_BF16}, {PE_F64, PE_F64}, {PE_F32, PE_F32}, {PE_I32, PE_F32}};
     for (size_t i = 0; i < 5; i++) {
@@ -242,11 +235,7 @@ static void check_chunks(struct filled *f, enum pe_dtype to)
         }
 }
 
-static void any_chunks_give_the_same_bytes(void **unused)
-{
-    (void)unused;
-    for_all_cases(check_chunks);
-}
+static void any_chunks_give_the_same_bytes(void **unused) { for_all_cases(check_chunks); }
 
 static void check_isas(struct filled *f, enum pe_dtype to)
 {
@@ -261,16 +250,11 @@ static void check_isas(struct filled *f, enum pe_dtype to)
     assert_true(pe_isa_use(best));
 }
 
-static void any_instruction_set_gives_the_same_bytes(void **unused)
-{
-    (void)unused;
-    for_all_cases(check_isas);
-}
+static void any_instruction_set_gives_the_same_bytes(void **unused) { for_all_cases(check_isas); }
 
 /* In place: the tensor's own memory is overwritten, some rows at a time. */
 static void in_place(void **unused)
 {
-    (void)unused;
     static struct filled f;
     for (size_t i = 0; i < N_SHAPES; i++)
         for (enum pe_dtype dtype = PE_F32; dtype <= PE_BF16; dtype++) {
@@ -302,7 +286,6 @@ static void assert_row_exact(const float *x, const float *y, size_t d, double p)
 
 static void floats_are_turned_by_the_nearest_floats(void **unused)
 {
-    (void)unused;
     enum { LONG = 600, WIDE = 64 };
     static const char *const offsets[] = {"", ",\"offset\":-300", ",\"offset\":100000"};
     static const double firsts[] = {0, -300, 100000};
@@ -324,7 +307,6 @@ static void floats_are_turned_by_the_nearest_floats(void **unused)
 /* Position 0 rotates nothing: no bit changes, even in the middle of a run. */
 static void position_0_changes_nothing(void **unused)
 {
-    (void)unused;
     static struct filled f;
     open_case(&f, &shapes[3], PE_F32, PE_F32);
     size_t at = 70 * 22 * sizeof(float);
@@ -334,7 +316,6 @@ static void position_0_changes_nothing(void **unused)
 
 static void what_is_not_finite_stays_in_its_pair(void **unused)
 {
-    (void)unused;
     for (enum pe_dtype dtype = PE_F16; dtype <= PE_BF16; dtype++) {
         struct test_request r;
         float values[2 * D] = {[3] = INFINITY, [D + 5] = NAN};

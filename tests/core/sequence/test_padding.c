@@ -1,11 +1,8 @@
 /* Positions of a padded batch: the rules of transformers and of code that sees no padding, by hand. */
 #include "core/sequence/sequence.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const double columns[] = {0, 0, 1, 1, 1, 1, 1, 0};
 
@@ -27,7 +24,6 @@ static void assert_positions(const struct pe_padding *p, bool is_counted, bool i
 
 static void test_positions(void **state)
 {
-    (void)state;
     struct pe_padding_fields fields = fields_of(columns, 2, 2, 4);
     struct pe_padding p;
     struct pe_error err;
@@ -56,7 +52,6 @@ static void assert_refused(const double *mask, unsigned rank, uint64_t rows, uin
 
 static void test_refusals(void **state)
 {
-    (void)state;
     assert_refused((double[]){0, 0.5}, 1, 1, 2, "0 and 1");
     assert_refused((double[]){0, 0}, 1, 1, 2, "every column is padding");
     assert_refused((double[]){1, 1}, 3, 1, 2, "3 axes");

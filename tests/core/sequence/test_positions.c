@@ -1,17 +1,13 @@
 /* Positions on axes: the position of each row, and stretches that agree with it. */
 #include "core/waves/waves.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 /* Rows of a grid [3, 4], row by row, and in blocks of 2 by 2 of a grid [4, 6]. */
 static void grids(void **unused)
 {
-    (void)unused;
     const struct pe_positions row = {.n = 12, .inner = 4, .size = 3}, col = {.n = 12, .inner = 1, .size = 4};
     for (uint64_t i = 0; i < 12; i++) {
         assert_true(pe_position_at(&row, i) == (double)(i / 4));
@@ -29,7 +25,6 @@ static void grids(void **unused)
 
 static void shifted_and_listed(void **unused)
 {
-    (void)unused;
     const double list[3] = {-0.5, 7, 2};
     const struct pe_positions listed = {.n = 6, .list = list, .inner = 1, .size = 3};
     const struct pe_positions shifted = {.n = 6, .start = -1.5, .inner = 2, .size = 3};
@@ -55,7 +50,6 @@ static void assert_stretches(const struct pe_positions *p)
 
 static void stretches(void **unused)
 {
-    (void)unused;
     const double list[] = {3, 3, 3, 4, 5, 6, 0.1, 1.1, 2.1, 2.1, -4, -3};
     const struct pe_positions all[] = {
         {.n = 9, .start = -3},

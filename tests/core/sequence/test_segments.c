@@ -3,16 +3,13 @@
 #include "core/limits.h"
 #include "core/sequence/sequence.h"
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const struct pe_segment_rules defaults = {.spatial_merge_size = 2,
                                                  .tokens_per_second = 2,
@@ -100,7 +97,6 @@ static uint64_t tokens(const struct pe_segment_rules *rules, const char *list)
 
 static void text_is_one_axis(void **unused)
 {
-    (void)unused;
     const double id[] = {0, 1, 2, 3, 4};
     for (enum pe_position_style k = 0; pe_position_styles[k]; k++) {
         struct pe_segment_rules rules = style(k);
@@ -111,7 +107,6 @@ static void text_is_one_axis(void **unused)
 /* The example in the documentation of Qwen2-VL's get_rope_index. */
 static void qwen2_vl_counts_frames(void **unused)
 {
-    (void)unused;
     struct pe_segment_rules rules = style(PE_QWEN2_VL);
     const double t[] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 4, 5, 6, 7},
                  h[] = {0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 3, 4, 5, 6, 7},
@@ -122,7 +117,6 @@ static void qwen2_vl_counts_frames(void **unused)
 /* The example of Qwen2.5-VL's: 25 tokens a second, 2 s a grid. */
 static void qwen2_5_vl_counts_seconds(void **unused)
 {
-    (void)unused;
     struct pe_segment_rules rules = style(PE_QWEN2_5_VL);
     rules.tokens_per_second = 25;
     const double t[] = {0, 0, 0, 0, 50, 50, 50, 50, 100, 100, 100, 100, 101, 102, 103, 104, 105},
@@ -135,7 +129,6 @@ static void qwen2_5_vl_counts_seconds(void **unused)
 /* Half-second grids at 2 tokens a second: 11, 12, 13, 14 as published, 11 four times in later transformers. */
 static void later_transformers_cut_seconds(void **unused)
 {
-    (void)unused;
     const char *list = "[{\"type\":\"text\",\"len\":11},{\"type\":\"video\",\"grid\":[4,2,2],\"second_per_grid\":0.5}]";
     struct pe_segment_rules published = style(PE_QWEN2_5_VL), later = style(PE_QWEN2_5_VL_INT_SECONDS);
     struct pe_segments a = ask(&published, list), b = ask(&later, list);
@@ -164,7 +157,6 @@ static void later_transformers_cut_seconds(void **unused)
 /* t of frame k of an image, and of a video with no second_per_grid (1 s). */
 static void frames_of_images_and_default_seconds(void **unused)
 {
-    (void)unused;
     static const double image[] = {[PE_QWEN2_5_VL] = 0,    [PE_QWEN2_VL] = 2,    [PE_QWEN2_5_VL_INT_SECONDS] = 0,
                                    [PE_QWEN2_5_OMNI] = 50, [PE_QWEN3_OMNI] = 50, [PE_VIDEOROPE] = 4};
     static const double video[] = {[PE_QWEN2_5_VL] = 4,    [PE_QWEN2_VL] = 2,    [PE_QWEN2_5_VL_INT_SECONDS] = 4,
@@ -185,7 +177,6 @@ static void frames_of_images_and_default_seconds(void **unused)
 /* Two frames of one row of two tokens, timestamps of two tokens before each. */
 static void qwen3_vl_frames_are_segments(void **unused)
 {
-    (void)unused;
     struct pe_segment_rules rules = style(PE_QWEN3_VL);
     const double t[] = {0, 1, 2, 2, 4, 5, 6, 6}, h[] = {0, 1, 2, 2, 4, 5, 6, 6}, w[] = {0, 1, 2, 3, 4, 5, 6, 7};
     ASSERT_LAID(rules,
@@ -212,7 +203,6 @@ static uint64_t moved_frames(double seconds, double rate)
 
 static void products_are_float32(void **unused)
 {
-    (void)unused;
     assert_true(trunc(6 * 0.3 * 25) == 44);
     assert_int_equal(moved_frames(0.3, 25), 9);
     assert_int_equal(moved_frames(0.7, 25), 17);
@@ -222,7 +212,6 @@ static void products_are_float32(void **unused)
 
 static void mel_frames_become_tokens(void **unused)
 {
-    (void)unused;
     static const uint64_t cases[][3] = {/* mel frames, Qwen2.5, Qwen3 */
                                         {3, 1, 1},     {13, 3, 2},    {99, 25, 13},  {100, 25, 13},
                                         {101, 25, 14}, {113, 28, 15}, {200, 50, 26}, {1000, 250, 130}};
@@ -240,7 +229,6 @@ static void mel_frames_become_tokens(void **unused)
 /* Frames at 0, 25, 50 and 60 tokens of sound: the third frame and the sound from 50 on are the second chunks. */
 static void tmrope_interleaves_chunks(void **unused)
 {
-    (void)unused;
     struct pe_segment_rules rules = style(PE_QWEN2_5_OMNI);
     double id[67] = {0, 0, 1, 26}, space[67] = {0, 0, 1, 1};
     for (int i = 0; i < 60; i++)
@@ -255,7 +243,6 @@ static void tmrope_interleaves_chunks(void **unused)
 /* A gap of 120 ids is passed one token at a time: frames of three tokens at 0 and 120 are chunks of 3, 1 and 2. */
 static void tmrope_opens_one_chunk_a_token(void **unused)
 {
-    (void)unused;
     struct pe_segment_rules rules = style(PE_QWEN2_5_OMNI);
     double t[2 + 6 + 130 + 2] = {0, 0, 1, 1, 1}, w[2 + 6 + 130 + 2] = {0, 0, 1, 2, 3};
     uint64_t n = 5;
@@ -279,7 +266,6 @@ static void tmrope_opens_one_chunk_a_token(void **unused)
 /* mel 13, two frames of 4 by 20: the last text id is 10, the largest id inside the video 13. */
 static void tmrope_ids_go_back(void **unused)
 {
-    (void)unused;
     struct pe_segment_rules rules = style(PE_QWEN2_5_OMNI);
     assert_int_equal(tokens(&rules, "[{\"type\":\"audio\",\"mel_frames\":13}]"), 3);
     struct pe_segments s = ask(&rules, "[{\"type\":\"text\",\"len\":3},{\"type\":\"audio_in_video\",\"grid\":[2,4,20],"
@@ -298,7 +284,6 @@ static void tmrope_ids_go_back(void **unused)
 /* 13 ids a second, frames at 2 and 15: sound 2, 3, 4 between, video first at 2; start and end tokens one id each. */
 static void qwen3_omni_merges_by_time(void **unused)
 {
-    (void)unused;
     struct pe_segment_rules rules = style(PE_QWEN3_OMNI);
     rules.position_id_per_seconds = 13;
     const double t[] = {0, 1, 2, 2, 3, 4, 15, 16, 17}, space[] = {0, 1, 2, 2, 3, 4, 2, 16, 17};
@@ -312,7 +297,6 @@ static void qwen3_omni_merges_by_time(void **unused)
 /* Half a second is 6.5 ids: nothing is truncated, and rope_delta uses the floor of the largest id. */
 static void qwen3_omni_keeps_fractions(void **unused)
 {
-    (void)unused;
     struct pe_segment_rules rules = style(PE_QWEN3_OMNI);
     rules.position_id_per_seconds = 13;
     const double t[] = {0, 6.5, 7.5, 8.5}, space[] = {0, 0, 7.5, 8.5};
@@ -332,7 +316,6 @@ static void qwen3_omni_keeps_fractions(void **unused)
 /* Frames of 2 by 3 at 2 and 4, columns around the middle; text goes on after the last frame's time. */
 static void videorope_is_diagonal(void **unused)
 {
-    (void)unused;
     struct pe_segment_rules rules = style(PE_VIDEOROPE);
     const double t[] = {0, 1, 2, 2, 2, 2, 2, 2, 4, 4, 4, 4, 4, 4, 5},
                  h[] = {0, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 5},
@@ -353,7 +336,6 @@ static void videorope_is_diagonal(void **unused)
 /* Decoding: the next token's id is its number plus rope_delta. */
 static void rope_delta_finds_the_next_id(void **unused)
 {
-    (void)unused;
     static const char *const begun[] = {
         "{\"type\":\"text\",\"len\":9},{\"type\":\"image\",\"grid\":[1,8,12]}",
         "{\"type\":\"image\",\"grid\":[1,2,16]},{\"type\":\"text\",\"len\":1},{\"type\":\"video\",\"grid\":[1,6,4]}",
@@ -438,7 +420,6 @@ static void assert_refused(const struct pe_segment_rules *rules, const char *lis
 
 static void refusals_name_field_and_rule(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < COUNT(refused); i++) {
         struct pe_segment_rules rules = style(refused[i].style);
         assert_refused(&rules, refused[i].list, PE_INVALID, refused[i].pointer, refused[i].word);
@@ -447,7 +428,6 @@ static void refusals_name_field_and_rule(void **unused)
 
 static void rules_have_ranges(void **unused)
 {
-    (void)unused;
     const char *list = "[{\"type\":\"audio_in_video\",\"grid\":[1,2,2],\"audio_len\":4}]";
     struct pe_segment_rules rules = style(PE_QWEN2_5_OMNI);
     rules.seconds_per_chunk = 0.03;
@@ -471,7 +451,6 @@ static void rules_have_ranges(void **unused)
 
 static void tokens_have_a_ceiling(void **unused)
 {
-    (void)unused;
     struct pe_segment_rules rules = style(PE_QWEN2_5_OMNI);
     assert_int_equal(tokens(&rules, "[{\"type\":\"text\",\"len\":262143},{\"type\":\"text\",\"len\":1}]"), 1 << 18);
     assert_refused(&rules, "[{\"type\":\"text\",\"len\":262144},{\"type\":\"text\",\"len\":1}]", PE_TOO_LARGE,
@@ -488,7 +467,6 @@ static void tokens_have_a_ceiling(void **unused)
 
 static void segments_have_a_ceiling(void **unused)
 {
-    (void)unused;
     const struct pe_field fields[] = {{"type", {.kind = PE_STRING, .string = "text"}},
                                       {"len", {.kind = PE_INTEGER, .integer = 2}}};
     struct pe_value *items = malloc((PE_SEGMENTS_MAX + 1) * sizeof *items);
@@ -511,7 +489,6 @@ static void segments_have_a_ceiling(void **unused)
 
 static void every_allocation_may_fail(void **unused)
 {
-    (void)unused;
     struct test_request r;
     test_request_parse(&r, "{\"segments\":[{\"type\":\"text\",\"len\":3},{\"type\":\"image\",\"grid\":[1,4,4]}]}");
     struct pe_segments s = {.n = 77};

@@ -1,15 +1,12 @@
 /* The decoder: its gradients against central differences, in f64, for every scheme that is trained; f32 against f64;
  * rows that may not see what follows; a batch against its sequences one by one. */
 #include "core/training/training.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { SEQUENCES = 3, LENGTH = 21, ROWS = SEQUENCES * LENGTH };
 
@@ -113,7 +110,6 @@ static void check_gradients(const char *scheme)
 
 static void test_gradients(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
         check_gradients(schemes[i]);
 }
@@ -121,7 +117,6 @@ static void test_gradients(void **state)
 /* Rows of a learned table beyond the sequences, and buckets of distances that do not occur, have none. */
 static void test_what_is_not_used_has_no_gradient(void **state)
 {
-    (void)state;
     struct setup s;
     set_up(&s, "learned");
     loss_of(&s);
@@ -135,7 +130,6 @@ static void test_what_is_not_used_has_no_gradient(void **state)
 
 static void test_f32_follows_f64(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < sizeof schemes / sizeof *schemes; k++) {
         struct setup s;
         float losses_f32[ROWS];
@@ -163,7 +157,6 @@ static void test_f32_follows_f64(void **state)
 /* The losses before a token do not depend on it, and a batch is its sequences. */
 static void test_causal_and_independent(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < sizeof schemes / sizeof *schemes; k++) {
         struct setup s;
         double all[ROWS], one[LENGTH], changed[ROWS];
@@ -186,7 +179,6 @@ static void test_causal_and_independent(void **state)
 /* A decoder without room for gradients gives the same losses. */
 static void test_room_may_be_shared(void **state)
 {
-    (void)state;
     struct setup s;
     double all[ROWS], again[ROWS];
     set_up(&s, "rope");

@@ -1,14 +1,11 @@
 /* Experiments: what is refused, their events, the same numbers each time, allocations that fail, memory. */
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* A request of this test: fields of the experiment, then configurations, as JSON objects. */
 struct asked {
@@ -86,7 +83,6 @@ static void refused(const char *fields, const char *const *configs, size_t n, co
 
 static void test_refusals(void **state)
 {
-    (void)state;
     const char *alibi = "{'scheme':'alibi'}";
     refused("{}", CONFIGS("{'scheme':'shaw'}"), "/configs/0/scheme", "kerple");
     refused("{'train_len':33}", CONFIGS(alibi), "/train_len", "even");
@@ -131,7 +127,6 @@ static const char small[] = "{'task':'local','steps':40,'train_len':16,'eval_len
 
 static void test_events(void **state)
 {
-    (void)state;
     const uint64_t steps[] = {1, 10, 20, 40};
     struct pe_experiment *experiment = open_experiment(small, CONFIGS("{'scheme':'rope'}", "{'scheme':'t5'}"));
     struct told told;
@@ -159,7 +154,6 @@ static double member(const struct pe_value *object, const char *name)
 /* Each configuration, then its evaluations; the means are those of the curves. */
 static void test_results(void **state)
 {
-    (void)state;
     enum { T = 16, E = 20 };
     struct pe_experiment *experiment = open_experiment(
         small, CONFIGS("{'scheme':'rope','eval':[{'scaling':{'type':'linear','factor':2}},{'base':500}]}",
@@ -194,7 +188,6 @@ static void test_results(void **state)
 
 static void test_same_numbers_each_time(void **state)
 {
-    (void)state;
     double first[20];
     for (int again = 0; again < 2; again++) {
         struct pe_experiment *experiment = open_experiment(small, CONFIGS("{'scheme':'sinusoidal'}"));
@@ -211,7 +204,6 @@ static void test_same_numbers_each_time(void **state)
 /* A run begins as if it were alone. */
 static void test_runs_do_not_depend_on_each_other(void **state)
 {
-    (void)state;
     double alone[20];
     struct told told;
     struct pe_experiment *experiment = open_experiment(small, CONFIGS("{'scheme':'kerple'}"));
@@ -228,7 +220,6 @@ static void test_runs_do_not_depend_on_each_other(void **state)
 
 static void test_each_allocation_may_fail(void **state)
 {
-    (void)state;
     struct pe_experiment *experiment = NULL;
     struct pe_error err;
     enum pe_status status = PE_NO_MEMORY;
@@ -255,7 +246,6 @@ static enum pe_status admit(void *caller, double bytes, struct pe_error *err)
 /* The largest experiment stays below 64 MiB, and below what it has reserved. */
 static void test_memory(void **state)
 {
-    (void)state;
     const char *rope = "{'scheme':'rope','eval':[{'base':3},{'base':2},{'base':3},{'base':4}]}";
     struct pe_experiment *experiment = NULL;
     struct pe_error err;

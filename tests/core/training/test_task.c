@@ -1,12 +1,9 @@
 /* The tasks: the generator, the rules, and the best predictor's loss against its closed forms. */
 #include "core/training/training.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* The generator, written again from its description: SplitMix64 over FNV-1a of the name. */
 static double uniform(uint64_t seed, const char *name, uint64_t i)
@@ -39,7 +36,6 @@ static void expect_sequence(enum pe_task_kind kind, const char *token, const cha
 
 static void test_sequences(void **state)
 {
-    (void)state;
     enum { N = 40, FIRST = 11, COUNT = 3 };
     for (int kind = PE_TASK_LOCAL; kind <= PE_TASK_LAG; kind++)
         for (int part = PE_TASK_TRAIN; part <= PE_TASK_EVAL; part++) {
@@ -58,7 +54,6 @@ static void test_sequences(void **state)
 /* 0.8 + 0.2/8 for what the rule says, 0.2/8 for each other token, 1/8 while it says nothing. */
 static void test_best_predictor(void **state)
 {
-    (void)state;
     struct pe_task lag, local;
     uint8_t x[12] = {0, 1, 2, 3, 4, 5, 6, 7, 0, 5, 2, 3};
     pe_task_init(&lag, PE_TASK_LAG, 0);
@@ -77,7 +72,6 @@ static void test_best_predictor(void **state)
 /* Its mean over many tokens is the entropy of the task: -.825 ln .825 - 7·.025 ln .025 = .8043. */
 static void test_floor(void **state)
 {
-    (void)state;
     enum { N = 500, COUNT = 400 };
     static uint8_t tokens[COUNT * (N + 1)];
     struct pe_task task;

@@ -1,14 +1,11 @@
 /* Phase reduction: fractions against integers of 128 bits, sums that cancel, and their sines against long double. */
 #include "core/waves/waves.h"
 #include "core/numeric/numeric.h"
+#include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static unsigned long long state = 88172645463325252ULL;
 
@@ -21,7 +18,6 @@ static int64_t next_random(int64_t below) /* in -below … below */
 /* p·N/D = whole + rest/D with |rest| ≤ D/2, in integers. */
 static void fractions_are_exact(void **unused)
 {
-    (void)unused;
     for (int i = 0; i < 100000; i++) {
         int64_t p = next_random(1 << 20), d = 1 + llabs(next_random(INT64_C(1) << (i % 40)));
         int64_t n = next_random(d < (INT64_C(1) << 30) ? d << 10 : d);
@@ -39,7 +35,6 @@ static void fractions_are_exact(void **unused)
 /* Sums that cancel almost completely: the remainder is right to its own last bit. */
 static void sums_that_cancel_are_exact(void **unused)
 {
-    (void)unused;
     for (int i = 0; i < 10000; i++) {
         double a = (double)next_random(INT64_C(1) << 50) * 0x1p-20, b = (double)next_random(INT64_C(1) << 50) * 0x1p-41;
         double small = (double)next_random(INT64_C(1) << 50) * 0x1p-160, whole = (double)next_random(1000);
@@ -55,7 +50,6 @@ static void sums_that_cancel_are_exact(void **unused)
 /* The sine of each quarter, by the long double of the C library, which leaves 11 bits more than a double. */
 static void sines_are_right(void **unused)
 {
-    (void)unused;
     enum { N = 1000 };
     static struct pe_phase phases[N];
     static float floats[N];
@@ -77,7 +71,6 @@ static void sines_are_right(void **unused)
 
 static void whole_quarters_are_exact(void **unused)
 {
-    (void)unused;
     static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16};
     const double expected[] = {0, 1, 0, -1, 0, -1, 0, 1};
     struct pe_phase phases[8];

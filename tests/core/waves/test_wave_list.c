@@ -3,14 +3,11 @@
  * requested bytes. */
 #include "core/waves/waves.h"
 #include "core/kernels/kernels.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/wave_truth.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { ROWS = 300, COLS_MAX = 256 };
 
@@ -92,7 +89,6 @@ static void check(const struct wave_table *table, const struct style *style, int
 
 static void what_is_right_is_right(void **unused)
 {
-    (void)unused;
     enum pe_isa best = pe_isa();
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
         for (size_t s = 0; s < N_STYLES && pe_isa_use(isa); s++)
@@ -104,7 +100,6 @@ static void what_is_right_is_right(void **unused)
 /* Any rectangle is the same bytes as in the whole; nothing else is written. */
 static void parts_are_the_whole(void **unused)
 {
-    (void)unused;
     static float whole[ROWS * COLS_MAX], part[ROWS * COLS_MAX + 64];
     double positions[ROWS];
     unsigned seed = 1;
@@ -135,7 +130,6 @@ static void parts_are_the_whole(void **unused)
 /* Rows that it must reject: position 0, a phase on a zero, phases too long; and columns that it does not accept. */
 static void what_it_leaves(void **unused)
 {
-    (void)unused;
     struct pe_wave columns[2] = {{.fh = 0.5, .ah = 1}, {.fh = 0.3, .ah = 1}};
     struct pe_wave_list *list;
     float out[2];

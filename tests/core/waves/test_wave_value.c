@@ -1,11 +1,8 @@
 /* Single values in double-double against mpmath (500 bits, cut to two doubles), at the frequencies' own two doubles. */
 #include "core/waves/waves.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-
-#include <cmocka.h>
 
 /* Short and long phases; next to zeros (sin 355, and the double that comes nearest to one); along the table's steps;
  * phases near 2^51. */
@@ -77,7 +74,6 @@ static struct pe_wave wave_of(const struct value *v)
 
 static void values_of_mpmath(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < N_VALUES; i++) {
         double phase;
         struct pe_wave wave = wave_of(&values[i]);
@@ -92,7 +88,6 @@ static void values_of_mpmath(void **unused)
 /* The amplitude is exact to its lower part, and a minus is a minus. */
 static void amplitudes(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < N_VALUES; i++) {
         double phase;
         struct pe_wave wave = wave_of(&values[i]);
@@ -109,7 +104,6 @@ static void amplitudes(void **unused)
 /* A decided value rounds as the exact value does, and no value here is too near a middle to be decided. */
 static void decisions(void **unused)
 {
-    (void)unused;
     uint64_t before = pe_undecided_count();
     for (size_t i = 0; i < N_VALUES; i++) {
         struct pe_wave wave = wave_of(&values[i]);
@@ -123,7 +117,6 @@ static void decisions(void **unused)
 /* +0 where a phase is none or a whole number of half turns, and the amplitude a quarter on. */
 static void zeros(void **unused)
 {
-    (void)unused;
     for (int quarter = 0; quarter < 4; quarter++)
         for (double p = 0; p < 12; p += 4) {
             struct pe_wave wave = {.fh = 0.5, .ah = 2, .quarter = quarter};

@@ -3,15 +3,12 @@
 #include "core/numeric/numeric.h"
 #include "core/kernels/kernels.h"
 #include "core/waves/waves.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/dtype_words.h"
 #include "tests/support/wave_truth.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { ROWS = 150, COLS_MAX = 256, TALL = 600 };
 
@@ -69,7 +66,6 @@ static void check_narrow(const struct wave_table *table, const struct pe_waves *
 
 static void narrow_values_are_correctly_rounded(void **unused)
 {
-    (void)unused;
     for_all(check_narrow);
     assert_int_equal(pe_undecided_count(), 0);
 }
@@ -90,18 +86,13 @@ static void check_double(const struct wave_table *table, const struct pe_waves *
         }
 }
 
-static void doubles_are_within_an_ulp(void **unused)
-{
-    (void)unused;
-    for_all(check_double);
-}
+static void doubles_are_within_an_ulp(void **unused) { for_all(check_double); }
 
 static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16};
 
 /* Any rectangle, and the same positions as a list, are the same bytes as the whole run; nothing else is written. */
 static void parts_and_lists_are_the_whole(void **unused)
 {
-    (void)unused;
     static _Alignas(64) char whole[ROWS * COLS_MAX * 8], part[ROWS * COLS_MAX * 8 + 64];
     double list[ROWS];
     unsigned seed = 1;
@@ -133,7 +124,6 @@ static void parts_and_lists_are_the_whole(void **unused)
  * exact runs above hold. */
 static void odd_columns(void **unused)
 {
-    (void)unused;
     struct pe_wave columns[40];
     struct pe_dd w[10];
     const double list[] = {0.5, -0.25, 1e-3, 123456.789, 0,     1099511627775.75, 3, 4, 5, 6, 7, 8, 9,
@@ -229,7 +219,6 @@ static void check_everywhere(const struct pe_wave *columns, size_t n, double sta
 /* Whole numbers of quarter turns a step, where the signs of zeros are all that could differ; and columns of nothing. */
 static void zeros_have_no_sign(void **unused)
 {
-    (void)unused;
     for (int f = -6; f <= 6; f++) {
         struct pe_wave columns[N_FEW];
         for (int j = 0; j < N_FEW; j++)
@@ -243,7 +232,6 @@ static void zeros_have_no_sign(void **unused)
  * decides the rounding, and some are nearer to the middle than the doubles of a run can resolve. */
 static void beside_middles(void **unused)
 {
-    (void)unused;
     static const double middles[] = {1 + 0x1p-24, 0.75 + 0x1p-25, 1 + 0x1p-11, 0.6875 + 0x1p-12, 1 + 0x1p-8, 0x1.55p-5};
     for (size_t m = 0; m < sizeof middles / sizeof *middles; m++)
         for (int e = 30; e < 60; e += 2) {
@@ -259,7 +247,6 @@ static void beside_middles(void **unused)
 /* From below every dtype's smallest number to beyond f16's largest, slow columns and fast ones. */
 static void amplitudes_of_every_size(void **unused)
 {
-    (void)unused;
     static const int exponents[] = {-150, -127, -112, -100, -99, -25, -15, -14, -13, 0, 8, 14, 15, 16, 40, 51, 120};
     struct pe_dd w[N_FEW / 2];
     pe_ladder(10000, N_FEW / 2, N_FEW / 2, w);
@@ -292,7 +279,6 @@ static double block_error(const uint64_t *turns, int64_t p, double x, double y, 
  * so wide that every value fails the test. */
 static void run_bound_holds(void **unused)
 {
-    (void)unused;
     double worst = 0;
     for (size_t t = 0; t < N_WAVE_TABLES; t++)
         for (size_t i = 0; i < wave_tables[t].n; i++)
@@ -315,7 +301,6 @@ static void run_bound_holds(void **unused)
 
 static void sincos_of_floats(void **unused)
 {
-    (void)unused;
     for (float angle = 1e-20f; angle < 1e9f; angle *= 1.37f) {
         float c, s;
         pe_sincos_f32((double)angle, &c, &s);

@@ -2,17 +2,13 @@
  */
 #include "server/exchange/exchange.h"
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 static void the_last_holder_drops_it(void **state)
 {
-    (void)state;
     struct calls spare = {0};
     struct call *call = call_new(&spare), *shared = call_hold(call);
     call->api.path = strcpy(call_room(call, 8), "/encode");
@@ -28,7 +24,6 @@ static void the_last_holder_drops_it(void **state)
 
 static void a_block_that_is_used_again_is_clean(void **state)
 {
-    (void)state;
     struct calls spare = {0};
     struct call *call = call_new(&spare);
     for (size_t i = 0; i < API_N_TEXTS; i++)
@@ -49,7 +44,6 @@ static void a_block_that_is_used_again_is_clean(void **state)
 
 static void longer_texts_are_on_the_heap(void **state)
 {
-    (void)state;
     struct calls spare = {0};
     struct call *call = call_new(&spare);
     size_t n = sizeof call->room;
@@ -62,7 +56,6 @@ static void longer_texts_are_on_the_heap(void **state)
 
 static void without_memory_there_is_none(void **state)
 {
-    (void)state;
     struct calls spare = {0};
     alloc_fail_at(0);
     assert_null(call_new(&spare));

@@ -1,13 +1,10 @@
 /* Keys of calls: two calls that differ in any one thing the language looks at have different keys. */
 #include "server/exchange/exchange.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static bool is_same_key(const struct api_call *a, const struct api_call *b)
 {
@@ -26,7 +23,6 @@ static struct api_call filled(void)
 
 static void every_text_is_in_the_key(void **state)
 {
-    (void)state;
     const char *const others[] = {"other", "sam", "", NULL};
     struct api_call call = filled();
     assert_true(is_same_key(&call, &call));
@@ -41,7 +37,6 @@ static void every_text_is_in_the_key(void **state)
 /* A text moved from one place to the next one is another request. */
 static void neighbours_do_not_run_together(void **state)
 {
-    (void)state;
     for (size_t i = 0; i + 1 < API_N_TEXTS; i++) {
         struct api_call here = {.body = NULL}, there = {.body = NULL};
         here.texts[i] = "text";
@@ -52,7 +47,6 @@ static void neighbours_do_not_run_together(void **state)
 
 static void the_body_is_in_the_key(void **state)
 {
-    (void)state;
     struct api_call call = filled(), shorter = call, other = call;
     shorter.body_bytes = 1;
     other.body = "[]";
@@ -78,7 +72,6 @@ _Static_assert(sizeof(struct known) == sizeof(struct api_call), "a member of api
 
 static void a_name_and_a_number_mean_one_text(void **state)
 {
-    (void)state;
     struct api_call call = {.method = "GET", .accept = "text/html", .inference_header = "7"};
     assert_string_equal(call.texts[API_METHOD], "GET");
     assert_string_equal(call.texts[API_ACCEPT], "text/html");

@@ -1,16 +1,13 @@
 /* Turns of jobs that compute for long, as they breathe; what is noted of them; jobs with a thread of their own. */
 #include "server/loop/loop.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N_JOBS_MAX = 120 };
 
@@ -98,7 +95,6 @@ static size_t place_of(const struct piece *piece)
 
 static void test_a_short_job_of_another_client_does_not_wait_for_long_ones(void **state)
 {
-    (void)state;
     static struct piece many[4], one;
     begin(1);
     uint64_t n_yields = jobs_figures().n_yields;
@@ -115,7 +111,6 @@ static void test_a_short_job_of_another_client_does_not_wait_for_long_ones(void 
 
 static void test_a_short_job_of_the_same_client_neither(void **state)
 {
-    (void)state;
     static struct piece many[4], one;
     begin(1);
     for (size_t i = 0; i < 4; i++)
@@ -129,7 +124,6 @@ static void test_a_short_job_of_the_same_client_neither(void **state)
 /* Time in which a job waits for its turn is none of its work, though time it computes is, all of it. */
 static void test_what_is_noted(void **state)
 {
-    (void)state;
     static struct piece two[2];
     begin(1);
     uint64_t busy_ns = jobs_figures().busy_ns, begun_at = clock_now(), sum = 0;
@@ -153,7 +147,6 @@ static void test_what_is_noted(void **state)
  * workers. */
 static void test_many(void **state)
 {
-    (void)state;
     static struct piece pieces[N_JOBS_MAX];
     begin(3);
     for (size_t i = 0; i < N_JOBS_MAX; i++)
@@ -173,7 +166,6 @@ static void test_many(void **state)
 /* The end waits for all that have begun, and those that have not. */
 static void test_the_end(void **state)
 {
-    (void)state;
     static struct piece pieces[20];
     begin(2);
     for (size_t i = 0; i < 20; i++)
@@ -200,7 +192,6 @@ static void await(struct job *job)
 
 static void test_waiting_for_one_that_waits(void **state)
 {
-    (void)state;
     static struct piece holder, waiting[6];
     begin(1);
     atomic_store(&is_free, false);
@@ -235,7 +226,6 @@ static void leave(struct job *job)
 
 static void test_leaving(void **state)
 {
-    (void)state;
     enum { AWAY = 60 };
     static struct piece away[AWAY], other;
     begin(1);
@@ -264,7 +254,6 @@ static void test_leaving(void **state)
 /* Jobs that never breathe have all workers, and one that must not wait has a thread of its own. */
 static void test_aside(void **state)
 {
-    (void)state;
     static struct piece stubborn, aside;
     begin(1);
     atomic_store(&is_free, false);

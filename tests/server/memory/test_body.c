@@ -1,17 +1,13 @@
 /* Request bodies and piece buffers: growth, limits, the budget, one buffer for everybody. */
 #include "server/memory/memory.h"
 #include "server/process/process.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 static void grows_from_the_heap_to_pages(void **state)
 {
-    (void)state;
     struct body body = {0};
     static char part[10007];
     enum { N = 200 };
@@ -29,7 +25,6 @@ static void grows_from_the_heap_to_pages(void **state)
 
 static void reserved_bodies_do_not_move(void **state)
 {
-    (void)state;
     static const size_t sizes[] = {1, 4096, 300000};
     for (size_t i = 0; i < 3; i++) {
         struct body body = {0};
@@ -44,7 +39,6 @@ static void reserved_bodies_do_not_move(void **state)
 
 static void room_stays_within_the_maximum(void **state)
 {
-    (void)state;
     struct body body = {0};
     static char part[1000];
     for (int i = 0; i < 700; i++)
@@ -70,7 +64,6 @@ static bool fill(struct body *body, size_t n, size_t n_max)
 /* Declared or not: what is taken goes with what has come, an eighth and 16 KiB ahead, or to the next 2 MiB. */
 static void memory_is_taken_as_bytes_come(void **state)
 {
-    (void)state;
     static const size_t steps[] = {1, 300, 16 * KIB, 100 * KIB, 300 * KIB, MIB, 3 * MIB, 11 * MIB, 20 * MIB};
     admission_setup(256 * MIB, 1);
     for (int is_declared = 0; is_declared < 2; is_declared++) {
@@ -96,7 +89,6 @@ static void memory_is_taken_as_bytes_come(void **state)
  * of each; what is refused has taken nothing. */
 static void bodies_leave_room(void **state)
 {
-    (void)state;
     enum { N = 64 };
     struct body bodies[N] = {{0}};
     admission_setup(64 * MIB, 1);
@@ -130,7 +122,6 @@ static void bodies_leave_room(void **state)
 
 static void budget_holds_but_nobody_starves(void **state)
 {
-    (void)state;
     struct pool *pool = pool_new(1 << 20);
     char *a = pool_get(pool, 512 << 10, false), *b = pool_get(pool, 512 << 10, false);
     assert_non_null(a);
@@ -150,7 +141,6 @@ static void budget_holds_but_nobody_starves(void **state)
 
 static void quotas(void **state)
 {
-    (void)state;
     assert_int_equal(process_quota_parse("200000 100000\n"), 2);
     assert_int_equal(process_quota_parse("150000 100000\n"), 2);
     assert_int_equal(process_quota_parse("10000 100000\n"), 1);

@@ -1,14 +1,11 @@
 /* Shares of clients: the rule itself, against a plain account beside it, alone and from several threads. */
 #include "server/memory/memory.h"
+#include "tests/support/cmocka.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* How many streams a client gets, one after the other. */
 static uint64_t take_all_streams(uint64_t client)
@@ -27,7 +24,6 @@ static void end_streams(uint64_t client, uint64_t n)
 
 static void one_client_gets_four_fifths(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t max, most;
     } cases[] = {{1, 1}, {2, 1}, {3, 2}, {4, 3}, {5, 4}, {8, 6}, {256, 204}, {1000, 800}};
@@ -43,7 +39,6 @@ static void one_client_gets_four_fifths(void **state)
 /* Each further client gets something, and no more than four times what it leaves. */
 static void many_clients_leave_room_for_one_more(void **state)
 {
-    (void)state;
     enum { N = 20 };
     uint64_t got[N], sum = 0;
     admission_setup(UINT64_MAX, 256);
@@ -67,7 +62,6 @@ static void many_clients_leave_room_for_one_more(void **state)
 /* What may still be taken is what can be taken. */
 static void what_is_left(void **state)
 {
-    (void)state;
     for (uint64_t held = 0; held < 40; held++)
         for (uint64_t n_free = 0; n_free < 60; n_free++) {
             if (held && !shares_take(SHARE_MEMORY, 5, held, UINT64_MAX))
@@ -90,7 +84,6 @@ static void what_is_left(void **state)
 /* Many clients, colliding in their buckets, against plain sums. */
 static void holdings_are_sums(void **state)
 {
-    (void)state;
     enum { N_CLIENTS = 20000, N_STEPS = 200000 };
     uint64_t *sums = calloc(N_CLIENTS, sizeof *sums), seed = 12345;
     assert_non_null(sums);
@@ -113,7 +106,6 @@ static void holdings_are_sums(void **state)
 /* What several requests of a client share counts once, for each client that has any use of it. */
 static void objects_count_once(void **state)
 {
-    (void)state;
     enum { N = 3000 };
     static char objects[N];
     for (uint64_t client = 1; client <= 2; client++)
@@ -155,7 +147,6 @@ static void *take_and_give(void *self)
 
 static void all_is_given_back_by_many_threads(void **state)
 {
-    (void)state;
     enum { N = 6 };
     pthread_t threads[N];
     admission_setup(1000, 5);

@@ -1,9 +1,8 @@
 /* --ui-dir: which names are looked up, and that nothing outside of the folder is read. */
 #include "server/page/page.h"
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,8 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static const struct {
     const char *name;
@@ -45,7 +42,6 @@ static const struct {
 
 static void test_names(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (page_folder_name_is_valid(names[i].name) != names[i].is_valid)
             fail_msg("%s", names[i].name);
@@ -73,7 +69,6 @@ static void write_file(const char *name, const char *text)
 
 static int set_up(void **state)
 {
-    (void)state;
     char path[128];
     snprintf(folder, sizeof folder, "/tmp/posenc-page-XXXXXX");
     if (!mkdtemp(folder))
@@ -89,7 +84,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     char command[96];
     snprintf(command, sizeof command, "rm -rf %s", folder);
     return system(command);
@@ -113,7 +107,6 @@ static const char *text_of(const char *name)
 
 static void test_files(void **state)
 {
-    (void)state;
     write_file("views/table.js", "one");
     assert_string_equal(text_of("views/table.js"), "one");
     write_file("views/table.js", "longer");
@@ -128,7 +121,6 @@ static void test_files(void **state)
 
 static void test_the_build_is_named(void **state)
 {
-    (void)state;
     write_file("index.html", "/ui/BUILD /ui/BUILD/a.js/ui/BUILD/ui/BUIL");
     assert_string_equal(text_of("index.html"), "/ui/dev /ui/dev/a.js/ui/dev/ui/BUIL");
     write_file("index.html", "");
@@ -139,7 +131,6 @@ static void test_the_build_is_named(void **state)
 
 static void test_no_link_and_no_pipe(void **state)
 {
-    (void)state;
     char path[128];
     print_path(path, sizeof path, "link.js");
     assert_int_equal(symlink(outside, path), 0);
@@ -154,7 +145,6 @@ static void test_no_link_and_no_pipe(void **state)
 
 static void test_large_files(void **state)
 {
-    (void)state;
     char path[128];
     write_file("large.js", "x");
     print_path(path, sizeof path, "large.js");
@@ -166,7 +156,6 @@ static void test_large_files(void **state)
 
 static void test_no_memory(void **state)
 {
-    (void)state;
     char page[96], *bytes;
     size_t n;
     snprintf(page, sizeof page, "%s/page", folder);
@@ -180,7 +169,6 @@ static void test_no_memory(void **state)
 
 static void test_opening(void **state)
 {
-    (void)state;
     char good[96], error[PAGE_FOLDER_ERROR_BYTES];
     struct api_page page;
     snprintf(good, sizeof good, "%s/page", folder);

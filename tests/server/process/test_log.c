@@ -1,23 +1,19 @@
 /* The log: lines as text and JSON, hostile texts, a reader that does not read. */
 #define _GNU_SOURCE /* F_SETPIPE_SZ */
 #include "server/process/process.h"
+#include "tests/support/cmocka.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define NOW "2026-01-02T03:04:05.678Z"
 #define N_OF(array) (sizeof(array) / sizeof *(array))
 
 static void text_and_json(void **state)
 {
-    (void)state;
     const struct log_field fields[] = {
         LOG_TEXT("id", "a-1"),       LOG_TEXT("path", "/a b"),    LOG_TEXT("scheme", ""),   LOG_COUNT("status", 200),
         LOG_MS("total_ms", 1234567), LOG_FLAG("cancelled", true), LOG_FLAG("other", false), LOG_TEXT("none", NULL)};
@@ -31,7 +27,6 @@ static void text_and_json(void **state)
 
 static void hostile_texts_stay_in_their_quotes(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *quoted;
     } cases[] = {
@@ -61,7 +56,6 @@ static void hostile_texts_stay_in_their_quotes(void **state)
 
 static void long_lines_are_cut_and_end(void **state)
 {
-    (void)state;
     char text[3000], line[128];
     memset(text, 'a', sizeof text - 1);
     text[sizeof text - 1] = '\0';
@@ -75,7 +69,6 @@ static void long_lines_are_cut_and_end(void **state)
 /* Nobody reads: the calls return, lines are dropped and counted; what was kept comes out whole afterwards. */
 static void a_full_pipe_does_not_block(void **state)
 {
-    (void)state;
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     fcntl(ends[1], F_SETPIPE_SZ, 4096);
@@ -109,7 +102,6 @@ static void a_full_pipe_does_not_block(void **state)
 
 static void level_and_listening(void **state)
 {
-    (void)state;
     int ends[2];
     char all[512];
     assert_int_equal(pipe(ends), 0);

@@ -1,14 +1,11 @@
 /* The text of /metrics: every line well-formed, heads before values, histograms cumulative and closed by +Inf. */
 #include "server/process/process.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static char *page(void)
 {
@@ -32,7 +29,6 @@ static double value(const char *text, const char *series)
 
 static void every_line_is_well_formed(void **state)
 {
-    (void)state;
     metrics_request(&(struct metrics_request){.route = "/encode", .scheme = "rope", .format = "raw", .status = 200});
     char *text = page(), family[128] = "", seen[8192] = "";
     for (char *rest = NULL, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -59,7 +55,6 @@ static void every_line_is_well_formed(void **state)
 
 static void simple_rows(void **state)
 {
-    (void)state;
     metrics_add(METRICS_CONNECTIONS, 3);
     metrics_add(METRICS_CONNECTIONS, -1);
     metrics_set(METRICS_POOL_BYTES, 4096);
@@ -79,7 +74,6 @@ static void simple_rows(void **state)
 /* Each counted figure stands on its own line, and on no other's. */
 static void each_figure_has_its_line(void **state)
 {
-    (void)state;
     static const char *const series[] = {
 #define COUNTED(ID, name, type, labels, help) [METRICS_##ID] = name labels,
 #define READ(...)
@@ -97,7 +91,6 @@ static void each_figure_has_its_line(void **state)
 
 static void requests_are_counted_by_label(void **state)
 {
-    (void)state;
     struct metrics_request request = {.route = "/rotate",
                                       .scheme = "rope",
                                       .format = "npy",
@@ -129,7 +122,6 @@ static void requests_are_counted_by_label(void **state)
 
 static void the_list_of_labels_is_bounded(void **state)
 {
-    (void)state;
     static char names[1000][8];
     for (int i = 0; i < 1000; i++) {
         snprintf(names[i], sizeof names[i], "s%d", i);

@@ -1,14 +1,11 @@
 /* Addresses and networks, against the kernel's own reading of them and against bit by bit comparison. */
 #include "server/process/process.h"
+#include "tests/support/cmocka.h"
 
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define N_OF(array) (sizeof(array) / sizeof *(array))
 
@@ -22,7 +19,6 @@ static struct address address_of(const char *text)
 
 static void addresses(void **state)
 {
-    (void)state;
     static const char *const good[][2] = {{"192.0.2.1", "::ffff:192.0.2.1"},
                                           {"::ffff:c000:201", "::ffff:192.0.2.1"},
                                           {"2001:DB8::1", "2001:db8:0:0:0:0:0:1"},
@@ -47,7 +43,6 @@ static void addresses(void **state)
 
 static void numbers(void **state)
 {
-    (void)state;
     static const struct {
         const char *a, *b;
         bool are_same;
@@ -70,7 +65,6 @@ static void numbers(void **state)
 /* Every length of prefix, and addresses that differ in one bit. */
 static void prefixes(void **state)
 {
-    (void)state;
     char text[128], error[160];
     struct networks networks;
     for (unsigned n_bits = 0; n_bits <= 128; n_bits++) {
@@ -93,7 +87,6 @@ static void prefixes(void **state)
 
 static void lists(void **state)
 {
-    (void)state;
     char error[160];
     struct networks networks;
     assert_true(networks_parse(" 10.0.0.0/8,192.0.2.1  ::1\t,2001:db8::/32,", &networks, error, sizeof error));
@@ -133,7 +126,6 @@ static void lists(void **state)
 
 static void printed(void **state)
 {
-    (void)state;
     static const char *const texts[][2] = {
         {"192.0.2.1", "192.0.2.1"},
         {"::ffff:192.0.2.1", "192.0.2.1"},

@@ -1,15 +1,12 @@
 /* Options: which source wins, what is refused and how, and that the printed configuration reads back. */
 #include "server/process/process.h"
+#include "tests/support/cmocka.h"
 
 #include <ctype.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char error[OPTIONS_TEXT_BYTES];
 
@@ -27,7 +24,6 @@ static const char *const empty[] = {NULL};
 
 static void defaults(void **state)
 {
-    (void)state;
     struct options options;
     assert_int_equal(read_with(&options, empty, empty), OPTIONS_RUN);
     assert_string_equal(options.host, "127.0.0.1");
@@ -45,7 +41,6 @@ static void defaults(void **state)
 /* Every numeric row sets its own field, by its own variable, and no other. */
 static void each_row_sets_its_field(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         size_t offset;
@@ -92,7 +87,6 @@ static void write_file(char *path, const char *text)
 
 static void flag_before_environment_before_file(void **state)
 {
-    (void)state;
     char path[64];
     write_file(path, "{\"port\": 1, \"max_body\": \"1MiB\", \"workers\": 3, \"host\": null}");
     const char *environment[] = {"POSENC_PORT=2", "POSENC_MAX_BODY=2MiB", "HOME=/", NULL};
@@ -108,7 +102,6 @@ static void flag_before_environment_before_file(void **state)
 
 static void refusals_say_what_is_allowed(void **state)
 {
-    (void)state;
     static const struct {
         const char *flags[4], *words[3];
     } cases[] = {
@@ -142,7 +135,6 @@ static void refusals_say_what_is_allowed(void **state)
 /* Each list is its own, wherever its parts stand among the flags; and each source replaces the one before it whole. */
 static void repeated_flags_are_lists(void **state)
 {
-    (void)state;
     const char *environment[] = {"POSENC_CORS_ORIGIN=https://c", "POSENC_TRUSTED_PROXY=::1,unix", NULL};
     struct options options;
     assert_int_equal(READ(&options, empty, "--trusted-proxy", "10.0.0.0/8", "--cors-origin=https://a",
@@ -159,7 +151,6 @@ static void repeated_flags_are_lists(void **state)
 
 static void unknown_variables_warn(void **state)
 {
-    (void)state;
     const char *environment[] = {"POSENC_MAX_BODDY=1", "POSENC_PORT=tcp://10.0.0.1:8080",
                                  "POSENC_SERVICE_HOST=10.0.0.1", "POSENC_PORT_8080_TCP=tcp://10.0.0.1:8080", NULL};
     struct options options;
@@ -171,7 +162,6 @@ static void unknown_variables_warn(void **state)
 
 static void actions(void **state)
 {
-    (void)state;
     struct options options;
     assert_int_equal(READ(&options, empty, "--help"), OPTIONS_HELP);
     options_drop(&options);
@@ -194,7 +184,6 @@ static char *printed(const struct options *options)
 
 static void printed_config_reads_back(void **state)
 {
-    (void)state;
     struct options options, again;
     char dir[801] = "";
     memset(dir, 'd', sizeof dir - 1);
@@ -218,7 +207,6 @@ static void printed_config_reads_back(void **state)
 
 static void help_names_every_option(void **state)
 {
-    (void)state;
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
@@ -233,7 +221,6 @@ static void help_names_every_option(void **state)
 
 static void bytes(void **state)
 {
-    (void)state;
     uint64_t n = 0;
     assert_true(options_bytes_parse("17", &n) && n == 17);
     assert_true(options_bytes_parse("17B", &n) && n == 17);
@@ -257,7 +244,6 @@ static bool collect(void *self, const char *key, const char *value, char *reason
 
 static void config_file_members(void **state)
 {
-    (void)state;
     char all[256] = "", why[CONFIG_FILE_ERROR_BYTES];
     static const char text[] = " {\"a\" : \"x\\\"y\\n\", \"b\":-1.5e+3,\r\n\t\"c\":true, \"d\":null, \"e\":\"\" } \n";
     assert_true(config_file_parse(text, strlen(text), collect, all, why));
@@ -269,7 +255,6 @@ static void config_file_members(void **state)
 
 static void config_file_refusals(void **state)
 {
-    (void)state;
     static const char *const bad[] = {"",
                                       "[]",
                                       "{",
@@ -305,7 +290,6 @@ static void config_file_refusals(void **state)
 /* What is too long is refused where it stands, and what is not arrives whole. */
 static void config_file_long_values(void **state)
 {
-    (void)state;
     enum { MAX = 4096 };
     static char text[MAX + 64], all[MAX + 64], expected[MAX + 64];
     static const char *const quotes[] = {"\"", ""};
@@ -331,7 +315,6 @@ static void config_file_long_values(void **state)
 /* Through the options: a long list of a repeated flag, printed and read back. */
 static void long_lists_read_back(void **state)
 {
-    (void)state;
     static char origins[4000];
     struct options options, again;
     char path[64];
@@ -349,7 +332,6 @@ static void long_lists_read_back(void **state)
 
 static void config_file_unknown_key(void **state)
 {
-    (void)state;
     char path[64];
     write_file(path, "{\n  \"max_bodi\": 1}");
     struct options options;

@@ -1,14 +1,11 @@
 /* What the control groups of a process allow, read from copies of the system's files. */
 #include "server/process/process.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static char root[64];
 
@@ -31,7 +28,6 @@ static void put(const char *name, const char *text)
 
 static int begin(void **state)
 {
-    (void)state;
     snprintf(root, sizeof root, "/tmp/posenc-groups-XXXXXX");
     return mkdtemp(root) ? 0 : -1;
 }
@@ -39,14 +35,12 @@ static int begin(void **state)
 static int end(void **state)
 {
     char command[128];
-    (void)state;
     snprintf(command, sizeof command, "rm -rf '%s'", root);
     return system(command);
 }
 
 static void without_files_there_is_no_limit(void **state)
 {
-    (void)state;
     empty_root();
     assert_true(process_memory_limit(root) == UINT64_MAX);
     put("proc/self/cgroup", "0::/\\n");
@@ -60,7 +54,6 @@ static void without_files_there_is_no_limit(void **state)
 /* In a container the group is the root of what is mounted, whatever its path is outside. */
 static void version_2_in_a_container(void **state)
 {
-    (void)state;
     empty_root();
     put("sys/fs/cgroup/memory.max", "1073741824\\n");
     static const char *const paths[] = {"0::/\\n", "0::/../../kubepods/pod1\\n", "0::/system.slice/docker-1.scope\\n",
@@ -74,7 +67,6 @@ static void version_2_in_a_container(void **state)
 /* A service of systemd: its own limit, and that of its slice. */
 static void the_least_of_all_groups_counts(void **state)
 {
-    (void)state;
     empty_root();
     put("proc/self/cgroup", "0::/system.slice/posenc.service\\n");
     put("sys/fs/cgroup/system.slice/posenc.service/memory.max", "2147483648\\n");
@@ -87,7 +79,6 @@ static void the_least_of_all_groups_counts(void **state)
 
 static void version_1(void **state)
 {
-    (void)state;
     empty_root();
     put("proc/self/cgroup", "9:name=systemd:/\\n4:cpu,memory:/docker/1\\n3:memoryless:/z\\n0::/\\n");
     assert_true(process_memory_limit(root) == UINT64_MAX);
@@ -101,7 +92,6 @@ static void version_1(void **state)
 
 static void quotas(void **state)
 {
-    (void)state;
     assert_int_equal(process_quota_parse("200000 100000"), 2);
     assert_int_equal(process_quota_parse("150000 100000"), 2);
     assert_int_equal(process_quota_parse("max 100000"), 0);

@@ -2,14 +2,11 @@
  * once shared one hash under every seed. */
 #include "server/process/process.h"
 #include "server/exchange/exchange.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Of the bytes 0, 1, …, n-1 under the key 0, 1, …, 15. */
 static const uint64_t vectors[64] = {
@@ -32,7 +29,6 @@ static const struct siphash_key key = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
 
 static void published_vectors(void **state)
 {
-    (void)state;
     unsigned char bytes[65];
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (unsigned char)(i - 1);
@@ -42,7 +38,6 @@ static void published_vectors(void **state)
 
 static void every_bit_of_the_key_counts(void **state)
 {
-    (void)state;
     uint64_t hash = siphash(key, "host", 4);
     for (unsigned bit = 0; bit < 64; bit++) {
         struct siphash_key low = {key.low ^ UINT64_C(1) << bit, key.high},
@@ -55,7 +50,6 @@ static void every_bit_of_the_key_counts(void **state)
 /* The secret is one for the process, and is not a key that is known. */
 static void the_secret_stays(void **state)
 {
-    (void)state;
     uint64_t hash = siphash_secret("host", 4);
     assert_int_equal(siphash_secret("host", 4), hash);
     assert_int_not_equal(siphash((struct siphash_key){0, 0}, "host", 4), hash);
@@ -93,7 +87,6 @@ static uint64_t hash_of_variant(unsigned i)
 
 static void chosen_requests_do_not_meet(void **state)
 {
-    (void)state;
     uint64_t *hashes = malloc(N_VARIANTS * sizeof *hashes);
     for (unsigned i = 0; i < N_VARIANTS; i++)
         hashes[i] = hash_of_variant(i);

@@ -1,9 +1,8 @@
 /* The parts of the store that need no network: what is read of its answers, the index, the cache, the keys. */
 #include "server/process/process.h"
 #include "server/store/store.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,8 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define DIGEST "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" /* of nothing */
 #define ITEM(key, tag) "<Contents><Key>" key "</Key><ETag>" tag "</ETag><Size>1</Size></Contents>"
@@ -23,7 +20,6 @@ static char folder[] = "/tmp/posenc-store-XXXXXX";
 
 static int folder_make(void **state)
 {
-    (void)state;
     memcpy(folder + sizeof folder - 7, "XXXXXX", 6);
     return mkdtemp(folder) ? 0 : -1;
 }
@@ -31,7 +27,6 @@ static int folder_make(void **state)
 static int folder_remove(void **state)
 {
     char command[128];
-    (void)state;
     snprintf(command, sizeof command, "rm -r %s", folder);
     return system(command);
 }
@@ -57,7 +52,6 @@ static bool is_there(const char *name)
 
 static void lists_are_read(void **state)
 {
-    (void)state;
     struct store_list list = {0};
     char next[ANSWERS_TOKEN_BYTES];
     static const char first[] =
@@ -83,7 +77,6 @@ static const char *word_at(const void *words, size_t i) { return ((const char *c
 
 static void a_name_has_its_place(void **state)
 {
-    (void)state;
     static const char *const words[] = {"A", "b", "ba", "c"};
     static const struct {
         const char *name;
@@ -100,7 +93,6 @@ static void a_name_has_its_place(void **state)
 
 static void what_is_no_list_is_refused(void **state)
 {
-    (void)state;
     static const char *const wrong[] = {"",
                                         "<html>",
                                         "{}",
@@ -121,7 +113,6 @@ static void what_is_no_list_is_refused(void **state)
 
 static void half_a_list_is_refused(void **state)
 {
-    (void)state;
     char next[ANSWERS_TOKEN_BYTES], half[1000];
     static const char whole[] = LIST("false", ITEM("p/names/a", "1") ITEM("p/names/b", "2"));
     for (size_t n = 0; n <= sizeof whole - 1; n++) {
@@ -139,7 +130,6 @@ static void half_a_list_is_refused(void **state)
 
 static void codes_are_words(void **state)
 {
-    (void)state;
     char code[ANSWERS_CODE_BYTES];
     answers_code("<Error><Code>NoSuchBucket</Code></Error>", code);
     assert_string_equal(code, "NoSuchBucket");
@@ -153,7 +143,6 @@ static void codes_are_words(void **state)
 
 static void names_say_digest_and_size(void **state)
 {
-    (void)state;
     char text[ANSWERS_NAME_BYTES], sha256[STORE_DIGEST_BYTES];
     uint64_t n = 0;
     answers_print_name(text, DIGEST, 1104);
@@ -178,7 +167,6 @@ static void names_say_digest_and_size(void **state)
 
 static void the_index_remembers(void **state)
 {
-    (void)state;
     struct s3_index *index = s3_index_new(), *again = s3_index_new();
     struct store_entry kept = {.name = "b"};
     struct store_list list = {.entries = &kept, .n = 1};
@@ -242,7 +230,6 @@ static bool has_blob(struct cache *cache, const char *sha256)
 
 static void the_longest_unused_goes_first(void **state)
 {
-    (void)state;
     char a[STORE_DIGEST_BYTES], b[STORE_DIGEST_BYTES], c[STORE_DIGEST_BYTES], d[STORE_DIGEST_BYTES],
         e[STORE_DIGEST_BYTES];
     struct cache *cache = cache_new(folder, 300, is_used, NULL);
@@ -269,7 +256,6 @@ static void the_longest_unused_goes_first(void **state)
 
 static void spoiled_blobs_are_removed(void **state)
 {
-    (void)state;
     char a[STORE_DIGEST_BYTES], file[128];
     struct cache *cache = cache_new(folder, 1000, is_used, NULL);
     put_blob(cache, 'a', a);
@@ -292,7 +278,6 @@ static void spoiled_blobs_are_removed(void **state)
 /* It may be readable later. */
 static void what_cannot_be_read_is_missing_and_stays(void **state)
 {
-    (void)state;
     char path[256];
     struct cache *cache = cache_new(folder, 1000, is_used, NULL);
     snprintf(path, sizeof path, "%s/%s.safetensors", folder, DIGEST);
@@ -308,7 +293,6 @@ static void what_cannot_be_read_is_missing_and_stays(void **state)
  * size. A folder with something in it stays, and is a failure; it hinders no other blob. */
 static void what_cannot_be_read_is_replaced(void **state)
 {
-    (void)state;
     char path[256], inner[300], sha256[STORE_DIGEST_BYTES], other[STORE_DIGEST_BYTES];
     struct cache *cache = cache_new(folder, 150, is_used, NULL);
     char bytes[100];
@@ -346,7 +330,6 @@ static void what_cannot_be_read_is_replaced(void **state)
 
 static void keys_come_from_the_first_section(void **state)
 {
-    (void)state;
     char path[256], error[CREDENTIALS_ERROR_BYTES];
     struct credentials keys;
     snprintf(path, sizeof path, "%s/keys", folder);

@@ -4,18 +4,15 @@
 #include "server/memory/memory.h"
 #include "server/store/store.h"
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { FILE_BYTES = 4096, BIG = 1 << 20 };
 
@@ -97,7 +94,6 @@ static char stored(const struct api_store *store, const char *name)
 
 static void finds_what_was_put(void **state)
 {
-    (void)state;
     struct weights *w = store_new("", BIG);
     const struct api_store *store = weights_store(w);
     assert_int_equal(put(store, "b", 'x', &no_guard), API_STORED_NEW);
@@ -117,7 +113,6 @@ static void finds_what_was_put(void **state)
 /* What a list holds is what was stored when it began; a hold of a file is a hold of its card too. */
 static void cards_outlive_their_files(void **state)
 {
-    (void)state;
     struct weights *w = store_new("", BIG);
     const struct api_store *store = weights_store(w);
     const struct api_weights **cards = malloc(store->files_max * sizeof *cards);
@@ -148,7 +143,6 @@ static void cards_outlive_their_files(void **state)
 
 static void digests_are_sha256(void **state)
 {
-    (void)state;
     struct weights *w = store_new("", BIG);
     const struct api_store *store = weights_store(w);
     static const char bytes[] = "\2\0\0\0\0\0\0\0{}";
@@ -165,7 +159,6 @@ static void digests_are_sha256(void **state)
 /* A file that is replaced or removed stays whole for whoever holds it; ASan watches. */
 static void held_files_outlive_the_name(void **state)
 {
-    (void)state;
     struct weights *w = store_new("", BIG);
     const struct api_store *store = weights_store(w);
     put(store, "a", 'x', &no_guard);
@@ -185,7 +178,6 @@ static void held_files_outlive_the_name(void **state)
 
 static void guards_hold(void **state)
 {
-    (void)state;
     struct weights *w = store_new("", BIG);
     const struct api_store *store = weights_store(w);
     const struct api_guard none = {.if_none_match = "*"}, any = {.if_match = "*"}, wrong = {.if_match = "\"0\""};
@@ -201,7 +193,6 @@ static void guards_hold(void **state)
 
 static void ceilings_hold(void **state)
 {
-    (void)state;
     char bytes[FILE_BYTES];
     struct weights *w = store_new("", 2 * file_of('x', bytes));
     const struct api_store *store = weights_store(w);
@@ -229,7 +220,6 @@ static void ceilings_hold(void **state)
  * from the memory of requests, until that file's bytes are freed. */
 static void held_bytes_count(void **state)
 {
-    (void)state;
     char bytes[FILE_BYTES];
     size_t n = file_of('x', bytes);
     struct weights *w = store_new("", 2 * n);
@@ -261,7 +251,6 @@ static void held_bytes_count(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     struct weights *w = store_new("", BIG);
     const struct api_store *store = weights_store(w);
     char bytes[FILE_BYTES];
@@ -289,7 +278,6 @@ static char folder[] = "/tmp/posenc-weights-XXXXXX";
 
 static int folder_make(void **state)
 {
-    (void)state;
     memcpy(folder + sizeof folder - 7, "XXXXXX", 6);
     return mkdtemp(folder) ? 0 : -1;
 }
@@ -314,7 +302,6 @@ static void remove_there(const char *name)
 
 static int folder_remove(void **state)
 {
-    (void)state;
     char path[256];
     struct store *store = folder_store_new(folder, ".safetensors");
     struct store_list list;
@@ -330,7 +317,6 @@ static int folder_remove(void **state)
 
 static void the_folder_has_what_is_stored(void **state)
 {
-    (void)state;
     struct weights *w = store_new(folder, BIG);
     put(weights_store(w), "a", 'x', &no_guard);
     put(weights_store(w), "b", 'y', &no_guard);
@@ -345,7 +331,6 @@ static void the_folder_has_what_is_stored(void **state)
 
 static void rereading_finds_the_changes_of_others(void **state)
 {
-    (void)state;
     char bytes[FILE_BYTES];
     struct weights *w = store_new(folder, BIG);
     const struct api_store *store = weights_store(w);
@@ -372,7 +357,6 @@ static void rereading_finds_the_changes_of_others(void **state)
 /* Short of memory, the store may keep less new, but forgets nothing that is there. */
 static void rereading_without_memory_forgets_nothing(void **state)
 {
-    (void)state;
     struct weights *w = store_new(folder, BIG);
     const struct api_store *store = weights_store(w);
     for (char c = 'a'; c < 'i'; c++)
@@ -391,7 +375,6 @@ static void rereading_without_memory_forgets_nothing(void **state)
  * time. */
 static void without_memory_nothing_is_called_missing(void **state)
 {
-    (void)state;
     char bytes[FILE_BYTES];
     struct weights *w = store_new(folder, BIG);
     const struct api_store *store = weights_store(w);
@@ -416,7 +399,6 @@ static void without_memory_nothing_is_called_missing(void **state)
 
 static void a_folder_that_is_none(void **state)
 {
-    (void)state;
     assert_null(folder_store_new("/nonexistent/folder", ".safetensors"));
 }
 
@@ -425,7 +407,6 @@ static void a_folder_that_is_none(void **state)
 /* What one stores, replaces and removes, the other finds: a new name at once, the rest when it compares. */
 static void two_servers_share_a_folder(void **state)
 {
-    (void)state;
     struct weights *w[2] = {store_new(folder, BIG), store_new(folder, BIG)};
     const struct api_store *a = weights_store(w[0]), *b = weights_store(w[1]);
     assert_int_equal(put(a, "t", 'x', &no_guard), API_STORED_NEW);
@@ -445,7 +426,6 @@ static void two_servers_share_a_folder(void **state)
 /* Guards are compared with the folder, not with what this server remembers of it. */
 static void guards_hold_between_servers(void **state)
 {
-    (void)state;
     struct weights *w[2] = {store_new(folder, BIG), store_new(folder, BIG)};
     const struct api_store *a = weights_store(w[0]), *b = weights_store(w[1]);
     const struct api_guard none = {.if_none_match = "*"};
@@ -468,7 +448,6 @@ static void guards_hold_between_servers(void **state)
 /* A request that names a digest never gets another file than the folder has. */
 static void a_wanted_digest_looks_again(void **state)
 {
-    (void)state;
     struct weights *w[2] = {store_new(folder, BIG), store_new(folder, BIG)};
     const struct api_store *a = weights_store(w[0]), *b = weights_store(w[1]);
     put(a, "t", 'x', &no_guard);
@@ -489,7 +468,6 @@ static void a_wanted_digest_looks_again(void **state)
 /* A file beyond the limit is not taken for one that is missing. */
 static void a_file_too_many_is_said_to_be_there(void **state)
 {
-    (void)state;
     char bytes[FILE_BYTES];
     struct weights *w[2] = {store_new(folder, BIG), store_new(folder, file_of('x', bytes))};
     const struct api_store *a = weights_store(w[0]), *b = weights_store(w[1]);
@@ -526,7 +504,6 @@ static void *race(void *self)
 /* Of many writers at two servers, one makes the file, and both serve it. */
 static void only_one_of_two_servers_is_first(void **state)
 {
-    (void)state;
     struct weights *w[2] = {store_new(folder, BIG), store_new(folder, BIG)};
     pthread_t threads[RACERS];
     struct racer racers[RACERS];
@@ -549,7 +526,6 @@ static void only_one_of_two_servers_is_first(void **state)
 /* The thread that compares finds what others have stored; it ends at once when it is to. */
 static void it_refreshes_by_itself(void **state)
 {
-    (void)state;
     char error[WEIGHTS_ERROR_BYTES];
     struct weights_settings settings = {.contents = &api_contents_weights,
                                         .store = folder_store_new(folder, ".safetensors"),
@@ -597,7 +573,6 @@ static void *look_often(void *self)
 
 static void changes_and_readers_at_once(void **state)
 {
-    (void)state;
     struct weights *w = store_new("", BIG);
     struct api_store *store = (struct api_store *)(uintptr_t)weights_store(w);
     pthread_t threads[4];
@@ -614,7 +589,6 @@ static void changes_and_readers_at_once(void **state)
 
 static void names(void **state)
 {
-    (void)state;
     static const char *const good[] = {"a", "0", "Z", "t5-small", "a.b_c-d", "a..b", "9."};
     static const char *const bad[] = {"",     ".",   "..",  ".a",   "-a",  "_a",      "a/b",
                                       "../a", "a b", "a\n", "a\\b", "a:b", "\xc3\xa9"};
@@ -632,7 +606,6 @@ static void names(void **state)
 /* Two kinds in one folder: neither sees the other's files, and each has ceilings of its own. */
 static void presets_are_kept_apart(void **state)
 {
-    (void)state;
     static const char text[] = "{\"config\":{\"scheme\":\"rope\"}}";
     char error[WEIGHTS_ERROR_BYTES] = "", why[256];
     struct weights_settings settings = {.contents = &api_contents_presets,

@@ -1,14 +1,11 @@
 /* Heads that can be read in two ways are refused; request targets, request ids and trace contexts. */
 #include "server/transport/heads.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define N_OF(array) (sizeof(array) / sizeof *(array))
 
@@ -27,7 +24,6 @@ static struct http_head head_of(const char *version, const char *const *headers)
 
 static void heads(void **state)
 {
-    (void)state;
     static const struct {
         int status;
         const char *version, *headers[4];
@@ -68,7 +64,6 @@ static void heads(void **state)
 /* Whatever is kept under a URL may depend on the URL only; an empty body is none. */
 static void some_methods_have_no_body(void **state)
 {
-    (void)state;
     static const char *const bodies[] = {"Content-Length: 1", "Content-Length: 007", "Transfer-Encoding: chunked"};
     static const char *const none[] = {"Content-Length: 0", "Content-Length: 000", "Accept: a/b"};
     static const char *const methods[] = {"GET", "HEAD", "POST", "QUERY", "PUT", "DELETE", "OPTIONS"};
@@ -87,7 +82,6 @@ static void some_methods_have_no_body(void **state)
 
 static void lengths(void **state)
 {
-    (void)state;
     struct http_head head =
         head_of("HTTP/1.1", (const char *const[]){"Host: a", "Content-Length: 1234567890123", NULL});
     assert_true(http_head_length(&head) == 1234567890123);
@@ -97,7 +91,6 @@ static void lengths(void **state)
 
 static void bodies(void **state)
 {
-    (void)state;
     static const struct {
         const char *const fields[3];
         bool has_body;
@@ -116,7 +109,6 @@ static void bodies(void **state)
 
 static void targets(void **state)
 {
-    (void)state;
     static const struct {
         const char *target, *path, *query; /* path NULL: refused */
     } cases[] = {
@@ -158,7 +150,6 @@ static void targets(void **state)
 
 static void request_ids(void **state)
 {
-    (void)state;
     char id[131];
     memset(id, 'x', sizeof id);
     id[128] = '\0';
@@ -173,7 +164,6 @@ static void request_ids(void **state)
 
 static void trace_contexts(void **state)
 {
-    (void)state;
     assert_true(http_traceparent_is_valid("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
     assert_true(http_traceparent_is_valid("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-ab"));
     static const char *const bad[] = {
@@ -194,7 +184,6 @@ static void trace_contexts(void **state)
 
 static void first_bytes(void **state)
 {
-    (void)state;
     static const struct {
         bool is_bulky;
         const char *bytes;
@@ -232,7 +221,6 @@ static bool names_us(const char *host)
 
 static void names_of_this_machine(void **state)
 {
-    (void)state;
     static const char *const ours[] = {
         "localhost", "LocalHost:80",  "a.localhost", "127.0.0.1", "127.255.0.1:1", "[::1]:8080", "posenc.local",
         "a.example", "b.example:443", "localhost.",  ""};
@@ -249,7 +237,6 @@ static void names_of_this_machine(void **state)
 
 static void pages_of_other_origins(void **state)
 {
-    (void)state;
     static const struct {
         bool is_foreign;
         const char *headers[4];

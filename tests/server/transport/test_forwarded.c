@@ -1,13 +1,10 @@
 /* X-Forwarded-For: who has asked, by header lines as proxies write them and as nobody should. */
 #include "server/transport/heads.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define N_OF(array) (sizeof(array) / sizeof *(array))
 
@@ -61,7 +58,6 @@ static const struct {
 
 static void clients(void **state)
 {
-    (void)state;
     struct networks proxies;
     char error[160];
     assert_true(networks_parse("10.0.0.0/8 fd00::/8", &proxies, error, sizeof error));

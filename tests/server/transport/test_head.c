@@ -2,15 +2,12 @@
  * must not be read beyond their end. What is refused with which status is tests/http/transport/test_hostile_heads.py's
  * table. */
 #include "server/transport/heads.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define N_OF(array) (sizeof(array) / sizeof *(array))
 
@@ -51,7 +48,6 @@ static const char *const heads[] = {
 
 static void steps(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < N_OF(heads); i++) {
         size_t n = strlen(heads[i]);
         struct head_scan whole = scan_in_steps(heads[i], n, n);
@@ -67,7 +63,6 @@ static void steps(void **state)
 
 static void what_a_head_says(void **state)
 {
-    (void)state;
     struct head_scan scan = scan_in_steps(heads[1], strlen(heads[1]), 7);
     assert_int_equal(scan.refusal.status, 0);
     assert_int_equal(scan.length, 12);
@@ -82,7 +77,6 @@ static void what_a_head_says(void **state)
 
 static void blanks_go_first(void **state)
 {
-    (void)state;
     char head[] = "GET / HTTP/1.1\r\nHost: x\t \r\nContent-Length: 5 \r\n\r\n";
     struct head_scan scan = {0};
     assert_true(head_scan(&scan, head, strlen(head)));
@@ -107,7 +101,6 @@ static bool is_expected(enum sound sound, int c, char also)
 /* Each value a byte can have, in the place of the head's \1: at which of them is it sound? */
 static void alphabets(void **state)
 {
-    (void)state;
     static const struct {
         enum sound sound;
         char also;
@@ -152,7 +145,6 @@ static size_t chunks_in_steps(struct chunk_scan *scan, const char *text, size_t 
 
 static void chunk_steps(void **state)
 {
-    (void)state;
     static const struct {
         int status;
         bool is_done;
@@ -186,7 +178,6 @@ static void chunk_steps(void **state)
 /* Sound heads with a few bytes changed: whole and in steps alike. */
 static void changed_bytes(void **state)
 {
-    (void)state;
     uint64_t seed = 1;
     for (int round = 0; round < 20000; round++) {
         char text[128];

@@ -1,17 +1,14 @@
 /* Sockets to listen on: which congestion control accepted connections will have. */
 #include "server/transport/connections.h"
+#include "tests/support/cmocka.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { NAME_BYTES = 16 };
 
@@ -42,7 +39,6 @@ static void of_the_system(char *name)
 
 static void loopback_is_not_paced(void **unused)
 {
-    (void)unused;
     char system[NAME_BYTES], found[NAME_BYTES];
     of_the_system(system);
     name_of("127.0.0.1", "", found);
@@ -54,7 +50,6 @@ static void loopback_is_not_paced(void **unused)
 
 static void others_have_the_systems(void **unused)
 {
-    (void)unused;
     char system[NAME_BYTES], found[NAME_BYTES];
     of_the_system(system);
     name_of("0.0.0.0", "", found);
@@ -63,7 +58,6 @@ static void others_have_the_systems(void **unused)
 
 static void who_asks_gets_it(void **unused)
 {
-    (void)unused;
     char system[NAME_BYTES], found[NAME_BYTES];
     of_the_system(system);
     name_of("127.0.0.1", system, found); /* bbr too */

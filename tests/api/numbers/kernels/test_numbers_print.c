@@ -1,15 +1,12 @@
 /* Printing many numbers together gives the same text as one by one, on every instruction set, within the promised
  * buffer size. */
 #include "api/numbers/numbers.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/random.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* A number or one of its neighbours, with either sign. */
 static float near_one_of(uint32_t choice, float x)
@@ -62,7 +59,6 @@ static void assert_as_ones(const float *src, size_t n, int digits)
 
 static void many_are_as_one(void **unused)
 {
-    (void)unused;
     enum { N = 61, ROUNDS = 6000 };
     enum pe_isa best = pe_isa();
     for (int i = 0; i < ROUNDS; i++) {

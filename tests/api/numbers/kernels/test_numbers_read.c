@@ -1,18 +1,15 @@
 /* Reading many numbers together gives the same values as the scalar code and strtod, on every instruction set; no byte
  * behind the text is read. */
 #include "api/numbers/numbers.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/random.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* n bytes that end where the memory does: a byte read behind them ends the test. */
 static char *text_at_the_end(size_t n)
@@ -99,7 +96,6 @@ static char *separator_put(char *dst)
  * text's end, against strtod. */
 static void every_length(void **unused)
 {
-    (void)unused;
     enum pe_isa best = pe_isa();
     for (size_t i = 0; i < 22 * 22 * 8; i++) {
         size_t whole = 1 + i % 22, behind = i / 22 % 22;
@@ -122,7 +118,6 @@ static void every_length(void **unused)
 /* Arrays of numbers of all forms, then with one wrong character. */
 static void many_are_as_one(void **unused)
 {
-    (void)unused;
     static const char wrong[] = "0123456789.-+eE, []{}x\"\n/:\0\377";
     for (int i = 0; i < 60000; i++) {
         char text[40 * 64], *end = text;
@@ -148,7 +143,6 @@ static void many_are_as_one(void **unused)
 /* Halves of a double's last place, and values next to them: only the nearest double is correct. */
 static void near_ties_together(void **unused)
 {
-    (void)unused;
     enum { N = 64 };
     for (int i = 0; i < 3000; i++) {
         char text[N * 48], *end = text;

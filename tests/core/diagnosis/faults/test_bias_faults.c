@@ -589,7 +589,6 @@ enum { ASKED = 6, DRAWN_MAX = 300 };
 
 static void every_single_mistake_is_named(void **unused)
 {
-    (void)unused;
     size_t n_asked = 0, n_named = 0, n_given = 0, n_other = 0;
     for (size_t m = 0; m < N_MISTAKES; m++) {
         struct score score = {.code = mistakes[m].code};
@@ -646,7 +645,6 @@ enum { PAIRS = 24 };
 
 static void pairs_of_mistakes_are_named(void **unused)
 {
-    (void)unused;
     size_t n_asked = 0, n_named = 0, n_other = 0;
     while (n_asked < PAIRS) {
         const struct mistake *a = &mistakes[random_bits() % N_MISTAKES], *b = &mistakes[random_bits() % N_MISTAKES];
@@ -666,7 +664,6 @@ static void pairs_of_mistakes_are_named(void **unused)
 /* Without a belief: ALiBi's tensor alone. */
 static void a_lone_tensor_is_identified(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < 30; i++) {
         struct recipe r;
         struct asked a;
@@ -689,7 +686,6 @@ static void a_lone_tensor_is_identified(void **unused)
 /* Twelve positions do not tell where T5's buckets end; the position that the answer names does, and none before it. */
 static void what_a_small_tensor_leaves_open_is_undecided(void **unused)
 {
-    (void)unused;
     struct recipe r, rival;
     struct asked a;
     right_recipe(&r, T5_BUCKETS);
@@ -717,7 +713,6 @@ static void what_a_small_tensor_leaves_open_is_undecided(void **unused)
 
 static void the_right_tensor_is_as_believed(void **unused)
 {
-    (void)unused;
     static const char *const codes[] = {"as_believed"};
     for (size_t i = 0; i < 24; i++) {
         struct recipe r;

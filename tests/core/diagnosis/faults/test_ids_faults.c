@@ -230,7 +230,6 @@ static enum outcome ask_about(const struct recipe *belief, const struct sent *s,
 
 static void every_single_mistake_is_named(void **unused)
 {
-    (void)unused;
     size_t missed = 0;
     for (size_t m = 0; m < N_MISTAKES; m++) {
         size_t n_asked = 0, n_outcomes[] = {0, 0, 0};
@@ -258,7 +257,6 @@ static void every_single_mistake_is_named(void **unused)
 /* Rows are exchanged in ids that another rule gave. */
 static void exchanged_rows_are_named_beside_another_mistake(void **unused)
 {
-    (void)unused;
     for (size_t m = 0; m < N_MISTAKES - 1; m++)
         for (size_t i = 0; i < TRIES / 4; i++) {
             struct recipe right, one, both;
@@ -280,7 +278,6 @@ static void exchanged_rows_are_named_beside_another_mistake(void **unused)
 
 static void the_right_ids_are_as_believed(void **unused)
 {
-    (void)unused;
     static const char *const codes[] = {"as_believed"};
     for (size_t i = 0; i < 40; i++) {
         struct recipe r;

@@ -95,7 +95,6 @@ static void check_steps(const struct tables *t)
 
 static void steps_are_the_frequencies(void **unused)
 {
-    (void)unused;
     for (int trial = 0; trial < 8; trial++) {
         struct tables *t = new_tables(trial % 2 ? PE_F32 : PE_F64);
         for (size_t k = 0; k < PAIRS; k++)
@@ -110,7 +109,6 @@ static void steps_are_the_frequencies(void **unused)
 /* A sequence that begins again in the middle has the same frequencies. */
 static void jumps_do_not_spoil_them(void **unused)
 {
-    (void)unused;
     struct tables *t = new_tables(PE_F32);
     set_ladder(t, 5e5);
     for (size_t i = 0; i < ROWS; i++)
@@ -130,7 +128,6 @@ static double base_found(const struct pe_diagnosis *d)
 
 static void any_base_is_found(void **unused)
 {
-    (void)unused;
     const double bases[] = {12345, 77777, 31.5, 654300, 2.5e8, 999};
     for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
         struct tables *t = new_tables(PE_F32);
@@ -148,7 +145,6 @@ static void any_base_is_found(void **unused)
 
 static void phases_give_back_their_factor(void **unused)
 {
-    (void)unused;
     for (int trial = 0; trial < 200; trial++) {
         double w[PAIRS], phase[PAIRS], weight[PAIRS], x = floor(real_in(-5000, 100000));
         for (size_t k = 0; k < PAIRS; k++) {
@@ -164,7 +160,6 @@ static void phases_give_back_their_factor(void **unused)
 
 static void rows_in_any_order_are_read(void **unused)
 {
-    (void)unused;
     struct tables *t = new_tables(PE_F32);
     set_ladder(t, 10000);
     for (size_t i = 0; i < ROWS; i++)
@@ -201,7 +196,6 @@ static void scale_column(struct tables *t, size_t k, double factor)
 /* Whatever the angles are; a factor for all, and a few wrong numbers, are no reason. */
 static void rotations_keep_lengths(void **unused)
 {
-    (void)unused;
     struct tables *t = new_tables(PE_F64);
     for (size_t k = 0; k < PAIRS; k++)
         t->w[k] = real_in(0, 6);
@@ -229,7 +223,6 @@ static void rotations_keep_lengths(void **unused)
 
 static void the_shortest_decimal_is_near_enough(void **unused)
 {
-    (void)unused;
     assert_true(pe_shortest_decimal(10000.01, 3e-6) == 10000);
     assert_true(pe_shortest_decimal(1.13862943611, 5e-8) == 1.1386294);
     for (int trial = 0; trial < 1000; trial++) {

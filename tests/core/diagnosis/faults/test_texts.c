@@ -1,13 +1,10 @@
 /* The texts of a diagnosis: every code of the catalogue has them, both languages are there, and their placeholders
  * are equal. */
 #include "core/posenc.h"
+#include "tests/support/cmocka.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* The codes that an answer may have. */
 static const char *const codes[] = {"layout_swapped",
@@ -98,7 +95,6 @@ static const struct pe_fault_info *find(const char *code)
 
 static void every_code_has_texts(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (!find(codes[i]))
             fail_msg("%s has no texts", codes[i]);
@@ -108,7 +104,6 @@ static void every_code_has_texts(void **unused)
 /* Two kinds have a fault of the same name; a kind has it once. */
 static void a_code_stands_once_in_a_kind(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < pe_n_faults(); i++)
         for (size_t j = 0; j < i; j++) {
             const struct pe_fault_info *a = pe_fault_at(i), *b = pe_fault_at(j);
@@ -146,7 +141,6 @@ static void check_sentence(const char *code, const char *text, const char *stop)
 
 static void both_languages_are_there(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < pe_n_faults(); i++) {
         const struct pe_fault_info *row = pe_fault_at(i);
         check_pair(row->code, row->about.label, pe_label_in(PE_ZH, &row->about));
@@ -181,7 +175,6 @@ static size_t count_all(const char *text)
 
 static void placeholders_are_equal(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < pe_n_faults(); i++) {
         const struct pe_fault_info *row = pe_fault_at(i);
         for (size_t d = 0; d < row->n_details; d++) {

@@ -40,7 +40,6 @@ static void ask_encoding(struct asked *a, const char *json, double *values)
 
 static void garbage_ends_at_the_bound(void **unused)
 {
-    (void)unused;
     struct asked a;
     ask_encoding(&a, "{\"scheme\":\"sinusoidal\"}", garbage(ROWS * DIM));
     assert_non_null(a.answer);
@@ -52,7 +51,6 @@ static void garbage_ends_at_the_bound(void **unused)
 
 static void the_best_stand_in_order(void **unused)
 {
-    (void)unused;
     struct asked a;
     ask_encoding(&a, "{\"scheme\":\"sinusoidal\"}", encoding(5e5, 0));
     const struct pe_diagnosis *d = a.diagnosis;
@@ -69,7 +67,6 @@ static void the_best_stand_in_order(void **unused)
 
 static void two_mistakes_are_two_codes(void **unused)
 {
-    (void)unused;
     struct asked a;
     ask_encoding(&a, "{\"scheme\":\"sinusoidal\"}", encoding(256, 1));
     assert_string_equal(codes_of(&a), "off_by_one base_other");
@@ -79,7 +76,6 @@ static void two_mistakes_are_two_codes(void **unused)
 /* The same question twice has the same answer, hypothesis by hypothesis. */
 static void a_search_is_repeatable(void **unused)
 {
-    (void)unused;
     struct asked a, b;
     ask_encoding(&a, "{\"scheme\":\"sinusoidal\"}", encoding(300, 7));
     ask_encoding(&b, "{\"scheme\":\"sinusoidal\"}", encoding(300, 7));
@@ -109,7 +105,6 @@ static void refuse(const char *json, const char *pointer, const char *part)
 
 static void wrong_questions_are_refused(void **unused)
 {
-    (void)unused;
     refuse("{\"scheme\":\"rope\"}", "", "no tensor");
     refuse("{\"scheme\":\"rope\",\"cos\":[[1,1]]}", "/sin", "missing");
     refuse("{\"scheme\":\"rope\",\"q\":[[1,2]]}", "/q_out", "missing");
@@ -127,7 +122,6 @@ static void wrong_questions_are_refused(void **unused)
 
 static void nan_is_refused(void **unused)
 {
-    (void)unused;
     struct asked a;
     double *x = encoding(10000, 0);
     x[ROWS * DIM - 1] = (double)NAN;
@@ -140,7 +134,6 @@ static void nan_is_refused(void **unused)
 
 static void long_tensors_are_refused(void **unused)
 {
-    (void)unused;
     struct asked a;
     struct sent s = sent_new("encoding", PE_F32, 2, (uint64_t[]){16385, 2}, garbage(2 * 16385));
     ask(&a, "{\"scheme\":\"sinusoidal\"}", &s, NULL, 0);
@@ -191,7 +184,6 @@ static void fail_allocations(uint64_t rows, double base)
 /* Of a search, and of what a row that is as believed could not have shown. */
 static void failed_allocations_are_reported(void **unused)
 {
-    (void)unused;
     fail_allocations(ROWS, 5e5);
     fail_allocations(1, 1e4);
 }

@@ -1,19 +1,15 @@
 /* binary: the bits of the position, stretched over the channels (seed 000: 252 is 11111100). */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #define B "{\"scheme\":\"binary\",\"dim\":8,"
 
 static void rows(void **unused)
 {
-    (void)unused;
     test_assert_row(B "\"positions\":[0,252]}", 1, (const double[]){1, 1, 1, 1, 1, 1, 0, 0}, 8, 0);
     test_assert_row(B "\"positions\":[252],\"bit_order\":\"lsb\"}", 0, (const double[]){0, 0, 1, 1, 1, 1, 1, 1}, 8, 0);
     test_assert_row(B "\"positions\":[5],\"low\":-1}", 0, (const double[]){-1, -1, -1, -1, -1, 1, -1, 1}, 8, 0);
@@ -28,7 +24,6 @@ static void rows(void **unused)
 
 static void refusals(void **unused)
 {
-    (void)unused;
     test_refused(B "\"positions\":[256]}", "/positions", "9 bits");
     test_refused(B "\"positions\":[3,-1]}", "/positions", "index 1");
     test_refused(B "\"positions\":[0.5]}", "/positions", "0.5");

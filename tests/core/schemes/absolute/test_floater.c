@@ -1,17 +1,14 @@
 /* floater: a linear equation has an exponential for solution, and halving the step divides the error by 2 to the order.
  */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #define F "{\"scheme\":\"floater\","
 /* dp/dt = -2 p: two layers that change nothing but the sign and the scale. */
@@ -48,7 +45,6 @@ static void assert_order(const char *method, int order)
 
 static void orders_of_convergence(void **unused)
 {
-    (void)unused;
     assert_order("euler", 1);
     assert_order("midpoint", 2);
     assert_order("rk4", 4);
@@ -58,7 +54,6 @@ static void orders_of_convergence(void **unused)
 /* p(t) = t²/2 exactly, by every method of order 2 and more. */
 static void time_is_the_last_input(void **unused)
 {
-    (void)unused;
     test_assert_row(F CLOCK "\"dt\":0.5,\"len\":5}", 4, (const double[]){2}, 1, 1e-15);
     test_assert_row(F CLOCK "\"dt\":0.5,\"len\":5,\"method\":\"midpoint\"}", 3, (const double[]){1.125}, 1, 1e-15);
     /* Euler is late: with s = 1/2 it has s²·(0 + 1 + 2 + 3) */
@@ -68,14 +63,12 @@ static void time_is_the_last_input(void **unused)
 
 static void laws(void **unused)
 {
-    (void)unused;
     test_assert_laws(F DECAY "\"len\":100}");
     test_assert_laws(F "\"dim\":7,\"hidden\":3,\"seed\":1,\"positions\":[50,2,49,0],\"method\":\"midpoint\"}");
 }
 
 static void refusals(void **unused)
 {
-    (void)unused;
     test_refused(F "\"len\":2}", "/p0", "seed");
     test_refused(F DECAY "\"positions\":[-2]}", "/positions", "-2");
     test_refused(F DECAY "\"len\":2,\"substeps\":0}", "/substeps", "from 1");

@@ -2,17 +2,14 @@
  *
  * The rows expected were computed with mpmath at 200 bits (sinpi, cospi where an angle has the factor π), of the
  * doubles x = 0.3, y = -0.7. */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define F "{\"scheme\":\"fourier\","
 #define P F "\"style\":\"perceiver\","
@@ -23,7 +20,6 @@ static const double TOLERANCE = 1e-15;
 
 static void nerf(void **unused)
 {
-    (void)unused;
     /* [x, y, sin x, sin y, cos x, cos y, sin 2x, …]; times π and without [x, y]; of f = 1, 2.5, 4 without [x] */
     const double code[] = {0.3,
                            -0.7,
@@ -48,7 +44,6 @@ static void nerf(void **unused)
 /* Where the angles are whole quarters nothing may be off, not even in f64: tolerance 0. */
 static void perceiver(void **unused)
 {
-    (void)unused;
     /* [y, x, sinpi(y f), sinpi(x f), cospi(y f), cospi(x f)] at y = 1, x = -1/2 with f = 1, 4 of y and 1, 10 of x; [t,
      * sinpi(t f), cospi(t f)] at t = -1/3 with f = 1, 4/3, 5/3, 2 */
     const double grid[] = {1, -0.5, 0, 0, -1, 0, -1, 1, 0, -1};
@@ -69,7 +64,6 @@ static void perceiver(void **unused)
  * is 0, not 1e-31, and the cosine of a half is 0; whatever fractions the frequencies are. */
 static void zeros_are_zeros(void **unused)
 {
-    (void)unused;
     struct test_request r;
     size_t n;
     struct pe_plan *plan = test_plan(&r, P "\"num_bands\":15,\"max_resolution\":[30],\"len\":31}");
@@ -87,7 +81,6 @@ static void zeros_are_zeros(void **unused)
 
 static void gaussian(void **unused)
 {
-    (void)unused;
     /* [cospi(2 (b·x)), sinpi(2 (b·x))] with b = [[0.5, -0.25], [1.7, 0.3]] rounded to f32, as
      * tensors in JSON are (mpmath); and where terms cancel, b·x = 3/4 */
     const double row[] = {-0.45399049973954670, -0.30901702999268214, 0.89100652418836791, 0.95105650472224929};
@@ -100,7 +93,6 @@ static void gaussian(void **unused)
 /* b's element i is that of the generator: it depends on seed, name and i only. */
 static void seeded(void **unused)
 {
-    (void)unused;
     struct test_request r;
     size_t n, m;
     struct pe_plan *plan = test_plan(&r, G "\"num_freqs\":3,\"positions\":[1e-3]}");
@@ -125,7 +117,6 @@ static void seeded(void **unused)
 /* float32: each step rounded, with the C library's functions. */
 static void float32_is_the_recipe(void **unused)
 {
-    (void)unused;
     float x = 0.3f, y = -0.7f, turn = (float)6.283185307179586, angle = turn * x * 1.7f + turn * y * 0.3f;
     const double g[] = {(double)(float)cos((double)angle), (double)(float)sin((double)angle)};
     float eight = 128.0f * x;
@@ -143,7 +134,6 @@ static void float32_is_the_recipe(void **unused)
 
 static void laws(void **unused)
 {
-    (void)unused;
     test_assert_laws(F "\"num_freqs\":4,\"grid\":[3,4]}");
     test_assert_laws(F
                      "\"num_freqs\":5,\"log_sampling\":false,\"multiply_pi\":true,\"positions\":[[0.3,1,2],[3,-1,1]]}");
@@ -184,7 +174,6 @@ static const struct {
 
 static void what_is_refused(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         test_refused(refusals[i].json, refusals[i].pointer, refusals[i].word);
 }

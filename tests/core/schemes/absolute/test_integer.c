@@ -1,20 +1,16 @@
 /* integer: PE(p, j) = pe_scale · p, p/N or p/(N-1), each value rounded once. */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #define I "{\"scheme\":\"integer\",\"dim\":2,"
 
 static void rows(void **unused)
 {
-    (void)unused;
     test_assert_row(I "\"positions\":[5,-3]}", 1, (const double[]){-3, -3}, 2, 0);
     test_assert_row(I "\"len\":4,\"offset\":7,\"pe_scale\":0.5}", 3, (const double[]){5, 5}, 2, 0);
     test_assert_row(I "\"len\":8,\"normalize\":\"length\"}", 3, (const double[]){0.375, 0.375}, 2, 0);
@@ -27,7 +23,6 @@ static void rows(void **unused)
 /* 0.1 · 3 and 1/3 are not doubles: the one nearest to the product of the doubles, and to the quotient. */
 static void one_rounding(void **unused)
 {
-    (void)unused;
     const double product = 0x1.3333333333334p-2, third = 1.0 / 3;
     test_assert_row("{\"scheme\":\"integer\",\"dim\":1,\"positions\":[3],\"pe_scale\":0.1}", 0, &product, 1, 0);
     test_assert_row("{\"scheme\":\"integer\",\"dim\":1,\"len\":3,\"normalize\":\"length\"}", 1, &third, 1, 0);
@@ -35,7 +30,6 @@ static void one_rounding(void **unused)
 
 static void refusals(void **unused)
 {
-    (void)unused;
     test_refused(I "\"len\":2,\"normalize\":\"lenght\"}", "/normalize", "length");
     test_refused(I "\"len\":2,\"pe_scale\":\"sqrt\"}", "/pe_scale", "sqrt_dim");
     test_refused(I "\"len\":2,\"pe_scale\":1e13}", "/pe_scale", "1e12");

@@ -1,14 +1,11 @@
 /* recursive: each row is the network's output for the previous row; late rows are the same however they are reached. */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #define R "{\"scheme\":\"recursive\","
 #define LINEAR R "\"activation\":\"identity\",\"p0\":[1,-0.5],\"w1\":[[2,0],[0,3]],\"b1\":[0,1],"
@@ -18,7 +15,6 @@
 /* p' = (2 p1, 3 p2 + 1): 1, 2, 4, 8 and the fixed point -1/2; residual: p + p'. */
 static void by_hand(void **unused)
 {
-    (void)unused;
     test_assert_row(LINEAR "\"len\":4}", 0, (const double[]){1, -0.5}, 2, 0);
     test_assert_row(LINEAR "\"len\":4}", 3, (const double[]){8, -0.5}, 2, 0);
     test_assert_row(LINEAR "\"residual\":true,\"len\":3}", 2, (const double[]){9, -3}, 2, 0);
@@ -28,21 +24,18 @@ static void by_hand(void **unused)
 /* W2·tanh(W1·p + b1) + b2, three times (Python's math.tanh in float64). */
 static void two_layers(void **unused)
 {
-    (void)unused;
     test_assert_row(R NET "\"len\":4}", 3, (const double[]){0.4219814975844164, -0.7230698857714768}, 2, 1e-14);
 }
 
 /* So many rows that not all are stored: in any order and in pieces they are the same as from the start. */
 static void far_down(void **unused)
 {
-    (void)unused;
     test_assert_laws(R "\"dim\":64,\"hidden\":1,\"seed\":3,\"std\":0.4,\"positions\":[70000,3,69999,40001,40002,0]}");
     test_assert_laws(R NET "\"len\":300}");
 }
 
 static void refusals(void **unused)
 {
-    (void)unused;
     test_refused(R "\"len\":2}", "/p0", "seed");
     test_refused(LINEAR "\"positions\":[-1]}", "/positions", "-1");
     test_refused(LINEAR "\"positions\":[0.5]}", "/positions", "0.5");

@@ -1,14 +1,11 @@
 /* Sinusoidal encoding: reference values, the three answers for an odd width, orders of columns, linear shift. */
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* One row of `fields` at position p, as doubles of an f64 answer. */
 static double *row_of(const char *fields, int dim, double p)
@@ -41,7 +38,6 @@ static void assert_row(const char *fields, int dim, double p, const double *expe
 
 static void reference_values(void **unused)
 {
-    (void)unused;
     double *row = row_of("", 512, 1);
     const double first[] = {0.841470984808, 0.540302305868, 0.821856190018, 0.569695008693};
     for (int j = 0; j < 4; j++)
@@ -57,7 +53,6 @@ static double w(double i, double denominator) { return pow(10000, -i / denominat
 
 static void odd_widths(void **unused)
 {
-    (void)unused;
     double p = 3;
     const double paper[] = {sin(p), cos(p), sin(p * w(1, 2.5)), cos(p * w(1, 2.5)), sin(p * w(2, 2.5))};
     const double paper_half[] = {sin(p), sin(p * w(1, 2.5)), sin(p * w(2, 2.5)), cos(p), cos(p * w(1, 2.5))};
@@ -76,7 +71,6 @@ static void odd_widths(void **unused)
 
 static void shifted_flipped_scaled(void **unused)
 {
-    (void)unused;
     double p = 3;
     const double shifted[] = {sin(p), sin(p * w(1, 2)), sin(p * w(2, 2)), cos(p), cos(p * w(1, 2)), cos(p * w(2, 2))};
     const double flipped[] = {cos(p), cos(p * w(1, 3)), cos(p * w(2, 3)), sin(p), sin(p * w(1, 3)), sin(p * w(2, 3))};
@@ -93,7 +87,6 @@ static void shifted_flipped_scaled(void **unused)
 /* PE(p+k) = M·PE(p) with M of k alone: [[cos kw, sin kw], [-sin kw, cos kw]] on each pair (sin, cos). */
 static void shift_is_linear(void **unused)
 {
-    (void)unused;
     const double k = 7;
     for (double p = 0; p < 1000; p += 111.25) {
         double *here = row_of("", 64, p), *there = row_of("", 64, p + k);
@@ -110,7 +103,6 @@ static void shift_is_linear(void **unused)
 /* float32: each step of the formula rounded, here with the C library's float functions. */
 static void recipe_is_the_frameworks(void **unused)
 {
-    (void)unused;
     char json[] = "{\"scheme\":\"sinusoidal\",\"dim\":8,\"positions\":[0,1,100,4095,131071],\"arith\":\"float32\"}";
     const float positions[] = {0, 1, 100, 4095, 131071};
     struct test_request r;

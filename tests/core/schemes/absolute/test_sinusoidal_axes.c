@@ -3,17 +3,14 @@
  * The rows expected were computed with mpmath at 200 bits, W(base, i, d) = base^(-i/d), of blocks
  *     inter(p, F, base, s) = [cos if j % 2 else sin of p·s·W(base, 2·(j//2), F) for j < F]
  *     half(p, F, base)     = [sin(p·W(base, 2i, F)) for i < F/2] + [cos(p·W(base, 2i, F)) for i < F/2] */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define S "{\"scheme\":\"sinusoidal\",\"dim\":8,"
 #define GRID "\"grid\":[2,3]}"   /* row 5 is (1, 2) */
@@ -24,7 +21,6 @@ static const double TOLERANCE = 1e-15;
 
 static void axial_is_side_by_side(void **unused)
 {
-    (void)unused;
     /* inter(1, 4) + inter(2, 4); inter(1, 4) + inter(2, 2) + inter(3, 2); half(2, 6, 100) + half(1, 2, 100) */
     const double two[] = {0.84147098480789651, 0.54030230586813972,  9.9998333341666647e-3, 0.99995000041666528,
                           0.9092974268256817,  -0.41614683654714239, 0.019998666693333079,  0.99980000666657778};
@@ -41,7 +37,6 @@ static void axial_is_side_by_side(void **unused)
 
 static void detr_begins_at_one(void **unused)
 {
-    (void)unused;
     /* inter(2, 4, 20) + inter(3, 4, 20); inter(2/(2 + e), 4, 1e4, 2π) + inter(3/(3 + e), 4, 1e4, 2π) with the double e
      * = 1e-6; the same with 3.5 */
     const double plain[] = {0.9092974268256817,  -0.41614683654714239, 0.43245483895387,    0.90165559515004528,
@@ -60,7 +55,6 @@ static void detr_begins_at_one(void **unused)
 /* [dim, h, w] unless told otherwise: row j is channel j over the grid. */
 static void detr_has_channels_first(void **unused)
 {
-    (void)unused;
     const double ys[] = {sin(1), sin(1), sin(1), sin(2), sin(2), sin(2)};
     const double xs[] = {cos(1), cos(2), cos(3), cos(1), cos(2), cos(3)};
     test_assert_row(S "\"style\":\"detr\"," GRID, 0, ys, 6, TOLERANCE);
@@ -70,7 +64,6 @@ static void detr_has_channels_first(void **unused)
 /* 2π given as its double is what the config prints for 2π itself. */
 static void two_pi_is_two_pi(void **unused)
 {
-    (void)unused;
     const double at_row_5[] = {-3.141591082789084e-6,  0.9999999999950652,  0.062790488175394641, 0.99802673040089243,
                                -2.0943944042601961e-6, 0.99999999999780676, 0.062790498626697409, 0.99802672974335247};
     test_assert_row(S "\"style\":\"detr\",\"normalize\":true,\"angle_scale\":6.283185307179586" LAST GRID, 5, at_row_5,
@@ -79,7 +72,6 @@ static void two_pi_is_two_pi(void **unused)
 
 static void columns_first_and_sines_first(void **unused)
 {
-    (void)unused;
     /* half(2, 4) + half(1, 4); s(1) + s(2) + c(1) + c(2) and s(1) + c(1) + s(2) + c(2) of p·100^(-i/2), i < 2 */
     const double mae[] = {0.9092974268256817,  0.019998666693333079,  -0.41614683654714239, 0.99980000666657778,
                           0.84147098480789651, 9.9998333341666647e-3, 0.54030230586813972,  0.99995000041666528};
@@ -95,7 +87,6 @@ static void columns_first_and_sines_first(void **unused)
 
 static void multidim_and_vjepa(void **unused)
 {
-    (void)unused;
     /* (inter(1, 4) + inter(2, 4))[:7]; half(1, 4) + half(2, 4); half(1, 4) + half(2, 2) + half(3, 2); (half(1, 4) +
      * half(2, 4) + half(3, 4))[:8] */
     const double cut[] = {0.84147098480789651, 0.54030230586813972,  9.9998333341666647e-3, 0.99995000041666528,
@@ -113,7 +104,6 @@ static void multidim_and_vjepa(void **unused)
 /* float32: f32(1/f32(base^e)), times f32(p): with the C library's float functions. */
 static void float32_is_the_recipe(void **unused)
 {
-    (void)unused;
     static const char *const styles[] = {"axial", "mae", "multidim", "vjepa", "timm"};
     for (size_t i = 0; i < sizeof styles / sizeof *styles; i++) {
         char json[256];
@@ -137,7 +127,6 @@ static void float32_is_the_recipe(void **unused)
 
 static void laws(void **unused)
 {
-    (void)unused;
     test_assert_laws(S GRID);
     test_assert_laws(S "\"grid\":[40]}");
     test_assert_laws(S "\"style\":\"axial\",\"len\":5}");
@@ -187,7 +176,6 @@ static const struct {
 
 static void what_is_refused(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         test_refused(refusals[i].json, refusals[i].pointer, refusals[i].word);
 }

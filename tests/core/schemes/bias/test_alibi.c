@@ -1,15 +1,12 @@
 /* ALiBi: the published slopes, every form, masks, alignment, rounding, and the law that the bias depends on
  * distance only. */
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct answer {
     struct test_request r;
@@ -58,7 +55,6 @@ static void assert_bias(const char *fields, const double *expected, size_t n)
 
 static void the_bias_alone_is_the_default(void **unused)
 {
-    (void)unused;
     struct test_request r;
     struct pe_plan *plan = test_plan(&r, "{\"scheme\":\"alibi\",\"len\":2}");
     assert_int_equal(pe_plan_n_outputs(plan), 1);
@@ -69,7 +65,6 @@ static void the_bias_alone_is_the_default(void **unused)
 
 static void slopes_of_the_paper(void **unused)
 {
-    (void)unused;
     const double six[] = {.25, .0625, .015625, .00390625, .5, .125}, three[] = {0x1p-4, 0x1p-8, 0x1p-2},
                  one[] = {0x1p-8};
     const double twelve[] = {.5,       .25,       .125,        .0625,       .03125,      .015625,
@@ -94,7 +89,6 @@ static void slopes_of_the_paper(void **unused)
 /* one head of slope 1, three positions */
 static void forms(void **unused)
 {
-    (void)unused;
     const double symmetric[] = {0, -1, -2, -1, 0, -1, -2, -1, 0}, relative[] = {0, 0, 0, -1, 0, 0, -2, -1, 0};
     const double asymmetric[] = {0, -3, -6, -2, 0, -3, -4, -2, 0}, key[] = {5, 6, 7, 5, 6, 7, 5, 6, 7};
     const double key_end[] = {-2, -1, 0, -2, -1, 0, -2, -1, 0}, masked[] = {-INF, 0, 1, -INF, 0, 1, -INF, 0, 1};
@@ -109,7 +103,6 @@ static void forms(void **unused)
 
 static void masks(void **unused)
 {
-    (void)unused;
     const double causal[] = {0, -INF, -INF, -1, 0, -INF, -2, -1, 0}, window[] = {0, -1, -INF, -1, 0, -1, -INF, -1, 0};
     const double both[] = {0, -INF, -INF, -1, 0, -INF, -INF, -1, 0}, right[] = {0, -INF, -INF, -1, 0, -INF, -2, -1, 0};
     const double keys[] = {0, -INF, -2, -1, -INF, -1, -2, -INF, 0};
@@ -129,7 +122,6 @@ static void masks(void **unused)
 /* Queries are the last of the keys unless q_offset says otherwise. */
 static void alignment(void **unused)
 {
-    (void)unused;
     const double end[] = {-2, -1, 0, -1}, start[] = {0, -1, -2, -3};
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"q_len\":1,\"k_len\":4,\"q_offset\":2", end, 4);
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"q_len\":1,\"k_len\":4,\"q_offset\":0", start, 4);
@@ -142,7 +134,6 @@ static void alignment(void **unused)
 /* Every f32 is the float nearest to the exact product; here by comparison in long double with an irrational slope. */
 static void products_are_rounded_once(void **unused)
 {
-    (void)unused;
     struct answer a = ask("\"num_heads\":12,\"q_len\":1,\"k_len\":20000,\"q_offset\":0,\"form\":\"symmetric\"");
     for (int h = 8; h < 12; h++)
         for (int j = 0; j < 20000; j++) {
@@ -154,7 +145,6 @@ static void products_are_rounded_once(void **unused)
 
 static void depends_on_distance_only(void **unused)
 {
-    (void)unused;
     struct answer a = ask("\"num_heads\":3,\"len\":40,\"offset\":1000000,\"window\":17"),
                   b = ask("\"num_heads\":3,\"len\":40,\"window\":17");
     for (int h = 0; h < 3; h++)
@@ -170,7 +160,6 @@ static void depends_on_distance_only(void **unused)
 /* Rows of many tiles, any part of a row, and lists give what single elements give. */
 static void wide_maps_are_consistent(void **unused)
 {
-    (void)unused;
     struct answer a = ask("\"num_heads\":2,\"q_len\":3,\"k_len\":9000,\"slopes\":[0.3,0.1],\"window\":5000");
     for (int h = 0; h < 2; h++)
         for (int i = 0; i < 3; i++)

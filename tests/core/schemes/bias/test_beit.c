@@ -1,14 +1,11 @@
 /* BEiT's window bias: the class token's three rows, before patches indexed like Swin's. */
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define INF ((double)INFINITY)
 
@@ -30,7 +27,6 @@ static void assert_first(const char *json, const double *expected, size_t n)
 /* Indices by hand, from unilm's beit/modeling_finetune.py. */
 static void published_index(void **unused)
 {
-    (void)unused;
     const double square[] = {11, 9, 9, 9, 9, 10, 4, 3, 1, 0, 10, 5, 4, 2, 1, 10, 7, 6, 4, 3, 10, 8, 7, 5, 4};
     assert_first("{\"scheme\":\"beit\",\"grid\":[2,2]}", square, 25);
     const double one[] = {3, 1, 2, 0};
@@ -42,7 +38,6 @@ static void published_index(void **unused)
 
 static void the_class_token_has_rows_of_its_own(void **unused)
 {
-    (void)unused;
     const double bias[] = {60, 40, 40, 50, 2, 1, 50, 3, 2}, causal[] = {60, -INF, -INF, 50, 2, -INF, 50, 3, 2};
     const double keys[] = {-INF, 40, -INF, -INF, 2, -INF, -INF, 3, -INF};
     assert_first("{\"scheme\":\"beit\",\"len\":2," TABLE "}", bias, 9);
@@ -53,7 +48,6 @@ static void the_class_token_has_rows_of_its_own(void **unused)
 
 static void refusals(void **unused)
 {
-    (void)unused;
     test_refused("{\"scheme\":\"beit\",\"len\":3," TABLE "}", "/table", "[8,1]");
     test_refused("{\"scheme\":\"beit\",\"len\":2,\"key_mask\":[1,1]}", "/key_mask", "3");
     test_refused("{\"scheme\":\"beit\",\"grid\":[2,2,2]}", "/grid", "3 axes");

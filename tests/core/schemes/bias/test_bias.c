@@ -1,19 +1,16 @@
 /* The laws of the bias family: a map copied from a plan's stored line of distances equals the map of single pairs, in
  * any dtype, under any mask, in any pieces, whichever thread computes the line. */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
 #include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { Q = 210, K = 190, SHIFT = 40 };
 
@@ -64,7 +61,6 @@ static size_t print_list(char *to, size_t room, const char *name, int first, int
 
 static void runs_are_like_lists(void **unused)
 {
-    (void)unused;
     char run[256], list[4096];
     for (int i = 0; i < N_SCHEMES * N_MASKS * N_DTYPES; i++) {
         const char *scheme = schemes[i % N_SCHEMES], *mask = masks[i / N_SCHEMES % N_MASKS];
@@ -86,7 +82,6 @@ static void runs_are_like_lists(void **unused)
 /* Keys of a mask are -inf in every row, whatever their runs; all others as without it. */
 static void masked_keys_are_hidden(void **unused)
 {
-    (void)unused;
     enum { QUERIES = 150, KEYS = 1100 };
     static char json[4096];
     static uint8_t seen[KEYS];
@@ -131,7 +126,6 @@ static void *fill_pieces(void *argument)
 
 static void threads_share_a_line(void **unused)
 {
-    (void)unused;
     size_t n;
     char *once = whole(LARGE, PE_F32, &n), *out = malloc(n);
     for (int round = 0; round < 5; round++) {
@@ -155,7 +149,6 @@ static void threads_share_a_line(void **unused)
 
 static void laws_of_large_maps(void **unused)
 {
-    (void)unused;
     test_assert_laws("{\"scheme\":\"alibi\",\"num_heads\":2,\"q_len\":300,\"k_len\":280,\"window\":100}");
     test_assert_laws("{\"scheme\":\"t5\",\"num_heads\":2,\"q_len\":300,\"k_len\":280,\"seed\":3}");
 }

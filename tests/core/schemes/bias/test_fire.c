@@ -1,14 +1,11 @@
 /* FIRE: a network small enough to follow by hand, both sides of the threshold, sizes and refusals. */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 /* bias = 2·max(x, 0) - 3·max(0.5 - x, 0) + 0.25 */
 #define WEIGHTS "\"w1\":[[1],[-1]],\"b1\":[0,0.5],\"w2\":[[2,-3]],\"b2\":[0.25]"
@@ -21,7 +18,6 @@ static double bias_at(double c, double distance, double reach)
 
 static void both_sides_of_the_threshold(void **unused)
 {
-    (void)unused;
     double row[4];
     for (int q = 0; q < 4; q++) {
         for (int k = 0; k < 4; k++)
@@ -37,7 +33,6 @@ static void both_sides_of_the_threshold(void **unused)
 
 static void refusals(void **unused)
 {
-    (void)unused;
     test_refused("{\"scheme\":\"fire\",\"len\":2}", "/w1", "\"seed\"");
     test_refused("{\"scheme\":\"fire\",\"len\":2,\"num_heads\":2," WEIGHTS "}", "/num_heads", "makes it 1");
     test_refused("{\"scheme\":\"fire\",\"len\":2,\"hidden\":3," WEIGHTS "}", "/hidden", "makes it 2");

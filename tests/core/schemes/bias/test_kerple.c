@@ -1,21 +1,17 @@
 /* KERPLE: reference values, ALiBi as its special case, integer roots (ties of the narrow formats), masks, refusals. */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #define KERPLE "{\"scheme\":\"kerple\",\"num_heads\":1,"
 
 static void values_of_the_specification(void **unused)
 {
-    (void)unused;
     const double log[] = {0, -.6931471806, -1.0986122887, -1.3862943611, -1.6094379124};
     const double power[] = {0, -.5, -1.4142135624, -2.5980762114, -4};
     test_assert_row(KERPLE "\"len\":5}", 0, log, 5, 1e-10);
@@ -29,7 +25,6 @@ static void values_of_the_specification(void **unused)
 
 static void masks(void **unused)
 {
-    (void)unused;
     const double inf = (double)INFINITY, row[] = {-inf, -1, 0, -inf};
     struct test_request r;
     size_t n;
@@ -64,7 +59,6 @@ static double one_value(const char *json, enum pe_dtype dtype)
 /* Middles between two numbers go to the even one, above and below. */
 static void ties(void **unused)
 {
-    (void)unused;
     assert_true(one_value(POWER("1", "16777217"), PE_F32) == -16777216);
     assert_true(one_value(POWER("1", "16777219"), PE_F32) == -16777220);
     assert_true(one_value(POWER("0.5", "66049"), PE_BF16) == -256); /* 257 */
@@ -78,7 +72,6 @@ static void ties(void **unused)
 
 static void refusals(void **unused)
 {
-    (void)unused;
     test_refused(KERPLE "\"len\":3,\"r1\":[1,2]}", "/r1", "num_heads");
     test_refused(KERPLE "\"len\":3,\"r1\":\"much\"}", "/r1", "not a number");
     test_refused(KERPLE "\"len\":3,\"r1\":-1}", "/r1", "from 0");

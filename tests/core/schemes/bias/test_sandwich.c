@@ -1,19 +1,15 @@
 /* Sandwich: reference values, the product of two sinusoidal encodings, masks, refusals. */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 static void values_of_the_specification(void **unused)
 {
-    (void)unused;
     const double row[] = {96, 93.140525709, 64.230034348, 45.815182052};
     test_assert_row("{\"scheme\":\"sandwich\",\"num_heads\":12,\"q_positions\":[0],\"k_positions\":[0,1,10,100]}", 0,
                     row, 4, 1e-9);
@@ -26,7 +22,6 @@ static void values_of_the_specification(void **unused)
 /* PE(q)·PE(k) of the sinusoidal scheme, at real positions, in f32 as in f64. */
 static void is_a_product_of_encodings(void **unused)
 {
-    (void)unused;
     struct test_request r, s;
     size_t n, m;
     struct pe_plan *pe = test_plan(&r, "{\"scheme\":\"sinusoidal\",\"dim\":24,\"positions\":[0.1,7.3,-500,1000.7]}");
@@ -50,7 +45,6 @@ static void is_a_product_of_encodings(void **unused)
 
 static void refusals(void **unused)
 {
-    (void)unused;
     test_refused("{\"scheme\":\"sandwich\",\"len\":3,\"bar_dim\":7}", "/bar_dim", "even");
     test_refused("{\"scheme\":\"sandwich\",\"len\":3,\"base\":0}", "/base", "0.001");
     test_refused("{\"scheme\":\"sandwich\",\"len\":3,\"key_mask\":[1]}", "/key_mask", "3");

@@ -1,14 +1,11 @@
 /* Swin's window bias: indices by hand, values looked up exactly, masks, sizes and refusals. */
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define INF ((double)INFINITY)
 
@@ -33,7 +30,6 @@ static void assert_first(const char *json, const char *name, const double *expec
 /* By hand; Microsoft's code gives the same. */
 static void published_indices(void **unused)
 {
-    (void)unused;
     const double square[] = {4, 3, 1, 0, 5, 4, 2, 1, 7, 6, 4, 3, 8, 7, 5, 4};
     assert_first("{\"scheme\":\"swin\",\"grid\":[2,2]}", "index", square, 16);
     const double line[] = {2, 1, 0, 3, 2, 1, 4, 3, 2};
@@ -49,7 +45,6 @@ static void published_indices(void **unused)
 
 static void values_are_looked_up(void **unused)
 {
-    (void)unused;
     const double line[] = {30, 20, 10, 40, 30, 20, 50, 40, 30, -3, -2, -1, -4, -3, -2, -5, -4, -3};
     assert_first("{\"scheme\":\"swin\",\"len\":3," TABLE "}", "bias", line, 18);
     assert_first("{\"scheme\":\"swin\",\"grid\":[3,1],\"num_heads\":2," TABLE "}", "bias", line, 18);
@@ -57,7 +52,6 @@ static void values_are_looked_up(void **unused)
 
 static void masks_count_tokens(void **unused)
 {
-    (void)unused;
     const double causal[] = {30, -INF, -INF, 40, 30, -INF, 50, 40, 30, -3, -INF, -INF, -4, -3, -INF, -5, -4, -3};
     const double keys[] = {30, -INF, 10, 40, -INF, 20, 50, -INF, 30, -3, -INF, -1, -4, -INF, -2, -5, -INF, -3};
     const double window[] = {30, 20, -INF, 40, 30, 20, -INF, 40, 30, -3, -2, -INF, -4, -3, -2, -INF, -4, -3};
@@ -70,7 +64,6 @@ static void masks_count_tokens(void **unused)
 
 static void zero_is_never_negative(void **unused)
 {
-    (void)unused;
     const double zero[] = {0};
     assert_first("{\"scheme\":\"swin\",\"len\":1,\"table\":[[-0.0]]}", "bias", zero, 1);
     struct test_request r;
@@ -108,7 +101,6 @@ static void assert_outputs(const char *json, const char *const *asked, size_t n_
 
 static void defaults_follow_the_weights(void **unused)
 {
-    (void)unused;
     const char *const index[] = {"index"}, *const both[] = {"index", "bias"};
     assert_outputs("{\"scheme\":\"swin\",\"len\":3}", NULL, 0, "index ");
     assert_outputs("{\"scheme\":\"swin\",\"len\":3,\"seed\":0}", NULL, 0, "bias ");
@@ -142,7 +134,6 @@ static void assert_large(const char *json, const char *pointer, const char *word
 
 static void refusals(void **unused)
 {
-    (void)unused;
     test_refused("{\"scheme\":\"swin\",\"grid\":[2,2]," TABLE "}", "/table", "[9,2]");
     test_refused("{\"scheme\":\"swin\",\"len\":2,\"table\":[1,2,3]}", "/table", "[3,8]");
     test_refused("{\"scheme\":\"swin\",\"len\":3,\"num_heads\":3," TABLE "}", "/num_heads", "2");

@@ -1,15 +1,12 @@
 /* Swin v2's window bias: coordinates by hand, seen through networks that pass one of them on; the network's
  * parts one by one; sizes and refusals. */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 /* relu(c) - relu(-c) = c for one coordinate c of [y, x]: the bias is then 16·sigmoid(c). */
 #define PASS_Y "\"w1\":[[1,0],[-1,0]],\"b1\":[0,0],\"w2\":[[1,-1]]"
@@ -20,7 +17,6 @@ static double sixteen(double x) { return 16 / (1 + exp(-x)); }
 /* By hand: window of 8, from the query at the end of a line (key at distance 7) to itself. */
 static void published_coordinates(void **unused)
 {
-    (void)unused;
     const double coords[] = {0,           .3665118912, .5720690113, .7156137961,
                              .8260157656, .9157446432, .9913349305, 1.0566416671};
     double last[8], first[8], column[64];
@@ -39,7 +35,6 @@ static void published_coordinates(void **unused)
 /* An axis of length 1 has coordinate 0, also if the pretraining window's axis has length 1. */
 static void an_axis_of_one(void **unused)
 {
-    (void)unused;
     const double middle[] = {8, 8, 8};
     test_assert_row("{\"scheme\":\"swinv2\",\"len\":3," PASS_Y "}", 1, middle, 3, 0);
     test_assert_row("{\"scheme\":\"swinv2\",\"len\":3,\"pretrained_grid\":[1,1]," PASS_X "}", 1, middle, 3, 0);
@@ -48,7 +43,6 @@ static void an_axis_of_one(void **unused)
 /* Distances are measured in the pretraining window: 5 of 11 steps as 8·5/11; 0 stands for the grid's own. */
 static void a_pretrained_window(void **unused)
 {
-    (void)unused;
     const double c = log2(1 + 8 * 5.0 / 11) / 3, wide[] = {sixteen(c),
                                                            sixteen(log2(1 + 8 * 4.0 / 11) / 3),
                                                            sixteen(log2(1 + 8 * 3.0 / 11) / 3),
@@ -63,7 +57,6 @@ static void a_pretrained_window(void **unused)
 /* Coordinates 0: hidden = relu(b1), and w2 has no bias; two heads. */
 static void the_network(void **unused)
 {
-    (void)unused;
     const double one[] = {sixteen(3)}, other[] = {sixteen(-0.5)}, none[] = {0}, all[] = {16};
 #define NETWORK "\"w1\":[[1,1],[1,1],[1,1]],\"b1\":[2,-5,1],\"w2\":[[1,7,1],[0.5,7,-1.5]]"
     test_assert_row("{\"scheme\":\"swinv2\",\"len\":1," NETWORK "}", 0, one, 1, 1e-14);
@@ -75,7 +68,6 @@ static void the_network(void **unused)
 
 static void refusals(void **unused)
 {
-    (void)unused;
     test_refused("{\"scheme\":\"swinv2\",\"len\":3,\"w1\":[[1,2]]}", "/b1", "[1]");
     test_refused("{\"scheme\":\"swinv2\",\"len\":3,\"w1\":[[1,2,3]],\"b1\":[1],\"w2\":[[1]]}", "/w1", "[1,2]");
     test_refused("{\"scheme\":\"swinv2\",\"len\":3,\"w1\":[[1,2]],\"b1\":[1],\"w2\":[[1,2]]}", "/w2", "[1,1]");

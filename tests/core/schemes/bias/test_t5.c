@@ -1,16 +1,13 @@
 /* T5's buckets: reference values, distances where libraries' logarithms round differently, tables sent and seeded, the
  * answer without a table, masks and refusals. */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* The default answer of a request: one output of this name. */
 static double *ask(const char *output, const char *fields, size_t *n)
@@ -40,7 +37,6 @@ static void assert_values(const char *output, const char *fields, const double *
 
 static void buckets_of_the_specification(void **unused)
 {
-    (void)unused;
     const double both[] = {15, 15, 15, 14, 14, 13, 10, 9, 8, 7, 1, 0, 17, 23, 24, 26, 30, 31, 31};
     const double causal[] = {31, 31, 31, 30, 26, 26, 17, 16, 16, 15, 1, 0, 0, 0};
     assert_values("buckets",
@@ -71,7 +67,6 @@ static void assert_rises(const char *fields, const double *first, size_t n)
 
 static void first_distances(void **unused)
 {
-    (void)unused;
     const double both[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91};
     const double causal[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
                              16, 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113};
@@ -87,7 +82,6 @@ static void first_distances(void **unused)
  * (18/4)^4 = (81/4)^2; (20/8)^8 = (50/8)^4; (40/16)^16 = (100/16)^8; (36/24)^24 = (81/24)^8, (54/24)^24 = (81/24)^16 */
 static void ties_are_exact(void **unused)
 {
-    (void)unused;
     assert_values("buckets", NEAR(8, 81, false, "[-17,-18]"), (const double[]){5, 6}, 2);
     assert_values("buckets", NEAR(32, 50, true, "[-19,-20,20]"), (const double[]){11, 12, 28}, 3);
     assert_values("buckets", NEAR(64, 100, true, "[-39,-40]"), (const double[]){23, 24}, 2);
@@ -103,7 +97,6 @@ static void ties_are_exact(void **unused)
 
 static void odd_counts_and_fractions(void **unused)
 {
-    (void)unused;
     assert_values("buckets", NEAR(5, 9, true, "[-9,-1,0,1,2,9]"), (const double[]){1, 1, 0, 3, 3, 3}, 6);
     assert_values("buckets", NEAR(32, 128, true, "[-0.5,0.5,7.999,8]"), (const double[]){0, 16, 23, 24}, 4);
     assert_values("buckets", NEAR(32, 128, false, "[-0.5,0.5,-16,-15.5]"), (const double[]){0, 0, 16, 15}, 4);
@@ -114,7 +107,6 @@ static void odd_counts_and_fractions(void **unused)
 /* num_heads and num_buckets are the table's: side 2, so buckets 0 | 1 to the left, 3 to the right. */
 static void tables(void **unused)
 {
-    (void)unused;
     const double bias[] = {1, 4, 4, 2, 1, 4, 2, 2, 1, -1, 7, 7, 0, -1, 7, 0, 0, -1};
     const double masked[] = {1, -(double)INFINITY, -(double)INFINITY, 2, 1, -(double)INFINITY, 2, 2, 1};
     const double scaled[] = {1.5, -1.5};
@@ -130,7 +122,6 @@ static void tables(void **unused)
 
 static void refusals(void **unused)
 {
-    (void)unused;
     test_refused("{\"scheme\":\"t5\",\"len\":3,\"num_buckets\":3}", "/num_buckets", "at least 4");
     test_refused("{\"scheme\":\"t5\",\"len\":3,\"max_distance\":8}", "/max_distance", "above 8");
     test_refused("{\"scheme\":\"t5\",\"len\":3,\"max_distance\":16,\"bidirectional\":false}", "/max_distance",
@@ -145,7 +136,6 @@ static void refusals(void **unused)
  * returned on request. */
 static void what_is_answered(void **unused)
 {
-    (void)unused;
     static const char *const bias[] = {"bias"}, *const both[] = {"buckets", "bias"};
     struct test_request r;
     struct pe_plan *plan = NULL;

@@ -1,23 +1,18 @@
 /* CoPE: the catalogue's entry of a scheme whose bias depends only on content, and the answer of /encode. */
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 static void has_nothing_to_encode(void **unused)
 {
-    (void)unused;
     test_refused("{\"scheme\":\"cope\",\"len\":3}", "/scheme", "depends on content");
     test_refused("{\"scheme\":\"cope\",\"len\":3,\"seed\":1}", "/scheme", "cope");
 }
 
 static void the_catalogue(void **unused)
 {
-    (void)unused;
     const struct pe_scheme_info *info = pe_scheme_find("cope");
     assert_non_null(info);
     assert_true(pe_scheme_can(info, PE_ATTEND));

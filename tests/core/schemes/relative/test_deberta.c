@@ -1,16 +1,13 @@
 /* DeBERTa's buckets: reference values, ends of the table, where the logarithm is an integer, the two
  * spellings, refusals. */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static double *ask(const char *fields, size_t *n)
 {
@@ -43,7 +40,6 @@ static void assert_index(const char *fields, const double *expected, size_t n)
 /* Keys before the query: delta = q - k > 0, row 256 + bucket. */
 static void buckets_of_the_specification(void **unused)
 {
-    (void)unused;
     const double past[] = {0, 1, 128, 129, 130, 143, 169, 192, 207, 233, 254, 255, 255};
     double rows[13];
     for (size_t i = 0; i < 13; i++)
@@ -58,7 +54,6 @@ static void buckets_of_the_specification(void **unused)
 /* The map is the same for runs of rows and pair by pair. */
 static void runs_are_lists(void **unused)
 {
-    (void)unused;
     size_t n, m;
     double *run = ask(V3 "\"q_len\":1,\"k_len\":1400,\"q_offset\":700", &n);
     assert_int_equal(n, 1400);
@@ -74,7 +69,6 @@ static void runs_are_lists(void **unused)
 
 static void ends_of_the_table(void **unused)
 {
-    (void)unused;
     const char far[] = "\"q_positions\":[1000],\"k_positions\":[2000,1513,1512,1511,489,488,0]";
     char json[256];
     const double kept[] = {0, 0, 0, 1, 511, 511, 511}, clamped[] = {1, 1, 1, 1, 511, 511, 511};
@@ -95,7 +89,6 @@ static void ends_of_the_table(void **unused)
  * = (80/10)^3, (40/10)^9 = (80/10)^6; (6/4)^3 = (27/8): m 4, top 9 and 6 = 4·(9/4)^(1/2) needs an even l. */
 static void ties_are_exact(void **unused)
 {
-    (void)unused;
     assert_index(NEAR(20, 81, "[-20,-21,-40,-41,-80,-81]"), (const double[]){33, 34, 36, 37, 39, 39}, 6);
     assert_index(NEAR(20, 81, "[20,21,40,41,80,81]"), (const double[]){7, 6, 4, 3, 1, 0}, 6);
     /* mid 5: (15/5)^4 = (45/5)^2 */
@@ -114,7 +107,6 @@ static void ties_are_exact(void **unused)
 
 static void laws(void **unused)
 {
-    (void)unused;
     test_assert_laws("{\"scheme\":\"deberta\",\"q_len\":5,\"k_len\":300,\"position_buckets\":16,"
                      "\"max_relative_positions\":40}");
     test_assert_laws("{\"scheme\":\"deberta\",\"q_positions\":[3,1,70],\"k_positions\":[5,0,-8],\"clamp_first\":true,"

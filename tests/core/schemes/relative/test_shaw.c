@@ -1,16 +1,13 @@
 /* Shaw's table rows: by hand from the paper's equations, both directions, BERT's unclipped table, positions, refusals.
  */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void assert_index(const char *fields, const double *expected, size_t n)
 {
@@ -34,7 +31,6 @@ static void assert_index(const char *fields, const double *expected, size_t n)
 
 static void positions(void **unused)
 {
-    (void)unused;
     assert_index("\"q_positions\":[5,-3],\"k_positions\":[0,4,900]", (const double[]){0, 3, 8, 7, 8, 8}, 6);
     /* a list of queries over a run of keys, and packed sequences by their listed positions */
     assert_index("\"q_positions\":[3,0],\"k_positions\":[0,1,2,3],\"max_relative\":1",
@@ -48,7 +44,6 @@ static void positions(void **unused)
 
 static void laws(void **unused)
 {
-    (void)unused;
     test_assert_laws("{\"scheme\":\"shaw\",\"q_len\":3,\"k_len\":40,\"max_relative\":9}");
     test_assert_laws("{\"scheme\":\"shaw\",\"len\":5," KEY "}");
     test_assert_laws("{\"scheme\":\"shaw\",\"q_positions\":[3,1,70],\"k_positions\":[5,0,-8],\"p_min\":-3,"

@@ -1,17 +1,14 @@
 /* Transformer-XL, XLNet and Conformer: which distances, their sinusoids by hand, clamps, memory, lists of any length,
  * refusals. */
+#include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Plans one request whose outputs are `encoding` and `distances`. */
 static struct pe_plan *plan_of(struct test_request *r, const char *fields)
@@ -48,7 +45,6 @@ static void assert_distances(const char *fields, int64_t first, int64_t last)
 
 static void distances_of_the_released_code(void **unused)
 {
-    (void)unused;
     assert_distances(XL "\"len\":5", 4, 0);
     assert_distances(XLNET "\"len\":5", 5, -4);
     assert_distances(XLNET "\"len\":5,\"causal\":true", 5, 0);
@@ -62,7 +58,6 @@ static void distances_of_the_released_code(void **unused)
 
 static void memory(void **unused)
 {
-    (void)unused;
     assert_distances(XL "\"len\":4,\"mem_len\":3", 6, 0);
     assert_distances(XLNET "\"len\":4,\"mem_len\":3,\"offset\":50", 7, -3);
     assert_distances(CONFORMER "\"len\":4,\"mem_len\":3", 6, -3);
@@ -72,7 +67,6 @@ static void memory(void **unused)
 /* All distances from the farthest past to the farthest future that occur. */
 static void other_sequences(void **unused)
 {
-    (void)unused;
     assert_distances(CONFORMER "\"positions\":[0,9,4]", 9, -9);
     assert_distances(XL "\"positions\":[0,9,4]", 9, 0);
     assert_distances(XLNET "\"q_positions\":[3,1],\"k_positions\":[-2,5]", 6, -4);
@@ -108,7 +102,6 @@ static void assert_rows(const char *fields, uint64_t row, const double expected[
 
 static void sinusoids(void **unused)
 {
-    (void)unused;
     const double alternating[][4] = {{S1, C1, S01, C01}, {0, 1, 0, 1}, {-S1, C1, -S01, C01}};
     assert_rows(XL "\"len\":4", 0, halves, 4);
     assert_rows(XLNET "\"len\":3", 0, halves, 4);
@@ -119,7 +112,6 @@ static void sinusoids(void **unused)
 /* Clamped is R's argument: above only, or on both sides. */
 static void clamps(void **unused)
 {
-    (void)unused;
     const double xl[][4] = {
         {S2, S02, C2, C02}, {S2, S02, C2, C02}, {S2, S02, C2, C02}, {S1, S01, C1, C01}, {0, 0, 1, 1}};
     const double both[][4] = {{S1, S01, C1, C01}, {S1, S01, C1, C01},   {S1, S01, C1, C01},

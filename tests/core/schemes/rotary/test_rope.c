@@ -1,14 +1,11 @@
 /* RoPE: reference values, its forms, and its laws. */
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct pe_plan *rotate_plan(struct test_request *r, const char *json)
 {
@@ -40,7 +37,6 @@ static void assert_rotated(const char *json, const double *expected, size_t n, d
 /* x = (1, 2, 3, 4) at position 5, base 10000, to 12 digits */
 static void reference_values(void **unused)
 {
-    (void)unused;
     const double interleaved[] = {2.20151073479, -0.391599903737, 2.7963341041, 4.14493854939};
     const double half[] = {3.16043500945, 1.79758384371, -0.107937718273, 4.09495938012};
     assert_rotated("{\"scheme\":\"rope\",\"offset\":5,\"q\":[[1,2,3,4]]}", interleaved, 4, 1e-11);
@@ -49,7 +45,6 @@ static void reference_values(void **unused)
 
 static void direction_minus_one_undoes(void **unused)
 {
-    (void)unused;
     const double x[] = {1, 2, 3, 4};
     assert_rotated("{\"scheme\":\"rope\",\"offset\":5,\"direction\":-1,"
                    "\"q\":[[2.20151073479,-0.391599903737,2.7963341041,4.14493854939]]}",
@@ -58,7 +53,6 @@ static void direction_minus_one_undoes(void **unused)
 
 static void partial_rotary_passes_the_rest(void **unused)
 {
-    (void)unused;
     const double first[] = {cos(3) - 2 * sin(3), 2 * cos(3) + sin(3), 3, 4};
     const double last[] = {1, 2, 3 * cos(3) - 4 * sin(3), 4 * cos(3) + 3 * sin(3)};
     assert_rotated("{\"scheme\":\"rope\",\"offset\":3,\"rotary_dim\":2,\"q\":[[1,2,3,4]]}", first, 4, 1e-14);
@@ -71,7 +65,6 @@ static void partial_rotary_passes_the_rest(void **unused)
 /* Decoding: with five keys and one query the query is at the last key's position. */
 static void queries_stand_at_the_end(void **unused)
 {
-    (void)unused;
     struct test_request r;
     size_t n;
     struct pe_plan *plan = rotate_plan(&r, "{\"scheme\":\"rope\",\"q\":[[1,0]],\"k\":[[1,0],[1,0],[1,0],[1,0],[1,0]]}");
@@ -86,7 +79,6 @@ static void queries_stand_at_the_end(void **unused)
 /* default r = 128: w1, w31, w63 */
 static void frequencies(void **unused)
 {
-    (void)unused;
     struct test_request r;
     struct pe_plan *plan = NULL;
     struct pe_error err;
@@ -110,7 +102,6 @@ static void frequencies(void **unused)
 /* All forms contain the same cosines and sines, in their own order. */
 static void forms_agree(void **unused)
 {
-    (void)unused;
     enum { N = 5, C = 3 };
     static const char *const layouts[] = {"interleaved", "half"};
     for (int half = 0; half < 2; half++) {
@@ -151,7 +142,6 @@ static void forms_agree(void **unused)
 /* Norms are kept; R(a)·R(b) = R(a+b); scores depend on the distance only. */
 static void laws(void **unused)
 {
-    (void)unused;
     const char *q = "\"q\":[[0.5,-1.25,2,3,-0.75,1,0.125,-2]]";
     double rotated[3][8];
     const int at[] = {0, 7, 12};

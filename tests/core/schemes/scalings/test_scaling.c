@@ -2,16 +2,13 @@
  * tests/reference/scaling.py's formulas), objects pasted from public configs, the resolved config read again, and
  * refusals. */
 #include "core/schemes/scalings/scaling.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { PAIRS_MAX = 256 };
 
@@ -131,7 +128,6 @@ static const struct {
 
 static void reference_values_to_the_printed_digit(void **unused)
 {
-    (void)unused;
     struct resolved r;
     struct test_request request;
     for (size_t i = 0; i < sizeof printed / sizeof *printed; i++) {
@@ -143,7 +139,6 @@ static void reference_values_to_the_printed_digit(void **unused)
 
 static void factors_of_public_models(void **unused)
 {
-    (void)unused;
     struct resolved r;
     struct test_request request;
     resolve(&r, &request, GPT_OSS, use_of(150000, 64, 1));
@@ -269,7 +264,6 @@ static const struct {
 
 static void frequencies_match_mpmath(void **unused)
 {
-    (void)unused;
     struct resolved r;
     struct test_request request;
     for (size_t i = 0; i < sizeof frequencies / sizeof *frequencies; i++) {
@@ -284,7 +278,6 @@ static void frequencies_match_mpmath(void **unused)
 
 static void float32_rounds_each_step(void **unused)
 {
-    (void)unused;
     struct resolved r;
     struct test_request request;
     for (size_t i = 0; i < sizeof frequencies / sizeof *frequencies; i++) {
@@ -325,7 +318,6 @@ static const struct {
 
 static void factors_are_the_nearest_doubles(void **unused)
 {
-    (void)unused;
     struct resolved r;
     struct test_request request;
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
@@ -341,7 +333,6 @@ static void factors_are_the_nearest_doubles(void **unused)
 
 static void without_stretch_the_ladder_is_the_default(void **unused)
 {
-    (void)unused;
     static const char *const same[] = {
         "{\"type\":\"mrope\",\"rope_type\":\"default\",\"mrope_section\":[16,24,24]}",
         "{\"type\":\"linear\",\"factor\":1}",
@@ -369,7 +360,6 @@ static void without_stretch_the_ladder_is_the_default(void **unused)
 
 static void proportional_of_nothing_is_nope(void **unused)
 {
-    (void)unused;
     struct resolved r;
     struct test_request request;
     resolve(&r, &request, "{\"type\":\"proportional\",\"partial_rotary_factor\":0}", use_of(1e4, 8, 1));
@@ -408,7 +398,6 @@ static void assert_fixed_point(const char *json, double seq_len, bool float32)
 
 static void resolved_configs_are_fixed_points(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
         assert_fixed_point(factors[i].json, factors[i].seq_len, i % 2);
     for (size_t i = 0; i < sizeof frequencies / sizeof *frequencies; i++)
@@ -429,7 +418,6 @@ static const struct pe_field *printed_field(const struct pe_field *fields, size_
 
 static void printed_config_has_what_is_in_use(void **unused)
 {
-    (void)unused;
     struct resolved r;
     struct test_request request;
     struct pe_field fields[64], *nested = NULL;
@@ -474,7 +462,6 @@ static bool has_own(const struct pe_scaling_rule *rule, const char *name)
 /* Whatever the kind of the field, and whatever its default. */
 static void printed_config_has_no_field_of_another_rule(void **unused)
 {
-    (void)unused;
     struct resolved r;
     struct test_request request;
     struct pe_field fields[64], *nested = NULL;
@@ -518,7 +505,6 @@ static const struct {
 
 static void public_objects_paste_in(void **unused)
 {
-    (void)unused;
     struct resolved r;
     struct test_request request;
     for (size_t i = 0; i < sizeof pasted / sizeof *pasted; i++) {
@@ -532,7 +518,6 @@ static void public_objects_paste_in(void **unused)
 
 static void given_values_are_kept(void **unused)
 {
-    (void)unused;
     struct resolved r;
     struct test_request request;
     resolve(&r, &request,
@@ -633,7 +618,6 @@ static void assert_refused(const char *json, struct pe_scaling_use use, const ch
 
 static void refusals_name_field_value_and_rule(void **unused)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         assert_refused(refused[i][0], use_of(1e4, 8, 5000), refused[i][1], refused[i][2]);
     assert_refused("{\"type\":\"ntk\",\"factor\":2}", use_of(1e4, 2, 1), "/scaling/type", "divides by zero");
