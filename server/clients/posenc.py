@@ -9,6 +9,7 @@
 
     posenc.check(my_cos, name="cos", preset="llama-3.1")     # in a port's test: raises Mismatch, which says what differs
     posenc.assert_matches(my_rope, preset="llama-3.1")       # the same of a function my_rope(q, positions)
+    print(posenc.explain("Qwen3-8B"))                        # what each tool reads of its config.json, and where they part
     posenc.check_conversion("Llama-3.1-8B", "llama.gguf")    # raises unless both files mean the same rotation
 
 Requests are those of the service (its /docs): each field is a keyword. Arrays are NumPy's, PyTorch's or JAX's. Another
@@ -36,7 +37,7 @@ import uuid
 import numpy as np
 
 __version__ = "VERSION"
-__all__ = ["Client", "Tensors", "Diagnosis", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "assert_matches", "check_conversion", "read_gguf", "schemes", "presets"]
+__all__ = ["Client", "Tensors", "Diagnosis", "Explanation", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "assert_matches", "check_conversion", "explain", "read_gguf", "schemes", "presets"]
 
 SAFETENSORS = "application/vnd.safetensors"
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
@@ -179,6 +180,34 @@ class Diagnosis(dict):
         found = [(one["code"], one["detail"]) for one in self["findings"]]
         then = [("transforms", _brief(self.best["transforms"]))] if self.best.get("transforms") else []
         return _html("explained" if self.get("explained") else "not explained", found) + _html(self.best.get("verdict"), _rows(self.config) + then)
+
+
+class Explanation(dict):
+    """The answer of /explain; str() is every kind of layers, a table of fields with a column for each tool, and the findings."""
+
+    def __str__(self):
+        lines = [f"{layer['layer_type']}: {layer['summary']}" for layer in self["layers"] if layer.get("summary")]
+        lines += self.table()
+        lines += [f"{one['level']} {one['code']}: {one['detail']}" for one in self["findings"]]
+        return "\n".join([*lines, *([self["detail"]] if self.get("detail") else [])])
+
+    def table(self):
+        """Lines of columns: a field, its value, what each tool takes; "-" where one does not read the field."""
+        tools = list(self.get("readers") or {})
+        rows = [["field", "value", *tools]]
+        for field in self["fields"]:
+            readers = field.get("readers") or {}
+            rows.append([field["pointer"], _brief(field.get("value"), 24), *(self.taken(readers.get(tool)) for tool in tools)])
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows] if len(rows) > 1 else []
+
+    @staticmethod
+    def taken(reader):
+        return "-" if not reader else _brief(reader.get("takes"), 24) + ("" if reader.get("reads") else f" ({reader.get('from')})")
+
+    def _repr_html_(self):
+        return _html("layers", [(str(layer["layer_type"]), str(layer.get("summary"))) for layer in self["layers"]]) + _html(
+            "findings", [(one["code"], one["detail"]) for one in self["findings"]])
 
 
 # ---- answers to look at ----
@@ -414,6 +443,12 @@ class Client:
         NumPy's. A model with several kinds of layers needs layer_type, one whose scaling reads the length "short" or "long". What
         passes is as for check. Returns the diagnosis, whose `unseen` names mistakes that these positions cannot show."""
         return _Matching(self, preset, layer_type, dtype, config).judge(fn, like, tensor_layout, strict)
+
+    def explain(self, x=None, **fields):
+        """What each tool reads of a model's positions: x is a path (a config.json, its folder, a .gguf file), the object of one, or
+        left out for the fields of a request: explain(preset="qwen3"). fields: length, layer_type, readers, lang. Of a file only
+        the config or the keys about positions are sent."""
+        return Explanation(self._json("/explain", {**_source(x), **fields}))
 
     def check_conversion(self, hf_dir, gguf_path, length=None):
         """Raises AssertionError, in one sentence, unless a .gguf file says the positions of the config.json that it was made from:
@@ -799,6 +834,16 @@ def read_config(path):
     return config
 
 
+def _source(x):
+    """A path or an object as the field of a request."""
+    if x is None:
+        return {}
+    if isinstance(x, dict):
+        return {"gguf" if "general.architecture" in x else "hf_config": x}
+    is_gguf = os.path.isfile(x) and os.fspath(x).endswith(".gguf")
+    return {"gguf": read_gguf(x)} if is_gguf else {"hf_config": read_config(x)}
+
+
 class _Gguf:
     """The head of a GGUF file, read key by key: what is not kept is passed by a seek, so gigabytes are never read."""
 
@@ -1032,6 +1077,10 @@ def assert_matches(fn, **request):
     return _client().assert_matches(fn, **request)
 
 
+def explain(x=None, **fields):
+    return _client().explain(x, **fields)
+
+
 def check_conversion(hf_dir, gguf_path, length=None):
     return _client().check_conversion(hf_dir, gguf_path, length)
 
@@ -1044,6 +1093,6 @@ def presets(name=None):
     return _client().presets(name)
 
 
-for _function in (encode, rotate, attention, analyze, diagnose, check, golden, assert_matches, check_conversion, schemes, presets):
+for _function in (encode, rotate, attention, analyze, diagnose, check, golden, assert_matches, check_conversion, explain, schemes, presets):
     _function.__doc__ = getattr(Client, _function.__name__).__doc__
 del _function

@@ -389,6 +389,31 @@ def test_a_conversion_that_does_not_fit(client, model):
         client.check_conversion(*model(slow, gguf.file("gemma3")))
 
 
+QWEN_5 = {"model_type": "qwen3", "head_dim": 128, "num_hidden_layers": 4, "max_position_embeddings": 40960,
+          "rope_parameters": {"rope_type": "default", "rope_theta": 1000000}}
+
+
+def test_explain_takes_whatever_names_a_model(client, model):
+    """A folder, its file, the object, a preset, a .gguf file: the same answer as the service's."""
+    folder, file = model(QWEN_5, gguf.file("llama"))
+    by_object = client.explain(QWEN_5)
+    assert client.explain(folder) == client.explain(folder / "config.json") == by_object == client._json("/explain", {"hf_config": QWEN_5})
+    assert [one["code"] for one in by_object["findings"] if one["level"] == "error"] == ["theta_dropped"]
+    assert client.explain(preset="qwen3")["dialect"] == "preset"
+    found = client.explain(file, length=4096)
+    assert found["dialect"] == "gguf" and found["model"]["length"] == 4096 and found["rows"] == "permuted"
+
+
+def test_an_explanation_is_a_table(client):
+    lines = str(client.explain(QWEN_5)).splitlines()
+    assert lines[0] == "full_attention: rope, base 1000000, 128 of 128 channels, half"
+    head = next(line for line in lines if line.startswith("field"))
+    assert head.split() == ["field", "value", "transformers4", "transformers5", "vllm", "llama.cpp"]
+    row = next(line for line in lines if line.startswith("/hf_config/rope_parameters/rope_theta"))
+    assert row.split()[1:4] == ["1000000", "10000.0", "(default)"] and row.split()[4:] == ["1000000.0"] * 3
+    assert any(line.startswith("error theta_dropped: transformers 4 does not read rope_parameters") for line in lines)
+
+
 def test_many_threads_share_a_client(client):
     found = {}
 
