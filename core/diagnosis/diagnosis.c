@@ -87,7 +87,7 @@ static int64_t offset_of_q(const struct pe_diagnosis_request *request)
 static enum pe_status open_side(struct pe_diagnosis *d, int i, struct pe_error *err)
 {
     const struct pe_diagnosis_request *whole = d->request;
-    struct pe_side *side = &d->sides[i];
+    struct pe_diagnosed_side *side = &d->sides[i];
     int64_t offset = i == PE_SIDE_OF_Q ? offset_of_q(whole) : 0;
     side->fields = calloc(whole->n_fields + 1, sizeof *side->fields);
     side->diagnosis = calloc(1, sizeof *side->diagnosis);
@@ -169,7 +169,7 @@ static double first_of(const struct pe_value *sequence)
 }
 
 /* Do two candidates say the same? Sides of one length have the same positions; of others, the same first one. */
-static bool say_the_same(const struct pe_side *q, const struct pe_value *a, const struct pe_side *k,
+static bool say_the_same(const struct pe_diagnosed_side *q, const struct pe_value *a, const struct pe_diagnosed_side *k,
                          const struct pe_value *b)
 {
     bool is_one_length = q->diagnosis->belief.n == k->diagnosis->belief.n;
@@ -209,15 +209,18 @@ static bool read_both(struct pe_diagnosis *d)
 
 /* ---- One answer ---- */
 
-static bool is_explained(const struct pe_side *side) { return member(side->diagnosis->stated, "explained")->boolean; }
+static bool is_explained(const struct pe_diagnosed_side *side)
+{
+    return member(side->diagnosis->stated, "explained")->boolean;
+}
 
-static bool is_as_believed(const struct pe_side *side)
+static bool is_as_believed(const struct pe_diagnosed_side *side)
 {
     return side->candidate && fits(side->candidate) && member(side->candidate, "codes")->list.n == 0;
 }
 
 /* Codes that change more than a factor, which scores keep their distances with. */
-static size_t count_turning(const struct pe_side *side)
+static size_t count_turning(const struct pe_diagnosed_side *side)
 {
     const struct pe_value *codes = side->candidate ? member(side->candidate, "codes") : NULL;
     size_t n = !codes || !fits(side->candidate);
@@ -238,7 +241,7 @@ static void copy_with_side(struct pe_node *list, const struct pe_value *object, 
         pe_put_null(node, "side");
 }
 
-static void put_findings_of(const struct pe_side *side, const char *name, struct pe_node *list)
+static void put_findings_of(const struct pe_diagnosed_side *side, const char *name, struct pe_node *list)
 {
     const struct pe_value *findings = member(side->diagnosis->stated, "findings");
     for (size_t i = 0; i < findings->list.n; i++)

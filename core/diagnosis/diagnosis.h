@@ -18,7 +18,7 @@ struct pe_measure;
 struct pe_answer;
 
 /* One side of q, q_out, k and k_out (diagnosis.c). */
-struct pe_side {
+struct pe_diagnosed_side {
     struct pe_diagnosis_request request;
     struct pe_field *fields; /* its tensors and the belief; owned */
     struct pe_diagnosis *diagnosis;
@@ -45,12 +45,12 @@ struct pe_diagnosis {
     uint64_t searched;
     double work; /* multiply-adds so far, as pe_plan_work counts them: of plans, predicted numbers and measurements */
     double bytes;
-    struct pe_answer *answer;         /* search/answer.h: the candidates, which the tree borrows from */
-    struct pe_values *values;         /* the tree of the answer */
-    const struct pe_value *stated;    /* that tree when it is finished */
-    double *factors;                  /* evidence/waves.c: of rows that were scaled before (xPos); NULL: none is */
-    void *cached;                     /* faults/scalings.c: the alternatives of scalings; freed with free() */
-    struct pe_side sides[PE_N_SIDES]; /* of a request with both; nothing else but the tree is used then */
+    struct pe_answer *answer;      /* search/answer.h: the candidates, which the tree borrows from */
+    struct pe_values *values;      /* the tree of the answer */
+    const struct pe_value *stated; /* that tree when it is finished */
+    double *factors;               /* evidence/waves.c: of rows that were scaled before (xPos); NULL: none is */
+    void *cached;                  /* faults/scalings.c: the alternatives of scalings; freed with free() */
+    struct pe_diagnosed_side sides[PE_N_SIDES]; /* of a request with both; nothing else but the tree is used then */
 };
 
 /* Asks request->admit for more bytes, before they are allocated. */

@@ -66,7 +66,7 @@ extern const struct pe_evidence_kind pe_evidence_encoding, pe_evidence_tables, p
 
 /* Tensors that are parts of one tensor sent: number [row, col] of tensor t is number first[t] + row·row_step +
  * col·col_step of it, counted flat, with the opposite sign where is_negative. */
-struct pe_view {
+struct pe_tensor_view {
     struct pe_tensor sent; /* rank 0: there is no view, the tensors are as sent */
     uint64_t first[PE_EVIDENCE_TENSORS_MAX], row_step, col_step;
     bool is_negative[PE_EVIDENCE_TENSORS_MAX];
@@ -77,7 +77,7 @@ struct pe_evidence {
     const struct pe_evidence_kind *kind;
     struct pe_tensor tensors[PE_EVIDENCE_TENSORS_MAX]; /* data borrowed from the request; axes: pe_evidence_fold */
     struct pe_tensor sent;                             /* the first of them, with the axes that came */
-    struct pe_view view;
+    struct pe_tensor_view view;
     size_t n_tensors;
     uint64_t n_rows, row_len; /* of each tensor; a row is the last axis, of a rotated tensor one head of it */
     struct pe_tensor input;   /* PE_OF_ROTATED: q, of the same shape */

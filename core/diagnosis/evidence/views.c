@@ -37,7 +37,7 @@ static uint64_t rows_of(const struct pe_tensor *t, unsigned begin, unsigned end)
 /* Sees the tensor as n_tensors tables [n, columns]; the caller sets the steps. */
 static void see(struct pe_evidence *e, size_t n_tensors, uint64_t n, uint64_t columns, const char *form)
 {
-    e->view = (struct pe_view){.sent = e->tensors[0], .row_step = columns, .col_step = 1, .form = form};
+    e->view = (struct pe_tensor_view){.sent = e->tensors[0], .row_step = columns, .col_step = 1, .form = form};
     e->n_tensors = n_tensors;
     for (size_t t = 0; t < n_tensors; t++) {
         struct pe_tensor *table = &e->tensors[t];
