@@ -412,8 +412,8 @@ class Client:
         return self._json("/analyze", fields, arrays)
 
     def diagnose(self, tensor=None, *, name="encoding", **request):
-        """What made these tensors (cos and sin, q and q_out, inv_freq, freqs_cis, encoding, bias …), beside what they are believed
-        to be. freqs_cis may be complex."""
+        """What made these tensors (cos and sin, q and q_out, inv_freq, freqs_cis, encoding, bias, scores with q and k …), beside what
+        they are believed to be. freqs_cis may be complex."""
         fields, arrays = _divided({**({} if tensor is None else {name: tensor}), **request})
         return Diagnosis(self._json("/diagnose", fields, arrays))
 

@@ -24,7 +24,7 @@ static void add_scheme(struct pe_belief *b, const char *scheme)
 static enum pe_status merge(struct pe_diagnosis *d, struct pe_error *err)
 {
     struct pe_belief *b = &d->belief;
-    struct pe_request request = {.fields = b->asked, .n_fields = b->n_asked};
+    struct pe_request request = {.operation = d->evidence.kind->operation, .fields = b->asked, .n_fields = b->n_asked};
     b->inheritance = malloc(sizeof *b->inheritance);
     if (!b->inheritance)
         return pe_no_memory(err);
@@ -167,6 +167,11 @@ static enum pe_status read_mask(struct pe_diagnosis *d, struct pe_error *err)
 
 static const char of_masks[] = "attention_mask|padding|pad_position";
 
+static bool is_operand(const char *name)
+{
+    return pe_same(name, pe_operand_names[PE_QUERIES]) || pe_same(name, pe_operand_names[PE_KEYS]);
+}
+
 /* They are read from the request, and no other kind of evidence has them. */
 static bool is_ours(const struct pe_diagnosis *d, const char *name)
 {
@@ -177,7 +182,7 @@ static bool is_ours(const struct pe_diagnosis *d, const char *name)
 enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err)
 {
     struct pe_belief *b = &d->belief;
-    bool has_scheme = false;
+    bool has_scheme = false, is_map = d->evidence.kind->id == PE_OF_MAPS;
     enum { ROOM = 8 }; /* for the scheme and sizes */
     if (d->request->n_fields > PE_FIELDS_MAX - ROOM)
         return pe_fail(err, "", "the request has %zu fields; allowed: at most %d", d->request->n_fields,
@@ -187,7 +192,7 @@ enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err)
         has_scheme |= pe_is_among("scheme|preset|hf_config|gguf", f->name);
         if (is_evidence(d->evidence.kind, f->name))
             continue;
-        b->is_given |= !is_run(f->name);
+        b->is_given |= !is_run(f->name) && !(is_map && is_operand(f->name));
         if (is_ours(d, f->name))
             continue;
         b->asked[b->n_asked++] = *f;
@@ -385,6 +390,34 @@ static bool has_places(const struct pe_diagnosis *d, const struct pe_operand *ax
     return n == axes->n;
 }
 
+/* The same axes, those of length 1 left out. */
+static bool are_same_axes(const struct pe_tensor *t, const struct pe_output *o)
+{
+    unsigned i = 0, j = 0;
+    for (;; i++, j++) {
+        while (i < t->rank && t->shape[i] == 1)
+            i++;
+        while (j < o->rank && o->shape[j] == 1)
+            j++;
+        if (i == t->rank || j == o->rank || t->shape[i] != o->shape[j])
+            return i == t->rank && j == o->rank;
+    }
+}
+
+/* A map has the sizes that its queries and keys give. */
+static enum pe_status check_map(const struct pe_diagnosis *d, const struct pe_output *o, struct pe_error *err)
+{
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    const char *name = d->evidence.kind->tensors[0];
+    char pointer[24] = "/", found[96], needed[96];
+    if (are_same_axes(t, o) && t->shape[t->rank - 1] == o->row_len)
+        return PE_OK;
+    pe_shape_print(t->shape, t->rank, found, sizeof found);
+    pe_shape_print(o->shape, o->rank, needed, sizeof needed);
+    return pe_fail(err, strncat(pointer, name, sizeof pointer - 2), "%s has the shape %s; q and k give %s", name, found,
+                   needed);
+}
+
 /* Does output t of the belief's plan have as many numbers as the evidence? */
 static enum pe_status check_shape(const struct pe_diagnosis *d, struct pe_error *err)
 {
@@ -397,6 +430,8 @@ static enum pe_status check_shape(const struct pe_diagnosis *d, struct pe_error 
     char pointer[48], shape[96], expected[96];
     if (rotated)
         found = has_places(d, &e->axes) ? rows : 0;
+    if (e->kind->id == PE_OF_MAPS)
+        return check_map(d, o, err);
     if (ladder && !d->belief.inheritance->scheme->rotate) /* an encoding's columns are not its frequencies */
         return PE_OK;
     if ((rows == found || ladder) && len == e->row_len)
@@ -439,7 +474,7 @@ static enum pe_status plan_given(struct pe_diagnosis *d, struct pe_plan **plan, 
 {
     struct pe_belief *b = &d->belief;
     const char *const *outputs = d->evidence.kind->outputs;
-    struct pe_request request = {.operation = PE_ENCODE,
+    struct pe_request request = {.operation = d->evidence.kind->operation,
                                  .fields = b->asked,
                                  .n_fields = b->n_asked,
                                  .dtype = PE_F64,

@@ -209,6 +209,8 @@ static enum pe_status look_over_all(struct pe_evidence *e, struct pe_error *err)
     for (size_t t = 0; !status && t < n_sent; t++)
         status = look_over(e->view.sent.rank ? &e->view.sent : &e->tensors[t],
                            e->is_text[t] && !pe_evidence_is_whole(e), e->kind->tensors[t], &look, err);
+    for (size_t i = 0; !status && e->kind->id == PE_OF_MAPS && i < PE_N_OPERANDS; i++)
+        status = look_over(&e->operands[i], e->operand_is_text[i], pe_operand_names[i], &of_input, err);
     e->largest = look.largest;
     e->has_infinity = look.has_infinity;
     e->narrow = look.fits_bf16 ? PE_BF16 : look.fits_f16 ? PE_F16 : PE_DTYPE_NONE;
@@ -405,6 +407,9 @@ void pe_evidence_drop(struct pe_diagnosis *d)
 {
     free(d->sample.pieces);
     free(d->sample.found);
+    free(d->evidence.norms[PE_QUERIES]);
+    free(d->evidence.norms[PE_KEYS]);
+    free((void *)d->evidence.tiled_keys.array.data);
 }
 
 enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct pe_error *err)

@@ -28,16 +28,22 @@ enum pe_evidence_id {
     PE_OF_IDS,    /* position_ids */
     PE_OF_ANGLES, /* the angles of tables */
     PE_OF_LADDER, /* inv_freq, rope_freqs */
+    PE_OF_MAPS,   /* scores, probs, of q and k */
     PE_N_EVIDENCES
 };
 #define PE_EVIDENCE_BIT(name) (1U << PE_OF_##name)
 
+/* The tensors that maps are computed from, fields of the belief's request. */
+enum pe_operand_id { PE_QUERIES, PE_KEYS, PE_N_OPERANDS };
+extern const char *const pe_operand_names[PE_N_OPERANDS];
+
 /* A kind of evidence. */
 struct pe_evidence_kind {
     enum pe_evidence_id id;
-    unsigned like;     /* PE_EVIDENCE_BIT of kinds whose faults it has too */
-    bool is_key;       /* PE_OF_ROTATED: keys, not queries */
-    bool is_parameter; /* its name is a parameter too: beside other evidence it is the belief's */
+    enum pe_operation_id operation; /* of the belief's request: PE_OF_MAPS attends, others encode */
+    unsigned like;                  /* PE_EVIDENCE_BIT of kinds whose faults it has too */
+    bool is_key;                    /* PE_OF_ROTATED: keys, not queries */
+    bool is_parameter;              /* its name is a parameter too: beside other evidence it is the belief's */
     const char *tensors[PE_EVIDENCE_TENSORS_MAX + 1]; /* names of the fields compared: "cos", "sin", NULL */
     const char *input;                                /* a tensor that is not compared, "q"; NULL: none */
     const char *scheme;                               /* of a belief without one */
@@ -62,7 +68,8 @@ struct pe_evidence_kind {
 };
 extern const struct pe_evidence_kind pe_evidence_encoding, pe_evidence_tables, pe_evidence_rotated, pe_evidence_keys,
     pe_evidence_bias, pe_evidence_buckets, pe_evidence_ids, pe_evidence_freqs_cis, pe_evidence_cos_sin,
-    pe_evidence_matrix, pe_evidence_angles, pe_evidence_freqs, pe_evidence_inv_freq, pe_evidence_rope_freqs;
+    pe_evidence_matrix, pe_evidence_angles, pe_evidence_freqs, pe_evidence_inv_freq, pe_evidence_rope_freqs,
+    pe_evidence_scores, pe_evidence_probs;
 
 /* Tensors that are parts of one tensor sent: number [row, col] of tensor t is number first[t] + row·row_step +
  * col·col_step of it, counted flat, with the opposite sign where is_negative. */
@@ -82,6 +89,11 @@ struct pe_evidence {
     uint64_t n_rows, row_len; /* of each tensor; a row is the last axis, of a rotated tensor one head of it */
     struct pe_tensor input;   /* PE_OF_ROTATED: q, of the same shape */
     struct pe_operand axes; /* PE_OF_ROTATED: as the believed tensor_layout has them; n = 0: it cannot be this shape */
+    struct pe_tensor operands[PE_N_OPERANDS]; /* PE_OF_MAPS: q and k, before rotation */
+    bool operand_is_text[PE_N_OPERANDS];
+    double *norms[PE_N_OPERANDS]; /* PE_OF_MAPS: of their rows; owned */
+    double turning;               /* PE_OF_MAPS: what float32's angles lose, as a share of a score */
+    struct pe_value tiled_keys;   /* pe_tiled_keys; owned */
     bool is_text[PE_EVIDENCE_TENSORS_MAX], input_is_text; /* from JSON text: each number counts as rounded to f32 */
     enum pe_dtype dtype;    /* of the numbers compared; integers of buckets and ids: i64 */
     enum pe_dtype narrow;   /* bf16 or f16 if every number of a wider dtype is one; else PE_DTYPE_NONE */
@@ -165,6 +177,11 @@ enum pe_status pe_view_freqs_cis(struct pe_evidence *e, struct pe_error *err);
 enum pe_status pe_view_cos_sin(struct pe_evidence *e, struct pe_error *err);
 enum pe_status pe_view_matrix(struct pe_evidence *e, struct pe_error *err);
 
+/* maps.c: multiply-adds of a number of a map. */
+double pe_map_number_work(const struct pe_plan *plan);
+/* The keys that query head h reads as key head h modulo their number; NULL: that is no other way. */
+const struct pe_value *pe_tiled_keys(struct pe_diagnosis *d);
+
 /* find.c: finds the tensors in the request and checks them before anything is allocated. */
 enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_error *err);
 /* Their figures and the sample. */
@@ -245,6 +262,20 @@ enum pe_sinusoid_change {
     PE_SINE_ONLY
 };
 
+/* What is done with the bias of a map, and where a map was taken. The last three are requests as well; the word names
+ * them. */
+enum pe_bias_change { PE_BIAS_AS_IS, PE_BIAS_MISSING, PE_BIAS_BEFORE_SCALE, PE_BIAS_TWICE, PE_BIAS_UNSIGNED };
+enum pe_stage {
+    PE_STAGE_AS_IS,
+    PE_STAGE_OTHER, /* probabilities in place of scores, or the reverse */
+    PE_STAGE_LOG_PROBS,
+    PE_STAGE_RAW, /* q·k */
+    PE_STAGE_SCALED,
+    PE_STAGE_UNMASKED
+};
+
+extern const char *const pe_stage_words[];
+
 /* Channels in another order: channel j of head h is channel order[h·head_dim + j], counted through as many heads as the
  * order has. */
 struct pe_channels {
@@ -260,7 +291,11 @@ struct pe_transforms {
     struct pe_channels channels;
     enum pe_recipe recipe;
     enum pe_sinusoid_change sinusoid;
-    bool inverted; /* 1/x: timescales in place of frequencies */
+    enum pe_bias_change bias; /* of maps, as the next three */
+    enum pe_stage stage;
+    bool is_still[PE_N_OPERANDS]; /* rotated to position 0 */
+    bool is_tiled;                /* pe_tiled_keys */
+    bool inverted;                /* 1/x: timescales in place of frequencies */
     bool sin_cos_swapped, negated, transposed;
     double wrapped_from; /* angles are reduced modulo 2pi, the smallest is this; NaN: not */
     double scaled;       /* 1: not */
@@ -363,6 +398,8 @@ uint64_t pe_model_row(const struct pe_model *model, uint64_t head, uint64_t plac
 double pe_model_kept_bytes(const struct pe_model *model);
 enum pe_status pe_model_keep(struct pe_model *model, struct pe_error *err);
 void pe_model_forget(struct pe_model *model);
+/* Multiply-adds of planning. */
+double pe_model_plan_work(const struct pe_model *model);
 /* Two hypotheses with the same signature are equal at every position. */
 uint64_t pe_model_signature(const struct pe_model *model);
 
@@ -417,7 +454,9 @@ struct pe_judge {
     enum pe_evidence_id id;
     enum pe_dtype dtype; /* in which it is judged */
     double u, largest;
-    double n; /* numbers of the evidence, of which a few may be beyond the limit of rounding */
+    bool are_probs; /* PE_OF_MAPS */
+    double turning; /* PE_OF_MAPS */
+    double n;       /* numbers of the evidence, of which a few may be beyond the limit of rounding */
 };
 
 /* As the evidence is sent; narrow: as the bf16 or f16 numbers that it holds (table_dtype). */
@@ -442,13 +481,14 @@ static inline int64_t pe_steps_f32(float a, float b)
 /* Steps between two numbers of the dtype; ±infinity follow the largest. */
 double pe_steps_between(enum pe_dtype dtype, double a, double b);
 
-/* Equal infinities are exact. */
-bool pe_is_exact(const struct pe_judge *j, double found, double expected);
+/* Equal infinities are exact. phase: of a map, E of the number (maps.c); else it is not used. */
+bool pe_is_exact(const struct pe_judge *j, double found, double expected, double phase);
 /* Largest |found - expected| that is exact, of any number (not of angles). */
 double pe_exact_most(const struct pe_judge *j);
 /* What right f32 code loses of pair c's frequency, a share of it: g. */
 double pe_float32_loss(double frequency, size_t c);
-/* Largest |found - expected| of verdict rounding; phase: g·|p|w of the number; of a bias its head, from 1. */
+/* Largest |found - expected| of verdict rounding; phase: g·|p|w of the number; of a bias its head, from 1; of a map E.
+ */
 double pe_rounding_tolerance(const struct pe_judge *j, double found, double phase);
 /* Beyond this error, no number is within rounding, whatever its phase (not of biases). */
 double pe_rounding_most(const struct pe_judge *j);

@@ -4,18 +4,17 @@
 
 #include <string.h>
 
-static const struct pe_evidence_kind *const kinds[] =
-    {
-        &pe_evidence_encoding,   &pe_evidence_tables,    &pe_evidence_rotated, &pe_evidence_keys,
-        &pe_evidence_bias,       &pe_evidence_buckets,   &pe_evidence_ids,     &pe_evidence_angles,
-        &pe_evidence_freqs,      &pe_evidence_freqs_cis, &pe_evidence_cos_sin, &pe_evidence_matrix,
-        &pe_evidence_rope_freqs, &pe_evidence_inv_freq}; /* the last: beside another kind it is the belief's list */
+static const struct pe_evidence_kind *const kinds[] = {
+    &pe_evidence_encoding, &pe_evidence_tables, &pe_evidence_rotated,    &pe_evidence_keys,   &pe_evidence_bias,
+    &pe_evidence_buckets,  &pe_evidence_ids,    &pe_evidence_angles,     &pe_evidence_freqs,  &pe_evidence_freqs_cis,
+    &pe_evidence_cos_sin,  &pe_evidence_matrix, &pe_evidence_rope_freqs, &pe_evidence_scores, &pe_evidence_probs,
+    &pe_evidence_inv_freq}; /* the last: beside another kind it is the belief's list */
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 #define WAYS                                                                                                           \
     "encoding; cos and sin; q and q_out; k and k_out; all four; bias; buckets; position_ids; angles or freqs; "        \
     "freqs_cis; "                                                                                                      \
-    "cos_sin; matrix; inv_freq; rope_freqs"
+    "cos_sin; matrix; inv_freq; rope_freqs; scores or probs, with q and k"
 
 static const struct pe_value *field(const struct pe_diagnosis *d, const char *name)
 {
@@ -25,9 +24,12 @@ static const struct pe_value *field(const struct pe_diagnosis *d, const char *na
     return NULL;
 }
 
+/* q and k beside scores or probabilities are what these were computed from. */
+static bool has_map(const struct pe_diagnosis *d) { return field(d, "scores") || field(d, "probs"); }
+
 static bool has_any(const struct pe_diagnosis *d, const struct pe_evidence_kind *kind)
 {
-    bool any = field(d, kind->input);
+    bool any = field(d, kind->input) && !has_map(d);
     for (size_t i = 0; kind->tensors[i]; i++)
         any |= field(d, kind->tensors[i]) != NULL;
     return any;
@@ -45,6 +47,16 @@ static enum pe_status refuse_three(const struct pe_diagnosis *d, struct pe_error
     return pe_fail(err, pointer, "%s is missing; send q and q_out, k and k_out, or all four", all[i]);
 }
 
+/* Rotated tensors, or a second map, beside a map. */
+static enum pe_status refuse_beside_map(const struct pe_evidence_kind *other, const struct pe_evidence_kind *map,
+                                        struct pe_error *err)
+{
+    char pointer[24] = "/";
+    strncat(pointer, other->id == PE_OF_MAPS ? map->tensors[0] : other->tensors[0], sizeof pointer - 2);
+    return pe_fail(err, pointer, "the request has %s and %s; send one of %s", other->tensors[0], map->tensors[0],
+                   pe_text(WAYS));
+}
+
 static enum pe_status choose_kind(struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_evidence_kind *found = NULL;
@@ -53,6 +65,8 @@ static enum pe_status choose_kind(struct pe_diagnosis *d, struct pe_error *err)
             continue;
         if (found == &pe_evidence_rotated && kinds[i] == &pe_evidence_keys)
             return refuse_three(d, err);
+        if (found && kinds[i]->id == PE_OF_MAPS)
+            return refuse_beside_map(found, kinds[i], err);
         if (found)
             return pe_fail(err, "", "the request has %s and %s; send one of %s", found->tensors[0],
                            kinds[i]->tensors[0], pe_text(WAYS));
@@ -81,6 +95,22 @@ static enum pe_status take(struct pe_diagnosis *d, const char *name, struct pe_t
     return PE_OK;
 }
 
+/* The queries and keys of a map. */
+static enum pe_status take_operands(struct pe_diagnosis *d, struct pe_error *err)
+{
+    struct pe_evidence *e = &d->evidence;
+    for (size_t i = 0; i < PE_N_OPERANDS; i++) {
+        const char *name = pe_operand_names[i];
+        const char pointer[] = {'/', name[0], '\0'};
+        if (!field(d, name))
+            return pe_fail(err, pointer, "%s is missing; %s are explained with q and k, before rotation", name,
+                           e->kind->tensors[0]);
+        if (take(d, name, &e->operands[i], &e->operand_is_text[i], err))
+            return err->status;
+    }
+    return PE_OK;
+}
+
 static double bytes_of(const struct pe_tensor *t, bool is_text)
 {
     uint64_t n;
@@ -91,6 +121,8 @@ static double bytes_of(const struct pe_tensor *t, bool is_text)
 static enum pe_status check_bytes(const struct pe_evidence *e, struct pe_error *err)
 {
     double bytes = e->kind->input ? bytes_of(&e->input, e->input_is_text) : 0;
+    for (size_t i = 0; e->kind->id == PE_OF_MAPS && i < PE_N_OPERANDS; i++)
+        bytes += bytes_of(&e->operands[i], e->operand_is_text[i]);
     for (size_t t = 0; t < e->n_tensors; t++)
         bytes += bytes_of(&e->tensors[t], e->is_text[t]);
     if (bytes <= (double)PE_EVIDENCE_BYTES_MAX)
@@ -154,6 +186,8 @@ enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_error *err)
         status = take(d, e->kind->input, &e->input, &e->input_is_text, err);
     for (size_t t = 0; !status && e->kind->tensors[t]; t++, e->n_tensors++)
         status = take(d, e->kind->tensors[t], &e->tensors[t], &e->is_text[t], err);
+    if (!status && e->kind->id == PE_OF_MAPS)
+        status = take_operands(d, err);
     if (!status)
         status = check_bytes(e, err);
     if (!status)

@@ -13,6 +13,8 @@
  *     rounding   within (4u + min(g·|p|w, 1/8))·S, what right f32 code loses of an angle; a rotated tensor: 8uS more
  *                bias of head h, counted from 1: within 4u and h·min(u, 2^-24) of the number itself
  *                angles: 4u of the number and g·|p|w; frequencies: max(2^-20, g) of the number, bf16 and f16 u more
+ *     maps       of a score, with E = scale·|q|·|k|: exact 12uE + 2u of itself, rounding 24uE + min(2^-21·|p|, 1/8)·E
+ *                + 4u of itself; a probability is off by e^2δ - 1 of itself and 4u, δ the largest of its row of scores
  *     near       RMS error at most 5 % of the RMS of the numbers found; no infinity elsewhere
  *
  * g = max(6 + 3·|ln w|, 2c)·2^-24 for pair c of a ladder: frequencies by pow or exp lose up to the first, those by a
@@ -71,10 +73,15 @@ double pe_steps_between(enum pe_dtype dtype, double a, double b)
 struct pe_judge pe_judge_of(const struct pe_evidence *e, bool narrow)
 {
     enum pe_dtype dtype = narrow && e->narrow != PE_DTYPE_NONE ? e->narrow : e->dtype;
+    double u = pe_roundoff(dtype);
+    for (size_t i = 0; e->kind->id == PE_OF_MAPS && i < PE_N_OPERANDS; i++)
+        u = fmax(u, pe_roundoff(e->operand_is_text[i] ? PE_F32 : e->operands[i].dtype));
     return (struct pe_judge){.id = e->kind->id,
                              .dtype = dtype,
-                             .u = pe_roundoff(dtype),
+                             .u = u,
                              .largest = e->largest,
+                             .are_probs = e->kind == &pe_evidence_probs,
+                             .turning = e->turning,
                              .n = (double)e->n_tensors * (double)e->n_rows * (double)e->row_len};
 }
 
@@ -90,7 +97,16 @@ static double relative_tolerance(const struct pe_judge *j, double found, double 
     return fmax(0x1p-20 * a, loss) + (j->u > 0x1p-24 ? j->u * a : 0) + least;
 }
 
-bool pe_is_exact(const struct pe_judge *j, double found, double expected)
+/* Of a number of a map: roundings of its products, of itself, and what angles lose. */
+static double map_tolerance(const struct pe_judge *j, double x, double e, double of_products, double of_itself)
+{
+    double of_score = (of_products * j->u + (of_products > 12 ? j->turning : 0)) * e;
+    if (!j->are_probs)
+        return of_score + of_itself * j->u * fabs(x);
+    return fabs(x) * expm1(2 * (of_score + of_itself * j->u * e)) + 4 * j->u;
+}
+
+bool pe_is_exact(const struct pe_judge *j, double found, double expected, double phase)
 {
     if (found == expected || (j->dtype == PE_F32 && (float)found == (float)expected))
         return true;
@@ -98,6 +114,8 @@ bool pe_is_exact(const struct pe_judge *j, double found, double expected)
         return false;
     if (j->id == PE_OF_ROTATED)
         return fabs(found - expected) <= 12 * j->u * j->largest;
+    if (j->id == PE_OF_MAPS)
+        return fabs(found - expected) <= map_tolerance(j, expected, phase, 12, 2);
     if (j->id == PE_OF_ANGLES)
         return fabs(found - expected) <= 2 * j->u * fabs(expected) + 0x1p-149;
     return pe_steps_between(j->dtype, found, expected) <= 1;
@@ -123,6 +141,8 @@ static double of_roundings(const struct pe_judge *j) { return (j->id == PE_OF_RO
 
 double pe_rounding_tolerance(const struct pe_judge *j, double found, double phase)
 {
+    if (j->id == PE_OF_MAPS)
+        return map_tolerance(j, found, phase, 24, 4);
     if (j->id == PE_OF_BIAS)
         return fmax(4 * j->u, phase * fmin(j->u, 0x1p-24)) * fabs(found);
     if (pe_judge_is_relative(j))
@@ -133,7 +153,7 @@ double pe_rounding_tolerance(const struct pe_judge *j, double found, double phas
 /* How often the limit of rounding a number may be off, if it is one of a few. */
 static double slack_of(const struct pe_judge *j, double phase)
 {
-    return j->id != PE_OF_BIAS && of_angle(phase) > of_roundings(j) ? 2 : 1;
+    return j->id != PE_OF_BIAS && j->id != PE_OF_MAPS && of_angle(phase) > of_roundings(j) ? 2 : 1;
 }
 
 double pe_rounding_most(const struct pe_judge *j) { return 2 * pe_rounding_tolerance(j, 0, (double)INFINITY); }
@@ -168,7 +188,7 @@ static bool add_finite(struct pe_tally *t, const double *found, const double *ex
 
 static void judge_one(struct pe_tally *t, double found, double expected, double phase)
 {
-    if (pe_is_exact(&t->judge, found, expected))
+    if (pe_is_exact(&t->judge, found, expected, phase))
         return;
     double error = fabs(found - expected), limit = pe_rounding_tolerance(&t->judge, found, phase);
     t->is_exact = false;
@@ -196,7 +216,8 @@ static void add_one(struct pe_tally *t, double found, double expected, double ph
 /* Below this error, every number is exact, or at least within rounding without regard to its phase. */
 static double sure_error(const struct pe_judge *j)
 {
-    bool is_own = j->id == PE_OF_BIAS || pe_judge_is_relative(j); /* by the size of each number */
+    bool is_own =
+        j->id == PE_OF_BIAS || j->id == PE_OF_MAPS || pe_judge_is_relative(j); /* by the size of each number */
     return j->id == PE_OF_ROTATED ? 12 * j->u * j->largest : is_own ? 0 : 4 * j->u * j->largest;
 }
 

@@ -75,7 +75,9 @@ static size_t put_fields(const struct pe_diagnosis *d, const struct pe_edit *edi
     const struct pe_param *rows = b->inheritance->scheme->info.params;
     size_t n = 0;
     for (size_t i = 0; i < b->n_fields; i++)
-        if (!is_replaced(rows, &b->fields[i], edit))
+        if (edit->transforms.is_tiled && pe_same(b->fields[i].name, "k"))
+            fields[n++] = (struct pe_field){"k", d->evidence.tiled_keys};
+        else if (!is_replaced(rows, &b->fields[i], edit))
             fields[n++] = b->fields[i];
     for (size_t i = 0; i < edit->n_fields; i++)
         if (edit->fields[i].value.kind != PE_NULL && n < PE_FIELDS_MAX)
@@ -87,7 +89,7 @@ static enum pe_status plan_of(const struct pe_diagnosis *d, const struct pe_edit
                               struct pe_error *err)
 {
     struct pe_field fields[PE_FIELDS_MAX];
-    struct pe_request request = {.operation = PE_ENCODE,
+    struct pe_request request = {.operation = d->evidence.kind->operation,
                                  .fields = fields,
                                  .n_fields = put_fields(d, edit, fields),
                                  .dtype = PE_F64,
@@ -165,10 +167,10 @@ static size_t keep_sines(struct pe_wave *columns, size_t n)
 
 static enum pe_status find_columns(struct pe_model *m, struct pe_error *err)
 {
-    bool is_ladder = m->d->evidence.kind->id == PE_OF_LADDER;
+    bool is_ladder = m->d->evidence.kind->id == PE_OF_LADDER, is_map = m->d->evidence.kind->id == PE_OF_MAPS;
     const struct pe_plan *plan = m->plan;
     size_t n = (size_t)plan->outputs[0].row_len;
-    if (!plan->scheme->columns || plan->sources[0].transposed)
+    if (is_map || !plan->scheme->columns || plan->sources[0].transposed)
         return PE_OK;
     m->columns = calloc(n, sizeof *m->columns + sizeof *m->losses);
     if (!m->columns)
@@ -222,6 +224,8 @@ static double number_work(const struct pe_model *m)
 {
     enum pe_evidence_id id = m->d->evidence.kind->id;
     bool is_slow = m->plan->pace == PE_SLOW && !(id == PE_OF_BIAS && m->state);
+    if (id == PE_OF_MAPS)
+        return pe_map_number_work(m->plan) + NUMBER_WORK;
     if (id == PE_OF_ROTATED)
         return m->plan->arith != PE_ARITH_EXACT ? ROTATED_WORK + PE_SLOW_WORK : ROTATED_WORK;
     if (m->transforms.recipe || m->transforms.sinusoid)
@@ -231,9 +235,15 @@ static double number_work(const struct pe_model *m)
     return is_slow ? fmax(fmax(pe_plan_each(m->plan), m->plan->distance_work), NUMBER_WORK) : NUMBER_WORK;
 }
 
+double pe_model_plan_work(const struct pe_model *m)
+{
+    bool is_map = m->d->evidence.kind->id == PE_OF_MAPS; /* whose work is that of all its numbers */
+    return PE_WORK_OF_A_NS * m->plan->cost.ns + (is_map ? 0 : m->plan->work);
+}
+
 static void count_plan(struct pe_model *m)
 {
-    *m->work += m->plan ? PE_WORK_OF_A_NS * m->plan->cost.ns + m->plan->work : REFUSED_WORK;
+    *m->work += m->plan ? pe_model_plan_work(m) : REFUSED_WORK;
     m->number_work = m->plan ? number_work(m) : 0;
 }
 
@@ -410,8 +420,9 @@ static uint64_t hash(uint64_t h, double x)
 
 static uint64_t hash_transforms(uint64_t h, const struct pe_transforms *t)
 {
-    const double parts[] = {t->recipe, (double)t->sinusoid, t->sin_cos_swapped, t->negated, t->transposed,
-                            t->scaled, (double)t->zero_row, t->n_axes,          t->inverted};
+    const double parts[] = {t->recipe,        (double)t->sinusoid, t->sin_cos_swapped, t->negated,  t->transposed,
+                            t->scaled,        (double)t->zero_row, t->n_axes,          t->inverted, t->bias,
+                            (double)t->stage, t->is_still[0],      t->is_still[1],     t->is_tiled};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         h = hash(h, parts[i]);
     if (!isnan(t->mask_value))

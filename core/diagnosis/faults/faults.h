@@ -43,6 +43,8 @@ struct pe_fault {
     const char *schemes; /* "rope|xpos"; NULL: any */
     unsigned evidence;   /* PE_EVIDENCE_BIT of those it applies to, and of those like them; 0: any */
     unsigned not_of;     /* of those it does not apply to */
+    const char *pointer; /* of the field that it would be, where it sets none; "": the tensor, whatever it sets; NULL:
+                            the field that it sets */
     bool is_of_tensor;   /* it changes the tensor rather than the plan, or reads it whatever the alternative */
     size_t n_alternatives;
     size_t (*count)(const struct pe_diagnosis *d); /* those that are tried, if that depends on the belief; else NULL */

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define OF_ROTARY (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(LADDER))
+#define OF_ROTARY (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(LADDER) | PE_EVIDENCE_BIT(MAPS))
 #define OF_WAVES (OF_ROTARY | PE_EVIDENCE_BIT(ENCODING))
 
 /* ---- Scaling ---- */
@@ -336,7 +336,8 @@ static bool other_base(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
         return false;
     if (i < N_BASES)
         return set_base(d, edit, bases[i]);
-    return d->evidence.kind->id != PE_OF_BIAS && fit_base(d, edit); /* a bias has no phases */
+    bool is_map = d->evidence.kind->id == PE_OF_BIAS || d->evidence.kind->id == PE_OF_MAPS;
+    return !is_map && fit_base(d, edit); /* maps have no phases */
 }
 
 /* The line of list.h is of the bases that are seldom used; four are in most configurations. */
@@ -411,6 +412,7 @@ const struct pe_fault pe_fault_inv_freq_other = {
         "of {nearest.of} pairs have another frequency, by a factor of at most {nearest.largest}."),
     .schemes = "rope|xpos",
     .evidence = OF_ROTARY,
+    .not_of = PE_EVIDENCE_BIT(MAPS),
     .n_alternatives = 1,
     .apply = fit_list,
     .n_fits = 1,

@@ -272,7 +272,8 @@ enum { N_LAYOUTS = sizeof layouts / sizeof *layouts };
 /* Tables of pairs are the same in every layout. */
 static size_t count_layouts(const struct pe_diagnosis *d)
 {
-    return pe_edit_is_word(d, NULL, "form", "pairs") ? 0 : N_LAYOUTS;
+    bool are_pairs = pe_edit_is_word(d, NULL, "form", "pairs") && d->evidence.kind->id != PE_OF_MAPS;
+    return are_pairs ? 0 : N_LAYOUTS;
 }
 
 /* One sentence for each alternative, in the order of faults/layout.c. */
@@ -474,8 +475,8 @@ const struct pe_fault pe_fault_rotary_dim_other = {
     FAULT_TEXT("rotary_dim_other", "width", WIDTH, 2, "other rotary width",
                "Another number of channels of a head is rotated.",
                "{found} channels of a head are rotated; the configuration says {believed}."),
-    .schemes = "rope|xpos", .evidence = PE_EVIDENCE_BIT(ROTATED), .n_alternatives = sizeof widths / sizeof *widths,
-    .apply = set_rotary_dim};
+    .schemes = "rope|xpos", .evidence = PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(MAPS),
+    .n_alternatives = sizeof widths / sizeof *widths, .apply = set_rotary_dim};
 
 static bool set_rotary_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -492,4 +493,5 @@ const struct pe_fault pe_fault_rotary_offset_other = {
                "The rotated channels begin elsewhere in the head.",
                "The rotated channels begin at channel {found}; the configuration says {believed}."),
 
-    .schemes = "rope|xpos", .evidence = PE_EVIDENCE_BIT(ROTATED), .n_alternatives = 2, .apply = set_rotary_offset};
+    .schemes = "rope|xpos", .evidence = PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(MAPS), .n_alternatives = 2,
+    .apply = set_rotary_offset};

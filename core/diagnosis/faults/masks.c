@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define OF_BIAS PE_EVIDENCE_BIT(BIAS)
-#define OF_MAPS (PE_EVIDENCE_BIT(BIAS) | PE_EVIDENCE_BIT(BUCKETS))
+#define OF_BIAS (PE_EVIDENCE_BIT(BIAS) | PE_EVIDENCE_BIT(MAPS))
+#define OF_MAPS (OF_BIAS | PE_EVIDENCE_BIT(BUCKETS))
 
 /* An axis of the tensor [heads, queries, keys] or [queries, keys], counted from its end. */
 static size_t axis(const struct pe_diagnosis *d, unsigned from_end)
@@ -122,7 +122,13 @@ static bool is_hidden(const struct pe_diagnosis *d, uint64_t i, uint64_t j)
     bool is_turned = d->evidence.is_turned;
     double x;
     pe_evidence_read(&d->evidence, 0, is_turned ? j : i, is_turned ? i : j, 1, &x);
-    return isinf(x);
+    return isinf(x) || (d->evidence.kind == &pe_evidence_probs && x == 0);
+}
+
+/* Probabilities show by zeros what is hidden. */
+static bool hides_some(const struct pe_diagnosis *d)
+{
+    return d->evidence.has_infinity || d->evidence.kind == &pe_evidence_probs;
 }
 
 /* The distance to the first hidden key at or before query i; 0: all are seen. */
@@ -147,7 +153,7 @@ static int64_t hidden_right(const struct pe_diagnosis *d, const struct pe_edit *
  * causal mask implies it. */
 static bool read_window(struct pe_diagnosis *d, struct pe_edit *edit)
 {
-    if (!d->evidence.has_infinity || !is_run(d, edit))
+    if (!hides_some(d) || !is_run(d, edit))
         return false;
     int64_t window = hidden_left(d, edit, q_len(d) - 1), right = hidden_right(d, edit, 0);
     if (window < 1 || window == pe_edit_integer(d, edit, "window", 0))
@@ -162,7 +168,7 @@ static bool read_window(struct pe_diagnosis *d, struct pe_edit *edit)
 static bool read_key_mask(struct pe_diagnosis *d, struct pe_edit *edit)
 {
     size_t n = k_len(d), last = q_len(d) - 1, n_hidden = 0;
-    bool may_hide = d->evidence.has_infinity && !pe_edit_has(d, edit, "key_mask");
+    bool may_hide = hides_some(d) && !pe_edit_has(d, edit, "key_mask");
     double *mask = may_hide ? malloc(n * sizeof *mask) : NULL;
     d->no_memory |= may_hide && !mask;
     if (!mask)

@@ -20,8 +20,8 @@ const struct pe_fault pe_fault_direction_reversed = {
         "other side.",
         "The direction is {found}; the configuration says {believed}."),
     .schemes = "rope|xpos|shaw",
-    .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(BUCKETS), .n_alternatives = 1,
-    .apply = reverse_direction};
+    .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(BUCKETS) | PE_EVIDENCE_BIT(MAPS),
+    .n_alternatives = 1, .apply = reverse_direction};
 
 /* A sinusoidal encoding has a parameter for it. */
 static bool swap_sin_cos(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)

@@ -145,8 +145,9 @@ const struct pe_fault pe_fault_not_rotated = {
 
 static bool rotated_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
+    bool is_map = d->evidence.kind->id == PE_OF_MAPS; /* of any scheme, and not all rotate */
     (void)i;
-    return pe_edit_map(d, edit, 2, 0, false);
+    return !(is_map && !d->belief.plan->scheme->rotate) && pe_edit_map(d, edit, 2, 0, false);
 }
 
 /* Nothing has been applied to tables yet, so their positions are doubled for another reason. */
@@ -161,7 +162,8 @@ const struct pe_fault pe_fault_rotated_twice = {
                "Every row is computed at twice its position, as when a rotation is applied two times.",
                "Every row is computed at twice its position."),
 
-    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = rotated_twice, .surprise = surprise_of_twice};
+    .evidence = PE_OF_POSITIONS | PE_EVIDENCE_BIT(MAPS), .n_alternatives = 1, .apply = rotated_twice,
+    .surprise = surprise_of_twice};
 
 static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {

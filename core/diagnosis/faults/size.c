@@ -355,7 +355,7 @@ const struct pe_fault pe_fault_mask_value = {
                "Hidden keys have a large negative number instead of minus infinity.",
                "Hidden keys have the number {found} instead of -inf."),
 
-    .evidence = PE_EVIDENCE_BIT(BIAS),
+    .evidence = PE_EVIDENCE_BIT(BIAS) | PE_EVIDENCE_BIT(MAPS),
     .n_alternatives = 1,
     .apply = set_mask_value,
     .n_fits = 1,

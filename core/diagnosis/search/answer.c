@@ -243,6 +243,21 @@ static const char *recipe_name(enum pe_recipe recipe)
     }
 }
 
+/* What no request of /attention gives. */
+static void put_map_changes(struct pe_node *list, const struct pe_transforms *t)
+{
+    static const char *const biases[] = {NULL, "missing", "before_scale", "twice", "unsigned"};
+    for (size_t i = 0; i < PE_N_OPERANDS; i++)
+        if (t->is_still[i])
+            pe_put_string(put_transform(list, "not_rotated"), "of", pe_operand_names[i]);
+    if (t->is_tiled)
+        put_transform(list, "kv_heads_tiled");
+    if (t->bias)
+        pe_put_string(put_transform(list, "bias"), "change", biases[t->bias]);
+    if (t->stage)
+        pe_put_string(put_transform(list, "stage"), "stage", pe_stage_words[t->stage]);
+}
+
 /* In the order in which they are applied. */
 static void put_transforms(const struct pe_transforms *t, struct pe_node *node)
 {
@@ -271,6 +286,7 @@ static void put_transforms(const struct pe_transforms *t, struct pe_node *node)
     if (t->zero_row >= 0)
         pe_put_integer(put_transform(list, "zero_row"), "row", t->zero_row);
     put_axes(list, t);
+    put_map_changes(list, t);
 }
 
 static void put_codes(const struct pe_hypothesis *h, struct pe_node *node)
@@ -297,7 +313,7 @@ static void put_config(const struct pe_diagnosis *d, const struct pe_candidate *
             pe_put_value(copy, field->name, &field->value);
     }
     const struct pe_value *layout = pe_edit_value(d, &c->edit, "tensor_layout");
-    if (layout)
+    if (layout && !pe_field_find(config->object.fields, config->object.n, "tensor_layout"))
         pe_put_value(copy, "tensor_layout", layout);
 }
 
@@ -394,7 +410,8 @@ const struct pe_member pe_diagnosis_members[] = {
     {.name = "belief", .types = "object|null", .members = comparison},
     {.name = "candidates",
      .types = "array",
-     .summary = "the best first; config with sequence, sent to /encode or /rotate, and then transforms give the tensor",
+     .summary = "the best first; config with sequence, sent to /encode, /rotate or /attention, and then transforms "
+                "give the tensor",
      .items = "object",
      .members = candidate},
     {.name = "findings", .types = "array", .items = "object", .members = pe_finding_members},

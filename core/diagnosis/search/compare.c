@@ -55,7 +55,7 @@ static bool is_wider(const struct pe_evidence *e, const double *expected, size_t
 static bool depends_on_phases(const struct pe_judge *j, const double *found, const double *expected, size_t n)
 {
     double most = pe_rounding_most(j);
-    if (pe_judge_is_relative(j) || j->id == PE_OF_BIAS || j->u == 0)
+    if (pe_judge_is_relative(j) || j->id == PE_OF_BIAS || j->id == PE_OF_MAPS || j->u == 0)
         return true;
     for (size_t i = 0; i < n; i++)
         if (fabs(found[i] - expected[i]) > most)
@@ -164,7 +164,7 @@ static void find_first_bad(struct pe_comparison *out, const struct pe_judge *j, 
                            uint64_t i)
 {
     for (size_t c = 0; c < row->n && !out->first_bad.is_any; c++)
-        if (!pe_is_exact(j, row->found[c], row->expected[c]))
+        if (!pe_is_exact(j, row->found[c], row->expected[c], row->phase[c]))
             out->first_bad = (struct pe_misfit){true, t, i, c, row->found[c], pe_round_to(j->dtype, row->expected[c])};
 }
 

@@ -20,7 +20,7 @@ static double tolerance(const struct pe_nearness *near, double x, double phase)
 {
     const struct pe_judge *j = &near->judge;
     double roundings = j->id == PE_OF_ROTATED ? 12 : 4, of_rounding = pe_rounding_tolerance(j, x, phase);
-    if (!near->is_fitted || j->id == PE_OF_BIAS)
+    if (!near->is_fitted || j->id == PE_OF_BIAS || j->id == PE_OF_MAPS)
         return needs_phases(near) ? of_rounding : 0;
     return fmax(of_rounding, (roundings * j->u + fmin(FITTED_SHARE * phase, 0.125)) * j->largest);
 }
@@ -30,7 +30,7 @@ static bool are_equal(const struct pe_nearness *near, const double *a, const dou
 {
     for (size_t i = 0; i < n; i++) {
         double found = pe_round_to(near->judge.dtype, a[i]);
-        if (pe_is_exact(&near->judge, found, b[i]))
+        if (pe_is_exact(&near->judge, found, b[i], phase ? phase[i] : 0))
             continue;
         if (!isfinite(a[i]) || !isfinite(b[i]) ||
             !(fabs(a[i] - b[i]) <= tolerance(near, a[i], needs_phases(near) && phase ? phase[i] : 0)))
@@ -438,7 +438,8 @@ enum pe_status pe_answer_decide(struct pe_diagnosis *d, const struct pe_answer *
     enum pe_status status = PE_OK;
     *out = (struct pe_undecided){0, 0};
     if (a->n == 0 || !pe_fits(a->candidates[0].all.verdict) || !is_comparable(&a->candidates[0]) ||
-        d->evidence.kind->id == PE_OF_IDS || d->evidence.kind->id == PE_OF_LADDER)
+        d->evidence.kind->id == PE_OF_IDS || d->evidence.kind->id == PE_OF_LADDER ||
+        d->evidence.kind->id == PE_OF_MAPS) /* its q and k have as many positions as they have */
         return PE_OK;
     for (size_t i = 1; !status && !out->rival && i < a->n_shown; i++) {
         const struct pe_candidate *rival = &a->candidates[i];

@@ -125,13 +125,25 @@ static bool find_field(struct pe_diagnosis *d, const struct pe_edit *edit, unsig
     return false;
 }
 
+/* A field that the edit removes, or that no edit sets. */
+static void set_removed(struct pe_diagnosis *d, const struct pe_edit *edit, const char *name, struct change *change)
+{
+    for (size_t i = 0; i < edit->n_fields; i++)
+        if (pe_same(edit->fields[i].name, name) && edit->fields[i].value.kind == PE_NULL)
+            change->believed = set_or_null(pe_edit_value(d, NULL, name));
+    pe_pointer_join(change->pointer, sizeof change->pointer, "", name);
+}
+
 /* A transform concerns the tensor itself. */
 static void find_change(struct pe_diagnosis *d, const struct pe_candidate *c, unsigned i, struct change *change)
 {
     *change = (struct change){"", NULL, NULL};
     bool is_order = c->edit.transforms.channels.order && /* the layout that it sets is only a part of it */
                     pe_fault_row(c->explanation.h.fault[i]) == &pe_fault_channels_permuted;
-    if (is_order || !find_field(d, &c->edit, i, change))
+    const char *own = pe_fault_row(c->explanation.h.fault[i])->pointer;
+    if (own && *own)
+        set_removed(d, &c->edit, own, change);
+    else if (own || is_order || !find_field(d, &c->edit, i, change))
         pe_pointer_join(change->pointer, sizeof change->pointer, "",
                         pe_evidence_name(&d->evidence, d->evidence.n_tensors - 1));
 }
@@ -173,6 +185,8 @@ static void put_transformed(const struct pe_candidate *c, const char *code, stru
         pe_put_real(node, "found", t->scaled);
     else if (strcmp(code, "mask_value") == 0 || (strcmp(code, "mask_missing") == 0 && !isnan(t->mask_value)))
         pe_put_real(node, "found", t->mask_value);
+    else if (strcmp(code, "stage_other") == 0)
+        pe_put_string(node, "found", pe_stage_words[t->stage]);
     else if (strcmp(code, "zero_row") == 0)
         pe_put_integer(node, "found", t->zero_row);
     else
@@ -390,7 +404,7 @@ static int64_t count_off(const struct pe_diagnosis *d)
     pe_model_fill(d->belief.model, 0, 0, 0, n, expected);
     pe_model_phases(d->belief.model, 0, 0, 0, n, loss);
     for (size_t c = 0; c < n; c++)
-        n_off += !(pe_is_exact(&j, found[c], expected[c]) ||
+        n_off += !(pe_is_exact(&j, found[c], expected[c], 0) ||
                    fabs(found[c] - expected[c]) <= pe_rounding_tolerance(&j, found[c], loss[c]));
     return n_off;
 }

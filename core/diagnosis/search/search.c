@@ -28,6 +28,11 @@
 
 enum { STEP_WORK = 128 }; /* asking whether to go on, and combining faults that are no hypothesis */
 
+static uint64_t hypotheses_max(const struct pe_diagnosis *d)
+{
+    return d->evidence.kind->id == PE_OF_MAPS ? PE_HYPOTHESES_OF_MAPS_MAX : PE_HYPOTHESES_MAX;
+}
+
 bool pe_search_goes_on(struct pe_search *s)
 {
     if (s->status || s->is_full)
@@ -38,7 +43,7 @@ bool pe_search_goes_on(struct pe_search *s)
     }
     s->d->work += STEP_WORK;
     s->d->used_all = s->is_deep && s->d->work + s->reserved > s->d->request->max_work;
-    s->is_full = s->d->searched >= PE_HYPOTHESES_MAX || s->d->used_all;
+    s->is_full = s->d->searched >= hypotheses_max(s->d) || s->d->used_all;
     return !s->status && !s->is_full;
 }
 
@@ -312,7 +317,7 @@ static double kept_work(const struct pe_model *m)
 static double work_of_one(const struct pe_diagnosis *d)
 {
     const struct pe_model *m = d->belief.model;
-    return PE_WORK_OF_A_NS * m->plan->cost.ns + m->plan->work + kept_work(m) + (double)d->sample.n * m->number_work;
+    return pe_model_plan_work(m) + kept_work(m) + (double)d->sample.n * m->number_work;
 }
 
 /* The answer compares the best with all numbers, each with another one on the sample and where its sequence goes on,
@@ -339,7 +344,7 @@ static enum pe_status check_work(struct pe_search *s)
     pe_fail(s->err, "",
             "the diagnosis needs about %.0f multiply-adds for single mistakes, and at most about %.0f for several at a "
             "time; allowed: %.0f",
-            least, least + PE_HYPOTHESES_MAX * one, d->request->max_work);
+            least, least + (double)hypotheses_max(d) * one, d->request->max_work);
     s->err->status = PE_TOO_LARGE;
     return pe_advise(s->err, PE_RAISE_DIAGNOSIS, NULL);
 }

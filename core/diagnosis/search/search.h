@@ -10,9 +10,10 @@
 struct pe_model;
 
 enum {
-    PE_FAULTS_MAX = 3,         /* of one hypothesis */
-    PE_HYPOTHESES_MAX = 20000, /* that one diagnosis evaluates */
-    PE_BEST_MAX = 16           /* hypotheses that are compared with all numbers */
+    PE_FAULTS_MAX = 3,                /* of one hypothesis */
+    PE_HYPOTHESES_MAX = 20000,        /* that one diagnosis evaluates */
+    PE_HYPOTHESES_OF_MAPS_MAX = 4096, /* of scores and probabilities, whose plans read all queries and keys */
+    PE_BEST_MAX = 16                  /* hypotheses that are compared with all numbers */
 };
 
 struct pe_hypothesis {

@@ -1,0 +1,373 @@
+/* Faults of attention maps: what multiplies and caps the scores, what becomes of the bias, which keys a head reads, a
+ * side that is not rotated, and where the map was taken. */
+#include "core/diagnosis/diagnosis.h"
+
+#include <math.h>
+#include <string.h>
+
+#define OF_SCORES PE_EVIDENCE_BIT(MAPS)
+
+static double real_of(const struct pe_diagnosis *d, const struct pe_edit *edit, const char *name)
+{
+    return pe_edit_real(d, edit, name, (double)NAN);
+}
+
+/* ---- The softmax scale ---- */
+
+static bool set_scale(const struct pe_diagnosis *d, struct pe_edit *edit, double x)
+{
+    double now = real_of(d, edit, "softmax_scale");
+    if (!isfinite(x) || x == 0 || isnan(now) || fabs(x - now) <= 1e-9 * fabs(now))
+        return false;
+    pe_edit_set_real(edit, "softmax_scale", x);
+    return true;
+}
+
+static bool no_scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return set_scale(d, edit, 1);
+}
+
+static bool scale_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    double now = real_of(d, edit, "softmax_scale");
+    (void)i;
+    return set_scale(d, edit, now * now);
+}
+
+/* ---- The softmax scale, fitted ---- */
+
+/* Scores of the edit with its scale multiplied by `times`, of the sample, into d->sample.expected. */
+static bool predict_scores(struct pe_diagnosis *d, const struct pe_edit *edit, double times)
+{
+    struct pe_edit changed = *edit;
+    struct pe_model *model;
+    changed.n_owned = 0;
+    pe_edit_set_real(&changed, "softmax_scale", times * real_of(d, edit, "softmax_scale"));
+    if (d->evidence.kind == &pe_evidence_probs)
+        changed.transforms.stage = PE_STAGE_OTHER;
+    if (!pe_edit_model(d, &changed, &model))
+        return false;
+    for (size_t i = 0; i < d->sample.n_pieces && !pe_is_cancelled(); i++) {
+        const struct pe_piece *p = &d->sample.pieces[i];
+        pe_model_fill(model, p->t, p->row, p->col0, p->n, d->sample.expected + p->at);
+    }
+    pe_model_free(model);
+    return true;
+}
+
+struct squares {
+    double both, own;
+};
+
+/* Logarithms of probabilities are scores but for one number of their row: the mean of the piece takes its place. */
+static void centre(const struct pe_diagnosis *d, const bool *counts, size_t n, double *x)
+{
+    double sum = 0, m = 0;
+    for (size_t j = 0; j < n; j++)
+        if (counts[j]) {
+            sum += x[j];
+            m++;
+        }
+    for (size_t j = 0; j < n && m > 0 && d->evidence.kind == &pe_evidence_probs; j++)
+        x[j] -= sum / m;
+}
+
+/* found - once = (x - 1)·(twice - once), in the sense of least squares. */
+static void add_piece(const struct pe_diagnosis *d, const double *found, const double *once, const double *twice,
+                      size_t n, struct squares *s)
+{
+    enum { SOME = 256 };
+    bool are_probs = d->evidence.kind == &pe_evidence_probs, counts[SOME];
+    double gap[SOME], step[SOME];
+    for (size_t at = 0; at < n; at += SOME) {
+        size_t m = n - at < SOME ? n - at : SOME;
+        for (size_t j = 0; j < m; j++) {
+            double x = are_probs ? log(found[at + j]) : found[at + j];
+            counts[j] = isfinite(x) && isfinite(once[at + j]) && isfinite(twice[at + j]) &&
+                        (!are_probs || found[at + j] > 0x1p-20);
+            gap[j] = counts[j] ? x - once[at + j] : 0;
+            step[j] = counts[j] ? twice[at + j] - once[at + j] : 0;
+        }
+        centre(d, counts, m, gap);
+        centre(d, counts, m, step);
+        for (size_t j = 0; j < m; j++)
+            if (counts[j]) {
+                s->both += gap[j] * step[j];
+                s->own += step[j] * step[j];
+            }
+    }
+}
+
+/* The scale that the numbers show: scores are linear in it, but for a cap. */
+static bool fit_scale(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    const struct pe_sample *sample = &d->sample;
+    struct squares s = {0, 0};
+    double u = pe_evidence_noise(&d->evidence), now = real_of(d, edit, "softmax_scale");
+    if (isnan(now) || pe_edit_has(d, edit, "softcap") || edit->transforms.stage != PE_STAGE_AS_IS ||
+        !predict_scores(d, edit, 1))
+        return false;
+    memcpy(sample->phase, sample->expected, sample->n * sizeof *sample->phase);
+    if (!predict_scores(d, edit, 2))
+        return false;
+    for (size_t i = 0; i < sample->n_pieces; i++) {
+        const struct pe_piece *p = &sample->pieces[i];
+        add_piece(d, sample->found + p->at, sample->phase + p->at, sample->expected + p->at, p->n, &s);
+    }
+    double x = now * (1 + s.both / s.own);
+    if (!(s.own > 0) || !isfinite(x))
+        return false;
+    return set_scale(d, edit, pe_shortest_decimal(x, u > 0x1p-20 ? 2 * u : 16 * u));
+}
+
+static bool other_scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    enum { FITTED = 4 };
+    double width = real_of(d, edit, "head_dim"), rotated = pe_edit_real(d, edit, "rotary_dim", width),
+           heads = real_of(d, edit, "num_heads");
+    const double others[FITTED] = {1 / width, 1 / sqrt(rotated), 1 / sqrt(heads * width), sqrt(width)};
+    return i < FITTED ? set_scale(d, edit, others[i]) : fit_scale(d, edit);
+}
+
+#define SCALE_IS "The scores have the softmax scale {found}; the configuration gives {believed}."
+
+const struct pe_fault pe_fault_softmax_scale_missing = {
+    FAULT_TEXT("softmax_scale_missing", "size", SIZE, 1, "missing softmax scale", "q·k is not multiplied by a scale.",
+               "The scores have no softmax scale; the configuration gives {believed}."),
+    .evidence = OF_SCORES, .n_alternatives = 1, .apply = no_scale};
+const struct pe_fault pe_fault_softmax_scale_twice = {
+    FAULT_TEXT("softmax_scale_twice", "size", SIZE, 2, "softmax scale applied twice",
+               "q·k is multiplied by the softmax scale twice.",
+               "The softmax scale {believed} was applied twice: the scores have {found}."),
+    .evidence = OF_SCORES, .n_alternatives = 1, .apply = scale_twice};
+const struct pe_fault pe_fault_softmax_scale_other = {FAULT_TEXT("softmax_scale_other", "size", SIZE, 3,
+                                                                 "other softmax scale",
+                                                                 "q·k is multiplied by another scale.", SCALE_IS),
+                                                      .evidence = OF_SCORES,
+                                                      .n_alternatives = 5,
+                                                      .apply = other_scale,
+                                                      .n_fits = 1,
+                                                      .fit_rank = 2};
+
+/* ---- The magnitude of a scaling, in the softmax scale ---- */
+
+/* YaRN multiplies scores by m^2, in the tables of q and k or in the softmax scale; m = 1: there is none. */
+static double magnitude(const struct pe_diagnosis *d, const struct pe_edit *edit)
+{
+    double factor = pe_edit_real(d, edit, "scaling.factor", 1),
+           all = pe_edit_real(d, edit, "scaling.mscale_all_dim", 0);
+    if (!pe_edit_is_word(d, edit, "scaling.type", "yarn"))
+        return pe_edit_real(d, edit, "attention_factor", 1);
+    return factor > 1 ? 0.1 * (all > 0 ? all : 1) * log(factor) + 1 : 1;
+}
+
+static bool scale_by(struct pe_diagnosis *d, struct pe_edit *edit, double power)
+{
+    double m = magnitude(d, edit);
+    return m > 0 && m != 1 && set_scale(d, edit, real_of(d, edit, "softmax_scale") * pow(m, power));
+}
+
+static bool no_magnitude(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return scale_by(d, edit, -2);
+}
+
+static bool magnitude_once(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return scale_by(d, edit, -1);
+}
+
+static bool magnitude_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return scale_by(d, edit, 2);
+}
+
+const struct pe_fault pe_fault_mscale_missing = {
+    FAULT_TEXT(
+        "mscale_missing", "size", SIZE, 1, "scores without the magnitude of the scaling",
+        "The scores lack the squared magnitude of the scaling (YaRN's m^2).",
+        "The scores lack the squared magnitude of the scaling (YaRN's m^2): they have the softmax scale {found}, "
+        "not {believed}."),
+    .schemes = "rope", .evidence = OF_SCORES, .n_alternatives = 1, .apply = no_magnitude};
+const struct pe_fault pe_fault_mscale_once = {
+    FAULT_TEXT(
+        "mscale_once", "size", SIZE, 2, "magnitude of the scaling on one side only",
+        "The scores have the magnitude of the scaling once, not squared.",
+        "The scores have the magnitude of the scaling (YaRN's m) once, not squared: the softmax scale is {found}, "
+        "not {believed}."),
+    .schemes = "rope", .evidence = OF_SCORES, .n_alternatives = 1, .apply = magnitude_once};
+const struct pe_fault pe_fault_mscale_twice = {
+    FAULT_TEXT("mscale_twice", "size", SIZE, 2, "magnitude of the scaling applied twice",
+               "The scores have the squared magnitude of the scaling (YaRN's m^2) once more.",
+               "The scores have the squared magnitude of the scaling (YaRN's m^2) once more than the configuration "
+               "gives: the softmax scale is {found}, not {believed}. Tables and softmax scale may both have it."),
+    .schemes = "rope", .evidence = OF_SCORES, .n_alternatives = 1, .apply = magnitude_twice};
+
+/* ---- The cap ---- */
+
+static bool no_cap(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    if (!pe_edit_has(d, edit, "softcap"))
+        return false;
+    pe_edit_remove(edit, "softcap");
+    return true;
+}
+
+static const double caps[] = {20, 30, 50};
+
+static bool other_cap(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    if (pe_edit_real(d, edit, "softcap", 0) == caps[i])
+        return false;
+    pe_edit_set_real(edit, "softcap", caps[i]);
+    return true;
+}
+
+const struct pe_fault pe_fault_softcap_missing = {
+    FAULT_TEXT("softcap_missing", "size", PARAMETER, 2, "missing cap", "The scores are not capped.",
+               "The scores are not capped; the configuration caps them at {believed}."),
+    .pointer = "softcap", .evidence = OF_SCORES, .n_alternatives = 1, .apply = no_cap};
+const struct pe_fault pe_fault_softcap_other = {
+    FAULT_TEXT("softcap_other", "size", PARAMETER, 4, "other cap", "The scores are capped at another number.",
+               "The scores are capped at {found}; the configuration says {believed}."),
+    .evidence = OF_SCORES, .n_alternatives = sizeof caps / sizeof *caps, .apply = other_cap};
+
+/* ---- The bias ---- */
+
+static bool change_bias(struct pe_edit *edit, enum pe_bias_change change)
+{
+    edit->transforms.bias = change;
+    return true;
+}
+
+#define BIAS_FAULT(name, change, surprise, label, summary, detail)                                                     \
+    static bool name(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)                                           \
+    {                                                                                                                  \
+        (void)d;                                                                                                       \
+        (void)i;                                                                                                       \
+        return change_bias(edit, change);                                                                              \
+    }                                                                                                                  \
+    const struct pe_fault pe_fault_##name = {FAULT_TEXT(#name, "bias", BIAS, surprise, label, summary, detail),        \
+                                             .pointer = "scheme",                                                      \
+                                             .schemes = "alibi|t5|kerple|sandwich|fire",                               \
+                                             .evidence = OF_SCORES,                                                    \
+                                             .n_alternatives = 1,                                                      \
+                                             .apply = name}
+
+BIAS_FAULT(bias_missing, PE_BIAS_MISSING, 2, "missing bias", "No bias was added to the scores.",
+           "The scores have no bias; the configuration adds one.");
+BIAS_FAULT(bias_before_scale, PE_BIAS_BEFORE_SCALE, 2, "bias added before the scale",
+           "The softmax scale multiplies the bias too.",
+           "The bias was added before the softmax scale, which multiplies it too.");
+BIAS_FAULT(bias_twice, PE_BIAS_TWICE, 4, "bias added twice", "The bias was added twice.", "The bias was added twice.");
+BIAS_FAULT(bias_unsigned, PE_BIAS_UNSIGNED, 4, "bias with the opposite sign", "The bias has the opposite sign.",
+           "The bias has the opposite sign, so distant keys are favoured.");
+
+/* ---- Heads and sides ---- */
+
+static bool tile_heads(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    edit->transforms.is_tiled = d->evidence.kind->id == PE_OF_MAPS && pe_tiled_keys(d);
+    return edit->transforms.is_tiled;
+}
+
+const struct pe_fault pe_fault_kv_heads_tiled = {
+    FAULT_TEXT("kv_heads_tiled", "axes", AXES, 2, "key heads repeated in another order",
+               "Query head h reads key head h modulo their number, not the one of its group.",
+               "The key heads were repeated one after another (tile), so query head h reads key head h modulo their "
+               "number; neighbouring query heads should share one (repeat_interleave)."),
+    .pointer = "num_kv_heads", .evidence = OF_SCORES, .n_alternatives = 1, .apply = tile_heads};
+
+static bool stop_queries(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)d;
+    (void)i;
+    return edit->transforms.is_still[PE_QUERIES] = true;
+}
+
+static bool stop_keys(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)d;
+    (void)i;
+    return edit->transforms.is_still[PE_KEYS] = true;
+}
+
+/* They may be wrong together, so one of them counts as another kind. */
+const struct pe_fault pe_fault_q_not_rotated = {FAULT_TEXT("q_not_rotated", "positions", POSITIONS, 2,
+                                                           "queries not rotated", "The queries were not rotated.",
+                                                           "The queries were not rotated; the keys were."),
+                                                .pointer = "scheme",
+                                                .schemes = "rope",
+                                                .evidence = OF_SCORES,
+                                                .n_alternatives = 1,
+                                                .apply = stop_queries};
+const struct pe_fault pe_fault_k_not_rotated = {FAULT_TEXT("k_not_rotated", "positions", POSITIONS, 2,
+                                                           "keys not rotated", "The keys were not rotated.",
+                                                           "The keys were not rotated; the queries were."),
+                                                .pointer = "scheme",
+                                                .schemes = "rope",
+                                                .evidence = OF_SCORES,
+                                                .n_alternatives = 1,
+                                                .apply = stop_keys,
+                                                .combines_as = PE_KIND_WIDTH};
+
+/* ---- Where the map was taken ---- */
+
+/* Before the bias and the mask: a request without them, and of q·k itself without a scale. */
+static bool take_before(struct pe_diagnosis *d, enum pe_stage stage, struct pe_edit *edit)
+{
+    static const char *const later[] = {"softcap", "window", "window_right", "key_mask"};
+    enum { N_LATER = sizeof later / sizeof *later };
+    size_t n = pe_edit_is_true(d, edit, "causal", false);
+    bool has_bias = pe_evidence_is_output(d, "bias");
+    if (n)
+        pe_edit_set_boolean(edit, "causal", false);
+    for (size_t i = stage == PE_STAGE_UNMASKED; i < N_LATER; i++)
+        if (pe_edit_has(d, edit, later[i])) {
+            pe_edit_remove(edit, later[i]);
+            n++;
+        }
+    if (stage != PE_STAGE_UNMASKED && has_bias) {
+        edit->transforms.bias = PE_BIAS_MISSING;
+        n++;
+    }
+    n += stage == PE_STAGE_RAW && set_scale(d, edit, 1);
+    edit->transforms.stage = stage;
+    return n > 1; /* one step alone is a fault of its own */
+}
+
+/* Of scores, then of probabilities. */
+static bool stage_other(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    static const enum pe_stage stages[] = {PE_STAGE_OTHER, PE_STAGE_LOG_PROBS, PE_STAGE_RAW, PE_STAGE_SCALED,
+                                           PE_STAGE_UNMASKED};
+    bool are_scores = d->evidence.kind == &pe_evidence_scores;
+    if (stages[i] > PE_STAGE_LOG_PROBS)
+        return are_scores && take_before(d, stages[i], edit);
+    edit->transforms.stage = stages[i];
+    return true;
+}
+
+static const char *const of_stages[] = {
+    "The tensor has probabilities where scores are expected, or scores where probabilities are.",
+    "The tensor has logarithms of probabilities.",
+    "The tensor is q·k itself, before the scale, the bias and the mask.",
+    "The tensor is q·k times the scale, before the cap, the bias and the mask.",
+    "The tensor was taken before the mask.",
+};
+
+const struct pe_fault pe_fault_stage_other = {
+    FAULT_TEXTS("stage_other", "sense", SENSE, 3, "taken at another place",
+                "The tensor was taken before or after the place that its name states.", of_stages),
+    .pointer = "",
+    .is_of_tensor = true,
+    .evidence = OF_SCORES,
+    .n_alternatives = 5,
+    .apply = stage_other};
