@@ -213,6 +213,8 @@ static const struct {
     {YARN_32 ",\"beta_slow\":7e-6}", 10000, 8, 1, 2, 0x1.12c5f92c5f92cp-7, 0x1.7e4b17e4b17e5p-61, 0x1.12c5f80000000p-7},
     {YARN_32 ",\"beta_slow\":7e-6}", 10000, 8, 1, 3, 0x1.62fc962fc9630p-11, -0x1.b4e81b4e81b4fp-66,
      0x1.62fc960000000p-11},
+    {"{\"convention\":\"ggml\",\"divisors\":[1,2,4,8]}", 10000, 8, 1, 2, 0x1.47ae147ae147bp-9, -0x1.eb851eb851eb8p-65,
+     0x1.47ae140000000p-9},
     {LLAMA_8, 500000, 128, 1, 28, 0x1.a4ee3f0a6907bp-9, 0x1.15807c4617a07p-63, 0x1.a4ee400000000p-9},
     {LLAMA_8, 500000, 128, 1, 29, 0x1.1bfa0d25be313p-9, -0x1.12346e3464265p-64, 0x1.1bfa0c0000000p-9},
     {LLAMA_8, 500000, 128, 1, 34, 0x1.765ba6f931578p-13, 0x1.50e7fcdac8d6ap-67, 0x1.765ba40000000p-13},
@@ -584,6 +586,9 @@ static const char *const refused[][3] = {
      "/scaling/low_freq_factor", "is 0"},
     {"{\"type\":\"longrope\",\"factor\":2,\"short_factor\":[1,1,1,1],\"original_max_position_embeddings\":8}",
      "/scaling/long_factor", "missing"},
+    {"{\"convention\":\"ggml\",\"divisors\":[1,1,1]}", "/scaling/divisors", "needed: 4"},
+    {"{\"convention\":\"ggml\",\"divisors\":[[1,1],[1,1]]}", "/scaling/divisors", "needed: 4"},
+    {"{\"type\":\"linear\",\"factor\":2,\"divisors\":[1,1,1,1]}", "/scaling/divisors", "\"ggml\" only"},
     {"{\"type\":\"longrope\",\"factor\":2,\"short_factor\":[1,1,1],\"long_factor\":[1,1,1,1],"
      "\"original_max_position_embeddings\":8}",
      "/scaling/short_factor", "needed: 4"},
