@@ -272,13 +272,17 @@ static void find_factor(struct pe_findings *f, const struct facts *facts)
         struct pe_reader_view view;
         struct pe_error err;
         before.unread = before.unread_before;
-        if (pe_reader_view(&before, ex->hf, &ex->language, ex->values, &view, &err))
+        enum pe_status status = pe_reader_view(&before, ex->hf, &ex->language, ex->values, &view, &err);
+        f->no_memory |= status == PE_NO_MEMORY;
+        if (status)
             continue;
         struct pe_field model = {"hf_config", view.config};
         for (size_t k = 0; k < ex->n_text; k++) {
             struct pe_reading then;
-            if (pe_dialect_read(ex, &model, ex->kinds[k].layer_type, &then))
+            if (pe_dialect_read(ex, &model, ex->kinds[k].layer_type, &then)) {
+                f->no_memory = true;
                 return;
+            }
             if (then.config && ex->kinds[k].own.config && !pe_turn_same(&then.turn, &ex->kinds[k].own.turn, false)) {
                 finding->kinds |= 1U << k;
                 pe_finding_measure(f, finding, &ex->kinds[k].own, &then, false);

@@ -241,6 +241,8 @@ static enum pe_status add_of_hf(struct pe_explain *ex)
     }
     enum pe_status status = pe_hf_config_read_marked(ex->hf, &asked, fields, ex->marks, &err);
     free(fields);
+    if (status == PE_NO_MEMORY || ex->marks->no_memory)
+        return pe_no_memory(ex->err);
     if (status && ex->marks->layers.n_kinds == 0)
         return *ex->err = err, status;
     asked.layer_type = ex->marks->layers.are_stacks ? ex->marks->layers.kinds[0] : NULL;

@@ -31,11 +31,13 @@ static enum pe_status mark_fields(struct pe_explain *ex, struct pe_dialect_reade
     struct pe_error ignored;
     bool fine = fields && marks;
     asked.layer_type = layer_type;
-    if (fine && !pe_hf_config_read_marked(&tool->view.config, &asked, fields, marks, &ignored))
-        for (size_t i = 0; i < marks->n_read; i++)
-            for (size_t c = 0; c < tool->view.n_copies; c++)
-                if (tool->view.copies[c].copy == marks->read[i])
-                    note_read(tool, tool->view.copies[c].original);
+    enum pe_status status =
+        fine ? pe_hf_config_read_marked(&tool->view.config, &asked, fields, marks, &ignored) : PE_NO_MEMORY;
+    fine = status != PE_NO_MEMORY && !marks->no_memory;
+    for (size_t i = 0; !status && i < marks->n_read; i++)
+        for (size_t c = 0; c < tool->view.n_copies; c++)
+            if (tool->view.copies[c].copy == marks->read[i])
+                note_read(tool, tool->view.copies[c].original);
     if (marks)
         free(marks->read);
     free(marks);
