@@ -102,7 +102,7 @@ FAULTS       := $(if $(SANITIZE),$(if $(findstring fuzzer,$(SANITIZE)),,$(BUILD)
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all libraries tests programs run serve test test-one check arm64 c-tests replay http page asan tsan test-slow slow scale bench bench-quick \
-        bench-readme bench-one soak fuzz lint abi format docs image install uninstall help clean FORCE
+        bench-readme bench-one soak fuzz lint abi format docs image install uninstall deb help clean FORCE
 
 # A shared library would need the sanitizers' own.
 all: $(BUILD)/posencd $(BUILD)/posenc $(LIB_CORE) $(if $(SANITIZE),,$(SHARED)) ## the server build/posencd, the command build/posenc, the libraries build/libposenc.a and .so (the default)
@@ -453,6 +453,7 @@ INSTALLED     := 755:$(BUILD)/posencd:bin/posencd 755:$(BUILD)/posenc:bin/posenc
                  644:$(BUILD)/gen/posenc.zsh:share/zsh/site-functions/_posenc \
                  644:$(BUILD)/gen/posenc.fish:share/fish/vendor_completions.d/posenc.fish 644:$(BUILD)/gen/posenc.h:include/posenc.h \
                  644:$(BUILD)/gen/posenc.service:lib/systemd/system/posenc.service \
+                 644:deploy/debian/posenc.sysusers:lib/sysusers.d/posenc.conf \
                  644:deploy/examples/table.c:$(EXAMPLES)/table.c 644:deploy/examples/table.py:$(EXAMPLES)/table.py
 INSTALLED_LIB := 644:$(LIB_CORE):libposenc.a 644:$(SHARED):$(notdir $(SHARED)) 644:$(BUILD)/gen/posenc.pc:pkgconfig/posenc.pc
 # Debugging information names the source folder, and is not installed (STRIP=: keeps it).
@@ -478,6 +479,18 @@ install: all $(filter $(BUILD)/gen/%,$(subst :, ,$(INSTALLED) $(INSTALLED_LIB)))
 uninstall: ## remove what install has copied there
 	$(foreach row,$(INSTALLED),$(call remove,$(row),$(PREFIX)))
 	$(foreach row,$(INSTALLED_LIB) $(LINKS_LIB),$(call remove,$(row),$(LIBDIR)))
+
+# The tracked files in a folder of their own, with the packaging where Debian's tools look for it.
+DEB := build/deb/posenc-$(VERSION)
+deb: ## Debian packages in build/deb (packages.sh install deb: what it needs)
+	@deploy/packages.sh check deb
+	rm -rf build/deb && mkdir -p $(DEB)
+	git ls-files -z | tar -c --null -T - | tar -x -C $(DEB)
+	cp -R $(DEB)/deploy/debian $(DEB)/debian
+	cd $(DEB) && SOURCE_DATE_EPOCH=$$(dpkg-parsechangelog -S Timestamp) DEB_BUILD_OPTIONS="nocheck parallel=$(JOBS)" MAKEFLAGS= \
+	    dpkg-buildpackage -us -uc -b
+	if command -v lintian >/dev/null; then lintian --fail-on error,warning build/deb/*.changes; else echo "lintian is not here"; fi
+	@ls build/deb/*.deb
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'

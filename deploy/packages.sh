@@ -2,6 +2,7 @@
 # What posenc needs from the system.
 #   packages.sh check           stops with one sentence if a library to build with is missing
 #   packages.sh install build   installs what building needs and is not there (Debian), else checks
+#   packages.sh install deb     the same, and what makes Debian packages; `check deb` stops if that is missing
 #   packages.sh install test    the same, and what the tests need; a sentence, no failure, where there is no browser to install
 #   packages.sh install arm64   what compiles the core for arm64 and runs it; a sentence, no failure, where it cannot
 #   packages.sh install asan    what tests need, and the sanitizers of clang
@@ -18,6 +19,7 @@ test_packages="$build_packages gettext clang clang-format libcmocka-dev python3 
     python3-numpy python3-mpmath python3-yaml
     python3-hypothesis python3-jsonschema python3-zarr python3-dask python3-distributed python3-xarray
     curl unzip pngcheck"
+deb_packages="$build_packages build-essential debhelper lintian"
 asan_packages="$test_packages libclang-rt-14-dev" # the sanitizers of clang
 container_packages="podman runc debootstrap catatonit netavark" # start nothing when installed
 arm64_packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
@@ -28,6 +30,13 @@ libraries="libmicrohttpd libuv libcurl jansson libpng zlib nettle gnutls openbla
 fail() {
     echo "posenc: $*" >&2
     exit 1
+}
+
+check_deb() {
+    check
+    for program in dpkg-buildpackage dh; do
+        command -v $program >/dev/null || fail "$program is missing; on Debian: deploy/packages.sh install deb"
+    done
 }
 
 check() {
@@ -89,8 +98,9 @@ install() {
     case $1 in
     build) packages=$build_packages why="to build" ;;
     test) packages=$test_packages why="to build and test" ;;
+    deb) packages=$deb_packages why="to make Debian packages" ;;
     asan) packages=$asan_packages why="to test with sanitizers" ;;
-    *) fail "install what? build, test, asan, arm64 or scale" ;;
+    *) fail "install what? build, test, deb, asan, arm64 or scale" ;;
     esac
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
         check
@@ -133,7 +143,7 @@ unpack() {
 }
 
 case ${1-} in
-check) check ;;
+check) if [ "${2-}" = deb ]; then check_deb; else check; fi ;;
 unpack) unpack "${2-build/tools}" ;;
 install)
     export DEBIAN_FRONTEND=noninteractive
@@ -147,5 +157,5 @@ install)
     *) install "${2-}" ;;
     esac
     ;;
-*) fail "usage: packages.sh check | install build | install test | install asan | install arm64 | install scale | unpack DIR" ;;
+*) fail "usage: packages.sh check [deb] | install build | install test | install deb | install asan | install arm64 | install scale | unpack DIR" ;;
 esac

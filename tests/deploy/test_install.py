@@ -145,12 +145,13 @@ def test_nothing_installed_names_destdir_or_the_source(tmp_path):
     assert {"usr/bin/posencd", "usr/bin/posenc", "usr/include/posenc.h", "usr/share/man/man8/posencd.8", "usr/share/man/man1/posenc.1",
             "usr/share/bash-completion/completions/posenc", "usr/share/zsh/site-functions/_posenc",
             "usr/share/fish/vendor_completions.d/posenc.fish", "usr/lib/multi/libposenc.a", "usr/lib/multi/libposenc.so.0", "usr/lib/multi/libposenc.so",
-            "usr/lib/multi/pkgconfig/posenc.pc", "usr/lib/systemd/system/posenc.service"} <= set(there)
+            "usr/lib/multi/pkgconfig/posenc.pc", "usr/lib/systemd/system/posenc.service",
+            "usr/lib/sysusers.d/posenc.conf"} <= set(there)
     for name, path in there.items():
         content = path.read_bytes()
         assert str(tmp_path).encode() not in content and str(ROOT).encode() not in content, name
     assert "libdir=/usr/lib/multi\n" in there["usr/lib/multi/pkgconfig/posenc.pc"].read_text()
-    assert "ExecStart=/usr/bin/posencd" in there["usr/lib/systemd/system/posenc.service"].read_text()
+    assert "ExecStart=/usr/bin/posencd --config /etc/posenc/posencd.json" in there["usr/lib/systemd/system/posenc.service"].read_text()
     make("uninstall", f"DESTDIR={tmp_path}/staged", "PREFIX=/usr", "LIBDIR=/usr/lib/multi")
     assert not files(tmp_path / "staged")
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The generated parts of documents, between their markers: the scheme table from the registry, the tables of model_types, metrics and
-# members of answers from their rows, the options from --help.
+# members of answers from their rows, the options from --help, the licence.
 #   BUILD=build generated.sh check|write
 set -eu
 BUILD=${BUILD:-build}
@@ -19,6 +19,9 @@ done
     "$BUILD"/posencd --help
     echo '```'
 } >"$folder/options"
+# The licence is stated in one place, the packages' file.
+sed -n '/^License:/,$s/^ //p' deploy/debian/copyright >"$folder/licence"
+"$PYTHON" tests/lint/splice.py "$1" README.md licence="$folder/licence"
 "$PYTHON" tests/lint/splice.py "$1" core/schemes/SCHEMES.md schemes="$folder/schemes"
 "$PYTHON" tests/lint/splice.py "$1" core/models/MODELS.md types="$folder/types"
 "$PYTHON" tests/lint/splice.py "$1" api/USING.md metrics="$folder/metrics" analysis="$folder/analysis" \

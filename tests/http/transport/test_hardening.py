@@ -148,13 +148,13 @@ def test_a_folder_it_may_not_write_to_is_said(bare):
 # ---- systemd -------------------------------------------------------------------------------------------------------------------
 
 UNIT = ROOT / "deploy/posenc.service"
-YES = ["NoNewPrivileges", "DynamicUser", "ProtectHome", "PrivateTmp", "PrivateDevices", "PrivateUsers", "ProtectKernelTunables",
+YES = ["NoNewPrivileges", "ProtectHome", "PrivateTmp", "PrivateDevices", "PrivateUsers", "ProtectKernelTunables",
        "ProtectKernelModules", "ProtectKernelLogs", "ProtectControlGroups", "ProtectClock", "ProtectHostname", "RestrictNamespaces",
        "RestrictRealtime", "RestrictSUIDSGID", "MemoryDenyWriteExecute", "LockPersonality", "RemoveIPC"]
 FIELDS = {"ProtectSystem": ["strict"], "CapabilityBoundingSet": [""], "AmbientCapabilities": [""], "SystemCallArchitectures": ["native"],
           "SystemCallFilter": ["@system-service", "~@privileged"], "RestrictAddressFamilies": ["AF_INET AF_INET6 AF_UNIX"],
           "ProtectProc": ["invisible"], "ProcSubset": ["pid"], "DevicePolicy": ["closed"], "UMask": ["0077"], "LimitCORE": ["0"],
-          "Type": ["notify"], "WatchdogSec": ["10"], "Restart": ["on-failure"]}
+          "User": ["_posenc"], "Type": ["notify"], "WatchdogSec": ["10"], "Restart": ["on-failure"]}
 
 
 def unit_fields():
