@@ -99,24 +99,27 @@ struct command {
     const char *does;
     enum {
         ENDPOINT, /* /NAME with the options as its fields */
+        EXPLAIN,  /* the same, of the model that the operand names */
         SCHEMES,
         PRESETS,
         COMPLETION
     } kind;
-    bool is_read; /* a terminal gets a heat map or sentences */
+    enum { AS_JSON, SENTENCES, PICTURE } shows; /* on a terminal */
 };
 
 static const struct command commands[] = {
-    {"encode", NULL, "the encoding itself: tables, cosines and sines, biases", ENDPOINT, true},
-    {"rotate", NULL, "queries and keys, rotated", ENDPOINT, true},
-    {"attention", NULL, "scores, probabilities or output of attention under a scheme", ENDPOINT, true},
-    {"analyze", NULL, "properties of encodings as numbers", ENDPOINT, false},
-    {"diagnose", NULL, "the configuration that gives a tensor", ENDPOINT, true},
-    {"check", NULL, "whether a tensor is what it is believed to be", ENDPOINT, true},
-    {"golden", NULL, "a few exact tensors of a configuration, for the tests of a port", ENDPOINT, false},
-    {"schemes", "[NAME]", "every scheme, or the fields of one", SCHEMES, false},
-    {"presets", "[WORD …]", "models by name, those with all these words", PRESETS, false},
-    {"completion", "bash|zsh|fish", "a script that completes commands in this shell", COMPLETION, false},
+    {"encode", NULL, "the encoding itself: tables, cosines and sines, biases", ENDPOINT, PICTURE},
+    {"rotate", NULL, "queries and keys, rotated", ENDPOINT, PICTURE},
+    {"attention", NULL, "scores, probabilities or output of attention under a scheme", ENDPOINT, PICTURE},
+    {"analyze", NULL, "properties of encodings as numbers", ENDPOINT, AS_JSON},
+    {"diagnose", NULL, "the configuration that gives a tensor", ENDPOINT, SENTENCES},
+    {"check", NULL, "whether a tensor is what it is believed to be", ENDPOINT, SENTENCES},
+    {"explain", "FILE|DIR|PRESET", "what the configuration of a model means, for each tool that reads it", EXPLAIN,
+     SENTENCES},
+    {"golden", NULL, "a few exact tensors of a configuration, for the tests of a port", ENDPOINT, AS_JSON},
+    {"schemes", "[NAME]", "every scheme, or the fields of one", SCHEMES, AS_JSON},
+    {"presets", "[WORD …]", "models by name, those with all these words", PRESETS, AS_JSON},
+    {"completion", "bash|zsh|fish", "a script that completes commands in this shell", COMPLETION, AS_JSON},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -420,12 +423,12 @@ static int choose_format(struct line *line)
             add_pair(&line->query, "format", endings[i][1]);
             return DONE;
         }
-    if (line->output || !line->command->is_read || !isatty(STDOUT_FILENO))
+    if (line->output || line->command->shows == AS_JSON || !isatty(STDOUT_FILENO))
         return DONE;
     char number[16];
     snprintf(number, sizeof number, "%u", columns());
     add_pair(&line->query, "format", "text");
-    if (strcmp(line->command->name, "check") == 0 || strcmp(line->command->name, "diagnose") == 0)
+    if (line->command->shows == SENTENCES)
         return DONE;
     add_pair(&line->query, "columns", number);
     if (is_plain())
@@ -604,7 +607,7 @@ static int help(const struct command *command)
     const struct pe_operation_info *operation = operation_of(command);
     printf("Usage: posenc %s%s%s%s\n", command ? command->name : "COMMAND", command && command->operand ? " " : "",
            command && command->operand ? command->operand : "",
-           command && command->kind != ENDPOINT ? "" : " [--FIELD VALUE …] [-o FILE]");
+           command && command->kind != ENDPOINT && command->kind != EXPLAIN ? "" : " [--FIELD VALUE …] [-o FILE]");
     if (command)
         printf("%s.\n", command->does);
     else {
@@ -617,7 +620,7 @@ static int help(const struct command *command)
             "A terminal gets a heat map or a table, a pipe or file the service's JSON, or what the ending of -o says.\n"
             "\nOptions (posenc COMMAND --help lists the fields of a command, posenc schemes NAME those of a scheme):");
     }
-    if (command && command->kind != ENDPOINT)
+    if (command && command->kind != ENDPOINT && command->kind != EXPLAIN)
         return DONE;
     print_own_options();
     if (!command)
@@ -789,7 +792,7 @@ static int complete(int n, char **words)
         puts("bash\nzsh\nfish");
     else if (command->kind == SCHEMES)
         list_values((char[]){"scheme"}, NULL, NULL);
-    else if (command->kind == PRESETS)
+    else if (command->kind == PRESETS || command->kind == EXPLAIN)
         list_values((char[]){"preset"}, NULL, NULL);
     else if (n > 2 && strncmp(words[n - 2], "--", 2) == 0)
         list_values(words[n - 2] + 2, operation, scheme);
@@ -858,6 +861,23 @@ static int print_man(void)
 
 /* ---- The start ---- */
 
+/* What is no file is a preset, and if it is none either, api/ names the nearest. */
+static int explain(struct line *line)
+{
+    struct stat about;
+    const char *model = line->n_operands ? line->operands[0] : NULL;
+    int status = DONE;
+    if (line->n_operands > 1)
+        return trouble("explain takes one model; found: %s", line->operands[1]);
+    if (model && stat(model, &about) != 0 && strcmp(model, "-") != 0)
+        add_pair(&line->query, "preset", model);
+    else if (model && ends_with(model, ".gguf"))
+        line->files[line->n_files++] = (struct file){"gguf", model};
+    else if (model)
+        status = add_hf(line, model);
+    return status ? status : ask(line, "POST", "/explain");
+}
+
 static int answer(struct line *line)
 {
     const struct command *command = line->command;
@@ -868,6 +888,8 @@ static int answer(struct line *line)
     if (command->kind == ENDPOINT && line->n_operands)
         return trouble("%s takes options, no word \"%s\"", command->name, line->operands[0]);
     choose_format(line);
+    if (command->kind == EXPLAIN)
+        return explain(line);
     if (command->kind == SCHEMES)
         return schemes(line);
     if (command->kind == PRESETS)

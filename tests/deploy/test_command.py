@@ -98,6 +98,11 @@ def test_files(folder):
     (folder / "model/config.json").write_text(json.dumps({"model_type": "llama", "hidden_size": 256, "num_attention_heads": 4, "rope_theta": 5e5}))
     done = posenc("encode", "--hf", "model", "--len", 2, cwd=folder)
     assert json.loads(done.stdout)["config"]["base"] == 500000
+    explained = posenc("explain", "model", "--format", "text", cwd=folder)
+    assert explained.returncode == 0 and explained.stdout and explained.stdout == posenc("explain", "model/config.json", "--format=text", cwd=folder).stdout
+    assert on_a_terminal("explain", "llama-3.1")[0] == posenc("explain", "llama-3.1", "--format", "text").stdout.decode()
+    done = posenc("explain", "llama-3.11", cwd=folder)
+    assert done.returncode == 2 and b"nearest" in done.stderr
     before = sorted(os.listdir(folder))
     for words, sentence in ((["--len", 2, "-o", "none/x.json"], "cannot write none/x.json: No such file"), (["--q", "none.npy"], "cannot read none.npy"),
                             (["--hf", "none"], "cannot read none"), (["--set", "len"], "--set needs NAME=JSON"), (["--len"], "--len needs a value"),

@@ -66,6 +66,14 @@ def check_layouts(cc):
         yield f"tests/lint/abi.c: {done.stderr.strip().splitlines()[0]}"
 
 
+def check_version(changelog, header):
+    """The packages have the version of the library."""
+    packaged, version = re.match(r"posenc \((.*?)\)", changelog)[1], re.search(r'^#define PE_VERSION "(.*)"', header, re.M)[1]
+    numbers = ".".join(re.search(rf"^#define PE_VERSION_{part} (\d+)", header, re.M)[1] for part in ("MAJOR", "MINOR", "PATCH"))
+    if not packaged == version == numbers:
+        yield f"deploy/debian/changelog has the version {packaged}, core/posenc.h {version} and {numbers}"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
@@ -75,7 +83,8 @@ def main():
     library = next(iter(sorted(args.build.glob("libposenc.so.*.*.*"))))
     there = exported(said("nm", "-D", "--defined-only", library), args.abi)
     bad = [*check_names(there, listed(pathlib.Path(SYMBOLS).read_text(), args.abi), args.abi), *check_library(library, args.abi),
-           *check_archive(args.build / "libposenc.a"), *check_layouts(args.cc)]
+           *check_archive(args.build / "libposenc.a"), *check_layouts(args.cc),
+           *check_version(pathlib.Path("deploy/debian/changelog").read_text(), pathlib.Path("core/posenc.h").read_text())]
     print("\n".join(bad), end="\n" if bad else "")
     sys.exit(1 if bad else 0)
 
