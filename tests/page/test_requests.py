@@ -150,10 +150,24 @@ def save(page, which):
     return name, bytes(data)
 
 
+@pytest.mark.fresh
 def test_a_figure_of_lines_is_saved_as_it_stands(open_page):
     page = open_page(fragment("curves", {"scheme": "sinusoidal", "dim": 32, "len": 20}))
     name, data = save(page, "png")
     assert name.endswith(".png") and data.startswith(b"\x89PNG") and len(data) > 5000
+
+
+@pytest.mark.fresh  # what catches the file is put in once
+def test_a_heat_map_is_saved_with_its_title_axes_and_colour_bar(open_page):
+    page = open_page(fragment("table", {"scheme": "sinusoidal", "dim": 32, "len": 64}))
+    page.click(".inspector h2")
+    sides = page.run("return ['.stage', '.colorbar-bar'].map((one) => document.querySelector('figure ' + one).getBoundingClientRect()).map(({ width, height }) => [width, height])")
+    name, data = save(page, "figure")
+    assert name.endswith("-figure.png") and data.startswith(b"\x89PNG")
+    width, height = (int.from_bytes(data[at:at + 4], "big") for at in (16, 20))   # of the header
+    assert width >= 2 * max(side[0] for side in sides) and height >= 2 * (sides[0][1] + sides[1][1] + 40)
+    page = open_page(fragment("curves", {"scheme": "sinusoidal", "dim": 32, "len": 20}))
+    assert not page.all("button[data-action=figure]")   # of lines the picture has its axes
 
 
 def test_with_a_token_files_are_fetched_and_saved(open_page, tmp_path):

@@ -29,6 +29,7 @@ export class Copies {
     this.said = make('div', { class: 'panel-notices' });
     this.npy = new Saver('npy', word('panel.npy'), this.said);
     this.png = new Saver('png', word('panel.png'), this.said);
+    this.figure = new Saver('figure', word('panel.figure'), this.said);
     this.hint = make('p', { class: 'hint', hidden: true });
     this.element = make('section', { class: 'request', 'aria-label': word('panel.title') },
       make('h2', null, word('panel.title')),
@@ -36,7 +37,7 @@ export class Copies {
       ...KINDS.map(([kind]) => this.#pane(kind)),
       this.hint,
       make('div', { class: 'toolbar save' }, this.npy.element, this.png.element,
-        this.#linkButton()),
+        this.figure.element, this.#linkButton()),
       this.said);
     root.append(this.element);
     this.#choose('curl');
@@ -185,20 +186,28 @@ export class Copies {
     this.npy.show(own ? null : {
       request: { path, body: file }, name: fileName(body, about, file.format), bytes: tensor && bytesOf(tensor),
     });
-    this.png.show(this.#picture(about));
+    const { cells, whole } = this.#pictures(about);
+    this.png.show(cells ?? whole);
+    this.figure.show(cells && whole);
   }
 
-  /* The server paints a heat map with the same colours; other figures are saved as they stand. */
-  #picture(about) {
+  /* Of a heat map the server paints the cells with the same colours; every figure is saved as it stands, with title,
+   * axes, colour bar and address. */
+  #pictures(about) {
     const { on } = this.page.store.state;
     const all = figures().filter(hasPicture);
     const front = all.some((one) => one.slot === on) ? all.filter((one) => one.slot === on) : all;
     const figure = front.find((one) => one.png()) ?? front[0];
-    if (!figure) return null;
+    if (!figure) return {};
     const request = figure.png();
     const file = fileName(this.source.request.body, about, 'png');
-    if (request) return { name: file, request: { ...request, body: { ...request.body, format: 'png' } } };
-    return { name: file, make: async () => (await import('./snapshot.js')).snapshot(figure) };
+    const address = () => location.origin + '/' + print(this.page.store.state);
+    const make = async () => (await import('./snapshot.js')).snapshot(figure, address());
+    if (!request) return { whole: { name: file, make } };
+    return {
+      cells: { name: file, request: { ...request, body: { ...request.body, format: 'png' } } },
+      whole: { name: file.replace(/\.png$/, '-figure.png'), make },
+    };
   }
 
   /* ---- copying ---- */

@@ -1,22 +1,31 @@
-/* A figure as a picture file: its title, its canvases, and the texts that stand over and beside them. */
+/* A figure as a picture file: its title, its canvases, the texts that stand over and beside them, the colour bar, and
+ * the address that shows it again. */
 
 const MARGIN_PX = 16;
-const TITLE_PX = 28;
+const LINE_PX = 28;
+const ADDRESS_MAX = 160;   /* of a longer one its beginning */
 
-export function snapshot(figure) {
-  const box = figure.stage.getBoundingClientRect();
+export function snapshot(figure, address) {
+  const parts = [figure.stage, figure.extra.querySelector('.colorbar-bar')].filter((part) => part?.clientHeight);
+  const boxes = parts.map((part) => part.getBoundingClientRect());
+  const [left, top] = [Math.min(...boxes.map((box) => box.left)), Math.min(...boxes.map((box) => box.top))];
+  const [right, bottom] = [Math.max(...boxes.map((box) => box.right)), Math.max(...boxes.map((box) => box.bottom))];
   const ratio = Math.max(2, devicePixelRatio);
   const canvas = document.createElement('canvas');
-  canvas.width = Math.ceil((box.width + 2 * MARGIN_PX) * ratio);
-  canvas.height = Math.ceil((box.height + 2 * MARGIN_PX + TITLE_PX) * ratio);
+  canvas.width = Math.ceil((right - left + 2 * MARGIN_PX) * ratio);
+  canvas.height = Math.ceil((bottom - top + 2 * MARGIN_PX + 2 * LINE_PX) * ratio);
   const context = canvas.getContext('2d');
   context.scale(ratio, ratio);
   context.fillStyle = getComputedStyle(document.body).backgroundColor;
   context.fillRect(0, 0, canvas.width, canvas.height);
-  drawText(context, figure.title, MARGIN_PX, MARGIN_PX + TITLE_PX / 2 - 4, figure.title.textContent);
-  context.translate(MARGIN_PX - box.left, MARGIN_PX + TITLE_PX - box.top);
-  figure.stage.querySelectorAll('canvas').forEach((one) => drawCanvas(context, one));
-  textsIn(figure.stage).forEach((node) => drawNode(context, node));
+  drawText(context, figure.title, MARGIN_PX, MARGIN_PX + LINE_PX / 2 - 4, figure.title.textContent);
+  const shown = address.length > ADDRESS_MAX ? `${address.slice(0, ADDRESS_MAX)}…` : address;
+  drawText(context, figure.caption, MARGIN_PX, canvas.height / ratio - MARGIN_PX - 4, shown, right - left);
+  context.translate(MARGIN_PX - left, MARGIN_PX + LINE_PX - top);
+  for (const part of parts) {
+    part.querySelectorAll('canvas').forEach((one) => drawCanvas(context, one));
+    textsIn(part).forEach((node) => drawNode(context, node));
+  }
   return new Promise((resolve) => canvas.toBlob(resolve));
 }
 
@@ -46,10 +55,11 @@ function drawNode(context, node) {
   if (box.width > 1) drawText(context, node.parentElement, box.left, box.top + box.height / 2, node.data.trim());
 }
 
-function drawText(context, element, x, y, text) {
+/* most: pixels into which it is pressed. */
+function drawText(context, element, x, y, text, most) {
   const style = getComputedStyle(element);
   context.font = `${style.fontStyle} ${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
   context.fillStyle = style.color;
   context.textBaseline = 'middle';
-  context.fillText(text, x, y);
+  context.fillText(text, x, y, most);
 }

@@ -411,6 +411,12 @@ def test_imports_lead_somewhere():
         assert imports(name) | opened_later(name) <= set(SCRIPTS), name
 
 
+def test_what_the_first_script_imports_is_asked_for_with_it(page, base):
+    """Else the browser learns of each module only from the one before: four journeys of the network."""
+    preloaded = [given["href"][len(base) + 1:] for tag, given, _ in page.elements if tag == "link" and given.get("rel") == "modulepreload"]
+    assert sorted(preloaded) == sorted(closure(["main.js"], imports) - {"main.js"})
+
+
 def test_no_file_is_left_over(page, base):
     first = {url[len(base) + 1:] for url in page.values("src", "href") if url.startswith(base + "/")}
     assert first <= set(FILES)
