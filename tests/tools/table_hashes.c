@@ -63,10 +63,7 @@ enum { BASIS = 2 };
 static unsigned long share = 0, n_shares = 1, n_lines = 0;
 
 /* Is the next line in this process' share? */
-static bool is_ours(void)
-{
-    return n_lines++ % n_shares == share;
-}
+static bool is_ours(void) { return n_lines++ % n_shares == share; }
 
 /* Far, negative and fractional positions if the scheme accepts them; seeded weights if it needs weights. */
 static void print_scheme(const char *scheme, enum pe_dtype dtype)
