@@ -159,6 +159,9 @@ struct api_host {
     void (*give_memory)(uint64_t n);
     const char *cors_origins;                      /* separated by spaces or commas, or "*"; NULL or "": none */
     const char *commit;                            /* for /version */
+    bool has_mcp;                                  /* /mcp is answered; --mcp */
+    bool is_tls;                                   /* clients reach it by HTTPS, without a proxy */
+    const char *public_url;                        /* where clients reach it; --public-url; NULL: Host names it */
     const struct api_store *store;                 /* stored weights; NULL: none are stored */
     const struct api_store *presets;               /* stored presets; NULL: none are stored */
     void (*print_time)(char text[API_TIME_BYTES]); /* the time of day (RFC 3339); needed if presets are stored */
@@ -211,7 +214,11 @@ enum api_access {
     TEXT(API_INFERENCE_HEADER, inference_header) /* Inference-Header-Content-Length; only /v2 reads it */              \
     TEXT(API_ACCEPT_LANGUAGE, accept_language)                                                                         \
     TEXT(API_ACCEPT_ENCODING, accept_encoding) /* only the page reads it */                                            \
-    TEXT(API_LAST_EVENT_ID, last_event_id)
+    TEXT(API_LAST_EVENT_ID, last_event_id)                                                                             \
+    TEXT(API_HOST, host)               /* only links to this server read it */                                         \
+    TEXT(API_MCP_VERSION, mcp_version) /* MCP-Protocol-Version; only /mcp reads this and the two below */              \
+    TEXT(API_MCP_METHOD, mcp_method)                                                                                   \
+    TEXT(API_MCP_NAME, mcp_name)
 
 #define API_TEXT_ID(id, field) id,
 #define API_TEXT_FIELD(id, field) const char *field;
@@ -224,6 +231,7 @@ struct api_call {
     const char *client; /* the name of its token; it lasts as long as the host; NULL: none */
     uint64_t turn;      /* the number of the client whose turn it uses; 0: none */
     bool is_foreign;    /* its Origin is not that of the host that it names */
+    bool is_elsewhere;  /* the host that it names is neither this machine nor an --allowed-host */
     bool is_unasked;    /* a browser sent it for a page of another site, or in advance (prefetch) */
     union {             /* the same pointers, by name and by number */
         struct {
@@ -291,6 +299,7 @@ struct api_reply {
     const char *route;  /* the route's pattern, "/encode", for log and metrics; a constant string, "" if unknown path */
     const char *scheme; /* a constant string, "" if none */
     const char *format; /* "json", "raw", …; a constant string */
+    const char *method, *tool; /* of /mcp, for the log: constant strings, NULL: none */
 };
 
 /* Decides from the head alone whether to refuse a request before its body is received: a token that is missing, wrong
@@ -328,6 +337,11 @@ struct api_reply *api_refuse_quota(const struct api_host *host, const struct api
 
 /* Bytes of all complete pictures that are not read yet; api_host.max_pictures is their limit. */
 uint64_t api_pictures_bytes(void);
+
+/* Calls of tools of /mcp, for the metrics: tool i of the list (NULL: the end), by outcome. */
+const char *api_mcp_tool_name(size_t i);
+extern const char *const api_mcp_outcomes[]; /* "ok", …; NULL-terminated */
+uint64_t api_mcp_calls(size_t tool, size_t outcome);
 
 /* Is this path free of quotas (the first page, health, metrics)? */
 bool api_is_open(const char *path);

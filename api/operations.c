@@ -19,6 +19,11 @@ const struct api_operation api_operations[PE_N_OPERATIONS] = {
                       .operation = PE_ENCODE,
                       .kind = API_COMPUTES,
                       .summary = "a scheme's tensors: tables, cosines and sines, biases, indices",
+                      .tool = "encode",
+                      .title = "Compute an encoding",
+                      .description = "The tensors of a scheme or preset at given positions: tables, cos and sin, "
+                                     "biases, relative tables, indices. Use it for "
+                                     "the exact numbers of a model's positional encoding.",
                       .example = "{\"scheme\":\"rope\",\"len\":4,\"head_dim\":8}"},
             .tensor = "x",
             .prefix = "encode-",
@@ -31,6 +36,11 @@ const struct api_operation api_operations[PE_N_OPERATIONS] = {
                       .operation = PE_ROTATE,
                       .kind = API_COMPUTES,
                       .summary = "queries and keys rotated",
+                      .tool = "rotate",
+                      .title = "Rotate queries and keys",
+                      .description = "Queries q and keys k after the rotation of a RoPE scheme or preset. Use it to "
+                                     "see what a rotation does to "
+                                     "vectors, or what a port should have got.",
                       .example = "{\"scheme\":\"rope\",\"layout\":\"half\",\"offset\":3,\"q\":[[1,0,0,1],[1,0,0,1]],"
                                  "\"digits\":4}"},
             .tensor = "q",
@@ -46,6 +56,11 @@ const struct api_operation api_operations[PE_N_OPERATIONS] = {
                       .operation = PE_ATTEND,
                       .kind = API_COMPUTES,
                       .summary = "attention maps, outputs and entropies under any scheme",
+                      .tool = "attention",
+                      .title = "Compute attention",
+                      .description = "Scores, probabilities, outputs and entropies of attention under any scheme, from "
+                                     "q and k, or from tokens "
+                                     "alone. Use it to see where a query looks.",
                       .example = "{\"scheme\":\"alibi\",\"tokens\":[\"the\",\"cat\",\"saw\",\"the\",\"dog\"],"
                                  "\"num_heads\":1,\"digits\":3}",
                       .component = "Attention"},

@@ -32,6 +32,7 @@ enum api_kind {
     API_STATE,     /* of the server */
     API_PAGE,      /* a file of the web page */
     API_PROTOCOL,  /* the Open Inference Protocol */
+    API_MESSAGES,  /* the Model Context Protocol */
 };
 
 /* How an endpoint answers: each step takes the request, and may refuse it by returning false, or NULL, with the reason
@@ -59,7 +60,9 @@ struct api_route {
     const char *instead;    /* the field that may be there instead of a scheme; NULL: none, "": it needs no scheme */
     const char *entry;      /* the schema of the entries in its answer; NULL: it has none */
     const char *lang;       /* what the parameter lang chooses; NULL: the answer's texts have one language */
-    const char *const *lists;      /* lists of such entries beside the one under the path's name, NULL-terminated */
+    const char *const *lists; /* lists of such entries beside the one under the path's name, NULL-terminated */
+    const char *tool, *title,
+        *description;              /* as a tool of /mcp: what it answers and when to use it; NULL: it is none */
     const struct api_steps *steps; /* of one that reads a request; NULL: those of any operation (compute.c) */
     bool is_slow;                  /* each of its steps may wait for a disk or take long, so a worker takes them all */
     bool is_open;                  /* open to everybody, even if the server requires tokens */

@@ -12,6 +12,7 @@
 #include "api/replies/replies.h"
 #include "api/inputs/inputs.h"
 #include "api/json/json.h"
+#include "api/mcp/mcp.h"
 #include "api/oip/oip.h"
 #include "api/requests/requests.h"
 
@@ -63,16 +64,31 @@ static const char *const beside_schemes[] = {"common", "families", "groups", NUL
 static const struct api_route routes[] = {
     {"/analyze", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_analyze, .is_slow = true,
      .summary = "properties of one to eight encodings: distances, bounds, wavelengths, precision, differences",
+     .tool = "analyze", .title = "Analyse encodings",
+     .description = "Measured properties of one to eight configurations: distances, bounds, wavelengths, precision, "
+                    "extrapolation, differences. Use it to "
+                    "choose or compare encodings; each metric has a sentence.",
      .example = EXAMPLE_ANALYZE, .component = "Analysis", .answer = "AnalysisAnswer", .instead = "configs"},
     {"/diagnose", POST, NULL, API_COMPUTES, .steps = &api_diagnose, .is_slow = true,
-     .summary = "the configuration that gives a tensor, and what differs from the one believed",
+     .summary = "the configuration that gives a tensor, and what differs from the one believed", .tool = "diagnose",
+     .title = "Find what differs",
+     .description = "Which configuration made a tensor, and how that differs from the one believed: the findings name "
+                    "the mistake of a port. Use it when "
+                    "numbers differ; a few rows of cos and sin, inv_freq, or q with q_out are enough.",
      .example = EXAMPLE_DIAGNOSE, .component = "Diagnosis", .answer = "DiagnosisAnswer", .instead = ""},
     {"/check", POST, NULL, API_COMPUTES, .steps = &api_check, .is_slow = true,
-     .summary = "whether a tensor is what it is believed to be: a diagnosis as yes or no", .example = EXAMPLE_CHECK,
-     .component = "Diagnosis", .answer = "CheckAnswer"},
+     .summary = "whether a tensor is what it is believed to be: a diagnosis as yes or no", .tool = "check",
+     .title = "Check a tensor",
+     .description = "Whether a tensor is what a scheme, preset or hf_config says: yes or no, and what differs. Use it "
+                    "in tests, when the configuration is "
+                    "known; diagnose identifies an unknown tensor.",
+     .example = EXAMPLE_CHECK, .component = "Diagnosis", .answer = "CheckAnswer"},
     {"/explain", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_explain, .is_slow = true,
      .summary = "what a model's configuration means for every kind of layers, which tool takes which number, and what "
                 "follows where they differ",
+     .tool = "explain", .title = "Explain a configuration",
+     .description = "What a model's config.json, GGUF keys or preset mean for every kind of layers, what was read and "
+                    "what was taken by default, and where other tools differ. Use it first.",
      .example = EXAMPLE_EXPLAIN, .component = "Explanation", .answer = "ExplanationAnswer"},
     {"/golden", POST | QUERY, NULL, API_COMPUTES, .steps = &api_golden, .is_slow = true,
      .summary = "a few exact tensors of a configuration in a file of at most 64 KiB, for the tests of a port",
@@ -81,18 +97,30 @@ static const struct api_route routes[] = {
      .summary = "the same of a public model or a stored preset", .name = "llama-3.1", .answer = "GoldenAnswer"},
     {"/experiments", GET | POST, NULL, API_LIVE, .steps = &api_experiments, .is_slow = true,
      .summary = "small decoders trained with different encodings while the client reads: length extrapolation",
+     .tool = "experiment", .title = "Train small decoders",
+     .description = "Trains a small decoder with each of up to six encodings and evaluates it at longer lengths, for "
+                    "up to some minutes. Use it to compare how "
+                    "encodings extrapolate; 300 steps are enough.",
      .example = EXAMPLE_EXPERIMENT, .component = "Experiment", .answer = "ExperimentAnswer", .instead = "configs",
      .media_type = "application/x-ndjson"},
     {"/zarr/{query}/{key}", GET, NULL, API_STORE, .steps = &api_zarr,
      .summary = "an answer of /encode as a Zarr store, for readers in parallel: a text about its arrays, or a chunk",
      .name = "scheme=rope&len=8", .media_type = "*/*"},
     {"/schemes", GET, api_schemes, API_CATALOGUE, .summary = "every scheme with its parameters, inputs and outputs",
+     .tool = "schemes", .title = "List the schemes",
+     .description = "What can be computed: every scheme with its family, outputs and an example; with name, every "
+                    "parameter of one. Use it before encode if "
+                    "a parameter is not known.",
      .entry = "Entry", .lists = beside_schemes, .lang = lang_of_entries},
     {"/schemes/{name}", GET, api_scheme, API_CATALOGUE, .summary = "one scheme", .name = "rope", .entry = "Entry",
      .lang = lang_of_entries},
     {"/presets", GET, api_presets, API_ENTRIES, .is_slow = true,
-     .summary = "public models by name, and the presets that are stored here", .entry = "Preset",
-     .lang = lang_of_entries},
+     .summary = "public models by name, and the presets that are stored here", .tool = "presets",
+     .title = "Find a model",
+     .description = "Public models, and presets stored here, that match words: configuration, source, certainty. Use "
+                    "it to find the preset of a model before "
+                    "encode, explain or diagnose.",
+     .entry = "Preset", .lang = lang_of_entries},
     {"/presets/{name}", GET | PUT | DELETE, api_preset, API_ENTRIES, .summary = "one preset: a model or a stored one",
      .name = "llama-3.1", .new_name = "team-a-yarn8", .entry = "Preset", .lang = lang_of_entries},
     {"/cmaps", GET, api_cmaps, API_CATALOGUE,
@@ -118,6 +146,9 @@ static const struct api_route routes[] = {
     {"/clients/{file}", GET, api_client_file, API_STATE,
      .summary = "the client library posenc.py (Python, NumPy) or posenc.js (a module for pages and node)",
      .media_type = "*/*", .name = "posenc.py", .is_open = true},
+    {"/mcp", POST, NULL, API_MESSAGES, .steps = &api_mcp, .is_slow = true,
+     .summary = "Model Context Protocol: these endpoints as tools of a language model, with resources and prompts",
+     .example = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}"},
     {"/v2", GET, api_oip_server, API_PROTOCOL, .summary = "Open Inference Protocol v2: name, version, extensions"},
     {"/v2/health/live", GET, api_oip_live, API_PROTOCOL, .summary = "is the loop turning?", .is_open = true},
     {"/v2/health/ready", GET, api_oip_ready, API_PROTOCOL, .summary = "does it take work?", .is_open = true},
@@ -144,6 +175,13 @@ static const struct api_route *row_at(size_t i)
     if (i < PE_N_OPERATIONS)
         return &api_operations[i].route;
     return i < N_ROUTES ? &routes[i - PE_N_OPERATIONS] : NULL;
+}
+
+const char *api_mcp_tool_name(size_t i)
+{
+    const struct api_request request = {.route_at = row_at};
+    struct api_mcp_tool tool;
+    return api_mcp_tool_at(&request, i, &tool) ? tool.name : NULL;
 }
 
 void api_setup(void) { api_json_setup(); }
@@ -237,6 +275,8 @@ static void print_allowed(const struct api_route *route, char *allowed)
     for (const struct api_method_row *row = api_methods; row->name; row++)
         if (row->method & route->methods)
             strcat(strcat(allowed, *allowed ? ", " : ""), row->name);
+    if (route->kind == API_MESSAGES) /* whose clients try GET and DELETE, and read this */
+        strcat(allowed, ", OPTIONS");
 }
 
 static bool fail_method(const struct api_route *route, const char *method, struct api_problem *problem)
@@ -271,7 +311,8 @@ static bool check_length(const struct api_host *host, uint64_t n, struct api_pro
 static bool check_json(const struct api_host *host, const struct api_call *call, const struct api_route *route,
                        uint64_t n, struct api_problem *problem)
 {
-    bool is_json = api_route_computes(route) && n != API_LENGTH_UNKNOWN && api_input_is_json(call->content_type);
+    bool is_json = (api_route_computes(route) || route->kind == API_MESSAGES) && n != API_LENGTH_UNKNOWN &&
+                   api_input_is_json(call->content_type);
     return !is_json || api_json_check_size(host->max_json, n, "", problem);
 }
 
@@ -304,12 +345,19 @@ static bool check_access(const struct api_call *call, const struct api_route *ro
     return false;
 }
 
+/* A page that reaches this port by another name (DNS rebinding) has the Origin that it names. */
+static bool is_from_elsewhere(const struct api_call *call)
+{
+    return call->is_foreign || (call->origin && *call->origin && call->is_elsewhere);
+}
+
 /* A browser sends what any page names, and sends it from the user's machine and network. */
 static bool check_page(const struct api_host *host, const struct api_call *call, const struct api_route *route,
                        struct api_problem *problem)
 {
     bool begins = route->kind == API_LIVE && !is_options(call), is_unasked = begins && call->is_unasked;
-    bool is_foreign = (changes(call) || begins) && call->is_foreign;
+    bool is_message = route->kind == API_MESSAGES && !is_options(call);
+    bool is_foreign = ((changes(call) || begins) && call->is_foreign) || (is_message && is_from_elsewhere(call));
     if ((!is_foreign && !is_unasked) || api_cors_allows(host, call))
         return true;
     if (!is_unasked)
@@ -328,6 +376,8 @@ static bool check_page(const struct api_host *host, const struct api_call *call,
 static bool check_head(const struct api_host *host, const struct api_call *call, const struct api_route *route,
                        uint64_t n, struct api_problem *problem)
 {
+    if (route && route->kind == API_MESSAGES && !check_page(host, call, route, problem))
+        return false; /* before anything else: the protocol demands it */
     if (!check_access(call, route, problem))
         return false;
     if (!route)
@@ -358,6 +408,8 @@ static struct api_reply *finish(struct api_reply *reply, const struct api_route 
 static struct api_reply *refuse(const struct api_problem *problem, const struct api_route *route,
                                 const struct api_host *host, const struct api_call *call)
 {
+    if (route && route->kind == API_MESSAGES && problem->status == 403)
+        return finish(api_mcp_foreign(problem->error.detail), route, host, call);
     return finish(api_reply_problem(problem), route, host, call);
 }
 

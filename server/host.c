@@ -5,6 +5,7 @@
 #include "server/memory/memory.h"
 #include "server/process/process.h"
 
+#include <stdio.h>
 #include <time.h>
 
 static void count_hypotheses(uint64_t n) { metrics_add(METRICS_HYPOTHESES, (int64_t)n); }
@@ -30,6 +31,19 @@ static void print_time(char text[API_TIME_BYTES])
     strftime(text, API_TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &parts);
 }
 
+/* A page of /metrics is appended to, because process/ does not know api/. */
+void host_print_metrics(void *self, FILE *out)
+{
+    const char *tool;
+    (void)self;
+    fprintf(out, "# HELP posenc_mcp_calls_total Calls of tools of /mcp, by outcome.\n"
+                 "# TYPE posenc_mcp_calls_total counter\n");
+    for (size_t i = 0; (tool = api_mcp_tool_name(i)); i++)
+        for (size_t k = 0; api_mcp_outcomes[k]; k++)
+            fprintf(out, "posenc_mcp_calls_total{tool=\"%s\",outcome=\"%s\"} %llu\n", tool, api_mcp_outcomes[k],
+                    (unsigned long long)api_mcp_calls(i, k));
+}
+
 void host_init(struct api_host *host, const struct options *options, const struct stored *stored,
                const struct shutdown *shutdown)
 {
@@ -44,6 +58,9 @@ void host_init(struct api_host *host, const struct options *options, const struc
         .take_memory = take_memory,
         .give_memory = admission_give,
         .cors_origins = options->cors_origin,
+        .has_mcp = options->mcp == SWITCH_ON,
+        .is_tls = options->tls_cert && *options->tls_cert,
+        .public_url = options->public_url && *options->public_url ? options->public_url : NULL,
         .store = weights_store(stored->weights),
         .presets = weights_store(stored->presets),
         .print_time = print_time,

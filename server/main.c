@@ -224,6 +224,7 @@ static bool set_up_process(struct server *server)
     if (!stored_open(&server->stored, options))
         return false;
     host_init(&server->host, options, &server->stored, &server->shutdown);
+    metrics_append(host_print_metrics, NULL);
     server->host.commit = POSENC_COMMIT;
     server->host.clients = &clients_built_in;
     server->host.page = *options->ui_dir ? &server->page : &page_built_in;

@@ -141,5 +141,6 @@ void reload_start(struct reload *reload);
 /* Options, stored files and shutdown are borrowed while the host is used. The caller sets page, clients and commit. */
 void host_init(struct api_host *host, const struct options *options, const struct stored *stored,
                const struct shutdown *shutdown);
+void host_print_metrics(void *self, FILE *out); /* what api/ counts: for metrics_append */
 
 #endif

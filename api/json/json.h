@@ -74,6 +74,25 @@ void api_json_setup(void);
  * jansson's; a name that occurs twice is always an error. */
 json_t *api_json_load(struct api_arena *arena, const char *text, size_t n, size_t flags, struct api_json_error *error);
 
+/* ---- members.c --------------------------------------------------------------------------------------------------- */
+
+/* The members of an object as they are written, for what must come back byte for byte, and for a part that another
+ * reader reads. A text that is no JSON has some members or none. */
+
+struct api_json_member {
+    const char *name, *value; /* the name without its quotes, and as it is escaped */
+    size_t name_bytes, value_bytes;
+};
+struct api_json_members {
+    const char *p, *end;
+};
+struct api_json_members api_json_members(const char *object, size_t n);
+bool api_json_next(struct api_json_members *at, struct api_json_member *member);
+bool api_json_find(const char *object, size_t n, const char *name, struct api_json_member *member); /* the first */
+
+/* Whether it has more levels than a request may have (API_DEPTH_MAX). */
+bool api_json_is_deep(const char *text, size_t n);
+
 /* ---- window.c ---------------------------------------------------------------------------------------------------- */
 
 /* A window onto a text that is too long to store: all of it is printed, and only the window is kept. Printing needs no

@@ -55,6 +55,8 @@ struct api_reply *api_reply_set_route(struct api_reply *reply, const char *route
 struct api_reply *api_reply_set_format(struct api_reply *reply, const char *format);
 struct api_reply *api_reply_set_scheme(struct api_reply *reply, const char *scheme);
 
+struct api_reply *api_reply_set_method(struct api_reply *reply, const char *method, const char *tool); /* of /mcp */
+
 extern const char api_json_type[]; /* "application/json" */
 
 /* Adds the name of a request header to the reply's Vary, which may have names already. If memory runs out, returns

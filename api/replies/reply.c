@@ -322,6 +322,15 @@ struct api_reply *api_reply_set_scheme(struct api_reply *reply, const char *sche
     return reply;
 }
 
+struct api_reply *api_reply_set_method(struct api_reply *reply, const char *method, const char *tool)
+{
+    if (reply != &no_memory.face) {
+        reply->method = method;
+        reply->tool = tool;
+    }
+    return reply;
+}
+
 struct api_reply *api_reply_without_memory(struct api_reply *reply)
 {
     api_reply_free(reply);

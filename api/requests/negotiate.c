@@ -140,6 +140,11 @@ const struct api_format *api_negotiate(const char *accept)
     return best;
 }
 
+bool api_accepts(const char *accept, const char *media_type)
+{
+    return !accept || accept[strspn(accept, " \t,")] == '\0' || score_of(accept, media_type).weight > 0;
+}
+
 bool api_prefers(const char *accept, const char *media_type, const char *other)
 {
     if (!accept)

@@ -33,6 +33,9 @@ bool api_weighted_next(const char **list, const char *end, struct api_weighted *
  * anything means JSON. */
 const struct api_format *api_negotiate(const char *accept);
 
+/* Is this type acceptable? */
+bool api_accepts(const char *accept, const char *media_type);
+
 /* Does accept prefer one type to another? No header prefers none. */
 bool api_prefers(const char *accept, const char *media_type, const char *other);
 

@@ -189,13 +189,19 @@ static void log_request(const struct exchange *x, int status, bool is_cancelled,
     const struct exchange_timing *timing = &x->timing;
     uint64_t now = timing->begun_at + figures->total_ns;
     uint64_t received_at = timing->received_at ? timing->received_at : now;
-    char client[ADDRESS_TEXT_BYTES] = "";
+    char client[ADDRESS_TEXT_BYTES] = "", message[128] = "";
+    const char *path = x->call->api.path ? x->call->api.path : x->call->target;
+    if (x->reply && x->reply->method) {
+        snprintf(message, sizeof message, "%s %s%s%s", path, x->reply->method, x->reply->tool ? " " : "",
+                 x->reply->tool ? x->reply->tool : "");
+        path = message;
+    }
     if (x->has_origin)
         address_print(&x->origin, client);
     const struct log_field fields[] = {
         LOG_TEXT("id", x->id),
         LOG_TEXT("method", x->call->api.method ? x->call->api.method : "?"),
-        LOG_TEXT("path", x->call->api.path ? x->call->api.path : x->call->target),
+        LOG_TEXT("path", path),
         LOG_TEXT("scheme", figures->scheme),
         LOG_TEXT("client", client),
         LOG_TEXT("token", x->account ? account_name(x->account) : ""),

@@ -87,6 +87,7 @@ static void take_head(struct exchange *x, const struct transport_head *head)
     call->path = head->path;
     call->query = head->query;
     call->is_foreign = head->is_foreign;
+    call->is_elsewhere = head->is_elsewhere;
     call->is_unasked = head->is_unasked;
 }
 

@@ -17,6 +17,7 @@
 
 static const char *const kernels_words[] = {"auto", "base", "avx2", "avx512", NULL};
 static const char *const format_words[] = {"text", "json", NULL};
+static const char *const switch_words[] = {"on", "off", NULL};
 static const char *const level_words[] = {"error", "warn", "info", NULL};
 
 #define KIB 1024ULL

@@ -33,6 +33,11 @@ OPTION(COUNT, experiments, .fallback = "1", .max = 64, .unit = "N",
        .text = "experiments that may train at a time, each on a thread of its own; a further one gets 429; 0: none")
 OPTION(SECONDS, experiment_seconds, .fallback = "600", .min = 1, .max = 86400, .unit = "SECONDS",
        .text = "longest time for one experiment")
+OPTION(WORD, mcp, .fallback = "on", .words = switch_words, .unit = "on|off",
+       .text = "whether /mcp, the Model Context Protocol, is answered")
+OPTION(TEXT, public_url, .unit = "URL",
+       .text = "where clients reach this server, as https://posenc.example.org, for links in answers of /mcp; without "
+               "it Host names it")
 OPTION(TEXTS, cors_origin, .unit = "ORIGIN",
        .text = "origin whose pages may read answers, e.g. https://example.org; repeatable; * allows all")
 OPTION(TEXT, ui_dir, .unit = "DIR",

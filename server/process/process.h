@@ -18,6 +18,7 @@
  * log_line and the message functions may be called from any thread; log_flush only from the loop. */
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO };
+enum option_switch { SWITCH_ON, SWITCH_OFF };
 enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 
 void log_setup(enum log_format format, enum log_level level,

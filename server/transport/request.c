@@ -145,6 +145,7 @@ void transport_head(struct http_connection *connection, const char *method, cons
     if (host)
         fields->first[HTTP_HOST] = host; /* the target's wins (RFC 9112, 3.2.2) */
     head->is_foreign = http_head_is_foreign(fields);
+    head->is_elsewhere = !http_head_names_us(fields, http->options->host, http->options->allowed_host);
     head->is_unasked = http_head_is_unasked(fields);
     head->n_declared = http_head_length(fields);
     head->has_body = http_head_has_body(fields);
@@ -174,6 +175,10 @@ static const struct text {
     {API_ACCEPT_LANGUAGE, HTTP_ACCEPT_LANGUAGE, "Accept-Language"},
     {API_ACCEPT_ENCODING, HTTP_ACCEPT_ENCODING, "Accept-Encoding"},
     {API_LAST_EVENT_ID, HTTP_LAST_EVENT_ID, "Last-Event-ID"},
+    {API_HOST, HTTP_HOST, NULL},
+    {API_MCP_VERSION, HTTP_MCP_VERSION, NULL},
+    {API_MCP_METHOD, HTTP_MCP_METHOD, NULL},
+    {API_MCP_NAME, HTTP_MCP_NAME, NULL},
     {API_IF_MATCH, HTTP_IF_MATCH, "If-Match"},
     {API_IF_NONE_MATCH, HTTP_IF_NONE_MATCH, "If-None-Match"},
     {API_IF_RANGE, HTTP_IF_RANGE, NULL},

@@ -64,8 +64,9 @@ struct transport_head {
     uint64_t timeout_us;              /* 0: none */
     uint64_t n_declared;              /* bytes of its body; UINT64_MAX: chunked, or no length is declared */
     bool has_body;
-    bool is_foreign; /* it has an Origin that is not the host in its Host header */
-    bool is_unasked; /* a browser sends it for a page of another site, or before its user wants it */
+    bool is_foreign;   /* it has an Origin that is not the host in its Host header */
+    bool is_elsewhere; /* Host names neither this machine nor an --allowed-host */
+    bool is_unasked;   /* a browser sends it for a page of another site, or before its user wants it */
     /* Its connection was opened while the server drains; is in a spare place: only open paths (api_is_open) are served.
      */
     bool is_late, is_spare;

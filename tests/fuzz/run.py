@@ -20,7 +20,7 @@ FILES_MAX, BYTES_MAX = 200, 200_000  # of the committed corpus of one target
 # Longest input, and the dictionary. Texts of a few hundred bytes reach all code and keep an execution short.
 TARGETS = {
     "accept": (300, "headers"), "config": (1024, "config"), "digits": (300, "numbers"), "gguf": (1024, None), "head": (600, "headers"),
-    "headers": (600, "headers"), "hf_config": (800, "hf_config"), "http": (800, "headers"), "multipart": (2048, "headers"),
+    "headers": (600, "headers"), "hf_config": (800, "hf_config"), "http": (800, "headers"), "mcp": (1024, "json"), "multipart": (2048, "headers"),
     "names": (200, None), "npy": (1024, None), "npz": (2048, None), "numbers": (2048, "numbers"), "oip": (1024, "json"),
     "plan": (600, "json"), "print": (100, None), "query": (400, "query"), "range": (300, "headers"),
     "request": (1024, "json"), "store": (1024, "store"), "safetensors": (1024, "json"), "tokens": (700, "tokens"),

@@ -22,7 +22,7 @@ ROOMS = {
     "core": ["kernels/", "numeric/", "error.c cancel.c catalogue.c params.c params_print.c texts.c values.c", "waves/", "sequence/", "request/", "schemes/", "models/",
              "encode/", "rotate/", "attention/", "*", "analysis/", "diagnosis/", "golden/", "dialects/", "training/"],
     "api": ["arena.c operations.c", "numbers/", "text.c problem.c statuses.c", "json/", "inputs/", "formats/", "requests/", "replies/", "endpoints/",
-            "oip/", "*"],
+            "oip/", "mcp/", "*"],
     "server": ["process/", "loop/", "memory/", "process/metrics.c", "auth/", "store/", "store/weights/", "page/", "transport/", "exchange/", "*"],
 }
 

@@ -28,6 +28,12 @@ void api_openapi_answer(struct api_text *text, const char *name, const char *abo
 
 /* ---- studies.c ---- */
 
+/* The tensors that /diagnose takes; ends with a NULL. */
+struct api_openapi_tensor {
+    const char *name, *text;
+};
+extern const struct api_openapi_tensor api_openapi_evidence[];
+
 /* The schemas of /analyze, /diagnose, /golden and /experiments, each with a comma in front. */
 void api_openapi_studies(struct api_text *text);
 

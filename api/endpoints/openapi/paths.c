@@ -115,7 +115,7 @@ static void add_responses(struct api_text *text, const struct api_route *route, 
     else if (route->entry)
         add_catalogue_schema(text, route);
     api_text_put(text, "}");
-    if (is_live)
+    if (is_live || route->kind == API_MESSAGES)
         api_text_put(text, ",\"text/event-stream\":{}");
     for (size_t i = 0; computes && !is_live && i < api_n_formats(); i++)
         if (strcmp(api_format_at(i)->media_type, api_json_type) != 0)
@@ -211,9 +211,9 @@ static void add_parameters(struct api_text *text, const struct api_route *route,
 
 /* The sections of the document. */
 static const char *const tags[] = {
-    [API_COMPUTES] = "compute",    [API_LIVE] = "compute",      [API_STORE] = "compute",
-    [API_CATALOGUE] = "catalogue", [API_ENTRIES] = "catalogue", [API_FILES] = "weights",
-    [API_STATE] = "operation",     [API_PAGE] = "operation",    [API_PROTOCOL] = "inference"};
+    [API_COMPUTES] = "compute",   [API_LIVE] = "compute",      [API_STORE] = "compute",   [API_CATALOGUE] = "catalogue",
+    [API_ENTRIES] = "catalogue",  [API_FILES] = "weights",     [API_STATE] = "operation", [API_PAGE] = "operation",
+    [API_PROTOCOL] = "inference", [API_MESSAGES] = "operation"};
 
 static const char *lower(const char *method)
 {
@@ -240,6 +240,11 @@ static void add_method(struct api_text *text, const struct api_route *route, con
         add_query(text, route);
     if (api_route_computes(route) && !is_get)
         add_body(text, route);
+    if (route->kind == API_MESSAGES)
+        api_text_format(text,
+                        ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":{\"type\":\"object\"},"
+                        "\"example\":%s}}}",
+                        route->example);
     if (route->kind == API_PROTOCOL && route->example)
         add_inference_body(text, route->example);
     if (api_route_keeps(route, API_FILES))

@@ -41,9 +41,7 @@ static void add_fields(struct api_text *text)
 
 /* ---- Diagnosis ---- */
 
-static const struct {
-    const char *name, *text;
-} tensors[] = {
+const struct api_openapi_tensor api_openapi_evidence[] = {
     {"encoding", "[n, dim] or [dim, ...grid]: an additive encoding, or a table of rows"},
     {"cos", "[n, rotary_dim / 2] or [n, rotary_dim], beside sin"},
     {"sin", "as cos"},
@@ -63,6 +61,7 @@ static const struct {
     {"bias", "[num_heads, queries, keys]: what is added to logits"},
     {"buckets", "[queries, keys]: indices of relative positions"},
     {"position_ids", "[n] or [axes, n]: integers"},
+    {NULL, NULL},
 };
 
 /* How q and q_out hold their rows: fields that no plan has, so no list of parameters has them. */
@@ -90,10 +89,10 @@ static void add_diagnosis(struct api_text *text)
         text, ",\"Diagnosis\":{\"type\":\"object\",\"description\":\"the tensor in question, beside fields "
               "of /encode that say what it should be\",\"properties\":{");
     api_text_put_described(text, lang_property);
-    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
-        api_openapi_property(text, tensors[i].name, &first);
+    for (const struct api_openapi_tensor *tensor = api_openapi_evidence; tensor->name; tensor++) {
+        api_openapi_property(text, tensor->name, &first);
         api_text_put(text, "{\"$ref\":\"#/components/schemas/Tensor\"");
-        api_text_description(text, tensors[i].text);
+        api_text_description(text, tensor->text);
         api_text_put(text, "}");
     }
     api_text_put_described(text, rows_properties);

@@ -1,0 +1,292 @@
+"""Tools of /mcp: the list, what each answers beside its endpoint, refusals byte for byte, random requests to both, experiments."""
+import base64
+import json
+import random
+import socket
+import time
+import urllib.parse
+
+import jsonschema
+import numpy as np
+import pytest
+
+from asking import metric
+from conftest import Stopwatch, start_server
+from connection import within
+from messages import JSON, call, error, new, old, refusal, result, send
+from tensors import from_npy, from_safetensors
+
+TOOLS = ["schemes", "presets", "explain", "encode", "rotate", "attention", "analyze", "diagnose", "check", "picture", "experiment"]
+WORDS = {"type", "properties", "required", "items", "enum", "anyOf", "description", "default", "minimum", "maximum", "additionalProperties"}
+SMALL = {"task": "local", "steps": 40, "train_len": 16, "eval_len": 24, "configs": [{"scheme": "alibi"}, {"scheme": "rope"}]}
+
+
+@pytest.fixture(scope="module")
+def tools(session_server):
+    return {tool["name"]: tool for tool in result(old(session_server, "tools/list"))["tools"]}
+
+
+def words_of(schema):
+    yield from schema
+    for inner in [*schema.get("properties", {}).values(), *schema.get("anyOf", [])]:
+        yield from words_of(inner)
+
+
+def test_the_list(server, tools):
+    assert list(tools) == [name for name in TOOLS if name in tools] and set(TOOLS) - set(tools) <= {"explain"}
+    assert len(old(server, "tools/list").body) <= 48 * 1024 and old(server, "tools/list").body == old(server, "tools/list").body
+    for tool in tools.values():
+        assert 20 <= len(tool["description"]) <= 400 and set(words_of(tool["inputSchema"])) <= WORDS and set(words_of(tool["outputSchema"])) <= WORDS
+        assert tool["annotations"] == {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+        for schema in (tool["inputSchema"], tool["outputSchema"]):
+            jsonschema.Draft202012Validator.check_schema(schema)
+        assert "summary" in tool["outputSchema"]["required"]
+
+
+def valid(tools, name, content):
+    jsonschema.Draft202012Validator(tools[name]["outputSchema"]).validate(content)
+    return content
+
+
+# ---- Each tool beside its endpoint -------------------------------------------------------------------------------------------------
+
+
+def test_schemes(server, tools):
+    found = valid(tools, "schemes", call(server, "schemes"))["schemes"]
+    whole = server.get("/schemes").json()["schemes"]
+    assert [s["name"] for s in found] == [s["name"] for s in whole] and all(set(s) == {"name", "family", "summary", "outputs", "example"} for s in found)
+    assert call(server, "schemes", name="rope")["schemes"] == [server.get("/schemes/rope").json()]
+    assert call(server, "schemes", name="rope", lang="zh")["summary"] != call(server, "schemes", name="rope")["summary"]
+    assert refusal(server, "schemes", {"name": "rop"}) == server.get("/schemes/rop").json()
+
+
+def test_presets(server, tools):
+    found = valid(tools, "presets", call(server, "presets", query="llama"))
+    whole = server.get("/presets?query=llama&limit=10").json()
+    assert {name: found[name] for name in whole} == whole
+    assert len(call(server, "presets")["presets"]) == 10 and call(server, "presets", limit=2)["total"] > 10
+    nothing = call(server, "presets", query="llama-3.11")
+    assert nothing["total"] == 0 and "llama-3.1" in nothing["summary"]
+
+
+def shown(tensor):
+    """How many numbers of each axis, by the rule: as many as there is room for, from the last axis to the first."""
+    return [[0, stop] for stop in stops(tensor["shape"], 64)]
+
+
+def stops(shape, values):
+    found = []
+    for n in reversed(shape):
+        found.append(min(n, max(1, min(n, values))))
+        values //= found[-1] or 1
+    return found[::-1]
+
+
+@pytest.mark.parametrize("shape_of", [{"scheme": "rope", "len": 2048}, {"scheme": "alibi", "len": 5, "num_heads": 3}, {"scheme": "sinusoidal", "len": 3, "dim": 200},
+                                      {"scheme": "sinusoidal", "len": 1, "dim": 2}, {"scheme": "rope", "len": 40, "dtype": "bf16", "digits": 2}])
+def test_the_first_numbers_and_a_link_to_all(server, tools, shape_of):
+    content = valid(tools, "encode", call(server, "encode", **shape_of))
+    whole = server.ask("/encode", **shape_of).json()
+    assert content["config"] == whole["config"] and content["scheme"] == whole["scheme"] and set(content["tensors"]) == set(whole["tensors"])
+    for name, tensor in content["tensors"].items():
+        assert tensor["shape"] == whole["tensors"][name]["shape"] and tensor["shown"] == shown(tensor)
+        cut = tuple(slice(*axis) for axis in tensor["shown"])
+        assert tensor["data"] == np.array(whole["tensors"][name]["data"], object)[cut].tolist()
+    numbers = sum(np.prod(t["shape"]) for t in whole["tensors"].values())
+    assert content["complete"] == all(np.prod(t["shape"]) == np.prod([b for _, b in t["shown"]]) for t in content["tensors"].values()) and numbers
+    path = content["url"].removeprefix(server.url)
+    answer = server.get(path)
+    assert answer.status == 200, path
+    read = from_safetensors(answer) if path.endswith("safetensors") else {next(iter(whole["tensors"])): from_npy(answer)}
+    for name, tensor in whole["tensors"].items():
+        assert list(np.asarray(read[name]).shape) == tensor["shape"]
+
+
+def test_the_link_is_in_the_content(server):
+    found = result(old(server, "tools/call", {"name": "encode", "arguments": {"scheme": "rope", "len": 2048}}))
+    link = found["content"][1]
+    assert link["type"] == "resource_link" and link["uri"] == found["structuredContent"]["url"] == f"{server.url}/encode?scheme=rope&len=2048&format=safetensors"
+    assert link["mimeType"] == "application/vnd.safetensors" and found["structuredContent"]["summary"].startswith(
+        "rope: cos f32 [2048,32], sin f32 [2048,32]; 524288 bytes in all, the first 64 numbers of each are shown; GET the url")
+
+
+def test_values(server):
+    tensor = call(server, "encode", scheme="rope", len=100, values=0)["tensors"]["cos"]
+    assert tensor == {"dtype": "f32", "shape": [100, 32], "bytes": 12800}
+    assert call(server, "encode", scheme="rope", len=100, values=4096)["complete"] is True
+    problem = refusal(server, "encode", {"scheme": "rope", "len": 1, "values": 4097})
+    assert problem["pointer"] == "/values" and refusal(server, "encode", {"scheme": "rope", "values": "x"})["pointer"] == "/values"
+
+
+def test_no_link_where_get_cannot_ask(server):
+    content = call(server, "attention", scheme="alibi", num_heads=1, tokens=list("abcdefghijklmnop"))
+    assert content["url"] is None and content["summary"].endswith("POST /attention with the same arguments gives all numbers.") and content["empty_rows"] == 0
+    assert call(server, "encode", scheme="rope", positions=list(range(10000, 13000)))["url"] is None, "longer than 8 KiB"
+
+
+def test_a_public_url():
+    with start_server("--public-url", "https://posenc.example.org") as server:
+        assert call(server, "encode", scheme="rope", len=1)["url"].startswith("https://posenc.example.org/encode?")
+
+
+def test_large_answers_cost_as_little(server):
+    with_stopwatch = Stopwatch(server)
+    content = call(server, "encode", scheme="rope", len=1 << 24)
+    assert content["complete"] is False and with_stopwatch.seconds() < 1
+    assert refusal(server, "encode", {"scheme": "rope", "len": 1 << 40})["status"] == 413
+
+
+def test_analyze(server, tools):
+    fields = {"scheme": "rope", "len": 16, "metrics": ["bounds", "unique"]}
+    content = valid(tools, "analyze", call(server, "analyze", **fields))
+    whole = server.ask("/analyze", **fields, outputs=[]).json()
+    assert content["results"] == whole["results"] and content["configs"] == whole["configs"] and content["tensors"] == {}
+    assert all(value["detail"] in content["summary"] for value in whole["results"][0].values())
+
+
+@pytest.mark.parametrize("layout", ["half", "interleaved"])
+def test_diagnose_and_check(server, tools, layout):
+    fields = {"scheme": "rope", "layout": layout, "offset": 5, "q": [[1, 2, 3, 4]], "q_out": [[3.160435, 1.7975838, -0.107937716, 4.0949593]]}
+    diagnosis, check = valid(tools, "diagnose", call(server, "diagnose", **fields)), valid(tools, "check", call(server, "check", **fields))
+    whole = server.ask("/diagnose", **fields).json()
+    assert {name: diagnosis[name] for name in whole} == whole and diagnosis["fits"] == check["fits"] == (layout == "half")
+    assert diagnosis["summary"] == check["summary"] == whole["findings"][0]["detail"]
+    assert call(server, "check", **fields, lang="zh")["summary"] == whole["findings"][0]["detail_zh"]
+
+
+def test_picture(server, tools):
+    fields = {"scheme": "sinusoidal", "len": 20, "dim": 32, "zoom": 2}
+    found = result(old(server, "tools/call", {"name": "picture", "arguments": fields}))
+    text, image, link = found["content"]
+    png = base64.b64decode(image["data"], validate=True)
+    assert image["mimeType"] == "image/png" and png == server.ask("/encode", **fields, format="png").body == server.get(link["uri"].removeprefix(server.url)).body
+    content = valid(tools, "picture", found["structuredContent"])
+    assert content["output"] == "encoding" and content["shape"] == [20, 32] and content["config"]["dim"] == 32
+    for of, more in (("attention", {"scheme": "alibi", "tokens": ["a", "b"]}), ("analyze", {"scheme": "rope", "len": 32, "metrics": ["similarity"]})):
+        valid(tools, "picture", call_picture(server, of=of, **more))
+    assert refusal(server, "picture", {**fields, "len": 2049, "zoom": 1})["status"] == 413 and refusal(server, "picture", {"of": "rotate"})["pointer"] == "/of"
+
+
+def call_picture(server, **arguments):
+    found = result(old(server, "tools/call", {"name": "picture", "arguments": arguments}))
+    assert found["content"][1]["type"] == "image", found
+    return found["structuredContent"]
+
+
+# ---- Refusals, and random requests ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool, fields", [
+    ("encode", {"scheme": "rope", "lenn": 8}), ("encode", {}), ("encode", {"scheme": "rop"}), ("encode", {"scheme": "rope", "len": 10**30}),
+    ("encode", {"scheme": "rope", "len": 2, "positions": [[1], [2, 3]]}), ("rotate", {"scheme": "rope"}), ("rotate", {"scheme": "rope", "q": [[1, 2, 3]]}),
+    ("rotate", {"scheme": "rope", "q": {"data": [1], "shape": [2]}}), ("attention", {"scheme": "rope", "weights": "nothing"}), ("analyze", {"scheme": "rope", "metrics": ["x"]}),
+    ("diagnose", {"scheme": "rope"}), ("encode", {"preset": "llama-3.11", "len": 1}), ("encode", {"scheme": "rope", "len": 1, "lang": "xx"})])
+def test_refusals_are_those_of_the_endpoint(server, tool, fields):
+    assert refusal(server, tool, fields) == server.post(f"/{tool}", fields).json()
+
+
+def test_refusals_in_chinese(server):
+    found = result(old(server, "tools/call", {"name": "encode", "arguments": {"scheme": "rope", "lenn": 8}}, Accept_Language="zh"))
+    assert found["_meta"]["posenc/problem"] == server.post("/encode", {"scheme": "rope", "lenn": 8}, {"Accept-Language": "zh"}).json()
+
+
+def random_request(draw, schemes):
+    scheme = draw.choice(schemes)
+    request = json.loads(json.dumps(scheme["example"]))
+    for _ in range(draw.randint(0, 3)):
+        row = draw.choice(scheme["parameters"])
+        choices = {"integer": [0, 1, 2, 3, 7, 64, -1, "x"], "number": [0.5, 1, 10000.0, -3], "boolean": [True, False, 1], "string": [*row.get("values", []), "nothing"]}
+        request[row["name"]] = draw.choice(choices.get(row["type"], [None, [1, 2], {}]))
+    if draw.random() < 0.3:
+        request[draw.choice(["len", "offset", "q_len", "dtype", "outputs", "positions", "lenn"])] = draw.choice([0, 3, 17, "bf16", ["cos"], [1.5, 2], None])
+    return request
+
+
+def test_tool_and_endpoint_agree(server):
+    draw, schemes, answered = random.Random(7), server.get("/schemes").json()["schemes"], 0
+    for _ in range(300):
+        request, tool = random_request(draw, schemes), draw.choice(["encode", "encode", "rotate", "attention"])
+        whole = server.post(f"/{tool}", request)
+        if whole.status != 200:
+            assert refusal(server, tool, request) == whole.json(), request
+            continue
+        content, answered = call(server, tool, **request, values=4096), answered + 1
+        assert content["config"] == whole.json()["config"]
+        for name, tensor in whole.json()["tensors"].items():
+            cut = tuple(slice(*axis) for axis in content["tensors"][name].get("shown", []))
+            if cut:
+                assert content["tensors"][name]["data"] == np.array(tensor["data"], object)[cut].tolist(), (request, name)
+    assert answered > 60
+
+
+# ---- Arguments ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_arguments_as_they_are_written(server):
+    body = b'{"params":{"arguments":{"scheme" : "rope","len":2, "values" : 1 ,"head_dim":4},"name":"encode"},"id":"}{\\"","method":"tools/call","jsonrpc":"2.0"}'
+    assert result(send(server, body))["structuredContent"]["tensors"]["cos"]["shown"] == [[0, 1], [0, 1]]
+    assert result(old(server, "tools/call", {"name": "schemes"}))["isError"] is False, "none at all"
+
+
+def test_an_escaped_name(server):
+    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"encode","\\u0061rguments":{"scheme":"rope","len":1}}}'
+    assert error(send(server, body), 400)["code"] == -32600
+
+
+def test_large_arguments(server):
+    positions = list(range(100000))
+    content = call(server, "encode", scheme="rope", positions=positions, values=1)
+    assert content["tensors"]["cos"]["shape"] == [100000, 32]
+    broken = json.dumps({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "encode", "arguments": {"positions": positions}}}).replace("99999", "99999,")
+    answer = send(server, broken.encode())
+    assert error(answer, 400)["code"] == -32700 and answer.json()["id"] == 5
+
+
+# ---- Experiments -----------------------------------------------------------------------------------------------------------------
+
+
+def events(answer):
+    assert answer.status == 200 and answer.headers["Content-Type"] == "text/event-stream" and answer.headers["Cache-Control"] == "no-store"
+    blocks = answer.body.decode().split("\n\n")
+    assert blocks.pop() == ""
+    return [json.loads(block.removeprefix("data: ")) for block in blocks if block != ":"]
+
+
+@pytest.mark.parametrize("ask", [old, new])
+def test_progress(server, tools, ask):
+    meta = {"progressToken": "t-1"}
+    params = {"name": "experiment", "arguments": SMALL}
+    answer = ask(server, "tools/call", params, meta=meta) if ask is new else ask(server, "tools/call", {**params, "_meta": meta})
+    *progress, last = events(answer)
+    assert progress and all(p["method"] == "notifications/progress" and p["params"]["progressToken"] == "t-1" and p["params"]["total"] == 80 for p in progress)
+    steps = [p["params"]["progress"] for p in progress]
+    assert steps == sorted(set(steps)) and steps[-1] == 80 and progress[0]["params"]["message"].startswith("alibi: step 1 of 40, loss ")
+    content = valid(tools, "experiment", last["result"]["structuredContent"])
+    assert last["id"] == 1 and len(content["results"]) == len(content["configs"]) == 2
+    whole = [json.loads(line) for line in server.post("/experiments", SMALL).body.decode().splitlines()]
+    assert content["results"] == whole[-1]["results"] and content["configs"] == whole[0]["configs"] and "data" not in content["tensors"]["excess.0"]
+
+
+def test_json_at_the_end(server):
+    answer = old(server, "tools/call", {"name": "experiment", "arguments": {**SMALL, "values": 3}}, Accept="application/json")
+    assert answer.headers["Content-Type"] == "application/json"
+    assert len(result(answer)["structuredContent"]["tensors"]["excess.1"]["data"]) == 3
+
+
+def test_an_experiment_is_refused_in_json(server):
+    assert refusal(server, "experiment", {"configs": [{"scheme": "rop"}]}) == server.post("/experiments", {"configs": [{"scheme": "rop"}]}).json()
+
+
+def test_a_client_that_leaves_ends_the_work():
+    long = {"steps": 2000, "train_len": 512, "eval_len": 512, "configs": [{"scheme": "rope"}]}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "experiment", "arguments": long, "_meta": {"progressToken": 7}}}).encode()
+    with start_server() as server, socket.create_connection((server.host, server.port)) as client:
+        head = "".join(f"{name}: {value}\r\n" for name, value in JSON.items())
+        client.sendall(f"POST /mcp HTTP/1.1\r\nHost: localhost\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        received = b""
+        while b"notifications/progress" not in received:
+            received += client.recv(65536)
+        assert b'"progressToken":7' in received and metric(server, "posenc_experiments") == 1
+        client.close()
+        within(2, lambda: metric(server, "posenc_experiments") == 0)
+        within(2, lambda: metric(server, 'posenc_mcp_calls_total{tool="experiment",outcome="cancelled"}') == 1)
