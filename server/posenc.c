@@ -76,15 +76,24 @@ static void add_pair(struct bytes *query, const char *name, const char *value)
     add_encoded(query, value);
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), n_end = strlen(end);
+    return n >= n_end && strcmp(text + n - n_end, end) == 0;
+}
+
+/* Of a model in a .gguf file, which may have hundreds of GB, the beginning says all. */
+static size_t bytes_wanted(const char *path) { return ends_with(path, ".gguf") ? 64 << 20 : SIZE_MAX; }
+
 /* False: it cannot be read, and errno has the reason. "-" is standard input. */
 static bool read_file(const char *path, struct bytes *b)
 {
     FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     char part[1 << 16];
-    size_t n;
+    size_t n, most = bytes_wanted(path);
     if (!in)
         return false;
-    while ((n = fread(part, 1, sizeof part, in)) > 0)
+    while (b->n < most && (n = fread(part, 1, sizeof part, in)) > 0)
         add_n(b, part, n);
     bool is_read = !ferror(in);
     if (in != stdin)
@@ -170,12 +179,6 @@ struct line {
     size_t n_operands;
     bool has_format, wants_help;
 };
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), n_end = strlen(end);
-    return n >= n_end && strcmp(text + n - n_end, end) == 0;
-}
 
 /* "head-dim" is head_dim. */
 static void to_field(char *name)

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "http")]
+sys.path[:0] = [str(HERE.parent / "http"), str(HERE.parent / "reference")]
 
+import gguf_writer  # noqa: E402
 from conftest import ROOT, start_server  # noqa: E402
 
 POSENC = pathlib.Path(os.environ.get("POSENCD", ROOT / "build/posencd")).resolve().parent / "posenc"
@@ -46,6 +47,18 @@ def on_a_terminal(*words, **environment):
             shown += part
     os.close(parent)
     return shown.decode().replace("\r\n", "\n"), process.returncode
+
+
+def test_of_a_model_of_gigabytes_the_head_is_read(tmp_path):
+    path = tmp_path / "model.gguf"
+    path.write_bytes(gguf_writer.file("llama"))
+    short = posenc("explain", path)
+    os.truncate(path, 8 << 30)
+    process = subprocess.Popen([POSENC, "explain", path], stdout=subprocess.PIPE, env={"LANG": "C.UTF-8"})
+    said = process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
+    assert status == 0 and said == short.stdout and json.loads(said)["layers"]
+    assert used.ru_maxrss < 400 << 10, "KiB"
 
 
 @pytest.fixture(scope="module")
