@@ -6,6 +6,7 @@
 #define AT(place) API_AT_##place
 
 const struct api_status api_statuses[] = {
+    {202, "Accepted", "a notification, which has no answer", AT(MESSAGES)},
     {204, "No Content", "Last-Event-ID is that of an answer that has ended, which does not begin again", AT(LIVE)},
     {206, "Partial Content", "the part that Range asks for", AT(RANGES)},
     {304, "Not Modified", "what If-None-Match names is still the answer", AT(TAGS)},
@@ -14,11 +15,11 @@ const struct api_status api_statuses[] = {
     {403, "Forbidden",
      "the token may read and not write; a browser sends it for a page of another origin that --cors-origin does not "
      "name",
-     AT(CHANGES) | AT(LIVE)},
-    {404, "Not Found", "nothing of this name; an endpoint that is switched off", AT(NAMES) | AT(LIVE)},
+     AT(CHANGES) | AT(LIVE) | AT(MESSAGES)},
+    {404, "Not Found", "nothing of this name; an endpoint that is switched off", AT(NAMES) | AT(LIVE) | AT(MESSAGES)},
     {405, "Method Not Allowed", "the path has other methods: Allow", 0},
     {406, "Not Acceptable", "nothing that Accept, format or Accept-Encoding names can carry the answer",
-     AT(REQUESTS) | AT(CODED)},
+     AT(REQUESTS) | AT(CODED) | AT(MESSAGES)},
     {408, "Request Timeout", "the request came too slowly", AT(ALL)},
     {412, "Precondition Failed", "If-Match, If-None-Match or a sha256 does not hold", AT(FILES) | AT(REQUESTS)},
     {413, "Content Too Large", "the body, its JSON, the answer or its work passes a limit, which is named", AT(ALL)},
@@ -92,7 +93,8 @@ static unsigned places_of(const struct api_route *route, const char *method)
            (changes ? API_AT_CHANGES : 0) | (is_get || strcmp(method, "DELETE") == 0 ? 0 : API_AT_BODIES) |
            (is_request ? API_AT_REQUESTS : 0) | (route->lang ? API_AT_TEXTS : 0) |
            (keeps_files || keeps_entries ? API_AT_FILES : 0) | (has_tags ? API_AT_TAGS : 0) |
-           (is_page ? API_AT_CODED : 0) | (is_live ? API_AT_LIVE : 0) | (is_kept && is_get ? API_AT_RANGES : 0);
+           (is_page ? API_AT_CODED : 0) | (is_live ? API_AT_LIVE : 0) |
+           (route->kind == API_MESSAGES ? API_AT_MESSAGES : 0) | (is_kept && is_get ? API_AT_RANGES : 0);
 }
 
 void api_statuses_refer(struct api_text *text, const struct api_route *route, const char *method)

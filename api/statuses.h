@@ -16,7 +16,7 @@ enum {
     API_AT_FILES = 1 << 6,    /* stored files */
     API_AT_TAGS = 1 << 7,     /* answers that a client may already have cached */
     API_AT_RANGES = 1 << 8,   /* answers that a client may want a range of */
-    API_AT_FIXED = 1 << 9,    /* resources that this program cannot change */
+    API_AT_MESSAGES = 1 << 9, /* messages of a protocol, some of which have no answer */
     API_AT_TEXTS = 1 << 10,   /* answers whose texts are in the language that the query chooses */
     API_AT_CODED = 1 << 11,   /* answers that exist in several content codings */
     API_AT_LIVE = 1 << 12     /* answers that are computed while they are sent */

@@ -82,7 +82,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-/* Of a model in a .gguf file, which may have hundreds of GB, the beginning says all. */
+/* Of a model in a .gguf file, which may have hundreds of GB, the beginning is enough. */
 static size_t bytes_wanted(const char *path) { return ends_with(path, ".gguf") ? 64 << 20 : SIZE_MAX; }
 
 /* False: it cannot be read, and errno has the reason. "-" is standard input. */

@@ -58,6 +58,8 @@ def folder(tmp_path):
     angles = np.outer(np.arange(8), 10000.0 ** (-np.arange(32) / 32))
     turned = np.hstack([first * np.cos(angles) - second * np.sin(angles), second * np.cos(angles) + first * np.sin(angles)])
     np.save(tmp_path / "q_out.npy", np.broadcast_to(turned.astype("f4"), (1, 2, 8, 64)))
+    scores = np.where(np.tri(8, dtype=bool), turned @ turned.T / 8, -np.inf)
+    np.save(tmp_path / "scores.npy", np.broadcast_to(scores.astype("f4"), (1, 2, 8, 8)))
     np.save(tmp_path / "cos.npy", np.cos(np.outer(np.arange(8), 500000.0 ** (-np.arange(64) / 64))).astype("f4"))
     np.save(tmp_path / "sin.npy", np.sin(np.outer(np.arange(8), 500000.0 ** (-np.arange(64) / 64))).astype("f4"))
     np.save(tmp_path / "encoding.npy", np.hstack([np.sin(angles), np.cos(angles)]).astype("f4"))
