@@ -20,7 +20,7 @@ EIGHT = {"scheme": "sinusoidal", "len": 4096, "dim": 512, "format": "raw"}  # 8 
 NAME, LABEL = r"[a-zA-Z_:][a-zA-Z0-9_:]*", r"[a-zA-Z_][a-zA-Z0-9_]*"
 UNITS = ("_seconds", "_bytes")
 MADE_UP = ("_milliseconds", "_ms", "_us", "_ns", "_kilobytes", "_megabytes", "_kb", "_mb", "_percent", "_minutes", "_hours")
-MAY_LABEL = {"route", "scheme", "metric", "outcome", "status", "reason", "stage", "format", "le", "version", "commit", "isa"}
+MAY_LABEL = {"route", "scheme", "metric", "outcome", "status", "reason", "stage", "format", "le", "version", "commit", "isa", "tool"}
 
 
 # ---- A strict reader -----------------------------------------------------------------------------------------------------

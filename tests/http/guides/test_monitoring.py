@@ -72,7 +72,7 @@ def test_the_dashboard_shows_most_of_what_there_is(stored):
     shown = set().union(*map(names_in, dashboard_queries()))
     left_out = {"posenc_build_info", "posenc_buffer_bytes", "posenc_hypotheses_searched_total", "posenc_experiments", "posenc_experiments_total",
                 "posenc_experiment_steps_total", "posenc_cache_bytes", "posenc_queued_jobs", "posenc_yields_total", "posenc_jobs_total",
-                "posenc_undecided_values_total", "posenc_compute_seconds_total", "posenc_output_bytes_total", "posenc_analysis_seconds"}
+                "posenc_undecided_values_total", "posenc_compute_seconds_total", "posenc_output_bytes_total", "posenc_analysis_seconds", "posenc_mcp_calls_total"}
     for name, kind in re.findall(r"^# TYPE (posenc_\w+) (\w+)", stored.get("/metrics").body.decode(), re.M):
         assert name in left_out or (name + "_bucket" if kind == "histogram" else name) in shown, name
 
