@@ -7,7 +7,7 @@ import pytest
 from conftest import start_server
 
 PAGE, OTHER = "https://vis.example.org", "http://localhost:3000"
-EXPOSED = {"ETag", "Posenc-Tensors", "Content-Range", "Server-Timing", "X-Request-Id"}
+EXPOSED = {"ETag", "Posenc-Tensors", "Posenc-Fits", "Content-Range", "Server-Timing", "X-Request-Id"}
 
 
 def names(value):
