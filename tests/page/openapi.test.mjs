@@ -72,6 +72,7 @@ test('requests, and as curl', () => {
   assert.equal(curlOf(requestOf('POST', '/p', {}, `{"a":"it's"}`), where), `curl -d '{"a":"it'\\''s"}' 'http://h:1/p'`);
   const query = curlOf(requestOf('QUERY', '/p', {}, '{}'), { ...where, token: true });
   assert.equal(query, `curl -H "Authorization: Bearer $TOKEN" -X QUERY -d '{}' 'http://h:1/p'`);
+  assert.equal(curlOf(requestOf('POST', '/p', {}, '{}'), { ...where, named: true }), "curl --json '{}' 'http://h:1/p'");
   assert.equal(curlOf(requestOf('POST', '/p', {}, ''), where), "curl -X POST 'http://h:1/p'");
   assert.throws(() => requestOf('GET', '/encode', {}, '{'), SyntaxError);
 });

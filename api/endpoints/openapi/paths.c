@@ -241,10 +241,11 @@ static void add_method(struct api_text *text, const struct api_route *route, con
     if (api_route_computes(route) && !is_get)
         add_body(text, route);
     if (route->kind == API_MESSAGES)
-        api_text_format(text,
-                        ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":{\"type\":\"object\"},"
-                        "\"example\":%s}}}",
-                        route->example);
+        api_text_format(
+            text,
+            ",\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{\"schema\":{\"type\":\"object\"},"
+            "\"example\":%s}}}",
+            route->example);
     if (route->kind == API_PROTOCOL && route->example)
         add_inference_body(text, route->example);
     if (api_route_keeps(route, API_FILES))

@@ -90,10 +90,11 @@ export function requestOf(method, path, steps, text) {
   return { method, target: query ? `${target}?${query}` : target };
 }
 
-export function curlOf({ method, target, body }, { origin, token }) {
+/* named: the type of the body has to be named, because an endpoint reads no other. */
+export function curlOf({ method, target, body }, { origin, token, named }) {
   const who = token ? '-H "Authorization: Bearer $TOKEN" ' : '';
   const how = method === 'GET' || method === 'POST' && body ? '' : `-X ${method} `;
-  const what = body ? `-d ${quoted(body)} ` : '';
+  const what = body ? `${named ? '--json' : '-d'} ${quoted(body)} ` : '';
   return `curl ${who}${how}${what}${quoted(origin + target)}`;
 }
 

@@ -128,7 +128,8 @@ class Trial {
 
   changed() {
     try {
-      this.curl.textContent = curlOf(this.request(), { origin: location.origin, token: Boolean(token()) });
+      const named = Boolean(this.route.operation.requestBody?.required);
+      this.curl.textContent = curlOf(this.request(), { origin: location.origin, token: Boolean(token()), named });
     } catch (error) {
       this.curl.textContent = String(error.message);
     }
