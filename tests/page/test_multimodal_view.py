@@ -65,7 +65,7 @@ def test_segments_are_stretched_moved_added_and_removed_and_the_address_has_them
     width = page.run("return document.querySelector('[data-segment=\"1\"]').getBoundingClientRect().width")
     drag(page, '[data-segment="1"] .segment-edge', -round(width / 2))
     assert segments(page)[1]["grid"] == [1, 4, 6] and blocks(page)[1] == ["image", 6]
-    drag(page, '[data-segment="1"]', 350)
+    drag(page, '[data-segment="1"]', round(page.run("return document.querySelector('.segments').getBoundingClientRect().width") / 2))
     assert [one["type"] for one in segments(page)] == ["text", "text", "image"]
     page.click("[data-edit=earlier]")
     page.click("[data-edit=video]")
