@@ -157,15 +157,15 @@ class Diagnose {
     this.figure.drawn();
   }
 
-  /* A configuration that nobody has stated as expected is tried: where it does not explain the file at all, the file is
-   * asked about alone. */
+  /* A configuration that nobody has stated as expected is tried: where it does not explain the user's file at all, the
+   * file is asked about alone. */
   async #answerTo(get) {
     const send = sending((...bytes) => this.figure.notices.progress([bytes]));
     const slot = this.#slot();
     try {
       return await get(this.#request, { as: 'json', send, onProgress: null });
     } catch (error) {
-      if (this.#claim || !slot || error.status !== 422) throw error;
+      if (this.#claim || !slot || !this.#of || error.status !== 422) throw error;
       this.#request = { belief: {}, ...question(this.#file, this.#held(), this.#isAsIs(), {}) };
       const answer = await get(this.#request, { as: 'json', send, onProgress: null }).catch(() => { throw error; });
       this.#dropped = slot;
