@@ -37,15 +37,11 @@ const struct pe_param *api_diagnose_params(void) { return own_rows; }
 static const struct api_taking taking = {
     .tensor = lone_tensor, .params = api_diagnose_params, .may_answer_nothing = true};
 
-static bool is_text(const struct api_request *request) { return strcmp(request->format->name, "text") == 0; }
-
 static bool check_format(struct api_request *request)
 {
-    const struct api_format *format = request->format;
-    if (strcmp(format->name, "json") == 0 || is_text(request))
-        return true;
-    return api_fail(&request->problem, 406, api_form_format(&request->form) ? "/format" : "",
-                    "a diagnosis is JSON or text and has no tensor, so %s cannot carry it", format->name);
+    return api_study_is_document(request) ||
+           api_fail(&request->problem, 406, api_form_format(&request->form) ? "/format" : "",
+                    "a diagnosis is JSON or text and has no tensor, so %s cannot carry it", request->format->name);
 }
 
 static bool take_own(struct api_request *request)
@@ -93,7 +89,7 @@ static struct api_reply *reply_of(struct api_request *request, struct pe_diagnos
     if (host->hypotheses_searched)
         host->hypotheses_searched(pe_diagnosis_searched(diagnosis));
     pe_diagnosis_free(diagnosis);
-    const char *type = is_text(request) ? request->format->content_type : api_json_type;
+    const char *type = api_study_is_sentences(request) ? request->format->content_type : api_json_type;
     struct api_reply *reply = api_reply_text(200, type, text);
     if (reply->status != 200)
         return reply;
@@ -133,7 +129,7 @@ static struct api_reply *diagnose_build(struct api_request *request)
         return NULL;
     api_text_init(&text, API_TEXT_MAX);
     const struct pe_value *answer = pe_diagnosis_answer(diagnosis);
-    if (is_text(request))
+    if (api_study_is_sentences(request))
         print_findings(&text, member_of(answer, "explained")->boolean ? "explained" : "unexplained", answer,
                        request->lang);
     else
@@ -186,7 +182,7 @@ static struct api_reply *check_build(struct api_request *request)
     const struct pe_value *error = member_of(member_of(answer, "belief"), "max_error");
     bool fits = is_passing(request, diagnosis);
     api_text_init(&text, API_TEXT_MAX);
-    if (is_text(request)) {
+    if (api_study_is_sentences(request)) {
         print_findings(&text, fits ? "fits" : "differs", answer, request->lang);
         return reply_of(request, diagnosis, &text);
     }

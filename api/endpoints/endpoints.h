@@ -40,6 +40,11 @@ bool api_compute(struct api_request *request, struct api_opening *opening);
 /* Reads the request, its form and its language; leaves the other fields in the request. */
 bool api_study_read(struct api_request *request, const struct api_taking *taking);
 
+/* Is the answer to be sentences, which is the format text? */
+bool api_study_is_sentences(const struct api_request *request);
+/* … or the JSON document that has them: an answer without tensors has no other format. */
+bool api_study_is_document(const struct api_request *request);
+
 /* For the core, with the request as caller: reports metrics to the host. */
 void api_study_step(void *caller, const char *metric);
 

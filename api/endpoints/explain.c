@@ -18,15 +18,11 @@ static const struct api_taking taking = {
 
 /* ---- The request ---- */
 
-static bool is_text(const struct api_request *request) { return strcmp(request->format->name, "text") == 0; }
-
 static bool check_format(struct api_request *request)
 {
-    const struct api_format *format = request->format;
-    if (strcmp(format->name, "json") == 0 || is_text(request))
-        return true;
-    return api_fail(&request->problem, 406, api_form_format(&request->form) ? "/format" : "",
-                    "an explanation is JSON or text and has no tensor, so %s cannot carry it", format->name);
+    return api_study_is_document(request) ||
+           api_fail(&request->problem, 406, api_form_format(&request->form) ? "/format" : "",
+                    "an explanation is JSON or text and has no tensor, so %s cannot carry it", request->format->name);
 }
 
 static bool explain_read(struct api_request *request)
@@ -81,7 +77,7 @@ static void print_sentences(const struct pe_value *answer, struct api_text *text
 /* One that may be kept has a tag. */
 static struct api_reply *reply_of(struct api_request *request, struct api_text *text)
 {
-    const char *type = is_text(request) ? request->format->media_type : api_json_type;
+    const char *type = api_study_is_sentences(request) ? request->format->media_type : api_json_type;
     struct api_reply *reply = request->is_kept ? api_compute_document(request, type, request->route->pattern, text)
                                                : api_reply_text(200, type, text);
     if (reply->status != 200)
@@ -107,7 +103,7 @@ static struct api_reply *explain_build(struct api_request *request)
         return NULL;
     }
     api_text_init(&text, API_TEXT_MAX);
-    if (is_text(request))
+    if (api_study_is_sentences(request))
         print_sentences(pe_explain_answer(explain), &text);
     else
         api_text_value(&text, pe_explain_answer(explain));

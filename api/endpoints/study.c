@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include <string.h>
+
 /* Their tensors are whole. */
 static bool check_form(struct api_request *request)
 {
@@ -25,6 +27,13 @@ bool api_study_read(struct api_request *request, const struct api_taking *taking
     return api_compute_read(request) && check_form(request) &&
            api_form_read(request, &request->form, &request->problem) && api_lang_take(request) &&
            api_compute_format(request);
+}
+
+bool api_study_is_sentences(const struct api_request *request) { return strcmp(request->format->name, "text") == 0; }
+
+bool api_study_is_document(const struct api_request *request)
+{
+    return strcmp(request->format->name, "json") == 0 || api_study_is_sentences(request);
 }
 
 void api_study_step(void *caller, const char *metric)

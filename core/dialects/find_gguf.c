@@ -170,20 +170,6 @@ static void find_window(struct pe_findings *f)
         add(f, PE_LAST_LAYER_STILL, name)->found = *window;
 }
 
-static void find_kinds(struct pe_findings *f)
-{
-    int64_t n = 0;
-    for (size_t k = 0; k < f->ex->n_text; k++) {
-        const struct pe_value *config = f->ex->kinds[k].own.config;
-        bool is_new = config != NULL;
-        for (size_t i = 0; i < k && is_new; i++)
-            is_new = !f->ex->kinds[i].own.config || !pe_value_same(config, f->ex->kinds[i].own.config);
-        n += is_new;
-    }
-    if (n > 1)
-        pe_finding_add(f, PE_LAYERS_DIFFER, "/gguf", NULL)->found = (struct pe_value){.kind = PE_INTEGER, .integer = n};
-}
-
 void pe_find_in_file(struct pe_findings *f)
 {
     find_bases(f);
@@ -192,5 +178,5 @@ void pe_find_in_file(struct pe_findings *f)
     find_ignored(f);
     find_type(f);
     find_window(f);
-    find_kinds(f);
+    pe_find_kinds(f, "/gguf");
 }

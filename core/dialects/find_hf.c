@@ -440,21 +440,6 @@ static void find_factors_of_cos(struct pe_findings *f, const struct facts *facts
     }
 }
 
-static void find_kinds(struct pe_findings *f, const struct facts *facts)
-{
-    int64_t n = 0;
-    for (size_t k = 0; k < f->ex->n_text; k++) {
-        const struct pe_value *config = f->ex->kinds[k].own.config;
-        bool is_new = config != NULL;
-        for (size_t i = 0; i < k && is_new; i++)
-            is_new = !f->ex->kinds[i].own.config || !pe_value_same(config, f->ex->kinds[i].own.config);
-        n += is_new;
-    }
-    if (n > 1)
-        pe_finding_add(f, PE_LAYERS_DIFFER, facts->at, NULL)->found =
-            (struct pe_value){.kind = PE_INTEGER, .integer = n};
-}
-
 void pe_find_in_config(struct pe_findings *f)
 {
     struct facts facts;
@@ -469,5 +454,5 @@ void pe_find_in_config(struct pe_findings *f)
     find_widths(f, &facts);
     find_sections(f, &facts);
     find_factors_of_cos(f, &facts);
-    find_kinds(f, &facts);
+    pe_find_kinds(f, facts.at);
 }

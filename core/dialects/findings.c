@@ -148,6 +148,20 @@ static void put_finding(const struct pe_explain *ex, struct pe_node *list, const
     pe_put_details(node, ex->request->lang, (const char *const[]){patterns[PE_EN], patterns[PE_ZH]});
 }
 
+void pe_find_kinds(struct pe_findings *f, const char *at)
+{
+    int64_t n = 0;
+    for (size_t k = 0; k < f->ex->n_text; k++) {
+        const struct pe_value *config = f->ex->kinds[k].own.config;
+        bool is_new = config != NULL;
+        for (size_t i = 0; i < k && is_new; i++)
+            is_new = !f->ex->kinds[i].own.config || !pe_value_same(config, f->ex->kinds[i].own.config);
+        n += is_new;
+    }
+    if (n > 1)
+        pe_finding_add(f, PE_LAYERS_DIFFER, at, NULL)->found = (struct pe_value){.kind = PE_INTEGER, .integer = n};
+}
+
 enum pe_status pe_dialect_put_findings(struct pe_explain *ex, struct pe_node *root)
 {
     struct pe_findings f = {.ex = ex, .list = pe_values_room(ex->values, PE_FINDINGS_MAX * sizeof *f.list)};

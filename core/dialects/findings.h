@@ -64,6 +64,9 @@ struct pe_finding *pe_finding_add(struct pe_findings *f, enum pe_contradiction_i
 void pe_finding_measure(struct pe_findings *f, struct pe_finding *finding, const struct pe_reading *ours,
                         const struct pe_reading *theirs, bool is_permuted);
 
+/* Are there several kinds of layers? Of config and file alike; at: pointer of the finding. */
+void pe_find_kinds(struct pe_findings *f, const char *at);
+
 void pe_find_in_config(struct pe_findings *f); /* find_hf.c */
 void pe_find_in_file(struct pe_findings *f);   /* find_gguf.c */
 
