@@ -100,6 +100,14 @@ class Server:
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
         return int(re.search(rf"{field}:\s+(\d+) kB", status)[1]) * 1024
 
+    def threads(self):
+        """{thread: seconds of processor time}"""
+        found = {}
+        for stat in pathlib.Path(f"/proc/{self.pid}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError):  # a thread that has just ended
+                found[stat.parent.name] = int(stat.read_text().split()[0]) / 1e9
+        return found
+
     def is_alive(self):
         return self.process.poll() is None
 

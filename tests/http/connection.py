@@ -29,7 +29,7 @@ class Client:
             self.socket.bind((source, 0))
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.socket.settimeout(30)
+        self.socket.settimeout(90)
         self.socket.connect((server.host, server.port))
         self.file = self.socket.makefile("rb")
 

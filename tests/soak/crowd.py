@@ -67,14 +67,15 @@ def act(client, tally, row):
 
 
 def loop(target, client, tally, rows, pause):
-    """Until the parent says stop; between requests it waits while the parent wants calm."""
+    """Until the parent says stop; between requests it waits while the parent wants calm. Each kind comes once before chance draws."""
+    first = client.rng.sample(rows, len(rows))
     while not target.stop.is_set():
         if not target.go.is_set():
             client.drop()
             time.sleep(0.05)
             continue
         began = time.monotonic()
-        act(client, tally, client.rng.choices(rows, [row[1] for row in rows])[0])
+        act(client, tally, first.pop() if first else client.rng.choices(rows, [row[1] for row in rows])[0])
         time.sleep(max(0.0, pause * client.rng.uniform(0.5, 1.5) - (time.monotonic() - began)))
     client.drop()
 

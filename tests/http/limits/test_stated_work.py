@@ -3,7 +3,6 @@ the server, compared within one run."""
 import contextlib
 import http.client
 import json
-import pathlib
 import statistics
 import threading
 
@@ -208,14 +207,6 @@ READ = {
 }
 
 
-def threads(pid):
-    """{thread: seconds of processor time}: reading a body from its socket is no worker's turn."""
-    found = {}
-    for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"):
-        found[stat.parent.name] = int(stat.read_text().split()[0]) / 1e9
-    return found
-
-
 @pytest.mark.skipif(SANITIZED, reason="sanitizers add their own time")
 @pytest.mark.parametrize("body", READ.values(), ids=READ)
 def test_a_small_request_waits_for_turns_of_reading(body):
@@ -233,10 +224,10 @@ def test_a_small_request_waits_for_turns_of_reading(body):
         reader.start()
         waited = []
         while reader.is_alive():
-            before = threads(server.process.pid)
+            before = server.threads()  # reading a body from its socket is no worker's turn
             small.request("POST", "/analyze", json.dumps(SMALL), {"Content-Type": "application/json"})
             assert small.getresponse().read()
-            after = threads(server.process.pid)
+            after = server.threads()
             waited.append(max(after[name] - before.get(name, 0) for name in after))
         reader.join()
         large.close()

@@ -412,7 +412,7 @@ def test_drain_delay_goes_on_taking_requests_but_is_not_ready():
         with Client(server) as client:
             client.send(post(SMALL))
             assert client.answer()[0] == 200
-        assert wait_until(lambda: has_exited(server), 5)
+        assert wait_until(lambda: has_exited(server), 20)
 
 
 def test_drain_seconds_cut_what_does_not_end():
@@ -421,7 +421,7 @@ def test_drain_seconds_cut_what_does_not_end():
             client.send(post(HUGE))
             client.head()
             os.kill(server.pid, signal.SIGTERM)
-            assert wait_until(lambda: has_exited(server), 5)
+            assert wait_until(lambda: has_exited(server), 15)
         assert "cancelled=true" in server.stderr_text()
 
 
