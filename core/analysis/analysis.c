@@ -135,9 +135,36 @@ static void report(const struct pe_analysis *study, const char *metric)
 }
 
 /* What every metric states; further members depend on the metric. */
+static const struct pe_member frequencies[] = {
+    {.name = "max_rel", .types = "number", .summary = "the largest difference, as a share of the first"},
+    {.name = "pair", .types = "integer"},
+    {.name = NULL},
+};
+
+static const char *const verdicts[] = {"same", "rounding", "differs", NULL};
+
 const struct pe_member pe_result_members[] = {
     {.name = "value", .summary = "the headline; null: there is none"},
     {.name = "witness", .summary = "where it is, in rows or distances; null: nowhere"},
+    {.name = "permutation",
+     .types = "string|null",
+     .summary = "difference: the converter's order of rows that was undone, half_to_interleaved; null: none",
+     .is_optional = true},
+    {.name = "frequencies",
+     .types = "object|null",
+     .summary = "difference: how far they are apart; null: they are not as many, or there are none",
+     .members = frequencies,
+     .is_optional = true},
+    {.name = "verdict",
+     .types = "string",
+     .summary = "difference: all numbers are equal; frequencies and factors are within 2^-22; neither",
+     .words = verdicts,
+     .is_optional = true},
+    {.name = "reasons",
+     .types = "array",
+     .summary = "difference: fields that are unequal and matter",
+     .items = "string",
+     .is_optional = true},
     {.name = "", .members = pe_detail_members},
     {.name = NULL},
 };

@@ -66,6 +66,7 @@ struct pe_difference_side {
     const struct pe_plan *plan;
     struct pe_row_rotation turn; /* of rotary schemes */
     double *at;                  /* a block of numbers */
+    bool is_permuted;            /* it turns rows in the converter's order, which is undone: verdict.c */
 };
 
 struct pe_difference {
@@ -93,6 +94,17 @@ void pe_difference_compare(struct pe_difference *w, size_t i);
 
 /* The first element of table i, in the order of rows, whose two numbers are so far apart. */
 uint64_t pe_difference_find(struct pe_difference *w, size_t i, double gap);
+
+/* ---- verdict.c: do both mean the same? ---- */
+
+/* Are the rows of this side, 0 or 1, those of a GGUF file whose converter has permuted them, and of that side alone? */
+bool pe_difference_is_permuted(const struct pe_analysis *study, const struct pe_subject *subject, size_t side);
+
+/* Puts `permutation`, `frequencies`, `verdict`, `reasons`, once all tables are compared. sentences: the verdict in
+ * words, with members in braces; "" where no side is another tool's configuration. */
+void pe_difference_put_verdict(const struct pe_analysis *study, const struct pe_difference *w,
+                               const struct pe_subject *subject, struct pe_node *out,
+                               char sentences[PE_N_LANGS][PE_DETAIL_MAX]);
 
 /* ---- extrapolation ---- */
 

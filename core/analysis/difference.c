@@ -1,10 +1,14 @@
 /* difference: how far an entry's numbers are from those of the first entry, once both are rounded to the dtype of the
- * request. Compared are the outputs that both have with the same shape and, of rotary schemes, the rotated vector
+ * request, and whether both mean the same (verdict.c). Compared are the outputs that both have with the same shape and,
+ * of rotary schemes, the rotated vector
  *
  *     rotated = R_p v,   v_j = 1 + j/head_dim
  *
  * which also distinguishes layouts. Both sides are computed block by block and never held whole. */
 #include "core/analysis/analysis.h"
+
+#include <stdio.h>
+#include <string.h>
 
 /* ---- Tables ---- */
 
@@ -139,13 +143,30 @@ static const char *const details[] = {
     "No output has the same name and shape in both, so nothing is compared.",
 };
 
-static void put_nothing(const struct pe_analysis *study, struct pe_node *out)
+/* The verdict and, of two dialects, its sentence; that of the numbers, if they add something, comes after it. */
+static void put_verdict(const struct pe_analysis *study, const struct pe_subject *subject,
+                        const struct pe_difference *w, struct pe_node *out, const char *detail)
+{
+    char patterns[PE_N_LANGS][PE_DETAIL_MAX];
+    pe_difference_put_verdict(study, w, subject, out, patterns);
+    for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
+        size_t n = strlen(patterns[lang]);
+        if (n && w->n_tables && w->n_equal == w->n)
+            continue;
+        snprintf(patterns[lang] + n, sizeof patterns[lang] - n, "%s%s", n && lang == PE_EN ? " " : "",
+                 pe_text_in(lang, detail));
+    }
+    pe_put_details(out, study->request->lang, (const char *const[]){patterns[PE_EN], patterns[PE_ZH]});
+}
+
+static void put_nothing(const struct pe_analysis *study, const struct pe_subject *subject,
+                        const struct pe_difference *w, struct pe_node *out)
 {
     static const char *const names[] = {"value", "witness", "max_ulp", "equal", "first"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         pe_put_null(out, names[i]);
     pe_put_list(out, "compared");
-    pe_put_detail(out, study->request->lang, details[2]);
+    put_verdict(study, subject, w, out, details[2]);
 }
 
 /* Steps of f64 may be more than an integer of JSON holds exactly. */
@@ -157,7 +178,8 @@ static void put_steps(struct pe_node *out, uint64_t steps)
         pe_put_real(out, "max_ulp", (double)steps);
 }
 
-static void put(const struct pe_analysis *study, struct pe_difference *w, struct pe_node *out)
+static void put(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_difference *w,
+                struct pe_node *out)
 {
     double value = 0;
     for (size_t i = 0; i < w->n_tables; i++)
@@ -171,7 +193,7 @@ static void put(const struct pe_analysis *study, struct pe_difference *w, struct
     for (size_t i = 0; i < w->n_tables; i++)
         pe_put_string(compared, NULL, w->tables[i].name);
     pe_put_string(out, "dtype", pe_dtype_name(w->dtype));
-    pe_put_detail(out, study->request->lang, details[pe_node_child(out, "witness") == NULL]);
+    put_verdict(study, subject, w, out, details[pe_node_child(out, "witness") == NULL]);
 }
 
 /* The tensor is as long as the first table has rows. */
@@ -206,9 +228,9 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     for (size_t i = 0; !status && i < w.n_tables; i++)
         pe_difference_compare(&w, i);
     if (!status && w.n_tables)
-        put(study, &w, out);
+        put(study, subject, &w, out);
     else if (!status)
-        put_nothing(study, out);
+        put_nothing(study, subject, &w, out);
     shape(study, subject, 0, &rank, &n);
     if (!status)
         fill_tensor(&w, n, pe_study_tensor(study, subject, "difference"));

@@ -11,19 +11,29 @@
 
 /* Numbers of one side that are held at a time; a rotated row, and a row of keys, are shorter. */
 enum { BLOCK = 1 << 15, SLOW_BLOCK = 1 << 11 /* of a plan that takes long for each */ };
-_Static_assert((int)PE_HEAD_DIM_MAX <= (int)BLOCK && (int)PE_ANALYSED_POSITIONS_MAX <= (int)BLOCK, "rows fit a block");
+_Static_assert(3 * (int)PE_HEAD_DIM_MAX <= (int)BLOCK && (int)PE_ANALYSED_POSITIONS_MAX <= (int)BLOCK,
+               "rows fit a block");
 
 /* ---- Both sides ---- */
 
-/* Rows of R_p v; spare: v, and the table of one row. */
+/* Channel of a model's head that a converter to GGUF has stored in row j of d: 2i has i, 2i+1 has i + d/2. */
+static size_t channel_of(const struct pe_difference_side *side, size_t j, size_t d)
+{
+    return side->is_permuted ? j / 2 + j % 2 * (d / 2) : j;
+}
+
+/* Rows of R_p v; spare: v, the table of one row, and that row as it is turned. */
 static void fill_rotated(const struct pe_difference_side *side, uint64_t first, size_t n, double *spare)
 {
     size_t width = side->turn.rotation.head_dim, id = pe_turn_input(side->plan, "q");
+    double *table = spare + width, *turned = table + width;
     for (size_t j = 0; j < width; j++)
-        spare[j] = 1 + (double)j / (double)width;
+        spare[j] = 1 + (double)channel_of(side, j, width) / (double)width;
     for (size_t i = 0; i < n; i += width) {
-        pe_rotate_table(&side->turn, side->plan, side->plan->seq.k, id, (first + i) / width, 1, spare + width);
-        pe_rotate_row(&side->turn, spare + width, PE_F64, spare, PE_F64, side->at + i);
+        pe_rotate_table(&side->turn, side->plan, side->plan->seq.k, id, (first + i) / width, 1, table);
+        pe_rotate_row(&side->turn, table, PE_F64, spare, PE_F64, turned);
+        for (size_t j = 0; j < width; j++)
+            side->at[i + channel_of(side, j, width)] = turned[j];
     }
 }
 
@@ -246,6 +256,7 @@ enum pe_status pe_difference_init(struct pe_difference *w, const struct pe_analy
     w->sides[0].at = memory;
     for (size_t s = 0; !status && s < 2; s++) {
         w->sides[s].at = memory + s * BLOCK;
+        w->sides[s].is_permuted = pe_difference_is_permuted(study, subject, s);
         if (w->sides[s].plan->scheme->rotate)
             status = pe_turn_init(&w->sides[s].turn, w->sides[s].plan, err);
     }

@@ -453,11 +453,12 @@ class Client:
     def check_conversion(self, hf_dir, gguf_path, length=None):
         """Raises AssertionError, in one sentence, unless a .gguf file says the positions of the config.json that it was made from:
         frequencies and factors within 2^-22, and pairs that are the same but for the converter's order of rows. hf_dir: the folder
-        of the config.json, or that file. length: of the text, where a scaling reads it. Only keys about positions are sent.
+        of the config.json, or that file. length: of the text, where a scaling reads it; left out, a short text and the longest one.
+        Only the config and the keys about positions are sent.
         Returns the results, one for each kind of layers."""
         config, keys = read_config(hf_dir), read_gguf(gguf_path)
         results = _Conversion(self, {"hf_config": config}, {"gguf": keys}, length).results()
-        worst = max(results, key=lambda one: (one["verdict"] == "differs", one["max_rel"] or 0))
+        worst = max(results, key=_badness)
         if worst["verdict"] == "differs":
             raise AssertionError(worst["detail"])
         return results
@@ -962,74 +963,56 @@ def read_gguf(path):
 
 
 class _Conversion:
-    """A config.json and a .gguf file: kind by kind of layers, what each says of the rotation."""
+    """A config.json and a .gguf file: the difference of the two, kind by kind of layers."""
 
-    CLOSE = 2.0**-22  # what is stored as f32 is rounded
-    FIELDS = ("scheme", "base", "scaling", "head_dim", "rotary_dim", "rotary_offset", "layout", "attention_factor", "channels", "mrope_section")
+    SHORT = 64  # some scalings read the length of the text: without one, a short text and the longest are compared
 
     def __init__(self, client, published, converted, length):
         self.client, self.sides = client, (published, converted)
-        self.at = {"positions": [length - 1]} if length else {"len": 1}
+        inner = published["hf_config"].get("text_config")
+        longest = {**published["hf_config"], **(inner if isinstance(inner, dict) else {})}.get("max_position_embeddings")
+        lengths = [length] if length else [self.SHORT, longest if isinstance(longest, int) else self.SHORT]
+        self.lengths = sorted({n for n in lengths if n > 0})
+
+    def results(self):
+        """Kinds have one name on both sides; a side whose layers are all alike has none."""
+        ours, theirs = (self.kinds(side) for side in self.sides)
+        names = list(dict.fromkeys([*ours, *theirs])) or [None]
+        return [self.kind(name, not ours or name in ours, not theirs or name in theirs, [ours, theirs]) for name in names]
 
     def kinds(self, side):
         try:
-            self.config(side, None)
+            self.client._json("/encode", {**side, "len": 1, "data": False})
         except Refused as error:
             if not error.problem.get("layer_types"):
                 raise
             return error.problem["layer_types"]
-        return [None]
+        return []
 
-    def ask(self, side, kind, **more):
-        return self.client._json("/encode", {**side, **({"layer_type": kind} if kind else {}), **more})
-
-    def config(self, side, kind):
-        return self.ask(side, kind, len=1, data=False)
-
-    def results(self):
-        ours, theirs = (self.kinds(side) for side in self.sides)
-        names = list(dict.fromkeys([*ours, *theirs]))
-        pairs = [(name, name if ours != [None] else None, name if theirs != [None] else None) for name in names if name or len(names) == 1]
-        return [self.pair(name, a, b, a is None or a in ours, b is None or b in theirs) for name, a, b in pairs]
-
-    def pair(self, name, ours, theirs, is_ours, is_theirs):
+    def kind(self, name, is_ours, is_theirs, named):
         before = f"{name}: " if name else ""
         if not (is_ours and is_theirs):
             where = "the config.json" if is_ours else "the .gguf file"
-            return self.result(name, "differs", None, None, ["layer_type"], f"{before}only {where} has layers of this kind.")
-        answers = [self.config(side, kind) for side, kind in zip(self.sides, (ours, theirs))]
-        a, b = (answer["config"] for answer in answers)
-        reasons = [field for field in self.FIELDS if a.get(field) != b.get(field)]
-        if a["scheme"] != "rope" or b["scheme"] != "rope":
-            verdict = "same" if a["scheme"] == b["scheme"] else "differs"
-            said = f"{before}the config.json says {a['scheme']}, the .gguf file {b['scheme']}."
-            return self.result(name, verdict, None, None, ["scheme"] if verdict == "differs" else [], said)
-        w, v = (np.array(self.ask(side, kind, outputs=["inv_freq"], **self.at)["tensors"]["inv_freq"]["data"]) for side, kind in zip(self.sides, (ours, theirs)))
-        return self.compare(name, before, a, b, answers[1].get("gguf", {}).get("rows"), w, v, reasons)
+            return self.result(name, {"verdict": "differs", "reasons": ["kind"], "detail": f"{before}only {where} has layers of this kind."})
+        configs = [{**side, **({"layer_type": name} if kinds else {})} for side, kinds in zip(self.sides, named)]
+        found = [self.difference(configs, length) for length in self.lengths]
+        worst = max(found, key=_badness)
+        return self.result(name, {**worst, "detail": before + worst["detail"]})
 
-    def compare(self, name, before, a, b, rows, w, v, reasons):
-        is_permuted = rows == "permuted" and (a["layout"], b["layout"]) == ("half", "interleaved")
-        widths = ("head_dim", "rotary_dim", "rotary_offset", "direction")
-        fits = (is_permuted or a["layout"] == b["layout"]) and all(a.get(field) == b.get(field) for field in widths)
-        reasons = [field for field in reasons if not (field == "layout" and is_permuted)]
-        if len(w) != len(v):
-            return self.result(name, "differs", None, None, reasons, self.words(before, a, b, reasons))
-        apart = np.abs(v - w) / np.where(w == 0, 1, np.abs(w))
-        factor = abs(b["attention_factor"] / a["attention_factor"] - 1)
-        pair, most = int(apart.argmax()), float(apart.max())
-        if fits and max(most, factor) <= self.CLOSE:
-            return self.result(name, "rounding" if most or factor else "same", most, pair, [], f"{before}both say the same rotation.")
-        numbers = f" The frequency of pair {pair} is {_number(float(w[pair]))}, that of the file {_number(float(v[pair]))}." if most > self.CLOSE else ""
-        return self.result(name, "differs", most, pair, reasons, self.words(before, a, b, reasons) + numbers)
+    def difference(self, configs, length):
+        positions = sorted({0, 1, length // 2, length - 1} & set(range(length)))
+        answer = self.client._json("/analyze", {"configs": configs, "positions": positions, "metrics": ["difference"], "outputs": []})
+        return answer["results"][1]["difference"]
 
     @staticmethod
-    def words(before, a, b, reasons):
-        said = "; ".join(f"{field} is {_brief(a.get(field))} in the config.json, {_brief(b.get(field))} in the .gguf file" for field in reasons)
-        return f"{before}{said or 'the two differ'}."
+    def result(name, found):
+        frequencies = found.get("frequencies") or {"max_rel": None, "pair": None}
+        return {"layer_type": name, "verdict": found["verdict"], **frequencies, "reasons": found["reasons"], "detail": found["detail"]}
 
-    @staticmethod
-    def result(name, verdict, max_rel, pair, reasons, detail):
-        return {"layer_type": name, "verdict": verdict, "max_rel": max_rel, "pair": pair, "reasons": reasons, "detail": detail}
+
+def _badness(found):
+    """For the worst of several verdicts."""
+    return found["verdict"] == "differs", (found.get("frequencies") or found).get("max_rel") or 0
 
 
 # ---- the usual service ----

@@ -82,7 +82,7 @@ static enum pe_status read_unscaled(struct pe_analysis *study, struct pe_subject
     struct pe_ladder *ladder = &subject->ladder;
     size_t n_read = 0;
     memcpy(ladder->w0, ladder->w, ladder->n * sizeof(double));
-    if (config->inv_freq.n || pe_scaling_is_default(&config->scaling))
+    if (config->inv_freq.n || (pe_scaling_is_default(&config->scaling) && !config->scaling.divisors.n))
         return PE_OK;
     return read_inv_freq(study, subject, &scaling, 1, ladder->w0, ladder->n, &n_read, err);
 }

@@ -149,6 +149,8 @@ struct pe_gguf_outline {
     struct pe_hf_layers layers;
 };
 enum pe_status pe_gguf_outline(const struct pe_value *object, struct pe_gguf_outline *out, struct pe_error *err);
+/* Has the converter stored the rows of q and k of these keys' architecture in the order of neighbours? */
+bool pe_gguf_is_permuted(const struct pe_value *object);
 
 /* layers.c: r->layers and r->kinds. */
 enum pe_status pe_gguf_list_layers(struct pe_gguf_reader *r);

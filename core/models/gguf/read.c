@@ -199,6 +199,16 @@ enum pe_status pe_gguf_read(const struct pe_value *object, const char *layer_typ
     return status;
 }
 
+bool pe_gguf_is_permuted(const struct pe_value *object)
+{
+    bool has_keys = object->kind == PE_OBJECT;
+    const struct pe_value *name =
+        has_keys ? pe_field_find(object->object.fields, object->object.n, "general.architecture") : NULL;
+    const struct pe_gguf_architecture *row =
+        name && name->kind == PE_STRING ? pe_gguf_architecture_find(name->string) : NULL;
+    return row && row->is_permuted;
+}
+
 enum pe_status pe_gguf_outline(const struct pe_value *object, struct pe_gguf_outline *out, struct pe_error *err)
 {
     struct pe_model_fields *fields = malloc(sizeof *fields);
