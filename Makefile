@@ -26,7 +26,7 @@ BASE     := -std=gnu11 -I. $(WARNINGS) -pthread -MMD -MP
 OPTIMISE := -O2
 # Contraction would make values depend on the instruction set; the code does not check errno or floating-point traps.
 CORE     := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math
-# Objects of core/ are compiled once for both libraries. Only what posenc.h declares is visible in the shared one.
+# Objects of core/ are compiled once for both libraries. Only functions that posenc.h marks PE_API are visible in the shared one.
 CORE     += -fPIC -fvisibility=hidden -fno-semantic-interposition
 ifneq ($(SANITIZE),)
 BASE     += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -426,11 +426,6 @@ run: ## install what is missing, build, serve on 127.0.0.1:8080 (HOST=, PORT= ch
 image: ## the container image posenc (needs Docker)
 	docker build --build-arg COMMIT=$(COMMIT) -t posenc .
 
-# One header by itself: the list of operations is put where it is included.
-$(BUILD)/gen/posenc.h: core/posenc.h core/operation_list.h
-	@mkdir -p $(@D)
-	$(Q)sed -e '/^#include "core\/operation_list.h"$$/ { r core/operation_list.h' -e 'd; }' core/posenc.h >$@
-
 # What names the places where it is installed, renewed when these change.
 $(BUILD)/gen/posenc.pc $(BUILD)/gen/posenc.service: $(BUILD)/gen/%: deploy/% FORCE
 	@mkdir -p $(@D)
@@ -451,7 +446,7 @@ INSTALLED     := 755:$(BUILD)/posencd:bin/posencd 755:$(BUILD)/posenc:bin/posenc
                  644:$(BUILD)/gen/posencd.8:share/man/man8/posencd.8 644:$(BUILD)/gen/posenc.1:share/man/man1/posenc.1 \
                  644:$(BUILD)/gen/posenc.bash:share/bash-completion/completions/posenc \
                  644:$(BUILD)/gen/posenc.zsh:share/zsh/site-functions/_posenc \
-                 644:$(BUILD)/gen/posenc.fish:share/fish/vendor_completions.d/posenc.fish 644:$(BUILD)/gen/posenc.h:include/posenc.h \
+                 644:$(BUILD)/gen/posenc.fish:share/fish/vendor_completions.d/posenc.fish 644:core/posenc.h:include/posenc.h \
                  644:$(BUILD)/gen/posenc.service:lib/systemd/system/posenc.service \
                  644:deploy/debian/posenc.sysusers:lib/sysusers.d/posenc.conf \
                  644:deploy/examples/table.c:$(EXAMPLES)/table.c 644:deploy/examples/table.py:$(EXAMPLES)/table.py

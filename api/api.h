@@ -6,7 +6,7 @@
 #ifndef API_API_H
 #define API_API_H
 
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <stdatomic.h>
 

@@ -4,7 +4,7 @@
 #ifndef API_OPERATIONS_H
 #define API_OPERATIONS_H
 
-#include "core/posenc.h"
+#include "core/inside.h"
 
 struct api_request;
 

@@ -8,7 +8,7 @@
 
 bool api_fail(struct api_problem *problem, int status, const char *pointer, const char *format, ...)
 {
-    struct pe_error error = {.status = PE_INVALID};
+    struct pe_failure error = {.status = PE_INVALID};
     va_list args;
     va_start(args, format);
     vsnprintf(error.detail, sizeof error.detail, pe_text(format), args);
@@ -29,7 +29,7 @@ bool api_fail_left(struct api_problem *problem)
 }
 
 /* The half of a sentence that core leaves to its caller: endpoints, and flags of the server. */
-static void print_advice(const struct pe_error *err, char *out, size_t room)
+static void print_advice(const struct pe_failure *err, char *out, size_t room)
 {
     static const char *const plain[PE_N_ADVICES] = {
         [PE_LIST_PRESETS] = "; GET /presets lists them",
@@ -48,7 +48,7 @@ static void print_advice(const struct pe_error *err, char *out, size_t room)
         snprintf(out, room, "%s", plain[err->advice] ? pe_text(plain[err->advice]) : "");
 }
 
-bool api_fail_core(struct api_problem *problem, const struct pe_error *err)
+bool api_fail_core(struct api_problem *problem, const struct pe_failure *err)
 {
     if (err->status == PE_NO_MEMORY)
         return api_fail_memory(problem);

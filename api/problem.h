@@ -5,9 +5,9 @@
 #include "api/text.h"
 
 struct api_problem {
-    int status;            /* HTTP status */
-    struct pe_error error; /* its pointer and detail; the status in it is not used */
-    const char *header;    /* one more header that the status calls for (Allow, Accept-Post …), NULL if none */
+    int status;              /* HTTP status */
+    struct pe_failure error; /* its pointer and detail; the status in it is not used */
+    const char *header;      /* one more header that the status calls for (Allow, Accept-Post …), NULL if none */
     char header_value[256];
 };
 
@@ -18,7 +18,7 @@ bool api_fail(struct api_problem *problem, int status, const char *pointer, cons
 /* The client has disconnected: a 503 that is not received. */
 bool api_fail_left(struct api_problem *problem);
 bool api_fail_memory(struct api_problem *problem);
-bool api_fail_core(struct api_problem *problem, const struct pe_error *err); /* the core's error */
+bool api_fail_core(struct api_problem *problem, const struct pe_failure *err); /* the core's error */
 bool api_fail_text(struct api_problem *problem,
                    const struct api_text *text); /* the failure of a text that is full or out of memory */
 

@@ -2,7 +2,7 @@
 #ifndef API_TEXT_H
 #define API_TEXT_H
 
-#include "core/posenc.h"
+#include "core/inside.h"
 
 /* A failure is remembered: append everything, then check once. */
 enum api_text_state { API_TEXT_FINE, API_TEXT_FULL, API_TEXT_NO_MEMORY };

@@ -19,7 +19,7 @@ struct pe_ask {
     struct item *items; /* in order */
     size_t n_items;
     double max_bytes, max_work; /* 0: no limit */
-    struct pe_error first;      /* mistake */
+    struct pe_failure first;    /* mistake */
 };
 
 /* ---- The calls ---- */
@@ -53,7 +53,7 @@ static bool is_above(const char *a, const char *b)
     return strncmp(a, b, n) == 0 && b[n] == '.';
 }
 
-static enum pe_status check_path(const struct pe_ask *ask, const char *path, struct pe_error *err)
+static enum pe_status check_path(const struct pe_ask *ask, const char *path, struct pe_failure *err)
 {
     char pointer[PE_POINTER_MAX];
     if (!is_path(path))
@@ -252,7 +252,7 @@ static struct pe_value lay_out(const struct pe_ask *ask, const char *above, stru
 }
 
 /* Reads dtype by the row that services of this library have for it, so that its error is theirs. */
-static enum pe_status read_dtype(const struct item *item, enum pe_dtype *dtype, struct pe_error *err)
+static enum pe_status read_dtype(const struct item *item, enum pe_dtype *dtype, struct pe_failure *err)
 {
     struct choice {
         int dtype;
@@ -268,7 +268,7 @@ static enum pe_status read_dtype(const struct item *item, enum pe_dtype *dtype, 
 
 /* Writes the names to the block, and pointers to them to names. */
 static enum pe_status read_outputs(const struct item *item, struct block *b, const char **names, size_t *n,
-                                   struct pe_error *err)
+                                   struct pe_failure *err)
 {
     if (!item->text)
         return pe_fail(err, "/outputs", "outputs are names with commas between them, such as \"cos,sin\"");
@@ -284,7 +284,7 @@ static enum pe_status read_outputs(const struct item *item, struct block *b, con
 /* ---- Planning ---- */
 
 /* Called by the planning of this library, which gives it the request by calls. */
-static enum pe_status admit(void *caller, double bytes, struct pe_error *err)
+static enum pe_status admit(void *caller, double bytes, struct pe_failure *err)
 {
     const struct pe_ask *ask = caller;
     if (ask->max_bytes <= 0 || bytes <= ask->max_bytes)
@@ -293,7 +293,7 @@ static enum pe_status admit(void *caller, double bytes, struct pe_error *err)
     return err->status = PE_TOO_LARGE;
 }
 
-static enum pe_status check_work(const struct pe_ask *ask, const struct pe_plan *plan, struct pe_error *err)
+static enum pe_status check_work(const struct pe_ask *ask, const struct pe_plan *plan, struct pe_failure *err)
 {
     double work = pe_plan_work(plan);
     if (ask->max_work <= 0 || work <= ask->max_work)
@@ -318,7 +318,7 @@ static void measure(const struct pe_ask *ask, size_t *n_names, size_t *n_bytes)
 }
 
 static enum pe_status plan_in(struct pe_ask *ask, struct block *b, const char **outputs, struct pe_plan **plan,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     struct pe_request request = {.operation = ask->operation, .dtype = PE_DTYPE_NONE, .admit = admit, .caller = ask};
     const struct item *dtype = *place_of(ask, "dtype"), *named = *place_of(ask, "outputs");
@@ -332,7 +332,7 @@ static enum pe_status plan_in(struct pe_ask *ask, struct block *b, const char **
     return status ? status : pe_plan_new(&request, plan, err);
 }
 
-enum pe_status pe_ask_plan(struct pe_ask *ask, struct pe_plan **out, struct pe_error *err)
+static enum pe_status plan_asked(struct pe_ask *ask, struct pe_plan **out, struct pe_failure *err)
 {
     if (!ask)
         return pe_no_memory(err);
@@ -357,6 +357,18 @@ enum pe_status pe_ask_plan(struct pe_ask *ask, struct pe_plan **out, struct pe_e
     else {
         plan->asked_block = fields;
         *out = plan;
+    }
+    return status;
+}
+
+enum pe_status pe_ask_plan(struct pe_ask *ask, struct pe_plan **plan, struct pe_error *err)
+{
+    struct pe_failure why;
+    enum pe_status status = plan_asked(ask, plan, &why);
+    if (status) {
+        err->status = (int)status;
+        memcpy(err->pointer, why.pointer, sizeof err->pointer);
+        memcpy(err->detail, why.detail, sizeof err->detail);
     }
     return status;
 }

@@ -70,7 +70,7 @@ struct pe_attend {
     struct pe_attend_room (*room)(const struct pe_plan *plan, size_t n_rows);
     double (*work)(const struct pe_plan *plan);
     /* Computes the tables of the scheme that depend on the arithmetic, once. May be NULL. */
-    enum pe_status (*open)(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_error *err);
+    enum pe_status (*open)(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_failure *err);
     /* Returns the tables of a head: computed in the memory given, or those that the plan already has. */
     const void *(*open_head)(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables);
     /* Computes, in the same memory, tables that also depend on the keys of the head: keys->k has all k_len keys,

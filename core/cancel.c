@@ -1,7 +1,7 @@
 /* Owns the callback that tells the calling thread whether its work is still wanted. Each thread has its own, because
  * several clients may read from one plan and only one of them may disconnect. */
 
-#include "core/posenc.h"
+#include "core/numeric/numeric.h"
 
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ bool pe_is_cancelled(void)
     return watch.was_cancelled;
 }
 
-enum pe_status pe_cancelled(struct pe_error *err)
+enum pe_status pe_cancelled(struct pe_failure *err)
 {
     pe_fail(err, "", "given up: nobody waits for the answer any more");
     return err->status = PE_CANCELLED;
@@ -50,7 +50,13 @@ void pe_free_large(void *memory, size_t n_bytes)
     free(memory);
 }
 
-void pe_on_wait(void (*wait)(void)) { on_wait = wait; }
+bool pe_on_wait(void (*wait)(void))
+{
+    if (pe_is_settled())
+        return false;
+    on_wait = wait;
+    return true;
+}
 
 void pe_wait(void)
 {

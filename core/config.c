@@ -48,7 +48,7 @@ static const struct pe_param *idle_rows(const struct pe_scheme *scheme, const ch
 }
 
 /* Its type and range. */
-static enum pe_status check_idle(const struct pe_param *rows, const struct pe_field *field, struct pe_error *err)
+static enum pe_status check_idle(const struct pe_param *rows, const struct pe_field *field, struct pe_failure *err)
 {
     size_t room = 0;
     bool taken = false;
@@ -60,7 +60,7 @@ static enum pe_status check_idle(const struct pe_param *rows, const struct pe_fi
     return status;
 }
 
-static enum pe_status check_field(const struct pe_scheme *scheme, const struct pe_field *field, struct pe_error *err)
+static enum pe_status check_field(const struct pe_scheme *scheme, const struct pe_field *field, struct pe_failure *err)
 {
     char pointer[PE_POINTER_MAX];
     const struct pe_param *rows = idle_rows(scheme, field->name);
@@ -102,7 +102,7 @@ static uint64_t size_of(const struct trial *t, const char *name, uint64_t usual)
 }
 
 /* A scheme that has no tables of its own needs queries and keys. */
-static enum pe_status add_operands(struct trial *t, struct pe_error *err)
+static enum pe_status add_operands(struct trial *t, struct pe_failure *err)
 {
     enum { MOST = 1 << 20 };
     uint64_t heads = size_of(t, "num_heads", 1), head_dim = size_of(t, "head_dim", 2);
@@ -117,7 +117,7 @@ static enum pe_status add_operands(struct trial *t, struct pe_error *err)
     return PE_OK;
 }
 
-static enum pe_status try(const struct trial *t, struct pe_error *err)
+static enum pe_status try(const struct trial *t, struct pe_failure *err)
 {
     struct pe_plan *plan = NULL;
     enum pe_status status = pe_plan_new(&t->request, &plan, err);
@@ -127,16 +127,16 @@ static enum pe_status try(const struct trial *t, struct pe_error *err)
 }
 
 /* Whether it is about what the configuration itself states. */
-static bool is_own_error(const struct trial *t, const struct pe_error *err)
+static bool is_own_error(const struct trial *t, const struct pe_failure *err)
 {
     const char *name = err->pointer + (*err->pointer == '/');
     return *name && !pe_is_among("len|grid|seed|q|k", name) && !is_tensor(t->config->model.scheme, name);
 }
 
 /* One more try after others have failed; *err becomes the most telling of their errors. */
-static enum pe_status try_again(const struct trial *t, struct pe_error *err)
+static enum pe_status try_again(const struct trial *t, struct pe_failure *err)
 {
-    struct pe_error before = *err;
+    struct pe_failure before = *err;
     enum pe_status status = try(t, err);
     if (status == PE_INVALID && is_own_error(t, &before))
         *err = before;
@@ -144,7 +144,7 @@ static enum pe_status try_again(const struct trial *t, struct pe_error *err)
 }
 
 /* Without and with weights. */
-static enum pe_status try_seed(struct trial *t, struct pe_error *err)
+static enum pe_status try_seed(struct trial *t, struct pe_failure *err)
 {
     enum pe_status status = try_again(t, err);
     if (status != PE_INVALID || !t->config->model.scheme->info.inputs || value_of(t, "seed"))
@@ -156,9 +156,9 @@ static enum pe_status try_seed(struct trial *t, struct pe_error *err)
 }
 
 /* Swin's windows need a grid, and lookups need weights: for those that the configuration does not have, ours serve. */
-static enum pe_status try_all(struct trial *t, struct pe_error *err)
+static enum pe_status try_all(struct trial *t, struct pe_failure *err)
 {
-    *err = (struct pe_error){.status = PE_OK};
+    *err = (struct pe_failure){.status = PE_OK};
     if (t->request.operation == PE_ATTEND || value_of(t, "grid"))
         return try_seed(t, err);
     add(t, "len", (struct pe_value){.kind = PE_INTEGER, .integer = 1});
@@ -173,7 +173,7 @@ static enum pe_status try_all(struct trial *t, struct pe_error *err)
     return try_seed(t, err);
 }
 
-static enum pe_status plan_it(struct trial *t, const struct pe_request *request, struct pe_error *err)
+static enum pe_status plan_it(struct trial *t, const struct pe_request *request, struct pe_failure *err)
 {
     const struct pe_scheme *scheme = t->config->model.scheme;
     enum pe_status status = PE_OK;
@@ -189,7 +189,7 @@ static enum pe_status plan_it(struct trial *t, const struct pe_request *request,
     return status ? status : try_all(t, err);
 }
 
-static enum pe_status check(const struct pe_config *config, const struct pe_request *request, struct pe_error *err)
+static enum pe_status check(const struct pe_config *config, const struct pe_request *request, struct pe_failure *err)
 {
     for (size_t i = 0; i < request->n_fields; i++)
         if (!is_of_model(request->fields[i].name)) {
@@ -217,7 +217,7 @@ static void print(struct pe_config *config)
     config->value = (struct pe_value){.kind = PE_OBJECT, .object = {config->fields, model->n + 1}};
 }
 
-enum pe_status pe_config_new(const struct pe_request *request, struct pe_config **out, struct pe_error *err)
+enum pe_status pe_config_new(const struct pe_request *request, struct pe_config **out, struct pe_failure *err)
 {
     struct pe_config *config = calloc(1, sizeof *config);
     enum pe_status status = config ? pe_inherit_whole(&config->model, request, err) : pe_no_memory(err);

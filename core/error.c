@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum pe_status pe_fail(struct pe_error *err, const char *pointer, const char *format, ...)
+enum pe_status pe_fail(struct pe_failure *err, const char *pointer, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -24,7 +24,7 @@ enum pe_status pe_fail(struct pe_error *err, const char *pointer, const char *fo
     return PE_INVALID;
 }
 
-enum pe_status pe_leave_out(struct pe_error *err, const char *format, ...)
+enum pe_status pe_leave_out(struct pe_failure *err, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -34,7 +34,7 @@ enum pe_status pe_leave_out(struct pe_error *err, const char *format, ...)
     return err->status;
 }
 
-enum pe_status pe_advise(struct pe_error *err, enum pe_advice advice, const char *about)
+enum pe_status pe_advise(struct pe_failure *err, enum pe_advice advice, const char *about)
 {
     err->advice = advice;
     err->advice_at = strlen(err->detail);
@@ -42,7 +42,7 @@ enum pe_status pe_advise(struct pe_error *err, enum pe_advice advice, const char
     return err->status;
 }
 
-enum pe_status pe_no_memory(struct pe_error *err)
+enum pe_status pe_no_memory(struct pe_failure *err)
 {
     pe_fail(err, "", "not enough memory for this request");
     return err->status = PE_NO_MEMORY;

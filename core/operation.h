@@ -13,24 +13,24 @@ struct pe_operation {
     /* Does the scheme support the operation? The functions and rows of its descriptor decide. */
     bool (*can)(const struct pe_scheme *scheme);
     /* Fails with the reason why the scheme does not support the operation. */
-    enum pe_status (*refuse)(const struct pe_scheme *scheme, struct pe_error *err);
+    enum pe_status (*refuse)(const struct pe_scheme *scheme, struct pe_failure *err);
 
     /* The steps of planning, in order. open() reads the operation's own fields from the request, before the scheme's
      * parameters are read, because a field may belong to both. read() runs after that: it reads the operation's
      * tensors and fixes sizes in the scheme's config. Both mark the fields that they have used in taken[]. */
-    enum pe_status (*open)(struct pe_plan *plan, const struct pe_request *request, bool *taken, struct pe_error *err);
-    enum pe_status (*read)(struct pe_plan *plan, const struct pe_request *request, bool *taken, struct pe_error *err);
+    enum pe_status (*open)(struct pe_plan *plan, const struct pe_request *request, bool *taken, struct pe_failure *err);
+    enum pe_status (*read)(struct pe_plan *plan, const struct pe_request *request, bool *taken, struct pe_failure *err);
     /* kind: do queries and keys have separate positions? sizes: which lengths do the tensors fix? Every operation
      * has both. */
     enum pe_sequence_kind (*kind)(const struct pe_plan *plan);
     struct pe_sequence_sizes (*sizes)(const struct pe_plan *plan);
     /* Runs when the numbers of positions are known: sets everything that the scheme's cost() needs. */
-    enum pe_status (*begin)(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
+    enum pe_status (*begin)(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err);
     /* Nanoseconds that init() takes at most on a slow machine, estimated from what is known before the scheme's plan().
      * It ends pe_plan_check. Every operation has it. */
     double (*ns)(const struct pe_plan *plan);
     /* Runs after the scheme's plan(): outputs, tables, working memory. Every operation has it. */
-    enum pe_status (*init)(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
+    enum pe_status (*init)(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err);
     /* Writes the fields of the resolved config that are not among the scheme's rows, at most n_printed_max, and
      * returns their number. */
     size_t (*print)(const struct pe_plan *plan, struct pe_field *fields);

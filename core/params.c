@@ -78,7 +78,7 @@ static void show_allowed(const struct pe_param *row, char *out, size_t room)
 }
 
 static enum pe_status refuse(const struct pe_param *row, const struct pe_value *v, const char *pointer,
-                             struct pe_error *err)
+                             struct pe_failure *err)
 {
     char found[SHOWN_MAX], allowed[256];
     show_value(v, found, sizeof found);
@@ -141,7 +141,7 @@ double pe_real_at(const struct pe_reals *list, uint64_t i)
 }
 
 static enum pe_status read_reals(const struct pe_param *row, const struct pe_value *v, struct pe_reals *field,
-                                 const char *pointer, struct pe_error *err)
+                                 const char *pointer, struct pe_failure *err)
 {
     uint64_t n = 0;
     bool is_array = v->kind == PE_ARRAY && v->array.rank && pe_shape_count(v->array.shape, v->array.rank, &n);
@@ -236,7 +236,7 @@ void pe_pointer_join(char *out, size_t room, const char *prefix, const char *nam
     out[used < room ? used : room - 1] = '\0';
 }
 
-static enum pe_status fail_when(const struct pe_param *row, const char *pointer, struct pe_error *err)
+static enum pe_status fail_when(const struct pe_param *row, const char *pointer, struct pe_failure *err)
 {
     size_t n = strlen(row->when); /* without the empty alternative, which means "unset" */
     n -= row->when[n - 1] == '|';
@@ -245,7 +245,7 @@ static enum pe_status fail_when(const struct pe_param *row, const char *pointer,
 
 static enum pe_status check_excludes(const struct pe_param *rows, const struct pe_param *row,
                                      const struct pe_field *fields, size_t n_fields, const char *pointer,
-                                     struct pe_error *err)
+                                     struct pe_failure *err)
 {
     for (size_t i = 0; row->excludes && i < n_fields; i++) {
         const struct pe_param *other = pe_param_find(rows, fields[i].name);
@@ -256,11 +256,11 @@ static enum pe_status check_excludes(const struct pe_param *rows, const struct p
 }
 
 static enum pe_status read_object(const struct pe_param *row, void *config, const struct pe_value *v,
-                                  const char *pointer, struct pe_error *err);
+                                  const char *pointer, struct pe_failure *err);
 
 /* Reads fields[i] into the config as its row states; found has the rows of the fields before it. */
 static enum pe_status read_field(const struct pe_param *const *found, void *config, const struct pe_field *fields,
-                                 size_t i, const char *prefix, struct pe_error *err)
+                                 size_t i, const char *prefix, struct pe_failure *err)
 {
     const struct pe_param *row = found[i];
     const struct pe_value *v = &fields[i].value;
@@ -281,7 +281,7 @@ static enum pe_status read_field(const struct pe_param *const *found, void *conf
 }
 
 static enum pe_status unknown_field(const struct pe_param *row, const char *name, const char *pointer,
-                                    struct pe_error *err)
+                                    struct pe_failure *err)
 {
     const char *names[65];
     size_t n = 0;
@@ -297,7 +297,7 @@ static enum pe_status unknown_field(const struct pe_param *row, const char *name
 }
 
 static enum pe_status read_object(const struct pe_param *row, void *config, const struct pe_value *v,
-                                  const char *pointer, struct pe_error *err)
+                                  const char *pointer, struct pe_failure *err)
 {
     bool taken[PE_FIELDS_MAX] = {false};
     size_t n = v->object.n;
@@ -325,7 +325,7 @@ static void set_defaults(const struct pe_param *rows, void *config)
 /* Conditions of a field that has been read. */
 static enum pe_status check_field(const struct pe_param *rows, const struct pe_param *row, bool is_shared,
                                   const void *config, const struct pe_field *fields, size_t n_fields,
-                                  const char *pointer, struct pe_error *err)
+                                  const char *pointer, struct pe_failure *err)
 {
     if (!is_shared && !pe_when_holds(row->when, rows, config))
         return fail_when(row, pointer, err);
@@ -334,7 +334,7 @@ static enum pe_status check_field(const struct pe_param *rows, const struct pe_p
 
 /* Two passes: conditions can be checked only after all words have been read. */
 enum pe_status pe_params_read(const struct pe_param *rows, void *config, const struct pe_field *fields, size_t n_fields,
-                              bool *taken, const char *prefix, struct pe_error *err)
+                              bool *taken, const char *prefix, struct pe_failure *err)
 {
     const struct pe_param *found[PE_FIELDS_MAX]; /* the row of each field, looked up once */
     bool shared[PE_FIELDS_MAX]; /* marked as taken before the call: a row that is not in use leaves the field alone */
@@ -358,7 +358,7 @@ enum pe_status pe_params_read(const struct pe_param *rows, void *config, const s
 }
 
 enum pe_status pe_reals_expect(const struct pe_reals *list, uint64_t n, const char *name, const char *why,
-                               struct pe_error *err)
+                               struct pe_failure *err)
 {
     char pointer[PE_POINTER_MAX];
     pe_pointer_join(pointer, sizeof pointer, "", name);

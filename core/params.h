@@ -2,7 +2,7 @@
 #ifndef PE_PARAMS_H
 #define PE_PARAMS_H
 
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <math.h>
 #include <string.h>
@@ -75,7 +75,7 @@
 
 /* Ends an error's sentence with the advice to leave its field out, which pe_inherit_blame drops where the request does
  * not have the field. Returns the error's status. */
-enum pe_status pe_leave_out(struct pe_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+enum pe_status pe_leave_out(struct pe_failure *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Both of a text that is put together of others before main; borrowed for good. In core/texts.c. */
 void pe_text_add(const char *english, const char *chinese);
@@ -107,6 +107,6 @@ size_t pe_params_count(const struct pe_param *rows); /* number of rows, includin
 /* Fails unless the list has one dimension and exactly n numbers. The error states both lengths and why n is
  * expected. */
 enum pe_status pe_reals_expect(const struct pe_reals *list, uint64_t n, const char *name, const char *why,
-                               struct pe_error *err);
+                               struct pe_failure *err);
 
 #endif

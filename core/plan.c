@@ -32,7 +32,7 @@ static const struct pe_operation_info *owner_of(const char *name)
 }
 
 static enum pe_status unknown_field(const struct pe_plan *plan, const struct pe_request *request, const char *name,
-                                    struct pe_error *err)
+                                    struct pe_failure *err)
 {
     static const char *const own[] = {"scheme", "preset", "hf_config", "gguf", "layer_type"};
     const char *names[PE_FIELDS_MAX + 1], *scheme = plan->scheme->info.name;
@@ -73,7 +73,7 @@ static bool is_idle(const struct pe_plan *plan, const struct pe_request *request
 }
 
 static enum pe_status check_all_taken(const struct pe_plan *plan, const struct pe_request *request, const bool *taken,
-                                      struct pe_error *err)
+                                      struct pe_failure *err)
 {
     for (size_t i = 0; i < request->n_fields; i++)
         if (!taken[i] && !is_idle(plan, request, i))
@@ -93,7 +93,7 @@ static size_t count_rows(const struct pe_param *rows)
 
 /* The config has the scheme, its parameters, how it is combined with x, and the rules of its sequence. Together with
  * the sequence, it can be sent again as the same request. */
-static enum pe_status print_config(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status print_config(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_param *rows = plan->scheme->info.params, *rules = pe_sequence_rules();
     const struct pe_operation *operation = plan->operation;
@@ -123,7 +123,7 @@ static void set_arith(struct pe_plan *plan)
 }
 
 static enum pe_status read_fields(struct pe_plan *plan, const struct pe_request *request, bool *taken,
-                                  struct pe_error *err)
+                                  struct pe_failure *err)
 {
     const struct pe_operation *operation = plan->operation;
     const struct pe_field *fields = request->fields;
@@ -142,7 +142,7 @@ static enum pe_status read_fields(struct pe_plan *plan, const struct pe_request 
     return status ? status : check_all_taken(plan, request, taken, err);
 }
 
-static enum pe_status check_axes(const struct pe_plan *plan, struct pe_error *err)
+static enum pe_status check_axes(const struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_sequence_fields *f = &plan->sequence;
     const char *pointer = f->grid.n        ? "/grid"
@@ -155,7 +155,7 @@ static enum pe_status check_axes(const struct pe_plan *plan, struct pe_error *er
                    plan->seq.n_axes, plan->scheme->info.name);
 }
 
-static enum pe_status check_positions(const struct pe_plan *plan, uint64_t most, struct pe_error *err)
+static enum pe_status check_positions(const struct pe_plan *plan, uint64_t most, struct pe_failure *err)
 {
     uint64_t q = plan->seq.q[0].n, k = plan->seq.k[0].n, n = q > k ? q : k;
     if (most == 0 || n <= most)
@@ -165,7 +165,7 @@ static enum pe_status check_positions(const struct pe_plan *plan, uint64_t most,
     return err->status = PE_TOO_LARGE;
 }
 
-static enum pe_status count_sequence(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+static enum pe_status count_sequence(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
     const struct pe_operation *operation = plan->operation;
     enum pe_status status =
@@ -175,13 +175,13 @@ static enum pe_status count_sequence(struct pe_plan *plan, const struct pe_reque
     return status ? status : check_axes(plan, err);
 }
 
-static enum pe_status admit(struct pe_plan *plan, const struct pe_cost *cost, struct pe_error *err)
+static enum pe_status admit(struct pe_plan *plan, const struct pe_cost *cost, struct pe_failure *err)
 {
     plan->cost.ns += cost->ns;
     return pe_plan_admit(plan, cost->bytes, err);
 }
 
-static enum pe_status admit_request(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+static enum pe_status admit_request(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
     struct pe_cost cost = {0, 0};
     pe_cost_request(&cost, request);
@@ -189,14 +189,14 @@ static enum pe_status admit_request(struct pe_plan *plan, const struct pe_reques
 }
 
 /* Runs and grids cost nothing. */
-static enum pe_status admit_sequence(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status admit_sequence(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_cost cost = {0, 0};
     pe_cost_sequence(&cost, &plan->sequence);
     return cost.ns > 0 ? admit(plan, &cost, err) : PE_OK;
 }
 
-static enum pe_status admit_scheme(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status admit_scheme(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_cost cost = {0, 0};
     plan->scheme->cost(plan, &cost);
@@ -204,7 +204,7 @@ static enum pe_status admit_scheme(struct pe_plan *plan, struct pe_error *err)
 }
 
 /* The request as it is planned: with the fields of the model that it names. */
-static enum pe_status merge(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status merge(struct pe_plan *plan, struct pe_failure *err)
 {
     plan->merged = plan->asked;
     plan->merged.fields = plan->inheritance->fields;
@@ -221,7 +221,7 @@ static enum pe_status merge(struct pe_plan *plan, struct pe_error *err)
 
 /* ---- The first half ---- */
 
-static enum pe_status check(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status check(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_request *request = &plan->merged;
     bool taken[PE_FIELDS_MAX] = {false};
@@ -245,13 +245,14 @@ static enum pe_status check(struct pe_plan *plan, struct pe_error *err)
     return status;
 }
 
-enum pe_status pe_plan_check(const struct pe_request *request, struct pe_plan **out, struct pe_error *err)
+enum pe_status pe_plan_check(const struct pe_request *request, struct pe_plan **out, struct pe_failure *err)
 {
     struct pe_plan *plan = calloc(1, sizeof *plan);
     if (!plan || !(plan->inheritance = malloc(sizeof *plan->inheritance))) {
         free(plan);
         return pe_no_memory(err);
     }
+    pe_settle();
     plan->asked = *request;
     enum pe_status status = pe_inherit(plan->inheritance, request, err);
     if (!status && (status = check(plan, err)))
@@ -267,7 +268,7 @@ enum pe_status pe_plan_check(const struct pe_request *request, struct pe_plan **
 
 /* ---- The second half ---- */
 
-static enum pe_status build(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status build(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_request *request = &plan->merged;
     enum pe_status status = pe_sequence_lay_out(&plan->seq, &plan->sequence, err);
@@ -286,7 +287,7 @@ static enum pe_status build(struct pe_plan *plan, struct pe_error *err)
     return status ? status : print_config(plan, err);
 }
 
-enum pe_status pe_plan_build(struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_plan_build(struct pe_plan *plan, struct pe_failure *err)
 {
     assert(plan->request && "a plan is built once");
     enum pe_status status = build(plan, err);
@@ -305,7 +306,7 @@ enum pe_builder pe_plan_builder(const struct pe_plan *plan)
 
 /* ---- Both ---- */
 
-enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **out, struct pe_error *err)
+enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **out, struct pe_failure *err)
 {
     struct pe_plan *plan = NULL;
     enum pe_status status = pe_plan_check(request, &plan, err);

@@ -85,7 +85,7 @@ END {
     prefix = table
     sub(/_.*/, "", prefix)
     sub(/^[^_]*_/, "", table)
-    print "/* Built from a catalogue by core/po.awk. */\n#include \"core/posenc.h\"\n"
+    print "/* Built from a catalogue by core/po.awk. */\n#include \"core/inside.h\"\n"
     print "const struct pe_translation " prefix "_" table "_rows[] = {"
     for (i = 1; i <= n; i++)
         print row[keys[i]]

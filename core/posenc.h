@@ -1,13 +1,41 @@
-/* libposenc: computes positional encodings. This header is the whole interface of the library.
+/* libposenc: computes positional encodings of Transformer models. This header is the whole interface of the library.
  *
- * A program that needs a table reads "A request by calls" below. Inside, three calls are enough: pe_plan_new() checks a
- * request and fixes everything that a number depends on; pe_fill() writes any elements of any output of the plan;
- * pe_plan_free() frees it. Nothing here knows JSON, HTTP, threads, files or clocks. A caller whose thread must not be
- * kept waiting plans in two calls, pe_plan_check() and pe_plan_build().
+ *     struct pe_error err;
+ *     struct pe_plan *plan;
+ *     struct pe_ask *ask = pe_ask_new("encode");
+ *     pe_ask_text(ask, "scheme", "rope");
+ *     pe_ask_integer(ask, "head_dim", 128);
+ *     pe_ask_integer(ask, "len", 4096);
+ *     if (pe_ask_plan(ask, &plan, &err) != PE_OK)
+ *         return fprintf(stderr, "%s\n", err.detail), 2;
+ *     float *cosines = malloc((size_t)pe_output_bytes(plan, 0));
+ *     pe_fill(plan, 0, 0, (size_t)pe_output_bytes(plan, 0) / sizeof *cosines, cosines);
+ *     pe_plan_free(plan);
+ *     pe_ask_free(ask);
+ *
+ * Three steps: put a request together by calls, plan it, fill from the plan. Planning checks the request and fixes
+ * everything that a number depends on; it may fail. Filling writes any elements of any output and cannot fail. The
+ * fields of a request are those of the service's endpoints: `posenc schemes` lists the schemes, `posenc schemes rope`
+ * the fields of one.
  *
  * Three words state ownership: "makes" (the caller frees it with the named function), "borrowed until …" (the
  * pointed-to memory must stay valid until then) and "takes" (the callee frees it). A function that fails leaves its
- * outputs untouched and fills *err. */
+ * outputs untouched and fills *err.
+ *
+ * Threads and the process:
+ * - Nothing runs when the library is loaded. Any thread may call any function. One struct pe_ask belongs to one thread
+ * at a time; a plan never changes, and any number of threads may fill from it at once, also after fork().
+ * - pe_watch() is of the calling thread. pe_isa_use(), pe_on_wait() and pe_gemm_setup() are of the process; they are
+ * for the beginning of main().
+ * - There is no other state. The library reads no locale, environment, file or clock; it sets no signal handler, never
+ *   exits and prints nothing. It expects rounding to nearest, and leaves the caller's floating-point flags as they
+ * were.
+ * - The BLAS library keeps the threads that the program gave it, unless pe_gemm_setup() is called.
+ * - Memory is allocated with malloc(). An allocation that fails is PE_NO_MEMORY; pe_ask_limit() refuses large requests
+ *   before anything large is allocated.
+ *
+ * Within one number of the soname (libposenc.so.0) functions and values of enums are only added. What will go is marked
+ * as deprecated for at least one minor version before. */
 #ifndef PE_POSENC_H
 #define PE_POSENC_H
 
@@ -19,911 +47,151 @@
 extern "C" {
 #endif
 
-/* Only what this header declares is visible in the shared library. */
+/* Functions of this header are visible in the shared library, everything else is hidden. */
 #ifdef __GNUC__
-#pragma GCC visibility push(default)
+#define PE_API __attribute__((visibility("default")))
+#else
+#define PE_API
 #endif
 
-#define PE_VERSION "0.1.0"
+/* ---- Version --------------------------------------------------------------------------------------------------- */
+
+#define PE_VERSION "0.2.0"
 #define PE_VERSION_MAJOR 0
-#define PE_VERSION_MINOR 1
+#define PE_VERSION_MINOR 2
 #define PE_VERSION_PATCH 0
-const char *pe_version(void); /* PE_VERSION of the library that runs, which may be newer than this header */
+
+/* PE_VERSION of the library that runs, which may be newer than this header. */
+PE_API const char *pe_version(void);
 
 /* ---- Errors ---------------------------------------------------------------------------------------------------- */
 
 enum pe_status {
     PE_OK = 0,
-    PE_INVALID,   /* the request is wrong; err names the field, the value found and the values allowed */
-    PE_TOO_LARGE, /* the request is valid but exceeds a limit; err names it */
-    PE_NO_MEMORY, /* an allocation failed; nothing has changed */
-    PE_CANCELLED  /* the caller no longer wants the result: see pe_watch */
+    PE_INVALID = 1,   /* the request is wrong; err names the field, the value found and the values allowed */
+    PE_TOO_LARGE = 2, /* the request is valid but exceeds a limit; err names it */
+    PE_NO_MEMORY = 3, /* an allocation failed; nothing has changed */
+    PE_CANCELLED = 4  /* the caller no longer wants the result: see pe_watch */
 };
 
-enum { PE_POINTER_MAX = 160, PE_DETAIL_MAX = 640, PE_LAYER_TYPES_MAX = 400 };
+enum { PE_POINTER_MAX = 160, PE_DETAIL_MAX = 640 };
 
-/* What a caller can add to the sentence of an error: where it lists the valid names, what it calls its limit. Core
- * knows neither its endpoints nor its flags. */
-enum pe_advice {
-    PE_NO_ADVICE,
-    PE_LIST_FIELDS, /* of the scheme about */
-    PE_LIST_PRESETS,
-    PE_LIST_METRICS,
-    PE_LIST_TENSORS,
-    PE_ASK_OTHER, /* the operation about takes this field */
-    PE_ASK_ATTENTION,
-    PE_STORE_WEIGHTS,
-    PE_RAISE_ANALYSIS,
-    PE_RAISE_DIAGNOSIS, /* the request's max_work */
-    PE_N_ADVICES
-};
-
+/* The only struct that a program lays out itself. It has 804 bytes, and never other ones. */
 struct pe_error {
-    enum pe_status status;
+    int status;                   /* an enum pe_status */
     char pointer[PE_POINTER_MAX]; /* JSON pointer (RFC 6901) of the field at fault, "" for the whole request */
-    char detail[PE_DETAIL_MAX];   /* one sentence for the user: value found, values allowed, nearest valid name */
-    char layer_types[PE_LAYER_TYPES_MAX]; /* of /layer_type: the model's, "a|b"; "": the error is another one */
-    enum {
-        PE_NO_NEEDS,
-        PE_NEEDS,
-        PE_NEEDS_UNKNOWN
-    } needs;         /* of a file that was sent in part: bytes that are missing */
-    int64_t need[2]; /* the first and the last of them */
-    enum pe_advice advice;
-    size_t advice_at;  /* the byte of detail before which the advice belongs */
-    size_t leave_at;   /* the byte of detail from which it advises to leave the field out; 0: it does not */
-    const char *about; /* the name that the advice is about, static; or NULL */
+    char detail[PE_DETAIL_MAX];   /* one English sentence: value found, values allowed, nearest valid name */
 };
 
-/* Fill *err and return its status: a failing function ends with `return pe_fail(err, …)`. pe_fail names the field by
- * its pointer; the others need none. The format is English, and printed in the language of pe_speak_in. */
-enum pe_status pe_fail(struct pe_error *err, const char *pointer, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-/* Adds advice to an error that pe_fail has filled; about is static, or NULL. Returns its status. */
-enum pe_status pe_advise(struct pe_error *err, enum pe_advice advice, const char *about);
-enum pe_status pe_no_memory(struct pe_error *err);
-enum pe_status pe_cancelled(struct pe_error *err); /* for work that was cancelled: see pe_watch */
-
-/* The entry of names (NULL-terminated) nearest to word by edit distance; NULL if none is near enough to suggest. */
-const char *pe_nearest(const char *word, const char *const *names);
-
-/* ---- Texts in two languages ------------------------------------------------------------------------------------
- *
- * Rows have their texts in English. The Chinese ones are in zh.po, which the build converts to a table; a text that is
- * not in it remains English. */
-
-enum pe_lang { PE_EN, PE_ZH, PE_N_LANGS };
-
-/* How the catalogue presents a thing: a short name for a control, and its meaning in one sentence. */
-struct pe_about {
-    const char *label, *summary;
-};
-
-/* A row of a table of translations. Tables are sorted by English, then by context. */
-struct pe_translation {
-    const char *english;
-    const char *context; /* "label: " and the summary beside it, or the reverse; "": every other place of this text */
-    const char *chinese;
-};
-
-/* Adds a table, sorted, of a layer above; at most one. */
-void pe_texts_add(const struct pe_translation *rows, size_t n);
-
-const char *pe_text_in(enum pe_lang lang, const char *english) __attribute__((format_arg(2)));
-
-/* The language of this thread's texts from now on, English at the beginning: of the errors that pe_fail fills in, and
- * of pe_text. */
-void pe_speak_in(enum pe_lang lang);
-enum pe_lang pe_spoken(void);
-const char *pe_text(const char *english) __attribute__((format_arg(1))); /* for a part of an error's sentence */
-
-const char *pe_label_in(enum pe_lang lang, const struct pe_about *about);
-const char *pe_summary_in(enum pe_lang lang, const struct pe_about *about);
-
-/* The Chinese of a text; NULL if the table does not have it. kind and of are the two parts of its context. */
-const char *pe_translation_find(const struct pe_translation *rows, size_t n, const char *english, const char *kind,
-                                const char *of);
-
-/* ---- Tensors --------------------------------------------------------------------------------------------------- */
+/* ---- Elements of tensors --------------------------------------------------------------------------------------- */
 
 enum pe_dtype {
-    PE_F32,
-    PE_F64,
-    PE_F16,
-    PE_BF16, /* a request may choose one of these four for its answer */
-    PE_I32,
-    PE_I64,
-    PE_I16,
-    PE_I8,
-    PE_U8,
-    PE_U16,
-    PE_U32,
-    PE_U64,
-    PE_BOOL,
-    PE_N_DTYPES,
-    PE_DTYPE_NONE = -1
+    PE_DTYPE_NONE = -1,
+    PE_F32 = 0,
+    PE_F64 = 1,
+    PE_F16 = 2,
+    PE_BF16 = 3, /* the field dtype chooses one of these four for the outputs */
+    PE_I32 = 4,
+    PE_I64 = 5,
+    PE_I16 = 6,
+    PE_I8 = 7,
+    PE_U8 = 8,
+    PE_U16 = 9,
+    PE_U32 = 10,
+    PE_U64 = 11,
+    PE_BOOL = 12 /* a byte, 0 or 1 */
 };
 
 enum { PE_RANK_MAX = 8 };
 
-/* A view of a row-major little-endian tensor; data is aligned only to the size of an element. */
-struct pe_tensor {
-    enum pe_dtype dtype;
-    unsigned rank;
-    uint64_t shape[PE_RANK_MAX];
-    const void *data;
-};
+PE_API size_t pe_dtype_size(enum pe_dtype dtype);      /* bytes of one element */
+PE_API const char *pe_dtype_name(enum pe_dtype dtype); /* "f32", "bf16", "i64", "bool" … */
+PE_API enum pe_dtype pe_dtype_find(const char *name);  /* PE_DTYPE_NONE: there is none of that name */
 
-size_t pe_dtype_size(enum pe_dtype dtype);      /* bytes of one element */
-const char *pe_dtype_name(enum pe_dtype dtype); /* "f32", … as on the wire */
-enum pe_dtype pe_dtype_find(const char *name);  /* PE_DTYPE_NONE if there is none of that name */
-bool pe_dtype_is_real(enum pe_dtype dtype);     /* f32, f64, f16, bf16 */
-extern const char *const pe_answer_dtypes[];    /* the names of these four, in the order of the enum, then NULL */
-/* Elements of a shape; false if the product passes 2^63. */
-bool pe_shape_count(const uint64_t *shape, unsigned rank, uint64_t *count);
-/* dst[i] = src[i] in another dtype, i < n, one rounding (to nearest, ties to even). Integers saturate. NaN becomes 0 in
- * an integer. src and dst may not overlap. */
-void pe_convert(enum pe_dtype to, void *dst, enum pe_dtype from, const void *src, size_t n);
+/* ---- A request by calls ---------------------------------------------------------------------------------------- */
 
-/* Writes elements first … first+n-1 of the tensor called name that is drawn from a seed: independent, of the normal
- * distribution N(0, std^2), f32. An element depends on seed, name, std and its own number only, and is the same on
- * every machine (core/request/request.h has the formula). About 50 ns each. */
-void pe_seed_fill(int64_t seed, const char *name, double std, uint64_t first, size_t n, float *out);
+struct pe_ask;  /* used by one thread at a time */
+struct pe_plan; /* immutable */
 
-/* ---- Values: a request without its JSON ------------------------------------------------------------------------ */
+/* Makes a request (free with pe_ask_free) of an operation: "encode", "rotate" or "attention". NULL: no memory. An
+ * unknown operation is reported by pe_ask_plan. */
+PE_API struct pe_ask *pe_ask_new(const char *operation);
 
-enum pe_kind { PE_NULL, PE_BOOLEAN, PE_INTEGER, PE_REAL, PE_STRING, PE_LIST, PE_OBJECT, PE_ARRAY, PE_PRESET };
-
-struct pe_field;
-struct pe_preset;
-
-struct pe_value {
-    enum pe_kind kind;
-    bool from_text; /* PE_ARRAY: f64 numbers read from JSON text with no dtype stated; a tensor of them is f32 */
-    union {
-        bool boolean;
-        int64_t integer;
-        double real;        /* the double nearest the number's text */
-        const char *string; /* UTF-8, NUL-terminated */
-        struct {
-            const struct pe_value *items;
-            size_t n;
-        } list; /* a list that is not all numbers */
-        struct {
-            const struct pe_field *fields;
-            size_t n;
-        } object;
-        struct pe_tensor array;         /* any list (of lists …) of numbers, and any tensor sent */
-        const struct pe_preset *preset; /* only of the field `preset`: one that is not built in (pe_preset_find) */
-    };
-};
-
-struct pe_field {
-    const char *name;
-    struct pe_value value;
-};
-
-/* ---- Parameter rows: one table row is a parameter's name, type, default, range and text ------------------------ */
-
-enum pe_type { PE_T_INT, PE_T_REAL, PE_T_BOOL, PE_T_WORD, PE_T_REALS, PE_T_OBJECT, PE_T_VALUE };
-
-#define PE_UNSET_INT INT64_MIN /* an integer that was not given and has no constant default; a real is NaN then */
-
-/* A list of numbers of any dtype, borrowed from the request; pe_real_at() reads it. n = 0: not given. */
-struct pe_reals {
-    struct pe_tensor array;
-    uint64_t n;
-};
-double pe_real_at(const struct pe_reals *list, uint64_t i); /* element i, counted flat */
-
-/* The section of a form to which a parameter belongs. */
-enum pe_group {
-    PE_G_SCHEME, /* what is particular to one scheme; every row that does not say otherwise */
-    PE_G_SEQUENCE,
-    PE_G_SEGMENTS,
-    PE_G_SIZE,
-    PE_G_FREQUENCIES,
-    PE_G_SCALING,
-    PE_G_LAYOUT,
-    PE_G_AXES,
-    PE_G_MASK,
-    PE_G_WEIGHTS,
-    PE_G_COMBINATION,
-    PE_G_ATTENTION,
-    PE_G_NUMBERS,
-    PE_G_ANSWER,
-    PE_G_PICTURE,
-    PE_N_GROUPS
-};
-
-/* Does a form show a parameter at once, or only when more is asked for? */
-enum pe_level { PE_LEVEL_OF_ROW, PE_BASIC, PE_MORE };
-
-struct pe_interval {
-    double lo, hi; /* both 0: not stated */
-};
-
-struct pe_param {
-    const char *name;  /* the JSON key and the config struct's field */
-    const char *alias; /* other accepted names, "a|b", or NULL */
-    enum pe_type type;
-    size_t offset; /* of the field in its config struct: int64_t, double, bool, int (index into words), struct pe_reals,
-                      const struct pe_value * (PE_T_VALUE: any value, borrowed from the request; NULL: not given) */
-    double fallback;          /* default; NaN: none, so the field stays unset and the plan may derive it */
-    double min, max;          /* inclusive; for PE_T_REALS of each element */
-    const char *const *words; /* PE_T_WORD: the allowed words, NULL-terminated */
-    const char *when; /* the condition of its use, e.g. "form=asymmetric|key" (a word parameter of the same rows); an
-                         empty alternative, "style=axial|", means that the word is not given */
-    const char *excludes; /* parameters that may not be given beside it, e.g. "base|scaling"; they are unused then */
-    const struct pe_param *fields; /* PE_T_OBJECT: rows of its fields; their offsets count from the outer struct */
-    struct pe_about about;         /* its meaning, its unit, and its default if that is derived */
-    /* Its control in a form. Left out, the rest of the row decides: pe_param_is_basic, pe_param_usual. */
-    enum pe_level level;
-    enum pe_group group;
-    struct pe_interval usual; /* the values that a slider runs over */
-};
-
-/* The row of that name or alias; NULL if none. */
-const struct pe_param *pe_param_find(const struct pe_param *rows, const char *name);
-
-/* Basic are the sizes, the frequencies and what is particular to a scheme, if the row has a constant default and no
- * condition. A row may state otherwise. */
-bool pe_param_is_basic(const struct pe_param *row);
-/* The values of its slider: stated, or all that are allowed if those are few, or some around the default. False: it is
- * no number. */
-bool pe_param_usual(const struct pe_param *row, struct pe_interval *usual);
-/* Should a slider over these values step by factors? */
-bool pe_interval_is_log(const struct pe_interval *usual);
-
-/* Reads those fields of an object that rows name into config, and sets the config field of every other row to its
- * default. Sets taken[i] to true for every fields[i] that a row has used. The pointers of errors begin with prefix (""
- * at the top). Rows end with .name = NULL. A field that is marked as taken before the call may also name a row that is
- * not in use. */
-enum pe_status pe_params_read(const struct pe_param *rows, void *config, const struct pe_field *fields, size_t n_fields,
-                              bool *taken, const char *prefix, struct pe_error *err);
-
-/* ---- Schemes: the catalogue ------------------------------------------------------------------------------------ */
-
-/* PE_ENCODE, PE_ROTATE, PE_ATTEND */
-enum pe_operation_id {
-#define OPERATION(name, id) PE_##id,
-#include "core/operation_list.h"
-#undef OPERATION
-    PE_N_OPERATIONS
-};
-
-struct pe_output_row {
-    const char *name;
-    const char *shape;   /* expression over n, q_len, k_len, integer parameters and, if the scheme has one, width:
-                            "n,rotary_dim/2"; "" is a scalar */
-    unsigned row_axes;   /* number of trailing axes in one row: 1, or more if each position has a small block */
-    enum pe_dtype dtype; /* PE_DTYPE_NONE: the dtype that the request chooses */
-    bool on_request;     /* answered only if the request names it */
-    const char *when;    /* as in struct pe_param; "weights": only if the plan has weights. If no other output is
-                            left, those on request become the default. */
-    struct pe_about about;
-    struct pe_interval range; /* all its values lie in it, whatever the request; both 0: not known */
-    const char *families;     /* of schemes that have it, "absolute|relative"; NULL: all */
-    const char *axes;         /* names of the axes, "distance,dim"; NULL: they follow from the shape (pe_output_axis) */
-};
-
-/* The name of axis i of the output: position, query, key, head, batch, pair, dim, axis, distance or component. Returns
- * its length, and borrows it from constant text; 0: there are no more axes. */
-size_t pe_output_axis(const struct pe_output_row *row, unsigned i, const char **name);
-
-/* Can the scheme have an output of this row of an operation? */
-struct pe_scheme_info;
-bool pe_output_suits(const struct pe_output_row *row, const struct pe_scheme_info *scheme);
-
-struct pe_input_row {
-    const char *name;
-    const char *shape;
-    enum pe_operation_id operation; /* the operation that uses it; others may too: see uses_encoding */
-    bool is_operand;                /* a tensor that the operation transforms (q, k); else a weight */
-    struct pe_about about;
-};
-
-struct pe_scheme_info {
-    const char *name, *family;
-    struct pe_about about;
-    const char *paper;   /* the publication with the formula */
-    const char *example; /* a whole request as JSON text, whose status is 200 */
-    const char *picture; /* other fields of a PE_ENCODE request whose first output shows the scheme as a heat map,
-                            "len=64&dim=64"; NULL: it has no such output */
-    const struct pe_param *params;       /* end with .name = NULL, like the two below */
-    const struct pe_output_row *outputs; /* of PE_ENCODE */
-    const struct pe_input_row *inputs;   /* tensors of requests, NULL if none */
-    bool is_additive;                    /* an encoding that is added to embeddings: /encode also accepts x */
-    bool is_of_machine; /* values come from a network by the C library's functions: see pe_machine_fuses */
-};
-
-size_t pe_n_schemes(void);
-const struct pe_scheme_info *pe_scheme_at(size_t i);
-const struct pe_scheme_info *pe_scheme_find(const char *name); /* NULL if none */
-const struct pe_param *pe_sequence_params(void);               /* len, offset, positions, … common to all schemes */
-const struct pe_param *pe_padding_params(void);                /* attention_mask, … of q and k in a padded batch */
-const struct pe_param *pe_absolute_params(void);               /* combine, x_scale, … common to additive schemes */
-
-/* A family of schemes, or a section of a form. */
-struct pe_heading {
-    const char *name;
-    struct pe_about about;
-};
-size_t pe_n_families(void);
-const struct pe_heading *pe_family_at(size_t i);
-const struct pe_heading *pe_group_at(enum pe_group group);
-
-/* What an operation takes and answers beside what the scheme's rows say; NULL: nothing. */
-struct pe_operation_info {
-    const char *name;                    /* of its endpoint: "encode", "rotate", "attention" */
-    const struct pe_param *params;       /* num_heads, causal, … of PE_ATTEND */
-    const struct pe_input_row *inputs;   /* q, k, v, x, … of PE_ATTEND */
-    const struct pe_output_row *outputs; /* scores, probs, … of PE_ATTEND */
-    bool uses_encoding;                  /* it takes the weights that PE_ENCODE takes */
-};
-const struct pe_operation_info *pe_operation_at(enum pe_operation_id id);
-bool pe_scheme_can(const struct pe_scheme_info *scheme, enum pe_operation_id id);
-
-/* ---- Presets: public models by name ----------------------------------------------------------------------------- */
-
-/* How reliable the numbers of a row are. */
-enum pe_certainty {
-    PE_SEEN_CHECKPOINT, /* read in the checkpoint's config or the vendor's code */
-    PE_CLASS_DEFAULT,   /* read as the class default of a library */
-    PE_UNVERIFIED,      /* from memory; confirm before relying on it */
-    PE_UNSTATED         /* a preset that is not built in */
-};
-/* "checkpoint", "class default", "unverified"; NULL: unstated */
-const char *pe_certainty_name(enum pe_certainty certainty);
-
-/* A model whose layers differ has one of these for each layer type, the default first. */
-struct pe_preset_layer {
-    /* A word of transformers' layer_types ("full_attention", "sliding_attention") or, for models with several tables,
-     * of the model's own code ("encoder", "decoder", "stage1" …); NULL: all layers. */
-    const char *layer_type;
-    const struct pe_field *fields; /* scheme and its parameters, as a request would write them */
-    size_t n_fields;
-};
-
-struct pe_preset {
-    const char *name;    /* "llama-3.1" */
-    const char *aliases; /* names of single checkpoints, "llama-3.1-8b|llama-3.1-70b", or NULL */
-    const char *source;  /* where the numbers were read; NULL: unstated */
-    enum pe_certainty certainty;
-    const char *label, *label_zh; /* the model as people write it, "Llama 3.1"; label_zh NULL: the same in Chinese */
-    const char *note,
-        *note_zh; /* other facts for porting (layout of other weights, layers without position, …), or NULLs */
-    const struct pe_preset_layer *layers;
-    size_t n_layers;
-};
-
-size_t pe_n_presets(void);
-const struct pe_preset *pe_preset_at(size_t i);
-const struct pe_preset *pe_preset_find(const char *name); /* by name or alias; NULL if none */
-const char *pe_preset_nearest(const char *name);          /* for "nearest: …"; NULL: none is near */
-
-/* ---- Plans ----------------------------------------------------------------------------------------------------- */
-
-/* One axis of a slice: an index, which drops the axis, or a range by Python's rules; PE_UNSET_INT: open. */
-struct pe_cut {
-    bool is_index;             /* only start is used */
-    int64_t start, stop, step; /* step ≥ 1 */
-};
-
-struct pe_slice {
-    const char *output; /* NULL: all outputs */
-    struct pe_cut cuts[PE_RANK_MAX];
-    unsigned n_cuts; /* further axes are whole */
-};
-
-/* A slice's step replaces each block of numbers by its first number, or by one computed from its finite numbers. */
-enum pe_reduce { PE_REDUCE_SAMPLE, PE_REDUCE_MEAN, PE_REDUCE_MIN, PE_REDUCE_MAX, PE_REDUCE_ABSMAX };
-
-struct pe_request {
-    enum pe_operation_id operation;
-    const struct pe_field *fields; /* scheme, its parameters, the sequence, tensors; borrowed until pe_plan_free */
-    size_t n_fields;
-    enum pe_dtype dtype;           /* of real outputs; PE_DTYPE_NONE: that of the tensor sent, else f32 */
-    const char *const *outputs;    /* names of outputs wanted, in order; borrowed until the plan is built */
-    size_t n_outputs;              /* 0: the scheme's default outputs */
-    const struct pe_slice *slices; /* an output uses the first that matches it; borrowed until the plan is built */
-    size_t n_slices;
-    enum pe_reduce reduce;
-    const char *const
-        *caller_fields; /* fields that the caller itself reads, only for suggestions; NULL-terminated or NULL */
-    /* Called before each step of planning that may allocate much, with the bytes that planning allocates and keeps up
-     * to the end of that step: estimated, and rather too high. If it returns anything but PE_OK, planning fails with
-     * that status, and *err as the callback filled it. NULL: every step is allowed. Used until the plan is built. */
-    enum pe_status (*admit)(void *caller, double bytes, struct pe_error *err);
-    void *caller;
-    uint64_t positions_max; /* most positions of its sequence, refused with PE_TOO_LARGE; 0: any number */
-};
-
-/* One tensor of a plan: n_rows × row_len elements. A row is the last axis; where a position owns a small block of
- * trailing axes (complex pairs, 2×2 matrices) the row is that block. */
-struct pe_output {
-    const char *name;
-    enum pe_dtype dtype;
-    unsigned rank;
-    uint64_t shape[PE_RANK_MAX];
-    uint64_t n_rows, row_len;
-    /* Some outputs compute their elements in units: a unit is so many elements, the first unit begins at each multiple
-     * of period, and the last before the next multiple may be shorter. Filling whole units is the fast case. 0: none.
-     */
-    uint64_t unit, period;
-    uint64_t most; /* elements that one pe_fill can write without taking long; 0: any number */
-};
-
-struct pe_plan; /* immutable; any number of threads may fill from it at once */
-
-/* A weight that a request can use: its field's name, and the endings of its names in public checkpoints
- * ("a.weight|b.weight", each begins after a dot; NULL: no checkpoint known). For a caller that stores weights and finds
- * them by name. */
-struct pe_weight_name {
-    const char *name, *elsewhere;
-};
-enum { PE_WEIGHT_NAMES_MAX = 40 };
-/* Writes *n of them to names (room for PE_WEIGHT_NAMES_MAX), and the scheme; fails if the request names no scheme. */
-enum pe_status pe_request_weights(const struct pe_request *request, const struct pe_scheme_info **scheme,
-                                  struct pe_weight_name *names, size_t *n, struct pe_error *err);
-
-/* Makes *config (free with pe_config_free): the configuration of a request that has no sequence and no tensors, as a
- * preset keeps it. That is what the request itself states, in its words, and what it inherits from the preset or
- * hf_config that it names; defaults are left out. It is checked by planning it with one position, or with its grid;
- * fields that only some requests use (softmax_scale of attention, rules of segments, combine) are checked one by
- * one. */
-struct pe_config;
-enum pe_status pe_config_new(const struct pe_request *request, struct pe_config **config, struct pe_error *err);
-void pe_config_free(struct pe_config *config); /* NULL is accepted */
-/* {"scheme":…, …}. Borrowed until pe_config_free; its parts are borrowed from the request too. */
-const struct pe_value *pe_config_value(const struct pe_config *config);
-
-/* What was read of a request's hf_config: {"model_type","certainty","ignored":[names not read],"defaults":{name: value
- * taken for a missing one}}, and "first_position" where the model's first token is not at position 0. Makes *about
- * (free with pe_hf_about_free); NULL: the request has no hf_config. Of a request that has been planned it fails only
- * without memory. */
-struct pe_hf_about;
-enum pe_status pe_hf_about_new(const struct pe_request *request, struct pe_hf_about **about, struct pe_error *err);
-void pe_hf_about_free(struct pe_hf_about *about);                          /* NULL is accepted */
-const struct pe_value *pe_hf_about_value(const struct pe_hf_about *about); /* borrowed until pe_hf_about_free */
-
-/* The same of a request's `gguf`: {"architecture","certainty","layer_type","layers","rows","ignored","defaults",
- * "source"}; free with pe_gguf_about_free. */
-struct pe_gguf_about;
-enum pe_status pe_gguf_about_new(const struct pe_request *request, struct pe_gguf_about **about, struct pe_error *err);
-void pe_gguf_about_free(struct pe_gguf_about *about);                          /* NULL is accepted */
-const struct pe_value *pe_gguf_about_value(const struct pe_gguf_about *about); /* borrowed until pe_gguf_about_free */
-
-/* For a reader of GGUF files: the keys that are read of it and the names of the tensors (NULL-terminated). */
-
-/* How a key may be stored, bits. */
-enum pe_gguf_stored {
-    PE_GGUF_U32 = 1,
-    PE_GGUF_F32 = 2,
-    PE_GGUF_BOOL = 4,
-    PE_GGUF_STRING = 8,
-    PE_GGUF_ARRAY_U32 = 16,
-    PE_GGUF_ARRAY_I32 = 32,
-    PE_GGUF_ARRAY_BOOL = 64,
-    PE_GGUF_ARRAYS = PE_GGUF_ARRAY_U32 | PE_GGUF_ARRAY_I32 | PE_GGUF_ARRAY_BOOL
-};
-struct pe_gguf_key {
-    const char *name; /* behind the architecture and a dot */
-    unsigned stored;
-};
-const struct pe_gguf_key *pe_gguf_key_find(const char *name); /* NULL if there is none */
-extern const char *const pe_gguf_tensor_names[];
-
-/* Makes *plan (free with pe_plan_free) from a request, or describes in *err what is wrong with it: pe_plan_check and
- * pe_plan_build in one call. Its time has no bound but that of the request's admit(). */
-enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **plan, struct pe_error *err);
-
-/* The first half: makes *plan from a request that breaks none of the rules that can be checked before the scheme
- * computes anything: names, types and ranges of fields, which fields go together, shapes [axes] of the tensors sent,
- * numbers of positions. It waits for nothing, draws no numbers, and reads no element of a tensor for an input row
- * (struct pe_input_row) but of those from_text: the others may be written until pe_plan_build is called, with .data set
- * before. It reads the lists of numbers of parameters and of the sequence.
+/* Set a field, or a member of one ("scaling.factor"); a second call for the same path replaces the first. Texts are
+ * copied. These calls never fail: the first mistake (a malformed or NULL path, a value that cannot be) is kept for
+ * pe_ask_plan, so that many calls need one check. ask may be NULL.
  *
- * Memory: at most 64 KiB, plus 8 bytes for each number that the request sends and 64 for each of its segments. Time: a
- * tenth of a millisecond, plus some 10 ns for each such number and a microsecond for each segment, whatever sizes the
- * request asks for. A plan that is only checked may be given to pe_plan_scheme, pe_plan_preset, pe_plan_builder,
- * pe_plan_build and pe_plan_free, and to no other function. */
-enum pe_status pe_plan_check(const struct pe_request *request, struct pe_plan **plan, struct pe_error *err);
+ * A text is a word or a name, never a number. dtype is a word ("f16"); outputs are words with commas ("cos,sin"), by
+ * default those that the scheme has by default. */
+PE_API void pe_ask_text(struct pe_ask *ask, const char *path, const char *value);
+PE_API void pe_ask_integer(struct pe_ask *ask, const char *path, int64_t value);
+PE_API void pe_ask_real(struct pe_ask *ask, const char *path, double value);
+PE_API void pe_ask_bool(struct pe_ask *ask, const char *path, bool value);
 
-/* Which thread should build a checked plan? PE_READY: any thread, even one that serves others: building takes a
- * millisecond of a slow machine at most, estimated, and rather too high. PE_WORKER: a thread that may take longer. */
-enum pe_builder { PE_READY, PE_WORKER };
-enum pe_builder pe_plan_builder(const struct pe_plan *plan);
+/* A row-major little-endian tensor (q, k, a weight), or a list of numbers such as positions: rank at most PE_RANK_MAX,
+ * shape [rank]. data is borrowed until pe_plan_free of every plan that is made from the request; NULL is accepted where
+ * the shape has no elements. It need not be aligned beyond its element. shape is copied. */
+PE_API void pe_ask_tensor(struct pe_ask *ask, const char *path, enum pe_dtype dtype, unsigned rank,
+                          const uint64_t *shape, const void *data);
 
-/* The second half, once for each plan: the positions of packed sequences and segments, what the scheme computes in
- * advance, numbers from a seed, projections, tables, working memory. It fails without memory, if admit() refuses, if
- * the work was cancelled (pe_watch), or by a rule that only the scheme can check. The plan is not freed then, and may
- * only be given to pe_plan_free. */
-enum pe_status pe_plan_build(struct pe_plan *plan, struct pe_error *err);
-void pe_plan_free(struct pe_plan *plan); /* NULL is accepted, and a plan that is only checked */
+/* From now on plans that need more memory, or whose outputs take more multiply-adds, are refused with PE_TOO_LARGE,
+ * before anything large is allocated. 0: no limit, as at the beginning. */
+PE_API void pe_ask_limit(struct pe_ask *ask, double max_bytes, double max_work);
 
-const struct pe_scheme_info *pe_plan_scheme(const struct pe_plan *plan);
-/* The preset that the request names, NULL if none. */
-const struct pe_preset *pe_plan_preset(const struct pe_plan *plan);
-size_t pe_plan_n_outputs(const struct pe_plan *plan);
-const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i); /* borrowed until pe_plan_free */
-/* The time to fill one element: nanoseconds (quick), microseconds (slow), or any time (heavy), because each row is
- * computed from the rows before it. Fill a heavy plan on a thread that nothing else waits for. */
-enum pe_pace { PE_QUICK, PE_SLOW, PE_HEAVY };
-enum pe_pace pe_plan_pace(const struct pe_plan *plan);
-/* The approximate work of filling all outputs once, in multiply-adds; other work counts as four of them per nanosecond.
- */
-double pe_plan_work(const struct pe_plan *plan);
-/* The approximate memory in bytes that planning only reserved and that filling threads write to. */
-double pe_plan_bytes(const struct pe_plan *plan);
-/* PE_ATTEND: writes the number of queries, over batch and heads, that see no key. False for other operations. */
-bool pe_plan_empty_rows(const struct pe_plan *plan, uint64_t *n);
-/* PE_ATTEND with the output `terms`: writes the names along its first axis (constant strings) and returns their number.
- * 0: it has no such output. */
-enum { PE_TERMS_MAX = 8 };
-size_t pe_plan_terms(const struct pe_plan *plan, const char *names[PE_TERMS_MAX]);
-/* Every parameter with its resolved value, as an object. A request with this object and the same sequence gives the
- * same bytes. Borrowed until pe_plan_free. */
-const struct pe_value *pe_plan_config(const struct pe_plan *plan);
+/* Makes *plan (free with pe_plan_free), or describes in *err what is wrong. The request may be changed, planned again
+ * or freed then; the plan needs only its tensors. ask NULL: PE_NO_MEMORY. */
+PE_API enum pe_status pe_ask_plan(struct pe_ask *ask, struct pe_plan **plan, struct pe_error *err);
+
+PE_API void pe_ask_free(struct pe_ask *ask); /* NULL is accepted; plans that were made from it live on */
+
+/* ---- A plan and its outputs ------------------------------------------------------------------------------------- */
+
+PE_API void pe_plan_free(struct pe_plan *plan); /* NULL is accepted */
+PE_API size_t pe_plan_n_outputs(const struct pe_plan *plan);
+
+/* Of output i, which is less than pe_plan_n_outputs. What they return is borrowed until pe_plan_free. */
+PE_API int pe_output_find(const struct pe_plan *plan, const char *name); /* the output's number; -1: there is none */
+PE_API const char *pe_output_name(const struct pe_plan *plan, size_t i);
+PE_API enum pe_dtype pe_output_dtype(const struct pe_plan *plan, size_t i);
+PE_API unsigned pe_output_rank(const struct pe_plan *plan, size_t i);
+PE_API const uint64_t *pe_output_shape(const struct pe_plan *plan, size_t i); /* [rank] */
+PE_API uint64_t pe_output_bytes(const struct pe_plan *plan, size_t i);        /* of all its elements */
 
 /* Writes elements first … first+n-1 of output i, counted flat in row-major order, to dst (n elements of its dtype,
  * aligned to 8 bytes). Cannot fail. The bytes depend only on plan, output and element, so a tensor may be split into
- * calls in any way. Whole rows, in multiples of 32, are the fast case. For PE_ROTATE without slices and with the dtype
- * of the tensor sent, dst may be the place of these elements in that tensor, if they are whole rows. */
-void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst);
+ * calls in any way, and among threads. Whole rows (of the last axis), in multiples of 32, are the fast case. For
+ * "rotate" with the dtype of the tensor sent, dst may be the place of these elements in that tensor, if they are whole
+ * rows. */
+PE_API void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst);
 
-/* For Toeplitz outputs: element [row, column] of each matrix (the last two axes) depends only on column - row. The line
- * of such a matrix has rows + columns - 1 elements, and row r of the matrix begins at element rows-1-r of the line.
- * Writes elements first … first+n-1 of the line. Returns false and writes nothing for other outputs; with n = 0 it only
- * reports whether output i is Toeplitz. */
-bool pe_fill_line(const struct pe_plan *plan, size_t i, uint64_t matrix, uint64_t first, size_t n, void *dst);
-
-/* ---- A request by calls ------------------------------------------------------------------------------------------
- *
- * The same three steps for a program that does not lay out structs itself, such as one in another language. Put
- * together a request, plan it, ask the plan about its outputs, fill. */
-
-struct pe_ask; /* used by one thread at a time */
-
-/* Makes a request (free with pe_ask_free) of an operation: "encode", "rotate" or "attention". NULL: no memory. */
-struct pe_ask *pe_ask_new(const char *operation);
-/* Set a field, or a member of one ("scaling.factor"); a second call for the same path replaces the first. Texts are
- * copied. They never fail: pe_ask_plan reports the first mistake, so that many calls need one check. ask may be NULL.
- * A text is a word or a name, never a number. dtype is a word ("f16"), outputs are words with commas ("cos,sin"). */
-void pe_ask_text(struct pe_ask *ask, const char *path, const char *value);
-void pe_ask_integer(struct pe_ask *ask, const char *path, int64_t value);
-void pe_ask_real(struct pe_ask *ask, const char *path, double value);
-void pe_ask_bool(struct pe_ask *ask, const char *path, bool value);
-/* A row-major little-endian tensor, or a list of numbers such as positions. data is borrowed until pe_plan_free of
- * every plan that is made from the request; NULL is accepted where the shape has no elements. */
-void pe_ask_tensor(struct pe_ask *ask, const char *path, enum pe_dtype dtype, unsigned rank, const uint64_t *shape,
-                   const void *data);
-/* From now on plans that need more memory, or whose outputs take more multiply-adds, are refused with PE_TOO_LARGE,
- * before much is allocated. 0: no limit, as at the beginning. */
-void pe_ask_limit(struct pe_ask *ask, double max_bytes, double max_work);
-/* Makes *plan (free with pe_plan_free), or describes in *err what is wrong. The request may be changed, planned again
- * or freed then; the plan needs only its tensors. ask NULL: PE_NO_MEMORY. */
-enum pe_status pe_ask_plan(struct pe_ask *ask, struct pe_plan **plan, struct pe_error *err);
-void pe_ask_free(struct pe_ask *ask); /* NULL is accepted */
-
-/* What pe_plan_output has, without its layout. i is less than pe_plan_n_outputs. */
-int pe_output_find(const struct pe_plan *plan, const char *name); /* the output's number; -1: there is none */
-const char *pe_output_name(const struct pe_plan *plan, size_t i); /* borrowed until pe_plan_free */
-enum pe_dtype pe_output_dtype(const struct pe_plan *plan, size_t i);
-unsigned pe_output_rank(const struct pe_plan *plan, size_t i);
-const uint64_t *pe_output_shape(const struct pe_plan *plan, size_t i); /* [rank]; borrowed until pe_plan_free */
-uint64_t pe_output_bytes(const struct pe_plan *plan, size_t i);        /* of all its elements */
-
-/* ---- Members of answers ---------------------------------------------------------------------------------------- */
-
-/* What the members are, where rows do not list them. */
-enum pe_member_list { PE_ROWS, PE_FAULT_CODES, PE_METRICS, PE_TENSORS };
-
-/* A member of an answer of /analyze, /diagnose or /experiments. The rows are beside the code that puts the member; the
- * OpenAPI document and the guide's tables are made from them. */
-struct pe_member {
-    const char *name;                /* NULL ends a list; "": the members that `members` lists, in this place */
-    const char *types;               /* of JSON, "object|null"; NULL: several */
-    const char *summary;             /* NULL: the name is enough */
-    const char *items;               /* the type of a list's items; NULL: not stated */
-    const struct pe_member *members; /* of the object, or of the list's items; NULL: not stated */
-    const char *const *words;        /* its values, then NULL; NULL: any */
-    enum pe_member_list list;        /* the words or members follow from the registry */
-    unsigned n_max;                  /* most items of a list; 0: not stated */
-    bool is_optional;                /* some answers leave it out */
-};
-
-extern const struct pe_member pe_analysis_members[], pe_result_members[];   /* of an analysis; of one metric */
-extern const struct pe_member pe_diagnosis_members[], pe_finding_members[]; /* of a diagnosis; of one finding */
-extern const struct pe_member pe_experiment_result_members[];               /* of one item of `results` */
-
-/* ---- Analysis: properties of encodings --------------------------------------------------------------------------- */
-
-/* One metric, as the catalogue lists it. */
-struct pe_metric_info {
-    const char *name; /* "unique" */
-    struct pe_about about;
-    const char *applies_to;              /* "absolute and rotary schemes at consecutive positions of one axis" */
-    const char *params;                  /* fields that it uses, "k|dtypes"; NULL: none */
-    const char *work;                    /* multiply-adds for one configuration, "n^2 D / 2" */
-    const struct pe_output_row *tensors; /* end with .name = NULL; NULL: none. Their dtype is f64. */
-    const char *const *details;          /* patterns of its sentence, n_details of them */
-    size_t n_details;
-};
-size_t pe_n_metrics(void);
-const struct pe_metric_info *pe_metric_at(size_t i); /* in the order of answers */
-const struct pe_param *pe_analysis_params(void);     /* metrics, k, train_len, … */
-
-/* One configuration with its sequence. */
-struct pe_entry {
-    const struct pe_field *fields;
-    size_t n_fields;
-    size_t n_own;        /* the first so many are the entry's own, the others are common to all entries */
-    const char *pointer; /* JSON pointer of the entry, "/configs/0"; "" if the request is one configuration */
-};
-enum { PE_ENTRIES_MAX = 8 };
-
-struct pe_analysis_request {
-    const struct pe_field *fields; /* of pe_analysis_params(), not more; borrowed until pe_analysis_free */
-    size_t n_fields;
-    const struct pe_entry *entries; /* 1 to PE_ENTRIES_MAX; borrowed until pe_analysis_free */
-    size_t n_entries;
-    enum pe_dtype dtype;              /* that `difference` rounds to; PE_DTYPE_NONE: f32 */
-    const char *const *outputs;       /* names of tensors, without index; NULL: all that are not on request */
-    size_t n_outputs;                 /* may be 0: none */
-    enum pe_lang lang;                /* of `detail` */
-    double max_work;                  /* multiply-adds of all metrics; the limit --max-analysis */
-    const char *const *caller_fields; /* as in struct pe_request */
-    /* As in struct pe_request: called with the memory needed so far, before it is allocated. */
-    enum pe_status (*admit)(void *caller, double bytes, struct pe_error *err);
-    /* Called when a metric begins, with its name, and with NULL when it ends. NULL: not wanted. */
-    void (*step)(void *caller, const char *metric);
-    void *caller;
-};
-
-/* A tensor in memory with its name. */
-struct pe_named_tensor {
-    const char *name; /* "similarity.0" */
-    struct pe_tensor tensor;
-};
-
-struct pe_analysis; /* immutable */
-
-/* Plans the entries, checks every limit, then computes all metrics. Asks is_gone of pe_watch now and then. Makes
- * *analysis (free with pe_analysis_free). */
-enum pe_status pe_analysis_new(const struct pe_analysis_request *request, struct pe_analysis **analysis,
-                               struct pe_error *err);
-void pe_analysis_free(struct pe_analysis *analysis); /* NULL is accepted */
-/* {"configs":[…],"results":[…]}. Borrowed until pe_analysis_free, as the tensors are. */
-const struct pe_value *pe_analysis_answer(const struct pe_analysis *analysis);
-size_t pe_analysis_n_tensors(const struct pe_analysis *analysis);
-const struct pe_named_tensor *pe_analysis_tensor(const struct pe_analysis *analysis, size_t i);
-
-/* Plans and checks like pe_analysis_new, but computes nothing: *configs is a list of the resolved configurations
- * (borrowed until pe_analysis_free of *analysis), which name the answer before it is computed. */
-enum pe_status pe_analysis_open(const struct pe_analysis_request *request, struct pe_analysis **analysis,
-                                struct pe_error *err);
-const struct pe_value *pe_analysis_configs(const struct pe_analysis *analysis);
-/* Do its metrics read sums that the kernels compute, each instruction set in an order of its own? */
-bool pe_analysis_is_of_kernels(const struct pe_analysis *analysis);
-/* Computes what pe_analysis_open has prepared. Fails without memory, when no request is waiting any more, and where a
- * sent table has a number that is not finite. */
-enum pe_status pe_analysis_compute(struct pe_analysis *analysis, struct pe_error *err);
-/* Frees everything but the tensors, once the answer is printed. */
-void pe_analysis_settle(struct pe_analysis *analysis);
-
-/* ---- Diagnosis: the configuration that gives a tensor -------------------------------------------------------------
- */
-
-/* One code of the catalogue of faults. */
-struct pe_fault_info {
-    const char *code, *kind; /* "layout_swapped", "layout" */
-    struct pe_about about;
-    const char *const *details;
-    size_t n_details;
-};
-size_t pe_n_faults(void);
-const struct pe_fault_info *pe_fault_at(size_t i); /* in the order of findings */
-int pe_fault_surprise(size_t i); /* how unlikely the mistake is, from 1 to 8; 0: it is none (faults/list.h) */
-
-struct pe_diagnosis_request {
-    const struct pe_field *fields; /* the tensor, and the belief: fields of PE_ENCODE; borrowed */
-    size_t n_fields;
-    enum pe_lang lang;
-    double max_work; /* the limit --max-analysis */
-    const char *const *caller_fields;
-    enum pe_status (*admit)(void *caller, double bytes, struct pe_error *err);
-    void (*step)(void *caller, const char *metric); /* with "diagnose" */
-    void *caller;
-};
-
-struct pe_diagnosis;
-enum pe_status pe_diagnosis_new(const struct pe_diagnosis_request *request, struct pe_diagnosis **diagnosis,
-                                struct pe_error *err);
-void pe_diagnosis_free(struct pe_diagnosis *diagnosis);                           /* NULL is accepted */
-const struct pe_value *pe_diagnosis_answer(const struct pe_diagnosis *diagnosis); /* borrowed until pe_diagnosis_free */
-uint64_t pe_diagnosis_searched(const struct pe_diagnosis *diagnosis);             /* hypotheses */
-/* Whether the belief passes: the tensor is as believed, up to the roundings of right code unless strict. */
-bool pe_diagnosis_fits(const struct pe_diagnosis *diagnosis, bool strict);
-
-/* ---- Explanations: one model's positions as every tool reads them --------------------------------------------------
- */
-
-/* A code of findings, as the catalogue lists it. */
-struct pe_contradiction {
-    const char *code, *level; /* "theta_dropped", "error" */
-    struct pe_about about;
-    const char *pattern;
-};
-size_t pe_n_contradictions(void);
-const struct pe_contradiction *pe_contradiction_at(size_t i);
-
-/* A tool that reads config.json files, as the catalogue lists it. */
-struct pe_dialect_info {
-    const char *name;
-    struct pe_about about;
-    const char *source;
-};
-size_t pe_n_dialects(void);
-struct pe_dialect_info pe_dialect_at(size_t i);
-
-struct pe_explain_request {
-    const struct pe_field *fields; /* one configuration without a sequence, layer_type, and pe_explain_params() */
-    size_t n_fields;
-    enum pe_lang lang;
-    const char *const *caller_fields;
-    enum pe_status (*admit)(void *caller, double bytes, struct pe_error *err);
-    void *caller;
-};
-
-struct pe_explain;
-const struct pe_param *pe_explain_params(void);
-enum pe_status pe_explain_new(const struct pe_explain_request *request, struct pe_explain **explain,
-                              struct pe_error *err);
-void pe_explain_free(struct pe_explain *explain);                           /* NULL is accepted */
-const struct pe_value *pe_explain_answer(const struct pe_explain *explain); /* borrowed until pe_explain_free */
-extern const struct pe_member pe_explain_members[];
-
-/* ---- Golden vectors: a few exact numbers of a configuration, for the tests of somebody's port ----------------------
- */
-
-/* A file of golden vectors with its header, bytes: small enough to be part of a repository. */
-enum { PE_GOLDEN_BYTES_MAX = 64 << 10 };
-
-struct pe_golden_request {
-    const struct pe_field *fields; /* a configuration, and those of pe_golden_params(); borrowed until pe_golden_free */
-    size_t n_fields;
-    enum pe_dtype dtype;              /* PE_DTYPE_NONE: f32 */
-    double max_work;                  /* multiply-adds of one kind of layers; the limit --max-analysis */
-    const char *const *caller_fields; /* as in struct pe_request, as are the two below */
-    enum pe_status (*admit)(void *caller, double bytes, struct pe_error *err);
-    void *caller;
-};
-
-const struct pe_param *pe_golden_params(void); /* seed, positions */
-extern const struct pe_member pe_golden_members[];
-
-/* Makes *golden (free with pe_golden_free): plans every kind of layers, and fixes the shapes of the tensors. The
- * request is borrowed until then. */
-struct pe_golden;
-enum pe_status pe_golden_open(const struct pe_golden_request *request, struct pe_golden **golden, struct pe_error *err);
-void pe_golden_free(struct pe_golden *golden);                                 /* NULL is accepted */
-const struct pe_scheme_info *pe_golden_scheme(const struct pe_golden *golden); /* of the first kind */
-size_t pe_golden_n_tensors(const struct pe_golden *golden);
-/* Borrowed until pe_golden_shrink or pe_golden_free; without data before pe_golden_compute. */
-const struct pe_named_tensor *pe_golden_tensor(const struct pe_golden *golden, size_t i);
-/* {"golden":1,"preset":…,"configs":{kind: config},"layers":{kind: [layer types]},"tolerance":{tensor: number},
- * "version":…}. Borrowed until the next call. Before pe_golden_compute the tolerances are the longest texts that there
- * are. NULL: no memory. */
-const struct pe_value *pe_golden_about(struct pe_golden *golden);
-/* Leaves out a head or a position, those of least worth first; false: nothing more can be left out. */
-bool pe_golden_shrink(struct pe_golden *golden);
-enum pe_status pe_golden_compute(struct pe_golden *golden, struct pe_error *err);
-
-/* ---- Experiments: small decoders trained with different encodings -------------------------------------------------
- */
-
-enum { PE_EXPERIMENT_CONFIGS_MAX = 6 };
-
-struct pe_experiment_request {
-    const struct pe_field *fields; /* of pe_experiment_params(), not more; borrowed until pe_experiment_free */
-    size_t n_fields;
-    /* Configurations without a sequence; borrowed too. A field `eval` is a list of objects, each the fields that differ
-     * in one further evaluation of the same weights. */
-    const struct pe_entry *entries;
-    size_t n_entries;
-    const char *const *caller_fields; /* as in struct pe_request */
-    /* As in struct pe_request: called once, with all memory that the experiment needs. */
-    enum pe_status (*admit)(void *caller, double bytes, struct pe_error *err);
-    void *caller;
-};
-
-const struct pe_param *pe_experiment_params(void); /* task, steps, train_len, eval_len, seed */
-
-struct pe_experiment; /* used by one thread at a time */
-
-/* Checks everything and allocates everything; trains nothing yet. Makes *experiment (free with pe_experiment_free). */
-enum pe_status pe_experiment_new(const struct pe_experiment_request *request, struct pe_experiment **experiment,
-                                 struct pe_error *err);
-void pe_experiment_free(struct pe_experiment *experiment); /* NULL is accepted */
-/* {"task":…, "steps":…, …, "configs":[…]}, the configurations resolved. Borrowed until pe_experiment_free. */
-const struct pe_value *pe_experiment_start(const struct pe_experiment *experiment);
-
-enum pe_experiment_event {
-    PE_EXPERIMENT_WORKED,   /* some milliseconds of work, nothing to report */
-    PE_EXPERIMENT_PROGRESS, /* a step whose loss is reported: 1, 10, and every 20th */
-    PE_EXPERIMENT_DONE
-};
-
-struct pe_experiment_progress {
-    size_t run; /* of which configuration */
-    uint64_t step;
-    double loss; /* the mean of the step's batch, in nats */
-};
-
-/* Does the next few milliseconds of work. *progress is written only for PE_EXPERIMENT_PROGRESS. Fails with PE_NO_MEMORY
- * only where the results are put together. */
-enum pe_status pe_experiment_advance(struct pe_experiment *experiment, enum pe_experiment_event *event,
-                                     struct pe_experiment_progress *progress, struct pe_error *err);
-/* Steps of training so far, of all runs. */
-uint64_t pe_experiment_steps(const struct pe_experiment *experiment);
-
-/* Once done: a list of {"run","eval","floor","inside","outside","rise"}, and the tensors excess.0, excess.1 … in its
- * order. Borrowed until pe_experiment_free. */
-const struct pe_value *pe_experiment_results(const struct pe_experiment *experiment);
-size_t pe_experiment_n_tensors(const struct pe_experiment *experiment);
-const struct pe_named_tensor *pe_experiment_tensor(const struct pe_experiment *experiment, size_t i);
-
-/* ---- Cancelled work --------------------------------------------------------------------------------------------- */
+/* ---- Advanced: work that is cancelled, waiting threads ---------------------------------------------------------- */
 
 /* From now on the calling thread calls is_gone(caller) now and then while it plans or fills. is_gone returns true when
  * the result is no longer wanted, and must not change its mind. Then planning fails with PE_CANCELLED, and filling
  * returns soon, with arbitrary bytes in dst. The plan stays valid for other threads. NULL, the default of each thread:
  * work is never cancelled. */
-void pe_watch(bool (*is_gone)(void *caller), void *caller);
+PE_API void pe_watch(bool (*is_gone)(void *caller), void *caller);
 /* Has is_gone returned true since pe_watch? Then do not use the filled bytes. */
-bool pe_was_cancelled(void);
-/* For the caller's own long loops: calls is_gone as the core does. */
-bool pe_is_cancelled(void);
-/* The same at every 65536th short step of a loop: these take less than a millisecond. */
-static inline bool pe_is_cancelled_at(uint64_t step) { return step % 65536 == 65535 && pe_is_cancelled(); }
-
-/* free() of memory from malloc that may be large, with such calls in between. NULL is accepted. */
-void pe_free_large(void *memory, size_t n_bytes);
+PE_API bool pe_was_cancelled(void);
 
 /* A filling thread calls wait() repeatedly while it cannot continue before another thread that fills from the same
- * plan; that other thread may be inside is_gone(). Set it once for the whole process, before any thread starts. NULL,
- * the default: the thread spins. */
-void pe_on_wait(void (*wait)(void));
-void pe_wait(void); /* one such wait, as the core calls it */
+ * plan; that other thread may be inside is_gone(). For the whole process; false, and no change, after the first plan.
+ * NULL, the default: the thread spins. */
+PE_API bool pe_on_wait(void (*wait)(void));
 
-/* ---- The instruction set the kernels use ------------------------------------------------------------------------ */
+/* ---- Advanced: the machine --------------------------------------------------------------------------------------- */
 
-enum pe_isa { PE_ISA_BASE, PE_ISA_AVX2, PE_ISA_AVX512, PE_N_ISAS }; /* base: plain x86-64, or arm64 with NEON */
-enum pe_isa pe_isa(void);         /* the one in use: the machine's best, unless pe_isa_use() chose another */
-bool pe_isa_use(enum pe_isa isa); /* false, and no change, if the machine lacks it; call before any thread fills */
-const char *pe_isa_name(enum pe_isa isa); /* "base", "avx2", "avx512" */
-/* Does this machine fuse multiplication and addition? The C library's exp, tanh and others then do, whichever kernels
- * are in use, and their last bits may differ from those of another machine. */
-bool pe_machine_fuses(void);
+/* The instruction set of the inner loops. base is plain x86-64, or arm64 with NEON. */
+enum pe_isa { PE_ISA_BASE = 0, PE_ISA_AVX2 = 1, PE_ISA_AVX512 = 2 };
 
-/* Number of values since the process began that were too near a rounding boundary for double-double arithmetic. */
-uint64_t pe_undecided_count(void);
+PE_API enum pe_isa pe_isa(void); /* the one in use: the machine's best, unless pe_isa_use() chose another */
+/* Chooses one for the whole process. False, and no change, if the machine lacks it, and after the first plan. */
+PE_API bool pe_isa_use(enum pe_isa isa);
+PE_API const char *pe_isa_name(enum pe_isa isa); /* "base", "avx2", "avx512" */
 
-/* ---- BLAS ------------------------------------------------------------------------------------------------------- */
-
-/* Makes the BLAS library use only the calling thread, because the caller's workers already run in parallel. Call once,
- * before any thread starts. */
-void pe_gemm_setup(void);
-
-/* Reserves address space for n matrix products at a time, PE_GEMM_BYTES each. Called where address space is limited and
- * there is room for it: the BLAS asks again without end for what it does not get, later as well. */
-#define PE_GEMM_BYTES (UINT64_C(128) << 20)
-void pe_gemm_reserve(size_t n);
-
-#ifdef __GNUC__
-#pragma GCC visibility pop
-#endif
+/* Makes the BLAS library use only the calling thread, for a program whose own threads fill in parallel. Before any of
+ * them starts. */
+PE_API void pe_gemm_setup(void);
 
 #ifdef __cplusplus
 }

@@ -132,7 +132,7 @@ static bool is_reduced(const struct pe_plan *plan, size_t i)
     return plan->parts && !plan->parts[i].is_whole && plan->reduce != PE_REDUCE_SAMPLE && plan->outputs[i].rank > 0;
 }
 
-enum pe_status pe_tallies_init(struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_tallies_init(struct pe_plan *plan, struct pe_failure *err)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < plan->n_outputs; i++) {

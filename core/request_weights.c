@@ -28,7 +28,7 @@ static size_t list(const struct pe_scheme *scheme, const struct pe_request *requ
 }
 
 enum pe_status pe_request_weights(const struct pe_request *request, const struct pe_scheme_info **scheme,
-                                  struct pe_weight_name *names, size_t *n, struct pe_error *err)
+                                  struct pe_weight_name *names, size_t *n, struct pe_failure *err)
 {
     struct pe_inheritance *model = calloc(1, sizeof *model);
     enum pe_status status = model ? pe_inherit(model, request, err) : pe_no_memory(err);

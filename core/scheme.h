@@ -111,7 +111,7 @@ struct pe_scheme {
     bool is_slow; /* an additive encoding whose elements may take microseconds each: a worker adds it to embeddings */
     uint64_t n_class; /* number of class tokens before the sequence's tokens in tensors */
 
-    enum pe_status (*plan)(struct pe_plan *plan, struct pe_error *err); /* may be NULL */
+    enum pe_status (*plan)(struct pe_plan *plan, struct pe_failure *err); /* may be NULL */
     /* Adds the cost of plan() and of the scheme's own part of attention (attend->open, largest). It computes with the
      * config, which may lack values that plan() derives, the sequence, and the shapes of the tensors sent. Positions of
      * packed sequences and of segments are not computed yet: the sequence has their number (seq.is_counted). Every

@@ -70,7 +70,7 @@ static uint64_t clamp(int64_t x, uint64_t n)
 }
 
 static enum pe_status cut_index(const struct pe_cut *cut, uint64_t n, const char *pointer, const char *output,
-                                uint64_t *start, struct pe_error *err)
+                                uint64_t *start, struct pe_failure *err)
 {
     int64_t x = cut->start;
     if (x >= 0 ? (uint64_t)x >= n : (uint64_t)-x > n)
@@ -80,7 +80,7 @@ static enum pe_status cut_index(const struct pe_cut *cut, uint64_t n, const char
 }
 
 static enum pe_status cut_axis(struct pe_part *part, unsigned axis, const struct pe_cut *cut, uint64_t n,
-                               const char *pointer, const char *output, struct pe_error *err)
+                               const char *pointer, const char *output, struct pe_failure *err)
 {
     if (cut->is_index) {
         enum pe_status status = cut_index(cut, n, pointer, output, &part->start[axis], err);
@@ -112,7 +112,7 @@ static void print_pointer(const struct pe_slice *slice, unsigned axis, char *poi
 }
 
 static enum pe_status cut(struct pe_part *part, const struct pe_output *whole, const struct pe_slice *slice,
-                          struct pe_error *err)
+                          struct pe_failure *err)
 {
     char pointer[80];
     part->is_whole = !slice;
@@ -154,7 +154,7 @@ static void shape(struct pe_output *answer, const struct pe_output *whole, const
         answer->most = 0;
 }
 
-static enum pe_status check_names(const struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+static enum pe_status check_names(const struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
     for (size_t i = 0; i < request->n_slices; i++) {
         const char *name = request->slices[i].output;
@@ -170,7 +170,7 @@ static enum pe_status check_names(const struct pe_plan *plan, const struct pe_re
     return PE_OK;
 }
 
-static enum pe_status check_reduce(const struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+static enum pe_status check_reduce(const struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
     if (request->reduce != PE_REDUCE_SAMPLE && !request->n_slices)
         return pe_fail(err, "/reduce", "reduce sets how slice's step works; it needs a slice");
@@ -189,7 +189,7 @@ static void set_heavy(struct pe_plan *plan)
     plan->pace = PE_HEAVY;
 }
 
-enum pe_status pe_slices_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+enum pe_status pe_slices_init(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
     enum pe_status status = check_reduce(plan, request, err);
     if (!status)

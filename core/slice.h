@@ -2,7 +2,7 @@
 #ifndef PE_SLICE_H
 #define PE_SLICE_H
 
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "core/scheme.h"
 
 struct pe_plan;
@@ -19,7 +19,7 @@ void pe_part_place(const struct pe_part *part, unsigned rank, uint64_t element, 
 
 /* Cuts the outputs as the request's slices state, once they have shapes. Allocates plan->parts and plan->answers if
  * there are slices. */
-enum pe_status pe_slices_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
+enum pe_status pe_slices_init(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err);
 /* The work in multiply-adds of computing the answered elements of output i, if one element of the whole output takes
  * `each`. Call it after pe_slices_init. */
 double pe_slice_work(const struct pe_plan *plan, size_t i, double each);
@@ -43,7 +43,7 @@ void pe_reduce_shape(struct pe_output *answer, const struct pe_output *whole, co
 
 /* Memory for answers with long rows, where computing the whole output again would be expensive. Allocates
  * plan->tallies if the stack is not enough. */
-enum pe_status pe_tallies_init(struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_tallies_init(struct pe_plan *plan, struct pe_failure *err);
 void pe_tallies_drop(struct pe_plan *plan);
 double pe_tallies_bytes(const struct pe_plan *plan); /* of the rooms that working threads write to */
 

@@ -5,7 +5,7 @@
 #ifndef PE_VALUES_H
 #define PE_VALUES_H
 
-#include "core/posenc.h"
+#include "core/inside.h"
 
 struct pe_values; /* owns the tree */
 struct pe_node;   /* an object or a list of it; lives as long as the tree */

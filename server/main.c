@@ -9,7 +9,7 @@
  * malloc is not refused there and the process is killed instead; --workers follows the quota of processors and not
  * their number. */
 #include "api/api.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "server/server.h"
 #include "server/process/process.h"
 #include "server/memory/memory.h"

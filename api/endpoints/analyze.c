@@ -65,7 +65,7 @@ static bool analyze_check(struct api_request *request)
     struct analyzing *a = request->own;
     struct api_arena *arena = &a->request->arena;
     struct pe_analysis_request *core = api_arena_alloc(arena, sizeof *core);
-    struct pe_error err;
+    struct pe_failure err;
     if (!core)
         return api_fail_memory(&a->request->problem);
     set_core(a, core);
@@ -148,7 +148,7 @@ static bool open_answer(struct analyzing *a)
 
 static bool compute(struct analyzing *a)
 {
-    struct pe_error err;
+    struct pe_failure err;
     if (pe_analysis_compute(a->analysis, &err))
         return api_memory_fail(a->request, &err);
     return hold_tensors(a) && open_answer(a);

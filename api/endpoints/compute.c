@@ -76,7 +76,7 @@ static struct pe_request core_request(const struct api_request *request)
 
 bool api_compute_check(struct api_request *request)
 {
-    struct pe_error err;
+    struct pe_failure err;
     struct pe_request core = core_request(request);
     core.admit = api_memory_admit;
     core.caller = request;
@@ -90,7 +90,7 @@ bool api_compute_check(struct api_request *request)
 
 bool api_compute_build(struct api_request *request)
 {
-    struct pe_error err;
+    struct pe_failure err;
     api_request_fill(request);
     return pe_plan_build(request->plan, &err) == PE_OK || api_memory_fail(request, &err);
 }
@@ -181,7 +181,7 @@ static bool add_about(struct api_request *request, struct api_text *text, struct
 {
     struct pe_hf_about *hf;
     struct pe_gguf_about *gguf = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     struct pe_request core = core_request(request);
     *member = (struct api_member){.name = NULL};
     if (pe_hf_about_new(&core, &hf, &err) || pe_gguf_about_new(&core, &gguf, &err)) {

@@ -46,7 +46,7 @@ static bool check_format(struct api_request *request)
 
 static bool take_own(struct api_request *request)
 {
-    struct pe_error err;
+    struct pe_failure err;
     bool taken[API_FIELDS_MAX] = {false};
     if (pe_params_read(own_rows, request->own, request->fields, request->n_fields, taken, "", &err))
         return api_fail_core(&request->problem, &err);
@@ -63,7 +63,7 @@ static bool diagnose_read(struct api_request *request)
 /* The form's names, for suggestions. */
 static bool diagnose(struct api_request *request, struct pe_diagnosis **diagnosis)
 {
-    struct pe_error err;
+    struct pe_failure err;
     struct pe_diagnosis_request core = {.fields = request->fields,
                                         .n_fields = request->n_fields,
                                         .lang = request->lang,

@@ -199,7 +199,7 @@ static void work(struct experiment *x)
 {
     enum pe_experiment_event event = PE_EXPERIMENT_WORKED;
     struct pe_experiment_progress progress;
-    struct pe_error err;
+    struct pe_failure err;
     while (event == PE_EXPERIMENT_WORKED && !pe_is_cancelled()) {
         uint64_t now = x->host->now_ms();
         if (now - x->begun_ms >= x->host->experiment_ms) {
@@ -308,7 +308,7 @@ static bool open_core(struct api_request *request, const struct api_entries *ent
                                            .caller_fields = api_entries_names(request),
                                            .admit = api_memory_admit,
                                            .caller = request};
-    struct pe_error err;
+    struct pe_failure err;
     if (!wanted.caller_fields)
         return api_fail_memory(&request->problem);
     if (pe_experiment_new(&wanted, core, &err))

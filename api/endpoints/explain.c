@@ -88,7 +88,7 @@ static struct api_reply *reply_of(struct api_request *request, struct api_text *
 
 static struct api_reply *explain_build(struct api_request *request)
 {
-    struct pe_error err;
+    struct pe_failure err;
     struct pe_explain *explain = NULL;
     struct pe_explain_request core = {.fields = request->fields,
                                       .n_fields = request->n_fields,

@@ -125,7 +125,7 @@ static bool golden_check(struct api_request *request)
 {
     struct giving *g = request->own;
     struct api_arena *arena = &request->arena;
-    struct pe_error err;
+    struct pe_failure err;
     g->core = (struct pe_golden_request){.fields = request->fields,
                                          .n_fields = request->n_fields,
                                          .dtype = (enum pe_dtype)request->form.dtype,
@@ -160,7 +160,7 @@ static void name_answer(struct giving *g)
 
 static bool compute(struct giving *g)
 {
-    struct pe_error err;
+    struct pe_failure err;
     if (pe_golden_compute(g->golden, &err))
         return api_memory_fail(g->request, &err);
     return hold_tensors(g) && print_members(g) && api_study_open(g->request, &g->opening);

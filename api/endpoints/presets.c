@@ -278,7 +278,7 @@ static bool read_body(struct putting *p)
     return take_config(p);
 }
 
-static bool fail_config(struct putting *p, const struct pe_error *err)
+static bool fail_config(struct putting *p, const struct pe_failure *err)
 {
     const char *name = err->pointer + (*err->pointer == '/');
     for (const char *const *row = api_form_names(); *row; row++)
@@ -291,7 +291,7 @@ static bool fail_config(struct putting *p, const struct pe_error *err)
 static bool resolve(struct putting *p, struct pe_config **config)
 {
     const struct api_request *request = p->request;
-    struct pe_error err;
+    struct pe_failure err;
     struct pe_request core = {.operation = PE_ENCODE,
                               .fields = request->fields,
                               .n_fields = request->n_fields,

@@ -144,7 +144,7 @@ static bool find_takes(struct adding *a)
     struct pe_request core = {
         .operation = a->request->operation, .fields = a->request->fields, .n_fields = a->request->n_fields};
     const struct pe_scheme_info *scheme;
-    struct pe_error err;
+    struct pe_failure err;
     if (pe_request_weights(&core, &scheme, a->takes, &a->n_takes, &err))
         return api_fail_core(a->problem, &err);
     a->scheme = scheme->name;

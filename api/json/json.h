@@ -6,7 +6,7 @@
 #include "api/arena.h"
 #include "api/numbers/numbers.h"
 #include "api/problem.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <jansson.h>
 #include <stdbool.h>

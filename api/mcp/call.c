@@ -43,7 +43,7 @@ static bool read_own(struct api_mcp_call *call)
     struct api_json_members at = api_json_members(call->message.arguments, call->message.arguments_bytes);
     struct api_json_member member;
     struct pe_field fields[2];
-    struct pe_error err;
+    struct pe_failure err;
     bool taken[2] = {false};
     size_t n = 0;
     while (n < 2 && api_json_next(&at, &member))

@@ -3,7 +3,7 @@
 #define API_NUMBERS_H
 
 #include "api/arena.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -85,7 +85,7 @@ static const struct pe_scheme_info *scheme_of(const struct api_request *request)
     struct pe_request core = {.fields = request->fields, .n_fields = request->n_fields};
     struct pe_weight_name names[PE_WEIGHT_NAMES_MAX];
     const struct pe_scheme_info *scheme = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     size_t n;
     return pe_request_weights(&core, &scheme, names, &n, &err) ? NULL : scheme;
 }

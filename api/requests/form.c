@@ -100,7 +100,7 @@ static bool read_outputs(const struct api_request *request, const struct pe_valu
 
 bool api_form_read(struct api_request *request, struct api_form *form, struct api_problem *problem)
 {
-    struct pe_error err;
+    struct pe_failure err;
     bool taken[API_FIELDS_MAX] = {false};
     *form = (struct api_form){0};
     if (pe_params_read(rows, form, request->fields, request->n_fields, taken, "", &err))
@@ -157,7 +157,7 @@ static bool is_given(const struct api_form *form, const struct api_form *usual, 
 bool api_form_check(const struct api_form *form, const struct api_format *format, struct api_problem *problem)
 {
     struct api_form usual;
-    struct pe_error err;
+    struct pe_failure err;
     pe_params_read(rows, &usual, NULL, 0, NULL, "", &err);
     for (const struct pe_param *row = rows; row->name; row++)
         if (is_given(form, &usual, row) && !is_used(format, row->name) && is_of_some_formats(row->name))

@@ -113,7 +113,7 @@ void api_memory_settle(struct api_request *request)
     request->n_read = request->n_taken;
 }
 
-enum pe_status api_memory_admit(void *caller, double bytes, struct pe_error *err)
+enum pe_status api_memory_admit(void *caller, double bytes, struct pe_failure *err)
 {
     struct api_request *request = caller;
     uint64_t all = whole(bytes), before = request->n_taken - request->n_read;
@@ -122,7 +122,7 @@ enum pe_status api_memory_admit(void *caller, double bytes, struct pe_error *err
     return request->is_refused ? err->status = PE_CANCELLED : PE_OK;
 }
 
-bool api_memory_fail(struct api_request *request, const struct pe_error *err)
+bool api_memory_fail(struct api_request *request, const struct pe_failure *err)
 {
     return !request->is_refused && api_fail_core(&request->problem, err);
 }

@@ -150,9 +150,9 @@ void api_memory_refusal(const struct api_request *request, struct api_problem *p
 void api_memory_settle(struct api_request *request);
 /* The admit() of a struct pe_request whose caller is a request: reserves `bytes` in all for planning; called again with
  * more as planning goes on. */
-enum pe_status api_memory_admit(void *request, double bytes, struct pe_error *err);
+enum pe_status api_memory_admit(void *request, double bytes, struct pe_failure *err);
 /* An error of a call that was given it: the refusal, if it was refused, or the core's error. Returns false. */
-bool api_memory_fail(struct api_request *request, const struct pe_error *err);
+bool api_memory_fail(struct api_request *request, const struct pe_failure *err);
 /* Reserves the memory for filling from the source and, if the request's format is a picture, for drawing it. */
 bool api_memory_for_answering(struct api_request *request, const struct api_source *source);
 

@@ -67,7 +67,7 @@ static bool read_columns(struct pe_addition *a, const struct pe_subject *subject
 /* ---- The matrix ---- */
 
 enum pe_status pe_addition_init(struct pe_addition *a, const struct pe_subject *subject, bool *has,
-                                struct pe_error *err)
+                                struct pe_failure *err)
 {
     size_t dim = subject->dim;
     *a = (struct pe_addition){.dim = dim, .is_identity = is_scheme(subject, "none")};
@@ -95,7 +95,7 @@ void pe_addition_drop(struct pe_addition *a)
 bool pe_addition_has(const struct pe_subject *subject)
 {
     struct pe_addition a;
-    struct pe_error err;
+    struct pe_failure err;
     bool has;
     pe_addition_init(&a, subject, &has, &err);
     pe_addition_drop(&a);

@@ -53,7 +53,7 @@ static void add_costs(const struct pe_analysis *study, size_t entry, struct pe_m
     all->work += rows_work(study, entry);
 }
 
-static enum pe_status check_tensors(const struct pe_analysis *study, struct pe_error *err)
+static enum pe_status check_tensors(const struct pe_analysis *study, struct pe_failure *err)
 {
     double bytes = pe_study_tensor_bytes(study);
     if (bytes <= (double)PE_ANALYSIS_TENSORS_MAX)
@@ -63,7 +63,7 @@ static enum pe_status check_tensors(const struct pe_analysis *study, struct pe_e
     return err->status = PE_TOO_LARGE;
 }
 
-static enum pe_status check_limits(struct pe_analysis *study, struct pe_error *err)
+static enum pe_status check_limits(struct pe_analysis *study, struct pe_failure *err)
 {
     enum { ANSWER_BYTES = 1 << 16 };
     struct pe_metric_cost all = {0, 0};
@@ -82,7 +82,7 @@ static enum pe_status check_limits(struct pe_analysis *study, struct pe_error *e
 
 /* ---- Opening ---- */
 
-static enum pe_status put_configs(struct pe_analysis *study, struct pe_error *err)
+static enum pe_status put_configs(struct pe_analysis *study, struct pe_failure *err)
 {
     study->configs = pe_values_new();
     if (!study->configs)
@@ -95,7 +95,7 @@ static enum pe_status put_configs(struct pe_analysis *study, struct pe_error *er
     return done ? PE_OK : pe_no_memory(err);
 }
 
-static enum pe_status open_all(struct pe_analysis *study, struct pe_error *err)
+static enum pe_status open_all(struct pe_analysis *study, struct pe_failure *err)
 {
     enum pe_status status = pe_study_read(study, err);
     for (; !status && study->n_subjects < study->request->n_entries; study->n_subjects++)
@@ -112,7 +112,7 @@ static enum pe_status open_all(struct pe_analysis *study, struct pe_error *err)
 }
 
 enum pe_status pe_analysis_open(const struct pe_analysis_request *request, struct pe_analysis **out,
-                                struct pe_error *err)
+                                struct pe_failure *err)
 {
     struct pe_analysis *study = calloc(1, sizeof *study);
     if (!study)
@@ -180,7 +180,7 @@ static enum pe_status put_nothing(const struct pe_analysis *study, struct pe_nod
 }
 
 static enum pe_status compute_metric(struct pe_analysis *study, size_t entry, size_t m, struct pe_node *result,
-                                     struct pe_error *err)
+                                     struct pe_failure *err)
 {
     if (pe_metric_get(m)->needs_rows && study->subjects[entry].rows.n == 0)
         return put_nothing(study, pe_put_object(result, pe_metric_get(m)->info.name));
@@ -191,7 +191,7 @@ static enum pe_status compute_metric(struct pe_analysis *study, size_t entry, si
     return !status && pe_was_cancelled() ? pe_cancelled(err) : status;
 }
 
-static enum pe_status load(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err)
+static enum pe_status load(struct pe_analysis *study, struct pe_subject *subject, struct pe_failure *err)
 {
     enum pe_status status = pe_subject_load(study, subject, err);
     if (status)
@@ -202,7 +202,7 @@ static enum pe_status load(struct pe_analysis *study, struct pe_subject *subject
 }
 
 static enum pe_status compute_entry(struct pe_analysis *study, size_t entry, struct pe_node *result,
-                                    struct pe_error *err)
+                                    struct pe_failure *err)
 {
     struct pe_subject *subject = &study->subjects[entry];
     enum pe_status status = needs_rows(study, entry) ? load(study, subject, err) : PE_OK;
@@ -220,7 +220,7 @@ const struct pe_member pe_analysis_members[] = {
     {.name = NULL},
 };
 
-static enum pe_status compute_all(struct pe_analysis *study, struct pe_error *err)
+static enum pe_status compute_all(struct pe_analysis *study, struct pe_failure *err)
 {
     struct pe_node *root = pe_values_root(study->values);
     pe_put_value(root, "configs", study->config_list);
@@ -235,7 +235,7 @@ static enum pe_status compute_all(struct pe_analysis *study, struct pe_error *er
     return study->answer ? PE_OK : pe_no_memory(err);
 }
 
-enum pe_status pe_analysis_compute(struct pe_analysis *study, struct pe_error *err)
+enum pe_status pe_analysis_compute(struct pe_analysis *study, struct pe_failure *err)
 {
     study->values = pe_values_new();
     enum pe_status status = study->values ? pe_study_allocate(study, err) : pe_no_memory(err);
@@ -243,7 +243,7 @@ enum pe_status pe_analysis_compute(struct pe_analysis *study, struct pe_error *e
 }
 
 enum pe_status pe_analysis_new(const struct pe_analysis_request *request, struct pe_analysis **analysis,
-                               struct pe_error *err)
+                               struct pe_failure *err)
 {
     struct pe_analysis *study;
     enum pe_status status = pe_analysis_open(request, &study, err);

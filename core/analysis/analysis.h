@@ -7,7 +7,7 @@
 #define PE_ANALYSIS_PARTS_H
 
 #include "core/analysis/study/study.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <stddef.h>
 
@@ -26,7 +26,7 @@ struct pe_addition {
 /* Is there such a matrix: for rotary schemes, `none`, and sinusoids with a cosine for every sine? Without memory or
  * where there is none, *has is false. pe_addition_drop accepts any. */
 enum pe_status pe_addition_init(struct pe_addition *addition, const struct pe_subject *subject, bool *has,
-                                struct pe_error *err);
+                                struct pe_failure *err);
 void pe_addition_drop(struct pe_addition *addition);
 
 /* The same question without the matrix: cheap enough to ask before anything is computed. */
@@ -83,7 +83,7 @@ struct pe_difference {
 
 /* Allocates; nothing is compared yet. pe_difference_drop afterwards, also after a failure. */
 enum pe_status pe_difference_init(struct pe_difference *w, const struct pe_analysis *study,
-                                  const struct pe_subject *subject, struct pe_error *err);
+                                  const struct pe_subject *subject, struct pe_failure *err);
 void pe_difference_drop(struct pe_difference *w);
 
 /* Its memory for n tables, without the rotations. */
@@ -128,7 +128,7 @@ struct pe_drift {
     double mass_beyond; /* of the queries at E-1, on keys T or more away */
 };
 enum pe_status pe_attention_drift(struct pe_analysis *study, const struct pe_subject *subject,
-                                  struct pe_lengths lengths, struct pe_drift *drift, struct pe_error *err);
+                                  struct pe_lengths lengths, struct pe_drift *drift, struct pe_failure *err);
 void pe_attention_cost(const struct pe_subject *subject, struct pe_lengths lengths, struct pe_metric_cost *cost);
 
 /* ---- Least squares ---- */
@@ -140,7 +140,7 @@ void pe_attention_cost(const struct pe_subject *subject, struct pe_lengths lengt
  * [n_rhs, m], x [n_rhs, n]. a and b are used up. Fails with PE_NO_MEMORY or, where pe_is_cancelled() reports it, with
  * PE_CANCELLED. */
 enum pe_status pe_least_squares(size_t m, size_t n, size_t n_rhs, double *a, double *b, double cut, double *x,
-                                struct pe_error *err);
+                                struct pe_failure *err);
 
 /* Bytes that it allocates at most. */
 double pe_least_squares_bytes(size_t m, size_t n);

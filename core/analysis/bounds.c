@@ -46,7 +46,7 @@ static const char *const details[] = {
 };
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     (void)err;
     const struct pe_rows *rows = &subject->rows;

@@ -155,7 +155,7 @@ static size_t count_places(size_t n_rows)
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     const struct pe_rows *rows = &subject->rows;
     struct found found[DTYPES_MAX];
@@ -174,7 +174,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     return status;
 }
 
-static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_error *err)
+static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_failure *err)
 {
     (void)subject;
     return pe_words_check(study->fields.dtypes, pe_dtypes_by_bits, "dtypes", err);

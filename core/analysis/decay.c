@@ -71,7 +71,7 @@ static void put(const struct pe_analysis *study, struct pe_node *out, const doub
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     size_t n = (size_t)subject->n;
     struct pe_waves *waves;

@@ -219,7 +219,7 @@ static void shape(const struct pe_analysis *study, const struct pe_subject *subj
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     struct pe_difference w;
     unsigned rank;

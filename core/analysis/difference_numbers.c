@@ -244,7 +244,7 @@ double pe_difference_bytes(const struct pe_difference_table *tables, size_t n)
 }
 
 enum pe_status pe_difference_init(struct pe_difference *w, const struct pe_analysis *study,
-                                  const struct pe_subject *subject, struct pe_error *err)
+                                  const struct pe_subject *subject, struct pe_failure *err)
 {
     enum pe_dtype asked = study->request->dtype;
     *w = (struct pe_difference){.sides = {{.plan = study->subjects[0].plan}, {.plan = subject->plan}},

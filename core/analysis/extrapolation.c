@@ -50,7 +50,7 @@ double pe_positions_without_row(const struct pe_subject *subject, struct pe_leng
 
 /* Frequencies of the scheme at length E, as dynamic scalings and LongRoPE have them. */
 static enum pe_status read_frequencies(struct pe_analysis *study, const struct pe_subject *subject, uint64_t n,
-                                       double *w, struct pe_error *err)
+                                       double *w, struct pe_failure *err)
 {
     static const char *const outputs[] = {"inv_freq"};
     struct pe_run run = {.n = n, .outputs = outputs, .n_outputs = 1};
@@ -85,7 +85,7 @@ static double unseen_of_pair(double w, double w0, struct pe_lengths lengths)
 
 /* unseen[c], c < C: the share of distances T..E-1 whose angle is beyond all angles of training. Only with a ladder. */
 static enum pe_status find_unseen_angles(struct pe_analysis *study, const struct pe_subject *subject,
-                                         struct pe_lengths lengths, double *unseen, struct pe_error *err)
+                                         struct pe_lengths lengths, double *unseen, struct pe_failure *err)
 {
     const struct pe_ladder *ladder = &subject->ladder;
     enum pe_status status = read_frequencies(study, subject, lengths.eval, unseen, err);
@@ -146,7 +146,7 @@ static double share_of(const struct last *last, const int32_t *line, uint64_t n,
 static bool has_saturation(const struct pe_subject *subject) { return is_scheme(subject, "t5|shaw|deberta"); }
 
 static enum pe_status find_saturated(struct pe_analysis *study, const struct pe_subject *subject, uint64_t n,
-                                     double *share, struct pe_error *err)
+                                     double *share, struct pe_failure *err)
 {
     struct last last = last_of(subject->plan);
     static const struct pe_field no_mask = {"key_mask", {.kind = PE_NULL}}; /* the entry's own has another length */
@@ -181,7 +181,7 @@ struct findings {
 /* ---- Measuring ---- */
 
 static enum pe_status measure_angles(struct pe_analysis *study, const struct pe_subject *subject,
-                                     struct pe_lengths lengths, struct findings *f, struct pe_error *err)
+                                     struct pe_lengths lengths, struct findings *f, struct pe_failure *err)
 {
     size_t n = subject->ladder.n;
     double *unseen = malloc((n + 1) * sizeof *unseen), *tensor = pe_study_tensor(study, subject, "unseen");
@@ -199,14 +199,14 @@ static enum pe_status measure_angles(struct pe_analysis *study, const struct pe_
 }
 
 static enum pe_status measure_saturation(struct pe_analysis *study, const struct pe_subject *subject,
-                                         struct pe_lengths lengths, struct findings *f, struct pe_error *err)
+                                         struct pe_lengths lengths, struct findings *f, struct pe_failure *err)
 {
     enum pe_status status = find_saturated(study, subject, lengths.train, &f->saturated[0], err);
     return status ? status : find_saturated(study, subject, lengths.eval, &f->saturated[1], err);
 }
 
 static enum pe_status measure(struct pe_analysis *study, const struct pe_subject *subject, struct findings *f,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     struct pe_lengths lengths = lengths_of(study, subject);
     *f = (struct findings){.without_row = pe_positions_without_row(subject, lengths),
@@ -300,7 +300,7 @@ static void put(const struct pe_analysis *study, const struct pe_subject *subjec
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     struct findings f;
     enum pe_status status = measure(study, subject, &f, err);
@@ -320,7 +320,7 @@ static bool applies(const struct pe_analysis *study, const struct pe_subject *su
     return is_asked || pe_eval_len(study, subject) <= PE_EVAL_LEN_MAX;
 }
 
-static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_error *err)
+static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_failure *err)
 {
     double train = floor(pe_train_len(study, subject)), eval = pe_eval_len(study, subject);
     bool is_given = study->fields.eval_len != PE_UNSET_INT;

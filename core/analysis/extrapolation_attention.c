@@ -109,7 +109,7 @@ static size_t size_of(const struct pe_subject *subject)
            heads * QUERIES;
 }
 
-static enum pe_status allocate(struct stage *s, struct pe_error *err)
+static enum pe_status allocate(struct stage *s, struct pe_failure *err)
 {
     size_t n_softmax = ENDS * s->heads * QUERIES;
     s->memory = malloc(size_of(s->subject) * sizeof(double) + n_softmax * sizeof *s->softmax);
@@ -270,7 +270,7 @@ static bool is_as_wide(const struct stage *s)
     return s->subject->family != PE_ABSOLUTE || pe_plan_output(s->plan, 0)->row_len == s->dim;
 }
 
-static enum pe_status open_and_compute(struct stage *s, struct pe_drift *drift, struct pe_error *err)
+static enum pe_status open_and_compute(struct stage *s, struct pe_drift *drift, struct pe_failure *err)
 {
     enum pe_status status = allocate(s, err);
     if (!status && s->subject->family == PE_ROTARY)
@@ -283,7 +283,7 @@ static enum pe_status open_and_compute(struct stage *s, struct pe_drift *drift, 
 }
 
 enum pe_status pe_attention_drift(struct pe_analysis *study, const struct pe_subject *subject,
-                                  struct pe_lengths lengths, struct pe_drift *drift, struct pe_error *err)
+                                  struct pe_lengths lengths, struct pe_drift *drift, struct pe_failure *err)
 {
     int64_t seed = study->fields.seed;
     struct stage s = {

@@ -11,7 +11,7 @@
 #include "core/analysis/analysis.h"
 #include "core/kernels/kernels.h"
 #include "core/numeric/numeric.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -476,7 +476,7 @@ static void solve(struct solver *s, size_t m, double cut)
 }
 
 enum pe_status pe_least_squares(size_t m, size_t n, size_t n_rhs, double *a, double *b, double cut, double *x,
-                                struct pe_error *err)
+                                struct pe_failure *err)
 {
     struct solver s = {.n = n, .a = {a, n, m, m}, .b = {b, n_rhs, m, m}, .x = {x, n_rhs, n, n}};
     enum pe_status status = allocate(&s, m) ? PE_OK : pe_no_memory(err);

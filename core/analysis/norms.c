@@ -134,7 +134,7 @@ static void put(const struct pe_analysis *study, const struct turn *t, struct pe
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     struct turn t = {.plan = subject->plan, .rows = &subject->rows};
     subject->plan->scheme->rotate(subject->plan, &t.rotation, NULL);
@@ -159,7 +159,7 @@ static bool applies(const struct pe_analysis *study, const struct pe_subject *su
     return subject->family == PE_ROTARY && subject->n_rows > 0;
 }
 
-static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_error *err)
+static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_failure *err)
 {
     (void)subject;
     return pe_words_check(study->fields.dtypes, pe_dtypes_by_bits, "dtypes", err);

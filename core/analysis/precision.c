@@ -242,7 +242,7 @@ static void begin_recipe(struct bench *b, const struct recipe *recipe, const str
 }
 
 static enum pe_status begin(struct work *w, const struct pe_analysis *study, const struct pe_subject *subject,
-                            struct pe_error *err)
+                            struct pe_failure *err)
 {
     struct pe_rotary_resolved resolved;
     *w = (struct work){.subject = subject,
@@ -363,7 +363,7 @@ static void put(const struct pe_analysis *study, struct work *w, struct pe_node 
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     struct work w;
     double *tensor = pe_study_tensor(study, subject, "precision");
@@ -378,7 +378,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     return status;
 }
 
-static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_error *err)
+static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_failure *err)
 {
     const char *names[RECIPES_MAX + 1] = {NULL};
     for (size_t r = 0; r < count_all(subject); r++)

@@ -18,7 +18,7 @@ struct wish {
 
 /* Each needs the rows of the subject. */
 typedef enum pe_status wish_fn(struct pe_analysis *study, struct pe_subject *subject, struct wish *wish,
-                               struct pe_error *err);
+                               struct pe_failure *err);
 
 extern const struct pe_metric pe_metric_unique, pe_metric_shift;
 
@@ -53,7 +53,7 @@ static void choose_half(const struct pe_subject *subject, struct pe_run *run, do
 
 /* Its rows, asked for alone. rows->n = 0: they are not defined. */
 static enum pe_status load_half(struct pe_analysis *study, const struct pe_subject *subject, struct pe_rows *rows,
-                                struct pe_error *err)
+                                struct pe_failure *err)
 {
     struct pe_run run = {.n = (subject->n + 1) / 2, .offset = offset_of(subject)};
     double *list = malloc(run.n * sizeof *list);
@@ -100,7 +100,7 @@ static double change_of(const struct pe_rows *half, const struct pe_rows *whole)
 
 /* Rows differ, and do not depend on the length of the sequence. */
 static enum pe_status wish_unique(struct pe_analysis *study, struct pe_subject *subject, struct wish *wish,
-                                  struct pe_error *err)
+                                  struct pe_failure *err)
 {
     const struct pe_rows *rows = &subject->rows;
     struct pe_rows half;
@@ -140,7 +140,7 @@ static double moved(const double *here, const double *next, size_t n)
 }
 
 /* Row by row; Toeplitz maps do not change at all. */
-static enum pe_status move_map(const struct pe_plan *plan, double *most, struct pe_error *err)
+static enum pe_status move_map(const struct pe_plan *plan, double *most, struct pe_failure *err)
 {
     size_t output = bias_of(plan), n = (size_t)plan->seq.k[0].n, queries = (size_t)plan->seq.q[0].n;
     uint64_t rows = pe_plan_output(plan, output)->n_rows;
@@ -162,7 +162,7 @@ static enum pe_status move_map(const struct pe_plan *plan, double *most, struct 
 /* The next row is a linear function of a row; a bias depends on distances only. Relative to S; a scheme of zeros moves
  * by nothing. */
 static enum pe_status wish_linear(struct pe_analysis *study, struct pe_subject *subject, struct wish *wish,
-                                  struct pe_error *err)
+                                  struct pe_failure *err)
 {
     double value = (double)NAN, largest = subject->rows.largest;
     enum pe_status status = PE_OK;
@@ -223,7 +223,7 @@ enum { LONGER = 8 };
 
 /* Defined at eight times the length, and no larger than twice. */
 static enum pe_status wish_generalises(struct pe_analysis *study, struct pe_subject *subject, struct wish *wish,
-                                       struct pe_error *err)
+                                       struct pe_failure *err)
 {
     struct pe_run run = {.n = LONGER * subject->n, .offset = offset_of(subject)};
     double near = subject->rows.largest, *block = NULL;
@@ -262,7 +262,7 @@ static double count_learned(const struct pe_plan *plan)
 
 /* Nothing is learned. */
 static enum pe_status wish_deterministic(struct pe_analysis *study, struct pe_subject *subject, struct wish *wish,
-                                         struct pe_error *err)
+                                         struct pe_failure *err)
 {
     (void)study;
     (void)err;
@@ -335,7 +335,7 @@ static size_t put_fields(const struct pe_subject *subject, struct pe_field *fiel
     return n;
 }
 
-static enum pe_status load_grid(const struct pe_subject *subject, struct pe_rows *rows, struct pe_error *err)
+static enum pe_status load_grid(const struct pe_subject *subject, struct pe_rows *rows, struct pe_failure *err)
 {
     struct pe_field fields[6];
     struct pe_plan *plan;
@@ -387,7 +387,7 @@ static double spread_of(const struct pe_rows *rows)
 }
 
 static enum pe_status wish_n_dimensional(struct pe_analysis *study, struct pe_subject *subject, struct wish *wish,
-                                         struct pe_error *err)
+                                         struct pe_failure *err)
 {
     const char *name = pe_plan_scheme(subject->plan)->name;
     struct pe_rows rows;
@@ -453,7 +453,7 @@ static void put(const struct pe_analysis *study, struct pe_node *out, const stru
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     struct wish found[N_WISHES];
     enum pe_status status = PE_OK;

@@ -57,7 +57,7 @@ static void list_keys(struct view *v)
         v->n_places += i == 0 || v->keys[i].distance != v->keys[i - 1].distance;
 }
 
-static enum pe_status begin(struct view *v, const struct pe_subject *subject, struct pe_error *err)
+static enum pe_status begin(struct view *v, const struct pe_subject *subject, struct pe_failure *err)
 {
     const struct pe_plan *plan = subject->plan;
     *v = (struct view){.plan = plan, .n_heads = subject->dim};
@@ -203,7 +203,7 @@ static void set_width(struct pe_analysis *study, const struct pe_subject *subjec
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     struct view v;
     enum pe_status status = begin(&v, subject, err);

@@ -116,7 +116,7 @@ static void judge_fit(struct shift_search *s, int64_t k)
     }
 }
 
-static enum pe_status fit(struct shift_search *s, int64_t k, struct pe_error *err)
+static enum pe_status fit(struct shift_search *s, int64_t k, struct pe_failure *err)
 {
     size_t dim = s->rows->dim, pairs = count_pairs(s->rows->n, k);
     gather(s, k, pairs);
@@ -140,7 +140,7 @@ static size_t find_column(const struct shift_search *s, int64_t k, size_t row, d
 }
 
 /* Shifts by k; write_matrix then writes the matrix [dim, dim] over zeros. */
-static enum pe_status find_shift(struct shift_search *s, int64_t k, struct found_shift *found, struct pe_error *err)
+static enum pe_status find_shift(struct shift_search *s, int64_t k, struct found_shift *found, struct pe_failure *err)
 {
     enum pe_status status = PE_OK;
     for (size_t i = 0; i < s->rows->n; i++)
@@ -161,7 +161,7 @@ static enum pe_status find_shift(struct shift_search *s, int64_t k, struct found
 
 /* ---- All shifts of a subject ---- */
 
-static enum pe_status allocate(struct shift_search *s, size_t pairs, struct pe_error *err)
+static enum pe_status allocate(struct shift_search *s, size_t pairs, struct pe_failure *err)
 {
     size_t dim = s->rows->dim;
     s->worst = malloc(s->rows->n * sizeof *s->worst);
@@ -185,7 +185,7 @@ static void write_matrix(const struct shift_search *s, double *matrix)
 }
 
 /* Of a subject whose rows are loaded. pe_shift_close afterwards, also after a failure. */
-static enum pe_status open_search(struct shift_search *s, const struct pe_subject *subject, struct pe_error *err)
+static enum pe_status open_search(struct shift_search *s, const struct pe_subject *subject, struct pe_failure *err)
 {
     *s = (struct shift_search){.rows = &subject->rows};
     enum pe_status status = pe_addition_init(&s->exact, subject, &s->is_exact, err);
@@ -199,7 +199,7 @@ static void close_search(struct shift_search *s)
     pe_free_large(s->a, (2 * ((s->rows->n + 1) / 2) + s->rows->dim + JUDGED) * s->rows->dim * sizeof *s->a);
 }
 
-enum pe_status pe_shift_of(const struct pe_subject *subject, int64_t k, double *value, struct pe_error *err)
+enum pe_status pe_shift_of(const struct pe_subject *subject, int64_t k, double *value, struct pe_failure *err)
 {
     struct shift_search s;
     struct found_shift found = {(double)NAN, 0, 0};
@@ -304,7 +304,7 @@ static void put(const struct pe_analysis *study, const struct shift_search *s, c
 /* ---- The metric ---- */
 
 static enum pe_status find_all(struct pe_analysis *study, const struct pe_subject *subject, struct shift_search *s,
-                               struct found_shift *found, size_t n, struct pe_error *err)
+                               struct found_shift *found, size_t n, struct pe_failure *err)
 {
     double *tensor = pe_study_tensor(study, subject, "shift_matrix");
     enum pe_status status = PE_OK;
@@ -317,7 +317,7 @@ static enum pe_status find_all(struct pe_analysis *study, const struct pe_subjec
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     struct shift_search s;
     size_t n = count_shifts(study, subject);
@@ -343,7 +343,7 @@ static bool applies(const struct pe_analysis *study, const struct pe_subject *su
            (subject->dim <= FITTED_DIM_MAX || pe_addition_has(subject));
 }
 
-static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_error *err)
+static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_failure *err)
 {
     if (study->fields.k.n > subject->n)
         return pe_fail(err, "/k", "k has %llu distances, and the sequence %llu positions; allowed: each distance once",

@@ -37,7 +37,7 @@ static bool is_other_pairing(const struct pe_analysis *study, const struct pe_su
 /* ---- Rules ---- */
 
 static enum pe_status plan_other(struct pe_analysis *study, const struct pe_subject *subject, struct pe_plan **plan,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     static const char *const outputs[] = {"encoding"};
     struct pe_field base = {"base", {.kind = PE_REAL, .real = study->fields.other_base}};
@@ -47,7 +47,7 @@ static enum pe_status plan_other(struct pe_analysis *study, const struct pe_subj
 
 /* Can the sinusoid have this base? */
 static enum pe_status check_other(const struct pe_analysis *study, const struct pe_subject *subject,
-                                  struct pe_error *err)
+                                  struct pe_failure *err)
 {
     struct pe_analysis copy = *study; /* planning changes nothing of it */
     struct pe_plan *plan;
@@ -56,13 +56,13 @@ static enum pe_status check_other(const struct pe_analysis *study, const struct 
         pe_plan_free(plan);
     if (status != PE_INVALID)
         return status;
-    struct pe_error inner = *err;
+    struct pe_failure inner = *err;
     return pe_fail(err, "/other_base", "other_base does not fit: %.400s", inner.detail);
 }
 
 /* The rules of `pairing` and `other_base`. */
 static enum pe_status check_pairing(const struct pe_analysis *study, const struct pe_subject *subject,
-                                    struct pe_error *err)
+                                    struct pe_failure *err)
 {
     bool has_base = !isnan(study->fields.other_base), is_mismatched = study->fields.pairing == MISMATCHED;
     bool is_used = study->fields.pairing == PAIRED;
@@ -84,7 +84,7 @@ static bool is_sine(const struct pe_wave *column) { return column->quarter % 2 =
 
 /* Keeps the sines or the cosines. */
 static enum pe_status keep(const struct pe_subject *subject, const struct pe_wave *columns, bool sines,
-                           struct pe_rows *rows, struct pe_error *err)
+                           struct pe_rows *rows, struct pe_failure *err)
 {
     const struct pe_rows *all = &subject->rows;
     *rows = (struct pe_rows){.n = all->n, .largest = all->largest};
@@ -102,7 +102,7 @@ static enum pe_status keep(const struct pe_subject *subject, const struct pe_wav
 
 /* The rows of the other base, with the subject's sines in their place. */
 static enum pe_status mismatch(struct pe_analysis *study, const struct pe_subject *subject,
-                               const struct pe_wave *columns, struct pe_rows *rows, struct pe_error *err)
+                               const struct pe_wave *columns, struct pe_rows *rows, struct pe_failure *err)
 {
     struct pe_plan *plan;
     enum pe_status status = plan_other(study, subject, &plan, err);
@@ -119,7 +119,7 @@ static enum pe_status mismatch(struct pe_analysis *study, const struct pe_subjec
 
 /* Those columns of its rows; free with pe_rows_drop. */
 static enum pe_status paired_rows(struct pe_analysis *study, const struct pe_subject *subject, struct pe_rows *rows,
-                                  struct pe_error *err)
+                                  struct pe_failure *err)
 {
     struct pe_wave *columns = calloc(subject->dim, sizeof *columns);
     if (!columns)
@@ -234,7 +234,7 @@ static void multiply_all(struct products *p)
 
 /* zeta^(d/scale_base) for all distances: the scale of a sequence that begins at its centre. */
 static enum pe_status plan_scale(struct pe_analysis *study, const struct pe_subject *subject, struct pe_plan **plan,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     static const char *const outputs[] = {"scale"};
     struct pe_field overrides[] = {{"len", {.kind = PE_INTEGER, .integer = (int64_t)subject->rows.n}},
@@ -266,7 +266,7 @@ static void spread_gram(const struct products *p, const double *after)
 }
 
 static enum pe_status multiply_scaled(struct pe_analysis *study, const struct pe_subject *subject, struct products *p,
-                                      struct pe_error *err)
+                                      struct pe_failure *err)
 {
     struct pe_plan *plan;
     enum pe_status status = plan_scale(study, subject, &plan, err);
@@ -351,7 +351,7 @@ static bool is_scaled(const struct pe_subject *subject) { return subject->plan->
 static size_t count_blocks(const struct pe_subject *subject) { return (2 * BLOCK + 2) * BLOCK + subject->dim * BLOCK; }
 
 static enum pe_status allocate(struct pe_analysis *study, const struct pe_subject *subject, struct products *p,
-                               struct pe_error *err)
+                               struct pe_failure *err)
 {
     size_t n = subject->rows.n, blocks = count_blocks(subject);
     double *room = malloc((blocks + 4 * n) * sizeof *room);
@@ -377,7 +377,7 @@ static void copy_tensor(struct pe_analysis *study, const struct pe_subject *subj
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     struct products p = {.rows = NULL};
     struct pe_rows paired = {0};

@@ -90,7 +90,7 @@ static size_t put(const struct pe_subject *subject, const double *step, const do
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     size_t n = subject->rows.n - 1, kept = 0;
     double *tensor = pe_study_tensor(study, subject, "step"), *step = malloc((2 * n + 1) * sizeof *step);

@@ -146,7 +146,7 @@ static void put(const struct pe_analysis *study, const struct search *s, struct 
 }
 
 /* Fills s->least; close_search afterwards, also after a failure. */
-static enum pe_status search(struct search *s, const struct pe_rows *rows, struct pe_error *err)
+static enum pe_status search(struct search *s, const struct pe_rows *rows, struct pe_failure *err)
 {
     *s = (struct search){.rows = rows,
                          .panels = malloc(rows->dim * COLUMNS * sizeof(double)),
@@ -169,7 +169,7 @@ static void close_search(struct search *s)
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     struct search s;
     enum pe_status status = search(&s, &subject->rows, err);
@@ -179,7 +179,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     return !status && pe_was_cancelled() ? pe_cancelled(err) : status;
 }
 
-enum pe_status pe_unique_of(const struct pe_rows *rows, double *value, struct pe_error *err)
+enum pe_status pe_unique_of(const struct pe_rows *rows, double *value, struct pe_failure *err)
 {
     struct search s;
     enum pe_status status = search(&s, rows, err);

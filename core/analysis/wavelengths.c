@@ -72,7 +72,7 @@ static const char *const details[] = {
 };
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     (void)err;
     const struct pe_ladder *ladder = &subject->ladder;

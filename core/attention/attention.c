@@ -38,7 +38,7 @@ static void set_sizes(struct pe_plan *plan)
 }
 
 /* Finds the first key of each packed sequence, and the end of the last. */
-static enum pe_status find_pieces(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status find_pieces(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     const uint32_t *piece = plan->seq.piece;
@@ -54,7 +54,7 @@ static enum pe_status find_pieces(struct pe_plan *plan, struct pe_error *err)
     return PE_OK;
 }
 
-enum pe_status pe_attention_begin(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+enum pe_status pe_attention_begin(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     plan->dtype = answer_dtype(t, request);
@@ -97,7 +97,7 @@ double pe_attention_ns(const struct pe_plan *plan)
 
 /* ---- What goes together ---- */
 
-static enum pe_status check_linear(const struct pe_plan *plan, struct pe_error *err)
+static enum pe_status check_linear(const struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_attention *t = plan->attention;
     const struct pe_scheme *scheme = plan->scheme;
@@ -117,7 +117,7 @@ static enum pe_status check_linear(const struct pe_plan *plan, struct pe_error *
     return PE_OK;
 }
 
-static enum pe_status check_lengths(const struct pe_plan *plan, struct pe_error *err)
+static enum pe_status check_lengths(const struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_attention *t = plan->attention;
     if (plan->scheme->info.is_additive || (plan->seq.q->n == t->q_len && plan->seq.k->n == t->k_len))
@@ -166,7 +166,7 @@ static size_t input_of(const struct pe_scheme *scheme, const char *name)
     return 0;
 }
 
-static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error *err)
+static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     struct pe_side *side = &t->sides[i], *queries = &t->sides[0];
@@ -187,7 +187,7 @@ static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error
     return PE_OK;
 }
 
-static enum pe_status open_sides(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status open_sides(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     const struct pe_scheme *scheme = plan->scheme;
@@ -197,7 +197,7 @@ static enum pe_status open_sides(struct pe_plan *plan, struct pe_error *err)
     return t->turns ? pe_rotate_init(&t->turn, plan, err) : PE_OK;
 }
 
-static enum pe_status make_tables(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status make_tables(struct pe_plan *plan, struct pe_failure *err)
 {
     enum pe_status status = PE_OK;
     for (size_t i = 0; plan->attention->turns && !status && i < 2; i++)
@@ -244,7 +244,7 @@ static void estimate_work(struct pe_plan *plan)
 
 /* ---- The plan ---- */
 
-static enum pe_status check_scheme(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status check_scheme(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     t->bias_id = plan->scheme->info.outputs ? pe_output_row_find(plan->scheme, "bias") : SIZE_MAX;
@@ -255,12 +255,12 @@ static enum pe_status check_scheme(struct pe_plan *plan, struct pe_error *err)
 
 /* Sets the shapes of x's projections before their values are computed, because the scale and the rotation need
  * head_dim. */
-static enum pe_status open_x(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status open_x(struct pe_plan *plan, struct pe_failure *err)
 {
     return plan->attention->q.tensor.data ? PE_OK : pe_attention_open_x(plan, err);
 }
 
-static enum pe_status open_tensors(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status open_tensors(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     t->head_dim = t->q.tensor.data ? t->q.width : (size_t)t->fields.head_dim;
@@ -277,7 +277,7 @@ static enum pe_status open_tensors(struct pe_plan *plan, struct pe_error *err)
     return status ? status : make_tables(plan, err);
 }
 
-enum pe_status pe_attention_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+enum pe_status pe_attention_init(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     enum pe_status status = find_pieces(plan, err);
@@ -340,7 +340,7 @@ static bool can(const struct pe_scheme *scheme)
            pe_output_row_find(scheme, "bias") != SIZE_MAX;
 }
 
-static enum pe_status refuse(const struct pe_scheme *scheme, struct pe_error *err)
+static enum pe_status refuse(const struct pe_scheme *scheme, struct pe_failure *err)
 {
     return pe_fail(err, "/scheme", "scheme \"%s\" has nothing to do with attention", scheme->info.name);
 }

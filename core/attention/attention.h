@@ -20,18 +20,18 @@ extern const struct pe_output_row pe_attention_outputs[];
 /* Reads the operation's own fields from the request, before the scheme's, because a field may belong to both.
  * Allocates plan->attention. */
 enum pe_status pe_attention_open(struct pe_plan *plan, const struct pe_request *request, bool *taken,
-                                 struct pe_error *err);
+                                 struct pe_failure *err);
 /* Reads the tensors; their sizes become parameters in the scheme's config. */
 enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
-                                 struct pe_error *err);
+                                 struct pe_failure *err);
 enum pe_sequence_kind pe_attention_kind(const struct pe_plan *plan);
 struct pe_sequence_sizes pe_attention_sizes(const struct pe_plan *plan);
 /* Runs when the sequence is known: sets plan->mask and plan->dtype. */
-enum pe_status pe_attention_begin(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
+enum pe_status pe_attention_begin(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err);
 /* Nanoseconds of the next step at most, and the step: it runs after the scheme's plan(): outputs, tables, working
  * memory. */
 double pe_attention_ns(const struct pe_plan *plan);
-enum pe_status pe_attention_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
+enum pe_status pe_attention_init(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err);
 /* Fields of the resolved config that the scheme's rows do not have; at most PE_ATTENTION_FIELDS_MAX. */
 enum { PE_ATTENTION_FIELDS_MAX = 24 };
 size_t pe_attention_print(const struct pe_plan *plan, struct pe_field *fields);
@@ -157,14 +157,14 @@ static inline bool pe_attention_batch_inside(const struct pe_attention *t)
 static inline bool pe_attention_is_linear(const struct pe_attention *t) { return t->fields.kernel == PE_LINEAR_KERNEL; }
 
 /* inputs.c: checks the sizes of the projections of x [..., dim], and makes missing ones random. */
-enum pe_status pe_attention_need_projections(struct pe_plan *plan, uint64_t dim, struct pe_error *err);
+enum pe_status pe_attention_need_projections(struct pe_plan *plan, uint64_t dim, struct pe_failure *err);
 
 /* embed.c: opens x, with the scheme's encoding if it is additive. Then computes queries, keys and values from it in
  * dtype; they replace those computed before. */
-enum pe_status pe_attention_open_x(struct pe_plan *plan, struct pe_error *err);
-enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, struct pe_error *err);
+enum pe_status pe_attention_open_x(struct pe_plan *plan, struct pe_failure *err);
+enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, struct pe_failure *err);
 /* Computes the queries and keys of the parts of x, in the arithmetic's dtype. */
-enum pe_status pe_attention_embed_parts(struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_attention_embed_parts(struct pe_plan *plan, struct pe_failure *err);
 /* The same before the scheme's plan(): estimates, rather too high. Widths: columns of q, k and v over all heads. */
 struct pe_embedding_sizes {
     double n, dim, widths[3];
@@ -174,12 +174,12 @@ double pe_attention_embed_ns(const struct pe_plan *plan, const struct pe_embeddi
 
 /* precision.c: nanoseconds of reading all numbers of a tensor; embeds x, if there is one, and sets the arithmetic. */
 double pe_norms_ns(double n_rows, double width);
-enum pe_status pe_attention_choose_arithmetic(struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_attention_choose_arithmetic(struct pe_plan *plan, struct pe_failure *err);
 
 /* outputs.c: chooses the requested outputs, then sets the shape of output i. */
 enum pe_status pe_attention_choose_outputs(struct pe_plan *plan, const struct pe_request *request,
-                                           struct pe_error *err);
-enum pe_status pe_attention_shape_output(struct pe_plan *plan, size_t i, struct pe_error *err);
+                                           struct pe_failure *err);
+enum pe_status pe_attention_shape_output(struct pe_plan *plan, size_t i, struct pe_failure *err);
 
 /* view.c: the keys that a query sees. */
 struct pe_view {
@@ -188,11 +188,11 @@ struct pe_view {
     bool is_empty;
 };
 void pe_view_row(const struct pe_plan *plan, size_t batch, size_t i, uint8_t *scratch, struct pe_view *view);
-double pe_view_ns(const struct pe_plan *plan);                                  /* of pe_view_count_empty, at most */
-enum pe_status pe_view_count_empty(struct pe_plan *plan, struct pe_error *err); /* sets empty_rows */
+double pe_view_ns(const struct pe_plan *plan);                                    /* of pe_view_count_empty, at most */
+enum pe_status pe_view_count_empty(struct pe_plan *plan, struct pe_failure *err); /* sets empty_rows */
 
 /* workspace.c */
-enum pe_status pe_workspaces_init(struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_workspaces_init(struct pe_plan *plan, struct pe_failure *err);
 void pe_workspaces_drop(struct pe_attention *t);
 struct pe_workspace *pe_workspace_borrow(const struct pe_attention *t, uint64_t unit);
 void pe_workspace_return(struct pe_workspace *workspace, uint64_t unit);

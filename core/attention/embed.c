@@ -37,7 +37,7 @@ static size_t same_word_before(const struct pe_value *words, size_t i)
     return i;
 }
 
-static enum pe_status embed_words(struct pe_plan *plan, size_t dim, struct pe_error *err)
+static enum pe_status embed_words(struct pe_plan *plan, size_t dim, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     const struct pe_value *words = plan->sequence.tokens;
@@ -101,7 +101,7 @@ static void load_part(const struct pe_plan *plan, enum pe_embedding_part part, s
 
 /* Adds the scheme's encoding as a source after the outputs. Its width, and that of the projections, is known only
  * now. */
-static enum pe_status add_encoding(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status add_encoding(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     struct pe_embeddings *e = &t->embedded;
@@ -120,7 +120,7 @@ static enum pe_status add_encoding(struct pe_plan *plan, struct pe_error *err)
     return pe_attention_need_projections(plan, e->dim, err);
 }
 
-enum pe_status pe_attention_open_x(struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_attention_open_x(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     enum pe_status status = PE_OK;
@@ -226,7 +226,7 @@ static bool project_all(const struct pe_plan *plan, const struct projection p[3]
 
 /* Limits the work of the projections, which are computed while planning, a tile of rows at a time: once of the
  * embeddings, and for terms once of each part. */
-static enum pe_status check_work(const struct pe_plan *plan, struct pe_error *err)
+static enum pe_status check_work(const struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_attention *t = plan->attention;
     bool has_parts = t->wants_terms && plan->scheme->info.is_additive;
@@ -252,7 +252,7 @@ static double elements(const struct pe_weights *w)
 }
 
 /* Bytes of weights, queries, keys and values. Computing them again in double takes no more memory. */
-static enum pe_status admit(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status admit(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_attention *t = plan->attention;
     const struct pe_embeddings *e = &t->embedded;
@@ -266,7 +266,7 @@ static enum pe_status admit(struct pe_plan *plan, struct pe_error *err)
     return pe_plan_admit(plan, t->q.owned ? 0 : numbers * sizeof(double), err);
 }
 
-enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, struct pe_error *err)
+enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     if (check_work(plan, err) || admit(plan, err))
@@ -322,7 +322,7 @@ static bool make_part(struct pe_plan *plan, enum pe_embedding_part part)
 }
 
 /* The same as admit() for the queries and keys of one part after the other. */
-static enum pe_status admit_parts(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status admit_parts(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_attention *t = plan->attention;
     const struct pe_embeddings *e = &t->embedded;
@@ -336,7 +336,7 @@ static enum pe_status admit_parts(struct pe_plan *plan, struct pe_error *err)
     return pe_plan_admit(plan, numbers * sizeof(double), err);
 }
 
-enum pe_status pe_attention_embed_parts(struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_attention_embed_parts(struct pe_plan *plan, struct pe_failure *err)
 {
     bool fine = true;
     if (admit_parts(plan, err))

@@ -77,7 +77,7 @@ static const struct pe_field *find(const struct pe_request *request, const char 
 }
 
 static enum pe_status read_x(struct pe_attention *t, const struct pe_request *request, bool *taken,
-                             struct pe_error *err)
+                             struct pe_failure *err)
 {
     const struct pe_field *field = find(request, "x", taken);
     uint64_t count;
@@ -99,7 +99,7 @@ static enum pe_status read_x(struct pe_attention *t, const struct pe_request *re
 }
 
 static enum pe_status read_tensors(struct pe_attention *t, const struct pe_request *request, bool *taken,
-                                   struct pe_error *err)
+                                   struct pe_failure *err)
 {
     enum pe_tensor_layout layout = (enum pe_tensor_layout)t->fields.tensor_layout;
     uint64_t head_dim = t->fields.head_dim > 0 ? (uint64_t)t->fields.head_dim : 0;
@@ -121,7 +121,7 @@ static enum pe_status read_tensors(struct pe_attention *t, const struct pe_reque
 
 /* ---- Which of the three ways ---- */
 
-static enum pe_status refuse_unused(const struct pe_plan *plan, const struct pe_attention *t, struct pe_error *err)
+static enum pe_status refuse_unused(const struct pe_plan *plan, const struct pe_attention *t, struct pe_failure *err)
 {
     bool used = plan->scheme->attend && plan->scheme->attend->uses_projections;
     for (size_t i = 0; !used && i < PE_N_PROJECTIONS; i++) {
@@ -134,7 +134,7 @@ static enum pe_status refuse_unused(const struct pe_plan *plan, const struct pe_
     return PE_OK;
 }
 
-static enum pe_status check_ways(const struct pe_plan *plan, const struct pe_attention *t, struct pe_error *err)
+static enum pe_status check_ways(const struct pe_plan *plan, const struct pe_attention *t, struct pe_failure *err)
 {
     const struct pe_scheme *scheme = plan->scheme;
     bool q = t->q.tensor.data, k = t->k.tensor.data, v = t->v.tensor.data, x = t->x.rank;
@@ -159,7 +159,7 @@ static enum pe_status check_ways(const struct pe_plan *plan, const struct pe_att
 
 /* A rule between two tensors; the message names both shapes. */
 static enum pe_status unfit(const struct pe_operand *a, const struct pe_operand *b, const char *rule,
-                            struct pe_error *err)
+                            struct pe_failure *err)
 {
     char pointer[8] = "/", one[96], other[96];
     strncat(pointer, a->name, 4);
@@ -168,7 +168,7 @@ static enum pe_status unfit(const struct pe_operand *a, const struct pe_operand 
     return pe_fail(err, pointer, "%s has the shape %s, %s %s: %s", a->name, one, b->name, other, pe_text(rule));
 }
 
-static enum pe_status check_pair(const struct pe_operand *a, const struct pe_operand *b, struct pe_error *err)
+static enum pe_status check_pair(const struct pe_operand *a, const struct pe_operand *b, struct pe_failure *err)
 {
     if (a->tensor.rank != b->tensor.rank)
         return unfit(a, b, "they need the same number of axes", err);
@@ -177,7 +177,7 @@ static enum pe_status check_pair(const struct pe_operand *a, const struct pe_ope
     return PE_OK;
 }
 
-static enum pe_status check_shapes(const struct pe_attention *t, struct pe_error *err)
+static enum pe_status check_shapes(const struct pe_attention *t, struct pe_failure *err)
 {
     const struct pe_operand *q = &t->q, *k = &t->k, *v = &t->v;
     enum pe_status status = check_pair(k, q, err);
@@ -196,7 +196,7 @@ static enum pe_status check_shapes(const struct pe_attention *t, struct pe_error
 
 /* Fixes a size in the scheme's config and in the operation's own fields. */
 static enum pe_status fix(struct pe_plan *plan, const char *name, int64_t *own, uint64_t size, const char *tensor,
-                          struct pe_error *err)
+                          struct pe_failure *err)
 {
     char pointer[16] = "/";
     if (pe_plan_gave(plan, name) && *own != PE_UNSET_INT && (uint64_t)*own != size) {
@@ -208,7 +208,7 @@ static enum pe_status fix(struct pe_plan *plan, const char *name, int64_t *own, 
     return pe_param_find(plan->scheme->info.params, name) ? pe_fix_size(plan, name, size, tensor, err) : PE_OK;
 }
 
-static enum pe_status fix_by_q(struct pe_plan *plan, struct pe_attention *t, struct pe_error *err)
+static enum pe_status fix_by_q(struct pe_plan *plan, struct pe_attention *t, struct pe_failure *err)
 {
     enum pe_status status = check_shapes(t, err);
     if (!status)
@@ -231,7 +231,7 @@ static int64_t scheme_size(const struct pe_plan *plan, const char *name, int64_t
 }
 
 /* w_q's rows are num_heads · head_dim; without it head_dim is dim / num_heads. */
-static enum pe_status fix_head_dim(struct pe_plan *plan, struct pe_attention *t, uint64_t dim, struct pe_error *err)
+static enum pe_status fix_head_dim(struct pe_plan *plan, struct pe_attention *t, uint64_t dim, struct pe_failure *err)
 {
     const struct pe_tensor *w = &t->brought.projections[PE_W_Q].tensor;
     uint64_t heads = (uint64_t)t->fields.num_heads, rows_of_q = w->data && w->rank == 2 ? w->shape[0] : dim;
@@ -246,7 +246,7 @@ static enum pe_status fix_head_dim(struct pe_plan *plan, struct pe_attention *t,
     return fix(plan, "head_dim", &t->fields.head_dim, rows_of_q / heads, w->data ? "w_q" : "x", err);
 }
 
-static enum pe_status fix_by_x(struct pe_plan *plan, struct pe_attention *t, struct pe_error *err)
+static enum pe_status fix_by_x(struct pe_plan *plan, struct pe_attention *t, struct pe_failure *err)
 {
     const struct pe_tensor *x = &t->x;
     t->has_heads = true;
@@ -267,7 +267,7 @@ static enum pe_status fix_by_x(struct pe_plan *plan, struct pe_attention *t, str
 
 /* Settles the seed, from which embeddings of words and missing projections are computed. Words without a seed use
  * seed 0, and so do the scheme's weights. */
-static enum pe_status settle_seed(struct pe_plan *plan, struct pe_attention *t, struct pe_error *err)
+static enum pe_status settle_seed(struct pe_plan *plan, struct pe_attention *t, struct pe_failure *err)
 {
     const struct pe_param *row = pe_param_find(plan->scheme->info.params, "seed");
     int64_t *own = &t->fields.seed;
@@ -288,7 +288,7 @@ static enum pe_status settle_seed(struct pe_plan *plan, struct pe_attention *t, 
 /* ---- Projections ---- */
 
 static enum pe_status need_projection(struct pe_attention *t, enum pe_projection i, uint64_t n_rows, uint64_t dim,
-                                      struct pe_error *err)
+                                      struct pe_failure *err)
 {
     struct pe_weights *w = &t->brought.projections[i];
     const uint64_t shape[2] = {n_rows, dim};
@@ -313,7 +313,7 @@ static enum pe_status need_projection(struct pe_attention *t, enum pe_projection
 }
 
 /* The number of rows of w_k determines the heads of keys and values. */
-static enum pe_status kv_rows(const struct pe_attention *t, uint64_t *n_rows, struct pe_error *err)
+static enum pe_status kv_rows(const struct pe_attention *t, uint64_t *n_rows, struct pe_failure *err)
 {
     const struct pe_tensor *w = &t->brought.projections[PE_W_K].tensor;
     uint64_t heads = (uint64_t)t->fields.num_heads, head_dim = (uint64_t)t->fields.head_dim;
@@ -328,7 +328,7 @@ static enum pe_status kv_rows(const struct pe_attention *t, uint64_t *n_rows, st
         (unsigned long long)head_dim, (unsigned long long)heads);
 }
 
-enum pe_status pe_attention_need_projections(struct pe_plan *plan, uint64_t dim, struct pe_error *err)
+enum pe_status pe_attention_need_projections(struct pe_plan *plan, uint64_t dim, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     uint64_t n_kv = 0;
@@ -353,7 +353,7 @@ static bool asks_for(const struct pe_request *request, const char *name)
 }
 
 enum pe_status pe_attention_open(struct pe_plan *plan, const struct pe_request *request, bool *taken,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention = calloc(1, sizeof *t);
     if (!t)
@@ -364,7 +364,7 @@ enum pe_status pe_attention_open(struct pe_plan *plan, const struct pe_request *
 }
 
 enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     t->has_tokens = plan->sequence.tokens != NULL;

@@ -61,7 +61,7 @@ static void find_terms(const struct pe_plan *plan)
 }
 
 /* The scores must be a sum. */
-static enum pe_status check_terms(const struct pe_plan *plan, struct pe_error *err)
+static enum pe_status check_terms(const struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_attention *t = plan->attention;
     bool is_additive = plan->scheme->info.is_additive;
@@ -108,7 +108,7 @@ static const char *name_of(const struct pe_plan *plan, enum pe_attention_output 
 }
 
 static enum pe_status find_output(const struct pe_plan *plan, size_t asked, const char *name,
-                                  enum pe_attention_output *kind, struct pe_error *err)
+                                  enum pe_attention_output *kind, struct pe_failure *err)
 {
     const char *names[16], *known;
     size_t n = 0;
@@ -126,7 +126,8 @@ static enum pe_status find_output(const struct pe_plan *plan, size_t asked, cons
     return pe_output_unknown(plan, asked, name, names, err);
 }
 
-enum pe_status pe_attention_choose_outputs(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+enum pe_status pe_attention_choose_outputs(struct pe_plan *plan, const struct pe_request *request,
+                                           struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     enum pe_status status = pe_outputs_twice(request, err);
@@ -148,7 +149,7 @@ enum pe_status pe_attention_choose_outputs(struct pe_plan *plan, const struct pe
     return status;
 }
 
-enum pe_status pe_attention_shape_output(struct pe_plan *plan, size_t i, struct pe_error *err)
+enum pe_status pe_attention_shape_output(struct pe_plan *plan, size_t i, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     struct pe_output *o = &plan->outputs[i];

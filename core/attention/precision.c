@@ -82,7 +82,7 @@ static bool are_few_words(const struct pe_attention *t)
     return t->has_tokens && n * dim * dim * 4 < PE_IN_ORDER_WORK_MAX;
 }
 
-enum pe_status pe_attention_choose_arithmetic(struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_attention_choose_arithmetic(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     bool sent_f64 = t->x.rank ? is_f64(t->x.dtype) && !t->x_is_text

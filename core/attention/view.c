@@ -131,7 +131,7 @@ double pe_view_ns(const struct pe_plan *plan)
     return masks * n * (is_run ? 20 : 20 * (1 + log2((double)t->k_len + 1)));
 }
 
-enum pe_status pe_view_count_empty(struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_view_count_empty(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     if (pe_plan_admit(plan, 2 * ((double)t->k_len + 1) * sizeof(double), err))

@@ -81,7 +81,7 @@ static void lay_out(const struct pe_plan *plan, struct pe_workspace *workspace, 
     workspace->scratch = take(l, room.scratch, size);
 }
 
-static enum pe_status open_workspace(const struct pe_plan *plan, struct pe_workspace *workspace, struct pe_error *err)
+static enum pe_status open_workspace(const struct pe_plan *plan, struct pe_workspace *workspace, struct pe_failure *err)
 {
     struct layout counted = {0}, l = {0};
     lay_out(plan, workspace, &counted);
@@ -95,7 +95,7 @@ static enum pe_status open_workspace(const struct pe_plan *plan, struct pe_works
     return PE_OK;
 }
 
-enum pe_status pe_workspaces_init(struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_workspaces_init(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     t->workspaces = calloc(PE_WORKSPACES_MAX, sizeof *t->workspaces);

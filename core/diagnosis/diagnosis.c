@@ -8,7 +8,7 @@
 /* ---- The steps ---- */
 
 /* Everything that is wrong with the request is found here, before the search. */
-static enum pe_status check(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status check(struct pe_diagnosis *d, struct pe_failure *err)
 {
     enum pe_status status = pe_evidence_find(d, err);
     if (!status)
@@ -27,7 +27,7 @@ static void step(const struct pe_diagnosis *d, const char *name)
 }
 
 /* Every step, for d->request. */
-static enum pe_status diagnose(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status diagnose(struct pe_diagnosis *d, struct pe_failure *err)
 {
     enum pe_status status = check(d, err);
     step(d, "diagnose");
@@ -84,7 +84,7 @@ static int64_t offset_of_q(const struct pe_diagnosis_request *request)
 }
 
 /* Its own tensors, every field of the belief, and half of the work. */
-static enum pe_status open_side(struct pe_diagnosis *d, int i, struct pe_error *err)
+static enum pe_status open_side(struct pe_diagnosis *d, int i, struct pe_failure *err)
 {
     const struct pe_diagnosis_request *whole = d->request;
     struct pe_diagnosed_side *side = &d->sides[i];
@@ -297,7 +297,7 @@ static void put_candidates(const struct pe_diagnosis *d, const char *side, const
 }
 
 /* The members of one side's answer, but for those that are of both. */
-static enum pe_status state(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status state(struct pe_diagnosis *d, struct pe_failure *err)
 {
     bool is_one = read_both(d);
     int side = is_one ? d->sides[0].candidate != &member(d->sides[0].diagnosis->stated, "candidates")->list.items[0]
@@ -328,7 +328,7 @@ static enum pe_status state(struct pe_diagnosis *d, struct pe_error *err)
 }
 
 /* Each side is checked alone; together they are no larger. */
-static enum pe_status check_bytes(const struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status check_bytes(const struct pe_diagnosis *d, struct pe_failure *err)
 {
     double bytes = 0;
     uint64_t n;
@@ -344,7 +344,7 @@ static enum pe_status check_bytes(const struct pe_diagnosis *d, struct pe_error 
     return err->status = PE_TOO_LARGE;
 }
 
-static enum pe_status diagnose_sides(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status diagnose_sides(struct pe_diagnosis *d, struct pe_failure *err)
 {
     if (check_bytes(d, err))
         return err->status;
@@ -372,7 +372,7 @@ static void drop_sides(struct pe_diagnosis *d)
 /* ---- From outside ---- */
 
 enum pe_status pe_diagnosis_new(const struct pe_diagnosis_request *request, struct pe_diagnosis **diagnosis,
-                                struct pe_error *err)
+                                struct pe_failure *err)
 {
     struct pe_diagnosis *d = calloc(1, sizeof *d);
     if (!d)

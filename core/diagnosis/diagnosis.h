@@ -54,10 +54,10 @@ struct pe_diagnosis {
 };
 
 /* Asks request->admit for more bytes, before they are allocated. */
-enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct pe_error *err);
+enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct pe_failure *err);
 
 /* search/answer.c: compares d->best with all numbers and states the answer in d->values. */
-enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_error *err);
+enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_failure *err);
 void pe_answer_drop(struct pe_diagnosis *d); /* before pe_values_free */
 void pe_measure_drop(struct pe_diagnosis *d);
 

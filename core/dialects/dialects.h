@@ -89,7 +89,7 @@ struct pe_measured {
 
 struct pe_explain {
     const struct pe_explain_request *request;
-    struct pe_error *err;
+    struct pe_failure *err;
     struct pe_values *values;      /* the answer */
     struct pe_inheritance *buffer; /* for one reading at a time */
     double bytes, asked;           /* that plans keep; and the one that is being made */
@@ -148,7 +148,7 @@ struct pe_gguf_wish {
     const struct pe_reader_type *type; /* … by its class; NULL: none */
 };
 enum pe_status pe_gguf_write(const struct pe_gguf_wish *wish, struct pe_values *values, struct pe_value *out,
-                             struct pe_error *err);
+                             struct pe_failure *err);
 
 /* ---- tools.c: what each tool reads ---- */
 

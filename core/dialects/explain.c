@@ -355,7 +355,7 @@ static enum pe_status put_all(struct pe_explain *ex)
 static enum pe_status report_on_file(struct pe_explain *ex)
 {
     for (size_t k = 0; ex->gguf && k < ex->n_text && !ex->about; k++) {
-        struct pe_error err;
+        struct pe_failure err;
         struct pe_field fields[] = {{"gguf", *ex->gguf},
                                     {"layer_type", {.kind = PE_STRING, .string = ex->kinds[k].layer_type}}};
         struct pe_request request = {.fields = fields, .n_fields = 2};
@@ -377,7 +377,7 @@ static enum pe_status explain(struct pe_explain *ex)
     return put_all(ex);
 }
 
-enum pe_status pe_explain_new(const struct pe_explain_request *request, struct pe_explain **out, struct pe_error *err)
+enum pe_status pe_explain_new(const struct pe_explain_request *request, struct pe_explain **out, struct pe_failure *err)
 {
     struct pe_explain *ex = calloc(1, sizeof *ex);
     if (!ex)

@@ -270,7 +270,7 @@ static void find_factor(struct pe_findings *f, const struct facts *facts)
         finding->taken = real(m / o);
         struct pe_reader before = *tool->reader;
         struct pe_reader_view view;
-        struct pe_error err;
+        struct pe_failure err;
         before.unread = before.unread_before;
         enum pe_status status = pe_reader_view(&before, ex->hf, &ex->language, ex->values, &view, &err);
         f->no_memory |= status == PE_NO_MEMORY;

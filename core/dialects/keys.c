@@ -258,7 +258,7 @@ static void put_scaling(struct keys *k)
 /* ---- The whole ---- */
 
 enum pe_status pe_gguf_write(const struct pe_gguf_wish *wish, struct pe_values *values, struct pe_value *out,
-                             struct pe_error *err)
+                             struct pe_failure *err)
 {
     struct keys k = {.wish = wish, .row = pe_gguf_architecture_find(wish->architecture), .values = values};
     k.fields = pe_values_room(values, KEYS_MAX * sizeof *k.fields);

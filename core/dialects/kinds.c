@@ -41,7 +41,7 @@ const char *pe_config_word(const struct pe_value *config, const char *path)
 
 /* ---- One reading ---- */
 
-static enum pe_status admit(void *caller, double bytes, struct pe_error *err)
+static enum pe_status admit(void *caller, double bytes, struct pe_failure *err)
 {
     struct pe_explain *ex = caller;
     const struct pe_explain_request *request = ex->request;
@@ -65,7 +65,7 @@ static size_t fields_of(const struct pe_explain *ex, const struct pe_field *mode
 }
 
 static enum pe_status plan_rotation(struct pe_explain *ex, struct pe_field *fields, size_t n, struct pe_plan **plan,
-                                    struct pe_error *err)
+                                    struct pe_failure *err)
 {
     enum { AXES_TRIED = sizeof ex->last / sizeof *ex->last };
     static const char *const outputs[] = {"inv_freq"};
@@ -73,7 +73,7 @@ static enum pe_status plan_rotation(struct pe_explain *ex, struct pe_field *fiel
         ex->last[i] = (double)ex->length - 1;
     enum pe_status status = PE_OK;
     for (unsigned axes = 1; axes <= AXES_TRIED; axes++) {
-        struct pe_error later;
+        struct pe_failure later;
         struct pe_tensor at = {.dtype = PE_F64, .rank = axes > 1 ? 2 : 1, .shape = {axes, 1}, .data = ex->last};
         fields[n] = (struct pe_field){"positions", {.kind = PE_ARRAY, .from_text = true, .array = at}};
         struct pe_request request = {.operation = PE_ENCODE,
@@ -115,11 +115,11 @@ static enum pe_status take_rotation(struct pe_explain *ex, struct pe_reading *re
 
 /* fields has room for two more. */
 static enum pe_status read_one(struct pe_explain *ex, struct pe_field *fields, size_t n, struct pe_reading *reading,
-                               struct pe_error *err)
+                               struct pe_failure *err)
 {
     struct pe_request request = {.operation = PE_ENCODE, .fields = fields, .n_fields = n};
     *reading = (struct pe_reading){.config = NULL};
-    *err = (struct pe_error){.status = PE_OK};
+    *err = (struct pe_failure){.status = PE_OK};
     enum pe_status status = pe_inherit(ex->buffer, &request, err);
     if (status)
         return status;
@@ -135,7 +135,7 @@ static enum pe_status read_one(struct pe_explain *ex, struct pe_field *fields, s
 }
 
 /* A refusal is a part of the answer. */
-static enum pe_status settle(struct pe_explain *ex, enum pe_status status, const struct pe_error *err,
+static enum pe_status settle(struct pe_explain *ex, enum pe_status status, const struct pe_failure *err,
                              struct pe_reading *reading)
 {
     if (status && status != PE_INVALID) {
@@ -153,7 +153,7 @@ enum pe_status pe_dialect_read(struct pe_explain *ex, const struct pe_field *mod
                                struct pe_reading *reading)
 {
     struct pe_field fields[PE_FIELDS_MAX + 4];
-    struct pe_error err;
+    struct pe_failure err;
     size_t n = fields_of(ex, model, layer_type, fields);
     return settle(ex, read_one(ex, fields, n, reading, &err), &err, reading);
 }
@@ -162,7 +162,7 @@ enum pe_status pe_dialect_read_fields(struct pe_explain *ex, const struct pe_fie
                                       struct pe_reading *reading)
 {
     struct pe_field fields[PE_FIELDS_MAX + 4];
-    struct pe_error err;
+    struct pe_failure err;
     memcpy(fields, given, n * sizeof *fields);
     return settle(ex, read_one(ex, fields, n, reading, &err), &err, reading);
 }
@@ -233,7 +233,7 @@ static enum pe_status add_of_hf(struct pe_explain *ex)
 {
     struct pe_model_fields *fields = malloc(sizeof *fields);
     struct pe_hf_asked asked = pe_hf_asked_of(ex->own, ex->n_own);
-    struct pe_error err;
+    struct pe_failure err;
     ex->marks = calloc(1, sizeof *ex->marks);
     if (!fields || !ex->marks) {
         free(fields);

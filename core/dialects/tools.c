@@ -28,7 +28,7 @@ static enum pe_status mark_fields(struct pe_explain *ex, struct pe_dialect_reade
     struct pe_model_fields *fields = malloc(sizeof *fields);
     struct pe_hf_marks *marks = calloc(1, sizeof *marks);
     struct pe_hf_asked asked = pe_hf_asked_of(ex->own, ex->n_own);
-    struct pe_error ignored;
+    struct pe_failure ignored;
     bool fine = fields && marks;
     asked.layer_type = layer_type;
     enum pe_status status =
@@ -113,7 +113,7 @@ static enum pe_status write_file(struct pe_explain *ex, struct pe_dialect_reader
 static enum pe_status run_file(struct pe_explain *ex, struct pe_dialect_reader *tool)
 {
     struct pe_gguf_outline *outline = malloc(sizeof *outline);
-    struct pe_error err;
+    struct pe_failure err;
     if (!outline)
         return pe_no_memory(ex->err);
     enum pe_status status = pe_gguf_outline(&tool->keys, outline, &err);
@@ -153,7 +153,7 @@ static enum pe_status convert(struct pe_explain *ex, struct pe_dialect_reader *t
 
 static enum pe_status run(struct pe_explain *ex, struct pe_dialect_reader *tool)
 {
-    struct pe_error err;
+    struct pe_failure err;
     enum pe_status status = pe_reader_view(tool->reader, ex->hf, &ex->language, ex->values, &tool->view, &err);
     if (status == PE_INVALID) {
         snprintf(tool->refused, sizeof tool->refused, "%s", err.detail);

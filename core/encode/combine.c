@@ -7,7 +7,7 @@
 
 /* ---- Its shape ---- */
 
-static enum pe_status scale(const char *name, const struct pe_value *v, double dim, double *out, struct pe_error *err)
+static enum pe_status scale(const char *name, const struct pe_value *v, double dim, double *out, struct pe_failure *err)
 {
     char pointer[16] = "/";
     strncat(pointer, name, sizeof pointer - 2);
@@ -26,7 +26,7 @@ static enum pe_status scale(const char *name, const struct pe_value *v, double d
 }
 
 enum pe_status pe_absolute_shape(struct pe_plan *plan, struct pe_output *combined, const struct pe_output *encoding,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     struct pe_absolute *a = plan->absolute;
     uint64_t x_width = a->x.shape[a->x.rank - 1], width = encoding->row_len;

@@ -16,7 +16,7 @@ static struct pe_sequence_sizes sizes(const struct pe_plan *plan)
     return (struct pe_sequence_sizes){.k = pe_absolute_n(plan), .k_tensor = "x"};
 }
 
-static enum pe_status begin(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+static enum pe_status begin(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
     (void)err;
     plan->dtype = pe_absolute_dtype(plan, request->dtype);
@@ -74,7 +74,7 @@ static bool line(const struct pe_plan *plan, size_t i, uint64_t matrix, uint64_t
 
 static bool can(const struct pe_scheme *scheme) { return scheme->fill || scheme->columns; }
 
-static enum pe_status refuse(const struct pe_scheme *scheme, struct pe_error *err)
+static enum pe_status refuse(const struct pe_scheme *scheme, struct pe_failure *err)
 {
     pe_fail(err, "/scheme", "the term of %s depends on content", scheme->info.name);
     return pe_advise(err, PE_ASK_ATTENTION, NULL);

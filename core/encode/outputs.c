@@ -23,7 +23,7 @@ static size_t count_rows(const struct pe_scheme *scheme)
     return n;
 }
 
-enum pe_status pe_outputs_alloc(struct pe_plan *plan, size_t n, struct pe_error *err)
+enum pe_status pe_outputs_alloc(struct pe_plan *plan, size_t n, struct pe_failure *err)
 {
     plan->outputs = calloc(n, sizeof *plan->outputs);
     plan->sources = calloc(n, sizeof *plan->sources);
@@ -63,7 +63,7 @@ static bool available(const struct pe_plan *plan, const struct pe_output_row *ro
 }
 
 enum pe_status pe_output_unknown(const struct pe_plan *plan, size_t asked, const char *name, const char *const *names,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     char pointer[48], allowed[256] = "";
     snprintf(pointer, sizeof pointer, "/outputs/%zu", asked);
@@ -76,7 +76,7 @@ enum pe_status pe_output_unknown(const struct pe_plan *plan, size_t asked, const
     return pe_fail(err, pointer, "%s has no output \"%.64s\"; allowed: %s", plan->scheme->info.name, name, allowed);
 }
 
-enum pe_status pe_outputs_twice(const struct pe_request *request, struct pe_error *err)
+enum pe_status pe_outputs_twice(const struct pe_request *request, struct pe_failure *err)
 {
     for (size_t i = 0; i < request->n_outputs; i++)
         for (size_t j = 0; j < i; j++)
@@ -88,7 +88,7 @@ enum pe_status pe_outputs_twice(const struct pe_request *request, struct pe_erro
     return PE_OK;
 }
 
-static enum pe_status hidden_row(const struct pe_output_row *row, size_t asked, struct pe_error *err)
+static enum pe_status hidden_row(const struct pe_output_row *row, size_t asked, struct pe_failure *err)
 {
     char pointer[48];
     snprintf(pointer, sizeof pointer, "/outputs/%zu", asked);
@@ -97,7 +97,7 @@ static enum pe_status hidden_row(const struct pe_output_row *row, size_t asked, 
 
 /* Finds the output row of that name under this config, or fails and lists the available outputs. */
 static enum pe_status find_row(const struct pe_plan *plan, size_t asked, const char *name, size_t *id,
-                               struct pe_error *err)
+                               struct pe_failure *err)
 {
     const struct pe_output_row *rows = plan->scheme->info.outputs, *hidden = NULL;
     const char *names[OUTPUT_ROWS_MAX + 2];
@@ -139,7 +139,7 @@ static size_t choose_own(struct pe_plan *plan, bool on_request)
 }
 
 /* Chooses the requested outputs, else the scheme's own; with x, `combined`. */
-static enum pe_status choose(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+static enum pe_status choose(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
     size_t n = 0;
     for (; n < request->n_outputs; n++) {
@@ -233,7 +233,7 @@ static bool look_up(const void *context, const char *name, size_t n, int64_t *va
     return pe_param_integer(plan->scheme->info.params, plan->config, name, n, value);
 }
 
-static enum pe_status too_large(const struct pe_output *output, struct pe_error *err)
+static enum pe_status too_large(const struct pe_output *output, struct pe_failure *err)
 {
     pe_fail(err, "", "output %s would have more than 2^60 elements", output->name);
     return err->status = PE_TOO_LARGE;
@@ -250,7 +250,7 @@ static void put_channels_first(const struct pe_plan *plan, struct pe_output *out
     output->row_len = n;
 }
 
-static enum pe_status shape(struct pe_plan *plan, size_t i, struct pe_error *err)
+static enum pe_status shape(struct pe_plan *plan, size_t i, struct pe_failure *err)
 {
     struct pe_output *output = &plan->outputs[i];
     const struct pe_output_row *row = &plan->scheme->info.outputs[plan->sources[i].id];
@@ -268,7 +268,7 @@ static enum pe_status shape(struct pe_plan *plan, size_t i, struct pe_error *err
 }
 
 /* The shape of `combined`, whose encoding is the last source. */
-static enum pe_status shape_combined(struct pe_plan *plan, size_t i, struct pe_error *err)
+static enum pe_status shape_combined(struct pe_plan *plan, size_t i, struct pe_failure *err)
 {
     struct pe_output *output = &plan->outputs[i];
     output->name = "combined";
@@ -279,7 +279,7 @@ static enum pe_status shape_combined(struct pe_plan *plan, size_t i, struct pe_e
 /* ---- Their sources ---- */
 
 enum pe_status pe_check_phases(const struct pe_plan *plan, const struct pe_wave *columns, size_t n,
-                               struct pe_error *err)
+                               struct pe_failure *err)
 {
     double reach[PE_AXES_MAX], fastest = 0, farthest = 0;
     for (unsigned a = 0; a < plan->seq.n_axes; a++)
@@ -299,7 +299,7 @@ enum pe_status pe_check_phases(const struct pe_plan *plan, const struct pe_wave 
 
 enum { PADDING = 32 }; /* extra columns in the table of an axis */
 
-static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_error *err)
+static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_failure *err)
 {
     struct pe_source *from = &plan->sources[i];
     size_t n = (size_t)plan->outputs[i].row_len;
@@ -328,7 +328,7 @@ static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_error *er
     return status;
 }
 
-static enum pe_status shape_all(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status shape_all(struct pe_plan *plan, struct pe_failure *err)
 {
     enum pe_status status = PE_OK;
     for (size_t i = 0; !status && i < plan->n_sources; i++)
@@ -420,7 +420,7 @@ double pe_outputs_ns(const struct pe_plan *plan)
 
 /* ---- The whole ---- */
 
-enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
     /* Room for the requested outputs, else the scheme's own, plus `combined` and its encoding. */
     size_t room = 2 + (request->n_outputs ? request->n_outputs : count_rows(plan->scheme));
@@ -438,7 +438,7 @@ enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *re
     return status;
 }
 
-enum pe_status pe_outputs_add_encoding(struct pe_plan *plan, size_t *index, struct pe_error *err)
+enum pe_status pe_outputs_add_encoding(struct pe_plan *plan, size_t *index, struct pe_failure *err)
 {
     size_t i = *index = plan->n_sources;
     add_hidden_encoding(plan);

@@ -35,7 +35,7 @@ const struct pe_member pe_golden_members[] = {
 /* ---- Fields ---- */
 
 /* The positions are chosen here. */
-static enum pe_status refuse_sequence(const struct pe_golden_request *request, struct pe_error *err)
+static enum pe_status refuse_sequence(const struct pe_golden_request *request, struct pe_failure *err)
 {
     char pointer[PE_POINTER_MAX];
     for (size_t i = 0; i < request->n_fields; i++) {
@@ -50,7 +50,7 @@ static enum pe_status refuse_sequence(const struct pe_golden_request *request, s
     return PE_OK;
 }
 
-static enum pe_status read_fields(struct pe_golden *golden, struct pe_error *err)
+static enum pe_status read_fields(struct pe_golden *golden, struct pe_failure *err)
 {
     const struct pe_golden_request *request = golden->request;
     if (request->n_fields > PE_FIELDS_MAX)
@@ -70,7 +70,7 @@ static int64_t rows_of(const struct pe_golden_kind *kind)
     return n && n->kind == PE_INTEGER && n->integer > first ? n->integer - first : 0;
 }
 
-static enum pe_status choose_places(struct pe_golden *golden, struct pe_error *err)
+static enum pe_status choose_places(struct pe_golden *golden, struct pe_failure *err)
 {
     const struct pe_golden_kind *first = &golden->kinds[0];
     struct pe_golden_reach reach = {.original = 4096, .longest = 131072, .rows = rows_of(first)};
@@ -96,7 +96,7 @@ static enum pe_status choose_places(struct pe_golden *golden, struct pe_error *e
 
 bool pe_golden_shrink(struct pe_golden *golden)
 {
-    struct pe_error err;
+    struct pe_failure err;
     if (golden->family == PE_GOLDEN_ROTARY && golden->n_heads > 1)
         golden->n_heads--;
     else if (!pe_golden_places_drop(&golden->q))
@@ -106,7 +106,7 @@ bool pe_golden_shrink(struct pe_golden *golden)
 
 /* ---- The whole ---- */
 
-static enum pe_status open_all(struct pe_golden *golden, struct pe_error *err)
+static enum pe_status open_all(struct pe_golden *golden, struct pe_failure *err)
 {
     enum pe_status status = read_fields(golden, err);
     if (!status)
@@ -116,7 +116,7 @@ static enum pe_status open_all(struct pe_golden *golden, struct pe_error *err)
     return status ? status : pe_golden_lay_out(golden, err);
 }
 
-enum pe_status pe_golden_open(const struct pe_golden_request *request, struct pe_golden **out, struct pe_error *err)
+enum pe_status pe_golden_open(const struct pe_golden_request *request, struct pe_golden **out, struct pe_failure *err)
 {
     struct pe_golden *golden = calloc(1, sizeof *golden);
     if (!golden)
@@ -156,7 +156,7 @@ const struct pe_named_tensor *pe_golden_tensor(const struct pe_golden *golden, s
 }
 
 /* Memory for the tensors, and for the numbers of one kind in double before and after its rotation. */
-static enum pe_status admit_numbers(const struct pe_golden *golden, struct pe_error *err)
+static enum pe_status admit_numbers(const struct pe_golden *golden, struct pe_failure *err)
 {
     const struct pe_golden_request *request = golden->request;
     double n = 0;
@@ -165,7 +165,7 @@ static enum pe_status admit_numbers(const struct pe_golden *golden, struct pe_er
     return request->admit ? request->admit(request->caller, golden->bytes + 9 * n, err) : PE_OK;
 }
 
-enum pe_status pe_golden_compute(struct pe_golden *golden, struct pe_error *err)
+enum pe_status pe_golden_compute(struct pe_golden *golden, struct pe_failure *err)
 {
     enum pe_status status = admit_numbers(golden, err);
     if (!status)

@@ -39,7 +39,7 @@ struct pe_golden_reach {
 
 /* Those that the request lists; n = 0: it lists none. */
 enum pe_status pe_golden_places_read(const struct pe_golden_fields *fields, struct pe_golden_places *places,
-                                     struct pe_error *err);
+                                     struct pe_failure *err);
 /* The usual ones on so many axes; false: there are none on so many. */
 bool pe_golden_places_usual(unsigned n_axes, const struct pe_golden_reach *reach, struct pe_golden_places *places);
 /* Those of queries, or of keys, of a bias. */
@@ -97,9 +97,9 @@ struct pe_golden {
 };
 
 enum pe_status pe_golden_plan(struct pe_golden *golden, const struct pe_golden_kind *kind,
-                              const struct pe_golden_ask *ask, struct pe_plan **plan, struct pe_error *err);
+                              const struct pe_golden_ask *ask, struct pe_plan **plan, struct pe_failure *err);
 /* Finds the kinds and plans each at one position. */
-enum pe_status pe_golden_kinds(struct pe_golden *golden, struct pe_error *err);
+enum pe_status pe_golden_kinds(struct pe_golden *golden, struct pe_failure *err);
 void pe_golden_kinds_drop(struct pe_golden *golden);
 /* The tables of a kind at these places; k: of a bias. */
 void pe_golden_ask_tables(const struct pe_golden *golden, const struct pe_golden_places *q,
@@ -130,10 +130,10 @@ struct pe_golden_tensor {
 };
 
 /* Names and shapes of all tensors, for the present places and heads. */
-enum pe_status pe_golden_lay_out(struct pe_golden *golden, struct pe_error *err);
+enum pe_status pe_golden_lay_out(struct pe_golden *golden, struct pe_failure *err);
 size_t pe_golden_bytes(const struct pe_golden_tensor *tensor);
 /* Computes the numbers of all. */
-enum pe_status pe_golden_fill(struct pe_golden *golden, struct pe_error *err);
+enum pe_status pe_golden_fill(struct pe_golden *golden, struct pe_failure *err);
 /* The largest difference that /diagnose calls exact. */
 double pe_golden_tolerance(const struct pe_golden_tensor *tensor);
 

@@ -10,7 +10,7 @@
 
 /* ---- One plan ---- */
 
-static enum pe_status admit(void *caller, double bytes, struct pe_error *err)
+static enum pe_status admit(void *caller, double bytes, struct pe_failure *err)
 {
     struct pe_golden *golden = caller;
     const struct pe_golden_request *request = golden->request;
@@ -19,7 +19,7 @@ static enum pe_status admit(void *caller, double bytes, struct pe_error *err)
 }
 
 enum pe_status pe_golden_plan(struct pe_golden *golden, const struct pe_golden_kind *kind,
-                              const struct pe_golden_ask *ask, struct pe_plan **plan, struct pe_error *err)
+                              const struct pe_golden_ask *ask, struct pe_plan **plan, struct pe_failure *err)
 {
     struct pe_field fields[PE_FIELDS_MAX];
     size_t n = kind->n_fields;
@@ -64,14 +64,14 @@ void pe_golden_ask_tables(const struct pe_golden *golden, const struct pe_golden
 
 /* The first number of axes from 1 to 3 that the kind accepts. */
 static enum pe_status plan_one_position(struct pe_golden *golden, const struct pe_golden_kind *kind,
-                                        struct pe_plan **plan, struct pe_error *err)
+                                        struct pe_plan **plan, struct pe_failure *err)
 {
     enum { AXES_TRIED = 3 };
     enum pe_status status = PE_OK;
     for (unsigned n_axes = 1; n_axes <= AXES_TRIED; n_axes++) {
         struct pe_golden_places one = {.n_axes = n_axes, .n = 1};
         struct pe_golden_ask ask;
-        struct pe_error later;
+        struct pe_failure later;
         pe_golden_ask_tables(golden, &one, &one, &ask);
         enum pe_status now = pe_golden_plan(golden, kind, &ask, plan, n_axes > 1 ? &later : err);
         status = n_axes == 1 || !now ? now : status;
@@ -91,7 +91,7 @@ const struct pe_value *pe_golden_config_find(const struct pe_golden_kind *kind, 
 
 /* ---- Families ---- */
 
-static enum pe_status find_family(struct pe_golden *golden, const struct pe_scheme *of_kind, struct pe_error *err)
+static enum pe_status find_family(struct pe_golden *golden, const struct pe_scheme *of_kind, struct pe_failure *err)
 {
     const struct pe_scheme_info *scheme = &of_kind->info;
     static const char *const names[] = {
@@ -160,7 +160,7 @@ static const struct pe_field *lengthless(const struct pe_plan *plan)
 }
 
 static enum pe_status set_length(struct pe_golden_kind *kind, const struct pe_field *scaling, double seq_len,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     size_t n = scaling->value.object.n, to = 0;
     kind->scaling = malloc((n + 1) * sizeof *kind->scaling);
@@ -197,7 +197,7 @@ void pe_golden_kinds_drop(struct pe_golden *golden)
 
 /* The request's fields for one layer type, with room for a layer type, a seed and a scaling. */
 static enum pe_status kind_init(const struct pe_golden *golden, struct pe_golden_kind *kind, const char *layer_type,
-                                struct pe_error *err)
+                                struct pe_failure *err)
 {
     const struct pe_golden_request *request = golden->request;
     *kind = (struct pe_golden_kind){.fields = malloc((request->n_fields + 3) * sizeof *kind->fields)};
@@ -213,14 +213,14 @@ static enum pe_status kind_init(const struct pe_golden *golden, struct pe_golden
     return PE_OK;
 }
 
-static enum pe_status too_many(struct pe_error *err)
+static enum pe_status too_many(struct pe_failure *err)
 {
     pe_fail(err, "/layer_type", "the model has more than %d kinds of layers; name one type", PE_GOLDEN_KINDS_MAX);
     return err->status = PE_TOO_LARGE;
 }
 
 /* Takes the kind; it is dropped if one with the same configuration is there. */
-static enum pe_status keep(struct pe_golden *golden, struct pe_golden_kind *kind, struct pe_error *err)
+static enum pe_status keep(struct pe_golden *golden, struct pe_golden_kind *kind, struct pe_failure *err)
 {
     size_t i = 0;
     while (i < golden->n_kinds && (golden->kinds[i].length != kind->length ||
@@ -240,7 +240,7 @@ static enum pe_status keep(struct pe_golden *golden, struct pe_golden_kind *kind
 
 /* The same request with a length. like: without one. */
 static enum pe_status add_length(struct pe_golden *golden, const struct pe_golden_kind *like, const char *length,
-                                 double seq_len, struct pe_error *err)
+                                 double seq_len, struct pe_failure *err)
 {
     const struct pe_field *scaling = lengthless(golden->origins[golden->n_origins - 1]);
     struct pe_golden_kind kind = *like;
@@ -259,7 +259,7 @@ static enum pe_status add_length(struct pe_golden *golden, const struct pe_golde
 }
 
 /* Takes the kind, whose plan, without a length, is the last of the origins. */
-static enum pe_status add_lengths(struct pe_golden *golden, struct pe_golden_kind *kind, struct pe_error *err)
+static enum pe_status add_lengths(struct pe_golden *golden, struct pe_golden_kind *kind, struct pe_failure *err)
 {
     static const char shorter[] = "short", longer[] = "long";
     const struct pe_plan *origin = golden->origins[golden->n_origins++];
@@ -276,7 +276,7 @@ static enum pe_status add_lengths(struct pe_golden *golden, struct pe_golden_kin
 /* ---- Layer types ---- */
 
 /* What the kind's request inherits, in golden->inheritance. */
-static enum pe_status inherit(struct pe_golden *golden, const struct pe_golden_kind *kind, struct pe_error *err)
+static enum pe_status inherit(struct pe_golden *golden, const struct pe_golden_kind *kind, struct pe_failure *err)
 {
     struct pe_request request = {.fields = kind->fields, .n_fields = kind->n_fields};
     return pe_inherit(golden->inheritance, &request, err);
@@ -292,7 +292,7 @@ static void add_seed(const struct pe_golden *golden, struct pe_golden_kind *kind
 }
 
 /* Takes the kind, of which nothing is planned yet. */
-static enum pe_status plan_layer_type(struct pe_golden *golden, struct pe_golden_kind *kind, struct pe_error *err)
+static enum pe_status plan_layer_type(struct pe_golden *golden, struct pe_golden_kind *kind, struct pe_failure *err)
 {
     add_seed(golden, kind);
     enum pe_status status = find_family(golden, golden->inheritance->scheme, err);
@@ -311,7 +311,7 @@ static enum pe_status plan_layer_type(struct pe_golden *golden, struct pe_golden
 
 /* Layers without positions have nothing to show beside others that have some. */
 static enum pe_status add_layer_type(struct pe_golden *golden, const char *layer_type, bool is_one_of_several,
-                                     struct pe_error *err)
+                                     struct pe_failure *err)
 {
     struct pe_golden_kind kind;
     if (golden->n_layer_types == PE_GOLDEN_KINDS_MAX)
@@ -330,7 +330,7 @@ static enum pe_status add_layer_type(struct pe_golden *golden, const char *layer
     return status;
 }
 
-static enum pe_status add_listed(struct pe_golden *golden, const char *names, struct pe_error *err)
+static enum pe_status add_listed(struct pe_golden *golden, const char *names, struct pe_failure *err)
 {
     enum pe_status status = PE_OK;
     for (const char *p = names; !status && *p; p += strspn(p, "|")) {
@@ -344,7 +344,7 @@ static enum pe_status add_listed(struct pe_golden *golden, const char *names, st
 }
 
 /* Those of a preset are listed in its rows, those of a config.json in the refusal to plan it without a layer type. */
-static enum pe_status add_all(struct pe_golden *golden, struct pe_error *err)
+static enum pe_status add_all(struct pe_golden *golden, struct pe_failure *err)
 {
     const struct pe_golden_request *request = golden->request;
     struct pe_golden_kind whole;
@@ -388,7 +388,7 @@ static void name_kinds(struct pe_golden *golden)
     }
 }
 
-enum pe_status pe_golden_kinds(struct pe_golden *golden, struct pe_error *err)
+enum pe_status pe_golden_kinds(struct pe_golden *golden, struct pe_failure *err)
 {
     golden->inheritance = malloc(sizeof *golden->inheritance);
     if (!golden->inheritance)

@@ -9,7 +9,7 @@
 /* ---- As the request lists them ---- */
 
 enum pe_status pe_golden_places_read(const struct pe_golden_fields *fields, struct pe_golden_places *places,
-                                     struct pe_error *err)
+                                     struct pe_failure *err)
 {
     const struct pe_reals *list = &fields->positions;
     unsigned rank = list->array.rank;

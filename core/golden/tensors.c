@@ -103,7 +103,7 @@ static void add_kind(struct pe_golden *golden, size_t kind)
     add_tables(golden, kind, suffix);
 }
 
-enum pe_status pe_golden_lay_out(struct pe_golden *golden, struct pe_error *err)
+enum pe_status pe_golden_lay_out(struct pe_golden *golden, struct pe_failure *err)
 {
     enum { OF_PLACES = 2, OF_KIND = 7 };
     bool is_bias = golden->family == PE_GOLDEN_BIAS;
@@ -147,7 +147,7 @@ static void fill_places(struct pe_golden_tensor *t, const struct pe_golden_place
 }
 
 /* The numbers that {"shape":…,"seed":…,"std":1} has under the name q or k. */
-static enum pe_status draw(const struct pe_golden *golden, struct pe_golden_tensor *t, struct pe_error *err)
+static enum pe_status draw(const struct pe_golden *golden, struct pe_golden_tensor *t, struct pe_failure *err)
 {
     size_t n = (size_t)count_of(&t->named.tensor);
     float *drawn = malloc((n + !n) * sizeof *drawn);
@@ -169,7 +169,7 @@ static struct pe_golden_tensor *find(const struct pe_golden *golden, enum pe_gol
 
 /* values: room for the numbers of both, before and after the rotation. */
 static enum pe_status rotate(struct pe_golden *golden, struct pe_golden_tensor *out, double *values,
-                             struct pe_error *err)
+                             struct pe_failure *err)
 {
     struct pe_golden_tensor *in = find(golden, PE_GOLDEN_DRAWN, out->side, golden->has_widths ? out->kind : 0);
     size_t n = (size_t)count_of(&in->named.tensor);
@@ -190,7 +190,7 @@ static enum pe_status rotate(struct pe_golden *golden, struct pe_golden_tensor *
     return PE_OK;
 }
 
-static enum pe_status rotate_both(struct pe_golden *golden, size_t kind, struct pe_error *err)
+static enum pe_status rotate_both(struct pe_golden *golden, size_t kind, struct pe_failure *err)
 {
     struct pe_golden_tensor *q = find(golden, PE_GOLDEN_ROTATED, 'q', kind);
     struct pe_golden_tensor *k = find(golden, PE_GOLDEN_ROTATED, 'k', kind);
@@ -204,7 +204,7 @@ static enum pe_status rotate_both(struct pe_golden *golden, size_t kind, struct 
     return status;
 }
 
-static enum pe_status check_work(const struct pe_golden *golden, const struct pe_plan *plan, struct pe_error *err)
+static enum pe_status check_work(const struct pe_golden *golden, const struct pe_plan *plan, struct pe_failure *err)
 {
     double work = pe_plan_work(plan), most = golden->request->max_work;
     if (work <= most)
@@ -214,7 +214,7 @@ static enum pe_status check_work(const struct pe_golden *golden, const struct pe
     return pe_advise(err, PE_RAISE_ANALYSIS, NULL);
 }
 
-static enum pe_status fill_tables(struct pe_golden *golden, size_t kind, struct pe_error *err)
+static enum pe_status fill_tables(struct pe_golden *golden, size_t kind, struct pe_failure *err)
 {
     struct pe_golden_ask ask;
     struct pe_plan *plan = NULL;
@@ -231,7 +231,7 @@ static enum pe_status fill_tables(struct pe_golden *golden, size_t kind, struct 
     return status;
 }
 
-static enum pe_status measure(struct pe_golden_tensor *t, struct pe_error *err)
+static enum pe_status measure(struct pe_golden_tensor *t, struct pe_failure *err)
 {
     size_t n = (size_t)count_of(&t->named.tensor);
     double *values = malloc((n + !n) * sizeof *values);
@@ -246,7 +246,7 @@ static enum pe_status measure(struct pe_golden_tensor *t, struct pe_error *err)
 }
 
 /* One allocation for all; each begins at a multiple of eight bytes. */
-static enum pe_status allocate(struct pe_golden *golden, struct pe_error *err)
+static enum pe_status allocate(struct pe_golden *golden, struct pe_failure *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < golden->n_tensors; i++)
@@ -260,7 +260,7 @@ static enum pe_status allocate(struct pe_golden *golden, struct pe_error *err)
     return PE_OK;
 }
 
-enum pe_status pe_golden_fill(struct pe_golden *golden, struct pe_error *err)
+enum pe_status pe_golden_fill(struct pe_golden *golden, struct pe_failure *err)
 {
     enum pe_status status = allocate(golden, err);
     for (size_t i = 0; !status && i < golden->n_tensors; i++) {

@@ -28,7 +28,7 @@ static void join(const char *const *names, char list[NAMES_MAX])
 }
 
 /* The scheme is missing (name is NULL) or none has this name: either way all names are listed. */
-static enum pe_status no_such_scheme(const char *name, struct pe_error *err)
+static enum pe_status no_such_scheme(const char *name, struct pe_failure *err)
 {
     const char *names[SCHEMES_MAX];
     char list[NAMES_MAX];
@@ -48,7 +48,7 @@ static enum pe_status no_such_scheme(const char *name, struct pe_error *err)
 /* ---- Fields by name ---- */
 
 static enum pe_status word_of(const struct pe_request *request, const char *name, const char **word,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     char pointer[32];
     const struct pe_value *v = pe_field_find(request->fields, request->n_fields, name);
@@ -61,7 +61,7 @@ static enum pe_status word_of(const struct pe_request *request, const char *name
 
 /* ---- What the model states ---- */
 
-static enum pe_status unknown_preset(const char *name, struct pe_error *err)
+static enum pe_status unknown_preset(const char *name, struct pe_failure *err)
 {
     const char *nearest = pe_preset_nearest(name);
     if (nearest)
@@ -73,7 +73,7 @@ static enum pe_status unknown_preset(const char *name, struct pe_error *err)
 
 /* The requested layer type, else the first. */
 static enum pe_status find_layer(const struct pe_preset *preset, const char *layer_type,
-                                 const struct pe_preset_layer **layer, struct pe_error *err)
+                                 const struct pe_preset_layer **layer, struct pe_failure *err)
 {
     char known[256] = "";
     *layer = preset->layers;
@@ -98,7 +98,7 @@ struct model {
 };
 
 static enum pe_status read_preset(struct pe_inheritance *in, const struct pe_value *named, const char *layer_type,
-                                  struct model *model, struct pe_error *err)
+                                  struct model *model, struct pe_failure *err)
 {
     const struct pe_preset_layer *layer;
     in->preset = named->kind == PE_PRESET ? named->preset : pe_preset_find(named->string);
@@ -111,7 +111,7 @@ static enum pe_status read_preset(struct pe_inheritance *in, const struct pe_val
 }
 
 static enum pe_status read_model(struct pe_inheritance *in, const struct pe_request *request, struct model *model,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     const char *word, *layer_type;
     const struct pe_value *hf = pe_field_find(request->fields, request->n_fields, "hf_config");
@@ -141,7 +141,7 @@ static enum pe_status read_model(struct pe_inheritance *in, const struct pe_requ
 }
 
 static enum pe_status choose_scheme(struct pe_inheritance *in, const struct pe_request *request,
-                                    const struct model *model, struct pe_error *err)
+                                    const struct model *model, struct pe_failure *err)
 {
     const char *own;
     const struct pe_value *inherited = pe_field_find(model->fields, model->n, "scheme");
@@ -247,7 +247,7 @@ static bool is_used(const struct pe_inheritance *in, const struct model *model, 
 }
 
 static enum pe_status merge(struct pe_inheritance *in, const struct pe_request *request, const struct model *model,
-                            bool whole, struct pe_error *err)
+                            bool whole, struct pe_failure *err)
 {
     for (size_t i = 0; i < request->n_fields; i++)
         if (!is_model_name(request->fields[i].name))
@@ -266,7 +266,7 @@ static enum pe_status merge(struct pe_inheritance *in, const struct pe_request *
 }
 
 static enum pe_status inherit(struct pe_inheritance *in, const struct pe_request *request, bool whole,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     struct model model = {NULL, 0};
     in->n = in->n_own = in->n_inherited = 0; /* the rest, 30 KiB, is not cleared, because it is written before use */
@@ -280,12 +280,12 @@ static enum pe_status inherit(struct pe_inheritance *in, const struct pe_request
     return status ? status : merge(in, request, &model, whole, err);
 }
 
-enum pe_status pe_inherit(struct pe_inheritance *in, const struct pe_request *request, struct pe_error *err)
+enum pe_status pe_inherit(struct pe_inheritance *in, const struct pe_request *request, struct pe_failure *err)
 {
     return inherit(in, request, false, err);
 }
 
-enum pe_status pe_inherit_whole(struct pe_inheritance *in, const struct pe_request *request, struct pe_error *err)
+enum pe_status pe_inherit_whole(struct pe_inheritance *in, const struct pe_request *request, struct pe_failure *err)
 {
     return inherit(in, request, true, err);
 }
@@ -360,7 +360,7 @@ static void point_into(const struct pe_value *hf, const struct pe_request *reque
         snprintf(pointer + used, PE_POINTER_MAX - used, "%s", rest);
 }
 
-void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *request, struct pe_error *err)
+void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *request, struct pe_failure *err)
 {
     char name[PE_POINTER_MAX] = "", model[PE_MODEL_LABEL_MAX];
     const struct pe_value *preset = pe_field_find(request->fields, request->n_fields, "preset");

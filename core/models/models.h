@@ -3,7 +3,7 @@
 #ifndef PE_MODELS_H
 #define PE_MODELS_H
 
-#include "core/posenc.h"
+#include "core/inside.h"
 
 enum { PE_MODEL_FIELDS_MAX = 32, PE_MODEL_NUMBERS_MAX = 1024 };
 
@@ -33,12 +33,12 @@ struct pe_hf_asked pe_hf_asked_of(const struct pe_field *fields, size_t n); /* o
  * "/hf_config" or are "/layer_type" or "/layout". A model_type without a row is refused, unless the request states the
  * scheme. */
 enum pe_status pe_hf_config_read(const struct pe_value *config, const struct pe_hf_asked *asked,
-                                 struct pe_model_fields *out, struct pe_error *err);
+                                 struct pe_model_fields *out, struct pe_failure *err);
 
 /* The same, leaving marks of what was read (core/models/hf/hf.h; NULL: none). */
 struct pe_hf_marks;
 enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const struct pe_hf_asked *asked,
-                                        struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_error *err);
+                                        struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_failure *err);
 
 /* Writes to pointer[PE_POINTER_MAX] which field of the config this one was taken from: the only one that was read and
  * has its value, where one of its name goes before others. The pointer is unchanged if there is none, or no memory. */
@@ -49,7 +49,7 @@ void pe_hf_config_point(const struct pe_value *config, const struct pe_hf_asked 
 
 /* Reads an object of the keys, with `tensors`. Pointers of errors begin with "/gguf" or are "/layer_type". */
 enum pe_status pe_gguf_read(const struct pe_value *object, const char *layer_type, struct pe_model_fields *out,
-                            struct pe_error *err);
+                            struct pe_failure *err);
 
 /* Writes to pointer[PE_POINTER_MAX] which key of the object a field was taken from, as pe_hf_config_point. */
 void pe_gguf_point(const struct pe_value *object, const char *field, char *pointer);
@@ -77,10 +77,10 @@ struct pe_inheritance {
 };
 
 /* Finds the scheme and merges the fields. A scheme is required, from the request or from the model it names. */
-enum pe_status pe_inherit(struct pe_inheritance *out, const struct pe_request *request, struct pe_error *err);
+enum pe_status pe_inherit(struct pe_inheritance *out, const struct pe_request *request, struct pe_failure *err);
 
 /* The same, also with the fields that this request does not use and another one may: rules of segments, a window. */
-enum pe_status pe_inherit_whole(struct pe_inheritance *out, const struct pe_request *request, struct pe_error *err);
+enum pe_status pe_inherit_whole(struct pe_inheritance *out, const struct pe_request *request, struct pe_failure *err);
 
 enum { PE_MODEL_LABEL_MAX = 96 };
 
@@ -90,6 +90,6 @@ void pe_model_label(const struct pe_field *fields, size_t n, char label[PE_MODEL
 /* An error about an inherited field, or about the scheme that a model has: its pointer becomes that of the model's
  * name, /preset or /hf_config, because the request does not have the field, and its sentence names the field and does
  * not advise to leave it out. Errors about other fields stay as they are. */
-void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *request, struct pe_error *err);
+void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *request, struct pe_failure *err);
 
 #endif

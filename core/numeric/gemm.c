@@ -1,7 +1,7 @@
 /* The only file that calls OpenBLAS. Products run single-threaded, because the caller's workers already run in
  * parallel. */
 #include "core/numeric/numeric.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <assert.h>
 #include <cblas.h>

@@ -1,6 +1,6 @@
-/* Which instruction set the kernels use. */
+/* Which instruction set the kernels use, and until when the process may choose. */
 #include "core/kernels/kernels.h"
-#include "core/posenc.h"
+#include "core/numeric/numeric.h"
 
 #include <stdatomic.h>
 
@@ -49,13 +49,25 @@ enum pe_isa pe_isa(void)
     return (enum pe_isa)isa;
 }
 
-bool pe_isa_use(enum pe_isa isa)
+bool pe_kernels_use(enum pe_isa isa)
 {
     if (isa >= PE_N_ISAS || !machine_has(isa))
         return false;
     atomic_store_explicit(&chosen, (int)isa, memory_order_relaxed);
     return true;
 }
+
+static atomic_bool settled; /* by the first plan: what its tables hold would no longer be what another set computes */
+
+void pe_settle(void)
+{
+    if (!atomic_load_explicit(&settled, memory_order_relaxed)) /* all plans read it, the first writes it */
+        atomic_store_explicit(&settled, true, memory_order_relaxed);
+}
+
+bool pe_is_settled(void) { return atomic_load_explicit(&settled, memory_order_relaxed); }
+
+bool pe_isa_use(enum pe_isa isa) { return !pe_is_settled() && pe_kernels_use(isa); }
 
 bool pe_machine_fuses(void)
 {

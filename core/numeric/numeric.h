@@ -2,7 +2,7 @@
 #ifndef PE_NUMERIC_H
 #define PE_NUMERIC_H
 
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -155,6 +155,11 @@ struct pe_dd pe_dd_fast_cos(struct pe_dd f, struct pe_dd p);
 
 /* ln(1 + x), x ≥ 0, relative error about 2^-94. */
 struct pe_dd pe_dd_log1p(struct pe_dd x);
+
+/* ---- Choices of the whole process ---- */
+
+void pe_settle(void); /* from now on pe_isa_use and pe_on_wait change nothing: each plan calls it */
+bool pe_is_settled(void);
 
 /* ---- Matrix products ---- */
 

@@ -32,7 +32,7 @@ const struct pe_param *pe_absolute_params(void) { return rows; }
 
 /* ---- Reading ---- */
 
-static enum pe_status read_x(struct pe_plan *plan, const struct pe_field *field, struct pe_error *err)
+static enum pe_status read_x(struct pe_plan *plan, const struct pe_field *field, struct pe_failure *err)
 {
     struct pe_absolute *a = plan->absolute;
     const struct pe_tensor *x = &field->value.array;
@@ -53,7 +53,7 @@ static bool scheme_owns(const struct pe_plan *plan, const char *name)
 }
 
 enum pe_status pe_absolute_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
-                                struct pe_error *err)
+                                struct pe_failure *err)
 {
     struct pe_absolute *a = plan->absolute = calloc(1, sizeof *a);
     if (!a)
@@ -100,7 +100,7 @@ void pe_absolute_prefer_channels_first(struct pe_plan *plan) { plan->absolute->p
 /* ---- Judging ---- */
 
 /* Refuses a field that needs x if the request itself gives it; a preset's field is just not used. */
-static enum pe_status check_unused(const struct pe_plan *plan, struct pe_error *err)
+static enum pe_status check_unused(const struct pe_plan *plan, struct pe_failure *err)
 {
     static const char *const names[] = {"combine", "x_scale", "pe_scale"};
     for (size_t i = 0; i < 3; i++) {
@@ -112,7 +112,7 @@ static enum pe_status check_unused(const struct pe_plan *plan, struct pe_error *
     return PE_OK;
 }
 
-enum pe_status pe_absolute_check(struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_absolute_check(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_absolute *a = plan->absolute;
     bool gave = pe_plan_gave_itself(plan, "channels_first");

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum pe_status pe_plan_admit(struct pe_plan *plan, double bytes, struct pe_error *err)
+enum pe_status pe_plan_admit(struct pe_plan *plan, double bytes, struct pe_failure *err)
 {
     const struct pe_request *request = plan->request;
     plan->cost.bytes += bytes;

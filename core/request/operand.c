@@ -31,7 +31,7 @@ void pe_shape_print(const uint64_t *shape, unsigned rank, char *out, size_t room
 }
 
 static enum pe_status wrong_shape(const struct pe_operand *op, const char *pointer, enum pe_tensor_layout layout,
-                                  struct pe_error *err)
+                                  struct pe_failure *err)
 {
     char shape[128];
     const struct pe_tensor *t = &op->tensor;
@@ -43,7 +43,7 @@ static enum pe_status wrong_shape(const struct pe_operand *op, const char *point
                    shape, t->rank, pe_tensor_layout_words[layout], pe_tensor_layout_axes[layout]);
 }
 
-static enum pe_status check_tensor(const struct pe_field *field, const char *pointer, struct pe_error *err)
+static enum pe_status check_tensor(const struct pe_field *field, const char *pointer, struct pe_failure *err)
 {
     const struct pe_tensor *t = &field->value.array;
     uint64_t count;
@@ -56,7 +56,7 @@ static enum pe_status check_tensor(const struct pe_field *field, const char *poi
 }
 
 /* Numbers from JSON text without a dtype count as a tensor of f32. */
-static enum pe_status text_to_f32(struct pe_operand *op, struct pe_error *err)
+static enum pe_status text_to_f32(struct pe_operand *op, struct pe_failure *err)
 {
     uint64_t n;
     pe_shape_count(op->tensor.shape, op->tensor.rank, &n);
@@ -109,7 +109,7 @@ bool pe_operand_place(struct pe_operand *op, enum pe_tensor_layout layout, uint6
 }
 
 enum pe_status pe_operand_take(struct pe_operand *op, const struct pe_request *request, const char *name,
-                               enum pe_tensor_layout layout, uint64_t head_dim, bool *taken, struct pe_error *err)
+                               enum pe_tensor_layout layout, uint64_t head_dim, bool *taken, struct pe_failure *err)
 {
     char pointer[16] = "/";
     strncat(pointer, name, sizeof pointer - 2);

@@ -3,7 +3,7 @@
 #ifndef PE_REQUEST_H
 #define PE_REQUEST_H
 
-#include "core/posenc.h"
+#include "core/inside.h"
 
 /* ---- Embeddings ---- */
 
@@ -31,11 +31,11 @@ struct pe_absolute {
 
 /* Reads the fields and the tensor x of the request; the width of x becomes dim. */
 enum pe_status pe_absolute_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
-                                struct pe_error *err);
+                                struct pe_failure *err);
 uint64_t pe_absolute_n(const struct pe_plan *plan); /* positions that x fixes; 0: none */
 
 /* Checks the fields together, once the scheme has planned. */
-enum pe_status pe_absolute_check(struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_absolute_check(struct pe_plan *plan, struct pe_failure *err);
 
 /* The dtype of real outputs: the one requested, else that of x, else f32. */
 enum pe_dtype pe_absolute_dtype(const struct pe_plan *plan, enum pe_dtype asked);
@@ -83,7 +83,7 @@ bool pe_operand_place(struct pe_operand *op, enum pe_tensor_layout layout, uint6
 /* Reads the tensor called name (a literal) from the request; leaves *op empty if there is none. Call pe_operand_drop
  * afterwards, also after a failure. */
 enum pe_status pe_operand_take(struct pe_operand *op, const struct pe_request *request, const char *name,
-                               enum pe_tensor_layout layout, uint64_t head_dim, bool *taken, struct pe_error *err);
+                               enum pe_tensor_layout layout, uint64_t head_dim, bool *taken, struct pe_failure *err);
 void pe_operand_drop(struct pe_operand *op);
 
 /* Writes a shape as "[2,3]". */
@@ -115,15 +115,15 @@ bool pe_weights_takes(const struct pe_input_row *row, const struct pe_operation 
 
 /* Reads the tensors that the operation's input rows name from the request: plan->weights, one for each input row. */
 enum pe_status pe_weights_init(struct pe_plan *plan, const struct pe_request *request, bool *taken,
-                               struct pe_error *err);
+                               struct pe_failure *err);
 void pe_weights_drop(struct pe_plan *plan);
 
 /* For the plan() of a scheme that needs input row id with this shape. Checks the tensor if it was sent, or seeds one if
  * the config has a `seed` that is set; otherwise fails with an error that lists the three ways to give weights. */
 enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *shape, unsigned rank,
-                               struct pe_error *err);
+                               struct pe_failure *err);
 /* Refuses `seed` and `std` if no tensor was computed from them. Call it once the scheme has planned. */
-enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_failure *err);
 /* `when` of an output row that needs weights. A scheme with other outputs plans without weights, unless a tensor is
  * sent, a seed is given, or the request names such an output. Without weights the other outputs are the default. Only
  * while planning. */
@@ -136,7 +136,7 @@ bool pe_weights_sent(const struct pe_plan *plan, size_t id);
 uint64_t pe_weights_axis(const struct pe_plan *plan, size_t id, unsigned axis);
 
 /* The same for tensors of an operation instead of a scheme: sent or from the seed. */
-enum pe_status pe_weights_take(struct pe_weights *weights, const struct pe_field *field, struct pe_error *err);
+enum pe_status pe_weights_take(struct pe_weights *weights, const struct pe_field *field, struct pe_failure *err);
 void pe_weights_seed(struct pe_weights *weights, int64_t seed, const char *name, double std, const uint64_t *shape,
                      unsigned rank);
 
@@ -151,7 +151,7 @@ double pe_seed_normal(uint64_t hash, uint64_t i);  /* Φ⁻¹, before std and ro
 /* Sets the integer parameter called name (a literal) to a size of a tensor, unless the request gives the parameter. The
  * first tensor decides; pe_weights_need then checks the shapes of the others. */
 enum pe_status pe_fix_size(struct pe_plan *plan, const char *name, uint64_t size, const char *tensor,
-                           struct pe_error *err);
+                           struct pe_failure *err);
 
 /* Rows for the config struct of a scheme with weights. */
 #define PE_P_SEED(S)                                                                                                   \
@@ -221,6 +221,6 @@ void pe_cost_request(struct pe_cost *cost, const struct pe_request *request);
 void pe_cost_sequence(struct pe_cost *cost, const struct pe_sequence_fields *fields);
 
 /* Adds bytes to what planning takes, and asks the caller whether they may be allocated. */
-enum pe_status pe_plan_admit(struct pe_plan *plan, double bytes, struct pe_error *err);
+enum pe_status pe_plan_admit(struct pe_plan *plan, double bytes, struct pe_failure *err);
 
 #endif

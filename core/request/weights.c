@@ -125,7 +125,7 @@ void pe_weights_read(const struct pe_weights *w, uint64_t first, size_t n, doubl
 
 /* ---- Tensors of the request ---- */
 
-enum pe_status pe_weights_take(struct pe_weights *w, const struct pe_field *field, struct pe_error *err)
+enum pe_status pe_weights_take(struct pe_weights *w, const struct pe_field *field, struct pe_failure *err)
 {
     char pointer[PE_POINTER_MAX];
     uint64_t count;
@@ -163,7 +163,7 @@ bool pe_weights_takes(const struct pe_input_row *row, const struct pe_operation 
 }
 
 enum pe_status pe_weights_init(struct pe_plan *plan, const struct pe_request *request, bool *taken,
-                               struct pe_error *err)
+                               struct pe_failure *err)
 {
     size_t n = count_inputs(plan);
     if (n == 0)
@@ -238,7 +238,7 @@ bool pe_weights_wanted(const struct pe_plan *plan)
 }
 
 enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *shape, unsigned rank,
-                               struct pe_error *err)
+                               struct pe_failure *err)
 {
     struct pe_weights *w = &plan->weights[id];
     const char *name = plan->scheme->info.inputs[id].name;
@@ -264,7 +264,7 @@ enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *
     return PE_OK;
 }
 
-enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_failure *err)
 {
     static const char *const names[] = {"seed", "std"};
     bool seeded = false;
@@ -294,7 +294,7 @@ static bool is_fixed(const struct pe_plan *plan, const char *name)
 }
 
 enum pe_status pe_fix_size(struct pe_plan *plan, const char *name, uint64_t size, const char *tensor,
-                           struct pe_error *err)
+                           struct pe_failure *err)
 {
     const struct pe_param *row = pe_param_find(plan->scheme->info.params, name);
     int64_t *field = (int64_t *)((char *)plan->config + row->offset);

@@ -63,7 +63,7 @@ static const struct pe_rotator *rotator_of(const struct pe_plan *plan) { return 
 /* ---- Reading the tensors ---- */
 
 /* The tensors' last axis is the scheme's head_dim, unless the request gives another. */
-static enum pe_status fix_head_dim(struct pe_plan *plan, const struct operand *op, struct pe_error *err)
+static enum pe_status fix_head_dim(struct pe_plan *plan, const struct operand *op, struct pe_failure *err)
 {
     const struct pe_operand *first = &rotator_of(plan)->operands[0].sent;
     if (op->sent.width == first->width)
@@ -84,7 +84,7 @@ static uint64_t given_head_dim(const struct pe_plan *plan)
 }
 
 static enum pe_status read_operand(struct pe_plan *plan, const struct pe_request *request, size_t id,
-                                   enum pe_tensor_layout layout, bool *taken, struct pe_error *err)
+                                   enum pe_tensor_layout layout, bool *taken, struct pe_failure *err)
 {
     struct pe_rotator *rotator = plan->state;
     struct operand *op = &rotator->operands[rotator->n_operands];
@@ -102,7 +102,7 @@ static enum pe_status read_operand(struct pe_plan *plan, const struct pe_request
 
 /* So many lists of positions, which the field of that name gives. */
 static enum pe_status set_batches(struct pe_rotator *rotator, uint64_t n_batches, const char *pointer,
-                                  struct pe_error *err)
+                                  struct pe_failure *err)
 {
     rotator->n_batches = n_batches;
     for (size_t i = 0; i < rotator->n_operands; i++) {
@@ -118,7 +118,7 @@ static enum pe_status set_batches(struct pe_rotator *rotator, uint64_t n_batches
 }
 
 /* To the sequence, positions [batch][n] are batch·n positions. */
-static enum pe_status read_batch(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status read_batch(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_tensor *t = &plan->sequence.positions.array;
     if (plan->sequence.positions.n == 0 || t->rank != 2)
@@ -134,7 +134,7 @@ static enum pe_status read_batch(struct pe_plan *plan, struct pe_error *err)
 /* ---- A padded batch ---- */
 
 /* Beside a mask, len and offset are the only fields of a sequence. */
-static enum pe_status check_alone(const struct pe_request *request, struct pe_error *err)
+static enum pe_status check_alone(const struct pe_request *request, struct pe_failure *err)
 {
     for (const struct pe_param *row = pe_sequence_params(); row != pe_sequence_rules(); row++)
         if (!pe_is_among("len|offset", row->name) && pe_request_has(request, row->name))
@@ -144,7 +144,7 @@ static enum pe_status check_alone(const struct pe_request *request, struct pe_er
     return PE_OK;
 }
 
-static enum pe_status check_columns(const struct pe_plan *plan, const struct pe_padding *p, struct pe_error *err)
+static enum pe_status check_columns(const struct pe_plan *plan, const struct pe_padding *p, struct pe_failure *err)
 {
     const struct pe_rotator *rotator = rotator_of(plan);
     int64_t len = plan->sequence.len;
@@ -161,7 +161,7 @@ static enum pe_status check_columns(const struct pe_plan *plan, const struct pe_
 
 /* To the sequence, a mask is the positions that it gives. */
 static enum pe_status read_mask(struct pe_plan *plan, const struct pe_request *request,
-                                const struct pe_padding_fields *fields, struct pe_error *err)
+                                const struct pe_padding_fields *fields, struct pe_failure *err)
 {
     struct pe_rotator *rotator = plan->state;
     struct pe_padding p;
@@ -188,7 +188,7 @@ static enum pe_status read_mask(struct pe_plan *plan, const struct pe_request *r
 }
 
 static enum pe_status read_padding(struct pe_plan *plan, const struct pe_request *request, bool *taken,
-                                   struct pe_error *err)
+                                   struct pe_failure *err)
 {
     static const char *const of_masks[] = {"padding", "pad_position"};
     struct pe_padding_fields fields;
@@ -207,7 +207,7 @@ static enum pe_status read_padding(struct pe_plan *plan, const struct pe_request
 
 /* Reads the tensors and the field tensor_layout; sets head_dim in the config from the tensors. */
 static enum pe_status read_tensors(struct pe_plan *plan, const struct pe_request *request, bool *taken,
-                                   struct pe_error *err)
+                                   struct pe_failure *err)
 {
     struct rotate_fields fields;
     struct pe_rotator *rotator = plan->state = calloc(1, sizeof *rotator);
@@ -274,7 +274,7 @@ static double ns(const struct pe_plan *plan)
 
 /* ---- Outputs and tables ---- */
 
-static enum pe_status choose(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+static enum pe_status choose(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
     struct pe_rotator *rotator = plan->state;
     const char *names[OPERANDS_MAX + 1] = {NULL};
@@ -345,7 +345,7 @@ static bool shares(const struct pe_plan *plan, const struct operand *op)
 }
 
 /* The table is stored if several heads share each position and it is not too large. */
-static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error *err)
+static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_failure *err)
 {
     struct pe_rotator *rotator = plan->state;
     struct operand *op = &rotator->operands[i];
@@ -365,7 +365,7 @@ static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error
     return PE_OK;
 }
 
-static enum pe_status prepare(struct pe_plan *plan, size_t i, struct pe_error *err)
+static enum pe_status prepare(struct pe_plan *plan, size_t i, struct pe_failure *err)
 {
     struct pe_rotator *rotator = plan->state;
     struct operand *op = &rotator->operands[i];
@@ -375,7 +375,7 @@ static enum pe_status prepare(struct pe_plan *plan, size_t i, struct pe_error *e
 }
 
 /* Runs when sequence and config are resolved: prepares the outputs, the tensors sent, and the tables. */
-static enum pe_status init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+static enum pe_status init(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
     enum pe_status status = pe_outputs_twice(request, err);
     if (!status)
@@ -523,7 +523,7 @@ static void fill_block(const struct pe_plan *plan, size_t i, const struct pe_blo
 
 static bool can(const struct pe_scheme *scheme) { return scheme->rotate != NULL; }
 
-static enum pe_status refuse(const struct pe_scheme *scheme, struct pe_error *err)
+static enum pe_status refuse(const struct pe_scheme *scheme, struct pe_failure *err)
 {
     return pe_fail(err, "/scheme", "scheme \"%s\" cannot rotate; schemes of the rotary family can, as \"rope\"",
                    scheme->info.name);

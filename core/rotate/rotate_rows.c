@@ -15,7 +15,7 @@
 
 /* ---- Angles ---- */
 
-enum pe_status pe_rotate_init(struct pe_row_rotation *turn, struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_rotate_init(struct pe_row_rotation *turn, struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_cost cost = {0, 0};
     plan->scheme->rotate(plan, &turn->rotation, NULL);

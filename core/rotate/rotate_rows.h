@@ -12,7 +12,7 @@ struct pe_row_rotation {
 };
 
 /* Gets the rotation from the plan's scheme. Call pe_rotate_drop afterwards, also after a failure. */
-enum pe_status pe_rotate_init(struct pe_row_rotation *turn, struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_rotate_init(struct pe_row_rotation *turn, struct pe_plan *plan, struct pe_failure *err);
 /* Nanoseconds of pe_rotate_init at most, before the scheme's plan(), and of a table of so many numbers. */
 double pe_rotate_ns(uint64_t head_dim);
 double pe_rotate_table_ns(const struct pe_plan *plan, uint64_t n_rows, uint64_t n_columns);

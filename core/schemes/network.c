@@ -28,7 +28,7 @@ struct pe_network {
 
 /* ---- Making ---- */
 
-static enum pe_status need(struct pe_plan *plan, const struct pe_network_form *f, struct pe_error *err)
+static enum pe_status need(struct pe_plan *plan, const struct pe_network_form *f, struct pe_failure *err)
 {
     enum pe_status status = PE_OK;
     for (size_t i = 0; !status && i < f->n_layers; i++) {
@@ -40,7 +40,7 @@ static enum pe_status need(struct pe_plan *plan, const struct pe_network_form *f
     return status;
 }
 
-static enum pe_status too_large(const struct pe_network_form *f, double n, struct pe_error *err)
+static enum pe_status too_large(const struct pe_network_form *f, double n, struct pe_failure *err)
 {
     pe_fail(err, "", "the network has %.0f weights in %zu layers; allowed: at most %d", n, f->n_layers,
             PE_NETWORK_WEIGHTS_MAX);
@@ -48,7 +48,7 @@ static enum pe_status too_large(const struct pe_network_form *f, double n, struc
 }
 
 static enum pe_status alloc(struct pe_plan *plan, const struct pe_network_form *f, struct pe_network **out,
-                            struct pe_error *err)
+                            struct pe_failure *err)
 {
     struct pe_network *net = calloc(1, sizeof *net);
     double n = 0;
@@ -77,7 +77,7 @@ static enum pe_status alloc(struct pe_plan *plan, const struct pe_network_form *
 }
 
 enum pe_status pe_network_new(struct pe_plan *plan, const struct pe_network_form *form, struct pe_network **network,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     enum pe_status status = need(plan, form, err);
     return status ? status : alloc(plan, form, network, err);

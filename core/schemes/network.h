@@ -33,7 +33,7 @@ struct pe_network_form {
 
 /* Reads the weights (tensors sent, or seeded) and makes *network; fails and names the missing tensor. */
 enum pe_status pe_network_new(struct pe_plan *plan, const struct pe_network_form *form, struct pe_network **network,
-                              struct pe_error *err);
+                              struct pe_failure *err);
 /* Adds the cost of pe_network_new, for the scheme's cost(). */
 void pe_network_room(struct pe_cost *cost, double n_weights);
 void pe_network_free(struct pe_network *network); /* NULL is accepted */

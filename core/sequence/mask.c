@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-static enum pe_status check_mask(const struct pe_reals *mask, uint64_t k_len, uint64_t n_batches, struct pe_error *err)
+static enum pe_status check_mask(const struct pe_reals *mask, uint64_t k_len, uint64_t n_batches,
+                                 struct pe_failure *err)
 {
     const struct pe_tensor *t = &mask->array;
     if (n_batches > 0 && t->rank == 2 && t->shape[1] == k_len && t->shape[0] == n_batches)
@@ -17,7 +18,7 @@ static enum pe_status check_mask(const struct pe_reals *mask, uint64_t k_len, ui
                    (unsigned long long)n_batches, (unsigned long long)k_len);
 }
 
-static enum pe_status read_mask(struct pe_mask *mask, const struct pe_reals *list, struct pe_error *err)
+static enum pe_status read_mask(struct pe_mask *mask, const struct pe_reals *list, struct pe_failure *err)
 {
     mask->seen = malloc(list->n);
     if (!mask->seen)
@@ -35,7 +36,7 @@ static enum pe_status read_mask(struct pe_mask *mask, const struct pe_reals *lis
 }
 
 enum pe_status pe_mask_init(struct pe_mask *mask, const struct pe_mask_fields *fields, uint64_t k_len,
-                            uint64_t n_batches, struct pe_error *err)
+                            uint64_t n_batches, struct pe_failure *err)
 {
     bool windowed = fields->window != PE_UNSET_INT, right = fields->window_right != PE_UNSET_INT;
     *mask = (struct pe_mask){.causal = fields->causal, .n_masks = 1};

@@ -24,7 +24,7 @@ static const struct pe_param rows[] = {
 
 const struct pe_param *pe_padding_params(void) { return rows; }
 
-static enum pe_status check_values(const struct pe_padding *p, struct pe_error *err)
+static enum pe_status check_values(const struct pe_padding *p, struct pe_failure *err)
 {
     bool has_token = false;
     for (uint64_t i = 0; i < p->n_batches * p->n; i++) {
@@ -36,7 +36,7 @@ static enum pe_status check_values(const struct pe_padding *p, struct pe_error *
     return has_token ? PE_OK : pe_fail(err, "/attention_mask", "attention_mask has no 1: every column is padding");
 }
 
-enum pe_status pe_padding_read(struct pe_padding *p, const struct pe_padding_fields *fields, struct pe_error *err)
+enum pe_status pe_padding_read(struct pe_padding *p, const struct pe_padding_fields *fields, struct pe_failure *err)
 {
     const struct pe_tensor *t = &fields->attention_mask.array;
     *p = (struct pe_padding){.mask = &fields->attention_mask,

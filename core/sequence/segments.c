@@ -211,7 +211,7 @@ static void lay_block(struct layout *l, const struct pe_segment_block *b)
 }
 
 static enum pe_status lay_blocks(struct layout *l, const struct pe_segment_block *blocks, size_t n,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t first = l->n;
@@ -236,7 +236,7 @@ static bool has_fraction(const double *ids, uint64_t n)
     return false;
 }
 
-enum pe_status pe_segments_lay_out(struct pe_segments *out, const struct pe_segment_list *list, struct pe_error *err)
+enum pe_status pe_segments_lay_out(struct pe_segments *out, const struct pe_segment_list *list, struct pe_failure *err)
 {
     uint64_t n = list->n_tokens;
     double *ids = malloc(3 * n * sizeof *ids);

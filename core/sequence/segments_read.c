@@ -77,7 +77,7 @@ static const struct pe_param params[] = {
 
 struct reader {
     const struct pe_segment_rules *rules;
-    struct pe_error *err;
+    struct pe_failure *err;
     char at[PE_POINTER_MAX];    /* "/segments/3" */
     char field[PE_POINTER_MAX]; /* "/segments/3/grid" */
 };
@@ -312,7 +312,7 @@ static enum pe_status read_blocks(struct reader *r, const struct pe_value *segme
 
 /* ---- The list and the rules ---- */
 
-static enum pe_status check_list(const struct pe_value *segments, struct pe_error *err)
+static enum pe_status check_list(const struct pe_value *segments, struct pe_failure *err)
 {
     bool is_list = segments->kind == PE_LIST || segments->kind == PE_ARRAY;
     if (!is_list || (segments->kind == PE_ARRAY && segments->array.rank == 0))
@@ -330,7 +330,7 @@ static enum pe_status check_list(const struct pe_value *segments, struct pe_erro
     return err->status = PE_TOO_LARGE;
 }
 
-static enum pe_status check_rate(const char *name, double rate, struct pe_error *err)
+static enum pe_status check_rate(const char *name, double rate, struct pe_failure *err)
 {
     char pointer[PE_POINTER_MAX];
     if (rate >= 0 && rate <= PE_POSITION_MAX)
@@ -340,7 +340,7 @@ static enum pe_status check_rate(const char *name, double rate, struct pe_error 
 }
 
 /* The caller's parameter rows are stricter; these ranges are the minimum that computing the ids needs. */
-static enum pe_status check_rules(const struct pe_segment_rules *rules, struct pe_error *err)
+static enum pe_status check_rules(const struct pe_segment_rules *rules, struct pe_failure *err)
 {
     if (rules->spatial_merge_size < 1)
         return pe_fail(err, "/spatial_merge_size", "spatial_merge_size is %lld; allowed: an integer from 1",
@@ -361,7 +361,7 @@ static enum pe_status check_rules(const struct pe_segment_rules *rules, struct p
 }
 
 enum pe_status pe_segments_read(struct pe_segment_list *list, const struct pe_value *segments,
-                                const struct pe_segment_rules *rules, struct pe_error *err)
+                                const struct pe_segment_rules *rules, struct pe_failure *err)
 {
     *list = (struct pe_segment_list){.rules = *rules};
     if (check_list(segments, err) || check_rules(rules, err))

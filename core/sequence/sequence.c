@@ -18,7 +18,8 @@
 
 /* ---- Runs ---- */
 
-static enum pe_status run(struct pe_positions *p, int64_t start, uint64_t n, const char *pointer, struct pe_error *err)
+static enum pe_status run(struct pe_positions *p, int64_t start, uint64_t n, const char *pointer,
+                          struct pe_failure *err)
 {
     double first = (double)start, last = first + (double)(n - 1);
     if (first < -PE_POSITION_MAX || last > PE_POSITION_MAX)
@@ -31,7 +32,7 @@ static enum pe_status run(struct pe_positions *p, int64_t start, uint64_t n, con
 
 /* The numbers of queries and keys, from the tensors, from len, or from q_len and k_len. */
 static enum pe_status run_lengths(const struct pe_sequence_fields *f, struct pe_sequence_sizes sizes, uint64_t *q_len,
-                                  uint64_t *k_len, struct pe_error *err)
+                                  uint64_t *k_len, struct pe_failure *err)
 {
     int64_t q = pe_given(f->len) ? f->len : f->q_len, k = pe_given(f->len) ? f->len : f->k_len;
     *q_len = pe_given(q) ? (uint64_t)q : sizes.q ? sizes.q : pe_given(k) ? (uint64_t)k : sizes.k;
@@ -44,7 +45,7 @@ static enum pe_status run_lengths(const struct pe_sequence_fields *f, struct pe_
 
 /* Key j is at offset + j, query i at offset + q_offset + i. */
 static enum pe_status init_runs(struct pe_sequence *seq, const struct pe_sequence_fields *f,
-                                struct pe_sequence_sizes sizes, struct pe_error *err)
+                                struct pe_sequence_sizes sizes, struct pe_failure *err)
 {
     uint64_t q_len, k_len;
     enum pe_status status = run_lengths(f, sizes, &q_len, &k_len, err);
@@ -74,7 +75,7 @@ static void recognise_run(struct pe_positions *p)
 }
 
 /* [n], or [axes][n]. */
-static enum pe_status check_list(const struct pe_reals *list, const char *name, struct pe_error *err)
+static enum pe_status check_list(const struct pe_reals *list, const char *name, struct pe_failure *err)
 {
     char pointer[32] = "/";
     strncat(pointer, name, sizeof pointer - 2);
@@ -89,7 +90,7 @@ static enum pe_status check_list(const struct pe_reals *list, const char *name, 
 
 /* Fills p[axis] for each axis of the list; *owned holds the doubles if they had to be converted. */
 static enum pe_status read_list(struct pe_positions *p, unsigned *n_axes, const struct pe_reals *from, const char *name,
-                                double **owned, struct pe_error *err)
+                                double **owned, struct pe_failure *err)
 {
     enum pe_status status = check_list(from, name, err);
     if (status)
@@ -115,7 +116,7 @@ static void share(struct pe_sequence *seq) { memcpy(seq->q, seq->k, sizeof seq->
 
 /* One list for queries and keys. */
 static enum pe_status init_positions(struct pe_sequence *seq, const struct pe_sequence_fields *f,
-                                     struct pe_sequence_sizes sizes, struct pe_error *err)
+                                     struct pe_sequence_sizes sizes, struct pe_failure *err)
 {
     enum pe_status status = read_list(seq->k, &seq->n_axes, &f->positions, "positions", &seq->owned[0], err);
     share(seq);
@@ -124,7 +125,7 @@ static enum pe_status init_positions(struct pe_sequence *seq, const struct pe_se
 
 /* Two lists; one alone counts for both. */
 static enum pe_status init_two_lists(struct pe_sequence *seq, const struct pe_sequence_fields *f,
-                                     struct pe_sequence_sizes sizes, struct pe_error *err)
+                                     struct pe_sequence_sizes sizes, struct pe_failure *err)
 {
     const struct pe_reals *q = f->q_positions.n ? &f->q_positions : &f->k_positions;
     const struct pe_reals *k = f->k_positions.n ? &f->k_positions : &f->q_positions;
@@ -148,7 +149,8 @@ static enum pe_status init_two_lists(struct pe_sequence *seq, const struct pe_se
 
 /* ---- Grids ---- */
 
-static enum pe_status read_grid(struct pe_sequence *seq, const struct pe_reals *grid, uint64_t *n, struct pe_error *err)
+static enum pe_status read_grid(struct pe_sequence *seq, const struct pe_reals *grid, uint64_t *n,
+                                struct pe_failure *err)
 {
     if (grid->array.rank != 1 || grid->n > PE_AXES_MAX)
         return pe_fail(err, "/grid", "grid has %u dimensions and %llu lengths; allowed: one list of up to %d",
@@ -176,7 +178,7 @@ static void lay_out_rows(struct pe_sequence *seq, uint64_t n)
 }
 
 /* The last two axes in blocks of m by m, visited row by row; inside a block row by row again. */
-static enum pe_status lay_out_blocks(struct pe_sequence *seq, uint64_t m, struct pe_error *err)
+static enum pe_status lay_out_blocks(struct pe_sequence *seq, uint64_t m, struct pe_failure *err)
 {
     if (seq->n_axes < 2)
         return pe_fail(err, "/order", "order merge needs a grid of at least two axes");
@@ -197,7 +199,7 @@ static enum pe_status lay_out_blocks(struct pe_sequence *seq, uint64_t m, struct
 }
 
 static enum pe_status init_grid(struct pe_sequence *seq, struct pe_sequence_fields *f, struct pe_sequence_sizes sizes,
-                                struct pe_error *err)
+                                struct pe_failure *err)
 {
     uint64_t n = 0;
     enum pe_status status = read_grid(seq, &f->grid, &n, err);
@@ -216,7 +218,7 @@ static enum pe_status init_grid(struct pe_sequence *seq, struct pe_sequence_fiel
 
 /* ---- Packed sequences, segments, tokens ---- */
 
-static enum pe_status count_lens(const struct pe_reals *lens, uint64_t *n, struct pe_error *err)
+static enum pe_status count_lens(const struct pe_reals *lens, uint64_t *n, struct pe_failure *err)
 {
     double sum = 0;
     for (uint64_t i = 0; i < lens->n; i++) {
@@ -237,7 +239,7 @@ static enum pe_status count_lens(const struct pe_reals *lens, uint64_t *n, struc
 }
 
 static enum pe_status init_lens(struct pe_sequence *seq, const struct pe_sequence_fields *f,
-                                struct pe_sequence_sizes sizes, struct pe_error *err)
+                                struct pe_sequence_sizes sizes, struct pe_failure *err)
 {
     uint64_t n = 0;
     double offset = pe_given(f->offset) ? (double)f->offset : 0;
@@ -253,7 +255,7 @@ static enum pe_status init_lens(struct pe_sequence *seq, const struct pe_sequenc
     return status;
 }
 
-static enum pe_status lay_out_lens(struct pe_sequence *seq, const struct pe_sequence_fields *f, struct pe_error *err)
+static enum pe_status lay_out_lens(struct pe_sequence *seq, const struct pe_sequence_fields *f, struct pe_failure *err)
 {
     uint64_t n = seq->k->n, at = 0;
     double offset = seq->k->start, *list = seq->owned[0] = malloc(n * sizeof *list);
@@ -278,7 +280,7 @@ static enum pe_status lay_out_lens(struct pe_sequence *seq, const struct pe_sequ
 
 /* A number that only some styles use: set to its default under those, refused under the others. */
 static enum pe_status set_rule(double *field, double fallback, unsigned styles, int style, const char *name,
-                               struct pe_error *err)
+                               struct pe_failure *err)
 {
     char pointer[64] = "/";
     strncat(pointer, name, sizeof pointer - 2);
@@ -294,7 +296,7 @@ static enum pe_status set_rule(double *field, double fallback, unsigned styles, 
 #define STYLE(name) (1U << PE_##name)
 
 static enum pe_status set_segment_rules(struct pe_sequence_fields *f, struct pe_segment_rules *rules,
-                                        struct pe_error *err)
+                                        struct pe_failure *err)
 {
     int style = f->position_style == PE_UNSET_WORD ? PE_QWEN2_5_VL : f->position_style;
     f->position_style = style;
@@ -317,7 +319,7 @@ static enum pe_status set_segment_rules(struct pe_sequence_fields *f, struct pe_
 }
 
 static enum pe_status init_segments(struct pe_sequence *seq, struct pe_sequence_fields *f,
-                                    struct pe_sequence_sizes sizes, struct pe_error *err)
+                                    struct pe_sequence_sizes sizes, struct pe_failure *err)
 {
     struct pe_segment_rules rules;
     enum pe_status status = set_segment_rules(f, &rules, err);
@@ -333,7 +335,7 @@ static enum pe_status init_segments(struct pe_sequence *seq, struct pe_sequence_
     return status;
 }
 
-static enum pe_status lay_out_segments(struct pe_sequence *seq, struct pe_error *err)
+static enum pe_status lay_out_segments(struct pe_sequence *seq, struct pe_failure *err)
 {
     enum pe_status status = pe_segments_lay_out(&seq->segments, &seq->blocks, err);
     for (unsigned a = 0; !status && a < 3; a++) {
@@ -345,7 +347,7 @@ static enum pe_status lay_out_segments(struct pe_sequence *seq, struct pe_error 
 }
 
 static enum pe_status init_tokens(struct pe_sequence *seq, const struct pe_sequence_fields *f,
-                                  struct pe_sequence_sizes sizes, struct pe_error *err)
+                                  struct pe_sequence_sizes sizes, struct pe_failure *err)
 {
     const struct pe_value *t = f->tokens;
     if (t->kind != PE_LIST || t->list.n == 0)
@@ -361,7 +363,7 @@ static enum pe_status init_tokens(struct pe_sequence *seq, const struct pe_seque
 /* ---- The whole ---- */
 
 static enum pe_status init_way(struct pe_sequence *seq, struct pe_sequence_fields *f, struct pe_sequence_sizes sizes,
-                               struct pe_error *err)
+                               struct pe_failure *err)
 {
     if (f->positions.n)
         return init_positions(seq, f, sizes, err);
@@ -379,7 +381,7 @@ static enum pe_status init_way(struct pe_sequence *seq, struct pe_sequence_field
 }
 
 enum pe_status pe_sequence_init(struct pe_sequence *seq, struct pe_sequence_fields *fields, enum pe_sequence_kind kind,
-                                struct pe_sequence_sizes sizes, struct pe_error *err)
+                                struct pe_sequence_sizes sizes, struct pe_failure *err)
 {
     *seq = (struct pe_sequence){.n_axes = 1};
     enum pe_status status = pe_sequence_check(fields, kind, sizes.q || sizes.k, err);
@@ -387,7 +389,7 @@ enum pe_status pe_sequence_init(struct pe_sequence *seq, struct pe_sequence_fiel
 }
 
 enum pe_status pe_sequence_lay_out(struct pe_sequence *seq, const struct pe_sequence_fields *fields,
-                                   struct pe_error *err)
+                                   struct pe_failure *err)
 {
     if (!seq->is_counted)
         return PE_OK;

@@ -56,9 +56,9 @@ struct pe_segment_list {
 /* Reads the list of segments (a PE_LIST of PE_OBJECT; pointer of errors "/segments/2/grid") and counts their tokens.
  * PE_TOO_LARGE: more segments or tokens than core/limits.h allows. On failure list->at is NULL. */
 enum pe_status pe_segments_read(struct pe_segment_list *list, const struct pe_value *segments,
-                                const struct pe_segment_rules *rules, struct pe_error *err);
+                                const struct pe_segment_rules *rules, struct pe_failure *err);
 /* Computes the ids of their tokens. Fails without memory, or if an id passes 2^40. On failure *out is untouched. */
-enum pe_status pe_segments_lay_out(struct pe_segments *out, const struct pe_segment_list *list, struct pe_error *err);
+enum pe_status pe_segments_lay_out(struct pe_segments *out, const struct pe_segment_list *list, struct pe_failure *err);
 void pe_segments_drop(struct pe_segments *segments); /* of zeros: nothing */
 
 /* Shared by segments_read.c, which reads the list of segments, and segments.c, which lays out their tokens. */
@@ -125,10 +125,10 @@ const struct pe_param *pe_sequence_rules(void);
 /* Resolves fields into *seq (call pe_sequence_drop afterwards, also after a failure). Lists of doubles are borrowed
  * from the request, others are converted. Sets rules that are in use but not given to their defaults in *fields. */
 enum pe_status pe_sequence_init(struct pe_sequence *seq, struct pe_sequence_fields *fields, enum pe_sequence_kind kind,
-                                struct pe_sequence_sizes sizes, struct pe_error *err);
+                                struct pe_sequence_sizes sizes, struct pe_failure *err);
 /* Computes the positions of a sequence that is only counted; does nothing with another. */
 enum pe_status pe_sequence_lay_out(struct pe_sequence *seq, const struct pe_sequence_fields *fields,
-                                   struct pe_error *err);
+                                   struct pe_failure *err);
 void pe_sequence_drop(struct pe_sequence *seq);
 
 /* Copies a sequence of one axis to n_axes axes. */
@@ -157,7 +157,7 @@ struct pe_padding {
 };
 /* Fails unless the mask has one axis or two, and ones and zeros, among them a one. */
 enum pe_status pe_padding_read(struct pe_padding *padding, const struct pe_padding_fields *fields,
-                               struct pe_error *err);
+                               struct pe_failure *err);
 bool pe_padding_is_token(const struct pe_padding *padding, uint64_t i); /* counted flat */
 /* The positions [n_batches, n] by a rule, also of the mask mirrored in each row. */
 void pe_padding_positions(const struct pe_padding *padding, bool is_counted, bool is_mirrored, double *out);
@@ -172,15 +172,15 @@ static inline bool pe_given(int64_t field) { return field != PE_UNSET_INT; }
 /* Refuses a sequence that is given in no way or in several (fixed: tensors give its length, so none is fine), and
  * fields that this way of giving it does not use. */
 enum pe_status pe_sequence_check(const struct pe_sequence_fields *f, enum pe_sequence_kind kind, bool fixed,
-                                 struct pe_error *err);
+                                 struct pe_failure *err);
 
 /* A length that tensors fix need not be given, but may not be contradicted. fixed = 0: none does. */
 enum pe_status pe_sequence_check_size(const char *pointer, uint64_t n, uint64_t fixed, const char *tensor,
-                                      struct pe_error *err);
+                                      struct pe_failure *err);
 
 /* The same for a sequence that queries and keys share. */
 enum pe_status pe_sequence_check_sizes(const char *pointer, uint64_t n, struct pe_sequence_sizes sizes,
-                                       struct pe_error *err);
+                                       struct pe_failure *err);
 
 /* ---- Masks ---- */
 
@@ -214,7 +214,7 @@ struct pe_mask {
 
 /* Fills *mask (pe_mask_drop afterwards, also after a failure). Each of n_batches may have its own mask. */
 enum pe_status pe_mask_init(struct pe_mask *mask, const struct pe_mask_fields *fields, uint64_t k_len,
-                            uint64_t n_batches, struct pe_error *err);
+                            uint64_t n_batches, struct pe_failure *err);
 void pe_mask_drop(struct pe_mask *mask);
 
 /* Is a key at the distance rel = k_pos - q_pos visible, apart from padding? */

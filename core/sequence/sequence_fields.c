@@ -75,7 +75,7 @@ const struct pe_param *pe_sequence_rules(void) { return pe_param_find(rows, "ord
 
 /* ---- Rules about which fields go together ---- */
 
-static enum pe_status check_kind(const struct pe_sequence_fields *f, struct pe_error *err)
+static enum pe_status check_kind(const struct pe_sequence_fields *f, struct pe_failure *err)
 {
     const char *pointer = pe_given(f->q_len)      ? "/q_len"
                           : pe_given(f->k_len)    ? "/k_len"
@@ -118,7 +118,7 @@ static int count_ways(const struct pe_sequence_fields *f, const char **last)
 
 #define WAYS "len, positions, grid, lens, segments, tokens, q_len and k_len, q_positions and k_positions"
 
-static enum pe_status check_one_way(const struct pe_sequence_fields *f, bool fixed, struct pe_error *err)
+static enum pe_status check_one_way(const struct pe_sequence_fields *f, bool fixed, struct pe_failure *err)
 {
     const char *way = "/len";
     int n = count_ways(f, &way);
@@ -134,14 +134,14 @@ static enum pe_status check_one_way(const struct pe_sequence_fields *f, bool fix
     return PE_OK;
 }
 
-static enum pe_status unused_rule(const char *name, const char *needs, struct pe_error *err)
+static enum pe_status unused_rule(const char *name, const char *needs, struct pe_failure *err)
 {
     char pointer[64] = "/";
     strncat(pointer, name, sizeof pointer - 2);
     return pe_fail(err, pointer, "%s is not used here: it needs %s", name, pe_text(needs));
 }
 
-static enum pe_status check_rules(const struct pe_sequence_fields *f, struct pe_error *err)
+static enum pe_status check_rules(const struct pe_sequence_fields *f, struct pe_failure *err)
 {
     const struct {
         const char *name;
@@ -162,7 +162,7 @@ static enum pe_status check_rules(const struct pe_sequence_fields *f, struct pe_
 }
 
 enum pe_status pe_sequence_check(const struct pe_sequence_fields *f, enum pe_sequence_kind kind, bool fixed,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     enum pe_status status = kind == PE_ONE_SEQUENCE ? check_kind(f, err) : PE_OK;
     if (!status)
@@ -173,7 +173,7 @@ enum pe_status pe_sequence_check(const struct pe_sequence_fields *f, enum pe_seq
 /* ---- Sizes that tensors fix ---- */
 
 enum pe_status pe_sequence_check_size(const char *pointer, uint64_t n, uint64_t fixed, const char *tensor,
-                                      struct pe_error *err)
+                                      struct pe_failure *err)
 {
     if (!fixed || n == fixed)
         return PE_OK;
@@ -183,7 +183,7 @@ enum pe_status pe_sequence_check_size(const char *pointer, uint64_t n, uint64_t 
 }
 
 enum pe_status pe_sequence_check_sizes(const char *pointer, uint64_t n, struct pe_sequence_sizes sizes,
-                                       struct pe_error *err)
+                                       struct pe_failure *err)
 {
     enum pe_status status = pe_sequence_check_size(pointer, n, sizes.q, "q", err);
     return status ? status : pe_sequence_check_size(pointer, n, sizes.k, sizes.k_tensor ? sizes.k_tensor : "k", err);

@@ -88,7 +88,7 @@ struct pe_experiment {
 
 /* ---- Reading ---- */
 
-static enum pe_status check_lengths(const struct experiment_fields *fields, struct pe_error *err)
+static enum pe_status check_lengths(const struct experiment_fields *fields, struct pe_failure *err)
 {
     if (fields->train_len % 2)
         return pe_fail(err, "/train_len", "train_len is %lld; it must be even, from %d to %d",
@@ -100,7 +100,7 @@ static enum pe_status check_lengths(const struct experiment_fields *fields, stru
 }
 
 static enum pe_status read_fields(struct pe_experiment *experiment, const struct pe_experiment_request *request,
-                                  struct pe_error *err)
+                                  struct pe_failure *err)
 {
     bool taken[sizeof rows / sizeof *rows] = {false};
     enum pe_status status =
@@ -113,7 +113,7 @@ static enum pe_status read_fields(struct pe_experiment *experiment, const struct
     return check_lengths(&experiment->fields, err);
 }
 
-static enum pe_status fail_overrides(const struct run *run, const char *pointer, struct pe_error *err)
+static enum pe_status fail_overrides(const struct run *run, const char *pointer, struct pe_failure *err)
 {
     (void)run;
     return pe_fail(err, pointer,
@@ -124,7 +124,7 @@ static enum pe_status fail_overrides(const struct run *run, const char *pointer,
 
 /* One evaluation of a run's weights: of the configuration itself, or with an override. */
 static enum pe_status add_evaluation(struct pe_experiment *experiment, struct run *run, int64_t number,
-                                     const struct pe_value *override, struct pe_error *err)
+                                     const struct pe_value *override, struct pe_failure *err)
 {
     size_t n = (size_t)experiment->fields.eval_len, i = experiment->n_evaluations++;
     struct pe_evaluation *evaluation = &experiment->evaluations[i];
@@ -146,7 +146,7 @@ static enum pe_status add_evaluation(struct pe_experiment *experiment, struct ru
 }
 
 static enum pe_status add_overrides(struct pe_experiment *experiment, struct run *run, const struct pe_value *eval,
-                                    struct pe_error *err)
+                                    struct pe_failure *err)
 {
     char pointer[PE_POINTER_MAX];
     enum pe_status status = PE_OK;
@@ -186,7 +186,7 @@ static const struct pe_value *split_fields(struct run *run, const struct pe_entr
 }
 
 static enum pe_status add_run(struct pe_experiment *experiment, const struct pe_experiment_request *request,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     const struct pe_entry *entry = &request->entries[experiment->n_runs];
     struct run *run = &experiment->runs[experiment->n_runs];
@@ -221,7 +221,7 @@ static double bytes_of(const struct pe_experiment_request *request, const struct
            pe_evaluator_bytes((size_t)fields->eval_len) + runs + weights + (double)SEQUENCES * train * 8;
 }
 
-static enum pe_status allocate(struct pe_experiment *experiment, struct pe_error *err)
+static enum pe_status allocate(struct pe_experiment *experiment, struct pe_failure *err)
 {
     size_t n = (size_t)experiment->fields.train_len;
     experiment->decoder = pe_decoder_new_f32(SEQUENCES * n, n, true);
@@ -233,7 +233,7 @@ static enum pe_status allocate(struct pe_experiment *experiment, struct pe_error
 }
 
 /* The weights of the run that begins now, in the place of those before. */
-static enum pe_status begin_run(struct pe_experiment *experiment, struct pe_error *err)
+static enum pe_status begin_run(struct pe_experiment *experiment, struct pe_failure *err)
 {
     const struct pe_trainable *scheme = experiment->runs[experiment->run].config.scheme;
     pe_parameters_drop(&experiment->parameters);
@@ -263,7 +263,7 @@ static void put_config(struct pe_node *list, const struct run *run)
     pe_put_integer(config, "dim", PE_TRAIN_WIDTH);
 }
 
-static enum pe_status put_start(struct pe_experiment *experiment, struct pe_error *err)
+static enum pe_status put_start(struct pe_experiment *experiment, struct pe_failure *err)
 {
     experiment->start = pe_values_new();
     if (!experiment->start)
@@ -282,7 +282,7 @@ static enum pe_status put_start(struct pe_experiment *experiment, struct pe_erro
 }
 
 static enum pe_status open_all(struct pe_experiment *experiment, const struct pe_experiment_request *request,
-                               struct pe_error *err)
+                               struct pe_failure *err)
 {
     enum pe_status status = read_fields(experiment, request, err);
     if (status)
@@ -300,7 +300,7 @@ static enum pe_status open_all(struct pe_experiment *experiment, const struct pe
 }
 
 enum pe_status pe_experiment_new(const struct pe_experiment_request *request, struct pe_experiment **out,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     struct pe_experiment *experiment = calloc(1, sizeof *experiment);
     if (!experiment)
@@ -405,7 +405,7 @@ static void put_result(struct pe_node *list, const struct pe_experiment *experim
     pe_put_real(result, "rise", outside - inside);
 }
 
-static enum pe_status put_results(struct pe_experiment *experiment, struct pe_error *err)
+static enum pe_status put_results(struct pe_experiment *experiment, struct pe_failure *err)
 {
     experiment->results = pe_values_new();
     if (!experiment->results)
@@ -426,7 +426,8 @@ static enum pe_status put_results(struct pe_experiment *experiment, struct pe_er
 }
 
 /* The next evaluation of this run, or the next run. */
-static enum pe_status evaluate(struct pe_experiment *experiment, enum pe_experiment_event *event, struct pe_error *err)
+static enum pe_status evaluate(struct pe_experiment *experiment, enum pe_experiment_event *event,
+                               struct pe_failure *err)
 {
     struct pe_evaluation *evaluation = &experiment->evaluations[experiment->evaluation];
     *event = PE_EXPERIMENT_WORKED;
@@ -444,7 +445,7 @@ static enum pe_status evaluate(struct pe_experiment *experiment, enum pe_experim
 }
 
 enum pe_status pe_experiment_advance(struct pe_experiment *experiment, enum pe_experiment_event *event,
-                                     struct pe_experiment_progress *progress, struct pe_error *err)
+                                     struct pe_experiment_progress *progress, struct pe_failure *err)
 {
     if (experiment->step < (uint64_t)experiment->fields.steps) {
         *event = train(experiment, progress);

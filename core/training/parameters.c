@@ -104,7 +104,7 @@ static void visit_all(struct walk *walk, enum pe_learned learned, size_t n_posit
 }
 
 enum pe_status pe_parameters_init(struct pe_parameters *parameters, enum pe_learned learned, size_t n_positions,
-                                  double token_std, int64_t seed, struct pe_error *err)
+                                  double token_std, int64_t seed, struct pe_failure *err)
 {
     *parameters = (struct pe_parameters){0};
     struct walk walk = {.to = parameters, .seed = seed, .token_std = token_std};
@@ -141,7 +141,7 @@ enum { WARM_UP = 20 };
 #define EPS 1e-8F
 #define PI 3.14159265358979323846
 
-enum pe_status pe_adamw_init(struct pe_adamw *adamw, size_t n, struct pe_error *err)
+enum pe_status pe_adamw_init(struct pe_adamw *adamw, size_t n, struct pe_failure *err)
 {
     *adamw = (struct pe_adamw){n, calloc(n, sizeof(float)), calloc(n, sizeof(float))};
     return adamw->first && adamw->second ? PE_OK : pe_no_memory(err);

@@ -111,7 +111,7 @@ static size_t add_model(struct pe_field to[MODEL_FIELDS], size_t used, const str
 }
 
 /* name: the scheme, which may be that of a model. */
-static enum pe_status fail_scheme(const struct pe_trained_config *config, const char *name, struct pe_error *err)
+static enum pe_status fail_scheme(const struct pe_trained_config *config, const char *name, struct pe_failure *err)
 {
     char pointer[PE_POINTER_MAX], list[128] = "", model[PE_MODEL_LABEL_MAX] = "";
     bool of_model = !has(config->fields, config->n_fields, "scheme");
@@ -126,7 +126,7 @@ static enum pe_status fail_scheme(const struct pe_trained_config *config, const 
 }
 
 /* Puts the pointer of a plan's error inside the object that has the field. */
-static void prefix(const struct pe_trained_config *config, struct pe_error *err)
+static void prefix(const struct pe_trained_config *config, struct pe_failure *err)
 {
     char inner[PE_POINTER_MAX], name[PE_POINTER_MAX];
     memcpy(inner, err->pointer, sizeof inner);
@@ -171,7 +171,7 @@ static const struct pe_field *fixed_of(const struct pe_trainable *scheme, const 
 }
 
 static enum pe_status check_field(const struct pe_trained_config *config, const struct pe_field *field,
-                                  struct pe_error *err)
+                                  struct pe_failure *err)
 {
     char pointer[PE_POINTER_MAX];
     point(config, field->name, pointer);
@@ -190,7 +190,7 @@ static enum pe_status check_field(const struct pe_trained_config *config, const 
 }
 
 static enum pe_status scheme_of(const struct pe_trained_config *config, const struct pe_field *fields, size_t n,
-                                const struct pe_scheme_info **scheme, struct pe_error *err)
+                                const struct pe_scheme_info **scheme, struct pe_failure *err)
 {
     struct pe_request request = {
         .operation = PE_ENCODE, .fields = fields, .n_fields = n, .caller_fields = config->caller_fields};
@@ -199,7 +199,7 @@ static enum pe_status scheme_of(const struct pe_trained_config *config, const st
     return pe_request_weights(&request, scheme, names, &n_names, err);
 }
 
-static enum pe_status find_scheme(struct pe_trained_config *config, struct pe_error *err)
+static enum pe_status find_scheme(struct pe_trained_config *config, struct pe_failure *err)
 {
     const struct pe_scheme_info *scheme;
     enum pe_status status = scheme_of(config, config->fields, config->n_fields, &scheme, err);
@@ -212,13 +212,13 @@ static enum pe_status find_scheme(struct pe_trained_config *config, struct pe_er
 }
 
 /* A model that an evaluation names must have the scheme of the weights. */
-static enum pe_status check_model(const struct pe_trained_config *config, struct pe_error *err)
+static enum pe_status check_model(const struct pe_trained_config *config, struct pe_failure *err)
 {
     const char *field = model_field(config->overrides, config->n_overrides);
     const struct pe_scheme_info *scheme;
     struct pe_field fields[MODEL_FIELDS];
     char pointer[PE_POINTER_MAX], model[PE_MODEL_LABEL_MAX];
-    struct pe_error unread;
+    struct pe_failure unread;
     if (!field)
         return PE_OK;
     size_t n = add_model(fields, 0, config->overrides, config->n_overrides);
@@ -234,7 +234,7 @@ static enum pe_status check_model(const struct pe_trained_config *config, struct
 /* A plan's request has all fields of the configuration and those of the experiment: the sequence, what is fixed. */
 enum { OWN_FIELDS_MAX = 8, GIVEN_FIELDS_MAX = PE_FIELDS_MAX - OWN_FIELDS_MAX };
 
-static enum pe_status check_count(const struct pe_trained_config *config, struct pe_error *err)
+static enum pe_status check_count(const struct pe_trained_config *config, struct pe_failure *err)
 {
     size_t n = config->n_fields + config->n_overrides;
     if (n <= GIVEN_FIELDS_MAX)
@@ -243,7 +243,7 @@ static enum pe_status check_count(const struct pe_trained_config *config, struct
                    "the configuration has %zu fields; allowed: at most %d", n, GIVEN_FIELDS_MAX);
 }
 
-enum pe_status pe_trained_config_check(struct pe_trained_config *config, struct pe_error *err)
+enum pe_status pe_trained_config_check(struct pe_trained_config *config, struct pe_failure *err)
 {
     const struct pe_field *fields = config->overrides ? config->overrides : config->fields;
     size_t n_fields = config->overrides ? config->n_overrides : config->n_fields;
@@ -262,7 +262,7 @@ struct task {
     const struct pe_trained_config *config;
     struct pe_field fields[PE_FIELDS_MAX];
     size_t n;
-    struct pe_error *err;
+    struct pe_failure *err;
 };
 
 static void add(struct task *task, const struct pe_field *fields, size_t n)
@@ -439,7 +439,7 @@ static enum pe_status fill_places(struct pe_places *places, struct task *task)
 }
 
 enum pe_status pe_places_init(struct pe_places *places, const struct pe_trained_config *config, size_t n,
-                              enum pe_dtype dtype, struct pe_plan **plan, struct pe_error *err)
+                              enum pe_dtype dtype, struct pe_plan **plan, struct pe_failure *err)
 {
     *places = (struct pe_places){.dtype = dtype, .n = n, .learned = config->scheme->learned};
     struct task *task = malloc(sizeof *task);

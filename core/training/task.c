@@ -72,7 +72,7 @@ double pe_evaluator_bytes(size_t eval_len)
     return pe_decoder_bytes(rows, eval_len, false) + (double)rows * 8;
 }
 
-enum pe_status pe_evaluator_init(struct pe_evaluator *evaluator, size_t eval_len, struct pe_error *err)
+enum pe_status pe_evaluator_init(struct pe_evaluator *evaluator, size_t eval_len, struct pe_failure *err)
 {
     size_t n_seq = sequences_at_a_time(eval_len);
     *evaluator = (struct pe_evaluator){.decoder = pe_decoder_new_f32(n_seq * eval_len, eval_len, false),

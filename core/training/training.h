@@ -4,7 +4,7 @@
 #define PE_TRAINING_H
 
 #include "core/kernels/kernels.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 
 /* ---- Parameters ---- */
 
@@ -45,7 +45,7 @@ struct pe_parameters {
 /* Makes them with their first values: N(0, std²) by the seed and the tensor's name ("tok", "0.w_qkv" …), biases 0,
  * gains 1. n_positions: rows of `pos`. pe_parameters_drop frees them, also after a failure. */
 enum pe_status pe_parameters_init(struct pe_parameters *parameters, enum pe_learned learned, size_t n_positions,
-                                  double token_std, int64_t seed, struct pe_error *err);
+                                  double token_std, int64_t seed, struct pe_failure *err);
 void pe_parameters_drop(struct pe_parameters *parameters);
 
 /* ---- The optimizer ---- */
@@ -57,7 +57,7 @@ struct pe_adamw {
     float *first, *second; /* [n]: moments */
 };
 
-enum pe_status pe_adamw_init(struct pe_adamw *adamw, size_t n, struct pe_error *err);
+enum pe_status pe_adamw_init(struct pe_adamw *adamw, size_t n, struct pe_failure *err);
 void pe_adamw_drop(struct pe_adamw *adamw);
 
 /* Step m = 1, 2, … of n_steps: clips gradients to norm 1, then changes the parameters' values. */
@@ -134,13 +134,13 @@ struct pe_trained_config {
 
 /* Finds the scheme and checks that nothing of the fields is what the experiment itself decides: the sequence, tensors,
  * a seed. */
-enum pe_status pe_trained_config_check(struct pe_trained_config *config, struct pe_error *err);
+enum pe_status pe_trained_config_check(struct pe_trained_config *config, struct pe_failure *err);
 
 /* Makes the places of n positions. *plan, if plan is not NULL, is the plan of the configuration at n positions
  * (made; freed with pe_plan_free), which has its resolved fields; a learned table has none. pe_places_drop frees them,
  * also after a failure. */
 enum pe_status pe_places_init(struct pe_places *places, const struct pe_trained_config *config, size_t n,
-                              enum pe_dtype dtype, struct pe_plan **plan, struct pe_error *err);
+                              enum pe_dtype dtype, struct pe_plan **plan, struct pe_failure *err);
 void pe_places_drop(struct pe_places *places);
 
 /* ---- The decoder ---- */
@@ -208,7 +208,7 @@ struct pe_evaluator {
     float *losses;
 };
 
-enum pe_status pe_evaluator_init(struct pe_evaluator *evaluator, size_t eval_len, struct pe_error *err);
+enum pe_status pe_evaluator_init(struct pe_evaluator *evaluator, size_t eval_len, struct pe_failure *err);
 void pe_evaluator_drop(struct pe_evaluator *evaluator);
 double pe_evaluator_bytes(size_t eval_len);
 

@@ -1,6 +1,6 @@
 /* Positions of rows on one axis. */
 #include "core/waves/waves.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #define PE_WAVES_H
 
 #include "core/numeric/numeric.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <stdbool.h>
 #include <stddef.h>

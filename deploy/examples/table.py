@@ -20,7 +20,7 @@ lib.pe_output_shape.restype = ctypes.POINTER(ctypes.c_uint64)
 
 
 def table(output, scheme, **sizes):
-    ask, plan, err = lib.pe_ask_new(b"encode"), P(), ctypes.create_string_buffer(4096)  # more than struct pe_error has
+    ask, plan, err = lib.pe_ask_new(b"encode"), P(), ctypes.create_string_buffer(804)  # a struct pe_error
     lib.pe_ask_text(ask, b"scheme", scheme.encode())
     for name, value in sizes.items():
         lib.pe_ask_integer(ask, name.encode(), value)

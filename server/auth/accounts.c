@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include "server/auth/auth.h"
 
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "server/loop/loop.h"
 
 #include <ctype.h>

@@ -12,7 +12,7 @@
  * slowly as their senders choose; without that part kept free, slow uploads could keep every other request out. */
 #include "server/memory/memory.h"
 
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>

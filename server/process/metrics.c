@@ -7,7 +7,7 @@
  * for every combination of labels would cost more to scrape than they are worth. */
 #include "server/process/process.h"
 
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "server/memory/memory.h"
 #include "server/loop/loop.h"
 

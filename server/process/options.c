@@ -6,7 +6,7 @@
  * Kubernetes that is called posenc defines POSENC_PORT=tcp://…, which is ignored by its form. */
 #include "server/process/process.h"
 
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -1,6 +1,6 @@
 /* Owns what is printed of the options: the help, the configuration as JSON, the lines of the log at the start. */
 #include "server/process/process.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <assert.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/store/store.h"
 
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "server/loop/loop.h"
 
 #include <curl/curl.h>

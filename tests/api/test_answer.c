@@ -153,7 +153,7 @@ static float *table(void)
                                  .outputs = outputs,
                                  .n_outputs = 1};
     struct pe_plan *plan;
-    struct pe_error err;
+    struct pe_failure err;
     assert_int_equal(pe_plan_new(&request, &plan, &err), PE_OK);
     float *values = malloc(COUNT * sizeof *values);
     pe_fill(plan, 0, 0, COUNT, values);

@@ -2,7 +2,7 @@
  * thread, in one process and in turn. Arguments: METRIC SCHEME DIM LEN. Prints seconds of the metric and of the
  * product. */
 #include "core/numeric/numeric.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "tests/bench/bench.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static double analyse(const struct pe_field *config, size_t n_config, const stru
     struct pe_analysis_request request = {
         .fields = fields, .n_fields = 1, .entries = &entry, .n_entries = 1, .max_work = 1e13};
     struct pe_analysis *analysis;
-    struct pe_error err;
+    struct pe_failure err;
     double start = seconds();
     if (pe_analysis_new(&request, &analysis, &err))
         fail(err.detail);

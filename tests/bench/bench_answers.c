@@ -242,7 +242,7 @@ static struct pe_plan *plan_in_place(const struct row *row, float **q)
                                 {"q", {.kind = PE_ARRAY, .array = tensor}}};
     struct pe_request request = {.operation = PE_ROTATE, .fields = fields, .n_fields = 3};
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     if (pe_plan_new(&request, &plan, &err)) {
         fprintf(stderr, "%s: %s %s\n", row->name, err.pointer, err.detail);
         exit(1);
@@ -374,7 +374,7 @@ static double units_seconds(const struct row *row, uint64_t n_bytes)
 
 static struct result measure(const struct row *row, size_t n_rounds)
 {
-    pe_isa_use(row->isa < best ? row->isa : best);
+    pe_kernels_use(row->isa < best ? row->isa : best);
     double ours[ROUNDS_MAX], limit[ROUNDS_MAX], units[ROUNDS_MAX];
     struct answer answer = answer_new(row);
     uint64_t n_bytes = make_all(&answer);
@@ -447,7 +447,7 @@ int main(int argc, char **argv)
     pe_gemm_setup();
     const char *kernels = getenv("POSENC_KERNELS"); /* as the server reads it */
     for (enum pe_isa isa = PE_ISA_BASE; kernels && isa < PE_N_ISAS; isa++)
-        if (strcmp(kernels, pe_isa_name(isa)) == 0 && !pe_isa_use(isa))
+        if (strcmp(kernels, pe_isa_name(isa)) == 0 && !pe_kernels_use(isa))
             return 1;
     best = pe_isa();
     if (n_rounds < 1 || n_rounds > ROUNDS_MAX)

@@ -1,7 +1,7 @@
 /* Speed of the kernels of attention rows, as a share of memcpy of the same row: in cache, one thread, thread CPU time,
  * contestants interleaved, medians. For each instruction set, dtype and several lengths of a row. */
 #include "core/kernels/kernels.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "tests/bench/bench.h"
 
 #include <math.h>
@@ -85,7 +85,7 @@ int main(void)
         indices[j] = (j * 37) % LONGEST;
     }
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        for (int wide = 0; wide < 2 && pe_isa_use(isa); wide++)
+        for (int wide = 0; wide < 2 && pe_kernels_use(isa); wide++)
             for (size_t c = 0; c < sizeof contestants / sizeof *contestants; c++)
                 for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
                     measure(&contestants[c], wide, lengths[l]);

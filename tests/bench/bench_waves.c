@@ -63,7 +63,7 @@ int main(void)
         return 1;
     struct pe_positions run = {.n = ROWS, .start = 1e6}, listed = {.n = ROWS, .list = list};
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        for (int d = 0; d < 4 && pe_isa_use(isa); d++) {
+        for (int d = 0; d < 4 && pe_kernels_use(isa); d++) {
             measure(waves, dtypes[d], &run, "run");
             measure(waves, dtypes[d], &listed, "list");
         }

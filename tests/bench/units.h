@@ -4,7 +4,7 @@
 #ifndef TESTS_BENCH_UNITS_H
 #define TESTS_BENCH_UNITS_H
 
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <stddef.h>
 

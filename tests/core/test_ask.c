@@ -1,7 +1,7 @@
 /* Requests by calls: they plan what struct pe_request plans, refuse what is malformed, and outlive nothing they should
  * not. */
 #include "tests/support/alloc.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "tests/support/cmocka.h"
 
 #include <math.h>
@@ -189,12 +189,24 @@ static void no_memory(void **state)
     alloc_fail_at(-1);
 }
 
+/* Other tests have planned before. */
+static void the_process_has_chosen(void **state)
+{
+    enum pe_isa isa = pe_isa();
+    pe_ask_free(rope());
+    assert_false(pe_on_wait(NULL));
+    for (enum pe_isa other = PE_ISA_BASE; other < PE_N_ISAS; other++)
+        assert_false(pe_isa_use(other));
+    assert_int_equal(pe_isa(), isa);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_outlives_its_ask), cmocka_unit_test(tensors_and_lists),
         cmocka_unit_test(mistakes_are_sentences),  cmocka_unit_test(wrong_tensors),
         cmocka_unit_test(limits_refuse),           cmocka_unit_test(no_memory),
+        cmocka_unit_test(the_process_has_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ enum { N_REQUESTS = sizeof requests / sizeof *requests };
 
 static enum pe_status plan(size_t i, struct test_request *r, struct pe_plan **out)
 {
-    struct pe_error err;
+    struct pe_failure err;
     test_request_parse(r, requests[i].json);
     r->request.operation = requests[i].operation;
     r->request.slices = requests[i].slice.n_cuts ? &requests[i].slice : NULL;

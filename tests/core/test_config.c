@@ -21,7 +21,7 @@ static void says(const char *json, const char *expected)
 {
     struct test_request r;
     struct pe_config *config = NULL;
-    struct pe_error err = {0};
+    struct pe_failure err = {0};
     parse(&r, json);
     if (pe_config_new(&r.request, &config, &err))
         fail_msg("%s: %s: %s", json, err.pointer, err.detail);
@@ -36,7 +36,7 @@ static void refuses(const char *json, const char *pointer, const char *word)
 {
     struct test_request r;
     struct pe_config *config = NULL;
-    struct pe_error err = {0};
+    struct pe_failure err = {0};
     parse(&r, json);
     assert_int_equal(pe_config_new(&r.request, &config, &err), PE_INVALID);
     assert_null(config);
@@ -82,7 +82,7 @@ static void all_presets(void **state)
         struct pe_field field = {"preset", {.kind = PE_STRING, .string = preset->name}};
         struct pe_request request = {.fields = &field, .n_fields = 1};
         struct pe_config *config = NULL;
-        struct pe_error err = {0};
+        struct pe_failure err = {0};
         if (pe_config_new(&request, &config, &err))
             fail_msg("%s: %s: %s", preset->name, err.pointer, err.detail);
         assert_int_equal(pe_config_value(config)->object.n, preset->layers->n_fields);
@@ -107,7 +107,7 @@ static void every_allocation_may_fail(void **state)
 {
     struct test_request r;
     struct pe_config *config = NULL;
-    struct pe_error err = {0};
+    struct pe_failure err = {0};
     enum pe_status status = PE_NO_MEMORY;
     parse(&r, "{'scheme':'learned','dim':4,'softmax_scale':1}");
     for (long at = 0; status != PE_OK && at < 200; at++) {
@@ -136,7 +136,7 @@ static void a_preset_of_the_caller(void **state)
                                 {"head_dim", {.kind = PE_INTEGER, .integer = 4}}};
     struct pe_request request = {.operation = PE_ENCODE, .fields = fields, .n_fields = 3};
     struct pe_plan *plan = NULL;
-    struct pe_error err = {0};
+    struct pe_failure err = {0};
     if (pe_plan_new(&request, &plan, &err))
         fail_msg("%s: %s", err.pointer, err.detail);
     assert_ptr_equal(pe_plan_preset(plan), &preset);

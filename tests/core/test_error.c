@@ -1,6 +1,6 @@
 /* The suggestion for an unknown word: the same as from the full table of edit distances, and fast among thousands of
  * names. */
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
 
@@ -126,7 +126,7 @@ static void ends_of_length(void **state)
 
 static void advice_is_kept_apart(void **state)
 {
-    struct pe_error err;
+    struct pe_failure err;
     pe_fail(&err, "/scheme", "no %s", "fill");
     assert_int_equal(err.advice, PE_NO_ADVICE);
     assert_int_equal(pe_advise(&err, PE_ASK_OTHER, "rotate"), PE_INVALID);

@@ -44,7 +44,7 @@ static void reduced_blocks_cost_what_they_are_made_of(void **state)
     static const enum pe_reduce ways[] = {PE_REDUCE_SAMPLE, PE_REDUCE_MEAN};
     for (size_t i = 0; i < 2; i++) {
         struct pe_plan *plan;
-        struct pe_error err;
+        struct pe_failure err;
         r.request.reduce = ways[i];
         assert_int_equal(pe_plan_new(&r.request, &plan, &err), PE_OK);
         double work = pe_plan_work(plan);

@@ -93,7 +93,7 @@ static void defaults_answer(void **unused)
         char json[128];
         struct test_request r;
         struct pe_plan *plan = NULL;
-        struct pe_error err;
+        struct pe_failure err;
         bool seed = needs_weights(pe_scheme_at(s));
         snprintf(json, sizeof json, "{\"scheme\":\"%s\",\"len\":3,\"seed\":1}", pe_scheme_at(s)->name);
         test_request_parse(&r, json);
@@ -143,7 +143,7 @@ static void any_chunking_is_the_whole(void **unused)
             for (int round = 0; round < 20; round++) {
                 struct test_request r;
                 struct pe_plan *plan = NULL;
-                struct pe_error err;
+                struct pe_failure err;
                 parse_example(&r, s);
                 r.request.dtype = dtypes[d];
                 for (size_t i = 0; i < r.n; i++)
@@ -166,8 +166,8 @@ static void every_instruction_set_gives_the_same_bytes(void **unused)
             for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++) {
                 struct test_request r;
                 struct pe_plan *plan = NULL;
-                struct pe_error err;
-                if (!pe_isa_use(isa))
+                struct pe_failure err;
+                if (!pe_kernels_use(isa))
                     continue;
                 parse_example(&r, s);
                 r.request.dtype = dtypes[d];
@@ -184,7 +184,7 @@ static void every_instruction_set_gives_the_same_bytes(void **unused)
             }
             free(first);
         }
-    assert_true(pe_isa_use(best));
+    assert_true(pe_kernels_use(best));
 }
 
 static void failed_allocations_are_survived(void **unused)
@@ -192,7 +192,7 @@ static void failed_allocations_are_survived(void **unused)
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         struct test_request r;
         struct pe_plan *plan = NULL;
-        struct pe_error err;
+        struct pe_failure err;
         parse_example(&r, s);
         enum pe_status status = PE_NO_MEMORY;
         long n = 0;
@@ -216,7 +216,7 @@ static void config_posted_again_is_the_same(void **unused)
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         struct test_request r;
         struct pe_plan *again = NULL, *plan = NULL;
-        struct pe_error err = {.detail = ""};
+        struct pe_failure err = {.detail = ""};
         parse_example(&r, s);
         assert_int_equal(pe_plan_new(&r.request, &plan, &err), PE_OK);
         const struct pe_value *config = pe_plan_config(plan);

@@ -40,7 +40,7 @@ static void an_empty_descriptor_can_nothing(void **unused)
     static const struct pe_output_row outputs[] = {{.name = NULL}};
     static const struct pe_scheme empty = {.info = {.name = "empty", .outputs = outputs}};
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
-        struct pe_error err = {.detail = ""};
+        struct pe_failure err = {.detail = ""};
         assert_false(pe_scheme_can(&empty.info, id));
         assert_int_equal(pe_operation_get(id)->refuse(&empty, &err), PE_INVALID);
         assert_string_equal(err.pointer, "/scheme");
@@ -54,7 +54,7 @@ static void what_it_cannot_is_refused(void **unused)
         for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
             struct test_request r;
             struct pe_plan *plan = NULL;
-            struct pe_error err = {.detail = ""};
+            struct pe_failure err = {.detail = ""};
             if (pe_scheme_can(pe_scheme_at(s), id))
                 continue;
             test_request_parse(&r, pe_scheme_at(s)->example);

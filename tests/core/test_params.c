@@ -90,7 +90,7 @@ static void a_scheme_that_is_not_there_is_answered_with_all_names(void **unused)
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
         struct test_request r;
         struct pe_plan *plan = NULL;
-        struct pe_error err;
+        struct pe_failure err;
         test_request_parse(&r, requests[i]);
         assert_int_equal(pe_plan_new(&r.request, &plan, &err), PE_INVALID);
         for (size_t k = 0; k < pe_n_schemes(); k++)
@@ -128,7 +128,7 @@ static void outputs_are_chosen_by_name(void **unused)
 {
     struct test_request r;
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     const char *wanted[] = {"inv_freq", "cos", "positions"};
     test_request_parse(&r, "{\"scheme\":\"rope\",\"len\":4,\"head_dim\":8}");
     r.request.outputs = wanted;

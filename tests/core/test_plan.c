@@ -91,7 +91,7 @@ static void checking_reads_no_tensor(void **state)
     struct pe_request all[CASES];
     for (size_t i = 0, n = requests(all); i < n; i++) {
         struct pe_plan *halves, *whole;
-        struct pe_error err = {.detail = ""};
+        struct pe_failure err = {.detail = ""};
         set_closed(true);
         enum pe_status status = pe_plan_check(&all[i], &halves, &err);
         set_closed(false);
@@ -112,7 +112,7 @@ static enum pe_status check(const char *text, enum pe_builder *builder, enum pe_
     char json[512];
     struct test_request r;
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     strcpy(json, text);
     test_quotes(json);
     test_request_parse(&r, json);

@@ -21,7 +21,7 @@ static void assert_pieces(const struct pe_slice *slice, enum pe_reduce reduce)
 {
     struct test_request r;
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     test_request_parse(&r, "{\"scheme\":\"sinusoidal\",\"dim\":11,\"len\":90}");
     r.request.slices = slice;
     r.request.n_slices = 1;
@@ -185,7 +185,7 @@ static struct pe_plan *plan_of(struct test_request *r, size_t i, const struct pe
     static const char *const tensors[] = {"q", "k", "v"};
     char json[256];
     struct pe_plan *plan;
-    struct pe_error err;
+    struct pe_failure err;
     snprintf(json, sizeof json, "%s", blocks[i].json);
     test_quotes(json);
     test_request_parse(r, json);

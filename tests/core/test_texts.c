@@ -1,5 +1,5 @@
 /* The texts of the catalogue in two languages, on the rows themselves: none is missing, and the two of a pair fit. */
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "tests/support/cmocka.h"
 
 #include <stddef.h>
@@ -239,7 +239,7 @@ static void translated_formats_take_the_same_arguments(void **state)
 
 static void errors_are_in_the_language_of_the_thread(void **state)
 {
-    struct pe_error err;
+    struct pe_failure err;
     pe_fail(&err, "/x", "%s has no elements", "x");
     assert_string_equal(err.detail, "x has no elements");
     pe_speak_in(PE_ZH);

@@ -106,7 +106,7 @@ static void add_doubles(struct list *list, const uint8_t *data, size_t size)
 
 static void check_read(const struct list *list, enum pe_isa isa)
 {
-    REQUIRE(pe_isa_use(isa));
+    REQUIRE(pe_kernels_use(isa));
     struct api_doubles out = {0};
     uint64_t shape[PE_RANK_MAX];
     unsigned rank = 0;

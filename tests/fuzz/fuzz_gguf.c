@@ -34,7 +34,7 @@ static void plan(const struct api_request *request, const char *layer_type)
     struct pe_request core = {.operation = PE_ENCODE, .fields = fields, .n_fields = layer_type ? 3 : 2};
     struct pe_plan *made = NULL;
     struct pe_gguf_about *about = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     if (pe_plan_check(&core, &made, &err)) {
         REQUIRE(err.status == PE_INVALID && *err.detail && *err.pointer == '/');
         return;

@@ -99,9 +99,9 @@ static void check_list(enum pe_dtype dtype, const void *src, size_t n, int digit
     static char text[ROOM + 1], base[ROOM + 1];
     size_t width = api_number_width(dtype, digits);
     REQUIRE(width < ONE);
-    REQUIRE(pe_isa_use(PE_ISA_BASE));
+    REQUIRE(pe_kernels_use(PE_ISA_BASE));
     char *end = api_numbers_print(base, dtype, src, n, digits);
-    REQUIRE(pe_isa_use(best));
+    REQUIRE(pe_kernels_use(best));
     REQUIRE(api_numbers_print(text, dtype, src, n, digits) - text == end - base);
     REQUIRE(memcmp(text, base, (size_t)(end - base)) == 0);
     text[end - base] = '\0';

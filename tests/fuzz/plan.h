@@ -15,7 +15,7 @@ static inline bool has_field(const struct api_request *request, const char *name
     return api_request_find(request, name) != NULL;
 }
 
-static inline void check_error(const struct pe_error *err)
+static inline void check_error(const struct pe_failure *err)
 {
     REQUIRE(*err->detail && (!*err->pointer || *err->pointer == '/'));
     REQUIRE(err->status == PE_INVALID || err->status == PE_TOO_LARGE);
@@ -32,7 +32,7 @@ static inline struct pe_request core_of(const struct api_request *request)
 /* False: the request was refused, or would take long, which a fuzzer has no time for. */
 static inline bool plan(const struct api_request *request, struct pe_plan **made)
 {
-    struct pe_error err = {.detail = ""};
+    struct pe_failure err = {.detail = ""};
     struct pe_request core = core_of(request);
     enum pe_status status = pe_plan_check(&core, made, &err);
     bool is_long = !status && pe_plan_builder(*made) == PE_WORKER;

@@ -34,8 +34,8 @@ DOORS = {
     "uv.h": ["server/loop/loop.c"],
 }
 
-# The headers of core/ that the layers above may include: posenc.h, and the list of operations behind its enum.
-PUBLIC = ["core/posenc.h", "core/operation_list.h"]
+# The headers of core/ that the layers above may include: inside.h, and what it includes.
+PUBLIC = ["core/posenc.h", "core/inside.h", "core/studies.h", "core/operation_list.h"]
 
 # folder: (our own headers a file may reach, system headers it may name besides the C library; None: any)
 LAYERS = {

@@ -146,12 +146,12 @@ TEXT_HEAD = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n
 
 # What fails, and the words that texts.py must print: the file has Chinese for "%s is odd".
 REFUSALS = [
-    ('void f(struct pe_error *err)\n{\n    pe_fail(err, "/x", "%s is odd", "x");\n}\n', None),
-    ('void f(struct pe_error *err)\n{\n    pe_fail(err, "/x", "%s is " "even", "x");\n}\n', "'%s is even': no Chinese"),
-    ('void f(struct pe_error *err)\n{\n    pe_fail(err, "/x", "%s is odd", pe_text("one or two"));\n}\n', "'one or two': no Chinese"),
-    ('static void g(struct pe_error *err, const char *what)\n{\n    pe_fail(err, "/x", "%s is odd", pe_text(what));\n}\n\n'
-     'void f(struct pe_error *err)\n{\n    g(err, "this list");\n}\n', "'this list': no Chinese"),
-    ('void f(struct pe_error *err, bool two)\n{\n    const char *what = two ? "both of them" : "x";\n    pe_fail(err, "/x", "%s is odd", pe_text(what));\n}\n',
+    ('void f(struct pe_failure *err)\n{\n    pe_fail(err, "/x", "%s is odd", "x");\n}\n', None),
+    ('void f(struct pe_failure *err)\n{\n    pe_fail(err, "/x", "%s is " "even", "x");\n}\n', "'%s is even': no Chinese"),
+    ('void f(struct pe_failure *err)\n{\n    pe_fail(err, "/x", "%s is odd", pe_text("one or two"));\n}\n', "'one or two': no Chinese"),
+    ('static void g(struct pe_failure *err, const char *what)\n{\n    pe_fail(err, "/x", "%s is odd", pe_text(what));\n}\n\n'
+     'void f(struct pe_failure *err)\n{\n    g(err, "this list");\n}\n', "'this list': no Chinese"),
+    ('void f(struct pe_failure *err, bool two)\n{\n    const char *what = two ? "both of them" : "x";\n    pe_fail(err, "/x", "%s is odd", pe_text(what));\n}\n',
      "'both of them': no Chinese"),
 ]
 

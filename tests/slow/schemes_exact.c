@@ -75,7 +75,7 @@ static void check(const struct scheme_table *table, uint64_t wanted, uint64_t *p
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         int64_t start = (int64_t)(seed >> (63 - round % 41)); /* of every size up to 2^40 */
         start = (start < (1LL << 40) - ROWS ? start : 0) * (round % 5 == 4 ? -1 : 1);
-        pe_isa_use((enum pe_isa)(round % PE_N_ISAS));
+        pe_kernels_use((enum pe_isa)(round % PE_N_ISAS));
         for (int d = 0; d < 3; d++)
             answers[d] = ask(table, start, dtypes[d]);
         judge(table, start, passed, failed);

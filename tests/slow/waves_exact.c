@@ -74,7 +74,7 @@ int main(int argc, char **argv)
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         int bits = (int)(round % 41); /* starts of every size up to 2^40 */
         int64_t start = (int64_t)(seed >> (63 - bits)) - (round % 3 == 0 ? ROWS / 2 : 0);
-        pe_isa_use((enum pe_isa)(round % PE_N_ISAS));
+        pe_kernels_use((enum pe_isa)(round % PE_N_ISAS));
         table_at(&wave_tables[round % N_WAVE_TABLES], waves[round % N_WAVE_TABLES],
                  start < (1LL << 40) - ROWS ? start : 0);
     }

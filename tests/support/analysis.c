@@ -64,7 +64,7 @@ static void prepare(struct test_analysis *a, const char *json)
 
 void test_analyse(struct test_analysis *a, const char *json)
 {
-    struct pe_error err = {.detail = ""};
+    struct pe_failure err = {.detail = ""};
     prepare(a, json);
     if (pe_analysis_new(&a->request, &a->analysis, &err))
         fail_msg("%s: refused at \"%s\": %s", json, err.pointer, err.detail);
@@ -79,7 +79,7 @@ void test_analysis_drop(struct test_analysis *a)
 void test_analysis_refused(const char *json, const char *pointer, const char *word)
 {
     static struct test_analysis a;
-    struct pe_error err = {.detail = ""};
+    struct pe_failure err = {.detail = ""};
     prepare(&a, json);
     if (!pe_analysis_new(&a.request, &a.analysis, &err))
         fail_msg("%s: was accepted", json);
@@ -155,7 +155,7 @@ static bool left(void *count) { return ++*(int *)count > 2; }
 void test_analysis_fails_cleanly(const char *json)
 {
     static struct test_analysis a;
-    struct pe_error err = {.detail = ""};
+    struct pe_failure err = {.detail = ""};
     enum pe_status status = PE_NO_MEMORY;
     int count = 0;
     prepare(&a, json);

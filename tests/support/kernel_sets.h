@@ -3,7 +3,7 @@
 #define TESTS_KERNEL_SETS_H
 
 #include "core/kernels/kernels.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "tests/support/cmocka.h"
 
 #include <stddef.h>
@@ -12,9 +12,9 @@ static inline void for_all(void (*check)(const struct pe_kernels *))
 {
     enum pe_isa best = pe_isa();
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        if (pe_isa_use(isa))
+        if (pe_kernels_use(isa))
             check(pe_kernels());
-    assert_true(pe_isa_use(best));
+    assert_true(pe_kernels_use(best));
 }
 
 #endif

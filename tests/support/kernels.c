@@ -1,6 +1,6 @@
 /* KERNELS=base, avx2 or avx512 in the environment: the kernels of every test in C. A test that runs several sets itself
  * returns to this one. */
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@ static bool use(const char *name)
 {
     for (int isa = 0; isa < PE_N_ISAS; isa++)
         if (strcmp(name, pe_isa_name((enum pe_isa)isa)) == 0)
-            return pe_isa_use((enum pe_isa)isa);
+            return pe_kernels_use((enum pe_isa)isa);
     return false;
 }
 

@@ -13,7 +13,7 @@ static struct pe_plan *plan_as(struct test_request *r, enum pe_operation_id oper
                                enum pe_dtype dtype)
 {
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     test_request_parse(r, json);
     r->request.operation = operation;
     r->request.dtype = dtype;
@@ -89,7 +89,7 @@ static void assert_again(const struct test_request *r, const struct pe_plan *pla
     struct pe_field fields[64];
     size_t n = config->object.n;
     struct pe_plan *again = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     memcpy(fields, config->object.fields, n * sizeof *fields);
     for (size_t i = 0; i < r->n; i++)
         if (!names_model(r->fields[i].name) && !has(fields, n, r->fields[i].name) &&
@@ -110,19 +110,19 @@ static void assert_instruction_sets(const struct pe_plan *plan, const char *all)
 {
     enum pe_isa best = pe_isa();
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        if (pe_isa_use(isa)) {
+        if (pe_kernels_use(isa)) {
             char *same = whole(plan);
             assert_memory_equal(same, all, bytes_of(plan));
             free(same);
         }
-    assert_true(pe_isa_use(best));
+    assert_true(pe_kernels_use(best));
 }
 
 static void assert_allocations(enum pe_operation_id operation, const char *json)
 {
     struct test_request r;
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     enum pe_status status = PE_NO_MEMORY;
     test_request_parse(&r, json);
     r.request.operation = operation;

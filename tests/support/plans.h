@@ -2,7 +2,7 @@
 #ifndef TESTS_PLANS_H
 #define TESTS_PLANS_H
 
-#include "core/posenc.h"
+#include "core/inside.h"
 
 /* Checks that row `row` of the first output, in f64, is `expected` (n numbers) within tolerance. */
 void test_assert_row(const char *json, uint64_t row, const double *expected, size_t n, double tolerance);

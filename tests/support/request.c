@@ -129,7 +129,7 @@ void test_request_drop(struct test_request *r)
 struct pe_plan *test_plan(struct test_request *r, const char *json)
 {
     struct pe_plan *plan = NULL;
-    struct pe_error err = {.detail = ""};
+    struct pe_failure err = {.detail = ""};
     test_request_parse(r, json);
     if (pe_plan_new(&r->request, &plan, &err))
         fail_msg("%s: refused at \"%s\": %s", json, err.pointer, err.detail);
@@ -140,7 +140,7 @@ void test_refused(const char *json, const char *pointer, const char *word)
 {
     struct test_request r;
     struct pe_plan *plan = NULL;
-    struct pe_error err = {.detail = ""};
+    struct pe_failure err = {.detail = ""};
     test_request_parse(&r, json);
     if (strstr(json, "\"q\":") || strstr(json, "\"k\":"))
         r.request.operation = PE_ROTATE;

@@ -3,7 +3,7 @@
 #ifndef TESTS_REQUEST_H
 #define TESTS_REQUEST_H
 
-#include "core/posenc.h"
+#include "core/inside.h"
 
 enum { TEST_FIELDS_MAX = 48, TEST_NESTED_MAX = 24 };
 

@@ -1,5 +1,5 @@
 /* Prints the README's table of schemes from the registry, as Markdown. */
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* Prints a hash of some tables of every scheme and dtype, and of rotated tensors; two machines must print the same.
  * `hashes 1 3` prints the second of three shares of the lines. Used by arm64_check.sh. */
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -34,7 +34,7 @@ static uint64_t add_outputs(uint64_t hash, const struct pe_plan *plan)
 static uint64_t answer(uint64_t hash, const struct pe_request *request)
 {
     struct pe_plan *plan;
-    struct pe_error err;
+    struct pe_failure err;
     if (pe_plan_new(request, &plan, &err))
         return 0;
     hash = add_outputs(hash, plan);

@@ -3,7 +3,7 @@
 #define API_ZARR_H
 
 #include "api/text.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 
 /* ---- layout.c ---------------------------------------------------------------------------------------------------- */
 

@@ -44,7 +44,7 @@ static size_t find_metric(const char *name)
     return m;
 }
 
-static enum pe_status unknown_metric(const char *name, const char *pointer, struct pe_error *err)
+static enum pe_status unknown_metric(const char *name, const char *pointer, struct pe_failure *err)
 {
     const char *names[32];
     size_t n = pe_n_metrics();
@@ -72,7 +72,7 @@ static bool add_metric(struct pe_analysis *study, size_t m)
 }
 
 static enum pe_status add_named(struct pe_analysis *study, const struct pe_value *item, size_t i, uint32_t *named,
-                                struct pe_error *err)
+                                struct pe_failure *err)
 {
     char pointer[32];
     snprintf(pointer, sizeof pointer, "/metrics/%zu", i);
@@ -90,7 +90,7 @@ static enum pe_status add_named(struct pe_analysis *study, const struct pe_value
                    pe_text(pe_metric_at(m)->applies_to));
 }
 
-enum pe_status pe_study_choose(struct pe_analysis *study, struct pe_error *err)
+enum pe_status pe_study_choose(struct pe_analysis *study, struct pe_failure *err)
 {
     const struct pe_value *metrics = study->fields.metrics;
     uint32_t named = 0;
@@ -117,7 +117,7 @@ static uint32_t chosen(const struct pe_analysis *study)
     return all;
 }
 
-static enum pe_status unused(const char *name, struct pe_error *err)
+static enum pe_status unused(const char *name, struct pe_failure *err)
 {
     char pointer[PE_POINTER_MAX], users[PE_DETAIL_MAX / 2] = "";
     pe_pointer_join(pointer, sizeof pointer, "", name);
@@ -139,7 +139,7 @@ static bool is_of_entry(const struct pe_analysis *study, const char *name)
     return false;
 }
 
-static enum pe_status check_used(const struct pe_analysis *study, struct pe_error *err)
+static enum pe_status check_used(const struct pe_analysis *study, struct pe_failure *err)
 {
     uint32_t all = chosen(study);
     for (size_t i = 0; i < study->request->n_fields; i++) {
@@ -155,14 +155,14 @@ static enum pe_status check_used(const struct pe_analysis *study, struct pe_erro
 
 /* ---- The whole ---- */
 
-enum pe_status pe_study_read(struct pe_analysis *study, struct pe_error *err)
+enum pe_status pe_study_read(struct pe_analysis *study, struct pe_failure *err)
 {
     const struct pe_analysis_request *request = study->request;
     bool taken[PE_FIELDS_MAX] = {false};
     return pe_params_read(rows, &study->fields, request->fields, request->n_fields, taken, "", err);
 }
 
-enum pe_status pe_study_check(const struct pe_analysis *study, struct pe_error *err)
+enum pe_status pe_study_check(const struct pe_analysis *study, struct pe_failure *err)
 {
     enum pe_status status = check_used(study, err);
     for (size_t i = 0; !status && i < study->n_subjects; i++)

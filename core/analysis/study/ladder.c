@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum pe_status allocate(struct pe_ladder *ladder, size_t n, struct pe_error *err)
+static enum pe_status allocate(struct pe_ladder *ladder, size_t n, struct pe_failure *err)
 {
     ladder->w = calloc(2 * n + 1, sizeof *ladder->w);
     if (!ladder->w)
@@ -27,7 +27,7 @@ static bool is_ladder_column(const struct pe_wave *column)
 }
 
 static enum pe_status read_columns(struct pe_subject *subject, const struct pe_wave *columns, size_t n,
-                                   struct pe_error *err)
+                                   struct pe_failure *err)
 {
     size_t pairs = 0;
     for (size_t i = 0; i < n; i++)
@@ -42,7 +42,7 @@ static enum pe_status read_columns(struct pe_subject *subject, const struct pe_w
     return status;
 }
 
-static enum pe_status init_sinusoidal(struct pe_subject *subject, struct pe_error *err)
+static enum pe_status init_sinusoidal(struct pe_subject *subject, struct pe_failure *err)
 {
     struct pe_wave *columns = calloc(subject->dim + 1, sizeof *columns);
     if (!columns)
@@ -59,7 +59,7 @@ static enum pe_status init_sinusoidal(struct pe_subject *subject, struct pe_erro
 /* The frequencies of a plan of the same scheme; *n_read is their number. */
 static enum pe_status read_inv_freq(struct pe_analysis *study, const struct pe_subject *subject,
                                     const struct pe_field *overrides, size_t n_overrides, double *w, size_t n,
-                                    size_t *n_read, struct pe_error *err)
+                                    size_t *n_read, struct pe_failure *err)
 {
     static const char *const outputs[] = {"inv_freq"};
     struct pe_plan *plan;
@@ -74,7 +74,7 @@ static enum pe_status read_inv_freq(struct pe_analysis *study, const struct pe_s
     return PE_OK;
 }
 
-static enum pe_status read_unscaled(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err)
+static enum pe_status read_unscaled(struct pe_analysis *study, struct pe_subject *subject, struct pe_failure *err)
 {
     static const struct pe_field type = {"type", {.kind = PE_STRING, .string = "default"}};
     static const struct pe_field scaling = {"scaling", {.kind = PE_OBJECT, .object = {&type, 1}}};
@@ -93,7 +93,7 @@ static double original_length(const struct pe_scaling *s)
     return isnan(original) ? s->max_position_embeddings : original;
 }
 
-static enum pe_status init_rotary(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err)
+static enum pe_status init_rotary(struct pe_analysis *study, struct pe_subject *subject, struct pe_failure *err)
 {
     const struct pe_rotary *r = subject->plan->tables;
     const struct pe_rotary_fields *config = subject->plan->config;
@@ -119,7 +119,7 @@ static bool is_one_axis(const struct pe_sequence *seq)
     return true;
 }
 
-enum pe_status pe_ladder_init(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err)
+enum pe_status pe_ladder_init(struct pe_analysis *study, struct pe_subject *subject, struct pe_failure *err)
 {
     if (!is_one_axis(&subject->plan->seq))
         return PE_OK;
@@ -153,7 +153,7 @@ static void read_frequencies(const struct pe_subject *subject, struct pe_wave *c
 }
 
 enum pe_status pe_ladder_waves(const struct pe_subject *subject, uint64_t n_rows, struct pe_waves **waves,
-                               struct pe_error *err)
+                               struct pe_failure *err)
 {
     size_t n = subject->ladder.n, n_columns = subject->dim > 2 * n ? subject->dim : 2 * n;
     struct pe_wave *columns = calloc(n_columns, sizeof *columns);

@@ -61,7 +61,7 @@ void pe_rows_size(const struct pe_plan *plan, size_t *n, size_t *dim)
 
 /* Fills n elements of an output in pieces, each short enough to ask between them whether the work is wanted. */
 static enum pe_status fill_all(const struct pe_plan *plan, size_t output, uint64_t first, size_t n, double *at,
-                               struct pe_error *err)
+                               struct pe_failure *err)
 {
     enum { PIECE = 1 << 17 };
     for (size_t done = 0; done < n; done += PIECE) {
@@ -73,7 +73,7 @@ static enum pe_status fill_all(const struct pe_plan *plan, size_t output, uint64
 }
 
 /* Channels first, [dim, n], becomes [n, dim]. */
-static enum pe_status fill_encoding(struct pe_rows *rows, const struct pe_plan *plan, struct pe_error *err)
+static enum pe_status fill_encoding(struct pe_rows *rows, const struct pe_plan *plan, struct pe_failure *err)
 {
     size_t output = output_of(plan, "encoding");
     if (!pe_absolute_channels_first(plan))
@@ -90,7 +90,7 @@ static enum pe_status fill_encoding(struct pe_rows *rows, const struct pe_plan *
 }
 
 /* [cos | sin] of form pairs. */
-static enum pe_status fill_rotary(struct pe_rows *rows, const struct pe_plan *plan, struct pe_error *err)
+static enum pe_status fill_rotary(struct pe_rows *rows, const struct pe_plan *plan, struct pe_failure *err)
 {
     size_t half = rows->dim / 2, cos_at = output_of(plan, "cos"), sin_at = output_of(plan, "sin");
     for (size_t i = 0; i < rows->n; i++) {
@@ -155,7 +155,7 @@ static bool fill_distance(const struct pe_plan *plan, const struct seen *seen, s
     return is_seen;
 }
 
-static enum pe_status fill_distances(struct pe_rows *rows, const struct pe_plan *plan, struct pe_error *err)
+static enum pe_status fill_distances(struct pe_rows *rows, const struct pe_plan *plan, struct pe_failure *err)
 {
     struct seen *list = malloc(rows->n * sizeof *list);
     if (!list)
@@ -185,7 +185,7 @@ static double largest_of(const double *x, size_t n)
     return largest;
 }
 
-static enum pe_status fill_rows(struct pe_rows *rows, const struct pe_plan *plan, struct pe_error *err)
+static enum pe_status fill_rows(struct pe_rows *rows, const struct pe_plan *plan, struct pe_failure *err)
 {
     if (rows->distance)
         return fill_distances(rows, plan, err);
@@ -193,7 +193,7 @@ static enum pe_status fill_rows(struct pe_rows *rows, const struct pe_plan *plan
 }
 
 /* Sent tables may have numbers that no property is defined for. */
-static enum pe_status check_finite(const struct pe_rows *rows, struct pe_error *err)
+static enum pe_status check_finite(const struct pe_rows *rows, struct pe_failure *err)
 {
     enum { PIECE = 1 << 17 };
     for (size_t i = 0; i < rows->n * rows->dim && (i % PIECE || !pe_is_cancelled()); i++)
@@ -203,7 +203,7 @@ static enum pe_status check_finite(const struct pe_rows *rows, struct pe_error *
     return PE_OK;
 }
 
-enum pe_status pe_rows_init(struct pe_rows *rows, const struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_rows_init(struct pe_rows *rows, const struct pe_plan *plan, struct pe_failure *err)
 {
     *rows = (struct pe_rows){0};
     pe_rows_size(plan, &rows->n, &rows->dim);
@@ -229,7 +229,7 @@ void pe_rows_drop(struct pe_rows *rows)
 }
 
 /* The plan of the entry gives the rows, unless its outputs are others: a rotary form, or x combined. */
-enum pe_status pe_subject_load(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err)
+enum pe_status pe_subject_load(struct pe_analysis *study, struct pe_subject *subject, struct pe_failure *err)
 {
     static const char *const outputs[][2] = {
         [PE_ABSOLUTE] = {"encoding"}, [PE_ROTARY] = {"cos", "sin"}, [PE_BIAS] = {"bias"}};

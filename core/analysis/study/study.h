@@ -103,14 +103,14 @@ struct pe_metric {
     bool is_of_kernels; /* compute() reads fused sums: dot_f64, apart_f64, products_f64 and others of compare.c */
     bool (*applies)(const struct pe_analysis *study, const struct pe_subject *subject);
     /* The rules of its fields (k < n). Pointers as for fields at the top, "/k". NULL: none. */
-    enum pe_status (*check)(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_error *err);
+    enum pe_status (*check)(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_failure *err);
     void (*cost)(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost);
     /* The shape of tensor i of info.tensors; NULL: [rows]. */
     void (*shape)(const struct pe_analysis *study, const struct pe_subject *subject, size_t i, unsigned *rank,
                   uint64_t *shape);
     /* Puts `value`, `witness`, further members and `detail` into out, and fills its tensors. */
     enum pe_status (*compute)(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
-                              struct pe_error *err);
+                              struct pe_failure *err);
 };
 
 /* ---- For metrics ---- */
@@ -134,10 +134,10 @@ struct pe_variant {
     uint64_t positions_max;
 };
 enum pe_status pe_subject_plan(struct pe_analysis *study, const struct pe_subject *subject,
-                               const struct pe_variant *variant, struct pe_plan **plan, struct pe_error *err);
+                               const struct pe_variant *variant, struct pe_plan **plan, struct pe_failure *err);
 
 /* The rows of any plan that has them, all n_rows: frees with pe_rows_drop. In core/analysis/study/rows.c. */
-enum pe_status pe_rows_init(struct pe_rows *rows, const struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_rows_init(struct pe_rows *rows, const struct pe_plan *plan, struct pe_failure *err);
 void pe_rows_drop(struct pe_rows *rows);
 /* Number and width of the rows of a plan, before they are computed; *n = 0: it has none. */
 void pe_rows_size(const struct pe_plan *plan, size_t *n, size_t *dim);
@@ -177,38 +177,38 @@ void pe_put_two_rows(struct pe_node *node, const struct pe_rows *rows, size_t i,
  * such a list: words of `allowed` (NULL-terminated), each once. */
 const char *pe_word_at(const struct pe_value *given, const char *const *usual, size_t i); /* NULL after the last */
 enum pe_status pe_words_check(const struct pe_value *given, const char *const *allowed, const char *name,
-                              struct pe_error *err);
+                              struct pe_failure *err);
 
 /* The smallest distance of two rows; NaN: there is only one. In core/analysis/unique.c. */
-enum pe_status pe_unique_of(const struct pe_rows *rows, double *value, struct pe_error *err);
+enum pe_status pe_unique_of(const struct pe_rows *rows, double *value, struct pe_failure *err);
 /* The residual of the best linear map from each row to the k-th after it, on the subject's loaded rows; NaN: there is
  * none. In core/analysis/shift.c. */
-enum pe_status pe_shift_of(const struct pe_subject *subject, int64_t k, double *value, struct pe_error *err);
+enum pe_status pe_shift_of(const struct pe_subject *subject, int64_t k, double *value, struct pe_failure *err);
 
 /* ---- Steps of an analysis ---- */
 
 const struct pe_metric *pe_metric_get(size_t m);
 
-enum pe_status pe_study_read(struct pe_analysis *study, struct pe_error *err);   /* the fields */
-enum pe_status pe_study_choose(struct pe_analysis *study, struct pe_error *err); /* which metrics for which entry */
-enum pe_status pe_study_check(const struct pe_analysis *study, struct pe_error *err);
-enum pe_status pe_study_tensors(struct pe_analysis *study, struct pe_error *err); /* names and shapes */
-enum pe_status pe_study_allocate(struct pe_analysis *study, struct pe_error *err);
+enum pe_status pe_study_read(struct pe_analysis *study, struct pe_failure *err);   /* the fields */
+enum pe_status pe_study_choose(struct pe_analysis *study, struct pe_failure *err); /* which metrics for which entry */
+enum pe_status pe_study_check(const struct pe_analysis *study, struct pe_failure *err);
+enum pe_status pe_study_tensors(struct pe_analysis *study, struct pe_failure *err); /* names and shapes */
+enum pe_status pe_study_allocate(struct pe_analysis *study, struct pe_failure *err);
 double pe_study_tensor_bytes(const struct pe_analysis *study);
 void pe_study_reshape(struct pe_analysis *study, const struct pe_subject *subject); /* once its rows are loaded */
 void pe_study_answer_tensors(struct pe_analysis *study);
 void pe_study_drop_tensors(struct pe_analysis *study);
 
-enum pe_status pe_subject_init(struct pe_analysis *study, size_t i, struct pe_error *err);
+enum pe_status pe_subject_init(struct pe_analysis *study, size_t i, struct pe_failure *err);
 void pe_subject_drop(struct pe_subject *subject);
 /* Allocates and fills the rows; pe_rows_drop when the metrics of the entry are computed. */
-enum pe_status pe_subject_load(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err);
+enum pe_status pe_subject_load(struct pe_analysis *study, struct pe_subject *subject, struct pe_failure *err);
 
 /* Fills the ladder of a subject that has one. */
-enum pe_status pe_ladder_init(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err);
+enum pe_status pe_ladder_init(struct pe_analysis *study, struct pe_subject *subject, struct pe_failure *err);
 
 /* Asks the caller whether so many more bytes may be used while plans are made. */
-enum pe_status pe_study_admit(struct pe_analysis *study, double bytes, struct pe_error *err);
+enum pe_status pe_study_admit(struct pe_analysis *study, double bytes, struct pe_failure *err);
 
 /* ---- Lengths of training and evaluation ---- */
 
@@ -235,11 +235,11 @@ struct pe_run {
 };
 enum { PE_RUN_OVERRIDES = 4 };
 enum pe_status pe_subject_plan_run(struct pe_analysis *study, const struct pe_subject *subject,
-                                   const struct pe_run *run, struct pe_plan **plan, struct pe_error *err);
+                                   const struct pe_run *run, struct pe_plan **plan, struct pe_failure *err);
 /* The same with the outputs that rows are made of, and without padding and embeddings, which belong to the given
  * sequence only. It has no overrides. */
 enum pe_status pe_subject_plan_rows(struct pe_analysis *study, const struct pe_subject *subject,
-                                    const struct pe_run *run, struct pe_plan **plan, struct pe_error *err);
+                                    const struct pe_run *run, struct pe_plan **plan, struct pe_failure *err);
 
 /* ---- Waves of a ladder ---- */
 
@@ -248,7 +248,7 @@ enum pe_status pe_subject_plan_rows(struct pe_analysis *study, const struct pe_s
 /* Makes the waves cos(p·w_c) of all C pairs, then sin(p·w_c), without the attention factor (free with pe_waves_free).
  * The frequencies are the plan's exact ones, so that values of positions far away are right. */
 enum pe_status pe_ladder_waves(const struct pe_subject *subject, uint64_t n_rows, struct pe_waves **waves,
-                               struct pe_error *err);
+                               struct pe_failure *err);
 /* The memory of these waves, and of making them. */
 double pe_ladder_waves_bytes(const struct pe_subject *subject);
 
@@ -257,7 +257,7 @@ double pe_ladder_waves_bytes(const struct pe_subject *subject);
 /* The rotation of a rotary plan, after planning. */
 
 /* For pe_rotate_table and pe_rotate_row. Call pe_rotate_drop afterwards, also after a failure. */
-enum pe_status pe_turn_init(struct pe_row_rotation *turn, const struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_turn_init(struct pe_row_rotation *turn, const struct pe_plan *plan, struct pe_failure *err);
 /* Its memory. */
 double pe_turn_bytes(const struct pe_plan *plan);
 

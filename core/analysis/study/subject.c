@@ -52,7 +52,7 @@ static void merge(const struct pe_subject *subject, const struct pe_variant *var
 }
 
 /* Errors about an entry's own field point into the entry; those about a common field point to the top. */
-static void set_pointer(const struct pe_entry *entry, struct pe_error *err)
+static void set_pointer(const struct pe_entry *entry, struct pe_failure *err)
 {
     char inner[PE_POINTER_MAX];
     size_t n = 1 + strcspn(err->pointer + (*err->pointer == '/'), "/");
@@ -68,19 +68,19 @@ static void set_pointer(const struct pe_entry *entry, struct pe_error *err)
 }
 
 /* Memory for planning comes on top of what the study has reserved. */
-static enum pe_status admit(void *caller, double bytes, struct pe_error *err)
+static enum pe_status admit(void *caller, double bytes, struct pe_failure *err)
 {
     return pe_study_admit(caller, bytes, err);
 }
 
-enum pe_status pe_study_admit(struct pe_analysis *study, double bytes, struct pe_error *err)
+enum pe_status pe_study_admit(struct pe_analysis *study, double bytes, struct pe_failure *err)
 {
     const struct pe_analysis_request *request = study->request;
     return request->admit ? request->admit(request->caller, study->bytes + bytes, err) : PE_OK;
 }
 
 enum pe_status pe_subject_plan(struct pe_analysis *study, const struct pe_subject *subject,
-                               const struct pe_variant *variant, struct pe_plan **plan, struct pe_error *err)
+                               const struct pe_variant *variant, struct pe_plan **plan, struct pe_failure *err)
 {
     struct fields *fields = malloc(sizeof *fields);
     if (!fields)
@@ -142,7 +142,7 @@ static bool is_run(const struct pe_sequence *seq)
     return true;
 }
 
-enum pe_status pe_subject_init(struct pe_analysis *study, size_t i, struct pe_error *err)
+enum pe_status pe_subject_init(struct pe_analysis *study, size_t i, struct pe_failure *err)
 {
     struct pe_subject *subject = &study->subjects[i];
     *subject = (struct pe_subject){.index = i, .entry = &study->request->entries[i]};
@@ -168,7 +168,7 @@ void pe_subject_drop(struct pe_subject *subject)
 
 /* The rotation of a rotary plan, after planning: pe_rotate_init asks for memory as a part of planning. */
 
-enum pe_status pe_turn_init(struct pe_row_rotation *turn, const struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_turn_init(struct pe_row_rotation *turn, const struct pe_plan *plan, struct pe_failure *err)
 {
     *turn = (struct pe_row_rotation){.columns = NULL};
     plan->scheme->rotate(plan, &turn->rotation, NULL);
@@ -260,7 +260,7 @@ static size_t put_run(const struct pe_run *run, struct pe_field *fields)
 }
 
 enum pe_status pe_subject_plan_run(struct pe_analysis *study, const struct pe_subject *subject,
-                                   const struct pe_run *run, struct pe_plan **plan, struct pe_error *err)
+                                   const struct pe_run *run, struct pe_plan **plan, struct pe_failure *err)
 {
     struct pe_field overrides[PE_RUN_OVERRIDES + N_OF_SEQUENCE + 2];
     const struct pe_value *rows = find_rows(subject);
@@ -275,7 +275,7 @@ enum pe_status pe_subject_plan_run(struct pe_analysis *study, const struct pe_su
 }
 
 enum pe_status pe_subject_plan_rows(struct pe_analysis *study, const struct pe_subject *subject,
-                                    const struct pe_run *run, struct pe_plan **plan, struct pe_error *err)
+                                    const struct pe_run *run, struct pe_plan **plan, struct pe_failure *err)
 {
     static const char *const outputs[][2] = {
         [PE_ABSOLUTE] = {"encoding"}, [PE_ROTARY] = {"cos", "sin"}, [PE_BIAS] = {"bias"}};
@@ -381,7 +381,7 @@ static void join(const char *const *words, char *out, size_t room)
 }
 
 static enum pe_status unknown_word(const char *word, const char *const *allowed, const char *name, const char *pointer,
-                                   struct pe_error *err)
+                                   struct pe_failure *err)
 {
     char list[128];
     join(allowed, list, sizeof list);
@@ -393,7 +393,7 @@ static enum pe_status unknown_word(const char *word, const char *const *allowed,
 }
 
 static enum pe_status check_word(const struct pe_value *given, size_t i, const char *const *allowed, const char *name,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     char pointer[PE_POINTER_MAX];
     const struct pe_value *item = &given->list.items[i];
@@ -412,7 +412,7 @@ static enum pe_status check_word(const struct pe_value *given, size_t i, const c
 }
 
 enum pe_status pe_words_check(const struct pe_value *given, const char *const *allowed, const char *name,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     char pointer[PE_POINTER_MAX];
     enum pe_status status = PE_OK;

@@ -81,7 +81,7 @@ static void join_tensors(const struct pe_analysis *study, char *out, size_t room
             n += (size_t)snprintf(out + n, room - n, "%s%s", n ? ", " : "", pe_metric_at(m)->tensors[t].name);
 }
 
-static enum pe_status unknown_output(const struct pe_analysis *study, size_t i, struct pe_error *err)
+static enum pe_status unknown_output(const struct pe_analysis *study, size_t i, struct pe_failure *err)
 {
     const char *names[64], *name = study->request->outputs[i];
     char pointer[32], list[PE_DETAIL_MAX / 2];
@@ -103,7 +103,7 @@ static enum pe_status unknown_output(const struct pe_analysis *study, size_t i, 
 }
 
 /* In the order of outputs if the request lists them, else entry by entry. */
-enum pe_status pe_study_tensors(struct pe_analysis *study, struct pe_error *err)
+enum pe_status pe_study_tensors(struct pe_analysis *study, struct pe_failure *err)
 {
     const struct pe_analysis_request *request = study->request;
     study->tensors = calloc(study->n_subjects * count_all() + 1, sizeof *study->tensors);
@@ -133,7 +133,7 @@ double pe_study_tensor_bytes(const struct pe_analysis *study)
     return bytes;
 }
 
-enum pe_status pe_study_allocate(struct pe_analysis *study, struct pe_error *err)
+enum pe_status pe_study_allocate(struct pe_analysis *study, struct pe_failure *err)
 {
     study->answered = calloc(study->n_tensors + 1, sizeof *study->answered);
     if (!study->answered)

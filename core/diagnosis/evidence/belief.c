@@ -21,7 +21,7 @@ static void add_scheme(struct pe_belief *b, const char *scheme)
     b->asked[b->n_asked++] = (struct pe_field){"scheme", {.kind = PE_STRING, .string = scheme}};
 }
 
-static enum pe_status merge(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status merge(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_belief *b = &d->belief;
     struct pe_request request = {.operation = d->evidence.kind->operation, .fields = b->asked, .n_fields = b->n_asked};
@@ -31,7 +31,7 @@ static enum pe_status merge(struct pe_diagnosis *d, struct pe_error *err)
     return pe_inherit(b->inheritance, &request, err);
 }
 
-void pe_belief_blame(const struct pe_diagnosis *d, struct pe_error *err)
+void pe_belief_blame(const struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_request request = {.fields = d->request->fields, .n_fields = d->request->n_fields};
     if (d->belief.inheritance)
@@ -56,7 +56,7 @@ static const char *word_of(const struct pe_diagnosis *d, const char *name)
     return NULL;
 }
 
-static enum pe_status read_tensor_layout(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status read_tensor_layout(struct pe_diagnosis *d, struct pe_failure *err)
 {
     const char *word = d->belief.tensor_layout = word_of(d, "tensor_layout");
     size_t i = 0;
@@ -69,7 +69,7 @@ static enum pe_status read_tensor_layout(struct pe_diagnosis *d, struct pe_error
 }
 
 /* Positions [batch, n] are positions of batch·n rows to a plan. */
-static enum pe_status read_positions(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status read_positions(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_belief *b = &d->belief;
     const char *word = word_of(d, "positions_layout");
@@ -95,7 +95,7 @@ static enum pe_status read_positions(struct pe_diagnosis *d, struct pe_error *er
 
 /* ---- A padded batch ---- */
 
-static enum pe_status check_beside_mask(const struct pe_belief *b, struct pe_error *err)
+static enum pe_status check_beside_mask(const struct pe_belief *b, struct pe_failure *err)
 {
     for (size_t i = 0; i < b->n_asked; i++) {
         const struct pe_field *f = &b->asked[i];
@@ -109,7 +109,7 @@ static enum pe_status check_beside_mask(const struct pe_belief *b, struct pe_err
 }
 
 /* The positions by both rules, of which the belief has one. */
-static enum pe_status set_padded(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status set_padded(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_belief *b = &d->belief;
     const uint64_t n = b->padding.n_batches * b->padding.n;
@@ -145,7 +145,7 @@ static void take_run(struct pe_belief *b)
     b->n_asked = n;
 }
 
-static enum pe_status read_mask(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status read_mask(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_belief *b = &d->belief;
     bool taken[PE_FIELDS_MAX] = {false};
@@ -179,7 +179,7 @@ static bool is_ours(const struct pe_diagnosis *d, const char *name)
            (pe_is_among("tensor_layout|positions_layout", name) || pe_is_among(of_masks, name));
 }
 
-enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err)
+enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_belief *b = &d->belief;
     bool has_scheme = false, is_map = d->evidence.kind->id == PE_OF_MAPS;
@@ -259,7 +259,7 @@ void pe_belief_replace(struct pe_diagnosis *d, const char *name, struct pe_value
 }
 
 enum pe_status pe_belief_fix(struct pe_diagnosis *d, const char *name, uint64_t size, const char *tensor,
-                             struct pe_error *err)
+                             struct pe_failure *err)
 {
     const struct pe_value *v = pe_belief_given(d, name);
     double given = !v ? 0 : v->kind == PE_INTEGER ? (double)v->integer : v->kind == PE_REAL ? v->real : -1;
@@ -405,7 +405,7 @@ static bool are_same_axes(const struct pe_tensor *t, const struct pe_output *o)
 }
 
 /* A map has the sizes that its queries and keys give. */
-static enum pe_status check_map(const struct pe_diagnosis *d, const struct pe_output *o, struct pe_error *err)
+static enum pe_status check_map(const struct pe_diagnosis *d, const struct pe_output *o, struct pe_failure *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
     const char *name = d->evidence.kind->tensors[0];
@@ -419,7 +419,7 @@ static enum pe_status check_map(const struct pe_diagnosis *d, const struct pe_ou
 }
 
 /* Does output t of the belief's plan have as many numbers as the evidence? */
-static enum pe_status check_shape(const struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status check_shape(const struct pe_diagnosis *d, struct pe_failure *err)
 {
     const struct pe_evidence *e = &d->evidence;
     const struct pe_output *o = pe_plan_output(d->belief.plan, 0);
@@ -463,14 +463,14 @@ static bool may_misfit(const struct pe_diagnosis *d)
     return d->evidence.kind->id == PE_OF_IDS && pe_belief_given(d, "segments") && o->n_rows == d->evidence.n_rows;
 }
 
-static enum pe_status admit_plan(void *caller, double bytes, struct pe_error *err)
+static enum pe_status admit_plan(void *caller, double bytes, struct pe_failure *err)
 {
     struct pe_diagnosis *d = caller;
     double all = d->bytes + 4 * bytes; /* this plan, and those of three hypotheses */
     return d->request->admit ? d->request->admit(d->request->caller, all, err) : PE_OK;
 }
 
-static enum pe_status plan_given(struct pe_diagnosis *d, struct pe_plan **plan, struct pe_error *err)
+static enum pe_status plan_given(struct pe_diagnosis *d, struct pe_plan **plan, struct pe_failure *err)
 {
     struct pe_belief *b = &d->belief;
     const char *const *outputs = d->evidence.kind->outputs;
@@ -492,7 +492,7 @@ struct pe_plan *pe_belief_try(struct pe_diagnosis *d, uint64_t n)
 {
     struct pe_belief *b = &d->belief;
     struct pe_plan *plan = NULL;
-    struct pe_error ignored;
+    struct pe_failure ignored;
     size_t n_asked = b->n_asked;
     if (!pe_belief_has_sequence(d))
         b->asked[b->n_asked++] = (struct pe_field){"len", {.kind = PE_INTEGER, .integer = (int64_t)n}};
@@ -501,7 +501,7 @@ struct pe_plan *pe_belief_try(struct pe_diagnosis *d, uint64_t n)
     return status ? NULL : plan;
 }
 
-enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err)
+enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_edit none;
     struct pe_belief *b = &d->belief;

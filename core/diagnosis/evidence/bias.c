@@ -61,7 +61,7 @@ static bool looks_causal(const struct pe_diagnosis *d)
     return causal;
 }
 
-static enum pe_status wrong_shape(const struct pe_diagnosis *d, const char *needed, struct pe_error *err)
+static enum pe_status wrong_shape(const struct pe_diagnosis *d, const char *needed, struct pe_failure *err)
 {
     char shape[96], pointer[24] = "/";
     const char *name = strncat(pointer, d->evidence.kind->tensors[0], sizeof pointer - 2) + 1;
@@ -103,7 +103,7 @@ static void fold_heads(struct pe_diagnosis *d)
 
 #define HAVE_BIAS "alibi, t5, kerple, sandwich and fire have one"
 
-static enum pe_status read_bias(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status read_bias(struct pe_diagnosis *d, struct pe_failure *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
     if (!pe_evidence_squeeze(&d->evidence, 3) && !fold_batch(d))
@@ -122,7 +122,7 @@ static enum pe_status read_bias(struct pe_diagnosis *d, struct pe_error *err)
 }
 
 /* Other schemes than T5 call the rows of their tables `index`. */
-static enum pe_status read_buckets(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status read_buckets(struct pe_diagnosis *d, struct pe_failure *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
     bool is_map = true;
@@ -150,7 +150,7 @@ struct line {
 };
 enum { BLOCK = 16, LINES_MAX = 1 << 18 };
 
-static enum pe_status prepare_line(struct pe_model *m, struct pe_error *err)
+static enum pe_status prepare_line(struct pe_model *m, struct pe_failure *err)
 {
     const struct pe_plan *plan = m->plan;
     size_t n_heads = (size_t)pe_plan_output(plan, 0)->shape[0], n = (size_t)(plan->seq.q->n + plan->seq.k->n - 1);
@@ -250,7 +250,7 @@ static struct pe_plan *plan_beyond(const struct pe_model *m, double *queries)
     static const double key = 0;
     struct pe_field fields[PE_FIELDS_MAX + 2];
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     for (int i = 0; i < N_QUERIES; i++)
         queries[i] = i < NEAR_QUERIES ? i : ldexp(1, i - NEAR_QUERIES + 6);
     size_t n = copy_fields(m, fields);

@@ -2,7 +2,7 @@
 #include "core/diagnosis/diagnosis.h"
 #include "core/request/request.h"
 
-static enum pe_status wrong_shape(const struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status wrong_shape(const struct pe_diagnosis *d, struct pe_failure *err)
 {
     char shape[96];
     const struct pe_tensor *t = &d->evidence.sent;
@@ -90,7 +90,7 @@ static void read_grid(struct pe_diagnosis *d)
 }
 
 /* [n, dim], with other axes of length 1; or [dim, ...grid]. */
-static enum pe_status read(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status read(struct pe_diagnosis *d, struct pe_failure *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
     const struct pe_scheme *scheme = d->belief.inheritance->scheme;
@@ -113,7 +113,7 @@ static enum pe_status read(struct pe_diagnosis *d, struct pe_error *err)
     return status;
 }
 
-static enum pe_status prepare(struct pe_model *m, struct pe_error *err)
+static enum pe_status prepare(struct pe_model *m, struct pe_failure *err)
 {
     if (m->transforms.sinusoid && !(m->state = pe_wave_other_frequencies(m)))
         return pe_no_memory(err);
@@ -162,7 +162,7 @@ static void spread(struct pe_diagnosis *d, uint64_t n_axes)
         set_word(d, "channels", "mrope");
 }
 
-static enum pe_status read_ids(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status read_ids(struct pe_diagnosis *d, struct pe_failure *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
     if (t->rank > 2 || (t->rank == 2 && t->shape[0] == 1)) /* a batch of one */

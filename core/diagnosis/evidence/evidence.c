@@ -175,7 +175,7 @@ static void look_at(struct look *look, const double *x, size_t n)
 }
 
 static enum pe_status look_over(const struct pe_tensor *t, bool is_text, const char *name, struct look *look,
-                                struct pe_error *err)
+                                struct pe_failure *err)
 {
     enum { SOME = 4096 };
     double x[SOME];
@@ -198,7 +198,7 @@ static enum pe_status look_over(const struct pe_tensor *t, bool is_text, const c
     return PE_OK;
 }
 
-static enum pe_status look_over_all(struct pe_evidence *e, struct pe_error *err)
+static enum pe_status look_over_all(struct pe_evidence *e, struct pe_failure *err)
 {
     bool is_wide = e->dtype == PE_F32 || e->dtype == PE_F64;
     bool is_ladder = e->kind->id == PE_OF_LADDER;
@@ -355,7 +355,7 @@ static void add_row(struct pe_diagnosis *d, const struct spread *s, uint64_t row
     }
 }
 
-static enum pe_status allocate(struct pe_diagnosis *d, const struct spread *s, struct pe_error *err)
+static enum pe_status allocate(struct pe_diagnosis *d, const struct spread *s, struct pe_failure *err)
 {
     struct pe_sample *sample = &d->sample;
     size_t most = s->n_rows * d->evidence.n_tensors, numbers = most * s->per_row;
@@ -369,7 +369,7 @@ static enum pe_status allocate(struct pe_diagnosis *d, const struct spread *s, s
     return sample->pieces && sample->found ? PE_OK : pe_no_memory(err);
 }
 
-static enum pe_status fill_sample(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status fill_sample(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_sample *sample = &d->sample;
     struct spread s = spread_of(&d->evidence);
@@ -392,7 +392,7 @@ static enum pe_status fill_sample(struct pe_diagnosis *d, struct pe_error *err)
     return status;
 }
 
-enum pe_status pe_evidence_sample(struct pe_diagnosis *d, struct pe_error *err)
+enum pe_status pe_evidence_sample(struct pe_diagnosis *d, struct pe_failure *err)
 {
     enum pe_status status = look_over_all(&d->evidence, err);
     if (status)
@@ -412,7 +412,7 @@ void pe_evidence_drop(struct pe_diagnosis *d)
     free((void *)d->evidence.tiled_keys.array.data);
 }
 
-enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct pe_error *err)
+enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct pe_failure *err)
 {
     d->bytes += bytes;
     return d->request->admit ? d->request->admit(d->request->caller, d->bytes, err) : PE_OK;

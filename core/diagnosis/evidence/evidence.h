@@ -50,11 +50,11 @@ struct pe_evidence_kind {
     const char *outputs[PE_EVIDENCE_TENSORS_MAX + 1]; /* of the plan, in the order of tensors; read() may change the
                                                          form of rotary tables by pe_belief_set */
     /* Sets the view of the one tensor sent, and the tensors seen. NULL: they are the tensors sent. */
-    enum pe_status (*view)(struct pe_evidence *e, struct pe_error *err);
+    enum pe_status (*view)(struct pe_evidence *e, struct pe_failure *err);
     /* Checks the shapes and gives the belief the sizes that they fix (pe_belief_fix): before anything is allocated. */
-    enum pe_status (*read)(struct pe_diagnosis *d, struct pe_error *err);
+    enum pe_status (*read)(struct pe_diagnosis *d, struct pe_failure *err);
     /* Prepares a model: may set model->state. NULL: nothing. */
-    enum pe_status (*prepare)(struct pe_model *model, struct pe_error *err);
+    enum pe_status (*prepare)(struct pe_model *model, struct pe_failure *err);
     /* Writes n predicted numbers, f64, from element col0 of a row on, without transforms that pe_model_fill applies
      * itself (negated, transposed, scaled, mask_value, zero_row, exchanged tensors of cos and sin). NULL: pe_fill of
      * output t. Rows are the last axis of the tensor as sent. */
@@ -169,13 +169,13 @@ struct pe_oddity {
 struct pe_oddity pe_ladder_oddity(const struct pe_evidence *e);
 
 /* rotary.c: the sizes of tables and of what else has a column for each pair; |position|·frequency of its numbers. */
-enum pe_status pe_tables_read(struct pe_diagnosis *d, struct pe_error *err);
+enum pe_status pe_tables_read(struct pe_diagnosis *d, struct pe_failure *err);
 void pe_tables_phases(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
 
 /* views.c: the views of rotary tables in one tensor. */
-enum pe_status pe_view_freqs_cis(struct pe_evidence *e, struct pe_error *err);
-enum pe_status pe_view_cos_sin(struct pe_evidence *e, struct pe_error *err);
-enum pe_status pe_view_matrix(struct pe_evidence *e, struct pe_error *err);
+enum pe_status pe_view_freqs_cis(struct pe_evidence *e, struct pe_failure *err);
+enum pe_status pe_view_cos_sin(struct pe_evidence *e, struct pe_failure *err);
+enum pe_status pe_view_matrix(struct pe_evidence *e, struct pe_failure *err);
 
 /* maps.c: multiply-adds of a number of a map. */
 double pe_map_number_work(const struct pe_plan *plan);
@@ -183,9 +183,9 @@ double pe_map_number_work(const struct pe_plan *plan);
 const struct pe_value *pe_tiled_keys(struct pe_diagnosis *d);
 
 /* find.c: finds the tensors in the request and checks them before anything is allocated. */
-enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_error *err);
+enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_failure *err);
 /* Their figures and the sample. */
-enum pe_status pe_evidence_sample(struct pe_diagnosis *d, struct pe_error *err);
+enum pe_status pe_evidence_sample(struct pe_diagnosis *d, struct pe_failure *err);
 void pe_evidence_drop(struct pe_diagnosis *d);
 
 /* ---- The belief ---- */
@@ -216,12 +216,12 @@ struct pe_belief {
 };
 
 /* pe_inherit_blame for an error of any step. */
-void pe_belief_blame(const struct pe_diagnosis *d, struct pe_error *err);
+void pe_belief_blame(const struct pe_diagnosis *d, struct pe_failure *err);
 
 /* A size that a tensor fixes: sets the field where the belief does not give it; else both must agree (422 naming both).
  * In read() of a kind of evidence, before the belief is planned. */
 enum pe_status pe_belief_fix(struct pe_diagnosis *d, const char *name, uint64_t size, const char *tensor,
-                             struct pe_error *err);
+                             struct pe_failure *err);
 /* The field as given (under any alias), also by the model that the belief names; NULL if it is not. */
 const struct pe_value *pe_belief_given(const struct pe_diagnosis *d, const char *name);
 /* The same without the sizes that tensors fix. */
@@ -236,8 +236,8 @@ bool pe_belief_is_sequence(const char *name); /* a field that gives positions, n
 /* In read(): the plan of the belief with no size but a missing length, which is n; NULL if there is none. */
 struct pe_plan *pe_belief_try(struct pe_diagnosis *d, uint64_t n);
 
-enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err); /* fields, without a plan */
-enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err); /* d->belief.model */
+enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_failure *err); /* fields, without a plan */
+enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_failure *err); /* d->belief.model */
 void pe_belief_drop(struct pe_diagnosis *d);
 
 /* ---- Edits ---- */
@@ -377,7 +377,7 @@ struct pe_model {
 /* Makes the model of an edit, whose memory the plan borrows until pe_model_free. PE_INVALID: such a request cannot be
  * planned, so it is no hypothesis. */
 enum pe_status pe_model_new(struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model,
-                            struct pe_error *err);
+                            struct pe_failure *err);
 void pe_model_free(struct pe_model *model);
 /* Are its frequencies rounded to 16 bits, and is that what the evidence shows? Then they are judged in these. */
 bool pe_model_is_cast(const struct pe_model *model);
@@ -396,7 +396,7 @@ uint64_t pe_model_row(const struct pe_model *model, uint64_t head, uint64_t plac
 /* Before many rows: keeps the cosines and sines of every position (PE_OF_ROTATED), so that heads share them. Their
  * memory, so many bytes, is admitted by the caller; pe_model_forget frees it. */
 double pe_model_kept_bytes(const struct pe_model *model);
-enum pe_status pe_model_keep(struct pe_model *model, struct pe_error *err);
+enum pe_status pe_model_keep(struct pe_model *model, struct pe_failure *err);
 void pe_model_forget(struct pe_model *model);
 /* Multiply-adds of planning. */
 double pe_model_plan_work(const struct pe_model *model);
@@ -429,7 +429,7 @@ void pe_wave_losses(const struct pe_model *model, size_t col0, size_t n, double 
 
 /* Before any row: keeps the factors of rows, where the scheme scales them, and states what decides them.
  */
-enum pe_status pe_factors_open(struct pe_diagnosis *d, struct pe_model *model, struct pe_error *err);
+enum pe_status pe_factors_open(struct pe_diagnosis *d, struct pe_model *model, struct pe_failure *err);
 /* Cosines, then sines, of position number i, [n_columns]. */
 void pe_rotary_row(const struct pe_model *model, uint64_t i, double *out);
 

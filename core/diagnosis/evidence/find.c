@@ -36,7 +36,7 @@ static bool has_any(const struct pe_diagnosis *d, const struct pe_evidence_kind 
 }
 
 /* Of queries and keys together, all four are needed (diagnosis.c). */
-static enum pe_status refuse_three(const struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status refuse_three(const struct pe_diagnosis *d, struct pe_failure *err)
 {
     static const char *const all[] = {"q", "q_out", "k", "k_out"};
     char pointer[24] = "/";
@@ -49,7 +49,7 @@ static enum pe_status refuse_three(const struct pe_diagnosis *d, struct pe_error
 
 /* Rotated tensors, or a second map, beside a map. */
 static enum pe_status refuse_beside_map(const struct pe_evidence_kind *other, const struct pe_evidence_kind *map,
-                                        struct pe_error *err)
+                                        struct pe_failure *err)
 {
     char pointer[24] = "/";
     strncat(pointer, other->id == PE_OF_MAPS ? map->tensors[0] : other->tensors[0], sizeof pointer - 2);
@@ -57,7 +57,7 @@ static enum pe_status refuse_beside_map(const struct pe_evidence_kind *other, co
                    pe_text(WAYS));
 }
 
-static enum pe_status choose_kind(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status choose_kind(struct pe_diagnosis *d, struct pe_failure *err)
 {
     const struct pe_evidence_kind *found = NULL;
     for (size_t i = 0; i < N_KINDS; i++) {
@@ -77,7 +77,7 @@ static enum pe_status choose_kind(struct pe_diagnosis *d, struct pe_error *err)
 }
 
 static enum pe_status take(struct pe_diagnosis *d, const char *name, struct pe_tensor *tensor, bool *is_text,
-                           struct pe_error *err)
+                           struct pe_failure *err)
 {
     char pointer[24] = "/";
     uint64_t n;
@@ -96,7 +96,7 @@ static enum pe_status take(struct pe_diagnosis *d, const char *name, struct pe_t
 }
 
 /* The queries and keys of a map. */
-static enum pe_status take_operands(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status take_operands(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_evidence *e = &d->evidence;
     for (size_t i = 0; i < PE_N_OPERANDS; i++) {
@@ -118,7 +118,7 @@ static double bytes_of(const struct pe_tensor *t, bool is_text)
     return (double)n * (double)pe_dtype_size(is_text ? PE_F32 : t->dtype);
 }
 
-static enum pe_status check_bytes(const struct pe_evidence *e, struct pe_error *err)
+static enum pe_status check_bytes(const struct pe_evidence *e, struct pe_failure *err)
 {
     double bytes = e->kind->input ? bytes_of(&e->input, e->input_is_text) : 0;
     for (size_t i = 0; e->kind->id == PE_OF_MAPS && i < PE_N_OPERANDS; i++)
@@ -136,7 +136,7 @@ static enum pe_status check_bytes(const struct pe_evidence *e, struct pe_error *
 }
 
 static enum pe_status check_same(const struct pe_tensor *a, const char *a_name, const struct pe_tensor *b,
-                                 const char *b_name, struct pe_error *err)
+                                 const char *b_name, struct pe_failure *err)
 {
     char pointer[24] = "/", shapes[2][96];
     if (a->rank == b->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0)
@@ -148,7 +148,7 @@ static enum pe_status check_same(const struct pe_tensor *a, const char *a_name, 
                    shapes[1]);
 }
 
-static enum pe_status check_alike(const struct pe_evidence *e, struct pe_error *err)
+static enum pe_status check_alike(const struct pe_evidence *e, struct pe_failure *err)
 {
     const char *const *names = e->kind->tensors;
     if (e->kind->input)
@@ -156,7 +156,7 @@ static enum pe_status check_alike(const struct pe_evidence *e, struct pe_error *
     return e->n_tensors > 1 ? check_same(&e->tensors[0], names[0], &e->tensors[1], names[1], err) : PE_OK;
 }
 
-static enum pe_status see(struct pe_evidence *e, struct pe_error *err)
+static enum pe_status see(struct pe_evidence *e, struct pe_failure *err)
 {
     enum pe_status status = e->kind->view ? e->kind->view(e, err) : PE_OK;
     for (size_t t = 1; !status && e->kind->view && t < e->n_tensors; t++)
@@ -178,7 +178,7 @@ static void set_rows(struct pe_evidence *e)
     e->zero_row = -1;
 }
 
-enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_error *err)
+enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_evidence *e = &d->evidence;
     enum pe_status status = choose_kind(d, err);

@@ -20,7 +20,7 @@ const char *const pe_stage_words[] = {NULL, "other", "log_probs", "raw", "scaled
 
 /* ---- The tensors ---- */
 
-static enum pe_status read_map(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status read_map(struct pe_diagnosis *d, struct pe_failure *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
     const char *name = d->evidence.kind->tensors[0];
@@ -34,7 +34,8 @@ static enum pe_status read_map(struct pe_diagnosis *d, struct pe_error *err)
 }
 
 /* The norms of all rows, as the plan of the belief places them: [n_batches, n_heads, n]. */
-static enum pe_status measure(struct pe_diagnosis *d, const struct pe_operand *op, double **norms, struct pe_error *err)
+static enum pe_status measure(struct pe_diagnosis *d, const struct pe_operand *op, double **norms,
+                              struct pe_failure *err)
 {
     double x[PE_HEAD_DIM_MAX];
     size_t size = pe_dtype_size(op->tensor.dtype);
@@ -75,7 +76,7 @@ static double of_turning(const struct pe_plan *plan)
 }
 
 /* Of the belief, once: neither depends on a hypothesis. */
-static enum pe_status measure_operands(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_error *err)
+static enum pe_status measure_operands(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_attention *t = plan->attention;
     struct pe_evidence *e = &d->evidence;
@@ -119,7 +120,7 @@ static double bias_factor(const struct pe_attention *t, enum pe_bias_change chan
     }
 }
 
-static enum pe_status prepare_map(struct pe_model *m, struct pe_error *err)
+static enum pe_status prepare_map(struct pe_model *m, struct pe_failure *err)
 {
     struct pe_attention *t = m->plan->attention;
     const struct pe_transforms *changes = &m->transforms;
@@ -220,7 +221,7 @@ const struct pe_value *pe_tiled_keys(struct pe_diagnosis *d)
 {
     const struct pe_attention *t = d->belief.plan->attention;
     struct pe_evidence *e = &d->evidence;
-    struct pe_error err;
+    struct pe_failure err;
     size_t size = pe_dtype_size(t->k.tensor.dtype), row = t->k.width * size, at = 0;
     if (e->tiled_keys.kind == PE_ARRAY)
         return &e->tiled_keys;

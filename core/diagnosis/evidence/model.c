@@ -86,7 +86,7 @@ static size_t put_fields(const struct pe_diagnosis *d, const struct pe_edit *edi
 }
 
 static enum pe_status plan_of(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_plan **plan,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     struct pe_field fields[PE_FIELDS_MAX];
     struct pe_request request = {.operation = d->evidence.kind->operation,
@@ -165,7 +165,7 @@ static size_t keep_sines(struct pe_wave *columns, size_t n)
     return m;
 }
 
-static enum pe_status find_columns(struct pe_model *m, struct pe_error *err)
+static enum pe_status find_columns(struct pe_model *m, struct pe_failure *err)
 {
     bool is_ladder = m->d->evidence.kind->id == PE_OF_LADDER, is_map = m->d->evidence.kind->id == PE_OF_MAPS;
     const struct pe_plan *plan = m->plan;
@@ -187,7 +187,7 @@ static enum pe_status find_columns(struct pe_model *m, struct pe_error *err)
 }
 
 static enum pe_status prepare(struct pe_diagnosis *d, struct pe_model *m, const struct pe_edit *edit,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     const struct pe_transforms *t = &edit->transforms;
     enum pe_status status = plan_of(d, edit, &m->plan, err);
@@ -257,7 +257,7 @@ static void count_numbers(const struct pe_model *m, size_t n)
 }
 
 enum pe_status pe_model_new(struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model,
-                            struct pe_error *err)
+                            struct pe_failure *err)
 {
     struct pe_model *m = edit->failed ? NULL : calloc(1, sizeof *m);
     if (!m)
@@ -277,7 +277,7 @@ enum pe_status pe_model_new(struct pe_diagnosis *d, const struct pe_edit *edit, 
 
 bool pe_edit_model(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_model **model)
 {
-    struct pe_error err;
+    struct pe_failure err;
     enum pe_status status = pe_model_new(d, edit, model, &err);
     edit->failed |= status == PE_NO_MEMORY;
     bool is_known = !status && !((*model)->is_misfit && d->evidence.kind->id == PE_OF_ROTATED);

@@ -16,7 +16,7 @@
 
 /* ---- Sizes ---- */
 
-static enum pe_status check_scheme(const struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status check_scheme(const struct pe_diagnosis *d, struct pe_failure *err)
 {
     const struct pe_scheme *scheme = d->belief.inheritance->scheme;
     if (scheme->rotate)
@@ -27,7 +27,7 @@ static enum pe_status check_scheme(const struct pe_diagnosis *d, struct pe_error
                    scheme->info.name, d->evidence.kind->tensors[0]);
 }
 
-static enum pe_status wrong_shape(const struct pe_diagnosis *d, const char *needed, struct pe_error *err)
+static enum pe_status wrong_shape(const struct pe_diagnosis *d, const char *needed, struct pe_failure *err)
 {
     char shape[96], pointer[24];
     const struct pe_tensor *t = &d->evidence.sent;
@@ -36,7 +36,7 @@ static enum pe_status wrong_shape(const struct pe_diagnosis *d, const char *need
     return pe_fail(err, pointer, "%s has the shape %s; needed: %s", pointer + 1, shape, pe_text(needed));
 }
 
-static enum pe_status fix_len(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status fix_len(struct pe_diagnosis *d, struct pe_failure *err)
 {
     if (pe_belief_has_sequence(d))
         return PE_OK;
@@ -146,7 +146,7 @@ static bool fits_as_it_is(struct pe_diagnosis *d)
     return fits;
 }
 
-static enum pe_status wrong_width(const struct pe_diagnosis *d, double width, struct pe_error *err)
+static enum pe_status wrong_width(const struct pe_diagnosis *d, double width, struct pe_failure *err)
 {
     const struct pe_evidence *e = &d->evidence;
     const char *pointer = pe_belief_given(d, "rotary_dim") ? "/rotary_dim"
@@ -162,7 +162,7 @@ static enum pe_status wrong_width(const struct pe_diagnosis *d, double width, st
                    width, pe_evidence_name(e, 0), len, width / 2, width);
 }
 
-static enum pe_status choose_form(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status choose_form(struct pe_diagnosis *d, struct pe_failure *err)
 {
     const struct pe_evidence *e = &d->evidence;
     const struct pe_value *form = pe_belief_given(d, "form");
@@ -189,7 +189,7 @@ static enum pe_status choose_form(struct pe_diagnosis *d, struct pe_error *err)
 }
 
 /* A belief about the whole states `complex` or `matrix`, and cos and sin are its pairs. */
-static enum pe_status set_part(struct pe_diagnosis *d, const char *form_of_all, struct pe_error *err)
+static enum pe_status set_part(struct pe_diagnosis *d, const char *form_of_all, struct pe_failure *err)
 {
     const struct pe_value *form = pe_belief_given(d, "form");
     const struct pe_value pairs = {.kind = PE_STRING, .string = "pairs"};
@@ -202,7 +202,7 @@ static enum pe_status set_part(struct pe_diagnosis *d, const char *form_of_all, 
     return PE_OK;
 }
 
-enum pe_status pe_tables_read(struct pe_diagnosis *d, struct pe_error *err)
+enum pe_status pe_tables_read(struct pe_diagnosis *d, struct pe_failure *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
     enum pe_status status = check_scheme(d, err);
@@ -301,7 +301,7 @@ static void set_len(struct pe_diagnosis *d, uint64_t n)
     d->belief.is_len_fixed = true;
 }
 
-static enum pe_status read_rotated(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status read_rotated(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_operand axes;
     const struct pe_value *form = pe_belief_given(d, "form");
@@ -351,7 +351,7 @@ static void find_pairs(const struct pe_rotation *r, int *pair)
         pair[r->offset + i] = (int)(i % r->n_pairs);
 }
 
-static enum pe_status prepare_rotor(struct pe_model *m, struct pe_error *err)
+static enum pe_status prepare_rotor(struct pe_model *m, struct pe_failure *err)
 {
     size_t d = (size_t)m->d->evidence.row_len;
     struct rotor *r = m->state = calloc(1, sizeof *r + (m->n_columns + 3 * d) * sizeof(double) + d * sizeof(int));

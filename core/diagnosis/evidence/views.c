@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum pe_status refuse(const struct pe_evidence *e, const char *needed, struct pe_error *err)
+static enum pe_status refuse(const struct pe_evidence *e, const char *needed, struct pe_failure *err)
 {
     char shape[96], pointer[24];
     const struct pe_tensor *t = &e->tensors[0];
@@ -47,7 +47,7 @@ static void see(struct pe_evidence *e, size_t n_tensors, uint64_t n, uint64_t co
 }
 
 /* for kinds of evidence. Rows of columns, where at most one other axis is larger than 1. */
-static enum pe_status view_rows(struct pe_evidence *e, struct pe_error *err)
+static enum pe_status view_rows(struct pe_evidence *e, struct pe_failure *err)
 {
     const struct pe_tensor *t = &e->tensors[0];
     bool is_list = e->kind->id == PE_OF_LADDER;
@@ -67,7 +67,7 @@ static bool ends_with_twos(const struct pe_tensor *t, unsigned n_twos)
     return fits && t->shape[t->rank - 1 - n_twos] <= PE_HEAD_DIM_MAX / 2;
 }
 
-enum pe_status pe_view_freqs_cis(struct pe_evidence *e, struct pe_error *err)
+enum pe_status pe_view_freqs_cis(struct pe_evidence *e, struct pe_failure *err)
 {
     const struct pe_tensor *t = &e->tensors[0];
     uint64_t n = ends_with_twos(t, 1) ? rows_of(t, 0, t->rank - 2) : 0;
@@ -79,7 +79,7 @@ enum pe_status pe_view_freqs_cis(struct pe_evidence *e, struct pe_error *err)
     return PE_OK;
 }
 
-enum pe_status pe_view_matrix(struct pe_evidence *e, struct pe_error *err)
+enum pe_status pe_view_matrix(struct pe_evidence *e, struct pe_failure *err)
 {
     const struct pe_tensor *t = &e->tensors[0];
     uint64_t n = ends_with_twos(t, 2) ? rows_of(t, 0, t->rank - 3) : 0;
@@ -115,7 +115,7 @@ static void see_stack(struct pe_evidence *e, uint64_t n, uint64_t columns)
 }
 
 /* [2, a, 2]: two tables of two columns, or two rows of pairs. */
-static enum pe_status view_either(struct pe_evidence *e, struct pe_error *err)
+static enum pe_status view_either(struct pe_evidence *e, struct pe_failure *err)
 {
     const struct pe_tensor t = e->tensors[0];
     struct pe_evidence stack = *e, pairs = *e;
@@ -125,7 +125,7 @@ static enum pe_status view_either(struct pe_evidence *e, struct pe_error *err)
     return PE_OK;
 }
 
-enum pe_status pe_view_cos_sin(struct pe_evidence *e, struct pe_error *err)
+enum pe_status pe_view_cos_sin(struct pe_evidence *e, struct pe_failure *err)
 {
     struct pe_tensor t = e->tensors[0];
     unsigned first = 0;
@@ -153,7 +153,7 @@ enum pe_status pe_view_cos_sin(struct pe_evidence *e, struct pe_error *err)
 /* Evidence: the angles of rotary tables, and their frequencies. No plan has them as numbers, but its waves show both.
  */
 
-static enum pe_status prepare(struct pe_model *m, struct pe_error *err)
+static enum pe_status prepare(struct pe_model *m, struct pe_failure *err)
 {
     if (m->columns)
         return PE_OK;
@@ -201,7 +201,7 @@ static void phases_of_ladder(const struct pe_model *m, size_t t, uint64_t row, u
         out[j] = fabs(out[j]) * one[j];
 }
 
-static enum pe_status read_ladder(struct pe_diagnosis *d, struct pe_error *err);
+static enum pe_status read_ladder(struct pe_diagnosis *d, struct pe_failure *err);
 
 #define LADDER(name, is_parameter_, output, read_)                                                                     \
     {                                                                                                                  \
@@ -222,7 +222,7 @@ static bool has_dim(const struct pe_diagnosis *d, uint64_t n)
     return given / 2 == n || (given + 1) / 2 == n;
 }
 
-static enum pe_status read_ladder(struct pe_diagnosis *d, struct pe_error *err)
+static enum pe_status read_ladder(struct pe_diagnosis *d, struct pe_failure *err)
 {
     uint64_t n = pe_evidence_width(&d->evidence);
     if (!pe_same(d->belief.inheritance->scheme->info.name, "sinusoidal"))

@@ -286,7 +286,7 @@ static uint64_t key_of(const struct pe_plan *plan)
     return h | 1;
 }
 
-enum pe_status pe_factors_open(struct pe_diagnosis *d, struct pe_model *m, struct pe_error *err)
+enum pe_status pe_factors_open(struct pe_diagnosis *d, struct pe_model *m, struct pe_failure *err)
 {
     if (!m->plan->scheme->magnitude)
         return PE_OK;
@@ -344,7 +344,7 @@ double pe_model_kept_bytes(const struct pe_model *m)
 
 enum { ROWS_BETWEEN_ASKING = 16 };
 
-enum pe_status pe_model_keep(struct pe_model *m, struct pe_error *err)
+enum pe_status pe_model_keep(struct pe_model *m, struct pe_failure *err)
 {
     size_t n = (size_t)m->plan->seq.k->n;
     if (m->kept || m->is_misfit || m->d->evidence.kind->id != PE_OF_ROTATED)

@@ -13,7 +13,8 @@
 
 /* ---- As a plan gives them ---- */
 
-static enum pe_status plan_slopes(const struct pe_field *fields, size_t n, struct pe_plan **plan, struct pe_error *err)
+static enum pe_status plan_slopes(const struct pe_field *fields, size_t n, struct pe_plan **plan,
+                                  struct pe_failure *err)
 {
     static const char *const outputs[] = {"slopes"};
     const struct pe_request request = {
@@ -33,7 +34,7 @@ static bool read_slopes(struct pe_diagnosis *d, const struct pe_edit *edit, size
     };
     const struct pe_value *list = own ? pe_edit_value(d, edit, "slopes") : NULL;
     struct pe_plan *plan;
-    struct pe_error err;
+    struct pe_failure err;
     if (list)
         fields[4] = (struct pe_field){"slopes", *list};
     enum pe_status status = plan_slopes(fields, list ? 5 : 4, &plan, &err);
@@ -99,7 +100,7 @@ static enum pe_status unit_model(struct pe_diagnosis *d, const struct pe_edit *e
                                  size_t n_heads, struct pe_model **unit)
 {
     struct pe_edit ones = *edit;
-    struct pe_error err;
+    struct pe_failure err;
     ones.n_owned = 0; /* the rest is borrowed */
     ones.transforms.mask_value = (double)NAN;
     if (!pe_same(name, "slopes")) {

@@ -127,7 +127,7 @@ bool pe_scalings_apply(const struct pe_diagnosis *d, bool of_believed_type, size
 /* Removes an attention_factor that the believed scaling states itself. */
 void pe_scalings_drop_factor(const struct pe_diagnosis *d, struct pe_edit *edit);
 /* Lists them: in pe_search, before faults are counted. */
-enum pe_status pe_scalings_open(struct pe_diagnosis *d, struct pe_error *err);
+enum pe_status pe_scalings_open(struct pe_diagnosis *d, struct pe_failure *err);
 
 /* ---- Measurements ---- */
 

@@ -379,7 +379,7 @@ static double bytes_of(const struct pe_reading *r)
 
 static bool allocate(struct pe_diagnosis *d, struct pe_reading *r)
 {
-    struct pe_error ignored;
+    struct pe_failure ignored;
     size_t n = r->n * r->n_waves;
     r->no_memory = &d->no_memory;
     r->work = &d->work;

@@ -153,7 +153,7 @@ static void add_presets(const struct pe_diagnosis *d, struct scalings *s)
 
 /* ---- All of them ---- */
 
-enum pe_status pe_scalings_open(struct pe_diagnosis *d, struct pe_error *err)
+enum pe_status pe_scalings_open(struct pe_diagnosis *d, struct pe_failure *err)
 {
     enum { ROOM = 768 };
     struct scalings *s = d->cached = calloc(1, sizeof *s + ROOM * sizeof *s->list);

@@ -14,7 +14,7 @@ static bool predict(struct pe_diagnosis *d, const struct pe_edit *edit)
 {
     const struct pe_sample *s = &d->sample;
     struct pe_model *model;
-    struct pe_error err;
+    struct pe_failure err;
     enum pe_status status = pe_model_new(d, edit, &model, &err);
     d->no_memory |= status == PE_NO_MEMORY;
     if (status)
@@ -101,7 +101,7 @@ static bool is_odd_row(const struct pe_diagnosis *d, const struct pe_model *mode
 static int64_t map_zero_row(struct pe_diagnosis *d, const struct pe_edit *edit)
 {
     struct pe_model *model;
-    struct pe_error err;
+    struct pe_failure err;
     int64_t found = -1;
     enum pe_status status = pe_model_new(d, edit, &model, &err);
     d->no_memory |= status == PE_NO_MEMORY;

@@ -21,7 +21,7 @@ static void candidate_drop(struct pe_candidate *c)
 }
 
 /* Judged as its dtype; or as bf16 or f16 where the numbers have no more bits, if only that fits. */
-static enum pe_status compare(struct pe_diagnosis *d, struct pe_candidate *c, struct pe_error *err)
+static enum pe_status compare(struct pe_diagnosis *d, struct pe_candidate *c, struct pe_failure *err)
 {
     bool is_ladder = d->evidence.kind->id == PE_OF_LADDER;
     enum pe_status status = pe_compare_all(d, c->model, pe_model_is_cast(c->model), &c->all, err);
@@ -39,7 +39,7 @@ static enum pe_status compare(struct pe_diagnosis *d, struct pe_candidate *c, st
 /* same: an earlier one with the same numbers; NULL: there is none. */
 static enum pe_status candidate_init(struct pe_diagnosis *d, struct pe_candidate *c,
                                      const struct pe_explanation *explanation, const struct pe_candidate *same,
-                                     struct pe_error *err)
+                                     struct pe_failure *err)
 {
     *c = (struct pe_candidate){.explanation = *explanation};
     bool is_one = pe_hypothesis_apply(d, &explanation->h, &c->edit);
@@ -77,7 +77,7 @@ static size_t count_shown(const struct pe_answer *a)
 }
 
 static enum pe_status add_candidate(struct pe_diagnosis *d, struct pe_answer *a,
-                                    const struct pe_explanation *explanation, struct pe_error *err)
+                                    const struct pe_explanation *explanation, struct pe_failure *err)
 {
     const struct pe_candidate *same = NULL;
     for (size_t i = 0; i < a->n && !same; i++)
@@ -86,7 +86,7 @@ static enum pe_status add_candidate(struct pe_diagnosis *d, struct pe_answer *a,
     return candidate_init(d, &a->candidates[a->n++], explanation, same, err);
 }
 
-static enum pe_status compare_best(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err)
+static enum pe_status compare_best(struct pe_diagnosis *d, struct pe_answer *a, struct pe_failure *err)
 {
     enum pe_status status = PE_OK;
     struct pe_explanation belief = {.cost = 0};
@@ -363,7 +363,7 @@ static const struct pe_member candidate[] = {
 };
 
 static enum pe_status put_candidate(struct pe_diagnosis *d, const struct pe_answer *a, size_t i, struct pe_node *list,
-                                    struct pe_error *err)
+                                    struct pe_failure *err)
 {
     const struct pe_candidate *c = &a->candidates[i];
     struct pe_node *node = pe_put_object(list, NULL);
@@ -435,7 +435,7 @@ const struct pe_member pe_diagnosis_members[] = {
     {.name = NULL},
 };
 
-static enum pe_status put_answer(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err)
+static enum pe_status put_answer(struct pe_diagnosis *d, struct pe_answer *a, struct pe_failure *err)
 {
     struct pe_node *root = pe_values_root(d->values);
     enum pe_status status = pe_answer_decide(d, a, &a->undecided, err);
@@ -472,7 +472,7 @@ void pe_answer_drop(struct pe_diagnosis *d)
     free(a);
 }
 
-enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_error *err)
+enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_failure *err)
 {
     d->values = pe_values_new();
     d->answer = calloc(1, sizeof *d->answer);

@@ -223,7 +223,7 @@ static void set_phases(const struct pe_model *model, const struct pe_judge *j, s
 }
 
 static enum pe_status compare(struct pe_diagnosis *d, struct pe_model *model, const struct pe_judge *j, struct row *row,
-                              struct pe_comparison *out, struct pe_error *err)
+                              struct pe_comparison *out, struct pe_failure *err)
 {
     const struct pe_evidence *e = &d->evidence;
     struct pe_tally tally;
@@ -247,7 +247,7 @@ static enum pe_status compare(struct pe_diagnosis *d, struct pe_model *model, co
 }
 
 enum pe_status pe_compare_all(struct pe_diagnosis *d, struct pe_model *model, bool narrow, struct pe_comparison *out,
-                              struct pe_error *err)
+                              struct pe_failure *err)
 {
     struct row row;
     struct pe_judge j = pe_judge_of(&d->evidence, narrow);

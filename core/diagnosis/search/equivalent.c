@@ -150,7 +150,7 @@ static bool goes_on(const struct pe_diagnosis *d, const struct pe_candidate *c)
 
 void pe_go_on(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_trial *on)
 {
-    struct pe_error err = {.status = PE_OK};
+    struct pe_failure err = {.status = PE_OK};
     on->edit = c->edit;
     on->edit.n_owned = 0;
     on->edit.transforms.transposed = false;
@@ -286,7 +286,7 @@ static enum pe_status sort(struct pe_answer *a)
     return PE_OK;
 }
 
-enum pe_status pe_answer_join(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err)
+enum pe_status pe_answer_join(struct pe_diagnosis *d, struct pe_answer *a, struct pe_failure *err)
 {
     double *room = pe_equal_room(d);
     if (!room)
@@ -345,7 +345,7 @@ static void set_list(struct pe_edit *edit, const char *name, uint64_t position)
 
 /* The candidate's configuration at one position; of a bias: a query there and a key at 0. */
 static enum pe_status model_at(struct pe_diagnosis *d, const struct pe_candidate *c, uint64_t position,
-                               struct pe_edit *edit, struct pe_model **model, struct pe_error *err)
+                               struct pe_edit *edit, struct pe_model **model, struct pe_failure *err)
 {
     bool is_pair = d->evidence.kind->id == PE_OF_BIAS || d->evidence.kind->id == PE_OF_BUCKETS;
     if (!pe_hypothesis_apply(d, &c->explanation.h, edit))
@@ -374,7 +374,7 @@ static size_t fill(const struct pe_diagnosis *d, const struct pe_model *model, d
 
 /* Writes the numbers at a position; *n = 0: the configuration has none there. */
 static enum pe_status numbers_at(struct pe_diagnosis *d, const struct pe_candidate *c, uint64_t position, double *out,
-                                 size_t *n, struct pe_error *err)
+                                 size_t *n, struct pe_failure *err)
 {
     struct pe_edit edit;
     struct pe_model *model = NULL;
@@ -398,7 +398,7 @@ static bool is_apart(const struct pe_judge *j, const double *a, const double *b,
 
 /* The first position where the two differ; UINT64_MAX: none. */
 static enum pe_status find_position(struct pe_diagnosis *d, const struct pe_candidate *a, const struct pe_candidate *b,
-                                    uint64_t *position, struct pe_error *err)
+                                    uint64_t *position, struct pe_failure *err)
 {
     static _Thread_local double x[NUMBERS_MAX], y[NUMBERS_MAX];
     struct pe_judge j = pe_judge_of(&d->evidence, a->is_narrow);
@@ -433,7 +433,7 @@ static bool is_comparable(const struct pe_candidate *c)
 }
 
 enum pe_status pe_answer_decide(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_undecided *out,
-                                struct pe_error *err)
+                                struct pe_failure *err)
 {
     enum pe_status status = PE_OK;
     *out = (struct pe_undecided){0, 0};

@@ -11,7 +11,7 @@
 
 /* Makes a plan of one layer type of a preset. PE_INVALID: it cannot be planned without weights. */
 static enum pe_status plan_layer(const struct pe_preset *preset, const struct pe_preset_layer *layer,
-                                 struct pe_plan **plan, struct pe_error *err)
+                                 struct pe_plan **plan, struct pe_failure *err)
 {
     const struct pe_field fields[] = {{"preset", {.kind = PE_STRING, .string = preset->name}},
                                       {"len", {.kind = PE_INTEGER, .integer = 1}},
@@ -45,7 +45,7 @@ static void set_config(struct pe_edit *edit, const struct pe_candidate *c, const
 }
 
 static enum pe_status is_alike(struct pe_diagnosis *d, const struct pe_candidate *c, const struct pe_plan *plan,
-                               bool *alike, struct pe_error *err)
+                               bool *alike, struct pe_failure *err)
 {
     struct pe_edit edit;
     struct pe_model *model = NULL;
@@ -69,7 +69,7 @@ static bool may_be(const struct pe_preset_layer *layer, const struct pe_candidat
 }
 
 enum pe_status pe_answer_presets(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     enum pe_status status = PE_OK;
     for (size_t i = 0; i < pe_n_presets() && pe_fits(c->all.verdict); i++) {

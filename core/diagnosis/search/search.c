@@ -60,7 +60,7 @@ struct pe_explanation pe_search_judge(struct pe_search *s, const struct pe_hypot
 
 void pe_trial_open(struct pe_search *s, const struct pe_hypothesis *h, struct pe_trial *t)
 {
-    struct pe_error error;
+    struct pe_failure error;
     t->model = NULL;
     bool applies = pe_hypothesis_apply(s->d, h, &t->edit);
     if (t->edit.failed || s->d->no_memory)
@@ -378,7 +378,7 @@ static void run(struct pe_search *s)
     pe_best_trim(s->d);
 }
 
-enum pe_status pe_search(struct pe_diagnosis *d, struct pe_error *err)
+enum pe_status pe_search(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_search s = {.d = d, .err = err};
     d->nearest.score.verdict = PE_NOT_JUDGED;

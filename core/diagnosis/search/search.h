@@ -51,7 +51,7 @@ void pe_hypothesis_wonder(const struct pe_diagnosis *d, const struct pe_edit *ed
  */
 int pe_explanation_compare(const struct pe_explanation *a, const struct pe_explanation *b);
 /* Fills d->best, d->of_kind, d->searched. */
-enum pe_status pe_search(struct pe_diagnosis *d, struct pe_error *err);
+enum pe_status pe_search(struct pe_diagnosis *d, struct pe_failure *err);
 
 /* ---- The search ---- */
 
@@ -75,7 +75,7 @@ enum { PE_PAIRED_MAX = 2048 }; /* each where its faults hash to */
 
 struct pe_search {
     struct pe_diagnosis *d;
-    struct pe_error *err;
+    struct pe_failure *err;
     struct pe_single *singles;
     size_t n_singles, room;
     size_t n_waves; /* of the belief */
@@ -144,7 +144,7 @@ struct pe_comparison {
     uint64_t beyond_row, beyond_col;
 };
 enum pe_status pe_compare_all(struct pe_diagnosis *d, struct pe_model *model, bool narrow, struct pe_comparison *out,
-                              struct pe_error *err);
+                              struct pe_failure *err);
 
 /* Has a candidate the numbers of another one: no; in this tensor only; at all positions? */
 enum pe_likeness { PE_UNLIKE, PE_ALIKE_HERE, PE_ALIKE };
@@ -202,7 +202,7 @@ enum { PE_NEAR_ROWS = 32 };
 void pe_go_on(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_trial *on);
 
 /* Finds candidates with the same numbers, and moves those that are alike everywhere behind the others. */
-enum pe_status pe_answer_join(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err);
+enum pe_status pe_answer_join(struct pe_diagnosis *d, struct pe_answer *a, struct pe_failure *err);
 /* Is candidate i listed as another explanation beside candidate head? */
 bool pe_answer_lists(const struct pe_diagnosis *d, const struct pe_answer *a, size_t head, size_t i);
 /* answer.c: such a number as a member of that name: its place, as found and as expected. */
@@ -217,15 +217,15 @@ void pe_answer_detail(struct pe_diagnosis *d, const struct pe_candidate *c, stru
 /* unseen.c: codes of the mistakes that would not show in the tensor; none where the belief does not fit. */
 enum { PE_UNSEEN_MAX = 32 };
 enum pe_status pe_answer_unseen(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list,
-                                struct pe_error *err);
+                                struct pe_failure *err);
 
 /* The same file: fills *out. */
 enum pe_status pe_answer_decide(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_undecided *out,
-                                struct pe_error *err);
+                                struct pe_failure *err);
 
 /* presets.c: those whose plan is that of the candidate. */
 enum pe_status pe_answer_presets(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list,
-                                 struct pe_error *err);
+                                 struct pe_failure *err);
 
 /* Of frequencies that follow no rule: `nearest`, the known ladder that is nearest, in words, and how far it is. */
 void pe_answer_nearest_ladder(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);

@@ -51,7 +51,7 @@ struct rotated {
 
 static bool rotated_open(struct rotated *r, const struct pe_plan *plan, const char *input)
 {
-    struct pe_error err;
+    struct pe_failure err;
     *r = (struct rotated){.plan = plan, .input = pe_turn_input(plan, input)};
     bool is_open = !pe_turn_init(&r->turn, plan, &err);
     size_t n = r->turn.rotation.head_dim;
@@ -110,7 +110,7 @@ static bool rotate_differently(struct look *l, const struct pe_plan *a, const st
 /* The map of so many queries and as many keys. */
 static void open_square(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_trial *on)
 {
-    struct pe_error err = {.status = PE_OK};
+    struct pe_failure err = {.status = PE_OK};
     *on = (struct pe_trial){.edit = c->edit};
     on->edit.n_owned = 0;
     pe_edit_remove_sequence(d, &on->edit);
@@ -183,7 +183,7 @@ static enum outcome outcome_of(struct look *l, struct pe_candidate *c, bool is_k
 static enum outcome try_one(struct look *l, size_t fault, size_t choice, bool is_known)
 {
     struct pe_candidate c = {.explanation.h = {.n = 1, .fault = {(uint16_t)fault}, .choice = {(uint16_t)choice}}};
-    struct pe_error err;
+    struct pe_failure err;
     enum outcome outcome = NO_CHANGE;
     bool applies = pe_hypothesis_apply(l->d, &c.explanation.h, &c.edit) && !are_transformed(&c.edit.transforms);
     enum pe_status status = applies ? pe_model_new(l->d, &c.edit, &c.model, &err) : PE_INVALID;
@@ -223,7 +223,7 @@ static bool is_unseen(struct look *l, size_t i)
 }
 
 enum pe_status pe_answer_unseen(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list,
-                                struct pe_error *err)
+                                struct pe_failure *err)
 {
     struct look l = {.d = d, .belief = &a->belief};
     size_t n = 0;

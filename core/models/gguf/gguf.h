@@ -120,7 +120,7 @@ struct pe_gguf_reader {
     char default_names[PE_GGUF_DEFAULTS_MAX][PE_GGUF_IGNORED_BYTES];
     size_t n_defaults;
     struct pe_model_fields *out;
-    struct pe_error *err;
+    struct pe_failure *err;
 };
 
 /* keys.c: the architecture, and the places of its keys. Reads nothing but the object. */
@@ -148,7 +148,7 @@ struct pe_gguf_outline {
     int64_t length; /* context_length; 0: not known */
     struct pe_hf_layers layers;
 };
-enum pe_status pe_gguf_outline(const struct pe_value *object, struct pe_gguf_outline *out, struct pe_error *err);
+enum pe_status pe_gguf_outline(const struct pe_value *object, struct pe_gguf_outline *out, struct pe_failure *err);
 /* Has the converter stored the rows of q and k of these keys' architecture in the order of neighbours? */
 bool pe_gguf_is_permuted(const struct pe_value *object);
 

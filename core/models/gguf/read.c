@@ -168,7 +168,7 @@ static enum pe_status read_all(struct pe_gguf_reader *r, const struct pe_value *
 /* Marks the keys that other kinds read: they have an effect on the model. The kind itself has been read. */
 static void mark_other_kinds(struct pe_gguf_reader *r, size_t k)
 {
-    struct pe_error ignored, *err = r->err;
+    struct pe_failure ignored, *err = r->err;
     size_t n = r->n_defaults;
     r->err = &ignored;
     for (size_t i = 0; i < r->layers.n_kinds; i++)
@@ -178,7 +178,7 @@ static void mark_other_kinds(struct pe_gguf_reader *r, size_t k)
     r->err = err;
 }
 
-static struct pe_gguf_reader *reader_new(struct pe_model_fields *out, struct pe_error *err)
+static struct pe_gguf_reader *reader_new(struct pe_model_fields *out, struct pe_failure *err)
 {
     struct pe_gguf_reader *r = calloc(1, sizeof *r);
     if (r) {
@@ -190,7 +190,7 @@ static struct pe_gguf_reader *reader_new(struct pe_model_fields *out, struct pe_
 }
 
 enum pe_status pe_gguf_read(const struct pe_value *object, const char *layer_type, struct pe_model_fields *out,
-                            struct pe_error *err)
+                            struct pe_failure *err)
 {
     size_t k;
     struct pe_gguf_reader *r = reader_new(out, err);
@@ -209,7 +209,7 @@ bool pe_gguf_is_permuted(const struct pe_value *object)
     return row && row->is_permuted;
 }
 
-enum pe_status pe_gguf_outline(const struct pe_value *object, struct pe_gguf_outline *out, struct pe_error *err)
+enum pe_status pe_gguf_outline(const struct pe_value *object, struct pe_gguf_outline *out, struct pe_failure *err)
 {
     struct pe_model_fields *fields = malloc(sizeof *fields);
     struct pe_gguf_reader *r = fields ? reader_new(fields, err) : NULL;
@@ -265,7 +265,7 @@ static void point(const struct pe_gguf_reader *r, const char *field, char pointe
 
 void pe_gguf_point(const struct pe_value *object, const char *field, char *pointer)
 {
-    struct pe_error err;
+    struct pe_failure err;
     struct pe_model_fields *out = malloc(sizeof *out);
     struct pe_gguf_reader *r = out ? reader_new(out, &err) : NULL;
     if (r && !pe_gguf_open(r, object))
@@ -334,7 +334,7 @@ static void put_report(struct pe_node *root, const struct pe_gguf_reader *r, con
     pe_put_string(root, "source", pe_gguf_source);
 }
 
-enum pe_status pe_gguf_about_new(const struct pe_request *request, struct pe_gguf_about **out, struct pe_error *err)
+enum pe_status pe_gguf_about_new(const struct pe_request *request, struct pe_gguf_about **out, struct pe_failure *err)
 {
     const struct pe_value *gguf = pe_field_find(request->fields, request->n_fields, "gguf");
     const struct pe_value *named = pe_field_find(request->fields, request->n_fields, "layer_type");

@@ -80,7 +80,7 @@ static void put_report(struct pe_node *root, const struct pe_hf_marks *marks)
         pe_put_integer(root, "first_position", marks->first);
 }
 
-static enum pe_status put_all(struct pe_hf_about *about, const struct pe_hf_marks *marks, struct pe_error *err)
+static enum pe_status put_all(struct pe_hf_about *about, const struct pe_hf_marks *marks, struct pe_failure *err)
 {
     about->values = pe_values_new();
     if (!about->values || marks->no_memory)
@@ -98,7 +98,7 @@ static void marks_free(struct pe_hf_marks *marks)
 }
 
 static enum pe_status read_marked(struct pe_hf_about *about, const struct pe_value *hf, const struct pe_hf_asked *asked,
-                                  struct pe_error *err)
+                                  struct pe_failure *err)
 {
     struct pe_hf_marks *marks = calloc(1, sizeof *marks);
     struct pe_model_fields *fields = malloc(sizeof *fields);
@@ -111,7 +111,7 @@ static enum pe_status read_marked(struct pe_hf_about *about, const struct pe_val
     return status;
 }
 
-enum pe_status pe_hf_about_new(const struct pe_request *request, struct pe_hf_about **out, struct pe_error *err)
+enum pe_status pe_hf_about_new(const struct pe_request *request, struct pe_hf_about **out, struct pe_failure *err)
 {
     const struct pe_value *hf = pe_field_find(request->fields, request->n_fields, "hf_config");
     *out = NULL;
@@ -179,7 +179,7 @@ void pe_hf_config_point(const struct pe_value *config, const struct pe_hf_asked 
     struct pe_hf_marks *marks = calloc(1, sizeof *marks);
     struct pe_model_fields *fields = malloc(sizeof *fields);
     char found[PE_POINTER_MAX] = "";
-    struct pe_error err;
+    struct pe_failure err;
     if (marks && fields && !pe_hf_config_read_marked(config, asked, fields, marks, &err) && !marks->no_memory)
         point(marks, taken, found);
     if (*found)

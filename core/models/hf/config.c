@@ -278,13 +278,13 @@ static enum pe_status read_layers(struct pe_hf_reader *r)
 }
 
 enum pe_status pe_hf_config_read(const struct pe_value *config, const struct pe_hf_asked *asked,
-                                 struct pe_model_fields *out, struct pe_error *err)
+                                 struct pe_model_fields *out, struct pe_failure *err)
 {
     return pe_hf_config_read_marked(config, asked, out, NULL, err);
 }
 
 static struct pe_hf_reader reader_of(const struct pe_value *config, const struct pe_hf_asked *asked,
-                                     struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_error *err)
+                                     struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_failure *err)
 {
     struct pe_hf_reader r = {.layer_type = asked->layer_type, .model_type = "", .out = out, .err = err};
     r.config = (struct pe_hf_place){.object = config, .at = "/hf_config", .marks = marks};
@@ -293,7 +293,7 @@ static struct pe_hf_reader reader_of(const struct pe_value *config, const struct
 }
 
 enum pe_status pe_hf_language(const struct pe_value *config, const struct pe_hf_asked *asked,
-                              struct pe_hf_language *out, struct pe_error *err)
+                              struct pe_hf_language *out, struct pe_failure *err)
 {
     struct pe_hf_reader r = reader_of(config, asked, NULL, NULL, err);
     if (config->kind != PE_OBJECT)
@@ -308,7 +308,7 @@ enum pe_status pe_hf_language(const struct pe_value *config, const struct pe_hf_
 
 /* Reads the layers of one type. */
 static enum pe_status read_one(const struct pe_value *config, const struct pe_hf_asked *asked,
-                               struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_error *err)
+                               struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_failure *err)
 {
     struct pe_hf_reader r = reader_of(config, asked, out, marks, err);
     out->n = 0;
@@ -327,9 +327,9 @@ static enum pe_status read_one(const struct pe_value *config, const struct pe_hf
 /* Which kinds of layers there are; none where the config will be refused anyway. */
 static enum pe_status list_layers(const struct pe_value *config, const struct pe_hf_asked *asked,
                                   struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_hf_layers *layers,
-                                  struct pe_error *err)
+                                  struct pe_failure *err)
 {
-    struct pe_error ignored;
+    struct pe_failure ignored;
     struct pe_hf_reader r = reader_of(config, asked, out, marks, &ignored);
     layers->n_kinds = layers->n_others = 0;
     layers->are_certain = false;
@@ -345,7 +345,7 @@ static enum pe_status list_layers(const struct pe_value *config, const struct pe
 /* Reads every kind; fails if one cannot be read, or if they differ, or if a kind is named, which is none of them. */
 static enum pe_status compare_kinds(const struct pe_value *config, const struct pe_hf_asked *asked,
                                     struct pe_model_fields *out, const struct pe_hf_layers *layers,
-                                    struct pe_error *err)
+                                    struct pe_failure *err)
 {
     struct pe_model_fields other;
     struct pe_hf_difference difference = {.layers = layers};
@@ -371,7 +371,7 @@ static enum pe_status compare_kinds(const struct pe_value *config, const struct 
 
 /* Where the layers of a config are of one kind, or of several whose positions are the same, no layer_type is needed. */
 static enum pe_status name_kind(const struct pe_value *config, struct pe_hf_asked *asked, struct pe_model_fields *out,
-                                const struct pe_hf_layers *layers, struct pe_error *err)
+                                const struct pe_hf_layers *layers, struct pe_failure *err)
 {
     if (layers->n_kinds == 0)
         return PE_OK;
@@ -387,7 +387,7 @@ static enum pe_status name_kind(const struct pe_value *config, struct pe_hf_aske
 }
 
 enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const struct pe_hf_asked *asked,
-                                        struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_error *err)
+                                        struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_failure *err)
 {
     struct pe_hf_layers here, *layers = marks ? &marks->layers : &here;
     struct pe_hf_asked named = *asked;

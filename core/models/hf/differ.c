@@ -142,7 +142,7 @@ void pe_hf_describe(struct pe_hf_difference *difference, size_t k, const struct 
 }
 
 enum pe_status pe_hf_differ(const struct pe_hf_difference *difference, const char *model_type, const char *named,
-                            struct pe_error *err)
+                            struct pe_failure *err)
 {
     if (named)
         pe_fail(err, "/layer_type", "\"%.32s\" has no layers of type \"%.32s\"; it has:%s", model_type, named,
@@ -153,7 +153,7 @@ enum pe_status pe_hf_differ(const struct pe_hf_difference *difference, const cha
     return err->status;
 }
 
-void pe_hf_name_kinds(const struct pe_hf_layers *layers, struct pe_error *err)
+void pe_hf_name_kinds(const struct pe_hf_layers *layers, struct pe_failure *err)
 {
     struct line names = {err->layer_types, sizeof err->layer_types, 0, false};
     for (size_t k = 0; k < layers->n_kinds; k++) {

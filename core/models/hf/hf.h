@@ -4,7 +4,7 @@
 #define PE_MODELS_HF_H
 
 #include "core/models/models.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 
 /* ---- Marks of what is read ---- */
 
@@ -147,7 +147,7 @@ struct pe_hf_reader {
     bool says_channels;              /* … and the axis of each pair of channels */
     bool is_nested;                  /* the model is inside another one */
     struct pe_model_fields *out;
-    struct pe_error *err;
+    struct pe_failure *err;
 };
 
 /* The language model of a config: its object, which the others may contain, and its row. */
@@ -157,7 +157,7 @@ struct pe_hf_language {
     const char *model_type;
 };
 enum pe_status pe_hf_language(const struct pe_value *config, const struct pe_hf_asked *asked,
-                              struct pe_hf_language *out, struct pe_error *err); /* config.c */
+                              struct pe_hf_language *out, struct pe_failure *err); /* config.c */
 
 /* ---- read.c: looking things up. names are alternatives, "a|b": the first that the object has wins, else the first
  * that the class's defaults have. null is none, and no default holds then. ---- */
@@ -179,26 +179,26 @@ bool pe_hf_next_name(const char **names, const char **name, size_t *n);
 
 /* Fails because of the value of a field of place. */
 enum pe_status pe_hf_wrong(const struct pe_hf_place *place, const struct pe_field *field, const char *allowed,
-                           struct pe_error *err);
+                           struct pe_failure *err);
 
 /* *out is unchanged if the place has none of names. Integers are at least 0. */
-enum pe_status pe_hf_integer(const struct pe_hf_place *place, const char *names, int64_t *out, struct pe_error *err);
-enum pe_status pe_hf_number(const struct pe_hf_place *place, const char *names, double *out, struct pe_error *err);
+enum pe_status pe_hf_integer(const struct pe_hf_place *place, const char *names, int64_t *out, struct pe_failure *err);
+enum pe_status pe_hf_number(const struct pe_hf_place *place, const char *names, double *out, struct pe_failure *err);
 /* Of any sign. */
-enum pe_status pe_hf_signed(const struct pe_hf_place *place, const char *names, int64_t *out, struct pe_error *err);
-enum pe_status pe_hf_flag(const struct pe_hf_place *place, const char *names, bool *out, struct pe_error *err);
+enum pe_status pe_hf_signed(const struct pe_hf_place *place, const char *names, int64_t *out, struct pe_failure *err);
+enum pe_status pe_hf_flag(const struct pe_hf_place *place, const char *names, bool *out, struct pe_failure *err);
 /* Refuses what is neither a word nor absent. */
-enum pe_status pe_hf_word(const struct pe_hf_place *place, const char *names, const char **out, struct pe_error *err);
+enum pe_status pe_hf_word(const struct pe_hf_place *place, const char *names, const char **out, struct pe_failure *err);
 /* *inner = the first object of names inside place; inner->object is NULL if there is none. */
 enum pe_status pe_hf_object(const struct pe_hf_place *place, const char *names, struct pe_hf_place *inner,
-                            struct pe_error *err);
+                            struct pe_failure *err);
 
 /* "a|b|c" as "a, b, c". */
 void pe_hf_spell(const char *names, char *out, size_t room);
 
 /* Reads a required integer of at least 1; `what` states its purpose in the error text. */
 enum pe_status pe_hf_needed(const struct pe_hf_place *place, const char *names, const char *what, int64_t *out,
-                            struct pe_error *err);
+                            struct pe_failure *err);
 
 /* *head_dim = channels of the width for each head. */
 enum pe_status pe_hf_divide_width(const struct pe_hf_reader *r, int64_t *head_dim);
@@ -264,9 +264,9 @@ void pe_hf_describe(struct pe_hf_difference *difference, size_t k, const struct 
                     const struct pe_model_fields *other);
 /* Fails at /layer_type with all lines: a kind must be named (NULL), or this one is none of the model's. */
 enum pe_status pe_hf_differ(const struct pe_hf_difference *difference, const char *model_type, const char *named,
-                            struct pe_error *err);
+                            struct pe_failure *err);
 /* The kinds of the problem's layer_types. */
-void pe_hf_name_kinds(const struct pe_hf_layers *layers, struct pe_error *err);
+void pe_hf_name_kinds(const struct pe_hf_layers *layers, struct pe_failure *err);
 
 /* layers.c: is this a layer type of the model, and does it have positions? */
 enum pe_status pe_hf_layer_check(const struct pe_hf_reader *r, bool *has_positions);

@@ -150,7 +150,7 @@ static void show(const struct pe_value *v, char *out, size_t room)
 }
 
 enum pe_status pe_hf_wrong(const struct pe_hf_place *place, const struct pe_field *field, const char *allowed,
-                           struct pe_error *err)
+                           struct pe_failure *err)
 {
     char pointer[PE_POINTER_MAX], found[64];
     pe_pointer_join(pointer, sizeof pointer, place->at, field->name);
@@ -169,7 +169,7 @@ static bool number(const struct pe_value *v, double *out)
     return isfinite(*out);
 }
 
-enum pe_status pe_hf_number(const struct pe_hf_place *place, const char *names, double *out, struct pe_error *err)
+enum pe_status pe_hf_number(const struct pe_hf_place *place, const char *names, double *out, struct pe_failure *err)
 {
     const struct pe_field *field = pe_hf_find(place, names);
     if (field && !number(&field->value, out))
@@ -178,7 +178,7 @@ enum pe_status pe_hf_number(const struct pe_hf_place *place, const char *names, 
 }
 
 static enum pe_status read_integer(const struct pe_hf_place *place, const char *names, bool any_sign, int64_t *out,
-                                   struct pe_error *err)
+                                   struct pe_failure *err)
 {
     const struct pe_field *field = pe_hf_find(place, names);
     double x;
@@ -190,17 +190,17 @@ static enum pe_status read_integer(const struct pe_hf_place *place, const char *
     return PE_OK;
 }
 
-enum pe_status pe_hf_integer(const struct pe_hf_place *place, const char *names, int64_t *out, struct pe_error *err)
+enum pe_status pe_hf_integer(const struct pe_hf_place *place, const char *names, int64_t *out, struct pe_failure *err)
 {
     return read_integer(place, names, false, out, err);
 }
 
-enum pe_status pe_hf_signed(const struct pe_hf_place *place, const char *names, int64_t *out, struct pe_error *err)
+enum pe_status pe_hf_signed(const struct pe_hf_place *place, const char *names, int64_t *out, struct pe_failure *err)
 {
     return read_integer(place, names, true, out, err);
 }
 
-enum pe_status pe_hf_flag(const struct pe_hf_place *place, const char *names, bool *out, struct pe_error *err)
+enum pe_status pe_hf_flag(const struct pe_hf_place *place, const char *names, bool *out, struct pe_failure *err)
 {
     const struct pe_field *field = pe_hf_find(place, names);
     if (field && field->value.kind != PE_BOOLEAN)
@@ -210,7 +210,7 @@ enum pe_status pe_hf_flag(const struct pe_hf_place *place, const char *names, bo
     return PE_OK;
 }
 
-enum pe_status pe_hf_word(const struct pe_hf_place *place, const char *names, const char **out, struct pe_error *err)
+enum pe_status pe_hf_word(const struct pe_hf_place *place, const char *names, const char **out, struct pe_failure *err)
 {
     const struct pe_field *field = pe_hf_find(place, names);
     if (field && field->value.kind != PE_STRING)
@@ -221,7 +221,7 @@ enum pe_status pe_hf_word(const struct pe_hf_place *place, const char *names, co
 }
 
 enum pe_status pe_hf_object(const struct pe_hf_place *place, const char *names, struct pe_hf_place *inner,
-                            struct pe_error *err)
+                            struct pe_failure *err)
 {
     const struct pe_field *field = pe_hf_find(place, names);
     struct pe_hf_place found = {.object = NULL, .marks = place->marks}; /* copied first, because inner may be place */
@@ -249,7 +249,7 @@ void pe_hf_spell(const char *names, char *out, size_t room)
 }
 
 enum pe_status pe_hf_needed(const struct pe_hf_place *place, const char *names, const char *what, int64_t *out,
-                            struct pe_error *err)
+                            struct pe_failure *err)
 {
     const struct pe_field *field = pe_hf_find(place, names);
     char spelled[160];

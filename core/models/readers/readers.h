@@ -78,7 +78,7 @@ struct pe_reader_view {
 /* Writes the view of a config; it lives as long as values, and borrows of the config. Fails with the tool's refusal. */
 enum pe_status pe_reader_view(const struct pe_reader *reader, const struct pe_value *config,
                               const struct pe_hf_language *language, struct pe_values *values,
-                              struct pe_reader_view *view, struct pe_error *err);
+                              struct pe_reader_view *view, struct pe_failure *err);
 
 /* The rope object of a language model's config that the reader looks into; NULL: none. */
 const struct pe_field *pe_reader_object(const struct pe_reader *reader, const struct pe_value *config);

@@ -101,7 +101,7 @@ struct writer {
     struct pe_reader_view *view;
     bool is_latent, is_by_layer;
     bool has_moved_original, has_moved_share;
-    struct pe_error *err;
+    struct pe_failure *err;
 };
 
 /* An object under construction, with room for all its fields. */
@@ -335,7 +335,7 @@ static enum pe_status wrap(struct writer *w, const struct pe_value *outer, const
 
 enum pe_status pe_reader_view(const struct pe_reader *reader, const struct pe_value *config,
                               const struct pe_hf_language *language, struct pe_values *values,
-                              struct pe_reader_view *view, struct pe_error *err)
+                              struct pe_reader_view *view, struct pe_failure *err)
 {
     struct pe_value inner;
     const struct pe_value *object = language->place.object;

@@ -9,7 +9,7 @@
 /* Whole numbers from 0 on, for schemes with numbered rows. */
 
 /* Refuses negative and fractional positions and names the first. */
-enum pe_status pe_whole_check(const struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_whole_check(const struct pe_plan *plan, struct pe_failure *err);
 
 /* The field that determines the largest position, as a JSON pointer, for error messages. */
 const char *pe_whole_pointer(const struct pe_plan *plan);
@@ -38,7 +38,7 @@ void pe_stepping_room(struct pe_cost *cost, const struct pe_plan *plan, double d
  * refuses if they are too far down. It only allocates: no row is computed before a fill needs it. Sets the plan's
  * pace; extra: work of a first fill, in multiply-adds. */
 enum pe_status pe_stepping_new(struct pe_plan *plan, const struct pe_steps *steps, double extra,
-                               struct pe_stepping **stepping, struct pe_error *err);
+                               struct pe_stepping **stepping, struct pe_failure *err);
 void pe_stepping_free(struct pe_stepping *stepping); /* NULL is accepted */
 
 /* The caller writes row 0 here, [dim], before the first fill. */
@@ -58,7 +58,7 @@ struct pe_recurrence {
 };
 
 /* The scheme's step, with its scratch beside the network's, and its cost; the network must be there. */
-enum pe_status pe_recurrence_open(struct pe_plan *plan, struct pe_steps steps, struct pe_error *err);
+enum pe_status pe_recurrence_open(struct pe_plan *plan, struct pe_steps steps, struct pe_failure *err);
 void pe_recurrence_drop(struct pe_plan *plan);
 void pe_recurrence_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
                         const struct pe_block *block, void *dst);
@@ -113,7 +113,7 @@ struct pe_sinusoid_block pe_sinusoid_block(const struct pe_sinusoid *how, unsign
 /* For a sequence of several axes, or a grid: checks the style's rules, resolves derived parameters, shifts the
  * positions as the style requires, and describes at most PE_AXES_MAX blocks. */
 enum pe_status pe_sinusoidal_axes(struct pe_plan *plan, struct pe_sinusoid_block *blocks, size_t *n_blocks,
-                                  struct pe_error *err);
+                                  struct pe_failure *err);
 
 /* ---- fourier ---- */
 
@@ -160,9 +160,9 @@ struct pe_features {
 
 /* Plans one style: checks its rules, derives parameters and sets positions. Sets everything in plan->tables
  * (allocated and zeroed) except the features … */
-enum pe_status pe_fourier_nerf(struct pe_plan *plan, struct pe_error *err);
-enum pe_status pe_fourier_perceiver(struct pe_plan *plan, struct pe_error *err);
-enum pe_status pe_fourier_gaussian(struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_fourier_nerf(struct pe_plan *plan, struct pe_failure *err);
+enum pe_status pe_fourier_perceiver(struct pe_plan *plan, struct pe_failure *err);
+enum pe_status pe_fourier_gaussian(struct pe_plan *plan, struct pe_failure *err);
 
 /* … and adds them, in the order of the columns. */
 void pe_fourier_add_nerf(const struct pe_plan *plan, struct pe_features *features);

@@ -48,7 +48,7 @@ static int bits_needed(double position)
     return exponent;
 }
 
-static enum pe_status check_last(const struct pe_plan *p, struct pe_error *err)
+static enum pe_status check_last(const struct pe_plan *p, struct pe_failure *err)
 {
     const struct binary *c = p->config;
     double last = pe_positions_last(p->seq.k);
@@ -58,7 +58,7 @@ static enum pe_status check_last(const struct pe_plan *p, struct pe_error *err)
                    (long long)c->bits, pe_plan_gave(p, "bits") ? "" : pe_text(", which is min(dim, 32)"));
 }
 
-static enum pe_status set_shifts(struct pe_plan *p, struct pe_error *err)
+static enum pe_status set_shifts(struct pe_plan *p, struct pe_failure *err)
 {
     const struct binary *c = p->config;
     unsigned char *shifts = p->tables = malloc((size_t)c->dim);
@@ -77,7 +77,7 @@ static void binary_cost(const struct pe_plan *p, struct pe_cost *cost)
     pe_cost_each(cost, (double)((const struct binary *)p->config)->dim, sizeof(unsigned char), 30);
 }
 
-static enum pe_status binary_plan(struct pe_plan *p, struct pe_error *err)
+static enum pe_status binary_plan(struct pe_plan *p, struct pe_failure *err)
 {
     struct binary *c = p->config;
     if (c->bits == PE_UNSET_INT)

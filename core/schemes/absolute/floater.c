@@ -162,7 +162,7 @@ static void step(const void *context, uint64_t k, double *row, double *scratch)
 /* ---- The plan ---- */
 
 /* Sizes that the tensors sent fix. */
-static enum pe_status fix_sizes(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status fix_sizes(struct pe_plan *plan, struct pe_failure *err)
 {
     struct floater *c = plan->config;
     uint64_t p0 = pe_weights_axis(plan, P0, 0), b2 = pe_weights_axis(plan, B2, 0), w1 = pe_weights_axis(plan, W1, 0),
@@ -177,7 +177,7 @@ static enum pe_status fix_sizes(struct pe_plan *plan, struct pe_error *err)
     return status;
 }
 
-static enum pe_status make_network(struct pe_plan *plan, struct pe_network **network, struct pe_error *err)
+static enum pe_status make_network(struct pe_plan *plan, struct pe_network **network, struct pe_failure *err)
 {
     const struct floater *c = plan->config;
     struct pe_network_form form = {.n_layers = 2,
@@ -201,7 +201,7 @@ static void floater_cost(const struct pe_plan *p, struct pe_cost *cost)
     pe_cost_weights(cost, p, P0, dim);
 }
 
-static enum pe_status floater_plan(struct pe_plan *p, struct pe_error *err)
+static enum pe_status floater_plan(struct pe_plan *p, struct pe_failure *err)
 {
     struct floater *c = p->config;
     struct tables *t = p->tables = calloc(1, sizeof *t);

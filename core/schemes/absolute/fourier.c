@@ -95,7 +95,7 @@ static uint64_t width(const struct pe_plan *plan)
 /* ---- Any style ---- */
 
 static const struct {
-    enum pe_status (*plan)(struct pe_plan *, struct pe_error *);
+    enum pe_status (*plan)(struct pe_plan *, struct pe_failure *);
     void (*add)(const struct pe_plan *, struct pe_features *);
 } styles[] = {
     [PE_NERF] = {pe_fourier_nerf, pe_fourier_add_nerf},
@@ -103,7 +103,7 @@ static const struct {
     [PE_GAUSSIAN] = {pe_fourier_gaussian, pe_fourier_add_gaussian},
 };
 
-static enum pe_status check_b_is_used(const struct pe_plan *p, struct pe_error *err)
+static enum pe_status check_b_is_used(const struct pe_plan *p, struct pe_failure *err)
 {
     const struct fourier *c = p->config;
     if (c->style == PE_GAUSSIAN || !p->weights[PE_FOURIER_B].tensor.data)
@@ -111,7 +111,7 @@ static enum pe_status check_b_is_used(const struct pe_plan *p, struct pe_error *
     return pe_fail(err, "/b", "b is not used here: it needs style=gaussian");
 }
 
-static enum pe_status make_features(struct pe_plan *p, struct pe_error *err)
+static enum pe_status make_features(struct pe_plan *p, struct pe_failure *err)
 {
     const struct fourier *c = p->config;
     struct pe_features *t = p->tables;
@@ -138,7 +138,7 @@ static double farthest_phase(const struct pe_plan *p, const struct pe_feature *f
 }
 
 /* Checks phases like encode/outputs.c checks waves. */
-static enum pe_status check_phases(const struct pe_plan *p, struct pe_error *err)
+static enum pe_status check_phases(const struct pe_plan *p, struct pe_failure *err)
 {
     const struct pe_features *t = p->tables;
     double reach[PE_AXES_MAX];
@@ -182,7 +182,7 @@ static void set_work(struct pe_plan *p)
         p->element_work = p->arith == PE_ARITH_FLOAT32 ? 1600 : 64 + 128 * (double)p->seq.n_axes;
 }
 
-static enum pe_status fourier_plan(struct pe_plan *p, struct pe_error *err)
+static enum pe_status fourier_plan(struct pe_plan *p, struct pe_failure *err)
 {
     const struct fourier *c = p->config;
     p->tables = calloc(1, sizeof(struct pe_features));

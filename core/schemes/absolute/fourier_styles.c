@@ -10,7 +10,7 @@ static void add(struct pe_features *t, unsigned axis, int quarter, double numera
 
 /* ---- nerf ---- */
 
-enum pe_status pe_fourier_nerf(struct pe_plan *p, struct pe_error *err)
+enum pe_status pe_fourier_nerf(struct pe_plan *p, struct pe_failure *err)
 {
     struct fourier *c = p->config;
     struct pe_features *t = p->tables;
@@ -43,7 +43,7 @@ void pe_fourier_add_nerf(const struct pe_plan *p, struct pe_features *t)
 
 /* Positions in the request are coordinates. Any other sequence is spread by index, and this function returns its
  * lengths. */
-static enum pe_status lengths_of(const struct pe_plan *p, double *lengths, bool *spread, struct pe_error *err)
+static enum pe_status lengths_of(const struct pe_plan *p, double *lengths, bool *spread, struct pe_failure *err)
 {
     const struct pe_sequence *seq = &p->seq;
     *spread = !p->sequence.positions.n;
@@ -64,7 +64,7 @@ static enum pe_status lengths_of(const struct pe_plan *p, double *lengths, bool 
     return PE_OK;
 }
 
-static enum pe_status set_resolution(struct pe_plan *p, const double *lengths, struct pe_error *err)
+static enum pe_status set_resolution(struct pe_plan *p, const double *lengths, struct pe_failure *err)
 {
     struct fourier *c = p->config;
     struct pe_reals *list = &c->max_resolution;
@@ -93,7 +93,7 @@ static void spread_axis(struct pe_plan *p, unsigned axis, double n)
     p->seq.q[axis].start = p->seq.k[axis].start = n > 1 ? (1 - n) / 2 : -1;
 }
 
-enum pe_status pe_fourier_perceiver(struct pe_plan *p, struct pe_error *err)
+enum pe_status pe_fourier_perceiver(struct pe_plan *p, struct pe_failure *err)
 {
     struct fourier *c = p->config;
     struct pe_features *t = p->tables;
@@ -134,7 +134,7 @@ void pe_fourier_add_perceiver(const struct pe_plan *p, struct pe_features *t)
 /* ---- gaussian ---- */
 
 /* Gets b: as sent, where its shape determines num_freqs, or from the seed. */
-static enum pe_status get_b(struct pe_plan *p, struct pe_error *err)
+static enum pe_status get_b(struct pe_plan *p, struct pe_failure *err)
 {
     struct fourier *c = p->config;
     enum pe_status status = PE_OK;
@@ -156,7 +156,7 @@ static enum pe_status get_b(struct pe_plan *p, struct pe_error *err)
     return status;
 }
 
-enum pe_status pe_fourier_gaussian(struct pe_plan *p, struct pe_error *err)
+enum pe_status pe_fourier_gaussian(struct pe_plan *p, struct pe_failure *err)
 {
     struct pe_features *t = p->tables;
     enum pe_status status = get_b(p, err);

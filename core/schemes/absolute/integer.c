@@ -53,7 +53,7 @@ static double scale_of(const struct integer *c)
     return v->kind == PE_REAL ? v->real : (double)NAN;
 }
 
-static enum pe_status integer_plan(struct pe_plan *p, struct pe_error *err)
+static enum pe_status integer_plan(struct pe_plan *p, struct pe_failure *err)
 {
     struct integer *c = p->config;
     double scale = scale_of(c);

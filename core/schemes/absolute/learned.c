@@ -100,7 +100,7 @@ static double smallest(const struct pe_positions *p)
 }
 
 static enum pe_status fail_row(const struct learned *c, const char *tensor, double id, double rows,
-                               struct pe_error *err)
+                               struct pe_failure *err)
 {
     char pointer[24] = "/";
     strncat(pointer, tensor, sizeof pointer - 2);
@@ -110,7 +110,7 @@ static enum pe_status fail_row(const struct learned *c, const char *tensor, doub
                    tensor, rows, id - (double)c->row_offset, c->row_offset ? pe_text(" with row_offset") : "", id);
 }
 
-static enum pe_status check_whole(const struct learned *c, const struct pe_positions *p, struct pe_error *err)
+static enum pe_status check_whole(const struct learned *c, const struct pe_positions *p, struct pe_failure *err)
 {
     if (c->out_of_range == STRETCH || pe_positions_are_integers(p))
         return PE_OK;
@@ -121,7 +121,7 @@ static enum pe_status check_whole(const struct learned *c, const struct pe_posit
 
 /* Checks the ids of an axis, from the smallest to the largest position, against the table's rows. */
 static enum pe_status check_rows(const struct learned *c, const struct pe_positions *p, const char *tensor, double rows,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     double first = smallest(p) + (double)c->row_offset, last = pe_positions_last(p) + (double)c->row_offset;
     enum pe_status status = check_whole(c, p, err);
@@ -143,7 +143,7 @@ static uint64_t rows_for(const struct learned *c, const struct pe_positions *p)
     return (uint64_t)fmax(floor(pe_positions_last(p)) + (double)c->row_offset + 1, 1);
 }
 
-static enum pe_status need(struct pe_plan *plan, size_t id, uint64_t rows, uint64_t width, struct pe_error *err)
+static enum pe_status need(struct pe_plan *plan, size_t id, uint64_t rows, uint64_t width, struct pe_failure *err)
 {
     uint64_t shape[2] = {pe_weights_sent(plan, id) ? pe_weights_axis(plan, id, 0) : rows, width};
     return pe_weights_need(plan, id, shape, 2, err);
@@ -151,7 +151,7 @@ static enum pe_status need(struct pe_plan *plan, size_t id, uint64_t rows, uint6
 
 static uint64_t rows_there(const struct pe_plan *plan, size_t id) { return plan->weights[id].tensor.shape[0]; }
 
-static enum pe_status fix(struct pe_plan *plan, size_t id, struct pe_error *err)
+static enum pe_status fix(struct pe_plan *plan, size_t id, struct pe_failure *err)
 {
     enum pe_status status = PE_OK;
     if (!pe_weights_sent(plan, id))
@@ -164,7 +164,7 @@ static enum pe_status fix(struct pe_plan *plan, size_t id, struct pe_error *err)
 
 /* ---- The three ways ---- */
 
-static enum pe_status plan_lookup(struct pe_plan *plan, struct state *s, struct pe_error *err)
+static enum pe_status plan_lookup(struct pe_plan *plan, struct state *s, struct pe_failure *err)
 {
     struct learned *c = plan->config;
     /* A grid without table_grid numbers its positions row by row, like the table of a model at its own resolution. */
@@ -189,7 +189,7 @@ static enum pe_status plan_lookup(struct pe_plan *plan, struct state *s, struct 
     return check_rows(c, p, "table", (double)c->rows, err);
 }
 
-static enum pe_status plan_split(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status plan_split(struct pe_plan *plan, struct pe_failure *err)
 {
     struct learned *c = plan->config;
     if (plan->seq.n_axes != 2)
@@ -216,7 +216,7 @@ static enum pe_status plan_split(struct pe_plan *plan, struct pe_error *err)
     return PE_OK;
 }
 
-static enum pe_status check_table_grid(const struct pe_plan *plan, struct pe_error *err)
+static enum pe_status check_table_grid(const struct pe_plan *plan, struct pe_failure *err)
 {
     const struct learned *c = plan->config;
     if (plan->seq.n_grid != 2) {
@@ -238,7 +238,7 @@ static enum pe_status check_table_grid(const struct pe_plan *plan, struct pe_err
 }
 
 /* Shrinking with antialias reads every row in between. */
-static enum pe_status check_taps(const struct pe_plan *plan, uint64_t h, uint64_t w, struct pe_error *err)
+static enum pe_status check_taps(const struct pe_plan *plan, uint64_t h, uint64_t w, struct pe_failure *err)
 {
     double rows = 4 * fmax(1, (double)h / (double)plan->seq.grid[0]),
            cols = 4 * fmax(1, (double)w / (double)plan->seq.grid[1]);
@@ -250,7 +250,7 @@ static enum pe_status check_taps(const struct pe_plan *plan, uint64_t h, uint64_
     return err->status = PE_TOO_LARGE;
 }
 
-static enum pe_status plan_resized(struct pe_plan *plan, struct state *s, struct pe_error *err)
+static enum pe_status plan_resized(struct pe_plan *plan, struct state *s, struct pe_failure *err)
 {
     struct learned *c = plan->config;
     if (c->interpolate == PE_UNSET_WORD)
@@ -278,7 +278,7 @@ static enum pe_status plan_resized(struct pe_plan *plan, struct state *s, struct
     return status;
 }
 
-static enum pe_status check_way(const struct pe_plan *plan, const struct state *s, struct pe_error *err)
+static enum pe_status check_way(const struct pe_plan *plan, const struct state *s, struct pe_failure *err)
 {
     const struct learned *c = plan->config;
     bool split_sent = pe_weights_sent(plan, ROW_TABLE) || pe_weights_sent(plan, COL_TABLE);
@@ -309,7 +309,7 @@ static void learned_cost(const struct pe_plan *plan, struct pe_cost *cost)
     }
 }
 
-static enum pe_status learned_plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status learned_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct learned *c = plan->config;
     struct state *s = plan->tables = calloc(1, sizeof *s);

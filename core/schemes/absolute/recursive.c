@@ -84,7 +84,7 @@ static uint64_t width_sent(const struct pe_plan *plan, size_t i)
     return width || i + 1 == PE_LAYERS_MAX ? width : pe_weights_axis(plan, W1 + 2 * (i + 1), 1);
 }
 
-static enum pe_status fix_dim(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status fix_dim(struct pe_plan *plan, struct pe_failure *err)
 {
     uint64_t rows = pe_weights_axis(plan, P0, 0), columns = pe_weights_axis(plan, W1, 1);
     if (rows)
@@ -93,7 +93,7 @@ static enum pe_status fix_dim(struct pe_plan *plan, struct pe_error *err)
 }
 
 /* `hidden` is the width between two layers. More layers have several widths, which their tensors determine. */
-static enum pe_status fix_hidden(struct pe_plan *plan, size_t n_layers, struct pe_error *err)
+static enum pe_status fix_hidden(struct pe_plan *plan, size_t n_layers, struct pe_failure *err)
 {
     struct recursive *c = plan->config;
     if (n_layers != 2 && c->hidden != PE_UNSET_INT)
@@ -105,7 +105,7 @@ static enum pe_status fix_hidden(struct pe_plan *plan, size_t n_layers, struct p
     return PE_OK;
 }
 
-static enum pe_status make_network(struct pe_plan *plan, struct pe_network **network, struct pe_error *err)
+static enum pe_status make_network(struct pe_plan *plan, struct pe_network **network, struct pe_failure *err)
 {
     const struct recursive *c = plan->config;
     struct pe_network_form form = {.n_layers = count_layers(plan),
@@ -155,7 +155,7 @@ static void recursive_cost(const struct pe_plan *p, struct pe_cost *cost)
     pe_cost_weights(cost, p, P0, dim);
 }
 
-static enum pe_status recursive_plan(struct pe_plan *p, struct pe_error *err)
+static enum pe_status recursive_plan(struct pe_plan *p, struct pe_failure *err)
 {
     struct recursive *c = p->config;
     struct tables *t = p->tables = calloc(1, sizeof *t);

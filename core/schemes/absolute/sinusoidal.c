@@ -117,7 +117,7 @@ struct pe_sinusoid pe_sinusoid_of(const struct sinusoidal *c)
                                 dd(c->angle_scale)};
 }
 
-static enum pe_status one_axis(struct pe_plan *p, struct pe_sinusoid_block *block, struct pe_error *err)
+static enum pe_status one_axis(struct pe_plan *p, struct pe_sinusoid_block *block, struct pe_failure *err)
 {
     struct sinusoidal *c = p->config;
     struct pe_sinusoid how = pe_sinusoid_of(c);
@@ -135,7 +135,7 @@ static enum pe_status one_axis(struct pe_plan *p, struct pe_sinusoid_block *bloc
 
 /* ---- The plan: all columns ---- */
 
-static enum pe_status check_bases(const struct sinusoidal *c, struct pe_error *err)
+static enum pe_status check_bases(const struct sinusoidal *c, struct pe_failure *err)
 {
     const char *name = c->base == 1 ? "base" : "temperature";
     if (c->base != 1 && c->temperature != 1)
@@ -147,7 +147,7 @@ static enum pe_status check_bases(const struct sinusoidal *c, struct pe_error *e
 }
 
 /* One frequency is base^0 whatever the denominator: tensor2tensor's rule for dim 2, where others divide by zero. */
-static enum pe_status check_block(const struct sinusoidal *c, const struct pe_sinusoid_block *b, struct pe_error *err)
+static enum pe_status check_block(const struct sinusoidal *c, const struct pe_sinusoid_block *b, struct pe_failure *err)
 {
     long long h = (long long)(b->n_cosines);
     if (b->n_sines <= 1 || b->denominator > 0)
@@ -161,7 +161,7 @@ static enum pe_status check_block(const struct sinusoidal *c, const struct pe_si
 /* A small base with a freq_shift near dim/2 overflows any double. In other cases the phases are checked with the
  * positions. */
 static enum pe_status check_fastest(const struct sinusoidal *c, const struct pe_dd *freq, size_t n,
-                                    struct pe_error *err)
+                                    struct pe_failure *err)
 {
     if (n == 0 || freq[n - 1].hi < PE_PHASE_MAX)
         return PE_OK;
@@ -188,7 +188,7 @@ static void put_block(const struct pe_sinusoid_block *b, const struct pe_dd *fre
     }
 }
 
-static enum pe_status make_block(struct pe_plan *p, const struct pe_sinusoid_block *b, struct pe_error *err)
+static enum pe_status make_block(struct pe_plan *p, const struct pe_sinusoid_block *b, struct pe_failure *err)
 {
     const struct sinusoidal *c = p->config;
     bool float32 = c->arith == PE_ARITH_FLOAT32;
@@ -205,7 +205,7 @@ static enum pe_status make_block(struct pe_plan *p, const struct pe_sinusoid_blo
 }
 
 /* Columns that no block fills are the padding of an odd width: sin(0·p) = 0. */
-static enum pe_status make_columns(struct pe_plan *p, struct pe_error *err)
+static enum pe_status make_columns(struct pe_plan *p, struct pe_failure *err)
 {
     size_t dim = (size_t)((const struct sinusoidal *)p->config)->dim;
     struct pe_wave *columns = p->tables = calloc(dim, sizeof *columns);
@@ -223,7 +223,7 @@ static void sinusoidal_cost(const struct pe_plan *p, struct pe_cost *cost)
     pe_cost_each(cost, (double)c->dim, sizeof(struct pe_wave), 50);
 }
 
-static enum pe_status sinusoidal_plan(struct pe_plan *p, struct pe_error *err)
+static enum pe_status sinusoidal_plan(struct pe_plan *p, struct pe_failure *err)
 {
     const struct sinusoidal *c = p->config;
     struct pe_sinusoid_block blocks[PE_AXES_MAX];

@@ -27,7 +27,7 @@ struct blocks {
 
 static const char *style_name(const struct sinusoidal *c) { return pe_sinusoidal_styles[c->style]; }
 
-static enum pe_status need_axes(const struct pe_plan *p, unsigned least, unsigned most, struct pe_error *err)
+static enum pe_status need_axes(const struct pe_plan *p, unsigned least, unsigned most, struct pe_failure *err)
 {
     unsigned n = p->seq.n_axes;
     if (n >= least && n <= most)
@@ -36,7 +36,7 @@ static enum pe_status need_axes(const struct pe_plan *p, unsigned least, unsigne
                    style_name(p->config), least == most ? "2" : pe_text("2 or 3"), n);
 }
 
-static enum pe_status need_multiple(const struct sinusoidal *c, int64_t of, const char *why, struct pe_error *err)
+static enum pe_status need_multiple(const struct sinusoidal *c, int64_t of, const char *why, struct pe_failure *err)
 {
     if (c->dim % of == 0)
         return PE_OK;
@@ -55,7 +55,7 @@ static void set_list(struct pe_reals *list, const int64_t *numbers, unsigned n)
 }
 
 static enum pe_status read_list(struct pe_reals *list, const char *name, const char *pointer, unsigned n,
-                                int64_t *numbers, struct pe_error *err)
+                                int64_t *numbers, struct pe_failure *err)
 {
     enum pe_status status = pe_reals_expect(list, n, name, "one for each axis", err);
     for (unsigned a = 0; !status && a < n; a++) {
@@ -75,7 +75,7 @@ static void share_out(struct sinusoidal *c, unsigned n)
         c->widths[a] = a ? each : c->dim - each * (n - 1);
 }
 
-static enum pe_status set_widths(struct sinusoidal *c, unsigned n, struct pe_error *err)
+static enum pe_status set_widths(struct sinusoidal *c, unsigned n, struct pe_failure *err)
 {
     int64_t sum = 0;
     enum pe_status status = PE_OK;
@@ -92,7 +92,7 @@ static enum pe_status set_widths(struct sinusoidal *c, unsigned n, struct pe_err
     return status;
 }
 
-static enum pe_status set_order(struct sinusoidal *c, unsigned n, struct pe_error *err)
+static enum pe_status set_order(struct sinusoidal *c, unsigned n, struct pe_failure *err)
 {
     bool seen[PE_AXES_MAX] = {false};
     enum pe_status status = PE_OK;
@@ -111,7 +111,7 @@ static enum pe_status set_order(struct sinusoidal *c, unsigned n, struct pe_erro
     return status;
 }
 
-static enum pe_status axial(struct pe_plan *p, struct blocks *b, struct pe_error *err)
+static enum pe_status axial(struct pe_plan *p, struct blocks *b, struct pe_failure *err)
 {
     struct sinusoidal *c = p->config;
     struct pe_sinusoid how = pe_sinusoid_of(c);
@@ -138,7 +138,7 @@ static struct pe_dd exact_scale(double given)
     return given == two_pi.hi ? two_pi : dd(given);
 }
 
-static enum pe_status check_detr(struct pe_plan *p, struct pe_error *err)
+static enum pe_status check_detr(struct pe_plan *p, struct pe_failure *err)
 {
     struct sinusoidal *c = p->config;
     bool gave = pe_plan_gave(p, "angle_scale");
@@ -159,7 +159,7 @@ static void begin_at_one(struct pe_plan *p)
         p->seq.q[a].start = p->seq.k[a].start += 1;
 }
 
-static enum pe_status detr(struct pe_plan *p, struct blocks *b, struct pe_error *err)
+static enum pe_status detr(struct pe_plan *p, struct blocks *b, struct pe_failure *err)
 {
     struct sinusoidal *c = p->config;
     struct pe_sinusoid how = {.base = c->temperature, .scale = {1, 0}};
@@ -186,7 +186,7 @@ static struct pe_sinusoid plain(const struct sinusoidal *c, enum sinusoidal_layo
     return (struct pe_sinusoid){.base = c->base, .layout = layout, .scale = {1, 0}};
 }
 
-static enum pe_status mae(struct pe_plan *p, struct blocks *b, struct pe_error *err)
+static enum pe_status mae(struct pe_plan *p, struct blocks *b, struct pe_failure *err)
 {
     const struct sinusoidal *c = p->config;
     struct pe_sinusoid how = plain(c, PE_SINES_HALF);
@@ -201,7 +201,7 @@ static enum pe_status mae(struct pe_plan *p, struct blocks *b, struct pe_error *
     return PE_OK;
 }
 
-static enum pe_status timm(struct pe_plan *p, struct blocks *b, struct pe_error *err)
+static enum pe_status timm(struct pe_plan *p, struct blocks *b, struct pe_failure *err)
 {
     const struct sinusoidal *c = p->config;
     struct pe_sinusoid how = plain(c, PE_SINES_HALF);
@@ -235,7 +235,7 @@ static void equal_blocks(const struct pe_plan *p, const struct pe_sinusoid *how,
     }
 }
 
-static enum pe_status multidim(struct pe_plan *p, struct blocks *b, struct pe_error *err)
+static enum pe_status multidim(struct pe_plan *p, struct blocks *b, struct pe_failure *err)
 {
     struct pe_sinusoid how = plain(p->config, PE_SINES_INTERLEAVED);
     (void)err;
@@ -243,7 +243,7 @@ static enum pe_status multidim(struct pe_plan *p, struct blocks *b, struct pe_er
     return PE_OK;
 }
 
-static enum pe_status vjepa(struct pe_plan *p, struct blocks *b, struct pe_error *err)
+static enum pe_status vjepa(struct pe_plan *p, struct blocks *b, struct pe_failure *err)
 {
     const struct sinusoidal *c = p->config;
     struct pe_sinusoid how = plain(c, PE_SINES_HALF);
@@ -271,9 +271,9 @@ static enum pe_status vjepa(struct pe_plan *p, struct blocks *b, struct pe_error
 /* ---- All ---- */
 
 enum pe_status pe_sinusoidal_axes(struct pe_plan *plan, struct pe_sinusoid_block *blocks, size_t *n_blocks,
-                                  struct pe_error *err)
+                                  struct pe_failure *err)
 {
-    static enum pe_status (*const styles[])(struct pe_plan *, struct blocks *, struct pe_error *) = {
+    static enum pe_status (*const styles[])(struct pe_plan *, struct blocks *, struct pe_failure *) = {
         [PE_AXIAL] = axial, [PE_DETR] = detr,         [PE_MAE] = mae,
         [PE_TIMM] = timm,   [PE_MULTIDIM] = multidim, [PE_VJEPA] = vjepa};
     struct sinusoidal *c = plan->config;

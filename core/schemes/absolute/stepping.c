@@ -50,7 +50,7 @@ static double count_steps(const struct pe_positions *p, double stride)
 }
 
 static enum pe_status check_work(struct pe_plan *plan, const struct pe_steps *steps, double stride, double extra,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     double n = count_steps(plan->seq.k, stride), work = n * steps->cost;
     plan->pace = work + extra > PE_LIGHT_WORK ? PE_HEAVY : PE_QUICK;
@@ -93,7 +93,7 @@ static bool alloc(struct pe_stepping *s)
 }
 
 enum pe_status pe_stepping_new(struct pe_plan *plan, const struct pe_steps *steps, double extra,
-                               struct pe_stepping **stepping, struct pe_error *err)
+                               struct pe_stepping **stepping, struct pe_failure *err)
 {
     enum pe_status status = pe_whole_check(plan, err);
     if (status)
@@ -242,7 +242,7 @@ void pe_stepping_fill(struct pe_stepping *s, const struct pe_positions *position
 
 /* ---- Of a network ---- */
 
-enum pe_status pe_recurrence_open(struct pe_plan *plan, struct pe_steps steps, struct pe_error *err)
+enum pe_status pe_recurrence_open(struct pe_plan *plan, struct pe_steps steps, struct pe_failure *err)
 {
     struct pe_recurrence *r = plan->tables;
     steps.dim = r->dim;

@@ -11,13 +11,13 @@ const char *pe_whole_pointer(const struct pe_plan *plan)
     return f->lens.n ? "/lens" : f->tokens ? "/tokens" : pe_absolute_n(plan) ? "/x" : "/len";
 }
 
-static enum pe_status refuse(const struct pe_plan *plan, double p, uint64_t i, struct pe_error *err)
+static enum pe_status refuse(const struct pe_plan *plan, double p, uint64_t i, struct pe_failure *err)
 {
     return pe_fail(err, pe_whole_pointer(plan), "position %.17g (index %llu) is %s; %s allows whole numbers from 0 on",
                    p, (unsigned long long)i, pe_text(p < 0 ? "negative" : "fractional"), plan->scheme->info.name);
 }
 
-enum pe_status pe_whole_check(const struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_whole_check(const struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_positions *positions = plan->seq.k;
     uint64_t n = positions->list ? positions->n : 1; /* a run grows by 1 */

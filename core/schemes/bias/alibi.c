@@ -106,7 +106,7 @@ static void set_default_slopes(const struct alibi *c, struct pe_dd *slopes)
 }
 
 static enum pe_status copy_slopes(const struct alibi *c, const struct pe_reals *given, const char *name,
-                                  struct pe_dd *slopes, struct pe_error *err)
+                                  struct pe_dd *slopes, struct pe_failure *err)
 {
     if (!given->n)
         return PE_OK;
@@ -116,7 +116,7 @@ static enum pe_status copy_slopes(const struct alibi *c, const struct pe_reals *
     return status;
 }
 
-static enum pe_status set_slopes(const struct alibi *c, struct tables *t, struct pe_error *err)
+static enum pe_status set_slopes(const struct alibi *c, struct tables *t, struct pe_failure *err)
 {
     size_t n = (size_t)c->num_heads;
     set_default_slopes(c, t->slopes);
@@ -177,7 +177,7 @@ static const struct pe_bias_rule rules[] = {
 };
 
 /* BLOOM counts from the first seen key: (cumsum(mask) - 1) · mask. */
-static enum pe_status count_keys(const struct pe_plan *plan, struct tables *t, struct pe_error *err)
+static enum pe_status count_keys(const struct pe_plan *plan, struct tables *t, struct pe_failure *err)
 {
     const struct alibi *c = plan->config;
     const struct pe_mask *mask = plan->mask ? plan->mask : &t->bias.mask;
@@ -208,7 +208,7 @@ static void alibi_cost(const struct pe_plan *plan, struct pe_cost *cost)
     pe_bias_cost(plan, (double)c->num_heads, cost);
 }
 
-static enum pe_status alibi_plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status alibi_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct alibi *c = plan->config;
     struct tables *t = plan->tables = calloc(1, sizeof *t + 3 * (size_t)c->num_heads * sizeof *t->slopes);

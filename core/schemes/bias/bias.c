@@ -45,7 +45,7 @@ void pe_bias_cost(const struct pe_plan *plan, double num_heads, struct pe_cost *
 }
 
 /* Memory from malloc that is never touched costs only address space. */
-static enum pe_status keep_line(struct pe_bias *bias, const struct pe_plan *plan, struct pe_error *err)
+static enum pe_status keep_line(struct pe_bias *bias, const struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_bias_line *line = &bias->line;
     if (!is_toeplitz(bias, plan) || line_bytes(plan, (double)bias->num_heads) == 0)
@@ -60,7 +60,7 @@ static enum pe_status keep_line(struct pe_bias *bias, const struct pe_plan *plan
 const struct pe_output_row pe_bias_outputs[] = {PE_BIAS_OUTPUT, {.name = NULL}};
 
 enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_mask_fields *fields,
-                            struct pe_error *err)
+                            struct pe_failure *err)
 {
     const struct pe_mask_fields all = {.window = PE_UNSET_INT, .window_right = PE_UNSET_INT};
     int64_t num_heads = 1;

@@ -59,7 +59,7 @@ extern const struct pe_output_row pe_bias_outputs[];
 
 /* The scheme's config must be resolved and its rule set. */
 enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_mask_fields *fields,
-                            struct pe_error *err);
+                            struct pe_failure *err);
 void pe_bias_drop(struct pe_plan *plan); /* and frees the tables; the descriptor's drop() of most */
 /* Adds the cost of pe_bias_init, for the scheme's cost(). */
 void pe_bias_cost(const struct pe_plan *plan, double num_heads, struct pe_cost *cost);
@@ -136,15 +136,15 @@ struct pe_window {
 };
 
 /* Gets the window from the sequence, and the mask. */
-enum pe_status pe_window_init(struct pe_window *window, struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_window_init(struct pe_window *window, struct pe_plan *plan, struct pe_failure *err);
 /* Allocates the table. row() computes each of its rows with the given work in multiply-adds. num_heads must be
  * resolved. */
 enum pe_status pe_window_keep(struct pe_plan *plan, void (*row)(const struct pe_plan *, uint64_t, double *),
-                              double work, struct pe_error *err);
+                              double work, struct pe_failure *err);
 
 /* Parameters and the whole plan() of schemes whose table is input 0 (swin, beit). Allocates plan->tables. */
 extern const struct pe_param pe_window_params[];
-enum pe_status pe_window_plan(struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_window_plan(struct pe_plan *plan, struct pe_failure *err);
 
 /* The rest of the descriptor. */
 void pe_window_cost(const struct pe_plan *plan, struct pe_cost *cost);

@@ -92,14 +92,14 @@ static void row(const struct pe_plan *plan, const struct pe_glance *first, size_
 /* ---- The plan ---- */
 
 /* Fixes a size from either of two tensors, from the first if both are given. */
-static enum pe_status fix(struct pe_plan *plan, const char *name, enum input a, enum input b, struct pe_error *err)
+static enum pe_status fix(struct pe_plan *plan, const char *name, enum input a, enum input b, struct pe_failure *err)
 {
     enum input id = pe_weights_axis(plan, a, 0) ? a : b;
     uint64_t size = pe_weights_axis(plan, id, 0);
     return size ? pe_fix_size(plan, name, size, inputs[id].name, err) : PE_OK;
 }
 
-static enum pe_status need_weights(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status need_weights(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct fire *f = plan->config;
     enum pe_status status = fix(plan, "hidden", W1, B1, err);
@@ -150,7 +150,7 @@ static void fire_cost(const struct pe_plan *plan, struct pe_cost *cost)
     pe_bias_cost(plan, heads, cost);
 }
 
-static enum pe_status fire_plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status fire_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct fire *f = plan->config;
     enum pe_status status = need_weights(plan, err);

@@ -64,7 +64,7 @@ static double number_at(const struct pe_value *v, uint64_t i)
 
 /* Reads a number or one per head into the field at `offset` of each head. */
 static enum pe_status read_heads(const struct kerple *c, const struct pe_value *v, const char *pointer, double min,
-                                 double max, struct tables *t, size_t offset, struct pe_error *err)
+                                 double max, struct tables *t, size_t offset, struct pe_failure *err)
 {
     uint64_t n = count_numbers(v), n_heads = (uint64_t)c->num_heads;
     bool is_list = v->kind == PE_ARRAY;
@@ -82,7 +82,7 @@ static enum pe_status read_heads(const struct kerple *c, const struct pe_value *
     return PE_OK;
 }
 
-static enum pe_status set_heads(struct kerple *c, struct tables *t, struct pe_error *err)
+static enum pe_status set_heads(struct kerple *c, struct tables *t, struct pe_failure *err)
 {
     c->r1 = c->r1 ? c->r1 : &one; /* shown in the resolved config */
     c->r2 = c->r2 ? c->r2 : &one;
@@ -175,7 +175,7 @@ static void kerple_cost(const struct pe_plan *plan, struct pe_cost *cost)
     pe_bias_cost(plan, (double)c->num_heads, cost);
 }
 
-static enum pe_status kerple_plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status kerple_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     struct kerple *c = plan->config;
     struct tables *t = plan->tables = calloc(1, sizeof *t + (size_t)c->num_heads * sizeof *t->heads);

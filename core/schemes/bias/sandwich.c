@@ -146,7 +146,7 @@ static void row(const struct pe_plan *plan, const struct pe_glance *first, size_
 
 /* ---- The plan ---- */
 
-static enum pe_status make_cosines(const struct sandwich *c, struct tables *t, struct pe_error *err)
+static enum pe_status make_cosines(const struct sandwich *c, struct tables *t, struct pe_failure *err)
 {
     struct pe_dd *freq = calloc(t->n, sizeof *freq);
     if (!freq)
@@ -170,7 +170,7 @@ static void sandwich_cost(const struct pe_plan *plan, struct pe_cost *cost)
     pe_bias_cost(plan, (double)c->num_heads, cost);
 }
 
-static enum pe_status sandwich_plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status sandwich_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct sandwich *c = plan->config;
     if (c->bar_dim % 2)

@@ -55,7 +55,7 @@ struct tables {
 
 /* ---- What the request states ---- */
 
-static enum pe_status resolve_pretrained(struct swinv2 *c, const struct pe_window *t, struct pe_error *err)
+static enum pe_status resolve_pretrained(struct swinv2 *c, const struct pe_window *t, struct pe_failure *err)
 {
     struct pe_reals *list = &c->pretrained_grid;
     const int64_t own[2] = {(int64_t)t->h, (int64_t)t->w};
@@ -74,7 +74,7 @@ static enum pe_status resolve_pretrained(struct swinv2 *c, const struct pe_windo
     return PE_OK;
 }
 
-static enum pe_status fix_sizes(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status fix_sizes(struct pe_plan *plan, struct pe_failure *err)
 {
     uint64_t hidden = pe_weights_axis(plan, W1, 0), num_heads = pe_weights_axis(plan, W2, 0);
     enum pe_status status = hidden ? pe_fix_size(plan, "hidden", hidden, "w1", err) : PE_OK;
@@ -121,7 +121,7 @@ static void make_row(const struct pe_plan *plan, uint64_t row, double *out)
         out[head] = 16 * step(c, sixteen_sigmoid(out[head]) / 16);
 }
 
-static enum pe_status plan_network(struct pe_plan *plan, struct tables *t, struct pe_error *err)
+static enum pe_status plan_network(struct pe_plan *plan, struct tables *t, struct pe_failure *err)
 {
     const struct swinv2 *c = plan->config;
     enum pe_status status = fix_sizes(plan, err);
@@ -140,7 +140,7 @@ static enum pe_status plan_network(struct pe_plan *plan, struct tables *t, struc
 }
 
 /* Checkpoints have it as [num_heads, 1, 1]. */
-static enum pe_status need_logit_scale(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status need_logit_scale(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct swinv2 *c = plan->config;
     const uint64_t heads = (uint64_t)c->window.num_heads;
@@ -160,7 +160,7 @@ static void swinv2_cost(const struct pe_plan *plan, struct pe_cost *cost)
         pe_network_room(cost, 3 * hidden + heads * (hidden + 1));
 }
 
-static enum pe_status swinv2_plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status swinv2_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     struct swinv2 *c = plan->config;
     struct tables *t = plan->tables = calloc(1, sizeof *t);

@@ -241,7 +241,7 @@ static struct pe_dd pair(const struct pe_plan *plan, const struct pe_glance *g)
 
 /* ---- The plan ---- */
 
-static enum pe_status need_table(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status need_table(struct pe_plan *plan, struct pe_failure *err)
 {
     struct t5 *c = plan->config;
     enum pe_status status = PE_OK;
@@ -256,7 +256,7 @@ static enum pe_status need_table(struct pe_plan *plan, struct pe_error *err)
     return status ? status : pe_weights_need(plan, TABLE, shape, 2, err);
 }
 
-static enum pe_status check(const struct t5 *c, struct pe_error *err)
+static enum pe_status check(const struct t5 *c, struct pe_failure *err)
 {
     int64_t side = c->bidirectional ? c->num_buckets / 2 : c->num_buckets;
     if (side < 2)
@@ -280,7 +280,7 @@ static void t5_cost(const struct pe_plan *plan, struct pe_cost *cost)
     pe_bias_cost(plan, fmax((double)c->num_heads, (double)pe_weights_axis(plan, TABLE, 1)), cost);
 }
 
-static enum pe_status t5_plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status t5_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct t5 *c = plan->config;
     enum pe_status status = need_table(plan, err);

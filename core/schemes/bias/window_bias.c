@@ -31,14 +31,14 @@ const struct pe_output_row pe_window_outputs[] = {
 /* ---- The window ---- */
 
 static enum pe_status no_window(const struct pe_plan *plan, const char *pointer, const char *found,
-                                struct pe_error *err)
+                                struct pe_failure *err)
 {
     return pe_fail(err, pointer, "%s; %s is for one window: give grid [h,w], or len n for [1,n]", pe_text(found),
                    plan->scheme->info.name);
 }
 
 /* A window is a whole grid, line by line; any other way of giving positions would leave the window or reorder it. */
-static enum pe_status check_sequence(const struct pe_plan *plan, struct pe_error *err)
+static enum pe_status check_sequence(const struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_sequence_fields *f = &plan->sequence;
     char found[64];
@@ -58,7 +58,7 @@ static enum pe_status check_sequence(const struct pe_plan *plan, struct pe_error
 
 static const char *size_pointer(const struct pe_plan *plan) { return plan->seq.n_grid ? "/grid" : "/len"; }
 
-static enum pe_status check_rows(const struct pe_plan *plan, const struct pe_window *t, struct pe_error *err)
+static enum pe_status check_rows(const struct pe_plan *plan, const struct pe_window *t, struct pe_failure *err)
 {
     double rows = (2 * (double)t->h - 1) * (2 * (double)t->w - 1) + 3;
     if (rows <= INT32_MAX)
@@ -69,7 +69,7 @@ static enum pe_status check_rows(const struct pe_plan *plan, const struct pe_win
     return err->status = PE_TOO_LARGE;
 }
 
-enum pe_status pe_window_init(struct pe_window *t, struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_window_init(struct pe_window *t, struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_sequence *seq = &plan->seq;
     const struct pe_window_fields *c = plan->config;
@@ -91,7 +91,7 @@ enum pe_status pe_window_init(struct pe_window *t, struct pe_plan *plan, struct 
 /* ---- Weights ---- */
 
 static enum pe_status too_large(const struct pe_plan *plan, const struct pe_window *t, int64_t num_heads,
-                                struct pe_error *err)
+                                struct pe_failure *err)
 {
     pe_fail(err, size_pointer(plan),
             "a window of %llu by %llu has a table of %llu rows, with %lld heads %.0f biases; allowed: at most %d",
@@ -101,7 +101,7 @@ static enum pe_status too_large(const struct pe_plan *plan, const struct pe_wind
 }
 
 enum pe_status pe_window_keep(struct pe_plan *plan, void (*row)(const struct pe_plan *, uint64_t, double *),
-                              double work, struct pe_error *err)
+                              double work, struct pe_failure *err)
 {
     struct pe_window *t = plan->tables;
     const struct pe_window_fields *c = plan->config;
@@ -137,7 +137,7 @@ void pe_window_cost(const struct pe_plan *plan, struct pe_cost *cost)
         pe_cost_add(cost, fmin(n, PE_WINDOW_BIASES_MAX) * sizeof(double), 1000);
 }
 
-enum pe_status pe_window_plan(struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_window_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_window_fields *c = plan->config;
     struct pe_window *t = plan->tables = calloc(1, sizeof *t);

@@ -20,7 +20,7 @@ static void list(const struct pe_rel_sin_fields *c, double most, double least, d
     *last = least;
 }
 
-static enum pe_status conformer_plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status conformer_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     static const struct pe_rel_sin_style style = {.is_interleaved = true, .clamps_both = true, .list = list};
     return pe_rel_sin_plan(plan, &style, err);

@@ -45,7 +45,7 @@ static void cope_cost(const struct pe_plan *plan, struct pe_cost *cost)
     pe_cost_each(cost, n, 0, 3);
 }
 
-static enum pe_status cope_plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status cope_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct cope *c = plan->config;
     uint64_t sent = pe_weights_axis(plan, POS_EMB, 0);

@@ -149,7 +149,7 @@ static bool read_terms(struct pe_deberta_tables *t, const struct pe_value *v)
     return fine;
 }
 
-static enum pe_status check_terms(struct pe_deberta *c, struct pe_deberta_tables *t, struct pe_error *err)
+static enum pe_status check_terms(struct pe_deberta *c, struct pe_deberta_tables *t, struct pe_failure *err)
 {
     static const struct pe_value words[] = {{.kind = PE_STRING, .string = "c2p"}, {.kind = PE_STRING, .string = "p2c"}};
     static const struct pe_value both = {.kind = PE_LIST, .list = {words, 2}};
@@ -161,7 +161,7 @@ static enum pe_status check_terms(struct pe_deberta *c, struct pe_deberta_tables
                    "pos_att_type is \"%.64s\"; allowed: a list of \"c2p\" and \"p2c\", or \"c2p|p2c\"", found);
 }
 
-static enum pe_status check_norm(struct pe_deberta *c, struct pe_error *err)
+static enum pe_status check_norm(struct pe_deberta *c, struct pe_failure *err)
 {
     static const struct pe_value no = {.kind = PE_BOOLEAN}, yes = {.kind = PE_BOOLEAN, .boolean = true};
     const struct pe_value *v = c->norm_rel_ebd ? c->norm_rel_ebd : &no;
@@ -172,7 +172,7 @@ static enum pe_status check_norm(struct pe_deberta *c, struct pe_error *err)
     return PE_OK;
 }
 
-static enum pe_status check_buckets(const struct pe_deberta *c, struct pe_error *err)
+static enum pe_status check_buckets(const struct pe_deberta *c, struct pe_failure *err)
 {
     int64_t mid = c->position_buckets / 2;
     if (c->position_buckets > 0 && (mid < 1 || c->max_relative_positions - 1 <= mid))
@@ -200,7 +200,7 @@ static void deberta_cost(const struct pe_plan *plan, struct pe_cost *cost)
     pe_relative_index_cost(plan, buckets > 0 && c->position_buckets % 2 ? PE_NS_DD : 10, cost);
 }
 
-static enum pe_status deberta_plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status deberta_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_deberta *c = plan->config;
     if (c->position_buckets == 0)

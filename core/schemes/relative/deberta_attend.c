@@ -65,7 +65,7 @@ static const void *open_head(const struct pe_plan *plan, const struct pe_arithme
     return tables;
 }
 
-static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_error *err)
+static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_failure *err)
 {
     (void)a;
     return pe_relative_index_open(plan, pe_deberta_row, &((struct pe_deberta_tables *)plan->tables)->index, err);

@@ -79,7 +79,7 @@ static const char *projection_name(const struct pe_deberta *c, enum pe_deberta_t
 }
 
 static enum pe_status check_projection(const struct pe_plan *plan, enum pe_deberta_term term, uint64_t hidden,
-                                       struct pe_error *err)
+                                       struct pe_failure *err)
 {
     const struct pe_deberta *c = plan->config;
     const struct pe_tensor *w = &projection(plan, term, false)->tensor, *b = &projection(plan, term, true)->tensor;
@@ -124,7 +124,7 @@ static double *read_all(const struct pe_weights *w)
 }
 
 static enum pe_status project_term(const struct pe_plan *plan, struct pe_deberta_tables *t, enum pe_deberta_term term,
-                                   const double *x, uint64_t hidden, struct pe_error *err)
+                                   const double *x, uint64_t hidden, struct pe_failure *err)
 {
     const struct pe_deberta *c = plan->config;
     size_t rows = 2 * (size_t)t->span, heads = (size_t)c->relative.num_heads, d = (size_t)c->relative.head_dim;
@@ -142,7 +142,7 @@ static enum pe_status project_term(const struct pe_plan *plan, struct pe_deberta
     return status;
 }
 
-static enum pe_status project_embeddings(struct pe_plan *plan, struct pe_deberta_tables *t, struct pe_error *err)
+static enum pe_status project_embeddings(struct pe_plan *plan, struct pe_deberta_tables *t, struct pe_failure *err)
 {
     const struct pe_deberta *c = plan->config;
     const uint64_t hidden = pe_weights_axis(plan, REL_EMBEDDINGS, 1);
@@ -165,7 +165,7 @@ static enum pe_status project_embeddings(struct pe_plan *plan, struct pe_deberta
     return status;
 }
 
-static enum pe_status read_tables(struct pe_plan *plan, struct pe_deberta_tables *t, struct pe_error *err)
+static enum pe_status read_tables(struct pe_plan *plan, struct pe_deberta_tables *t, struct pe_failure *err)
 {
     const struct pe_deberta *c = plan->config;
     const uint64_t shape[3] = {(uint64_t)c->relative.num_heads, 2 * (uint64_t)t->span, (uint64_t)c->relative.head_dim};
@@ -181,7 +181,7 @@ static enum pe_status read_tables(struct pe_plan *plan, struct pe_deberta_tables
     return status;
 }
 
-enum pe_status pe_deberta_tables_make(struct pe_plan *plan, struct pe_deberta_tables *t, struct pe_error *err)
+enum pe_status pe_deberta_tables_make(struct pe_plan *plan, struct pe_deberta_tables *t, struct pe_failure *err)
 {
     const struct pe_deberta *c = plan->config;
     double n = 2 * (double)t->span * (double)c->relative.num_heads * (double)c->relative.head_dim;

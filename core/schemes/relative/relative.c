@@ -12,7 +12,7 @@
 /* ---- Positions ---- */
 
 static enum pe_status check_list(const struct pe_positions *p, const char *pointer, const char *scheme,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     for (uint64_t i = 0; p->list && i < p->n; i++)
         if (p->list[i] != floor(p->list[i]))
@@ -22,7 +22,7 @@ static enum pe_status check_list(const struct pe_positions *p, const char *point
     return PE_OK;
 }
 
-enum pe_status pe_relative_check(const struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_relative_check(const struct pe_plan *plan, struct pe_failure *err)
 {
     const char *scheme = plan->scheme->info.name;
     const struct pe_sequence_fields *f = &plan->sequence;
@@ -130,7 +130,7 @@ void pe_relative_index_cost(const struct pe_plan *plan, double ns, struct pe_cos
 
 /* The smallest distance is that of the last query and the first key. */
 enum pe_status pe_relative_index_open(const struct pe_plan *plan, pe_relative_row_fn *row, struct pe_relative_index *x,
-                                      struct pe_error *err)
+                                      struct pe_failure *err)
 {
     const struct pe_sequence *seq = &plan->seq;
     size_t n = seq->q->n + seq->k->n - 1;

@@ -33,7 +33,7 @@ struct pe_relative_fields {
         PE_P_SEED(pe_relative_fields)
 
 /* Refuses positions with a fraction. */
-enum pe_status pe_relative_check(const struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_relative_check(const struct pe_plan *plan, struct pe_failure *err);
 
 /* The row of a scheme's table for a relative position rel = k_pos - q_pos. */
 typedef int32_t pe_relative_row_fn(const struct pe_plan *plan, int64_t rel);
@@ -48,7 +48,7 @@ struct pe_relative_index {
 /* Adds the cost of opening it if one row takes ns nanoseconds, for the scheme's cost(). */
 void pe_relative_index_cost(const struct pe_plan *plan, double ns, struct pe_cost *cost);
 enum pe_status pe_relative_index_open(const struct pe_plan *plan, pe_relative_row_fn *row, struct pe_relative_index *x,
-                                      struct pe_error *err);
+                                      struct pe_failure *err);
 
 /* The smallest and the largest relative position in the sequence. */
 void pe_relative_reach(const struct pe_plan *plan, int64_t *least, int64_t *most);
@@ -146,7 +146,7 @@ enum pe_rel_sin_input { PE_REL_U, PE_REL_V, PE_REL_W, PE_REL_SEG_EMBED, PE_REL_S
 extern const struct pe_output_row pe_rel_sin_outputs[];
 extern const struct pe_attend pe_rel_sin_attend;
 
-enum pe_status pe_rel_sin_plan(struct pe_plan *plan, const struct pe_rel_sin_style *style, struct pe_error *err);
+enum pe_status pe_rel_sin_plan(struct pe_plan *plan, const struct pe_rel_sin_style *style, struct pe_failure *err);
 void pe_rel_sin_cost(const struct pe_plan *plan, struct pe_cost *cost);
 void pe_rel_sin_drop(struct pe_plan *plan);
 void pe_rel_sin_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
@@ -213,7 +213,7 @@ extern const struct pe_attend pe_deberta_attend;
 
 /* Checks the weights sent and computes t->table for each term of t->has, for attention. The config is resolved, and
  * t->span is set. The plan's drop frees the tables, also after a failure. */
-enum pe_status pe_deberta_tables_make(struct pe_plan *plan, struct pe_deberta_tables *t, struct pe_error *err);
+enum pe_status pe_deberta_tables_make(struct pe_plan *plan, struct pe_deberta_tables *t, struct pe_failure *err);
 /* Adds its cost, and that of the norms of the tables' rows. rows: 2·span. The config need not be resolved. */
 void pe_deberta_tables_cost(const struct pe_plan *plan, double rows, struct pe_cost *cost);
 

@@ -29,7 +29,7 @@ static double clamped(const struct pe_plan *plan, double delta)
     return t->style->clamps_both ? fmax(delta, -limit) : delta;
 }
 
-static enum pe_status make_waves(const struct pe_plan *plan, struct pe_rel_sin_tables *t, struct pe_error *err)
+static enum pe_status make_waves(const struct pe_plan *plan, struct pe_rel_sin_tables *t, struct pe_failure *err)
 {
     const struct pe_rel_sin_fields *c = fields(plan);
     size_t d = (size_t)c->d_model, h = d / 2;
@@ -81,7 +81,7 @@ void pe_rel_sin_fill(const struct pe_plan *plan, const struct pe_output *output,
 
 /* ---- The plan ---- */
 
-static enum pe_status check(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status check(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_rel_sin_fields *c = plan->config;
     uint64_t sent = plan->weights && pe_weights_axis(plan, PE_REL_W, 1) ? pe_weights_axis(plan, PE_REL_W, 1) : 0;
@@ -102,7 +102,7 @@ static enum pe_status check(struct pe_plan *plan, struct pe_error *err)
 }
 
 /* Sets the distances that the output lists. With one sequence, the memory's keys come before it. */
-static enum pe_status set_list(const struct pe_plan *plan, struct pe_rel_sin_tables *t, struct pe_error *err)
+static enum pe_status set_list(const struct pe_plan *plan, struct pe_rel_sin_tables *t, struct pe_failure *err)
 {
     const struct pe_rel_sin_fields *c = fields(plan);
     int64_t least, most;
@@ -118,7 +118,7 @@ static enum pe_status set_list(const struct pe_plan *plan, struct pe_rel_sin_tab
 }
 
 /* Sets the distances between any query and any key. */
-static enum pe_status set_reach(const struct pe_plan *plan, struct pe_rel_sin_tables *t, struct pe_error *err)
+static enum pe_status set_reach(const struct pe_plan *plan, struct pe_rel_sin_tables *t, struct pe_failure *err)
 {
     int64_t least, most;
     pe_relative_reach(plan, &least, &most);
@@ -138,7 +138,7 @@ static enum pe_status set_reach(const struct pe_plan *plan, struct pe_rel_sin_ta
 }
 
 /* Segment ids of XLNet: one for each key. A query has the id of its own key. */
-static enum pe_status read_types(const struct pe_plan *plan, struct pe_rel_sin_tables *t, struct pe_error *err)
+static enum pe_status read_types(const struct pe_plan *plan, struct pe_rel_sin_tables *t, struct pe_failure *err)
 {
     const struct pe_reals *ids = &fields(plan)->token_type_ids;
     uint64_t n = plan->seq.k->n;
@@ -161,7 +161,7 @@ static enum pe_status read_types(const struct pe_plan *plan, struct pe_rel_sin_t
     return status;
 }
 
-static enum pe_status need_segments(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status need_segments(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_relative_fields *c = plan->config;
     const uint64_t shape[3] = {2, (uint64_t)c->num_heads, (uint64_t)c->head_dim};
@@ -169,7 +169,7 @@ static enum pe_status need_segments(struct pe_plan *plan, struct pe_error *err)
     return status ? status : pe_weights_need(plan, PE_REL_SEG_BIAS, shape + 1, 2, err);
 }
 
-static enum pe_status read_weights(struct pe_plan *plan, struct pe_rel_sin_tables *t, struct pe_error *err)
+static enum pe_status read_weights(struct pe_plan *plan, struct pe_rel_sin_tables *t, struct pe_failure *err)
 {
     const struct pe_rel_sin_fields *c = fields(plan);
     const uint64_t h = (uint64_t)c->relative.num_heads, d = (uint64_t)c->relative.head_dim;
@@ -230,7 +230,7 @@ void pe_rel_sin_cost(const struct pe_plan *plan, struct pe_cost *cost)
         add_attention(plan, d_model, cost);
 }
 
-enum pe_status pe_rel_sin_plan(struct pe_plan *plan, const struct pe_rel_sin_style *style, struct pe_error *err)
+enum pe_status pe_rel_sin_plan(struct pe_plan *plan, const struct pe_rel_sin_style *style, struct pe_failure *err)
 {
     struct pe_rel_sin_tables *t = plan->tables = calloc(1, sizeof *t);
     if (!t)

@@ -91,7 +91,7 @@ static void project(const struct pe_plan *plan, const struct pe_arithmetic *a, s
 
 /* Projects all heads at once if that is not too large. R is then computed once for all heads, and no two threads
  * compute the same values. */
-static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_error *err)
+static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_failure *err)
 {
     struct pe_rel_sin_tables *t = plan->tables;
     size_t heads = (size_t)fields(plan)->relative.num_heads, d = (size_t)fields(plan)->relative.head_dim;

@@ -89,7 +89,7 @@ static int32_t row(const struct pe_plan *plan, int64_t rel)
 /* ---- Tables ---- */
 
 /* The BERT family's table has a row for every possible distance, so the number of rows sent determines the range. */
-static enum pe_status set_range(struct pe_plan *plan, struct tables *t, struct pe_error *err)
+static enum pe_status set_range(struct pe_plan *plan, struct tables *t, struct pe_failure *err)
 {
     struct shaw *c = plan->config;
     uint64_t sent = plan->weights ? pe_weights_axis(plan, REL_K, 0) : 0;
@@ -110,7 +110,7 @@ static enum pe_status set_range(struct pe_plan *plan, struct tables *t, struct p
     return PE_OK;
 }
 
-static enum pe_status check_hugging_face(struct pe_plan *plan, const struct tables *t, struct pe_error *err)
+static enum pe_status check_hugging_face(struct pe_plan *plan, const struct tables *t, struct pe_failure *err)
 {
     struct shaw *c = plan->config;
     int64_t least, most;
@@ -134,7 +134,7 @@ static enum pe_status check_hugging_face(struct pe_plan *plan, const struct tabl
 }
 
 /* NEZHA: PE(row) of width head_dim, interleaved. */
-static enum pe_status make_sinusoids(const struct pe_plan *plan, struct tables *t, struct pe_error *err)
+static enum pe_status make_sinusoids(const struct pe_plan *plan, struct tables *t, struct pe_failure *err)
 {
     const struct shaw *c = plan->config;
     size_t d = (size_t)c->relative.head_dim;
@@ -159,7 +159,7 @@ static enum pe_status make_sinusoids(const struct pe_plan *plan, struct tables *
     return PE_OK;
 }
 
-static enum pe_status refuse_sent(const struct pe_plan *plan, enum input id, struct pe_error *err)
+static enum pe_status refuse_sent(const struct pe_plan *plan, enum input id, struct pe_failure *err)
 {
     const struct shaw *c = plan->config;
     char pointer[8] = "/";
@@ -169,7 +169,7 @@ static enum pe_status refuse_sent(const struct pe_plan *plan, enum input id, str
                    styles[c->table_style]);
 }
 
-static enum pe_status read_tables(struct pe_plan *plan, struct tables *t, struct pe_error *err)
+static enum pe_status read_tables(struct pe_plan *plan, struct tables *t, struct pe_failure *err)
 {
     const struct shaw *c = plan->config;
     const uint64_t k[2] = {t->n_rows, (uint64_t)c->relative.head_dim}, v[2] = {t->n_rows, t->v_dim};
@@ -186,7 +186,7 @@ static enum pe_status read_tables(struct pe_plan *plan, struct tables *t, struct
     return t->rel_k && (t->rel_v || !has_values) ? PE_OK : pe_no_memory(err);
 }
 
-static enum pe_status make_tables(struct pe_plan *plan, struct tables *t, struct pe_error *err)
+static enum pe_status make_tables(struct pe_plan *plan, struct tables *t, struct pe_failure *err)
 {
     const struct shaw *c = plan->config;
     size_t head_dim = (size_t)c->relative.head_dim, v_dim = (size_t)plan->brought->v_dim;
@@ -227,7 +227,7 @@ static void shaw_cost(const struct pe_plan *plan, struct pe_cost *cost)
     pe_relative_index_cost(plan, 10, cost);
 }
 
-static enum pe_status shaw_plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status shaw_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     struct tables *t = plan->tables = calloc(1, sizeof *t);
     if (!t)
@@ -318,7 +318,7 @@ static const void *open_head(const struct pe_plan *plan, const struct pe_arithme
     return tables;
 }
 
-static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_error *err)
+static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_failure *err)
 {
     (void)a;
     return pe_relative_index_open(plan, row, &((struct tables *)plan->tables)->index, err);

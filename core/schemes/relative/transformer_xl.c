@@ -22,7 +22,7 @@ static void list(const struct pe_rel_sin_fields *c, double most, double least, d
     *last = 0;
 }
 
-static enum pe_status transformer_xl_plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status transformer_xl_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     static const struct pe_rel_sin_style style = {.list = list};
     return pe_rel_sin_plan(plan, &style, err);

@@ -27,7 +27,7 @@ static void list(const struct pe_rel_sin_fields *c, double most, double least, d
     *last = c->causal ? 0 : least;
 }
 
-static enum pe_status xlnet_plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status xlnet_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     static const struct pe_rel_sin_style style = {.clamps_both = true, .has_segments = true, .list = list};
     return pe_rel_sin_plan(plan, &style, err);

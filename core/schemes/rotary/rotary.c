@@ -69,7 +69,7 @@ static void show(const struct pe_rotary_resolved *now, struct pe_rotary *r, stru
             (struct pe_reals){.array = widths, .n = now->n_widths};
 }
 
-enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_rotary_resolved resolved;
     if (pe_rotary_resolve(plan, &resolved, err) || pe_rotary_tables(&resolved, plan, err))

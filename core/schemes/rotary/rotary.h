@@ -181,13 +181,14 @@ struct pe_rotary {
 };
 
 void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost);
-enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_failure *err);
 void pe_rotary_drop(struct pe_plan *plan);
 
 /* The steps of the plan. The first reads plan->config, and gives a sequence of one axis as many as channels or axes_dim
  * need; the second allocates plan->tables, and writes the coordinates of the sequence. */
-enum pe_status pe_rotary_resolve(struct pe_plan *plan, struct pe_rotary_resolved *resolved, struct pe_error *err);
-enum pe_status pe_rotary_tables(const struct pe_rotary_resolved *resolved, struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_rotary_resolve(struct pe_plan *plan, struct pe_rotary_resolved *resolved, struct pe_failure *err);
+enum pe_status pe_rotary_tables(const struct pe_rotary_resolved *resolved, struct pe_plan *plan,
+                                struct pe_failure *err);
 
 /* Of a built plan: what its config resolves to under `arith: ggml`. False: ggml computes no such table. */
 bool pe_rotary_resolve_ggml(const struct pe_plan *plan, struct pe_rotary_resolved *now);

@@ -33,7 +33,7 @@ const char *const pe_rotary_coord_words[] = {[PE_COORDS_INDEX] = "index",
 
 /* A pasted object may have the base. */
 static enum pe_status resolve_base(const struct pe_plan *plan, const struct pe_rotary_fields *given, double *base,
-                                   struct pe_error *err)
+                                   struct pe_failure *err)
 {
     double pasted = given->scaling.rope_theta;
     if (isnan(pasted))
@@ -45,7 +45,7 @@ static enum pe_status resolve_base(const struct pe_plan *plan, const struct pe_r
 }
 
 /* The rotated share of the head; a pasted object may have it, where its rule does not keep it. */
-static enum pe_status find_share(const struct pe_rotary_fields *given, double *share, struct pe_error *err)
+static enum pe_status find_share(const struct pe_rotary_fields *given, double *share, struct pe_failure *err)
 {
     double pasted = pe_scaling_meant(&given->scaling)->has_whole_head ? PE_UNSET : given->scaling.partial_rotary_factor;
     bool has_width = given->rotary_dim != PE_UNSET_INT;
@@ -90,7 +90,7 @@ static bool interleaves(const struct pe_scaling *given)
 
 /* Do pasted sections agree with the request's own fields? */
 static enum pe_status check_pasted(const struct pe_plan *plan, const struct pe_rotary_fields *given,
-                                   struct pe_error *err)
+                                   struct pe_failure *err)
 {
     const char *pointer = "/scaling/mrope_section";
     bool alternate = interleaves(&given->scaling), has_channels = given->channels != PE_UNSET_WORD;
@@ -122,7 +122,7 @@ static int channels_of(const struct pe_plan *plan, const struct pe_rotary_fields
     return plan->seq.has_segments && !given->axes_dim.n ? PE_MROPE : PE_UNSET_WORD;
 }
 
-static enum pe_status spread(struct pe_plan *plan, unsigned n_axes, const char *field, struct pe_error *err)
+static enum pe_status spread(struct pe_plan *plan, unsigned n_axes, const char *field, struct pe_failure *err)
 {
     char pointer[32] = "/";
     strncat(pointer, field, sizeof pointer - 2);
@@ -134,7 +134,7 @@ static enum pe_status spread(struct pe_plan *plan, unsigned n_axes, const char *
 
 /* The widths of the axes must add up to rotary_dim, and determine it if it is not given. */
 static enum pe_status check_axes_dim(const struct pe_rotary_fields *given, double share, int64_t *all,
-                                     struct pe_error *err)
+                                     struct pe_failure *err)
 {
     double sum = 0;
     if (given->axes_dim.array.rank != 1 || given->axes_dim.n > PE_AXES_MAX)
@@ -160,7 +160,7 @@ static enum pe_status check_axes_dim(const struct pe_rotary_fields *given, doubl
     return pe_fail(err, "/axes_dim", "axes_dim adds up to %.0f; needed: rotary_dim, %lld", sum, (long long)width);
 }
 
-static enum pe_status choose_channels(struct pe_plan *plan, struct pe_rotary_resolved *now, struct pe_error *err)
+static enum pe_status choose_channels(struct pe_plan *plan, struct pe_rotary_resolved *now, struct pe_failure *err)
 {
     if (now->given->axis_order.n)
         return pe_fail(err, "/axis_order", "axis_order is not used here: it needs axes_dim, not channels");
@@ -176,7 +176,7 @@ static enum pe_status choose_channels(struct pe_plan *plan, struct pe_rotary_res
 
 /* width: what the axes' own widths add up to; unset if they have none. */
 static enum pe_status resolve_axes(struct pe_plan *plan, double share, struct pe_rotary_resolved *now, int64_t *width,
-                                   struct pe_error *err)
+                                   struct pe_failure *err)
 {
     const struct pe_rotary_fields *given = now->given;
     enum pe_status status = check_pasted(plan, given, err);
@@ -203,7 +203,7 @@ static enum pe_status resolve_axes(struct pe_plan *plan, double share, struct pe
 
 /* rotary_dim from head_dim or its share, or what the axes have together; int() as the libraries do: 0.3 · 80 = 24. */
 static enum pe_status resolve_width(const struct pe_rotary_fields *given, double share, int64_t axes_width,
-                                    int64_t *rotary_dim, struct pe_error *err)
+                                    int64_t *rotary_dim, struct pe_failure *err)
 {
     const char *pointer = !isnan(share) ? "/partial_rotary_factor" : "/rotary_dim";
     long long r = given->rotary_dim != PE_UNSET_INT ? given->rotary_dim : axes_width;
@@ -234,7 +234,7 @@ static enum pe_status resolve_width(const struct pe_rotary_fields *given, double
 }
 
 /* The number of pairs, and what the width decides. */
-static enum pe_status check_width(struct pe_rotary_resolved *now, int64_t rotary_dim, struct pe_error *err)
+static enum pe_status check_width(struct pe_rotary_resolved *now, int64_t rotary_dim, struct pe_failure *err)
 {
     const struct pe_rotary_fields *given = now->given;
     const struct pe_scaling_rule *rule = pe_scaling_rule_of_word(given->scaling.type);
@@ -259,7 +259,8 @@ static enum pe_status check_width(struct pe_rotary_resolved *now, int64_t rotary
 /* ---- The scaling ---- */
 
 /* The request's own attention_factor takes precedence over the scaling's. */
-static enum pe_status resolve_scaling(const struct pe_plan *plan, struct pe_rotary_resolved *now, struct pe_error *err)
+static enum pe_status resolve_scaling(const struct pe_plan *plan, struct pe_rotary_resolved *now,
+                                      struct pe_failure *err)
 {
     const struct pe_rotary_fields *given = now->given;
     now->use.dim = 2 * (double)now->n_pairs;
@@ -280,7 +281,7 @@ static enum pe_status resolve_scaling(const struct pe_plan *plan, struct pe_rota
 /* ---- The pairs of each axis ---- */
 
 /* Sections of one ladder: for time, height, width, and imrope's fourth. By default imrope's leave it no pair. */
-static enum pe_status read_sections(struct pe_rotary_resolved *now, struct pe_error *err)
+static enum pe_status read_sections(struct pe_rotary_resolved *now, struct pe_failure *err)
 {
     const struct pe_reals *list = sections_of(now->given);
     size_t n_pairs = now->n_pairs, share = 3 * n_pairs / 8;
@@ -316,7 +317,7 @@ static enum pe_status read_sections(struct pe_rotary_resolved *now, struct pe_er
     return PE_OK;
 }
 
-static enum pe_status resolve_channels(struct pe_rotary_resolved *now, struct pe_error *err)
+static enum pe_status resolve_channels(struct pe_rotary_resolved *now, struct pe_failure *err)
 {
     const char *word = pe_rotary_channel_words[now->channels];
     int layout = now->given->layout;
@@ -337,7 +338,7 @@ static enum pe_status resolve_channels(struct pe_rotary_resolved *now, struct pe
 }
 
 /* Reads axis_order, a permutation; the default is the axes in order. */
-static enum pe_status read_order(const struct pe_reals *list, unsigned n_axes, unsigned *order, struct pe_error *err)
+static enum pe_status read_order(const struct pe_reals *list, unsigned n_axes, unsigned *order, struct pe_failure *err)
 {
     unsigned seen = 0;
     for (unsigned a = 0; a < n_axes; a++)
@@ -355,7 +356,7 @@ static enum pe_status read_order(const struct pe_reals *list, unsigned n_axes, u
 }
 
 /* A ladder for each axis. By default 2·floor(r / (2·axes)) channels for each, and the remainder goes to the first. */
-static enum pe_status resolve_blocks(struct pe_rotary_resolved *now, struct pe_error *err)
+static enum pe_status resolve_blocks(struct pe_rotary_resolved *now, struct pe_failure *err)
 {
     const struct pe_rotary_fields *given = now->given;
     unsigned n = now->n_axes;
@@ -375,7 +376,8 @@ static enum pe_status resolve_blocks(struct pe_rotary_resolved *now, struct pe_e
 
 /* ---- Coordinates ---- */
 
-static enum pe_status check_grid(const struct pe_plan *plan, const struct pe_rotary_resolved *now, struct pe_error *err)
+static enum pe_status check_grid(const struct pe_plan *plan, const struct pe_rotary_resolved *now,
+                                 struct pe_failure *err)
 {
     const struct pe_reals *ref = &now->given->ref_grid;
     if (now->coords != PE_COORDS_INDEX && !plan->seq.n_grid)
@@ -390,7 +392,7 @@ static enum pe_status check_grid(const struct pe_plan *plan, const struct pe_rot
 }
 
 /* pixel has its own frequencies, so a base, a list or a scaling would have no effect. */
-static enum pe_status check_pixel(const struct pe_plan *plan, struct pe_rotary_resolved *now, struct pe_error *err)
+static enum pe_status check_pixel(const struct pe_plan *plan, struct pe_rotary_resolved *now, struct pe_failure *err)
 {
     if (now->coords != PE_COORDS_PIXEL)
         return PE_OK;
@@ -413,7 +415,7 @@ static enum pe_status check_pixel(const struct pe_plan *plan, struct pe_rotary_r
     return PE_OK;
 }
 
-static enum pe_status resolve_coords(const struct pe_plan *plan, struct pe_rotary_resolved *now, struct pe_error *err)
+static enum pe_status resolve_coords(const struct pe_plan *plan, struct pe_rotary_resolved *now, struct pe_failure *err)
 {
     uint64_t listed = 0;
     if (check_grid(plan, now, err) || check_pixel(plan, now, err))
@@ -441,7 +443,7 @@ static bool has_positions_of_ggml(const struct pe_positions *p)
 /* What ggml's rope operator can compute: one list of frequencies from a base, of one axis or of three, with the rules
  * that it has. */
 static enum pe_status check_ggml(const struct pe_sequence *seq, const struct pe_rotary_resolved *now,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     bool is_three = now->n_axes == 3 && now->channels != PE_UNSET_WORD;
     int coords = now->coords;
@@ -465,7 +467,7 @@ static enum pe_status check_ggml(const struct pe_sequence *seq, const struct pe_
 bool pe_rotary_resolve_ggml(const struct pe_plan *plan, struct pe_rotary_resolved *now)
 {
     const struct pe_rotary_fields *shown = plan->config;
-    struct pe_error err;
+    struct pe_failure err;
     *now = (struct pe_rotary_resolved){.given = shown,
                                        .channels = shown->channels,
                                        .coords = shown->coords,
@@ -483,7 +485,7 @@ bool pe_rotary_resolve_ggml(const struct pe_plan *plan, struct pe_rotary_resolve
 
 /* ---- All of it ---- */
 
-enum pe_status pe_rotary_resolve(struct pe_plan *plan, struct pe_rotary_resolved *now, struct pe_error *err)
+enum pe_status pe_rotary_resolve(struct pe_plan *plan, struct pe_rotary_resolved *now, struct pe_failure *err)
 {
     const struct pe_rotary_fields *given = plan->config;
     double share;

@@ -56,7 +56,7 @@ static bool is_still(const struct pe_rotary_resolved *now, size_t c)
 
 /* pixtral: the even frequencies for rows, then the odd ones for columns (mistral-inference). dinov3: 2π·base^(-4i/r)
  * for each of the two axes. The others: the usual frequencies. */
-static enum pe_status spread_ladder(const struct pe_rotary_resolved *now, struct pe_rotary *r, struct pe_error *err)
+static enum pe_status spread_ladder(const struct pe_rotary_resolved *now, struct pe_rotary *r, struct pe_failure *err)
 {
     size_t n = r->n_pairs;
     struct pe_scaling_use use = now->use;
@@ -85,7 +85,7 @@ void pe_rotary_steps(const struct pe_rotary_resolved *now, struct pe_ggml_steps 
 }
 
 /* ggml's steps take the place of frequencies: those that are shown are the angles at position 1. */
-static enum pe_status set_steps(const struct pe_rotary_resolved *now, struct pe_rotary *r, struct pe_error *err)
+static enum pe_status set_steps(const struct pe_rotary_resolved *now, struct pe_rotary *r, struct pe_failure *err)
 {
     struct pe_ggml_chain chain = {0, 0, 0};
     r->steps = malloc(r->n_pairs * sizeof *r->steps);
@@ -97,7 +97,7 @@ static enum pe_status set_steps(const struct pe_rotary_resolved *now, struct pe_
     return PE_OK;
 }
 
-static enum pe_status set_channels(const struct pe_rotary_resolved *now, struct pe_rotary *r, struct pe_error *err)
+static enum pe_status set_channels(const struct pe_rotary_resolved *now, struct pe_rotary *r, struct pe_failure *err)
 {
     for (size_t i = 0; i < r->n_pairs; i++)
         r->axis[i] = (unsigned char)axis_of(now, i);
@@ -147,7 +147,7 @@ static void set_blocks(const struct pe_rotary_resolved *now, struct pe_rotary *r
     }
 }
 
-static enum pe_status set_pairs(const struct pe_rotary_resolved *now, struct pe_rotary *r, struct pe_error *err)
+static enum pe_status set_pairs(const struct pe_rotary_resolved *now, struct pe_rotary *r, struct pe_failure *err)
 {
     const struct pe_reals *list = &now->given->inv_freq;
     for (size_t i = 0; i < list->n; i++) {
@@ -183,7 +183,7 @@ static struct pe_dd rule(const struct pe_rotary_resolved *now, unsigned n_grid, 
 
 /* The frameworks store coordinates in f32, so arith float32 stores a list of them; otherwise the unit is multiplied
  * into the frequencies. */
-static enum pe_status list_float32(struct pe_sequence *seq, struct pe_rotary *r, struct pe_error *err)
+static enum pe_status list_float32(struct pe_sequence *seq, struct pe_rotary *r, struct pe_failure *err)
 {
     uint64_t n = 0, at = 0;
     for (unsigned a = 0; a < seq->n_grid; a++)
@@ -203,7 +203,7 @@ static enum pe_status list_float32(struct pe_sequence *seq, struct pe_rotary *r,
 }
 
 static enum pe_status set_coords(const struct pe_rotary_resolved *now, struct pe_sequence *seq, struct pe_rotary *r,
-                                 struct pe_error *err)
+                                 struct pe_failure *err)
 {
     for (unsigned a = 0; a < PE_AXES_MAX; a++)
         r->unit[a] = dd(1);
@@ -218,7 +218,7 @@ static enum pe_status set_coords(const struct pe_rotary_resolved *now, struct pe
 
 /* ---- All of it ---- */
 
-enum pe_status pe_rotary_tables(const struct pe_rotary_resolved *now, struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_rotary_tables(const struct pe_rotary_resolved *now, struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_rotary *r = plan->tables = rotary_new(now);
     if (!r)

@@ -50,7 +50,7 @@ struct scales {
 
 /* ---- Rules ---- */
 
-static enum pe_status resolve_center(struct pe_plan *plan, double *center, struct pe_error *err)
+static enum pe_status resolve_center(struct pe_plan *plan, double *center, struct pe_failure *err)
 {
     struct xpos *c = plan->config;
     const struct pe_value *v = c->center;
@@ -94,7 +94,7 @@ static void xpos_cost(const struct pe_plan *plan, struct pe_cost *cost)
     pe_cost_each(cost, (double)c->rotary.head_dim / 2, sizeof(struct pe_dd), PE_NS_DD);
 }
 
-static enum pe_status xpos_plan(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status xpos_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     struct xpos *c = plan->config;
     c->rotary.channels = PE_UNSET_WORD;

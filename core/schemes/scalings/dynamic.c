@@ -5,7 +5,7 @@
  * which is exactly 1 within M (transformers). vLLM makes one table for n = s·M. */
 #include "core/schemes/scalings/scaling.h"
 
-static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_error *err)
+static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_failure *err)
 {
     if (s->convention == PE_CONVENTION_GGML)
         return pe_fail(err, "/scaling/convention", "convention is \"ggml\", which has no type \"dynamic\"");

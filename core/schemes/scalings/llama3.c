@@ -23,7 +23,7 @@ static const struct pe_param fields[] = {
 
 static const struct llama3 *own(const struct pe_scaling_resolved *s) { return PE_S_OWN(s, llama3); }
 
-static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_error *err)
+static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_failure *err)
 {
     (void)use;
     if (own(s)->high_freq_factor < own(s)->low_freq_factor)

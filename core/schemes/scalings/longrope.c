@@ -37,7 +37,7 @@ static bool claims(const struct pe_scaling *given, const struct pe_scaling_rule 
 
 /* ---- Rules ---- */
 
-static enum pe_status check_list(const struct pe_reals *list, const char *name, size_t n_pairs, struct pe_error *err)
+static enum pe_status check_list(const struct pe_reals *list, const char *name, size_t n_pairs, struct pe_failure *err)
 {
     char pointer[PE_POINTER_MAX];
     pe_scaling_pointer(pointer, name);
@@ -51,7 +51,7 @@ static enum pe_status check_list(const struct pe_reals *list, const char *name, 
 
 /* Chooses one list for the whole sequence: the long list if seq_len > O (transformers), if the largest position > O
  * (vLLM), or always (mlx-lm). TGI takes rows before O from the short list and the others from the long one. */
-static enum pe_status choose_list(const struct pe_scaling_resolved *s, int *list, struct pe_error *err)
+static enum pe_status choose_list(const struct pe_scaling_resolved *s, int *list, struct pe_failure *err)
 {
     double original = s->original_max_position_embeddings;
     if (*list != AUTO)
@@ -69,7 +69,7 @@ static enum pe_status choose_list(const struct pe_scaling_resolved *s, int *list
 }
 
 /* sqrt(1 + ln s/ln O) for s > 1 (Phi-3); Phi-3.5-MoE has one number for each list instead. */
-static enum pe_status set_attention(struct pe_scaling_resolved *s, struct pe_error *err)
+static enum pe_status set_attention(struct pe_scaling_resolved *s, struct pe_failure *err)
 {
     double original = s->original_max_position_embeddings;
     if (isnan(s->attention_factor))
@@ -92,7 +92,7 @@ static enum pe_status set_attention(struct pe_scaling_resolved *s, struct pe_err
     return PE_OK;
 }
 
-static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_error *err)
+static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_failure *err)
 {
     struct longrope *l = PE_S_OWN(s, longrope);
     size_t n_pairs = (size_t)use->dim / 2;

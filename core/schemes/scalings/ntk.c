@@ -1,7 +1,7 @@
 /* NTK-aware scaling (jquesnelle's formula; lucidrains' theta_rescale_factor): base' = base · factor^(r/(r - 2)). */
 #include "core/schemes/scalings/scaling.h"
 
-static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_error *err)
+static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_failure *err)
 {
     (void)s;
     return pe_scaling_check_exponent("ntk", use, err);

@@ -2,7 +2,7 @@
  * channel of the head is rotated, the others by angle 0, so the exponent's denominator is head_dim. */
 #include "core/schemes/scalings/scaling.h"
 
-static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_error *err)
+static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_failure *err)
 {
     if (isnan(s->factor))
         s->factor = 1;

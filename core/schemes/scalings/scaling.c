@@ -21,7 +21,7 @@ const struct pe_scaling_rule *pe_scaling_meant(const struct pe_scaling *given)
 }
 
 static enum pe_status check_words(const struct pe_scaling *given, const struct pe_scaling_rule *rule,
-                                  struct pe_error *err)
+                                  struct pe_failure *err)
 {
     if (given->type == PE_UNSET_WORD || meant_by(given, given->type) == rule)
         return PE_OK;
@@ -33,7 +33,7 @@ static enum pe_status check_words(const struct pe_scaling *given, const struct p
 /* ---- Values that follow from others ---- */
 
 static enum pe_status find_factor(const struct pe_scaling *given, const struct pe_scaling_rule *rule, double *factor,
-                                  struct pe_error *err)
+                                  struct pe_failure *err)
 {
     *factor = given->factor;
     if (!rule->factor_is_ratio || !isnan(*factor) || given->convention == PE_CONVENTION_GGML)
@@ -60,7 +60,7 @@ static void set_flags(const struct pe_param *row, union pe_scaling_own *own)
 
 /* With no other rule the convention of divisors is ggml, as nothing else has them. */
 static enum pe_status check_divisors(const struct pe_scaling *given, const struct pe_scaling_rule *rule,
-                                     const struct pe_scaling_use *use, struct pe_error *err)
+                                     const struct pe_scaling_use *use, struct pe_failure *err)
 {
     const struct pe_reals *divisors = &given->divisors;
     bool is_implied = rule == pe_scaling_at(0) && given->convention == PE_CONVENTION_TRANSFORMERS;
@@ -75,7 +75,7 @@ static enum pe_status check_divisors(const struct pe_scaling *given, const struc
 }
 
 enum pe_status pe_scaling_resolve(const struct pe_scaling *given, const struct pe_scaling_use *use,
-                                  struct pe_scaling_resolved *resolved, struct pe_error *err)
+                                  struct pe_scaling_resolved *resolved, struct pe_failure *err)
 {
     const struct pe_scaling_rule *rule = pe_scaling_meant(given);
     double factor;

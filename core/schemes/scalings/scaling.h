@@ -156,7 +156,7 @@ struct pe_scaling_rule {
     bool (*claims)(const struct pe_scaling *given, const struct pe_scaling_rule *said);
     /* Checks rules of two or more fields, and sets what was not given, attention_factor and softmax_scale_factor too;
      * the first is 1 if it is left unset. NULL: nothing to do. */
-    enum pe_status (*resolve)(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_error *err);
+    enum pe_status (*resolve)(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_failure *err);
     /* base' = base · stretch^(dim/(dim - 2)). NULL: the base stays. */
     struct pe_dd (*stretch)(const struct pe_scaling_resolved *s);
     void (*prepare)(struct pe_scaling_pair *p);
@@ -211,7 +211,7 @@ static inline void pe_scaling_set_seq_len(struct pe_scaling_resolved *s, const s
 
 /* Refuses fewer than four rotated channels, where a rule has r/(r - 2). */
 static inline enum pe_status pe_scaling_check_exponent(const char *name, const struct pe_scaling_use *use,
-                                                       struct pe_error *err)
+                                                       struct pe_failure *err)
 {
     if (use->dim > 2)
         return PE_OK;
@@ -230,12 +230,12 @@ static inline bool pe_scaling_is_default(const struct pe_scaling *shown) { retur
 
 /* Checks the rules of two or more fields (pointers "/scaling/…"), and resolves what was not given. */
 enum pe_status pe_scaling_resolve(const struct pe_scaling *given, const struct pe_scaling_use *use,
-                                  struct pe_scaling_resolved *resolved, struct pe_error *err);
+                                  struct pe_scaling_resolved *resolved, struct pe_failure *err);
 
 /* Checks that the fields that the rule needs are given, factor perhaps as a ratio, and that no other would have changed
  * the result. In scaling_rows.c, for pe_scaling_resolve. */
 enum pe_status pe_scaling_check_fields(const struct pe_scaling *given, const struct pe_scaling_rule *rule,
-                                       double factor, struct pe_error *err);
+                                       double factor, struct pe_failure *err);
 
 /* Writes the values into the given object, which then is the one of the answer: without rope_type, and without fields
  * that have no effect. In scaling_rows.c. */

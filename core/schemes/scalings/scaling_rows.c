@@ -329,7 +329,7 @@ static bool is_neutral(const struct pe_param *row, const void *field)
 }
 
 static enum pe_status fail_unused(const struct pe_param *row, unsigned used, const void *field, const char *type,
-                                  struct pe_error *err)
+                                  struct pe_failure *err)
 {
     char pointer[PE_POINTER_MAX], found[32], names[96];
     snprintf(found, sizeof found, "%s", pe_text("given"));
@@ -344,7 +344,7 @@ static enum pe_status fail_unused(const struct pe_param *row, unsigned used, con
                    row->name, names_of(used, ", ", pe_text(" and "), names, sizeof names));
 }
 
-static enum pe_status check_flag(const struct pe_scaling *given, const struct pe_param *row, struct pe_error *err)
+static enum pe_status check_flag(const struct pe_scaling *given, const struct pe_param *row, struct pe_failure *err)
 {
     const struct pe_value *flag = *(const struct pe_value *const *)(const void *)((const char *)given + row->offset);
     char pointer[PE_POINTER_MAX], found[48];
@@ -362,7 +362,7 @@ static enum pe_status check_flag(const struct pe_scaling *given, const struct pe
 }
 
 static enum pe_status check_use(const struct pe_scaling *given, size_t i, int place, double factor,
-                                struct pe_error *err)
+                                struct pe_failure *err)
 {
     const struct pe_scaling_rule *rule = pe_scaling_at(place);
     const struct pe_param *row = &pe_scaling_params[i];
@@ -383,7 +383,7 @@ static enum pe_status check_use(const struct pe_scaling *given, size_t i, int pl
 
 /* Flags are checked last: first whether they are flags, then their use. */
 enum pe_status pe_scaling_check_fields(const struct pe_scaling *given, const struct pe_scaling_rule *rule,
-                                       double factor, struct pe_error *err)
+                                       double factor, struct pe_failure *err)
 {
     int place = pe_scaling_place(rule);
     for (size_t i = 0; i < n_rows; i++)

@@ -85,7 +85,7 @@ static double attention(const struct pe_scaling_resolved *s)
 
 /* 0 is the default: transformers writes `beta_fast or 32`. TGI reads neither. */
 static enum pe_status resolve_beta(const struct pe_scaling_resolved *s, double *beta, const char *name, double fallback,
-                                   struct pe_error *err)
+                                   struct pe_failure *err)
 {
     char pointer[PE_POINTER_MAX];
     if (*beta == 0 || s->convention == PE_CONVENTION_TGI)
@@ -105,7 +105,7 @@ static void set_softmax_factor(struct pe_scaling_resolved *s)
         s->softmax_scale_factor = square;
 }
 
-static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_error *err)
+static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_failure *err)
 {
     struct yarn *y = PE_S_OWN(s, yarn);
     (void)use;

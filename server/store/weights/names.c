@@ -2,7 +2,7 @@
  * which names were not there. */
 #include "server/store/weights/weights.h"
 
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "server/process/process.h"
 #include "server/loop/loop.h"
 

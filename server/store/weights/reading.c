@@ -1,7 +1,7 @@
 /* Owns how one name follows the store: what is read, whether there is room for it, and what memory has afterwards. */
 #include "server/store/weights/weights.h"
 
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "server/memory/memory.h"
 
 #include <stdio.h>

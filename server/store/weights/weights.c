@@ -1,7 +1,7 @@
 /* Owns stored weights as a whole, and what a request looks up, puts and removes, in memory and in the store. */
 #include "server/store/weights/weights.h"
 
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "server/process/process.h"
 #include "server/loop/loop.h"
 

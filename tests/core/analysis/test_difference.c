@@ -20,7 +20,7 @@ static void word(const char *path, const char *expected) { assert_string_equal(t
 /* The same request, rounded to another dtype. */
 static void analyse_as(enum pe_dtype dtype, const char *json)
 {
-    struct pe_error err;
+    struct pe_failure err;
     test_analyse(&a, json);
     pe_analysis_free(a.analysis);
     a.request.dtype = dtype;

@@ -98,7 +98,7 @@ static double steep(size_t k)
 /* Least kept singular value 3e-9: its part of x is right to about 1e-16/3e-9 of it. */
 static void check(size_t m, size_t n, double (*singular)(size_t k), double tolerance)
 {
-    struct pe_error err;
+    struct pe_failure err;
     struct problem p = make(m, n, 3, singular);
     assert_int_equal(pe_least_squares(m, n, 3, p.a, p.b, CUT, p.x, &err), PE_OK);
     for (size_t r = 0; r < 3; r++) {
@@ -128,7 +128,7 @@ static void all_shapes(void **unused)
 /* [1 2; 2 4] has the singular value 5 with u = v = (1, 2)/sqrt(5): x = v (uᵀ b)/5. A matrix of zeros gives zeros. */
 static void by_hand(void **unused)
 {
-    struct pe_error err;
+    struct pe_failure err;
     double a[] = {1, 2, 2, 4}, b[] = {3, 1}, x[2];
     assert_int_equal(pe_least_squares(2, 2, 1, a, b, CUT, x, &err), PE_OK);
     assert_true(fabs(x[0] - 0.2) < 1e-15 && fabs(x[1] - 0.4) < 1e-15);
@@ -141,7 +141,7 @@ static void by_hand(void **unused)
 static void the_cut(void **unused)
 {
     for (int kept = 0; kept < 2; kept++) {
-        struct pe_error err;
+        struct pe_failure err;
         double small = kept ? 1.01e-12 : 0.99e-12, a[] = {1, 0, 0, small}, b[] = {1, 1}, x[2];
         assert_int_equal(pe_least_squares(2, 2, 1, a, b, CUT, x, &err), PE_OK);
         assert_true(fabs(x[0] - 1) < 1e-15);
@@ -153,7 +153,7 @@ static bool left(void *count) { return ++*(int *)count > 3; }
 
 static void failures(void **unused)
 {
-    struct pe_error err;
+    struct pe_failure err;
     enum pe_status status = PE_NO_MEMORY;
     int count = 0;
     for (long n = 0; status == PE_NO_MEMORY; n++) {

@@ -105,7 +105,7 @@ static double *attend(const char *json, const char *output, size_t *n, uint64_t 
 {
     struct test_request r;
     struct pe_plan *plan = NULL;
-    struct pe_error err = {.detail = ""};
+    struct pe_failure err = {.detail = ""};
     test_request_parse(&r, json);
     r.request.operation = PE_ATTEND;
     r.request.outputs = &output;
@@ -255,7 +255,7 @@ static struct pe_plan *plan_of_terms(struct test_request *r, const char *json, e
 {
     static const char *const outputs[] = {"terms"};
     struct pe_plan *plan = NULL;
-    struct pe_error err = {.detail = ""};
+    struct pe_failure err = {.detail = ""};
     test_request_parse(r, json);
     r->request.operation = PE_ATTEND;
     r->request.outputs = outputs;
@@ -306,7 +306,7 @@ static void terms_without_memory(void **unused)
             static const char *const outputs[] = {"terms"};
             struct test_request r;
             struct pe_plan *plan = NULL;
-            struct pe_error err;
+            struct pe_failure err;
             test_request_parse(&r, split[s]);
             r.request.operation = PE_ATTEND;
             r.request.outputs = outputs;
@@ -327,7 +327,7 @@ static void refused(const char *json, const char *output, const char *pointer, c
 {
     struct test_request r;
     struct pe_plan *plan = NULL;
-    struct pe_error err = {.detail = ""};
+    struct pe_failure err = {.detail = ""};
     test_request_parse(&r, json);
     r.request.operation = PE_ATTEND;
     r.request.outputs = &output;

@@ -58,7 +58,7 @@ struct asked {
     size_t n_weights;                       /* the last so many fields but one are weights */
     struct pe_diagnosis *diagnosis;
     const struct pe_value *answer;
-    struct pe_error err;
+    struct pe_failure err;
 };
 
 /* Asks about a tensor with the belief json; weights: further tensors, given to every candidate's plan too. */
@@ -222,7 +222,7 @@ static inline double *candidate_values(const struct asked *a, const struct sent 
     const struct pe_request request = {
         .fields = fields, .n_fields = n, .dtype = PE_F64, .outputs = outputs, .n_outputs = 1};
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     if (pe_plan_new(&request, &plan, &err))
         fail_msg("candidate %zu: %s: %s", i, err.pointer, err.detail);
     double *x = test_values(plan, 0, &n_values);

@@ -34,7 +34,7 @@ static void prepare(struct test_request *r, const char *json)
 
 static enum pe_status run(const struct test_request *r, struct pe_explain **explain)
 {
-    struct pe_error err;
+    struct pe_failure err;
     struct pe_explain_request request = {.fields = r->fields, .n_fields = r->n};
     *explain = NULL;
     return pe_explain_new(&request, explain, &err);

@@ -26,7 +26,7 @@ static void prepare(struct opened *o, const char *json)
     o->golden = NULL;
 }
 
-static enum pe_status open_json(struct opened *o, const char *json, struct pe_error *err)
+static enum pe_status open_json(struct opened *o, const char *json, struct pe_failure *err)
 {
     prepare(o, json);
     return pe_golden_open(&o->request, &o->golden, err);
@@ -34,7 +34,7 @@ static enum pe_status open_json(struct opened *o, const char *json, struct pe_er
 
 static void open_well(struct opened *o, const char *json)
 {
-    struct pe_error err;
+    struct pe_failure err;
     if (open_json(o, json, &err))
         fail_msg("%s: %s: %s", json, err.pointer, err.detail);
 }
@@ -153,7 +153,7 @@ static void test_widths(void **state)
 static void assert_refused(const char *json, enum pe_status status, const char *pointer, const char *word)
 {
     struct opened o;
-    struct pe_error err;
+    struct pe_failure err;
     assert_int_equal(open_json(&o, json, &err), status);
     assert_string_equal(err.pointer, pointer);
     assert_non_null(strstr(err.detail, word));
@@ -177,7 +177,7 @@ static void test_refusals(void **state)
 
 static enum pe_status run(struct opened *o)
 {
-    struct pe_error err;
+    struct pe_failure err;
     o->golden = NULL;
     enum pe_status status = pe_golden_open(&o->request, &o->golden, &err);
     if (!status)

@@ -3,7 +3,7 @@
 #include "core/kernels/kernels.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/kernel_sets.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 
 #include <math.h>
 #include <stdint.h>

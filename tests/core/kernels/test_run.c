@@ -23,9 +23,9 @@ static void for_all(void (*check)(enum pe_dtype))
 {
     enum pe_isa best = pe_isa();
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        for (int d = 0; d < 3 && pe_isa_use(isa); d++)
+        for (int d = 0; d < 3 && pe_kernels_use(isa); d++)
             check(dtypes[d]);
-    assert_true(pe_isa_use(best));
+    assert_true(pe_kernels_use(best));
 }
 
 static bool is_doubted(const uint32_t *doubts, size_t j)
@@ -72,7 +72,7 @@ static void near_middles_of_floats(void **unused)
     enum pe_isa best = pe_isa();
     static const double inside[] = {0, 0.5, -0.5, 0.98, -0.98}, outside[] = {1.05, -1.05, 30};
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        for (int i = 0; i < N_SAMPLES && pe_isa_use(isa); i++) {
+        for (int i = 0; i < N_SAMPLES && pe_kernels_use(isa); i++) {
             double next = (double)nextafterf(samples[i], 99999), middle = ((double)samples[i] + next) / 2;
             double bound = 2 * PE_RUN_ERROR * fabs(middle);
             for (int k = 0; k < 5; k++)
@@ -81,7 +81,7 @@ static void near_middles_of_floats(void **unused)
                 assert_false(doubted(PE_F32, middle + outside[k] * bound, 0));
             assert_false(doubted(PE_F32, (double)samples[i], 0));
         }
-    assert_true(pe_isa_use(best));
+    assert_true(pe_kernels_use(best));
 }
 
 /* Just above a power of two the next middle below is half as far as the one above. */
@@ -89,12 +89,12 @@ static void above_a_power_of_two(void **unused)
 {
     enum pe_isa best = pe_isa();
     const double x = 1 + 0x1p-40, far_middle = 0x1p-24, near_middle = 0x1p-25;
-    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS && pe_isa_use(isa); isa++) {
+    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS && pe_kernels_use(isa); isa++) {
         assert_true(doubted(PE_F32, x, 0.9 * far_middle / PE_RUN_ERROR));
         assert_true(doubted(PE_F32, x, 1.1 * near_middle / PE_RUN_ERROR));
         assert_false(doubted(PE_F32, x, 0.9 * near_middle / PE_RUN_ERROR));
     }
-    assert_true(pe_isa_use(best));
+    assert_true(pe_kernels_use(best));
 }
 
 /* The middle next to a sample, above it in size. */

@@ -1,7 +1,7 @@
 /* Rows of a Toeplitz map on every instruction set of this machine: each byte is where the definition puts it, and none
  * beyond, for every element size and any number, length, place and distance of rows. */
 #include "core/kernels/kernels.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "tests/support/cmocka.h"
 
 #include <stdint.h>
@@ -49,19 +49,19 @@ static void lines_one_after_the_other(void **unused)
 {
     enum pe_isa best = pe_isa();
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        for (int round = 0; pe_isa_use(isa) && round < 300; round++)
+        for (int round = 0; pe_kernels_use(isa) && round < 300; round++)
             check_lines(pe_kernels(), 1 + chance(ROWS), 1 + chance(COLS / 2));
-    assert_true(pe_isa_use(best));
+    assert_true(pe_kernels_use(best));
 }
 
 static void every_byte_in_its_place(void **unused)
 {
     enum pe_isa best = pe_isa();
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        for (size_t size = 1; pe_isa_use(isa) && size <= SIZE; size *= 2)
+        for (size_t size = 1; pe_kernels_use(isa) && size <= SIZE; size *= 2)
             for (int round = 0; round < 100; round++)
                 check_one(pe_kernels(), size, 1 + chance(ROWS), 1 + chance(round % 2 ? COLS : 40));
-    assert_true(pe_isa_use(best));
+    assert_true(pe_kernels_use(best));
 }
 
 int main(void)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static enum pe_status read_config(struct test_request *r, const char *text, const char *layer_type,
-                                  struct pe_model_fields *out, struct pe_error *err)
+                                  struct pe_model_fields *out, struct pe_failure *err)
 {
     char *json = strdup(text);
     assert_non_null(json);
@@ -382,7 +382,7 @@ static void configs_give_their_models_numbers(void **unused)
     for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
         struct test_request r;
         struct pe_model_fields out;
-        struct pe_error err = {.detail = ""};
+        struct pe_failure err = {.detail = ""};
         if (read_config(&r, accepted[i].config, accepted[i].layer_type, &out, &err))
             fail_msg("%s: refused at %s: %s", accepted[i].config, err.pointer, err.detail);
         test_fields_equal(accepted[i].config, out.fields, out.n, accepted[i].fields);
@@ -478,7 +478,7 @@ static void refusals_name_what_was_looked_for(void **unused)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         struct test_request r;
         struct pe_model_fields out;
-        struct pe_error err = {.detail = ""};
+        struct pe_failure err = {.detail = ""};
         if (!read_config(&r, refused[i].config, refused[i].layer_type, &out, &err))
             fail_msg("%s: was accepted", refused[i].config);
         if (strcmp(err.pointer, refused[i].pointer) != 0 || !strstr(err.detail, refused[i].word))
@@ -492,7 +492,7 @@ static void what_is_no_object_is_refused(void **unused)
 {
     struct pe_value config = {.kind = PE_INTEGER, .integer = 3};
     struct pe_model_fields out;
-    struct pe_error err;
+    struct pe_failure err;
     assert_int_equal(pe_hf_config_read(&config, &(struct pe_hf_asked){.scheme = NULL}, &out, &err), PE_INVALID);
     assert_string_equal(err.pointer, "/hf_config");
 }
@@ -506,7 +506,7 @@ static void too_many_fields_are_refused(void **unused)
     strcat(text, "}}");
     struct test_request r;
     struct pe_model_fields out;
-    struct pe_error err = {.detail = ""};
+    struct pe_failure err = {.detail = ""};
     assert_int_equal(read_config(&r, text, NULL, &out, &err), PE_INVALID);
     assert_string_equal(err.pointer, "/hf_config/rope_scaling");
     test_request_drop(&r);

@@ -13,7 +13,7 @@ static void list(const char *json, enum pe_operation_id operation, char *out, si
     struct test_request r;
     struct pe_weight_name names[PE_WEIGHT_NAMES_MAX];
     const struct pe_scheme_info *scheme;
-    struct pe_error err;
+    struct pe_failure err;
     size_t n = 0, used = 0;
     assert_non_null(text);
     test_quotes(text);
@@ -97,7 +97,7 @@ static void schemes_that_are_none(void **state)
 {
     struct pe_weight_name names[PE_WEIGHT_NAMES_MAX];
     const struct pe_scheme_info *scheme;
-    struct pe_error err;
+    struct pe_failure err;
     size_t n;
     const struct pe_field field = {.name = "scheme", .value = {.kind = PE_STRING, .string = "t6"}};
     struct pe_request request = {.operation = PE_ENCODE, .fields = &field, .n_fields = 1};

@@ -108,7 +108,7 @@ static void rows_narrow_as_single_values(void **unused)
         }
         for (enum pe_isa isa = PE_ISA_BASE; isa <= best; isa++) {
             uint16_t to[N + 1];
-            assert_true(pe_isa_use(isa));
+            assert_true(pe_kernels_use(isa));
             to[n] = 0xbeef;
             assert_int_equal(pe_f16_narrow(from, n, to), middle_f16);
             for (size_t i = 0; i < n; i++)

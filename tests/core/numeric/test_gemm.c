@@ -1,7 +1,7 @@
 /* The door to BLAS: products against plain loops in double, with strides, several threads' worth of calls
  * single-threaded. */
 #include "core/numeric/numeric.h"
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "tests/support/cmocka.h"
 
 #include <math.h>

@@ -23,7 +23,7 @@ struct caller {
     bool has_refused;
 };
 
-static enum pe_status admit(void *self, double bytes, struct pe_error *err)
+static enum pe_status admit(void *self, double bytes, struct pe_failure *err)
 {
     struct caller *c = self;
     c->bytes = bytes;
@@ -44,7 +44,7 @@ struct measured {
     bool is_planned;           /* within the limits of the test, whether or not it was refused */
     double said_ns, ns, bytes; /* bytes: without the workspace reserved for filling, admitted later */
     double check_ns, check_bytes, most_check_bytes; /* of the first half, and what it may take */
-    struct pe_error err;
+    struct pe_failure err;
 };
 
 /* Numbers that the request sends, and its segments. */

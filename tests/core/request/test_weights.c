@@ -56,7 +56,7 @@ static void text_is_f32(void **unused)
     struct pe_plan *plan = test_plan(&r, "{\"scheme\":\"learned\",\"len\":1,\"table\":[[0.1]]}");
     pe_plan_free(plan);
     r.request.dtype = PE_F64;
-    struct pe_error err;
+    struct pe_failure err;
     assert_int_equal(pe_plan_new(&r.request, &plan, &err), PE_OK);
     double *v = test_values(plan, 0, &n);
     assert_true(n == 1 && v[0] == (double)0.1f);

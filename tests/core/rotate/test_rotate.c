@@ -26,7 +26,7 @@ static double expected(const float *x, size_t d, size_t j, double p)
 static struct pe_plan *plan_of(struct test_request *r, const char *json, const struct pe_tensor *q, enum pe_dtype dtype)
 {
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     test_request_parse(r, json);
     r->fields[r->n++] = (struct pe_field){"q", {.kind = PE_ARRAY, .array = *q}};
     r->request.n_fields = r->n;
@@ -243,11 +243,11 @@ static void check_isas(struct filled *f, enum pe_dtype to)
     (void)to;
     enum pe_isa best = pe_isa();
     for (enum pe_isa isa = PE_ISA_BASE; isa < best; isa++) {
-        assert_true(pe_isa_use(isa));
+        assert_true(pe_kernels_use(isa));
         pe_fill(f->plan, 0, 0, f->n, other);
         assert_memory_equal(other, f->y, f->n_bytes);
     }
-    assert_true(pe_isa_use(best));
+    assert_true(pe_kernels_use(best));
 }
 
 static void any_instruction_set_gives_the_same_bytes(void **unused) { for_all_cases(check_isas); }

@@ -26,7 +26,7 @@ static void test_positions(void **state)
 {
     struct pe_padding_fields fields = fields_of(columns, 2, 2, 4);
     struct pe_padding p;
-    struct pe_error err;
+    struct pe_failure err;
     assert_int_equal(pe_padding_read(&p, &fields, &err), PE_OK);
     assert_positions(&p, false, false, (double[]){1, 1, 0, 1, 0, 1, 2, 1});
     assert_positions(&p, true, false, (double[]){0, 1, 2, 3, 0, 1, 2, 3});
@@ -44,7 +44,7 @@ static void assert_refused(const double *mask, unsigned rank, uint64_t rows, uin
 {
     struct pe_padding_fields fields = fields_of(mask, rank, rows, n);
     struct pe_padding p;
-    struct pe_error err;
+    struct pe_failure err;
     assert_int_equal(pe_padding_read(&p, &fields, &err), PE_INVALID);
     assert_string_equal(err.pointer, "/attention_mask");
     assert_non_null(strstr(err.detail, word));

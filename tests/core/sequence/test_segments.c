@@ -28,7 +28,7 @@ static struct pe_segment_rules style(enum pe_position_style name)
 
 /* Both steps. */
 static enum pe_status whole(struct pe_segments *out, const struct pe_value *segments,
-                            const struct pe_segment_rules *rules, struct pe_error *err)
+                            const struct pe_segment_rules *rules, struct pe_failure *err)
 {
     struct pe_segment_list list;
     enum pe_status status = pe_segments_read(&list, segments, rules, err);
@@ -39,7 +39,7 @@ static enum pe_status whole(struct pe_segments *out, const struct pe_value *segm
 }
 
 static enum pe_status try(struct pe_segments *out, const struct pe_segment_rules *rules, const char *list,
-                          struct pe_error *err)
+                          struct pe_failure *err)
 {
     struct test_request r;
     char json[2048];
@@ -53,7 +53,7 @@ static enum pe_status try(struct pe_segments *out, const struct pe_segment_rules
 static struct pe_segments ask(const struct pe_segment_rules *rules, const char *list)
 {
     struct pe_segments s = {0};
-    struct pe_error err = {.detail = ""};
+    struct pe_failure err = {.detail = ""};
     if (try(&s, rules, list, &err))
         fail_msg("%s: refused at \"%s\": %s", list, err.pointer, err.detail);
     return s;
@@ -409,7 +409,7 @@ static void assert_refused(const struct pe_segment_rules *rules, const char *lis
                            const char *pointer, const char *word)
 {
     struct pe_segments s = {.n = 77};
-    struct pe_error err = {.detail = ""};
+    struct pe_failure err = {.detail = ""};
     if (try(&s, rules, list, &err) != status)
         fail_msg("%s: status %d, expected %d: %s", list, (int)err.status, (int)status, err.detail);
     if (strcmp(err.pointer, pointer) != 0 || !strstr(err.detail, word))
@@ -475,7 +475,7 @@ static void segments_have_a_ceiling(void **unused)
         items[i] = (struct pe_value){.kind = PE_OBJECT, .object = {fields, 2}};
     struct pe_value list = {.kind = PE_LIST, .list = {items, PE_SEGMENTS_MAX}};
     struct pe_segments s = {0};
-    struct pe_error err;
+    struct pe_failure err;
     assert_int_equal(whole(&s, &list, &defaults, &err), PE_OK);
     assert_int_equal(s.n, 2 * PE_SEGMENTS_MAX);
     assert_true(s.ids[1][s.n - 1] == 2.0 * PE_SEGMENTS_MAX - 1);
@@ -492,7 +492,7 @@ static void every_allocation_may_fail(void **unused)
     struct test_request r;
     test_request_parse(&r, "{\"segments\":[{\"type\":\"text\",\"len\":3},{\"type\":\"image\",\"grid\":[1,4,4]}]}");
     struct pe_segments s = {.n = 77};
-    struct pe_error err;
+    struct pe_failure err;
     long before = alloc_count();
     assert_int_equal(whole(&s, &r.fields[0].value, &defaults, &err), PE_OK);
     long n = alloc_count() - before;

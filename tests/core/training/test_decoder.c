@@ -26,7 +26,7 @@ struct setup {
 
 static void set_up(struct setup *s, const char *scheme)
 {
-    struct pe_error err;
+    struct pe_failure err;
     memset(s, 0, sizeof *s);
     s->fields[0] = (struct pe_field){.name = "scheme", .value = {.kind = PE_STRING, .string = scheme}};
     s->config = (struct pe_trained_config){.fields = s->fields, .n_fields = 1, .pointer = "/configs/0"};

@@ -53,7 +53,7 @@ static struct asked asked; /* large */
 static struct pe_experiment *open_experiment(const char *fields, const char *const *configs, size_t n)
 {
     struct pe_experiment *experiment = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     parse(&asked, fields, configs, n);
     if (pe_experiment_new(&asked.request, &experiment, &err))
         fail_msg("%s %s", err.pointer, err.detail);
@@ -71,7 +71,7 @@ static void close_experiment(struct pe_experiment *experiment)
 static void refused(const char *fields, const char *const *configs, size_t n, const char *pointer, const char *word)
 {
     struct pe_experiment *experiment = NULL;
-    struct pe_error err = {0};
+    struct pe_failure err = {0};
     parse(&asked, fields, configs, n);
     assert_int_equal(pe_experiment_new(&asked.request, &experiment, &err), PE_INVALID);
     assert_null(experiment);
@@ -115,7 +115,7 @@ struct told {
 static void run(struct pe_experiment *experiment, struct told *told)
 {
     enum pe_experiment_event event = PE_EXPERIMENT_WORKED;
-    struct pe_error err;
+    struct pe_failure err;
     told->n = 0;
     while (event != PE_EXPERIMENT_DONE) {
         assert_int_equal(pe_experiment_advance(experiment, &event, &told->progress[told->n], &err), PE_OK);
@@ -221,7 +221,7 @@ static void test_runs_do_not_depend_on_each_other(void **state)
 static void test_each_allocation_may_fail(void **state)
 {
     struct pe_experiment *experiment = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     enum pe_status status = PE_NO_MEMORY;
     parse(&asked, small, CONFIGS("{'scheme':'rope','eval':[{'base':500}]}", "{'scheme':'t5'}"));
     for (long n = 0; status; n++) {
@@ -236,7 +236,7 @@ static void test_each_allocation_may_fail(void **state)
 
 static double admitted;
 
-static enum pe_status admit(void *caller, double bytes, struct pe_error *err)
+static enum pe_status admit(void *caller, double bytes, struct pe_failure *err)
 {
     (void)caller, (void)err;
     admitted = bytes;
@@ -248,7 +248,7 @@ static void test_memory(void **state)
 {
     const char *rope = "{'scheme':'rope','eval':[{'base':3},{'base':2},{'base':3},{'base':4}]}";
     struct pe_experiment *experiment = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     enum pe_experiment_event event;
     struct pe_experiment_progress progress;
     parse(&asked, "{'steps':1,'train_len':512,'eval_len':1024}", CONFIGS(rope, rope, rope, rope, rope, rope));

@@ -91,10 +91,10 @@ static void what_is_right_is_right(void **unused)
 {
     enum pe_isa best = pe_isa();
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        for (size_t s = 0; s < N_STYLES && pe_isa_use(isa); s++)
+        for (size_t s = 0; s < N_STYLES && pe_kernels_use(isa); s++)
             for (int bits = 8; bits < 40; bits += 6)
                 check(&wave_tables[(s + (size_t)bits / 6) % N_WAVE_TABLES], &styles[s], bits);
-    assert_true(pe_isa_use(best));
+    assert_true(pe_kernels_use(best));
 }
 
 /* Any rectangle is the same bytes as in the whole; nothing else is written. */

@@ -29,7 +29,7 @@ static void for_all(void (*check)(const struct wave_table *, const struct pe_wav
 {
     enum pe_isa best = pe_isa();
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++) {
-        if (!pe_isa_use(isa))
+        if (!pe_kernels_use(isa))
             continue;
         for (size_t t = 0; t < N_WAVE_TABLES; t++) {
             struct pe_waves *waves = waves_of(&wave_tables[t]);
@@ -40,7 +40,7 @@ static void for_all(void (*check)(const struct wave_table *, const struct pe_wav
             pe_waves_free(waves);
         }
     }
-    assert_true(pe_isa_use(best));
+    assert_true(pe_kernels_use(best));
 }
 
 static void check_narrow(const struct wave_table *table, const struct pe_waves *waves,
@@ -209,9 +209,9 @@ static void check_everywhere(const struct pe_wave *columns, size_t n, double sta
     for (int is_tall = 0; is_tall < 2; is_tall++) {
         assert_int_equal(pe_waves_new_for(columns, n, PE_BF16, is_tall ? UINT64_MAX : 100, &waves), PE_OK);
         for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-            for (int k = 0; k < 2 && pe_isa_use(isa); k++)
+            for (int k = 0; k < 2 && pe_kernels_use(isa); k++)
                 check_against_values(waves, columns, n, k ? &listed : &run);
-        assert_true(pe_isa_use(best));
+        assert_true(pe_kernels_use(best));
         pe_waves_free(waves);
     }
 }

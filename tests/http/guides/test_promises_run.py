@@ -49,18 +49,21 @@ PROGRAM = """
 
 int main(void)
 {
-    struct pe_field fields[] = {{"scheme", {.kind = PE_STRING, .string = "sinusoidal"}}, {"dim", {.kind = PE_INTEGER, .integer = 4}}, {"len", {.kind = PE_INTEGER, .integer = 3}}};
-    struct pe_request request = {.fields = fields, .n_fields = 3, .dtype = PE_DTYPE_NONE};
+    struct pe_ask *ask = pe_ask_new("encode");
     struct pe_plan *plan;
     struct pe_error err;
     float out[12];
     pe_gemm_setup();
-    if (pe_plan_new(&request, &plan, &err) != PE_OK)
+    pe_ask_text(ask, "scheme", "sinusoidal");
+    pe_ask_integer(ask, "dim", 4);
+    pe_ask_integer(ask, "len", 3);
+    if (pe_ask_plan(ask, &plan, &err) != PE_OK)
         return printf("%s\\n", err.detail);
     pe_fill(plan, 0, 0, 12, out);
     for (int i = 0; i < 12; i++)
         printf("%.9g ", (double)out[i]);
     pe_plan_free(plan);
+    pe_ask_free(ask);
     return 0;
 }
 """

@@ -68,7 +68,7 @@ static void many_are_as_one(void **unused)
         for (size_t j = 0; j < n; j++)
             src[j] = float_of_kind(i % 8);
         for (int isa = 0; isa <= (int)best; isa++) {
-            assert_true(pe_isa_use((enum pe_isa)isa));
+            assert_true(pe_kernels_use((enum pe_isa)isa));
             assert_as_ones(src, n, digits);
         }
     }

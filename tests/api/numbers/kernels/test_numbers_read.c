@@ -37,7 +37,7 @@ static struct reading read_with(enum pe_isa isa, const char *text, size_t n)
     uint64_t shape[PE_RANK_MAX];
     unsigned rank;
     const char *p = text;
-    assert_true(pe_isa_use(isa));
+    assert_true(pe_kernels_use(isa));
     reading.result = api_numbers_read(&p, text + n, &reading.out, shape, &rank);
     reading.n_used = (size_t)(p - text);
     return reading;
@@ -61,7 +61,7 @@ static void assert_all_read_alike(const char *text, size_t n)
             fail_msg("instruction set %d reads otherwise: %.*s", isa, (int)n, text);
         free(other.out.values);
     }
-    assert_true(pe_isa_use(best));
+    assert_true(pe_kernels_use(best));
     free(scalar.out.values);
 }
 

@@ -62,7 +62,7 @@ static struct pe_diagnosis *diagnose(const struct tables *t)
     const struct pe_diagnosis_request request = {
         .fields = fields, .n_fields = sizeof fields / sizeof *fields, .max_work = 1e12};
     struct pe_diagnosis *d = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     if (pe_diagnosis_new(&request, &d, &err))
         fail_msg("%s: %s", err.pointer, err.detail);
     return d;

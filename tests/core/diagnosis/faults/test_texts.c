@@ -1,6 +1,6 @@
 /* The texts of a diagnosis: every code of the catalogue has them, both languages are there, and their placeholders
  * are equal. */
-#include "core/posenc.h"
+#include "core/inside.h"
 #include "tests/support/cmocka.h"
 
 #include <stdlib.h>

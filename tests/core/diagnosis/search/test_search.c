@@ -94,7 +94,7 @@ static void refuse(const char *json, const char *pointer, const char *part)
 {
     struct test_request r;
     struct pe_diagnosis *d = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     test_request_parse(&r, json);
     const struct pe_diagnosis_request request = {.fields = r.fields, .n_fields = r.n, .max_work = 1e12};
     assert_true(pe_diagnosis_new(&request, &d, &err) != PE_OK);
@@ -150,7 +150,7 @@ static enum pe_status diagnose_failing(const struct sent *s, long failing, uint6
 {
     struct test_request r;
     struct pe_diagnosis *d = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     test_request_parse(&r, "{\"scheme\":\"sinusoidal\"}");
     struct pe_tensor tensor = {.dtype = s->dtype, .rank = 2, .shape = {s->shape[0], s->shape[1]}, .data = s->raw};
     struct pe_field fields[] = {r.fields[0], {"encoding", {.kind = PE_ARRAY, .array = tensor}}};

@@ -24,7 +24,7 @@ static double last_row(const char *method, int substeps)
     size_t n;
     snprintf(json, sizeof json, F DECAY "\"dt\":0.25,\"len\":5,\"method\":\"%s\",\"substeps\":%d}", method, substeps);
     struct pe_plan *plan;
-    struct pe_error err;
+    struct pe_failure err;
     test_request_parse(&r, json);
     r.request.dtype = PE_F64;
     assert_int_equal(pe_plan_new(&r.request, &plan, &err), PE_OK);

@@ -13,7 +13,7 @@ static double *row_of(const char *fields, int dim, double p)
     char json[256];
     struct test_request r;
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     size_t n;
     snprintf(json, sizeof json, "{\"scheme\":\"sinusoidal\",\"dim\":%d,\"positions\":[%.17g]%s}", dim, p, fields);
     test_request_parse(&r, json);

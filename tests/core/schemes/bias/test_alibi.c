@@ -19,7 +19,7 @@ static const char *const bias_and_slopes[] = {"bias", "slopes"};
 static struct answer ask(const char *fields)
 {
     struct answer a;
-    struct pe_error err;
+    struct pe_failure err;
     char json[512];
     size_t n;
     snprintf(json, sizeof json, "{\"scheme\":\"alibi\",%s}", fields);

@@ -24,7 +24,7 @@ enum { N_SCHEMES = 3, N_MASKS = 4, N_DTYPES = 4 };
 static struct pe_plan *plan_of(struct test_request *r, const char *json, enum pe_dtype dtype)
 {
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     test_request_parse(r, json);
     r->request.dtype = dtype;
     if (pe_plan_new(&r->request, &plan, &err))

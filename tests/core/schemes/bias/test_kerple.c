@@ -42,7 +42,7 @@ static double one_value(const char *json, enum pe_dtype dtype)
 {
     struct test_request r;
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     size_t n;
     test_request_parse(&r, json);
     r.request.dtype = dtype;

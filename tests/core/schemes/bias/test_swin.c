@@ -68,7 +68,7 @@ static void zero_is_never_negative(void **unused)
     assert_first("{\"scheme\":\"swin\",\"len\":1,\"table\":[[-0.0]]}", "bias", zero, 1);
     struct test_request r;
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     size_t n;
     test_request_parse(&r, "{\"scheme\":\"swin\",\"len\":1,\"table\":[[-1e-9]]}");
     r.request.dtype = PE_F16; /* too small for it */
@@ -85,7 +85,7 @@ static void assert_outputs(const char *json, const char *const *asked, size_t n_
 {
     struct test_request r;
     struct pe_plan *plan = NULL;
-    struct pe_error err = {.detail = ""};
+    struct pe_failure err = {.detail = ""};
     char names[64] = "";
     test_request_parse(&r, json);
     r.request.outputs = asked;
@@ -109,7 +109,7 @@ static void defaults_follow_the_weights(void **unused)
     assert_outputs("{\"scheme\":\"swin\",\"len\":3," TABLE "}", both, 2, "index bias ");
     struct test_request r;
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     test_request_parse(&r, "{\"scheme\":\"swin\",\"grid\":[7,7],\"num_heads\":3}");
     r.request.outputs = both;
     r.request.n_outputs = 2;
@@ -124,7 +124,7 @@ static void assert_large(const char *json, const char *pointer, const char *word
 {
     struct test_request r;
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     test_request_parse(&r, json);
     assert_int_equal(pe_plan_new(&r.request, &plan, &err), PE_TOO_LARGE);
     assert_string_equal(err.pointer, pointer);

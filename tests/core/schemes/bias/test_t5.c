@@ -139,7 +139,7 @@ static void what_is_answered(void **unused)
     static const char *const bias[] = {"bias"}, *const both[] = {"buckets", "bias"};
     struct test_request r;
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     test_request_parse(&r, "{\"scheme\":\"t5\",\"len\":3,\"seed\":1}");
     r.request.outputs = both;
     r.request.n_outputs = 2;

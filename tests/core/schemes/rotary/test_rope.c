@@ -10,7 +10,7 @@
 static struct pe_plan *rotate_plan(struct test_request *r, const char *json)
 {
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     test_request_parse(r, json);
     r->request.operation = PE_ROTATE;
     r->request.dtype = PE_F64;
@@ -81,7 +81,7 @@ static void frequencies(void **unused)
 {
     struct test_request r;
     struct pe_plan *plan = NULL;
-    struct pe_error err;
+    struct pe_failure err;
     const char *wanted[] = {"inv_freq"};
     size_t n;
     test_request_parse(&r, "{\"scheme\":\"rope\",\"head_dim\":128,\"len\":1}");

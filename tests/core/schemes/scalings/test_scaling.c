@@ -15,7 +15,7 @@ enum { PAIRS_MAX = 256 };
 struct resolved {
     struct pe_scaling given, s; /* s: as the answer shows it */
     struct pe_scaling_use use;
-    struct pe_error err;
+    struct pe_failure err;
     size_t n_pairs;
     struct pe_dd inv_freq[PAIRS_MAX];
 };
