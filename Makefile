@@ -66,7 +66,8 @@ FLAGS_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 CORE_C    := $(filter-out core/kernels/%,$(wildcard core/*.c core/*/*.c core/*/*/*.c))
 KERNEL_C  := $(wildcard core/kernels/*.c)
 API_C     := $(wildcard api/*.c api/*/*.c api/endpoints/*/*.c) $(foreach isa,$(filter-out base,$(ISAS)),$(wildcard api/numbers/kernels/*_$(isa).c))
-SERVER_C  := $(filter-out server/main.c server/posenc.c,$(wildcard server/*.c server/*/*.c server/*/*/*.c))
+COMMAND_C := server/posenc.c $(wildcard server/command/*.c)
+SERVER_C  := $(filter-out server/main.c $(COMMAND_C),$(wildcard server/*.c server/*/*.c server/*/*/*.c))
 SUPPORT_C := $(filter-out tests/support/replay.c,$(wildcard tests/support/*.c))
 FORMATTED := $(wildcard core/*.[ch] core/*/*.[ch] core/*/*/*.[ch] api/*.[ch] api/*/*.[ch] api/*/*/*.[ch] server/*.[ch] server/*/*.[ch] server/*/*/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch] tests/*/*/*/*.[ch])
 
@@ -230,7 +231,7 @@ $(BUILD)/posencd: $(BUILD)/obj/server/main.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE
 	$(link) $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 # Asks api/ in process: no server, no socket.
-$(BUILD)/posenc: $(BUILD)/obj/server/posenc.o $(LIB_API) $(LIB_CORE)
+$(BUILD)/posenc: $(call objects,$(COMMAND_C)) $(LIB_API) $(LIB_CORE)
 	$(link) $^ $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 # Names that posenc.h declares are exported, as POSENC_0; everything else is hidden.

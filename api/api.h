@@ -215,7 +215,8 @@ enum api_access {
     TEXT(API_ACCEPT_LANGUAGE, accept_language)                                                                         \
     TEXT(API_ACCEPT_ENCODING, accept_encoding) /* only the page reads it */                                            \
     TEXT(API_LAST_EVENT_ID, last_event_id)                                                                             \
-    TEXT(API_HOST, host)               /* only links to this server read it */                                         \
+    TEXT(API_HOST, host)               /* only links to this server read it, and the one below */                      \
+    TEXT(API_PROXY_PROTOCOL, protocol) /* X-Forwarded-Proto of a trusted proxy */                                      \
     TEXT(API_MCP_VERSION, mcp_version) /* MCP-Protocol-Version; only /mcp reads this and the two below */              \
     TEXT(API_MCP_METHOD, mcp_method)                                                                                   \
     TEXT(API_MCP_NAME, mcp_name)
@@ -245,6 +246,7 @@ struct api_call {
     enum pe_lang lang;             /* of its errors, unless its body names another; set with route */
     bool body_is_ours;   /* the body's memory is writable, and after this call only the reply reads it: tensors may be
                             moved by a few bytes to align their elements */
+    bool is_completed;   /* the part `request` of a multipart body gives only what nothing else of the call gives */
     bool must_not_block; /* the caller's thread must not block: see api_answer */
     /* Called from time to time during long work; true: the client no longer wants the answer, and the reply becomes a
      * refusal that is not repeatable. NULL: the client never disconnects. */
@@ -380,12 +382,13 @@ void api_reply_free(struct api_reply *reply); /* NULL is accepted */
 const struct pe_param *
 api_form_params(void); /* the rows of an answer's form: dtype, format, …; end with .name = NULL */
 
-/* Does GET /presets?query=WORD find a preset of that name? */
-bool api_preset_has(const struct pe_preset *preset, const char *name, const char *word);
-
 /* Writes the text of a refusal for a person: its sentence, then the pointer to the field at fault, as in `len is 0 …
  * (at /len)`. */
 void api_refusal_print(const struct api_reply *reply, char *sentence, size_t n_bytes);
+
+/* The names of the tensors that the answer has, at most n_max of them; borrowed until the reply is freed. Returns how
+ * many there are; 0: it is no answer with tensors. */
+size_t api_reply_tensors(const struct api_reply *reply, const char **names, size_t n_max);
 
 /* Call once before any other thread runs: fixes hash seeds that would otherwise differ from run to run. */
 void api_setup(void);

@@ -1,6 +1,5 @@
 /* /diagnose: which configuration gives a tensor; and /check: whether the one believed does. The answer is one JSON
- * document, or as text the sentences of its
- * findings, complete before it is sent. */
+ * document, or as text the sentences of its findings, complete before it is sent. */
 #include "api/endpoints/endpoints.h"
 #include "api/inputs/inputs.h"
 #include "api/replies/replies.h"
@@ -107,6 +106,58 @@ static const struct pe_value *member_of(const struct pe_value *object, const cha
     return NULL;
 }
 
+/* Up to the end of its first sentence. */
+static size_t first_sentence(const char *text)
+{
+    const char *latin = strstr(text, ". "), *chinese = strstr(text, "\xe3\x80\x82"); /* an ideographic full stop */
+    if (chinese && (!latin || chinese < latin))
+        return (size_t)(chinese - text) + 3;
+    return latin ? (size_t)(latin - text) + 1 : strlen(text);
+}
+
+static void put_number(struct api_text *text, const struct pe_value *x)
+{
+    if (x->kind == PE_STRING) /* not finite */
+        api_text_put(text, x->string);
+    else
+        api_text_format(text, "%.4g", x->kind == PE_INTEGER ? (double)x->integer : x->real);
+}
+
+/* q_out[0,0,1,0] is 0.3817, expected -0.8402 */
+static void put_first_bad(struct api_text *text, const struct pe_value *bad)
+{
+    const struct pe_value *index = member_of(bad, "index");
+    api_text_format(text, pe_text("first difference: %s["), member_of(bad, "output")->string);
+    for (size_t i = 0; i < index->list.n; i++)
+        api_text_format(text, "%s%lld", i ? "," : "", (long long)index->list.items[i].integer);
+    api_text_put(text, pe_text("] is "));
+    put_number(text, member_of(bad, "found"));
+    api_text_put(text, pe_text(", expected "));
+    put_number(text, member_of(bad, "expected"));
+    api_text_put(text, "\n");
+}
+
+/* For a person who reads a log: the verdict with the first sentence of each finding on one line, then the first number
+ * that differs. */
+static void print_check(struct api_text *text, bool fits, const char *verdict, const struct pe_value *answer,
+                        enum pe_lang lang)
+{
+    const struct pe_value *findings = member_of(answer, "findings"), *belief = member_of(answer, "belief");
+    const struct pe_value *bad = belief->kind == PE_OBJECT ? member_of(belief, "first_bad") : NULL;
+    api_text_format(text, "%s:", fits ? "fits" : "differs");
+    for (size_t i = 0; i < findings->list.n; i++) {
+        const struct pe_value *detail = member_of(&findings->list.items[i], lang == PE_ZH ? "detail_zh" : "detail");
+        const char *sentence = detail ? detail->string : "";
+        api_text_put(text, " ");
+        api_text_add(text, sentence, first_sentence(sentence));
+    }
+    if (findings->list.n == 0)
+        api_text_format(text, " %s", verdict);
+    api_text_put(text, "\n");
+    if (bad && bad->kind == PE_OBJECT)
+        put_first_bad(text, bad);
+}
+
 /* For a person: a word of the answer, then the sentence of each finding on a line. */
 static void print_findings(struct api_text *text, const char *word, const struct pe_value *answer, enum pe_lang lang)
 {
@@ -183,7 +234,7 @@ static struct api_reply *check_build(struct api_request *request)
     bool fits = is_passing(request, diagnosis);
     api_text_init(&text, API_TEXT_MAX);
     if (api_study_is_sentences(request)) {
-        print_findings(&text, fits ? "fits" : "differs", answer, request->lang);
+        print_check(&text, fits, verdict_of(answer, fits), answer, request->lang);
         return reply_of(request, diagnosis, &text);
     }
     api_text_format(&text, "{\"fits\":%s,\"verdict\":\"%s\",\"findings\":", fits ? "true" : "false",

@@ -100,11 +100,16 @@ bool api_preset_absent(const struct api_store *store, const char *name, struct a
 /* One preset of the program as an entry of GET /presets, without the braces around it. */
 void api_preset_print(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang);
 
+/* ---- pages.c ---- */
+
+/* The n bytes of one of the page's files; what has to be freed is in *owned. NULL: there is none, or no memory. */
+const char *api_page_text(const struct api_page *page, const char *name, char **owned, size_t *n);
+
 /* ---- preset_search.c ---- */
 
-/* GET /presets with `query`, `scheme` or `limit`: those that match, the nearest name first. *is_search: it has one of
- * these. False: refused. */
-bool api_preset_search(struct api_request *request, enum pe_lang lang, bool *is_search, struct api_text *text);
+/* GET /presets with `query`, `scheme` or `limit`, or as text: those that match, the nearest name first. *type is the
+ * text's, NULL if it is none of these. False: refused. */
+bool api_preset_search(struct api_request *request, enum pe_lang lang, const char **type, struct api_text *text);
 
 /* ---- stored_list.c ---- */
 

@@ -1,5 +1,6 @@
 /* GET /, GET /docs and GET /ui/{build}/{file}: the web page, files that the server supplies, with the headers for
  * browsers and caches. GET /clients/{file}: the client libraries, files of the same kind. */
+#include "api/endpoints/endpoints.h"
 #include "api/replies/replies.h"
 #include "api/requests/requests.h"
 #include "api/routes.h"
@@ -128,6 +129,16 @@ static struct api_reply *built_in(const struct api_page_file *file, const struct
     bool is_there = api_etag_is_among(call->if_none_match, tag);
     struct api_reply *reply = is_there ? api_reply_empty(304) : bytes_reply(file, coding);
     return reply->status >= 400 || add_headers(reply, tag, cache_control) ? reply : api_reply_without_memory(reply);
+}
+
+const char *api_page_text(const struct api_page *page, const char *name, char **owned, size_t *n)
+{
+    *owned = NULL;
+    if (page->read)
+        return page->read(page->self, name, owned, n) ? *owned : NULL;
+    const struct api_page_file *file = file_find(page, name);
+    *n = file ? file->n_bytes : 0;
+    return file ? page_plain(file) : NULL;
 }
 
 /* ---- Files of a folder ---- */

@@ -1,9 +1,11 @@
 /* GET /presets?query=…&scheme=…&limit=…: the presets that have every word of the query. There are some hundred of the
  * program and at most a thousand stored ones, so each is looked at; nothing is indexed.
  *
- * The exact name comes first, then names that begin with the first word, then the order of the catalogue. */
+ * The exact name comes first, then names that begin with the first word, then the order of the catalogue. With
+ * format=text, or Accept: text/plain, a line each for a person: name, certainty, label. */
 #include "api/endpoints/endpoints.h"
 #include "api/inputs/inputs.h"
+#include "api/replies/replies.h"
 #include "api/requests/requests.h"
 
 #include <stdlib.h>
@@ -16,9 +18,10 @@ struct search {
     struct api_request *request;
     enum pe_lang lang;
     struct api_text *out;
-    char *query, *scheme, *limit; /* of the call; NULL: not given */
-    const char *words[WORDS_MAX]; /* of query, which is cut at its spaces */
+    char *query, *scheme, *limit, *format; /* of the call; NULL: not given */
+    const char *words[WORDS_MAX];          /* of query, which is cut at its spaces */
     size_t n_words;
+    bool is_text;
     size_t n_most, n_found, n_printed;
     const struct api_weights **cards; /* of the stored presets, held */
     size_t n_cards;
@@ -68,7 +71,8 @@ static bool read_search(struct search *s)
     const char *query = s->request->call->query;
     struct api_problem *problem = &s->request->problem;
     return api_query_find(query, "query", &s->query, problem) && api_query_find(query, "scheme", &s->scheme, problem) &&
-           api_query_find(query, "limit", &s->limit, problem) && read_limit(s) && read_scheme(s) && read_words(s);
+           api_query_find(query, "limit", &s->limit, problem) && api_query_find(query, "format", &s->format, problem) &&
+           read_limit(s) && read_scheme(s) && read_words(s);
 }
 
 /* ---- What matches ---- */
@@ -83,7 +87,7 @@ static bool has(const char *text, const char *word)
     return false;
 }
 
-bool api_preset_has(const struct pe_preset *p, const char *name, const char *word)
+static bool has_word(const struct pe_preset *p, const char *name, const char *word)
 {
     return has(name, word) || has(p->aliases, word) || has(p->label, word) || has(p->label_zh, word) ||
            has(p->source, word) || has(p->note, word) || has(p->note_zh, word);
@@ -109,7 +113,7 @@ static bool matches(const struct search *s, const struct entry *entry)
 {
     bool fits = !s->scheme || has_scheme(entry->preset, s->scheme);
     for (size_t i = 0; i < s->n_words; i++)
-        fits = fits && api_preset_has(entry->preset, entry->name, s->words[i]);
+        fits = fits && has_word(entry->preset, entry->name, s->words[i]);
     return fits;
 }
 
@@ -124,6 +128,15 @@ static int rank_of(const struct search *s, const struct entry *entry)
 }
 
 /* ---- The answer ---- */
+
+static void print_line(struct search *s, const struct entry *entry)
+{
+    const struct pe_preset *preset = entry->preset;
+    const char *label = s->lang == PE_ZH && preset->label_zh ? preset->label_zh : preset->label;
+    const char *certainty = pe_certainty_name(preset->certainty);
+    api_text_format(s->out, "%-24s %-14s %s\n", entry->name, certainty ? certainty : "", label ? label : "");
+    s->n_printed++;
+}
 
 static void print_entry(struct search *s, const struct entry *entry)
 {
@@ -141,7 +154,9 @@ static void try_entry(struct search *s, const struct entry *entry, int rank)
     if (!matches(s, entry) || rank_of(s, entry) != rank)
         return;
     s->n_found++;
-    if (s->n_printed < s->n_most)
+    if (s->n_printed < s->n_most && s->is_text)
+        print_line(s, entry);
+    else if (s->n_printed < s->n_most)
         print_entry(s, entry);
 }
 
@@ -160,12 +175,21 @@ static void print(struct search *s)
 {
     char buffer[API_WEIGHT_NAME_MAX + 1];
     const char *nearest = NULL;
-    api_text_put(s->out, "{\"presets\":[");
+    if (!s->is_text)
+        api_text_put(s->out, "{\"presets\":[");
     for (int rank = 0; rank < N_RANKS; rank++)
         print_rank(s, rank);
-    api_text_format(s->out, "],\"total\":%zu", s->n_found);
     if (!s->n_found && s->n_words)
         nearest = api_preset_nearest(s->request->host->presets, s->words[0], buffer);
+    if (s->is_text) {
+        if (nearest)
+            api_text_format(s->out, pe_text("no preset has these words; nearest: %s"), nearest);
+        else if (!s->n_found)
+            api_text_put(s->out, pe_text("no preset has these words"));
+        api_text_add(s->out, "\n", !s->n_found);
+        return;
+    }
+    api_text_format(s->out, "],\"total\":%zu", s->n_found);
     if (nearest)
         api_text_member(s->out, "nearest", nearest);
     api_text_put(s->out, "}");
@@ -192,16 +216,20 @@ static void drop(struct search *s)
     free(s->query);
     free(s->scheme);
     free(s->limit);
+    free(s->format);
 }
 
-bool api_preset_search(struct api_request *request, enum pe_lang lang, bool *is_search, struct api_text *text)
+bool api_preset_search(struct api_request *request, enum pe_lang lang, const char **type, struct api_text *text)
 {
     struct search s = {.request = request, .lang = lang, .out = text};
     bool fine = read_search(&s);
-    *is_search = s.query || s.scheme || s.limit;
+    s.is_text =
+        s.format ? strcmp(s.format, "text") == 0 : api_prefers(request->call->accept, "text/plain", api_json_type);
+    bool is_search = s.is_text || s.query || s.scheme || s.limit;
+    *type = !is_search ? NULL : s.is_text ? "text/plain; charset=utf-8" : api_json_type;
     api_text_init(text, API_TEXT_MAX);
-    fine = fine && (!*is_search || hold_cards(&s));
-    if (fine && *is_search)
+    fine = fine && (!is_search || hold_cards(&s));
+    if (fine && is_search)
         print(&s);
     drop(&s);
     return fine;

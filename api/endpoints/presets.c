@@ -89,14 +89,14 @@ static struct api_reply *list_of_all(const struct api_store *store, enum pe_lang
 struct api_reply *api_presets(struct api_request *request)
 {
     struct api_text text;
-    bool is_search;
+    const char *type; /* of a search */
     if (!api_lang_of_query(request->call, &request->lang, &request->problem) ||
-        !api_preset_search(request, request->lang, &is_search, &text))
+        !api_preset_search(request, request->lang, &type, &text))
         return NULL;
     const struct api_store *store = request->host->presets;
     enum pe_lang lang = request->lang;
-    if (is_search)
-        return api_kept_headers(api_reply_set_language(api_reply_text(200, api_json_type, &text), lang), NULL);
+    if (type)
+        return api_kept_headers(api_reply_set_language(api_reply_text(200, type, &text), lang), NULL);
     struct api_reply *reply = store ? list_of_all(store, lang) : list_of_program(lang);
     return api_kept_headers(api_reply_set_language(reply, lang), NULL);
 }

@@ -317,6 +317,17 @@ static bool plan_waits(const struct api_body *body, uint64_t i)
 }
 
 /* The body is part of its request. */
+size_t api_reply_tensors(const struct api_reply *reply, const char **names, size_t n_max)
+{
+    if (reply->body->piece != plan_piece)
+        return 0;
+    const struct api_source *source = &((const struct api_plan_body *)reply->body)->source;
+    size_t n = api_source_count(source);
+    for (size_t i = 0; i < n && i < n_max; i++)
+        names[i] = api_source_output(source, i)->name;
+    return n;
+}
+
 static void plan_drop(struct api_body *body) { api_request_free(((struct api_plan_body *)body)->request); }
 
 /* ---- Opening ---- */

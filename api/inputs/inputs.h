@@ -112,6 +112,7 @@ struct api_request {
     struct api_arena arena;
     struct pe_field fields[API_FIELDS_MAX];
     size_t n_fields;
+    size_t n_completing; /* the first of them, which another of the same name replaces: api_call.is_completed */
     const struct api_weights *stored; /* the file that its field `weights` named, held by the arena; NULL: none */
     const struct api_store *presets;  /* api_host.presets */
     bool has_kept_preset;             /* it names a stored preset: api_preset_take */
@@ -150,7 +151,7 @@ struct api_request *api_request_hold(struct api_request *request);
 void api_request_free(struct api_request *request);
 
 /* Adds a field; name and what value points to are borrowed until api_request_drop. A name that is already present is
- * 400. */
+ * 400, or replaced if it is one of n_completing. */
 bool api_request_add(struct api_request *request, const char *name, const struct pe_value *value,
                      struct api_problem *problem);
 
@@ -285,7 +286,7 @@ bool api_safetensors_looks_like(const char *bytes, size_t n);
 /* ---- tensor_in.c ------------------------------------------------------------------------------------------------- */
 
 /* A tensor written in JSON: {"dtype":"f32","shape":[2,2],"data":[1,2,3,4]}, or drawn from a seed:
- * {"shape":[2,2],"seed":7,"std":1}. */
+ * {"shape":[2,2],"seed":7,"std":1}; or the bytes of a .npy file: {"npy":"<base64>"}. */
 
 /* Is the object a tensor, well written or not? One that `pointer` places in a model's configuration is none without
  * data. */

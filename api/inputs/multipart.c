@@ -305,7 +305,11 @@ static bool read_part(struct api_request *request, struct part *part, bool *has_
     if (*has_request)
         return fail_body(problem, "it has two parts \"request\"");
     *has_request = true;
-    return api_json_read(request, part->bytes, part->n, pe_text("part \"request\": "), problem);
+    size_t n = request->n_fields;
+    bool fine = api_json_read(request, part->bytes, part->n, pe_text("part \"request\": "), problem);
+    if (request->call && request->call->is_completed && n == 0) /* it is the first part */
+        request->n_completing = request->n_fields;
+    return fine;
 }
 
 bool api_multipart_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)

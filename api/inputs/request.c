@@ -20,7 +20,7 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->max_json = 0;
     request->drawing = (struct api_drawing){.max = API_DRAWN_MAX, .max_at_once = UINT64_MAX};
     request->arena = (struct api_arena){0};
-    request->n_fields = 0;
+    request->n_fields = request->n_completing = 0;
     request->stored = NULL;
     request->presets = NULL;
     request->has_kept_preset = false;
@@ -83,9 +83,23 @@ const struct pe_value *api_request_find(const struct api_request *request, const
     return NULL;
 }
 
+/* Removes the field of that name from those that only complete the request. */
+static void give_way(struct api_request *request, const char *name)
+{
+    size_t i = 0;
+    while (i < request->n_completing && !api_is(request->fields[i].name, name))
+        i++;
+    if (i == request->n_completing)
+        return;
+    request->n_completing--;
+    request->n_fields--;
+    memmove(&request->fields[i], &request->fields[i + 1], (request->n_fields - i) * sizeof *request->fields);
+}
+
 bool api_request_add(struct api_request *request, const char *name, const struct pe_value *value,
                      struct api_problem *problem)
 {
+    give_way(request, name);
     bool is_known = api_request_find(request, name);
     if (!is_known && request->n_fields < API_FIELDS_MAX) {
         struct pe_field *field = &request->fields[request->n_fields++];

@@ -1,4 +1,4 @@
-/* A tensor written in JSON, checked and made dense; or drawn from a seed. */
+/* A tensor written in JSON, checked and made dense; or drawn from a seed; or a .npy file in base64. */
 #include "api/inputs/inputs.h"
 
 #include <inttypes.h>
@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const member_names[] = {"dtype", "shape", "data", "seed", "std", NULL};
-enum { DTYPE, SHAPE, DATA, SEED, STD, N_MEMBERS };
+static const char *const member_names[] = {"dtype", "shape", "data", "seed", "std", "npy", NULL};
+enum { DTYPE, SHAPE, DATA, SEED, STD, NPY, N_MEMBERS };
 
 struct draft {
     const struct pe_value *members[N_MEMBERS]; /* by the enum above; NULL: not given */
@@ -24,14 +24,16 @@ static int member_of(const char *name)
     return i;
 }
 
-/* Without data it takes both a shape and a seed, or nothing that belongs to another kind of object. */
+/* Without data or a file it takes both a shape and a seed, or nothing that belongs to another kind of object. */
 bool api_tensor_is(const struct pe_value *object, const char *pointer)
 {
     bool has[N_MEMBERS + 1] = {false};
     for (size_t i = 0; i < object->object.n; i++)
         has[member_of(object->object.fields[i].name)] = true;
-    if (has[DATA] || strstr(pointer, "/hf_config") || strstr(pointer, "/gguf"))
+    if (has[DATA] || strstr(pointer, "/hf_config"))
         return has[DATA];
+    if (has[NPY] || strstr(pointer, "/gguf"))
+        return has[NPY];
     return (has[SHAPE] && has[SEED]) || ((has[SHAPE] || has[SEED]) && !has[N_MEMBERS]);
 }
 
@@ -49,7 +51,7 @@ static bool fail_unknown(const struct draft *d, const char *name)
     const char *nearest = pe_nearest(name, member_names);
     snprintf(what, sizeof what,
              pe_text(nearest ? "unknown member \"%.64s\" of a tensor; nearest: %s"
-                             : "unknown member \"%.64s\" of a tensor; allowed: dtype, shape, data, seed, std"),
+                             : "unknown member \"%.64s\" of a tensor; allowed: dtype, shape, data, seed, std, npy"),
              name, nearest);
     return fail_member(d, name, what);
 }
@@ -63,6 +65,11 @@ static bool find_members(struct draft *d, const struct pe_value *object)
             return fail_unknown(d, field->name);
         d->members[member] = &field->value;
     }
+    for (int other = 0; d->members[NPY] && other < NPY; other++)
+        if (d->members[other])
+            return fail_member(d, member_names[other], "the file in npy has dtype, shape and data; leave them out");
+    if (d->members[NPY])
+        return true;
     if (d->members[DATA] && d->members[SEED])
         return fail_member(d, "seed", "a tensor has data or a seed; leave one out");
     if (d->members[DATA] && d->members[STD])
@@ -305,11 +312,76 @@ static bool read_drawn(const struct draft *d, struct api_request *request, struc
     return true;
 }
 
+/* ---- A .npy file ---- */
+
+static int digit_of(char c)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+/* Base64 with padding (RFC 4648, section 4). Returns how many characters of n are in order: all, or up to the first
+ * wrong one. */
+static size_t decode(const char *text, size_t n, char *out, size_t *n_out)
+{
+    size_t n_digits = n, i = 0;
+    while (n_digits && n - n_digits < 2 && n % 4 == 0 && text[n_digits - 1] == '=')
+        n_digits--;
+    unsigned bits = 0;
+    int digit;
+    *n_out = 0;
+    for (; i < n_digits && (digit = digit_of(text[i])) >= 0; i++) {
+        bits = bits << 6 | (unsigned)digit;
+        if (i % 4)
+            out[(*n_out)++] = (char)(bits >> (6 - 2 * (i % 4)));
+    }
+    return i == n_digits ? n : i;
+}
+
+/* The elements are moved to the beginning of the memory, which is aligned, where their place in the file is not. */
+static const void *align(char *memory, const struct pe_tensor *tensor)
+{
+    size_t size = pe_dtype_size(tensor->dtype);
+    uint64_t count = 0;
+    pe_shape_count(tensor->shape, tensor->rank, &count);
+    return (uintptr_t)tensor->data % size ? memmove(memory, tensor->data, (size_t)count * size) : tensor->data;
+}
+
+static bool read_npy(const struct draft *d, struct api_request *request, struct pe_value *value)
+{
+    const struct pe_value *text = d->members[NPY];
+    struct api_npy_file file = {.what = "npy", .pointer = d->pointer};
+    struct pe_tensor tensor;
+    if (text->kind != PE_STRING)
+        return fail_member(d, "npy", "npy must be a string: the bytes of a .npy file in base64");
+    size_t n = strlen(text->string);
+    char *bytes = api_arena_array(&request->arena, n / 4 * 3 + 3, 1);
+    if (!bytes)
+        return api_fail_memory(d->problem);
+    size_t fine = decode(text->string, n, bytes, &file.n);
+    file.bytes = bytes;
+    if (fine < n || n % 4) {
+        char what[96];
+        snprintf(what, sizeof what, pe_text("npy: not base64 at character %zu"), fine + 1);
+        fail_member(d, "npy", what);
+        d->problem->status = 400;
+        return false;
+    }
+    if (!api_npy_parse(&request->arena, &file, &tensor, d->problem))
+        return false;
+    tensor.data = align(bytes, &tensor);
+    *value = (struct pe_value){.kind = PE_ARRAY, .array = tensor};
+    return true;
+}
+
 bool api_tensor_read(struct api_request *request, const char *name, struct pe_value *value, const char *pointer,
                      struct api_problem *problem)
 {
     struct draft d = {.name = name, .pointer = pointer, .problem = problem};
     if (!find_members(&d, value))
         return false;
+    if (d.members[NPY])
+        return read_npy(&d, request, value);
     return d.members[DATA] ? read_written(&d, &request->arena, value) : read_drawn(&d, request, value);
 }

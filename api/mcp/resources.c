@@ -1,5 +1,7 @@
-/* Resources: a scheme or a preset as Markdown, written from the rows of the catalogue. A URI is compared as it is
- * written: nothing of it is decoded, and no file is opened. */
+/* Resources: a scheme or a preset as Markdown, written from the rows of the catalogue; a story of the page, whose text
+ * is Markdown already. A URI is compared as it is written: nothing of it is decoded, and no name of a file is made of
+ * it that is not in the list. */
+#define _GNU_SOURCE /* memmem */
 #include "api/inputs/inputs.h"
 #include "api/mcp/mcp.h"
 
@@ -9,6 +11,7 @@
 
 #define SCHEMES "posenc://schemes/"
 #define PRESETS "posenc://presets/"
+#define STORIES "posenc://stories/"
 
 /* ---- Texts ---- */
 
@@ -71,6 +74,92 @@ static void put_preset(struct api_text *text, const char *name, const struct pe_
         api_text_format(text, "\n%s\n", preset->note);
 }
 
+/* ---- Stories ---- */
+
+enum { STORY_NAME_MAX = 64, STORIES_MAX = 32 };
+
+/* The name of a story whose English text is file i of the page. */
+static bool story_at(const struct api_page *page, size_t i, char name[STORY_NAME_MAX])
+{
+    static const char folder[] = "stories/", ending[] = ".en.md";
+    const char *file = page->files[i].name;
+    size_t n = strlen(file), n_around = sizeof folder - 1 + sizeof ending - 1;
+    if (n <= n_around || n - n_around >= STORY_NAME_MAX || strncmp(file, folder, sizeof folder - 1) != 0 ||
+        strcmp(file + n - (sizeof ending - 1), ending) != 0)
+        return false;
+    snprintf(name, STORY_NAME_MAX, "%.*s", (int)(n - n_around), file + sizeof folder - 1);
+    return true;
+}
+
+static bool has_story(const struct api_page *page, const char *wanted)
+{
+    char name[STORY_NAME_MAX];
+    for (size_t i = 0; page && i < page->n_files; i++)
+        if (story_at(page, i, name) && strcmp(name, wanted) == 0)
+            return true;
+    return false;
+}
+
+/* As the page calls it. */
+static void put_title(struct api_text *text, const struct api_page *page, const char *name, const char *lang)
+{
+    char *owned, key[STORY_NAME_MAX + 8], path[16];
+    size_t n;
+    struct api_arena arena = {0};
+    struct api_json_error error;
+    snprintf(key, sizeof key, "story.%s", name);
+    snprintf(path, sizeof path, "text/%s.json", lang);
+    const char *bytes = api_page_text(page, path, &owned, &n);
+    const json_t *words = bytes ? api_json_load(&arena, bytes, n, 0, &error) : NULL;
+    const char *title = json_string_value(json_object_get(words, key));
+    api_text_put(text, title ? title : name);
+    api_arena_drop(&arena);
+    free(owned);
+}
+
+/* The text begins with a list of names of the page's controls, which ends at the first empty line. A figure is a line
+ * ![name]. */
+static void put_story_text(struct api_text *text, const char *bytes, size_t n)
+{
+    const char *end = bytes + n, *p = memmem(bytes, n, "\n\n", 2);
+    for (p = p ? p + 1 : bytes; p < end;) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        size_t n_line = stop ? (size_t)(stop - p) : (size_t)(end - p);
+        if (n_line > 3 && strncmp(p, "![", 2) == 0 && p[n_line - 1] == ']')
+            api_text_format(text, "**`%.*s`**\n", (int)n_line - 3, p + 2);
+        else
+            api_text_add(text, p, n_line);
+        api_text_put(text, "\n");
+        p += n_line + 1;
+    }
+}
+
+static bool put_file(struct api_text *text, const struct api_page *page, const char *name, const char *ending,
+                     void (*put)(struct api_text *, const char *, size_t))
+{
+    char *owned, path[STORY_NAME_MAX + 32];
+    size_t n;
+    snprintf(path, sizeof path, "stories/%s%s", name, ending);
+    const char *bytes = api_page_text(page, path, &owned, &n);
+    if (bytes)
+        put(text, bytes, n);
+    free(owned);
+    return bytes;
+}
+
+/* The requests of a story's figures are in its module. */
+static bool put_story(struct api_text *text, const struct api_page *page, const char *name, bool is_chinese)
+{
+    api_text_put(text, "# ");
+    put_title(text, page, name, is_chinese ? "zh" : "en");
+    api_text_put(text, "\n");
+    bool fine = put_file(text, page, name, is_chinese ? ".zh.md" : ".en.md", put_story_text);
+    api_text_format(text, "\n## %s\n\n```js\n", pe_text_in(is_chinese ? PE_ZH : PE_EN, "The requests of the figures"));
+    fine = put_file(text, page, name, ".js", api_text_add) && fine;
+    api_text_put(text, "```\n");
+    return fine;
+}
+
 /* ---- The list ---- */
 
 static void put_entry(struct api_text *text, const char *place, const char *name, const char *title, bool *first)
@@ -100,6 +189,8 @@ static void put_stored(struct api_text *text, const struct api_store *store, boo
 
 void api_mcp_resources_print(struct api_text *text, const struct api_request *request)
 {
+    const struct api_page *page = request->host->page;
+    char story[STORY_NAME_MAX];
     bool first = true;
     api_text_put(text, "\"resources\":[");
     for (size_t i = 0; i < pe_n_schemes(); i++)
@@ -107,6 +198,9 @@ void api_mcp_resources_print(struct api_text *text, const struct api_request *re
     for (size_t i = 0; i < pe_n_presets(); i++)
         put_entry(text, PRESETS, pe_preset_at(i)->name, pe_preset_at(i)->label, &first);
     put_stored(text, request->host->presets, &first);
+    for (size_t i = 0; page && i < page->n_files; i++)
+        if (story_at(page, i, story))
+            put_entry(text, STORIES, story, NULL, &first);
     api_text_put(text, "]");
 }
 
@@ -129,9 +223,21 @@ static bool put_kept(struct api_text *text, const struct api_store *store, const
     return true;
 }
 
+/* "NAME", or with the language of the text: "NAME?lang=zh". */
+static bool put_asked_story(struct api_text *text, const struct api_page *page, const char *asked)
+{
+    char name[STORY_NAME_MAX];
+    size_t n = strcspn(asked, "?");
+    bool is_chinese = strcmp(asked + n, "?lang=zh") == 0, is_english = !asked[n] || strcmp(asked + n, "?lang=en") == 0;
+    snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : 0), asked);
+    return (is_chinese || is_english) && has_story(page, name) && put_story(text, page, name, is_chinese);
+}
+
 static bool put_text(struct api_text *text, const struct api_request *request, const char *uri, bool *is_private)
 {
-    const char *scheme = after(uri, SCHEMES), *preset = after(uri, PRESETS);
+    const char *scheme = after(uri, SCHEMES), *preset = after(uri, PRESETS), *story = after(uri, STORIES);
+    if (story)
+        return put_asked_story(text, request->host->page, story);
     const struct pe_scheme_info *info = scheme ? pe_scheme_find(scheme) : NULL;
     const struct pe_preset *known = preset ? pe_preset_find(preset) : NULL;
     if (info)
@@ -145,18 +251,28 @@ static bool put_text(struct api_text *text, const struct api_request *request, c
 
 static bool fail_uri(const struct api_request *request, const char *uri, struct api_mcp_message *message)
 {
-    const char *scheme = after(uri, SCHEMES), *preset = after(uri, PRESETS), *names[128];
+    const char *scheme = after(uri, SCHEMES), *preset = after(uri, PRESETS), *story = after(uri, STORIES), *names[128];
+    const struct api_page *page = request->host->page;
+    char stories[STORIES_MAX][STORY_NAME_MAX];
     char buffer[API_WEIGHT_NAME_MAX + 1];
     const char *nearest = preset ? api_preset_nearest(request->host->presets, preset, buffer) : NULL;
     size_t n = 0;
     for (; scheme && n < pe_n_schemes() && n + 1 < sizeof names / sizeof *names; n++)
         names[n] = pe_scheme_at(n)->name;
+    for (size_t i = 0; story && page && i < page->n_files && n < STORIES_MAX; i++)
+        if (story_at(page, i, stories[n])) {
+            names[n] = stories[n];
+            n++;
+        }
     names[n] = NULL;
-    if (scheme)
-        nearest = pe_nearest(scheme, names);
+    if (scheme || story)
+        nearest = pe_nearest(scheme ? scheme : story, names);
     if (nearest)
         return api_mcp_fail(message, API_MCP_NO_PARAMS, "nothing is at %.160s; nearest: %s%s", uri,
-                            scheme ? SCHEMES : PRESETS, nearest);
+                            scheme  ? SCHEMES
+                            : story ? STORIES
+                                    : PRESETS,
+                            nearest);
     return api_mcp_fail(message, API_MCP_NO_PARAMS, "nothing is at %.160s; resources/list lists what there is", uri);
 }
 

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 enum { URL_MAX = 8 * 1024 };
 
@@ -139,6 +140,12 @@ static bool is_for_json(const struct api_json_member *member)
     return is_its_own || is_named(member, "format");
 }
 
+/* Of several proxies, the one nearest to the client is named first. */
+static bool has_https(const char *protocol)
+{
+    return protocol && strncasecmp(protocol, "https", 5) == 0 && (!protocol[5] || protocol[5] == ',');
+}
+
 char *api_mcp_url(const struct api_mcp_call *call, const char *format)
 {
     const struct api_call *outer = call->inner.route ? &call->inner : NULL;
@@ -152,7 +159,7 @@ char *api_mcp_url(const struct api_mcp_call *call, const char *format)
     if (fine && host->public_url)
         api_text_put(&text, host->public_url);
     else if (fine)
-        api_text_format(&text, "%s://%s", host->is_tls ? "https" : "http", outer->host);
+        api_text_format(&text, "%s://%s", host->is_tls || has_https(outer->protocol) ? "https" : "http", outer->host);
     api_text_format(&text, "%s?", call->inner.path);
     while (fine && api_json_next(&at, &member)) {
         if (is_for_json(&member) || (member.value_bytes == 4 && memcmp(member.value, "null", 4) == 0))

@@ -37,7 +37,7 @@ OPTION(WORD, mcp, .fallback = "on", .words = switch_words, .unit = "on|off",
        .text = "whether /mcp, the Model Context Protocol, is answered")
 OPTION(TEXT, public_url, .unit = "URL",
        .text = "where clients reach this server, as https://posenc.example.org, for links in answers of /mcp; without "
-               "it Host names it")
+               "it Host names it, and X-Forwarded-Proto of a trusted proxy the protocol")
 OPTION(TEXTS, cors_origin, .unit = "ORIGIN",
        .text = "origin whose pages may read answers, e.g. https://example.org; repeatable; * allows all")
 OPTION(TEXT, ui_dir, .unit = "DIR",

@@ -22,6 +22,7 @@ static const char *const header_names[HTTP_N_HEADERS] = {
     [HTTP_ACCEPT_LANGUAGE] = "Accept-Language",
     [HTTP_ACCEPT_ENCODING] = "Accept-Encoding",
     [HTTP_LAST_EVENT_ID] = "Last-Event-ID",
+    [HTTP_FORWARDED_PROTO] = "X-Forwarded-Proto",
     [HTTP_MCP_VERSION] = "MCP-Protocol-Version",
     [HTTP_MCP_METHOD] = "Mcp-Method",
     [HTTP_MCP_NAME] = "Mcp-Name",

@@ -176,6 +176,7 @@ static const struct text {
     {API_ACCEPT_ENCODING, HTTP_ACCEPT_ENCODING, "Accept-Encoding"},
     {API_LAST_EVENT_ID, HTTP_LAST_EVENT_ID, "Last-Event-ID"},
     {API_HOST, HTTP_HOST, NULL},
+    {API_PROXY_PROTOCOL, HTTP_FORWARDED_PROTO, NULL}, /* of a trusted proxy */
     {API_MCP_VERSION, HTTP_MCP_VERSION, NULL},
     {API_MCP_METHOD, HTTP_MCP_METHOD, NULL},
     {API_MCP_NAME, HTTP_MCP_NAME, NULL},
@@ -222,7 +223,7 @@ size_t transport_text(const struct http_connection *connection, size_t i, enum a
     const struct http_head *fields = &connection->daemon->http->head;
     struct list list = {text->list_name, at, 0};
     *id = text->id;
-    if (!fields->first[text->header])
+    if (!fields->first[text->header] || (text->id == API_PROXY_PROTOCOL && !connection->is_proxy))
         return 0;
     if (text->list_name && fields->n[text->header] > 1)
         daemon_headers(connection->request.mhd, take_line, &list);

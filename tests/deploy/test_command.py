@@ -78,7 +78,7 @@ def service():
     ("encode", {"scheme": "rope", "len": 5, "head_dim": 8, "dtype": "f64"}), ("encode", {"preset": "llama-3.1", "len": 3, "digits": 4}),
     ("encode", {"scheme": "sinusoidal", "dim": 4, "positions": [0, 7, 2]}), ("encode", {"scheme": "rope", "len": 4, "scaling": {"type": "linear", "factor": 2.5}}),
     ("analyze", {"scheme": "sinusoidal", "dim": 16, "len": 16, "metrics": ["unique"]}), ("encode", {"scheme": "alibi", "len": 4, "format": "safetensors"}),
-    ("encode", {"scheme": "rope", "lenn": 4}), ("encode", {"scheme": "rope", "len": 4, "head_dim": 3}), ("encode", {"scheme": "rop"}),
+    ("encode", {"scheme": "rope", "len": "x"}), ("encode", {"scheme": "rope", "len": 4, "head_dim": 3}), ("encode", {"scheme": "rop"}),
 ])
 def test_the_answer_is_that_of_the_service(service, path, request_):
     words = []
@@ -123,11 +123,67 @@ def test_files(folder):
     assert sorted(os.listdir(folder)) == before
 
 
+def test_options_override_the_request(folder):
+    (folder / "all.json").write_text(json.dumps({"scheme": "rope", "layout": "interleaved", "len": 9, "head_dim": 4, "format": "npy", "outputs": ["sin"], "scaling": {"type": "linear", "factor": 2}}))
+    done = posenc("encode", "--request", "all.json", "--len", 3, "--format", "json", "--outputs", "cos", "--scaling.type", "default", cwd=folder)
+    content = json.loads(done.stdout)
+    assert content["config"]["scaling"] == {"type": "default"} and set(content["tensors"]) == {"cos"} and content["tensors"]["cos"]["shape"] == [3, 2]
+    with open(folder / "all.json", "rb") as text:
+        done = posenc("encode", "--request", "-", "--len=2", cwd=folder, stdin=text)
+    assert np.load(io.BytesIO(done.stdout)).shape == (2, 2)
+    (folder / "rotate.json").write_text(json.dumps({"scheme": "rope", "layout": "half", "q": [[1, 2, 3, 4]]}))
+    done = posenc("rotate", "--request", "rotate.json", "--q", "q.npy", "--format", "npy", cwd=folder)
+    assert np.array_equal(np.load(io.BytesIO(done.stdout)), np.load(folder / "o.npy"))
+    done = posenc("encode", "--request", "all.json", "--len", 3, "--len", 4, cwd=folder)
+    assert done.returncode == 2 and b"is given twice" in done.stderr
+
+
+def test_several_tensors_get_a_file_each(folder, tmp_path):
+    done = posenc("encode", "--scheme", "rope", "--len", 3, "--head-dim", 4, "-o", "x.npy", cwd=tmp_path)
+    assert done.returncode == 0 and not done.stdout and done.stderr.decode() == "posenc: 2 tensors: x.cos.npy, x.sin.npy\n", done
+    angles = np.outer(np.arange(3), [1, 0.01])
+    assert sorted(os.listdir(tmp_path)) == ["x.cos.npy", "x.sin.npy"]
+    for name, values in ("cos", np.cos(angles)), ("sin", np.sin(angles)):
+        assert np.array_equal(np.load(tmp_path / f"x.{name}.npy"), values.astype("f4"))
+    done = posenc("rotate", "--scheme", "rope", "--q", folder / "q.npy", "--k", folder / "q.npy", "-o", "r.npy", cwd=tmp_path)
+    assert done.returncode == 0 and {"r.q.npy", "r.k.npy"} < set(os.listdir(tmp_path))
+    assert np.array_equal(np.load(tmp_path / "r.q.npy"), np.load(tmp_path / "r.k.npy"))
+    os.mkdir(tmp_path / "y.sin.npy")
+    done = posenc("encode", "--scheme", "rope", "--len", 3, "-o", tmp_path / "none/y.npy")
+    assert done.returncode == 2 and "cannot write" in done.stderr.decode() and len(done.stderr.splitlines()) == 1
+    assert posenc("encode", "--scheme", "rope", "--len", 3, "-o", "/dev/null").returncode == 0 and not os.path.isfile("/dev/null")
+
+
+def test_a_check_says_what_differs_and_where(folder):
+    """The example of the guide: two lines, and the status."""
+    (folder / "Qwen2-7B").mkdir()
+    (folder / "Qwen2-7B/config.json").write_text(json.dumps({"model_type": "qwen2", "hidden_size": 128, "num_attention_heads": 2, "rope_theta": 10000.0}))
+    done = posenc("rotate", "--scheme", "rope", "--layout", "interleaved", "--q", "q.npy", "-o", "wrong.npy", cwd=folder)
+    done = posenc("check", "--hf", "Qwen2-7B", "--q", "q.npy", "--q-out", "wrong.npy", "--format", "text", cwd=folder)
+    first, second = done.stdout.decode().splitlines()
+    assert done.returncode == 1 and first == "differs: The tensor has the layout interleaved; the configuration says half."
+    name, index, found, expected = re.fullmatch(r"first difference: (\w+)\[([\d,]+)\] is (\S+), expected (\S+)", second).groups()
+    at = tuple(map(int, index.split(",")))
+    assert name == "q_out" and float(found) == pytest.approx(float(np.load(folder / "wrong.npy")[at]), rel=1e-3)
+    assert float(expected) == pytest.approx(float(np.load(folder / "o.npy")[at]), rel=1e-3)
+
+
+def test_a_field_is_an_option_here():
+    done = posenc("encode", "--scheme", "rope", "--lenn", 8)
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", "posenc: unknown option --lenn; nearest: --len\n")
+    done = posenc("encode", "--scheme", "rope", "--len", 8, "--head-dimm", 8)
+    assert done.stderr.decode() == "posenc: unknown option --head-dimm; nearest: --head-dim\n"
+    done = posenc("encode", "--scheme", "rope", "--len", 8, "--nothing-like-it", 8)
+    assert done.returncode == 2 and done.stderr.decode().startswith("posenc: unknown option --nothing-like-it; ")
+    done = posenc("encode", "--request", "-", input=b'{"scheme":"rope","lenn":8}')
+    assert done.stderr.decode() == 'posenc: unknown field "lenn"; nearest: "len" (at /lenn)\n', "no option"
+
+
 def test_status_as_diff_has_it(folder):
     tensors = ["--scheme", "rope", "--q", "q.npy", "--q-out", "o.npy"]
     assert posenc("check", *tensors, "--layout", "half", cwd=folder).returncode == 0
     done = posenc("check", *tensors, "--layout", "interleaved", "--format", "text", cwd=folder)
-    assert done.returncode == 1 and done.stdout.decode().startswith("differs: The tensor has the layout half; the configuration says interleaved.")
+    assert done.returncode == 1 and done.stdout.decode().startswith("differs: The tensor has the layout half; the configuration says interleaved.\n")
     assert posenc("diagnose", *tensors, cwd=folder).returncode == 0
     np.save(folder / "noise.npy", np.random.default_rng(1).standard_normal((16, 32)).astype("f4"))
     done = posenc("diagnose", "--encoding", "noise.npy", cwd=folder)
@@ -157,7 +213,9 @@ def test_the_catalogue_is_that_of_the_service(service):
         assert posenc(*words).stdout == service.get(path).body
     done = posenc("schemes", "rop")
     assert done.returncode == 2 and 'nearest: "rope"' in done.stderr.decode()
-    assert json.loads(posenc("presets", "nothing", "such").stdout)["total"] == 0 and on_a_terminal("presets", "nothing", "such")[1] == 2
+    assert json.loads(posenc("presets", "nothing", "such").stdout)["total"] == 0 and on_a_terminal("presets", "nothing", "such") == ("no preset has these words\n", 0)
+    for words in ["llama", "3.1"], []:
+        assert on_a_terminal("presets", *words)[0] == service.get("/presets?query=" + "+".join(words), headers={"Accept": "text/plain"}).body.decode()
 
 
 def test_errors_are_in_the_language_of_the_locale():

@@ -23,7 +23,7 @@ ROOMS = {
              "encode/", "rotate/", "attention/", "*", "analysis/", "diagnosis/", "golden/", "dialects/", "training/"],
     "api": ["arena.c operations.c", "numbers/", "text.c problem.c statuses.c", "json/", "inputs/", "formats/", "requests/", "replies/", "endpoints/",
             "oip/", "mcp/", "*"],
-    "server": ["process/", "loop/", "memory/", "process/metrics.c", "auth/", "store/", "store/weights/", "page/", "transport/", "exchange/", "*"],
+    "server": ["process/", "loop/", "memory/", "process/metrics.c", "auth/", "store/", "store/weights/", "page/", "transport/", "exchange/", "command/", "*"],
 }
 
 

@@ -109,15 +109,16 @@ static void add_words_property(struct api_text *text, const char *name, const ch
 /* A tensor in JSON: nested lists, or an object with its dtype. */
 static const char tensor_schema[] =
     "\"Tensor\":{\"description\":\"nested lists of numbers (f32); or an object that states dtype and shape; or one "
-    "without "
-    "data, whose numbers are drawn from a seed\",\"oneOf\":[{\"type\":\"array\"},"
+    "without data, whose numbers are drawn from a seed; or one with a .npy file\",\"oneOf\":[{\"type\":\"array\"},"
     "{\"type\":\"object\",\"required\":[\"data\"],\"properties\":{\"dtype\":{\"type\":\"string\"},\"shape\":{\"type\":"
     "\"array\",\"items\":{\"type\":\"integer\",\"minimum\":0}},\"data\":{\"type\":\"array\"}},\"additionalProperties\":"
     "false},"
     "{\"type\":\"object\",\"description\":\"f32, N(0, std^2): element i depends on seed, std, the field's name and i "
     "only\",\"required\":[\"shape\",\"seed\"],\"properties\":{\"shape\":{\"type\":\"array\",\"items\":{\"type\":"
     "\"integer\",\"minimum\":0}},\"seed\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9007199254740992},\"std\":{"
-    "\"type\":\"number\",\"minimum\":0,\"maximum\":1000000,\"default\":0.02}},\"additionalProperties\":false}]}";
+    "\"type\":\"number\",\"minimum\":0,\"maximum\":1000000,\"default\":0.02}},\"additionalProperties\":false},"
+    "{\"type\":\"object\",\"required\":[\"npy\"],\"properties\":{\"npy\":{\"type\":\"string\",\"contentEncoding\":"
+    "\"base64\"}},\"additionalProperties\":false}]}";
 
 static void add_inputs(struct api_text *text, const struct pe_input_row *rows, bool *first)
 {

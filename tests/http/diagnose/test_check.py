@@ -81,6 +81,13 @@ def test_sentences_for_a_person(server):
     answer = server.post("/check", {**BELIEF, **tables()}, {"Accept": "text/plain"})
     assert answer.status == 200 and answer.headers["Content-Type"].startswith("text/plain") and answer.headers["Posenc-Fits"] == "?1"
     findings = server.post("/check", {**BELIEF, **tables()}).json()["findings"]
-    assert answer.body.decode() == "fits:" + "".join(f" {finding['detail']}\n" for finding in findings)
+    assert answer.body.decode() == f"fits: {findings[0]['detail']}\n" and len(findings) == 1 and ". " not in findings[0]["detail"]
+    wrong = tables()
+    wrong["cos"][3][1] = 0.5
+    answer = server.post("/check", {**BELIEF, **wrong, "format": "text"})
+    bad = server.post("/diagnose", {**BELIEF, **wrong}).json()["belief"]["first_bad"]
+    first, second = answer.body.decode().splitlines()
+    assert answer.headers["Posenc-Fits"] == "?0" and first.startswith("differs: ") and bad["output"] == "cos" and bad["found"] == 0.5
+    assert second == f"first difference: cos[{','.join(map(str, bad['index']))}] is 0.5, expected {bad['expected']:.4g}"
     answer = server.post("/diagnose?lang=zh", {**BELIEF, **tables(), "format": "text"})
     assert answer.body.decode() == "explained:" + "".join(f" {finding['detail_zh']}\n" for finding in findings)

@@ -1,5 +1,7 @@
 """/mcp: the two eras, the order of checks with exact sentences, hostile messages; lists, resources, prompts; what is logged and counted."""
 import json
+import pathlib
+import re
 
 import pytest
 
@@ -7,6 +9,8 @@ from asking import metric
 from conftest import start_server
 from messages import META, NEW, OLD, OLDER, error, new, old, result, send
 from token_files import LINES, READER, bearer, token_server
+
+STORIES = pathlib.Path(__file__).resolve().parents[3] / "server/page/stories"
 
 # ---- Eras ----------------------------------------------------------------------------------------------------------------------
 
@@ -151,7 +155,9 @@ def test_it_can_be_switched_off():
 def test_every_resource_is_read(server):
     listed = result(old(server, "resources/list"))["resources"]
     schemes, presets = server.get("/schemes").json()["schemes"], server.get("/presets").json()["presets"]
-    assert [r["uri"] for r in listed] == [f"posenc://schemes/{s['name']}" for s in schemes] + [f"posenc://presets/{p['name']}" for p in presets]
+    stories = sorted(path.name.removesuffix(".en.md") for path in STORIES.glob("*.en.md"))
+    assert [r["uri"] for r in listed] == [f"posenc://schemes/{s['name']}" for s in schemes] + [f"posenc://presets/{p['name']}" for p in presets] + [
+        f"posenc://stories/{name}" for name in stories] and len(stories) > 3
     for one in listed:
         [content] = result(old(server, "resources/read", {"uri": one["uri"]}))["contents"]
         assert content["uri"] == one["uri"] and content["mimeType"] == one["mimeType"] == "text/markdown" and content["text"].startswith("# ")
@@ -160,7 +166,27 @@ def test_every_resource_is_read(server):
     assert all(f"`{row['name']}`" in text for row in rope["parameters"] + rope["outputs"]) and rope["paper"] in text
 
 
-@pytest.mark.parametrize("uri", ["posenc://schemes/rop", "posenc://schemes/%72ope", "posenc://presets/../rope", "posenc://schemes/", "file:///etc/passwd", "", "posenc:"])
+@pytest.mark.parametrize("name", ["designing", "sin-and-cos"])
+def test_a_story_is_that_of_the_page(server, name):
+    """Every paragraph, under its title; the figures by name, and their requests."""
+    for asked, lang in (name, "en"), (f"{name}?lang=en", "en"), (f"{name}?lang=zh", "zh"):
+        [content] = result(old(server, "resources/read", {"uri": f"posenc://stories/{asked}"}))["contents"]
+        title = json.loads((STORIES.parent / f"text/{lang}.json").read_text())[f"story.{name}"]
+        whole, module = (STORIES / f"{name}.{lang}.md").read_text(), (STORIES / f"{name}.js").read_text()
+        text, rest = content["text"].split("```js\n")
+        assert content["uri"] == f"posenc://stories/{asked}" and text.startswith(f"# {title}\n\n## ")
+        figures = re.findall(r"figure\('([\w-]+)'", module)
+        assert re.findall(r"figure\('([\w-]+)'", rest) == figures and len(figures) > 3 and rest.endswith("```\n")
+        for block in whole.split("\n\n")[1:]:
+            lines = block.strip("\n").split("\n")
+            if lines[0].startswith("!["):
+                assert f"figure('{lines[0][2:-1]}'" in module
+                lines[0] = f"**`{lines[0][2:-1]}`**\n"
+            assert "\n".join(lines) in text
+    assert error(old(server, "resources/read", {"uri": f"posenc://stories/{name}s"}))["message"].endswith(f"nearest: posenc://stories/{name}")
+
+
+@pytest.mark.parametrize("uri", ["posenc://stories/list", "posenc://stories/designing?lang=fr", "posenc://stories/designing.en", "posenc://stories/../index", "posenc://schemes/rop", "posenc://schemes/%72ope", "posenc://presets/../rope", "posenc://schemes/", "file:///etc/passwd", "", "posenc:"])
 def test_resources_that_are_not_there(server, uri):
     assert error(old(server, "resources/read", {"uri": uri}))["code"] == -32602
     assert error(new(server, "resources/read", {"uri": uri}, Mcp_Name=uri))["code"] == -32602

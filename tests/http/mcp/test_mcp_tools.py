@@ -129,6 +129,16 @@ def test_a_public_url():
         assert call(server, "encode", scheme="rope", len=1)["url"].startswith("https://posenc.example.org/encode?")
 
 
+@pytest.mark.parametrize("options, protocol, scheme", [
+    (["--trusted-proxy", "127.0.0.1"], "https", "https"), (["--trusted-proxy", "127.0.0.1"], "HTTPS, http", "https"),
+    (["--trusted-proxy", "127.0.0.1"], "http", "http"), (["--trusted-proxy", "127.0.0.1"], "httpsx", "http"), ([], "https", "http")])
+def test_a_trusted_proxy_names_the_protocol(options, protocol, scheme):
+    with start_server(*options) as server:
+        def ask(server, method, params):
+            return old(server, method, params, X_Forwarded_Proto=protocol)
+        assert call(server, "encode", ask, scheme="rope", len=1)["url"].startswith(f"{scheme}://127.0.0.1")
+
+
 def test_large_answers_cost_as_little(server):
     with_stopwatch = Stopwatch(server)
     content = call(server, "encode", scheme="rope", len=1 << 24)
