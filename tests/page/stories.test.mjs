@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { parse } from '../../server/page/state.js';
-import { stories } from '../../server/page/stories/list.js';
+import { stories, walk } from '../../server/page/stories/list.js';
 import { readStory } from '../../server/page/stories/markdown.js';
 import { viewNamed } from '../../server/page/views/list.js';
 
@@ -19,7 +19,7 @@ const marksOf = (sections) => sections.flatMap(({ parts }) => parts.filter((part
 const keysOfFigure = ({ name, versions = [], touch }) => [`fig.${name}`, `fig.${name}.try`,
   ...versions.filter((version) => !OF_ALL.includes(version)), ...touch.map(({ text }) => text).filter(Boolean)];
 
-for (const { name, load } of stories) {
+for (const { name, load } of [...stories, walk]) {
   const figures = (await load()).default;
   const told = Object.fromEntries(['en', 'zh'].map((lang) => [lang, readStory(name, source(name, lang))]));
 

@@ -131,13 +131,13 @@ export class Frame {
       .map(({ name, group }) => make('a', { 'data-view': name, 'data-in': group }, word(`view.${name}`)));
     this.stories = stories.map(({ name }) =>
       make('a', { 'data-story': name, 'data-in': 'learn' }, word(`story.${name}`)));
-    const [gallery, ...others] = this.links;
+    const [gallery, walk, ...others] = this.links;
     this.brand = make('a', { class: 'brand', translate: 'no' },
       make('span', { class: 'brand-mark', 'aria-hidden': 'true' }), make('span', { class: 'brand-name' }, 'posenc'));
     /* Not under a pointer: its click would miss what moves away. */
     const onfocusin = ({ target }) => target.matches(':focus-visible') && this.bring(target);
     this.nav = make('div', { class: 'nav-views', onscroll: () => this.fade(), onfocusin },
-      gallery, this.stories, others);
+      gallery, walk, this.stories, others);
     const nav = make('nav', { 'aria-label': word('page.views') }, make('div', { class: 'nav-groups' }, this.groups),
       this.nav);
     const banner = make('header', { class: 'banner' }, this.brand, nav,

@@ -22,7 +22,9 @@ const FIGURE_KEYS = {
   value: ['c'],
   help: ['?'],
 };
-const PAGE_KEYS = { undo: [`${MOD}+Z`], redo: [`${MOD}+Shift+Z`], paste: [`${MOD}+V`] };
+const PAGE_KEYS = {
+  walk: ['Space', '→', '←'], undo: [`${MOD}+Z`], redo: [`${MOD}+Shift+Z`], paste: [`${MOD}+V`],
+};
 
 function list(keys) {
   return make('dl', { class: 'keys' }, ...Object.entries(keys).map(([name, strokes]) => make('div', null,

@@ -11,4 +11,7 @@ export const stories = [
   story('absolute-relative', () => import('./absolute-relative.js')),
 ];
 
+/* Read like a story, but by steps: views/walk.js. */
+export const walk = story('walk', () => import('./walk.js'));
+
 export const storyNamed = (name) => stories.find((row) => row.name === name);

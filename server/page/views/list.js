@@ -9,6 +9,7 @@ const difference = true;
 
 export const views = [
   view('learn', 'gallery', () => import('./gallery/view.js'), { alone }),
+  view('learn', 'walk', () => import('./walk.js'), { alone }),
   view('learn', 'story', () => import('./story.js'), { alone }),
   view('see', 'table', () => import('./table/view.js'), { difference, story: 'introduction' }),
   view('see', 'curves', () => import('./curves/view.js'), { difference, story: 'sin-and-cos' }),

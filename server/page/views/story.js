@@ -26,10 +26,9 @@ class Story {
     this.#shut();
     busy.begin();
     try {
-      const parts = await Promise.all([storyNamed(name).load(), addWords(name, textsOf(name)), styled()])
-        .catch(() => null);
+      const reading = await readingOf(storyNamed(name)).catch(() => null);
       if (name !== this.#name) return;
-      if (parts) this.show(new Article(this.page, name, sectionsOf.get(name), parts[0].default));
+      if (reading) this.show(new Article(this.page, name, reading.sections, reading.figures));
       else this.#failed();
     } finally {
       busy.end();
@@ -59,6 +58,12 @@ class Story {
     this.#name = null;
     this.#shut();
   }
+}
+
+/* What is needed to read a row of stories/list.js: { sections, figures }; its texts are those of the page then. */
+export async function readingOf({ name, load }) {
+  const [{ default: figures }] = await Promise.all([load(), addWords(name, textsOf(name)), styled()]);
+  return { sections: sectionsOf.get(name), figures };
 }
 
 /* The texts of a story, and with them its sections, which are the same in every language. */

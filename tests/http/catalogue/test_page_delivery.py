@@ -438,7 +438,7 @@ def test_the_first_load_is_small(server, base):
     assert sum(sizes.values()) <= 60 * KIB, sorted(sizes.items(), key=lambda item: -item[1])
 
 
-STORY = re.compile(r"stories/(designing|introduction|three-encodings|sin-and-cos|absolute-relative)\.")
+STORY = re.compile(r"stories/(designing|introduction|three-encodings|sin-and-cos|absolute-relative|walk)\.")
 
 
 def test_all_files_are_small(server, base):
@@ -496,7 +496,7 @@ def test_texts_in_two_languages(name):
 
 
 def test_each_text_has_its_twin():
-    assert {f for f in FILES if f.endswith(("zh.json", "zh.md"))} == {twin(f) for f in TEXT_PAIRS} and len(TEXT_PAIRS) == 6
+    assert {f for f in FILES if f.endswith(("zh.json", "zh.md"))} == {twin(f) for f in TEXT_PAIRS} and len(TEXT_PAIRS) == 7
 
 
 KEY = r"[a-z]\w*(?:\.[\w$-]+)*"

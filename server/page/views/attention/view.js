@@ -53,11 +53,14 @@ class Attention {
   /* A story that says what each map is has no twin beside them, and a sentence for each. */
   get isPaired() { return this.page.story?.versions?.length > 1; }
 
+  /* One without positions is its own twin. */
+  get isTwin() { return this.page.config(this.page.front())?.scheme === TWIN; }
+
   /* The configurations, the difference of two, and the twin without positions beside them. */
   update(state) {
     const wanted = wantedOf(this.page);
     const slots = [...wanted.flatMap(([slot]) => this.#keys(slot)),
-      ...wanted.length && !this.isTerms && !this.isPaired ? [TWIN] : []];
+      ...wanted.length && !this.isTerms && !this.isPaired && !this.isTwin ? [TWIN] : []];
     if (this.leader !== slots[0]) this.maps.sync([]);   /* another map has the controls */
     this.leader = slots[0];
     if (!this.maps.has(TWIN)) this.#twinShown = '';

@@ -88,7 +88,10 @@ class Gallery {
       oninput: () => this.search(field.value.trim()),
       onkeydown: (event) => event.key === 'Enter' && this.openFirst(field.value.trim()) });
     return make('header', { class: 'gallery-hero' }, make('p', { class: 'gallery-claim' }, word('gallery.claim')),
-      make('p', { class: 'gallery-sub' }, word('gallery.sub')), field, this.found);
+      make('p', { class: 'gallery-sub' }, word('gallery.sub')),
+      make('div', { class: 'gallery-ways' },
+        this.link({ view: 'walk' }, { class: 'button primary', 'data-action': 'start' }, word('gallery.walk')), field),
+      this.found);
   }
 
   findable(element, ...rows) {
