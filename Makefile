@@ -478,11 +478,14 @@ uninstall: ## remove what install has copied there
 
 # The tracked files in a folder of their own, with the packaging where Debian's tools look for it.
 DEB := build/deb/posenc-$(VERSION)
+# A placeholder until the owner names an address: control and changelog have it from here.
+MAINTAINER ?= posenc maintainers <maintainers@users.noreply.github.com>
 deb: ## Debian packages in build/deb (packages.sh install deb: what it needs)
 	@deploy/packages.sh check deb
 	rm -rf build/deb && mkdir -p $(DEB)
 	git ls-files -z | tar -c --null -T - | tar -x -C $(DEB)
 	cp -R $(DEB)/deploy/debian $(DEB)/debian
+	sed -i 's/@MAINTAINER@/$(MAINTAINER)/' $(DEB)/debian/control $(DEB)/debian/changelog
 	cd $(DEB) && SOURCE_DATE_EPOCH=$$(dpkg-parsechangelog -S Timestamp) DEB_BUILD_OPTIONS="nocheck parallel=$(JOBS)" MAKEFLAGS= \
 	    dpkg-buildpackage -us -uc -b
 	if command -v lintian >/dev/null; then lintian --fail-on error,warning build/deb/*.changes; else echo "lintian is not here"; fi

@@ -6,6 +6,8 @@
 #include "api/requests/requests.h"
 #include "api/routes.h"
 
+#include <string.h>
+
 struct analyzing {
     struct api_request *request;
     struct api_entries *entries;
@@ -154,9 +156,54 @@ static bool compute(struct analyzing *a)
     return hold_tensors(a) && open_answer(a);
 }
 
+/* ---- The answer as sentences, which has no tensors ---- */
+
+static const struct pe_value *member_of(const struct pe_value *object, const char *name)
+{
+    for (size_t i = 0; i < object->object.n; i++)
+        if (strcmp(object->object.fields[i].name, name) == 0)
+            return &object->object.fields[i].value;
+    return NULL;
+}
+
+/* A line for each metric; of several configurations the number of each is before it. */
+static void print_sentences(struct api_text *text, const struct pe_value *answer)
+{
+    const struct pe_value *results = member_of(answer, "results");
+    for (size_t i = 0; i < results->list.n; i++) {
+        const struct pe_value *result = &results->list.items[i];
+        for (size_t k = 0; k < result->object.n; k++) {
+            const struct pe_field *metric = &result->object.fields[k];
+            const struct pe_value *detail = member_of(&metric->value, "detail");
+            if (results->list.n > 1)
+                api_text_format(text, "%zu ", i);
+            api_text_format(text, "%s: %s\n", metric->name, detail ? detail->string : "");
+        }
+    }
+}
+
+static struct api_reply *build_sentences(struct analyzing *a)
+{
+    struct api_request *request = a->request;
+    struct pe_failure err;
+    struct api_text text;
+    if (pe_analysis_compute(a->analysis, &err)) {
+        api_memory_fail(request, &err);
+        return NULL;
+    }
+    api_text_init(&text, API_TEXT_MAX);
+    print_sentences(&text, pe_analysis_answer(a->analysis));
+    const char *type = request->format->content_type;
+    struct api_reply *reply = request->is_kept ? api_compute_document(request, type, request->route->pattern, &text)
+                                               : api_reply_text(200, type, &text);
+    return reply->status == 200 ? api_reply_set_language(reply, request->lang) : reply;
+}
+
 static struct api_reply *analyze_build(struct api_request *request)
 {
     struct analyzing *a = request->own;
+    if (api_study_is_sentences(request) && request->form.has_no_outputs)
+        return build_sentences(a);
     if (!name_answer(a) || (!request->is_unchanged && !compute(a)))
         return NULL;
     return api_reply_set_language(api_compute_reply(request, &a->opening), request->lang);

@@ -20,7 +20,8 @@ struct command {
         PRESETS,
         COMPLETION
     } kind;
-    enum { AS_JSON, SENTENCES, PICTURE } shows; /* on a terminal */
+    /* On a terminal. EITHER: a picture of the outputs that are named, or sentences if none is. */
+    enum { AS_JSON, SENTENCES, PICTURE, EITHER } shows;
 };
 
 /* ---- line.c ------------------------------------------------------------------------------------------------------ */

@@ -28,7 +28,7 @@ const struct command commands[] = {
     {"encode", NULL, "the encoding itself: tables, cosines and sines, biases", ENDPOINT, PICTURE},
     {"rotate", NULL, "queries and keys, rotated", ENDPOINT, PICTURE},
     {"attention", NULL, "scores, probabilities or output of attention under a scheme", ENDPOINT, PICTURE},
-    {"analyze", NULL, "properties of encodings as numbers", ENDPOINT, AS_JSON},
+    {"analyze", NULL, "properties of encodings as numbers", ENDPOINT, EITHER},
     {"diagnose", NULL, "the configuration that gives a tensor", ENDPOINT, SENTENCES},
     {"check", NULL, "whether a tensor is what it is believed to be", ENDPOINT, SENTENCES},
     {"explain", "FILE|DIR|PRESET", "what the configuration of a model means, for each tool that reads it", EXPLAIN,

@@ -25,11 +25,11 @@ static const struct own_option {
      "member of an object; a value that ends in .npy is the file of a tensor"},
     {"set", "NAME=JSON", "a field whose value is JSON"},
     {"tensors", "FILE", "all tensors of a .npz, .safetensors or .npy file, by their names"},
-    {"request", "FILE", "a request as JSON, to which the options add; - is standard input"},
+    {"request", "FILE", "a request as JSON, whose fields the options override; - is standard input"},
     {"hf", "DIR|FILE", "the configuration of a model, hf_config: config.json or the folder that has it"},
     {"output", "FILE",
      "where the answer goes; its ending is the format: .npy .npz .safetensors .json .raw .png .txt. "
-     "Also -o FILE"},
+     "Several tensors to x.npy become x.NAME.npy. Also -o FILE"},
     {"help", "", "this text, or after a command its fields"},
     {"version", "", "the version"},
     {"print-man", "", "the manual page posenc(1)"},

@@ -40,7 +40,10 @@ void output_choose(struct line *line)
     char number[16];
     snprintf(number, sizeof number, "%u", columns());
     line->format = "text";
-    if (line->command->shows == SENTENCES)
+    bool is_picture = line->command->shows == PICTURE || (line->command->shows == EITHER && line->outputs);
+    if (line->command->shows == EITHER && !line->outputs)
+        line->outputs = "[]";
+    if (!is_picture)
         return;
     line_add(&line->query, "columns", number);
     if (is_plain())

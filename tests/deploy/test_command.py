@@ -203,6 +203,10 @@ def test_a_terminal_gets_pictures_and_sentences(folder, monkeypatch):
     assert on_a_terminal("check", *tensors) == ("fits: The tensor is what the configuration gives.\n", 0)
     assert on_a_terminal("check", *tensors, LANG="zh_CN.UTF-8")[0].startswith("fits: 张量")
     assert on_a_terminal("presets", "llama", "3.1")[0].split()[:2] == ["llama-3.1", "checkpoint"]
+    fields = ["--scheme", "sinusoidal", "--dim", "16", "--len", "16", "--metrics", "unique,step"]
+    details = {name: result["detail"] for name, result in json.loads(posenc("analyze", *fields).stdout)["results"][0].items()}
+    assert on_a_terminal("analyze", *fields) == ("".join(f"{name}: {detail}\n" for name, detail in details.items()), 0)
+    assert "\x1b[" in on_a_terminal("analyze", *fields, "--outputs", "step")[0]
     shown, _ = on_a_terminal("schemes", "rope")
     assert "--scaling.factor number" in shown and "half" in shown
     assert "sinusoidal       absolute" in on_a_terminal("schemes")[0]

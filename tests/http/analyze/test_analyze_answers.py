@@ -64,6 +64,18 @@ def test_tensors_in_every_format(server, format_, read):
     assert analyze(server, {"Accept": by_type}, **PAIR, metrics=["decay"]).body == answer.body
 
 
+def test_sentences_where_no_tensor_is_wanted(server):
+    fields = {"configs": [{"scheme": "sinusoidal", "dim": 16, "len": 16}, {"scheme": "rope", "head_dim": 8, "len": 16}], "metrics": ["unique", "bounds"]}
+    for lang in "en", "zh":
+        results = server.ask("/analyze", **fields, outputs=[], lang=lang).json()["results"]
+        answer = server.ask("/analyze", **fields, outputs=[], lang=lang, format="text")
+        assert answer.headers["Content-Type"] == "text/plain; charset=utf-8" and answer.headers["Content-Language"].startswith(lang)
+        assert answer.body.decode() == "".join(f"{i} {name}: {result['detail']}\n" for i, one in enumerate(results) for name, result in one.items())
+    url = "/analyze?scheme=sinusoidal&dim=16&len=16&metrics=unique&outputs=[]&format=text"
+    first = server.get(url)
+    assert first.status == 200 and first.body.decode().count("\n") == 1 and server.get(url, {"If-None-Match": first.headers["ETag"]}).status == 304
+
+
 def test_safetensors_has_the_results_as_text(server):
     asked = {**PAIR, "metrics": ["decay", "bounds"]}
     metadata = safetensors_reader.loads(analyze(server, **asked, format="safetensors").body)[1]

@@ -35,7 +35,7 @@ for (const [name, args] of Object.entries(calls)) {
 
 /* A client that leaves: the request ends, and so does the training. */
 const leaving = new AbortController();
-const left = call({ name: 'experiment', arguments: { ...calls.experiment, steps: 3000 } },
+const left = call({ name: 'experiment', arguments: { ...calls.experiment, steps: 2000 } },
   { signal: leaving.signal, onprogress: () => leaving.abort() }).then(() => 'answered', () => 'left');
 found.left = await left;
 await client.close();
