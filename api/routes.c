@@ -47,6 +47,8 @@ enum { GET = API_BY_GET, POST = API_BY_POST, QUERY = API_BY_QUERY, PUT = API_BY_
     "{\"scheme\":\"rope\",\"layout\":\"half\",\"offset\":5,\"q\":[[1,2,3,4]],\"q_out\":[[3.160435,1.7975838,"          \
     "-0.107937716,4.0949593]]}"
 
+#define EXAMPLE_PROBE "{\"scheme\":\"rope\",\"head_dim\":8,\"layout\":\"half\",\"count\":3}"
+
 #define EXAMPLE_EXPERIMENT                                                                                             \
     "{\"task\":\"local\",\"steps\":2,\"train_len\":16,\"eval_len\":32,\"configs\":[{\"scheme\":\"alibi\"},"            \
     "{\"scheme\":\"rope\"}]}"
@@ -76,6 +78,9 @@ static const struct api_route routes[] = {
                     "the mistake of a port. Use it when "
                     "numbers differ; a few rows of cos and sin, inv_freq, or q with q_out are enough.",
      .example = EXAMPLE_DIAGNOSE, .component = "Diagnosis", .answer = "DiagnosisAnswer", .instead = ""},
+    {"/diagnose/probe", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_probe, .is_slow = true,
+     .summary = "which few numbers of a tensor to look at and type: they tell a belief from every single mistake",
+     .example = EXAMPLE_PROBE, .component = "Probe", .answer = "ProbeAnswer"},
     {"/check", POST, NULL, API_COMPUTES, .steps = &api_check, .is_slow = true,
      .summary = "whether a tensor is what it is believed to be: a diagnosis as yes or no", .tool = "check",
      .title = "Check a tensor",

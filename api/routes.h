@@ -10,6 +10,7 @@ extern const struct api_steps api_operate;  /* any operation: compute.c */
 extern const struct api_steps api_analyze;  /* analyze.c */
 extern const struct api_steps api_diagnose; /* diagnose.c */
 extern const struct api_steps api_check;
+extern const struct api_steps api_probe;
 extern const struct api_steps api_explain;     /* explain.c */
 extern const struct api_steps api_golden;      /* golden.c */
 extern const struct api_steps api_experiments; /* experiments.c */

@@ -1,5 +1,5 @@
-/* /diagnose: which configuration gives a tensor; and /check: whether the one believed does. The answer is one JSON
- * document, or as text the sentences of its findings, complete before it is sent. */
+/* /diagnose: which configuration gives a tensor; /check: whether the one believed does; /diagnose/probe: which numbers
+ * tell. The answer is one JSON document, or as text the sentences of its findings, complete before it is sent. */
 #include "api/endpoints/endpoints.h"
 #include "api/inputs/inputs.h"
 #include "api/replies/replies.h"
@@ -59,8 +59,11 @@ static bool diagnose_read(struct api_request *request)
            api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
 }
 
+typedef enum pe_status open_diagnosis(const struct pe_diagnosis_request *request, struct pe_diagnosis **diagnosis,
+                                      struct pe_failure *err);
+
 /* The form's names, for suggestions. */
-static bool diagnose(struct api_request *request, struct pe_diagnosis **diagnosis)
+static bool open_core(struct api_request *request, open_diagnosis *open, struct pe_diagnosis **diagnosis)
 {
     struct pe_failure err;
     struct pe_diagnosis_request core = {.fields = request->fields,
@@ -72,7 +75,12 @@ static bool diagnose(struct api_request *request, struct pe_diagnosis **diagnosi
                                         .step = api_study_step,
                                         .caller = request};
     api_memory_settle(request);
-    return pe_diagnosis_new(&core, diagnosis, &err) == PE_OK || api_memory_fail(request, &err);
+    return open(&core, diagnosis, &err) == PE_OK || api_memory_fail(request, &err);
+}
+
+static bool diagnose(struct api_request *request, struct pe_diagnosis **diagnosis)
+{
+    return open_core(request, pe_diagnosis_new, diagnosis);
 }
 
 static bool is_passing(const struct api_request *request, const struct pe_diagnosis *diagnosis)
@@ -204,7 +212,7 @@ const struct pe_member api_check_members[] = {
 
 static bool check_read(struct api_request *request)
 {
-    static const char *const beliefs[] = {"scheme", "preset", "hf_config", "gguf"};
+    static const char *const beliefs[] = {"scheme", "preset", "hf_config", "gguf", "w_believed"};
     bool has_belief = false;
     if (!diagnose_read(request))
         return false;
@@ -247,3 +255,56 @@ static struct api_reply *check_build(struct api_request *request)
 }
 
 const struct api_steps api_check = {check_read, NULL, check_build, sizeof(struct own)};
+
+/* ---- /diagnose/probe ---- */
+
+/* Weights; a tensor without a name is then refused by its name. */
+static const struct api_taking probing = {.tensor = lone_tensor, .params = pe_probe_params, .may_answer_nothing = true};
+
+static bool probe_read(struct api_request *request)
+{
+    return api_study_read(request, &probing) && check_format(request) &&
+           api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
+}
+
+/* For a person: a number on each line. */
+static void print_places(struct api_text *text, const struct pe_value *answer)
+{
+    const struct pe_value *places = member_of(answer, "probe");
+    for (size_t i = 0; i < places->list.n; i++) {
+        const struct pe_value *place = &places->list.items[i];
+        for (size_t k = 0; k < place->object.n; k++) {
+            const struct pe_field *field = &place->object.fields[k];
+            api_text_add(text, " ", k > 0);
+            if (field->value.kind == PE_STRING)
+                api_text_put(text, field->value.string);
+            else
+                api_text_value(text, &field->value);
+        }
+        api_text_put(text, "\n");
+    }
+}
+
+static struct api_reply *probe_build(struct api_request *request)
+{
+    struct pe_diagnosis *probe = NULL;
+    struct api_text text;
+    if (!open_core(request, pe_probe_new, &probe))
+        return NULL;
+    api_text_init(&text, API_TEXT_MAX);
+    if (api_study_is_sentences(request))
+        print_places(&text, pe_diagnosis_answer(probe));
+    else
+        api_text_value(&text, pe_diagnosis_answer(probe));
+    if (request->host->hypotheses_searched)
+        request->host->hypotheses_searched(pe_diagnosis_searched(probe));
+    pe_diagnosis_free(probe);
+    const char *type = api_study_is_sentences(request) ? request->format->media_type : api_json_type;
+    struct api_reply *reply = request->is_kept ? api_compute_document(request, type, request->route->pattern, &text)
+                                               : api_reply_text(200, type, &text);
+    if (reply->status == 200)
+        reply->is_repeatable = api_request_is_lasting(request);
+    return reply;
+}
+
+const struct api_steps api_probe = {probe_read, NULL, probe_build, 0};

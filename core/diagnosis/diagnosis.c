@@ -10,14 +10,17 @@
 /* Everything that is wrong with the request is found here, before the search. */
 static enum pe_status check(struct pe_diagnosis *d, struct pe_failure *err)
 {
-    enum pe_status status = pe_evidence_find(d, err);
+    bool is_typed = pe_typed_is_sent(d);
+    enum pe_status status = is_typed ? pe_typed_find(d, err) : pe_evidence_find(d, err);
     if (!status)
         status = pe_belief_open(d, err);
     if (!status)
-        status = d->evidence.kind->read(d, err);
+        status = is_typed ? pe_typed_read(d, err) : d->evidence.kind->read(d, err);
     if (!status)
         status = pe_belief_plan(d, err);
-    return status ? status : pe_evidence_sample(d, err);
+    if (!status)
+        status = is_typed ? pe_typed_sample(d, err) : pe_evidence_sample(d, err);
+    return status;
 }
 
 static void step(const struct pe_diagnosis *d, const char *name)
@@ -38,6 +41,28 @@ static enum pe_status diagnose(struct pe_diagnosis *d, struct pe_failure *err)
     step(d, NULL);
     if (status)
         pe_belief_blame(d, err);
+    return status;
+}
+
+/* Beliefs, and single mistakes, that a few numbers tell apart. */
+static enum pe_status probe(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    d->is_probe = true;
+    enum pe_status status = check(d, err);
+    step(d, "diagnose");
+    if (!status)
+        status = pe_probe_state(d, err);
+    step(d, NULL);
+    if (status)
+        pe_belief_blame(d, err);
+    return status;
+}
+
+static enum pe_status diagnose_weights(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    step(d, "diagnose");
+    enum pe_status status = pe_weights_diagnose(d, err);
+    step(d, NULL);
     return status;
 }
 
@@ -371,19 +396,38 @@ static void drop_sides(struct pe_diagnosis *d)
 
 /* ---- From outside ---- */
 
-enum pe_status pe_diagnosis_new(const struct pe_diagnosis_request *request, struct pe_diagnosis **diagnosis,
-                                struct pe_failure *err)
+typedef enum pe_status steps(struct pe_diagnosis *d, struct pe_failure *err);
+
+static enum pe_status open(const struct pe_diagnosis_request *request, steps *all, struct pe_diagnosis **diagnosis,
+                           struct pe_failure *err)
 {
     struct pe_diagnosis *d = calloc(1, sizeof *d);
     if (!d)
         return pe_no_memory(err);
     d->request = request;
-    enum pe_status status = (has_sides(request) ? diagnose_sides : diagnose)(d, err);
+    enum pe_status status = all(d, err);
     if (status)
         pe_diagnosis_free(d);
     else
         *diagnosis = d;
     return status;
+}
+
+enum pe_status pe_diagnosis_new(const struct pe_diagnosis_request *request, struct pe_diagnosis **diagnosis,
+                                struct pe_failure *err)
+{
+    bool are_weights = pe_weights_are_sent(request);
+    return open(request,
+                are_weights          ? diagnose_weights
+                : has_sides(request) ? diagnose_sides
+                                     : diagnose,
+                diagnosis, err);
+}
+
+enum pe_status pe_probe_new(const struct pe_diagnosis_request *request, struct pe_diagnosis **probed,
+                            struct pe_failure *err)
+{
+    return open(request, probe, probed, err);
 }
 
 void pe_diagnosis_free(struct pe_diagnosis *d)

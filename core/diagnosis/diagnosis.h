@@ -29,6 +29,8 @@ enum { PE_SIDE_OF_Q, PE_SIDE_OF_K, PE_N_SIDES };
 
 struct pe_diagnosis {
     const struct pe_diagnosis_request *request;
+    bool is_probe;                       /* it asks for numbers, and has none to explain */
+    struct pe_typed_fields typed_fields; /* of a probe, or beside `values` */
     struct pe_evidence evidence;
     struct pe_belief belief;
     struct pe_sample sample;
@@ -52,6 +54,10 @@ struct pe_diagnosis {
     void *cached;                  /* faults/scalings.c: the alternatives of scalings; freed with free() */
     struct pe_diagnosed_side sides[PE_N_SIDES]; /* of a request with both; nothing else but the tree is used then */
 };
+
+/* weights.c: two matrices, whose rows are matched; states the answer. */
+bool pe_weights_are_sent(const struct pe_diagnosis_request *request);
+enum pe_status pe_weights_diagnose(struct pe_diagnosis *d, struct pe_failure *err);
 
 /* Asks request->admit for more bytes, before they are allocated. */
 enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct pe_failure *err);

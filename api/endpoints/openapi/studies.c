@@ -61,33 +61,50 @@ const struct api_openapi_tensor api_openapi_evidence[] = {
     {"bias", "[num_heads, queries, keys]: what is added to logits"},
     {"buckets", "[queries, keys]: indices of relative positions"},
     {"position_ids", "[n] or [axes, n]: integers"},
+    {"w_believed", "[out, in]: a projection of q or k in one checkpoint; fewer columns will do"},
+    {"w_found", "the same in another checkpoint, [out, in] as well"},
     {NULL, NULL},
 };
 
-/* How q and q_out hold their rows: fields that no plan has, so no list of parameters has them. */
+/* A field that no plan has, so no list of parameters has it. */
 static const char rows_properties[] =
-    ",\"tensor_layout\":{\"description\":\"order of the axes of q and q_out; default bhnd; flat and bflat need "
-    "head_dim\","
-    "\"enum\":[\"bhnd\",\"bnhd\",\"nbhd\",\"nhd\",\"flat\",\"bflat\"]},\"positions_layout\":{\"description\":\"what "
-    "two "
+    ",\"positions_layout\":{\"description\":\"what two "
     "levels of positions are beside q and q_out: axes (default), or batch: a list for each row of the batch\",\"enum\":"
     "[\"axes\",\"batch\"]}";
 
-static void add_rows(struct api_text *text, const struct pe_param *row)
+/* What is typed by hand. */
+static const char values_property[] =
+    ",\"values\":{\"description\":\"numbers typed by hand in place of a tensor, of one kind, each place once; see "
+    "/diagnose/probe\",\"type\":\"array\",\"minItems\":1,\"maxItems\":64,\"items\":{\"type\":\"object\",\"required\":["
+    "\"tensor\",\"value\"],\"properties\":{\"tensor\":{\"enum\":[\"cos\",\"sin\",\"q_out\",\"inv_freq\",\"angles\","
+    "\"encoding\",\"bias\"]},\"position\":{\"type\":\"number\"},\"channel\":{\"type\":\"integer\",\"minimum\":0},"
+    "\"head\":{\"type\":\"integer\",\"minimum\":0},\"query\":{\"type\":\"number\"},\"key\":{\"type\":\"number\"},"
+    "\"value\":{\"description\":\"a number, or its text, which keeps its digits\",\"type\":[\"number\",\"string\"]}}}}";
+
+/* Each name once: rows that come in an earlier list are left out. */
+static void add_rows(struct api_text *text, const struct pe_param *const *lists, size_t n_lists)
 {
     bool first = false;
-    for (; row->name; row++) {
-        api_openapi_property(text, row->name, &first);
-        api_openapi_schema(text, row);
-    }
+    for (size_t i = 0; i < n_lists; i++)
+        for (const struct pe_param *row = lists[i]; row->name; row++) {
+            bool is_new = true;
+            for (size_t j = 0; j < i; j++)
+                is_new = is_new && !pe_param_find(lists[j], row->name);
+            if (is_new) {
+                api_openapi_property(text, row->name, &first);
+                api_openapi_schema(text, row);
+            }
+        }
 }
 
 static void add_diagnosis(struct api_text *text)
 {
     bool first = false;
+    const struct pe_param *const lists[] = {pe_padding_params(), pe_operation_at(PE_ATTEND)->params,
+                                            pe_weights_params(), pe_typed_params(), api_diagnose_params()};
     api_text_put_described(
         text, ",\"Diagnosis\":{\"type\":\"object\",\"description\":\"the tensor in question, beside fields "
-              "of /encode that say what it should be\",\"properties\":{");
+              "of /encode, or of /attention for scores and probs, that say what it should be\",\"properties\":{");
     api_text_put_described(text, lang_property);
     for (const struct api_openapi_tensor *tensor = api_openapi_evidence; tensor->name; tensor++) {
         api_openapi_property(text, tensor->name, &first);
@@ -96,9 +113,20 @@ static void add_diagnosis(struct api_text *text)
         api_text_put(text, "}");
     }
     api_text_put_described(text, rows_properties);
-    add_rows(text, pe_padding_params());
-    add_rows(text, api_diagnose_params());
+    api_text_put_described(text, values_property);
+    add_rows(text, lists, sizeof lists / sizeof *lists);
     api_text_put(text, "}}");
+}
+
+static void add_probe(struct api_text *text)
+{
+    const struct pe_param *const lists[] = {pe_probe_params()};
+    api_text_put_described(text, ",\"Probe\":{\"type\":\"object\",\"description\":\"fields of /diagnose/probe beside "
+                                 "the configuration\",\"properties\":{");
+    api_text_put_described(text, lang_property);
+    add_rows(text, lists, 1);
+    api_text_put(text, "}}");
+    api_openapi_answer(text, "ProbeAnswer", NULL, pe_probe_members);
 }
 
 /* ---- Explanations ---- */
@@ -163,6 +191,7 @@ void api_openapi_studies(struct api_text *text)
     add_diagnosis(text);
     api_openapi_answer(text, "DiagnosisAnswer", NULL, pe_diagnosis_members);
     api_openapi_answer(text, "CheckAnswer", NULL, api_check_members);
+    add_probe(text);
     add_explanation(text);
     add_golden(text);
     add_experiment(text);

@@ -16,6 +16,12 @@ static bool is_evidence(const struct pe_evidence_kind *kind, const char *name)
     return kind->input && pe_same(kind->input, name);
 }
 
+/* What is said of numbers that are typed (typed.c). */
+static bool is_of_typed(const struct pe_diagnosis *d, const char *name)
+{
+    return pe_is_among(d->is_probe ? "of|count|decimals" : "values|decimals", name);
+}
+
 static void add_scheme(struct pe_belief *b, const char *scheme)
 {
     b->asked[b->n_asked++] = (struct pe_field){"scheme", {.kind = PE_STRING, .string = scheme}};
@@ -190,7 +196,7 @@ enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_failure *err)
     for (size_t i = 0; i < d->request->n_fields; i++) {
         const struct pe_field *f = &d->request->fields[i];
         has_scheme |= pe_is_among("scheme|preset|hf_config|gguf", f->name);
-        if (is_evidence(d->evidence.kind, f->name))
+        if (d->evidence.is_typed ? is_of_typed(d, f->name) : is_evidence(d->evidence.kind, f->name))
             continue;
         b->is_given |= !is_run(f->name) && !(is_map && is_operand(f->name));
         if (is_ours(d, f->name))

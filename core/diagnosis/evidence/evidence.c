@@ -41,6 +41,10 @@ static void read_some(const struct pe_tensor *t, bool is_text, uint64_t at, uint
 
 void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
+    for (size_t i = 0; e->is_typed && i < n; i++)
+        out[i] = (double)NAN;
+    if (e->is_typed)
+        return;
     bool is_text = e->is_text[t] && !pe_evidence_is_whole(e);
     uint64_t step = e->view.sent.rank ? e->view.col_step : e->is_channels_first ? e->n_rows : 1;
     read_some(&e->tensors[t], is_text, pe_evidence_element(e, t, row, col0), step, n, out);
@@ -67,6 +71,10 @@ const char *pe_evidence_name(const struct pe_evidence *e, size_t t)
 
 void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out)
 {
+    for (size_t j = 0; e->is_typed && j < e->row_len; j++) /* a query that anyone can type */
+        out[j] = 1 + (double)j / (double)e->row_len;
+    if (e->is_typed)
+        return;
     read_some(&e->input, e->input_is_text, row * e->row_len, 1, e->row_len, out);
 }
 
@@ -144,8 +152,12 @@ uint64_t pe_evidence_width(const struct pe_evidence *e)
     return e->is_turned ? t->shape[t->rank - 2] : t->shape[t->rank - 1];
 }
 
+double pe_typed_half(const struct pe_evidence *e, size_t i) { return e->n_typed ? e->typed[i].half : e->half; }
+
 double pe_evidence_noise(const struct pe_evidence *e)
 {
+    if (e->is_typed)
+        return e->n_typed && e->largest > 0 ? pe_typed_half(e, 0) / e->largest : 0;
     return pe_roundoff(e->narrow != PE_DTYPE_NONE ? e->narrow : e->dtype);
 }
 
@@ -410,6 +422,8 @@ void pe_evidence_drop(struct pe_diagnosis *d)
     free(d->evidence.norms[PE_QUERIES]);
     free(d->evidence.norms[PE_KEYS]);
     free((void *)d->evidence.tiled_keys.array.data);
+    free(d->evidence.typed);
+    free(d->evidence.places);
 }
 
 enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct pe_failure *err)

@@ -12,6 +12,8 @@
 struct pe_model;
 struct pe_diagnosis;
 struct pe_evidence;
+struct pe_sample;
+struct pe_judge;
 
 enum {
     PE_EVIDENCE_TENSORS_MAX = 4,
@@ -80,6 +82,27 @@ struct pe_tensor_view {
     const char *form; /* the configuration's word for the arrangement; NULL: that of the tables */
 };
 
+/* A number that somebody typed, and its place as it is given. */
+struct pe_typed {
+    const struct pe_value *tensor, *number;
+    double position, query, key;
+    int64_t channel, head;
+    size_t t;           /* tensor of the kind */
+    uint64_t row, col;  /* where it is in the tensor that was not sent */
+    double value, half; /* half: of a unit of its last digit */
+};
+enum {
+    PE_TYPED_MAX = 64,
+    PE_PROBED_ROWS = 64,     /* that a probe looks at */
+    PE_PROBED_NUMBERS = 8192 /* at most, so that a wide table has fewer rows */
+};
+
+/* What the request for a probe, or with `values`, states beside the belief. */
+struct pe_typed_fields {
+    int of;
+    int64_t count, decimals;
+};
+
 struct pe_evidence {
     const struct pe_evidence_kind *kind;
     struct pe_tensor tensors[PE_EVIDENCE_TENSORS_MAX]; /* data borrowed from the request; axes: pe_evidence_fold */
@@ -103,6 +126,11 @@ struct pe_evidence {
     int64_t zero_row;       /* the first position whose row is 0, -1: none (encoding, cos and sin) */
     bool has_infinity;
     const struct pe_padding *padding; /* PE_OF_ROTATED: its rows of padding are not compared; NULL: there is none */
+    bool is_typed;          /* no tensor was sent: of its numbers those typed are known; a probe has none of them */
+    struct pe_typed *typed; /* [n_typed]; owned */
+    size_t n_typed;
+    double half;    /* of a unit of the last digit, where a probe is asked for */
+    double *places; /* positions of the belief; owned */
 };
 
 /* Writes numbers col0 … col0+n-1 of a row of tensor t as doubles (JSON numbers rounded to f32). */
@@ -138,6 +166,9 @@ uint64_t pe_evidence_length(const struct pe_evidence *e);
 uint64_t pe_evidence_width(const struct pe_evidence *e);
 /* Relative standard error of its numbers: the unit roundoff of the narrowest dtype that they fit. */
 double pe_evidence_noise(const struct pe_evidence *e);
+
+/* Half a unit of the last digit of number i that was typed. */
+double pe_typed_half(const struct pe_evidence *e, size_t i);
 
 /* The element of the tensor sent where a number of tensor t is, counted flat. */
 uint64_t pe_evidence_element(const struct pe_evidence *e, size_t t, uint64_t row, uint64_t col);
@@ -177,6 +208,16 @@ enum pe_status pe_view_freqs_cis(struct pe_evidence *e, struct pe_failure *err);
 enum pe_status pe_view_cos_sin(struct pe_evidence *e, struct pe_failure *err);
 enum pe_status pe_view_matrix(struct pe_evidence *e, struct pe_failure *err);
 
+/* typed.c: numbers that were typed, in place of the three steps of a tensor: found, read, sampled. */
+bool pe_typed_is_sent(const struct pe_diagnosis *d);
+enum pe_status pe_typed_find(struct pe_diagnosis *d, struct pe_failure *err);
+enum pe_status pe_typed_read(struct pe_diagnosis *d, struct pe_failure *err);
+enum pe_status pe_typed_sample(struct pe_diagnosis *d, struct pe_failure *err);
+/* The places that a probe looks at, as a sample without numbers found (pe_sample_drop, also after a failure). */
+enum pe_status pe_probed_open(struct pe_diagnosis *d, struct pe_sample *s, struct pe_failure *err);
+void pe_sample_drop(struct pe_sample *s);
+/* Writes what a model predicts for a sample, [s->n]. */
+void pe_sample_fill(const struct pe_sample *s, const struct pe_model *model, double *out);
 /* maps.c: multiply-adds of a number of a map. */
 double pe_map_number_work(const struct pe_plan *plan);
 /* The keys that query head h reads as key head h modulo their number; NULL: that is no other way. */
@@ -415,6 +456,9 @@ void pe_wave_row(const struct pe_model *model, uint64_t i, uint64_t col0, size_t
 double *pe_wave_other_frequencies(const struct pe_model *model);
 /* Columns of a model under transform `sinusoid` at any position of one axis. */
 void pe_wave_row_at(const struct pe_model *model, double position, size_t col0, size_t n, double *out);
+/* Column j at any position of one axis, as its transforms say; behind: quarter turns less, so that a cosine becomes a
+ * sine. */
+double pe_wave_at(const struct pe_model *model, size_t j, double position, int behind);
 /* The same of cos (t 0) and sin (1), where the model's waves are the cosines. */
 void pe_wave_tables(const struct pe_model *model, size_t t, uint64_t i, uint64_t col0, size_t n, double *out);
 /* Completes the columns that a plan gave: quarter turns, whatever the arithmetic; the losses. */
@@ -437,6 +481,9 @@ void pe_rotary_row(const struct pe_model *model, uint64_t i, double *out);
  * channels. */
 void pe_rotated_at(const struct pe_model *model, uint64_t i, const double *in, double *out, double *phase);
 
+/* rotary.c: channel j of a row that is rotated to any position; the others are not computed. out: [3, row_len], the
+ * first row_len of it the row. Returns what float32 loses of its angle by each unit of position. */
+double pe_rotated_alone(const struct pe_model *model, size_t j, double position, double *out);
 /* rotary.c: a row of q as it is rotated, its channels in this order (an order of the rotated vector is none of
  * q). */
 void pe_input_in_order(const struct pe_diagnosis *d, const struct pe_channels *channels, uint64_t row, double *out);
@@ -457,11 +504,13 @@ struct pe_judge {
     bool are_probs; /* PE_OF_MAPS */
     double turning; /* PE_OF_MAPS */
     double n;       /* numbers of the evidence, of which a few may be beyond the limit of rounding */
+    double half;    /* half a unit of the last digit that was typed; 0: the number was not typed */
 };
 
 /* As the evidence is sent; narrow: as the bf16 or f16 numbers that it holds (table_dtype). */
 struct pe_judge pe_judge_of(const struct pe_evidence *e, bool narrow);
-double pe_roundoff(enum pe_dtype dtype); /* u; 0 for integers */
+struct pe_judge pe_typed_judge(const struct pe_evidence *e, size_t i); /* of number i that was typed */
+double pe_roundoff(enum pe_dtype dtype);                               /* u; 0 for integers */
 
 /* Sign and magnitude of an f32 as an integer that counts steps; steps between two of them. Inline, because every number
  * of a tensor is compared, and most are f32. */

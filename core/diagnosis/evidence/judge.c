@@ -15,6 +15,7 @@
  *                angles: 4u of the number and g·|p|w; frequencies: max(2^-20, g) of the number, bf16 and f16 u more
  *     maps       of a score, with E = scale·|q|·|k|: exact 12uE + 2u of itself, rounding 24uE + min(2^-21·|p|, 1/8)·E
  *                + 4u of itself; a probability is off by e^2δ - 1 of itself and 4u, δ the largest of its row of scores
+ *     typed      exact half a unit of the last digit and 4uS, rounding min(g·|p|w, 1/8)·S more
  *     near       RMS error at most 5 % of the RMS of the numbers found; no infinity elsewhere
  *
  * g = max(6 + 3·|ln w|, 2c)·2^-24 for pair c of a ladder: frequencies by pow or exp lose up to the first, those by a
@@ -85,6 +86,13 @@ struct pe_judge pe_judge_of(const struct pe_evidence *e, bool narrow)
                              .n = (double)e->n_tensors * (double)e->n_rows * (double)e->row_len};
 }
 
+struct pe_judge pe_typed_judge(const struct pe_evidence *e, size_t i)
+{
+    struct pe_judge j = pe_judge_of(e, false);
+    j.half = pe_typed_half(e, i);
+    return j;
+}
+
 /* Angles and frequencies are judged by their own size, not by that of the largest. */
 bool pe_judge_is_relative(const struct pe_judge *j) { return j->id == PE_OF_ANGLES || j->id == PE_OF_LADDER; }
 
@@ -112,6 +120,8 @@ bool pe_is_exact(const struct pe_judge *j, double found, double expected, double
         return true;
     if (!isfinite(found) || !isfinite(expected) || j->u == 0)
         return false;
+    if (j->half > 0)
+        return fabs(found - expected) <= j->half + 4 * j->u * j->largest;
     if (j->id == PE_OF_ROTATED)
         return fabs(found - expected) <= 12 * j->u * j->largest;
     if (j->id == PE_OF_MAPS)
@@ -139,8 +149,17 @@ double pe_float32_loss(double frequency, size_t c)
 static double of_angle(double phase) { return fmin(phase, 0.125); }
 static double of_roundings(const struct pe_judge *j) { return (j->id == PE_OF_ROTATED ? 12 : 4) * j->u; }
 
+/* Half a unit typed, and what float32 may lose of the number and of its angle, or of the head's slope. */
+static double typed_tolerance(const struct pe_judge *j, double phase)
+{
+    double lost = j->id == PE_OF_BIAS ? phase * 0x1p-24 : of_angle(phase);
+    return j->half + (4 * j->u + lost) * j->largest;
+}
+
 double pe_rounding_tolerance(const struct pe_judge *j, double found, double phase)
 {
+    if (j->half > 0)
+        return typed_tolerance(j, phase);
     if (j->id == PE_OF_MAPS)
         return map_tolerance(j, found, phase, 24, 4);
     if (j->id == PE_OF_BIAS)
@@ -153,7 +172,8 @@ double pe_rounding_tolerance(const struct pe_judge *j, double found, double phas
 /* How often the limit of rounding a number may be off, if it is one of a few. */
 static double slack_of(const struct pe_judge *j, double phase)
 {
-    return j->id != PE_OF_BIAS && j->id != PE_OF_MAPS && of_angle(phase) > of_roundings(j) ? 2 : 1;
+    bool is_of_angles = j->id != PE_OF_BIAS && j->id != PE_OF_MAPS && j->half == 0;
+    return is_of_angles && of_angle(phase) > of_roundings(j) ? 2 : 1;
 }
 
 double pe_rounding_most(const struct pe_judge *j) { return 2 * pe_rounding_tolerance(j, 0, (double)INFINITY); }

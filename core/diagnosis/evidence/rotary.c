@@ -458,6 +458,22 @@ void pe_rotated_at(const struct pe_model *m, uint64_t i, const double *in, doubl
     phases_at(m, i, 0, (size_t)m->d->evidence.row_len, phase);
 }
 
+double pe_rotated_alone(const struct pe_model *m, size_t j, double p, double *out)
+{
+    const struct rotor *r = m->state;
+    size_t d = (size_t)m->d->evidence.row_len, pairs = m->n_columns / 2;
+    double *table = out + d, *in = out + 2 * d;
+    int c = pair_of(m, j);
+    memset(table, 0, m->n_columns * sizeof *table);
+    if (c >= 0) {
+        table[c] = pe_wave_at(m, (size_t)c, p, 0);
+        table[pairs + (size_t)c] = pe_wave_at(m, pairs + (size_t)c, p, 0);
+    }
+    pe_evidence_input(&m->d->evidence, 0, in);
+    pe_rotate_row(&r->turn, table, PE_F64, in, PE_F64, out);
+    return c >= 0 ? m->losses[c] : 0;
+}
+
 const struct pe_evidence_kind pe_evidence_rotated = {.id = PE_OF_ROTATED,
                                                      .tensors = {"q_out"},
                                                      .input = "q",

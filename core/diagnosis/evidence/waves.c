@@ -200,6 +200,15 @@ void pe_wave_row_at(const struct pe_model *m, double p, size_t col0, size_t n, d
     }
 }
 
+double pe_wave_at(const struct pe_model *m, size_t j, double p, int behind)
+{
+    const double *other = m->transforms.sinusoid ? m->state : NULL;
+    const struct pe_wave *w = &m->columns[j];
+    double frequency = other ? other[j] : radians(w);
+    int quarter = m->transforms.sinusoid == PE_SINE_ONLY ? w->quarter & ~1 : w->quarter - behind;
+    return m->transforms.recipe ? by_recipe(m, j, p, frequency, quarter) : value_of(p * frequency, quarter) * w->ah;
+}
+
 /* The model's waves are the cosines. Sines have the same frequencies; the direction of rotation is their sign. */
 void pe_wave_tables(const struct pe_model *m, size_t t, uint64_t i, uint64_t col0, size_t n, double *out)
 {

@@ -7,7 +7,7 @@
 static bool set_recipe(struct pe_diagnosis *d, struct pe_edit *edit, enum pe_recipe recipe)
 {
     enum pe_dtype dtype = recipe == PE_RECIPE_F16_INV_FREQ ? PE_F16 : PE_BF16;
-    if (d->evidence.kind->id == PE_OF_LADDER && d->evidence.narrow != dtype)
+    if (d->evidence.kind->id == PE_OF_LADDER && d->evidence.narrow != dtype && !d->evidence.is_typed)
         return false;
     edit->transforms.recipe = recipe;
     return true;

@@ -37,13 +37,14 @@ const struct pe_fault pe_fault_uninitialised = {FAULT_TEXT(
     "The frequencies look like memory that nobody wrote.",
     "The frequencies look like memory that nobody wrote, as after a buffer is created empty and never filled: "
     "`found` has the first pair that cannot be right.")};
-/* Far; nearly the belief; nearly something else. */
+/* Far; nearly the belief; nearly something else; of two matrices. */
 static const char *const of_unexplained[] = {
     "No configuration that was tried gives the tensor; `ruled_out` lists the best of each kind.",
     "The tensor is nearly what you believe: the largest error is {nearest.max_error}, at "
     "{worst.output}[{worst.index}]. No mistake that was tried explains it.",
     "Nothing that was tried gives the tensor; the nearest is {nearest.codes}, with a largest error of "
     "{nearest.max_error}, at {worst.output}[{worst.index}].",
+    "{found.missing} rows of w_believed are nowhere in w_found.",
 };
 
 const struct pe_fault pe_fault_unexplained = {FAULT_TEXTS("unexplained", "finding", FINDING, 0, "unexplained",

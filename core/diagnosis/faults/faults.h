@@ -5,9 +5,9 @@
  *
  * The placeholders of a sentence are members of its finding: {pointer}, {found} and {believed}, {largest} and {row} of
  * `angles_f32`, {position} and {candidate} of `undecided`, {nearest} and {worst} of `unexplained`, {nearest} of
- * `inv_freq_other`, {meaning} of `scaled`, {heads} of `channels_permuted`. A value that may be a list or an object is
- * not named in a sentence. A fault with several sentences has one for each alternative; `scaled` has one for a factor
- * that has a meaning. */
+ * `inv_freq_other`, {meaning} of `scaled`, {heads} of `channels_permuted`, members of {found} of what two matrices
+ * have. A value that may be a list or an object is not named in a sentence. A fault with several sentences has one for
+ * each alternative; `scaled` has one for a factor that has a meaning. */
 #ifndef PE_FAULTS_H
 #define PE_FAULTS_H
 
@@ -211,6 +211,8 @@ double pe_model_stride(const struct pe_model *model);
 double pe_shortest_decimal(double x, double tolerance);
 /* What a factor between found and believed numbers is, e.g. "1/sqrt(head_dim)"; NULL: it is none that is known. */
 const char *pe_factor_meaning(const struct pe_diagnosis *d, double factor);
+/* The same where these are known (NaN: not), within a relative tolerance. */
+const char *pe_factor_name(double factor, double head_dim, double attention_factor, double tolerance);
 
 /* ---- Readings of waves ---- */
 

@@ -1,12 +1,18 @@
 /* Every fault, one line each, in the order of findings: FAULT(name) is the row pe_fault_name in the file of its kind.
- * table_dtype and the last six are findings that no hypothesis has: they have no alternatives. Faults of one kind are
- * not combined with each other. The plausibility of a row is how unlikely the mistake is for somebody who ports a
- * model, from 1 (the first to be expected) to 8: of explanations with the same numbers the least surprising one is
- * named first. */
+ * Those of rows, table_dtype and the last six are findings that no hypothesis has: they have no alternatives. Faults of
+ * one kind are not combined with each other. The plausibility of a row is how unlikely the mistake is for somebody who
+ * ports a model, from 1 (the first to be expected) to 8: of explanations with the same numbers the least surprising one
+ * is named first. */
 FAULT(tensor_layout_other)
 FAULT(layout_swapped)
 FAULT(sinusoid_layout)
 FAULT(channels_permuted)
+FAULT(rows_permuted)
+FAULT(rows_permuted_twice)
+FAULT(rows_heads_other)
+FAULT(heads_order)
+FAULT(rows_fused)
+FAULT(rows_other)
 FAULT(direction_reversed)
 FAULT(sin_cos_swapped)
 FAULT(inverted)

@@ -35,16 +35,14 @@ double pe_shortest_decimal(double x, double tolerance)
 static double tolerance_of(const struct pe_evidence *e)
 {
     enum pe_dtype dtype = e->narrow == PE_DTYPE_NONE ? e->dtype : e->narrow;
+    if (e->is_typed)
+        return fmax(1e-5, 2 * pe_evidence_noise(e));
     return dtype == PE_BF16 || dtype == PE_F16 ? 1e-3 : 1e-5;
 }
 
-const char *pe_factor_meaning(const struct pe_diagnosis *d, double factor)
+const char *pe_factor_name(double factor, double head_dim, double attention_factor, double tolerance)
 {
-    const double log2e = 1.4426950408889634, two_pi = 6.283185307179586;
-    const struct pe_model *m = d->belief.model;
-    bool is_turned = m->columns && d->evidence.kind->id != PE_OF_LADDER;
-    double head_dim = pe_edit_real(d, NULL, "head_dim", (double)NAN), own = is_turned ? m->columns[0].ah : 1;
-    own = own == 1 ? (double)NAN : own;
+    const double log2e = 1.4426950408889634, two_pi = 6.283185307179586, own = attention_factor;
     const struct {
         const char *name;
         double factor;
@@ -59,9 +57,17 @@ const char *pe_factor_meaning(const struct pe_diagnosis *d, double factor)
                  {"2*pi", two_pi},
                  {"1/(2*pi)", 1 / two_pi}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (fabs(factor - known[i].factor) <= tolerance_of(&d->evidence) * known[i].factor)
+        if (fabs(factor - known[i].factor) <= tolerance * known[i].factor)
             return known[i].name;
     return NULL;
+}
+
+const char *pe_factor_meaning(const struct pe_diagnosis *d, double factor)
+{
+    const struct pe_model *m = d->belief.model;
+    bool is_turned = m->columns && d->evidence.kind->id != PE_OF_LADDER;
+    double head_dim = pe_edit_real(d, NULL, "head_dim", (double)NAN), own = is_turned ? m->columns[0].ah : 1;
+    return pe_factor_name(factor, head_dim, own == 1 ? (double)NAN : own, tolerance_of(&d->evidence));
 }
 
 /* ---- The factor between two lists ---- */

@@ -144,8 +144,67 @@ static double tidy(struct pe_solved s)
     return fabs(s.x - near) <= margin ? near : pe_shortest_decimal(s.x, (s.error + 1e-7) / fmax(fabs(s.x), 1));
 }
 
+/* ---- Of a few numbers that were typed: every integer shift is tried ---- */
+
+enum { SHIFT_MAX = 4096 };
+
+/* The number of column j of tensor t at a position, by its wave, and what float32 loses of its angle by each unit of
+ * position. room: [3, row_len]. */
+static double number_at(const struct pe_model *m, size_t t, size_t j, double p, double *room, double *loss)
+{
+    const struct pe_evidence *e = &m->d->evidence;
+    double direction = m->plan->scheme->rotate ? pe_edit_real(m->d, NULL, "direction", 1) : 1;
+    if (e->kind->id == PE_OF_ROTATED) {
+        *loss = pe_rotated_alone(m, j, p, room);
+        return room[j];
+    }
+    *loss = m->losses[j];
+    if (e->kind->id == PE_OF_ANGLES)
+        return direction * p * (m->columns[j].fh + m->columns[j].fl) * (PI / 2);
+    if (e->kind->id == PE_OF_TABLES)
+        return (t == 1 ? direction : 1) * pe_wave_at(m, j, p, t == 1);
+    return pe_wave_at(m, j, p, 0);
+}
+
+static bool fits_shifted(const struct pe_diagnosis *d, const struct pe_model *m, const double *position, double shift,
+                         double *room)
+{
+    const struct pe_evidence *e = &d->evidence;
+    for (size_t i = 0; i < e->n_typed; i++) {
+        const struct pe_typed *one = &e->typed[i];
+        struct pe_judge j = pe_typed_judge(e, i);
+        double p = position[i] + shift, loss;
+        double error = fabs(number_at(m, one->t, (size_t)one->col, p, room, &loss) - one->value);
+        if (!(error <= pe_rounding_tolerance(&j, one->value, fabs(p) * loss)))
+            return false;
+    }
+    return true;
+}
+
+/* The smallest one. Signs and exchanged tensors are tried with the offsets of a list only. */
+static bool fit_typed(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    struct pe_model *m;
+    double position[PE_TYPED_MAX], best = 0, room[3 * PE_HEAD_DIM_MAX];
+    const struct pe_transforms *t = &edit->transforms;
+    if (t->negated || t->sin_cos_swapped || !isnan(t->wrapped_from) || !is_one_axis(d) || !pe_edit_model(d, edit, &m))
+        return false;
+    bool is_known = m->columns && m->has_shape && !m->plan->scheme->magnitude;
+    for (size_t i = 0; is_known && i < d->evidence.n_typed; i++)
+        position[i] = pe_coordinate(m->plan, 0, d->evidence.typed[i].row);
+    for (int by = 1; is_known && by <= SHIFT_MAX && best == 0 && !pe_is_cancelled(); by++) {
+        best = fits_shifted(d, m, position, by, room) ? by : 0;
+        best = best == 0 && fits_shifted(d, m, position, -by, room) ? -by : best;
+        d->work += 2 * SCAN_WORK;
+    }
+    pe_model_free(m);
+    return best != 0 && pe_edit_shift(d, edit, best);
+}
+
 static bool fit_offset(struct pe_diagnosis *d, struct pe_edit *edit)
 {
+    if (d->evidence.is_typed)
+        return fit_typed(d, edit);
     struct fit f;
     struct pe_solved s = {0, -2, 0};
     if (open_fit(d, edit, &f) && !(pe_belief_is_run(d) && is_uneven(&f)))

@@ -144,6 +144,13 @@ void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad,
     }
     struct pe_node *first = pe_put_object(node, name);
     const struct pe_evidence *e = &d->evidence;
+    if (e->is_typed) { /* as it was typed, and by its number */
+        pe_put_string(first, "output", e->kind->tensors[bad->t]);
+        pe_put_integers(first, "index", (const int64_t[]){(int64_t)bad->row}, 1);
+        pe_answer_put_number(first, "found", bad->found);
+        pe_answer_put_number(first, "expected", pe_answer_shortest(e->dtype, bad->expected));
+        return;
+    }
     double sign = e->view.is_negative[bad->t] ? -1 : 1;
     pe_put_string(first, "output", pe_evidence_name(e, bad->t));
     put_index(d, first, bad->t, bad->row, bad->col);
@@ -348,8 +355,8 @@ static void put_also(struct pe_diagnosis *d, const struct pe_answer *a, size_t h
 static const char *const verdicts[] = {"exact", "rounding", "near", "none", NULL};
 
 static const struct pe_member candidate[] = {
-    {.name = "config", .types = "object"},
-    {.name = "sequence", .types = "object"},
+    {.name = "config", .types = "object|null", .summary = "null of two matrices, as is the sequence"},
+    {.name = "sequence", .types = "object|null"},
     {.name = "transforms", .types = "array"},
     {.name = "codes", .types = "array"},
     {.name = "presets", .types = "array"},
@@ -432,6 +439,10 @@ const struct pe_member pe_diagnosis_members[] = {
      .summary =
          "where q, q_out, k and k_out were sent: verdict and codes of q and of k. Findings and candidates then have a "
          "side, q, k or, if one reading is of both, null"},
+    {.name = "next",
+     .types = "object|null",
+     .summary = "where `values` were typed and several readings fit: the number to look at next (tensor, position, "
+                "channel), and which reading has which value there"},
     {.name = NULL},
 };
 
@@ -454,6 +465,8 @@ static enum pe_status put_answer(struct pe_diagnosis *d, struct pe_answer *a, st
     if (!status)
         status = pe_answer_unseen(d, a, pe_put_list(root, "unseen"), err);
     pe_put_null(root, "sides"); /* diagnosis.c */
+    if (!status)
+        status = pe_answer_next(d, a, root, err);
     if (d->used_all)
         pe_put_boolean(root, "used_all", true);
     return status;

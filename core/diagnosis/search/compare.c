@@ -80,8 +80,32 @@ static bool is_hopeless(const struct pe_tally *t)
            (!t->is_rounding && t->sum_error2 > HOPELESS_SHARE * HOPELESS_SHARE * t->sum_found2);
 }
 
+/* Numbers that were typed, each by its own digits. */
+static void add_typed(struct pe_diagnosis *d, const struct pe_model *model, struct pe_tally *tally)
+{
+    const struct pe_sample *s = &d->sample;
+    for (size_t i = 0; i < s->n_pieces; i++) {
+        const struct pe_piece *p = &s->pieces[i];
+        tally->judge = pe_typed_judge(&d->evidence, i);
+        pe_model_fill(model, p->t, p->row, p->col0, 1, s->expected + i);
+        pe_model_phases(model, p->t, p->row, p->col0, 1, s->phase + i);
+        pe_tally_add(tally, s->found + i, s->expected + i, s->phase + i, 1);
+    }
+}
+
+static struct pe_score evaluate_typed(struct pe_diagnosis *d, const struct pe_model *model)
+{
+    struct pe_tally tally;
+    const struct pe_judge judge = pe_judge_of(&d->evidence, false);
+    pe_tally_init(&tally, &judge);
+    add_typed(d, model, &tally);
+    return (struct pe_score){pe_tally_verdict(&tally), tally.max_error, tally.max_error};
+}
+
 struct pe_score pe_evaluate(struct pe_diagnosis *d, const struct pe_model *model)
 {
+    if (d->evidence.is_typed)
+        return evaluate_typed(d, model);
     const struct pe_sample *s = &d->sample;
     const struct pe_evidence *e = &d->evidence;
     struct look first = {0, s->n_first}, rest = {s->n_first, s->n_pieces};
@@ -246,12 +270,39 @@ static enum pe_status compare(struct pe_diagnosis *d, struct pe_model *model, co
     return PE_OK;
 }
 
+/* Its numbers are counted, not numbered by row and column. Steps of a dtype mean nothing. */
+static enum pe_status compare_typed(struct pe_diagnosis *d, const struct pe_model *model, struct pe_comparison *out)
+{
+    struct pe_tally tally;
+    const struct pe_judge judge = pe_judge_of(&d->evidence, false);
+    const struct pe_sample *s = &d->sample;
+    pe_tally_init(&tally, &judge);
+    add_typed(d, model, &tally);
+    out->n = s->n;
+    out->verdict = pe_tally_verdict(&tally);
+    out->max_error = tally.has_infinity_elsewhere ? (double)INFINITY : tally.max_error;
+    out->max_ulp = (double)NAN;
+    for (size_t i = 0; i < s->n; i++) {
+        struct pe_judge j = pe_typed_judge(&d->evidence, i);
+        const struct pe_misfit one = {true, s->pieces[i].t, i, 0, s->found[i], pe_round_to(PE_F32, s->expected[i])};
+        bool is_exact = pe_is_exact(&j, s->found[i], s->expected[i], s->phase[i]);
+        out->n_equal += is_exact;
+        if (!is_exact && !out->first_bad.is_any)
+            out->first_bad = one;
+        if (fabs(s->found[i] - s->expected[i]) == tally.max_error)
+            out->worst = one;
+    }
+    return PE_OK;
+}
+
 enum pe_status pe_compare_all(struct pe_diagnosis *d, struct pe_model *model, bool narrow, struct pe_comparison *out,
                               struct pe_failure *err)
 {
     struct row row;
     struct pe_judge j = pe_judge_of(&d->evidence, narrow);
     *out = (struct pe_comparison){.verdict = PE_NOT_JUDGED};
+    if (d->evidence.is_typed)
+        return compare_typed(d, model, out);
     if (!row_new(&row, (size_t)d->evidence.row_len))
         return pe_no_memory(err);
     double kept = pe_model_kept_bytes(model);

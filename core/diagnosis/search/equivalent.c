@@ -63,8 +63,12 @@ bool pe_equal_in_sample(struct pe_diagnosis *d, const struct pe_nearness *near, 
                         const struct pe_model *b, double *room)
 {
     bool equal = true;
-    for (size_t i = 0; equal && i < d->sample.n_pieces && !pe_is_cancelled(); i++)
-        equal = are_equal_in(near, a, b, &d->sample.pieces[i], room);
+    struct pe_nearness own = *near;
+    for (size_t i = 0; equal && i < d->sample.n_pieces && !pe_is_cancelled(); i++) {
+        if (d->evidence.is_typed) /* as near as the digits that were typed tell */
+            own.judge = pe_typed_judge(&d->evidence, i);
+        equal = are_equal_in(&own, a, b, &d->sample.pieces[i], room);
+    }
     return equal;
 }
 

@@ -30,6 +30,8 @@ enum { STEP_WORK = 128 }; /* asking whether to go on, and combining faults that 
 
 static uint64_t hypotheses_max(const struct pe_diagnosis *d)
 {
+    if (d->evidence.is_typed)
+        return PE_HYPOTHESES_TYPED_MAX;
     return d->evidence.kind->id == PE_OF_MAPS ? PE_HYPOTHESES_OF_MAPS_MAX : PE_HYPOTHESES_MAX;
 }
 
@@ -136,7 +138,7 @@ bool pe_search_has_pairs(struct pe_search *s, const struct pe_hypothesis *h)
 {
     struct pe_hypothesis pairing = pairing_of(h);
     struct pe_trial t;
-    if (s->d->belief.is_misfit) /* another fault may mend the shape */
+    if (s->d->belief.is_misfit || s->d->evidence.is_typed) /* another fault may mend the shape; pairs are not known */
         return true;
     struct pe_paired *slot = slot_of(s, &pairing);
     if (slot->lengths == PE_PAIRS_UNKNOWN) {
@@ -210,6 +212,25 @@ static void try_single(struct pe_search *s, size_t fault, size_t choice, bool is
     pe_trial_close(&t);
 }
 
+size_t pe_search_count(const struct pe_diagnosis *d, size_t fault)
+{
+    const struct pe_fault *f = pe_fault_row(fault);
+    return f->count ? f->count(d) : f->n_alternatives;
+}
+
+/* Of a few numbers that were typed nothing is read but an offset and factors, and no other shape. */
+bool pe_search_tries(const struct pe_diagnosis *d, size_t fault, size_t choice)
+{
+    const struct pe_fault *f = pe_fault_row(fault);
+    if (!d->evidence.is_typed)
+        return true;
+    if (f->is_of_tensor || f == &pe_fault_transposed)
+        return false;
+    bool is_fit = f->n_fits && choice + f->n_fits >= pe_search_count(d, fault);
+    bool is_read = f == &pe_fault_offset_other || f == &pe_fault_scaled || f == &pe_fault_attention_factor_other;
+    return !is_fit || (is_read && !d->is_probe);
+}
+
 static void level_one(struct pe_search *s)
 {
     struct pe_hypothesis belief = {.n = 0};
@@ -217,9 +238,10 @@ static void level_one(struct pe_search *s)
     s->d->of_belief = pe_search_judge(s, &belief, &as_is);
     for (size_t i = 0; i < pe_n_faults(); i++) {
         const struct pe_fault *fault = pe_fault_row(i);
-        size_t n = fault->count ? fault->count(s->d) : fault->n_alternatives;
+        size_t n = pe_search_count(s->d, i);
         for (size_t j = 0; pe_fault_applies(s->d, i) && j < n; j++)
-            try_single(s, i, j, fault->n_fits && j + fault->n_fits >= n);
+            if (pe_search_tries(s->d, i, j))
+                try_single(s, i, j, fault->n_fits && j + fault->n_fits >= n);
     }
 }
 
@@ -251,6 +273,23 @@ static void level_two(struct pe_search *s)
             pe_search_ladders(s, pair, 1);
         }
     pe_search_bases(s);
+}
+
+/* Pairs of numbers that were typed: there are no phases to measure ladders by, so they are tried, those without one
+ * first. */
+static void pairs_of_typed(struct pe_search *s, bool with_ladders)
+{
+    const struct pe_single *pair[PE_FAULTS_MAX];
+    for (size_t i = 0; i < s->n_singles && pe_search_goes_on(s); i++)
+        for (size_t j = i + 1; j < s->n_singles && pe_search_goes_on(s); j++) {
+            pair[0] = &s->singles[i];
+            pair[1] = &s->singles[j];
+            bool has_ladder = pair[0]->kind == PE_KIND_LADDER || pair[1]->kind == PE_KIND_LADDER;
+            if (pair[0]->kind == pair[1]->kind || has_ladder != with_ladders)
+                continue;
+            struct pe_hypothesis h = pe_combine(pair, 2);
+            try_hypothesis(s, &h);
+        }
 }
 
 /* Layout, sense, positions, width, size. */
@@ -371,6 +410,13 @@ static void run(struct pe_search *s)
 {
     level_one(s);
     s->is_deep = true;
+    for (int with_ladders = 0; s->d->evidence.is_typed && with_ladders < 2; with_ladders++)
+        if (!pe_best_fits(s->d, 2))
+            pairs_of_typed(s, with_ladders);
+    if (s->d->evidence.is_typed) {
+        pe_best_trim(s->d);
+        return;
+    }
     if (!pe_best_fits(s->d, 2))
         level_two(s);
     if (!pe_best_fits(s->d, PE_FAULTS_MAX))

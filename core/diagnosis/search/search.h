@@ -12,6 +12,7 @@ struct pe_model;
 enum {
     PE_FAULTS_MAX = 3,                /* of one hypothesis */
     PE_HYPOTHESES_MAX = 20000,        /* that one diagnosis evaluates */
+    PE_HYPOTHESES_TYPED_MAX = 16384,  /* of numbers that were typed */
     PE_HYPOTHESES_OF_MAPS_MAX = 4096, /* of scores and probabilities, whose plans read all queries and keys */
     PE_BEST_MAX = 16                  /* hypotheses that are compared with all numbers */
 };
@@ -101,6 +102,9 @@ void pe_trial_close(struct pe_trial *t);
 /* false: no hypothesis with these faults fits, because the pairs of channels are not rotated, whatever the angles are.
  * Asked before a hypothesis of several faults is planned. */
 bool pe_search_has_pairs(struct pe_search *s, const struct pe_hypothesis *h);
+/* How many alternatives a fault has; is one of them tried on this evidence? */
+size_t pe_search_count(const struct pe_diagnosis *d, size_t fault);
+bool pe_search_tries(const struct pe_diagnosis *d, size_t fault, size_t choice);
 /* Evaluates, counts and keeps. */
 struct pe_explanation pe_search_judge(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_trial *t);
 /* Faults in the order of list.h. */
@@ -219,13 +223,19 @@ enum { PE_UNSEEN_MAX = 32 };
 enum pe_status pe_answer_unseen(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list,
                                 struct pe_failure *err);
 
-/* The same file: fills *out. */
+/* equivalent.c: fills *out. */
 enum pe_status pe_answer_decide(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_undecided *out,
                                 struct pe_failure *err);
 
 /* presets.c: those whose plan is that of the candidate. */
 enum pe_status pe_answer_presets(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list,
                                  struct pe_failure *err);
+
+/* probe.c: `next`, the number that tells the readings apart which explain what was typed. */
+enum pe_status pe_answer_next(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root,
+                              struct pe_failure *err);
+/* The numbers worth looking at, of an opened diagnosis; states the answer. */
+enum pe_status pe_probe_state(struct pe_diagnosis *d, struct pe_failure *err);
 
 /* Of frequencies that follow no rule: `nearest`, the known ladder that is nearest, in words, and how far it is. */
 void pe_answer_nearest_ladder(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);

@@ -36,6 +36,8 @@ static bool is_equal_in_all(const struct look *l, const struct pe_model *m)
 {
     const struct pe_evidence *e = &l->d->evidence;
     const struct pe_extent all = {e->n_tensors, e->n_rows, (size_t)e->row_len};
+    if (e->is_typed) /* the sample is all that is known */
+        return true;
     return are_same_waves(l, m) || pe_equal_rows(&l->near, l->belief->model, m, &all, l->room);
 }
 

@@ -101,25 +101,41 @@ static void memory_is_taken_first_and_given_back(void **state)
     assert_int_equal(seen.lent, 0);
 }
 
-static void every_allocation_may_fail(void **state)
+/* Each allocation in turn: the answer is the same, or there is none. */
+static void fail_each(const char *path, const char *body)
 {
     long before = alloc_count();
-    struct answer whole = post("/diagnose", ROTATED);
+    struct answer whole = post(path, body);
     long n = alloc_count() - before, step = n / 500 + 1; /* hundreds of hypotheses allocate alike */
     assert_int_equal(whole.status, 200);
     for (long k = 0; k < n; k += k < 200 ? 1 : step) {
-        struct api_call call = {
-            .method = "POST", .path = "/diagnose", .body = ROTATED, .body_bytes = sizeof ROTATED - 1};
+        struct api_call call = {.method = "POST", .path = path, .body = body, .body_bytes = strlen(body)};
         alloc_fail_at(k);
         struct api_reply *reply = api_answer(&host, &call);
         alloc_fail_at(-1);
         struct answer a = gather(reply);
         bool same = a.status == 200 && strcmp(a.body, whole.body) == 0;
         if (a.status != 503 && !same)
-            fail_msg("allocation %ld of %ld: %d %s", k, n, a.status, a.body);
+            fail_msg("%s, allocation %ld of %ld: %d %s", path, k, n, a.status, a.body);
         answer_drop(&a);
     }
     answer_drop(&whole);
+}
+
+static void every_allocation_may_fail(void **state) { fail_each("/diagnose", ROTATED); }
+
+static void so_may_those_of_two_matrices(void **state)
+{
+    fail_each("/diagnose", "{\"w_believed\":[[1,2],[3,4],[5,6],[7,8]],\"w_found\":[[2,4],[10,12],[6,8],[14,16]],"
+                           "\"num_heads\":1}");
+    fail_each("/diagnose", "{\"w_believed\":[[1],[2],[3],[4]],\"w_found\":[[3],[4],[1],[2]],\"num_heads\":2}");
+}
+
+static void so_may_those_of_a_probe_and_of_what_is_typed(void **state)
+{
+    fail_each("/diagnose/probe", "{\"scheme\":\"rope\",\"head_dim\":4,\"layout\":\"half\",\"len\":3}");
+    fail_each("/diagnose", "{\"scheme\":\"rope\",\"head_dim\":4,\"values\":[{\"tensor\":\"cos\",\"position\":1,"
+                           "\"channel\":0,\"value\":\"0.5403\"}]}");
 }
 
 static bool always_gone(void *caller)
@@ -151,6 +167,8 @@ int main(void)
         cmocka_unit_test(the_host_is_told),
         cmocka_unit_test(memory_is_taken_first_and_given_back),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(so_may_those_of_two_matrices),
+        cmocka_unit_test(so_may_those_of_a_probe_and_of_what_is_typed),
         cmocka_unit_test(an_answer_that_nobody_wants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,6 +51,10 @@ HEAVY = {
     "analysis": lambda: post(json.dumps({"scheme": "sinusoidal", "dim": 1024, "len": 16384, "metrics": ["unique"]}).encode(), "/analyze"),
     # Noise is given up within milliseconds, but the answer compares the belief and the nearest hypotheses with all 2^25 numbers.
     "diagnosis": lambda: post_parts({"scheme": "alibi"}, "/diagnose", bias=heads((32, 1024, 1024)).astype("f2")),
+    "diagnosis of a map": lambda: post_parts({"scheme": "rope"}, "/diagnose", scores=heads((1, 8, 1024, 1024)).astype("f2"),
+                                             q=heads((1, 8, 1024, 64)), k=heads((1, 8, 1024, 64))),
+    "rows of two matrices": lambda: post_parts({"num_heads": 64}, "/diagnose", w_believed=heads((65536, 256)).astype("f2"),
+                                               w_found=heads((65536, 256)).astype("f2") + np.float16(1)),
     "picture": ask(scheme="alibi", num_heads=1, len=8192, outputs=["bias"], format="png"),
     "picture of long rows": ask(scheme="floater", len=2500, dim=512, seed=0, format="png"),
     "numbers of a long text": lambda: post(b'{"scheme":"rope","head_dim":2,"positions":[' + b"0.125," * 20_000_000 + b"0]}"),

@@ -9,6 +9,12 @@
 /* The codes that an answer may have. */
 static const char *const codes[] = {"layout_swapped",
                                     "channels_permuted",
+                                    "rows_permuted",
+                                    "rows_permuted_twice",
+                                    "rows_heads_other",
+                                    "heads_order",
+                                    "rows_fused",
+                                    "rows_other",
                                     "direction_reversed",
                                     "sin_cos_swapped",
                                     "inverted",
@@ -83,7 +89,8 @@ static const char *const codes[] = {"layout_swapped",
 static const char *const members[] = {
     "pointer",     "meaning",      "heads",         "found",         "believed",          "position",
     "candidate",   "largest",      "row",           "nearest.codes", "nearest.max_error", "worst.output",
-    "worst.index", "nearest.name", "nearest.pairs", "nearest.of",    "nearest.largest"};
+    "worst.index", "nearest.name", "nearest.pairs", "nearest.of",    "nearest.largest",   "found.conversion",
+    "found.heads", "found.times",  "found.block",   "found.first",   "found.every",       "found.missing"};
 
 static const struct pe_fault_info *find(const char *code)
 {
