@@ -9,6 +9,10 @@
 
     posenc.check(my_cos, name="cos", preset="llama-3.1")     # in a port's test: raises Mismatch, which says what differs
     posenc.assert_matches(my_rope, preset="llama-3.1")       # the same of a function my_rope(q, positions)
+    with posenc.watch(model) as seen:                        # what a model's own modules have, while it runs once
+        model(**inputs)
+    print(seen)
+    print(*posenc.probe("llama-3.1"), sep="\n")              # ten numbers to look at where no tensor can be saved
     print(posenc.explain("Qwen3-8B"))                        # what each tool reads of its config.json, and where they part
     posenc.check_conversion("Llama-3.1-8B", "llama.gguf")    # raises unless both files mean the same rotation
 
@@ -37,7 +41,7 @@ import uuid
 import numpy as np
 
 __version__ = "VERSION"
-__all__ = ["Client", "Tensors", "Diagnosis", "Explanation", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "assert_matches", "check_conversion", "explain", "read_gguf", "schemes", "presets"]
+__all__ = ["Client", "Tensors", "Diagnosis", "Explanation", "Entry", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "assert_matches", "probe", "watch", "check_conversion", "explain", "read_gguf", "schemes", "presets"]
 
 SAFETENSORS = "application/vnd.safetensors"
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
@@ -68,7 +72,7 @@ class Mismatch(AssertionError):
     """A tensor is not what was believed; str() says what differs. diagnosis: the service's whole answer."""
 
     def __init__(self, diagnosis, line=None):
-        super().__init__(f"{line}\n{diagnosis}" if line else str(diagnosis))
+        super().__init__("\n".join(str(part) for part in (line, diagnosis) if part is not None))
         self.diagnosis = diagnosis
 
 
@@ -161,8 +165,9 @@ class Diagnosis(dict):
             lines.append(f"first difference: {bad['output']}{bad['index']} is {bad['found']}, expected {bad['expected']}")
         if self.best and not self.fits:
             near = "nearly " if self.best["verdict"] == "near" else ""
-            then = f", then {json.dumps(self.best['transforms'])}" if self.best.get("transforms") else ""
-            lines.append(f"it is {near}what this gives: {json.dumps(self.config)}{then}")
+            then = json.dumps(self.best["transforms"]) if self.best.get("transforms") else ""
+            gives = json.dumps(self.config) if self.config else ""
+            lines.append(f"it is {near}what this gives: {', then '.join(part for part in (gives, then) if part)}")
         return "\n".join(lines)
 
     @property
@@ -173,13 +178,23 @@ class Diagnosis(dict):
     @property
     def config(self):
         """What gives the tensor, with its sequence, as a request to encode or rotate."""
-        return {**self.best.get("config", {}), **self.best.get("sequence", {})}
+        return {**(self.best.get("config") or {}), **(self.best.get("sequence") or {})}
 
     def _repr_html_(self):
         """A notebook's view: the findings, and the configuration that explains the tensor best."""
         found = [(one["code"], one["detail"]) for one in self["findings"]]
         then = [("transforms", _brief(self.best["transforms"]))] if self.best.get("transforms") else []
         return _html("explained" if self.get("explained") else "not explained", found) + _html(self.best.get("verdict"), _rows(self.config) + then)
+
+
+class Entry(dict):
+    """A number to look at: tensor, position, channel (of a bias head, query, key), and what is expected there."""
+
+    decimals = 4
+
+    def __str__(self):
+        at = ", ".join(str(value) for name, value in self.items() if name not in ("tensor", "expected", "value"))
+        return f"{self['tensor']}[{at}]  expected {self['expected']:.{self.decimals}f}"
 
 
 class Explanation(dict):
@@ -242,16 +257,41 @@ def _html(title, rows):
 # ---- tensors as bytes ----
 
 
-def _array(value):
-    """Whatever can be an array, as one of NumPy; bf16 (PyTorch's, ml_dtypes') as (bits, 'BF16')."""
-    if hasattr(value, "detach"):  # PyTorch
-        value = value.detach().cpu().contiguous()
-        if str(value.dtype) == "torch.bfloat16":
-            import torch
+class _Bits:
+    """bf16 as its 16 bits."""
 
-            return value.view(torch.int16).numpy().view(np.uint16), "BF16"
+    def __init__(self, bits):
+        self.bits, self.shape = bits, bits.shape
+
+
+def _of_torch(value):
+    """A tensor of PyTorch in memory, what it does lazily done."""
+    value = value.detach().cpu()
+    for name in ("resolve_conj", "resolve_neg"):
+        value = getattr(value, name)() if hasattr(value, name) else value
+    return value.contiguous() if hasattr(value, "contiguous") else value
+
+
+def _of_library(value):
+    """NumPy's array of whatever can be one: by its memory where it has that on this machine, else by __array__ or a buffer."""
+    if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__") or not hasattr(value, "__dlpack__"):
+        return np.asarray(value)
+    return np.from_dlpack(value)
+
+
+def _array(value):
+    """Whatever can be an array, as one of NumPy; bf16 (PyTorch's, ml_dtypes', mlx') as (bits, 'BF16')."""
+    if isinstance(value, _Bits):
+        return np.ascontiguousarray(value.bits), "BF16"
+    if hasattr(value, "detach"):  # PyTorch
+        value = _of_torch(value)
+        if str(value.dtype) == "torch.bfloat16":
+            return value.view(sys.modules["torch"].int16).numpy().view(np.uint16), "BF16"
         value = value.numpy()
-    array = np.ascontiguousarray(value)
+    if str(getattr(value, "dtype", "")) == "mlx.core.bfloat16":
+        value = value.view(sys.modules["mlx.core"].uint16)
+        return np.ascontiguousarray(_of_library(value)), "BF16"
+    array = np.ascontiguousarray(_of_library(value))
     if array.dtype.name == "bfloat16":
         return array.view(np.uint16), "BF16"
     array = array.astype(array.dtype.newbyteorder("<"), copy=False)
@@ -268,8 +308,8 @@ def _pairs(name, value):
     if name != "freqs_cis":
         raise TypeError(f"{name} has the dtype {dtype}; only freqs_cis may be complex: send real numbers, [..., 2]")
     if hasattr(value, "detach"):  # PyTorch: what is conjugated lazily has other bits in memory
-        value = value.detach().cpu().resolve_conj().resolve_neg().numpy()
-    array = np.ascontiguousarray(value)
+        value = _of_torch(value).numpy()
+    array = np.ascontiguousarray(_of_library(value))
     return array.view(array.real.dtype).reshape(*array.shape, 2)
 
 
@@ -330,8 +370,34 @@ def _unpacked(buffer):
     return arrays, raw, metadata
 
 
+def _has_buffer(value):
+    """The buffer protocol, which text has too."""
+    if isinstance(value, (str, bytes, bytearray)):
+        return False
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return True
+
+
 def _is_tensor(value):
-    return isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__") or hasattr(value, "detach")
+    is_array = isinstance(value, (np.ndarray, np.generic, _Bits)) or hasattr(value, "__array__") or hasattr(value, "detach")
+    return is_array or hasattr(value, "__dlpack__") or _has_buffer(value)
+
+
+PLACES = {"inv_freq": ("channel",), "bias": ("head", "query", "key")}
+
+
+def _place(one):
+    """A typed number as the service reads it: an object as it is, or (tensor, position, channel, value)."""
+    if isinstance(one, dict):
+        return {name: value for name, value in one.items() if name != "expected"}
+    tensor, *at, value = one
+    names = PLACES.get(tensor, ("position", "channel"))
+    if len(at) != len(names):
+        raise ValueError(f"{one!r}: a number of {tensor} is ({tensor!r}, {', '.join(names)}, value)")
+    return {"tensor": tensor, **dict(zip(names, at)), "value": value}
 
 
 def _divided(request):
@@ -413,7 +479,10 @@ class Client:
 
     def diagnose(self, tensor=None, *, name="encoding", **request):
         """What made these tensors (cos and sin, q and q_out, inv_freq, freqs_cis, encoding, bias, scores with q and k …), beside what
-        they are believed to be. freqs_cis may be complex."""
+        they are believed to be. freqs_cis may be complex. w_believed and w_found: two checkpoints of a projection, with
+        num_heads. values: numbers typed by hand, [("sin", 30, 32, "0.0157"), ...], those that probe() asks for."""
+        if request.get("values") is not None:
+            request["values"] = [_place(one) for one in request["values"]]
         fields, arrays = _divided({**({} if tensor is None else {name: tensor}), **request})
         return Diagnosis(self._json("/diagnose", fields, arrays))
 
@@ -425,6 +494,28 @@ class Client:
         if not diagnosis.passes(strict):
             raise Mismatch(diagnosis)
         return diagnosis
+
+    def probe(self, preset=None, **belief):
+        """The numbers to look at where a tensor cannot be saved: a list of tensor, position, channel and what is expected there.
+        What is there goes back as diagnose(values=[("sin", 30, 32, "0.0157"), ...], **belief). of: tables, rotated (of the query
+        1 + j/head_dim), inv_freq, angles, encoding, bias; count (10), decimals (4), len (32)."""
+        answer = self._json("/diagnose/probe", {**({"preset": preset} if preset else {}), **belief})
+        entries = [Entry(one) for one in answer["probe"]]
+        for one in entries:
+            one.decimals = answer["decimals"]
+        return entries
+
+    def watch(self, model, preset=None, *, rows=64, calls=1, **belief):
+        """Looks at the positions of a model of PyTorch while it runs: with watch(model, "llama-3.1") as seen: model(**inputs).
+
+        At once it takes buffers named inv_freq, original_inv_freq, cos_cached, sin_cached, cos_sin_cache and freqs_cis; then, in
+        the first `calls` forwards of each module, outputs that are cosines and sines: two real arrays, or a complex one. Of each
+        at most `rows` rows are copied. Without preset or belief, model.config is what is believed. seen.report has an entry for
+        each different capture, str(seen) a line, seen.check() raises Mismatch for the first that is not what is believed.
+
+        It cannot see rotations inside functions and fused kernels, tables that are made at import, modules that rotate q and k
+        themselves, and compiled graphs that drop hooks: for those, check(q=..., q_out=...) or assert_matches."""
+        return _Watch(self, model, {**({"preset": preset} if preset else {}), **belief}, rows, calls)
 
     def golden(self, preset=None, *, layer_type=None, dtype=None, seed=None, positions=None, **config):
         """A few exact tensors of a configuration: position_ids, q, k, q_out, k_out, cos, sin, inv_freq, or encoding, or bias.
@@ -817,6 +908,221 @@ def _number(value):
     return f"{value:.7g}" if isinstance(value, float) else str(value)
 
 
+# ---- a model while it runs ----
+
+BUFFERS = {"inv_freq": "inv_freq", "original_inv_freq": "inv_freq", "cos_sin_cache": "cos_sin", "freqs_cis": "freqs_cis"}
+
+
+class _Capture:
+    """What one or several modules have: tensors by name, each with some rows of it."""
+
+    def __init__(self, module, name, what, shape, dtype, tensors, positions):
+        self.modules, self.name, self.what, self.shape, self.dtype = [module], name, what, list(shape), dtype
+        self.tensors, self.positions = tensors, positions
+
+    def key(self):
+        return (self.what, self.name, *((name, dtype, array.shape, array.tobytes()) for name, (array, dtype) in self.tensors.items()), str(self.positions))
+
+
+def _chosen(n, most):
+    """Numbers of rows: the first half of them one after another, the rest spread up to the last."""
+    if n <= most:
+        return list(range(n))
+    first = max(most // 2, 1)
+    spread = np.linspace(first, n - 1, max(most - first, 1)).astype(int).tolist()
+    return [*range(first), *dict.fromkeys(spread)]
+
+
+def _is_integer(value):
+    return _is_tensor(value) and "int" in str(getattr(value, "dtype", "")) and math.prod(getattr(value, "shape", ())) > 0
+
+
+def _floats(array, dtype):
+    return (array.astype("<u4") << 16).view("<f4").astype(float) if dtype == "BF16" else np.asarray(array, float)
+
+
+def _is_constant(squares):
+    """cos² + sin²: one number, but for roundings, and not zero."""
+    return squares.size > 0 and np.isfinite(squares).all() and squares.min() > 0 and squares.max() - squares.min() <= 1e-2 * squares.max()
+
+
+class _Watch:
+    """What watch() gives: a context whose hooks look at outputs, and the report."""
+
+    def __init__(self, client, model, belief, rows, calls):
+        for name in ("named_modules", "named_buffers"):
+            if not callable(getattr(model, name, None)):
+                raise TypeError(f"the model has no {name}(); watch needs a module of PyTorch, or one that is like it")
+        config = getattr(model, "config", None)
+        if not belief and callable(getattr(config, "to_dict", None)):
+            belief = {"hf_config": json.loads(json.dumps(config.to_dict(), default=str))}
+        self.client, self.model, self.belief, self.rows, self.calls = client, model, belief, rows, calls
+        self.captures, self.errors, self._hooks, self._counts, self._report, self._kinds = {}, [], [], {}, None, None
+
+    def __enter__(self):
+        try:
+            for name, module in self.model.named_modules():
+                self._hooks.append(self.hook(name or type(module).__name__, module))
+        except BaseException:
+            self.__exit__()
+            raise
+        self.buffers()
+        return self
+
+    def __exit__(self, *_):
+        for handle in self._hooks:
+            handle.remove()
+        self._hooks = []
+
+    def hook(self, name, module):
+        def look(module, args, kwargs, output):
+            try:
+                self._counts[name] = self._counts.get(name, 0) + 1
+                if self._counts[name] <= self.calls:
+                    self.output(name, [*args, *kwargs.values()], output)
+            except Exception as error:  # a model must run as if nobody looked
+                self.failed(name, "output", error)
+
+        try:
+            return module.register_forward_hook(look, with_kwargs=True)
+        except TypeError as error:
+            raise TypeError(f"the hooks of {type(module).__name__} show no keywords (with_kwargs=True), which PyTorch 2.0 and later can") from error
+
+    def failed(self, module, what, error):
+        self.errors.append({"module": module, "what": what, "layers": [module], "shape": None, "dtype": None, "positions": None,
+                            "diagnosis": None, "line": f"{module}: {type(error).__name__}: {error}"})
+
+    # ---- what is there ----
+
+    def keep(self, capture):
+        key = capture.key()
+        if key not in self.captures:
+            self.captures[key] = capture
+        elif capture.modules[0] not in self.captures[key].modules:
+            self.captures[key].modules.append(capture.modules[0])
+
+    def buffers(self):
+        tables = {}
+        for path, value in self.model.named_buffers():
+            module, _, name = path.rpartition(".")
+            try:
+                if name in ("cos_cached", "sin_cached"):
+                    tables.setdefault(module, {})[name] = value
+                elif name in BUFFERS:
+                    self.table(module, name, "buffer", {BUFFERS[name]: value}, None)
+            except Exception as error:
+                self.failed(path, "buffer", error)
+        for module, pair in tables.items():
+            try:
+                if len(pair) == 2:
+                    self.table(module, "cos_cached", "buffer", {"cos": pair["cos_cached"], "sin": pair["sin_cached"]}, None)
+            except Exception as error:
+                self.failed(module, "buffer", error)
+
+    def table(self, module, name, what, tensors, positions):
+        """Rows of tables of one shape, the axes of a row last; all of inv_freq."""
+        first = next(iter(tensors.values()))
+        shape, kept = list(first.shape), {}
+        is_pair = "freqs_cis" in tensors and "complex" not in str(first.dtype)  # [..., 2]
+        tail = shape[-1 - is_pair:]
+        n = math.prod(shape[: len(shape) - len(tail)])
+        rows = None if "inv_freq" in tensors else _chosen(n, self.rows)
+        for key, value in tensors.items():
+            some = value if rows is None else value.reshape(n, *tail)[rows]
+            array, dtype = _array(_pairs(key, some))
+            kept[key] = np.array(array), dtype  # which is ours from here on
+        if rows is not None:
+            positions = [positions[row] for row in rows] if positions is not None else rows
+        capture = _Capture(module, name, what, shape, str(first.dtype), kept, positions)
+        if what == "buffer" or self.turns(capture):
+            self.keep(capture)
+
+    @staticmethod
+    def turns(capture):
+        """Are these cosines and sines?"""
+        parts = [_floats(*pair) for pair in capture.tensors.values()]
+        if len(parts) == 1:
+            return _is_constant((parts[0] ** 2).sum(-1))
+        return _is_constant(parts[0] ** 2 + parts[1] ** 2)
+
+    def output(self, module, arguments, output):
+        if _is_tensor(output) and "complex" in str(getattr(output, "dtype", "")):
+            tensors, n = {"freqs_cis": output}, math.prod(output.shape[:-1])
+        elif isinstance(output, (tuple, list)) and len(output) == 2 and all(_is_tensor(x) for x in output):
+            real = all("float" in str(x.dtype) for x in output)
+            if not real or tuple(output[0].shape) != tuple(output[1].shape) or len(output[0].shape) < 2:
+                return
+            tensors, n = dict(zip(("cos", "sin"), output)), math.prod(output[0].shape[:-1])
+        else:
+            return
+        at = next((x for x in arguments if _is_integer(x) and math.prod(x.shape) == n), None)
+        positions = None if at is None else _array(at)[0].ravel().tolist()
+        self.table(module, "output", "output", tensors, positions)
+
+    # ---- what it means ----
+
+    def judge(self, capture):
+        sent = {name: _Bits(array) if dtype == "BF16" else array for name, (array, dtype) in capture.tensors.items()}
+        if capture.positions is not None:
+            sent["positions"] = capture.positions
+        kinds = self.kinds()
+        if not kinds:
+            return self.client.diagnose(**sent, **self.belief), None
+        answers = []
+        for kind in kinds:
+            answers.append((self.client.diagnose(**sent, **self.belief, layer_type=kind), kind))
+            if answers[-1][0].fits:
+                return answers[-1]
+        off = lambda one: (one[0].get("belief") or {}).get("max_error")
+        return min(answers, key=lambda one: math.inf if off(one) is None else off(one))
+
+    def kinds(self):
+        """Layer types of the model, where they are several and the belief names none."""
+        source = {name: self.belief[name] for name in ("preset", "hf_config", "gguf") if name in self.belief}
+        if self._kinds is None and source and "layer_type" not in self.belief:
+            try:
+                layers = self.client._json("/explain", source)["layers"]
+            except Refused:
+                layers = []
+            self._kinds = [layer["layer_type"] for layer in layers] if len(layers) > 1 else []
+        return self._kinds or []
+
+    def entry(self, capture):
+        module = capture.modules[0]
+        entry = {"module": module, "what": capture.what, "layers": capture.modules, "shape": capture.shape, "dtype": capture.dtype,
+                 "positions": capture.positions, "diagnosis": None}
+        name = f"{module}.{capture.name}" if capture.what == "buffer" else module
+        more = f" (and {len(capture.modules) - 1} more)" if len(capture.modules) > 1 else ""
+        try:
+            entry["diagnosis"], kind = self.judge(capture)
+            said = next(one["detail"] for one in entry["diagnosis"]["findings"])
+            if kind:
+                entry["layer_type"] = kind
+            said = f"[{kind}] {said}" if kind else said
+        except Refused as error:
+            said = str(error)
+        return {**entry, "line": f"{name}{more}: {said}"}
+
+    @property
+    def report(self):
+        """An entry for each different capture: module, what, layers, shape, dtype, positions, diagnosis, line."""
+        if self._report is None or len(self._report) != len(self.captures) + len(self.errors):
+            self._report = [self.entry(capture) for capture in self.captures.values()] + self.errors
+        return self._report
+
+    def __str__(self):
+        return "\n".join(one["line"] for one in self.report) or "nothing was seen"
+
+    def check(self, strict=False):
+        """Raises Mismatch with the first capture that is not what is believed; LookupError if nothing was seen."""
+        if not self.report:
+            raise LookupError("nothing was seen: no buffer and no output looks like positions")
+        for one in self.report:
+            diagnosis = one["diagnosis"]
+            if diagnosis is None or not diagnosis.passes(strict):
+                raise Mismatch(diagnosis, one["line"])
+
+
 # ---- files of models ----
 
 GGUF_NUMBERS = {0: "<u1", 1: "<i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 7: "<u1", 10: "<u8", 11: "<i8", 12: "<f8"}
@@ -1060,6 +1366,14 @@ def assert_matches(fn, **request):
     return _client().assert_matches(fn, **request)
 
 
+def probe(preset=None, **belief):
+    return _client().probe(preset, **belief)
+
+
+def watch(model, preset=None, **belief):
+    return _client().watch(model, preset, **belief)
+
+
 def explain(x=None, **fields):
     return _client().explain(x, **fields)
 
@@ -1076,6 +1390,6 @@ def presets(name=None):
     return _client().presets(name)
 
 
-for _function in (encode, rotate, attention, analyze, diagnose, check, golden, assert_matches, check_conversion, explain, schemes, presets):
+for _function in (encode, rotate, attention, analyze, diagnose, check, golden, assert_matches, probe, watch, check_conversion, explain, schemes, presets):
     _function.__doc__ = getattr(Client, _function.__name__).__doc__
 del _function
