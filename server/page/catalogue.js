@@ -32,9 +32,14 @@ export const common = (name) => reference.common.find((row) => row.name === name
 
 /* ---- The scheme of a configuration ---- */
 
+/* A model's own file: its config.json, or the keys of a GGUF file. */
+const fileOf = (config) => config.hf_config ?? config.gguf;
+const nameIn = (keys) => keys['general.name'] ?? keys['general.architecture'] ?? '.gguf';
+
 /* Remembers what an answer's `config` says about a configuration whose scheme only the server can read. */
 export function learn(config, resolved) {
-  if (config.hf_config && resolved?.scheme) learned.set(JSON.stringify(config.hf_config), resolved.scheme);
+  const file = fileOf(config);
+  if (file && resolved?.scheme) learned.set(JSON.stringify(file), resolved.scheme);
 }
 
 /* The parameters that a configuration inherits from its preset, of the layers that it asks for. */
@@ -45,7 +50,7 @@ export function inherited(config) {
 }
 
 export function schemeOf(config) {
-  return scheme(config.scheme ?? inherited(config).scheme ?? fromFile(config.hf_config));
+  return scheme(config.scheme ?? inherited(config).scheme ?? fromFile(fileOf(config)));
 }
 
 /* A link may have anything in place of a name. */
@@ -56,6 +61,7 @@ const textOf = (value) => typeof value === 'string' ? value : JSON.stringify(val
 export function calledBy(config) {
   const row = config.preset ? preset(config.preset) ?? { name: textOf(config.preset) }
     : config.hf_config ? { name: textOf(config.hf_config.model_type ?? 'config.json') }
+    : config.gguf ? { name: textOf(nameIn(config.gguf)) }
     : schemeOf(config) ?? { name: textOf(config.scheme ?? '?') };
   const kind = config.scaling?.type ?? config.scaling?.rope_type;
   return kind ? { ...row, rule: textOf(kind) } : row;

@@ -33,6 +33,12 @@ test('requests', () => {
   is('{"hf_config":{"model_type":"llama"},"len":4}', { kind: 'request', config: { hf_config: { model_type: 'llama' }, len: 4 } });
 });
 
+test('the keys of a GGUF file', () => {
+  const gguf = { 'general.architecture': 'llama', 'llama.attention.key_length': 8 };
+  is(JSON.stringify(gguf), { kind: 'gguf', config: { gguf, len: 128 } });
+  is(JSON.stringify({ gguf, len: 4 }), { kind: 'request', config: { gguf, len: 4 } });
+});
+
 test('the form of an answer is not part of a configuration', () => {
   is('{"scheme":"rope","len":128,"outputs":["cos"],"format":"npy","slice":[0],"dtype":"f64"}',
     { kind: 'request', config: { ...rope, dtype: 'f64' } });

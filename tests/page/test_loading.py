@@ -8,7 +8,7 @@ from rough_proxy import rough_proxy
 pytestmark = pytest.mark.fresh  # what loading does is what is tested
 
 KIB = 1024
-VIEWS = ["gallery", "table", "curves", "rotate", "attention", "scaling", "bias", "distance", "multimodal", "properties", "extrapolate", "trajectory", "weights", "diagnose", "experiment", "docs", "server", "story"]
+VIEWS = ["gallery", "table", "curves", "rotate", "attention", "scaling", "explain", "bias", "distance", "multimodal", "properties", "extrapolate", "trajectory", "weights", "diagnose", "experiment", "docs", "server", "story"]
 ENTRIES = "return [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map((e) => [e.name, e.encodedBodySize, e.transferSize])"
 
 

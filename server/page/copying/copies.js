@@ -151,7 +151,10 @@ export class Copies {
     const resolved = this.page.resolved.get(slot);
     const dtype = resolved?.tensors?.[output]?.dtype ?? request.body.dtype;
     const scheme = resolved?.config?.scheme;
-    return { slot, request, about: { origin: location.origin, token: Boolean(token()), output, dtype, minus, scheme } };
+    const about = {
+      origin: location.origin, token: Boolean(token()), output, dtype, minus, scheme, plain: request.plain,
+    };
+    return { slot, request, about };
   }
 
   /* The output in front: what the view or the address names, else the first of two axes or more. */
@@ -181,9 +184,10 @@ export class Copies {
   #showFiles() {
     if (!this.source) return;
     const { slot, request: { path, body, texts: own }, about } = this.source;
+    const isTensor = !own && !about.plain;
     const file = fileBody(body, about);
     const tensor = this.page.resolved.get(slot)?.tensors?.[about.output];
-    this.npy.show(own ? null : {
+    this.npy.show(!isTensor ? null : {
       request: { path, body: file }, name: fileName(body, about, file.format), bytes: tensor && bytesOf(tensor),
     });
     const { cells, whole } = this.#pictures(about);

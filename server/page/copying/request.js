@@ -51,13 +51,15 @@ function laid(parts, open, close, indent, step = '    ', last = ',') {
 /* NumPy has no bf16: such an output is saved as safetensors, and Python widens its bits. */
 const isBrain = (body, dtype) => (dtype ?? body.dtype) === 'bf16';
 
-/* Some analyses are numbers alone: their file is the JSON answer. */
-const isPlain = ({ outputs }) => outputs?.length === 0;
+/* Some answers are no tensors: their file is JSON. `plain` of a request names what Python prints of it. */
+const isPlain = ({ outputs }, { plain }) => plain || outputs?.length === 0;
 
 /* The body that answers exactly one tensor as a file. */
-export function fileBody(body, { output, dtype }) {
+export function fileBody(body, about) {
+  const { output, dtype, plain } = about;
+  if (plain) return body;
   const outputs = body.outputs ?? (output ? [output] : undefined);
-  const format = isPlain(body) ? 'json' : isBrain(body, dtype) ? 'safetensors' : 'npy';
+  const format = isPlain(body, about) ? 'json' : isBrain(body, dtype) ? 'safetensors' : 'npy';
   return outputs ? { ...body, outputs, format } : { ...body, format };
 }
 
@@ -88,7 +90,7 @@ function curlText({ path, body }, about) {
     `curl -f ${shell(about.origin + path)}`,
     about.token && '-H "Authorization: Bearer $TOKEN"',
     long ? '--data-binary @-' : `-d ${shell(data)}`,
-    `-o ${shell(fileName(body, about, file.format))}`,
+    `-o ${shell(fileName(body, about, file.format ?? 'json'))}`,
   ].filter(Boolean);
   const call = lines.join(' \\\n  ');
   return long ? `${call} <<'REQUEST'\n${data}\nREQUEST` : call;
@@ -103,7 +105,8 @@ function pythonText(request, about) {
   } else {
     parts.push(`x = ${asked(request)}`);
   }
-  return `${parts.join('\n')}\nprint(${isPlain(request.body) ? 'x["results"]' : 'x.dtype, x.shape'})`;
+  const shown = isPlain(request.body, about) ? `x["${about.plain ?? 'results'}"]` : 'x.dtype, x.shape';
+  return `${parts.join('\n')}\nprint(${shown})`;
 }
 
 /* A difference is one of f64 windows on the page, so here too. */
@@ -131,7 +134,7 @@ function askFunction({ path, body }, about) {
     '        with urllib.request.urlopen(call) as answer:',
     ...widen
       ? BRAIN
-      : [`            return ${isPlain(body) ? 'json.load(answer)' : 'np.load(io.BytesIO(answer.read()))'}`],
+      : [`            return ${isPlain(body, about) ? 'json.load(answer)' : 'np.load(io.BytesIO(answer.read()))'}`],
     '    except urllib.error.HTTPError as error:',
     '        raise SystemExit(error.read().decode())',
     '',

@@ -117,7 +117,7 @@ export class Card {
       inherited: inherited(this.config),
       resolved: answer && answer.scheme === row?.name ? answer : {},
       answered: this.answered,
-      isRead: Boolean(this.config.hf_config),
+      isRead: Boolean(this.config.hf_config ?? this.config.gguf),
     };
   }
 
@@ -155,14 +155,16 @@ export class Card {
 
   showSources(context) {
     const { config } = this;
-    const title = JSON.stringify([config.preset, config.hf_config?.model_type, config.scheme, schemeOf(config)?.name]);
+    const file = config.hf_config ?? config.gguf;
+    const title = JSON.stringify([config.preset, file?.model_type ?? file?.['general.architecture'], config.scheme,
+      schemeOf(config)?.name]);
     if (title !== this.titled) this.writeTitle();
     this.titled = title;
     this.scheme.show({ value: schemeOf(config)?.name, isOwn: false });
     this.preset.show({ value: config.preset, isOwn: Boolean(config.preset) });
     this.layer.offerOf(config);
     this.layer.show(shown(context, this.layer.row));
-    this.file.show(config.hf_config, this.page.resolved.get(this.slot));
+    this.file.show(file, this.page.resolved.get(this.slot));
   }
 
   showSequence(context) {
@@ -181,7 +183,7 @@ export class Card {
 
   writeTitle() {
     if (!this.config) return;
-    const { preset: model, hf_config: file } = this.config;
+    const { preset: model, hf_config: file = this.config.gguf } = this.config;
     this.title.classList.toggle('of-scheme', !model && !file);
     this.title.replaceChildren(name(String(label(calledBy(this.config)))));
   }

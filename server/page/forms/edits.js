@@ -211,7 +211,7 @@ function lengthOf({ len, q_len: queries, k_len: keys, tokens, positions }) {
 
 /* ---- Another scheme or preset ---- */
 
-const SOURCES = ['scheme', 'preset', 'hf_config', 'layer_type'];
+const SOURCES = ['scheme', 'preset', 'hf_config', 'gguf', 'layer_type'];
 
 /* Keeps what the scheme also has: sequence, answer, and parameters whose value it allows. A parameter of the old scheme
  * itself does not become one of attention. */

@@ -4,6 +4,7 @@
  *                     { kind: 'link', state }                 several configurations at once
  *                     { kind: 'request' | 'curl', config, path? }
  *                     { kind: 'hf_config', config }
+ *                     { kind: 'gguf', config }           the keys of a GGUF file
  *                     { kind: 'unknown', why } */
 import { bodyOf } from '../asking/client.js';
 import { isObject } from './fields.js';
@@ -12,7 +13,7 @@ import { word } from '../words.js';
 
 const LINK_KEYS = /^(view|story|[abcd])=/;
 const PATHS = ['/encode', '/rotate', '/attention', '/analyze'];
-const SOURCES = ['scheme', 'preset', 'hf_config'];
+const SOURCES = ['scheme', 'preset', 'hf_config', 'gguf'];
 const SEQUENCES = ['len', 'positions', 'grid', 'lens', 'segments', 'tokens', 'q_len', 'k_len', 'q_positions',
   'k_positions'];
 const START_LEN = 128;   /* a model's configuration has no sequence */
@@ -73,11 +74,15 @@ function object(text) {
 /* What an object is: a request or several of them, a config.json, or an answer or a preset with its configuration. */
 function request(body, path, kind = 'request') {
   if (Array.isArray(body.configs)) return several(body);
+  if (typeof body['general.architecture'] === 'string') return { kind: 'gguf', config: keysOf(body) };
   if (isModel(body)) return { kind: 'hf_config', config: { hf_config: body, len: START_LEN } };
   if (isObject(body.config) && isRequest(body.config)) return { kind, config: withLength(stripped(body.config)) };
   if (isRequest(body)) return { kind, config: stripped(body), ...path ? { path } : {} };
   return unknown('scheme');
 }
+
+/* The keys of a GGUF file as a configuration. */
+export const keysOf = (gguf) => ({ gguf, len: START_LEN });
 
 const has = (body, names) => names.some((name) => body[name] !== undefined);
 const isRequest = (body) => has(body, SOURCES) || has(body, SEQUENCES);

@@ -146,7 +146,7 @@ export class ReadFile {
     if (!file || (this.file === file && this.answer === answer)) return;
     Object.assign(this, { file, answer });
     const report = answer?.hf_config;
-    const type = name(String(report?.model_type ?? file.model_type ?? 'config.json'));
+    const type = name(String(report?.model_type ?? file.model_type ?? file['general.architecture'] ?? 'config.json'));
     this.text.replaceChildren(phrase(answer ? 'form.file.read' : 'form.file.reading', { type }));
     this.details.hidden = !report;
     this.list.replaceChildren(...report ? this.report(report) : []);

@@ -1,11 +1,13 @@
 /* What becomes of a text or file that was pasted, dropped or chosen: paste.js recognises it, this changes the page. */
 import { make, name } from '../dom.js';
-import { recognise } from './paste.js';
+import { keysOf, recognise } from './paste.js';
+import { SLOTS } from '../state.js';
 import { phrase, word } from '../words.js';
 import { viewNamed } from '../views/list.js';
 
 const TENSOR = /\.(npy|npz|safetensors)$/i;
 const ARRAY = /\.npy$/i;
+const HEAD = /\.gguf$/i;
 const TEXT_MAX = 16 * 2 ** 20;
 
 /* The view that shows a request of this path best. */
@@ -19,9 +21,51 @@ export class Taker {
 
   /* Arrays that come together are one question: each is called as its file. */
   async takeFiles(files) {
+    if (files.some(({ name: own }) => HEAD.test(own))) return this.takeModels(files);
     const arrays = files.filter(({ name: own }) => ARRAY.test(own));
     for (const file of files) if (arrays.length < 2 || !arrays.includes(file)) await this.takeFile(file);
     if (arrays.length > 1) this.tensors(arrays);
+  }
+
+  /* A .gguf file is explained, beside the config.json that came with it, or that is there already. Of gigabytes its
+   * head is read here, and what is kept are the keys about positions: the file is not sent. */
+  async takeModels(files) {
+    const found = [];
+    for (const file of files) {
+      const config = HEAD.test(file.name) ? await this.headOf(file)
+        : file.size <= TEXT_MAX && recognise(await file.text(), location.origin).config;
+      if (config) found.push(config);
+    }
+    if (!found.length) return;
+    this.explain(found);
+    this.page.notice('paste', null);
+    this.close();
+    this.page.announce(word('paste.config'));
+  }
+
+  async headOf(file) {
+    try {
+      const { readGguf } = await import(new URL('../../../clients/posenc.js', import.meta.url));
+      return keysOf(await readGguf(file));
+    } catch (error) {
+      this.refuse('paste.noHead', file.name, name(error.message));
+      return null;
+    }
+  }
+
+  /* The configuration that is there alone, if it is of the other of the two kinds of files. */
+  counterpart(config) {
+    const { page } = this;
+    const others = page.isExample() ? [] : Object.values(page.configsBySlot());
+    const other = config.gguf ? 'hf_config' : 'gguf';
+    return page.store.state.view === 'explain' && others.length === 1 && others[0][other] ? others[0] : null;
+  }
+
+  explain(found) {
+    const beside = found.length === 1 && this.counterpart(found[0]);
+    const all = [...beside ? [beside] : [], ...found].sort((one, other) => Boolean(one.gguf) - Boolean(other.gguf));
+    this.page.because('link');
+    this.replace(Object.fromEntries(all.slice(0, SLOTS.length).map((one, i) => [SLOTS[i], one])), 'a', 'explain');
   }
 
   async takeFile(file) {
@@ -50,7 +94,17 @@ export class Taker {
 
   take_request(found) { return this.configure(found.config, found.path, 'request'); }
   take_curl(found) { return this.configure(found.config, found.path, 'request'); }
-  take_hf_config(found) { return this.configure(found.config, found.path, 'config'); }
+
+  take_hf_config({ config, path }) {
+    if (!this.counterpart(config)) return this.configure(config, path, 'config');
+    this.explain([config]);
+    return 'config';
+  }
+
+  take_gguf(found) {
+    this.explain([found.config]);
+    return 'config';
+  }
 
   /* The front configuration becomes this one; a view without configurations gives way to one that has them. */
   configure(config, path, taken) {

@@ -20,6 +20,7 @@ export const views = [
   view('see', 'multimodal', () => import('./multimodal/view.js'), { story: 'introduction' }),
   view('see', 'trajectory', () => import('./trajectory/view.js'), { difference, story: 'designing' }),
   view('compare', 'scaling', () => import('./scaling/view.js'), { story: 'designing' }),
+  view('compare', 'explain', () => import('./explain/view.js'), { story: 'designing' }),
   view('compare', 'properties', () => import('./properties.js'), { story: 'designing' }),
   view('compare', 'extrapolate', () => import('./extrapolate.js'), { story: 'three-encodings' }),
   view('diagnose', 'diagnose', () => import('./diagnose/view.js'), { story: 'absolute-relative' }),

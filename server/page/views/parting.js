@@ -16,7 +16,7 @@ const CELLS_MAX = 2 ** 18;
 const REST_MS = 120;      /* nothing is asked while a slider moves */
 
 /* Views that say themselves what their configurations differ in, or compare no tables. */
-const SILENT = ['attention', 'diagnose', 'experiment', 'multimodal'];
+const SILENT = ['attention', 'diagnose', 'experiment', 'explain', 'multimodal'];
 
 export class Parting {
   #asker = new Asker();
