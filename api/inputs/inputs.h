@@ -192,7 +192,7 @@ bool api_fail_kept_unknown(struct api_problem *problem, const char *pointer, con
 enum { API_LIMIT_BYTES = 64 };
 void api_kept_limit(const struct api_store *store, char *text, size_t room);
 
-/* ---- input.c and the readers of list.h --------------------------------------------------------------------------- */
+/* ---- json_in.c and the readers of list.h ------------------------------------------------------------------------- */
 
 /* An input reads bodies of one content type into the fields of a request. Each has one file and one line in list.h. */
 

@@ -1,5 +1,5 @@
 /* The members of a JSON object as they are written. Brackets and quotes are all that this file knows of JSON: whether a
- * text is JSON is for the parser to say (json_load.c). */
+ * text is JSON is for the parser to say (json_scan.c). */
 #include "api/json/json.h"
 #include "api/limits.h"
 

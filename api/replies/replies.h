@@ -67,7 +67,7 @@ bool api_reply_vary(struct api_reply *reply, const char *name);
  * api_reply_problem states its language. Returns reply, or the reply for a lack of memory. */
 struct api_reply *api_reply_set_language(struct api_reply *reply, enum pe_lang lang);
 
-/* ---- cors.c ------------------------------------------------------------------------------------------------------ */
+/* ---- reply.c: other origins -------------------------------------------------------------------------------------- */
 
 /* Cross-origin requests: which pages of other origins a browser lets read our answers (Fetch standard, CORS protocol).
  */

@@ -1,4 +1,6 @@
-/* The form of an answer, read with parameter rows like a scheme's parameters. */
+/* The form of an answer: fields, read with parameter rows like a scheme's parameters, and headers that list what a
+ * client accepts, which are ranges with weights (RFC 9110 §12.4.2). Accept chooses the format of the answer,
+ * Accept-Encoding its coding; lang.c reads Accept-Language. */
 #include "api/requests/requests.h"
 #include "api/formats/format.h"
 #include "api/numbers/numbers.h"
@@ -8,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum { NOT_GIVEN = -1 };
 
@@ -166,4 +169,193 @@ bool api_form_check(const struct api_form *form, const struct api_format *format
         return api_fail(problem, 422, "/vmin", "vmin is %.17g and vmax is %.17g; allowed: vmin at most vmax",
                         form->vmin, form->vmax);
     return true;
+}
+
+/* ---- Lists: in any order, with any number of blanks and empty elements ---- */
+
+enum { WEIGHT_ONE = 1000 };
+
+static bool is_space(char c) { return c == ' ' || c == '\t'; }
+
+/* The end of an element: a separator outside of quotes, or the end of the text. */
+static const char *element_end(const char *p, const char *end, char separator)
+{
+    bool quoted = false;
+    for (; p < end && (quoted || *p != separator); p++) {
+        if (quoted && *p == '\\' && end - p > 1)
+            p++;
+        else if (*p == '"')
+            quoted = !quoted;
+    }
+    return p;
+}
+
+static void trim(const char **start, const char **end)
+{
+    while (*start < *end && is_space(**start))
+        ++*start;
+    while (*start < *end && is_space((*end)[-1]))
+        --*end;
+}
+
+/* "0", "0.25", "1.000": at most three decimals. ".2", which Java's own client sends, is 0.2. -1 if it is no such
+ * number. */
+static int read_weight(const char *p, const char *end)
+{
+    bool is_bare = end - p > 1 && *p == '.';
+    if (p == end || (!is_bare && *p != '0' && *p != '1'))
+        return -1;
+    int weight = is_bare ? 0 : (*p++ - '0') * WEIGHT_ONE;
+    if (p < end && *p++ != '.')
+        return -1;
+    for (int unit = WEIGHT_ONE / 10; p < end; p++, unit /= 10) {
+        if (*p < '0' || *p > '9' || unit == 0)
+            return -1;
+        weight += (*p - '0') * unit;
+    }
+    return weight <= WEIGHT_ONE ? weight : -1;
+}
+
+/* Other parameters are ignored: no format or language of ours has any. A weight that is not a number makes the range
+ * invalid. */
+static int weight_of(const char *p, const char *end)
+{
+    while (p < end) {
+        const char *start = p + 1, *stop = element_end(start, end, ';');
+        p = stop;
+        trim(&start, &stop);
+        if (stop - start >= 2 && (*start == 'q' || *start == 'Q') && start[1] == '=')
+            return read_weight(start + 2, stop);
+    }
+    return WEIGHT_ONE;
+}
+
+bool api_weighted_next(const char **list, const char *end, struct api_weighted *range)
+{
+    if (*list == end)
+        return false;
+    const char *start = *list, *next = element_end(start, end, ','), *stop = element_end(start, next, ';');
+    range->weight = weight_of(stop, next);
+    *list = next < end ? next + 1 : end;
+    trim(&start, &stop);
+    range->name = start;
+    range->n = (size_t)(stop - start);
+    return true;
+}
+
+/* ---- Accept ---- */
+
+/* Accept: a list of media ranges with weights. For each of our formats the most specific range that covers it decides
+ * its weight; the greatest weight wins, and of equals the more specific, then the one named earlier, then the one
+ * listed first. */
+
+/* How well a format matches; compared field by field from the top. */
+struct score {
+    int weight;
+    unsigned specificity; /* 0: not covered */
+    unsigned place;       /* in the header, from 0 */
+};
+
+/* 3: the type itself, 2: type/ *, 1: anything, 0: not covered. */
+static unsigned specificity(const struct api_weighted *range, const char *media_type)
+{
+    size_t slash = (size_t)(strchr(media_type, '/') - media_type);
+    if (range->n == strlen(media_type) && strncasecmp(range->name, media_type, range->n) == 0)
+        return 3;
+    if (range->n == slash + 2 && strncasecmp(range->name, media_type, slash + 1) == 0 && range->name[slash + 1] == '*')
+        return 2;
+    bool is_bare = range->n == 1 && *range->name == '*'; /* not a media range, but Java's client sends it as one */
+    return is_bare || (range->n == 3 && memcmp(range->name, "*/*", 3) == 0);
+}
+
+static struct score score_of(const char *accept, const char *media_type)
+{
+    struct score score = {0};
+    struct api_weighted range;
+    const char *end = accept + strlen(accept);
+    for (unsigned place = 0; api_weighted_next(&accept, end, &range); place++) {
+        unsigned s = specificity(&range, media_type);
+        if (range.weight >= 0 && s > score.specificity)
+            score = (struct score){.weight = range.weight, .specificity = s, .place = place};
+    }
+    return score;
+}
+
+static bool is_better(const struct score *a, const struct score *b)
+{
+    if (a->weight != b->weight)
+        return a->weight > b->weight;
+    if (a->specificity != b->specificity)
+        return a->specificity > b->specificity;
+    return a->place < b->place;
+}
+
+const struct api_format *api_negotiate(const char *accept)
+{
+    if (!accept || accept[strspn(accept, " \t,")] == '\0') /* an empty list accepts anything */
+        return api_format_at(0);
+    const struct api_format *best = NULL;
+    struct score best_score = {0};
+    for (size_t i = 0; i < api_n_formats(); i++) {
+        struct score score = score_of(accept, api_format_at(i)->media_type);
+        if (score.weight == 0 || (best && !is_better(&score, &best_score)))
+            continue;
+        best = api_format_at(i);
+        best_score = score;
+    }
+    return best;
+}
+
+bool api_accepts(const char *accept, const char *media_type)
+{
+    return !accept || accept[strspn(accept, " \t,")] == '\0' || score_of(accept, media_type).weight > 0;
+}
+
+bool api_prefers(const char *accept, const char *media_type, const char *other)
+{
+    if (!accept)
+        return false;
+    struct score score = score_of(accept, media_type), score_of_other = score_of(accept, other);
+    return score.weight > 0 && is_better(&score, &score_of_other);
+}
+
+/* ---- Accept-Encoding ---- */
+
+/* Accept-Encoding: a list of content codings with weights. "*" is about the codings that no other element names; the
+ * identity is acceptable unless the list excludes it, and then the least wanted. */
+
+static bool is(const struct api_weighted *range, const char *word)
+{
+    return range->n == strlen(word) && strncasecmp(range->name, word, range->n) == 0;
+}
+
+/* x-gzip is gzip (RFC 9110 §8.4.1.3). */
+static bool is_about(const struct api_weighted *range, const char *coding)
+{
+    return is(range, coding) || (strcmp(coding, "gzip") == 0 && is(range, "x-gzip"));
+}
+
+/* The greatest weight that the list gives a coding, in thousandths; unnamed if it gives none. */
+static int coding_weight(const char *list, const char *coding, int unnamed)
+{
+    int named = -1, any = -1;
+    struct api_weighted range;
+    const char *end = list + strlen(list);
+    while (api_weighted_next(&list, end, &range)) {
+        if (is_about(&range, coding) && range.weight > named)
+            named = range.weight;
+        if (is(&range, "*") && range.weight > any)
+            any = range.weight;
+    }
+    return named >= 0 ? named : any >= 0 ? any : unnamed;
+}
+
+enum api_coding api_coding_choose(const char *accept_encoding)
+{
+    const char *list = accept_encoding ? accept_encoding : "";
+    int gzip = coding_weight(list, "gzip", 0);
+    int identity = coding_weight(list, "identity", -1); /* -1: acceptable, after everything that is named */
+    if (gzip > 0 && gzip >= identity)
+        return API_GZIP;
+    return identity != 0 ? API_IDENTITY : API_NO_CODING;
 }

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* ---- negotiate.c: lists ------------------------------------------------------------------------------------------ */
+/* ---- form.c: lists ----------------------------------------------------------------------------------------------- */
 
 /* Lists of ranges with weights, "a;q=0.5, b": the values of Accept and Accept-Language (RFC 9110 §12.4.2). */
 
@@ -25,7 +25,7 @@ struct api_weighted {
 /* Reads the next element of the list that ends at end, and moves *list behind it; false if there is none. */
 bool api_weighted_next(const char **list, const char *end, struct api_weighted *range);
 
-/* ---- negotiate.c: Accept ----------------------------------------------------------------------------------------- */
+/* ---- form.c: Accept ---------------------------------------------------------------------------------------------- */
 
 /* Which format an Accept header asks for (RFC 9110 §12.5.1). */
 
@@ -39,7 +39,7 @@ bool api_accepts(const char *accept, const char *media_type);
 /* Does accept prefer one type to another? No header prefers none. */
 bool api_prefers(const char *accept, const char *media_type, const char *other);
 
-/* ---- negotiate.c: Accept-Encoding -------------------------------------------------------------------------------- */
+/* ---- form.c: Accept-Encoding ------------------------------------------------------------------------------------- */
 
 /* Which content coding an Accept-Encoding header asks for (RFC 9110 §12.5.3). */
 

@@ -301,7 +301,7 @@ static inline bool http_is_last(const struct http_connection *connection)
     return connection->place->is_spare || http_is_ending(connection->daemon->http);
 }
 
-/* ---- phases.c ---------------------------------------------------------------------------------------------- */
+/* ---- guard.c: phases and peers ----------------------------------------------------------------------------- */
 
 /* Moves the connection to a phase and sets the deadline of that phase. */
 void http_phase(struct http *http, struct http_connection *connection, enum http_phase phase);

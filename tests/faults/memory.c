@@ -3,7 +3,7 @@
  *
  * In a preloaded library the names are those of the C library, and unfreed blocks are counted. FAULTS_WRAPPED: the
  * program is linked with --wrap for these names, for sanitizers, which have their own allocators. Then only calls from
- * our archives arrive (jansson's too, because api/json/json_load.c gives it our malloc), and the sanitizer looks for
+ * our archives arrive (jansson's too, because api/json/json_scan.c gives it our malloc), and the sanitizer looks for
  * leaks. */
 #define _GNU_SOURCE /* RTLD_NEXT, memalign */
 #include "tests/faults/faults.h"
