@@ -13,6 +13,8 @@ MEDIUM = b'{"scheme":"alibi","num_heads":8,"len":1024,"outputs":["bias"],"format
 MEDIUM_BYTES = 8 * 1024 * 1024 * 4
 HUGE = b'{"scheme":"alibi","num_heads":32,"len":8192,"outputs":["bias"],"format":"raw"}'
 
+UNHURRIED = ["--min-rate", "0", "--send-timeout", "300"]  # clients that do not read are not cut off, however long the test takes
+
 
 def large_request(n):
     """A request of two bytes a position, answered by four."""

@@ -19,7 +19,7 @@ import pytest
 
 from conftest import SANITIZED, start_server
 from test_limits import clients
-from connection import Client, get, metric, post, wait_until
+from connection import UNHURRIED, Client, get, metric, post, wait_until
 
 N_ASKED, LIMIT_MS = 200, 50
 LOAD = os.getloadavg()[0]  # of others, before any test of this file
@@ -167,7 +167,7 @@ TEXT = {"scheme": "sinusoidal", "dim": 512, "len": 4194304}
 @pytest.mark.parametrize("body,n_read", [pytest.param(TABLE, 300, id="a table"), pytest.param(TABLE, 30, id="a table, most readers asleep"),
                                          pytest.param(SLOW_ROWS, 300, id="slow rows", marks=pytest.mark.slow), pytest.param(TEXT, 300, id="JSON")])
 def test_300_streams(body, n_read):
-    with start_server("--max-streams", "400", "--io-threads", "1") as server, streams(server, body, n_read):
+    with start_server("--max-streams", "400", "--io-threads", "1", *UNHURRIED) as server, streams(server, body, n_read):
         assert_quick(server)
 
 
@@ -178,7 +178,7 @@ def test_the_end_right_after_300_clients_have_left():
             time.sleep(1)
         begun = time.monotonic()
         server.stop()
-        assert time.monotonic() - begun < 10 and "cutting" not in server.stderr_text()
+        assert time.monotonic() - begun < 20 and "cutting" not in server.stderr_text()
 
 
 def test_a_large_upload():

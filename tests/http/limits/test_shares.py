@@ -14,10 +14,9 @@ import pytest
 
 from conftest import SANITIZED, start_server
 from test_limits import MIB, declared, refusal, rejected, taken
-from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, Client, get, metric, post, wait_until
+from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, UNHURRIED, Client, get, metric, post, wait_until
 
 ONE, OTHER = "127.0.0.2", "127.0.0.3"
-UNHURRIED = ["--min-rate", "0", "--send-timeout", "120"]  # clients that do not read are not cut off, however long the test takes
 CHUNKED = b"POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import SANITIZED, Stopwatch, start_server
 from s3_store import S3Store
-from connection import Client, get, metric, post, within
+from connection import UNHURRIED, Client, get, metric, post, within
 from weights_asking import T5, TABLE, file, put, tag
 
 MIB = 1 << 20
@@ -262,7 +262,7 @@ def test_a_larger_file_than_both_limits_can_hold_twice_is_replaced(s3):
 def test_replaced_files_that_are_read_count():
     """Each reader keeps what it reads, as far as the limits allow; what would pass them is refused until the readers are done."""
     bodies = [file(x=np.full(24 * MIB, i, "u1")) for i in range(2)]
-    with start_server("--max-weights", "32MiB", "--max-memory", "96MiB") as a, contextlib.ExitStack() as stack:
+    with start_server("--max-weights", "32MiB", "--max-memory", "96MiB", *UNHURRIED) as a, contextlib.ExitStack() as stack:
         answers, readers = [], []
         for i in range(12):
             answers.append(a.request("PUT", "/weights/x", bodies[i % 2]))
