@@ -157,11 +157,12 @@ struct api_format {
     bool (*waits)(const struct api_plan_body *stream, const struct api_segment *segment);
 };
 
+extern const struct api_format *const api_formats[]; /* in order of preference */
 size_t api_n_formats(void);
-const struct api_format *api_format_at(size_t i); /* in order of preference */
-extern const char *const api_format_names[];      /* NULL-terminated */
-extern const char *const api_reduce_names[];      /* in the order of enum pe_reduce, NULL-terminated */
-void api_formats_print(char *out, size_t room);   /* "application/json (json), …" for messages */
+static inline const struct api_format *api_format_at(size_t i) { return api_formats[i]; }
+extern const char *const api_format_names[];    /* NULL-terminated */
+extern const char *const api_reduce_names[];    /* in the order of enum pe_reduce, NULL-terminated */
+void api_formats_print(char *out, size_t room); /* "application/json (json), …" for messages */
 
 /* ---- body.c -------------------------------------------------------------------------------------------------------
  */

@@ -7,7 +7,7 @@
 #include "api/formats/list.h"
 #undef FORMAT
 
-static const struct api_format *const formats[] = {
+const struct api_format *const api_formats[] = {
 #define FORMAT(name) &api_format_##name,
 #include "api/formats/list.h"
 #undef FORMAT
@@ -22,16 +22,14 @@ const char *const api_format_names[] = {
 
 const char *const api_reduce_names[] = {"sample", "mean", "min", "max", "absmax", NULL};
 
-enum { N_FORMATS = sizeof formats / sizeof formats[0] };
+enum { N_FORMATS = sizeof api_formats / sizeof api_formats[0] };
 
 size_t api_n_formats(void) { return N_FORMATS; }
-
-const struct api_format *api_format_at(size_t i) { return formats[i]; }
 
 void api_formats_print(char *out, size_t room)
 {
     size_t used = 0;
     for (size_t i = 0; i < N_FORMATS && used < room; i++)
-        used += (size_t)snprintf(out + used, room - used, "%s%s (%s)", i ? ", " : "", formats[i]->media_type,
-                                 formats[i]->name);
+        used += (size_t)snprintf(out + used, room - used, "%s%s (%s)", i ? ", " : "", api_formats[i]->media_type,
+                                 api_formats[i]->name);
 }

@@ -176,8 +176,14 @@ bool api_complex_shape(const char *pointer, uint64_t *shape, unsigned *rank, str
 /* Whether two names are equal. A request compares dozens of names, most of which differ in their first letter. */
 static inline bool api_is(const char *a, const char *b) { return *a == *b && strcmp(a, b) == 0; }
 
-const struct pe_value *api_request_find(const struct api_request *request,
-                                        const char *name); /* NULL if there is none */
+/* The value of a field; NULL if the request has none of this name. */
+static inline const struct pe_value *api_request_find(const struct api_request *request, const char *name)
+{
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (api_is(request->fields[i].name, name))
+            return &request->fields[i].value;
+    return NULL;
+}
 
 /* ---- kept_file.c ------------------------------------------------------------------------------------------------- */
 
@@ -351,7 +357,11 @@ const char *api_preset_nearest(const struct api_store *presets, const char *name
 
 /* If the field `preset` names no preset that is built in, looks it up in request->presets. It is held until
  * api_request_drop. Call it as soon as the request has the field; calling it again does nothing. */
-bool api_preset_take(struct api_request *request, struct api_problem *problem);
+bool api_preset_find(struct api_request *request, struct api_problem *problem);
+static inline bool api_preset_take(struct api_request *request, struct api_problem *problem)
+{
+    return !api_request_find(request, "preset") || api_preset_find(request, problem);
+}
 
 /* The same for the field `preset` of each object in a list, the value of a field of this name. */
 bool api_preset_take_within(struct api_request *request, const char *name, const struct pe_value *list,
@@ -363,7 +373,13 @@ bool api_preset_take_within(struct api_request *request, const char *name, const
 
 /* Replaces the field `weights`, if there is one, by the tensors of the stored file that it names. They are borrowed
  * from the file, which is held until api_request_drop. *n_bytes: of those tensors. store may be NULL. */
-bool api_weights_add(const struct api_store *store, struct api_request *request, size_t *n_bytes,
-                     struct api_problem *problem);
+bool api_weights_find(const struct api_store *store, struct api_request *request, size_t *n_bytes,
+                      struct api_problem *problem);
+static inline bool api_weights_add(const struct api_store *store, struct api_request *request, size_t *n_bytes,
+                                   struct api_problem *problem)
+{
+    *n_bytes = 0;
+    return !api_request_find(request, "weights") || api_weights_find(store, request, n_bytes, problem);
+}
 
 #endif

@@ -73,7 +73,7 @@ static bool take(struct api_request *request, struct pe_field *fields, size_t n_
     return true;
 }
 
-bool api_preset_take(struct api_request *request, struct api_problem *problem)
+bool api_preset_find(struct api_request *request, struct api_problem *problem)
 {
     return take(request, request->fields, request->n_fields, problem);
 }

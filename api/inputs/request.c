@@ -75,14 +75,6 @@ void api_request_free(struct api_request *request)
     free(request);
 }
 
-const struct pe_value *api_request_find(const struct api_request *request, const char *name)
-{
-    for (size_t i = 0; i < request->n_fields; i++)
-        if (api_is(request->fields[i].name, name))
-            return &request->fields[i].value;
-    return NULL;
-}
-
 /* Removes the field of that name from those that only complete the request. */
 static void give_way(struct api_request *request, const char *name)
 {

@@ -339,16 +339,13 @@ static void remove_field(struct api_request *request, size_t i)
     memmove(&request->fields[i], &request->fields[i + 1], (request->n_fields - i) * sizeof *request->fields);
 }
 
-bool api_weights_add(const struct api_store *store, struct api_request *request, size_t *n_bytes,
-                     struct api_problem *problem)
+bool api_weights_find(const struct api_store *store, struct api_request *request, size_t *n_bytes,
+                      struct api_problem *problem)
 {
     struct adding a = {.store = store, .request = request, .problem = problem};
     size_t i = 0;
-    *n_bytes = 0;
-    while (i < request->n_fields && !api_is(request->fields[i].name, "weights"))
+    while (!api_is(request->fields[i].name, "weights"))
         i++;
-    if (i == request->n_fields)
-        return true;
     struct pe_value value = request->fields[i].value;
     remove_field(request, i);
     if (!read_field(&a, &value) || !find_file(&a) || !find_takes(&a) || !(a.map ? add_by_map(&a) : add_by_name(&a)))

@@ -18,14 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static atomic_int_fast64_t values[METRICS_N_IDS];
+atomic_int_fast64_t metrics_values[METRICS_N_IDS];
 
-void metrics_add(enum metrics_id id, int64_t change)
+void metrics_set(enum metrics_id id, int64_t value)
 {
-    atomic_fetch_add_explicit(&values[id], change, memory_order_relaxed);
+    atomic_store_explicit(&metrics_values[id], value, memory_order_relaxed);
 }
-
-void metrics_set(enum metrics_id id, int64_t value) { atomic_store_explicit(&values[id], value, memory_order_relaxed); }
 
 /* ---- Requests by label ----------------------------------------------------------------------------------------- */
 
@@ -211,7 +209,10 @@ static void print_label(FILE *out, const char *name, const char *label, const ch
     fprintf(out, "\"%s", after);
 }
 
-static double value_of(enum metrics_id id) { return (double)atomic_load_explicit(&values[id], memory_order_relaxed); }
+static double value_of(enum metrics_id id)
+{
+    return (double)atomic_load_explicit(&metrics_values[id], memory_order_relaxed);
+}
 
 /* The values that the rows of metrics_list.h may read, collected once per page. */
 struct snapshot {

@@ -3,6 +3,7 @@
 #ifndef SERVER_PROCESS_H
 #define SERVER_PROCESS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -319,7 +320,11 @@ enum metrics_id {
     METRICS_N_IDS
 };
 
-void metrics_add(enum metrics_id id, int64_t change);
+extern atomic_int_fast64_t metrics_values[METRICS_N_IDS];
+static inline void metrics_add(enum metrics_id id, int64_t change)
+{
+    atomic_fetch_add_explicit(&metrics_values[id], change, memory_order_relaxed);
+}
 void metrics_set(enum metrics_id id, int64_t value);
 
 /* One finished request. The names are constant strings (of api_reply) or "". */

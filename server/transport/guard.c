@@ -39,7 +39,8 @@ enum {
 };
 _Static_assert((size_t)HEAD_COST_MAX < KEPT_MAX, "a head or line not refused yet, and the next byte, must fit");
 
-/* ---- The phase of a connection, and its deadline there, which deadlines.c checks ----------------------------------- */
+/* ---- The phase of a connection, and its deadline there, which deadlines.c checks -----------------------------------
+ */
 
 static uint64_t phase_seconds(const struct options *options, enum http_phase phase)
 {
