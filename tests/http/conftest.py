@@ -29,7 +29,7 @@ sys.path.append(str(HERE.parent))  # tests/reference
 POSENCD = os.environ.get("POSENCD", str(ROOT / "build/posencd"))
 SANITIZED = "POSENC_SANITIZED" in os.environ  # ten times slower and larger: measures of time and memory mean nothing
 KERNELS = os.environ.get("KERNELS", "")  # base, avx2, avx512; "": the machine's best (make test KERNELS=avx2)
-START_SECONDS = 20
+START_SECONDS = 60
 
 # Laws are tried on the same drawn examples in every run; `make test-slow` draws others, and prints how to draw those again.
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None,
