@@ -14,15 +14,6 @@ static bool begin_experiment(uint64_t turn) { return experiments_begin(turn, clo
 
 static uint64_t now_ms(void) { return clock_now() / CLOCK_MS; }
 
-/* api/ calls this before it reads, plans or draws, and refuses the request if it returns false. A request that exceeds
- * the total can never be served, so it is counted as a limit, not as a lack of memory, here and elsewhere. */
-static bool take_memory(uint64_t n_bytes)
-{
-    bool is_taken = admission_take(n_bytes);
-    metrics_add(METRICS_REJECTED_MEMORY, !is_taken && admission_may_fit(n_bytes));
-    return is_taken;
-}
-
 static void print_time(char text[API_TIME_BYTES])
 {
     time_t now = time(NULL);
@@ -55,7 +46,7 @@ void host_init(struct api_host *host, const struct options *options, const struc
         .max_work = options->max_work,
         .max_analysis = options->max_analysis,
         .max_memory = options->max_memory,
-        .take_memory = take_memory,
+        .take_memory = admission_take_counted,
         .give_memory = admission_give,
         .cors_origins = options->cors_origin,
         .has_mcp = options->mcp == SWITCH_ON,

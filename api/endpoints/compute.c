@@ -68,7 +68,7 @@ static struct pe_request core_request(const struct api_request *request)
         .slices = request->form.slices,
         .n_slices = request->form.n_slices,
         .reduce = (enum pe_reduce)request->form.reduce,
-        .caller_fields = api_form_names(),
+        .caller_fields = api_form_names,
     };
 }
 

@@ -70,7 +70,7 @@ static bool open_core(struct api_request *request, open_diagnosis *open, struct 
                                         .n_fields = request->n_fields,
                                         .lang = request->lang,
                                         .max_work = (double)request->host->max_analysis,
-                                        .caller_fields = api_form_names(),
+                                        .caller_fields = api_form_names,
                                         .admit = api_memory_admit,
                                         .step = api_study_step,
                                         .caller = request};

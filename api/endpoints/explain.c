@@ -93,7 +93,7 @@ static struct api_reply *explain_build(struct api_request *request)
     struct pe_explain_request core = {.fields = request->fields,
                                       .n_fields = request->n_fields,
                                       .lang = request->lang,
-                                      .caller_fields = api_form_names(),
+                                      .caller_fields = api_form_names,
                                       .admit = api_memory_admit,
                                       .caller = request};
     struct api_text text;

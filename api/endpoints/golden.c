@@ -130,7 +130,7 @@ static bool golden_check(struct api_request *request)
                                          .n_fields = request->n_fields,
                                          .dtype = (enum pe_dtype)request->form.dtype,
                                          .max_work = (double)request->host->max_analysis,
-                                         .caller_fields = api_form_names(),
+                                         .caller_fields = api_form_names,
                                          .admit = api_memory_admit,
                                          .caller = request};
     api_text_init(&g->text, API_TEXT_MAX);

@@ -281,7 +281,7 @@ static bool read_body(struct putting *p)
 static bool fail_config(struct putting *p, const struct pe_failure *err)
 {
     const char *name = err->pointer + (*err->pointer == '/');
-    for (const char *const *row = api_form_names(); *row; row++)
+    for (const char *const *row = api_form_names; *row; row++)
         if (strcmp(*row, name) == 0)
             return api_fail(&p->request->problem, 422, err->pointer,
                             "%s is about one request, not about a preset; leave it out", name);
@@ -295,7 +295,7 @@ static bool resolve(struct putting *p, struct pe_config **config)
     struct pe_request core = {.operation = PE_ENCODE,
                               .fields = request->fields,
                               .n_fields = request->n_fields,
-                              .caller_fields = api_form_names(),
+                              .caller_fields = api_form_names,
                               .admit = api_memory_admit,
                               .caller = p->request};
     if (!api_preset_take(p->request, &p->request->problem))

@@ -147,7 +147,11 @@ void api_request_drop(struct api_request *request);
 /* The same for a request of its own, with one owner, and own_bytes for its endpoint. NULL: no memory. */
 struct api_request *api_request_new(enum pe_operation_id operation, size_t own_bytes);
 /* One more owner; api_request_free removes one. Owners are threads that follow one another. */
-struct api_request *api_request_hold(struct api_request *request);
+static inline struct api_request *api_request_hold(struct api_request *request)
+{
+    request->n_owners++;
+    return request;
+}
 void api_request_free(struct api_request *request);
 
 /* Adds a field; name and what value points to are borrowed until api_request_drop. A name that is already present is

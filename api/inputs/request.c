@@ -61,12 +61,6 @@ struct api_request *api_request_new(enum pe_operation_id operation, size_t own_b
     return request;
 }
 
-struct api_request *api_request_hold(struct api_request *request)
-{
-    request->n_owners++;
-    return request;
-}
-
 void api_request_free(struct api_request *request)
 {
     if (!request || --request->n_owners)

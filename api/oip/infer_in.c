@@ -130,7 +130,7 @@ static bool item_at(const struct object *root, const char *name, const struct pe
 /* This protocol has its own words for the form of an answer, except for dtype. */
 static bool is_form(const char *name)
 {
-    const char *const *form = api_form_names();
+    const char *const *form = api_form_names;
     while (*form && strcmp(*form, name) != 0)
         form++;
     return *form;

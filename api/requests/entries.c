@@ -101,7 +101,7 @@ static bool is_of_form(const char *name)
 {
     if (strcmp(name, "weights") == 0)
         return false;
-    for (const char *const *row = api_form_names(); *row; row++)
+    for (const char *const *row = api_form_names; *row; row++)
         if (strcmp(*row, name) == 0)
             return true;
     return strcmp(name, "lang") == 0 || strcmp(name, "configs") == 0;
@@ -270,7 +270,7 @@ static size_t count(const char *const *names)
 
 const char *const *api_entries_names(struct api_request *request)
 {
-    const char *const *form = api_form_names();
+    const char *const *form = api_form_names;
     const struct pe_param *rows = request->taking->params();
     size_t n = count(form), n_rows = 0;
     while (rows[n_rows].name)

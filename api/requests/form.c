@@ -23,7 +23,7 @@ static const struct pe_param rows[] = {
 };
 
 /* `weights` is not part of the form, but the core does not know it either. */
-static const char *const names[] = {
+const char *const api_form_names[] = {
 #define FORM(TYPE, name, ...) #name,
 #include "api/requests/form_list.h"
 #undef FORM
@@ -50,8 +50,6 @@ static const struct pe_param lists[] = {
 };
 
 const struct pe_param *api_form_lists(void) { return lists; }
-
-const char *const *api_form_names(void) { return names; }
 
 size_t api_form_size(const struct pe_param *row)
 {

@@ -95,7 +95,7 @@ const struct api_format *api_form_format(const struct api_form *form);
 
 const struct pe_param *api_form_lists(void);      /* the same of `outputs` and `slice`, which no row reads */
 size_t api_form_size(const struct pe_param *row); /* bytes of a row's field */
-const char *const *api_form_names(void);          /* its field names, NULL-terminated: for guesses at misspelt ones */
+extern const char *const api_form_names[];        /* its field names, NULL-terminated: for guesses at misspelt ones */
 
 /* ---- query.c ----------------------------------------------------------------------------------------------------- */
 

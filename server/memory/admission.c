@@ -13,6 +13,7 @@
 #include "server/memory/memory.h"
 
 #include "core/inside.h"
+#include "server/process/process.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -78,6 +79,13 @@ static bool take_share(atomic_uint_fast64_t *taken, enum share share, uint64_t c
 /* ---- Memory ---------------------------------------------------------------------------------------------------- */
 
 bool admission_take(uint64_t n_bytes) { return take(&account.memory, n_bytes, account.max_memory); }
+
+bool admission_take_counted(uint64_t n_bytes)
+{
+    bool is_taken = take(&account.memory, n_bytes, account.max_memory);
+    metrics_add(METRICS_REJECTED_MEMORY, !is_taken && n_bytes <= account.max_memory);
+    return is_taken;
+}
 
 bool admission_may_fit(uint64_t n_bytes) { return n_bytes <= account.max_memory; }
 

@@ -45,6 +45,9 @@ void admission_setup(uint64_t max_memory, uint64_t max_streams);
 
 /* Reserves bytes, which admission_give releases. False: they would exceed --max-memory, and nothing is reserved. */
 bool admission_take(uint64_t n_bytes);
+/* The same for api/, which refuses the request if it returns false. A request that exceeds the total can never be
+ * served, so it is counted as a limit, not as a lack of memory, here and elsewhere. */
+bool admission_take_counted(uint64_t n_bytes);
 void admission_give(uint64_t n_bytes);
 uint64_t admission_memory(void);          /* bytes reserved now */
 bool admission_may_fit(uint64_t n_bytes); /* whether n_bytes could be reserved if no other request held memory */

@@ -18,13 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-atomic_int_fast64_t metrics_values[METRICS_N_IDS];
-
-void metrics_set(enum metrics_id id, int64_t value)
-{
-    atomic_store_explicit(&metrics_values[id], value, memory_order_relaxed);
-}
-
 /* ---- Requests by label ----------------------------------------------------------------------------------------- */
 
 /* Upper bounds of the buckets; the last bucket, +Inf, equals the count. */

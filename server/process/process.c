@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+atomic_int_fast64_t metrics_values[METRICS_N_IDS];
+
 static void read_memory(struct process_figures *figures)
 {
     FILE *file = fopen("/proc/self/statm", "re");

@@ -325,7 +325,10 @@ static inline void metrics_add(enum metrics_id id, int64_t change)
 {
     atomic_fetch_add_explicit(&metrics_values[id], change, memory_order_relaxed);
 }
-void metrics_set(enum metrics_id id, int64_t value);
+static inline void metrics_set(enum metrics_id id, int64_t value)
+{
+    atomic_store_explicit(&metrics_values[id], value, memory_order_relaxed);
+}
 
 /* One finished request. The names are constant strings (of api_reply) or "". */
 struct metrics_request {

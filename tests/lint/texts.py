@@ -114,7 +114,7 @@ TRANSLATES = {"pe_fail": 2, "api_fail": 3, "pe_text": 0, "pe_leave_out": 1, "api
 # Texts that are translated where they are used, from a member of a struct: a file, and what is before the text.
 MEMBERS = [("server/transport/*.c", r"refuse\(&?[\w>.-]+, \d+,\s*"), ("server/transport/*.c", r"\(struct http_refusal\)\{\d+, "),
            ("core/schemes/**/*.c", r"\.hint = "), ("core/schemes/scalings/*.c", r"\.(?:\w+_)?about = "), ("api/operations.c", r"\.text = "), ("api/inputs/*.c", r"\.what = "),
-           ("api/statuses.c", r"^    \{\d+, "), ("api/statuses.c", rf"^    \{{\d+, {LITERAL},\s*"), ("api/json/json_load.c", r"error->text = "),
+           ("api/statuses.c", r"^    \{\d+, "), ("api/statuses.c", rf"^    \{{\d+, {LITERAL},\s*"), ("api/json/json_scan.c", r"error->text = "),
            ("core/**/*.c", r"\.summary = "), ("api/**/*.c", r"\.summary = "), ("api/routes.c", r"(?:\.lang|lang_of_entries\[\]) = "), ("api/routes.c", r"    MODEL\([^,]*, \w+, \w+, "),
            ("api/endpoints/openapi/studies.c", rf"^    \{{{LITERAL}, ")]
 FUNCTION = re.compile(r"^(?:[a-z][\w *]*?[ *])(\w+)\(([^;{}]*?)\)\n\{\n(.*?)^\}", re.M | re.S)
