@@ -338,3 +338,52 @@ def test_one_of_two_tensors_asks_for_the_other(open_page, server, first, then):
     assert page.find("figure[data-config=file] canvas").get_attribute("data-output") in (first, then)
     if "q" in (first, then):
         assert "q_out" in page.text("figure[data-config=file] figcaption")
+
+
+# ---- Numbers instead of a file ----------------------------------------------------------------------------------------------
+
+
+def test_ten_numbers_are_typed_in_place_of_a_file(open_page):
+    """The form asks for what /diagnose/probe names; what is typed is diagnosed, and fields left empty are not sent."""
+    page = open_page(fragment("diagnose", {"scheme": "rope", "head_dim": 64}))
+    page.click("[data-action=probe]")
+    until(lambda: page.run("return document.querySelectorAll('[data-typed]').length") > 0)
+    page.settle()
+    asked = page.run("return [...document.querySelectorAll('[data-typed]')].map(one => one.dataset.typed)")
+    assert 1 < len(asked) <= 10
+    number = {"cos": np.cos, "sin": np.sin}
+    for name in asked[:-1]:
+        tensor, at = name.rstrip("]").split("[")
+        position, channel = map(int, at.split(", "))
+        page.find(f"[data-typed='{name}']").send_keys(f"{number[tensor]((position + 1) * FREQUENCIES[channel]):.4f}")
+    page.click("[data-action=judge]")
+    until(lambda: findings(page))
+    page.settle()
+    assert findings(page)[0][0] == "off_by_one"
+
+
+def test_two_checkpoints_may_be_dropped(open_page, tmp_path):
+    """Names of the file's tensors say what it is; of the configuration only its heads are believed."""
+    page = open_page(fragment("diagnose", {"scheme": "alibi", "num_heads": 4}))
+    w = np.random.default_rng(5).normal(size=(32, 6)).astype("f4")
+    rows = (np.arange(4)[:, None] * 8 + np.array([0, 2, 4, 6, 1, 3, 5, 7])).ravel()
+    choose(page, tmp_path, "weights.npz", npz({"w_believed": w, "w_found": w[rows]}))
+    until(lambda: findings(page))
+    assert [code for code, _ in findings(page)] == ["rows_permuted"]
+    assert page.run("return document.querySelector('[data-candidate] [data-action=paste]')") is None
+
+
+def test_a_map_may_be_dropped_with_its_queries_and_keys(open_page, server):
+    """The page draws the map alone, because no request of a table gives it."""
+    page = open_page(fragment("diagnose", ROPE))
+    random = np.random.default_rng(6)
+    q, k = (random.normal(size=(1, 1, 8, 64)) for _ in range(2))
+    turned = lambda x: np.concatenate([x[..., :32] * np.cos(ANGLES[:8]) - x[..., 32:] * np.sin(ANGLES[:8]), x[..., :32] * np.sin(ANGLES[:8]) + x[..., 32:] * np.cos(ANGLES[:8])], -1)
+    data = npz({name: x.astype("f4") for name, x in {"scores": turned(q) @ turned(k).swapaxes(-1, -2), "q": q, "k": k}.items()})
+    page.run(DROP_FILES, [["map.npz", list(data)]])
+    until(lambda: "map.npz" in page.text(".view .hint"), what="the file")
+    page.settle()
+    answer = diagnose(server, data, scheme="rope", layout="half")
+    assert [row["code"] for row in answer["findings"]] == ["softmax_scale_missing"]
+    agrees(page, answer)
+    assert page.state("file") == "ready"

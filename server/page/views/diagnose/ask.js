@@ -15,9 +15,13 @@ const ROTATED_MAX = 2 ** 16; /* numbers of q or k that are sent to be rotated fo
 const ALONE = ['encoding', 'bias', 'buckets', 'position_ids', 'cos_sin', 'freqs_cis', 'matrix', 'angles', 'freqs',
   'inv_freq', 'rope_freqs'];
 const HELD = [ALONE, ['cos,sin', 'q,q_out', 'k,k_out']];
-const EXPLAINED = ['cos', 'sin', 'q_out', 'k_out', ...ALONE];
+const EXPLAINED = ['cos', 'sin', 'q_out', 'k_out', 'scores', 'probs', 'w_found', ...ALONE];
 /* What each of two is explained with. */
-const PARTNERS = { cos: 'sin', sin: 'cos', q: 'q_out', q_out: 'q', k: 'k_out', k_out: 'k' };
+const PARTNERS = {
+  cos: 'sin', sin: 'cos', q: 'q_out', q_out: 'q', k: 'k_out', k_out: 'k', w_believed: 'w_found', w_found: 'w_believed',
+};
+/* What is believed of two matrices: their heads. */
+const HEADS = ['num_heads', 'num_kv_heads', 'head_dim', 'rotary_dim'];
 
 /* ---- the file ---- */
 
@@ -88,6 +92,12 @@ export function beliefOf(catalogue, config) {
   const { len, q_len: queries, k_len: keys, dtype, ...belief } = bodyFor(catalogue, PATH, config);
   return belief;
 }
+
+/* Of a configuration, what the tensors of a file may have beside them. */
+export const beliefFor = ({ tensors, files }, belief) => (tensors ?? files.map((file) => ({ name: stem(file) })))
+  .some(({ name }) => name === 'w_found')
+  ? Object.fromEntries(HEADS.flatMap((name) => name in belief ? [[name, belief[name]]] : []))
+  : belief;
 
 /* { path, body, type } to ask, and `parts` of the same in another way where a command cannot make that body. isAsIs:
  * the file's own names stand. */
@@ -190,6 +200,7 @@ export function lean(catalogue, { config, sequence }) {
 
 /* The candidate's tensor beside one of the file, as a heat map asks for it; null where no endpoint gives it. */
 export function candidateSpec(catalogue, candidate, { name, dtype, shape }, tensors) {
+  if (!candidate.config) return null;
   const body = { ...candidate.config, ...candidate.sequence, ...dtype[0] === 'i' ? {} : { dtype } };
   if (!name.endsWith('_out')) {
     return catalogue.outputsOf(body, '/encode').some((row) => row.name === name)

@@ -11,8 +11,8 @@ import { size } from '../../states.js';
 import { label, language, live, phrase, word } from '../../words.js';
 import { choice } from '../controls.js';
 import {
-  PATH, beliefOf, brings, candidateSpec, explained, holdsItself, lackOf, lean, mayHold, namedAs, opened, question,
-  reducer, takenAs, texts,
+  PATH, beliefFor, beliefOf, brings, candidateSpec, explained, holdsItself, lackOf, lean, mayHold, namedAs, opened,
+  question, reducer, takenAs, texts,
 } from './ask.js';
 import { fillTable, nameOf, sending } from '../parts.js';
 import { Slots } from '../slots.js';
@@ -32,6 +32,8 @@ class Diagnose {
   #claim = null;       /* 'none' or 'front', once chosen */
   #lack = null;        /* { has, wants } of a file that says nothing alone */
   #dropped = null;     /* slot of a configuration that does not explain the file */
+  #values = null;      /* what was typed in place of a file */
+  #typed = null;       /* the form for it, once it was asked for */
   #asked = '';
   #request = null;
   #answer = null;
@@ -52,6 +54,8 @@ class Diagnose {
     });
     this.belief = choice({ name: 'belief', text: word('diagnose.belief'), pick: (slot) => this.#believe(slot) });
     this.anew = action('open', word('diagnose.anew'), () => this.#open(null));
+    this.type = action('probe', word('diagnose.type'), () => this.#type());
+    this.typing = make('div', { class: 'diagnose-typed', hidden: true });
     this.output = make('span');
     this.maps = new Slots(make('div', { class: 'figures aligned' }), (slot) => this.#build(slot));
     this.note = make('p', { class: 'hint' });
@@ -61,8 +65,8 @@ class Diagnose {
           npy: code('.npy'), npz: code('.npz'), safetensors: code('.safetensors'),
         })),
         make('label', { class: 'button file primary' }, word('paste.file'), this.input)),
-      make('div', { class: 'toolbar diagnose-file' }, this.anew, this.holds.element, this.belief.element),
-      this.about, this.figure.element,
+      make('div', { class: 'toolbar diagnose-file' }, this.anew, this.type, this.holds.element, this.belief.element),
+      this.about, this.typing, this.figure.element,
       make('div', { class: 'toolbar diagnose-beside' }, this.output, this.note), this.maps.place);
     this.onFile = () => this.#open(page.files);
     document.addEventListener('posenc:file', this.onFile);
@@ -84,6 +88,14 @@ class Diagnose {
   #set(change) {
     change();
     this.update();
+  }
+
+  /* Numbers instead of a file: those that tell the configuration in front from its mistakes. */
+  async #type() {
+    const { Typed } = await import('./typed.js');
+    this.#typed ??= new Typed(this.page, this.typing, (values) => this.#set(() => { this.#values = values; }));
+    this.typing.hidden = !this.typing.hidden;
+    if (!this.typing.hidden) this.#typed.show(beliefOf(this.page.catalogue, this.page.config(this.page.front())));
   }
 
   #believe(slot) {
@@ -108,10 +120,10 @@ class Diagnose {
     if (file !== this.#of || !this.#count) {
       this.#of = file;
       this.#count += 1;
-      this.#file = this.#holds = this.#claim = this.#request = this.#lack = this.#dropped = null;
+      this.#file = this.#holds = this.#claim = this.#request = this.#lack = this.#dropped = this.#values = null;
       this.#forget();
     }
-    const hasNone = !file && !page.isExample() && !this.begun;
+    const hasNone = !file && !this.#values && !page.isExample() && !this.begun;
     if (!file && page.isExample()) this.begun = true;   /* who edits the example's configuration keeps its file */
     this.anew.hidden = !file && !hasNone;
     this.figure.element.hidden = hasNone;
@@ -129,7 +141,7 @@ class Diagnose {
     this.figure.ask((get, stage) => this.#ask(get, stage, belief));
   }
 
-  #wish(belief) { return JSON.stringify([this.#count, this.#holds, belief]); }
+  #wish(belief) { return JSON.stringify([this.#count, this.#holds, this.#values, belief]); }
 
   /* What is refused of a configuration its card marks. */
   #complainTo(slot) {
@@ -139,6 +151,7 @@ class Diagnose {
   }
 
   async #ask(get, { over }, belief) {
+    if (this.#values) return this.#judge(get, over, belief);
     const of = this.#of;
     const file = this.#file ?? await (of ? opened(of) : this.#example(get));
     if (over() || of !== this.#of) return;
@@ -147,12 +160,25 @@ class Diagnose {
     this.#showFile();
     this.#showChoices();
     if (this.#lack && !this.#holds) return this.#askForOther();
-    this.#request = { belief, ...question(file, this.#held(), this.#isAsIs(), belief) };
+    const said = beliefFor(file, belief);
+    this.#request = { belief: said, ...question(file, this.#held(), this.#isAsIs(), said) };
     this.page.panel?.update(this, this.page.store.state);
     if (this.#isTooLarge()) return;
     const answer = await this.#answerTo(get);
     if (over()) return;
     this.#answer = answer;
+    this.#show();
+    this.figure.drawn();
+  }
+
+  async #judge(get, over, belief) {
+    this.#request = { belief: { ...belief, values: this.#values } };
+    this.page.panel?.update(this, this.page.store.state);
+    const answer = await get({ path: PATH, body: this.#request.belief }, { as: 'json' });
+    if (over()) return;
+    this.#forget();
+    this.#answer = answer;
+    this.#say(word('diagnose.wereTyped'));
     this.#show();
     this.figure.drawn();
   }
@@ -268,16 +294,17 @@ class Diagnose {
 
   #candidate(row, i) {
     const { catalogue } = this.page;
-    const config = lean(catalogue, row);
+    const config = row.config && lean(catalogue, row);   /* null of two matrices */
     const fact = (what, value) =>
       make('p', { class: 'hint' }, phrase(`diagnose.${what}`, { value: shortDatum(value, what) }));
     const paste = action('paste', word('diagnose.paste'), () => this.#paste(config));
     paste.disabled = !this.#free();
     return make('li',
-      { class: 'card', 'data-candidate': i, 'data-scheme': row.config.scheme, 'data-verdict': row.verdict },
-      make('strong', { class: 'capital' }, nameOf(catalogue, row.config)), ' ',
+      { class: 'card', 'data-candidate': i, 'data-scheme': config?.scheme, 'data-verdict': row.verdict },
+      make('strong', { class: 'capital' }, config ? nameOf(catalogue, row.config) : word('diagnose.rows')), ' ',
       make('span', { class: 'hint' }, word(`diagnose.${row.verdict}`)),
-      make('pre', { tabindex: 0, class: 'scroll', 'aria-label': word('diagnose.config') }, JSON.stringify(config)),
+      config && make('pre', { tabindex: 0, class: 'scroll', 'aria-label': word('diagnose.config') },
+        JSON.stringify(config)),
       fact('max_error', row.max_error), fact('equal', row.equal),
       row.codes.length ? make('p', { class: 'hint' }, word('diagnose.codes'), ' ', ...spaced(row.codes)) : null,
       row.transforms.length
@@ -285,7 +312,7 @@ class Diagnose {
           ...spaced(row.transforms.map((one) => JSON.stringify(one))))
         : null,
       row.presets.length ? make('p', { class: 'hint' }, word('diagnose.presets'), ' ', ...spaced(row.presets)) : null,
-      paste);
+      config && paste);
   }
 
   /* Candidates in numbers; where nothing fits, the best of each kind of difference too. */
@@ -320,7 +347,7 @@ class Diagnose {
   }
 
   #draw() {
-    if (!this.#answer || !this.#file) return;
+    if (!this.#answer || !this.#file || this.#values) return;
     const [best] = this.#answer.candidates;
     const { tensors, mine, theirs } = this.#pictures(best);
     const changed = best?.transforms.length > 0;
@@ -369,10 +396,14 @@ class Diagnose {
   }
 
   /* What was asked of the file. */
-  request() { return this.#request && { path: PATH, body: this.#request.belief, texts: texts(this.#request) }; }
+  request() {
+    if (!this.#request) return null;
+    return { path: PATH, body: this.#request.belief, ...this.#values ? {} : { texts: texts(this.#request) } };
+  }
 
   close() {
     document.removeEventListener('posenc:file', this.onFile);
+    this.#typed?.close();
     this.maps.close();
     this.figure.close();
   }
