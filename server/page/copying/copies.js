@@ -147,7 +147,7 @@ export class Copies {
     if (!request) return null;
     const difference = state.on === 'b-a' && viewNamed(state.view).difference;
     const minus = difference ? this.#view.request('a') : null;
-    const output = this.#output(slot, request, state);
+    const output = request.plain ? undefined : this.#output(slot, request, state);
     const resolved = this.page.resolved.get(slot);
     const dtype = resolved?.tensors?.[output]?.dtype ?? request.body.dtype;
     const scheme = resolved?.config?.scheme;
