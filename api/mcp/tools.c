@@ -136,6 +136,31 @@ static bool begin_property(struct schema *s, const char *name)
     return true;
 }
 
+static const char *type_of(enum pe_type type)
+{
+    static const char *const names[] = {
+        [PE_T_INT] = "integer", [PE_T_REAL] = "number",   [PE_T_BOOL] = "boolean", [PE_T_WORD] = "string",
+        [PE_T_REALS] = "array", [PE_T_OBJECT] = "object", [PE_T_VALUE] = NULL};
+    return names[type];
+}
+
+/* With its label alone: the tool schemas has the sentence. Words and bounds only where all schemes agree. */
+static void print_short(struct api_text *text, const struct pe_param *row, bool agree)
+{
+    api_text_put(text, "{\"description\":");
+    api_text_string(text, pe_label_in(PE_EN, &row->about));
+    if (type_of(row->type))
+        api_text_member(text, "type", type_of(row->type));
+    for (size_t i = 0; agree && row->type == PE_T_WORD && row->words[i]; i++) {
+        api_text_put(text, i ? "," : ",\"enum\":[");
+        api_text_string(text, row->words[i]);
+        api_text_add(text, "]", row->words[i + 1] == NULL);
+    }
+    if (agree && (row->type == PE_T_INT || row->type == PE_T_REAL) && row->max < 1e9)
+        api_text_format(text, ",\"minimum\":%.17g,\"maximum\":%.17g", row->min, row->max);
+    api_text_put(text, "}");
+}
+
 /* Of an object's members only `type` is listed: all of `scaling` in every tool would be most of the list. */
 static void put_object(struct schema *s, const struct pe_param *row)
 {
@@ -144,7 +169,7 @@ static void put_object(struct schema *s, const struct pe_param *row)
     api_text_string(s->text, pe_summary_in(PE_EN, &row->about));
     if (type) {
         api_text_put(s->text, ",\"properties\":{\"type\":");
-        api_openapi_schema(s->text, type);
+        print_short(s->text, type, true);
         api_text_put(s->text, "}");
     }
     api_text_put(s->text, "}");
@@ -212,31 +237,10 @@ static size_t count_schemes(const struct pe_param *row, bool *agree)
     return n;
 }
 
-static const char *type_of(enum pe_type type)
-{
-    static const char *const names[] = {
-        [PE_T_INT] = "integer", [PE_T_REAL] = "number",   [PE_T_BOOL] = "boolean", [PE_T_WORD] = "string",
-        [PE_T_REALS] = "array", [PE_T_OBJECT] = "object", [PE_T_VALUE] = NULL};
-    return names[type];
-}
-
-/* With its label alone: the tool schemas has the sentence. */
 static void put_short(struct schema *s, const struct pe_param *row, bool agree)
 {
-    if (!begin_property(s, row->name))
-        return;
-    api_text_put(s->text, "{\"description\":");
-    api_text_string(s->text, pe_label_in(PE_EN, &row->about));
-    if (type_of(row->type))
-        api_text_member(s->text, "type", type_of(row->type));
-    for (size_t i = 0; agree && row->type == PE_T_WORD && row->words[i]; i++) {
-        api_text_put(s->text, i ? "," : ",\"enum\":[");
-        api_text_string(s->text, row->words[i]);
-        api_text_add(s->text, "]", row->words[i + 1] == NULL);
-    }
-    if (agree && (row->type == PE_T_INT || row->type == PE_T_REAL) && row->max < 1e9)
-        api_text_format(s->text, ",\"minimum\":%.17g,\"maximum\":%.17g", row->min, row->max);
-    api_text_put(s->text, "}");
+    if (begin_property(s, row->name))
+        print_short(s->text, row, agree);
 }
 
 static void put_common(struct schema *s)
