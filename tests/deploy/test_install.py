@@ -174,7 +174,7 @@ def environment(prefix):
 def compiled(compiler, source, out, environment, *more):
     flags = run("pkg-config", "--cflags", "--libs", *more, "posenc", env=environment)
     assert flags.returncode == 0, flags.stderr
-    return run(*shlex.split(compiler), "-Wall", "-Wextra", "-Werror", source, "-x", "none", *shlex.split(flags.stdout), "-o", out)
+    return run(*shlex.split(compiler), "-Wall", "-Wextra", "-pedantic", "-Werror", source, "-x", "none", *shlex.split(flags.stdout), "-o", out)
 
 
 COMPILERS = ["gcc -x c -std=c99", "gcc -x c -std=c11", "g++ -x c++ -std=c++11", "g++ -x c++ -std=c++20", "clang -x c -std=c99",
