@@ -4,7 +4,7 @@
 # NAME is that of the struct api_page: page_built_in, or another one, whose files are taken as they are. FILEs are names below FOLDER, e.g. index.html views/table.js. Each becomes a struct api_page_file, compressed; BUILD is
 # a hash of all names and bytes. index.html says where the files are: /ui/BUILD in it becomes /ui/ and that hash.
 # Scripts, styles and texts lose what only their readers need, comments that begin a line and indentation, scripts and
-# styles also the spaces beside signs: a quarter of their compressed bytes. Lines of scripts keep their numbers, names are kept. Needs gzip, od,
+# styles also the spaces beside signs: a quarter of their compressed bytes. Names are kept. Needs gzip, od,
 # awk, sed and sha256sum, which every Debian has.
 set -eu
 export LC_ALL=C
@@ -63,10 +63,14 @@ tight() {
         }'
 }
 
+# Lines in a row where no statement can end between them, and none that are empty. Who follows a script by the numbers of its
+# lines has it served from its folder (--ui-dir).
+joined() { awk '$0 != "" { printf /[[{(,;]$/ ? "%s" : "%s\n", $0 }'; }
+
 contents() { # file
     case $struct:$1 in
     page_built_in:index.html) sed "s|/ui/BUILD|/ui/$build|g" "$folder/$1" ;;
-    page_built_in:*.js) bare "$1" | tight ;;
+    page_built_in:*.js) bare "$1" | tight | joined ;;
     page_built_in:*.css) bare "$1" | tr '\n' ' ' | sed -E 's/ *([{};,>]) */\1/g; s/: +/:/g; s/  +/ /g' ;;
     page_built_in:*.json) bare "$1" | sed -E 's/^("[^"]*"): /\1:/' | tr -d '\n' ;;
     *) cat "$folder/$1" ;;
