@@ -133,6 +133,7 @@ static enum pe_status read_fields(struct pe_plan *plan, const struct pe_request 
         status = pe_params_read(plan->scheme->info.params, plan->config, fields, n, taken, "", err);
     if (!status)
         status = pe_params_read(pe_sequence_params(), &plan->sequence, fields, n, taken, "", err);
+    plan->sequence.shard.is_given = pe_request_has(request, "shard");
     if (!status)
         status = pe_weights_init(plan, request, taken, err);
     if (!status && plan->scheme->info.is_additive)
@@ -151,13 +152,15 @@ static enum pe_status check_axes(const struct pe_plan *plan, struct pe_failure *
                                            : "/q_positions";
     if (plan->seq.n_axes == 1 || plan->scheme->has_axes)
         return PE_OK;
-    return pe_fail(err, pointer, "%s gives %u axes, %s has one; give len or positions [n]", pointer + 1,
-                   plan->seq.n_axes, plan->scheme->info.name);
+    return pe_fail(err, pointer,
+                   "%s gives %u axes, %s has one; give len or positions [n], or, for positions of each row of a batch, "
+                   "positions_layout batch",
+                   pointer + 1, plan->seq.n_axes, plan->scheme->info.name);
 }
 
 static enum pe_status check_positions(const struct pe_plan *plan, uint64_t most, struct pe_failure *err)
 {
-    uint64_t q = plan->seq.q[0].n, k = plan->seq.k[0].n, n = q > k ? q : k;
+    uint64_t q = pe_positions_count(plan->seq.q), k = pe_positions_count(plan->seq.k), n = q > k ? q : k;
     if (most == 0 || n <= most)
         return PE_OK;
     pe_fail(err, "", "the sequence has %llu positions; allowed here: at most %llu", (unsigned long long)n,

@@ -50,6 +50,7 @@ struct pe_rotation {
 struct pe_source {
     size_t id;              /* row of the scheme's outputs (of its inputs, when rotating); PE_COMBINED */
     bool transposed;        /* channels first: the output is [dim, n], the scheme's table [n, dim] */
+    bool is_by_batch;       /* its first axis is the batch, whose rows have positions of their own */
     struct pe_waves *waves; /* its columns, if it is a table of waves … */
     struct pe_wave *recipe; /* … or these under arith float32; both NULL: the scheme's fill() writes it */
 };

@@ -54,12 +54,33 @@ static enum pe_status find_pieces(struct pe_plan *plan, struct pe_failure *err)
     return PE_OK;
 }
 
+/* Keys of a padded batch are hidden where its mask is 0. */
+static enum pe_status hide_padding(const struct pe_plan *plan, struct pe_mask_fields *fields, struct pe_failure *err)
+{
+    const struct pe_reals *mask = &plan->sequence.padded.attention_mask;
+    if (mask->n == 0)
+        return PE_OK;
+    if (fields->key_mask.n)
+        return pe_fail(err, "/key_mask", "attention_mask hides keys already; leave it or key_mask out");
+    fields->key_mask = *mask;
+    if (pe_sequence_n_batches(&plan->seq) == 1) /* one row for all */
+        fields->key_mask.array = (struct pe_tensor){mask->array.dtype, 1, {mask->n}, mask->array.data};
+    return PE_OK;
+}
+
 enum pe_status pe_attention_begin(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     plan->dtype = answer_dtype(t, request);
     set_sizes(plan);
-    enum pe_status status = pe_mask_init(&t->mask, &t->fields.mask, t->k_len, t->n_batches, err);
+    uint64_t n_batches = pe_sequence_n_batches(&plan->seq);
+    struct pe_mask_fields fields = t->fields.mask;
+    enum pe_status status =
+        n_batches > 1 && n_batches != t->n_batches
+            ? pe_sequence_wrong_batch(&plan->sequence, n_batches, t->x.rank ? "x" : "q", t->n_batches, err)
+            : hide_padding(plan, &fields, err);
+    if (!status)
+        status = pe_mask_init(&t->mask, &fields, t->k_len, t->n_batches, err);
     plan->mask = &t->mask;
     return status;
 }
@@ -75,7 +96,8 @@ static double ns_of_tables(const struct pe_plan *plan)
         !plan->scheme->magnitude && t->q_len == t->k_len && pe_rotate_same_positions(plan, plan->seq.q, plan->seq.k);
     if (!plan->scheme->rotate)
         return 0;
-    return pe_rotate_ns(head_dim) + pe_rotate_table_ns(plan, t->k_len + (is_shared ? 0 : t->q_len), head_dim);
+    uint64_t n = pe_positions_count(plan->seq.k) + (is_shared ? 0 : pe_positions_count(plan->seq.q));
+    return pe_rotate_ns(head_dim) + pe_rotate_table_ns(plan, n, head_dim);
 }
 
 static double ns_of_norms(const struct pe_operand *op)
@@ -127,11 +149,13 @@ static enum pe_status check_lengths(const struct pe_plan *plan, struct pe_failur
                    t->q_len, t->k_len, (unsigned long long)plan->seq.q->n, (unsigned long long)plan->seq.k->n);
 }
 
-/* Masks compare positions if every query and key has one; else they compare indices in the sequence. */
+/* Masks compare positions if every query and key has one; else they compare indices in the sequence, as in a padded
+ * batch, whose padding has positions that mean nothing. */
 static bool goes_by_place(const struct pe_plan *plan)
 {
     const struct pe_attention *t = plan->attention;
-    return plan->seq.n_axes > 1 || plan->seq.q->n != t->q_len || plan->seq.k->n != t->k_len;
+    return plan->sequence.padded.attention_mask.n || plan->seq.n_axes > 1 || plan->seq.q->n != t->q_len ||
+           plan->seq.k->n != t->k_len;
 }
 
 static void set_scale(struct pe_plan *plan)
@@ -170,7 +194,7 @@ static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_failu
 {
     struct pe_attention *t = plan->attention;
     struct pe_side *side = &t->sides[i], *queries = &t->sides[0];
-    uint64_t n = side->operand->n, row_bytes = 2 * t->turn.rotation.n_pairs * sizeof(double);
+    uint64_t n = pe_positions_count(side->positions), row_bytes = 2 * t->turn.rotation.n_pairs * sizeof(double);
     if (i > 0 && !plan->scheme->magnitude && queries->cosines &&
         pe_rotate_same_positions(plan, side->positions, queries->positions)) {
         side->cosines = queries->cosines;

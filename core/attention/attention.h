@@ -64,8 +64,8 @@ enum pe_attention_output { PE_SCORES, PE_PROBS, PE_WEIGHTS, PE_OUTPUT, PE_ROW_EN
 struct pe_side {
     struct pe_operand *operand;
     const struct pe_positions *positions; /* [axes] */
-    double *cosines;                      /* [n, 2 · n_pairs]; NULL: not rotated, or computed while filling */
-    size_t id;                            /* its row among the scheme's inputs, if the scheme rotates */
+    double *cosines; /* [count of positions, 2 · n_pairs]; NULL: not rotated, or computed while filling */
+    size_t id;       /* its row among the scheme's inputs, if the scheme rotates */
 };
 
 /* Working memory of one thread at a time. It remembers its last results: keys and values of a head in the form that the

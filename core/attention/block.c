@@ -15,11 +15,12 @@
  * In f32 biases of -1000 would cost the logits their digits, so the largest bias of a block is subtracted first, which
  * changes no probability. */
 #include "core/attention/attention.h"
+#include "core/encode/encode.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The block being computed. Its numbers are at `block`, rows k_len apart. */
+/* The block being computed. Its numbers are at `block`, rows k_len apart. plan: as the row of the batch sees it. */
 struct block {
     const struct pe_plan *plan;
     const struct pe_attention *t;
@@ -330,8 +331,9 @@ void pe_block_make(const struct pe_plan *plan, struct pe_workspace *workspace, e
                    size_t batch, size_t head, size_t i0, size_t n_rows, void *numbers)
 {
     const struct pe_attention *t = plan->attention;
-    struct block b = {
-        .plan = plan, .t = t, .a = t->a, .workspace = workspace, .kind = kind, .batch = batch, .head = head};
+    struct pe_plan room;
+    struct block b = {.t = t, .a = t->a, .workspace = workspace, .kind = kind, .batch = batch, .head = head};
+    b.plan = pe_plan_of_batch(plan, batch, &room);
     b.i0 = i0;
     b.n_rows = n_rows;
     b.numbers = numbers;
@@ -400,8 +402,9 @@ void pe_block_make_term(const struct pe_plan *plan, struct pe_workspace *workspa
                         size_t head, size_t i0, size_t n_rows, void *numbers)
 {
     const struct pe_attention *t = plan->attention;
-    struct block b = {.plan = plan, .t = t, .a = t->a, .workspace = workspace, .kind = PE_TERMS, .batch = batch};
-    b.head = head;
+    struct pe_plan room;
+    struct block b = {.t = t, .a = t->a, .workspace = workspace, .kind = PE_TERMS, .batch = batch, .head = head};
+    b.plan = pe_plan_of_batch(plan, batch, &room);
     b.i0 = i0;
     b.n_rows = n_rows;
     b.numbers = numbers;
@@ -451,8 +454,9 @@ void pe_block_output(const struct pe_plan *plan, struct pe_workspace *workspace,
         add_values_one_by_one(t, numbers, n_rows, v, stride, out, out_stride);
     if (!attend || !attend->add_output)
         return;
-    struct block b = {
-        .plan = plan, .t = t, .a = t->a, .workspace = workspace, .kind = PE_PROBS, .batch = batch, .head = head};
+    struct pe_plan room;
+    struct block b = {.t = t, .a = t->a, .workspace = workspace, .kind = PE_PROBS, .batch = batch, .head = head};
+    b.plan = pe_plan_of_batch(plan, batch, &room);
     b.i0 = i0;
     b.n_rows = n_rows;
     b.first = workspace->first;

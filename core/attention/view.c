@@ -1,5 +1,6 @@
 /* Finds the keys that a query sees: a range of keys without the padding in it. */
 #include "core/attention/attention.h"
+#include "core/encode/encode.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -122,11 +123,19 @@ static uint64_t count_runs(const struct pe_plan *plan, size_t batch, double *bef
     return empty;
 }
 
+/* Rows of the batch that may see other keys than the rest. */
+static uint64_t n_views(const struct pe_plan *plan)
+{
+    const struct pe_attention *t = plan->attention;
+    uint64_t n_batches = pe_sequence_n_batches(&plan->seq), n_masks = t->mask.seen ? t->mask.n_masks : 1;
+    return !are_runs(plan) && n_batches > n_masks ? n_batches : n_masks;
+}
+
 /* Keys of runs are counted; lists are sorted and searched for each query. */
 double pe_view_ns(const struct pe_plan *plan)
 {
     const struct pe_attention *t = plan->attention;
-    double n = (double)t->k_len + (double)t->q_len, masks = t->mask.seen ? (double)t->mask.n_masks : 1;
+    double n = (double)t->k_len + (double)t->q_len, masks = (double)n_views(plan);
     bool is_run = !plan->seq.is_counted && are_runs(plan);
     return masks * n * (is_run ? 20 : 20 * (1 + log2((double)t->k_len + 1)));
 }
@@ -139,9 +148,11 @@ enum pe_status pe_view_count_empty(struct pe_plan *plan, struct pe_failure *err)
     double *scratch = malloc((t->k_len + 1) * sizeof *scratch);
     if (!scratch)
         return pe_no_memory(err);
-    uint64_t n_different = t->mask.seen ? t->mask.n_masks : 1, empty = 0;
-    for (uint64_t batch = 0; batch < n_different; batch++)
-        empty += (are_runs(plan) ? count_runs : count_list)(plan, batch, scratch);
+    uint64_t n_different = n_views(plan), empty = 0;
+    for (uint64_t batch = 0; batch < n_different; batch++) {
+        struct pe_plan room;
+        empty += (are_runs(plan) ? count_runs : count_list)(pe_plan_of_batch(plan, batch, &room), batch, scratch);
+    }
     t->empty_rows = empty * (t->n_batches / n_different) * t->n_heads;
     free(scratch);
     return PE_OK;

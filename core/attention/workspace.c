@@ -9,6 +9,7 @@
  *
  * Both counting and laying out are one function, run twice, so the two cannot disagree. */
 #include "core/attention/attention.h"
+#include "core/encode/encode.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -180,7 +181,7 @@ static const double *cosines_at(const struct pe_plan *plan, const struct pe_side
     if (side->cosines)
         return side->cosines + row * width;
     if (row < w->first || row >= w->first + w->n) {
-        size_t room = sizeof w->values / sizeof *w->values / width, left = side->operand->n - row;
+        size_t room = sizeof w->values / sizeof *w->values / width, left = pe_positions_count(side->positions) - row;
         w->first = row;
         w->n = left < room ? left : room;
         pe_rotate_table(turn, plan, side->positions, side->id, row, w->n, w->values);
@@ -245,11 +246,13 @@ void pe_workspace_load_rows(const struct pe_plan *plan, const struct pe_side *si
     const char *from =
         (const char *)op->tensor.data + (batch * op->batch_step + head * op->head_step + row0 * op->row_step) * size;
     struct angles w;
+    size_t n_batches = side->positions ? side->positions->n_batches : 0,
+           place = n_batches ? batch % n_batches * op->n : 0;
     w.first = w.n = 0;
     for (size_t i = 0; i < n; i++, from += op->row_step * size) {
         if (is_time_to_ask(i, op->width) && pe_is_cancelled())
             return;
-        const double *cosines = t->turns ? cosines_at(plan, side, row0 + i, &w) : NULL;
+        const double *cosines = t->turns ? cosines_at(plan, side, place + row0 + i, &w) : NULL;
         load_row(plan, op, from, cosines, (char *)dst + i * bytes, plain ? (char *)plain + i * bytes : NULL);
     }
 }
@@ -298,7 +301,9 @@ static void load_keys(const struct pe_plan *plan, struct pe_workspace *workspace
 static void meet_keys(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head)
 {
     const struct pe_attention *t = plan->attention;
-    struct pe_rows keys = {.plan = plan, .a = t->a, .batch = batch, .head = head, .n_keys = t->k_len};
+    struct pe_plan room;
+    struct pe_rows keys = {.plan = pe_plan_of_batch(plan, batch, &room), .a = t->a, .batch = batch, .head = head};
+    keys.n_keys = t->k_len;
     keys.head_dim = t->head_dim;
     keys.k = pe_workspace_keys(t, workspace, batch, head / (t->n_heads / t->n_kv_heads), &keys.k_stride);
     keys.panels = workspace->panels;

@@ -29,10 +29,14 @@ enum pe_status pe_absolute_shape(struct pe_plan *plan, struct pe_output *combine
                                  struct pe_failure *err)
 {
     struct pe_absolute *a = plan->absolute;
-    uint64_t x_width = a->x.shape[a->x.rank - 1], width = encoding->row_len;
-    if (a->x.shape[a->x.rank - 2] != encoding->n_rows)
+    uint64_t x_width = a->x.shape[a->x.rank - 1], width = encoding->row_len, batch = 1;
+    uint64_t n_batches = pe_sequence_n_batches(&plan->seq), n_rows = encoding->n_rows / (n_batches ? n_batches : 1);
+    pe_shape_count(a->x.shape, a->x.rank - 2, &batch);
+    if (a->x.shape[a->x.rank - 2] != n_rows)
         return pe_fail(err, "/x", "x has %llu rows, the encoding %llu; give the same number",
-                       (unsigned long long)a->x.shape[a->x.rank - 2], (unsigned long long)encoding->n_rows);
+                       (unsigned long long)a->x.shape[a->x.rank - 2], (unsigned long long)n_rows);
+    if (n_batches > 1 && n_batches != batch)
+        return pe_sequence_wrong_batch(&plan->sequence, n_batches, "x", batch, err);
     bool concat = a->fields.combine == PE_CONCAT;
     if (!concat && x_width != width)
         return pe_fail(err, "/x", "x has %llu channels, the encoding %llu; give the same number, or combine: concat",
@@ -123,6 +127,30 @@ void pe_absolute_combine(const struct pe_plan *plan, size_t source, const struct
 
 /* ---- Sources ---- */
 
+const struct pe_plan *pe_plan_of_batch(const struct pe_plan *plan, uint64_t batch, struct pe_plan *room)
+{
+    if (!pe_sequence_n_batches(&plan->seq))
+        return plan;
+    *room = *plan;
+    room->seq = pe_sequence_of_batch(&plan->seq, batch);
+    return room;
+}
+
+/* Rows of an output of the scheme's own fill(), which knows one row of the batch at a time. */
+static void fill_by_batch(const struct pe_plan *plan, struct pe_output output, size_t id, const struct pe_block *b,
+                          char *dst)
+{
+    uint64_t n_batches = pe_sequence_n_batches(&plan->seq), n = output.n_rows / n_batches, end = b->row0 + b->n_rows;
+    struct pe_plan room;
+    output.n_rows = n;
+    for (uint64_t row = b->row0, m; row < end; row += m) {
+        m = n - row % n < end - row ? n - row % n : end - row;
+        struct pe_block part = {.row0 = row % n, .n_rows = m, .col0 = b->col0, .n_cols = b->n_cols};
+        plan->scheme->fill(pe_plan_of_batch(plan, row / n, &room), &output, id, &part,
+                           dst + (row - b->row0) * b->n_cols * pe_dtype_size(output.dtype));
+    }
+}
+
 void pe_plan_fill_source(const struct pe_plan *plan, size_t i, enum pe_dtype dtype, const struct pe_block *b, void *dst)
 {
     const struct pe_source *from = &plan->sources[i];
@@ -134,6 +162,9 @@ void pe_plan_fill_source(const struct pe_plan *plan, size_t i, enum pe_dtype dty
     } else {
         struct pe_output output = plan->outputs[i];
         output.dtype = dtype;
-        plan->scheme->fill(plan, &output, from->id, b, dst);
+        if (from->is_by_batch)
+            fill_by_batch(plan, output, from->id, b, dst);
+        else
+            plan->scheme->fill(plan, &output, from->id, b, dst);
     }
 }

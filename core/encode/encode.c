@@ -65,7 +65,7 @@ static void fill_block(const struct pe_plan *plan, size_t i, const struct pe_blo
 
 static bool line(const struct pe_plan *plan, size_t i, uint64_t matrix, uint64_t first, size_t n, void *dst)
 {
-    if (!plan->scheme->line || plan->sources[i].id == PE_COMBINED)
+    if (!plan->scheme->line || plan->sources[i].id == PE_COMBINED || plan->sources[i].is_by_batch)
         return false;
     return plan->scheme->line(plan, &plan->outputs[i], plan->sources[i].id, matrix, first, n, dst);
 }

@@ -45,6 +45,10 @@ void pe_absolute_combine(const struct pe_plan *plan, size_t source, const struct
 
 /* ---- Sources ---- */
 
+/* The plan as one row of the batch sees it: with the positions of that row. Returns the plan itself where all rows
+ * have the same, else *room. */
+const struct pe_plan *pe_plan_of_batch(const struct pe_plan *plan, uint64_t batch, struct pe_plan *room);
+
 /* Writes a block of source i of the plan, in dtype. */
 void pe_plan_fill_source(const struct pe_plan *plan, size_t i, enum pe_dtype dtype, const struct pe_block *block,
                          void *dst);

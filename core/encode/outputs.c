@@ -250,6 +250,29 @@ static void put_channels_first(const struct pe_plan *plan, struct pe_output *out
     output->row_len = n;
 }
 
+/* Does an output depend on positions? Its shape names them, or it is one number of the whole sequence. */
+static bool is_of_positions(const char *shape)
+{
+    if (!*shape)
+        return true;
+    for (const char *p = shape; *p; p += *p != '\0') {
+        size_t n = strcspn(p, ",*/+-");
+        if ((n == 1 && *p == 'n') || (n == 5 && (strncmp(p, "q_len", 5) == 0 || strncmp(p, "k_len", 5) == 0)))
+            return true;
+        p += n;
+    }
+    return false;
+}
+
+/* An axis of the batch in front. */
+static void put_batch(const struct pe_plan *plan, struct pe_output *output)
+{
+    assert(output->rank < PE_RANK_MAX);
+    memmove(output->shape + 1, output->shape, output->rank * sizeof *output->shape);
+    output->shape[0] = pe_sequence_n_batches(&plan->seq);
+    output->rank++;
+}
+
 static enum pe_status shape(struct pe_plan *plan, size_t i, struct pe_failure *err)
 {
     struct pe_output *output = &plan->outputs[i];
@@ -260,6 +283,11 @@ static enum pe_status shape(struct pe_plan *plan, size_t i, struct pe_failure *e
         output->dtype = plan->scheme->dtype(plan, plan->sources[i].id, output->dtype);
     parse_shape(row->shape, look_up, plan, output->shape, &output->rank);
     unsigned leading = output->rank > row->row_axes ? output->rank - row->row_axes : 0;
+    plan->sources[i].is_by_batch = pe_sequence_n_batches(&plan->seq) > 0 && is_of_positions(row->shape);
+    if (plan->sources[i].is_by_batch) {
+        put_batch(plan, output);
+        leading++;
+    }
     uint64_t total;
     bool fits = pe_shape_count(output->shape, leading, &output->n_rows) &&
                 pe_shape_count(output->shape + leading, output->rank - leading, &output->row_len) &&
@@ -321,7 +349,8 @@ static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_failure *
             from->recipe = columns;
             return PE_OK;
         }
-        if (!status && (status = pe_waves_new_for(columns, n, plan->outputs[i].dtype, plan->seq.k->n, &from->waves)))
+        if (!status && (status = pe_waves_new_for(columns, n, plan->outputs[i].dtype, pe_positions_count(plan->seq.k),
+                                                  &from->waves)))
             pe_no_memory(err);
     }
     free(columns);

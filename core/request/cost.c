@@ -127,6 +127,16 @@ void pe_cost_sequence(struct pe_cost *cost, const struct pe_sequence_fields *f)
     add_list(cost, &f->positions);
     add_list(cost, &f->q_positions);
     add_list(cost, &f->k_positions);
+    add_list(cost, &f->cu_seqlens);
+    if (f->positions_layout == PE_BY_BATCH_AXES)
+        pe_cost_each(cost, (double)f->positions.n, sizeof(double), PE_NS_VISIT);
+    if (f->padded.attention_mask.n) /* and once more, where queries have the last of them */
+        pe_cost_each(cost, (double)f->padded.attention_mask.n, 2 * sizeof(double), 2 * PE_NS_PLACE + PE_NS_VISIT);
+    if (f->shard.is_given && pe_given(f->len))
+        pe_cost_each(cost, fmin((double)f->len, PE_LISTED_POSITIONS_MAX), sizeof(double), PE_NS_PLACE + PE_NS_VISIT);
+    if (f->cu_seqlens.n)
+        pe_cost_each(cost, fmin(pe_real_at(&f->cu_seqlens, f->cu_seqlens.n - 1), PE_LISTED_POSITIONS_MAX),
+                     sizeof(double) + sizeof(uint32_t), PE_NS_PLACE + PE_NS_VISIT);
     if (f->lens.n)
         pe_cost_each(cost, fmin(sum(&f->lens), PE_LISTED_POSITIONS_MAX), sizeof(double) + sizeof(uint32_t),
                      PE_NS_PLACE + PE_NS_VISIT);

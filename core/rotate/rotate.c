@@ -18,19 +18,12 @@
 #include <string.h>
 
 struct rotate_fields {
-    int tensor_layout, positions_layout;
+    int tensor_layout;
 };
-
-enum { BY_AXES, BY_BATCH };
-static const char *const positions_layouts[] = {[BY_AXES] = "axes", [BY_BATCH] = "batch", NULL};
 
 static const struct pe_param rotate_rows[] = {
     PE_P_WORD(rotate_fields, tensor_layout, pe_tensor_layout_words, "tensor layout", PE_TENSOR_LAYOUT_ABOUT,
               .group = PE_G_ATTENTION),
-    PE_P_WORD(
-        rotate_fields, positions_layout, positions_layouts, "levels of positions",
-        "what two levels of positions are: axes [axes][n], or batch [batch][n], positions for each row of the batch",
-        .group = PE_G_SEQUENCE),
     PE_P_END,
 };
 
@@ -52,10 +45,8 @@ struct pe_rotator {
     struct operand operands[OPERANDS_MAX];
     size_t n_operands;
     size_t of_output[OPERANDS_MAX]; /* the operand of each output */
-    uint64_t n_batches;             /* lists of positions; 1: they are common to the batch */
     struct pe_row_rotation turn;
     void *tables[OPERANDS_MAX]; /* owned; operands at the same positions share one */
-    double *padded;             /* positions of a padded batch; owned */
 };
 
 static const struct pe_rotator *rotator_of(const struct pe_plan *plan) { return plan->state; }
@@ -100,111 +91,6 @@ static enum pe_status read_operand(struct pe_plan *plan, const struct pe_request
     return status ? status : fix_head_dim(plan, op, err);
 }
 
-/* So many lists of positions, which the field of that name gives. */
-static enum pe_status set_batches(struct pe_rotator *rotator, uint64_t n_batches, const char *pointer,
-                                  struct pe_failure *err)
-{
-    rotator->n_batches = n_batches;
-    for (size_t i = 0; i < rotator->n_operands; i++) {
-        struct operand *op = &rotator->operands[i];
-        if (rotator->n_batches > 1 && op->sent.n_batches != rotator->n_batches)
-            return pe_fail(err, pointer, "%s has %llu lists, but %s has a batch of %llu", pointer + 1,
-                           (unsigned long long)rotator->n_batches, op->sent.name,
-                           (unsigned long long)op->sent.n_batches);
-        op->n_batches = rotator->n_batches;
-        op->batch = op->sent.batch_step / op->sent.width;
-    }
-    return PE_OK;
-}
-
-/* To the sequence, positions [batch][n] are batch·n positions. */
-static enum pe_status read_batch(struct pe_plan *plan, struct pe_failure *err)
-{
-    struct pe_tensor *t = &plan->sequence.positions.array;
-    if (plan->sequence.positions.n == 0 || t->rank != 2)
-        return pe_fail(err, "/positions",
-                       "positions_layout batch needs positions of two levels: a list for each row of "
-                       "the batch");
-    enum pe_status status = set_batches(plan->state, t->shape[0], "/positions", err);
-    t->shape[0] *= t->shape[1];
-    t->rank = 1;
-    return status;
-}
-
-/* ---- A padded batch ---- */
-
-/* Beside a mask, len and offset are the only fields of a sequence. */
-static enum pe_status check_alone(const struct pe_request *request, struct pe_failure *err)
-{
-    for (const struct pe_param *row = pe_sequence_params(); row != pe_sequence_rules(); row++)
-        if (!pe_is_among("len|offset", row->name) && pe_request_has(request, row->name))
-            return pe_fail(err, "/attention_mask", "attention_mask gives the positions; leave it or %s out", row->name);
-    if (pe_request_has(request, "positions_layout"))
-        return pe_fail(err, "/positions_layout", "positions_layout is not used here: it needs positions");
-    return PE_OK;
-}
-
-static enum pe_status check_columns(const struct pe_plan *plan, const struct pe_padding *p, struct pe_failure *err)
-{
-    const struct pe_rotator *rotator = rotator_of(plan);
-    int64_t len = plan->sequence.len;
-    if (len != PE_UNSET_INT && (uint64_t)len != p->n)
-        return pe_fail(err, "/len", "len is %lld, but attention_mask has %llu columns", (long long)len,
-                       (unsigned long long)p->n);
-    for (size_t i = 0; i < rotator->n_operands; i++)
-        if (rotator->operands[i].sent.n != p->n)
-            return pe_fail(err, "/attention_mask", "attention_mask has %llu columns, but %s has %llu positions",
-                           (unsigned long long)p->n, rotator->operands[i].sent.name,
-                           (unsigned long long)rotator->operands[i].sent.n);
-    return PE_OK;
-}
-
-/* To the sequence, a mask is the positions that it gives. */
-static enum pe_status read_mask(struct pe_plan *plan, const struct pe_request *request,
-                                const struct pe_padding_fields *fields, struct pe_failure *err)
-{
-    struct pe_rotator *rotator = plan->state;
-    struct pe_padding p;
-    enum pe_status status = pe_padding_read(&p, fields, err);
-    if (!status)
-        status = check_alone(request, err);
-    if (!status)
-        status = check_columns(plan, &p, err);
-    if (!status && fields->attention_mask.array.rank == 2)
-        status = set_batches(rotator, p.n_batches, "/attention_mask", err);
-    uint64_t n = p.n_batches * p.n;
-    if (!status)
-        status = pe_plan_admit(plan, (double)n * sizeof(double), err);
-    if (status)
-        return status;
-    rotator->padded = malloc(n * sizeof *rotator->padded);
-    if (!rotator->padded)
-        return pe_no_memory(err);
-    p.offset = plan->sequence.offset == PE_UNSET_INT ? 0 : (double)plan->sequence.offset;
-    pe_padding_positions(&p, p.is_counted, false, rotator->padded);
-    plan->sequence.len = plan->sequence.offset = PE_UNSET_INT;
-    plan->sequence.positions = (struct pe_reals){{PE_F64, 1, {n}, rotator->padded}, n};
-    return PE_OK;
-}
-
-static enum pe_status read_padding(struct pe_plan *plan, const struct pe_request *request, bool *taken,
-                                   struct pe_failure *err)
-{
-    static const char *const of_masks[] = {"padding", "pad_position"};
-    struct pe_padding_fields fields;
-    char pointer[24];
-    enum pe_status status =
-        pe_params_read(pe_padding_params(), &fields, request->fields, request->n_fields, taken, "", err);
-    if (!status && fields.attention_mask.n > 0)
-        return read_mask(plan, request, &fields, err);
-    for (size_t i = 0; !status && i < sizeof of_masks / sizeof *of_masks; i++)
-        if (pe_request_has(request, of_masks[i])) {
-            snprintf(pointer, sizeof pointer, "/%s", of_masks[i]);
-            return pe_fail(err, pointer, "%s is not used here: it needs attention_mask", of_masks[i]);
-        }
-    return status;
-}
-
 /* Reads the tensors and the field tensor_layout; sets head_dim in the config from the tensors. */
 static enum pe_status read_tensors(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                    struct pe_failure *err)
@@ -213,7 +99,6 @@ static enum pe_status read_tensors(struct pe_plan *plan, const struct pe_request
     struct pe_rotator *rotator = plan->state = calloc(1, sizeof *rotator);
     if (!rotator)
         return pe_no_memory(err);
-    rotator->n_batches = 1;
     enum pe_status status = pe_params_read(rotate_rows, &fields, request->fields, request->n_fields, taken, "", err);
     const struct pe_input_row *inputs = plan->scheme->info.inputs;
     for (size_t id = 0; !status && inputs[id].name; id++)
@@ -222,10 +107,23 @@ static enum pe_status read_tensors(struct pe_plan *plan, const struct pe_request
     if (!status && rotator->n_operands == 0)
         return pe_fail(err, "/q",
                        "there is nothing to rotate; send q, k or both, of shape [batch, heads, n, head_dim]");
-    if (!status)
-        status = read_padding(plan, request, taken, err);
-    bool is_padded = rotator->padded != NULL;
-    return !status && !is_padded && fields.positions_layout == BY_BATCH ? read_batch(plan, err) : status;
+    return status;
+}
+
+/* Rows of a batch may have positions of their own. */
+static enum pe_status set_batches(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
+{
+    struct pe_rotator *rotator = plan->state;
+    uint64_t n_batches = pe_sequence_n_batches(&plan->seq);
+    (void)request;
+    for (size_t i = 0; n_batches > 1 && i < rotator->n_operands; i++) {
+        struct operand *op = &rotator->operands[i];
+        if (op->sent.n_batches != n_batches)
+            return pe_sequence_wrong_batch(&plan->sequence, n_batches, op->sent.name, op->sent.n_batches, err);
+        op->n_batches = n_batches;
+        op->batch = op->sent.batch_step / op->sent.width;
+    }
+    return PE_OK;
 }
 
 static enum pe_sequence_kind kind(const struct pe_plan *plan)
@@ -239,7 +137,7 @@ static struct pe_sequence_sizes sizes(const struct pe_plan *plan)
     struct pe_sequence_sizes fixed = {.k_tensor = "k"};
     for (size_t i = 0; i < rotator_of(plan)->n_operands; i++) {
         const struct pe_operand *sent = &rotator_of(plan)->operands[i].sent;
-        *(sent->name[0] == 'q' ? &fixed.q : &fixed.k) = sent->n * rotator_of(plan)->n_batches;
+        *(sent->name[0] == 'q' ? &fixed.q : &fixed.k) = sent->n;
     }
     return fixed;
 }
@@ -402,7 +300,6 @@ static void drop(struct pe_plan *plan)
         free(rotator->tables[i]);
     }
     pe_rotate_drop(&rotator->turn);
-    free(rotator->padded);
     free(rotator);
 }
 
@@ -537,6 +434,7 @@ const struct pe_operation pe_operation_rotate = {
     .read = read_tensors,
     .kind = kind,
     .sizes = sizes,
+    .begin = set_batches,
     .ns = ns,
     .init = init,
     .fill_block = fill_block,

@@ -8,19 +8,7 @@
 
 const char *const pe_padding_words[] = {[PE_PADDING_SKIPPED] = "skipped", [PE_PADDING_COUNTED] = "counted", NULL};
 
-#define F pe_padding_fields
-static const struct pe_param rows[] = {
-    PE_P_REALS(F, attention_mask, 0, 1, "attention mask",
-               "of a padded batch, [batch][n] or [n]: 1 for a token, 0 for padding; gives the positions",
-               .group = PE_G_SEQUENCE),
-    PE_P_WORD(F, padding, pe_padding_words, "padding",
-              "of attention_mask: skipped counts tokens, as transformers; counted counts columns, as vLLM",
-              .group = PE_G_SEQUENCE),
-    PE_P_INT(F, pad_position, 1, -PE_POSITION_MAX, PE_POSITION_MAX, "position of padding",
-             "of attention_mask, where padding is skipped: the position of padding itself", .group = PE_G_SEQUENCE),
-    PE_P_END,
-};
-#undef F
+static const struct pe_param rows[] = {PE_PADDING_PARAMS, PE_P_END};
 
 const struct pe_param *pe_padding_params(void) { return rows; }
 
@@ -43,7 +31,7 @@ enum pe_status pe_padding_read(struct pe_padding *p, const struct pe_padding_fie
                              .n_batches = t->rank == 2 ? t->shape[0] : 1,
                              .n = t->rank ? t->shape[t->rank - 1] : 0,
                              .is_counted = fields->padding == PE_PADDING_COUNTED,
-                             .pad_position = (double)fields->pad_position};
+                             .pad_position = pe_given(fields->pad_position) ? (double)fields->pad_position : 1};
     if (t->rank < 1 || t->rank > 2)
         return pe_fail(err, "/attention_mask", "attention_mask has %u axes; needed: [batch][n], or [n]", t->rank);
     if (p->n_batches * p->n > PE_LISTED_POSITIONS_MAX) {

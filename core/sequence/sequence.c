@@ -18,16 +18,22 @@
 
 /* ---- Runs ---- */
 
-static enum pe_status run(struct pe_positions *p, int64_t start, uint64_t n, const char *pointer,
-                          struct pe_failure *err)
+enum pe_status pe_sequence_run(struct pe_positions *p, double first, uint64_t n, const char *pointer,
+                               struct pe_failure *err)
 {
-    double first = (double)start, last = first + (double)(n - 1);
+    double last = first + (double)(n - 1);
     if (first < -PE_POSITION_MAX || last > PE_POSITION_MAX)
         return pe_fail(err, pointer,
                        "the positions run from %.0f to %.0f; allowed: magnitudes up to 2^40 (1099511627776)", first,
                        last);
     *p = (struct pe_positions){.n = n, .start = first};
     return PE_OK;
+}
+
+static enum pe_status run(struct pe_positions *p, int64_t start, uint64_t n, const char *pointer,
+                          struct pe_failure *err)
+{
+    return pe_sequence_run(p, (double)start, n, pointer, err);
 }
 
 /* The numbers of queries and keys, from the tensors, from len, or from q_len and k_len. */
@@ -88,21 +94,30 @@ static enum pe_status check_list(const struct pe_reals *list, const char *name, 
     return PE_OK;
 }
 
+enum pe_status pe_sequence_doubles(const struct pe_reals *from, const double **data, double **owned,
+                                   struct pe_failure *err)
+{
+    *data = from->array.data;
+    if (from->array.dtype == PE_F64)
+        return PE_OK;
+    *owned = malloc(from->n * sizeof **owned);
+    if (!*owned)
+        return pe_no_memory(err);
+    pe_convert(PE_F64, *owned, from->array.dtype, from->array.data, from->n);
+    *data = *owned;
+    return PE_OK;
+}
+
 /* Fills p[axis] for each axis of the list; *owned holds the doubles if they had to be converted. */
 static enum pe_status read_list(struct pe_positions *p, unsigned *n_axes, const struct pe_reals *from, const char *name,
                                 double **owned, struct pe_failure *err)
 {
+    const double *data;
     enum pe_status status = check_list(from, name, err);
+    if (!status)
+        status = pe_sequence_doubles(from, &data, owned, err);
     if (status)
         return status;
-    const double *data = from->array.data;
-    if (from->array.dtype != PE_F64) {
-        *owned = malloc(from->n * sizeof **owned);
-        if (!*owned)
-            return pe_no_memory(err);
-        pe_convert(PE_F64, *owned, from->array.dtype, from->array.data, from->n);
-        data = *owned;
-    }
     *n_axes = from->array.rank == 2 ? (unsigned)from->array.shape[0] : 1;
     uint64_t n = from->n / *n_axes;
     for (unsigned a = 0; a < *n_axes; a++) {
@@ -218,7 +233,8 @@ static enum pe_status init_grid(struct pe_sequence *seq, struct pe_sequence_fiel
 
 /* ---- Packed sequences, segments, tokens ---- */
 
-static enum pe_status count_lens(const struct pe_reals *lens, uint64_t *n, struct pe_failure *err)
+/* The lengths, of the field that gives them. */
+static enum pe_status count_lens(const struct pe_reals *lens, const char *pointer, uint64_t *n, struct pe_failure *err)
 {
     double sum = 0;
     for (uint64_t i = 0; i < lens->n; i++) {
@@ -231,7 +247,7 @@ static enum pe_status count_lens(const struct pe_reals *lens, uint64_t *n, struc
         sum += x;
     }
     if (sum > PE_LISTED_POSITIONS_MAX) {
-        pe_fail(err, "/lens", "lens add up to %.0f; allowed: at most %d", sum, PE_LISTED_POSITIONS_MAX);
+        pe_fail(err, pointer, "%s add up to %.0f; allowed: at most %d", pointer + 1, sum, PE_LISTED_POSITIONS_MAX);
         return err->status = PE_TOO_LARGE;
     }
     *n = (uint64_t)sum;
@@ -243,9 +259,10 @@ static enum pe_status init_lens(struct pe_sequence *seq, const struct pe_sequenc
 {
     uint64_t n = 0;
     double offset = pe_given(f->offset) ? (double)f->offset : 0;
-    enum pe_status status = count_lens(&f->lens, &n, err);
+    const char *pointer = f->cu_seqlens.n ? "/cu_seqlens" : "/lens";
+    enum pe_status status = count_lens(&f->lens, pointer, &n, err);
     if (!status)
-        status = pe_sequence_check_sizes("/lens", n, sizes, err);
+        status = pe_sequence_check_sizes(pointer, n, sizes, err);
     struct pe_positions reach; /* positions of one sequence, to check the limit */
     for (uint64_t i = 0; !status && i < f->lens.n && !pe_is_cancelled_at(i); i++)
         status = run(&reach, (int64_t)offset, (uint64_t)pe_real_at(&f->lens, i), "/offset", err);
@@ -365,10 +382,18 @@ static enum pe_status init_tokens(struct pe_sequence *seq, const struct pe_seque
 static enum pe_status init_way(struct pe_sequence *seq, struct pe_sequence_fields *f, struct pe_sequence_sizes sizes,
                                struct pe_failure *err)
 {
+    if (f->positions.n && f->positions_layout > PE_BY_AXES)
+        return pe_sequence_init_batch(seq, f, sizes, err);
     if (f->positions.n)
         return init_positions(seq, f, sizes, err);
+    if (f->padded.attention_mask.n)
+        return pe_sequence_init_mask(seq, f, sizes, err);
+    if (f->shard.is_given)
+        return pe_sequence_init_shard(seq, f, sizes, err);
     if (f->grid.n)
         return init_grid(seq, f, sizes, err);
+    if (f->cu_seqlens.n && pe_sequence_read_cu_seqlens(seq, f, err))
+        return err->status;
     if (f->lens.n)
         return init_lens(seq, f, sizes, err);
     if (f->segments)
@@ -394,6 +419,8 @@ enum pe_status pe_sequence_lay_out(struct pe_sequence *seq, const struct pe_sequ
     if (!seq->is_counted)
         return PE_OK;
     seq->is_counted = false;
+    if (fields->shard.is_given)
+        return pe_sequence_lay_out_shard(seq, fields, err);
     return seq->has_segments ? lay_out_segments(seq, err) : lay_out_lens(seq, fields, err);
 }
 
@@ -401,6 +428,7 @@ void pe_sequence_drop(struct pe_sequence *seq)
 {
     free(seq->owned[0]);
     free(seq->owned[1]);
+    free(seq->lens);
     free(seq->piece);
     free(seq->blocks.at);
     pe_segments_drop(&seq->segments);

@@ -81,10 +81,34 @@ double pe_segment_chunk_ids(const struct pe_segment_rules *rules);
 
 /* ---- The sequence ---- */
 
+/* A padded batch. */
+struct pe_padding_fields {
+    struct pe_reals attention_mask;
+    int padding;          /* PE_UNSET_WORD: skipped */
+    int64_t pad_position; /* PE_UNSET_INT: 1 */
+};
+enum { PE_PADDING_SKIPPED, PE_PADDING_COUNTED };
+extern const char *const pe_padding_words[];
+
+/* Part `rank` of a sequence that is split among `of` machines. */
+struct pe_shard_fields {
+    bool is_given;
+    int64_t rank, of;
+    int split; /* PE_UNSET_WORD: zigzag */
+};
+enum { PE_SPLIT_ZIGZAG, PE_SPLIT_CONTIGUOUS };
+
+/* What the levels of a list of positions are. */
+enum pe_positions_layout { PE_BY_AXES, PE_BY_BATCH, PE_BY_BATCH_AXES, PE_BY_AXES_BATCH };
+extern const char *const pe_positions_layout_words[];
+
 /* The fields as given. */
 struct pe_sequence_fields {
+    struct pe_padding_fields padded; /* first: PE_PADDING_PARAMS counts offsets from it */
+    struct pe_shard_fields shard;
+    int positions_layout; /* PE_UNSET_WORD: axes */
     int64_t len, offset;
-    struct pe_reals positions, grid, lens;
+    struct pe_reals positions, grid, lens, cu_seqlens;
     const struct pe_value *segments, *tokens;
     int64_t q_len, k_len, q_offset;
     struct pe_reals q_positions, k_positions;
@@ -111,13 +135,25 @@ struct pe_sequence {
     struct pe_positions q[PE_AXES_MAX], k[PE_AXES_MAX]; /* [n_axes]; where there is one sequence, k is the one to use */
     unsigned n_grid;                                    /* axes of the grid the positions come from; 0: none */
     uint64_t grid[PE_AXES_MAX];
-    bool is_counted; /* packed sequences and segments before pe_sequence_lay_out: .n is known, and no position */
+    /* Packed sequences, segments and shards before pe_sequence_lay_out: .n is known, and no position. */
+    bool is_counted;
     bool has_segments;
     struct pe_segment_list blocks; /* before they are laid out */
     struct pe_segments segments;
     uint32_t *piece;  /* [n]: which of several packed sequences a position belongs to; NULL: there is one. Owned. */
     double *owned[2]; /* converted lists; pe_sequence_drop frees them */
+    double *lens;     /* the lengths that cu_seqlens gives; owned */
 };
+
+/* The rows of a batch that have positions of their own; 0: all have the same. */
+static inline uint64_t pe_sequence_n_batches(const struct pe_sequence *seq) { return seq->k[0].n_batches; }
+
+/* Refuses a tensor of another batch, named so, than the positions have. */
+enum pe_status pe_sequence_wrong_batch(const struct pe_sequence_fields *f, uint64_t n_batches, const char *tensor,
+                                       uint64_t batch, struct pe_failure *err);
+
+/* The sequence of one row of the batch, which borrows its lists. */
+struct pe_sequence pe_sequence_of_batch(const struct pe_sequence *seq, uint64_t batch);
 
 /* The parameter rows of the rules alone. After pe_sequence_init, the fields of the rules in use are set. */
 const struct pe_param *pe_sequence_rules(void);
@@ -139,14 +175,17 @@ double pe_sequence_reach(const struct pe_sequence *seq);
 
 /* ---- A padded batch ---- */
 
-/* Fields of operations whose tensors may be a padded batch. */
-struct pe_padding_fields {
-    struct pe_reals attention_mask;
-    int padding;
-    int64_t pad_position;
-};
-enum { PE_PADDING_SKIPPED, PE_PADDING_COUNTED };
-extern const char *const pe_padding_words[];
+#define PE_PADDING_PARAMS                                                                                              \
+    PE_P_REALS(pe_padding_fields, attention_mask, 0, 1, "attention mask",                                              \
+               "of a padded batch, [batch][n] or [n]: 1 for a token, 0 for padding; gives the positions",              \
+               .group = PE_G_SEQUENCE),                                                                                \
+        PE_P_WORD(pe_padding_fields, padding, pe_padding_words, "padding",                                             \
+                  "of attention_mask: skipped (default) counts tokens, as transformers; counted counts columns, as "   \
+                  "vLLM",                                                                                              \
+                  .fallback = PE_UNSET_WORD, .group = PE_G_SEQUENCE),                                                  \
+        PE_P_INT(pe_padding_fields, pad_position, PE_UNSET, -PE_POSITION_MAX, PE_POSITION_MAX, "position of padding",  \
+                 "of attention_mask, where padding is skipped: the position of padding itself; default 1",             \
+                 .group = PE_G_SEQUENCE, .usual = {-1, 1})
 
 /* A mask of ones and zeros, and the rule for its positions. */
 struct pe_padding {
@@ -161,6 +200,29 @@ enum pe_status pe_padding_read(struct pe_padding *padding, const struct pe_paddi
 bool pe_padding_is_token(const struct pe_padding *padding, uint64_t i); /* counted flat */
 /* The positions [n_batches, n] by a rule, also of the mask mirrored in each row. */
 void pe_padding_positions(const struct pe_padding *padding, bool is_counted, bool is_mirrored, double *out);
+
+/* ---- Between the files ---- */
+
+/* batches.c: positions in another layout than axes; those of a mask; the lengths of cu_seqlens, which become
+ * fields->lens; a shard, and its positions. */
+enum pe_status pe_sequence_init_batch(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                      struct pe_sequence_sizes sizes, struct pe_failure *err);
+enum pe_status pe_sequence_wrong_levels(const struct pe_tensor *t, enum pe_positions_layout layout,
+                                        struct pe_failure *err);
+enum pe_status pe_sequence_init_mask(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                     struct pe_sequence_sizes sizes, struct pe_failure *err);
+enum pe_status pe_sequence_read_cu_seqlens(struct pe_sequence *seq, struct pe_sequence_fields *f,
+                                           struct pe_failure *err);
+enum pe_status pe_sequence_init_shard(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                      struct pe_sequence_sizes sizes, struct pe_failure *err);
+enum pe_status pe_sequence_lay_out_shard(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                         struct pe_failure *err);
+
+/* sequence.c: doubles of a list, converted into *owned where they are others; a run. */
+enum pe_status pe_sequence_doubles(const struct pe_reals *from, const double **data, double **owned,
+                                   struct pe_failure *err);
+enum pe_status pe_sequence_run(struct pe_positions *p, double first, uint64_t n, const char *pointer,
+                               struct pe_failure *err);
 
 /* Shared by sequence.c and sequence_fields.c: whether a field is given, and which fields it may not contradict. */
 

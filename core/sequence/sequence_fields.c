@@ -14,6 +14,31 @@ static const char *const orders[] = {[PE_ROW_MAJOR] = "row_major", [PE_MERGE] = 
         .min = (min_), .max = (max_), __VA_ARGS__                                                                      \
     }
 
+static const char *const splits[] = {[PE_SPLIT_ZIGZAG] = "zigzag", [PE_SPLIT_CONTIGUOUS] = "contiguous", NULL};
+
+enum { RANKS_MAX = 4096 };
+
+static const struct pe_param of_shard[] = {
+    {.name = "rank",
+     .type = PE_T_INT,
+     .offset = PE_OFFSET(F, shard.rank, int64_t),
+     .fallback = PE_UNSET,
+     .min = 0,
+     .max = RANKS_MAX - 1,
+     .about = {"rank", "which part, from 0 on"}},
+    {.name = "of",
+     .type = PE_T_INT,
+     .offset = PE_OFFSET(F, shard.of, int64_t),
+     .fallback = PE_UNSET,
+     .min = 1,
+     .max = RANKS_MAX,
+     .about = {"ranks", "how many parts there are"}},
+    PE_P_WORD_AT(F, shard.split, "split", splits, "split",
+                 "zigzag (default): chunks rank and 2·of-1-rank of 2·of; contiguous: one chunk",
+                 .fallback = PE_UNSET_WORD),
+    PE_P_END,
+};
+
 static const struct pe_param rows[] = {
     PE_P_INT(F, len, PE_UNSET, 1, PE_POSITION_MAX, "length", "number of positions, from offset on", .level = PE_BASIC,
              .group = PE_G_SEQUENCE, .usual = {1, 512}),
@@ -21,11 +46,23 @@ static const struct pe_param rows[] = {
              "first position of a run; default 0", .level = PE_BASIC, .group = PE_G_SEQUENCE, .usual = {0, 4096}),
     PE_P_REALS(F, positions, -PE_POSITION_MAX, PE_POSITION_MAX, "positions",
                "positions as given, integer or real: [n], or [axes][n]", .level = PE_BASIC, .group = PE_G_SEQUENCE),
+    PE_P_WORD(F, positions_layout, pe_positions_layout_words, "levels of positions",
+              "what the levels of positions are: axes (default) [axes][n]; batch [batch][n], positions for each row of "
+              "the batch; batch_axes [batch][axes][n]; axes_batch [axes][batch][n]",
+              .fallback = PE_UNSET_WORD, .group = PE_G_SEQUENCE),
+    PE_PADDING_PARAMS,
     PE_P_REALS(F, grid, 1, PE_POSITION_MAX, "grid",
                "lengths of the axes, [h,w] or [t,h,w] …: positions from 0 on each axis, the last axis fastest",
                .level = PE_BASIC, .group = PE_G_SEQUENCE),
     PE_P_REALS(F, lens, 1, PE_POSITION_MAX, "packed lengths",
                "lengths of packed sequences: each begins again at offset", .group = PE_G_SEQUENCE),
+    PE_P_REALS(F, cu_seqlens, 0, PE_POSITION_MAX, "ends of packed sequences",
+               "0, then where each packed sequence ends, as flash attention has it: the same as lens with the "
+               "differences",
+               .group = PE_G_SEQUENCE),
+    PE_P_OBJECT("shard", of_shard, "shard",
+                "the part of a sequence that one rank of context parallelism has: len is its own number of rows",
+                .group = PE_G_SEQUENCE),
     PE_P_VALUE(F, segments, "segments",
                "a multimodal sequence in reading order: a list of {\"type\":\"text\",\"len\":n}, "
                "{\"type\":\"image\",\"grid\":[t,h,w]}, video, audio, audio_in_video",
@@ -94,14 +131,18 @@ static enum pe_status check_kind(const struct pe_sequence_fields *f, struct pe_f
 /* Ways of giving a sequence, each with the field that names it. */
 static int count_ways(const struct pe_sequence_fields *f, const char **last)
 {
+    bool has_mask = f->padded.attention_mask.n > 0;
     const struct {
         bool is_given;
         const char *pointer;
     } ways[] = {
-        {pe_given(f->len), "/len"},
+        {pe_given(f->len) && !has_mask && !f->shard.is_given, "/len"},
         {f->positions.n > 0, "/positions"},
+        {has_mask, "/attention_mask"},
         {f->grid.n > 0, "/grid"},
         {f->lens.n > 0, "/lens"},
+        {f->cu_seqlens.n > 0, "/cu_seqlens"},
+        {f->shard.is_given, "/shard"},
         {f->segments != NULL, "/segments"},
         {f->tokens != NULL, "/tokens"},
         {pe_given(f->q_len) || pe_given(f->k_len), pe_given(f->q_len) ? "/q_len" : "/k_len"},
@@ -116,11 +157,40 @@ static int count_ways(const struct pe_sequence_fields *f, const char **last)
     return n;
 }
 
-#define WAYS "len, positions, grid, lens, segments, tokens, q_len and k_len, q_positions and k_positions"
+#define WAYS                                                                                                           \
+    "len, positions, attention_mask, grid, lens, cu_seqlens, shard, segments, tokens, q_len and k_len, q_positions "   \
+    "and k_positions"
+
+/* A mask gives all positions; len and offset may be beside it. */
+static enum pe_status check_mask(const struct pe_sequence_fields *f, struct pe_failure *err)
+{
+    const struct {
+        bool is_given;
+        const char *name;
+    } others[] = {{f->positions.n > 0, "positions"},
+                  {f->grid.n > 0, "grid"},
+                  {f->lens.n > 0, "lens"},
+                  {f->cu_seqlens.n > 0, "cu_seqlens"},
+                  {f->shard.is_given, "shard"},
+                  {f->segments != NULL, "segments"},
+                  {f->tokens != NULL, "tokens"},
+                  {pe_given(f->q_len), "q_len"},
+                  {pe_given(f->k_len), "k_len"},
+                  {pe_given(f->q_offset), "q_offset"},
+                  {f->q_positions.n > 0, "q_positions"},
+                  {f->k_positions.n > 0, "k_positions"}};
+    for (size_t i = 0; f->padded.attention_mask.n && i < sizeof others / sizeof *others; i++)
+        if (others[i].is_given)
+            return pe_fail(err, "/attention_mask", "attention_mask gives the positions; leave it or %s out",
+                           others[i].name);
+    return PE_OK;
+}
 
 static enum pe_status check_one_way(const struct pe_sequence_fields *f, bool fixed, struct pe_failure *err)
 {
     const char *way = "/len";
+    if (check_mask(f, err))
+        return err->status;
     int n = count_ways(f, &way);
     if (n == 0 && !fixed)
         return pe_fail(err, "/len", "the sequence is missing; give one of %s, as in \"len\":2048", pe_text(WAYS));
@@ -129,7 +199,7 @@ static enum pe_status check_one_way(const struct pe_sequence_fields *f, bool fix
     bool run = !f->positions.n && !f->grid.n && !f->segments && !f->tokens && !f->q_positions.n && !f->k_positions.n;
     if (!run && pe_given(f->offset))
         return pe_fail(err, "/offset", "offset needs a run of positions; %s already states the positions", way + 1);
-    if ((!run || f->lens.n) && pe_given(f->q_offset))
+    if ((!run || f->lens.n || f->cu_seqlens.n || f->shard.is_given) && pe_given(f->q_offset))
         return pe_fail(err, "/q_offset", "q_offset needs a run of positions; %s already states the positions", way + 1);
     return PE_OK;
 }
@@ -154,6 +224,14 @@ static enum pe_status check_rules(const struct pe_sequence_fields *f, struct pe_
     for (size_t i = 0; !f->segments && i < sizeof of_segments / sizeof *of_segments; i++)
         if (of_segments[i].is_given)
             return unused_rule(of_segments[i].name, "segments", err);
+    if (f->positions_layout > PE_BY_AXES && !f->positions.n && !f->padded.attention_mask.n)
+        return pe_sequence_wrong_levels(&f->positions.array, (enum pe_positions_layout)f->positions_layout, err);
+    if (f->positions_layout != PE_UNSET_WORD && !f->positions.n)
+        return unused_rule("positions_layout", "positions", err);
+    if (f->padded.padding != PE_UNSET_WORD && !f->padded.attention_mask.n)
+        return unused_rule("padding", "attention_mask", err);
+    if (pe_given(f->padded.pad_position) && !f->padded.attention_mask.n)
+        return unused_rule("pad_position", "attention_mask", err);
     if (f->order != PE_UNSET_WORD && !f->grid.n)
         return unused_rule("order", "a grid", err);
     if (pe_given(f->spatial_merge_size) && !f->segments && f->order != PE_MERGE)

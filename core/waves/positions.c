@@ -18,8 +18,13 @@ double pe_position_at(const struct pe_positions *positions, uint64_t i)
     return positions->list ? positions->list[k] : positions->start + (double)k;
 }
 
+uint64_t pe_positions_count(const struct pe_positions *p) { return p->n * (p->n_batches ? p->n_batches : 1); }
+
 /* Indices that occur. */
-static uint64_t n_indices(const struct pe_positions *p) { return p->size ? p->size * (p->merge ? p->merge : 1) : p->n; }
+static uint64_t n_indices(const struct pe_positions *p)
+{
+    return p->size ? p->size * (p->merge ? p->merge : 1) : pe_positions_count(p);
+}
 
 /* Steps of exactly 0, or of exactly 1 between integers (0.1 + 1 need not be the double 1.1). */
 static size_t scan(const struct pe_positions *p, uint64_t i, size_t most, int *step)
@@ -89,5 +94,5 @@ double pe_positions_last(const struct pe_positions *p)
 bool pe_positions_same(const struct pe_positions *a, const struct pe_positions *b)
 {
     return a->n == b->n && a->list == b->list && a->start == b->start && a->inner == b->inner && a->size == b->size &&
-           a->step == b->step && a->merge == b->merge;
+           a->step == b->step && a->merge == b->merge && a->n_batches == b->n_batches;
 }

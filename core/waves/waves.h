@@ -20,13 +20,18 @@ enum { PE_AXES_MAX = 8 };
  * order; borrowed). In a run or a plain list k = i. On an axis of a grid (size > 0), row-major, every index is
  * repeated `inner` times, and the whole axis repeats: k = i / inner mod size. In merge order the axis is cut into
  * blocks of `merge`, which are visited one by one: k = (i / inner mod size)·merge + (i / step mod merge), where size
- * counts blocks. */
+ * counts blocks. n_batches: each row of a batch has n positions of its own, and list has n_batches·n; 0: one sequence
+ * is that of all rows. */
 struct pe_positions {
     uint64_t n;
     double start;
     const double *list;
     uint64_t inner, size, step, merge;
+    uint64_t n_batches;
 };
+
+/* How many they are, over the whole batch. */
+uint64_t pe_positions_count(const struct pe_positions *positions);
 
 double pe_position_at(const struct pe_positions *positions, uint64_t i);
 

@@ -66,12 +66,6 @@ const struct api_openapi_tensor api_openapi_evidence[] = {
     {NULL, NULL},
 };
 
-/* A field that no plan has, so no list of parameters has it. */
-static const char rows_properties[] =
-    ",\"positions_layout\":{\"description\":\"what two "
-    "levels of positions are beside q and q_out: axes (default), or batch: a list for each row of the batch\",\"enum\":"
-    "[\"axes\",\"batch\"]}";
-
 /* What is typed by hand. */
 static const char values_property[] =
     ",\"values\":{\"description\":\"numbers typed by hand in place of a tensor, of one kind, each place once; see "
@@ -112,7 +106,8 @@ static void add_diagnosis(struct api_text *text)
         api_text_description(text, tensor->text);
         api_text_put(text, "}");
     }
-    api_text_put_described(text, rows_properties);
+    api_openapi_property(text, "positions_layout", &first);
+    api_openapi_schema(text, pe_param_find(pe_sequence_params(), "positions_layout"));
     api_text_put_described(text, values_property);
     add_rows(text, lists, sizeof lists / sizeof *lists);
     api_text_put(text, "}}");

@@ -150,6 +150,9 @@ enum pe_status pe_subject_init(struct pe_analysis *study, size_t i, struct pe_fa
     enum pe_status status = pe_subject_plan(study, subject, &variant, &subject->plan, err);
     if (status)
         return status;
+    if (pe_sequence_n_batches(&subject->plan->seq))
+        return pe_fail(err, subject->plan->sequence.positions.n ? "/positions_layout" : "/attention_mask",
+                       "an analysis is of one sequence, not of a batch; give the positions of one of its rows");
     subject->family = family_of(pe_plan_scheme(subject->plan));
     subject->n = subject->plan->seq.k[0].n;
     subject->is_run = is_run(&subject->plan->seq);
@@ -238,8 +241,9 @@ static const struct pe_value *find_rows(const struct pe_subject *subject)
 }
 
 /* The fields of a sequence that a list of positions replaces. */
-static const char *const of_sequence[] = {"len",   "offset", "grid",     "lens",        "segments",   "tokens",
-                                          "q_len", "k_len",  "q_offset", "q_positions", "k_positions"};
+static const char *const of_sequence[] = {"len",      "offset",      "grid",       "lens",  "cu_seqlens",
+                                          "shard",    "segments",    "tokens",     "q_len", "k_len",
+                                          "q_offset", "q_positions", "k_positions"};
 enum { N_OF_SEQUENCE = sizeof of_sequence / sizeof of_sequence[0] };
 
 /* Returns the number of fields. */

@@ -48,7 +48,7 @@ void pe_belief_blame(const struct pe_diagnosis *d, struct pe_failure *err)
 static bool is_run(const char *name)
 {
     return pe_is_among("len|offset|positions|grid|lens|tokens|q_len|k_len|q_offset|q_positions|k_positions|"
-                       "tensor_layout|positions_layout|attention_mask|padding|pad_position",
+                       "tensor_layout|positions_layout|attention_mask|padding|pad_position|cu_seqlens|shard",
                        name);
 }
 
@@ -74,29 +74,67 @@ static enum pe_status read_tensor_layout(struct pe_diagnosis *d, struct pe_failu
     return PE_OK;
 }
 
-/* Positions [batch, n] are positions of batch·n rows to a plan. */
+/* [batch][axes][n] as [axes][batch][n]. */
+static enum pe_status turn_positions(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    struct pe_belief *b = &d->belief;
+    const struct pe_tensor t = b->positions->array;
+    const uint64_t n_batches = t.shape[0], n_axes = t.shape[1], n = t.shape[2], count = n_batches * n_axes * n;
+    if (pe_diagnosis_admit(d, (double)count * sizeof(double), err))
+        return err->status;
+    double *x = b->padded[0] = malloc(count * sizeof *x);
+    if (!x)
+        return pe_no_memory(err);
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t axis = i / n / n_batches, row = i / n % n_batches;
+        x[i] = pe_element(t.dtype, t.data, (row * n_axes + axis) * n + i % n);
+        if (pe_is_cancelled_at(i))
+            return pe_cancelled(err);
+    }
+    b->by_batch = (struct pe_value){.kind = PE_ARRAY, .array = {PE_F64, 3, {n_axes, n_batches, n}, x}};
+    b->positions = &b->by_batch;
+    return PE_OK;
+}
+
+/* Positions of a batch are positions of batch·n rows to a plan. */
 static enum pe_status read_positions(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_belief *b = &d->belief;
     const char *word = word_of(d, "positions_layout");
+    const struct pe_value *given = NULL;
+    size_t layout = 0;
     if (!word || pe_same(word, "axes"))
         return PE_OK;
-    if (!pe_same(word, "batch"))
-        return pe_fail(err, "/positions_layout", "positions_layout is \"%s\"; allowed: axes, batch", word);
+    while (pe_positions_layout_words[layout] && !pe_same(pe_positions_layout_words[layout], word))
+        layout++;
+    if (!pe_positions_layout_words[layout])
+        return pe_fail(err, "/positions_layout",
+                       "positions_layout is \"%s\"; allowed: axes, batch, batch_axes, axes_batch", word);
     for (size_t i = 0; i < d->request->n_fields; i++)
         if (pe_same(d->request->fields[i].name, "positions"))
-            b->positions = &d->request->fields[i].value;
-    if (!b->positions || b->positions->kind != PE_ARRAY || b->positions->array.rank != 2)
+            given = &d->request->fields[i].value;
+    if (layout == PE_BY_BATCH && (!given || given->kind != PE_ARRAY || given->array.rank != 2))
         return pe_fail(err, "/positions",
                        "positions_layout batch needs positions of two levels: a list for each row of "
                        "the batch");
-    for (size_t i = 0; i < b->n_asked; i++)
-        if (pe_same(b->asked[i].name, "positions")) {
-            struct pe_tensor *t = &b->asked[i].value.array;
-            t->shape[0] *= t->shape[1];
-            t->rank = 1;
-        }
-    return PE_OK;
+    if (!given || given->kind != PE_ARRAY || given->array.rank != (layout == PE_BY_BATCH ? 2 : 3))
+        return pe_fail(err, "/positions", "positions_layout %s needs positions of three levels", word);
+    b->positions = given;
+    enum pe_status status = layout == PE_BY_BATCH_AXES ? turn_positions(d, err) : PE_OK;
+    for (size_t i = 0; !status && i < b->n_asked; i++)
+        if (pe_same(b->asked[i].name, "positions"))
+            b->asked[i].value = pe_flat_positions(b->positions);
+    return status;
+}
+
+struct pe_value pe_flat_positions(const struct pe_value *by_batch)
+{
+    struct pe_value flat = *by_batch;
+    struct pe_tensor *t = &flat.array;
+    unsigned last = t->rank - 2;
+    t->shape[last] *= t->shape[last + 1];
+    t->rank--;
+    return flat;
 }
 
 /* ---- A padded batch ---- */
@@ -105,7 +143,7 @@ static enum pe_status check_beside_mask(const struct pe_belief *b, struct pe_fai
 {
     for (size_t i = 0; i < b->n_asked; i++) {
         const struct pe_field *f = &b->asked[i];
-        if (pe_belief_is_sequence(f->name) && !pe_is_among("len|offset", f->name))
+        if (pe_belief_is_sequence(f->name) && !pe_is_among("len|offset|attention_mask|padding|pad_position", f->name))
             return pe_fail(err, "/attention_mask", "attention_mask gives the positions; leave it or %s out", f->name);
         if (pe_same(f->name, "len") && f->value.kind == PE_INTEGER && (uint64_t)f->value.integer != b->padding.n)
             return pe_fail(err, "/len", "len is %lld, but attention_mask has %llu columns", (long long)f->value.integer,
@@ -127,25 +165,27 @@ static enum pe_status set_padded(struct pe_diagnosis *d, struct pe_failure *err)
             return pe_no_memory(err);
         pe_padding_positions(&b->padding, i == PE_PADDING_COUNTED, false, b->padded[i]);
     }
+    d->evidence.padding = &b->padding;
+    if (d->evidence.kind->id == PE_OF_MAPS) /* whose plans know masks */
+        return PE_OK;
     double *believed = b->padded[b->padding.is_counted];
     struct pe_tensor flat = {PE_F64, 1, {n}, believed},
                      by_row = {PE_F64, 2, {b->padding.n_batches, b->padding.n}, believed};
-    b->padded_positions = (struct pe_value){.kind = PE_ARRAY, .array = by_row};
+    b->by_batch = (struct pe_value){.kind = PE_ARRAY, .array = by_row};
     if (b->padding_fields.attention_mask.array.rank == 2)
-        b->positions = &b->padded_positions;
+        b->positions = &b->by_batch;
     b->asked[b->n_asked++] = (struct pe_field){"positions", {.kind = PE_ARRAY, .array = flat}};
-    d->evidence.padding = &b->padding;
     return PE_OK;
 }
 
-/* Removes len and offset from the fields, which the positions replace. */
-static void take_run(struct pe_belief *b)
+/* Removes len and offset from the fields, where the positions replace them. */
+static void take_run(struct pe_belief *b, bool are_kept)
 {
     size_t n = 0;
     for (size_t i = 0; i < b->n_asked; i++) {
         if (pe_same(b->asked[i].name, "offset") && b->asked[i].value.kind == PE_INTEGER)
             b->padding.offset = (double)b->asked[i].value.integer;
-        if (!pe_is_among("len|offset", b->asked[i].name))
+        if (are_kept || !pe_is_among("len|offset", b->asked[i].name))
             b->asked[n++] = b->asked[i];
     }
     b->n_asked = n;
@@ -167,7 +207,7 @@ static enum pe_status read_mask(struct pe_diagnosis *d, struct pe_failure *err)
         status = check_beside_mask(b, err);
     if (status)
         return status;
-    take_run(b);
+    take_run(b, d->evidence.kind->id == PE_OF_MAPS);
     return set_padded(d, err);
 }
 
@@ -178,11 +218,32 @@ static bool is_operand(const char *name)
     return pe_same(name, pe_operand_names[PE_QUERIES]) || pe_same(name, pe_operand_names[PE_KEYS]);
 }
 
-/* They are read from the request, and no other kind of evidence has them. */
+/* Has the evidence a row for each position, which may be those of a batch? */
+static bool has_rows(const struct pe_diagnosis *d)
+{
+    enum pe_evidence_id id = d->evidence.kind->id;
+    return id == PE_OF_ROTATED || id == PE_OF_TABLES || id == PE_OF_ENCODING || id == PE_OF_ANGLES;
+}
+
+/* They are read from the request: plans of rows have one list of positions. */
 static bool is_ours(const struct pe_diagnosis *d, const char *name)
 {
-    return d->evidence.kind->id == PE_OF_ROTATED &&
-           (pe_is_among("tensor_layout|positions_layout", name) || pe_is_among(of_masks, name));
+    return (d->evidence.kind->id == PE_OF_ROTATED && pe_same(name, "tensor_layout")) ||
+           (has_rows(d) && (pe_same(name, "positions_layout") || pe_is_among(of_masks, name)));
+}
+
+/* Rows of a batch before the channels are one list of rows. */
+static void fold_batch(struct pe_diagnosis *d)
+{
+    struct pe_evidence *e = &d->evidence;
+    const struct pe_tensor *t = &e->tensors[0], *p = d->belief.positions ? &d->belief.positions->array : NULL;
+    uint64_t n = 1;
+    if (!p || e->kind->id == PE_OF_ROTATED || t->rank < 3)
+        return;
+    for (unsigned a = 0; a + 1 < t->rank; a++)
+        n *= t->shape[a];
+    if (n == p->shape[p->rank - 2] * p->shape[p->rank - 1])
+        pe_evidence_fold(e, 2, (uint64_t[]){n, t->shape[t->rank - 1]});
 }
 
 enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_failure *err)
@@ -207,10 +268,12 @@ enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_failure *err)
         add_scheme(b, d->evidence.kind->scheme);
     bool is_rotated = d->evidence.kind->id == PE_OF_ROTATED;
     enum pe_status status = is_rotated ? read_tensor_layout(d, err) : PE_OK;
-    if (!status && is_rotated)
+    if (!status && (has_rows(d) || is_map))
         status = read_mask(d, err);
-    if (!status && is_rotated && !b->has_mask)
+    if (!status && has_rows(d) && !b->has_mask)
         status = read_positions(d, err);
+    if (!status)
+        fold_batch(d);
     if (!status)
         status = merge(d, err);
     b->n_stated = status ? 0 : b->inheritance->n;
@@ -346,6 +409,7 @@ static void flatten(struct pe_diagnosis *d)
     struct pe_belief *b = &d->belief;
     const struct pe_inheritance *in = b->inheritance;
     const struct pe_value *config = pe_plan_config(b->plan);
+    bool is_map = d->evidence.kind->id == PE_OF_MAPS;
     for (size_t i = 0; i < config->object.n; i++)
         if (is_word_of(d, &config->object.fields[i]))
             add(b,
@@ -355,22 +419,27 @@ static void flatten(struct pe_diagnosis *d)
     for (size_t i = 0; i < in->n; i++) {
         const char *name = in->fields[i].name;
         bool is_parameter = pe_param_find(in->scheme->info.params, name) || pe_param_find(pe_sequence_rules(), name);
-        bool is_of_mask = b->has_mask && pe_belief_is_sequence(name);
+        bool is_of_mask = b->has_mask && !is_map && pe_belief_is_sequence(name);
         if (!is_parameter && !is_of_mask && (i < in->n_own || pe_belief_is_sequence(name)))
             add(b, &in->fields[i]);
     }
     for (size_t i = 0; i < b->n_asked; i++)
-        if (pe_belief_is_sequence(b->asked[i].name) && !b->has_mask)
+        if (pe_belief_is_sequence(b->asked[i].name) && (!b->has_mask || is_map))
             add(b, &b->asked[i]);
-    if (b->has_mask)
+    if (b->has_mask && !is_map)
         add_mask(d);
     if (b->tensor_layout)
         add(b, &(struct pe_field){"tensor_layout", {.kind = PE_STRING, .string = b->tensor_layout}});
     if (b->positions && !b->has_mask)
-        add(b, &(struct pe_field){"positions_layout", {.kind = PE_STRING, .string = "batch"}});
+        add(b, &(struct pe_field){"positions_layout", {.kind = PE_STRING, .string = pe_layout_of(b->positions)}});
     for (size_t i = 0; b->positions && !b->has_mask && i < b->n_fields; i++)
         if (pe_same(b->fields[i].name, "positions"))
             b->fields[i].value = *b->positions;
+}
+
+const char *pe_layout_of(const struct pe_value *by_batch)
+{
+    return pe_positions_layout_words[by_batch->array.rank == 2 ? PE_BY_BATCH : PE_BY_AXES_BATCH];
 }
 
 /* The sequence's field, for errors. */
@@ -389,11 +458,10 @@ static const char *way_of(const struct pe_diagnosis *d)
 /* Has the rotated tensor, its axes seen so, a row for each position of the belief? */
 static bool has_places(const struct pe_diagnosis *d, const struct pe_operand *axes)
 {
-    const struct pe_value *by_row = d->belief.positions;
-    uint64_t n = d->belief.plan->seq.k->n;
-    if (by_row)
-        return by_row->array.shape[0] == axes->n_batches && by_row->array.shape[1] == axes->n;
-    return n == axes->n;
+    const struct pe_tensor *t = d->belief.positions ? &d->belief.positions->array : NULL;
+    if (t)
+        return t->shape[t->rank - 2] == axes->n_batches && t->shape[t->rank - 1] == axes->n;
+    return d->belief.plan->seq.k->n == axes->n;
 }
 
 /* The same axes, those of length 1 left out. */
@@ -443,9 +511,9 @@ static enum pe_status check_shape(const struct pe_diagnosis *d, struct pe_failur
     if ((rows == found || ladder) && len == e->row_len)
         return PE_OK;
     pe_shape_print(sent->shape, sent->rank, shape, sizeof shape);
-    const struct pe_value *by_row = d->belief.positions;
-    if (by_row)
-        pe_shape_print((uint64_t[]){by_row->array.shape[0], by_row->array.shape[1], len}, 3, expected, sizeof expected);
+    const struct pe_tensor *t = d->belief.positions ? &d->belief.positions->array : NULL;
+    if (t)
+        pe_shape_print((uint64_t[]){t->shape[t->rank - 2], t->shape[t->rank - 1], len}, 3, expected, sizeof expected);
     else
         pe_shape_print(rotated ? (uint64_t[]){n, len} : o->shape, rotated ? 2 : o->rank, expected, sizeof expected);
     snprintf(pointer, sizeof pointer, "/%s", way_of(d));
@@ -507,11 +575,32 @@ struct pe_plan *pe_belief_try(struct pe_diagnosis *d, uint64_t n)
     return status ? NULL : plan;
 }
 
+/* A scaling may multiply the softmax scale, as DeepSeek's does. /attention leaves that to its client; a map that a
+ * model computed has it, so it is believed where the request states no scale. */
+static enum pe_status scale_as_model(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    struct pe_belief *b = &d->belief;
+    const struct pe_value *config = pe_plan_config(b->plan);
+    const struct pe_value *scale = pe_field_find(config->object.fields, config->object.n, "softmax_scale"),
+                          *scaling = pe_field_find(config->object.fields, config->object.n, "scaling");
+    const struct pe_value *factor =
+        scaling ? pe_field_find(scaling->object.fields, scaling->object.n, "softmax_scale_factor") : NULL;
+    if (d->evidence.kind->id != PE_OF_MAPS || pe_belief_states(d, "softmax_scale") || !scale || !factor ||
+        factor->kind != PE_REAL)
+        return PE_OK;
+    pe_belief_set(d, "softmax_scale", (struct pe_value){.kind = PE_REAL, .real = scale->real * factor->real});
+    pe_plan_free(b->plan);
+    b->plan = NULL;
+    return plan_given(d, &b->plan, err);
+}
+
 enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_edit none;
     struct pe_belief *b = &d->belief;
     enum pe_status status = plan_given(d, &b->plan, err);
+    if (!status)
+        status = scale_as_model(d, err);
     if (!status)
         status = check_shape(d, err);
     if (status == PE_INVALID && b->plan && may_misfit(d)) {

@@ -252,7 +252,14 @@ static void find_zero_row(struct pe_evidence *e)
 bool pe_evidence_is_padding(const struct pe_evidence *e, uint64_t row)
 {
     const struct pe_operand *a = &e->axes;
-    if (!e->padding || a->n != e->padding->n)
+    if (!e->padding)
+        return false;
+    if (e->kind->id == PE_OF_MAPS)
+        return pe_map_is_padding(e, row);
+    if (e->kind->id != PE_OF_ROTATED)
+        return !e->is_turned && e->n_rows == e->padding->n_batches * e->padding->n &&
+               !pe_padding_is_token(e->padding, row);
+    if (a->n != e->padding->n)
         return false;
     uint64_t at = row * a->width, batch = e->padding->n_batches > 1 ? at / a->batch_step % a->n_batches : 0;
     return !pe_padding_is_token(e->padding, batch * a->n + at / a->row_step % a->n);
@@ -268,9 +275,12 @@ static void look_over_tokens(struct pe_evidence *e)
             return;
         if (pe_evidence_is_padding(e, row))
             continue;
-        pe_evidence_read(e, 0, row, 0, (size_t)e->row_len, x);
-        for (uint64_t j = 0; j < e->row_len; j++)
-            e->largest = isfinite(x[j]) ? fmax(e->largest, fabs(x[j])) : e->largest;
+        for (uint64_t col = 0, n; col < e->row_len; col += n) {
+            n = e->row_len - col < PE_HEAD_DIM_MAX ? e->row_len - col : PE_HEAD_DIM_MAX;
+            pe_evidence_read(e, 0, row, col, (size_t)n, x);
+            for (uint64_t j = 0; j < n; j++)
+                e->largest = isfinite(x[j]) ? fmax(e->largest, fabs(x[j])) : e->largest;
+        }
     }
 }
 

@@ -125,7 +125,7 @@ struct pe_evidence {
     bool is_turned;         /* its last two axes, exchanged, are what the belief gives: [dim, n] */
     int64_t zero_row;       /* the first position whose row is 0, -1: none (encoding, cos and sin) */
     bool has_infinity;
-    const struct pe_padding *padding; /* PE_OF_ROTATED: its rows of padding are not compared; NULL: there is none */
+    const struct pe_padding *padding; /* rows of padding, and keys, are not compared; NULL: there is none */
     bool is_typed;          /* no tensor was sent: of its numbers those typed are known; a probe has none of them */
     struct pe_typed *typed; /* [n_typed]; owned */
     size_t n_typed;
@@ -218,7 +218,10 @@ enum pe_status pe_probed_open(struct pe_diagnosis *d, struct pe_sample *s, struc
 void pe_sample_drop(struct pe_sample *s);
 /* Writes what a model predicts for a sample, [s->n]. */
 void pe_sample_fill(const struct pe_sample *s, const struct pe_model *model, double *out);
-/* maps.c: multiply-adds of a number of a map. */
+
+/* maps.c: is a row of a map that of a query which is padding? */
+bool pe_map_is_padding(const struct pe_evidence *e, uint64_t row);
+/* Multiply-adds of a number of a map. */
 double pe_map_number_work(const struct pe_plan *plan);
 /* The keys that query head h reads as key head h modulo their number; NULL: that is no other way. */
 const struct pe_value *pe_tiled_keys(struct pe_diagnosis *d);
@@ -242,18 +245,19 @@ struct pe_belief {
     struct pe_inheritance *inheritance;    /* the same merged with the model it names */
     struct pe_field fields[PE_FIELDS_MAX]; /* resolved parameters, the sequence and the weights as given */
     size_t n_fields;
-    struct pe_plan *plan;             /* as given: owns what the resolved fields point to */
-    struct pe_model *model;           /* of no edit */
-    uint64_t n;                       /* positions (of keys) */
-    const char *tensor_layout;        /* as given, else NULL */
-    bool is_len_fixed;                /* len follows from the axes, so another tensor_layout has another */
-    const struct pe_value *positions; /* as given for each row of the batch, [batch, n]; NULL: they are common */
-    bool has_mask;                    /* the positions are those of a padded batch: */
+    struct pe_plan *plan;      /* as given: owns what the resolved fields point to */
+    struct pe_model *model;    /* of no edit */
+    uint64_t n;                /* positions (of keys) */
+    const char *tensor_layout; /* as given, else NULL */
+    bool is_len_fixed;         /* len follows from the axes, so another tensor_layout has another */
+    /* For each row of the batch, [batch, n] or [axes, batch, n]; NULL: they are common. */
+    const struct pe_value *positions;
+    bool has_mask; /* the positions are those of a padded batch: */
     struct pe_padding_fields padding_fields;
     struct pe_padding padding;
-    double *padded[2];                /* by its mask: skipped, counted; owned */
-    struct pe_value padded_positions; /* those of the belief, [batch, n] */
-    bool is_misfit;                   /* its plan has not the shape of the evidence: it explains nothing as it is */
+    double *padded[2];        /* by its mask: skipped, counted; else [0] is of by_batch. Owned. */
+    struct pe_value by_batch; /* positions that are computed here: by the mask, or in another order of axes */
+    bool is_misfit;           /* its plan has not the shape of the evidence: it explains nothing as it is */
 };
 
 /* pe_inherit_blame for an error of any step. */
@@ -274,6 +278,10 @@ void pe_belief_replace(struct pe_diagnosis *d, const char *name, struct pe_value
 bool pe_belief_has_sequence(const struct pe_diagnosis *d);
 bool pe_belief_is_sequence(const char *name); /* a field that gives positions, not a rule for counting them */
 
+/* Positions of a batch as one list for each axis, as a plan takes them; and their positions_layout. */
+struct pe_value pe_flat_positions(const struct pe_value *by_batch);
+const char *pe_layout_of(const struct pe_value *by_batch);
+
 /* In read(): the plan of the belief with no size but a missing length, which is n; NULL if there is none. */
 struct pe_plan *pe_belief_try(struct pe_diagnosis *d, uint64_t n);
 
@@ -285,7 +293,7 @@ void pe_belief_drop(struct pe_diagnosis *d);
 
 /* Edits: fields of the request that replace the belief's, and transforms of the numbers. A fault writes into one. */
 
-/* Of the last two, base and power are rounded before 1 is divided by them: w = fl(1/fl(fl(base)^e)). */
+/* Of those divided, base and power are rounded before 1 is divided by them: w = fl(1/fl(fl(base)^e)). */
 enum pe_recipe {
     PE_RECIPE_NONE,
     PE_RECIPE_F32,
@@ -293,8 +301,13 @@ enum pe_recipe {
     PE_RECIPE_F16_INV_FREQ,
     PE_RECIPE_BF16,
     PE_RECIPE_BF16_INV_FREQ_DIVIDED,
-    PE_RECIPE_BF16_DIVIDED
+    PE_RECIPE_BF16_DIVIDED,
+    PE_RECIPE_F16,
+    PE_RECIPE_TF32
 };
+
+/* To 11 significant bits, as the inputs of a product in TF32 are. */
+double pe_round_to_tf32(double x);
 enum pe_sinusoid_change {
     PE_SINUSOID_AS_IS,
     PE_EXPONENT_PER_COLUMN,

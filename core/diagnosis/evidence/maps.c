@@ -175,6 +175,34 @@ static void make_row(const struct pe_model *m, struct map *map, uint64_t row)
         map->numbers[j] = log(map->numbers[j]);
 }
 
+/* Of a map [batch, heads, queries, keys], with leading axes of length 1 left out: the batch row of a row. */
+static uint64_t batch_of(const struct pe_evidence *e, uint64_t row)
+{
+    uint64_t n_batches = e->padding->n_batches;
+    return n_batches > 1 ? row / (e->n_rows / n_batches) : 0;
+}
+
+bool pe_map_is_padding(const struct pe_evidence *e, uint64_t row)
+{
+    const struct pe_tensor *t = &e->tensors[0];
+    uint64_t q_len = t->shape[t->rank - 2], k_len = e->padding->n;
+    if (q_len > k_len || e->row_len != k_len || e->n_rows % e->padding->n_batches)
+        return false;
+    return !pe_padding_is_token(e->padding, batch_of(e, row) * k_len + k_len - q_len + row % q_len);
+}
+
+/* Whatever code has where a key is padding is right. */
+static void pass_padding(const struct pe_model *m, uint64_t row, uint64_t col0, size_t n, double *out)
+{
+    const struct pe_evidence *e = &m->d->evidence;
+    if (!e->padding || e->row_len != e->padding->n || e->n_rows % e->padding->n_batches)
+        return;
+    uint64_t first = batch_of(e, row) * e->padding->n;
+    for (size_t j = 0; j < n; j++)
+        if (!pe_padding_is_token(e->padding, first + col0 + j))
+            pe_evidence_read(e, 0, row, col0 + j, 1, &out[j]);
+}
+
 static void fill_map(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
     struct map *map = m->state;
@@ -182,6 +210,7 @@ static void fill_map(const struct pe_model *m, size_t t, uint64_t row, uint64_t 
     if (map->row != row)
         make_row(m, map, row);
     memcpy(out, map->numbers + col0, n * sizeof *out);
+    pass_padding(m, row, col0, n, out);
 }
 
 /* E of each score; of a row of probabilities the largest. */

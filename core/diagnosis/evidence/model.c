@@ -52,7 +52,7 @@ static size_t for_plan(const struct pe_belief *b, struct pe_field *fields, size_
     size_t m = 0;
     bool is_by_batch = false, is_padded = false, is_counted = false;
     for (size_t i = 0; i < n; i++) {
-        is_by_batch |= pe_same(fields[i].name, "positions_layout");
+        is_by_batch |= pe_same(fields[i].name, "positions_layout") && !pe_same(fields[i].value.string, "axes");
         is_padded |= pe_same(fields[i].name, "attention_mask");
         is_counted |= pe_same(fields[i].name, "padding") && pe_same(fields[i].value.string, "counted");
         if (!pe_is_among("tensor_layout|positions_layout|attention_mask|padding|pad_position", fields[i].name))
@@ -61,11 +61,8 @@ static size_t for_plan(const struct pe_belief *b, struct pe_field *fields, size_
     if (is_padded)
         return put_padded(b, is_counted, fields, m);
     for (size_t i = 0; is_by_batch && i < m; i++)
-        if (pe_same(fields[i].name, "positions") && fields[i].value.array.rank == 2) {
-            struct pe_tensor *t = &fields[i].value.array;
-            t->shape[0] *= t->shape[1];
-            t->rank = 1;
-        }
+        if (pe_same(fields[i].name, "positions") && fields[i].value.array.rank > 1)
+            fields[i].value = pe_flat_positions(&fields[i].value);
     return m;
 }
 
@@ -82,7 +79,7 @@ static size_t put_fields(const struct pe_diagnosis *d, const struct pe_edit *edi
     for (size_t i = 0; i < edit->n_fields; i++)
         if (edit->fields[i].value.kind != PE_NULL && n < PE_FIELDS_MAX)
             fields[n++] = edit->fields[i];
-    return for_plan(b, fields, n);
+    return d->evidence.kind->id == PE_OF_MAPS ? n : for_plan(b, fields, n);
 }
 
 static enum pe_status plan_of(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_plan **plan,
@@ -109,7 +106,8 @@ static void place_axes(struct pe_model *m, const struct pe_edit *edit)
     const struct pe_value *layout = pe_edit_value(m->d, edit, "tensor_layout");
     bool is_placed = pe_evidence_axes(&m->d->evidence, layout ? layout->string : NULL, &m->axes);
     bool is_padded = pe_edit_value(m->d, edit, "attention_mask") && m->d->belief.positions;
-    m->is_by_batch = is_padded || pe_edit_value(m->d, edit, "positions_layout");
+    const struct pe_value *levels = pe_edit_value(m->d, edit, "positions_layout");
+    m->is_by_batch = is_padded || (levels && !pe_same(levels->string, "axes"));
     if (!is_placed)
         m->axes.n = 0;
 }

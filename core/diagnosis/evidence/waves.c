@@ -3,7 +3,8 @@
  *     recipe      cos, sin of fl(fl(p)·fl(w)), each step rounded:   w      p, product, result
  *                 f32                                               f32    f32
  *                 bf16_inv_freq, f16_inv_freq                       16 bit f32
- *                 bf16                                              bf16   bf16
+ *                 bf16, f16                                         16 bit 16 bit
+ *                 tf32                                              11 bits of w and p, else f32
  *                 …_divided, of bf16: w is fl(1/fl(fl(base)^e)), as torch's 1 / (base ** e) has it
  *     sinusoid    column j of d at position p; even columns are sines, or as the layout states:
  *                 exponent_per_column   p·base^(-j/d)
@@ -97,11 +98,31 @@ struct rounding {
     bool is_divided;
 };
 
-static const struct rounding roundings[] = {
-    [PE_RECIPE_NONE] = {PE_F64, PE_F64, false},           [PE_RECIPE_F32] = {PE_F32, PE_F32, false},
-    [PE_RECIPE_BF16_INV_FREQ] = {PE_BF16, PE_F32, false}, [PE_RECIPE_F16_INV_FREQ] = {PE_F16, PE_F32, false},
-    [PE_RECIPE_BF16] = {PE_BF16, PE_BF16, false},         [PE_RECIPE_BF16_INV_FREQ_DIVIDED] = {PE_BF16, PE_F32, true},
-    [PE_RECIPE_BF16_DIVIDED] = {PE_BF16, PE_BF16, true}};
+static const struct rounding roundings[] = {[PE_RECIPE_NONE] = {PE_F64, PE_F64, false},
+                                            [PE_RECIPE_F32] = {PE_F32, PE_F32, false},
+                                            [PE_RECIPE_BF16_INV_FREQ] = {PE_BF16, PE_F32, false},
+                                            [PE_RECIPE_F16_INV_FREQ] = {PE_F16, PE_F32, false},
+                                            [PE_RECIPE_BF16] = {PE_BF16, PE_BF16, false},
+                                            [PE_RECIPE_BF16_INV_FREQ_DIVIDED] = {PE_BF16, PE_F32, true},
+                                            [PE_RECIPE_BF16_DIVIDED] = {PE_BF16, PE_BF16, true},
+                                            [PE_RECIPE_F16] = {PE_F16, PE_F16, false},
+                                            [PE_RECIPE_TF32] = {PE_F32, PE_F32, false}};
+
+double pe_round_to_tf32(double x)
+{
+    enum { BITS = 11 };
+    int exponent;
+    if (x == 0 || !isfinite(x))
+        return x;
+    double fraction = frexp(x, &exponent);
+    return ldexp(nearbyint(ldexp(fraction, BITS)), exponent - BITS);
+}
+
+/* Both factors of an angle. */
+static double round_factor(const struct pe_model *m, double x)
+{
+    return m->transforms.recipe == PE_RECIPE_TF32 ? pe_round_to_tf32(x) : x;
+}
 
 /* Tables with more bits than bf16 are cosines of such angles in f32. A factor is multiplied in afterwards. */
 static bool has_more_bits(const struct pe_model *m)
@@ -138,7 +159,7 @@ static double round_frequency(const struct pe_model *m, double w)
 static double by_recipe(const struct pe_model *m, size_t column, double p, double frequency, int quarter)
 {
     const struct rounding *r = &roundings[m->transforms.recipe];
-    double fp = pe_round_to(r->of_others, p), fw = round_frequency(m, frequency);
+    double fp = round_factor(m, pe_round_to(r->of_others, p)), fw = round_factor(m, round_frequency(m, frequency));
     double x = value_of(pe_round_to(r->of_others, fp * fw), quarter);
     return pe_round_to(has_more_bits(m) && r->of_others == PE_BF16 ? PE_F32 : r->of_others, x) * m->columns[column].ah;
 }
@@ -226,7 +247,8 @@ void pe_wave_angles(const struct pe_model *m, uint64_t i, uint64_t col0, size_t 
     double direction = real_of(m, "direction", 1);
     for (size_t j = 0; j < n; j++) {
         const struct pe_wave *w = &m->columns[col0 + j];
-        double p = pe_round_to(r->of_others, position_of(m, w, i)), f = round_frequency(m, radians(w));
+        double p = round_factor(m, pe_round_to(r->of_others, position_of(m, w, i))),
+               f = round_factor(m, round_frequency(m, radians(w)));
         out[j] = pe_round_to(r->of_others, direction * (p * f));
     }
 }

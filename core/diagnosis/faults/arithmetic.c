@@ -52,6 +52,17 @@ RECIPE(angles_bf16,
                   "Positions, frequencies and angles were rounded to bfloat16."),
        OF_WAVES, 0, PE_RECIPE_BF16, PE_RECIPE_BF16_DIVIDED)
 
+RECIPE(angles_f16,
+       FAULT_TEXT("angles_f16", "arithmetic", ARITHMETIC, 2, "float16 angles",
+                  "Positions, frequencies and angles are rounded to float16.",
+                  "Positions, frequencies and angles were rounded to float16."),
+       OF_WAVES, 0, PE_RECIPE_F16)
+RECIPE(angles_tf32,
+       FAULT_TEXT("angles_tf32", "arithmetic", ARITHMETIC, 2, "TF32 angles",
+                  "Positions and frequencies are rounded to the 11 bits of TF32 before they are multiplied.",
+                  "Angles are computed by a matrix product in TF32, which keeps 11 bits of positions and frequencies."),
+       OF_WAVES, 0, PE_RECIPE_TF32)
+
 static bool wrap_angles(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     (void)d;

@@ -202,6 +202,32 @@ bool pe_agrees(const struct pe_reading *r, const double *w, double stride, doubl
  * where the evidence does not decide it. */
 bool pe_lengths_agree(const struct pe_model *model);
 
+/* ---- Positions that are fitted ---- */
+
+/* A model of the edit so far and its reading. Position ids are themselves what the phases of other evidence show. */
+struct pe_fit {
+    struct pe_model *model;
+    const struct pe_reading *reading; /* NULL: of ids */
+    double *position;                 /* [n]: believed positions */
+    double *found;                    /* [n]: ids, or positions by comparison */
+    size_t n;
+};
+
+/* A fit whose phases agree less with it than this is none. */
+#define PE_FIT_SCORE_MIN 0.9
+
+/* Call pe_fit_close afterwards, also where it gives false: there are no phases. */
+bool pe_fit_open(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_fit *fit);
+void pe_fit_close(struct pe_fit *fit);
+/* By how much row `first` and the n - 1 after it are beyond position[i] (NULL: beyond 0). */
+struct pe_solved pe_fit_shift(const struct pe_fit *fit, const double *position, size_t first, size_t n);
+/* The nearest integer if x is one within its error; else x. */
+double pe_fit_tidy(struct pe_solved s);
+/* The position of row i. A row of zeros has no phases: it stays where it is believed. */
+bool pe_fit_row(const struct pe_fit *fit, size_t i, double *position);
+/* Is the belief on one axis? */
+bool pe_is_one_axis(const struct pe_diagnosis *d);
+
 /* How far the frequencies of a model's recipe may be off, relatively. */
 double pe_wave_tolerance(const struct pe_model *model);
 /* Positions from row 0 to row 1 of a model on one axis. */

@@ -178,7 +178,9 @@ double pe_wave_tolerance(const struct pe_model *m)
     switch (m->transforms.recipe) {
     case PE_RECIPE_BF16_INV_FREQ: return 0x1p-8;
     case PE_RECIPE_BF16_INV_FREQ_DIVIDED: return 0x1p-7;
+    case PE_RECIPE_TF32:
     case PE_RECIPE_F16_INV_FREQ: return 0x1p-10;
+    case PE_RECIPE_F16: return 0x1p-7;
     case PE_RECIPE_BF16:
     case PE_RECIPE_BF16_DIVIDED: return 0x1p-4;
     case PE_RECIPE_NONE:

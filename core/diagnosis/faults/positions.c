@@ -1,5 +1,5 @@
-/* Faults of positions: another offset, a stride, an order of their own, padding, rows of a batch. Those that are fitted
- * read the positions from the phases (faults/steps.c).
+/* Faults of positions: another offset, a stride, an order of their own (those of batches and parts: batches.c). Those
+ * that are fitted read the positions from the phases (faults/steps.c).
  *
  * A rotated row states its own position: its phases are p·w for all pairs, and solving them gives p (faults/steps.c).
  * So no list of candidate offsets is tried. First rules for all rows are fitted (offset plus stride); only if rows are
@@ -14,21 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A fit whose phases agree less with it than this is none. */
-#define SCORE_MIN 0.9
+bool pe_is_one_axis(const struct pe_diagnosis *d) { return d->belief.model->plan->seq.n_axes == 1; }
 
-static bool is_one_axis(const struct pe_diagnosis *d) { return d->belief.model->plan->seq.n_axes == 1; }
-
-/* A model of the edit so far and its reading. Position ids are themselves what the phases of other evidence show. */
-struct fit {
-    struct pe_model *model;
-    const struct pe_reading *reading; /* NULL: of ids */
-    double *position;                 /* [n]: believed positions */
-    double *found;                    /* [n]: ids, or positions by comparison */
-    size_t n;
-};
-
-static bool open_ids(struct pe_diagnosis *d, struct fit *f)
+static bool open_ids(struct pe_diagnosis *d, struct pe_fit *f)
 {
     f->n = (size_t)d->evidence.row_len;
     f->position = malloc(2 * f->n * sizeof *f->position);
@@ -78,7 +66,7 @@ static double scan(const struct pe_model *m, size_t i, double *room)
     return position;
 }
 
-static bool open_scan(struct pe_diagnosis *d, struct fit *f)
+static bool open_scan(struct pe_diagnosis *d, struct pe_fit *f)
 {
     const struct pe_model *m = f->model;
     bool is_plain =
@@ -98,12 +86,12 @@ static bool open_scan(struct pe_diagnosis *d, struct fit *f)
     return true;
 }
 
-static bool open_fit(struct pe_diagnosis *d, struct pe_edit *edit, struct fit *f)
+bool pe_fit_open(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_fit *f)
 {
-    *f = (struct fit){.n = 0};
-    if (is_one_axis(d) && d->evidence.kind->id == PE_OF_IDS)
+    *f = (struct pe_fit){.n = 0};
+    if (pe_is_one_axis(d) && d->evidence.kind->id == PE_OF_IDS)
         return open_ids(d, f);
-    if (!is_one_axis(d) || !pe_edit_model(d, edit, &f->model))
+    if (!pe_is_one_axis(d) || !pe_edit_model(d, edit, &f->model))
         return false;
     f->reading = pe_read_waves(d, f->model);
     if (!f->reading)
@@ -116,29 +104,27 @@ static bool open_fit(struct pe_diagnosis *d, struct pe_edit *edit, struct fit *f
     return f->position;
 }
 
-/* By how much row `first` and the n - 1 after it are beyond position[i] (NULL: beyond 0). */
-static struct pe_solved shift_of(const struct fit *f, const double *position, size_t first, size_t n)
+struct pe_solved pe_fit_shift(const struct pe_fit *f, const double *position, size_t first, size_t n)
 {
     return f->reading ? pe_measured_shift(f->reading, f->model, position, first, n)
                       : (struct pe_solved){f->found[first] - (position ? position[first] : 0), 1, 0};
 }
 
 /* Are rows of the evidence not equally far apart? */
-static bool is_uneven(const struct fit *f) { return f->reading && pe_is_uneven(f->reading); }
+static bool is_uneven(const struct pe_fit *f) { return f->reading && pe_is_uneven(f->reading); }
 
-static struct pe_solved stride_of(const struct fit *f)
+static struct pe_solved stride_of(const struct pe_fit *f)
 {
     return f->reading ? pe_measured_stride(f->reading, f->model) : (struct pe_solved){f->found[1] - f->found[0], 1, 0};
 }
 
-static void close_fit(struct fit *f)
+void pe_fit_close(struct pe_fit *f)
 {
     pe_model_free(f->model);
     free(f->position);
 }
 
-/* The nearest integer if x is one within its error; else x. */
-static double tidy(struct pe_solved s)
+double pe_fit_tidy(struct pe_solved s)
 {
     double near = nearbyint(s.x), margin = fmin(8 * s.error + 1e-3 + 0x1p-20 * fabs(s.x), 0.3);
     return fabs(s.x - near) <= margin ? near : pe_shortest_decimal(s.x, (s.error + 1e-7) / fmax(fabs(s.x), 1));
@@ -187,7 +173,8 @@ static bool fit_typed(struct pe_diagnosis *d, struct pe_edit *edit)
     struct pe_model *m;
     double position[PE_TYPED_MAX], best = 0, room[3 * PE_HEAD_DIM_MAX];
     const struct pe_transforms *t = &edit->transforms;
-    if (t->negated || t->sin_cos_swapped || !isnan(t->wrapped_from) || !is_one_axis(d) || !pe_edit_model(d, edit, &m))
+    if (t->negated || t->sin_cos_swapped || !isnan(t->wrapped_from) || !pe_is_one_axis(d) ||
+        !pe_edit_model(d, edit, &m))
         return false;
     bool is_known = m->columns && m->has_shape && !m->plan->scheme->magnitude;
     for (size_t i = 0; is_known && i < d->evidence.n_typed; i++)
@@ -205,15 +192,15 @@ static bool fit_offset(struct pe_diagnosis *d, struct pe_edit *edit)
 {
     if (d->evidence.is_typed)
         return fit_typed(d, edit);
-    struct fit f;
+    struct pe_fit f;
     struct pe_solved s = {0, -2, 0};
-    if (open_fit(d, edit, &f) && !(pe_belief_is_run(d) && is_uneven(&f)))
-        s = shift_of(&f, f.position, 0, f.n);
+    if (pe_fit_open(d, edit, &f) && !(pe_belief_is_run(d) && is_uneven(&f)))
+        s = pe_fit_shift(&f, f.position, 0, f.n);
     if (f.reading && f.n == 1) /* one row: its position */
         s.x -= f.position ? f.position[0] : 0;
-    close_fit(&f);
-    double by = tidy(s);
-    return s.score >= SCORE_MIN && by != 0 && fabs(by) < PE_POSITION_MAX && pe_edit_shift(d, edit, by);
+    pe_fit_close(&f);
+    double by = pe_fit_tidy(s);
+    return s.score >= PE_FIT_SCORE_MIN && by != 0 && fabs(by) < PE_POSITION_MAX && pe_edit_shift(d, edit, by);
 }
 
 static bool other_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
@@ -222,7 +209,7 @@ static bool other_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     if (i < 4)
         return pe_edit_shift(d, edit, by[i]);
     if (i == 4)
-        return is_one_axis(d) && pe_belief_position(d, 0) != 0 && pe_edit_shift(d, edit, -pe_belief_position(d, 0));
+        return pe_is_one_axis(d) && pe_belief_position(d, 0) != 0 && pe_edit_shift(d, edit, -pe_belief_position(d, 0));
     return fit_offset(d, edit);
 }
 
@@ -240,20 +227,20 @@ const struct pe_fault pe_fault_offset_other = {
 
 /* offset + s·i, s a common stride, or fitted and an integer from 2 on; the first is believed, or fitted with it.
  */
-static bool set_stride(struct pe_diagnosis *d, const struct fit *f, bool fits_first, struct pe_edit *edit)
+static bool set_stride(struct pe_diagnosis *d, const struct pe_fit *f, bool fits_first, struct pe_edit *edit)
 {
     struct pe_solved s = stride_of(f), first = {0, 1, 0};
-    double stride = tidy(s);
-    if (s.score < SCORE_MIN || stride != floor(stride) || stride < 2)
+    double stride = pe_fit_tidy(s);
+    if (s.score < PE_FIT_SCORE_MIN || stride != floor(stride) || stride < 2)
         return false;
     for (size_t i = 0; i < f->n; i++)
         f->position[i] = pe_belief_position(d, 0) + stride * (double)i;
     if (fits_first)
-        first = shift_of(f, f->position, 0, f->n);
-    double shift = fits_first ? tidy(first) : 0;
+        first = pe_fit_shift(f, f->position, 0, f->n);
+    double shift = fits_first ? pe_fit_tidy(first) : 0;
     for (size_t i = 0; i < f->n; i++)
         f->position[i] += shift;
-    return first.score >= SCORE_MIN && !(fits_first && shift == 0) && pe_edit_positions(d, edit, f->position);
+    return first.score >= PE_FIT_SCORE_MIN && !(fits_first && shift == 0) && pe_edit_positions(d, edit, f->position);
 }
 
 static const double strides[] = {2, 3, 4, 8};
@@ -263,14 +250,14 @@ double pe_stride_of(size_t i) { return i < N_STRIDES ? strides[i] : (double)NAN;
 
 static bool stride(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
-    struct fit f;
+    struct pe_fit f;
     if (i < N_STRIDES)
         return pe_belief_is_run(d) &&
                pe_edit_map(d, edit, strides[i], (1 - strides[i]) * pe_belief_position(d, 0), false);
     if (i == N_STRIDES) /* the belief has twice the coordinates; a run would be a scaling */
         return !pe_belief_is_run(d) && pe_edit_map(d, edit, 0.5, 0, false);
-    bool done = open_fit(d, edit, &f) && f.n > 1 && set_stride(d, &f, i > N_STRIDES + 1, edit);
-    close_fit(&f);
+    bool done = pe_fit_open(d, edit, &f) && f.n > 1 && set_stride(d, &f, i > N_STRIDES + 1, edit);
+    pe_fit_close(&f);
     return done;
 }
 
@@ -295,24 +282,24 @@ const struct pe_fault pe_fault_position_stride = {
 /* All rows where the first one is believed to be. */
 static bool first_for_all(struct pe_diagnosis *d, struct pe_edit *edit)
 {
-    double p = is_one_axis(d) ? pe_belief_position(d, 0) : 0;
+    double p = pe_is_one_axis(d) ? pe_belief_position(d, 0) : 0;
     return p != 0 && d->belief.n > 1 && pe_edit_map(d, edit, 0, p, false);
 }
 
 static bool constant(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
-    struct fit f;
+    struct pe_fit f;
     struct pe_solved s = {0, -2, 0};
     if (i == 0)
         return first_for_all(d, edit);
-    bool opened = open_fit(d, edit, &f) && !is_uneven(&f);
+    bool opened = pe_fit_open(d, edit, &f) && !is_uneven(&f);
     for (size_t j = 0; opened && j < f.n; j++)
         f.position[j] = 0;
     if (opened)
-        s = shift_of(&f, f.position, 0, f.n);
-    close_fit(&f);
-    double p = tidy(s);
-    return s.score >= SCORE_MIN && p != 0 && fabs(p) < PE_POSITION_MAX && d->belief.n > 1 &&
+        s = pe_fit_shift(&f, f.position, 0, f.n);
+    pe_fit_close(&f);
+    double p = pe_fit_tidy(s);
+    return s.score >= PE_FIT_SCORE_MIN && p != 0 && fabs(p) < PE_POSITION_MAX && d->belief.n > 1 &&
            pe_edit_map(d, edit, 0, p, false);
 }
 
@@ -331,40 +318,39 @@ const struct pe_fault pe_fault_positions_constant = {FAULT_TEXT("positions_const
 
 enum { TRIED_ROWS = 6 };
 
-/* A row of zeros has no phases: it stays where it is believed. */
-static bool read_position(const struct fit *f, size_t i, double *position)
+bool pe_fit_row(const struct pe_fit *f, size_t i, double *position)
 {
     int64_t zero_row = f->model ? f->model->transforms.zero_row : -1;
     if (zero_row >= 0 && (size_t)zero_row == i)
         return true;
-    struct pe_solved s = shift_of(f, NULL, i, 1);
-    *position = s.score >= SCORE_MIN ? tidy(s) : (double)INFINITY;
+    struct pe_solved s = pe_fit_shift(f, NULL, i, 1);
+    *position = s.score >= PE_FIT_SCORE_MIN ? pe_fit_tidy(s) : (double)INFINITY;
     return fabs(*position) <= PE_POSITION_MAX;
 }
 
 /* Does row i follow the one before it, or begin again at first? */
-static bool is_in_run(const struct fit *f, size_t i, double first)
+static bool is_in_run(const struct pe_fit *f, size_t i, double first)
 {
     return f->position[i] == first || (i > 0 && f->position[i] == f->position[i - 1] + 1);
 }
 
 /* The position of every row; first: of runs that begin there, NULL: of any. A few rows all over are tried before,
  * because most readings make no sense. */
-static bool read_rows(struct fit *f, const double *first)
+static bool read_rows(struct pe_fit *f, const double *first)
 {
     double ignored;
     for (size_t i = 0; i < TRIED_ROWS && i < f->n; i++)
-        if (!read_position(f, i * (f->n - 1) / TRIED_ROWS, &ignored))
+        if (!pe_fit_row(f, i * (f->n - 1) / TRIED_ROWS, &ignored))
             return false;
     for (size_t i = 0; i < f->n; i++)
-        if (!read_position(f, i, &f->position[i]) || (first && !is_in_run(f, i, *first)) ||
+        if (!pe_fit_row(f, i, &f->position[i]) || (first && !is_in_run(f, i, *first)) ||
             (i % 64 == 0 && pe_is_cancelled()))
             return false;
     return true;
 }
 
 /* Lengths of runs that each begin at the believed offset. */
-static size_t runs(const struct pe_diagnosis *d, const struct fit *f, double *lens)
+static size_t runs(const struct pe_diagnosis *d, const struct pe_fit *f, double *lens)
 {
     size_t n = 0;
     for (size_t i = 0; i < f->n; i++) {
@@ -375,7 +361,7 @@ static size_t runs(const struct pe_diagnosis *d, const struct fit *f, double *le
     return n;
 }
 
-static bool set_lens(struct pe_diagnosis *d, const struct fit *f, struct pe_edit *edit)
+static bool set_lens(struct pe_diagnosis *d, const struct pe_fit *f, struct pe_edit *edit)
 {
     double *lens = malloc(f->n * sizeof *lens), first = pe_belief_position(d, 0);
     size_t n = lens ? runs(d, f, lens) : 0;
@@ -392,11 +378,11 @@ static bool set_lens(struct pe_diagnosis *d, const struct fit *f, struct pe_edit
 
 static bool reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
-    struct fit f;
+    struct pe_fit f;
     double first = pe_belief_position(d, 0);
     (void)i;
-    bool done = open_fit(d, edit, &f) && pe_belief_is_run(d) && read_rows(&f, &first) && set_lens(d, &f, edit);
-    close_fit(&f);
+    bool done = pe_fit_open(d, edit, &f) && pe_belief_is_run(d) && read_rows(&f, &first) && set_lens(d, &f, edit);
+    pe_fit_close(&f);
     return done;
 }
 
@@ -411,156 +397,12 @@ const struct pe_fault pe_fault_position_reset = {
     .n_fits = 1,
     .fit_rank = 1};
 
-/* ---- A padded batch ---- */
-
-/* Has some token another position than the belief gives it? positions: of all columns. */
-static bool moves_tokens(const struct pe_belief *b, const double *positions)
-{
-    const double *believed = b->padded[b->padding.is_counted];
-    for (uint64_t i = 0; i < b->padding.n_batches * b->padding.n; i++)
-        if (pe_padding_is_token(&b->padding, i) && positions[i] != believed[i])
-            return true;
-    return false;
-}
-
-/* The positions by the other rule. With padding on the right, tokens have the same. */
-static bool set_rule(struct pe_diagnosis *d, bool is_counted, struct pe_edit *edit)
-{
-    const struct pe_belief *b = &d->belief;
-    if (!b->has_mask || b->padding.is_counted == is_counted || !moves_tokens(b, b->padded[is_counted]))
-        return false;
-    pe_edit_set_word(edit, "padding", pe_padding_words[is_counted ? PE_PADDING_COUNTED : PE_PADDING_SKIPPED]);
-    return true;
-}
-
-static bool count_padding(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    return set_rule(d, true, edit);
-}
-
-/* The mask is stated, and its meaning is another. */
-static int surprise_of_mask(const struct pe_diagnosis *d, size_t i)
-{
-    enum { OF_A_STATED_FIELD = 2 };
-    (void)d, (void)i;
-    return -OF_A_STATED_FIELD;
-}
-
-const struct pe_fault pe_fault_padding_counted = {
-    FAULT_TEXT("padding_counted", "positions", POSITIONS, 1, "padding counted",
-               "Positions count the columns of a padded batch: padding moves the tokens behind it.",
-               "Positions count the columns, padding included; in the configuration the first token of each row is at "
-               "the beginning. position_ids must follow attention_mask."),
-
-    .evidence = PE_EVIDENCE_BIT(ROTATED), .n_alternatives = 1, .apply = count_padding, .surprise = surprise_of_mask};
-
-static bool skip_padding(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    return set_rule(d, false, edit);
-}
-
-const struct pe_fault pe_fault_padding_skipped = {
-    FAULT_TEXT("padding_skipped", "positions", POSITIONS, 2, "padding skipped",
-               "Positions skip padding: the first token of each row is at the beginning.",
-               "Positions skip padding; in the configuration they count every column."),
-
-    .evidence = PE_EVIDENCE_BIT(ROTATED), .n_alternatives = 1, .apply = skip_padding, .surprise = surprise_of_mask};
-
-/* As if padding were on the other side: the mask of a tokenizer that pads there. */
-static bool mirror_padding(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    const struct pe_belief *b = &d->belief;
-    (void)i;
-    if (!b->has_mask || b->padding.is_counted)
-        return false;
-    double *x = pe_edit_positions_by_row(d, edit, b->padding.n_batches, b->padding.n);
-    if (!x)
-        return false;
-    pe_padding_positions(&b->padding, false, true, x);
-    return moves_tokens(b, x);
-}
-
-const struct pe_fault pe_fault_padding_side = {
-    FAULT_TEXT("padding_side", "positions", POSITIONS, 3, "padding on the other side",
-               "Positions are those of a batch that is padded on the other side.",
-               "The rows have the positions of a batch that is padded on the other side."),
-
-    .evidence = PE_EVIDENCE_BIT(ROTATED), .n_alternatives = 1, .apply = mirror_padding, .surprise = surprise_of_mask};
-
-/* ---- Rows of a batch ---- */
-
-/* Moves the positions [n] of one row of the batch to where its phases are. Padding is on the left, so the right half is
- * measured. */
-static bool fit_batch_row(const struct fit *f, size_t first, size_t n, double *x)
-{
-    size_t from = n > 1 ? first + n / 2 : first, count = first + n - from;
-    struct pe_solved s = shift_of(f, x, from, count);
-    double by = tidy(s) - (count == 1 ? x[from] : 0);
-    for (size_t i = first; i < first + n; i++)
-        x[i] += by;
-    return s.score >= SCORE_MIN && fabs(by) <= PE_POSITION_MAX;
-}
-
-/* Columns before position 0 are padding, all of it at one position, which the first of them shows. */
-static void fit_padding(const struct fit *f, double *x, size_t n)
-{
-    size_t first = 0;
-    double pad = 0;
-    while (first < n && x[first] >= 0)
-        first++;
-    if (first == n || !read_position(f, first, &pad) || pad == x[first])
-        return;
-    for (size_t i = first; i < n; i++)
-        x[i] = x[i] < 0 ? pad : x[i];
-}
-
-/* Are the rows not all alike? */
-static bool differ(const double *x, size_t n_rows, size_t n)
-{
-    for (size_t b = 1; b < n_rows; b++)
-        if (memcmp(x, x + b * n, n * sizeof *x) != 0)
-            return true;
-    return false;
-}
-
-static bool fit_by_row(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    struct pe_operand axes;
-    const struct pe_value *layout = pe_edit_value(d, edit, "tensor_layout");
-    (void)i;
-    if (!pe_evidence_axes(&d->evidence, layout ? layout->string : NULL, &axes) || axes.n_batches < 2)
-        return false;
-    double *x = pe_edit_positions_by_row(d, edit, axes.n_batches, axes.n);
-    struct fit f = {.n = 0};
-    bool done = x && pe_edit_model(d, edit, &f.model) && (f.reading = pe_read_waves(d, f.model));
-    for (uint64_t b = 0; done && b < axes.n_batches; b++)
-        done = fit_batch_row(&f, (size_t)(b * axes.n), (size_t)axes.n, x) && !pe_is_cancelled();
-    if (done)
-        fit_padding(&f, x, (size_t)(axes.n_batches * axes.n));
-    close_fit(&f);
-    return done && differ(x, (size_t)axes.n_batches, (size_t)axes.n);
-}
-
-const struct pe_fault pe_fault_offsets_by_row = {
-    FAULT_TEXT(
-        "offsets_by_row", "positions", POSITIONS, 2, "positions by batch row",
-        "Each row of the batch begins at a position of its own, as with left padding or caches of several lengths.",
-        "The rows of the batch begin at different positions; in the configuration they have the same."),
-
-    .evidence = PE_EVIDENCE_BIT(ROTATED),
-    .n_alternatives = 1,
-    .apply = fit_by_row,
-    .n_fits = 1,
-    .fit_rank = 1};
-
 static bool list_rows(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
-    struct fit f;
+    struct pe_fit f;
     (void)i;
-    bool done = open_fit(d, edit, &f) && read_rows(&f, NULL) && pe_edit_positions(d, edit, f.position);
-    close_fit(&f);
+    bool done = pe_fit_open(d, edit, &f) && read_rows(&f, NULL) && pe_edit_positions(d, edit, f.position);
+    pe_fit_close(&f);
     return done;
 }
 

@@ -9,7 +9,10 @@ static const struct pe_sequence *sequence(const struct pe_diagnosis *d) { return
 
 static bool has(const struct pe_diagnosis *d, const char *name) { return pe_edit_value(d, NULL, name) != NULL; }
 
-bool pe_belief_is_run(const struct pe_diagnosis *d) { return has(d, "len") && sequence(d)->n_axes == 1; }
+bool pe_belief_is_run(const struct pe_diagnosis *d)
+{
+    return has(d, "len") && !has(d, "shard") && sequence(d)->n_axes == 1;
+}
 
 double pe_belief_position(const struct pe_diagnosis *d, uint64_t i) { return pe_position_at(&sequence(d)->k[0], i); }
 
@@ -26,22 +29,24 @@ static uint64_t count_positions(const struct pe_diagnosis *d, const struct pe_ed
     return is_open ? (uint64_t)pe_edit_integer(d, edit, "len", (int64_t)d->belief.n) : d->belief.n;
 }
 
-/* Room for positions, as the field `positions`: a list for each axis, or for each row of the batch. */
-static double *room(const struct pe_diagnosis *d, struct pe_edit *edit, uint64_t levels, uint64_t n, bool is_by_batch)
+/* Room for positions, as the field `positions`: a list for each axis, of each row of the batch (n_batches 0: one for
+ * all). */
+static double *room(const struct pe_diagnosis *d, struct pe_edit *edit, uint64_t n_axes, uint64_t n_batches, uint64_t n)
 {
-    double *x = pe_edit_room(edit, levels * n * sizeof *x);
-    struct pe_tensor t = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = x};
-    if (levels > 1 || is_by_batch) {
-        t.rank = 2;
-        t.shape[0] = levels;
-        t.shape[1] = n;
-    }
+    double *x = pe_edit_room(edit, n_axes * (n_batches ? n_batches : 1) * n * sizeof *x);
+    struct pe_tensor t = {.dtype = PE_F64, .data = x};
+    if (n_axes > 1)
+        t.shape[t.rank++] = n_axes;
+    if (n_batches)
+        t.shape[t.rank++] = n_batches;
+    t.shape[t.rank++] = n;
     if (!x)
         return NULL;
+    const struct pe_value positions = {.kind = PE_ARRAY, .array = t};
     pe_edit_remove_sequence(d, edit);
-    pe_edit_set(edit, "positions", (struct pe_value){.kind = PE_ARRAY, .array = t});
-    if (is_by_batch)
-        pe_edit_set_word(edit, "positions_layout", "batch");
+    pe_edit_set(edit, "positions", positions);
+    if (n_batches)
+        pe_edit_set_word(edit, "positions_layout", pe_layout_of(&positions));
     return x;
 }
 
@@ -51,9 +56,9 @@ static double *list(const struct pe_diagnosis *d, struct pe_edit *edit)
     uint64_t n = count_positions(d, edit);
     if (sequence(d)->k[0].n != d->belief.n)
         return NULL;
-    bool is_by_batch = pe_edit_has(d, edit, "positions_layout") || d->belief.positions;
-    uint64_t levels = is_by_batch ? d->belief.positions->array.shape[0] : sequence(d)->n_axes;
-    return room(d, edit, levels, is_by_batch ? n / levels : n, is_by_batch);
+    const struct pe_tensor *t = d->belief.positions ? &d->belief.positions->array : NULL;
+    uint64_t n_batches = t ? t->shape[t->rank - 2] : 0;
+    return room(d, edit, sequence(d)->n_axes, n_batches, n_batches ? n / n_batches : n);
 }
 
 double *pe_edit_positions_by_row(const struct pe_diagnosis *d, struct pe_edit *edit, uint64_t levels, uint64_t count)
@@ -61,7 +66,7 @@ double *pe_edit_positions_by_row(const struct pe_diagnosis *d, struct pe_edit *e
     bool is_by_batch = d->belief.positions != NULL;
     if (sequence(d)->n_axes > 1 || count_positions(d, edit) != (is_by_batch ? levels : 1) * count)
         return NULL;
-    double *x = room(d, edit, levels, count, true);
+    double *x = room(d, edit, 1, levels, count);
     for (uint64_t i = 0; x && i < levels * count; i++)
         x[i] = pe_belief_position(d, is_by_batch ? i : i % count);
     return x;
@@ -80,7 +85,7 @@ bool pe_edit_map(const struct pe_diagnosis *d, struct pe_edit *edit, double scal
 
 bool pe_edit_shift(const struct pe_diagnosis *d, struct pe_edit *edit, double by)
 {
-    bool is_lens = has(d, "lens");
+    bool is_lens = has(d, "lens") || has(d, "cu_seqlens") || has(d, "shard");
     if (!(is_lens || pe_belief_is_run(d)) || by != floor(by))
         return pe_edit_map(d, edit, 1, by, false);
     pe_edit_set_integer(edit, "offset", pe_edit_integer(d, NULL, "offset", 0) + (int64_t)by);
@@ -147,7 +152,8 @@ static bool rotated_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit
 {
     bool is_map = d->evidence.kind->id == PE_OF_MAPS; /* of any scheme, and not all rotate */
     (void)i;
-    return !(is_map && !d->belief.plan->scheme->rotate) && pe_edit_map(d, edit, 2, 0, false);
+    bool is_batch = is_map && pe_sequence_n_batches(sequence(d)) > 0; /* whose mask must stay */
+    return !(is_map && !d->belief.plan->scheme->rotate) && !is_batch && pe_edit_map(d, edit, 2, 0, false);
 }
 
 /* Nothing has been applied to tables yet, so their positions are doubled for another reason. */
@@ -180,7 +186,8 @@ const struct pe_fault pe_fault_positions_reversed = {
 static bool no_reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     (void)i;
-    return pe_edit_value(d, edit, "lens") && pe_edit_run(d, edit, pe_belief_position(d, 0));
+    bool is_packed = pe_edit_has(d, edit, "lens") || pe_edit_has(d, edit, "cu_seqlens");
+    return is_packed && pe_edit_run(d, edit, pe_belief_position(d, 0));
 }
 
 const struct pe_fault pe_fault_position_no_reset = {

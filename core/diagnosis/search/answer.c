@@ -193,13 +193,6 @@ static void put_sequence(struct pe_diagnosis *d, const struct pe_candidate *c, s
         if (value && value->kind != PE_NULL)
             pe_put_value(sequence, row->name, value);
     }
-    for (const struct pe_param *row = pe_padding_params(); row->name; row++) {
-        const struct pe_value *value = pe_edit_value(d, &c->edit, row->name);
-        if (value && value->kind != PE_NULL)
-            pe_put_value(sequence, row->name, value);
-    }
-    if (pe_edit_has(d, &c->edit, "positions_layout"))
-        pe_put_string(sequence, "positions_layout", "batch");
 }
 
 static struct pe_node *put_transform(struct pe_node *list, const char *name)
@@ -245,6 +238,8 @@ static const char *recipe_name(enum pe_recipe recipe)
     case PE_RECIPE_BF16_INV_FREQ: return "bf16_inv_freq";
     case PE_RECIPE_F16_INV_FREQ: return "f16_inv_freq";
     case PE_RECIPE_BF16: return pe_dtype_name(PE_BF16);
+    case PE_RECIPE_F16: return pe_dtype_name(PE_F16);
+    case PE_RECIPE_TF32: return "tf32";
     case PE_RECIPE_BF16_INV_FREQ_DIVIDED: return "bf16_inv_freq_divided";
     default: return "bf16_divided";
     }
@@ -439,6 +434,10 @@ const struct pe_member pe_diagnosis_members[] = {
      .summary =
          "where q, q_out, k and k_out were sent: verdict and codes of q and of k. Findings and candidates then have a "
          "side, q, k or, if one reading is of both, null"},
+    {.name = "arithmetic",
+     .types = "object|null",
+     .summary = "of tables, angles and frequencies that are explained: by which steps they were computed",
+     .members = pe_arithmetic_members},
     {.name = "next",
      .types = "object|null",
      .summary = "where `values` were typed and several readings fit: the number to look at next (tensor, position, "
@@ -465,6 +464,8 @@ static enum pe_status put_answer(struct pe_diagnosis *d, struct pe_answer *a, st
     if (!status)
         status = pe_answer_unseen(d, a, pe_put_list(root, "unseen"), err);
     pe_put_null(root, "sides"); /* diagnosis.c */
+    if (!status)
+        status = pe_answer_arithmetic(d, a, root, err);
     if (!status)
         status = pe_answer_next(d, a, root, err);
     if (d->used_all)

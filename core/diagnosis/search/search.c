@@ -367,7 +367,8 @@ static double work_of_answer(const struct pe_diagnosis *d)
     const struct pe_model *m = d->belief.model;
     double all = (double)d->evidence.n_tensors * (double)d->evidence.n_rows * (double)d->evidence.row_len;
     double numbers = (PE_BEST_MAX + 1) * all + GOING_ON * (double)d->sample.n;
-    return numbers * m->number_work + (DECIDING + GOING_ON) * PE_WORK_OF_A_NS * m->plan->cost.ns;
+    return numbers * m->number_work + (DECIDING + GOING_ON) * PE_WORK_OF_A_NS * m->plan->cost.ns +
+           pe_arithmetic_work(d);
 }
 
 /* Level 1 is tried whole, so its work must be allowed; deeper levels take what is left. */

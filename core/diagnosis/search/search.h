@@ -227,6 +227,12 @@ enum pe_status pe_answer_unseen(struct pe_diagnosis *d, const struct pe_answer *
 enum pe_status pe_answer_decide(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_undecided *out,
                                 struct pe_failure *err);
 
+/* arithmetic.c: by which steps the tensor was computed, null where that does not show; and the work of it. */
+enum pe_status pe_answer_arithmetic(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root,
+                                    struct pe_failure *err);
+double pe_arithmetic_work(const struct pe_diagnosis *d);
+extern const struct pe_member pe_arithmetic_members[];
+
 /* presets.c: those whose plan is that of the candidate. */
 enum pe_status pe_answer_presets(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list,
                                  struct pe_failure *err);

@@ -94,7 +94,7 @@ struct state {
 static double smallest(const struct pe_positions *p)
 {
     double least = pe_position_at(p, 0);
-    for (uint64_t i = 1; p->list && i < p->n; i++)
+    for (uint64_t i = 1; p->list && i < pe_positions_count(p); i++)
         least = fmin(least, pe_position_at(p, i));
     return least;
 }

@@ -44,7 +44,7 @@ struct pe_stepping {
 static double count_steps(const struct pe_positions *p, double stride)
 {
     double last = pe_positions_last(p), turns = 0;
-    for (uint64_t i = 1; p->list && i < p->n; i++)
+    for (uint64_t i = 1; p->list && i < pe_positions_count(p); i++)
         turns += p->list[i] < p->list[i - 1];
     return last + (stride > 1 ? turns * stride : 0);
 }

@@ -20,7 +20,7 @@ static enum pe_status refuse(const struct pe_plan *plan, double p, uint64_t i, s
 enum pe_status pe_whole_check(const struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_positions *positions = plan->seq.k;
-    uint64_t n = positions->list ? positions->n : 1; /* a run grows by 1 */
+    uint64_t n = positions->list ? pe_positions_count(positions) : 1; /* a run grows by 1 */
     for (uint64_t i = 0; i < n; i++) {
         double p = pe_position_at(positions, i);
         if (!(p >= 0) || p != floor(p))

@@ -14,7 +14,7 @@
 static enum pe_status check_list(const struct pe_positions *p, const char *pointer, const char *scheme,
                                  struct pe_failure *err)
 {
-    for (uint64_t i = 0; p->list && i < p->n; i++)
+    for (uint64_t i = 0; p->list && i < pe_positions_count(p); i++)
         if (p->list[i] != floor(p->list[i]))
             return pe_fail(err, pointer,
                            "%s has %.17g at index %llu; allowed: integers, since %s has a row for each distance",
@@ -35,7 +35,7 @@ enum pe_status pe_relative_check(const struct pe_plan *plan, struct pe_failure *
 static void ends(const struct pe_positions *p, double *first, double *last)
 {
     *first = *last = pe_position_at(p, 0);
-    for (uint64_t i = 0; p->list && i < p->n; i++) {
+    for (uint64_t i = 0; p->list && i < pe_positions_count(p); i++) {
         *first = fmin(*first, p->list[i]);
         *last = fmax(*last, p->list[i]);
     }

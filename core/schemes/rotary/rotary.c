@@ -43,7 +43,7 @@ void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost)
         listed += (double)plan->seq.grid[a];
     pe_cost_each(cost, fmin(listed, PE_LISTED_POSITIONS_MAX), sizeof(double), PE_NS_PLACE);
     if (plan->seq.k->list || plan->seq.is_counted) /* a list may have coordinates for each of three axes */
-        pe_cost_each(cost, (double)plan->seq.k->n, 0, 3 * PE_NS_VISIT);
+        pe_cost_each(cost, (double)pe_positions_count(plan->seq.k), 0, 3 * PE_NS_VISIT);
 }
 
 /* The config that the answer shows: resolved, and what a pasted object states is in fields of their own. */

@@ -124,7 +124,7 @@ def test_a_wrong_layout_is_never_accepted(server):
 
 def test_openapi_has_the_layouts(server):
     fields = server.get("/openapi.json").json()["components"]["schemas"]["Diagnosis"]["properties"]
-    assert set(fields["tensor_layout"]["enum"]) == set(HOLD) and fields["positions_layout"]["enum"] == ["axes", "batch"]
+    assert set(fields["tensor_layout"]["enum"]) == set(HOLD) and fields["positions_layout"]["enum"] == ["axes", "batch", "batch_axes", "axes_batch"]
 
 
 # ---- Positions of each row of the batch ----------------------------------------------------------------------------------------

@@ -206,3 +206,14 @@ REFUSED = {
 def test_refused(server, what):
     request, pointer, words = REFUSED[what]
     check_problem(server.post("/diagnose", request), 422, pointer, words)
+
+
+@pytest.mark.parametrize("power, code", [(2, "as_believed"), (0, "mscale_missing"), (4, "mscale_twice")])
+def test_a_scaling_that_multiplies_the_softmax_scale(server, power, code):
+    """DeepSeek-V3's scores have 192^-1/2 · m^2 = 0.1352338; a belief without softmax_scale includes it."""
+    q, k = (np.random.default_rng(seed).normal(size=(1, 1, 6, 192)) for seed in (0, 1))
+    sent = {"q": inline(Tensor(q, "f64")), "k": inline(Tensor(k, "f64"))}
+    scale = 192 ** -0.5 * (0.1 * np.log(40) + 1) ** power
+    request = {"preset": "deepseek-v3", "softmax_scale": scale, "outputs": ["scores"], "dtype": "f64", **sent}
+    found = np.array(server.ask("/attention", **request).json()["tensors"]["scores"]["data"])
+    assert codes_of(diagnose(server, {"preset": "deepseek-v3", "scores": inline(Tensor(found, "f64")), **sent}))[0] == code

@@ -1,0 +1,369 @@
+/* Faults of positions of batches, and of parts of a sequence: padding, rows of a batch, shards, tables of fewer rows
+ * than there are positions.
+ *
+ * A row shows its position (positions.c), so each rule here needs a few rows only: two halves of a shard, the last row
+ * of a table that ends, the first row that a shorter table begins again with. */
+#include "core/diagnosis/diagnosis.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Evidence whose rows may be those of a batch. */
+#define OF_ROWS (PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ENCODING))
+
+/* ---- A padded batch ---- */
+
+/* Has some token another position than the belief gives it? positions: of all columns. */
+static bool moves_tokens(const struct pe_belief *b, const double *positions)
+{
+    const double *believed = b->padded[b->padding.is_counted];
+    for (uint64_t i = 0; i < b->padding.n_batches * b->padding.n; i++)
+        if (pe_padding_is_token(&b->padding, i) && positions[i] != believed[i])
+            return true;
+    return false;
+}
+
+/* The positions by the other rule. With padding on the right, tokens have the same. */
+static bool set_rule(struct pe_diagnosis *d, bool is_counted, struct pe_edit *edit)
+{
+    const struct pe_belief *b = &d->belief;
+    if (!b->has_mask || b->padding.is_counted == is_counted || !moves_tokens(b, b->padded[is_counted]))
+        return false;
+    pe_edit_set_word(edit, "padding", pe_padding_words[is_counted ? PE_PADDING_COUNTED : PE_PADDING_SKIPPED]);
+    return true;
+}
+
+static bool count_padding(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return set_rule(d, true, edit);
+}
+
+/* The mask is stated, and its meaning is another. */
+static int surprise_of_mask(const struct pe_diagnosis *d, size_t i)
+{
+    enum { OF_A_STATED_FIELD = 2 };
+    (void)d, (void)i;
+    return -OF_A_STATED_FIELD;
+}
+
+const struct pe_fault pe_fault_padding_counted = {
+    FAULT_TEXT("padding_counted", "positions", POSITIONS, 1, "padding counted",
+               "Positions count the columns of a padded batch: padding moves the tokens behind it.",
+               "Positions count the columns, padding included; in the configuration the first token of each row is at "
+               "the beginning. position_ids must follow attention_mask."),
+
+    .evidence = OF_ROWS | PE_EVIDENCE_BIT(MAPS), .n_alternatives = 1, .apply = count_padding,
+    .surprise = surprise_of_mask};
+
+static bool skip_padding(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return set_rule(d, false, edit);
+}
+
+const struct pe_fault pe_fault_padding_skipped = {
+    FAULT_TEXT("padding_skipped", "positions", POSITIONS, 2, "padding skipped",
+               "Positions skip padding: the first token of each row is at the beginning.",
+               "Positions skip padding; in the configuration they count every column."),
+
+    .evidence = OF_ROWS | PE_EVIDENCE_BIT(MAPS), .n_alternatives = 1, .apply = skip_padding,
+    .surprise = surprise_of_mask};
+
+/* As if padding were on the other side: the mask of a tokenizer that pads there. */
+static bool mirror_padding(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    const struct pe_belief *b = &d->belief;
+    (void)i;
+    if (!b->has_mask || b->padding.is_counted)
+        return false;
+    double *x = pe_edit_positions_by_row(d, edit, b->padding.n_batches, b->padding.n);
+    if (!x)
+        return false;
+    pe_padding_positions(&b->padding, false, true, x);
+    return moves_tokens(b, x);
+}
+
+const struct pe_fault pe_fault_padding_side = {
+    FAULT_TEXT("padding_side", "positions", POSITIONS, 3, "padding on the other side",
+               "Positions are those of a batch that is padded on the other side.",
+               "The rows have the positions of a batch that is padded on the other side."),
+
+    .evidence = OF_ROWS, .n_alternatives = 1, .apply = mirror_padding, .surprise = surprise_of_mask};
+
+/* ---- Rows of a batch ---- */
+
+/* Moves the positions [n] of one row of the batch to where its phases are. Padding is on the left, so the right half is
+ * measured. */
+static bool fit_batch_row(const struct pe_fit *f, size_t first, size_t n, double *x)
+{
+    size_t from = n > 1 ? first + n / 2 : first, count = first + n - from;
+    struct pe_solved s = pe_fit_shift(f, x, from, count);
+    double by = pe_fit_tidy(s) - (count == 1 ? x[from] : 0);
+    for (size_t i = first; i < first + n; i++)
+        x[i] += by;
+    return s.score >= PE_FIT_SCORE_MIN && fabs(by) <= PE_POSITION_MAX;
+}
+
+/* Columns before position 0 are padding, all of it at one position, which the first of them shows. */
+static void fit_padding(const struct pe_fit *f, double *x, size_t n)
+{
+    size_t first = 0;
+    double pad = 0;
+    while (first < n && x[first] >= 0)
+        first++;
+    if (first == n || !pe_fit_row(f, first, &pad) || pad == x[first])
+        return;
+    for (size_t i = first; i < n; i++)
+        x[i] = x[i] < 0 ? pad : x[i];
+}
+
+/* Are the rows not all alike? */
+static bool differ(const double *x, size_t n_rows, size_t n)
+{
+    for (size_t b = 1; b < n_rows; b++)
+        if (memcmp(x, x + b * n, n * sizeof *x) != 0)
+            return true;
+    return false;
+}
+
+static bool fit_by_row(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct pe_operand axes;
+    const struct pe_value *layout = pe_edit_value(d, edit, "tensor_layout");
+    (void)i;
+    if (!pe_evidence_axes(&d->evidence, layout ? layout->string : NULL, &axes) || axes.n_batches < 2)
+        return false;
+    double *x = pe_edit_positions_by_row(d, edit, axes.n_batches, axes.n);
+    struct pe_fit f = {.n = 0};
+    bool done = x && pe_edit_model(d, edit, &f.model) && (f.reading = pe_read_waves(d, f.model));
+    for (uint64_t b = 0; done && b < axes.n_batches; b++)
+        done = fit_batch_row(&f, (size_t)(b * axes.n), (size_t)axes.n, x) && !pe_is_cancelled();
+    if (done)
+        fit_padding(&f, x, (size_t)(axes.n_batches * axes.n));
+    pe_fit_close(&f);
+    return done && differ(x, (size_t)axes.n_batches, (size_t)axes.n);
+}
+
+const struct pe_fault pe_fault_offsets_by_row = {
+    FAULT_TEXT(
+        "offsets_by_row", "positions", POSITIONS, 2, "positions by batch row",
+        "Each row of the batch begins at a position of its own, as with left padding or caches of several lengths.",
+        "The rows of the batch begin at different positions; in the configuration they have the same."),
+
+    .evidence = PE_EVIDENCE_BIT(ROTATED),
+    .n_alternatives = 1,
+    .apply = fit_by_row,
+    .n_fits = 1,
+    .fit_rank = 1};
+
+/* ---- Levels of positions ---- */
+
+/* [axes][batch][n] with the first two exchanged: [batch][axes][n] read as the other, where both are equally many. */
+static bool exchange_levels(const struct pe_value *v, struct pe_edit *edit)
+{
+    const struct pe_tensor *t = &v->array;
+    uint64_t m = t->shape[0], n = t->shape[2];
+    double *x = t->shape[1] == m && m > 1 ? pe_edit_room(edit, m * m * n * sizeof *x) : NULL;
+    struct pe_tensor turned = {PE_F64, 3, {m, m, n}, x};
+    for (uint64_t i = 0; x && i < m * m * n; i++) {
+        uint64_t a = i / n / m, b = i / n % m;
+        x[i] = pe_element(t->dtype, t->data, (b * m + a) * n + i % n);
+    }
+    if (x)
+        pe_edit_set(edit, "positions", (struct pe_value){.kind = PE_ARRAY, .array = turned});
+    return x;
+}
+
+static bool other_levels(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    const struct pe_value *v = pe_edit_value(d, NULL, "positions");
+    bool is_by_batch = pe_edit_has(d, NULL, "positions_layout");
+    (void)i;
+    if (!v || v->kind != PE_ARRAY || v->array.rank < 2)
+        return false;
+    if (is_by_batch && v->array.rank == 3)
+        return exchange_levels(v, edit);
+    if (is_by_batch)
+        pe_edit_set_word(edit, "positions_layout", "axes");
+    else
+        pe_edit_set_word(edit, "positions_layout", "batch");
+    return true;
+}
+
+const struct pe_fault pe_fault_positions_layout_other = {
+    FAULT_TEXT("positions_layout_other", "positions", POSITIONS, 3, "other levels of positions",
+               "The levels of positions are read as others: rows of the batch as axes, or the reverse.",
+               "The levels of positions are read as others: rows of the batch as axes, or axes as rows of the batch."),
+
+    .evidence = PE_EVIDENCE_BIT(ROTATED), .pointer = "positions_layout", .n_alternatives = 1, .apply = other_levels};
+
+/* ---- Tables with fewer rows than there are positions ---- */
+
+static double *room_of_rule(struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_fit *f)
+{
+    (void)d;
+    return pe_edit_room(edit, f->n * sizeof(double));
+}
+
+/* Gathered with a clamp: all positions behind the last row of the table have that row. */
+static double last_row(const struct pe_fit *f)
+{
+    size_t far = 0, n_behind = 0;
+    double last;
+    for (size_t i = 1; i < f->n; i++)
+        far = f->position[i] > f->position[far] ? i : far;
+    if (!pe_fit_row(f, far, &last) || last != floor(last) || last < 0 || last >= f->position[far])
+        return -1;
+    for (size_t i = 0; i < f->n; i++)
+        n_behind += f->position[i] > last;
+    return n_behind > 0 && n_behind < f->n ? last : -1;
+}
+
+static bool clamp(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct pe_fit f;
+    (void)i;
+    bool is_open = pe_fit_open(d, edit, &f) && f.n > 1;
+    double last = is_open ? last_row(&f) : -1, *x = last >= 0 ? room_of_rule(d, edit, &f) : NULL;
+    for (size_t j = 0; x && j < f.n; j++)
+        x[j] = fmin(f.position[j], last);
+    pe_fit_close(&f);
+    return x && pe_edit_positions(d, edit, x);
+}
+
+const struct pe_fault pe_fault_positions_clamped = {
+    FAULT_TEXT("positions_clamped", "positions", POSITIONS, 3, "clamped positions",
+               "Positions beyond a table's last row are computed at that row.",
+               "The table that the code looks rows up in ends: every position behind its last row is computed at that "
+               "row."),
+
+    .evidence = PE_OF_POSITIONS,
+    .n_alternatives = 1,
+    .apply = clamp,
+    .n_fits = 1,
+    .fit_rank = 1};
+
+/* By how much row i is before where it is believed to be. */
+static bool is_behind(const struct pe_fit *f, size_t i, double *by)
+{
+    double found;
+    if (!pe_fit_row(f, i, &found))
+        return false;
+    *by = f->position[i] - found;
+    return *by >= 0 && *by == floor(*by) && found >= 0;
+}
+
+/* p mod L of rising positions is behind p by multiples of L, so the first two values of that have L between them: a
+ * search by halves. 0: there is no such L. */
+static double period_of(const struct pe_fit *f)
+{
+    double first, last, middle;
+    size_t low = 0, high = f->n - 1;
+    for (size_t i = 1; i < f->n; i++)
+        if (!(f->position[i] > f->position[i - 1]))
+            return 0;
+    if (f->position[0] < 0 || !is_behind(f, low, &first) || !is_behind(f, high, &last) || last <= first)
+        return 0;
+    while (high - low > 1) {
+        size_t at = low + (high - low) / 2;
+        if (!is_behind(f, at, &middle))
+            return 0;
+        if (middle == first)
+            low = at;
+        else {
+            high = at;
+            last = middle;
+        }
+    }
+    return last - first;
+}
+
+static bool wrap(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct pe_fit f;
+    (void)i;
+    bool is_open = pe_fit_open(d, edit, &f) && f.n > 1;
+    double period = is_open ? period_of(&f) : 0, *x = period > 1 ? room_of_rule(d, edit, &f) : NULL;
+    for (size_t j = 0; x && j < f.n; j++)
+        x[j] = fmod(f.position[j], period);
+    pe_fit_close(&f);
+    return x && pe_edit_positions(d, edit, x);
+}
+
+const struct pe_fault pe_fault_positions_wrapped = {
+    FAULT_TEXT("positions_wrapped", "positions", POSITIONS, 4, "wrapped positions",
+               "Positions begin again behind a table's last row.",
+               "Positions begin again at 0 behind the last row of the table that the code looks rows up in."),
+
+    .evidence = PE_OF_POSITIONS,
+    .n_alternatives = 1,
+    .apply = wrap,
+    .n_fits = 1,
+    .fit_rank = 1};
+
+/* ---- Shards ---- */
+
+static bool set_shard(const struct pe_diagnosis *d, struct pe_edit *edit, double rank, double of, const char *split)
+{
+    enum { RANKS_MAX = 4096, N_MEMBERS = 3 };
+    if (!(rank >= 0 && rank == floor(rank) && of == floor(of) && of > rank && of <= RANKS_MAX))
+        return false;
+    int64_t n = (int64_t)d->belief.n, offset = pe_edit_integer(d, NULL, "offset", 0);
+    struct pe_field *members = pe_edit_room(edit, N_MEMBERS * sizeof *members);
+    if (!members)
+        return false;
+    members[0] = (struct pe_field){"rank", {.kind = PE_INTEGER, .integer = (int64_t)rank}};
+    members[1] = (struct pe_field){"of", {.kind = PE_INTEGER, .integer = (int64_t)of}};
+    members[2] = (struct pe_field){"split", {.kind = PE_STRING, .string = split}};
+    pe_edit_remove_sequence(d, edit);
+    pe_edit_set(edit, "shard", (struct pe_value){.kind = PE_OBJECT, .object = {members, N_MEMBERS}});
+    pe_edit_set_integer(edit, "len", n);
+    if (offset)
+        pe_edit_set_integer(edit, "offset", offset);
+    return true;
+}
+
+/* Rank and number of ranks from the first rows of both halves: R·n/2 and (2N - 1 - R)·n/2; of a whole chunk, R·n. */
+static bool fit_shard(struct pe_diagnosis *d, bool is_zigzag, struct pe_edit *edit)
+{
+    struct pe_fit f;
+    double first = -1, second = -1, n = (double)d->belief.n, half = n / 2;
+    bool is_open = pe_fit_open(d, edit, &f) && f.n > 1 && f.n == d->belief.n && half == floor(half);
+    bool is_read = is_open && pe_fit_row(&f, 0, &first) && pe_fit_row(&f, f.n / 2, &second);
+    double offset = is_open ? f.position[0] : 0;
+    pe_fit_close(&f);
+    if (!is_read)
+        return false;
+    double rank = (first - offset) / (is_zigzag ? half : n), of = rank + 1;
+    if (is_zigzag)
+        of = ((second - offset) / half + 1 + rank) / 2;
+    else if (rank == 0 || second - first != half)
+        return false;
+    return set_shard(d, edit, rank, of, is_zigzag ? "zigzag" : "contiguous");
+}
+
+static bool shard(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    bool has_shard = pe_edit_has(d, NULL, "shard");
+    if (i == 0)
+        return has_shard && pe_edit_run(d, edit, (double)pe_edit_integer(d, NULL, "offset", 0));
+    return pe_belief_is_run(d) && fit_shard(d, i == 1, edit);
+}
+
+static const char *const of_shards[] = {
+    "The rows have consecutive positions from the beginning; in the configuration they are the shard of one rank.",
+    "The rows are those of one rank of context parallelism, in two chunks; in the configuration they are consecutive.",
+    "The rows are those of one rank of context parallelism; in the configuration they are at the beginning."};
+
+const struct pe_fault pe_fault_positions_sharded = {
+    FAULT_TEXTS("positions_sharded", "positions", POSITIONS, 3, "rows of a shard",
+                "The rows are the part of a sequence that one rank has, or they are not, where they should be.",
+                of_shards),
+
+    .evidence = PE_OF_POSITIONS,
+    .n_alternatives = 3,
+    .apply = shard,
+    .n_fits = 2,
+    .fit_rank = 1};
