@@ -117,8 +117,8 @@ static const char tensor_schema[] =
     "only\",\"required\":[\"shape\",\"seed\"],\"properties\":{\"shape\":{\"type\":\"array\",\"items\":{\"type\":"
     "\"integer\",\"minimum\":0}},\"seed\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9007199254740992},\"std\":{"
     "\"type\":\"number\",\"minimum\":0,\"maximum\":1000000,\"default\":0.02}},\"additionalProperties\":false},"
-    "{\"type\":\"object\",\"required\":[\"npy\"],\"properties\":{\"npy\":{\"type\":\"string\",\"contentEncoding\":"
-    "\"base64\"}},\"additionalProperties\":false}]}";
+    "{\"type\":\"object\",\"required\":[\"npy\"],\"properties\":{\"npy\":{\"type\":\"string\",\"pattern\":"
+    "\"^[A-Za-z0-9+/]*={0,2}$\"}},\"additionalProperties\":false}]}";
 
 static void add_inputs(struct api_text *text, const struct pe_input_row *rows, bool *first)
 {
