@@ -104,13 +104,13 @@ def test_the_curve_of_a_finding_is_on_a_log_axis(open_page):
 
 def test_layers_are_walked_with_the_keys(open_page):
     page = open_page("view=explain")
-    page.run(f"document.querySelector('{CARD} .strip').focus()")
+    page.run(f"document.querySelector('{CARD} .layers').focus()")
     for _ in range(5):
         page.driver.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
-    assert page.attribute(f"{CARD} .strip-line data[data-what=layer]", "value") == "5"
-    assert page.attribute(f"{CARD} .strip-line data[data-what=base]", "value") == "1000000" and "full_attention" in page.text(f"{CARD} .strip-line")
+    assert page.attribute(f"{CARD} .layers-line data[data-what=layer]", "value") == "5"
+    assert page.attribute(f"{CARD} .layers-line data[data-what=base]", "value") == "1000000" and "full_attention" in page.text(f"{CARD} .layers-line")
     page.driver.switch_to.active_element.send_keys(Keys.END)
-    assert page.attribute(f"{CARD} .strip-line data[data-what=layer]", "value") == "25"
+    assert page.attribute(f"{CARD} .layers-line data[data-what=layer]", "value") == "25"
 
 
 def test_a_preset_has_a_card_without_tools(open_page):

@@ -124,7 +124,7 @@ class Explain {
 
   /* One cell a layer, the colour its kind; the line below says which one is under pointer or cursor. */
   #strip({ layers: entries }, { part, layers, kinds }) {
-    const line = make('p', { class: 'hint strip-line', 'aria-live': 'polite' });
+    const line = make('p', { class: 'hint layers-line', 'aria-live': 'polite' });
     const cells = layers.map((kind, i) => make('span', {
       class: `layer kind-${kind % 4}`, 'data-layer': i, 'data-kind': entries[kind].layer_type,
       title: `${i}: ${entries[kind].summary ?? entries[kind].layer_type}`,
@@ -139,7 +139,7 @@ class Explain {
         { layer: datum(now, 'layer'), kind: code(kind), base: datum(config?.base ?? '–', 'base') }));
     };
     const strip = make('div', {
-      class: 'strip', tabindex: 0, role: 'group', 'aria-label': word('explain.strip', { n: layers.length }),
+      class: 'layers', tabindex: 0, role: 'group', 'aria-label': word('explain.strip', { n: layers.length }),
       onpointerover: ({ target: { dataset: { layer } } }) => layer && show(Number(layer)),
       onfocus: () => show(now),
       onkeydown: (event) => {
