@@ -59,6 +59,9 @@ def folder(tmp_path):
     turned = np.hstack([first * np.cos(angles) - second * np.sin(angles), second * np.cos(angles) + first * np.sin(angles)])
     np.save(tmp_path / "q_out.npy", np.broadcast_to(turned.astype("f4"), (1, 2, 8, 64)))
     scores = np.where(np.tri(8, dtype=bool), turned @ turned.T / 8, -np.inf)
+    projection = np.random.default_rng(1).normal(size=(8 * 16, 4)).astype("f4")  # of 8 key heads
+    np.save(tmp_path / "meta_wk.npy", projection)
+    np.save(tmp_path / "hf_wk.npy", projection.reshape(32, 2, 2, 4).transpose(0, 2, 1, 3).reshape(-1, 4))  # for 32
     np.save(tmp_path / "scores.npy", np.broadcast_to(scores.astype("f4"), (1, 2, 8, 8)))
     np.save(tmp_path / "cos.npy", np.cos(np.outer(np.arange(8), 500000.0 ** (-np.arange(64) / 64))).astype("f4"))
     np.save(tmp_path / "sin.npy", np.sin(np.outer(np.arange(8), 500000.0 ** (-np.arange(64) / 64))).astype("f4"))
