@@ -333,6 +333,7 @@ enum pe_status pe_matrices_state(struct pe_matrices *w, const struct pe_row_read
     pe_put_integer(root, "searched", (int64_t)r->searched);
     pe_put_list(root, "unseen");
     pe_put_null(root, "sides");
+    pe_put_null(root, "arithmetic");
     pe_put_null(root, "next");
     d->searched = r->searched;
     d->stated = pe_values_done(d->values);

@@ -185,6 +185,13 @@ def test_few_columns_tell_and_json_too(server):
     assert codes_of(diagnose(server, *files)) == ["rows_permuted"]
 
 
+def test_the_members_are_those_of_every_diagnosis(server):
+    other = diagnose(server, {"scheme": "rope", "cos": [[1.0]], "sin": [[0.0]]})
+    answer = sent(server, W, W, num_heads=HEADS)
+    assert list(answer) == list(other) and list(answer["candidates"][0]) == list(other["candidates"][0])
+    assert answer["sides"] is answer["arithmetic"] is answer["next"] is answer["undecided"] is None
+
+
 def test_check_answers_yes_or_no(server):
     body = {"w_believed": W[:, :4].tolist(), "w_found": W[to_half(), :4].tolist(), "num_heads": HEADS, "conversion": "interleaved_to_half"}
     answer = server.post("/check", body).json()
