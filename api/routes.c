@@ -53,6 +53,8 @@ enum { GET = API_BY_GET, POST = API_BY_POST, QUERY = API_BY_QUERY, PUT = API_BY_
     "{\"task\":\"local\",\"steps\":2,\"train_len\":16,\"eval_len\":32,\"configs\":[{\"scheme\":\"alibi\"},"            \
     "{\"scheme\":\"rope\"}]}"
 
+#define EXAMPLE_TRANSLATE "{\"preset\":\"llama-3.1\",\"to\":[\"vllm\",\"llama.cpp\"]}"
+
 static const char lang_of_entries[] = "language of label, summary and note; default from Accept-Language, else en";
 #define EXAMPLE_GOLDEN "{\"scheme\":\"rope\",\"head_dim\":8,\"layout\":\"half\",\"format\":\"json\",\"digits\":4}"
 
@@ -96,6 +98,11 @@ static const struct api_route routes[] = {
      .description = "What a model's config.json, GGUF keys or preset mean for every kind of layers, what was read and "
                     "what was taken by default, and where other tools differ. Use it first.",
      .example = EXAMPLE_EXPLAIN, .component = "Explanation", .answer = "ExplanationAnswer"},
+    {"/translate", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_translate, .is_slow = true,
+     .summary =
+         "the same positions in the words of other tools: fields, flags, keys, arguments, calls, and what each of "
+         "them loses",
+     .example = EXAMPLE_TRANSLATE, .component = "Translation", .answer = "TranslationAnswer"},
     {"/golden", POST | QUERY, NULL, API_COMPUTES, .steps = &api_golden, .is_slow = true,
      .summary = "a few exact tensors of a configuration in a file of at most 64 KiB, for the tests of a port",
      .example = EXAMPLE_GOLDEN, .component = "Golden", .answer = "GoldenAnswer"},

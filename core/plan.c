@@ -34,7 +34,7 @@ static const struct pe_operation_info *owner_of(const char *name)
 static enum pe_status unknown_field(const struct pe_plan *plan, const struct pe_request *request, const char *name,
                                     struct pe_failure *err)
 {
-    static const char *const own[] = {"scheme", "preset", "hf_config", "gguf", "layer_type"};
+    static const char *const own[] = {"scheme", "preset", "hf_config", "gguf", "said", "layer_type"};
     const char *names[PE_FIELDS_MAX + 1], *scheme = plan->scheme->info.name;
     size_t n = gather(plan->scheme->info.params, names, 0);
     n = gather(pe_sequence_params(), names, n);

@@ -232,6 +232,38 @@ void pe_explain_free(struct pe_explain *explain);                           /* N
 const struct pe_value *pe_explain_answer(const struct pe_explain *explain); /* borrowed until pe_explain_free */
 extern const struct pe_member pe_explain_members[];
 
+/* ---- Translations: the same positions in the words of other tools --------------------------------------------------
+ */
+
+/* How a target's words are written. */
+enum pe_target_form {
+    PE_TARGET_JSON,   /* fields of a config.json, or the keys of a file */
+    PE_TARGET_SHELL,  /* flags: a member x_y is --x-y */
+    PE_TARGET_PYTHON, /* a call with the members as keywords */
+    PE_TARGET_LINES   /* an assignment for each member */
+};
+
+/* A tool in whose words positions can be stated, as the catalogue lists it. */
+struct pe_target_info {
+    const char *name;
+    struct pe_about about;
+    const char *certainty, *source; /* "code", "vllm 07b12f1" */
+    enum pe_target_form form;
+    const char *called; /* of a call without a class, and of assignments: what is in front of it; else NULL */
+    const struct pe_param *members; /* of a value; NULL: the keys of a file */
+    bool reads_text;                /* `said` may have the words themselves */
+};
+size_t pe_n_targets(void);
+const struct pe_target_info *pe_target_at(size_t i);
+const struct pe_target_info *pe_target_info_find(const char *name); /* NULL: there is none */
+
+/* A translation is an explanation with another answer: request and result are its. Beside the configuration there are
+ * the fields of pe_translate_params(). */
+const struct pe_param *pe_translate_params(void);
+enum pe_status pe_translate_new(const struct pe_explain_request *request, struct pe_explain **translation,
+                                struct pe_failure *err);
+extern const struct pe_member pe_translate_members[];
+
 /* ---- Golden vectors: a few exact numbers of a configuration, for the tests of somebody's port ----------------------
  */
 

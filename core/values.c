@@ -42,6 +42,38 @@ struct pe_values {
     struct pe_value done;
 };
 
+/* ---- Values of a configuration, resolved ---- */
+
+struct pe_value pe_config_at(const struct pe_value *config, const char *path)
+{
+    static const struct pe_value none = {.kind = PE_NULL};
+    char name[64];
+    size_t n = strcspn(path, ".");
+    if (!config || config->kind != PE_OBJECT)
+        return none;
+    if (pe_same(path, "share")) {
+        double whole = pe_config_number(config, "head_dim", 0), turned = pe_config_number(config, "rotary_dim", 0);
+        return whole > 0 ? (struct pe_value){.kind = PE_REAL, .real = turned / whole} : none;
+    }
+    snprintf(name, sizeof name, "%.*s", (int)n, path);
+    const struct pe_value *v = pe_field_find(config->object.fields, config->object.n, name);
+    if (!v)
+        return none;
+    return path[n] ? pe_config_at(v, path + n + 1) : *v;
+}
+
+double pe_config_number(const struct pe_value *config, const char *path, double otherwise)
+{
+    struct pe_value v = pe_config_at(config, path);
+    return v.kind == PE_INTEGER ? (double)v.integer : v.kind == PE_REAL ? v.real : otherwise;
+}
+
+const char *pe_config_word(const struct pe_value *config, const char *path)
+{
+    struct pe_value v = pe_config_at(config, path);
+    return v.kind == PE_STRING ? v.string : "";
+}
+
 /* ---- Are two values the same? ---- */
 
 static bool same_fields(const struct pe_field *a, size_t n_a, const struct pe_field *b, size_t n_b)

@@ -41,6 +41,11 @@ struct pe_node *pe_node_child(const struct pe_node *node, const char *name); /* 
 /* Are two values equal, objects in any order of their fields? 10000 and 10000.0 are. */
 bool pe_value_same(const struct pe_value *a, const struct pe_value *b);
 
+/* Of a configuration, resolved: "base", "scaling.factor"; "share" is rotary_dim/head_dim. kind PE_NULL: it has none. */
+struct pe_value pe_config_at(const struct pe_value *config, const char *path);
+double pe_config_number(const struct pe_value *config, const char *path, double otherwise);
+const char *pe_config_word(const struct pe_value *config, const char *path); /* "": none */
+
 /* The finished tree, borrowed until pe_values_free. NULL: memory ran out meanwhile. */
 const struct pe_value *pe_values_done(struct pe_values *values);
 

@@ -16,13 +16,14 @@
 /* ---- What each does ---- */
 
 /* What is no file is a preset, and if it is none either, api/ names the nearest. */
-static int explain(struct line *line)
+static int of_model(struct line *line)
 {
     struct stat about;
     const char *model = line->n_operands ? line->operands[0] : NULL;
+    char path[32];
     int status = DONE;
     if (line->n_operands > 1)
-        return trouble("explain takes one model; found: %s", line->operands[1]);
+        return trouble("%s takes one model; found: %s", line->command->name, line->operands[1]);
     if (model && stat(model, &about) != 0 && strcmp(model, "-") != 0)
         line_add(&line->query, "preset", model);
     else if (model && ends_with(model, ".gguf")) {
@@ -30,7 +31,8 @@ static int explain(struct line *line)
         line->files[line->n_files++].path = model;
     } else if (model)
         status = line_add_model(line, model);
-    return status ? status : output_ask(line, "POST", "/explain");
+    snprintf(path, sizeof path, "/%s", line->command->name);
+    return status ? status : output_ask(line, "POST", path);
 }
 
 /* A terminal gets a table, made from the rows. */
@@ -69,8 +71,8 @@ static int answer(struct line *line)
     if (command->kind == ENDPOINT && line->n_operands)
         return trouble("%s takes options, no word \"%s\"", command->name, line->operands[0]);
     output_choose(line);
-    if (command->kind == EXPLAIN)
-        return explain(line);
+    if (command->kind == MODEL)
+        return of_model(line);
     if (command->kind == SCHEMES)
         return schemes(line);
     if (command->kind == PRESETS)

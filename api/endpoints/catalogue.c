@@ -363,6 +363,44 @@ static void add_faults(struct api_text *text, enum pe_lang lang)
     api_text_put(text, "]");
 }
 
+/* The default of a target's member, if it has one. */
+static void add_member_default(struct api_text *text, const struct pe_param *row)
+{
+    if (row->type == PE_T_WORD && row->fallback >= 0) {
+        api_text_member(text, "default", row->words[(int)row->fallback]);
+        return;
+    }
+    if (row->type == PE_T_REALS || row->type == PE_T_VALUE || row->type == PE_T_OBJECT ||
+        row->fallback != row->fallback)
+        return;
+    api_text_put(text, ",\"default\":");
+    if (row->type == PE_T_BOOL)
+        api_text_put(text, row->fallback != 0 ? "true" : "false");
+    else if (row->type == PE_T_INT)
+        api_text_integer(text, (int64_t)row->fallback);
+    else
+        api_text_real(text, row->fallback);
+}
+
+/* Whose words said takes, and what it takes for members that are not there. */
+static void add_target(struct api_text *text, const struct pe_target_info *target, enum pe_lang lang)
+{
+    api_text_put(text, "{\"name\":");
+    api_text_string(text, target->name);
+    api_text_member(text, "source", target->source);
+    api_text_member(text, "certainty", target->certainty);
+    api_text_put(text, target->reads_text ? ",\"reads_text\":true" : ",\"reads_text\":false");
+    api_text_about(text, &target->about, lang);
+    api_text_put(text, ",\"members\":[");
+    for (const struct pe_param *row = target->members; row && row->name; row++) {
+        api_text_put(text, row == target->members ? "{\"name\":" : ",{\"name\":");
+        api_text_string(text, row->name);
+        add_member_default(text, row);
+        api_text_put(text, "}");
+    }
+    api_text_put(text, "]}");
+}
+
 /* What an explanation finds, and the tools whose reading it knows. */
 static void add_dialects(struct api_text *text, enum pe_lang lang)
 {
@@ -383,6 +421,11 @@ static void add_dialects(struct api_text *text, enum pe_lang lang)
         api_text_member(text, "source", row.source);
         api_text_about(text, &row.about, lang);
         api_text_put(text, "}");
+    }
+    api_text_put(text, "],\"targets\":[");
+    for (size_t i = 0; i < pe_n_targets(); i++) {
+        api_text_add(text, ",", i > 0);
+        add_target(text, pe_target_at(i), lang);
     }
     api_text_put(text, "]");
 }

@@ -212,7 +212,7 @@ const struct pe_member api_check_members[] = {
 
 static bool check_read(struct api_request *request)
 {
-    static const char *const beliefs[] = {"scheme", "preset", "hf_config", "gguf", "w_believed"};
+    static const char *const beliefs[] = {"scheme", "preset", "hf_config", "gguf", "said", "w_believed"};
     bool has_belief = false;
     if (!diagnose_read(request))
         return false;

@@ -29,7 +29,7 @@ static bool is_of_sequence(const struct api_opening *opening, const char *name)
 /* Fields that name a model. */
 static bool is_of_model(const struct api_opening *opening, const char *name)
 {
-    static const char *const names[] = {"preset", "hf_config", "gguf", "layer_type"};
+    static const char *const names[] = {"preset", "hf_config", "gguf", "said", "layer_type"};
     (void)opening;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)

@@ -237,6 +237,13 @@ static inline bool api_npy_looks_like(const char *bytes, size_t n)
     return n >= 6 && memcmp(bytes, "\x93NUMPY", 6) == 0;
 }
 
+/* ---- said.c ------------------------------------------------------------------------------------------------------ */
+
+/* The text of an object `said`, flags of a command line, as the JSON of its value; nothing of an unknown target. The
+ * caller drops json, also after a failure. */
+bool api_said_flags(struct api_request *request, const struct pe_value *said, const char *pointer,
+                    struct api_text *json, struct api_problem *problem);
+
 /* ---- gguf.c ------------------------------------------------------------------------------------------------------ */
 
 /* The head of a GGUF file as the object of its keys about positions, with `tensors` (core/models/gguf); a tensor that
@@ -264,7 +271,6 @@ bool api_json_read(struct api_request *request, const char *text, size_t n, cons
 /* The same, but an object with a member "data" stays an object and is not read as a tensor. */
 bool api_json_read_plain(struct api_request *request, const char *text, size_t n, const char *where,
                          struct api_problem *problem);
-
 /* Whether n bytes of JSON are within the limit --max-json (max; 0: no limit). If not, *problem has the reason. */
 bool api_json_check_size(uint64_t max, uint64_t n, const char *where, struct api_problem *problem);
 

@@ -16,7 +16,8 @@ struct reader {
     const struct api_scan *scan;
     const double *numbers; /* owned by the request's arena by now */
     const char *where;
-    bool is_plain; /* objects with data are no tensors */
+    bool is_plain;         /* objects with data are no tensors */
+    struct pe_value *into; /* NULL: the members are the request's fields */
     struct api_problem *problem;
     const char *name;             /* of the field being converted */
     char pointer[PE_POINTER_MAX]; /* of the value being converted */
@@ -138,14 +139,57 @@ static bool convert_members(struct reader *r, const json_t *object, struct pe_fi
     return true;
 }
 
+static bool pointer_ends(const struct reader *r, const char *name)
+{
+    size_t length = strlen(r->pointer), n = strlen(name);
+    return length >= n && strcmp(r->pointer + length - n, name) == 0;
+}
+
 /* Each member is looked up among the keys. */
 static bool check_keys(const struct reader *r, const json_t *object)
 {
-    size_t n = json_object_size(object), length = strlen(r->pointer);
-    bool is_gguf = length >= 5 && strcmp(r->pointer + length - 5, "/gguf") == 0;
-    if (!is_gguf || n <= API_GGUF_MEMBERS_MAX)
+    size_t n = json_object_size(object);
+    if (!pointer_ends(r, "/gguf") || n <= API_GGUF_MEMBERS_MAX)
         return true;
     return api_fail(r->problem, 422, r->pointer, "gguf has %zu members; allowed: at most %d", n, API_GGUF_MEMBERS_MAX);
+}
+
+static bool read_document(struct reader *r, const char *text, size_t n);
+
+static const struct pe_value *member_of(const struct pe_value *object, const char *name)
+{
+    for (size_t i = 0; i < object->object.n; i++)
+        if (strcmp(object->object.fields[i].name, name) == 0)
+            return &object->object.fields[i].value;
+    return NULL;
+}
+
+/* The member text becomes the member value. */
+static bool expand_said(struct reader *r, struct pe_value *said)
+{
+    const struct pe_value *to = member_of(said, "to");
+    struct api_text json;
+    size_t n = 0;
+    if (!member_of(said, "text"))
+        return true;
+    struct pe_field *fields = api_arena_array(&r->request->arena, 2, sizeof *fields);
+    if (!fields)
+        return api_fail_memory(r->problem);
+    bool fine = api_said_flags(r->request, said, r->pointer, &json, r->problem);
+    if (to)
+        fields[n++] = (struct pe_field){"to", *to};
+    if (fine && json.n) {
+        fields[n].name = "value";
+        struct reader inner = {.request = r->request,
+                               .where = "the text's flags are ",
+                               .is_plain = true,
+                               .into = &fields[n++].value,
+                               .problem = r->problem};
+        fine = read_document(&inner, json.bytes, json.n);
+    }
+    api_text_drop(&json);
+    *said = (struct pe_value){.kind = PE_OBJECT, .object = {.fields = fields, .n = n}};
+    return fine;
 }
 
 static bool convert_object(struct reader *r, const json_t *object, struct pe_value *value)
@@ -160,6 +204,8 @@ static bool convert_object(struct reader *r, const json_t *object, struct pe_val
     if (!convert_members(r, object, fields, &n))
         return false;
     *value = (struct pe_value){.kind = PE_OBJECT, .object = {.fields = fields, .n = n}};
+    if (!r->into && pointer_ends(r, "/said") && !expand_said(r, value))
+        return false;
     /* A tensor's data may be null, which is no field: only the text shows it. */
     if (!r->is_plain && (json_object_get(object, "data") || api_tensor_is(value, r->pointer)))
         return api_tensor_read(r->request, name, value, r->pointer, r->problem);
@@ -210,6 +256,8 @@ static bool add_members(struct reader *r, const json_t *root)
 {
     if (!json_is_object(root))
         return fail_kind(r);
+    if (r->into)
+        return convert_object(r, root, r->into);
     size_t n = json_object_size(root);
     if (n > API_FIELDS_MAX)
         return api_fail(r->problem, 422, "", "%sthe request has %zu names; allowed: at most %d", r->where, n,

@@ -125,4 +125,6 @@ void api_window_add(struct api_window *window, const char *bytes, size_t n);
 void api_window_put(struct api_window *window, const char *string);
 void api_window_string(struct api_window *window, const char *utf8); /* as JSON, like api_text_string */
 
+bool api_is_json_number(const char *text, size_t n); /* is all of it one? */
+
 #endif

@@ -395,3 +395,34 @@ json_t *api_json_load(struct api_arena *arena, const char *text, size_t n, size_
     error->text = library->text;
     return NULL;
 }
+
+/* ---- Numbers ---- */
+
+static const char *pass_digits(const char *p, const char *end)
+{
+    while (p < end && *p >= '0' && *p <= '9')
+        p++;
+    return p;
+}
+
+/* Passes an optional sign and digits; NULL if there are no digits. */
+static const char *pass_signed(const char *p, const char *end, const char *signs)
+{
+    const char *first = p < end && strchr(signs, *p) ? p + 1 : p, *last = pass_digits(first, end);
+    return last > first ? last : NULL;
+}
+
+/* (Not "+1", "01", ".5", "1.".) */
+bool api_is_json_number(const char *p, size_t n)
+{
+    const char *end = p + n;
+    const char *digits = p < end && *p == '-' ? p + 1 : p;
+    if (end - digits > 1 && *digits == '0' && digits[1] >= '0' && digits[1] <= '9')
+        return false;
+    p = pass_signed(p, end, "-");
+    if (p && p < end && *p == '.')
+        p = pass_signed(p + 1, end, "");
+    if (p && p < end && (*p | 0x20) == 'e')
+        p = pass_signed(p + 1, end, "+-");
+    return p == end;
+}

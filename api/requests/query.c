@@ -1,6 +1,7 @@
 /* The query of a URL: pairs are decoded one by one, written as JSON, and read like a body's members. */
 #include "api/requests/requests.h"
 #include "api/inputs/inputs.h"
+#include "api/json/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,41 +60,13 @@ static enum meaning meaning_of(const char *name, const struct pe_scheme_info *sc
 
 /* ---- Values as JSON ---- */
 
-static const char *pass_digits(const char *p, const char *end)
-{
-    while (p < end && *p >= '0' && *p <= '9')
-        p++;
-    return p;
-}
-
-/* Passes an optional sign and digits; NULL if there are no digits. */
-static const char *pass_signed(const char *p, const char *end, const char *signs)
-{
-    const char *first = p < end && strchr(signs, *p) ? p + 1 : p, *last = pass_digits(first, end);
-    return last > first ? last : NULL;
-}
-
-/* Whether this is a JSON number. (Not "+1", "01", ".5", "1.".) */
-static bool is_number(const char *p, const char *end)
-{
-    const char *digits = p < end && *p == '-' ? p + 1 : p;
-    if (end - digits > 1 && *digits == '0' && digits[1] >= '0' && digits[1] <= '9')
-        return false;
-    p = pass_signed(p, end, "-");
-    if (p && p < end && *p == '.')
-        p = pass_signed(p + 1, end, "");
-    if (p && p < end && (*p | 0x20) == 'e')
-        p = pass_signed(p + 1, end, "+-");
-    return p == end;
-}
-
 static bool is_scalar(const char *bytes, size_t n)
 {
     static const char *const words[] = {"true", "false", "null"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strlen(words[i]) == n && memcmp(bytes, words[i], n) == 0)
             return true;
-    return is_number(bytes, bytes + n);
+    return api_is_json_number(bytes, n);
 }
 
 static void put_scalar(struct api_text *text, const char *bytes, size_t n)

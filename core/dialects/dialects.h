@@ -98,7 +98,8 @@ struct pe_explain {
     size_t n_own;
     const char *layer_type;        /* NULL: all */
     const struct pe_value *wanted; /* names of readers; NULL: all */
-    const struct pe_value *hf, *gguf;
+    const struct pe_value *hf, *gguf, *said;
+    bool is_translation;
     const struct pe_preset *preset;
     struct pe_hf_marks *marks;       /* of hf */
     struct pe_hf_language language;  /* of hf */
@@ -118,6 +119,18 @@ struct pe_explain {
     const struct pe_value *answer;
 };
 
+/* ---- explain.c: what every answer begins and ends with ---- */
+
+/* Opens an answer, computes it, and drops it if that fails. */
+enum pe_status pe_dialect_new(const struct pe_explain_request *request, enum pe_status (*compute)(struct pe_explain *),
+                              struct pe_explain **out, struct pe_failure *err);
+/* Reads the request: the fields of rows into own, those of a configuration into ex. */
+enum pe_status pe_dialect_open(struct pe_explain *ex, const struct pe_param *rows, void *own);
+const char *pe_dialect_name(const struct pe_explain *ex);
+void pe_dialect_put_layers(const struct pe_explain *ex, struct pe_node *root);
+void pe_dialect_put_model(const struct pe_explain *ex, struct pe_node *root);
+extern const struct pe_member pe_distance_members[], pe_dialect_layer_members[], pe_dialect_model_members[];
+
 enum pe_status pe_dialect_kinds(struct pe_explain *ex);
 void pe_dialect_kinds_drop(struct pe_explain *ex);
 /* Plans the kind of a model that is one of hf_config and gguf, or of the request's own fields (NULL). What refuses it
@@ -127,28 +140,11 @@ enum pe_status pe_dialect_read(struct pe_explain *ex, const struct pe_field *mod
 /* The same of these fields alone. */
 enum pe_status pe_dialect_read_fields(struct pe_explain *ex, const struct pe_field *fields, size_t n,
                                       struct pe_reading *reading);
-/* Fails as the request of the first kind does. */
-enum pe_status pe_dialect_read_refused(struct pe_explain *ex);
+/* Fails as the request of kind k does. */
+enum pe_status pe_dialect_read_refused(struct pe_explain *ex, size_t k);
 void pe_reading_drop(struct pe_reading *reading);
-/* "base", "scaling.factor"; "share" is rotary_dim/head_dim. kind PE_NULL: the config has none. */
-struct pe_value pe_config_at(const struct pe_value *config, const char *path);
-double pe_config_number(const struct pe_value *config, const char *path, double otherwise);
-const char *pe_config_word(const struct pe_value *config, const char *path); /* "": none */
-
-/* ---- keys.c: a configuration as GGUF keys ---- */
-
-struct pe_gguf_wish {
-    const char *architecture;
-    const struct pe_reading *full, *local; /* local NULL: all layers are alike */
-    const struct pe_dialect_kind *kinds;   /* whose layers they are */
-    size_t n_kinds;
-    int64_t length;
-    double window;                     /* of sliding layers; 0: not known */
-    bool is_converter;                 /* as the converter writes it; else as well as the keys can */
-    const struct pe_reader_type *type; /* … by its class; NULL: none */
-};
-enum pe_status pe_gguf_write(const struct pe_gguf_wish *wish, struct pe_values *values, struct pe_value *out,
-                             struct pe_failure *err);
+/* The kind as it is stated again: with the configuration of a reading. */
+struct pe_stated_kind pe_dialect_state(const struct pe_dialect_kind *kind, const struct pe_reading *reading);
 
 /* ---- tools.c: what each tool reads ---- */
 

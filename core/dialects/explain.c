@@ -32,8 +32,11 @@ static enum pe_status refuse_sequence(const struct pe_explain *ex)
         if (!pe_param_find(pe_sequence_params(), name) || pe_param_find(pe_sequence_rules(), name))
             continue;
         pe_pointer_join(pointer, sizeof pointer, "", name);
-        return pe_fail(ex->err, pointer, "an explanation is about a configuration, which has no sequence; leave out %s",
-                       name);
+        return ex->is_translation
+                   ? pe_fail(ex->err, pointer,
+                             "a translation is of a configuration, which has no sequence; leave out %s", name)
+                   : pe_fail(ex->err, pointer,
+                             "an explanation is about a configuration, which has no sequence; leave out %s", name);
     }
     return PE_OK;
 }
@@ -75,15 +78,15 @@ static enum pe_status find_preset(struct pe_explain *ex, const struct pe_value *
     return ex->preset ? PE_OK : pe_inherit(ex->buffer, &request, ex->err); /* which refuses it in words */
 }
 
-static enum pe_status read_fields(struct pe_explain *ex)
+/* The fields of rows, then those of the configuration. */
+static enum pe_status part_fields(struct pe_explain *ex, const struct pe_param *own_rows, void *own)
 {
     const struct pe_explain_request *request = ex->request;
-    struct own_fields fields;
     bool taken[PE_FIELDS_MAX] = {false};
     if (request->n_fields > PE_FIELDS_MAX)
         return pe_fail(ex->err, "", "the request has %zu fields; allowed: at most %d", request->n_fields,
                        PE_FIELDS_MAX);
-    if (pe_params_read(rows, &fields, request->fields, request->n_fields, taken, "", ex->err))
+    if (pe_params_read(own_rows, own, request->fields, request->n_fields, taken, "", ex->err))
         return ex->err->status;
     for (size_t i = 0; i < request->n_fields; i++) {
         const struct pe_field *field = &request->fields[i];
@@ -95,28 +98,49 @@ static enum pe_status read_fields(struct pe_explain *ex)
         else if (!taken[i])
             ex->own[ex->n_own++] = *field;
     }
-    ex->length = fields.length == PE_UNSET_INT ? 0 : fields.length;
-    ex->wanted = fields.readers;
+    return PE_OK;
+}
+
+enum pe_status pe_dialect_open(struct pe_explain *ex, const struct pe_param *own_rows, void *own)
+{
+    const struct pe_explain_request *request = ex->request;
+    ex->values = pe_values_new();
+    ex->buffer = malloc(sizeof *ex->buffer);
+    if (!ex->values || !ex->buffer)
+        return pe_no_memory(ex->err);
+    if (part_fields(ex, own_rows, own))
+        return ex->err->status;
     ex->hf = pe_field_find(ex->own, ex->n_own, "hf_config");
     ex->gguf = pe_field_find(ex->own, ex->n_own, "gguf");
+    ex->said = pe_field_find(ex->own, ex->n_own, "said");
     const struct pe_value *named = pe_field_find(ex->own, ex->n_own, "preset");
-    int n_models = (ex->hf != NULL) + (ex->gguf != NULL) + (named != NULL);
+    int n_models = (ex->hf != NULL) + (ex->gguf != NULL) + (ex->said != NULL) + (named != NULL);
     struct pe_request all = {.fields = request->fields, .n_fields = request->n_fields};
     if (n_models > 1) /* which refuses them in words */
         return pe_inherit(ex->buffer, &all, ex->err);
     if (named && find_preset(ex, named))
         return ex->err->status;
-    return refuse_sequence(ex) ? ex->err->status : check_readers(ex);
+    return refuse_sequence(ex);
+}
+
+static enum pe_status read_fields(struct pe_explain *ex)
+{
+    struct own_fields fields;
+    if (pe_dialect_open(ex, rows, &fields))
+        return ex->err->status;
+    ex->length = fields.length == PE_UNSET_INT ? 0 : fields.length;
+    ex->wanted = fields.readers;
+    return check_readers(ex);
 }
 
 /* A field that no plan has, or one that only a plan of the request without a model has, is refused as anywhere. */
 static enum pe_status check_own(struct pe_explain *ex)
 {
-    bool has_model = ex->hf || ex->gguf || ex->preset;
+    bool has_model = ex->hf || ex->gguf || ex->preset || ex->said;
     if (!has_model && !ex->kinds[0].own.config)
-        return pe_dialect_read_refused(ex);
+        return pe_dialect_read_refused(ex, 0);
     if ((ex->n_own > 1 || ex->layer_type) && !ex->kinds[0].own.config && !ex->kinds[0].own.lacks_bytes)
-        return pe_dialect_read_refused(ex);
+        return pe_dialect_read_refused(ex, 0);
     return PE_OK;
 }
 
@@ -178,6 +202,13 @@ static void put_kind(const struct pe_explain *ex, struct pe_node *list, size_t k
         pe_put_null(node, "config");
         pe_put_string(node, "refused", kind->own.refused);
     }
+}
+
+void pe_dialect_put_layers(const struct pe_explain *ex, struct pe_node *root)
+{
+    struct pe_node *list = pe_put_list(root, "layers");
+    for (size_t k = 0; k < ex->n_kinds; k++)
+        put_kind(ex, list, k);
 }
 
 static void put_config(struct pe_node *list, const struct pe_reading *reading)
@@ -251,7 +282,7 @@ static void put_word_or_null(struct pe_node *node, const char *name, const char 
         pe_put_null(node, name);
 }
 
-static void put_model(const struct pe_explain *ex, struct pe_node *root)
+void pe_dialect_put_model(const struct pe_explain *ex, struct pe_node *root)
 {
     struct pe_node *node = pe_put_object(root, "model");
     size_t n = ex->hf ? ex->marks->layers.n : ex->gguf ? ex->outline->layers.n : 0;
@@ -325,14 +356,17 @@ static void put_verdict(const struct pe_explain *ex, struct pe_node *root)
                    tools);
 }
 
+const char *pe_dialect_name(const struct pe_explain *ex)
+{
+    return ex->hf ? "hf_config" : ex->gguf ? "gguf" : ex->said ? "said" : ex->preset ? "preset" : "fields";
+}
+
 static enum pe_status put_all(struct pe_explain *ex)
 {
     struct pe_node *root = pe_values_root(ex->values);
-    pe_put_string(root, "dialect", ex->hf ? "hf_config" : ex->gguf ? "gguf" : ex->preset ? "preset" : "fields");
-    put_model(ex, root);
-    struct pe_node *list = pe_put_list(root, "layers");
-    for (size_t k = 0; k < ex->n_kinds; k++)
-        put_kind(ex, list, k);
+    pe_put_string(root, "dialect", pe_dialect_name(ex));
+    pe_dialect_put_model(ex, root);
+    pe_dialect_put_layers(ex, root);
     if (pe_dialect_put_fields(ex, root))
         return ex->err->status;
     put_tools(ex, root);
@@ -368,28 +402,30 @@ static enum pe_status report_on_file(struct pe_explain *ex)
 
 static enum pe_status explain(struct pe_explain *ex)
 {
-    ex->values = pe_values_new();
-    ex->buffer = malloc(sizeof *ex->buffer);
-    if (!ex->values || !ex->buffer)
-        return pe_no_memory(ex->err);
     if (read_fields(ex) || pe_dialect_kinds(ex) || check_own(ex) || report_on_file(ex) || pe_dialect_tools(ex))
         return ex->err->status;
     return put_all(ex);
 }
 
-enum pe_status pe_explain_new(const struct pe_explain_request *request, struct pe_explain **out, struct pe_failure *err)
+enum pe_status pe_dialect_new(const struct pe_explain_request *request, enum pe_status (*compute)(struct pe_explain *),
+                              struct pe_explain **out, struct pe_failure *err)
 {
     struct pe_explain *ex = calloc(1, sizeof *ex);
     if (!ex)
         return pe_no_memory(err);
     ex->request = request;
     ex->err = err;
-    enum pe_status status = explain(ex);
+    enum pe_status status = compute(ex);
     if (status)
         pe_explain_free(ex);
     else
         *out = ex;
     return status;
+}
+
+enum pe_status pe_explain_new(const struct pe_explain_request *request, struct pe_explain **out, struct pe_failure *err)
+{
+    return pe_dialect_new(request, explain, out, err);
 }
 
 void pe_explain_free(struct pe_explain *ex)
@@ -423,7 +459,7 @@ struct pe_dialect_info pe_dialect_at(size_t i)
 
 /* ---- Members of the answer ---- */
 
-static const struct pe_member distance_members[] = {
+const struct pe_member pe_distance_members[] = {
     {.name = "max_abs_cos", .types = "number", .summary = "the largest difference of cosines, with their factors"},
     {.name = "max_abs_sin", .types = "number", .summary = "the same of sines"},
     {.name = "position", .types = "integer", .summary = "where the cosines differ most"},
@@ -447,12 +483,12 @@ static const struct pe_member finding_members[] = {
     {.name = "layers", .types = "array", .summary = "kinds of layers", .items = "string"},
     {.name = "found", .summary = "what is there"},
     {.name = "taken", .summary = "what the tool takes"},
-    {.name = "consequence", .types = "object|null", .summary = "null: not computable", .members = distance_members},
+    {.name = "consequence", .types = "object|null", .summary = "null: not computable", .members = pe_distance_members},
     {.name = "", .members = pe_detail_members},
     {.name = NULL},
 };
 
-static const struct pe_member layer_members[] = {
+const struct pe_member pe_dialect_layer_members[] = {
     {.name = "layer_type", .types = "string", .summary = "the kind"},
     {.name = "part", .types = "string", .summary = "text, vision or audio"},
     {.name = "layers", .types = "array|null", .summary = "indices; null: not known", .items = "integer"},
@@ -466,7 +502,7 @@ static const struct pe_member layer_members[] = {
     {.name = NULL},
 };
 
-static const struct pe_member model_members[] = {
+const struct pe_member pe_dialect_model_members[] = {
     {.name = "model_type", .types = "string|null", .summary = "of a config.json"},
     {.name = "architecture", .types = "string|null", .summary = "of a GGUF file"},
     {.name = "preset", .types = "string", .summary = "its name", .is_optional = true},
@@ -488,13 +524,13 @@ static const struct pe_member field_members[] = {
 };
 
 const struct pe_member pe_explain_members[] = {
-    {.name = "dialect", .types = "string", .summary = "hf_config, gguf, preset or fields"},
-    {.name = "model", .types = "object", .summary = "what is explained", .members = model_members},
+    {.name = "dialect", .types = "string", .summary = "hf_config, gguf, said, preset or fields"},
+    {.name = "model", .types = "object", .summary = "what is explained", .members = pe_dialect_model_members},
     {.name = "layers",
      .types = "array",
      .summary = "kinds of layers, the language model's first",
      .items = "object",
-     .members = layer_members},
+     .members = pe_dialect_layer_members},
     {.name = "fields",
      .types = "array",
      .summary = "positional fields of the config, or keys of the file",

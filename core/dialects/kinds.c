@@ -7,38 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Values of a configuration ---- */
-
-struct pe_value pe_config_at(const struct pe_value *config, const char *path)
-{
-    static const struct pe_value none = {.kind = PE_NULL};
-    char name[64];
-    size_t n = strcspn(path, ".");
-    if (!config || config->kind != PE_OBJECT)
-        return none;
-    if (pe_same(path, "share")) {
-        double whole = pe_config_number(config, "head_dim", 0), turned = pe_config_number(config, "rotary_dim", 0);
-        return whole > 0 ? (struct pe_value){.kind = PE_REAL, .real = turned / whole} : none;
-    }
-    snprintf(name, sizeof name, "%.*s", (int)n, path);
-    const struct pe_value *v = pe_field_find(config->object.fields, config->object.n, name);
-    if (!v)
-        return none;
-    return path[n] ? pe_config_at(v, path + n + 1) : *v;
-}
-
-double pe_config_number(const struct pe_value *config, const char *path, double otherwise)
-{
-    struct pe_value v = pe_config_at(config, path);
-    return v.kind == PE_INTEGER ? (double)v.integer : v.kind == PE_REAL ? v.real : otherwise;
-}
-
-const char *pe_config_word(const struct pe_value *config, const char *path)
-{
-    struct pe_value v = pe_config_at(config, path);
-    return v.kind == PE_STRING ? v.string : "";
-}
-
 /* ---- One reading ---- */
 
 static enum pe_status admit(void *caller, double bytes, struct pe_failure *err)
@@ -55,11 +23,12 @@ static size_t fields_of(const struct pe_explain *ex, const struct pe_field *mode
 {
     size_t n = 0;
     for (size_t i = 0; i < ex->n_own; i++)
-        if (!model || !pe_is_among("hf_config|gguf|preset", ex->own[i].name))
+        if (!model || !pe_is_among("hf_config|gguf|preset|said", ex->own[i].name))
             fields[n++] = ex->own[i];
     if (model)
         fields[n++] = *model;
-    if (layer_type && (model || ex->hf || ex->gguf || ex->preset))
+    bool names_kind = model || ex->hf || ex->gguf || ex->preset || (ex->said && ex->layer_type);
+    if (layer_type && names_kind)
         fields[n++] = (struct pe_field){"layer_type", {.kind = PE_STRING, .string = layer_type}};
     return n;
 }
@@ -167,14 +136,24 @@ enum pe_status pe_dialect_read_fields(struct pe_explain *ex, const struct pe_fie
     return settle(ex, read_one(ex, fields, n, reading, &err), &err, reading);
 }
 
-enum pe_status pe_dialect_read_refused(struct pe_explain *ex)
+enum pe_status pe_dialect_read_refused(struct pe_explain *ex, size_t k)
 {
     struct pe_field fields[PE_FIELDS_MAX + 4];
     struct pe_reading reading;
-    size_t n = fields_of(ex, NULL, ex->kinds[0].layer_type, fields);
+    size_t n = fields_of(ex, NULL, ex->kinds[k].layer_type, fields);
     enum pe_status status = read_one(ex, fields, n, &reading, ex->err);
     pe_reading_drop(&reading);
     return status;
+}
+
+struct pe_stated_kind pe_dialect_state(const struct pe_dialect_kind *kind, const struct pe_reading *reading)
+{
+    return (struct pe_stated_kind){.layer_type = kind->layer_type,
+                                   .layers = kind->layers,
+                                   .n_layers = kind->n_layers,
+                                   .config = reading->config,
+                                   .w = reading->turn.w,
+                                   .n = reading->turn.n};
 }
 
 void pe_reading_drop(struct pe_reading *reading)
@@ -331,8 +310,8 @@ enum pe_status pe_dialect_kinds(struct pe_explain *ex)
         status = add_listed(ex, ex->hf ? &ex->marks->layers : &ex->outline->layers);
     else if (ex->preset)
         status = add_of_preset(ex);
-    else if (!(status = add_kind(ex, PE_HF_FULL, "text", &kind)))
-        status = pe_dialect_read(ex, NULL, NULL, &kind->own);
+    else if (!(status = add_kind(ex, ex->said && ex->layer_type ? ex->layer_type : PE_HF_FULL, "text", &kind)))
+        status = pe_dialect_read(ex, NULL, ex->layer_type, &kind->own);
     ex->n_text = ex->n_kinds;
     if (!status && ex->hf && !ex->layer_type)
         status =

@@ -59,52 +59,21 @@ static enum pe_status read_kinds(struct pe_explain *ex, struct pe_dialect_reader
 
 static bool turns(const struct pe_reading *reading) { return reading->turn.n > 0; }
 
-static bool slides(const char *layer_type)
-{
-    return strstr(layer_type, "sliding") != NULL || strstr(layer_type, "chunked") != NULL;
-}
-
-/* The kinds that the keys are written from: full layers, and sliding ones. */
-static void choose_kinds(const struct pe_explain *ex, const struct pe_dialect_reader *tool, struct pe_gguf_wish *wish)
-{
-    for (size_t k = 0; k < ex->n_text; k++) {
-        const struct pe_reading *reading = &tool->readings[k];
-        if (!turns(reading))
-            continue;
-        if (slides(ex->kinds[k].layer_type))
-            wish->local = wish->local ? wish->local : reading;
-        else
-            wish->full = wish->full ? wish->full : reading;
-    }
-    if (!wish->full) {
-        wish->full = wish->local;
-        wish->local = NULL;
-    }
-}
-
-/* Which of the file's kinds a kind of the config is. */
-static const char *name_in_file(const struct pe_gguf_outline *outline, const char *layer_type)
-{
-    if (pe_hf_has_kind(&outline->layers, layer_type))
-        return layer_type;
-    for (size_t i = 0; i < outline->layers.n_kinds; i++)
-        if (slides(outline->layers.kinds[i]) == slides(layer_type))
-            return outline->layers.kinds[i];
-    return outline->layers.kinds[0];
-}
-
 static enum pe_status write_file(struct pe_explain *ex, struct pe_dialect_reader *tool)
 {
     const struct pe_field *window = pe_hf_find(&ex->language.place, "sliding_window");
+    struct pe_stated_kind kinds[PE_DIALECT_KINDS_MAX];
+    for (size_t k = 0; k < ex->n_text; k++)
+        kinds[k] = pe_dialect_state(&ex->kinds[k], &tool->readings[k]);
     struct pe_gguf_wish wish = {.architecture = tool->architecture,
-                                .kinds = ex->kinds,
+                                .kinds = kinds,
                                 .n_kinds = ex->n_text,
                                 .length = ex->is_length_assumed ? 0 : ex->length,
                                 .is_converter = true,
                                 .type = tool->type};
     if (window && window->value.kind == PE_INTEGER)
         wish.window = (double)window->value.integer;
-    choose_kinds(ex, tool, &wish);
+    pe_gguf_choose_kinds(&wish);
     if (!wish.full)
         return PE_OK; /* no rotation: the keys are those of the shape alone */
     return pe_gguf_write(&wish, ex->values, &tool->keys, ex->err);
@@ -124,7 +93,8 @@ static enum pe_status run_file(struct pe_explain *ex, struct pe_dialect_reader *
         bool was_refused = !tool->readings[k].config;
         pe_reading_drop(&tool->readings[k]);
         if (!was_refused)
-            status = pe_dialect_read(ex, &model, name_in_file(outline, ex->kinds[k].layer_type), &tool->readings[k]);
+            status =
+                pe_dialect_read(ex, &model, pe_gguf_kind_name(outline, ex->kinds[k].layer_type), &tool->readings[k]);
     }
     free(outline);
     return status == PE_INVALID ? PE_OK : status;

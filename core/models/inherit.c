@@ -1,5 +1,5 @@
-/* Merging a request with the model it names: a preset, a stored preset, a pasted config.json, or the
- * keys of a GGUF file.
+/* Merging a request with the model it names: a preset, a stored preset, a pasted config.json, the keys of a GGUF file,
+ * or the words of another tool.
  *
  * A model has more fields than one request uses, and a request may override any of them. So a field of the model counts
  * unless the request has the same parameter under any of its names, or one that excludes it, or its condition does not
@@ -116,6 +116,7 @@ static enum pe_status read_model(struct pe_inheritance *in, const struct pe_requ
     const char *word, *layer_type;
     const struct pe_value *hf = pe_field_find(request->fields, request->n_fields, "hf_config");
     const struct pe_value *gguf = pe_field_find(request->fields, request->n_fields, "gguf");
+    const struct pe_value *said = pe_field_find(request->fields, request->n_fields, "said");
     const struct pe_value *preset = pe_field_find(request->fields, request->n_fields, "preset");
     enum pe_status status = preset && preset->kind == PE_PRESET ? PE_OK : word_of(request, "preset", &word, err);
     if (!status)
@@ -126,7 +127,14 @@ static enum pe_status read_model(struct pe_inheritance *in, const struct pe_requ
         return pe_fail(err, "/preset", "preset and hf_config exclude each other; give one");
     if (gguf && (preset || hf))
         return pe_fail(err, "/gguf", "gguf and %s exclude each other; give one", preset ? "preset" : "hf_config");
-    if (layer_type && !preset && !hf && !gguf)
+    if (said && (preset || hf || gguf))
+        return pe_fail(err, "/said", "said and %s exclude each other; give one",
+                       preset ? "preset"
+                       : hf   ? "hf_config"
+                              : "gguf");
+    if (said && (status = pe_said_read(said, layer_type, request->fields, request->n_fields, &in->model, err)))
+        return status;
+    if (layer_type && !preset && !hf && !gguf && !said)
         return pe_fail(err, "/layer_type", "layer_type is not used here: it needs preset, hf_config or gguf");
     if (preset)
         return read_preset(in, preset, layer_type, model, err);
@@ -135,7 +143,7 @@ static enum pe_status read_model(struct pe_inheritance *in, const struct pe_requ
         status = pe_hf_config_read(hf, &asked, &in->model, err);
     if (gguf)
         status = pe_gguf_read(gguf, layer_type, &in->model, err);
-    if ((hf || gguf) && !status)
+    if ((hf || gguf || said) && !status)
         *model = (struct model){in->model.fields, in->model.n};
     return status;
 }
@@ -161,7 +169,7 @@ static enum pe_status choose_scheme(struct pe_inheritance *in, const struct pe_r
 
 /* ---- Merging ---- */
 
-static const char *const model_names[] = {"scheme", "preset", "hf_config", "gguf", "layer_type", NULL};
+static const char *const model_names[] = {"scheme", "preset", "hf_config", "gguf", "said", "layer_type", NULL};
 
 static bool is_model_name(const char *name)
 {
@@ -310,7 +318,10 @@ void pe_model_label(const struct pe_field *fields, size_t n, char label[PE_MODEL
     if (preset)
         snprintf(label, PE_MODEL_LABEL_MAX, pe_text("the preset \"%.64s\""), preset->name);
     else
-        snprintf(label, PE_MODEL_LABEL_MAX, "%s", pe_field_find(fields, n, "gguf") ? "gguf" : "hf_config");
+        snprintf(label, PE_MODEL_LABEL_MAX, "%s",
+                 pe_field_find(fields, n, "gguf")   ? "gguf"
+                 : pe_field_find(fields, n, "said") ? "said"
+                                                    : "hf_config");
 }
 
 /* The layer type that the request names, if an error about the scheme is due to it: other layers of the model have
@@ -366,7 +377,8 @@ void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *
     const struct pe_value *preset = pe_field_find(request->fields, request->n_fields, "preset");
     const struct pe_value *hf = pe_field_find(request->fields, request->n_fields, "hf_config");
     const struct pe_value *gguf = pe_field_find(request->fields, request->n_fields, "gguf");
-    bool has_model = preset || hf || gguf;
+    const struct pe_value *said = pe_field_find(request->fields, request->n_fields, "said");
+    bool has_model = preset || hf || gguf || said;
     if (*err->pointer == '/')
         snprintf(name, sizeof name, "%.*s", (int)strcspn(err->pointer + 1, "/"), err->pointer + 1);
     if (!has_model || !in->scheme || !*name || pe_field_find(request->fields, request->n_fields, name) ||
@@ -394,5 +406,6 @@ void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *
                  layer    ? "/layer_type"
                  : preset ? "/preset"
                  : gguf   ? "/gguf"
+                 : said   ? "/said"
                           : "/hf_config");
 }

@@ -54,26 +54,41 @@ enum pe_status pe_gguf_read(const struct pe_value *object, const char *layer_typ
 /* Writes to pointer[PE_POINTER_MAX] which key of the object a field was taken from, as pe_hf_config_point. */
 void pe_gguf_point(const struct pe_value *object, const char *field, char *pointer);
 
+/* Reads the object `said`: the words of a tool (core/models/targets). beside are the request's own fields, which state
+ * what the words do not. Pointers of errors begin with "/said", or are those of fields beside it. */
+enum pe_status pe_said_read(const struct pe_value *said, const char *layer_type, const struct pe_field *beside,
+                            size_t n_beside, struct pe_model_fields *out, struct pe_failure *err);
+
+/* A kind of layers with its configuration, resolved, and its frequencies: what is stated again in other words. */
+struct pe_stated_kind {
+    const char *layer_type;
+    const int64_t *layers; /* NULL: not known */
+    size_t n_layers;
+    const struct pe_value *config; /* NULL: refused */
+    const double *w;               /* [n]: radians by position, at the model's full length */
+    size_t n;                      /* 0: it does not turn */
+};
+
 /* The names of the scheme's input in checkpoints, in the form of struct pe_weight_name; NULL: the request can use
  * none of the known names. */
 const char *pe_weight_elsewhere(const char *scheme, const struct pe_request *request, const char *input);
 
 /* ---- What a request inherits ---- */
 
-/* What a request inherits from the model it names: `preset`, `hf_config` or `gguf`, with `layer_type`. The request's
- * own fields win, nested objects as a whole. */
+/* What a request inherits from the model it names: `preset`, `hf_config`, `gguf` or `said`, with `layer_type`. The
+ * request's own fields win, nested objects as a whole. */
 
 enum { PE_FIELDS_MAX = 256 }; /* fields of one request; each is compared with the others and with every row */
 
 struct pe_scheme;
 
-/* The request's own fields (without preset, hf_config, gguf, layer_type), then those inherited. */
+/* The request's own fields (without preset, hf_config, gguf, said, layer_type), then those inherited. */
 struct pe_inheritance {
     struct pe_field fields[PE_FIELDS_MAX];
     size_t n, n_own, n_inherited; /* n: both, and what the caller has added after them */
     const struct pe_scheme *scheme;
     const struct pe_preset *preset; /* NULL: none named */
-    struct pe_model_fields model;   /* the fields read from hf_config or gguf; `fields` may point into it */
+    struct pe_model_fields model;   /* the fields read from hf_config, gguf or said; `fields` may point into it */
 };
 
 /* Finds the scheme and merges the fields. A scheme is required, from the request or from the model it names. */

@@ -86,9 +86,9 @@ static void point(const struct pe_trained_config *config, const char *name, char
     pe_pointer_join(pointer, PE_POINTER_MAX, outer_of(config, name), name);
 }
 
-enum { MODEL_FIELDS = 4 };
+enum { MODEL_FIELDS = 5 };
 
-static const char *const model_fields[MODEL_FIELDS] = {"preset", "hf_config", "gguf", "layer_type"};
+static const char *const model_fields[MODEL_FIELDS] = {"preset", "hf_config", "gguf", "said", "layer_type"};
 
 /* The field that names a model; NULL: none does. */
 static const char *model_field(const struct pe_field *fields, size_t n)

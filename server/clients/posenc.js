@@ -40,6 +40,15 @@ const inWords = ({ findings, unseen = [] }) => [
   ...unseen.length ? [`These mistakes would not show in these tensors: ${unseen.join(', ')}.`] : [],
 ].join('\n');
 
+/* A translation in words: a line for each target, exact or what it loses, and below it what to paste. */
+const asTable = ({ targets, detail }) => [
+  ...targets.flatMap(({ to, text, layer_type: kind, exact, loses }) => [
+    `${to}${kind ? ` (${kind})` : ''}: ${exact ? 'exact' : loses.map((loss) => loss.detail).join(' ')}`,
+    ...text === null ? [] : text.split('\n').map((line) => `    ${line}`),
+  ]),
+  detail,
+].join('\n');
+
 /* localhost:8080 as http://localhost:8080; a path of the page's own server begins with / or a dot. */
 const complete = (url) => (/^([/.]|$)|:\/\//.test(url) ? url : `http://${url}`).replace(/\/$/, '');
 
@@ -65,6 +74,13 @@ export class Posenc {
   async diagnose(request, options) {
     const diagnosis = await this.#ask('/diagnose', request, 'json', options);
     return Object.defineProperty(diagnosis, 'toString', { value: () => inWords(diagnosis) });
+  }
+
+  explain(request, options) { return this.#ask('/explain', request, 'json', options); }
+  /* to: a target, a list of them, or 'all'; String(translation) is a table. */
+  async translate(request, to = 'all', options) {
+    const translation = await this.#ask('/translate', { ...request, to }, 'json', options);
+    return Object.defineProperty(translation, 'toString', { value: () => asTable(translation) });
   }
 
   schemes(name) { return this.#again(() => this.#client.ask(name ? `/schemes/${encodeURIComponent(name)}` : '/schemes')); }

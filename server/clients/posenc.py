@@ -14,6 +14,7 @@
     print(seen)
     print(*posenc.probe("llama-3.1"), sep="\n")              # ten numbers to look at where no tensor can be saved
     print(posenc.explain("Qwen3-8B"))                        # what each tool reads of its config.json, and where they part
+    print(posenc.translate("Qwen3-8B", to="llama.cpp"))      # the same positions in another tool's words, and what it loses
     posenc.check_conversion("Llama-3.1-8B", "llama.gguf")    # raises unless both files mean the same rotation
 
 Requests are those of the service (its /docs): each field is a keyword. Arrays are NumPy's, PyTorch's or JAX's. Another
@@ -41,7 +42,7 @@ import uuid
 import numpy as np
 
 __version__ = "VERSION"
-__all__ = ["Client", "Tensors", "Diagnosis", "Explanation", "Entry", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "assert_matches", "probe", "watch", "check_conversion", "explain", "read_gguf", "schemes", "presets"]
+__all__ = ["Client", "Tensors", "Diagnosis", "Explanation", "Entry", "Translation", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "assert_matches", "probe", "watch", "check_conversion", "explain", "translate", "read_gguf", "schemes", "presets"]
 
 SAFETENSORS = "application/vnd.safetensors"
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
@@ -223,6 +224,26 @@ class Explanation(dict):
     def _repr_html_(self):
         return _html("layers", [(str(layer["layer_type"]), str(layer.get("summary"))) for layer in self["layers"]]) + _html(
             "findings", [(one["code"], one["detail"]) for one in self["findings"]])
+
+
+class Translation(dict):
+    """The answer of /translate; str() is a table: a target, whether it is exact or what it loses, and what to paste."""
+
+    def __str__(self):
+        lines = []
+        for one in self["targets"]:
+            kind = f" ({one['layer_type']})" if one.get("layer_type") else ""
+            lost = "exact" if one["exact"] else " ".join(loss["detail"] for loss in one["loses"])
+            lines += [f"{one['to'] + kind:<24}  {lost}", *(f"    {line}" for line in (one["text"] or "").splitlines())]
+        return "\n".join([*lines, self["detail"]])
+
+    def __getitem__(self, name):
+        """A member of the answer; or, by a target's name, its first entry."""
+        found = [one for one in dict.get(self, "targets", ()) if one["to"] == name]
+        return found[0] if found and name not in self else super().__getitem__(name)
+
+    def _repr_html_(self):
+        return _html("translations", [(one["to"], one["text"] or "") for one in self["targets"]])
 
 
 # ---- answers to look at ----
@@ -540,6 +561,12 @@ class Client:
         left out for the fields of a request: explain(preset="qwen3"). fields: length, layer_type, readers, lang. Of a file only
         the config or the keys about positions are sent."""
         return Explanation(self._json("/explain", {**_source(x), **fields}))
+
+    def translate(self, x=None, to="all", **fields):
+        """The same positions in the words of other tools, with what each of them loses: x as for explain, to a target, a list of
+        them, or "all". fields: layer_type, architecture (of gguf), length, lang. The answer prints as a table; translation["vllm"] is
+        an entry, whose value every request takes as said={"to": "vllm", "value": value} beside its needs."""
+        return Translation(self._json("/translate", {**_source(x), "to": to, **fields}))
 
     def check_conversion(self, hf_dir, gguf_path, length=None):
         """Raises AssertionError, in one sentence, unless a .gguf file says the positions of the config.json that it was made from:
@@ -1378,6 +1405,10 @@ def explain(x=None, **fields):
     return _client().explain(x, **fields)
 
 
+def translate(x=None, to="all", **fields):
+    return _client().translate(x, to, **fields)
+
+
 def check_conversion(hf_dir, gguf_path, length=None):
     return _client().check_conversion(hf_dir, gguf_path, length)
 
@@ -1390,6 +1421,6 @@ def presets(name=None):
     return _client().presets(name)
 
 
-for _function in (encode, rotate, attention, analyze, diagnose, check, golden, assert_matches, probe, watch, check_conversion, explain, schemes, presets):
+for _function in (encode, rotate, attention, analyze, diagnose, check, golden, assert_matches, probe, watch, check_conversion, explain, translate, schemes, presets):
     _function.__doc__ = getattr(Client, _function.__name__).__doc__
 del _function

@@ -15,7 +15,7 @@ struct command {
     const char *does;
     enum {
         ENDPOINT, /* /NAME with the options as its fields */
-        EXPLAIN,  /* the same, of the model that the operand names */
+        MODEL,    /* the same, of the model that the operand names */
         SCHEMES,
         PRESETS,
         COMPLETION

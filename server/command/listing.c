@@ -99,7 +99,7 @@ int listing_help(const struct command *command)
     const struct pe_operation_info *operation = operation_of(command);
     printf("Usage: posenc %s%s%s%s\n", command ? command->name : "COMMAND", command && command->operand ? " " : "",
            command && command->operand ? command->operand : "",
-           command && command->kind != ENDPOINT && command->kind != EXPLAIN ? "" : " [--FIELD VALUE …] [-o FILE]");
+           command && command->kind != ENDPOINT && command->kind != MODEL ? "" : " [--FIELD VALUE …] [-o FILE]");
     if (command)
         printf("%s.\n", command->does);
     else {
@@ -112,7 +112,7 @@ int listing_help(const struct command *command)
             "A terminal gets a heat map or a table, a pipe or file the service's JSON, or what the ending of -o says.\n"
             "\nOptions (posenc COMMAND --help lists the fields of a command, posenc schemes NAME those of a scheme):");
     }
-    if (command && command->kind != ENDPOINT && command->kind != EXPLAIN)
+    if (command && command->kind != ENDPOINT && command->kind != MODEL)
         return DONE;
     print_own_options();
     if (!command)
@@ -246,7 +246,7 @@ int listing_complete(int n, char **words)
         puts("bash\nzsh\nfish");
     else if (command->kind == SCHEMES)
         list_values((char[]){"scheme"}, NULL, NULL);
-    else if (command->kind == PRESETS || command->kind == EXPLAIN)
+    else if (command->kind == PRESETS || command->kind == MODEL)
         list_values((char[]){"preset"}, NULL, NULL);
     else if (n > 2 && strncmp(words[n - 2], "--", 2) == 0)
         list_values(words[n - 2] + 2, operation, scheme);

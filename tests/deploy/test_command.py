@@ -112,6 +112,9 @@ def test_files(folder):
     explained = posenc("explain", "model", "--format", "text", cwd=folder)
     assert explained.returncode == 0 and explained.stdout and explained.stdout == posenc("explain", "model/config.json", "--format=text", cwd=folder).stdout
     assert on_a_terminal("explain", "llama-3.1")[0] == posenc("explain", "llama-3.1", "--format", "text").stdout.decode()
+    done = posenc("translate", "model", "--to", "vllm,llama.cpp", cwd=folder)
+    assert [one["to"] for one in json.loads(done.stdout)["targets"]] == ["vllm", "llama.cpp"]
+    assert on_a_terminal("translate", "llama-3.1", "--to", "mlx")[0].startswith("mlx:\ninitialize_rope(dims=128, base=500000.0,")
     done = posenc("explain", "llama-3.11", cwd=folder)
     assert done.returncode == 2 and b"nearest" in done.stderr
     before = sorted(os.listdir(folder))

@@ -30,8 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct api_call call = {
         .method = "POST", .body = size > begin ? (const char *)data + begin : NULL, .body_bytes = size - begin};
     call.path = next_word(&rest);
-    static const char *const computing[] = {"/analyze", "/diagnose", "/diagnose/probe",
-                                            "/check",   "/explain",  "/golden"};
+    static const char *const computing[] = {"/analyze", "/diagnose",  "/diagnose/probe", "/check",
+                                            "/explain", "/translate", "/golden"};
     call.must_not_block = call.path;
     for (size_t i = 0; call.path && i < sizeof computing / sizeof *computing; i++)
         call.must_not_block &= strcmp(call.path, computing[i]) != 0;

@@ -76,7 +76,7 @@ static inline void check_outputs(const struct pe_plan *a, const struct pe_plan *
  * which may define the sequence. Then the tensors. */
 static inline void add_rest(struct api_request *to, const struct api_request *from, const struct pe_plan *made)
 {
-    static const char *const model[] = {"preset", "hf_config", "gguf", "layer_type"};
+    static const char *const model[] = {"preset", "hf_config", "gguf", "said", "layer_type"};
     struct api_problem problem;
     size_t n = to->n_fields;
     for (size_t i = 0; i < from->n_fields; i++)

@@ -12,7 +12,8 @@
 static void add_scheme_choice(struct api_text *text, const struct api_route *route)
 {
     api_text_put(text,
-                 ",{\"anyOf\":[{\"required\":[\"preset\"]},{\"required\":[\"hf_config\"]},{\"required\":[\"gguf\"]}");
+                 ",{\"anyOf\":[{\"required\":[\"preset\"]},{\"required\":[\"hf_config\"]},{\"required\":[\"gguf\"]}"
+                 ",{\"required\":[\"said\"]}");
     if (route->instead)
         api_text_format(text, ",{\"required\":[\"%s\"]}", route->instead);
     for (size_t i = 0; i < pe_n_schemes(); i++)

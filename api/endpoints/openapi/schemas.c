@@ -141,6 +141,10 @@ static void add_common(struct api_text *text)
     add_words_property(text, "hf_config", "a Hugging Face config.json as an object", &first);
     add_words_property(text, "gguf", "keys of a GGUF file as an object; tensors: its rope_freqs.weight and the like",
                        &first);
+    add_words_property(text, "said",
+                       "positions in another tool's words: {\"to\":\"vllm\",\"value\":{…}}, or text, its flags; see "
+                       "dialects in GET /schemes",
+                       &first);
     add_words_property(text, "layer_type", "which layers of the model, where they differ", &first);
     add_words_property(
         text, "weights",

@@ -1,5 +1,5 @@
-/* The schemas of /analyze, /diagnose, /explain, /golden and /experiments, from the rows of metrics, of their fields and
- * of their answers.
+/* The schemas of /analyze, /diagnose, /explain, /translate, /golden and /experiments, from the rows of metrics, of
+ * their fields and of their answers.
  */
 #include "api/endpoints/endpoints.h"
 #include "api/endpoints/openapi/openapi.h"
@@ -140,6 +140,22 @@ static void add_explanation(struct api_text *text)
     api_openapi_answer(text, "ExplanationAnswer", NULL, pe_explain_members);
 }
 
+/* ---- Translations ---- */
+
+static void add_translation(struct api_text *text)
+{
+    bool first = false;
+    api_text_put_described(text, ",\"Translation\":{\"type\":\"object\",\"description\":\"fields of /translate beside "
+                                 "the configuration\",\"properties\":{");
+    api_text_put_described(text, lang_property);
+    for (const struct pe_param *row = pe_translate_params(); row->name; row++) {
+        api_openapi_property(text, row->name, &first);
+        api_openapi_schema(text, row);
+    }
+    api_text_put(text, "}}");
+    api_openapi_answer(text, "TranslationAnswer", NULL, pe_translate_members);
+}
+
 /* ---- Golden vectors ---- */
 
 static void add_golden(struct api_text *text)
@@ -188,6 +204,7 @@ void api_openapi_studies(struct api_text *text)
     api_openapi_answer(text, "CheckAnswer", NULL, api_check_members);
     add_probe(text);
     add_explanation(text);
+    add_translation(text);
     add_golden(text);
     add_experiment(text);
 }

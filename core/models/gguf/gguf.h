@@ -5,6 +5,9 @@
 
 #include "core/models/hf/hf.h"
 #include "core/models/models.h"
+#include "core/values.h"
+
+struct pe_reader_type; /* core/models/readers/readers.h */
 
 /* ---- The tables: core/models/gguf/llama_cpp.c ---- */
 
@@ -159,5 +162,24 @@ enum pe_status pe_gguf_list_layers(struct pe_gguf_reader *r);
 enum pe_status pe_gguf_rope(struct pe_gguf_reader *r, unsigned kind);
 enum pe_status pe_gguf_heads(struct pe_gguf_reader *r, int64_t *heads);
 enum pe_status pe_gguf_head_dim(struct pe_gguf_reader *r, bool is_sliding, int64_t *head_dim);
+
+/* write.c: the keys of a file that states kinds of layers. */
+struct pe_gguf_wish {
+    const char *architecture;
+    const struct pe_stated_kind *full, *local; /* local NULL: all layers are alike */
+    const struct pe_stated_kind *kinds;        /* whose layers they are */
+    size_t n_kinds;
+    int64_t length;                    /* 0: not known */
+    double window;                     /* of sliding layers; 0: not known */
+    bool is_converter;                 /* as the converter writes it; else as well as the keys can */
+    const struct pe_reader_type *type; /* … by its class; NULL: none */
+};
+bool pe_gguf_slides(const char *layer_type);
+/* Chooses full and local among the kinds that turn; full stays NULL if none does. */
+void pe_gguf_choose_kinds(struct pe_gguf_wish *wish);
+/* The name in the file of one of the kinds that it states. */
+const char *pe_gguf_kind_name(const struct pe_gguf_outline *outline, const char *layer_type);
+enum pe_status pe_gguf_write(const struct pe_gguf_wish *wish, struct pe_values *values, struct pe_value *out,
+                             struct pe_failure *err);
 
 #endif

@@ -414,6 +414,18 @@ def test_an_explanation_is_a_table(client):
     assert any(line.startswith("error theta_dropped: transformers 4 does not read rope_parameters") for line in lines)
 
 
+def test_a_translation_is_a_table(client, model):
+    folder, file = model(QWEN_5, gguf.file("llama"))
+    found = client.translate(folder, to=["vllm", "torchtune"])
+    assert found == client._json("/translate", {"hf_config": QWEN_5, "to": ["vllm", "torchtune"]})
+    assert [one["to"] for one in found["targets"]] == ["vllm", "torchtune"] and found["vllm"]["text"].startswith("--hf-overrides '{")
+    lines = str(found).splitlines()
+    assert lines[0].split() == ["vllm", "exact"] and lines[1] == "    " + found["vllm"]["text"] and lines[-1] == found["detail"]
+    assert len(client.translate(file)["targets"]) == 14 and client.translate(preset="llama-3.1", to="gguf")["gguf"]["architecture"] == "llama"
+    one = found["vllm"]
+    assert client.encode(said={"to": "vllm", "value": one["value"]}, **one["needs"], len=4).config["base"] == 1000000
+
+
 def test_many_threads_share_a_client(client):
     found = {}
 
@@ -767,6 +779,10 @@ await assert.rejects(posenc.encode({ scheme: 'rop' }), (error) => error instance
 assert.equal((await posenc.schemes('rope')).name, 'rope');
 assert.deepEqual([...(await posenc.picture({ scheme: 'rope', len: 8 })).slice(1, 4)], [80, 78, 71]);
 assert.equal((await posenc.analyze({ configs: [{ scheme: 'rope', len: 8 }], metrics: ['wavelengths'] })).results.length, 1);
+const translation = await posenc.translate({ preset: 'llama-3.1' }, ['vllm', 'mlx']);
+assert.deepEqual(translation.targets.map(({ to, exact }) => [to, exact]), [['vllm', true], ['mlx', true]]);
+assert.match(String(translation), /^vllm: exact\\n    --hf-overrides '/);
+assert.equal((await posenc.explain({ preset: 'llama-3.1' })).dialect, 'preset');
 let told = 0;
 await posenc.encode({ scheme: 'rope', len: 5000 }, { onProgress: (received) => { told = received; } });
 assert.equal(told, 5000 * 32 * 8);

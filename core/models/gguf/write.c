@@ -3,8 +3,10 @@
  * Reals are stored as f32. What the keys have no word for is said by divisors d_c = w_c/w'_c where the architecture's
  * graph uses them: then its frequency is w'_c, rounded. The converter writes fewer keys than the program would read;
  * what it leaves out has been left out of the configuration before (core/models/readers/llama_cpp.c). */
-#include "core/dialects/dialects.h"
+#include "core/models/gguf/gguf.h"
+#include "core/models/readers/readers.h"
 #include "core/numeric/numeric.h"
+#include "core/params.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -90,14 +92,24 @@ static void put_widths(struct keys *k)
         put_count(k, PE_GGUF_DIMENSION_COUNT_SWA, pe_config_number(local, "rotary_dim", 0));
 }
 
+/* base · s^(r/(r - 2)) for ntk, which no key states. */
+static double base_of(const struct keys *k)
+{
+    double base = pe_config_number(full(k), "base", 10000), r = pe_config_number(full(k), "rotary_dim", 0);
+    if (k->wish->is_converter || r <= 2 || !pe_same(pe_config_word(full(k), "scaling.type"), "ntk"))
+        return base;
+    struct pe_dd power = dd_div(dd(r), dd(r - 2)), factor = dd(pe_config_number(full(k), "scaling.factor", 1));
+    return dd_mul_d(pe_dd_exp(dd_mul(power, pe_dd_log(factor))), base).hi;
+}
+
 static void put_base(struct keys *k)
 {
-    put_real(k, PE_GGUF_FREQ_BASE, pe_config_number(full(k), "base", 10000));
+    put_real(k, PE_GGUF_FREQ_BASE, base_of(k));
     if (k->wish->local && pe_same(pe_config_word(k->wish->local->config, "scheme"), "rope"))
         put_real(k, PE_GGUF_FREQ_BASE_SWA, pe_config_number(k->wish->local->config, "base", 10000));
 }
 
-static bool slides(const char *layer_type)
+bool pe_gguf_slides(const char *layer_type)
 {
     return strstr(layer_type, "sliding") != NULL || strstr(layer_type, "chunked") != NULL;
 }
@@ -107,7 +119,7 @@ static void put_pattern(struct keys *k, size_t n_layers)
 {
     double *marks = room(k, n_layers);
     for (size_t i = 0; marks && i < k->wish->n_kinds; i++)
-        for (size_t l = 0; slides(k->wish->kinds[i].layer_type) && l < k->wish->kinds[i].n_layers; l++)
+        for (size_t l = 0; pe_gguf_slides(k->wish->kinds[i].layer_type) && l < k->wish->kinds[i].n_layers; l++)
             if (k->wish->kinds[i].layers[l] < (int64_t)n_layers)
                 marks[k->wish->kinds[i].layers[l]] = 1;
     if (marks)
@@ -120,7 +132,7 @@ static void put_layers(struct keys *k)
     bool some_slide = false;
     for (size_t i = 0; i < k->wish->n_kinds; i++) {
         n += k->wish->kinds[i].n_layers;
-        some_slide |= slides(k->wish->kinds[i].layer_type);
+        some_slide |= pe_gguf_slides(k->wish->kinds[i].layer_type);
     }
     if (n)
         put_count(k, PE_GGUF_BLOCK_COUNT, (double)n);
@@ -168,7 +180,7 @@ static struct pe_dd plain_frequency(double base, size_t c, size_t n)
 
 static void put_divisors(struct keys *k)
 {
-    const struct pe_turn *turn = &k->wish->full->turn;
+    const struct pe_stated_kind *turn = k->wish->full;
     double base = f32(pe_config_number(full(k), "base", 10000)), *d = room(k, turn->n);
     for (size_t c = 0; d && c < turn->n; c++)
         d[c] = turn->w[c] == 0 ? 1e30 : f32(dd_div(plain_frequency(base, c, turn->n), dd(turn->w[c])).hi);
@@ -232,30 +244,84 @@ static bool is_written(const struct keys *k, const char *rule)
     return !type || (!type->has_no_rope && (!type->has_lists_only || pe_same(rule, "longrope")));
 }
 
+/* Can yarn's keys state the ramp? Few architectures read its ends, none reads that they are not rounded. */
+static bool has_usual_ramp(const struct keys *k)
+{
+    struct pe_value truncate = pe_config_at(full(k), "scaling.truncate");
+    bool is_rounded = truncate.kind != PE_BOOLEAN || truncate.boolean;
+    bool has_ends = k->row->beta_fast > 0 || (pe_config_number(full(k), "scaling.beta_fast", 32) == 32 &&
+                                              pe_config_number(full(k), "scaling.beta_slow", 1) == 1);
+    return is_rounded && has_ends && pe_config_number(full(k), "scaling.extrapolation_factor", 1) == 1;
+}
+
+/* Divisors that the configuration has itself. */
+static bool put_own_divisors(struct keys *k)
+{
+    struct pe_value own = pe_config_at(full(k), "scaling.divisors");
+    if (own.kind != PE_ARRAY || !uses_freqs(k))
+        return false;
+    struct pe_reals list = {own.array, own.array.shape[0]};
+    double *d = room(k, list.n);
+    for (uint64_t c = 0; d && c < list.n; c++)
+        d[c] = f32(pe_real_at(&list, c));
+    if (d)
+        put_tensor(k, PE_GGUF_ROPE_FREQS, d, list.n);
+    return true;
+}
+
 static void put_scaling(struct keys *k)
 {
     const char *type = pe_config_word(full(k), "scaling.type");
     if (!is_written(k, type))
         return;
-    bool is_rounded = pe_config_at(full(k), "scaling.truncate").kind != PE_BOOLEAN ||
-                      pe_config_at(full(k), "scaling.truncate").boolean;
-    bool is_default = !*type || pe_same(type, "default");
+    bool has_divisors = !k->wish->is_converter && put_own_divisors(k);
+    bool is_stretched = pe_same(type, "ntk") && !k->wish->is_converter; /* said by the base */
+    bool has_list = pe_config_at(full(k), "inv_freq").kind != PE_NULL;
+    bool is_default = (!*type || pe_same(type, "default") || is_stretched) && !has_list;
     if (pe_same(type, "linear")) {
         put_word(k, PE_GGUF_SCALING_TYPE, type);
         put_real(k, PE_GGUF_FACTOR, pe_config_number(full(k), "scaling.factor", 1));
         put_attention(k, 1);
-    } else if (pe_same(type, "yarn") && (is_rounded || !uses_freqs(k) || k->wish->is_converter)) {
+    } else if (pe_same(type, "yarn") &&
+               (has_usual_ramp(k) || !uses_freqs(k) || k->wish->is_converter || has_divisors)) {
         put_yarn(k);
     } else if (pe_same(type, "longrope") && uses_lists(k)) {
         put_longrope(k);
     } else {
-        if (!is_default && uses_freqs(k))
+        if (!is_default && !has_divisors && uses_freqs(k))
             put_divisors(k);
         put_attention(k, 1);
     }
 }
 
 /* ---- The whole ---- */
+
+void pe_gguf_choose_kinds(struct pe_gguf_wish *wish)
+{
+    for (size_t k = 0; k < wish->n_kinds; k++) {
+        const struct pe_stated_kind *kind = &wish->kinds[k];
+        if (kind->n == 0)
+            continue;
+        if (pe_gguf_slides(kind->layer_type))
+            wish->local = wish->local ? wish->local : kind;
+        else
+            wish->full = wish->full ? wish->full : kind;
+    }
+    if (!wish->full) {
+        wish->full = wish->local;
+        wish->local = NULL;
+    }
+}
+
+const char *pe_gguf_kind_name(const struct pe_gguf_outline *outline, const char *layer_type)
+{
+    if (pe_hf_has_kind(&outline->layers, layer_type))
+        return layer_type;
+    for (size_t i = 0; i < outline->layers.n_kinds; i++)
+        if (pe_gguf_slides(outline->layers.kinds[i]) == pe_gguf_slides(layer_type))
+            return outline->layers.kinds[i];
+    return outline->layers.kinds[0];
+}
 
 enum pe_status pe_gguf_write(const struct pe_gguf_wish *wish, struct pe_values *values, struct pe_value *out,
                              struct pe_failure *err)

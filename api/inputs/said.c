@@ -1,0 +1,255 @@
+/* Flags of a command line as the object that `said` takes: words split as a POSIX shell splits them, but for
+ * expansions, which are refused: what a shell would put there is not known.
+ *
+ * The flags become the text of a JSON object, which is read as a request is, so an object inside a flag has the same
+ * limits as one in a body. Words before the first flag are the command and its operands, and are skipped; a flag that
+ * the tool's row does not have is refused, since a misspelled one would count as not given. */
+#include "api/inputs/inputs.h"
+#include "api/json/json.h"
+#include "api/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SAID_MAX = 65536, WORDS_MAX = 1024 };
+
+struct splitter {
+    struct api_request *request;
+    struct api_problem *problem;
+    char pointer[PE_POINTER_MAX]; /* of the text */
+    const char *text, *at;
+    char *out; /* the words, each with its NUL; in the arena */
+    const char *words[WORDS_MAX];
+    size_t n;
+};
+
+/* ---- Words ---- */
+
+static bool fail_at(struct splitter *s, const char *what)
+{
+    return api_fail(s->problem, 422, s->pointer, "the text cannot be split into words: at byte %zu %s",
+                    (size_t)(s->at - s->text), pe_text(what));
+}
+
+static bool take_single(struct splitter *s)
+{
+    const char *end = strchr(s->at + 1, '\'');
+    if (!end)
+        return fail_at(s, "a quote is not closed");
+    size_t n = (size_t)(end - s->at - 1);
+    memcpy(s->out, s->at + 1, n);
+    s->out += n;
+    s->at = end + 1;
+    return true;
+}
+
+static bool take_double(struct splitter *s)
+{
+    const char *begin = s->at++;
+    while (*s->at && *s->at != '"') {
+        if (*s->at == '$' || *s->at == '`')
+            return fail_at(s, "a shell would expand what follows; write it in single quotes");
+        if (*s->at == '\\' && s->at[1] && strchr("$`\"\\\n", s->at[1]))
+            s->at++;
+        if (*s->at != '\n' || s->at[-1] != '\\')
+            *s->out++ = *s->at;
+        s->at++;
+    }
+    if (!*s->at) {
+        s->at = begin;
+        return fail_at(s, "a quote is not closed");
+    }
+    s->at++;
+    return true;
+}
+
+/* Until a space that is not quoted. */
+static bool take_word(struct splitter *s)
+{
+    if (s->n == WORDS_MAX)
+        return fail_at(s, "there are more than 1024 words");
+    s->words[s->n++] = s->out;
+    while (*s->at && !strchr(" \t\n\r", *s->at)) {
+        bool fine = true;
+        if (*s->at == '\'') {
+            fine = take_single(s);
+        } else if (*s->at == '"') {
+            fine = take_double(s);
+        } else if (*s->at == '\\' && s->at[1]) {
+            if (s->at[1] != '\n')
+                *s->out++ = s->at[1];
+            s->at += 2;
+        } else if (strchr("$`", *s->at)) {
+            fine = fail_at(s, "a shell would expand what follows; write it in single quotes");
+        } else if (strchr("|&;<>()", *s->at)) {
+            fine = fail_at(s, "the command ends; leave out the rest");
+        } else {
+            *s->out++ = *s->at++;
+        }
+        if (!fine)
+            return false;
+    }
+    *s->out++ = '\0';
+    return true;
+}
+
+static bool split(struct splitter *s)
+{
+    s->at = s->text;
+    for (;;) {
+        while (*s->at && (strchr(" \t\n\r", *s->at) || (*s->at == '\\' && s->at[1] == '\n')))
+            s->at += *s->at == '\\' ? 2 : 1;
+        if (*s->at == '#')
+            s->at += strcspn(s->at, "\n");
+        else if (!*s->at)
+            return true;
+        else if (!take_word(s))
+            return false;
+    }
+}
+
+/* ---- Flags ---- */
+
+static bool is_name(const char *flag, size_t n, const char *member)
+{
+    if (strlen(member) != n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (flag[i] != member[i] && !(strchr("-_", flag[i]) && strchr("-_", member[i])))
+            return false;
+    return true;
+}
+
+static const struct pe_param *row_of(const struct pe_target_info *target, const char *flag, size_t n)
+{
+    for (const struct pe_param *row = target->members; row->name; row++)
+        if (is_name(flag, n, row->name))
+            return row;
+    return NULL;
+}
+
+static bool fail_flag(struct splitter *s, const struct pe_target_info *target, const char *flag, size_t n)
+{
+    const char *names[64];
+    char given[64];
+    size_t k = 0;
+    for (const struct pe_param *row = target->members; row->name && k < 63; row++)
+        names[k++] = row->name;
+    names[k] = NULL;
+    snprintf(given, sizeof given, "%.*s", (int)(n < 63 ? n : 63), flag);
+    const char *nearest = pe_nearest(given, names);
+    if (nearest)
+        return api_fail(s->problem, 422, s->pointer,
+                        "--%s is no flag about positions of %s; nearest: \"--%s\"; leave out other flags", given,
+                        target->name, nearest);
+    return api_fail(s->problem, 422, s->pointer, "--%s is no flag about positions of %s; leave out other flags", given,
+                    target->name);
+}
+
+/* One value alone: else it would end, and more members follow. */
+static bool check_json(struct splitter *s, const char *name, const char *word)
+{
+    struct api_arena arena = {0};
+    struct api_json_error error;
+    bool is_json = api_json_load(&arena, word, strlen(word), 0, &error);
+    api_arena_drop(&arena);
+    if (!is_json && error.no_memory)
+        return api_fail_memory(s->problem);
+    return is_json || api_fail(s->problem, 400, s->pointer, "--%s is not JSON: %s", name, error.text);
+}
+
+/* One word as the value of its row. */
+static bool put_value(struct splitter *s, struct api_text *json, const struct pe_param *row, const char *word)
+{
+    bool is_json = *word == '{' || *word == '[';
+    if (row->type == PE_T_WORD || (!is_json && !api_is_json_number(word, strlen(word)))) {
+        api_text_string(json, word);
+        return true;
+    }
+    if (is_json && !check_json(s, row->name, word))
+        return false;
+    api_text_put(json, word);
+    return true;
+}
+
+static bool put_flags(struct splitter *s, const struct pe_target_info *target, struct api_text *json)
+{
+    const struct pe_param *seen[64];
+    size_t n_seen = 0, i = 0;
+    while (i < s->n && *s->words[i] != '-') /* the command */
+        i++;
+    api_text_put(json, "{");
+    for (; i < s->n; i++) {
+        const char *word = s->words[i];
+        if (strncmp(word, "--", 2) != 0)
+            return api_fail(s->problem, 422, s->pointer, "\"%.64s\" is not a flag that begins with --", word);
+        size_t n = strcspn(word + 2, "=");
+        const char *value = word[2 + n] ? word + 3 + n : NULL;
+        const struct pe_param *row = row_of(target, word + 2, n);
+        if (!row)
+            return fail_flag(s, target, word + 2, n);
+        for (size_t k = 0; k < n_seen; k++)
+            if (seen[k] == row)
+                return api_fail(s->problem, 422, s->pointer, "--%s is there twice", row->name);
+        seen[n_seen++] = row;
+        api_text_put(json, n_seen > 1 ? "," : "");
+        api_text_string(json, row->name);
+        api_text_put(json, ":");
+        if (row->type == PE_T_BOOL && !value) {
+            api_text_put(json, "true");
+            continue;
+        }
+        value = value ? value : i + 1 < s->n ? s->words[++i] : NULL;
+        if (!value)
+            return api_fail(s->problem, 422, s->pointer, "--%s has no value", row->name);
+        if (!put_value(s, json, row, value))
+            return false;
+    }
+    api_text_put(json, "}");
+    return true;
+}
+
+/* ---- The field ---- */
+
+static bool put_text(struct splitter *s, const struct pe_target_info *target, struct api_text *json)
+{
+    s->out = api_arena_array(&s->request->arena, strlen(s->text) + 2, 1);
+    if (!s->out)
+        return api_fail_memory(s->problem);
+    if (!split(s) || !put_flags(s, target, json))
+        return false;
+    if (json->state == API_TEXT_FULL)
+        return api_fail(s->problem, 413, s->pointer, "the text has more than %d bytes", SAID_MAX);
+    return json->state == API_TEXT_FINE || api_fail_memory(s->problem);
+}
+
+static const struct pe_value *member(const struct pe_value *object, const char *name)
+{
+    for (size_t i = 0; i < object->object.n; i++)
+        if (strcmp(object->object.fields[i].name, name) == 0)
+            return &object->object.fields[i].value;
+    return NULL;
+}
+
+/* An unknown target is left to the core, which names the nearest. */
+bool api_said_flags(struct api_request *request, const struct pe_value *said, const char *pointer,
+                    struct api_text *json, struct api_problem *problem)
+{
+    struct splitter s = {.request = request, .problem = problem};
+    const struct pe_value *text = member(said, "text"), *to = member(said, "to");
+    snprintf(s.pointer, sizeof s.pointer, "%s", pointer);
+    api_pointer_push(s.pointer, "text", 4);
+    const struct pe_target_info *target = to && to->kind == PE_STRING ? pe_target_info_find(to->string) : NULL;
+    api_text_init(json, 4 * SAID_MAX);
+    if (member(said, "value"))
+        return api_fail(problem, 422, s.pointer, "said has a value and a text; give one");
+    if (text->kind != PE_STRING)
+        return api_fail(problem, 422, s.pointer, "text is not a string");
+    if (target && !target->reads_text)
+        return api_fail(problem, 422, s.pointer, "%s has no flags that a shell reads; give value", target->name);
+    if (strlen(text->string) > SAID_MAX)
+        return api_fail(problem, 413, s.pointer, "text has %zu bytes; allowed: at most %d", strlen(text->string),
+                        SAID_MAX);
+    s.text = text->string;
+    return !target || put_text(&s, target, json);
+}

@@ -1,0 +1,408 @@
+"""/translate and said: every preset in the words of every target, read back; numbers by hand from the tools' sources, in NumPy."""
+import json
+import math
+import shlex
+import urllib.parse
+
+import numpy as np
+import pytest
+
+from asking import refused
+from tensors import from_raw
+
+TARGETS = ["transformers4", "transformers5", "vllm", "vllm_old", "sglang", "llama.cpp", "gguf", "megatron", "transformer_engine", "mlx", "torchtune",
+           "x_transformers", "rotary_embedding_torch", "exllamav2"]
+READ_TEXT = ["vllm", "vllm_old", "sglang", "llama.cpp", "megatron"]
+QWEN = {"model_type": "qwen3", "hidden_size": 4096, "head_dim": 128, "num_attention_heads": 32, "num_hidden_layers": 36, "max_position_embeddings": 131072,
+        "rope_theta": 1000000, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}}
+LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32, "max_position_embeddings": 131072,
+         "rope_theta": 500000.0, "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                                                  "original_max_position_embeddings": 8192, "rope_type": "llama3"}}
+OSS = {"model_type": "gpt_oss", "head_dim": 64, "hidden_size": 2880, "num_attention_heads": 64, "num_hidden_layers": 4, "max_position_embeddings": 131072,
+       "rope_theta": 150000, "sliding_window": 128, "layer_types": ["sliding_attention", "full_attention"] * 2,
+       "rope_scaling": {"beta_fast": 32.0, "beta_slow": 1.0, "factor": 32.0, "original_max_position_embeddings": 4096, "rope_type": "yarn", "truncate": False}}
+GEMMA = {"model_type": "gemma3_text", "hidden_size": 2560, "num_hidden_layers": 34, "sliding_window": 1024, "max_position_embeddings": 131072,
+         "rope_scaling": {"factor": 8.0, "rope_type": "linear"}}
+MANY_AXES = {"axes_dim", "channels", "mrope_section", "axis_order", "coords", "ref_grid", "max_freq"}
+
+
+def translate(server, to="all", **fields):
+    return server.ask("/translate", to=to, **fields).json()
+
+
+def to(server, name, **fields):
+    """The one entry of a target."""
+    [entry] = translate(server, name, **fields)["targets"]
+    return entry
+
+
+def lost(entry):
+    return [loss["what"] for loss in entry["loses"]]
+
+
+def said(entry, **fields):
+    return {"said": {"to": entry["to"], "value": entry["value"]}, **entry["needs"], **fields}
+
+
+def tables(server, positions, **fields):
+    return from_raw(server.ask("/encode", positions=positions, dtype="f64", format="raw", outputs=["cos", "sin"], **fields))
+
+
+def frequencies(server, **fields):
+    return np.array(server.ask("/encode", len=1, outputs=["inv_freq"], digits=17, **fields).json()["tensors"]["inv_freq"]["data"])
+
+
+def plain(base, r):
+    return base ** (-np.arange(0, r, 2) / r)
+
+
+def llama3(base, r, s, low, high, o):
+    w = plain(base, r)
+    turns = o * w / (2 * np.pi)
+    t = (turns - low) / (high - low)
+    return np.where(turns < low, w / s, np.where(turns > high, w, (1 - t) * w / s + t * w))
+
+
+def yarn(base, r, s, o, fast=32, slow=1, truncate=True):
+    low, high = (r * math.log(o / (2 * math.pi * b)) / (2 * math.log(base)) for b in (fast, slow))
+    if truncate:
+        low, high = math.floor(low), math.ceil(high)
+    ramp = np.clip((np.arange(r // 2) - max(low, 0)) / (min(high, r - 1) - max(low, 0)), 0, 1)
+    w = plain(base, r)
+    return w / s * ramp + w * (1 - ramp)
+
+
+# ---- The law: what was said is read back ----
+
+
+def axes_of(config):
+    if "axes_dim" in config:
+        return len(config["axes_dim"])
+    return {"mrope": 3, "mrope_interleaved": 3, "imrope": 3, "videorope": 3, None: 1}.get(config.get("channels"), 2)
+
+
+def some_positions(length, config):
+    scaling = config.get("scaling") or {}
+    border = scaling.get("original_max_position_embeddings" if scaling.get("type") == "longrope" else "max_position_embeddings", 0)
+    lists = [sorted({0, 1, 2, 37, 4095, length // 3, length - 200, length - 1})]
+    if scaling.get("type") in ("longrope", "dynamic") and border + 1 < length:
+        lists += [[0, int(border) - 1], [0, int(border)]]
+    return [[p for p in positions if 0 <= p < length] for positions in lists]
+
+
+def check_entry(server, preset, answer, entry):
+    kinds = [kind for kind in answer["layers"] if kind["part"] == "text" and kind["same_as"] is None]
+    chosen = [kind for kind in kinds if entry.get("layer_type") in (None, kind["layer_type"]) and kind["config"]["scheme"] == "rope"]
+    for kind in chosen:
+        several = axes_of(kind["config"])
+        theirs_several = 1 if MANY_AXES & set(lost(entry)) else several
+        extra = {"layer_type": kind["layer_type"]} if "layer_type" not in entry and len(kinds) > 1 else {}
+        for positions in some_positions(answer["model"]["length"], kind["config"]):
+            ours = tables(server, positions if several == 1 else [positions] * several, preset=preset, layer_type=kind["layer_type"])
+            theirs = tables(server, positions if theirs_several == 1 else [positions] * theirs_several, **said(entry, **extra))
+            where = (preset, kind["layer_type"], entry["to"], lost(entry), positions)
+            if entry["exact"]:
+                assert ours["cos"].tobytes() == theirs["cos"].tobytes() and ours["sin"].tobytes() == theirs["sin"].tobytes(), where
+            elif ours["cos"].shape == theirs["cos"].shape:
+                for name in ("cos", "sin"):
+                    apart = np.abs(ours[name] - theirs[name]).max()
+                    # Beyond 4096 P has every so many positions: between them another one may be off by a little more.
+                    most = entry["consequence"][f"max_abs_{name}"]
+                    assert apart <= most + 1e-8 or (answer["model"]["length"] > 20480 and most > 1 and apart <= 1.01 * most), (where, name, apart, most)
+
+
+def test_every_preset_in_every_target(server):
+    n_exact = 0
+    for preset in server.get("/presets").json()["presets"]:
+        depends = any((config.get("scaling") or {}).get("type") in ("longrope", "dynamic") for config in (
+            preset.get("config") or {}, *(layer.get("config") or {} for layer in preset.get("layers") or ())))
+        answer = translate(server, preset=preset["name"], **({} if depends else {"length": 6000}))
+        assert list(dict.fromkeys(entry["to"] for entry in answer["targets"])) == TARGETS
+        assert answer["exact"] == sum(entry["exact"] for entry in answer["targets"]) and answer["entries"] == len(answer["targets"])
+        for entry in answer["targets"]:
+            assert entry["exact"] == (entry["loses"] == []), entry
+            assert entry["consequence"] is None or not entry["exact"]
+            assert (entry["value"] is None) == (entry["text"] is None)
+            if entry["value"] is not None:
+                n_exact += entry["exact"]
+                check_entry(server, preset["name"], answer, entry)
+    assert n_exact > 300
+
+
+def test_text_is_read_back(server):
+    for preset in ("llama-3.1", "qwen2.5-yarn", "phi-3-mini-128k", "gpt-oss", "deepseek-v3", "qwen3-vl", "glm-4"):
+        if server.get(f"/presets/{preset}").status != 200:
+            continue
+        for entry in translate(server, READ_TEXT, preset=preset)["targets"]:
+            by_text = server.ask("/encode", said={"to": entry["to"], "text": entry["text"]}, **entry["needs"], len=1, data=False).json()
+            by_value = server.ask("/encode", **said(entry, len=1, data=False)).json()
+            assert by_text["config"] == by_value["config"], (preset, entry["to"])
+            assert shlex.split(entry["text"]), "a shell splits it too"
+
+
+def test_values_as_hf_config_and_gguf(server):
+    for config in (LLAMA, QWEN, OSS):
+        for name in ("transformers4", "transformers5"):
+            entry = to(server, name, hf_config=config)
+            both = [server.ask("/encode", len=1, data=False, **fields).json()["config"] for fields in (
+                said(entry), {"scheme": "rope", "hf_config": entry["value"], **entry["needs"]})]
+            assert both[0] == both[1], (name, entry["value"])
+        entry = to(server, "gguf", hf_config=config)
+        both = [frequencies(server, layer_type="full_attention", **fields) for fields in (said(entry), {"gguf": entry["value"]})]
+        assert both[0].tobytes() == both[1].tobytes()
+
+
+# ---- Numbers by hand ----
+
+
+def test_llama_as_gguf(server):
+    entry = to(server, "gguf", hf_config=LLAMA)
+    assert (entry["architecture"], entry["architecture_assumed"], entry["rows"], lost(entry)) == ("llama", False, "permuted", ["rounding"])
+    divisors = np.array(entry["value"]["tensors"]["rope_freqs.weight"])
+    assert divisors[:29].tolist() == [1] * 29 and divisors[35:].tolist() == [8] * 29
+    assert divisors[29:35] == pytest.approx([1.2074839, 1.5534146, 2.0263133, 2.6945298, 3.6842525, 5.2573266], rel=1e-7)
+    assert np.array_equal(divisors, (plain(5e5, 128) / llama3(5e5, 128, 8, 1, 4, 8192)).astype("f4").astype("f8"))
+    assert entry["consequence"]["max_abs_cos"] == pytest.approx(5.4e-6, rel=0.02) and entry["consequence"]["first"] is None
+
+
+def test_gpt_oss(server):
+    entry = to(server, "gguf", hf_config=OSS)
+    assert entry["architecture"] == "gpt-oss" and lost(entry) == ["truncate"] and entry["loses"][0]["wanted"] is False
+    assert entry["consequence"]["max_abs_cos"] == pytest.approx(2.693, abs=5e-4) and entry["consequence"]["first"] == 35
+    assert entry["loses"][0]["detail"] == "GGUF computes with truncate true in place of false."
+    assert lost(to(server, "llama.cpp", hf_config=OSS)) == ["truncate"] and lost(to(server, "mlx", hf_config=OSS)) == ["truncate"]
+    megatron = to(server, "megatron", hf_config=OSS)
+    assert megatron["exact"] and megatron["value"]["no-yarn-correction-range-round-to-int"] is True
+    assert np.allclose(frequencies(server, **said(megatron)), yarn(150000, 64, 32, 4096, truncate=False), rtol=1e-14)
+
+
+def test_qwen_in_words(server):
+    entries = {entry["to"]: entry for entry in translate(server, hf_config=QWEN)["targets"]}
+    assert entries["vllm"]["text"] == ("--hf-overrides '{\"rope_parameters\":{\"rope_type\":\"yarn\",\"rope_theta\":1000000.0,\"factor\":4.0,"
+                                       "\"original_max_position_embeddings\":32768}}' --max-model-len 131072")
+    assert entries["vllm"]["needs"] == {"head_dim": 128, "layout": "half"} and entries["vllm"]["exact"]
+    assert entries["llama.cpp"]["text"] == "--rope-scaling yarn --rope-scale 4.0 --rope-freq-base 1000000.0 --yarn-orig-ctx 32768"
+    assert entries["transformers4"]["value"]["rope_scaling"] == {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+    assert entries["megatron"]["value"]["mscale"] == 1 and entries["megatron"]["value"]["mscale-all-dim"] == 0
+    assert entries["mlx"]["text"].startswith("initialize_rope(dims=128, base=1000000.0, traditional=False, scaling_config={\"rope_type\": \"yarn\"")
+    assert entries["gguf"]["architecture"] == "qwen3" and entries["gguf"]["rows"] == "as_published" and entries["gguf"]["exact"]
+    for name in ("vllm", "llama.cpp", "megatron", "mlx", "transformers5"):
+        assert np.allclose(frequencies(server, **said(entries[name])), yarn(1e6, 128, 4, 32768), rtol=1e-14), name
+        config = server.ask("/encode", **said(entries[name], len=1, data=False)).json()["config"]
+        assert config["attention_factor"] == pytest.approx(1 + 0.1 * math.log(4), rel=1e-15)
+    for name in ("transformer_engine", "torchtune", "x_transformers", "exllamav2"):
+        assert lost(entries[name]) == ["attention_factor", "scaling"] and entries[name]["consequence"]["first"] == 0
+    assert lost(entries["rotary_embedding_torch"]) == ["attention_factor"]
+
+
+def test_hand_written_words(server):
+    """Words that no translation wrote, by the tools' own documentation."""
+    here = {"head_dim": 128, "layout": "half"}
+
+    def w(target, value=None, text=None, **fields):
+        return frequencies(server, said={"to": target, **({"value": value} if value else {"text": text})}, **{**here, **fields})
+    assert np.allclose(w("llama.cpp", text="llama-server --rope-scaling linear --rope-freq-scale 0.25 --rope-freq-base 5e5"), plain(5e5, 128) / 4, rtol=1e-15)
+    assert np.allclose(w("megatron", text="--position-embedding-type rope --rotary-base 500000 --kv-channels 128 --use-rope-scaling"),
+                       llama3(5e5, 128, 8, 1, 4, 8192), rtol=1e-14)
+    assert np.allclose(w("megatron", {"rotary-percent": 0.5, "kv-channels": 64, "rotary-seq-len-interpolation-factor": 2}, head_dim=64), plain(1e4, 32) / 2)
+    assert np.allclose(w("torchtune", {"class": "Qwen2RotaryPositionalEmbeddings", "dim": 128}), plain(1e6, 128))
+    assert np.allclose(w("torchtune", {"class": "Llama3ScaledRoPE", "dim": 128}, layout="interleaved"), llama3(5e5, 128, 8, 1, 4, 8192))
+    assert np.allclose(w("x_transformers", {"dim": 32, "base_rescale_factor": 4}, layout="interleaved"), plain(1e4 * 4 ** (32 / 30), 32))
+    assert np.allclose(w("x_transformers", {"dim": 32, "base_rescale_factor": 4, "interpolation_factor": 2}, layout="interleaved"),
+                       plain(1e4 * 4 ** (32 / 30), 32) / 2)
+    assert np.allclose(w("exllamav2", {"scale_alpha_value": 2.5}), plain(1e4 * 2.5 ** (128 / 126), 128))
+    assert np.array_equal(w("rotary_embedding_torch", {"dim": 8, "custom_freqs": [1, 0.5, 0.25, 0.125]}, layout="interleaved"), [1, 0.5, 0.25, 0.125])
+    assert np.allclose(w("vllm", text="vllm serve Qwen/Qwen3-8B --hf-overrides '{\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":2,\"rope_theta\":5000}}'"),
+                       plain(5000, 128) / 2)
+    assert np.allclose(w("vllm_old", text="--rope-theta=20000 --rope_scaling \"{\\\"type\\\": \\\"linear\\\", \\\"factor\\\": 8.0}\""), plain(20000, 128) / 8)
+    assert np.allclose(w("transformers5", {"head_dim": 128}), plain(1e4, 128)), "the tool's defaults"
+    factor = server.ask("/encode", said={"to": "vllm", "value": {"hf_overrides": {"rope_parameters": {
+        "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096, "attn_factor": 1.5, "attention_factor": 9.0}}}}, **here, len=1,
+        data=False).json()["config"]["attention_factor"]
+    assert factor == pytest.approx(1.5 * (1 + 0.1 * math.log(4)), rel=1e-15), "vLLM does not read attention_factor"
+    linear = server.ask("/encode", said={"to": "llama.cpp", "value": {"rope-scaling": "yarn", "rope-scale": 4, "yarn-orig-ctx": 4096, "yarn-attn-factor": 3}},
+                        **here, len=1, data=False).json()["config"]
+    assert linear["attention_factor"] == pytest.approx(1 + 0.1 * math.log(4), rel=1e-15), "yarn overwrites yarn-attn-factor"
+
+
+def test_numbers_that_a_tool_rounds(server):
+    entry = to(server, "megatron", scheme="rope", head_dim=64, layout="half", base=10000.5)
+    assert entry["value"]["rotary-base"] == 10000 or entry["value"]["rotary-base"] == 10001
+    assert lost(entry) == ["base"] and entry["loses"][0]["wanted"] == 10000.5
+    entry = to(server, "megatron", scheme="rope", head_dim=64, layout="half", scaling={"type": "linear", "factor": 2.5})
+    assert lost(entry) == ["factor"]
+    entry = to(server, "transformers4", scheme="rope", head_dim=64, layout="half", scaling={"type": "ntk", "factor": 4})
+    assert lost(entry) == ["rounding"] and entry["value"]["rope_theta"] == pytest.approx(10000 * 4 ** (64 / 62), rel=1e-15)
+    assert to(server, "x_transformers", scheme="rope", head_dim=64, layout="half", scaling={"type": "ntk", "factor": 4})["exact"]
+    entry = to(server, "gguf", scheme="rope", head_dim=64, layout="half", base=10000.1)
+    assert lost(entry) == ["rounding"] and entry["architecture_assumed"] and entry["architecture"] == "llama"
+
+
+# ---- Kinds of layers, architectures ----
+
+
+def test_kinds(server):
+    answer = translate(server, hf_config=GEMMA)
+    by = {}
+    for entry in answer["targets"]:
+        by.setdefault(entry["to"], []).append(entry)
+    assert answer["config"] is None and len(by["transformers5"]) == len(by["gguf"]) == 1
+    assert {entry["layer_type"] for entry in by["vllm"]} == {"sliding_attention", "full_attention"} and len(by["vllm"]) == 2
+    [five] = by["transformers5"]
+    assert five["exact"] and five["value"]["rope_parameters"]["sliding_attention"]["rope_theta"] == 10000
+    assert five["value"]["layer_types"][:6] == ["sliding_attention"] * 5 + ["full_attention"] and len(five["value"]["layer_types"]) == 34
+    refused(server, "/layer_type", "sliding_attention", "full_attention", len=1, **said(five))
+    [file] = by["gguf"]
+    assert file["exact"] and file["architecture"] == "gemma3" and file["value"]["gemma3.rope.freq_base_swa"] == 10000
+    full = {entry["layer_type"]: entry for entry in by["llama.cpp"]}
+    assert full["full_attention"]["exact"] and "rope-freq-base" not in full["sliding_attention"]["value"]
+    [one] = translate(server, "llama.cpp", hf_config=GEMMA, layer_type="full_attention")["targets"]
+    assert "layer_type" not in one
+
+
+def test_architectures(server):
+    assumed = {"llama": {}, "stablelm": {"rotary_dim": 32}, "chatglm": {"rotary_dim": 32, "layout": "interleaved"},
+               "qwen2vl": {"channels": "mrope", "mrope_section": [8, 12, 12]}, "qwen3vl": {"channels": "mrope_interleaved", "mrope_section": [11, 11, 10]},
+               "mistral3": {"scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096, "beta_fast": 16}}}
+    for name, fields in assumed.items():
+        entry = to(server, "gguf", **{"scheme": "rope", "head_dim": 64, "layout": "half", **fields})
+        assert (entry["architecture"], entry["architecture_assumed"]) == (name, True)
+        assert entry["exact"], (name, entry["loses"])
+    entry = to(server, "gguf", hf_config=LLAMA, architecture="qwen2")
+    assert entry["architecture"] == "qwen2" and lost(entry) == ["scaling"] and entry["rows"] == "as_published"
+    assert entry["consequence"]["max_abs_cos"] == pytest.approx(1.99999995, abs=1e-8) and entry["consequence"]["first"] == 12
+    answer = to(server, "gguf", gguf=to(server, "gguf", hf_config=QWEN)["value"])
+    assert answer["architecture"] == "qwen3" and answer["exact"]
+
+
+def test_pairs_that_stand_still(server):
+    """ggml gives pairs 61 and 62 of [24, 20, 20] to an axis whose coordinate is 0: cosines at base 5e6 differ by 0.0058, sines by 0.108."""
+    fields = {"scheme": "rope", "head_dim": 128, "layout": "half", "base": 5e6, "channels": "mrope_interleaved", "mrope_section": [24, 20, 20]}
+    entry = to(server, "gguf", length=262144, **fields)
+    assert lost(entry) == ["channels"] and entry["consequence"]["first"] == 24265
+    assert (entry["consequence"]["max_abs_cos"], entry["consequence"]["max_abs_sin"]) == pytest.approx((0.0058, 0.108), rel=0.01)
+    assert to(server, "transformers5", **fields)["exact"] and lost(to(server, "mlx", **fields)) == ["channels", "mrope_section"]
+
+
+def test_permuted_rows(server):
+    entry = to(server, "x_transformers", scheme="rope", head_dim=64, layout="half")
+    assert entry["exact"] and entry["rows"] == "permuted" and entry["needs"] == {"layout": "interleaved"}
+    assert to(server, "x_transformers", scheme="rope", head_dim=64, layout="interleaved")["rows"] == "as_published"
+
+
+def test_other_schemes(server):
+    for entry in translate(server, scheme="alibi", num_heads=8)["targets"]:
+        assert entry["value"] is None and entry["text"] is None and lost(entry) == ["scheme"] and entry["consequence"] is None
+    entry = to(server, "megatron", scheme="none")
+    assert entry["exact"] and entry["text"] == "--position-embedding-type none"
+    assert server.ask("/encode", said={"to": "megatron", "value": entry["value"]}, len=2, data=False).json()["scheme"] == "none"
+
+
+# ---- said as a dialect ----
+
+
+def test_said_elsewhere(server):
+    words = {"said": {"to": "llama.cpp", "value": {"rope-freq-base": 500000}}, "head_dim": 64, "layout": "half"}
+    plainly = {"scheme": "rope", "base": 500000, "head_dim": 64, "layout": "half"}
+    q = [[1.0] * 64]
+    assert server.ask("/rotate", q=q, **words).json()["tensors"] == server.ask("/rotate", q=q, **plainly).json()["tensors"]
+    assert '"verdict":"same"' in server.ask("/analyze", configs=[words, plainly], len=8, metrics=["difference"]).body.decode().replace(" ", "")
+    cos, sin = (server.ask("/encode", len=4, outputs=[name], **plainly).json()["tensors"][name]["data"] for name in ("cos", "sin"))
+    assert server.ask("/check", cos=cos, sin=sin, **words).json()["fits"] is True
+    explained = server.ask("/explain", **words).json()
+    assert explained["dialect"] == "said" and explained["readers"] == {} and explained["layers"][0]["config"]["base"] == 500000
+    assert to(server, "vllm", **words)["value"]["hf_overrides"]["rope_parameters"]["rope_theta"] == 500000
+    query = urllib.parse.quote(json.dumps({"to": "x_transformers", "value": {"dim": 64}}))
+    assert server.get(f"/encode?said={query}&len=2&data=false").json()["config"]["layout"] == "interleaved"
+
+
+def test_form_and_tags(server):
+    answer = server.post("/translate", {"preset": "llama-3.1", "to": ["vllm", "llama.cpp"]}, headers={"Accept": "text/plain"})
+    lines = answer.body.decode().splitlines()
+    assert answer.status == 200 and lines[0] == "vllm:" and lines[1].startswith("--hf-overrides '{")
+    assert lines[2:4] == ["llama.cpp:", "--rope-scaling none --rope-freq-base 500000.0"] and lines[4].startswith("  llama.cpp cannot state the scaling llama3")
+    got = server.get("/translate?preset=llama-3.1&to=vllm,gguf")
+    assert got.status == 200 and [entry["to"] for entry in got.json()["targets"]] == ["vllm", "gguf"]
+    assert server.get("/translate?preset=llama-3.1&to=vllm,gguf", headers={"If-None-Match": got.headers["ETag"]}).status == 304
+    assert [entry["architecture"] for entry in server.get("/translate?preset=llama-3.1&to=gguf&architecture=qwen2").json()["targets"]] == ["qwen2"]
+    assert [entry["to"] for entry in translate(server, ["mlx", "vllm", "mlx"], preset="llama-3.1")["targets"]] == ["mlx", "vllm", "mlx"]
+    zh = server.post("/translate", {"preset": "llama-3.1", "to": "llama.cpp", "lang": "zh"}).json()
+    assert zh["targets"][0]["loses"][0]["detail"] == zh["targets"][0]["loses"][0]["detail_zh"] == "llama.cpp 无法表示缩放 llama3；它按 default 计算。"
+
+
+def test_catalogue(server):
+    rows = {row["name"]: row for row in server.get("/schemes").json()["targets"]}
+    assert list(rows) == TARGETS and all(row["source"] and row["summary"] and row["certainty"] for row in rows.values())
+    assert [name for name, row in rows.items() if row["reads_text"]] == READ_TEXT and rows["sglang"]["certainty"] == "unverified"
+    members = {row["name"]: row.get("default") for row in rows["megatron"]["members"]}
+    assert members["rotary-base"] == 10000 and members["rope-scaling-factor"] == 8.0 and members["mscale"] == 1.0 and members["kv-channels"] is None
+
+
+# ---- Refusals ----
+
+
+def test_refusals(server):
+    def no(pointers, *words, **fields):
+        refused(server, pointers, *words, path="/translate", **{"preset": "llama-3.1", **fields})
+    no("/to", 'nearest: "vllm"', to="vlm")
+    no("/to", "names", to=4)
+    no("/to", "empty", to=[])
+    no("/architecture", "nearest", to="gguf", architecture="lama")
+    no("/architecture", "no rotary", to="gguf", architecture="bloom")
+    no("/len", "no sequence", len=4)
+    no("/length", "", length=0)
+    no("/layer_type", "", layer_type="sliding_attention")
+    assert server.post("/translate", {"preset": "llama-3.1", "format": "npy"}).status == 406
+
+
+def test_said_refused(server):
+    def no(pointers, *words, said, **fields):
+        refused(server, pointers, *words, said=said, **{"head_dim": 64, "layout": "half", "len": 1, **fields})
+    no("/said", "not an object", said=4)
+    no("/said/to", "missing", said={"value": {}})
+    no("/said/to", 'nearest: "megatron"', said={"to": "megatrom", "value": {}})
+    no("/said/to", 'nearest: "megatron"', said={"to": "megatrom", "text": "--a b"})
+    no("/said/value", "missing", said={"to": "megatron"})
+    no("/said/words", "no member", said={"to": "megatron", "value": {}, "words": 1})
+    no("/said/value/rotary-bas", 'rotary-base', said={"to": "megatron", "value": {"rotary-bas": 1}})
+    no("/said/value/rotary-base", "integer", said={"to": "megatron", "value": {"rotary-base": 1.5}})
+    no("/said/value/position-embedding-type", "rope", said={"to": "megatron", "value": {"position-embedding-type": "mrope"}})
+    no("/said/value/rope-freq-scale", "inverse", said={"to": "llama.cpp", "value": {"rope-scaling": "linear", "rope-scale": 2, "rope-freq-scale": 0.5}})
+    no("/said/value/yarn-orig-ctx", "missing", said={"to": "llama.cpp", "value": {"rope-scaling": "yarn", "rope-scale": 2}})
+    no("/said/value/hf_overrides", "not an object", said={"to": "vllm", "value": {"hf_overrides": {"rope_parameters": 4}}})
+    no("/said/value/hf_overrides", "rope_parameters", said={"to": "vllm", "value": {"hf_overrides": {"model": 4}}})
+    no("/said/value/rope_parameters/rope_type", "proportional", said={"to": "transformers5", "value": {"rope_parameters": {"rope_type": "ntk"}}})
+    no("/said/value/rope_parameters/thta", "member", said={"to": "transformers5", "value": {"rope_parameters": {"thta": 4}}})
+    no("/said/value/general.architecture", "", said={"to": "gguf", "value": {"llama.rope.freq_base": 1e4}})
+    no("/said/value/scale_factor", "", said={"to": "torchtune", "value": {"class": "RotaryPositionalEmbeddings", "scale_factor": 8}})
+    no("/head_dim", "do not state", said={"to": "llama.cpp", "value": {}}, head_dim=None)
+    no("/layout", "layout", said={"to": "llama.cpp", "value": {}}, layout=None)
+    no("/layer_type", "not used", said={"to": "llama.cpp", "value": {}}, layer_type="full_attention")
+    no(("/said", "/preset"), "exclude", said={"to": "llama.cpp", "value": {}}, preset="llama-3.1")
+    no("/scheme", "alibi", said={"to": "llama.cpp", "value": {}}, scheme="alibi")
+
+
+def test_text_refused(server):
+    def no(text, *words, to="llama.cpp", status=422):
+        response = server.post("/encode", {"said": {"to": to, "text": text}, "head_dim": 64, "layout": "half", "len": 1})
+        assert response.status == status and response.json()["pointer"].startswith("/said"), response
+        for word in words:
+            assert word in response.json()["detail"], response.json()["detail"]
+    no("--rope-scal linear", 'nearest: "--rope-scal')
+    no("--rope-scaling", "no value")
+    no("--rope-scaling yarn --rope-scaling none", "twice")
+    no("--rope-scaling 'yarn", "quote")
+    no('--rope-scaling "yarn', "quote")
+    no("--rope-freq-base $BASE", "single quotes")
+    no('--rope-freq-base "`date`"', "single quotes")
+    no("--rope-scaling none | tee log", "ends")
+    no("--rope-scaling none extra", "begins with --")
+    no("--rope-scale four", "rope-scale")
+    no("--hf-overrides '{\"rope_parameters\":'", "not JSON", to="vllm", status=400)
+    no("--dim 64", "value", to="mlx")
+    no(4, "not a string")
+    no("--rope-scale " + "4" * 65536, "at most 65536", status=413)
+    both = server.post("/encode", {"said": {"to": "llama.cpp", "text": "", "value": {}}, "head_dim": 64, "layout": "half", "len": 1})
+    assert both.status == 422 and "give one" in both.json()["detail"]
+    fine = {"said": {"to": "llama.cpp", "text": "llama-cli \\\n  --rope-freq-base 5000 # a comment\n"}, "head_dim": 64, "layout": "half"}
+    assert server.ask("/encode", **fine, len=1, data=False).json()["config"]["base"] == 5000
