@@ -68,7 +68,9 @@ export class Card {
       this.kind = kind;
       this.set(withSequence(this.config, kind, example()), 'sequence');
     });
-    this.positions = new Map(sequenceRows().map((row) => [row, this.controlOf(row)]));
+    /* An object of the sequence (shard) is none of its kinds: it is among the parameters. */
+    const rowsOfPositions = sequenceRows().filter((row) => row.type !== 'object');
+    this.positions = new Map(rowsOfPositions.map((row) => [row, this.controlOf(row)]));
     const isFirst = (row) => row.level === 'basic' || kindOf({ [row.name]: 1 }) !== null;
     const [first, later] = [true, false].map((yes) => [...this.positions].filter(([row]) => isFirst(row) === yes)
       .map(([, one]) => one.element));
