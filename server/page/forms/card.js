@@ -176,7 +176,7 @@ export class Card {
     this.chooser.show({ value: this.kind, isOwn: false });
     for (const [row, one] of this.positions) {
       one.element.hidden = !goesWith(this.kind, row) && !(row.name in this.config);
-      one.show(row.parameters ? context : shown(context, row));
+      one.show(shown(context, row));
       if (row.name === this.kind) one.reset.hidden = true;   /* without it there are no positions */
     }
     const later = [...this.laterPositions.children].slice(1);
