@@ -116,7 +116,7 @@ def test_the_python(server, folder, page):
 def test_the_guide_leads_to_every_story_and_to_views():
     """By addresses that the page knows, each story under its Chinese title and lead."""
     text, words = GUIDE.read_text(), json.loads((ROOT / "server/page/text/zh.json").read_text())
-    stories = re.findall(r"story\('([\w-]+)'", (ROOT / "server/page/stories/list.js").read_text())
+    stories = re.findall(r"^  story\('([\w-]+)'", (ROOT / "server/page/stories/list.js").read_text(), re.M)
     for story in stories:
         address = f"http://localhost:8080/#view=story&story={story}&lang=zh"
         assert f"| [{words['story.' + story]}]({address}) | {words['story.' + story + '.lead']} |" in text, story
