@@ -158,6 +158,7 @@ struct api_host {
     bool (*take_memory)(uint64_t n); /* reserves n of them; NULL: no limit */
     void (*give_memory)(uint64_t n);
     const char *cors_origins;                      /* separated by spaces or commas, or "*"; NULL or "": none */
+    const char *frame_origins;                     /* that may frame /?embed; as cors_origins */
     const char *commit;                            /* for /version */
     bool has_mcp;                                  /* /mcp is answered; --mcp */
     bool is_tls;                                   /* clients reach it by HTTPS, without a proxy */

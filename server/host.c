@@ -49,6 +49,7 @@ void host_init(struct api_host *host, const struct options *options, const struc
         .take_memory = admission_take_counted,
         .give_memory = admission_give,
         .cors_origins = options->cors_origin,
+        .frame_origins = options->frame_origin,
         .has_mcp = options->mcp == SWITCH_ON,
         .is_tls = options->tls_cert && *options->tls_cert,
         .public_url = options->public_url && *options->public_url ? options->public_url : NULL,

@@ -189,6 +189,11 @@ static bool set_up_page(struct server *server)
 {
     const struct options *options = &server->options;
     char error[PAGE_FOLDER_ERROR_BYTES];
+    if (strpbrk(options->frame_origin, ";,'\"")) /* they are part of a Content-Security-Policy */
+    {
+        log_error("--frame-origin \"%s\" is not an origin as in https://example.org, or *", options->frame_origin);
+        return false;
+    }
     if (!*options->ui_dir || page_folder_open(&server->page, options->ui_dir, error))
         return true;
     log_error("%s", error);

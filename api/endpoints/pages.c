@@ -64,16 +64,33 @@ static const char *media_type_of(const char *name)
 }
 
 /* Only the page's own files run, and it can reach only this server. It never turns text into markup or script, which
- * the last two rules make browsers enforce. */
+ * the last two rules make browsers enforce. No page has it in a frame, but for the one of a single figure, which the
+ * host may allow to some origins. */
 static const char policy[] =
-    "default-src 'none'; base-uri 'none'; frame-ancestors 'none'; script-src 'self'; style-src 'self'; "
+    "default-src 'none'; base-uri 'none'; frame-ancestors %s; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; form-action 'self'; img-src 'self' blob: data:; require-trusted-types-for 'script'; "
     "trusted-types 'none'";
 
-static struct api_reply *with_policy(struct api_reply *reply)
+static bool is_embedded(const char *query)
 {
-    bool fine = api_reply_header(reply, "Content-Security-Policy", policy) &&
-                api_reply_header(reply, "Referrer-Policy", "no-referrer");
+    return query && strncmp(query, "embed", 5) == 0 && strchr("=&", query[5]);
+}
+
+static bool add_policy(struct api_reply *reply, const char *ancestors)
+{
+    size_t n = sizeof policy + strlen(ancestors);
+    char *text = malloc(n);
+    if (!text)
+        return false;
+    snprintf(text, n, policy, ancestors);
+    bool is_added = api_reply_header(reply, "Content-Security-Policy", text);
+    free(text);
+    return is_added;
+}
+
+static struct api_reply *with_policy(struct api_reply *reply, const char *ancestors)
+{
+    bool fine = add_policy(reply, ancestors) && api_reply_header(reply, "Referrer-Policy", "no-referrer");
     return fine ? reply : api_reply_without_memory(reply);
 }
 
@@ -162,6 +179,13 @@ static struct api_reply *of_folder(const struct api_page *page, const char *name
 
 /* ---- The endpoints ---- */
 
+/* Which pages may have the answer in a frame, as the policy says it. */
+static const char *ancestors_of(const struct api_request *request)
+{
+    const char *origins = request->host->frame_origins;
+    return origins && *origins && is_embedded(request->call->query) ? origins : "'none'";
+}
+
 /* NULL: a worker must read the file. */
 static struct api_reply *file_reply(struct api_request *request, const char *name, const char *cache_control)
 {
@@ -169,9 +193,9 @@ static struct api_reply *file_reply(struct api_request *request, const char *nam
     if (page->read && api_is_late(request))
         return NULL;
     if (page->read)
-        return with_policy(of_folder(page, name));
+        return with_policy(of_folder(page, name), ancestors_of(request));
     const struct api_page_file *file = file_find(page, name);
-    return with_policy(file ? built_in(file, request->call, cache_control) : no_such_file(name));
+    return with_policy(file ? built_in(file, request->call, cache_control) : no_such_file(name), ancestors_of(request));
 }
 
 struct api_reply *api_front(struct api_request *request)
@@ -189,7 +213,7 @@ struct api_reply *api_page_file(struct api_request *request)
         return file_reply(request, request->path.file, for_ever);
     api_fail(&problem, 404, "", "this program has no page of the build \"%.32s\"; it has %s: load / again",
              request->path.build, page ? page->build : pe_text("none"));
-    return with_policy(api_reply_problem(&problem));
+    return with_policy(api_reply_problem(&problem), "'none'");
 }
 
 /* Of the same address after each release, so it is asked for again. */

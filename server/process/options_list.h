@@ -40,6 +40,9 @@ OPTION(TEXT, public_url, .unit = "URL",
                "it Host names it, and X-Forwarded-Proto of a trusted proxy the protocol")
 OPTION(TEXTS, cors_origin, .unit = "ORIGIN",
        .text = "origin whose pages may read answers, e.g. https://example.org; repeatable; * allows all")
+OPTION(TEXTS, frame_origin, .unit = "ORIGIN",
+       .text = "origin whose pages may show a figure of the web page (/?embed) in a frame, e.g. https://example.org; "
+               "repeatable; * allows all")
 OPTION(TEXT, ui_dir, .unit = "DIR",
        .text = "folder with the web page's files, read at every request instead of those in the program; for those who "
                "write the page")

@@ -23,6 +23,7 @@ static inline struct api_host small_host(void)
                              .max_analysis = 1 << 16,
                              .commit = "",
                              .cors_origins = "https://example.org",
+                             .frame_origins = "https://example.org",
                              .metrics_print = print_metrics};
 }
 

@@ -58,6 +58,7 @@ static void start(void)
                              .max_work = 1 << 20,
                              .commit = "",
                              .cors_origins = "https://example.org",
+                             .frame_origins = "https://example.org",
                              .metrics_print = print_figures};
     jobs_set_workers(1);
     loop = loop_new(64);

@@ -365,7 +365,8 @@ def test_nothing_inline(page, base):
         assert re.fullmatch(r"#[\w-]*|/[\w./-]*|data:,", url) and not url.startswith("//"), url
 
 
-OWN_NAMES = re.compile(r"http://www\.w3\.org/(1998/Math/MathML|2000/svg|1999/xhtml|1999/xlink)")  # of namespaces: nothing is fetched from there
+# Of namespaces, and where papers are, which a reader may follow a link to: nothing is fetched from there.
+OWN_NAMES = re.compile(r"http://www\.w3\.org/(1998/Math/MathML|2000/svg|1999/xhtml|1999/xlink)|https://arxiv\.org/abs/")
 ELSEWHERE = re.compile(r"""["'`(]\s*(https?:|wss?:|ftp:)?//\w""")
 MAKES_MARKUP = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\s*\(|new Function|srcdoc|DOMParser|createContextualFragment|importScripts|setTimeout\(\s*['\"`]"
                           r"|setAttribute\(\s*['\"]style['\"]|javascript:|document\.cookie")
@@ -618,6 +619,25 @@ def test_the_page_is_open_and_its_data_is_not(guarded):
     for path in ("/schemes", "/presets", "/openapi.json", "/encode?scheme=rope&len=2", "/ui", "/nothing"):
         assert guarded.get(path).status == 401, path
     assert READER not in guarded.stderr_text()
+
+
+# ---- A figure in the page of another ------------------------------------------------------------------------------------------------
+
+
+def test_only_the_pages_that_are_named_may_frame_a_figure(session_server):
+    assert session_server.get("/?embed").headers["Content-Security-Policy"] == POLICY  # none, unless the server is told
+    with start_server("--frame-origin", "https://a.example", "--frame-origin", "https://b.example:8443") as server:
+        named = POLICY.replace("frame-ancestors 'none'", "frame-ancestors https://a.example https://b.example:8443")
+        for path, policy in {"/?embed": named, "/?embed=1": named, "/?embed&x=1": named, "/docs?embed": named, "/": POLICY, "/?embedded": POLICY, "/?x=embed": POLICY, "/ui/old/main.js": POLICY}.items():
+            assert server.get(path).headers["Content-Security-Policy"] == policy, path
+        assert server.get("/?embed").body == server.get("/").body
+
+
+@pytest.mark.parametrize("origin", ["https://a.example; script-src *", "'self'", "https://a.example,https://b.example", '"'])
+def test_an_origin_that_would_be_more_than_one_is_refused_at_start(origin):
+    with pytest.raises(RuntimeError, match="--frame-origin"):
+        with start_server("--frame-origin", origin):
+            pass
 
 
 # ---- --ui-dir ----------------------------------------------------------------------------------------------------------------------
