@@ -1,7 +1,7 @@
 /* A line picture: a canvas with lines, a cross at the cursor above it, a legend, and, unless it is bare, the figure
  * around them. It draws what it is given; a view asks for the numbers. */
 import { cell, columns, copyText, freshId, make, mark, row, scrolling, styleOf, table } from './dom.js';
-import { Figure, paintMeasure } from './figure.js';
+import { Figure, painters, paintMeasure } from './figure.js';
 import { extent, roomy } from './draw/axes.js';
 import { titleOf } from './heat/beside.js';
 import { layout, nearest, paint, paintCursor } from './draw/lines.js';
@@ -39,6 +39,7 @@ export class Chart {
     this.plot = make('div', { class: 'chart-plot' }, this.canvas, this.over, this.readout);
     this.legend = make('ul', { class: 'legend' });
     this.element = make('div', { class: 'chart' }, this.plot, this.legend);
+    painters.set(this.canvas, (ctx) => this.#paintOn(ctx));
     if (!bare) this.#frame(view, slot, label);
     this.#listen();
   }
@@ -62,26 +63,45 @@ export class Chart {
 
   /* Paints again what was drawn last: another size, theme or language. */
   repaint() {
-    const look = lookOf();
     legendOf(this.legend, this.#series);
-    const { clientWidth, clientHeight } = this.plot;
-    if (!this.#series.length || clientWidth < LEAST.width || clientHeight < LEAST.height) return;
+    if (!this.#hasRoom()) return;
     const k = devicePixelRatio || 1;
-    const size = { width: Math.round(clientWidth * k), height: Math.round(clientHeight * k) };
+    const size = this.#sizeAt(k);
     paintMeasure(() => {
       for (const canvas of [this.canvas, this.over]) fitBitmap(canvas, size);
       const ctx = this.canvas.getContext('2d');
-      this.#plan = layout(ctx, {
-        size, k, look, scales: this.scales, ranges: this.#ranges(),
-        titles: { x: this.#picture.xLabel, y: this.#picture.yLabel }, whole: this.#picture.whole,
-      });
-      paint(ctx, this.#plan, {
-        series: this.#series.map((line) => this.#inLook(line, look)), bands: this.#picture.bands,
-        marks: this.#picture.marks,
-      });
+      ctx.clearRect(0, 0, size.width, size.height);
+      this.#plan = this.#draw(ctx, size, k, this.#picture.marks);
       this.#promise();
     });
     this.#paintCursor();
+  }
+
+  #hasRoom() {
+    const { clientWidth, clientHeight } = this.plot;
+    return this.#series.length && clientWidth >= LEAST.width && clientHeight >= LEAST.height;
+  }
+
+  #sizeAt(k) {
+    return { width: Math.round(this.plot.clientWidth * k), height: Math.round(this.plot.clientHeight * k) };
+  }
+
+  /* Gives where everything stands. */
+  #draw(ctx, size, k, marks) {
+    const look = lookOf();
+    const series = this.#series.map((line) => this.#inLook(line, look));
+    const plan = layout(ctx, {
+      size, k, look, scales: this.scales, ranges: this.#ranges(), series,
+      titles: { x: this.#picture.xLabel, y: this.#picture.yLabel }, whole: this.#picture.whole,
+    });
+    paint(ctx, plan, { series, bands: this.#picture.bands, marks });
+    return plan;
+  }
+
+  /* As it is saved: nothing to take hold of. */
+  #paintOn(ctx) {
+    const marks = this.#picture.marks?.map(({ handle, ...mark }) => mark);
+    if (this.#hasRoom()) this.#draw(ctx, this.#sizeAt(1), 1, marks);
   }
 
   /* A colour may depend on the theme: then it is a function of it. */

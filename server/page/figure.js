@@ -13,6 +13,9 @@ const TRIES_MAX = 5;
 
 const standing = new Set();
 
+/* Of a canvas of lines: draws it anew on another context, in pixels of the page. */
+export const painters = new WeakMap();
+
 /* The figures on the page, in the order they were made. */
 export const figures = () => [...standing];
 

@@ -88,12 +88,25 @@ class Workbench {
     this.frame = new Frame(acts);
     this.page = new Page({ store: this.store, catalogue, help: acts.help, paste: acts.paste,
       announce: (text) => this.frame.announce(text), notice: (name, content) => this.frame.notice(name, content) });
+    if (new URLSearchParams(location.search).has('embed')) this.embed();
     this.drop = new Drop(this.page);
     this.settled = Promise.resolve();
     document.body.append(this.drop.dialog);
     listenForUndo(this.store);
     this.watchCauses();
     this.store.subscribe((state, before) => this.update(state, before));
+  }
+
+  /* ?embed: the figure in front alone, for the page of another, and a way to all of it. */
+  embed() {
+    const link = make('a', { class: 'embed-link', target: '_blank', rel: 'noopener', translate: 'no' }, 'posenc');
+    document.documentElement.dataset.embed = '';
+    document.body.append(link);
+    this.single = () => {
+      link.href = `${location.pathname}${location.hash}`;
+      this.frame.single(this.store.state.on);
+    };
+    document.addEventListener('posenc:drawn', this.single);
   }
 
   acts() {
@@ -225,6 +238,7 @@ class Workbench {
     this.page.forms?.update(state, before);
     this.handle?.update?.(state, before);
     this.page.panel?.update(this.handle, state);
+    this.single?.();
   }
 
   showBad() {

@@ -59,6 +59,9 @@ function keep(node, place, write) {
   places.add(new WeakRef(node));
 }
 
+/* Between two sentences: Chinese ones stand close. */
+export const gap = () => bind(document.createTextNode(''), null, live(() => current === 'zh' ? '' : ' '));
+
 /* An element that holds a text with nodes in it. */
 export function phrase(key, nodes) {
   return rewrite(document.createElement('span'), (span) => {

@@ -197,6 +197,18 @@ test('refusals, a server that is away, a token', async () => {
   await assert.rejects(proxy.client.ask('/encode'), (error) => error instanceof Away && error.message.endsWith('gives no whole answer: HTTP status 502'));
 });
 
+test('a refusal is asked for in Chinese at once, but where the answer would have both languages', async () => {
+  const { client, calls } = clientOf(() => answerOf('{"detail":"x"}', { status: 422 }), { language: () => 'zh' });
+  for (const [path, metrics, languages] of [
+    ['/encode', undefined, ['zh']], ['/attention', undefined, ['zh']], ['/experiments', undefined, ['zh']], ['/analyze', ['similarity'], ['zh']],
+    ['/analyze', ['properties', 'unique'], ['en', 'zh']], ['/diagnose', undefined, ['en', 'zh']],
+  ]) {
+    calls.length = 0;
+    await assert.rejects(client.ask({ path, body: { scheme: 'rope', ...metrics && { metrics } } }), Refusal);
+    assert.deepEqual(calls.map(({ headers }) => headers['Accept-Language']), languages, `${path} ${metrics}`);
+  }
+});
+
 test('progress counts bytes of how many', async () => {
   const body = new ReadableStream({
     start(stream) {

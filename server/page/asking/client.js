@@ -26,10 +26,13 @@ export class Away extends Error {
   }
 }
 
-/* These answers have each text in both languages, the English one first whatever the page's language, which may change
- * meanwhile. A refusal has one text: it is asked for once more in the page's language. */
-const PAIRED = /^\/(?:analyze|diagnose|presets|schemes)(?![^?/])/;
-const isPaired = ({ method, url }) => (method === 'GET' || method === 'POST') && PAIRED.test(url);
+/* These answers have sentences that the page shows in both languages, the English one first whatever the page's
+ * language, which may change meanwhile. A refusal has one text: there it is asked for once more in the page's
+ * language. All others are asked for in that language at once. */
+const PAIRED = /^\/(?:diagnose|presets|schemes)(?![^?/])/;
+const isMeasured = ({ url, body }) => /^\/analyze(?![^?/])/.test(url) && `${url} ${body}`.includes('properties');
+const isPaired = (call) => (call.method === 'GET' || call.method === 'POST')
+  && (PAIRED.test(call.url) || isMeasured(call));
 const WRONG = [400, 404, 406, 413, 415, 422];
 
 /* ---- requests ---- */

@@ -13,7 +13,10 @@ import { language, phrase, word } from '../words.js';
 const PAUSE_MS = 50;
 
 /* The tabs: data-copy, name. */
-const KINDS = [['curl', name('curl')], ['python', name('Python')], ['json', name('JSON')], ['url', word('panel.link')]];
+const KINDS = [['curl', name('curl')], ['python', name('Python')], ['json', name('JSON')], ['url', word('panel.link')],
+  ['embed', word('panel.embed')], ['notebook', word('panel.notebook')]];
+const FRAME = { width: 720, height: 520 };   /* of an embedded figure */
+const escaped = (address) => address.replaceAll('&', '&amp;').replaceAll('"', '&quot;');
 
 const hasPicture = (figure) => figure.stage.querySelector('canvas:not([hidden])') !== null;
 
@@ -30,6 +33,7 @@ export class Copies {
     this.npy = new Saver('npy', word('panel.npy'), this.said);
     this.png = new Saver('png', word('panel.png'), this.said);
     this.figure = new Saver('figure', word('panel.figure'), this.said);
+    this.svg = new Saver('svg', word('panel.svg'), this.said);
     this.hint = make('p', { class: 'hint', hidden: true });
     this.element = make('section', { class: 'request', 'aria-label': word('panel.title') },
       make('h2', null, word('panel.title')),
@@ -37,7 +41,7 @@ export class Copies {
       ...KINDS.map(([kind]) => this.#pane(kind)),
       this.hint,
       make('div', { class: 'toolbar save' }, this.npy.element, this.png.element,
-        this.figure.element, this.#linkButton()),
+        this.figure.element, this.svg.element, this.#linkButton()),
       this.said);
     root.append(this.element);
     this.#choose('curl');
@@ -74,8 +78,10 @@ export class Copies {
     const pre = make('pre',
       { 'data-copy': kind, translate: 'no', tabindex: 0, role: 'group', 'aria-labelledby': `tab-${kind}` });
     const looks = kind === 'url' ? make('label', { class: 'looks' }, this.looks, word('panel.looks')) : null;
+    const frames = ['embed', 'notebook'].includes(kind)
+      ? make('p', { class: 'hint' }, phrase('panel.frames', { flag: code('--frame-origin') })) : null;
     const names = { role: 'tabpanel', id: `copy-${kind}`, 'aria-labelledby': `tab-${kind}` };
-    const pane = make('div', { class: 'pane', ...names }, pre, looks);
+    const pane = make('div', { class: 'pane', ...names }, pre, looks, frames);
     Object.assign(this.#tabs[kind], { pre, pane });
     return pane;
   }
@@ -122,6 +128,7 @@ export class Copies {
     const { theme } = document.documentElement.dataset;
     const looks = this.looks.checked ? { lang: language(), theme } : { lang: null, theme: null };
     this.#write('url', `${location.origin}/${print(state, looks)}`);
+    this.#writeFrames(`${location.origin}/?embed${print(state, looks)}`);
     this.source = this.#requests(state);
     this.element.hidden = !this.source;
     if (!this.source) return;
@@ -133,6 +140,13 @@ export class Copies {
       this.hint.hidden = !this.#explain(about);
     }
     this.#showFiles();
+  }
+
+  #writeFrames(address) {
+    const { width, height } = FRAME;
+    const size = `width="${width}" height="${height}"`;
+    this.#write('embed', `<iframe src="${escaped(address)}" ${size} title="posenc"></iframe>`);
+    this.#write('notebook', `from IPython.display import IFrame; IFrame("${address}", ${width}, ${height})`);
   }
 
   #write(kind, text) {
@@ -190,9 +204,10 @@ export class Copies {
     this.npy.show(!isTensor ? null : {
       request: { path, body: file }, name: fileName(body, about, file.format), bytes: tensor && bytesOf(tensor),
     });
-    const { cells, whole } = this.#pictures(about);
+    const { cells, whole, lines } = this.#pictures(about);
     this.png.show(cells ?? whole);
     this.figure.show(cells && whole);
+    this.svg.show(lines);
   }
 
   /* Of a heat map the server paints the cells with the same colours; every figure is saved as it stands, with title,
@@ -206,11 +221,13 @@ export class Copies {
     const request = figure.png();
     const file = fileName(this.source.request.body, about, 'png');
     const address = () => location.origin + '/' + print(this.page.store.state);
-    const make = async () => (await import('./snapshot.js')).snapshot(figure, address());
-    if (!request) return { whole: { name: file, make } };
+    const make = (kind) => async () => (await import('./snapshot.js')).snapshot(figure, address(), kind);
+    const lines = { name: file.replace(/\.png$/, '.svg'), make: make('svg') };
+    if (!request) return { whole: { name: file, make: make('png') }, lines };
     return {
+      lines,
       cells: { name: file, request: { ...request, body: { ...request.body, format: 'png' } } },
-      whole: { name: file.replace(/\.png$/, '-figure.png'), make },
+      whole: { name: file.replace(/\.png$/, '-figure.png'), make: make('png') },
     };
   }
 

@@ -7,6 +7,7 @@ const TITLE = 20;        /* room of an axis title */
 const OUT = 5;           /* how far a line or a dot on the frame may reach over it */
 const TICKS = { x: 72, y: 38 };
 const DOT = { most: 3, least: 1.5, share: 0.3 };   /* radius: a share of the way to the next dot */
+const ENDS = { most: 8, share: 0.2, apart: 14, gap: 6 };   /* names at the ends of lines: how many, how wide */
 const DOTS_PX = 5;       /* a line's dots closer than this would hide it */
 
 /* The stretches of a line between values that cannot be drawn: [first, last] indices, both included. */
@@ -37,9 +38,17 @@ export function nearest(list, value) {
   return low > 0 && value - list[low - 1] <= list[low] - value ? low - 1 : low;
 }
 
+/* Room at the right for the names of lines, so that nobody has to look them up in the legend; 0: they are too long or
+ * too many, or there is one line alone. */
+function roomForEnds(ctx, series, size, k) {
+  if (series.length < 2 || series.length > ENDS.most) return 0;
+  const widest = Math.max(...series.map((line) => ctx.measureText(String(line.name)).width));
+  return widest <= ENDS.share * size.width ? widest + 2 * ENDS.gap * k : 0;
+}
+
 /* Where everything stands. size: { width, height } of the bitmap; look: colours and font; ranges as { x, y }, scales
  * too. */
-export function layout(ctx, { size, k, look, scales, ranges, titles, whole }) {
+export function layout(ctx, { size, k, look, scales, ranges, titles, whole, series }) {
   const font = `${Math.round(12 * k)}px ${look.font}`;
   ctx.font = font;
   const top = Math.round((PAD.top + (titles.y ? TITLE : 0)) * k);
@@ -48,20 +57,46 @@ export function layout(ctx, { size, k, look, scales, ranges, titles, whole }) {
   const yTicks = ticks(y, TICKS.y * k);
   const widest = Math.max(0, ...yTicks.map((tick) => ctx.measureText(tick.text).width));
   const x0 = Math.round(widest + (PAD.gap + 4) * k);
-  const w = Math.max(1, size.width - x0 - Math.round(PAD.right * k));
+  const ends = roomForEnds(ctx, series, size, k);
+  const w = Math.max(1, size.width - x0 - Math.round(Math.max(PAD.right * k, ends)));
   const x = axis({ scale: scales.x, lo: ranges.x[0], hi: ranges.x[1], from: x0, to: x0 + w });
-  return { k, font, box: { x0, y0: top, w, h }, x, y, yTicks, xTicks: ticks(x, TICKS.x * k, { whole }), titles, look };
+  const box = { x0, y0: top, w, h };
+  return { k, font, box, x, y, yTicks, xTicks: ticks(x, TICKS.x * k, { whole }), titles, look, hasEnds: ends > 0 };
 }
 
-/* Draws all of it; the first line lies on top. */
+/* Draws all of it on an empty canvas; the first line lies on top. */
 export function paint(ctx, plan, { series, bands = [], marks = [] }) {
   const lines = series.toReversed();
-  ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
   for (const band of bands) paintBand(ctx, plan, band);
   paintGrid(ctx, plan);
   for (const line of marks) paintMark(ctx, plan, line);
   clipped(ctx, plan, () => { for (const line of lines) paintLine(ctx, plan, line); });
   for (const line of lines) if (line.dots) paintDots(ctx, plan, line);
+  if (plan.hasEnds) paintEnds(ctx, plan, series);
+}
+
+/* The names of lines beside their last points, pushed apart where these are close. */
+function paintEnds(ctx, { k, font, box, x, y }, series) {
+  const found = series.map((line) => ({ line, at: endOf(line, x, y) })).filter(({ at }) => at !== null)
+    .sort((one, other) => one.at - other.at);
+  const apart = ENDS.apart * k;
+  found.forEach((one, i) => { if (i) one.at = Math.max(one.at, found[i - 1].at + apart); });
+  const over = Math.max(0, (found.at(-1)?.at ?? 0) - box.y0 - box.h);
+  for (let i = found.length - 1, most = box.y0 + box.h; over && i >= 0; i -= 1, most -= apart) {
+    found[i].at = Math.min(found[i].at, most);
+  }
+  ctx.font = font;
+  for (const { line, at } of found) {
+    write(ctx, String(line.name), box.x0 + box.w + ENDS.gap * k, at, 'left', 'middle', line.color);
+  }
+}
+
+/* The height of a line's last point in view; null: it has none. */
+function endOf({ x: xs, y: ys }, x, y) {
+  for (let i = xs.length - 1; i >= 0; i -= 1) {
+    if (within(xs[i], x) && Number.isFinite(ys[i])) return within(ys[i], y) ? y.at(ys[i]) : null;
+  }
+  return null;
 }
 
 function clipped(ctx, { box, k }, draw) {
@@ -131,7 +166,7 @@ function paintBand(ctx, { box, x, y, look }, { axis: along, from, to }) {
 
 const within = (value, { lo, hi }) => value >= lo && value <= hi;
 
-function paintMark(ctx, { k, font, box, x, y, look }, { axis: along = 'x', at, label, handle }) {
+function paintMark(ctx, { k, font, box, x, y, look }, { axis: along = 'x', at, label, handle, atEnd }) {
   const line = along === 'x' ? x : y;
   if (!within(at, line)) return;
   const place = line.at(at);
@@ -141,15 +176,16 @@ function paintMark(ctx, { k, font, box, x, y, look }, { axis: along = 'x', at, l
   if (along === 'x') rule(ctx, k, place, box.y0, place, box.y0 + box.h);
   else rule(ctx, k, box.x0, place, box.x0 + box.w, place);
   ctx.setLineDash([]);
-  if (label) writeMark(ctx, { k, box, look }, along, place, String(label));
+  if (label) writeMark(ctx, { k, box, look, atEnd }, along, place, String(label));
   if (handle) grip(ctx, k, look, ...(along === 'x' ? [place, box.y0] : [box.x0 + box.w, place]));
 }
 
-/* Beside its line, on a ground of paper, inside the frame. */
-function writeMark(ctx, { k, box, look }, along, place, text) {
+/* Beside its line, on a ground of paper, inside the frame; atEnd: at the right, where others begin at the left. */
+function writeMark(ctx, { k, box, look, atEnd }, along, place, text) {
   const [width, height, gap] = [ctx.measureText(text).width, 16 * k, 6 * k];
   const left = along === 'x' && place + gap + width > box.x0 + box.w ? place - gap - width : place + gap;
-  const [x, y] = along === 'x' ? [left, box.y0 + 4 * k] : [box.x0 + gap, Math.max(box.y0, place - height - 3 * k)];
+  const start = atEnd ? box.x0 + box.w - width - 3 * gap : box.x0 + gap;
+  const [x, y] = along === 'x' ? [left, box.y0 + 4 * k] : [start, Math.max(box.y0, place - height - 3 * k)];
   ctx.globalAlpha = 0.8;
   ctx.fillStyle = look.paper;
   ctx.fillRect(x - 3 * k, y - k, width + 6 * k, height);

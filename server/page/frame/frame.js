@@ -41,8 +41,11 @@ export class Frame {
   makeTools(acts) {
     const names = ['undo', 'redo', 'paste', 'lang', 'theme', 'help'];
     const tools = Object.fromEntries(names.map((name) => [name,
-      tool(name === 'lang' ? otherLanguage() : name, word(`page.${name}`),
-        { 'data-action': name, onclick: acts[name] })]));
+      tool(name === 'lang' ? otherLanguage() : name, word(`page.${name}`), {
+        'data-action': name, onclick: acts[name],
+        /* its name is what is seen of it: who speaks to the computer can say that */
+        ...name === 'lang' && { 'aria-label': null },
+      })]));
     const showTheme = () =>
       tools.theme.replaceChildren(icon(document.documentElement.dataset.theme === 'dark' ? 'sun' : 'theme'));
     document.addEventListener('posenc:theme', showTheme);
@@ -117,6 +120,13 @@ export class Frame {
     if (box.top >= top && box.bottom <= bottom) return;
     const isHigh = box.height > bottom - top;
     window.scrollBy({ top: box.top < top || isHigh ? box.top - top : box.bottom - bottom, behavior: 'instant' });
+  }
+
+  /* Marks the figure of a slot, else the first, as the one that an embedding page shows. */
+  single(slot) {
+    const all = [...this.stage.querySelectorAll('figure[data-figure]')];
+    const front = all.find((one) => one.dataset.config === slot) ?? all[0];
+    for (const one of all) one.toggleAttribute('data-single', one === front);
   }
 
   /* Not an address: the hash is the page's state. */

@@ -50,6 +50,13 @@ export function change(key, store) {
   return settle({ ...addressed, [key]: addressed[key] && value });
 }
 
+/* What job() draws is on light paper, as when the page is printed. */
+export function inLight(job) {
+  const { theme } = current;
+  setTheme('light');
+  try { return job(); } finally { setTheme(theme); }
+}
+
 dark.addEventListener('change', () => setTheme(wanted('theme')));
 addEventListener('beforeprint', () => setTheme('light'));
 addEventListener('afterprint', () => setTheme(wanted('theme')));

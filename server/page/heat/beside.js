@@ -5,7 +5,7 @@ import { short, ticks } from '../draw/numbers.js';
 import { placeOf } from '../draw/places.js';
 import { about as cellsAbout } from '../draw/windows.js';
 import { shortDatum } from '../figure.js';
-import { bind, label, phrase, word } from '../words.js';
+import { bind, gap, label, phrase, word } from '../words.js';
 
 const TABLE_MOST = 32;
 const TICK_PX = 56;   /* room for the text of a tick of the colour bar */
@@ -57,7 +57,7 @@ export function captionOf({
     parts
   ));
   if (hasGaps) sentences.push(phrase('heat.captionGaps', {}));
-  return sentences.flatMap((sentence, i) => i ? [' ', sentence] : [sentence]);
+  return sentences.flatMap((sentence, i) => i ? [gap(), sentence] : [sentence]);
 }
 
 /* The canvas's name. */
@@ -123,7 +123,7 @@ export class Readout {
   /* Asks for the cell that is aimed at. */
   async fill(get, { source, about }) {
     const wanted = this.#wanted;
-    if (this.text !== null) return;
+    if (this.text !== null || !this.cell) return;   /* nothing of the map is in view */
     const [row, col] = this.cell;
     const [[text]] = await source.texts(get, about, [row, row + 1], [col, col + 1]);
     if (wanted === this.#wanted) this.#write(text);

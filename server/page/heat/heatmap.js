@@ -22,7 +22,7 @@ import { NoCommon, sourceOf } from './sources.js';
 import { Stage } from './stage.js';
 import { Toolbar } from './toolbar.js';
 import { SLOTS } from '../state.js';
-import { bind, word } from '../words.js';
+import { bind, gap, word } from '../words.js';
 
 /* Of a picture: pixels, of its width, of the window; on a narrow page it shares the screen with a tray of sliders. */
 const ROOM_HEIGHT = { least: 300, shape: 0.72, screen: 0.64 };
@@ -369,8 +369,8 @@ export class HeatMap {
       about, axes, reduce, range, scheme, difference, hasGaps: this.#grid !== null && this.stage.hasGaps,
       isEmpty: !this.#grid, key: this.spec.caption,
     });
-    this.figure.caption.replaceChildren(...sentences,
-      ...this.#after.source === this.#source ? [' ', ...this.#after.nodes] : []);
+    const answer = this.#after.source === this.#source ? this.#after.nodes : [];
+    this.figure.caption.replaceChildren(...answer.flatMap((one) => [one, gap()]), ...sentences);
     bind(this.canvas, 'aria-label', labelOf(about, this.slot));
     if (this.label) return;
     this.figure.rename(labelOf(about, this.slot));

@@ -5,7 +5,7 @@ import { extent, roomy } from '../draw/axes.js';
 import { datum, shortDatum } from '../figure.js';
 import { frontChooser } from '../heat/toolbar.js';
 import { HeatMap, Scale } from '../heat/heatmap.js';
-import { phrase, word } from '../words.js';
+import { gap, phrase, word } from '../words.js';
 import { bodyFor } from './parts.js';
 import { choice, sliderField } from './controls.js';
 import { Charts } from './charts.js';
@@ -216,7 +216,7 @@ function captionOf(slot, { scheme, y, result }, m) {
   });
   const spread = phrase(result.value === 0 ? 'distance.only' : 'distance.spread',
     { value: shortDatum(result.value, 'spread') });
-  return [at, ' ', minimum, ' ', spread];
+  return [at, gap(), minimum, gap(), spread];
 }
 
 export default {

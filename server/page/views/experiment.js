@@ -8,7 +8,7 @@ import { action, code, freshId, make, mark, name } from '../dom.js';
 import { extent, roomy } from '../draw/axes.js';
 import { dashOf } from '../draw/series.js';
 import { datum, shortDatum } from '../figure.js';
-import { phrase, word } from '../words.js';
+import { gap, phrase, word } from '../words.js';
 import { choice, sliderField } from './controls.js';
 import { bodyFor, rowOf, rowTable } from './parts.js';
 import { colorOfSlot, dashOfSlot } from './slots.js';
@@ -304,7 +304,7 @@ class Experiment {
       train: String(run.body.train_len),
     });
     if (ordered.length === 1) return [phrase('experiment.only', said(ordered[0]))];
-    return [phrase('experiment.most', said(ordered[0])), ' ', phrase('experiment.least', said(ordered.at(-1)))];
+    return [phrase('experiment.most', said(ordered[0])), gap(), phrase('experiment.least', said(ordered.at(-1)))];
   }
 
   #call(chart, title, { configs, body }) {

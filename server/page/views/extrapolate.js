@@ -4,7 +4,7 @@ import { colorOf, dashOf } from '../draw/series.js';
 import { roomy } from '../draw/axes.js';
 import { short } from '../draw/numbers.js';
 import { datum, shortDatum } from '../figure.js';
-import { phrase, word } from '../words.js';
+import { gap, phrase, word } from '../words.js';
 import { bodyFor } from './parts.js';
 import { sliderField } from './controls.js';
 import { Charts } from './charts.js';
@@ -143,7 +143,7 @@ class Extrapolate extends Charts {
     chart.figure.caption.replaceChildren(
       phrase('extrapolate.caption',
         { what: word(`extrapolate.${headline}`), value: shortDatum(result.value, 'value'), ...lengths() }),
-      ' ', ...pair ? [pair] : []
+      ...pair ? [gap(), pair] : []
     );
     const line = (name, values) => row(word(`extrapolate.${name}`),
       values.map((value) => cell(value === null ? '' : shortDatum(value, name))), { 'data-fact': name });

@@ -4,7 +4,7 @@ import { make } from '../dom.js';
 import { extent, roomy } from '../draw/axes.js';
 import { short } from '../draw/numbers.js';
 import { datum, shortDatum } from '../figure.js';
-import { language, live, phrase, word } from '../words.js';
+import { gap, language, live, phrase, word } from '../words.js';
 import { bodyFor } from './parts.js';
 import { sliderField } from './controls.js';
 import { Charts } from './charts.js';
@@ -90,7 +90,9 @@ class Properties extends Charts {
     const { [METRIC]: { value, wishes }, step } = picture.results;
     one.wishes.replaceChildren(...Object.entries(wishes).map(([key, wish]) => this.#wish(key, wish, picture)));
     const steps = step?.mean === undefined ? [] : [phrase('properties.steps', { mean: shortDatum(step.mean, 'step') })];
-    one.chart.figure.caption.replaceChildren(phrase('properties.caption', { n: datum(value, 'value') }), ' ', ...steps);
+    one.chart.figure.caption.replaceChildren(
+      phrase('properties.caption', { n: datum(value, 'value') }), gap(), ...steps
+    );
     one.chart.figure.drawn();
   }
 
@@ -119,7 +121,7 @@ class Properties extends Charts {
       make('p', { class: 'hint' },
         make('span', { class: holds ? 'good' : 'bad' },
           holds ? '✓ ' : '✗ ', word(`properties.${holds ? 'holds' : 'fails'}`)), ' ', text,
-        [...changed, ...this.#links(key, value, said?.witness ?? {}, picture)].flatMap((one) => [' ', one])));
+        [...changed, ...this.#links(key, value, said?.witness ?? {}, picture)].flatMap((one) => [gap(), one])));
   }
 
   /* ---- links to witnesses ---- */

@@ -5,7 +5,7 @@ import { extent, roomy } from '../../draw/axes.js';
 import { short } from '../../draw/numbers.js';
 import { shortDatum } from '../../figure.js';
 import { tool } from '../../icons.js';
-import { phrase, word } from '../../words.js';
+import { gap, phrase, word } from '../../words.js';
 import { COLUMNS_MAX, ColumnCharts, askCurve, columnsOf, whole, windowOf, zoomBy } from './ask.js';
 import { frontChooser } from '../../heat/toolbar.js';
 import { choice, sliderField } from '../controls.js';
@@ -307,13 +307,13 @@ class Curves extends ColumnCharts {
       phrase(picture.real ? 'curves.caption' : 'curves.captionWhole',
         { scheme: this.page.catalogue.labelsOf(picture.scheme), output: code(picture.output) }),
     ];
-    if (picture.refusal) parts.push(' ', served(picture.refusal, 'q'));
-    if (picture.largest) parts.push(' ',
+    if (picture.refusal) parts.push(gap(), served(picture.refusal, 'q'));
+    if (picture.largest) parts.push(gap(),
       phrase('curves.largest', {
         value: shortDatum(picture.largest.value, 'difference'), x: short(picture.largest.x, 6),
         col: String(picture.largest.col),
       }));
-    else if (i >= 0) parts.push(' ',
+    else if (i >= 0) parts.push(gap(),
       phrase(picture.run ? 'curves.at' : 'curves.atRow',
         { x: short(x, 8), col: String(column.col), value: shortDatum(column.y[i], 'value', 6) }));
     chart.figure.caption.replaceChildren(...parts);

@@ -2,6 +2,7 @@
 import { Asker, ask, token } from '../../ask.js';
 import { action, code, make, name } from '../../dom.js';
 import { datum, grouped } from '../../figure.js';
+import { playable } from '../../frame/play.js';
 import { label, phrase, summary, word } from '../../words.js';
 import { stories } from '../../stories/list.js';
 import { storyCard } from '../parts.js';
@@ -138,7 +139,8 @@ class Gallery {
       make('h2', { id: 'gallery-drag' }, word('gallery.drag')), make('p', { class: 'hint' }, word('gallery.drag.lead')),
       make('div', { class: 'live-stage' }, seen(word('axis.position'), 'live-y'), this.live,
         seen(word('gallery.channel'))),
-      make('div', { class: 'live-control' }, seen(label(base)), this.slider, this.shownBase, this.open));
+      make('div', { class: 'live-control' },
+        seen(label(base)), playable(this.slider, label(base)), this.shownBase, this.open));
   }
 
   async drag(step) {
@@ -189,8 +191,10 @@ class Gallery {
   /* ---- stories ---- */
 
   storyList() {
-    const cards = stories.map(({ name }) => {
+    const cards = stories.map(({ name, scheme }) => {
       const card = storyCard(name);
+      const { picture } = this.page.catalogue.scheme(scheme) ?? {};
+      if (picture) card.prepend(make('span', { class: 'thumb' }, this.picture(picture, '')));
       this.#links.push([card, { view: 'story', story: name }]);
       card.href = this.href({ view: 'story', story: name });
       return card;

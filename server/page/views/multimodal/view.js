@@ -6,7 +6,7 @@ import { short } from '../../draw/numbers.js';
 import { colorOf, dashOf } from '../../draw/series.js';
 import { shortDatum } from '../../figure.js';
 import { withSequence } from '../../forms/edits.js';
-import { phrase, word } from '../../words.js';
+import { gap, phrase, word } from '../../words.js';
 import { Charts } from '../charts.js';
 import { bodyFor, cannot } from '../parts.js';
 import { wantedOf } from '../slots.js';
@@ -166,10 +166,10 @@ function captionOf({ axes, delta, n, shown }, token) {
   ));
   const parts = [phrase('multimodal.at', { n: String(n), token: String(token), ids })];
   if (delta !== undefined) {
-    parts.push(' ',
+    parts.push(gap(),
       phrase('multimodal.delta', { name: name(DELTA), delta: shortDatum(delta, DELTA) }));
   }
-  if (n > shown) parts.push(' ', phrase('multimodal.first', { shown: String(shown) }));
+  if (n > shown) parts.push(gap(), phrase('multimodal.first', { shown: String(shown) }));
   return parts;
 }
 

@@ -22,6 +22,12 @@ export function ownScaling(page, slot, config) {
 export const typeOf = (scaling) => scaling?.type ?? scaling?.rope_type ?? null;
 export const lengthOf = (scaling) => LENGTHS.map((name) => scaling?.[name]).find((value) => value > 0) ?? null;
 
+/* The length that a model was trained on, where its note in the catalogue states it; null: it does not. */
+export function lengthNoted(page, config) {
+  const [, length] = /(?:^|[.;] )(\d{3,}) positions/.exec(page.catalogue.preset(config.preset)?.note ?? '') ?? [];
+  return length ? Number(length) : null;
+}
+
 /* A rule needs more than a factor: the rest is taken from the model that needs the fewest fields. Lists belong to their
  * model alone. */
 function donor(page, type) {

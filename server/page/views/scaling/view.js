@@ -4,12 +4,13 @@ import { colorOf, dashOf } from '../../draw/series.js';
 import { extent, roomy } from '../../draw/axes.js';
 import { short } from '../../draw/numbers.js';
 import { datum, shortDatum } from '../../figure.js';
-import { live, phrase, word } from '../../words.js';
-import { FACTOR, askScalings, lengthOf, ownRequest, ownScaling, scalingRow } from './ask.js';
+import { gap, live, phrase, word } from '../../words.js';
+import { FACTOR, askScalings, lengthNoted, lengthOf, ownRequest, ownScaling, scalingRow } from './ask.js';
 import { sliderField } from '../controls.js';
 import { Charts } from '../charts.js';
+import { colorOfSlot, dashOfSlot } from '../slots.js';
 
-const TRAIN = 4096;          /* of a model that does not say */
+const TRAIN = 4096;          /* assumed of what does not say */
 const LENGTH_MAX = 2 ** 24;
 const LENGTH_MIN = 16;
 const tidy = (length) => Math.round(Number(length.toPrecision(3)));
@@ -47,8 +48,9 @@ class Scaling extends Charts {
   lengths(slot, config) {
     const { train, eval: beyond } = this.state.own;
     const factor = this.factorOf(slot, config);
-    const trained = Math.max(1, Number(train ?? lengthOf(ownScaling(this.page, slot, config)) ?? TRAIN));
-    return { factor, train: trained, eval: Math.max(trained, Number(beyond ?? Math.round(trained * factor))) };
+    const known = train ?? lengthOf(ownScaling(this.page, slot, config)) ?? lengthNoted(this.page, config);
+    const trained = Math.max(1, Number(known ?? TRAIN));
+    return { isAssumed: known === null, factor, train: trained, eval: Math.max(trained, Number(beyond ?? Math.round(trained * factor))) };
   }
 
   #setLength(key, value) {
@@ -129,16 +131,29 @@ class Scaling extends Charts {
       x: Array.from(line.wavelength, (_, pair) => pair), y: line.wavelength,
     }));
     const mark = (key) => ({
-      axis: 'y', at: lengths[key], label: live(() => `${word(`scaling.${key}`)} ${short(lengths[key])}`),
+      axis: 'y', at: lengths[key], label: markText(key, lengths),
       handle: { lo: LENGTH_MIN, hi: LENGTH_MAX, move: (value) => this.#setLength(key, value) },
     });
-    chart.draw(series, {
+    const others = this.drawn().filter(([other]) => other !== slot);
+    chart.draw([...series, ...others.map((other) => this.#lineOf(...other))], {
       xLabel: word('scaling.pair'), yLabel: word('scaling.wavelength'), whole: true, yRange: this.#range(),
-      marks: [mark('train'), mark('eval')], bands: [{ axis: 'y', from: lengths.train, to: lengths.eval }],
+      marks: [...others.map((other) => this.#markOf(...other)), mark('train'), mark('eval')], bands: [{ axis: 'y', from: lengths.train, to: lengths.eval }],
       cell: (line, i) => ({ row: i }),
     });
     chart.rename(word('scaling.label', { scheme, slot, n: lines[0].wavelength.length }),
       this.page.calledBy(slot), 'wavelength');
+  }
+
+  /* Of another configuration its own rule and the length of its training: all on one axis. */
+  #lineOf(slot, { picture: { lines: [line], own } }) {
+    return {
+      id: `${slot}:${own}`, name: `${slot} ${own}`, color: () => colorOfSlot(slot), dash: dashOfSlot(slot), width: 3,
+      x: Array.from(line.wavelength, (_, pair) => pair), y: line.wavelength,
+    };
+  }
+
+  #markOf(slot, { picture: { lengths } }) {
+    return { axis: 'y', at: lengths.train, atEnd: true, label: live(() => `${slot}: ${markText('train', lengths)}`) };
   }
 
   #explain({ chart, rules }, { lines, own, lengths }) {
@@ -153,7 +168,7 @@ class Scaling extends Charts {
       pair: datum(result.witness.pair, 'pair'),
       turns: shortDatum(result.witness.turns, 'turns'),
     });
-    chart.figure.caption.replaceChildren(phrase('scaling.caption', values), ' ', ...first ? [first] : []);
+    chart.figure.caption.replaceChildren(phrase('scaling.caption', values), ...first ? [gap(), first] : []);
     const heads = ['type', 'full', 'kept', 'longest', 'attention'].map((key) => word(`scaling.${key}`));
     rules.hidden = lines.length < 2;   /* of one line the caption says all */
     rules.replaceChildren(table(null, columns(heads), lines.map(rowOf)));
@@ -166,6 +181,12 @@ class Scaling extends Charts {
     return config ? { path: '/analyze', body: ownRequest(this.page, slot, config, this.lengths(slot, config)) } : null;
   }
 }
+
+/* What a line across says; a length that nobody has stated is an assumption. */
+const markText = (key, lengths) => live(() => {
+  const text = `${word(`scaling.${key}`)} ${short(lengths[key])}`;
+  return key === 'train' && lengths.isAssumed ? String(word('scaling.assumed', { text })) : text;
+});
 
 /* One rule's numbers, as the server states them. */
 function rowOf({ type, result, wavelength }) {

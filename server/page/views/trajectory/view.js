@@ -6,7 +6,7 @@ import { extent, roomy } from '../../draw/axes.js';
 import { short } from '../../draw/numbers.js';
 import { shortDatum } from '../../figure.js';
 import { frontChooser } from '../../heat/toolbar.js';
-import { phrase, word } from '../../words.js';
+import { gap, phrase, word } from '../../words.js';
 import { Player, choice, sliderField } from '../controls.js';
 import { ColumnCharts, askCurve } from '../curves/ask.js';
 import { bodyFor } from '../parts.js';
@@ -186,17 +186,17 @@ function captionOf({ scheme, output, cols, dots, run, largest, step }, at) {
   const parts = [
     phrase('trajectory.caption', { scheme: labelsOf(scheme), output: code(output), cols: name(cols.join(', ')) }),
   ];
-  if (run?.len > dots.length) parts.push(' ', phrase('trajectory.first', { n: String(dots.length) }));
+  if (run?.len > dots.length) parts.push(gap(), phrase('trajectory.first', { n: String(dots.length) }));
   const [, values] = dots.find(([x]) => x === at) ?? [];
   if (values) {
-    parts.push(' ',
+    parts.push(gap(),
       phrase('trajectory.at', {
         x: short(at, 8),
         values: make('span', { translate: 'no' },
           values.flatMap((value, k) => [k ? ', ' : '', shortDatum(value, 'value', 5)])),
       }));
   }
-  if (largest) parts.push(' ',
+  if (largest) parts.push(gap(),
     phrase('curves.largest', {
       value: shortDatum(largest.value, 'difference'), x: short(largest.x, 6), col: String(largest.col),
     }));
@@ -205,7 +205,7 @@ function captionOf({ scheme, output, cols, dots, run, largest, step }, at) {
       mean: shortDatum(step.mean, 'mean', 5),
       largest: shortDatum(step.value, 'step', 5),
     };
-    parts.push(' ', phrase('trajectory.step', numbers));
+    parts.push(gap(), phrase('trajectory.step', numbers));
   }
   return parts;
 }

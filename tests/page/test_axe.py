@@ -1,0 +1,70 @@
+"""axe-core, as its package holds it, in every view and story, in both themes, on a screen and on a phone: no violation. And no load asks
+for what is refused. Where npm has no network, these are skipped."""
+import pathlib
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+
+from test_frame import LISTED, narrow  # noqa: F401 (narrow is a fixture)
+from test_stories import STORIES, reach
+
+AXE = "axe-core@4.14.1"
+NAMES = "return [...document.querySelectorAll('article[data-story] figure[id^=\"fig-\"]')].map((figure) => figure.id.slice(4))"
+RUN = """const [done] = arguments;
+axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => done(violations.flatMap(({ id, nodes }) =>
+  nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)}: ${failureSummary.slice(0, 160)}`))), (error) => done([String(error)]));"""
+# The width of a phone and of a screen, light and dark; both languages get their turn.
+LOOKS = [(1440, "light", "en"), (1440, "dark", "zh"), (390, "light", "zh"), (390, "dark", "en")]
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory):
+    """The text of axe-core's script."""
+    folder = tmp_path_factory.mktemp("axe")
+    npm = shutil.which("npm")
+    packed = npm and subprocess.run([npm, "pack", AXE, "--silent"], cwd=folder, capture_output=True, text=True, timeout=120)
+    if not packed or packed.returncode:
+        pytest.skip(f"npm is missing, or has no network: `npm pack {AXE}` gives nothing")
+    with tarfile.open(folder / packed.stdout.strip()) as package:
+        package.extract("package/axe.min.js", folder, filter="data")
+    return pathlib.Path(folder, "package", "axe.min.js").read_text()
+
+
+def violations(page, axe):
+    if not page.run("return 'axe' in window"):
+        page.run(axe)
+    page.driver.set_script_timeout(120)
+    try:
+        return page.driver.execute_async_script(RUN)
+    finally:
+        page.driver.set_script_timeout(30)
+
+
+@pytest.mark.parametrize("view", LISTED)
+def test_no_violation_in_a_view(visit, narrow, axe, view):  # noqa: F811
+    for width, theme, lang in LOOKS:
+        narrow(width, 844 if width < 500 else 900)
+        page = visit(f"view={view}&theme={theme}&lang={lang}")
+        assert violations(page, axe) == [], (width, theme, lang)
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_no_violation_in_a_story(visit, narrow, axe, story):  # noqa: F811
+    for width, theme, lang in LOOKS:
+        narrow(width, 844 if width < 500 else 900)
+        page = visit(f"view=story&story={story}&theme={theme}&lang={lang}")
+        for name in page.run(NAMES):
+            reach(page, name)
+        assert violations(page, axe) == [], (width, theme, lang)
+
+
+@pytest.mark.parametrize("view", [*LISTED, *STORIES])
+def test_no_load_asks_for_what_is_refused(open_page, view):
+    """Also those of which the browser says nothing else than in its console."""
+    page = open_page(f"view=story&story={view}&lang=en" if view in STORIES else f"view={view}&lang=en")
+    if view in STORIES:
+        for name in page.run(NAMES):
+            reach(page, name)
+    assert [entry["message"] for entry in page.driver.get_log("browser")] == []
