@@ -179,7 +179,7 @@ static struct api_reply *of_folder(const struct api_page *page, const char *name
 
 /* ---- The endpoints ---- */
 
-/* Which pages may have the answer in a frame, as the policy says it. */
+/* Which pages may have the answer in a frame, in the words of the policy. */
 static const char *ancestors_of(const struct api_request *request)
 {
     const char *origins = request->host->frame_origins;

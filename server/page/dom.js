@@ -66,7 +66,7 @@ export const table = (attributes, heads, rows, caption) => make('table', attribu
 
 /* What is wider than its place scrolls there, by keys too. */
 export const scrolling = (title, child) =>
-  make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': title }, child);
+  make('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': title }, child);
 
 /* ---- the clipboard ---- */
 

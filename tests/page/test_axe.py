@@ -12,8 +12,10 @@ from test_stories import STORIES, reach
 
 AXE = "axe-core@4.14.1"
 NAMES = "return [...document.querySelectorAll('article[data-story] figure[id^=\"fig-\"]')].map((figure) => figure.id.slice(4))"
+# Each link of this page begins with #, so one that the row of links has scrolled away is taken for a link that skips something. The one
+# that does is tested in test_frame.py.
 RUN = """const [done] = arguments;
-axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => done(violations.flatMap(({ id, nodes }) =>
+axe.run(document, { resultTypes: ['violations'], rules: { 'skip-link': { enabled: false } } }).then(({ violations }) => done(violations.flatMap(({ id, nodes }) =>
   nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)}: ${failureSummary.slice(0, 160)}`))), (error) => done([String(error)]));"""
 # The width of a phone and of a screen, light and dark; both languages get their turn.
 LOOKS = [(1440, "light", "en"), (1440, "dark", "zh"), (390, "light", "zh"), (390, "dark", "en")]

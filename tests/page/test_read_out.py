@@ -227,7 +227,7 @@ def test_a_position_is_named_not_the_number_of_its_row(visit, server, request_, 
     check(page, server, "a", request_, Heat(page).output, row, 1)
     assert page.text(".readout-where") == f"position {position}, {page.text('.readout-where').split(', ')[1]}"
     assert page.text(".heat-names").split("→")[0].startswith("position ↓") and position in ticks(page, "rows")
-    assert page.text(".strip h3") == f"Along position {position}"
+    assert page.text(".strip h2") == f"Along position {position}"
     page.run("document.querySelector('figure details').open = true")
     page.settle()
     assert str(position) in page.run("return [...document.querySelectorAll('table.cells tbody th')].map((e) => e.textContent)")

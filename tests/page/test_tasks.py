@@ -123,7 +123,7 @@ def test_copy_and_run(newcomer, server):
     newcomer.click("#tab-python").click("[data-action=copy]")
     until(lambda: "Copied" in page.text("[data-live]"), what="that it is copied")
     assert newcomer.clicks == 3
-    ended = subprocess.run([sys.executable, "-c", page.copied("python") + "], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", page.copied("python")], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0 and re.fullmatch(r"float32 \(\d+, \d+\)\n", ended.stdout), ended
 
 

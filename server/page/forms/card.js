@@ -35,7 +35,8 @@ export class Card {
     this.json = new Json(slot, (config) => this.set(config, 'json'));
     const onkeydown = (event) => { if (event.key === 'Enter') this.goToWrong(); };
     this.element = make('section',
-      { class: 'form-card', 'data-card': slot, 'aria-labelledby': `card-${slot}`, onkeydown }, this.makeHead(),
+      { class: 'form-card', 'data-card': slot, 'aria-labelledby': `slot-${slot} card-${slot}`, onkeydown },
+      this.makeHead(),
       this.file.element, this.sources, this.sequence, this.basic, this.more, this.json.element, this.paper);
     this.element.style.setProperty('--slot', `var(--${slot})`);
   }
@@ -46,7 +47,7 @@ export class Card {
     this.title = rewrite(make('h3', { id: `card-${this.slot}` }), () => this.writeTitle());
     const remove = tool('close', word('form.remove', { slot: this.slot }),
       { 'data-action': 'remove', 'data-config': this.slot, onclick: () => this.page.removeConfig(this.slot) });
-    const badge = make('span', { class: 'slot', translate: 'no' }, this.slot);
+    const badge = make('span', { class: 'slot', id: `slot-${this.slot}`, translate: 'no' }, this.slot);
     return make('header', { class: 'form-head' }, badge, this.title, remove);
   }
 

@@ -13,8 +13,8 @@ const SWIPE_PX = 60;
 
 /* Steps by keys; where a control has its own use for them, it keeps it. */
 const KEYS = { ' ': 1, ArrowRight: 1, ArrowLeft: -1 };
-const OWN_KEYS = 'input, textarea, select, button, summary, dialog, canvas, [role="region"], [contenteditable]';
-const OWN_SWIPES = 'input, canvas, [role="region"]';
+const OWN_KEYS = 'input, textarea, select, button, summary, dialog, canvas, .scroll, [contenteditable]';
+const OWN_SWIPES = 'input, canvas, .scroll';
 
 class Walk {
   #figure = null;

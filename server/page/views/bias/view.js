@@ -36,7 +36,8 @@ class Part {
     this.following = new MutationObserver(this.#follow);
     this.following.observe(this.map.element, { attributeFilter: ['data-state'] });
     this.figures = make('div', { class: 'figures' }, this.map.element);
-    this.element = make('section', { class: 'bias-part', 'data-config': slot, 'aria-label': this.title }, this.figures);
+    this.element = make('div',
+      { class: 'bias-part', role: 'group', 'data-config': slot, 'aria-label': this.title }, this.figures);
   }
 
   /* What keeps the enlarged head from being shown keeps the others too. */

@@ -96,7 +96,7 @@ export class Strip {
   #block(segment, i) {
     const count = this.#counts.get(JSON.stringify(segment)) ?? '';
     const said = word('multimodal.block',
-      { i: i + 1, type: segment.type, size: isGrid(segment) ? segment.grid.join(' × ') : '', count });
+      { i: i + 1, type: segment.type, size: isGrid(segment) ? `(${segment.grid.join(' × ')})` : '', count });
     const block = make('button', {
       type: 'button', class: 'segment', 'aria-pressed': String(i === this.selected), 'aria-label': said, title: said,
       onclick: () => this.#select(i),

@@ -50,7 +50,8 @@ class Scaling extends Charts {
     const factor = this.factorOf(slot, config);
     const known = train ?? lengthOf(ownScaling(this.page, slot, config)) ?? lengthNoted(this.page, config);
     const trained = Math.max(1, Number(known ?? TRAIN));
-    return { isAssumed: known === null, factor, train: trained, eval: Math.max(trained, Number(beyond ?? Math.round(trained * factor))) };
+    const most = Math.max(trained, Number(beyond ?? Math.round(trained * factor)));
+    return { isAssumed: known === null, factor, train: trained, eval: most };
   }
 
   #setLength(key, value) {
@@ -137,7 +138,8 @@ class Scaling extends Charts {
     const others = this.drawn().filter(([other]) => other !== slot);
     chart.draw([...series, ...others.map((other) => this.#lineOf(...other))], {
       xLabel: word('scaling.pair'), yLabel: word('scaling.wavelength'), whole: true, yRange: this.#range(),
-      marks: [...others.map((other) => this.#markOf(...other)), mark('train'), mark('eval')], bands: [{ axis: 'y', from: lengths.train, to: lengths.eval }],
+      marks: [...others.map((other) => this.#markOf(...other)), mark('train'), mark('eval')],
+      bands: [{ axis: 'y', from: lengths.train, to: lengths.eval }],
       cell: (line, i) => ({ row: i }),
     });
     chart.rename(word('scaling.label', { scheme, slot, n: lines[0].wavelength.length }),

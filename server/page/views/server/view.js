@@ -97,7 +97,7 @@ class Server {
     this.head = make('p', { class: 'server-head' });
     this.routes = make('div');
     this.reasons = make('dl', { class: 'facts' });
-    const part = (title, ...children) => make('section', null, make('h3', null, word(`server.${title}`)), children);
+    const part = (title, ...children) => make('section', null, make('h2', null, word(`server.${title}`)), children);
     return make('div', { class: 'server-now' }, this.head, this.facts(NOW, 'facts facts-large'),
       make('div', { class: 'columns' }, CHARTS.map(([title], i) => part(title, this.charts[i].element))),
       part('routes', this.routes), part('totals', this.facts(TOTALS, 'facts')), part('refusals', this.reasons));
@@ -178,7 +178,7 @@ class Server {
   showReasons(metrics) {
     const all = REASONS.flatMap(([metric, label, text]) => samplesOf(metrics, metric).filter(({ value }) => value > 0)
       .map((sample) => [text, sample.labels[label], datum(sample.text, metric, grouped(sample.value))]));
-    const none = () => [make('dt', null, word('server.noRefusals'))];
+    const none = () => [make('dt', null, word('server.noRefusals')), make('dd', null, '0')];
     put(this.reasons, all.map(([, why, data]) => why + data.value),
       () => all.length ? all.map((row) => fact(...row)) : none());
   }

@@ -31,7 +31,7 @@ export class Strips {
 
   #strip(side) {
     const text = word(`table.${side}Line`);
-    this.titles[side] = make('h3', null, text);
+    this.titles[side] = make('h2', null, text);
     this.charts[side] = new Chart(this.page, { view: 'table', slot: side, label: text, bare: true,
       onCursor: (x) => this.#point(side, x) });
     return make('section', { class: 'strip' }, this.titles[side], this.charts[side].element);
