@@ -1,6 +1,5 @@
 """axe-core, as its package holds it, in every view and story, in both themes, on a screen and on a phone: no violation. And no load asks
 for what is refused. Where npm has no network, these are skipped."""
-import pathlib
 import shutil
 import subprocess
 import tarfile
@@ -30,8 +29,7 @@ def axe(tmp_path_factory):
     if not packed or packed.returncode:
         pytest.skip(f"npm is missing, or has no network: `npm pack {AXE}` gives nothing")
     with tarfile.open(folder / packed.stdout.strip()) as package:
-        package.extract("package/axe.min.js", folder, filter="data")
-    return pathlib.Path(folder, "package", "axe.min.js").read_text()
+        return package.extractfile("package/axe.min.js").read().decode()
 
 
 def violations(page, axe):
@@ -54,7 +52,7 @@ def test_no_violation_in_a_view(visit, narrow, axe, view):  # noqa: F811
 
 @pytest.mark.parametrize("story", STORIES)
 def test_no_violation_in_a_story(visit, narrow, axe, story):  # noqa: F811
-    for width, theme, lang in LOOKS:
+    for width, theme, lang in LOOKS[::3]:  # each of twenty figures is a map or a chart: contrast is of a theme, order of a width
         narrow(width, 844 if width < 500 else 900)
         page = visit(f"view=story&story={story}&theme={theme}&lang={lang}")
         for name in page.run(NAMES):

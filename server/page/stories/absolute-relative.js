@@ -35,7 +35,9 @@ export default [
     ],
   }),
   figure('floater', 'trajectory', {
-    configs: { a: { scheme: 'floater', dim: 8, hidden: 32, len: 64, seed: 29, std: 1, dt: 0.25, activation: 'tanh' } },
+    configs: {
+      a: { scheme: 'floater', dim: 8, hidden: 32, lens: [64], seed: 29, std: 1, dt: 0.25, activation: 'tanh' },
+    },
     touch: [slide('dt', 0.02, 0.5, { whole: false }), slide('seed', 0, 40)],
   }),
   figure('multiply', 'table', {
