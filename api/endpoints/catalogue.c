@@ -490,7 +490,8 @@ struct api_reply *api_schemes(struct api_request *request)
         [PE_EN] = {.print = print_schemes}, [PE_ZH] = {.print = print_schemes}};
     if (!api_lang_of_query(request->call, &request->lang, &request->problem))
         return NULL;
-    return api_reply_set_language(api_reply_document(&documents[request->lang], &request->lang), request->lang);
+    return api_reply_set_language(api_reply_document(&documents[request->lang], &request->lang, request->call),
+                                  request->lang);
 }
 
 static struct api_reply *scheme_reply(const struct pe_scheme_info *info, enum pe_lang lang)

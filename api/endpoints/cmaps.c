@@ -28,6 +28,5 @@ static void print(struct api_text *text, const void *about)
 struct api_reply *api_cmaps(struct api_request *request)
 {
     static struct api_document document = {.print = print};
-    (void)request;
-    return api_reply_document(&document, NULL);
+    return api_reply_document(&document, NULL, request->call);
 }

@@ -71,7 +71,7 @@ static struct api_reply *list_of_program(enum pe_lang lang)
 {
     static struct api_document documents[PE_N_LANGS] = {
         [PE_EN] = {.print = print_presets}, [PE_ZH] = {.print = print_presets}};
-    return api_reply_document(&documents[lang], &lang);
+    return api_reply_document(&documents[lang], &lang, NULL);
 }
 
 /* Those of the program are in one text, which is shared. */

@@ -31,8 +31,10 @@ struct api_reply *api_reply_lasting(int status, const char *content_type, const 
 struct api_document {
     void (*print)(struct api_text *text, const void *about);
     struct api_lasting *_Atomic lasting; /* NULL at first; reply.c */
+    struct api_lasting *_Atomic gzip;    /* the same, compressed for the first client that decompresses */
 };
-struct api_reply *api_reply_document(struct api_document *document, const void *about); /* passed to print */
+/* about: passed to print. The reply is gzipped where the call's Accept-Encoding prefers that; call may be NULL. */
+struct api_reply *api_reply_document(struct api_document *document, const void *about, const struct api_call *call);
 struct api_reply *api_reply_problem(const struct api_problem *problem);
 
 /* A reply with this body, which it takes (NULL: a failed allocation), and which holds so many bytes of reserved

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 const char api_json_type[] = "application/json";
 static const char problem_type[] = "application/problem+json";
@@ -111,10 +112,19 @@ struct api_lasting {
 };
 
 /* If two threads print it at the same time, the text of only one is stored. */
-static struct api_lasting *document_print(struct api_document *document, const void *about)
+static const struct api_lasting *lasting_store(struct api_lasting *_Atomic *place, struct api_lasting *made)
+{
+    struct api_lasting *there = NULL;
+    if (!made || atomic_compare_exchange_strong(place, &there, made))
+        return made;
+    free(made);
+    return there;
+}
+
+static const struct api_lasting *document_print(struct api_document *document, const void *about)
 {
     struct api_text text;
-    struct api_lasting *there = NULL, *made = NULL;
+    struct api_lasting *made = NULL;
     api_text_init(&text, API_TEXT_MAX);
     document->print(&text, about);
     if (!text.state)
@@ -124,17 +134,53 @@ static struct api_lasting *document_print(struct api_document *document, const v
         memcpy(made->bytes, text.bytes, text.n);
     }
     api_text_drop(&text);
-    if (!made || atomic_compare_exchange_strong(&document->lasting, &there, made))
-        return made;
-    free(made);
-    return there;
+    return lasting_store(&document->lasting, made);
 }
 
-struct api_reply *api_reply_document(struct api_document *document, const void *about)
+enum { GZIP_WINDOW = 16 + MAX_WBITS, GZIP_MEMORY = 9 }; /* 16: with the header and the checksum of gzip */
+
+/* NULL: no memory. */
+static struct api_lasting *gzip(const struct api_lasting *plain)
 {
-    const struct api_lasting *lasting = atomic_load(&document->lasting);
-    lasting = lasting ? lasting : document_print(document, about);
-    return lasting ? api_reply_lasting(200, api_json_type, lasting->bytes, lasting->n) : &no_memory.face;
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)plain->bytes, .avail_in = (uInt)plain->n};
+    if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
+        return NULL;
+    size_t room = deflateBound(&z, (uLong)plain->n);
+    struct api_lasting *made = malloc(sizeof *made + room);
+    if (made) {
+        z.next_out = (Bytef *)made->bytes;
+        z.avail_out = (uInt)room;
+        bool is_whole = deflate(&z, Z_FINISH) == Z_STREAM_END;
+        assert(is_whole); /* room is an upper bound */
+        (void)is_whole;
+        made->n = z.total_out;
+    }
+    deflateEnd(&z);
+    return made;
+}
+
+static const struct api_lasting *document_gzip(struct api_document *document, const struct api_lasting *plain)
+{
+    const struct api_lasting *there = atomic_load(&document->gzip);
+    return there ? there : lasting_store(&document->gzip, gzip(plain));
+}
+
+/* Catalogues are hundreds of kilobytes of words, a tenth of that when compressed. */
+struct api_reply *api_reply_document(struct api_document *document, const void *about, const struct api_call *call)
+{
+    const struct api_lasting *plain = atomic_load(&document->lasting);
+    plain = plain ? plain : document_print(document, about);
+    if (!plain)
+        return &no_memory.face;
+    bool is_asked = call && api_coding_choose(call->accept_encoding) == API_GZIP;
+    const struct api_lasting *packed = is_asked ? document_gzip(document, plain) : NULL;
+    const struct api_lasting *sent = packed ? packed : plain;
+    struct api_reply *reply = api_reply_lasting(200, api_json_type, sent->bytes, sent->n);
+    if (!call || reply->status != 200)
+        return reply;
+    bool fine =
+        (!packed || api_reply_header(reply, "Content-Encoding", "gzip")) && api_reply_vary(reply, "Accept-Encoding");
+    return fine ? reply : api_reply_without_memory(reply);
 }
 
 struct api_reply *api_reply_empty(int status)

@@ -246,7 +246,8 @@ function foreign(answer, why) {
 
 /* The whole body; onProgress(received, total), total null where the answer is chunked; heard(rest) at each piece. */
 async function readBody(answer, onProgress, onPiece, heard) {
-  const length = answer.headers.get('Content-Length');
+  const isPacked = answer.headers.get('Content-Encoding');   /* its length is not that of what comes out of it */
+  const length = isPacked ? null : answer.headers.get('Content-Length');
   if (!(onProgress || onPiece || heard) || !answer.body) return answer.arrayBuffer();
   const total = length === null ? null : Number(length);
   const pieces = [];
