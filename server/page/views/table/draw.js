@@ -34,7 +34,7 @@ export class Strips {
     this.titles[side] = make('h2', null, text);
     this.charts[side] = new Chart(this.page, { view: 'table', slot: side, label: text, bare: true,
       onCursor: (x) => this.#point(side, x) });
-    return make('section', { class: 'strip' }, this.titles[side], this.charts[side].element);
+    return make('div', { class: 'strip' }, this.titles[side], this.charts[side].element);
   }
 
   /* Along the row lies the column of the cursor, along the column its row. */
