@@ -102,6 +102,9 @@ static const struct api_route routes[] = {
      .summary =
          "the same positions in the words of other tools: fields, flags, keys, arguments, calls, and what each of "
          "them loses",
+     .tool = "translate", .title = "Translate a configuration",
+     .description = "The same positions in another tool's words, ready to paste: fields, flags, keys, arguments, and "
+                    "what each tool cannot say, with the error that follows. Use it to move a model to another stack.",
      .example = EXAMPLE_TRANSLATE, .component = "Translation", .answer = "TranslationAnswer"},
     {"/golden", POST | QUERY, NULL, API_COMPUTES, .steps = &api_golden, .is_slow = true,
      .summary = "a few exact tensors of a configuration in a file of at most 64 KiB, for the tests of a port",

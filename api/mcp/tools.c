@@ -12,11 +12,8 @@ static const struct row {
     enum api_mcp_kind kind;
     int values;
 } before[] = {{"schemes", API_MCP_SCHEMES, 0}, {"presets", API_MCP_PRESETS, 0}, {"explain", API_MCP_ANSWER, 0}},
-  after[] = {{"analyze", API_MCP_TENSORS, 64},
-             {"diagnose", API_MCP_ANSWER, 0},
-             {"check", API_MCP_ANSWER, 0},
-             {"picture", API_MCP_PICTURE, 0},
-             {"experiment", API_MCP_LIVE, 0}};
+  after[] = {{"analyze", API_MCP_TENSORS, 64}, {"diagnose", API_MCP_ANSWER, 0}, {"check", API_MCP_ANSWER, 0},
+             {"picture", API_MCP_PICTURE, 0},  {"experiment", API_MCP_LIVE, 0}, {"translate", API_MCP_ANSWER, 0}};
 
 enum { N_BEFORE = sizeof before / sizeof *before, N_AFTER = sizeof after / sizeof *after };
 
@@ -369,6 +366,12 @@ static void put_input_schema(struct api_text *text, const struct api_mcp_tool *t
         put_own(&s, tool);
     } else if (strcmp(tool->name, "explain") == 0) {
         put_configuration(&s);
+    } else if (strcmp(tool->name, "translate") == 0) {
+        put_configuration(&s);
+        if (begin_property(&s, "to"))
+            api_text_put(text,
+                         "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"array\"}],\"default\":\"all\",\"description\":"
+                         "\"a tool or a list of tools, such as vllm, llama.cpp, gguf, megatron\"}");
     } else {
         put_own(&s, tool);
         put_request(&s, tool);
@@ -401,6 +404,8 @@ static const char *members_of(const struct api_mcp_tool *tool)
         return "fits:boolean verdict:string findings:array max_error:number|null";
     if (strcmp(tool->name, "diagnose") == 0)
         return "fits:boolean explained:boolean candidates:array findings:array";
+    if (strcmp(tool->name, "translate") == 0)
+        return "targets:array";
     return strcmp(tool->name, "explain") == 0 ? "layers:array" : "";
 }
 

@@ -16,7 +16,8 @@ from connection import within
 from messages import JSON, call, error, new, old, refusal, result, send
 from tensors import from_npy, from_safetensors
 
-TOOLS = ["schemes", "presets", "explain", "encode", "rotate", "attention", "analyze", "diagnose", "check", "picture", "experiment"]
+TOOLS = ["schemes", "presets", "explain", "encode", "rotate", "attention", "analyze", "diagnose", "check", "picture", "experiment",
+         "translate"]
 WORDS = {"type", "properties", "required", "items", "enum", "anyOf", "description", "default", "minimum", "maximum", "additionalProperties"}
 SMALL = {"task": "local", "steps": 40, "train_len": 16, "eval_len": 24, "configs": [{"scheme": "alibi"}, {"scheme": "rope"}]}
 
@@ -300,3 +301,13 @@ def test_a_client_that_leaves_ends_the_work():
         client.close()
         within(2, lambda: metric(server, "posenc_experiments") == 0)
         within(2, lambda: metric(server, 'posenc_mcp_calls_total{tool="experiment",outcome="cancelled"}') == 1)
+
+
+def test_translate(server, tools):
+    """The endpoint's own answer, whose sentence is the summary."""
+    fields = {"hf_config": {"model_type": "qwen2", "hidden_size": 3584, "num_attention_heads": 28, "rope_theta": 1000000.0}, "to": ["vllm", "megatron"]}
+    content = valid(tools, "translate", call(server, "translate", **fields))
+    whole = json.loads(server.post("/translate", json.dumps(fields).encode()).body)
+    assert content["targets"] == whole["targets"] and content["summary"] == whole["detail"]
+    assert [target["to"] for target in content["targets"]] == fields["to"] and "--rotary-base 1000000" in content["targets"][1]["text"]
+    assert refusal(server, "translate", {**fields, "to": "vlm"}) == json.loads(server.post("/translate", json.dumps({**fields, "to": "vlm"}).encode()).body)
