@@ -334,12 +334,13 @@ static bool fit_shard(struct pe_diagnosis *d, bool is_zigzag, struct pe_edit *ed
     bool is_read = is_open && pe_fit_row(&f, 0, &first) && pe_fit_row(&f, f.n / 2, &second);
     double offset = is_open ? f.position[0] : 0;
     pe_fit_close(&f);
-    if (!is_read)
+    bool is_consecutive = second - first == half; /* the last rank's too: beside another mistake it is an offset */
+    if (!is_read || (is_consecutive && edit->n_fields))
         return false;
     double rank = (first - offset) / (is_zigzag ? half : n), of = rank + 1;
     if (is_zigzag)
         of = ((second - offset) / half + 1 + rank) / 2;
-    else if (rank == 0 || second - first != half)
+    else if (rank == 0 || !is_consecutive)
         return false;
     return set_shard(d, edit, rank, of, is_zigzag ? "zigzag" : "contiguous");
 }
