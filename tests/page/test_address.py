@@ -135,7 +135,7 @@ def test_each_view_opens_by_name_alone(open_page, server):
         page.open(f"view={name}")
         assert page.attribute(f'nav [data-view="{name}"]', "aria-current"), name
         assert len(page.all("h1")) == 1 and page.text("h1").strip()
-        if name not in ("gallery", "docs", "server", "weights", "experiment", "diagnose"):
+        if name not in ("gallery", "walk", "explain", "docs", "server", "weights", "experiment", "diagnose"):
             states = [figure.get_attribute("data-state") for figure in page.all(f'figure[data-figure="{name}"]')]
             assert states and set(states) == {"ready"}, (name, states)
         assert not page.all("[data-notice=state]"), name

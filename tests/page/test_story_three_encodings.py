@@ -125,7 +125,7 @@ def test_order_is_lost_and_the_symmetric_bias_does_not_bring_it_back(open_page, 
     figure.reset()
     shown = figure.heat("b").blocks()
     figure.open()
-    assert (Heat(figure.page, "b").blocks() == shown).all() and figure.page.state("none") == "ready"
+    assert (Heat(figure.page, "b").blocks() == shown).all() and not figure.page.state("none")  # without positions it is its own twin
 
 
 def test_tables(open_page):
