@@ -232,7 +232,7 @@ class Explain {
 /* ---- parts of the card ---- */
 
 const section = (what, ...children) => make('section', { class: `explain-${what}`, 'data-section': what },
-  make('h3', null, word(`explain.${what}`)), ...children);
+  make('h2', null, word(`explain.${what}`)), ...children);
 
 /* A pointer or key, which may break behind each of its words. */
 const breakable = (text) => make('code', null, text.split(/(?<=[/.])/).flatMap((part) => [part, make('wbr')]));
