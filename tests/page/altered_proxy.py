@@ -13,7 +13,7 @@ class Handler(PassingHandler):
     def pass_on(self, body):
         back = http.client.HTTPConnection(self.server.back.host, self.server.back.port, timeout=60)
         with contextlib.closing(back):
-            ours = ("host", "connection", "if-none-match")
+            ours = ("host", "connection", "if-none-match", "accept-encoding")  # plain answers: they are altered
             headers = {name: value for name, value in self.headers.items() if name.lower() not in ours}
             back.request(self.command, self.path, body, headers)
             answer = back.getresponse()
