@@ -32,6 +32,18 @@ struct api_reply *api_compute_reply(struct api_request *request, const struct ap
 /* Builds the checked plan, checks the limits, and opens opening->stream in the request's format. */
 bool api_compute(struct api_request *request, struct api_opening *opening);
 
+/* ---- explain.c --------------------------------------------------------------------------------------------------- */
+
+/* What /explain and /translate differ in: what the core is asked, and how its answer is printed, whole or in sentences.
+ */
+struct api_explaining {
+    enum pe_status (*ask)(const struct pe_explain_request *, struct pe_explain **, struct pe_failure *);
+    void (*put)(struct api_text *text, const struct pe_value *answer);
+    void (*put_sentences)(struct api_text *text, const struct pe_value *answer);
+};
+/* Builds the answer of either; NULL: request->problem is set. */
+struct api_reply *api_explained(struct api_request *request, const struct api_explaining *how);
+
 /* ---- study.c ----------------------------------------------------------------------------------------------------- */
 
 /* What /analyze, /diagnose and /golden have in common: how their requests are read, what they ask of the host

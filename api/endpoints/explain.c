@@ -57,7 +57,7 @@ static const struct pe_value *list(const struct pe_value *object, const char *na
 }
 
 /* A line for each kind of layers, one for each finding, then the verdict. */
-static void print_sentences(const struct pe_value *answer, struct api_text *text)
+static void put_sentences(struct api_text *text, const struct pe_value *answer)
 {
     const struct pe_value *kinds = list(answer, "layers"), *findings = list(answer, "findings");
     for (size_t i = 0; i < kinds->list.n; i++) {
@@ -86,7 +86,7 @@ static struct api_reply *reply_of(struct api_request *request, struct api_text *
     return api_reply_set_language(reply, request->lang);
 }
 
-static struct api_reply *explain_build(struct api_request *request)
+struct api_reply *api_explained(struct api_request *request, const struct api_explaining *how)
 {
     struct pe_failure err;
     struct pe_explain *explain = NULL;
@@ -98,17 +98,19 @@ static struct api_reply *explain_build(struct api_request *request)
                                       .caller = request};
     struct api_text text;
     api_memory_settle(request);
-    if (pe_explain_new(&core, &explain, &err)) {
+    if (how->ask(&core, &explain, &err)) {
         api_memory_fail(request, &err);
         return NULL;
     }
     api_text_init(&text, API_TEXT_MAX);
-    if (api_study_is_sentences(request))
-        print_sentences(pe_explain_answer(explain), &text);
-    else
-        api_text_value(&text, pe_explain_answer(explain));
+    (api_study_is_sentences(request) ? how->put_sentences : how->put)(&text, pe_explain_answer(explain));
     pe_explain_free(explain);
     return reply_of(request, &text);
+}
+
+static struct api_reply *explain_build(struct api_request *request)
+{
+    return api_explained(request, &(struct api_explaining){pe_explain_new, api_text_value, put_sentences});
 }
 
 const struct api_steps api_explain = {explain_read, NULL, explain_build, 0};

@@ -233,41 +233,9 @@ static void put_sentences(struct api_text *text, const struct pe_value *answer)
     api_text_put(text, "\n");
 }
 
-/* One that may be kept has a tag. */
-static struct api_reply *reply_of(struct api_request *request, struct api_text *text)
-{
-    const char *type = api_study_is_sentences(request) ? request->format->media_type : api_json_type;
-    struct api_reply *reply = request->is_kept ? api_compute_document(request, type, request->route->pattern, text)
-                                               : api_reply_text(200, type, text);
-    if (reply->status != 200)
-        return reply;
-    reply->is_repeatable = api_request_is_lasting(request);
-    return api_reply_set_language(reply, request->lang);
-}
-
 static struct api_reply *translate_build(struct api_request *request)
 {
-    struct pe_failure err;
-    struct pe_explain *translation = NULL;
-    struct pe_explain_request core = {.fields = request->fields,
-                                      .n_fields = request->n_fields,
-                                      .lang = request->lang,
-                                      .caller_fields = api_form_names,
-                                      .admit = api_memory_admit,
-                                      .caller = request};
-    struct api_text text;
-    api_memory_settle(request);
-    if (pe_translate_new(&core, &translation, &err)) {
-        api_memory_fail(request, &err);
-        return NULL;
-    }
-    api_text_init(&text, API_TEXT_MAX);
-    if (api_study_is_sentences(request))
-        put_sentences(&text, pe_explain_answer(translation));
-    else
-        put_answer(&text, pe_explain_answer(translation));
-    pe_explain_free(translation);
-    return reply_of(request, &text);
+    return api_explained(request, &(struct api_explaining){pe_translate_new, put_answer, put_sentences});
 }
 
 const struct api_steps api_translate = {translate_read, NULL, translate_build, 0};
