@@ -76,6 +76,13 @@ def test_latencies_are_the_buckets_in_which_they_lie(view, server):
     assert sorted(statuses) == sorted(served)
 
 
+def test_requests_of_no_route_have_a_name(view, server):
+    assert server.get("/nothing").status == 404
+    head = "return document.querySelector('figure [data-route=\"\"] th')?.textContent"
+    until(lambda: view.run(head), what="the row")
+    assert view.run(head) == "other"
+
+
 def test_refusals_are_named(view, server):
     assert server.post("/encode", b"x" * 100, {"Content-Length": "100", "Transfer-Encoding": "nonsense"}).status >= 400
     names = {name for name, value in metrics(server).items() if name.startswith(("posenc_rejected_total", "posenc_cancelled_total")) and value != "0"}
