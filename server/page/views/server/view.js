@@ -237,8 +237,8 @@ function routeTable(metrics) {
       { route }).map(({ labels: { scheme, status }, text }) => make('span', { class: 'status-count' },
         code(`${scheme} ${status}`.trim()), ' × ', datum(text, 'posenc_requests_total')));
     const requests = datum(count.text, 'posenc_request_seconds_count', grouped(count.value));
-    const name = route ? code(route) : word('docs.other'); // requests of no route
-    return rowOf([name, requests, latency(50), latency(99), statuses], { 'data-route': route });
+    return rowOf([route ? code(route) : word('docs.other'), requests, latency(50), latency(99), statuses],
+      { 'data-route': route });
   });
   return rowTable(word('server.routes'), ROUTE_HEADS, rows);
 }
