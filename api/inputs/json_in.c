@@ -326,12 +326,12 @@ bool api_json_check_size(uint64_t max, uint64_t n, const char *where, struct api
 static bool read_document(struct reader *r, const char *text, size_t n)
 {
     struct api_scan scan;
-    if (!api_json_check_size(r->request->max_json, n, r->where, r->problem))
+    if (!api_json_check_size(r->request->max_json, n, r->where, r->problem) ||
+        !check_nul(text, n, r->where, r->problem))
         return false;
     api_scan_init(&scan);
     r->scan = &scan;
-    bool fine = check_nul(text, n, r->where, r->problem) && api_scan_text(&scan, text, n, r->where, r->problem) &&
-                read_skeleton(r, &scan, text, n);
+    bool fine = api_scan_text(&scan, text, n, r->where, r->problem) && read_skeleton(r, &scan, text, n);
     api_scan_drop(&scan);
     return fine;
 }
