@@ -44,18 +44,6 @@ static bool read_fields(struct api_request *request)
            api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
 }
 
-bool api_compute_format(struct api_request *request)
-{
-    request->format = api_form_format(&request->form);
-    if (!request->format)
-        request->format = api_negotiate(request->call->accept);
-    if (request->format)
-        return api_form_check(&request->form, request->format, &request->problem);
-    char offered[256];
-    api_formats_print(offered, sizeof offered);
-    return api_fail(&request->problem, 406, "", "no type that Accept names is available; offered: %s", offered);
-}
-
 static struct pe_request core_request(const struct api_request *request)
 {
     return (struct pe_request){
@@ -344,7 +332,7 @@ static bool operate_read(struct api_request *request)
     request->is_kept = api_may_be_kept(request->call);
     request->fills_later = true;
     return read_fields(request) && api_form_read(request, &request->form, &request->problem) &&
-           api_compute_format(request);
+           api_form_choose(request);
 }
 
 static struct api_reply *operate_build(struct api_request *request)

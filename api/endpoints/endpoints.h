@@ -10,9 +10,8 @@
  */
 
 /* The steps that other endpoints share; each fails with the reason in *&request->problem. */
-bool api_may_be_kept(const struct api_call *call);    /* by its method; sets request->is_kept */
-bool api_compute_read(struct api_request *request);   /* body and query as fields of request */
-bool api_compute_format(struct api_request *request); /* request->format, by the form or by Accept */
+bool api_may_be_kept(const struct api_call *call);  /* by its method; sets request->is_kept */
+bool api_compute_read(struct api_request *request); /* body and query as fields of request */
 bool api_compute_size(struct api_request *request, const struct api_source *source); /* --max-answer */
 /* If the answer may be kept, sets its tag, and whether the client already has it; then it need not be computed. */
 void api_compute_name(struct api_request *request, const struct api_named *named);

@@ -26,7 +26,7 @@ bool api_study_read(struct api_request *request, const struct api_taking *taking
     request->taking = taking;
     return api_compute_read(request) && check_form(request) &&
            api_form_read(request, &request->form, &request->problem) && api_lang_take(request) &&
-           api_compute_format(request);
+           api_form_choose(request);
 }
 
 bool api_study_is_sentences(const struct api_request *request) { return strcmp(request->format->name, "text") == 0; }

@@ -169,6 +169,18 @@ bool api_form_check(const struct api_form *form, const struct api_format *format
     return true;
 }
 
+bool api_form_choose(struct api_request *request)
+{
+    request->format = api_form_format(&request->form);
+    if (!request->format)
+        request->format = api_negotiate(request->call->accept);
+    if (request->format)
+        return api_form_check(&request->form, request->format, &request->problem);
+    char offered[256];
+    api_formats_print(offered, sizeof offered);
+    return api_fail(&request->problem, 406, "", "no type that Accept names is available; offered: %s", offered);
+}
+
 /* ---- Lists: in any order, with any number of blanks and empty elements ---- */
 
 enum { WEIGHT_ONE = 1000 };

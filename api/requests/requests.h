@@ -90,6 +90,9 @@ bool api_form_read(struct api_request *request, struct api_form *form, struct ap
 /* Checks that the form suits the chosen format and is consistent in itself. */
 bool api_form_check(const struct api_form *form, const struct api_format *format, struct api_problem *problem);
 
+/* Sets request->format, by the form or by Accept, and checks the form against it. */
+bool api_form_choose(struct api_request *request);
+
 /* The format that the request names; NULL: none, Accept decides. */
 const struct api_format *api_form_format(const struct api_form *form);
 
