@@ -113,10 +113,15 @@ void api_memory_settle(struct api_request *request)
     request->n_read = request->n_taken;
 }
 
+/* A plan asks at each of its steps, mostly for little; so a small one asks the server once. */
+enum { PLAN_STEP = 128 * 1024 };
+
+static uint64_t in_steps(uint64_t n) { return (n + PLAN_STEP - 1) / PLAN_STEP * PLAN_STEP; }
+
 enum pe_status api_memory_admit(void *caller, double bytes, struct pe_failure *err)
 {
     struct api_request *request = caller;
-    uint64_t all = whole(bytes), before = request->n_taken - request->n_read;
+    uint64_t all = in_steps(whole(bytes)), before = request->n_taken - request->n_read;
     request->is_refused =
         !take_more(request, "planning the answer", all > before ? all - before : 0, all, &request->problem);
     return request->is_refused ? err->status = PE_CANCELLED : PE_OK;
