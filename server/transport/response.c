@@ -205,26 +205,30 @@ static struct MHD_Response *response_of(struct http_connection *connection, cons
     return response;
 }
 
+static bool send_new(struct http_connection *connection, const struct transport_answer *answer, bool is_usual_head)
+{
+    struct MHD_Response *response = response_of(connection, answer);
+    bool is_sent = false;
+    if (response && add_headers(connection, answer, response))
+        is_sent = queue(&connection->request, answer->reply->status, response);
+    else
+        metrics_add(METRICS_REJECTED_MEMORY, 1);
+    if (!(is_sent && is_usual_head && kept_add(connection->daemon->http, answer, response)))
+        free_response(response);
+    return is_sent;
+}
+
 bool transport_send(struct http_connection *connection, const struct transport_answer *answer)
 {
     struct http *http = connection->daemon->http;
     struct http_request *request = &connection->request;
-    int status = answer->reply->status;
     bool is_usual_head = is_usual(connection, answer);
     struct MHD_Response *response = is_usual_head ? kept_find(http, answer) : NULL;
     request->is_sending = true;
     request->is_live = answer->reply->pace == API_PACE_LIVE;
     request->reader = answer->reader;
+    bool is_sent =
+        response ? queue(request, answer->reply->status, response) : send_new(connection, answer, is_usual_head);
     http_phase(http, connection, HTTP_PHASE_ANSWER);
-    if (response)
-        return queue(request, status, response);
-    response = response_of(connection, answer);
-    bool is_sent = false;
-    if (response && add_headers(connection, answer, response))
-        is_sent = queue(request, status, response);
-    else
-        metrics_add(METRICS_REJECTED_MEMORY, 1);
-    if (!(is_sent && is_usual_head && kept_add(http, answer, response)))
-        free_response(response);
     return is_sent;
 }
