@@ -389,6 +389,17 @@ def test_a_conversion_that_does_not_fit(client, model):
         client.check_conversion(*model(slow, gguf.file("gemma3")))
 
 
+def test_a_difference_that_no_file_could_avoid_is_a_warning(client, model):
+    scaling = {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096, "truncate": False}
+    config = {"model_type": "gpt_oss", "head_dim": 64, "hidden_size": 2880, "num_attention_heads": 64, "num_hidden_layers": 24,
+              "max_position_embeddings": 131072, "rope_theta": 150000, "sliding_window": 128, "rope_scaling": scaling}
+    with pytest.warns(UserWarning, match="scaling.truncate is false .* No .gguf file can do better: .*truncate true"):
+        assert client.check_conversion(*model(config, gguf.file("gpt-oss")))[0]["reasons"] == ["scaling.truncate"]
+    keys = [(key, kind, 16.0 if key.endswith("scaling.factor") else value) for key, kind, value in gguf.ARCHITECTURES["gpt-oss"][0]]
+    with pytest.raises(AssertionError, match="scaling.factor is 32"):
+        client.check_conversion(*model(config, gguf.head(keys, [])))
+
+
 QWEN_5 = {"model_type": "qwen3", "head_dim": 128, "num_hidden_layers": 4, "max_position_embeddings": 40960,
           "rope_parameters": {"rope_type": "default", "rope_theta": 1000000}}
 
