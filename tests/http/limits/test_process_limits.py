@@ -107,7 +107,8 @@ def test_with_enough_address_space_everything_is_served(mib):
 
 @plain
 def test_a_small_stack_is_said_at_the_start_or_is_enough():
-    assert "stack" in refused(resource.RLIMIT_STACK, 64 * 1024) and "ulimit -s" in refused(resource.RLIMIT_STACK, 256 * 1024)
+    """With about 64 KiB the loader has none left for our first line, depending on the environment's size and the kernel's lot."""
+    assert "stack" in refused(resource.RLIMIT_STACK, 128 * 1024) and "ulimit -s" in refused(resource.RLIMIT_STACK, 256 * 1024)
     with serving(resource.RLIMIT_STACK, 512 * 1024) as server:
         answers_all(server)
 
