@@ -1,0 +1,406 @@
+/* What a target loses of one kind of layers: our configuration beside the one that the tool reads back.
+ *
+ * Two rotations are the same if every frequency, the factor on cos and sin, the rotated channels and the axes are. Up
+ * to 2^-22 a difference is rounding (what is stored as f32); else the loss is named by the fields of the two
+ * configurations that differ. */
+#include "core/dialects/statement.h"
+
+#include <string.h>
+
+void pe_lose(struct pe_statement *e, struct pe_loss loss, const struct pe_dialect_kind *kind)
+{
+    loss.layer_type = e->n_kinds > 1 ? kind->layer_type : NULL;
+    if (e->n_losses < PE_LOSSES_MAX)
+        e->losses[e->n_losses++] = loss;
+}
+
+/* ---- Values that outlive the plan they are of ---- */
+
+static struct pe_value keep(struct pe_values *values, struct pe_value v);
+
+static struct pe_value keep_array(struct pe_values *values, struct pe_value v)
+{
+    struct pe_reals list = {v.array, v.array.rank == 1 ? v.array.shape[0] : 0};
+    double *numbers = pe_values_room(values, (list.n + 1) * sizeof *numbers);
+    for (uint64_t i = 0; numbers && i < list.n; i++)
+        numbers[i] = pe_real_at(&list, i);
+    v.array = (struct pe_tensor){.dtype = PE_F64, .rank = 1, .shape = {numbers ? list.n : 0}, .data = numbers};
+    return v;
+}
+
+static struct pe_value keep_object(struct pe_values *values, struct pe_value v)
+{
+    struct pe_field *fields = pe_values_room(values, (v.object.n + 1) * sizeof *fields);
+    for (size_t i = 0; fields && i < v.object.n; i++)
+        fields[i] = (struct pe_field){v.object.fields[i].name, keep(values, v.object.fields[i].value)};
+    v.object.fields = fields;
+    v.object.n = fields ? v.object.n : 0;
+    return v;
+}
+
+const char *pe_keep_word(struct pe_values *values, const char *word)
+{
+    char *copy = pe_values_room(values, strlen(word) + 1);
+    return copy ? strcpy(copy, word) : "";
+}
+
+static struct pe_value keep(struct pe_values *values, struct pe_value v)
+{
+    if (v.kind == PE_ARRAY)
+        return keep_array(values, v);
+    if (v.kind == PE_OBJECT)
+        return keep_object(values, v);
+    if (v.kind == PE_STRING)
+        v.string = pe_keep_word(values, v.string);
+    return v;
+}
+
+/* ---- Are the rotations the same? ---- */
+
+static bool is_near(double a, double b) { return a == b || fabs(a - b) <= 0x1p-22 * fmax(fabs(a), fabs(b)); }
+
+/* The same channels turn in the same directions, by the same axes. */
+static const char *const shape[] = {"head_dim",      "rotary_dim", "rotary_offset", "direction", "channels", "axes_dim",
+                                    "mrope_section", "axis_order", "coords",        "ref_grid",  "max_freq", NULL};
+
+/* ggml gives the pairs that the sections of imrope leave to an axis whose coordinate is 0, transformers to time. */
+static bool is_still_pair(const struct pe_reading *reading, size_t c)
+{
+    struct pe_value sections = pe_config_at(reading->config, "mrope_section");
+    if (!pe_same(pe_config_word(reading->config, "channels"), "imrope") || sections.kind != PE_ARRAY)
+        return false;
+    struct pe_reals list = {sections.array, sections.array.shape[0]};
+    static const size_t axis_of[] = {0, 1, 2}; /* time, height, width, by c mod 3 */
+    return (double)c >= 3 * pe_real_at(&list, axis_of[c % 3]);
+}
+
+static bool has_still_pairs(const struct pe_reading *reading)
+{
+    for (size_t c = 0; c < reading->turn.n; c++)
+        if (is_still_pair(reading, c))
+            return true;
+    return false;
+}
+
+/* Two words for the same axes, unless some pairs stand still. */
+static bool are_same_channels(const struct pe_reading *a, const struct pe_reading *b)
+{
+    const char *words = "imrope|mrope_interleaved";
+    return pe_is_among(words, pe_config_word(a->config, "channels")) &&
+           pe_is_among(words, pe_config_word(b->config, "channels")) && !has_still_pairs(a) && !has_still_pairs(b);
+}
+
+static bool is_shape_same(const struct pe_reading *a, const struct pe_reading *b, const char *name)
+{
+    struct pe_value x = pe_config_at(a->config, name), y = pe_config_at(b->config, name);
+    return pe_value_same(&x, &y) || (pe_same(name, "channels") && are_same_channels(a, b));
+}
+
+static bool has_shape_of(const struct pe_reading *a, const struct pe_reading *b)
+{
+    for (size_t i = 0; shape[i]; i++)
+        if (!is_shape_same(a, b, shape[i]))
+            return false;
+    return a->turn.n == b->turn.n;
+}
+
+/* As a rotation whose direction, and pairs that stand still, are those of its frequencies. */
+static struct pe_turn turn_of(struct pe_statement *e, const struct pe_reading *reading)
+{
+    struct pe_turn turn = reading->turn;
+    double direction = pe_config_number(reading->config, "direction", 1);
+    if (direction > 0 && !has_still_pairs(reading))
+        return turn;
+    double *w = pe_values_room(e->ex->values, (turn.n + 1) * sizeof *w);
+    for (size_t c = 0; w && c < turn.n; c++)
+        w[c] = is_still_pair(reading, c) ? 0 : direction * turn.w[c];
+    turn.w = w ? w : turn.w;
+    return turn;
+}
+
+enum likeness { SAME, ROUNDED, OTHER };
+
+static enum likeness compare_turns(const struct pe_turn *a, const struct pe_turn *b)
+{
+    enum likeness found = a->factor == b->factor ? SAME : is_near(a->factor, b->factor) ? ROUNDED : OTHER;
+    for (size_t c = 0; c < a->n && found != OTHER; c++)
+        if (a->w[c] != b->w[c])
+            found = is_near(a->w[c], b->w[c]) ? ROUNDED : OTHER;
+    return found;
+}
+
+static bool pairs_neighbours(const char *layout) { return pe_is_among("interleaved|interleaved_to_half", layout); }
+
+/* Of layouts that pair halves, or neighbours, the rows of q and k change with the pairing; others are the model's. */
+static bool is_layout_lost(const char *ours, const char *theirs)
+{
+    bool is_usual = pe_same(ours, "half") || pairs_neighbours(ours);
+    return !is_usual && !pe_same(ours, theirs);
+}
+
+bool pe_is_permuted(const char *ours, const char *theirs)
+{
+    return (pe_same(ours, "half") && pairs_neighbours(theirs)) || (pairs_neighbours(ours) && pe_same(theirs, "half"));
+}
+
+/* ---- What is lost ---- */
+
+static const char says_value[] = "{tool} computes with {what} {gets} in place of {wanted}.";
+static const char says_list[] = "{tool} cannot state {what}.";
+static const char says_rule[] = "{tool} cannot state the scaling {a}; it computes {b}.";
+
+static bool is_plain(const struct pe_value *v)
+{
+    return v->kind == PE_STRING || v->kind == PE_INTEGER || v->kind == PE_REAL || v->kind == PE_BOOLEAN;
+}
+
+static void lose_field(struct pe_statement *e, const struct pe_dialect_kind *kind, const char *what,
+                       struct pe_value wanted, struct pe_value gets)
+{
+    bool are_plain = is_plain(&wanted) && is_plain(&gets);
+    pe_lose(e,
+            (struct pe_loss){.what = what,
+                             .wanted = keep(e->ex->values, wanted),
+                             .gets = keep(e->ex->values, gets),
+                             .pattern = are_plain ? says_value : says_list},
+            kind);
+}
+
+double pe_number_of(const struct pe_value *v)
+{
+    return v->kind == PE_INTEGER ? (double)v->integer : v->kind == PE_REAL ? v->real : (double)NAN;
+}
+
+static bool differ(const struct pe_value *a, const struct pe_value *b)
+{
+    return !pe_value_same(a, b) && !is_near(pe_number_of(a), pe_number_of(b)) &&
+           (a->kind != PE_NULL || b->kind != PE_NULL);
+}
+
+static void lose_shape(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
+                       const struct pe_reading *theirs)
+{
+    for (size_t i = 0; shape[i]; i++) {
+        struct pe_value a = pe_config_at(ours->config, shape[i]), b = pe_config_at(theirs->config, shape[i]);
+        if (!is_shape_same(ours, theirs, shape[i]))
+            lose_field(e, kind, shape[i], a, b);
+    }
+}
+
+static const char *rule_of(const struct pe_reading *reading)
+{
+    const char *word = pe_config_word(reading->config, "scaling.type");
+    return *word ? word : "default";
+}
+
+/* Fields of a rule, and what they are if they are not there. */
+static const struct {
+    const char *name, *path;
+    struct pe_value otherwise;
+} inside[] = {
+    {"factor", "scaling.factor", {.kind = PE_NULL}},
+    {"original_max_position_embeddings", "scaling.original_max_position_embeddings", {.kind = PE_NULL}},
+    {"max_position_embeddings", "scaling.max_position_embeddings", {.kind = PE_NULL}},
+    {"low_freq_factor", "scaling.low_freq_factor", {.kind = PE_NULL}},
+    {"high_freq_factor", "scaling.high_freq_factor", {.kind = PE_NULL}},
+    {"beta_fast", "scaling.beta_fast", {.kind = PE_REAL, .real = 32}},
+    {"beta_slow", "scaling.beta_slow", {.kind = PE_REAL, .real = 1}},
+    {"truncate", "scaling.truncate", {.kind = PE_BOOLEAN, .boolean = true}},
+    {"extrapolation_factor", "scaling.extrapolation_factor", {.kind = PE_REAL, .real = 1}},
+    {"partial_rotary_factor", "scaling.partial_rotary_factor", {.kind = PE_NULL}},
+    {"short_factor", "scaling.short_factor", {.kind = PE_NULL}},
+    {"long_factor", "scaling.long_factor", {.kind = PE_NULL}},
+};
+
+static void lose_inside(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
+                        const struct pe_reading *theirs)
+{
+    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++) {
+        struct pe_value a = pe_config_at(ours->config, inside[i].path),
+                        b = pe_config_at(theirs->config, inside[i].path);
+        a = a.kind == PE_NULL ? inside[i].otherwise : a;
+        b = b.kind == PE_NULL ? inside[i].otherwise : b;
+        if (differ(&a, &b))
+            lose_field(e, kind, inside[i].name, a, b);
+    }
+}
+
+static void lose_rule(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
+                      const struct pe_reading *theirs)
+{
+    struct pe_value a = pe_config_at(ours->config, "scaling"), b = pe_config_at(theirs->config, "scaling");
+    pe_lose(e,
+            (struct pe_loss){.what = "scaling",
+                             .wanted = keep(e->ex->values, a),
+                             .gets = keep(e->ex->values, b),
+                             .pattern = says_rule,
+                             .a = pe_keep_word(e->ex->values, rule_of(ours)),
+                             .b = pe_keep_word(e->ex->values, rule_of(theirs))},
+            kind);
+}
+
+struct pe_value pe_word_or(const struct pe_reading *reading, const char *path, const char *otherwise)
+{
+    const char *word = pe_config_word(reading->config, path);
+    return (struct pe_value){.kind = PE_STRING, .string = *word ? word : otherwise};
+}
+
+/* Numbers differ by more than rounding: by which fields? Divisors, and frequencies as such, stand for a rule. */
+static void lose_numbers(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
+                         const struct pe_reading *theirs, bool is_alike)
+{
+    static const char *const outside[] = {"base", "inv_freq", "attention_factor"};
+    size_t before = e->n_losses;
+    bool has_list = pe_config_at(theirs->config, "inv_freq").kind != PE_NULL ||
+                    pe_config_at(theirs->config, "scaling.divisors").kind != PE_NULL;
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
+        struct pe_value a = pe_config_at(ours->config, outside[i]), b = pe_config_at(theirs->config, outside[i]);
+        if (differ(&a, &b) && !(has_list && i < 2))
+            lose_field(e, kind, outside[i], a, b);
+    }
+    if (!pe_same(rule_of(ours), rule_of(theirs)) && !has_list)
+        lose_rule(e, kind, ours, theirs);
+    else if (!has_list)
+        lose_inside(e, kind, ours, theirs);
+    struct pe_value a = pe_config_at(ours->config, "scaling.divisors"),
+                    b = pe_config_at(theirs->config, "scaling.divisors");
+    if (e->n_losses == before && a.kind != PE_NULL && differ(&a, &b))
+        lose_field(e, kind, "divisors", a, b);
+    if (e->n_losses == before && is_alike)
+        lose_field(e, kind, "convention", pe_word_or(ours, "scaling.convention", "transformers"),
+                   pe_word_or(theirs, "scaling.convention", "transformers"));
+}
+
+/* The number that is rounded most. */
+static void lose_rounding(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_turn *ours,
+                          const struct pe_turn *theirs)
+{
+    double wanted = ours->factor, gets = theirs->factor, worst = fabs(gets - wanted) / fabs(wanted);
+    for (size_t c = 0; c < ours->n; c++) {
+        double off = ours->w[c] != 0 ? fabs(theirs->w[c] - ours->w[c]) / fabs(ours->w[c]) : 0;
+        if (off > worst) {
+            worst = off;
+            wanted = ours->w[c];
+            gets = theirs->w[c];
+        }
+    }
+    pe_lose(e,
+            (struct pe_loss){.what = "rounding",
+                             .wanted = {.kind = PE_REAL, .real = wanted},
+                             .gets = {.kind = PE_REAL, .real = gets},
+                             .pattern =
+                                 "{tool}: numbers are rounded, a frequency or factor by at most one part in four "
+                                 "million."},
+            kind);
+}
+
+/* A list that is chosen by another length, or one position later. */
+static void lose_length(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
+                        const struct pe_reading *theirs)
+{
+    struct pe_value a = pe_word_or(ours, "scaling.convention", "transformers"),
+                    b = pe_word_or(theirs, "scaling.convention", "transformers");
+    struct pe_value taken = pe_config_at(theirs->config, "scaling.seq_len");
+    if (!pe_same(a.string, b.string) && !pe_same(b.string, "ggml"))
+        lose_field(e, kind, "convention", a, b);
+    else
+        pe_lose(e,
+                (struct pe_loss){.what = "seq_len",
+                                 .wanted = {.kind = PE_NULL},
+                                 .gets = keep(e->ex->values, taken),
+                                 .pattern =
+                                     "{tool} chooses the list by a length of {gets} whatever the sequence; shorter "
+                                     "sequences turn otherwise."},
+                kind);
+}
+
+/* ---- Measuring ---- */
+
+static bool is_same_turn(const struct pe_turn *a, const struct pe_turn *b)
+{
+    return a->n == b->n && a->factor == b->factor && a->head_dim == b->head_dim && a->offset == b->offset &&
+           memcmp(a->w, b->w, a->n * sizeof *a->w) == 0;
+}
+
+/* Targets that lose the same turn by the same numbers, whatever their pairing is. */
+static const struct pe_distance *find_measured(const struct pe_explain *ex, const struct pe_turn *ours,
+                                               const struct pe_turn *theirs, int64_t length)
+{
+    for (size_t i = 0; i < ex->n_measured; i++)
+        if (ex->measured[i].ours == ours && ex->measured[i].distance.length == length &&
+            is_same_turn(&ex->measured[i].theirs, theirs))
+            return &ex->measured[i].distance;
+    return NULL;
+}
+
+static enum pe_status measure(struct pe_statement *e, const struct pe_reading *ours, const struct pe_reading *theirs,
+                              int64_t length)
+{
+    struct pe_explain *ex = e->ex;
+    struct pe_distance distance;
+    struct pe_turn a = turn_of(e, ours), b = turn_of(e, theirs);
+    bool has_other_rows =
+        pe_is_permuted(pe_config_word(ours->config, "layout"), pe_config_word(theirs->config, "layout"));
+    const struct pe_distance *known = length == ex->length ? find_measured(ex, &ours->turn, &b, length) : NULL;
+    if (known)
+        distance = *known;
+    else if (!pe_turn_distance(&a, &b, has_other_rows, length, &distance))
+        return pe_no_memory(ex->err);
+    if (!known && length == ex->length && ex->n_measured < PE_DIALECT_MEASURED_MAX)
+        ex->measured[ex->n_measured++] = (struct pe_measured){&ours->turn, b, distance};
+    if (!e->has_distance || fmax(distance.cos, distance.sin) > fmax(e->distance.cos, e->distance.sin))
+        e->distance = distance;
+    e->has_distance = true;
+    return PE_OK;
+}
+
+static void compare_softmax(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
+                            const struct pe_reading *theirs)
+{
+    double a = pe_config_number(ours->config, "scaling.softmax_scale_factor", 1),
+           b = pe_config_number(theirs->config, "scaling.softmax_scale_factor", 1);
+    if (!is_near(a, b))
+        lose_field(e, kind, "softmax_scale_factor", (struct pe_value){.kind = PE_REAL, .real = a},
+                   (struct pe_value){.kind = PE_REAL, .real = b});
+}
+
+/* At the model's length. */
+enum pe_status pe_statement_compare(struct pe_statement *e, const struct pe_dialect_kind *kind,
+                                    const struct pe_reading *theirs)
+{
+    const struct pe_reading *ours = &kind->own;
+    size_t before = e->n_losses;
+    struct pe_value a = pe_word_or(ours, "scheme", ""), b = pe_word_or(theirs, "scheme", "");
+    if (!pe_same(a.string, b.string)) {
+        lose_field(e, kind, "scheme", a, b);
+        return PE_OK;
+    }
+    if (!ours->turn.n)
+        return PE_OK;
+    if (is_layout_lost(pe_config_word(ours->config, "layout"), e->layout))
+        lose_field(e, kind, "layout", pe_config_at(ours->config, "layout"),
+                   (struct pe_value){.kind = PE_STRING, .string = e->layout});
+    bool is_alike = has_shape_of(ours, theirs);
+    if (!is_alike)
+        lose_shape(e, kind, ours, theirs);
+    struct pe_turn turn = turn_of(e, ours), other = turn_of(e, theirs);
+    enum likeness likeness = turn.n == other.n ? compare_turns(&turn, &other) : OTHER;
+    if (likeness == ROUNDED)
+        lose_rounding(e, kind, &turn, &other);
+    if (likeness == OTHER && ours->turn.n == theirs->turn.n)
+        lose_numbers(e, kind, ours, theirs, is_alike);
+    compare_softmax(e, kind, ours, theirs);
+    return e->n_losses > before ? measure(e, ours, theirs, e->ex->length) : PE_OK;
+}
+
+enum pe_status pe_statement_compare_at(struct pe_statement *e, const struct pe_dialect_kind *kind,
+                                       const struct pe_reading *ours, const struct pe_reading *theirs, int64_t length)
+{
+    bool is_other =
+        ours->turn.n && ours->turn.n == theirs->turn.n && compare_turns(&ours->turn, &theirs->turn) == OTHER;
+    if (!is_other)
+        return PE_OK;
+    if (!e->n_losses || pe_same(e->losses[e->n_losses - 1].what, "rounding"))
+        lose_length(e, kind, ours, theirs);
+    return measure(e, ours, theirs, length);
+}

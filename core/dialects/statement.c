@@ -1,0 +1,348 @@
+/* One translation: a target states the configuration in its members, these are read back as the tool reads them, and
+ * what differs is lost. A rule that depends on the sequence's length is compared at the model's length, and around the
+ * original one. */
+#include "core/dialects/statement.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PROBES_MAX = 3 };
+
+/* ---- Reading back ---- */
+
+/* What a request writes beside said. */
+static void need(struct pe_statement *e, const char *name, struct pe_value value)
+{
+    if (e->n_needs < PE_NEEDS_MAX)
+        e->needs[e->n_needs++] = (struct pe_field){name, value};
+}
+
+static void find_needs(struct pe_statement *e, const struct pe_value *config)
+{
+    const char *carries = e->target->carries;
+    double head_dim = pe_config_number(config, "head_dim", 0), rotary = pe_config_number(config, "rotary_dim", 0),
+           offset = pe_config_number(config, "rotary_offset", 0);
+    bool has_rotary = pe_is_among(carries, "rotary_dim") || (pe_is_among(carries, "share") && offset == 0);
+    if (pe_same(pe_config_word(config, "scheme"), "none"))
+        return;
+    if (!pe_is_among(carries, "head_dim") && !(pe_is_among(carries, "rotary_dim") && rotary == head_dim))
+        need(e, "head_dim", pe_config_at(config, "head_dim"));
+    if (!has_rotary && rotary != head_dim)
+        need(e, "rotary_dim", pe_config_at(config, "rotary_dim"));
+    if (!pe_is_among(carries, "rotary_offset") && offset != 0)
+        need(e, "rotary_offset", pe_config_at(config, "rotary_offset"));
+    if (!pe_is_among(carries, "layout"))
+        need(e, "layout", (struct pe_value){.kind = PE_STRING, .string = e->layout});
+    for (size_t i = 0; e->target->is_beside_a_model && i < 2; i++) {
+        static const char *const names[] = {"channels", "mrope_section"};
+        if (pe_config_at(config, names[i]).kind != PE_NULL)
+            need(e, names[i], pe_config_at(config, names[i]));
+    }
+}
+
+/* A file, before a kind of its layers is chosen. */
+struct file {
+    struct pe_gguf_outline outline;
+    int64_t layers[PE_HF_LAYERS_MAX + 1];
+};
+
+/* Are its layers of this kind others than the model's? */
+static bool has_other_layers(struct file *file, const char *name, const struct pe_dialect_kind *kind)
+{
+    if (!kind->layers || !pe_hf_layers_known(&file->outline.layers, name))
+        return false;
+    size_t n = pe_hf_layers_of(&file->outline.layers, name, file->layers);
+    return n != kind->n_layers || memcmp(file->layers, kind->layers, n * sizeof *kind->layers) != 0;
+}
+
+/* Its name among the kinds of what was said. */
+static enum pe_status name_kind(struct pe_statement *e, const struct pe_dialect_kind *kind, char name[PE_HF_KIND_BYTES])
+{
+    struct pe_failure ignored;
+    snprintf(name, PE_HF_KIND_BYTES, "%s", kind->layer_type);
+    if (e->target->info.members)
+        return PE_OK;
+    struct file *file = malloc(sizeof *file);
+    if (!file)
+        return pe_no_memory(e->ex->err);
+    enum pe_status status = pe_gguf_outline(&e->value, &file->outline, &ignored);
+    if (!status) {
+        snprintf(name, PE_HF_KIND_BYTES, "%s", pe_gguf_kind_name(&file->outline, kind->layer_type));
+        e->has_other_layers |= has_other_layers(file, name, kind);
+    }
+    free(file);
+    return status == PE_NO_MEMORY ? pe_no_memory(e->ex->err) : PE_OK;
+}
+
+static enum pe_status read_back(struct pe_statement *e, const struct pe_dialect_kind *kind, struct pe_reading *theirs)
+{
+    const struct pe_field said[] = {{"to", {.kind = PE_STRING, .string = e->target->info.name}}, {"value", e->value}};
+    struct pe_field fields[PE_NEEDS_MAX + 2] = {{"said", {.kind = PE_OBJECT, .object = {said, 2}}}};
+    char name[PE_HF_KIND_BYTES];
+    size_t n = 1;
+    for (size_t i = 0; i < e->n_needs; i++)
+        fields[n++] = e->needs[i];
+    if (name_kind(e, kind, name))
+        return e->ex->err->status;
+    if (e->target->has_kinds && (e->n_kinds > 1 || !e->target->info.members))
+        fields[n++] = (struct pe_field){"layer_type", {.kind = PE_STRING, .string = name}};
+    return pe_dialect_read_fields(e->ex, fields, n, theirs);
+}
+
+/* Lengths at which the rule may be another one: around the original length. */
+static size_t list_probes(const struct pe_explain *ex, const struct pe_value *config, int64_t probes[PROBES_MAX])
+{
+    const char *rule = pe_config_word(config, "scaling.type");
+    double border = pe_same(rule, "longrope")  ? pe_config_number(config, "scaling.original_max_position_embeddings", 0)
+                    : pe_same(rule, "dynamic") ? pe_config_number(config, "scaling.max_position_embeddings", 0)
+                                               : 0;
+    size_t n = 0;
+    if (border >= 1 && border < (double)ex->length)
+        probes[n++] = (int64_t)border;
+    if (border >= 1 && border + 1 < (double)ex->length)
+        probes[n++] = (int64_t)border + 1;
+    return n;
+}
+
+/* At another length: what has not been lost anyway. */
+static enum pe_status probe(struct pe_statement *e, const struct pe_dialect_kind *kind, int64_t length)
+{
+    struct pe_reading ours, theirs;
+    int64_t whole = e->ex->length;
+    e->ex->length = length;
+    enum pe_status status = pe_dialect_read(e->ex, NULL, kind->layer_type, &ours);
+    if (!status)
+        status = read_back(e, kind, &theirs);
+    e->ex->length = whole;
+    if (status)
+        return status;
+    status = pe_statement_compare_at(e, kind, &ours, &theirs, length);
+    pe_reading_drop(&ours);
+    pe_reading_drop(&theirs);
+    return status;
+}
+
+static enum pe_status check_kind(struct pe_statement *e, const struct pe_dialect_kind *kind)
+{
+    struct pe_reading theirs;
+    int64_t probes[PROBES_MAX];
+    if (read_back(e, kind, &theirs))
+        return e->ex->err->status;
+    if (!theirs.config) {
+        pe_lose(e,
+                (struct pe_loss){.what = "scheme",
+                                 .wanted = pe_word_or(&kind->own, "scheme", ""),
+                                 .gets = {.kind = PE_NULL},
+                                 .pattern = "{tool} cannot state these positions: {a}",
+                                 .a = pe_keep_word(e->ex->values, theirs.refused)},
+                kind);
+        e->is_refused = true;
+        return PE_OK;
+    }
+    enum pe_status status = pe_statement_compare(e, kind, &theirs);
+    pe_reading_drop(&theirs);
+    size_t n = list_probes(e->ex, kind->own.config, probes);
+    for (size_t i = 0; !status && i < n; i++)
+        status = probe(e, kind, probes[i]);
+    return status;
+}
+
+/* ---- Saying ---- */
+
+/* Every so many layers one has no positions: 0 if that is not the rule, or not known. */
+static int64_t still_period(const struct pe_explain *ex)
+{
+    const struct pe_dialect_kind *still = NULL;
+    size_t n = 0, n_still = 0;
+    for (size_t k = 0; k < ex->n_text; k++) {
+        bool is_still = pe_same(pe_config_word(ex->kinds[k].own.config, "scheme"), "none");
+        n += ex->kinds[k].n_layers;
+        n_still += is_still;
+        still = is_still ? &ex->kinds[k] : still;
+    }
+    if (n_still != 1 || !still->n_layers)
+        return 0;
+    int64_t period = still->layers[0] + 1;
+    for (size_t i = 0; i < still->n_layers; i++)
+        if (still->layers[i] != (int64_t)(i + 1) * period - 1)
+            return 0;
+    return period > 1 && still->n_layers == n / (size_t)period ? period : 0;
+}
+
+/* A sliding kind beside another one that turns by another base. */
+bool pe_is_local(const struct pe_explain *ex, const struct pe_dialect_kind *kind)
+{
+    double base = pe_config_number(kind->own.config, "base", 0);
+    for (size_t k = 0; pe_gguf_slides(kind->layer_type) && k < ex->n_text; k++)
+        if (ex->kinds[k].own.turn.n && !pe_gguf_slides(ex->kinds[k].layer_type) &&
+            pe_config_number(ex->kinds[k].own.config, "base", 0) != base)
+            return true;
+    return false;
+}
+
+static double window_of(const struct pe_explain *ex)
+{
+    const struct pe_field *window = ex->hf ? pe_hf_find(&ex->language.place, "sliding_window") : NULL;
+    return window && window->value.kind == PE_INTEGER ? (double)window->value.integer : 0;
+}
+
+static bool can_be_said(const struct pe_statement *e, const struct pe_dialect_kind *kind)
+{
+    const char *scheme = pe_config_word(kind->own.config, "scheme");
+    return pe_same(scheme, "rope") || (e->target->says_none && pe_same(scheme, "none")) ||
+           (!e->target->info.members && e->n_kinds > 1);
+}
+
+static enum pe_status say(struct pe_statement *e)
+{
+    const struct pe_explain *ex = e->ex;
+    struct pe_stated_kind *stated = pe_values_room(ex->values, PE_DIALECT_KINDS_MAX * sizeof *stated);
+    if (!stated)
+        return pe_no_memory(ex->err);
+    bool are_all = !e->target->info.members;
+    size_t n = are_all ? ex->n_text : e->n_kinds, first = 0;
+    for (size_t k = 0; k < n; k++)
+        stated[k] = are_all ? pe_dialect_state(&ex->kinds[k], &ex->kinds[k].own)
+                            : pe_dialect_state(e->kinds[k], &e->kinds[k]->own);
+    while (first + 1 < n && !stated[first].n)
+        first++;
+    struct pe_saying s = {.target = e->target,
+                          .kind = stated[are_all ? first : 0],
+                          .length = ex->is_length_assumed ? 0 : ex->length,
+                          .is_local = pe_is_local(ex, e->kinds[0]),
+                          .still_period = still_period(ex),
+                          .kinds = stated,
+                          .n_kinds = n,
+                          .window = window_of(ex),
+                          .architecture = e->architecture,
+                          .values = ex->values};
+    pe_saying_open(&s);
+    e->target->say(&s);
+    if (s.failed)
+        return pe_no_memory(ex->err);
+    e->layout = s.layout;
+    if (s.value.n)
+        e->value = (struct pe_value){.kind = PE_OBJECT, .object = {s.value.fields, s.value.n}};
+    find_needs(e, s.config);
+    return PE_OK;
+}
+
+enum pe_status pe_statement_fill(struct pe_statement *e)
+{
+    const struct pe_dialect_kind *first = e->kinds[0];
+    e->value = (struct pe_value){.kind = PE_NULL};
+    e->layout = pe_config_word(first->own.config, "layout");
+    if (can_be_said(e, first) && say(e))
+        return e->ex->err->status;
+    if (e->value.kind == PE_NULL) {
+        pe_lose(e,
+                (struct pe_loss){.what = "scheme",
+                                 .wanted = pe_word_or(&first->own, "scheme", ""),
+                                 .gets = {.kind = PE_NULL},
+                                 .pattern = "{tool} states rotary positions only; these are {wanted}."},
+                first);
+        return PE_OK;
+    }
+    for (size_t k = 0; k < e->n_kinds; k++)
+        if (check_kind(e, e->kinds[k]))
+            return e->ex->err->status;
+    if (e->has_other_layers && e->n_kinds > 1)
+        pe_lose(e,
+                (struct pe_loss){.what = "layers",
+                                 .wanted = {.kind = PE_NULL},
+                                 .gets = {.kind = PE_NULL},
+                                 .pattern = "{tool}: this architecture has other layers of each kind."},
+                first);
+    if (e->is_refused) {
+        e->value = (struct pe_value){.kind = PE_NULL};
+        e->has_distance = false;
+    }
+    return PE_OK;
+}
+
+/* ---- The answer ---- */
+
+/* As people write it: 1000000, not 1e+06. */
+static void print_value(const struct pe_value *v, char *out, size_t room)
+{
+    if (v->kind == PE_STRING)
+        snprintf(out, room, "%s", v->string);
+    else if (v->kind == PE_BOOLEAN)
+        snprintf(out, room, "%s", v->boolean ? "true" : "false");
+    else
+        snprintf(out, room, "%.10g", pe_number_of(v));
+}
+
+/* A pattern with what it names filled in. */
+static void fill(char *out, size_t room, const char *pattern, const char *tool, const struct pe_loss *loss)
+{
+    enum { PARTS = 6 };
+    char wanted[64], gets[64];
+    const struct {
+        const char *name, *text;
+    } parts[PARTS] = {{"{tool}", tool},
+                      {"{a}", loss->a ? loss->a : ""},
+                      {"{b}", loss->b ? loss->b : ""},
+                      {"{what}", loss->what},
+                      {"{wanted}", wanted},
+                      {"{gets}", gets}};
+    size_t n = 0;
+    print_value(&loss->wanted, wanted, sizeof wanted);
+    print_value(&loss->gets, gets, sizeof gets);
+    while (*pattern && n + 1 < room) {
+        size_t i = 0;
+        while (i < PARTS && strncmp(pattern, parts[i].name, strlen(parts[i].name)) != 0)
+            i++;
+        if (i < PARTS) {
+            int written = snprintf(out + n, room - n, "%s", parts[i].text);
+            n = n + (size_t)written < room ? n + (size_t)written : room - 1;
+            pattern += strlen(parts[i].name);
+        } else {
+            out[n++] = *pattern++;
+        }
+    }
+    out[n] = '\0';
+}
+
+static void put_loss(const struct pe_statement *e, struct pe_node *list, const struct pe_loss *loss)
+{
+    struct pe_node *node = pe_put_object(list, NULL);
+    char patterns[PE_N_LANGS][PE_DETAIL_MAX + 160];
+    pe_put_string(node, "what", loss->what);
+    pe_put_value(node, "wanted", &loss->wanted);
+    pe_put_value(node, "gets", &loss->gets);
+    if (loss->layer_type)
+        pe_put_string(node, "layer_type", loss->layer_type);
+    for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++)
+        fill(patterns[lang], sizeof patterns[lang], pe_text_in(lang, loss->pattern), e->target->label, loss);
+    pe_put_details(node, e->ex->request->lang, (const char *const[]){patterns[PE_EN], patterns[PE_ZH]});
+}
+
+/* Entries live as long as the answer, which borrows of them. */
+void pe_statement_put(struct pe_statement *e, struct pe_node *list, const char *layer_type)
+{
+    const struct pe_target *target = e->target;
+    struct pe_node *node = pe_put_object(list, NULL);
+    pe_put_string(node, "to", target->info.name);
+    if (layer_type)
+        pe_put_string(node, "layer_type", layer_type);
+    if (!target->info.members) {
+        pe_put_string(node, "architecture", e->architecture);
+        pe_put_boolean(node, "architecture_assumed", e->is_assumed);
+    }
+    pe_put_value(node, "value", &e->value);
+    struct pe_node *needs = pe_put_object(node, "needs");
+    for (size_t i = 0; e->value.kind != PE_NULL && i < e->n_needs; i++)
+        pe_put_value(needs, e->needs[i].name, &e->needs[i].value);
+    pe_put_string(node, "rows",
+                  pe_is_permuted(pe_config_word(e->kinds[0]->own.config, "layout"), e->layout) ? "permuted"
+                                                                                               : "as_published");
+    pe_put_boolean(node, "exact", e->n_losses == 0);
+    struct pe_node *losses = pe_put_list(node, "loses");
+    for (size_t i = 0; i < e->n_losses; i++)
+        put_loss(e, losses, &e->losses[i]);
+    pe_put_distance(node, "consequence", e->has_distance ? &e->distance : NULL);
+    pe_put_string(node, "certainty", target->info.certainty);
+    pe_put_string(node, "source", target->info.source);
+}

@@ -1,0 +1,60 @@
+/* A translation's entries: a target, and one kind of layers or all, with what is said and what is lost. */
+#ifndef PE_STATEMENT_H
+#define PE_STATEMENT_H
+
+#include "core/dialects/dialects.h"
+#include "core/models/targets/targets.h"
+
+enum { PE_LOSSES_MAX = 24, PE_NEEDS_MAX = 8 };
+
+struct pe_loss {
+    const char *what;
+    struct pe_value wanted, gets;
+    const char *layer_type; /* NULL: of one kind only */
+    const char *pattern, *a, *b;
+};
+
+/* One entry of the answer: a target, and one kind or all. */
+struct pe_statement {
+    struct pe_explain *ex;
+    const struct pe_target *target;
+    const struct pe_dialect_kind *const *kinds;
+    size_t n_kinds;
+    const char *architecture;
+    bool is_assumed;
+
+    const char *layout;    /* of the tool */
+    struct pe_value value; /* PE_NULL: nothing was said */
+    struct pe_field needs[PE_NEEDS_MAX];
+    size_t n_needs;
+    struct pe_loss losses[PE_LOSSES_MAX];
+    size_t n_losses;
+    struct pe_distance distance;
+    bool has_distance;
+    bool has_other_layers; /* of a file: its architecture has another pattern */
+    bool is_refused;       /* what was said cannot be read back */
+};
+
+/* ---- statement.c ---- */
+
+/* States the kinds of an entry whose target, kinds and architecture are set, reads them back and compares. */
+enum pe_status pe_statement_fill(struct pe_statement *e);
+/* Entries live as long as the answer, which borrows of them. */
+void pe_statement_put(struct pe_statement *e, struct pe_node *list, const char *layer_type);
+bool pe_is_local(const struct pe_explain *ex, const struct pe_dialect_kind *kind);
+
+/* ---- losses.c ---- */
+
+void pe_lose(struct pe_statement *e, struct pe_loss loss, const struct pe_dialect_kind *kind);
+/* What differs at the model's length, and measures it. */
+enum pe_status pe_statement_compare(struct pe_statement *e, const struct pe_dialect_kind *kind,
+                                    const struct pe_reading *theirs);
+/* The same at another length: what has not been lost anyway. */
+enum pe_status pe_statement_compare_at(struct pe_statement *e, const struct pe_dialect_kind *kind,
+                                       const struct pe_reading *ours, const struct pe_reading *theirs, int64_t length);
+bool pe_is_permuted(const char *ours, const char *theirs); /* layouts: do rows of q and k change places? */
+struct pe_value pe_word_or(const struct pe_reading *reading, const char *path, const char *otherwise);
+const char *pe_keep_word(struct pe_values *values, const char *word); /* a copy; "" without memory */
+double pe_number_of(const struct pe_value *v);                        /* NaN: it is none */
+
+#endif
