@@ -310,9 +310,11 @@ struct pe_resample_taps {
     double *weight;  /* [n_out, n_taps] */
 };
 
-/* Computes the taps that resize an axis from n_in rows to n_out. PE_NO_MEMORY is its only failure. n_in, n_out >= 1. */
+/* Computes the taps that resize an axis from n_in rows to n_out. offset: added to n_out in the step from output to
+ * output, in [0, 1); of aligned corners it is not used. PE_NO_MEMORY is its only failure. n_in, n_out >= 1, and at most
+ * 2^20 with an offset. */
 enum pe_status pe_resample_init(struct pe_resample_taps *taps, enum pe_resample_kind kind, uint64_t n_in,
-                                uint64_t n_out);
+                                uint64_t n_out, double offset);
 void pe_resample_drop(struct pe_resample_taps *taps); /* of zeros: nothing */
 
 #endif

@@ -5,7 +5,8 @@
  *     x = (o + 1/2) · n_in / n_out - 1/2        or, with aligned corners,   x = o · (n_in - 1) / (n_out - 1)
  *
  * a fraction, so index and distance are computed from exact integers: no result depends on how a machine rounds a
- * quotient before the floor is taken.
+ * quotient before the floor is taken. Code that passes a scale in place of a size divides by n_out + offset instead
+ * (DINO and DINOv2: 0.1, so that the scaled size is not rounded down); that sum is counted in steps of 2^-60.
  *
  * Semantics: torch.nn.functional.interpolate (ATen/native/UpSample.h and cpu/UpSampleKernel.cpp), timm
  * resample_abs_pos_embed, Qwen3-VL fast_pos_embed_interpolate. They differ in three ways, each a kind here: whether
@@ -14,6 +15,7 @@
 #include "core/numeric/numeric.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 
 /* (2o + 1) · n_in needs 82 bits when both are as large as a position may be. */
@@ -26,9 +28,21 @@ struct coordinate {
 
 static wide floor_div(wide n, wide d) { return n / d - (n % d < 0); }
 
-static struct coordinate centre(uint64_t o, uint64_t n_in, uint64_t n_out)
+/* An axis of n_in rows is read as if it had `to` rows, both counted in steps of which one row has `one`: from / to is
+ * the step from output to output. */
+struct stretch {
+    wide from, to;
+};
+
+static struct stretch stretch_of(uint64_t n_in, uint64_t n_out, double offset)
 {
-    return (struct coordinate){(wide)(2 * o + 1) * n_in - n_out, 2 * (wide)n_out};
+    const wide one = offset == 0 ? 1 : (wide)1 << 60;
+    return (struct stretch){n_in * one, n_out * one + (wide)nearbyint(ldexp(offset, 60))};
+}
+
+static struct coordinate centre(uint64_t o, struct stretch s)
+{
+    return (struct coordinate){(wide)(2 * o + 1) * s.from - s.to, 2 * s.to};
 }
 
 static struct coordinate aligned(uint64_t o, uint64_t n_in, uint64_t n_out)
@@ -76,13 +90,13 @@ static void cubic_taps(struct coordinate x, uint64_t n_in, int64_t *index, doubl
     }
 }
 
-/* weight[t] = cubic((index - x) / max(1, n_in/n_out)) / their sum, over the rows there are. The distance is
- * (index · d - n) / (2 · max(n_in, n_out)) as d = 2 · n_out. Rows at a distance of 2 or more have weight 0, so where
- * the window starts changes no value, as long as all nearer ones are in it. */
-static void stretched_taps(struct coordinate x, uint64_t n_in, uint64_t n_out, unsigned n_taps, int64_t *index,
+/* weight[t] = cubic((index - x) / max(1, from/to)) / their sum, over the rows there are. The distance is
+ * (index · d - n) / (2 · max(from, to)) as d = 2 · to. Rows at a distance of 2 or more have weight 0, so where the
+ * window starts changes no value, as long as all nearer ones are in it. */
+static void stretched_taps(struct coordinate x, uint64_t n_in, struct stretch s, unsigned n_taps, int64_t *index,
                            double *weight)
 {
-    wide unit = 2 * (wide)(n_in > n_out ? n_in : n_out), first = floor_div(x.n - 2 * unit, x.d) + 1;
+    wide unit = 2 * (s.from > s.to ? s.from : s.to), first = floor_div(x.n - 2 * unit, x.d) + 1;
     int64_t from = clamp(first, n_in - n_taps + 1);
     double sum = 0;
     for (unsigned t = 0; t < n_taps; t++) {
@@ -94,36 +108,38 @@ static void stretched_taps(struct coordinate x, uint64_t n_in, uint64_t n_out, u
         weight[t] /= sum;
 }
 
-/* The number of rows that can be nearer than the kernel's radius, 2 · max(1, n_in/n_out). */
-static wide count_taps(enum pe_resample_kind kind, uint64_t n_in, uint64_t n_out)
+/* The number of rows that can be nearer than the kernel's radius, 2 · max(1, from/to). */
+static wide count_taps(enum pe_resample_kind kind, uint64_t n_in, struct stretch s)
 {
     if (kind == PE_BICUBIC)
         return 4;
     if (kind != PE_BICUBIC_ANTIALIAS)
         return 2;
-    wide width = 4 * (wide)(n_in > n_out ? n_in : n_out), n = (width + n_out - 1) / n_out;
+    wide width = 4 * (s.from > s.to ? s.from : s.to), n = (width + s.to - 1) / s.to;
     return n < (wide)n_in ? n : (wide)n_in;
 }
 
-static void set_taps(struct pe_resample_taps *taps, enum pe_resample_kind kind, uint64_t n_in, uint64_t o)
+static void set_taps(struct pe_resample_taps *taps, enum pe_resample_kind kind, uint64_t n_in, struct stretch s,
+                     uint64_t o)
 {
     int64_t *index = taps->index + o * taps->n_taps;
     double *weight = taps->weight + o * taps->n_taps;
     if (kind == PE_BICUBIC)
-        cubic_taps(centre(o, n_in, taps->n_out), n_in, index, weight);
+        cubic_taps(centre(o, s), n_in, index, weight);
     else if (kind == PE_BICUBIC_ANTIALIAS)
-        stretched_taps(centre(o, n_in, taps->n_out), n_in, taps->n_out, taps->n_taps, index, weight);
+        stretched_taps(centre(o, s), n_in, s, taps->n_taps, index, weight);
     else if (kind == PE_BILINEAR)
-        linear_taps(centre(o, n_in, taps->n_out), n_in, index, weight);
+        linear_taps(centre(o, s), n_in, index, weight);
     else
         linear_taps(aligned(o, n_in, taps->n_out), n_in, index, weight);
 }
 
 enum pe_status pe_resample_init(struct pe_resample_taps *taps, enum pe_resample_kind kind, uint64_t n_in,
-                                uint64_t n_out)
+                                uint64_t n_out, double offset)
 {
+    struct stretch s = stretch_of(n_in, n_out, offset);
     const size_t pair = sizeof *taps->index + sizeof *taps->weight;
-    wide n_taps = count_taps(kind, n_in, n_out);
+    wide n_taps = count_taps(kind, n_in, s);
     if (n_taps > UINT_MAX || n_taps * n_out > (wide)(SIZE_MAX / 2 / pair))
         return PE_NO_MEMORY;
     size_t n = (size_t)n_taps * n_out;
@@ -132,7 +148,7 @@ enum pe_status pe_resample_init(struct pe_resample_taps *taps, enum pe_resample_
         return PE_NO_MEMORY;
     *taps = (struct pe_resample_taps){n_out, (unsigned)n_taps, index, (double *)(index + n)};
     for (uint64_t o = 0; o < n_out; o++)
-        set_taps(taps, kind, n_in, o);
+        set_taps(taps, kind, n_in, s, o);
     return PE_OK;
 }
 

@@ -26,16 +26,17 @@ def triangle(x):
     return max(1 - abs(x), 0 * x)
 
 
-def source_coordinates(kind, n_in, n_out, number):
-    """Where each output stands, counted in source indices: sample i is at i."""
+def source_coordinates(kind, n_in, n_out, number, offset=0):
+    """Where each output stands, counted in source indices: sample i is at i. DINO's and DINOv2's code passes (n_out + 0.1)/n_in as
+    the scale, which takes the place of n_out/n_in."""
     if kind == "bilinear_aligned":  # linspace(0, n_in - 1, n_out)
         return [number(o * (n_in - 1)) / number(max(n_out - 1, 1)) for o in range(n_out)]
-    return [number(2 * o + 1) * number(n_in) / number(2 * n_out) - number(1) / number(2) for o in range(n_out)]
+    return [number(2 * o + 1) * number(n_in) / (2 * (number(n_out) + number(offset))) - number(1) / number(2) for o in range(n_out)]
 
 
-def antialiased_row(x, n_in, n_out, number):
+def antialiased_row(x, n_in, n_out, number, offset=0):
     """The kernel of radius 2, stretched when shrinking, over the existing samples and normalised to sum 1."""
-    stretch = max(number(n_in) / number(n_out), number(1))
+    stretch = max(number(n_in) / (number(n_out) + number(offset)), number(1))
     w = [keys_cubic((number(i) - x) / stretch, -number(1) / number(2)) for i in range(n_in)]
     return [v / sum(w) for v in w]
 
@@ -48,12 +49,12 @@ def folded_row(x, n_in, number, kernel):
     return row
 
 
-def matrix(kind, n_in, n_out, number=float):
+def matrix(kind, n_in, n_out, number=float, offset=0):
     """[n_out, n_in] weights; a float64 array, or an object array of exact numbers."""
     rows = []
-    for x in source_coordinates(kind, n_in, n_out, number):
+    for x in source_coordinates(kind, n_in, n_out, number, offset):
         if kind == "bicubic_antialias":
-            rows.append(antialiased_row(x, n_in, n_out, number))
+            rows.append(antialiased_row(x, n_in, n_out, number, offset))
         elif kind == "bicubic":
             rows.append(folded_row(x, n_in, number, lambda d: keys_cubic(d, -number(3) / number(4))))
         else:
@@ -61,10 +62,10 @@ def matrix(kind, n_in, n_out, number=float):
     return np.array(rows, float if number is float else object).reshape(n_out, n_in)
 
 
-def resample_grid(kind, grid, h, w, number=float):
+def resample_grid(kind, grid, h, w, number=float, offset=0):
     """grid [g, g2, dim] read as [h, w, dim]."""
     grid = np.asarray(grid, float) if number is float else np.asarray(grid, object)
-    rows, cols = matrix(kind, grid.shape[0], h, number), matrix(kind, grid.shape[1], w, number)
+    rows, cols = matrix(kind, grid.shape[0], h, number, offset), matrix(kind, grid.shape[1], w, number, offset)
     return np.einsum("ha,wb,abd->hwd", rows, cols, grid) if number is float else \
         np.tensordot(rows, np.tensordot(cols, grid, (1, 1)), (1, 1))
 

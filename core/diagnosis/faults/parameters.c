@@ -39,9 +39,8 @@ static void set(const struct pe_diagnosis *d, struct pe_edit *edit, const char *
 
 /* Those that have a fault of their own, and those that say how numbers are computed or handed over. */
 #define ELSEWHERE                                                                                                      \
-    "arith|bidirectional|causal|channels|channels_first|combine|coords|direction|flip_sin_to_cos|form|kind|layout|"    \
-    "odd|"                                                                                                             \
-    "style"
+    "arith|bidirectional|causal|channels|channels_first|combine|coords|direction|flip_sin_to_cos|form|interpolate|"    \
+    "kind|layout|odd|style"
 
 static size_t count_words(const struct pe_param *row)
 {

@@ -100,6 +100,8 @@ static const struct pe_value *usual(struct pe_diagnosis *d, const char *name)
         return kept(d, (struct pe_value){.kind = PE_STRING, .string = "bhnd"});
     if (pe_same(name, "order"))
         return kept(d, (struct pe_value){.kind = PE_STRING, .string = "row_major"});
+    if (pe_same(name, "interpolate_offset"))
+        return kept(d, (struct pe_value){.kind = PE_REAL, .real = 0});
     if (!pe_same(name, "offset") && !pe_same(name, "q_offset"))
         return NULL;
     if (pe_same(name, "q_offset") && t->rank >= 2) /* of [num_heads, q_len, k_len] */

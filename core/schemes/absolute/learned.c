@@ -21,6 +21,7 @@ enum input { TABLE, ROW_TABLE, COL_TABLE };
 struct learned {
     int64_t dim, rows, row_offset;
     int out_of_range, interpolate;
+    double interpolate_offset;
     struct pe_reals table_grid;
     int64_t num_prefix;
     int64_t seed;
@@ -56,6 +57,11 @@ static const struct pe_param params[] = {
                "how table_grid is resized to the grid: bicubic (ViT, DeiT, DINO; a -0.75), bicubic_antialias (timm; a "
                "-0.5), bilinear, bilinear_aligned (Qwen3-VL); default bicubic with table_grid"},
      .group = PE_G_AXES},
+    PE_P_REAL(
+        learned, interpolate_offset, PE_UNSET, 0, 0.99, "offset of the resized grid",
+        "an axis of M table rows is read at (o+1/2)·M/(n+interpolate_offset) - 1/2 for row o of n; 0.1 in DINO and "
+        "DINOv2; default 0",
+        .group = PE_G_AXES, .usual = {0, 0.1}),
     PE_P_REALS(learned, table_grid, 1, 65536, "grid of the table",
                "rows and columns that the table was trained on: [h,w]", .group = PE_G_AXES),
     PE_P_INT(learned, num_prefix, 0, 0, 65536, "prefix rows",
@@ -271,8 +277,14 @@ static enum pe_status plan_resized(struct pe_plan *plan, struct state *s, struct
     s->table_width = w;
     if (!status)
         status = check_taps(plan, h, w, err);
-    if (!status && (pe_resample_init(&s->taps[0], (enum pe_resample_kind)c->interpolate, h, plan->seq.grid[0]) ||
-                    pe_resample_init(&s->taps[1], (enum pe_resample_kind)c->interpolate, w, plan->seq.grid[1])))
+    enum pe_resample_kind kind = (enum pe_resample_kind)c->interpolate;
+    double offset = isnan(c->interpolate_offset) ? 0 : c->interpolate_offset;
+    if (!status && kind == PE_BILINEAR_ALIGNED && offset != 0)
+        return pe_fail(err, "/interpolate_offset",
+                       "interpolate_offset is not used with bilinear_aligned, which has the first and the last row at "
+                       "the ends");
+    if (!status && (pe_resample_init(&s->taps[0], kind, h, plan->seq.grid[0], offset) ||
+                    pe_resample_init(&s->taps[1], kind, w, plan->seq.grid[1], offset)))
         return pe_no_memory(err);
     plan->pace = PE_SLOW;
     return status;
@@ -288,6 +300,9 @@ static enum pe_status check_way(const struct pe_plan *plan, const struct state *
         return pe_fail(err, "/interpolate", "interpolate resizes a table; it is not used with row_table and col_table");
     if (c->num_prefix && !s->is_resized)
         return pe_fail(err, "/num_prefix", "num_prefix is not used here: it needs interpolate and a grid");
+    if (!isnan(c->interpolate_offset) && !s->is_resized)
+        return pe_fail(err, "/interpolate_offset",
+                       "interpolate_offset is not used here: it needs interpolate and a grid");
     if (s->is_resized && (c->row_offset || c->out_of_range != ERROR))
         return pe_fail(err, c->row_offset ? "/row_offset" : "/out_of_range",
                        "%s is not used with interpolate: the whole table is resized to the grid",

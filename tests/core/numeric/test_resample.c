@@ -17,11 +17,11 @@ struct matrix {
     double at[SIDE_MAX][SIDE_MAX];
 };
 
-static void set_matrix(struct matrix *m, enum pe_resample_kind kind, uint64_t n_in, uint64_t n_out)
+static void set_matrix(struct matrix *m, enum pe_resample_kind kind, uint64_t n_in, uint64_t n_out, double offset)
 {
     struct pe_resample_taps taps;
     memset(m, 0, sizeof *m);
-    assert_int_equal(pe_resample_init(&taps, kind, n_in, n_out), PE_OK);
+    assert_int_equal(pe_resample_init(&taps, kind, n_in, n_out, offset), PE_OK);
     assert_int_equal(taps.n_out, n_out);
     for (uint64_t i = 0; i < n_out * taps.n_taps; i++) {
         assert_in_range(taps.index[i], 0, n_in - 1);
@@ -40,7 +40,7 @@ static void assert_near(double found, double expected, double tolerance, const c
 static void assert_weights(enum pe_resample_kind kind, uint64_t n_in, uint64_t n_out, const double *expected)
 {
     struct matrix m;
-    set_matrix(&m, kind, n_in, n_out);
+    set_matrix(&m, kind, n_in, n_out, 0);
     for (uint64_t o = 0; o < n_out; o++)
         for (uint64_t i = 0; i < n_in; i++)
             assert_near(m.at[o][i], expected[o * n_in + i], 3e-16, kinds[kind], o, i);
@@ -64,7 +64,7 @@ static void two_rows_read_as_four(void **unused)
 static void bilinear_does_not_reach_before_the_first_row(void **unused)
 {
     struct pe_resample_taps taps;
-    assert_int_equal(pe_resample_init(&taps, PE_BILINEAR, 3, 10), PE_OK);
+    assert_int_equal(pe_resample_init(&taps, PE_BILINEAR, 3, 10, 0), PE_OK);
     for (unsigned o = 0; o < 2; o++) /* x = -0.35, -0.05 */
         assert_true(taps.index[2 * o] == 0 && taps.weight[2 * o] == 1 && taps.weight[2 * o + 1] == 0);
     assert_true(fabs(taps.weight[5] - 0.25) < 1e-16); /* x = 0.25 */
@@ -124,7 +124,7 @@ static void bicubic_is_that_of_other_libraries(void **unused)
         {1.66015625, 1.95703125, 2.43359375, 3.0625, 3.46875, 4.09765625, 4.57421875, 4.87109375},
     };
     struct matrix m;
-    set_matrix(&m, PE_BICUBIC, 4, 8);
+    set_matrix(&m, PE_BICUBIC, 4, 8, 0);
     for (uint64_t y = 0; y < 2; y++)
         for (uint64_t x = 0; x < 8; x++)
             assert_near(ramp_at(&m, 4, 1, y, x), top[y][x], 1e-14, "ONNX", y, x);
@@ -136,7 +136,7 @@ static void antialias_is_that_of_other_libraries(void **unused)
 {
     const double expected[] = {15.1205635, 18.760439, 44.23956, 47.879436};
     struct matrix m;
-    set_matrix(&m, PE_BICUBIC_ANTIALIAS, 8, 2);
+    set_matrix(&m, PE_BICUBIC_ANTIALIAS, 8, 2, 0);
     for (uint64_t i = 0; i < 4; i++)
         assert_near(ramp_at(&m, 8, 0, i / 2, i % 2), expected[i], 3e-6, "Pillow", i / 2, i % 2);
 }
@@ -146,7 +146,7 @@ static void same_size_changes_nothing(void **unused)
     struct matrix m;
     for (unsigned kind = 0; kind < N_KINDS; kind++)
         for (uint64_t n = 1; n <= 20; n++) {
-            set_matrix(&m, (enum pe_resample_kind)kind, n, n);
+            set_matrix(&m, (enum pe_resample_kind)kind, n, n, 0);
             for (uint64_t o = 0; o < n; o++)
                 for (uint64_t i = 0; i < n; i++)
                     assert_near(m.at[o][i], i == o, 0, kinds[kind], o, i);
@@ -166,11 +166,12 @@ static long double keys(long double x, long double a)
 static long double triangle(long double x) { return fmaxl(0, 1 - fabsl(x)); }
 
 /* Every row there is, and three beyond each border that repeat it; the antialiased kernel sees only those there are. */
-static void set_plainly(struct matrix *m, unsigned kind, int n_in, int n_out)
+static void set_plainly(struct matrix *m, unsigned kind, int n_in, int n_out, double offset)
 {
     memset(m, 0, sizeof *m);
     for (int o = 0; o < n_out; o++) {
-        long double x = (o + 0.5L) * n_in / n_out - 0.5L, stretch = fmaxl(1, (long double)n_in / n_out), sum = 0;
+        long double step = n_in / (n_out + (long double)offset), x = (o + 0.5L) * step - 0.5L, sum = 0;
+        long double stretch = fmaxl(1, step);
         if (kind == PE_BILINEAR_ALIGNED)
             x = n_out > 1 ? (long double)o * (n_in - 1) / (n_out - 1) : 0;
         if (kind == PE_BILINEAR)
@@ -196,8 +197,9 @@ static void any_size_matches_the_plain_form(void **unused)
     for (int round = 0; round < 400; round++) {
         unsigned kind = (unsigned)round % N_KINDS;
         int n_in = 1 + rand() % SIDE_MAX, n_out = 1 + rand() % SIDE_MAX;
-        set_matrix(&fast, (enum pe_resample_kind)kind, (uint64_t)n_in, (uint64_t)n_out);
-        set_plainly(&plain, kind, n_in, n_out);
+        double offset = round % 3 == 2 ? 0.1 : 0; /* DINO's */
+        set_matrix(&fast, (enum pe_resample_kind)kind, (uint64_t)n_in, (uint64_t)n_out, offset);
+        set_plainly(&plain, kind, n_in, n_out, offset);
         for (int o = 0; o < n_out; o++)
             for (int i = 0; i < n_in; i++)
                 assert_near(fast.at[o][i], plain.at[o][i], 1e-15, kinds[kind], (uint64_t)o, (uint64_t)i);
@@ -212,7 +214,7 @@ static void weights_sum_to_one_and_mirror(void **unused)
         for (uint64_t n_in = 1; n_in <= 33; n_in += 4)
             for (uint64_t n_out = 1; n_out <= 40; n_out += 3) {
                 bool is_one_sided = kind == PE_BILINEAR_ALIGNED && n_out == 1; /* linspace of one begins at row 0 */
-                set_matrix(&m, (enum pe_resample_kind)kind, n_in, n_out);
+                set_matrix(&m, (enum pe_resample_kind)kind, n_in, n_out, 0);
                 for (uint64_t o = 0; o < n_out; o++) {
                     double sum = 0;
                     for (uint64_t i = 0; i < n_in; i++) {
@@ -231,11 +233,11 @@ static void long_axes_stay_exact(void **unused)
 {
     struct pe_resample_taps taps;
     uint64_t n = 1ULL << 40;
-    assert_int_equal(pe_resample_init(&taps, PE_BILINEAR, n, 3), PE_OK);
+    assert_int_equal(pe_resample_init(&taps, PE_BILINEAR, n, 3, 0), PE_OK);
     assert_true(taps.index[2] == (int64_t)(n / 2 - 1) && taps.index[3] == (int64_t)(n / 2));
     assert_true(taps.weight[2] == 0.5 && taps.weight[3] == 0.5);
     pe_resample_drop(&taps);
-    assert_int_equal(pe_resample_init(&taps, PE_BILINEAR_ALIGNED, n, 4), PE_OK);
+    assert_int_equal(pe_resample_init(&taps, PE_BILINEAR_ALIGNED, n, 4, 0), PE_OK);
     assert_true(taps.index[7] == (int64_t)n - 1 && taps.index[6] == (int64_t)n - 1);
     assert_true(taps.index[2] == (int64_t)((n - 1) / 3) && taps.weight[2] == 1); /* 3 divides 2^40 - 1 */
     pe_resample_drop(&taps);
@@ -245,14 +247,14 @@ static void no_memory_is_said(void **unused)
 {
     struct pe_resample_taps taps = {0};
     alloc_fail_at(0);
-    assert_int_equal(pe_resample_init(&taps, PE_BICUBIC, 4, 7), PE_NO_MEMORY);
+    assert_int_equal(pe_resample_init(&taps, PE_BICUBIC, 4, 7, 0), PE_NO_MEMORY);
     alloc_fail_at(-1);
-    assert_int_equal(pe_resample_init(&taps, PE_BICUBIC, 4, UINT64_MAX), PE_NO_MEMORY);
-    assert_int_equal(pe_resample_init(&taps, PE_BICUBIC_ANTIALIAS, 1ULL << 40, 1), PE_NO_MEMORY);
+    assert_int_equal(pe_resample_init(&taps, PE_BICUBIC, 4, UINT64_MAX, 0), PE_NO_MEMORY);
+    assert_int_equal(pe_resample_init(&taps, PE_BICUBIC_ANTIALIAS, 1ULL << 40, 1, 0), PE_NO_MEMORY);
     assert_null(taps.index);
     pe_resample_drop(&taps);
     long before = alloc_count();
-    assert_int_equal(pe_resample_init(&taps, PE_BICUBIC_ANTIALIAS, 16, 24), PE_OK);
+    assert_int_equal(pe_resample_init(&taps, PE_BICUBIC_ANTIALIAS, 16, 24, 0), PE_OK);
     assert_int_equal(alloc_count() - before, 1);
     pe_resample_drop(&taps);
 }

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+import reference.resample as resample
 from diagnosing import diagnose, named
 from tensors import from_safetensors
 
@@ -48,7 +49,8 @@ def first(server, body):
     names = [name for name in ("cos", "sin", "encoding", "position_ids") if name in body]
     if not transforms:
         outputs = ["positions" if name == "position_ids" else name for name in names]
-        response = server.ask("/encode", **candidate["config"], **candidate["sequence"], outputs=outputs, format="safetensors", dtype="f64")
+        table = {"table": body["table"]} if "table" in body else {}
+        response = server.ask("/encode", **candidate["config"], **candidate["sequence"], **table, outputs=outputs, format="safetensors", dtype="f64")
         for name, got in zip(names, from_safetensors(response).values()):
             assert np.abs(np.asarray(got) - np.asarray(body[name])).max() < 1e-5
     return answer["findings"][0], named(answer)
@@ -271,3 +273,33 @@ def test_axes_of_an_encoding_forgotten(server, style):
     body = {"scheme": "sinusoidal", "encoding": np.concatenate(parts, axis=1).astype(np.float32).tolist()}
     expect(server, body, "axes_missing", "/grid", [7, 9])
     assert diagnose(server, body)["candidates"][0]["config"]["style"] == style
+
+
+RESIZED = [(kind, offset) for kind in resample.KINDS for offset in (0, 0.1) if not (kind == "bilinear_aligned" and offset)]
+
+
+@pytest.mark.parametrize("found", RESIZED)
+@pytest.mark.parametrize("believed", [("bicubic", 0), ("bicubic", 0.1), ("bilinear", 0)])
+def test_a_table_resized_otherwise(server, found, believed):
+    """The four kinds of resizing, and DINO's offset in the scale."""
+    table = np.random.default_rng(5).standard_normal((1 + 4 * 4, 6)).astype(np.float32)
+    whole = resample.resample_grid(found[0], table[1:].reshape(4, 4, 6), 7, 9, offset=found[1]).reshape(-1, 6)
+    encoding = np.concatenate([table[:1], whole]).astype(np.float32)
+    body = {"scheme": "learned", "table": table.tolist(), "table_grid": [4, 4], "grid": [7, 9], "num_prefix": 1, "encoding": encoding.tolist(),
+            "interpolate": believed[0], **({"interpolate_offset": believed[1]} if believed[1] else {})}
+    if found == believed:
+        assert [f["code"] for f in diagnose(server, body)["findings"]] == ["as_believed"]
+        return
+    pointer, value = ("/interpolate", found[0]) if found[0] != believed[0] else ("/interpolate_offset", found[1])
+    expect(server, body, "interpolation_other", pointer, value)
+    config = diagnose(server, body)["candidates"][0]["config"]
+    assert (config["interpolate"], config.get("interpolate_offset", 0)) == found
+
+
+def test_the_resizing_in_words(server):
+    table = np.random.default_rng(5).standard_normal((16, 6)).astype(np.float32)
+    encoding = resample.resample_grid("bicubic", table.reshape(4, 4, 6), 7, 9, offset=0.1).reshape(-1, 6).astype(np.float32)
+    body = {"scheme": "learned", "table": table.tolist(), "table_grid": [4, 4], "grid": [7, 9], "encoding": encoding.tolist()}
+    said = diagnose(server, body)["findings"][0]
+    assert said["detail"] == "The table was resized to the grid in another way: /interpolate_offset is 0.1; the configuration says 0."
+    assert said["detail_zh"] == "表以另一种方式插值到网格：/interpolate_offset 是 0.1，而配置写的是 0。"

@@ -80,6 +80,28 @@ def test_resized_to_the_grid(server, kind, seed):
     check_again(server, {"scheme": "learned", **request}, ["table", "grid", "dtype"], {"encoding": answer})
 
 
+@pytest.mark.parametrize("kind", [k for k in resample.KINDS if k != "bilinear_aligned"])
+@pytest.mark.parametrize("sides, trained", [((7, 5), (4, 4)), ((3, 2), (9, 7)), ((16, 32), (16, 16))])
+def test_an_offset_in_the_scale(server, kind, sides, trained):
+    """DINO and DINOv2 resize by the scale (n + 0.1)/M: row o of n is at (o + 1/2)·M/(n + 0.1) - 1/2."""
+    table = np.random.default_rng(2).standard_normal((1 + trained[0] * trained[1], 3))
+    request = dict(table=inline(table), grid=list(sides), table_grid=list(trained), num_prefix=1, interpolate=kind, dtype="f64",
+                   interpolate_offset=0.1)
+    body = resample.resample_grid(kind, table[1:].reshape(*trained, 3), *sides, offset=0.1).reshape(-1, 3)
+    answer = learned(server, **request)
+    np.testing.assert_allclose(answer, np.concatenate([table[:1], body]), rtol=1e-12, atol=1e-13)
+    assert np.abs(answer - learned(server, **{**request, "interpolate_offset": 0})).max() > 1e-4
+
+
+def test_where_the_offset_reads(server):
+    """16 rows as 32: a table of its own row numbers shows where rows are read, but for the border that cuts it."""
+    at = [resample.source_coordinates("bilinear", 16, 32, float, offset) for offset in (0.1, 0)]
+    assert [at[0][0], at[0][31]] == pytest.approx([-0.250779, 15.200935], abs=5e-7) and [at[1][0], at[1][31]] == [-0.25, 15.25]
+    answer = learned(server, table=inline(np.arange(16.0)[:, None]), grid=[32, 1], table_grid=[16, 1], interpolate="bilinear", dtype="f64",
+                     interpolate_offset=0.1)
+    np.testing.assert_allclose(answer[:, 0], np.clip(at[0], 0, 15), atol=1e-14)
+
+
 def test_libraries_differ_even_when_enlarging(server):
     table = table_of(16, 2)
     ask = dict(table=inline(table, "f32"), grid=[7, 7], table_grid=[4, 4])
@@ -149,6 +171,9 @@ BAD = [
     ("/interpolate", ["grid"], dict(len=2, table_grid=[1, 2], table=[[1], [2]])),
     ("/table", ["one way"], dict(grid=[1, 1], table=[[1]], row_table=[[1]], col_table=[[1]])),
     ("/num_prefix", ["interpolate"], dict(len=1, table=[[1]], num_prefix=1)),
+    ("/interpolate_offset", ["interpolate"], dict(len=1, table=[[1]], interpolate_offset=0.1)),
+    ("/interpolate_offset", ["bilinear_aligned"], dict(grid=[1, 2], table_grid=[1, 1], table=[[1]], interpolate="bilinear_aligned", interpolate_offset=0.1)),
+    ("/interpolate_offset", ["0.99"], dict(grid=[1, 2], table_grid=[1, 1], table=[[1]], interpolate="bilinear", interpolate_offset=1)),
     ("/out_of_range", ["not used"], dict(grid=[2, 2], table_grid=[1, 1], table=[[1]], out_of_range="clamp")),
     ("/row_table", ["two axes"], dict(len=2, row_table=[[1]], col_table=[[1]])),
     ("/row_table", ["row 1"], dict(grid=[2, 1], row_table=[[1]], col_table=[[1]])),
