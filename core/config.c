@@ -47,14 +47,21 @@ static const struct pe_param *idle_rows(const struct pe_scheme *scheme, const ch
     return NULL;
 }
 
+static size_t last_offset(const struct pe_param *rows)
+{
+    size_t last = 0;
+    for (; rows->name; rows++) {
+        size_t own = rows->type == PE_T_OBJECT ? last_offset(rows->fields) : rows->offset;
+        last = own > last ? own : last;
+    }
+    return last;
+}
+
 /* Its type and range. */
 static enum pe_status check_idle(const struct pe_param *rows, const struct pe_field *field, struct pe_failure *err)
 {
-    size_t room = 0;
     bool taken = false;
-    for (const struct pe_param *row = rows; row->name; row++)
-        room = row->offset > room ? row->offset : room;
-    void *config = calloc(1, room + sizeof(struct pe_reals));
+    void *config = calloc(1, last_offset(rows) + sizeof(struct pe_reals));
     enum pe_status status = config ? pe_params_read(rows, config, field, 1, &taken, "", err) : pe_no_memory(err);
     free(config);
     return status;

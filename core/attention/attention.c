@@ -109,6 +109,7 @@ double pe_attention_ns(const struct pe_plan *plan)
 {
     const struct pe_attention *t = plan->attention;
     double ns = ns_of_tables(plan) + pe_view_ns(plan);
+    ns += t->fields.query_scale.is_given ? PE_NS_QUERY_FACTOR * (double)pe_positions_count(plan->seq.q) : 0;
     if (t->q.tensor.data)
         return ns + ns_of_norms(&t->q) + ns_of_norms(&t->k) + (t->wants_output ? ns_of_norms(&t->v) : 0);
     struct pe_embedding_sizes sizes = pe_attention_sizes_most(plan);
@@ -123,7 +124,8 @@ static enum pe_status check_linear(const struct pe_plan *plan, struct pe_failure
 {
     const struct pe_attention *t = plan->attention;
     const struct pe_scheme *scheme = plan->scheme;
-    static const char *const names[] = {"softmax_scale", "softcap", "softcap_after_bias"};
+    static const char *const names[] = {"softmax_scale", "softcap", "softcap_after_bias", "sinks", "query_scale"};
+    enum { N_NAMES = sizeof names / sizeof *names };
     if (!pe_attention_is_linear(t))
         return PE_OK;
     if (t->bias_id != SIZE_MAX || (scheme->attend && scheme->attend->room))
@@ -131,7 +133,7 @@ static enum pe_status check_linear(const struct pe_plan *plan, struct pe_failure
                        "kernel linear goes with no, absolute and rotary schemes; what %s adds to logits is no product "
                        "of features",
                        scheme->info.name);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < N_NAMES; i++) {
         char pointer[32] = "/";
         if (pe_plan_gave_itself(plan, names[i]))
             return pe_fail(err, strcat(pointer, names[i]), "%s is not used by kernel linear", names[i]);
@@ -221,6 +223,34 @@ static enum pe_status open_sides(struct pe_plan *plan, struct pe_failure *err)
     return t->turns ? pe_rotate_init(&t->turn, plan, err) : PE_OK;
 }
 
+/* The factors of all queries, if they are scaled by their positions. */
+static enum pe_status make_factors(struct pe_plan *plan, struct pe_failure *err)
+{
+    struct pe_attention *t = plan->attention;
+    const struct pe_query_scale *scale = &t->fields.query_scale;
+    uint64_t n = pe_positions_count(plan->seq.q);
+    t->largest_factor = 1;
+    if (!scale->is_given)
+        return PE_OK;
+    enum pe_status status = pe_query_scale_check(scale, plan->seq.n_axes, plan->seq.q, err);
+    if (!status && plan->seq.q->n != t->q_len)
+        return pe_fail(err, "/query_scale", "query_scale needs a position for each of %zu queries; there are %llu",
+                       t->q_len, (unsigned long long)plan->seq.q->n);
+    if (!status)
+        status = pe_plan_admit(plan, (double)n * sizeof *t->query_factors, err);
+    if (status)
+        return status;
+    t->query_factors = malloc(n * sizeof *t->query_factors);
+    if (!t->query_factors)
+        return pe_no_memory(err);
+    for (uint64_t i = 0; i < n && !pe_is_cancelled_at(i); i++) {
+        t->query_factors[i] = pe_query_factor(scale, pe_position_at(plan->seq.q, i));
+        t->largest_factor = fmax(t->largest_factor, t->query_factors[i]);
+    }
+    t->sides[0].factors = t->query_factors;
+    return PE_OK;
+}
+
 static enum pe_status make_tables(struct pe_plan *plan, struct pe_failure *err)
 {
     enum pe_status status = PE_OK;
@@ -291,9 +321,13 @@ static enum pe_status open_tensors(struct pe_plan *plan, struct pe_failure *err)
     set_scale(plan);
     enum pe_status status = open_sides(plan, err);
     if (!status)
+        status = make_factors(plan, err);
+    if (!status)
         status = pe_attention_choose_arithmetic(plan, err);
     if (!status)
         take_shapes(t);
+    if (!status && t->fields.sinks.n)
+        status = pe_reals_expect(&t->fields.sinks, t->n_heads, "sinks", "one per head: num_heads", err);
     if (!status && t->wants_terms && plan->scheme->info.is_additive)
         status = pe_attention_embed_parts(plan, err);
     if (!status && plan->scheme->attend && plan->scheme->attend->open)
@@ -343,6 +377,7 @@ void pe_attention_drop(struct pe_plan *plan)
     pe_mask_drop(&t->mask);
     free(t->tables[0]);
     free(t->tables[1]);
+    free(t->query_factors);
     free(t->embeddings);
     free(t->piece_first);
     free(t);

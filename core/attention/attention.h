@@ -54,6 +54,8 @@ struct pe_attention_fields {
     int64_t num_heads, head_dim, dim, seed;
     double softmax_scale, softcap;
     bool softcap_after_bias;
+    struct pe_reals sinks; /* [num_heads]; none: n = 0 */
+    struct pe_query_scale query_scale;
     int kernel, tensor_layout;
 };
 
@@ -64,8 +66,9 @@ enum pe_attention_output { PE_SCORES, PE_PROBS, PE_WEIGHTS, PE_OUTPUT, PE_ROW_EN
 struct pe_side {
     struct pe_operand *operand;
     const struct pe_positions *positions; /* [axes] */
-    double *cosines; /* [count of positions, 2 · n_pairs]; NULL: not rotated, or computed while filling */
-    size_t id;       /* its row among the scheme's inputs, if the scheme rotates */
+    double *cosines;       /* [count of positions, 2 · n_pairs]; NULL: not rotated, or computed while filling */
+    const double *factors; /* [count of positions]: of queries that are scaled by theirs; NULL: not */
+    size_t id;             /* its row among the scheme's inputs, if the scheme rotates */
 };
 
 /* Working memory of one thread at a time. It remembers its last results: keys and values of a head in the form that the
@@ -134,6 +137,8 @@ struct pe_attention {
     struct pe_row_rotation turn;
     struct pe_side sides[2]; /* queries, keys */
     double *tables[2];       /* owned */
+    double *query_factors;   /* owned */
+    double largest_factor;   /* of them; 1: there are none */
     bool v_is_finite;
     uint64_t empty_rows;
     double work;

@@ -1,7 +1,7 @@
 /* Computes a block of rows, from logits to probabilities and outputs, while it is in the cache.
  *
  *     s = softmax_scale · q·k + terms of the scheme;  s = softcap·tanh(s / softcap);  s += bias;  s = -inf where hidden
- *     p = e^(s - max) / sum                           linear kernel: [R phi(q)]·[R phi(k)] / sum of phi(q)·phi(k)
+ *     p = e^(s - max) / (sum + e^(sink - max))        linear kernel: [R phi(q)]·[R phi(k)] / sum of phi(q)·phi(k)
  *
  * Why blocks: a map of q_len × k_len logits is written and read several times (scale, bias, mask, softmax). Whole, it
  * would go through main memory each time; some rows of it stay in the second-level cache. Unlike FlashAttention (Dao et
@@ -13,7 +13,7 @@
  * for all schemes; libraries differ on the place of the cap, hence `softcap_after_bias`.
  *
  * In f32 biases of -1000 would cost the logits their digits, so the largest bias of a block is subtracted first, which
- * changes no probability. */
+ * changes no probability, but where a sink is beside them. */
 #include "core/attention/attention.h"
 #include "core/encode/encode.h"
 
@@ -166,7 +166,8 @@ static double largest(const double *x, size_t n)
  * the largest of a block is 0: the biases that matter are then small and keep their digits. */
 static double anchor(const struct block *b, const double *biases, size_t n)
 {
-    bool moves = b->kind == PE_PROBS && b->a->dtype == PE_F32 && !b->t->fields.softcap_after_bias;
+    bool moves =
+        b->kind == PE_PROBS && b->a->dtype == PE_F32 && !b->t->fields.softcap_after_bias && !b->t->fields.sinks.n;
     return moves ? largest(biases, n) : 0;
 }
 
@@ -256,7 +257,14 @@ static void hide(const struct block *b, double x)
 
 /* ---- Probabilities and weights ---- */
 
-/* Entropy of p = e / sum in nats: ln sum - (sum of e·ln e) / sum. */
+/* The part of a row's sum that its head's sink takes, as e^(sink - max). */
+static double sink_of(const struct block *b, double max)
+{
+    return b->t->fields.sinks.n ? exp(pe_real_at(&b->t->fields.sinks, b->head) - max) : 0;
+}
+
+/* Entropy of p = e / total in nats, where a sink's part of the total is none of it:
+ * (sum of e) / total · ln total - (sum of e·ln e) / total. */
 static void soften_row(const struct block *b, size_t i, const struct pe_view *view)
 {
     size_t n = view->end - view->first;
@@ -269,10 +277,11 @@ static void soften_row(const struct block *b, size_t i, const struct pe_view *vi
         pe_numbers_set(b->a, row, 0, n, 0);
         return;
     }
-    double sum = b->a->exp(row, n, b->a->max(row, n), b->kind == PE_ROW_ENTROPY ? &weighted : NULL);
+    double max = b->a->max(row, n), sum = b->a->exp(row, n, max, b->kind == PE_ROW_ENTROPY ? &weighted : NULL);
+    double total = sum + sink_of(b, max);
     if (b->kind == PE_ROW_ENTROPY)
-        *entropy = log(sum) - weighted / sum;
-    b->a->scale(row, n, 1 / sum);
+        *entropy = sum / total * log(total) - weighted / total;
+    b->a->scale(row, n, 1 / total);
 }
 
 static void soften(const struct block *b)
@@ -357,7 +366,9 @@ static void multiply_parts(const struct block *b, size_t term)
 {
     const struct pe_attention *t = b->t;
     const struct pe_operand *k = &t->parts[term % 2][1];
-    struct pe_side side = {.operand = (struct pe_operand *)(uintptr_t)&t->parts[term / 2][0]};
+    struct pe_side side = {.operand = (struct pe_operand *)(uintptr_t)&t->parts[term / 2][0],
+                           .positions = t->sides[0].positions,
+                           .factors = t->sides[0].factors};
     struct pe_rows rows = rows_of(b);
     size_t kv_head = b->head / (t->n_heads / t->n_kv_heads), d = t->head_dim;
     const char *keys = k->tensor.data;

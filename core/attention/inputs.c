@@ -8,6 +8,8 @@
 #define F pe_attention_fields
 static const char *const kernels[] = {[PE_SOFTMAX_KERNEL] = "softmax", [PE_LINEAR_KERNEL] = "linear", NULL};
 
+static const struct pe_param of_query_scale[] = {PE_QUERY_SCALE_FIELDS(F)};
+
 const struct pe_param pe_attention_params[] = {
     PE_P_INT(F, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads; if q is sent, its own", .group = PE_G_SIZE,
              .usual = {1, 32}),
@@ -26,6 +28,11 @@ const struct pe_param pe_attention_params[] = {
               .usual = {1, 100}),
     PE_P_BOOL(F, softcap_after_bias, false, "cap after the bias",
               "true: the bias is added before the cap (x-transformers)", .group = PE_G_ATTENTION),
+    PE_P_REALS(F, sinks, -1e12, 1e12, "attention sinks",
+               "a logit for each head that takes part in the softmax and has no value: probabilities are "
+               "e^s/(sum of e^s + e^sink), so a row sums to less than 1 (gpt-oss): [num_heads]",
+               .group = PE_G_ATTENTION),
+    PE_P_OBJECT("query_scale", of_query_scale, "scale of queries", PE_QUERY_SCALE_ABOUT, .group = PE_G_ATTENTION),
     PE_P_WORD(F, kernel, kernels, "kernel",
               "softmax; linear: phi(q)·phi(k) with phi = elu + 1, rotated only in the numerator (RoFormer eq. 19)",
               .group = PE_G_ATTENTION),
@@ -360,7 +367,9 @@ enum pe_status pe_attention_open(struct pe_plan *plan, const struct pe_request *
         return pe_no_memory(err);
     plan->brought = &t->brought;
     t->wants_output = asks_for(request, "output");
-    return pe_params_read(pe_attention_params, &t->fields, request->fields, request->n_fields, taken, "", err);
+    enum pe_status status =
+        pe_params_read(pe_attention_params, &t->fields, request->fields, request->n_fields, taken, "", err);
+    return status ? status : pe_query_scale_read(&t->fields.query_scale, request->fields, request->n_fields, err);
 }
 
 enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
@@ -415,10 +424,15 @@ size_t pe_attention_print(const struct pe_plan *plan, struct pe_field *fields)
     size_t n = 0;
     bool linear = pe_attention_is_linear(plan->attention);
     for (const struct pe_param *row = pe_attention_params; row->name; row++)
-        if (!pe_param_find(plan->scheme->info.params, row->name) && !(linear && strncmp(row->name, "soft", 4) == 0))
+        if (!pe_param_find(plan->scheme->info.params, row->name) && !(linear && strncmp(row->name, "soft", 4) == 0) &&
+            row->type != PE_T_OBJECT)
             mine[n++] = *row;
     mine[n] = (struct pe_param){.name = NULL};
     if (!plan->attention->has_seed)
         values.seed = PE_UNSET_INT;
-    return pe_params_print(mine, &values, fields, NULL);
+    n = pe_params_print(mine, &values, fields, NULL);
+    const struct pe_query_scale *scale = &plan->attention->fields.query_scale;
+    if (scale->is_given)
+        fields[n++] = (struct pe_field){"query_scale", pe_query_scale_value(scale)};
+    return n;
 }

@@ -58,7 +58,7 @@ static bool wants_f64(const struct pe_plan *plan)
     bool q_is_finite, k_is_finite;
     if (plan->scheme->magnitude)
         return true;
-    double q = amplitude * largest_norm(&t->q, NULL, &q_is_finite);
+    double q = amplitude * t->largest_factor * largest_norm(&t->q, NULL, &q_is_finite);
     double k = amplitude * largest_norm(&t->k, &t->mask, &k_is_finite);
     if (attend && attend->cosine && attend->cosine(plan, 0, &factor))
         return true;

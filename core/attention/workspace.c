@@ -231,6 +231,12 @@ static void load_row(const struct pe_plan *plan, const struct pe_operand *op, co
         pe_convert(t->a->dtype, to, op->tensor.dtype, from, op->width);
 }
 
+static void multiply_row(const struct pe_arithmetic *a, char *row, size_t n, double factor)
+{
+    for (size_t c = 0; factor != 1 && c < n; c++)
+        pe_number_set(a, row, c, pe_number(a, row, c) * factor);
+}
+
 static bool is_time_to_ask(size_t row, size_t width)
 {
     size_t rows = ASK_NUMBERS / width;
@@ -254,6 +260,8 @@ void pe_workspace_load_rows(const struct pe_plan *plan, const struct pe_side *si
             return;
         const double *cosines = t->turns ? cosines_at(plan, side, place + row0 + i, &w) : NULL;
         load_row(plan, op, from, cosines, (char *)dst + i * bytes, plain ? (char *)plain + i * bytes : NULL);
+        if (side->factors)
+            multiply_row(t->a, (char *)dst + i * bytes, op->width, side->factors[place + row0 + i]);
     }
 }
 

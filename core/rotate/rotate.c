@@ -19,11 +19,15 @@
 
 struct rotate_fields {
     int tensor_layout;
+    struct pe_query_scale query_scale;
 };
+
+static const struct pe_param of_query_scale[] = {PE_QUERY_SCALE_FIELDS(rotate_fields)};
 
 static const struct pe_param rotate_rows[] = {
     PE_P_WORD(rotate_fields, tensor_layout, pe_tensor_layout_words, "tensor layout", PE_TENSOR_LAYOUT_ABOUT,
               .group = PE_G_ATTENTION),
+    PE_P_OBJECT("query_scale", of_query_scale, "scale of queries", PE_QUERY_SCALE_ABOUT, .group = PE_G_ATTENTION),
     PE_P_END,
 };
 
@@ -36,6 +40,7 @@ struct operand {
     uint64_t batch, n_batches; /* rows from one batch row to the next, where each has its positions; else 1 */
     const struct pe_positions *positions; /* [axes] */
     void *table;                          /* [n, 2 · n_pairs]: cosines, then sines; NULL: computed while filling */
+    const double *factors;                /* of positions: queries that are scaled by theirs; NULL: not */
     bool by_floats;                       /* the table has floats and rows are rotated in float; else both use double */
 };
 
@@ -47,6 +52,8 @@ struct pe_rotator {
     size_t of_output[OPERANDS_MAX]; /* the operand of each output */
     struct pe_row_rotation turn;
     void *tables[OPERANDS_MAX]; /* owned; operands at the same positions share one */
+    struct pe_query_scale query_scale;
+    double *factors; /* of the queries; owned */
 };
 
 static const struct pe_rotator *rotator_of(const struct pe_plan *plan) { return plan->state; }
@@ -100,6 +107,9 @@ static enum pe_status read_tensors(struct pe_plan *plan, const struct pe_request
     if (!rotator)
         return pe_no_memory(err);
     enum pe_status status = pe_params_read(rotate_rows, &fields, request->fields, request->n_fields, taken, "", err);
+    if (!status)
+        status = pe_query_scale_read(&fields.query_scale, request->fields, request->n_fields, err);
+    rotator->query_scale = fields.query_scale;
     const struct pe_input_row *inputs = plan->scheme->info.inputs;
     for (size_t id = 0; !status && inputs[id].name; id++)
         if (inputs[id].operation == PE_ROTATE)
@@ -162,12 +172,13 @@ static double ns(const struct pe_plan *plan)
                      ops[0].sent.tensor.dtype == ops[1].sent.tensor.dtype &&
                      pe_rotate_same_positions(plan, plan->seq.q, plan->seq.k);
     double sum = 0, most = 0;
+    double factors = rotator->query_scale.is_given ? PE_NS_QUERY_FACTOR * (double)pe_positions_count(plan->seq.q) : 0;
     for (size_t i = 0; i < rotator->n_operands; i++) {
         double table = wants_table(&ops[i]) ? pe_rotate_table_ns(plan, count_places(&ops[i]), ops[i].sent.width) : 0;
         sum += table;
         most = fmax(most, table);
     }
-    return pe_rotate_ns(ops[0].sent.width) + (is_shared ? most : sum);
+    return pe_rotate_ns(ops[0].sent.width) + (is_shared ? most : sum) + factors;
 }
 
 /* ---- Outputs and tables ---- */
@@ -263,13 +274,33 @@ static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_failu
     return PE_OK;
 }
 
+/* The factors of the queries, if they are scaled. Rows are multiplied in double then, and rounded once. */
+static enum pe_status make_factors(struct pe_plan *plan, struct operand *op, struct pe_failure *err)
+{
+    struct pe_rotator *rotator = plan->state;
+    uint64_t n = count_places(op);
+    enum pe_status status = pe_query_scale_check(&rotator->query_scale, plan->seq.n_axes, op->positions, err);
+    if (!status)
+        status = pe_plan_admit(plan, (double)n * sizeof *rotator->factors, err);
+    if (status)
+        return status;
+    op->factors = rotator->factors = malloc(n * sizeof *rotator->factors);
+    if (!op->factors)
+        return pe_no_memory(err);
+    for (uint64_t i = 0; i < n && !pe_is_cancelled_at(i); i++)
+        rotator->factors[i] = pe_query_factor(&rotator->query_scale, pe_position_at(op->positions, i));
+    return PE_OK;
+}
+
 static enum pe_status prepare(struct pe_plan *plan, size_t i, struct pe_failure *err)
 {
     struct pe_rotator *rotator = plan->state;
     struct operand *op = &rotator->operands[i];
-    op->positions = op->sent.name[0] == 'q' ? plan->seq.q : plan->seq.k;
-    op->by_floats = pe_rotate_by_floats(&rotator->turn, plan, op->sent.tensor.dtype, plan->dtype);
-    return make_table(plan, i, err);
+    bool is_query = op->sent.name[0] == 'q', is_scaled = is_query && rotator->query_scale.is_given;
+    op->positions = is_query ? plan->seq.q : plan->seq.k;
+    op->by_floats = !is_scaled && pe_rotate_by_floats(&rotator->turn, plan, op->sent.tensor.dtype, plan->dtype);
+    enum pe_status status = is_scaled ? make_factors(plan, op, err) : PE_OK;
+    return status ? status : make_table(plan, i, err);
 }
 
 /* Runs when sequence and config are resolved: prepares the outputs, the tensors sent, and the tables. */
@@ -300,6 +331,7 @@ static void drop(struct pe_plan *plan)
         free(rotator->tables[i]);
     }
     pe_rotate_drop(&rotator->turn);
+    free(rotator->factors);
     free(rotator);
 }
 
@@ -343,8 +375,20 @@ static uint64_t place_of(const struct operand *op, uint64_t r)
     return batch * op->sent.n + r / op->inner % op->sent.n;
 }
 
-static void turn_some(const struct pe_plan *plan, const struct operand *op, const void *table, const char *x,
-                      enum pe_dtype to, char *y, const struct pe_rotate_extent *e)
+/* A row of queries, times its factor. */
+static void turn_scaled(const struct pe_row_rotation *turn, const double *cosines, double factor, enum pe_dtype from,
+                        const char *x, enum pe_dtype to, char *y)
+{
+    double row[PE_HEAD_DIM_MAX];
+    pe_rotate_row(turn, cosines, from, x, PE_F64, row);
+    for (size_t j = 0; j < turn->rotation.head_dim; j++)
+        row[j] *= factor;
+    pe_convert(to, y, PE_F64, row, turn->rotation.head_dim);
+}
+
+/* place: the number of the first row's position. */
+static void turn_some(const struct pe_plan *plan, const struct operand *op, const void *table, uint64_t place,
+                      const char *x, enum pe_dtype to, char *y, const struct pe_rotate_extent *e)
 {
     const struct pe_row_rotation *turn = &rotator_of(plan)->turn;
     enum pe_dtype from = op->sent.tensor.dtype;
@@ -357,7 +401,12 @@ static void turn_some(const struct pe_plan *plan, const struct operand *op, cons
     for (uint64_t h = 0; h < e->n_heads; h++)
         for (uint64_t i = 0; i < e->n_rows; i++) {
             uint64_t at = h * e->apart + i * d;
-            pe_rotate_row(turn, cosines + i * step, from, x + at * pe_dtype_size(from), to, y + at * pe_dtype_size(to));
+            const char *in = x + at * pe_dtype_size(from);
+            char *out = y + at * pe_dtype_size(to);
+            if (op->factors)
+                turn_scaled(turn, cosines + i * step, op->factors[place + (step ? i : 0)], from, in, to, out);
+            else
+                pe_rotate_row(turn, cosines + i * step, from, in, to, out);
         }
 }
 
@@ -371,7 +420,7 @@ static void fill_rows(const struct pe_plan *plan, const struct operand *op, enum
     for (uint64_t r = row0, n; r < row0 + n_rows; r += n, y += n * bytes) {
         n = stretch(op, r, row0 + n_rows - r);
         const void *table = table_at(plan, op, place_of(op, r), &n, &w);
-        turn_some(plan, op, table, (const char *)op->sent.tensor.data + r * in_bytes, to, y,
+        turn_some(plan, op, table, place_of(op, r), (const char *)op->sent.tensor.data + r * in_bytes, to, y,
                   &(struct pe_rotate_extent){n, 1, 0});
     }
 }
@@ -389,7 +438,7 @@ static void fill_any(const struct pe_plan *plan, const struct operand *op, enum 
     const char *x =
         (const char *)op->sent.tensor.data + (row0 + before) * op->sent.width * pe_dtype_size(op->sent.tensor.dtype);
     fill_rows(plan, op, to, row0, before, y);
-    turn_some(plan, op, op->table, x, to, y + before * row_bytes,
+    turn_some(plan, op, op->table, 0, x, to, y + before * row_bytes,
               &(struct pe_rotate_extent){n, n_heads, n * op->sent.width});
     fill_rows(plan, op, to, row0 + behind, n_rows - behind, y + behind * row_bytes);
 }
@@ -418,6 +467,15 @@ static void fill_block(const struct pe_plan *plan, size_t i, const struct pe_blo
 
 /* ---- The row ---- */
 
+/* The resolved config has what changes the numbers; the order of axes is that of the tensors. */
+static size_t print(const struct pe_plan *plan, struct pe_field *fields)
+{
+    const struct pe_query_scale *s = &rotator_of(plan)->query_scale;
+    if (s->is_given)
+        fields[0] = (struct pe_field){"query_scale", pe_query_scale_value(s)};
+    return s->is_given;
+}
+
 static bool can(const struct pe_scheme *scheme) { return scheme->rotate != NULL; }
 
 static enum pe_status refuse(const struct pe_scheme *scheme, struct pe_failure *err)
@@ -437,6 +495,8 @@ const struct pe_operation pe_operation_rotate = {
     .begin = set_batches,
     .ns = ns,
     .init = init,
+    .print = print,
+    .n_printed_max = 1,
     .fill_block = fill_block,
     .drop = drop,
 };

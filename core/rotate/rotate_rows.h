@@ -1,4 +1,5 @@
-/* Rotates the channels of a head by the angles of its position; the operations rotate and attend share it. */
+/* Rotates the channels of a head by the angles of its position, and scales queries by it; the operations rotate and
+ * attend share both. */
 #ifndef PE_ROTATE_ROWS_H
 #define PE_ROTATE_ROWS_H
 
@@ -51,5 +52,63 @@ void pe_rotate_rows(const struct pe_row_rotation *turn, const float *table, size
 
 /* Are both at the same positions on every axis? */
 bool pe_rotate_same_positions(const struct pe_plan *plan, const struct pe_positions *a, const struct pe_positions *b);
+
+/* ---- Queries by their positions ---- */
+
+/* A factor on the rows of queries, after their rotation (query_scale.c has the rules). The struct that an operation
+ * reads its fields into has it as the member query_scale. */
+
+enum pe_query_scale_type { PE_SCALE_MINISTRAL, PE_SCALE_LLAMA4, PE_SCALE_LOGN };
+extern const char *const pe_query_scale_words[];
+
+struct pe_query_scale {
+    bool is_given;
+    int type; /* PE_UNSET_WORD: not given */
+    double beta, original_max_position_embeddings;
+    struct pe_field printed[3]; /* as resolved */
+    size_t n_printed;
+};
+
+/* The fields of the object, for a struct S that has the member. */
+#define PE_QUERY_SCALE_FIELDS(S)                                                                                       \
+    PE_P_WORD_AT(S, query_scale.type, "type", pe_query_scale_words, "rule",                                            \
+                 "query_scale: ministral 1 + beta·ln(1 + floor(p/O)); llama4 1 + beta·ln(1 + floor((p+1)/O)); logn " \
+                 "max(1, ln(p+1)/ln O); O is original_max_position_embeddings",                                        \
+                 .fallback = PE_UNSET_WORD),                                                                           \
+        {.name = "beta",                                                                                               \
+         .type = PE_T_REAL,                                                                                            \
+         .offset = PE_OFFSET(S, query_scale.beta, double),                                                             \
+         .fallback = PE_UNSET,                                                                                         \
+         .min = 0,                                                                                                     \
+         .max = 1e6,                                                                                                   \
+         .about = {"growth", "query_scale: by how much it grows; default 0.1"},                                        \
+         .usual = {0.01, 1}},                                                                                          \
+        {.name = "original_max_position_embeddings",                                                                   \
+         .type = PE_T_REAL,                                                                                            \
+         .offset = PE_OFFSET(S, query_scale.original_max_position_embeddings, double),                                 \
+         .fallback = PE_UNSET,                                                                                         \
+         .min = 2,                                                                                                     \
+         .max = 1e12,                                                                                                  \
+         .about = {"original length", "query_scale: positions below it have the factor 1; llama4's default is 8192"},  \
+         .usual = {1024, 131072}},                                                                                     \
+    {                                                                                                                  \
+        .name = NULL                                                                                                   \
+    }
+
+#define PE_QUERY_SCALE_ABOUT                                                                                           \
+    "multiplies query rows by a factor that grows with their position, after rotation: /rotate (q), /attention, "      \
+    "/diagnose"
+
+/* After pe_params_read: completes what it has read, and refuses what does not go together. */
+enum pe_status pe_query_scale_read(struct pe_query_scale *s, const struct pe_field *fields, size_t n,
+                                   struct pe_failure *err);
+/* Positions of queries that it is for: on one axis, none below 0. */
+enum pe_status pe_query_scale_check(const struct pe_query_scale *s, unsigned n_axes, const struct pe_positions *q,
+                                    struct pe_failure *err);
+/* As the resolved config has it; borrows s. */
+struct pe_value pe_query_scale_value(const struct pe_query_scale *s);
+/* The factor of a query at position p; 1 where it is not given. */
+double pe_query_factor(const struct pe_query_scale *s, double p);
+#define PE_NS_QUERY_FACTOR 100.0
 
 #endif

@@ -211,6 +211,19 @@ static enum pe_status read_mask(struct pe_diagnosis *d, struct pe_failure *err)
     return set_padded(d, err);
 }
 
+/* A scale of queries: a request that encodes has none, so it is read here. Keys are not scaled. */
+static const struct pe_param of_query_scale[] = {PE_QUERY_SCALE_FIELDS(pe_belief)};
+static const struct pe_param query_rows[] = {{.name = "query_scale", .type = PE_T_OBJECT, .fields = of_query_scale},
+                                             {.name = NULL}};
+
+static enum pe_status read_query_scale(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    bool taken[PE_FIELDS_MAX] = {false};
+    enum pe_status status =
+        pe_params_read(query_rows, &d->belief, d->request->fields, d->request->n_fields, taken, "", err);
+    return status ? status : pe_query_scale_read(&d->belief.query_scale, d->request->fields, d->request->n_fields, err);
+}
+
 static const char of_masks[] = "attention_mask|padding|pad_position";
 
 static bool is_operand(const char *name)
@@ -228,7 +241,7 @@ static bool has_rows(const struct pe_diagnosis *d)
 /* They are read from the request: plans of rows have one list of positions. */
 static bool is_ours(const struct pe_diagnosis *d, const char *name)
 {
-    return (d->evidence.kind->id == PE_OF_ROTATED && pe_same(name, "tensor_layout")) ||
+    return (d->evidence.kind->id == PE_OF_ROTATED && pe_is_among("tensor_layout|query_scale", name)) ||
            (has_rows(d) && (pe_same(name, "positions_layout") || pe_is_among(of_masks, name)));
 }
 
@@ -268,6 +281,8 @@ enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_failure *err)
         add_scheme(b, d->evidence.kind->scheme);
     bool is_rotated = d->evidence.kind->id == PE_OF_ROTATED;
     enum pe_status status = is_rotated ? read_tensor_layout(d, err) : PE_OK;
+    if (!status && is_rotated)
+        status = read_query_scale(d, err);
     if (!status && (has_rows(d) || is_map))
         status = read_mask(d, err);
     if (!status && has_rows(d) && !b->has_mask)
@@ -430,6 +445,8 @@ static void flatten(struct pe_diagnosis *d)
         add_mask(d);
     if (b->tensor_layout)
         add(b, &(struct pe_field){"tensor_layout", {.kind = PE_STRING, .string = b->tensor_layout}});
+    if (b->query_scale.is_given)
+        add(b, &(struct pe_field){"query_scale", pe_query_scale_value(&b->query_scale)});
     if (b->positions && !b->has_mask)
         add(b, &(struct pe_field){"positions_layout", {.kind = PE_STRING, .string = pe_layout_of(b->positions)}});
     for (size_t i = 0; b->positions && !b->has_mask && i < b->n_fields; i++)

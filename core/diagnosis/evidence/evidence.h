@@ -4,6 +4,7 @@
 
 #include "core/numeric/numeric.h"
 #include "core/request/request.h"
+#include "core/rotate/rotate_rows.h"
 #include "core/scheme.h"
 #include "core/sequence/sequence.h"
 
@@ -255,9 +256,10 @@ struct pe_belief {
     bool has_mask; /* the positions are those of a padded batch: */
     struct pe_padding_fields padding_fields;
     struct pe_padding padding;
-    double *padded[2];        /* by its mask: skipped, counted; else [0] is of by_batch. Owned. */
-    struct pe_value by_batch; /* positions that are computed here: by the mask, or in another order of axes */
-    bool is_misfit;           /* its plan has not the shape of the evidence: it explains nothing as it is */
+    double *padded[2];                 /* by its mask: skipped, counted; else [0] is of by_batch. Owned. */
+    struct pe_value by_batch;          /* positions that are computed here: by the mask, or in another order of axes */
+    bool is_misfit;                    /* its plan has not the shape of the evidence: it explains nothing as it is */
+    struct pe_query_scale query_scale; /* PE_OF_ROTATED, of queries: no table has it */
 };
 
 /* pe_inherit_blame for an error of any step. */
@@ -426,6 +428,7 @@ struct pe_model {
     bool is_by_batch; /* PE_OF_ROTATED: each row of the batch has its own positions */
     bool has_shape;   /* of the evidence; a model of other positions has another number of rows, and is no hypothesis */
     bool is_misfit;   /* the belief, where it has not the shape: its numbers are infinities */
+    struct pe_query_scale query_scale; /* PE_OF_ROTATED, of queries */
 };
 
 /* Makes the model of an edit, whose memory the plan borrows until pe_model_free. PE_INVALID: such a request cannot be
@@ -446,6 +449,8 @@ void pe_model_phases(const struct pe_model *model, size_t t, uint64_t row, uint6
  * a head, which counts through the batch where its rows share their positions. Of other evidence: row modulo positions.
  */
 uint64_t pe_model_position(const struct pe_model *model, uint64_t row);
+/* By what a rotated row at position number i is multiplied afterwards. */
+double pe_model_query_factor(const struct pe_model *model, uint64_t i);
 uint64_t pe_model_row(const struct pe_model *model, uint64_t head, uint64_t place);
 /* Before many rows: keeps the cosines and sines of every position (PE_OF_ROTATED), so that heads share them. Their
  * memory, so many bytes, is admitted by the caller; pe_model_forget frees it. */

@@ -213,6 +213,13 @@ static void fill_map(const struct pe_model *m, size_t t, uint64_t row, uint64_t 
     pass_padding(m, row, col0, n, out);
 }
 
+static double factor_of_query(const struct pe_plan *plan, uint64_t batch, uint64_t i)
+{
+    const double *factors = plan->attention->sides[PE_QUERIES].factors;
+    uint64_t n_batches = plan->seq.q->n_batches;
+    return factors ? factors[(n_batches ? batch % n_batches : 0) * plan->attention->q_len + i] : 1;
+}
+
 /* E of each score; of a row of probabilities the largest. */
 static void phases_of_map(const struct pe_model *m, size_t tensor, uint64_t row, uint64_t col0, size_t n, double *out)
 {
@@ -221,7 +228,8 @@ static void phases_of_map(const struct pe_model *m, size_t tensor, uint64_t row,
     uint64_t batch = row / t->q_len / t->n_heads, head = row / t->q_len % t->n_heads;
     uint64_t n_kv = m->d->belief.plan->attention->n_kv_heads, kv = head / (t->n_heads / n_kv);
     const double *keys = e->norms[PE_KEYS] + (batch * n_kv + (m->transforms.is_tiled ? head % n_kv : kv)) * t->k_len;
-    double query = fabs(t->scale) * e->norms[PE_QUERIES][row], most = 0;
+    double query = fabs(t->scale) * factor_of_query(m->plan, batch, row % t->q_len) * e->norms[PE_QUERIES][row],
+           most = 0;
     (void)tensor;
     for (size_t j = 0; are_probs(m) && j < t->k_len; j++)
         most = fmax(most, keys[j]);

@@ -55,7 +55,8 @@ static size_t for_plan(const struct pe_belief *b, struct pe_field *fields, size_
         is_by_batch |= pe_same(fields[i].name, "positions_layout") && !pe_same(fields[i].value.string, "axes");
         is_padded |= pe_same(fields[i].name, "attention_mask");
         is_counted |= pe_same(fields[i].name, "padding") && pe_same(fields[i].value.string, "counted");
-        if (!pe_is_among("tensor_layout|positions_layout|attention_mask|padding|pad_position", fields[i].name))
+        if (!pe_is_among("tensor_layout|positions_layout|attention_mask|padding|pad_position|query_scale",
+                         fields[i].name))
             fields[m++] = fields[i];
     }
     if (is_padded)
@@ -119,6 +120,26 @@ uint64_t pe_model_position(const struct pe_model *m, uint64_t row)
         return row % m->plan->seq.k->n;
     uint64_t at = row * a->width, batch = m->is_by_batch ? at / a->batch_step % a->n_batches : 0;
     return batch * a->n + at / a->row_step % a->n;
+}
+
+/* The scale of queries that an edit has. */
+static enum pe_status read_query_scale(struct pe_model *m, const struct pe_edit *edit, struct pe_failure *err)
+{
+    const struct pe_value *v = pe_edit_value(m->d, edit, "query_scale");
+    struct pe_query_scale *s = &m->query_scale;
+    if (!v || m->d->evidence.kind->is_key)
+        return PE_OK;
+    while (!pe_edit_is_word(m->d, edit, "query_scale.type", pe_query_scale_words[s->type]))
+        s->type++;
+    s->is_given = true;
+    s->beta = pe_edit_real(m->d, edit, "query_scale.beta", 0);
+    s->original_max_position_embeddings = pe_edit_real(m->d, edit, "query_scale.original_max_position_embeddings", 0);
+    return pe_query_scale_check(s, m->plan->seq.n_axes, m->plan->seq.k, err);
+}
+
+double pe_model_query_factor(const struct pe_model *m, uint64_t i)
+{
+    return m->query_scale.is_given ? pe_query_factor(&m->query_scale, pe_position_at(m->plan->seq.k, i)) : 1;
 }
 
 uint64_t pe_model_row(const struct pe_model *m, uint64_t head, uint64_t place)
@@ -193,8 +214,12 @@ static enum pe_status prepare(struct pe_diagnosis *d, struct pe_model *m, const 
         return status;
     if (!has_width(m))
         return pe_fail(err, "", "the width differs");
-    if (d->evidence.kind->id == PE_OF_ROTATED)
+    if (d->evidence.kind->id == PE_OF_ROTATED) {
         place_axes(m, edit);
+        status = read_query_scale(m, edit, err);
+        if (status)
+            return status;
+    }
     m->has_shape = has_shape(m);
     m->is_misfit = !m->has_shape && d->belief.is_misfit && edit->n_fields == 0;
     if (m->is_misfit)

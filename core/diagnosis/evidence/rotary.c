@@ -423,14 +423,22 @@ static const double *row_at(const struct pe_model *m, uint64_t i)
     return r->row;
 }
 
+static void multiply(double factor, size_t n, double *x)
+{
+    for (size_t j = 0; factor != 1 && j < n; j++)
+        x[j] *= factor;
+}
+
 static void fill_rotated(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
     struct rotor *r = m->state;
     size_t d = (size_t)m->d->evidence.row_len;
+    uint64_t place = pe_model_position(m, row);
     double *whole = n == d ? out : r->in + d;
     (void)t;
     pe_input_in_order(m->d, &m->transforms.channels, row, r->in);
-    pe_rotate_row(&r->turn, row_at(m, pe_model_position(m, row)), PE_F64, r->in, PE_F64, whole);
+    pe_rotate_row(&r->turn, row_at(m, place), PE_F64, r->in, PE_F64, whole);
+    multiply(pe_model_query_factor(m, place), d, whole);
     reorder(&m->transforms.channels, d, r->in + 2 * d, whole);
     if (whole != out)
         memcpy(out, whole + col0, n * sizeof *out);
@@ -455,6 +463,7 @@ void pe_rotated_at(const struct pe_model *m, uint64_t i, const double *in, doubl
 {
     const struct rotor *r = m->state;
     pe_rotate_row(&r->turn, row_at(m, i), PE_F64, in, PE_F64, out);
+    multiply(pe_model_query_factor(m, i), (size_t)m->d->evidence.row_len, out);
     phases_at(m, i, 0, (size_t)m->d->evidence.row_len, phase);
 }
 
@@ -471,6 +480,7 @@ double pe_rotated_alone(const struct pe_model *m, size_t j, double p, double *ou
     }
     pe_evidence_input(&m->d->evidence, 0, in);
     pe_rotate_row(&r->turn, table, PE_F64, in, PE_F64, out);
+    multiply(pe_query_factor(&m->query_scale, p), d, out);
     return c >= 0 ? m->losses[c] : 0;
 }
 

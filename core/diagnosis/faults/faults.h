@@ -228,6 +228,10 @@ bool pe_fit_row(const struct pe_fit *fit, size_t i, double *position);
 /* Is the belief on one axis? */
 bool pe_is_one_axis(const struct pe_diagnosis *d);
 
+/* maps.c: the x at which numbers that are linear in it fit best, of rotated tensors and maps, from the edits at 0 and
+ * at 1; its standard error. false: a cap or another stage is in the way, or nothing depends on it. */
+bool pe_fit_between(struct pe_diagnosis *d, const struct pe_edit *at0, const struct pe_edit *at1, struct pe_solved *x);
+
 /* How far the frequencies of a model's recipe may be off, relatively. */
 double pe_wave_tolerance(const struct pe_model *model);
 /* Positions from row 0 to row 1 of a model on one axis. */

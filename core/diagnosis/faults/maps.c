@@ -38,13 +38,12 @@ static bool scale_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 
 /* ---- The softmax scale, fitted ---- */
 
-/* Scores of the edit with its scale multiplied by `times`, of the sample, into d->sample.expected. */
-static bool predict_scores(struct pe_diagnosis *d, const struct pe_edit *edit, double times)
+/* The numbers of the edit, of the sample, into d->sample.expected: of a map its scores. */
+static bool predict(struct pe_diagnosis *d, const struct pe_edit *edit)
 {
     struct pe_edit changed = *edit;
     struct pe_model *model;
     changed.n_owned = 0;
-    pe_edit_set_real(&changed, "softmax_scale", times * real_of(d, edit, "softmax_scale"));
     if (d->evidence.kind == &pe_evidence_probs)
         changed.transforms.stage = PE_STAGE_OTHER;
     if (!pe_edit_model(d, &changed, &model))
@@ -58,7 +57,8 @@ static bool predict_scores(struct pe_diagnosis *d, const struct pe_edit *edit, d
 }
 
 struct squares {
-    double both, own;
+    double both, own, found;
+    size_t n;
 };
 
 /* Logarithms of probabilities are scores but for one number of their row: the mean of the piece takes its place. */
@@ -74,9 +74,9 @@ static void centre(const struct pe_diagnosis *d, const bool *counts, size_t n, d
         x[j] -= sum / m;
 }
 
-/* found - once = (x - 1)·(twice - once), in the sense of least squares. */
-static void add_piece(const struct pe_diagnosis *d, const double *found, const double *once, const double *twice,
-                      size_t n, struct squares *s)
+/* found - at0 = x·(at1 - at0), in the sense of least squares. */
+static void add_piece(const struct pe_diagnosis *d, const double *found, const double *at0, const double *at1, size_t n,
+                      struct squares *s)
 {
     enum { SOME = 256 };
     bool are_probs = d->evidence.kind == &pe_evidence_probs, counts[SOME];
@@ -85,10 +85,11 @@ static void add_piece(const struct pe_diagnosis *d, const double *found, const d
         size_t m = n - at < SOME ? n - at : SOME;
         for (size_t j = 0; j < m; j++) {
             double x = are_probs ? log(found[at + j]) : found[at + j];
-            counts[j] = isfinite(x) && isfinite(once[at + j]) && isfinite(twice[at + j]) &&
+            counts[j] = isfinite(x) && isfinite(at0[at + j]) && isfinite(at1[at + j]) &&
                         (!are_probs || found[at + j] > 0x1p-20);
-            gap[j] = counts[j] ? x - once[at + j] : 0;
-            step[j] = counts[j] ? twice[at + j] - once[at + j] : 0;
+            gap[j] = counts[j] ? x - at0[at + j] : 0;
+            step[j] = counts[j] ? at1[at + j] - at0[at + j] : 0;
+            s->found += counts[j] ? x * x : 0;
         }
         centre(d, counts, m, gap);
         centre(d, counts, m, step);
@@ -96,30 +97,42 @@ static void add_piece(const struct pe_diagnosis *d, const double *found, const d
             if (counts[j]) {
                 s->both += gap[j] * step[j];
                 s->own += step[j] * step[j];
+                s->n++;
             }
     }
 }
 
-/* The scale that the numbers show: scores are linear in it, but for a cap. */
-static bool fit_scale(struct pe_diagnosis *d, struct pe_edit *edit)
+bool pe_fit_between(struct pe_diagnosis *d, const struct pe_edit *at0, const struct pe_edit *at1, struct pe_solved *x)
 {
     const struct pe_sample *sample = &d->sample;
-    struct squares s = {0, 0};
-    double u = pe_evidence_noise(&d->evidence), now = real_of(d, edit, "softmax_scale");
-    if (isnan(now) || pe_edit_has(d, edit, "softcap") || edit->transforms.stage != PE_STAGE_AS_IS ||
-        !predict_scores(d, edit, 1))
+    struct squares s = {.n = 0};
+    if (pe_edit_has(d, at0, "softcap") || at0->transforms.stage != PE_STAGE_AS_IS || !predict(d, at0))
         return false;
     memcpy(sample->phase, sample->expected, sample->n * sizeof *sample->phase);
-    if (!predict_scores(d, edit, 2))
+    if (!predict(d, at1))
         return false;
     for (size_t i = 0; i < sample->n_pieces; i++) {
         const struct pe_piece *p = &sample->pieces[i];
         add_piece(d, sample->found + p->at, sample->phase + p->at, sample->expected + p->at, p->n, &s);
     }
-    double x = now * (1 + s.both / s.own);
-    if (!(s.own > 0) || !isfinite(x))
+    x->x = s.both / s.own;
+    x->error = pe_evidence_noise(&d->evidence) * sqrt(s.found / (s.own * (double)s.n));
+    return s.own > 0 && isfinite(x->x);
+}
+
+/* The scale that the numbers show: scores are linear in it, but for a cap. */
+static bool fit_scale(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    struct pe_edit twice = *edit;
+    struct pe_solved s;
+    double u = pe_evidence_noise(&d->evidence), now = real_of(d, edit, "softmax_scale");
+    twice.n_owned = 0;
+    if (isnan(now))
         return false;
-    return set_scale(d, edit, pe_shortest_decimal(x, u > 0x1p-20 ? 2 * u : 16 * u));
+    pe_edit_set_real(&twice, "softmax_scale", 2 * now);
+    if (!pe_fit_between(d, edit, &twice, &s))
+        return false;
+    return set_scale(d, edit, pe_shortest_decimal(now * (1 + s.x), u > 0x1p-20 ? 2 * u : 16 * u));
 }
 
 static bool other_scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
@@ -237,6 +250,141 @@ const struct pe_fault pe_fault_softcap_other = {
     FAULT_TEXT("softcap_other", "size", PARAMETER, 4, "other cap", "The scores are capped at another number.",
                "The scores are capped at {found}; the configuration says {believed}."),
     .evidence = OF_SCORES, .n_alternatives = sizeof caps / sizeof *caps, .apply = other_cap};
+
+/* ---- Sinks ---- */
+
+/* Sinks show in probabilities alone. */
+static bool show_sinks(const struct pe_diagnosis *d) { return d->evidence.kind == &pe_evidence_probs; }
+
+static bool no_sinks(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    if (!show_sinks(d) || !pe_edit_has(d, edit, "sinks"))
+        return false;
+    pe_edit_remove(edit, "sinks");
+    return true;
+}
+
+/* A row of probabilities with the sum S, whose scores have the logarithm L of their sum of exponentials: its sink is
+ * L + ln((1 - S)/S), which is known as well as S·(1 - S). */
+struct sink {
+    double weighted, weight; /* sums over rows */
+};
+
+static double sum_of_row(const struct pe_evidence *e, uint64_t row, double *room)
+{
+    double sum = 0;
+    pe_evidence_read(e, 0, row, 0, (size_t)e->row_len, room);
+    for (uint64_t j = 0; j < e->row_len; j++)
+        sum += room[j];
+    return sum;
+}
+
+/* room: [row_len]. */
+static void add_row_of_sink(const struct pe_model *scores, uint64_t row, double *room, struct sink *sink)
+{
+    size_t n = (size_t)scores->d->evidence.row_len;
+    double most = -HUGE_VAL, total = 0, sum = sum_of_row(&scores->d->evidence, row, room);
+    if (!(sum > 0 && sum < 1))
+        return;
+    pe_model_fill(scores, 0, row, 0, n, room);
+    for (size_t j = 0; j < n; j++)
+        most = fmax(most, room[j]);
+    for (size_t j = 0; j < n; j++)
+        total += exp(room[j] - most);
+    double weight = sum * (1 - sum) * sum * (1 - sum);
+    if (!isfinite(most))
+        return;
+    sink->weighted += weight * (most + log(total) + log((1 - sum) / sum));
+    sink->weight += weight;
+}
+
+/* How far the sum of a row of right probabilities may be from 1. */
+static double noise_of_sum(const struct pe_diagnosis *d)
+{
+    return 4 * pe_evidence_noise(&d->evidence) * sqrt((double)d->evidence.row_len);
+}
+
+/* A few rows of each head, spread over its queries. */
+enum { ROWS_OF_SINK = 8 };
+
+static uint64_t row_of_sink(uint64_t first, uint64_t n, uint64_t i)
+{
+    return first + (n > ROWS_OF_SINK ? (i * (n - 1) + (ROWS_OF_SINK - 1) / 2) / (ROWS_OF_SINK - 1) : i);
+}
+
+/* Without memory, or where some head's rows do not show one: false. A row that sums to 1 shows that its sink is far
+ * below its scores, which is as good as none. */
+static bool fit_heads(const struct pe_model *scores, size_t n_heads, double *room, double *sinks)
+{
+    const double none = -1e4, noise = noise_of_sum(scores->d);
+    uint64_t n_rows = scores->d->evidence.n_rows, n = n_rows / n_heads;
+    bool is_any = false;
+    for (size_t h = 0; h < n_heads && !pe_is_cancelled(); h++) {
+        struct sink sink = {0, 0};
+        for (uint64_t i = 0; i < ROWS_OF_SINK && i < n; i++)
+            add_row_of_sink(scores, row_of_sink(h * n, n, i), room, &sink);
+        double least = noise / sqrt(sink.weight), x = sink.weighted / sink.weight;
+        bool is_seen = sink.weight > 0 && least < 0.5;
+        sinks[h] = is_seen ? pe_shortest_decimal(x, fmin(0.5, least / (16 * fabs(x)))) : none;
+        is_any |= is_seen;
+    }
+    return is_any;
+}
+
+/* Does any row sum to less than 1? Most maps are without sinks, and end here. */
+static bool has_gaps(const struct pe_diagnosis *d, double *room)
+{
+    const struct pe_sample *s = &d->sample;
+    for (size_t i = 0; i < s->n_pieces; i++)
+        if (s->pieces[i].col0 == 0) {
+            double sum = sum_of_row(&d->evidence, s->pieces[i].row, room);
+            if (sum > 0 && sum < 1 - noise_of_sum(d))
+                return true;
+        }
+    return false;
+}
+
+static size_t count_fits(const struct pe_diagnosis *d) { return show_sinks(d); }
+
+static bool fit_sinks(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct pe_edit changed = *edit;
+    struct pe_model *model;
+    int64_t n_heads = pe_edit_integer(d, edit, "num_heads", 0);
+    (void)i;
+    bool may = show_sinks(d) && n_heads > 0 && d->evidence.n_rows % (uint64_t)n_heads == 0 &&
+               !pe_edit_has(d, edit, "sinks") && edit->transforms.stage == PE_STAGE_AS_IS;
+    double *room = may ? pe_edit_room(edit, ((size_t)n_heads + (size_t)d->evidence.row_len) * sizeof *room) : NULL;
+    if (!room || !has_gaps(d, room))
+        return false;
+    changed.n_owned = 0;
+    changed.transforms.stage = PE_STAGE_OTHER;
+    if (!pe_edit_model(d, &changed, &model))
+        return false;
+    double *sinks = room + d->evidence.row_len;
+    bool done = fit_heads(model, (size_t)n_heads, room, sinks);
+    pe_model_free(model);
+    if (done)
+        pe_edit_set_reals(edit, "sinks", sinks, (size_t)n_heads);
+    return done;
+}
+
+const struct pe_fault pe_fault_sinks_missing = {
+    FAULT_TEXT("sinks_missing", "size", PARAMETER, 3, "missing sinks", "The rows of probabilities have no sinks.",
+               "The rows of probabilities sum to 1, but the configuration has a sink in each head, which takes a part "
+               "of every row."),
+    .pointer = "sinks", .evidence = OF_SCORES, .n_alternatives = 1, .apply = no_sinks};
+const struct pe_fault pe_fault_sinks_extra = {
+    FAULT_TEXT("sinks_extra", "size", PARAMETER, 4, "sinks",
+               "The rows of probabilities sum to less than 1: each head has a sink, a logit without a value.",
+               "The rows of probabilities sum to less than 1: each head has a sink, a logit without a value; `found` "
+               "has one for each head."),
+    .evidence = OF_SCORES,
+    .count = count_fits,
+    .apply = fit_sinks,
+    .n_fits = 1,
+    .fit_rank = 2};
 
 /* ---- The bias ---- */
 

@@ -163,6 +163,8 @@ void pe_reading_passed(const struct pe_model *m, size_t n, size_t i, double *all
             continue;
         pe_input_in_order(m->d, &m->transforms.channels, row, in);
         read_found(m, row, out);
+        for (size_t j = 0; j < e->row_len; j++) /* a scale of queries is undone */
+            out[j] /= pe_model_query_factor(m, i);
         keep_passed(&rot, in);
         add_passed(in, out, keep_passed(&rot, out), all, others);
     }

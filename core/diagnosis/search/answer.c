@@ -317,6 +317,9 @@ static void put_config(const struct pe_diagnosis *d, const struct pe_candidate *
     const struct pe_value *layout = pe_edit_value(d, &c->edit, "tensor_layout");
     if (layout && !pe_field_find(config->object.fields, config->object.n, "tensor_layout"))
         pe_put_value(copy, "tensor_layout", layout);
+    const struct pe_value *scale = pe_edit_value(d, &c->edit, "query_scale");
+    if (scale && !pe_field_find(config->object.fields, config->object.n, "query_scale"))
+        pe_put_value(copy, "query_scale", scale);
 }
 
 static int compare_listed(const void *a, const void *b)

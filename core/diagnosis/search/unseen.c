@@ -107,6 +107,15 @@ static bool rotate_differently(struct look *l, const struct pe_plan *a, const st
     return differs;
 }
 
+/* Models of rows that go on. */
+static bool scale_differently(const struct pe_model *a, const struct pe_model *b)
+{
+    for (uint64_t i = 0; i < a->plan->seq.k->n && i < b->plan->seq.k->n; i++)
+        if (pe_model_query_factor(a, i) != pe_model_query_factor(b, i))
+            return true;
+    return false;
+}
+
 /* ---- Elsewhere: maps and encodings ---- */
 
 /* The map of so many queries and as many keys. */
@@ -161,7 +170,8 @@ static bool gives_another(struct look *l, const struct pe_candidate *c)
     bool goes_on = x.model && y.model, differs;
     if (is_rotary)
         differs = rotate_differently(l, goes_on ? x.model->plan : l->belief->model->plan,
-                                     goes_on ? y.model->plan : c->model->plan);
+                                     goes_on ? y.model->plan : c->model->plan) ||
+                  (goes_on && scale_differently(x.model, y.model));
     else
         differs =
             (goes_on && differ_onward(l, x.model, y.model)) || (is_map && differ_beyond(l->belief->model, c->model));

@@ -1,0 +1,117 @@
+/* Faults of what multiplies queries by their positions (core/rotate/query_scale.c). */
+#include "core/diagnosis/diagnosis.h"
+
+#include <math.h>
+
+#define OF_QUERIES (PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(MAPS))
+
+static const double lengths[] = {4096, 8192, 16384, 32768};
+enum { N_LENGTHS = sizeof lengths / sizeof *lengths, N_TYPES = PE_SCALE_LOGN + 1 };
+#define USUAL_BETA 0.1
+
+static bool has_queries(const struct pe_diagnosis *d) { return !d->evidence.kind->is_key; }
+
+static bool set_scale(struct pe_edit *edit, size_t type, double beta, double length)
+{
+    enum { N_MEMBERS = 3 };
+    struct pe_field *members = pe_edit_room(edit, N_MEMBERS * sizeof *members);
+    size_t n = 0;
+    if (!members)
+        return false;
+    members[n++] = (struct pe_field){"type", {.kind = PE_STRING, .string = pe_query_scale_words[type]}};
+    if (type != PE_SCALE_LOGN)
+        members[n++] = (struct pe_field){"beta", {.kind = PE_REAL, .real = beta}};
+    members[n++] = (struct pe_field){"original_max_position_embeddings", {.kind = PE_REAL, .real = length}};
+    pe_edit_set(edit, "query_scale", (struct pe_value){.kind = PE_OBJECT, .object = {members, n}});
+    return true;
+}
+
+static bool forget(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    if (!has_queries(d) || !pe_edit_has(d, edit, "query_scale"))
+        return false;
+    pe_edit_remove(edit, "query_scale");
+    return true;
+}
+
+const struct pe_fault pe_fault_query_scale_missing = {
+    FAULT_TEXT("query_scale_missing", "size", SIZE, 2, "queries not scaled by position",
+               "Queries are not multiplied by the factor that grows with their position.",
+               "The queries are not multiplied by a factor that grows with their position; in the configuration they "
+               "are."),
+    .pointer = "query_scale", .evidence = OF_QUERIES, .n_alternatives = 1, .apply = forget};
+
+/* Up to its length a factor is 1, so in shorter sequences it is no other hypothesis. */
+static bool reaches(const struct pe_diagnosis *d, double length)
+{
+    const struct pe_sequence *seq = &d->belief.plan->seq;
+    return pe_positions_last(d->evidence.kind->id == PE_OF_MAPS ? seq->q : seq->k) + 1 >= length;
+}
+
+static bool add_scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    double length = lengths[i % N_LENGTHS];
+    return has_queries(d) && !pe_edit_has(d, edit, "query_scale") && reaches(d, length) &&
+           set_scale(edit, i / N_LENGTHS, USUAL_BETA, length);
+}
+
+const struct pe_fault pe_fault_query_scale_extra = {
+    FAULT_TEXT("query_scale_extra", "size", SIZE, 3, "queries scaled by position",
+               "Queries are multiplied by a factor that grows with their position.",
+               "The queries are multiplied by a factor that grows with their position (`found`); in the configuration "
+               "they are not."),
+    .evidence = OF_QUERIES, .n_alternatives = N_TYPES * N_LENGTHS, .apply = add_scale};
+
+/* ---- Another one than the believed ---- */
+
+static size_t type_of(const struct pe_diagnosis *d, const struct pe_edit *edit)
+{
+    size_t type = 0;
+    while (type < N_TYPES && !pe_edit_is_word(d, edit, "query_scale.type", pe_query_scale_words[type]))
+        type++;
+    return type;
+}
+
+/* Rows are linear in beta. */
+static bool fit_beta(struct pe_diagnosis *d, size_t type, double length, struct pe_edit *edit)
+{
+    struct pe_edit at1 = *edit;
+    struct pe_solved beta;
+    at1.n_owned = 0;
+    bool is_made = type != PE_SCALE_LOGN && set_scale(edit, type, 0, length) && set_scale(&at1, type, 1, length);
+    bool fits = is_made && pe_fit_between(d, edit, &at1, &beta);
+    edit->failed |= at1.failed;
+    pe_edit_drop(&at1);
+    if (!fits || !(beta.x > 4 * beta.error))
+        return false;
+    return set_scale(edit, type, pe_shortest_decimal(beta.x, fmin(0.05, 4 * beta.error / beta.x)), length);
+}
+
+static size_t count_changes(const struct pe_diagnosis *d)
+{
+    return has_queries(d) && pe_edit_has(d, NULL, "query_scale") ? N_TYPES + 1 : 0;
+}
+
+static bool change_scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    double length = pe_edit_real(d, edit, "query_scale.original_max_position_embeddings", 0),
+           beta = pe_edit_real(d, edit, "query_scale.beta", USUAL_BETA);
+    size_t type = type_of(d, edit);
+    if (type == N_TYPES)
+        return false;
+    if (i < N_TYPES)
+        return i != type && set_scale(edit, i, beta, length);
+    return fit_beta(d, type, length, edit);
+}
+
+const struct pe_fault pe_fault_query_scale_other = {
+    FAULT_TEXT("query_scale_other", "size", SIZE, 3, "queries scaled by another factor",
+               "The factor of queries grows otherwise with their position.",
+               "The factor of the queries grows otherwise with their position: {pointer} is {found}; the configuration "
+               "says {believed}."),
+    .evidence = OF_QUERIES,
+    .count = count_changes,
+    .apply = change_scale,
+    .n_fits = 1,
+    .fit_rank = 2};
