@@ -13,6 +13,7 @@ void pe_edit_init(struct pe_edit *edit)
     edit->transforms.mask_value = (double)NAN;
     edit->transforms.wrapped_from = (double)NAN;
     edit->transforms.zero_row = -1;
+    edit->transforms.switched_at = -1;
 }
 
 void pe_edit_drop(struct pe_edit *edit)

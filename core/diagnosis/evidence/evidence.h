@@ -353,11 +353,14 @@ struct pe_transforms {
     bool is_tiled;                /* pe_tiled_keys */
     bool inverted;                /* 1/x: timescales in place of frequencies */
     bool sin_cos_swapped, negated, transposed;
-    double wrapped_from; /* angles are reduced modulo 2pi, the smallest is this; NaN: not */
-    double scaled;       /* 1: not */
-    double mask_value;   /* in place of -infinity; NaN: not */
-    int64_t zero_row;    /* this row is 0 (the position, for every head); -1: none */
-    unsigned n_axes;     /* `axes`: axis i of the ids is axis order[i] of the plan's; 0: not */
+    double wrapped_from;                   /* angles are reduced modulo 2pi, the smallest is this; NaN: not */
+    double scaled;                         /* 1: not */
+    double mask_value;                     /* in place of -infinity; NaN: not */
+    const struct pe_value *scaling_behind; /* of rows from switched_at on; NULL: there are none. Of the edit */
+    int64_t switched_at;                   /* number of the position */
+    bool is_growing;                       /* each of these rows has the length of the sequence up to it */
+    int64_t zero_row;                      /* this row is 0 (the position, for every head); -1: none */
+    unsigned n_axes;                       /* `axes`: axis i of the ids is axis order[i] of the plan's; 0: not */
     unsigned char order[PE_AXES_MAX];
 };
 
@@ -429,6 +432,7 @@ struct pe_model {
     bool has_shape;   /* of the evidence; a model of other positions has another number of rows, and is no hypothesis */
     bool is_misfit;   /* the belief, where it has not the shape: its numbers are infinities */
     struct pe_query_scale query_scale; /* PE_OF_ROTATED, of queries */
+    struct pe_pieces *pieces;          /* of rows with another scaling; NULL: there are none */
 };
 
 /* Makes the model of an edit, whose memory the plan borrows until pe_model_free. PE_INVALID: such a request cannot be
@@ -457,6 +461,9 @@ uint64_t pe_model_row(const struct pe_model *model, uint64_t head, uint64_t plac
 double pe_model_kept_bytes(const struct pe_model *model);
 enum pe_status pe_model_keep(struct pe_model *model, struct pe_failure *err);
 void pe_model_forget(struct pe_model *model);
+/* The plan of position number i and the row of that position in it; NULL: such a request cannot be planned, or memory
+ * is short. */
+const struct pe_plan *pe_model_plan_at(const struct pe_model *model, uint64_t i, uint64_t *row);
 /* Multiply-adds of planning. */
 double pe_model_plan_work(const struct pe_model *model);
 /* Two hypotheses with the same signature are equal at every position. */

@@ -98,6 +98,96 @@ static enum pe_status plan_of(const struct pe_diagnosis *d, const struct pe_edit
     return pe_plan_new(&request, plan, err);
 }
 
+/* ---- Rows with another scaling ---- */
+
+/* Caches of two ladders: rows before some row have the frequencies of one length, the others those of another, as where
+ * a cache keeps keys that were rotated before the scaling changed. A request has one length, so the rows behind are of
+ * a second plan: the same request with another `scaling`. Where the ladder grows with every row, each row has a plan of
+ * its own, of which the last is kept. */
+struct pe_pieces {
+    struct pe_edit edit;                         /* of the rows behind; borrows what the edit of the model owns */
+    struct pe_edit one;                          /* of a single row, where the ladder grows, … */
+    struct pe_field scaling[PE_EDIT_FIELDS_MAX]; /* … and its scaling */
+    struct pe_plan *plan;
+    uint64_t row; /* that the plan is of, where the ladder grows; UINT64_MAX: none yet */
+};
+
+static enum pe_status open_pieces(struct pe_model *m, const struct pe_edit *edit, struct pe_failure *err)
+{
+    const struct pe_transforms *t = &edit->transforms;
+    if (!t->scaling_behind)
+        return PE_OK;
+    if (t->recipe || m->plan->seq.n_axes != 1)
+        return pe_fail(err, "", "the width differs"); /* no hypothesis */
+    struct pe_pieces *p = m->pieces = calloc(1, sizeof *p);
+    if (!p)
+        return pe_no_memory(err);
+    p->edit = *edit;
+    p->edit.n_owned = 0;
+    p->row = UINT64_MAX;
+    pe_edit_set(&p->edit, "scaling", *t->scaling_behind);
+    return t->is_growing ? PE_OK : plan_of(m->d, &p->edit, &p->plan, err);
+}
+
+static void forget_piece(struct pe_pieces *p)
+{
+    pe_plan_free(p->plan);
+    pe_edit_drop(&p->one);
+    p->plan = NULL;
+}
+
+static void drop_pieces(struct pe_pieces *p)
+{
+    if (p)
+        forget_piece(p);
+    free(p);
+}
+
+/* The scaling of the rows behind, at another length. */
+static void set_length(struct pe_pieces *p, double seq_len)
+{
+    const struct pe_value *behind = p->edit.transforms.scaling_behind;
+    size_t n = behind->object.n < PE_EDIT_FIELDS_MAX ? behind->object.n : PE_EDIT_FIELDS_MAX;
+    for (size_t i = 0; i < n; i++) {
+        p->scaling[i] = behind->object.fields[i];
+        if (pe_same(p->scaling[i].name, "seq_len"))
+            p->scaling[i].value = (struct pe_value){.kind = PE_REAL, .real = seq_len};
+    }
+    pe_edit_set(&p->one, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {p->scaling, n}});
+}
+
+/* The request at one row, whose length is that of the sequence up to it. */
+static void plan_row(const struct pe_model *m, uint64_t i)
+{
+    struct pe_pieces *p = m->pieces;
+    struct pe_failure err;
+    double at = pe_position_at(m->plan->seq.k, i);
+    forget_piece(p);
+    p->row = i;
+    p->one = p->edit;
+    pe_edit_remove_sequence(m->d, &p->one);
+    pe_edit_set_reals(&p->one, "positions", &at, 1);
+    set_length(p, at + 1);
+    if (p->one.failed || plan_of(m->d, &p->one, &p->plan, &err))
+        p->plan = NULL;
+    *m->no_memory |= p->one.failed;
+    *m->work += p->plan ? PE_WORK_OF_A_NS * p->plan->cost.ns + p->plan->work : 0;
+}
+
+const struct pe_plan *pe_model_plan_at(const struct pe_model *m, uint64_t i, uint64_t *row)
+{
+    struct pe_pieces *p = m->pieces;
+    *row = i;
+    if (!p || i < (uint64_t)m->transforms.switched_at)
+        return m->plan;
+    if (!m->transforms.is_growing)
+        return p->plan;
+    *row = 0;
+    if (p->row != i)
+        plan_row(m, i);
+    return p->plan;
+}
+
 /* ---- Making ---- */
 
 /* ---- Rows of a rotated tensor ---- */
@@ -232,6 +322,8 @@ static enum pe_status prepare(struct pe_diagnosis *d, struct pe_model *m, const 
         return pe_fail(err, "", "there are no waves to compute in another way");
     if (!status && d->evidence.kind->prepare)
         status = d->evidence.kind->prepare(m, err);
+    if (!status)
+        status = open_pieces(m, edit, err);
     return status ? status : pe_factors_open(d, m, err);
 }
 
@@ -315,6 +407,7 @@ void pe_model_free(struct pe_model *m)
 {
     if (!m)
         return;
+    drop_pieces(m->pieces);
     pe_plan_free(m->plan);
     free(m->columns);
     free(m->kept);
@@ -452,6 +545,8 @@ static uint64_t hash_transforms(uint64_t h, const struct pe_transforms *t)
         h = hash(h, t->mask_value);
     if (!isnan(t->wrapped_from))
         h = hash(h, t->wrapped_from);
+    if (t->scaling_behind)
+        h = hash(hash(h, (double)t->switched_at), t->is_growing);
     return hash_bytes(h, t->order, t->n_axes);
 }
 

@@ -219,10 +219,14 @@ enum pe_status pe_tables_read(struct pe_diagnosis *d, struct pe_failure *err)
 
 static void fill_tables(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
+    uint64_t at;
+    const struct pe_plan *plan = pe_model_plan_at(m, row, &at);
     if (m->transforms.recipe) /* the columns are the cosines'; sines are a quarter behind */
         pe_wave_tables(m, t, row, col0, n, out);
-    else
-        pe_fill(m->plan, t, row * pe_plan_output(m->plan, t)->row_len + col0, n, out);
+    else if (plan)
+        pe_fill(plan, t, at * pe_plan_output(plan, t)->row_len + col0, n, out);
+    for (size_t j = 0; !plan && j < n; j++)
+        out[j] = (double)INFINITY;
 }
 
 void pe_tables_phases(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)

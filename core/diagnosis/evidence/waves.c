@@ -354,10 +354,14 @@ void pe_rotary_row(const struct pe_model *m, uint64_t i, double *out)
 {
     size_t n = m->n_columns, pairs = n / 2;
     double factors[PE_HEAD_DIM_MAX / 2];
+    uint64_t at;
+    const struct pe_plan *plan = pe_model_plan_at(m, i, &at);
     if (m->transforms.recipe)
         pe_wave_row(m, i, 0, n, out);
-    else
-        pe_fill(m->plan, 0, i * n, n, out);
+    else if (plan)
+        pe_fill(plan, 0, at * n, n, out);
+    for (size_t c = 0; !plan && c < n; c++)
+        out[c] = (double)INFINITY;
     if (m->transforms.sin_cos_swapped)
         exchange(out, pairs);
     if (!m->plan->scheme->magnitude)

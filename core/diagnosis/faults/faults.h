@@ -126,6 +126,8 @@ size_t pe_scalings_count(const struct pe_diagnosis *d, bool of_believed_type);
 bool pe_scalings_apply(const struct pe_diagnosis *d, bool of_believed_type, size_t i, struct pe_edit *edit);
 /* Removes an attention_factor that the believed scaling states itself. */
 void pe_scalings_drop_factor(const struct pe_diagnosis *d, struct pe_edit *edit);
+/* The scaling in use with another seq_len, owned by the edit; NULL: the edit has failed. */
+const struct pe_value *pe_scaling_of_length(const struct pe_diagnosis *d, struct pe_edit *edit, double seq_len);
 /* Lists them: in pe_search, before faults are counted. */
 enum pe_status pe_scalings_open(struct pe_diagnosis *d, struct pe_failure *err);
 

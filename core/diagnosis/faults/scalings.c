@@ -246,6 +246,18 @@ void pe_scalings_drop_factor(const struct pe_diagnosis *d, struct pe_edit *edit)
         pe_edit_remove(edit, "attention_factor");
 }
 
+const struct pe_value *pe_scaling_of_length(const struct pe_diagnosis *d, struct pe_edit *edit, double seq_len)
+{
+    struct pe_value *value = pe_edit_room(edit, sizeof *value);
+    struct object o = {value ? pe_edit_room(edit, MEMBERS_MAX * sizeof *o.fields) : NULL, 0};
+    if (!o.fields)
+        return NULL;
+    copy(&o, pe_edit_value(d, edit, "scaling"));
+    set_real(&o, "seq_len", seq_len);
+    *value = (struct pe_value){.kind = PE_OBJECT, .object = {o.fields, o.n}};
+    return value;
+}
+
 static bool is_equal(const struct pe_value *a, const struct pe_value *b)
 {
     if (a && b && a->kind == PE_STRING && b->kind == PE_STRING)

@@ -8,6 +8,7 @@
  * it with /encode; nothing in the answer needs to be believed. */
 #include "core/diagnosis/diagnosis.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,9 +301,10 @@ static void put_codes(const struct pe_hypothesis *h, struct pe_node *node)
 
 /* The resolved configuration. Of a rotated tensor, and of cos and sin in one, tables were asked for in a form of our
  * own. */
-static void put_config(const struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node)
+static void put_config(const struct pe_diagnosis *d, const struct pe_candidate *c, const struct pe_plan *plan,
+                       struct pe_node *node)
 {
-    const struct pe_value *config = pe_plan_config(c->model->plan);
+    const struct pe_value *config = pe_plan_config(plan);
     struct pe_node *copy = pe_put_object(node, "config");
     const char *form = d->evidence.kind->id == PE_OF_ROTATED ? "pairs" : d->evidence.view.form;
     for (size_t i = 0; i < config->object.n; i++) {
@@ -320,6 +322,51 @@ static void put_config(const struct pe_diagnosis *d, const struct pe_candidate *
     const struct pe_value *scale = pe_edit_value(d, &c->edit, "query_scale");
     if (scale && !pe_field_find(config->object.fields, config->object.n, "query_scale"))
         pe_put_value(copy, "query_scale", scale);
+}
+
+/* Of rows first … end-1. */
+static void put_rows(struct pe_diagnosis *d, const struct pe_candidate *c, uint64_t first, uint64_t end,
+                     struct pe_node *node)
+{
+    const struct pe_positions *k = c->model->plan->seq.k;
+    uint64_t n = end - first;
+    double start = pe_position_at(k, first), *positions = pe_values_room(d->values, n * sizeof *positions);
+    bool is_run = start == floor(start);
+    if (!positions)
+        return;
+    for (uint64_t i = 0; i < n; i++) {
+        positions[i] = pe_position_at(k, first + i);
+        is_run = is_run && positions[i] == start + (double)i;
+    }
+    pe_put_integers(node, "rows", (const int64_t[]){(int64_t)first, (int64_t)end}, 2);
+    struct pe_node *sequence = pe_put_object(node, "sequence");
+    if (is_run && start != 0)
+        pe_put_integer(sequence, "offset", (int64_t)start);
+    if (is_run)
+        pe_put_integer(sequence, "len", (int64_t)n);
+    else
+        pe_put_value(sequence, "positions",
+                     &(struct pe_value){.kind = PE_ARRAY,
+                                        .array = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = positions}});
+}
+
+/* A request for each part of the rows; where the ladder grows, the second is of the last row. */
+static void put_pieces(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node)
+{
+    const struct pe_transforms *t = &c->edit.transforms;
+    if (!t->scaling_behind)
+        return;
+    struct pe_node *list = pe_put_list(node, "pieces"), *first = pe_put_object(list, NULL),
+                   *second = pe_put_object(list, NULL);
+    uint64_t n = c->model->plan->seq.k->n, at, x = (uint64_t)t->switched_at;
+    const struct pe_plan *behind = pe_model_plan_at(c->model, n - 1, &at);
+    put_rows(d, c, 0, x, first);
+    put_config(d, c, c->model->plan, first);
+    put_rows(d, c, x, n, second);
+    if (behind)
+        put_config(d, c, behind, second);
+    if (t->is_growing)
+        pe_put_boolean(second, "growing", true);
 }
 
 static int compare_listed(const void *a, const void *b)
@@ -344,7 +391,7 @@ static void put_also(struct pe_diagnosis *d, const struct pe_answer *a, size_t h
         put_codes(&c->explanation.h, other);
         pe_put_boolean(other, "everywhere", c->likeness == PE_ALIKE);
         pe_answer_detail(d, c, other);
-        put_config(d, c, other);
+        put_config(d, c, c->model->plan, other);
         put_sequence(d, c, other);
         put_transforms(&c->edit.transforms, other);
     }
@@ -364,6 +411,11 @@ static const struct pe_member candidate[] = {
      .types = "array",
      .summary =
          "other mistakes with the same numbers, at most 8: codes, everywhere, detail, config, sequence, transforms"},
+    {.name = "pieces",
+     .types = "array",
+     .summary =
+         "where some rows have another scaling than the others: rows (from, to), config and sequence of each part",
+     .is_optional = true},
     {.name = NULL},
 };
 
@@ -372,7 +424,7 @@ static enum pe_status put_candidate(struct pe_diagnosis *d, const struct pe_answ
 {
     const struct pe_candidate *c = &a->candidates[i];
     struct pe_node *node = pe_put_object(list, NULL);
-    put_config(d, c, node);
+    put_config(d, c, c->model->plan, node);
     put_sequence(d, c, node);
     put_transforms(&c->edit.transforms, node);
     put_codes(&c->explanation.h, node);
@@ -380,6 +432,7 @@ static enum pe_status put_candidate(struct pe_diagnosis *d, const struct pe_answ
     pe_put_string(node, "verdict", verdicts[c->all.verdict < PE_NO_FIT ? c->all.verdict : PE_NO_FIT]);
     put_comparison(d, &c->all, node);
     put_also(d, a, i, node);
+    put_pieces(d, c, node);
     return status;
 }
 

@@ -178,6 +178,26 @@ static void put_order(const struct pe_channels *channels, struct pe_node *node)
         pe_put_integer(node, "heads", channels->heads);
 }
 
+static void put_length(const struct pe_value *scaling, const char *name, struct pe_node *node)
+{
+    const struct pe_value *length = scaling ? member(scaling, "seq_len") : NULL;
+    struct pe_node *object = pe_put_object(node, name);
+    if (length)
+        pe_put_value(object, "seq_len", length);
+}
+
+static void put_switch(const struct pe_candidate *c, struct pe_node *node)
+{
+    const struct pe_transforms *t = &c->edit.transforms;
+    struct pe_node *found = pe_put_object(node, "found");
+    pe_put_integer(found, "row", t->switched_at);
+    put_length(pe_field_find(c->edit.fields, c->edit.n_fields, "scaling"), "before", found);
+    if (t->is_growing)
+        pe_put_boolean(found, "growing", true);
+    else
+        put_length(t->scaling_behind, "after", found);
+}
+
 static void put_transformed(const struct pe_candidate *c, const char *code, struct pe_node *node)
 {
     const struct pe_transforms *t = &c->edit.transforms;
@@ -189,6 +209,8 @@ static void put_transformed(const struct pe_candidate *c, const char *code, stru
         pe_put_real(node, "found", t->mask_value);
     else if (strcmp(code, "stage_other") == 0)
         pe_put_string(node, "found", pe_stage_words[t->stage]);
+    else if (strcmp(code, "scaling_switch") == 0)
+        put_switch(c, node);
     else if (strcmp(code, "zero_row") == 0)
         pe_put_integer(node, "found", t->zero_row);
     else

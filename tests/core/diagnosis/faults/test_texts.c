@@ -45,6 +45,7 @@ static const char *const codes[] = {"layout_swapped",
                                     "query_scale_other",
                                     "sinks_missing",
                                     "sinks_extra",
+                                    "scaling_switch",
                                     "scaling_missing",
                                     "ladder_width",
                                     "ladder_from_one",
@@ -96,7 +97,8 @@ static const char *const members[] = {
     "pointer",     "meaning",      "heads",         "found",         "believed",          "position",
     "candidate",   "largest",      "row",           "nearest.codes", "nearest.max_error", "worst.output",
     "worst.index", "nearest.name", "nearest.pairs", "nearest.of",    "nearest.largest",   "found.conversion",
-    "found.heads", "found.times",  "found.block",   "found.first",   "found.every",       "found.missing"};
+    "found.heads", "found.times",  "found.block",   "found.first",   "found.every",       "found.missing",
+    "found.row"};
 
 static const struct pe_fault_info *find(const char *code)
 {
