@@ -191,7 +191,8 @@ $(TABLES_O): $(BUILD)/obj/%_rows.o: $(BUILD)/gen/%_rows.c $(BUILD)/flags | libra
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(HARDEN) $(OPTIMISE) $(CFLAGS) -c $< -o $@
 
-# A script of sh, gzip and od converts the web page to C; without assembler, it works with every compiler and machine.
+# A script of sh, esbuild, gzip and od converts the web page to C; without assembler, it works with every compiler and
+# machine.
 PAGE_FILES := $(sort $(foreach ending,html css js json svg,$(wildcard server/page/*.$(ending) server/page/*/*.$(ending) \
                      server/page/*/*/*.$(ending))) \
                      $(wildcard server/page/stories/*.md))

@@ -14,7 +14,7 @@
 set -eu
 
 build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libuv1-dev libjansson-dev libpng-dev zlib1g-dev
-    nettle-dev libgnutls28-dev libcurl4-gnutls-dev libopenblas-dev"
+    nettle-dev libgnutls28-dev libcurl4-gnutls-dev libopenblas-dev esbuild"
 test_packages="$build_packages gettext clang clang-format libcmocka-dev python3 python3-pytest python3-pytest-xdist
     python3-numpy python3-mpmath python3-yaml
     python3-hypothesis python3-jsonschema python3-zarr python3-dask python3-distributed python3-xarray
@@ -43,6 +43,7 @@ check() {
     command -v pkg-config >/dev/null ||
         fail "pkg-config is missing; 'make run' installs it on Debian, elsewhere use your package manager"
     command -v awk >/dev/null || fail "awk is missing, which makes tables of texts and models; install it (Debian: mawk)"
+    command -v esbuild >/dev/null || fail "esbuild is missing, which shortens the scripts of the page; install it (Debian: esbuild)"
     pkg-config --exists $libraries && return
     for library in $libraries; do
         pkg-config --exists "$library" || missing="${missing:-}${missing:+, }$library"

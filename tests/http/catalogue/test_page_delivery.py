@@ -63,36 +63,26 @@ def expected(base, name):
     return content.replace(b"/ui/BUILD", base.encode()) if name == "index.html" else content
 
 
-def bare(name):
-    """Scripts, styles and texts without indentation and without comments that begin a line; lines keep their numbers."""
-    text = re.sub(r"^[ \t]*/\*.*?\*/", lambda comment: "\n" * comment[0].count("\n"), source(name), flags=re.S | re.M)
-    text = re.sub(r"^[ \t]+", "", text, flags=re.M)
-    return re.sub(r"^//.*", "", text, flags=re.M) if name.endswith(".js") else text
+def shortened(names, folder=FOLDER):
+    """What esbuild makes of scripts and styles, which is what the program has of them."""
+    stories = [name for name in names if name.startswith("stories/") and name.endswith(".js")]  # their names stay, for readers by /mcp
+    with tempfile.TemporaryDirectory() as there:
+        for how, some in ("--minify", sorted(set(names) - set(stories))), ("--minify-whitespace", stories):
+            subprocess.run(["esbuild", how, "--target=es2022", "--log-level=warning", "--outbase=.", f"--outdir={there}", *some], cwd=folder, check=True)
+        return {name: (pathlib.Path(there) / name).read_bytes() for name in names}
 
 
-OPEN = tuple("[{(,;")  # behind these no statement ends with its line
+@pytest.fixture(scope="module")
+def embedded(base):
+    """Each file as it is in the program."""
+    found = {name: expected(base, name) for name in FILES} | shortened([f for f in FILES if f.endswith((".js", ".css"))])
+    for name in FILES:
+        if name.endswith(".json"):
+            found[name] = json.dumps(json.loads(source(name)), ensure_ascii=False, separators=(",", ":")).encode()
+    return found
 
 
-def statements(text):
-    """The tokens of a script without their lines, each with whether a line ends before it where a statement may end."""
-    found = tokens(text)
-    lines = [0, *(line + part.count("\n") for line, _, part in found)]
-    parts = ["", *(part for _, _, part in found)]
-    return [(kind, part, line > lines[i] and not parts[i].endswith(OPEN)) for i, (line, kind, part) in enumerate(found)]
-
-
-def is_embedded(text, base, name):
-    """Is this the file as it is in the program? Scripts also lose spaces and ends of lines: their tokens are those of the source."""
-    if name.endswith(".js"):
-        return statements(text.decode()) == statements(source(name)) and b"\n\n" not in text and len(text) <= len(bare(name).encode())
-    if name.endswith(".css"):
-        return re.sub(r"\s", "", text.decode()) == re.sub(r"\s", "", bare(name)) and len(text) <= len(bare(name).encode())
-    if name.endswith(".json"):
-        return json.loads(text) == json.loads(source(name)) and len(text) <= len(bare(name).encode())
-    return text == expected(base, name)
-
-
-def test_every_file_in_both_codings(server, base):
+def test_every_file_in_both_codings(server, base, embedded):
     tags = {}
     for path, name, kept in places(base):
         plain, packed = server.get(path), server.get(path, {"Accept-Encoding": "gzip, deflate, br, zstd"})
@@ -100,7 +90,7 @@ def test_every_file_in_both_codings(server, base):
             assert answer.status == 200 and answer.headers["Content-Type"] == TYPES[pathlib.Path(name).suffix], path
             assert answer.headers["Cache-Control"] == kept and answer.headers["Vary"] == "Accept-Encoding", path
         assert plain.headers["Content-Encoding"] is None and packed.headers["Content-Encoding"] == "gzip"
-        assert plain.body == gzip.decompress(packed.body) and is_embedded(plain.body, base, name), path
+        assert plain.body == gzip.decompress(packed.body) == embedded[name], path
         assert packed.body[:10] == b"\x1f\x8b\x08\0\0\0\0\0\x02\x03"  # no time, no name, best compression
         strong = [answer.headers["ETag"] for answer in (plain, packed)]
         assert all(re.fullmatch(r'"[\x21\x23-\x7e]+"', tag) for tag in strong) and strong[0] != strong[1]
@@ -124,68 +114,6 @@ def test_unchanged_files_are_not_sent_again(server, base, path, coding):
                 assert kept.headers[name] == whole.headers[name]
     for condition in ('"other"', other.headers["ETag"], tag.strip('"')):
         assert server.get(path, {**headers, "If-None-Match": condition}).body == whole.body, condition
-
-
-def tokens(text):
-    """The tokens of a script without its comments, as (line, kind, token): quoted '…', "…" and the pieces of `…${…}…`, patterns /…/ after
-    what is no value, words, ++ and --, other signs one by one."""
-    token = re.compile(r"""(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<quoted>'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|(?P<space>\s+)|(?P<word>[\w$.]+)|(?P<other>\+\+|--|.)""", re.S)
-    pattern = re.compile(r"/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\[\n])+/[a-z]*")
-    piece = re.compile(r"(?:\\.|\$(?!\{)|[^`\\$])*", re.S)
-    at, line, before, braces, found = 0, 1, "", [], []
-
-    def add(kind, part):
-        nonlocal line
-        found.append((line, kind, part))
-        line += part.count("\n")
-
-    def literal(start):
-        """From after ` or the } of a part, to after ` or the { of the next part."""
-        end = piece.match(text, start).end()
-        add("quoted", text[start:end])
-        if text[end] == "$":
-            braces.append(0)
-            return end + 2
-        return end + 1
-
-    while at < len(text):
-        match = (before in "" or before in "(,=:[!&|?{};+-*%<>~^\n" or before in ("return", "typeof", "=>")) and pattern.match(text, at)
-        is_pattern = match and not text.startswith(("/*", "//"), at)
-        match = match if is_pattern else token.match(text, at)
-        kind, at = "pattern" if is_pattern else match.lastgroup, match.end()
-        if kind in ("comment", "space"):
-            line += match[0].count("\n")
-            continue
-        if match[0] != "`":
-            add(kind, match[0])
-        before = match[0] if kind in ("word", "other") else "0"
-        if match[0] == "`":
-            at = literal(at)
-        elif match[0] == "{" and braces:
-            braces[-1] += 1
-        elif match[0] == "}" and braces:
-            braces[-1] -= 1
-            if braces[-1] < 0:
-                braces.pop()
-                at = literal(at)
-    return found
-
-
-def texts_over_lines(text):
-    return [part for _, kind, part in tokens(text) if kind == "quoted" and "\n" in part]
-
-
-def test_the_reader_of_scripts():
-    assert texts_over_lines("a = `b\n c`; /* `\n */ x = '`'; // `\n d = /[`'/]/g; e = `${ {f: `g`}.f }`;") == ["b\n c"]
-    assert texts_over_lines("`a${b}\n${`c\n`}`") == ["\n", "c\n"] and texts_over_lines("a / b / c; '\\'\\\n'") == ["'\\'\\\n'"]
-    assert tokens("a + +b") != tokens("a++b") and tokens("a+ b // c\n/d /") == tokens("a+b\n/d/") and tokens("x=/d /") != tokens("x=/d/")
-
-
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_no_text_runs_over_several_lines(name):
-    """So that embed.sh may take what begins a line for code or a comment."""
-    assert bare(name).count("\n") == source(name).count("\n")
-    assert texts_over_lines(source(name)) == []
 
 
 COLUMNS = 120
@@ -243,39 +171,61 @@ def test_neighbours_are_not_there(server, path):
     assert server.get(path).status == 404
 
 
+def contents(made):
+    """The first file in a source that embed.sh wrote."""
+    return gzip.decompress(bytes(int(digits, 8) for digits in re.findall(r"\\(\d{3})", made.split(";", 1)[0]))).decode()
+
+
+def embed(folder, *names, struct="page_built_in", **environment):
+    return subprocess.run([FOLDER / "embed.sh", struct, folder, *names], capture_output=True, text=True, env={**os.environ, **environment})
+
+
 def test_the_build_names_all_bytes():
     """embed.sh on copies of the folder: the same files give the same program, any change another build."""
 
-    def embed(folder):
+    def made(folder):
         names = sorted(f.relative_to(folder).as_posix() for f in folder.rglob("*") if f.suffix in TYPES)
-        made = subprocess.run([FOLDER / "embed.sh", "page_built_in", folder, *names], capture_output=True, text=True, check=True).stdout
-        return made, re.search(r'\.build = "(\w+)"', made)[1]
+        source_in_c = embed(folder, *names).stdout
+        return source_in_c, re.search(r'\.build = "(\w+)"', source_in_c)[1]
 
     with tempfile.TemporaryDirectory() as there:
         copy = pathlib.Path(there) / "page"
         copy.mkdir()
         (copy / "index.html").write_text("/ui/BUILD/a.js")
-        (copy / "a.js").write_text("'\\377\"?\\n\0\u4e2d';\n")
-        first = embed(copy)
-        assert embed(copy) == first and f"/ui/{first[1]}" not in first[0]  # compressed
+        (copy / "a.js").write_text("f('\\377\"?\\n\0\u4e2d');\n")
+        first = made(copy)
+        assert made(copy) == first and f"/ui/{first[1]}" not in first[0]  # compressed
         os.utime(copy / "a.js", (1, 1))
-        assert embed(copy) == first
+        assert made(copy) == first
         (copy / "a.js").rename(copy / "b.js")
-        renamed = embed(copy)
-        (copy / "b.js").write_text("'")
-        assert len({first[1], renamed[1], embed(copy)[1]}) == 3
+        renamed = made(copy)
+        (copy / "b.js").write_text("f('\\n');")
+        assert len({first[1], renamed[1], made(copy)[1]}) == 3
 
 
-def test_a_script_loses_spaces_and_nothing_else():
-    """Lines that embed.sh has to leave as they are, or else another program comes out."""
-    kept = ["a = b / c / d;", "x = y.split(/ , /);", "f(`a, ${b ? ` , ` : ''} c`);", "a = b + +c - -d;", "g(`a ${h(", "1, 2)} , b`);", "u = 'a // b' / 2;"]
-    shorter = {"const a = [1, 'b , c'];   /* d, e */": "const a=[1,'b , c'];", "  i = `j ${k} , l` + \"m = n\";": "i=`j ${k} , l`+\"m = n\";", "return [o, ...p];": "return[o,...p];",
-               "  // q": "", "r = 's'; // t": "r = 's'; // t"}
-    with tempfile.TemporaryDirectory() as there:
-        (pathlib.Path(there) / "a.js").write_text("\n".join([*kept, *shorter]) + "\n")
-        made = subprocess.run([FOLDER / "embed.sh", "page_built_in", there, "a.js"], capture_output=True, text=True, check=True).stdout
-    text = gzip.decompress(bytes(int(digits, 8) for digits in re.findall(r"\\(\d{3})", made))).decode()
-    assert text == "".join(line if line.endswith(OPEN) else f"{line}\n" for line in [*kept, *shorter.values()] if line)
+def test_what_others_name_in_a_script_keeps_its_name(tmp_path):
+    """Files that it imports, names that it exports, fields of objects; local and private names become short."""
+    (tmp_path / "a.js").write_text("""import { far } from './b/c.js';  // why
+export class Near { #hidden = 1; shown(argument) { return `a  ${far(argument)}` + this.#hidden; } }
+export const later = () => import('./d.js');
+""")
+    text = contents(embed(tmp_path, "a.js").stdout)
+    assert all(name in text for name in ("./b/c.js", "Near", "shown", "later", "./d.js", "`a  ${", "export")), text
+    assert not any(name in text for name in ("why", "hidden", "argument")) and "\n" not in text.strip()
+    assert contents(embed(tmp_path, "a.js", struct="clients_built_in").stdout) == (tmp_path / "a.js").read_text()  # for readers: as it is
+
+
+def test_a_script_that_no_browser_reads_stops_the_build(tmp_path):
+    (tmp_path / "a.js").write_text("const a = ;\n")
+    done = embed(tmp_path, "a.js")
+    assert done.returncode != 0 and "a.js:1:10" in done.stderr and done.stdout == ""
+
+
+def test_without_esbuild_there_is_one_sentence(tmp_path):
+    for program in ("sh", "dirname", "mkdir", "mktemp", "rm"):
+        (tmp_path / program).symlink_to(shutil.which(program))
+    done = embed(FOLDER, "main.js", PATH=str(tmp_path))
+    assert done.returncode == 1 and "esbuild is missing" in done.stderr and len(done.stderr.splitlines()) == 1 and done.stdout == ""
 
 
 # ---- Safety ----------------------------------------------------------------------------------------------------------------

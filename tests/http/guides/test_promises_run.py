@@ -34,6 +34,9 @@ def test_what_is_missing_is_said_and_nothing_else_happens(tmp_path):
     shutil.copy(shutil.which("pkg-config"), tmp_path / "pkg-config")
     done = run(str(tmp_path / "sh"), "deploy/packages.sh", "check", PATH=str(tmp_path))
     assert done.returncode == 1 and "awk is missing" in done.stderr
+    (tmp_path / "awk").symlink_to(shutil.which("awk"))
+    done = run(str(tmp_path / "sh"), "deploy/packages.sh", "check", PATH=str(tmp_path))
+    assert done.returncode == 1 and "esbuild is missing" in done.stderr
     assert run("deploy/packages.sh", "check").returncode == 0
 
 

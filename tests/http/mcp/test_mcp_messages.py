@@ -176,7 +176,7 @@ def test_a_story_is_that_of_the_page(server, name):
         text, rest = content["text"].split("```js\n")
         assert content["uri"] == f"posenc://stories/{asked}" and text.startswith(f"# {title}\n\n## ")
         figures = re.findall(r"figure\('([\w-]+)'", module)
-        assert re.findall(r"figure\('([\w-]+)'", rest) == figures and len(figures) > 3 and rest.endswith("```\n")
+        assert re.findall(r"""figure\(['"]([\w-]+)""", rest) == figures and len(figures) > 3 and rest.endswith("```\n")
         for block in whole.split("\n\n")[1:]:
             lines = block.strip("\n").split("\n")
             if lines[0].startswith("!["):
