@@ -17,6 +17,8 @@ const STROKES = {
   save: 'M12 4v11M7 10.5l5 5 5-5M4 20h16',
   copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
   link: 'M10 14a4 4 0 0 0 6 .5l3-3a4 4 0 0 0-5.7-5.7l-1 1M14 10a4 4 0 0 0-6-.5l-3 3a4 4 0 0 0 5.7 5.7l1-1',
+  play: 'M8 5v14l11-7z',
+  stop: 'M7 7h10v10H7z',
   reset: 'M4 4v6h6M4.5 10a8 8 0 1 1-.5 4',
 };
 

@@ -1,5 +1,6 @@
 """Forms: a card for each configuration, made from /schemes alone, that changes the request while it is used."""
 import json
+import re
 import urllib.parse
 import urllib.request
 
@@ -510,3 +511,12 @@ def test_a_view_that_sets_the_positions_says_so(visit, view, is_set):
     shown = page.run("return ['[data-fixed=sequence]', '[data-card=a] [data-field=len]', '[data-card=a] [data-field=offset]', '[data-card=a] [data-field=base]']"
                      ".map((one) => document.querySelector(one)?.checkVisibility() ?? false)")
     assert shown == [is_set, not is_set, not is_set, True]
+
+
+def test_a_card_links_to_the_paper_of_its_scheme(visit, server):
+    for row in server.get("/schemes").json()["schemes"]:
+        if row["name"] in ("rope", "deberta", "binary"):
+            page = visit(fragment("table" if row["name"] != "deberta" else "attention", row["example"], lang="zh"))
+            assert row["paper"] in page.text(".form-card .papers")
+            links = page.run("return [...document.querySelectorAll('.form-card .papers a')].map((a) => a.href)")
+            assert links == [f"https://arxiv.org/abs/{number}" for number in re.findall(r"\d{4}\.\d{5}", row["paper"])]

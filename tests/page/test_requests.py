@@ -4,9 +4,11 @@ import io
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree
 
 import numpy as np
 import pytest
@@ -168,6 +170,28 @@ def test_a_heat_map_is_saved_with_its_title_axes_and_colour_bar(open_page):
     assert width >= 2 * max(side[0] for side in sides) and height >= 2 * (sides[0][1] + sides[1][1] + 40)
     page = open_page(fragment("curves", {"scheme": "sinusoidal", "dim": 32, "len": 20}))
     assert not page.all("button[data-action=figure]")   # of lines the picture has its axes
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.fresh
+@pytest.mark.parametrize("view", ["curves", "attention"])
+def test_a_figure_is_saved_as_svg_with_its_texts_on_light_paper(open_page, view):
+    config = {"scheme": "sinusoidal", "dim": 32, "len": 20} if view == "curves" else {"scheme": "rope", "dim": 32, "tokens": ["<b>", "dog&", "dog", "unbelievably"]}
+    page = open_page(fragment(view, config, theme="dark", lang="en"))
+    texts = {"value", "position", "0.5"} if view == "curves" else {"query ↓".split()[0], "<b>", "dog&", "unbelievably", "probs"}
+    name, data = save(page, "svg")
+    assert name.endswith(".svg")
+    root = xml.etree.ElementTree.fromstring(data)
+    written = {text.text for text in root.iter(f"{SVG}text")}
+    assert root.tag == f"{SVG}svg" and texts <= written and any(text.startswith(page.url) for text in written), written
+    lines = [path for path in root.iter(f"{SVG}path") if path.get("fill") == "none" and path.get("d").count("L") > 15]
+    images = [image.get("href") or image.get("{http://www.w3.org/1999/xlink}href") for image in root.iter(f"{SVG}image")]
+    assert bool(lines) == (view == "curves") and all(href.startswith("data:image/png;base64,") for href in images) and bool(images)
+    ground = next(root.iter(f"{SVG}path")).get("fill")
+    assert min(int(part) for part in re.findall(r"\d+", ground)) > 240  # paper, although the page is dark
+    assert page.attribute("html", "data-theme") == "dark"
 
 
 def test_with_a_token_files_are_fetched_and_saved(open_page, tmp_path):

@@ -67,6 +67,8 @@ def test_contents_sections_and_what_is_loaded(open_page, story):
     assert names[-1] not in loaded and len(loaded) <= 4, loaded  # those that are near
     assert page.run(RAW, story) == [] and page.run(UNREAD) == []
     assert set(page.run(MATH_NAMES)) <= KNOWN_NAMES
+    papers = page.run("return [...document.querySelectorAll('.papers li a')].map((a) => [a.href, a.target, a.rel])")
+    assert papers and all(re.fullmatch(r"https://arxiv\.org/abs/\d{4}\.\d{5}", href) and (target, rel) == ("_blank", "noopener noreferrer") for href, target, rel in papers)
     ends = page.run("return [...document.querySelectorAll('article[data-story] a[data-story]')].map((a) => a.dataset.story)")
     assert sorted(ends) == [name for name in STORIES if name != story]
 

@@ -142,3 +142,4 @@ def test_save_a_picture(newcomer):
     page = newcomer.click("main a[href*='view=table'][data-scheme=sinusoidal]").comes_to("table").page
     name, data = save(page, "figure")
     assert newcomer.clicks == 2 and name.endswith(".png") and data.startswith(b"\x89PNG")
+    assert page.all("button[data-action=svg]")

@@ -33,6 +33,7 @@ export class Copies {
     this.npy = new Saver('npy', word('panel.npy'), this.said);
     this.png = new Saver('png', word('panel.png'), this.said);
     this.figure = new Saver('figure', word('panel.figure'), this.said);
+    this.svg = new Saver('svg', word('panel.svg'), this.said);
     this.hint = make('p', { class: 'hint', hidden: true });
     this.element = make('section', { class: 'request', 'aria-label': word('panel.title') },
       make('h2', null, word('panel.title')),
@@ -40,7 +41,7 @@ export class Copies {
       ...KINDS.map(([kind]) => this.#pane(kind)),
       this.hint,
       make('div', { class: 'toolbar save' }, this.npy.element, this.png.element,
-        this.figure.element, this.#linkButton()),
+        this.figure.element, this.svg.element, this.#linkButton()),
       this.said);
     root.append(this.element);
     this.#choose('curl');
@@ -203,9 +204,10 @@ export class Copies {
     this.npy.show(!isTensor ? null : {
       request: { path, body: file }, name: fileName(body, about, file.format), bytes: tensor && bytesOf(tensor),
     });
-    const { cells, whole } = this.#pictures(about);
+    const { cells, whole, lines } = this.#pictures(about);
     this.png.show(cells ?? whole);
     this.figure.show(cells && whole);
+    this.svg.show(lines);
   }
 
   /* Of a heat map the server paints the cells with the same colours; every figure is saved as it stands, with title,
@@ -219,11 +221,13 @@ export class Copies {
     const request = figure.png();
     const file = fileName(this.source.request.body, about, 'png');
     const address = () => location.origin + '/' + print(this.page.store.state);
-    const make = async () => (await import('./snapshot.js')).snapshot(figure, address());
-    if (!request) return { whole: { name: file, make } };
+    const make = (kind) => async () => (await import('./snapshot.js')).snapshot(figure, address(), kind);
+    const lines = { name: file.replace(/\.png$/, '.svg'), make: make('svg') };
+    if (!request) return { whole: { name: file, make: make('png') }, lines };
     return {
+      lines,
       cells: { name: file, request: { ...request, body: { ...request.body, format: 'png' } } },
-      whole: { name: file.replace(/\.png$/, '-figure.png'), make },
+      whole: { name: file.replace(/\.png$/, '-figure.png'), make: make('png') },
     };
   }
 

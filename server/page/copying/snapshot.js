@@ -1,20 +1,22 @@
-/* A figure as a picture file: its title, its canvases, the texts that stand over and beside them, the
+/* A figure as a picture file, PNG or SVG: its title, its canvases, the texts that stand over and beside them, the
  * colour bar, and the address that shows it again. On light paper, whatever the page has. */
 import { painters } from '../figure.js';
 import { inLight } from '../frame/settings.js';
+import { SvgContext } from './svg.js';
 
 const MARGIN_PX = 16;
 const LINE_PX = 28;
 const ADDRESS_MAX = 160;   /* of a longer one its beginning */
 
-/* Gives a Blob. */
-export function snapshot(figure, address) {
+/* kind: 'png' or 'svg'. Gives a Blob. */
+export function snapshot(figure, address, kind) {
   const context = inLight(() => {
     const sheet = sheetOf(figure);
-    const drawn = canvasOf(sheet);
+    const drawn = kind === 'svg' ? new SvgContext(sheet.width, sheet.height) : canvasOf(sheet);
     drawSheet(drawn, figure, sheet, address);
     return drawn;
   });
+  if (kind === 'svg') return new Blob([context.text], { type: 'image/svg+xml' });
   return new Promise((resolve) => context.canvas.toBlob(resolve));
 }
 

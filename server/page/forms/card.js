@@ -14,6 +14,7 @@ import { words } from './fields.js';
 import { tool } from '../icons.js';
 import { Json } from './json.js';
 import { LayerChoice, PresetChoice, ReadFile, SchemeChoice, SequenceChoice } from './sources.js';
+import { paperOf } from '../papers.js';
 import { label, rewrite, word } from '../words.js';
 
 export { presetList } from './sources.js';
@@ -30,12 +31,13 @@ export class Card {
     this.basic = make('div', { class: 'basic' });
     this.groups = make('div', null);
     this.more = make('details', { class: 'more' }, make('summary', null, word('form.more')), this.groups);
+    this.paper = make('div');
     this.json = new Json(slot, (config) => this.set(config, 'json'));
     const onkeydown = (event) => { if (event.key === 'Enter') this.goToWrong(); };
     this.element = make('section',
       { class: 'form-card', 'data-card': slot, 'aria-labelledby': `slot-${slot} card-${slot}`, onkeydown },
       this.makeHead(),
-      this.file.element, this.sources, this.sequence, this.basic, this.more, this.json.element);
+      this.file.element, this.sources, this.sequence, this.basic, this.more, this.json.element, this.paper);
     this.element.style.setProperty('--slot', `var(--${slot})`);
   }
 
@@ -95,6 +97,7 @@ export class Card {
     const built = `${row?.name} ${this.page.viewPath()}`;
     if (built === this.built) return;
     this.built = built;
+    this.paper.replaceChildren(...[paperOf(row)].filter(Boolean));
     this.parameters = new Map(rows.filter((one) => !this.positions.has(one)).map((one) => [one, this.controlOf(one)]));
     const isBasic = (one) => one.level === 'basic';
     this.basic.replaceChildren(...this.elements(isBasic));

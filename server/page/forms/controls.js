@@ -1,4 +1,5 @@
 /* Controls of a form: for each row of the catalogue one that shows a value in place and says what was chosen. */
+import { playable } from '../frame/play.js';
 import { freshId, make, mark, name, served } from '../dom.js';
 import { given, inside, isChooser, isInUse, shown } from './edits.js';
 import { isGiven, print, read, same, slider } from './fields.js';
@@ -185,7 +186,7 @@ class Numeric extends Typed {
     this.slider = make('input', { type: 'range', min: 0, max: this.stops.values.length - 1, step: 1,
       'aria-label': label(this.row), oninput: () => this.slide() });
     mark(this.slider, { slider: this.field, config: this.slot });
-    return make('div', { class: 'pair' }, this.slider, input);
+    return make('div', { class: 'pair' }, playable(this.slider, label(this.row)), input);
   }
 
   /* A field for numbers takes no other text; the server says what is wrong with it. */

@@ -23,7 +23,7 @@ const FIGURE_KEYS = {
   help: ['?'],
 };
 const PAGE_KEYS = {
-  walk: ['Space', '→', '←'], undo: [`${MOD}+Z`], redo: [`${MOD}+Shift+Z`], paste: [`${MOD}+V`],
+  walk: ['Space', '→', '←'], slider: ['p'], undo: [`${MOD}+Z`], redo: [`${MOD}+Shift+Z`], paste: [`${MOD}+V`],
 };
 
 function list(keys) {

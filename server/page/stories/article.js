@@ -1,6 +1,7 @@
 /* A story as a page: table of contents, sections, paragraphs, live figures that are built when they come near. */
 import { busy } from '../ask.js';
 import { make } from '../dom.js';
+import { papersOf } from '../papers.js';
 import { storyCard } from '../views/parts.js';
 import { word } from '../words.js';
 import { stories } from './list.js';
@@ -21,7 +22,7 @@ export class Article {
       make('ol', null, this.links.map((link) => make('li', null, link))));
     this.sections = sections.map((section, i) => this.section(section, i + 1));
     this.element = make('article', { class: 'story', 'data-story': story }, this.contents,
-      make('div', { class: 'story-text' }, this.sections, this.others()));
+      make('div', { class: 'story-text' }, this.sections, this.papers(figures), this.others()));
   }
 
   section({ key, parts }, number) {
@@ -46,6 +47,14 @@ export class Article {
     const one = new LiveFigure(this.page, this.story, this.rows.get(name));
     this.#figures.push(one);
     return one.element;
+  }
+
+  /* Of all schemes that a figure shows, in the order of the catalogue. */
+  papers(figures) {
+    const { catalogue } = this.page;
+    const configs = figures.flatMap((row) => Object.values(row.configs ?? {}));
+    const shown = new Set(configs.map((config) => catalogue.schemeOf(config)));
+    return papersOf(catalogue.catalogue().schemes.filter((row) => shown.has(row) && row.paper));
   }
 
   /* Where to go from the end. */

@@ -1,6 +1,7 @@
 /* Controls of a view: a slider with its number, a row of choices, a player. The first two show a value and tell of
  * another one. */
 import { action, freshId, make } from '../dom.js';
+import { playable } from '../frame/play.js';
 import { bind, live, word } from '../words.js';
 
 const STEPS = 1000;   /* of a logarithmic slider */
@@ -38,7 +39,7 @@ export function sliderField({ name, text, spacing = 'linear', whole = true, conf
     slider.disabled = number.disabled = disabled;
   }
   const element = make('div', { class: 'field' }, make('label', { for: id }, text),
-    make('div', { class: 'pair' }, slider, number));
+    make('div', { class: 'pair' }, playable(slider, text), number));
   return { element, slider, number, show };
 }
 

@@ -2,6 +2,7 @@
 import { Asker, ask, token } from '../../ask.js';
 import { action, code, make, name } from '../../dom.js';
 import { datum, grouped } from '../../figure.js';
+import { playable } from '../../frame/play.js';
 import { label, phrase, summary, word } from '../../words.js';
 import { stories } from '../../stories/list.js';
 import { storyCard } from '../parts.js';
@@ -139,7 +140,7 @@ class Gallery {
       make('div', { class: 'live-stage' }, seen(word('axis.position'), 'live-y'), this.live,
         seen(word('gallery.channel'))),
       make('div', { class: 'live-control' },
-        seen(label(base)), this.slider, this.shownBase, this.open));
+        seen(label(base)), playable(this.slider, label(base)), this.shownBase, this.open));
   }
 
   async drag(step) {
