@@ -88,7 +88,8 @@ static unsigned places_of(const struct api_route *route, const char *method)
     bool is_request = route->kind == API_COMPUTES || is_inference || is_store;
     bool is_kept =
         (route->kind == API_COMPUTES && strcmp(method, "POST") != 0) || (keeps_files && !changes) || is_store;
-    bool has_tags = is_kept || is_page || (keeps_entries && !changes);
+    bool is_document = route->kind == API_CATALOGUE && !route->name;
+    bool has_tags = is_kept || is_page || is_document || (keeps_entries && !changes);
     return API_AT_ALL | (route->is_open ? 0 : API_AT_CLOSED) | (route->name ? API_AT_NAMES : 0) |
            (changes ? API_AT_CHANGES : 0) | (is_get || strcmp(method, "DELETE") == 0 ? 0 : API_AT_BODIES) |
            (is_request ? API_AT_REQUESTS : 0) | (route->lang ? API_AT_TEXTS : 0) |

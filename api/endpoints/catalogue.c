@@ -10,9 +10,24 @@
 #include "api/routes.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Members ---- */
+
+/* In which language texts are, and whether of the rows of a scheme or metric there is more than their label. */
+struct wording {
+    enum pe_lang lang;
+    bool is_brief;
+};
+
+static void add_about(struct api_text *text, const struct pe_about *about, struct wording wording)
+{
+    if (wording.is_brief)
+        api_text_pair(text, "label", about->label, pe_label_in(PE_ZH, about), wording.lang);
+    else
+        api_text_about(text, about, wording.lang);
+}
 
 static void add_optional(struct api_text *text, const char *name, const char *value)
 {
@@ -107,9 +122,9 @@ static void add_control(struct api_text *text, const struct pe_param *row)
 }
 
 static void add_params(struct api_text *text, const struct pe_param *rows, const struct pe_param *more,
-                       enum pe_lang lang);
+                       struct wording wording);
 
-static void add_param(struct api_text *text, const struct pe_param *row, enum pe_lang lang)
+static void add_param(struct api_text *text, const struct pe_param *row, struct wording wording)
 {
     api_text_put(text, "{\"name\":");
     api_text_string(text, row->name);
@@ -122,26 +137,26 @@ static void add_param(struct api_text *text, const struct pe_param *row, enum pe
     add_optional(text, "when", row->when);
     add_optional(text, "excludes", row->excludes);
     add_control(text, row);
-    api_text_about(text, &row->about, lang);
+    add_about(text, &row->about, wording);
     if (row->type == PE_T_OBJECT)
-        add_params(text, row->fields, NULL, lang);
+        add_params(text, row->fields, NULL, wording);
     api_text_put(text, "}");
 }
 
 /* The rows of two tables as one list; more may be NULL. A row of the second table is omitted if the first has a row of
  * the same name. */
 static void add_params(struct api_text *text, const struct pe_param *rows, const struct pe_param *more,
-                       enum pe_lang lang)
+                       struct wording wording)
 {
     api_text_put(text, ",\"parameters\":[");
     for (const struct pe_param *row = rows; row->name; row++) {
         api_text_add(text, ",", row > rows);
-        add_param(text, row, lang);
+        add_param(text, row, wording);
     }
     for (; more && more->name; more++)
         if (!pe_param_find(rows, more->name)) {
             api_text_put(text, ",");
-            add_param(text, more, lang);
+            add_param(text, more, wording);
         }
     api_text_put(text, "]");
 }
@@ -162,50 +177,50 @@ static void add_endpoints(struct api_text *text, const struct pe_scheme_info *in
     api_text_put(text, "]");
 }
 
-static void add_input(struct api_text *text, const struct pe_input_row *row, bool first, enum pe_lang lang)
+static void add_input(struct api_text *text, const struct pe_input_row *row, bool first, struct wording wording)
 {
     api_text_put(text, first ? "{\"name\":" : ",{\"name\":");
     api_text_string(text, row->name);
     api_text_member(text, "shape", row->shape);
     api_text_member(text, "endpoint", api_operations[row->operation].route.pattern);
-    api_text_about(text, &row->about, lang);
+    add_about(text, &row->about, wording);
     api_text_put(text, "}");
 }
 
 static void add_outputs(struct api_text *text, const struct pe_scheme_info *info, const struct pe_output_row *rows,
-                        enum pe_lang lang);
+                        struct wording wording);
 
 /* The parameters and outputs of an operation beside the scheme's own. */
 static void add_operation(struct api_text *text, const struct pe_scheme_info *info,
-                          const struct pe_operation_info *operation, enum pe_lang lang)
+                          const struct pe_operation_info *operation, struct wording wording)
 {
     bool first = true;
     api_text_format(text, ",\"%s\":{\"parameters\":[", operation->name);
     for (const struct pe_param *row = operation->params; row && row->name; row++)
         if (!pe_param_find(info->params, row->name)) {
             api_text_add(text, ",", !first);
-            add_param(text, row, lang);
+            add_param(text, row, wording);
             first = false;
         }
     api_text_put(text, "],\"inputs\":[");
     for (const struct pe_input_row *row = operation->inputs; row && row->name; row++)
-        add_input(text, row, row == operation->inputs, lang);
+        add_input(text, row, row == operation->inputs, wording);
     api_text_put(text, "]");
-    add_outputs(text, info, operation->outputs, lang);
+    add_outputs(text, info, operation->outputs, wording);
     api_text_put(text, "}");
 }
 
-static void add_operations(struct api_text *text, const struct pe_scheme_info *info, enum pe_lang lang)
+static void add_operations(struct api_text *text, const struct pe_scheme_info *info, struct wording wording)
 {
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
         const struct pe_operation_info *operation = pe_operation_at(id);
         bool has_rows = operation->params || operation->inputs || operation->outputs;
         if (has_rows && pe_scheme_can(info, id))
-            add_operation(text, info, operation, lang);
+            add_operation(text, info, operation, wording);
     }
 }
 
-static void add_inputs(struct api_text *text, const struct pe_scheme_info *info, enum pe_lang lang)
+static void add_inputs(struct api_text *text, const struct pe_scheme_info *info, struct wording wording)
 {
     static const struct pe_input_row x = {.name = "x",
                                           .shape = "...,n,dim",
@@ -214,10 +229,10 @@ static void add_inputs(struct api_text *text, const struct pe_scheme_info *info,
                                           .about = {"embeddings", "embeddings; the output is then `combined`"}};
     api_text_put(text, ",\"inputs\":[");
     if (info->is_additive)
-        add_input(text, &x, true, lang);
+        add_input(text, &x, true, wording);
     bool first = !info->is_additive;
     for (const struct pe_input_row *row = info->inputs; row && row->name; row++, first = false)
-        add_input(text, row, first, lang);
+        add_input(text, row, first, wording);
     api_text_put(text, "]");
 }
 
@@ -238,7 +253,8 @@ static void add_axes_and_range(struct api_text *text, const struct pe_output_row
         api_text_put(text, ",\"range\":null");
 }
 
-static void add_output(struct api_text *text, const struct pe_output_row *row, const char *dtype, enum pe_lang lang)
+static void add_output(struct api_text *text, const struct pe_output_row *row, const char *dtype,
+                       struct wording wording)
 {
     api_text_put(text, "{\"name\":");
     api_text_string(text, row->name);
@@ -247,12 +263,12 @@ static void add_output(struct api_text *text, const struct pe_output_row *row, c
     api_text_format(text, ",\"default\":%s", row->on_request ? "false" : "true");
     add_optional(text, "when", row->when);
     add_axes_and_range(text, row);
-    api_text_about(text, &row->about, lang);
+    add_about(text, &row->about, wording);
     api_text_put(text, "}");
 }
 
 static void add_outputs(struct api_text *text, const struct pe_scheme_info *info, const struct pe_output_row *rows,
-                        enum pe_lang lang)
+                        struct wording wording)
 {
     api_text_put(text, ",\"outputs\":[");
     bool first = true;
@@ -261,7 +277,7 @@ static void add_outputs(struct api_text *text, const struct pe_scheme_info *info
             continue;
         api_text_add(text, ",", !first);
         first = false;
-        add_output(text, row, row->dtype == PE_DTYPE_NONE ? "as asked" : pe_dtype_name(row->dtype), lang);
+        add_output(text, row, row->dtype == PE_DTYPE_NONE ? "as asked" : pe_dtype_name(row->dtype), wording);
     }
     api_text_put(text, "]");
 }
@@ -278,18 +294,18 @@ static void add_picture(struct api_text *text, const struct pe_scheme_info *info
 }
 
 /* The full description of a scheme. Its example is already JSON text. */
-static void add_scheme(struct api_text *text, const struct pe_scheme_info *info, enum pe_lang lang)
+static void add_scheme(struct api_text *text, const struct pe_scheme_info *info, struct wording wording)
 {
     api_text_put(text, "{\"name\":");
     api_text_string(text, info->name);
     api_text_member(text, "family", info->family);
-    api_text_about(text, &info->about, lang);
+    api_text_about(text, &info->about, wording.lang);
     add_optional(text, "paper", info->paper);
     add_endpoints(text, info);
-    add_params(text, info->params, info->is_additive ? pe_absolute_params() : NULL, lang);
-    add_inputs(text, info, lang);
-    add_outputs(text, info, info->outputs, lang);
-    add_operations(text, info, lang);
+    add_params(text, info->params, info->is_additive ? pe_absolute_params() : NULL, wording);
+    add_inputs(text, info, wording);
+    add_outputs(text, info, info->outputs, wording);
+    add_operations(text, info, wording);
     api_text_put(text, ",\"example\":");
     api_text_put(text, info->example);
     add_picture(text, info);
@@ -308,47 +324,47 @@ static bool uses(const struct pe_metric_info *metric, const char *name)
     return false;
 }
 
-static void add_metric_params(struct api_text *text, const struct pe_metric_info *metric, enum pe_lang lang)
+static void add_metric_params(struct api_text *text, const struct pe_metric_info *metric, struct wording wording)
 {
     bool first = true;
     api_text_put(text, ",\"parameters\":[");
     for (const struct pe_param *row = pe_analysis_params(); row->name; row++)
         if (uses(metric, row->name)) {
             api_text_add(text, ",", !first);
-            add_param(text, row, lang);
+            add_param(text, row, wording);
             first = false;
         }
     api_text_put(text, "]");
 }
 
 /* Curves of an analysis are f64. The index of the configuration follows their names, "step.0". */
-static void add_metric(struct api_text *text, const struct pe_metric_info *metric, enum pe_lang lang)
+static void add_metric(struct api_text *text, const struct pe_metric_info *metric, struct wording wording)
 {
     api_text_put(text, "{\"name\":");
     api_text_string(text, metric->name);
-    api_text_about(text, &metric->about, lang);
-    api_text_pair(text, "applies_to", metric->applies_to, pe_text_in(PE_ZH, metric->applies_to), lang);
-    add_metric_params(text, metric, lang);
+    add_about(text, &metric->about, wording);
+    api_text_pair(text, "applies_to", metric->applies_to, pe_text_in(PE_ZH, metric->applies_to), wording.lang);
+    add_metric_params(text, metric, wording);
     api_text_member(text, "work", metric->work);
     api_text_put(text, ",\"tensors\":[");
     for (const struct pe_output_row *row = metric->tensors; row && row->name; row++) {
         api_text_add(text, ",", row > metric->tensors);
-        add_output(text, row, pe_dtype_name(PE_F64), lang);
+        add_output(text, row, pe_dtype_name(PE_F64), wording);
     }
     api_text_put(text, "]}");
 }
 
-static void add_metrics(struct api_text *text, enum pe_lang lang)
+static void add_metrics(struct api_text *text, struct wording wording)
 {
     api_text_put(text, ",\"metrics\":[");
     for (size_t i = 0; i < pe_n_metrics(); i++) {
         api_text_add(text, ",", i > 0);
-        add_metric(text, pe_metric_at(i), lang);
+        add_metric(text, pe_metric_at(i), wording);
     }
     api_text_put(text, "]");
 }
 
-static void add_faults(struct api_text *text, enum pe_lang lang)
+static void add_faults(struct api_text *text, struct wording wording)
 {
     api_text_put(text, ",\"faults\":[");
     for (size_t i = 0; i < pe_n_faults(); i++) {
@@ -357,7 +373,7 @@ static void add_faults(struct api_text *text, enum pe_lang lang)
         api_text_string(text, fault->code);
         api_text_member(text, "kind", fault->kind);
         api_text_format(text, ",\"surprise\":%d", pe_fault_surprise(i));
-        api_text_about(text, &fault->about, lang);
+        api_text_about(text, &fault->about, wording.lang);
         api_text_put(text, "}");
     }
     api_text_put(text, "]");
@@ -383,14 +399,14 @@ static void add_member_default(struct api_text *text, const struct pe_param *row
 }
 
 /* Whose words said takes, and what it takes for members that are not there. */
-static void add_target(struct api_text *text, const struct pe_target_info *target, enum pe_lang lang)
+static void add_target(struct api_text *text, const struct pe_target_info *target, struct wording wording)
 {
     api_text_put(text, "{\"name\":");
     api_text_string(text, target->name);
     api_text_member(text, "source", target->source);
     api_text_member(text, "certainty", target->certainty);
     api_text_put(text, target->reads_text ? ",\"reads_text\":true" : ",\"reads_text\":false");
-    api_text_about(text, &target->about, lang);
+    api_text_about(text, &target->about, wording.lang);
     api_text_put(text, ",\"members\":[");
     for (const struct pe_param *row = target->members; row && row->name; row++) {
         api_text_put(text, row == target->members ? "{\"name\":" : ",{\"name\":");
@@ -402,7 +418,7 @@ static void add_target(struct api_text *text, const struct pe_target_info *targe
 }
 
 /* What an explanation finds, and the tools whose reading it knows. */
-static void add_dialects(struct api_text *text, enum pe_lang lang)
+static void add_dialects(struct api_text *text, struct wording wording)
 {
     api_text_put(text, ",\"contradictions\":[");
     for (size_t i = 0; i < pe_n_contradictions(); i++) {
@@ -410,7 +426,7 @@ static void add_dialects(struct api_text *text, enum pe_lang lang)
         api_text_put(text, i ? ",{\"code\":" : "{\"code\":");
         api_text_string(text, row->code);
         api_text_member(text, "level", row->level);
-        api_text_about(text, &row->about, lang);
+        api_text_about(text, &row->about, wording.lang);
         api_text_put(text, "}");
     }
     api_text_put(text, "],\"dialects\":[");
@@ -419,13 +435,13 @@ static void add_dialects(struct api_text *text, enum pe_lang lang)
         api_text_put(text, i ? ",{\"name\":" : "{\"name\":");
         api_text_string(text, row.name);
         api_text_member(text, "source", row.source);
-        api_text_about(text, &row.about, lang);
+        api_text_about(text, &row.about, wording.lang);
         api_text_put(text, "}");
     }
     api_text_put(text, "],\"targets\":[");
     for (size_t i = 0; i < pe_n_targets(); i++) {
         api_text_add(text, ",", i > 0);
-        add_target(text, pe_target_at(i), lang);
+        add_target(text, pe_target_at(i), wording);
     }
     api_text_put(text, "]");
 }
@@ -433,7 +449,7 @@ static void add_dialects(struct api_text *text, enum pe_lang lang)
 /* ---- What schemes share ---- */
 
 /* The fields of the sequence and of the answer's form. */
-static void add_common(struct api_text *text, enum pe_lang lang)
+static void add_common(struct api_text *text, struct wording wording)
 {
     const struct pe_param *const tables[] = {pe_sequence_params(), api_form_lists(), api_form_params()};
     bool first = true;
@@ -441,27 +457,27 @@ static void add_common(struct api_text *text, enum pe_lang lang)
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct pe_param *row = tables[i]; row->name; row++, first = false) {
             api_text_add(text, ",", !first);
-            add_param(text, row, lang);
+            add_param(text, row, wording);
         }
     api_text_put(text, "]");
 }
 
-static void add_heading(struct api_text *text, const struct pe_heading *heading, bool first, enum pe_lang lang)
+static void add_heading(struct api_text *text, const struct pe_heading *heading, bool first, struct wording wording)
 {
     api_text_put(text, first ? "{\"name\":" : ",{\"name\":");
     api_text_string(text, heading->name);
-    api_text_about(text, &heading->about, lang);
+    api_text_about(text, &heading->about, wording.lang);
     api_text_put(text, "}");
 }
 
-static void add_headings(struct api_text *text, enum pe_lang lang)
+static void add_headings(struct api_text *text, struct wording wording)
 {
     api_text_put(text, ",\"families\":[");
     for (size_t i = 0; i < pe_n_families(); i++)
-        add_heading(text, pe_family_at(i), i == 0, lang);
+        add_heading(text, pe_family_at(i), i == 0, wording);
     api_text_put(text, "],\"groups\":[");
     for (enum pe_group group = 0; group < PE_N_GROUPS; group++)
-        add_heading(text, pe_group_at(group), group == 0, lang);
+        add_heading(text, pe_group_at(group), group == 0, wording);
     api_text_put(text, "]");
 }
 
@@ -469,36 +485,55 @@ static void add_headings(struct api_text *text, enum pe_lang lang)
 
 static void print_schemes(struct api_text *text, const void *about)
 {
-    enum pe_lang lang = *(const enum pe_lang *)about;
+    struct wording wording = *(const struct wording *)about;
     api_text_put(text, "{\"schemes\":[");
     for (size_t i = 0; i < pe_n_schemes(); i++) {
         api_text_add(text, ",", i > 0);
-        add_scheme(text, pe_scheme_at(i), lang);
+        add_scheme(text, pe_scheme_at(i), wording);
     }
     api_text_put(text, "]");
-    add_common(text, lang);
-    add_headings(text, lang);
-    add_metrics(text, lang);
-    add_faults(text, lang);
-    add_dialects(text, lang);
+    add_common(text, wording);
+    add_headings(text, wording);
+    add_metrics(text, wording);
+    if (!wording.is_brief) {
+        add_faults(text, wording);
+        add_dialects(text, wording);
+    }
     api_text_put(text, "}");
+}
+
+/* ?view=page: what the web page needs before its first picture, a third of the bytes. */
+static bool take_view(struct api_request *request, bool *is_brief)
+{
+    char *view;
+    if (!api_query_find(request->call->query, "view", &view, &request->problem))
+        return false;
+    *is_brief = view && strcmp(view, "page") == 0;
+    bool fine =
+        !view || *is_brief || api_fail(&request->problem, 422, "/view", "view is \"%.32s\"; allowed: \"page\"", view);
+    free(view);
+    return fine;
 }
 
 struct api_reply *api_schemes(struct api_request *request)
 {
-    static struct api_document documents[PE_N_LANGS] = {
-        [PE_EN] = {.print = print_schemes}, [PE_ZH] = {.print = print_schemes}};
-    if (!api_lang_of_query(request->call, &request->lang, &request->problem))
+    static struct api_document documents[PE_N_LANGS][2] = {
+        [PE_EN] = {{.print = print_schemes}, {.print = print_schemes}},
+        [PE_ZH] = {{.print = print_schemes}, {.print = print_schemes}}};
+    struct wording wording = {PE_EN, false};
+    if (!api_lang_of_query(request->call, &request->lang, &request->problem) || !take_view(request, &wording.is_brief))
         return NULL;
-    return api_reply_set_language(api_reply_document(&documents[request->lang], &request->lang, request->call),
-                                  request->lang);
+    wording.lang = request->lang;
+    return api_reply_set_language(
+        api_reply_document(&documents[wording.lang][wording.is_brief], &wording, request->call, "no-cache"),
+        wording.lang);
 }
 
 static struct api_reply *scheme_reply(const struct pe_scheme_info *info, enum pe_lang lang)
 {
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
-    add_scheme(&text, info, lang);
+    add_scheme(&text, info, (struct wording){lang, false});
     return api_reply_set_language(api_reply_text(200, api_json_type, &text), lang);
 }
 

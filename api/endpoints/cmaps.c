@@ -28,5 +28,5 @@ static void print(struct api_text *text, const void *about)
 struct api_reply *api_cmaps(struct api_request *request)
 {
     static struct api_document document = {.print = print};
-    return api_reply_document(&document, NULL, request->call);
+    return api_reply_document(&document, NULL, request->call, "no-cache");
 }

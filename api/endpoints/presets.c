@@ -67,23 +67,27 @@ static void print_presets(struct api_text *text, const void *about)
     api_text_put(text, "]}");
 }
 
-static struct api_reply *list_of_program(enum pe_lang lang)
+static struct api_reply *list_of_program(enum pe_lang lang, const struct api_call *call)
 {
     static struct api_document documents[PE_N_LANGS] = {
         [PE_EN] = {.print = print_presets}, [PE_ZH] = {.print = print_presets}};
-    return api_reply_document(&documents[lang], &lang, NULL);
+    return api_reply_document(&documents[lang], &lang, call, "private, no-cache");
 }
 
 /* Those of the program are in one text, which is shared. */
-static struct api_reply *list_of_all(const struct api_store *store, enum pe_lang lang)
+static struct api_reply *list_of_all(const struct api_store *store, enum pe_lang lang, const struct api_call *call)
 {
     enum { END = sizeof "]}" - 1 };
-    struct api_reply *known = list_of_program(lang);
+    struct api_reply *known = list_of_program(lang, NULL);
     if (known->status != 200)
         return known;
-    struct api_body *list = api_list_body_presets(store, known->body->bytes, (size_t)known->body->length - END);
+    uint64_t length = known->body->length;
+    struct api_body *list = api_list_body_presets(store, known->body->bytes, (size_t)length - END);
     api_reply_free(known);
-    return api_reply_of(200, api_json_type, list, 0);
+    if (!list || list->length > length)
+        return api_kept_headers(api_reply_packed(list, call), NULL);
+    list->drop(list); /* nothing is stored */
+    return list_of_program(lang, call);
 }
 
 struct api_reply *api_presets(struct api_request *request)
@@ -97,8 +101,8 @@ struct api_reply *api_presets(struct api_request *request)
     enum pe_lang lang = request->lang;
     if (type)
         return api_kept_headers(api_reply_set_language(api_reply_text(200, type, &text), lang), NULL);
-    struct api_reply *reply = store ? list_of_all(store, lang) : list_of_program(lang);
-    return api_kept_headers(api_reply_set_language(reply, lang), NULL);
+    struct api_reply *reply = store ? list_of_all(store, lang, request->call) : list_of_program(lang, request->call);
+    return api_reply_set_language(reply, lang);
 }
 
 /* ---- Refusals ---- */

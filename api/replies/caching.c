@@ -186,6 +186,20 @@ static void add_endpoint(struct hash *h, const struct api_named *named)
     }
 }
 
+static void print(struct hash h, char *etag)
+{
+    *etag++ = '"';
+    etag = put_hex(put_hex(etag, h.a), h.b);
+    memcpy(etag, "\"", 2);
+}
+
+void api_etag_of_bytes(const char *bytes, size_t n, char *etag)
+{
+    struct hash h = {0xcbf29ce484222325, 0x84222325cbf29ce4};
+    add(&h, bytes, n);
+    print(h, etag);
+}
+
 void api_etag_print(const struct api_named *named, char *etag)
 {
     struct hash h = {0xcbf29ce484222325, 0x84222325cbf29ce4}, fields = fields_of(named->request);
@@ -203,9 +217,7 @@ void api_etag_print(const struct api_named *named, char *etag)
         add_string(&h, pe_machine_fuses() ? "fused" : "");
     if (named->is_of_kernels)
         add_string(&h, pe_isa_name(pe_isa()));
-    *etag++ = '"';
-    etag = put_hex(put_hex(etag, h.a), h.b);
-    memcpy(etag, "\"", 2);
+    print(h, etag);
 }
 
 bool api_etag_is_among(const char *list, const char *etag)

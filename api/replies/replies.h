@@ -33,8 +33,13 @@ struct api_document {
     struct api_lasting *_Atomic lasting; /* NULL at first; reply.c */
     struct api_lasting *_Atomic gzip;    /* the same, compressed for the first client that decompresses */
 };
-/* about: passed to print. The reply is gzipped where the call's Accept-Encoding prefers that; call may be NULL. */
-struct api_reply *api_reply_document(struct api_document *document, const void *about, const struct api_call *call);
+/* about: passed to print. The reply is gzipped where the call's Accept-Encoding prefers that, and has a tag: 304 if the
+ * call's If-None-Match names it. call may be NULL: then only the text is wanted. */
+struct api_reply *api_reply_document(struct api_document *document, const void *about, const struct api_call *call,
+                                     const char *cache_control);
+/* A reply whose body, in JSON, is printed for this call, and which is gzipped in the same way if it is short; takes
+ * body (NULL: a failed allocation). */
+struct api_reply *api_reply_packed(struct api_body *body, const struct api_call *call);
 struct api_reply *api_reply_problem(const struct api_problem *problem);
 
 /* A reply with this body, which it takes (NULL: a failed allocation), and which holds so many bytes of reserved
@@ -104,6 +109,8 @@ struct api_named {
     size_t n_parts;
 };
 void api_etag_print(const struct api_named *named, char *etag); /* "\"…\"" */
+/* The same of bytes that exist already. */
+void api_etag_of_bytes(const char *bytes, size_t n, char *etag);
 
 /* Whether a list of entity tags, e.g. the value of If-None-Match, contains this one. Weak tags are compared by their
  * text; * matches any tag. */

@@ -108,6 +108,7 @@ struct api_reply *api_reply_lasting(int status, const char *content_type, const 
 
 struct api_lasting {
     size_t n;
+    char etag[API_ETAG_MAX];
     char bytes[];
 };
 
@@ -115,6 +116,8 @@ struct api_lasting {
 static const struct api_lasting *lasting_store(struct api_lasting *_Atomic *place, struct api_lasting *made)
 {
     struct api_lasting *there = NULL;
+    if (made)
+        api_etag_of_bytes(made->bytes, made->n, made->etag);
     if (!made || atomic_compare_exchange_strong(place, &there, made))
         return made;
     free(made);
@@ -140,12 +143,12 @@ static const struct api_lasting *document_print(struct api_document *document, c
 enum { GZIP_WINDOW = 16 + MAX_WBITS, GZIP_MEMORY = 9 }; /* 16: with the header and the checksum of gzip */
 
 /* NULL: no memory. */
-static struct api_lasting *gzip(const struct api_lasting *plain)
+static struct api_lasting *gzip(const char *bytes, size_t n, int level)
 {
-    z_stream z = {.next_in = (Bytef *)(uintptr_t)plain->bytes, .avail_in = (uInt)plain->n};
-    if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)bytes, .avail_in = (uInt)n};
+    if (deflateInit2(&z, level, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
         return NULL;
-    size_t room = deflateBound(&z, (uLong)plain->n);
+    size_t room = deflateBound(&z, (uLong)n);
     struct api_lasting *made = malloc(sizeof *made + room);
     if (made) {
         z.next_out = (Bytef *)made->bytes;
@@ -162,11 +165,12 @@ static struct api_lasting *gzip(const struct api_lasting *plain)
 static const struct api_lasting *document_gzip(struct api_document *document, const struct api_lasting *plain)
 {
     const struct api_lasting *there = atomic_load(&document->gzip);
-    return there ? there : lasting_store(&document->gzip, gzip(plain));
+    return there ? there : lasting_store(&document->gzip, gzip(plain->bytes, plain->n, Z_BEST_COMPRESSION));
 }
 
 /* Catalogues are hundreds of kilobytes of words, a tenth of that when compressed. */
-struct api_reply *api_reply_document(struct api_document *document, const void *about, const struct api_call *call)
+struct api_reply *api_reply_document(struct api_document *document, const void *about, const struct api_call *call,
+                                     const char *cache_control)
 {
     const struct api_lasting *plain = atomic_load(&document->lasting);
     plain = plain ? plain : document_print(document, about);
@@ -175,11 +179,49 @@ struct api_reply *api_reply_document(struct api_document *document, const void *
     bool is_asked = call && api_coding_choose(call->accept_encoding) == API_GZIP;
     const struct api_lasting *packed = is_asked ? document_gzip(document, plain) : NULL;
     const struct api_lasting *sent = packed ? packed : plain;
-    struct api_reply *reply = api_reply_lasting(200, api_json_type, sent->bytes, sent->n);
-    if (!call || reply->status != 200)
+    bool is_there = call && api_etag_is_among(call->if_none_match, sent->etag);
+    struct api_reply *reply =
+        is_there ? api_reply_empty(304) : api_reply_lasting(200, api_json_type, sent->bytes, sent->n);
+    if (!call || reply->status >= 400)
+        return reply;
+    bool fine = (!packed || is_there || api_reply_header(reply, "Content-Encoding", "gzip")) &&
+                api_reply_header(reply, "ETag", sent->etag) &&
+                api_reply_header(reply, "Cache-Control", cache_control) && api_reply_vary(reply, "Accept-Encoding");
+    return fine ? reply : api_reply_without_memory(reply);
+}
+
+/* A list that is longer is not compressed, because it would be in memory as a whole. */
+enum { PACKED_BYTES_MAX = 1 << 20 };
+
+/* The pieces of a body, compressed. NULL: no memory. */
+static struct api_lasting *pack(struct api_body *body)
+{
+    char *whole = malloc((size_t)body->length);
+    size_t n = 0;
+    for (uint64_t i = 0; whole && i < body->n_pieces; i++)
+        n += body->piece(body, i, whole + n);
+    struct api_lasting *made = whole ? gzip(whole, n, Z_BEST_SPEED) : NULL;
+    free(whole);
+    return made;
+}
+
+struct api_reply *api_reply_packed(struct api_body *body, const struct api_call *call)
+{
+    bool is_asked = body && body->length > 0 && body->length <= PACKED_BYTES_MAX &&
+                    api_coding_choose(call->accept_encoding) == API_GZIP;
+    struct api_lasting *packed = is_asked ? pack(body) : NULL;
+    struct reply *made = packed ? reply_new(200, api_json_type) : NULL;
+    struct api_reply *reply = made ? &made->face : api_reply_of(200, api_json_type, body, 0);
+    if (made) {
+        made->bytes = bytes_body_of(packed->bytes, packed->n, (char *)packed);
+        body->drop(body);
+    } else {
+        free(packed);
+    }
+    if (reply->status >= 400)
         return reply;
     bool fine =
-        (!packed || api_reply_header(reply, "Content-Encoding", "gzip")) && api_reply_vary(reply, "Accept-Encoding");
+        (!made || api_reply_header(reply, "Content-Encoding", "gzip")) && api_reply_vary(reply, "Accept-Encoding");
     return fine ? reply : api_reply_without_memory(reply);
 }
 

@@ -1,24 +1,45 @@
 /* What the server offers, asked for once: schemes, presets, colours and limits, and what follows from their rows. The
  * page knows no scheme by name: forms, captions and figures read these rows. */
-import { label, live } from './words.js';
+import { label, live, renew } from './words.js';
 
 const reference = {
   schemes: [], presets: [], cmaps: {}, limits: {}, common: [], families: [], groups: [], metrics: [], faults: [],
 };
 const learned = new Map();         /* the text of a config.json: the scheme that the server read from it */
 const learnedOf = new WeakMap();   /* the same by the object, which is not turned into text each time */
+let asking = null;
+let whole = null;
 const SEQUENCE_GROUPS = ['sequence', 'segments'];
 
 /* A stored preset has one name and one note, in whatever language they are. */
 const named = (row) => ({ label: row.name, label_zh: row.name, note_zh: row.note, ...row });
 
-/* get(path) → the parsed answer */
+/* get(path) → the parsed answer. Without what its parameters mean, which is two thirds of the schemes. */
 export async function loadCatalogue(get) {
-  const paths = ['/schemes', '/presets', '/cmaps', '/limits'];
+  const paths = ['/schemes?view=page', '/presets', '/cmaps', '/limits'];
   const [schemes, presets, cmaps, limits] = await Promise.all(paths.map((path) => get(path)));
   Object.assign(reference, schemes, { presets: presets.presets.map(named), limits });
   reference.cmaps = Object.fromEntries(cmaps.cmaps.map((map) => [map.name, map.colors]));
+  asking = get;
   return reference;
+}
+
+/* The rest of it, when a form or a text needs it, once; what is shown already gets its texts. */
+export function complete() {
+  whole ??= asking('/schemes').then((all) => {
+    merge(reference, all);
+    renew();
+  }, () => { whole = null; });   /* the next who needs it asks again */
+  return whole;
+}
+
+/* Rows stay the same objects, because controls hold them. */
+function merge(into, from) {
+  if (into.name !== from.name) return;
+  for (const [key, value] of Object.entries(from)) {
+    if (value && typeof value === 'object' && into[key]) merge(into[key], value);
+    else into[key] = value;
+  }
 }
 
 export const catalogue = () => reference;

@@ -95,6 +95,11 @@ export async function setLanguage(lang) {
   texts = Object.assign({}, ...all);
   current = lang;
   document.documentElement.lang = LANGUAGES[lang];
+  renew();
+}
+
+/* Writes all texts again: those of the catalogue have come, or the language has changed. */
+export function renew() {
   for (const place of places) {
     const node = place.deref();
     if (!node) places.delete(place);

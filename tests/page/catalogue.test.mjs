@@ -1,7 +1,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import {
-  catalogue, holds, inherited, learn, loadCatalogue, outputsOf, parametersOf, preset, requestFor, scheme, schemeOf,
+  catalogue, complete, holds, inherited, learn, loadCatalogue, outputsOf, parametersOf, preset, requestFor, scheme, schemeOf,
 } from '../../server/page/catalogue.js';
 
 const attention = {
@@ -15,7 +15,7 @@ const attention = {
 };
 
 const answers = {
-  '/schemes': {
+  '/schemes?view=page': {
     schemes: [
       {
         name: 'turning', family: 'rotary', attention,
@@ -60,7 +60,12 @@ const answers = {
   '/cmaps': { cmaps: [{ name: 'gray', colors: ['#000000', '#ffffff'] }] },
   '/limits': { max_body: 9 },
 };
-await loadCatalogue(async (path) => answers[path]);
+let asked = [];
+await loadCatalogue(async (path) => {
+  asked.push(path);
+  if (!(path in answers)) throw new Error(path);
+  return structuredClone(answers[path]);
+});
 
 const names = (rows) => rows.map((row) => row.name);
 
@@ -70,6 +75,25 @@ test('the answers are kept by name', () => {
   assert.deepEqual(catalogue().cmaps, { gray: ['#000000', '#ffffff'] });
   assert.equal(catalogue().limits.max_body, 9);
   assert.equal(scheme('nobody'), undefined);
+});
+
+test('what parameters mean is asked for when it is needed, once, and put into the rows that there are', async () => {
+  const { parameters: [base], outputs } = scheme('turning');
+  assert.ok(!asked.includes('/schemes') && base.summary === undefined);
+  asked = [];
+  await complete();   /* the server is away */
+  answers['/schemes'] = structuredClone(answers['/schemes?view=page']);
+  const [row] = answers['/schemes'].schemes;
+  row.parameters[0].summary = 'of the slowest wave';
+  row.outputs[0].name = 'of another server';
+  row.outputs[0].summary = 'not this one';
+  answers['/schemes'].faults = [{ code: 'shifted' }];
+  await Promise.all([complete(), complete()]);
+  await complete();
+  assert.deepEqual(asked, ['/schemes', '/schemes']);
+  assert.ok(scheme('turning').parameters[0] === base && base.summary === 'of the slowest wave');
+  assert.equal(outputs[0].summary, undefined);
+  assert.deepEqual(catalogue().faults, [{ code: 'shifted' }]);
 });
 
 test('a stored preset is called by its name in both languages', () => {

@@ -121,7 +121,7 @@ const names = ['len', 'offset', 'positions', 'grid', 'order', 'lens', 'segments'
   'k_positions', 'extra'];
 const common = [...names.map((name) => ({ name, group: 'sequence' })), { name: 'dtype', group: 'answer' }];
 await loadCatalogue(async (path) => ({
-  '/schemes': { schemes: [turning, drawn], common, families: [], groups: [], metrics: [] },
+  '/schemes?view=page': { schemes: [turning, drawn], common, families: [], groups: [], metrics: [] },
   '/presets': { presets }, '/cmaps': { cmaps: [] }, '/limits': {},
 })[path]);
 

@@ -39,6 +39,26 @@ def test_the_first_load(open_page, no_cache):
     assert sum(body for body, _ in files.values()) <= 60 * KIB, sorted(files.items(), key=lambda item: -item[1][0])
 
 
+def test_all_that_the_first_picture_needs(open_page, no_cache):
+    """With the catalogue; what the parameters mean is asked for where there is a form."""
+    page = open_page()
+    needed = {name: body for name, (body, _) in loaded(page).items() if name.startswith(("/ui/", "/schemes", "/presets", "/cmaps", "/limits")) or name == "/"}
+    assert {"/schemes?view=page", "/presets"} <= set(needed) and "/schemes" not in needed
+    assert sum(needed.values()) <= 100 * KIB, sorted(needed.items(), key=lambda item: -item[1])
+    page.hash(fragment("table", {"scheme": "rope", "len": 16}))
+    page.settle()
+    assert "/schemes" in loaded(page)
+    hint = page.run("return document.getElementById(document.querySelector('[data-card=a] [data-field=base]').getAttribute('aria-describedby')).textContent")
+    assert "wavelength" in hint.lower() and len(hint) > 30, hint
+
+
+def test_a_second_visit_is_told_that_the_catalogue_is_the_same(open_page, no_cache):
+    open_page("view=table")
+    page = open_page("view=table")
+    sizes = {name: sizes for name, sizes in loaded(page).items() if name in ("/schemes?view=page", "/presets", "/cmaps")}
+    assert len(sizes) == 3 and all(0 < wire < 1000 for _, wire in sizes.values()), sizes  # heads of 304
+
+
 def test_views_are_loaded_when_they_are_opened(open_page, no_cache):
     page = open_page()
     first = own_files(loaded(page))

@@ -52,5 +52,6 @@ struct api_reply *api_openapi(struct api_request *request)
     if (!api_lang_of_query(request->call, &request->lang, &request->problem))
         return NULL;
     assert(request->lang == pe_spoken()); /* it is the call's, so print writes in it */
-    return api_reply_set_language(api_reply_document(&documents[request->lang], request, request->call), request->lang);
+    return api_reply_set_language(api_reply_document(&documents[request->lang], request, request->call, "no-cache"),
+                                  request->lang);
 }

@@ -176,7 +176,7 @@ static void add_entry_change(struct api_text *text, const struct api_route *rout
 
 /* ---- Parameters ---- */
 
-/* Those in the path, and the language. build: of this program's page, as an example. */
+/* Those in the path, the language, and how much of it. build: of this program's page, as an example. */
 static void add_parameters(struct api_text *text, const struct api_route *route, const char *build, bool is_change)
 {
     static const char *const names[] = {"name", "preset", "version", "build", "file", "query", "key"};
@@ -204,6 +204,11 @@ static void add_parameters(struct api_text *text, const struct api_route *route,
         api_text_put(text, "{\"name\":\"lang\",\"in\":\"query\"");
         api_text_description(text, route->lang);
         api_text_put(text, ",\"schema\":{\"type\":\"string\",\"enum\":[\"en\",\"zh\"]}}");
+    }
+    if (route->lists) {
+        api_text_put(text, ",{\"name\":\"view\",\"in\":\"query\"");
+        api_text_description(text, "page: names, labels and ranges alone, which the web page needs first; default all");
+        api_text_put(text, ",\"schema\":{\"type\":\"string\",\"enum\":[\"page\"]}}");
     }
     api_text_put(text, "]");
 }

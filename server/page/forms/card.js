@@ -1,7 +1,7 @@
 /* The card of one configuration: its scheme or preset, its sequence, its parameters, and its JSON. All of it follows
  * from the rows of the catalogue. */
 import {
-  calledBy, catalogue, common, inherited, outputsOf, parametersOf, preset, scheme, schemeOf, sequenceRows,
+  calledBy, catalogue, common, complete, inherited, outputsOf, parametersOf, preset, scheme, schemeOf, sequenceRows,
 } from '../catalogue.js';
 import { control, Group } from './controls.js';
 import { make, name } from '../dom.js';
@@ -39,6 +39,8 @@ export class Card {
       this.makeHead(),
       this.file.element, this.sources, this.sequence, this.basic, this.more, this.json.element, this.paper);
     this.element.style.setProperty('--slot', `var(--${slot})`);
+    /* What its fields mean comes after the first picture. */
+    document.addEventListener('posenc:drawn', complete, { once: true });
   }
 
   /* ---- What stands in it ---- */

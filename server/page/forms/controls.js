@@ -1,11 +1,11 @@
 /* Controls of a form: for each row of the catalogue one that shows a value in place and says what was chosen. */
+import { complete } from '../catalogue.js';
 import { playable } from '../frame/play.js';
 import { freshId, make, mark, name, served } from '../dom.js';
 import { given, inside, isChooser, isInUse, shown } from './edits.js';
 import { isGiven, print, read, same, slider } from './fields.js';
 import { tool } from '../icons.js';
 import { label, language, rewrite, summary, word } from '../words.js';
-
 
 /* The row's label and, where that is another word, its name in a request. */
 function titled(row) {
@@ -43,6 +43,7 @@ export class Control {
 
   makeInfo() {
     const toggle = () => {
+      complete();
       this.hint.hidden = !this.hint.hidden;
       info.setAttribute('aria-expanded', String(!this.hint.hidden));
     };

@@ -285,10 +285,11 @@ class Diagnose {
 
   /* What a file that is as expected says nothing about. */
   #unseen(codes) {
-    const { faults } = this.page.catalogue.catalogue();
+    const { catalogue } = this.page;
+    catalogue.complete();
+    const fault = (one) => catalogue.catalogue().faults.find((row) => row.code === one) ?? { name: one };
     const words = codes.map((one) => make(
-      'li', { 'data-unseen': one }, label(faults.find((row) => row.code === one) ?? { name: one }), ' ', code(one)
-    ));
+      'li', { 'data-unseen': one }, live(() => String(label(fault(one)))), ' ', code(one)));
     return make('div', { class: 'hint' }, make('p', null, word('diagnose.unseen')), make('ul', null, words));
   }
 

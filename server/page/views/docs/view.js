@@ -261,7 +261,7 @@ class Docs {
     try {
       const read = async (lang) => keyed(await ask(`/openapi.json?lang=${lang}`, { cached: true }));
       await addWords('docs', async (lang) => (await read(lang)).texts);
-      const { description } = await read(language());
+      const [{ description }] = await Promise.all([read(language()), this.page.catalogue.complete()]);
       if (!this.#closed) this.fill(description);
     } catch (error) {
       if (!this.#closed) this.failed(error);
