@@ -7,6 +7,7 @@ import { bytesOf, fileBody, fileName, texts } from './request.js';
 import { print } from '../state.js';
 import { Saver } from './save.js';
 import { viewNamed } from '../views/list.js';
+import { bodyFor } from '../views/parts.js';
 import { language, phrase, word } from '../words.js';
 
 /* while a slider moves, texts that nobody can read meanwhile are not written for each of its values */
@@ -14,7 +15,7 @@ const PAUSE_MS = 50;
 
 /* The tabs: data-copy, name. */
 const KINDS = [['curl', name('curl')], ['python', name('Python')], ['json', name('JSON')], ['url', word('panel.link')],
-  ['embed', word('panel.embed')], ['notebook', word('panel.notebook')]];
+  ['embed', word('panel.embed')], ['notebook', word('panel.notebook')], ['tool', word('panel.tools')]];
 const FRAME = { width: 720, height: 520 };   /* of an embedded figure */
 const escaped = (address) => address.replaceAll('&', '&amp;').replaceAll('"', '&quot;');
 
@@ -86,6 +87,22 @@ export class Copies {
     return pane;
   }
 
+  /* The configuration in front in the words of another tool, where they are asked for. */
+  async #translate() {
+    if (this.chosen !== 'tool' || !this.source) return;
+    busy.begin();
+    try {
+      const { Translation } = await import('./translation.js');
+      const { pre, pane } = this.#tabs.tool;
+      if (!this.tools) pane.append((this.tools = new Translation(this.page, pre)).element);
+      const { catalogue } = this.page;
+      const body = bodyFor(catalogue, '/encode', this.page.config(this.source.slot), { sequence: false });
+      await this.tools.show({ ...body, dtype: undefined });
+    } finally {
+      busy.end();
+    }
+  }
+
   #choose(chosen) {
     for (const [kind, { tab, pane }] of Object.entries(this.#tabs)) {
       tab.setAttribute('aria-selected', kind === chosen);
@@ -93,6 +110,7 @@ export class Copies {
       pane.hidden = kind !== chosen;
     }
     this.chosen = chosen;
+    this.#translate();
   }
 
   #walk(event) {
@@ -140,6 +158,7 @@ export class Copies {
       this.hint.hidden = !this.#explain(about);
     }
     this.#showFiles();
+    this.#translate();
   }
 
   #writeFrames(address) {

@@ -2,6 +2,7 @@
  * its fields with a column a tool, what contradicts itself, worst first, with a curve of how far cosines part. Of two
  * configurations, as a config.json and the .gguf file made from it, the verdict is above. */
 import { Chart } from '../../chart.js';
+import { Translation } from '../../copying/translation.js';
 import { cell, code, columns, make, mark, name, row, scrolling, served, table } from '../../dom.js';
 import { Figure, datum, grouped, shortDatum } from '../../figure.js';
 import { Taker } from '../../forms/taking.js';
@@ -46,6 +47,9 @@ class Explain {
     this.verdict = new Verdict(page);
     this.figure = new Figure(page, { view: 'explain', slot: 'a', label: word('view.explain') });
     this.figure.onTable = () => this.#fillTable();
+    const title = word('explain.said');
+    this.said = new Translation(page,
+      make('pre', { 'data-said': '', translate: 'no', tabindex: 0, role: 'group', 'aria-label': title }));
     root.append(
       make('div', { class: 'explain-drop' },
         make('p', null, phrase('explain.drop', { config: code('config.json'), gguf: code('.gguf') })),
@@ -111,7 +115,8 @@ class Explain {
       make('div', { class: 'explained-card' },
         served(answer.detail, 'p', { class: 'explain-sum' }),
         section('kinds', ...strips(answer).map((strip) => this.#strip(answer, strip))),
-        this.#findings(answer), this.#fields(answer)));
+        this.#findings(answer), this.#fields(answer), section('said', this.said.element)));
+    this.said.show(bare(this.page.catalogue, this.page.config(this.figure.slot)));
     this.figure.caption.replaceChildren(...this.#notes(answer));
   }
 
@@ -225,6 +230,7 @@ class Explain {
     for (const chart of this.#charts) chart.close();
     this.figure.isOpen = false;
     this.figure.close();
+    this.said.close();
     this.verdict.close();
   }
 }
