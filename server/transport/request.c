@@ -99,10 +99,9 @@ static void find_origin(struct http_connection *connection, struct transport_hea
     head->has_origin = forwarded_client(&forwarded, &head->origin) || connection->has_address;
 }
 
-static struct http_refusal check_host(const struct http *http, const struct http_head *fields)
+static struct http_refusal check_host(const struct http *http, const struct transport_head *head)
 {
-    const struct options *options = http->options;
-    if (!http->door->checks_host || http_head_names_us(fields, options->host, options->allowed_host))
+    if (!http->door->checks_host || !head->is_elsewhere)
         return (struct http_refusal){0, NULL};
     return (struct http_refusal){421, "the request names another host; without --token-file, a server that only "
                                       "this machine reaches answers for localhost, 127.0.0.1, [::1], --host and "
@@ -152,7 +151,7 @@ void transport_head(struct http_connection *connection, const char *method, cons
     if (!refusal.status)
         refusal = http_head_check(fields);
     if (!refusal.status)
-        refusal = check_host(http, fields);
+        refusal = check_host(http, head);
     head->refusal = (struct transport_refusal){.status = refusal.status, .detail = refusal.detail};
     if (request->is_refused) {
         head->path = HTTP_GUARD_TARGET; /* for the log */
@@ -221,10 +220,10 @@ size_t transport_text(const struct http_connection *connection, size_t i, enum a
 {
     const struct text *text = &texts[i];
     const struct http_head *fields = &connection->daemon->http->head;
-    struct list list = {text->list_name, at, 0};
     *id = text->id;
     if (!fields->first[text->header] || (text->id == API_PROXY_PROTOCOL && !connection->is_proxy))
         return 0;
+    struct list list = {text->list_name, at, 0};
     if (text->list_name && fields->n[text->header] > 1)
         daemon_headers(connection->request.mhd, take_line, &list);
     else

@@ -368,17 +368,17 @@ static enum pe_status check_use(const struct pe_scaling *given, size_t i, int pl
     const struct pe_param *row = &pe_scaling_params[i];
     const void *field = (const char *)given + row->offset;
     char pointer[PE_POINTER_MAX];
-    bool has_value = is_set(row, field) || (pe_same(row->name, "factor") && !isnan(factor));
-    if (uses[i].used & 1U << place) {
-        if (has_value || !pe_scaling_needs(rule, row->name))
-            return PE_OK;
-        pe_scaling_pointer(pointer, row->name);
-        return pe_fail(err, pointer, "%s is missing; type \"%s\" needs it%s", row->name, rule->name,
-                       pe_text(hint_of(rule, row->name)));
-    }
-    if (is_set(row, field) && !uses[i].is_quiet && !is_neutral(row, field))
-        return fail_unused(row, uses[i].used, field, rule->name, err);
-    return PE_OK;
+    bool is_given = is_set(row, field);
+    if (!(uses[i].used & 1U << place))
+        return is_given && !uses[i].is_quiet && !is_neutral(row, field)
+                   ? fail_unused(row, uses[i].used, field, rule->name, err)
+                   : PE_OK;
+    bool has_value = is_given || (pe_same(row->name, "factor") && !isnan(factor));
+    if (has_value || !pe_scaling_needs(rule, row->name))
+        return PE_OK;
+    pe_scaling_pointer(pointer, row->name);
+    return pe_fail(err, pointer, "%s is missing; type \"%s\" needs it%s", row->name, rule->name,
+                   pe_text(hint_of(rule, row->name)));
 }
 
 /* Flags are checked last: first whether they are flags, then their use. */
