@@ -22,7 +22,7 @@ static void assert_header(struct answer a, int status, const char *name, const c
     assert_answer(a, status, NULL);
 }
 
-static void test_routes(void **state)
+TEST(test_routes)
 {
     assert_answer(get("/version"), 200, WORDS("\"name\":\"posenc\"", "\"commit\":\"abc\"", "\"isa\":"));
     assert_answer(get("/healthz"), 200, WORDS("{\"status\":\"ok\"}"));
@@ -45,7 +45,7 @@ static void test_routes(void **state)
     assert_header(get("/healthz"), 200, "Cache-Control", "no-store");
 }
 
-static void test_not_ready(void **state)
+TEST(test_not_ready)
 {
     struct api_host busy = host;
     const atomic_bool is_ending = true;
@@ -60,7 +60,7 @@ static struct api_reply *early(const char *method, const char *path, const char 
     return api_head(&host, &call, bytes);
 }
 
-static void test_early_refusals(void **state)
+TEST(test_early_refusals)
 {
     assert_null(early("POST", "/encode", NULL, API_LENGTH_UNKNOWN));
     assert_null(early("POST", "/encode", "Identity", 1 << 20));
@@ -90,7 +90,7 @@ static struct answer post_as(const char *content_type, const char *query, const 
     return gather(api_answer(&host, &call));
 }
 
-static void test_bodies_and_queries(void **state)
+TEST(test_bodies_and_queries)
 {
     const char *json = "{\"scheme\":\"none\",\"len\":2,\"dim\":2}";
     assert_answer(post_as(NULL, NULL, json), 200, WORDS("[[0.0,0.0],[0.0,0.0]]"));
@@ -107,7 +107,7 @@ static void test_bodies_and_queries(void **state)
                   "application/zip, application/x-gguf, application/octet-stream");
 }
 
-static void test_refused_forms(void **state)
+TEST(test_refused_forms)
 {
 #define NONE "{\"scheme\":\"none\",\"dim\":2,\"len\":2,"
     assert_answer(post("/encode", NONE "\"dtype\":\"f31\"}"), 422, WORDS("/dtype", "\\\"f32\\\""));
@@ -173,7 +173,7 @@ static void assert_tail(struct answer a, size_t head, const char *format, const 
     free(expected);
 }
 
-static void test_raw(void **state)
+TEST(test_raw)
 {
     struct answer a = post("/encode", TABLE "\"format\":\"raw\"}");
     assert_tail(a, 0, "raw", "application/octet-stream");
@@ -186,7 +186,7 @@ static void test_raw(void **state)
     answer_drop(&a);
 }
 
-static void test_npy(void **state)
+TEST(test_npy)
 {
     struct answer a = post("/encode", TABLE "\"format\":\"npy\"}");
     assert_tail(a, 128, "npy", "application/x-npy");
@@ -199,7 +199,7 @@ static void test_npy(void **state)
     answer_drop(&a);
 }
 
-static void test_safetensors(void **state)
+TEST(test_safetensors)
 {
     struct answer a = post("/encode", TABLE "\"format\":\"safetensors\"}");
     size_t header = (unsigned char)a.body[0] + 256u * (unsigned char)a.body[1];
@@ -220,7 +220,7 @@ static void test_safetensors(void **state)
 }
 
 /* Data is ordered by element size, so that each tensor is aligned: slopes and bias alike here, then by name. */
-static void test_safetensors_order(void **state)
+TEST(test_safetensors_order)
 {
     struct answer a = post(
         "/encode",
@@ -233,7 +233,7 @@ static void test_safetensors_order(void **state)
     answer_drop(&a);
 }
 
-static void test_json(void **state)
+TEST(test_json)
 {
     struct answer a = post("/encode", TABLE "\"digits\":9}");
     float *expected = table();
@@ -254,7 +254,7 @@ static void test_json(void **state)
     answer_drop(&a);
 }
 
-static void test_small_json_is_one_piece(void **state)
+TEST(test_small_json_is_one_piece)
 {
     struct answer a = post("/rotate", "{\"scheme\":\"rope\",\"offset\":1,\"q\":[[1,0]]}");
     assert_int_equal(a.reply->body->n_pieces, 1);
@@ -267,7 +267,7 @@ static void test_small_json_is_one_piece(void **state)
 }
 
 /* Pieces may be made in any order, and the same one again. */
-static void test_pieces_in_any_order(void **state)
+TEST(test_pieces_in_any_order)
 {
     static const char *const formats[] = {"json", "raw", "npy", "npz", "safetensors"};
     for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
@@ -289,7 +289,7 @@ static void test_pieces_in_any_order(void **state)
 }
 
 /* A configuration sent again with the sequence gives the same bytes. */
-static void test_config_again(void **state)
+TEST(test_config_again)
 {
     struct answer a =
         post("/encode", "{\"scheme\":\"rope\",\"len\":5,\"head_dim\":8,\"base\":12345.678,\"layout\":\"half\"}");
@@ -303,7 +303,7 @@ static void test_config_again(void **state)
 }
 
 /* A caller that must not block is sent to a worker if planning takes long, and only then. */
-static void hurried_callers_do_not_wait(void **unused)
+TEST(hurried_callers_do_not_wait)
 {
     static const char *const slow[] = {
         "{\"scheme\":\"rope\",\"segments\":[{\"type\":\"text\",\"len\":200000}],\"data\":false}",
@@ -339,24 +339,4 @@ static void hurried_callers_do_not_wait(void **unused)
     api_reply_free(reply);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hurried_callers_do_not_wait),
-        cmocka_unit_test(test_routes),
-        cmocka_unit_test(test_not_ready),
-        cmocka_unit_test(test_early_refusals),
-        cmocka_unit_test(test_bodies_and_queries),
-        cmocka_unit_test(test_refused_forms),
-        cmocka_unit_test(test_raw),
-        cmocka_unit_test(test_npy),
-        cmocka_unit_test(test_safetensors),
-        cmocka_unit_test(test_safetensors_order),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_small_json_is_one_piece),
-        cmocka_unit_test(test_pieces_in_any_order),
-        cmocka_unit_test(test_config_again),
-    };
-    api_setup();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+void tests_begin(void) { api_setup(); }

@@ -106,7 +106,7 @@ static void assert_same(size_t i, long k, const struct answer *got, const struct
 /* Some of the checks 1 … n: all if they are few, else the first, the last and some between. */
 static long next_question(long k, long n) { return k + 1 + (k > TRIES / 2 && n - k > TRIES / 2 ? n / TRIES : 0); }
 
-static void test_what_was_given_up_is_refused(void **state)
+TEST(test_what_was_given_up_is_refused)
 {
     long n_given_up = 0;
     for (size_t i = 0; i < N_CASES; i++) {
@@ -140,7 +140,7 @@ static void make_some(const struct api_reply *reply, struct caller *caller)
     free(piece);
 }
 
-static void test_those_who_stay_get_their_bytes(void **state)
+TEST(test_those_who_stay_get_their_bytes)
 {
     for (size_t i = 0; i < N_CASES; i++) {
         struct answer expected = whole(i);
@@ -160,10 +160,4 @@ static void test_those_who_stay_get_their_bytes(void **state)
     }
 }
 
-int main(void)
-{
-    mallopt(M_PERTURB, 0x5a);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_was_given_up_is_refused),
-                                       cmocka_unit_test(test_those_who_stay_get_their_bytes)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+void tests_begin(void) { mallopt(M_PERTURB, 0x5a); }

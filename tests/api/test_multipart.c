@@ -22,7 +22,7 @@ static bool read_text(const char *content_type, const char *text)
 #define NAME(name) "Content-Disposition: form-data; name=\"" name "\"\r\n"
 #define JSON_PART "--XX\r\n" NAME("request") "\r\n{\"scheme\":\"rope\"}\r\n"
 
-static void test_boundaries(void **state)
+TEST(test_boundaries)
 {
     static const struct {
         const char *type, *body;
@@ -52,7 +52,7 @@ static void test_boundaries(void **state)
 }
 
 /* The tensor's bytes hold line ends, dashes and a near boundary. */
-static void test_tensor_part(void **state)
+TEST(test_tensor_part)
 {
     static const char head[] =
         "--XX\r\n" NAME("q") "Content-Type: application/octet-stream\r\n\r\n\x93NUMPY\x01\x00\x3e\x00"
@@ -81,7 +81,7 @@ static void test_tensor_part(void **state)
     }
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const struct {
         const char *type, *body;
@@ -118,7 +118,7 @@ static void test_refused(void **state)
     }
 }
 
-static void test_many_parts(void **state)
+TEST(test_many_parts)
 {
     char *body = malloc(100 * 100), *p = body;
     static const char part[] = "--XX\r\n" NAME("request") "\r\n{}\r\n";
@@ -131,7 +131,7 @@ static void test_many_parts(void **state)
 }
 
 /* The bodies that make naive splitters slow: only line ends, only dashes, or almost a boundary. */
-static void test_adversarial(void **state)
+TEST(test_adversarial)
 {
     static const char *const patterns[] = {"\r", "\r\n", "\r\n-", "\r\n--", "\r\n--X", "\r\n--XX", "\r\n--XX ", "-"};
     enum { N = 1 << 20 };
@@ -145,13 +145,4 @@ static void test_adversarial(void **state)
         api_request_drop(&request);
     }
     free(body);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_boundaries), cmocka_unit_test(test_tensor_part), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_many_parts), cmocka_unit_test(test_adversarial),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static void assert_six(const float *expected)
     api_arena_drop(&arena);
 }
 
-static void test_versions(void **state)
+TEST(test_versions)
 {
     for (int version = 1; version <= 3; version++) {
         assert_true(
@@ -57,7 +57,7 @@ static void test_versions(void **state)
     assert_six(six);
 }
 
-static void test_orders(void **state)
+TEST(test_orders)
 {
     static const float columns[] = {0, 3, 1, 4, 2, 5};
     assert_true(parse_dict(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }\n", columns, sizeof columns));
@@ -74,7 +74,7 @@ static void test_orders(void **state)
     assert_six(six);
 }
 
-static void test_three_axes_in_fortran_order(void **state)
+TEST(test_three_axes_in_fortran_order)
 {
     int16_t data[24], expected[24];
     for (int i = 0; i < 2; i++)
@@ -88,7 +88,7 @@ static void test_three_axes_in_fortran_order(void **state)
     api_arena_drop(&arena);
 }
 
-static void test_shapes(void **state)
+TEST(test_shapes)
 {
     assert_true(parse_dict(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (), }\n", "12345678", 8));
     assert_int_equal(tensor.rank, 0);
@@ -101,7 +101,7 @@ static void test_shapes(void **state)
 
 #define DICT(descr, order, shape) "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }\n"
 
-static void test_refused_headers(void **state)
+TEST(test_refused_headers)
 {
     static const struct {
         const char *dict;
@@ -143,7 +143,7 @@ static void test_refused_headers(void **state)
 }
 
 /* Every prefix of a file is refused, and none is read beyond its end (the copy is as long as it says). */
-static void test_truncated(void **state)
+TEST(test_truncated)
 {
     char file[256];
     size_t n = build(file, 2, DICT("'<f4'", "True", "(2, 3)"), six, sizeof six);
@@ -158,14 +158,4 @@ static void test_truncated(void **state)
     assert_false(parse(file, n));
     memcpy(file + 6, "\x02\x00\xff\xff\xff\xff", 6);
     assert_false(parse(file, n));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_versions),        cmocka_unit_test(test_orders),
-        cmocka_unit_test(test_shapes),          cmocka_unit_test(test_three_axes_in_fortran_order),
-        cmocka_unit_test(test_refused_headers), cmocka_unit_test(test_truncated),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

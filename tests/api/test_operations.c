@@ -23,7 +23,7 @@ static bool is_operand(enum pe_operation_id id, const char *name)
     return found;
 }
 
-static void every_row_is_whole(void **unused)
+TEST(every_row_is_whole)
 {
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
         const struct api_operation *row = &api_operations[id];
@@ -42,20 +42,11 @@ static void every_row_is_whole(void **unused)
     }
 }
 
-static void no_two_share_a_name(void **unused)
+TEST(no_two_share_a_name)
 {
     for (enum pe_operation_id i = 0; i < PE_N_OPERATIONS; i++)
         for (enum pe_operation_id k = 0; k < i; k++) {
             assert_string_not_equal(api_operations[i].route.pattern, api_operations[k].route.pattern);
             assert_string_not_equal(api_operations[i].prefix, api_operations[k].prefix);
         }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_is_whole),
-        cmocka_unit_test(no_two_share_a_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static const char *const requests[] = {
     "{\"scheme\":\"alibi\",\"num_heads\":1,\"q_len\":1,\"k_len\":1000000,\"format\":\"text\",\"ascii\":true}",
 };
 
-static void test_each_chunk_asks(void **state)
+TEST(test_each_chunk_asks)
 {
     for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
         struct client stays = {0};
@@ -46,7 +46,7 @@ static void test_each_chunk_asks(void **state)
 }
 
 /* A call with must_not_block gets no picture, whatever its size; a matching tag needs no picture. */
-static void test_hurried(void **state)
+TEST(test_hurried)
 {
     const char *query = "scheme=sinusoidal&len=2&dim=2&format=png";
     struct api_call call = {.method = "GET", .path = "/encode", .query = query, .must_not_block = true};
@@ -65,7 +65,7 @@ static void test_hurried(void **state)
 }
 
 /* All pictures together are limited, a single one is not; a picture that has been read frees its room. */
-static void test_pictures_that_nobody_reads(void **state)
+TEST(test_pictures_that_nobody_reads)
 {
     struct api_host small = host;
     struct api_call call = {.method = "POST", .path = "/encode"};
@@ -97,13 +97,4 @@ static void test_pictures_that_nobody_reads(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_chunk_asks),
-        cmocka_unit_test(test_hurried),
-        cmocka_unit_test(test_pictures_that_nobody_reads),
-    };
-    api_setup();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+void tests_begin(void) { api_setup(); }

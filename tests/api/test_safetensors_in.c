@@ -25,7 +25,7 @@ static bool read_bytes(const char *bytes, size_t n)
     return api_safetensors_read(&request, &body, &problem);
 }
 
-static void test_read(void **state)
+TEST(test_read)
 {
     /* Lengths of padding shift the data over every alignment; misaligned tensors are copied. */
     for (int pad = 0; pad < 8; pad++) {
@@ -54,7 +54,7 @@ static void test_read(void **state)
     "q\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 #define SECOND(offsets) ",\"r\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" offsets "}"
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const struct {
         const char *header;
@@ -103,7 +103,7 @@ static void test_refused(void **state)
     }
 }
 
-static void test_truncated(void **state)
+TEST(test_truncated)
 {
     char file[300];
     size_t n = build(file, "{" ENTRY("\"F32\"", "[2]", "[0,8]") "}  ", 8);
@@ -121,7 +121,7 @@ static void test_truncated(void **state)
     api_request_drop(&request);
 }
 
-static void test_header_limit(void **state)
+TEST(test_header_limit)
 {
     size_t n = 2u << 20;
     char *file = malloc(8 + n);
@@ -133,15 +133,4 @@ static void test_header_limit(void **state)
     assert_int_equal(problem.status, 413);
     api_request_drop(&request);
     free(file);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_header_limit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

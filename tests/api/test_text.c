@@ -17,7 +17,7 @@ static void assert_text(const char *expected)
     text.state = API_TEXT_FINE;
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
     api_text_init(&text, 8);
     api_text_put(&text, "12345678");
@@ -30,7 +30,7 @@ static void test_limits(void **state)
     api_text_drop(&text);
 }
 
-static void test_strings(void **state)
+TEST(test_strings)
 {
     static const char *const cases[][2] = {
         {"", "\"\""},
@@ -49,7 +49,7 @@ static void test_strings(void **state)
     }
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
     static const double numbers[] = {1, 2.5, 3, -0.125};
     const struct pe_value items[] = {{.kind = PE_STRING, .string = "x"}, {.kind = PE_NULL}};
@@ -91,7 +91,7 @@ static void assert_elements(const uint64_t *shape, unsigned rank, const char *ex
     }
 }
 
-static void test_elements(void **state)
+TEST(test_elements)
 {
     assert_elements(NULL, 0, "0");
     assert_elements((uint64_t[]){1}, 1, "[0]");
@@ -106,7 +106,7 @@ static void test_elements(void **state)
 
 /* Rows that repeat the previous row, shift it by one, or differ from it in one place: printed whole or in pieces, they
  * equal the rows printed number by number. */
-static void test_rows_like_those_before(void **state)
+TEST(test_rows_like_those_before)
 {
     enum { ROW = 9, ROWS = 2 * 7 * ROW }; /* so that each place differs in each kind of row */
     static const float odd[] = {-INFINITY, 0.0f, -0.0f, 1e-30f, 0.1f, -123.456f, NAN, 3.4e38f};
@@ -143,7 +143,7 @@ extern const struct pe_translation api_zh_rows[];
 extern const size_t api_n_zh_rows;
 
 /* A format and its translation take the same arguments, wherever they print them. */
-static void test_translated_formats(void **state)
+TEST(test_translated_formats)
 {
     enum { MOST = 12 };
     size_t n_formats = 0;
@@ -159,17 +159,4 @@ static void test_translated_formats(void **state)
         assert_string_equal(pe_text_in(PE_ZH, api_zh_rows[i].english), api_zh_rows[i].chinese);
     }
     assert_in_range(n_formats, 150, api_n_zh_rows);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_translated_formats),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_strings),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_elements),
-        cmocka_unit_test(test_rows_like_those_before),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

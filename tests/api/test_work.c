@@ -159,7 +159,7 @@ static double slowest_plain(double *speeds)
     return slowest;
 }
 
-static void test_parts_cost_what_is_counted(void **state)
+TEST(test_parts_cost_what_is_counted)
 {
     double speeds[N_CASES], slowest = slowest_plain(speeds);
     for (size_t i = 0; i < N_CASES; i++)
@@ -174,7 +174,7 @@ static void test_parts_cost_what_is_counted(void **state)
 }
 
 /* Both passes over the values count, and the one that vmin and vmax save does not. */
-static void test_pictures_count_what_they_go_through(void **state)
+TEST(test_pictures_count_what_they_go_through)
 {
     static const char plain[] = "{\"scheme\":\"floater\",\"dim\":64,\"len\":1000,\"seed\":1,\"format\":\"raw\"}";
     static const char measured[] = "{\"scheme\":\"floater\",\"dim\":64,\"len\":1000,\"seed\":1,\"format\":\"png\"}";
@@ -183,11 +183,4 @@ static void test_pictures_count_what_they_go_through(void **state)
     double once = counted("/encode", plain);
     assert_true(counted("/encode", measured) > 2 * once);
     assert_true(counted("/encode", given) > once && counted("/encode", given) < 1.5 * once);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts_cost_what_is_counted),
-                                       cmocka_unit_test(test_pictures_count_what_they_go_through)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

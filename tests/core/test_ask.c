@@ -30,7 +30,7 @@ static void refuses(struct pe_ask *ask, enum pe_status status, const char *point
     pe_ask_free(ask);
 }
 
-static void a_plan_outlives_its_ask(void **state)
+TEST(a_plan_outlives_its_ask)
 {
     struct pe_ask *ask = rope();
     struct pe_plan *plan;
@@ -62,7 +62,7 @@ static void a_plan_outlives_its_ask(void **state)
     pe_plan_free(plan);
 }
 
-static void tensors_and_lists(void **state)
+TEST(tensors_and_lists)
 {
     static float q[2 * 4];
     const int64_t positions[] = {5, 900};
@@ -82,7 +82,7 @@ static void tensors_and_lists(void **state)
     pe_plan_free(plan);
 }
 
-static void mistakes_are_sentences(void **state)
+TEST(mistakes_are_sentences)
 {
     refuses(pe_ask_new("encod"), PE_INVALID, "", "unknown operation \"encod\"; nearest: \"encode\"");
     refuses(pe_ask_new(NULL), PE_INVALID, "", "unknown operation \"NULL\"");
@@ -127,7 +127,7 @@ static void mistakes_are_sentences(void **state)
     refuses(ask, PE_INVALID, "/outputs/1", "");
 }
 
-static void wrong_tensors(void **state)
+TEST(wrong_tensors)
 {
     static const struct {
         enum pe_dtype dtype;
@@ -150,7 +150,7 @@ static void wrong_tensors(void **state)
     refuses(ask, PE_INVALID, "/q", "q: the tensor has no such shape");
 }
 
-static void limits_refuse(void **state)
+TEST(limits_refuse)
 {
     struct pe_ask *ask = rope();
     pe_ask_limit(ask, 10, 0);
@@ -168,7 +168,7 @@ static void limits_refuse(void **state)
 }
 
 /* Every allocation fails once; each time the answer is PE_NO_MEMORY, and nothing is left behind. */
-static void no_memory(void **state)
+TEST(no_memory)
 {
     bool is_done = false;
     for (long n = 0; !is_done; n++) {
@@ -190,7 +190,7 @@ static void no_memory(void **state)
 }
 
 /* Other tests have planned before. */
-static void the_process_has_chosen(void **state)
+TEST(the_process_has_chosen)
 {
     enum pe_isa isa = pe_isa();
     pe_ask_free(rope());
@@ -198,15 +198,4 @@ static void the_process_has_chosen(void **state)
     for (enum pe_isa other = PE_ISA_BASE; other < PE_N_ISAS; other++)
         assert_false(pe_isa_use(other));
     assert_int_equal(pe_isa(), isa);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plan_outlives_its_ask), cmocka_unit_test(tensors_and_lists),
-        cmocka_unit_test(mistakes_are_sentences),  cmocka_unit_test(wrong_tensors),
-        cmocka_unit_test(limits_refuse),           cmocka_unit_test(no_memory),
-        cmocka_unit_test(the_process_has_chosen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ static void assert_second_half(const struct pe_plan *p, const char *expected, ch
 
 enum { ROOM = 1 << 20 };
 
-static void test_filling(void **state)
+TEST(test_filling)
 {
     char *expected = calloc(1, ROOM), *got = calloc(1, ROOM);
     for (size_t i = 0; i < N_REQUESTS; i++) {
@@ -127,7 +127,7 @@ static void test_filling(void **state)
     free(got);
 }
 
-static void test_planning(void **state)
+TEST(test_planning)
 {
     long n_asked = 0;
     for (size_t i = 0; i < N_REQUESTS; i++) {
@@ -151,10 +151,4 @@ static void test_planning(void **state)
         pe_watch(NULL, NULL);
     }
     assert_true(n_asked > 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_filling), cmocka_unit_test(test_planning)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static void check(const char *name, bool is_basic, double lo, double hi, bool is
     assert_int_equal(pe_interval_is_log(&usual), is_log);
 }
 
-static void numbers_have_sliders(void **state)
+TEST(numbers_have_sliders)
 {
     check("few", true, 1, 16, false);
     check("many", true, 12, 800, true);
@@ -56,7 +56,7 @@ static void numbers_have_sliders(void **state)
     check("tiny", true, 0, 8, false);
 }
 
-static void others_have_none(void **state)
+TEST(others_have_none)
 {
     const char *const names[] = {"flag", "word", "chosen", "list"};
     const bool is_basic[] = {true, true, false, false};
@@ -78,7 +78,7 @@ static void check_axes(const char *shape, const char *axes, const char *expected
     assert_string_equal(found, expected);
 }
 
-static void axes_follow_from_the_shape(void **state)
+TEST(axes_follow_from_the_shape)
 {
     check_axes("", NULL, "");
     check_axes("n,dim", NULL, "position,dim");
@@ -87,14 +87,4 @@ static void axes_follow_from_the_shape(void **state)
     check_axes("axes,n", NULL, "axis,position");
     check_axes("n,something+1", NULL, "position,dim");
     check_axes("width,d_model", "distance,dim", "distance,dim");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_have_sliders),
-        cmocka_unit_test(others_have_none),
-        cmocka_unit_test(axes_follow_from_the_shape),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void refuses(const char *json, const char *pointer, const char *word)
     test_request_drop(&r);
 }
 
-static void its_own_words(void **state)
+TEST(its_own_words)
 {
     says("{'scheme':'rope'}", "{'scheme':'rope'}");
     says("{'rope_theta':7,'scheme':'rope'}", "{'scheme':'rope','rope_theta':7}");
@@ -55,7 +55,7 @@ static void its_own_words(void **state)
     says("{'scheme':'cope','head_dim':4,'npos_max':3}", "{'scheme':'cope','head_dim':4,'npos_max':3}");
 }
 
-static void what_only_some_requests_use(void **state)
+TEST(what_only_some_requests_use)
 {
     says("{'scheme':'alibi','softmax_scale':2}", "{'scheme':'alibi','softmax_scale':2}");
     says("{'scheme':'rope','position_style':'qwen2_vl'}", "{'scheme':'rope','position_style':'qwen2_vl'}");
@@ -65,7 +65,7 @@ static void what_only_some_requests_use(void **state)
     refuses("{'scheme':'rope','position_style':'qwen9'}", "/position_style", "qwen2_vl");
 }
 
-static void what_it_inherits(void **state)
+TEST(what_it_inherits)
 {
     says("{'preset':'t5-small'}", "{'scheme':'t5','num_heads':8,'head_dim':64,'num_buckets':32,'max_distance':128,"
                                   "'bidirectional':true,'softmax_scale':1}");
@@ -75,7 +75,7 @@ static void what_it_inherits(void **state)
          "{'scheme':'rope','head_dim':8,'base':7,'layout':'half'}");
 }
 
-static void all_presets(void **state)
+TEST(all_presets)
 {
     for (size_t i = 0; i < pe_n_presets(); i++) {
         const struct pe_preset *preset = pe_preset_at(i);
@@ -90,7 +90,7 @@ static void all_presets(void **state)
     }
 }
 
-static void what_no_preset_has(void **state)
+TEST(what_no_preset_has)
 {
     refuses("{'scheme':'rope','len':4}", "/len", "leave it out");
     refuses("{'scheme':'rope','positions':[1,2]}", "/positions", "leave it out");
@@ -103,7 +103,7 @@ static void what_no_preset_has(void **state)
     refuses("{'base':4}", "/scheme", "missing");
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     struct test_request r;
     struct pe_config *config = NULL;
@@ -123,7 +123,7 @@ static void every_allocation_may_fail(void **state)
 
 /* ---- A preset of the caller ---- */
 
-static void a_preset_of_the_caller(void **state)
+TEST(a_preset_of_the_caller)
 {
     const struct pe_field kept[] = {{"scheme", {.kind = PE_STRING, .string = "rope"}},
                                     {"base", {.kind = PE_REAL, .real = 7}},
@@ -147,15 +147,4 @@ static void a_preset_of_the_caller(void **state)
     pe_plan_free(plan);
     fields[0].name = "base"; /* nowhere else */
     assert_int_equal(pe_plan_new(&request, &plan, &err), PE_INVALID);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(its_own_words),          cmocka_unit_test(what_only_some_requests_use),
-        cmocka_unit_test(what_it_inherits),       cmocka_unit_test(all_presets),
-        cmocka_unit_test(what_no_preset_has),     cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(a_preset_of_the_caller),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ static void draw(char *word, size_t n)
     word[n] = '\0';
 }
 
-static void as_by_the_whole_table(void **state)
+TEST(as_by_the_whole_table)
 {
     size_t n_found = 0;
     for (int round = 0; round < 3000; round++) {
@@ -96,7 +96,7 @@ static double seconds_of(const char *(*guess)(const char *, const char *const *)
 }
 
 /* Names that differ little from each other and from the word, as an attacker would choose them to cost time. */
-static void thousands_of_names_cost_little(void **state)
+TEST(thousands_of_names_cost_little)
 {
     const char *names[N_NAMES + 1] = {NULL}, *word = "n99999abcdefghikabcdefghikabcdefghikabcdefghikabcdefghikzz";
     for (int i = 0; i < N_NAMES; i++) {
@@ -108,7 +108,7 @@ static void thousands_of_names_cost_little(void **state)
     assert_true(seconds_of(pe_nearest, word, names) * 10 < seconds_of(nearest_of, word, names));
 }
 
-static void ends_of_length(void **state)
+TEST(ends_of_length)
 {
     char longest[65], longer[66];
     memset(longest, 'a', 64);
@@ -124,7 +124,7 @@ static void ends_of_length(void **state)
     assert_ptr_equal(pe_nearest("b", short_names), short_names[0]);
 }
 
-static void advice_is_kept_apart(void **state)
+TEST(advice_is_kept_apart)
 {
     struct pe_failure err;
     pe_fail(&err, "/scheme", "no %s", "fill");
@@ -135,15 +135,4 @@ static void advice_is_kept_apart(void **state)
     assert_string_equal(err.about, "rotate");
     pe_no_memory(&err);
     assert_int_equal(err.advice, PE_NO_ADVICE);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_by_the_whole_table),
-        cmocka_unit_test(advice_is_kept_apart),
-        cmocka_unit_test(thousands_of_names_cost_little),
-        cmocka_unit_test(ends_of_length),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

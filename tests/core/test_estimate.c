@@ -19,7 +19,7 @@ static double work_of(const char *text)
     return work;
 }
 
-static void work_grows_with_what_is_made(void **state)
+TEST(work_grows_with_what_is_made)
 {
     double table = work_of("{'scheme':'sinusoidal','dim':64,'len':1000}");
     assert_true(table == 4 * 64000.0);
@@ -30,7 +30,7 @@ static void work_grows_with_what_is_made(void **state)
 }
 
 /* A number computed from a whole table costs the computation of the table and the visit of each of its numbers. */
-static void reduced_blocks_cost_what_they_are_made_of(void **state)
+TEST(reduced_blocks_cost_what_they_are_made_of)
 {
     struct test_request r;
     static const struct pe_cut cuts[] = {{false, PE_UNSET_INT, PE_UNSET_INT, 1000000},
@@ -52,13 +52,4 @@ static void reduced_blocks_cost_what_they_are_made_of(void **state)
         pe_plan_free(plan);
     }
     test_request_drop(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(work_grows_with_what_is_made),
-        cmocka_unit_test(reduced_blocks_cost_what_they_are_made_of),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

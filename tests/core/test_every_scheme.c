@@ -60,7 +60,7 @@ static void parse_example(struct test_request *r, size_t s)
     r->request.operation = can_encode(s) ? PE_ENCODE : PE_ATTEND;
 }
 
-static void descriptors_are_complete(void **unused)
+TEST(descriptors_are_complete)
 {
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         const struct pe_scheme_info *info = pe_scheme_at(s);
@@ -85,7 +85,7 @@ static bool needs_weights(const struct pe_scheme_info *info)
     return false;
 }
 
-static void defaults_answer(void **unused)
+TEST(defaults_answer)
 {
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         if (!can_encode(s))
@@ -136,7 +136,7 @@ static void assert_chunks(const struct pe_plan *plan)
     }
 }
 
-static void any_chunking_is_the_whole(void **unused)
+TEST(any_chunking_is_the_whole)
 {
     for (size_t s = 0; s < pe_n_schemes(); s++)
         for (int d = 0; d < N_DTYPES; d++)
@@ -156,7 +156,7 @@ static void any_chunking_is_the_whole(void **unused)
             }
 }
 
-static void every_instruction_set_gives_the_same_bytes(void **unused)
+TEST(every_instruction_set_gives_the_same_bytes)
 {
     enum pe_isa best = pe_isa();
     for (size_t s = 0; s < pe_n_schemes(); s++)
@@ -187,7 +187,7 @@ static void every_instruction_set_gives_the_same_bytes(void **unused)
     assert_true(pe_kernels_use(best));
 }
 
-static void failed_allocations_are_survived(void **unused)
+TEST(failed_allocations_are_survived)
 {
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         struct test_request r;
@@ -211,7 +211,7 @@ static void failed_allocations_are_survived(void **unused)
 }
 
 /* The resolved config with the sequence is a request for the same bytes. */
-static void config_posted_again_is_the_same(void **unused)
+TEST(config_posted_again_is_the_same)
 {
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         struct test_request r;
@@ -243,14 +243,4 @@ static void config_posted_again_is_the_same(void **unused)
         pe_plan_free(plan);
         test_request_drop(&r);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(descriptors_are_complete),        cmocka_unit_test(defaults_answer),
-        cmocka_unit_test(any_chunking_is_the_whole),       cmocka_unit_test(every_instruction_set_gives_the_same_bytes),
-        cmocka_unit_test(failed_allocations_are_survived), cmocka_unit_test(config_posted_again_is_the_same),
-    };
-    return cmocka_run_group_tests_name("every scheme", tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static void hold(const char *const *requests)
 
 #define ROPE "{\"scheme\":\"rope\",\"head_dim\":24,"
 
-static void rope_on_several_axes(void **unused)
+TEST(rope_on_several_axes)
 {
     static const char *const requests[] = {
         ROPE "\"grid\":[3,5]}",
@@ -34,7 +34,7 @@ static void rope_on_several_axes(void **unused)
     hold(requests);
 }
 
-static void rope_in_every_scaling(void **unused)
+TEST(rope_in_every_scaling)
 {
     static const char *const requests[] = {
         ROPE "\"len\":70,\"scaling\":{\"type\":\"linear\",\"factor\":3}}",
@@ -61,7 +61,7 @@ static void rope_in_every_scaling(void **unused)
     "\"segments\":[{\"type\":\"text\",\"len\":40},{\"type\":\"video\",\"grid\":[2,4,6],\"second_per_grid\":0.7},"      \
     "{\"type\":\"text\",\"len\":3}]"
 
-static void sequences(void **unused)
+TEST(sequences)
 {
     static const char *const requests[] = {
         ROPE SEGMENTS "}",
@@ -81,7 +81,7 @@ static void sequences(void **unused)
 
 #define TABLE "\"table\":[[1,2,3],[4,5,6.5],[7,8,9],[0.1,11,12]]"
 
-static void learned_tables(void **unused)
+TEST(learned_tables)
 {
     static const char *const requests[] = {
         "{\"scheme\":\"learned\",\"len\":4," TABLE "}",
@@ -101,7 +101,7 @@ static void learned_tables(void **unused)
 
 #define X "\"x\":[[1,2,3,4],[5,6,7,8],[9,10,11,12]]"
 
-static void encodings_that_meet_embeddings(void **unused)
+TEST(encodings_that_meet_embeddings)
 {
     static const char *const requests[] = {
         "{\"scheme\":\"sinusoidal\"," X "}",
@@ -117,7 +117,7 @@ static void encodings_that_meet_embeddings(void **unused)
 
 #define Q_AND_K "\"q_positions\":[5,0.5,-3],\"k_positions\":[0,2,9.25,700]"
 
-static void biases(void **unused)
+TEST(biases)
 {
     static const char *const requests[] = {
         "{\"scheme\":\"t5\",\"q_len\":9,\"k_len\":70,\"num_buckets\":13,\"max_distance\":33}",
@@ -136,7 +136,7 @@ static void biases(void **unused)
     hold(requests);
 }
 
-static void models(void **unused)
+TEST(models)
 {
     static const char *const requests[] = {
         "{\"preset\":\"llama-3.1\",\"len\":3}",
@@ -151,7 +151,7 @@ static void models(void **unused)
     hold(requests);
 }
 
-static void windows(void **unused)
+TEST(windows)
 {
     static const char *const requests[] = {
         "{\"scheme\":\"swin\",\"grid\":[3,5]}",
@@ -169,19 +169,4 @@ static void windows(void **unused)
         NULL,
     };
     hold(requests);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rope_on_several_axes),
-        cmocka_unit_test(rope_in_every_scaling),
-        cmocka_unit_test(sequences),
-        cmocka_unit_test(learned_tables),
-        cmocka_unit_test(encodings_that_meet_embeddings),
-        cmocka_unit_test(windows),
-        cmocka_unit_test(biases),
-        cmocka_unit_test(models),
-    };
-    return cmocka_run_group_tests_name("every style", tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void every_row_is_whole(void **unused)
+TEST(every_row_is_whole)
 {
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
         const struct pe_operation *row = pe_operation_get(id);
@@ -24,7 +24,7 @@ static void every_row_is_whole(void **unused)
 
 /* By the papers: rotary schemes rotate queries and keys (Su et al. 2021, Sun et al. 2022), CoPE's positions do not
  * exist before the queries do, and every scheme takes part in attention. */
-static void schemes_can_what_they_are(void **unused)
+TEST(schemes_can_what_they_are)
 {
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         const struct pe_scheme_info *info = pe_scheme_at(s);
@@ -35,7 +35,7 @@ static void schemes_can_what_they_are(void **unused)
 }
 
 /* A descriptor that has none of the functions can do nothing. */
-static void an_empty_descriptor_can_nothing(void **unused)
+TEST(an_empty_descriptor_can_nothing)
 {
     static const struct pe_output_row outputs[] = {{.name = NULL}};
     static const struct pe_scheme empty = {.info = {.name = "empty", .outputs = outputs}};
@@ -48,7 +48,7 @@ static void an_empty_descriptor_can_nothing(void **unused)
     }
 }
 
-static void what_it_cannot_is_refused(void **unused)
+TEST(what_it_cannot_is_refused)
 {
     for (size_t s = 0; s < pe_n_schemes(); s++)
         for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
@@ -64,15 +64,4 @@ static void what_it_cannot_is_refused(void **unused)
             assert_non_null(strstr(err.detail, pe_scheme_at(s)->name));
             test_request_drop(&r);
         }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_is_whole),
-        cmocka_unit_test(schemes_can_what_they_are),
-        cmocka_unit_test(an_empty_descriptor_can_nothing),
-        cmocka_unit_test(what_it_cannot_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static const char *const refused[][3] = {
     {"{\"scheme\":\"rope\",\"q\":[[1,2]],\"tensor_layout\":\"bhdn\"}", "/tensor_layout", "nearest: \"bhnd\""},
 };
 
-static void refusals_name_field_and_rule(void **unused)
+TEST(refusals_name_field_and_rule)
 {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         test_refused(refused[i][0], refused[i][1], refused[i][2]);
@@ -79,7 +79,7 @@ static bool lists(const char *detail, const char *name)
 }
 
 /* Even for the longest word that is quoted, the list after it must not be cut. */
-static void a_scheme_that_is_not_there_is_answered_with_all_names(void **unused)
+TEST(a_scheme_that_is_not_there_is_answered_with_all_names)
 {
     static const char *const requests[] = {
         "{\"len\":2}",
@@ -100,7 +100,7 @@ static void a_scheme_that_is_not_there_is_answered_with_all_names(void **unused)
     }
 }
 
-static void real_integers_are_integers(void **unused)
+TEST(real_integers_are_integers)
 {
     struct test_request r;
     struct pe_plan *plan = test_plan(&r, "{\"scheme\":\"rope\",\"len\":4.0,\"head_dim\":2e1}");
@@ -110,7 +110,7 @@ static void real_integers_are_integers(void **unused)
     test_request_drop(&r);
 }
 
-static void nearest_needs_to_be_near(void **unused)
+TEST(nearest_needs_to_be_near)
 {
     static const char *const names[] = {"rope", "alibi", "sinusoidal", NULL};
     assert_string_equal(pe_nearest("rop", names), "rope");
@@ -124,7 +124,7 @@ static void nearest_needs_to_be_near(void **unused)
                            names));
 }
 
-static void outputs_are_chosen_by_name(void **unused)
+TEST(outputs_are_chosen_by_name)
 {
     struct test_request r;
     struct pe_plan *plan = NULL;
@@ -152,16 +152,4 @@ static void outputs_are_chosen_by_name(void **unused)
     assert_non_null(strstr(err.detail, "twice"));
     assert_null(plan);
     test_request_drop(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refusals_name_field_and_rule),
-        cmocka_unit_test(a_scheme_that_is_not_there_is_answered_with_all_names),
-        cmocka_unit_test(real_integers_are_integers),
-        cmocka_unit_test(nearest_needs_to_be_near),
-        cmocka_unit_test(outputs_are_chosen_by_name),
-    };
-    return cmocka_run_group_tests_name("params", tests, NULL, NULL);
 }

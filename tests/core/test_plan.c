@@ -17,15 +17,15 @@ static void set_closed(bool is_closed)
     assert_int_equal(mprotect(closed, BYTES, is_closed ? PROT_NONE : PROT_READ | PROT_WRITE), 0);
 }
 
-static int open_memory(void **state)
+void tests_begin(void)
 {
     closed = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    for (size_t i = 0; closed != MAP_FAILED && i < BYTES / sizeof *closed; i++)
+    assert_ptr_not_equal(closed, MAP_FAILED);
+    for (size_t i = 0; i < BYTES / sizeof *closed; i++)
         closed[i] = (float)(i % 97) / 97;
-    return closed == MAP_FAILED;
 }
 
-static int close_memory(void **state) { return munmap(closed, BYTES); }
+void tests_end(void) { assert_int_equal(munmap(closed, BYTES), 0); }
 
 static struct pe_field word(const char *name, const char *text)
 {
@@ -86,7 +86,7 @@ static void assert_same_bytes(const struct pe_plan *a, const struct pe_plan *b)
 }
 
 /* A tensor whose memory cannot be read is checked; its numbers may be written after that. */
-static void checking_reads_no_tensor(void **state)
+TEST(checking_reads_no_tensor)
 {
     struct pe_request all[CASES];
     for (size_t i = 0, n = requests(all); i < n; i++) {
@@ -126,7 +126,7 @@ static enum pe_status check(const char *text, enum pe_builder *builder, enum pe_
     return status;
 }
 
-static void what_is_wrong_is_refused_at_once(void **state)
+TEST(what_is_wrong_is_refused_at_once)
 {
     static const char *const wrong[] = {
         "{'scheme':'rope','len':4,'positions':[1]}",
@@ -146,7 +146,7 @@ static void what_is_wrong_is_refused_at_once(void **state)
 }
 
 /* Rules of the scheme alone are refused by the second half. */
-static void rules_of_the_scheme_come_second(void **state)
+TEST(rules_of_the_scheme_come_second)
 {
     enum pe_builder builder = PE_WORKER;
     enum pe_status built = PE_OK;
@@ -156,7 +156,7 @@ static void rules_of_the_scheme_come_second(void **state)
 }
 
 /* A hundred bytes that ask for long tables are left to a worker; small requests are not. */
-static void the_builder_is_chosen_by_what_is_asked_for(void **state)
+TEST(the_builder_is_chosen_by_what_is_asked_for)
 {
     static const struct {
         const char *json;
@@ -180,15 +180,4 @@ static void the_builder_is_chosen_by_what_is_asked_for(void **state)
             fail_msg("%s: builder %d, needed %d; built with status %d", cases[i].json, builder, cases[i].builder,
                      built);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(checking_reads_no_tensor),
-        cmocka_unit_test(what_is_wrong_is_refused_at_once),
-        cmocka_unit_test(rules_of_the_scheme_come_second),
-        cmocka_unit_test(the_builder_is_chosen_by_what_is_asked_for),
-    };
-    return cmocka_run_group_tests(tests, open_memory, close_memory);
 }

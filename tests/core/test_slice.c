@@ -48,7 +48,7 @@ static void assert_pieces(const struct pe_slice *slice, enum pe_reduce reduce)
     test_request_drop(&r);
 }
 
-static void pieces_of_parts(void **unused)
+TEST(pieces_of_parts)
 {
     for (size_t i = 0; i < sizeof slices / sizeof *slices; i++)
         for (enum pe_reduce how = PE_REDUCE_SAMPLE; how <= PE_REDUCE_ABSMAX; how++)
@@ -252,15 +252,9 @@ static void assert_blocks(size_t i, enum pe_reduce how)
     test_request_drop(&r);
 }
 
-static void blocks_are_joined_in_order(void **unused)
+TEST(blocks_are_joined_in_order)
 {
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         for (enum pe_reduce how = PE_REDUCE_MEAN; how <= PE_REDUCE_ABSMAX; how++)
             assert_blocks(i, how);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(pieces_of_parts), cmocka_unit_test(blocks_are_joined_in_order)};
-    return cmocka_run_group_tests_name("slice", tests, NULL, NULL);
 }

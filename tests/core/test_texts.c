@@ -110,7 +110,7 @@ static void check_outputs(const struct pe_output_row *rows)
         check_about(rows->name, &rows->about);
 }
 
-static void every_row_has_its_texts(void **state)
+TEST(every_row_has_its_texts)
 {
     check_params(pe_sequence_params());
     check_params(pe_absolute_params());
@@ -129,7 +129,7 @@ static void every_row_has_its_texts(void **state)
     assert_true(n_checked > 300);
 }
 
-static void every_heading_has_its_texts(void **state)
+TEST(every_heading_has_its_texts)
 {
     for (size_t i = 0; i < pe_n_families(); i++)
         check_about(pe_family_at(i)->name, &pe_family_at(i)->about);
@@ -138,7 +138,7 @@ static void every_heading_has_its_texts(void **state)
 }
 
 /* A model's name may be the same in both languages. */
-static void every_preset_has_a_label(void **state)
+TEST(every_preset_has_a_label)
 {
     for (size_t i = 0; i < pe_n_presets(); i++) {
         const struct pe_preset *preset = pe_preset_at(i);
@@ -149,7 +149,7 @@ static void every_preset_has_a_label(void **state)
     }
 }
 
-static void every_note_has_its_twin(void **state)
+TEST(every_note_has_its_twin)
 {
     size_t n = 0;
     for (size_t i = 0; i < pe_n_presets(); i++) {
@@ -171,7 +171,7 @@ static void labels_differ(const struct pe_param *some, const struct pe_param *ot
                 fail_msg("%s and %s share a label", a->name, b->name);
 }
 
-static void labels_of_a_form_differ(void **state)
+TEST(labels_of_a_form_differ)
 {
     const struct pe_param *sequence = pe_sequence_params(), *attention = pe_operation_at(PE_ATTEND)->params;
     labels_differ(sequence, sequence);
@@ -187,7 +187,7 @@ static void labels_of_a_form_differ(void **state)
 }
 
 /* Metrics: what they apply to, and their sentences. */
-static void every_metric_has_its_texts(void **state)
+TEST(every_metric_has_its_texts)
 {
     for (size_t i = 0; i < pe_n_metrics(); i++) {
         const struct pe_metric_info *metric = pe_metric_at(i);
@@ -198,7 +198,7 @@ static void every_metric_has_its_texts(void **state)
     }
 }
 
-static void a_text_is_found(void **state)
+TEST(a_text_is_found)
 {
     static const struct pe_translation rows[] = {
         {"a", "", "1"}, {"b", "label: x", "2"}, {"b", "summary: x", "3"}, {"c", "", "4"}, {"c", "label: y", "5"}};
@@ -220,7 +220,7 @@ extern const struct pe_translation pe_zh_rows[];
 extern const size_t pe_n_zh_rows;
 
 /* A format and its translation take the same arguments, wherever they print them. */
-static void translated_formats_take_the_same_arguments(void **state)
+TEST(translated_formats_take_the_same_arguments)
 {
     enum { MOST = 12 };
     size_t n_formats = 0;
@@ -237,7 +237,7 @@ static void translated_formats_take_the_same_arguments(void **state)
     assert_in_range(n_formats, 300, pe_n_zh_rows);
 }
 
-static void errors_are_in_the_language_of_the_thread(void **state)
+TEST(errors_are_in_the_language_of_the_thread)
 {
     struct pe_failure err;
     pe_fail(&err, "/x", "%s has no elements", "x");
@@ -260,28 +260,11 @@ static void errors_are_in_the_language_of_the_thread(void **state)
 }
 
 /* The order of the binary search: that of strcmp, whatever awk built the table. */
-static void translations_are_sorted(void **state)
+TEST(translations_are_sorted)
 {
     assert_true(pe_n_zh_rows > 900);
     for (size_t i = 1; i < pe_n_zh_rows; i++) {
         int order = strcmp(pe_zh_rows[i - 1].english, pe_zh_rows[i].english);
         assert_true(order < 0 || (order == 0 && strcmp(pe_zh_rows[i - 1].context, pe_zh_rows[i].context) < 0));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_has_its_texts),
-        cmocka_unit_test(every_heading_has_its_texts),
-        cmocka_unit_test(every_preset_has_a_label),
-        cmocka_unit_test(every_note_has_its_twin),
-        cmocka_unit_test(labels_of_a_form_differ),
-        cmocka_unit_test(every_metric_has_its_texts),
-        cmocka_unit_test(a_text_is_found),
-        cmocka_unit_test(translations_are_sorted),
-        cmocka_unit_test(translated_formats_take_the_same_arguments),
-        cmocka_unit_test(errors_are_in_the_language_of_the_thread),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

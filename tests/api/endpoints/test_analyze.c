@@ -20,7 +20,7 @@ static void assert_refused(const char *json, int status, const char *pointer, co
 
 /* ---- Configurations ---- */
 
-static void configurations_and_their_defaults(void **state)
+TEST(configurations_and_their_defaults)
 {
     static const struct {
         const char *json, *words[4], *absent;
@@ -59,7 +59,7 @@ static void configurations_and_their_defaults(void **state)
 }
 
 /* The same configurations alone: each result is a part of the answer to all. */
-static void an_entry_is_analysed_as_alone(void **state)
+TEST(an_entry_is_analysed_as_alone)
 {
     struct answer both =
         analyze("{\"configs\":[{\"scheme\":\"rope\",\"head_dim\":8},{\"scheme\":\"sinusoidal\",\"dim\":"
@@ -79,7 +79,7 @@ static void an_entry_is_analysed_as_alone(void **state)
 }
 
 /* A scheme with seeded weights has a field of the endpoint's name. */
-static void the_seed_belongs_to_both(void **state)
+TEST(the_seed_belongs_to_both)
 {
     struct answer common = analyze("{\"scheme\":\"learned\",\"len\":4,\"dim\":4,\"seed\":3,\"metrics\":[\"bounds\"]}");
     struct answer own = analyze("{\"configs\":[{\"scheme\":\"learned\",\"seed\":3}],\"len\":4,\"dim\":4,\"metrics\":["
@@ -97,7 +97,7 @@ static void the_seed_belongs_to_both(void **state)
     assert_refused("{\"scheme\":\"rope\",\"seed\":3,\"len\":4,\"metrics\":[\"bounds\"]}", 422, "/seed", "seed");
 }
 
-static void refusals_name_the_field(void **state)
+TEST(refusals_name_the_field)
 {
     assert_refused("{\"configs\":[]}", 422, "/configs", "1 to 8");
     assert_refused("{\"configs\":{\"scheme\":\"rope\"}}", 422, "/configs", "list");
@@ -134,7 +134,7 @@ static void refusals_name_the_field(void **state)
 
 /* ---- A lone tensor, queries ---- */
 
-static void a_lone_npy_is_refused_by_name(void **state)
+TEST(a_lone_npy_is_refused_by_name)
 {
     static const char head[] = "\x93NUMPY\1\0??{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }\n";
     char body[sizeof head + 3] = {0};
@@ -156,7 +156,7 @@ static struct answer query(const char *text)
     return gather(api_answer(&host, &call));
 }
 
-static void a_query_says_the_same(void **state)
+TEST(a_query_says_the_same)
 {
     struct answer posted =
         analyze("{\"scheme\":\"rope\",\"len\":4,\"head_dim\":8,\"metrics\":[\"bounds\"],\"outputs\":[]}");
@@ -176,7 +176,7 @@ static void a_query_says_the_same(void **state)
 
 /* ---- Tags ---- */
 
-static void a_tag_names_all_that_the_answer_depends_on(void **state)
+TEST(a_tag_names_all_that_the_answer_depends_on)
 {
     static const char *const queries[] = {
         "scheme=rope&len=4",
@@ -247,7 +247,7 @@ static struct answer ask_host(const struct api_host *of, const char *json)
     return gather(api_answer(of, &call));
 }
 
-static void each_metric_is_reported(void **state)
+TEST(each_metric_is_reported)
 {
     struct api_host counting = host;
     counting.metric_step = on_step;
@@ -260,7 +260,7 @@ static void each_metric_is_reported(void **state)
     answer_drop(&a);
 }
 
-static void memory_is_taken_first(void **state)
+TEST(memory_is_taken_first)
 {
     static const char json[] = "{\"scheme\":\"sinusoidal\",\"dim\":256,\"len\":4096,\"metrics\":[\"bounds\"]}";
     struct api_host lending = host;
@@ -286,7 +286,7 @@ static void memory_is_taken_first(void **state)
     assert_int_equal(seen.lent, 0);
 }
 
-static void the_work_has_a_limit(void **state)
+TEST(the_work_has_a_limit)
 {
     struct api_host small = host;
     small.max_analysis = 1000;
@@ -294,7 +294,7 @@ static void the_work_has_a_limit(void **state)
                   WORDS("--max-analysis", "1.8e+06", "1e+03"));
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     static const char json[] = "{\"configs\":[{\"scheme\":\"learned\",\"table\":[[1,2],[3,4]],\"len\":2},{\"scheme\":"
                                "\"rope\",\"head_dim\":8}],\"len\":4,\"lang\":\"zh\"}";
@@ -321,7 +321,7 @@ static bool always_gone(void *caller)
     return true;
 }
 
-static void an_answer_that_nobody_wants(void **state)
+TEST(an_answer_that_nobody_wants)
 {
     static const char json[] = "{\"scheme\":\"sinusoidal\",\"dim\":64,\"len\":4096}";
     struct api_call call = {
@@ -333,23 +333,4 @@ static void an_answer_that_nobody_wants(void **state)
     struct api_call hurried = {
         .method = "POST", .path = "/analyze", .body = json, .body_bytes = sizeof json - 1, .must_not_block = true};
     assert_null(api_answer(&host, &hurried));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(configurations_and_their_defaults),
-        cmocka_unit_test(an_entry_is_analysed_as_alone),
-        cmocka_unit_test(the_seed_belongs_to_both),
-        cmocka_unit_test(refusals_name_the_field),
-        cmocka_unit_test(a_lone_npy_is_refused_by_name),
-        cmocka_unit_test(a_query_says_the_same),
-        cmocka_unit_test(a_tag_names_all_that_the_answer_depends_on),
-        cmocka_unit_test(each_metric_is_reported),
-        cmocka_unit_test(memory_is_taken_first),
-        cmocka_unit_test(the_work_has_a_limit),
-        cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(an_answer_that_nobody_wants),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static struct answer ask_host(const struct api_host *of, const char *json)
     return gather(api_answer(of, &call));
 }
 
-static void the_answer_names_what_differs(void **state)
+TEST(the_answer_names_what_differs)
 {
     assert_answer(post("/diagnose", ROTATED), 200,
                   WORDS("{\"explained\":true", "\"code\":\"layout_swapped\"", "\"pointer\":\"/layout\"",
@@ -40,7 +40,7 @@ static void assert_lone(const char *type, const char *shape, size_t n, size_t si
     assert_answer(gather(api_answer(&host, &call)), 422, WORDS(place));
 }
 
-static void a_lone_tensor_has_a_name(void **state)
+TEST(a_lone_tensor_has_a_name)
 {
     assert_lone("<f4", "(2, 2)", 4, 4, "encoding");
     assert_lone("<f4", "(1, 2, 2)", 4, 4, "bias");
@@ -72,7 +72,7 @@ static bool take(uint64_t n)
 
 static void give(uint64_t n) { seen.lent -= n; }
 
-static void the_host_is_told(void **state)
+TEST(the_host_is_told)
 {
     struct api_host telling = host;
     char searched[64];
@@ -87,7 +87,7 @@ static void the_host_is_told(void **state)
     answer_drop(&a);
 }
 
-static void memory_is_taken_first_and_given_back(void **state)
+TEST(memory_is_taken_first_and_given_back)
 {
     struct api_host lending = host;
     lending.take_memory = take;
@@ -122,16 +122,16 @@ static void fail_each(const char *path, const char *body)
     answer_drop(&whole);
 }
 
-static void every_allocation_may_fail(void **state) { fail_each("/diagnose", ROTATED); }
+TEST(every_allocation_may_fail) { fail_each("/diagnose", ROTATED); }
 
-static void so_may_those_of_two_matrices(void **state)
+TEST(so_may_those_of_two_matrices)
 {
     fail_each("/diagnose", "{\"w_believed\":[[1,2],[3,4],[5,6],[7,8]],\"w_found\":[[2,4],[10,12],[6,8],[14,16]],"
                            "\"num_heads\":1}");
     fail_each("/diagnose", "{\"w_believed\":[[1],[2],[3],[4]],\"w_found\":[[3],[4],[1],[2]],\"num_heads\":2}");
 }
 
-static void so_may_those_of_a_probe_and_of_what_is_typed(void **state)
+TEST(so_may_those_of_a_probe_and_of_what_is_typed)
 {
     fail_each("/diagnose/probe", "{\"scheme\":\"rope\",\"head_dim\":4,\"layout\":\"half\",\"len\":3}");
     fail_each("/diagnose", "{\"scheme\":\"rope\",\"head_dim\":4,\"values\":[{\"tensor\":\"cos\",\"position\":1,"
@@ -144,7 +144,7 @@ static bool always_gone(void *caller)
     return true;
 }
 
-static void an_answer_that_nobody_wants(void **state)
+TEST(an_answer_that_nobody_wants)
 {
     struct api_call call = {.method = "POST",
                             .path = "/diagnose",
@@ -157,19 +157,4 @@ static void an_answer_that_nobody_wants(void **state)
     answer_drop(&a);
     call.must_not_block = true;
     assert_null(api_answer(&host, &call));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_answer_names_what_differs),
-        cmocka_unit_test(a_lone_tensor_has_a_name),
-        cmocka_unit_test(the_host_is_told),
-        cmocka_unit_test(memory_is_taken_first_and_given_back),
-        cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(so_may_those_of_two_matrices),
-        cmocka_unit_test(so_may_those_of_a_probe_and_of_what_is_typed),
-        cmocka_unit_test(an_answer_that_nobody_wants),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

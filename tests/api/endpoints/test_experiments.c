@@ -84,7 +84,7 @@ static bool has_event(const char *body, const char *name)
 
 /* Leaves at each reading of the clock in turn. The last two make the last event; the one before them comes before the
  * last evaluation. */
-static void who_leaves_during_the_last_evaluation_has_not_seen_the_end(void **state)
+TEST(who_leaves_during_the_last_evaluation_has_not_seen_the_end)
 {
     assert_true(has_event(read_all(NULL, NEVER, -1, 0), "done"));
     assert_true(seen.is_done && seen.n_steps == STEPS);
@@ -130,19 +130,10 @@ static int fail_each(const char *accept, long n_failing, const char *close)
     return 0;
 }
 
-static void missing_memory_is_an_event(void **state)
+TEST(missing_memory_is_an_event)
 {
     for (long burst = 1; burst < 1 << 20; burst *= 1 << 10) {
         assert_true(fail_each(NULL, burst, "}\n") > 3);
         assert_true(fail_each("text/event-stream", burst, "}\n\n") > 3);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_leaves_during_the_last_evaluation_has_not_seen_the_end),
-        cmocka_unit_test(missing_memory_is_an_event),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ static void has(const struct answer *a, const char *words)
         fail_msg("%s is missing in %.300s", words, a->body);
 }
 
-static void test_limits_of_the_host(void **state)
+TEST(test_limits_of_the_host)
 {
     struct answer a = ask_as("/limits", API_ACCESS_OPEN);
     assert_int_equal(a.status, 200);
@@ -25,7 +25,7 @@ static void test_limits_of_the_host(void **state)
     answer_drop(&a);
 }
 
-static void test_rights(void **state)
+TEST(test_rights)
 {
     static const struct {
         enum api_access access;
@@ -43,7 +43,7 @@ static void test_rights(void **state)
     }
 }
 
-static void test_colours_are_one_document(void **state)
+TEST(test_colours_are_one_document)
 {
     struct answer a = ask_as("/cmaps", API_ACCESS_NONE), b = ask_as("/cmaps", API_ACCESS_NONE);
     assert_int_equal(a.status, 200);
@@ -53,14 +53,4 @@ static void test_colours_are_one_document(void **state)
     assert_ptr_equal(a.reply->body->bytes, b.reply->body->bytes);
     answer_drop(&a);
     answer_drop(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_limits_of_the_host),
-        cmocka_unit_test(test_rights),
-        cmocka_unit_test(test_colours_are_one_document),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static struct answer ask_page(const char *path, const char *accept_encoding, con
     return gather(api_answer(&host, &call));
 }
 
-static void test_the_page(void **state)
+TEST(test_the_page)
 {
     static const char *const paths[] = {"/", "/docs"};
     for (size_t i = 0; i < 2; i++) {
@@ -32,7 +32,7 @@ static void test_the_page(void **state)
     }
 }
 
-static void test_compressed(void **state)
+TEST(test_compressed)
 {
     struct answer gzip = ask_page("/", "gzip, br", NULL);
     assert_int_equal(gzip.status, 200);
@@ -44,7 +44,7 @@ static void test_compressed(void **state)
     assert_answer(ask_page("/", "identity;q=0", NULL), 406, WORDS("Accept-Encoding"));
 }
 
-static void test_an_unchanged_page(void **state)
+TEST(test_an_unchanged_page)
 {
     struct answer kept = ask_page("/docs", NULL, "W/\"abc\"");
     assert_int_equal(kept.status, 304);
@@ -56,7 +56,7 @@ static void test_an_unchanged_page(void **state)
     assert_answer(ask_page("/docs", "gzip", "\"abc-gzip\""), 304, NULL);
 }
 
-static void test_files(void **state)
+TEST(test_files)
 {
     struct answer file = ask_page(BUILD "views/table.js", NULL, NULL);
     assert_int_equal(file.status, 200);
@@ -68,7 +68,7 @@ static void test_files(void **state)
     assert_answer(ask_page(BUILD "index.html", NULL, NULL), 200, WORDS("<p>"));
 }
 
-static void test_what_is_not_there(void **state)
+TEST(test_what_is_not_there)
 {
     static const char *const names[] = {"views",           "views/",       "views/table.js/", "/views/table.js",
                                         "views//table.js", "./index.html", "../index.html",   "index.html/",
@@ -89,7 +89,7 @@ static void test_what_is_not_there(void **state)
 }
 
 /* A name longer than any is cut before it is looked up; it must not become the name of a file. */
-static void test_long_names(void **state)
+TEST(test_long_names)
 {
     char path[2048] = BUILD;
     memset(path + strlen(path), 'a', 2000);
@@ -100,7 +100,7 @@ static void test_long_names(void **state)
     assert_answer(ask_page(path, NULL, NULL), 404, NULL);
 }
 
-static void test_no_page(void **state)
+TEST(test_no_page)
 {
     struct api_host bare = host;
     bare.page = NULL;
@@ -121,7 +121,7 @@ static bool read_folder(void *self, const char *name, char **bytes, size_t *n)
     return strcmp(name, "absent.js") != 0 || (free(*bytes), false);
 }
 
-static void test_a_folder(void **state)
+TEST(test_a_folder)
 {
     int n_read = 0;
     const struct api_page page = {.build = "dev", .read = read_folder, .self = &n_read};
@@ -151,7 +151,7 @@ static void test_a_folder(void **state)
 /* ---- Memory ---- */
 
 /* A document of many kilobytes is in memory once, even if many clients leave it unread. */
-static void test_documents_are_shared(void **state)
+TEST(test_documents_are_shared)
 {
     static const char *const paths[] = {"/docs", "/openapi.json", "/schemes", "/presets"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
@@ -166,7 +166,7 @@ static void test_documents_are_shared(void **state)
     }
 }
 
-static void test_no_memory_to_decompress(void **state)
+TEST(test_no_memory_to_decompress)
 {
     free(plain_files[0]);
     plain_files[0] = NULL;
@@ -177,7 +177,7 @@ static void test_no_memory_to_decompress(void **state)
 }
 
 /* Bytes that are not what the table says are never sent. */
-static void test_a_broken_file(void **state)
+TEST(test_a_broken_file)
 {
     static char *_Atomic plain;
     struct api_page_file file = page_files[0];
@@ -192,22 +192,4 @@ static void test_a_broken_file(void **state)
     file.n_bytes = page_files[0].n_bytes;
     file.n_gzip--;
     assert_answer(gather(api_answer(&broken, &call)), 503, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_page),
-        cmocka_unit_test(test_compressed),
-        cmocka_unit_test(test_an_unchanged_page),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_what_is_not_there),
-        cmocka_unit_test(test_long_names),
-        cmocka_unit_test(test_no_page),
-        cmocka_unit_test(test_a_folder),
-        cmocka_unit_test(test_documents_are_shared),
-        cmocka_unit_test(test_no_memory_to_decompress),
-        cmocka_unit_test(test_a_broken_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,7 +179,7 @@ static struct api_reply *answer_call(size_t i)
 }
 
 /* A hold ends with its reply, not before, because the reply's pieces are read from the file. */
-static void holds_end_with_replies(void **state)
+TEST(holds_end_with_replies)
 {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         struct answer a = gather(answer_call(i));
@@ -195,7 +195,7 @@ static void holds_end_with_replies(void **state)
     }
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         long before = alloc_count();
@@ -214,7 +214,7 @@ static void every_allocation_may_fail(void **state)
 }
 
 /* A call with must_not_block is sent to a worker before it changes anything or waits. */
-static void the_hurried_ask_again(void **state)
+TEST(the_hurried_ask_again)
 {
     static const char *const methods[] = {"PUT", "DELETE"};
     for (size_t i = 0; i < 2; i++) {
@@ -230,7 +230,7 @@ static void the_hurried_ask_again(void **state)
 }
 
 /* The loop answers what is in memory; whatever the store has to be asked for, a worker does. */
-static void the_loop_asks_no_store(void **state)
+TEST(the_loop_asks_no_store)
 {
     static const struct {
         size_t call;
@@ -253,7 +253,7 @@ static void the_loop_asks_no_store(void **state)
     }
 }
 
-static void without_a_store(void **state)
+TEST(without_a_store)
 {
     static const int statuses[][2] = {{0, 422}, {9, 200}, {10, 404}, {14, 503}, {18, 503}};
     stored_host.store = NULL;
@@ -265,16 +265,10 @@ static void without_a_store(void **state)
     stored_host.store = &store;
 }
 
-int main(void)
+void tests_begin(void)
 {
     api_setup();
     make_file();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(holds_end_with_replies), cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(the_hurried_ask_again),  cmocka_unit_test(the_loop_asks_no_store),
-        cmocka_unit_test(without_a_store),
-    };
-    int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
-    api_tensors_free((struct api_tensors *)(uintptr_t)one.tensors);
-    return n_failed;
 }
+
+void tests_end(void) { api_tensors_free((struct api_tensors *)(uintptr_t)one.tensors); }

@@ -14,7 +14,7 @@ static struct zarr_grid grid_of(uint64_t chunk_bytes, unsigned rank, const uint6
     return zarr_grid_of(&output, chunk_bytes);
 }
 
-static void test_shapes(void **state)
+TEST(test_shapes)
 {
     static const struct {
         uint64_t bytes, shape[3], chunk[3];
@@ -37,7 +37,7 @@ static void test_shapes(void **state)
     }
 }
 
-static void test_keys(void **state)
+TEST(test_keys)
 {
     static const char *const wrong[] = {"",       "0",      "0.0",    "0.0.0.0", "3.0.0",  "0.3.0",
                                         "0.0.2",  "0.0.0.", ".0.0.0", "0..0",    "00.0.0", "0.01.0",
@@ -56,7 +56,7 @@ static void test_keys(void **state)
 }
 
 /* Together, the slices of all chunks have each element once. */
-static void test_slices(void **state)
+TEST(test_slices)
 {
     struct zarr_grid grid = grid_of(40, 2, (const uint64_t[]){7, 4}); /* chunks of 2 × 4 */
     uint64_t n_all = 0;
@@ -71,7 +71,7 @@ static void test_slices(void **state)
     assert_int_equal(n_all, 28);
 }
 
-static void test_every_allocation_fails_once(void **state)
+TEST(test_every_allocation_fails_once)
 {
     static const char *const keys[] = {".zmetadata", "zarr.json", "bias/.zarray", "bias/1.3.0", "bias/9.9.9"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -91,14 +91,4 @@ static void test_every_allocation_fails_once(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_slices),
-        cmocka_unit_test(test_every_allocation_fails_once),
-    };
-    api_setup();
-    return cmocka_run_group_tests_name("zarr", tests, NULL, NULL);
-}
+void tests_begin(void) { api_setup(); }

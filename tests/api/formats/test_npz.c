@@ -86,7 +86,7 @@ static void assert_zip(const struct answer *a, size_t n, const char *const *name
 
 /* ---- What stands where ---- */
 
-static void test_small(void **state)
+TEST(test_small)
 {
     struct answer a = post("/encode", "{\"scheme\":\"rope\",\"len\":3,\"head_dim\":4,\"dtype\":\"f16\","
                                       "\"outputs\":[\"sin\",\"inv_freq\",\"cos\"],\"format\":\"npz\"}");
@@ -102,7 +102,7 @@ static void test_small(void **state)
 #define LARGE "{\"scheme\":\"alibi\",\"num_heads\":6,\"q_len\":500,\"k_len\":601,\"outputs\":[\"bias\",\"slopes\"],"
 
 /* An entry is the .npy file of the same output. */
-static void test_entry_is_npy(void **state)
+TEST(test_entry_is_npy)
 {
     struct answer a = post("/encode", LARGE "\"format\":\"npz\"}");
     struct answer b = post("/encode", "{\"scheme\":\"alibi\",\"num_heads\":6,\"q_len\":500,\"k_len\":601,"
@@ -116,7 +116,7 @@ static void test_entry_is_npy(void **state)
     answer_drop(&b);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     assert_answer(post("/encode", "{\"scheme\":\"none\",\"len\":2,\"dtype\":\"bf16\",\"format\":\"npz\"}"), 406,
                   WORDS("/dtype", "bf16", "npz", "safetensors"));
@@ -170,7 +170,7 @@ static size_t *beginnings(const struct answer *a)
 }
 
 /* No CRC is recorded yet when the directory is computed first. */
-static void test_backwards(void **state)
+TEST(test_backwards)
 {
     for (size_t r = 0; r < N_REQUESTS; r++) {
         struct answer a = gather(ask(r));
@@ -190,7 +190,7 @@ static void test_backwards(void **state)
 }
 
 /* Each part is computed from a new reply, so that all its CRCs come from pieces computed again. */
-static void test_alone(void **state)
+TEST(test_alone)
 {
     struct answer a = gather(ask(0));
     size_t *at = beginnings(&a);
@@ -209,7 +209,7 @@ static void test_alone(void **state)
 }
 
 /* The descriptors and the directory wait, the head and the elements do not; nor does anything of another format. */
-static void test_waits(void **state)
+TEST(test_waits)
 {
     struct api_reply *reply = ask(0);
     assert_true(reply->body->n_pieces > 8);
@@ -252,7 +252,7 @@ static void *work(void *self)
 }
 
 /* The threads ignore waits(): the descriptors race with the elements before them. */
-static void test_threads(void **state)
+TEST(test_threads)
 {
     for (size_t r = 0; r < 10 * N_REQUESTS; r++) {
         struct answer a = gather(ask(r % N_REQUESTS));
@@ -273,13 +273,4 @@ static void test_threads(void **state)
     }
 }
 
-int main(void)
-{
-    api_setup();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),     cmocka_unit_test(test_entry_is_npy), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_backwards), cmocka_unit_test(test_alone),        cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+void tests_begin(void) { api_setup(); }

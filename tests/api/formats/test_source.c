@@ -67,7 +67,7 @@ static char *body_of(struct opened *o, size_t *n)
     return all;
 }
 
-static void json_has_members_first(void **state)
+TEST(json_has_members_first)
 {
     struct opened o;
     size_t n;
@@ -86,7 +86,7 @@ static void json_has_members_first(void **state)
     api_request_drop(&o.request);
 }
 
-static void raw_is_the_numbers(void **state)
+TEST(raw_is_the_numbers)
 {
     struct opened o;
     size_t n;
@@ -104,7 +104,7 @@ static void raw_is_the_numbers(void **state)
     api_request_drop(&o.request);
 }
 
-static void npy_holds_one(void **state)
+TEST(npy_holds_one)
 {
     struct opened o;
     size_t n;
@@ -122,7 +122,7 @@ static void npy_holds_one(void **state)
     api_request_drop(&o.request);
 }
 
-static void safetensors_has_members_as_text(void **state)
+TEST(safetensors_has_members_as_text)
 {
     struct opened o;
     size_t n;
@@ -149,7 +149,7 @@ static uint32_t big_endian(const char *p)
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-static void a_curve_is_a_picture_of_one_row(void **state)
+TEST(a_curve_is_a_picture_of_one_row)
 {
     struct opened o;
     size_t n;
@@ -174,7 +174,7 @@ static void a_curve_is_a_picture_of_one_row(void **state)
 }
 
 /* The directory of the archive, as tests of npz read it, over a socket; here the sizes. */
-static void npz_has_all(void **state)
+TEST(npz_has_all)
 {
     struct opened o;
     size_t n, n_heads = 0;
@@ -188,17 +188,4 @@ static void npz_has_all(void **state)
     assert_non_null(memmem(body, n, "gram.1.npy", 10));
     free(body);
     api_request_drop(&o.request);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_has_members_first),
-        cmocka_unit_test(raw_is_the_numbers),
-        cmocka_unit_test(npy_holds_one),
-        cmocka_unit_test(safetensors_has_members_as_text),
-        cmocka_unit_test(a_curve_is_a_picture_of_one_row),
-        cmocka_unit_test(npz_has_all),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

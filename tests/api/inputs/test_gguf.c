@@ -51,7 +51,7 @@ static bool read_head(const char *file, size_t n)
     return fine;
 }
 
-static void asked_in_a_long_array(void **unused)
+TEST(asked_in_a_long_array)
 {
     size_t n;
     char *file = empty_strings(&n);
@@ -62,10 +62,4 @@ static void asked_in_a_long_array(void **unused)
     assert_false(read_head(file, n));
     assert_int_equal(n_asked, 3);
     free(file);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(asked_in_a_long_array)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static void assert_refused(const char *text, int status, const char *pointer, co
     api_request_drop(&request);
 }
 
-static void test_kinds(void **state)
+TEST(test_kinds)
 {
     assert_true(read_json("{\"i\":-3,\"r\":2.5,\"s\":\"a\\u00e9\",\"t\":true,\"o\":{\"x\":1,\"y\":null},\"l\":[\"a\","
                           "null],\"e\":[],\"z\":null}"));
@@ -51,7 +51,7 @@ static void test_kinds(void **state)
     api_request_drop(&request);
 }
 
-static void test_lifting(void **state)
+TEST(test_lifting)
 {
     assert_true(read_json(
         " {\"a\":[1,2.5,\"NaN\"],\"b\":[7],\"c\":[[1,2],[3,4],[5,6]],\"d\":{\"x\":[8]},\"m\":[[9],\"w\",[10]]}"));
@@ -72,7 +72,7 @@ static void test_lifting(void **state)
     api_request_drop(&request);
 }
 
-static void test_tokens_are_words(void **state)
+TEST(test_tokens_are_words)
 {
     assert_true(read_json("{\"tokens\":[\"NaN\",\"Infinity\"],\"positions\":[\"NaN\"]}"));
     assert_int_equal(field("tokens")->kind, PE_LIST);
@@ -84,7 +84,7 @@ static void test_tokens_are_words(void **state)
     api_request_drop(&request);
 }
 
-static void test_positions_of_errors(void **state)
+TEST(test_positions_of_errors)
 {
     assert_refused("{\"a\":[1,2,3,4,5],\n \"b\":[[1,2],[3,4]],\n  \"c\" 1}", 400, "", "line 3, column 7");
     assert_refused("{\"a\":[1,2,3] [4,5]}", 400, "", "line 1, column 14");    /* at the second list */
@@ -96,7 +96,7 @@ static void test_positions_of_errors(void **state)
     assert_refused("", 400, "", "not JSON");
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     assert_refused("[1,2]", 422, "", "not an object");
     assert_refused("[]", 422, "", "not an object");
@@ -116,7 +116,7 @@ static void test_refused(void **state)
     assert_refused("{\"n\":\"\xff\"}", 400, "", "not JSON");
 }
 
-static void test_tensors(void **state)
+TEST(test_tensors)
 {
     assert_true(
         read_json("{\"q\":{\"dtype\":\"f16\",\"shape\":[2,2],\"data\":[1,2,3,65504]},\"k\":{\"data\":[[1],[2]]},"
@@ -170,7 +170,7 @@ static void refuse_repeated(const char *before, const char *text, size_t n, cons
 }
 
 /* Bodies designed to be slow or large: each of them a megabyte or more, read in linear time. */
-static void test_adversarial(void **state)
+TEST(test_adversarial)
 {
     refuse_repeated("", "[", 1 << 20, "", 400, "64 levels");
     refuse_repeated("", "{\"a\":", 1 << 18, "", 400, "64 levels");
@@ -190,7 +190,7 @@ static void test_adversarial(void **state)
     free(names);
 }
 
-static void test_large_list(void **state)
+TEST(test_large_list)
 {
     char *text = repeated("{\"a\":[0", ",1.5", 1000000, "]}");
     assert_true(read_json(text));
@@ -200,7 +200,7 @@ static void test_large_list(void **state)
     free(text);
 }
 
-static void test_origin(void **state)
+TEST(test_origin)
 {
     const char *text = "{\"a\":[1,2,3],\"b\":[[1],[2]]}"; /* skeleton {"a":[0],"b":[1]} */
     struct api_scan scan;
@@ -217,7 +217,7 @@ static void test_origin(void **state)
 
 /* A tree has a block of its arena, not an allocation for each node, and text without lists of numbers is read in
  * place. */
-static void test_small_is_cheap(void **state)
+TEST(test_small_is_cheap)
 {
     const char *text = "{\"scheme\":\"rope\",\"len\":1,\"base\":5e5,\"layout\":\"half\",\"outputs\":[\"cos\",\"sin\"]}";
     struct api_scan scan;
@@ -233,7 +233,7 @@ static void test_small_is_cheap(void **state)
 }
 
 /* The memory of such a tree is counted against --max-memory before planning. */
-static void test_tree_is_counted(void **state)
+TEST(test_tree_is_counted)
 {
     static const char *const items[] = {",{\"a\":1}", ",\"ab\"", ",true"};
     for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
@@ -249,7 +249,7 @@ static void test_tree_is_counted(void **state)
 
 /* ---- Drawn from a seed ---- */
 
-static void test_drawn(void **state)
+TEST(test_drawn)
 {
     assert_true(read_json("{\"table\":{\"shape\":[2,2],\"seed\":0},\"o\":{\"seed\":1,\"scheme\":\"t5\"},"
                           "\"hf_config\":{\"seed\":3,\"l\":{\"shape\":[1]}}}"));
@@ -266,7 +266,7 @@ static void test_drawn(void **state)
     api_request_drop(&request);
 }
 
-static void test_not_drawn(void **state)
+TEST(test_not_drawn)
 {
     assert_refused("{\"q\":{\"seed\":1}}", 422, "/q/shape", "shape is missing");
     assert_refused("{\"q\":{\"shape\":[1]}}", 422, "/q/data", "shape and seed");
@@ -277,7 +277,7 @@ static void test_not_drawn(void **state)
 }
 
 /* A thread that must not wait leaves many numbers to a worker, before any is drawn. */
-static void test_drawn_later(void **state)
+TEST(test_drawn_later)
 {
     api_request_init(&request, PE_ENCODE);
     request.drawing.max_at_once = 8;
@@ -288,7 +288,7 @@ static void test_drawn_later(void **state)
 }
 
 /* Tensors wait until api_request_fill; the numbers of a parameter, which is checked before, do not. */
-static void test_drawn_when_asked(void **state)
+TEST(test_drawn_when_asked)
 {
     float q[4], positions[3];
     api_request_init(&request, PE_ROTATE);
@@ -309,7 +309,7 @@ static void test_drawn_when_asked(void **state)
 }
 
 /* So do copies of stored tensors whose address does not suit them. */
-static void test_copied_when_asked(void **state)
+TEST(test_copied_when_asked)
 {
     static char bytes[12];
     struct pe_tensor odd = {.dtype = PE_F32, .rank = 2, .shape = {1, 2}, .data = bytes + 1};
@@ -326,27 +326,4 @@ static void test_copied_when_asked(void **state)
         assert_int_equal(*(const char *)field(names[i])->array.data, i == 0 ? 2 : 1);
     }
     api_request_drop(&request);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_lifting),
-        cmocka_unit_test(test_tokens_are_words),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_positions_of_errors),
-        cmocka_unit_test(test_tensors),
-        cmocka_unit_test(test_origin),
-        cmocka_unit_test(test_large_list),
-        cmocka_unit_test(test_small_is_cheap),
-        cmocka_unit_test(test_tree_is_counted),
-        cmocka_unit_test(test_adversarial),
-        cmocka_unit_test(test_drawn),
-        cmocka_unit_test(test_not_drawn),
-        cmocka_unit_test(test_drawn_later),
-        cmocka_unit_test(test_drawn_when_asked),
-        cmocka_unit_test(test_copied_when_asked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

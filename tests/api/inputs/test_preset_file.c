@@ -18,7 +18,7 @@ static struct api_kept_preset *read_text(const char *text, char why[256])
     return api_contents_presets.read(text, strlen(text), why, 256);
 }
 
-static void it_is_a_preset(void **state)
+TEST(it_is_a_preset)
 {
     char why[256];
     struct api_kept_preset *kept = read_text(whole, why);
@@ -41,7 +41,7 @@ static void it_is_a_preset(void **state)
     api_contents_presets.free(NULL);
 }
 
-static void only_the_config_is_needed(void **state)
+TEST(only_the_config_is_needed)
 {
     char why[256];
     struct api_kept_preset *kept = read_text("{\"config\":{\"scheme\":\"alibi\"}}", why);
@@ -51,7 +51,7 @@ static void only_the_config_is_needed(void **state)
     api_contents_presets.free(kept);
 }
 
-static void what_is_wrong_is_said(void **state)
+TEST(what_is_wrong_is_said)
 {
     static const struct {
         const char *text, *word;
@@ -93,7 +93,7 @@ static char *list_of(const char *member, const char *item, size_t *n)
     return text;
 }
 
-static void its_memory_is_in_proportion(void **state)
+TEST(its_memory_is_in_proportion)
 {
     char why[256];
     size_t n;
@@ -111,7 +111,7 @@ static void its_memory_is_in_proportion(void **state)
     free(text);
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     struct api_kept_preset *kept = NULL;
     char why[256];
@@ -125,15 +125,4 @@ static void every_allocation_may_fail(void **state)
     api_contents_presets.free(kept);
 }
 
-int main(void)
-{
-    api_setup();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_a_preset),
-        cmocka_unit_test(only_the_config_is_needed),
-        cmocka_unit_test(what_is_wrong_is_said),
-        cmocka_unit_test(its_memory_is_in_proportion),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+void tests_begin(void) { api_setup(); }

@@ -67,7 +67,7 @@ static void check_ending(const struct api_tensors *tensors, const char *ending, 
     assert_int_equal(n_found, k);
 }
 
-static void endings_as_by_looking_at_all(void **state)
+TEST(endings_as_by_looking_at_all)
 {
     char name[100];
     for (int round = 0; round < 40; round++) {
@@ -82,7 +82,7 @@ static void endings_as_by_looking_at_all(void **state)
     }
 }
 
-static void endings_are_put_together(void **state)
+TEST(endings_are_put_together)
 {
     struct api_tensors *tensors = tensors_of(500);
     size_t found[20], n_found = 0;
@@ -154,8 +154,9 @@ static void check_parts(const struct api_body *listing)
     free(part);
 }
 
-static void every_part_of_a_list(void **state)
+TEST(every_part_of_a_list)
 {
+    api_tensors_free(NULL);
     make_files();
     struct api_body *all = api_list_body_all(&store), *one = api_list_body_one(&store, &files[11]);
     assert_int_equal(n_cards, N_FILES + 1);
@@ -173,7 +174,7 @@ static void every_part_of_a_list(void **state)
         api_tensors_free((struct api_tensors *)(uintptr_t)files[i].tensors);
 }
 
-static void nothing_is_a_list_too(void **state)
+TEST(nothing_is_a_list_too)
 {
     char text[14];
     struct api_body *none = api_list_body_all(NULL);
@@ -181,16 +182,4 @@ static void nothing_is_a_list_too(void **state)
     api_list_print(none, 0, sizeof text, text);
     assert_memory_equal(text, "{\"weights\":[]}", sizeof text);
     none->drop(none);
-}
-
-int main(void)
-{
-    api_tensors_free(NULL);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(endings_as_by_looking_at_all),
-        cmocka_unit_test(endings_are_put_together),
-        cmocka_unit_test(every_part_of_a_list),
-        cmocka_unit_test(nothing_is_a_list_too),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static bool fails_at(const char *text, size_t n, const json_t *right, long k, lo
     return is_hit;
 }
 
-static void test_every_allocation_fails(void **state)
+TEST(test_every_allocation_fails)
 {
     static const long bursts[BURST_MAX] = {1, 2, 3, FOR_EVER};
     char text[TEXT_MAX];
@@ -64,7 +64,7 @@ static void test_every_allocation_fails(void **state)
     }
 }
 
-static void test_what_is_wrong_is_still_said(void **state)
+TEST(test_what_is_wrong_is_still_said)
 {
     struct api_json_error error;
     struct api_arena arena = {0};
@@ -76,7 +76,7 @@ static void test_what_is_wrong_is_still_said(void **state)
 }
 
 /* Rows of empty objects take the most memory of all texts of this length. */
-static void test_a_tree_has_its_bound(void **state)
+TEST(test_a_tree_has_its_bound)
 {
     enum { N = 30000 };
     static char text[3 * N + 2];
@@ -93,18 +93,4 @@ static void test_a_tree_has_its_bound(void **state)
     api_arena_drop(&arena);
 }
 
-static int set_up(void **state)
-{
-    api_json_setup();
-    return 0;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_allocation_fails),
-        cmocka_unit_test(test_what_is_wrong_is_still_said),
-        cmocka_unit_test(test_a_tree_has_its_bound),
-    };
-    return cmocka_run_group_tests(tests, set_up, NULL);
-}
+void tests_begin(void) { api_json_setup(); }

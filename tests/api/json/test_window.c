@@ -23,7 +23,7 @@ static void make(char *string, const char *end, size_t n)
     strcpy(string + n, end);
 }
 
-static void strings_are_those_of_texts(void **state)
+TEST(strings_are_those_of_texts)
 {
     char string[LONGEST], shown[6 * LONGEST];
     for (size_t s = 0; s < sizeof strings / sizeof *strings; s++)
@@ -51,7 +51,7 @@ static void print_all(struct api_window *window)
     api_window_put(window, "]");
 }
 
-static void every_window_shows_its_part(void **state)
+TEST(every_window_shows_its_part)
 {
     char whole[1000], shown[1000];
     struct api_window all = {.room = sizeof whole, .dst = whole};
@@ -68,7 +68,7 @@ static void every_window_shows_its_part(void **state)
         }
 }
 
-static void what_is_skipped_has_passed(void **state)
+TEST(what_is_skipped_has_passed)
 {
     char shown[4];
     struct api_window window = {.first = 10, .room = 2, .dst = shown};
@@ -79,14 +79,4 @@ static void what_is_skipped_has_passed(void **state)
     api_window_put(&window, "abc");
     assert_memory_equal(shown, "ab", 2);
     assert_false(api_window_skip(&window, UINT64_MAX));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strings_are_those_of_texts),
-        cmocka_unit_test(every_window_shows_its_part),
-        cmocka_unit_test(what_is_skipped_has_passed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

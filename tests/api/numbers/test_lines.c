@@ -73,7 +73,7 @@ static void assert_map(const struct sample *s, const char *body)
     free(expected);
 }
 
-static void each_number_as_by_itself(void **unused)
+TEST(each_number_as_by_itself)
 {
     char json[512];
     for (size_t i = 0; i < N_SAMPLES; i++) {
@@ -108,7 +108,7 @@ static void *make_pieces(void *argument)
     return NULL;
 }
 
-static void threads_share_lines(void **unused)
+TEST(threads_share_lines)
 {
     static const struct sample large = {
         "\"scheme\":\"kerple\",\"num_heads\":2,\"q_len\":400,\"k_len\":300", PE_F32, -1, 2, 400, 300};
@@ -133,13 +133,4 @@ static void threads_share_lines(void **unused)
     free(pieces);
     free(body);
     api_reply_free(reply);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_number_as_by_itself),
-        cmocka_unit_test(threads_share_lines),
-    };
-    return cmocka_run_group_tests_name("lines", tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static bool are_enough(int n, double x, bool is_float)
     return is_float ? strtof(text, NULL) == (float)x && (float)strtod(text, NULL) == (float)x : strtod(text, NULL) == x;
 }
 
-static void real_constants(void **unused)
+TEST(real_constants)
 {
     static const struct {
         uint64_t bits;
@@ -114,7 +114,7 @@ static void real_constants(void **unused)
     }
 }
 
-static void float_constants(void **unused)
+TEST(float_constants)
 {
     static const struct {
         uint32_t bits;
@@ -156,7 +156,7 @@ static void assert_shortest(const char *text, double x, bool is_float, bool lowe
     assert_true(strtod(nearest, NULL) == back);
 }
 
-static void random_doubles(void **unused)
+TEST(random_doubles)
 {
     for (int i = 0; i < N_RANDOM; i++) {
         uint64_t bits = i % 4 ? random_bits() : random_bits() >> (random_bits() & 63) << (random_bits() & 63);
@@ -166,7 +166,7 @@ static void random_doubles(void **unused)
     }
 }
 
-static void random_floats(void **unused)
+TEST(random_floats)
 {
     for (int i = 0; i < N_RANDOM; i++) {
         uint32_t bits = (uint32_t)random_bits();
@@ -211,9 +211,9 @@ static void assert_all_shortest(enum pe_dtype dtype, uint16_t infinity, uint16_t
     }
 }
 
-static void every_f16(void **unused) { assert_all_shortest(PE_F16, 0x7c00, 0x03ff); }
+TEST(every_f16) { assert_all_shortest(PE_F16, 0x7c00, 0x03ff); }
 
-static void every_bf16(void **unused) { assert_all_shortest(PE_BF16, 0x7f80, 0x007f); }
+TEST(every_bf16) { assert_all_shortest(PE_BF16, 0x7f80, 0x007f); }
 
 /* ---- Printing, fixed digits and whole rows ---- */
 
@@ -225,7 +225,7 @@ static void assert_fixed(enum pe_dtype dtype, const void *src, double x, int dig
     assert_string_equal(print_one(dtype, src, digits), text);
 }
 
-static void fixed_digits(void **unused)
+TEST(fixed_digits)
 {
     for (int i = 0; i < N_RANDOM / 4; i++) {
         double wide = double_of(random_bits()),
@@ -242,7 +242,7 @@ static void fixed_digits(void **unused)
     }
 }
 
-static void fixed_constants(void **unused)
+TEST(fixed_constants)
 {
     const double x[] = {0.5, 1.5, 2.5, -0.001, 0.125, 0.375, 9.996, -1e308, (double)NAN, 3.0};
     assert_string_equal(print_one(PE_F64, &x[0], 0), "0.0");
@@ -258,7 +258,7 @@ static void fixed_constants(void **unused)
     assert_string_equal(print_one(PE_F64, &x[9], 0), "3.0");
 }
 
-static void integers(void **unused)
+TEST(integers)
 {
     const int64_t i64[] = {INT64_MIN, -100000000, -1, 0, 9, 10, 99999999, 100000000, INT64_MAX};
     const uint64_t u64[] = {0, UINT64_MAX, UINT64_C(10000000000000000)};
@@ -279,7 +279,7 @@ static void integers(void **unused)
 
 /* Rows of every dtype and length in a buffer of exactly the promised size (a sanitizer or the guard detects one byte
  * too many), and the same whether printed at once or one by one. */
-static void rows_stay_in_their_room(void **unused)
+TEST(rows_stay_in_their_room)
 {
     for (int i = 0; i < 20000; i++) {
         enum pe_dtype dtype = (enum pe_dtype)(i % PE_N_DTYPES);
@@ -302,16 +302,4 @@ static void rows_stay_in_their_room(void **unused)
         assert_int_equal(text[room], '\x7f');
         free(text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(real_constants), cmocka_unit_test(float_constants),
-        cmocka_unit_test(random_doubles), cmocka_unit_test(random_floats),
-        cmocka_unit_test(every_f16),      cmocka_unit_test(every_bf16),
-        cmocka_unit_test(fixed_digits),   cmocka_unit_test(fixed_constants),
-        cmocka_unit_test(integers),       cmocka_unit_test(rows_stay_in_their_room),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

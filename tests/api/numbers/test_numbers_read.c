@@ -51,7 +51,7 @@ static void assert_reads_as_strtod(const char *text)
     assert_memory_equal(&x, &expected, sizeof x);
 }
 
-static void hard_numbers(void **unused)
+TEST(hard_numbers)
 {
     static const char *const cases[] = {
         "0",
@@ -114,7 +114,7 @@ static void hard_numbers(void **unused)
 
 /* The exact middle between a double and the next, and that with a last digit more: the longest
  * there are have 767 digits. */
-static void middles(void **unused)
+TEST(middles)
 {
     char text[1400];
     for (int i = 0; i < 20000; i++) {
@@ -131,7 +131,7 @@ static void middles(void **unused)
     }
 }
 
-static void random_texts(void **unused)
+TEST(random_texts)
 {
     char text[80];
     for (int i = 0; i < N_RANDOM; i++) {
@@ -150,7 +150,7 @@ static void random_texts(void **unused)
 
 /* A million digits are read in one pass, and a million zeros before or behind the point do not give a wrong
  * exponent. */
-static void very_long_numbers(void **unused)
+TEST(very_long_numbers)
 {
     enum { N = 1000000 };
     char *text = malloc(N + 40);
@@ -173,7 +173,7 @@ static void very_long_numbers(void **unused)
     free(text);
 }
 
-static void wrong_numbers(void **unused)
+TEST(wrong_numbers)
 {
     static const char *const cases[] = {
         "",         " ",          "+1",    ".5",   "1.",   "1.e5",    "01",      "-01",
@@ -190,7 +190,7 @@ static void wrong_numbers(void **unused)
     }
 }
 
-static void every_prefix_is_refused(void **unused)
+TEST(every_prefix_is_refused)
 {
     const char whole[] = "[[-1.5e-3, \"-Infinity\"], [12345678.125, 0]]";
     for (size_t n = 1; n < sizeof whole; n++) {
@@ -209,7 +209,7 @@ static void every_prefix_is_refused(void **unused)
     }
 }
 
-static void arrays(void **unused)
+TEST(arrays)
 {
     static const struct {
         const char *text;
@@ -259,7 +259,7 @@ static void arrays(void **unused)
 
 /* A caller that enters an array after a refusal reads nested brackets around a long row in no more than eight
  * passes. */
-static void going_inside_stays_linear(void **unused)
+TEST(going_inside_stays_linear)
 {
     enum { DEPTH = 100000, N = 2 * DEPTH };
     char *text = malloc(N);
@@ -279,7 +279,7 @@ static void going_inside_stays_linear(void **unused)
 }
 
 /* A list that cannot grow stays unchanged, with the numbers of the previous arrays. */
-static void failed_growth_changes_nothing(void **unused)
+TEST(failed_growth_changes_nothing)
 {
     enum { N = 5000 };
     char text[2 * N + 2] = "[";
@@ -301,20 +301,4 @@ static void failed_growth_changes_nothing(void **unused)
     assert_int_equal(api_numbers_read(&p, text + 2 * N + 1, &out, shape, &rank), API_READ_OK);
     assert_true(out.n == 2 + N && out.values[1 + N] == 7 && out.room <= 2 + N + 1);
     free(out.values);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hard_numbers),
-        cmocka_unit_test(middles),
-        cmocka_unit_test(random_texts),
-        cmocka_unit_test(very_long_numbers),
-        cmocka_unit_test(wrong_numbers),
-        cmocka_unit_test(every_prefix_is_refused),
-        cmocka_unit_test(arrays),
-        cmocka_unit_test(failed_growth_changes_nothing),
-        cmocka_unit_test(going_inside_stays_linear),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

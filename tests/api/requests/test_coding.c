@@ -50,15 +50,9 @@ static const struct {
     {"**", API_IDENTITY},
 };
 
-static void the_header_chooses(void **state)
+TEST(the_header_chooses)
 {
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
         if (api_coding_choose(headers[i].header) != headers[i].coding)
             fail_msg("\"%s\": not %d", headers[i].header, (int)headers[i].coding);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_header_chooses)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

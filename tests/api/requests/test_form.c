@@ -30,7 +30,7 @@ static struct answer ask(const char *format, const char *field, const char *valu
     return gather(api_answer(&own, &call));
 }
 
-static void each_field_has_a_case(void **state)
+TEST(each_field_has_a_case)
 {
     size_t n = 0;
     for (const struct pe_param *row = api_form_params(); row->name; row++, n++) {
@@ -46,7 +46,7 @@ static void each_field_has_a_case(void **state)
     assert_int_equal(n, N_CASES);
 }
 
-static void each_field_is_in_the_tag(void **state)
+TEST(each_field_is_in_the_tag)
 {
     for (size_t i = 0; i < N_CASES; i++) {
         struct answer one = ask(cases[i].format, cases[i].name, cases[i].values[0]);
@@ -65,7 +65,7 @@ static void each_field_is_in_the_tag(void **state)
     }
 }
 
-static void a_field_without_effect_is_refused(void **state)
+TEST(a_field_without_effect_is_refused)
 {
     for (size_t i = 0; i < N_CASES; i++)
         if (cases[i].refusing) {
@@ -77,14 +77,14 @@ static void a_field_without_effect_is_refused(void **state)
 }
 
 /* A field with its default value has no effect and is accepted. */
-static void a_usual_flag_is_taken_by_all_formats(void **state)
+TEST(a_usual_flag_is_taken_by_all_formats)
 {
     assert_answer(ask("raw", "data", "true"), 200, NULL);
     assert_answer(ask("raw", "legend", "false"), 200, NULL);
     assert_answer(ask("npy", "ascii", "false"), 200, NULL);
 }
 
-static void a_misspelt_field_is_guessed(void **state)
+TEST(a_misspelt_field_is_guessed)
 {
     for (size_t i = 0; i < N_CASES; i++) {
         char name[32];
@@ -93,15 +93,4 @@ static void a_misspelt_field_is_guessed(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_field_has_a_case),
-        cmocka_unit_test(each_field_is_in_the_tag),
-        cmocka_unit_test(a_field_without_effect_is_refused),
-        cmocka_unit_test(a_usual_flag_is_taken_by_all_formats),
-        cmocka_unit_test(a_misspelt_field_is_guessed),
-    };
-    api_setup();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+void tests_begin(void) { api_setup(); }

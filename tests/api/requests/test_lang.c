@@ -50,7 +50,7 @@ static const struct {
     {"zh-", "zh"},
 };
 
-static void the_header_chooses(void **state)
+TEST(the_header_chooses)
 {
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
         const struct api_call call = {.accept_language = headers[i].header};
@@ -61,7 +61,7 @@ static void the_header_chooses(void **state)
     }
 }
 
-static void the_field_comes_first(void **state)
+TEST(the_field_comes_first)
 {
     const struct api_call call = {.accept_language = "zh"};
     enum pe_lang lang = PE_N_LANGS;
@@ -69,7 +69,7 @@ static void the_field_comes_first(void **state)
     assert_true(api_lang_choose("zh", &(struct api_call){.accept_language = "en"}, &lang, NULL) && lang == PE_ZH);
 }
 
-static void another_word_is_refused(void **state)
+TEST(another_word_is_refused)
 {
     const char *const words[] = {"", "EN", "zh-CN", "fr", "e", "english"};
     const struct api_call call = {.accept_language = "zh"};
@@ -108,7 +108,7 @@ static const struct {
     {"lang=zh%00", 400, 0},
 };
 
-static void the_query_names_it(void **state)
+TEST(the_query_names_it)
 {
     for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
         const struct api_call call = {.query = queries[i].query};
@@ -120,7 +120,7 @@ static void the_query_names_it(void **state)
     }
 }
 
-static void a_long_header_is_linear(void **state)
+TEST(a_long_header_is_linear)
 {
     enum { N = 1 << 20 };
     char *header = malloc(N + 1);
@@ -134,7 +134,7 @@ static void a_long_header_is_linear(void **state)
     free(header);
 }
 
-static void vary_is_joined(void **state)
+TEST(vary_is_joined)
 {
     struct answer a = {.reply = api_reply_empty(204)};
     assert_ptr_equal(api_reply_set_language(a.reply, PE_ZH), a.reply);
@@ -148,14 +148,4 @@ static void vary_is_joined(void **state)
     assert_string_equal(header_of(&a, "Vary"), "Accept, Accept-Language");
     assert_int_equal(a.reply->n_headers, 2);
     answer_drop(&a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_header_chooses),      cmocka_unit_test(the_field_comes_first),
-        cmocka_unit_test(another_word_is_refused), cmocka_unit_test(the_query_names_it),
-        cmocka_unit_test(a_long_header_is_linear), cmocka_unit_test(vary_is_joined),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

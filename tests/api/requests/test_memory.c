@@ -72,7 +72,7 @@ static struct api_reply *answer_call(size_t i)
     return api_answer(&host, &call);
 }
 
-static void test_each_allocation_fails(void **state)
+TEST(test_each_allocation_fails)
 {
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         long before = alloc_count();
@@ -95,7 +95,7 @@ static void test_each_allocation_fails(void **state)
 }
 
 /* The reply made without any memory at all. */
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
     alloc_fail_at(1);
     struct api_reply *reply = answer_call(14);
@@ -103,12 +103,5 @@ static void test_no_memory(void **state)
     assert_answer(gather(reply), 503, WORDS("not enough memory"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_allocation_fails),
-        cmocka_unit_test(test_no_memory),
-    };
-    api_setup(); /* jansson then allocates through our allocator, so the test can make it fail */
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+/* jansson then allocates through our allocator, so the test can make it fail. */
+void tests_begin(void) { api_setup(); }

@@ -53,7 +53,7 @@ static const struct {
     {"\"", NULL},
 };
 
-static void test_table(void **state)
+TEST(test_table)
 {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct api_format *format = api_negotiate(cases[i].accept);
@@ -63,7 +63,7 @@ static void test_table(void **state)
     }
 }
 
-static void test_long_header_is_linear(void **state)
+TEST(test_long_header_is_linear)
 {
     enum { N = 1 << 20 };
     char *accept = malloc(N + 1);
@@ -75,13 +75,4 @@ static void test_long_header_is_linear(void **state)
     memset(accept, ';', N);
     assert_null(api_negotiate(accept));
     free(accept);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_long_header_is_linear),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

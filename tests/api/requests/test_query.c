@@ -21,7 +21,7 @@ static const struct pe_value *field(const char *name)
     return value;
 }
 
-static void test_meanings(void **state)
+TEST(test_meanings)
 {
     assert_true(
         read_query("len=8&base=1e4&bias_scaled=true&outputs=cos,sin&positions=1,2.5&inv_freq=5&form=key&scheme=alibi"
@@ -42,7 +42,7 @@ static void test_meanings(void **state)
     api_request_drop(&request);
 }
 
-static void test_one_number_is_a_list_where_a_list_is_meant(void **state)
+TEST(test_one_number_is_a_list_where_a_list_is_meant)
 {
     assert_true(read_query("positions=7&slopes=0.5&scheme=alibi&outputs=bias"));
     assert_int_equal(field("positions")->kind, PE_ARRAY);
@@ -51,7 +51,7 @@ static void test_one_number_is_a_list_where_a_list_is_meant(void **state)
     api_request_drop(&request);
 }
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
     static const char *const numbers[] = {"0", "-0", "10", "1.5", "1e5", "1E%2B5", "-1.25e-3"};
     static const char *const words[] = {"%2B1", "01", "-01", ".5",   "1.",  "1e",  "1e%2B", "-",
@@ -71,7 +71,7 @@ static void test_numbers(void **state)
     }
 }
 
-static void test_decoding(void **state)
+TEST(test_decoding)
 {
     assert_true(read_query("a=x%20y+z%2B&&b&c=%C3%A9&%64=1&e==="));
     assert_string_equal(field("a")->string, "x y z+");
@@ -82,7 +82,7 @@ static void test_decoding(void **state)
     api_request_drop(&request);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const struct {
         const char *query;
@@ -108,19 +108,9 @@ static void test_refused(void **state)
     }
 }
 
-static void test_null_is_not_given(void **state)
+TEST(test_null_is_not_given)
 {
     assert_true(read_query("len=null&base=1"));
     assert_int_equal(request.n_fields, 1);
     api_request_drop(&request);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_meanings), cmocka_unit_test(test_one_number_is_a_list_where_a_list_is_meant),
-        cmocka_unit_test(test_decoding), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_null_is_not_given),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

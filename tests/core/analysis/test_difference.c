@@ -31,7 +31,7 @@ static void analyse_as(enum pe_dtype dtype, const char *json)
     "{'metrics':['difference'],'scheme':'learned','dim':2,'len':3,'configs':[{'table':[[1,2],[3,4],[5,6]]},"           \
     "{'table':[[1,2],[3,5],[5,5.5]]}]}"
 
-static void tables(void **unused)
+TEST(tables)
 {
     test_analyse(&a, TWO_TABLES);
     assert_true(!test_result(&a, "0.difference")); /* the first has nothing to be compared with */
@@ -50,7 +50,7 @@ static void tables(void **unused)
 }
 
 /* Between 4 and 5 lie 1/ulp numbers: f16 has 10 bits behind the point, bf16 7, f64 52, and 4 takes two of them. */
-static void dtypes(void **unused)
+TEST(dtypes)
 {
     static const struct {
         enum pe_dtype dtype;
@@ -64,7 +64,7 @@ static void dtypes(void **unused)
     }
 }
 
-static void tolerance(void **unused)
+TEST(tolerance)
 {
     test_analyse(&a, "{'metrics':['difference'],'tolerance':0.75,'scheme':'learned','dim':1,'len':3,"
                      "'configs':[{'table':[[1],[3],[5]]},{'table':[[1.5],[3.75],[6]]}]}");
@@ -77,7 +77,7 @@ static void tolerance(void **unused)
 }
 
 /* The largest finite number and infinity are neighbours; so are zeros of both signs. */
-static void infinities(void **unused)
+TEST(infinities)
 {
     analyse_as(PE_F16, "{'metrics':['difference'],'scheme':'learned','dim':1,'len':2,"
                        "'configs':[{'table':[[65504],[-0.0]]},{'table':[[66000],[0]]}]}");
@@ -97,7 +97,7 @@ static void infinities(void **unused)
 }
 
 /* cos and sin do not depend on the layout, but what they do to a vector does. */
-static void rotated(void **unused)
+TEST(rotated)
 {
     analyse_as(PE_F64, "{'metrics':['difference'],'scheme':'rope','head_dim':4,'len':2,"
                        "'configs':[{'inv_freq':[1,0]},{'inv_freq':[1,0],'layout':'half'}]}");
@@ -118,7 +118,7 @@ static void rotated(void **unused)
     test_analysis_drop(&a);
 }
 
-static void the_same(void **unused)
+TEST(the_same)
 {
     test_analyse(&a, "{'metrics':['difference'],'scheme':'xpos','head_dim':8,'len':40,'configs':[{},{}]}");
     near("1.difference.value", 0, 0);
@@ -128,7 +128,7 @@ static void the_same(void **unused)
     test_analysis_drop(&a);
 }
 
-static void nothing_alike(void **unused)
+TEST(nothing_alike)
 {
     test_analyse(&a, "{'metrics':['difference'],'len':3,'configs':[{'scheme':'alibi'},{'scheme':'rope'},{'scheme':"
                      "'alibi','num_heads':4},{'scheme':'kerple'}]}");
@@ -140,7 +140,7 @@ static void nothing_alike(void **unused)
 }
 
 /* Integers are compared as they are: 2^24 and 2^24 + 1 are one float. */
-static void integers(void **unused)
+TEST(integers)
 {
     test_analyse(&a, "{'metrics':['difference'],'scheme':'shaw','len':6,'configs':[{'max_relative':4},{'p_min':-4,"
                      "'p_max':3}]}");
@@ -153,7 +153,7 @@ static void integers(void **unused)
 }
 
 /* Channels first: positions are rows there too. */
-static void channels_first(void **unused)
+TEST(channels_first)
 {
     const uint64_t *shape;
     test_analyse(&a, "{'metrics':['difference'],'scheme':'sinusoidal','dim':8,'grid':[2,3],'channels_first':true,"
@@ -166,7 +166,7 @@ static void channels_first(void **unused)
 }
 
 /* [2, 700, 700] takes several blocks: slopes s and 1.5·s are apart by s/2 for each step of distance. */
-static void large_maps(void **unused)
+TEST(large_maps)
 {
     const uint64_t *shape;
     analyse_as(PE_F64, "{'metrics':['difference'],'scheme':'alibi','len':700,'causal':true,"
@@ -183,20 +183,9 @@ static void large_maps(void **unused)
     test_analysis_drop(&a);
 }
 
-static void failures(void **unused)
+TEST(failures)
 {
     test_analysis_fails_cleanly("{'metrics':['difference'],'scheme':'rope','head_dim':8,'len':4000,"
                                 "'configs':[{},{'layout':'half'}]}");
     test_analysis_fails_cleanly("{'metrics':['difference'],'scheme':'alibi','len':150,'configs':[{},{'causal':true}]}");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables),     cmocka_unit_test(dtypes),        cmocka_unit_test(tolerance),
-        cmocka_unit_test(infinities), cmocka_unit_test(rotated),       cmocka_unit_test(the_same),
-        cmocka_unit_test(integers),   cmocka_unit_test(nothing_alike), cmocka_unit_test(channels_first),
-        cmocka_unit_test(large_maps), cmocka_unit_test(failures),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static void near(const char *path, double expected, double tolerance)
 
 /* ---- wavelengths ---- */
 
-static void wavelengths_of_llama(void **unused)
+TEST(wavelengths_of_llama)
 {
     test_analyse(&a, "{'preset':'llama-3.1','len':16,'metrics':['wavelengths']}");
     near("0.wavelengths.value", .5, 0);
@@ -34,7 +34,7 @@ static void wavelengths_of_llama(void **unused)
 }
 
 /* 2·pi·base^((d-2)/d), and shares of full turns within T positions. */
-static void wavelengths_of_plain_ladders(void **unused)
+TEST(wavelengths_of_plain_ladders)
 {
     static const struct {
         const char *json;
@@ -59,7 +59,7 @@ static void wavelengths_of_plain_ladders(void **unused)
 }
 
 /* The column of zeros of a padded width is no wave. */
-static void padding_is_no_wave(void **unused)
+TEST(padding_is_no_wave)
 {
     const uint64_t *shape;
     test_analyse(&a, "{'scheme':'sinusoidal','dim':9,'odd':'pad','len':12,'metrics':['wavelengths','decay']}");
@@ -71,7 +71,7 @@ static void padding_is_no_wave(void **unused)
 
 /* ---- decay ---- */
 
-static void decay_of_roformer(void **unused)
+TEST(decay_of_roformer)
 {
     test_analyse(&a, "{'scheme':'rope','head_dim':128,'len':513,'metrics':['decay']}");
     const double *curve = test_tensor(&a, "decay.0", NULL);
@@ -93,7 +93,7 @@ static void decay_of_roformer(void **unused)
 }
 
 /* Two pairs in closed form, wherever the run begins: (|1| + |1 + e^(i·d·(w0 - w1))|)/2. */
-static void decay_of_two_pairs(void **unused)
+TEST(decay_of_two_pairs)
 {
     test_analyse(&a, "{'scheme':'rope','head_dim':4,'inv_freq':[0.75,0.25],'len':200,'offset':90,'metrics':['decay']}");
     const double *curve = test_tensor(&a, "decay.0", NULL);
@@ -106,7 +106,7 @@ static void decay_of_two_pairs(void **unused)
 
 /* ---- precision ---- */
 
-static void precision_far_away(void **unused)
+TEST(precision_far_away)
 {
     static const struct {
         const char *json;
@@ -134,7 +134,7 @@ static double rounded(enum pe_dtype dtype, double x)
 
 /* One frequency, with positions near and beyond the range of fast reductions, against the C library: powers of two, so
  * that p·w is exact. */
-static void precision_of_each_recipe(void **unused)
+TEST(precision_of_each_recipe)
 {
     static const struct {
         const char *name;
@@ -165,7 +165,7 @@ static void precision_of_each_recipe(void **unused)
 }
 
 /* Positions above 256 repeat in bf16: one of two up to 512, three of four to 1024. */
-static void rows_that_repeat(void **unused)
+TEST(rows_that_repeat)
 {
     int repeated = 0;
     for (int p = 1; p < 600; p++)
@@ -189,7 +189,7 @@ static void rows_that_repeat(void **unused)
     test_analysis_drop(&a);
 }
 
-static void words_of_recipes(void **unused)
+TEST(words_of_recipes)
 {
     test_analysis_refused("{'scheme':'rope','len':4,'recipes':['f32','bf32']}", "/recipes/1", "bf32");
     test_analysis_refused("{'scheme':'rope','len':4,'recipes':['f32','f32']}", "/recipes/1", "twice");
@@ -197,22 +197,10 @@ static void words_of_recipes(void **unused)
     test_analysis_refused("{'scheme':'rope','len':4,'metrics':['decay'],'train_len':8}", "/train_len", "wavelengths");
 }
 
-static void failures(void **unused)
+TEST(failures)
 {
     test_analysis_fails_cleanly("{'scheme':'rope','head_dim':8,'len':70,'metrics':['wavelengths','decay','precision'],"
                                 "'scaling':{'type':'linear','factor':2}}");
     test_analysis_fails_cleanly(
         "{'scheme':'sinusoidal','dim':8,'len':70,'metrics':['wavelengths','decay','precision']}");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wavelengths_of_llama),     cmocka_unit_test(wavelengths_of_plain_ladders),
-        cmocka_unit_test(padding_is_no_wave),       cmocka_unit_test(decay_of_roformer),
-        cmocka_unit_test(decay_of_two_pairs),       cmocka_unit_test(precision_far_away),
-        cmocka_unit_test(precision_of_each_recipe), cmocka_unit_test(rows_that_repeat),
-        cmocka_unit_test(words_of_recipes),         cmocka_unit_test(failures),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

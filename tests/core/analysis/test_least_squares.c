@@ -113,7 +113,7 @@ static void check(size_t m, size_t n, double (*singular)(size_t k), double toler
     drop(&p);
 }
 
-static void all_shapes(void **unused)
+TEST(all_shapes)
 {
     static const size_t shapes[][2] = {{1, 1},   {5, 1},   {1, 5},   {7, 7},    {40, 13},
                                        {13, 40}, {90, 70}, {70, 90}, {300, 80}, {64, 64}};
@@ -126,7 +126,7 @@ static void all_shapes(void **unused)
 }
 
 /* [1 2; 2 4] has the singular value 5 with u = v = (1, 2)/sqrt(5): x = v (uᵀ b)/5. A matrix of zeros gives zeros. */
-static void by_hand(void **unused)
+TEST(by_hand)
 {
     struct pe_failure err;
     double a[] = {1, 2, 2, 4}, b[] = {3, 1}, x[2];
@@ -138,7 +138,7 @@ static void by_hand(void **unused)
 }
 
 /* Each side of the cut, by a hair: diag(1, s) x = (1, 1). */
-static void the_cut(void **unused)
+TEST(the_cut)
 {
     for (int kept = 0; kept < 2; kept++) {
         struct pe_failure err;
@@ -151,7 +151,7 @@ static void the_cut(void **unused)
 
 static bool left(void *count) { return ++*(int *)count > 3; }
 
-static void failures(void **unused)
+TEST(failures)
 {
     struct pe_failure err;
     enum pe_status status = PE_NO_MEMORY;
@@ -169,11 +169,4 @@ static void failures(void **unused)
     assert_int_equal(pe_least_squares(40, 30, 2, p.a, p.b, CUT, p.x, &err), PE_CANCELLED);
     pe_watch(NULL, NULL);
     drop(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_shapes), cmocka_unit_test(by_hand),
-                                       cmocka_unit_test(the_cut), cmocka_unit_test(failures)};
-    return cmocka_run_group_tests_name("least_squares", tests, NULL, NULL);
 }

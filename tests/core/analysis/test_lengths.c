@@ -20,7 +20,7 @@ static bool is_there(const char *path) { return test_result(&a, path) != NULL; }
 
 /* ---- receptive ---- */
 
-static void receptive_of_alibi(void **unused)
+TEST(receptive_of_alibi)
 {
     static const double ninety[] = {4, 9, 18, 36, 73, 147, 294, 588};
     test_analyse(&a, "{'scheme':'alibi','causal':true,'len':2048,'metrics':['receptive']}");
@@ -35,7 +35,7 @@ static void receptive_of_alibi(void **unused)
 }
 
 /* A geometric series: with weights r^d, d < n, the mass within d is (1 - r^(d+1))/(1 - r^n). */
-static void receptive_of_one_slope(void **unused)
+TEST(receptive_of_one_slope)
 {
     enum { N = 5000 };
     const uint64_t *shape;
@@ -59,7 +59,7 @@ static void receptive_of_one_slope(void **unused)
 }
 
 /* Two keys at distance 2 and one at 0: two places, with 2·e^(-2s) and 1 as weights. */
-static void receptive_of_listed_keys(void **unused)
+TEST(receptive_of_listed_keys)
 {
     const uint64_t *shape;
     double far = exp(-2 * 0x1p-8);
@@ -85,7 +85,7 @@ static void receptive_of_listed_keys(void **unused)
 #define T128_E1024 "'train_len':128,'eval_len':1024,'metrics':['extrapolation'],'len':16}"
 #define T128_E256 "'train_len':128,'eval_len':256,'metrics':['extrapolation'],'len':16}"
 
-static void unseen_angles(void **unused)
+TEST(unseen_angles)
 {
     static const struct {
         const char *json;
@@ -113,7 +113,7 @@ static void unseen_angles(void **unused)
 }
 
 /* NTK by the length that the model sees: dynamic scaling at E has other frequencies than at T. */
-static void dynamic_scaling_sees_the_longer_length(void **unused)
+TEST(dynamic_scaling_sees_the_longer_length)
 {
     double shares[2];
     for (int i = 0; i < 2; i++) {
@@ -127,7 +127,7 @@ static void dynamic_scaling_sees_the_longer_length(void **unused)
     assert_true(shares[0] < .3 && shares[1] > .5); /* factor 1 at 8 times the length is ntk 8 */
 }
 
-static void positions_without_row(void **unused)
+TEST(positions_without_row)
 {
     test_analyse(&a, "{'configs':[{'scheme':'learned','dim':4,'seed':0,'len':128}],'metrics':['extrapolation']}");
     near("0.extrapolation.value", .5, 0);
@@ -140,7 +140,7 @@ static void positions_without_row(void **unused)
     test_analysis_drop(&a);
 }
 
-static void unseen_pairs(void **unused)
+TEST(unseen_pairs)
 {
     for (int causal = 0; causal < 2; causal++) {
         double beyond = 0, all = 0;
@@ -158,7 +158,7 @@ static void unseen_pairs(void **unused)
     }
 }
 
-static void saturated_buckets(void **unused)
+TEST(saturated_buckets)
 {
     static const struct {
         const char *json;
@@ -184,7 +184,7 @@ static void saturated_buckets(void **unused)
 
 /* ---- extrapolation: attention ---- */
 
-static void attention_of_alibi(void **unused)
+TEST(attention_of_alibi)
 {
     test_analyse(&a, "{'scheme':'alibi','causal':true," T128_E1024);
     near("0.extrapolation.value", .1418, 5e-5);
@@ -196,7 +196,7 @@ static void attention_of_alibi(void **unused)
 }
 
 /* A query that sees only itself. */
-static void attention_to_itself(void **unused)
+TEST(attention_to_itself)
 {
     test_analyse(&a, "{'scheme':'alibi','causal':true,'window':1," T128_E256);
     near("0.extrapolation.attention.entropy.1", 0, 1e-15);
@@ -206,7 +206,7 @@ static void attention_to_itself(void **unused)
 }
 
 /* Rotating by nothing gives attention without positions; so does a rotation of all by the same large slow angle. */
-static void attention_without_positions(void **unused)
+TEST(attention_without_positions)
 {
     double found[3][2];
     static const char *const requests[] = {
@@ -226,7 +226,7 @@ static void attention_without_positions(void **unused)
 }
 
 /* The encoding is added to queries and keys: where it is large, queries attend to the rows nearest to theirs. */
-static void attention_to_large_rows(void **unused)
+TEST(attention_to_large_rows)
 {
     test_analyse(&a, "{'configs':[{'scheme':'learned','dim':64,'seed':3,'std':10,'rows':256}]," T128_E256);
     near("0.extrapolation.attention.entropy.0", 0, 1e-6);
@@ -234,7 +234,7 @@ static void attention_to_large_rows(void **unused)
     test_analysis_drop(&a);
 }
 
-static void seeds_of_attention(void **unused)
+TEST(seeds_of_attention)
 {
     double entropy[2];
     for (int i = 0; i < 2; i++) {
@@ -245,7 +245,7 @@ static void seeds_of_attention(void **unused)
     assert_true(entropy[0] != entropy[1] && fabs(entropy[0] - entropy[1]) < .1);
 }
 
-static void refusals(void **unused)
+TEST(refusals)
 {
     test_analysis_refused("{'scheme':'rope','len':9,'eval_len':8,'metrics':['extrapolation']}", "/eval_len", "9");
     test_analysis_refused("{'scheme':'rope','len':9,'train_len':20,'eval_len':19}", "/eval_len", "20");
@@ -256,7 +256,7 @@ static void refusals(void **unused)
 }
 
 /* A context of 262144 positions: only a request for this metric is refused. */
-static void contexts_beyond_the_limit(void **unused)
+TEST(contexts_beyond_the_limit)
 {
     test_analyse(&a, "{'preset':'qwen3-next-yarn-1m','len':4}");
     assert_true(is_there("0.wavelengths") && !is_there("0.extrapolation"));
@@ -265,7 +265,7 @@ static void contexts_beyond_the_limit(void **unused)
                           "524288");
 }
 
-static void failures(void **unused)
+TEST(failures)
 {
     test_analysis_fails_cleanly("{'scheme':'alibi','len':70,'metrics':['receptive','extrapolation'],'num_heads':2}");
     test_analysis_fails_cleanly("{'scheme':'rope','head_dim':8,'len':70,'metrics':['extrapolation'],"
@@ -273,27 +273,4 @@ static void failures(void **unused)
     test_analysis_fails_cleanly(
         "{'configs':[{'scheme':'learned','dim':8,'seed':0,'rows':99}],'len':20,'metrics':['extrapolation']}");
     test_analysis_fails_cleanly("{'configs':[{'scheme':'t5','seed':0}],'len':20,'metrics':['extrapolation']}");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(receptive_of_alibi),
-        cmocka_unit_test(receptive_of_one_slope),
-        cmocka_unit_test(receptive_of_listed_keys),
-        cmocka_unit_test(unseen_angles),
-        cmocka_unit_test(dynamic_scaling_sees_the_longer_length),
-        cmocka_unit_test(positions_without_row),
-        cmocka_unit_test(unseen_pairs),
-        cmocka_unit_test(saturated_buckets),
-        cmocka_unit_test(attention_of_alibi),
-        cmocka_unit_test(attention_to_itself),
-        cmocka_unit_test(attention_without_positions),
-        cmocka_unit_test(attention_to_large_rows),
-        cmocka_unit_test(seeds_of_attention),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(contexts_beyond_the_limit),
-        cmocka_unit_test(failures),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

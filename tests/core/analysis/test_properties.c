@@ -26,7 +26,7 @@ static bool holds(const char *wish)
 
 #define WISHES "unique", "linear", "generalises", "deterministic", "n_dimensional"
 
-static void counts(void **unused)
+TEST(counts)
 {
     static const char *const names[] = {WISHES};
     static const struct {
@@ -59,7 +59,7 @@ static void counts(void **unused)
 }
 
 /* Shares of the length change with it: the last row of the first half of 64 is 31/64, alone 31/32. */
-static void change_with_the_length(void **unused)
+TEST(change_with_the_length)
 {
     test_analyse(&a, "{'scheme':'integer','normalize':'length','dim':4,'len':64,'metrics':['properties']}");
     near("0.properties.wishes.unique.length_change", 31 / 32.0 - 31 / 64.0, 1e-15);
@@ -76,7 +76,7 @@ static void change_with_the_length(void **unused)
     test_analysis_drop(&a);
 }
 
-static void larger_at_eight_times_the_length(void **unused)
+TEST(larger_at_eight_times_the_length)
 {
     test_analyse(&a, "{'scheme':'integer','dim':4,'len':64,'metrics':['properties']}");
     near("0.properties.wishes.generalises.value", 511 / 63.0, 1e-14);
@@ -90,7 +90,7 @@ static void larger_at_eight_times_the_length(void **unused)
     test_analysis_drop(&a);
 }
 
-static void moved_biases(void **unused)
+TEST(moved_biases)
 {
     /* listed positions with equal gaps: the same distances, no Toeplitz map */
     test_analyse(&a, "{'scheme':'alibi','positions':[0.5,2.5,4.5,6.5],'metrics':['properties']}");
@@ -103,7 +103,7 @@ static void moved_biases(void **unused)
     test_analysis_drop(&a);
 }
 
-static void learned_numbers(void **unused)
+TEST(learned_numbers)
 {
     static const struct {
         const char *json;
@@ -123,7 +123,7 @@ static void learned_numbers(void **unused)
 }
 
 /* V-JEPA 2's layout pairs channels as if they were neighbours; the tables of cosines are those of a rotation. */
-static void grids(void **unused)
+TEST(grids)
 {
     test_analyse(&a, "{'scheme':'rope','head_dim':16,'base':100,'layout':'half','len':9,'metrics':['properties']}");
     assert_true(test_number(&a, "0.properties.wishes.n_dimensional.value") < 1e-14);
@@ -135,19 +135,8 @@ static void grids(void **unused)
                           "one axis");
 }
 
-static void failures(void **unused)
+TEST(failures)
 {
     test_analysis_fails_cleanly("{'scheme':'sinusoidal','dim':8,'len':70,'metrics':['properties']}");
     test_analysis_fails_cleanly("{'scheme':'alibi','num_heads':2,'positions':[0,1,3],'metrics':['properties']}");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts),       cmocka_unit_test(change_with_the_length),
-        cmocka_unit_test(moved_biases), cmocka_unit_test(larger_at_eight_times_the_length),
-        cmocka_unit_test(grids),        cmocka_unit_test(learned_numbers),
-        cmocka_unit_test(failures),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

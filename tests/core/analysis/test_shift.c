@@ -26,7 +26,7 @@ static void expect_linear(const char *json, const char *method)
 
 #define SHIFT "'metrics':['shift']}"
 
-static void exact_ones(void **unused)
+TEST(exact_ones)
 {
     expect_linear("{'scheme':'sinusoidal','dim':64,'len':300,'k':[1,7,299]," SHIFT, "exact");
     expect_linear("{'scheme':'sinusoidal','dim':6,'len':40,'layout':'half','flip_sin_to_cos':true," SHIFT, "exact");
@@ -43,7 +43,7 @@ static void exact_ones(void **unused)
 }
 
 /* Rows are [cos | sin] of the frequencies 1 and 1/100. */
-static void matrix_of_rope(void **unused)
+TEST(matrix_of_rope)
 {
     test_analyse(&a, "{'scheme':'rope','head_dim':4,'len':9,'k':[2,5],'outputs':['shift_matrix']," SHIFT);
     const uint64_t *shape;
@@ -60,7 +60,7 @@ static void matrix_of_rope(void **unused)
 }
 
 /* The frameworks' float32 angles are not exactly linear in the position. */
-static void rounded_angles(void **unused)
+TEST(rounded_angles)
 {
     test_analyse(&a, "{'scheme':'rope','head_dim':16,'len':50,'offset':100000,'arith':'float32'," SHIFT);
     assert_string_equal(test_word(&a, "0.shift.method"), "exact");
@@ -70,7 +70,7 @@ static void rounded_angles(void **unused)
 }
 
 /* One column 0, 1, 2 …: M = sum of i(i+1) over sum of i^2, i even; odd rows miss by |i + 1 - M i|. */
-static void fit_of_one_column(void **unused)
+TEST(fit_of_one_column)
 {
     enum { N = 21 };
     double above = 0, below = 0, worst = -1;
@@ -95,7 +95,7 @@ static void fit_of_one_column(void **unused)
 }
 
 /* The same number in four columns: of all matrices that fit, the smallest has M/4 everywhere. */
-static void smallest_matrix(void **unused)
+TEST(smallest_matrix)
 {
     test_analyse(&a, "{'scheme':'integer','dim':4,'len':21,'outputs':['shift_matrix']," SHIFT);
     const double *m = test_tensor(&a, "shift_matrix.0", NULL);
@@ -110,7 +110,7 @@ static void smallest_matrix(void **unused)
 }
 
 /* A learned table whose rows are powers of [[0, -1], [1, 1]]: the fit finds it. */
-static void fit_of_a_recurrence(void **unused)
+TEST(fit_of_a_recurrence)
 {
     char json[1024];
     int x = 3, y = 1;
@@ -133,7 +133,7 @@ static void fit_of_a_recurrence(void **unused)
     test_analysis_drop(&a);
 }
 
-static void too_few_rows(void **unused)
+TEST(too_few_rows)
 {
     test_analyse(&a, "{'scheme':'integer','dim':2,'len':5,'k':[4,1]," SHIFT);
     assert_true(test_is_null(&a, "0.shift.by_k.0.value") && test_is_null(&a, "0.shift.by_k.0.witness"));
@@ -145,7 +145,7 @@ static void too_few_rows(void **unused)
     test_analysis_drop(&a);
 }
 
-static void refusals(void **unused)
+TEST(refusals)
 {
     test_analysis_refused("{'scheme':'sinusoidal','dim':8,'len':5,'k':[1,5]," SHIFT, "/k/1", "at most 4");
     test_analysis_refused("{'scheme':'sinusoidal','dim':8,'len':5,'k':[1.5]," SHIFT, "/k/0", "integers");
@@ -155,18 +155,8 @@ static void refusals(void **unused)
     test_analysis_refused("{'configs':[{'len':9},{'len':4}],'scheme':'rope','k':[4]," SHIFT, "/k/0", "at most 3");
 }
 
-static void failures(void **unused)
+TEST(failures)
 {
     test_analysis_fails_cleanly("{'scheme':'rope','head_dim':8,'len':300," SHIFT);
     test_analysis_fails_cleanly("{'scheme':'integer','dim':8,'len':300,'k':[1,2]," SHIFT);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_ones),        cmocka_unit_test(matrix_of_rope),  cmocka_unit_test(rounded_angles),
-        cmocka_unit_test(fit_of_one_column), cmocka_unit_test(smallest_matrix), cmocka_unit_test(fit_of_a_recurrence),
-        cmocka_unit_test(too_few_rows),      cmocka_unit_test(refusals),        cmocka_unit_test(failures),
-    };
-    return cmocka_run_group_tests_name("shift", tests, NULL, NULL);
 }

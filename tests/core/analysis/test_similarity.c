@@ -22,7 +22,7 @@ static double cosines(double d, int n_pairs)
     return sum;
 }
 
-static void sinusoids(void **unused)
+TEST(sinusoids)
 {
     test_analyse(&a, "{'scheme':'sinusoidal','dim':128,'len':512,'metrics':['similarity']}");
     const double *means = test_tensor(&a, "similarity.0", NULL), *spread = test_tensor(&a, "spread.0", NULL);
@@ -43,7 +43,7 @@ static void sinusoids(void **unused)
 }
 
 /* A factor on cosines and sines counts twice. */
-static void rotary(void **unused)
+TEST(rotary)
 {
     test_analyse(
         &a, "{'scheme':'rope','head_dim':64,'len':300,'offset':1000,'attention_factor':1.5,'metrics':['similarity']}");
@@ -63,7 +63,7 @@ static double scaled(double d, int n_pairs, double scale_base)
 }
 
 /* The sequence is far from the centre of the scale, so a scale by itself would underflow. */
-static void xpos(void **unused)
+TEST(xpos)
 {
     test_analyse(&a, "{'scheme':'xpos','head_dim':16,'len':200,'offset':1000000,'outputs':['similarity','gram'],"
                      "'metrics':['similarity']}");
@@ -78,7 +78,7 @@ static void xpos(void **unused)
 }
 
 /* A table of numbers without any order, of more than one block: every pair in plain loops. */
-static void tables(void **unused)
+TEST(tables)
 {
     enum { N = 301, DIM = 3 };
     static double x[N][DIM], dots[N];
@@ -132,7 +132,7 @@ static void tables(void **unused)
 }
 
 /* sin(p)·sin(q) summed over pairs, and sines of one base with cosines of another. */
-static void pairings(void **unused)
+TEST(pairings)
 {
     enum { N = 40, C = 4 };
     static const char *const words[] = {"sin", "cos", "mismatched"};
@@ -157,7 +157,7 @@ static void pairings(void **unused)
     }
 }
 
-static void nothing(void **unused)
+TEST(nothing)
 {
     test_analyse(&a, "{'scheme':'none','dim':8,'len':1,'metrics':['similarity']}");
     assert_true(test_is_null(&a, "0.similarity.rises_at") && test_is_null(&a, "0.similarity.witness"));
@@ -167,7 +167,7 @@ static void nothing(void **unused)
 
 #define SIMILARITY ",'metrics':['similarity']}"
 
-static void refusals(void **unused)
+TEST(refusals)
 {
     test_analysis_refused("{'scheme':'rope','len':8,'pairing':'sin'" SIMILARITY, "/pairing", "sinusoidal");
     test_analysis_refused("{'scheme':'sinusoidal','dim':9,'len':8,'pairing':'sin'" SIMILARITY, "/pairing", "even");
@@ -179,18 +179,9 @@ static void refusals(void **unused)
     test_analysis_refused("{'scheme':'alibi','len':8" SIMILARITY, "/metrics/0", "absolute and rotary");
 }
 
-static void failures(void **unused)
+TEST(failures)
 {
     test_analysis_fails_cleanly("{'scheme':'rope','head_dim':8,'len':300" SIMILARITY);
     test_analysis_fails_cleanly("{'scheme':'xpos','head_dim':8,'len':300" SIMILARITY);
     test_analysis_fails_cleanly("{'scheme':'sinusoidal','len':300,'pairing':'mismatched','other_base':7" SIMILARITY);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sinusoids), cmocka_unit_test(rotary),  cmocka_unit_test(xpos),     cmocka_unit_test(tables),
-        cmocka_unit_test(pairings),  cmocka_unit_test(nothing), cmocka_unit_test(refusals), cmocka_unit_test(failures),
-    };
-    return cmocka_run_group_tests_name("similarity", tests, NULL, NULL);
 }

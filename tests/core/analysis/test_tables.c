@@ -16,7 +16,7 @@ static void near(const char *path, double expected, double tolerance)
 
 /* ---- step ---- */
 
-static void steps_of_rows(void **unused)
+TEST(steps_of_rows)
 {
     test_analyse(&a,
                  "{'scheme':'learned','dim':2,'table':[[0,0],[3,4],[3,5],[-9,0],[-9,0]],'len':5,'metrics':['step']}");
@@ -34,7 +34,7 @@ static void steps_of_rows(void **unused)
 }
 
 /* A grid of two lines: no step from the end of a line to the next. */
-static void steps_of_grids(void **unused)
+TEST(steps_of_grids)
 {
     test_analyse(&a, "{'scheme':'sinusoidal','dim':8,'grid':[2,3],'metrics':['step']}");
     const double *step = test_tensor(&a, "step.0", NULL);
@@ -46,7 +46,7 @@ static void steps_of_grids(void **unused)
 }
 
 /* ALiBi with one head of slope 2^-8: every distance is that far from the next nearer one on its side. */
-static void steps_of_distances(void **unused)
+TEST(steps_of_distances)
 {
     test_analyse(&a, "{'scheme':'alibi','num_heads':1,'len':4,'metrics':['step']}");
     const uint64_t *shape;
@@ -67,7 +67,7 @@ static void steps_of_distances(void **unused)
 
 /* ---- norms ---- */
 
-static void norms_of_rope(void **unused)
+TEST(norms_of_rope)
 {
     test_analyse(&a, "{'scheme':'rope','head_dim':128,'len':64,'metrics':['norms']}");
     near("0.norms.value", 0, 1e-15);
@@ -86,7 +86,7 @@ static void norms_of_rope(void **unused)
 }
 
 /* xPos: queries at p are scaled by (gamma / (1 + gamma))^(p/scale_base) in the first pair. */
-static void norms_of_xpos(void **unused)
+TEST(norms_of_xpos)
 {
     test_analyse(&a, "{'scheme':'xpos','head_dim':8,'len':100,'metrics':['norms']}");
     near("0.norms.value", 1 - pow(0.4 / 1.4, 99 / 512.0), 1e-14);
@@ -98,7 +98,7 @@ static void norms_of_xpos(void **unused)
 /* V-JEPA 2's block of channels 0 and 1, with 2 pairs of angles p and p/100: [[cos p, -sin p], [sin p/100, cos p/100]].
  * The product of its singular values is its determinant, cos(p)cos(p/100) + sin(p)sin(p/100) = cos(.99 p); the sum of
  * their squares is 2. Channels 2 and 3 have the same block. */
-static void norms_of_no_rotation(void **unused)
+TEST(norms_of_no_rotation)
 {
     double largest = 0;
     for (int p = 0; p < 9; p++) {
@@ -113,7 +113,7 @@ static void norms_of_no_rotation(void **unused)
 
 /* ---- collisions ---- */
 
-static void collisions(void **unused)
+TEST(collisions)
 {
     test_analyse(&a, "{'scheme':'integer','len':600,'metrics':['collisions'],'dtypes':['f64','bf16']}");
     near("0.collisions.witness.rows.0", 256, 0);
@@ -132,7 +132,7 @@ static void collisions(void **unused)
 }
 
 /* The first pair in the order of its first row, not the first repetition met; -0 is 0. */
-static void first_pair(void **unused)
+TEST(first_pair)
 {
     test_analyse(&a, "{'scheme':'learned','dim':2,'table':[[0,1],[5,5],[5,5],[-0.0,1],[5,5]],'len':5,"
                      "'metrics':['collisions'],'dtypes':['f32']}");
@@ -142,7 +142,7 @@ static void first_pair(void **unused)
     test_analysis_drop(&a);
 }
 
-static void refusals(void **unused)
+TEST(refusals)
 {
     test_analysis_refused("{'scheme':'rope','head_dim':8,'len':4,'dtypes':['f8']}", "/dtypes/0", "f8");
     test_analysis_refused("{'scheme':'rope','head_dim':8,'len':4,'dtypes':['f16','f16']}", "/dtypes/1", "twice");
@@ -151,19 +151,8 @@ static void refusals(void **unused)
     test_analysis_refused("{'scheme':'alibi','len':4,'metrics':['step','norms']}", "/metrics/1", "rotary");
 }
 
-static void failures(void **unused)
+TEST(failures)
 {
     test_analysis_fails_cleanly("{'scheme':'rope','head_dim':8,'len':300,'metrics':['step','norms','collisions']}");
     test_analysis_fails_cleanly("{'scheme':'kerple','len':300,'metrics':['step','collisions']}");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_of_rows), cmocka_unit_test(steps_of_grids), cmocka_unit_test(steps_of_distances),
-        cmocka_unit_test(norms_of_rope), cmocka_unit_test(norms_of_xpos),  cmocka_unit_test(norms_of_no_rotation),
-        cmocka_unit_test(collisions),    cmocka_unit_test(first_pair),     cmocka_unit_test(refusals),
-        cmocka_unit_test(failures),
-    };
-    return cmocka_run_group_tests_name("tables", tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static void expect(const char *json, double value, double tolerance, const char 
 #define UNIQUE "'metrics':['unique']}"
 
 /* Neighbours of a sinusoid are |e^(iw) - 1| apart in each pair: 4·sum of sin^2(w/2). */
-static void sinusoids(void **unused)
+TEST(sinusoids)
 {
     expect("{'scheme':'sinusoidal','dim':64,'len':64," UNIQUE, 1.4718480481, 5e-11, "rows", 0, 1);
     expect("{'scheme':'sinusoidal','dim':4,'len':4096," UNIQUE, 0.0444064, 5e-8, "rows", 0, 1885);
@@ -32,7 +32,7 @@ static void sinusoids(void **unused)
     expect("{'scheme':'rope','head_dim':300,'len':333,'offset':7," UNIQUE, sqrt(sum), 1e-12, "rows", 0, 1);
 }
 
-static void equal_rows(void **unused)
+TEST(equal_rows)
 {
     expect("{'scheme':'none','len':7," UNIQUE, 0, 0, "rows", 0, 1);
     expect("{'scheme':'alibi','len':64," UNIQUE, 0, 0, "distances", -1, 1);
@@ -42,7 +42,7 @@ static void equal_rows(void **unused)
 }
 
 /* Causal ALiBi: heads' slopes 2^-1 … 2^-8, so distances 0 and -1 are sqrt(sum of 4^-h) apart; all steps tie. */
-static void steps_that_tie(void **unused)
+TEST(steps_that_tie)
 {
     double sum = 0;
     for (int h = 1; h <= 8; h++)
@@ -50,7 +50,7 @@ static void steps_that_tie(void **unused)
     expect("{'scheme':'alibi','causal':true,'len':300," UNIQUE, sqrt(sum), 1e-15, "distances", 0, -1);
 }
 
-static void plain_loop(void **unused)
+TEST(plain_loop)
 {
     enum { N = 150, DIM = 3 };
     static char json[1 << 14];
@@ -83,7 +83,7 @@ static void plain_loop(void **unused)
     expect(json, least, 1e-12 * least, "rows", (double)first, (double)second);
 }
 
-static void one_row(void **unused)
+TEST(one_row)
 {
     static struct test_analysis a;
     test_analyse(&a, "{'scheme':'sinusoidal','dim':8,'len':1," UNIQUE);
@@ -92,7 +92,7 @@ static void one_row(void **unused)
 }
 
 /* The largest entry, and nothing to show where all are 0. */
-static void bounds(void **unused)
+TEST(bounds)
 {
     static struct test_analysis a;
     test_analyse(&a, "{'scheme':'learned','dim':2,'table':[[3,-4],[0,4],[4,1]],'len':3,'metrics':['bounds']}");
@@ -105,14 +105,4 @@ static void bounds(void **unused)
     test_analysis_drop(&a);
 }
 
-static void failures(void **unused) { test_analysis_fails_cleanly("{'scheme':'sinusoidal','dim':8,'len':300," UNIQUE); }
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sinusoids),  cmocka_unit_test(equal_rows), cmocka_unit_test(steps_that_tie),
-        cmocka_unit_test(plain_loop), cmocka_unit_test(one_row),    cmocka_unit_test(bounds),
-        cmocka_unit_test(failures),
-    };
-    return cmocka_run_group_tests_name("unique", tests, NULL, NULL);
-}
+TEST(failures) { test_analysis_fails_cleanly("{'scheme':'sinusoidal','dim':8,'len':300," UNIQUE); }

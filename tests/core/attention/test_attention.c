@@ -73,7 +73,7 @@ static const char *const schemes[] = {
 enum { N_SCHEMES = sizeof schemes / sizeof *schemes };
 
 /* Several units, the last shorter; and one row alone. */
-static void any_pieces_are_the_whole(void **unused)
+TEST(any_pieces_are_the_whole)
 {
     for (size_t s = 0; s < N_SCHEMES; s++) {
         char *text = request(schemes[s], 150, 9, 2);
@@ -85,7 +85,7 @@ static void any_pieces_are_the_whole(void **unused)
     }
 }
 
-static void embeddings_too(void **unused)
+TEST(embeddings_too)
 {
     static const char *const texts[] = {
         "{\"scheme\":\"none\",\"tokens\":[\"a\",\"b\",\"a\"],\"dim\":8,\"num_heads\":2}",
@@ -134,7 +134,7 @@ static void assert_values(const char *json, const char *output, const double *ex
 }
 
 /* Two queries and keys by hand; a softcap by hand: 2·tanh(x/2). */
-static void softmax_of_products(void **unused)
+TEST(softmax_of_products)
 {
     const double probs[] = {0.7310585786300049, 0.2689414213699951, 0.2689414213699951, 0.7310585786300049};
     assert_values("{\"scheme\":\"none\",\"q\":[[1,0],[0,1]],\"k\":[[1,0],[0,1]],\"softmax_scale\":1}", "probs", probs,
@@ -152,7 +152,7 @@ static void softmax_of_products(void **unused)
 
 /* CoPE (arXiv 2405.18719) by hand: logits 0 | 0 0 | 0 1 2 under a causal mask; the values are the terms added to them.
  */
-static void cope_counts_from_the_key_to_the_query(void **unused)
+TEST(cope_counts_from_the_key_to_the_query)
 {
     /* q = [1 0], [0 1], [1 1]; keys such that q·k are those scores: k0 = [0 0], k1 = [1 0], k2 = [1 1]. */
     const double expected[] = {.5, -(double)INFINITY, -(double)INFINITY, 2, 1, -(double)INFINITY,
@@ -163,7 +163,7 @@ static void cope_counts_from_the_key_to_the_query(void **unused)
 }
 
 /* NEZHA (arXiv 1909.00204) with K = 2, d = 4; relative 0 is row 2. With q = e_c the logit is the table's channel. */
-static void nezha_counts_rows(void **unused)
+TEST(nezha_counts_rows)
 {
     const double expected[] = {.9092974268, -.4161468365, .0199986667, .9998000067};
     for (int c = 0; c < 4; c++) {
@@ -177,7 +177,7 @@ static void nezha_counts_rows(void **unused)
 }
 
 /* Two queries at 2, 3 of four keys: bottom-right. A row that sees nothing is 0, and counted. */
-static void masks(void **unused)
+TEST(masks)
 {
     const double third = 1. / 3, causal[] = {third, third, third, 0, .25, .25, .25, .25};
     assert_values("{\"scheme\":\"none\",\"q\":[[0],[0]],\"k\":[[0],[0],[0],[0]],\"causal\":true}", "probs", causal, 8,
@@ -202,7 +202,7 @@ static void masks(void **unused)
 }
 
 /* Biases of a list of positions: they depend on the positions, not on their order. */
-static void listed_positions(void **unused)
+TEST(listed_positions)
 {
     const double scores[] = {-(double)INFINITY, -2 * 0.00390625, 0};
     assert_values("{\"scheme\":\"alibi\",\"q\":[[0]],\"k\":[[0],[0],[0]],\"q_positions\":[5],"
@@ -212,7 +212,7 @@ static void listed_positions(void **unused)
 
 /* phi(0) = 1: every weight is 1/3 without positions. Rotated by a half turn the numerator changes its sign, the
  * denominator does not. */
-static void linear_kernel(void **unused)
+TEST(linear_kernel)
 {
     const double even[] = {1. / 3, 1. / 3, 1. / 3};
     assert_values("{\"scheme\":\"none\",\"kernel\":\"linear\",\"q\":[[0,0]],\"k\":[[0,0],[0,0],[0,0]]}", "weights",
@@ -224,7 +224,7 @@ static void linear_kernel(void **unused)
 }
 
 /* NaN values do not affect rows that mask them. */
-static void hidden_values_stay_hidden(void **unused)
+TEST(hidden_values_stay_hidden)
 {
     const double expected[] = {1};
     assert_values("{\"scheme\":\"none\",\"q\":[[0]],\"k\":[[0],[0]],\"v\":[[1],[1e999]],\"key_mask\":[1,0]}", "output",
@@ -265,7 +265,7 @@ static struct pe_plan *plan_of_terms(struct test_request *r, const char *json, e
     return plan;
 }
 
-static void terms_sum_to_the_scores(void **unused)
+TEST(terms_sum_to_the_scores)
 {
     for (size_t s = 0; s < sizeof split / sizeof *split; s++) {
         struct test_request r;
@@ -298,7 +298,7 @@ static void terms_sum_to_the_scores(void **unused)
     }
 }
 
-static void terms_without_memory(void **unused)
+TEST(terms_without_memory)
 {
     for (size_t s = 0; s < sizeof split / sizeof *split; s++) {
         enum pe_status status = PE_NO_MEMORY;
@@ -342,7 +342,7 @@ static void refused(const char *json, const char *output, const char *pointer, c
 #define Q2 "\"q\":[[1,0],[0,1]]"
 #define K2 "\"k\":[[1,0],[0,1]]"
 
-static void refusals(void **unused)
+TEST(refusals)
 {
     refused("{\"scheme\":\"none\"," Q2 "}", NULL, "/k", "k is missing");
     refused("{\"scheme\":\"none\"," K2 "}", NULL, "/q", "q is missing");
@@ -383,17 +383,4 @@ static void refusals(void **unused)
     refused("{\"scheme\":\"beit\",\"grid\":[2,2],\"seed\":1," Q2 "," K2 "}", NULL, "/grid", "4");
     refused("{\"scheme\":\"none\"," Q2 "," K2 ",\"softmax_scal\":1}", NULL, "/softmax_scal",
             "nearest: \"softmax_scale\"");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_pieces_are_the_whole),  cmocka_unit_test(embeddings_too),
-        cmocka_unit_test(softmax_of_products),       cmocka_unit_test(cope_counts_from_the_key_to_the_query),
-        cmocka_unit_test(nezha_counts_rows),         cmocka_unit_test(masks),
-        cmocka_unit_test(listed_positions),          cmocka_unit_test(linear_kernel),
-        cmocka_unit_test(hidden_values_stay_hidden), cmocka_unit_test(refusals),
-        cmocka_unit_test(terms_sum_to_the_scores),   cmocka_unit_test(terms_without_memory),
-    };
-    return cmocka_run_group_tests_name("attention", tests, NULL, NULL);
 }

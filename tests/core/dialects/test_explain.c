@@ -2,15 +2,12 @@
  * compared with the tools' sources over a socket (tests/http/explain). */
 #include "core/dialects/dialects.h"
 #include "tests/support/alloc.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char *const requests[] = {
     "{'hf_config':{'model_type':'llama','head_dim':8,'hidden_size':32,'num_attention_heads':4,'num_hidden_layers':2,"
@@ -40,9 +37,8 @@ static enum pe_status run(const struct test_request *r, struct pe_explain **expl
     return pe_explain_new(&request, explain, &err);
 }
 
-static void test_every_allocation(void **state)
+TEST(test_every_allocation)
 {
-    (void)state;
     for (size_t i = 0; i < N_REQUESTS; i++) {
         enum pe_status status = PE_NO_MEMORY;
         struct test_request r;
@@ -61,10 +57,4 @@ static void test_every_allocation(void **state)
         pe_explain_free(whole);
         test_request_drop(&r);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ static void assert_places(const struct pe_golden *golden, const double *expected
 
 /* ---- Positions ---- */
 
-static void test_usual_places(void **state)
+TEST(test_usual_places)
 {
     struct opened o;
     open_well(&o, "{'preset':'llama-3.1'}");
@@ -80,7 +80,7 @@ static void test_usual_places(void **state)
     close_it(&o);
 }
 
-static void test_order_of_leaving_out(void **state)
+TEST(test_order_of_leaving_out)
 {
     static const double left_out[] = {17, 3, 2, 8193, 8191, 131071, 1};
     struct opened o;
@@ -117,7 +117,7 @@ static void assert_names(const char *json, const char *expected)
     close_it(&o);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
     assert_names("{'scheme':'rope'}", "position_ids q k q_out k_out cos sin inv_freq");
     assert_names("{'scheme':'sinusoidal'}", "position_ids encoding");
@@ -137,7 +137,7 @@ static void test_names(void **state)
 }
 
 /* Heads of two widths have queries of their own. */
-static void test_widths(void **state)
+TEST(test_widths)
 {
     struct opened o;
     open_well(&o, "{'preset':'gemma-4'}");
@@ -160,7 +160,7 @@ static void assert_refused(const char *json, enum pe_status status, const char *
     test_request_drop(&o.r);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
     assert_refused("{'scheme':'shaw'}", PE_INVALID, "/scheme", "relative");
     assert_refused("{'scheme':'rope','len':4}", PE_INVALID, "/len", "positions of their own");
@@ -188,7 +188,7 @@ static enum pe_status run(struct opened *o)
     return status;
 }
 
-static void test_every_allocation(void **state)
+TEST(test_every_allocation)
 {
     static const char *const requests[] = {
         "{'scheme':'rope','head_dim':4,'scaling':{'type':'dynamic','factor':2,'max_position_embeddings':8}}",
@@ -206,14 +206,4 @@ static void test_every_allocation(void **state)
         }
         test_request_drop(&o.r);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_usual_places), cmocka_unit_test(test_order_of_leaving_out),
-        cmocka_unit_test(test_names),        cmocka_unit_test(test_widths),
-        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_every_allocation),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static void OF(check_near)(const struct pe_kernels *kernels)
     assert_true(worst > 0.5L); /* otherwise the measure is wrong: rounding alone reaches this error */
 }
 
-static void OF(exponentials_are_near)(void **unused) { for_all(OF(check_near)); }
+TEST(OF(exponentials_are_near)) { for_all(OF(check_near)); }
 
 static void OF(check_specials)(const struct pe_kernels *kernels)
 {
@@ -70,7 +70,7 @@ static void OF(check_specials)(const struct pe_kernels *kernels)
     assert_true(kernels->KERNEL(exp)(s, 0, 0, &weighted) == 0 && weighted == 0);
 }
 
-static void OF(exponentials_of_specials)(void **unused) { for_all(OF(check_specials)); }
+TEST(OF(exponentials_of_specials)) { for_all(OF(check_specials)); }
 
 static void OF(check_sums)(const struct pe_kernels *kernels)
 {
@@ -91,7 +91,7 @@ static void OF(check_sums)(const struct pe_kernels *kernels)
     }
 }
 
-static void OF(sums)(void **unused) { for_all(OF(check_sums)); }
+TEST(OF(sums)) { for_all(OF(check_sums)); }
 
 /* Runs one kernel on a row and returns its sum, if it computes one. */
 typedef double OF(runner)(const struct pe_kernels *kernels, REAL *s, size_t n);
@@ -146,7 +146,7 @@ static void OF(check_all_places)(const struct pe_kernels *kernels)
     OF(check_places)(kernels, OF(run_sigmoid));
 }
 
-static void OF(any_length_and_place)(void **unused) { for_all(OF(check_all_places)); }
+TEST(OF(any_length_and_place)) { for_all(OF(check_all_places)); }
 
 static void OF(check_max)(const struct pe_kernels *kernels)
 {
@@ -169,7 +169,7 @@ static void OF(check_max)(const struct pe_kernels *kernels)
         }
 }
 
-static void OF(largest_of_row)(void **unused) { for_all(OF(check_max)); }
+TEST(OF(largest_of_row)) { for_all(OF(check_max)); }
 
 /* Products and sums are rounded one after the other: volatile prevents the compiler from fusing them here. */
 static void OF(check_arithmetic)(const struct pe_kernels *kernels)
@@ -206,7 +206,7 @@ static void OF(check_arithmetic)(const struct pe_kernels *kernels)
         }
 }
 
-static void OF(plain_arithmetic)(void **unused) { for_all(OF(check_arithmetic)); }
+TEST(OF(plain_arithmetic)) { for_all(OF(check_arithmetic)); }
 
 static void OF(check_cap)(const struct pe_kernels *kernels)
 {
@@ -234,7 +234,7 @@ static void OF(check_cap)(const struct pe_kernels *kernels)
     assert_true(!signbit(s[3]) && signbit(s[4]));
 }
 
-static void OF(capped)(void **unused) { for_all(OF(check_cap)); }
+TEST(OF(capped)) { for_all(OF(check_cap)); }
 
 static void OF(check_sigmoid)(const struct pe_kernels *kernels)
 {
@@ -254,7 +254,7 @@ static void OF(check_sigmoid)(const struct pe_kernels *kernels)
     assert_true(s[0] == 1 && s[1] == 0 && isnan(s[2]) && s[3] == (REAL)0.5 && s[4] == (REAL)0.5 && s[5] == 0);
 }
 
-static void OF(gated)(void **unused) { for_all(OF(check_sigmoid)); }
+TEST(OF(gated)) { for_all(OF(check_sigmoid)); }
 
 /* ---- Products and picks ---- */
 
@@ -296,7 +296,7 @@ static void OF(check_products)(const struct pe_kernels *kernels)
             }
 }
 
-static void OF(products_of_any_size)(void **unused) { for_all(OF(check_products)); }
+TEST(OF(products_of_any_size)) { for_all(OF(check_products)); }
 
 /* step: 1 or -1; rows of the table stay for a while and then step. The others are plain loops. */
 static void OF(check_picks)(const struct pe_kernels *kernels, int step, double stay)
@@ -332,7 +332,7 @@ static void OF(check_all_picks)(const struct pe_kernels *kernels)
             OF(check_picks)(kernels, step, stay);
 }
 
-static void OF(picks_are_plain_loops)(void **unused) { for_all(OF(check_all_picks)); }
+TEST(OF(picks_are_plain_loops)) { for_all(OF(check_all_picks)); }
 
 #undef KERNEL
 #undef OF

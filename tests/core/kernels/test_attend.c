@@ -29,15 +29,3 @@ typedef double real64;
 #undef BITS
 #define BITS 64
 #include "tests/core/kernels/attend_cases.h"
-
-#define TEST(name) cmocka_unit_test(name##_32), cmocka_unit_test(name##_64)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(exponentials_are_near), TEST(exponentials_of_specials), TEST(sums),   TEST(any_length_and_place),
-        TEST(largest_of_row),        TEST(plain_arithmetic),         TEST(capped), TEST(gated),
-        TEST(products_of_any_size),  TEST(picks_are_plain_loops),
-    };
-    return cmocka_run_group_tests_name("attend", tests, NULL, NULL);
-}

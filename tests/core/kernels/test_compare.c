@@ -68,7 +68,7 @@ static void equal_rows(const struct pe_kernels *kernels)
             assert_true((c[i * WIDE + j] == 0) == (i == j));
 }
 
-static void distances(void **unused)
+TEST(distances)
 {
     for (int round = 0; round < ROUNDS; round++)
         for_all(distances_of);
@@ -98,7 +98,7 @@ static void along_a_row(const struct pe_kernels *kernels)
     assert_true(kernels->least_f64(x, n) == smallest);
 }
 
-static void ranges(void **unused)
+TEST(ranges)
 {
     for (int round = 0; round < ROUNDS; round++)
         for_all(along_a_row);
@@ -123,14 +123,8 @@ static void planes_of(const struct pe_kernels *kernels)
     }
 }
 
-static void planes(void **unused)
+TEST(planes)
 {
     for (int round = 0; round < ROUNDS; round++)
         for_all(planes_of);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(distances), cmocka_unit_test(ranges), cmocka_unit_test(planes)};
-    return cmocka_run_group_tests_name("compare", tests, NULL, NULL);
 }

@@ -98,7 +98,7 @@ static void all_heads(const struct pe_kernels *k)
             }
 }
 
-static void blocks_of_heads(void **unused) { for_all(all_heads); }
+TEST(blocks_of_heads) { for_all(all_heads); }
 
 /* Neighbouring values in double: a compiler that fuses operations wrongly would change their bytes. */
 static void all_doubles(const struct pe_kernels *k)
@@ -122,7 +122,7 @@ static void all_doubles(const struct pe_kernels *k)
     }
 }
 
-static void nothing_is_fused(void **unused) { for_all(all_doubles); }
+TEST(nothing_is_fused) { for_all(all_doubles); }
 
 static void all_halves(const struct pe_kernels *k)
 {
@@ -142,7 +142,7 @@ static void all_halves(const struct pe_kernels *k)
     }
 }
 
-static void sixteen_bits_come_and_go(void **unused) { for_all(all_halves); }
+TEST(sixteen_bits_come_and_go) { for_all(all_halves); }
 
 enum { RANDOM = 100003 };
 
@@ -171,15 +171,4 @@ static void all_roundings(const struct pe_kernels *k)
     assert_memory_equal(bf16, first, sizeof bf16);
 }
 
-static void sixteen_bits_are_rounded(void **unused) { for_all(all_roundings); }
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_of_heads),
-        cmocka_unit_test(nothing_is_fused),
-        cmocka_unit_test(sixteen_bits_come_and_go),
-        cmocka_unit_test(sixteen_bits_are_rounded),
-    };
-    return cmocka_run_group_tests_name("rotate kernels", tests, NULL, NULL);
-}
+TEST(sixteen_bits_are_rounded) { for_all(all_roundings); }

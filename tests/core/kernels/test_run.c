@@ -67,7 +67,7 @@ static bool doubted(enum pe_dtype dtype, double x, double y)
 static const float samples[] = {1, -0.3f, 0.9999999f, 0x1.8p-7f, -0x1.fffffep-13f, 12345.678f};
 enum { N_SAMPLES = sizeof samples / sizeof *samples };
 
-static void near_middles_of_floats(void **unused)
+TEST(near_middles_of_floats)
 {
     enum pe_isa best = pe_isa();
     static const double inside[] = {0, 0.5, -0.5, 0.98, -0.98}, outside[] = {1.05, -1.05, 30};
@@ -85,7 +85,7 @@ static void near_middles_of_floats(void **unused)
 }
 
 /* Just above a power of two the next middle below is half as far as the one above. */
-static void above_a_power_of_two(void **unused)
+TEST(above_a_power_of_two)
 {
     enum pe_isa best = pe_isa();
     const double x = 1 + 0x1p-40, far_middle = 0x1p-24, near_middle = 0x1p-25;
@@ -124,7 +124,7 @@ static void check_narrow(enum pe_dtype dtype)
     }
 }
 
-static void middles_of_halves(void **unused) { for_all(check_narrow); }
+TEST(middles_of_halves) { for_all(check_narrow); }
 
 /* A value much smaller than its block's largest is known to fewer bits than its float has. */
 static void check_small(enum pe_dtype dtype)
@@ -136,7 +136,7 @@ static void check_small(enum pe_dtype dtype)
     assert_false(doubted(dtype, calm, 0.98 * calm / (PE_RUN_CLEAR * PE_RUN_ERROR)));
 }
 
-static void small_beside_large(void **unused) { for_all(check_small); }
+TEST(small_beside_large) { for_all(check_small); }
 
 /* Columns of zeros, whose sign the recurrence could keep or change. */
 static bool zeros_are_doubted(enum pe_dtype dtype, double x, double cosine)
@@ -163,7 +163,7 @@ static void check_zeros(enum pe_dtype dtype)
     assert_true(zeros_are_doubted(dtype, -0.0, 1));
 }
 
-static void zeros_have_no_sign(void **unused) { for_all(check_zeros); }
+TEST(zeros_have_no_sign) { for_all(check_zeros); }
 
 static void check_ends(enum pe_dtype dtype)
 {
@@ -176,14 +176,4 @@ static void check_ends(enum pe_dtype dtype)
     assert_false(doubted(dtype, -0x1.664p14, 0));
 }
 
-static void ends_of_the_range(void **unused) { for_all(check_ends); }
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(near_middles_of_floats), cmocka_unit_test(above_a_power_of_two),
-        cmocka_unit_test(middles_of_halves),      cmocka_unit_test(small_beside_large),
-        cmocka_unit_test(ends_of_the_range),      cmocka_unit_test(zeros_have_no_sign),
-    };
-    return cmocka_run_group_tests_name("run", tests, NULL, NULL);
-}
+TEST(ends_of_the_range) { for_all(check_ends); }

@@ -97,7 +97,7 @@ static void check_middles(void)
     assert_false(doubted(1, 0));
 }
 
-static void near_middles(void **unused) { for_all(check_middles); }
+TEST(near_middles) { for_all(check_middles); }
 
 /* Below a power of two the middles are twice as dense: a value is doubtful as soon as the next middle below is within
  * the bound, although the one above is twice as far away. Here the other columns' amplitude of 1 makes the bound. */
@@ -124,7 +124,7 @@ static void check_powers(void)
     }
 }
 
-static void near_powers_of_two(void **unused) { for_all(check_powers); }
+TEST(near_powers_of_two) { for_all(check_powers); }
 
 /* An anchor that is itself uncertain, or too small for the squares of floats; and zeros, which are exact. */
 static void check_small(void)
@@ -142,14 +142,4 @@ static void check_small(void)
         assert_int_equal(t.rows[i], 0);
 }
 
-static void small_anchors(void **unused) { for_all(check_small); }
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(near_middles),
-        cmocka_unit_test(near_powers_of_two),
-        cmocka_unit_test(small_anchors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(small_anchors) { for_all(check_small); }

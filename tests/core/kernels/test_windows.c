@@ -45,7 +45,7 @@ static void check_lines(const struct pe_kernels *kernels, size_t n_lines, size_t
         assert_true((i >= at && i < at + n_lines * n) || out[i] == FILLER);
 }
 
-static void lines_one_after_the_other(void **unused)
+TEST(lines_one_after_the_other)
 {
     enum pe_isa best = pe_isa();
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
@@ -54,7 +54,7 @@ static void lines_one_after_the_other(void **unused)
     assert_true(pe_kernels_use(best));
 }
 
-static void every_byte_in_its_place(void **unused)
+TEST(every_byte_in_its_place)
 {
     enum pe_isa best = pe_isa();
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
@@ -62,11 +62,4 @@ static void every_byte_in_its_place(void **unused)
             for (int round = 0; round < 100; round++)
                 check_one(pe_kernels(), size, 1 + chance(ROWS), 1 + chance(round % 2 ? COLS : 40));
     assert_true(pe_kernels_use(best));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_byte_in_its_place),
-                                       cmocka_unit_test(lines_one_after_the_other)};
-    return cmocka_run_group_tests_name("windows", tests, NULL, NULL);
 }

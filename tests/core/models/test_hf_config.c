@@ -377,7 +377,7 @@ static const struct accepted accepted[] = {
      NULL, "{'scheme':'learned','rows':197,'dim':768,'interpolate':'bicubic','table_grid':[14,14],'num_prefix':1}"},
 };
 
-static void configs_give_their_models_numbers(void **unused)
+TEST(configs_give_their_models_numbers)
 {
     for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
         struct test_request r;
@@ -473,7 +473,7 @@ static const struct refused refused[] = {
     {SWIN_TINY, "stage5", "/layer_type", "stage1, stage2, stage3, stage4"},
 };
 
-static void refusals_name_what_was_looked_for(void **unused)
+TEST(refusals_name_what_was_looked_for)
 {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         struct test_request r;
@@ -488,7 +488,7 @@ static void refusals_name_what_was_looked_for(void **unused)
     }
 }
 
-static void what_is_no_object_is_refused(void **unused)
+TEST(what_is_no_object_is_refused)
 {
     struct pe_value config = {.kind = PE_INTEGER, .integer = 3};
     struct pe_model_fields out;
@@ -498,7 +498,7 @@ static void what_is_no_object_is_refused(void **unused)
 }
 
 /* A rope object of more fields than the output has room for. */
-static void too_many_fields_are_refused(void **unused)
+TEST(too_many_fields_are_refused)
 {
     char text[2048] = "{'model_type':'llama','head_dim':64,'rope_scaling':{'type':'linear'";
     for (int i = 0; i < PE_MODEL_FIELDS_MAX; i++)
@@ -510,15 +510,4 @@ static void too_many_fields_are_refused(void **unused)
     assert_int_equal(read_config(&r, text, NULL, &out, &err), PE_INVALID);
     assert_string_equal(err.pointer, "/hf_config/rope_scaling");
     test_request_drop(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(configs_give_their_models_numbers),
-        cmocka_unit_test(refusals_name_what_was_looked_for),
-        cmocka_unit_test(what_is_no_object_is_refused),
-        cmocka_unit_test(too_many_fields_are_refused),
-    };
-    return cmocka_run_group_tests_name("hf_config", tests, NULL, NULL);
 }

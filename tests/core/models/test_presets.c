@@ -74,7 +74,7 @@ static void check_preset(const struct pe_preset *preset)
     check_types(preset);
 }
 
-static void every_row_is_whole(void **unused)
+TEST(every_row_is_whole)
 {
     assert_in_range(pe_n_presets(), 130, 254); /* lists of names for "nearest" hold 255 */
     for (size_t i = 0; i < pe_n_presets(); i++)
@@ -82,7 +82,7 @@ static void every_row_is_whole(void **unused)
 }
 
 /* Every name and alias leads to its own row, so none occurs in two rows. */
-static void names_are_found_and_stand_once(void **unused)
+TEST(names_are_found_and_stand_once)
 {
     for (size_t i = 0; i < pe_n_presets(); i++) {
         const struct pe_preset *preset = pe_preset_at(i);
@@ -228,7 +228,7 @@ static const struct pe_preset_layer *layer_of(const char *name, const char *type
     return NULL;
 }
 
-static void models_have_their_numbers(void **unused)
+TEST(models_have_their_numbers)
 {
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         const struct pe_preset_layer *layer = layer_of(models[i][0], models[i][1]);
@@ -305,7 +305,7 @@ static void check_headed(const char *name, const char *type, int heads, int head
     test_fields_equal(name, layer->fields, layer->n_fields, expected);
 }
 
-static void models_of_one_kind_of_layers(void **unused)
+TEST(models_of_one_kind_of_layers)
 {
     for (size_t i = 0; i < sizeof of_all_layers / sizeof *of_all_layers; i++) {
         const struct headed *m = &of_all_layers[i];
@@ -327,7 +327,7 @@ static const struct headed t5_sizes[] = {
     {"flan-t5-xl", 32, 64, NULL},   {"flan-t5-xxl", 64, 64, NULL},
 };
 
-static void tables_of_single_stacks(void **unused)
+TEST(tables_of_single_stacks)
 {
     for (size_t i = 0; i < sizeof t5_sizes / sizeof *t5_sizes; i++) {
         const struct headed *m = &t5_sizes[i];
@@ -365,7 +365,7 @@ static const struct staged stages[] = {
     {"swinv2-large-w12to24", {6, 12, 24, 48}, 24, 12, 12, 6},
 };
 
-static void stages_of_swin(void **unused)
+TEST(stages_of_swin)
 {
     for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
         for (int stage = 0; stage < 4; stage++) {
@@ -384,7 +384,7 @@ static void stages_of_swin(void **unused)
 }
 
 /* Exactly the presets whose numbers have not been verified in a checkpoint or a vendor's code. */
-static void certainty_is_what_was_seen(void **unused)
+TEST(certainty_is_what_was_seen)
 {
     static const char *const from_memory[] = {"mpt-30b",
                                               "falcon-rw-1b",
@@ -406,7 +406,7 @@ static void certainty_is_what_was_seen(void **unused)
 /* ---- What a preset brings to a request ---- */
 
 /* A preset's field that only attention uses is ignored elsewhere; the request's own fields are not. */
-static void fields_of_attention_are_idle(void **unused)
+TEST(fields_of_attention_are_idle)
 {
     struct test_request r;
     pe_plan_free(test_plan(&r, "{\"preset\":\"t5-small\",\"layer_type\":\"decoder\",\"len\":3}"));
@@ -429,7 +429,7 @@ static void check_tokens(const char *json, uint64_t tokens)
 }
 
 /* The model's window is the sequence where the request has none. */
-static void windows_bring_their_grid(void **unused)
+TEST(windows_bring_their_grid)
 {
     check_tokens("{\"preset\":\"swin-tiny\"}", 49);
     check_tokens("{\"preset\":\"swin-tiny\",\"grid\":[3,5]}", 15);
@@ -464,7 +464,7 @@ static const struct pe_field *scaling_field(const char *preset, const char *name
     return field_of(scaling->value.object.fields, scaling->value.object.n, name);
 }
 
-static void lists_are_copied_right(void **unused)
+TEST(lists_are_copied_right)
 {
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         const struct pe_field *field = scaling_field(lists[i].preset, lists[i].name);
@@ -482,16 +482,4 @@ static void lists_are_copied_right(void **unused)
     assert_int_equal(scaling_field("phi-4-mini", "original_max_position_embeddings")->value.integer, 4096);
     assert_int_equal(scaling_field("phi-3-mini-128k", "max_position_embeddings")->value.integer, 131072);
     assert_int_equal(scaling_field("minicpm4-8b", "max_position_embeddings")->value.integer, 32768);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_is_whole),         cmocka_unit_test(names_are_found_and_stand_once),
-        cmocka_unit_test(models_have_their_numbers),  cmocka_unit_test(models_of_one_kind_of_layers),
-        cmocka_unit_test(tables_of_single_stacks),    cmocka_unit_test(stages_of_swin),
-        cmocka_unit_test(certainty_is_what_was_seen), cmocka_unit_test(fields_of_attention_are_idle),
-        cmocka_unit_test(windows_bring_their_grid),   cmocka_unit_test(lists_are_copied_right),
-    };
-    return cmocka_run_group_tests_name("presets", tests, NULL, NULL);
 }

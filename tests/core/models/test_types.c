@@ -8,7 +8,7 @@
 
 /* ---- Blocks ---- */
 
-static void test_blocks_have_names_and_sources(void **state)
+TEST(test_blocks_have_names_and_sources)
 {
     assert_true(pe_n_hf_type_rows > 600);
     for (size_t i = 0; i < pe_n_hf_type_rows; i++) {
@@ -22,7 +22,7 @@ static void test_blocks_have_names_and_sources(void **state)
     }
 }
 
-static void test_each_name_finds_its_block(void **state)
+TEST(test_each_name_finds_its_block)
 {
     for (size_t i = 0; i < pe_n_hf_type_rows; i++) {
         const struct pe_hf_model *row = &pe_hf_type_rows[i];
@@ -41,7 +41,7 @@ static void test_each_name_finds_its_block(void **state)
 
 /* ---- Kinds and traits ---- */
 
-static void test_each_kind_has_a_block(void **state)
+TEST(test_each_kind_has_a_block)
 {
     bool used[sizeof "x"
 #define KIND(ID, name, read, text) "x"
@@ -57,7 +57,7 @@ static void test_each_kind_has_a_block(void **state)
             fail_msg("no block is of kind %zu", k);
 }
 
-static void test_each_trait_has_a_block_and_a_source(void **state)
+TEST(test_each_trait_has_a_block_and_a_source)
 {
 #define KIND(ID, name, read, text)
 #define TRAIT(member_, name_, text_, source_)                                                                          \
@@ -83,23 +83,11 @@ static void check_turn(bool (*second)(int64_t, int64_t, int64_t), const char *pa
     assert_string_equal(found, pattern);
 }
 
-static void test_turns(void **state)
+TEST(test_turns)
 {
     check_turn(pe_hf_first_of_period, "1001001");
     check_turn(pe_hf_counted_back, "1001001");
     check_turn(pe_hf_and_first_layer, "1010010");
     check_turn(pe_hf_and_last_layer, "0010011");
     assert_true(pe_hf_counted_back(1, 8, 3) && !pe_hf_counted_back(0, 8, 3));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks_have_names_and_sources),
-        cmocka_unit_test(test_each_name_finds_its_block),
-        cmocka_unit_test(test_each_kind_has_a_block),
-        cmocka_unit_test(test_each_trait_has_a_block_and_a_source),
-        cmocka_unit_test(test_turns),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static const struct {
     {"{'scheme':'deberta','len':3}", PE_ENCODE, ""},
 };
 
-static void names_of_checkpoints(void **state)
+TEST(names_of_checkpoints)
 {
     char found[2048];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -63,7 +63,7 @@ static void assert_has(const char *json, const char *part, bool expected)
 }
 
 /* Every listed name whose tensor has the form that our formulas need. */
-static void names_of_attention(void **state)
+TEST(names_of_attention)
 {
     static const char deberta[] = "{'scheme':'deberta','q':1}", shaw[] = "{'scheme':'shaw','q':1}";
     assert_has(deberta, "rel_embeddings=encoder.rel_embeddings.weight ", true);
@@ -82,7 +82,7 @@ static void names_of_attention(void **state)
 }
 
 /* Projections are weights where something is projected; the room for names suffices for every scheme. */
-static void projections(void **state)
+TEST(projections)
 {
     char json[128];
     for (size_t i = 0; i < pe_n_schemes(); i++) {
@@ -93,7 +93,7 @@ static void projections(void **state)
     assert_has("{'scheme':'none','tokens':1}", "w_q", true);
 }
 
-static void schemes_that_are_none(void **state)
+TEST(schemes_that_are_none)
 {
     struct pe_weight_name names[PE_WEIGHT_NAMES_MAX];
     const struct pe_scheme_info *scheme;
@@ -105,15 +105,4 @@ static void schemes_that_are_none(void **state)
     assert_string_equal(err.pointer, "/scheme");
     request.n_fields = 0;
     assert_int_not_equal(pe_request_weights(&request, &scheme, names, &n, &err), PE_OK);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_checkpoints),
-        cmocka_unit_test(names_of_attention),
-        cmocka_unit_test(projections),
-        cmocka_unit_test(schemes_that_are_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

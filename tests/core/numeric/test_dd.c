@@ -59,7 +59,7 @@ static const double rungs[][5] = {
 /* |a - b| of two sums of doubles that agree to about 100 bits: exact, for their high parts are equal or neighbours. */
 static double distance(struct pe_dd a, struct pe_dd b) { return fabs((a.hi - b.hi) + (a.lo - b.lo)); }
 
-static void exponentials(void **unused)
+TEST(exponentials)
 {
     for (size_t i = 0; i < sizeof exponentials_of / sizeof *exponentials_of; i++) {
         struct pe_dd e = pe_dd_exp((struct pe_dd){exponentials_of[i][0], exponentials_of[i][1]});
@@ -68,7 +68,7 @@ static void exponentials(void **unused)
     }
 }
 
-static void logarithms(void **unused)
+TEST(logarithms)
 {
     for (size_t i = 0; i < sizeof logarithms_of / sizeof *logarithms_of; i++) {
         struct pe_dd right = {logarithms_of[i][1], logarithms_of[i][2]};
@@ -76,7 +76,7 @@ static void logarithms(void **unused)
     }
 }
 
-static void ladders(void **unused)
+TEST(ladders)
 {
     for (size_t i = 0; i < sizeof rungs / sizeof *rungs; i++) {
         struct pe_dd ladder[512], right = {rungs[i][3], rungs[i][4]};
@@ -86,7 +86,7 @@ static void ladders(void **unused)
     }
 }
 
-static void products_and_sums_are_exact(void **unused)
+TEST(products_and_sums_are_exact)
 {
     double a = 1 + 0x1p-30, b = 1 - 0x1p-30; /* (1+e)(1-e) = 1 - e² */
     struct pe_dd p = dd_two_prod(a, b), s = dd_two_sum(1e20, 1.5);
@@ -97,7 +97,7 @@ static void products_and_sums_are_exact(void **unused)
 }
 
 /* hi + lo to odd, then to float: as the sum itself would round, where hi alone is a tie. */
-static void odd_rounding_breaks_ties(void **unused)
+TEST(odd_rounding_breaks_ties)
 {
     double tie = 1 + 0x1p-24;
     assert_true((float)dd_round_odd((struct pe_dd){tie, 0}) == 1);
@@ -105,16 +105,4 @@ static void odd_rounding_breaks_ties(void **unused)
     assert_true((float)dd_round_odd((struct pe_dd){tie, -0x1p-90}) == 1);
     assert_true((float)dd_round_odd((struct pe_dd){-tie, -0x1p-90}) == -1 - 0x1p-23f);
     assert_true((float)dd_round_odd((struct pe_dd){-tie, 0x1p-90}) == -1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exponentials),
-        cmocka_unit_test(logarithms),
-        cmocka_unit_test(ladders),
-        cmocka_unit_test(products_and_sums_are_exact),
-        cmocka_unit_test(odd_rounding_breaks_ties),
-    };
-    return cmocka_run_group_tests_name("double-double", tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static void assert_near(struct pe_dd got, struct pe_dd truth, double x)
         fail_msg("at %.17g: %.17g is off by %.3g of itself", x, got.hi, apart(got, truth) / fabs(truth.hi));
 }
 
-static void logarithms(void **unused)
+TEST(logarithms)
 {
     for (double x = 1e-200; x < 1e250; x *= 1.37) {
         if (x != 1)
@@ -33,14 +33,14 @@ static void logarithms(void **unused)
         assert_near(pe_dd_fast_log(dd(x)), pe_dd_log(dd(x)), x);
 }
 
-static void exponentials(void **unused)
+TEST(exponentials)
 {
     for (double x = -600; x < 600; x += 0.0371)
         assert_near(pe_dd_fast_exp(dd(x)), pe_dd_exp(dd(x)), x);
     assert_true(pe_dd_fast_exp(dd(0)).hi == 1);
 }
 
-static void cosines(void **unused)
+TEST(cosines)
 {
     struct pe_dd f = {0x1.45f306dc9c883p-1, -0x1.6b01ec5417056p-55};
     struct pe_wave wave = {.fh = f.hi, .fl = f.lo, .ah = 1, .quarter = 1};
@@ -52,14 +52,4 @@ static void cosines(void **unused)
     for (double p = -8; p < 8; p += 0.0137) /* cos(a + b), b small: cos a - b·sin a - b²/2·cos a */
         assert_true(fabs(pe_dd_fast_cos(f, (struct pe_dd){p, p * 0x1p-60}).hi - cos(p)) < 1e-15);
     assert_true(pe_dd_fast_cos(f, dd(0)).hi == 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(logarithms),
-        cmocka_unit_test(exponentials),
-        cmocka_unit_test(cosines),
-    };
-    return cmocka_run_group_tests_name("near", tests, NULL, NULL);
 }

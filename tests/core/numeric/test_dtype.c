@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-static void every_f16_reads_back(void **unused)
+TEST(every_f16_reads_back)
 {
     for (uint32_t bits = 0; bits < 65536; bits++) {
         double x = pe_f16_value((uint16_t)bits);
@@ -16,7 +16,7 @@ static void every_f16_reads_back(void **unused)
     }
 }
 
-static void every_bf16_reads_back(void **unused)
+TEST(every_bf16_reads_back)
 {
     for (uint32_t bits = 0; bits < 65536; bits++) {
         double x = pe_bf16_value((uint16_t)bits);
@@ -40,7 +40,7 @@ static void assert_middles(uint16_t (*round_to)(double), double (*value)(uint16_
     }
 }
 
-static void middles_go_to_even(void **unused)
+TEST(middles_go_to_even)
 {
     assert_middles(pe_f16_round, pe_f16_value, 0x7bff);
     assert_middles(pe_bf16_round, pe_bf16_value, 0x7f7f);
@@ -51,7 +51,7 @@ static void middles_go_to_even(void **unused)
     assert_int_equal(pe_f16_round(1e-300), 0);
 }
 
-static void integers_saturate(void **unused)
+TEST(integers_saturate)
 {
     const double from[] = {1e30, -1e30, (double)NAN, 2.9, -2.9};
     int64_t i64[5];
@@ -65,7 +65,7 @@ static void integers_saturate(void **unused)
     assert_true(i8[0] == 127 && i8[1] == -128 && i8[3] == 2);
 }
 
-static void names_and_sizes(void **unused)
+TEST(names_and_sizes)
 {
     for (enum pe_dtype d = 0; d < PE_N_DTYPES; d++) {
         assert_int_equal(pe_dtype_find(pe_dtype_name(d)), d);
@@ -75,7 +75,7 @@ static void names_and_sizes(void **unused)
     assert_true(pe_dtype_is_real(PE_BF16) && !pe_dtype_is_real(PE_I64) && !pe_dtype_is_real(PE_DTYPE_NONE));
 }
 
-static void shapes_do_not_overflow(void **unused)
+TEST(shapes_do_not_overflow)
 {
     uint64_t n, big[] = {1ULL << 32, 1ULL << 31, 2}, fine[] = {1ULL << 31, 1ULL << 31};
     assert_false(pe_shape_count(big, 3, &n));
@@ -86,7 +86,7 @@ static void shapes_do_not_overflow(void **unused)
 
 /* Rows to f16 and bf16 on every instruction set: each value is converted as if alone, and a middle is detected at any
  * place. */
-static void rows_narrow_as_single_values(void **unused)
+TEST(rows_narrow_as_single_values)
 {
     enum { N = 37, ROUNDS = 20000 };
     enum pe_isa best = pe_isa();
@@ -119,18 +119,4 @@ static void rows_narrow_as_single_values(void **unused)
             assert_int_equal(to[n], 0xbeef);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_f16_reads_back),
-        cmocka_unit_test(every_bf16_reads_back),
-        cmocka_unit_test(middles_go_to_even),
-        cmocka_unit_test(integers_saturate),
-        cmocka_unit_test(names_and_sizes),
-        cmocka_unit_test(shapes_do_not_overflow),
-        cmocka_unit_test(rows_narrow_as_single_values),
-    };
-    return cmocka_run_group_tests_name("dtype", tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static float *numbers(size_t n, unsigned seed)
     return v;
 }
 
-static void rows_with_rows(void **unused)
+TEST(rows_with_rows)
 {
     enum { M = 33, N = 70, K = 64, A = 66, B = 65, C = 71 };
     float *a = numbers(M * A, 1), *b = numbers(N * B, 2), *c = numbers(M * C, 3), *before = numbers(M * C, 3);
@@ -38,7 +38,7 @@ static void rows_with_rows(void **unused)
     free(before);
 }
 
-static void rows_with_columns(void **unused)
+TEST(rows_with_columns)
 {
     enum { M = 17, N = 40, K = 129 };
     float *a = numbers(M * K, 4), *b = numbers(K * N, 5), *c = numbers(M * N, 6);
@@ -55,9 +55,4 @@ static void rows_with_columns(void **unused)
     free(c);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_with_rows), cmocka_unit_test(rows_with_columns)};
-    pe_gemm_setup();
-    return cmocka_run_group_tests_name("gemm", tests, NULL, NULL);
-}
+void tests_begin(void) { pe_gemm_setup(); }

@@ -47,7 +47,7 @@ static void assert_weights(enum pe_resample_kind kind, uint64_t n_in, uint64_t n
 }
 
 /* x = (o + 1/2)/2 - 1/2 = -1/4, 1/4, 3/4, 5/4. */
-static void two_rows_read_as_four(void **unused)
+TEST(two_rows_read_as_four)
 {
     const double linear[] = {1, 0, .75, .25, .25, .75, 0, 1};
     const double aligned[] = {1, 0, 2. / 3, 1. / 3, 1. / 3, 2. / 3, 0, 1};
@@ -61,7 +61,7 @@ static void two_rows_read_as_four(void **unused)
 
 /* Before the first row's middle x is 0, not negative: one row is read and its value is met exactly, where two weights
  * of the same row might round. */
-static void bilinear_does_not_reach_before_the_first_row(void **unused)
+TEST(bilinear_does_not_reach_before_the_first_row)
 {
     struct pe_resample_taps taps;
     assert_int_equal(pe_resample_init(&taps, PE_BILINEAR, 3, 10, 0), PE_OK);
@@ -72,7 +72,7 @@ static void bilinear_does_not_reach_before_the_first_row(void **unused)
 }
 
 /* Exact: `/usr/bin/python3 tests/reference/resample.py KIND 4 7` (and 7 3) prints them as fractions. */
-static void four_rows_read_as_seven(void **unused)
+TEST(four_rows_read_as_seven)
 {
     const double n = 10976, bicubic[] = {12065 / n, -1089 / n, 0,         0,        7236 / n,  4415 / n,  -675 / n,
                                          0,         628 / n,   10855 / n, -507 / n, 0,         -3. / 32,  19. / 32,
@@ -93,7 +93,7 @@ static void four_rows_read_as_seven(void **unused)
 }
 
 /* Only the antialiasing kernel grows: its 7 rows against 4 and 2. */
-static void seven_rows_read_as_three(void **unused)
+TEST(seven_rows_read_as_three)
 {
     const double a = 248, b = 819;
     const double antialias[] = {95 / a,  109 / a, 53 / a,  0, -8 / a, -1 / a, 0, -25 / b, 37 / b,  226 / b, 343 / b,
@@ -117,7 +117,7 @@ static double ramp_at(const struct matrix *m, uint64_t n_in, double first, uint6
 
 /* The numbers of ONNX's Resize test upsample_scales_cubic (cubic_coeff_a -0.75, half_pixel), which torch and OpenCV
  * share: 1 … 16 as 4×4, read as 8×8. */
-static void bicubic_is_that_of_other_libraries(void **unused)
+TEST(bicubic_is_that_of_other_libraries)
 {
     static const double top[2][8] = {
         {0.47265625, 0.76953125, 1.24609375, 1.875, 2.28125, 2.91015625, 3.38671875, 3.68359375},
@@ -132,7 +132,7 @@ static void bicubic_is_that_of_other_libraries(void **unused)
 
 /* torch's test of the antialiased kernel (upsamplingBicubic2d_aa_correctness) takes these from Pillow: 0 … 63 as 8×8,
  * read as 2×2. Quoted from memory, not from the file. */
-static void antialias_is_that_of_other_libraries(void **unused)
+TEST(antialias_is_that_of_other_libraries)
 {
     const double expected[] = {15.1205635, 18.760439, 44.23956, 47.879436};
     struct matrix m;
@@ -141,7 +141,7 @@ static void antialias_is_that_of_other_libraries(void **unused)
         assert_near(ramp_at(&m, 8, 0, i / 2, i % 2), expected[i], 3e-6, "Pillow", i / 2, i % 2);
 }
 
-static void same_size_changes_nothing(void **unused)
+TEST(same_size_changes_nothing)
 {
     struct matrix m;
     for (unsigned kind = 0; kind < N_KINDS; kind++)
@@ -190,7 +190,7 @@ static void set_plainly(struct matrix *m, unsigned kind, int n_in, int n_out, do
     }
 }
 
-static void any_size_matches_the_plain_form(void **unused)
+TEST(any_size_matches_the_plain_form)
 {
     struct matrix fast, plain;
     srand(7);
@@ -207,7 +207,7 @@ static void any_size_matches_the_plain_form(void **unused)
 }
 
 /* A table of equal rows stays what it is; turning the axis around changes nothing. */
-static void weights_sum_to_one_and_mirror(void **unused)
+TEST(weights_sum_to_one_and_mirror)
 {
     struct matrix m;
     for (unsigned kind = 0; kind < N_KINDS; kind++)
@@ -229,7 +229,7 @@ static void weights_sum_to_one_and_mirror(void **unused)
 
 /* Long axes keep their accuracy: x is taken from integers, so the coordinate of the last output has no error to
  * speak of. n_in = 2^40, n_out = 3: x of the middle output is (2^40 - 1)/2 exactly. */
-static void long_axes_stay_exact(void **unused)
+TEST(long_axes_stay_exact)
 {
     struct pe_resample_taps taps;
     uint64_t n = 1ULL << 40;
@@ -243,7 +243,7 @@ static void long_axes_stay_exact(void **unused)
     pe_resample_drop(&taps);
 }
 
-static void no_memory_is_said(void **unused)
+TEST(no_memory_is_said)
 {
     struct pe_resample_taps taps = {0};
     alloc_fail_at(0);
@@ -257,22 +257,4 @@ static void no_memory_is_said(void **unused)
     assert_int_equal(pe_resample_init(&taps, PE_BICUBIC_ANTIALIAS, 16, 24, 0), PE_OK);
     assert_int_equal(alloc_count() - before, 1);
     pe_resample_drop(&taps);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_rows_read_as_four),
-        cmocka_unit_test(bilinear_does_not_reach_before_the_first_row),
-        cmocka_unit_test(four_rows_read_as_seven),
-        cmocka_unit_test(seven_rows_read_as_three),
-        cmocka_unit_test(bicubic_is_that_of_other_libraries),
-        cmocka_unit_test(antialias_is_that_of_other_libraries),
-        cmocka_unit_test(same_size_changes_nothing),
-        cmocka_unit_test(any_size_matches_the_plain_form),
-        cmocka_unit_test(weights_sum_to_one_and_mirror),
-        cmocka_unit_test(long_axes_stay_exact),
-        cmocka_unit_test(no_memory_is_said),
-    };
-    return cmocka_run_group_tests_name("resample", tests, NULL, NULL);
 }

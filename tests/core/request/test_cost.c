@@ -180,7 +180,7 @@ static bool check_json(const char *json, enum pe_operation_id operation)
 
 /* ---- Requests by name ---- */
 
-static void every_example_is_covered(void **state)
+TEST(every_example_is_covered)
 {
     for (size_t s = 0; s < pe_n_schemes(); s++)
         if (pe_scheme_can(pe_scheme_at(s), PE_ENCODE))
@@ -200,7 +200,7 @@ static struct measured measure_json(const char *text)
 }
 
 /* Common requests are planned at once, and reserve not much more memory than they need. */
-static void usual_requests_are_quick(void **state)
+TEST(usual_requests_are_quick)
 {
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         char json[256];
@@ -240,7 +240,7 @@ static const char *const large[] = {
     "{'scheme':'sinusoidal','dim':1024,'grid':[300,300]}",
 };
 
-static void large_plans_are_covered(void **state)
+TEST(large_plans_are_covered)
 {
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
         char json[256];
@@ -251,7 +251,7 @@ static void large_plans_are_covered(void **state)
 }
 
 /* Each scheme by its name alone, with any sequence that it accepts. */
-static void every_preset_is_covered(void **state)
+TEST(every_preset_is_covered)
 {
     static const char *const sequences[] = {"'len':64",          "'grid':[8,8]", "'grid':[2,8,8]",
                                             "'seed':1,'len':64", "'seed':1",     "'seed':1,'grid':[14,14]"};
@@ -282,7 +282,7 @@ static const char *const alike[][2] = {
      "{'scheme':'t5','num_heads':1024,'num_buckets':4096,'len':4096}"},
 };
 
-static void a_config_counts_like_its_numbers(void **state)
+TEST(a_config_counts_like_its_numbers)
 {
     for (size_t i = 0; i < sizeof alike / sizeof *alike; i++) {
         struct measured model = measure_json(alike[i][0]), plain = measure_json(alike[i][1]);
@@ -295,7 +295,7 @@ static void a_config_counts_like_its_numbers(void **state)
 
 /* ---- Schemes at their parameters' ends ---- */
 
-static void every_scheme_that_plans_says_what_it_takes(void **state)
+TEST(every_scheme_that_plans_says_what_it_takes)
 {
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         const struct pe_scheme *scheme = pe_scheme_get(pe_scheme_at(s)->name);
@@ -530,7 +530,7 @@ static bool check_wish(const struct pe_scheme_info *info, enum pe_operation_id o
     return check(&request, what);
 }
 
-static void parameters_at_their_ends_are_covered(void **state)
+TEST(parameters_at_their_ends_are_covered)
 {
     enum { WISHES = 120 };
     for (size_t i = 0; i < NUMBERS; i++)
@@ -549,7 +549,7 @@ static void parameters_at_their_ends_are_covered(void **state)
 }
 
 /* Many rows of a single pair: work that is done for whole groups of columns shows here. */
-static void a_narrow_head_is_covered(void **state)
+TEST(a_narrow_head_is_covered)
 {
     static const char *const ariths[] = {"exact", "float32"};
     static const uint64_t n_queries[4] = {1, 8, 1, 2}, n_keys[4] = {1, 8, 512, 2};
@@ -563,19 +563,4 @@ static void a_narrow_head_is_covered(void **state)
         struct pe_request request = {.operation = PE_ROTATE, .fields = w.fields, .n_fields = w.n};
         assert_true(check(&request, ariths[i]));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_scheme_that_plans_says_what_it_takes),
-        cmocka_unit_test(every_example_is_covered),
-        cmocka_unit_test(usual_requests_are_quick),
-        cmocka_unit_test(large_plans_are_covered),
-        cmocka_unit_test(every_preset_is_covered),
-        cmocka_unit_test(a_config_counts_like_its_numbers),
-        cmocka_unit_test(parameters_at_their_ends_are_covered),
-        cmocka_unit_test(a_narrow_head_is_covered),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

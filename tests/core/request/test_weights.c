@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-static void generator(void **unused)
+TEST(generator)
 {
     const float table[] = {0x1.9022d6p-6f, -0x1.02f77ap-6f, -0x1.ec8d4cp-6f, -0x1.cd95e2p-6f};
     const float w1[] = {-0x1.8fcc40p-3f, -0x1.2e6a84p+0f, -0x1.f0d78ep-1f};
@@ -20,7 +20,7 @@ static void generator(void **unused)
 }
 
 /* Mean 0, variance 1, a third moment of 0, a fourth of 3: within five standard errors of a million values. */
-static void moments(void **unused)
+TEST(moments)
 {
     enum { N = 1000000 };
     double sum[5] = {0};
@@ -37,7 +37,7 @@ static void moments(void **unused)
 }
 
 /* Any part of a tensor is that part of the whole. */
-static void parts(void **unused)
+TEST(parts)
 {
     struct pe_weights w = {.tensor = {.dtype = PE_F32, .rank = 1, .shape = {100}}, .is_seeded = true, .std = 0.5};
     double whole[100], part[37];
@@ -49,7 +49,7 @@ static void parts(void **unused)
 }
 
 /* Numbers of JSON text without a dtype are f32; with f64 they stay. */
-static void text_is_f32(void **unused)
+TEST(text_is_f32)
 {
     struct test_request r;
     size_t n;
@@ -65,20 +65,11 @@ static void text_is_f32(void **unused)
     test_request_drop(&r);
 }
 
-static void refusals(void **unused)
+TEST(refusals)
 {
     test_refused("{\"scheme\":\"learned\",\"len\":2}", "/table", "seed");
     test_refused("{\"scheme\":\"learned\",\"len\":2,\"table\":3}", "/table", "not a tensor");
     test_refused("{\"scheme\":\"learned\",\"len\":2,\"dim\":3,\"table\":[[1,2],[3,4]]}", "/dim", "makes it 2");
     test_refused("{\"scheme\":\"learned\",\"len\":2,\"seed\":1,\"table\":[[1,2],[3,4]]}", "/seed", "no tensor");
     test_refused("{\"scheme\":\"learned\",\"len\":2,\"seed\":-1}", "/seed", "-1");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(generator),   cmocka_unit_test(moments),  cmocka_unit_test(parts),
-        cmocka_unit_test(text_is_f32), cmocka_unit_test(refusals),
-    };
-    return cmocka_run_group_tests_name("weights", tests, NULL, NULL);
 }

@@ -71,7 +71,7 @@ static void assert_tensor(const char *fields, bool heads_inside, double first)
     test_request_drop(&r);
 }
 
-static void both_orders_of_axes(void **unused)
+TEST(both_orders_of_axes)
 {
     assert_tensor("", false, 0);
     assert_tensor(",\"offset\":1000", false, 1000);
@@ -79,7 +79,7 @@ static void both_orders_of_axes(void **unused)
 }
 
 /* One head: no table is stored, windows of positions are computed while filling; parts of rows are the same. */
-static void windows_and_parts(void **unused)
+TEST(windows_and_parts)
 {
     enum { LONG = 3000 };
     struct test_request r;
@@ -104,7 +104,7 @@ static void windows_and_parts(void **unused)
 }
 
 /* Any dtype in, any real dtype out: as accurate as the wider arithmetic of f32 and the answer's dtype allows. */
-static void every_dtype(void **unused)
+TEST(every_dtype)
 {
     float values[2 * D];
     for (size_t i = 0; i < 2 * D; i++)
@@ -132,7 +132,7 @@ static void every_dtype(void **unused)
         }
 }
 
-static void answer_has_the_tensors_dtype(void **unused)
+TEST(answer_has_the_tensors_dtype)
 {
     static const enum pe_dtype pairs[][2] = {
         {PE_F16, PE_F16}, {PE_BF16, PE_BF16}, {PE_F64, PE_F64}, {PE_F32, PE_F32}, {PE_I32, PE_F32}};
@@ -235,7 +235,7 @@ static void check_chunks(struct filled *f, enum pe_dtype to)
         }
 }
 
-static void any_chunks_give_the_same_bytes(void **unused) { for_all_cases(check_chunks); }
+TEST(any_chunks_give_the_same_bytes) { for_all_cases(check_chunks); }
 
 static void check_isas(struct filled *f, enum pe_dtype to)
 {
@@ -250,10 +250,10 @@ static void check_isas(struct filled *f, enum pe_dtype to)
     assert_true(pe_kernels_use(best));
 }
 
-static void any_instruction_set_gives_the_same_bytes(void **unused) { for_all_cases(check_isas); }
+TEST(any_instruction_set_gives_the_same_bytes) { for_all_cases(check_isas); }
 
 /* In place: the tensor's own memory is overwritten, some rows at a time. */
-static void in_place(void **unused)
+TEST(in_place)
 {
     static struct filled f;
     for (size_t i = 0; i < N_SHAPES; i++)
@@ -284,7 +284,7 @@ static void assert_row_exact(const float *x, const float *y, size_t d, double p)
     }
 }
 
-static void floats_are_turned_by_the_nearest_floats(void **unused)
+TEST(floats_are_turned_by_the_nearest_floats)
 {
     enum { LONG = 600, WIDE = 64 };
     static const char *const offsets[] = {"", ",\"offset\":-300", ",\"offset\":100000"};
@@ -305,7 +305,7 @@ static void floats_are_turned_by_the_nearest_floats(void **unused)
 }
 
 /* Position 0 rotates nothing: no bit changes, even in the middle of a run. */
-static void position_0_changes_nothing(void **unused)
+TEST(position_0_changes_nothing)
 {
     static struct filled f;
     open_case(&f, &shapes[3], PE_F32, PE_F32);
@@ -314,7 +314,7 @@ static void position_0_changes_nothing(void **unused)
     close_case(&f);
 }
 
-static void what_is_not_finite_stays_in_its_pair(void **unused)
+TEST(what_is_not_finite_stays_in_its_pair)
 {
     for (enum pe_dtype dtype = PE_F16; dtype <= PE_BF16; dtype++) {
         struct test_request r;
@@ -331,21 +331,4 @@ static void what_is_not_finite_stays_in_its_pair(void **unused)
         pe_plan_free(plan);
         test_request_drop(&r);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_orders_of_axes),
-        cmocka_unit_test(windows_and_parts),
-        cmocka_unit_test(every_dtype),
-        cmocka_unit_test(answer_has_the_tensors_dtype),
-        cmocka_unit_test(any_chunks_give_the_same_bytes),
-        cmocka_unit_test(any_instruction_set_gives_the_same_bytes),
-        cmocka_unit_test(in_place),
-        cmocka_unit_test(floats_are_turned_by_the_nearest_floats),
-        cmocka_unit_test(position_0_changes_nothing),
-        cmocka_unit_test(what_is_not_finite_stays_in_its_pair),
-    };
-    return cmocka_run_group_tests_name("rotate", tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static struct pe_sequence made(struct pe_sequence_fields *f, struct pe_sequence_
     return seq;
 }
 
-static void masks_count_tokens(void **unused)
+TEST(masks_count_tokens)
 {
     static const double mask[] = {0, 0, 1, 1, 1, 1, 1, 0};
     struct pe_sequence_fields f = unset();
@@ -46,7 +46,7 @@ static void masks_count_tokens(void **unused)
     pe_sequence_drop(&seq);
 }
 
-static void levels_are_axes_or_batch(void **unused)
+TEST(levels_are_axes_or_batch)
 {
     static const double list[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}; /* [2][3][2] */
     struct pe_sequence_fields f = unset();
@@ -63,7 +63,7 @@ static void levels_are_axes_or_batch(void **unused)
     pe_sequence_drop(&seq);
 }
 
-static void shards(void **unused)
+TEST(shards)
 {
     static const struct {
         int64_t rank, of, len;
@@ -83,7 +83,7 @@ static void shards(void **unused)
     }
 }
 
-static void ends_are_lengths(void **unused)
+TEST(ends_are_lengths)
 {
     static const int32_t ends[] = {0, 2, 2, 5};
     struct pe_sequence_fields f = unset();
@@ -92,11 +92,4 @@ static void ends_are_lengths(void **unused)
     assert_list(&seq.k[0], 5, 0, (double[]){0, 1, 0, 1, 2});
     assert_true(seq.piece[1] == 0 && seq.piece[2] == 1);
     pe_sequence_drop(&seq);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(masks_count_tokens), cmocka_unit_test(levels_are_axes_or_batch),
-                                       cmocka_unit_test(shards), cmocka_unit_test(ends_are_lengths)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static void assert_positions(const struct pe_padding *p, bool is_counted, bool i
     assert_memory_equal(found, expected, sizeof found);
 }
 
-static void test_positions(void **state)
+TEST(test_positions)
 {
     struct pe_padding_fields fields = fields_of(columns, 2, 2, 4);
     struct pe_padding p;
@@ -50,15 +50,9 @@ static void assert_refused(const double *mask, unsigned rank, uint64_t rows, uin
     assert_non_null(strstr(err.detail, word));
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
     assert_refused((double[]){0, 0.5}, 1, 1, 2, "0 and 1");
     assert_refused((double[]){0, 0}, 1, 1, 2, "every column is padding");
     assert_refused((double[]){1, 1}, 3, 1, 2, "3 axes");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_positions), cmocka_unit_test(test_refusals)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

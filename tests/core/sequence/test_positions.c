@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /* Rows of a grid [3, 4], row by row, and in blocks of 2 by 2 of a grid [4, 6]. */
-static void grids(void **unused)
+TEST(grids)
 {
     const struct pe_positions row = {.n = 12, .inner = 4, .size = 3}, col = {.n = 12, .inner = 1, .size = 4};
     for (uint64_t i = 0; i < 12; i++) {
@@ -23,7 +23,7 @@ static void grids(void **unused)
     }
 }
 
-static void shifted_and_listed(void **unused)
+TEST(shifted_and_listed)
 {
     const double list[3] = {-0.5, 7, 2};
     const struct pe_positions listed = {.n = 6, .list = list, .inner = 1, .size = 3};
@@ -48,7 +48,7 @@ static void assert_stretches(const struct pe_positions *p)
         }
 }
 
-static void stretches(void **unused)
+TEST(stretches)
 {
     const double list[] = {3, 3, 3, 4, 5, 6, 0.1, 1.1, 2.1, 2.1, -4, -3};
     const struct pe_positions all[] = {
@@ -70,14 +70,4 @@ static void stretches(void **unused)
     assert_int_equal(step, 0);
     assert_int_equal(pe_positions_stretch(&all[2], 2, 10, &step), 4);
     assert_int_equal(step, 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grids),
-        cmocka_unit_test(shifted_and_listed),
-        cmocka_unit_test(stretches),
-    };
-    return cmocka_run_group_tests_name("positions", tests, NULL, NULL);
 }

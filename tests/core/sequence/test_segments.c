@@ -95,7 +95,7 @@ static uint64_t tokens(const struct pe_segment_rules *rules, const char *list)
 
 /* ---- Text and grids ---- */
 
-static void text_is_one_axis(void **unused)
+TEST(text_is_one_axis)
 {
     const double id[] = {0, 1, 2, 3, 4};
     for (enum pe_position_style k = 0; pe_position_styles[k]; k++) {
@@ -105,7 +105,7 @@ static void text_is_one_axis(void **unused)
 }
 
 /* The example in the documentation of Qwen2-VL's get_rope_index. */
-static void qwen2_vl_counts_frames(void **unused)
+TEST(qwen2_vl_counts_frames)
 {
     struct pe_segment_rules rules = style(PE_QWEN2_VL);
     const double t[] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 4, 5, 6, 7},
@@ -115,7 +115,7 @@ static void qwen2_vl_counts_frames(void **unused)
 }
 
 /* The example of Qwen2.5-VL's: 25 tokens a second, 2 s a grid. */
-static void qwen2_5_vl_counts_seconds(void **unused)
+TEST(qwen2_5_vl_counts_seconds)
 {
     struct pe_segment_rules rules = style(PE_QWEN2_5_VL);
     rules.tokens_per_second = 25;
@@ -127,7 +127,7 @@ static void qwen2_5_vl_counts_seconds(void **unused)
 }
 
 /* Half-second grids at 2 tokens a second: 11, 12, 13, 14 as published, 11 four times in later transformers. */
-static void later_transformers_cut_seconds(void **unused)
+TEST(later_transformers_cut_seconds)
 {
     const char *list = "[{\"type\":\"text\",\"len\":11},{\"type\":\"video\",\"grid\":[4,2,2],\"second_per_grid\":0.5}]";
     struct pe_segment_rules published = style(PE_QWEN2_5_VL), later = style(PE_QWEN2_5_VL_INT_SECONDS);
@@ -155,7 +155,7 @@ static void later_transformers_cut_seconds(void **unused)
 }
 
 /* t of frame k of an image, and of a video with no second_per_grid (1 s). */
-static void frames_of_images_and_default_seconds(void **unused)
+TEST(frames_of_images_and_default_seconds)
 {
     static const double image[] = {[PE_QWEN2_5_VL] = 0,    [PE_QWEN2_VL] = 2,    [PE_QWEN2_5_VL_INT_SECONDS] = 0,
                                    [PE_QWEN2_5_OMNI] = 50, [PE_QWEN3_OMNI] = 50, [PE_VIDEOROPE] = 4};
@@ -175,7 +175,7 @@ static void frames_of_images_and_default_seconds(void **unused)
 }
 
 /* Two frames of one row of two tokens, timestamps of two tokens before each. */
-static void qwen3_vl_frames_are_segments(void **unused)
+TEST(qwen3_vl_frames_are_segments)
 {
     struct pe_segment_rules rules = style(PE_QWEN3_VL);
     const double t[] = {0, 1, 2, 2, 4, 5, 6, 6}, h[] = {0, 1, 2, 2, 4, 5, 6, 6}, w[] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -201,7 +201,7 @@ static uint64_t moved_frames(double seconds, double rate)
     return moved;
 }
 
-static void products_are_float32(void **unused)
+TEST(products_are_float32)
 {
     assert_true(trunc(6 * 0.3 * 25) == 44);
     assert_int_equal(moved_frames(0.3, 25), 9);
@@ -210,7 +210,7 @@ static void products_are_float32(void **unused)
 
 /* ---- Audio ---- */
 
-static void mel_frames_become_tokens(void **unused)
+TEST(mel_frames_become_tokens)
 {
     static const uint64_t cases[][3] = {/* mel frames, Qwen2.5, Qwen3 */
                                         {3, 1, 1},     {13, 3, 2},    {99, 25, 13},  {100, 25, 13},
@@ -227,7 +227,7 @@ static void mel_frames_become_tokens(void **unused)
 }
 
 /* Frames at 0, 25, 50 and 60 tokens of sound: the third frame and the sound from 50 on are the second chunks. */
-static void tmrope_interleaves_chunks(void **unused)
+TEST(tmrope_interleaves_chunks)
 {
     struct pe_segment_rules rules = style(PE_QWEN2_5_OMNI);
     double id[67] = {0, 0, 1, 26}, space[67] = {0, 0, 1, 1};
@@ -241,7 +241,7 @@ static void tmrope_interleaves_chunks(void **unused)
 }
 
 /* A gap of 120 ids is passed one token at a time: frames of three tokens at 0 and 120 are chunks of 3, 1 and 2. */
-static void tmrope_opens_one_chunk_a_token(void **unused)
+TEST(tmrope_opens_one_chunk_a_token)
 {
     struct pe_segment_rules rules = style(PE_QWEN2_5_OMNI);
     double t[2 + 6 + 130 + 2] = {0, 0, 1, 1, 1}, w[2 + 6 + 130 + 2] = {0, 0, 1, 2, 3};
@@ -264,7 +264,7 @@ static void tmrope_opens_one_chunk_a_token(void **unused)
 }
 
 /* mel 13, two frames of 4 by 20: the last text id is 10, the largest id inside the video 13. */
-static void tmrope_ids_go_back(void **unused)
+TEST(tmrope_ids_go_back)
 {
     struct pe_segment_rules rules = style(PE_QWEN2_5_OMNI);
     assert_int_equal(tokens(&rules, "[{\"type\":\"audio\",\"mel_frames\":13}]"), 3);
@@ -282,7 +282,7 @@ static void tmrope_ids_go_back(void **unused)
 }
 
 /* 13 ids a second, frames at 2 and 15: sound 2, 3, 4 between, video first at 2; start and end tokens one id each. */
-static void qwen3_omni_merges_by_time(void **unused)
+TEST(qwen3_omni_merges_by_time)
 {
     struct pe_segment_rules rules = style(PE_QWEN3_OMNI);
     rules.position_id_per_seconds = 13;
@@ -295,7 +295,7 @@ static void qwen3_omni_merges_by_time(void **unused)
 }
 
 /* Half a second is 6.5 ids: nothing is truncated, and rope_delta uses the floor of the largest id. */
-static void qwen3_omni_keeps_fractions(void **unused)
+TEST(qwen3_omni_keeps_fractions)
 {
     struct pe_segment_rules rules = style(PE_QWEN3_OMNI);
     rules.position_id_per_seconds = 13;
@@ -314,7 +314,7 @@ static void qwen3_omni_keeps_fractions(void **unused)
 /* ---- VideoRoPE ---- */
 
 /* Frames of 2 by 3 at 2 and 4, columns around the middle; text goes on after the last frame's time. */
-static void videorope_is_diagonal(void **unused)
+TEST(videorope_is_diagonal)
 {
     struct pe_segment_rules rules = style(PE_VIDEOROPE);
     const double t[] = {0, 1, 2, 2, 2, 2, 2, 2, 4, 4, 4, 4, 4, 4, 5},
@@ -334,7 +334,7 @@ static void videorope_is_diagonal(void **unused)
 /* ---- Laws ---- */
 
 /* Decoding: the next token's id is its number plus rope_delta. */
-static void rope_delta_finds_the_next_id(void **unused)
+TEST(rope_delta_finds_the_next_id)
 {
     static const char *const begun[] = {
         "{\"type\":\"text\",\"len\":9},{\"type\":\"image\",\"grid\":[1,8,12]}",
@@ -418,7 +418,7 @@ static void assert_refused(const struct pe_segment_rules *rules, const char *lis
     assert_int_equal(s.n, 77);
 }
 
-static void refusals_name_field_and_rule(void **unused)
+TEST(refusals_name_field_and_rule)
 {
     for (size_t i = 0; i < COUNT(refused); i++) {
         struct pe_segment_rules rules = style(refused[i].style);
@@ -426,7 +426,7 @@ static void refusals_name_field_and_rule(void **unused)
     }
 }
 
-static void rules_have_ranges(void **unused)
+TEST(rules_have_ranges)
 {
     const char *list = "[{\"type\":\"audio_in_video\",\"grid\":[1,2,2],\"audio_len\":4}]";
     struct pe_segment_rules rules = style(PE_QWEN2_5_OMNI);
@@ -449,7 +449,7 @@ static void rules_have_ranges(void **unused)
 
 /* ---- Ceilings ---- */
 
-static void tokens_have_a_ceiling(void **unused)
+TEST(tokens_have_a_ceiling)
 {
     struct pe_segment_rules rules = style(PE_QWEN2_5_OMNI);
     assert_int_equal(tokens(&rules, "[{\"type\":\"text\",\"len\":262143},{\"type\":\"text\",\"len\":1}]"), 1 << 18);
@@ -465,7 +465,7 @@ static void tokens_have_a_ceiling(void **unused)
                    "/segments/0", "262144");
 }
 
-static void segments_have_a_ceiling(void **unused)
+TEST(segments_have_a_ceiling)
 {
     const struct pe_field fields[] = {{"type", {.kind = PE_STRING, .string = "text"}},
                                       {"len", {.kind = PE_INTEGER, .integer = 2}}};
@@ -487,7 +487,7 @@ static void segments_have_a_ceiling(void **unused)
     free(items);
 }
 
-static void every_allocation_may_fail(void **unused)
+TEST(every_allocation_may_fail)
 {
     struct test_request r;
     test_request_parse(&r, "{\"segments\":[{\"type\":\"text\",\"len\":3},{\"type\":\"image\",\"grid\":[1,4,4]}]}");
@@ -508,31 +508,4 @@ static void every_allocation_may_fail(void **unused)
     }
     alloc_fail_at(-1);
     test_request_drop(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_one_axis),
-        cmocka_unit_test(qwen2_vl_counts_frames),
-        cmocka_unit_test(qwen2_5_vl_counts_seconds),
-        cmocka_unit_test(later_transformers_cut_seconds),
-        cmocka_unit_test(frames_of_images_and_default_seconds),
-        cmocka_unit_test(qwen3_vl_frames_are_segments),
-        cmocka_unit_test(products_are_float32),
-        cmocka_unit_test(mel_frames_become_tokens),
-        cmocka_unit_test(tmrope_interleaves_chunks),
-        cmocka_unit_test(tmrope_opens_one_chunk_a_token),
-        cmocka_unit_test(tmrope_ids_go_back),
-        cmocka_unit_test(qwen3_omni_merges_by_time),
-        cmocka_unit_test(qwen3_omni_keeps_fractions),
-        cmocka_unit_test(videorope_is_diagonal),
-        cmocka_unit_test(rope_delta_finds_the_next_id),
-        cmocka_unit_test(refusals_name_field_and_rule),
-        cmocka_unit_test(rules_have_ranges),
-        cmocka_unit_test(tokens_have_a_ceiling),
-        cmocka_unit_test(segments_have_a_ceiling),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests_name("segments", tests, NULL, NULL);
 }

@@ -108,14 +108,14 @@ static void check_gradients(const char *scheme)
     tear_down(&s);
 }
 
-static void test_gradients(void **state)
+TEST(test_gradients)
 {
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
         check_gradients(schemes[i]);
 }
 
 /* Rows of a learned table beyond the sequences, and buckets of distances that do not occur, have none. */
-static void test_what_is_not_used_has_no_gradient(void **state)
+TEST(test_what_is_not_used_has_no_gradient)
 {
     struct setup s;
     set_up(&s, "learned");
@@ -128,7 +128,7 @@ static void test_what_is_not_used_has_no_gradient(void **state)
     tear_down(&s);
 }
 
-static void test_f32_follows_f64(void **state)
+TEST(test_f32_follows_f64)
 {
     for (size_t k = 0; k < sizeof schemes / sizeof *schemes; k++) {
         struct setup s;
@@ -155,7 +155,7 @@ static void test_f32_follows_f64(void **state)
 }
 
 /* The losses before a token do not depend on it, and a batch is its sequences. */
-static void test_causal_and_independent(void **state)
+TEST(test_causal_and_independent)
 {
     for (size_t k = 0; k < sizeof schemes / sizeof *schemes; k++) {
         struct setup s;
@@ -177,7 +177,7 @@ static void test_causal_and_independent(void **state)
 }
 
 /* A decoder without room for gradients gives the same losses. */
-static void test_room_may_be_shared(void **state)
+TEST(test_room_may_be_shared)
 {
     struct setup s;
     double all[ROWS], again[ROWS];
@@ -188,14 +188,4 @@ static void test_room_may_be_shared(void **state)
     assert_memory_equal(all, again, sizeof all);
     pe_decoder_free_f64(small);
     tear_down(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients),          cmocka_unit_test(test_what_is_not_used_has_no_gradient),
-        cmocka_unit_test(test_f32_follows_f64),    cmocka_unit_test(test_causal_and_independent),
-        cmocka_unit_test(test_room_may_be_shared),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

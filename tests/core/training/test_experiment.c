@@ -81,7 +81,7 @@ static void refused(const char *fields, const char *const *configs, size_t n, co
     drop(&asked);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
     const char *alibi = "{'scheme':'alibi'}";
     refused("{}", CONFIGS("{'scheme':'shaw'}"), "/configs/0/scheme", "kerple");
@@ -125,7 +125,7 @@ static void run(struct pe_experiment *experiment, struct told *told)
 
 static const char small[] = "{'task':'local','steps':40,'train_len':16,'eval_len':20,'seed':2}";
 
-static void test_events(void **state)
+TEST(test_events)
 {
     const uint64_t steps[] = {1, 10, 20, 40};
     struct pe_experiment *experiment = open_experiment(small, CONFIGS("{'scheme':'rope'}", "{'scheme':'t5'}"));
@@ -152,7 +152,7 @@ static double member(const struct pe_value *object, const char *name)
 }
 
 /* Each configuration, then its evaluations; the means are those of the curves. */
-static void test_results(void **state)
+TEST(test_results)
 {
     enum { T = 16, E = 20 };
     struct pe_experiment *experiment = open_experiment(
@@ -186,7 +186,7 @@ static void test_results(void **state)
     close_experiment(experiment);
 }
 
-static void test_same_numbers_each_time(void **state)
+TEST(test_same_numbers_each_time)
 {
     double first[20];
     for (int again = 0; again < 2; again++) {
@@ -202,7 +202,7 @@ static void test_same_numbers_each_time(void **state)
 }
 
 /* A run begins as if it were alone. */
-static void test_runs_do_not_depend_on_each_other(void **state)
+TEST(test_runs_do_not_depend_on_each_other)
 {
     double alone[20];
     struct told told;
@@ -218,7 +218,7 @@ static void test_runs_do_not_depend_on_each_other(void **state)
 
 /* ---- Resources ---- */
 
-static void test_each_allocation_may_fail(void **state)
+TEST(test_each_allocation_may_fail)
 {
     struct pe_experiment *experiment = NULL;
     struct pe_failure err;
@@ -244,7 +244,7 @@ static enum pe_status admit(void *caller, double bytes, struct pe_failure *err)
 }
 
 /* The largest experiment stays below 64 MiB, and below what it has reserved. */
-static void test_memory(void **state)
+TEST(test_memory)
 {
     const char *rope = "{'scheme':'rope','eval':[{'base':3},{'base':2},{'base':3},{'base':4}]}";
     struct pe_experiment *experiment = NULL;
@@ -260,18 +260,4 @@ static void test_memory(void **state)
     assert_true(alloc_peak() < 64L << 20);
     assert_true((double)alloc_peak() <= admitted);
     close_experiment(experiment);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_events),
-        cmocka_unit_test(test_results),
-        cmocka_unit_test(test_same_numbers_each_time),
-        cmocka_unit_test(test_runs_do_not_depend_on_each_other),
-        cmocka_unit_test(test_each_allocation_may_fail),
-        cmocka_unit_test(test_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

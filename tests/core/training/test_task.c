@@ -34,7 +34,7 @@ static void expect_sequence(enum pe_task_kind kind, const char *token, const cha
     }
 }
 
-static void test_sequences(void **state)
+TEST(test_sequences)
 {
     enum { N = 40, FIRST = 11, COUNT = 3 };
     for (int kind = PE_TASK_LOCAL; kind <= PE_TASK_LAG; kind++)
@@ -52,7 +52,7 @@ static void test_sequences(void **state)
 }
 
 /* 0.8 + 0.2/8 for what the rule says, 0.2/8 for each other token, 1/8 while it says nothing. */
-static void test_best_predictor(void **state)
+TEST(test_best_predictor)
 {
     struct pe_task lag, local;
     uint8_t x[12] = {0, 1, 2, 3, 4, 5, 6, 7, 0, 5, 2, 3};
@@ -70,7 +70,7 @@ static void test_best_predictor(void **state)
 }
 
 /* Its mean over many tokens is the entropy of the task: -.825 ln .825 - 7·.025 ln .025 = .8043. */
-static void test_floor(void **state)
+TEST(test_floor)
 {
     enum { N = 500, COUNT = 400 };
     static uint8_t tokens[COUNT * (N + 1)];
@@ -82,14 +82,4 @@ static void test_floor(void **state)
         for (size_t i = 7; i < N; i++)
             sum += pe_task_bayes(&task, tokens + s * (N + 1), i);
     assert_true(fabs(sum / (COUNT * (N - 7.0)) - entropy) < 0.01);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sequences),
-        cmocka_unit_test(test_best_predictor),
-        cmocka_unit_test(test_floor),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static int64_t next_random(int64_t below) /* in -below … below */
 }
 
 /* p·N/D = whole + rest/D with |rest| ≤ D/2, in integers. */
-static void fractions_are_exact(void **unused)
+TEST(fractions_are_exact)
 {
     for (int i = 0; i < 100000; i++) {
         int64_t p = next_random(1 << 20), d = 1 + llabs(next_random(INT64_C(1) << (i % 40)));
@@ -33,7 +33,7 @@ static void fractions_are_exact(void **unused)
 }
 
 /* Sums that cancel almost completely: the remainder is right to its own last bit. */
-static void sums_that_cancel_are_exact(void **unused)
+TEST(sums_that_cancel_are_exact)
 {
     for (int i = 0; i < 10000; i++) {
         double a = (double)next_random(INT64_C(1) << 50) * 0x1p-20, b = (double)next_random(INT64_C(1) << 50) * 0x1p-41;
@@ -48,7 +48,7 @@ static void sums_that_cancel_are_exact(void **unused)
 }
 
 /* The sine of each quarter, by the long double of the C library, which leaves 11 bits more than a double. */
-static void sines_are_right(void **unused)
+TEST(sines_are_right)
 {
     enum { N = 1000 };
     static struct pe_phase phases[N];
@@ -69,7 +69,7 @@ static void sines_are_right(void **unused)
     }
 }
 
-static void whole_quarters_are_exact(void **unused)
+TEST(whole_quarters_are_exact)
 {
     static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16};
     const double expected[] = {0, 1, 0, -1, 0, -1, 0, 1};
@@ -84,15 +84,4 @@ static void whole_quarters_are_exact(void **unused)
             assert_true(v == expected[i] && (v != 0 || !signbit(v)));
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fractions_are_exact),
-        cmocka_unit_test(sums_that_cancel_are_exact),
-        cmocka_unit_test(sines_are_right),
-        cmocka_unit_test(whole_quarters_are_exact),
-    };
-    return cmocka_run_group_tests_name("phases", tests, NULL, NULL);
 }

@@ -87,7 +87,7 @@ static void check(const struct wave_table *table, const struct style *style, int
     pe_wave_list_free(list);
 }
 
-static void what_is_right_is_right(void **unused)
+TEST(what_is_right_is_right)
 {
     enum pe_isa best = pe_isa();
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
@@ -98,7 +98,7 @@ static void what_is_right_is_right(void **unused)
 }
 
 /* Any rectangle is the same bytes as in the whole; nothing else is written. */
-static void parts_are_the_whole(void **unused)
+TEST(parts_are_the_whole)
 {
     static float whole[ROWS * COLS_MAX], part[ROWS * COLS_MAX + 64];
     double positions[ROWS];
@@ -128,7 +128,7 @@ static void parts_are_the_whole(void **unused)
 }
 
 /* Rows that it must reject: position 0, a phase on a zero, phases too long; and columns that it does not accept. */
-static void what_it_leaves(void **unused)
+TEST(what_it_leaves)
 {
     struct pe_wave columns[2] = {{.fh = 0.5, .ah = 1}, {.fh = 0.3, .ah = 1}};
     struct pe_wave_list *list;
@@ -148,14 +148,4 @@ static void what_it_leaves(void **unused)
     }
     assert_int_equal(pe_wave_list_rows(NULL, &tiny, 1, 0, 2, out, 2), 0);
     pe_wave_list_free(NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_right_is_right),
-        cmocka_unit_test(parts_are_the_whole),
-        cmocka_unit_test(what_it_leaves),
-    };
-    return cmocka_run_group_tests_name("wave_list", tests, NULL, NULL);
 }

@@ -72,7 +72,7 @@ static struct pe_wave wave_of(const struct value *v)
     return (struct pe_wave){.fh = v->fh, .fl = v->fl, .ah = 1, .quarter = v->quarter};
 }
 
-static void values_of_mpmath(void **unused)
+TEST(values_of_mpmath)
 {
     for (size_t i = 0; i < N_VALUES; i++) {
         double phase;
@@ -86,7 +86,7 @@ static void values_of_mpmath(void **unused)
 }
 
 /* The amplitude is exact to its lower part, and a minus is a minus. */
-static void amplitudes(void **unused)
+TEST(amplitudes)
 {
     for (size_t i = 0; i < N_VALUES; i++) {
         double phase;
@@ -102,7 +102,7 @@ static void amplitudes(void **unused)
 }
 
 /* A decided value rounds as the exact value does, and no value here is too near a middle to be decided. */
-static void decisions(void **unused)
+TEST(decisions)
 {
     uint64_t before = pe_undecided_count();
     for (size_t i = 0; i < N_VALUES; i++) {
@@ -115,7 +115,7 @@ static void decisions(void **unused)
 }
 
 /* +0 where a phase is none or a whole number of half turns, and the amplitude a quarter on. */
-static void zeros(void **unused)
+TEST(zeros)
 {
     for (int quarter = 0; quarter < 4; quarter++)
         for (double p = 0; p < 12; p += 4) {
@@ -125,15 +125,4 @@ static void zeros(void **unused)
             assert_true(got == (turned ? -2 : 2) * want);
             assert_true(got != 0 || !signbit(got));
         }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_of_mpmath),
-        cmocka_unit_test(amplitudes),
-        cmocka_unit_test(decisions),
-        cmocka_unit_test(zeros),
-    };
-    return cmocka_run_group_tests_name("wave_value", tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static void check_narrow(const struct wave_table *table, const struct pe_waves *
         }
 }
 
-static void narrow_values_are_correctly_rounded(void **unused)
+TEST(narrow_values_are_correctly_rounded)
 {
     for_all(check_narrow);
     assert_int_equal(pe_undecided_count(), 0);
@@ -86,12 +86,12 @@ static void check_double(const struct wave_table *table, const struct pe_waves *
         }
 }
 
-static void doubles_are_within_an_ulp(void **unused) { for_all(check_double); }
+TEST(doubles_are_within_an_ulp) { for_all(check_double); }
 
 static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16};
 
 /* Any rectangle, and the same positions as a list, are the same bytes as the whole run; nothing else is written. */
-static void parts_and_lists_are_the_whole(void **unused)
+TEST(parts_and_lists_are_the_whole)
 {
     static _Alignas(64) char whole[ROWS * COLS_MAX * 8], part[ROWS * COLS_MAX * 8 + 64];
     double list[ROWS];
@@ -122,7 +122,7 @@ static void parts_and_lists_are_the_whole(void **unused)
 
 /* Fractional positions, amplitudes, signs, constants: against the value in double-double, which its own tests and the
  * exact runs above hold. */
-static void odd_columns(void **unused)
+TEST(odd_columns)
 {
     struct pe_wave columns[40];
     struct pe_dd w[10];
@@ -217,7 +217,7 @@ static void check_everywhere(const struct pe_wave *columns, size_t n, double sta
 }
 
 /* Whole numbers of quarter turns a step, where the signs of zeros are all that could differ; and columns of nothing. */
-static void zeros_have_no_sign(void **unused)
+TEST(zeros_have_no_sign)
 {
     for (int f = -6; f <= 6; f++) {
         struct pe_wave columns[N_FEW];
@@ -230,7 +230,7 @@ static void zeros_have_no_sign(void **unused)
 
 /* Amplitudes slightly beside the middle between two numbers, in columns so slow that they stay there: only the side
  * decides the rounding, and some are nearer to the middle than the doubles of a run can resolve. */
-static void beside_middles(void **unused)
+TEST(beside_middles)
 {
     static const double middles[] = {1 + 0x1p-24, 0.75 + 0x1p-25, 1 + 0x1p-11, 0.6875 + 0x1p-12, 1 + 0x1p-8, 0x1.55p-5};
     for (size_t m = 0; m < sizeof middles / sizeof *middles; m++)
@@ -245,7 +245,7 @@ static void beside_middles(void **unused)
 }
 
 /* From below every dtype's smallest number to beyond f16's largest, slow columns and fast ones. */
-static void amplitudes_of_every_size(void **unused)
+TEST(amplitudes_of_every_size)
 {
     static const int exponents[] = {-150, -127, -112, -100, -99, -25, -15, -14, -13, 0, 8, 14, 15, 16, 40, 51, 120};
     struct pe_dd w[N_FEW / 2];
@@ -277,7 +277,7 @@ static double block_error(const uint64_t *turns, int64_t p, double x, double y, 
 
 /* The bound that runs are tested against holds for the recurrence itself, in plain C, with room to spare; and it is not
  * so wide that every value fails the test. */
-static void run_bound_holds(void **unused)
+TEST(run_bound_holds)
 {
     double worst = 0;
     for (size_t t = 0; t < N_WAVE_TABLES; t++)
@@ -299,7 +299,7 @@ static void run_bound_holds(void **unused)
     assert_true(worst > 0.01);
 }
 
-static void sincos_of_floats(void **unused)
+TEST(sincos_of_floats)
 {
     for (float angle = 1e-20f; angle < 1e9f; angle *= 1.37f) {
         float c, s;
@@ -310,20 +310,4 @@ static void sincos_of_floats(void **unused)
         pe_sincos_f32(-(double)angle, &c, &s);
         assert_true(fabsl((long double)s + sinl((long double)angle)) <= 0x1.001p-25L);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(narrow_values_are_correctly_rounded),
-        cmocka_unit_test(doubles_are_within_an_ulp),
-        cmocka_unit_test(parts_and_lists_are_the_whole),
-        cmocka_unit_test(odd_columns),
-        cmocka_unit_test(amplitudes_of_every_size),
-        cmocka_unit_test(zeros_have_no_sign),
-        cmocka_unit_test(beside_middles),
-        cmocka_unit_test(run_bound_holds),
-        cmocka_unit_test(sincos_of_floats),
-    };
-    return cmocka_run_group_tests_name("waves", tests, NULL, NULL);
 }

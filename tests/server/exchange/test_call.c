@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-static void the_last_holder_drops_it(void **state)
+TEST(the_last_holder_drops_it)
 {
     struct calls spare = {0};
     struct call *call = call_new(&spare), *shared = call_hold(call);
@@ -22,7 +22,7 @@ static void the_last_holder_drops_it(void **state)
     calls_free(&spare);
 }
 
-static void a_block_that_is_used_again_is_clean(void **state)
+TEST(a_block_that_is_used_again_is_clean)
 {
     struct calls spare = {0};
     struct call *call = call_new(&spare);
@@ -42,7 +42,7 @@ static void a_block_that_is_used_again_is_clean(void **state)
     call_drop(NULL, &spare);
 }
 
-static void longer_texts_are_on_the_heap(void **state)
+TEST(longer_texts_are_on_the_heap)
 {
     struct calls spare = {0};
     struct call *call = call_new(&spare);
@@ -54,21 +54,10 @@ static void longer_texts_are_on_the_heap(void **state)
     calls_free(&spare);
 }
 
-static void without_memory_there_is_none(void **state)
+TEST(without_memory_there_is_none)
 {
     struct calls spare = {0};
     alloc_fail_at(0);
     assert_null(call_new(&spare));
     alloc_fail_at(-1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_holder_drops_it),
-        cmocka_unit_test(a_block_that_is_used_again_is_clean),
-        cmocka_unit_test(longer_texts_are_on_the_heap),
-        cmocka_unit_test(without_memory_there_is_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static struct api_call filled(void)
     return call;
 }
 
-static void every_text_is_in_the_key(void **state)
+TEST(every_text_is_in_the_key)
 {
     const char *const others[] = {"other", "sam", "", NULL};
     struct api_call call = filled();
@@ -35,7 +35,7 @@ static void every_text_is_in_the_key(void **state)
 }
 
 /* A text moved from one place to the next one is another request. */
-static void neighbours_do_not_run_together(void **state)
+TEST(neighbours_do_not_run_together)
 {
     for (size_t i = 0; i + 1 < API_N_TEXTS; i++) {
         struct api_call here = {.body = NULL}, there = {.body = NULL};
@@ -45,7 +45,7 @@ static void neighbours_do_not_run_together(void **state)
     }
 }
 
-static void the_body_is_in_the_key(void **state)
+TEST(the_body_is_in_the_key)
 {
     struct api_call call = filled(), shorter = call, other = call;
     shorter.body_bytes = 1;
@@ -70,22 +70,11 @@ struct known {
 };
 _Static_assert(sizeof(struct known) == sizeof(struct api_call), "a member of api_call that this test does not know");
 
-static void a_name_and_a_number_mean_one_text(void **state)
+TEST(a_name_and_a_number_mean_one_text)
 {
     struct api_call call = {.method = "GET", .accept = "text/html", .inference_header = "7"};
     assert_string_equal(call.texts[API_METHOD], "GET");
     assert_string_equal(call.texts[API_ACCEPT], "text/html");
     assert_string_equal(call.texts[API_INFERENCE_HEADER], "7");
     assert_null(call.texts[API_PATH]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_text_is_in_the_key),
-        cmocka_unit_test(neighbours_do_not_run_together),
-        cmocka_unit_test(the_body_is_in_the_key),
-        cmocka_unit_test(a_name_and_a_number_mean_one_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

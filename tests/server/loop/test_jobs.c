@@ -93,7 +93,7 @@ static size_t place_of(const struct piece *piece)
     return i;
 }
 
-static void test_a_short_job_of_another_client_does_not_wait_for_long_ones(void **state)
+TEST(test_a_short_job_of_another_client_does_not_wait_for_long_ones)
 {
     static struct piece many[4], one;
     begin(1);
@@ -109,7 +109,7 @@ static void test_a_short_job_of_another_client_does_not_wait_for_long_ones(void 
     end();
 }
 
-static void test_a_short_job_of_the_same_client_neither(void **state)
+TEST(test_a_short_job_of_the_same_client_neither)
 {
     static struct piece many[4], one;
     begin(1);
@@ -122,7 +122,7 @@ static void test_a_short_job_of_the_same_client_neither(void **state)
 }
 
 /* Time in which a job waits for its turn is none of its work, though time it computes is, all of it. */
-static void test_what_is_noted(void **state)
+TEST(test_what_is_noted)
 {
     static struct piece two[2];
     begin(1);
@@ -145,7 +145,7 @@ static void test_what_is_noted(void **state)
 
 /* More than there are threads, of many clients: each is done once, and no more compute at a time than there are
  * workers. */
-static void test_many(void **state)
+TEST(test_many)
 {
     static struct piece pieces[N_JOBS_MAX];
     begin(3);
@@ -164,7 +164,7 @@ static void test_many(void **state)
 }
 
 /* The end waits for all that have begun, and those that have not. */
-static void test_the_end(void **state)
+TEST(test_the_end)
 {
     static struct piece pieces[20];
     begin(2);
@@ -190,7 +190,7 @@ static void await(struct job *job)
         job_wait();
 }
 
-static void test_waiting_for_one_that_waits(void **state)
+TEST(test_waiting_for_one_that_waits)
 {
     static struct piece holder, waiting[6];
     begin(1);
@@ -224,7 +224,7 @@ static void leave(struct job *job)
     work(job);
 }
 
-static void test_leaving(void **state)
+TEST(test_leaving)
 {
     enum { AWAY = 60 };
     static struct piece away[AWAY], other;
@@ -252,7 +252,7 @@ static void test_leaving(void **state)
 }
 
 /* Jobs that never breathe have all workers, and one that must not wait has a thread of its own. */
-static void test_aside(void **state)
+TEST(test_aside)
 {
     static struct piece stubborn, aside;
     begin(1);
@@ -263,19 +263,4 @@ static void test_aside(void **state)
     job_submit_aside(loop, &aside.job);
     run_until(2);
     end();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_short_job_of_another_client_does_not_wait_for_long_ones),
-        cmocka_unit_test(test_a_short_job_of_the_same_client_neither),
-        cmocka_unit_test(test_what_is_noted),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_the_end),
-        cmocka_unit_test(test_waiting_for_one_that_waits),
-        cmocka_unit_test(test_leaving),
-        cmocka_unit_test(test_aside),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-static void grows_from_the_heap_to_pages(void **state)
+TEST(grows_from_the_heap_to_pages)
 {
     struct body body = {0};
     static char part[10007];
@@ -23,7 +23,7 @@ static void grows_from_the_heap_to_pages(void **state)
     assert_int_equal(body.room, 0);
 }
 
-static void reserved_bodies_do_not_move(void **state)
+TEST(reserved_bodies_do_not_move)
 {
     static const size_t sizes[] = {1, 4096, 300000};
     for (size_t i = 0; i < 3; i++) {
@@ -37,7 +37,7 @@ static void reserved_bodies_do_not_move(void **state)
     }
 }
 
-static void room_stays_within_the_maximum(void **state)
+TEST(room_stays_within_the_maximum)
 {
     struct body body = {0};
     static char part[1000];
@@ -62,7 +62,7 @@ static bool fill(struct body *body, size_t n, size_t n_max)
 }
 
 /* Declared or not: what is taken goes with what has come, an eighth and 16 KiB ahead, or to the next 2 MiB. */
-static void memory_is_taken_as_bytes_come(void **state)
+TEST(memory_is_taken_as_bytes_come)
 {
     static const size_t steps[] = {1, 300, 16 * KIB, 100 * KIB, 300 * KIB, MIB, 3 * MIB, 11 * MIB, 20 * MIB};
     admission_setup(256 * MIB, 1);
@@ -87,7 +87,7 @@ static void memory_is_taken_as_bytes_come(void **state)
 
 /* One client's bodies leave a fifth for others; all together leave an eighth that no body takes but the first bytes
  * of each; what is refused has taken nothing. */
-static void bodies_leave_room(void **state)
+TEST(bodies_leave_room)
 {
     enum { N = 64 };
     struct body bodies[N] = {{0}};
@@ -120,7 +120,7 @@ static void bodies_leave_room(void **state)
     admission_setup(UINT64_MAX, 1);
 }
 
-static void budget_holds_but_nobody_starves(void **state)
+TEST(budget_holds_but_nobody_starves)
 {
     struct pool *pool = pool_new(1 << 20);
     char *a = pool_get(pool, 512 << 10, false), *b = pool_get(pool, 512 << 10, false);
@@ -139,7 +139,7 @@ static void budget_holds_but_nobody_starves(void **state)
     pool_free(pool);
 }
 
-static void quotas(void **state)
+TEST(quotas)
 {
     assert_int_equal(process_quota_parse("200000 100000\n"), 2);
     assert_int_equal(process_quota_parse("150000 100000\n"), 2);
@@ -147,18 +147,4 @@ static void quotas(void **state)
     assert_int_equal(process_quota_parse("max 100000\n"), 0);
     assert_int_equal(process_quota_parse(""), 0);
     assert_true(process_n_cores() >= 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grows_from_the_heap_to_pages),
-        cmocka_unit_test(reserved_bodies_do_not_move),
-        cmocka_unit_test(room_stays_within_the_maximum),
-        cmocka_unit_test(memory_is_taken_as_bytes_come),
-        cmocka_unit_test(bodies_leave_room),
-        cmocka_unit_test(budget_holds_but_nobody_starves),
-        cmocka_unit_test(quotas),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

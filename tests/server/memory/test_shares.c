@@ -22,7 +22,7 @@ static void end_streams(uint64_t client, uint64_t n)
         admission_end_stream(client);
 }
 
-static void one_client_gets_four_fifths(void **state)
+TEST(one_client_gets_four_fifths)
 {
     static const struct {
         uint64_t max, most;
@@ -37,7 +37,7 @@ static void one_client_gets_four_fifths(void **state)
 }
 
 /* Each further client gets something, and no more than four times what it leaves. */
-static void many_clients_leave_room_for_one_more(void **state)
+TEST(many_clients_leave_room_for_one_more)
 {
     enum { N = 20 };
     uint64_t got[N], sum = 0;
@@ -60,7 +60,7 @@ static void many_clients_leave_room_for_one_more(void **state)
 }
 
 /* What may still be taken is what can be taken. */
-static void what_is_left(void **state)
+TEST(what_is_left)
 {
     for (uint64_t held = 0; held < 40; held++)
         for (uint64_t n_free = 0; n_free < 60; n_free++) {
@@ -82,7 +82,7 @@ static void what_is_left(void **state)
 }
 
 /* Many clients, colliding in their buckets, against plain sums. */
-static void holdings_are_sums(void **state)
+TEST(holdings_are_sums)
 {
     enum { N_CLIENTS = 20000, N_STEPS = 200000 };
     uint64_t *sums = calloc(N_CLIENTS, sizeof *sums), seed = 12345;
@@ -104,7 +104,7 @@ static void holdings_are_sums(void **state)
 }
 
 /* What several requests of a client share counts once, for each client that has any use of it. */
-static void objects_count_once(void **state)
+TEST(objects_count_once)
 {
     enum { N = 3000 };
     static char objects[N];
@@ -145,7 +145,7 @@ static void *take_and_give(void *self)
     return NULL;
 }
 
-static void all_is_given_back_by_many_threads(void **state)
+TEST(all_is_given_back_by_many_threads)
 {
     enum { N = 6 };
     pthread_t threads[N];
@@ -166,17 +166,4 @@ static void all_is_given_back_by_many_threads(void **state)
     admission_give_for(1, 800);
     admission_give_for(2, 160);
     assert_int_equal(admission_memory(), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_client_gets_four_fifths),
-        cmocka_unit_test(many_clients_leave_room_for_one_more),
-        cmocka_unit_test(what_is_left),
-        cmocka_unit_test(holdings_are_sums),
-        cmocka_unit_test(objects_count_once),
-        cmocka_unit_test(all_is_given_back_by_many_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static const struct {
     {"\xc3\xa9", false},
 };
 
-static void test_names(void **state)
+TEST(test_names)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (page_folder_name_is_valid(names[i].name) != names[i].is_valid)
@@ -67,26 +67,24 @@ static void write_file(const char *name, const char *text)
     fclose(file);
 }
 
-static int set_up(void **state)
+void tests_begin(void)
 {
     char path[128];
     snprintf(folder, sizeof folder, "/tmp/posenc-page-XXXXXX");
-    if (!mkdtemp(folder))
-        return -1;
+    assert_non_null(mkdtemp(folder));
     print_path(path, sizeof path, "views");
     snprintf(outside, sizeof outside, "%s/page", folder);
-    if (mkdir(outside, 0700) || mkdir(path, 0700))
-        return -1;
+    assert_true(mkdir(outside, 0700) == 0 && mkdir(path, 0700) == 0);
     snprintf(outside, sizeof outside, "%s/secret.js", folder);
     FILE *file = fopen(outside, "w");
-    return file && fputs("secret", file) >= 0 && fclose(file) == 0 ? 0 : -1;
+    assert_true(file && fputs("secret", file) >= 0 && fclose(file) == 0);
 }
 
-static int tear_down(void **state)
+void tests_end(void)
 {
     char command[96];
     snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
+    assert_int_equal(system(command), 0);
 }
 
 /* What is read under a name, NUL-terminated; "-" if nothing is there. Freed by the next call. */
@@ -105,7 +103,7 @@ static const char *text_of(const char *name)
     return last;
 }
 
-static void test_files(void **state)
+TEST(test_files)
 {
     write_file("views/table.js", "one");
     assert_string_equal(text_of("views/table.js"), "one");
@@ -119,7 +117,7 @@ static void test_files(void **state)
     assert_string_equal(text_of("../secret.js"), "-");
 }
 
-static void test_the_build_is_named(void **state)
+TEST(test_the_build_is_named)
 {
     write_file("index.html", "/ui/BUILD /ui/BUILD/a.js/ui/BUILD/ui/BUIL");
     assert_string_equal(text_of("index.html"), "/ui/dev /ui/dev/a.js/ui/dev/ui/BUIL");
@@ -129,7 +127,7 @@ static void test_the_build_is_named(void **state)
     assert_string_equal(text_of("main.js"), "/ui/BUILD"); /* only the first file is changed */
 }
 
-static void test_no_link_and_no_pipe(void **state)
+TEST(test_no_link_and_no_pipe)
 {
     char path[128];
     print_path(path, sizeof path, "link.js");
@@ -143,7 +141,7 @@ static void test_no_link_and_no_pipe(void **state)
     assert_string_equal(text_of("pipe.js"), "-"); /* and does not wait for a writer */
 }
 
-static void test_large_files(void **state)
+TEST(test_large_files)
 {
     char path[128];
     write_file("large.js", "x");
@@ -154,7 +152,7 @@ static void test_large_files(void **state)
     assert_string_equal(text_of("large.js"), "-");
 }
 
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
     char page[96], *bytes;
     size_t n;
@@ -167,7 +165,7 @@ static void test_no_memory(void **state)
     assert_null(bytes);
 }
 
-static void test_opening(void **state)
+TEST(test_opening)
 {
     char good[96], error[PAGE_FOLDER_ERROR_BYTES];
     struct api_page page;
@@ -180,18 +178,4 @@ static void test_opening(void **state)
     assert_non_null(strstr(error, "index.html cannot be read there: No such file"));
     assert_false(page_folder_open(&page, "/nowhere", error));
     assert_false(page_folder_open(&page, outside, error)); /* a file */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_the_build_is_named),
-        cmocka_unit_test(test_no_link_and_no_pipe),
-        cmocka_unit_test(test_large_files),
-        cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_opening),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

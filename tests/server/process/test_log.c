@@ -12,7 +12,7 @@
 #define NOW "2026-01-02T03:04:05.678Z"
 #define N_OF(array) (sizeof(array) / sizeof *(array))
 
-static void text_and_json(void **state)
+TEST(text_and_json)
 {
     const struct log_field fields[] = {
         LOG_TEXT("id", "a-1"),       LOG_TEXT("path", "/a b"),    LOG_TEXT("scheme", ""),   LOG_COUNT("status", 200),
@@ -25,7 +25,7 @@ static void text_and_json(void **state)
                               "\"path\":\"/a b\",\"status\":200,\"total_ms\":1.235,\"cancelled\":true}\n");
 }
 
-static void hostile_texts_stay_in_their_quotes(void **state)
+TEST(hostile_texts_stay_in_their_quotes)
 {
     static const struct {
         const char *text, *quoted;
@@ -54,7 +54,7 @@ static void hostile_texts_stay_in_their_quotes(void **state)
     }
 }
 
-static void long_lines_are_cut_and_end(void **state)
+TEST(long_lines_are_cut_and_end)
 {
     char text[3000], line[128];
     memset(text, 'a', sizeof text - 1);
@@ -67,7 +67,7 @@ static void long_lines_are_cut_and_end(void **state)
 }
 
 /* Nobody reads: the calls return, lines are dropped and counted; what was kept comes out whole afterwards. */
-static void a_full_pipe_does_not_block(void **state)
+TEST(a_full_pipe_does_not_block)
 {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -100,7 +100,7 @@ static void a_full_pipe_does_not_block(void **state)
     close(ends[1]);
 }
 
-static void level_and_listening(void **state)
+TEST(level_and_listening)
 {
     int ends[2];
     char all[512];
@@ -120,16 +120,4 @@ static void level_and_listening(void **state)
     assert_memory_equal(all, "listening on http://127.0.0.1:8080\n{\"time\"", 42);
     assert_non_null(strstr(all, "\"message\":\"listening on http://127.0.0.1:8080\"}\n"));
     assert_null(strstr(all, "not seen"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_and_json),
-        cmocka_unit_test(hostile_texts_stay_in_their_quotes),
-        cmocka_unit_test(long_lines_are_cut_and_end),
-        cmocka_unit_test(a_full_pipe_does_not_block),
-        cmocka_unit_test(level_and_listening),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static double value(const char *text, const char *series)
     return found ? strtod(found + strlen(start), NULL) : 0;
 }
 
-static void every_line_is_well_formed(void **state)
+TEST(every_line_is_well_formed)
 {
     metrics_request(&(struct metrics_request){.route = "/encode", .scheme = "rope", .format = "raw", .status = 200});
     char *text = page(), family[128] = "", seen[8192] = "";
@@ -53,7 +53,7 @@ static void every_line_is_well_formed(void **state)
     free(text);
 }
 
-static void simple_rows(void **state)
+TEST(simple_rows)
 {
     metrics_add(METRICS_CONNECTIONS, 3);
     metrics_add(METRICS_CONNECTIONS, -1);
@@ -72,7 +72,7 @@ static void simple_rows(void **state)
 }
 
 /* Each counted figure stands on its own line, and on no other's. */
-static void each_figure_has_its_line(void **state)
+TEST(each_figure_has_its_line)
 {
     static const char *const series[] = {
 #define COUNTED(ID, name, type, labels, help) [METRICS_##ID] = name labels,
@@ -89,7 +89,7 @@ static void each_figure_has_its_line(void **state)
     free(text);
 }
 
-static void requests_are_counted_by_label(void **state)
+TEST(requests_are_counted_by_label)
 {
     struct metrics_request request = {.route = "/rotate",
                                       .scheme = "rope",
@@ -120,7 +120,7 @@ static void requests_are_counted_by_label(void **state)
     free(text);
 }
 
-static void the_list_of_labels_is_bounded(void **state)
+TEST(the_list_of_labels_is_bounded)
 {
     static char names[1000][8];
     for (int i = 0; i < 1000; i++) {
@@ -133,14 +133,4 @@ static void the_list_of_labels_is_bounded(void **state)
     assert_true(value(text, "posenc_request_seconds_count{route=\"other\"}") > 900);
     assert_non_null(strstr(text, "posenc_output_bytes_total{format=\"other\"}"));
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_line_is_well_formed),     cmocka_unit_test(simple_rows),
-        cmocka_unit_test(each_figure_has_its_line),      cmocka_unit_test(requests_are_counted_by_label),
-        cmocka_unit_test(the_list_of_labels_is_bounded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static struct address address_of(const char *text)
     return address;
 }
 
-static void addresses(void **state)
+TEST(addresses)
 {
     static const char *const good[][2] = {{"192.0.2.1", "::ffff:192.0.2.1"},
                                           {"::ffff:c000:201", "::ffff:192.0.2.1"},
@@ -41,7 +41,7 @@ static void addresses(void **state)
     assert_true(address_parse("1.2.3.45", 7, &address));
 }
 
-static void numbers(void **state)
+TEST(numbers)
 {
     static const struct {
         const char *a, *b;
@@ -63,7 +63,7 @@ static void numbers(void **state)
 }
 
 /* Every length of prefix, and addresses that differ in one bit. */
-static void prefixes(void **state)
+TEST(prefixes)
 {
     char text[128], error[160];
     struct networks networks;
@@ -85,7 +85,7 @@ static void prefixes(void **state)
     }
 }
 
-static void lists(void **state)
+TEST(lists)
 {
     char error[160];
     struct networks networks;
@@ -124,7 +124,7 @@ static void lists(void **state)
     assert_non_null(strstr(error, "256"));
 }
 
-static void printed(void **state)
+TEST(printed)
 {
     static const char *const texts[][2] = {
         {"192.0.2.1", "192.0.2.1"},
@@ -141,13 +141,4 @@ static void printed(void **state)
     struct address user = {.is_unix = true, .user = 1000};
     address_print(&user, text);
     assert_string_equal(text, "unix:1000");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(printed),  cmocka_unit_test(addresses), cmocka_unit_test(numbers),
-        cmocka_unit_test(prefixes), cmocka_unit_test(lists),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

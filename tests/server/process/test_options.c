@@ -22,7 +22,7 @@ static enum options_action read_with(struct options *options, const char *const 
 #define READ(options, environment, ...) read_with(options, (const char *const[]){__VA_ARGS__, NULL}, environment)
 static const char *const empty[] = {NULL};
 
-static void defaults(void **state)
+TEST(defaults)
 {
     struct options options;
     assert_int_equal(read_with(&options, empty, empty), OPTIONS_RUN);
@@ -39,7 +39,7 @@ static void defaults(void **state)
 }
 
 /* Every numeric row sets its own field, by its own variable, and no other. */
-static void each_row_sets_its_field(void **state)
+TEST(each_row_sets_its_field)
 {
     static const struct {
         const char *name;
@@ -85,7 +85,7 @@ static void write_file(char *path, const char *text)
     close(fd);
 }
 
-static void flag_before_environment_before_file(void **state)
+TEST(flag_before_environment_before_file)
 {
     char path[64];
     write_file(path, "{\"port\": 1, \"max_body\": \"1MiB\", \"workers\": 3, \"host\": null}");
@@ -100,7 +100,7 @@ static void flag_before_environment_before_file(void **state)
     options_drop(&options);
 }
 
-static void refusals_say_what_is_allowed(void **state)
+TEST(refusals_say_what_is_allowed)
 {
     static const struct {
         const char *flags[4], *words[3];
@@ -133,7 +133,7 @@ static void refusals_say_what_is_allowed(void **state)
 }
 
 /* Each list is its own, wherever its parts stand among the flags; and each source replaces the one before it whole. */
-static void repeated_flags_are_lists(void **state)
+TEST(repeated_flags_are_lists)
 {
     const char *environment[] = {"POSENC_CORS_ORIGIN=https://c", "POSENC_TRUSTED_PROXY=::1,unix", NULL};
     struct options options;
@@ -149,7 +149,7 @@ static void repeated_flags_are_lists(void **state)
     options_drop(&options);
 }
 
-static void unknown_variables_warn(void **state)
+TEST(unknown_variables_warn)
 {
     const char *environment[] = {"POSENC_MAX_BODDY=1", "POSENC_PORT=tcp://10.0.0.1:8080",
                                  "POSENC_SERVICE_HOST=10.0.0.1", "POSENC_PORT_8080_TCP=tcp://10.0.0.1:8080", NULL};
@@ -160,7 +160,7 @@ static void unknown_variables_warn(void **state)
     options_drop(&options);
 }
 
-static void actions(void **state)
+TEST(actions)
 {
     struct options options;
     assert_int_equal(READ(&options, empty, "--help"), OPTIONS_HELP);
@@ -182,7 +182,7 @@ static char *printed(const struct options *options)
     return text;
 }
 
-static void printed_config_reads_back(void **state)
+TEST(printed_config_reads_back)
 {
     struct options options, again;
     char dir[801] = "";
@@ -205,7 +205,7 @@ static void printed_config_reads_back(void **state)
     options_drop(&again);
 }
 
-static void help_names_every_option(void **state)
+TEST(help_names_every_option)
 {
     char *text = NULL;
     size_t n = 0;
@@ -219,7 +219,7 @@ static void help_names_every_option(void **state)
     free(text);
 }
 
-static void bytes(void **state)
+TEST(bytes)
 {
     uint64_t n = 0;
     assert_true(options_bytes_parse("17", &n) && n == 17);
@@ -242,7 +242,7 @@ static bool collect(void *self, const char *key, const char *value, char *reason
     return true;
 }
 
-static void config_file_members(void **state)
+TEST(config_file_members)
 {
     char all[256] = "", why[CONFIG_FILE_ERROR_BYTES];
     static const char text[] = " {\"a\" : \"x\\\"y\\n\", \"b\":-1.5e+3,\r\n\t\"c\":true, \"d\":null, \"e\":\"\" } \n";
@@ -253,7 +253,7 @@ static void config_file_members(void **state)
     assert_string_equal(all, "");
 }
 
-static void config_file_refusals(void **state)
+TEST(config_file_refusals)
 {
     static const char *const bad[] = {"",
                                       "[]",
@@ -288,7 +288,7 @@ static void config_file_refusals(void **state)
 }
 
 /* What is too long is refused where it stands, and what is not arrives whole. */
-static void config_file_long_values(void **state)
+TEST(config_file_long_values)
 {
     enum { MAX = 4096 };
     static char text[MAX + 64], all[MAX + 64], expected[MAX + 64];
@@ -313,7 +313,7 @@ static void config_file_long_values(void **state)
 }
 
 /* Through the options: a long list of a repeated flag, printed and read back. */
-static void long_lists_read_back(void **state)
+TEST(long_lists_read_back)
 {
     static char origins[4000];
     struct options options, again;
@@ -330,7 +330,7 @@ static void long_lists_read_back(void **state)
     options_drop(&again);
 }
 
-static void config_file_unknown_key(void **state)
+TEST(config_file_unknown_key)
 {
     char path[64];
     write_file(path, "{\n  \"max_bodi\": 1}");
@@ -340,26 +340,4 @@ static void config_file_unknown_key(void **state)
     assert_non_null(strstr(error, "unknown key max_bodi; nearest: max_body"));
     options_drop(&options);
     unlink(path);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults),
-        cmocka_unit_test(each_row_sets_its_field),
-        cmocka_unit_test(flag_before_environment_before_file),
-        cmocka_unit_test(refusals_say_what_is_allowed),
-        cmocka_unit_test(repeated_flags_are_lists),
-        cmocka_unit_test(unknown_variables_warn),
-        cmocka_unit_test(actions),
-        cmocka_unit_test(printed_config_reads_back),
-        cmocka_unit_test(help_names_every_option),
-        cmocka_unit_test(bytes),
-        cmocka_unit_test(config_file_members),
-        cmocka_unit_test(config_file_refusals),
-        cmocka_unit_test(config_file_unknown_key),
-        cmocka_unit_test(config_file_long_values),
-        cmocka_unit_test(long_lists_read_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

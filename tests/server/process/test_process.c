@@ -26,20 +26,20 @@ static void put(const char *name, const char *text)
     run(command);
 }
 
-static int begin(void **state)
+void tests_begin(void)
 {
     snprintf(root, sizeof root, "/tmp/posenc-groups-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
+    assert_non_null(mkdtemp(root));
 }
 
-static int end(void **state)
+void tests_end(void)
 {
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
+    assert_int_equal(system(command), 0);
 }
 
-static void without_files_there_is_no_limit(void **state)
+TEST(without_files_there_is_no_limit)
 {
     empty_root();
     assert_true(process_memory_limit(root) == UINT64_MAX);
@@ -52,7 +52,7 @@ static void without_files_there_is_no_limit(void **state)
 }
 
 /* In a container the group is the root of what is mounted, whatever its path is outside. */
-static void version_2_in_a_container(void **state)
+TEST(version_2_in_a_container)
 {
     empty_root();
     put("sys/fs/cgroup/memory.max", "1073741824\\n");
@@ -65,7 +65,7 @@ static void version_2_in_a_container(void **state)
 }
 
 /* A service of systemd: its own limit, and that of its slice. */
-static void the_least_of_all_groups_counts(void **state)
+TEST(the_least_of_all_groups_counts)
 {
     empty_root();
     put("proc/self/cgroup", "0::/system.slice/posenc.service\\n");
@@ -77,7 +77,7 @@ static void the_least_of_all_groups_counts(void **state)
     assert_true(process_memory_limit(root) == 512 << 20);
 }
 
-static void version_1(void **state)
+TEST(version_1)
 {
     empty_root();
     put("proc/self/cgroup", "9:name=systemd:/\\n4:cpu,memory:/docker/1\\n3:memoryless:/z\\n0::/\\n");
@@ -90,21 +90,9 @@ static void version_1(void **state)
     assert_true(process_memory_limit(root) == UINT64_MAX);
 }
 
-static void quotas(void **state)
+TEST(quotas)
 {
     assert_int_equal(process_quota_parse("200000 100000"), 2);
     assert_int_equal(process_quota_parse("150000 100000"), 2);
     assert_int_equal(process_quota_parse("max 100000"), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_files_there_is_no_limit),
-        cmocka_unit_test(version_2_in_a_container),
-        cmocka_unit_test(the_least_of_all_groups_counts),
-        cmocka_unit_test(version_1),
-        cmocka_unit_test(quotas),
-    };
-    return cmocka_run_group_tests_name("process", tests, begin, end);
 }

@@ -27,7 +27,7 @@ static const uint64_t vectors[64] = {
 
 static const struct siphash_key key = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
 
-static void published_vectors(void **state)
+TEST(published_vectors)
 {
     unsigned char bytes[65];
     for (size_t i = 0; i < sizeof bytes; i++)
@@ -36,7 +36,7 @@ static void published_vectors(void **state)
         assert_int_equal(siphash(key, bytes + 1, n), vectors[n]); /* at an odd address */
 }
 
-static void every_bit_of_the_key_counts(void **state)
+TEST(every_bit_of_the_key_counts)
 {
     uint64_t hash = siphash(key, "host", 4);
     for (unsigned bit = 0; bit < 64; bit++) {
@@ -48,7 +48,7 @@ static void every_bit_of_the_key_counts(void **state)
 }
 
 /* The secret is one for the process, and is not a key that is known. */
-static void the_secret_stays(void **state)
+TEST(the_secret_stays)
 {
     uint64_t hash = siphash_secret("host", 4);
     assert_int_equal(siphash_secret("host", 4), hash);
@@ -85,7 +85,7 @@ static uint64_t hash_of_variant(unsigned i)
     return call_key_hash(&made);
 }
 
-static void chosen_requests_do_not_meet(void **state)
+TEST(chosen_requests_do_not_meet)
 {
     uint64_t *hashes = malloc(N_VARIANTS * sizeof *hashes);
     for (unsigned i = 0; i < N_VARIANTS; i++)
@@ -94,15 +94,4 @@ static void chosen_requests_do_not_meet(void **state)
     for (unsigned i = 1; i < N_VARIANTS; i++)
         assert_true(hashes[i] != hashes[i - 1]);
     free(hashes);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_vectors),
-        cmocka_unit_test(every_bit_of_the_key_counts),
-        cmocka_unit_test(the_secret_stays),
-        cmocka_unit_test(chosen_requests_do_not_meet),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

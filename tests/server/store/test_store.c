@@ -50,7 +50,7 @@ static bool is_there(const char *name)
 
 /* ---- Answers ---- */
 
-static void lists_are_read(void **state)
+TEST(lists_are_read)
 {
     struct store_list list = {0};
     char next[ANSWERS_TOKEN_BYTES];
@@ -75,7 +75,7 @@ static void lists_are_read(void **state)
 
 static const char *word_at(const void *words, size_t i) { return ((const char *const *)words)[i]; }
 
-static void a_name_has_its_place(void **state)
+TEST(a_name_has_its_place)
 {
     static const char *const words[] = {"A", "b", "ba", "c"};
     static const struct {
@@ -91,7 +91,7 @@ static void a_name_has_its_place(void **state)
     }
 }
 
-static void what_is_no_list_is_refused(void **state)
+TEST(what_is_no_list_is_refused)
 {
     static const char *const wrong[] = {"",
                                         "<html>",
@@ -111,7 +111,7 @@ static void what_is_no_list_is_refused(void **state)
     }
 }
 
-static void half_a_list_is_refused(void **state)
+TEST(half_a_list_is_refused)
 {
     char next[ANSWERS_TOKEN_BYTES], half[1000];
     static const char whole[] = LIST("false", ITEM("p/names/a", "1") ITEM("p/names/b", "2"));
@@ -128,7 +128,7 @@ static void half_a_list_is_refused(void **state)
     store_list_drop(&list);
 }
 
-static void codes_are_words(void **state)
+TEST(codes_are_words)
 {
     char code[ANSWERS_CODE_BYTES];
     answers_code("<Error><Code>NoSuchBucket</Code></Error>", code);
@@ -141,7 +141,7 @@ static void codes_are_words(void **state)
     assert_string_equal(code, "");
 }
 
-static void names_say_digest_and_size(void **state)
+TEST(names_say_digest_and_size)
 {
     char text[ANSWERS_NAME_BYTES], sha256[STORE_DIGEST_BYTES];
     uint64_t n = 0;
@@ -165,7 +165,7 @@ static void names_say_digest_and_size(void **state)
 
 /* ---- The index ---- */
 
-static void the_index_remembers(void **state)
+TEST(the_index_remembers)
 {
     struct s3_index *index = s3_index_new(), *again = s3_index_new();
     struct store_entry kept = {.name = "b"};
@@ -228,7 +228,7 @@ static bool has_blob(struct cache *cache, const char *sha256)
     return bytes;
 }
 
-static void the_longest_unused_goes_first(void **state)
+TEST_BETWEEN(the_longest_unused_goes_first, folder_make, folder_remove)
 {
     char a[STORE_DIGEST_BYTES], b[STORE_DIGEST_BYTES], c[STORE_DIGEST_BYTES], d[STORE_DIGEST_BYTES],
         e[STORE_DIGEST_BYTES];
@@ -254,7 +254,7 @@ static void the_longest_unused_goes_first(void **state)
     cache_free(cache);
 }
 
-static void spoiled_blobs_are_removed(void **state)
+TEST_BETWEEN(spoiled_blobs_are_removed, folder_make, folder_remove)
 {
     char a[STORE_DIGEST_BYTES], file[128];
     struct cache *cache = cache_new(folder, 1000, is_used, NULL);
@@ -276,7 +276,7 @@ static void spoiled_blobs_are_removed(void **state)
 }
 
 /* It may be readable later. */
-static void what_cannot_be_read_is_missing_and_stays(void **state)
+TEST_BETWEEN(what_cannot_be_read_is_missing_and_stays, folder_make, folder_remove)
 {
     char path[256];
     struct cache *cache = cache_new(folder, 1000, is_used, NULL);
@@ -291,7 +291,7 @@ static void what_cannot_be_read_is_missing_and_stays(void **state)
 
 /* What cannot be read under a blob's name is replaced by it: a folder, a pipe, a link to nowhere, a file of another
  * size. A folder with something in it stays, and is a failure; it hinders no other blob. */
-static void what_cannot_be_read_is_replaced(void **state)
+TEST_BETWEEN(what_cannot_be_read_is_replaced, folder_make, folder_remove)
 {
     char path[256], inner[300], sha256[STORE_DIGEST_BYTES], other[STORE_DIGEST_BYTES];
     struct cache *cache = cache_new(folder, 150, is_used, NULL);
@@ -328,7 +328,7 @@ static void what_cannot_be_read_is_replaced(void **state)
 
 /* ---- Keys ---- */
 
-static void keys_come_from_the_first_section(void **state)
+TEST_BETWEEN(keys_come_from_the_first_section, folder_make, folder_remove)
 {
     char path[256], error[CREDENTIALS_ERROR_BYTES];
     struct credentials keys;
@@ -357,22 +357,4 @@ static void keys_come_from_the_first_section(void **state)
     assert_non_null(strstr(error, "--store-credentials"));
 }
 
-int main(void)
-{
-    log_setup(LOG_FORMAT_TEXT, LOG_ERROR, STDERR_FILENO);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_are_read),
-        cmocka_unit_test(a_name_has_its_place),
-        cmocka_unit_test(what_is_no_list_is_refused),
-        cmocka_unit_test(half_a_list_is_refused),
-        cmocka_unit_test(codes_are_words),
-        cmocka_unit_test(names_say_digest_and_size),
-        cmocka_unit_test(the_index_remembers),
-        cmocka_unit_test_setup_teardown(the_longest_unused_goes_first, folder_make, folder_remove),
-        cmocka_unit_test_setup_teardown(spoiled_blobs_are_removed, folder_make, folder_remove),
-        cmocka_unit_test_setup_teardown(what_cannot_be_read_is_missing_and_stays, folder_make, folder_remove),
-        cmocka_unit_test_setup_teardown(what_cannot_be_read_is_replaced, folder_make, folder_remove),
-        cmocka_unit_test_setup_teardown(keys_come_from_the_first_section, folder_make, folder_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+void tests_begin(void) { log_setup(LOG_FORMAT_TEXT, LOG_ERROR, STDERR_FILENO); }

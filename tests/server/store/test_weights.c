@@ -92,7 +92,7 @@ static char stored(const struct api_store *store, const char *name)
 
 /* ---- In memory ---- */
 
-static void finds_what_was_put(void **state)
+TEST(finds_what_was_put)
 {
     struct weights *w = store_new("", BIG);
     const struct api_store *store = weights_store(w);
@@ -111,7 +111,7 @@ static void finds_what_was_put(void **state)
 }
 
 /* What a list holds is what was stored when it began; a hold of a file is a hold of its card too. */
-static void cards_outlive_their_files(void **state)
+TEST(cards_outlive_their_files)
 {
     struct weights *w = store_new("", BIG);
     const struct api_store *store = weights_store(w);
@@ -141,7 +141,7 @@ static void cards_outlive_their_files(void **state)
     free(cards);
 }
 
-static void digests_are_sha256(void **state)
+TEST(digests_are_sha256)
 {
     struct weights *w = store_new("", BIG);
     const struct api_store *store = weights_store(w);
@@ -157,7 +157,7 @@ static void digests_are_sha256(void **state)
 }
 
 /* A file that is replaced or removed stays whole for whoever holds it; ASan watches. */
-static void held_files_outlive_the_name(void **state)
+TEST(held_files_outlive_the_name)
 {
     struct weights *w = store_new("", BIG);
     const struct api_store *store = weights_store(w);
@@ -176,7 +176,7 @@ static void held_files_outlive_the_name(void **state)
     weights_free(w);
 }
 
-static void guards_hold(void **state)
+TEST(guards_hold)
 {
     struct weights *w = store_new("", BIG);
     const struct api_store *store = weights_store(w);
@@ -191,7 +191,7 @@ static void guards_hold(void **state)
     weights_free(w);
 }
 
-static void ceilings_hold(void **state)
+TEST(ceilings_hold)
 {
     char bytes[FILE_BYTES];
     struct weights *w = store_new("", 2 * file_of('x', bytes));
@@ -218,7 +218,7 @@ static void ceilings_hold(void **state)
 
 /* Bytes count until the last holder has released them. What does not fit beside a file that is being replaced is taken
  * from the memory of requests, until that file's bytes are freed. */
-static void held_bytes_count(void **state)
+TEST(held_bytes_count)
 {
     char bytes[FILE_BYTES];
     size_t n = file_of('x', bytes);
@@ -249,7 +249,7 @@ static void held_bytes_count(void **state)
     weights_free(w);
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     struct weights *w = store_new("", BIG);
     const struct api_store *store = weights_store(w);
@@ -315,7 +315,7 @@ static int folder_remove(void **state)
     return rmdir(folder); /* fails if a draft was left */
 }
 
-static void the_folder_has_what_is_stored(void **state)
+TEST_BETWEEN(the_folder_has_what_is_stored, folder_make, folder_remove)
 {
     struct weights *w = store_new(folder, BIG);
     put(weights_store(w), "a", 'x', &no_guard);
@@ -329,7 +329,7 @@ static void the_folder_has_what_is_stored(void **state)
     weights_free(w);
 }
 
-static void rereading_finds_the_changes_of_others(void **state)
+TEST_BETWEEN(rereading_finds_the_changes_of_others, folder_make, folder_remove)
 {
     char bytes[FILE_BYTES];
     struct weights *w = store_new(folder, BIG);
@@ -355,7 +355,7 @@ static void rereading_finds_the_changes_of_others(void **state)
 }
 
 /* Short of memory, the store may keep less new, but forgets nothing that is there. */
-static void rereading_without_memory_forgets_nothing(void **state)
+TEST_BETWEEN(rereading_without_memory_forgets_nothing, folder_make, folder_remove)
 {
     struct weights *w = store_new(folder, BIG);
     const struct api_store *store = weights_store(w);
@@ -373,7 +373,7 @@ static void rereading_without_memory_forgets_nothing(void **state)
 
 /* Without memory to read a file, it is not known what it is; it is neither missing nor wrong, and is read the next
  * time. */
-static void without_memory_nothing_is_called_missing(void **state)
+TEST_BETWEEN(without_memory_nothing_is_called_missing, folder_make, folder_remove)
 {
     char bytes[FILE_BYTES];
     struct weights *w = store_new(folder, BIG);
@@ -397,15 +397,12 @@ static void without_memory_nothing_is_called_missing(void **state)
     weights_free(w);
 }
 
-static void a_folder_that_is_none(void **state)
-{
-    assert_null(folder_store_new("/nonexistent/folder", ".safetensors"));
-}
+TEST(a_folder_that_is_none) { assert_null(folder_store_new("/nonexistent/folder", ".safetensors")); }
 
 /* ---- Two servers on one folder ---- */
 
 /* What one stores, replaces and removes, the other finds: a new name at once, the rest when it compares. */
-static void two_servers_share_a_folder(void **state)
+TEST_BETWEEN(two_servers_share_a_folder, folder_make, folder_remove)
 {
     struct weights *w[2] = {store_new(folder, BIG), store_new(folder, BIG)};
     const struct api_store *a = weights_store(w[0]), *b = weights_store(w[1]);
@@ -424,7 +421,7 @@ static void two_servers_share_a_folder(void **state)
 }
 
 /* Guards are compared with the folder, not with what this server remembers of it. */
-static void guards_hold_between_servers(void **state)
+TEST_BETWEEN(guards_hold_between_servers, folder_make, folder_remove)
 {
     struct weights *w[2] = {store_new(folder, BIG), store_new(folder, BIG)};
     const struct api_store *a = weights_store(w[0]), *b = weights_store(w[1]);
@@ -446,7 +443,7 @@ static void guards_hold_between_servers(void **state)
 }
 
 /* A request that names a digest never gets another file than the folder has. */
-static void a_wanted_digest_looks_again(void **state)
+TEST_BETWEEN(a_wanted_digest_looks_again, folder_make, folder_remove)
 {
     struct weights *w[2] = {store_new(folder, BIG), store_new(folder, BIG)};
     const struct api_store *a = weights_store(w[0]), *b = weights_store(w[1]);
@@ -466,7 +463,7 @@ static void a_wanted_digest_looks_again(void **state)
 }
 
 /* A file beyond the limit is not taken for one that is missing. */
-static void a_file_too_many_is_said_to_be_there(void **state)
+TEST_BETWEEN(a_file_too_many_is_said_to_be_there, folder_make, folder_remove)
 {
     char bytes[FILE_BYTES];
     struct weights *w[2] = {store_new(folder, BIG), store_new(folder, file_of('x', bytes))};
@@ -502,7 +499,7 @@ static void *race(void *self)
 }
 
 /* Of many writers at two servers, one makes the file, and both serve it. */
-static void only_one_of_two_servers_is_first(void **state)
+TEST_BETWEEN(only_one_of_two_servers_is_first, folder_make, folder_remove)
 {
     struct weights *w[2] = {store_new(folder, BIG), store_new(folder, BIG)};
     pthread_t threads[RACERS];
@@ -524,7 +521,7 @@ static void only_one_of_two_servers_is_first(void **state)
 }
 
 /* The thread that compares finds what others have stored; it ends at once when it is to. */
-static void it_refreshes_by_itself(void **state)
+TEST_BETWEEN(it_refreshes_by_itself, folder_make, folder_remove)
 {
     char error[WEIGHTS_ERROR_BYTES];
     struct weights_settings settings = {.contents = &api_contents_weights,
@@ -571,7 +568,7 @@ static void *look_often(void *self)
     return fine ? self : NULL;
 }
 
-static void changes_and_readers_at_once(void **state)
+TEST(changes_and_readers_at_once)
 {
     struct weights *w = store_new("", BIG);
     struct api_store *store = (struct api_store *)(uintptr_t)weights_store(w);
@@ -587,7 +584,7 @@ static void changes_and_readers_at_once(void **state)
     weights_free(w);
 }
 
-static void names(void **state)
+TEST(names)
 {
     static const char *const good[] = {"a", "0", "Z", "t5-small", "a.b_c-d", "a..b", "9."};
     static const char *const bad[] = {"",     ".",   "..",  ".a",   "-a",  "_a",      "a/b",
@@ -604,7 +601,7 @@ static void names(void **state)
 }
 
 /* Two kinds in one folder: neither sees the other's files, and each has ceilings of its own. */
-static void presets_are_kept_apart(void **state)
+TEST_BETWEEN(presets_are_kept_apart, folder_make, folder_remove)
 {
     static const char text[] = "{\"config\":{\"scheme\":\"rope\"}}";
     char error[WEIGHTS_ERROR_BYTES] = "", why[256];
@@ -640,33 +637,8 @@ static void presets_are_kept_apart(void **state)
     weights_free(w);
 }
 
-int main(void)
+void tests_begin(void)
 {
     api_setup();
     log_setup(LOG_FORMAT_TEXT, LOG_ERROR, STDERR_FILENO); /* what is passed over is told by warnings */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names),
-        cmocka_unit_test(finds_what_was_put),
-        cmocka_unit_test(cards_outlive_their_files),
-        cmocka_unit_test(digests_are_sha256),
-        cmocka_unit_test(held_files_outlive_the_name),
-        cmocka_unit_test(guards_hold),
-        cmocka_unit_test(ceilings_hold),
-        cmocka_unit_test(held_bytes_count),
-        cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test_setup_teardown(the_folder_has_what_is_stored, folder_make, folder_remove),
-        cmocka_unit_test_setup_teardown(rereading_finds_the_changes_of_others, folder_make, folder_remove),
-        cmocka_unit_test_setup_teardown(rereading_without_memory_forgets_nothing, folder_make, folder_remove),
-        cmocka_unit_test_setup_teardown(without_memory_nothing_is_called_missing, folder_make, folder_remove),
-        cmocka_unit_test(a_folder_that_is_none),
-        cmocka_unit_test_setup_teardown(two_servers_share_a_folder, folder_make, folder_remove),
-        cmocka_unit_test_setup_teardown(guards_hold_between_servers, folder_make, folder_remove),
-        cmocka_unit_test_setup_teardown(a_wanted_digest_looks_again, folder_make, folder_remove),
-        cmocka_unit_test_setup_teardown(a_file_too_many_is_said_to_be_there, folder_make, folder_remove),
-        cmocka_unit_test_setup_teardown(only_one_of_two_servers_is_first, folder_make, folder_remove),
-        cmocka_unit_test_setup_teardown(it_refreshes_by_itself, folder_make, folder_remove),
-        cmocka_unit_test_setup_teardown(presets_are_kept_apart, folder_make, folder_remove),
-        cmocka_unit_test(changes_and_readers_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static struct http_head head_of(const char *version, const char *const *headers)
     return head;
 }
 
-static void heads(void **state)
+TEST(heads)
 {
     static const struct {
         int status;
@@ -62,7 +62,7 @@ static void heads(void **state)
 }
 
 /* Whatever is kept under a URL may depend on the URL only; an empty body is none. */
-static void some_methods_have_no_body(void **state)
+TEST(some_methods_have_no_body)
 {
     static const char *const bodies[] = {"Content-Length: 1", "Content-Length: 007", "Transfer-Encoding: chunked"};
     static const char *const none[] = {"Content-Length: 0", "Content-Length: 000", "Accept: a/b"};
@@ -80,7 +80,7 @@ static void some_methods_have_no_body(void **state)
         }
 }
 
-static void lengths(void **state)
+TEST(lengths)
 {
     struct http_head head =
         head_of("HTTP/1.1", (const char *const[]){"Host: a", "Content-Length: 1234567890123", NULL});
@@ -89,7 +89,7 @@ static void lengths(void **state)
     assert_true(http_head_length(&head) == UINT64_MAX);
 }
 
-static void bodies(void **state)
+TEST(bodies)
 {
     static const struct {
         const char *const fields[3];
@@ -107,7 +107,7 @@ static void bodies(void **state)
     }
 }
 
-static void targets(void **state)
+TEST(targets)
 {
     static const struct {
         const char *target, *path, *query; /* path NULL: refused */
@@ -148,7 +148,7 @@ static void targets(void **state)
     }
 }
 
-static void request_ids(void **state)
+TEST(request_ids)
 {
     char id[131];
     memset(id, 'x', sizeof id);
@@ -162,7 +162,7 @@ static void request_ids(void **state)
         assert_false(http_id_is_valid(bad[i]));
 }
 
-static void trace_contexts(void **state)
+TEST(trace_contexts)
 {
     assert_true(http_traceparent_is_valid("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
     assert_true(http_traceparent_is_valid("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-ab"));
@@ -182,7 +182,7 @@ static void trace_contexts(void **state)
             fail_msg("accepted: %s", bad[i]);
 }
 
-static void first_bytes(void **state)
+TEST(first_bytes)
 {
     static const struct {
         bool is_bulky;
@@ -219,7 +219,7 @@ static bool names_us(const char *host)
     return http_head_names_us(&head, "posenc.local", "a.example, B.example");
 }
 
-static void names_of_this_machine(void **state)
+TEST(names_of_this_machine)
 {
     static const char *const ours[] = {
         "localhost", "LocalHost:80",  "a.localhost", "127.0.0.1", "127.255.0.1:1", "[::1]:8080", "posenc.local",
@@ -235,7 +235,7 @@ static void names_of_this_machine(void **state)
     assert_true(http_head_names_us(&(struct http_head){.version = "HTTP/1.0"}, "", ""));
 }
 
-static void pages_of_other_origins(void **state)
+TEST(pages_of_other_origins)
 {
     static const struct {
         bool is_foreign;
@@ -259,21 +259,4 @@ static void pages_of_other_origins(void **state)
         struct http_head head = head_of("HTTP/1.1", cases[i].headers);
         assert_int_equal(http_head_is_foreign(&head), cases[i].is_foreign);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_this_machine),
-        cmocka_unit_test(pages_of_other_origins),
-        cmocka_unit_test(heads),
-        cmocka_unit_test(some_methods_have_no_body),
-        cmocka_unit_test(lengths),
-        cmocka_unit_test(bodies),
-        cmocka_unit_test(targets),
-        cmocka_unit_test(request_ids),
-        cmocka_unit_test(trace_contexts),
-        cmocka_unit_test(first_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static const struct {
     {{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}, NULL},
 };
 
-static void clients(void **state)
+TEST(clients)
 {
     struct networks proxies;
     char error[160];
@@ -77,10 +77,4 @@ static void clients(void **state)
             assert_memory_equal(client.bytes, expected.bytes, sizeof client.bytes);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(clients)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

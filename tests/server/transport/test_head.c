@@ -46,7 +46,7 @@ static const char *const heads[] = {
     "\x16\x03\x01",
 };
 
-static void steps(void **state)
+TEST(steps)
 {
     for (size_t i = 0; i < N_OF(heads); i++) {
         size_t n = strlen(heads[i]);
@@ -61,7 +61,7 @@ static void steps(void **state)
     }
 }
 
-static void what_a_head_says(void **state)
+TEST(what_a_head_says)
 {
     struct head_scan scan = scan_in_steps(heads[1], strlen(heads[1]), 7);
     assert_int_equal(scan.refusal.status, 0);
@@ -75,7 +75,7 @@ static void what_a_head_says(void **state)
     assert_int_equal(scan.n_extra, 5 * HEAD_ENTRY_COST + 8); /* three fields, two cookies and their copy */
 }
 
-static void blanks_go_first(void **state)
+TEST(blanks_go_first)
 {
     char head[] = "GET / HTTP/1.1\r\nHost: x\t \r\nContent-Length: 5 \r\n\r\n";
     struct head_scan scan = {0};
@@ -99,7 +99,7 @@ static bool is_expected(enum sound sound, int c, char also)
 }
 
 /* Each value a byte can have, in the place of the head's \1: at which of them is it sound? */
-static void alphabets(void **state)
+TEST(alphabets)
 {
     static const struct {
         enum sound sound;
@@ -143,7 +143,7 @@ static size_t chunks_in_steps(struct chunk_scan *scan, const char *text, size_t 
     return taken;
 }
 
-static void chunk_steps(void **state)
+TEST(chunk_steps)
 {
     static const struct {
         int status;
@@ -176,7 +176,7 @@ static void chunk_steps(void **state)
 }
 
 /* Sound heads with a few bytes changed: whole and in steps alike. */
-static void changed_bytes(void **state)
+TEST(changed_bytes)
 {
     uint64_t seed = 1;
     for (int round = 0; round < 20000; round++) {
@@ -192,13 +192,4 @@ static void changed_bytes(void **state)
         assert_int_equal(parts.n_judged, whole.n_judged);
         assert_int_equal(parts.length, whole.length);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps),     cmocka_unit_test(what_a_head_says), cmocka_unit_test(blanks_go_first),
-        cmocka_unit_test(alphabets), cmocka_unit_test(chunk_steps),      cmocka_unit_test(changed_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

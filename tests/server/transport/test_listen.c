@@ -37,7 +37,7 @@ static void of_the_system(char *name)
     close(fd);
 }
 
-static void loopback_is_not_paced(void **unused)
+TEST(loopback_is_not_paced)
 {
     char system[NAME_BYTES], found[NAME_BYTES];
     of_the_system(system);
@@ -48,7 +48,7 @@ static void loopback_is_not_paced(void **unused)
         assert_string_equal(found, system);
 }
 
-static void others_have_the_systems(void **unused)
+TEST(others_have_the_systems)
 {
     char system[NAME_BYTES], found[NAME_BYTES];
     of_the_system(system);
@@ -56,7 +56,7 @@ static void others_have_the_systems(void **unused)
     assert_string_equal(found, system);
 }
 
-static void who_asks_gets_it(void **unused)
+TEST(who_asks_gets_it)
 {
     char system[NAME_BYTES], found[NAME_BYTES];
     of_the_system(system);
@@ -64,14 +64,4 @@ static void who_asks_gets_it(void **unused)
     assert_string_equal(found, system);
     name_of("127.0.0.1", "reno", found);
     assert_string_equal(found, "reno");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loopback_is_not_paced),
-        cmocka_unit_test(others_have_the_systems),
-        cmocka_unit_test(who_asks_gets_it),
-    };
-    return cmocka_run_group_tests_name("listen", tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static void assert_as_ones(const float *src, size_t n, int digits)
     free(text);
 }
 
-static void many_are_as_one(void **unused)
+TEST(many_are_as_one)
 {
     enum { N = 61, ROUNDS = 6000 };
     enum pe_isa best = pe_isa();
@@ -72,12 +72,4 @@ static void many_are_as_one(void **unused)
             assert_as_ones(src, n, digits);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_are_as_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,7 +94,7 @@ static char *separator_put(char *dst)
 
 /* Every number of digits before and behind the point, alone with what stands behind it at every distance from the
  * text's end, against strtod. */
-static void every_length(void **unused)
+TEST(every_length)
 {
     enum pe_isa best = pe_isa();
     for (size_t i = 0; i < 22 * 22 * 8; i++) {
@@ -116,7 +116,7 @@ static void every_length(void **unused)
 }
 
 /* Arrays of numbers of all forms, then with one wrong character. */
-static void many_are_as_one(void **unused)
+TEST(many_are_as_one)
 {
     static const char wrong[] = "0123456789.-+eE, []{}x\"\n/:\0\377";
     for (int i = 0; i < 60000; i++) {
@@ -141,7 +141,7 @@ static void many_are_as_one(void **unused)
 }
 
 /* Halves of a double's last place, and values next to them: only the nearest double is correct. */
-static void near_ties_together(void **unused)
+TEST(near_ties_together)
 {
     enum { N = 64 };
     for (int i = 0; i < 3000; i++) {
@@ -161,14 +161,4 @@ static void near_ties_together(void **unused)
         free(reading.out.values);
         assert_all_read_alike(text, (size_t)(end - text));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_length),
-        cmocka_unit_test(many_are_as_one),
-        cmocka_unit_test(near_ties_together),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

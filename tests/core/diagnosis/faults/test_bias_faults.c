@@ -587,7 +587,7 @@ static struct outcome try_one(const struct mistake *m, enum scheme scheme)
 /* Of every mistake so many that apply to a recipe and change its tensor, however often that takes drawing. */
 enum { ASKED = 6, DRAWN_MAX = 300 };
 
-static void every_single_mistake_is_named(void **unused)
+TEST(every_single_mistake_is_named)
 {
     size_t n_asked = 0, n_named = 0, n_given = 0, n_other = 0;
     for (size_t m = 0; m < N_MISTAKES; m++) {
@@ -643,7 +643,7 @@ static struct outcome try_two(const struct mistake *a, const struct mistake *b, 
 
 enum { PAIRS = 24 };
 
-static void pairs_of_mistakes_are_named(void **unused)
+TEST(pairs_of_mistakes_are_named)
 {
     size_t n_asked = 0, n_named = 0, n_other = 0;
     while (n_asked < PAIRS) {
@@ -662,7 +662,7 @@ static void pairs_of_mistakes_are_named(void **unused)
 }
 
 /* Without a belief: ALiBi's tensor alone. */
-static void a_lone_tensor_is_identified(void **unused)
+TEST(a_lone_tensor_is_identified)
 {
     for (size_t i = 0; i < 30; i++) {
         struct recipe r;
@@ -684,7 +684,7 @@ static void a_lone_tensor_is_identified(void **unused)
 }
 
 /* Twelve positions do not tell where T5's buckets end; the position that the answer names does, and none before it. */
-static void what_a_small_tensor_leaves_open_is_undecided(void **unused)
+TEST(what_a_small_tensor_leaves_open_is_undecided)
 {
     struct recipe r, rival;
     struct asked a;
@@ -711,7 +711,7 @@ static void what_a_small_tensor_leaves_open_is_undecided(void **unused)
     sent_free(&s);
 }
 
-static void the_right_tensor_is_as_believed(void **unused)
+TEST(the_right_tensor_is_as_believed)
 {
     static const char *const codes[] = {"as_believed"};
     for (size_t i = 0; i < 24; i++) {
@@ -722,16 +722,4 @@ static void the_right_tensor_is_as_believed(void **unused)
         assert_true(o.is_named && o.is_given);
         sent_free(&s);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_right_tensor_is_as_believed),
-        cmocka_unit_test(every_single_mistake_is_named),
-        cmocka_unit_test(pairs_of_mistakes_are_named),
-        cmocka_unit_test(a_lone_tensor_is_identified),
-        cmocka_unit_test(what_a_small_tensor_leaves_open_is_undecided),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -228,7 +228,7 @@ static enum outcome ask_about(const struct recipe *belief, const struct sent *s,
     return !is_given ? MISSED : is_named ? NAMED : is_one ? BY_ANOTHER : MISSED;
 }
 
-static void every_single_mistake_is_named(void **unused)
+TEST(every_single_mistake_is_named)
 {
     size_t missed = 0;
     for (size_t m = 0; m < N_MISTAKES; m++) {
@@ -255,7 +255,7 @@ static void every_single_mistake_is_named(void **unused)
 }
 
 /* Rows are exchanged in ids that another rule gave. */
-static void exchanged_rows_are_named_beside_another_mistake(void **unused)
+TEST(exchanged_rows_are_named_beside_another_mistake)
 {
     for (size_t m = 0; m < N_MISTAKES - 1; m++)
         for (size_t i = 0; i < TRIES / 4; i++) {
@@ -276,7 +276,7 @@ static void exchanged_rows_are_named_beside_another_mistake(void **unused)
         }
 }
 
-static void the_right_ids_are_as_believed(void **unused)
+TEST(the_right_ids_are_as_believed)
 {
     static const char *const codes[] = {"as_believed"};
     for (size_t i = 0; i < 40; i++) {
@@ -286,14 +286,4 @@ static void the_right_ids_are_as_believed(void **unused)
         assert_int_equal(ask_about(&r, &s, codes, 1), NAMED);
         sent_free(&s);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_right_ids_are_as_believed),
-        cmocka_unit_test(every_single_mistake_is_named),
-        cmocka_unit_test(exchanged_rows_are_named_beside_another_mistake),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,7 +93,7 @@ static void check_steps(const struct tables *t)
     pe_diagnosis_free(d);
 }
 
-static void steps_are_the_frequencies(void **unused)
+TEST(steps_are_the_frequencies)
 {
     for (int trial = 0; trial < 8; trial++) {
         struct tables *t = new_tables(trial % 2 ? PE_F32 : PE_F64);
@@ -107,7 +107,7 @@ static void steps_are_the_frequencies(void **unused)
 }
 
 /* A sequence that begins again in the middle has the same frequencies. */
-static void jumps_do_not_spoil_them(void **unused)
+TEST(jumps_do_not_spoil_them)
 {
     struct tables *t = new_tables(PE_F32);
     set_ladder(t, 5e5);
@@ -126,7 +126,7 @@ static double base_found(const struct pe_diagnosis *d)
     return number(member(first, "config"), "base");
 }
 
-static void any_base_is_found(void **unused)
+TEST(any_base_is_found)
 {
     const double bases[] = {12345, 77777, 31.5, 654300, 2.5e8, 999};
     for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
@@ -143,7 +143,7 @@ static void any_base_is_found(void **unused)
 
 /* ---- Positions ---- */
 
-static void phases_give_back_their_factor(void **unused)
+TEST(phases_give_back_their_factor)
 {
     for (int trial = 0; trial < 200; trial++) {
         double w[PAIRS], phase[PAIRS], weight[PAIRS], x = floor(real_in(-5000, 100000));
@@ -158,7 +158,7 @@ static void phases_give_back_their_factor(void **unused)
     }
 }
 
-static void rows_in_any_order_are_read(void **unused)
+TEST(rows_in_any_order_are_read)
 {
     struct tables *t = new_tables(PE_F32);
     set_ladder(t, 10000);
@@ -194,7 +194,7 @@ static void scale_column(struct tables *t, size_t k, double factor)
 }
 
 /* Whatever the angles are; a factor for all, and a few wrong numbers, are no reason. */
-static void rotations_keep_lengths(void **unused)
+TEST(rotations_keep_lengths)
 {
     struct tables *t = new_tables(PE_F64);
     for (size_t k = 0; k < PAIRS; k++)
@@ -221,7 +221,7 @@ static void rotations_keep_lengths(void **unused)
 
 /* ---- Decimals ---- */
 
-static void the_shortest_decimal_is_near_enough(void **unused)
+TEST(the_shortest_decimal_is_near_enough)
 {
     assert_true(pe_shortest_decimal(10000.01, 3e-6) == 10000);
     assert_true(pe_shortest_decimal(1.13862943611, 5e-8) == 1.1386294);
@@ -229,15 +229,4 @@ static void the_shortest_decimal_is_near_enough(void **unused)
         double x = exp(real_in(-20, 20)), tolerance = exp(real_in(-30, -3));
         assert_true(fabs(pe_shortest_decimal(x, tolerance) - x) <= tolerance * x);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_are_the_frequencies),  cmocka_unit_test(jumps_do_not_spoil_them),
-        cmocka_unit_test(any_base_is_found),          cmocka_unit_test(phases_give_back_their_factor),
-        cmocka_unit_test(rows_in_any_order_are_read), cmocka_unit_test(the_shortest_decimal_is_near_enough),
-        cmocka_unit_test(rotations_keep_lengths),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,7 +108,7 @@ static const struct pe_fault_info *find(const char *code)
     return NULL;
 }
 
-static void every_code_has_texts(void **unused)
+TEST(every_code_has_texts)
 {
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (!find(codes[i]))
@@ -117,7 +117,7 @@ static void every_code_has_texts(void **unused)
 }
 
 /* Two kinds have a fault of the same name; a kind has it once. */
-static void a_code_stands_once_in_a_kind(void **unused)
+TEST(a_code_stands_once_in_a_kind)
 {
     for (size_t i = 0; i < pe_n_faults(); i++)
         for (size_t j = 0; j < i; j++) {
@@ -154,7 +154,7 @@ static void check_sentence(const char *code, const char *text, const char *stop)
         fail_msg("%s has no whole sentence: %s", code, text);
 }
 
-static void both_languages_are_there(void **unused)
+TEST(both_languages_are_there)
 {
     for (size_t i = 0; i < pe_n_faults(); i++) {
         const struct pe_fault_info *row = pe_fault_at(i);
@@ -188,7 +188,7 @@ static size_t count_all(const char *text)
     return n;
 }
 
-static void placeholders_are_equal(void **unused)
+TEST(placeholders_are_equal)
 {
     for (size_t i = 0; i < pe_n_faults(); i++) {
         const struct pe_fault_info *row = pe_fault_at(i);
@@ -206,15 +206,4 @@ static void placeholders_are_equal(void **unused)
         }
         assert_int_equal(count_all(row->about.summary) + count_all(pe_summary_in(PE_ZH, &row->about)), 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_code_has_texts),
-        cmocka_unit_test(a_code_stands_once_in_a_kind),
-        cmocka_unit_test(both_languages_are_there),
-        cmocka_unit_test(placeholders_are_equal),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

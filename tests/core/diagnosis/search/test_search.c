@@ -38,7 +38,7 @@ static void ask_encoding(struct asked *a, const char *json, double *values)
 
 /* ---- Bound and order ---- */
 
-static void garbage_ends_at_the_bound(void **unused)
+TEST(garbage_ends_at_the_bound)
 {
     struct asked a;
     ask_encoding(&a, "{\"scheme\":\"sinusoidal\"}", garbage(ROWS * DIM));
@@ -49,7 +49,7 @@ static void garbage_ends_at_the_bound(void **unused)
     asked_drop(&a);
 }
 
-static void the_best_stand_in_order(void **unused)
+TEST(the_best_stand_in_order)
 {
     struct asked a;
     ask_encoding(&a, "{\"scheme\":\"sinusoidal\"}", encoding(5e5, 0));
@@ -65,7 +65,7 @@ static void the_best_stand_in_order(void **unused)
     asked_drop(&a);
 }
 
-static void two_mistakes_are_two_codes(void **unused)
+TEST(two_mistakes_are_two_codes)
 {
     struct asked a;
     ask_encoding(&a, "{\"scheme\":\"sinusoidal\"}", encoding(256, 1));
@@ -74,7 +74,7 @@ static void two_mistakes_are_two_codes(void **unused)
 }
 
 /* The same question twice has the same answer, hypothesis by hypothesis. */
-static void a_search_is_repeatable(void **unused)
+TEST(a_search_is_repeatable)
 {
     struct asked a, b;
     ask_encoding(&a, "{\"scheme\":\"sinusoidal\"}", encoding(300, 7));
@@ -103,7 +103,7 @@ static void refuse(const char *json, const char *pointer, const char *part)
     test_request_drop(&r);
 }
 
-static void wrong_questions_are_refused(void **unused)
+TEST(wrong_questions_are_refused)
 {
     refuse("{\"scheme\":\"rope\"}", "", "no tensor");
     refuse("{\"scheme\":\"rope\",\"cos\":[[1,1]]}", "/sin", "missing");
@@ -120,7 +120,7 @@ static void wrong_questions_are_refused(void **unused)
     refuse("{\"scheme\":\"sinusoidal\",\"encodings\":1,\"encoding\":[[1,2]]}", "/encodings", "unknown field");
 }
 
-static void nan_is_refused(void **unused)
+TEST(nan_is_refused)
 {
     struct asked a;
     double *x = encoding(10000, 0);
@@ -132,7 +132,7 @@ static void nan_is_refused(void **unused)
     asked_drop(&a);
 }
 
-static void long_tensors_are_refused(void **unused)
+TEST(long_tensors_are_refused)
 {
     struct asked a;
     struct sent s = sent_new("encoding", PE_F32, 2, (uint64_t[]){16385, 2}, garbage(2 * 16385));
@@ -182,19 +182,8 @@ static void fail_allocations(uint64_t rows, double base)
 }
 
 /* Of a search, and of what a row that is as believed could not have shown. */
-static void failed_allocations_are_reported(void **unused)
+TEST(failed_allocations_are_reported)
 {
     fail_allocations(ROWS, 5e5);
     fail_allocations(1, 1e4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(garbage_ends_at_the_bound),   cmocka_unit_test(the_best_stand_in_order),
-        cmocka_unit_test(two_mistakes_are_two_codes),  cmocka_unit_test(a_search_is_repeatable),
-        cmocka_unit_test(wrong_questions_are_refused), cmocka_unit_test(nan_is_refused),
-        cmocka_unit_test(long_tensors_are_refused),    cmocka_unit_test(failed_allocations_are_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 #define B "{\"scheme\":\"binary\",\"dim\":8,"
 
-static void rows(void **unused)
+TEST(rows)
 {
     test_assert_row(B "\"positions\":[0,252]}", 1, (const double[]){1, 1, 1, 1, 1, 1, 0, 0}, 8, 0);
     test_assert_row(B "\"positions\":[252],\"bit_order\":\"lsb\"}", 0, (const double[]){0, 0, 1, 1, 1, 1, 1, 1}, 8, 0);
@@ -22,7 +22,7 @@ static void rows(void **unused)
     test_assert_row("{\"scheme\":\"binary\",\"dim\":40,\"positions\":[4294967295]}", 0, ones, 40, 0);
 }
 
-static void refusals(void **unused)
+TEST(refusals)
 {
     test_refused(B "\"positions\":[256]}", "/positions", "9 bits");
     test_refused(B "\"positions\":[3,-1]}", "/positions", "index 1");
@@ -30,13 +30,4 @@ static void refusals(void **unused)
     test_refused(B "\"len\":9,\"bits\":3}", "/len", "4 bits");
     test_refused(B "\"len\":2,\"bits\":0}", "/bits", "from 1");
     test_refused(B "\"len\":2,\"bit_order\":\"big\"}", "/bit_order", "msb");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows),
-        cmocka_unit_test(refusals),
-    };
-    return cmocka_run_group_tests_name("binary", tests, NULL, NULL);
 }

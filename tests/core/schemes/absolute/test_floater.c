@@ -43,7 +43,7 @@ static void assert_order(const char *method, int order)
         fail_msg("%s: halving the step divides the error by %g, not by %g", method, ratio, expected);
 }
 
-static void orders_of_convergence(void **unused)
+TEST(orders_of_convergence)
 {
     assert_order("euler", 1);
     assert_order("midpoint", 2);
@@ -52,7 +52,7 @@ static void orders_of_convergence(void **unused)
 }
 
 /* p(t) = t²/2 exactly, by every method of order 2 and more. */
-static void time_is_the_last_input(void **unused)
+TEST(time_is_the_last_input)
 {
     test_assert_row(F CLOCK "\"dt\":0.5,\"len\":5}", 4, (const double[]){2}, 1, 1e-15);
     test_assert_row(F CLOCK "\"dt\":0.5,\"len\":5,\"method\":\"midpoint\"}", 3, (const double[]){1.125}, 1, 1e-15);
@@ -61,28 +61,17 @@ static void time_is_the_last_input(void **unused)
                     1e-15);
 }
 
-static void laws(void **unused)
+TEST(laws)
 {
     test_assert_laws(F DECAY "\"len\":100}");
     test_assert_laws(F "\"dim\":7,\"hidden\":3,\"seed\":1,\"positions\":[50,2,49,0],\"method\":\"midpoint\"}");
 }
 
-static void refusals(void **unused)
+TEST(refusals)
 {
     test_refused(F "\"len\":2}", "/p0", "seed");
     test_refused(F DECAY "\"positions\":[-2]}", "/positions", "-2");
     test_refused(F DECAY "\"len\":2,\"substeps\":0}", "/substeps", "from 1");
     test_refused(F DECAY "\"len\":2,\"method\":\"rk5\"}", "/method", "rk4");
     test_refused(F "\"seed\":0,\"len\":1000000}", "/len", "steps");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(orders_of_convergence),
-        cmocka_unit_test(time_is_the_last_input),
-        cmocka_unit_test(laws),
-        cmocka_unit_test(refusals),
-    };
-    return cmocka_run_group_tests_name("floater", tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@
 
 static const double TOLERANCE = 1e-15;
 
-static void nerf(void **unused)
+TEST(nerf)
 {
     /* [x, y, sin x, sin y, cos x, cos y, sin 2x, …]; times π and without [x, y]; of f = 1, 2.5, 4 without [x] */
     const double code[] = {0.3,
@@ -42,7 +42,7 @@ static void nerf(void **unused)
 }
 
 /* Where the angles are whole quarters nothing may be off, not even in f64: tolerance 0. */
-static void perceiver(void **unused)
+TEST(perceiver)
 {
     /* [y, x, sinpi(y f), sinpi(x f), cospi(y f), cospi(x f)] at y = 1, x = -1/2 with f = 1, 4 of y and 1, 10 of x; [t,
      * sinpi(t f), cospi(t f)] at t = -1/3 with f = 1, 4/3, 5/3, 2 */
@@ -62,7 +62,7 @@ static void perceiver(void **unused)
 
 /* At both ends of a spread axis the angles are whole multiples of π/(num_bands - 1)·…: where f is an integer the sine
  * is 0, not 1e-31, and the cosine of a half is 0; whatever fractions the frequencies are. */
-static void zeros_are_zeros(void **unused)
+TEST(zeros_are_zeros)
 {
     struct test_request r;
     size_t n;
@@ -79,7 +79,7 @@ static void zeros_are_zeros(void **unused)
     test_request_drop(&r);
 }
 
-static void gaussian(void **unused)
+TEST(gaussian)
 {
     /* [cospi(2 (b·x)), sinpi(2 (b·x))] with b = [[0.5, -0.25], [1.7, 0.3]] rounded to f32, as
      * tensors in JSON are (mpmath); and where terms cancel, b·x = 3/4 */
@@ -91,7 +91,7 @@ static void gaussian(void **unused)
 }
 
 /* b's element i is that of the generator: it depends on seed, name and i only. */
-static void seeded(void **unused)
+TEST(seeded)
 {
     struct test_request r;
     size_t n, m;
@@ -115,7 +115,7 @@ static void seeded(void **unused)
 }
 
 /* float32: each step rounded, with the C library's functions. */
-static void float32_is_the_recipe(void **unused)
+TEST(float32_is_the_recipe)
 {
     float x = 0.3f, y = -0.7f, turn = (float)6.283185307179586, angle = turn * x * 1.7f + turn * y * 0.3f;
     const double g[] = {(double)(float)cos((double)angle), (double)(float)sin((double)angle)};
@@ -132,7 +132,7 @@ static void float32_is_the_recipe(void **unused)
     test_request_drop(&r);
 }
 
-static void laws(void **unused)
+TEST(laws)
 {
     test_assert_laws(F "\"num_freqs\":4,\"grid\":[3,4]}");
     test_assert_laws(F
@@ -172,18 +172,8 @@ static const struct {
     {F "\"dim\":64,\"len\":2}", "/dim", "unknown"},
 };
 
-static void what_is_refused(void **unused)
+TEST(what_is_refused)
 {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         test_refused(refusals[i].json, refusals[i].pointer, refusals[i].word);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nerf),     cmocka_unit_test(perceiver),       cmocka_unit_test(zeros_are_zeros),
-        cmocka_unit_test(gaussian), cmocka_unit_test(seeded),          cmocka_unit_test(float32_is_the_recipe),
-        cmocka_unit_test(laws),     cmocka_unit_test(what_is_refused),
-    };
-    return cmocka_run_group_tests_name("fourier", tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 #define I "{\"scheme\":\"integer\",\"dim\":2,"
 
-static void rows(void **unused)
+TEST(rows)
 {
     test_assert_row(I "\"positions\":[5,-3]}", 1, (const double[]){-3, -3}, 2, 0);
     test_assert_row(I "\"len\":4,\"offset\":7,\"pe_scale\":0.5}", 3, (const double[]){5, 5}, 2, 0);
@@ -21,28 +21,18 @@ static void rows(void **unused)
 }
 
 /* 0.1 · 3 and 1/3 are not doubles: the one nearest to the product of the doubles, and to the quotient. */
-static void one_rounding(void **unused)
+TEST(one_rounding)
 {
     const double product = 0x1.3333333333334p-2, third = 1.0 / 3;
     test_assert_row("{\"scheme\":\"integer\",\"dim\":1,\"positions\":[3],\"pe_scale\":0.1}", 0, &product, 1, 0);
     test_assert_row("{\"scheme\":\"integer\",\"dim\":1,\"len\":3,\"normalize\":\"length\"}", 1, &third, 1, 0);
 }
 
-static void refusals(void **unused)
+TEST(refusals)
 {
     test_refused(I "\"len\":2,\"normalize\":\"lenght\"}", "/normalize", "length");
     test_refused(I "\"len\":2,\"pe_scale\":\"sqrt\"}", "/pe_scale", "sqrt_dim");
     test_refused(I "\"len\":2,\"pe_scale\":1e13}", "/pe_scale", "1e12");
     test_refused(I "\"grid\":[2,2]}", "/grid", "one");
     test_refused(I "\"positions\":[9007199254740993]}", "/positions", "1099511627776");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows),
-        cmocka_unit_test(one_rounding),
-        cmocka_unit_test(refusals),
-    };
-    return cmocka_run_group_tests_name("integer", tests, NULL, NULL);
 }

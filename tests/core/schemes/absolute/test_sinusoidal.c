@@ -36,7 +36,7 @@ static void assert_row(const char *fields, int dim, double p, const double *expe
     free(row);
 }
 
-static void reference_values(void **unused)
+TEST(reference_values)
 {
     double *row = row_of("", 512, 1);
     const double first[] = {0.841470984808, 0.540302305868, 0.821856190018, 0.569695008693};
@@ -51,7 +51,7 @@ static void reference_values(void **unused)
 /* w_i for a width, directly from the formulas, with the C library's pow. */
 static double w(double i, double denominator) { return pow(10000, -i / denominator); }
 
-static void odd_widths(void **unused)
+TEST(odd_widths)
 {
     double p = 3;
     const double paper[] = {sin(p), cos(p), sin(p * w(1, 2.5)), cos(p * w(1, 2.5)), sin(p * w(2, 2.5))};
@@ -69,7 +69,7 @@ static void odd_widths(void **unused)
     assert_row("", 1, p, paper, 1e-14);
 }
 
-static void shifted_flipped_scaled(void **unused)
+TEST(shifted_flipped_scaled)
 {
     double p = 3;
     const double shifted[] = {sin(p), sin(p * w(1, 2)), sin(p * w(2, 2)), cos(p), cos(p * w(1, 2)), cos(p * w(2, 2))};
@@ -85,7 +85,7 @@ static void shifted_flipped_scaled(void **unused)
 }
 
 /* PE(p+k) = M·PE(p) with M of k alone: [[cos kw, sin kw], [-sin kw, cos kw]] on each pair (sin, cos). */
-static void shift_is_linear(void **unused)
+TEST(shift_is_linear)
 {
     const double k = 7;
     for (double p = 0; p < 1000; p += 111.25) {
@@ -101,7 +101,7 @@ static void shift_is_linear(void **unused)
 }
 
 /* float32: each step of the formula rounded, here with the C library's float functions. */
-static void recipe_is_the_frameworks(void **unused)
+TEST(recipe_is_the_frameworks)
 {
     char json[] = "{\"scheme\":\"sinusoidal\",\"dim\":8,\"positions\":[0,1,100,4095,131071],\"arith\":\"float32\"}";
     const float positions[] = {0, 1, 100, 4095, 131071};
@@ -119,14 +119,4 @@ static void recipe_is_the_frameworks(void **unused)
     free(v);
     pe_plan_free(plan);
     test_request_drop(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_values),         cmocka_unit_test(odd_widths),
-        cmocka_unit_test(shifted_flipped_scaled),   cmocka_unit_test(shift_is_linear),
-        cmocka_unit_test(recipe_is_the_frameworks),
-    };
-    return cmocka_run_group_tests_name("sinusoidal", tests, NULL, NULL);
 }

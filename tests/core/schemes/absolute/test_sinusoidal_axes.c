@@ -19,7 +19,7 @@
 
 static const double TOLERANCE = 1e-15;
 
-static void axial_is_side_by_side(void **unused)
+TEST(axial_is_side_by_side)
 {
     /* inter(1, 4) + inter(2, 4); inter(1, 4) + inter(2, 2) + inter(3, 2); half(2, 6, 100) + half(1, 2, 100) */
     const double two[] = {0.84147098480789651, 0.54030230586813972,  9.9998333341666647e-3, 0.99995000041666528,
@@ -35,7 +35,7 @@ static void axial_is_side_by_side(void **unused)
     test_assert_row(S "\"positions\":[[7,1],[7,2]]}", 1, two, 8, TOLERANCE);
 }
 
-static void detr_begins_at_one(void **unused)
+TEST(detr_begins_at_one)
 {
     /* inter(2, 4, 20) + inter(3, 4, 20); inter(2/(2 + e), 4, 1e4, 2π) + inter(3/(3 + e), 4, 1e4, 2π) with the double e
      * = 1e-6; the same with 3.5 */
@@ -53,7 +53,7 @@ static void detr_begins_at_one(void **unused)
 }
 
 /* [dim, h, w] unless told otherwise: row j is channel j over the grid. */
-static void detr_has_channels_first(void **unused)
+TEST(detr_has_channels_first)
 {
     const double ys[] = {sin(1), sin(1), sin(1), sin(2), sin(2), sin(2)};
     const double xs[] = {cos(1), cos(2), cos(3), cos(1), cos(2), cos(3)};
@@ -62,7 +62,7 @@ static void detr_has_channels_first(void **unused)
 }
 
 /* 2π given as its double is what the config prints for 2π itself. */
-static void two_pi_is_two_pi(void **unused)
+TEST(two_pi_is_two_pi)
 {
     const double at_row_5[] = {-3.141591082789084e-6,  0.9999999999950652,  0.062790488175394641, 0.99802673040089243,
                                -2.0943944042601961e-6, 0.99999999999780676, 0.062790498626697409, 0.99802672974335247};
@@ -70,7 +70,7 @@ static void two_pi_is_two_pi(void **unused)
                     8, 1e-21);
 }
 
-static void columns_first_and_sines_first(void **unused)
+TEST(columns_first_and_sines_first)
 {
     /* half(2, 4) + half(1, 4); s(1) + s(2) + c(1) + c(2) and s(1) + c(1) + s(2) + c(2) of p·100^(-i/2), i < 2 */
     const double mae[] = {0.9092974268256817,  0.019998666693333079,  -0.41614683654714239, 0.99980000666657778,
@@ -85,7 +85,7 @@ static void columns_first_and_sines_first(void **unused)
     test_assert_row(S "\"style\":\"timm\",\"base\":100,\"interleave_sin_cos\":true," GRID, 5, turned, 8, TOLERANCE);
 }
 
-static void multidim_and_vjepa(void **unused)
+TEST(multidim_and_vjepa)
 {
     /* (inter(1, 4) + inter(2, 4))[:7]; half(1, 4) + half(2, 4); half(1, 4) + half(2, 2) + half(3, 2); (half(1, 4) +
      * half(2, 4) + half(3, 4))[:8] */
@@ -102,7 +102,7 @@ static void multidim_and_vjepa(void **unused)
 }
 
 /* float32: f32(1/f32(base^e)), times f32(p): with the C library's float functions. */
-static void float32_is_the_recipe(void **unused)
+TEST(float32_is_the_recipe)
 {
     static const char *const styles[] = {"axial", "mae", "multidim", "vjepa", "timm"};
     for (size_t i = 0; i < sizeof styles / sizeof *styles; i++) {
@@ -125,7 +125,7 @@ static void float32_is_the_recipe(void **unused)
     }
 }
 
-static void laws(void **unused)
+TEST(laws)
 {
     test_assert_laws(S GRID);
     test_assert_laws(S "\"grid\":[40]}");
@@ -174,24 +174,8 @@ static const struct {
     {S "\"freq_shift\":3.999,\"base\":0.001,\"len\":4}", "/base", "2^51"},
 };
 
-static void what_is_refused(void **unused)
+TEST(what_is_refused)
 {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         test_refused(refusals[i].json, refusals[i].pointer, refusals[i].word);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(axial_is_side_by_side),
-        cmocka_unit_test(detr_begins_at_one),
-        cmocka_unit_test(detr_has_channels_first),
-        cmocka_unit_test(two_pi_is_two_pi),
-        cmocka_unit_test(columns_first_and_sines_first),
-        cmocka_unit_test(multidim_and_vjepa),
-        cmocka_unit_test(float32_is_the_recipe),
-        cmocka_unit_test(laws),
-        cmocka_unit_test(what_is_refused),
-    };
-    return cmocka_run_group_tests_name("sinusoidal, several axes", tests, NULL, NULL);
 }

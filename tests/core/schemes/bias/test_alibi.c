@@ -53,7 +53,7 @@ static void assert_bias(const char *fields, const double *expected, size_t n)
     done(&a);
 }
 
-static void the_bias_alone_is_the_default(void **unused)
+TEST(the_bias_alone_is_the_default)
 {
     struct test_request r;
     struct pe_plan *plan = test_plan(&r, "{\"scheme\":\"alibi\",\"len\":2}");
@@ -63,7 +63,7 @@ static void the_bias_alone_is_the_default(void **unused)
     test_request_drop(&r);
 }
 
-static void slopes_of_the_paper(void **unused)
+TEST(slopes_of_the_paper)
 {
     const double six[] = {.25, .0625, .015625, .00390625, .5, .125}, three[] = {0x1p-4, 0x1p-8, 0x1p-2},
                  one[] = {0x1p-8};
@@ -87,7 +87,7 @@ static void slopes_of_the_paper(void **unused)
 #define INF ((double)INFINITY)
 
 /* one head of slope 1, three positions */
-static void forms(void **unused)
+TEST(forms)
 {
     const double symmetric[] = {0, -1, -2, -1, 0, -1, -2, -1, 0}, relative[] = {0, 0, 0, -1, 0, 0, -2, -1, 0};
     const double asymmetric[] = {0, -3, -6, -2, 0, -3, -4, -2, 0}, key[] = {5, 6, 7, 5, 6, 7, 5, 6, 7};
@@ -101,7 +101,7 @@ static void forms(void **unused)
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"len\":3,\"form\":\"key_mask\",\"key_mask\":[0,1,1]", masked, 9);
 }
 
-static void masks(void **unused)
+TEST(masks)
 {
     const double causal[] = {0, -INF, -INF, -1, 0, -INF, -2, -1, 0}, window[] = {0, -1, -INF, -1, 0, -1, -INF, -1, 0};
     const double both[] = {0, -INF, -INF, -1, 0, -INF, -INF, -1, 0}, right[] = {0, -INF, -INF, -1, 0, -INF, -2, -1, 0};
@@ -120,7 +120,7 @@ static void masks(void **unused)
 }
 
 /* Queries are the last of the keys unless q_offset says otherwise. */
-static void alignment(void **unused)
+TEST(alignment)
 {
     const double end[] = {-2, -1, 0, -1}, start[] = {0, -1, -2, -3};
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"q_len\":1,\"k_len\":4,\"q_offset\":2", end, 4);
@@ -132,7 +132,7 @@ static void alignment(void **unused)
 }
 
 /* Every f32 is the float nearest to the exact product; here by comparison in long double with an irrational slope. */
-static void products_are_rounded_once(void **unused)
+TEST(products_are_rounded_once)
 {
     struct answer a = ask("\"num_heads\":12,\"q_len\":1,\"k_len\":20000,\"q_offset\":0,\"form\":\"symmetric\"");
     for (int h = 8; h < 12; h++)
@@ -143,7 +143,7 @@ static void products_are_rounded_once(void **unused)
     done(&a);
 }
 
-static void depends_on_distance_only(void **unused)
+TEST(depends_on_distance_only)
 {
     struct answer a = ask("\"num_heads\":3,\"len\":40,\"offset\":1000000,\"window\":17"),
                   b = ask("\"num_heads\":3,\"len\":40,\"window\":17");
@@ -158,7 +158,7 @@ static void depends_on_distance_only(void **unused)
 }
 
 /* Rows of many tiles, any part of a row, and lists give what single elements give. */
-static void wide_maps_are_consistent(void **unused)
+TEST(wide_maps_are_consistent)
 {
     struct answer a = ask("\"num_heads\":2,\"q_len\":3,\"k_len\":9000,\"slopes\":[0.3,0.1],\"window\":5000");
     for (int h = 0; h < 2; h++)
@@ -170,19 +170,4 @@ static void wide_maps_are_consistent(void **unused)
                 assert_true(got == expected || fabs(got - expected) <= ulp);
             }
     done(&a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_bias_alone_is_the_default),
-        cmocka_unit_test(slopes_of_the_paper),
-        cmocka_unit_test(forms),
-        cmocka_unit_test(masks),
-        cmocka_unit_test(alignment),
-        cmocka_unit_test(products_are_rounded_once),
-        cmocka_unit_test(depends_on_distance_only),
-        cmocka_unit_test(wide_maps_are_consistent),
-    };
-    return cmocka_run_group_tests_name("alibi", tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static void assert_first(const char *json, const double *expected, size_t n)
 }
 
 /* Indices by hand, from unilm's beit/modeling_finetune.py. */
-static void published_index(void **unused)
+TEST(published_index)
 {
     const double square[] = {11, 9, 9, 9, 9, 10, 4, 3, 1, 0, 10, 5, 4, 2, 1, 10, 7, 6, 4, 3, 10, 8, 7, 5, 4};
     assert_first("{\"scheme\":\"beit\",\"grid\":[2,2]}", square, 25);
@@ -36,7 +36,7 @@ static void published_index(void **unused)
 /* rows of the table: key right of, beside, left of the query; class to patch, patch to class, class to class */
 #define TABLE "\"table\":[[1],[2],[3],[40],[50],[60]]"
 
-static void the_class_token_has_rows_of_its_own(void **unused)
+TEST(the_class_token_has_rows_of_its_own)
 {
     const double bias[] = {60, 40, 40, 50, 2, 1, 50, 3, 2}, causal[] = {60, -INF, -INF, 50, 2, -INF, 50, 3, 2};
     const double keys[] = {-INF, 40, -INF, -INF, 2, -INF, -INF, 3, -INF};
@@ -46,19 +46,9 @@ static void the_class_token_has_rows_of_its_own(void **unused)
     assert_first("{\"scheme\":\"beit\",\"len\":2,\"key_mask\":[0,1,0]," TABLE "}", keys, 9);
 }
 
-static void refusals(void **unused)
+TEST(refusals)
 {
     test_refused("{\"scheme\":\"beit\",\"len\":3," TABLE "}", "/table", "[8,1]");
     test_refused("{\"scheme\":\"beit\",\"len\":2,\"key_mask\":[1,1]}", "/key_mask", "3");
     test_refused("{\"scheme\":\"beit\",\"grid\":[2,2,2]}", "/grid", "3 axes");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_index),
-        cmocka_unit_test(the_class_token_has_rows_of_its_own),
-        cmocka_unit_test(refusals),
-    };
-    return cmocka_run_group_tests_name("beit", tests, NULL, NULL);
 }

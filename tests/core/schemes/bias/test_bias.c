@@ -59,7 +59,7 @@ static size_t print_list(char *to, size_t room, const char *name, int first, int
     return used + (size_t)snprintf(to + used, room - used, "]");
 }
 
-static void runs_are_like_lists(void **unused)
+TEST(runs_are_like_lists)
 {
     char run[256], list[4096];
     for (int i = 0; i < N_SCHEMES * N_MASKS * N_DTYPES; i++) {
@@ -80,7 +80,7 @@ static void runs_are_like_lists(void **unused)
 }
 
 /* Keys of a mask are -inf in every row, whatever their runs; all others as without it. */
-static void masked_keys_are_hidden(void **unused)
+TEST(masked_keys_are_hidden)
 {
     enum { QUERIES = 150, KEYS = 1100 };
     static char json[4096];
@@ -124,7 +124,7 @@ static void *fill_pieces(void *argument)
     return NULL;
 }
 
-static void threads_share_a_line(void **unused)
+TEST(threads_share_a_line)
 {
     size_t n;
     char *once = whole(LARGE, PE_F32, &n), *out = malloc(n);
@@ -147,19 +147,8 @@ static void threads_share_a_line(void **unused)
     free(out);
 }
 
-static void laws_of_large_maps(void **unused)
+TEST(laws_of_large_maps)
 {
     test_assert_laws("{\"scheme\":\"alibi\",\"num_heads\":2,\"q_len\":300,\"k_len\":280,\"window\":100}");
     test_assert_laws("{\"scheme\":\"t5\",\"num_heads\":2,\"q_len\":300,\"k_len\":280,\"seed\":3}");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_are_like_lists),
-        cmocka_unit_test(masked_keys_are_hidden),
-        cmocka_unit_test(threads_share_a_line),
-        cmocka_unit_test(laws_of_large_maps),
-    };
-    return cmocka_run_group_tests_name("bias", tests, NULL, NULL);
 }

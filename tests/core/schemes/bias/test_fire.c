@@ -16,7 +16,7 @@ static double bias_at(double c, double distance, double reach)
     return 2 * x - 3 * fmax(0.5 - x, 0) + 0.25;
 }
 
-static void both_sides_of_the_threshold(void **unused)
+TEST(both_sides_of_the_threshold)
 {
     double row[4];
     for (int q = 0; q < 4; q++) {
@@ -31,20 +31,11 @@ static void both_sides_of_the_threshold(void **unused)
                     1e-14);
 }
 
-static void refusals(void **unused)
+TEST(refusals)
 {
     test_refused("{\"scheme\":\"fire\",\"len\":2}", "/w1", "\"seed\"");
     test_refused("{\"scheme\":\"fire\",\"len\":2,\"num_heads\":2," WEIGHTS "}", "/num_heads", "makes it 1");
     test_refused("{\"scheme\":\"fire\",\"len\":2,\"hidden\":3," WEIGHTS "}", "/hidden", "makes it 2");
     test_refused("{\"scheme\":\"fire\",\"len\":2,\"w1\":[[1],[2]],\"b1\":[1],\"w2\":[[1,2]],\"b2\":[0]}", "/b1", "[2]");
     test_refused("{\"scheme\":\"fire\",\"len\":2,\"w1\":[[1],[2]],\"b1\":[1,2],\"w2\":[[1,2]]}", "/b2", "seed");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_sides_of_the_threshold),
-        cmocka_unit_test(refusals),
-    };
-    return cmocka_run_group_tests_name("fire", tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 #define KERPLE "{\"scheme\":\"kerple\",\"num_heads\":1,"
 
-static void values_of_the_specification(void **unused)
+TEST(values_of_the_specification)
 {
     const double log[] = {0, -.6931471806, -1.0986122887, -1.3862943611, -1.6094379124};
     const double power[] = {0, -.5, -1.4142135624, -2.5980762114, -4};
@@ -23,7 +23,7 @@ static void values_of_the_specification(void **unused)
     test_assert_row(KERPLE "\"len\":5,\"arith\":\"float32\"}", 0, log, 5, 1e-6);
 }
 
-static void masks(void **unused)
+TEST(masks)
 {
     const double inf = (double)INFINITY, row[] = {-inf, -1, 0, -inf};
     struct test_request r;
@@ -57,7 +57,7 @@ static double one_value(const char *json, enum pe_dtype dtype)
 #define POWER(r2, n) KERPLE "\"kind\":\"power\",\"r2\":" r2 ",\"q_positions\":[0],\"k_positions\":[" n "]}"
 
 /* Middles between two numbers go to the even one, above and below. */
-static void ties(void **unused)
+TEST(ties)
 {
     assert_true(one_value(POWER("1", "16777217"), PE_F32) == -16777216);
     assert_true(one_value(POWER("1", "16777219"), PE_F32) == -16777220);
@@ -70,7 +70,7 @@ static void ties(void **unused)
     assert_true(one_value(POWER("0.75", "0.0625"), PE_F16) == -0.125);
 }
 
-static void refusals(void **unused)
+TEST(refusals)
 {
     test_refused(KERPLE "\"len\":3,\"r1\":[1,2]}", "/r1", "num_heads");
     test_refused(KERPLE "\"len\":3,\"r1\":\"much\"}", "/r1", "not a number");
@@ -78,15 +78,4 @@ static void refusals(void **unused)
     test_refused(KERPLE "\"len\":3,\"r2\":[0]}", "/r2", "from 1e-12");
     test_refused(KERPLE "\"len\":3,\"kind\":\"power\",\"r2\":2.5}", "/r2", "to 2");
     test_refused(KERPLE "\"len\":3,\"kind\":\"powr\"}", "/kind", "power");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_of_the_specification),
-        cmocka_unit_test(masks),
-        cmocka_unit_test(ties),
-        cmocka_unit_test(refusals),
-    };
-    return cmocka_run_group_tests_name("kerple", tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-static void values_of_the_specification(void **unused)
+TEST(values_of_the_specification)
 {
     const double row[] = {96, 93.140525709, 64.230034348, 45.815182052};
     test_assert_row("{\"scheme\":\"sandwich\",\"num_heads\":12,\"q_positions\":[0],\"k_positions\":[0,1,10,100]}", 0,
@@ -20,7 +20,7 @@ static void values_of_the_specification(void **unused)
 }
 
 /* PE(q)·PE(k) of the sinusoidal scheme, at real positions, in f32 as in f64. */
-static void is_a_product_of_encodings(void **unused)
+TEST(is_a_product_of_encodings)
 {
     struct test_request r, s;
     size_t n, m;
@@ -43,19 +43,9 @@ static void is_a_product_of_encodings(void **unused)
     test_request_drop(&s);
 }
 
-static void refusals(void **unused)
+TEST(refusals)
 {
     test_refused("{\"scheme\":\"sandwich\",\"len\":3,\"bar_dim\":7}", "/bar_dim", "even");
     test_refused("{\"scheme\":\"sandwich\",\"len\":3,\"base\":0}", "/base", "0.001");
     test_refused("{\"scheme\":\"sandwich\",\"len\":3,\"key_mask\":[1]}", "/key_mask", "3");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_of_the_specification),
-        cmocka_unit_test(is_a_product_of_encodings),
-        cmocka_unit_test(refusals),
-    };
-    return cmocka_run_group_tests_name("sandwich", tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static void assert_first(const char *json, const char *name, const double *expec
 }
 
 /* By hand; Microsoft's code gives the same. */
-static void published_indices(void **unused)
+TEST(published_indices)
 {
     const double square[] = {4, 3, 1, 0, 5, 4, 2, 1, 7, 6, 4, 3, 8, 7, 5, 4};
     assert_first("{\"scheme\":\"swin\",\"grid\":[2,2]}", "index", square, 16);
@@ -43,14 +43,14 @@ static void published_indices(void **unused)
 
 #define TABLE "\"table\":[[10,-1],[20,-2],[30,-3],[40,-4],[50,-5]]"
 
-static void values_are_looked_up(void **unused)
+TEST(values_are_looked_up)
 {
     const double line[] = {30, 20, 10, 40, 30, 20, 50, 40, 30, -3, -2, -1, -4, -3, -2, -5, -4, -3};
     assert_first("{\"scheme\":\"swin\",\"len\":3," TABLE "}", "bias", line, 18);
     assert_first("{\"scheme\":\"swin\",\"grid\":[3,1],\"num_heads\":2," TABLE "}", "bias", line, 18);
 }
 
-static void masks_count_tokens(void **unused)
+TEST(masks_count_tokens)
 {
     const double causal[] = {30, -INF, -INF, 40, 30, -INF, 50, 40, 30, -3, -INF, -INF, -4, -3, -INF, -5, -4, -3};
     const double keys[] = {30, -INF, 10, 40, -INF, 20, 50, -INF, 30, -3, -INF, -1, -4, -INF, -2, -5, -INF, -3};
@@ -62,7 +62,7 @@ static void masks_count_tokens(void **unused)
     assert_first("{\"scheme\":\"swin\",\"len\":3,\"window\":2,\"window_right\":0," TABLE "}", "bias", right, 18);
 }
 
-static void zero_is_never_negative(void **unused)
+TEST(zero_is_never_negative)
 {
     const double zero[] = {0};
     assert_first("{\"scheme\":\"swin\",\"len\":1,\"table\":[[-0.0]]}", "bias", zero, 1);
@@ -99,7 +99,7 @@ static void assert_outputs(const char *json, const char *const *asked, size_t n_
     test_request_drop(&r);
 }
 
-static void defaults_follow_the_weights(void **unused)
+TEST(defaults_follow_the_weights)
 {
     const char *const index[] = {"index"}, *const both[] = {"index", "bias"};
     assert_outputs("{\"scheme\":\"swin\",\"len\":3}", NULL, 0, "index ");
@@ -132,7 +132,7 @@ static void assert_large(const char *json, const char *pointer, const char *word
     test_request_drop(&r);
 }
 
-static void refusals(void **unused)
+TEST(refusals)
 {
     test_refused("{\"scheme\":\"swin\",\"grid\":[2,2]," TABLE "}", "/table", "[9,2]");
     test_refused("{\"scheme\":\"swin\",\"len\":2,\"table\":[1,2,3]}", "/table", "[3,8]");
@@ -150,14 +150,4 @@ static void refusals(void **unused)
     assert_large("{\"scheme\":\"swin\",\"len\":1073741824}", "/len", "2^31");
     assert_large("{\"scheme\":\"swin\",\"grid\":[32768,32768]}", "/grid", "2^31");
     assert_large("{\"scheme\":\"swin\",\"grid\":[64,64],\"num_heads\":261,\"seed\":0}", "/grid", "4194304");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_indices),           cmocka_unit_test(values_are_looked_up),
-        cmocka_unit_test(masks_count_tokens),          cmocka_unit_test(zero_is_never_negative),
-        cmocka_unit_test(defaults_follow_the_weights), cmocka_unit_test(refusals),
-    };
-    return cmocka_run_group_tests_name("swin", tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 static double sixteen(double x) { return 16 / (1 + exp(-x)); }
 
 /* By hand: window of 8, from the query at the end of a line (key at distance 7) to itself. */
-static void published_coordinates(void **unused)
+TEST(published_coordinates)
 {
     const double coords[] = {0,           .3665118912, .5720690113, .7156137961,
                              .8260157656, .9157446432, .9913349305, 1.0566416671};
@@ -33,7 +33,7 @@ static void published_coordinates(void **unused)
 }
 
 /* An axis of length 1 has coordinate 0, also if the pretraining window's axis has length 1. */
-static void an_axis_of_one(void **unused)
+TEST(an_axis_of_one)
 {
     const double middle[] = {8, 8, 8};
     test_assert_row("{\"scheme\":\"swinv2\",\"len\":3," PASS_Y "}", 1, middle, 3, 0);
@@ -41,7 +41,7 @@ static void an_axis_of_one(void **unused)
 }
 
 /* Distances are measured in the pretraining window: 5 of 11 steps as 8·5/11; 0 stands for the grid's own. */
-static void a_pretrained_window(void **unused)
+TEST(a_pretrained_window)
 {
     const double c = log2(1 + 8 * 5.0 / 11) / 3, wide[] = {sixteen(c),
                                                            sixteen(log2(1 + 8 * 4.0 / 11) / 3),
@@ -55,7 +55,7 @@ static void a_pretrained_window(void **unused)
 }
 
 /* Coordinates 0: hidden = relu(b1), and w2 has no bias; two heads. */
-static void the_network(void **unused)
+TEST(the_network)
 {
     const double one[] = {sixteen(3)}, other[] = {sixteen(-0.5)}, none[] = {0}, all[] = {16};
 #define NETWORK "\"w1\":[[1,1],[1,1],[1,1]],\"b1\":[2,-5,1],\"w2\":[[1,7,1],[0.5,7,-1.5]]"
@@ -66,7 +66,7 @@ static void the_network(void **unused)
     test_assert_row("{\"scheme\":\"swinv2\",\"len\":1," SURE "}", 1, all, 1, 0);
 }
 
-static void refusals(void **unused)
+TEST(refusals)
 {
     test_refused("{\"scheme\":\"swinv2\",\"len\":3,\"w1\":[[1,2]]}", "/b1", "[1]");
     test_refused("{\"scheme\":\"swinv2\",\"len\":3,\"w1\":[[1,2,3]],\"b1\":[1],\"w2\":[[1]]}", "/w1", "[1,2]");
@@ -76,16 +76,4 @@ static void refusals(void **unused)
     test_refused("{\"scheme\":\"swinv2\",\"grid\":[3,3],\"pretrained_grid\":[8]}", "/pretrained_grid", "[h,w]");
     test_refused("{\"scheme\":\"swinv2\",\"grid\":[3,3],\"pretrained_grid\":[8,8.5]}", "/pretrained_grid", "8.5");
     test_refused("{\"scheme\":\"swinv2\",\"grid\":[2,2,2]}", "/grid", "3 axes");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_coordinates),
-        cmocka_unit_test(an_axis_of_one),
-        cmocka_unit_test(a_pretrained_window),
-        cmocka_unit_test(the_network),
-        cmocka_unit_test(refusals),
-    };
-    return cmocka_run_group_tests_name("swinv2", tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static void assert_values(const char *output, const char *fields, const double *
     free(got);
 }
 
-static void buckets_of_the_specification(void **unused)
+TEST(buckets_of_the_specification)
 {
     const double both[] = {15, 15, 15, 14, 14, 13, 10, 9, 8, 7, 1, 0, 17, 23, 24, 26, 30, 31, 31};
     const double causal[] = {31, 31, 31, 30, 26, 26, 17, 16, 16, 15, 1, 0, 0, 0};
@@ -65,7 +65,7 @@ static void assert_rises(const char *fields, const double *first, size_t n)
     free(got);
 }
 
-static void first_distances(void **unused)
+TEST(first_distances)
 {
     const double both[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91};
     const double causal[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
@@ -80,7 +80,7 @@ static void first_distances(void **unused)
 
 /* Distances at which the logarithm is an integer: float64 falls short at the first four, float32 at the last.
  * (18/4)^4 = (81/4)^2; (20/8)^8 = (50/8)^4; (40/16)^16 = (100/16)^8; (36/24)^24 = (81/24)^8, (54/24)^24 = (81/24)^16 */
-static void ties_are_exact(void **unused)
+TEST(ties_are_exact)
 {
     assert_values("buckets", NEAR(8, 81, false, "[-17,-18]"), (const double[]){5, 6}, 2);
     assert_values("buckets", NEAR(32, 50, true, "[-19,-20,20]"), (const double[]){11, 12, 28}, 3);
@@ -95,7 +95,7 @@ static void ties_are_exact(void **unused)
                   (const double[]){7, 8, 15, 15}, 4);
 }
 
-static void odd_counts_and_fractions(void **unused)
+TEST(odd_counts_and_fractions)
 {
     assert_values("buckets", NEAR(5, 9, true, "[-9,-1,0,1,2,9]"), (const double[]){1, 1, 0, 3, 3, 3}, 6);
     assert_values("buckets", NEAR(32, 128, true, "[-0.5,0.5,7.999,8]"), (const double[]){0, 16, 23, 24}, 4);
@@ -105,7 +105,7 @@ static void odd_counts_and_fractions(void **unused)
 #define TABLE "\"table\":[[1,-1],[2,-0.0],[3,0.5],[4,7]]"
 
 /* num_heads and num_buckets are the table's: side 2, so buckets 0 | 1 to the left, 3 to the right. */
-static void tables(void **unused)
+TEST(tables)
 {
     const double bias[] = {1, 4, 4, 2, 1, 4, 2, 2, 1, -1, 7, 7, 0, -1, 7, 0, 0, -1};
     const double masked[] = {1, -(double)INFINITY, -(double)INFINITY, 2, 1, -(double)INFINITY, 2, 2, 1};
@@ -120,7 +120,7 @@ static void tables(void **unused)
     test_assert_laws("{\"scheme\":\"t5\"," TABLE ",\"len\":70,\"window\":9}");
 }
 
-static void refusals(void **unused)
+TEST(refusals)
 {
     test_refused("{\"scheme\":\"t5\",\"len\":3,\"num_buckets\":3}", "/num_buckets", "at least 4");
     test_refused("{\"scheme\":\"t5\",\"len\":3,\"max_distance\":8}", "/max_distance", "above 8");
@@ -134,7 +134,7 @@ static void refusals(void **unused)
 
 /* A request for the bias by name without weights is refused with the ways to supply them; with weights, buckets are
  * returned on request. */
-static void what_is_answered(void **unused)
+TEST(what_is_answered)
 {
     static const char *const bias[] = {"bias"}, *const both[] = {"buckets", "bias"};
     struct test_request r;
@@ -155,18 +155,4 @@ static void what_is_answered(void **unused)
     assert_string_equal(err.pointer, "/table");
     assert_non_null(strstr(err.detail, "\"seed\""));
     test_request_drop(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buckets_of_the_specification),
-        cmocka_unit_test(first_distances),
-        cmocka_unit_test(ties_are_exact),
-        cmocka_unit_test(odd_counts_and_fractions),
-        cmocka_unit_test(tables),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(what_is_answered),
-    };
-    return cmocka_run_group_tests_name("t5", tests, NULL, NULL);
 }

@@ -5,13 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static void has_nothing_to_encode(void **unused)
+TEST(has_nothing_to_encode)
 {
     test_refused("{\"scheme\":\"cope\",\"len\":3}", "/scheme", "depends on content");
     test_refused("{\"scheme\":\"cope\",\"len\":3,\"seed\":1}", "/scheme", "cope");
 }
 
-static void the_catalogue(void **unused)
+TEST(the_catalogue)
 {
     const struct pe_scheme_info *info = pe_scheme_find("cope");
     assert_non_null(info);
@@ -23,10 +23,4 @@ static void the_catalogue(void **unused)
     const struct pe_param *npos_max = pe_param_find(info->params, "npos_max");
     assert_non_null(npos_max);
     assert_true(npos_max->fallback == 64);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(has_nothing_to_encode), cmocka_unit_test(the_catalogue)};
-    return cmocka_run_group_tests_name("cope", tests, NULL, NULL);
 }

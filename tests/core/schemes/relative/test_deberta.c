@@ -38,7 +38,7 @@ static void assert_index(const char *fields, const double *expected, size_t n)
 #define V3 "\"position_buckets\":256,"
 
 /* Keys before the query: delta = q - k > 0, row 256 + bucket. */
-static void buckets_of_the_specification(void **unused)
+TEST(buckets_of_the_specification)
 {
     const double past[] = {0, 1, 128, 129, 130, 143, 169, 192, 207, 233, 254, 255, 255};
     double rows[13];
@@ -52,7 +52,7 @@ static void buckets_of_the_specification(void **unused)
 }
 
 /* The map is the same for runs of rows and pair by pair. */
-static void runs_are_lists(void **unused)
+TEST(runs_are_lists)
 {
     size_t n, m;
     double *run = ask(V3 "\"q_len\":1,\"k_len\":1400,\"q_offset\":700", &n);
@@ -67,7 +67,7 @@ static void runs_are_lists(void **unused)
     free(run);
 }
 
-static void ends_of_the_table(void **unused)
+TEST(ends_of_the_table)
 {
     const char far[] = "\"q_positions\":[1000],\"k_positions\":[2000,1513,1512,1511,489,488,0]";
     char json[256];
@@ -87,7 +87,7 @@ static void ends_of_the_table(void **unused)
 
 /* Distances at which the logarithm is an integer belong to that bucket, the next distance to the next bucket: (20/10)^9
  * = (80/10)^3, (40/10)^9 = (80/10)^6; (6/4)^3 = (27/8): m 4, top 9 and 6 = 4·(9/4)^(1/2) needs an even l. */
-static void ties_are_exact(void **unused)
+TEST(ties_are_exact)
 {
     assert_index(NEAR(20, 81, "[-20,-21,-40,-41,-80,-81]"), (const double[]){33, 34, 36, 37, 39, 39}, 6);
     assert_index(NEAR(20, 81, "[20,21,40,41,80,81]"), (const double[]){7, 6, 4, 3, 1, 0}, 6);
@@ -105,22 +105,10 @@ static void ties_are_exact(void **unused)
 
 #define DEBERTA "{\"scheme\":\"deberta\",\"len\":3,"
 
-static void laws(void **unused)
+TEST(laws)
 {
     test_assert_laws("{\"scheme\":\"deberta\",\"q_len\":5,\"k_len\":300,\"position_buckets\":16,"
                      "\"max_relative_positions\":40}");
     test_assert_laws("{\"scheme\":\"deberta\",\"q_positions\":[3,1,70],\"k_positions\":[5,0,-8],\"clamp_first\":true,"
                      "\"max_relative_positions\":20,\"pos_att_type\":[\"p2c\"],\"norm_rel_ebd\":true}");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buckets_of_the_specification),
-        cmocka_unit_test(runs_are_lists),
-        cmocka_unit_test(ends_of_the_table),
-        cmocka_unit_test(ties_are_exact),
-        cmocka_unit_test(laws),
-    };
-    return cmocka_run_group_tests_name("deberta", tests, NULL, NULL);
 }

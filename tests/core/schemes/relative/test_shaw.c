@@ -29,7 +29,7 @@ static void assert_index(const char *fields, const double *expected, size_t n)
     test_request_drop(&r);
 }
 
-static void positions(void **unused)
+TEST(positions)
 {
     assert_index("\"q_positions\":[5,-3],\"k_positions\":[0,4,900]", (const double[]){0, 3, 8, 7, 8, 8}, 6);
     /* a list of queries over a run of keys, and packed sequences by their listed positions */
@@ -42,19 +42,10 @@ static void positions(void **unused)
 
 #define KEY "\"table_style\":\"relative_key\""
 
-static void laws(void **unused)
+TEST(laws)
 {
     test_assert_laws("{\"scheme\":\"shaw\",\"q_len\":3,\"k_len\":40,\"max_relative\":9}");
     test_assert_laws("{\"scheme\":\"shaw\",\"len\":5," KEY "}");
     test_assert_laws("{\"scheme\":\"shaw\",\"q_positions\":[3,1,70],\"k_positions\":[5,0,-8],\"p_min\":-3,"
                      "\"direction\":\"query_minus_key\"}");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(positions),
-        cmocka_unit_test(laws),
-    };
-    return cmocka_run_group_tests_name("shaw", tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static void assert_distances(const char *fields, int64_t first, int64_t last)
 #define XLNET "\"scheme\":\"xlnet\","
 #define CONFORMER "\"scheme\":\"conformer\","
 
-static void distances_of_the_released_code(void **unused)
+TEST(distances_of_the_released_code)
 {
     assert_distances(XL "\"len\":5", 4, 0);
     assert_distances(XLNET "\"len\":5", 5, -4);
@@ -56,7 +56,7 @@ static void distances_of_the_released_code(void **unused)
     assert_distances(CONFORMER "\"len\":1,\"offset\":77", 0, 0);
 }
 
-static void memory(void **unused)
+TEST(memory)
 {
     assert_distances(XL "\"len\":4,\"mem_len\":3", 6, 0);
     assert_distances(XLNET "\"len\":4,\"mem_len\":3,\"offset\":50", 7, -3);
@@ -65,7 +65,7 @@ static void memory(void **unused)
 }
 
 /* All distances from the farthest past to the farthest future that occur. */
-static void other_sequences(void **unused)
+TEST(other_sequences)
 {
     assert_distances(CONFORMER "\"positions\":[0,9,4]", 9, -9);
     assert_distances(XL "\"positions\":[0,9,4]", 9, 0);
@@ -100,7 +100,7 @@ static void assert_rows(const char *fields, uint64_t row, const double expected[
         test_assert_row(json, row + i, expected[i], 4, 1e-13);
 }
 
-static void sinusoids(void **unused)
+TEST(sinusoids)
 {
     const double alternating[][4] = {{S1, C1, S01, C01}, {0, 1, 0, 1}, {-S1, C1, -S01, C01}};
     assert_rows(XL "\"len\":4", 0, halves, 4);
@@ -110,7 +110,7 @@ static void sinusoids(void **unused)
 }
 
 /* Clamped is R's argument: above only, or on both sides. */
-static void clamps(void **unused)
+TEST(clamps)
 {
     const double xl[][4] = {
         {S2, S02, C2, C02}, {S2, S02, C2, C02}, {S2, S02, C2, C02}, {S1, S01, C1, C01}, {0, 0, 1, 1}};
@@ -120,16 +120,4 @@ static void clamps(void **unused)
     assert_rows(XLNET "\"len\":3,\"clamp_len\":1", 0, both, 6);
     assert_rows(XL "\"len\":4,\"clamp_len\":0", 0, halves, 4);
     assert_distances(XLNET "\"len\":3,\"clamp_len\":1", 3, -2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(distances_of_the_released_code),
-        cmocka_unit_test(memory),
-        cmocka_unit_test(other_sequences),
-        cmocka_unit_test(sinusoids),
-        cmocka_unit_test(clamps),
-    };
-    return cmocka_run_group_tests_name("transformer_xl", tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static void assert_rotated(const char *json, const double *expected, size_t n, d
 }
 
 /* x = (1, 2, 3, 4) at position 5, base 10000, to 12 digits */
-static void reference_values(void **unused)
+TEST(reference_values)
 {
     const double interleaved[] = {2.20151073479, -0.391599903737, 2.7963341041, 4.14493854939};
     const double half[] = {3.16043500945, 1.79758384371, -0.107937718273, 4.09495938012};
@@ -43,7 +43,7 @@ static void reference_values(void **unused)
     assert_rotated("{\"scheme\":\"rope\",\"offset\":5,\"layout\":\"half\",\"q\":[[1,2,3,4]]}", half, 4, 1e-11);
 }
 
-static void direction_minus_one_undoes(void **unused)
+TEST(direction_minus_one_undoes)
 {
     const double x[] = {1, 2, 3, 4};
     assert_rotated("{\"scheme\":\"rope\",\"offset\":5,\"direction\":-1,"
@@ -51,7 +51,7 @@ static void direction_minus_one_undoes(void **unused)
                    x, 4, 1e-6); /* the input is text, so f32 */
 }
 
-static void partial_rotary_passes_the_rest(void **unused)
+TEST(partial_rotary_passes_the_rest)
 {
     const double first[] = {cos(3) - 2 * sin(3), 2 * cos(3) + sin(3), 3, 4};
     const double last[] = {1, 2, 3 * cos(3) - 4 * sin(3), 4 * cos(3) + 3 * sin(3)};
@@ -63,7 +63,7 @@ static void partial_rotary_passes_the_rest(void **unused)
 }
 
 /* Decoding: with five keys and one query the query is at the last key's position. */
-static void queries_stand_at_the_end(void **unused)
+TEST(queries_stand_at_the_end)
 {
     struct test_request r;
     size_t n;
@@ -77,7 +77,7 @@ static void queries_stand_at_the_end(void **unused)
 }
 
 /* default r = 128: w1, w31, w63 */
-static void frequencies(void **unused)
+TEST(frequencies)
 {
     struct test_request r;
     struct pe_plan *plan = NULL;
@@ -100,7 +100,7 @@ static void frequencies(void **unused)
 }
 
 /* All forms contain the same cosines and sines, in their own order. */
-static void forms_agree(void **unused)
+TEST(forms_agree)
 {
     enum { N = 5, C = 3 };
     static const char *const layouts[] = {"interleaved", "half"};
@@ -140,7 +140,7 @@ static void forms_agree(void **unused)
 }
 
 /* Norms are kept; R(a)·R(b) = R(a+b); scores depend on the distance only. */
-static void laws(void **unused)
+TEST(laws)
 {
     const char *q = "\"q\":[[0.5,-1.25,2,3,-0.75,1,0.125,-2]]";
     double rotated[3][8];
@@ -170,18 +170,4 @@ static void laws(void **unused)
         by_cos += (a * a + b * b) * cos(5 * pow(10000, -c / 4.0));
     }
     assert_true(fabs(by_cos - by_table) < 1e-13);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_values),
-        cmocka_unit_test(direction_minus_one_undoes),
-        cmocka_unit_test(partial_rotary_passes_the_rest),
-        cmocka_unit_test(queries_stand_at_the_end),
-        cmocka_unit_test(frequencies),
-        cmocka_unit_test(forms_agree),
-        cmocka_unit_test(laws),
-    };
-    return cmocka_run_group_tests_name("rope", tests, NULL, NULL);
 }

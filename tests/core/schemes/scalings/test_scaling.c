@@ -126,7 +126,7 @@ static const struct {
     {GEMMA_4, 1e6, 512, 1, 64, "0"},
 };
 
-static void reference_values_to_the_printed_digit(void **unused)
+TEST(reference_values_to_the_printed_digit)
 {
     struct resolved r;
     struct test_request request;
@@ -137,7 +137,7 @@ static void reference_values_to_the_printed_digit(void **unused)
     }
 }
 
-static void factors_of_public_models(void **unused)
+TEST(factors_of_public_models)
 {
     struct resolved r;
     struct test_request request;
@@ -264,7 +264,7 @@ static const struct {
      0x1.02de220000000p-16},
 };
 
-static void frequencies_match_mpmath(void **unused)
+TEST(frequencies_match_mpmath)
 {
     struct resolved r;
     struct test_request request;
@@ -278,7 +278,7 @@ static void frequencies_match_mpmath(void **unused)
     }
 }
 
-static void float32_rounds_each_step(void **unused)
+TEST(float32_rounds_each_step)
 {
     struct resolved r;
     struct test_request request;
@@ -318,7 +318,7 @@ static const struct {
     {"{\"type\":\"linear\",\"factor\":2}", 1, 0x1.0000000000000p+0, 0},
 };
 
-static void factors_are_the_nearest_doubles(void **unused)
+TEST(factors_are_the_nearest_doubles)
 {
     struct resolved r;
     struct test_request request;
@@ -333,7 +333,7 @@ static void factors_are_the_nearest_doubles(void **unused)
 
 /* ---- Laws ---- */
 
-static void without_stretch_the_ladder_is_the_default(void **unused)
+TEST(without_stretch_the_ladder_is_the_default)
 {
     static const char *const same[] = {
         "{\"type\":\"mrope\",\"rope_type\":\"default\",\"mrope_section\":[16,24,24]}",
@@ -360,7 +360,7 @@ static void without_stretch_the_ladder_is_the_default(void **unused)
     }
 }
 
-static void proportional_of_nothing_is_nope(void **unused)
+TEST(proportional_of_nothing_is_nope)
 {
     struct resolved r;
     struct test_request request;
@@ -398,7 +398,7 @@ static void assert_fixed_point(const char *json, double seq_len, bool float32)
     test_request_drop(&request);
 }
 
-static void resolved_configs_are_fixed_points(void **unused)
+TEST(resolved_configs_are_fixed_points)
 {
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
         assert_fixed_point(factors[i].json, factors[i].seq_len, i % 2);
@@ -418,7 +418,7 @@ static const struct pe_field *printed_field(const struct pe_field *fields, size_
     return NULL;
 }
 
-static void printed_config_has_what_is_in_use(void **unused)
+TEST(printed_config_has_what_is_in_use)
 {
     struct resolved r;
     struct test_request request;
@@ -462,7 +462,7 @@ static bool has_own(const struct pe_scaling_rule *rule, const char *name)
 }
 
 /* Whatever the kind of the field, and whatever its default. */
-static void printed_config_has_no_field_of_another_rule(void **unused)
+TEST(printed_config_has_no_field_of_another_rule)
 {
     struct resolved r;
     struct test_request request;
@@ -505,7 +505,7 @@ static const struct {
      PE_SCALING_dynamic, 1},
 };
 
-static void public_objects_paste_in(void **unused)
+TEST(public_objects_paste_in)
 {
     struct resolved r;
     struct test_request request;
@@ -518,7 +518,7 @@ static void public_objects_paste_in(void **unused)
     }
 }
 
-static void given_values_are_kept(void **unused)
+TEST(given_values_are_kept)
 {
     struct resolved r;
     struct test_request request;
@@ -621,7 +621,7 @@ static void assert_refused(const char *json, struct pe_scaling_use use, const ch
     test_request_drop(&request);
 }
 
-static void refusals_name_field_value_and_rule(void **unused)
+TEST(refusals_name_field_value_and_rule)
 {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         assert_refused(refused[i][0], use_of(1e4, 8, 5000), refused[i][1], refused[i][2]);
@@ -630,24 +630,4 @@ static void refusals_name_field_value_and_rule(void **unused)
     struct pe_scaling_use partial = use_of(1e4, 8, 1);
     partial.head_dim = 16;
     assert_refused("{\"type\":\"proportional\",\"partial_rotary_factor\":0.5}", partial, "/scaling/type", "whole head");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_values_to_the_printed_digit),
-        cmocka_unit_test(factors_of_public_models),
-        cmocka_unit_test(frequencies_match_mpmath),
-        cmocka_unit_test(float32_rounds_each_step),
-        cmocka_unit_test(factors_are_the_nearest_doubles),
-        cmocka_unit_test(without_stretch_the_ladder_is_the_default),
-        cmocka_unit_test(proportional_of_nothing_is_nope),
-        cmocka_unit_test(resolved_configs_are_fixed_points),
-        cmocka_unit_test(printed_config_has_what_is_in_use),
-        cmocka_unit_test(printed_config_has_no_field_of_another_rule),
-        cmocka_unit_test(public_objects_paste_in),
-        cmocka_unit_test(given_values_are_kept),
-        cmocka_unit_test(refusals_name_field_value_and_rule),
-    };
-    return cmocka_run_group_tests_name("scaling", tests, NULL, NULL);
 }
