@@ -272,6 +272,14 @@ $(BUILD)/tests/faults/posencd: $(BUILD)/obj/server/main.o $(call objects,tests/f
                                $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
 	$(link) $(WRAP),--wrap=aligned_alloc,--wrap=mmap $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
+# What each column of a scheme's table should be, from the formulas of tests/reference.
+$(BUILD)/gen/scheme_frequencies.h: tests/tools/scheme_frequencies.py $(wildcard tests/reference/*.py)
+	@mkdir -p $(@D)
+	$(call say,MPMATH,$@)
+	$(Q)$(PYTHON) -B $< >$@
+$(BUILD)/obj/tests/slow/schemes_exact.o: $(BUILD)/gen/scheme_frequencies.h
+$(BUILD)/obj/tests/slow/schemes_exact.o: CPPFLAGS += -I$(BUILD)/gen
+
 $(SLOW) $(BENCHES) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_API) $(LIB_CORE)
 	$(link) $(QUICK_LD) $^ $(LIB_WIRE) $(LIB_BLAS) -o $@
 

@@ -1,8 +1,5 @@
-"""Makes tests/support/scheme_frequencies.h: what each column of some schemes' tables is, as 128-bit fractions of a turn, from the
-formulas of tests/reference/ (mpmath).
-
-    python3 tests/tools/scheme_frequencies.py > tests/support/scheme_frequencies.h && make format
-"""
+"""Prints scheme_frequencies.h, which tests/slow/schemes_exact.c includes: what each column of some schemes' tables is, as 128-bit
+fractions of a turn, from the formulas of tests/reference/ (mpmath)."""
 import json
 import pathlib
 import sys
