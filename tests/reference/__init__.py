@@ -109,15 +109,20 @@ def pairs(rotary_dim, layout):
 
 def rotate(x, positions, base=10000.0, layout="interleaved", rotary_dim=None, rotary_offset=0, direction=1):
     """x [..., n, head_dim] in float64: pairs turned counter-clockwise by position times frequency."""
-    x = np.asarray(x, float)
-    r = rotary_dim or x.shape[-1]
+    out = np.array(x, float)
+    r = rotary_dim or out.shape[-1]
     angle = direction * np.asarray(positions, float)[:, None] * base ** (-2.0 * np.arange(r // 2) / r)
-    cos, sin = np.cos(angle), np.sin(angle)
-    first, second = (rotary_offset + channels for channels in pairs(r, layout))
-    out = x.copy()
-    out[..., first] = x[..., first] * cos - x[..., second] * sin
-    out[..., second] = x[..., second] * cos + x[..., first] * sin
+    inside = slice(rotary_offset, rotary_offset + r)
+    out[..., inside] = turned(out[..., inside], angle, layout)
     return out
+
+
+def turned(x, angle, layout="half", factor=1.0):
+    """x [..., n, r] in float64: each pair turned by its angle [..., n, r/2], and multiplied by factor."""
+    cos, sin = factor * np.cos(angle), factor * np.sin(angle)
+    first, second = (np.asarray(x, float)[..., channels] for channels in pairs(np.shape(x)[-1], layout))
+    both = first * cos - second * sin, second * cos + first * sin
+    return np.stack(both, -1).reshape(*both[0].shape[:-1], -1) if layout == "interleaved" else np.concatenate(both, -1)
 
 
 # ---- ALiBi -------------------------------------------------------------------------------------------------------------

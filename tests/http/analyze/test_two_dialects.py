@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import reference
 from analysis_asking import ask
 from reference import gguf_writer as gguf
 from tensors import multipart
@@ -41,11 +42,7 @@ def compared(server, first, other, **fields):
 def turned(w, is_half):
     """R_p v of all positions: v_j = 1 + j/d, pairs of halves or of neighbours."""
     d = 2 * len(w)
-    v = 1 + np.arange(d) / d
-    x, y = (v[:len(w)], v[len(w):]) if is_half else (v[::2], v[1::2])
-    angle = np.array(POSITIONS)[:, None] * w
-    a, b = np.cos(angle) * x - np.sin(angle) * y, np.sin(angle) * x + np.cos(angle) * y
-    return np.concatenate([a, b], 1) if is_half else np.stack([a, b], -1).reshape(len(a), d)
+    return reference.turned(1 + np.arange(d) / d, np.outer(POSITIONS, w), "half" if is_half else "interleaved")
 
 
 def most(w, other, is_half=True):

@@ -4,6 +4,7 @@ import json
 import numpy as np
 import pytest
 
+import reference
 import safetensors_reader
 from diagnosing import codes_of, diagnose
 from tensors import multipart, npy
@@ -362,11 +363,7 @@ def drawn_heads(heads, n, seed):
 
 
 def turned(x, positions, base=1e4, layout="half"):
-    a, out, half = np.outer(positions, ladder(32, base)), np.empty_like(x), x.shape[-1] // 2
-    first, second = (slice(0, half), slice(half, None)) if layout == "half" else (slice(0, None, 2), slice(1, None, 2))
-    out[..., first] = x[..., first] * np.cos(a) - x[..., second] * np.sin(a)
-    out[..., second] = x[..., first] * np.sin(a) + x[..., second] * np.cos(a)
-    return out
+    return reference.turned(x, np.outer(positions, ladder(32, base)), layout)
 
 
 AT = np.arange(12.0)

@@ -32,11 +32,7 @@ def yarn_ladder(base=1e4, factor=4, length=2048):
 
 
 def turned(x, w, layout="half", magnitude=1.0):
-    angles = np.outer(np.arange(x.shape[-2]), w)
-    c, s = np.cos(angles) * magnitude, np.sin(angles) * magnitude
-    first, second = (x[..., :D // 2], x[..., D // 2:]) if layout == "half" else (x[..., ::2], x[..., 1::2])
-    pair = first * c - second * s, first * s + second * c
-    return np.concatenate(pair, -1) if layout == "half" else np.stack(pair, -1).reshape(x.shape)
+    return reference.turned(x, np.outer(np.arange(x.shape[-2]), w), layout, magnitude)
 
 
 def scores(scale=SCALE, w=None, layout="half", magnitude=1.0, causal=True, cap=None, tiled=False, still="", bias=0.0):

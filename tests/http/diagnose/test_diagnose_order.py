@@ -3,6 +3,7 @@ computed by NumPy in float64 and rounded to float32, or with angles computed in 
 import numpy as np
 import pytest
 
+import reference
 from asking import inline
 from diagnosing import diagnose, fetch
 
@@ -35,8 +36,7 @@ def rotated(angle, belief, **more):
     """Halves are pairs."""
     n, half = angle.shape
     x = np.random.default_rng(7).standard_normal((n, 2 * half)).astype("f4").astype(float)
-    a, b, c, s = x[:, :half], x[:, half:], np.cos(angle), np.sin(angle)
-    y = np.concatenate([a * c - b * s, b * c + a * s], 1)
+    y = reference.turned(x, angle)
     return {"scheme": "rope", "layout": "half", "q": inline(x.astype("f4"), "f32"), "q_out": inline(y.astype("f4"), "f32"), **belief, **more}
 
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import reference
 import safetensors_reader
 from diagnosing import diagnose
 from tensors import multipart, npy, rotate_files
@@ -28,12 +29,8 @@ def heads(seed=0):
 
 
 def turned(q, positions, base=10000.0, layout="half"):
-    angles = positions[:, None, :, None] * base ** (-np.arange(0, WIDTH, 2) / WIDTH)
-    cos, sin = np.cos(angles), np.sin(angles)
-    a, b = (q[..., 0::2], q[..., 1::2]) if layout == "interleaved" else np.split(q, 2, -1)
-    first, second = a * cos - b * sin, b * cos + a * sin
-    out = np.stack([first, second], -1).reshape(q.shape) if layout == "interleaved" else np.concatenate([first, second], -1)
-    return out.astype("f4")
+    angle = positions[:, None, :, None] * base ** (-np.arange(0, WIDTH, 2) / WIDTH)
+    return reference.turned(q, angle, layout).astype("f4")
 
 
 def asked(server, q, out, mask, **fields):

@@ -5,6 +5,7 @@ import urllib.parse
 import numpy as np
 import pytest
 
+import reference
 from diagnosing import codes_of, diagnose, finding
 from test_errors import check_problem
 from wrong_tensors import rounded
@@ -165,10 +166,7 @@ def test_few_numbers_say_what_they_did_not_check(server):
 
 def turned(p, w, layout):
     d = 2 * len(w)
-    q = 1 + np.arange(d) / d
-    c, s = np.cos(p * w), np.sin(p * w)
-    a, b = (q[:d // 2], q[d // 2:]) if layout == "half" else (q[::2], q[1::2])
-    return np.concatenate([a * c - b * s, a * s + b * c]) if layout == "half" else np.stack([a * c - b * s, a * s + b * c], -1).ravel()
+    return reference.turned(1 + np.arange(d) / d, p * w, layout)
 
 
 @pytest.mark.parametrize("made, code", [("half", "as_believed"), ("interleaved", "layout_swapped")])

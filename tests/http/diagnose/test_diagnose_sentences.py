@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+import reference
 from diagnosing import diagnose
 from tensors import multipart, npy
 from wrong_tensors import Tensor, inline, rounded
@@ -108,11 +109,10 @@ def test_the_factor_beside_another_base(server):
 # ---- What a factor is ---------------------------------------------------------------------------------------------------------
 
 
-def turned_halves(x, r, factor=1):
+def turned_halves(x, r):
     """Halves of the first r channels are pairs; the others pass by."""
     angle = np.outer(np.arange(x.shape[-2]), 1e4 ** (-np.arange(0, r, 2) / r))
-    a, b, rest = x[..., :r // 2], x[..., r // 2:r], x[..., r:]
-    return np.concatenate([factor * (a * np.cos(angle) - b * np.sin(angle)), factor * (b * np.cos(angle) + a * np.sin(angle)), rest], -1)
+    return np.concatenate([reference.turned(x[..., :r], angle), x[..., r:]], -1)
 
 
 OWN = 0.1 * np.log(4) + 1  # of YaRN by 4

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+import reference
 from asking import inline
 from conftest import start_server
 from diagnosing import diagnose
@@ -42,11 +43,7 @@ def places(s, rows):
 
 
 def turned(s, x, p):
-    angle = s["direction"] * np.outer(p, ladder(s))
-    c, i = s["factor"] * np.cos(angle), s["factor"] * np.sin(angle)
-    pairs = [x[..., :R // 2], x[..., R // 2:]] if s["layout"] == "half" else [x[..., ::2], x[..., 1::2]]
-    a, b = pairs[0] * c - pairs[1] * i, pairs[0] * i + pairs[1] * c
-    return np.stack([a, b], -1).reshape(x.shape) if s["layout"] == "interleaved" else np.concatenate([a, b], -1)
+    return reference.turned(x, s["direction"] * np.outer(p, ladder(s)), s["layout"], s["factor"])
 
 
 def queries(n):

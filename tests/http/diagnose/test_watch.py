@@ -8,6 +8,8 @@ import types
 import numpy as np
 import pytest
 
+import reference
+
 R, BASE = 32, 1e4
 
 
@@ -258,10 +260,7 @@ def first_line(posenc, call, **request):
 
 
 def turned(x, positions, w, factor=1.0):
-    a = np.asarray(positions)[..., None] * w
-    c, s = factor * np.cos(a), factor * np.sin(a)
-    first, second = x[..., : len(w)], x[..., len(w):]
-    return np.concatenate([first * c - second * s, first * s + second * c], -1)
+    return reference.turned(x, np.asarray(positions)[..., None] * w, factor=factor)
 
 
 def test_padding_on_the_left(client, posenc):

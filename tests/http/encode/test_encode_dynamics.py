@@ -7,7 +7,7 @@ import pytest
 
 import reference.dynamics as dynamics
 from asking import check_again, given, inline, refused
-from tensors import encode_one
+from tensors import encode_one, near
 
 GENERATE = {"recursive": dynamics.recursive, "floater": dynamics.floater}
 
@@ -25,11 +25,6 @@ def weights(dim, hidden, seed=0, n_layers=2, time_input=False, scale=1.0):
 
 def sent(tensors, dtype="f64"):
     return {name: inline(array, dtype) for name, array in tensors.items()}
-
-
-def near(got, expected, tolerance):
-    assert got.shape == expected.shape
-    np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance)
 
 
 # ---- recursive ---------------------------------------------------------------------------------------------------------

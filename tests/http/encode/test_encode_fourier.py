@@ -6,28 +6,15 @@ import pytest
 from hypothesis import given as when, settings
 from hypothesis import strategies as st
 
-import reference
 import reference.absolute as absolute
 from asking import check_again, given, inline, refused
-from tensors import encode_one
+from tensors import encode_one, near, nearest_everywhere
 
 laws = settings(max_examples=25)
 
 
 def fourier(server, **fields):
     return encode_one(server, scheme="fourier", **fields)
-
-
-def near(got, expected, tolerance=1e-12):
-    assert got.shape == expected.shape
-    np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance)
-
-
-def nearest_everywhere(table, columns, coordinates, dtype="f32"):
-    for i, row in enumerate(coordinates):
-        for j, column in enumerate(columns):
-            expected = reference.nearest(absolute.exact(column, row), dtype)
-            assert float(table[i, j]) == expected, (row, j, float(table[i, j]), expected)
 
 
 # ---- nerf --------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import reference.rotary as rotary
 from asking import check_again, given, inline, refused
-from tensors import encode, from_json
+from tensors import encode, from_json, near
 
 laws = settings(max_examples=25)
 TURNS = ["interleaved", "half", "half_per_axis", "interleaved_to_half"]
@@ -17,11 +17,6 @@ TURNS = ["interleaved", "half", "half_per_axis", "interleaved_to_half"]
 def turned(server, x, **fields):
     """x through /rotate in f64."""
     return from_json(server.ask("/rotate", scheme="rope", q=inline(x), **fields))["q"]
-
-
-def near(got, expected, tolerance=1e-12, err_msg=""):
-    assert got.shape == expected.shape
-    np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance, err_msg=err_msg)
 
 
 # ---- Layouts, rotation -------------------------------------------------------------------------------------------------

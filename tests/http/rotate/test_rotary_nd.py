@@ -5,16 +5,11 @@ import pytest
 import reference
 import reference.rotary as rotary
 from asking import refused
-from tensors import encode, encode_one
+from tensors import encode, encode_one, near
 
 
 def rope(server, **fields):
     return encode(server, scheme="rope", **fields)
-
-
-def near(got, expected, tolerance=1e-12, err_msg=""):
-    assert got.shape == expected.shape
-    np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance, err_msg=err_msg)
 
 
 def check_table(server, table, rows, **fields):
