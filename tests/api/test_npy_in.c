@@ -2,8 +2,6 @@
 #include "api/inputs/inputs.h"
 #include "tests/api/ask.h"
 
-#include <stdio.h>
-
 static struct api_arena arena;
 static struct api_problem problem;
 static struct pe_tensor tensor;

@@ -2,7 +2,6 @@
 #include "api/operations.h"
 #include "tests/support/cmocka.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static bool is_name_of(const struct pe_input_row *rows, const char *name)

@@ -4,7 +4,6 @@
 #include "tests/bench/bench.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { ROWS = 512, PAIRS = 64, COLS = 2 * PAIRS, ROUNDS = 31, REPEAT = 4 };

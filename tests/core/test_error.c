@@ -4,8 +4,6 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
 
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -3,8 +3,6 @@
 #include "tests/support/request.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static double work_of(const char *text)
 {

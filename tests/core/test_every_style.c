@@ -3,9 +3,6 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 static void hold(const char *const *requests)
 {
     for (; *requests; requests++)

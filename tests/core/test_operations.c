@@ -4,7 +4,6 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 TEST(every_row_is_whole)

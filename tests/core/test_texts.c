@@ -2,9 +2,6 @@
 #include "core/inside.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <printf.h>
 

@@ -4,6 +4,7 @@
 #include "tests/support/alloc.h"
 #include "tests/support/cmocka.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,6 +120,13 @@ double test_number(const struct test_analysis *a, const char *path)
     if (!v || (v->kind != PE_INTEGER && v->kind != PE_REAL))
         fail_msg("%s is no number", path);
     return v->kind == PE_INTEGER ? (double)v->integer : v->real;
+}
+
+void test_near(const struct test_analysis *a, const char *path, double expected, double tolerance)
+{
+    double x = test_number(a, path);
+    if (!(fabs(x - expected) <= tolerance))
+        fail_msg("%s is %.17g, expected %.17g", path, x, expected);
 }
 
 bool test_is_null(const struct test_analysis *a, const char *path)

@@ -24,7 +24,8 @@ void test_analysis_refused(const char *json, const char *pointer, const char *wo
 /* The value at a path of the results: "0.unique.witness.rows.1", where 0 is the configuration. NULL: there is none. */
 const struct pe_value *test_result(const struct test_analysis *a, const char *path);
 double test_number(const struct test_analysis *a, const char *path); /* fails the test if it is no number */
-bool test_is_null(const struct test_analysis *a, const char *path);  /* there, and null */
+void test_near(const struct test_analysis *a, const char *path, double expected, double tolerance);
+bool test_is_null(const struct test_analysis *a, const char *path); /* there, and null */
 const char *test_word(const struct test_analysis *a, const char *path);
 
 /* The numbers of a tensor, "step.0", and its shape; NULL: the answer does not have it. */

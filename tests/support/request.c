@@ -2,7 +2,6 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

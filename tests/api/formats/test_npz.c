@@ -2,7 +2,6 @@
 #include "tests/api/ask.h"
 
 #include <pthread.h>
-#include <stdio.h>
 
 /* ---- A reader written from APPNOTE 6.3.10 ---- */
 

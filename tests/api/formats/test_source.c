@@ -5,7 +5,6 @@
 #include "tests/api/ask.h"
 
 #include <math.h>
-#include <stdio.h>
 
 static const double curve[] = {0, 0.5, (double)NAN, 1, -2.25}, matrix[] = {1, 2, 3, 4, 5, 6};
 

@@ -3,8 +3,6 @@
 #include "api/inputs/inputs.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 enum { STRINGS = 1 << 20, HEAD_BYTES = 4 + 4 + 8 + 8 + 8 + 1 + 4 + 4 + 8 };

@@ -5,8 +5,6 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
 
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #include "tests/support/alloc.h"
 #include "tests/support/cmocka.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -4,9 +4,6 @@
 #include "api/text.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Characters of one to four bytes and all that is escaped, at every distance from the beginning. */

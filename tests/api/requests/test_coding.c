@@ -2,9 +2,6 @@
 #include "api/requests/requests.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 static const struct {
     const char *header;
     enum api_coding coding;

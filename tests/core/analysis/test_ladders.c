@@ -8,12 +8,7 @@
 
 static struct test_analysis a;
 
-static void near(const char *path, double expected, double tolerance)
-{
-    double x = test_number(&a, path);
-    if (!(fabs(x - expected) <= tolerance))
-        fail_msg("%s is %.17g, expected %.17g", path, x, expected);
-}
+static void near(const char *path, double expected, double tolerance) { test_near(&a, path, expected, tolerance); }
 
 /* ---- wavelengths ---- */
 

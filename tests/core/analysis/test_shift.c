@@ -4,16 +4,10 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static struct test_analysis a;
 
-static void near(const char *path, double expected, double tolerance)
-{
-    double x = test_number(&a, path);
-    if (!(fabs(x - expected) <= tolerance))
-        fail_msg("%s is %.17g, expected %.17g", path, x, expected);
-}
+static void near(const char *path, double expected, double tolerance) { test_near(&a, path, expected, tolerance); }
 
 static void expect_linear(const char *json, const char *method)
 {

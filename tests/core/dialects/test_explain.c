@@ -6,8 +6,6 @@
 #include "tests/support/request.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char *const requests[] = {
     "{'hf_config':{'model_type':'llama','head_dim':8,'hidden_size':32,'num_attention_heads':4,'num_hidden_layers':2,"

@@ -6,8 +6,6 @@
 #include "tests/support/request.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char *const requests[] = {
     "{'hf_config':{'model_type':'gemma3','text_config':{'num_hidden_layers':6,'max_position_embeddings':32}},"

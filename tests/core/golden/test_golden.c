@@ -6,7 +6,6 @@
 #include "tests/support/request.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct opened {

@@ -6,7 +6,6 @@
 #include "core/inside.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "tests/support/kernel_sets.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MANY = 70, DEEP = 45, PANEL = PE_PANEL_BYTES / sizeof(double), WIDE = MANY + PANEL, ROUNDS = 200 };

@@ -7,7 +7,6 @@
 #include "core/inside.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static uint64_t random_bits(uint64_t n)

@@ -7,7 +7,6 @@
 #include "tests/support/dtype_words.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { N = 2 * PE_WAVES_LANES };
 

@@ -4,8 +4,6 @@
 #include "core/inside.h"
 #include "tests/support/cmocka.h"
 
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { ROWS = 150, COLS = 300, SIZE = 8, MARGIN = 64, FILLER = 0xaa };

@@ -4,8 +4,6 @@
 #include "core/waves/waves.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
-
 static const double exponentials_of[][4] = {
     /* a.hi, a.lo, e^a */
     {0x0.0p+0, 0x0.0p+0, 0x1.0000000000000p+0, 0x0.0p+0},

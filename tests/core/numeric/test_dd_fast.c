@@ -4,9 +4,6 @@
 #include "core/waves/waves.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 static double apart(struct pe_dd a, struct pe_dd b) { return fabs(dd_sub(a, b).hi); }
 
 static void assert_near(struct pe_dd got, struct pe_dd truth, double x)

@@ -3,7 +3,6 @@
 #include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <string.h>
 
 TEST(every_f16_reads_back)
 {

@@ -5,7 +5,6 @@
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 
 TEST(generator)

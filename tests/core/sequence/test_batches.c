@@ -3,7 +3,6 @@
 #include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <string.h>
 
 static struct pe_sequence_fields unset(void)
 {

@@ -2,9 +2,6 @@
 #include "core/waves/waves.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
-#include <stdio.h>
-
 /* Rows of a grid [3, 4], row by row, and in blocks of 2 by 2 of a grid [4, 6]. */
 TEST(grids)
 {

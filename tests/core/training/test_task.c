@@ -3,7 +3,6 @@
 #include "tests/support/cmocka.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The generator, written again from its description: SplitMix64 over FNV-1a of the name. */
 static double uniform(uint64_t seed, const char *name, uint64_t i)

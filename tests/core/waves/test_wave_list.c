@@ -6,7 +6,6 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/wave_truth.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { ROWS = 300, COLS_MAX = 256 };

@@ -2,8 +2,6 @@
 #include "core/waves/waves.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
-
 /* Short and long phases; next to zeros (sin 355, and the double that comes nearest to one); along the table's steps;
  * phases near 2^51. */
 static const struct value {

@@ -4,7 +4,6 @@
 #include "tests/support/alloc.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
 #include <string.h>
 
 TEST(the_last_holder_drops_it)

@@ -2,8 +2,6 @@
 #include "server/exchange/exchange.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 static bool is_same_key(const struct api_call *a, const struct api_call *b)

@@ -4,10 +4,6 @@
 
 #include <sched.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { N_JOBS_MAX = 120 };
 

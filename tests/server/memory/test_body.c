@@ -3,7 +3,6 @@
 #include "server/process/process.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
 #include <string.h>
 
 TEST(grows_from_the_heap_to_pages)

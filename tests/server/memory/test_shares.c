@@ -3,7 +3,6 @@
 #include "tests/support/cmocka.h"
 
 #include <pthread.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,8 +3,6 @@
 #include "tests/support/alloc.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

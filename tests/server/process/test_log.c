@@ -4,7 +4,6 @@
 #include "tests/support/cmocka.h"
 
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

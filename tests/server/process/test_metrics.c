@@ -2,7 +2,6 @@
 #include "server/process/process.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "tests/support/cmocka.h"
 
 #include <arpa/inet.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 

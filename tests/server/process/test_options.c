@@ -3,7 +3,6 @@
 #include "tests/support/cmocka.h"
 
 #include <ctype.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -2,10 +2,8 @@
 #include "server/process/process.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static char root[64];
 

@@ -4,9 +4,7 @@
 #include "server/exchange/exchange.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Of the bytes 0, 1, …, n-1 under the key 0, 1, …, 15. */
 static const uint64_t vectors[64] = {

@@ -7,8 +7,6 @@
 #include "tests/support/cmocka.h"
 
 #include <pthread.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

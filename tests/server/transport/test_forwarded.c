@@ -2,7 +2,6 @@
 #include "server/transport/heads.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 

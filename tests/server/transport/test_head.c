@@ -4,8 +4,6 @@
 #include "server/transport/heads.h"
 #include "tests/support/cmocka.h"
 
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "core/inside.h"
 #include "tests/support/cmocka.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The codes that an answer may have. */

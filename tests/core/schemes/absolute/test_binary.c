@@ -3,9 +3,6 @@
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 #define B "{\"scheme\":\"binary\",\"dim\":8,"
 
 TEST(rows)

@@ -5,8 +5,6 @@
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 

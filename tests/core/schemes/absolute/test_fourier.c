@@ -7,9 +7,7 @@
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define F "{\"scheme\":\"fourier\","
 #define P F "\"style\":\"perceiver\","

@@ -4,8 +4,6 @@
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #define I "{\"scheme\":\"integer\",\"dim\":2,"
 

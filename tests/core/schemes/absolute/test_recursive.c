@@ -3,10 +3,6 @@
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #define R "{\"scheme\":\"recursive\","
 #define LINEAR R "\"activation\":\"identity\",\"p0\":[1,-0.5],\"w1\":[[2,0],[0,3]],\"b1\":[0,1],"
 #define NET                                                                                                            \

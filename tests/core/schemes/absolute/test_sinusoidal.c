@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* One row of `fields` at position p, as doubles of an f64 answer. */
 static double *row_of(const char *fields, int dim, double p)

@@ -10,7 +10,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define S "{\"scheme\":\"sinusoidal\",\"dim\":8,"
 #define GRID "\"grid\":[2,3]}"   /* row 5 is (1, 2) */

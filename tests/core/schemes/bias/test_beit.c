@@ -3,9 +3,7 @@
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define INF ((double)INFINITY)
 

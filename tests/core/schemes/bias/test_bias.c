@@ -6,11 +6,8 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { Q = 210, K = 190, SHIFT = 40 };
 

@@ -4,8 +4,6 @@
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* bias = 2·max(x, 0) - 3·max(0.5 - x, 0) + 0.25 */
 #define WEIGHTS "\"w1\":[[1],[-1]],\"b1\":[0,0.5],\"w2\":[[2,-3]],\"b2\":[0.25]"

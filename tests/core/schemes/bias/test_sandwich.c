@@ -4,8 +4,6 @@
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 TEST(values_of_the_specification)

@@ -3,7 +3,6 @@
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,8 +5,6 @@
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* relu(c) - relu(-c) = c for one coordinate c of [y, x]: the bias is then 16·sigmoid(c). */
 #define PASS_Y "\"w1\":[[1,0],[-1,0]],\"b1\":[0,0],\"w2\":[[1,-1]]"

@@ -2,9 +2,6 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 TEST(has_nothing_to_encode)
 {
     test_refused("{\"scheme\":\"cope\",\"len\":3}", "/scheme", "depends on content");

@@ -4,7 +4,6 @@
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

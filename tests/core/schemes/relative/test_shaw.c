@@ -4,10 +4,8 @@
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void assert_index(const char *fields, const double *expected, size_t n)
 {

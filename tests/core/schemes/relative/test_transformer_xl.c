@@ -4,11 +4,8 @@
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
-#include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Plans one request whose outputs are `encoding` and `distances`. */
 static struct pe_plan *plan_of(struct test_request *r, const char *fields)

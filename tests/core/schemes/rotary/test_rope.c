@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static struct pe_plan *rotate_plan(struct test_request *r, const char *json)
 {
