@@ -1,5 +1,6 @@
 """A client over a plain socket, which sees the bytes on the wire and disconnects as it likes, requests whose contents do not
 matter, and what tests of connections wait for."""
+import concurrent.futures
 import re
 import socket
 import struct
@@ -14,6 +15,13 @@ MEDIUM_BYTES = 8 * 1024 * 1024 * 4
 HUGE = b'{"scheme":"alibi","num_heads":32,"len":8192,"outputs":["bias"],"format":"raw"}'
 
 UNHURRIED = ["--min-rate", "0", "--send-timeout", "300"]  # clients that do not read are not cut off, however long the test takes
+
+
+def at_once(run, items):
+    """What run(item) gives for each item, all of them at the same time; what one of them raises is raised."""
+    items = list(items)
+    with concurrent.futures.ThreadPoolExecutor(len(items)) as pool:
+        return list(pool.map(run, items))
 
 
 def large_request(n):

@@ -23,6 +23,7 @@ import pytest
 import png_reader
 import safetensors_reader
 from conftest import ROOT, start_server
+from connection import at_once
 from reference import gguf_writer as gguf
 from token_files import LINES, READER, token_server
 
@@ -444,11 +445,7 @@ def test_many_threads_share_a_client(client):
         for j in range(20):
             found[i, j] = client.encode(scheme="rope", len=1, offset=100 * i + j, head_dim=2, dtype="f64").cos[0, 0]
 
-    threads = [threading.Thread(target=ask, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(ask, range(8))
     assert len(found) == 160 and all(abs(value - np.cos(float(100 * i + j))) < 1e-15 for (i, j), value in found.items())
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from conftest import SANITIZED, without_posenc
 from faults import DROPPED, LIBRARY, PROGRAM, REQUESTS, WEIGHTS, answer_of, answer_on_new, control, faulty_server, is_right, put
-from connection import Client, get, is_quiet, metric, post, wait_until
+from connection import Client, at_once, get, is_quiet, metric, post, wait_until
 from token_files import READER
 
 FOR_EVER = 1 << 40
@@ -143,11 +143,7 @@ def crowd(server, seconds, names, n_threads=6):
                 wrong.append((name, "no answer"))
             except OSError:
                 pass
-    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(n_threads)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(run, range(n_threads))
     return wrong, n_of
 
 

@@ -164,11 +164,7 @@ def test_the_same_bytes_in_turns():
             for _ in range(2):
                 got[i].append(finish(begin(server, FINITE[i], source)))
 
-        threads = [threading.Thread(target=ask, args=(i, f"127.0.0.{2 + k}")) for i in range(len(FINITE)) for k in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        connection.at_once(lambda both: ask(*both), [(i, f"127.0.0.{2 + k}") for i in range(len(FINITE)) for k in range(2)])
         assert metric(server, "posenc_yields_total") > 0
     for i, answers in enumerate(got):
         assert expected[i][0] == 200 and len(answers) == 4

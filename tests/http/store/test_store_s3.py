@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from conftest import POSENCD, SANITIZED, Stopwatch, start_server, without_posenc
-from connection import within
+from connection import at_once, within
 from faults import faulty_server
 from s3_store import S3Store
 from weights_asking import OTHER, T5, TABLE, file, put, tag
@@ -104,11 +104,7 @@ def test_one_of_many_wins(two, same):
             if status == 201:
                 won.append(body)
 
-        threads = [threading.Thread(target=store, args=(i,)) for i in range(20)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(store, range(20))
         assert len(won) == 1
         for server in two:
             assert server.ask(**T5, weights={"name": f"race{turn}", "sha256": sha(won[0])})

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import SANITIZED, Stopwatch, start_server
 from s3_store import S3Store
-from connection import UNHURRIED, Client, get, metric, post, within
+from connection import UNHURRIED, Client, at_once, get, metric, post, within
 from weights_asking import T5, TABLE, file, put, tag
 
 MIB = 1 << 20
@@ -232,12 +232,7 @@ def test_downloads_are_counted_before_they_come(s3):
     paths = [lay(s3, f"n{i}", file(x=np.full(24 * MIB, i, "u1"))) for i in range(12)]
     s3.fault(method="GET", path="/blobs/", delay=0.5)
     with on(s3, "--max-weights", "32MiB", "--max-memory", "16MiB") as a:
-        answers = []
-        threads = [threading.Thread(target=lambda i=i: answers.append(a.request("GET", f"/weights/n{i}", headers={"Range": "bytes=0-9"}))) for i in range(12)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        answers = at_once(lambda i: a.request("GET", f"/weights/n{i}", headers={"Range": "bytes=0-9"}), range(12))
         statuses = sorted(answer.status for answer in answers)
         assert statuses.count(206) == 1 and set(statuses) <= {206, 413, 503}, statuses
         assert all(answer.headers["Retry-After"] and "--max-weights" in answer.json()["detail"] for answer in answers if answer.status == 503)
@@ -326,18 +321,9 @@ def test_equal_requests_for_a_slow_name_wait_together(s3):
     with on(s3) as a:
         within(5, lambda: metric(a, "posenc_store_reachable") == 1)
         lay_slow(s3, "slow")
-        begun, ends = time.monotonic(), []
-
-        def ask():
-            ends.append((a.get("/weights/slow").status, time.monotonic() - begun))
-
-        threads = [threading.Thread(target=ask) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert [status for status, _ in ends] == [503] * 4
-        assert max(took for _, took in ends) < 1.5 * PATIENCE  # one after the other: twice as long and more
+        begun = time.monotonic()
+        assert at_once(lambda _: a.get("/weights/slow").status, range(4)) == [503] * 4
+        assert time.monotonic() - begun < 1.5 * PATIENCE  # one after the other: twice as long and more
 
 
 def test_the_end_waits_for_no_slow_name(s3):

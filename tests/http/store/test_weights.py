@@ -7,13 +7,13 @@ import json
 import os
 import signal
 import struct
-import threading
 import time
 
 import numpy as np
 import pytest
 
 from conftest import POSENCD, start_server
+from connection import at_once
 from tensors import encode, npy
 from weights_asking import OTHER, RNG, T5, TABLE, clean, file, put, tag  # noqa: F401 - clean is a fixture
 
@@ -325,15 +325,12 @@ def test_no_such_folder(tmp_path):
 def test_replaced_while_in_use(clean):
     """Answers are of one file or the other, whole; GETs have the tag of their bytes; nothing of it breaks."""
     files = [file(table=np.full((32, 2), value, "f4"), pad=np.zeros(300_000, "u1")) for value in (1, 2)]
-    tags, failures = {tag(body): body for body in files}, []
+    tags = {tag(body): body for body in files}
     put(clean, "hot", files[0])
 
     def run(step):
-        try:
-            for i in range(25):
-                step(i)
-        except Exception as error:  # noqa: BLE001 - told by the main thread
-            failures.append(repr(error))
+        for i in range(25):
+            step(i)
 
     def store(i):
         put(clean, "hot", files[i % 2], 200)
@@ -346,27 +343,15 @@ def test_replaced_while_in_use(clean):
         got = clean.get("/weights/hot")
         assert got.body == tags[got.headers["ETag"]]
 
-    threads = [threading.Thread(target=run, args=(step,)) for step in (store, store, use, use, fetch)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures
+    at_once(run, (store, store, use, use, fetch))
 
 
 def test_only_one_first(clean):
     """If-None-Match: * is decided in the store: of many at once one makes the file."""
-    statuses = []
-
     def store(i):
-        statuses.append(clean.request("PUT", "/weights/race", file(table=np.full((32, 2), i, "f4")), {"If-None-Match": "*"}).status)
+        return clean.request("PUT", "/weights/race", file(table=np.full((32, 2), i, "f4")), {"If-None-Match": "*"}).status
 
-    threads = [threading.Thread(target=store, args=(i,)) for i in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(statuses) == [201] + [412] * 11
+    assert sorted(at_once(store, range(12))) == [201] + [412] * 11
 
 
 def test_deleted_while_it_is_sent(clean):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from conftest import start_server
-from connection import within
+from connection import at_once, within
 from weights_asking import OTHER, T5, TABLE, file, put, tag
 
 REFRESH = 1
@@ -87,11 +87,7 @@ def test_one_of_many_wins(two, guard):
             if status != 412:
                 won.append(body)
 
-        threads = [threading.Thread(target=store, args=(i,)) for i in range(20)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(store, range(20))
         assert len(won) == 1
         current = won[0]
         for server in two:

@@ -5,13 +5,12 @@ import os
 import pathlib
 import signal
 import subprocess
-import threading
 import time
 
 import pytest
 
 from conftest import POSENCD, start_server
-from connection import MEDIUM, MEDIUM_BYTES, Client, get, has_exited, is_quiet, metric, post, wait_until
+from connection import MEDIUM, MEDIUM_BYTES, Client, at_once, get, has_exited, is_quiet, metric, post, wait_until
 
 N = 3
 SMALL = b'{"scheme":"rope","len":3,"head_dim":8}'
@@ -151,11 +150,7 @@ def test_many_at_once(several):
                 elif client.answer()[0] != 200:
                     wrong.append(i)
 
-    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(run, range(8))
     assert not wrong
     assert wait_until(lambda: is_quiet(several) and metric(several, "posenc_connections") == 1)
 

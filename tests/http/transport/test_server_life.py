@@ -3,6 +3,7 @@
 The contents of requests do not matter here. Answers are read through plain sockets, so that the tests see the bytes on
 the wire."""
 
+import contextlib
 import json
 import os
 import random
@@ -16,7 +17,7 @@ import time
 import pytest
 
 from conftest import start_server
-from connection import (HUGE, MEDIUM, MEDIUM_BYTES, SMALL, SMALL_BYTES, Client, cancelled, get, has_exited, is_quiet, large_request, metric, post,
+from connection import (HUGE, MEDIUM, MEDIUM_BYTES, SMALL, SMALL_BYTES, Client, at_once, cancelled, get, has_exited, is_quiet, large_request, metric, post,
                         wait_until)
 from token_files import READER, token_server
 
@@ -191,10 +192,8 @@ HEADS = [
 @pytest.mark.parametrize("status,head", HEADS, ids=lambda x: repr(x)[:60])
 def test_ambiguous_heads_are_refused_and_the_connection_closed(server, status, head):
     with Client(server) as client:
-        try:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused while we were still sending
             client.send(head.encode())
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # refused while we were still sending
         assert client.answer()[0] == status
         if head.startswith("POST"):  # where the next request would begin is in doubt
             assert client.is_closed()
@@ -258,10 +257,8 @@ def test_body_over_the_limit(n):
             assert headers["content-type"] == "application/problem+json"
         with Client(server) as client:
             client.send(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
-            try:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # cut, but only after the answer was sent
                 client.send(chunked(b" " * n, 65536))
-            except (BrokenPipeError, ConnectionResetError):
-                pass  # cut, but only after the answer was sent
             status, _, body = client.answer()
             assert status == 413 and b"--max-body" in body
         assert wait_until(lambda: metric(server, "posenc_in_flight_requests") == 1)
@@ -350,19 +347,13 @@ def test_full_queue_is_503():
         clients = [Client(server, receive_buffer=4096) for _ in range(40)]
         large = post(large_request(1_000_000))
 
-        def run(client, statuses):
-            try:
+        def run(client):
+            with contextlib.suppress(OSError):
                 client.send(large)
-                statuses.append(client.answer())
-            except OSError:
-                pass
+                answers.append(client.answer())
 
         answers = []
-        threads = [threading.Thread(target=run, args=(client, answers)) for client in clients]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(run, clients)
         statuses = {status for status, _, _ in answers}
         assert 200 in statuses and statuses <= {200, 503}
         for status, headers, body in answers:
@@ -487,7 +478,7 @@ def test_metrics_count(server):
 
 
 def test_many_clients_of_all_kinds(server):
-    end, problems = time.monotonic() + 3, []
+    end = time.monotonic() + 3
 
     def whole():
         with Client(server) as client:
@@ -506,16 +497,8 @@ def test_many_clients_of_all_kinds(server):
             assert len(client.answer()[2]) == 400_000
 
     def worker(kind):
-        try:
-            while time.monotonic() < end:
-                kind()
-        except Exception as problem:  # pylint: disable=broad-except
-            problems.append(repr(problem))
+        while time.monotonic() < end:
+            kind()
 
-    threads = [threading.Thread(target=worker, args=(kind,)) for kind in [whole, leaves, uploads] * 3]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not problems
+    at_once(worker, [whole, leaves, uploads] * 3)
     assert wait_until(lambda: is_quiet(server))
