@@ -4,25 +4,14 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/* JSON with ' for ". */
-static void parse(struct test_request *r, const char *json)
-{
-    char *text = strdup(json);
-    assert_non_null(text);
-    test_quotes(text);
-    test_request_parse(r, text);
-    free(text);
-}
 
 static void says(const char *json, const char *expected)
 {
     struct test_request r;
     struct pe_config *config = NULL;
     struct pe_failure err = {0};
-    parse(&r, json);
+    test_request_parse(&r, json);
     if (pe_config_new(&r.request, &config, &err))
         fail_msg("%s: %s: %s", json, err.pointer, err.detail);
     const struct pe_value *value = pe_config_value(config);
@@ -37,7 +26,7 @@ static void refuses(const char *json, const char *pointer, const char *word)
     struct test_request r;
     struct pe_config *config = NULL;
     struct pe_failure err = {0};
-    parse(&r, json);
+    test_request_parse(&r, json);
     assert_int_equal(pe_config_new(&r.request, &config, &err), PE_INVALID);
     assert_null(config);
     if (strcmp(err.pointer, pointer) != 0 || !strstr(err.detail, word))
@@ -109,7 +98,7 @@ TEST(every_allocation_may_fail)
     struct pe_config *config = NULL;
     struct pe_failure err = {0};
     enum pe_status status = PE_NO_MEMORY;
-    parse(&r, "{'scheme':'learned','dim':4,'softmax_scale':1}");
+    test_request_parse(&r, "{'scheme':'learned','dim':4,'softmax_scale':1}");
     for (long at = 0; status != PE_OK && at < 200; at++) {
         alloc_fail_at(at);
         status = pe_config_new(&r.request, &config, &err);

@@ -2,14 +2,9 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <stdio.h>
-
-static double work_of(const char *text)
+static double work_of(const char *json)
 {
-    char json[256];
     struct test_request r;
-    snprintf(json, sizeof json, "%s", text);
-    test_quotes(json);
     struct pe_plan *plan = test_plan(&r, json);
     double work = pe_plan_work(plan);
     pe_plan_free(plan);
@@ -34,9 +29,7 @@ TEST(reduced_blocks_cost_what_they_are_made_of)
     static const struct pe_cut cuts[] = {{false, PE_UNSET_INT, PE_UNSET_INT, 1000000},
                                          {false, PE_UNSET_INT, PE_UNSET_INT, 64}};
     struct pe_slice slice = {.cuts = {cuts[0], cuts[1]}, .n_cuts = 2};
-    char json[] = "{'scheme':'sinusoidal','dim':64,'len':1000000}";
-    test_quotes(json);
-    test_request_parse(&r, json);
+    test_request_parse(&r, "{'scheme':'sinusoidal','dim':64,'len':1000000}");
     r.request.slices = &slice;
     r.request.n_slices = 1;
     static const enum pe_reduce ways[] = {PE_REDUCE_SAMPLE, PE_REDUCE_MEAN};

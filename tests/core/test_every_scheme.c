@@ -95,7 +95,7 @@ TEST(defaults_answer)
         struct pe_plan *plan = NULL;
         struct pe_failure err;
         bool seed = needs_weights(pe_scheme_at(s));
-        snprintf(json, sizeof json, "{\"scheme\":\"%s\",\"len\":3,\"seed\":1}", pe_scheme_at(s)->name);
+        snprintf(json, sizeof json, "{'scheme':'%s','len':3,'seed':1}", pe_scheme_at(s)->name);
         test_request_parse(&r, json);
         r.request.n_fields -= !seed;
         if (pe_plan_new(&r.request, &plan, &err))

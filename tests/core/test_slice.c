@@ -6,7 +6,6 @@
 #include "tests/support/request.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +21,7 @@ static void assert_pieces(const struct pe_slice *slice, enum pe_reduce reduce)
     struct test_request r;
     struct pe_plan *plan = NULL;
     struct pe_failure err;
-    test_request_parse(&r, "{\"scheme\":\"sinusoidal\",\"dim\":11,\"len\":90}");
+    test_request_parse(&r, "{'scheme':'sinusoidal','dim':11,'len':90}");
     r.request.slices = slice;
     r.request.n_slices = 1;
     r.request.reduce = reduce;
@@ -183,12 +182,9 @@ static struct pe_field tensor_of(const char *name, const uint64_t *shape)
 static struct pe_plan *plan_of(struct test_request *r, size_t i, const struct pe_slice *slice, enum pe_reduce how)
 {
     static const char *const tensors[] = {"q", "k", "v"};
-    char json[256];
     struct pe_plan *plan;
     struct pe_failure err;
-    snprintf(json, sizeof json, "%s", blocks[i].json);
-    test_quotes(json);
-    test_request_parse(r, json);
+    test_request_parse(r, blocks[i].json);
     for (size_t k = 0; blocks[i].shape[0] && k < 2 + (strcmp(blocks[i].output, "output") == 0); k++)
         r->fields[r->request.n_fields++] = tensor_of(tensors[k], blocks[i].shape);
     r->request.operation = blocks[i].operation;
@@ -198,7 +194,7 @@ static struct pe_plan *plan_of(struct test_request *r, size_t i, const struct pe
     r->request.n_slices = slice != NULL;
     r->request.reduce = how;
     if (pe_plan_new(&r->request, &plan, &err))
-        fail_msg("%s: %s", json, err.detail);
+        fail_msg("%s: %s", blocks[i].json, err.detail);
     return plan;
 }
 

@@ -1,4 +1,4 @@
-/* Analyses for tests: the request as JSON with ' for ", the answer by paths. */
+/* Analyses for tests: the request as JSON, the answer by paths. */
 #ifndef TESTS_ANALYSIS_H
 #define TESTS_ANALYSIS_H
 

@@ -112,6 +112,8 @@ void test_request_parse(struct test_request *r, const char *json)
     r->numbers = malloc((strlen(json) + 1) * sizeof *r->numbers);
     assert_non_null(r->text);
     assert_non_null(r->numbers);
+    for (char *quote = r->text; (quote = strchr(quote, '\''));)
+        *quote = '"';
     struct pe_value whole;
     read_object(r, past_blanks(r->text), &whole);
     r->n = whole.object.n;
@@ -141,8 +143,9 @@ void test_refused(const char *json, const char *pointer, const char *word)
     struct pe_plan *plan = NULL;
     struct pe_failure err = {.detail = ""};
     test_request_parse(&r, json);
-    if (strstr(json, "\"q\":") || strstr(json, "\"k\":"))
-        r.request.operation = PE_ROTATE;
+    for (size_t i = 0; i < r.n; i++)
+        if (strcmp(r.fields[i].name, "q") == 0 || strcmp(r.fields[i].name, "k") == 0)
+            r.request.operation = PE_ROTATE;
     if (!pe_plan_new(&r.request, &plan, &err))
         fail_msg("%s: was accepted", json);
     assert_null(plan);

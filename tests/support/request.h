@@ -1,5 +1,6 @@
 /* Requests for the core's tests, which do not link a JSON library: turns JSON text into fields. Text that it cannot
- * parse fails the test. Strings hold no escapes; there is no null. */
+ * parse fails the test. JSON in C is easier to read with ' for ", which is taken
+ * for it. Strings hold no escapes, and no ". */
 #ifndef TESTS_REQUEST_H
 #define TESTS_REQUEST_H
 
@@ -27,10 +28,7 @@ struct pe_plan *test_plan(struct test_request *r, const char *json);
 /* Plans json and expects a refusal with this pointer and a detail that contains word. */
 void test_refused(const char *json, const char *pointer, const char *word);
 
-/* Turns ' into ": JSON in C is easier to read with the former. */
-void test_quotes(char *text);
-
-/* Fails the test unless the n fields are those of the JSON object, in any order (with ' for "). */
+/* Fails the test unless the n fields are those of the JSON object, in any order. */
 void test_fields_equal(const char *what, const struct pe_field *fields, size_t n, const char *expected);
 
 /* All elements of output i as doubles (free it). */

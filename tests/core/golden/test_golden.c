@@ -5,7 +5,6 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct opened {
@@ -16,10 +15,7 @@ struct opened {
 
 static void prepare(struct opened *o, const char *json)
 {
-    char text[512];
-    snprintf(text, sizeof text, "%s", json);
-    test_quotes(text);
-    test_request_parse(&o->r, text);
+    test_request_parse(&o->r, json);
     o->request =
         (struct pe_golden_request){.fields = o->r.fields, .n_fields = o->r.n, .dtype = PE_DTYPE_NONE, .max_work = 1e9};
     o->golden = NULL;

@@ -5,17 +5,12 @@
 #include "tests/support/request.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-static enum pe_status read_config(struct test_request *r, const char *text, const char *layer_type,
+static enum pe_status read_config(struct test_request *r, const char *json, const char *layer_type,
                                   struct pe_model_fields *out, struct pe_failure *err)
 {
-    char *json = strdup(text);
-    assert_non_null(json);
-    test_quotes(json);
     test_request_parse(r, json);
-    free(json);
     struct pe_value config = {.kind = PE_OBJECT, .object = {r->fields, r->n}};
     struct pe_hf_asked asked = {.layer_type = layer_type};
     return pe_hf_config_read(&config, &asked, out, err);

@@ -409,12 +409,12 @@ TEST(certainty_is_what_was_seen)
 TEST(fields_of_attention_are_idle)
 {
     struct test_request r;
-    pe_plan_free(test_plan(&r, "{\"preset\":\"t5-small\",\"layer_type\":\"decoder\",\"len\":3}"));
+    pe_plan_free(test_plan(&r, "{'preset':'t5-small','layer_type':'decoder','len':3}"));
     test_request_drop(&r);
-    pe_plan_free(test_plan(&r, "{\"preset\":\"bloom-560m\",\"num_heads\":2,\"len\":3}"));
+    pe_plan_free(test_plan(&r, "{'preset':'bloom-560m','num_heads':2,'len':3}"));
     test_request_drop(&r);
-    test_refused("{\"preset\":\"t5-small\",\"head_dim\":64,\"len\":3}", "/head_dim", "head_dim");
-    test_refused("{\"preset\":\"bloom-560m\",\"softmax_scale\":1,\"len\":3}", "/softmax_scale", "unknown field");
+    test_refused("{'preset':'t5-small','head_dim':64,'len':3}", "/head_dim", "head_dim");
+    test_refused("{'preset':'bloom-560m','softmax_scale':1,'len':3}", "/softmax_scale", "unknown field");
 }
 
 static void check_tokens(const char *json, uint64_t tokens)
@@ -431,13 +431,13 @@ static void check_tokens(const char *json, uint64_t tokens)
 /* The model's window is the sequence where the request has none. */
 TEST(windows_bring_their_grid)
 {
-    check_tokens("{\"preset\":\"swin-tiny\"}", 49);
-    check_tokens("{\"preset\":\"swin-tiny\",\"grid\":[3,5]}", 15);
-    check_tokens("{\"preset\":\"swin-tiny\",\"len\":6}", 6);
-    check_tokens("{\"preset\":\"swinv2-base-w12to24\",\"layer_type\":\"stage4\"}", 144);
-    check_tokens("{\"preset\":\"beit-base\"}", 197);
-    test_refused("{\"preset\":\"swin-tiny\",\"positions\":[1,2]}", "/positions", "one window");
-    test_refused("{\"preset\":\"swin-tiny\",\"layer_type\":\"stage5\"}", "/layer_type", "stage4");
+    check_tokens("{'preset':'swin-tiny'}", 49);
+    check_tokens("{'preset':'swin-tiny','grid':[3,5]}", 15);
+    check_tokens("{'preset':'swin-tiny','len':6}", 6);
+    check_tokens("{'preset':'swinv2-base-w12to24','layer_type':'stage4'}", 144);
+    check_tokens("{'preset':'beit-base'}", 197);
+    test_refused("{'preset':'swin-tiny','positions':[1,2]}", "/positions", "one window");
+    test_refused("{'preset':'swin-tiny','layer_type':'stage5'}", "/layer_type", "stage4");
 }
 
 /* ---- Lists: their length, ends and sums (of the published decimals, added exactly) ---- */

@@ -3,21 +3,17 @@
 #include "tests/support/request.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The request's weights as "name=elsewhere name name=elsewhere", in the order of the rows. */
 static void list(const char *json, enum pe_operation_id operation, char *out, size_t room)
 {
-    char *text = strdup(json);
     struct test_request r;
     struct pe_weight_name names[PE_WEIGHT_NAMES_MAX];
     const struct pe_scheme_info *scheme;
     struct pe_failure err;
     size_t n = 0, used = 0;
-    assert_non_null(text);
-    test_quotes(text);
-    test_request_parse(&r, text);
+    test_request_parse(&r, json);
     r.request.operation = operation;
     assert_int_equal(pe_request_weights(&r.request, &scheme, names, &n, &err), PE_OK);
     out[0] = '\0';
@@ -26,7 +22,6 @@ static void list(const char *json, enum pe_operation_id operation, char *out, si
                                  names[i].elsewhere ? "=" : "", names[i].elsewhere ? names[i].elsewhere : "");
     assert_true(used < room);
     test_request_drop(&r);
-    free(text);
 }
 
 static const struct {

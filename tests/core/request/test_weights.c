@@ -52,7 +52,7 @@ TEST(text_is_f32)
 {
     struct test_request r;
     size_t n;
-    struct pe_plan *plan = test_plan(&r, "{\"scheme\":\"learned\",\"len\":1,\"table\":[[0.1]]}");
+    struct pe_plan *plan = test_plan(&r, "{'scheme':'learned','len':1,'table':[[0.1]]}");
     pe_plan_free(plan);
     r.request.dtype = PE_F64;
     struct pe_failure err;
@@ -66,9 +66,9 @@ TEST(text_is_f32)
 
 TEST(refusals)
 {
-    test_refused("{\"scheme\":\"learned\",\"len\":2}", "/table", "seed");
-    test_refused("{\"scheme\":\"learned\",\"len\":2,\"table\":3}", "/table", "not a tensor");
-    test_refused("{\"scheme\":\"learned\",\"len\":2,\"dim\":3,\"table\":[[1,2],[3,4]]}", "/dim", "makes it 2");
-    test_refused("{\"scheme\":\"learned\",\"len\":2,\"seed\":1,\"table\":[[1,2],[3,4]]}", "/seed", "no tensor");
-    test_refused("{\"scheme\":\"learned\",\"len\":2,\"seed\":-1}", "/seed", "-1");
+    test_refused("{'scheme':'learned','len':2}", "/table", "seed");
+    test_refused("{'scheme':'learned','len':2,'table':3}", "/table", "not a tensor");
+    test_refused("{'scheme':'learned','len':2,'dim':3,'table':[[1,2],[3,4]]}", "/dim", "makes it 2");
+    test_refused("{'scheme':'learned','len':2,'seed':1,'table':[[1,2],[3,4]]}", "/seed", "no tensor");
+    test_refused("{'scheme':'learned','len':2,'seed':-1}", "/seed", "-1");
 }

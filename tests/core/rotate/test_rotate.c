@@ -40,7 +40,7 @@ static struct pe_plan *plan_for(struct test_request *r, const char *fields, cons
                                 enum pe_dtype dtype)
 {
     char json[256];
-    snprintf(json, sizeof json, "{\"scheme\":\"rope\",\"layout\":\"half\"%s}", fields);
+    snprintf(json, sizeof json, "{'scheme':'rope','layout':'half'%s}", fields);
     return plan_of(r, json, q, dtype);
 }
 
@@ -73,8 +73,8 @@ static void assert_tensor(const char *fields, bool heads_inside, double first)
 TEST(both_orders_of_axes)
 {
     assert_tensor("", false, 0);
-    assert_tensor(",\"offset\":1000", false, 1000);
-    assert_tensor(",\"tensor_layout\":\"bnhd\",\"offset\":-3", true, -3);
+    assert_tensor(",'offset':1000", false, 1000);
+    assert_tensor(",'tensor_layout':'bnhd','offset':-3", true, -3);
 }
 
 /* One head: no table is stored, windows of positions are computed while filling; parts of rows are the same. */
@@ -116,7 +116,7 @@ TEST(every_dtype)
             pe_convert(from, in, PE_F32, values, 2 * D);
             pe_convert(PE_F32, seen, from, in, 2 * D);
             struct pe_tensor q = {from, 2, {2, D}, in};
-            struct pe_plan *plan = plan_for(&r, ",\"offset\":5", &q, to);
+            struct pe_plan *plan = plan_for(&r, ",'offset':5", &q, to);
             assert_int_equal(pe_plan_output(plan, 0)->dtype, to);
             pe_fill(plan, 0, 0, 2 * D, out);
             bool by_floats = (from == PE_F32 || from == PE_F16 || from == PE_BF16) && to != PE_F64;
@@ -161,19 +161,19 @@ static const struct shape_case {
     const char *json;
     uint64_t shape[3];
 } shapes[] = {
-    {"{\"scheme\":\"rope\",\"layout\":\"half\"}", {2, 150, 32}},
-    {"{\"scheme\":\"rope\"}", {2, 150, 32}},
-    {"{\"scheme\":\"rope\"}", {1, 300, 22}},
-    {"{\"scheme\":\"rope\",\"layout\":\"half\",\"offset\":-70}", {1, 300, 22}},
-    {"{\"scheme\":\"rope\",\"layout\":\"half\",\"offset\":1000000}", {3, 40, 6}},
-    {"{\"scheme\":\"rope\",\"rotary_dim\":18,\"rotary_offset\":5,\"direction\":-1}", {2, 99, 30}},
-    {"{\"scheme\":\"rope\",\"layout\":\"half\",\"rotary_dim\":20,\"tensor_layout\":\"bnhd\"}", {90, 5, 24}},
-    {"{\"scheme\":\"rope\",\"tensor_layout\":\"bnhd\",\"positions\":[" SCATTERED "]}", {70, 3, 16}},
-    {"{\"scheme\":\"rope\",\"layout\":\"half_per_axis\",\"grid\":[9,11]}", {2, 99, 44}},
-    {"{\"scheme\":\"rope\",\"layout\":\"interleaved_to_half\"}", {2, 80, 16}},
-    {"{\"scheme\":\"rope\",\"layout\":\"half\",\"arith\":\"float32\"}", {2, 80, 16}},
-    {"{\"scheme\":\"rope\",\"attention_factor\":1.25}", {2, 80, 48}},
-    {"{\"scheme\":\"xpos\",\"layout\":\"half\"}", {2, 80, 48}},
+    {"{'scheme':'rope','layout':'half'}", {2, 150, 32}},
+    {"{'scheme':'rope'}", {2, 150, 32}},
+    {"{'scheme':'rope'}", {1, 300, 22}},
+    {"{'scheme':'rope','layout':'half','offset':-70}", {1, 300, 22}},
+    {"{'scheme':'rope','layout':'half','offset':1000000}", {3, 40, 6}},
+    {"{'scheme':'rope','rotary_dim':18,'rotary_offset':5,'direction':-1}", {2, 99, 30}},
+    {"{'scheme':'rope','layout':'half','rotary_dim':20,'tensor_layout':'bnhd'}", {90, 5, 24}},
+    {"{'scheme':'rope','tensor_layout':'bnhd','positions':[" SCATTERED "]}", {70, 3, 16}},
+    {"{'scheme':'rope','layout':'half_per_axis','grid':[9,11]}", {2, 99, 44}},
+    {"{'scheme':'rope','layout':'interleaved_to_half'}", {2, 80, 16}},
+    {"{'scheme':'rope','layout':'half','arith':'float32'}", {2, 80, 16}},
+    {"{'scheme':'rope','attention_factor':1.25}", {2, 80, 48}},
+    {"{'scheme':'xpos','layout':'half'}", {2, 80, 48}},
 };
 
 enum { N_SHAPES = sizeof shapes / sizeof *shapes, MOST = 90 * 5 * 24 };
@@ -286,7 +286,7 @@ static void assert_row_exact(const float *x, const float *y, size_t d, double p)
 TEST(floats_are_turned_by_the_nearest_floats)
 {
     enum { LONG = 600, WIDE = 64 };
-    static const char *const offsets[] = {"", ",\"offset\":-300", ",\"offset\":100000"};
+    static const char *const offsets[] = {"", ",'offset':-300", ",'offset':100000"};
     static const double firsts[] = {0, -300, 100000};
     static float x[2 * LONG * WIDE], y[2 * LONG * WIDE];
     for (size_t i = 0; i < 2 * LONG * WIDE; i++)

@@ -15,20 +15,11 @@ struct asked {
     struct pe_experiment_request request;
 };
 
-/* JSON with ' for ". */
-static void read_json(struct test_request *to, const char *json)
-{
-    char text[512];
-    snprintf(text, sizeof text, "%s", json);
-    test_quotes(text);
-    test_request_parse(to, text);
-}
-
 static void parse(struct asked *a, const char *fields, const char *const *configs, size_t n)
 {
-    read_json(&a->fields, fields);
+    test_request_parse(&a->fields, fields);
     for (size_t i = 0; i < n; i++) {
-        read_json(&a->configs[i], configs[i]);
+        test_request_parse(&a->configs[i], configs[i]);
         snprintf(a->pointers[i], sizeof a->pointers[i], "/configs/%zu", i);
         a->entries[i] = (struct pe_entry){.fields = a->configs[i].fields,
                                           .n_fields = a->configs[i].n,

@@ -156,7 +156,7 @@ static const char *const scheme_words[] = {"alibi", "t5", "t5", "kerple", "sandw
 static void print_list(char *json, size_t room, const char *name, const double *x, size_t n)
 {
     size_t at = strlen(json);
-    at += (size_t)snprintf(json + at, room - at, ",\"%s\":[", name);
+    at += (size_t)snprintf(json + at, room - at, ",'%s':[", name);
     for (size_t i = 0; i < n; i++)
         at += (size_t)snprintf(json + at, room - at, "%s%.17g", i ? "," : "", x[i]);
     snprintf(json + at, room - at, "]");
@@ -166,14 +166,14 @@ static void print_own(const struct recipe *r, char *json, size_t room)
 {
     size_t at = strlen(json);
     if (r->scheme == ALIBI)
-        snprintf(json + at, room - at, ",\"form\":\"%s\",\"bias_max\":%g", form_words[r->form], r->bias_max);
+        snprintf(json + at, room - at, ",'form':'%s','bias_max':%g", form_words[r->form], r->bias_max);
     if (r->scheme == T5 || r->scheme == T5_BUCKETS)
-        snprintf(json + at, room - at, ",\"num_buckets\":%d,\"max_distance\":%d,\"bidirectional\":%s",
-                 (int)r->num_buckets, (int)r->max_distance, r->bidirectional ? "true" : "false");
+        snprintf(json + at, room - at, ",'num_buckets':%d,'max_distance':%d,'bidirectional':%s", (int)r->num_buckets,
+                 (int)r->max_distance, r->bidirectional ? "true" : "false");
     if (r->scheme == SANDWICH)
-        snprintf(json + at, room - at, ",\"bar_dim\":%d,\"base\":%g", (int)r->bar_dim, r->base);
+        snprintf(json + at, room - at, ",'bar_dim':%d,'base':%g", (int)r->bar_dim, r->base);
     if (r->scheme == KERPLE) {
-        snprintf(json + at, room - at, ",\"kind\":\"%s\"", r->is_log ? "log" : "power");
+        snprintf(json + at, room - at, ",'kind':'%s'", r->is_log ? "log" : "power");
         print_list(json, room, "r1", r->r1, r->n_heads);
         print_list(json, room, "r2", r->r2, r->n_heads);
     }
@@ -185,9 +185,9 @@ static void print_mask(const struct recipe *r, char *json, size_t room)
     if (r->scheme == T5_BUCKETS)
         return;
     if (r->causal)
-        at += (size_t)snprintf(json + at, room - at, ",\"causal\":true");
+        at += (size_t)snprintf(json + at, room - at, ",'causal':true");
     if (r->window)
-        snprintf(json + at, room - at, ",\"window\":%d", (int)r->window);
+        snprintf(json + at, room - at, ",'window':%d", (int)r->window);
     double mask[64];
     for (size_t j = 0; j < r->k_len; j++)
         mask[j] = r->key_mask[j];
@@ -197,11 +197,11 @@ static void print_mask(const struct recipe *r, char *json, size_t room)
 
 static void print_belief(const struct recipe *r, char *json, size_t room)
 {
-    size_t at = (size_t)snprintf(json, room, "{\"scheme\":\"%s\"", scheme_words[r->scheme]);
+    size_t at = (size_t)snprintf(json, room, "{'scheme':'%s'", scheme_words[r->scheme]);
     if (r->q_len != r->k_len || r->q_offset != 0)
-        at += (size_t)snprintf(json + at, room - at, ",\"q_len\":%zu,\"k_len\":%zu", r->q_len, r->k_len);
+        at += (size_t)snprintf(json + at, room - at, ",'q_len':%zu,'k_len':%zu", r->q_len, r->k_len);
     if (r->q_offset != (int64_t)r->k_len - (int64_t)r->q_len)
-        snprintf(json + at, room - at, ",\"q_offset\":%d", (int)r->q_offset);
+        snprintf(json + at, room - at, ",'q_offset':%d", (int)r->q_offset);
     print_own(r, json, room);
     print_mask(r, json, room);
     strncat(json, "}", room - strlen(json) - 1);
@@ -695,7 +695,7 @@ TEST(what_a_small_tensor_leaves_open_is_undecided)
     r.max_distance = 128;
     r.bidirectional = true;
     struct sent s = make(&r, PE_I32);
-    ask(&a, "{\"scheme\":\"t5\"}", &s, NULL, 0);
+    ask(&a, "{'scheme':'t5'}", &s, NULL, 0);
     const struct pe_value *undecided = finding(&a, "undecided");
     assert_non_null(finding(&a, "as_believed"));
     assert_non_null(undecided);

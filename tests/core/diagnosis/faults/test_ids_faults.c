@@ -139,17 +139,17 @@ static void print_part(const struct part *p, char *json, size_t room)
 {
     size_t at = strlen(json);
     if (p->is_text)
-        snprintf(json + at, room - at, "{\"type\":\"text\",\"len\":%zu}", p->len);
+        snprintf(json + at, room - at, "{'type':'text','len':%zu}", p->len);
     else if (p->is_video)
-        snprintf(json + at, room - at, "{\"type\":\"video\",\"grid\":[%zu,%zu,%zu],\"second_per_grid\":%g}", p->frames,
-                 p->rows, p->cols, p->seconds);
+        snprintf(json + at, room - at, "{'type':'video','grid':[%zu,%zu,%zu],'second_per_grid':%g}", p->frames, p->rows,
+                 p->cols, p->seconds);
     else
-        snprintf(json + at, room - at, "{\"type\":\"image\",\"grid\":[%zu,%zu,%zu]}", p->frames, p->rows, p->cols);
+        snprintf(json + at, room - at, "{'type':'image','grid':[%zu,%zu,%zu]}", p->frames, p->rows, p->cols);
 }
 
 static void print_belief(const struct recipe *r, char *json, size_t room)
 {
-    snprintf(json, room, "{\"scheme\":\"rope\",\"position_style\":\"%s\",\"segments\":[", styles[r->style]);
+    snprintf(json, room, "{'scheme':'rope','position_style':'%s','segments':[", styles[r->style]);
     for (size_t i = 0; i < r->n_parts; i++) {
         strncat(json, i ? "," : "", room - strlen(json) - 1);
         print_part(&r->parts[i], json, room);

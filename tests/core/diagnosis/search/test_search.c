@@ -41,7 +41,7 @@ static void ask_encoding(struct asked *a, const char *json, double *values)
 TEST(garbage_ends_at_the_bound)
 {
     struct asked a;
-    ask_encoding(&a, "{\"scheme\":\"sinusoidal\"}", garbage(ROWS * DIM));
+    ask_encoding(&a, "{'scheme':'sinusoidal'}", garbage(ROWS * DIM));
     assert_non_null(a.answer);
     assert_string_equal(codes_of(&a), "unexplained");
     assert_true(pe_diagnosis_searched(a.diagnosis) > 100);
@@ -52,7 +52,7 @@ TEST(garbage_ends_at_the_bound)
 TEST(the_best_stand_in_order)
 {
     struct asked a;
-    ask_encoding(&a, "{\"scheme\":\"sinusoidal\"}", encoding(5e5, 0));
+    ask_encoding(&a, "{'scheme':'sinusoidal'}", encoding(5e5, 0));
     const struct pe_diagnosis *d = a.diagnosis;
     assert_non_null(d);
     assert_true(d->n_best > 0);
@@ -68,7 +68,7 @@ TEST(the_best_stand_in_order)
 TEST(two_mistakes_are_two_codes)
 {
     struct asked a;
-    ask_encoding(&a, "{\"scheme\":\"sinusoidal\"}", encoding(256, 1));
+    ask_encoding(&a, "{'scheme':'sinusoidal'}", encoding(256, 1));
     assert_string_equal(codes_of(&a), "off_by_one base_other");
     asked_drop(&a);
 }
@@ -77,8 +77,8 @@ TEST(two_mistakes_are_two_codes)
 TEST(a_search_is_repeatable)
 {
     struct asked a, b;
-    ask_encoding(&a, "{\"scheme\":\"sinusoidal\"}", encoding(300, 7));
-    ask_encoding(&b, "{\"scheme\":\"sinusoidal\"}", encoding(300, 7));
+    ask_encoding(&a, "{'scheme':'sinusoidal'}", encoding(300, 7));
+    ask_encoding(&b, "{'scheme':'sinusoidal'}", encoding(300, 7));
     assert_int_equal(pe_diagnosis_searched(a.diagnosis), pe_diagnosis_searched(b.diagnosis));
     assert_string_equal(codes_of(&a), "offset_other base_other");
     assert_int_equal(a.diagnosis->n_best, b.diagnosis->n_best);
@@ -105,19 +105,19 @@ static void refuse(const char *json, const char *pointer, const char *part)
 
 TEST(wrong_questions_are_refused)
 {
-    refuse("{\"scheme\":\"rope\"}", "", "no tensor");
-    refuse("{\"scheme\":\"rope\",\"cos\":[[1,1]]}", "/sin", "missing");
-    refuse("{\"scheme\":\"rope\",\"q\":[[1,2]]}", "/q_out", "missing");
-    refuse("{\"encoding\":[[1,2]],\"bias\":[[[0]]]}", "", "send one of");
-    refuse("{\"q\":[[1,2]],\"q_out\":[[1,2],[3,4]]}", "/q_out", "[2,2]");
-    refuse("{\"cos\":[1,1],\"sin\":[0,0]}", "/cos", "needed");
-    refuse("{\"scheme\":\"rope\",\"head_dim\":64,\"cos\":[[1,1]],\"sin\":[[0,0]]}", "/head_dim", "64");
-    refuse("{\"scheme\":\"sinusoidal\",\"dim\":8,\"encoding\":[[1,2]]}", "/dim", "8");
-    refuse("{\"scheme\":\"sinusoidal\",\"len\":3,\"encoding\":[[1,2]]}", "/len", "[3,2]");
-    refuse("{\"scheme\":\"alibi\",\"encoding\":[[1,2]]}", "/scheme", "alibi");
-    refuse("{\"scheme\":\"sinusoidal\",\"base\":1,\"encoding\":[[1,2]]}", "/base", "base is 1");
-    refuse("{\"scheme\":\"sinusoidal\",\"encoding\":\"x\"}", "/encoding", "not a tensor");
-    refuse("{\"scheme\":\"sinusoidal\",\"encodings\":1,\"encoding\":[[1,2]]}", "/encodings", "unknown field");
+    refuse("{'scheme':'rope'}", "", "no tensor");
+    refuse("{'scheme':'rope','cos':[[1,1]]}", "/sin", "missing");
+    refuse("{'scheme':'rope','q':[[1,2]]}", "/q_out", "missing");
+    refuse("{'encoding':[[1,2]],'bias':[[[0]]]}", "", "send one of");
+    refuse("{'q':[[1,2]],'q_out':[[1,2],[3,4]]}", "/q_out", "[2,2]");
+    refuse("{'cos':[1,1],'sin':[0,0]}", "/cos", "needed");
+    refuse("{'scheme':'rope','head_dim':64,'cos':[[1,1]],'sin':[[0,0]]}", "/head_dim", "64");
+    refuse("{'scheme':'sinusoidal','dim':8,'encoding':[[1,2]]}", "/dim", "8");
+    refuse("{'scheme':'sinusoidal','len':3,'encoding':[[1,2]]}", "/len", "[3,2]");
+    refuse("{'scheme':'alibi','encoding':[[1,2]]}", "/scheme", "alibi");
+    refuse("{'scheme':'sinusoidal','base':1,'encoding':[[1,2]]}", "/base", "base is 1");
+    refuse("{'scheme':'sinusoidal','encoding':'x'}", "/encoding", "not a tensor");
+    refuse("{'scheme':'sinusoidal','encodings':1,'encoding':[[1,2]]}", "/encodings", "unknown field");
 }
 
 TEST(nan_is_refused)
@@ -125,7 +125,7 @@ TEST(nan_is_refused)
     struct asked a;
     double *x = encoding(10000, 0);
     x[ROWS * DIM - 1] = (double)NAN;
-    ask_encoding(&a, "{\"scheme\":\"sinusoidal\"}", x);
+    ask_encoding(&a, "{'scheme':'sinusoidal'}", x);
     assert_null(a.diagnosis);
     assert_string_equal(a.err.pointer, "/encoding");
     assert_non_null(strstr(a.err.detail, "NaN"));
@@ -136,7 +136,7 @@ TEST(long_tensors_are_refused)
 {
     struct asked a;
     struct sent s = sent_new("encoding", PE_F32, 2, (uint64_t[]){16385, 2}, garbage(2 * 16385));
-    ask(&a, "{\"scheme\":\"sinusoidal\"}", &s, NULL, 0);
+    ask(&a, "{'scheme':'sinusoidal'}", &s, NULL, 0);
     assert_null(a.diagnosis);
     assert_int_equal(a.err.status, PE_TOO_LARGE);
     assert_non_null(strstr(a.err.detail, "16384"));
@@ -151,7 +151,7 @@ static enum pe_status diagnose_failing(const struct sent *s, long failing, uint6
     struct test_request r;
     struct pe_diagnosis *d = NULL;
     struct pe_failure err;
-    test_request_parse(&r, "{\"scheme\":\"sinusoidal\"}");
+    test_request_parse(&r, "{'scheme':'sinusoidal'}");
     struct pe_tensor tensor = {.dtype = s->dtype, .rank = 2, .shape = {s->shape[0], s->shape[1]}, .data = s->raw};
     struct pe_field fields[] = {r.fields[0], {"encoding", {.kind = PE_ARRAY, .array = tensor}}};
     const struct pe_diagnosis_request request = {.fields = fields, .n_fields = 2, .max_work = 1e12};

@@ -8,19 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define F "{\"scheme\":\"floater\","
+#define F "{'scheme':'floater',"
 /* dp/dt = -2 p: two layers that change nothing but the sign and the scale. */
-#define DECAY                                                                                                          \
-    "\"activation\":\"identity\",\"time_input\":false,\"p0\":[1],\"w1\":[[2]],\"b1\":[0],\"w2\":[[-1]],\"b2\":[0],"
+#define DECAY "'activation':'identity','time_input':false,'p0':[1],'w1':[[2]],'b1':[0],'w2':[[-1]],'b2':[0],"
 /* dp/dt = t: the time is the last input of both layers; here the second passes it on. */
-#define CLOCK "\"activation\":\"identity\",\"p0\":[0],\"w1\":[[0,0]],\"b1\":[0],\"w2\":[[0,1]],\"b2\":[0],"
+#define CLOCK "'activation':'identity','p0':[0],'w1':[[0,0]],'b1':[0],'w2':[[0,1]],'b2':[0],"
 
 static double last_row(const char *method, int substeps)
 {
     char json[512];
     struct test_request r;
     size_t n;
-    snprintf(json, sizeof json, F DECAY "\"dt\":0.25,\"len\":5,\"method\":\"%s\",\"substeps\":%d}", method, substeps);
+    snprintf(json, sizeof json, F DECAY "'dt':0.25,'len':5,'method':'%s','substeps':%d}", method, substeps);
     struct pe_plan *plan;
     struct pe_failure err;
     test_request_parse(&r, json);
@@ -52,24 +51,23 @@ TEST(orders_of_convergence)
 /* p(t) = t²/2 exactly, by every method of order 2 and more. */
 TEST(time_is_the_last_input)
 {
-    test_assert_row(F CLOCK "\"dt\":0.5,\"len\":5}", 4, (const double[]){2}, 1, 1e-15);
-    test_assert_row(F CLOCK "\"dt\":0.5,\"len\":5,\"method\":\"midpoint\"}", 3, (const double[]){1.125}, 1, 1e-15);
+    test_assert_row(F CLOCK "'dt':0.5,'len':5}", 4, (const double[]){2}, 1, 1e-15);
+    test_assert_row(F CLOCK "'dt':0.5,'len':5,'method':'midpoint'}", 3, (const double[]){1.125}, 1, 1e-15);
     /* Euler is late: with s = 1/2 it has s²·(0 + 1 + 2 + 3) */
-    test_assert_row(F CLOCK "\"dt\":0.5,\"len\":5,\"method\":\"euler\",\"substeps\":1}", 4, (const double[]){1.5}, 1,
-                    1e-15);
+    test_assert_row(F CLOCK "'dt':0.5,'len':5,'method':'euler','substeps':1}", 4, (const double[]){1.5}, 1, 1e-15);
 }
 
 TEST(laws)
 {
-    test_assert_laws(F DECAY "\"len\":100}");
-    test_assert_laws(F "\"dim\":7,\"hidden\":3,\"seed\":1,\"positions\":[50,2,49,0],\"method\":\"midpoint\"}");
+    test_assert_laws(F DECAY "'len':100}");
+    test_assert_laws(F "'dim':7,'hidden':3,'seed':1,'positions':[50,2,49,0],'method':'midpoint'}");
 }
 
 TEST(refusals)
 {
-    test_refused(F "\"len\":2}", "/p0", "seed");
-    test_refused(F DECAY "\"positions\":[-2]}", "/positions", "-2");
-    test_refused(F DECAY "\"len\":2,\"substeps\":0}", "/substeps", "from 1");
-    test_refused(F DECAY "\"len\":2,\"method\":\"rk5\"}", "/method", "rk4");
-    test_refused(F "\"seed\":0,\"len\":1000000}", "/len", "steps");
+    test_refused(F "'len':2}", "/p0", "seed");
+    test_refused(F DECAY "'positions':[-2]}", "/positions", "-2");
+    test_refused(F DECAY "'len':2,'substeps':0}", "/substeps", "from 1");
+    test_refused(F DECAY "'len':2,'method':'rk5'}", "/method", "rk4");
+    test_refused(F "'seed':0,'len':1000000}", "/len", "steps");
 }

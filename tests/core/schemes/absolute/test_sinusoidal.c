@@ -14,7 +14,7 @@ static double *row_of(const char *fields, int dim, double p)
     struct pe_plan *plan = NULL;
     struct pe_failure err;
     size_t n;
-    snprintf(json, sizeof json, "{\"scheme\":\"sinusoidal\",\"dim\":%d,\"positions\":[%.17g]%s}", dim, p, fields);
+    snprintf(json, sizeof json, "{'scheme':'sinusoidal','dim':%d,'positions':[%.17g]%s}", dim, p, fields);
     test_request_parse(&r, json);
     r.request.dtype = PE_F64;
     if (pe_plan_new(&r.request, &plan, &err))
@@ -60,11 +60,11 @@ TEST(odd_widths)
     const double cut[] = {sin(p), cos(p), sin(p * w(1, 3)), cos(p * w(1, 3)), sin(p * w(2, 3))};
     const double cut_half[] = {sin(p), sin(p * w(1, 3)), sin(p * w(2, 3)), cos(p), cos(p * w(1, 3))};
     assert_row("", 5, p, paper, 1e-14);
-    assert_row(",\"layout\":\"half\"", 5, p, paper_half, 1e-14);
-    assert_row(",\"odd\":\"pad\"", 5, p, pad, 1e-14);
-    assert_row(",\"odd\":\"pad\",\"layout\":\"half\"", 5, p, pad_half, 1e-14);
-    assert_row(",\"odd\":\"truncate\"", 5, p, cut, 1e-14);
-    assert_row(",\"odd\":\"truncate\",\"layout\":\"half\"", 5, p, cut_half, 1e-14);
+    assert_row(",'layout':'half'", 5, p, paper_half, 1e-14);
+    assert_row(",'odd':'pad'", 5, p, pad, 1e-14);
+    assert_row(",'odd':'pad','layout':'half'", 5, p, pad_half, 1e-14);
+    assert_row(",'odd':'truncate'", 5, p, cut, 1e-14);
+    assert_row(",'odd':'truncate','layout':'half'", 5, p, cut_half, 1e-14);
     assert_row("", 1, p, paper, 1e-14);
 }
 
@@ -75,12 +75,12 @@ TEST(shifted_flipped_scaled)
     const double flipped[] = {cos(p), cos(p * w(1, 3)), cos(p * w(2, 3)), sin(p), sin(p * w(1, 3)), sin(p * w(2, 3))};
     const double flipped_pairs[] = {cos(p), sin(p), cos(p * w(1, 2)), sin(p * w(1, 2))};
     const double scaled[] = {sin(-2.5 * p), cos(2.5 * p)};
-    assert_row(",\"layout\":\"half\",\"freq_shift\":1", 6, p, shifted, 1e-14);
-    assert_row(",\"layout\":\"half\",\"flip_sin_to_cos\":true", 6, p, flipped, 1e-14);
-    assert_row(",\"flip_sin_to_cos\":true", 4, p, flipped_pairs, 1e-14);
-    assert_row(",\"angle_scale\":-2.5", 2, p, scaled, 1e-14);
+    assert_row(",'layout':'half','freq_shift':1", 6, p, shifted, 1e-14);
+    assert_row(",'layout':'half','flip_sin_to_cos':true", 6, p, flipped, 1e-14);
+    assert_row(",'flip_sin_to_cos':true", 4, p, flipped_pairs, 1e-14);
+    assert_row(",'angle_scale':-2.5", 2, p, scaled, 1e-14);
     const double lone[] = {sin(p), cos(p)}; /* one frequency: tensor2tensor's rule; other libraries divide by zero */
-    assert_row(",\"freq_shift\":1", 2, p, lone, 1e-14);
+    assert_row(",'freq_shift':1", 2, p, lone, 1e-14);
 }
 
 /* PE(p+k) = M·PE(p) with M of k alone: [[cos kw, sin kw], [-sin kw, cos kw]] on each pair (sin, cos). */
@@ -102,7 +102,7 @@ TEST(shift_is_linear)
 /* float32: each step of the formula rounded, here with the C library's float functions. */
 TEST(recipe_is_the_frameworks)
 {
-    char json[] = "{\"scheme\":\"sinusoidal\",\"dim\":8,\"positions\":[0,1,100,4095,131071],\"arith\":\"float32\"}";
+    char json[] = "{'scheme':'sinusoidal','dim':8,'positions':[0,1,100,4095,131071],'arith':'float32'}";
     const float positions[] = {0, 1, 100, 4095, 131071};
     struct test_request r;
     size_t n;

@@ -11,9 +11,9 @@
 
 enum { Q = 210, K = 190, SHIFT = 40 };
 
-static const char *const schemes[] = {"\"scheme\":\"alibi\",\"num_heads\":3", "\"scheme\":\"t5\",\"seed\":1",
-                                      "\"scheme\":\"kerple\",\"num_heads\":2,\"r2\":0.3"};
-static const char *const masks[] = {"", ",\"causal\":true", ",\"window\":17", ",\"window\":30,\"window_right\":3"};
+static const char *const schemes[] = {"'scheme':'alibi','num_heads':3", "'scheme':'t5','seed':1",
+                                      "'scheme':'kerple','num_heads':2,'r2':0.3"};
+static const char *const masks[] = {"", ",'causal':true", ",'window':17", ",'window':30,'window_right':3"};
 static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16};
 
 enum { N_SCHEMES = 3, N_MASKS = 4, N_DTYPES = 4 };
@@ -50,7 +50,7 @@ static char *whole(const char *json, enum pe_dtype dtype, size_t *n_bytes)
 
 static size_t print_list(char *to, size_t room, const char *name, int first, int n)
 {
-    size_t used = (size_t)snprintf(to, room, ",\"%s\":[", name);
+    size_t used = (size_t)snprintf(to, room, ",'%s':[", name);
     for (int i = 0; i < n; i++)
         used += (size_t)snprintf(to + used, room - used, i ? ",%d" : "%d", first + i);
     return used + (size_t)snprintf(to + used, room - used, "]");
@@ -62,7 +62,7 @@ TEST(runs_are_like_lists)
     for (int i = 0; i < N_SCHEMES * N_MASKS * N_DTYPES; i++) {
         const char *scheme = schemes[i % N_SCHEMES], *mask = masks[i / N_SCHEMES % N_MASKS];
         enum pe_dtype dtype = dtypes[i / N_SCHEMES / N_MASKS];
-        snprintf(run, sizeof run, "{%s%s,\"q_len\":%d,\"k_len\":%d,\"q_offset\":%d}", scheme, mask, Q, K, SHIFT);
+        snprintf(run, sizeof run, "{%s%s,'q_len':%d,'k_len':%d,'q_offset':%d}", scheme, mask, Q, K, SHIFT);
         size_t used = (size_t)snprintf(list, sizeof list, "{%s%s", scheme, mask);
         used += print_list(list + used, sizeof list - used, "q_positions", SHIFT, Q);
         used += print_list(list + used, sizeof list - used, "k_positions", 0, K);
@@ -83,9 +83,9 @@ TEST(masked_keys_are_hidden)
     static char json[4096];
     static uint8_t seen[KEYS];
     uint32_t state = 7;
-    size_t n, used = (size_t)snprintf(json, sizeof json, "{%s,\"q_len\":%d,\"k_len\":%d}", schemes[0], QUERIES, KEYS);
+    size_t n, used = (size_t)snprintf(json, sizeof json, "{%s,'q_len':%d,'k_len':%d}", schemes[0], QUERIES, KEYS);
     char *open = whole(json, PE_F32, &n);
-    used += (size_t)snprintf(json + used - 1, sizeof json - used, ",\"key_mask\":[") - 1;
+    used += (size_t)snprintf(json + used - 1, sizeof json - used, ",'key_mask':[") - 1;
     for (size_t j = 0; j < KEYS; j++) { /* runs of a few, and one of half of the keys */
         state = state * 1664525u + 1013904223u;
         seen[j] = (j < 300 || j > 900) && (state >> 24) % 3 != 0;
@@ -103,7 +103,7 @@ TEST(masked_keys_are_hidden)
 
 /* ---- Pieces, threads, memory ---- */
 
-#define LARGE "{\"scheme\":\"kerple\",\"num_heads\":4,\"q_len\":1200,\"k_len\":1500,\"causal\":true}"
+#define LARGE "{'scheme':'kerple','num_heads':4,'q_len':1200,'k_len':1500,'causal':true}"
 enum { THREADS = 4, PIECE = 7777 };
 
 struct part {
@@ -146,6 +146,6 @@ TEST(threads_share_a_line)
 
 TEST(laws_of_large_maps)
 {
-    test_assert_laws("{\"scheme\":\"alibi\",\"num_heads\":2,\"q_len\":300,\"k_len\":280,\"window\":100}");
-    test_assert_laws("{\"scheme\":\"t5\",\"num_heads\":2,\"q_len\":300,\"k_len\":280,\"seed\":3}");
+    test_assert_laws("{'scheme':'alibi','num_heads':2,'q_len':300,'k_len':280,'window':100}");
+    test_assert_laws("{'scheme':'t5','num_heads':2,'q_len':300,'k_len':280,'seed':3}");
 }

@@ -6,19 +6,18 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define KERPLE "{\"scheme\":\"kerple\",\"num_heads\":1,"
+#define KERPLE "{'scheme':'kerple','num_heads':1,"
 
 TEST(values_of_the_specification)
 {
     const double log[] = {0, -.6931471806, -1.0986122887, -1.3862943611, -1.6094379124};
     const double power[] = {0, -.5, -1.4142135624, -2.5980762114, -4};
-    test_assert_row(KERPLE "\"len\":5}", 0, log, 5, 1e-10);
-    test_assert_row(KERPLE "\"positions\":[0,1,2,3,4]}", 0, log, 5, 1e-10);
-    test_assert_row(KERPLE "\"kind\":\"power\",\"r1\":0.5,\"r2\":1.5,\"len\":5}", 0, power, 5, 1e-10);
-    test_assert_row(
-        "{\"scheme\":\"kerple\",\"num_heads\":2,\"kind\":\"power\",\"r1\":[9,0.5],\"r2\":[1,1.5],\"len\":5}", 5, power,
-        5, 1e-10);
-    test_assert_row(KERPLE "\"len\":5,\"arith\":\"float32\"}", 0, log, 5, 1e-6);
+    test_assert_row(KERPLE "'len':5}", 0, log, 5, 1e-10);
+    test_assert_row(KERPLE "'positions':[0,1,2,3,4]}", 0, log, 5, 1e-10);
+    test_assert_row(KERPLE "'kind':'power','r1':0.5,'r2':1.5,'len':5}", 0, power, 5, 1e-10);
+    test_assert_row("{'scheme':'kerple','num_heads':2,'kind':'power','r1':[9,0.5],'r2':[1,1.5],'len':5}", 5, power, 5,
+                    1e-10);
+    test_assert_row(KERPLE "'len':5,'arith':'float32'}", 0, log, 5, 1e-6);
 }
 
 TEST(masks)
@@ -26,7 +25,7 @@ TEST(masks)
     const double inf = (double)INFINITY, row[] = {-inf, -1, 0, -inf};
     struct test_request r;
     size_t n;
-    struct pe_plan *plan = test_plan(&r, KERPLE "\"kind\":\"power\",\"len\":4,\"causal\":true,\"window\":2}");
+    struct pe_plan *plan = test_plan(&r, KERPLE "'kind':'power','len':4,'causal':true,'window':2}");
     double *got = test_values(plan, 0, &n);
     for (size_t j = 0; j < 4; j++)
         assert_true(got[8 + j] == row[j]);
@@ -52,7 +51,7 @@ static double one_value(const char *json, enum pe_dtype dtype)
     return value;
 }
 
-#define POWER(r2, n) KERPLE "\"kind\":\"power\",\"r2\":" r2 ",\"q_positions\":[0],\"k_positions\":[" n "]}"
+#define POWER(r2, n) KERPLE "'kind':'power','r2':" r2 ",'q_positions':[0],'k_positions':[" n "]}"
 
 /* Middles between two numbers go to the even one, above and below. */
 TEST(ties)
@@ -70,10 +69,10 @@ TEST(ties)
 
 TEST(refusals)
 {
-    test_refused(KERPLE "\"len\":3,\"r1\":[1,2]}", "/r1", "num_heads");
-    test_refused(KERPLE "\"len\":3,\"r1\":\"much\"}", "/r1", "not a number");
-    test_refused(KERPLE "\"len\":3,\"r1\":-1}", "/r1", "from 0");
-    test_refused(KERPLE "\"len\":3,\"r2\":[0]}", "/r2", "from 1e-12");
-    test_refused(KERPLE "\"len\":3,\"kind\":\"power\",\"r2\":2.5}", "/r2", "to 2");
-    test_refused(KERPLE "\"len\":3,\"kind\":\"powr\"}", "/kind", "power");
+    test_refused(KERPLE "'len':3,'r1':[1,2]}", "/r1", "num_heads");
+    test_refused(KERPLE "'len':3,'r1':'much'}", "/r1", "not a number");
+    test_refused(KERPLE "'len':3,'r1':-1}", "/r1", "from 0");
+    test_refused(KERPLE "'len':3,'r2':[0]}", "/r2", "from 1e-12");
+    test_refused(KERPLE "'len':3,'kind':'power','r2':2.5}", "/r2", "to 2");
+    test_refused(KERPLE "'len':3,'kind':'powr'}", "/kind", "power");
 }

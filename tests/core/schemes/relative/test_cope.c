@@ -4,8 +4,8 @@
 
 TEST(has_nothing_to_encode)
 {
-    test_refused("{\"scheme\":\"cope\",\"len\":3}", "/scheme", "depends on content");
-    test_refused("{\"scheme\":\"cope\",\"len\":3,\"seed\":1}", "/scheme", "cope");
+    test_refused("{'scheme':'cope','len':3}", "/scheme", "depends on content");
+    test_refused("{'scheme':'cope','len':3,'seed':1}", "/scheme", "cope");
 }
 
 TEST(the_catalogue)

@@ -12,7 +12,7 @@ static double *ask(const char *fields, size_t *n)
 {
     struct test_request r;
     char json[640];
-    snprintf(json, sizeof json, "{\"scheme\":\"deberta\",%s}", fields);
+    snprintf(json, sizeof json, "{'scheme':'deberta',%s}", fields);
     struct pe_plan *plan = test_plan(&r, json);
     assert_int_equal(pe_plan_n_outputs(plan), 1);
     assert_string_equal(pe_plan_output(plan, 0)->name, "index");
@@ -34,7 +34,7 @@ static void assert_index(const char *fields, const double *expected, size_t n)
     free(got);
 }
 
-#define V3 "\"position_buckets\":256,"
+#define V3 "'position_buckets':256,"
 
 /* Keys before the query: delta = q - k > 0, row 256 + bucket. */
 TEST(buckets_of_the_specification)
@@ -43,22 +43,22 @@ TEST(buckets_of_the_specification)
     double rows[13];
     for (size_t i = 0; i < 13; i++)
         rows[i] = 256 + past[i];
-    assert_index(V3 "\"q_positions\":[0],\"k_positions\":[0,-1,-128,-129,-130,-150,-200,-256,-300,-400,-500,-508,-511]",
+    assert_index(V3 "'q_positions':[0],'k_positions':[0,-1,-128,-129,-130,-150,-200,-256,-300,-400,-500,-508,-511]",
                  rows, 13);
     for (size_t i = 0; i < 13; i++)
         rows[i] = 256 - past[i];
-    assert_index(V3 "\"q_positions\":[0],\"k_positions\":[0,1,128,129,130,150,200,256,300,400,500,508,511]", rows, 13);
+    assert_index(V3 "'q_positions':[0],'k_positions':[0,1,128,129,130,150,200,256,300,400,500,508,511]", rows, 13);
 }
 
 /* The map is the same for runs of rows and pair by pair. */
 TEST(runs_are_lists)
 {
     size_t n, m;
-    double *run = ask(V3 "\"q_len\":1,\"k_len\":1400,\"q_offset\":700", &n);
+    double *run = ask(V3 "'q_len':1,'k_len':1400,'q_offset':700", &n);
     assert_int_equal(n, 1400);
     for (int k = 0; k < 1400; k += 7) {
         char json[96];
-        snprintf(json, sizeof json, V3 "\"q_positions\":[700,3],\"k_positions\":[%d,9]", k);
+        snprintf(json, sizeof json, V3 "'q_positions':[700,3],'k_positions':[%d,9]", k);
         double *pair = ask(json, &m);
         assert_true(run[k] == pair[0]);
         free(pair);
@@ -68,21 +68,20 @@ TEST(runs_are_lists)
 
 TEST(ends_of_the_table)
 {
-    const char far[] = "\"q_positions\":[1000],\"k_positions\":[2000,1513,1512,1511,489,488,0]";
+    const char far[] = "'q_positions':[1000],'k_positions':[2000,1513,1512,1511,489,488,0]";
     char json[256];
     const double kept[] = {0, 0, 0, 1, 511, 511, 511}, clamped[] = {1, 1, 1, 1, 511, 511, 511};
     assert_index(strcat(strcpy(json, V3), far), kept, 7);
-    assert_index(strcat(strcpy(json, V3 "\"clamp_first\":true,"), far), clamped, 7);
+    assert_index(strcat(strcpy(json, V3 "'clamp_first':true,"), far), clamped, 7);
     /* v1: a row for each distance below 512, of 1024 */
     const double v1[] = {0, 0, 0, 1, 1023, 1023, 1023}, v1_clamped[] = {1, 1, 1, 1, 1023, 1023, 1023};
     assert_index(far, v1, 7);
-    assert_index(strcat(strcpy(json, "\"clamp_first\":true,"), far), v1_clamped, 7);
-    assert_index("\"len\":3", (const double[]){512, 511, 510, 513, 512, 511, 514, 513, 512}, 9);
-    assert_index("\"len\":3,\"max_relative\":1", (const double[]){1, 0, 0, 1, 1, 0, 1, 1, 1}, 9);
+    assert_index(strcat(strcpy(json, "'clamp_first':true,"), far), v1_clamped, 7);
+    assert_index("'len':3", (const double[]){512, 511, 510, 513, 512, 511, 514, 513, 512}, 9);
+    assert_index("'len':3,'max_relative':1", (const double[]){1, 0, 0, 1, 1, 0, 1, 1, 1}, 9);
 }
 
-#define NEAR(nb, m, k)                                                                                                 \
-    "\"position_buckets\":" #nb ",\"max_relative_positions\":" #m ",\"q_positions\":[0],\"k_positions\":" k
+#define NEAR(nb, m, k) "'position_buckets':" #nb ",'max_relative_positions':" #m ",'q_positions':[0],'k_positions':" k
 
 /* Distances at which the logarithm is an integer belong to that bucket, the next distance to the next bucket: (20/10)^9
  * = (80/10)^3, (40/10)^9 = (80/10)^6; (6/4)^3 = (27/8): m 4, top 9 and 6 = 4·(9/4)^(1/2) needs an even l. */
@@ -102,12 +101,11 @@ TEST(ties_are_exact)
     assert_index(NEAR(2, 512, "[-9,-1,0,1,9,100000]"), (const double[]){3, 3, 2, 1, 1, 1}, 6);
 }
 
-#define DEBERTA "{\"scheme\":\"deberta\",\"len\":3,"
+#define DEBERTA "{'scheme':'deberta','len':3,"
 
 TEST(laws)
 {
-    test_assert_laws("{\"scheme\":\"deberta\",\"q_len\":5,\"k_len\":300,\"position_buckets\":16,"
-                     "\"max_relative_positions\":40}");
-    test_assert_laws("{\"scheme\":\"deberta\",\"q_positions\":[3,1,70],\"k_positions\":[5,0,-8],\"clamp_first\":true,"
-                     "\"max_relative_positions\":20,\"pos_att_type\":[\"p2c\"],\"norm_rel_ebd\":true}");
+    test_assert_laws("{'scheme':'deberta','q_len':5,'k_len':300,'position_buckets':16,'max_relative_positions':40}");
+    test_assert_laws("{'scheme':'deberta','q_positions':[3,1,70],'k_positions':[5,0,-8],'clamp_first':true,'max_"
+                     "relative_positions':20,'pos_att_type':['p2c'],'norm_rel_ebd':true}");
 }

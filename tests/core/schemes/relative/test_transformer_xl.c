@@ -11,7 +11,7 @@
 static struct pe_plan *plan_of(struct test_request *r, const char *fields)
 {
     char json[512];
-    snprintf(json, sizeof json, "{\"d_model\":4,%s}", fields);
+    snprintf(json, sizeof json, "{'d_model':4,%s}", fields);
     struct pe_plan *plan = test_plan(r, json);
     assert_int_equal(pe_plan_n_outputs(plan), 2);
     assert_string_equal(pe_plan_output(plan, 0)->name, "encoding");
@@ -36,40 +36,40 @@ static void assert_distances(const char *fields, int64_t first, int64_t last)
     test_request_drop(&r);
 }
 
-#define XL "\"scheme\":\"transformer_xl\","
-#define XLNET "\"scheme\":\"xlnet\","
-#define CONFORMER "\"scheme\":\"conformer\","
+#define XL "'scheme':'transformer_xl',"
+#define XLNET "'scheme':'xlnet',"
+#define CONFORMER "'scheme':'conformer',"
 
 TEST(distances_of_the_released_code)
 {
-    assert_distances(XL "\"len\":5", 4, 0);
-    assert_distances(XLNET "\"len\":5", 5, -4);
-    assert_distances(XLNET "\"len\":5,\"causal\":true", 5, 0);
-    assert_distances(CONFORMER "\"len\":5", 4, -4);
-    assert_distances(XL "\"q_len\":2,\"k_len\":7", 6, 0);
-    assert_distances(XLNET "\"q_len\":2,\"k_len\":7", 7, -1);
-    assert_distances(CONFORMER "\"q_len\":2,\"k_len\":7", 6, -1);
-    assert_distances(XL "\"len\":1", 0, 0);
-    assert_distances(CONFORMER "\"len\":1,\"offset\":77", 0, 0);
+    assert_distances(XL "'len':5", 4, 0);
+    assert_distances(XLNET "'len':5", 5, -4);
+    assert_distances(XLNET "'len':5,'causal':true", 5, 0);
+    assert_distances(CONFORMER "'len':5", 4, -4);
+    assert_distances(XL "'q_len':2,'k_len':7", 6, 0);
+    assert_distances(XLNET "'q_len':2,'k_len':7", 7, -1);
+    assert_distances(CONFORMER "'q_len':2,'k_len':7", 6, -1);
+    assert_distances(XL "'len':1", 0, 0);
+    assert_distances(CONFORMER "'len':1,'offset':77", 0, 0);
 }
 
 TEST(memory)
 {
-    assert_distances(XL "\"len\":4,\"mem_len\":3", 6, 0);
-    assert_distances(XLNET "\"len\":4,\"mem_len\":3,\"offset\":50", 7, -3);
-    assert_distances(CONFORMER "\"len\":4,\"mem_len\":3", 6, -3);
-    assert_distances(XL "\"q_len\":4,\"k_len\":7,\"mem_len\":3", 6, 0); /* the keys are counted already */
+    assert_distances(XL "'len':4,'mem_len':3", 6, 0);
+    assert_distances(XLNET "'len':4,'mem_len':3,'offset':50", 7, -3);
+    assert_distances(CONFORMER "'len':4,'mem_len':3", 6, -3);
+    assert_distances(XL "'q_len':4,'k_len':7,'mem_len':3", 6, 0); /* the keys are counted already */
 }
 
 /* All distances from the farthest past to the farthest future that occur. */
 TEST(other_sequences)
 {
-    assert_distances(CONFORMER "\"positions\":[0,9,4]", 9, -9);
-    assert_distances(XL "\"positions\":[0,9,4]", 9, 0);
-    assert_distances(XLNET "\"q_positions\":[3,1],\"k_positions\":[-2,5]", 6, -4);
-    assert_distances(CONFORMER "\"lens\":[3,2]", 2, -2);
-    assert_distances(CONFORMER "\"q_len\":2,\"k_len\":3,\"q_offset\":-5", -4, -7);
-    assert_distances(XL "\"q_len\":2,\"k_len\":3,\"q_offset\":-5", 0, 0);
+    assert_distances(CONFORMER "'positions':[0,9,4]", 9, -9);
+    assert_distances(XL "'positions':[0,9,4]", 9, 0);
+    assert_distances(XLNET "'q_positions':[3,1],'k_positions':[-2,5]", 6, -4);
+    assert_distances(CONFORMER "'lens':[3,2]", 2, -2);
+    assert_distances(CONFORMER "'q_len':2,'k_len':3,'q_offset':-5", -4, -7);
+    assert_distances(XL "'q_len':2,'k_len':3,'q_offset':-5", 0, 0);
 }
 
 /* w = 1, 1/100: sin and cos of 3, 2, 1, 0 and of hundredths of them. */
@@ -92,7 +92,7 @@ static const double future[][4] = {{-S1, -S01, C1, C01}};
 static void assert_rows(const char *fields, uint64_t row, const double expected[][4], size_t n)
 {
     char json[512];
-    snprintf(json, sizeof json, "{\"d_model\":4,%s}", fields);
+    snprintf(json, sizeof json, "{'d_model':4,%s}", fields);
     for (size_t i = 0; i < n; i++)
         test_assert_row(json, row + i, expected[i], 4, 1e-13);
 }
@@ -100,10 +100,10 @@ static void assert_rows(const char *fields, uint64_t row, const double expected[
 TEST(sinusoids)
 {
     const double alternating[][4] = {{S1, C1, S01, C01}, {0, 1, 0, 1}, {-S1, C1, -S01, C01}};
-    assert_rows(XL "\"len\":4", 0, halves, 4);
-    assert_rows(XLNET "\"len\":3", 0, halves, 4);
-    assert_rows(XLNET "\"len\":3", 4, future, 1);
-    assert_rows(CONFORMER "\"len\":2", 0, alternating, 3);
+    assert_rows(XL "'len':4", 0, halves, 4);
+    assert_rows(XLNET "'len':3", 0, halves, 4);
+    assert_rows(XLNET "'len':3", 4, future, 1);
+    assert_rows(CONFORMER "'len':2", 0, alternating, 3);
 }
 
 /* Clamped is R's argument: above only, or on both sides. */
@@ -113,8 +113,8 @@ TEST(clamps)
         {S2, S02, C2, C02}, {S2, S02, C2, C02}, {S2, S02, C2, C02}, {S1, S01, C1, C01}, {0, 0, 1, 1}};
     const double both[][4] = {{S1, S01, C1, C01}, {S1, S01, C1, C01},   {S1, S01, C1, C01},
                               {0, 0, 1, 1},       {-S1, -S01, C1, C01}, {-S1, -S01, C1, C01}};
-    assert_rows(XL "\"len\":5,\"clamp_len\":2", 0, xl, 5);
-    assert_rows(XLNET "\"len\":3,\"clamp_len\":1", 0, both, 6);
-    assert_rows(XL "\"len\":4,\"clamp_len\":0", 0, halves, 4);
-    assert_distances(XLNET "\"len\":3,\"clamp_len\":1", 3, -2);
+    assert_rows(XL "'len':5,'clamp_len':2", 0, xl, 5);
+    assert_rows(XLNET "'len':3,'clamp_len':1", 0, both, 6);
+    assert_rows(XL "'len':4,'clamp_len':0", 0, halves, 4);
+    assert_distances(XLNET "'len':3,'clamp_len':1", 3, -2);
 }

@@ -38,27 +38,25 @@ TEST(reference_values)
 {
     const double interleaved[] = {2.20151073479, -0.391599903737, 2.7963341041, 4.14493854939};
     const double half[] = {3.16043500945, 1.79758384371, -0.107937718273, 4.09495938012};
-    assert_rotated("{\"scheme\":\"rope\",\"offset\":5,\"q\":[[1,2,3,4]]}", interleaved, 4, 1e-11);
-    assert_rotated("{\"scheme\":\"rope\",\"offset\":5,\"layout\":\"half\",\"q\":[[1,2,3,4]]}", half, 4, 1e-11);
+    assert_rotated("{'scheme':'rope','offset':5,'q':[[1,2,3,4]]}", interleaved, 4, 1e-11);
+    assert_rotated("{'scheme':'rope','offset':5,'layout':'half','q':[[1,2,3,4]]}", half, 4, 1e-11);
 }
 
 TEST(direction_minus_one_undoes)
 {
     const double x[] = {1, 2, 3, 4};
-    assert_rotated("{\"scheme\":\"rope\",\"offset\":5,\"direction\":-1,"
-                   "\"q\":[[2.20151073479,-0.391599903737,2.7963341041,4.14493854939]]}",
-                   x, 4, 1e-6); /* the input is text, so f32 */
+    assert_rotated(
+        "{'scheme':'rope','offset':5,'direction':-1,'q':[[2.20151073479,-0.391599903737,2.7963341041,4.14493854939]]}",
+        x, 4, 1e-6); /* the input is text, so f32 */
 }
 
 TEST(partial_rotary_passes_the_rest)
 {
     const double first[] = {cos(3) - 2 * sin(3), 2 * cos(3) + sin(3), 3, 4};
     const double last[] = {1, 2, 3 * cos(3) - 4 * sin(3), 4 * cos(3) + 3 * sin(3)};
-    assert_rotated("{\"scheme\":\"rope\",\"offset\":3,\"rotary_dim\":2,\"q\":[[1,2,3,4]]}", first, 4, 1e-14);
-    assert_rotated("{\"scheme\":\"rope\",\"offset\":3,\"partial_rotary_factor\":0.5,\"q\":[[1,2,3,4]]}", first, 4,
-                   1e-14);
-    assert_rotated("{\"scheme\":\"rope\",\"offset\":3,\"rotary_dim\":2,\"rotary_offset\":2,\"q\":[[1,2,3,4]]}", last, 4,
-                   1e-14);
+    assert_rotated("{'scheme':'rope','offset':3,'rotary_dim':2,'q':[[1,2,3,4]]}", first, 4, 1e-14);
+    assert_rotated("{'scheme':'rope','offset':3,'partial_rotary_factor':0.5,'q':[[1,2,3,4]]}", first, 4, 1e-14);
+    assert_rotated("{'scheme':'rope','offset':3,'rotary_dim':2,'rotary_offset':2,'q':[[1,2,3,4]]}", last, 4, 1e-14);
 }
 
 /* Decoding: with five keys and one query the query is at the last key's position. */
@@ -66,7 +64,7 @@ TEST(queries_stand_at_the_end)
 {
     struct test_request r;
     size_t n;
-    struct pe_plan *plan = rotate_plan(&r, "{\"scheme\":\"rope\",\"q\":[[1,0]],\"k\":[[1,0],[1,0],[1,0],[1,0],[1,0]]}");
+    struct pe_plan *plan = rotate_plan(&r, "{'scheme':'rope','q':[[1,0]],'k':[[1,0],[1,0],[1,0],[1,0],[1,0]]}");
     double *q = test_values(plan, 0, &n), *k = test_values(plan, 1, &n);
     assert_true(q[0] == k[8] && q[1] == k[9] && fabs(q[0] - cos(4)) < 1e-15);
     free(q);
@@ -83,7 +81,7 @@ TEST(frequencies)
     struct pe_failure err;
     const char *wanted[] = {"inv_freq"};
     size_t n;
-    test_request_parse(&r, "{\"scheme\":\"rope\",\"head_dim\":128,\"len\":1}");
+    test_request_parse(&r, "{'scheme':'rope','head_dim':128,'len':1}");
     r.request.outputs = wanted;
     r.request.n_outputs = 1;
     assert_int_equal(pe_plan_new(&r.request, &plan, &err), PE_OK);
@@ -110,8 +108,7 @@ TEST(forms_agree)
         double *v[5][2] = {{NULL}};
         static const char *const forms[] = {"pairs", "expanded", "concat", "complex", "matrix"};
         for (int f = 0; f < 5; f++) {
-            snprintf(json, sizeof json,
-                     "{\"scheme\":\"rope\",\"head_dim\":6,\"len\":%d,\"offset\":-2,\"layout\":\"%s\",\"form\":\"%s\"}",
+            snprintf(json, sizeof json, "{'scheme':'rope','head_dim':6,'len':%d,'offset':-2,'layout':'%s','form':'%s'}",
                      N, layouts[half], forms[f]);
             plans[f] = test_plan(&r[f], json);
             size_t n;
@@ -141,14 +138,14 @@ TEST(forms_agree)
 /* Norms are kept; R(a)·R(b) = R(a+b); scores depend on the distance only. */
 TEST(laws)
 {
-    const char *q = "\"q\":[[0.5,-1.25,2,3,-0.75,1,0.125,-2]]";
+    const char *q = "'q':[[0.5,-1.25,2,3,-0.75,1,0.125,-2]]";
     double rotated[3][8];
     const int at[] = {0, 7, 12};
     for (int i = 0; i < 3; i++) {
         char json[200];
         size_t n;
         struct test_request r;
-        snprintf(json, sizeof json, "{\"scheme\":\"rope\",\"layout\":\"half\",\"offset\":%d,%s}", at[i], q);
+        snprintf(json, sizeof json, "{'scheme':'rope','layout':'half','offset':%d,%s}", at[i], q);
         struct pe_plan *plan = rotate_plan(&r, json);
         double *y = test_values(plan, 0, &n), norm = 0, norm0 = 0;
         for (int j = 0; j < 8; j++) {
