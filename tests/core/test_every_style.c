@@ -36,13 +36,13 @@ TEST(rope_in_every_scaling)
         ROPE "'len':70,'scaling':{'type':'linear','factor':3}}",
         ROPE "'len':70,'scaling':{'rope_type':'ntk','factor':3},'layout':'half','form':'expanded'}",
         ROPE "'len':70,'scaling':{'type':'dynamic','factor':3,'max_position_embeddings':32}}",
-        ROPE "'len':70,'scaling':{'type':'yarn','factor':3,'original_max_position_embeddings':32,'mscale':0.7,'mscale_"
-             "all_dim':0.5}}",
-        ROPE "'len':70,'scaling':{'type':'llama3','factor':8,'low_freq_factor':1,'high_freq_factor':4,'original_max_"
-             "position_embeddings':64}}",
+        ROPE "'len':70,'scaling':{'type':'yarn','factor':3,'original_max_position_embeddings':32,'mscale':0.7,"
+             "'mscale_all_dim':0.5}}",
+        ROPE "'len':70,'scaling':{'type':'llama3','factor':8,'low_freq_factor':1,'high_freq_factor':4,"
+             "'original_max_position_embeddings':64}}",
         ROPE "'len':70,'scaling':{'type':'proportional','partial_rotary_factor':0.5}}",
-        ROPE "'len':70,'rotary_dim':4,'scaling':{'type':'su','short_factor':[1,2],'long_factor':[3,4.5],'factor':2,'"
-             "original_max_position_embeddings':64}}",
+        ROPE "'len':70,'rotary_dim':4,'scaling':{'type':'su','short_factor':[1,2],'long_factor':[3,4.5],'factor':2,"
+             "'original_max_position_embeddings':64}}",
         ROPE "'len':9,'arith':'ggml'}",
         ROPE "'positions':[[5,2],[1,9],[70000,3]],'arith':'ggml','channels':'imrope','form':'expanded'}",
         ROPE "'len':9,'arith':'float32','scaling':{'type':'yarn','factor':3,'original_max_position_embeddings':32}}",
@@ -62,8 +62,8 @@ TEST(sequences)
         ROPE SEGMENTS "}",
         ROPE SEGMENTS ",'position_style':'videorope','channels':'videorope','mrope_section':[4,4,4]}",
         ROPE SEGMENTS ",'position_style':'qwen3_omni'}",
-        ROPE "'position_style':'qwen2_5_omni','segments':[{'type':'audio_in_video','grid':[3,4,4],'second_per_grid':3,'"
-             "audio_len':70}]}",
+        ROPE "'position_style':'qwen2_5_omni','segments':[{'type':'audio_in_video','grid':[3,4,4],'second_per_grid':3,"
+             "'audio_len':70}]}",
         ROPE "'lens':[3,40,1],'offset':-2}",
         ROPE "'tokens':['the','dog','chased','another','dog']}",
         "{'scheme':'xpos','head_dim':8,'len':40,'center':'torchscale'}",
@@ -158,8 +158,8 @@ TEST(windows)
         "{'scheme':'beit','len':3,'num_heads':1,'seed':7,'causal':true}",
         "{'scheme':'swinv2','grid':[3,5]}",
         "{'scheme':'swinv2','grid':[3,5],'num_heads':5,'hidden':17,'seed':1,'std':3.0,'pretrained_grid':[6,0]}",
-        "{'scheme':'swinv2','grid':[2,3],'arith':'float32','w1':[[1,2],[3,4.5]],'b1':[0.1,-1],'w2':[[1,0.25]],'window_"
-        "right':1}",
+        "{'scheme':'swinv2','grid':[2,3],'arith':'float32','w1':[[1,2],[3,4.5]],'b1':[0.1,-1],'w2':[[1,0.25]],"
+        "'window_right':1}",
         NULL,
     };
     hold(requests);

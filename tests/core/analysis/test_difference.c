@@ -124,8 +124,8 @@ TEST(the_same)
 
 TEST(nothing_alike)
 {
-    test_analyse(&a, "{'metrics':['difference'],'len':3,'configs':[{'scheme':'alibi'},{'scheme':'rope'},{'scheme':"
-                     "'alibi','num_heads':4},{'scheme':'kerple'}]}");
+    test_analyse(&a, "{'metrics':['difference'],'len':3,'configs':[{'scheme':'alibi'},{'scheme':'rope'},"
+                     "{'scheme':'alibi','num_heads':4},{'scheme':'kerple'}]}");
     assert_true(test_is_null(&a, "1.difference.value") && test_is_null(&a, "2.difference.value"));
     assert_true(!test_tensor(&a, "difference.1", NULL) && test_tensor(&a, "difference.3", NULL));
     assert_true(test_number(&a, "3.difference.value") > 0);

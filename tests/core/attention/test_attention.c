@@ -168,8 +168,8 @@ TEST(nezha_counts_rows)
     for (int c = 0; c < 4; c++) {
         char text[256];
         sprintf(text,
-                "{'scheme':'shaw','table_style':'sinusoidal','max_relative':2,'softmax_scale':1,'q':[[%d,%d,%d,%d]],'k'"
-                ":[[0,0,0,0]]}",
+                "{'scheme':'shaw','table_style':'sinusoidal','max_relative':2,'softmax_scale':1,'q':[[%d,%d,%d,%d]],"
+                "'k':[[0,0,0,0]]}",
                 c == 0, c == 1, c == 2, c == 3);
         assert_values(text, "scores", &expected[c], 1, 1e-9);
     }
@@ -232,11 +232,11 @@ TEST(hidden_values_stay_hidden)
 static const char *const split[] = {
     "{'scheme':'sinusoidal','tokens':['a','b','a'],'dim':8,'num_heads':2,'causal':true}",
     "{'scheme':'learned','x':[[[1,2,3,4],[5,6,7,8]],[[1,0,3,0],[0,6,0,8]]],'num_heads':2,'seed':3}",
-    "{'scheme':'shaw','table_style':'relative_key_query','max_relative':3,'seed':1,'std':1.0,'q':[[1,2],[3,4],[5,6]],'"
-    "k':[[1,0],[3,1],[5,2]]}",
+    "{'scheme':'shaw','table_style':'relative_key_query','max_relative':3,'seed':1,'std':1.0,'q':[[1,2],[3,4],[5,6]],"
+    "'k':[[1,0],[3,1],[5,2]]}",
     "{'scheme':'xlnet','seed':1,'std':0.5,'token_type_ids':[0,1,1],'q':[[1,2],[3,4],[5,6]],'k':[[1,0],[3,1],[5,2]]}",
-    "{'scheme':'deberta','position_buckets':4,'max_relative_positions':8,'seed':1,'std':1.0,'q':[[1,2],[3,4],[5,6]],'k'"
-    ":[[1,0],[3,1],[5,2]]}",
+    "{'scheme':'deberta','position_buckets':4,'max_relative_positions':8,'seed':1,'std':1.0,'q':[[1,2],[3,4],[5,6]],"
+    "'k':[[1,0],[3,1],[5,2]]}",
     "{'scheme':'cope','npos_max':3,'seed':1,'std':1.0,'causal':true,'q':[[1,2],[3,4],[5,6]],'k':[[1,0],[3,1],[5,2]]}",
 };
 static const size_t n_split[] = {4, 4, 3, 5, 3, 2};

@@ -21,8 +21,8 @@ static enum pe_status read_config(struct test_request *r, const char *json, cons
 #define GEMMA_3                                                                                                        \
     "{'architectures':['Gemma3ForConditionalGeneration'],'model_type':'gemma3','text_config':{'hidden_size':2560,"     \
     "'intermediate_size':10240,'model_type':'gemma3_text','num_hidden_layers':34,'rope_scaling':{'factor':8.0,"        \
-    "'rope_type':'linear'},'sliding_window':1024},'vision_config':{'hidden_size':1152,'model_type':"                   \
-    "'siglip_vision_model','num_attention_heads':16}}"
+    "'rope_type':'linear'},'sliding_window':1024},'vision_config':{'hidden_size':1152,"                                \
+    "'model_type':'siglip_vision_model','num_attention_heads':16}}"
 #define GEMMA_3_V5                                                                                                     \
     "{'model_type':'gemma3_text','head_dim':256,'hidden_size':1152,'num_attention_heads':4,'layer_types':["            \
     "'sliding_attention','full_attention'],'rope_parameters':{'full_attention':{'rope_theta':1000000,"                 \
@@ -30,8 +30,8 @@ static enum pe_status read_config(struct test_request *r, const char *json, cons
 #define GEMMA_4                                                                                                        \
     "{'model_type':'gemma4','text_config':{'model_type':'gemma4_text','global_head_dim':512,'head_dim':256,"           \
     "'hidden_size':5376,'num_attention_heads':32,'rope_parameters':{'full_attention':{'partial_rotary_factor':0.25,"   \
-    "'rope_theta':1000000.0,'rope_type':'proportional'},'sliding_attention':{'rope_theta':10000.0,'rope_type':"        \
-    "'default'}}}}"
+    "'rope_theta':1000000.0,'rope_type':'proportional'},'sliding_attention':{'rope_theta':10000.0,"                    \
+    "'rope_type':'default'}}}}"
 #define MODERNBERT                                                                                                     \
     "{'architectures':['ModernBertForMaskedLM'],'model_type':'modernbert','hidden_size':768,'num_attention_heads':12," \
     "'global_attn_every_n_layers':3,'global_rope_theta':160000.0,'local_attention':128,'local_rope_theta':10000.0,"    \
@@ -44,8 +44,9 @@ static enum pe_status read_config(struct test_request *r, const char *json, cons
     "{'architectures':['T5ForConditionalGeneration'],'d_ff':2048,'d_kv':64,'d_model':512,'is_encoder_decoder':true,"   \
     "'model_type':'t5','n_positions':512,'num_heads':8,'num_layers':6,'relative_attention_num_buckets':32}"
 #define LAYOUTLM_V3                                                                                                    \
-    "{'model_type':'layoutlmv3','has_relative_attention_bias':true,'has_spatial_attention_bias':true,'hidden_size':"   \
-    "768,'max_2d_position_embeddings':1024,'max_rel_2d_pos':256,'max_rel_pos':128,'num_attention_heads':12,"           \
+    "{'model_type':'layoutlmv3','has_relative_attention_bias':true,'has_spatial_attention_bias':true,"                 \
+    "'hidden_size':768,'max_2d_position_embeddings':1024,'max_rel_2d_pos':256,'max_rel_pos':128,"                      \
+    "'num_attention_heads':12,"                                                                                        \
     "'rel_2d_pos_bins':64,'rel_pos_bins':32}"
 #define SWIN_TINY                                                                                                      \
     "{'model_type':'swin','depths':[2,2,6,2],'embed_dim':96,'hidden_size':768,'image_size':224,'num_heads':["          \
@@ -93,8 +94,9 @@ static const struct accepted accepted[] = {
      "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half','channels':'mrope','mrope_section':[16,24,24],"
      "'position_style':'qwen2_vl'}"},
     /* Qwen2.5-Omni */
-    {"{'model_type':'qwen2_5_omni','talker_config':{'hidden_size':896},'thinker_config':{'model_type':"
-     "'qwen2_5_omni_thinker','position_id_per_seconds':25,'seconds_per_chunk':2,'text_config':{'model_type':"
+    {"{'model_type':'qwen2_5_omni','talker_config':{'hidden_size':896},"
+     "'thinker_config':{'model_type':'qwen2_5_omni_thinker','position_id_per_seconds':25,'seconds_per_chunk':2,"
+     "'text_config':{'model_type':"
      "'qwen2_5_omni_text','hidden_size':3584,'num_attention_heads':28,'rope_scaling':{'mrope_section':[16,24,24],"
      "'rope_type':'default','type':'default'},'rope_theta':1000000.0},'vision_config':{'spatial_merge_size':2}}}",
      NULL,
@@ -123,8 +125,9 @@ static const struct accepted accepted[] = {
      "{'scheme':'rope','head_dim':256,'partial_rotary_factor':0.25,'base':10000000,'layout':'half',"
      "'channels':'mrope_interleaved','mrope_section':[11,11,10],'position_style':'qwen3_vl'}"},
     /* DeepSeek-V3 */
-    {"{'architectures':['DeepseekV3ForCausalLM'],'hidden_size':7168,'kv_lora_rank':512,'max_position_embeddings':"
-     "163840,'model_type':'deepseek_v3','num_attention_heads':128,'q_lora_rank':1536,'qk_nope_head_dim':128,"
+    {"{'architectures':['DeepseekV3ForCausalLM'],'hidden_size':7168,'kv_lora_rank':512,"
+     "'max_position_embeddings':163840,'model_type':'deepseek_v3','num_attention_heads':128,'q_lora_rank':1536,"
+     "'qk_nope_head_dim':128,"
      "'qk_rope_head_dim':64,'rope_scaling':{'beta_fast':32,'beta_slow':1,'factor':40,'mscale':1.0,'mscale_all_dim':1.0,"
      "'original_max_position_embeddings':4096,'type':'yarn'},'rope_theta':10000,'v_head_dim':128}",
      NULL,
@@ -151,8 +154,8 @@ static const struct accepted accepted[] = {
      "'original_max_position_embeddings':4096}}"},
     /* Phi-4-mini, lists cut likewise; Phi-3's "yarn" */
     {"{'hidden_size':3072,'max_position_embeddings':131072,'model_type':'phi3','num_attention_heads':24,"
-     "'original_max_position_embeddings':4096,'partial_rotary_factor':0.75,'rope_scaling':{'long_factor':[1,1."
-     "118320672]"
+     "'original_max_position_embeddings':4096,'partial_rotary_factor':0.75,'rope_scaling':{'long_factor':[1,"
+     "1.118320672]"
      ",'short_factor':[1.0,1.0],'type':'longrope'},'rope_theta':10000.0}",
      NULL,
      "{'scheme':'rope','head_dim':128,'partial_rotary_factor':0.75,'base':10000,'layout':'half','scaling':{"
@@ -174,8 +177,8 @@ static const struct accepted accepted[] = {
      "{'scheme':'rope','head_dim':64,'base':150000,'layout':'half','scaling':{'type':'yarn','beta_fast':32,"
      "'beta_slow':1,'factor':32,'original_max_position_embeddings':4096,'truncate':false}}"},
     /* GPT-NeoX-20B, GPT-J-6B */
-    {"{'architectures':['GPTNeoXForCausalLM'],'hidden_size':6144,'max_position_embeddings':2048,'model_type':"
-     "'gpt_neox','num_attention_heads':64,'rotary_emb_base':10000,'rotary_pct':0.25}",
+    {"{'architectures':['GPTNeoXForCausalLM'],'hidden_size':6144,'max_position_embeddings':2048,"
+     "'model_type':'gpt_neox','num_attention_heads':64,'rotary_emb_base':10000,'rotary_pct':0.25}",
      NULL, "{'scheme':'rope','head_dim':96,'partial_rotary_factor':0.25,'base':10000,'layout':'half'}"},
     {"{'architectures':['GPTJForCausalLM'],'model_type':'gptj','n_embd':4096,'n_head':16,'n_positions':2048,"
      "'rotary':true,'rotary_dim':64}",
@@ -195,8 +198,8 @@ static const struct accepted accepted[] = {
     /* Ministral 3 in the form of transformers 5 */
     {"{'model_type':'mistral3','text_config':{'model_type':'ministral3','head_dim':128,'hidden_size':4096,"
      "'max_position_embeddings':262144,'num_attention_heads':32,'rope_parameters':{'beta_fast':32.0,'beta_slow':1.0,"
-     "'factor':16.0,'llama_4_scaling_beta':0.1,'mscale':1.0,'mscale_all_dim':1.0,'original_max_position_embeddings':"
-     "16384,'rope_theta':1000000.0,'rope_type':'yarn','type':'yarn'}}}",
+     "'factor':16.0,'llama_4_scaling_beta':0.1,'mscale':1.0,'mscale_all_dim':1.0,"
+     "'original_max_position_embeddings':16384,'rope_theta':1000000.0,'rope_type':'yarn','type':'yarn'}}}",
      NULL,
      "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half','scaling':{'type':'yarn','beta_fast':32,"
      "'beta_slow':1,'factor':16,'llama_4_scaling_beta':0.1,'mscale':1,'mscale_all_dim':1,'softmax_scale_factor':1,"
@@ -230,8 +233,8 @@ static const struct accepted accepted[] = {
      "{'scheme':'learned','rows':1024,'dim':768}"},
     {"{'model_type':'vit','hidden_size':768,'image_size':224,'patch_size':16}", NULL,
      "{'scheme':'learned','rows':197,'dim':768,'interpolate':'bicubic','table_grid':[14,14],'num_prefix':1}"},
-    {"{'model_type':'clip','text_config':{'hidden_size':512,'max_position_embeddings':77,'model_type':"
-     "'clip_text_model'},'vision_config':{'hidden_size':768}}",
+    {"{'model_type':'clip','text_config':{'hidden_size':512,'max_position_embeddings':77,"
+     "'model_type':'clip_text_model'},'vision_config':{'hidden_size':768}}",
      NULL, "{'scheme':'learned','rows':77,'dim':512}"},
     /* ESM-2 650M is of BERT's family, and rotary */
     {"{'model_type':'esm','hidden_size':1280,'num_attention_heads':20,'max_position_embeddings':1026,"
@@ -441,8 +444,8 @@ static const struct refused refused[] = {
     {"{'model_type':'nezha','hidden_size':768,'num_attention_heads':12,'max_relative_position':-1}", NULL,
      "/hf_config/max_relative_position", "from 0"},
     {"{'model_type':'xlnet','d_model':768,'n_head':12,'attn_type':'two'}", NULL, "/hf_config/attn_type", "bi, uni"},
-    {"{'model_type':'wav2vec2-conformer','hidden_size':1024,'num_attention_heads':16,'position_embeddings_type':"
-     "'rotary'}",
+    {"{'model_type':'wav2vec2-conformer','hidden_size':1024,'num_attention_heads':16,"
+     "'position_embeddings_type':'rotary'}",
      NULL, "/hf_config/position_embeddings_type", "before the projections"},
     {"{'model_type':'swin','embed_dim':96,'image_size':224,'patch_size':4,'window_size':7,'num_heads':3}", NULL,
      "/hf_config/num_heads", "one for each stage"},

@@ -262,8 +262,8 @@ TEST(every_preset_is_covered)
 
 /* A model's config, and the same numbers as plain parameters. */
 static const char *const alike[][2] = {
-    {"{'hf_config':{'model_type':'bert','hidden_size':65536,'num_attention_heads':16,'max_position_embeddings':9},'len'"
-     ":4}",
+    {"{'hf_config':{'model_type':'bert','hidden_size':65536,'num_attention_heads':16,'max_position_embeddings':9},"
+     "'len':4}",
      "{'scheme':'learned','dim':65536,'rows':9,'len':4}"},
     {"{'hf_config':{'model_type':'llama','hidden_size':65536,'num_attention_heads':16,'rope_theta':10000},'len':9999}",
      "{'scheme':'rope','head_dim':4096,'len':9999}"},

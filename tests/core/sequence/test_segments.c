@@ -180,8 +180,8 @@ TEST(qwen3_vl_frames_are_segments)
     struct pe_segment_rules rules = style(PE_QWEN3_VL);
     const double t[] = {0, 1, 2, 2, 4, 5, 6, 6}, h[] = {0, 1, 2, 2, 4, 5, 6, 6}, w[] = {0, 1, 2, 3, 4, 5, 6, 7};
     ASSERT_LAID(rules,
-                "[{'type':'text','len':2},{'type':'video','grid':[1,2,4]},{'type':'text','len':2},{'type':'video','"
-                "grid':[1,2,4]}]",
+                "[{'type':'text','len':2},{'type':'video','grid':[1,2,4]},{'type':'text','len':2},{'type':'video',"
+                "'grid':[1,2,4]}]",
                 0, t, h, w);
 }
 
@@ -268,8 +268,8 @@ TEST(tmrope_ids_go_back)
 {
     struct pe_segment_rules rules = style(PE_QWEN2_5_OMNI);
     assert_int_equal(tokens(&rules, "[{'type':'audio','mel_frames':13}]"), 3);
-    struct pe_segments s = ask(&rules, "[{'type':'text','len':3},{'type':'audio_in_video','grid':[2,4,20],'second_per_"
-                                       "grid':0.08,'audio_len':3},{'type':'text','len':3}]");
+    struct pe_segments s = ask(&rules, "[{'type':'text','len':3},{'type':'audio_in_video','grid':[2,4,20],"
+                                       "'second_per_grid':0.08,'audio_len':3},{'type':'text','len':3}]");
     double largest = 0;
     for (uint64_t i = 5; i < 5 + 40 + 3; i++)
         largest = fmax(largest, s.ids[2][i]);

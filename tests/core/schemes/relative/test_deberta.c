@@ -106,6 +106,6 @@ TEST(ties_are_exact)
 TEST(laws)
 {
     test_assert_laws("{'scheme':'deberta','q_len':5,'k_len':300,'position_buckets':16,'max_relative_positions':40}");
-    test_assert_laws("{'scheme':'deberta','q_positions':[3,1,70],'k_positions':[5,0,-8],'clamp_first':true,'max_"
-                     "relative_positions':20,'pos_att_type':['p2c'],'norm_rel_ebd':true}");
+    test_assert_laws("{'scheme':'deberta','q_positions':[3,1,70],'k_positions':[5,0,-8],'clamp_first':true,"
+                     "'max_relative_positions':20,'pos_att_type':['p2c'],'norm_rel_ebd':true}");
 }

@@ -152,8 +152,8 @@ TEST(factors_of_public_models)
     assert_digits("qwen2.5", r.s.attention_factor, "1.13862943611");
     test_request_drop(&request);
     resolve(&r, &request,
-            "{'type':'su','short_factor':[1],'long_factor':[2],'original_max_position_embeddings':4096,'max_position_"
-            "embeddings':131072}",
+            "{'type':'su','short_factor':[1],'long_factor':[2],'original_max_position_embeddings':4096,"
+            "'max_position_embeddings':131072}",
             use_of(1e4, 2, 1));
     assert_digits("phi-3", r.s.attention_factor, "1.19023807142");
     assert_true(r.s.factor == 32);
@@ -165,11 +165,11 @@ TEST(factors_of_public_models)
 /* The beginnings of the rows below. */
 #define YARN_32 "{'type':'yarn','factor':32,'original_max_position_embeddings':4096"
 #define LLAMA_8                                                                                                        \
-    "{'type':'llama3','factor':8,'low_freq_factor':1,'high_freq_factor':4,'original_max_position_"                     \
-    "embeddings':8192}"
+    "{'type':'llama3','factor':8,'low_freq_factor':1,'high_freq_factor':4,"                                            \
+    "'original_max_position_embeddings':8192}"
 #define LONGROPE_4                                                                                                     \
-    "{'type':'longrope','short_factor':[1,1.5,2,2.5],'long_factor':[2,3.25,17,64.81],'original_max_position_"          \
-    "embeddings':4096"
+    "{'type':'longrope','short_factor':[1,1.5,2,2.5],'long_factor':[2,3.25,17,64.81],"                                 \
+    "'original_max_position_embeddings':4096"
 #define DYNAMIC_2 "{'type':'dynamic','factor':2,'max_position_embeddings':4096"
 
 /* inv_freq[c] as two doubles (60 digits, truncated), and as float32 in transformers' order of operations. */
@@ -484,11 +484,11 @@ static const struct {
     {"{'rope_type':'default','type':'mrope','mrope_section':[16,24,24]}", PE_SCALING_default, 1},
     {"{'mrope_interleaved':true,'mrope_section':[24,20,20],'rope_type':'default'}", PE_SCALING_default, 1},
     {"{'rope_theta':10000.0,'rope_type':'default','partial_rotary_factor':0.5}", PE_SCALING_default, 1},
-    {"{'rope_type':'yarn','type':'yarn','factor':1,'original_max_position_embeddings':4096,'finetuned':true,'attn_"
-     "factor':2}",
+    {"{'rope_type':'yarn','type':'yarn','factor':1,'original_max_position_embeddings':4096,'finetuned':true,"
+     "'attn_factor':2}",
      PE_SCALING_yarn, 1},
-    {"{'type':'linear','factor':4,'finetuned':false,'attn_factor':3,'beta_fast':32,'truncate':true,'original_max_"
-     "position_embeddings':4096,'max_position_embeddings':9}",
+    {"{'type':'linear','factor':4,'finetuned':false,'attn_factor':3,'beta_fast':32,'truncate':true,"
+     "'original_max_position_embeddings':4096,'max_position_embeddings':9}",
      PE_SCALING_linear, 1},
     {"{'type':'longrope','long_mscale':1.24,'short_mscale':1.5," LISTS "}", PE_SCALING_longrope, 1.5},
     {"{'type':'yarn','attention_factor':1.5," LISTS "}", PE_SCALING_longrope, 1.5}, /* early Phi-3 */
@@ -514,8 +514,8 @@ TEST(given_values_are_kept)
     struct resolved r;
     struct test_request request;
     resolve(&r, &request,
-            YARN("'factor':40,'original_max_position_embeddings':4096,'mscale_all_dim':1,'softmax_scale_factor':3,'"
-                 "beta_fast':0,'beta_slow':0"),
+            YARN("'factor':40,'original_max_position_embeddings':4096,'mscale_all_dim':1,'softmax_scale_factor':3,"
+                 "'beta_fast':0,'beta_slow':0"),
             use_of(1e4, 8, 1));
     assert_true(r.s.softmax_scale_factor == 3 && real_of(&r, "beta_fast") == 32 && real_of(&r, "beta_slow") == 1);
     test_request_drop(&request);
@@ -565,8 +565,8 @@ static const char *const refused[][3] = {
      "makes factor 1000000000"},
     {"{'type':'llama3','factor':8,'low_freq_factor':1,'high_freq_factor':4}",
      "/scaling/original_max_position_embeddings", "missing"},
-    {"{'type':'llama3','low_freq_factor':1,'high_freq_factor':4,'original_max_position_embeddings':8,'max_position_"
-     "embeddings':64}",
+    {"{'type':'llama3','low_freq_factor':1,'high_freq_factor':4,'original_max_position_embeddings':8,"
+     "'max_position_embeddings':64}",
      "/scaling/factor", "missing"},
     {"{'type':'llama3','factor':8,'low_freq_factor':2,'high_freq_factor':1,'original_max_position_embeddings':8}",
      "/scaling/high_freq_factor", "at least low_freq_factor, 2"},
@@ -577,20 +577,20 @@ static const char *const refused[][3] = {
     {"{'convention':'ggml','divisors':[1,1,1]}", "/scaling/divisors", "needed: 4"},
     {"{'convention':'ggml','divisors':[[1,1],[1,1]]}", "/scaling/divisors", "needed: 4"},
     {"{'type':'linear','factor':2,'divisors':[1,1,1,1]}", "/scaling/divisors", "\"ggml\" only"},
-    {"{'type':'longrope','factor':2,'short_factor':[1,1,1],'long_factor':[1,1,1,1],'original_max_position_embeddings':"
-     "8}",
+    {"{'type':'longrope','factor':2,'short_factor':[1,1,1],'long_factor':[1,1,1,1],"
+     "'original_max_position_embeddings':8}",
      "/scaling/short_factor", "needed: 4"},
-    {"{'type':'longrope','factor':2,'short_factor':[[1,1],[1,1]],'long_factor':[1,1,1,1],'original_max_position_"
-     "embeddings':8}",
+    {"{'type':'longrope','factor':2,'short_factor':[[1,1],[1,1]],'long_factor':[1,1,1,1],"
+     "'original_max_position_embeddings':8}",
      "/scaling/short_factor", "2 dimensions"},
-    {"{'type':'longrope','factor':2,'short_factor':[1,1,1,1],'long_factor':[1,0,1,1],'original_max_position_embeddings'"
-     ":8}",
+    {"{'type':'longrope','factor':2,'short_factor':[1,1,1,1],'long_factor':[1,0,1,1],"
+     "'original_max_position_embeddings':8}",
      "/scaling/long_factor", "0 at index 1"},
     {"{'type':'longrope','factor':2,'short_factor':[1,1,1,1],'long_factor':[1,1,1,1]}",
      "/scaling/original_max_position_embeddings", "missing"},
     {"{'type':'longrope'," LISTS "}", "/scaling/factor", "attention_factor"},
-    {"{'type':'longrope','factor':2,'short_factor':[1,1,1,1],'long_factor':[1,1,1,1],'original_max_position_embeddings'"
-     ":1}",
+    {"{'type':'longrope','factor':2,'short_factor':[1,1,1,1],'long_factor':[1,1,1,1],"
+     "'original_max_position_embeddings':1}",
      "/scaling/original_max_position_embeddings", "logarithm"},
     {"{'type':'longrope','factor':2,'convention':'tgi'," LISTS "}", "/scaling/convention", "ask twice"},
     {"{'type':'proportional'}", "/scaling/partial_rotary_factor", "missing"},
