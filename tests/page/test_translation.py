@@ -91,7 +91,11 @@ def test_a_dropped_file_in_the_words_of_another_tool(open_page, server, tmp_path
             [entry] = asked(server, "/translate", hf_config=LLAMA_31, to=name)["targets"]
             shown = say(page, place, name)
             assert shown["text"] == entry["text"] and shown["losses"] == [[loss["what"], loss["detail"]] for loss in entry["loses"]]
+        page.run("window.copied = null; navigator.clipboard.writeText = async (one) => { window.copied = one; }")
+        page.click(f"{place} [data-action=copy]")
+        until(lambda: page.run("return window.copied") == entry["text"], what="the text in the clipboard")
     finally:
+        page.run("delete navigator.clipboard.writeText; delete window.copied")
         say(page, place, "")
 
 

@@ -3,7 +3,9 @@
  * configurations, as a config.json and the .gguf file made from it, the verdict is above. */
 import { Chart } from '../../chart.js';
 import { Translation } from '../../copying/translation.js';
-import { cell, code, columns, make, mark, name, row, scrolling, served, table } from '../../dom.js';
+import {
+  action, cell, code, columns, copyText, make, mark, name, row, scrolling, served, table,
+} from '../../dom.js';
 import { Figure, datum, grouped, shortDatum } from '../../figure.js';
 import { Taker } from '../../forms/taking.js';
 import { label, language, live, phrase, rewrite, word } from '../../words.js';
@@ -48,8 +50,11 @@ class Explain {
     this.figure = new Figure(page, { view: 'explain', slot: 'a', label: word('view.explain') });
     this.figure.onTable = () => this.#fillTable();
     const title = word('explain.said');
-    this.said = new Translation(page,
-      make('pre', { 'data-said': '', translate: 'no', tabindex: 0, role: 'group', 'aria-label': title }));
+    const text = make('pre', { 'data-said': '', translate: 'no', tabindex: 0, role: 'group', 'aria-label': title });
+    this.said = new Translation(page, text);
+    text.after(action('copy', word('panel.copy'), async () => {
+      if (await copyText(text.textContent)) page.announce(word('panel.copied'));
+    }));
     root.append(
       make('div', { class: 'explain-drop' },
         make('p', null, phrase('explain.drop', { config: code('config.json'), gguf: code('.gguf') })),
