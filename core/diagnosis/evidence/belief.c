@@ -496,13 +496,16 @@ static bool are_same_axes(const struct pe_tensor *t, const struct pe_output *o)
 }
 
 /* A map has the sizes that its queries and keys give. */
-static enum pe_status check_map(const struct pe_diagnosis *d, const struct pe_output *o, struct pe_failure *err)
+static enum pe_status check_map(struct pe_diagnosis *d, const struct pe_output *o, struct pe_failure *err)
 {
+    unsigned char order[PE_RANK_MAX];
     const struct pe_tensor *t = &d->evidence.tensors[0];
     const char *name = d->evidence.kind->tensors[0];
     char pointer[24] = "/", found[96], needed[96];
     if (are_same_axes(t, o) && t->shape[t->rank - 1] == o->row_len)
         return PE_OK;
+    if (pe_order_of(t, o->shape, o->rank, order))
+        return pe_evidence_move(d, order, err);
     pe_shape_print(t->shape, t->rank, found, sizeof found);
     pe_shape_print(o->shape, o->rank, needed, sizeof needed);
     return pe_fail(err, strncat(pointer, name, sizeof pointer - 2), "%s has the shape %s; q and k give %s", name, found,
@@ -510,7 +513,7 @@ static enum pe_status check_map(const struct pe_diagnosis *d, const struct pe_ou
 }
 
 /* Does output t of the belief's plan have as many numbers as the evidence? */
-static enum pe_status check_shape(const struct pe_diagnosis *d, struct pe_failure *err)
+static enum pe_status check_shape(struct pe_diagnosis *d, struct pe_failure *err)
 {
     const struct pe_evidence *e = &d->evidence;
     const struct pe_output *o = pe_plan_output(d->belief.plan, 0);

@@ -101,6 +101,21 @@ static void fold_heads(struct pe_diagnosis *d)
         pe_evidence_fold(&d->evidence, 3, (uint64_t[]){(uint64_t)heads, t->shape[1], t->shape[2]});
 }
 
+/* Heads that are not the first axis, as T5's code has them before it turns its map: [queries, keys, heads]. */
+static enum pe_status move_heads(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    int64_t heads = given_length(d, "num_heads");
+    unsigned char order[PE_RANK_MAX];
+    unsigned at = 0;
+    for (unsigned a = 1; a < t->rank; a++)
+        at = heads > 0 && t->shape[a] == (uint64_t)heads ? a : at;
+    if (heads <= 0 || t->shape[0] == (uint64_t)heads || at == 0)
+        return PE_OK;
+    pe_order_to(t->rank, at, 0, order);
+    return pe_evidence_move(d, order, err);
+}
+
 #define HAVE_BIAS "alibi, t5, kerple, sandwich and fire have one"
 
 static enum pe_status read_bias(struct pe_diagnosis *d, struct pe_failure *err)
@@ -112,7 +127,9 @@ static enum pe_status read_bias(struct pe_diagnosis *d, struct pe_failure *err)
     if (!pe_evidence_is_output(d, "bias"))
         return pe_fail(err, "/bias", "%s has no bias; " HAVE_BIAS, d->belief.inheritance->scheme->info.name);
     fold_heads(d);
-    enum pe_status status = pe_belief_fix(d, "num_heads", t->shape[t->rank - 3], "bias", err);
+    enum pe_status status = move_heads(d, err);
+    if (!status)
+        status = pe_belief_fix(d, "num_heads", t->shape[t->rank - 3], "bias", err);
     if (status)
         return status;
     set_sequence(d);

@@ -434,6 +434,8 @@ void pe_evidence_drop(struct pe_diagnosis *d)
     free((void *)d->evidence.tiled_keys.array.data);
     free(d->evidence.typed);
     free(d->evidence.places);
+    free(d->evidence.moved.owned[0]);
+    free(d->evidence.moved.owned[1]);
 }
 
 enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct pe_failure *err)

@@ -104,6 +104,14 @@ struct pe_typed_fields {
     int64_t count, decimals;
 };
 
+/* The axes of the tensor in another order: axis i is axis order[i] of the one sent (moved.c). n = 0: they are not. */
+struct pe_moved {
+    unsigned n;
+    unsigned char order[PE_RANK_MAX];
+    uint64_t shape[PE_RANK_MAX], step[PE_RANK_MAX]; /* of axis i: its length; elements of the tensor sent */
+    void *owned[2];                                 /* the numbers, and those of the input */
+};
+
 struct pe_evidence {
     const struct pe_evidence_kind *kind;
     struct pe_tensor tensors[PE_EVIDENCE_TENSORS_MAX]; /* data borrowed from the request; axes: pe_evidence_fold */
@@ -132,6 +140,7 @@ struct pe_evidence {
     size_t n_typed;
     double half;    /* of a unit of the last digit, where a probe is asked for */
     double *places; /* positions of the belief; owned */
+    struct pe_moved moved;
 };
 
 /* Writes numbers col0 … col0+n-1 of a row of tensor t as doubles (JSON numbers rounded to f32). */
@@ -155,6 +164,15 @@ bool pe_evidence_squeeze(struct pe_evidence *e, unsigned rank);
 bool pe_evidence_axes(const struct pe_evidence *e, const char *layout, struct pe_operand *axes);
 /* The row of head `head`, counted through the batch, at position number i. */
 uint64_t pe_axes_row(const struct pe_operand *axes, uint64_t head, uint64_t i);
+
+/* moved.c: gives the tensor, and the input, its axes in this order; before anything is read of it. */
+enum pe_status pe_evidence_move(struct pe_diagnosis *d, const unsigned char *order, struct pe_failure *err);
+/* The element of the tensor sent that is number i of the tensor in the order of the belief. */
+uint64_t pe_moved_element(const struct pe_evidence *e, uint64_t i);
+/* The first order, not that of the tensor, in which its axes have this shape; false: there is none. And the one that
+ * takes an axis to another place. */
+bool pe_order_of(const struct pe_tensor *t, const uint64_t *shape, unsigned rank, unsigned char *order);
+void pe_order_to(unsigned rank, unsigned from, unsigned to, unsigned char *order);
 
 /* Has the believed scheme an output of this name? */
 bool pe_evidence_is_output(const struct pe_diagnosis *d, const char *name);

@@ -305,6 +305,32 @@ static void set_len(struct pe_diagnosis *d, uint64_t n)
     d->belief.is_len_fixed = true;
 }
 
+/* May the believed sequence have so many positions? It is a length, a list, or not known here. */
+static bool may_have_length(const struct pe_diagnosis *d, uint64_t n)
+{
+    const struct pe_value *len = pe_belief_given(d, "len"), *positions = pe_belief_given(d, "positions");
+    if (len && len->kind == PE_INTEGER)
+        return len->integer == (int64_t)n;
+    return !positions || positions->kind != PE_ARRAY || positions->array.rank != 1 || positions->array.shape[0] == n;
+}
+
+/* Channels that are not the last axis. */
+static enum pe_status move_channels(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    const struct pe_value *given = pe_belief_given(d, "head_dim");
+    uint64_t head_dim = given && given->kind == PE_INTEGER && given->integer > 0 ? (uint64_t)given->integer : 0;
+    unsigned char order[PE_RANK_MAX];
+    unsigned at = t->rank;
+    for (unsigned a = 0; a < t->rank; a++)
+        at = t->shape[a] == head_dim ? a : at;
+    if (head_dim == 0 || t->rank < 2 || at + 1 >= t->rank || t->shape[t->rank - 1] % head_dim == 0 ||
+        !may_have_length(d, t->shape[t->rank - 1]))
+        return PE_OK;
+    pe_order_to(t->rank, at, t->rank - 1, order);
+    return pe_evidence_move(d, order, err);
+}
+
 static enum pe_status read_rotated(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_operand axes;
@@ -315,6 +341,9 @@ static enum pe_status read_rotated(struct pe_diagnosis *d, struct pe_failure *er
     if (is_flat(d) && !pe_belief_given(d, "head_dim"))
         return pe_fail(err, "/head_dim", "the tensor_layout %s needs head_dim, which the shape of q_out does not tell",
                        d->belief.tensor_layout);
+    status = move_channels(d, err);
+    if (status)
+        return status;
     split_heads(d, &axes);
     if (!place_any(d, &axes) || axes.width > PE_HEAD_DIM_MAX) {
         return wrong_shape(d,

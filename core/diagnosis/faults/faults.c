@@ -18,6 +18,11 @@ const struct pe_fault pe_fault_table_dtype = {
     FAULT_TEXT("table_dtype", "arithmetic", ARITHMETIC, 1, "table of lower precision",
                "The numbers are those of the configuration, rounded to a smaller dtype.",
                "The numbers were rounded to {found}; apart from that they are right.")};
+const struct pe_fault pe_fault_axes_moved = {FAULT_TEXT(
+    "axes_moved", "axes", AXES, 2, "axes in another order",
+    "The axes of the tensor are in an order that no configuration has.",
+    "The axes of the tensor are in another order: axis i of what the configuration gives is axis found[i] of "
+    "the tensor.")};
 const struct pe_fault pe_fault_as_believed = {FAULT_TEXT("as_believed", "finding", FINDING, 0, "as configured",
                                                          "The configuration gives the tensor.",
                                                          "The tensor is what the configuration gives.")};

@@ -109,7 +109,7 @@ static enum pe_status compare_best(struct pe_diagnosis *d, struct pe_answer *a, 
 static void put_index(const struct pe_diagnosis *d, struct pe_node *node, size_t t, uint64_t row, uint64_t col)
 {
     int64_t index[PE_RANK_MAX];
-    uint64_t element = pe_evidence_element(&d->evidence, t, row, col);
+    uint64_t element = pe_moved_element(&d->evidence, pe_evidence_element(&d->evidence, t, row, col));
     const struct pe_tensor *tensor = pe_evidence_sent(&d->evidence);
     for (unsigned axis = tensor->rank; axis-- > 0; element /= tensor->shape[axis])
         index[axis] = (int64_t)(element % tensor->shape[axis]);
@@ -261,8 +261,18 @@ static void put_map_changes(struct pe_node *list, const struct pe_transforms *t)
         pe_put_string(put_transform(list, "stage"), "stage", pe_stage_words[t->stage]);
 }
 
+/* numpy.transpose of the tensor sent, by this order, has the axes of the configuration. */
+static void put_moved(struct pe_node *list, const struct pe_moved *moved)
+{
+    int64_t order[PE_RANK_MAX];
+    for (unsigned i = 0; i < moved->n; i++)
+        order[i] = moved->order[i];
+    if (moved->n)
+        pe_put_integers(put_transform(list, "axes_moved"), "order", order, moved->n);
+}
+
 /* In the order in which they are applied. */
-static void put_transforms(const struct pe_transforms *t, struct pe_node *node)
+static void put_transforms(const struct pe_diagnosis *d, const struct pe_transforms *t, struct pe_node *node)
 {
     static const char *const changes[] = {NULL, "exponent_per_column", "exponent_doubled", "ladder_from_one",
                                           "sine_only"};
@@ -290,6 +300,7 @@ static void put_transforms(const struct pe_transforms *t, struct pe_node *node)
         pe_put_integer(put_transform(list, "zero_row"), "row", t->zero_row);
     put_axes(list, t);
     put_map_changes(list, t);
+    put_moved(list, &d->evidence.moved);
 }
 
 static void put_codes(const struct pe_hypothesis *h, struct pe_node *node)
@@ -393,7 +404,7 @@ static void put_also(struct pe_diagnosis *d, const struct pe_answer *a, size_t h
         pe_answer_detail(d, c, other);
         put_config(d, c, c->model->plan, other);
         put_sequence(d, c, other);
-        put_transforms(&c->edit.transforms, other);
+        put_transforms(d, &c->edit.transforms, other);
     }
 }
 
@@ -426,7 +437,7 @@ static enum pe_status put_candidate(struct pe_diagnosis *d, const struct pe_answ
     struct pe_node *node = pe_put_object(list, NULL);
     put_config(d, c, c->model->plan, node);
     put_sequence(d, c, node);
-    put_transforms(&c->edit.transforms, node);
+    put_transforms(d, &c->edit.transforms, node);
     put_codes(&c->explanation.h, node);
     enum pe_status status = pe_answer_presets(d, c, pe_put_list(node, "presets"), err);
     pe_put_string(node, "verdict", verdicts[c->all.verdict < PE_NO_FIT ? c->all.verdict : PE_NO_FIT]);

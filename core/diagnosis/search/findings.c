@@ -460,6 +460,21 @@ static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, s
     finish_finding(d, node, pe_fault_unexplained.info.details[sentence], NULL);
 }
 
+static void put_moved(struct pe_diagnosis *d, struct pe_node *list)
+{
+    const struct pe_moved *moved = &d->evidence.moved;
+    int64_t order[PE_RANK_MAX];
+    char pointer[32];
+    if (!moved->n)
+        return;
+    for (unsigned i = 0; i < moved->n; i++)
+        order[i] = moved->order[i];
+    snprintf(pointer, sizeof pointer, "/%s", d->evidence.kind->tensors[0]);
+    struct pe_node *node = put_finding(list, &pe_fault_axes_moved.info, pointer);
+    pe_put_integers(node, "found", order, moved->n);
+    finish_finding(d, node, pe_fault_axes_moved.info.details[0], NULL);
+}
+
 static void put_plain(struct pe_diagnosis *d, struct pe_node *list, const struct pe_fault_info *info)
 {
     finish_finding(d, put_finding(list, info, ""), info->details[0], NULL);
@@ -487,13 +502,14 @@ static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, 
     if (has_angles)
         put_angles(d, c, list);
     put_narrow(d, c, list);
-    if (is_given && c->explanation.h.n == 0 && !has_angles)
+    if (is_given && c->explanation.h.n == 0 && !has_angles && !d->evidence.moved.n)
         put_plain(d, list, &pe_fault_as_believed.info);
 }
 
 void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root)
 {
     struct pe_node *list = pe_put_list(root, "findings");
+    put_moved(d, list);
     if (a->n > 0 && pe_fits(a->candidates[0].all.verdict)) {
         put_explained(d, &a->candidates[0], list);
     } else {
