@@ -103,7 +103,8 @@ static int64_t offset_of_q(const struct pe_diagnosis_request *request)
 {
     int64_t offset = length_of(sent(request, "k")) - length_of(sent(request, "q"));
     for (size_t i = 0; i < request->n_fields; i++)
-        if (pe_belief_is_sequence(request->fields[i].name) || pe_same(request->fields[i].name, "tensor_layout"))
+        if (pe_belief_is_sequence(request->fields[i].name) ||
+            pe_is_among("tensor_layout|position_ids", request->fields[i].name))
             return 0;
     return offset > 0 ? offset : 0;
 }

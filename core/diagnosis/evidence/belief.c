@@ -42,24 +42,30 @@ void pe_belief_blame(const struct pe_diagnosis *d, struct pe_failure *err)
     struct pe_request request = {.fields = d->request->fields, .n_fields = d->request->n_fields};
     if (d->belief.inheritance)
         pe_inherit_blame(d->belief.inheritance, &request, err);
+    if (d->belief.ids.kind == PE_ARRAY && pe_same(err->pointer, "/positions"))
+        snprintf(err->pointer, sizeof err->pointer, "/position_ids");
 }
 
 /* Fields that place the tensor in its sequence: a belief about the rest holds at any place. */
 static bool is_run(const char *name)
 {
-    return pe_is_among("len|offset|positions|grid|lens|tokens|q_len|k_len|q_offset|q_positions|k_positions|"
-                       "tensor_layout|positions_layout|attention_mask|padding|pad_position|cu_seqlens|shard",
-                       name);
+    return pe_is_among(
+        "len|offset|positions|grid|lens|tokens|q_len|k_len|q_offset|q_positions|k_positions|"
+        "tensor_layout|positions_layout|attention_mask|padding|pad_position|cu_seqlens|shard|position_ids",
+        name);
 }
 
 /* ---- Fields that no plan has ---- */
 
+static const struct pe_value *field(const struct pe_diagnosis *d, const char *name)
+{
+    return pe_field_find(d->request->fields, d->request->n_fields, name);
+}
+
 static const char *word_of(const struct pe_diagnosis *d, const char *name)
 {
-    for (size_t i = 0; i < d->request->n_fields; i++)
-        if (pe_same(d->request->fields[i].name, name))
-            return d->request->fields[i].value.kind == PE_STRING ? d->request->fields[i].value.string : "";
-    return NULL;
+    const struct pe_value *v = field(d, name);
+    return v ? v->kind == PE_STRING ? v->string : "" : NULL;
 }
 
 static enum pe_status read_tensor_layout(struct pe_diagnosis *d, struct pe_failure *err)
@@ -100,8 +106,8 @@ static enum pe_status turn_positions(struct pe_diagnosis *d, struct pe_failure *
 static enum pe_status read_positions(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_belief *b = &d->belief;
-    const char *word = word_of(d, "positions_layout");
-    const struct pe_value *given = NULL;
+    const char *word = b->ids_layout ? b->ids_layout : word_of(d, "positions_layout");
+    const struct pe_value *given = b->ids.kind == PE_ARRAY ? &b->ids : field(d, "positions");
     size_t layout = 0;
     if (!word || pe_same(word, "axes"))
         return PE_OK;
@@ -110,9 +116,6 @@ static enum pe_status read_positions(struct pe_diagnosis *d, struct pe_failure *
     if (!pe_positions_layout_words[layout])
         return pe_fail(err, "/positions_layout",
                        "positions_layout is \"%s\"; allowed: axes, batch, batch_axes, axes_batch", word);
-    for (size_t i = 0; i < d->request->n_fields; i++)
-        if (pe_same(d->request->fields[i].name, "positions"))
-            given = &d->request->fields[i].value;
     if (layout == PE_BY_BATCH && (!given || given->kind != PE_ARRAY || given->array.rank != 2))
         return pe_fail(err, "/positions",
                        "positions_layout batch needs positions of two levels: a list for each row of "
@@ -137,6 +140,74 @@ struct pe_value pe_flat_positions(const struct pe_value *by_batch)
     return flat;
 }
 
+/* ---- position_ids beside the evidence ---- */
+
+static uint64_t length_of(const struct pe_value *list)
+{
+    return list && list->kind == PE_ARRAY ? list->array.shape[0] : 0;
+}
+
+/* Has the believed scheme n axes? Then ids of two levels are a list for each, as M-RoPE has them. */
+static bool has_axes(const struct pe_diagnosis *d, uint64_t n)
+{
+    enum { OF_TIME_AND_PLACE = 3, OF_A_PLACE = 2 };
+    struct pe_failure ignored;
+    struct pe_request request = {
+        .operation = d->evidence.kind->operation, .fields = d->belief.asked, .n_fields = d->belief.n_asked};
+    struct pe_inheritance *in = malloc(sizeof *in);
+    bool has = false;
+    if (in && !pe_inherit(in, &request, &ignored)) {
+        uint64_t widths = length_of(pe_field_find(in->fields, in->n, "axes_dim"));
+        bool has_sections = pe_field_find(in->fields, in->n, "mrope_section") != NULL;
+        bool has_places = pe_field_find(in->fields, in->n, "channels") != NULL;
+        has = n == (widths ? widths : has_sections ? OF_TIME_AND_PLACE : has_places ? OF_A_PLACE : 0);
+    }
+    free(in);
+    return has;
+}
+
+/* [n], [1, n]; [batch, n], or [axes, n] where the scheme has so many; [axes, batch, n]. */
+static enum pe_status level_ids(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    struct pe_belief *b = &d->belief;
+    struct pe_tensor *t = &b->ids.array;
+    char shape[96];
+    while (t->rank > 1 && t->shape[0] == 1) {
+        t->rank--;
+        memmove(t->shape, t->shape + 1, t->rank * sizeof *t->shape);
+    }
+    if (t->rank > 3) {
+        pe_shape_print(t->shape, t->rank, shape, sizeof shape);
+        return pe_fail(err, "/position_ids",
+                       "position_ids has the shape %s; needed: [n], [batch, n] or [axes, batch, n]", shape);
+    }
+    if (t->rank == 3)
+        b->ids_layout = pe_positions_layout_words[PE_BY_AXES_BATCH];
+    else if (t->rank == 2 && !has_axes(d, t->shape[0]))
+        b->ids_layout = pe_positions_layout_words[PE_BY_BATCH];
+    return PE_OK;
+}
+
+/* Beside another kind they are the belief's positions, as the model's forward takes them. */
+static enum pe_status read_ids(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    struct pe_belief *b = &d->belief;
+    const struct pe_value *ids = d->evidence.kind->id == PE_OF_IDS ? NULL : field(d, "position_ids");
+    if (!ids)
+        return PE_OK;
+    if (field(d, "positions"))
+        return pe_fail(err, "/position_ids",
+                       "position_ids are the positions of the tensor; leave them or positions out");
+    if (ids->kind != PE_ARRAY)
+        return pe_fail(err, "/position_ids", "position_ids is not a tensor; send nested lists of numbers");
+    b->ids = *ids;
+    enum pe_status status = field(d, "positions_layout") ? PE_OK : level_ids(d, err);
+    b->asked[b->n_asked++] = (struct pe_field){"positions", b->ids};
+    if (b->ids_layout && d->evidence.kind->id == PE_OF_MAPS) /* whose plans know levels */
+        b->asked[b->n_asked++] = (struct pe_field){"positions_layout", {.kind = PE_STRING, .string = b->ids_layout}};
+    return status;
+}
+
 /* ---- A padded batch ---- */
 
 static enum pe_status check_beside_mask(const struct pe_belief *b, struct pe_failure *err)
@@ -144,7 +215,8 @@ static enum pe_status check_beside_mask(const struct pe_belief *b, struct pe_fai
     for (size_t i = 0; i < b->n_asked; i++) {
         const struct pe_field *f = &b->asked[i];
         if (pe_belief_is_sequence(f->name) && !pe_is_among("len|offset|attention_mask|padding|pad_position", f->name))
-            return pe_fail(err, "/attention_mask", "attention_mask gives the positions; leave it or %s out", f->name);
+            return pe_fail(err, "/attention_mask", "attention_mask gives the positions; leave it or %s out",
+                           b->ids.kind == PE_ARRAY ? "position_ids" : f->name);
         if (pe_same(f->name, "len") && f->value.kind == PE_INTEGER && (uint64_t)f->value.integer != b->padding.n)
             return pe_fail(err, "/len", "len is %lld, but attention_mask has %llu columns", (long long)f->value.integer,
                            (unsigned long long)b->padding.n);
@@ -273,7 +345,7 @@ enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_failure *err)
         if (d->evidence.is_typed ? is_of_typed(d, f->name) : is_evidence(d->evidence.kind, f->name))
             continue;
         b->is_given |= !is_run(f->name) && !(is_map && is_operand(f->name));
-        if (is_ours(d, f->name))
+        if (is_ours(d, f->name) || pe_same(f->name, "position_ids"))
             continue;
         b->asked[b->n_asked++] = *f;
     }
@@ -283,6 +355,8 @@ enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_failure *err)
     enum pe_status status = is_rotated ? read_tensor_layout(d, err) : PE_OK;
     if (!status && is_rotated)
         status = read_query_scale(d, err);
+    if (!status)
+        status = read_ids(d, err);
     if (!status && (has_rows(d) || is_map))
         status = read_mask(d, err);
     if (!status && has_rows(d) && !b->has_mask)
@@ -524,6 +598,8 @@ static enum pe_status check_shape(struct pe_diagnosis *d, struct pe_failure *err
     char pointer[48], shape[96], expected[96];
     if (rotated)
         found = has_places(d, &e->axes) ? rows : 0;
+    else if (!d->belief.positions && (e->kind->id == PE_OF_TABLES || e->kind->id == PE_OF_ANGLES))
+        found = pe_evidence_has_rows(e, rows) ? rows : found;
     if (e->kind->id == PE_OF_MAPS)
         return check_map(d, o, err);
     if (ladder && !d->belief.inheritance->scheme->rotate) /* an encoding's columns are not its frequencies */
@@ -553,7 +629,8 @@ static bool may_misfit(const struct pe_diagnosis *d)
     const struct pe_tensor *t = &d->evidence.tensors[0];
     if (d->evidence.is_turned)
         return o->row_len == t->shape[t->rank - 2] &&
-               o->n_rows * o->row_len == d->evidence.n_rows * d->evidence.row_len;
+               (o->n_rows == t->shape[t->rank - 1] ||
+                o->n_rows * o->row_len == d->evidence.n_rows * d->evidence.row_len);
     return d->evidence.kind->id == PE_OF_IDS && pe_belief_given(d, "segments") && o->n_rows == d->evidence.n_rows;
 }
 
@@ -614,6 +691,15 @@ static enum pe_status scale_as_model(struct pe_diagnosis *d, struct pe_failure *
     return plan_given(d, &b->plan, err);
 }
 
+/* Tables over a grid, [height, width, columns], are rows of one sequence. */
+static void fold_grid(struct pe_diagnosis *d)
+{
+    struct pe_evidence *e = &d->evidence;
+    bool are_tables = e->kind->id == PE_OF_TABLES || e->kind->id == PE_OF_ANGLES;
+    if (are_tables && !e->is_turned && e->tensors[0].rank > 2 && pe_plan_output(d->belief.plan, 0)->n_rows == e->n_rows)
+        pe_evidence_fold(e, 2, (uint64_t[]){e->n_rows, e->row_len});
+}
+
 enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_edit none;
@@ -621,6 +707,8 @@ enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_failure *err)
     enum pe_status status = plan_given(d, &b->plan, err);
     if (!status)
         status = scale_as_model(d, err);
+    if (!status)
+        fold_grid(d);
     if (!status)
         status = check_shape(d, err);
     if (status == PE_INVALID && b->plan && may_misfit(d)) {

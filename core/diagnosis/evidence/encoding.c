@@ -200,6 +200,7 @@ static void fill_ids(const struct pe_model *model, size_t t, uint64_t row, uint6
 }
 
 const struct pe_evidence_kind pe_evidence_ids = {.id = PE_OF_IDS,
+                                                 .is_parameter = true,
                                                  .tensors = {"position_ids"},
                                                  .scheme = "rope",
                                                  .outputs = {"positions"},

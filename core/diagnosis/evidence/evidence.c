@@ -152,6 +152,11 @@ uint64_t pe_evidence_width(const struct pe_evidence *e)
     return e->is_turned ? t->shape[t->rank - 2] : t->shape[t->rank - 1];
 }
 
+bool pe_evidence_has_rows(const struct pe_evidence *e, uint64_t n)
+{
+    return n == e->n_rows || (e->tensors[0].rank > 2 && n == pe_evidence_length(e));
+}
+
 double pe_typed_half(const struct pe_evidence *e, size_t i) { return e->n_typed ? e->typed[i].half : e->half; }
 
 double pe_evidence_noise(const struct pe_evidence *e)
@@ -256,9 +261,9 @@ bool pe_evidence_is_padding(const struct pe_evidence *e, uint64_t row)
         return false;
     if (e->kind->id == PE_OF_MAPS)
         return pe_map_is_padding(e, row);
+    const uint64_t n = e->padding->n_batches * e->padding->n; /* a mask for all rows of the batch has one of them */
     if (e->kind->id != PE_OF_ROTATED)
-        return !e->is_turned && e->n_rows == e->padding->n_batches * e->padding->n &&
-               !pe_padding_is_token(e->padding, row);
+        return !e->is_turned && e->n_rows % n == 0 && !pe_padding_is_token(e->padding, row % n);
     if (a->n != e->padding->n)
         return false;
     uint64_t at = row * a->width, batch = e->padding->n_batches > 1 ? at / a->batch_step % a->n_batches : 0;

@@ -183,6 +183,8 @@ const char *pe_evidence_name(const struct pe_evidence *e, size_t t);
 /* Its last two axes as the belief has them. */
 uint64_t pe_evidence_length(const struct pe_evidence *e);
 uint64_t pe_evidence_width(const struct pe_evidence *e);
+/* Tables and angles: has it n rows, or n in each row of a batch that shares its positions? */
+bool pe_evidence_has_rows(const struct pe_evidence *e, uint64_t n);
 /* Relative standard error of its numbers: the unit roundoff of the narrowest dtype that they fit. */
 double pe_evidence_noise(const struct pe_evidence *e);
 
@@ -274,9 +276,11 @@ struct pe_belief {
     bool has_mask; /* the positions are those of a padded batch: */
     struct pe_padding_fields padding_fields;
     struct pe_padding padding;
-    double *padded[2];                 /* by its mask: skipped, counted; else [0] is of by_batch. Owned. */
-    struct pe_value by_batch;          /* positions that are computed here: by the mask, or in another order of axes */
-    bool is_misfit;                    /* its plan has not the shape of the evidence: it explains nothing as it is */
+    double *padded[2];        /* by its mask: skipped, counted; else [0] is of by_batch. Owned. */
+    struct pe_value by_batch; /* positions that are computed here: by the mask, or in another order of axes */
+    struct pe_value ids;      /* position_ids beside the evidence, which are positions; PE_NULL: there are none */
+    const char *ids_layout;   /* their positions_layout, where none is given; NULL: they have one level */
+    bool is_misfit;           /* its plan has not the shape of the evidence: it explains nothing as it is */
     struct pe_query_scale query_scale; /* PE_OF_ROTATED, of queries: no table has it */
 };
 
@@ -446,7 +450,7 @@ struct pe_model {
     double number_work;
     struct pe_operand
         axes;         /* PE_OF_ROTATED: of the evidence, under the edit's tensor_layout; n = 0: it cannot have it */
-    bool is_by_batch; /* PE_OF_ROTATED: each row of the batch has its own positions */
+    bool is_by_batch; /* each row of the batch has its own positions */
     bool has_shape;   /* of the evidence; a model of other positions has another number of rows, and is no hypothesis */
     bool is_misfit;   /* the belief, where it has not the shape: its numbers are infinities */
     struct pe_query_scale query_scale; /* PE_OF_ROTATED, of queries */

@@ -195,12 +195,15 @@ const struct pe_plan *pe_model_plan_at(const struct pe_model *m, uint64_t i, uin
 static void place_axes(struct pe_model *m, const struct pe_edit *edit)
 {
     const struct pe_value *layout = pe_edit_value(m->d, edit, "tensor_layout");
-    bool is_placed = pe_evidence_axes(&m->d->evidence, layout ? layout->string : NULL, &m->axes);
-    bool is_padded = pe_edit_value(m->d, edit, "attention_mask") && m->d->belief.positions;
-    const struct pe_value *levels = pe_edit_value(m->d, edit, "positions_layout");
-    m->is_by_batch = is_padded || (levels && !pe_same(levels->string, "axes"));
-    if (!is_placed)
+    if (!pe_evidence_axes(&m->d->evidence, layout ? layout->string : NULL, &m->axes))
         m->axes.n = 0;
+}
+
+static bool has_levels(const struct pe_diagnosis *d, const struct pe_edit *edit)
+{
+    const struct pe_value *levels = pe_edit_value(d, edit, "positions_layout");
+    return (pe_edit_value(d, edit, "attention_mask") && d->belief.positions) ||
+           (levels && !pe_same(levels->string, "axes"));
 }
 
 uint64_t pe_model_position(const struct pe_model *m, uint64_t row)
@@ -244,16 +247,18 @@ static bool has_shape(const struct pe_model *m)
     const struct pe_evidence *e = &m->d->evidence;
     const struct pe_output *o = pe_plan_output(m->plan, 0);
     const struct pe_tensor *t = &e->tensors[0];
-    uint64_t rows = e->n_rows, columns = e->row_len;
+    uint64_t length = t->rank > 1 ? t->shape[t->rank - 2] : 1, rows = e->n_rows, columns = e->row_len;
+    bool is_shared = t->rank > 2 && (e->kind->id == PE_OF_TABLES || e->kind->id == PE_OF_ANGLES) && !m->is_by_batch;
     if (e->kind->id == PE_OF_ROTATED)
         return m->plan->seq.k->n == m->axes.n * (m->is_by_batch ? m->axes.n_batches : 1);
     if (e->kind->id == PE_OF_LADDER)
         return (m->columns ? m->n_columns : o->row_len) == columns;
     if (m->transforms.transposed && t->rank > 1) {
-        rows = e->n_rows / t->shape[t->rank - 2] * e->row_len;
-        columns = t->shape[t->rank - 2];
+        rows = e->n_rows / length * e->row_len;
+        columns = length;
+        length = e->row_len;
     }
-    return o->n_rows == rows && o->row_len == columns;
+    return (o->n_rows == rows || (is_shared && o->n_rows == length)) && o->row_len == columns;
 }
 
 /* Another width is no hypothesis of tables and encodings. */
@@ -304,6 +309,7 @@ static enum pe_status prepare(struct pe_diagnosis *d, struct pe_model *m, const 
         return status;
     if (!has_width(m))
         return pe_fail(err, "", "the width differs");
+    m->is_by_batch = has_levels(d, edit);
     if (d->evidence.kind->id == PE_OF_ROTATED) {
         place_axes(m, edit);
         status = read_query_scale(m, edit, err);

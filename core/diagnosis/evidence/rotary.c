@@ -116,7 +116,7 @@ static bool has_numbers(const struct pe_evidence *e, const struct pe_plan *plan)
     for (size_t t = 0; t < e->n_tensors; t++)
         for (uint64_t row = 0; row < e->n_rows && row < ROWS; row++) {
             pe_evidence_read(e, t, row, 0, (size_t)e->row_len, found);
-            pe_fill(plan, t % 2, row * e->row_len, (size_t)e->row_len, expected);
+            pe_fill(plan, t % 2, row % plan->outputs[0].n_rows * e->row_len, (size_t)e->row_len, expected);
             for (size_t j = 0; j < e->row_len; j++) {
                 largest = fmax(largest, fabs(expected[j]));
                 error = fmax(error, fabs(found[j] - expected[j]));
@@ -140,7 +140,7 @@ static bool fits_as_it_is(struct pe_diagnosis *d)
     const struct pe_evidence *e = &d->evidence;
     bool is_share = pe_belief_given(d, "partial_rotary_factor") && !pe_belief_given(d, "head_dim");
     struct pe_plan *plan = pe_belief_try(d, e->tensors[0].shape[e->tensors[0].rank - 2]);
-    bool fits = plan && plan->outputs[0].n_rows == e->n_rows && plan->outputs[0].row_len == e->row_len &&
+    bool fits = plan && pe_evidence_has_rows(e, plan->outputs[0].n_rows) && plan->outputs[0].row_len == e->row_len &&
                 (is_share || looks_alike(e, plan));
     pe_plan_free(plan);
     return fits;
@@ -202,13 +202,25 @@ static enum pe_status set_part(struct pe_diagnosis *d, const char *form_of_all, 
     return PE_OK;
 }
 
+/* [n, columns]; of a batch [batch, n, columns], where the last axis that is longer than 1 counts positions. */
+static bool fold_rows(struct pe_evidence *e)
+{
+    const struct pe_tensor *t = &e->tensors[0];
+    unsigned axis = t->rank - 1;
+    if (t->rank < 2 || pe_evidence_squeeze(e, 2))
+        return t->rank > 1;
+    while (t->shape[--axis] == 1)
+        continue; /* two of them are longer */
+    pe_evidence_fold(e, 3, (uint64_t[]){e->n_rows / t->shape[axis], t->shape[axis], e->row_len});
+    return true;
+}
+
 enum pe_status pe_tables_read(struct pe_diagnosis *d, struct pe_failure *err)
 {
-    const struct pe_tensor *t = &d->evidence.tensors[0];
     enum pe_status status = check_scheme(d, err);
     if (status)
         return status;
-    if (!pe_evidence_squeeze(&d->evidence, 2) || t->shape[1] > PE_HEAD_DIM_MAX)
+    if (!fold_rows(&d->evidence) || pe_evidence_width(&d->evidence) > PE_HEAD_DIM_MAX)
         return wrong_shape(d, "[n, rotary_dim/2] (pairs) or [n, rotary_dim] (expanded)", err);
     if (d->evidence.view.form)
         status = set_part(d, d->evidence.view.form, err);
@@ -219,10 +231,10 @@ enum pe_status pe_tables_read(struct pe_diagnosis *d, struct pe_failure *err)
 
 static void fill_tables(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
-    uint64_t at;
-    const struct pe_plan *plan = pe_model_plan_at(m, row, &at);
+    uint64_t at, i = pe_model_position(m, row);
+    const struct pe_plan *plan = pe_model_plan_at(m, i, &at);
     if (m->transforms.recipe) /* the columns are the cosines'; sines are a quarter behind */
-        pe_wave_tables(m, t, row, col0, n, out);
+        pe_wave_tables(m, t, i, col0, n, out);
     else if (plan)
         pe_fill(plan, t, at * pe_plan_output(plan, t)->row_len + col0, n, out);
     for (size_t j = 0; !plan && j < n; j++)
@@ -233,7 +245,7 @@ void pe_tables_phases(const struct pe_model *m, size_t t, uint64_t row, uint64_t
 {
     (void)t;
     if (m->columns)
-        pe_wave_phases(m, row, col0, n, out);
+        pe_wave_phases(m, pe_model_position(m, row), col0, n, out);
 }
 
 const struct pe_evidence_kind pe_evidence_tables = {.id = PE_OF_TABLES,

@@ -5,7 +5,8 @@
  *     cos_sin              [2, n, columns] the table of cosines, then that of sines
  *     matrix               [n, C, 2, 2]    [[cos, -sin], [sin, cos]]
  *
- * Of the axes before those of a pair one may be larger than 1: it counts the rows. */
+ * The axes before those of a pair are kept: the last of them that is longer than 1 counts positions, the others rows of
+ * a batch. */
 #include "core/diagnosis/diagnosis.h"
 #include "core/request/request.h"
 
@@ -22,40 +23,34 @@ static enum pe_status refuse(const struct pe_evidence *e, const char *needed, st
     return pe_fail(err, pointer, "%s has the shape %s; needed: %s", pointer + 1, shape, pe_text(needed));
 }
 
-/* The rows of the axes before `end`; 0: two of them are larger than 1. */
-static uint64_t rows_of(const struct pe_tensor *t, unsigned begin, unsigned end)
+/* Sees the tensor as n_tensors tables, whose rows are axes begin … end-1; the caller sets the steps. */
+static void see(struct pe_evidence *e, size_t n_tensors, unsigned begin, unsigned end, uint64_t columns,
+                const char *form)
 {
-    uint64_t n = 1;
-    for (unsigned axis = begin; axis < end; axis++) {
-        if (n > 1 && t->shape[axis] > 1)
-            return 0;
-        n *= t->shape[axis];
-    }
-    return n;
-}
-
-/* Sees the tensor as n_tensors tables [n, columns]; the caller sets the steps. */
-static void see(struct pe_evidence *e, size_t n_tensors, uint64_t n, uint64_t columns, const char *form)
-{
-    e->view = (struct pe_tensor_view){.sent = e->tensors[0], .row_step = columns, .col_step = 1, .form = form};
+    const struct pe_tensor sent = e->tensors[0];
+    struct pe_tensor table = {.dtype = sent.dtype, .data = sent.data};
+    for (unsigned axis = begin; axis < end; axis++)
+        table.shape[table.rank++] = sent.shape[axis];
+    if (table.rank == 0)
+        table.shape[table.rank++] = 1;
+    table.shape[table.rank++] = columns;
+    e->view = (struct pe_tensor_view){.sent = sent, .row_step = columns, .col_step = 1, .form = form};
     e->n_tensors = n_tensors;
-    for (size_t t = 0; t < n_tensors; t++) {
-        struct pe_tensor *table = &e->tensors[t];
-        *table = (struct pe_tensor){.dtype = e->view.sent.dtype, .rank = 2, .shape = {n, columns}};
-        table->data = e->view.sent.data;
-    }
+    for (size_t t = 0; t < n_tensors; t++)
+        e->tensors[t] = table;
 }
 
-/* for kinds of evidence. Rows of columns, where at most one other axis is larger than 1. */
+/* for kinds of evidence. Rows of columns. */
 static enum pe_status view_rows(struct pe_evidence *e, struct pe_failure *err)
 {
     const struct pe_tensor *t = &e->tensors[0];
     bool is_list = e->kind->id == PE_OF_LADDER;
-    uint64_t columns = t->shape[t->rank - 1], n = rows_of(t, 0, t->rank - 1);
-    if (n == 0 || (is_list && n != 1) || columns > PE_HEAD_DIM_MAX)
+    uint64_t columns = t->shape[t->rank - 1], n;
+    pe_shape_count(t->shape, t->rank - 1, &n);
+    if ((is_list && n != 1) || columns > PE_HEAD_DIM_MAX)
         return refuse(e, is_list ? "[rotary_dim/2]" : "[n, rotary_dim/2], or [n, rotary_dim] with each angle twice",
                       err);
-    see(e, 1, n, columns, is_list ? "pairs" : NULL);
+    see(e, 1, 0, t->rank - 1, columns, is_list ? "pairs" : NULL);
     return PE_OK;
 }
 
@@ -70,10 +65,9 @@ static bool ends_with_twos(const struct pe_tensor *t, unsigned n_twos)
 enum pe_status pe_view_freqs_cis(struct pe_evidence *e, struct pe_failure *err)
 {
     const struct pe_tensor *t = &e->tensors[0];
-    uint64_t n = ends_with_twos(t, 1) ? rows_of(t, 0, t->rank - 2) : 0;
-    if (n == 0)
+    if (!ends_with_twos(t, 1))
         return refuse(e, "[n, rotary_dim/2, 2], or complex [n, rotary_dim/2]", err);
-    see(e, 2, n, t->shape[t->rank - 2], "complex");
+    see(e, 2, 0, t->rank - 2, t->shape[t->rank - 2], "complex");
     e->view.row_step *= e->view.col_step = 2;
     e->view.first[1] = 1;
     return PE_OK;
@@ -82,10 +76,9 @@ enum pe_status pe_view_freqs_cis(struct pe_evidence *e, struct pe_failure *err)
 enum pe_status pe_view_matrix(struct pe_evidence *e, struct pe_failure *err)
 {
     const struct pe_tensor *t = &e->tensors[0];
-    uint64_t n = ends_with_twos(t, 2) ? rows_of(t, 0, t->rank - 3) : 0;
-    if (n == 0)
+    if (!ends_with_twos(t, 2))
         return refuse(e, "[n, rotary_dim/2, 2, 2]", err);
-    see(e, 4, n, t->shape[t->rank - 3], "matrix");
+    see(e, 4, 0, t->rank - 3, t->shape[t->rank - 3], "matrix");
     e->view.row_step *= e->view.col_step = 4;
     const uint64_t first[] = {0, 2, 3, 1}; /* cos, sin, cos, -sin */
     memcpy(e->view.first, first, sizeof first);
@@ -97,9 +90,12 @@ enum pe_status pe_view_matrix(struct pe_evidence *e, struct pe_failure *err)
 static double spread_of(const struct pe_evidence *e)
 {
     enum { ROWS = 8 };
+    const struct pe_tensor *table = &e->tensors[0];
     double least = (double)INFINITY, most = 0, x, y;
-    for (uint64_t row = 0; row < ROWS && row < e->tensors[0].shape[0]; row++)
-        for (uint64_t col = 0; col < e->tensors[0].shape[1]; col++) {
+    uint64_t n;
+    pe_shape_count(table->shape, table->rank - 1, &n);
+    for (uint64_t row = 0; row < ROWS && row < n; row++)
+        for (uint64_t col = 0; col < table->shape[table->rank - 1]; col++) {
             pe_evidence_read(e, 0, row, col, 1, &x);
             pe_evidence_read(e, 1, row, col, 1, &y);
             least = fmin(least, x * x + y * y);
@@ -108,43 +104,67 @@ static double spread_of(const struct pe_evidence *e)
     return most - least;
 }
 
-static void see_stack(struct pe_evidence *e, uint64_t n, uint64_t columns)
+/* The table of cosines, then that of sines: axis `first` has these two. */
+static void see_stack(struct pe_evidence *e, unsigned first)
 {
-    see(e, 2, n, columns, NULL);
-    e->view.first[1] = n * columns;
+    const struct pe_tensor *t = &e->tensors[0];
+    uint64_t n;
+    pe_shape_count(t->shape + first + 1, t->rank - first - 1, &n);
+    see(e, 2, first + 1, t->rank - 1, t->shape[t->rank - 1], NULL);
+    e->view.first[1] = n;
+}
+
+static void see_concat(struct pe_evidence *e)
+{
+    const struct pe_tensor *t = &e->tensors[0];
+    uint64_t pairs = t->shape[t->rank - 1] / 2;
+    see(e, 2, 0, t->rank - 1, pairs, "concat");
+    e->view.row_step *= 2;
+    e->view.first[1] = pairs;
+}
+
+/* [2, …]: two tables, or a batch of two whose rows have cosines and sines. The numbers decide; whatever is wrong with
+ * them, two tables is the usual meaning. */
+static void see_either(struct pe_evidence *e, unsigned first)
+{
+    const double no_sines = 0.05, far_better = 4;
+    struct pe_evidence stack = *e, rows = *e;
+    see_stack(&stack, first);
+    see_concat(&rows);
+    double of_stack = spread_of(&stack);
+    *e = of_stack > no_sines && far_better * spread_of(&rows) < of_stack ? rows : stack;
 }
 
 /* [2, a, 2]: two tables of two columns, or two rows of pairs. */
-static enum pe_status view_either(struct pe_evidence *e, struct pe_failure *err)
+static enum pe_status view_pairs_or_stack(struct pe_evidence *e, unsigned first, struct pe_failure *err)
 {
-    const struct pe_tensor t = e->tensors[0];
     struct pe_evidence stack = *e, pairs = *e;
     enum pe_status status = pe_view_freqs_cis(&pairs, err);
-    see_stack(&stack, t.shape[t.rank - 2], 2);
+    see_stack(&stack, first);
     *e = !status && spread_of(&pairs) < spread_of(&stack) ? pairs : stack;
     return PE_OK;
 }
 
 enum pe_status pe_view_cos_sin(struct pe_evidence *e, struct pe_failure *err)
 {
-    struct pe_tensor t = e->tensors[0];
+    const struct pe_tensor t = e->tensors[0];
     unsigned first = 0;
     while (first + 2 < t.rank && t.shape[first] == 1)
         first++;
     uint64_t columns = t.shape[t.rank - 1];
-    bool is_stack = t.rank == first + 3 && t.shape[first] == 2, has_twos = t.rank > 2 && ends_with_twos(&t, 1);
-    uint64_t n = t.rank < 2 ? 0 : is_stack ? t.shape[first + 1] : rows_of(&t, first, t.rank - 1);
+    bool has_two = t.rank >= first + 3 && t.shape[first] == 2, has_twos = t.rank > 2 && ends_with_twos(&t, 1);
+    if (has_twos && has_two && t.rank == first + 3)
+        return view_pairs_or_stack(e, first, err);
     if (has_twos)
-        return is_stack ? view_either(e, err) : pe_view_freqs_cis(e, err);
-    if (n == 0 || columns > PE_HEAD_DIM_MAX || (!is_stack && columns % 2 != 0))
+        return pe_view_freqs_cis(e, err);
+    if (t.rank < 2 || columns > PE_HEAD_DIM_MAX || (!has_two && columns % 2 != 0))
         return refuse(e, "[n, rotary_dim] (cosines, then sines), [2, n, columns] or [n, rotary_dim/2, 2]", err);
-    if (is_stack) {
-        see_stack(e, n, columns);
-        return PE_OK;
-    }
-    see(e, 2, n, columns / 2, "concat");
-    e->view.row_step *= 2;
-    e->view.first[1] = columns / 2;
+    if (has_two && columns % 2 != 0)
+        see_stack(e, first);
+    else if (has_two)
+        see_either(e, first);
+    else
+        see_concat(e);
     return PE_OK;
 }
 
@@ -165,7 +185,7 @@ static enum pe_status prepare(struct pe_model *m, struct pe_failure *err)
 static void fill_angles(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
     (void)t;
-    pe_wave_angles(m, row, col0, n, out);
+    pe_wave_angles(m, pe_model_position(m, row), col0, n, out);
 }
 
 #define ANGLES(name)                                                                                                   \

@@ -94,16 +94,16 @@ const struct pe_fault pe_fault_padding_side = {
 
 /* ---- Rows of a batch ---- */
 
-/* Moves the positions [n] of one row of the batch to where its phases are. Padding is on the left, so the right half is
- * measured. */
-static bool fit_batch_row(const struct pe_fit *f, size_t first, size_t n, double *x)
+/* Moves the positions [n] of one row of the batch to where its phases are, `by` so much. Padding is on the left, so the
+ * right half is measured. */
+static bool fit_batch_row(const struct pe_fit *f, size_t first, size_t n, double *x, double *by)
 {
     size_t from = n > 1 ? first + n / 2 : first, count = first + n - from;
     struct pe_solved s = pe_fit_shift(f, x, from, count);
-    double by = pe_fit_tidy(s) - (count == 1 ? x[from] : 0);
+    *by = pe_fit_tidy(s) - (count == 1 ? x[from] : 0);
     for (size_t i = first; i < first + n; i++)
-        x[i] += by;
-    return s.score >= PE_FIT_SCORE_MIN && fabs(by) <= PE_POSITION_MAX;
+        x[i] += *by;
+    return s.score >= PE_FIT_SCORE_MIN && fabs(*by) <= PE_POSITION_MAX;
 }
 
 /* Columns before position 0 are padding, all of it at one position, which the first of them shows. */
@@ -119,31 +119,43 @@ static void fit_padding(const struct pe_fit *f, double *x, size_t n)
         x[i] = x[i] < 0 ? pad : x[i];
 }
 
-/* Are the rows not all alike? */
-static bool differ(const double *x, size_t n_rows, size_t n)
+/* How many rows the batch has, of how many positions each; 0: it is none. */
+static uint64_t count_rows(const struct pe_diagnosis *d, const struct pe_edit *edit, uint64_t *n)
 {
-    for (size_t b = 1; b < n_rows; b++)
-        if (memcmp(x, x + b * n, n * sizeof *x) != 0)
-            return true;
-    return false;
+    struct pe_operand axes;
+    const struct pe_evidence *e = &d->evidence;
+    const struct pe_value *layout = pe_edit_value(d, edit, "tensor_layout");
+    bool is_rotated = e->kind->id == PE_OF_ROTATED;
+    if (is_rotated && !pe_evidence_axes(e, layout ? layout->string : NULL, &axes))
+        return 0;
+    const struct pe_tensor *t = !is_rotated && d->belief.positions ? &d->belief.positions->array : NULL;
+    *n = is_rotated ? axes.n : t ? t->shape[t->rank - 1] : pe_evidence_length(e);
+    return is_rotated               ? axes.n_batches
+           : t                      ? t->shape[t->rank - 2]
+           : e->tensors[0].rank > 2 ? e->tensors[0].shape[0]
+                                    : 0;
 }
 
 static bool fit_by_row(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
-    struct pe_operand axes;
-    const struct pe_value *layout = pe_edit_value(d, edit, "tensor_layout");
+    double by, first = 0;
+    bool differ = false;
+    uint64_t n, n_batches = count_rows(d, edit, &n);
     (void)i;
-    if (!pe_evidence_axes(&d->evidence, layout ? layout->string : NULL, &axes) || axes.n_batches < 2)
+    if (n_batches < 2)
         return false;
-    double *x = pe_edit_positions_by_row(d, edit, axes.n_batches, axes.n);
+    double *x = pe_edit_positions_by_row(d, edit, n_batches, n);
     struct pe_fit f = {.n = 0};
     bool done = x && pe_edit_model(d, edit, &f.model) && (f.reading = pe_read_waves(d, f.model));
-    for (uint64_t b = 0; done && b < axes.n_batches; b++)
-        done = fit_batch_row(&f, (size_t)(b * axes.n), (size_t)axes.n, x) && !pe_is_cancelled();
+    for (uint64_t b = 0; done && b < n_batches; b++) {
+        done = fit_batch_row(&f, (size_t)(b * n), (size_t)n, x, &by) && !pe_is_cancelled();
+        first = b ? first : by;
+        differ |= by != first;
+    }
     if (done)
-        fit_padding(&f, x, (size_t)(axes.n_batches * axes.n));
+        fit_padding(&f, x, (size_t)(n_batches * n));
     pe_fit_close(&f);
-    return done && differ(x, (size_t)axes.n_batches, (size_t)axes.n);
+    return done && differ;
 }
 
 const struct pe_fault pe_fault_offsets_by_row = {
@@ -152,7 +164,7 @@ const struct pe_fault pe_fault_offsets_by_row = {
         "Each row of the batch begins at a position of its own, as with left padding or caches of several lengths.",
         "The rows of the batch begin at different positions; in the configuration they have the same."),
 
-    .evidence = PE_EVIDENCE_BIT(ROTATED),
+    .evidence = PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(TABLES),
     .n_alternatives = 1,
     .apply = fit_by_row,
     .n_fits = 1,

@@ -436,7 +436,7 @@ static bool has_waves(const struct pe_model *m)
 
 static uint64_t rows_of(const struct pe_model *m)
 {
-    return m->d->evidence.kind->id == PE_OF_ROTATED ? m->plan->seq.k->n : m->d->belief.n;
+    return m->d->evidence.kind->id == PE_OF_ROTATED || m->is_by_batch ? m->plan->seq.k->n : m->d->belief.n;
 }
 
 const struct pe_reading *pe_read_waves(struct pe_diagnosis *d, const struct pe_model *m)

@@ -348,8 +348,9 @@ static void compare_row(const struct table *t, struct column *columns, size_t i,
 {
     const struct pe_evidence *e = &t->d->evidence;
     double *found = room, *exact = room + t->n_columns, sign, unsigned_exact = t->m->transforms.negated ? -1 : 1;
-    double p = is_ladder(t) ? 1 : pe_position_at(t->m->plan->seq.k, row);
-    bool has_exact = fill_exact(t, i, row, exact);
+    uint64_t place = pe_model_position(t->m, row);
+    double p = is_ladder(t) ? 1 : pe_position_at(t->m->plan->seq.k, place);
+    bool has_exact = fill_exact(t, i, place, exact);
     pe_evidence_read(e, i, row, 0, t->n_columns, found);
     for (size_t j = 0; j < t->n_columns; j++) {
         if (t->scale[j] == 0)

@@ -487,7 +487,7 @@ def of(shape):
 
 
 REFUSED = {
-    "angles of two batches": ({"angles": of([2, 3, 4])}, "/angles", ["[2,3,4]", "[n, rotary_dim/2]"]),
+    "angles of too many pairs": ({"angles": of([2, 4098])}, "/angles", ["[2,4098]", "[n, rotary_dim/2]"]),
     "a list of two rows": ({"inv_freq": of([2, 4])}, "/inv_freq", ["[2,4]", "[rotary_dim/2]"]),
     "complex numbers of three parts": ({"freqs_cis": of([4, 8, 3])}, "/freqs_cis", ["[4,8,3]", "[n, rotary_dim/2, 2]"]),
     "an odd cache": ({"cos_sin": of([4, 7])}, "/cos_sin", ["[4,7]", "[2, n, columns]"]),
