@@ -132,6 +132,17 @@ static bool some_turn(const struct pe_explain *ex)
     return false;
 }
 
+/* The tool takes the class's default; a note where that is the same number. */
+static void blame_dropped_base(struct pe_findings *f, const struct facts *facts, const struct pe_dialect_reader *tool,
+                               unsigned kinds)
+{
+    struct pe_finding *finding = blame(f, PE_THETA_DROPPED, facts->rope_at, "rope_theta", tool, kinds, "base");
+    finding->is_note = !kinds;
+    if (!kinds)
+        finding->pattern = "{label} does not read rope_parameters, but base {taken} is also the default of the "
+                           "model's class.";
+}
+
 static void find_base(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
@@ -149,7 +160,7 @@ static void find_base(struct pe_findings *f, const struct facts *facts)
         else if (!isnan(outside) && outside != inside && kinds)
             blame(f, PE_THETA_DIFFERS, facts->at, "rope_theta", tool, kinds, "base");
         else if (isnan(outside) && !facts->old && tool->reader->base == PE_OUTSIDE)
-            blame(f, PE_THETA_DROPPED, facts->rope_at, "rope_theta", tool, kinds, "base")->is_note = !kinds;
+            blame_dropped_base(f, facts, tool, kinds);
     }
     if (isnan(inside) && !states_base(facts->config)) {
         struct pe_finding *finding = pe_finding_add(f, PE_THETA_DEFAULT, facts->at, "rope_theta");

@@ -113,7 +113,8 @@ static void expand(const struct pe_finding *finding, enum pe_lang lang, char *ou
 {
     char number[40];
     bool has_first = finding->has_distance && finding->distance.first >= 0;
-    snprintf(out, room, "%s%s", pe_text_in(lang, pe_contradictions[finding->id].pattern),
+    const char *pattern = finding->pattern ? finding->pattern : pe_contradictions[finding->id].pattern;
+    snprintf(out, room, "%s%s", pe_text_in(lang, pattern),
              finding->has_distance ? pe_text_in(lang, has_first ? off_from : off) : "");
     replace(out, room, "{label}", finding->reader ? finding->reader->label : "-");
     print_number(&finding->found, number, sizeof number);

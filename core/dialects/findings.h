@@ -46,7 +46,8 @@ struct pe_finding {
     const struct pe_reader *reader; /* NULL: none in particular */
     unsigned kinds;                 /* bits; 0: all of the language model */
     struct pe_value found, taken;
-    const char *before; /* a version of the reader; NULL: the present one */
+    const char *before;  /* a version of the reader; NULL: the present one */
+    const char *pattern; /* in place of the row's; NULL: the row's */
     bool is_uncertain, has_distance;
     struct pe_distance distance;
 };

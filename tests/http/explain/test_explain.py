@@ -93,6 +93,16 @@ def test_llama(server):
     assert program["configs"][0]["layout"] == "interleaved"
 
 
+def test_a_base_that_is_dropped_and_equal(server):
+    """llama's class has 10000 too: a note, which names one number."""
+    config = {**LLAMA, "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}
+    answer = explain(server, hf_config={name: value for name, value in config.items() if name not in ("rope_scaling", "rope_theta")})
+    finding = found(answer, "theta_dropped")
+    assert finding["level"] == "note" and finding["found"] == finding["taken"] == 10000 and finding["consequence"] is None
+    assert finding["detail"] == "transformers 4 does not read rope_parameters, but base 10000 is also the default of the model's class."
+    assert agreeing(answer) == TOOLS
+
+
 def test_qwen(server):
     assert agreeing(explain(server, hf_config=QWEN)) == TOOLS
     answer = explain(server, hf_config=QWEN5)
