@@ -164,7 +164,20 @@ void api_compute_name(struct api_request *request, const struct api_named *named
     request->is_unchanged = names_it(request);
 }
 
-/* What was read of a model's config.json or GGUF keys, for the formats that say more than tensors. */
+/* Flags of a command line that were not read. */
+static void add_said(struct api_request *request, struct api_text *text, struct api_member *member)
+{
+    const struct pe_value *said = api_request_find(request, "said");
+    const struct pe_value *to = said ? api_member_find(said, "to") : NULL;
+    const struct pe_value *ignored = said ? api_member_find(said, "ignored") : NULL;
+    if (!to || !ignored)
+        return;
+    const struct pe_field fields[] = {{"to", *to}, {"ignored", *ignored}};
+    api_text_value(text, &(struct pe_value){.kind = PE_OBJECT, .object = {fields, 2}});
+    *member = (struct api_member){"said", text->bytes, text->n};
+}
+
+/* What was read of a model's config.json or GGUF keys, or of flags, for the formats that say more than tensors. */
 static bool add_about(struct api_request *request, struct api_text *text, struct api_member *member)
 {
     struct pe_hf_about *hf;
@@ -180,6 +193,7 @@ static bool add_about(struct api_request *request, struct api_text *text, struct
         api_text_value(text, hf ? pe_hf_about_value(hf) : pe_gguf_about_value(gguf));
         *member = (struct api_member){hf ? "hf_config" : "gguf", text->bytes, text->n};
     }
+    add_said(request, text, member);
     pe_hf_about_free(hf);
     pe_gguf_about_free(gguf);
     return !text->state || api_fail_text(&request->problem, text);

@@ -188,6 +188,14 @@ static inline const struct pe_value *api_request_find(const struct api_request *
             return &request->fields[i].value;
     return NULL;
 }
+/* A member of an object; NULL: it has none of this name. */
+static inline const struct pe_value *api_member_find(const struct pe_value *object, const char *name)
+{
+    for (size_t i = 0; i < object->object.n; i++)
+        if (strcmp(object->object.fields[i].name, name) == 0)
+            return &object->object.fields[i].value;
+    return NULL;
+}
 
 /* ---- kept_file.c ------------------------------------------------------------------------------------------------- */
 
@@ -239,10 +247,10 @@ static inline bool api_npy_looks_like(const char *bytes, size_t n)
 
 /* ---- said.c ------------------------------------------------------------------------------------------------------ */
 
-/* The text of an object `said`, flags of a command line, as the JSON of its value; nothing of an unknown target. The
- * caller drops json, also after a failure. */
+/* The text of an object `said`, flags of a command line, as the JSON of its value; nothing of an unknown target.
+ * ignored: the list of flags about other things, in the arena. The caller drops json, also after a failure. */
 bool api_said_flags(struct api_request *request, const struct pe_value *said, const char *pointer,
-                    struct api_text *json, struct api_problem *problem);
+                    struct api_text *json, struct pe_value *ignored, struct api_problem *problem);
 
 /* ---- gguf.c ------------------------------------------------------------------------------------------------------ */
 

@@ -156,28 +156,24 @@ static bool check_keys(const struct reader *r, const json_t *object)
 
 static bool read_document(struct reader *r, const char *text, size_t n);
 
-static const struct pe_value *member_of(const struct pe_value *object, const char *name)
-{
-    for (size_t i = 0; i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0)
-            return &object->object.fields[i].value;
-    return NULL;
-}
-
-/* The member text becomes the member value. */
+/* The member text becomes the members value and, if some of its flags are not read, ignored. */
 static bool expand_said(struct reader *r, struct pe_value *said)
 {
-    const struct pe_value *to = member_of(said, "to");
+    enum { MEMBERS = 3 };
+    const struct pe_value *to = api_member_find(said, "to");
+    struct pe_value ignored = {.kind = PE_NULL};
     struct api_text json;
     size_t n = 0;
-    if (!member_of(said, "text"))
+    if (!api_member_find(said, "text"))
         return true;
-    struct pe_field *fields = api_arena_array(&r->request->arena, 2, sizeof *fields);
+    struct pe_field *fields = api_arena_array(&r->request->arena, MEMBERS, sizeof *fields);
     if (!fields)
         return api_fail_memory(r->problem);
-    bool fine = api_said_flags(r->request, said, r->pointer, &json, r->problem);
+    bool fine = api_said_flags(r->request, said, r->pointer, &json, &ignored, r->problem);
     if (to)
         fields[n++] = (struct pe_field){"to", *to};
+    if (fine && ignored.list.n)
+        fields[n++] = (struct pe_field){"ignored", ignored};
     if (fine && json.n) {
         fields[n].name = "value";
         struct reader inner = {.request = r->request,

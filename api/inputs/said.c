@@ -2,8 +2,10 @@
  * expansions, which are refused: what a shell would put there is not known.
  *
  * The flags become the text of a JSON object, which is read as a request is, so an object inside a flag has the same
- * limits as one in a body. Words before the first flag are the command and its operands, and are skipped; a flag that
- * the tool's row does not have is refused, since a misspelled one would count as not given. */
+ * limits as one in a body. Words before the first flag are the command and its operands, and are skipped. A whole
+ * command line has flags about other things: those, with their operands, are listed as ignored. Refused are a flag
+ * that is nearly one of the row's, since a misspelled one would count as not given, and one that another tool's row
+ * has, since it is about positions. */
 #include "api/inputs/inputs.h"
 #include "api/json/json.h"
 #include "api/text.h"
@@ -11,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SAID_MAX = 65536, WORDS_MAX = 1024 };
+enum { SAID_MAX = 65536, WORDS_MAX = 1024, IGNORED_MAX = 64, IGNORED_BYTES = 128 };
 
 struct splitter {
     struct api_request *request;
@@ -21,6 +23,8 @@ struct splitter {
     char *out; /* the words, each with its NUL; in the arena */
     const char *words[WORDS_MAX];
     size_t n;
+    struct pe_value *ignored; /* [IGNORED_MAX]; in the arena */
+    size_t n_ignored;
 };
 
 /* ---- Words ---- */
@@ -110,14 +114,14 @@ static bool split(struct splitter *s)
 
 /* ---- Flags ---- */
 
+static bool is_same_letter(char a, char b) { return a == b || (strchr("-_", a) && strchr("-_", b)); }
+
 static bool is_name(const char *flag, size_t n, const char *member)
 {
-    if (strlen(member) != n)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (flag[i] != member[i] && !(strchr("-_", flag[i]) && strchr("-_", member[i])))
-            return false;
-    return true;
+    bool is_same = strlen(member) == n;
+    for (size_t i = 0; is_same && i < n; i++)
+        is_same = is_same_letter(flag[i], member[i]);
+    return is_same;
 }
 
 static const struct pe_param *row_of(const struct pe_target_info *target, const char *flag, size_t n)
@@ -128,23 +132,73 @@ static const struct pe_param *row_of(const struct pe_target_info *target, const 
     return NULL;
 }
 
-static bool fail_flag(struct splitter *s, const struct pe_target_info *target, const char *flag, size_t n)
+/* Is it the beginning of the member's name, or the name but for a letter or two that are neighbours? */
+static bool is_nearly(const char *flag, size_t n, const char *member)
 {
-    const char *names[64];
-    char given[64];
-    size_t k = 0;
-    for (const struct pe_param *row = target->members; row->name && k < 63; row++)
-        names[k++] = row->name;
-    names[k] = NULL;
-    snprintf(given, sizeof given, "%.*s", (int)(n < 63 ? n : 63), flag);
-    const char *nearest = pe_nearest(given, names);
-    if (nearest)
-        return api_fail(s->problem, 422, s->pointer,
-                        "--%s is no flag about positions of %s; nearest: \"--%s\"; leave out other flags", given,
-                        target->name, nearest);
-    return api_fail(s->problem, 422, s->pointer, "--%s is no flag about positions of %s; leave out other flags", given,
-                    target->name);
+    enum { FEW = 2, ENOUGH = 4 };
+    size_t m = strlen(member), least = n < m ? n : m, front = 0, back = 0;
+    while (front < least && is_same_letter(flag[front], member[front]))
+        front++;
+    while (back < least - front && is_same_letter(flag[n - 1 - back], member[m - 1 - back]))
+        back++;
+    return front + back >= ENOUGH && (front == n || (n - front - back <= FEW && m - front - back <= FEW));
 }
+
+/* ---- Flags about other things ---- */
+
+/* Is it another tool's flag about positions, or a misspelled one? */
+static bool check_ignored(struct splitter *s, const struct pe_target_info *target, const char *flag, size_t n)
+{
+    for (const struct pe_param *row = target->members; row->name; row++)
+        if (is_nearly(flag, n, row->name))
+            return api_fail(s->problem, 422, s->pointer, "--%.*s is no flag of %s; nearest: \"--%s\"",
+                            (int)(n < IGNORED_BYTES ? n : IGNORED_BYTES), flag, target->name, row->name);
+    for (size_t i = 0; i < pe_n_targets(); i++) {
+        const struct pe_target_info *other = pe_target_at(i);
+        if (other->reads_text && row_of(other, flag, n))
+            return api_fail(s->problem, 422, s->pointer, "--%.*s is a flag of %s, not of %s",
+                            (int)(n < IGNORED_BYTES ? n : IGNORED_BYTES), flag, other->name, target->name);
+    }
+    return true;
+}
+
+/* Its first bytes, whole characters; each word once. */
+static bool add_ignored(struct splitter *s, const char *word, size_t n)
+{
+    n = n < IGNORED_BYTES ? n : IGNORED_BYTES;
+    while (n > 0 && (word[n] & 0xc0) == 0x80)
+        n--;
+    for (size_t i = 0; i < s->n_ignored; i++)
+        if (strncmp(s->ignored[i].string, word, n) == 0 && !s->ignored[i].string[n])
+            return true;
+    if (s->n_ignored == IGNORED_MAX)
+        return true;
+    char *name = api_arena_array(&s->request->arena, n + 1, 1);
+    if (!name)
+        return api_fail_memory(s->problem);
+    memcpy(name, word, n);
+    name[n] = '\0';
+    s->ignored[s->n_ignored++] = (struct pe_value){.kind = PE_STRING, .string = name};
+    return true;
+}
+
+/* A negative number is no flag. */
+static bool is_operand(const char *word) { return *word != '-' || !word[1] || strchr("0123456789.", word[1]); }
+
+/* Ignores word *i, and the operands of a flag. */
+static bool ignore(struct splitter *s, const struct pe_target_info *target, size_t *i)
+{
+    const char *word = s->words[*i];
+    bool is_flag = !is_operand(word), is_long = is_flag && word[1] == '-';
+    size_t n = is_flag ? strcspn(word, "=") : strlen(word);
+    if (is_long && n > 2 && !check_ignored(s, target, word + 2, n - 2))
+        return false;
+    while (is_flag && !word[n] && *i + 1 < s->n && is_operand(s->words[*i + 1]))
+        ++*i;
+    return add_ignored(s, word, n);
+}
+
+/* ---- Values ---- */
 
 /* One value alone: else it would end, and more members follow. */
 static bool check_json(struct splitter *s, const char *name, const char *word)
@@ -181,13 +235,14 @@ static bool put_flags(struct splitter *s, const struct pe_target_info *target, s
     api_text_put(json, "{");
     for (; i < s->n; i++) {
         const char *word = s->words[i];
-        if (strncmp(word, "--", 2) != 0)
-            return api_fail(s->problem, 422, s->pointer, "\"%.64s\" is not a flag that begins with --", word);
-        size_t n = strcspn(word + 2, "=");
-        const char *value = word[2 + n] ? word + 3 + n : NULL;
-        const struct pe_param *row = row_of(target, word + 2, n);
+        bool is_long = strncmp(word, "--", 2) == 0;
+        size_t n = is_long ? strcspn(word + 2, "=") : 0;
+        const struct pe_param *row = is_long ? row_of(target, word + 2, n) : NULL;
+        if (!row && !ignore(s, target, &i))
+            return false;
         if (!row)
-            return fail_flag(s, target, word + 2, n);
+            continue;
+        const char *value = word[2 + n] ? word + 3 + n : NULL;
         for (size_t k = 0; k < n_seen; k++)
             if (seen[k] == row)
                 return api_fail(s->problem, 422, s->pointer, "--%s is there twice", row->name);
@@ -214,7 +269,8 @@ static bool put_flags(struct splitter *s, const struct pe_target_info *target, s
 static bool put_text(struct splitter *s, const struct pe_target_info *target, struct api_text *json)
 {
     s->out = api_arena_array(&s->request->arena, strlen(s->text) + 2, 1);
-    if (!s->out)
+    s->ignored = api_arena_array(&s->request->arena, IGNORED_MAX, sizeof *s->ignored);
+    if (!s->out || !s->ignored)
         return api_fail_memory(s->problem);
     if (!split(s) || !put_flags(s, target, json))
         return false;
@@ -223,25 +279,17 @@ static bool put_text(struct splitter *s, const struct pe_target_info *target, st
     return json->state == API_TEXT_FINE || api_fail_memory(s->problem);
 }
 
-static const struct pe_value *member(const struct pe_value *object, const char *name)
-{
-    for (size_t i = 0; i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0)
-            return &object->object.fields[i].value;
-    return NULL;
-}
-
 /* An unknown target is left to the core, which names the nearest. */
 bool api_said_flags(struct api_request *request, const struct pe_value *said, const char *pointer,
-                    struct api_text *json, struct api_problem *problem)
+                    struct api_text *json, struct pe_value *ignored, struct api_problem *problem)
 {
     struct splitter s = {.request = request, .problem = problem};
-    const struct pe_value *text = member(said, "text"), *to = member(said, "to");
+    const struct pe_value *text = api_member_find(said, "text"), *to = api_member_find(said, "to");
     snprintf(s.pointer, sizeof s.pointer, "%s", pointer);
     api_pointer_push(s.pointer, "text", 4);
     const struct pe_target_info *target = to && to->kind == PE_STRING ? pe_target_info_find(to->string) : NULL;
     api_text_init(json, 4 * SAID_MAX);
-    if (member(said, "value"))
+    if (api_member_find(said, "value"))
         return api_fail(problem, 422, s.pointer, "said has a value and a text; give one");
     if (text->kind != PE_STRING)
         return api_fail(problem, 422, s.pointer, "text is not a string");
@@ -251,5 +299,7 @@ bool api_said_flags(struct api_request *request, const struct pe_value *said, co
         return api_fail(problem, 413, s.pointer, "text has %zu bytes; allowed: at most %d", strlen(text->string),
                         SAID_MAX);
     s.text = text->string;
-    return !target || put_text(&s, target, json);
+    bool fine = !target || put_text(&s, target, json);
+    *ignored = (struct pe_value){.kind = PE_LIST, .list = {s.ignored, s.n_ignored}};
+    return fine;
 }

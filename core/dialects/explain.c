@@ -301,6 +301,10 @@ void pe_dialect_put_model(const struct pe_explain *ex, struct pe_node *root)
         pe_put_null(node, "num_layers");
     pe_put_integer(node, "length", ex->length);
     pe_put_boolean(node, "length_assumed", ex->is_length_assumed);
+    const struct pe_value *ignored =
+        ex->said ? pe_field_find(ex->said->object.fields, ex->said->object.n, "ignored") : NULL;
+    if (ignored)
+        pe_put_value(node, "ignored", ignored);
 }
 
 static void put_defaults(const struct pe_explain *ex, struct pe_node *root)
@@ -510,6 +514,11 @@ const struct pe_member pe_dialect_model_members[] = {
     {.name = "num_layers", .types = "integer|null", .summary = "null: not known"},
     {.name = "length", .types = "integer", .summary = "positions over which consequences are measured"},
     {.name = "length_assumed", .types = "boolean", .summary = "the model states none"},
+    {.name = "ignored",
+     .types = "array",
+     .summary = "flags of the text of said that are not about positions",
+     .items = "string",
+     .is_optional = true},
     {.name = NULL},
 };
 

@@ -23,7 +23,7 @@ TARGETS = {
     "headers": (600, "headers"), "hf_config": (800, "hf_config"), "http": (800, "headers"), "mcp": (1024, "json"), "multipart": (2048, "headers"),
     "names": (200, None), "npy": (1024, None), "npz": (2048, None), "numbers": (2048, "numbers"), "oip": (1024, "json"),
     "plan": (600, "json"), "print": (100, None), "query": (400, "query"), "range": (300, "headers"),
-    "request": (1024, "json"), "store": (1024, "store"), "safetensors": (1024, "json"), "tokens": (700, "tokens"),
+    "request": (1024, "json"), "said": (800, "said"), "store": (1024, "store"), "safetensors": (1024, "json"), "tokens": (700, "tokens"),
 }
 
 

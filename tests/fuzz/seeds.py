@@ -55,6 +55,29 @@ def ggufs():
         yield from (head[:n] for n in range(0, len(head), max(1, len(head) // 24)))
 
 
+SERVER = ("llama-server -m 'a b.gguf' -c 8192 -ngl -1 --rope-scaling yarn --rope-scale=4 --rope-freq-base 1000000 \\\n"
+          "  --yarn-orig-ctx 32768 --jinja --temp -0.5 # a comment\n")
+
+
+def command_lines():
+    """The tool, and a line of its flags: whole, cut everywhere, and with what a shell would not take."""
+    lines = {
+        "llama.cpp": SERVER,
+        "vllm": "vllm serve a/b --hf-overrides '{\"rope_parameters\":{\"rope_type\":\"linear\",\"rope_theta\":5e5,\"factor\":2.0}}' --max-model-len 64",
+        "vllm_old": "vllm serve a --rope-scaling '{\"rope_type\":\"yarn\",\"factor\":4.0,\"original_max_position_embeddings\":8}' --rope-theta 1e6",
+        "sglang": "--json-model-override-args \"{\\\"rope_parameters\\\":{\\\"rope_type\\\":\\\"default\\\",\\\"rope_theta\\\":1e4}}\" --context-length 9",
+        "megatron": "--position-embedding-type rope --rotary-base 10000 --rotary-percent 0.5 --kv-channels 8 --no-rope-fusion --rotary_interleaved",
+    }
+    for to, line in lines.items():
+        yield f"{to}\n{line}"
+        yield from (f"{to}\n{line[:n]}" for n in range(0, len(line), max(1, len(line) // 12)))
+    for line in ("--rope-scal 2", "--rope-theta 5", "a 'b", 'a "b', "--rope-scale $S", "--rope-scale \"`s`\"", "-- - -1 --=", "--rope-scale 2 | tee",
+                 "--rope-scaling none extra", "--rope-scale 2 --rope-scale 2", "--rope-scale"):
+        yield f"llama.cpp\n{line}"
+    yield "mlx\n--dims 4"
+    yield "lama\n--a"
+
+
 def query_of(text):
     request = json.loads(text)
     flat = {k: v if isinstance(v, str) else json.dumps(v, separators=(",", ":")) for k, v in request.items()}
@@ -201,7 +224,7 @@ def stores():
 
 SEEDS = {"query": queries, "accept": accepts, "range": ranges, "headers": headers, "head": heads, "config": files, "tokens": token_files,
          "names": names, "digits": digits, "print": prints, "plan": requests, "hf_config": configs, "http": talks,
-         "store": stores, "gguf": ggufs}
+         "store": stores, "gguf": ggufs, "said": command_lines}
 
 
 def strings_of(*patterns):
@@ -232,6 +255,8 @@ def dictionaries():
     form = strings_of("api/requests/form*.[ch]", "api/formats/*.c")
     yield "json", JSON + plan + quoted(form)
     yield "hf_config", JSON + hf
+    flags = strings_of("core/models/targets/*.c")
+    yield "said", ["llama.cpp\n", "vllm\n", "vllm_old\n", "sglang\n", "megatron\n", "'", '"', "\\", "\\\n", " -m ", "#", "=", *JSON[:6], *(f"--{w} " for w in flags)]
     yield "query", ["&", "=", "%", "+", ",", "request=", "%5B", "%7B"] + [w.strip('"') + "=" for w in plan] + form
     yield "headers", LINES + TYPES + HEADS + ["/encode", "/rotate", "/attention", "/v2/models/rope/infer", "boundary="]
     yield "config", JSON[:10] + ["\\\"", "\\\\", "\\n", "KiB", "TiB"] + quoted(

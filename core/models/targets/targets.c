@@ -51,6 +51,15 @@ enum pe_status pe_target_unknown(const char *name, const char *pointer, struct p
 
 /* ---- What was said ---- */
 
+/* Words of the text that were not read. */
+static bool is_list_of_words(const struct pe_value *v)
+{
+    bool is_list = v->kind == PE_LIST;
+    for (size_t i = 0; is_list && i < v->list.n; i++)
+        is_list = v->list.items[i].kind == PE_STRING;
+    return is_list;
+}
+
 /* *value is the object; an error names what is there instead. */
 static enum pe_status open_said(const struct pe_value *said, const struct pe_target **target,
                                 const struct pe_value **value, struct pe_failure *err)
@@ -67,8 +76,10 @@ static enum pe_status open_said(const struct pe_value *said, const struct pe_tar
             to = &field->value;
         else if (pe_same(field->name, "value"))
             *value = &field->value;
-        else
+        else if (!pe_same(field->name, "ignored"))
             return pe_fail(err, pointer, "said has no member \"%.40s\"; allowed: to, value, text", field->name);
+        else if (!is_list_of_words(&field->value))
+            return pe_fail(err, pointer, "ignored is not a list of words");
     }
     if (!to || to->kind != PE_STRING)
         return pe_fail(err, "/said/to",

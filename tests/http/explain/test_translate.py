@@ -396,7 +396,10 @@ def test_text_refused(server):
     no("--rope-freq-base $BASE", "single quotes")
     no('--rope-freq-base "`date`"', "single quotes")
     no("--rope-scaling none | tee log", "ends")
-    no("--rope-scaling none extra", "begins with --")
+    no("--rope-scaling none --rope-freq-bas 5000", 'nearest: "--rope-freq-base"')
+    no("--rope-freq-baze 5000", 'nearest: "--rope-freq-base"')
+    no("--rope-theta 5000", "flag of vllm_old, not of llama.cpp")
+    no("serve NAME --rope-scaling '{}'", "--rope-scaling is a flag of vllm_old, not of vllm", to="vllm")
     no("--rope-scale four", "rope-scale")
     no("--hf-overrides '{\"rope_parameters\":'", "not JSON", to="vllm", status=400)
     no("--dim 64", "value", to="mlx")
@@ -405,4 +408,44 @@ def test_text_refused(server):
     both = server.post("/encode", {"said": {"to": "llama.cpp", "text": "", "value": {}}, "head_dim": 64, "layout": "half", "len": 1})
     assert both.status == 422 and "give one" in both.json()["detail"]
     fine = {"said": {"to": "llama.cpp", "text": "llama-cli \\\n  --rope-freq-base 5000 # a comment\n"}, "head_dim": 64, "layout": "half"}
-    assert server.ask("/encode", **fine, len=1, data=False).json()["config"]["base"] == 5000
+    answer = server.ask("/encode", **fine, len=1, data=False).json()
+    assert answer["config"]["base"] == 5000 and "said" not in answer
+
+
+LINES = {
+    "llama.cpp": ("./llama-server -m 'models/a b.gguf' -c 131072 -ngl -1 --host 0.0.0.0 --rope-scaling yarn --rope-scale 4 --jinja "
+                  "--rope-freq-base=1000000 --yarn-orig-ctx 32768 -fa on --temp=-0.5 extra",
+                  ["-m", "-c", "-ngl", "--host", "--jinja", "-fa", "--temp", "extra"], {"type": "yarn", "factor": 4, "original_max_position_embeddings": 32768}),
+    "vllm_old": ("VLLM_USE_V1=1 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2 --rope-scaling '{\"rope_type\":\"yarn\",\"factor\":4.0,"
+                 "\"original_max_position_embeddings\":32768}' --rope-theta 1000000 --max-num-seqs 4 --enforce-eager",
+                 ["--tensor-parallel-size", "--max-num-seqs", "--enforce-eager"], {"type": "yarn", "factor": 4, "original_max_position_embeddings": 32768}),
+    "megatron": ("torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --position-embedding-type rope --rotary-base 1000000 "
+                 "--apply-rope-fusion --kv-channels 128 --no-rope-fusion --bf16",
+                 ["--nproc-per-node", "--num-layers", "--hidden-size", "--apply-rope-fusion", "--no-rope-fusion", "--bf16"], {"type": "default"}),
+}
+
+
+@pytest.mark.parametrize("to", LINES)
+def test_a_whole_command_line(server, to):
+    text, ignored, scaling = LINES[to]
+    fields = {"said": {"to": to, "text": text}, "head_dim": 128, "layout": "half"}
+    answer = server.ask("/encode", **fields, len=1, data=False).json()
+    assert answer["said"] == {"to": to, "ignored": ignored}
+    assert answer["config"]["base"] == 1000000 and scaling.items() <= answer["config"]["scaling"].items()
+    plain = {name: value for name, value in answer["config"].items()}
+    again = frequencies(server, said=fields["said"], head_dim=128, layout="half")
+    assert np.array_equal(again, frequencies(server, **plain))
+    for path in ("/explain", "/translate"):
+        assert server.ask(path, **fields).json()["model"]["ignored"] == ignored
+    echoed = server.ask("/encode", **{**fields, "said": {"to": "llama.cpp", "value": {}, "ignored": ["-m"]}}, len=1, data=False).json()
+    assert echoed["said"] == {"to": "llama.cpp", "ignored": ["-m"]}
+    wrong = server.post("/encode", {**fields, "said": {"to": "llama.cpp", "value": {}, "ignored": [4]}, "len": 1})
+    assert wrong.status == 422 and wrong.json()["pointer"] == "/said/ignored"
+
+
+def test_what_is_ignored_is_bounded(server):
+    text = " ".join(f"--other-{i} {'x' * 9}" for i in range(90)) + " --" + "é" * 90 + " --rope-freq-base 5000 --other-1"
+    answer = server.ask("/encode", said={"to": "llama.cpp", "text": text}, head_dim=64, layout="half", len=1, data=False).json()
+    assert answer["said"]["ignored"] == [f"--other-{i}" for i in range(64)] and answer["config"]["base"] == 5000
+    answer = server.ask("/encode", said={"to": "llama.cpp", "text": "--" + "é" * 90 + " a"}, head_dim=64, layout="half", len=1, data=False).json()
+    assert answer["said"]["ignored"] == ["--" + "é" * 63]
