@@ -138,7 +138,7 @@ class Experiment {
       same
         ? make('span', null, word(`experiment.task.${this.taskNow}`))
         : phrase('experiment.changed', { start: make('b', null, word('experiment.start')) }),
-      ...left.length ? [' ', phrase('experiment.fixed', { fields: code(left.join(', ')) })] : []
+      ...left.length ? [gap(), phrase('experiment.fixed', { fields: code(left.join(', ')) })] : []
     );
     const settled = ['ready', 'stale'].includes(this.loss.figure.state) && this.end.disabled;
     for (const { figure } of settled ? [this.loss, this.excess] : []) figure.state = same ? 'ready' : 'stale';

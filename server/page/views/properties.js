@@ -14,6 +14,8 @@ const METRIC = 'properties';
 /* metrics that say where; not all are for all configurations */
 const WITNESSES = ['unique', 'shift', 'bounds', 'step'];
 const OF_WISH = { unique: 'unique', linear: 'shift', generalises: 'bounds' };
+/* wishes whose number no metric puts into words */
+const NUMBER = { deterministic: 'properties.learned', n_dimensional: 'properties.spread' };
 const LENGTH = { min: 2, max: 4096 };
 const GRID = [8, 8];   /* of the server's number for several axes */
 
@@ -113,6 +115,7 @@ class Properties extends Charts {
     const said = value === null ? null : picture.results[OF_WISH[key]];
     const text = said ? live(() => said[language() === 'zh' ? 'detail_zh' : 'detail'])
       : value === null && !holds ? word('properties.none')
+      : key in NUMBER && value ? word(NUMBER[key], { value: short(value) })
       : '';
     const changed = change ? [phrase('properties.changed', { value: shortDatum(change, 'length_change') })] : [];
     return make('li', { 'data-wish': key, 'data-holds': String(holds) },
@@ -121,7 +124,8 @@ class Properties extends Charts {
       make('p', { class: 'hint' },
         make('span', { class: holds ? 'good' : 'bad' },
           holds ? '✓ ' : '✗ ', word(`properties.${holds ? 'holds' : 'fails'}`)), ' ', text,
-        [...changed, ...this.#links(key, value, said?.witness ?? {}, picture)].flatMap((one) => [gap(), one])));
+        changed.flatMap((one) => [gap(), one]),
+        this.#links(key, value, said?.witness ?? {}, picture).flatMap((one, i) => [i ? ' ' : gap(), one])));
   }
 
   /* ---- links to witnesses ---- */

@@ -7,7 +7,7 @@ import { colorOf, dashOf } from '../../draw/series.js';
 import { fitBoth, lay } from '../../draw/windows.js';
 import { Figure, datum, paintMeasure, shortDatum } from '../../figure.js';
 import { Stage } from '../../heat/stage.js';
-import { label, live, phrase, word } from '../../words.js';
+import { gap, label, live, phrase, word } from '../../words.js';
 import { ascending, distancesOf, extremesOf, headsWith, queryOf, rowOf, windowOf } from './ask.js';
 import { fillTable } from '../parts.js';
 
@@ -206,8 +206,8 @@ export class Heads {
       minus: math('math', null, math('mo', null, '−'), math('mi', null, '∞')),
     };
     const said = [phrase('bias.caption', parts)];
-    if (this.#seen.values.includes(-Infinity)) said.push(' ', phrase('bias.masked', parts));
-    for (const { row } of numbers) said.push(' ', phrase('bias.numbers', { output: label(row) }));
+    if (this.#seen.values.includes(-Infinity)) said.push(gap(), phrase('bias.masked', parts));
+    for (const { row } of numbers) said.push(gap(), phrase('bias.numbers', { output: label(row) }));
     this.figure.caption.replaceChildren(...said);
   }
 

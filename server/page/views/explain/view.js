@@ -8,7 +8,7 @@ import {
 } from '../../dom.js';
 import { Figure, datum, grouped, shortDatum } from '../../figure.js';
 import { Taker } from '../../forms/taking.js';
-import { label, language, live, phrase, rewrite, word } from '../../words.js';
+import { gap, label, language, live, phrase, rewrite, word } from '../../words.js';
 import { choice } from '../controls.js';
 import { colorOfSlot } from '../slots.js';
 import {
@@ -128,8 +128,8 @@ class Explain {
   #notes({ model, rows, notes }) {
     const length = datum(model.length, 'length', grouped(model.length));
     const parts = [phrase(model.length_assumed ? 'explain.assumed' : 'explain.length', { length })];
-    if (rows) parts.push(' ', make('span', { 'data-rows': rows }, word(`explain.rows.${rows}`)));
-    return [...parts, ...notes.flatMap((one) => [' ', served(one, 'span')])];
+    if (rows) parts.push(gap(), make('span', { 'data-rows': rows }, word(`explain.rows.${rows}`)));
+    return [...parts, ...notes.flatMap((one) => [gap(), served(one, 'span')])];
   }
 
   /* One cell a layer, the colour its kind; the line below says which one is under pointer or cursor. */
