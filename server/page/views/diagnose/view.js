@@ -242,11 +242,11 @@ class Diagnose {
   #showFile() {
     const { title, blob, tensors } = this.#file;
     const held = tensors?.flatMap(({ name: own, dtype, shape }) => [
-      ' ', code([own, dtype, shape.join(' × ')].filter(Boolean).join(' ')),
+      ' · ', code([own, dtype, shape.join(' × ')].filter(Boolean).join(' ')),
     ]) ?? [];
     const made = this.#of
       ? []
-      : [' ',
+      : [make('br'),
         phrase('diagnose.example', { found: code(MADE.layout), believed: code(EXAMPLE.layout), slot: name('a') })];
     this.#say(name(`${title} (${size(blob.size)})`), ...held, ...made);
   }
