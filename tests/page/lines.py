@@ -29,9 +29,9 @@ return places.map(([px, py, color]) => {
 class Lines:
     """A canvas [data-lines] and its legend, in a figure."""
 
-    def __init__(self, page, view, config="a"):
-        self.page = page
-        self.selector = f'figure[data-figure="{view}"][data-config="{config}"]'
+    def __init__(self, page, view=None, config="a", within=""):
+        figure = f'figure[data-figure="{view}"]' if view else "figure[data-figure]"
+        self.page, self.selector = page, f'{within} {figure}[data-config="{config}"]'
         self.read()
 
     def read(self):

@@ -127,27 +127,6 @@ def test_broken_percent_signs_end_nothing(open_page):
     assert page.state() == "ready" and page.all("[data-notice=state]")
 
 
-def test_each_view_opens_by_name_alone(open_page, server):
-    page = open_page()
-    names = [link.get_attribute("data-view") for link in page.all("nav a[data-view]")]
-    assert {"gallery", "table", "curves", "rotate", "attention", "scaling", "bias", "distance", "docs", "server"} <= set(names)
-    for name in names:
-        page.open(f"view={name}")
-        assert page.attribute(f'nav [data-view="{name}"]', "aria-current"), name
-        assert len(page.all("h1")) == 1 and page.text("h1").strip()
-        if name not in ("gallery", "walk", "explain", "docs", "server", "weights", "experiment", "diagnose"):
-            states = [figure.get_attribute("data-state") for figure in page.all(f'figure[data-figure="{name}"]')]
-            assert states and set(states) == {"ready"}, (name, states)
-        assert not page.all("[data-notice=state]"), name
-
-
-def test_docs_has_an_address_of_its_own(driver, server, open_page):
-    page = open_page()
-    page.driver.get(f"{server.url}/docs")
-    page.settle()
-    assert page.attribute('nav [data-view="docs"]', "aria-current")
-
-
 # ---- Links ---------------------------------------------------------------------------------------------------------------------------
 
 

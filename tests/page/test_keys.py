@@ -1,5 +1,4 @@
 """Heat maps under the hand: every key, wheel, mouse and fingers, the data table, the difference of two."""
-import json
 import urllib.parse
 
 import numpy as np

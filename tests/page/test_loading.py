@@ -4,11 +4,11 @@ import pytest
 from browser import fragment, until
 from conftest import ROOT, start_server
 from rough_proxy import rough_proxy
+from test_frame import VIEWS
 
 pytestmark = pytest.mark.fresh  # what loading does is what is tested
 
 KIB = 1024
-VIEWS = ["gallery", "table", "curves", "rotate", "attention", "scaling", "explain", "bias", "distance", "multimodal", "properties", "extrapolate", "trajectory", "weights", "diagnose", "experiment", "docs", "server", "story"]
 ENTRIES = "return [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map((e) => [e.name, e.encodedBodySize, e.transferSize])"
 
 
@@ -79,15 +79,25 @@ def test_files_are_kept_between_visits(open_page, no_cache):
     assert again["/"][1] > 0, "the page itself is asked for each time"
 
 
+# Figures are drawn by these once something was chosen or asked for.
+WITHOUT_FIGURES = {"gallery", "walk", "explain", "docs", "server", "weights", "experiment", "diagnose", "story"}
+
+
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_view_stays_on_its_server(open_page, view):
-    """The addresses of all that it loads and asks, and of all links that it offers."""
+def test_a_view_by_its_name_alone(open_page, view):
+    """It is there, and stays on its server: the addresses of all that it loads and asks, and of all links that it offers. Nothing is asked
+    for that is refused, of which the browser says nothing else than in its console."""
     page = open_page(f"view={view}")
+    assert view == "story" or page.attribute(f'nav [data-view="{view}"]', "aria-current")
+    assert len(page.all("h1")) == 1 and page.text("h1").strip() and not page.all("[data-notice=state]")
+    states = page.run("return [...document.querySelectorAll(arguments[0])].map((figure) => figure.dataset.state)", f'figure[data-figure="{view}"]')
+    assert view in WITHOUT_FIGURES or set(states) == {"ready"}, states
     assert loaded(page)
     sources = page.run("return [...document.querySelectorAll('[src], link[href], form[action]')].map((e) => e.src || e.href || e.action)")
     assert all(source.startswith((page.url + "/", "data:", "blob:")) for source in sources), sources
     assert page.run("return document.querySelectorAll('style, [style*=\"url\"], script:not([src])').length") == 0
     assert page.run("return [...document.querySelectorAll('*')].flatMap((e) => [...e.attributes]).filter((a) => a.name.startsWith('on')).length") == 0
+    assert [entry["message"] for entry in page.driver.get_log("browser")] == []
 
 
 def test_nothing_is_kept_but_settings(open_page):

@@ -1,14 +1,12 @@
 """The story `absolute-relative`: what its figures show and what its sentences state, against NumPy and requests of the test's own."""
 import json
 import math
-import re
-import urllib.parse
 
 import numpy as np
 import pytest
 
-from browser import until
-from probes import Heat, array, post, shape_of
+from figures import Figure
+from probes import array, post, shape_of
 
 STORY = "absolute-relative"
 WORDS = ["cats", "chase", "dogs", ",", "dogs", "chase", "cats"]
@@ -16,73 +14,14 @@ SENTENCE = {"tokens": WORDS, "dim": 96, "num_heads": 1, "seed": 0}
 DISTANCE = np.arange(24)[:, None] - np.arange(24)  # query minus key
 
 
-class Figure:
-    """A figure of the story, scrolled to."""
-
-    def __init__(self, page, name):
-        self.page, self.at = page, f"#fig-{name}"
-        until(self.near, what=f"figure {name}")
-        page.settle()
-        states = self.all("figure[data-figure]", "e.dataset.state")
-        assert states and set(states) == {"ready"}, (name, states)
-
-    def near(self):
-        """Figures above it take their room meanwhile."""
-        self.page.run("document.querySelector(arguments[0]).scrollIntoView()", self.at)
-        return self.all("figure[data-figure]")
-
-    def all(self, selector, what="e.textContent"):
-        return self.page.run(f"return [...document.querySelectorAll(arguments[0])].map((e) => {what})", f"{self.at} {selector}")
-
-    def numbers(self, what, slot="a"):
-        return self.all(f'figure[data-config="{slot}"] figcaption data[data-what="{what}"]', "Number(e.value)")
-
-    def state(self, slot):
-        return self.all(f'figure[data-config="{slot}"]', "e.dataset.state")
-
-    def readout(self):
-        return {slot: float(value) for slot, value in self.all("[data-readout] output", "[e.dataset.config, e.dataset.value]")}
-
-    def heat(self, slot="a", nth=0):
-        return Heat(self.page, slot, nth, f"{self.at} figure[data-figure]")
-
-    def shows(self, values, slot="a", nth=0):
-        """All cells have the colours of these values."""
-        values = np.asarray(values)
-        self.heat(slot, nth).check(values.astype(np.float32), values.astype(np.float64))
-
-    def slide(self, field, value):
-        self.page.run("const e = document.querySelector(arguments[0]); e.value = arguments[1]; e.dispatchEvent(new Event('input', { bubbles: true }))",
-                      f'{self.at} input[data-field="{field}"]', value)
-        self.page.settle()
-
-    def pick(self, field, value):
-        self.press(f'.story-touch [data-field="{field}"] [data-value="{value}"]')
-
-    def press(self, selector):
-        self.page.click(f"{self.at} {selector}")
-        self.page.settle()
-
-    def reset(self):
-        assert not self.disabled()
-        self.press("[data-action=reset]")
-        assert self.disabled()
-
-    def disabled(self):
-        return self.page.run("return document.querySelector(arguments[0]).disabled", f"{self.at} [data-action=reset]")
-
-    def link(self):
-        return self.page.attribute(f"{self.at} a[data-action=open]", "href")
-
-    def config(self, slot="a"):
-        """As the link opens it."""
-        return json.loads(urllib.parse.unquote(re.search(rf"&{slot}=([^&]*)", self.link())[1]))
-
-
 @pytest.fixture
 def story(visit):
     """Each test leaves its figures as they were."""
     return visit(f"view=story&story={STORY}&lang=en")
+
+
+def values_read(figure):
+    return {slot: value for slot, (_, _, value) in figure.readout().items()}
 
 
 def attention(server, output, **request):
@@ -120,9 +59,9 @@ def test_a_table_ends_and_a_path_does_not(story, server):
     figure.pick("out_of_range", "clamp")
     figure.shows(np.vstack([rows, np.repeat(rows[-1:], 16, 0)]))
     figure.pick("out_of_range", "error")
-    assert figure.state("a") == ["refused"] and "32 rows" in figure.all('[data-config="a"] [role=alert]')[0]
+    assert figure.states("a") == ["refused"] and "32 rows" in figure.all('[data-config="a"] [role=alert]')[0]
     figure.slide("len", 32)
-    assert figure.state("a") == ["ready"]
+    assert figure.states("a") == ["ready"]
     figure.shows(rows)
     figure.reset()
     figure.shows(np.vstack([rows, np.zeros((16, 48))]))
@@ -222,7 +161,7 @@ def test_rows_of_shaw_and_deberta_as_printed_and_as_defined(story):
     released = np.clip(DISTANCE + 16, 0, 31)
     figure.shows(released.T)  # the distance seen from the key
     figure.shows(released, "b")
-    assert figure.readout() == {"a": 8, "b": 24}
+    assert values_read(figure) == {"a": 8, "b": 24}
     figure.slide("max_relative_positions", 8)
     figure.shows(np.clip(DISTANCE + 8, 0, 15), "b")
     figure.reset()
@@ -245,7 +184,7 @@ def test_buckets_of_t5(story):
     after = np.arange(160) - np.arange(160)[:, None]
     figure.shows([[bucket(d) for d in row] for row in after.tolist()])
     assert {bucket(d) for d in range(1, 200)} == set(range(17, 32))
-    assert figure.readout() == {"a": bucket(-80)}
+    assert values_read(figure) == {"a": bucket(-80)}
     figure.pick("bidirectional", "false")
     heat = figure.heat()
     assert (heat.min, heat.max) == (0, 31) and figure.config()["bidirectional"] is False
@@ -283,7 +222,7 @@ def test_linear_attention_takes_what_acts_on_each_token(story, server):
         figure.shows(attention(server, "weights", scheme=scheme, kernel="linear")[0], slot)
     assert abs(attention(server, "weights", scheme="rope", kernel="linear").sum(-1) - 1).max() > 0.01
     figure.pick("scheme", "alibi")
-    assert figure.state("b") == ["refused"] and "no product of features" in figure.all('[data-config="b"] [role=alert]')[0] and figure.state("a") == ["ready"]
+    assert figure.states("b") == ["refused"] and "no product of features" in figure.all('[data-config="b"] [role=alert]')[0] and figure.states("a") == ["ready"]
     figure.pick("scheme", "sinusoidal")
     figure.shows(attention(server, "weights", scheme="sinusoidal", kernel="linear")[0], "b")
     figure.reset()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import lines
-from browser import until
-from probes import Heat, array, get, post
+from figures import Figure
+from probes import array, get, post
 from story_texts import story_texts
 
 FIGURES = ("dogs wishes integer integer-normalized binary-252 binary-waves top-bit binary-path sine-waves sine-path shift-matrix clocks chased "
@@ -27,51 +27,9 @@ def waves(dim, base, positions):
     return np.stack([np.sin(angles), np.cos(angles)], -1).reshape(len(positions), dim)
 
 
-class Figure:
-    """One figure of the story, scrolled to and drawn."""
-
-    def __init__(self, page, name):
-        self.page, self.id, self.name = page, f"#fig-{name}", name
-        page.run("document.querySelector(arguments[0]).scrollIntoView()", self.id)
-        until(lambda: self.settle().all("figure", "id"), what=f"the view of {name}")  # it is built once the browser has told where it is
-        states = [data["state"] for data in self.settle().all("figure", "dataset")]
-        assert set(states) == {"ready"}, (name, states)
-
-    def settle(self):
-        self.page.settle()
-        return self
-
-    def all(self, selector, key):
-        return self.page.run("return [...document.querySelectorAll(arguments[0])].map((e) => e[arguments[1]])", f"{self.id} {selector}", key)
-
-    def numbers(self, what, slot="a"):
-        return [float(value) for value in self.all(f'figure[data-config="{slot}"] data[data-what="{what}"]', "value")]
-
-    def heat(self, slot="a"):
-        return Heat(self.page, slot, figure=f"{self.id} figure")
-
-    def lines(self, slot):
-        found = lines.Lines.__new__(lines.Lines)
-        found.page, found.selector = self.page, f'{self.id} figure[data-config="{slot}"]'
-        return found.read()
-
-    def slide(self, field, value):
-        self.page.run("""const field = document.querySelector(arguments[0] + ` [data-field="${arguments[1]}"]`);
-            field.value = arguments[2]; field.dispatchEvent(new Event('input', { bubbles: true }));""", self.id, field, value)
-        return self.settle()
-
-    def press(self, field, value):
-        self.page.click(f'{self.id} [data-field="{field}"] [data-value="{value}"]')
-        return self.settle()
-
-    def reset(self):
-        self.page.click(f"{self.id} [data-action=reset]")
-        assert self.page.run("return document.querySelector(arguments[0]).disabled", f"{self.id} [data-action=reset]"), "still not as it was"
-        return self.settle()
-
-    def shown(self):
-        """Every number that the server gave, in order."""
-        return (self.all("figure data", "value"), [value for value in self.all("[data-readout] output", "textContent")], self.all("canvas[data-heat]", "dataset"))
+def shown(figure):
+    """Every number that the server gave, in order."""
+    return (figure.all("figure data", "e.value"), [value for value in figure.all("[data-readout] output", "e.textContent")], figure.all("canvas[data-heat]", "e.dataset"))
 
 
 @pytest.fixture
@@ -89,9 +47,9 @@ def test_equal_words_have_equal_rows_until_a_position_or_a_mask_parts_them(story
         return abs(output[:, 1] - output[:, 4]).max()
 
     assert dogs.numbers("difference") == [0] == [parted(scheme="none")]
-    dogs.press("scheme", "sinusoidal")
+    dogs.pick("scheme", "sinusoidal")
     assert dogs.numbers("difference") == [pytest.approx(parted(scheme="sinusoidal"), rel=1e-9)] and dogs.numbers("difference")[0] > 0.1
-    dogs.press("scheme", "none").press("causal", "true")
+    dogs.pick("scheme", "none").pick("causal", "true")
     assert dogs.numbers("difference") == [pytest.approx(parted(scheme="none", causal=True), rel=1e-9)] and dogs.numbers("difference")[0] > 0.1
     assert dogs.reset().numbers("difference") == [0]
 
@@ -100,15 +58,15 @@ def test_the_wishes_come_true_from_left_to_right(story):
     wishes = story("wishes")
     holds = {"integer": "10010", "binary": "10110", "sinusoidal": "11111", "rope": "11111"}
     for scheme in ["sinusoidal", "binary", "rope", "integer"]:
-        wishes.press("scheme", scheme)
-        assert "".join("01"[wish["holds"] == "true"] for wish in wishes.all("[data-wish]", "dataset")) == holds[scheme], scheme
+        wishes.pick("scheme", scheme)
+        assert "".join("01"[wish["holds"] == "true"] for wish in wishes.all("[data-wish]", "e.dataset")) == holds[scheme], scheme
         if scheme == "sinusoidal":
             step = np.sqrt((4 * np.sin(frequencies(64, 10000) / 2) ** 2).sum())
             assert wishes.numbers("step") == [pytest.approx(step, rel=1e-12)] and wishes.numbers("unique") == [pytest.approx(step, rel=1e-12)]
     assert wishes.numbers("unique") == [8]
     wishes.slide("len", 16)
-    assert wishes.all(".story-touch [data-field=len]", "value") == ["16"]
-    assert wishes.reset().all(".story-touch [data-field=len]", "value") == ["64"]
+    assert wishes.all(".story-touch [data-field=len]", "e.value") == ["16"]
+    assert wishes.reset().all(".story-touch [data-field=len]", "e.value") == ["64"]
 
 
 def test_counting_drowns_the_embeddings_and_dividing_depends_on_the_length(story, server):
@@ -138,8 +96,8 @@ def test_digits_of_positions(story):
     high, low = np.arange(8)[::-1], np.arange(8)
     digits = story("binary-252")
     digits.heat().check(bits(range(248, 256), high))
-    assert "".join(map(str, bits(range(248, 256), high)[4])) == "11111100" and digits.all("[data-readout] output", "dataset")[0]["row"] == "4"
-    digits.slide("offset", 3).press("dim", "16").press("bit_order", "lsb")
+    assert "".join(map(str, bits(range(248, 256), high)[4])) == "11111100" and digits.all("[data-readout] output", "e.dataset")[0]["row"] == "4"
+    digits.slide("offset", 3).pick("dim", "16").pick("bit_order", "lsb")
     digits.heat().check(bits(range(3, 11), np.repeat(low, 2)))
     digits.reset().heat().check(bits(range(248, 256), high))
 
@@ -153,15 +111,15 @@ def test_digits_of_positions(story):
     assert top.lines("a").missing("a:0", [(p, p % 32 >> 4) for p in range(64) if p != 32]) == []
     assert top.lines("b").missing("b:0", [(p, p >> 5) for p in range(64) if p != 32]) == []
     assert (top.numbers("value", "a"), top.numbers("value", "b")) == ([0], [1])
-    assert top.all(".story-versions li", "dataset") == [{"config": "a", "version": "printed"}, {"config": "b", "version": "defined"}]
+    assert top.all(".story-versions li", "e.dataset") == [{"config": "a", "version": "printed"}, {"config": "b", "version": "defined"}]
 
 
 def path_misses(figure, values):
-    data = figure.page.run("return {...document.querySelector(arguments[0]).dataset}", f"{figure.id} canvas[data-path]")
+    data = figure.page.run("return {...document.querySelector(arguments[0]).dataset}", f"{figure.at} canvas[data-path]")
     x, y = ([float(part) for part in data[axis].split(",")] for axis in "xy")
     color = [int(data["color"][at:at + 2], 16) for at in (1, 3, 5)]
     places = [[x[0] + np.dot(x[1:], row), y[0] + np.dot(y[1:], row), color] for row in values.tolist()]
-    return figure.page.run(lines.FIND.replace("canvas[data-lines]", "canvas[data-path]"), figure.id, places, 1).count(False)
+    return figure.page.run(lines.FIND.replace("canvas[data-lines]", "canvas[data-path]"), figure.at, places, 1).count(False)
 
 
 def test_bits_jump_and_waves_do_not(story, server):
@@ -171,7 +129,7 @@ def test_bits_jump_and_waves_do_not(story, server):
     assert path_misses(path, corners) <= 1  # under a name
     assert path.numbers("value") == [1, 1, 0] and path.numbers("step") == [pytest.approx(3 ** .5)] and path.numbers("mean") == [pytest.approx(steps.mean())]
     assert steps.argmax() == 3 and steps.min() == 1
-    assert path.press("lens", "4").numbers("step") == [pytest.approx(2 ** .5)]
+    assert path.pick("lens", "4").numbers("step") == [pytest.approx(2 ** .5)]
     path.reset()
 
     both = story("sine-waves")
@@ -215,7 +173,7 @@ def test_a_shift_is_one_matrix_and_turns_the_hands_of_clocks(story, server):
     for m in 0, 17:
         clocks.slide("both", m)
         assert clocks.numbers("product") == [pytest.approx(product, abs=1e-12)]
-        data = clocks.all("canvas[data-hands]", "dataset")[0]
+        data = clocks.all("canvas[data-hands]", "e.dataset")[0]
         assert (data["m"], data["n"]) == (str(m), str(m + 3))
     answer = json.loads(post(server, "/rotate", scheme="rope", head_dim=8, base=256, direction=-1, q=[[0, 1] * 4], k=[[0, 1] * 4], q_positions=[0], k_positions=[3], dtype="f64"))
     assert np.array(answer["tensors"]["k"]["data"]) == pytest.approx(waves(8, 256, [3]), abs=1e-12)  # the hands are the row
@@ -229,7 +187,7 @@ def test_places_change_with_the_beginning_and_distances_do_not(story):
         chased.slide("offset", first)
         chased.heat("a").check(first + places[:, None])
         chased.heat("b").check(places - places[:, None])
-    assert [data["value"] for data in chased.all("[data-readout] output", "dataset")] == ["6.0", "-2.0"]
+    assert [data["value"] for data in chased.all("[data-readout] output", "e.dataset")] == ["6.0", "-2.0"]
     chased.reset()
 
 
@@ -292,7 +250,7 @@ def test_only_distance_counts_also_on_two_axes_and_some_pairs_may_stand_still(st
     assert abs(array(server, axes, "cos") - np.cos(np.hstack([np.outer(patch // 8, w), np.outer(patch % 8, w)]))).max() < 1e-12
     grid.heat("a").check_against(server, flat, [64, 16])
     grid.heat("b").check_against(server, axes, [64, 16])
-    grid.press("grid", "4,16").heat("b").check_against(server, {**axes, "grid": [4, 16]}, [64, 16])
+    grid.pick("grid", "4,16").heat("b").check_against(server, {**axes, "grid": [4, 16]}, [64, 16])
     grid.reset().heat("b").check_against(server, axes, [64, 16])
 
     share = story("p-rope")
@@ -310,7 +268,7 @@ def test_each_figure_opens_as_it_is_seen(story):
     seen = {}
     for name in "dogs wishes integer-normalized binary-path shift-matrix rotation distance".split():
         figure = story(name)
-        seen[name] = (figure.shown(), figure.all("a[data-action=open]", "hash")[0])
+        seen[name] = (shown(figure), figure.all("a[data-action=open]", "e.hash")[0])
     page = figure.page
     assert page.run("return [...document.querySelectorAll('figure[id]')].map((f) => f.id)") == [f"fig-{name}" for name in FIGURES]
     for name, ((data, texts, maps), address) in seen.items():
@@ -323,18 +281,6 @@ def test_each_figure_opens_as_it_is_seen(story):
         if name == "shift-matrix":
             copied = json.loads(page.copied("json"))
             assert (copied["metrics"], copied["k"], copied["outputs"]) == (["shift"], [3], ["shift_matrix"])
-
-
-def test_in_chinese_on_a_narrow_screen(open_page, driver):
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 320, "height": 800, "deviceScaleFactor": 1, "mobile": True})
-    try:
-        page = open_page("view=story&story=designing&lang=zh&theme=dark")
-        for name in FIGURES:
-            Figure(page, name)
-        assert page.run("return document.documentElement.scrollWidth") <= 320
-        assert "designing." not in page.text("article") and page.run("return document.documentElement.lang") == "zh-CN"
-    finally:
-        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_numbers_of_the_text(server):

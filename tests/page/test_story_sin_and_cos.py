@@ -1,15 +1,12 @@
 """The story `sin-and-cos`: what its figures show and what its sentences state, against NumPy in float64."""
 import json
 import math
-import re
-import urllib.parse
 
 import numpy as np
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from browser import until
-from lines import Lines
+from figures import Figure
 from probes import post
 
 STORY = "sin-and-cos"
@@ -46,55 +43,6 @@ def spread(products):
 
 
 # ---- the page ------------------------------------------------------------------------------------------------------------
-
-
-class Figure:
-    """A figure of the story, scrolled to."""
-
-    def __init__(self, page, name):
-        self.page, self.at = page, f"#fig-{name}"
-        until(self.near, what=f"figure {name}")
-        page.settle()
-        states = self.all("figure[data-figure]", "e.dataset.state")
-        assert states and set(states) == {"ready"}, (name, states)
-
-    def near(self):
-        """Figures above it take their room meanwhile."""
-        self.page.run("document.querySelector(arguments[0]).scrollIntoView()", self.at)
-        return self.all("figure[data-figure]")
-
-    def all(self, selector, what="e.textContent"):
-        return self.page.run(f"return [...document.querySelectorAll(arguments[0])].map((e) => {what})", f"{self.at} {selector}")
-
-    def numbers(self, what, slot="a"):
-        return self.all(f'figure[data-config="{slot}"] figcaption data[data-what="{what}"]', "Number(e.value)")
-
-    def lines(self, slot="a"):
-        """The canvas of lines of a configuration: Lines looks for a figure by its view, here within the story's."""
-        found = Lines.__new__(Lines)
-        found.page, found.selector = self.page, f'{self.at} figure[data-config="{slot}"]'
-        return found.read()
-
-    def slide(self, field, value):
-        self.page.run("const e = document.querySelector(arguments[0]); e.value = arguments[1]; e.dispatchEvent(new Event('input', { bubbles: true }))",
-                      f'{self.at} .story-touch input[data-field="{field}"]', value)
-        self.page.settle()
-
-    def press(self, selector):
-        self.page.click(f"{self.at} {selector}")
-        self.page.settle()
-
-    def reset(self):
-        assert self.page.run("return !document.querySelector(arguments[0]).disabled", f"{self.at} [data-action=reset]")
-        self.press("[data-action=reset]")
-        assert self.page.run("return document.querySelector(arguments[0]).disabled", f"{self.at} [data-action=reset]")
-
-    def link(self):
-        return self.page.attribute(f"{self.at} a[data-action=open]", "href")
-
-    def config(self, slot="a"):
-        """As the link opens it."""
-        return json.loads(urllib.parse.unquote(re.search(rf"&{slot}=([^&]*)", self.link())[1]))
 
 
 @pytest.fixture
@@ -138,9 +86,9 @@ def test_sines_alone_and_mismatched_cosines(story):
     assert figure.numbers("spread") == [pytest.approx(spread(sines))] and spread(sines) == pytest.approx(spread(cosines))
     assert figure.lines().missing("a:similarity", points(means(sines))[1:]) == []
     assert figure.all("[data-readout] output", "Number(e.dataset.value)") == [pytest.approx(sines[48, 48])]
-    figure.press('[data-field="pairing"] [data-value="paired"]')
+    figure.pick("pairing", "paired")
     assert figure.numbers("spread")[0] < 1e-12
-    figure.press('[data-field="pairing"] [data-value="cos"]')
+    figure.pick("pairing", "cos")
     assert figure.numbers("spread") == [pytest.approx(spread(cosines))]
     figure.reset()
     assert figure.numbers("spread") == [pytest.approx(spread(sines))]

@@ -3,13 +3,11 @@ import json
 import math
 import pathlib
 import re
-import urllib.parse
 
 import numpy as np
 import pytest
 
-from browser import until
-from lines import Lines
+from figures import Figure
 from probes import Heat, array, post
 from story_texts import story_texts
 
@@ -49,54 +47,6 @@ def nearest(rows):
 # ---- the page ------------------------------------------------------------------------------------------------------------
 
 
-class Figure:
-    """A figure of the story, scrolled to."""
-
-    def __init__(self, page, name, states=("ready",)):
-        self.page, self.at = page, f"#fig-{name}"
-        until(self.near, what=f"figure {name}")
-        page.settle()
-        assert set(self.states()) == set(states), (name, self.states())
-
-    def near(self):
-        self.page.run("document.querySelector(arguments[0]).scrollIntoView()", self.at)
-        return self.states()
-
-    def all(self, selector, what="e.textContent"):
-        return self.page.run(f"return [...document.querySelectorAll(arguments[0])].map((e) => {what})", f"{self.at} {selector}")
-
-    def states(self): return self.all("figure[data-figure]", "e.dataset.state")
-
-    def numbers(self, what, slot="a"): return self.all(f'[data-config="{slot}"] data[data-what="{what}"]', "Number(e.value)")
-
-    def heat(self, slot="a", nth=0): return Heat(self.page, slot, nth, f"{self.at} figure")
-
-    def config(self, slot="a"):
-        """Of the address that `open` leads to."""
-        pairs = dict(part.split("=", 1) for part in self.page.attribute(f"{self.at} a[data-action=open]", "href")[1:].split("&"))
-        return json.loads(urllib.parse.unquote(pairs[slot]))
-
-    def put(self, field, value):
-        self.page.run("const e = document.querySelector(arguments[0]); e.value = arguments[1]; e.dispatchEvent(new Event('input', { bubbles: true }))", f'{self.at} input[data-field="{field}"]', value)
-        self.page.settle()
-
-    def pick(self, field, value):
-        self.page.click(f'{self.at} [data-field="{field}"] [data-value="{value}"]')
-        self.page.settle()
-
-    def reset(self):
-        start = self.page.attribute(f"{self.at} a[data-action=open]", "href")
-        self.page.click(f"{self.at} [data-action=reset]")
-        self.page.settle()
-        assert self.page.attribute(f"{self.at} a[data-action=open]", "href") != start
-        assert self.page.run("return document.querySelector(arguments[0]).disabled", f"{self.at} [data-action=reset]")
-
-    def open(self):
-        """In its own view; what was its heat map is then the page's."""
-        href = self.page.attribute(f"{self.at} a[data-action=open]", "href")
-        self.page.open(href[1:])
-
-
 def story(open_page, **keys):
     return open_page("&".join([f"view=story&story={STORY}&lang=en", *(f"{key}={value}" for key, value in keys.items())]))
 
@@ -124,7 +74,7 @@ def test_order_is_lost_and_the_symmetric_bias_does_not_bring_it_back(open_page, 
     assert (figure.heat("b").blocks()[0, 1:] == figure.heat("b").blocks()[0, 1]).all()  # the first word sees itself alone
     figure.reset()
     shown = figure.heat("b").blocks()
-    figure.open()
+    figure.page.open(figure.link()[1:])
     assert (Heat(figure.page, "b").blocks() == shown).all() and not figure.page.state("none")  # without positions it is its own twin
 
 
@@ -134,7 +84,7 @@ def test_tables(open_page):
     heat = wide.heat()
     assert (heat.rows, heat.cols, heat.cmap, heat.min, heat.max) == (100, 512, "viridis", -1, 1)
     heat.check(sinusoid(100, 512).astype(np.float32))
-    wide.put("dim", 7)
+    wide.slide("dim", 7)
     assert wide.heat().cols == 7
     wide.reset()
     assert wide.heat().cols == 512
@@ -142,7 +92,7 @@ def test_tables(open_page):
     cut = Figure(page, "table-50x64")
     cut.heat("b").check(sinusoid(50, 64).astype(np.float32))
     cut.heat("a").check(sinusoid(50, 512)[:, :64].astype(np.float32))
-    cut.put("base", 10000)
+    cut.slide("base", 10000)
     assert (cut.heat("a").blocks() == cut.heat("b").blocks()).all()
     cut.reset()
     cut.heat("a").check(sinusoid(50, 512)[:, :64].astype(np.float32))
@@ -151,7 +101,7 @@ def test_tables(open_page):
     heat = learned.heat()
     heat.check(array(page, learned.config(), "encoding", dtype="f32"))
     learned.heat("b").check(sinusoid(64, 64).astype(np.float32))
-    learned.put("len", 80)
+    learned.slide("len", 80)
     assert learned.states() == ["refused", "ready"] and "64 rows" in learned.all('[data-notice="refused"]')[0] and learned.heat("b").rows == 80
     learned.pick("out_of_range", "clamp")
     assert learned.states() == ["ready", "ready"]
@@ -159,7 +109,7 @@ def test_tables(open_page):
     assert (blocks[63:] == blocks[63]).all() and (blocks[62] != blocks[63]).any()
     learned.reset()
     assert learned.heat().rows == 64
-    learned.open()
+    learned.page.open(learned.link()[1:])
     Heat(page).check(array(page, {"scheme": "learned", "rows": 64, "dim": 64, "len": 64, "seed": 0, "std": 1}, "encoding", dtype="f32"))
 
 
@@ -167,7 +117,7 @@ def test_properties(open_page):
     page = story(open_page, sec=3)
     sines = Figure(page, "unique-bounded")
     assert sines.numbers("unique") == [pytest.approx(nearest(sinusoid(100, 512))[0], rel=1e-9)] and sines.all("[data-wish]", "e.dataset.holds") == ["true"] * 5
-    sines.put("dim", 2)
+    sines.slide("dim", 2)
     assert sines.numbers("unique") == [pytest.approx(nearest(sinusoid(100, 2))[0], rel=1e-9)] and sines.all("[data-wish=unique] a") == ["row 0", "row 44"]
     sines.reset()
     assert sines.numbers("unique") == [pytest.approx(3.7142703651, rel=1e-9)]
@@ -196,7 +146,7 @@ def test_rotation_and_the_query_that_forgets_where_it_stands(open_page, server):
         return [(a * b.conj()).sum().real, (abs(a) ** 2).sum(), (abs(b) ** 2).sum()]
 
     assert products("a") == pytest.approx(turned(-1, 9, 6), rel=1e-6) and products("b") == pytest.approx(turned(1, 9, 6), rel=1e-6)
-    norms.put("m", 30)
+    norms.slide("m", 30)
     assert products("b") == pytest.approx(turned(1, 30, 6), rel=1e-6)
     norms.reset()
     assert [round(products(slot)[0], 3) for slot in "ab"] == [-3.732, -5.968]
@@ -205,10 +155,10 @@ def test_rotation_and_the_query_that_forgets_where_it_stands(open_page, server):
     weights = lambda at: softmax(np.array([[2 * np.cos((at - n) * 10000.0 ** (-np.arange(4) / 4)).sum() for n in range(6)]]) / math.sqrt(8))
     cache.heat("a").check(weights(0).astype(np.float32))
     cache.heat("b").check(weights(5).astype(np.float32))
-    cache.put("q_offset", 2)
+    cache.slide("q_offset", 2)
     cache.heat("b").check(weights(2).astype(np.float32))
     cache.reset()
-    cache.open()
+    cache.page.open(cache.link()[1:])
     Heat(page, "b").check(weights(5).astype(np.float32))
 
 
@@ -218,7 +168,7 @@ def test_slopes_as_printed_and_as_defined(open_page):
     assert heads.numbers("slopes") == pytest.approx(slopes(8)) and slopes(8) == [2.0 ** -h for h in range(1, 9)]
     distance = np.arange(32)[:, None] - np.arange(32)
     heads.heat(nth=8).check(np.where(distance >= 0, -0.5 * distance, -np.inf))
-    heads.put("num_heads", 12)
+    heads.slide("num_heads", 12)
     assert heads.numbers("slopes") == pytest.approx(slopes(12), rel=1e-6)
     heads.pick("causal", "false")
     assert np.isfinite(heads.heat(nth=12).blocks()[0, 1]).all() and heads.heat(nth=12).blocks()[0, 1, 3] == 255
@@ -235,7 +185,7 @@ def test_slopes_as_printed_and_as_defined(open_page):
     page.settle()
     both.heat("b", 12).check(np.where(distance >= 0, -0.5 * distance, -np.inf))
     both.reset()
-    both.put("len", 8)
+    both.slide("len", 8)
     assert both.heat("a", 12).rows == 8
 
 
@@ -249,7 +199,7 @@ def test_beyond_the_trained_length(open_page, server):
     shares = [0 if 127 * w >= 2 * math.pi else np.mean([(d * w) % (2 * math.pi) > 127 * w for d in range(128, 256)]) for w in speeds]
     assert figure.numbers("unseen_angles")[0] == pytest.approx(np.mean(shares), rel=1e-12)
     assert figure.numbers("mass_beyond", "c")[0] == pytest.approx(0.09774, abs=1e-5)
-    figure.put("eval", 512)
+    figure.slide("eval", 512)
     assert figure.numbers("positions_without_row", "d")[0] == 0.75
     figure.reset()
     assert figure.numbers("positions_without_row", "d")[0] == 0.5
@@ -269,7 +219,7 @@ def test_training_waits_for_its_button(open_page, server):
     page.settle()
     figure = Figure(page, "training", states=("empty",))
     for key, value in {"steps": 2, "train": 16, "eval": 16, "seed": 3}.items():
-        figure.put(key, value)
+        figure.slide(key, value)
     assert set(figure.states()) == {"empty"} and trained(server) == before
     page.click(f"{figure.at} [data-action=start]")
     page.settle()
