@@ -95,12 +95,19 @@ struct map {
     double numbers[]; /* [k_len], then the tables of sides */
 };
 
-/* A table of the same amplitudes at position 0: [n, cosines, sines]. */
+/* Positions of a side: those of each batch row, where they differ. */
+static size_t n_places(const struct pe_side *side)
+{
+    size_t n_batches = side->positions ? side->positions->n_batches : 0;
+    return side->operand->n * (n_batches ? n_batches : 1);
+}
+
+/* A table of the same amplitudes at position 0: [places, cosines and sines]. */
 static void stop(struct pe_attention *t, size_t i, double *table)
 {
     size_t pairs = t->turn.rotation.n_pairs;
     const double *turned = t->sides[i].cosines;
-    for (uint64_t row = 0; row < t->sides[i].operand->n; row++)
+    for (size_t row = 0; row < n_places(&t->sides[i]); row++)
         for (size_t c = 0; c < pairs; c++) {
             const double *from = turned + row * 2 * pairs + c;
             table[row * 2 * pairs + c] = hypot(from[0], from[pairs]);
@@ -127,7 +134,7 @@ static enum pe_status prepare_map(struct pe_model *m, struct pe_failure *err)
     enum pe_status status = measure_operands((struct pe_diagnosis *)m->d, m->plan, err);
     size_t n = t->k_len, at = n, room[2];
     for (size_t i = 0; i < 2; i++) {
-        room[i] = changes->is_still[i] ? t->sides[i].operand->n * 2 * t->turn.rotation.n_pairs : 0;
+        room[i] = changes->is_still[i] ? n_places(&t->sides[i]) * 2 * t->turn.rotation.n_pairs : 0;
         if (changes->is_still[i] && (!t->turns || !t->sides[i].cosines))
             return pe_fail(err, "", "the width differs"); /* its angles are not in a table */
         n += room[i];

@@ -199,10 +199,10 @@ def test_ids_refused(server, fields, words):
     assert masked.status == 422 and "leave it or position_ids out" in masked.json()["detail"]
 
 
-def scores(q, k, positions, causal=True, mask=MASK):
+def scores(q, k, positions, causal=True, mask=MASK, q_positions=None):
     maps = []
     for b in range(len(q)):
-        a, c = (reference.rotate(x[b], positions[b], layout="half") for x in (q, k))
+        a, c = (reference.rotate(x[b], at[b], layout="half") for x, at in ((q, positions if q_positions is None else q_positions), (k, positions)))
         s = a @ c.swapaxes(1, 2) / np.sqrt(WIDTH)
         away = (np.arange(N) > np.arange(N)[:, None]) & causal
         maps.append(np.where(away | (mask[b] == 0), -np.inf, s))
@@ -221,6 +221,14 @@ def test_padded_maps(server, positions, codes):
         assert codes_of(answer) == codes, answer["findings"]
     else:  # distances between tokens are the same, so the scores are: relative positions hide the offset
         assert answer["explained"]
+
+
+def test_a_side_that_does_not_turn_in_a_padded_batch(server):
+    rng = np.random.default_rng(0)
+    q, k = (rng.standard_normal((3, 2, N, WIDTH)) for _ in range(2))
+    found = scores(q, k, by_tokens(MASK), q_positions=0 * MASK)
+    answer = ask(server, {**BELIEF, "causal": True, "attention_mask": MASK.tolist()}, q=q, k=k, scores=found)
+    assert codes_of(answer) == ["q_not_rotated"], answer["findings"]
 
 
 def test_a_map_with_its_layout(server):
