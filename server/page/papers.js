@@ -14,5 +14,5 @@ export const paperOf = (row) => row?.paper
   ? make('p', { class: 'hint papers' }, word('paper.one'), ' ', cited(row.paper)) : null;
 
 /* Of several: a list, for the end of a story. */
-export const papersOf = (rows) => make('section', { class: 'papers' }, make('h2', null, word('paper.all')),
+export const papersOf = (rows) => make('div', { class: 'papers' }, make('h2', null, word('paper.all')),
   make('ul', null, rows.map((row) => make('li', null, label(row), word('paper.colon'), cited(row.paper)))));
