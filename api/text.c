@@ -202,12 +202,15 @@ void api_text_shape(struct api_text *text, const uint64_t *shape, unsigned rank)
     add_char(text, ']');
 }
 
-/* In blocks, so that the reserved room stays close to the used room. */
+/* In blocks, so that the reserved room stays close to the used room. Narrow numbers are printed as the doubles that
+ * they are: a value is read back as doubles, and the shortest text of 0.1f is another one. */
 static void add_array(struct api_text *text, const struct pe_tensor *array)
 {
     enum { BLOCK = 4096 };
     struct api_elements e;
-    api_elements_init(&e, array->dtype, array->shape, array->rank, API_DIGITS_SHORTEST);
+    double wide[BLOCK];
+    bool is_narrow = pe_dtype_is_real(array->dtype) && array->dtype != PE_F64;
+    api_elements_init(&e, is_narrow ? PE_F64 : array->dtype, array->shape, array->rank, API_DIGITS_SHORTEST);
     const char *data = array->data;
     if (e.count == 0)
         api_text_put(text, "[]");
@@ -218,7 +221,12 @@ static void add_array(struct api_text *text, const struct pe_tensor *array)
             text->state = place ? API_TEXT_NO_MEMORY : text->state; /* any failure will do: the text is not read */
             return;
         }
-        text->n += api_elements_print(&e, data + first * pe_dtype_size(array->dtype), first, n, place);
+        const void *from = data + first * pe_dtype_size(array->dtype);
+        if (is_narrow) {
+            pe_convert(PE_F64, wide, array->dtype, from, n);
+            from = wide;
+        }
+        text->n += api_elements_print(&e, from, first, n, place);
     }
 }
 

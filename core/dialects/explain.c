@@ -420,6 +420,8 @@ enum pe_status pe_dialect_new(const struct pe_explain_request *request, enum pe_
     ex->request = request;
     ex->err = err;
     enum pe_status status = compute(ex);
+    if (!status && pe_was_cancelled()) /* consequences are incomplete */
+        status = pe_cancelled(err);
     if (status)
         pe_explain_free(ex);
     else

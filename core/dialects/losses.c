@@ -147,6 +147,10 @@ bool pe_is_permuted(const char *ours, const char *theirs)
 
 static const char says_value[] = "{tool} computes with {what} {gets} in place of {wanted}.";
 static const char says_list[] = "{tool} cannot state {what}.";
+static const char says_length[] =
+    "{tool} chooses the list by a length of {gets} whatever the sequence; shorter sequences turn otherwise.";
+static const char says_one[] =
+    "{tool} has one list, whatever the length of the sequence; on the other side of the original length it is wrong.";
 static const char says_rule[] = "{tool} cannot state the scaling {a}; it computes {b}.";
 
 static bool is_plain(const struct pe_value *v)
@@ -301,6 +305,7 @@ static void lose_length(struct pe_statement *e, const struct pe_dialect_kind *ki
     struct pe_value a = pe_word_or(ours, "scaling.convention", "transformers"),
                     b = pe_word_or(theirs, "scaling.convention", "transformers");
     struct pe_value taken = pe_config_at(theirs->config, "scaling.seq_len");
+    bool is_known = taken.kind == PE_INTEGER || taken.kind == PE_REAL;
     if (!pe_same(a.string, b.string) && !pe_same(b.string, "ggml"))
         lose_field(e, kind, "convention", a, b);
     else
@@ -308,9 +313,7 @@ static void lose_length(struct pe_statement *e, const struct pe_dialect_kind *ki
                 (struct pe_loss){.what = "seq_len",
                                  .wanted = {.kind = PE_NULL},
                                  .gets = keep(e->ex->values, taken),
-                                 .pattern =
-                                     "{tool} chooses the list by a length of {gets} whatever the sequence; shorter "
-                                     "sequences turn otherwise."},
+                                 .pattern = is_known ? says_length : says_one},
                 kind);
 }
 
@@ -385,6 +388,8 @@ enum pe_status pe_statement_compare(struct pe_statement *e, const struct pe_dial
         lose_shape(e, kind, ours, theirs);
     struct pe_turn turn = turn_of(e, ours), other = turn_of(e, theirs);
     enum likeness likeness = turn.n == other.n ? compare_turns(&turn, &other) : OTHER;
+    if (likeness == SAME && pe_same(rule_of(ours), "ntk") && !pe_same(rule_of(theirs), "ntk"))
+        likeness = ROUNDED; /* the base that stands for it is rounded to a double: cosines of large angles show it */
     if (likeness == ROUNDED)
         lose_rounding(e, kind, &turn, &other);
     if (likeness == OTHER && ours->turn.n == theirs->turn.n)

@@ -233,6 +233,15 @@ enum pe_status pe_statement_fill(struct pe_statement *e)
     const struct pe_dialect_kind *first = e->kinds[0];
     e->value = (struct pe_value){.kind = PE_NULL};
     e->layout = pe_config_word(first->own.config, "layout");
+    if (e->ex->layer_type && !e->target->info.members) { /* its architecture lays out all of them */
+        pe_lose(e,
+                (struct pe_loss){.what = "layers",
+                                 .wanted = {.kind = PE_NULL},
+                                 .gets = {.kind = PE_NULL},
+                                 .pattern = "{tool} states all kinds of layers at once: leave layer_type out."},
+                first);
+        return PE_OK;
+    }
     if (can_be_said(e, first) && say(e))
         return e->ex->err->status;
     if (e->value.kind == PE_NULL) {

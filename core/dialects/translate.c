@@ -94,6 +94,7 @@ struct job {
     const char *architecture;
     bool is_assumed;
     struct pe_node *list;
+    uint64_t has; /* bits: targets that have their entries */
     int64_t n_exact, n_entries;
 };
 
@@ -148,10 +149,15 @@ static enum pe_status add_entry(struct job *job, const struct pe_target *target,
     return PE_OK;
 }
 
-static enum pe_status add_target(struct job *job, const struct pe_target *target)
+/* Once, however often it is named. */
+static enum pe_status add_target(struct job *job, size_t i)
 {
-    if (pe_is_cancelled_at(0))
-        return pe_fail(job->ex->err, "", "cancelled");
+    const struct pe_target *target = pe_targets[i];
+    if (job->has >> i & 1)
+        return PE_OK;
+    job->has |= UINT64_C(1) << i;
+    if (pe_is_cancelled())
+        return pe_cancelled(job->ex->err);
     if (are_joined(job, target))
         return add_entry(job, target, 0, job->n_kinds);
     for (size_t k = 0; k < job->n_kinds; k++)
@@ -181,16 +187,26 @@ static enum pe_status check_to(const struct pe_explain *ex, const struct pe_valu
 static enum pe_status add_all(struct job *job)
 {
     for (size_t i = 0; pe_targets[i]; i++)
-        if (add_target(job, pe_targets[i]))
+        if (add_target(job, i))
             return job->ex->err->status;
     return PE_OK;
+}
+
+static enum pe_status add_named(struct job *job, const char *name)
+{
+    size_t i = 0;
+    if (pe_same(name, "all"))
+        return add_all(job);
+    while (pe_targets[i] != pe_target_find(name))
+        i++;
+    return add_target(job, i);
 }
 
 static enum pe_status add_targets(struct job *job, const struct pe_value *names, size_t n)
 {
     enum pe_status status = n ? PE_OK : add_all(job);
     for (size_t i = 0; !status && i < n; i++)
-        status = pe_same(names[i].string, "all") ? add_all(job) : add_target(job, pe_target_find(names[i].string));
+        status = add_named(job, names[i].string);
     return status;
 }
 
@@ -298,7 +314,7 @@ const struct pe_member pe_translate_members[] = {
      .members = pe_dialect_layer_members},
     {.name = "targets",
      .types = "array",
-     .summary = "one for each target, or kind of layers of a target, in the order of to",
+     .summary = "one for each target, or kind of layers of a target, in the order of to, once each",
      .items = "object",
      .members = target_members},
     {.name = "exact", .types = "integer", .summary = "how many entries lose nothing"},

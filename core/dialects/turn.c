@@ -40,7 +40,22 @@ static const double seen = 0.01;
 struct both {
     double w[2][HEAD_MAX], factor[2][HEAD_MAX];
     size_t index[HEAD_MAX], n;
+    struct begin {
+        double p; /* the first position where the pair can differ visibly */
+        size_t i;
+    } begins[HEAD_MAX];
+    uint64_t unasked; /* numbers since the client was asked for */
 };
+
+/* Asks about every 5 ms. */
+static bool is_left(struct both *both)
+{
+    both->unasked += both->n + 1;
+    if (both->unasked < 1 << 16)
+        return pe_was_cancelled();
+    both->unasked = 0;
+    return pe_is_cancelled();
+}
 
 static void add(struct both *both, size_t index, double w_a, double g_a, double w_b, double g_b)
 {
@@ -105,21 +120,26 @@ static void look_at(const struct both *both, int64_t p, struct pe_distance *out)
     }
 }
 
-static void find_largest(const struct both *both, int64_t length, struct pe_distance *out)
+enum { WORK_MAX = 1 << 23 };
+
+/* Of more than some 400 pairs fewer positions are looked at. */
+static void find_largest(struct both *both, int64_t length, struct pe_distance *out)
 {
-    int64_t fine = length < FINE ? length : FINE;
-    int64_t step = length > FINE ? (length - FINE + COARSE - 1) / COARSE : 1;
-    for (int64_t p = 0; p < fine; p++)
+    int64_t most = WORK_MAX / (int64_t)(both->n ? both->n : 1) - LAST, all = FINE + COARSE;
+    int64_t fine_most = most < all ? FINE * most / all : FINE, coarse_most = most < all ? most - fine_most : COARSE;
+    int64_t fine = length < fine_most ? length : fine_most;
+    int64_t step = length > fine ? (length - fine + coarse_most - 1) / coarse_most : 1;
+    for (int64_t p = 0; p < fine && !is_left(both); p++)
         look_at(both, p, out);
-    for (int64_t p = FINE; p < length && !pe_was_cancelled(); p += step)
+    for (int64_t p = fine; p < length && !is_left(both); p += step)
         look_at(both, p, out);
-    for (int64_t p = length - LAST > fine ? length - LAST : fine; p < length; p++)
+    for (int64_t p = length - LAST > fine ? length - LAST : fine; p < length && !is_left(both); p++)
         look_at(both, p, out);
 }
 
 /* ---- The first ---- */
 
-enum { TRIED_MAX = 1 << 20, WORK_MAX = 1 << 23 };
+enum { TRIED_MAX = 1 << 20 };
 
 /* |Δcos| and |Δsin| are at most |g_A - g_B| + max(g)·p·|w_A - w_B|. */
 static double reach(const struct both *both, size_t i, double p)
@@ -128,27 +148,39 @@ static double reach(const struct both *both, size_t i, double p)
     return fabs(g_a - g_b) + fmax(g_a, g_b) * p * fabs(both->w[0][i] - both->w[1][i]);
 }
 
-static int64_t earliest(const struct both *both, int64_t length)
+static int compare_begins(const void *a, const void *b)
 {
-    double first = (double)length;
+    double p = ((const struct begin *)a)->p, q = ((const struct begin *)b)->p;
+    return (p > q) - (p < q);
+}
+
+static void list_begins(struct both *both, int64_t length)
+{
     for (size_t i = 0; i < both->n; i++) {
         double apart = fabs(both->factor[0][i] - both->factor[1][i]);
         double speed = fmax(both->factor[0][i], both->factor[1][i]) * fabs(both->w[0][i] - both->w[1][i]);
-        double p = apart > seen ? 0 : speed > 0 ? floor((seen - apart) / speed) : (double)length;
-        first = fmin(first, p);
+        both->begins[i].p = apart > seen ? 0 : speed > 0 ? floor((seen - apart) / speed) : (double)length;
+        both->begins[i].i = i;
     }
-    return (int64_t)first;
+    qsort(both->begins, both->n, sizeof *both->begins, compare_begins);
 }
 
-static void find_first(const struct both *both, int64_t length, struct pe_distance *out)
+/* From the position on at which a pair can differ, which no pair can before. */
+static void find_first(struct both *both, int64_t length, struct pe_distance *out)
 {
-    int64_t start = earliest(both, length), work = 0;
-    for (int64_t p = start; p < length; p++) {
+    size_t n = 0;
+    list_begins(both, length);
+    double begin = both->n ? fmin(both->begins[0].p, (double)length) : (double)length;
+    int64_t start = (int64_t)begin, work = 0;
+    for (int64_t p = start; p < length && !is_left(both); p++) {
         if (p - start >= TRIED_MAX || work > WORK_MAX) {
             out->first_after = p;
             return;
         }
-        for (size_t i = 0; i < both->n; i++) {
+        while (n < both->n && both->begins[n].p <= (double)p)
+            n++;
+        for (size_t k = 0; k < n; k++) {
+            size_t i = both->begins[k].i;
             if (reach(both, i, (double)p) < seen)
                 continue;
             work++;
@@ -169,6 +201,7 @@ bool pe_turn_distance(const struct pe_turn *a, const struct pe_turn *b, bool is_
     *out = (struct pe_distance){.first = -1, .first_after = -1, .length = length};
     if (!both)
         return false;
+    both->unasked = 0;
     lay_out(a, b, is_permuted, both);
     find_largest(both, length, out);
     find_first(both, length, out);

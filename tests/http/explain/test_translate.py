@@ -7,8 +7,10 @@ import urllib.parse
 import numpy as np
 import pytest
 
-from asking import refused
-from tensors import from_raw
+import connection
+from asking import metric, refused
+from conftest import SANITIZED, Stopwatch, start_server
+from tensors import from_raw, multipart, npy
 
 TARGETS = ["transformers4", "transformers5", "vllm", "vllm_old", "sglang", "llama.cpp", "gguf", "megatron", "transformer_engine", "mlx", "torchtune",
            "x_transformers", "rotary_embedding_torch", "exllamav2"]
@@ -316,6 +318,57 @@ def test_said_elsewhere(server):
     assert server.get(f"/encode?said={query}&len=2&data=false").json()["config"]["layout"] == "interleaved"
 
 
+def test_lists_in_narrow_numbers_are_stated_as_they_are(server):
+    """0.1f is 0.10000000149011612: what is stated gives the same numbers again."""
+    request = {"scheme": "rope", "head_dim": 4, "positions": [1, 100000], "dtype": "f64"}
+    body, headers = multipart(request=json.dumps(request), inv_freq=npy(np.array([1, 0.1], "f4")))
+    first = server.post("/encode", body, headers).json()
+    again = server.ask("/encode", **{**request, **first["config"]}).json()
+    assert first["config"]["inv_freq"] == [1, float(np.float32(0.1))] and again["tensors"] == first["tensors"]
+    assert first["tensors"]["cos"]["data"][1] == pytest.approx(np.cos(1e5 * np.array([1, float(np.float32(0.1))])), abs=1e-15)
+
+
+def test_what_stands_for_ntk_is_rounded(server):
+    """base·s^(d/(d-2)) is no double: in f64 the tables differ, if only in their last bits."""
+    rope = {"scheme": "rope", "head_dim": 8, "layout": "half", "base": 10000.0, "scaling": {"type": "ntk", "factor": 3}}
+    for name in ("vllm", "transformers4", "transformers5"):
+        entry = to(server, name, **rope, length=131072)
+        assert lost(entry) == ["rounding"] and not entry["exact"] and entry["consequence"]["max_abs_cos"] < 1e-9
+
+
+def test_a_file_of_one_kind_of_layers(server):
+    entry = to(server, "gguf", hf_config=GEMMA, layer_type="sliding_attention")
+    assert entry["value"] is None and lost(entry) == ["layers"] and "leave layer_type out" in entry["loses"][0]["detail"]
+    assert to(server, "gguf", hf_config=GEMMA)["value"]["gemma3.block_count"] == 34
+
+
+def test_one_list_where_there_are_two(server):
+    longrope = {"rope_type": "longrope", "factor": 4.0, "short_factor": [1, 1, 4, 54], "long_factor": [26, 1, 1, 1], "attention_factor": 1}
+    entry = to(server, "rotary_embedding_torch", hf_config={"model_type": "granite", "head_dim": 8, "rope_scaling": longrope}, length=5000)
+    assert lost(entry)[-1] == "seq_len" and "has one list" in entry["loses"][-1]["detail"]
+    assert "nan" not in json.dumps(entry)
+
+
+def test_a_target_named_often_is_there_once(server):
+    names = ["vllm"] * 5000 + ["mlx"] + ["all"] * 5000
+    assert [entry["to"] for entry in translate(server, names, scheme="rope", head_dim=8)["targets"]] == ["vllm", "mlx", *(one for one in TARGETS if one not in ("vllm", "mlx"))]
+
+
+LONG = {"scheme": "rope", "head_dim": 512, "rotary_dim": 256, "base": 10000.4, "length": 1 << 31,
+        "scaling": {"type": "yarn", "factor": 3.3, "original_max_position_embeddings": 4097, "attention_factor": 1.71, "beta_fast": 31, "truncate": False}}
+
+
+@pytest.mark.skipif(SANITIZED, reason="a measure of time")
+def test_a_client_that_leaves_ends_the_measuring():
+    with start_server("--workers", "1") as server:
+        with connection.Client(server) as client:
+            client.send(connection.post(json.dumps(LONG).encode(), "/translate"))
+            assert connection.wait_until(lambda: metric(server, "posenc_busy_workers") == 1)
+        watch = Stopwatch(server)
+        assert connection.wait_until(lambda: metric(server, "posenc_busy_workers") + metric(server, "posenc_parked_jobs") == 0, 30)
+        assert watch.seconds() < 0.6
+
+
 def test_form_and_tags(server):
     answer = server.post("/translate", {"preset": "llama-3.1", "to": ["vllm", "llama.cpp"]}, headers={"Accept": "text/plain"})
     lines = answer.body.decode().splitlines()
@@ -325,7 +378,7 @@ def test_form_and_tags(server):
     assert got.status == 200 and [entry["to"] for entry in got.json()["targets"]] == ["vllm", "gguf"]
     assert server.get("/translate?preset=llama-3.1&to=vllm,gguf", headers={"If-None-Match": got.headers["ETag"]}).status == 304
     assert [entry["architecture"] for entry in server.get("/translate?preset=llama-3.1&to=gguf&architecture=qwen2").json()["targets"]] == ["qwen2"]
-    assert [entry["to"] for entry in translate(server, ["mlx", "vllm", "mlx"], preset="llama-3.1")["targets"]] == ["mlx", "vllm", "mlx"]
+    assert [entry["to"] for entry in translate(server, ["mlx", "vllm", "mlx"], preset="llama-3.1")["targets"]] == ["mlx", "vllm"]
     zh = server.post("/translate", {"preset": "llama-3.1", "to": "llama.cpp", "lang": "zh"}).json()
     assert zh["targets"][0]["loses"][0]["detail"] == zh["targets"][0]["loses"][0]["detail_zh"] == "llama.cpp 无法表示缩放 llama3；它按 default 计算。"
 
