@@ -389,7 +389,7 @@ enum pe_status pe_statement_compare(struct pe_statement *e, const struct pe_dial
     struct pe_turn turn = turn_of(e, ours), other = turn_of(e, theirs);
     enum likeness likeness = turn.n == other.n ? compare_turns(&turn, &other) : OTHER;
     if (likeness == SAME && pe_same(rule_of(ours), "ntk") && !pe_same(rule_of(theirs), "ntk"))
-        likeness = ROUNDED; /* the base that stands for it is rounded to a double: cosines of large angles show it */
+        likeness = ROUNDED; /* the base in its place is rounded to a double: cosines of large angles show it */
     if (likeness == ROUNDED)
         lose_rounding(e, kind, &turn, &other);
     if (likeness == OTHER && ours->turn.n == theirs->turn.n)
