@@ -40,6 +40,8 @@ static int schemes(struct line *line)
 {
     const char *name = line->n_operands ? line->operands[0] : NULL;
     char path[160] = "/schemes";
+    if (line->n_operands > 1)
+        return trouble("%s takes one scheme; found: %s", line->command->name, line->operands[1]);
     if (name)
         snprintf(path, sizeof path, "/schemes/%.120s", name);
     const struct pe_scheme_info *scheme = name ? pe_scheme_find(name) : NULL;
@@ -94,15 +96,11 @@ static int no_command(const char *name)
                    nearest ? nearest : "");
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     static struct line line;
-    signal(SIGPIPE, SIG_IGN);
-    api_setup();
-    pe_gemm_setup();
-    pe_speak_in(listing_lang());
     if (argc < 2)
-        return listing_help(NULL), TROUBLE;
+        return trouble("a command is missing; posenc --help lists them");
     if (strcmp(argv[1], "--help") == 0)
         return listing_help(NULL);
     if (strcmp(argv[1], "--version") == 0)
@@ -116,5 +114,15 @@ int main(int argc, char **argv)
     int status = line_read(&line, argc - 2, argv + 2);
     status = status ? status : answer(&line);
     free(line.query.p);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN);
+    api_setup();
+    pe_gemm_setup();
+    pe_speak_in(listing_lang());
+    int status = run(argc, argv);
     return fflush(stdout) && errno != EPIPE ? trouble("cannot write: %s", strerror(errno)) : status;
 }

@@ -231,6 +231,15 @@ def test_errors_are_in_the_language_of_the_locale():
     assert "nearest: encode" in posenc("encoed").stderr.decode() and posenc().returncode == 2
 
 
+def test_trouble_is_one_line_beside_an_empty_output():
+    for words in (), ("schemes", "rope", "alibi"), ("encode", "rope"):
+        done = posenc(*words)
+        assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1), words
+    for words in ("--help",), ("--version",), ("schemes",):
+        with open("/dev/full", "wb") as full:
+            assert subprocess.run([POSENC, *words], stdout=full, stderr=subprocess.PIPE, timeout=60).returncode == 2, words
+
+
 def test_a_closed_pipe_ends_it_silently():
     done = subprocess.run(["sh", "-c", f"'{POSENC}' encode --scheme rope --len 1000000 | head -c 10; exit ${{PIPESTATUS:-0}}"], capture_output=True, timeout=60)
     assert done.stdout == b'{"scheme":' and not done.stderr
