@@ -40,7 +40,6 @@ WIDE = """return [...document.querySelectorAll('article[data-story] :is(p, h2, l
   .filter((node) => node.checkVisibility() && node.getBoundingClientRect().right > innerWidth + 1).map((node) => node.textContent)"""
 BEYOND = """return [...document.querySelectorAll(':is(.story-prose, figcaption) > p:not([class=products]) math')]
   .filter((math) => math.getBoundingClientRect().right > math.closest('p').getBoundingClientRect().right + 1).map((math) => math.textContent)"""
-REFUSED = {"absolute-relative"}  # on a phone its figure t5-buckets asks for the mean of integers
 LONG = {"sin-and-cos"}  # has a formula that is wider than a paragraph on a phone, and still on the screen
 
 
@@ -101,7 +100,7 @@ def test_a_line_of_the_contents_is_an_address_and_back_leads_back(open_page):
 
 @pytest.mark.parametrize("story", STORIES)
 def test_every_figure_is_ready_touchable_and_named_in_both_languages(open_page, narrow, story):  # noqa: F811
-    narrow(None if story in REFUSED else 320)  # where the figures are built
+    narrow(320)  # where the figures are built
     page = open_story(open_page, story)
     names = page.run(NAMES)
     for name in names:
@@ -131,7 +130,7 @@ def test_every_figure_is_ready_touchable_and_named_in_both_languages(open_page, 
     for width in (320, 390, 1440):
         narrow(width)
         page.settle()
-        assert story in REFUSED or set(page.run(STATES)) <= {"ready", "empty"}, width
+        assert set(page.run(STATES)) <= {"ready", "empty"}, width
         assert page.run("return document.documentElement.scrollWidth") <= width, f"{width}: the page scrolls sideways"
         assert page.run(WIDE) == [], f"{width}: cut off"
         assert story in LONG or page.run(BEYOND) == [], f"{width}: beyond its paragraph"

@@ -169,7 +169,11 @@ export class HeatMap {
 
   /* ---- geometry ---- */
 
-  get #reduce() { return this.#source.reduce ?? this.page.store.state.red; }
+  /* Integers have no mean. */
+  #reduceOf({ dtype }) {
+    const chosen = this.#source.reduce ?? this.page.store.state.red;
+    return chosen === 'mean' && dtype?.[0] === 'i' ? 'sample' : chosen;
+  }
 
   /* Pixels that a picture may take. */
   #rooms(about) {
@@ -208,7 +212,7 @@ export class HeatMap {
   #lacks() {
     const picture = this.#picture;
     if (picture?.source !== this.#source || !picture.about.sure || picture.range === undefined) return true;
-    return !picture.serves(this.#layout(picture.about), this.#reduce) || this.readout.text === null
+    return !picture.serves(this.#layout(picture.about), this.#reduceOf(picture.about)) || this.readout.text === null
       || this.companion?.isServed(this) === false || this.#isAfterDue();
   }
 
@@ -239,14 +243,14 @@ export class HeatMap {
   async #askWindow(get) {
     const source = this.#source;
     const picture = this.#picture?.source === source ? this.#picture : await Picture.of(get, source, this.#picture);
-    await picture.askWindow(get, this.#layout, this.#reduce);
+    await picture.askWindow(get, this.#layout, this.#reduceOf(picture.about));
     await this.#setPicture(picture);
   }
 
   async #verify(get) {
     if (!this.about.sure) {
       const picture = await this.#picture.verified(get);
-      await picture.askWindow(get, this.#layout, this.#reduce);
+      await picture.askWindow(get, this.#layout, this.#reduceOf(picture.about));
       await this.#setPicture(picture);
     }
     const { meta } = this.about;
@@ -346,7 +350,7 @@ export class HeatMap {
     };
   }
 
-  get #drawnReduce() { return this.#picture.kept?.reduce ?? this.#reduce; }
+  get #drawnReduce() { return this.#picture.kept?.reduce ?? this.#reduceOf(this.#picture.about); }
 
   /* Toolbar, edges and caption say what stands on the canvas. */
   #explain(range) {
