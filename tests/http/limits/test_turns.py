@@ -48,6 +48,10 @@ def heads(shape):
     return np.random.default_rng(0).standard_normal(shape).astype("f4")
 
 
+def of_maps(i):
+    return {name: {"shape": [2, 1024, 1024], "seed": i + k, "std": 1} for k, name in enumerate(("q", "k"))}
+
+
 # Each computes for half a minute or more in one job; i tells them apart, so that none shares another's work.
 HEAVY = {
     "a picture of a table": lambda i: fields(scheme="sinusoidal", dim=512, len=4000000000, slice=[[None, None, 8000000], None], reduce="absmax", format="text", vmin=-2.0 - i),
@@ -57,6 +61,8 @@ HEAVY = {
     "the last row of floater": lambda i: fields(scheme="floater", dim=512, positions=[3000], seed=i, format="raw"),
     "the last row of recursive": lambda i: fields(scheme="recursive", dim=1448, hidden=1440, positions=[8000], seed=i, format="raw"),
     "an analysis": lambda i: fields("/analyze", scheme="sinusoidal", dim=2048, len=16384, offset=i, metrics=["unique"]),
+    "a diagnosis of scores": lambda i: fields("/diagnose", scheme="rope", **of_maps(i), scores={"shape": [2, 1024, 1024], "seed": i, "std": 1}),
+    "a diagnosis of probabilities": lambda i: fields("/diagnose", scheme="rope", **of_maps(i), probs={"shape": [2, 1024, 1024], "seed": i, "std": 1}),
     "a window's table": lambda i: fields(scheme="swinv2", grid=[64, 64], num_heads=256, hidden=1024, seed=i, format="raw"),
     "long rows of attention": lambda i: parts({"scheme": "none", "num_heads": 1, "format": "raw", "outputs": ["row_entropy"], "softmax_scale": 0.01 + i}, q=heads((1, 30000, 64)), k=heads((1, 30000, 64))),
     "values that are no numbers": lambda i: parts({"scheme": "none", "num_heads": 1, "format": "raw", "outputs": ["output"], "softmax_scale": 0.01 + i}, q=heads((1, 9000, 64)), k=heads((1, 20000, 64)),
@@ -171,7 +177,7 @@ def test_the_same_bytes_in_turns():
         assert all(answer == expected[i] for answer in answers), FINITE[i]
 
 
-@pytest.mark.parametrize("kind", ["a picture of a table", "an analysis", "the last row of floater", "a window's table"])
+@pytest.mark.parametrize("kind", ["a picture of a table", "an analysis", "a diagnosis of scores", "the last row of floater", "a window's table"])
 def test_a_client_that_leaves_frees_its_turn(server, kind):
     if SANITIZED:
         pytest.skip("a measure of time")
