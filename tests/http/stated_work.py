@@ -2,6 +2,7 @@
 time that the server spends on it. Used by test_stated_work.py and by the bench."""
 import itertools
 import json
+import math
 import re
 import time
 import urllib.error
@@ -20,6 +21,15 @@ def drawn(*shape, seed=1):
     return {"shape": list(shape), "seed": seed, "std": 1}
 
 
+def angles(n, pairs):
+    return [[p * 10000 ** (-c / pairs) for c in range(pairs)] for p in range(n)]
+
+
+def each(function, rows):
+    return [[function(x) for x in row] for row in rows]
+
+
+# Of tensors that are as believed, the arithmetic is told too: that is most of their work.
 EVIDENCE = {
     "cos, sin [8,2048]": {"cos": drawn(8, 2048), "sin": drawn(8, 2048, seed=2)},
     "cos, sin of xpos": {"scheme": "xpos", "cos": drawn(64, 32), "sin": drawn(64, 32, seed=2)},
@@ -37,6 +47,13 @@ EVIDENCE = {
     "bias of sandwich": {"scheme": "sandwich", "bias": drawn(8, 64, 64)},
     "bias of fire": {"scheme": "fire", "seed": 1, "bias": drawn(8, 32, 32)},
     "bias of t5": {"scheme": "t5", "seed": 1, "bias": drawn(8, 64, 64)},
+    "scores [2,64,64]": {"scheme": "rope", "q": drawn(2, 64, 64), "k": drawn(2, 64, 64, seed=2), "scores": drawn(2, 64, 64, seed=3)},
+    "probs of alibi": {"scheme": "alibi", "num_heads": 2, "q": drawn(2, 64, 64), "k": drawn(2, 64, 64, seed=2), "probs": drawn(2, 64, 64, seed=3)},
+    "cos, sin of a batch": {"cos": drawn(4, 256, 64), "sin": drawn(4, 256, 64, seed=2)},
+    "cos, sin as believed": {"scheme": "rope", "head_dim": 64, "cos": each(math.cos, angles(1024, 32)), "sin": each(math.sin, angles(1024, 32))},
+    "angles as believed": {"scheme": "rope", "head_dim": 256, "angles": angles(512, 128)},
+    "inv_freq as believed": {"scheme": "rope", "head_dim": 256, "inv_freq": angles(2, 128)[1]},
+    "encoding as believed": {"scheme": "sinusoidal", "dim": 128, "layout": "half", "encoding": [s + c for s, c in zip(each(math.sin, angles(512, 64)), each(math.cos, angles(512, 64)))]},
 }
 
 
