@@ -16,8 +16,51 @@ def mistakes(right, arrays):
     f = truth.resolved(right)
     if "position_ids" in arrays:
         return [(words, belief, sorted(codes)) for words, belief, codes in ids(f)]
+    if "w_found" in arrays:
+        return [(words, belief, sorted(codes)) for words, belief, codes in weights(f)]
+    if {"scores", "probs"} & set(arrays):
+        return [(words, belief, sorted(codes)) for words, belief, codes in maps(f, arrays)]
+    if "attention_mask" in arrays:
+        return [(words, belief, sorted(codes)) for words, belief, codes in padded(f)]
     kinds = {"rope": rotary, "xpos": rotary, "sinusoidal": sinusoid, "alibi": alibi, "t5": t5, "deberta": deberta, "fourier": fourier}
     return [(words, belief, sorted(codes)) for words, belief, codes in kinds[f["scheme"]](f, arrays)]
+
+
+def weights(f):
+    names = ["none", "interleaved_to_half", "half_to_interleaved"]
+    for other in (name for name in names if name != f["conversion"]):
+        yield f"the conversion {other}", {**f, "conversion": other}, {"rows_permuted", "rows_permuted_twice"}
+    field = "num_kv_heads" if "num_kv_heads" in f else "num_heads"
+    for times in (2, 0.5):
+        yield f"{times} times as many heads", {**f, field: int(times * f[field])}, {"rows_heads_other"}
+
+
+def maps(f, arrays):
+    d = arrays["q"].shape[-1]
+    yield "the softmax scale forgotten", {**f, "softmax_scale": 1}, {"softmax_scale_other"}
+    yield "the scale of a whole head of twice the width", {**f, "softmax_scale": (2 * d) ** -0.5}, {"softmax_scale_other"}
+    yield "a cap", {**f, "softcap": 20}, {"softcap_missing"}
+    yield "the mask forgotten", without(f, "causal"), {"mask_extra"}
+    yield "a window", {**f, "window": 4}, {"window_other", "mask_missing"}
+    if f["scheme"] != "rope":
+        yield "halves that turn", {**f, "scheme": "rope", "layout": "half"}, {"scheme_other", "q_not_rotated"}
+        yield "a bias", {**f, "scheme": "alibi"}, {"scheme_other", "bias_missing"}
+        return
+    layout = f.get("layout", "interleaved")
+    yield "the other layout", {**f, "layout": "half" if layout == "interleaved" else "interleaved"}, {"layout_swapped"}
+    yield "rotated the other way", {**f, "direction": -1}, {"direction_reversed"}
+    yield "base 500000", {**f, "base": 500000}, {"base_other"}
+    yield "linear 4 believed", {**f, "scaling": {"type": "linear", "factor": 4}}, {"scaling_missing"}
+    yield "no positions", {**without(f, "layout"), "scheme": "none"}, {"scheme_other"}
+
+
+def padded(f):
+    yield "columns counted", {**f, "padding": "counted"}, {"padding_skipped"}
+    yield "the other layout", {**f, "layout": "half" if f["layout"] == "interleaved" else "interleaved"}, {"layout_swapped"}
+    yield "positions begin one later", {**f, "offset": 1}, {"off_by_one"}
+    yield "rotated the other way", {**f, "direction": -1}, {"direction_reversed"}
+    yield "base 500000", {**f, "base": 500000}, {"base_other"}
+    yield "linear 4 believed", {**f, "scaling": {"type": "linear", "factor": 4}}, {"scaling_missing"}
 
 
 def of_positions(f):
@@ -39,7 +82,7 @@ def rotary(f, arrays):
     if several:
         yield from axes(f)
     yield from scalings(f, several)
-    if "inv_freq" not in arrays:
+    if not {"inv_freq", "rope_freqs"} & set(arrays):
         yield from of_positions(f)
         yield "rotated the other way", {**f, "direction": -f.get("direction", 1)}, {"direction_reversed"}
     base = f.get("base", 10000)

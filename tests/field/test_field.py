@@ -9,7 +9,8 @@ import truth
 ROWS = store.rows()
 FIELDS = {"id", "project", "commit", "licence", "path", "symbol", "evidence", "layout", "store", "arrays", "identify", "right", "wrong", "note", "differs"}
 CODE = re.compile(r"\b(def|class|import|return|lambda|torch\.|np\.|jnp\.|self\.)\b|[{};]\s*$")
-KINDS = {"cos", "sin", "q", "q_out", "k", "k_out", "angles", "position_ids", "encoding", "bias", "buckets", "table", "freqs_cis", "cos_sin", "matrix", "inv_freq"}
+KINDS = {"cos", "sin", "q", "q_out", "k", "k_out", "angles", "position_ids", "encoding", "bias", "buckets", "table", "freqs_cis", "cos_sin", "matrix", "inv_freq",
+         "rope_freqs", "scores", "probs", "attention_mask", "w_believed", "w_found"}
 MOST = 12 << 20
 
 

@@ -39,6 +39,13 @@ def coordinates(f, n):
     return np.arange(n, dtype=float)[None] + f.get("offset", 0)
 
 
+def of_mask(f, mask):
+    """Positions [B, n] of a padded batch: those of its tokens, or its columns."""
+    if f.get("padding") == "counted":
+        return np.arange(mask.shape[-1]) + f.get("offset", 0) + 0 * mask
+    return np.where(mask == 1, mask.cumsum(-1) - 1 + f.get("offset", 0), f.get("pad_position", 1))
+
+
 def over_grid(f):
     grid, coords = f["grid"], f.get("coords", "index")
     axes = [np.arange(k, dtype=float) for k in grid]
@@ -389,6 +396,44 @@ def swin_index(grid):
     return (y[:, None] - y[None] + h - 1) * (2 * w - 1) + x[:, None] - x[None] + w - 1
 
 
+# ---- Maps -----------------------------------------------------------------------------------------------------------------------
+
+
+def attend(f, arrays):
+    """Scores and probabilities of q and k [..., heads, n, d], and what each may be off by."""
+    q, k = arrays["q"].astype(float), arrays["k"].astype(float)
+    d, (Q, K) = q.shape[-1], (q.shape[-2], k.shape[-2])
+    if f["scheme"] == "rope":
+        q, k = rotate({**f, "offset": K - Q}, q)[0], rotate(f, k, True)[0]
+    k = np.repeat(k, q.shape[-3] // k.shape[-3], -3)
+    scale, turning = f.get("softmax_scale", d**-0.5), min(2.0**-21 * K, 1 / 8) if f["scheme"] == "rope" else 0
+    e = scale * q @ k.swapaxes(-1, -2)
+    size = scale * np.linalg.norm(q, axis=-1)[..., :, None] * np.linalg.norm(k, axis=-1)[..., None, :]
+    if f.get("softcap"):
+        e = f["softcap"] * np.tanh(e / f["softcap"])
+    lost = (24 * UNIT["f32"] + turning) * np.abs(size)
+    if f["scheme"] == "alibi":
+        b = alibi(f, e.shape)
+        e, lost = e + b, lost + 16 * UNIT["f32"] * np.nan_to_num(np.abs(b), posinf=0)
+    e = hidden(f, e, *distances(f, Q, K))
+    lost = lost + 4 * UNIT["f32"] * np.where(np.isfinite(e), np.abs(e), 0)
+    p = np.exp(e - e.max(-1, keepdims=True))
+    p = p / p.sum(-1, keepdims=True)
+    return {"scores": (e, lost), "probs": (p, p * np.expm1(2 * lost.max(-1, keepdims=True)) + 4 * UNIT["f32"])}
+
+
+# ---- Two checkpoints ------------------------------------------------------------------------------------------------------------
+
+
+def converted(f, w):
+    """Its rows, moved in each head as the conversion says."""
+    heads = f.get("num_kv_heads", f.get("num_heads", 8))
+    rows = np.arange(len(w)).reshape(heads, -1)
+    half = rows.shape[1] // 2
+    ways = {"interleaved_to_half": [rows[:, 0::2], rows[:, 1::2]], "half_to_interleaved": [np.stack([rows[:, :half], rows[:, half:]], -1).reshape(heads, -1)]}
+    return w[np.concatenate(ways.get(f.get("conversion", "none"), [rows]), -1).ravel()]
+
+
 # ---- A row ----------------------------------------------------------------------------------------------------------------------
 
 LAYOUTS = {"bhnd": None, "bnhd": "bnhd->bhnd", "nbhd": "nbhd->bhnd", "nhd": "nhd->hnd"}
@@ -410,6 +455,12 @@ def predicted(belief, arrays):
     f = resolved(belief)
     layout = f.pop("tensor_layout", "bhnd")
     out = {}
+    if "w_found" in arrays:
+        return {"w_found": (converted(f, arrays["w_believed"]).astype(float), np.zeros(arrays["w_found"].shape))}
+    if {"scores", "probs"} & set(arrays):
+        return {name: one for name, one in attend(f, arrays).items() if name in arrays}
+    if "attention_mask" in arrays:
+        return padded(f, layout, arrays)
     for name, a in arrays.items():
         if name in ("q_out", "k_out"):
             of, keys = (arrays["q"], False) if name == "q_out" else (arrays["k"], True)
@@ -433,16 +484,26 @@ def predicted(belief, arrays):
     return out
 
 
+def padded(f, layout, arrays):
+    """q_out of a padded batch; what padding has may be anything."""
+    mask = arrays["attention_mask"]
+    f = {**f, "positions": of_mask(f, mask).tolist(), "positions_layout": "batch"}
+    values, may = rotate(f, to_heads(arrays["q"], layout))
+    may = np.where(mask[:, None, :, None] == 1, may, np.inf)
+    return {"q_out": (from_heads(values, layout), from_heads(may, layout))}
+
+
 def rotary_tables(f, arrays):
     out = {}
-    for name in {"cos", "angles", "freqs_cis", "cos_sin", "matrix", "inv_freq"} & set(arrays):
+    for name in {"cos", "angles", "freqs_cis", "cos_sin", "matrix", "inv_freq", "rope_freqs"} & set(arrays):
         a = arrays[name]
-        pair, times = {"cos": (-1, 1), "angles": (-1, 1), "freqs_cis": (-2, 2), "cos_sin": (-1, 1), "matrix": (-3, 2), "inv_freq": (-1, 2)}[name]
+        pair, times = {"cos": (-1, 1), "angles": (-1, 1), "freqs_cis": (-2, 2), "cos_sin": (-1, 1), "matrix": (-3, 2), "inv_freq": (-1, 2), "rope_freqs": (-1, 2)}[name]
         width = a.shape[pair] * times
-        n = 1 if name == "inv_freq" else a.size // (np.prod(a.shape[pair:]))
+        n = 1 if name in ("inv_freq", "rope_freqs") else a.size // (np.prod(a.shape[pair:]))
         r = widths_of(f, 2 * width if name in ("cos", "angles") and "head_dim" not in f else width)[1]
-        if name == "inv_freq":
+        if name in ("inv_freq", "rope_freqs"):
             w = ladder(f, r, coordinates(f, 1).max())[0]
+            w = powers(f.get("base", 1e4), r) / w if name == "rope_freqs" else w
             out[name] = w.reshape(a.shape), (np.maximum(2.0**-20, loss(w, np.arange(len(w)))) * w).reshape(a.shape)
             continue
         if name == "angles":
