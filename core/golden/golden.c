@@ -4,10 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct pe_param of_query_scale[] = {PE_QUERY_SCALE_FIELDS(pe_golden_fields)};
+
 static const struct pe_param rows[] = {
     PE_P_INT(pe_golden_fields, seed, 0, 0, 0x1p53, "seed", "seed of the queries and keys, and of random weights"),
     PE_P_REALS(pe_golden_fields, positions, -PE_POSITION_MAX, PE_POSITION_MAX, "positions",
                "at most 64 positions, [n] or [axes][n]; default a few that show much", .group = PE_G_SEQUENCE),
+    PE_P_OBJECT("query_scale", of_query_scale, "scale of queries", PE_QUERY_SCALE_ABOUT, .group = PE_G_ATTENTION),
     PE_P_END,
 };
 
@@ -57,7 +60,20 @@ static enum pe_status read_fields(struct pe_golden *golden, struct pe_failure *e
         return pe_fail(err, "", "the request has %zu fields; allowed: at most %d", request->n_fields, PE_FIELDS_MAX);
     enum pe_status status =
         pe_params_read(rows, &golden->fields, request->fields, request->n_fields, golden->taken, "", err);
+    if (!status)
+        status = pe_query_scale_read(&golden->fields.query_scale, request->fields, request->n_fields, err);
     return status ? status : refuse_sequence(request, err);
+}
+
+static enum pe_status check_query_scale(const struct pe_golden *golden, struct pe_failure *err)
+{
+    const struct pe_plan *plan = golden->kinds[0].plan;
+    if (!golden->fields.query_scale.is_given)
+        return PE_OK;
+    if (golden->family != PE_GOLDEN_ROTARY)
+        return pe_fail(err, "/query_scale", "query_scale multiplies rotated queries; %s rotates none",
+                       plan->scheme->info.name);
+    return pe_query_scale_check(&golden->fields.query_scale, plan->seq.n_axes, plan->seq.q, err);
 }
 
 /* ---- Places ---- */
@@ -111,6 +127,8 @@ static enum pe_status open_all(struct pe_golden *golden, struct pe_failure *err)
     enum pe_status status = read_fields(golden, err);
     if (!status)
         status = pe_golden_kinds(golden, err);
+    if (!status)
+        status = check_query_scale(golden, err);
     if (!status)
         status = choose_places(golden, err);
     return status ? status : pe_golden_lay_out(golden, err);
@@ -203,6 +221,17 @@ static void put_tolerances(const struct pe_golden *golden, struct pe_node *root)
     }
 }
 
+static void put_config(const struct pe_golden *golden, struct pe_node *configs, const struct pe_golden_kind *kind)
+{
+    const struct pe_value *config = pe_plan_config(kind->plan),
+                          scale = pe_query_scale_value(&golden->fields.query_scale);
+    struct pe_node *node = pe_put_object(configs, name_of(kind));
+    for (size_t i = 0; i < config->object.n; i++)
+        pe_put_value(node, config->object.fields[i].name, &config->object.fields[i].value);
+    if (golden->fields.query_scale.is_given)
+        pe_put_value(node, "query_scale", &scale);
+}
+
 const struct pe_value *pe_golden_about(struct pe_golden *golden)
 {
     pe_values_free(golden->about);
@@ -216,7 +245,7 @@ const struct pe_value *pe_golden_about(struct pe_golden *golden)
         pe_put_string(root, "preset", preset->name);
     struct pe_node *configs = pe_put_object(root, "configs");
     for (size_t i = 0; i < golden->n_kinds; i++)
-        pe_put_value(configs, name_of(&golden->kinds[i]), pe_plan_config(golden->kinds[i].plan));
+        put_config(golden, configs, &golden->kinds[i]);
     if (golden->n_layer_types > 1)
         put_layers(golden, root);
     put_tolerances(golden, root);

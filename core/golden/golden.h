@@ -7,6 +7,7 @@
 
 #include "core/models/models.h"
 #include "core/params.h"
+#include "core/rotate/rotate_rows.h"
 #include "core/scheme.h"
 #include "core/sequence/sequence.h"
 #include "core/values.h"
@@ -17,6 +18,7 @@ enum { PE_GOLDEN_KINDS_MAX = 16, PE_GOLDEN_PLACES_MAX = 64, PE_GOLDEN_HEADS = 2 
 struct pe_golden_fields {
     int64_t seed;
     struct pe_reals positions;
+    struct pe_query_scale query_scale; /* of q_out */
 };
 
 /* ---- places.c: where the encodings are looked at ---- */

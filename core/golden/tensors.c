@@ -182,6 +182,8 @@ static enum pe_status rotate(struct pe_golden *golden, struct pe_golden_tensor *
     struct pe_golden_ask ask = {.operation = PE_ROTATE, .dtype = PE_F64, .n_extra = 2};
     ask.extra[0] = (struct pe_field){"positions", pe_golden_places_value(&golden->q)};
     ask.extra[1] = (struct pe_field){name, {.kind = PE_ARRAY, .array = before}};
+    if (out->side == 'q' && golden->fields.query_scale.is_given)
+        ask.extra[ask.n_extra++] = (struct pe_field){"query_scale", pe_query_scale_value(&golden->fields.query_scale)};
     if (pe_golden_plan(golden, &golden->kinds[out->kind], &ask, &plan, err))
         return err->status;
     pe_fill(plan, 0, 0, n, values + n);

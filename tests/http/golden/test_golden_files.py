@@ -108,6 +108,20 @@ def test_two_lengths(server):
         assert np.allclose(found[f"cos.{kind}"], factor * np.cos(np.outer(found["position_ids"], found[f"inv_freq.{kind}"])), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("scale, factor", [
+    ({"type": "ministral", "original_max_position_embeddings": 4096}, lambda p: 1 + 0.1 * np.log(1 + p // 4096)),
+    ({"type": "llama4", "beta": 0.25}, lambda p: 1 + 0.25 * np.log(1 + (p + 1) // 8192)),
+    ({"type": "logn", "original_max_position_embeddings": 2048}, lambda p: np.maximum(1, np.log(p + 1) / np.log(2048)))])
+def test_scaled_queries(server, scale, factor):
+    request = {"scheme": "rope", "layout": "half", "head_dim": 8, "dtype": "f64", "positions": [0, 5, 4095, 4096, 131071]}
+    found, meta = golden(server, **request, query_scale=scale)
+    plain, _ = golden(server, **request)
+    factors = factor(np.array(request["positions"], float))
+    assert np.allclose(found["q_out"], plain["q_out"] * factors[:, None], rtol=1e-15, atol=0) and factors[-1] > 1.1
+    assert np.array_equal(found["k_out"], plain["k_out"]) and np.array_equal(found["cos"], plain["cos"])
+    assert meta["configs"]["all"]["query_scale"].items() >= scale.items()
+
+
 def test_absolute_and_bias(server):
     found, _ = golden(server, scheme="sinusoidal", dim=6)
     p = found["position_ids"].astype("f8")
@@ -211,6 +225,9 @@ def test_a_tag_to_pin(server):
     ("/golden", {"scheme": "rope", "outputs": ["cos"]}, 422, "/outputs", "whole"),
     ("/golden", {"scheme": "rope", "head_dim": 4096, "positions": list(range(20))}, 413, "", "65536"),
     ("/golden", {"scheme": "rope", "basis": 3}, 422, "/basis", "nearest"),
+    ("/golden", {"scheme": "alibi", "query_scale": {"type": "llama4"}}, 422, "/query_scale", "alibi rotates none"),
+    ("/golden", {"scheme": "rope", "query_scale": {"beta": 1}}, 422, "/query_scale/type", "missing"),
+    ("/golden", {"scheme": "rope", "positions": [-1, 2], "query_scale": {"type": "llama4"}}, 422, "/query_scale", "from 0 on"),
     ("/golden", {}, 422, "/scheme", "missing"),
 ])
 def test_refusals(server, path, fields, status, pointer, words):
