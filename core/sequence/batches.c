@@ -222,7 +222,7 @@ static enum pe_status check_shard(const struct pe_shard_fields *s, uint64_t n, s
 }
 
 /* The last rank's two chunks follow each other. */
-static bool is_run(const struct pe_shard_fields *s) { return s->split == PE_SPLIT_CONTIGUOUS || s->rank == s->of - 1; }
+static bool is_run(const struct pe_shard_fields *s) { return s->split == PE_SPLIT_CONTIGUOUS || s->rank + 1 == s->of; }
 
 static double first_of(const struct pe_shard_fields *s, uint64_t n)
 {

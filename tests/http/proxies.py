@@ -156,7 +156,7 @@ def start(name, command_of, upstream):
 
 
 def wait_for(proxy, process):
-    end = time.monotonic() + 20
+    end = time.monotonic() + 90  # Varnish compiles its rules first
     while time.monotonic() < end and process.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection((proxy.host, proxy.port), timeout=1):
             return

@@ -102,9 +102,9 @@ def sinusoidal(positions, dim, **parameters):
 
 
 def pairs(rotary_dim, layout):
-    """The two channels of each pair, counted from the first rotated one."""
+    """The two channels of each pair, counted from the first rotated one; interleaved_to_half reads neighbours."""
     c = np.arange(rotary_dim // 2)
-    return (2 * c, 2 * c + 1) if layout == "interleaved" else (c, c + rotary_dim // 2)
+    return (c, c + rotary_dim // 2) if layout == "half" else (2 * c, 2 * c + 1)
 
 
 def rotate(x, positions, base=10000.0, layout="interleaved", rotary_dim=None, rotary_offset=0, direction=1):
