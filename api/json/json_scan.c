@@ -392,7 +392,7 @@ json_t *api_json_load(struct api_arena *arena, const char *text, size_t n, size_
     }
     error->status = status_of(json_error_code(library));
     error->at = library->position > 0 ? (size_t)library->position - 1 : 0; /* jansson's position is behind the token */
-    error->text = json_error_code(library) == json_error_null_character ? "a NUL in a text" : library->text;
+    error->text = json_error_code(library) == json_error_null_character ? "a NUL (\\u0000) in a text" : library->text;
     return NULL;
 }
 
