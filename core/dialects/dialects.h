@@ -30,6 +30,7 @@ struct pe_turn {
     bool is_half; /* pairs of halves; else of neighbours */
 };
 
+bool pe_is_near(double a, double b); /* what is stored as f32 may be rounded */
 bool pe_turn_same(const struct pe_turn *a, const struct pe_turn *b, bool is_permuted); /* but for f32 rounding */
 
 /* How far two rotations are apart over a model's length. */

@@ -57,8 +57,6 @@ static struct pe_value keep(struct pe_values *values, struct pe_value v)
 
 /* ---- Are the rotations the same? ---- */
 
-static bool is_near(double a, double b) { return a == b || fabs(a - b) <= 0x1p-22 * fmax(fabs(a), fabs(b)); }
-
 /* The same channels turn in the same directions, by the same axes. */
 static const char *const shape[] = {"head_dim",      "rotary_dim", "rotary_offset", "direction", "channels", "axes_dim",
                                     "mrope_section", "axis_order", "coords",        "ref_grid",  "max_freq", NULL};
@@ -122,10 +120,10 @@ enum likeness { SAME, ROUNDED, OTHER };
 
 static enum likeness compare_turns(const struct pe_turn *a, const struct pe_turn *b)
 {
-    enum likeness found = a->factor == b->factor ? SAME : is_near(a->factor, b->factor) ? ROUNDED : OTHER;
+    enum likeness found = a->factor == b->factor ? SAME : pe_is_near(a->factor, b->factor) ? ROUNDED : OTHER;
     for (size_t c = 0; c < a->n && found != OTHER; c++)
         if (a->w[c] != b->w[c])
-            found = is_near(a->w[c], b->w[c]) ? ROUNDED : OTHER;
+            found = pe_is_near(a->w[c], b->w[c]) ? ROUNDED : OTHER;
     return found;
 }
 
@@ -177,7 +175,7 @@ double pe_number_of(const struct pe_value *v)
 
 static bool differ(const struct pe_value *a, const struct pe_value *b)
 {
-    return !pe_value_same(a, b) && !is_near(pe_number_of(a), pe_number_of(b)) &&
+    return !pe_value_same(a, b) && !pe_is_near(pe_number_of(a), pe_number_of(b)) &&
            (a->kind != PE_NULL || b->kind != PE_NULL);
 }
 
@@ -362,7 +360,7 @@ static void compare_softmax(struct pe_statement *e, const struct pe_dialect_kind
 {
     double a = pe_config_number(ours->config, "scaling.softmax_scale_factor", 1),
            b = pe_config_number(theirs->config, "scaling.softmax_scale_factor", 1);
-    if (!is_near(a, b))
+    if (!pe_is_near(a, b))
         lose_field(e, kind, "softmax_scale_factor", (struct pe_value){.kind = PE_REAL, .real = a},
                    (struct pe_value){.kind = PE_REAL, .real = b});
 }

@@ -12,8 +12,7 @@
 
 /* ---- The same? ---- */
 
-/* What is stored as f32 may be rounded. */
-static bool is_near(double a, double b) { return a == b || fabs(a - b) <= 0x1p-22 * fmax(fabs(a), fabs(b)); }
+bool pe_is_near(double a, double b) { return a == b || fabs(a - b) <= 0x1p-22 * fmax(fabs(a), fabs(b)); }
 
 static bool are_paired_alike(const struct pe_turn *a, const struct pe_turn *b, bool is_permuted)
 {
@@ -23,10 +22,10 @@ static bool are_paired_alike(const struct pe_turn *a, const struct pe_turn *b, b
 
 bool pe_turn_same(const struct pe_turn *a, const struct pe_turn *b, bool is_permuted)
 {
-    if (!are_paired_alike(a, b, is_permuted) || (a->n && !is_near(a->factor, b->factor)))
+    if (!are_paired_alike(a, b, is_permuted) || (a->n && !pe_is_near(a->factor, b->factor)))
         return false;
     for (size_t c = 0; c < a->n; c++)
-        if (!is_near(a->w[c], b->w[c]))
+        if (!pe_is_near(a->w[c], b->w[c]))
             return false;
     return true;
 }
