@@ -1,4 +1,4 @@
-/* An operation is one row of function pointers, at the end of a file in its folder. core/plan.c, core/fill.c and
+/* An operation is one row of function pointers, at the end of a file in its folder. core/plan.c, core/slice.c and
  * core/slice.c call these functions and know no operation by name. Functions that an operation does not need
  * are NULL. */
 #ifndef PE_OPERATION_H

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENDING_MAX = 100 }; /* of posenc's names (core/models/weight_names.c) */
+enum { ENDING_MAX = 100 }; /* of posenc's names (core/request_weights.c) */
 
 struct place {
     const char *name;

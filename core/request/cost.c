@@ -27,7 +27,8 @@ void pe_cost_waves(struct pe_cost *cost, double n) { pe_cost_each(cost, n + 16, 
 
 void pe_cost_around(struct pe_cost *cost, double n) { pe_cost_each(cost, n, BYTES_AROUND, NS_AROUND); }
 
-/* One exponential for 16 frequencies, because the others are products (freq.c); under arith float32, one for each. */
+/* One exponential for 16 frequencies, because the others are products (wave_value.c); under arith float32, one for
+ * each. */
 void pe_cost_ladder(struct pe_cost *cost, double n, bool float32)
 {
     pe_cost_each(cost, n + 4, sizeof(struct pe_dd), float32 ? PE_NS_DD : PE_NS_DD / 8);

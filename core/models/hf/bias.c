@@ -1,4 +1,6 @@
-/* Biases from a config: ALiBi, and buckets of distances (T5 and its relatives). */
+/* What attention adds to its scores, from a config: ALiBi, buckets of distances (T5 and its relatives), biases of
+ * windows, terms that depend on distance and content. Fields have the schemes' names, and the schemes check their
+ * values. */
 #include "core/models/hf/hf.h"
 #include "core/params.h"
 
@@ -111,4 +113,322 @@ enum pe_status pe_hf_layoutlm(struct pe_hf_reader *r)
     if (status)
         return status;
     return put_table(r, NULL, flat ? "rel_2d_pos_bins" : "rel_pos_bins", flat ? "max_rel_2d_pos" : "max_rel_pos", true);
+}
+
+/* ---- Shaw's tables: BERT, NEZHA ---- */
+
+/* A row for each distance that max_position_embeddings positions can have. */
+enum pe_status pe_hf_relative_key(struct pe_hf_reader *r, const char *type)
+{
+    int64_t positions = 0;
+    pe_hf_put_word(r->out, "scheme", "shaw");
+    enum pe_status status = pe_hf_put_heads(r, NULL);
+    if (!status)
+        status = pe_hf_needed(&r->config, PE_HF_LENGTH, "number of positions", &positions, r->err);
+    pe_hf_put_word(r->out, "table_style", type);
+    pe_hf_put_integer(r->out, "max_relative", positions - 1);
+    return status;
+}
+
+enum pe_status pe_hf_nezha(struct pe_hf_reader *r)
+{
+    int64_t most = 64;
+    pe_hf_put_word(r->out, "scheme", "shaw");
+    enum pe_status status = pe_hf_put_heads(r, NULL);
+    if (!status)
+        status = pe_hf_integer(&r->config, "max_relative_position", &most, r->err);
+    pe_hf_put_word(r->out, "table_style", "sinusoidal");
+    pe_hf_put_integer(r->out, "max_relative", most);
+    pe_hf_put_word(r->out, "direction", "key_minus_query");
+    return status;
+}
+
+/* ---- DeBERTa ---- */
+
+/* norm_rel_ebd is a word, as in "none" or "layer_norm". */
+static enum pe_status put_norm(struct pe_hf_reader *r)
+{
+    const char *norm = "none";
+    enum pe_status status = pe_hf_word(&r->config, "norm_rel_ebd", &norm, r->err);
+    if (!status && strcmp(norm, "none") != 0 && strcmp(norm, "layer_norm") != 0)
+        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "norm_rel_ebd"), "none, layer_norm", r->err);
+    pe_hf_put_flag(r->out, "norm_rel_ebd", strcmp(norm, "none") != 0);
+    return status;
+}
+
+/* The additions of the second version: buckets, projections shared with the content, a LayerNorm. */
+static enum pe_status put_version_2(struct pe_hf_reader *r)
+{
+    int64_t buckets = -1;
+    bool shared = false;
+    enum pe_status status = pe_hf_signed(&r->config, "position_buckets", &buckets, r->err);
+    if (!status)
+        status = pe_hf_flag(&r->config, "share_att_key", &shared, r->err);
+    pe_hf_put_integer(r->out, "position_buckets", buckets > 0 ? buckets : -1);
+    pe_hf_put_flag(r->out, "share_att_key", shared);
+    return status ? status : put_norm(r);
+}
+
+/* A list of words, or words between bars. Without either, transformers' class has no terms. */
+static enum pe_status put_terms(struct pe_hf_reader *r)
+{
+    const struct pe_field *field = pe_hf_find(&r->config, "pos_att_type");
+    if (!field)
+        return pe_fail(r->err, r->config.at, "pos_att_type is missing; needed: the terms, as in [\"c2p\",\"p2c\"]");
+    if (field->value.kind != PE_LIST && field->value.kind != PE_STRING)
+        return pe_hf_wrong(&r->config, field, "a list of c2p, p2c, or \"c2p|p2c\"", r->err);
+    pe_hf_put(r->out, "pos_att_type", field->value);
+    return PE_OK;
+}
+
+static enum pe_status put_span(struct pe_hf_reader *r)
+{
+    int64_t most = -1, positions = 512;
+    enum pe_status status = pe_hf_signed(&r->config, "max_relative_positions", &most, r->err);
+    if (!status)
+        status = pe_hf_integer(&r->config, PE_HF_LENGTH, &positions, r->err);
+    pe_hf_put_integer(r->out, "max_relative_positions", most < 1 ? positions : most);
+    return status;
+}
+
+static enum pe_status put_version_1(struct pe_hf_reader *r)
+{
+    pe_hf_put_integer(r->out, "position_buckets", -1);
+    pe_hf_put_flag(r->out, "share_att_key", false);
+    pe_hf_put_flag(r->out, "norm_rel_ebd", false);
+    return PE_OK;
+}
+
+/* Without relative_attention it is a BERT with a table. */
+static enum pe_status read_deberta(struct pe_hf_reader *r, enum pe_status (*put_version)(struct pe_hf_reader *))
+{
+    bool relative = false;
+    enum pe_status status = pe_hf_flag(&r->config, "relative_attention", &relative, r->err);
+    if (status || !relative)
+        return status ? status : pe_hf_learned(r);
+    pe_hf_put_word(r->out, "scheme", "deberta");
+    status = pe_hf_put_heads(r, "attention_head_size");
+    if (!status)
+        status = put_span(r);
+    if (!status)
+        status = put_terms(r);
+    if (!status)
+        status = put_version(r);
+    return status;
+}
+
+enum pe_status pe_hf_deberta(struct pe_hf_reader *r) { return read_deberta(r, put_version_1); }
+enum pe_status pe_hf_deberta_v2(struct pe_hf_reader *r) { return read_deberta(r, put_version_2); }
+
+/* ---- Transformer-XL and its family ---- */
+
+static enum pe_status put_family(struct pe_hf_reader *r, const char *scheme, const char *head_dim_names)
+{
+    int64_t width = 0;
+    pe_hf_put_word(r->out, "scheme", scheme);
+    enum pe_status status = pe_hf_put_heads(r, head_dim_names);
+    if (!status)
+        status = pe_hf_needed(&r->config, PE_HF_WIDTH, "d_model", &width, r->err);
+    pe_hf_put_integer(r->out, "d_model", width);
+    return status;
+}
+
+static enum pe_status put_memory(struct pe_hf_reader *r)
+{
+    int64_t mem_len = 0, clamp_len = -1;
+    bool same_length = false;
+    enum pe_status status = pe_hf_integer(&r->config, "mem_len", &mem_len, r->err);
+    if (!status)
+        status = pe_hf_signed(&r->config, "clamp_len", &clamp_len, r->err);
+    if (!status)
+        status = pe_hf_flag(&r->config, "same_length", &same_length, r->err);
+    if (mem_len > 0)
+        pe_hf_put_integer(r->out, "mem_len", mem_len);
+    pe_hf_put_integer(r->out, "clamp_len", clamp_len > 0 ? clamp_len : -1);
+    if (same_length)
+        pe_hf_put_flag(r->out, "same_length", true);
+    return status;
+}
+
+enum pe_status pe_hf_transfo_xl(struct pe_hf_reader *r)
+{
+    enum pe_status status = put_family(r, "transformer_xl", "d_head");
+    pe_hf_put_flag(r->out, "causal", true);
+    return status ? status : put_memory(r);
+}
+
+enum pe_status pe_hf_xlnet(struct pe_hf_reader *r)
+{
+    const char *type = "bi";
+    enum pe_status status = pe_hf_word(&r->config, "attn_type", &type, r->err);
+    if (!status && strcmp(type, "bi") != 0 && strcmp(type, "uni") != 0)
+        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "attn_type"), "bi, uni", r->err);
+    if (!status)
+        status = put_family(r, "xlnet", "d_head");
+    if (!status && strcmp(type, "uni") == 0)
+        pe_hf_put_flag(r->out, "causal", true);
+    return status ? status : put_memory(r);
+}
+
+/* Keys only, the distance clamped on either side. */
+static enum pe_status put_relative_key(struct pe_hf_reader *r)
+{
+    int64_t left = 0, right = 0;
+    pe_hf_put_word(r->out, "scheme", "shaw");
+    enum pe_status status = pe_hf_put_heads(r, NULL);
+    if (!status)
+        status = pe_hf_needed(&r->config, "left_max_position_embeddings", "left distance", &left, r->err);
+    if (!status)
+        status = pe_hf_needed(&r->config, "right_max_position_embeddings", "right distance", &right, r->err);
+    pe_hf_put_word(r->out, "direction", "key_minus_query");
+    pe_hf_put_integer(r->out, "p_min", -left);
+    pe_hf_put_integer(r->out, "p_max", right);
+    return status;
+}
+
+enum pe_status pe_hf_conformer(struct pe_hf_reader *r)
+{
+    const char *type = "relative";
+    enum pe_status status = pe_hf_word(&r->config, "position_embeddings_type", &type, r->err);
+    if (!status && pe_hf_has_default(r->model, "position_embeddings_type") &&
+        !pe_hf_find(&r->config, "position_embeddings_type")) /* null */
+        return pe_hf_nothing(r);
+    if (!status && strcmp(type, "relative_key") == 0)
+        return put_relative_key(r);
+    if (!status && strcmp(type, "relative") != 0)
+        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "position_embeddings_type"),
+                           "relative, relative_key; rotary turns the input before the projections of q and k, which no "
+                           "scheme here does",
+                           r->err);
+    return status ? status : put_family(r, "conformer", NULL);
+}
+
+/* ---- Windows of patches, which become the field grid. Lists have an element for each of Swin's stages. ---- */
+
+/* *out is unchanged if the config has no list of that name. */
+static enum pe_status read_element(const struct pe_hf_reader *r, const char *name, uint64_t stage, int64_t low,
+                                   int64_t *out)
+{
+    const struct pe_field *field = pe_hf_find(&r->config, name);
+    if (!field)
+        return PE_OK;
+    struct pe_reals list = {.array = field->value.array};
+    if (field->value.kind != PE_ARRAY || list.array.rank != 1)
+        return pe_hf_wrong(&r->config, field, "a list of integers, one for each stage", r->err);
+    if (stage >= list.array.shape[0])
+        return pe_fail(r->err, "/layer_type", "layer_type is \"%.40s\"; %s of the config has %llu stages",
+                       r->layer_type, name, (unsigned long long)list.array.shape[0]);
+    double x = pe_real_at(&list, stage);
+    if (!(x >= (double)low && x <= PE_HF_SIDE_MAX) || x != (double)(int64_t)x)
+        return pe_hf_wrong(&r->config, field, low ? "integers from 1 to 65536" : "integers from 0 to 65536", r->err);
+    *out = (int64_t)x;
+    return PE_OK;
+}
+
+static enum pe_status needed_element(const struct pe_hf_reader *r, const char *name, uint64_t stage, int64_t *out)
+{
+    if (!pe_hf_find(&r->config, name))
+        return pe_fail(r->err, r->config.at, "%s is missing; needed: a list, one for each stage", name);
+    return read_element(r, name, stage, 1, out);
+}
+
+static void put_square(struct pe_hf_reader *r, const char *name, double *numbers, int64_t side)
+{
+    numbers[0] = numbers[1] = (double)side;
+    pe_hf_put_list(r->out, name, numbers, 2);
+}
+
+/* ---- Swin ---- */
+
+/* Each stage merges patches two by two, and its window is at most as large as its grid of patches. */
+static enum pe_status read_window(const struct pe_hf_reader *r, uint64_t stage, int64_t *window)
+{
+    int64_t side = 1;
+    enum pe_status status = pe_hf_needed(&r->config, "window_size", "window_size", window, r->err);
+    if (!status)
+        status = pe_hf_side(r, &side);
+    for (uint64_t i = 0; i < stage; i++)
+        side = (side + 1) / 2;
+    if (*window > side)
+        *window = side;
+    return status;
+}
+
+/* The width doubles from stage to stage. */
+static enum pe_status put_stage_heads(struct pe_hf_reader *r, uint64_t stage)
+{
+    int64_t heads = 1, width = 0;
+    enum pe_status status = needed_element(r, "num_heads", stage, &heads);
+    if (!status)
+        status = pe_hf_needed(&r->config, "embed_dim", "embed_dim", &width, r->err);
+    if (status)
+        return status;
+    width <<= stage;
+    if (width % heads)
+        return pe_fail(r->err, r->config.at, "%lld channels do not divide into %lld heads", (long long)width,
+                       (long long)heads);
+    pe_hf_put_integer(r->out, "num_heads", heads);
+    pe_hf_put_integer(r->out, "head_dim", width / heads);
+    return PE_OK;
+}
+
+/* 0: the window itself. */
+static enum pe_status put_pretrained(struct pe_hf_reader *r, uint64_t stage)
+{
+    int64_t side = 0;
+    enum pe_status status = read_element(r, "pretrained_window_sizes", stage, 0, &side);
+    if (side > 0)
+        put_square(r, "pretrained_grid", r->out->numbers + 2, side);
+    return status;
+}
+
+static enum pe_status read_swin(struct pe_hf_reader *r, const char *scheme, uint64_t stage)
+{
+    int64_t window = 0;
+    pe_hf_put_word(r->out, "scheme", scheme);
+    enum pe_status status = put_stage_heads(r, stage);
+    if (!status)
+        status = read_window(r, stage, &window);
+    if (!status)
+        put_square(r, "grid", r->out->numbers, window);
+    return status;
+}
+
+/* "stage1" … */
+static uint64_t stage_of(const struct pe_hf_reader *r)
+{
+    return r->layer_type ? (uint64_t)(r->layer_type[5] - '1') : 0;
+}
+
+enum pe_status pe_hf_swin(struct pe_hf_reader *r) { return read_swin(r, "swin", stage_of(r)); }
+
+enum pe_status pe_hf_swinv2(struct pe_hf_reader *r)
+{
+    enum pe_status status = read_swin(r, "swinv2", stage_of(r));
+    return status ? status : put_pretrained(r, stage_of(r));
+}
+
+/* ---- BEiT ---- */
+
+/* A table of distances for each layer or for all; else a table of positions. */
+enum pe_status pe_hf_beit(struct pe_hf_reader *r)
+{
+    bool own = false, shared = false, table = false;
+    int64_t side = 0;
+    enum pe_status status = pe_hf_flag(&r->config, "use_relative_position_bias", &own, r->err);
+    if (!status)
+        status = pe_hf_flag(&r->config, "use_shared_relative_position_bias", &shared, r->err);
+    if (!status)
+        status = pe_hf_flag(&r->config, "use_absolute_position_embeddings", &table, r->err);
+    if (!status && !own && !shared && table)
+        return pe_hf_patches(r);
+    if (!status && !own && !shared)
+        return pe_hf_nothing(r);
+    pe_hf_put_word(r->out, "scheme", "beit");
+    if (!status)
+        status = pe_hf_put_heads(r, NULL);
+    if (!status)
+        status = pe_hf_side(r, &side);
+    put_square(r, "grid", r->out->numbers, side);
+    return status;
 }

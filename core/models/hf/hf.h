@@ -98,7 +98,7 @@ struct pe_hf_model {
     const char *source; /* files and symbols, below transformers' models/ */
     enum pe_certainty certainty;
 
-    /* Traits: what this code does in its own way, NULL for the usual way. The functions are in traits.c, each named
+    /* Traits: what this code does in its own way, NULL for the usual way. The functions are in types.c, each named
      * pe_hf_ and its trait's name; list.h has them all. */
     bool (*missing)(const struct pe_hf_reader *r, struct pe_hf_place *inner); /* is there a model without the object? */
     void (*sliding)(struct pe_hf_reader *r, bool has_own_base); /* what a sliding layer keeps of the rope object */
@@ -232,7 +232,7 @@ enum pe_status pe_hf_put_heads(struct pe_hf_reader *r, const char *head_dim_name
 
 enum pe_status pe_hf_rope(struct pe_hf_reader *r);    /* rope.c */
 enum pe_status pe_hf_scaling(struct pe_hf_reader *r); /* scaling.c: the field `scaling`, from r->rope */
-enum pe_status pe_hf_axes(struct pe_hf_reader *r);    /* axes.c: channels, mrope_section, position_style … */
+enum pe_status pe_hf_axes(struct pe_hf_reader *r);    /* channels, mrope_section, position_style … */
 
 const char *pe_hf_rope_names(const struct pe_hf_reader *r); /* rope.c: rope_scaling and rope_parameters, in order */
 enum pe_status pe_hf_head_dim(struct pe_hf_reader *r, int64_t *head_dim); /* rope.c: unchanged if it is not known */
@@ -303,7 +303,7 @@ enum pe_status pe_hf_t5(struct pe_hf_reader *r);
 enum pe_status pe_hf_buckets(struct pe_hf_reader *r);
 enum pe_status pe_hf_layoutlm(struct pe_hf_reader *r);
 
-/* relative.c */
+/* bias.c */
 enum pe_status pe_hf_relative_key(struct pe_hf_reader *r, const char *type); /* BERT's; type is the table_style */
 enum pe_status pe_hf_nezha(struct pe_hf_reader *r);
 enum pe_status pe_hf_deberta(struct pe_hf_reader *r);
@@ -312,12 +312,12 @@ enum pe_status pe_hf_transfo_xl(struct pe_hf_reader *r);
 enum pe_status pe_hf_xlnet(struct pe_hf_reader *r);
 enum pe_status pe_hf_conformer(struct pe_hf_reader *r);
 
-/* window.c */
+/* bias.c */
 enum pe_status pe_hf_swin(struct pe_hf_reader *r);
 enum pe_status pe_hf_swinv2(struct pe_hf_reader *r);
 enum pe_status pe_hf_beit(struct pe_hf_reader *r);
 
-/* traits.c: the traits of list.h, one for each function of struct pe_hf_model. */
+/* types.c: the traits of list.h, one for each function of struct pe_hf_model. */
 bool pe_hf_must_hold(const struct pe_hf_reader *r, struct pe_hf_place *inner);
 bool pe_hf_may_be_flat(const struct pe_hf_reader *r, struct pe_hf_place *inner);
 void pe_hf_sliding_scaled(struct pe_hf_reader *r, bool has_own_base);

@@ -1,6 +1,6 @@
 /* Who reads what of a config.json: tools that load the same file, and take other numbers from it.
  *
- * A tool is a row, in a file of its own. From the row follows the config that this tool sees: fields that it does not
+ * A tool is a row of readers.c. From the row follows the config that this tool sees: fields that it does not
  * read are left out, those that it takes from another place are moved. Read by the model_type's own row
  * (core/models/hf), that config gives the tool's numbers. So what holds for a class is written once, in its block of
  * types.txt, and what holds for a tool once, here. */

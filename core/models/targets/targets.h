@@ -1,6 +1,6 @@
 /* The same positions in the words of other tools: fields of a config.json, flags, arguments of trainers, calls.
  *
- * A tool is a file with one row: the members of its value, what they carry of a configuration, and two functions. `say`
+ * A tool has one row: the members of its value, what they carry of a configuration, and two functions. `say`
  * puts a configuration into the members as well as the tool can; `read` takes the members as the tool does. Neither
  * knows what the other loses: a value that was said is read back and planned, and the numbers of both are compared
  * (core/dialects/translate.c). */
@@ -37,7 +37,7 @@ const struct pe_target *pe_target_find(const char *name); /* NULL: there is none
 enum pe_status pe_target_unknown(const char *name, const char *pointer,
                                  struct pe_failure *err); /* fails, with the nearest */
 
-/* ---- A configuration, as it is said: say.c ---- */
+/* ---- A configuration, as it is said: words.c ---- */
 
 /* An object under construction. */
 struct pe_words {
@@ -100,7 +100,7 @@ double pe_magnitude_ratio(double s, double k, double l); /* m(s, k)/m(s, l) */
 /* k and l with m(s, k)/m(s, l) = the factor on cos and sin: the configuration's own, else one of them is 0. */
 void pe_saying_magnitudes(const struct pe_saying *s, double *k, double *l);
 
-/* ---- What was said, as it is read: hear.c ---- */
+/* ---- What was said, as it is read: words.c ---- */
 
 struct pe_hearing {
     const struct pe_target *target;

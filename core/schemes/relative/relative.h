@@ -175,8 +175,7 @@ enum { PE_R_ROWS = 64 }; /* rows of R projected at a time */
 
 /* ---- DeBERTa ---- */
 
-/* Between deberta.c (parameters, buckets, the plan), deberta_tables.c (the inputs and the tables of relative positions)
- * and deberta_attend.c (attention). */
+/* Between deberta.c and deberta_tables.c (the inputs and the tables of relative positions). */
 
 /* Content to position, with pos_key; position to content, with pos_query. */
 enum pe_deberta_term { PE_C2P, PE_P2C };

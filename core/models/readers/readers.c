@@ -1,12 +1,16 @@
+/* The tools whose reading of a config.json is known: what each takes, and from where. */
+#include "core/models/readers/readers.h"
+
+/* ---- llama.cpp ---- */
+
 /* llama.cpp's converter, which writes GGUF keys; core/models/gguf has what the program takes from them.
  * Source: llama.cpp, conversion/base.py at 00bd27a621f9 (TextModel: rope_parameters, set_gguf_parameters), llama.py at
  * 0274f0fc7d7f (generate_extra_tensors), phi.py at 051139f51130, gemma.py at 061b8c5f9188, mistral3.py at 32e9e0448790,
  * llama4.py at 2bbcf7fc93a4; the names of classes and architectures: gguf-py/gguf/constants.py. */
-#include "core/models/readers/readers.h"
 
 /* attention_factor is written as yarn_attn_factor, which the program does not read; of the magnitudes only
  * mscale_all_dim is written, for latent attention. */
-static const struct pe_reader_rule rules[] = {
+static const struct pe_reader_rule llama_cpp_rules[] = {
     {.name = "default"},
     {.name = "linear"},
     {.name = "yarn",
@@ -21,7 +25,7 @@ static const struct pe_reader_rule rules[] = {
 };
 
 /* The classes of Gemma, Gemma 2 and Phi-2 write their own few keys, without rope.freq_base. */
-static const struct pe_reader_type types[] = {
+static const struct pe_reader_type llama_cpp_types[] = {
     {.types = "llama|mistral|mixtral", .architecture = "llama"},
     {.types = "llama4_text", .architecture = "llama4"},
     {.types = "ministral3", .architecture = "mistral3"},
@@ -94,8 +98,102 @@ const struct pe_reader pe_reader_llama_cpp = {
     .objects = "rope_parameters|rope_scaling",
     .base = PE_INSIDE_ELSE,
     .share = PE_INSIDE_ELSE,
-    .rules = rules,
+    .rules = llama_cpp_rules,
     .drops_rules = true,
     .factor_is_needed = true,
-    .types = types,
+    .types = llama_cpp_types,
+};
+
+/* ---- transformers 4 ---- */
+
+/* transformers 4.56 and 4.57.
+ * Source: transformers, src/transformers/modeling_rope_utils.py at 3927ffed31e3: ROPE_INIT_FUNCTIONS; the explicit
+ * factor of YaRN came with 6451294f6f. */
+
+static const struct pe_reader_rule transformers4_rules[] = {
+    {.name = "default"},
+    {.name = "linear"},
+    {.name = "dynamic"},
+    {.name = "yarn", .original = PE_INSIDE},
+    {.name = "longrope", .original = PE_OUTSIDE},
+    {.name = "llama3", .original = PE_INSIDE, .original_is_needed = true},
+    {.name = NULL},
+};
+
+const struct pe_reader pe_reader_transformers4 = {
+    .name = "transformers4",
+    .label = "transformers 4",
+    .about = {"as transformers 4 reads it",
+              "transformers 4.56 and 4.57: rope_theta beside rope_scaling, and no rope_parameters"},
+    .source = "transformers 3927ffe",
+    .objects = "rope_scaling",
+    .base = PE_OUTSIDE,
+    .share = PE_OUTSIDE,
+    .rules = transformers4_rules,
+    .before = "4.56",
+    .unread_before = "factor",
+    .rules_before = "yarn|longrope",
+};
+
+/* ---- transformers 5 ---- */
+
+/* transformers 5.
+ * Source: transformers, src/transformers/modeling_rope_utils.py: RotaryEmbeddingConfigMixin
+ * (convert_rope_params_to_dict, standardize_rope_params), main as stored, and 5.0.0.dev0 at 23cf3ee4c77e. */
+
+static const struct pe_reader_rule transformers5_rules[] = {
+    {.name = "default"},
+    {.name = "linear"},
+    {.name = "dynamic"},
+    {.name = "yarn", .original = PE_OUTSIDE_ELSE},
+    {.name = "longrope", .original = PE_OUTSIDE_ELSE},
+    {.name = "llama3", .original = PE_OUTSIDE_ELSE},
+    {.name = "proportional"},
+    {.name = NULL},
+};
+
+const struct pe_reader pe_reader_transformers5 = {
+    .name = "transformers5",
+    .label = "transformers 5",
+    .about = {"as transformers 5 reads it", "transformers 5: rope_scaling or rope_parameters, which has the base too"},
+    .source = "transformers 23cf3ee",
+    .objects = "rope_scaling|rope_parameters",
+    .base = PE_INSIDE_ELSE,
+    .share = PE_OUTSIDE_ELSE,
+    .unread_by_layer = "truncate",
+    .rules = transformers5_rules,
+};
+
+/* ---- vLLM ---- */
+
+/* vLLM with transformers 5.
+ * Source: vllm, vllm/model_executor/layers/rotary_embedding/__init__.py at 07b12f1b16d5: get_rope;
+ * vllm/transformers_utils/ config.py: patch_rope_parameters, as stored. */
+
+static const struct pe_reader_rule vllm_rules[] = {
+    {.name = "default"},
+    {.name = "linear"},
+    {.name = "ntk"},
+    {.name = "dynamic", .convention = "vllm"},
+    {.name = "yarn",
+     .original = PE_OUTSIDE_ELSE,
+     .unread = "attention_factor|mscale|mscale_all_dim",
+     .unread_latent = "attention_factor|truncate",
+     .convention = "vllm"},
+    {.name = "longrope", .original = PE_OUTSIDE_ELSE, .unread = "attention_factor|factor", .convention = "vllm"},
+    {.name = "llama3", .original = PE_OUTSIDE_ELSE},
+    {.name = "proportional"}, /* of Gemma 4 */
+    {.name = NULL},
+};
+
+const struct pe_reader pe_reader_vllm = {
+    .name = "vllm",
+    .label = "vLLM",
+    .about = {"as vLLM reads it", "vLLM with transformers 5: its own code computes the frequencies"},
+    .source = "vllm 07b12f1",
+    .objects = "rope_scaling|rope_parameters",
+    .base = PE_INSIDE_ELSE,
+    .share = PE_OUTSIDE_ELSE,
+    .rules = vllm_rules,
+    .refuses_two_types = true,
 };
