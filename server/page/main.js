@@ -21,8 +21,10 @@ async function start() {
   busy.begin();
   const { state } = parse(location.hash, home);
   viewNamed(state.view).load().catch(() => {});   /* on its way while the rest is asked */
+  const offered = catalogue.loadCatalogue(get);   /* so is this, for which no text is needed unless it fails */
+  offered.catch(() => {});
   await settled(state);
-  await loaded();
+  await loaded(offered);
   const workbench = new Workbench();
   await workbench.show();
   busy.end();
@@ -41,17 +43,19 @@ async function settled(state) {
   }
 }
 
-/* The catalogue, however long the server takes. */
-async function loaded() {
+/* The catalogue, however long the server takes. Then the frame replaces what index.html or foreword() shows. */
+async function loaded(offered) {
   for (;;) {
     try {
-      await catalogue.loadCatalogue(get);
-      return document.querySelector('main')?.remove();
+      await offered;
+      for (const one of document.querySelectorAll('.start')) one.remove();
+      return;
     } catch (error) {
       busy.end();   /* nothing is asked until there is hope */
       await mended(error);
       busy.begin();
     }
+    offered = catalogue.loadCatalogue(get);
   }
 }
 

@@ -133,9 +133,15 @@ def test_every_pair_opens(open_page, presets):
         assert_opens(page, link, name)
 
 
+def models(page):
+    """Their links, which are made when the list of them opens."""
+    page.run("document.querySelector('details:has(> .model-list)').open = true")
+    return until(lambda: links(page, "preset"), what="the list of models")
+
+
 def test_every_model_can_be_encoded(gallery, presets, server):
     """Its configuration, asked for itself: a page for each would take minutes."""
-    targets = links(gallery, "preset")
+    targets = models(gallery)
     assert set(targets) == {preset["name"] for preset in presets}
     for name, link in targets.items():
         config = state_of(link)["a"]
@@ -161,7 +167,8 @@ def test_pasting_is_one_click_away(open_page):
 
 def test_links_keep_the_language_of_the_address(open_page):
     page = open_page("lang=zh")
-    assert all(state_of(link)["lang"] == "zh" for name in ("scheme", "pair", "preset") for link in links(page, name).values())
+    for targets in (links(page, "scheme"), links(page, "pair"), models(page)):
+        assert targets and all(state_of(link)["lang"] == "zh" for link in targets.values())
     page = open_page()
     assert not any("lang" in state_of(link) for link in links(page, "scheme").values())
 
@@ -241,6 +248,7 @@ def test_search_that_finds_nothing_says_so(gallery, schemes):
     assert gallery.text('main [role="status"]').strip() and not shown(gallery, "main h2")
     gallery.run("""const field = document.querySelector('main input[type="search"]'); field.value = ''; field.dispatchEvent(new Event('input'));""")
     assert len(visible(gallery, "scheme")) == len(schemes) and gallery.text('main [role="status"]') == ""
+    assert visible(gallery, "story"), "the stories are back too"
 
 
 def test_enter_opens_what_was_found(open_page):

@@ -59,6 +59,34 @@ def test_a_second_visit_is_told_that_the_catalogue_is_the_same(open_page, no_cac
     assert len(sizes) == 3 and all(0 < wire < 1000 for _, wire in sizes.values()), sizes  # heads of 304
 
 
+# All that have moved things since the page was opened: [when, how much, what].
+SHIFTS = """const done = arguments[0];
+new PerformanceObserver((list, watch) => {
+  watch.disconnect();
+  done(list.getEntries()
+    .map((one) => [one.startTime, one.value, one.sources.map(({ node }) => (node?.outerHTML ?? node?.data ?? '').slice(0, 80))]));
+}).observe({ type: 'layout-shift', buffered: true });"""
+JUMP = "const now = performance.now(); document.querySelector('main').style.marginTop = '300px'; return now;"
+
+
+@pytest.fixture
+def sized(driver):
+    """sized(width, height): of the pages that are opened from then on."""
+    yield lambda width, height: driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("width, height", [(390, 844), (1440, 900)])
+def test_nothing_jumps_while_the_start_is_loaded(open_page, sized, width, height, lang):
+    sized(width, height)
+    page = open_page(f"lang={lang}")
+    now = page.run(JUMP)  # of which the browser tells last
+    shifts = until(lambda: [one for one in [page.driver.execute_async_script(SHIFTS)] if one[-1][0] >= now], what="the jump of this test")[0]
+    before = [one for one in shifts if one[0] < now]
+    assert sum(value for _, value, _ in before) < 0.05, before
+
+
 def test_views_are_loaded_when_they_are_opened(open_page, no_cache):
     page = open_page()
     first = own_files(loaded(page))

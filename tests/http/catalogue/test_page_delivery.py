@@ -380,7 +380,14 @@ def test_imports_lead_somewhere():
 def test_what_the_first_script_imports_is_asked_for_with_it(page, base):
     """Else the browser learns of each module only from the one before: four journeys of the network."""
     preloaded = [given["href"][len(base) + 1:] for tag, given, _ in page.elements if tag == "link" and given.get("rel") == "modulepreload"]
-    assert sorted(preloaded) == sorted(closure(["main.js"], imports) - {"main.js"})
+    assert sorted(preloaded) == sorted(closure(["main.js", "views/gallery/view.js"], imports) - {"main.js"})  # and the view that the page starts with
+
+
+def test_the_first_words_need_no_script(session_server):
+    """In both languages, because no script has read which one is wanted."""
+    shell = Page(re.sub(r"<noscript>.*?</noscript>", "", session_server.get("/").body.decode(), flags=re.S))
+    (_, title), = shell.all("h1")
+    assert "Positional encodings" in title and len(CHINESE.findall(title)) >= 4 and not CHINESE.search(shell.other)
 
 
 def test_no_file_is_left_over(page, base):

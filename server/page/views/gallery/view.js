@@ -101,9 +101,11 @@ class Gallery {
   }
 
   search(query) {
+    const wanted = query !== '';
+    if (wanted) this.fillModels();
     for (const { element, text } of this.#items) element.hidden = !matches(text, query);
-    for (const part of this.parts) part.hidden = !this.left(part).length;
-    this.start.hidden = this.models.querySelector('details').open = query !== '';
+    for (const part of this.parts) part.hidden = wanted && !this.left(part).length;
+    this.start.hidden = this.models.querySelector('details').open = wanted;
     const counts = { schemes: this.left('[data-scheme]').length, models: this.left('li').length };
     this.found.replaceChildren(...(query ? [make('span', null, word('gallery.found', counts))] : []));
   }
@@ -244,14 +246,21 @@ class Gallery {
   /* ---- models ---- */
 
   modelList() {
-    const items = this.catalogue.presets.map((preset) => {
+    const all = make('summary', null, word('gallery.models.all', { count: this.catalogue.presets.length }));
+    this.list = make('ul', { class: 'model-list' });
+    const ontoggle = ({ target }) => target.open && this.fillModels();
+    return this.part(word('gallery.models'), word('gallery.models.lead'),
+      make('details', { ontoggle }, all, this.list));
+  }
+
+  /* More elements than all else here, so they are made when they are wanted. */
+  fillModels() {
+    if (this.list.hasChildNodes()) return;
+    this.list.append(...this.catalogue.presets.map((preset) => {
       const row = this.page.catalogue.scheme(preset.config.scheme);
       const link = this.link(modelStart(preset, row), { 'data-preset': preset.name }, name(preset.label));
       return this.findable(make('li', null, link), preset, row);
-    });
-    const all = make('summary', null, word('gallery.models.all', { count: items.length }));
-    const list = make('details', null, all, make('ul', { class: 'model-list' }, items));
-    return this.part(word('gallery.models'), word('gallery.models.lead'), list);
+    }));
   }
 
   close() {
