@@ -12,7 +12,7 @@ extern const struct api_steps api_diagnose; /* diagnose.c */
 extern const struct api_steps api_check;
 extern const struct api_steps api_probe;
 extern const struct api_steps api_explain;     /* explain.c */
-extern const struct api_steps api_translate;   /* translate.c */
+extern const struct api_steps api_translate;   /* explain.c */
 extern const struct api_steps api_golden;      /* golden.c */
 extern const struct api_steps api_experiments; /* experiments.c */
 extern const struct api_steps api_zarr;        /* zarr.c */
@@ -23,7 +23,7 @@ struct api_reply *api_scheme(struct api_request *request);
 struct api_reply *api_presets(struct api_request *request); /* presets.c */
 struct api_reply *api_preset(struct api_request *request);
 struct api_reply *api_cmaps(struct api_request *request);        /* cmaps.c */
-struct api_reply *api_limits(struct api_request *request);       /* limits.c */
+struct api_reply *api_limits(struct api_request *request);       /* status.c */
 struct api_reply *api_openapi(struct api_request *request);      /* openapi.c */
 struct api_reply *api_weights_list(struct api_request *request); /* weights.c */
 struct api_reply *api_weights_one(struct api_request *request);

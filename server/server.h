@@ -77,7 +77,7 @@ bool shutdown_setup(struct shutdown *shutdown, const struct options *options, st
 
 bool shutdown_has_ended(const struct shutdown *shutdown); /* on the first loop: loops_stop has been called */
 
-/* ---- experiments.c ----------------------------------------------------------------------------------------------- */
+/* ---- host.c: running experiments --------------------------------------------------------------------------------- */
 
 /* Which experiments run, against --experiments, and what /metrics shows of them. Any thread.
  *

@@ -122,7 +122,7 @@ const char *api_page_text(const struct api_page *page, const char *name, char **
  * text's, NULL if it is none of these. False: refused. */
 bool api_preset_search(struct api_request *request, enum pe_lang lang, const char **type, struct api_text *text);
 
-/* ---- stored_list.c ---- */
+/* ---- kept.c: lists ---- */
 
 /* Lists of stored files as JSON. NULL: no memory. */
 struct api_body *api_list_body_all(const struct api_store *store); /* store NULL: nothing is stored */

@@ -1,5 +1,5 @@
-/* /explain: what a configuration means for every kind of layers and every tool. The answer is one JSON document, or its
- * sentences as text, complete before it is sent. */
+/* /explain: what a configuration means for every kind of layers and every tool; /translate: the same in the words of
+ * other tools. The answer is one JSON document, or its sentences as text, complete before it is sent. */
 #include "api/endpoints/endpoints.h"
 #include "api/replies/replies.h"
 #include "api/requests/requests.h"
@@ -13,7 +13,7 @@ static const char *lone_tensor(const struct pe_tensor *tensor)
     return "q";
 }
 
-static const struct api_taking taking = {
+static const struct api_taking explain_taking = {
     .tensor = lone_tensor, .params = pe_explain_params, .may_answer_nothing = true};
 
 /* ---- The request ---- */
@@ -27,7 +27,7 @@ static bool check_format(struct api_request *request)
 
 static bool explain_read(struct api_request *request)
 {
-    return api_study_read(request, &taking) && check_format(request);
+    return api_study_read(request, &explain_taking) && check_format(request);
 }
 
 /* ---- The answer ---- */
@@ -57,7 +57,7 @@ static const struct pe_value *list(const struct pe_value *object, const char *na
 }
 
 /* A line for each kind of layers, one for each finding, then the verdict. */
-static void put_sentences(struct api_text *text, const struct pe_value *answer)
+static void put_explained(struct api_text *text, const struct pe_value *answer)
 {
     const struct pe_value *kinds = list(answer, "layers"), *findings = list(answer, "findings");
     for (size_t i = 0; i < kinds->list.n; i++) {
@@ -110,7 +110,237 @@ struct api_reply *api_explained(struct api_request *request, const struct api_ex
 
 static struct api_reply *explain_build(struct api_request *request)
 {
-    return api_explained(request, &(struct api_explaining){pe_explain_new, api_text_value, put_sentences});
+    return api_explained(request, &(struct api_explaining){pe_explain_new, api_text_value, put_explained});
 }
 
 const struct api_steps api_explain = {explain_read, NULL, explain_build, 0};
+
+/* ---- /translate: the core states values; here each becomes text as a shell, JSON or Python has it, of the value alone
+ * ---- */
+
+static const struct api_taking translate_taking = {
+    .tensor = lone_tensor, .params = pe_translate_params, .may_answer_nothing = true};
+
+static bool translate_read(struct api_request *request)
+{
+    return api_study_read(request, &translate_taking) &&
+           (api_study_is_document(request) ||
+            api_fail(&request->problem, 406, api_form_format(&request->form) ? "/format" : "",
+                     "a translation is JSON or text and has no tensor, so %s cannot carry it", request->format->name));
+}
+
+/* ---- A value as words ---- */
+
+/* A word of a POSIX shell: in quotes unless all of it is plain. */
+static void put_word(struct api_text *text, const char *bytes, size_t n)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.,/:+@%=";
+    bool is_plain = n > 0;
+    for (size_t i = 0; i < n; i++)
+        is_plain = is_plain && strchr(plain, bytes[i]) != NULL;
+    if (is_plain) {
+        api_text_add(text, bytes, n);
+        return;
+    }
+    api_text_put(text, "'");
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] == '\'')
+            api_text_put(text, "'\\''");
+        else
+            api_text_add(text, &bytes[i], 1);
+    }
+    api_text_put(text, "'");
+}
+
+/* A flag that is true has no value; one that is false or null is left out. */
+static void put_flag(struct api_text *text, const struct pe_field *field)
+{
+    struct api_text json;
+    const struct pe_value *value = &field->value;
+    if (value->kind == PE_NULL || (value->kind == PE_BOOLEAN && !value->boolean))
+        return;
+    api_text_put(text, text->n ? " --" : "--");
+    for (const char *p = field->name; *p; p++)
+        api_text_add(text, *p == '_' ? "-" : p, 1);
+    if (value->kind == PE_BOOLEAN)
+        return;
+    api_text_put(text, " ");
+    if (value->kind == PE_STRING) {
+        put_word(text, value->string, strlen(value->string));
+        return;
+    }
+    api_text_init(&json, API_TEXT_MAX);
+    api_text_value(&json, value);
+    if (json.state == API_TEXT_FINE)
+        put_word(text, json.bytes, json.n);
+    else
+        text->state = json.state;
+    api_text_drop(&json);
+}
+
+static void put_python(struct api_text *text, const struct pe_value *value)
+{
+    switch (value->kind) {
+    case PE_NULL: api_text_put(text, "None"); break;
+    case PE_BOOLEAN: api_text_put(text, value->boolean ? "True" : "False"); break;
+    case PE_OBJECT:
+        api_text_put(text, "{");
+        for (size_t i = 0; i < value->object.n; i++) {
+            api_text_put(text, i ? ", " : "");
+            api_text_string(text, value->object.fields[i].name);
+            api_text_put(text, ": ");
+            put_python(text, &value->object.fields[i].value);
+        }
+        api_text_put(text, "}");
+        break;
+    case PE_LIST:
+        api_text_put(text, "[");
+        for (size_t i = 0; i < value->list.n; i++) {
+            api_text_put(text, i ? ", " : "");
+            put_python(text, &value->list.items[i]);
+        }
+        api_text_put(text, "]");
+        break;
+    default: api_text_value(text, value);
+    }
+}
+
+/* The member class is what is called. */
+static void put_call(struct api_text *text, const struct pe_target_info *target, const struct pe_value *value)
+{
+    const struct pe_field *fields = value->object.fields;
+    bool has_class = value->object.n && strcmp(fields[0].name, "class") == 0;
+    api_text_put(text, has_class ? fields[0].value.string : target->called);
+    api_text_put(text, "(");
+    for (size_t i = has_class; i < value->object.n; i++) {
+        api_text_put(text, i > (size_t)has_class ? ", " : "");
+        api_text_put(text, fields[i].name);
+        api_text_put(text, "=");
+        put_python(text, &fields[i].value);
+    }
+    api_text_put(text, ")");
+}
+
+static void put_lines(struct api_text *text, const struct pe_target_info *target, const struct pe_value *value)
+{
+    for (size_t i = 0; i < value->object.n; i++) {
+        api_text_put(text, i ? "\n" : "");
+        api_text_format(text, "%s.%s = ", target->called, value->object.fields[i].name);
+        put_python(text, &value->object.fields[i].value);
+    }
+}
+
+static void put_words(struct api_text *text, const struct pe_target_info *target, const struct pe_value *value)
+{
+    switch (target->form) {
+    case PE_TARGET_JSON: api_text_value(text, value); break;
+    case PE_TARGET_SHELL:
+        for (size_t i = 0; i < value->object.n; i++)
+            put_flag(text, &value->object.fields[i]);
+        break;
+    case PE_TARGET_PYTHON: put_call(text, target, value); break;
+    case PE_TARGET_LINES: put_lines(text, target, value); break;
+    }
+}
+
+/* ---- The answer ---- */
+
+static const struct pe_value *member(const struct pe_value *object, const char *name)
+{
+    static const struct pe_value none = {.kind = PE_NULL};
+    for (size_t i = 0; i < object->object.n; i++)
+        if (strcmp(object->object.fields[i].name, name) == 0)
+            return &object->object.fields[i].value;
+    return &none;
+}
+
+/* The words of a target; false: it has none. Dropped by the caller either way. */
+static bool words_of(const struct pe_value *entry, struct api_text *words)
+{
+    const struct pe_value *value = member(entry, "value");
+    api_text_init(words, API_TEXT_MAX);
+    if (value->kind == PE_OBJECT)
+        put_words(words, pe_target_info_find(member(entry, "to")->string), value);
+    return value->kind == PE_OBJECT;
+}
+
+static void put_entry(struct api_text *text, const struct pe_value *entry)
+{
+    struct api_text words;
+    bool has_words = words_of(entry, &words);
+    for (size_t i = 0; i < entry->object.n; i++) {
+        const struct pe_field *field = &entry->object.fields[i];
+        api_text_put(text, i ? "," : "{");
+        api_text_string(text, field->name);
+        api_text_put(text, ":");
+        api_text_value(text, &field->value);
+        if (strcmp(field->name, "to") != 0)
+            continue;
+        api_text_put(text, ",\"text\":");
+        if (has_words)
+            api_text_string_n(text, words.bytes ? words.bytes : "", words.n);
+        else
+            api_text_put(text, "null");
+    }
+    api_text_put(text, "}");
+    if (words.state != API_TEXT_FINE)
+        text->state = words.state;
+    api_text_drop(&words);
+}
+
+static void put_answer(struct api_text *text, const struct pe_value *answer)
+{
+    for (size_t i = 0; i < answer->object.n; i++) {
+        const struct pe_field *field = &answer->object.fields[i];
+        bool are_targets = strcmp(field->name, "targets") == 0;
+        api_text_put(text, i ? "," : "{");
+        api_text_string(text, field->name);
+        api_text_put(text, are_targets ? ":[" : ":");
+        if (!are_targets) {
+            api_text_value(text, &field->value);
+            continue;
+        }
+        for (size_t k = 0; k < field->value.list.n; k++) {
+            api_text_put(text, k ? "," : "");
+            put_entry(text, &field->value.list.items[k]);
+        }
+        api_text_put(text, "]");
+    }
+    api_text_put(text, "}");
+}
+
+/* The words of each target, then a line for each loss; at the end how many are exact. */
+static void put_translated(struct api_text *text, const struct pe_value *answer)
+{
+    const struct pe_value *targets = member(answer, "targets");
+    for (size_t k = 0; k < targets->list.n; k++) {
+        struct api_text words;
+        const struct pe_value *entry = &targets->list.items[k], *losses = member(entry, "loses"),
+                              *kind = member(entry, "layer_type");
+        api_text_put(text, member(entry, "to")->string);
+        if (kind->kind == PE_STRING) {
+            api_text_put(text, ", ");
+            api_text_put(text, kind->string);
+        }
+        api_text_put(text, ":\n");
+        if (words_of(entry, &words)) {
+            api_text_add(text, words.bytes ? words.bytes : "", words.n);
+            api_text_put(text, "\n");
+        }
+        api_text_drop(&words);
+        for (size_t i = 0; i < losses->list.n; i++) {
+            api_text_put(text, "  ");
+            api_text_put(text, member(&losses->list.items[i], "detail")->string);
+            api_text_put(text, "\n");
+        }
+    }
+    api_text_put(text, member(answer, "detail")->string);
+    api_text_put(text, "\n");
+}
+
+static struct api_reply *translate_build(struct api_request *request)
+{
+    return api_explained(request, &(struct api_explaining){pe_translate_new, put_answer, put_translated});
+}
+
+const struct api_steps api_translate = {translate_read, NULL, translate_build, 0};

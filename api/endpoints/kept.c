@@ -2,9 +2,12 @@
  */
 #include "api/endpoints/endpoints.h"
 #include "api/inputs/inputs.h"
+#include "api/json/json.h"
+#include "api/limits.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Entity tags ---- */
@@ -143,4 +146,180 @@ struct api_reply *api_kept_remove(struct api_request *request, const struct api_
     case API_STORED_REPLACED: return api_reply_empty(204);
     default: return api_kept_refused(request, store, stored, 0);
     }
+}
+
+/* ---- Lists of stored files ---- */
+
+/* The stored weights or presets as JSON: all files, or the one that a PUT has stored. The text may be many times as
+ * long as any request, so it is never complete in memory: each piece is printed on demand, from cards of the files that
+ * existed when the answer began. */
+
+struct listed {
+    const struct api_weights *card; /* held */
+    uint64_t end;                   /* offset of its text in the listing */
+};
+
+struct list {
+    struct api_body body; /* must be first */
+    const struct api_store *store;
+    void (*print)(struct api_window *window, const struct api_weights *card);
+    const char *begin, *end; /* of the text, what is around the files */
+    size_t n_begin;
+    bool has_more; /* begin has entries of its own */
+    size_t n;
+    struct listed files[];
+};
+
+/* ---- Printing ---- */
+
+static void print_file(struct api_window *window, const struct api_weights *card)
+{
+    char head[2 * API_WEIGHT_NAME_MAX + API_SHA256_CHARS + 128]; /* a name has no character that needs escaping */
+    int n = snprintf(head, sizeof head, "{\"name\":\"%s\",\"bytes\":%zu,\"sha256\":\"%s\",\"tensors\":{", card->name,
+                     card->n_bytes, card->sha256);
+    api_window_add(window, head, (size_t)n);
+    api_tensors_print(card->tensors, window);
+    api_window_put(window, "}}");
+}
+
+static void print_preset(struct api_window *window, const struct api_weights *card)
+{
+    api_window_put(window, "{\"name\":\"");
+    api_window_put(window, card->name);
+    api_window_put(window, "\",");
+    api_window_put(window, card->preset->members);
+    api_window_put(window, "}");
+}
+
+static void print_entry(const struct list *list, size_t i, struct api_window *window)
+{
+    api_window_put(window, i > 0 || list->has_more ? "," : "");
+    list->print(window, list->files[i].card);
+}
+
+/* The file whose text contains the byte `first`, or ends just before it. */
+static size_t place_of(const struct list *list, uint64_t first)
+{
+    size_t low = 0, high = list->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list->files[middle].end <= first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void api_list_print(const struct api_body *body, uint64_t first, size_t n, char *dst)
+{
+    const struct list *list = (const struct list *)body;
+    struct api_window window = {.first = first, .room = n, .dst = dst};
+    size_t i = place_of(list, first);
+    if (i > 0)
+        window.at = list->files[i - 1].end;
+    else
+        api_window_add(&window, list->begin, list->n_begin);
+    for (; i < list->n && !api_window_is_full(&window); i++)
+        print_entry(list, i, &window);
+    if (!api_window_is_full(&window))
+        api_window_put(&window, list->end);
+}
+
+/* Pieces are small, because a client may leave many such answers unread. */
+static size_t list_piece(struct api_body *body, uint64_t i, char *dst)
+{
+    uint64_t begin = i * API_LIGHT_BYTES, rest = body->length - begin;
+    size_t n = rest < API_LIGHT_BYTES ? (size_t)rest : API_LIGHT_BYTES;
+    api_list_print(body, begin, n, dst);
+    return n;
+}
+
+/* ---- Lifetime ---- */
+
+static void list_drop(struct api_body *body)
+{
+    struct list *list = (struct list *)body;
+    for (size_t i = 0; i < list->n; i++)
+        list->store->drop_card(list->store->self, list->files[i].card);
+    free(list);
+}
+
+static uint64_t measure(struct list *list)
+{
+    struct api_window window = api_window_of_length();
+    api_window_add(&window, list->begin, list->n_begin);
+    for (size_t i = 0; i < list->n; i++) {
+        print_entry(list, i, &window);
+        list->files[i].end = window.at;
+    }
+    api_window_put(&window, list->end);
+    return window.at;
+}
+
+/* Takes the cards; about has everything but the files. */
+static struct api_body *list_new(const struct list *about, const struct api_weights *const *cards, size_t n)
+{
+    struct list *list = malloc(sizeof *list + n * sizeof *list->files);
+    for (size_t i = 0; i < n && !list; i++)
+        about->store->drop_card(about->store->self, cards[i]);
+    if (!list)
+        return NULL;
+    *list = *about;
+    list->n = n;
+    for (size_t i = 0; i < n; i++)
+        list->files[i].card = cards[i];
+    uint64_t length = measure(list);
+    list->body = (struct api_body){.length = length,
+                                   .n_pieces = (length + API_LIGHT_BYTES - 1) / API_LIGHT_BYTES,
+                                   .piece_max = length < API_LIGHT_BYTES ? (size_t)length : API_LIGHT_BYTES,
+                                   .piece = list_piece,
+                                   .drop = list_drop};
+    return &list->body;
+}
+
+struct api_body *api_list_body_all(const struct api_store *store)
+{
+    static const char begin[] = "{\"weights\":[";
+    const struct list about = {
+        .store = store, .print = print_file, .begin = begin, .n_begin = sizeof begin - 1, .end = "]}"};
+    const struct api_weights **cards = malloc((store ? store->files_max : 1) * sizeof *cards);
+    if (!cards)
+        return NULL;
+    size_t n = store ? store->list(store->self, cards) : 0;
+    struct api_body *body = list_new(&about, cards, n);
+    free(cards);
+    return body;
+}
+
+struct api_body *api_list_body_one(const struct api_store *store, const struct api_weights *weights)
+{
+    const struct list about = {.store = store, .print = print_file, .begin = "", .end = ""};
+    store->hold_card(store->self, weights);
+    return list_new(&about, &weights, 1);
+}
+
+/* A release may bring a preset of the same name: the program's wins. Returns the number of the others. */
+static size_t drop_hidden(const struct api_store *store, const struct api_weights **cards, size_t n)
+{
+    size_t n_left = 0;
+    for (size_t i = 0; i < n; i++)
+        if (pe_preset_find(cards[i]->name))
+            store->drop_card(store->self, cards[i]);
+        else
+            cards[n_left++] = cards[i];
+    return n_left;
+}
+
+struct api_body *api_list_body_presets(const struct api_store *store, const char *begin, size_t n_begin)
+{
+    const struct list about = {
+        .store = store, .print = print_preset, .begin = begin, .n_begin = n_begin, .has_more = true, .end = "]}"};
+    const struct api_weights **cards = malloc(store->files_max * sizeof *cards);
+    if (!cards)
+        return NULL;
+    size_t n = drop_hidden(store, cards, store->list(store->self, cards));
+    struct api_body *body = list_new(&about, cards, n);
+    free(cards);
+    return body;
 }

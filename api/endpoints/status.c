@@ -1,5 +1,7 @@
-/* Endpoints for operators: /healthz, /readyz, /metrics, /version. */
+/* What the server reports of itself: /healthz, /readyz, /metrics and /version for operators, /limits for clients. */
 #include "api/routes.h"
+
+#include <inttypes.h>
 
 /* The current state, which no cache may store. */
 static struct api_reply *uncached(struct api_reply *reply)
@@ -48,4 +50,70 @@ struct api_reply *api_version(struct api_request *request)
     api_text_string(&text, pe_isa_name(pe_isa()));
     api_text_put(&text, "}");
     return api_reply_text(200, api_json_type, &text);
+}
+
+/* ---- /limits: what this server allows, what this request's token may do, and which endpoints the program has, so
+ * that a client need not find out by being refused ---- */
+
+/* The furthest position, as the rows of the sequence state it. */
+static int64_t furthest(void) { return (int64_t)pe_param_find(pe_sequence_params(), "offset")->max; }
+
+static void add_limits(struct api_text *text, const struct api_host *host)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } limits[] = {{"max_body", host->max_body},           {"max_answer", host->max_answer},
+                  {"max_work", host->max_work},           {"max_analysis", host->max_analysis},
+                  {"picture_side", API_PICTURE_SIDE_MAX}, {"configs", PE_ENTRIES_MAX},
+                  {"position", (uint64_t)furthest()}};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        api_text_format(text, "%s\"%s\":%" PRIu64, i ? "," : "", limits[i].name, limits[i].value);
+}
+
+static void add_flag(struct api_text *text, const char *name, bool flag)
+{
+    api_text_format(text, ",\"%s\":%s", name, flag ? "true" : "false");
+}
+
+static void add_route(struct api_text *text, const struct api_route *route)
+{
+    api_text_string(text, route->pattern);
+    api_text_put(text, ":[");
+    bool is_first = true;
+    for (const struct api_method_row *row = api_methods; row->name; row++) {
+        if (!(row->method & route->methods))
+            continue;
+        api_text_add(text, ",", !is_first);
+        api_text_string(text, row->name);
+        is_first = false;
+    }
+    api_text_put(text, "]");
+}
+
+static void add_routes(struct api_text *text, struct api_request *request)
+{
+    const struct api_route *route;
+    api_text_put(text, ",\"routes\":{");
+    for (size_t i = 0; (route = request->route_at(i)); i++) {
+        api_text_add(text, ",", i > 0);
+        add_route(text, route);
+    }
+    api_text_put(text, "}");
+}
+
+/* It depends on the token, and options change with a restart, so no cache may store it. */
+struct api_reply *api_limits(struct api_request *request)
+{
+    enum api_access access = request->call->access;
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_put(&text, "{");
+    add_limits(&text, request->host);
+    add_flag(&text, "private", access != API_ACCESS_OPEN);
+    add_flag(&text, "may_write", access == API_ACCESS_OPEN || access == API_ACCESS_WRITE);
+    add_routes(&text, request);
+    api_text_put(&text, "}");
+    struct api_reply *reply = api_reply_text(200, api_json_type, &text);
+    return api_reply_header(reply, "Cache-Control", "no-store") ? reply : api_reply_without_memory(reply);
 }

@@ -210,14 +210,7 @@ bool api_npy_check(const struct pe_output *output, const char *format, struct ap
 /* Adds magic, length and dict; a multiple of 64 bytes. output has passed api_npy_check. */
 void api_npy_head(struct api_text *text, const struct pe_output *output);
 
-/* ---- preset_about.c: the description of a public model in the catalogue and in the answers computed from it ---- */
-
-/* The members name, source, certainty and note of a preset, without the braces around them. */
-void api_preset_about(struct api_text *text, const struct pe_preset *preset);
-/* The same for the catalogue, with the note in lang and as note_zh in Chinese. */
-void api_preset_about_in(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang);
-
-/* ---- colours.c --------------------------------------------------------------------------------------------------- */
+/* ---- picture.c: colour maps -------------------------------------------------------------------------------------- */
 
 /* Colours of pictures: 255 of a map, from the lowest value to the highest. */
 
@@ -233,7 +226,7 @@ extern const char *const api_cmap_names[]; /* NULL-terminated; the first is the 
 /* Colour i < API_COLOURS of the map with that index in api_cmap_names. */
 struct api_colour api_colour(int cmap, unsigned i);
 
-/* ---- legend.c ---------------------------------------------------------------------------------------------------- */
+/* ---- picture.c: the legend --------------------------------------------------------------------------------------- */
 
 /* The strip below a picture that explains its colours: all colours from left to right, and under the two ends the least
  * and the greatest value in digits. */

@@ -197,7 +197,7 @@ static inline const struct pe_value *api_member_find(const struct pe_value *obje
     return NULL;
 }
 
-/* ---- kept_file.c ------------------------------------------------------------------------------------------------- */
+/* ---- weights_in.c: names of stored files ------------------------------------------------------------------------- */
 
 /* Refusals that concern stored files of any kind. */
 
@@ -369,7 +369,14 @@ void api_preset_kept(struct api_text *text, const char *name, const struct api_k
  * may be NULL. */
 const char *api_preset_nearest(const struct api_store *presets, const char *name, char *buffer);
 
-/* ---- preset_in.c ------------------------------------------------------------------------------------------------- */
+/* Of a public model, in the catalogue and in the answers computed from it. */
+
+/* The members name, source, certainty and note of a preset, without the braces around them. */
+void api_preset_about(struct api_text *text, const struct pe_preset *preset);
+/* The same for the catalogue, with the note in lang and as note_zh in Chinese. */
+void api_preset_about_in(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang);
+
+/* ---- preset_file.c: in a request --------------------------------------------------------------------------------- */
 
 /* The field `preset` of a request: a stored preset instead of its name. */
 

@@ -94,7 +94,7 @@ bool api_json_find(const char *object, size_t n, const char *name, struct api_js
 /* Whether it has more levels than a request may have (API_DEPTH_MAX). */
 bool api_json_is_deep(const char *text, size_t n);
 
-/* ---- window.c ---------------------------------------------------------------------------------------------------- */
+/* ---- members.c: printing through a window ------------------------------------------------------------------------ */
 
 /* A window onto a text that is too long to store: all of it is printed, and only the window is kept. Printing needs no
  * memory and cannot fail, so that a piece of a long answer can be computed at any time. */

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* ---- dtypes.c, numbers_read.c, numbers_print.c ------------------------------------------------------------------- */
+/* ---- elements.c, numbers_read.c, numbers_print.c ----------------------------------------------------------------- */
 
 /* Numbers as JSON text, both ways, without a library's tree: the fast path for arrays of a million
  * numbers. And how other programs name their dtypes. */

@@ -6,7 +6,7 @@
 #include "api/endpoints/endpoints.h"
 #include "api/operations.h"
 
-/* ---- Models (names.c) ------------------------------------------------------------------------------------------ */
+/* ---- Models (metadata.c) --------------------------------------------------------------------------------------- */
 
 #define API_OIP_VERSION "1" /* the version of every model */
 
@@ -25,7 +25,7 @@ bool api_oip_can(const struct api_oip_model *model, enum pe_operation_id operati
 /* Finds the model and version that a path names ("" is any version); else 404. */
 bool api_oip_find(struct api_request *request, struct api_oip_model *model);
 
-/* ---- Datatypes (names.c) --------------------------------------------------------------------------------------- */
+/* ---- Datatypes (metadata.c) ------------------------------------------------------------------------------------ */
 
 /* ---- A request (infer_in.c, tensors.c) ------------------------------------------------------------------------- */
 

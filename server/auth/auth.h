@@ -9,9 +9,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* ---- digest.c ---------------------------------------------------------------------------------------------------- */
+/* ---- tokens.c: SHA-256 ------------------------------------------------------------------------------------------- */
 
-/* SHA-256 of stored files and of tokens. Only digest.c uses nettle. */
+/* SHA-256 of stored files and of tokens. Only tokens.c uses nettle. */
 
 enum { DIGEST_BYTES = 32 };
 

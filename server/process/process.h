@@ -155,7 +155,7 @@ struct networks {
 bool networks_parse(const char *text, struct networks *networks, char *error, size_t n_error);
 bool networks_have(const struct networks *networks, const struct address *address);
 
-/* ---- supervisor.c ------------------------------------------------------------------------------------------------ */
+/* ---- process.c: the service manager ------------------------------------------------------------------------------ */
 
 /* Tells the service manager that started this process how it is doing: the protocol of sd_notify(3), one datagram for
  * each message. Without a service manager, nothing is sent. */

@@ -2,7 +2,7 @@
  *
  * A blob's name is the SHA-256 of its contents, so a blob never changes and needs no validation: it is checked against
  * its own name when it is read, and one with other bytes is removed as if it had never been there. A crash in the
- * middle of writing leaves a draft under another name (files.c), never half a blob.
+ * middle of writing leaves a draft under another name (store.c), never half a blob.
  *
  * Room is made by removing what was used longest ago, first what no name refers to. Use is remembered as the file's
  * time, so it survives a restart, and several servers may share the folder: a file that another one has removed is a

@@ -1,7 +1,7 @@
 /* Owns the files of a folder: NAME and a suffix, written under a temporary name and then renamed.
  *
  * rename() replaces a file in one step (POSIX), so a reader has the old file or the new one, and a crash leaves a draft
- * that files.c removes. Several servers may share the folder, also over NFS: a change that depends on what is there
+ * that store.c removes. Several servers may share the folder, also over NFS: a change that depends on what is there
  * (If-Match) compares and renames under a lock on one file beside the others, which holds for milliseconds.
  *
  * A version is inode, size and time of a file: a list of thousands of files costs one stat each, and only what has

@@ -120,7 +120,7 @@ char *store_bytes_new(size_t n);
 void store_digest(const char *bytes, size_t n, char *text); /* [STORE_DIGEST_BYTES] */
 bool store_is_digest(const char *text);
 
-/* ---- files.c ----------------------------------------------------------------------------------------------------- */
+/* ---- store.c: files ---------------------------------------------------------------------------------------------- */
 
 /* Files that are whole or not there: written under a temporary name (a draft) and renamed by the caller. */
 

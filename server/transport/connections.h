@@ -47,7 +47,7 @@ void http_guard_end(struct http_connection *connection);
 /* Whether it holds bytes for which the daemon had no room yet. */
 bool http_guard_is_full(const struct http_guard *guard);
 
-/* ---- tls.c, tls_numbers.c ---------------------------------------------------------------------------------------- */
+/* ---- tls.c ------------------------------------------------------------------------------------------------------- */
 
 /* Reads both files ("" and "": none, plain HTTP). False: error[] of n_error bytes gives the reason. */
 bool tls_read(struct tls *tls, const char *cert_path, const char *key_path, char *error, size_t n_error);
@@ -368,7 +368,7 @@ void http_closed(void *daemon, void *connection);
 void http_watch(void *http);
 void http_sweep(void *http);
 
-/* ---- http.c ------------------------------------------------------------------------------------------------- */
+/* ---- transport.c -------------------------------------------------------------------------------------------- */
 
 /* Serves, within the loop, the connections that accept hands over; self is passed to the events. Everything is borrowed
  * until http_free. NULL: starting failed; the log gives the reason. */

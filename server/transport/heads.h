@@ -96,10 +96,11 @@ bool http_traceparent_is_valid(const char *text); /* W3C trace context, any vers
  * head that two programs could read in two ways is refused, because one of them may be a proxy in front of this server.
  * Uses no sockets. */
 
-/* The part that a head may use of its connection's 10 KiB (http.c). The HTTP library needs the rest for its bookkeeping
- * and for the answer's head, whatever arrives together with the request. It receives into at least half of that memory,
- * all of which may be filled by the bytes after the head, or into as much as the head needs. In addition it stores an
- * entry for every field, query parameter and cookie, and copies cookies. The refusals quote these figures. */
+/* The part that a head may use of its connection's 10 KiB (transport.c). The HTTP library needs the rest for its
+ * bookkeeping and for the answer's head, whatever arrives together with the request. It receives into at least half of
+ * that memory, all of which may be filled by the bytes after the head, or into as much as the head needs. In addition
+ * it stores an entry for every field, query parameter and cookie, and copies cookies. The refusals quote these figures.
+ */
 enum { HEAD_COST_MIN = 5 * 1024, HEAD_COST_MAX = 9 * 1024, HEAD_ENTRY_COST = 64 };
 
 /* The state of one head while it arrives; all zero before its first byte. */
@@ -135,7 +136,7 @@ struct chunk_scan {
  * CHUNK_DONE) and at a refused line. The other bytes must be passed again together with those that follow. */
 size_t chunk_scan(struct chunk_scan *scan, const char *bytes, size_t n);
 
-/* ---- forwarded.c ------------------------------------------------------------------------------------------------- */
+/* ---- checks.c: X-Forwarded-For ----------------------------------------------------------------------------------- */
 
 /* Finds the client behind proxies from the X-Forwarded-For header. Plain strings, no sockets. */
 

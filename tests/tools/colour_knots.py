@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the knots of the colour maps in api/formats/colours.c.
+"""Prints the knots of the colour maps in api/formats/picture.c.
 
     python3 tests/tools/colour_knots.py /usr/lib/python3/dist-packages/matplotlib/_cm_listed.py
 

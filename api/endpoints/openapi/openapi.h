@@ -6,11 +6,6 @@
 #include "api/routes.h"
 #include "api/text.h"
 
-/* ---- paths.c ---- */
-
-/* One endpoint with all its methods, as a member of "paths". build: of this program's page, as an example. */
-void api_openapi_path(struct api_text *text, const struct api_route *route, const char *build);
-
 /* ---- schemas.c ---- */
 
 /* All schemas, as the members of "schemas". */

@@ -117,7 +117,7 @@ void table_keep_listed(struct table *table, const struct store_list *list, uint6
 bool table_is_old(struct table *table, const struct store_entry *entry, uint64_t since);
 void table_figures(struct table *table, size_t *n_files, uint64_t *n_bytes);
 
-/* ---- reading.c, names.c, refresh.c, fetches.c -------------------------------------------------------------------- */
+/* ---- names.c, refresh.c, fetches.c ------------------------------------------------------------------------------- */
 
 /* Stored weights with their table and store, and the functions by which the files of this folder work on them, lowest
  * file first.
@@ -229,7 +229,7 @@ void weights_note_refused(struct weights *w, const char *why); /* the store refu
 bool weights_was_absent(struct weights *w, const char *name);
 void weights_note_absent(struct weights *w, const char *name);
 
-/* ---- reading.c; from here on, all need a store ----------------------------------------------------------------- */
+/* ---- fetches.c; from here on, all need a store ----------------------------------------------------------------- */
 
 typedef enum store_result weights_reader(void *self, const char *name, struct store_reading *reading, char *why);
 /* Brings one name, which is busy, in line with the store. If it cannot be read, memory keeps what it has. read: a
