@@ -103,11 +103,12 @@ static enum pe_status read_one(struct pe_explain *ex, struct pe_field *fields, s
     return status;
 }
 
-/* A refusal is a part of the answer. */
+/* A refusal is a part of the answer; after any other failure the reading holds nothing. */
 static enum pe_status settle(struct pe_explain *ex, enum pe_status status, const struct pe_failure *err,
                              struct pe_reading *reading)
 {
     if (status && status != PE_INVALID) {
+        pe_reading_drop(reading);
         *ex->err = *err;
         return ex->err->status = status;
     }

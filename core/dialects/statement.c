@@ -108,16 +108,15 @@ static size_t list_probes(const struct pe_explain *ex, const struct pe_value *co
 /* At another length: what has not been lost anyway. */
 static enum pe_status probe(struct pe_statement *e, const struct pe_dialect_kind *kind, int64_t length)
 {
-    struct pe_reading ours, theirs;
+    struct pe_reading ours = {.config = NULL}, theirs = {.config = NULL};
     int64_t whole = e->ex->length;
     e->ex->length = length;
     enum pe_status status = pe_dialect_read(e->ex, NULL, kind->layer_type, &ours);
     if (!status)
         status = read_back(e, kind, &theirs);
     e->ex->length = whole;
-    if (status)
-        return status;
-    status = pe_statement_compare_at(e, kind, &ours, &theirs, length);
+    if (!status)
+        status = pe_statement_compare_at(e, kind, &ours, &theirs, length);
     pe_reading_drop(&ours);
     pe_reading_drop(&theirs);
     return status;

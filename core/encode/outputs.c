@@ -442,7 +442,7 @@ double pe_outputs_ns(const struct pe_plan *plan)
     double ns = pe_absolute_has_x(plan) ? pe_encoding_ns(plan) : 0;
     bool has_default = plan->request->n_outputs == 0 && !pe_absolute_has_x(plan);
     for (const struct pe_output_row *row = plan->scheme->info.outputs; row->name; row++)
-        if (is_named(plan->request, row->name) || (has_default && !row->on_request && available(plan, row)))
+        if ((has_default ? !row->on_request : is_named(plan->request, row->name)) && available(plan, row))
             ns += ns_of_row(plan, row);
     return ns;
 }

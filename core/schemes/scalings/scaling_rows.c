@@ -347,10 +347,10 @@ static enum pe_status fail_unused(const struct pe_param *row, unsigned used, con
 static enum pe_status check_flag(const struct pe_scaling *given, const struct pe_param *row, struct pe_failure *err)
 {
     const struct pe_value *flag = *(const struct pe_value *const *)(const void *)((const char *)given + row->offset);
-    char pointer[PE_POINTER_MAX], found[48];
-    snprintf(found, sizeof found, "%s", pe_text("neither"));
     if (!flag || flag->kind == PE_BOOLEAN)
         return PE_OK;
+    char pointer[PE_POINTER_MAX], found[48];
+    snprintf(found, sizeof found, "%s", pe_text("neither"));
     if (flag->kind == PE_INTEGER)
         snprintf(found, sizeof found, "%lld", (long long)flag->integer);
     else if (flag->kind == PE_REAL)
@@ -361,19 +361,17 @@ static enum pe_status check_flag(const struct pe_scaling *given, const struct pe
     return pe_fail(err, pointer, "%s is %s; allowed: true or false", row->name, found);
 }
 
-static enum pe_status check_use(const struct pe_scaling *given, size_t i, int place, double factor,
-                                struct pe_failure *err)
+/* A field that was given but is not used, or is used but was not given. */
+static enum pe_status check_use(const struct pe_scaling *given, size_t i, const struct pe_scaling_rule *rule,
+                                bool is_given, double factor, struct pe_failure *err)
 {
-    const struct pe_scaling_rule *rule = pe_scaling_at(place);
     const struct pe_param *row = &pe_scaling_params[i];
     const void *field = (const char *)given + row->offset;
     char pointer[PE_POINTER_MAX];
-    bool is_given = is_set(row, field);
-    if (!(uses[i].used & 1U << place))
-        return is_given && !uses[i].is_quiet && !is_neutral(row, field)
-                   ? fail_unused(row, uses[i].used, field, rule->name, err)
-                   : PE_OK;
-    bool has_value = is_given || (pe_same(row->name, "factor") && !isnan(factor));
+    if (is_given)
+        return uses[i].is_quiet || is_neutral(row, field) ? PE_OK
+                                                          : fail_unused(row, uses[i].used, field, rule->name, err);
+    bool has_value = pe_same(row->name, "factor") && !isnan(factor);
     if (has_value || !pe_scaling_needs(rule, row->name))
         return PE_OK;
     pe_scaling_pointer(pointer, row->name);
@@ -381,21 +379,32 @@ static enum pe_status check_use(const struct pe_scaling *given, size_t i, int pl
                    pe_text(hint_of(rule, row->name)));
 }
 
+/* The uses of the flags, or of all other fields. Most requests have no scaling: then nothing is given and nothing used. */
+static enum pe_status check_uses(const struct pe_scaling *given, const struct pe_scaling_rule *rule, bool of_flags,
+                                 double factor, struct pe_failure *err)
+{
+    unsigned place = 1U << pe_scaling_place(rule);
+    for (size_t i = 0; i < n_rows; i++) {
+        const struct pe_param *row = &pe_scaling_params[i];
+        bool is_used = uses[i].used & place;
+        bool is_given = is_set(row, (const char *)given + row->offset);
+        if ((row->type == PE_T_VALUE) == of_flags && is_given != is_used &&
+            check_use(given, i, rule, is_given, factor, err))
+            return err->status;
+    }
+    return PE_OK;
+}
+
 /* Flags are checked last: first whether they are flags, then their use. */
 enum pe_status pe_scaling_check_fields(const struct pe_scaling *given, const struct pe_scaling_rule *rule,
                                        double factor, struct pe_failure *err)
 {
-    int place = pe_scaling_place(rule);
-    for (size_t i = 0; i < n_rows; i++)
-        if (pe_scaling_params[i].type != PE_T_VALUE && check_use(given, i, place, factor, err))
-            return err->status;
+    if (check_uses(given, rule, false, factor, err))
+        return err->status;
     for (size_t i = 0; i < n_rows; i++)
         if (pe_scaling_params[i].type == PE_T_VALUE && check_flag(given, &pe_scaling_params[i], err))
             return err->status;
-    for (size_t i = 0; i < n_rows; i++)
-        if (pe_scaling_params[i].type == PE_T_VALUE && check_use(given, i, place, factor, err))
-            return err->status;
-    return PE_OK;
+    return check_uses(given, rule, true, factor, err);
 }
 
 /* ---- The object of an answer ---- */

@@ -167,6 +167,7 @@ TEST(actions)
     assert_int_equal(READ(&options, empty, "--version"), OPTIONS_VERSION);
     options_drop(&options);
     assert_int_equal(READ(&options, empty, "--print-config"), OPTIONS_PRINT_CONFIG);
+    options_drop(&options);
     assert_int_equal(READ(&options, empty, "--print-man"), OPTIONS_PRINT_MAN);
     options_drop(&options);
 }
