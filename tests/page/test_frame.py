@@ -486,6 +486,25 @@ def test_the_tray_opens_into_a_sheet_with_all_parameters(visit, narrow):
     assert not page.run(seen, '[data-card=b]')
 
 
+def test_a_number_beside_a_slider_of_the_tray_is_not_cut(visit, narrow):
+    page = visit("view=multimodal&lang=en")  # whose base is 1000000
+    narrow(390, 844)
+    assert page.field("base").get_attribute("value") == "1000000"
+    cut = "return [...document.querySelectorAll('.side input[type=number]')].filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth).map((one) => one.value)"
+    assert page.run(cut) == []
+
+
+# Of the nearest edges of two elements, one above the other.
+GAP = "const [upper, lower] = [...arguments].map((one) => document.querySelector(one).getBoundingClientRect()); return lower.top - upper.bottom"
+
+
+def test_no_empty_band_between_what_belongs_together(visit, narrow):
+    narrow(1440)
+    for view in ("extrapolate", "properties", "experiment"):  # whose forms are longer than their figures
+        assert visit(f"view={view}&lang=en").run(GAP, ".view", ".inspector") <= 40, view
+    assert visit("view=attention&lang=en").run(GAP, ".tokens", "figure[data-config=a]") <= 40
+
+
 def test_print_is_light_with_figure_caption_request_and_address(open_page):
     page = open_page(fragment("table", ROPE, theme="dark"))
     page.run("dispatchEvent(new Event('beforeprint'))")
