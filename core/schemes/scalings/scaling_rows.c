@@ -379,7 +379,7 @@ static enum pe_status check_use(const struct pe_scaling *given, size_t i, const 
                    pe_text(hint_of(rule, row->name)));
 }
 
-/* The uses of the flags, or of all other fields. Most requests have no scaling: then nothing is given and nothing used. */
+/* The uses of the flags, or of all other fields. Most requests have no scaling: nothing is given and nothing used. */
 static enum pe_status check_uses(const struct pe_scaling *given, const struct pe_scaling_rule *rule, bool of_flags,
                                  double factor, struct pe_failure *err)
 {

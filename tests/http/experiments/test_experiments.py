@@ -180,7 +180,7 @@ def test_a_client_that_leaves_without_unread_bytes(version):
             time.sleep(0.1)
             watch = Stopwatch(server)
         within(5, lambda: metric(server, "posenc_experiments") == 0)
-        assert watch.seconds() < 1
+        assert watch.seconds() < (10 if SANITIZED else 1)
 
 
 PAGE = "https://vis.example.org"
@@ -223,6 +223,7 @@ def ask_from(server, source, body):
 ONE, TWO, THREE = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 
 
+@pytest.mark.skipif(SANITIZED, reason="whoever comes back too late loses its turn")
 def test_clients_take_turns():
     """A client that asks again at once does not keep another one out; and those that were refused come in the order of their first try."""
     short = {**SMALL, "scheme": "none"}

@@ -89,6 +89,14 @@ def test_reduce(server, request_, cuts, how):
     np.testing.assert_allclose(got[finite], expected[finite], rtol=1e-14, atol=1e-15)
 
 
+def test_a_slice_of_lists_alone(server):
+    """Lists of one length are read as one array of two axes."""
+    whole = encode(server, scheme="rope", head_dim=16, len=12)
+    for cuts in ([[1, 9], [2, 6]], [[0, 12, 3], [1, 8, 2]]):
+        got = encode(server, scheme="rope", head_dim=16, len=12, slice=cuts)
+        assert all(np.array_equal(got[name], array[as_numpy(cuts)]) for name, array in whole.items()), cuts
+
+
 def test_integers_have_no_mean_but_extremes(server):
     request = {"scheme": "t5", "len": 20, "outputs": ["buckets"], "slice": [[None, None, 4], [None, None, 5]]}
     whole = encode(server, scheme="t5", len=20, outputs=["buckets"])["buckets"]

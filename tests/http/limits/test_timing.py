@@ -63,6 +63,7 @@ def test_compute_grows_with_the_work(one_worker):
     assert large > 4 * small  # 64 times the products, 8 times the numbers to read
 
 
+@pytest.mark.skipif(SANITIZED, reason="measures time")
 def test_queue_is_the_wait_for_the_worker(one_worker):
     """While the only worker is busy with another's request, ours waits; whether it is one piece or many, small or not."""
     body = entropy(8192)
