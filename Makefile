@@ -341,7 +341,7 @@ asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer of gcc
 	@set -e; for t in $(COMPUTING); do T=$$t.py BUILD=$(BUILD)/clang-asan KERNELS=$(KERNELS) POSENC_SANITIZED=1 \
 	    tests/support/run_tests.sh http; done
 
-# OpenBLAS hands work to its own threads by means that ThreadSanitizer does not see; the server has only one of them anyway.
+# ThreadSanitizer does not see how OpenBLAS hands work to its own threads; the server lets it use one only, so the tests do too.
 tsan: ## every test under ThreadSanitizer
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests BUILD=$(BUILD)/tsan SANITIZE=thread
 	@BUILD=$(BUILD)/tsan KERNELS=$(KERNELS) POSENC_SANITIZED=1 OPENBLAS_NUM_THREADS=1 tests/support/run_tests.sh c replay http

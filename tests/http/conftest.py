@@ -162,7 +162,8 @@ def start_server(*flags, env=None, program=POSENCD):
         try:
             server = Server(process, log.name)
             yield server
-            server.stop()
+            ended = server.stop()
+            assert -ended not in (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE), (ended, server.stderr_text()[-4000:])
             assert "Sanitizer" not in server.stderr_text(), server.stderr_text()[-8000:]
         finally:
             if process.poll() is None:
