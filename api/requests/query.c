@@ -253,6 +253,8 @@ bool api_query_read(struct api_request *request, const char *query, struct api_p
 
 static bool has_name(const char *pair, size_t n, const char *name, char *buffer)
 {
+    if (*pair != *name && *pair != '%') /* most pairs; asked for every request */
+        return false;
     const char *equals = memchr(pair, '=', n);
     return decode(pair, equals ? (size_t)(equals - pair) : n, buffer) && strcmp(buffer, name) == 0;
 }

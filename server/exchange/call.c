@@ -76,20 +76,12 @@ void calls_free(struct calls *spare)
 
 bool exchange_keep_call(struct exchange *x, const char *method)
 {
-    enum api_text_id id;
-    size_t n = strlen(method) + 1, lengths[TRANSPORT_N_TEXTS]; /* 0: not found, for which the call has NULL */
-    for (size_t i = 0; i < TRANSPORT_N_TEXTS; i++)
-        n += lengths[i] = transport_text(x->connection, i, &id, NULL);
+    size_t n = strlen(method) + 1 + transport_texts(x->connection, NULL, NULL);
     char *at = x->call->strings = call_room(x->call, n);
     if (!at)
         return false;
     x->call->api.method = at;
     at = stpcpy(at, method) + 1;
-    for (size_t i = 0; i < TRANSPORT_N_TEXTS; i++)
-        if (lengths[i]) {
-            char *copy = at;
-            at += transport_text(x->connection, i, &id, copy);
-            x->call->api.texts[id] = copy;
-        }
+    transport_texts(x->connection, at, x->call->api.texts);
     return true;
 }

@@ -186,6 +186,8 @@ static int final_status(const struct exchange *x, bool is_complete)
 
 static void log_request(const struct exchange *x, int status, bool is_cancelled, const struct metrics_request *figures)
 {
+    if (!log_is_heard(LOG_INFO))
+        return;
     const struct exchange_timing *timing = &x->timing;
     uint64_t now = timing->begun_at + figures->total_ns;
     uint64_t received_at = timing->received_at ? timing->received_at : now;

@@ -311,9 +311,11 @@ static void say(enum log_level level, const char *event, const struct log_field 
     keep_line(line, log_print(line, sizeof line, state.format, level, event, now, fields, n_fields));
 }
 
+bool log_is_heard(enum log_level level) { return level <= state.level; }
+
 void log_line(enum log_level level, const char *event, const struct log_field *fields, size_t n_fields)
 {
-    if (level <= state.level)
+    if (log_is_heard(level))
         say(level, event, fields, n_fields);
 }
 

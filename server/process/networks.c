@@ -52,13 +52,26 @@ bool address_of_peer(int fd, struct address *address)
     return true;
 }
 
+/* Every request's log line has one, and inet_ntop takes longer for it (sprintf) than the rest of the line takes. */
+static void print_ipv4(const uint8_t *octets, char *dst)
+{
+    for (int i = 0; i < 4; i++) {
+        if (octets[i] >= 100)
+            *dst++ = (char)('0' + octets[i] / 100);
+        if (octets[i] >= 10)
+            *dst++ = (char)('0' + octets[i] / 10 % 10);
+        *dst++ = (char)('0' + octets[i] % 10);
+        *dst++ = i < 3 ? '.' : '\0';
+    }
+}
+
 void address_print(const struct address *address, char *dst)
 {
-    const uint8_t *ipv4 = address->bytes + sizeof mapped;
     if (address->is_unix)
         snprintf(dst, ADDRESS_TEXT_BYTES, "unix:%llu", (unsigned long long)address->user);
-    else if (!inet_ntop(is_mapped(address) ? AF_INET : AF_INET6, is_mapped(address) ? ipv4 : address->bytes, dst,
-                        ADDRESS_TEXT_BYTES))
+    else if (is_mapped(address))
+        print_ipv4(address->bytes + sizeof mapped, dst);
+    else if (!inet_ntop(AF_INET6, address->bytes, dst, ADDRESS_TEXT_BYTES))
         *dst = '\0';
 }
 

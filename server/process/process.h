@@ -49,6 +49,9 @@ struct log_field {
 #define LOG_MS(name_, value_) LOG_FIELD(name_, LOG_KIND_MS, ns, value_)
 #define LOG_FLAG(name_, value_) LOG_FIELD(name_, LOG_KIND_FLAG, flag, value_)
 
+/* Whether lines of that level are written; a line with many fields asks first. */
+bool log_is_heard(enum log_level level);
+
 /* One event with its fields. event is a constant word: "request", "option". */
 void log_line(enum log_level level, const char *event, const struct log_field *fields, size_t n_fields);
 

@@ -5,6 +5,7 @@
  * another site may name 127.0.0.1, which is DNS rebinding), two Hosts, a body on a GET whose answer a cache would store
  * for others (RFC 9110, 9.3.1), a path with a zero byte, which would end the C string before the program has seen the
  * rest. Each refusal names the rule. */
+#define _GNU_SOURCE /* strchrnul */
 #include "server/transport/heads.h"
 
 #include <ctype.h>
@@ -120,22 +121,23 @@ struct http_refusal http_head_check(const struct http_head *head)
 struct authority {
     const char *name; /* without brackets and the dot at the end */
     size_t n;
-    unsigned long port; /* 0: none, or the scheme's own */
+    const char *port; /* digits; "": none */
 };
 
-static struct authority authority_parse(const char *text, unsigned long usual_port)
+static struct authority authority_parse(const char *text)
 {
-    const char *close = *text == '[' ? strchr(text, ']') : NULL;
-    struct authority a = {.name = text + (close != NULL), .n = close ? (size_t)(close - text - 1) : strcspn(text, ":")};
-    const char *port = close ? close + 1 : text + a.n;
-    if (*port && (*port != ':' || !are_digits(port + 1)))
+    const char *close = *text == '[' ? strchr(text, ']') : NULL, *end = close ? close + 1 : strchrnul(text, ':');
+    struct authority a = {.name = text + (close != NULL), .port = *end ? end + 1 : end};
+    a.n = (size_t)((close ? close : end) - a.name);
+    if (*end && (*end != ':' || !are_digits(a.port)))
         a.n = 0; /* names nothing */
-    else if (*port)
-        a.port = strtoul(port + 1, NULL, 10);
-    if (a.port == usual_port)
-        a.port = 0;
     a.n -= !close && a.n > 1 && a.name[a.n - 1] == '.';
     return a;
+}
+
+static unsigned long port_of(const struct authority *a, unsigned long usual)
+{
+    return *a->port ? strtoul(a->port, NULL, 10) : usual;
 }
 
 static bool is_named(const struct authority *a, const char *name, size_t n)
@@ -189,7 +191,7 @@ bool http_head_names_us(const struct http_head *head, const char *own, const cha
     const char *host = head->first[HTTP_HOST];
     if (!host || !*host)
         return true;
-    struct authority a = authority_parse(host, 0);
+    struct authority a = authority_parse(host);
     return is_localhost(&a) || is_own_address(&a) || is_named(&a, own, strlen(own)) || is_listed(&a, names);
 }
 
@@ -201,9 +203,9 @@ bool http_head_is_foreign(const struct http_head *head)
     const char *mark = strstr(origin, "://");
     if (!mark || !host || head->n[HTTP_ORIGIN] > 1)
         return true;
-    unsigned long usual_port = strncasecmp(origin, "https:", 6) == 0 ? 443 : 80;
-    struct authority page = authority_parse(mark + 3, usual_port), here = authority_parse(host, usual_port);
-    return !is_named(&page, here.name, here.n) || page.port != here.port;
+    unsigned long usual = strncasecmp(origin, "https:", 6) == 0 ? 443 : 80;
+    struct authority page = authority_parse(mark + 3), here = authority_parse(host);
+    return !is_named(&page, here.name, here.n) || port_of(&page, usual) != port_of(&here, usual);
 }
 
 /* "prefetch", or "prefetch;prerender" */

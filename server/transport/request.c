@@ -189,7 +189,8 @@ static const struct text {
     {API_ACCESS_HEADERS, HTTP_ACCESS_HEADERS, "Access-Control-Request-Headers"},
 };
 
-_Static_assert(sizeof texts / sizeof *texts == TRANSPORT_N_TEXTS, "a text of api_call that no header fills");
+_Static_assert(sizeof texts / sizeof *texts == (int)API_N_TEXTS - (int)API_CONTENT_TYPE,
+               "a text of api_call that no header fills");
 
 /* The lines of one list, joined at `at`; while that is NULL, their length is only computed. */
 struct list {
@@ -216,13 +217,9 @@ static void take_line(void *self, const char *name, const char *value)
     append(list, value ? value : "");
 }
 
-size_t transport_text(const struct http_connection *connection, size_t i, enum api_text_id *id, char *at)
+static size_t copy_text(const struct http_connection *connection, const struct text *text, char *at)
 {
-    const struct text *text = &texts[i];
     const struct http_head *fields = &connection->daemon->http->head;
-    *id = text->id;
-    if (!fields->first[text->header] || (text->id == API_PROXY_PROTOCOL && !connection->is_proxy))
-        return 0;
     struct list list = {text->list_name, at, 0};
     if (text->list_name && fields->n[text->header] > 1)
         daemon_headers(connection->request.mhd, take_line, &list);
@@ -231,6 +228,20 @@ size_t transport_text(const struct http_connection *connection, size_t i, enum a
     if (at)
         at[list.n] = '\0';
     return list.n + 1;
+}
+
+size_t transport_texts(const struct http_connection *connection, char *at, const char **copies)
+{
+    const struct http_head *fields = &connection->daemon->http->head;
+    size_t n = 0;
+    for (const struct text *text = texts; text < texts + sizeof texts / sizeof *texts; text++) {
+        if (!fields->first[text->header] || (text->id == API_PROXY_PROTOCOL && !connection->is_proxy))
+            continue;
+        if (at)
+            copies[text->id] = at + n;
+        n += copy_text(connection, text, at ? at + n : NULL);
+    }
+    return n;
 }
 
 /* ---- What the daemon calls --------------------------------------------------------------------------------------- */

@@ -80,11 +80,10 @@ struct transport_head {
 void transport_head(struct http_connection *connection, const char *method, const char *version, char *target,
                     struct transport_head *head);
 
-enum { TRANSPORT_N_TEXTS = (int)API_N_TEXTS - (int)API_CONTENT_TYPE }; /* headers that api/ reads */
-
-/* The size, including the NUL, of the copy of the i-th of these headers, which is written at `at` unless that is NULL;
- * *id is its text in the call. 0: the head has no such header. Call it after transport_head, in the same event. */
-size_t transport_text(const struct http_connection *connection, size_t i, enum api_text_id *id, char *at);
+/* The size, including a NUL for each, of copies of the headers that api/ reads. Unless `at` is NULL they are written
+ * there, and copies[] (of API_N_TEXTS) points to those that the head has. Call it after transport_head, in the same
+ * event. */
+size_t transport_texts(const struct http_connection *connection, char *at, const char **copies);
 
 /* ---- Waiting (request.c) ----------------------------------------------------------------------------------------- */
 

@@ -386,10 +386,10 @@ static enum pe_status check_uses(const struct pe_scaling *given, const struct pe
     unsigned place = 1U << pe_scaling_place(rule);
     for (size_t i = 0; i < n_rows; i++) {
         const struct pe_param *row = &pe_scaling_params[i];
-        bool is_used = uses[i].used & place;
-        bool is_given = is_set(row, (const char *)given + row->offset);
-        if ((row->type == PE_T_VALUE) == of_flags && is_given != is_used &&
-            check_use(given, i, rule, is_given, factor, err))
+        if ((row->type == PE_T_VALUE) != of_flags)
+            continue;
+        bool is_given = is_set(row, (const char *)given + row->offset), is_used = uses[i].used & place;
+        if (is_given != is_used && check_use(given, i, rule, is_given, factor, err))
             return err->status;
     }
     return PE_OK;

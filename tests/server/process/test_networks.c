@@ -137,6 +137,13 @@ TEST(printed)
         address_print(&address, text);
         assert_string_equal(text, texts[i][1]);
     }
+    for (int octet = 0; octet < 256; octet++) { /* as inet_ntop has it, at either end */
+        char expected[INET6_ADDRSTRLEN];
+        const uint8_t ipv4[4] = {(uint8_t)octet, 0, 10, (uint8_t)(255 - octet)};
+        struct address address = address_of(inet_ntop(AF_INET, ipv4, expected, sizeof expected));
+        address_print(&address, text);
+        assert_string_equal(text, expected);
+    }
     struct address user = {.is_unix = true, .user = 1000};
     address_print(&user, text);
     assert_string_equal(text, "unix:1000");
