@@ -36,7 +36,7 @@ settings.register_profile("fixed", derandomize=True, database=None, deadline=Non
                           suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 settings.register_profile("explore", settings.get_profile("fixed"), derandomize=False, print_blob=True)
 settings.load_profile("fixed")
-REQUEST_SECONDS = 120
+REQUEST_SECONDS = 1200 if SANITIZED else 120
 
 
 class Response:
