@@ -8,7 +8,7 @@
 #ifndef PE_DIAGNOSIS_H
 #define PE_DIAGNOSIS_H
 
-#include "core/diagnosis/evidence/evidence.h"
+#include "core/diagnosis/evidence/model.h"
 #include "core/diagnosis/faults/faults.h"
 #include "core/diagnosis/search/search.h"
 #include "core/scheme.h"

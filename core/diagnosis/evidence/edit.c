@@ -177,3 +177,74 @@ bool pe_edit_is_word(const struct pe_diagnosis *d, const struct pe_edit *edit, c
     const struct pe_value *v = pe_edit_value(d, edit, name);
     return v && v->kind == PE_STRING && pe_same(v->string, word);
 }
+
+/* ---- The request of an edit ---- */
+
+/* Do two fields exclude each other? The belief's gives way to the edit's. */
+static bool are_exclusive(const struct pe_param *a, const struct pe_param *b)
+{
+    return a && b && (pe_is_among(a->excludes, b->name) || pe_is_among(b->excludes, a->name));
+}
+
+static bool is_replaced(const struct pe_param *rows, const struct pe_field *field, const struct pe_edit *edit)
+{
+    const struct pe_param *row = edit->n_fields ? pe_param_find(rows, field->name) : NULL;
+    for (size_t i = 0; i < edit->n_fields; i++) {
+        const struct pe_field *own = &edit->fields[i];
+        if (pe_same(own->name, field->name) ||
+            (own->value.kind != PE_NULL && are_exclusive(row, pe_param_find(rows, own->name))))
+            return true;
+    }
+    return false;
+}
+
+/* A mask of padding is the positions that it gives. */
+static size_t put_padded(const struct pe_belief *b, bool is_counted, struct pe_field *fields, size_t n)
+{
+    size_t m = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!pe_is_among("len|offset", fields[i].name))
+            fields[m++] = fields[i];
+    struct pe_tensor t = {PE_F64, 1, {b->padding.n_batches * b->padding.n}, b->padded[is_counted]};
+    fields[m++] = (struct pe_field){"positions", {.kind = PE_ARRAY, .array = t}};
+    return m;
+}
+
+/* A field that only states how the tensor holds its rows is no field of a plan; positions for each row of the batch are
+ * one list.
+ */
+static size_t for_plan(const struct pe_belief *b, struct pe_field *fields, size_t n)
+{
+    size_t m = 0;
+    bool is_by_batch = false, is_padded = false, is_counted = false;
+    for (size_t i = 0; i < n; i++) {
+        is_by_batch |= pe_same(fields[i].name, "positions_layout") && !pe_same(fields[i].value.string, "axes");
+        is_padded |= pe_same(fields[i].name, "attention_mask");
+        is_counted |= pe_same(fields[i].name, "padding") && pe_same(fields[i].value.string, "counted");
+        if (!pe_is_among("tensor_layout|positions_layout|attention_mask|padding|pad_position|query_scale",
+                         fields[i].name))
+            fields[m++] = fields[i];
+    }
+    if (is_padded)
+        return put_padded(b, is_counted, fields, m);
+    for (size_t i = 0; is_by_batch && i < m; i++)
+        if (pe_same(fields[i].name, "positions") && fields[i].value.array.rank > 1)
+            fields[i].value = pe_flat_positions(&fields[i].value);
+    return m;
+}
+
+size_t pe_edit_fields(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_field *fields)
+{
+    const struct pe_belief *b = &d->belief;
+    const struct pe_param *rows = b->inheritance->scheme->info.params;
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_fields; i++)
+        if (edit->transforms.is_tiled && pe_same(b->fields[i].name, "k"))
+            fields[n++] = (struct pe_field){"k", d->evidence.tiled_keys};
+        else if (!is_replaced(rows, &b->fields[i], edit))
+            fields[n++] = b->fields[i];
+    for (size_t i = 0; i < edit->n_fields; i++)
+        if (edit->fields[i].value.kind != PE_NULL && n < PE_FIELDS_MAX)
+            fields[n++] = edit->fields[i];
+    return d->evidence.kind->id == PE_OF_MAPS ? n : for_plan(b, fields, n);
+}

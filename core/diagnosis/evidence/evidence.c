@@ -1,9 +1,4 @@
-/* The evidence: its numbers, and the sample that hypotheses are compared with.
- *
- * A tensor may have 10^9 numbers and thousands of hypotheses are compared with it, so the comparison is with some
- * thousand numbers, chosen once: ends and middles of the rows of all groups, a run from the beginning (a step shows
- * there) and rows all over, in pieces that a plan fills cheaply. The few best are compared with every number at the end
- * (search/answer.c), so the sample can cost time but not correctness.
+/* The evidence: its numbers, whatever the axes and the dtype in which they were sent.
  *
  * One pass over all numbers finds what every judgement needs: the largest, infinities and NaN, and whether all of them
  * fit a narrower dtype than the one they were sent in. */
@@ -289,145 +284,15 @@ static void look_over_tokens(struct pe_evidence *e)
     }
 }
 
-/* ---- The sample ---- */
-
-/* Rows are numbered g·n + r: n rows of positions (or queries) in each of several groups (heads). */
-struct spread {
-    uint64_t n, n_groups;
-    size_t per_row, n_rows; /* numbers of each row, rows */
-};
-
-static struct spread spread_of(const struct pe_evidence *e)
+enum pe_status pe_evidence_look_over(struct pe_evidence *e, struct pe_failure *err)
 {
-    const struct pe_tensor *t = &e->tensors[0];
-    struct spread s = {.n = e->axes.n ? e->axes.n : t->rank > 1 ? t->shape[t->rank - 2] : 1};
-    s.n_groups = e->n_rows / s.n;
-    size_t budget = PE_SAMPLE_MAX / e->n_tensors;
-    uint64_t heads = e->kind->id == PE_OF_BIAS ? s.n_groups : 1, rows = 2 * heads > 16 ? 2 * heads : 16;
-    rows = rows < e->n_rows ? rows : e->n_rows;
-    s.per_row = budget / rows > 32 ? budget / rows : 32;
-    s.per_row = s.per_row < e->row_len ? s.per_row : (size_t)e->row_len;
-    s.n_rows = budget / s.per_row > 0 ? budget / s.per_row : 1;
-    s.n_rows = s.n_rows < e->n_rows ? s.n_rows : (size_t)e->n_rows;
-    return s;
-}
-
-/* The k-th row of interest among n: ends and middles first, then a run from the beginning, then all over. */
-static uint64_t candidate(uint64_t k, uint64_t n)
-{
-    const uint64_t first[] = {n - 1, 1, n / 2, 0, n / 3, 2, 2 * n / 3, n / 2 + 1};
-    enum { FIRST = 8, RUN = 40, LAST = 48 };
-    if (k < FIRST)
-        return first[k];
-    if (k < RUN)
-        return k - FIRST;
-    if (k < LAST)
-        return n - 1 - (k - RUN);
-    return (uint64_t)((double)(k - LAST) * 0.6180339887498949 * (double)n) % n;
-}
-
-/* Fills rows [n_rows] with different rows of all groups. Returns their number. */
-static size_t choose_rows(const struct pe_evidence *e, const struct spread *s, uint64_t *order, uint64_t *rows)
-{
-    size_t n = 0, m = 0;
-    unsigned char *seen = (unsigned char *)(order + s->n); /* [n] */
-    for (uint64_t k = 0; m < s->n && k < 16 * s->n + 64; k++) {
-        uint64_t r = e->zero_row >= 0 && k == 0 ? (uint64_t)e->zero_row : candidate(k, s->n);
-        if (r < s->n && !seen[r]) {
-            seen[r] = 1;
-            order[m++] = r;
-        }
-    }
-    for (uint64_t r = 0; r < s->n && m < s->n; r++)
-        if (!seen[r])
-            order[m++] = r;
-    for (uint64_t pass = 0; pass < s->n_groups && n < s->n_rows; pass++)
-        for (uint64_t k = 0; k < s->n && n < s->n_rows; k++) {
-            uint64_t group = (k + pass) % s->n_groups;
-            rows[n] = e->axes.n ? pe_axes_row(&e->axes, group, order[k]) : group * s->n + order[k];
-            n += !pe_evidence_is_padding(e, rows[n]);
-        }
-    return n;
-}
-
-/* A row is one piece, or four of a long one: its beginning, about the diagonal, in between and its end. */
-static size_t add_pieces(const struct pe_evidence *e, const struct spread *s, size_t t, uint64_t row,
-                         struct pe_piece *pieces)
-{
-    if (s->per_row == e->row_len) {
-        pieces[0] = (struct pe_piece){t, row, 0, s->per_row, 0};
-        return 1;
-    }
-    size_t some = s->per_row / 4;
-    uint64_t last = e->row_len - some, share = row % s->n * e->row_len / s->n;
-    uint64_t starts[4] = {0, share > some / 2 ? share - some / 2 : 0, row * 2654435761U % (last + 1), last};
-    for (size_t i = 0; i < 4; i++)
-        pieces[i] = (struct pe_piece){t, row, starts[i] < last ? starts[i] : last, some, 0};
-    return 4;
-}
-
-enum { FIRST_ROWS = 8, FIRST_NUMBERS = 512 };
-
-static void add_row(struct pe_diagnosis *d, const struct spread *s, uint64_t row)
-{
-    struct pe_sample *sample = &d->sample;
-    for (size_t t = 0; t < d->evidence.n_tensors; t++) {
-        size_t n = add_pieces(&d->evidence, s, t, row, sample->pieces + sample->n_pieces);
-        for (size_t i = 0; i < n; i++) {
-            struct pe_piece *p = &sample->pieces[sample->n_pieces++];
-            p->at = sample->n;
-            sample->n += p->n;
-            sample->longest = p->n > sample->longest ? p->n : sample->longest;
-        }
-    }
-}
-
-static enum pe_status allocate(struct pe_diagnosis *d, const struct spread *s, struct pe_failure *err)
-{
-    struct pe_sample *sample = &d->sample;
-    size_t most = s->n_rows * d->evidence.n_tensors, numbers = most * s->per_row;
-    double bytes = (double)(most * 4 * sizeof *sample->pieces + numbers * 3 * sizeof(double));
-    if (pe_diagnosis_admit(d, bytes, err))
-        return err->status;
-    sample->pieces = calloc(most * 4, sizeof *sample->pieces);
-    sample->found = calloc(3 * numbers, sizeof(double));
-    sample->expected = sample->found ? sample->found + numbers : NULL;
-    sample->phase = sample->found ? sample->found + 2 * numbers : NULL;
-    return sample->pieces && sample->found ? PE_OK : pe_no_memory(err);
-}
-
-static enum pe_status fill_sample(struct pe_diagnosis *d, struct pe_failure *err)
-{
-    struct pe_sample *sample = &d->sample;
-    struct spread s = spread_of(&d->evidence);
-    uint64_t *rows = malloc(s.n_rows * sizeof *rows), *order = calloc(s.n * 9 + 8, 1);
-    enum pe_status status = rows && order ? allocate(d, &s, err) : pe_no_memory(err);
-    size_t n = status ? 0 : choose_rows(&d->evidence, &s, order, rows);
-    for (size_t i = 0; i < n; i++) {
-        add_row(d, &s, rows[i]);
-        if (i < FIRST_ROWS && (i == 0 || sample->n <= FIRST_NUMBERS * d->evidence.n_tensors || i < 4)) {
-            sample->n_first = sample->n_pieces;
-            sample->n_first_numbers = sample->n;
-        }
-    }
-    for (size_t i = 0; i < sample->n_pieces; i++) {
-        const struct pe_piece *p = &sample->pieces[i];
-        pe_evidence_read(&d->evidence, p->t, p->row, p->col0, p->n, sample->found + p->at);
-    }
-    free(rows);
-    free(order);
-    return status;
-}
-
-enum pe_status pe_evidence_sample(struct pe_diagnosis *d, struct pe_failure *err)
-{
-    enum pe_status status = look_over_all(&d->evidence, err);
+    enum pe_status status = look_over_all(e, err);
     if (status)
         return status;
-    if (d->evidence.padding)
-        look_over_tokens(&d->evidence);
-    find_zero_row(&d->evidence);
-    return fill_sample(d, err);
+    if (e->padding)
+        look_over_tokens(e);
+    find_zero_row(e);
+    return PE_OK;
 }
 
 void pe_evidence_drop(struct pe_diagnosis *d)

@@ -14,82 +14,13 @@
 
 /* ---- The request of an edit ---- */
 
-/* Do two fields exclude each other? The belief's gives way to the edit's. */
-static bool are_exclusive(const struct pe_param *a, const struct pe_param *b)
-{
-    return a && b && (pe_is_among(a->excludes, b->name) || pe_is_among(b->excludes, a->name));
-}
-
-static bool is_replaced(const struct pe_param *rows, const struct pe_field *field, const struct pe_edit *edit)
-{
-    const struct pe_param *row = edit->n_fields ? pe_param_find(rows, field->name) : NULL;
-    for (size_t i = 0; i < edit->n_fields; i++) {
-        const struct pe_field *own = &edit->fields[i];
-        if (pe_same(own->name, field->name) ||
-            (own->value.kind != PE_NULL && are_exclusive(row, pe_param_find(rows, own->name))))
-            return true;
-    }
-    return false;
-}
-
-/* A mask of padding is the positions that it gives. */
-static size_t put_padded(const struct pe_belief *b, bool is_counted, struct pe_field *fields, size_t n)
-{
-    size_t m = 0;
-    for (size_t i = 0; i < n; i++)
-        if (!pe_is_among("len|offset", fields[i].name))
-            fields[m++] = fields[i];
-    struct pe_tensor t = {PE_F64, 1, {b->padding.n_batches * b->padding.n}, b->padded[is_counted]};
-    fields[m++] = (struct pe_field){"positions", {.kind = PE_ARRAY, .array = t}};
-    return m;
-}
-
-/* A field that only states how the tensor holds its rows is no field of a plan; positions for each row of the batch are
- * one list.
- */
-static size_t for_plan(const struct pe_belief *b, struct pe_field *fields, size_t n)
-{
-    size_t m = 0;
-    bool is_by_batch = false, is_padded = false, is_counted = false;
-    for (size_t i = 0; i < n; i++) {
-        is_by_batch |= pe_same(fields[i].name, "positions_layout") && !pe_same(fields[i].value.string, "axes");
-        is_padded |= pe_same(fields[i].name, "attention_mask");
-        is_counted |= pe_same(fields[i].name, "padding") && pe_same(fields[i].value.string, "counted");
-        if (!pe_is_among("tensor_layout|positions_layout|attention_mask|padding|pad_position|query_scale",
-                         fields[i].name))
-            fields[m++] = fields[i];
-    }
-    if (is_padded)
-        return put_padded(b, is_counted, fields, m);
-    for (size_t i = 0; is_by_batch && i < m; i++)
-        if (pe_same(fields[i].name, "positions") && fields[i].value.array.rank > 1)
-            fields[i].value = pe_flat_positions(&fields[i].value);
-    return m;
-}
-
-static size_t put_fields(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_field *fields)
-{
-    const struct pe_belief *b = &d->belief;
-    const struct pe_param *rows = b->inheritance->scheme->info.params;
-    size_t n = 0;
-    for (size_t i = 0; i < b->n_fields; i++)
-        if (edit->transforms.is_tiled && pe_same(b->fields[i].name, "k"))
-            fields[n++] = (struct pe_field){"k", d->evidence.tiled_keys};
-        else if (!is_replaced(rows, &b->fields[i], edit))
-            fields[n++] = b->fields[i];
-    for (size_t i = 0; i < edit->n_fields; i++)
-        if (edit->fields[i].value.kind != PE_NULL && n < PE_FIELDS_MAX)
-            fields[n++] = edit->fields[i];
-    return d->evidence.kind->id == PE_OF_MAPS ? n : for_plan(b, fields, n);
-}
-
 static enum pe_status plan_of(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_plan **plan,
                               struct pe_failure *err)
 {
     struct pe_field fields[PE_FIELDS_MAX];
     struct pe_request request = {.operation = d->evidence.kind->operation,
                                  .fields = fields,
-                                 .n_fields = put_fields(d, edit, fields),
+                                 .n_fields = pe_edit_fields(d, edit, fields),
                                  .dtype = PE_F64,
                                  .outputs = d->evidence.kind->outputs,
                                  .positions_max = PE_DIAGNOSED_POSITIONS_MAX};
@@ -523,82 +454,3 @@ void pe_model_phases(const struct pe_model *m, size_t t, uint64_t row, uint64_t 
 }
 
 /* ---- Signatures ---- */
-
-/* Signatures: two models with the same one give the same numbers at every position. */
-
-/* FNV-1a, over doubles rounded to floats, so that two ways to the same number agree. */
-static uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3U;
-    return h;
-}
-
-static uint64_t hash(uint64_t h, double x)
-{
-    float f = (float)(x + 0.0); /* -0 becomes 0 */
-    return hash_bytes(h, &f, sizeof f);
-}
-
-static uint64_t hash_transforms(uint64_t h, const struct pe_transforms *t)
-{
-    const double parts[] = {t->recipe,        (double)t->sinusoid, t->sin_cos_swapped, t->negated,  t->transposed,
-                            t->scaled,        (double)t->zero_row, t->n_axes,          t->inverted, t->bias,
-                            (double)t->stage, t->is_still[0],      t->is_still[1],     t->is_tiled};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        h = hash(h, parts[i]);
-    if (!isnan(t->mask_value))
-        h = hash(h, t->mask_value);
-    if (!isnan(t->wrapped_from))
-        h = hash(h, t->wrapped_from);
-    if (t->scaling_behind)
-        h = hash(hash(h, (double)t->switched_at), t->is_growing);
-    return hash_bytes(h, t->order, t->n_axes);
-}
-
-/* Attention factors do not show in angles and frequencies. */
-static uint64_t hash_columns(uint64_t h, const struct pe_model *m)
-{
-    enum pe_evidence_id id = m->d->evidence.kind->id;
-    bool has_factor = id != PE_OF_ANGLES && id != PE_OF_LADDER;
-    for (size_t c = 0; c < m->n_columns; c++) {
-        const struct pe_wave *w = &m->columns[c];
-        h = hash(hash(hash(hash(h, w->fh), has_factor ? w->ah : 1), w->quarter), w->axis);
-    }
-    h = hash(hash(h, (double)m->axes.n), (double)m->axes.row_step);
-    for (unsigned a = 0; a < m->plan->seq.n_axes; a++)
-        for (uint64_t i = 0; i < m->plan->seq.k[a].n; i++)
-            h = hash(h, pe_position_at(&m->plan->seq.k[a], i));
-    return h;
-}
-
-/* The numbers of the sample, where there are no waves, and where they do not show everything (xPos, channels). */
-static uint64_t hash_sample(uint64_t h, const struct pe_model *m)
-{
-    const struct pe_sample *s = &m->d->sample;
-    for (size_t i = 0; m->has_shape && i < s->n_pieces && (!m->columns || i < s->n_first); i++) {
-        const struct pe_piece *p = &s->pieces[i];
-        pe_model_fill(m, p->t, p->row, p->col0, p->n, s->expected + p->at);
-        for (size_t j = 0; j < p->n; j++)
-            h = hash(h, s->expected[p->at + j] + 4 * m->d->evidence.largest);
-    }
-    return h;
-}
-
-/* Maps of queries and keys may agree where the evidence is, and differ farther away. */
-static uint64_t hash_beyond(uint64_t h, const struct pe_model *m)
-{
-    enum { MOST = 1024 };
-    double x[MOST];
-    const struct pe_evidence_kind *kind = m->d->evidence.kind;
-    size_t n = kind->fill_beyond ? kind->fill_beyond(m, MOST, x) : 0;
-    for (size_t i = 0; i < n; i++)
-        h = hash(h, x[i]);
-    return h;
-}
-
-uint64_t pe_model_signature(const struct pe_model *m)
-{
-    uint64_t h = hash_transforms(0xcbf29ce484222325U, &m->transforms);
-    return hash_beyond(hash_sample(hash_columns(h, m), m), m);
-}

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POSITIONS_MAX = 4096, USUAL_LEN = 32 };
+enum { POSITIONS_MAX = 4096 };
 
 /* ---- The kinds ---- */
 
@@ -361,7 +361,7 @@ static enum pe_status set_sequence(struct pe_diagnosis *d, struct pe_failure *er
         visit(e->typed[i].query, &least, &most, &are_whole);
         visit(e->typed[i].key, &least, &most, &are_whole);
     }
-    int64_t len = integer(d, "len", USUAL_LEN);
+    int64_t len = integer(d, "len", PE_TYPED_LEN);
     if (has_own && !is_run)
         return PE_OK;
     if (are_whole && least >= first && most - first < POSITIONS_MAX) {
@@ -418,15 +418,6 @@ static enum pe_status set_shape(struct pe_diagnosis *d, const struct pe_plan *pl
 
 /* ---- Places ---- */
 
-/* The first position of an axis that is p; n: there is none. */
-static uint64_t index_of(const struct pe_positions *positions, double p)
-{
-    uint64_t i = 0;
-    while (i < positions->n && pe_position_at(positions, i) != p)
-        i++;
-    return i;
-}
-
 static enum pe_status is_nowhere(size_t i, const char *name, double p, struct pe_failure *err)
 {
     char pointer[48];
@@ -438,7 +429,7 @@ static enum pe_status place_in_map(struct pe_diagnosis *d, const struct pe_plan 
     struct pe_typed *one = &d->evidence.typed[i];
     const struct pe_tensor *t = &d->evidence.tensors[0];
     char pointer[48];
-    uint64_t query = index_of(plan->seq.q, one->query), key = index_of(plan->seq.k, one->key);
+    uint64_t query = pe_typed_index(plan->seq.q, one->query), key = pe_typed_index(plan->seq.k, one->key);
     if (query == plan->seq.q->n)
         return is_nowhere(i, "query", one->query, err);
     if (key == plan->seq.k->n)
@@ -457,7 +448,7 @@ static enum pe_status place(struct pe_diagnosis *d, const struct pe_plan *plan, 
     char pointer[48];
     if (d->evidence.kind->id == PE_OF_BIAS)
         return place_in_map(d, plan, i, err);
-    one->row = d->evidence.kind->id == PE_OF_LADDER ? 0 : index_of(plan->seq.k, one->position);
+    one->row = d->evidence.kind->id == PE_OF_LADDER ? 0 : pe_typed_index(plan->seq.k, one->position);
     if (one->row == plan->seq.k->n)
         return is_nowhere(i, "position", one->position, err);
     if ((uint64_t)one->channel >= d->evidence.row_len)
@@ -491,7 +482,7 @@ enum pe_status pe_typed_read(struct pe_diagnosis *d, struct pe_failure *err)
         status = set_sequence(d, err);
     if (status)
         return status;
-    struct pe_plan *plan = pe_belief_try(d, USUAL_LEN);
+    struct pe_plan *plan = pe_belief_try(d, PE_TYPED_LEN);
     if (!plan) { /* the reason is found again, unless memory was short */
         status = pe_belief_plan(d, err);
         return d->belief.plan ? pe_no_memory(err) : status;
@@ -501,161 +492,4 @@ enum pe_status pe_typed_read(struct pe_diagnosis *d, struct pe_failure *err)
         status = place_all(d, plan, err);
     pe_plan_free(plan);
     return status;
-}
-
-/* ---- The sample ---- */
-
-/* Distinct positions that a probe looks at: the first 32, the last, the rest evenly. */
-static size_t choose(const struct pe_positions *positions, size_t most, uint64_t *out)
-{
-    uint64_t n = positions->n, last = n - 1;
-    size_t first = most < USUAL_LEN ? most : USUAL_LEN, m = 0;
-    for (uint64_t k = 0; k < most && k < n; k++) {
-        uint64_t i =
-            n <= most || k < first
-                ? k
-                : first + (uint64_t)((double)(last - first) * (double)(k - first + 1) / (double)(most - first));
-        if (m > 0 && out[m - 1] >= i)
-            continue;
-        if (index_of(positions, pe_position_at(positions, i)) == i)
-            out[m++] = i;
-    }
-    return m;
-}
-
-/* Rows that a probe looks at, and of a map the keys. */
-struct looks {
-    uint64_t rows[PE_PROBED_NUMBERS], cols[PE_PROBED_ROWS];
-    size_t n_rows, n_cols; /* n_cols 0: whole rows */
-};
-
-static void look_at_map(const struct pe_diagnosis *d, struct looks *l)
-{
-    const struct pe_sequence *seq = &d->belief.plan->seq;
-    uint64_t heads = d->evidence.tensors[0].shape[0], queries[PE_PROBED_ROWS];
-    size_t most = (size_t)sqrt((double)PE_PROBED_NUMBERS / (double)heads);
-    most = most > PE_PROBED_ROWS ? PE_PROBED_ROWS : most > 1 ? most : 1;
-    size_t n_queries = choose(seq->q, most, queries);
-    l->n_cols = choose(seq->k, most, l->cols);
-    for (uint64_t head = 0; head < heads; head++)
-        for (size_t i = 0; i < n_queries && (l->n_rows + 1) * l->n_cols <= PE_PROBED_NUMBERS; i++)
-            l->rows[l->n_rows++] = head * d->evidence.tensors[0].shape[1] + queries[i];
-}
-
-static void look(const struct pe_diagnosis *d, struct looks *l)
-{
-    const struct pe_evidence *e = &d->evidence;
-    uint64_t most = PE_PROBED_NUMBERS / (e->row_len * e->n_tensors);
-    most = most > PE_PROBED_ROWS ? PE_PROBED_ROWS : most > 1 ? most : 1;
-    l->n_rows = l->n_cols = 0;
-    if (e->kind->id == PE_OF_BIAS)
-        look_at_map(d, l);
-    else if (e->kind->id == PE_OF_LADDER)
-        l->rows[l->n_rows++] = 0;
-    else
-        l->n_rows = choose(d->belief.plan->seq.k, (size_t)most, l->rows);
-}
-
-static void add_piece(struct pe_sample *s, size_t t, uint64_t row, uint64_t col, size_t n)
-{
-    s->pieces[s->n_pieces++] = (struct pe_piece){t, row, col, n, s->n};
-    s->n += n;
-    s->longest = n > s->longest ? n : s->longest;
-}
-
-static enum pe_status open_looks(struct pe_diagnosis *d, const struct looks *l, struct pe_sample *s,
-                                 struct pe_failure *err)
-{
-    const struct pe_evidence *e = &d->evidence;
-    size_t n_pieces = l->n_rows * (l->n_cols ? l->n_cols : e->n_tensors);
-    size_t n = l->n_cols ? n_pieces : n_pieces * (size_t)e->row_len;
-    *s = (struct pe_sample){.longest = 1};
-    if (pe_diagnosis_admit(d, (double)(n_pieces * sizeof *s->pieces + 3 * n * sizeof *s->found), err))
-        return err->status;
-    s->pieces = calloc(n_pieces + 1, sizeof *s->pieces);
-    s->found = calloc(3 * (n + 1), sizeof *s->found);
-    if (!s->pieces || !s->found)
-        return pe_no_memory(err);
-    s->expected = s->found + n;
-    s->phase = s->expected + n;
-    for (size_t i = 0; i < l->n_rows; i++) {
-        for (size_t j = 0; j < l->n_cols; j++)
-            add_piece(s, 0, l->rows[i], l->cols[j], 1);
-        for (size_t t = 0; t < e->n_tensors && !l->n_cols; t++)
-            add_piece(s, t, l->rows[i], 0, (size_t)e->row_len);
-    }
-    s->n_first = s->n_pieces;
-    s->n_first_numbers = s->n;
-    return PE_OK;
-}
-
-void pe_sample_drop(struct pe_sample *s)
-{
-    free(s->pieces);
-    free(s->found);
-    *s = (struct pe_sample){.n = 0};
-}
-
-enum pe_status pe_probed_open(struct pe_diagnosis *d, struct pe_sample *s, struct pe_failure *err)
-{
-    struct looks *l = malloc(sizeof *l);
-    *s = (struct pe_sample){.n = 0};
-    if (!l)
-        return pe_no_memory(err);
-    look(d, l);
-    enum pe_status status = open_looks(d, l, s, err);
-    free(l);
-    return status;
-}
-
-void pe_sample_fill(const struct pe_sample *s, const struct pe_model *m, double *out)
-{
-    for (size_t i = 0; i < s->n_pieces && !pe_is_cancelled(); i++) {
-        const struct pe_piece *p = &s->pieces[i];
-        pe_model_fill(m, p->t, p->row, p->col0, p->n, out + p->at);
-    }
-}
-
-/* The largest magnitude that the belief has where a probe looks, or that was typed. */
-static void find_largest(struct pe_diagnosis *d, const struct pe_sample *probed)
-{
-    struct pe_evidence *e = &d->evidence;
-    pe_sample_fill(probed, d->belief.model, probed->expected);
-    for (size_t i = 0; i < probed->n; i++)
-        if (isfinite(probed->expected[i]))
-            e->largest = fmax(e->largest, fabs(probed->expected[i]));
-    for (size_t i = 0; i < e->n_typed; i++)
-        e->largest = fmax(e->largest, fabs(e->typed[i].value));
-}
-
-/* A piece for each number typed. */
-static enum pe_status sample_typed(struct pe_diagnosis *d, struct pe_failure *err)
-{
-    struct pe_sample *s = &d->sample;
-    const struct pe_evidence *e = &d->evidence;
-    size_t n = e->n_typed;
-    *s = (struct pe_sample){.longest = 1};
-    s->pieces = calloc(n, sizeof *s->pieces);
-    s->found = calloc(3 * n, sizeof *s->found);
-    if (!s->pieces || !s->found)
-        return pe_no_memory(err);
-    s->expected = s->found + n;
-    s->phase = s->expected + n;
-    for (size_t i = 0; i < n; i++) {
-        add_piece(s, e->typed[i].t, e->typed[i].row, e->typed[i].col, 1);
-        s->found[i] = e->typed[i].value;
-    }
-    s->n_first = s->n_first_numbers = n;
-    return PE_OK;
-}
-
-enum pe_status pe_typed_sample(struct pe_diagnosis *d, struct pe_failure *err)
-{
-    enum pe_status status = pe_probed_open(d, &d->sample, err);
-    if (!status)
-        find_largest(d, &d->sample);
-    if (status || d->is_probe)
-        return status;
-    pe_sample_drop(&d->sample);
-    return sample_typed(d, err);
 }

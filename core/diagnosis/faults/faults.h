@@ -11,7 +11,7 @@
 #ifndef PE_FAULTS_H
 #define PE_FAULTS_H
 
-#include "core/diagnosis/evidence/evidence.h"
+#include "core/diagnosis/evidence/model.h"
 
 #include <math.h>
 

@@ -13,96 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- The candidates ---- */
-
-static void candidate_drop(struct pe_candidate *c)
-{
-    pe_model_free(c->model);
-    pe_edit_drop(&c->edit);
-}
-
-/* Judged as its dtype; or as bf16 or f16 where the numbers have no more bits, if only that fits. */
-static enum pe_status compare(struct pe_diagnosis *d, struct pe_candidate *c, struct pe_failure *err)
-{
-    bool is_ladder = d->evidence.kind->id == PE_OF_LADDER;
-    enum pe_status status = pe_compare_all(d, c->model, pe_model_is_cast(c->model), &c->all, err);
-    if (status || is_ladder || d->evidence.narrow == PE_DTYPE_NONE || pe_fits(c->all.verdict))
-        return status;
-    struct pe_comparison narrow;
-    status = pe_compare_all(d, c->model, true, &narrow, err);
-    if (!status && pe_fits(narrow.verdict)) {
-        c->all = narrow;
-        c->is_narrow = true;
-    }
-    return status;
-}
-
-/* same: an earlier one with the same numbers; NULL: there is none. */
-static enum pe_status candidate_init(struct pe_diagnosis *d, struct pe_candidate *c,
-                                     const struct pe_explanation *explanation, const struct pe_candidate *same,
-                                     struct pe_failure *err)
-{
-    *c = (struct pe_candidate){.explanation = *explanation};
-    bool is_one = pe_hypothesis_apply(d, &explanation->h, &c->edit);
-    enum pe_status status = is_one ? pe_model_new(d, &c->edit, &c->model, err) : pe_no_memory(err);
-    if (!status && same) {
-        c->all = same->all;
-        c->is_narrow = same->is_narrow;
-    } else if (!status) {
-        status = compare(d, c, err);
-    }
-    c->explanation.score.verdict = c->all.verdict;
-    c->explanation.score.max_error = c->all.max_error;
-    return status;
-}
-
-static int compare_candidates(const void *a, const void *b)
-{
-    return pe_explanation_compare(&((const struct pe_candidate *)a)->explanation,
-                                  &((const struct pe_candidate *)b)->explanation);
-}
-
-/* A hypothesis that did not fit the sample cannot fit all numbers: those are compared only if too few fit. */
-static bool is_worth_it(const struct pe_answer *a, const struct pe_explanation *explanation)
-{
-    return pe_fits(explanation->score.verdict) || a->n < PE_CANDIDATES_MAX;
-}
-
-static size_t count_shown(const struct pe_answer *a)
-{
-    size_t n = 0;
-    bool fits = a->n > 0 && pe_fits(a->candidates[0].all.verdict);
-    while (n < a->n_own && n < PE_CANDIDATES_MAX && (!fits || a->candidates[n].all.verdict <= PE_NEAR))
-        n++;
-    return n;
-}
-
-static enum pe_status add_candidate(struct pe_diagnosis *d, struct pe_answer *a,
-                                    const struct pe_explanation *explanation, struct pe_failure *err)
-{
-    const struct pe_candidate *same = NULL;
-    for (size_t i = 0; i < a->n && !same; i++)
-        if (a->candidates[i].explanation.signature == explanation->signature)
-            same = &a->candidates[i];
-    return candidate_init(d, &a->candidates[a->n++], explanation, same, err);
-}
-
-static enum pe_status compare_best(struct pe_diagnosis *d, struct pe_answer *a, struct pe_failure *err)
-{
-    enum pe_status status = PE_OK;
-    struct pe_explanation belief = {.cost = 0};
-    if (d->belief.is_given)
-        status = candidate_init(d, &a->belief, &belief, NULL, err);
-    for (size_t i = 0; !status && i < d->n_best; i++)
-        if (is_worth_it(a, &d->best[i]))
-            status = add_candidate(d, a, &d->best[i], err);
-    qsort(a->candidates, a->n, sizeof a->candidates[0], compare_candidates);
-    if (!status)
-        status = pe_answer_join(d, a, err);
-    a->n_shown = count_shown(a);
-    return status;
-}
-
 /* ---- Their members ---- */
 
 /* The index of a number in its tensor. */
@@ -382,7 +292,7 @@ static void put_pieces(struct pe_diagnosis *d, const struct pe_candidate *c, str
 
 static int compare_listed(const void *a, const void *b)
 {
-    return compare_candidates(*(const struct pe_candidate *const *)a, *(const struct pe_candidate *const *)b);
+    return pe_candidate_order(*(const struct pe_candidate *const *)a, *(const struct pe_candidate *const *)b);
 }
 
 /* Others with the same numbers. */
@@ -542,14 +452,23 @@ static enum pe_status put_answer(struct pe_diagnosis *d, struct pe_answer *a, st
 
 /* ---- The whole ---- */
 
+static size_t count_shown(const struct pe_answer *a)
+{
+    size_t n = 0;
+    bool fits = a->n > 0 && pe_fits(a->candidates[0].all.verdict);
+    while (n < a->n_own && n < PE_CANDIDATES_MAX && (!fits || a->candidates[n].all.verdict <= PE_NEAR))
+        n++;
+    return n;
+}
+
 void pe_answer_drop(struct pe_diagnosis *d)
 {
     struct pe_answer *a = d->answer;
     if (!a)
         return;
     for (size_t i = 0; i < a->n; i++)
-        candidate_drop(&a->candidates[i]);
-    candidate_drop(&a->belief);
+        pe_candidate_drop(&a->candidates[i]);
+    pe_candidate_drop(&a->belief);
     free(a);
 }
 
@@ -559,7 +478,10 @@ enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_failure *err
     d->answer = calloc(1, sizeof *d->answer);
     if (!d->values || !d->answer)
         return pe_no_memory(err);
-    enum pe_status status = compare_best(d, d->answer, err);
+    enum pe_status status = pe_answer_compare(d, d->answer, err);
+    if (!status)
+        status = pe_answer_join(d, d->answer, err);
+    d->answer->n_shown = count_shown(d->answer);
     if (!status)
         status = put_answer(d, d->answer, err);
     if (status)

@@ -12,7 +12,7 @@
  * near.
  *
  * A wrong configuration is wrong nearly everywhere, so a small look refuses nine hypotheses of ten; the sample
- * (evidence/evidence.c) is ordered so that the look has first and last rows, where mistakes show. A verdict of "fits
+ * (evidence/sample.c) is ordered so that the look has first and last rows, where mistakes show. A verdict of "fits
  * but for roundings" needs the phases too, since a table computed in float32 is wrong in proportion to its angles; they
  * cost as much as the numbers, so they are computed only where the verdict may depend on them. */
 
@@ -315,5 +315,83 @@ enum pe_status pe_compare_all(struct pe_diagnosis *d, struct pe_model *model, bo
     pe_model_forget(model);
     d->bytes -= kept;
     free(row.found);
+    return status;
+}
+
+/* ---- The candidates ---- */
+
+void pe_candidate_drop(struct pe_candidate *c)
+{
+    pe_model_free(c->model);
+    pe_edit_drop(&c->edit);
+}
+
+/* Judged as its dtype; or as bf16 or f16 where the numbers have no more bits, if only that fits. */
+static enum pe_status compare_candidate(struct pe_diagnosis *d, struct pe_candidate *c, struct pe_failure *err)
+{
+    bool is_ladder = d->evidence.kind->id == PE_OF_LADDER;
+    enum pe_status status = pe_compare_all(d, c->model, pe_model_is_cast(c->model), &c->all, err);
+    if (status || is_ladder || d->evidence.narrow == PE_DTYPE_NONE || pe_fits(c->all.verdict))
+        return status;
+    struct pe_comparison narrow;
+    status = pe_compare_all(d, c->model, true, &narrow, err);
+    if (!status && pe_fits(narrow.verdict)) {
+        c->all = narrow;
+        c->is_narrow = true;
+    }
+    return status;
+}
+
+/* same: an earlier one with the same numbers; NULL: there is none. */
+static enum pe_status candidate_init(struct pe_diagnosis *d, struct pe_candidate *c,
+                                     const struct pe_explanation *explanation, const struct pe_candidate *same,
+                                     struct pe_failure *err)
+{
+    *c = (struct pe_candidate){.explanation = *explanation};
+    bool is_one = pe_hypothesis_apply(d, &explanation->h, &c->edit);
+    enum pe_status status = is_one ? pe_model_new(d, &c->edit, &c->model, err) : pe_no_memory(err);
+    if (!status && same) {
+        c->all = same->all;
+        c->is_narrow = same->is_narrow;
+    } else if (!status) {
+        status = compare_candidate(d, c, err);
+    }
+    c->explanation.score.verdict = c->all.verdict;
+    c->explanation.score.max_error = c->all.max_error;
+    return status;
+}
+
+int pe_candidate_order(const void *a, const void *b)
+{
+    return pe_explanation_compare(&((const struct pe_candidate *)a)->explanation,
+                                  &((const struct pe_candidate *)b)->explanation);
+}
+
+/* A hypothesis that did not fit the sample cannot fit all numbers: those are compared only if too few fit. */
+static bool is_worth_it(const struct pe_answer *a, const struct pe_explanation *explanation)
+{
+    return pe_fits(explanation->score.verdict) || a->n < PE_CANDIDATES_MAX;
+}
+
+static enum pe_status add_candidate(struct pe_diagnosis *d, struct pe_answer *a,
+                                    const struct pe_explanation *explanation, struct pe_failure *err)
+{
+    const struct pe_candidate *same = NULL;
+    for (size_t i = 0; i < a->n && !same; i++)
+        if (a->candidates[i].explanation.signature == explanation->signature)
+            same = &a->candidates[i];
+    return candidate_init(d, &a->candidates[a->n++], explanation, same, err);
+}
+
+enum pe_status pe_answer_compare(struct pe_diagnosis *d, struct pe_answer *a, struct pe_failure *err)
+{
+    enum pe_status status = PE_OK;
+    struct pe_explanation belief = {.cost = 0};
+    if (d->belief.is_given)
+        status = candidate_init(d, &a->belief, &belief, NULL, err);
+    for (size_t i = 0; !status && i < d->n_best; i++)
+        if (is_worth_it(a, &d->best[i]))
+            status = add_candidate(d, a, &d->best[i], err);
+    qsort(a->candidates, a->n, sizeof a->candidates[0], pe_candidate_order);
     return status;
 }

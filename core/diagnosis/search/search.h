@@ -2,7 +2,7 @@
 #ifndef PE_SEARCH_H
 #define PE_SEARCH_H
 
-#include "core/diagnosis/evidence/evidence.h"
+#include "core/diagnosis/evidence/model.h"
 #include "core/values.h"
 
 /* ---- Hypotheses ---- */
@@ -164,6 +164,10 @@ struct pe_candidate {
     size_t head; /* the candidate that it is like */
 };
 
+void pe_candidate_drop(struct pe_candidate *c);
+/* The order of two candidates, for qsort. */
+int pe_candidate_order(const void *a, const void *b);
+
 /* A candidate that fits as well as the first but differs elsewhere, and the position that decides. */
 struct pe_undecided {
     size_t rival; /* 0: none */
@@ -178,6 +182,9 @@ struct pe_answer {
     struct pe_candidate belief; /* without a model if no belief came */
     struct pe_undecided undecided;
 };
+
+/* compare.c: the belief and the best hypotheses against all numbers, in order. */
+enum pe_status pe_answer_compare(struct pe_diagnosis *d, struct pe_answer *a, struct pe_failure *err);
 
 /* equivalent.c. How near numbers of two models must be: exact; or within what is right for float32; or, where a value
  * of either was fitted, as far as a fitted base may be off. */
