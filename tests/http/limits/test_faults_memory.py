@@ -3,6 +3,7 @@ the server works as before."""
 import contextlib
 import http.client
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -318,15 +319,24 @@ def test_each_allocation_of_the_start_fails_once(tmp_path, has_files):
     assert n_refused > 3
 
 
+def n_files(server):
+    return len(os.listdir(f"/proc/{server.pid}/fd"))
+
+
+def is_asleep(server):
+    """Every thread waits: what the server had to do for what has arrived is done."""
+    return all(stat.read_text().rpartition(")")[2].split()[0] == "S" for stat in pathlib.Path(f"/proc/{server.pid}/task").glob("*/stat"))
+
+
 def test_silent_connections_while_memory_is_short():
     """The event loop's tables by descriptor have room for all descriptors from the start."""
     with faulty_server("--io-threads", "1", "--max-connections", "700") as server, contextlib.ExitStack() as clients:
         clients.enter_context(Client(server))  # the first of a client takes one for the client
+        assert wait_until(lambda: is_asleep(server))
         for _ in range(600):
+            n = n_files(server)
             with server.faults.allocations(3):  # after those for its place, the connection and its watch
                 clients.enter_context(Client(server))
-                end = time.monotonic() + 0.1
-                while server.faults.alloc_count < 3 and time.monotonic() < end:
-                    time.sleep(0.0003)
+                assert wait_until(lambda: n_files(server) > n and is_asleep(server))
         assert is_right(server), server.stderr_text()[-500:]
         assert metric(server, "posenc_connections") > 550

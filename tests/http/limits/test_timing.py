@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from conftest import SANITIZED, start_server
+from connection import Client, metric, post, within
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,6 @@ def entropy(n, format_="raw"):
     rng = np.random.default_rng(7)
     rows = [np.round(rng.standard_normal((n, 64)), 2).tolist() for _ in range(2)]
     return json.dumps({"scheme": "none", "q": rows[0], "k": rows[1], "outputs": ["row_entropy"], "format": format_}).encode()
-
 
 
 @pytest.mark.parametrize("format_", ["raw", "json", "npy"])
@@ -93,15 +93,15 @@ def test_queue_is_the_wait_for_the_worker(one_worker):
 @pytest.mark.skipif(SANITIZED, reason="measures time")
 def test_what_is_made_as_quickly_as_sent_does_not_wait(one_worker):
     """Tables and maps are computed on the loop, whatever the workers do; short ones completely before their head."""
-    slow = threading.Thread(target=lambda: one_worker.post("/attention", entropy(8192)))
-    slow.start()
-    while "posenc_busy_workers 1\n" not in one_worker.get("/metrics").body.decode():
-        time.sleep(0.002)
-    for request in ({"scheme": "alibi", "len": 256, "num_heads": 4, "format": "raw"}, {"scheme": "sinusoidal", "len": 2048, "dim": 128, "format": "raw"}):
-        took, measured = timed(one_worker, "/encode", request)
-        assert took["queue"] < 1 and took["compute"] <= measured, took
-    assert "posenc_busy_workers 1\n" in one_worker.get("/metrics").body.decode(), "the worker was done too early to tell"
-    slow.join()
+    drawn = {"shape": [32, 8192, 64], "seed": 7}
+    with Client(one_worker) as other:  # for much longer than this takes; its work ends when it disconnects
+        other.send(post(json.dumps({"scheme": "none", "q": drawn, "k": {**drawn, "seed": 8}, "outputs": ["row_entropy"], "format": "raw"}).encode(), "/attention"))
+        within(60, lambda: metric(one_worker, "posenc_busy_workers") == 1)
+        for request in ({"scheme": "alibi", "len": 256, "num_heads": 4, "format": "raw"}, {"scheme": "sinusoidal", "len": 2048, "dim": 128, "format": "raw"}):
+            took, measured = timed(one_worker, "/encode", request)
+            assert took["queue"] < 1 and took["compute"] <= measured, took
+        assert metric(one_worker, "posenc_busy_workers") == 1
+    within(60, lambda: metric(one_worker, "posenc_busy_workers") == 0)
 
 
 def test_a_light_answer_does_not_wait(one_worker):
