@@ -207,8 +207,13 @@ ALONE = {"test_cancel", "test_experiments_beside", "test_experiments_finding", "
          "test_turns", "test_unix_socket", "test_weights_many"}
 # Files whose tests judge servers of their own by wide limits: a few such neighbours do not disturb them.
 PATIENT = {"test_answer_cache", "test_faults_network", "test_io_threads", "test_limits", "test_memory_of_reading", "test_metrics",
-           "test_proxied_clients", "test_quotas", "test_server_life", "test_shares", "test_single_flight", "test_store_slow"}
-# All others wait for sockets more than they compute, and run side by side.
+           "test_proxied_clients", "test_quotas", "test_server_life", "test_shares", "test_single_flight", "test_store_s3", "test_store_slow",
+           "test_tokens"}
+# All others wait for sockets more than they compute, and run side by side: a file is one process's, and those that take longest come
+# first, so that none is left when all others are done.
+LONG = ["test_stated_work", "test_experiments_reference", "test_faults_memory", "test_attention_schemes", "test_diagnose_sentences",
+        "test_diagnose_rounding", "test_diagnose_axes", "test_diagnose_believes", "test_encode_bias", "test_analyze", "test_wrong_tensors",
+        "test_rotate", "test_attention", "test_diagnose_kinds", "test_experiments", "test_container_memory", "test_diagnose_ports", "test_store_sweep"]
 
 
 def pytest_addoption(parser):
@@ -253,6 +258,8 @@ def pytest_collection_modifyitems(config, items):
         keep(config, items, lambda item: part_of(item) == part)
     if not config.getoption("-m"):
         keep(config, items, lambda item: not item.get_closest_marker("slow"))
+    if part == "beside":
+        items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
     if part == "waiting":
         spread(items, lambda item: item.get_closest_marker("waiting"))
 
