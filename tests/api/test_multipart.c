@@ -81,6 +81,37 @@ TEST(test_tensor_part)
     }
 }
 
+/* Of a request that only completes a call, a field gives way to a part of its name, whichever of them it is; the others
+ * stay as they are. */
+TEST(test_a_part_replaces_what_completes)
+{
+    static const char npy[] =
+        "\x93NUMPY\x01\x00\x3e\x00{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }    \n7";
+    static const char *const names[] = {"scheme", "layout", "base", "q"};
+    const struct api_call call = {.is_completed = true};
+    for (size_t i = 0; i < 4; i++) {
+        char body[400];
+        int n = snprintf(body, sizeof body,
+                         "--XX\r\n" NAME("request") "\r\n{\"scheme\":\"rope\",\"layout\":\"half\",\"base\":7}\r\n"
+                                                    "--XX\r\nContent-Disposition: form-data; name=\"%s\"\r\n\r\n",
+                         names[i]);
+        memcpy(body + n, npy, sizeof npy - 1);
+        memcpy(body + n + sizeof npy - 1, "\r\n--XX--", 8);
+        api_request_init(&request, PE_ROTATE);
+        request.call = &call;
+        if (!api_input_read(&request, TYPE, body, (size_t)n + sizeof npy - 1 + 8, &problem))
+            fail_msg("%s: %s", names[i], problem.error.detail);
+        assert_int_equal(request.n_fields, i < 3 ? 3 : 4);
+        const struct pe_value *scheme = api_request_find(&request, "scheme"),
+                              *layout = api_request_find(&request, "layout"),
+                              *base = api_request_find(&request, "base");
+        assert_true(i == 0 ? scheme->kind == PE_ARRAY : strcmp(scheme->string, "rope") == 0);
+        assert_true(i == 1 ? layout->kind == PE_ARRAY : strcmp(layout->string, "half") == 0);
+        assert_true(i == 2 ? base->kind == PE_ARRAY : base->kind == PE_INTEGER && base->integer == 7);
+        api_request_drop(&request);
+    }
+}
+
 TEST(test_refused)
 {
     static const struct {

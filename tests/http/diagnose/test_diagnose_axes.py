@@ -229,6 +229,14 @@ def test_channels_first_by_mistake(server):
     assert codes_of(answer) == ["transposed"]
 
 
+def test_channels_first_in_rows_of_which_only_a_part_is_compared(server):
+    positions = np.arange(5000.0)
+    angles = np.outer(positions, 1e4 ** (-np.arange(0, 32, 2) / 32))
+    encoding = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(5000, 32)
+    answer = diagnose(server, {"scheme": "sinusoidal", "dim": 32, "len": 5000, **sent(encoding=encoding.T.copy())})
+    assert codes_of(answer) == ["transposed"]
+
+
 def test_rows_where_channels_first_is_usual(server):
     belief = {"scheme": "sinusoidal", "style": "detr", "dim": 16, "grid": [3, 5]}
     assert codes_of(diagnose(server, {**belief, **sent(encoding=encoded(server, **belief, channels_first=False)["encoding"])})) == ["as_believed"]

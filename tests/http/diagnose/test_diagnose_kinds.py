@@ -117,6 +117,32 @@ def test_a_matrix_transposed_turns_the_other_way(server):
     assert codes_of(asked(server, "matrix", np.swapaxes(matrices(angles()), -1, -2), **ROPE))[0] == "direction_reversed"
 
 
+@pytest.mark.parametrize("offset", [7, 4096])
+def test_runs_begin_again_at_the_offset(server, offset):
+    """Each run begins at the believed offset, not at 0."""
+    at = np.outer([*range(offset, offset + 5), *range(offset, offset + 7)], ladder())
+    answer = diagnose(server, {**ROPE, "offset": offset, "len": 12, "cos": inline(Tensor(np.cos(at), "f32")), "sin": inline(Tensor(np.sin(at), "f32"))})
+    assert [(one["code"], one["found"]) for one in answer["findings"]] == [("position_reset", [5, 7])]
+    assert answer["candidates"][0]["sequence"] == {"offset": offset, "lens": [5, 7]}
+
+
+def test_a_row_alone_has_no_phases(server):
+    """Neither a step nor the fastest wave can be read of one row."""
+    at = 3 * scaled(ladder())
+    answer = diagnose(server, {**ROPE, "base": 1e4, "len": 1, "cos": inline(Tensor(np.cos(at)[None], "f32")), "sin": inline(Tensor(np.sin(at)[None], "f32"))})
+    assert codes_of(answer) == ["unexplained"]
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_cosines_before_a_padded_channel(server, first):
+    """Seven sines, seven cosines, and a zero: a cosine's partner is seven before it."""
+    at = np.outer(first + np.arange(40.0), 7321.5 ** (-np.arange(7) / 7))
+    padded = np.concatenate([np.sin(at), np.cos(at), np.zeros((40, 1))], -1)
+    answer = diagnose(server, {"scheme": "sinusoidal", "dim": 15, "layout": "half", "odd": "pad", "len": 40, "encoding": inline(Tensor(padded, "f32"))})
+    found = {one["code"]: one["found"] for one in answer["findings"]}
+    assert found == {"base_other": 7321.5, **({"offset_other": first} if first else {})}
+
+
 @pytest.mark.parametrize("layout, columns", [("half", lambda a: np.tile(a, 2)), ("interleaved", lambda a: np.repeat(a, 2, -1))])
 def test_doubled_angles_tell_the_layout(server, layout, columns):
     other = {"half": "interleaved", "interleaved": "half"}[layout]

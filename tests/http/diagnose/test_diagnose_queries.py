@@ -162,6 +162,27 @@ def test_sinks_are_fitted(server, sinks):
     assert [f for f in first["found"] if f > -20] == pytest.approx(seen, abs=2e-5)
 
 
+def test_sinks_of_scores_far_below_zero(server):
+    """What is not a key adds nothing to the sum of a row."""
+    towards = np.zeros((1, 1, 1, D))
+    towards[..., [D // 2 - 1, D - 1]] = 1, 1  # the slowest pair hardly turns
+    q, k = (np.round(x.astype("f4").astype(float) * 0.3, 3).astype("f4").astype(float) for x in (Q - 40 * towards, K + 10 * towards))
+    at = np.arange(N)
+    angles = np.outer(at, 1e4 ** (-np.arange(0, D, 2) / D))
+    c, s = np.cos(angles), np.sin(angles)
+
+    def turned(x):
+        return np.concatenate([x[..., :D // 2] * c - x[..., D // 2:] * s, x[..., :D // 2] * s + x[..., D // 2:] * c], -1)
+
+    scores = np.einsum("bhid,bhjd->bhij", turned(q), turned(k)) / np.sqrt(D)
+    assert -30 < scores.mean() < -10, scores.mean()
+    sinks = [scores[0, h].mean() + h for h in range(HEADS)]
+    answer = diagnose(server, {"scheme": "rope", "layout": "half", "q_positions": at.tolist(), "k_positions": at.tolist(), "q": inline(Tensor(q, "f32")),
+                               "k": inline(Tensor(k, "f32")), "probs": inline(Tensor(softmax(scores, sinks), "f32"))})
+    first = answer["findings"][0]
+    assert first["code"] == "sinks_extra" and first["found"] == pytest.approx(sinks, abs=1e-4), answer["findings"]
+
+
 def test_sinks_beside_a_scale(server):
     s = 2 * map_of("scores", None)
     body = {"scheme": "rope", "layout": "half", "q_positions": AT.tolist(), "k_positions": AT.tolist(), "softmax_scale": 2 / np.sqrt(D),

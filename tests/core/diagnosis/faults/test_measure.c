@@ -230,3 +230,23 @@ TEST(the_shortest_decimal_is_near_enough)
         assert_true(fabs(pe_shortest_decimal(x, tolerance) - x) <= tolerance * x);
     }
 }
+
+/* ---- Ratios ---- */
+
+/* A zero that is predicted and found says nothing of the factor, whichever number it is beside. */
+TEST(zeros_do_not_bound_a_ratio)
+{
+    const double found[][3] = {{2, 0, 6}, {0, 6, 2}, {6, 2, 0}}, predicted[][3] = {{1, 0, 3}, {0, 3, 1}, {3, 1, 0}};
+    for (size_t n = 2; n <= 3; n++)
+        for (size_t i = 0; i < 3; i++) {
+            struct pe_ratio r;
+            double factor = 0;
+            pe_ratio_init(&r);
+            assert_true(pe_ratio_add(&r, found[i], predicted[i], n, 0x1p-24));
+            assert_true(pe_ratio_choose(&r, &factor));
+            assert_true(factor == 2);
+        }
+    struct pe_ratio r;
+    pe_ratio_init(&r);
+    assert_false(pe_ratio_add(&r, (const double[]){2, 1}, (const double[]){1, 0}, 2, 0x1p-24));
+}

@@ -3,9 +3,12 @@
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
+#include <math.h>
+
 #define R "{'scheme':'recursive',"
 #define LINEAR R "'activation':'identity','p0':[1,-0.5],'w1':[[2,0],[0,3]],'b1':[0,1],"
 #define NET "'p0':[1,-0.5],'w1':[[0.5,-0.25],[0.75,1]],'b1':[0.125,0],'w2':[[1,0.5],[-0.25,0.5]],'b2':[0,-0.5],"
+#define WIDE "'dim':64,'hidden':1,'seed':3,'std':0.4,"
 
 /* p' = (2 p1, 3 p2 + 1): 1, 2, 4, 8 and the fixed point -1/2; residual: p + p'. */
 TEST(by_hand)
@@ -25,8 +28,25 @@ TEST(two_layers)
 /* So many rows that not all are stored: in any order and in pieces they are the same as from the start. */
 TEST(far_down)
 {
-    test_assert_laws(R "'dim':64,'hidden':1,'seed':3,'std':0.4,'positions':[70000,3,69999,40001,40002,0]}");
+    test_assert_laws(R WIDE "'positions':[70000,3,69999,40001,40002,0]}");
     test_assert_laws(R NET "'len':300}");
+}
+
+/* After a step back the rows are computed from a stored one: each costs as much. */
+TEST(each_step_back_is_work)
+{
+    const char *const texts[] = {R WIDE "'positions':[0,5,70000]}", R WIDE "'positions':[70000,0,5]}",
+                                 R WIDE "'positions':[70000,5,0]}"}; /* no step back, one, two */
+    double work[3];
+    for (size_t i = 0; i < 3; i++) {
+        struct test_request r;
+        struct pe_plan *plan = test_plan(&r, texts[i]);
+        work[i] = pe_plan_work(plan);
+        pe_plan_free(plan);
+        test_request_drop(&r);
+    }
+    assert_true(work[1] > work[0]);
+    assert_true(fabs((work[2] - work[1]) - (work[1] - work[0])) <= 1e-9 * work[2]);
 }
 
 TEST(refusals)
