@@ -480,15 +480,9 @@ bool pe_is_cancelled(void);
 /* The same at every 65536th short step of a loop: these take less than a millisecond. */
 static inline bool pe_is_cancelled_at(uint64_t step) { return step % 65536 == 65535 && pe_is_cancelled(); }
 
-/* free() of memory from malloc that may be large, with such calls in between. NULL is accepted. */
-void pe_free_large(void *memory, size_t n_bytes);
-
-void pe_wait(void); /* one wait of a filling thread: see pe_on_wait */
-
 /* ---- The machine ------------------------------------------------------------------------------------------------- */
 
 #define PE_N_ISAS (PE_ISA_AVX512 + 1)
-bool pe_kernels_use(enum pe_isa isa); /* pe_isa_use at any time: for tests, while no other thread fills */
 /* Does this machine fuse multiplication and addition? The C library's exp, tanh and others then do, whichever kernels
  * are in use, and their last bits may differ from those of another machine. */
 bool pe_machine_fuses(void);

@@ -160,6 +160,13 @@ struct pe_dd pe_dd_log1p(struct pe_dd x);
 
 void pe_settle(void); /* from now on pe_isa_use and pe_on_wait change nothing: each plan calls it */
 bool pe_is_settled(void);
+bool pe_kernels_use(enum pe_isa isa); /* pe_isa_use at any time: for tests, while no other thread fills */
+
+/* ---- Long work ---- */
+
+void pe_wait(void); /* one wait of a filling thread: see pe_on_wait */
+/* free() of memory from malloc that may be large, with calls of pe_is_cancelled in between. NULL is accepted. */
+void pe_free_large(void *memory, size_t n_bytes);
 
 /* ---- Matrix products ---- */
 

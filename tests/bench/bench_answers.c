@@ -10,6 +10,7 @@
  * limit bench_answers units THREADS           seconds of the clock in which each of so many threads does a fixed number
  * of operations bench_answers /PATH REQUEST ROUNDS    the same of any request, whose limit is 0 */
 #include "api/api.h"
+#include "core/numeric/numeric.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/units.h"
 

@@ -2,6 +2,7 @@
  * contestants interleaved, medians. For each instruction set, dtype and several lengths of a row. */
 #include "core/kernels/kernels.h"
 #include "core/inside.h"
+#include "core/numeric/numeric.h"
 #include "tests/bench/bench.h"
 
 #include <math.h>

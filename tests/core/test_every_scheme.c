@@ -1,6 +1,7 @@
 /* The laws for every scheme of the registry: its example plans, any chunking gives the whole, each failed allocation is
  * survived, its resolved config gives the same bytes, and no text is missing. */
 #include "tests/support/alloc.h"
+#include "core/numeric/numeric.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 

@@ -4,6 +4,7 @@
  * rest is doubles, written with all their digits: the double itself, the middle between it and the next double, and the
  * middle between it and the next f32. */
 #include "tests/fuzz/laws.h"
+#include "core/numeric/numeric.h"
 #include "api/numbers/numbers.h"
 
 #include <math.h>

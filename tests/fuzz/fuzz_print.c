@@ -4,6 +4,7 @@
  * no text of the same length is nearer. Fixed digits equal printf's. printf and strtod check about one number in every
  * two lists. */
 #include "tests/fuzz/laws.h"
+#include "core/numeric/numeric.h"
 #include "api/numbers/numbers.h"
 
 #include <math.h>

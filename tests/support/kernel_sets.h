@@ -4,6 +4,7 @@
 
 #include "core/kernels/kernels.h"
 #include "core/inside.h"
+#include "core/numeric/numeric.h"
 #include "tests/support/cmocka.h"
 
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* KERNELS=base, avx2 or avx512 in the environment: the kernels of every test in C. A test that runs several sets itself
  * returns to this one. */
 #include "core/inside.h"
+#include "core/numeric/numeric.h"
 
 #include <stdio.h>
 #include <stdlib.h>

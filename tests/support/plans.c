@@ -1,5 +1,6 @@
 /* Laws of plans, for one request at a time. */
 #include "tests/support/cmocka.h"
+#include "core/numeric/numeric.h"
 #include "tests/support/plans.h"
 #include "tests/support/alloc.h"
 #include "tests/support/request.h"

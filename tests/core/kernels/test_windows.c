@@ -2,6 +2,7 @@
  * beyond, for every element size and any number, length, place and distance of rows. */
 #include "core/kernels/kernels.h"
 #include "core/inside.h"
+#include "core/numeric/numeric.h"
 #include "tests/support/cmocka.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* Printing many numbers together gives the same text as one by one, on every instruction set, within the promised
  * buffer size. */
 #include "api/numbers/numbers.h"
+#include "core/numeric/numeric.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
 

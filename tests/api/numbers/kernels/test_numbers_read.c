@@ -1,6 +1,7 @@
 /* Reading many numbers together gives the same values as the scalar code and strtod, on every instruction set; no byte
  * behind the text is read. */
 #include "api/numbers/numbers.h"
+#include "core/numeric/numeric.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
 
