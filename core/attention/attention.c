@@ -68,7 +68,7 @@ static enum pe_status hide_padding(const struct pe_plan *plan, struct pe_mask_fi
     return PE_OK;
 }
 
-enum pe_status pe_attention_begin(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
+static enum pe_status begin(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     plan->dtype = answer_dtype(t, request);
@@ -105,7 +105,7 @@ static double ns_of_norms(const struct pe_operand *op)
     return pe_norms_ns((double)op->n_batches * (double)op->n_heads * (double)op->n, (double)op->width);
 }
 
-double pe_attention_ns(const struct pe_plan *plan)
+static double ns(const struct pe_plan *plan)
 {
     const struct pe_attention *t = plan->attention;
     double ns = ns_of_tables(plan) + pe_view_ns(plan);
@@ -237,16 +237,11 @@ static enum pe_status make_factors(struct pe_plan *plan, struct pe_failure *err)
         return pe_fail(err, "/query_scale", "query_scale needs a position for each of %zu queries; there are %llu",
                        t->q_len, (unsigned long long)plan->seq.q->n);
     if (!status)
-        status = pe_plan_admit(plan, (double)n * sizeof *t->query_factors, err);
+        status = pe_query_factors(scale, plan, plan->seq.q, n, &t->query_factors, err);
     if (status)
         return status;
-    t->query_factors = malloc(n * sizeof *t->query_factors);
-    if (!t->query_factors)
-        return pe_no_memory(err);
-    for (uint64_t i = 0; i < n && !pe_is_cancelled_at(i); i++) {
-        t->query_factors[i] = pe_query_factor(scale, pe_position_at(plan->seq.q, i));
+    for (uint64_t i = 0; i < n && !pe_is_cancelled_at(i); i++)
         t->largest_factor = fmax(t->largest_factor, t->query_factors[i]);
-    }
     t->sides[0].factors = t->query_factors;
     return PE_OK;
 }
@@ -335,7 +330,7 @@ static enum pe_status open_tensors(struct pe_plan *plan, struct pe_failure *err)
     return status ? status : make_tables(plan, err);
 }
 
-enum pe_status pe_attention_init(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
+static enum pe_status init(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     enum pe_status status = find_pieces(plan, err);
@@ -360,7 +355,7 @@ enum pe_status pe_attention_init(struct pe_plan *plan, const struct pe_request *
     return pe_workspaces_init(plan, err);
 }
 
-void pe_attention_drop(struct pe_plan *plan)
+static void drop(struct pe_plan *plan)
 {
     struct pe_attention *t = plan->attention;
     if (!t)
@@ -426,12 +421,12 @@ const struct pe_operation pe_operation_attend = {
     .read = pe_attention_read,
     .kind = pe_attention_kind,
     .sizes = pe_attention_sizes,
-    .begin = pe_attention_begin,
-    .ns = pe_attention_ns,
-    .init = pe_attention_init,
+    .begin = begin,
+    .ns = ns,
+    .init = init,
     .print = pe_attention_print,
     .n_printed_max = PE_ATTENTION_FIELDS_MAX,
-    .drop = pe_attention_drop,
+    .drop = drop,
     .fill = pe_attention_fill,
     .is_counted_whole = true, /* a map is */
     .bytes = pe_attention_bytes,

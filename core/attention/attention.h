@@ -26,16 +26,9 @@ enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *
                                  struct pe_failure *err);
 enum pe_sequence_kind pe_attention_kind(const struct pe_plan *plan);
 struct pe_sequence_sizes pe_attention_sizes(const struct pe_plan *plan);
-/* Runs when the sequence is known: sets plan->mask and plan->dtype. */
-enum pe_status pe_attention_begin(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err);
-/* Nanoseconds of the next step at most, and the step: it runs after the scheme's plan(): outputs, tables, working
- * memory. */
-double pe_attention_ns(const struct pe_plan *plan);
-enum pe_status pe_attention_init(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err);
 /* Fields of the resolved config that the scheme's rows do not have; at most PE_ATTENTION_FIELDS_MAX. */
 enum { PE_ATTENTION_FIELDS_MAX = 24 };
 size_t pe_attention_print(const struct pe_plan *plan, struct pe_field *fields);
-void pe_attention_drop(struct pe_plan *plan);
 
 /* Writes elements first … first+n-1 of output i, like pe_fill. */
 void pe_attention_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst);

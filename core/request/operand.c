@@ -13,7 +13,8 @@ const char *const pe_tensor_layout_words[] = {[PE_BHND] = "bhnd",
                                               [PE_FLAT] = "flat",
                                               [PE_BFLAT] = "bflat",
                                               NULL};
-const char *const pe_tensor_layout_axes[] = {
+/* The axes of a layout. */
+static const char *const layout_axes[] = {
     [PE_BHND] = "[batch, heads, n, head_dim], where leading axes may be missing",
     [PE_BNHD] = "[batch, n, heads, head_dim], where leading axes may be missing",
     [PE_NBHD] = "[n, batch, heads, head_dim]",
@@ -38,9 +39,9 @@ static enum pe_status wrong_shape(const struct pe_operand *op, const char *point
     pe_shape_print(t->shape, t->rank, shape, sizeof shape);
     if (layout == PE_BHND)
         return pe_fail(err, pointer, "%s has the shape %s, %u dimensions; allowed: %s", op->name, shape, t->rank,
-                       pe_tensor_layout_axes[layout]);
+                       layout_axes[layout]);
     return pe_fail(err, pointer, "%s has the shape %s, %u dimensions; allowed in the tensor_layout %s: %s", op->name,
-                   shape, t->rank, pe_tensor_layout_words[layout], pe_tensor_layout_axes[layout]);
+                   shape, t->rank, pe_tensor_layout_words[layout], layout_axes[layout]);
 }
 
 static enum pe_status check_tensor(const struct pe_field *field, const char *pointer, struct pe_failure *err)

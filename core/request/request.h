@@ -57,8 +57,6 @@ void pe_absolute_drop(struct pe_plan *plan);
 
 enum pe_tensor_layout { PE_BHND, PE_BNHD, PE_NBHD, PE_NHD, PE_FLAT, PE_BFLAT, PE_N_TENSOR_LAYOUTS };
 extern const char *const pe_tensor_layout_words[];
-/* The axes of a layout: "[batch, n, heads, head_dim]". */
-extern const char *const pe_tensor_layout_axes[];
 
 /* The description of the parameter, for every operation that has it. */
 #define PE_TENSOR_LAYOUT_ABOUT                                                                                         \

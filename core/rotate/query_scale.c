@@ -9,6 +9,7 @@
 #include "core/rotate/rotate_rows.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 const char *const pe_query_scale_words[] = {
     [PE_SCALE_MINISTRAL] = "ministral", [PE_SCALE_LLAMA4] = "llama4", [PE_SCALE_LOGN] = "logn", NULL};
@@ -87,4 +88,17 @@ double pe_query_factor(const struct pe_query_scale *s, double p)
     case PE_SCALE_LLAMA4: return 1 + s->beta * log1p(floor((p + 1) / length));
     default: return fmax(1, log1p(p) / log(length));
     }
+}
+
+enum pe_status pe_query_factors(const struct pe_query_scale *s, struct pe_plan *plan, const struct pe_positions *q,
+                                uint64_t n, double **out, struct pe_failure *err)
+{
+    if (pe_plan_admit(plan, (double)n * sizeof **out, err))
+        return err->status;
+    *out = malloc(n * sizeof **out);
+    if (!*out)
+        return pe_no_memory(err);
+    for (uint64_t i = 0; i < n && !pe_is_cancelled_at(i); i++)
+        (*out)[i] = pe_query_factor(s, pe_position_at(q, i));
+    return PE_OK;
 }

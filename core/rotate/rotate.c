@@ -278,18 +278,12 @@ static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_failu
 static enum pe_status make_factors(struct pe_plan *plan, struct operand *op, struct pe_failure *err)
 {
     struct pe_rotator *rotator = plan->state;
-    uint64_t n = count_places(op);
-    enum pe_status status = pe_query_scale_check(&rotator->query_scale, plan->seq.n_axes, op->positions, err);
+    const struct pe_query_scale *scale = &rotator->query_scale;
+    enum pe_status status = pe_query_scale_check(scale, plan->seq.n_axes, op->positions, err);
     if (!status)
-        status = pe_plan_admit(plan, (double)n * sizeof *rotator->factors, err);
-    if (status)
-        return status;
-    op->factors = rotator->factors = malloc(n * sizeof *rotator->factors);
-    if (!op->factors)
-        return pe_no_memory(err);
-    for (uint64_t i = 0; i < n && !pe_is_cancelled_at(i); i++)
-        rotator->factors[i] = pe_query_factor(&rotator->query_scale, pe_position_at(op->positions, i));
-    return PE_OK;
+        status = pe_query_factors(scale, plan, op->positions, count_places(op), &rotator->factors, err);
+    op->factors = rotator->factors;
+    return status;
 }
 
 static enum pe_status prepare(struct pe_plan *plan, size_t i, struct pe_failure *err)

@@ -109,6 +109,9 @@ enum pe_status pe_query_scale_check(const struct pe_query_scale *s, unsigned n_a
 struct pe_value pe_query_scale_value(const struct pe_query_scale *s);
 /* The factor of a query at position p; 1 where it is not given. */
 double pe_query_factor(const struct pe_query_scale *s, double p);
+/* The factors of n queries at these positions, into *out, which the caller frees. */
+enum pe_status pe_query_factors(const struct pe_query_scale *s, struct pe_plan *plan, const struct pe_positions *q,
+                                uint64_t n, double **out, struct pe_failure *err);
 #define PE_NS_QUERY_FACTOR 100.0
 
 #endif

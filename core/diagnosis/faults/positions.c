@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool pe_is_one_axis(const struct pe_diagnosis *d) { return d->belief.model->plan->seq.n_axes == 1; }
+/* Is the belief on one axis? */
+static bool is_one_axis(const struct pe_diagnosis *d) { return d->belief.model->plan->seq.n_axes == 1; }
 
 static bool open_ids(struct pe_diagnosis *d, struct pe_fit *f)
 {
@@ -89,9 +90,9 @@ static bool open_scan(struct pe_diagnosis *d, struct pe_fit *f)
 bool pe_fit_open(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_fit *f)
 {
     *f = (struct pe_fit){.n = 0};
-    if (pe_is_one_axis(d) && d->evidence.kind->id == PE_OF_IDS)
+    if (is_one_axis(d) && d->evidence.kind->id == PE_OF_IDS)
         return open_ids(d, f);
-    if (!pe_is_one_axis(d) || !pe_edit_model(d, edit, &f->model))
+    if (!is_one_axis(d) || !pe_edit_model(d, edit, &f->model))
         return false;
     f->reading = pe_read_waves(d, f->model);
     if (!f->reading)
@@ -173,8 +174,7 @@ static bool fit_typed(struct pe_diagnosis *d, struct pe_edit *edit)
     struct pe_model *m;
     double position[PE_TYPED_MAX], best = 0, room[3 * PE_HEAD_DIM_MAX];
     const struct pe_transforms *t = &edit->transforms;
-    if (t->negated || t->sin_cos_swapped || !isnan(t->wrapped_from) || !pe_is_one_axis(d) ||
-        !pe_edit_model(d, edit, &m))
+    if (t->negated || t->sin_cos_swapped || !isnan(t->wrapped_from) || !is_one_axis(d) || !pe_edit_model(d, edit, &m))
         return false;
     bool is_known = m->columns && m->has_shape && !m->plan->scheme->magnitude;
     for (size_t i = 0; is_known && i < d->evidence.n_typed; i++)
@@ -209,7 +209,7 @@ static bool other_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     if (i < 4)
         return pe_edit_shift(d, edit, by[i]);
     if (i == 4)
-        return pe_is_one_axis(d) && pe_belief_position(d, 0) != 0 && pe_edit_shift(d, edit, -pe_belief_position(d, 0));
+        return is_one_axis(d) && pe_belief_position(d, 0) != 0 && pe_edit_shift(d, edit, -pe_belief_position(d, 0));
     return fit_offset(d, edit);
 }
 
@@ -282,7 +282,7 @@ const struct pe_fault pe_fault_position_stride = {
 /* All rows where the first one is believed to be. */
 static bool first_for_all(struct pe_diagnosis *d, struct pe_edit *edit)
 {
-    double p = pe_is_one_axis(d) ? pe_belief_position(d, 0) : 0;
+    double p = is_one_axis(d) ? pe_belief_position(d, 0) : 0;
     return p != 0 && d->belief.n > 1 && pe_edit_map(d, edit, 0, p, false);
 }
 

@@ -161,7 +161,6 @@ enum pe_status pe_gguf_list_layers(struct pe_gguf_reader *r);
 /* rope.c: the fields of a kind. */
 enum pe_status pe_gguf_rope(struct pe_gguf_reader *r, unsigned kind);
 enum pe_status pe_gguf_heads(struct pe_gguf_reader *r, int64_t *heads);
-enum pe_status pe_gguf_head_dim(struct pe_gguf_reader *r, bool is_sliding, int64_t *head_dim);
 
 /* write.c: the keys of a file that states kinds of layers. */
 struct pe_gguf_wish {

@@ -47,7 +47,7 @@ static enum pe_status read_width(struct pe_gguf_reader *r, enum pe_gguf_key_id i
     return pe_gguf_has(r, id) && *x == 0 ? pe_gguf_wrong(r, id, "an integer above 0") : PE_OK;
 }
 
-enum pe_status pe_gguf_head_dim(struct pe_gguf_reader *r, bool is_sliding, int64_t *head_dim)
+static enum pe_status read_head_dim(struct pe_gguf_reader *r, bool is_sliding, int64_t *head_dim)
 {
     *head_dim = 0;
     bool is_mla = pe_gguf_has(r, PE_GGUF_KEY_LENGTH_MLA);
@@ -61,7 +61,7 @@ static enum pe_status put_widths(struct pe_gguf_reader *r, bool is_sliding, int6
 {
     bool has_own = is_sliding && pe_gguf_has(r, PE_GGUF_DIMENSION_COUNT_SWA);
     enum pe_gguf_key_id id = has_own ? PE_GGUF_DIMENSION_COUNT_SWA : PE_GGUF_DIMENSION_COUNT;
-    if (pe_gguf_head_dim(r, is_sliding, head_dim))
+    if (read_head_dim(r, is_sliding, head_dim))
         return r->err->status;
     *rotary = *head_dim;
     if (read_width(r, id, rotary))
