@@ -103,13 +103,16 @@ static bool same_lists(const struct pe_value *a, const struct pe_value *b)
     return same;
 }
 
-static double number_of(const struct pe_value *v) { return v->kind == PE_INTEGER ? (double)v->integer : v->real; }
+double pe_value_number(const struct pe_value *v)
+{
+    return v->kind == PE_INTEGER ? (double)v->integer : v->kind == PE_REAL ? v->real : (double)NAN;
+}
 
 bool pe_value_same(const struct pe_value *a, const struct pe_value *b)
 {
     bool numbers = (a->kind == PE_INTEGER || a->kind == PE_REAL) && (b->kind == PE_INTEGER || b->kind == PE_REAL);
     if (numbers)
-        return number_of(a) == number_of(b);
+        return pe_value_number(a) == pe_value_number(b);
     switch (a->kind) {
     case PE_NULL: return b->kind == PE_NULL;
     case PE_BOOLEAN: return b->kind == PE_BOOLEAN && a->boolean == b->boolean;
@@ -152,6 +155,14 @@ void *pe_values_room(struct pe_values *values, size_t n)
     void *room = values->at;
     values->at += n;
     values->left -= n;
+    return room;
+}
+
+const struct pe_value *pe_values_keep(struct pe_values *values, struct pe_value value)
+{
+    struct pe_value *room = pe_values_room(values, sizeof *room);
+    if (room)
+        *room = value;
     return room;
 }
 
@@ -235,6 +246,14 @@ void pe_put_string(struct pe_node *node, const char *name, const char *text)
     char *copy = pe_values_room(node->owner, n);
     if (copy)
         pe_put_value(node, name, &(struct pe_value){.kind = PE_STRING, .string = memcpy(copy, text, n)});
+}
+
+void pe_put_string_or_null(struct pe_node *node, const char *name, const char *text)
+{
+    if (text && *text)
+        pe_put_string(node, name, text);
+    else
+        pe_put_null(node, name);
 }
 
 void pe_put_integers(struct pe_node *node, const char *name, const int64_t *x, size_t n)

@@ -22,6 +22,7 @@ void pe_put_integer(struct pe_node *node, const char *name, int64_t x);
 void pe_put_real(struct pe_node *node, const char *name, double x);
 void pe_put_real_or_null(struct pe_node *node, const char *name, double x); /* NaN: null */
 void pe_put_string(struct pe_node *node, const char *name, const char *text);
+void pe_put_string_or_null(struct pe_node *node, const char *name, const char *text);     /* NULL or "": null */
 void pe_put_integers(struct pe_node *node, const char *name, const int64_t *x, size_t n); /* a list */
 void pe_put_value(struct pe_node *node, const char *name, const struct pe_value *value);  /* borrowed, with all in it */
 struct pe_node *pe_put_object(struct pe_node *node, const char *name);
@@ -38,6 +39,8 @@ extern const struct pe_member pe_detail_members[]; /* detail and detail_zh */
 const struct pe_value *pe_node_find(const struct pe_node *node, const char *name);
 struct pe_node *pe_node_child(const struct pe_node *node, const char *name); /* an object or list; NULL */
 
+/* An integer or a real as a double; NaN: it is none. */
+double pe_value_number(const struct pe_value *v);
 /* Are two values equal, objects in any order of their fields? 10000 and 10000.0 are. */
 bool pe_value_same(const struct pe_value *a, const struct pe_value *b);
 
@@ -51,5 +54,7 @@ const struct pe_value *pe_values_done(struct pe_values *values);
 
 /* n bytes that live as long as the tree, set to zero; NULL: no memory. */
 void *pe_values_room(struct pe_values *values, size_t n);
+/* A copy of the value itself that lives as long; NULL: no memory. */
+const struct pe_value *pe_values_keep(struct pe_values *values, struct pe_value value);
 
 #endif

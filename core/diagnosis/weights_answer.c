@@ -28,10 +28,7 @@ static void end_finding(const struct pe_matrices *w, struct pe_node *node, const
         pe_put_null(node, "found");
     if (!pe_node_find(node, "believed"))
         pe_put_null(node, "believed");
-    if (meaning)
-        pe_put_string(node, "meaning", meaning);
-    else
-        pe_put_null(node, "meaning");
+    pe_put_string_or_null(node, "meaning", meaning);
     pe_put_detail(node, w->d->request->lang, sentence);
 }
 

@@ -168,14 +168,9 @@ static void lose_field(struct pe_statement *e, const struct pe_dialect_kind *kin
             kind);
 }
 
-double pe_number_of(const struct pe_value *v)
-{
-    return v->kind == PE_INTEGER ? (double)v->integer : v->kind == PE_REAL ? v->real : (double)NAN;
-}
-
 static bool differ(const struct pe_value *a, const struct pe_value *b)
 {
-    return !pe_value_same(a, b) && !pe_is_near(pe_number_of(a), pe_number_of(b)) &&
+    return !pe_value_same(a, b) && !pe_is_near(pe_value_number(a), pe_value_number(b)) &&
            (a->kind != PE_NULL || b->kind != PE_NULL);
 }
 

@@ -279,7 +279,7 @@ static void print_value(const struct pe_value *v, char *out, size_t room)
     else if (v->kind == PE_BOOLEAN)
         snprintf(out, room, "%s", v->boolean ? "true" : "false");
     else
-        snprintf(out, room, "%.10g", pe_number_of(v));
+        snprintf(out, room, "%.10g", pe_value_number(v));
 }
 
 /* A pattern with what it names filled in. */

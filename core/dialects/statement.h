@@ -55,6 +55,5 @@ enum pe_status pe_statement_compare_at(struct pe_statement *e, const struct pe_d
 bool pe_is_permuted(const char *ours, const char *theirs); /* layouts: do rows of q and k change places? */
 struct pe_value pe_word_or(const struct pe_reading *reading, const char *path, const char *otherwise);
 const char *pe_keep_word(struct pe_values *values, const char *word); /* a copy; "" without memory */
-double pe_number_of(const struct pe_value *v);                        /* NaN: it is none */
 
 #endif

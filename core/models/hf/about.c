@@ -141,11 +141,6 @@ const struct pe_value *pe_hf_about_value(const struct pe_hf_about *about) { retu
 
 /* ---- Where a field of the request is from ---- */
 
-static double number_of(const struct pe_value *v)
-{
-    return v->kind == PE_INTEGER ? (double)v->integer : v->kind == PE_REAL ? v->real : (double)NAN;
-}
-
 /* Lists are borrowed of the config, and not copied. */
 static bool is_taken(const struct pe_value *a, const struct pe_value *b)
 {
@@ -153,7 +148,7 @@ static bool is_taken(const struct pe_value *a, const struct pe_value *b)
         return strcmp(a->string, b->string) == 0;
     if (a->kind == PE_ARRAY && b->kind == PE_ARRAY)
         return a->array.data == b->array.data;
-    return number_of(a) == number_of(b);
+    return pe_value_number(a) == pe_value_number(b);
 }
 
 static void point(const struct pe_hf_marks *marks, const struct pe_field *taken, char *pointer)

@@ -9,8 +9,6 @@
 
 /* ---- A line for each kind ---- */
 
-static double number_of(const struct pe_value *v) { return v->kind == PE_INTEGER ? (double)v->integer : v->real; }
-
 struct line {
     char *text;
     size_t room, used;
@@ -71,7 +69,7 @@ static void put_scaling(struct line *line, const struct pe_value *scaling)
     put(line, text);
     if (!factor || (factor->kind != PE_INTEGER && factor->kind != PE_REAL))
         return;
-    snprintf(text, sizeof text, " factor %.10g", number_of(factor));
+    snprintf(text, sizeof text, " factor %.10g", pe_value_number(factor));
     put(line, text);
 }
 
@@ -84,7 +82,7 @@ static void put_field(struct line *line, const struct pe_field *field)
         return;
     }
     if (v->kind == PE_INTEGER || v->kind == PE_REAL)
-        snprintf(text, sizeof text, ", %.32s %.10g", field->name, number_of(v));
+        snprintf(text, sizeof text, ", %.32s %.10g", field->name, pe_value_number(v));
     else if (v->kind == PE_STRING)
         snprintf(text, sizeof text, ", %.32s %.32s", field->name, v->string);
     else if (v->kind == PE_BOOLEAN)
