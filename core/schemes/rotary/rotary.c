@@ -21,6 +21,20 @@ const char *const pe_rotary_layouts[] = {[PE_LAYOUT_INTERLEAVED] = "interleaved"
 const char *const pe_rotary_forms[] = {
     [PE_FORM_PAIRS] = "pairs",     [PE_FORM_EXPANDED] = "expanded", [PE_FORM_CONCAT] = "concat",
     [PE_FORM_COMPLEX] = "complex", [PE_FORM_MATRIX] = "matrix",     NULL};
+const char *const pe_rotary_channel_words[] = {[PE_PIXTRAL] = "pixtral",
+                                               [PE_MROPE] = "mrope",
+                                               [PE_MROPE_INTERLEAVED] = "mrope_interleaved",
+                                               [PE_CHANNELS_VIDEOROPE] = "videorope",
+                                               [PE_DINOV3] = "dinov3",
+                                               [PE_IMROPE] = "imrope",
+                                               NULL};
+const char *const pe_rotary_coord_words[] = {[PE_COORDS_INDEX] = "index",
+                                             [PE_COORDS_ONE_BASED] = "one_based",
+                                             [PE_COORDS_NORMALIZED] = "normalized",
+                                             [PE_COORDS_RESIZED] = "resized",
+                                             [PE_COORDS_CENTERED] = "centered",
+                                             [PE_COORDS_PIXEL] = "pixel",
+                                             NULL};
 
 const struct pe_input_row pe_rotary_inputs[] = {
     PE_INPUT("q", "batch,num_heads,n,head_dim", PE_ROTATE, true, "queries", "queries; leading axes may be missing"),

@@ -14,21 +14,6 @@
 
 #include <string.h>
 
-const char *const pe_rotary_channel_words[] = {[PE_PIXTRAL] = "pixtral",
-                                               [PE_MROPE] = "mrope",
-                                               [PE_MROPE_INTERLEAVED] = "mrope_interleaved",
-                                               [PE_CHANNELS_VIDEOROPE] = "videorope",
-                                               [PE_DINOV3] = "dinov3",
-                                               [PE_IMROPE] = "imrope",
-                                               NULL};
-const char *const pe_rotary_coord_words[] = {[PE_COORDS_INDEX] = "index",
-                                             [PE_COORDS_ONE_BASED] = "one_based",
-                                             [PE_COORDS_NORMALIZED] = "normalized",
-                                             [PE_COORDS_RESIZED] = "resized",
-                                             [PE_COORDS_CENTERED] = "centered",
-                                             [PE_COORDS_PIXEL] = "pixel",
-                                             NULL};
-
 /* ---- The base, and the rotated share of the head ---- */
 
 /* A pasted object may have the base. */
