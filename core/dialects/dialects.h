@@ -46,6 +46,7 @@ struct pe_distance {
 bool pe_turn_distance(const struct pe_turn *a, const struct pe_turn *b, bool is_permuted, int64_t length,
                       struct pe_distance *out);
 void pe_put_distance(struct pe_node *node, const char *name, const struct pe_distance *distance); /* NULL: null */
+extern const struct pe_member pe_distance_members[];
 
 /* ---- kinds.c: the kinds of layers, and a kind as somebody reads it ---- */
 
@@ -130,7 +131,7 @@ enum pe_status pe_dialect_open(struct pe_explain *ex, const struct pe_param *row
 const char *pe_dialect_name(const struct pe_explain *ex);
 void pe_dialect_put_layers(const struct pe_explain *ex, struct pe_node *root);
 void pe_dialect_put_model(const struct pe_explain *ex, struct pe_node *root);
-extern const struct pe_member pe_distance_members[], pe_dialect_layer_members[], pe_dialect_model_members[];
+extern const struct pe_member pe_dialect_layer_members[], pe_dialect_model_members[];
 
 enum pe_status pe_dialect_kinds(struct pe_explain *ex);
 void pe_dialect_kinds_drop(struct pe_explain *ex);
@@ -150,14 +151,18 @@ struct pe_stated_kind pe_dialect_state(const struct pe_dialect_kind *kind, const
 /* ---- tools.c: what each tool reads ---- */
 
 enum pe_status pe_dialect_tools(struct pe_explain *ex);
+enum pe_status pe_dialect_check_readers(const struct pe_explain *ex); /* the names of `readers` */
 void pe_dialect_tools_drop(struct pe_explain *ex);
 bool pe_tool_agrees(const struct pe_explain *ex, const struct pe_dialect_reader *tool, size_t kind);
+bool pe_dialect_agrees(const struct pe_explain *ex, const struct pe_dialect_reader *tool); /* in every kind */
+void pe_dialect_put_tools(const struct pe_explain *ex, struct pe_node *root);
 bool pe_tool_reads(const struct pe_dialect_reader *tool, const struct pe_field *field);
 
 /* ---- fields.c and findings.c: parts of the answer ---- */
 
 enum pe_status pe_dialect_put_fields(struct pe_explain *ex, struct pe_node *root);
 enum pe_status pe_dialect_put_findings(struct pe_explain *ex, struct pe_node *root);
+extern const struct pe_member pe_dialect_field_members[], pe_dialect_finding_members[];
 
 /* A field of the language model's config that is about positions. */
 struct pe_dialect_field {

@@ -41,34 +41,6 @@ static enum pe_status refuse_sequence(const struct pe_explain *ex)
     return PE_OK;
 }
 
-static enum pe_status unknown_reader(const struct pe_explain *ex, const char *name)
-{
-    const char *names[PE_DIALECT_READERS_MAX + 1] = {NULL};
-    char list[160] = "";
-    for (size_t i = 0; pe_readers[i]; i++) {
-        names[i] = pe_readers[i]->name;
-        strcat(strcat(list, i ? ", " : ""), names[i]);
-    }
-    const char *nearest = pe_nearest(name, names);
-    if (nearest)
-        return pe_fail(ex->err, "/readers", "unknown reader \"%.40s\"; nearest: \"%s\"", name, nearest);
-    return pe_fail(ex->err, "/readers", "unknown reader \"%.40s\"; one of: %s", name, list);
-}
-
-static enum pe_status check_readers(const struct pe_explain *ex)
-{
-    const struct pe_value *wanted = ex->wanted, one = wanted ? *wanted : (struct pe_value){.kind = PE_NULL};
-    const struct pe_value *items = wanted && wanted->kind == PE_LIST ? wanted->list.items : &one;
-    size_t n = !wanted ? 0 : wanted->kind == PE_LIST ? wanted->list.n : 1;
-    for (size_t i = 0; i < n; i++) {
-        if (items[i].kind != PE_STRING)
-            return pe_fail(ex->err, "/readers", "readers is not a list of names");
-        if (!pe_reader_find(items[i].string))
-            return unknown_reader(ex, items[i].string);
-    }
-    return PE_OK;
-}
-
 static enum pe_status find_preset(struct pe_explain *ex, const struct pe_value *named)
 {
     struct pe_request request = {.fields = ex->own, .n_fields = ex->n_own};
@@ -130,7 +102,7 @@ static enum pe_status read_fields(struct pe_explain *ex)
         return ex->err->status;
     ex->length = fields.length == PE_UNSET_INT ? 0 : fields.length;
     ex->wanted = fields.readers;
-    return check_readers(ex);
+    return pe_dialect_check_readers(ex);
 }
 
 /* A field that no plan has, or one that only a plan of the request without a model has, is refused as anywhere. */
@@ -211,77 +183,6 @@ void pe_dialect_put_layers(const struct pe_explain *ex, struct pe_node *root)
         put_kind(ex, list, k);
 }
 
-static void put_config(struct pe_node *list, const struct pe_reading *reading)
-{
-    if (reading->config)
-        pe_put_value(list, NULL, reading->config);
-    else
-        pe_put_null(list, NULL);
-}
-
-static bool agrees(const struct pe_explain *ex, const struct pe_dialect_reader *tool)
-{
-    for (size_t k = 0; k < ex->n_text; k++)
-        if (!pe_tool_agrees(ex, tool, k))
-            return false;
-    return !*tool->refused;
-}
-
-static void put_tool(const struct pe_explain *ex, struct pe_node *tools, const struct pe_dialect_reader *tool)
-{
-    struct pe_node *node = pe_put_object(tools, tool->reader->name), *configs = pe_put_list(node, "configs");
-    const char *refused = tool->refused;
-    for (size_t k = 0; k < ex->n_kinds; k++) {
-        put_config(configs, k < ex->n_text ? &tool->readings[k] : &ex->kinds[k].own);
-        if (k < ex->n_text && !*refused)
-            refused = tool->readings[k].refused;
-    }
-    pe_put_boolean(node, "agrees", agrees(ex, tool));
-    if (*refused)
-        pe_put_string(node, "refuses", refused);
-    else
-        pe_put_null(node, "refuses");
-    if (tool->architecture) {
-        pe_put_string(node, "architecture", tool->architecture);
-        pe_put_string(node, "rows", tool->is_permuted ? "permuted" : "as_published");
-    }
-    pe_put_string(node, "source", tool->reader->source);
-}
-
-/* The program that runs a file reads nothing but the file. */
-static void put_program(const struct pe_explain *ex, struct pe_node *tools)
-{
-    struct pe_node *node = pe_put_object(tools, pe_reader_of_files()->name), *configs = pe_put_list(node, "configs");
-    const char *refused = "";
-    for (size_t k = 0; k < ex->n_kinds; k++) {
-        put_config(configs, &ex->kinds[k].own);
-        refused = *refused ? refused : ex->kinds[k].own.refused;
-    }
-    pe_put_boolean(node, "agrees", true);
-    if (*refused)
-        pe_put_string(node, "refuses", refused);
-    else
-        pe_put_null(node, "refuses");
-    pe_put_string(node, "source", pe_gguf_source);
-}
-
-static void put_tools(const struct pe_explain *ex, struct pe_node *root)
-{
-    struct pe_node *tools = pe_put_object(root, "readers");
-    for (size_t t = 0; t < ex->n_readers; t++)
-        put_tool(ex, tools, &ex->readers[t]);
-    if (ex->gguf)
-        put_program(ex, tools);
-}
-
-static void put_word_or_null(struct pe_node *node, const char *name, const char *word)
-{
-    if (word && *word)
-        pe_put_string(node, name, word);
-    else
-        pe_put_null(node, name);
-}
-
 void pe_dialect_put_model(const struct pe_explain *ex, struct pe_node *root)
 {
     struct pe_node *node = pe_put_object(root, "model");
@@ -290,11 +191,11 @@ void pe_dialect_put_model(const struct pe_explain *ex, struct pe_node *root)
                                 : ex->gguf ? ex->outline->row->certainty ? ex->outline->row->certainty : "code"
                             : ex->preset ? pe_certainty_name(ex->preset->certainty)
                                          : NULL;
-    put_word_or_null(node, "model_type", ex->hf ? ex->language.model_type : NULL);
-    put_word_or_null(node, "architecture", ex->gguf ? ex->outline->architecture : NULL);
+    pe_put_string_or_null(node, "model_type", ex->hf ? ex->language.model_type : NULL);
+    pe_put_string_or_null(node, "architecture", ex->gguf ? ex->outline->architecture : NULL);
     if (ex->preset)
         pe_put_string(node, "preset", ex->preset->name);
-    put_word_or_null(node, "certainty", certainty);
+    pe_put_string_or_null(node, "certainty", certainty);
     if (n)
         pe_put_integer(node, "num_layers", (int64_t)n);
     else
@@ -351,7 +252,7 @@ static void put_verdict(const struct pe_explain *ex, struct pe_node *root)
 {
     char tools[160] = "";
     for (size_t t = 0; t < ex->n_readers; t++)
-        if (!agrees(ex, &ex->readers[t]))
+        if (!pe_dialect_agrees(ex, &ex->readers[t]))
             strcat(strcat(tools, *tools ? ", " : ""), ex->readers[t].reader->label);
     put_verdict_of(ex, root,
                    *tools          ? "These tools compute other numbers, or refuse the model: {tools}."
@@ -373,7 +274,7 @@ static enum pe_status put_all(struct pe_explain *ex)
     pe_dialect_put_layers(ex, root);
     if (pe_dialect_put_fields(ex, root))
         return ex->err->status;
-    put_tools(ex, root);
+    pe_dialect_put_tools(ex, root);
     put_defaults(ex, root);
     if (pe_dialect_put_findings(ex, root))
         return ex->err->status;
@@ -448,51 +349,7 @@ void pe_explain_free(struct pe_explain *ex)
 
 const struct pe_value *pe_explain_answer(const struct pe_explain *ex) { return ex->answer; }
 
-/* ---- The catalogue ---- */
-
-size_t pe_n_dialects(void)
-{
-    size_t n = 0;
-    while (pe_readers[n])
-        n++;
-    return n;
-}
-
-struct pe_dialect_info pe_dialect_at(size_t i)
-{
-    return (struct pe_dialect_info){pe_readers[i]->name, pe_readers[i]->about, pe_readers[i]->source};
-}
-
 /* ---- Members of the answer ---- */
-
-const struct pe_member pe_distance_members[] = {
-    {.name = "max_abs_cos", .types = "number", .summary = "the largest difference of cosines, with their factors"},
-    {.name = "max_abs_sin", .types = "number", .summary = "the same of sines"},
-    {.name = "position", .types = "integer", .summary = "where the cosines differ most"},
-    {.name = "pair", .types = "integer", .summary = "in which pair; a channel, where other channels are rotated"},
-    {.name = "first", .types = "integer|null", .summary = "the first position with a difference above 0.01"},
-    {.name = "first_after", .types = "integer", .summary = "up to where it was sought", .is_optional = true},
-    {.name = "length", .types = "integer", .summary = "positions that count"},
-    {.name = NULL},
-};
-
-static const struct pe_member finding_members[] = {
-    {.name = "code", .types = "string", .summary = "of the list contradictions of the catalogue"},
-    {.name = "level", .types = "string", .summary = "error: some tool computes other numbers; note"},
-    {.name = "pointer", .types = "string", .summary = "to the field"},
-    {.name = "reader", .types = "string|null", .summary = "the tool; null: none in particular"},
-    {.name = "before",
-     .types = "string",
-     .summary = "the version of the tool before which it holds",
-     .is_optional = true},
-    {.name = "certain", .types = "boolean", .summary = "false: a guess by the model's numbers", .is_optional = true},
-    {.name = "layers", .types = "array", .summary = "kinds of layers", .items = "string"},
-    {.name = "found", .summary = "what is there"},
-    {.name = "taken", .summary = "what the tool takes"},
-    {.name = "consequence", .types = "object|null", .summary = "null: not computable", .members = pe_distance_members},
-    {.name = "", .members = pe_detail_members},
-    {.name = NULL},
-};
 
 const struct pe_member pe_dialect_layer_members[] = {
     {.name = "layer_type", .types = "string", .summary = "the kind"},
@@ -524,16 +381,6 @@ const struct pe_member pe_dialect_model_members[] = {
     {.name = NULL},
 };
 
-static const struct pe_member field_members[] = {
-    {.name = "pointer", .types = "string", .summary = "to the field"},
-    {.name = "value", .summary = "as it is there"},
-    {.name = "readers",
-     .types = "object",
-     .summary = "by tool: reads, takes (the number that it computes with), from: field, other, default or derived; "
-                "other: the pointer to that field; why"},
-    {.name = NULL},
-};
-
 const struct pe_member pe_explain_members[] = {
     {.name = "dialect", .types = "string", .summary = "hf_config, gguf, said, preset or fields"},
     {.name = "model", .types = "object", .summary = "what is explained", .members = pe_dialect_model_members},
@@ -546,7 +393,7 @@ const struct pe_member pe_explain_members[] = {
      .types = "array",
      .summary = "positional fields of the config, or keys of the file",
      .items = "object",
-     .members = field_members},
+     .members = pe_dialect_field_members},
     {.name = "readers",
      .types = "object",
      .summary = "by tool: configs (one for each entry of layers; null: refused), agrees, refuses, source; of a "
@@ -556,7 +403,7 @@ const struct pe_member pe_explain_members[] = {
      .types = "array",
      .summary = "contradictions, the worst first",
      .items = "object",
-     .members = finding_members},
+     .members = pe_dialect_finding_members},
     {.name = "rows", .types = "string|null", .summary = "of a GGUF file: permuted, or as_published"},
     {.name = "notes", .types = "array", .summary = "what else matters", .items = "string"},
     {.name = "", .members = pe_detail_members},

@@ -206,6 +206,16 @@ static void put_keys(const struct pe_explain *ex, struct pe_node *list)
     }
 }
 
+const struct pe_member pe_dialect_field_members[] = {
+    {.name = "pointer", .types = "string", .summary = "to the field"},
+    {.name = "value", .summary = "as it is there"},
+    {.name = "readers",
+     .types = "object",
+     .summary = "by tool: reads, takes (the number that it computes with), from: field, other, default or derived; "
+                "other: the pointer to that field; why"},
+    {.name = NULL},
+};
+
 enum pe_status pe_dialect_put_fields(struct pe_explain *ex, struct pe_node *root)
 {
     struct pe_node *list = pe_put_list(root, "fields");

@@ -125,6 +125,24 @@ static void expand(const struct pe_finding *finding, enum pe_lang lang, char *ou
     replace(out, room, "{consequence.max_abs_cos}", number);
 }
 
+const struct pe_member pe_dialect_finding_members[] = {
+    {.name = "code", .types = "string", .summary = "of the list contradictions of the catalogue"},
+    {.name = "level", .types = "string", .summary = "error: some tool computes other numbers; note"},
+    {.name = "pointer", .types = "string", .summary = "to the field"},
+    {.name = "reader", .types = "string|null", .summary = "the tool; null: none in particular"},
+    {.name = "before",
+     .types = "string",
+     .summary = "the version of the tool before which it holds",
+     .is_optional = true},
+    {.name = "certain", .types = "boolean", .summary = "false: a guess by the model's numbers", .is_optional = true},
+    {.name = "layers", .types = "array", .summary = "kinds of layers", .items = "string"},
+    {.name = "found", .summary = "what is there"},
+    {.name = "taken", .summary = "what the tool takes"},
+    {.name = "consequence", .types = "object|null", .summary = "null: not computable", .members = pe_distance_members},
+    {.name = "", .members = pe_detail_members},
+    {.name = NULL},
+};
+
 static void put_finding(const struct pe_explain *ex, struct pe_node *list, const struct pe_finding *finding)
 {
     char patterns[PE_N_LANGS][PE_DETAIL_MAX];
@@ -132,10 +150,7 @@ static void put_finding(const struct pe_explain *ex, struct pe_node *list, const
     pe_put_string(node, "code", pe_contradictions[finding->id].code);
     pe_put_string(node, "level", finding->is_note ? "note" : "error");
     pe_put_string(node, "pointer", finding->pointer);
-    if (finding->reader)
-        pe_put_string(node, "reader", finding->reader->name);
-    else
-        pe_put_null(node, "reader");
+    pe_put_string_or_null(node, "reader", finding->reader ? finding->reader->name : NULL);
     if (finding->before)
         pe_put_string(node, "before", finding->before);
     if (finding->is_uncertain)

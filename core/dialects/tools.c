@@ -144,6 +144,34 @@ static bool is_wanted(const struct pe_value *names, const char *name)
     return !names || (names->kind == PE_STRING && pe_same(names->string, name));
 }
 
+static enum pe_status unknown_reader(const struct pe_explain *ex, const char *name)
+{
+    const char *names[PE_DIALECT_READERS_MAX + 1] = {NULL};
+    char list[160] = "";
+    for (size_t i = 0; pe_readers[i]; i++) {
+        names[i] = pe_readers[i]->name;
+        strcat(strcat(list, i ? ", " : ""), names[i]);
+    }
+    const char *nearest = pe_nearest(name, names);
+    if (nearest)
+        return pe_fail(ex->err, "/readers", "unknown reader \"%.40s\"; nearest: \"%s\"", name, nearest);
+    return pe_fail(ex->err, "/readers", "unknown reader \"%.40s\"; one of: %s", name, list);
+}
+
+enum pe_status pe_dialect_check_readers(const struct pe_explain *ex)
+{
+    const struct pe_value *wanted = ex->wanted, one = wanted ? *wanted : (struct pe_value){.kind = PE_NULL};
+    const struct pe_value *items = wanted && wanted->kind == PE_LIST ? wanted->list.items : &one;
+    size_t n = !wanted ? 0 : wanted->kind == PE_LIST ? wanted->list.n : 1;
+    for (size_t i = 0; i < n; i++) {
+        if (items[i].kind != PE_STRING)
+            return pe_fail(ex->err, "/readers", "readers is not a list of names");
+        if (!pe_reader_find(items[i].string))
+            return unknown_reader(ex, items[i].string);
+    }
+    return PE_OK;
+}
+
 enum pe_status pe_dialect_tools(struct pe_explain *ex)
 {
     if (!ex->hf)
@@ -177,4 +205,78 @@ bool pe_tool_agrees(const struct pe_explain *ex, const struct pe_dialect_reader 
     if (!turns(ours) && !turns(theirs))
         return pe_same(pe_config_word(ours->config, "scheme"), pe_config_word(theirs->config, "scheme"));
     return pe_turn_same(&ours->turn, &theirs->turn, tool->is_permuted);
+}
+
+/* ---- Their part of the answer ---- */
+
+static void put_config(struct pe_node *list, const struct pe_reading *reading)
+{
+    if (reading->config)
+        pe_put_value(list, NULL, reading->config);
+    else
+        pe_put_null(list, NULL);
+}
+
+bool pe_dialect_agrees(const struct pe_explain *ex, const struct pe_dialect_reader *tool)
+{
+    for (size_t k = 0; k < ex->n_text; k++)
+        if (!pe_tool_agrees(ex, tool, k))
+            return false;
+    return !*tool->refused;
+}
+
+static void put_tool(const struct pe_explain *ex, struct pe_node *tools, const struct pe_dialect_reader *tool)
+{
+    struct pe_node *node = pe_put_object(tools, tool->reader->name), *configs = pe_put_list(node, "configs");
+    const char *refused = tool->refused;
+    for (size_t k = 0; k < ex->n_kinds; k++) {
+        put_config(configs, k < ex->n_text ? &tool->readings[k] : &ex->kinds[k].own);
+        if (k < ex->n_text && !*refused)
+            refused = tool->readings[k].refused;
+    }
+    pe_put_boolean(node, "agrees", pe_dialect_agrees(ex, tool));
+    pe_put_string_or_null(node, "refuses", refused);
+    if (tool->architecture) {
+        pe_put_string(node, "architecture", tool->architecture);
+        pe_put_string(node, "rows", tool->is_permuted ? "permuted" : "as_published");
+    }
+    pe_put_string(node, "source", tool->reader->source);
+}
+
+/* The program that runs a file reads nothing but the file. */
+static void put_program(const struct pe_explain *ex, struct pe_node *tools)
+{
+    struct pe_node *node = pe_put_object(tools, pe_reader_of_files()->name), *configs = pe_put_list(node, "configs");
+    const char *refused = "";
+    for (size_t k = 0; k < ex->n_kinds; k++) {
+        put_config(configs, &ex->kinds[k].own);
+        refused = *refused ? refused : ex->kinds[k].own.refused;
+    }
+    pe_put_boolean(node, "agrees", true);
+    pe_put_string_or_null(node, "refuses", refused);
+    pe_put_string(node, "source", pe_gguf_source);
+}
+
+void pe_dialect_put_tools(const struct pe_explain *ex, struct pe_node *root)
+{
+    struct pe_node *tools = pe_put_object(root, "readers");
+    for (size_t t = 0; t < ex->n_readers; t++)
+        put_tool(ex, tools, &ex->readers[t]);
+    if (ex->gguf)
+        put_program(ex, tools);
+}
+
+/* ---- The catalogue ---- */
+
+size_t pe_n_dialects(void)
+{
+    size_t n = 0;
+    while (pe_readers[n])
+        n++;
+    return n;
+}
+
+struct pe_dialect_info pe_dialect_at(size_t i)
+{
+    return (struct pe_dialect_info){pe_readers[i]->name, pe_readers[i]->about, pe_readers[i]->source};
 }

@@ -210,6 +210,17 @@ bool pe_turn_distance(const struct pe_turn *a, const struct pe_turn *b, bool is_
     return true;
 }
 
+const struct pe_member pe_distance_members[] = {
+    {.name = "max_abs_cos", .types = "number", .summary = "the largest difference of cosines, with their factors"},
+    {.name = "max_abs_sin", .types = "number", .summary = "the same of sines"},
+    {.name = "position", .types = "integer", .summary = "where the cosines differ most"},
+    {.name = "pair", .types = "integer", .summary = "in which pair; a channel, where other channels are rotated"},
+    {.name = "first", .types = "integer|null", .summary = "the first position with a difference above 0.01"},
+    {.name = "first_after", .types = "integer", .summary = "up to where it was sought", .is_optional = true},
+    {.name = "length", .types = "integer", .summary = "positions that count"},
+    {.name = NULL},
+};
+
 void pe_put_distance(struct pe_node *node, const char *name, const struct pe_distance *d)
 {
     if (!d) {
