@@ -2,6 +2,7 @@
 #include "core/diagnosis/diagnosis.h"
 
 #include <assert.h>
+#include <string.h>
 
 const char *const pe_fault_kind_names[PE_N_FAULT_KINDS] = {
     [PE_KIND_LAYOUT] = "layout",       [PE_KIND_SENSE] = "sense",
@@ -56,6 +57,44 @@ const struct pe_fault pe_fault_unexplained = {FAULT_TEXTS("unexplained", "findin
                                                           "No configuration that was tried gives the tensor.",
                                                           of_unexplained)};
 
+/* ---- What became of the rows of a projection's matrix: they are matched (../weights.c) ---- */
+
+#define CONVERSION "the conversion {found.conversion} within each of {found.heads} heads"
+
+const struct pe_fault pe_fault_rows_permuted = {FAULT_TEXT(
+    "rows_permuted", "layout", LAYOUT, 1, "rows permuted",
+    "The rows of a projection are moved within each head, as the conversion of Meta's weights for Hugging Face's code "
+    "moves them, or back.",
+    "Beside what you expect, the rows went through " CONVERSION ".")};
+
+const struct pe_fault pe_fault_rows_permuted_twice = {FAULT_TEXT(
+    "rows_permuted_twice", "layout", LAYOUT, 3, "rows permuted twice",
+    "The rows of a projection are moved within each head twice, as if weights that were converted had been converted "
+    "again.",
+    "Beside what you expect, the rows went through " CONVERSION ", {found.times} times.")};
+
+const struct pe_fault pe_fault_rows_heads_other = {FAULT_TEXT(
+    "rows_heads_other", "layout", LAYOUT, 1, "rows permuted for other heads",
+    "The rows of a projection are moved within another number of heads, as when those of keys are converted with the "
+    "heads of queries.",
+    "The rows were moved within {found.heads} heads; the matrix has {believed}.")};
+
+const struct pe_fault pe_fault_heads_order = {FAULT_TEXT(
+    "heads_order", "layout", LAYOUT, 3, "heads in another order", "Whole heads of a projection are in another order.",
+    "Whole heads are in another order: head i of w_found is head order[i] of the expected matrix.")};
+
+const struct pe_fault pe_fault_rows_fused = {FAULT_TEXT(
+    "rows_fused", "layout", LAYOUT, 3, "part of a fused matrix",
+    "The matrix found has more rows, and the projection is a block of them, or every second, third, … block.",
+    "The expected rows are in a larger matrix: {found.block} rows from row {found.first} on, and again every "
+    "{found.every} rows.")};
+
+const struct pe_fault pe_fault_rows_other = {
+    FAULT_TEXT("rows_other", "layout", LAYOUT, 8, "rows in an order without a name",
+               "The rows of a projection are all there, in an order that has no name.",
+               "The rows are all there, in an order that has no name: row i of w_found is row rows[i] of the expected "
+               "matrix.")};
+
 /* ---- The table ---- */
 
 static const struct pe_fault *const rows[] = {
@@ -92,4 +131,128 @@ bool pe_fault_applies(const struct pe_diagnosis *d, size_t i)
     unsigned bit = 1U << kind->id;
     return (!fault->evidence || fault->evidence & (bit | kind->like)) && !(fault->not_of & bit) &&
            (!fault->schemes || pe_is_among(fault->schemes, scheme));
+}
+
+/* ---- The field that a fault changes ---- */
+
+static bool is_equal(const struct pe_value *a, const struct pe_value *b)
+{
+    if (!a || !b)
+        return !a && !b;
+    if (pe_value_number(a) == pe_value_number(b))
+        return true;
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind == PE_STRING)
+        return strcmp(a->string, b->string) == 0;
+    return a->kind == PE_BOOLEAN ? a->boolean == b->boolean : a->kind == PE_NULL;
+}
+
+static const struct pe_value *member(const struct pe_value *object, const char *name)
+{
+    return object ? pe_field_find(object->object.fields, object->object.n, name) : NULL;
+}
+
+/* The only member that differs between two objects of one type; NULL: there are several. */
+static const char *only_member(const struct pe_value *found, const struct pe_value *believed)
+{
+    const char *name = NULL;
+    if (found->kind != PE_OBJECT || !believed || believed->kind != PE_OBJECT)
+        return NULL;
+    if (!is_equal(member(found, "type"), member(believed, "type")))
+        return NULL;
+    for (size_t i = 0; i < found->object.n; i++) {
+        const struct pe_field *field = &found->object.fields[i];
+        if (is_equal(&field->value, member(believed, field->name)))
+            continue;
+        if (name)
+            return NULL;
+        name = field->name;
+    }
+    return name;
+}
+
+static void set_change(struct pe_change *change, const char *name, const struct pe_value *found,
+                       const struct pe_value *believed)
+{
+    *change = (struct pe_change){.found = found, .believed = believed};
+    pe_pointer_join(change->pointer, sizeof change->pointer, "", name);
+    const char *inner = found ? only_member(found, believed) : NULL;
+    if (!inner)
+        return;
+    char outer[PE_POINTER_MAX];
+    memcpy(outer, change->pointer, sizeof outer);
+    pe_pointer_join(change->pointer, sizeof change->pointer, outer, inner);
+    change->found = member(found, inner);
+    change->believed = member(believed, inner);
+}
+
+/* Fields of the sequence that the edit removes are null in it. */
+static const struct pe_value *set_or_null(const struct pe_value *value)
+{
+    return value && value->kind != PE_NULL ? value : NULL;
+}
+
+/* What a field is where the belief leaves it out: the factor that its scaling gives, the start of its sequence and the
+ * order of its grid. */
+static const struct pe_value *usual(struct pe_diagnosis *d, const char *name)
+{
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    const struct pe_model *model = d->belief.model;
+    int64_t x = 0;
+    if (pe_same(name, "attention_factor") && model && model->columns)
+        return pe_values_keep(d->values, (struct pe_value){.kind = PE_REAL, .real = model->columns[0].ah});
+    if (pe_same(name, "tensor_layout"))
+        return pe_values_keep(d->values, (struct pe_value){.kind = PE_STRING, .string = "bhnd"});
+    if (pe_same(name, "order"))
+        return pe_values_keep(d->values, (struct pe_value){.kind = PE_STRING, .string = "row_major"});
+    if (pe_same(name, "interpolate_offset"))
+        return pe_values_keep(d->values, (struct pe_value){.kind = PE_REAL, .real = 0});
+    if (!pe_same(name, "offset") && !pe_same(name, "q_offset"))
+        return NULL;
+    if (pe_same(name, "q_offset") && t->rank >= 2) /* of [num_heads, q_len, k_len] */
+        x = (int64_t)t->shape[t->rank - 1] - (int64_t)t->shape[t->rank - 2];
+    return pe_values_keep(d->values, (struct pe_value){.kind = PE_INTEGER, .integer = d->evidence.is_turned ? -x : x});
+}
+
+/* The first of the fault's own fields whose value differs from the belief's. */
+static bool find_field(struct pe_diagnosis *d, const struct pe_edit *edit, unsigned fault, struct pe_change *change)
+{
+    struct pe_edit nothing;
+    pe_edit_init(&nothing);
+    for (size_t i = 0; i < edit->n_fields; i++) {
+        const char *name = edit->fields[i].name;
+        const struct pe_value *found = set_or_null(pe_edit_value(d, edit, name));
+        const struct pe_value *believed = set_or_null(pe_edit_value(d, &nothing, name));
+        believed = believed ? believed : usual(d, name);
+        if (edit->by[i] != fault || edit->fields[i].value.kind == PE_NULL || is_equal(found, believed))
+            continue;
+        set_change(change, name, found, believed);
+        return true;
+    }
+    return false;
+}
+
+/* A field that the edit removes, or that no edit sets. */
+static void set_removed(struct pe_diagnosis *d, const struct pe_edit *edit, const char *name, struct pe_change *change)
+{
+    for (size_t i = 0; i < edit->n_fields; i++)
+        if (pe_same(edit->fields[i].name, name) && edit->fields[i].value.kind == PE_NULL)
+            change->believed = set_or_null(pe_edit_value(d, NULL, name));
+    pe_pointer_join(change->pointer, sizeof change->pointer, "", name);
+}
+
+/* A transform concerns the tensor itself. */
+void pe_fault_change(struct pe_diagnosis *d, const struct pe_edit *edit, const struct pe_fault *fault, unsigned i,
+                     struct pe_change *change)
+{
+    *change = (struct pe_change){"", NULL, NULL};
+    /* The layout that it sets is only a part of it. */
+    bool is_order = edit->transforms.channels.order && fault == &pe_fault_channels_permuted;
+    const char *own = fault->pointer;
+    if (own && *own)
+        set_removed(d, edit, own, change);
+    else if (own || is_order || !find_field(d, edit, i, change))
+        pe_pointer_join(change->pointer, sizeof change->pointer, "",
+                        pe_evidence_name(&d->evidence, d->evidence.n_tensors - 1));
 }

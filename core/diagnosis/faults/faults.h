@@ -227,8 +227,14 @@ struct pe_solved pe_fit_shift(const struct pe_fit *fit, const double *position, 
 double pe_fit_tidy(struct pe_solved s);
 /* The position of row i. A row of zeros has no phases: it stays where it is believed. */
 bool pe_fit_row(const struct pe_fit *fit, size_t i, double *position);
-/* Is the belief on one axis? */
-bool pe_is_one_axis(const struct pe_diagnosis *d);
+
+/* faults.c: the field that fault i of an edit changes; value NULL: unset. */
+struct pe_change {
+    char pointer[PE_POINTER_MAX];
+    const struct pe_value *found, *believed;
+};
+void pe_fault_change(struct pe_diagnosis *d, const struct pe_edit *edit, const struct pe_fault *fault, unsigned i,
+                     struct pe_change *change);
 
 /* maps.c: the x at which numbers that are linear in it fit best, of rotated tensors and maps, from the edits at 0 and
  * at 1; its standard error. false: a cap or another stage is in the way, or nothing depends on it. */

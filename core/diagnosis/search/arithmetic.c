@@ -4,62 +4,13 @@
  * sine of that angle. Numbers on which all recipes agree say nothing; of the others, each recipe gives some share.
  * Libraries differ in the last bit of pow, exp and cos, so a share below 1 is no proof against a recipe: `near` allows
  * each number one step of the dtype, and each pair's frequency one step of float32, whichever serves the pair best.
- * Chains of steps stay apart nevertheless, because an angle of 1000 has lost ten bits by then (EVIDENCE §9 has the
- * figures).
- *
- *     exact          exact p·w                               f64            w, p·w, cosine in f64
- *     f32_torch      e = 2c/r, b = base^e, w = 1/b, a = p·w  f32_cast       w in f64, cast; a = p·w
- *     f32_divide     b as f32_torch, a = p/b                 f32_explog     w = exp(2c · (−ln base / r)), a = p·w
- *     f32_product    t = base^(−2/r), a = a·t from pair to pair
- *     tf32           w of f32_torch and p to 11 bits         …_inv_freq     w to 16 bits, the rest as f32_torch
- *     bf16, f16      w, p, product and result in 16 bits */
+ * Chains of steps stay apart nevertheless, because an angle of 1000 has lost ten bits by then.
+ * recipes.c has the steps. */
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum recipe {
-    EXACT,
-    F64,
-    F32_TORCH,
-    F32_CAST,
-    F32_DIVIDE,
-    F32_EXPLOG,
-    F32_PRODUCT,
-    TF32,
-    BF16_INV_FREQ,
-    F16_INV_FREQ,
-    BF16,
-    F16,
-    N_RECIPES
-};
-
-/* chain: recipes whose steps a table cannot tell apart have one. */
-static const struct {
-    const char *name, *chain, *who;
-} recipes[N_RECIPES] = {
-    [EXACT] = {"exact", "f64", "The numbers are those of exact angles, bit for bit, as posenc computes them."},
-    [F64] = {"f64", "f64", "The numbers are those of NumPy and of ports that compute in float64, bit for bit."},
-    [F32_TORCH] = {"f32_torch", "f32",
-                   "The numbers are those of transformers, vLLM and SGLang, bit for bit: float32, 1 / base^e."},
-    [F32_CAST] =
-        {"f32_cast", "f32",
-         "The numbers are those of tables built in NumPy, bit for bit: frequencies in float64, cast to float32."},
-    [F32_DIVIDE] = {"f32_divide", "f32_divide",
-                    "The numbers are those of JAX code such as Gemma's, MaxText and T5X, bit for bit: p / base^e."},
-    [F32_EXPLOG] = {"f32_explog", "f32_explog",
-                    "The numbers are those of the Annotated Transformer's form, bit for bit: exp of a logarithm."},
-    [F32_PRODUCT] = {"f32_product", "f32_product",
-                     "The numbers are those of ggml on a CPU, bit for bit: a product from pair to pair."},
-    [TF32] = {"tf32", "tf32", "The numbers are those of a matrix product in TF32, bit for bit."},
-    [BF16_INV_FREQ] = {"bf16_inv_freq", "bf16_inv_freq",
-                       "The numbers are those of a model that was cast to bf16 whole, bit for bit."},
-    [F16_INV_FREQ] = {"f16_inv_freq", "f16_inv_freq",
-                      "The numbers are those of a model that was cast to float16 whole, bit for bit."},
-    [BF16] = {"bf16", "bf16", "The numbers are those of bf16 throughout, as under autocast, bit for bit."},
-    [F16] = {"f16", "f16", "The numbers are those of float16 throughout, as under autocast, bit for bit."},
-};
 
 static const char of_chain[] =
     "The angles have the roundings of the chain {angles}; which library computed them does not "
@@ -82,105 +33,17 @@ struct table {
     double factor; /* on cosines and sines */
 };
 
-/* ---- Steps ---- */
-
-static double f32(double x) { return (double)(float)x; }
-
-static double step(double x, int by)
-{
-    float y = (float)x;
-    return by == 0 ? (double)y : (double)nextafterf(y, by > 0 ? HUGE_VALF : -HUGE_VALF);
-}
-
-/* The frequency of a pair in a recipe's steps, or what takes its place: b of f32_divide, t of f32_product. by: so many
- * steps of float32 higher. */
-static double frequency_of(const struct table *t, enum recipe recipe, uint32_t c, int by)
-{
-    double e = f32(f32(2.0 * c) / f32(t->width)), b = f32(pow(t->base, e)), torch = f32(1 / b);
-    switch (recipe) {
-    case EXACT:
-    case F64: return 1 / pow(t->base, 2.0 * c / t->width);
-    case F32_CAST: return step(1 / pow(t->base, 2.0 * c / t->width), by);
-    case F32_DIVIDE: return step(b, by);
-    case F32_EXPLOG: return step(exp(f32(2.0 * c * f32(-log(t->base) / t->width))), by);
-    case F32_PRODUCT: return step(pow(t->base, f32(-2 / t->width)), by);
-    case TF32: return pe_round_to_tf32(step(torch, by));
-    case BF16_INV_FREQ:
-    case BF16: return pe_round_to(PE_BF16, step(torch, by));
-    case F16_INV_FREQ:
-    case F16: return pe_round_to(PE_F16, step(torch, by));
-    default: return step(torch, by);
-    }
-}
-
-static double product_from_pair_to_pair(double p, double t, uint32_t c)
-{
-    double a = f32(p);
-    for (uint32_t i = 0; i < c; i++)
-        a = f32(a * t);
-    return a;
-}
-
-static double angle_of(enum recipe recipe, double p, double w, uint32_t c, double scale)
-{
-    switch (recipe) {
-    case EXACT:
-    case F64: return p * (w * scale);
-    case F32_DIVIDE: return f32(f32(p) / (w / scale));
-    case F32_PRODUCT: return f32(product_from_pair_to_pair(p, w, c) * scale);
-    case TF32: return f32(pe_round_to_tf32(p) * w * scale);
-    case BF16: return pe_round_to(PE_BF16, pe_round_to(PE_BF16, p) * w * scale);
-    case F16: return pe_round_to(PE_F16, pe_round_to(PE_F16, p) * w * scale);
-    default: return f32(f32(p) * (w * scale));
-    }
-}
-
-/* The frequency itself, for a ladder. */
-static double rung_of(enum recipe recipe, double w, uint32_t c, double scale)
-{
-    if (recipe == F32_DIVIDE)
-        return f32(scale / w);
-    return recipe == F32_PRODUCT ? f32(product_from_pair_to_pair(1, w, c) * scale) : w * scale;
-}
-
-/* The number that an angle gives in the dtype of the tensor. */
-static double number_of(const struct table *t, enum recipe recipe, double angle, int quarter, double sign)
-{
-    enum pe_dtype dtype = t->d->evidence.dtype;
-    double x = quarter == 0 ? sin(angle) : quarter == 1 ? cos(angle) : quarter == 2 ? -sin(angle) : -cos(angle);
-    x = quarter == PE_LINEAR ? angle : x;
-    if (recipe <= F64)
-        return pe_round_to(dtype, sign * x * t->factor);
-    x = f32(x);
-    if (recipe == BF16 || recipe == F16)
-        x = pe_round_to(recipe == BF16 ? PE_BF16 : PE_F16, x);
-    if (t->factor != 1)
-        x = f32(x * f32(t->factor));
-    return pe_round_to(dtype, sign * x);
-}
-
 /* ---- The table ---- */
 
 static bool is_ladder(const struct table *t) { return t->d->evidence.kind->id == PE_OF_LADDER; }
 
-static const struct pe_value *member(const struct pe_model *m, const char *name)
-{
-    const struct pe_value *config = pe_plan_config(m->plan);
-    return pe_field_find(config->object.fields, config->object.n, name);
-}
-
-static double real_of(const struct pe_value *v, double otherwise)
-{
-    return !v ? otherwise : v->kind == PE_INTEGER ? (double)v->integer : v->kind == PE_REAL ? v->real : otherwise;
-}
+static const struct pe_value *config_of(const struct table *t) { return pe_plan_config(t->m->plan); }
 
 /* Does the scaling read how long the sequence is? */
 static bool reads_length(const struct pe_model *m)
 {
-    const struct pe_value *scaling = member(m, "scaling");
-    const struct pe_value *type =
-        scaling && scaling->kind == PE_OBJECT ? pe_field_find(scaling->object.fields, scaling->object.n, "type") : NULL;
-    return type && type->kind == PE_STRING && pe_is_among("dynamic|longrope", type->string);
+    const char *type = pe_config_word(pe_plan_config(m->plan), "scaling.type");
+    return pe_is_among("dynamic|longrope", type);
 }
 
 /* Do only signs, an exchange and angles of few bits lie between the plan's numbers and the tensor's? */
@@ -232,7 +95,7 @@ static void find_pairs(struct table *t)
 static bool open_table(struct pe_diagnosis *d, const struct pe_candidate *c, struct table *t, struct pe_failure *err)
 {
     *t = (struct table){.d = d, .m = c->model, .n_columns = c->model->n_columns};
-    t->base = real_of(member(c->model, "base"), 10000);
+    t->base = pe_config_number(config_of(t), "base", 10000);
     t->factor = is_ladder(t) || d->evidence.kind->id == PE_OF_ANGLES ? 1 : c->model->columns[0].ah;
     t->n_tensors = d->evidence.n_tensors < 2 ? d->evidence.n_tensors : 2;
     uint64_t per_row = t->n_tensors * t->n_columns, rows = is_ladder(t) ? 1 : d->evidence.n_rows;
@@ -260,9 +123,8 @@ static void close_table(struct table *t)
 static int quarter_of(const struct table *t, size_t i, size_t j, double *sign)
 {
     const struct pe_transforms *changes = &t->m->transforms;
-    const struct pe_value *direction = member(t->m, "direction");
     enum pe_evidence_id id = t->d->evidence.kind->id;
-    bool is_back = real_of(direction, 1) < 0;
+    bool is_back = pe_config_number(config_of(t), "direction", 1) < 0;
     *sign = changes->negated ? -1 : 1;
     if (id == PE_OF_LADDER || id == PE_OF_ANGLES) {
         *sign = id == PE_OF_ANGLES && is_back ? -*sign : *sign;
@@ -277,31 +139,32 @@ static int quarter_of(const struct table *t, size_t i, size_t j, double *sign)
 
 /* Frequencies of one column, each as it is and a step of float32 lower and higher; and how many numbers are near. */
 struct column {
-    double w[N_RECIPES][3];
-    uint32_t near[N_RECIPES][3];
+    double w[PE_N_KNOWN_RECIPES][3];
+    uint32_t near[PE_N_KNOWN_RECIPES][3];
 };
 
 enum { AS_IT_IS = 1 }; /* of the three */
 
 struct result {
     uint64_t n_numbers, n_informative;
-    uint64_t n_equal[N_RECIPES], n_near[N_RECIPES];
+    uint64_t n_equal[PE_N_KNOWN_RECIPES], n_near[PE_N_KNOWN_RECIPES];
     bool differs; /* exact from f64 */
 };
 
 static void open_columns(const struct table *t, struct column *columns)
 {
     for (size_t j = 0; j < t->n_columns; j++)
-        for (enum recipe r = 0; r < N_RECIPES; r++)
+        for (enum pe_known_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++)
             for (int v = 0; v < 3; v++)
-                columns[j].w[r][v] = frequency_of(t, r, t->pair[j], v - AS_IT_IS);
+                columns[j].w[r][v] = pe_recipe_frequency(r, t->base, t->width, t->pair[j], v - AS_IT_IS);
 }
 
-static double predict(const struct table *t, enum recipe r, double w, size_t j, double p, int quarter, double sign)
+static double predict(const struct table *t, enum pe_known_recipe r, double w, size_t j, double p, int quarter,
+                      double sign)
 {
     uint32_t c = t->pair[j];
-    double angle = is_ladder(t) ? rung_of(r, w, c, t->scale[j]) : angle_of(r, p, w, c, t->scale[j]);
-    return number_of(t, r, angle, quarter, sign);
+    double angle = is_ladder(t) ? pe_recipe_rung(r, w, c, t->scale[j]) : pe_recipe_angle(r, p, w, c, t->scale[j]);
+    return pe_recipe_number(r, angle, quarter, sign, t->factor, t->d->evidence.dtype);
 }
 
 /* One number: found, at position p; exact: as exact angles give it, NaN: not known. */
@@ -309,19 +172,19 @@ static void compare_number(const struct table *t, struct column *column, size_t 
                            double exact, double found, struct result *all)
 {
     enum pe_dtype dtype = t->d->evidence.dtype;
-    double x[N_RECIPES];
+    double x[PE_N_KNOWN_RECIPES];
     bool is_informative = false;
-    for (enum recipe r = F64; r < N_RECIPES; r++)
+    for (enum pe_known_recipe r = PE_KNOWN_F64; r < PE_N_KNOWN_RECIPES; r++)
         x[r] = predict(t, r, column->w[r][AS_IT_IS], j, p, quarter, sign);
-    x[EXACT] = isnan(exact) ? x[F64] : pe_round_to(dtype, sign * exact);
-    for (enum recipe r = 1; r < N_RECIPES; r++)
+    x[PE_KNOWN_EXACT] = isnan(exact) ? x[PE_KNOWN_F64] : pe_round_to(dtype, sign * exact);
+    for (enum pe_known_recipe r = 1; r < PE_N_KNOWN_RECIPES; r++)
         is_informative |= x[r] != x[0];
     all->n_numbers++;
-    all->differs |= x[EXACT] != x[F64];
+    all->differs |= x[PE_KNOWN_EXACT] != x[PE_KNOWN_F64];
     if (!is_informative)
         return;
     all->n_informative++;
-    for (enum recipe r = 0; r < N_RECIPES; r++) {
+    for (enum pe_known_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++) {
         all->n_equal[r] += x[r] == found;
         for (int v = 0; v < 3; v++) {
             bool is_same = v == AS_IT_IS || column->w[r][v] == column->w[r][AS_IT_IS];
@@ -365,7 +228,7 @@ static void compare_row(const struct table *t, struct column *columns, size_t i,
 static void add_near(const struct table *t, struct column *columns, struct result *all)
 {
     for (size_t j = 0; j < t->n_columns; j++)
-        for (enum recipe r = 0; r < N_RECIPES; r++) {
+        for (enum pe_known_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++) {
             const uint32_t *near = columns[j].near[r];
             uint32_t best = near[0] > near[1] ? near[0] : near[1];
             all->n_near[r] += best > near[2] ? best : near[2];
@@ -406,17 +269,17 @@ static double share(uint64_t n, const struct result *all)
 }
 
 /* A recipe that is no other one here. */
-static bool counts(const struct result *all, enum recipe r) { return r != EXACT || all->differs; }
+static bool counts(const struct result *all, enum pe_known_recipe r) { return r != PE_KNOWN_EXACT || all->differs; }
 
-/* The recipe that alone gives the numbers; N_RECIPES: there is none. */
-static enum recipe named(const struct result *all)
+/* The recipe that alone gives the numbers; PE_N_KNOWN_RECIPES: there is none. */
+static enum pe_known_recipe named(const struct result *all)
 {
     const double enough = 0.999;
-    enum recipe found = N_RECIPES;
-    for (enum recipe r = 0; r < N_RECIPES; r++)
+    enum pe_known_recipe found = PE_N_KNOWN_RECIPES;
+    for (enum pe_known_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++)
         if (counts(all, r) && share(all->n_equal[r], all) >= enough) {
-            if (found != N_RECIPES)
-                return N_RECIPES;
+            if (found != PE_N_KNOWN_RECIPES)
+                return PE_N_KNOWN_RECIPES;
             found = r;
         }
     return found;
@@ -427,27 +290,27 @@ static const char *chain_of(const struct result *all)
 {
     const double enough = 0.999, too_near = 0.99;
     const char *found = NULL;
-    for (enum recipe r = 0; r < N_RECIPES; r++)
+    for (enum pe_known_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++)
         if (counts(all, r) && share(all->n_near[r], all) >= enough)
-            found = found ? found : recipes[r].chain;
-    for (enum recipe r = 0; found && r < N_RECIPES; r++)
-        if (counts(all, r) && !pe_same(recipes[r].chain, found) && share(all->n_near[r], all) > too_near)
+            found = found ? found : pe_known_recipes[r].chain;
+    for (enum pe_known_recipe r = 0; found && r < PE_N_KNOWN_RECIPES; r++)
+        if (counts(all, r) && !pe_same(pe_known_recipes[r].chain, found) && share(all->n_near[r], all) > too_near)
             return NULL;
     return found;
 }
 
 /* The recipes by near, then bits, then the table. */
-static size_t sort_likely(const struct result *all, enum recipe *order)
+static size_t sort_likely(const struct result *all, enum pe_known_recipe *order)
 {
     size_t n = 0;
-    for (enum recipe r = 0; r < N_RECIPES; r++) {
+    for (enum pe_known_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++) {
         size_t i = n++;
         if (!counts(all, r)) {
             n--;
             continue;
         }
         for (; i > 0; i--) {
-            enum recipe before = order[i - 1];
+            enum pe_known_recipe before = order[i - 1];
             bool is_better = all->n_near[r] > all->n_near[before] ||
                              (all->n_near[r] == all->n_near[before] && all->n_equal[r] > all->n_equal[before]);
             if (!is_better)
@@ -459,37 +322,32 @@ static size_t sort_likely(const struct result *all, enum recipe *order)
     return n;
 }
 
-static void put_word(struct pe_node *node, const char *name, const char *word)
-{
-    if (word)
-        pe_put_string(node, name, word);
-    else
-        pe_put_null(node, name);
-}
-
 static void put(const struct pe_diagnosis *d, const struct result *all, bool is_ladder_, struct pe_node *root)
 {
-    enum recipe order[N_RECIPES], one = named(all);
+    enum pe_known_recipe order[PE_N_KNOWN_RECIPES], one = named(all);
     const char *chain = chain_of(all);
     bool are_few = all->n_informative < (is_ladder_ ? FEW_OF_LADDER : FEW);
     size_t n = sort_likely(all, order);
     if (are_few) {
-        one = N_RECIPES;
+        one = PE_N_KNOWN_RECIPES;
         chain = NULL;
     }
     struct pe_node *node = pe_put_object(root, "arithmetic");
-    put_word(node, "recipe", one < N_RECIPES ? recipes[one].name : NULL);
-    put_word(node, "angles", chain);
+    pe_put_string_or_null(node, "recipe", one < PE_N_KNOWN_RECIPES ? pe_known_recipes[one].name : NULL);
+    pe_put_string_or_null(node, "angles", chain);
     pe_put_integer(node, "numbers", (int64_t)all->n_numbers);
     pe_put_integer(node, "informative", (int64_t)all->n_informative);
     struct pe_node *list = pe_put_list(node, "likely");
     for (size_t i = 0; i < n && i < LIKELY_MAX && all->n_informative; i++) {
         struct pe_node *item = pe_put_object(list, NULL);
-        pe_put_string(item, "recipe", recipes[order[i]].name);
+        pe_put_string(item, "recipe", pe_known_recipes[order[i]].name);
         pe_put_real(item, "bits", share(all->n_equal[order[i]], all));
         pe_put_real(item, "near", share(all->n_near[order[i]], all));
     }
-    const char *sentence = are_few ? of_few : one < N_RECIPES ? recipes[one].who : chain ? of_chain : of_none;
+    const char *sentence = are_few                    ? of_few
+                           : one < PE_N_KNOWN_RECIPES ? pe_known_recipes[one].who
+                           : chain                    ? of_chain
+                                                      : of_none;
     pe_put_detail(node, d->request->lang, sentence);
 }
 

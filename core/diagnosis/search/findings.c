@@ -5,151 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Equal values ---- */
-
-static bool is_number(const struct pe_value *v, double *x)
-{
-    *x = v->kind == PE_INTEGER ? (double)v->integer : v->real;
-    return v->kind == PE_INTEGER || v->kind == PE_REAL;
-}
-
-static bool is_equal(const struct pe_value *a, const struct pe_value *b)
-{
-    double x, y;
-    if (!a || !b)
-        return !a && !b;
-    if (is_number(a, &x) && is_number(b, &y))
-        return x == y;
-    if (a->kind != b->kind)
-        return false;
-    if (a->kind == PE_STRING)
-        return strcmp(a->string, b->string) == 0;
-    return a->kind == PE_BOOLEAN ? a->boolean == b->boolean : a->kind == PE_NULL;
-}
-
-static const struct pe_value *member(const struct pe_value *object, const char *name)
-{
-    return object ? pe_field_find(object->object.fields, object->object.n, name) : NULL;
-}
-
-/* ---- The field that a fault changes ---- */
-
-struct change {
-    char pointer[PE_POINTER_MAX];
-    const struct pe_value *found, *believed; /* NULL: unset */
-};
-
-/* The only member that differs between two objects of one type; NULL: there are several. */
-static const char *only_member(const struct pe_value *found, const struct pe_value *believed)
-{
-    const char *name = NULL;
-    if (found->kind != PE_OBJECT || !believed || believed->kind != PE_OBJECT)
-        return NULL;
-    if (!is_equal(member(found, "type"), member(believed, "type")))
-        return NULL;
-    for (size_t i = 0; i < found->object.n; i++) {
-        const struct pe_field *field = &found->object.fields[i];
-        if (is_equal(&field->value, member(believed, field->name)))
-            continue;
-        if (name)
-            return NULL;
-        name = field->name;
-    }
-    return name;
-}
-
-static void set_change(struct change *change, const char *name, const struct pe_value *found,
-                       const struct pe_value *believed)
-{
-    *change = (struct change){.found = found, .believed = believed};
-    pe_pointer_join(change->pointer, sizeof change->pointer, "", name);
-    const char *inner = found ? only_member(found, believed) : NULL;
-    if (!inner)
-        return;
-    char outer[PE_POINTER_MAX];
-    memcpy(outer, change->pointer, sizeof outer);
-    pe_pointer_join(change->pointer, sizeof change->pointer, outer, inner);
-    change->found = member(found, inner);
-    change->believed = member(believed, inner);
-}
-
-/* Fields of the sequence that the edit removes are null in it. */
-static const struct pe_value *set_or_null(const struct pe_value *value)
-{
-    return value && value->kind != PE_NULL ? value : NULL;
-}
-
-static const struct pe_value *kept(struct pe_diagnosis *d, struct pe_value value)
-{
-    struct pe_value *room = pe_values_room(d->values, sizeof *room);
-    if (room)
-        *room = value;
-    return room;
-}
-
-/* What a field is where the belief leaves it out: the factor that its scaling gives, the start of its sequence and the
- * order of its grid. */
-static const struct pe_value *usual(struct pe_diagnosis *d, const char *name)
-{
-    const struct pe_tensor *t = &d->evidence.tensors[0];
-    const struct pe_model *model = d->belief.model;
-    int64_t x = 0;
-    if (pe_same(name, "attention_factor") && model && model->columns)
-        return kept(d, (struct pe_value){.kind = PE_REAL, .real = model->columns[0].ah});
-    if (pe_same(name, "tensor_layout"))
-        return kept(d, (struct pe_value){.kind = PE_STRING, .string = "bhnd"});
-    if (pe_same(name, "order"))
-        return kept(d, (struct pe_value){.kind = PE_STRING, .string = "row_major"});
-    if (pe_same(name, "interpolate_offset"))
-        return kept(d, (struct pe_value){.kind = PE_REAL, .real = 0});
-    if (!pe_same(name, "offset") && !pe_same(name, "q_offset"))
-        return NULL;
-    if (pe_same(name, "q_offset") && t->rank >= 2) /* of [num_heads, q_len, k_len] */
-        x = (int64_t)t->shape[t->rank - 1] - (int64_t)t->shape[t->rank - 2];
-    return kept(d, (struct pe_value){.kind = PE_INTEGER, .integer = d->evidence.is_turned ? -x : x});
-}
-
-/* The first of the fault's own fields whose value differs from the belief's. */
-static bool find_field(struct pe_diagnosis *d, const struct pe_edit *edit, unsigned fault, struct change *change)
-{
-    struct pe_edit nothing;
-    pe_edit_init(&nothing);
-    for (size_t i = 0; i < edit->n_fields; i++) {
-        const char *name = edit->fields[i].name;
-        const struct pe_value *found = set_or_null(pe_edit_value(d, edit, name));
-        const struct pe_value *believed = set_or_null(pe_edit_value(d, &nothing, name));
-        believed = believed ? believed : usual(d, name);
-        if (edit->by[i] != fault || edit->fields[i].value.kind == PE_NULL || is_equal(found, believed))
-            continue;
-        set_change(change, name, found, believed);
-        return true;
-    }
-    return false;
-}
-
-/* A field that the edit removes, or that no edit sets. */
-static void set_removed(struct pe_diagnosis *d, const struct pe_edit *edit, const char *name, struct change *change)
-{
-    for (size_t i = 0; i < edit->n_fields; i++)
-        if (pe_same(edit->fields[i].name, name) && edit->fields[i].value.kind == PE_NULL)
-            change->believed = set_or_null(pe_edit_value(d, NULL, name));
-    pe_pointer_join(change->pointer, sizeof change->pointer, "", name);
-}
-
-/* A transform concerns the tensor itself. */
-static void find_change(struct pe_diagnosis *d, const struct pe_candidate *c, unsigned i, struct change *change)
-{
-    *change = (struct change){"", NULL, NULL};
-    bool is_order = c->edit.transforms.channels.order && /* the layout that it sets is only a part of it */
-                    pe_fault_row(c->explanation.h.fault[i]) == &pe_fault_channels_permuted;
-    const char *own = pe_fault_row(c->explanation.h.fault[i])->pointer;
-    if (own && *own)
-        set_removed(d, &c->edit, own, change);
-    else if (own || is_order || !find_field(d, &c->edit, i, change))
-        pe_pointer_join(change->pointer, sizeof change->pointer, "",
-                        pe_evidence_name(&d->evidence, d->evidence.n_tensors - 1));
-}
-
 /* ---- Members ---- */
 
 enum { LIST_MAX = 64 };
@@ -180,7 +35,8 @@ static void put_order(const struct pe_channels *channels, struct pe_node *node)
 
 static void put_length(const struct pe_value *scaling, const char *name, struct pe_node *node)
 {
-    const struct pe_value *length = scaling ? member(scaling, "seq_len") : NULL;
+    const struct pe_value *length =
+        scaling ? pe_field_find(scaling->object.fields, scaling->object.n, "seq_len") : NULL;
     struct pe_node *object = pe_put_object(node, name);
     if (length)
         pe_put_value(object, "seq_len", length);
@@ -232,22 +88,22 @@ static const struct pe_value *first_positions(struct pe_diagnosis *d, const stru
     for (uint64_t b = 0; first && b < n_rows; b++)
         first[b] = ((const double *)v->array.data)[b * n];
     struct pe_tensor list = {.dtype = PE_F64, .rank = 1, .shape = {n_rows}, .data = first};
-    return first ? kept(d, (struct pe_value){.kind = PE_ARRAY, .array = list}) : NULL;
+    return first ? pe_values_keep(d->values, (struct pe_value){.kind = PE_ARRAY, .array = list}) : NULL;
 }
 
 /* What a fitted factor is, found over believed; the sentence that states it, NULL: there is none. */
 static const char *put_meaning(struct pe_diagnosis *d, const struct pe_candidate *c, const struct pe_fault_info *info,
-                               const struct change *change, struct pe_node *node)
+                               const struct pe_change *change, struct pe_node *node)
 {
     double found = c->edit.transforms.scaled, believed = 1;
     bool is_factor = info == &pe_fault_scaled.info;
-    if (info == &pe_fault_attention_factor_other.info && change->found && change->believed)
-        is_factor = is_number(change->found, &found) && is_number(change->believed, &believed);
+    if (info == &pe_fault_attention_factor_other.info && change->found && change->believed) {
+        found = pe_value_number(change->found);
+        believed = pe_value_number(change->believed);
+        is_factor = !isnan(found) && !isnan(believed);
+    }
     const char *meaning = is_factor ? pe_factor_meaning(d, found / believed) : NULL;
-    if (meaning)
-        pe_put_string(node, "meaning", meaning);
-    else
-        pe_put_null(node, "meaning");
+    pe_put_string_or_null(node, "meaning", meaning);
     return meaning && info->n_details > 1 ? info->details[1] : NULL;
 }
 
@@ -289,9 +145,9 @@ const struct pe_member pe_finding_members[] = {
 static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candidate *c, unsigned i, struct pe_node *list)
 {
     const struct pe_fault_info *info = pe_fault_at(c->explanation.h.fault[i]);
-    struct change change;
+    struct pe_change change;
     struct pe_node *node = pe_put_object(list, NULL);
-    find_change(d, c, i, &change);
+    pe_fault_change(d, &c->edit, pe_fault_row(c->explanation.h.fault[i]), i, &change);
     if (pe_same(info->code, "offsets_by_row"))
         change.found = first_positions(d, c);
     pe_put_string(node, "code", info->code);
@@ -346,10 +202,7 @@ static void finish_finding(struct pe_diagnosis *d, struct pe_node *node, const c
 {
     if (!pe_node_find(node, "found") && !pe_node_child(node, "found"))
         pe_put_null(node, "found");
-    if (believed)
-        pe_put_string(node, "believed", believed);
-    else
-        pe_put_null(node, "believed");
+    pe_put_string_or_null(node, "believed", believed);
     pe_put_null(node, "meaning");
     pe_put_detail(node, d->request->lang, sentence);
 }
