@@ -1,4 +1,18 @@
-/* The steps of a diagnosis. */
+/* The steps of a diagnosis: from a tensor and the expected configuration to the mistake that turns one into the other.
+ *
+ * 1. check: the tensors of the request (evidence/find.c), the belief with the sizes that they fix, the belief's plan,
+ *    the sample. Everything that is wrong with a request is refused here, before the work begins.
+ * 2. pe_search: hypotheses, level by level, against the sample (search/search.c).
+ * 3. pe_diagnosis_state: the best of them against every number, which of them have the same numbers, what they mean
+ *    (search/answer.c), as a tree of values.
+ *
+ * Three requests differ from that. Numbers that were typed replace the tensor in step 1. A probe, which asks what to
+ * type, has no search: its answer are the numbers that separate the most hypotheses (search/probe.c). Queries and keys
+ * that were sent together are two diagnoses with half of the work each and one answer, below; matrices of projections
+ * are matched row by row (weights.c).
+ *
+ * Work is counted in multiply-adds, against the request's limit, and never timed: the same request has the same answer
+ * on every machine. Memory is admitted by the caller before it is allocated. */
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>

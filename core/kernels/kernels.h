@@ -1,5 +1,21 @@
-/* The inner loops: plain pointers in, plain pointers out. Each is compiled once per instruction set with a suffix
- * (_base, _avx2, _avx512); core/numeric/isa.c chooses the table of them. */
+/* The inner loops: plain pointers in, plain pointers out. Each source is compiled once for each instruction set, with a
+ * suffix (_base, _avx2, _avx512) to its names; core/numeric/isa.c chooses one table of them for the process.
+ *
+ * The problem is to use registers of two, four or eight doubles and still give the same bytes everywhere. The idea is
+ * that a lane is a number of its own: sources are written in GCC's vector extensions, an element passes through the
+ * same operations in every width, and each operation of IEEE 754 has one right result. Hence -ffp-contract=off. A fused
+ * multiplication and addition, which rounds once where two operations round twice, is allowed in two places only: for
+ * the error of a product, which is exact either way (product_error in lanes.h), and where the result is an estimate
+ * with a proven bound. The kernels of tables (waves, list, run, around) work like that: they report every value that
+ * their bound cannot decide, and core/waves computes it anew in double-double, so that a stored number is the one
+ * nearest to the exact value, whatever estimate came before.
+ *
+ * What is not the same: rows of attention (exp, cap, sigmoid), products, sums over rows (apart, dot) and training. They
+ * fuse, or add in an order that follows the width, so their last bits differ between instruction sets, and with them
+ * the answers of /attention, the metrics of an analysis and the losses of an experiment. Each such type says so below.
+ *
+ * A type is the contract of a kernel: what it may read past the end, and which bound it keeps. The next to read is
+ * lanes.h, then windows.c and narrow.c, the shortest; for the method in general SLEEF's sleefsimddp.c. */
 #ifndef PE_KERNELS_H
 #define PE_KERNELS_H
 

@@ -1,5 +1,16 @@
 /* A register of doubles, as wide as the instruction set has, two of them beside a register of their floats, and the few
- * operations that the language's vectors lack. */
+ * operations that the language's vectors lack.
+ *
+ * One source serves three instruction sets: LANES is 2, 4 or 8, and + - * on a vector are the compiler's. Missing from
+ * the language are the minimum, one bit for each lane of a mask, conversions between the widths, and the fused product;
+ * each has a branch for AVX-512, AVX2 and SSE2, and plain C for the rest, arm64 among them. A vector wider than a
+ * register would compile too, but through memory.
+ *
+ * The branches of one function give the same bits, lane by lane; a test of each kernel compares every set with plain C.
+ * Two functions are the exception: product_minus and product_plus round once where the machine fuses and twice where it
+ * does not, so their result may enter only what an error bound covers either way. product_error has one value in both:
+ * the difference between a product and its rounding is itself a double, found by one fused operation or by splitting
+ * the factors (Dekker 1971, Numerische Mathematik 18), as long as nothing overflows or is subnormal. */
 #ifndef PE_LANES_H
 #define PE_LANES_H
 

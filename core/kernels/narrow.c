@@ -5,7 +5,11 @@
  * Rounding a double to 16 bits through a float would round twice: 1 + 2^-8 + 2^-40 is above a midpoint of bf16, its
  * float is the midpoint itself, and that rounds down to even. So callers either hold floats that are the data, or ask
  * below whether the float is a midpoint (core/waves), or round the double to odd first (dd_round_odd in
- * core/numeric/numeric.h; Boldo and Melquiond 2008, IEEE TC 57). */
+ * core/numeric/numeric.h; Boldo and Melquiond 2008, IEEE TC 57). That question is the kernel `middles`, at the end.
+ *
+ * As much of a row as fills whole registers goes through instructions, the rest through the function for one number
+ * (narrow.h); both give the same bits, so a row may begin and end anywhere. Registers with a NaN are done again one by
+ * one, because the instructions keep other bits of it. */
 #include "core/kernels/narrow.h"
 #include "core/kernels/kernels.h"
 

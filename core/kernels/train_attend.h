@@ -5,7 +5,11 @@
  * channels it would spend its time on laying out matrices. Forward, the lanes of a register are WIDTH queries, whose
  * keys come one after the other; backward they are WIDTH keys, whose queries do. So no sum goes across lanes but that
  * of the queries' gradients. Scores are not kept: the gradient computes them again from the maxima and sums of rows, as
- * FlashAttention does (Dao et al. 2022, arXiv 2205.14135), so memory grows with the length and not with its square. */
+ * FlashAttention does (Dao et al. 2022, arXiv 2205.14135), so memory grows with the length and not with its square.
+ *
+ * Loops go over whole blocks and have no case for the diagonal. A head is padded with zeros to a multiple of BLOCK, and
+ * the bias of a key that lies ahead is -infinity, read from a margin beside the biases: its weight is an exact 0. So a
+ * key that is hidden, or padding, adds nothing, and the sums are those of the i + 1 keys alone. */
 
 /* A head's n positions are padded to blocks; biases have a margin on both sides for what lies ahead or is padding. */
 enum { BLOCK = (int)WIDTH > (int)SIDE ? (int)WIDTH : (int)SIDE, MARGIN = 24 };

@@ -1,6 +1,17 @@
 /* Inner loops of training a small decoder: layer norm of rows of PE_TRAIN_WIDTH, GELU, each with its gradient; rows
  * repeated and added up; turns of heads by matrices. A template, included after attend_rows.h for floats and for
- * doubles. */
+ * doubles.
+ *
+ * A row has 32 channels, four octaves of eight, so all of it fits into registers: a norm reads it once, and the loops
+ * over octaves have a constant length that the compiler unrolls. Longer rows would need other code; experiments have
+ * one width (training.h).
+ *
+ * Forward, a norm stores each row's mean and 1/deviation (moments), so that the gradient need not compute them again:
+ * gx = (h - mean(h) - y·mean(h·y))/deviation (Ba et al. 2016, arXiv 1607.06450). Gradients are added to what is there,
+ * because a row is read by two branches of the decoder.
+ *
+ * The copy for doubles is the same code, for the tests that compare gradients with differences of losses. Last bits
+ * differ between instruction sets, since tanh is that of attend_rows.h, which fuses. */
 
 /* A head's channels, at any address. On narrow machines the compiler splits them. */
 typedef real octave __attribute__((vector_size(PE_TRAIN_HEAD * sizeof(real)), aligned(sizeof(real)), may_alias));

@@ -5,7 +5,13 @@
  * exact), and then r is halved eight times, which makes eleven terms of the series enough; e^r - 1 rather than e^r is
  * doubled back, because the 1 would swallow its low digits. ln a: one step of Halley's method from a logarithm in
  * double, which has a third of the digits to begin with. Neither calls the C library, whose last bits differ between
- * versions; a frequency must not. */
+ * versions; a frequency must not.
+ *
+ * Behind them is a second, faster set (pe_dd_fast_…): only the first terms of each series are in double-double and the
+ * rest, a thousandth of the sum, in double. That leaves 2^-58 to 2^-62, enough for f64 within an ulp and to decide
+ * nearly every rounding to a narrower type; the few values that it leaves open are asked again of the first set. The
+ * arithmetic itself, with the proofs of its bounds, is in numeric.h; for the method, the QD library of Hida, Li and
+ * Bailey (2001). */
 #include "core/numeric/numeric.h"
 
 #include <math.h>

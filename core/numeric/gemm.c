@@ -1,5 +1,16 @@
-/* The only file that calls OpenBLAS. Products run single-threaded, because the caller's workers already run in
- * parallel. */
+/* Matrix products by OpenBLAS: the only file that calls it.
+ *
+ * Attention, analyses and training need three products, each in f32 and f64: a·bᵀ, a·b and aᵀ·b (numeric.h). What a
+ * BLAS offers beside that (column-major matrices, other transposes) is not used.
+ *
+ * Two properties of OpenBLAS decide how it is called. It has threads of its own, which would compete with the workers
+ * that call it, so a program sets their number to one (pe_gemm_setup) and each product runs on the calling thread. And
+ * it needs a buffer of PE_GEMM_BYTES of address space for each product that runs at a time, and asks the system again
+ * without end if it gets none; so where address space is limited the buffers are reserved at the start
+ * (pe_gemm_reserve) and stay mapped. driver/others/memory.c of OpenBLAS has both.
+ *
+ * An element's last bits depend on the machine and on the shapes, because OpenBLAS chooses its kernel and its blocks by
+ * them. So nothing that is promised to be correctly rounded is computed here. */
 #include "core/numeric/numeric.h"
 #include "core/inside.h"
 

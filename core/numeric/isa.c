@@ -1,4 +1,21 @@
-/* Which instruction set the kernels use, and until when the process may choose. */
+/* Which instruction set the kernels use, and until when the process may choose.
+ *
+ * All sets are compiled into one library, and the widest that the processor has is chosen when the first plan or kernel
+ * asks. A test, or a program that calls pe_isa_use before its first plan, may choose a narrower one.
+ *
+ * Why has a table the same bytes on every instruction set? Because a number of a table is not what some sequence of
+ * instructions yields but the one nearest to the exact real value, which no machine changes. A kernel's estimate is
+ * stored only if its error bound shows how it rounds; the others are computed again in double-double, by steps that are
+ * the same on every machine (core/waves/wave_value.c). Kernels that have no such test, as those that rotate, perform
+ * the same operations on each element in every width, with contraction off. tests/core/test_every_scheme.c compares the
+ * sets, and `make arm64` another machine.
+ *
+ * What is not the same: attention (exponentials, products of BLAS or of kernels), the sums from which an analysis
+ * computes its metrics, and training, which amplifies the difference. These fuse where the machine can, or add in an
+ * order that follows the width of a register. Values of a network (is_of_machine of struct pe_scheme_info) depend on
+ * the C library's exp and tanh, which themselves choose by the processor: pe_machine_fuses states which.
+ *
+ * For the choice at run time the file to compare is BLAKE3's c/blake3_dispatch.c. */
 #include "core/kernels/kernels.h"
 #include "core/numeric/numeric.h"
 

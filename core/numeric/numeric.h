@@ -144,7 +144,7 @@ struct pe_dd pe_dd_log(struct pe_dd a);
 
 /* Logarithm, exponential and cosine to about 2^-58 in some tens of nanoseconds, by plain arithmetic: the same on
  * every machine. Accurate enough for f64 within 1 ulp, and to decide the rounding to narrower types for all but a
- * few values, for which core/numeric/dd.h has a hundred bits. */
+ * few values, for which core/numeric/dd.c has a hundred bits. */
 
 struct pe_dd pe_dd_fast_log(struct pe_dd a);   /* ln(a), a > 0 */
 struct pe_dd pe_dd_fast_log1p(struct pe_dd x); /* ln(1 + x), x ≥ 0 */

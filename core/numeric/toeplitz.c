@@ -1,5 +1,8 @@
 /* Fills blocks of Toeplitz matrices, in tiles whose part of the line fits a scratch buffer.
  *
+ * Element [i, j] of a Toeplitz matrix depends on j - i alone: each diagonal has one number (Golub and Van Loan, Matrix
+ * Computations, §4.7). Relative biases over runs of positions are such matrices, as T5's buckets.
+ *
  * Where a bias depends on k_pos - q_pos alone and both sequences are runs, a matrix of q_len × k_len numbers has only
  * q_len + k_len - 1 different ones, and each row is a window of one line of them. So the scheme computes a line, and
  * kernels/windows.c copies. A tile's line is computed anew for each tile, so the work is tile rows + tile columns for

@@ -1,4 +1,18 @@
-/* The cost of planning: the parts that all schemes share. */
+/* The stated cost of planning: the parts that all schemes share.
+ *
+ * A request of a hundred bytes may ask for tables that take a tenth of a second, or for gigabytes. Before anything is
+ * computed or allocated, the caller must know which thread may build the plan and whether there is memory for it. So
+ * each part of planning states its cost, struct pe_cost {bytes, ns}, in a few additions from sizes that are known by
+ * then: a scheme in its cost(), an operation in its ns(), request, sequence and weights here.
+ *
+ * Time is stated once, by pe_plan_check, and chooses the thread alone: up to PE_READY_NS_MAX an event loop may build
+ * the plan itself, above it a worker does. A wrong time makes others wait; it never changes an answer. Bytes are asked
+ * for step by step (pe_plan_admit), and the caller may refuse each step.
+ *
+ * Both are upper bounds, rather too high than too low, in constants of a slow machine (PE_NS_… in request.h). What
+ * keeps them honest is tests/core/request/test_cost.c: it plans every scheme with every operation at the ends of its
+ * parameters' ranges, counts the bytes in the allocator and the time by the thread's clock, and fails if either is
+ * above what was stated. A change of what planning does changes the cost beside it, or that test fails. */
 #include "core/request/request.h"
 #include "core/scheme.h"
 

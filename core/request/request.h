@@ -170,7 +170,7 @@ struct pe_plan;
 struct pe_positions;
 struct pe_sequence_fields;
 
-/* Times on a slow machine, twice those of a plain x86-64 of 2020 (tests/core/test_estimate.c compares them with the
+/* Times on a slow machine, twice those of a plain x86-64 of 2020 (tests/core/request/test_cost.c measures them by the
  * clock): a number from a seed; a sent number, as a double; a logarithm or exponential in double-double, or to 2^-58; a
  * byte that is set to zero; a multiply-add of BLAS; a position that the checks of a list read; a position that is
  * computed and stored. */

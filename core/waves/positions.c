@@ -1,4 +1,17 @@
-/* Positions of rows on one axis. */
+/* Positions of rows on one axis: which position row i of a table has.
+ *
+ * A sequence may be a run of a million positions, a list, or the axes of a grid on which every index is repeated for
+ * the rows and columns of the others. Lists would need 8 bytes for each row and axis, so runs and grids are computed
+ * from the row's number when they are needed (struct pe_positions in waves.h has the formula): no memory, and any row
+ * can be the first one of a block.
+ *
+ * Whoever fills a table wants more than single positions: that the next thousand rows are one apart lets a recurrence
+ * compute them (wave_run.c), and that they are the same lets one row be copied. pe_positions_stretch finds that out, in
+ * constant time where the formula shows it and else by reading the positions. "One apart" means exactly: the positions
+ * are integers. 0.1 + 1 need not be the double 1.1, so a run that starts at a fraction counts as single rows.
+ *
+ * Invariant: the position of a row depends on its number alone, never on the block in which it is asked for, so any
+ * split of a table gives the same bytes. */
 #include "core/waves/waves.h"
 #include "core/inside.h"
 

@@ -1,19 +1,22 @@
-/* Faults of layout: which channels are a pair. */
+/* Faults of layout: which channels are a pair, and which channel of q becomes which channel of q_out.
+ *
+ * Two layouts are in use, pairs of halves and pairs of neighbours, and conversions of weights move the rows of a
+ * projection from one to the other. Weights that are converted twice, or for another number of heads, give a model that
+ * runs and rotates the wrong channels together. There are (head_dim)! orders of channels, so they cannot be tried.
+ *
+ * The idea: a rotation keeps the length of each pair, whatever the angle. So an order that somebody may have used (a
+ * conversion applied twice, say) is tested by the lengths of the pairs alone, before any position or frequency is known
+ * (channels_agree). An order without a name is read by turning q_out back with the cosines and sines of a model: what
+ * remains are q's own numbers in another order.
+ *
+ * All pairs may be longer by one factor, that of attention. The layouts: Su et al. 2021 (arXiv 2104.09864, neighbours),
+ * rotate_half of Hugging Face's modeling_llama.py (halves). */
 #include "core/diagnosis/diagnosis.h"
 #include "core/rotate/rotate_rows.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Which channel became which ---- */
-
-/* Which channel of q becomes which channel of q_out.
- *
- * A rotation keeps the length of each pair, whatever the angle. So a permutation that somebody may have made (a
- * conversion of weights applied twice, say) is tested by the lengths of the pairs alone, before any position or
- * frequency is known. A permutation without a name is read by turning q_out back with the cosines and sines of a model:
- * what remains are q's own numbers in another order. */
 
 enum { CHANNEL_WORK = 48 }; /* multiply-adds of a number that is read and compared */
 

@@ -1,11 +1,15 @@
 /* The answer of a diagnosis: the best hypotheses in order, what they change, and what was ruled out.
  *
- * The search has compared a sample. Here the few best are compared with every number that was sent, so the verdict is
- * about the tensor and not about the sample; a hypothesis that the rest contradicts falls behind. If too few fit, those
- * that did not fit the sample are compared too, because the nearest of them is the answer's `unexplained`.
+ * The search has compared a sample. For the answer the few best are compared with every number that was sent
+ * (pe_answer_compare in compare.c), so the verdict is about the tensor and not about the sample; a hypothesis that the
+ * rest contradicts falls behind. If too few fit, those that did not fit the sample are compared too, because the
+ * nearest of them is the answer's `unexplained`. Then those with the same numbers are joined (equivalent.c), and what
+ * is left is stated as a tree of values: findings (findings.c), candidates, what was ruled out and by how much,
+ * mistakes that would not show (unseen.c), the arithmetic (arithmetic.c).
  *
  * Each candidate is stated as a resolved configuration, the request that gives these numbers, so the reader can check
- * it with /encode; nothing in the answer needs to be believed. */
+ * it with /encode; nothing in the answer needs to be believed. Rows behind a switch of scaling have a configuration of
+ * their own. */
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>

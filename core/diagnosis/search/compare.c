@@ -1,4 +1,16 @@
-/* One model against all numbers of the evidence. */
+/* One model beside the evidence: at the sample, for each of thousands of hypotheses; then at every number, for the few
+ * best.
+ *
+ * The problem is time. A wrong configuration is wrong nearly everywhere, so a look at a few hundred numbers refuses
+ * nine hypotheses of ten; the sample (evidence/sample.c) is ordered so that this first look has first and last rows,
+ * where mistakes show. Only a hypothesis that may still fit, or be near, is compared with the rest of it.
+ *
+ * A number may be right without being equal. It is exact, or within what right float32 code may lose, which grows with
+ * the angle (evidence/judge.c has the bounds). That loss, the phase of a number, takes as long to compute as the
+ * number, so it is computed only where the verdict may depend on it.
+ *
+ * The sample decides which hypotheses are candidates and nothing else: verdicts and errors of an answer are those of
+ * all numbers (pe_compare_all). Numbers that were typed are all there is, and each is judged by its own digits. */
 #include "core/diagnosis/diagnosis.h"
 #include "core/numeric/numeric.h"
 
@@ -7,14 +19,6 @@
 #include <string.h>
 
 /* ---- The sample ---- */
-
-/* One hypothesis against the sample: a first look at a few hundred numbers, and the rest only if it may still fit or be
- * near.
- *
- * A wrong configuration is wrong nearly everywhere, so a small look refuses nine hypotheses of ten; the sample
- * (evidence/sample.c) is ordered so that the look has first and last rows, where mistakes show. A verdict of "fits
- * but for roundings" needs the phases too, since a table computed in float32 is wrong in proportion to its angles; they
- * cost as much as the numbers, so they are computed only where the verdict may depend on them. */
 
 /* Beyond this share, numbers of the first look are so wrong that the whole tensor is not near either. */
 #define HOPELESS_SHARE (4 * PE_NEAR_SHARE)

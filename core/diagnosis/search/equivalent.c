@@ -3,7 +3,12 @@
  * Two configurations may agree on every number that was sent and still be different models: a scaling that begins at
  * position 8192, seen in 4096 rows. The answer must not choose for the reader. So candidates that fit are compared with
  * each other at rows 0 to 31 and at powers of two up to 2^20, on the sequence continued by its own rule; those that
- * agree there too are one explanation with several names, and of the others the answer states where they part. */
+ * agree there too are one explanation with several names, and of the others the answer states where they part.
+ *
+ * Equal means: after rounding to the tensor's dtype, or, where a value of either was fitted, as near as a fitted base
+ * may be off (tolerance). Equal signatures save the comparison. A sequence goes on if its positions are a progression,
+ * measured ones within 1e-6; grids, packed texts and masks do not, and maps are compared at far queries in its place.
+ * What cannot be continued counts as different everywhere, so that nothing is joined without evidence. */
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>

@@ -1,4 +1,16 @@
-/* Findings: what the first candidate changes, in words, with the value found and the value believed. */
+/* Findings: what the first candidate changes, in words, with the value found and the value believed.
+ *
+ * A candidate is a list of faults and an edit. A reader wants a sentence for each: which field of the configuration,
+ * what the tensor has there, what it should have. The sentence is in the fault's row, with {found} and
+ * {believed} in place of the values; pe_fault_change finds the field that the fault has changed, so no fault writes its
+ * own finding. A transform of the numbers is no field: its finding points to the tensor and has the transform's value.
+ *
+ * A sentence is used only if everything that it names is known and can be written in a line; else a shorter one takes
+ * its place (put_sentence), because "{found}" without a value would be wrong in both languages.
+ *
+ * After the faults of the first candidate come findings that no hypothesis has: axes in another order, angles in
+ * float32, a table rounded to fewer bits, memory that was never written, a rival that this tensor cannot exclude. If
+ * nothing fits, one finding states that and how near the nearest was. */
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>

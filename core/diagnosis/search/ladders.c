@@ -2,8 +2,17 @@
  *
  * Hundreds of ladders times hundreds of other faults would use up the number of hypotheses that one diagnosis may
  * evaluate. So ladders are chosen by measurement: under the pairing, width and positions of the other faults, the
- * phases of the evidence show how far each pair turns from row to row (faults/steps.c), and only
- * ladders that agree are evaluated. */
+ * phases of the evidence show how far each pair turns from row to row (faults/steps.c), and only ladders that agree are
+ * evaluated.
+ *
+ * A step is known modulo one turn only, so a single fast pair agrees with many ladders; one that agrees in every pair,
+ * within the error of its step, is rare. Where positions are to be fitted too, it agrees if
+ * some stride, or some shift of a few rows, explains the phases. Where nothing can be read (several axes, one row)
+ * every ladder is allowed, because a measurement may exclude hypotheses but must not invent evidence.
+ *
+ * A scaling and a base are two mistakes in one ladder, and their pairs would be thousands of plans. What a scaling does
+ * to fast waves hardly depends on the base, so the two ladders of level 1 together predict the two fastest, and only
+ * pairs that agree there are planned (may_be). */
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>

@@ -1,5 +1,16 @@
 /* What is known that a candidate is like: presets of public models that give the same tensor; of frequencies that
- * follow no rule, the ladder that is nearest. */
+ * follow no rule, the ladder that is nearest.
+ *
+ * Presets. A reader who has found the configuration asks whose it is. A preset is not compared field by field, because
+ * two ways of writing a configuration may mean the same numbers. Its resolved fields replace the candidate's, the
+ * result is planned for the candidate's own sequence, and the signatures of the two models are compared: equal
+ * signatures are equal numbers at every position (hypothesis.c). Presets of another scheme are left out before they are
+ * planned; one that needs weights cannot be planned and is not named.
+ *
+ * The nearest ladder. A list of frequencies that no rule gives is often a known one with a mistake in a few pairs. So
+ * the belief and every ladder that the search tries alone are planned, and the one with the least mean |ln(w/w')| over
+ * all pairs is named. The mean of logarithms counts a factor 2 alike at fast and slow pairs, and each pair's share has
+ * a limit, so that a few pairs that are far off, or do not turn, do not hide what the others are. */
 #include "core/diagnosis/diagnosis.h"
 #include "core/schemes/rotary/rotary.h"
 
@@ -58,7 +69,7 @@ static enum pe_status is_alike(struct pe_diagnosis *d, const struct pe_candidate
     return status == PE_NO_MEMORY || status == PE_CANCELLED ? status : PE_OK;
 }
 
-/* Does the layer have the candidate's scheme, and its width where it states one? Most presets end here. */
+/* Does the layer have the candidate's scheme? Most presets end here. */
 static bool may_be(const struct pe_preset_layer *layer, const struct pe_candidate *c)
 {
     const char *scheme = c->model->plan->scheme->info.name;

@@ -5,7 +5,12 @@
  * than what typing and float32 leave open, so much that a number typed of one cannot fit the other. Each step takes the
  * entry that separates the most pairs that are still together; a pair with the belief counts a thousand times, because
  * "is it right?" is the first question. To separate all pairs by the fewest entries is set cover; the greedy choice is
- * within 1 + ln(pairs) of it (Johnson 1974, Approximation algorithms for combinatorial problems). */
+ * within 1 + ln(pairs) of it (Johnson 1974, Approximation algorithms for combinatorial problems).
+ *
+ * Hypotheses with one signature have the same numbers everywhere and are one; those that no entry separates from the
+ * belief are left out, because no number typed could show them. The same choice serves a diagnosis of typed numbers:
+ * if several readings fit, its `next` is the entry that separates most of them (pe_answer_next). Work and memory follow
+ * from the number of hypotheses and are refused before these are planned. */
 #include "core/diagnosis/diagnosis.h"
 #include "core/numeric/numeric.h"
 

@@ -1,7 +1,17 @@
-/* Mistakes that would not show in a tensor that is as believed. An alternative of a single fault is one if its plan
- * gives the believed numbers here, but another rotation of a vector, or other numbers where the sequence goes on. A
- * fault is unseen if every alternative that changes anything is one; most end at their first alternative, after a few
- * numbers. */
+/* Mistakes that would not show in a tensor that is as believed.
+ *
+ * "The tensor is what the configuration gives" says little if the tensor could not have shown the mistake: half and
+ * interleaved layouts have the same unexpanded tables, a scaling by length has no effect in a short sequence. So where
+ * the belief fits, each single fault is tried once more, and the answer names those that this tensor cannot exclude.
+ *
+ * An alternative of a fault is hidden if its plan gives the believed numbers here, but another rotation of a vector, or
+ * other numbers where the sequence goes on (pe_go_on in equivalent.c), or in a larger map. One that gives the same
+ * there too is no mistake at all and counts as no change. A fault is unseen if every alternative that changes anything
+ * is hidden; most end at their first alternative, after a few numbers.
+ *
+ * The list is a lower bound: transforms of the tensor and fitted alternatives are left out, what cannot be known
+ * because a sequence does not go on counts as no change, and faults that the limit of work does not reach are not
+ * named. */
 #include "core/analysis/study/study.h"
 #include "core/diagnosis/diagnosis.h"
 
