@@ -12,7 +12,7 @@
  *
  * What is not the same: rows of attention (exp, cap, sigmoid), products, sums over rows (apart, dot) and training. They
  * fuse, or add in an order that follows the width, so their last bits differ between instruction sets, and with them
- * the answers of /attention, the metrics of an analysis and the losses of an experiment. Each such type says so below.
+ * the answers of /attention, the metrics of an analysis and the losses of an experiment.
  *
  * A type is the contract of a kernel: what it may read past the end, and which bound it keeps. The next to read is
  * lanes.h, then windows.c and narrow.c, the shortest; for the method in general SLEEF's sleefsimddp.c. */

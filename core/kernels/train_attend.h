@@ -8,7 +8,7 @@
  * FlashAttention does (Dao et al. 2022, arXiv 2205.14135), so memory grows with the length and not with its square.
  *
  * Loops go over whole blocks and have no case for the diagonal. A head is padded with zeros to a multiple of BLOCK, and
- * the bias of a key that lies ahead is -infinity, read from a margin beside the biases: its weight is an exact 0. So a
+ * the bias of a key ahead is -infinity, read from a margin beside the biases: its weight is an exact 0. So a
  * key that is hidden, or padding, adds nothing, and the sums are those of the i + 1 keys alone. */
 
 /* A head's n positions are padded to blocks; biases have a margin on both sides for what lies ahead or is padding. */

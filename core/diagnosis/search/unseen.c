@@ -1,6 +1,6 @@
 /* Mistakes that would not show in a tensor that is as believed.
  *
- * "The tensor is what the configuration gives" says little if the tensor could not have shown the mistake: half and
+ * "The tensor is what the configuration gives" means little if the tensor could not have shown the mistake: half and
  * interleaved layouts have the same unexpanded tables, a scaling by length has no effect in a short sequence. So where
  * the belief fits, each single fault is tried once more, and the answer names those that this tensor cannot exclude.
  *
