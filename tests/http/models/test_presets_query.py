@@ -41,7 +41,11 @@ def test_scheme_and_limit(server):
     answer = ask(server, scheme="alibi", limit=2)
     whole = server.get("/presets").json()["presets"]
     assert answer["total"] == sum(p["config"]["scheme"] == "alibi" for p in whole) and len(answer["presets"]) == 2
-    assert ask(server, query="llama", limit=0)["presets"] == []
+    for limit in (0, 9, 10, 1000):
+        some = ask(server, scheme="rope")["presets"][:limit]
+        assert ask(server, scheme="rope", limit=limit)["presets"] == some
+        lines = server.get(f"/presets?format=text&scheme=rope&limit={limit}").body.decode().splitlines()
+        assert [line.split()[0] for line in lines] == [preset["name"] for preset in some]
 
 
 def test_the_language_chooses_the_texts(server):
