@@ -252,8 +252,9 @@ enum pe_status pe_difference_init(struct pe_difference *w, const struct pe_analy
     w->n_tables = pe_difference_tables(study, subject, w->tables);
     uint64_t rows = count_rows(w->tables, w->n_tables);
     double *memory = calloc(3 * BLOCK + rows, sizeof *memory);
-    enum pe_status status = memory ? PE_OK : pe_no_memory(err);
-    w->sides[0].at = memory;
+    if (!memory)
+        return pe_no_memory(err);
+    enum pe_status status = PE_OK;
     for (size_t s = 0; !status && s < 2; s++) {
         w->sides[s].at = memory + s * BLOCK;
         w->sides[s].is_permuted = pe_difference_is_permuted(study, subject, s);

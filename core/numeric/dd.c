@@ -41,6 +41,14 @@ static struct pe_dd expm1_series(struct pe_dd r)
     return dd_mul(r, sum);
 }
 
+/* 2^k·p. Beyond POWER_MAX all is 0 or infinite; of a NaN, fmin is the other, and p is NaN too. */
+static struct pe_dd times_power(struct pe_dd p, double k)
+{
+    enum { POWER_MAX = 4096 };
+    int power = (int)fmax(-POWER_MAX, fmin(k, POWER_MAX));
+    return (struct pe_dd){ldexp(p.hi, power), ldexp(p.lo, power)};
+}
+
 /* e^a = 2^k · e^r with |r| ≤ ln2/2; then e^r - 1 by halving r eight times and doubling back with (1+p)² - 1 = 2p + p²,
  * which keeps the relative error of p small. */
 struct pe_dd pe_dd_exp(struct pe_dd a)
@@ -54,7 +62,7 @@ struct pe_dd pe_dd_exp(struct pe_dd a)
     for (int i = 0; i < HALVINGS; i++)
         p = dd_add((struct pe_dd){2 * p.hi, 2 * p.lo}, dd_mul(p, p));
     p = dd_add(dd(1), p);
-    return (struct pe_dd){ldexp(p.hi, (int)k), ldexp(p.lo, (int)k)};
+    return times_power(p, k);
 }
 
 /* ln x by operations that give the same result on every machine, unlike the library's log(): x = 2^e·m, and ln m =
@@ -138,7 +146,7 @@ struct pe_dd pe_dd_fast_exp(struct pe_dd a)
         rest = rest * r.hi + inverse_factorials[i];
     struct pe_dd sum = dd_add((struct pe_dd){square.hi / 2, square.lo / 2}, dd(rest * square.hi * r.hi));
     sum = dd_add(dd(1), dd_add(r, sum));
-    return (struct pe_dd){ldexp(sum.hi, (int)k), ldexp(sum.lo, (int)k)};
+    return times_power(sum, k);
 }
 
 /* cos x = 1 - x²/2 + x⁴/24 - …, |x| ≤ π/4: three terms in double-double, the rest (below 2^-11) in double */
