@@ -147,7 +147,6 @@ def bucket(distance, buckets=32, largest=128):
 
 def test_rows_of_shaw_and_deberta_as_printed_and_as_defined(story):
     figure = Figure(story, "shaw")
-    assert figure.all(".story-versions li", "e.dataset.version") == ["printed", "defined"]
     for slot, sign in (("a", 1), ("b", -1)):
         figure.shows(np.clip(sign * DISTANCE, -4, 4) + 4, slot)
     figure.slide("p_max", 0)
@@ -157,7 +156,6 @@ def test_rows_of_shaw_and_deberta_as_printed_and_as_defined(story):
     figure.shows(np.clip(DISTANCE, -4, 4) + 4)
 
     figure = Figure(story, "deberta")
-    assert figure.all(".story-versions li", "e.dataset.version") == ["printed", "defined"]
     released = np.clip(DISTANCE + 16, 0, 31)
     figure.shows(released.T)  # the distance seen from the key
     figure.shows(released, "b")

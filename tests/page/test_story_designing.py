@@ -111,7 +111,7 @@ def test_digits_of_positions(story):
     assert top.lines("a").missing("a:0", [(p, p % 32 >> 4) for p in range(64) if p != 32]) == []
     assert top.lines("b").missing("b:0", [(p, p >> 5) for p in range(64) if p != 32]) == []
     assert (top.numbers("value", "a"), top.numbers("value", "b")) == ([0], [1])
-    assert top.all(".story-versions li", "e.dataset") == [{"config": "a", "version": "printed"}, {"config": "b", "version": "defined"}]
+    assert top.all(".figure-title", "e.textContent.trim()") == ["a as printed", "b as defined"]
 
 
 def path_misses(figure, values):

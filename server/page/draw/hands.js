@@ -2,7 +2,7 @@
  * its two hands. The first half of this file is geometry that needs no canvas, the second draws. */
 
 const MOST_CLOCKS = 16;
-const NARROWEST_CLOCK = 76;   /* CSS pixels; below this the two hands cannot be told apart */
+const NARROWEST_CLOCK = 70;   /* CSS pixels; below this the two hands cannot be told apart */
 const WIDEST_CLOCK = 168;
 const HAND_REACH = 0.9;       /* the longest hand, as a share of the clock's radius */
 const GRAB = 14;              /* CSS pixels within which a pointer takes hold of a hand */
@@ -26,11 +26,11 @@ export function pairsShown(count) {
 }
 
 /* Columns and pixels of a clock: as few rows as fit, about equally long. */
-export function arrange(width, count) {
+export function arrange(width, count, widest) {
   const most = Math.max(1, Math.min(count, Math.floor(width / NARROWEST_CLOCK)));
   const rows = Math.ceil(count / Math.min(most, 8));
   const columns = Math.ceil(count / rows);
-  return { columns, rows, cell: Math.min(WIDEST_CLOCK, Math.floor(width / columns)) };
+  return { columns, rows, cell: Math.min(widest || WIDEST_CLOCK, Math.floor(width / columns)) };
 }
 
 export function centreOf(index, { columns, cell, left, foot }) {

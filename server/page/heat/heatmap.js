@@ -27,7 +27,7 @@ import { bind, gap, word } from '../words.js';
 /* Of a picture: pixels, of its width, of the window; on a narrow page it shares the screen with a tray of sliders. */
 const ROOM_HEIGHT = { least: 300, shape: 0.72, screen: 0.64 };
 const ROOM_NARROW = { least: 140, shape: 0.72, screen: 0.4 };
-const ROOM_STORY = { least: 140, shape: 0.6, screen: 0.3 };
+const ROOM_STORY = { least: 84, shape: 0.6, screen: 0.185 };
 const narrow = matchMedia('(max-width: 1079px)');
 
 
@@ -177,10 +177,12 @@ export class HeatMap {
 
   /* Pixels that a picture may take. */
   #rooms(about) {
-    const width = Math.max(32,
-      Math.floor(this.figure.stage.clientWidth - this.stage.margins(about, this.spec.labels).left));
+    const { left, upright } = this.stage.margins(about, this.spec.labels);
+    const width = Math.max(32, Math.floor(this.figure.stage.clientWidth - left));
     const { least, shape, screen } = this.page.story ? ROOM_STORY : narrow.matches ? ROOM_NARROW : ROOM_HEIGHT;
-    return { row: Math.round(Math.max(least, Math.min(width * shape, innerHeight * screen))), col: width };
+    /* In a story labels of columns come with a sentence about the tokens, and no screen makes a figure higher. */
+    const height = this.page.story ? Math.min(innerHeight, 900) * screen - 2 * upright : innerHeight * screen;
+    return { row: Math.round(Math.max(least, Math.min(width * shape, height))), col: width };
   }
 
   #fitted(about, rooms) {

@@ -68,8 +68,7 @@ export default [
     touch: [slide('max_relative_positions', 6, 32), pick('position_buckets', [-1, 8])],
   }),
   figure('rotation', 'rotate', {
-    configs: { a: { scheme: 'rope', head_dim: 16 } }, controls: true,
-    touch: [slide('base', 10, 100000, { spacing: 'log' })],
+    configs: { a: { scheme: 'rope', head_dim: 16 } },
   }),
   figure('linear-attention', 'attention', {
     configs: { a: { scheme: 'rope', ...linear }, b: { scheme: 'xpos', ...linear } }, address: 'lo=0.06&hi=0.18',

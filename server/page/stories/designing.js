@@ -49,14 +49,14 @@ export default [
   }),
   figure('binary-path', 'trajectory', {
     configs: { a: { scheme: 'binary', dim: 3, bits: 3, bit_order: 'lsb', lens: [8] } }, address: 'cur=3,0&spin=25',
-    touch: [pick('lens', [[4], [8]], { text: 'count' })], controls: true,
+    touch: [pick('lens', [[4], [8]], { text: 'count' })],
   }),
   figure('sine-waves', 'table', {
     configs: { a: { scheme: 'binary', dim: 16, bits: 8, bit_order: 'lsb', len: 64 }, b: wave }, address: 'cur=20,6',
     touch: [slide('base', 10, 10000, { ...SPACING, slots: 'b' })],
   }),
   figure('sine-path', 'trajectory', {
-    configs: { a: wave }, address: 'cols=0,1,6&spin=25', touch: [slide('base', 10, 10000, SPACING)], controls: true,
+    configs: { a: wave }, address: 'cols=0,1,6&spin=25', touch: [slide('base', 10, 10000, SPACING)],
   }),
   figure('shift-matrix', 'table', {
     configs: { a: { ...wave, k: 3 } }, address: 'out=shift_matrix&cmap=coolwarm&lo=-1&hi=1',
@@ -98,7 +98,7 @@ export default [
       a: { scheme: 'rope', head_dim: 8, inv_freq: [0, 0, 0.0625, 0.015625] },
       b: { scheme: 'rope', head_dim: 8, base: 256, scaling: { type: 'proportional', partial_rotary_factor: 0.5 } },
     },
-    address: 'm=20&n=0', versions,
+    address: 'm=20&n=0', versions, controls: ['both'],
     touch: [slide('scaling.partial_rotary_factor', 0, 1, { whole: false, step: 0.25, slots: 'b', text: 'share' })],
   }),
 ];

@@ -36,7 +36,7 @@ export default [
     configs: { a: sines(50, 20) }, address: 'cmap=coolwarm', touch: [slide('len', 20, 2000, { spacing: 'log' })],
   }),
   figure('rows-40000', 'table', {
-    configs: { a: sines(50, 40000) }, address: 'cmap=coolwarm', controls: true,
+    configs: { a: sines(50, 40000) }, address: 'cmap=coolwarm', controls: ['red'],
     touch: [slide('len', 2000, 200000, { spacing: 'log' })],
   }),
   figure('learned-2d', 'table', {

@@ -63,21 +63,12 @@ export class LiveFigure {
     this.open = make('a', { class: 'button', 'data-action': 'open' }, word('story.open'));
     this.reset = action('reset', word('story.reset'), () => this.page.reset());
     this.element = make('figure', { id: `fig-${row.name}`, class: 'story-figure', 'data-bare': !row.controls },
-      this.versions(), this.touches.element, this.place,
+      this.touches.element, this.place,
       make('figcaption', null, prose('p', `${story}.fig.${row.name}`),
         prose('p', `${story}.fig.${row.name}.try`, { class: 'story-try' }),
         make('div', { class: 'toolbar' }, this.reset, this.open)));
     this.page.store.subscribe((state, before) => this.update(state, before));
     this.show();
-  }
-
-  versions() {
-    if (!this.row.versions) return null;
-    return make('ul', { class: 'story-versions plain' }, this.row.versions.map(
-      (name, i) => make('li', { 'data-config': 'abcd'[i], 'data-version': name },
-        make('b', { class: 'slot-mark', translate: 'no' }, 'abcd'[i]), ' ',
-        versionText(this.story, name))
-    ));
   }
 
   /* The view of this figure, now that it is near. */
@@ -104,7 +95,17 @@ export class LiveFigure {
     this.watching = new MutationObserver(() => this.mirror());
     this.watching.observe(root, { subtree: true, childList: true, attributeFilter: ['data-state'] });
     this.#handle = view.open(this.page, root);
+    this.hideOthers(root);
     this.update(this.page.store.state, this.page.store.state);
+  }
+
+  /* Of the view's own controls the story shows those that it speaks of. */
+  hideOthers(root) {
+    if (!this.row.controls) return;
+    for (const control of root.querySelectorAll(':is(.view-controls, .controls) :is([data-slider], .segmented, select)')) {
+      const name = control.dataset.slider ?? control.dataset.field;
+      if (!this.row.controls.includes(name)) control.closest('.field').classList.add('unasked');
+    }
   }
 
   update(state, before) {

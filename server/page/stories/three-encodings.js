@@ -62,7 +62,7 @@ export default [
     configs: {
       a: alibi({ slopes: printed, num_heads: 12, len: 16 }), b: alibi({ num_heads: 12, len: 16, causal: true }),
     },
-    address: 'at=7', versions: ['printed', 'defined'], touch: [slide('len', 4, 64)],
+    versions: ['printed', 'defined'], controls: ['scale'],
   }),
   figure('compare-three', 'properties', {
     configs: {
@@ -75,10 +75,10 @@ export default [
       a: sinusoid({ dim: 64, len: 128 }), b: rope({ head_dim: 64, len: 128 }), c: alibi({ len: 128, causal: true }),
       d: { scheme: 'learned', rows: 128, dim: 64, len: 128, seed: 0 },
     },
-    address: 'train=128&eval=256', controls: true,
+    address: 'train=128&eval=256', controls: ['train', 'eval'],
   }),
   figure('training', 'experiment', {
     configs: { a: sinusoid(), b: rope(), c: alibi(), d: { scheme: 'learned' } },
-    address: 'task=local&steps=300&train=64&eval=128', controls: true,
+    address: 'task=local&steps=300&train=64&eval=128', controls: ['task', 'seed'],
   }),
 ];

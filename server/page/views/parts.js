@@ -47,6 +47,9 @@ export const rowTable = (title, heads, rows) =>
   scrolling(title, table({ class: 'rows' }, columns(heads.map((key) => word(key))), rows));
 export const rowOf = ([head, ...cells], attributes) => row(head, cells.map((one) => cell(one)), attributes);
 
+/* What a story that compares versions calls the one of this slot; null: elsewhere. */
+export const versionOf = (page, slot) => page.story?.versions ? `${slot} ${page.calledBy(slot).label}` : null;
+
 /* Leads to a story; its address is set by its owner. */
 export const storyCard = (name) => make('a', { class: 'card', 'data-story': name },
   make('strong', null, word(`story.${name}`)), make('span', { class: 'hint capital' }, word(`story.${name}.lead`)));

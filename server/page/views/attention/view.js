@@ -162,7 +162,7 @@ class Attention {
     const parts = {
       output: code('output'), token: name(token), difference: shortDatum(difference, 'difference'),
     };
-    return [phrase(difference ? 'attention.differ' : 'attention.same', parts)];
+    return [make('span', { class: 'compared' }, phrase(difference ? 'attention.differ' : 'attention.same', parts))];
   }
 
   /* ---- the sentence ---- */

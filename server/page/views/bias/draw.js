@@ -9,10 +9,10 @@ import { Figure, datum, paintMeasure, shortDatum } from '../../figure.js';
 import { Stage } from '../../heat/stage.js';
 import { gap, label, live, phrase, word } from '../../words.js';
 import { ascending, distancesOf, extremesOf, headsWith, queryOf, rowOf, windowOf } from './ask.js';
-import { fillTable } from '../parts.js';
+import { fillTable, versionOf } from '../parts.js';
 
 const FEW = 8;             /* heads that have room for larger maps */
-const ROOM = { few: 132, many: 92 };   /* CSS pixels of a small map */
+const ROOM = { few: 132, many: 92, story: 44 };   /* CSS pixels of a small map */
 const BESIDE = 16;         /* and beside it, at least */
 
 export class Heads {
@@ -24,7 +24,8 @@ export class Heads {
   /* view: { page, scale, isShared(), choose(head) } */
   constructor(view, slot) {
     Object.assign(this, { view, page: view.page, slot });
-    this.figure = new Figure(this.page, { view: 'bias', slot, label: word('bias.heads') });
+    const title = live(() => versionOf(view.page, slot) ?? String(word('bias.heads')));
+    this.figure = new Figure(this.page, { view: 'bias', slot, label: title });
     this.figure.onTable = async () => this.#fillTable();
     this.grid = make('div', { class: 'heads', role: 'group', 'aria-label': word('bias.heads') });
     this.figure.stage.append(this.grid);
@@ -99,7 +100,7 @@ export class Heads {
 
   /* Cells of the small maps; all of a map is always seen. */
   #plan([heads, rows, cols]) {
-    const room = heads > FEW ? ROOM.many : ROOM.few;
+    const room = this.page.story ? ROOM.story : heads > FEW ? ROOM.many : ROOM.few;
     const { row, col } = fitBoth({ cells: rows, room }, { cells: cols, room }, { square: true });
     return { room, row: lay(rows, room, row, 0), col: lay(cols, room, col, 0) };
   }

@@ -6,13 +6,14 @@ import { arrange, clocksOf, drawClocks, handAt, pairsOf, pairsShown, pixelsOfUni
 import { short } from '../../draw/numbers.js';
 import { Figure, paintMeasure, shortDatum } from '../../figure.js';
 import { bind, live, phrase, word } from '../../words.js';
-import { cannot, fillTable, nameOf } from '../parts.js';
+import { cannot, fillTable, nameOf, versionOf } from '../parts.js';
 import { frequencies, products, resolution, rotation, widthOf } from './ask.js';
 
 const FOOT = 22;            /* CSS pixels below a clock, for its number */
 const GAP = 8;
 const REST_MS = 400;
 const BEHIND_MOST = 2;      /* while a hand is dragged and the server is slow */
+const STORY_CLOCK = 90;     /* CSS pixels of a clock in a story, at most */
 const ROOM = 300;           /* CSS pixels, before the figure has been laid out */
 
 const product = (...letters) =>
@@ -27,7 +28,7 @@ export class Clocks {
 
   constructor(view, slot) {
     Object.assign(this, { view, page: view.page, slot, settled: Promise.resolve() });
-    this.title = live(() => String(word('rotate.title', { scheme: this.#name() })));
+    this.title = live(() => versionOf(view.page, slot) ?? String(word('rotate.title', { scheme: this.#name() })));
     this.figure = new Figure(this.page, { view: 'rotate', slot, label: this.title });
     this.figure.onTable = () => this.#fillTable();
     this.element = this.figure.element;
@@ -116,7 +117,7 @@ export class Clocks {
   #paint() {
     const shown = pairsShown(this.#picture.pairs.length);
     const width = Math.floor(this.figure.stage.clientWidth) || ROOM;
-    const plan = arrange(width, shown.length);
+    const plan = arrange(width, shown.length, this.page.story && STORY_CLOCK);
     Object.assign(plan, { left: (width - plan.columns * plan.cell) / 2, foot: FOOT });
     const radius = (plan.cell - GAP) / 2;
     const unit = pixelsOfUnit(this.#picture, radius);

@@ -10,6 +10,7 @@ import { colorOfSlot } from '../slots.js';
 const TILT = 20;          /* degrees that the camera looks down */
 const ROOM = 300;         /* pixels of the page, before the figure has been laid out */
 const HEIGHT_MAX = 440;
+const STORY_MAX = 260;
 const SHARE = 0.58;       /* of half the canvas that half an edge of the cube takes */
 const DEGREES = 0.5;      /* that a drag of one pixel turns */
 const GRAB = 14;          /* pixels of the page within which a press chooses a dot */
@@ -75,7 +76,7 @@ export class Path {
   #paint() {
     const dense = devicePixelRatio || 1;
     const width = Math.floor(this.figure.stage.clientWidth) || ROOM;
-    const height = Math.min(width, HEIGHT_MAX);
+    const height = Math.min(width, this.page.story ? STORY_MAX : HEIGHT_MAX);
     Object.assign(this.canvas, { width: Math.round(width * dense), height: Math.round(height * dense) });
     this.canvas.style.setProperty('width', `${width}px`);
     this.canvas.style.setProperty('height', `${height}px`);
