@@ -40,6 +40,11 @@ WIDE = """return [...document.querySelectorAll('article[data-story] :is(p, h2, l
   .filter((node) => node.checkVisibility() && node.getBoundingClientRect().right > innerWidth + 1).map((node) => node.textContent)"""
 BEYOND = """return [...document.querySelectorAll(':is(.story-prose, figcaption) > p:not([class=products]) math')]
   .filter((math) => math.getBoundingClientRect().right > math.closest('p').getBoundingClientRect().right + 1).map((math) => math.textContent)"""
+# What a figure has before "Open": its height without its caption, and controls that are seen.
+SHOWN = """const figure = document.getElementById(`fig-${arguments[0]}`), place = figure.querySelector('.story-place'), touch = figure.querySelector('.story-touch');
+const fields = [...figure.querySelectorAll('[data-slider], .segmented, select, input, textarea')].filter((node) => node.checkVisibility() && node.getBoundingClientRect().width > 1);
+return [place.getBoundingClientRect().bottom - (touch.checkVisibility() ? touch : place).getBoundingClientRect().top,
+  new Set(fields.map((node) => node.closest('.field') ?? node)).size]"""
 LONG = {"sin-and-cos"}  # has a formula that is wider than a paragraph on a phone, and still on the screen
 
 
@@ -135,6 +140,8 @@ def test_every_figure_is_ready_touchable_and_named_in_both_languages(open_page, 
         assert page.run(WIDE) == [], f"{width}: cut off"
         assert story in LONG or page.run(BEYOND) == [], f"{width}: beyond its paragraph"
         assert width > 390 or page.run(TOC_ABOVE), width
+        shown = {name: page.run(SHOWN, name) for name in names}
+        assert {name: size for name, size in shown.items() if width > 320 and size[0] > 420 or size[1] > 3} == {}, width
         assert width != 390 or page.run(SMALL) == []
 
 

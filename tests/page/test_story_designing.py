@@ -111,7 +111,7 @@ def test_digits_of_positions(story):
     assert top.lines("a").missing("a:0", [(p, p % 32 >> 4) for p in range(64) if p != 32]) == []
     assert top.lines("b").missing("b:0", [(p, p >> 5) for p in range(64) if p != 32]) == []
     assert (top.numbers("value", "a"), top.numbers("value", "b")) == ([0], [1])
-    assert top.all(".figure-title", "e.textContent.trim()") == ["a as printed", "b as defined"]
+    assert [text.split(" enc")[0] for text in top.all(".figure-title", "e.textContent.trim()")] == ["a as printed", "b as defined"]
 
 
 def path_misses(figure, values):
@@ -225,8 +225,10 @@ def test_the_printed_rotation_takes_past_for_future(story, server):
         found = ladder.lines(slot)
         for i in 0, 1:
             y = np.cos(x * w[i])
-            apart = np.all([abs(np.cos(x * other) - y) > 0.2 for other in w[:i]] or [x >= 0], axis=0)  # from lines that lie above it
-            assert apart.sum() > 20 and found.missing(f"{slot}:{i}", list(zip(x[apart].tolist(), y[apart].tolist()))) == []
+            near = x[:, None] + np.linspace(-1, 1, 9)  # a steep line covers what is beside it
+            apart = np.all([(abs(np.cos(near * other) - y[:, None]) > 0.2).all(1) for other in w[:i]] or [x >= 0], axis=0)  # from lines that lie above it
+            missing = found.missing(f"{slot}:{i}", list(zip(x[apart].tolist(), y[apart].tolist())))
+            assert apart.sum() > 10 and len(missing) <= i * apart.sum() / 10, missing  # the second line is dashed
     assert 60 < ladder.lines("a").x_range[1] < 70
     ladder.slide("len", 160)
     assert ladder.lines("a").x_range[1] > 150

@@ -133,7 +133,7 @@ def test_the_flipped_table_is_what_it_is_said_to_be(story):
     assert figure.numbers("spread") == [pytest.approx(spread(gram(given)), rel=1e-3)]  # tables are stored as f32
     assert figure.numbers("similarity", "a") == [pytest.approx(figure.numbers("similarity", "b")[0], abs=5e-5)]
     assert figure.numbers("similarity", "b") == [pytest.approx(means(gram(printed))[8])]
-    line = story.find("#fig-flipped figure[data-config=b] canvas[data-lines]")
+    line = story.find("#fig-flipped figure[data-config=a] canvas[data-lines]")
     line.send_keys(Keys.ARROW_RIGHT)
     story.settle()
     assert figure.numbers("similarity", "b") == [pytest.approx(means(gram(printed))[9])]

@@ -178,15 +178,13 @@ def test_slopes_as_printed_and_as_defined(open_page):
     both = Figure(page, "alibi-as-printed")
     assert both.numbers("slopes") == PRINTED and both.numbers("slopes", "b") == pytest.approx(slopes(12), rel=1e-6)
     distance = np.arange(16)[:, None] - np.arange(16)
-    both.heat("a", 12).check(-4.0 * abs(distance))
-    both.heat("b", 12).check(np.where(distance >= 0, -distance / 256, -np.inf))
-    assert (both.heat("a", 12).min, both.heat("b", 12).min) == (-60, -60)  # one scale
-    page.click(f'{both.at} [data-config="a"] [data-head="0"]')
-    page.settle()
-    both.heat("b", 12).check(np.where(distance >= 0, -0.5 * distance, -np.inf))
+    both.heat("a", 7).check(-4.0 * abs(distance))
+    both.heat("b", 7).check(np.where(distance >= 0, -distance / 256, -np.inf))
+    assert (both.heat("a", 7).min, both.heat("b", 7).min) == (-60, -60)  # one scale
+    both.pick("scale", "own")
+    both.heat("b", 7).check(np.where(distance >= 0, -distance / 256, -np.inf))
+    assert (both.heat("a", 7).min, both.heat("b", 7).min) == (-60, -15 / 256)
     both.reset()
-    both.slide("len", 8)
-    assert both.heat("a", 12).rows == 8
 
 
 def test_beyond_the_trained_length(open_page, server):

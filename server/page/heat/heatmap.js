@@ -27,7 +27,7 @@ import { bind, gap, word } from '../words.js';
 /* Of a picture: pixels, of its width, of the window; on a narrow page it shares the screen with a tray of sliders. */
 const ROOM_HEIGHT = { least: 300, shape: 0.72, screen: 0.64 };
 const ROOM_NARROW = { least: 140, shape: 0.72, screen: 0.4 };
-const ROOM_STORY = { least: 84, shape: 0.6, screen: 0.185 };
+const ROOM_STORY = { least: 84, shape: 0.6, screen: 0.17 };
 const narrow = matchMedia('(max-width: 1079px)');
 
 

@@ -22,7 +22,7 @@ export default [
     touch: [slide('base', 10, 10000, LOG)],
   }),
   figure('turn', 'rotate', {
-    configs: { a: { scheme: 'rope', head_dim: 8, base: 256 } }, address: 'm=9&n=6', controls: true,
+    configs: { a: { scheme: 'rope', head_dim: 8, base: 256 } }, address: 'm=9&n=6', controls: ['m', 'n', 'both'],
   }),
   figure('apart', 'distance', {
     configs: { a: { scheme: 'rope', head_dim: 64, len: 128 } }, address: 'cur=24,0',
@@ -36,7 +36,7 @@ export default [
     touch: [slide('base', 1e4, 1e7, LOG)],
   }),
   figure('breaks', 'extrapolate', {
-    configs: { a: { scheme: 'rope', head_dim: 64, len: 128 } }, address: 'train=128&eval=1024', controls: true,
+    configs: { a: { scheme: 'rope', head_dim: 64, len: 128 } }, address: 'train=128&eval=1024', controls: ['train', 'eval'],
     touch: [pick('scheme', ['rope', 'sinusoidal', 'alibi'], { text: 'scheme' })],
   }),
   figure('yours', 'table', {
