@@ -102,7 +102,8 @@ export class LiveFigure {
   /* Of the view's own controls the story shows those that it speaks of. */
   hideOthers(root) {
     if (!this.row.controls) return;
-    for (const control of root.querySelectorAll(':is(.view-controls, .controls) :is([data-slider], .segmented, select)')) {
+    const controls = ':is(.view-controls, .controls) :is([data-slider], .segmented, select)';
+    for (const control of root.querySelectorAll(controls)) {
       const name = control.dataset.slider ?? control.dataset.field;
       if (!this.row.controls.includes(name)) control.closest('.field').classList.add('unasked');
     }

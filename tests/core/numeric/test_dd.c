@@ -69,9 +69,9 @@ TEST(exponentials)
 /* A fitted base may be no number, or too large for a power of two that an int counts. */
 TEST(exponentials_without_a_number)
 {
-    assert_true(isnan(pe_dd_exp(dd(NAN)).hi) != 0);
-    assert_true(isnan(pe_dd_fast_exp(dd(NAN)).hi) != 0);
-    const double far[] = {1e10, 1e300, INFINITY};
+    assert_true(isnan(pe_dd_exp(dd((double)NAN)).hi) != 0);
+    assert_true(isnan(pe_dd_fast_exp(dd((double)NAN)).hi) != 0);
+    const double far[] = {1e10, 1e300, (double)INFINITY};
     for (size_t i = 0; i < sizeof far / sizeof *far; i++)
         assert_true(isfinite(pe_dd_exp(dd(far[i])).hi) == 0);
 }
