@@ -38,7 +38,9 @@ export default [
     configs: { a: { scheme: 'sinusoidal', dim: 64 } }, address: 'train=512&eval=4096', touch: [base, width(8, 256)],
   }),
   figure('cosine-sum', 'distance', { configs: { a: wave }, address: 'cur=53,0', touch: [width(2, 128), base] }),
-  figure('sin-only', 'distance', { configs: { a: wave }, address: 'pairing=sin&cur=48,48', controls: ['pairing', 'm'] }),
+  figure('sin-only', 'distance', {
+    configs: { a: wave }, address: 'pairing=sin&cur=48,48', controls: ['pairing', 'm'],
+  }),
   figure('layouts', 'table', {
     configs: { a: narrow, b: { ...narrow, layout: 'half' } }, address: 'cur=8,0', versions: ['alternating', 'blocks'],
     touch: [base],

@@ -36,7 +36,8 @@ export default [
     touch: [slide('base', 1e4, 1e7, LOG)],
   }),
   figure('breaks', 'extrapolate', {
-    configs: { a: { scheme: 'rope', head_dim: 64, len: 128 } }, address: 'train=128&eval=1024', controls: ['train', 'eval'],
+    configs: { a: { scheme: 'rope', head_dim: 64, len: 128 } }, address: 'train=128&eval=1024',
+    controls: ['train', 'eval'],
     touch: [pick('scheme', ['rope', 'sinusoidal', 'alibi'], { text: 'scheme' })],
   }),
   figure('yours', 'table', {
