@@ -45,7 +45,6 @@ SHOWN = """const figure = document.getElementById(`fig-${arguments[0]}`), place 
 const fields = [...figure.querySelectorAll('[data-slider], .segmented, select, input, textarea')].filter((node) => node.checkVisibility() && node.getBoundingClientRect().width > 1);
 return [place.getBoundingClientRect().bottom - (touch.checkVisibility() ? touch : place).getBoundingClientRect().top,
   new Set(fields.map((node) => node.closest('.field') ?? node)).size]"""
-LONG = {"sin-and-cos"}  # has a formula that is wider than a paragraph on a phone, and still on the screen
 
 
 def open_story(open_page, story, **keys):
@@ -138,7 +137,7 @@ def test_every_figure_is_ready_touchable_and_named_in_both_languages(open_page, 
         assert set(page.run(STATES)) <= {"ready", "empty"}, width
         assert page.run("return document.documentElement.scrollWidth") <= width, f"{width}: the page scrolls sideways"
         assert page.run(WIDE) == [], f"{width}: cut off"
-        assert story in LONG or page.run(BEYOND) == [], f"{width}: beyond its paragraph"
+        assert page.run(BEYOND) == [], f"{width}: beyond its paragraph"
         assert width > 390 or page.run(TOC_ABOVE), width
         shown = {name: page.run(SHOWN, name) for name in names}
         assert {name: size for name, size in shown.items() if width > 320 and size[0] > 420 or size[1] > 3} == {}, width
