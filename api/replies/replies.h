@@ -74,7 +74,7 @@ bool api_reply_vary(struct api_reply *reply, const char *name);
  * api_reply_problem states its language. Returns reply, or the reply for a lack of memory. */
 struct api_reply *api_reply_set_language(struct api_reply *reply, enum pe_lang lang);
 
-/* ---- reply.c: other origins -------------------------------------------------------------------------------------- */
+/* ---- headers.c: other origins ------------------------------------------------------------------------------------ */
 
 /* Cross-origin requests: which pages of other origins a browser lets read our answers (Fetch standard, CORS protocol).
  */
@@ -89,7 +89,7 @@ struct api_reply *api_cors(struct api_reply *reply, const struct api_host *host,
 /* The answer to OPTIONS: the methods of the path and, for a browser's preflight request, the permission to use them. */
 struct api_reply *api_options(const struct api_call *call, const char *allowed);
 
-/* ---- caching.c --------------------------------------------------------------------------------------------------- */
+/* ---- headers.c --------------------------------------------------------------------------------------------------- */
 
 /* Caching and ranges: ETag, If-None-Match, Range (RFC 9110 §8.8, §13, §14). */
 
