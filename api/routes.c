@@ -1,13 +1,11 @@
-/* The table of endpoints, and the two calls that begin every answer: the check of the request's head, and the answer
- * itself.
+/* The table of endpoints, how a path finds its row, and the refusals of a request's head; steps.c answers.
  *
  * A route is a row: path, methods, what its body may be, whether it is open without a token, whether its answer may be
  * kept, and up to three functions. OpenAPI, /limits and the refusals (405 with Allow, 415, 413) read the row, so an
  * endpoint cannot be undocumented.
  *
  * Refusals of the head come in the order that helps a client most: the path before the method, authentication before
- * anything that would show which paths exist. An answer whose client has disconnected may be incomplete; it is thrown
- * away here, in one place, for all formats. */
+ * anything that would show which paths exist. */
 #include "api/routes.h"
 #include "api/replies/replies.h"
 #include "api/inputs/inputs.h"
@@ -186,7 +184,7 @@ static const struct api_route routes[] = {
 enum { N_ROUTES = PE_N_OPERATIONS + sizeof routes / sizeof routes[0] };
 
 /* NULL: there are no more. */
-static const struct api_route *row_at(size_t i)
+const struct api_route *api_route_at(size_t i)
 {
     if (i < PE_N_OPERATIONS)
         return &api_operations[i].route;
@@ -195,7 +193,7 @@ static const struct api_route *row_at(size_t i)
 
 const char *api_mcp_tool_name(size_t i)
 {
-    const struct api_request request = {.route_at = row_at};
+    const struct api_request request = {.route_at = api_route_at};
     struct api_mcp_tool tool;
     return api_mcp_tool_at(&request, i, &tool) ? tool.name : NULL;
 }
@@ -233,7 +231,7 @@ static const char *take_step(const char *pattern, const char **path, struct api_
     return pattern + strlen(step->word);
 }
 
-static bool match(const char *pattern, const char *path, struct api_path *parts)
+bool api_route_matches(const char *pattern, const char *path, struct api_path *parts)
 {
     *parts = (struct api_path){.name = ""};
     while (*pattern && *path) {
@@ -245,11 +243,11 @@ static bool match(const char *pattern, const char *path, struct api_path *parts)
     return !*pattern && !*path;
 }
 
-static const struct api_route *route_find(const char *path, struct api_path *parts)
+const struct api_route *api_route_find(const char *path, struct api_path *parts)
 {
     for (size_t i = 0; i < N_ROUTES; i++)
-        if (match(row_at(i)->pattern, path, parts))
-            return row_at(i);
+        if (api_route_matches(api_route_at(i)->pattern, path, parts))
+            return api_route_at(i);
     return NULL;
 }
 
@@ -269,7 +267,7 @@ static bool fail_path(const char *path, struct api_problem *problem)
     char list[384] = "";
     size_t used = 0, n_patterns = 0;
     for (size_t i = 0; i < N_ROUTES; i++) {
-        const char *pattern = row_at(i)->pattern;
+        const char *pattern = api_route_at(i)->pattern;
         if (pattern[1]) /* "/" is near every short path */
             patterns[n_patterns++] = pattern;
         if (used < sizeof list &&
@@ -283,9 +281,7 @@ static bool fail_path(const char *path, struct api_problem *problem)
     return api_fail(problem, 404, "", "nothing is at %.128s; there are: %s", path, list);
 }
 
-enum { ALLOWED_BYTES = 64 };
-
-static void print_allowed(const struct api_route *route, char *allowed)
+void api_print_allowed(const struct api_route *route, char *allowed)
 {
     *allowed = '\0';
     for (const struct api_method_row *row = api_methods; row->name; row++)
@@ -297,8 +293,8 @@ static void print_allowed(const struct api_route *route, char *allowed)
 
 static bool fail_method(const struct api_route *route, const char *method, struct api_problem *problem)
 {
-    char allowed[ALLOWED_BYTES];
-    print_allowed(route, allowed);
+    char allowed[API_ALLOWED_BYTES];
+    api_print_allowed(route, allowed);
     api_fail(problem, 405, "", "%s does not take %.16s; allowed: %s", route->pattern, method, allowed);
     api_problem_header(problem, "Allow", allowed);
     return false;
@@ -332,9 +328,9 @@ static bool check_json(const struct api_host *host, const struct api_call *call,
     return !is_json || api_json_check_size(host->max_json, n, "", problem);
 }
 
-static bool is_options(const struct api_call *call) { return strcmp(call->method, "OPTIONS") == 0; }
+bool api_is_options(const struct api_call *call) { return strcmp(call->method, "OPTIONS") == 0; }
 
-static bool changes(const struct api_call *call)
+bool api_changes(const struct api_call *call)
 {
     return strcmp(call->method, "PUT") == 0 || strcmp(call->method, "DELETE") == 0;
 }
@@ -343,9 +339,9 @@ static bool changes(const struct api_call *call)
  * carry a token. */
 static bool check_access(const struct api_call *call, const struct api_route *route, struct api_problem *problem)
 {
-    if (call->access == API_ACCESS_OPEN || is_options(call) || (route && route->is_open))
+    if (call->access == API_ACCESS_OPEN || api_is_options(call) || (route && route->is_open))
         return true;
-    if (call->access == API_ACCESS_WRITE || (call->access == API_ACCESS_READ && !changes(call)))
+    if (call->access == API_ACCESS_WRITE || (call->access == API_ACCESS_READ && !api_changes(call)))
         return true;
     if (call->access == API_ACCESS_READ) {
         api_fail(problem, 403, "", "this token may read, %s wants one that may write (--token-file)", call->method);
@@ -371,9 +367,9 @@ static bool is_from_elsewhere(const struct api_call *call)
 static bool check_page(const struct api_host *host, const struct api_call *call, const struct api_route *route,
                        struct api_problem *problem)
 {
-    bool begins = route->kind == API_LIVE && !is_options(call), is_unasked = begins && call->is_unasked;
-    bool is_message = route->kind == API_MESSAGES && !is_options(call);
-    bool is_foreign = ((changes(call) || begins) && call->is_foreign) || (is_message && is_from_elsewhere(call));
+    bool begins = route->kind == API_LIVE && !api_is_options(call), is_unasked = begins && call->is_unasked;
+    bool is_message = route->kind == API_MESSAGES && !api_is_options(call);
+    bool is_foreign = ((api_changes(call) || begins) && call->is_foreign) || (is_message && is_from_elsewhere(call));
     if ((!is_foreign && !is_unasked) || api_cors_allows(host, call))
         return true;
     if (!is_unasked)
@@ -389,8 +385,8 @@ static bool check_page(const struct api_host *host, const struct api_call *call,
 }
 
 /* The refusals that the head alone decides, in the order that helps a client most. */
-static bool check_head(const struct api_host *host, const struct api_call *call, const struct api_route *route,
-                       uint64_t n, struct api_problem *problem)
+bool api_check_head(const struct api_host *host, const struct api_call *call, const struct api_route *route, uint64_t n,
+                    struct api_problem *problem)
 {
     if (route && route->kind == API_MESSAGES && !check_page(host, call, route, problem))
         return false; /* before anything else: the protocol demands it */
@@ -398,211 +394,8 @@ static bool check_head(const struct api_host *host, const struct api_call *call,
         return false;
     if (!route)
         return fail_path(call->path, problem);
-    if (!allows(route, call->method) && !is_options(call))
+    if (!allows(route, call->method) && !api_is_options(call))
         return fail_method(route, call->method, problem);
     return check_page(host, call, route, problem) && check_coding(call->content_encoding, problem) &&
            check_length(host, n, problem) && check_json(host, call, route, n, problem);
-}
-
-/* ---- The two calls ---- */
-
-/* The catalogue is constant; an endpoint that computes states itself whether its answer is repeatable. */
-static bool is_constant(const struct api_reply *reply, const struct api_route *route)
-{
-    return reply && route && reply->status == 200 && route->kind == API_CATALOGUE;
-}
-
-static struct api_reply *finish(struct api_reply *reply, const struct api_route *route, const struct api_host *host,
-                                const struct api_call *call)
-{
-    if (is_constant(reply, route))
-        reply->is_repeatable = true;
-    pe_speak_in(PE_EN);
-    return api_cors(api_reply_set_route(reply, route ? route->pattern : ""), host, call);
-}
-
-static struct api_reply *refuse(const struct api_problem *problem, const struct api_route *route,
-                                const struct api_host *host, const struct api_call *call)
-{
-    if (route && route->kind == API_MESSAGES && problem->status == 403)
-        return finish(api_mcp_foreign(problem->error.detail), route, host, call);
-    return finish(api_reply_problem(problem), route, host, call);
-}
-
-struct api_reply *api_head(const struct api_host *host, struct api_call *call, uint64_t declared_bytes)
-{
-    struct api_path parts;
-    const struct api_route *route = route_find(call->path, &parts);
-    struct api_problem problem;
-    call->lang = api_lang_of(call);
-    pe_speak_in(call->lang);
-    if (!check_head(host, call, route, declared_bytes, &problem))
-        return refuse(&problem, route, host, call);
-    pe_speak_in(PE_EN);
-    call->route = route;
-    return NULL;
-}
-
-struct api_reply *api_refuse_quota(const struct api_host *host, const struct api_call *call, const char *detail,
-                                   uint64_t retry_s)
-{
-    struct api_path parts;
-    struct api_problem problem;
-    char seconds[24];
-    api_speak(call);
-    snprintf(seconds, sizeof seconds, "%" PRIu64, retry_s);
-    api_fail(&problem, 429, "", "%s", detail);
-    api_problem_header(&problem, "Retry-After", seconds);
-    return finish(api_reply_problem(&problem), route_find(call->path, &parts), host, call);
-}
-
-struct api_reply *api_refuse(const struct api_host *host, const struct api_call *call, int status, const char *detail)
-{
-    api_speak(call);
-    struct api_reply *reply = api_cors(api_refusal(status, detail), host, call);
-    pe_speak_in(PE_EN);
-    return reply;
-}
-
-bool api_is_open(const char *path)
-{
-    struct api_path parts;
-    const struct api_route *route = route_find(path, &parts);
-    return route && route->is_open;
-}
-
-/* ---- The steps ---- */
-
-/* Those of an endpoint that reads a request. */
-static const struct api_steps *steps_of(const struct api_route *route)
-{
-    return route->steps ? route->steps : &api_operate;
-}
-
-static void begin(struct api_request *request, const struct api_host *host, const struct api_call *call,
-                  const struct api_route *route, const struct api_path *parts)
-{
-    request->host = host;
-    request->call = call;
-    request->route = route;
-    request->route_at = row_at;
-    request->path = *parts;
-    request->presets = host->presets;
-    request->max_json = host->max_json;
-    request->must_not_block = call->must_not_block;
-    request->body_is_ours = call->body_is_ours && !call->must_not_block; /* else the call may be repeated */
-    request->lang = pe_spoken();
-    pe_watch(call->is_gone, call->caller);
-}
-
-/* The reply to a request whose last step this was; NULL: the refusal. An answer whose client has disconnected
- * may be incomplete, while other clients may still want the same answer: so nothing of it leaves this function, for any
- * format or handler. The refusal is not repeatable, so it is neither shared nor cached. */
-static struct api_reply *conclude(struct api_request *request, struct api_reply *reply)
-{
-    if (pe_was_cancelled()) {
-        api_reply_free(reply);
-        reply = NULL;
-        api_fail_left(&request->problem);
-    } else if (!reply) {
-        api_memory_refusal(request, &request->problem);
-    }
-    pe_watch(NULL, NULL);
-    reply = reply ? reply : api_reply_problem(&request->problem);
-    return finish(reply, request->route, request->host, request->call);
-}
-
-/* A step found that it may wait or take long, which this thread must not: a worker reads the request again. */
-static struct api_reply *leave(void)
-{
-    pe_watch(NULL, NULL);
-    pe_speak_in(PE_EN);
-    return NULL;
-}
-
-static struct api_reply *options(const struct api_request *request)
-{
-    char allowed[ALLOWED_BYTES];
-    print_allowed(request->route, allowed);
-    return api_options(request->call, allowed);
-}
-
-/* Of an endpoint that reads no request; nothing of it is allocated. */
-static struct api_reply *answer_at_once(const struct api_host *host, const struct api_call *call,
-                                        const struct api_route *route, const struct api_path *parts)
-{
-    struct api_request request;
-    api_request_init(&request, route->operation);
-    begin(&request, host, call, route, parts);
-    struct api_reply *reply = is_options(call) ? options(&request) : route->handle(&request);
-    reply = !reply && request.is_late ? leave() : conclude(&request, reply);
-    api_request_drop(&request);
-    return reply;
-}
-
-/* The route that api_head has found, or finds it and checks the head now. */
-static bool find_checked(const struct api_host *host, const struct api_call *call, const struct api_route **route,
-                         struct api_path *parts, struct api_problem *problem)
-{
-    if (call->route && match(call->route->pattern, call->path, parts)) {
-        *route = call->route;
-        return true;
-    }
-    *route = route_find(call->path, parts);
-    return check_head(host, call, *route, call->body_bytes, problem);
-}
-
-struct api_reply *api_read(const struct api_host *host, const struct api_call *call, struct api_request **request)
-{
-    struct api_path parts;
-    const struct api_route *route;
-    struct api_problem problem;
-    *request = NULL;
-    pe_speak_in(call->route ? call->lang : api_lang_of(call));
-    if (!find_checked(host, call, &route, &parts, &problem))
-        return refuse(&problem, route, host, call);
-    if (is_options(call))
-        return answer_at_once(host, call, route, &parts);
-    if (call->must_not_block && (route->is_slow || changes(call))) /* a change may wait for a disk */
-        return leave();
-    if (route->handle)
-        return answer_at_once(host, call, route, &parts);
-    const struct api_steps *steps = steps_of(route);
-    struct api_request *r = api_request_new(route->operation, steps->own_bytes);
-    if (!r) {
-        api_fail_memory(&problem);
-        return refuse(&problem, route, host, call);
-    }
-    begin(r, host, call, route, &parts);
-    bool fine = steps->read(r) && (!steps->check || steps->check(r));
-    if (fine && !pe_was_cancelled()) {
-        *request = r;
-        return leave();
-    }
-    struct api_reply *reply = !fine && r->is_late ? leave() : conclude(r, NULL);
-    api_request_free(r);
-    return reply;
-}
-
-bool api_is_long(const struct api_request *request) { return request->is_long; }
-
-struct api_reply *api_build(struct api_request *request)
-{
-    pe_watch(request->call->is_gone, request->call->caller);
-    pe_speak_in(request->lang);
-    struct api_reply *reply = conclude(request, steps_of(request->route)->build(request));
-    api_request_free(request);
-    return reply;
-}
-
-struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)
-{
-    struct api_request *request;
-    struct api_reply *reply = api_read(host, call, &request);
-    if (!request)
-        return reply;
-    if (!call->must_not_block || !request->is_long)
-        return api_build(request);
-    api_request_free(request);
-    return NULL;
 }

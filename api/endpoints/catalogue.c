@@ -1,10 +1,12 @@
-/* GET /schemes and /schemes/{name}: the descriptors of schemes, metrics and faults as JSON, with texts in two
- * languages, and what a form made from them needs.
+/* GET /schemes, /schemes/{name} and /cmaps (the colours of pictures, so that a client can draw the same ones): the
+ * descriptors of schemes, metrics and faults as JSON, with texts in two languages, and what a form made from them
+ * needs.
  *
  * The page, the clients' completion and SCHEMES.md are all written from this answer; none has a list of its own. So a
  * parameter has here what a control needs: type, range, usual range, whether it is logarithmic, its section, and under
  * which other parameters it counts. The answer is constant for a build and language, and is cached by its tag. */
 #include "api/endpoints/endpoints.h"
+#include "api/formats/format.h"
 #include "api/replies/replies.h"
 #include "api/requests/requests.h"
 #include "api/routes.h"
@@ -12,154 +14,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Members ---- */
-
-/* In which language texts are, and whether of the rows of a scheme or metric there is more than their label. */
-struct wording {
-    enum pe_lang lang;
-    bool is_brief;
-};
-
-static void add_about(struct api_text *text, const struct pe_about *about, struct wording wording)
-{
-    if (wording.is_brief)
-        api_text_pair(text, "label", about->label, pe_label_in(PE_ZH, about), wording.lang);
-    else
-        api_text_about(text, about, wording.lang);
-}
-
-static void add_optional(struct api_text *text, const char *name, const char *value)
-{
-    if (value)
-        api_text_member(text, name, value);
-}
-
-static void add_words(struct api_text *text, const char *const *words)
-{
-    api_text_put(text, ",\"values\":[");
-    for (size_t i = 0; words[i]; i++) {
-        api_text_add(text, ",", i > 0);
-        api_text_string(text, words[i]);
-    }
-    api_text_put(text, "]");
-}
-
-/* ---- Parameters ---- */
-
-/* The words of JSON Schema. */
-static const char *type_name(enum pe_type type)
-{
-    switch (type) {
-    case PE_T_INT: return "integer";
-    case PE_T_REAL: return "number";
-    case PE_T_BOOL: return "boolean";
-    case PE_T_WORD: return "string";
-    case PE_T_REALS: return "array";
-    case PE_T_OBJECT: break;
-    case PE_T_VALUE: return "any";
-    }
-    return "object";
-}
-
-static void add_number(struct api_text *text, enum pe_type type, double x)
-{
-    if (type == PE_T_INT && fabs(x) < 9e18)
-        api_text_integer(text, (int64_t)x);
-    else
-        api_text_real(text, x);
-}
-
-/* null: an absent value is derived, and the summary states from which values. */
-static void add_default(struct api_text *text, const struct pe_param *row)
-{
-    api_text_put(text, ",\"default\":");
-    if (row->type == PE_T_OBJECT || row->type == PE_T_REALS || row->type == PE_T_VALUE || isnan(row->fallback) ||
-        (row->type == PE_T_WORD && row->fallback < 0))
-        api_text_put(text, "null");
-    else if (row->type == PE_T_BOOL)
-        api_text_put(text, row->fallback != 0 ? "true" : "false");
-    else if (row->type == PE_T_WORD)
-        api_text_string(text, row->words[(int)row->fallback]);
-    else
-        add_number(text, row->type, row->fallback);
-}
-
-/* A bound that no number can exceed is omitted. */
-static void add_range(struct api_text *text, const struct pe_param *row)
-{
-    if (row->type != PE_T_INT && row->type != PE_T_REAL && row->type != PE_T_REALS)
-        return;
-    if (row->min > -1e300) {
-        api_text_put(text, ",\"min\":");
-        add_number(text, row->type, row->min);
-    }
-    if (row->max < 1e300) {
-        api_text_put(text, ",\"max\":");
-        add_number(text, row->type, row->max);
-    }
-}
-
-static void add_interval(struct api_text *text, const char *name, enum pe_type type, const struct pe_interval *interval)
-{
-    api_text_format(text, ",\"%s\":[", name);
-    add_number(text, type, interval->lo);
-    api_text_put(text, ",");
-    add_number(text, type, interval->hi);
-    api_text_put(text, "]");
-}
-
-/* What a form needs beside type and range. Only numbers have a slider. */
-static void add_control(struct api_text *text, const struct pe_param *row)
-{
-    struct pe_interval usual;
-    api_text_member(text, "group", pe_group_at(row->group)->name);
-    api_text_member(text, "level", pe_param_is_basic(row) ? "basic" : "more");
-    if (!pe_param_usual(row, &usual))
-        return;
-    add_interval(text, "usual", row->type, &usual);
-    api_text_member(text, "spacing", pe_interval_is_log(&usual) ? "log" : "linear");
-}
-
-static void add_params(struct api_text *text, const struct pe_param *rows, const struct pe_param *more,
-                       struct wording wording);
-
-static void add_param(struct api_text *text, const struct pe_param *row, struct wording wording)
-{
-    api_text_put(text, "{\"name\":");
-    api_text_string(text, row->name);
-    api_text_aliases(text, row->alias);
-    api_text_member(text, "type", type_name(row->type));
-    add_default(text, row);
-    add_range(text, row);
-    if (row->type == PE_T_WORD)
-        add_words(text, row->words);
-    add_optional(text, "when", row->when);
-    add_optional(text, "excludes", row->excludes);
-    add_control(text, row);
-    add_about(text, &row->about, wording);
-    if (row->type == PE_T_OBJECT)
-        add_params(text, row->fields, NULL, wording);
-    api_text_put(text, "}");
-}
-
-/* The rows of two tables as one list; more may be NULL. A row of the second table is omitted if the first has a row of
- * the same name. */
-static void add_params(struct api_text *text, const struct pe_param *rows, const struct pe_param *more,
-                       struct wording wording)
-{
-    api_text_put(text, ",\"parameters\":[");
-    for (const struct pe_param *row = rows; row->name; row++) {
-        api_text_add(text, ",", row > rows);
-        add_param(text, row, wording);
-    }
-    for (; more && more->name; more++)
-        if (!pe_param_find(rows, more->name)) {
-            api_text_put(text, ",");
-            add_param(text, more, wording);
-        }
-    api_text_put(text, "]");
-}
 
 /* ---- Schemes ---- */
 
@@ -177,29 +31,29 @@ static void add_endpoints(struct api_text *text, const struct pe_scheme_info *in
     api_text_put(text, "]");
 }
 
-static void add_input(struct api_text *text, const struct pe_input_row *row, bool first, struct wording wording)
+static void add_input(struct api_text *text, const struct pe_input_row *row, bool first, struct api_wording wording)
 {
     api_text_put(text, first ? "{\"name\":" : ",{\"name\":");
     api_text_string(text, row->name);
     api_text_member(text, "shape", row->shape);
     api_text_member(text, "endpoint", api_operations[row->operation].route.pattern);
-    add_about(text, &row->about, wording);
+    api_put_about(text, &row->about, wording);
     api_text_put(text, "}");
 }
 
 static void add_outputs(struct api_text *text, const struct pe_scheme_info *info, const struct pe_output_row *rows,
-                        struct wording wording);
+                        struct api_wording wording);
 
 /* The parameters and outputs of an operation beside the scheme's own. */
 static void add_operation(struct api_text *text, const struct pe_scheme_info *info,
-                          const struct pe_operation_info *operation, struct wording wording)
+                          const struct pe_operation_info *operation, struct api_wording wording)
 {
     bool first = true;
     api_text_format(text, ",\"%s\":{\"parameters\":[", operation->name);
     for (const struct pe_param *row = operation->params; row && row->name; row++)
         if (!pe_param_find(info->params, row->name)) {
             api_text_add(text, ",", !first);
-            add_param(text, row, wording);
+            api_put_param(text, row, wording);
             first = false;
         }
     api_text_put(text, "],\"inputs\":[");
@@ -210,7 +64,7 @@ static void add_operation(struct api_text *text, const struct pe_scheme_info *in
     api_text_put(text, "}");
 }
 
-static void add_operations(struct api_text *text, const struct pe_scheme_info *info, struct wording wording)
+static void add_operations(struct api_text *text, const struct pe_scheme_info *info, struct api_wording wording)
 {
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
         const struct pe_operation_info *operation = pe_operation_at(id);
@@ -220,7 +74,7 @@ static void add_operations(struct api_text *text, const struct pe_scheme_info *i
     }
 }
 
-static void add_inputs(struct api_text *text, const struct pe_scheme_info *info, struct wording wording)
+static void add_inputs(struct api_text *text, const struct pe_scheme_info *info, struct api_wording wording)
 {
     static const struct pe_input_row x = {.name = "x",
                                           .shape = "...,n,dim",
@@ -248,27 +102,27 @@ static void add_axes_and_range(struct api_text *text, const struct pe_output_row
     }
     api_text_put(text, "]");
     if (row->range.lo < row->range.hi)
-        add_interval(text, "range", PE_T_REAL, &row->range);
+        api_put_interval(text, "range", PE_T_REAL, &row->range);
     else
         api_text_put(text, ",\"range\":null");
 }
 
 static void add_output(struct api_text *text, const struct pe_output_row *row, const char *dtype,
-                       struct wording wording)
+                       struct api_wording wording)
 {
     api_text_put(text, "{\"name\":");
     api_text_string(text, row->name);
     api_text_member(text, "shape", row->shape);
     api_text_member(text, "dtype", dtype);
     api_text_format(text, ",\"default\":%s", row->on_request ? "false" : "true");
-    add_optional(text, "when", row->when);
+    api_put_optional(text, "when", row->when);
     add_axes_and_range(text, row);
-    add_about(text, &row->about, wording);
+    api_put_about(text, &row->about, wording);
     api_text_put(text, "}");
 }
 
 static void add_outputs(struct api_text *text, const struct pe_scheme_info *info, const struct pe_output_row *rows,
-                        struct wording wording)
+                        struct api_wording wording)
 {
     api_text_put(text, ",\"outputs\":[");
     bool first = true;
@@ -294,15 +148,15 @@ static void add_picture(struct api_text *text, const struct pe_scheme_info *info
 }
 
 /* The full description of a scheme. Its example is already JSON text. */
-static void add_scheme(struct api_text *text, const struct pe_scheme_info *info, struct wording wording)
+static void add_scheme(struct api_text *text, const struct pe_scheme_info *info, struct api_wording wording)
 {
     api_text_put(text, "{\"name\":");
     api_text_string(text, info->name);
     api_text_member(text, "family", info->family);
     api_text_about(text, &info->about, wording.lang);
-    add_optional(text, "paper", info->paper);
+    api_put_optional(text, "paper", info->paper);
     add_endpoints(text, info);
-    add_params(text, info->params, info->is_additive ? pe_absolute_params() : NULL, wording);
+    api_put_params(text, info->params, info->is_additive ? pe_absolute_params() : NULL, wording);
     add_inputs(text, info, wording);
     add_outputs(text, info, info->outputs, wording);
     add_operations(text, info, wording);
@@ -324,25 +178,25 @@ static bool uses(const struct pe_metric_info *metric, const char *name)
     return false;
 }
 
-static void add_metric_params(struct api_text *text, const struct pe_metric_info *metric, struct wording wording)
+static void add_metric_params(struct api_text *text, const struct pe_metric_info *metric, struct api_wording wording)
 {
     bool first = true;
     api_text_put(text, ",\"parameters\":[");
     for (const struct pe_param *row = pe_analysis_params(); row->name; row++)
         if (uses(metric, row->name)) {
             api_text_add(text, ",", !first);
-            add_param(text, row, wording);
+            api_put_param(text, row, wording);
             first = false;
         }
     api_text_put(text, "]");
 }
 
 /* Curves of an analysis are f64. The index of the configuration follows their names, "step.0". */
-static void add_metric(struct api_text *text, const struct pe_metric_info *metric, struct wording wording)
+static void add_metric(struct api_text *text, const struct pe_metric_info *metric, struct api_wording wording)
 {
     api_text_put(text, "{\"name\":");
     api_text_string(text, metric->name);
-    add_about(text, &metric->about, wording);
+    api_put_about(text, &metric->about, wording);
     api_text_pair(text, "applies_to", metric->applies_to, pe_text_in(PE_ZH, metric->applies_to), wording.lang);
     add_metric_params(text, metric, wording);
     api_text_member(text, "work", metric->work);
@@ -354,7 +208,7 @@ static void add_metric(struct api_text *text, const struct pe_metric_info *metri
     api_text_put(text, "]}");
 }
 
-static void add_metrics(struct api_text *text, struct wording wording)
+static void add_metrics(struct api_text *text, struct api_wording wording)
 {
     api_text_put(text, ",\"metrics\":[");
     for (size_t i = 0; i < pe_n_metrics(); i++) {
@@ -364,7 +218,7 @@ static void add_metrics(struct api_text *text, struct wording wording)
     api_text_put(text, "]");
 }
 
-static void add_faults(struct api_text *text, struct wording wording)
+static void add_faults(struct api_text *text, struct api_wording wording)
 {
     api_text_put(text, ",\"faults\":[");
     for (size_t i = 0; i < pe_n_faults(); i++) {
@@ -399,7 +253,7 @@ static void add_member_default(struct api_text *text, const struct pe_param *row
 }
 
 /* Whose words said takes, and what it takes for members that are not there. */
-static void add_target(struct api_text *text, const struct pe_target_info *target, struct wording wording)
+static void add_target(struct api_text *text, const struct pe_target_info *target, struct api_wording wording)
 {
     api_text_put(text, "{\"name\":");
     api_text_string(text, target->name);
@@ -418,7 +272,7 @@ static void add_target(struct api_text *text, const struct pe_target_info *targe
 }
 
 /* What an explanation finds, and the tools whose reading it knows. */
-static void add_dialects(struct api_text *text, struct wording wording)
+static void add_dialects(struct api_text *text, struct api_wording wording)
 {
     api_text_put(text, ",\"contradictions\":[");
     for (size_t i = 0; i < pe_n_contradictions(); i++) {
@@ -449,7 +303,7 @@ static void add_dialects(struct api_text *text, struct wording wording)
 /* ---- What schemes share ---- */
 
 /* The fields of the sequence and of the answer's form. */
-static void add_common(struct api_text *text, struct wording wording)
+static void add_common(struct api_text *text, struct api_wording wording)
 {
     const struct pe_param *const tables[] = {pe_sequence_params(), api_form_lists(), api_form_params()};
     bool first = true;
@@ -457,12 +311,12 @@ static void add_common(struct api_text *text, struct wording wording)
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct pe_param *row = tables[i]; row->name; row++, first = false) {
             api_text_add(text, ",", !first);
-            add_param(text, row, wording);
+            api_put_param(text, row, wording);
         }
     api_text_put(text, "]");
 }
 
-static void add_heading(struct api_text *text, const struct pe_heading *heading, bool first, struct wording wording)
+static void add_heading(struct api_text *text, const struct pe_heading *heading, bool first, struct api_wording wording)
 {
     api_text_put(text, first ? "{\"name\":" : ",{\"name\":");
     api_text_string(text, heading->name);
@@ -470,7 +324,7 @@ static void add_heading(struct api_text *text, const struct pe_heading *heading,
     api_text_put(text, "}");
 }
 
-static void add_headings(struct api_text *text, struct wording wording)
+static void add_headings(struct api_text *text, struct api_wording wording)
 {
     api_text_put(text, ",\"families\":[");
     for (size_t i = 0; i < pe_n_families(); i++)
@@ -485,7 +339,7 @@ static void add_headings(struct api_text *text, struct wording wording)
 
 static void print_schemes(struct api_text *text, const void *about)
 {
-    struct wording wording = *(const struct wording *)about;
+    struct api_wording wording = *(const struct api_wording *)about;
     api_text_put(text, "{\"schemes\":[");
     for (size_t i = 0; i < pe_n_schemes(); i++) {
         api_text_add(text, ",", i > 0);
@@ -520,7 +374,7 @@ struct api_reply *api_schemes(struct api_request *request)
     static struct api_document documents[PE_N_LANGS][2] = {
         [PE_EN] = {{.print = print_schemes}, {.print = print_schemes}},
         [PE_ZH] = {{.print = print_schemes}, {.print = print_schemes}}};
-    struct wording wording = {PE_EN, false};
+    struct api_wording wording = {PE_EN, false};
     if (!api_lang_of_query(request->call, &request->lang, &request->problem) || !take_view(request, &wording.is_brief))
         return NULL;
     wording.lang = request->lang;
@@ -533,7 +387,7 @@ static struct api_reply *scheme_reply(const struct pe_scheme_info *info, enum pe
 {
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
-    add_scheme(&text, info, (struct wording){lang, false});
+    add_scheme(&text, info, (struct api_wording){lang, false});
     return api_reply_set_language(api_reply_text(200, api_json_type, &text), lang);
 }
 
@@ -556,4 +410,35 @@ struct api_reply *api_scheme(struct api_request *request)
     bool fine = info ? api_lang_of_query(request->call, &request->lang, &request->problem)
                      : api_scheme_absent(404, "", request->path.name, &request->problem);
     return fine ? scheme_reply(info, request->lang) : NULL;
+}
+
+/* ---- Colours ---- */
+
+static void add_map(struct api_text *text, int cmap)
+{
+    api_text_put(text, "{\"name\":");
+    api_text_string(text, api_cmap_names[cmap]);
+    api_text_put(text, ",\"colors\":[");
+    for (unsigned i = 0; i < API_COLOURS; i++) {
+        struct api_colour colour = api_colour(cmap, i);
+        api_text_format(text, "%s\"#%02x%02x%02x\"", i ? "," : "", colour.red, colour.green, colour.blue);
+    }
+    api_text_put(text, "]}");
+}
+
+static void print_cmaps(struct api_text *text, const void *about)
+{
+    (void)about;
+    api_text_put(text, "{\"cmaps\":[");
+    for (int cmap = 0; api_cmap_names[cmap]; cmap++) {
+        api_text_add(text, ",", cmap > 0);
+        add_map(text, cmap);
+    }
+    api_text_put(text, "]}");
+}
+
+struct api_reply *api_cmaps(struct api_request *request)
+{
+    static struct api_document document = {.print = print_cmaps};
+    return api_reply_document(&document, NULL, request->call, "no-cache");
 }

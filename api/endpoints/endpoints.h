@@ -137,4 +137,19 @@ void api_list_print(const struct api_body *list, uint64_t first, size_t n, char 
 
 extern const struct pe_member api_live_members[]; /* of an event */
 
+/* ---- Members of descriptors (parameters.c) ---- */
+
+/* In which language texts are, and whether of the rows of a scheme or metric there is more than their label. */
+struct api_wording {
+    enum pe_lang lang;
+    bool is_brief;
+};
+
+void api_put_about(struct api_text *text, const struct pe_about *about, struct api_wording wording);
+void api_put_optional(struct api_text *text, const char *name, const char *value);
+void api_put_interval(struct api_text *text, const char *name, enum pe_type type, const struct pe_interval *interval);
+void api_put_param(struct api_text *text, const struct pe_param *row, struct api_wording wording);
+void api_put_params(struct api_text *text, const struct pe_param *rows, const struct pe_param *more,
+                    struct api_wording wording);
+
 #endif

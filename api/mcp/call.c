@@ -385,31 +385,6 @@ static bool check_picture(struct api_mcp_call *call, const char *png, size_t n)
            api_fail(problem, 413, "", "the picture has %zu bytes; allowed in a tool: at most %d", n, PNG_MAX);
 }
 
-/* What the picture shows: the first tensor. */
-static void put_picture(struct api_text *text, const struct api_mcp_call *call, const struct api_reply *reply,
-                        const char *url)
-{
-    const struct api_plan_body *body = (const struct api_plan_body *)reply->body;
-    const struct pe_output *output = api_source_output(&body->source, 0);
-    const struct pe_plan *plan = call->request->plan;
-    struct api_text shape;
-    api_text_init(&shape, API_TEXT_MAX);
-    api_text_shape(&shape, output->shape, output->rank);
-    api_text_format(text, "\"summary\":\"%s%s%s %.*s, %s\"", plan ? pe_plan_scheme(plan)->name : "", plan ? " " : "",
-                    output->name, (int)shape.n, shape.bytes ? shape.bytes : "", pe_dtype_name(output->dtype));
-    if (plan) {
-        api_text_put(text, ",\"config\":");
-        api_text_value(text, pe_plan_config(plan));
-    }
-    api_text_member(text, "output", output->name);
-    api_text_format(text, ",\"shape\":%.*s,\"url\":", (int)shape.n, shape.bytes ? shape.bytes : "[]");
-    if (url)
-        api_text_string(text, url);
-    else
-        api_text_put(text, "null");
-    api_text_drop(&shape);
-}
-
 /* ---- All ---- */
 
 /* A refusal by the endpoint that is already a reply: its body is the problem. */
@@ -475,7 +450,7 @@ static struct api_reply *wrap(struct api_mcp_call *call, struct api_reply *reply
         api_text_init(&text, API_TEXT_MAX);
         api_text_init(&members, API_TEXT_MAX);
         if (is_picture)
-            put_picture(&members, call, reply, link.url);
+            api_mcp_put_picture(&members, call, reply, link.url);
         else
             put_answer(&members, call, reply, bytes, n);
         api_mcp_result(&text, &call->message, members.bytes, members.n, &link, is_picture ? bytes : NULL, n);

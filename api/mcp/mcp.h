@@ -134,6 +134,10 @@ void api_mcp_result_problem(struct api_text *text, const struct api_mcp_message 
 /* The URL whose GET gives all, in the request's arena; NULL: GET cannot ask it, or nothing is known of this host. */
 char *api_mcp_url(const struct api_mcp_call *call, const char *format);
 
+/* What a picture shows: the members summary, config, output, shape and url (NULL: none) (result.c). */
+void api_mcp_put_picture(struct api_text *text, const struct api_mcp_call *call, const struct api_reply *reply,
+                         const char *url);
+
 extern const struct api_format api_mcp_tensors; /* result.c; its api_opening.about is the api_mcp_call */
 /* `tensors` of an answer: dtype, shape, bytes, and the first numbers of each. *complete: all of them. */
 void api_mcp_put_tensors(struct api_text *text, const struct api_source *source, int64_t values, int digits,

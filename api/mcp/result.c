@@ -389,3 +389,28 @@ const struct api_format api_mcp_tensors = {
     .is_text = true,
     .open = open_tensors,
 };
+
+/* What the picture shows: the first tensor. */
+void api_mcp_put_picture(struct api_text *text, const struct api_mcp_call *call, const struct api_reply *reply,
+                         const char *url)
+{
+    const struct api_plan_body *body = (const struct api_plan_body *)reply->body;
+    const struct pe_output *output = api_source_output(&body->source, 0);
+    const struct pe_plan *plan = call->request->plan;
+    struct api_text shape;
+    api_text_init(&shape, API_TEXT_MAX);
+    api_text_shape(&shape, output->shape, output->rank);
+    api_text_format(text, "\"summary\":\"%s%s%s %.*s, %s\"", plan ? pe_plan_scheme(plan)->name : "", plan ? " " : "",
+                    output->name, (int)shape.n, shape.bytes ? shape.bytes : "", pe_dtype_name(output->dtype));
+    if (plan) {
+        api_text_put(text, ",\"config\":");
+        api_text_value(text, pe_plan_config(plan));
+    }
+    api_text_member(text, "output", output->name);
+    api_text_format(text, ",\"shape\":%.*s,\"url\":", (int)shape.n, shape.bytes ? shape.bytes : "[]");
+    if (url)
+        api_text_string(text, url);
+    else
+        api_text_put(text, "null");
+    api_text_drop(&shape);
+}

@@ -184,9 +184,15 @@ void metrics_setup(const char *version, const char *commit, const char *isa)
     build.isa = isa;
 }
 
-static void print_head(FILE *out, const char *name, const char *type, const char *help)
+void metrics_print_head(FILE *out, const char *name, const char *type, const char *help)
 {
     fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+void metrics_print_one(FILE *out, const char *name, const char *type, const char *help, double value)
+{
+    metrics_print_head(out, name, type, help);
+    fprintf(out, "%s %.17g\n", name, value);
 }
 
 /* Escapes the label, because the commit string of a build may be anything. Our own labels (routes, schemes, formats)
@@ -252,7 +258,7 @@ static void print_rows(FILE *out)
     const char *family = "";
     for (size_t i = 0; i < N_ROWS; i++) {
         if (strcmp(family, rows[i].name) != 0)
-            print_head(out, rows[i].name, rows[i].type, rows[i].help);
+            metrics_print_head(out, rows[i].name, rows[i].type, rows[i].help);
         family = rows[i].name;
         fprintf(out, "%s%s %.17g\n", rows[i].name, rows[i].labels, figures[i]);
     }
@@ -288,27 +294,28 @@ static void print_route(FILE *out, const struct route_series *route, bool is_sec
 static void print_sums(FILE *out, const char *name, const char *help, const char *label, const struct sum_series *sums,
                        size_t n)
 {
-    print_head(out, name, "counter", help);
+    metrics_print_head(out, name, "counter", help);
     for (size_t i = 0; i < n; i++)
         fprintf(out, "%s{%s=\"%s\"} %.17g\n", name, label, sums[i].label, sums[i].sum);
 }
 
 static void print_requests(FILE *out)
 {
-    print_head(out, "posenc_requests_total", "counter",
-               "Requests ended; status 499: the client left before the answer.");
+    metrics_print_head(out, "posenc_requests_total", "counter",
+                       "Requests ended; status 499: the client left before the answer.");
     for (size_t i = 0; i < requests.n_series; i++) {
         const struct series *series = &requests.series[i];
         fprintf(out, "posenc_requests_total{route=\"%s\",scheme=\"%s\",status=\"%d\"} %llu\n", series->route,
                 series->scheme, series->status, (unsigned long long)series->n);
     }
-    print_head(out, "posenc_request_seconds", "histogram", "From a request's first line to its answer's last byte.");
+    metrics_print_head(out, "posenc_request_seconds", "histogram",
+                       "From a request's first line to its answer's last byte.");
     for (size_t i = 0; i < requests.n_routes; i++)
         print_route(out, &requests.routes[i], true);
-    print_head(out, "posenc_answer_bytes", "histogram", "Sizes of answer bodies.");
+    metrics_print_head(out, "posenc_answer_bytes", "histogram", "Sizes of answer bodies.");
     for (size_t i = 0; i < requests.n_routes; i++)
         print_route(out, &requests.routes[i], false);
-    print_head(out, "posenc_queue_seconds", "histogram", "Time a request waited for its first worker.");
+    metrics_print_head(out, "posenc_queue_seconds", "histogram", "Time a request waited for its first worker.");
     print_histogram(out, "posenc_queue_seconds", "", &requests.queue_seconds, seconds_bounds, N_OF(seconds_bounds));
     print_sums(out, "posenc_compute_seconds_total", "Time spent computing, by scheme.", "scheme", requests.schemes,
                requests.n_schemes);
@@ -319,8 +326,8 @@ static void print_requests(FILE *out)
 static void print_analyses(FILE *out)
 {
     char label[128];
-    print_head(out, "posenc_analysis_seconds", "histogram",
-               "Processor time of one metric of one configuration in /analyze; diagnose: of one /diagnose.");
+    metrics_print_head(out, "posenc_analysis_seconds", "histogram",
+                       "Processor time of one metric of one configuration in /analyze; diagnose: of one /diagnose.");
     for (size_t i = 0; i < requests.n_analyses; i++) {
         snprintf(label, sizeof label, "metric=\"%s\",", requests.analyses[i].metric);
         print_histogram(out, "posenc_analysis_seconds", label, &requests.analyses[i].seconds, seconds_bounds,
@@ -348,7 +355,7 @@ char *metrics_print(size_t *n_bytes)
     FILE *out = open_memstream(&text, n_bytes);
     if (!out)
         return NULL;
-    print_head(out, "posenc_build_info", "gauge", "Version of the program; always 1.");
+    metrics_print_head(out, "posenc_build_info", "gauge", "Version of the program; always 1.");
     fputs("posenc_build_info{", out);
     print_label(out, "version", build.version, ",");
     print_label(out, "commit", build.commit, ",");

@@ -355,4 +355,8 @@ void metrics_append(void (*print)(void *self, FILE *out), void *self);
 /* Produces the whole text (release with free). NULL: no memory. */
 char *metrics_print(size_t *n_bytes);
 
+/* What every metric begins with; and one of a single value. For those that a part of the server prints itself. */
+void metrics_print_head(FILE *out, const char *name, const char *type, const char *help);
+void metrics_print_one(FILE *out, const char *name, const char *type, const char *help, double value);
+
 #endif

@@ -10,6 +10,8 @@
  * (s3.c). */
 #include "server/store/store.h"
 
+#include "server/process/process.h"
+
 #include "server/loop/loop.h"
 
 #include <inttypes.h>
@@ -220,19 +222,15 @@ bool bucket_remove(struct bucket *bucket, const char *url, bool once, char *why)
 
 /* ---- Figures --------------------------------------------------------------------------------------------------- */
 
-static void print_head(FILE *out, const char *name, const char *type, const char *help)
-{
-    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
 void bucket_print_requests(const struct bucket *bucket, FILE *out)
 {
-    print_head(out, "posenc_store_requests_total", "counter", "Requests to --store.");
+    metrics_print_head(out, "posenc_store_requests_total", "counter", "Requests to --store.");
     for (int i = 0; i < BUCKET_N_OPERATIONS; i++)
         for (int j = 0; j < BUCKET_N_OUTCOMES; j++)
             fprintf(out, "posenc_store_requests_total{operation=\"%s\",outcome=\"%s\"} %" PRIu64 "\n",
                     operation_words[i], outcome_words[j], (uint64_t)atomic_load(&bucket->n_requests[i][j]));
-    print_head(out, "posenc_store_request_seconds_total", "counter", "Time that requests to --store have taken.");
+    metrics_print_head(out, "posenc_store_request_seconds_total", "counter",
+                       "Time that requests to --store have taken.");
     for (int i = 0; i < BUCKET_N_OPERATIONS; i++)
         fprintf(out, "posenc_store_request_seconds_total{operation=\"%s\"} %.9f\n", operation_words[i],
                 (double)atomic_load(&bucket->took_ns[i]) / (double)CLOCK_SECOND);

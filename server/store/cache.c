@@ -278,3 +278,18 @@ void cache_free(struct cache *cache)
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }
+
+void cache_print_metrics(struct cache *cache, FILE *out)
+{
+    struct cache_figures figures = cache_figures(cache);
+    metrics_print_one(out, "posenc_store_cache_hits_total", "counter", "Blobs read from --store-cache.",
+                      (double)figures.n_hits);
+    metrics_print_one(out, "posenc_store_cache_misses_total", "counter", "Blobs that --store-cache did not have.",
+                      (double)figures.n_misses);
+    metrics_print_one(out, "posenc_store_cache_spoiled_total", "counter",
+                      "Blobs of --store-cache that were not whole, and were removed.", (double)figures.n_spoiled);
+    metrics_print_one(out, "posenc_store_cache_failures_total", "counter",
+                      "Files that could not be written to --store-cache.", (double)figures.n_failed);
+    metrics_print_one(out, "posenc_store_cache_bytes", "gauge", "Bytes of the blobs in --store-cache.",
+                      (double)figures.n_bytes);
+}

@@ -368,44 +368,23 @@ static enum store_result s3_remove(void *self, const char *name, const struct st
 
 /* ---- Figures --------------------------------------------------------------------------------------------------- */
 
-static void print_head(FILE *out, const char *name, const char *type, const char *help)
-{
-    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static void print_one(FILE *out, const char *name, const char *type, const char *help, double value)
-{
-    print_head(out, name, type, help);
-    fprintf(out, "%s %.17g\n", name, value);
-}
-
 void s3_print_metrics(void *store, FILE *out)
 {
     struct s3 *s3 = ((struct store *)store)->self;
     uint64_t listed_at = atomic_load(&s3->listed_at), now = clock_now();
     bucket_print_requests(s3->names.bucket, out);
-    print_one(out, "posenc_store_reachable", "gauge", "Whether the last request to --store was answered.",
-              atomic_load(&s3->names.bucket->away_until) == 0 && listed_at ? 1 : 0);
+    metrics_print_one(out, "posenc_store_reachable", "gauge", "Whether the last request to --store was answered.",
+                      atomic_load(&s3->names.bucket->away_until) == 0 && listed_at ? 1 : 0);
     if (listed_at)
-        print_one(out, "posenc_store_index_age_seconds", "gauge", "Time since the names of --store were last listed.",
-                  (double)(now - listed_at) / (double)CLOCK_SECOND);
-    print_one(out, "posenc_store_names", "gauge", "Names of --store that this process knows.",
-              (double)s3_index_n(s3->index));
-    print_one(out, "posenc_store_spoiled_total", "counter", "Blobs that had another digest than their name.",
-              (double)atomic_load(&s3->names.bucket->n_spoiled));
-    if (!s3->cache)
-        return;
-    struct cache_figures figures = cache_figures(s3->cache);
-    print_one(out, "posenc_store_cache_hits_total", "counter", "Blobs read from --store-cache.",
-              (double)figures.n_hits);
-    print_one(out, "posenc_store_cache_misses_total", "counter", "Blobs that --store-cache did not have.",
-              (double)figures.n_misses);
-    print_one(out, "posenc_store_cache_spoiled_total", "counter",
-              "Blobs of --store-cache that were not whole, and were removed.", (double)figures.n_spoiled);
-    print_one(out, "posenc_store_cache_failures_total", "counter", "Files that could not be written to --store-cache.",
-              (double)figures.n_failed);
-    print_one(out, "posenc_store_cache_bytes", "gauge", "Bytes of the blobs in --store-cache.",
-              (double)figures.n_bytes);
+        metrics_print_one(out, "posenc_store_index_age_seconds", "gauge",
+                          "Time since the names of --store were last listed.",
+                          (double)(now - listed_at) / (double)CLOCK_SECOND);
+    metrics_print_one(out, "posenc_store_names", "gauge", "Names of --store that this process knows.",
+                      (double)s3_index_n(s3->index));
+    metrics_print_one(out, "posenc_store_spoiled_total", "counter", "Blobs that had another digest than their name.",
+                      (double)atomic_load(&s3->names.bucket->n_spoiled));
+    if (s3->cache)
+        cache_print_metrics(s3->cache, out);
 }
 
 /* ---- The whole ------------------------------------------------------------------------------------------------- */

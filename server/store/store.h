@@ -433,6 +433,7 @@ struct cache_figures {
     uint64_t n_hits, n_misses, n_spoiled, n_failed, n_bytes;
 };
 struct cache_figures cache_figures(struct cache *cache);
+void cache_print_metrics(struct cache *cache, FILE *out); /* the same for /metrics */
 
 /* ---- s3_sweep.c -------------------------------------------------------------------------------------------------- */
 
