@@ -5,7 +5,7 @@
  *     address: 'cols=0,1&cur=3,0',      whatever else an address says
  *     touch: [slide(…), pick(…)],       controls of the story; a figure is touched itself too
  *     versions: ['printed', 'defined'], what a, b… are: `story.printed`, or a name of the story's own
-  *     controls: ['task', 'seed'],       of the view's own controls those that are shown; else none
+ *     controls: ['task', 'seed'],       of the view's own controls those that are shown; else none
  *   }) */
 
 export const figure = (name, view, more) => ({ touch: [], ...more, name, view });
