@@ -318,6 +318,8 @@ void http_end(void *self, bool is_complete)
 {
     struct http_connection *connection = self;
     struct http *http = connection->daemon->http;
+    if (connection->request.is_settling) /* its client has reset the connection before the call that suspends it */
+        transport_resume(connection);
     assert(!connection->request.is_suspended);
     http->events->end(connection->request.exchange, is_complete);
     connection->request.exchange = NULL;

@@ -1,4 +1,5 @@
 """Network failures: too few descriptors, clients that reset in every phase, calls that are cut short or interrupted."""
+import collections
 import os
 import random
 import resource
@@ -6,9 +7,9 @@ import time
 
 import pytest
 
-from conftest import SANITIZED
+from conftest import SANITIZED, start_server
 from faults import AGAIN, DROPPED, INTERRUPTED, REQUESTS, RESET, SHORT, WEIGHTS, answer_of, answer_on_new, faulty_server, is_right, put
-from connection import Client, get, is_quiet, metric, wait_until
+from connection import Client, get, is_quiet, metric, post, wait_until
 
 NAMES = [name for name in REQUESTS if not name.startswith(("PUT", "list"))]
 preloaded = pytest.mark.skipif(SANITIZED, reason="preloads")
@@ -94,6 +95,22 @@ def test_clients_that_reset_in_every_phase(faulty):
             client.reset()
     assert is_right(faulty)
     assert wait_until(lambda: is_quiet(faulty) and metric(faulty, "posenc_connections") <= before + 1)
+
+
+@pytest.mark.parametrize("behind", [2, 8])
+def test_clients_that_reset_before_the_next_turn_of_the_loop(behind):
+    """A request that a worker is to answer has been read whole, and the reset arrives before the daemon is called for it again."""
+    body = b'{"scheme":"rope","head_dim":64,"format":"raw","positions":[' + b"1," * 9000 + b"%d]}"
+    with start_server("--io-threads", "1", "--workers", "1", "--log-level", "error") as server:
+        clients = collections.deque()
+        for i in range(4000):
+            clients.append(Client(server))
+            clients[-1].send(post(body % i))
+            if len(clients) > behind:
+                clients.popleft().reset()
+        for client in clients:
+            client.reset()
+        assert wait_until(lambda: is_quiet(server)) and server.is_alive()
 
 
 # ---- Descriptors ----------------------------------------------------------------------------------------------------------
