@@ -19,12 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum type { U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64, N_TYPES };
-
-static const char *const type_names[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
-                                         "bool", "string", "array", "u64", "i64", "f64"};
-static const unsigned char sizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-
 enum {
     KEYS_MAX = 65536,
     TENSORS_MAX = 1048576,
@@ -93,43 +87,11 @@ static bool has(const struct head *h, uint64_t n) { return n <= h->n - h->at; }
 
 static bool need(struct head *h, uint64_t n) { return has(h, n) || fail_cut(h, n); }
 
-static uint64_t integer_at(const char *bytes, unsigned n)
-{
-    uint64_t x = 0;
-    for (unsigned i = 0; i < n; i++)
-        x |= (uint64_t)(unsigned char)bytes[i] << 8 * i;
-    return x;
-}
-
 static uint64_t take(struct head *h, unsigned n)
 {
-    uint64_t x = integer_at(h->bytes + h->at, n);
+    uint64_t x = api_gguf_integer(h->bytes + h->at, n);
     h->at += n;
     return x;
-}
-
-/* ---- Text ---- */
-
-static bool is_utf8(const char *text, size_t n)
-{
-    const unsigned char *p = (const unsigned char *)text, *end = p + n;
-    while (p < end) {
-        unsigned more = *p < 0x80                 ? 0
-                        : *p >= 0xc2 && *p < 0xe0 ? 1
-                        : *p >= 0xe0 && *p < 0xf0 ? 2
-                        : *p >= 0xf0 && *p < 0xf5 ? 3
-                                                  : 4;
-        if (more == 4 || (size_t)(end - p) <= more || *p == 0)
-            return false;
-        if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) || (*p == 0xf0 && p[1] < 0x90) ||
-            (*p == 0xf4 && p[1] > 0x8f))
-            return false;
-        for (unsigned i = 1; i <= more; i++)
-            if ((p[i] & 0xc0) != 0x80)
-                return false;
-        p += 1 + more;
-    }
-    return true;
 }
 
 static bool is_word(const char *name, size_t n, const char *word)
@@ -197,19 +159,19 @@ static bool skip_array(struct head *h, bool is_kept)
     if (!need(h, 12))
         return false;
     uint64_t type = take(h, 4), count = take(h, 8);
-    if (type >= N_TYPES)
+    if (type >= API_GGUF_N_TYPES)
         return fail_item(h, "has a type above 12");
-    if (type == ARRAY)
+    if (type == API_GGUF_ARRAY)
         return fail_item(h, "is an array of arrays");
-    if (type == STRING)
+    if (type == API_GGUF_STRING)
         return skip_strings(h, count);
-    if (!need(h, count > UINT64_MAX / 8 ? UINT64_MAX : count * sizes[type]))
+    if (!need(h, count > UINT64_MAX / 8 ? UINT64_MAX : count * api_gguf_size(type)))
         return false;
     if (is_kept && count > ELEMENTS_MAX)
         return fail_item(h, "has more than 65536 elements");
-    if (type == BOOL && is_kept && !check_booleans(h, count))
+    if (type == API_GGUF_BOOL && is_kept && !check_booleans(h, count))
         return false;
-    h->at += (size_t)(count * sizes[type]);
+    h->at += (size_t)(count * api_gguf_size(type));
     return true;
 }
 
@@ -222,7 +184,7 @@ static bool skip_string(struct head *h, bool is_kept)
         return false;
     if (is_kept && n > STRING_MAX)
         return fail_item(h, "is a string of more than 1024 bytes");
-    if (is_kept && !is_utf8(h->bytes + h->at, (size_t)n))
+    if (is_kept && !api_gguf_is_text(h->bytes + h->at, (size_t)n))
         return fail_item(h, "is a string that is not UTF-8");
     h->at += (size_t)n;
     return true;
@@ -233,15 +195,15 @@ static bool skip_value(struct head *h, bool is_kept)
     if (!need(h, 4))
         return false;
     uint64_t type = take(h, 4);
-    if (type >= N_TYPES)
+    if (type >= API_GGUF_N_TYPES)
         return fail_item(h, "has a type above 12");
-    if (type == STRING)
+    if (type == API_GGUF_STRING)
         return skip_string(h, is_kept);
-    if (type == ARRAY)
+    if (type == API_GGUF_ARRAY)
         return skip_array(h, is_kept);
-    if (!need(h, sizes[type]) || (type == BOOL && !check_booleans(h, 1)))
+    if (!need(h, api_gguf_size(type)) || (type == API_GGUF_BOOL && !check_booleans(h, 1)))
         return false;
-    h->at += sizes[type];
+    h->at += api_gguf_size(type);
     return true;
 }
 
@@ -267,7 +229,7 @@ static bool walk_key(struct head *h)
     if (n == 0 || n > KEY_BYTES_MAX)
         return fail(h, n ? "a key has more than 65535 bytes" : "a key is empty");
     bool is_kept = is_wanted(name, (size_t)n);
-    if (is_kept && !is_utf8(name, (size_t)n))
+    if (is_kept && !api_gguf_is_text(name, (size_t)n))
         return fail(h, "a key is not UTF-8");
     if (is_kept)
         h->kept[h->n_kept++] = (struct kept){name, (uint32_t)n, hash_of(name, (size_t)n)};
@@ -331,9 +293,9 @@ static bool read_alignment(struct head *h)
     const char *value = key->name + key->n;
     h->item = key->name;
     h->n_item = key->n;
-    if (integer_at(value, 4) != U32)
+    if (api_gguf_integer(value, 4) != API_GGUF_U32)
         return fail_item(h, "is not a u32");
-    h->alignment = (uint32_t)integer_at(value + 4, 4);
+    h->alignment = (uint32_t)api_gguf_integer(value + 4, 4);
     bool is_power = h->alignment && !(h->alignment & (h->alignment - 1));
     return is_power || fail_item(h, "is no power of two");
 }
@@ -434,103 +396,17 @@ static bool walk_tensors(struct head *h)
     return true;
 }
 
-/* ---- Values ---- */
-
-static bool type_allowed(uint64_t type, uint64_t element, unsigned stored)
-{
-    if (type == ARRAY)
-        return (element == U32 && stored & PE_GGUF_ARRAY_U32) || (element == I32 && stored & PE_GGUF_ARRAY_I32) ||
-               (element == BOOL && stored & PE_GGUF_ARRAY_BOOL);
-    return (type == U32 && stored & PE_GGUF_U32) || (type == F32 && stored & PE_GGUF_F32) ||
-           (type == BOOL && stored & PE_GGUF_BOOL) || (type == STRING && stored & PE_GGUF_STRING);
-}
-
-/* "u32, array of i32" */
-static void spell(unsigned stored, char *out, size_t room)
-{
-    static const struct {
-        unsigned bit;
-        const char *name;
-    } names[] = {{PE_GGUF_U32, "u32"},          {PE_GGUF_F32, "f32"},         {PE_GGUF_BOOL, "bool"},
-                 {PE_GGUF_STRING, "string"},    {PE_GGUF_ARRAY_U32, "u32[]"}, {PE_GGUF_ARRAY_I32, "i32[]"},
-                 {PE_GGUF_ARRAY_BOOL, "bool[]"}};
-    size_t used = 0;
-    *out = '\0';
-    for (size_t i = 0; i < sizeof names / sizeof *names && used < room; i++)
-        if (stored & names[i].bit)
-            used += (size_t)snprintf(out + used, room - used, "%s%s", used ? ", " : "", names[i].name);
-}
+/* ---- The fields of the answer ---- */
 
 static bool check_type(struct head *h, const struct kept *key, unsigned stored)
 {
-    const char *value = key->name + key->n;
-    uint64_t type = integer_at(value, 4), element = type == ARRAY ? integer_at(value + 4, 4) : 0;
-    char pointer[PE_POINTER_MAX], allowed[80];
-    if (type_allowed(type, element, stored))
+    char pointer[PE_POINTER_MAX], type[API_GGUF_TYPE_BYTES], allowed[API_GGUF_TYPES_BYTES];
+    if (api_gguf_is_stored_as(key->name + key->n, stored, type, allowed))
         return true;
     snprintf(pointer, sizeof pointer, "%s", h->pointer);
     api_pointer_push(pointer, key->name, key->n);
-    spell(stored, allowed, sizeof allowed);
-    return api_fail(h->problem, 422, pointer, "%.*s is stored as %s%s; llama.cpp reads %s and refuses the file",
-                    (int)key->n, key->name, type_names[type == ARRAY ? element : type], type == ARRAY ? "[]" : "",
-                    allowed);
-}
-
-static double real_at(const char *bytes, uint64_t type)
-{
-    uint64_t bits = integer_at(bytes, sizes[type]);
-    uint32_t low = (uint32_t)bits;
-    float single;
-    double x;
-    switch (type) {
-    case F32: memcpy(&single, &low, sizeof single); return (double)single;
-    case F64: memcpy(&x, &bits, sizeof x); return x;
-    case I8: return (double)(int8_t)bits;
-    case I16: return (double)(int16_t)bits;
-    case I32: return (double)(int32_t)bits;
-    case I64: return (double)(int64_t)bits;
-    default: return (double)bits;
-    }
-}
-
-static struct pe_value scalar_at(const char *bytes, uint64_t type)
-{
-    if (type == BOOL)
-        return (struct pe_value){.kind = PE_BOOLEAN, .boolean = *bytes != 0};
-    if (type == U32)
-        return (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)integer_at(bytes, 4)};
-    return (struct pe_value){.kind = PE_REAL, .real = real_at(bytes, type)};
-}
-
-static bool array_at(struct head *h, const char *bytes, struct pe_value *value)
-{
-    uint64_t type = integer_at(bytes, 4), count = integer_at(bytes + 4, 8);
-    *value = (struct pe_value){.kind = PE_NULL};
-    if (type == STRING) /* no key is one */
-        return true;
-    double *numbers = api_arena_array(h->arena, (size_t)count + 1, sizeof *numbers);
-    if (!numbers)
-        return api_fail_memory(h->problem);
-    for (uint64_t i = 0; i < count; i++)
-        numbers[i] = real_at(bytes + 12 + i * sizes[type], type);
-    struct pe_tensor array = {.dtype = PE_F64, .rank = 1, .shape = {count}, .data = numbers};
-    *value = (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = array};
-    return true;
-}
-
-static bool value_of(struct head *h, const struct kept *key, struct pe_value *value)
-{
-    const char *bytes = key->name + key->n;
-    uint64_t type = integer_at(bytes, 4);
-    if (type == ARRAY)
-        return array_at(h, bytes + 4, value);
-    if (type != STRING) {
-        *value = scalar_at(bytes + 4, type);
-        return true;
-    }
-    *value = (struct pe_value){.kind = PE_STRING};
-    value->string = api_arena_string(h->arena, bytes + 12, (size_t)integer_at(bytes + 4, 8));
-    return value->string || api_fail_memory(h->problem);
+    return api_fail(h->problem, 422, pointer, "%.*s is stored as %s; llama.cpp reads %s and refuses the file",
+                    (int)key->n, key->name, type, allowed);
 }
 
 static bool add(struct head *h, const struct kept *key, struct pe_field *fields, size_t *n)
@@ -540,7 +416,7 @@ static bool add(struct head *h, const struct kept *key, struct pe_field *fields,
     if (!field->name)
         return api_fail_memory(h->problem);
     ++*n;
-    return value_of(h, key, &field->value);
+    return api_gguf_value(h->arena, key->name + key->n, &field->value, h->problem);
 }
 
 /* The keys of the architecture with their values, and some others, which the answer names as without effect. */
@@ -568,34 +444,14 @@ static bool add_keys(struct head *h, struct pe_field *fields, size_t *n)
     return true;
 }
 
-/* ---- The tensors ---- */
-
-/* {"needs":[first,last]}: the bytes of the file that were not sent; null: they are not known. */
-static bool put_needs(struct head *h, const struct found *found, uint64_t first, struct pe_value *value)
+/* The tensor's numbers, or the bytes of the file that were not sent. */
+static bool put_tensor(struct head *h, const struct found *found, uint64_t start, struct pe_value *value)
 {
-    struct pe_field *needs = api_arena_array(h->arena, 1, sizeof *needs);
-    struct pe_value *items = api_arena_array(h->arena, 2, sizeof *items);
-    if (!needs || !items)
-        return api_fail_memory(h->problem);
-    bool is_known = found->is_there && !h->is_cut && found->offset <= UINT64_C(1) << 62 && found->count;
-    items[0] = (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)first};
-    items[1] = (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)(first + 4 * found->count - 1)};
-    *needs = (struct pe_field){"needs", {.kind = PE_NULL}};
-    if (is_known)
-        needs->value = (struct pe_value){.kind = PE_LIST, .list = {items, 2}};
-    *value = (struct pe_value){.kind = PE_OBJECT, .object = {needs, 1}};
-    return true;
-}
-
-static bool put_numbers(struct head *h, const struct found *found, uint64_t first, struct pe_value *value)
-{
-    float *numbers = api_arena_array(h->arena, (size_t)found->count + 1, sizeof *numbers);
-    if (!numbers)
-        return api_fail_memory(h->problem);
-    memcpy(numbers, h->bytes + first, (size_t)found->count * sizeof *numbers);
-    struct pe_tensor array = {.dtype = PE_F32, .rank = 1, .shape = {found->count}, .data = numbers};
-    *value = (struct pe_value){.kind = PE_ARRAY, .array = array};
-    return true;
+    uint64_t first = start + found->offset, bytes = 4 * found->count;
+    bool is_placed = found->is_there && !h->is_cut && found->offset <= UINT64_C(1) << 62;
+    if (is_placed && first <= h->n && bytes <= h->n - first)
+        return api_gguf_numbers(h->arena, h->bytes + first, found->count, value, h->problem);
+    return api_gguf_needs(h->arena, first, is_placed ? bytes : 0, value, h->problem);
 }
 
 static bool add_tensors(struct head *h, struct pe_field *fields, size_t *n)
@@ -607,20 +463,16 @@ static bool add_tensors(struct head *h, struct pe_field *fields, size_t *n)
         return api_fail_memory(h->problem);
     for (int i = 0; i < TENSORS; i++) {
         const struct found *found = &h->tensors[i];
-        uint64_t first = start + found->offset, bytes = 4 * found->count;
-        bool is_sent = !h->is_cut && found->offset <= UINT64_C(1) << 62 && first <= h->n && bytes <= h->n - first;
         if (!found->is_there && !h->is_cut)
             continue;
         struct pe_field *member = &members[n_members++];
         member->name = pe_gguf_tensor_names[i];
-        if (!(is_sent ? put_numbers : put_needs)(h, found, first, &member->value))
+        if (!put_tensor(h, found, start, &member->value))
             return false;
     }
     fields[(*n)++] = (struct pe_field){"tensors", {.kind = PE_OBJECT, .object = {members, n_members}}};
     return true;
 }
-
-/* ---- The whole ---- */
 
 bool api_gguf_parse(struct api_arena *arena, const char *bytes, size_t n, const char *pointer, struct pe_value *value,
                     struct api_problem *problem)

@@ -261,6 +261,49 @@ bool api_gguf_parse(struct api_arena *arena, const char *bytes, size_t n, const 
                     struct api_problem *problem);
 static inline bool api_gguf_looks_like(const char *bytes, size_t n) { return n >= 4 && memcmp(bytes, "GGUF", 4) == 0; }
 
+/* ---- gguf_value.c ------------------------------------------------------------------------------------------------ */
+
+/* The types of values, by the number that the file has for them. */
+enum api_gguf_type {
+    API_GGUF_U8,
+    API_GGUF_I8,
+    API_GGUF_U16,
+    API_GGUF_I16,
+    API_GGUF_U32,
+    API_GGUF_I32,
+    API_GGUF_F32,
+    API_GGUF_BOOL,
+    API_GGUF_STRING,
+    API_GGUF_ARRAY,
+    API_GGUF_U64,
+    API_GGUF_I64,
+    API_GGUF_F64,
+    API_GGUF_N_TYPES
+};
+enum { API_GGUF_TYPE_BYTES = 16, API_GGUF_TYPES_BYTES = 80 }; /* the name of a type, of all that are read */
+
+/* Bytes of one; 0: of a string or an array. */
+unsigned api_gguf_size(uint64_t type);
+/* Of n bytes, at most 8, the lowest first. */
+uint64_t api_gguf_integer(const char *bytes, unsigned n);
+/* Are the n bytes UTF-8 without a NUL? */
+bool api_gguf_is_text(const char *text, size_t n);
+
+/* In the next two the bytes of a value begin with its type; the walk has found that all of them are there. */
+
+/* Is the type among those `allowed`, PE_GGUF_… bits? is: its name; names: those that are allowed, "u32, u32[]". */
+bool api_gguf_is_stored_as(const char *bytes, unsigned allowed, char is[API_GGUF_TYPE_BYTES],
+                           char names[API_GGUF_TYPES_BYTES]);
+/* Copied to the arena; null: an array of strings, which no key about positions is. */
+bool api_gguf_value(struct api_arena *arena, const char *bytes, struct pe_value *value, struct api_problem *problem);
+
+/* A tensor that was not sent: {"needs":[first,last]}, its bytes in the file; {"needs":null} with n_bytes = 0. */
+bool api_gguf_needs(struct api_arena *arena, uint64_t first, uint64_t n_bytes, struct pe_value *value,
+                    struct api_problem *problem);
+/* One that was: `count` numbers in f32. */
+bool api_gguf_numbers(struct api_arena *arena, const char *bytes, uint64_t count, struct pe_value *value,
+                      struct api_problem *problem);
+
 /* The readers of list.h. */
 #define INPUT(media_type, name)                                                                                        \
     bool api_##name##_read(struct api_request *, const struct api_received *, struct api_problem *);
