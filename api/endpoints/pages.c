@@ -198,11 +198,20 @@ static struct api_reply *file_reply(struct api_request *request, const char *nam
     return with_policy(file ? built_in(file, request->call, cache_control) : no_such_file(name), ancestors_of(request));
 }
 
+/* index.html begins with a picture of this server, so that there is one before the scripts run. An <img> sends no
+ * token, and /docs does not show it. A folder has no other. */
+static const char *front_of(const struct api_request *request)
+{
+    const struct api_call *call = request->call;
+    bool is_start = call->access == API_ACCESS_OPEN && strcmp(call->path, "/") == 0;
+    return is_start || request->host->page->read ? "index.html" : "plain.html";
+}
+
 struct api_reply *api_front(struct api_request *request)
 {
     if (!request->host->page)
         return api_refusal(404, "this program was built without its page");
-    return file_reply(request, "index.html", always_asked);
+    return file_reply(request, front_of(request), always_asked);
 }
 
 struct api_reply *api_page_file(struct api_request *request)

@@ -3,7 +3,8 @@
 #
 # NAME is that of the struct api_page: page_built_in, or another one, whose files are taken as they are. FILEs are names
 # below FOLDER, e.g. index.html views/table.js. Each becomes a struct api_page_file, compressed; BUILD is a hash of all
-# names and bytes. index.html says where the files are: /ui/BUILD in it becomes /ui/ and that hash.
+# names and bytes. index.html says where the files are: /ui/BUILD in it becomes /ui/ and that hash. plain.html is made
+# of it, without its picture, which only the start of a server without tokens may ask for.
 # Scripts and styles lose what only their readers need (esbuild, one file at a time: what a file imports and exports
 # keeps its name), texts their ends of lines: three tenths of their compressed bytes. Who follows a script by the numbers
 # of its lines has it served from its folder (--ui-dir). Needs esbuild, gzip, od, sed and sha256sum.
@@ -64,7 +65,11 @@ made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 shorten "$@"
 build=$(build_of "$@")
-[ ! -f "$made/index.html" ] || sed "s|/ui/BUILD|/ui/$build|g" "$folder/index.html" >"$made/index.html"
+if [ -f "$made/index.html" ]; then
+    sed "s|/ui/BUILD|/ui/$build|g" "$folder/index.html" >"$made/index.html"
+    sed '/class="live-picture"/d' "$made/index.html" >"$made/plain.html"
+    set -- "$@" plain.html
+fi
 
 echo '/* Made by server/page/embed.sh. */'
 printf '#include "server/page/page.h"\n\n'

@@ -18,8 +18,8 @@ static char *metrics_print(size_t *n_bytes)
     return text;
 }
 
-/* A page of two files: "<p>", and one that is empty. */
-static char *_Atomic plain_files[2];
+/* A page of three files: "<p>" twice, and one that is empty. */
+static char *_Atomic plain_files[3];
 static const struct api_page_file page_files[] = {
     {.name = "index.html",
      .gzip = "\37\213\10\0\0\0\0\0\2\3\263\51\260\3\0\273\241\156\74\3\0\0\0",
@@ -32,8 +32,14 @@ static const struct api_page_file page_files[] = {
      .n_gzip = 20,
      .n_bytes = 0,
      .digest = "def",
-     .plain = &plain_files[1]}};
-static const struct api_page some_page = {.build = "0123456789abcdef", .files = page_files, .n_files = 2};
+     .plain = &plain_files[1]},
+    {.name = "plain.html",
+     .gzip = "\37\213\10\0\0\0\0\0\2\3\263\51\260\3\0\273\241\156\74\3\0\0\0",
+     .n_gzip = 23,
+     .n_bytes = 3,
+     .digest = "ghi",
+     .plain = &plain_files[2]}};
+static const struct api_page some_page = {.build = "0123456789abcdef", .files = page_files, .n_files = 3};
 
 static const struct api_host host = {.max_body = 1 << 20,
                                      .max_answer = 1 << 26,

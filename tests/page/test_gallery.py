@@ -1,5 +1,7 @@
 """The start view: a card for each scheme, pairs of models, search, and links that lead where they say."""
+import html
 import json
+import re
 import urllib.parse
 
 import pytest
@@ -199,6 +201,16 @@ def assert_shows_its_base(page):
     query = urllib.parse.urlencode({**state["a"], "outputs": "cos", "format": "png", "zoom": 2})
     assert page.driver.execute_async_script(SAME_PICTURE, f"/encode?{query}") is True
     return base
+
+
+def test_the_document_begins_with_the_picture_of_the_slider(open_page, server):
+    """It is there before a script has run, and the slider has nothing to move away from it."""
+    [address] = re.findall(r'<img[^>]* src="([^"]*)"', html.unescape(server.get("/").body.decode()))
+    gallery = open_page()
+    state = state_of(gallery.find('main .live [data-action="open"]').get_attribute("href"))
+    path, query = address.split("?")
+    assert path == "/encode"
+    assert dict(urllib.parse.parse_qsl(query)) == {**{key: str(value) for key, value in state["a"].items()}, "outputs": "cos", "format": "png", "zoom": "2"}
 
 
 def test_the_slider_shows_what_the_server_draws(open_page):

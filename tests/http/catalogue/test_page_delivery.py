@@ -27,6 +27,7 @@ SCRIPTS = [f for f in FILES if f.endswith(".js")]
 ENDLESS = "public, max-age=31536000, immutable"
 POLICY = ("default-src 'none'; base-uri 'none'; frame-ancestors 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; "
           "img-src 'self' blob: data:; require-trusted-types-for 'script'; trusted-types 'none'")
+FRONTS = ["index.html", "plain.html"]  # the second: what /docs is, and / where a token is needed, which an <img> cannot send
 KIB = 1024
 
 
@@ -55,12 +56,14 @@ def base(session_server):
 
 def places(base):
     """(path, file, Cache-Control) of the page's addresses and of every file."""
-    return [("/", "index.html", "no-cache"), ("/docs", "index.html", "no-cache"), *((f"{base}/{name}", name, ENDLESS) for name in FILES)]
+    return [("/", "index.html", "no-cache"), ("/docs", "plain.html", "no-cache"), *((f"{base}/{name}", name, ENDLESS) for name in FILES)]
 
 
 def expected(base, name):
-    content = (FOLDER / name).read_bytes()
-    return content.replace(b"/ui/BUILD", base.encode()) if name == "index.html" else content
+    if name not in FRONTS:
+        return (FOLDER / name).read_bytes()
+    lines = (FOLDER / "index.html").read_text().replace("/ui/BUILD", base).splitlines(keepends=True)
+    return "".join(line for line in lines if name == "index.html" or "<img" not in line).encode()
 
 
 def shortened(names, folder=FOLDER):
@@ -75,7 +78,7 @@ def shortened(names, folder=FOLDER):
 @pytest.fixture(scope="module")
 def embedded(base):
     """Each file as it is in the program."""
-    found = {name: expected(base, name) for name in FILES} | shortened([f for f in FILES if f.endswith((".js", ".css"))])
+    found = {name: expected(base, name) for name in {*FILES, *FRONTS}} | shortened([f for f in FILES if f.endswith((".js", ".css"))])
     for name in FILES:
         if name.endswith(".json"):
             found[name] = json.dumps(json.loads(source(name)), ensure_ascii=False, separators=(",", ":")).encode()
@@ -572,6 +575,8 @@ def test_the_page_is_open_and_its_data_is_not(guarded):
     for path in ("/", "/docs", "/cmaps", "/limits", f"{base}/main.js", f"{base}/text/zh.json"):
         for headers in ({}, bearer("nonsense"), bearer(READER)):
             assert guarded.get(path, headers).status == 200, path
+    for headers in ({}, bearer(READER)):  # an <img> sends none, so it would be refused
+        assert guarded.get("/", headers).body == guarded.get("/docs", headers).body == expected(base, "plain.html")
     assert guarded.get(f"{base}/none.js").status == guarded.get("/ui/old/main.js").status == 404
     for path in ("/schemes", "/presets", "/openapi.json", "/encode?scheme=rope&len=2", "/ui", "/nothing"):
         assert guarded.get(path).status == 401, path
@@ -618,7 +623,7 @@ def test_files_from_a_folder(developing):
     assert base_of(developing) == "/ui/dev"
     for path, name, _ in places("/ui/dev"):
         answer = developing.get(path, {"Accept-Encoding": "gzip", "If-None-Match": "*"})
-        assert answer.status == 200 and answer.body == expected("/ui/dev", name), path
+        assert answer.status == 200 and answer.body == expected("/ui/dev", "index.html" if name in FRONTS else name), path
         assert answer.headers["Cache-Control"] == "no-store" and answer.headers["ETag"] is None and answer.headers["Content-Encoding"] is None
         assert answer.headers["Content-Type"] == TYPES[pathlib.Path(name).suffix] and answer.headers["Content-Security-Policy"] == POLICY
         head = developing.request("HEAD", path)
