@@ -14,9 +14,9 @@ import threading
 import time
 
 import pytest
-from conftest import SANITIZED, Stopwatch, start_server
+from conftest import SANITIZED, Stopwatch, slowness, start_server
 
-LOOP_MS = 8  # of one request from its first byte to the end of its answer, on a slow machine
+LOOP_MS = 8 * slowness()  # of one request from its first byte to the end of its answer
 
 measures_time = pytest.mark.skipif(SANITIZED, reason="measures time")
 Q = [[[0.5] * 64]]

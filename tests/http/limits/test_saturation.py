@@ -4,7 +4,8 @@ clients: /healthz, /readyz and /metrics, each on a new connection and on one tha
 The limit holds for a machine that runs only the server and its load. If there is more other work than processors (the
 load average before the test), the limit grows in proportion. If processors are taken without appearing in the load
 average (a virtual machine's neighbours), 99 of 100 may take twice as long. The processor time (schedstat) that the
-loop's thread uses between request and answer is always limited to 50 ms. Each measurement has three tries."""
+loop's thread uses between request and answer is always limited to 50 ms, or more where memory is slow (slowness()).
+Each measurement has three tries."""
 
 import contextlib
 import json
@@ -17,7 +18,7 @@ import time
 
 import pytest
 
-from conftest import SANITIZED, start_server
+from conftest import SANITIZED, slowness, start_server
 from test_limits import clients
 from connection import UNHURRIED, Client, get, metric, post, wait_until
 
@@ -63,10 +64,10 @@ def is_within(times, limit, limit_p99, what):
 
 def assert_quick(server):
     """In the best of three rounds."""
-    limit = LIMIT_MS * max(1, LOAD / os.cpu_count())
+    limit, of_work = LIMIT_MS * max(1, LOAD / os.cpu_count()), LIMIT_MS * slowness()
     for _ in range(3):
         times, work = ask_slowly(server, N_ASKED)
-        rounds = [is_within(times, limit, 2 * limit, "as asked"), is_within(work, LIMIT_MS, LIMIT_MS, "work of the loop")]
+        rounds = [is_within(times, limit, 2 * limit, "as asked"), is_within(work, of_work, of_work, "work of the loop")]
         if all(rounds):
             return
     assert all(rounds), (times[-20:], work[-20:])
