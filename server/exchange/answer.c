@@ -7,7 +7,8 @@
  * plans, and states whether the loop may build; then requests equal to one that a worker has already begun wait for its
  * answer (answers.c).
  *
- * A client that disconnects gives up its own interest only: a worker that others wait for goes on. */
+ * A client that disconnects, or whose time limit is reached, gives up its own interest only: a worker that others wait
+ * for goes on. If the answer cannot be shared, or none waited when the worker asked, one of them leads next. */
 #include "server/exchange/exchange.h"
 
 #include "server/loop/loop.h"
@@ -17,17 +18,28 @@ static struct exchange *exchange_of(struct job *job)
     return (struct exchange *)(void *)((char *)job - offsetof(struct exchange, answering.job));
 }
 
-static bool is_unwanted(void *self)
+static bool is_unwanted(const struct exchange *x)
 {
-    struct exchange *x = self;
     return exchange_is_gone(x) || atomic_load_explicit(&x->ending.is_late, memory_order_relaxed);
+}
+
+static bool is_unwanted_part(const struct answers_part *part)
+{
+    return is_unwanted(
+        (const struct exchange *)(const void *)((const char *)part - offsetof(struct exchange, answering.part)));
+}
+
+/* Neither this request nor an equal one that follows it waits for the answer. */
+static bool is_in_vain(struct exchange *x)
+{
+    return is_unwanted(x) && !answers_are_awaited(x->all->answers, &x->answering.part);
 }
 
 /* api/ calls this while it reads, plans and draws. */
 static bool breathe(void *x) /* worker */
 {
     job_yield();
-    return is_unwanted(x);
+    return is_in_vain(x);
 }
 
 static void spend(struct job *job, uint64_t ns) { exchange_spend(exchange_of(job), ns); } /* worker */
@@ -44,7 +56,7 @@ static struct api_reply *read_and_build(struct exchange *x) /* worker */
 static void answer_work(struct job *job) /* worker */
 {
     struct exchange *x = exchange_of(job);
-    if (is_unwanted(x))
+    if (is_in_vain(x))
         return;
     if (job_age(job) > x->all->options->max_queue_age * CLOCK_SECOND)
         x->answering.is_aged =
@@ -54,12 +66,12 @@ static void answer_work(struct job *job) /* worker */
 }
 
 /* Gives the reply to all equal requests that follow this one. A ready reply gets its body first, since only one thread
- * may create it. */
-static void give_followers(struct exchange *x)
+ * may create it. An unwanted reply that is not repeatable may be that of abandoned work. */
+static void give_followers(struct exchange *x, struct api_reply *reply)
 {
-    bool is_whole = x->reply && exchange_make_whole(x);
-    bool is_given_up = !is_whole || x->answering.is_aged || (is_unwanted(x) && !x->reply->is_repeatable);
-    answers_complete(x->all->answers, &x->answering.part, is_given_up ? NULL : x->reply, x->call);
+    bool is_whole = reply && exchange_make_whole(x, reply);
+    bool is_given_up = !is_whole || x->answering.is_aged || (is_unwanted(x) && !reply->is_repeatable);
+    answers_complete(x->all->answers, &x->answering.part, is_given_up ? NULL : reply, x->call);
 }
 
 static void answer_done(struct job *job)
@@ -68,8 +80,8 @@ static void answer_done(struct job *job)
     struct exchange_answering *answering = &x->answering;
     answering->part.waits_since = job->waits_since;
     if (x->state != EXCHANGE_WORKING) { /* too late: the request has been refused, or its client has disconnected */
+        give_followers(x, answering->made);
         exchange_set_aside(x, answering->made);
-        answers_complete(x->all->answers, &answering->part, NULL, NULL);
         exchange_drop(x);
         return;
     }
@@ -79,7 +91,7 @@ static void answer_done(struct job *job)
     if (answering->is_aged)
         exchange_refuse(x, REFUSED_AGE, x->all->options->max_queue_age);
     x->state = EXCHANGE_DECIDED;
-    give_followers(x);
+    give_followers(x, x->reply);
     exchange_resume(x); /* exchange_go_on is called; it does nothing if the client has disconnected meanwhile */
     exchange_drop(x);
 }
@@ -140,7 +152,8 @@ static bool answer_by_worker(struct exchange *x)
     }
     x->state = EXCHANGE_WORKING;
     x->n_owners++;
-    x->answering.part = (struct answers_part){.completed = {.fire = shared}, .loop = x->all->loop};
+    x->answering.part =
+        (struct answers_part){.completed = {.fire = shared}, .loop = x->all->loop, .is_unwanted = is_unwanted_part};
     transport_suspend(x->connection);
     if (answers_join(x->all->answers, &x->call->api, &x->answering.part) != ANSWERS_FOLLOWS)
         submit(x);

@@ -263,12 +263,34 @@ void answers_complete(struct answers *answers, struct answers_part *leader, stru
     }
 }
 
+bool answers_are_awaited(struct answers *answers, const struct answers_part *leader)
+{
+    bool is_awaited = false;
+    if (!leader->entry)
+        return false;
+    pthread_mutex_lock(&answers->lock);
+    for (const struct answers_part *part = leader->entry->followers; part && !is_awaited; part = part->next)
+        is_awaited = !part->is_unwanted(part);
+    pthread_mutex_unlock(&answers->lock);
+    return is_awaited;
+}
+
+/* With the lock, because a worker that computes for a leader may still ask answers_are_awaited. */
+static struct answers_part *take_followers(struct answers *answers, struct answers_entry *entry)
+{
+    pthread_mutex_lock(&answers->lock);
+    struct answers_part *followers = entry->followers;
+    entry->followers = NULL;
+    pthread_mutex_unlock(&answers->lock);
+    return followers;
+}
+
 void answers_abandon(struct answers *answers)
 {
     for (size_t i = 0; i < N_BUCKETS; i++)
         for (struct answers_entry *entry = answers->buckets[i]; entry; entry = entry->next)
-            for (struct answers_part *part = entry->followers; part; part = entry->followers) {
-                entry->followers = part->next;
+            for (struct answers_part *part = take_followers(answers, entry), *next; part; part = next) {
+                next = part->next; /* fire may free the part */
                 part->reply = NULL;
                 part->completed.fire(&part->completed);
             }

@@ -147,8 +147,9 @@ void answers_keep(struct answers *answers, const struct api_call *call, struct a
 
 /* One request's part in an answer that is being computed; embedded in the object that owns the request. */
 struct answers_part {
-    struct loop_call completed; /* posted to loop; set its fire and loop before answers_join */
+    struct loop_call completed; /* posted to loop; set its fire, loop and is_unwanted before answers_join */
     struct loop *loop;
+    bool (*is_unwanted)(const struct answers_part *part); /* any thread: its client does not wait any more */
     struct api_reply *reply; /* the answer with one more reference, or NULL: answer the request yourself */
     struct call *call;       /* the leader's, which the reply borrows from: held; drop it after the reply */
     bool may_join;           /* if there is no reply: others may still share one (the leader has given up) */
@@ -172,6 +173,10 @@ enum answers_role answers_join(struct answers *answers, const struct api_call *c
  * changed between the requests) are for the leader alone. A ready reply must have its body by now. call: the one that
  * it was made from. */
 void answers_complete(struct answers *answers, struct answers_part *leader, struct api_reply *reply, struct call *call);
+
+/* Whether a request that follows still waits for the answer. Any thread, from answers_join of the leader to its
+ * answers_complete; false for a part that does not lead. */
+bool answers_are_awaited(struct answers *answers, const struct answers_part *leader);
 
 /* For shutdown, when no loop runs: calls completed of every follower, without a reply. */
 void answers_abandon(struct answers *answers);
@@ -359,8 +364,8 @@ bool exchange_keep_call(struct exchange *x, const char *method);
 
 /* ---- send.c ------------------------------------------------------------------------------------------------ */
 
-/* Creates the body of a ready reply (enum api_pace), on the loop; other replies have pieces. False: no memory. */
-bool exchange_make_whole(struct exchange *x);
+/* Creates the body of a ready reply (enum api_pace) to x, on the loop; other replies have pieces. False: no memory. */
+bool exchange_make_whole(struct exchange *x, struct api_reply *reply);
 
 /* Passes x->reply to ../transport/. False closes the connection: without memory nothing better is possible. */
 bool exchange_send(struct exchange *x);

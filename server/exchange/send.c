@@ -23,9 +23,8 @@ enum {
 
 /* Computes all pieces of a small answer one after the other. Each uses a pooled buffer, which is aligned and has room
  * for the longest piece, and is then copied: the answer itself is often a hundredth of that size. NULL: no memory. */
-static char *make_all(struct exchange *x, size_t *n_bytes)
+static char *make_all(struct exchange *x, const struct api_reply *reply, size_t *n_bytes)
 {
-    const struct api_reply *reply = x->reply;
     uint64_t begun_at = clock_now();
     char *all = NULL, *piece = pool_get(x->all->pool, reply->body->piece_max, true);
     *n_bytes = 0;
@@ -48,14 +47,14 @@ static char *make_all(struct exchange *x, size_t *n_bytes)
     return all;
 }
 
-bool exchange_make_whole(struct exchange *x)
+bool exchange_make_whole(struct exchange *x, struct api_reply *reply)
 {
-    if (x->reply->pace != API_PACE_READY || x->reply->body->n_pieces == 0 || x->reply->body->bytes)
+    if (reply->pace != API_PACE_READY || reply->body->n_pieces == 0 || reply->body->bytes)
         return true;
     size_t n;
-    char *all = make_all(x, &n);
+    char *all = make_all(x, reply, &n);
     if (all)
-        api_reply_finish(x->reply, all, n);
+        api_reply_finish(reply, all, n);
     return all;
 }
 
@@ -64,7 +63,7 @@ static bool is_head(const struct exchange *x) { return strcmp(x->call->api.metho
 /* The reply keeps its body until the exchange ends, when the daemon no longer needs it. False: no memory. */
 static bool add_whole(struct exchange *x, struct transport_answer *answer)
 {
-    if (!exchange_make_whole(x))
+    if (!exchange_make_whole(x, x->reply))
         return false;
     if (x->call->api.must_not_block &&
         !x->answering.is_kept) /* computed by a worker: the body may have been changed in place */

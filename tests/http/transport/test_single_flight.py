@@ -159,6 +159,30 @@ def test_followers_of_a_leader_that_leaves_get_whole_answers(name):
         assert wait_until(lambda: is_quiet(server))
 
 
+@pytest.mark.parametrize("ends", ["disconnects", "is late"])
+def test_work_that_others_wait_for_goes_on(ends):
+    """The worker that computes for a leader that disconnects, or whose time is over, computes for its follower: nothing
+    is begun again, so the follower's answer counts as shared."""
+    with start_server("--io-threads", "1", "--workers", "1") as server:
+        began = time.monotonic()
+        expected = at_once(server, [LONG["png"]])[0]
+        took = time.monotonic() - began
+        head, line, body = LONG["png"].partition(b"\r\n")
+        leader, follower, before = Client(server), Client(server), metric(server, SHARED)
+        leader.send(head + line + b"X-Request-Timeout: %.3f\r\n" % (0.4 * took) + body if ends == "is late" else LONG["png"])
+        assert wait_until(lambda: metric(server, "posenc_busy_workers") == 1)
+        follower.send(LONG["png"])
+        if ends == "is late":
+            assert leader.answer()[0] == 503
+        else:
+            time.sleep(0.4 * took)
+            leader.reset()
+        status, _, body = follower.answer()
+        assert (status, body) == (200, expected[2]) and metric(server, SHARED) == before + 1
+        follower.__exit__()
+        assert wait_until(lambda: is_quiet(server))
+
+
 def with_table(first):
     """A request of a tensor in its body, whose plan takes a worker and whose answer is streamed from that body."""
     table = np.arange(first, first + 32 * 16, dtype="f4").reshape(32, 16)
