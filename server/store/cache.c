@@ -176,17 +176,18 @@ static bool make_room(struct cache *cache, uint64_t n)
 static bool write_file(struct cache *cache, const char *file, const char *bytes, size_t n)
 {
     char draft[FILES_DRAFT_BYTES];
-    if (!files_write_draft(cache->dir, draft, bytes, n, NULL))
+    int fd = files_write_draft(cache->dir, draft, bytes, n, NULL);
+    if (fd < 0)
         return false;
     bool done = renameat(cache->dir, draft, cache->dir, file) == 0;
     if (!done && errno == EISDIR && unlinkat(cache->dir, file, AT_REMOVEDIR) == 0)
         done = renameat(cache->dir, draft, cache->dir, file) == 0;
-    if (done)
-        return true;
     int kept = errno;
-    unlinkat(cache->dir, draft, 0);
+    if (!done)
+        unlinkat(cache->dir, draft, 0);
+    close(fd);
     errno = kept;
-    return false;
+    return done;
 }
 
 /* Whether the file has n bytes and may be read. What is in them is found when they are read. */

@@ -276,7 +276,8 @@ static enum store_result write_in(const struct opened *dir, const char *name, st
 {
     char draft[FILES_DRAFT_BYTES];
     struct stat status;
-    if (!files_write_draft(dir->fd, draft, writing->bytes, writing->n, &status))
+    int fd = files_write_draft(dir->fd, draft, writing->bytes, writing->n, &status);
+    if (fd < 0)
         return fail(why);
     enum store_result result = rename_draft(dir, draft, name, writing, why);
     if (result == STORE_DONE) {
@@ -285,6 +286,7 @@ static enum store_result write_in(const struct opened *dir, const char *name, st
     } else {
         unlinkat(dir->fd, draft, 0);
     }
+    close(fd);
     return result;
 }
 

@@ -160,25 +160,44 @@ static void print_draft(char *draft)
     snprintf(draft, FILES_DRAFT_BYTES, DRAFT "%0*llx", DRAFT_DIGITS, (unsigned long long)random);
 }
 
-/* The file is locked while it is written, because files_clean takes an unlocked file for one that a crash has left. On
- * a file system without locks it removes nothing. */
-bool files_write_draft(int dir, char draft[FILES_DRAFT_BYTES], const char *bytes, size_t n, struct stat *status)
+/* The file is locked from its creation to its renaming, because files_clean takes an unlocked file for one that a crash
+ * has left. On a file system without locks it removes nothing. It may find the file between open and flock: then that
+ * has lost its name once the lock is free, and another one is opened. */
+static int open_draft(int dir, char *draft)
+{
+    for (;;) {
+        struct stat status;
+        print_draft(draft);
+        int fd = openat(dir, draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        bool is_locked = fd >= 0 && (flock(fd, LOCK_EX) == 0 || files_have_no_locks());
+        bool is_known = is_locked && fstat(fd, &status) == 0;
+        if (is_known && status.st_nlink > 0)
+            return fd;
+        if (!is_known) {
+            int kept = errno;
+            if (fd >= 0)
+                unlinkat(dir, draft, 0);
+            errno = kept;
+            files_close(fd);
+            return -1;
+        }
+        close(fd);
+    }
+}
+
+int files_write_draft(int dir, char draft[FILES_DRAFT_BYTES], const char *bytes, size_t n, struct stat *status)
 {
     struct stat unwanted;
-    print_draft(draft);
-    int fd = openat(dir, draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int fd = open_draft(dir, draft);
     if (fd < 0)
-        return false;
-    bool done = flock(fd, LOCK_EX | LOCK_NB) == 0 || files_have_no_locks();
-    done = done && write_all(fd, bytes, n) && fsync(fd) == 0 && fstat(fd, status ? status : &unwanted) == 0;
-    if (!done)
-        files_close(fd);
-    done = done && close(fd) == 0;
+        return -1;
+    if (write_all(fd, bytes, n) && fsync(fd) == 0 && fstat(fd, status ? status : &unwanted) == 0)
+        return fd;
     int kept = errno;
-    if (!done)
-        unlinkat(dir, draft, 0);
+    unlinkat(dir, draft, 0);
+    files_close(fd);
     errno = kept;
-    return done;
+    return -1;
 }
 
 /* ---- After a crash --------------------------------------------------------------------------------------------- */

@@ -126,9 +126,11 @@ bool store_is_digest(const char *text);
 
 enum { FILES_DRAFT_BYTES = 32 };
 
-/* Writes the bytes and waits until they are on disk; draft is the file's name in dir, until then its writer's alone.
- * False: errno; then no draft is left, unless it cannot be removed. status: of the file; NULL: not wanted. */
-bool files_write_draft(int dir, char draft[FILES_DRAFT_BYTES], const char *bytes, size_t n, struct stat *status);
+/* Writes the bytes and waits until they are on disk; draft is the file's name in dir, until it is renamed its writer's
+ * alone. Returns the descriptor that locks the draft: close it after renaming, since files_clean of a server that
+ * starts removes unlocked drafts. -1: errno; then no draft is left, unless it cannot be removed. status: of the file;
+ * NULL: not wanted. */
+int files_write_draft(int dir, char draft[FILES_DRAFT_BYTES], const char *bytes, size_t n, struct stat *status);
 /* Removes the drafts of writers that crashed, and logs how many. False: the folder cannot be read, see errno. */
 bool files_clean(const char *folder);
 

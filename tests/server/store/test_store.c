@@ -3,9 +3,13 @@
 #include "server/store/store.h"
 #include "tests/support/cmocka.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,6 +48,59 @@ static bool is_there(const char *name)
     char path[256];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return access(path, F_OK) == 0;
+}
+
+/* ---- Drafts ---- */
+
+/* A server that writes "bytes" to the file a.safetensors of the folder. */
+static void *write_a(void *result)
+{
+    char why[STORE_WHY_BYTES];
+    struct store *store = folder_store_new(folder, ".safetensors");
+    struct store_writing writing = {.bytes = "bytes", .n = 5};
+    *(enum store_result *)result = store->write(store->self, "a", &writing, why);
+    store_free(store);
+    return NULL;
+}
+
+/* The number of drafts that have all their bytes. */
+static size_t n_drafts(void)
+{
+    size_t n = 0;
+    DIR *entries = opendir(folder);
+    for (const struct dirent *entry; (entry = readdir(entries));) {
+        struct stat status;
+        bool is_draft = strlen(entry->d_name) == strlen(".posenc-") + 16;
+        n += is_draft && fstatat(dirfd(entries), entry->d_name, &status, 0) == 0 && status.st_size == 5;
+    }
+    closedir(entries);
+    return n;
+}
+
+/* While a writer waits to rename its draft, another server starts; it removes only what a crash has left. */
+TEST_BETWEEN(a_starting_server_leaves_drafts_of_others, folder_make, folder_remove)
+{
+    char path[256];
+    enum store_result result = STORE_FAILED;
+    pthread_t writer;
+    snprintf(path, sizeof path, "%s/.posenc-lock", folder);
+    int held = open(path, O_RDWR | O_CREAT, 0600);
+    assert_int_equal(flock(held, LOCK_EX), 0);
+    assert_int_equal(pthread_create(&writer, NULL, write_a, &result), 0);
+    for (int i = 0; i < 2000 && n_drafts() == 0; i++)
+        usleep(1000);
+    usleep(20000); /* bytes to disk, and the wait for the lock */
+    write_file(".posenc-0123456789abcdef", "crash");
+    assert_int_equal(n_drafts(), 2);
+    struct store *starting = folder_store_new(folder, ".safetensors");
+    assert_int_equal(n_drafts(), 1);
+    assert_false(is_there(".posenc-0123456789abcdef"));
+    close(held);
+    pthread_join(writer, NULL);
+    assert_int_equal(result, STORE_DONE);
+    assert_true(is_there("a.safetensors"));
+    assert_int_equal(n_drafts(), 0);
+    store_free(starting);
 }
 
 /* ---- Answers ---- */
