@@ -198,6 +198,11 @@ size_t api_bytes_width(const struct api_plan_body *stream, const struct pe_outpu
 size_t api_bytes_print(const struct api_plan_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
                        char *dst);
 
+/* ---- json.c ---- */
+
+/* Adds what JSON states of the opening's plan: "scheme":…,"config":{…} and, if the request named one, ,"preset":{…}. */
+void api_json_plan(struct api_text *text, const struct api_opening *opening);
+
 /* ---- safetensors.c ---- */
 
 /* Bytes of the file that such an opening gives. */

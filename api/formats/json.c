@@ -57,7 +57,7 @@ static void add_layer_type(struct api_text *text, const struct pe_preset *preset
         api_text_member(text, "layer_type", is_asked ? asked->string : preset->layers[0].layer_type);
 }
 
-static void add_plan(const struct api_opening *opening, struct api_text *text)
+void api_json_plan(struct api_text *text, const struct api_opening *opening)
 {
     const struct pe_plan *plan = opening->source.plan;
     api_text_put(text, "\"scheme\":");
@@ -70,7 +70,6 @@ static void add_plan(const struct api_opening *opening, struct api_text *text)
         add_layer_type(text, pe_plan_preset(plan), opening->request);
         api_text_put(text, "}");
     }
-    api_text_put(text, ",");
 }
 
 static void add_members(const struct api_opening *opening, struct api_text *text)
@@ -86,8 +85,10 @@ static void add_members(const struct api_opening *opening, struct api_text *text
 static void begin_answer(const struct api_opening *opening, struct api_text *text)
 {
     api_text_put(text, "{");
-    if (opening->source.plan)
-        add_plan(opening, text);
+    if (opening->source.plan) {
+        api_json_plan(text, opening);
+        api_text_put(text, ",");
+    }
     add_members(opening, text);
     api_text_put(text, "\"tensors\":{");
 }

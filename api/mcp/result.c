@@ -324,9 +324,8 @@ static void put_members(struct api_text *text, const struct api_opening *opening
     const char *names[PE_TERMS_MAX];
     uint64_t empty_rows;
     if (plan) {
-        api_text_member(text, "scheme", pe_plan_scheme(plan)->name);
-        api_text_put(text, ",\"config\":");
-        api_text_add(text, opening->config, opening->config_bytes);
+        api_text_put(text, ",");
+        api_json_plan(text, opening);
     }
     for (size_t i = 0; i < opening->n_members; i++) {
         api_text_format(text, ",\"%s\":", opening->members[i].name);

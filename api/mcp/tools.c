@@ -386,7 +386,7 @@ static void put_input_schema(struct api_text *text, const struct api_mcp_tool *t
 
 /* ---- The schema of the result ---- */
 
-/* "name:type", those that are always there; then, behind a ;, those of some answers. */
+/* "name:type" of those that are always there; some answers have more. */
 static const char *members_of(const struct api_mcp_tool *tool)
 {
     switch (tool->kind) {

@@ -88,7 +88,7 @@ def stops(shape, values):
 def test_the_first_numbers_and_a_link_to_all(server, tools, shape_of):
     content = valid(tools, "encode", call(server, "encode", **shape_of))
     whole = server.ask("/encode", **shape_of).json()
-    assert content["config"] == whole["config"] and content["scheme"] == whole["scheme"] and set(content["tensors"]) == set(whole["tensors"])
+    assert content["config"] == whole["config"] and content["scheme"] == whole["scheme"] and "preset" not in content and set(content["tensors"]) == set(whole["tensors"])
     for name, tensor in content["tensors"].items():
         assert tensor["shape"] == whole["tensors"][name]["shape"] and tensor["shown"] == shown(tensor)
         cut = tuple(slice(*axis) for axis in tensor["shown"])
@@ -101,6 +101,15 @@ def test_the_first_numbers_and_a_link_to_all(server, tools, shape_of):
     read = from_safetensors(answer) if path.endswith("safetensors") else {next(iter(whole["tensors"])): from_npy(answer)}
     for name, tensor in whole["tensors"].items():
         assert list(np.asarray(read[name]).shape) == tensor["shape"]
+
+
+@pytest.mark.parametrize("fields", [{"preset": "llama-3.1"}, {"preset": "gemma-3"}, {"preset": "gemma-3", "layer_type": "sliding_attention"}])
+def test_a_preset_is_stated_as_by_the_endpoint(server, tools, fields):
+    content = valid(tools, "encode", call(server, "encode", len=2, **fields))
+    whole = server.ask("/encode", len=2, **fields).json()
+    assert whole["preset"]["name"] == fields["preset"] and content["preset"] == whole["preset"]
+    rows = {"q": [[0.5] * whole["config"]["head_dim"]]}
+    assert call(server, "rotate", **rows, **fields)["preset"] == server.post("/rotate", {**rows, **fields}).json()["preset"]
 
 
 def test_the_link_is_in_the_content(server):
