@@ -322,6 +322,9 @@ bool api_json_check_size(uint64_t max, uint64_t n, const char *where, struct api
 static bool read_document(struct reader *r, const char *text, size_t n)
 {
     struct api_scan scan;
+    size_t mark = api_json_mark(text, n);
+    text += mark;
+    n -= mark;
     if (!api_json_check_size(r->request->max_json, n, r->where, r->problem) ||
         !check_nul(text, n, r->where, r->problem))
         return false;

@@ -49,6 +49,9 @@ void api_scan_drop(struct api_scan *scan);
 /* Offset in the original text of an offset in the skeleton; a place inside a stand-in is the start of its list. */
 size_t api_scan_origin(const struct api_scan *scan, size_t skeleton_at);
 
+/* How many bytes the text's UTF-8 byte order mark has: 3, or 0 without one. RFC 8259 allows a reader to ignore it. */
+size_t api_json_mark(const char *text, size_t n);
+
 /* Line and column (from 1, in characters) of a byte of a text. */
 struct api_place {
     size_t line, column;

@@ -72,6 +72,8 @@ size_t api_scan_origin(const struct api_scan *scan, size_t skeleton_at)
     return skeleton_at - (before->skeleton_at + before->skeleton_bytes) + before->text_at + before->text_bytes;
 }
 
+size_t api_json_mark(const char *text, size_t n) { return n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; }
+
 struct api_place api_place_of(const char *text, size_t n, size_t at)
 {
     struct api_place place = {.line = 1, .column = 1};

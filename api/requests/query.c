@@ -102,10 +102,20 @@ static bool put_json(struct api_text *text, const char *name, const char *value,
     return api_json_check(value, strlen(value), where, problem);
 }
 
+/* Where the value's list or object begins, which a file may begin with a byte order mark and blanks; else the value. */
+static const char *skip_to_json(const char *value)
+{
+    const char *begin = value + api_json_mark(value, strlen(value));
+    begin += strspn(begin, " \t\r\n");
+    return *begin == '[' || *begin == '{' ? begin : value;
+}
+
 /* Writes the value as JSON of the type that its name requires. */
 static bool put_value(struct api_text *text, enum meaning meaning, const char *name, const char *value,
                       struct api_problem *problem)
 {
+    if (meaning != WORD && meaning != WORDS)
+        value = skip_to_json(value);
     bool looks_json = *value == '[' || *value == '{';
     if (meaning == ANY)
         meaning = strchr(value, ',') && !looks_json ? NUMBERS : SCALAR;

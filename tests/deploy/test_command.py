@@ -126,6 +126,18 @@ def test_files(folder):
     assert sorted(os.listdir(folder)) == before
 
 
+@pytest.mark.parametrize("begin", [b"\xef\xbb\xbf", b"\n  ", b"\xef\xbb\xbf\r\n"])
+def test_a_config_may_begin_with_a_mark_or_blanks(tmp_path, begin):
+    config = b'{"model_type":"llama","hidden_size":64,"num_attention_heads":2,"rope_theta":77.0}'
+    (tmp_path / "config.json").write_bytes(config)
+    (tmp_path / "marked.json").write_bytes(begin + config)
+    for words in (["encode", "--len", 2, "--hf"], ["explain"], ["translate"]):
+        plain, marked = posenc(*words, tmp_path), posenc(*words, tmp_path / "marked.json")
+        assert plain.returncode == 0 and b"77" in plain.stdout and (marked.returncode, marked.stdout, marked.stderr) == (0, plain.stdout, b"")
+    (tmp_path / "request.json").write_bytes(begin + b'{"scheme":"rope","len":2}')
+    assert posenc("encode", "--request", tmp_path / "request.json").stdout == posenc("encode", "--scheme", "rope", "--len", 2).stdout
+
+
 def test_options_override_the_request(folder):
     (folder / "all.json").write_text(json.dumps({"scheme": "rope", "layout": "interleaved", "len": 9, "head_dim": 4, "format": "npy", "outputs": ["sin"], "scaling": {"type": "linear", "factor": 2}}))
     done = posenc("encode", "--request", "all.json", "--len", 3, "--format", "json", "--outputs", "cos", "--scaling.type", "default", cwd=folder)
