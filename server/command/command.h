@@ -69,6 +69,7 @@ void line_to_field(char *name); /* "head-dim" is head_dim */
 void line_add(struct bytes *query, const char *name, const char *value);
 /* Does the line give a field of that name as an option? */
 bool line_has(const struct line *line, const char *name);
+bool line_has_members(const struct line *line, const char *object); /* "scaling": of --scaling.factor */
 
 /* Adds what only a file has: the config.json at path, which may be the folder that has it. */
 int line_add_model(struct line *line, const char *path);

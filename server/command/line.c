@@ -160,6 +160,16 @@ static void add_json_text(struct bytes *b, const char *text)
 
 static size_t top_of(const char *path) { return strcspn(path, "."); }
 
+bool line_has_members(const struct line *line, const char *object)
+{
+    for (size_t i = 0; i < line->n_members; i++) {
+        const char *path = line->members[i][0];
+        if (path && top_of(path) == strlen(object) && strncmp(path, object, strlen(object)) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* The members of one object, from the first of them on. */
 static void add_object(struct line *line, size_t first)
 {

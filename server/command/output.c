@@ -2,6 +2,7 @@
 #include "server/command/command.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,17 +68,46 @@ static bool write_pieces(const struct api_reply *reply, FILE *out)
     return is_written && fflush(out) == 0;
 }
 
-/* A file in the making: it is written beside its place, and moved there when all is well. */
-struct draft {
-    char *path, *beside; /* beside NULL: what is at path is no file but a device or a pipe, and is written itself */
-};
+enum { TENSORS_MAX = 64 };
+
+/* Files in the making: each is written beside its place, and moved there when all is well. A signal that ends the
+ * command removes them. */
+static struct draft {
+    char *path;
+    char *volatile beside; /* NULL: what is at path is no file but a device or a pipe, and is written itself */
+} drafts[TENSORS_MAX];
+
+static void remove_drafts(int signum)
+{
+    for (size_t i = 0; i < TENSORS_MAX; i++)
+        if (drafts[i].beside)
+            unlink(drafts[i].beside);
+    signal(signum, SIG_DFL);
+    raise(signum); /* it ends the command when this function returns */
+}
+
+/* A signal that is ignored (nohup) stays ignored. */
+static void watch_signals(void)
+{
+    static const int all[] = {SIGHUP, SIGINT, SIGTERM};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (signal(all[i], remove_drafts) == SIG_IGN)
+            signal(all[i], SIG_IGN);
+}
+
+static void draft_forget(struct draft *draft)
+{
+    char *beside = draft->beside;
+    draft->beside = NULL;
+    free(beside);
+}
 
 static void draft_drop(struct draft *draft)
 {
     if (draft->beside)
         unlink(draft->beside);
+    draft_forget(draft);
     free(draft->path);
-    free(draft->beside);
 }
 
 static bool draft_write(struct draft *draft, const struct api_reply *reply)
@@ -91,14 +121,13 @@ static bool draft_write(struct draft *draft, const struct api_reply *reply)
     }
     bytes_add(&beside, draft->path);
     bytes_add(&beside, ".XXXXXX");
+    draft->beside = beside.p; /* from now on: mkstemp writes each name there before it opens the file */
     int fd = mkstemp(beside.p);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "wb");
     mode_t mask = umask(0);
     umask(mask);
-    if (fd >= 0)
-        draft->beside = beside.p;
-    else
-        free(beside.p);
+    if (fd < 0)
+        draft_forget(draft);
     bool is_written = out && write_pieces(reply, out) && fchmod(fd, 0666 & ~mask) == 0;
     return out && fclose(out) == 0 && is_written;
 }
@@ -106,19 +135,18 @@ static bool draft_write(struct draft *draft, const struct api_reply *reply)
 static bool draft_finish(struct draft *draft)
 {
     bool is_there = !draft->beside || rename(draft->beside, draft->path) == 0;
-    if (is_there) {
-        free(draft->beside);
-        draft->beside = NULL;
-    }
+    if (is_there)
+        draft_forget(draft);
     return is_there;
 }
 
 static int write_file(const struct api_reply *reply, const char *path)
 {
-    struct draft draft = {strdup(path), NULL};
-    bool is_written = draft.path && draft_write(&draft, reply) && draft_finish(&draft);
+    struct draft *draft = &drafts[0];
+    draft->path = strdup(path);
+    bool is_written = draft->path && draft_write(draft, reply) && draft_finish(draft);
     int status = is_written ? DONE : trouble("cannot write %s: %s", path, strerror(errno));
-    draft_drop(&draft);
+    draft_drop(draft);
     return status;
 }
 
@@ -176,21 +204,27 @@ static struct api_reply *ask(struct sending *s, const char *outputs, const char 
     return reply ? reply : api_answer(&host, &call);
 }
 
-/* The words of a shell for the service's: the field is an option here. */
+/* The words of a shell for the service's: the field is an option here, or the member of an object is, whose name is
+ * then the prefix. */
 static bool print_unknown(const struct line *line, const char *sentence)
 {
-    char name[80], nearest[80];
-    int used = 0;
-    if (sscanf(sentence, "unknown field \"%79[^\"]\"%n", name, &used) != 1 || !line_has(line, name))
+    char name[80], prefix[80] = "", nearest[80];
+    int used = 0, more = 0;
+    if (sscanf(sentence, "unknown field \"%79[^\"]\"%n", name, &used) != 1)
         return false;
+    bool is_member = sscanf(sentence + used, " in %78[a-z_]%n", prefix, &more) == 1;
+    if (is_member ? !line_has_members(line, prefix) : !line_has(line, name))
+        return false;
+    used += more;
+    strcat(prefix, is_member ? "." : "");
     bool is_near = sscanf(sentence + used, "; nearest: \"%79[^\"]\"", nearest) == 1;
     if (!is_near && strncmp(sentence + used, "; GET ", 6) != 0) /* a field of another command */
         return false;
     fputs("posenc: unknown option ", stderr);
-    listing_print_option(stderr, "", name);
+    listing_print_option(stderr, prefix, name);
     fputs(is_near ? "; nearest: " : "; posenc schemes NAME lists the fields of a scheme", stderr);
     if (is_near)
-        listing_print_option(stderr, "", nearest);
+        listing_print_option(stderr, prefix, nearest);
     fputc('\n', stderr);
     return true;
 }
@@ -226,8 +260,6 @@ static int verdict(const struct line *line, const struct api_reply *reply)
 
 /* ---- Several tensors to .npy: a file each ---- */
 
-enum { TENSORS_MAX = 64 };
-
 /* "x.npy" and "cos": "x.cos.npy". */
 static char *path_of(const char *path, const char *name)
 {
@@ -257,7 +289,6 @@ static int write_tensor(struct sending *s, const char *name, struct draft *draft
 /* All files appear, or none; then standard error names them. */
 static int write_each(struct sending *s, const char *const *names, size_t n)
 {
-    struct draft drafts[TENSORS_MAX] = {{NULL, NULL}};
     int status = DONE;
     for (size_t i = 0; i < n && !status; i++)
         status = write_tensor(s, names[i], &drafts[i]);
@@ -295,6 +326,7 @@ int output_ask(const struct line *line, const char *method, const char *path)
 {
     struct sending s = {.line = line, .method = method, .path = path};
     int status = line_body(line, &s.body, &s.type);
+    watch_signals();
     struct api_reply *reply = status ? NULL : ask(&s, line->outputs, line->format);
     if (reply && reply->status >= 400) {
         if (!has_several(&s, reply, &status))

@@ -6,8 +6,10 @@ import pathlib
 import pty
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -190,6 +192,14 @@ def test_a_field_is_an_option_here():
     assert done.stderr.decode() == "posenc: unknown option --head-dimm; nearest: --head-dim\n"
     done = posenc("encode", "--scheme", "rope", "--len", 8, "--nothing-like-it", 8)
     assert done.returncode == 2 and done.stderr.decode().startswith("posenc: unknown option --nothing-like-it; ")
+    scaled = ["encode", "--scheme", "rope", "--len", 8, "--scaling.type", "linear"]
+    for wrong in "--scaling.factr", "--scaling.Factor":
+        done = posenc(*scaled, wrong, 8)
+        assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", f"posenc: unknown option {wrong}; nearest: --scaling.factor\n")
+    done = posenc(*scaled, "--scaling.nothing-like-it", 8)
+    assert done.returncode == 2 and '"nothing_like_it" in scaling; allowed: "type"' in done.stderr.decode()
+    done = posenc("encode", "--scheme", "rope", "--len", 8, "--set", 'scaling={"factr":8}')
+    assert done.stderr.decode() == 'posenc: unknown field "factr" in scaling; nearest: "factor" (at /scaling/factr)\n', "no option"
     done = posenc("encode", "--request", "-", input=b'{"scheme":"rope","lenn":8}')
     assert done.stderr.decode() == 'posenc: unknown field "lenn"; nearest: "len" (at /lenn)\n', "no option"
 
@@ -259,6 +269,32 @@ def test_a_closed_pipe_ends_it_silently():
 
 def complete(*words):
     return posenc("--complete", *words).stdout.decode().split()
+
+
+def begun(folder, *words, **more):
+    """The command, when its first file is being written."""
+    process = subprocess.Popen([POSENC, "encode", *words, "-o", folder / "table.npy"], stderr=subprocess.PIPE, **more)
+    end = time.monotonic() + 60
+    while not any(path.stat().st_size for path in folder.iterdir()):
+        assert time.monotonic() < end and process.poll() is None
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("words", [["--scheme", "sinusoidal", "--len", "2000000", "--dim", "128"],
+                                   ["--scheme", "rope", "--len", "2000000", "--head-dim", "128"]], ids=["one file", "a file for each tensor"])
+def test_a_signal_leaves_no_file(tmp_path, words, number):
+    with begun(tmp_path, *words, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as process:  # a shell's & ignores SIGINT
+        process.send_signal(number)
+        assert process.wait(60) == -number and process.stderr.read() == b""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_that_is_ignored_stays_ignored(tmp_path):
+    with begun(tmp_path, "--scheme", "sinusoidal", "--len", "400000", "--dim", "64", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as process:
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(60) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["table.npy"]
 
 
 def test_completion_follows_the_rows():
