@@ -59,6 +59,24 @@ static enum pe_status refuse_beside_map(const struct pe_evidence_kind *other, co
                    pe_text(WAYS));
 }
 
+/* The first field of the request that is of this kind. */
+static const char *field_of(const struct pe_diagnosis *d, const struct pe_evidence_kind *kind)
+{
+    for (size_t i = 0; kind->tensors[i]; i++)
+        if (field(d, kind->tensors[i]))
+            return kind->tensors[i];
+    return kind->input;
+}
+
+static enum pe_status refuse_two(const struct pe_diagnosis *d, const struct pe_evidence_kind *first,
+                                 const struct pe_evidence_kind *second, struct pe_failure *err)
+{
+    char pointer[24] = "/";
+    strncat(pointer, field_of(d, second), sizeof pointer - 2);
+    return pe_fail(err, pointer, "the request has %s and %s; send one of %s", field_of(d, first), field_of(d, second),
+                   pe_text(WAYS));
+}
+
 static enum pe_status choose_kind(struct pe_diagnosis *d, struct pe_failure *err)
 {
     const struct pe_evidence_kind *found = NULL;
@@ -70,8 +88,7 @@ static enum pe_status choose_kind(struct pe_diagnosis *d, struct pe_failure *err
         if (found && kinds[i]->id == PE_OF_MAPS)
             return refuse_beside_map(found, kinds[i], err);
         if (found)
-            return pe_fail(err, "", "the request has %s and %s; send one of %s", found->tensors[0],
-                           kinds[i]->tensors[0], pe_text(WAYS));
+            return refuse_two(d, found, kinds[i], err);
         found = kinds[i];
     }
     d->evidence.kind = found;

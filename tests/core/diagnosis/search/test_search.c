@@ -108,7 +108,7 @@ TEST(wrong_questions_are_refused)
     refuse("{'scheme':'rope'}", "", "no tensor");
     refuse("{'scheme':'rope','cos':[[1,1]]}", "/sin", "missing");
     refuse("{'scheme':'rope','q':[[1,2]]}", "/q_out", "missing");
-    refuse("{'encoding':[[1,2]],'bias':[[[0]]]}", "", "send one of");
+    refuse("{'encoding':[[1,2]],'bias':[[[0]]]}", "/bias", "send one of");
     refuse("{'q':[[1,2]],'q_out':[[1,2],[3,4]]}", "/q_out", "[2,2]");
     refuse("{'cos':[1,1],'sin':[0,0]}", "/cos", "needed");
     refuse("{'scheme':'rope','head_dim':64,'cos':[[1,1]],'sin':[[0,0]]}", "/head_dim", "64");
