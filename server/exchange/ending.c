@@ -1,5 +1,22 @@
 /* Owns what ends a request before its answer is complete: refusals of the server itself, which take the place of a
- * reply; its client has disconnected or reads too slowly; its own time limit was reached. */
+ * reply; its client has disconnected or reads too slowly; its own time limit was reached.
+ *
+ * The problem: at that moment the request may be anywhere. A worker may be computing its reply, or pieces of a stream;
+ * its call may be the leader that others follow; its head may be out. None of these can be stopped at once, and what
+ * they use must not be freed.
+ *
+ * The idea: an ending sets a flag and replaces, it frees nothing. A worker that computes a reply looks at is_gone and
+ * is_late before it begins and meanwhile, and goes on only if others wait for the same answer (answer.c); a stream
+ * begins no further piece. A reply or stream whose place a refusal takes is set aside and freed with the exchange, when
+ * its last owner has dropped it. A reply that arrives after its request was refused is set aside, too.
+ *
+ * What a client sees depends on how far the answer is. Before the first byte there is a status for each reason; a head
+ * or body that arrives too slowly is refused past the daemon, which accepts no answer in a body. After the first byte
+ * the only honest sign is to cut: the connection closes before the announced length or the last chunk, so that no
+ * client takes a part for the whole (RFC 9112, 8).
+ *
+ * Invariant: at most one reply with a stream is ever set aside, because only the first reply of an exchange may have
+ * one; what follows it are refusals, whose bodies are complete. */
 #include "server/exchange/exchange.h"
 
 #include "server/memory/memory.h"

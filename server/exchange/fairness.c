@@ -1,9 +1,17 @@
 /* Owns the turns of streams, and resuming a request that waits: for a worker, for a piece, for room in its socket, or
  * in the line of streams that have had their share (fairness_must_wait).
  *
- * One turn of the loop serves every stream whose socket takes bytes. With 300 of them a turn would last 27 ms, and
- * /healthz with it. So the more streams there are, the less each may send in a turn, and those that have had their
- * share wait in line behind the others. */
+ * The problem: one turn of the loop serves every stream whose socket takes bytes, each with up to a megabyte. With 300
+ * of them a turn would last 27 ms, and a request for /healthz, or a new connection, would wait as long.
+ *
+ * The idea is that of round-robin queues in routers (deficit round robin, Shreedhar and Varghese 1995), without its
+ * deficits: the more streams there are, the less each may send in one turn, down to SHARE_MIN; and above MANY streams
+ * only TURN_MAX are served in a turn, while the others are suspended in a line. Each turn resumes the first of the
+ * line, and a stream that wants more than its turn enters at the end.
+ *
+ * Invariants: a stream in the line is suspended, and leaves the line whenever it is resumed, for whatever reason, so
+ * that an ending never waits for a turn. Without a line, or with few streams, nothing here costs more than a
+ * comparison. No stream starves: nothing overtakes in the line. */
 #include "server/exchange/exchange.h"
 
 /* ---- The line of streams --------------------------------------------------------------------------------------- */
@@ -50,17 +58,12 @@ void exchange_resume(struct exchange *x)
 
 /* ---- Fairness ---------------------------------------------------------------------------------------------------- */
 
-/* How many streams of a loop are served in one turn, in which order, and how much each may send: the more streams, the
- * less. If every stream were served in each turn, 300 of them would take 27 ms per turn, and a request for /healthz
- * would wait as long. */
 enum {
     MANY = 32,    /* above this number, streams take turns */
     TURN_MAX = 8, /* the number then served in one turn */
     SHARE_MIN = 16 * 1024
 };
 
-/* One turn of the loop serves every stream whose socket accepts bytes. The more streams there are, the less each may
- * send, so that a new connection does not wait for seconds. */
 size_t fairness_share(const struct exchange *x)
 {
     size_t fair = EXCHANGE_BLOCK_MAX / (1 + x->all->n_streams / 8); /* above MANY, the streams take turns */

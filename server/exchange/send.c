@@ -1,9 +1,21 @@
 /* Owns the sending of answers: their headers, light replies from memory, others as streams.
  *
- * The last decisions before the first byte are here, and so are the last refusals: a full queue, too many streams, a
- * client's share of memory. After the head is out nothing can be refused any more, only cut. An answer that is small or
- * complete goes out in one piece with its head; one in a few pieces that are ready is sent from their own buffers;
- * everything else is a stream (stream.c), whose head waits for its first piece so that Server-Timing is true. */
+ * The last decisions before the first byte are here, and so are the last refusals: a full queue, a deadline, quotas of
+ * the token, too many streams, the client's share of memory and of pictures. After the head is out nothing can be
+ * refused any more, only cut (ending.c).
+ *
+ * The problem is that answers differ by nine orders of magnitude, from a hundred bytes to hundreds of gigabytes, while
+ * a small one must not pay for what a large one needs. So there are three ways to the socket. An answer that is small
+ * or complete goes out in one piece with its head, from memory that is cached where equal requests may use it. One of a
+ * few pieces that are all ready is sent from the buffers in which they were computed. Everything else is a stream
+ * (stream.c): a window of pieces that workers compute, which the connection reads, in shares (fairness.c), as its
+ * socket takes bytes. Its head waits for the first piece so that Server-Timing is true. HEAD opens no stream: no piece
+ * is computed.
+ *
+ * Memory that an answer holds is reserved for its client until the client has read it, which may take hours.
+ *
+ * Invariant: what was reserved or counted here is noted in x->sending, and given back from there exactly once, when the
+ * exchange ends, on whatever way. */
 #define _GNU_SOURCE /* stpcpy */
 #include "server/exchange/exchange.h"
 
@@ -207,8 +219,8 @@ static bool hold_picture(struct exchange *x)
 }
 
 /* Counts the memory that the reply holds for as long as its client reads it: its plan, and the bytes of a finished
- * picture. A worker reserved both while it computed the answer. Workers are few, but a slow reader may hold the memory
- * for hours. False: the client's share would be exceeded, and x->reply is now a refusal. */
+ * picture. A worker reserved both while it computed the answer. False: the client's share would be exceeded, and
+ * x->reply is now a refusal. */
 static bool hold(struct exchange *x)
 {
     const struct api_reply *reply = x->reply;

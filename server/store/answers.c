@@ -1,5 +1,20 @@
-/* Reads the few elements that are needed out of a store's XML, without a tree: S3's answers nest no element in itself.
- */
+/* Owns what is read of an object store's answers: lists of names, the code of an error, and the small objects that are
+ * our own names.
+ *
+ * The problem: S3 answers in XML, and of it four things are needed: key and tag of each entry of a list, whether and
+ * where the list goes on, and the code of an error. A parser with a tree would be a library, its memory and its history
+ * of entity attacks, for a few hundred bytes of each answer.
+ *
+ * The idea: elements are found as text between <Name> and </Name>. That is enough because the elements that are read
+ * nest none of their own name, and because S3 and the stores that follow it write them without attributes and prefixes.
+ * The predefined entities are replaced, and three numeric ones that S3 writes; others stay as they are, and a key with
+ * one is no name of ours.
+ *
+ * Invariant: a list that is not understood as a whole is refused, never shortened, since a missing name would look like
+ * a deleted one. So it must end with its closing tag (an answer that breaks off may look whole to libcurl), state
+ * whether it goes on, and where, and each entry must have a key; a key that is no name of ours is passed over.
+ *
+ * Amazon S3 API Reference: ListObjectsV2, and the error responses. */
 #include "server/store/store.h"
 
 #include "api/api.h"

@@ -1,4 +1,21 @@
-/* Owns the keys of the store. They appear in no log and no error. */
+/* Owns the keys with which requests to the store are signed: those of the environment, or of a file that may change
+ * while the server runs.
+ *
+ * The problem: keys of a machine's role are valid for hours, and whatever renews them replaces the file. A restart for
+ * each renewal would lose what is in memory, and a signal would have to come from every such program. So each request
+ * asks for the keys, and each time the file's status is compared with that of the last reading (inode, device, size,
+ * time): a stat costs microseconds, a request to the store milliseconds. If the file cannot be read, the keys that it
+ * had go on being used, with one warning: they are valid for a while, and a file that is being replaced may be missing
+ * for a moment.
+ *
+ * Keys are never mixed: if there is a file, access key, secret and token are all of it, and a caller gets its copy
+ * under the lock, so that all three are of one reading. Only the region falls back, to the environment and then to
+ * us-east-1.
+ *
+ * Invariant: keys appear in no log and no error, and copies on a stack are cleared after use (credentials_wipe).
+ *
+ * The format is that of ~/.aws/credentials; its first section counts. AWS SDKs and Tools Reference Guide: shared config
+ * and credentials files. */
 #define _GNU_SOURCE /* explicit_bzero, O_CLOEXEC */
 #include "server/store/store.h"
 

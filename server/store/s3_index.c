@@ -1,9 +1,21 @@
-/* Owns the index: a sorted array of the names that a bucket had when they were last listed, of some thousand names at
- * most.
+/* Owns the index of a bucket: for each name the tag, digest and size that were last seen, as a sorted array of some
+ * thousand names at most.
  *
- * It serves two purposes. While the store is there, a list with tags shows which names have changed, and only those are
- * read. When a server starts without its store, the index beside the cached blobs states which names it may serve from
- * the cache. A sorted array, because it is read a thousand times for each change, and prints in order. */
+ * The problem is a start without the bucket. The cache (cache.c) has the blobs under their digests, but which name
+ * means which blob is written in the bucket alone, and one small object has to be read for each name. So the index is
+ * kept beside the blobs as a text, and a server that starts serves from it what the cache has, under the tags of that
+ * time; when the bucket answers, its list has the tags of now, and only names whose tag differs are read.
+ *
+ * The index also states which blobs are in use: when the cache needs room, those that no name means are removed first.
+ *
+ * The text has a line that states the place whose names these are, then a line for each name: name, digest, bytes, tag,
+ * the tag last because only it may contain blanks. The text of another place is refused as a whole, because the same
+ * names may mean other blobs there; a line that cannot be read costs only that name.
+ *
+ * Invariant: the index never decides what is right. Where it is out of date the first list corrects it, and each blob
+ * is checked by its digest.
+ *
+ * Names are found by bisection; a digest is looked for in all of them, which only the cache's eviction does. */
 #define _GNU_SOURCE /* open_memstream, strsep */
 #include "server/store/store.h"
 

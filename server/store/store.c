@@ -1,4 +1,21 @@
-/* What folder and bucket have in common: lists, guards, digests. */
+/* Owns what folder, bucket and cache have in common: lists of names, guards, digests, and files that are whole or not
+ * there.
+ *
+ * The files are the hard part. A writer may end in the middle, by a crash or because the disk is full, and other
+ * servers may look into the folder at any moment. So bytes go to a draft, a file under a random name beside the others.
+ * When they are on disk (fsync), the caller renames it to its place, which POSIX does in one step: a reader finds the
+ * old file or the new one.
+ *
+ * A crash leaves its draft, and the next server that starts on the folder removes it. It must not remove that of a
+ * writer at work, perhaps of another machine. A process number means nothing there, and an age only guesses. So a draft
+ * is locked (flock) from its creation until it has been renamed: the kernel drops the lock of a process that ends,
+ * however it ends.
+ *
+ * Invariant: under a file's name are all bytes of one write; a draft that can be locked by another has no writer. On a
+ * file system without locks no draft is removed, rather than a live one.
+ *
+ * "All File Systems Are Not Created Equal" (Pillai et al., OSDI 2014): which orders of write, fsync and rename survive
+ * a crash. */
 #define _GNU_SOURCE /* O_CLOEXEC, flock */
 #include "server/store/store.h"
 #include "server/auth/auth.h"
@@ -160,9 +177,8 @@ static void print_draft(char *draft)
     snprintf(draft, FILES_DRAFT_BYTES, DRAFT "%0*llx", DRAFT_DIGITS, (unsigned long long)random);
 }
 
-/* The file is locked from its creation to its renaming, because files_clean takes an unlocked file for one that a crash
- * has left. On a file system without locks it removes nothing. It may find the file between open and flock: then that
- * has lost its name once the lock is free, and another one is opened. */
+/* files_clean of another server may find the file between open and flock. Then it has lost its name once the lock is
+ * free, and another one is opened. */
 static int open_draft(int dir, char *draft)
 {
     for (;;) {

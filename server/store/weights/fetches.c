@@ -1,9 +1,21 @@
-/* Owns the names that are to be read from the store, and the threads that read them, a few at a time.
+/* Owns the names that are to be read from the store, the threads that read them, a few at a time, and how one name
+ * follows the store.
  *
  * A reading belongs to no request, so it goes on when the requests that wait for it have given up: otherwise a file
  * that takes longer than its clients' patience would begin anew with each of them, and never be there. Equal names are
- * read once, whoever asks (Go's singleflight is the pattern). Names that requests wait for come before those that a
- * comparison has found to have changed. */
+ * read once, whoever asks (Go's singleflight is the pattern). A name that requests gave up before its reading began is
+ * dropped.
+ *
+ * Names that requests wait for come before those that a comparison has found to have changed, and of the READERS_MAX
+ * readers at most LISTED_READERS_MAX read the latter, so that a thousand changed files do not delay a request. When all
+ * read, perhaps slow files, a request looks for itself whether there is a file at all, since that is one short
+ * question. Readers are threads that end when nothing is to be read: a server whose store is quiet has none.
+ *
+ * One name (weights_read): the store reads bytes only if they are not those that memory has, and asks before whether
+ * there is room (`wants`). What cannot be used is passed over, with its version, and logged once (names.c).
+ *
+ * Invariant: a name is busy while it is read. What cannot be read leaves in memory what is there, unless old and new
+ * can never be there together. A fetch is freed by its last user, the reader or a request. */
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/store/weights/weights.h"
 #include "core/inside.h"

@@ -1,5 +1,21 @@
 /* Owns what is known of names apart from their files: which are busy, which files of the store were passed over, and
- * which names were not there. */
+ * which names were not there.
+ *
+ * The problem: an operation of a store takes from microseconds to minutes, and several threads may want one name at the
+ * same time. Memory has to change in the order in which the store did, so one thread at a time works on a name. With a
+ * mutex for each name, those that wait could not end their wait when their client disconnects. So a name is busy while
+ * it is in a list, by a record on the stack of the thread that works on it. Others wait on one condition variable for
+ * all names, and wake at intervals to see whether they are still wanted; with a store, at most NAME_WAITERS_MAX wait
+ * for one name. A wait ends after PATIENCE, counted from when the first of equal requests began to wait, so that the
+ * followers of one that has given up do not begin it anew.
+ *
+ * What failed is remembered, too, because asking again costs a request to the store or a download: a file that is wrong
+ * is not read again while its version stays the same, one with other bytes than the store states not for half a minute,
+ * and a name that was not there is not looked for again for the store's absent_ns (negative caching, RFC 2308). Both
+ * lists have a fixed size and lose their oldest entries, so that clients that ask for invented names do not fill
+ * memory.
+ *
+ * Invariant: a name is busy for at most one thread, and weights.lock is never held during an operation of the store. */
 #include "server/store/weights/weights.h"
 
 #include "core/inside.h"

@@ -1,4 +1,22 @@
-/* Owns how memory follows the store: all names, and all names at intervals. */
+/* Owns how memory follows the store as a whole: at the start, at intervals, and when the server is asked to read again
+ * (SIGHUP).
+ *
+ * The problem: other servers and people change the store, and neither a shared folder nor a bucket reports it. Reading
+ * everything again would be gigabytes. So the store is listed, with a version for each name (inode, size and time of a
+ * file, the tag of an object), and only names whose version is another than in memory are read. What needs no download
+ * is done at once: a name that has gone, or the same bytes in another version. The rest is read by readers, beside each
+ * other (fetches.c), while requests go on with the files that they hold.
+ *
+ * A list is old when it arrives: this server may have stored a name meanwhile, and the list would undo that. So the
+ * table counts its changes, and `since` is that count before the list was asked for: what came later is newer than the
+ * list and is left alone (table.c). A name that was removed meanwhile is read, and found absent.
+ *
+ * At the start a folder is read before the first request, and if it cannot be listed the server does not start. A
+ * bucket may be away: what this machine has kept of it is read, and the comparison follows when the server already
+ * serves.
+ *
+ * Invariant: a store that cannot be listed changes nothing in memory, and a file that cannot be read keeps its old
+ * contents. */
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/store/weights/weights.h"
 

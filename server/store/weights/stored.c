@@ -1,4 +1,16 @@
-/* Owns the choice of where weights and presets are stored: in a folder, in a bucket, or in memory only. */
+/* Owns the choice of where weights and presets are stored: in a folder (--weights-dir), in a bucket (--store), or in
+ * memory only. The options refuse both at once (options.c).
+ *
+ * Both are struct weights over the same place, and differ in what their files are, and in limits: api/ parses the
+ * contents, a suffix (folder) or a prefix of the keys (bucket) keeps their names apart. In a bucket they share one
+ * store below: connection, credentials, pauses after errors. s3_store_beside makes the second one, which uses the
+ * first.
+ *
+ * So presets are opened after weights, and are stopped and freed before them. stored_open may fail halfway: stored_stop
+ * and stored_free accept what it has left.
+ *
+ * The order at the end (main.c): drain shortens the patience of requests that wait; stop ends operations on the store,
+ * before the loops wait for their jobs; free comes when no answer holds a stored file any more. */
 #include "server/store/weights/weights.h"
 
 #include "server/process/process.h"

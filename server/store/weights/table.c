@@ -2,8 +2,20 @@
  *
  * A file is counted by references and never changes: a request that looks a name up holds the bytes that it found, and
  * a PUT beside it puts another file under the name. So answers need no lock, and memory of a replaced file is free when
- * its last reader ends. Its bytes count for --max-weights until it is freed; what does not fit beside the old file of
- * the same name is taken from --max-memory. */
+ * its last reader ends (read-copy-update, with counts instead of grace periods). A list of thousands of names needs no
+ * bytes: it holds cards, which outlive them.
+ *
+ * Room is the hard part. Bytes count for the limit (--max-weights) until they are freed, also those of a replaced file
+ * that is still being read, and they are counted before they are read or copied, so that several uploads together
+ * cannot pass the limit. A file may be as large as half of the limit and more, and then the new one does not fit beside
+ * the old one of its name. What is lacking is taken from --max-memory, and given back when the old bytes are freed.
+ *
+ * Invariant: n_held + n_reserved - n_beside <= bytes_max, where n_beside, of --max-memory, is at most the bytes of
+ * files that are being replaced.
+ *
+ * Changes are counted, so that a list of the store, which is old when it arrives, does not undo what came later.
+ *
+ * Sorted by name, because lists are, and a few thousand pointers move in microseconds. */
 #include "server/store/weights/weights.h"
 
 #include "server/memory/memory.h"

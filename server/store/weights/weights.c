@@ -1,4 +1,19 @@
-/* Owns stored weights as a whole, and what a request looks up, puts and removes, in memory and in the store. */
+/* Owns stored weights as a whole, and what a request looks up, puts and removes, in memory and in the store.
+ *
+ * The problem: a look-up has to cost next to nothing, since an I/O loop does it; yet the truth is in a folder or bucket
+ * that other servers change, and asking that may take a minute. So a look-up takes the file that is in memory, unless
+ * the request names another digest. Otherwise a loop gets API_FOUND_LATER, and the request comes again on a worker,
+ * which gives up its turn (job_leave) while a reader brings the name in line with the store (fetches.c). If the reading
+ * had begun before the request, it may have seen an older file than the request names, and is done once more.
+ *
+ * A change holds the name (names.c) while the store is asked. Room is reserved before the bytes are copied, the file is
+ * written, and only then put into the table; from the store's success on nothing can fail. If a guard (If-Match) does
+ * not allow the change, memory may be out of date, so the name is fetched: the client's next look shows what refused
+ * it.
+ *
+ * Invariant: with a store, memory has only what the store has had, in the order in which this server saw it there.
+ *
+ * Each function that may wait runs on a worker; in memory only, names are held as well, and guards are asked here. */
 #include "server/store/weights/weights.h"
 
 #include "core/inside.h"
