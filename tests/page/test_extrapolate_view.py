@@ -40,6 +40,15 @@ def test_captions_facts_and_lines_are_the_servers(open_page, server):
     assert value(page, "pair") == str(ask(server, ROPE, train_len=64, eval_len=320)["witness"]["pair"])
 
 
+def test_two_models_have_their_own_length_of_training(open_page):
+    """That of its scaling, else that of its note in the catalogue; one that is chosen holds for both."""
+    models = [{"preset": "llama-3.1", "len": 1024}, {"preset": "qwen2.5", "len": 1024}]
+    page = open_page(fragment("extrapolate", *models))
+    assert [value(page, "train_len", slot) for slot in "ab"] == ["8192", "32768"]
+    page = open_page(fragment("extrapolate", *models, train=512, eval=1024))
+    assert [value(page, "train_len", slot) for slot in "ab"] == ["512", "512"]
+
+
 def test_both_lengths_can_be_dragged_on_the_picture(open_page):
     page = open_page(fragment("extrapolate", ROPE, train=64, eval=256))
     canvas = page.find('figure[data-figure="extrapolate"] canvas[data-lines]')

@@ -6,6 +6,7 @@ import { short } from '../draw/numbers.js';
 import { datum, shortDatum } from '../figure.js';
 import { gap, phrase, word } from '../words.js';
 import { bodyFor } from './parts.js';
+import { lengthNoted, lengthOf, ownScaling } from './scaling/ask.js';
 import { sliderField } from './controls.js';
 import { Charts } from './charts.js';
 
@@ -60,8 +61,10 @@ class Extrapolate extends Charts {
 
   /* ---- asking ---- */
 
-  #body(config, more) {
-    const { train, eval: beyond } = this.state.own;
+  /* A model's own length of training, where nothing else is chosen: that its scaling states is the server's default. */
+  #body(slot, config, more) {
+    const { eval: beyond, ...own } = this.state.own;
+    const train = own.train ?? (lengthOf(ownScaling(this.page, slot, config)) ? null : lengthNoted(this.page, config));
     const lengths = { ...train && { train_len: Number(train) }, ...beyond && { eval_len: Number(beyond) } };
     return { metrics: [METRIC], outputs: [], ...bodyFor(this.page.catalogue, '/analyze', config), ...lengths, ...more };
   }
@@ -69,7 +72,7 @@ class Extrapolate extends Charts {
   /* The lengths in front, then the line through others: those do not depend on where evaluation ends, so they are asked
    * once. */
   async #job(get, slot, config) {
-    const ask = (more) => get({ path: '/analyze', body: this.#body(config, more) }, { as: 'json' });
+    const ask = (more) => get({ path: '/analyze', body: this.#body(slot, config, more) }, { as: 'json' });
     const { configs: [resolved], results: [{ [METRIC]: result }] } = await ask();
     const { train_len, eval_len } = result;
     const lengths = [...new Set([train_len, ...POINTS.filter((length) => length > train_len), eval_len])]
@@ -162,7 +165,7 @@ class Extrapolate extends Charts {
     const config = this.page.config(slot);
     if (!config) return null;
     const isLadder = this.slots.get(slot)?.picture?.result.unseen_angles !== undefined;
-    return { path: '/analyze', body: this.#body(config, { outputs: isLadder ? ['unseen'] : [] }) };
+    return { path: '/analyze', body: this.#body(slot, config, { outputs: isLadder ? ['unseen'] : [] }) };
   }
 }
 
