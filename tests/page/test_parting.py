@@ -1,5 +1,6 @@
 """Where two configurations part, in words above the views that compare them: against cosines computed with NumPy."""
 import numpy as np
+import pytest
 
 from browser import fragment, until
 
@@ -52,6 +53,13 @@ def test_where_llama_and_qwen_part(open_page):
     assert page.run("return location.hash").endswith("cur={}%2C{}".format(*want["most"]))
     outputs = page.run("return [...document.querySelectorAll('figure [data-readout] output')].map((one) => +one.dataset.value)")
     assert abs(abs(outputs[1] - outputs[0]) - want["value"]) < 1e-6
+
+
+@pytest.mark.parametrize("view", ["table", "curves", "rotate"])
+def test_titles_are_the_models(visit, view):
+    page = visit(fragment(view, {"preset": "llama-3.1", "len": 64}, {"preset": "qwen2.5", "len": 64}, lang="en"))
+    titles = [page.text(f'figure[data-config="{slot}"] .figure-title') for slot in "ab"]
+    assert "Llama 3.1" in titles[0] and "Qwen2.5" in titles[1], titles
 
 
 def test_positions_are_those_of_the_configurations(visit):

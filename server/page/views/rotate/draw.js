@@ -5,7 +5,7 @@ import { code, copyText, freshId, make, mark, math, name, styleOf } from '../../
 import { arrange, clocksOf, drawClocks, handAt, pairsOf, pairsShown, pixelsOfUnit, turned } from '../../draw/hands.js';
 import { short } from '../../draw/numbers.js';
 import { Figure, paintMeasure, shortDatum } from '../../figure.js';
-import { bind, live, phrase, word } from '../../words.js';
+import { bind, label, live, phrase, word } from '../../words.js';
 import { cannot, fillTable, nameOf, versionOf } from '../parts.js';
 import { frequencies, products, resolution, rotation, widthOf } from './ask.js';
 
@@ -46,7 +46,10 @@ export class Clocks {
     document.addEventListener('posenc:theme', this.#draw);
   }
 
-  #name() { return nameOf(this.page.catalogue, this.config, this.slot); }
+  #name() {
+    const model = this.page.calledBy(this.slot);
+    return model ? label(model) : nameOf(this.page.catalogue, this.config, this.slot);
+  }
 
   /* ---- asking ---- */
 
