@@ -101,8 +101,10 @@ class Workbench {
     this.store.subscribe((state, before) => this.update(state, before));
   }
 
-  /* ?embed: the figure in front alone, for the page of another, and a way to all of it. */
+  /* ?embed: the figure in front alone, for the page of another, and a way to all of it. A view without figures of
+   * configurations, a story for one, is shown whole. */
   embed() {
+    if (viewNamed(this.store.state.view).alone) return;
     const link = make('a', { class: 'embed-link', target: '_blank', rel: 'noopener', translate: 'no' }, 'posenc');
     document.documentElement.dataset.embed = '';
     document.body.append(link);

@@ -53,6 +53,15 @@ def test_one_figure_and_nothing_around_it(driver, server, console):
         assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.parametrize("keys", ["view=gallery", "view=story&story=sin-and-cos", "view=walk"])
+def test_what_has_no_such_figure_is_shown_whole(driver, server, console, keys):
+    driver.get("about:blank")
+    driver.get(f"{server.url}/?embed#{keys}&lang=en")
+    until(lambda: driver.execute_script("return document.documentElement.dataset.busy") == "0", what="the view")
+    shown = driver.execute_script(SHOWN)
+    assert "banner" in " ".join(shown) and "embed-link" not in shown
+
+
 def framed(driver):
     """What the frame of a page shows; None: the browser does not let it."""
     driver.switch_to.frame(driver.find_element("css selector", "iframe"))
