@@ -181,6 +181,8 @@ def test_a_figure_is_saved_as_svg_with_its_texts_on_light_paper(open_page, view)
     config = {"scheme": "sinusoidal", "dim": 32, "len": 20} if view == "curves" else {"scheme": "rope", "dim": 32, "tokens": ["<b>", "dog&", "dog", "unbelievably"]}
     page = open_page(fragment(view, config, theme="dark", lang="en"))
     texts = {"value", "position", "0.5"} if view == "curves" else {"query ↓".split()[0], "<b>", "dog&", "unbelievably", "probs"}
+    texts |= set(page.run("return [...document.querySelectorAll('figure .colorbar-end')].map((end) => end.placeholder)"))  # of the colour bar
+    assert view == "curves" or "0" in texts
     name, data = save(page, "svg")
     assert name.endswith(".svg")
     root = xml.etree.ElementTree.fromstring(data)

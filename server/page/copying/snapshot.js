@@ -23,11 +23,12 @@ export function snapshot(figure, address, kind) {
 /* What is drawn of a figure, and how large the whole becomes, in pixels of the page. */
 function sheetOf(figure) {
   const parts = [figure.stage, figure.extra.querySelector('.colorbar-bar')].filter((part) => part?.clientHeight);
-  const boxes = parts.map((part) => part.getBoundingClientRect());
+  const ends = [...figure.extra.querySelectorAll('.colorbar-end')].filter((end) => end.clientHeight);
+  const boxes = [...parts, ...ends].map((part) => part.getBoundingClientRect());
   const [left, top] = [Math.min(...boxes.map((box) => box.left)), Math.min(...boxes.map((box) => box.top))];
   const [right, bottom] = [Math.max(...boxes.map((box) => box.right)), Math.max(...boxes.map((box) => box.bottom))];
   const [width, height] = [right - left + 2 * MARGIN_PX, bottom - top + 2 * MARGIN_PX + 2 * LINE_PX].map(Math.ceil);
-  return { parts, left, top, width, height };
+  return { parts, ends, left, top, width, height };
 }
 
 function canvasOf({ width, height }) {
@@ -39,7 +40,7 @@ function canvasOf({ width, height }) {
   return context;
 }
 
-function drawSheet(context, figure, { parts, left, top, width, height }, address) {
+function drawSheet(context, figure, { parts, ends, left, top, width, height }, address) {
   context.fillStyle = getComputedStyle(document.body).backgroundColor;
   context.fillRect(0, 0, width, height);
   drawText(context, figure.title, MARGIN_PX, MARGIN_PX + LINE_PX / 2 - 4, figure.title.textContent);
@@ -49,6 +50,10 @@ function drawSheet(context, figure, { parts, left, top, width, height }, address
   for (const part of parts) {
     part.querySelectorAll('canvas:not(.chart-cursor)').forEach((one) => drawCanvas(context, one));
     textsIn(part).forEach((node) => drawNode(context, node));
+  }
+  for (const end of ends) {   /* of the colour bar: fields */
+    const box = end.getBoundingClientRect();
+    drawText(context, end, box.left, box.top + box.height / 2, end.value || end.placeholder, box.width);
   }
 }
 
