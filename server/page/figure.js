@@ -3,7 +3,7 @@
 import { Asker, Away, Refusal, busy } from './ask.js';
 import { whenBack } from './asking/away.js';
 import { make } from './dom.js';
-import { short } from './draw/numbers.js';
+import { hyphened, printed, short } from './draw/numbers.js';
 import { Notices } from './states.js';
 import { askToken } from './asking/token.js';
 import { bind, word } from './words.js';
@@ -45,7 +45,7 @@ export class Figure {
     this.table = make('details', { 'data-table': '', ontoggle: () => this.fillTable() },
       make('summary', null, word('figure.table')));
     const promises = { 'data-figure': view, 'data-config': slot, 'data-state': 'loading' };
-    this.element = make('figure', { class: 'unseen', ...promises, 'aria-label': label },
+    this.element = make('figure', { class: 'unseen', ...promises, 'aria-label': label, oncopy: copyPlain },
       make('div', { class: 'figure-head' }, this.title, this.toolbar),
       make('div', { class: 'figure-stage' }, this.stage, this.notices.element),
       this.extra, this.caption, this.table);
@@ -239,9 +239,16 @@ export class Figure {
   }
 }
 
+/* Of a figure, tables above all, programs are to read what is copied. */
+function copyPlain(event) {
+  if (event.target.matches('input, textarea')) return;
+  event.clipboardData.setData('text/plain', hyphened(String(getSelection())));
+  event.preventDefault();
+}
+
 /* A number that the server gave, written shorter; its own text stays in `value`. */
 export function datum(value, what, text) {
-  return make('data', { value: String(value), 'data-what': what }, text ?? String(value));
+  return make('data', { value: String(value), 'data-what': what }, text ?? printed(value));
 }
 
 /* Likewise, rounded to so many digits. */

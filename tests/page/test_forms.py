@@ -520,3 +520,14 @@ def test_a_card_links_to_the_paper_of_its_scheme(visit, server):
             assert row["paper"] in page.text(".form-card .papers")
             links = page.run("return [...document.querySelectorAll('.form-card .papers a')].map((a) => a.href)")
             assert links == [f"https://arxiv.org/abs/{number}" for number in re.findall(r"\d{4}\.\d{5}", row["paper"])]
+
+
+def test_an_empty_field_of_the_sequence_shows_what_it_may_hold(open_page):
+    page = open_page(fragment("table", {"scheme": "rope", "head_dim": 8, "len": 4}))
+    assert page.field("offset").get_attribute("placeholder") == "0"
+    page = open_page(fragment("table", {"scheme": "rope", "head_dim": 8, "positions": [3, 5]}))
+    page.field("positions").send_keys(Keys.CONTROL, "a", Keys.DELETE)
+    page.settle()
+    assert page.field("positions").get_attribute("value") == ""
+    example = json.loads(page.field("positions").get_attribute("placeholder"))
+    assert len(example) > 1 and all(isinstance(one, int) for one in example)

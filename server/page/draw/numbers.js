@@ -2,17 +2,25 @@
 
 const MINUS = '\u2212';
 
+/* A number, or its exact text, as it is read: with a minus sign. What is copied or sent keeps its hyphen. */
+export const printed = (number) => String(number).replaceAll('-', MINUS);
+
+/* The same of the numbers in a sentence: hyphens between words or letters stay. */
+export const printedIn = (text) => text.replace(/(?<![\w)\]])-(?=\d)|(?<=\de)-(?=\d)|(?<= )-(?= )/g, MINUS);
+
+/* Back to what programs read. */
+export const hyphened = (text) => text.replace(/\u2212(?=[\d.\u221eI])/g, '-');
+
 /* About `digits` significant digits: 57.3, 0.0001, 1.2e-7, 131072. */
 export function short(value, digits = 4) {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value < 0 ? `${MINUS}\u221e` : '\u221e';
   const size = Math.abs(value);
-  if (Number.isInteger(value) && size < 1e7) return signed(String(value));
-  if (size >= 1e7 || size < 1e-4) return signed(trim(value.toExponential(digits - 1)));
-  return signed(trim(value.toPrecision(Math.max(digits, size >= 1 ? Math.floor(Math.log10(size)) + 1 : 0))));
+  if (Number.isInteger(value) && size < 1e7) return printed(value);
+  if (size >= 1e7 || size < 1e-4) return printed(trim(value.toExponential(digits - 1)));
+  return printed(trim(value.toPrecision(Math.max(digits, size >= 1 ? Math.floor(Math.log10(size)) + 1 : 0))));
 }
 
 const trim = (text) => text.replace(/(\.\d*?)0+(?=e|$)/, '$1').replace(/\.(?=e|$)/, '').replace('e+', 'e');
-const signed = (text) => text === '-0' ? '0' : text.replace(/-/g, (sign, at) => at ? sign : MINUS);
 
 /* A double as the API's JSON writes it: reals have a point or an exponent, exponents two digits or more. */
 export function jsonText(value) {

@@ -3,6 +3,8 @@
  *
  * A place is { first, list }: cell i is at first + i, or at list[i]; null where a position is more than one number
  * (a grid, segments) or the answer has rows beside those of positions. */
+import { printed } from './numbers.js';
+
 const isFlat = (list) => Array.isArray(list) && list.every((one) => typeof one === 'number');
 
 const run = (first) => ({ first, list: null });
@@ -46,6 +48,8 @@ export function places(config, { axes, rows, cols }, sequence) {
 }
 
 export const placeOf = (place, cell) => place?.list?.[cell] ?? (place?.first ?? 0) + cell;
+
+export const placeText = (place, cell) => printed(placeOf(place, cell));
 
 const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 

@@ -1,11 +1,12 @@
 /* Controls of a form: for each row of the catalogue one that shows a value in place and says what was chosen. */
 import { complete } from '../catalogue.js';
+import { printed, printedIn } from '../draw/numbers.js';
 import { playable } from '../frame/play.js';
 import { freshId, make, mark, name, served } from '../dom.js';
-import { given, inside, isChooser, isInUse, shown } from './edits.js';
+import { EXAMPLES, given, inside, isChooser, isInUse, shown } from './edits.js';
 import { isGiven, print, read, same, slider } from './fields.js';
 import { tool } from '../icons.js';
-import { label, language, rewrite, summary, word } from '../words.js';
+import { bind, label, language, rewrite, summary, word } from '../words.js';
 
 /* The row's label and, where that is another word, its name in a request. */
 function titled(row) {
@@ -56,7 +57,7 @@ export class Control {
   about() {
     const { min, max } = this.row;
     const range = isGiven(min) && isGiven(max) ? `[${brief(min)}, ${brief(max)}]` : '';
-    return [String(summary(this.row)), range].filter(Boolean).join(' · ');
+    return [printedIn(String(summary(this.row))), range].filter(Boolean).join(' · ');
   }
 
   writeHint() { this.hint.replaceChildren(...prose(this.about())); }
@@ -112,7 +113,7 @@ function prose(text) {
 /* 1099511627776 is 2^40: long bounds are read by their power. */
 function brief(value) {
   const power = Math.log2(Math.abs(value));
-  return power > 30 && Number.isInteger(power) ? `${value < 0 ? '−' : ''}2^${power}` : String(value);
+  return printed(power > 30 && Number.isInteger(power) ? `${value < 0 ? '-' : ''}2^${power}` : value);
 }
 
 /* ---- Typed values ---- */
@@ -154,7 +155,7 @@ export class Typed extends Control {
    * new value. What is being typed is not rewritten unless the value has changed elsewhere. */
   write(value, isOwn) {
     const text = this.textOf(value);
-    this.input.placeholder = text;
+    bind(this.input, 'placeholder', text || this.example());
     if (isOwn) this.emptied = false;
     if (this.emptied || this.isBeingTyped(value)) return;
     if (this.input.value !== text) this.input.value = text;
@@ -162,6 +163,8 @@ export class Typed extends Control {
   }
 
   textOf(value) { return print(this.row, value); }
+
+  example() { return print(this.row, EXAMPLES[this.field]); }
 
   isBeingTyped(value) {
     const isBroken = this.input.getAttribute('aria-invalid') === 'true';
@@ -191,6 +194,8 @@ class Numeric extends Typed {
   }
 
   /* A field for numbers takes no other text; the server says what is wrong with it. */
+  example() { return super.example() || word('form.auto'); }
+
   textOf(value) { return typeof value === 'string' && !Number.isFinite(Number(value)) ? '' : super.textOf(value); }
 
   slide() {

@@ -167,6 +167,12 @@ const KINDS = {
 };
 const START_LEN = 32;
 
+/* What an empty field of the sequence may hold; of offset what holds without it. */
+export const EXAMPLES = {
+  len: START_LEN, offset: 0, positions: [0, 1, 2, 8192], grid: [8, 8], lens: [16, 16], q_len: 1, k_len: START_LEN,
+  q_positions: [31], k_positions: [0, 16, 31],
+};
+
 /* Queries may differ from keys only where an output has both; a kind that is chosen stays. */
 export function kindsFor(outputs, chosen) {
   const hasQueries = outputs.some(({ shape }) => shape.includes('q_len'));

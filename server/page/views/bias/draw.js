@@ -2,7 +2,7 @@
 import { make, math, name } from '../../dom.js';
 import { Chart } from '../../chart.js';
 import { extremes, limited, widest } from '../../draw/colors.js';
-import { short } from '../../draw/numbers.js';
+import { printed, short } from '../../draw/numbers.js';
 import { colorOf, dashOf } from '../../draw/series.js';
 import { fitBoth, lay } from '../../draw/windows.js';
 import { Figure, datum, paintMeasure, shortDatum } from '../../figure.js';
@@ -224,17 +224,17 @@ export class Heads {
       ...ascending(x, row.subarray(i * x.length, (i + 1) * x.length)),
     }));
     this.chart.draw(series, {
-      xLabel: word(isDistance ? 'bias.distance' : 'bias.key', { query }), yLabel: word('bias.value'),
+      xLabel: word(isDistance ? 'bias.distance' : 'bias.key', { query: printed(query) }), yLabel: word('bias.value'),
       whole: { x: true },
     });
-    this.chart.figure.caption.replaceChildren(phrase('bias.chartCaption', { query: String(query) }));
+    this.chart.figure.caption.replaceChildren(phrase('bias.chartCaption', { query: printed(query) }));
   }
 
   /* A row a head: its numbers, its least and its largest bias. */
   #fillTable() {
     const { heads: [first], numbers = [] } = this.#seen;
     const columns = [...numbers.map(({ row }) => row.name), 'min', 'max'].map((text) => name(text));
-    const cells = (head) => [...numbers.map(({ texts }) => texts[head]), ...this.#own?.[head] ?? []].map(String);
+    const cells = (head) => [...numbers.map(({ texts }) => texts[head]), ...this.#own?.[head] ?? []].map(printed);
     fillTable(this.figure, word('bias.heads'), columns,
       this.#stages.map((_, i) => [first + i, word('bias.head', { head: first + i }), cells(first + i)]));
   }

@@ -1,6 +1,7 @@
 /* Numbers typed by hand in place of a file: which ones the server wants to know of the configuration in front, a field
  * for each, and what was typed as the `values` of /diagnose. */
 import { action, code, freshId, make, row, scrolling, table, columns } from '../../dom.js';
+import { printed } from '../../draw/numbers.js';
 import { Figure } from '../../figure.js';
 import { word } from '../../words.js';
 
@@ -29,7 +30,7 @@ export class Typed {
     this.#fields = probe.map(({ expected, ...place }) => [place, this.#field(place, expected, decimals)]);
     const rows = this.#fields.map(([place, input], i) => row(
       make('label', { for: input.id }, code(called(place))),
-      [make('td', null, probe[i].expected.toFixed(decimals)), make('td', null, input)]));
+      [make('td', null, printed(probe[i].expected.toFixed(decimals))), make('td', null, input)]));
     const submit = (event) => {
       event.preventDefault();
       this.send(this.#values());
@@ -44,13 +45,13 @@ export class Typed {
   #field(place, expected, decimals) {
     return make('input', {
       id: freshId('typed'), 'data-typed': called(place), inputmode: 'decimal', autocomplete: 'off', size: 12,
-      placeholder: expected.toFixed(decimals),
+      placeholder: printed(expected.toFixed(decimals)),
     });
   }
 
   /* Fields that are empty were not looked at. A text keeps its digits. */
   #values() {
-    return this.#fields.map(([place, input]) => ({ ...place, value: input.value.trim().replace('−', '-') }))
+    return this.#fields.map(([place, input]) => ({ ...place, value: input.value.trim().replaceAll('−', '-') }))
       .filter(({ value }) => value);
   }
 

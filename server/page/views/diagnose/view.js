@@ -2,6 +2,7 @@
  * stands in words and as candidates, the best of which is drawn beside the file, with their difference. The
  * configuration in front is what its user believes. */
 import { action, code, make, name } from '../../dom.js';
+import { printed } from '../../draw/numbers.js';
 import { Figure, datum, shortDatum } from '../../figure.js';
 import { Taker } from '../../forms/taking.js';
 import { HeatMap, Scale } from '../../heat/heatmap.js';
@@ -324,7 +325,7 @@ class Diagnose {
     const rows = [...belief ? [[word('diagnose.belief'), belief]] : [], ...candidates.map((row, i) => [i, row]),
       ...others.map((row) => [code(row.code), row])];
     fillTable(this.figure, word('diagnose.candidates'), kinds.map(name),
-      rows.map(([text, row], i) => [i, text, kinds.map((kind) => String(row[kind] ?? ''))]));
+      rows.map(([text, row], i) => [i, text, kinds.map((kind) => printed(row[kind] ?? ''))]));
   }
 
   /* ---- a candidate becomes a configuration ---- */

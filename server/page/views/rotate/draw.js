@@ -3,7 +3,7 @@
 import { ask } from '../../ask.js';
 import { code, copyText, freshId, make, mark, math, name, styleOf } from '../../dom.js';
 import { arrange, clocksOf, drawClocks, handAt, pairsOf, pairsShown, pixelsOfUnit, turned } from '../../draw/hands.js';
-import { short } from '../../draw/numbers.js';
+import { printed, short } from '../../draw/numbers.js';
 import { Figure, paintMeasure, shortDatum } from '../../figure.js';
 import { bind, label, live, phrase, word } from '../../words.js';
 import { cannot, fillTable, nameOf, versionOf } from '../parts.js';
@@ -194,7 +194,7 @@ export class Clocks {
   #fillTable() {
     const { pairs, q, k } = this.#picture;
     const rows = pairsShown(pairs.length)
-      .map((pair) => [pair, String(pair), [q, k].flatMap((v) => pairs[pair].map((channel) => String(v[channel])))]);
+      .map((pair) => [pair, String(pair), [q, k].flatMap((v) => pairs[pair].map((channel) => printed(v[channel])))]);
     fillTable(this.figure, this.title, ['q x', 'q y', 'k x', 'k y'].map((text) => name(text)), rows);
   }
 

@@ -6,7 +6,7 @@ import { Chart } from '../../chart.js';
 import { make, styleOf } from '../../dom.js';
 import { about as cellsAbout } from '../../draw/windows.js';
 import { axesOf, axisName } from '../../heat/beside.js';
-import { placeOf } from '../../draw/places.js';
+import { placeText } from '../../draw/places.js';
 import { bind, word } from '../../words.js';
 
 const MOST = 2048;   /* values of a line */
@@ -126,7 +126,7 @@ export class Strips {
     const { name, shift } = this.#along(side);
     const isApart = this.#isApart(side);
     bind(this.titles[side], null, word('table.line',
-      { axis: axisName(axesOf(this.#about)[through]), at: placeOf(places?.[side], at) }));
+      { axis: axisName(axesOf(this.#about)[through]), at: placeText(places?.[side], at) }));
     const series = this.#maps.filter(([slot]) => this.#lines.get(slot)?.[side]).map(([slot]) => {
       const { x: cells, y } = this.#lines.get(slot)[side];
       const x = cells.map((cell) => cell + shift);
