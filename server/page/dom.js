@@ -87,5 +87,8 @@ export async function copyText(text) {
   return copied;
 }
 
+/* Does the page share its screen with a tray of sliders? */
+export const isNarrow = () => matchMedia('(max-width: 1079px)').matches;
+
 /* What a custom property of the style is in the theme of now. */
 export const styleOf = (property) => getComputedStyle(document.documentElement).getPropertyValue(property).trim();

@@ -216,6 +216,32 @@ def test_the_figure_keeps_its_promises(visit, server):
     assert (float(bar["data-min"]), float(bar["data-max"]), bar["data-cmap"]) == (heat.min, heat.max, heat.cmap)
 
 
+# [left, right, text] of the bar, then of its ticks.
+BAR = """const bar = document.querySelector(`figure[data-config="${arguments[0]}"] [data-colorbar]`);
+return [bar, ...bar.querySelectorAll('.colorbar-ticks > span')].map((one) => [one, one.getBoundingClientRect()]).map(([one, { left, right }]) => [left, right, one.textContent])"""
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_texts_of_a_colour_bar_do_not_meet_and_stand_at_their_numbers(visit, driver, width):
+    tiny = {"scheme": "learned", "dim": 8, "len": 8, "std": 1.3e-7}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+    try:
+        page = visit(fragment("table", {**tiny, "seed": 1}, {**tiny, "seed": 2}))
+        for slot in "ab":
+            (from_, to, _), *ticks = page.run(BAR, slot)
+            ticks.sort()
+            has_fields = slot == "a"
+            low, high = Heat(page, slot).min, Heat(page, slot).max
+            assert ticks and all(before[1] <= after[0] for before, after in zip(ticks, ticks[1:])), (slot, ticks)
+            for left, right, text in ticks:
+                value, at = float(text.replace("\u2212", "-")), (left + right) / 2
+                is_end = min(abs(value - low), abs(value - high)) < (high - low) / 100
+                assert has_fields or from_ - 1 <= left and right <= to + 1
+                assert is_end or abs(at - (from_ + (value - low) / (high - low) * (to - from_))) < 2, (slot, text)
+    finally:
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_numbers_in_the_caption_are_served_numbers(visit, server):
     page = visit(fragment("table", {"scheme": "learned", "dim": 48, "len": 70, "seed": 5}))
     heat = Heat(page)

@@ -121,6 +121,17 @@ def test_products_against_distance(open_page, server):
     assert attributes(page, gram)["data-rows"] == attributes(page, gram)["data-cols"] == "50"
 
 
+@pytest.mark.parametrize("lang, name", [("en", "products of rows"), ("zh", "行的点积")])
+def test_the_matrix_of_products_has_a_name_for_readers(visit, lang, name):
+    page = visit(fragment("distance", {"scheme": "sinusoidal", "dim": 8, "len": 9}, lang=lang))
+    figure = 'figure:has(canvas[data-heat])'
+    assert page.text(f"{figure} .colorbar-title") == name and name in page.attribute(f"{figure} canvas[data-heat]", "aria-label")
+    page.run("for (const part of document.querySelectorAll('main details')) part.open = true")
+    page.settle()
+    assert "gram" not in page.run("return document.querySelector(arguments[0]).innerText", figure)
+    assert "9 × 9" in page.text(f"{figure} figcaption")
+
+
 def test_dragging_a_length_changes_what_is_said(open_page):
     page = open_page("view=scaling")
     before = page.text("figure figcaption")

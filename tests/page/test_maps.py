@@ -162,7 +162,7 @@ def test_keys_step_positions_and_are_spoken_of(open_page):
     canvas.send_keys("t")
     page.settle()
     cells = page.run("return [...document.querySelectorAll('details[data-table] td[data-row=\"0\"]')].map(c => c.textContent)")
-    assert len(cells) == 4 and np.allclose([float(cell) for cell in cells][:1], [post_rotated(page)[0]], rtol=1e-15)
+    assert len(cells) == 4 and np.allclose([float(cell.replace("\u2212", "-")) for cell in cells][:1], [post_rotated(page)[0]], rtol=1e-15)
 
 
 def post_rotated(page):
@@ -237,6 +237,21 @@ def twin(server, config):
     """The same without positions: what the scheme's own answer says of widths, heads, scale and seed."""
     resolved = json.loads(post(server, "/attention", **config, data=False))["config"]
     return {"scheme": "none", "tokens": config["tokens"], **{name: resolved[name] for name in ("dim", "num_heads", "head_dim", "softmax_scale", "seed") if name in resolved}}
+
+
+def test_weights_have_colours_from_zero_to_the_largest_of_all_maps(visit, server):
+    """Two configurations and the one without positions are compared by colour: one scale, and the bar has it."""
+    configs = [{"scheme": "rope", "dim": 96, "tokens": DOG, "base": base} for base in (10000, 100)]
+    page = visit(fragment("attention", *configs))
+    largest = max(float(array(server, one, "probs", "/attention", dtype="f32")[0].max()) for one in (*configs, twin(server, configs[0])))
+    assert 0.2 < largest < 0.9
+    for slot in ("a", "b", "none"):
+        heat, bar = Heat(page, slot), attributes(page, page.find(f'figure[data-config="{slot}"] [data-colorbar]'))
+        assert (heat.min, heat.max) == (0, largest) == (float(bar["data-min"]), float(bar["data-max"])), slot
+    request = configs[1]
+    Heat(page, "b").check_against(server, request, shape_of(server, request, "probs", "/attention"), "/attention")
+    own_scale = {**configs[0], "causal": True}  # whose first query sees but itself
+    assert (lambda heat: (heat.min, heat.max))(Heat(visit(fragment("attention", own_scale)))) == (0, 1)
 
 
 @pytest.mark.fresh

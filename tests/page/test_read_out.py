@@ -1,5 +1,6 @@
 """The cursor, the read-out and the data table: values as the API's JSON writes them, reached by keys alone."""
 import json
+import re
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
@@ -231,6 +232,27 @@ def test_a_position_is_named_not_the_number_of_its_row(visit, server, request_, 
     page.run("document.querySelector('figure details').open = true")
     page.settle()
     assert str(position) in page.run("return [...document.querySelectorAll('table.cells tbody th')].map((e) => e.textContent)")
+
+
+def test_one_minus_sign_is_read_and_programs_get_their_own(open_page, server):
+    request = {"scheme": "sinusoidal", "dim": 8, "len": 6, "offset": -4, "base": 1e6}
+    page = open_page(fragment("table", request, cur="1,0"))
+    assert page.text(".readout-where").startswith("position \u22123, ") and page.text(".strip h2") == "Along position \u22123"
+    value = json_text(server, request, "encoding", (1, 0))
+    output = page.find("[data-readout] output[data-config=a]")
+    assert value.startswith("-0.") and output.text == value.replace("-", "\u2212") and output.get_attribute("data-value") == value
+    page.click("figure details[data-table] > summary")
+    until(lambda: cells(page), what="the data table")
+    page.settle()
+    text = page.run("return document.querySelector('main .view').innerText")
+    assert "\u2212" in text and not re.search(r"-\d", text), re.findall(r".{9}-\d", text)
+    assert '"offset": -4' in page.copied("json") or '"offset":-4' in page.copied("json")
+    copied = page.run("""getSelection().selectAllChildren(document.querySelector('figure table.cells'));
+      const event = new ClipboardEvent('copy', { clipboardData: new DataTransfer(), bubbles: true, cancelable: true });
+      document.querySelector('figure table.cells').dispatchEvent(event);
+      return event.clipboardData.getData('text/plain')""")
+    assert value in copied.split() and "\u2212" not in copied
+    page.run("getSelection().removeAllRanges()")
 
 
 def test_rows_of_a_grid_are_not_called_positions(visit, server):

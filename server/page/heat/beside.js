@@ -1,14 +1,15 @@
 /* What stands beside the canvas of a heat map and says the same: caption, read-out, colour bar, data table. */
 import { cell, code, columns, make, mark, name, row, scrolling, table } from '../dom.js';
 import { lookup } from '../draw/colors.js';
-import { short, ticks } from '../draw/numbers.js';
-import { placeOf } from '../draw/places.js';
+import { printed, short, ticks } from '../draw/numbers.js';
+import { placeText } from '../draw/places.js';
 import { about as cellsAbout } from '../draw/windows.js';
 import { shortDatum } from '../figure.js';
 import { bind, gap, label, phrase, word } from '../words.js';
 
 const TABLE_MOST = 32;
 const TICK_PX = 56;   /* room for the text of a tick of the colour bar */
+const DIGIT_PX = 7.7; /* at most, of that text */
 
 /* ---- words ---- */
 
@@ -28,21 +29,24 @@ export function axesOf({ axes, places }) {
 }
 
 const times = (one, other) => name(`${one} × ${other}`);
-/* about, axes, reduce, range [min, max]; difference: largest |Δ| of the window, null where none is meant (key: its
- * text); hasGaps: some cells are not finite; isEmpty: none is in view. */
+/* about, axes, reduce, range [min, max]; difference: largest |Δ| of the window, null where none is meant; hasGaps: some
+ * cells are not finite; isEmpty: none is in view; key: of the first sentence. */
 export function captionOf({
-  about, axes, reduce, range, scheme, difference, hasGaps, isEmpty, key = 'heat.captionDifference',
+  about, axes, reduce, range, scheme, difference, hasGaps, isEmpty,
+  key = difference === null ? 'heat.caption' : 'heat.captionDifference',
 }) {
   const { row, col } = axes;
   const parts = {
-    output: code(about.name), scheme: scheme ? label(scheme) : name(about.scheme ?? ''),
+    output: typeof about.name === 'string' ? code(about.name) : make('span', null, about.name),
+    scheme: scheme ? label(scheme) : name(about.scheme ?? ''),
     shape: name(shapeText(about.shape)), min: shortDatum(range[0], 'min'), max: shortDatum(range[1], 'max'),
     cells: times(row.step, col.step), pixels: times(row.px, col.px), red: code(reduce),
   };
   const zoomedOut = row.step > 1 || col.step > 1;
-  const sentences = difference === null
-    ? [phrase('heat.caption', parts)]
-    : [phrase(key, { ...parts, difference: shortDatum(difference, 'difference'), most: shortDatum(range[1], 'max') })];
+  const largest = difference === null
+    ? {}
+    : { difference: shortDatum(difference, 'difference'), most: shortDatum(range[1], 'max') };
+  const sentences = [phrase(key, { ...parts, ...largest })];
   if (about.isPart) {
     sentences.push(phrase(
       'heat.captionPart',
@@ -109,11 +113,11 @@ export class Readout {
     const { places } = this.about;
     const [rowAxis, colAxis] = axesOf(this.about).map(axisName);
     bind(this.where, null,
-      word('heat.where', { rowAxis, row: placeOf(places.row, row), colAxis, col: placeOf(places.col, col) }));
+      word('heat.where', { rowAxis, row: placeText(places.row, row), colAxis, col: placeText(places.col, col) }));
     mark(this.output, { row, col });
   }
 
-  #write(value, text = value) {
+  #write(value, text = printed(value)) {
     this.text = value;
     mark(this.output, { value });
     bind(this.output, null, text);
@@ -144,6 +148,7 @@ export function picker(page, key, text, names, also = {}) {
 
 export class ColorBar {
   #shown = '';
+  #given = null;   /* of show(): another width has other ticks */
 
   constructor(page, { fields }) {
     this.page = page;
@@ -155,6 +160,7 @@ export class ColorBar {
     this.ends = fields ? { lo: this.#end('lo'), hi: this.#end('hi') } : {};
     this.choice = fields && picker(page, 'cmap', word('heat.cmap'), Object.keys(page.catalogue.catalogue().cmaps));
     this.element = make('div', { class: 'colorbar' }, this.ends.lo, this.bar, this.ends.hi, this.choice);
+    new ResizeObserver(() => this.#given && this.show(...this.#given)).observe(this.canvas);
   }
 
   /* Empty: the range follows the numbers. */
@@ -173,7 +179,9 @@ export class ColorBar {
     });
   }
 
-  show([min, max], cmap, colors, title) {
+  show(...given) {
+    this.#given = given;
+    const [[min, max], cmap, colors, title] = given;
     const { lo, hi } = this.page.store.state;
     const key = JSON.stringify([min, max, cmap, lo, hi, Math.round(this.canvas.clientWidth / TICK_PX), title]);
     if (key === this.#shown) return;
@@ -188,15 +196,24 @@ export class ColorBar {
     this.#writeFields({ lo, hi }, { lo: min, hi: max }, cmap);
   }
 
-  /* The ends are ticks of their own, unless their fields say them. */
+  /* The ends are ticks of their own, unless their fields say them; no two texts meet. */
   #writeTicks(min, max) {
     const span = max - min || 1;
-    const most = Math.max(1, Math.floor(this.canvas.clientWidth / TICK_PX));
-    const inner = ticks(min, max, most).filter((value) => Math.min(value - min, max - value) > span * 0.08);
-    const values = this.ends.lo ? inner : max > min ? [min, ...inner, max] : [min];
-    this.ticks.replaceChildren(...values.map((value) => {
-      const tick = make('span', null, short(value, 3));
-      tick.style.setProperty('--at', `${(value - min) / span * 100}%`);
+    const room = this.canvas.clientWidth;
+    const width = (value, digits = 3) => short(value, digits).length * DIGIT_PX;
+    const ends = this.ends.lo ? [] : max > min ? [min, max] : [min];
+    const digits = [3, 2].find((count) => ends.reduce((sum, end) => sum + width(end, count), DIGIT_PX) < room) ?? 1;
+    const [left, right] = [0, 1].map((i) => i in ends ? width(ends[i], digits) + DIGIT_PX : room * 0.08);
+    const isFree = (value) => {
+      const [at, half] = [(value - min) / span * room, ends.length ? width(value) / 2 : 0];
+      return at - half > left && at + half < room - right;
+    };
+    const inner = ticks(min, max, Math.max(1, Math.floor(room / TICK_PX))).filter(isFree);
+    const at = (value) => `${(value - min) / span * 100}%`;
+    this.ticks.replaceChildren(...[...inner, ...ends].map((value) => {
+      const tick = make('span', { class: ['from', 'to'][ends.indexOf(value)] },
+        short(value, ends.includes(value) ? digits : 3));
+      tick.style.setProperty('--at', at(value));
       return tick;
     }));
   }
@@ -225,9 +242,9 @@ export async function fillTable(figure, get, { source, about }, cursor, caption)
 
 function tableOf(texts, row0, col0, places, caption) {
   const lines = texts.map((cells, i) => row(
-    placeOf(places.row, row0 + i), cells.map((text, j) => cell(text, { row: row0 + i, col: col0 + j }))
+    placeText(places.row, row0 + i), cells.map((text, j) => cell(printed(text), { row: row0 + i, col: col0 + j }))
   ));
-  const heads = texts[0].map((_, j) => placeOf(places.col, col0 + j));
+  const heads = texts[0].map((_, j) => placeText(places.col, col0 + j));
   return table({ class: 'cells', translate: 'no' }, [make('td'), ...columns(heads)], lines,
     make('caption', null, caption));
 }

@@ -1,16 +1,17 @@
 /* A heat map: a figure whose canvas shows a window of a tensor, cell by cell or in the server's reductions. It follows
  * the state (window, zoom, cursor, colours, reduction) by itself; a view only says what to show.
  *
- *   const map = new HeatMap(page, { view, slot, scale, label, quiet, outputs, after, companion })
+ *   const map = new HeatMap(page, { view, slot, scale, label, quiet, outputs, after, awaited, companion })
  *   map.show({ path, body, output, at, axes, square, labels })   or, for b - a, map.show({ of: [of b, of a] })
  *
  * scale: a Scale shared by maps that are to have the same colours. quiet: no controls, because another map has them.
- * outputs: the output can be chosen. after: async (get, stage, about) → nodes to end the caption with, called once for
- * each source when all else is there. companion: { isServed(map), fill(map, get) }, what is asked for with each cursor.
+ * outputs: the output can be chosen. after: async (get, stage, about) → nodes to begin the caption with, called once
+ * for each source when all else is there; awaited: spec → what keeps their place until then. companion:
+ * { isServed(map), fill(map, get) }, what is asked for with each cursor.
  * at: indices of leading axes; without it they are the state's, with a slider each. axes: names of the last axes.
  * square: cells as high as wide; by default where both axes are positions. labels: { rows, cols }, texts at the edges.
- * caption: key of a difference's text; called: another name of the output. */
-import { freshId } from '../dom.js';
+ * caption: key of its first sentence; called: another name of the output, a word where it is to be translated. */
+import { freshId, isNarrow } from '../dom.js';
 import { busy } from '../ask.js';
 import { extremes, limited, symmetric, widest } from '../draw/colors.js';
 import { cellAt, clampCell, fitBoth, lay, overlap } from '../draw/windows.js';
@@ -28,8 +29,7 @@ import { bind, gap, word } from '../words.js';
 const ROOM_HEIGHT = { least: 300, shape: 0.72, screen: 0.64 };
 const ROOM_NARROW = { least: 140, shape: 0.72, screen: 0.4 };
 const ROOM_STORY = { least: 84, shape: 0.6, screen: 0.17 };
-const narrow = matchMedia('(max-width: 1079px)');
-
+const SOME = [0, 0.1234];   /* a range, for the width of its text */
 
 /* One range of colours for the heat maps that share it: the widest of theirs, so that equal colours are equal
  * numbers. */
@@ -63,14 +63,15 @@ export class HeatMap {
   #due = false;        /* in it, look for what has to be asked for */
 
   constructor(page, {
-    view, slot, label = null, scale = new Scale(), quiet = false, outputs = false, after = null, companion = null,
+    view, slot, label = null, scale = new Scale(), quiet = false, outputs = false, after = null, awaited = null,
+    companion = null,
   }) {
-    Object.assign(this, { page, slot, label, scale, quiet, outputs, after, companion });
+    Object.assign(this, { page, slot, label, scale, quiet, outputs, after, awaited, companion });
     this.figure = new Figure(page, { view, slot, label: label ?? word('heat.title') });
     this.moves = new Moves(page.store, () => this.#where());
     this.stage = new Stage(this.figure.stage);
     this.readout = new Readout(slot);
-    this.bar = new ColorBar(page, { fields: !quiet });
+    this.bar = new ColorBar(page, { fields: !quiet && !page.story });
     this.toolbar = new Toolbar(page, this.moves, { quiet });
     this.keys = new Keys(this);
     this.figure.toolbar.append(this.toolbar.element);
@@ -122,6 +123,7 @@ export class HeatMap {
     this.spec = spec.of?.[0] ?? spec;
     if (next.key !== this.#source?.key) this.#source = next;
     this.#isPaused = false;
+    if (!this.#picture) this.#reserve();
     this.refresh();
   }
 
@@ -179,7 +181,7 @@ export class HeatMap {
   #rooms(about) {
     const { left, upright } = this.stage.margins(about, this.spec.labels);
     const width = Math.max(32, Math.floor(this.figure.stage.clientWidth - left));
-    const { least, shape, screen } = this.page.story ? ROOM_STORY : narrow.matches ? ROOM_NARROW : ROOM_HEIGHT;
+    const { least, shape, screen } = this.page.story ? ROOM_STORY : isNarrow() ? ROOM_NARROW : ROOM_HEIGHT;
     /* In a story labels of columns come with a sentence about the tokens, and no screen makes a figure higher. */
     const height = this.page.story ? Math.min(innerHeight, 900) * screen - 2 * upright : innerHeight * screen;
     return { row: Math.round(Math.max(least, Math.min(width * shape, height))), col: width };
@@ -207,6 +209,17 @@ export class HeatMap {
   #cellAt(y, x) {
     const { rows, cols } = this.about;
     return [clampCell(rows, cellAt(this.#axes.row, y)), clampCell(cols, cellAt(this.#axes.col, x))];
+  }
+
+  /* The place of the first picture and the words about it, unseen as yet, so that nothing moves when it comes. */
+  #reserve() {
+    const expected = this.#source.expected();
+    if (!expected || !this.figure.stage.clientWidth) return;
+    const about = this.#named({ lead: [], places: {}, ...expected });
+    const axes = this.#layout(about);
+    const { labels } = this.spec;
+    this.stage.reserve(axes, this.stage.margins(about, labels), labels);
+    this.#write(about, { axes, range: SOME, difference: this.#source.isDifference ? SOME[1] : null });
   }
 
   /* ---- asking ---- */
@@ -335,7 +348,7 @@ export class HeatMap {
       paintMeasure(() => this.stage.paint(
         { axes, grid, kept, range, colors, attributes: this.#attributes(range, cmap) }
       ));
-      this.bar.show(range, cmap, colors, this.slot === 'b-a' ? 'b − a' : this.#named().name);
+      this.bar.show(range, cmap, colors, this.slot === 'b-a' ? 'b − a' : this.#named(this.about).name);
     }
     this.#explain(range);
   }
@@ -357,7 +370,7 @@ export class HeatMap {
   /* Toolbar, edges and caption say what stands on the canvas. */
   #explain(range) {
     const { source } = this.#picture;
-    const about = this.#named();
+    const about = this.#named(this.about);
     const axes = this.#axes;
     const reduce = this.#drawnReduce;
     const difference = source.isDifference ? this.#largest() : null;
@@ -366,25 +379,30 @@ export class HeatMap {
     ]);
     if (key === this.#explained) return;
     this.#explained = key;
-    const outputs = this.outputs && !source.isDifference ? this.page.catalogue.outputsOf(source.body, source.path) : [];
-    this.toolbar.show({ axes, about, reduce, isFixed: Boolean(source.reduce), ownLead: !this.spec.at, outputs });
     this.stage.edge(axes, this.stage.margins(about, this.spec.labels),
       { labels: this.spec.labels, places: about.places, names: axesOf(about) });
-    const scheme = this.page.catalogue.scheme(about.scheme);
-    const sentences = captionOf({
-      about, axes, reduce, range, scheme, difference, hasGaps: this.#grid !== null && this.stage.hasGaps,
-      isEmpty: !this.#grid, key: this.spec.caption,
+    this.#write(about, {
+      axes, range, difference, reduce, hasGaps: this.#grid !== null && this.stage.hasGaps, isEmpty: !this.#grid,
     });
-    const answer = this.#after.source === this.#source ? this.#after.nodes : [];
-    this.figure.caption.replaceChildren(...answer.flatMap((one) => [one, gap()]), ...sentences);
     bind(this.canvas, 'aria-label', labelOf(about, this.slot));
+  }
+
+  /* Toolbar, caption and title. */
+  #write(about, { axes, reduce = this.#reduceOf(about), ...seen }) {
+    const source = this.#source;
+    const outputs = this.outputs && !source.isDifference ? this.page.catalogue.outputsOf(source.body, source.path) : [];
+    this.toolbar.show({ axes, about, reduce, isFixed: Boolean(source.reduce), ownLead: !this.spec.at, outputs });
+    const scheme = this.page.catalogue.scheme(about.scheme);
+    const sentences = captionOf({ about, axes, reduce, scheme, key: this.spec.caption, ...seen });
+    const answer = this.#after.source === source ? this.#after.nodes : this.awaited?.(this.spec) ?? [];
+    this.figure.caption.replaceChildren(...answer.flatMap((one) => [one, gap()]), ...sentences);
     if (this.label) return;
     this.figure.rename(labelOf(about, this.slot));
     this.figure.title.replaceChildren(...titleOf(about, this.slot, this.page.calledBy(this.slot) ?? scheme));
   }
 
   /* The output as its view calls it. */
-  #named() { return this.spec.called ? { ...this.about, name: this.spec.called } : this.about; }
+  #named(about) { return this.spec.called ? { ...about, name: this.spec.called } : about; }
 
   #largest() {
     const { kept } = this.#picture;

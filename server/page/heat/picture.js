@@ -16,7 +16,7 @@ export class Picture {
   static async of(get, source, before) {
     const guess = before && source.guess(before.source, before.about);
     const picture = new Picture(source, guess || await source.about(get), before?.range ?? before?.likely);
-    if (before && before.source.wholeKey === source.wholeKey && !source.isDifference) picture.range = before.range;
+    if (before && before.source.wholeKey === source.wholeKey && picture.isOfWhole) picture.range = before.range;
     return picture;
   }
 
@@ -65,17 +65,25 @@ export class Picture {
    * be looked at. */
   #knowRange() {
     const { source, about, kept } = this;
-    const here = () => extremes(kept.values);
+    const here = () => this.#begun(extremes(kept.values));
     if (source.isDifference) this.range = symmetric(here());
     else if (about.range) this.range = about.range;
-    else if (kept.values.length === about.count || about.count > WHOLE_MAX) this.range = here();
+    else if (kept.values.length === this.#count || about.count > WHOLE_MAX) this.range = here();
     else if (this.range === undefined) this.likely ??= here();
   }
 
+  /* Is its range that of all leading indices? */
+  get isOfWhole() { return !this.source.isDifference && this.about.least === null; }
+
+  /* How many numbers have the range. */
+  get #count() { return this.isOfWhole ? this.about.count : this.about.rows * this.about.cols; }
+
   async askRange(get) {
     if (this.range !== undefined) return;
-    this.range = await this.source.extremes(get, this.about);
+    this.range = this.#begun(await this.source.extremes(get, this.about));
   }
+
+  #begun(range) { return range && [this.about.least ?? range[0], range[1]]; }
 
   /* ---- single numbers ---- */
 

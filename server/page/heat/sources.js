@@ -1,11 +1,12 @@
 /* Where the numbers of a heat map come from. A source tells about its tensor, gives windows of it for pictures, its
  * extremes, and the exact texts of its cells.
  *
- *   about(get)                        { name, dtype, shape, lead, rows, cols, axes: [names], places, range, scheme,
- *                                     meta, sure }
+ *   about(get)                        { name, dtype, shape, lead, rows, cols, axes: [names], places, range, least,
+ *                                     scheme, meta, sure }; range: what the numbers may be; least: where colours begin
  *   guess(other, about)               the same without asking, from another source's; `sure` only if it cannot be wrong
  *   window(get, about, row, col, red) { values, rows, cols }, row-major; row, col: { first, step, count }
- *   extremes(get, about)              [min, max] of the whole tensor; null: none is finite, or too many to ask for
+ *   extremes(get, about)              [min, max] of the whole tensor, with `least` of what is shown of it; null: none
+ *                                     is finite, or too many to ask for
  *   texts(get, about, rows, cols)     [[text, …], …] of the cells in [first, stop), as the API's JSON writes them */
 import { extremes } from '../draw/colors.js';
 import { jsonText, singleText } from '../draw/numbers.js';
@@ -34,6 +35,10 @@ function flat(shape, at) {
   return { lead, rows: shape.length < 2 ? 1 : rows, cols, count: product(shape) };
 }
 
+/* How many rows a request seems to ask for; undefined where it does not say. */
+const rowsOf = ({ q_len: queries, len, tokens, positions, lens }) =>
+  queries ?? len ?? (tokens ?? positions)?.length ?? lens?.reduce?.((sum, one) => sum + one, 0);
+
 /* Ids of 64 bits become doubles for colours; their texts stay exact. */
 const plain = (values) => values instanceof BigInt64Array ? Float64Array.from(values, Number) : values;
 
@@ -52,6 +57,19 @@ class Source {
   row(name, rank) {
     const rows = this.catalogue.outputsOf(this.body, this.path).filter((row) => row.name === name);
     return rows.find((row) => row.axes?.length === rank) ?? rows[0];
+  }
+
+  /* Of about() what the request itself shows, for the place of a picture that is not there yet; null where it says
+   * nothing of rows. */
+  expected() {
+    const rows = rowsOf(this.body ?? {});
+    if (!(rows > 0)) return null;
+    const row = this.row(this.output)
+      ?? this.catalogue.outputsOf(this.body, this.path).find((one) => one.default && one.axes?.length > 1);
+    const axes = (this.names ?? row?.axes ?? []).slice(-2);
+    const cols = axes[1] === 'key' ? rows : 1;
+    const scheme = this.catalogue.schemeOf(this.body)?.name;
+    return axes.length > 1 ? { name: row?.name ?? this.output, scheme, shape: [rows, cols], rows, cols, axes } : null;
   }
 
   /* What is likely to be true of this source if `about` is of `other` and only numbers of its request have changed: a
@@ -86,8 +104,13 @@ class Source {
     const sequence = this.catalogue.sequenceRows?.().map((one) => one.name) ?? [];
     return {
       name, dtype, shape, ...cells, axes, places: places(this.body, { axes, ...cells }, sequence),
-      range: row?.range ?? null, scheme: config?.scheme ?? this.body.scheme, sure: true,
+      ...this.#bounds(row?.range), scheme: config?.scheme ?? this.body.scheme, sure: true,
     };
+  }
+
+  /* Weights of attention are mostly far below 1, their bound: colours go from 0 to the largest that is shown. */
+  #bounds(range = null) {
+    return this.path === '/attention' && range ? { range: null, least: range[0] } : { range, least: null };
   }
 }
 
@@ -130,11 +153,12 @@ class Sliced extends Source {
     return { values: plain(values), rows, cols };
   }
 
-  async extremes(get, { name, shape, count }) {
+  async extremes(get, { name, shape, count, lead, least }) {
     if (count > WHOLE_MAX) return null;
     const found = [];
     for (const reduce of ['min', 'max']) {
-      const slice = shape.map((side) => [null, null, side]);
+      const all = (side) => [null, null, side];
+      const slice = least === null ? shape.map(all) : [...lead, ...shape.slice(-2).map(all)];
       const body = { ...this.body, outputs: [name], dtype: 'f32', ...slice.length ? { slice, reduce } : {} };
       const { tensors: [tensor] } = await get({ path: this.path, body }, { as: 'raw' });
       found.push(Number(tensor.values[0]));
@@ -173,6 +197,11 @@ class Whole extends Source {
   }
 
   guess() { return null; }
+
+  expected() {
+    const [tensor] = this.given ?? [];
+    return tensor ? { ...tensor, ...flat(tensor.shape, this.at), axes: this.names } : super.expected();
+  }
 
   async about(get) {
     const outputs = this.output ? { outputs: [this.output.replace(/\.\d+$/, '')] } : {};
@@ -231,6 +260,8 @@ class Difference {
       sure: b.sure && a.sure,
     };
   }
+
+  expected() { return this.b.expected(); }
 
   guess(other, about) {
     if (!other.isDifference) return null;

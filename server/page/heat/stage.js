@@ -2,13 +2,14 @@
  * left and top edges. On the canvas itself is nothing but cells: data-… say where each one is. */
 import { lookup, number, paint } from '../draw/colors.js';
 import { cellTicks } from '../draw/numbers.js';
-import { placeOf } from '../draw/places.js';
+import { placeOf, placeText } from '../draw/places.js';
 import { isDrawn, pixelOf } from '../draw/windows.js';
 import { make, mark } from '../dom.js';
 import { axisName } from './beside.js';
 
 const TICK_APART = { row: 26, col: 46 };
 const LABEL_PX_MAX = 112;
+const NAMES_PX = 18;       /* the line of the axes' names */
 const CURSOR_PX_MIN = 7;   /* the cursor's frame is no smaller, however small the cell */
 
 const NOTHING = { row: { start: 0, count: 0, px: 0 }, col: { start: 0, count: 0, px: 0 } };
@@ -45,7 +46,7 @@ export class Stage {
     if (!this.withTicks && !labels) return { left: 0, top: 0, upright: 0 };
     const widest = (texts) =>
       Math.min(LABEL_PX_MAX, Math.ceil(Math.max(0, ...texts.map((text) => this.#measure(text)))) + 8);
-    const ends = () => [0, about.rows - 1].map((cell) => this.#measure(String(placeOf(about.places.row, cell))));
+    const ends = () => [0, about.rows - 1].map((cell) => this.#measure(placeText(about.places.row, cell)));
     const left = labels ? widest(labels.rows) : Math.max(...ends()) + 12;
     return { left: Math.ceil(left), top: 20, upright: labels ? widest(labels.cols) : 0 };
   }
@@ -110,9 +111,20 @@ export class Stage {
 
   /* ---- edges ---- */
 
+  /* Do labels of columns need more room than their columns have? */
+  #isUpright({ col }, labels) {
+    return Boolean(labels?.cols.some((text) => this.#measure(text) + 6 > col.px / col.step));
+  }
+
+  /* The height of a picture that is to come. */
+  reserve(axes, margins, labels) {
+    const top = this.#isUpright(axes, labels) ? margins.upright : margins.top;
+    setPixels(this.element, { '--reserved': NAMES_PX + top + axes.row.room });
+  }
+
   /* names: the axes', [of rows, of columns]. */
   edge(axes, margins, { labels, places, names }) {
-    const upright = Boolean(labels?.cols.some((text) => this.#measure(text) + 6 > axes.col.px / axes.col.step));
+    const upright = this.#isUpright(axes, labels);
     setPixels(this.element,
       { '--left': margins.left, '--top': upright ? margins.upright : margins.top, '--room': axes.col.room });
     const key = JSON.stringify([axes, labels, places, names]);
@@ -127,7 +139,7 @@ export class Stage {
   #write(edge, axis, labels, apart, place) {
     const cells = labels ? cellTicks(axis, 14) : cellTicks(axis, apart, placeOf({ ...place, list: null }, 0));
     edge.replaceChildren(...cells.map((cell) => {
-      const text = labels ? labels[cell] ?? '' : placeOf(place, cell);
+      const text = labels ? labels[cell] ?? '' : placeText(place, cell);
       const tick = make('span', labels ? { translate: 'no' } : null, text);
       setPixels(tick, { '--at': pixelOf(axis, cell) + axis.px / 2 });
       return tick;

@@ -76,6 +76,7 @@ class Distance extends Charts {
     const len = config.len > GRAM_MAX ? { len: GRAM_MAX } : {};
     return {
       path: '/analyze', body: this.#body(config, { outputs: ['gram'], ...len }), output: 'gram', axes: ['query', 'key'],
+      called: word('distance.products'),
     };
   }
 
@@ -117,7 +118,7 @@ class Distance extends Charts {
         this.maps.get(slot)?.map.show(
           configs.length === 2
             ? { of: configs.map((config) => this.#gramSource(config)) }
-            : this.#gramSource(configs[0])
+            : { ...this.#gramSource(configs[0]), caption: 'distance.gramCaption' }
         );
       }
     });

@@ -38,8 +38,12 @@ class Attention {
     });
     this.figures = make('div', { class: 'figures aligned' });
     this.maps = new Slots(this.figures, (slot) => this.#newMap(slot));
-    root.append(this.sentence.element, this.front.element, make('div', { class: 'view-controls' }, this.head.element),
-      this.figures);
+    this.leads = make('div', { class: 'heat-leads' });   /* of the first map: beside the sentence there is room */
+    root.append(
+      make('div', { class: 'attention-head' }, this.sentence.element,
+        make('div', { class: 'view-controls' }, this.leads, this.head.element)),
+      this.front.element, this.figures
+    );
   }
 
   get isTerms() { return this.page.store.state.out === 'terms'; }
@@ -61,7 +65,10 @@ class Attention {
     const wanted = wantedOf(this.page);
     const slots = [...wanted.flatMap(([slot]) => this.#keys(slot)),
       ...wanted.length && !this.isTerms && !this.isPaired && !this.isTwin ? [TWIN] : []];
-    if (this.leader !== slots[0]) this.maps.sync([]);   /* another map has the controls */
+    if (this.leader !== slots[0]) {   /* another map has the controls */
+      this.maps.sync([]);
+      this.leads.replaceChildren();
+    }
     this.leader = slots[0];
     if (!this.maps.has(TWIN)) this.#twinShown = '';
     this.maps.sync(slots);
@@ -112,7 +119,9 @@ class Attention {
       view: 'attention', slot, scale: isDifference ? new Scale() : this.scale, quiet: slot !== this.leader,
       outputs: true, label: slot === TWIN ? word('attention.none') : null,
       after: isDifference ? null : (get) => this.#compare(get, map.spec),
+      awaited: isDifference ? null : ({ tokens }) => this.#awaited(tokens),
     });
+    if (slot === this.leader && !this.page.story) this.leads.replaceChildren(map.toolbar.leads);
     return map;
   }
 
@@ -148,6 +157,13 @@ class Attention {
     if (key === this.#twinShown) return;
     this.#twinShown = key;
     this.maps.get(TWIN).show(twin);
+  }
+
+  /* As long as that sentence, until it is known. */
+  #awaited(tokens) {
+    if (!tokens || !equalTokens(tokens).length) return [];
+    const parts = { output: code('output'), token: name(equalTokens(tokens)[0].token), difference: '0.1234' };
+    return [make('span', { class: 'awaited', 'aria-hidden': 'true' }, phrase('attention.differ', parts))];
   }
 
   /* A sentence of the caption: how much the rows of equal tokens differ in what the attention gives out. */

@@ -1,5 +1,5 @@
 /* The figure of one path: a canvas with a cube, the path and the cursor on it, seen without perspective. */
-import { copyText, freshId, make, mark, name, styleOf } from '../../dom.js';
+import { copyText, freshId, isNarrow, make, mark, name, styleOf } from '../../dom.js';
 import { short } from '../../draw/numbers.js';
 import { Figure, paintMeasure } from '../../figure.js';
 import { titleOf } from '../../heat/beside.js';
@@ -10,6 +10,7 @@ import { colorOfSlot } from '../slots.js';
 const TILT = 20;          /* degrees that the camera looks down */
 const ROOM = 300;         /* pixels of the page, before the figure has been laid out */
 const HEIGHT_MAX = 440;
+const NARROW = { least: 150, screen: 0.36 };   /* of a page that shares its screen with a tray of sliders */
 const STORY_MAX = 260;
 const SHARE = 0.58;       /* of half the canvas that half an edge of the cube takes */
 const DEGREES = 0.5;      /* that a drag of one pixel turns */
@@ -73,10 +74,15 @@ export class Path {
       .translateSelf(middle, middle, middle);
   }
 
+  #heightMax() {
+    if (this.page.story) return STORY_MAX;
+    return isNarrow() ? Math.max(NARROW.least, Math.min(HEIGHT_MAX, innerHeight * NARROW.screen)) : HEIGHT_MAX;
+  }
+
   #paint() {
     const dense = devicePixelRatio || 1;
     const width = Math.floor(this.figure.stage.clientWidth) || ROOM;
-    const height = Math.min(width, this.page.story ? STORY_MAX : HEIGHT_MAX);
+    const height = Math.min(width, this.#heightMax());
     Object.assign(this.canvas, { width: Math.round(width * dense), height: Math.round(height * dense) });
     this.canvas.style.setProperty('width', `${width}px`);
     this.canvas.style.setProperty('height', `${height}px`);
