@@ -16,6 +16,7 @@ export class Forms {
 
   update() {
     const configs = this.page.view?.forms === false ? [] : this.page.configs();
+    this.head.classList.toggle('parted', this.page.isCompared());   /* its place, before it is loaded */
     if (configs.length && !this.Card) return void this.load();
     const slots = configs.map(([slot]) => slot);
     for (const slot of this.cards.keys()) if (!slots.includes(slot)) this.drop(slot);

@@ -1,6 +1,7 @@
 /* What every part of the page is given: the configurations in front of the user, ways to change them, and places to
  * speak. It changes nothing itself but the store. */
 import { SLOTS, initial, print } from './state.js';
+import { viewNamed } from './views/list.js';
 
 export class Page {
   /* help and paste open their dialogs. Forms, panel and view are set by main.js when they are there. */
@@ -33,6 +34,11 @@ export class Page {
     const wanted = this.store.state.on === 'b-a' ? 'b' : this.store.state.on;
     const slots = this.store.slots();
     return slots.includes(wanted) ? wanted : slots[0] ?? null;
+  }
+
+  /* Are there two configurations that the view in front has compared? */
+  isCompared() {
+    return Boolean(this.view) && !viewNamed(this.view.name).silent && ['a', 'b'].every((slot) => this.config(slot));
   }
 
   viewPath() { return this.view?.path ?? null; }

@@ -69,6 +69,13 @@ new PerformanceObserver((list, watch) => {
 JUMP = "const now = performance.now(); document.querySelector('main').style.marginTop = '300px'; return now;"
 
 
+def shifts(page):
+    """Those until now: of a jump of this test's own the browser tells last."""
+    now = page.run(JUMP)
+    found = until(lambda: [one for one in [page.driver.execute_async_script(SHIFTS)] if one[-1][0] >= now], what="the jump of this test")[0]
+    return [one for one in found if one[0] < now]
+
+
 @pytest.fixture
 def sized(driver):
     """sized(width, height): of the pages that are opened from then on."""
@@ -81,10 +88,17 @@ def sized(driver):
 def test_nothing_jumps_while_the_start_is_loaded(open_page, sized, width, height, lang):
     sized(width, height)
     page = open_page(f"lang={lang}")
-    now = page.run(JUMP)  # of which the browser tells last
-    shifts = until(lambda: [one for one in [page.driver.execute_async_script(SHIFTS)] if one[-1][0] >= now], what="the jump of this test")[0]
-    before = [one for one in shifts if one[0] < now]
+    before = shifts(page)
     assert sum(value for _, value, _ in before) < 0.05, before
+
+
+# Whose place is known before their first picture comes.
+@pytest.mark.parametrize("view", ["table", "attention", "curves", "distance", "bias", "trajectory", "properties", "scaling", "multimodal", "rotate", "extrapolate"])
+def test_nothing_jumps_while_a_view_is_loaded(open_page, sized, view):
+    sized(1440, 900)
+    page = open_page(f"view={view}")
+    before = shifts(page)
+    assert sum(value for _, value, _ in before) < (0.02 if view in ("table", "attention") else 0.1), before
 
 
 def test_views_are_loaded_when_they_are_opened(open_page, no_cache):

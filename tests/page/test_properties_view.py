@@ -32,6 +32,26 @@ def test_each_wish_has_the_servers_verdict_and_number(open_page, server):
     assert Lines(page, "properties", "b").missing("b:step", list(enumerate(map(float, data)))) == []
 
 
+# Of each wish: what its number is called, and where on the page name and number stand.
+NUMBERS = """return [...document.querySelectorAll(`figure[data-config="${arguments[0]}"] [data-wish]`)].map((one) => {
+  const [name, number] = one.querySelector('.wish-number').children, box = one.getBoundingClientRect();
+  const [left, right] = [name.getBoundingClientRect().left - box.left, number ? box.right - number.getBoundingClientRect().right : 0];
+  return [one.dataset.wish, name.textContent, left, right, Math.round(box.top)]; })"""
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_each_number_has_a_name_and_stands_in_line(visit, lang):
+    page = visit(fragment("properties", *CONFIGS, lang=lang))
+    shown = {slot: page.run(NUMBERS, slot) for slot in "abc"}
+    names = [name for _, name, *_ in shown["a"]]
+    assert len(set(names)) == 5 and all(len(name) > 3 for name in names)
+    for slot in "abc":
+        assert [wish for wish, *_ in shown[slot]] == WISHES and [name for _, name, *_ in shown[slot]] == names
+        assert all(abs(left) < 1 and abs(right) < 1 for _, _, left, right, _ in shown[slot]), shown[slot]
+    tops = [[top for *_, top in rows] for rows in shown.values()]
+    assert tops[0] == tops[1] == tops[2], "a wish is beside itself"
+
+
 def test_witnesses_open_where_they_stand(open_page, server):
     page = open_page(fragment("properties", *CONFIGS))
     _, learned, alibi = CONFIGS

@@ -38,7 +38,9 @@ export class Charts {
     this.slots.sync(wanted.map(([slot]) => slot));
     if (!this.isNew(wanted, about)) return;
     for (const [slot, [config]] of wanted) {
-      this.slots.get(slot).chart.figure.ask((get) => job(get, slot, config).catch(
+      const { chart, picture } = this.slots.get(slot);
+      if (!picture) chart.rename(word(`view.${this.view}`), this.page.calledBy(slot), metric);
+      chart.figure.ask((get) => job(get, slot, config).catch(
         (error) => this.#inapplicable(slot, metric, error)
       ));
     }

@@ -2,8 +2,9 @@
  * difference of their numbers, where it begins and where it is largest. */
 import { Asker, busy } from '../ask.js';
 import { code, make, name } from '../dom.js';
+import { printedIn } from '../draw/numbers.js';
 import { differing, partings } from '../draw/parting.js';
-import { placeOf } from '../draw/places.js';
+import { placeText } from '../draw/places.js';
 import { shortDatum } from '../figure.js';
 import { axesOf, axisName } from '../heat/beside.js';
 import { sourceOf } from '../heat/sources.js';
@@ -14,9 +15,6 @@ const PATH = '/encode';
 const LEAST = 0.01;       /* two numbers closer than this do not part */
 const CELLS_MAX = 2 ** 18;
 const REST_MS = 120;      /* nothing is asked while a slider moves */
-
-/* Views that say themselves what their configurations differ in, or compare no tables. */
-const SILENT = ['attention', 'diagnose', 'experiment', 'explain', 'multimodal'];
 
 export class Parting {
   #asker = new Asker();
@@ -37,7 +35,7 @@ export class Parting {
     const { page } = this;
     const configs = ['a', 'b'].map((slot) => page.config(slot));
     const resolved = ['a', 'b'].map((slot) => page.resolved.get(slot)?.config);
-    const isOn = configs.every(Boolean) && page.view && !SILENT.includes(page.view.name);
+    const isOn = page.isCompared();
     if (!isOn || !resolved.every(Boolean)) {
       this.element.hidden = !isOn;
       if (!isOn) this.#forget('');
@@ -111,7 +109,7 @@ export class Parting {
   #showNumbers(about, found) {
     const { cols, first, most, value: largest } = partings(found, LEAST);
     const [, colAxis] = axesOf(about);
-    const place = (col) => String(placeOf(about.places.col, col));
+    const place = (col) => placeText(about.places.col, col);
     const parts = {
       output: code(about.name), least: String(LEAST), n: String(found.rows), all: String(found.cols),
       count: String(cols.length), axis: axisName(colAxis), from: place(cols[0]), to: place(cols.at(-1)),
@@ -129,12 +127,12 @@ export class Parting {
     const href = () => this.page.href('table',
       { configs: this.page.configsBySlot(), out: about.name, at, cur: [row, col] });
     const text = live(() => String(word('heat.where', {
-      rowAxis: axisName(rowAxis), row: placeOf(about.places.row, row), colAxis: axisName(colAxis),
-      col: placeOf(about.places.col, col),
+      rowAxis: axisName(rowAxis), row: placeText(about.places.row, row), colAxis: axisName(colAxis),
+      col: placeText(about.places.col, col),
     })));
     return make('a', { href: href(), 'data-part': which, 'data-row': row, 'data-col': col }, text);
   }
 }
 
 const value = (slot, one) => make('b', { 'data-config': slot, translate: 'no' },
-  one === undefined ? '–' : typeof one === 'string' ? one : JSON.stringify(one));
+  one === undefined ? '–' : typeof one === 'string' ? one : printedIn(JSON.stringify(one)));

@@ -2,7 +2,7 @@
  * neighbours. */
 import { make } from '../dom.js';
 import { extent, roomy } from '../draw/axes.js';
-import { short } from '../draw/numbers.js';
+import { printedIn, short } from '../draw/numbers.js';
 import { datum, shortDatum } from '../figure.js';
 import { gap, language, live, phrase, word } from '../words.js';
 import { bodyFor } from './parts.js';
@@ -13,9 +13,8 @@ import { colorOfSlot } from './slots.js';
 const METRIC = 'properties';
 /* metrics that say where; not all are for all configurations */
 const WITNESSES = ['unique', 'shift', 'bounds', 'step'];
+const WISHES = ['unique', 'linear', 'generalises', 'deterministic', 'n_dimensional'];
 const OF_WISH = { unique: 'unique', linear: 'shift', generalises: 'bounds' };
-/* wishes whose number no metric puts into words */
-const NUMBER = { deterministic: 'properties.learned', n_dimensional: 'properties.spread' };
 const LENGTH = { min: 2, max: 4096 };
 const GRID = [8, 8];   /* of the server's number for several axes */
 
@@ -33,7 +32,7 @@ class Properties extends Charts {
 
   build(slot) {
     const one = super.build(slot, { onCursor: (x) => this.page.store.set({ cur: [x, 0] }, { undo: false }) });
-    const wishes = make('ul', { class: 'wishes stage' });
+    const wishes = make('ul', { class: 'wishes stage' }, WISHES.map((key) => make('li', null, ...this.#asked(key))));
     one.chart.figure.stage.parentElement.before(wishes);
     return { ...one, wishes };
   }
@@ -110,17 +109,21 @@ class Properties extends Charts {
     chart.rename(word('properties.label', { scheme, slot }), this.page.calledBy(slot), METRIC);
   }
 
+  /* A wish, and what its number is called. */
+  #asked(key, number = '') {
+    return [make('strong', null, word(`properties.${key}`)),
+      make('div', { class: 'wish-number' }, make('span', null, word(`properties.${key}.number`)), number)];
+  }
+
   /* What the metric behind a wish has to say stands in the server's own words. */
   #wish(key, { value, holds, length_change: change }, picture) {
     const said = value === null ? null : picture.results[OF_WISH[key]];
-    const text = said ? live(() => said[language() === 'zh' ? 'detail_zh' : 'detail'])
+    const text = said ? live(() => printedIn(said[language() === 'zh' ? 'detail_zh' : 'detail']))
       : value === null && !holds ? word('properties.none')
-      : key in NUMBER && value ? word(NUMBER[key], { value: short(value) })
       : '';
     const changed = change ? [phrase('properties.changed', { value: shortDatum(change, 'length_change') })] : [];
     return make('li', { 'data-wish': key, 'data-holds': String(holds) },
-      make('div', { class: 'wish-head' }, make('strong', null, word(`properties.${key}`)),
-        value === null ? '–' : shortDatum(value, key)),
+      ...this.#asked(key, value === null ? '–' : shortDatum(value, key)),
       make('p', { class: 'hint' },
         make('span', { class: holds ? 'good' : 'bad' },
           holds ? '✓ ' : '✗ ', word(`properties.${holds ? 'holds' : 'fails'}`)), ' ', text,

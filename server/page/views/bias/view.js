@@ -56,6 +56,7 @@ class Part {
     if (!hasBias(row)) return this.#refuse(row.name);
     this.body = biasBody(catalogue, config);
     this.map.shareScale(this.view.isShared() ? this.view.scale : this.own);
+    this.#place();
     this.map.show(this.spec());
     if (this.shapeOf === JSON.stringify(this.body)) this.#showHeads();
   }
@@ -92,11 +93,14 @@ class Part {
     await this.#showHeads();
   }
 
+  /* All its figures, also those that are drawn later. */
+  #place() {
+    if (this.heads.element.isConnected) return;
+    this.element.prepend(this.heads.element);
+    this.map.element.after(this.heads.chart.figure.element);
+  }
+
   async #showHeads() {
-    if (!this.heads.element.isConnected) {
-      this.element.prepend(this.heads.element);
-      this.map.element.after(this.heads.chart.figure.element);
-    }
     this.map.figure.rename(this.title);
     await this.heads.show(this.body, this.shape);
     if (!this.body) return;

@@ -33,6 +33,8 @@ const CHARTS = [
   ['rate', true, [['posenc_queue_seconds', '#2f6fde', []]]],
 ];
 
+const LEAST_S = -10;   /* of the charts: where they begin before there are looks that far back */
+
 const yes = (value) => word(value ? 'server.yes' : 'server.no');
 
 /* [name in /limits, how it is written, the flag that changes it, or none] */
@@ -183,7 +185,7 @@ class Server {
       () => all.length ? all.map((row) => fact(...row)) : none());
   }
 
-  /* Against seconds before now; of a counter the difference from look to look. */
+  /* Against seconds before now, from the first look on; of a counter the difference from look to look. */
   showChart(chart, [, differs, lines]) {
     const looks = this.#looks.slice(differs ? 1 : 0);
     const end = this.#looks.at(-1).at;
@@ -194,7 +196,7 @@ class Server {
       { id: `none:${metric}`, name: metric, color, dash, x, y: y(metric) }
     ));
     const top = Math.max(1, ...series.flatMap((line) => line.y));
-    chart.draw(series, { xLabel: word('server.seconds'), yRange: [0, top], xRange: [Math.min(x[0] ?? 0, -60), 0] });
+    chart.draw(series, { xLabel: word('server.seconds'), yRange: [0, top], xRange: [Math.min(x[0] ?? 0, LEAST_S), 0] });
   }
 
   showCaption(metrics) {
