@@ -140,7 +140,7 @@ export class Frame {
     this.links = views.filter(({ name }) => name !== 'story')
       .map(({ name, group }) => make('a', { 'data-view': name, 'data-in': group }, word(`view.${name}`)));
     this.stories = stories.map(({ name }) =>
-      make('a', { 'data-story': name, 'data-in': 'learn' }, word(`story.${name}`)));
+      make('a', { 'data-story': name, 'data-in': 'learn' }, word(`story.${name}.short`)));
     const [gallery, walk, ...others] = this.links;
     this.brand = make('a', { class: 'brand', translate: 'no' },
       make('span', { class: 'brand-mark', 'aria-hidden': 'true' }), make('span', { class: 'brand-name' }, 'posenc'));
