@@ -59,7 +59,7 @@ class Source {
     return rows.find((row) => row.axes?.length === rank) ?? rows[0];
   }
 
-  /* Of about() what the request itself shows, for the place of a picture that is not there yet; null where it says
+  /* Of about() what the request itself shows, for the place of a picture that is not there yet; null where it states
    * nothing of rows. */
   expected() {
     const rows = rowsOf(this.body ?? {});

@@ -1,7 +1,7 @@
 /* The views of the page, in the order of its navigation: name, and how its module is loaded when it is opened; its
  * texts are `view.NAME` and `view.NAME.lead`. A new view is one row here and a file or a folder beside this. `group`:
  * the question under which the navigation has it, `group.NAME`; `alone`: no configurations are beside it; `difference`:
- * it shows b - a; `silent`: it says itself what configurations differ in, or compares no tables; `story`: the one that
+ * it shows b - a; `silent`: it shows itself what configurations differ in, or compares no tables; `story`: the one that
  * explains it. */
 
 const view = (group, name, load, more) => ({ group, name, load, ...more });
