@@ -46,6 +46,20 @@ const fields = [...figure.querySelectorAll('[data-slider], .segmented, select, i
 return [place.getBoundingClientRect().bottom - (touch.checkVisibility() ? touch : place).getBoundingClientRect().top,
   new Set(fields.map((node) => node.closest('.field') ?? node)).size]"""
 
+# Where the window has room: its whole height, whether its text is beside it, and what scrolls within it.
+WHOLE = """const figure = document.getElementById(`fig-${arguments[0]}`), prose = figure.parentElement.querySelector('.story-prose');
+const scrolls = (node) => ['auto', 'scroll'].includes(getComputedStyle(node).overflowX) && node.scrollWidth > node.clientWidth + 1;
+const box = figure.getBoundingClientRect(), inner = [...figure.children].filter((node) => node.checkVisibility()).map((node) => node.getBoundingClientRect().bottom);
+return { high: Math.max(box.height, Math.max(...inner) - box.top), beside: !prose || prose.getBoundingClientRect().right <= box.left,
+  scrolled: [...figure.querySelectorAll('.story-place *')].filter(scrolls).map((node) => node.className) }"""
+FIGURE_PX = 420
+
+
+def too_large(page, name):
+    """What is wrong with the size of a figure in a window of at least 1200 px, or None."""
+    whole = page.run(WHOLE, name)
+    return whole if whole["high"] > FIGURE_PX or not whole["beside"] or whole["scrolled"] else None
+
 
 def open_story(open_page, story, **keys):
     return open_page("&".join(["view=story", f"story={story}", *(f"{key}={value}" for key, value in {"lang": "en", **keys}.items())]))
@@ -131,7 +145,7 @@ def test_every_figure_is_ready_touchable_and_named_in_both_languages(open_page, 
     assert page.run(RAW, story) == [] and page.run(UNREAD) == [] and page.run(STRAY, True) == []
     assert page.text("article") != english and nameless(page.driver) == []
 
-    for width in (320, 390, 1440):
+    for width in (320, 390, 1200, 1440):
         narrow(width)
         page.settle()
         assert set(page.run(STATES)) <= {"ready", "empty"}, width
@@ -141,7 +155,14 @@ def test_every_figure_is_ready_touchable_and_named_in_both_languages(open_page, 
         assert width > 390 or page.run(TOC_ABOVE), width
         shown = {name: page.run(SHOWN, name) for name in names}
         assert {name: size for name, size in shown.items() if width > 320 and size[0] > 420 or size[1] > 3} == {}, width
+        assert width < 1200 or {name: large for name in names if (large := too_large(page, name))} == {}, width
         assert width != 390 or page.run(SMALL) == []
+    page.click("[data-action=lang]")  # English texts are the longer ones
+    until(lambda: page.attribute("html", "lang") == "en", what="English")
+    for width in (1440, 1200):
+        narrow(width)
+        page.settle()
+        assert {name: large for name in names if (large := too_large(page, name))} == {}, width
 
 
 @pytest.mark.parametrize("story", STORIES)

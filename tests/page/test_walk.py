@@ -8,7 +8,7 @@ from selenium.webdriver.common.keys import Keys
 
 from browser import until
 from test_frame import SMALL, STRAY, nameless, narrow  # noqa: F401 (narrow is a fixture)
-from test_stories import RAW, TOUCHABLE, UNREAD
+from test_stories import RAW, TOUCHABLE, UNREAD, too_large
 
 STEPS = ["words", "rows", "added", "waves", "turn", "apart", "bias", "stretch", "breaks", "yours"]
 STEP = "return Number(document.querySelector('[data-step]')?.dataset.step)"
@@ -131,6 +131,10 @@ def test_each_step_in_both_languages_and_on_a_phone(visit, narrow, step):  # noq
             next_box = page.run("const { top, bottom } = document.querySelector('a[data-action=next]').getBoundingClientRect(); return [top, bottom]")
             assert 0 <= next_box[0] and next_box[1] <= 900, "the way on is on the screen"
         assert page.run(SMALL) == []
+        for width in (1200, 1440):
+            narrow(width)
+            page.settle()
+            assert too_large(page, name) is None, width
         narrow(None)
 
 

@@ -2,7 +2,7 @@
  * its two hands. The first half of this file is geometry that needs no canvas, the second draws. */
 
 const MOST_CLOCKS = 16;
-const NARROWEST_CLOCK = 70;   /* CSS pixels; below this the two hands cannot be told apart */
+const NARROWEST_CLOCK = 62;   /* CSS pixels; below this the two hands cannot be told apart */
 const WIDEST_CLOCK = 168;
 const HAND_REACH = 0.9;       /* the longest hand, as a share of the clock's radius */
 const GRAB = 14;              /* CSS pixels within which a pointer takes hold of a hand */
