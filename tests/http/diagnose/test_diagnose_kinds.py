@@ -523,7 +523,7 @@ REFUSED = {
     "another form": ({"form": "expanded", "matrix": of([4, 8, 2, 2])}, "/form", ["matrix"]),
     "k alone": ({"k": of([4, 8])}, "/k_out", ["k_out"]),
     "k_out alone": ({"k_out": of([4, 8])}, "/k", ["k and k_out"]),
-    "two kinds": ({"angles": of([4, 8]), "freqs_cis": of([4, 8, 2])}, "", ["angles", "freqs_cis"]),
+    "two kinds": ({"angles": of([4, 8]), "freqs_cis": of([4, 8, 2])}, "/freqs_cis", ["angles", "freqs_cis"]),
     "NaN in angles": ({"angles": [["NaN", 1.0]]}, "/angles", ["NaN"]),
 }
 
