@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from browser import fragment, until
+from lines import Lines
 
 LLAMA, QWEN = {"preset": "llama-3.1", "len": 1024}, {"preset": "qwen2.5", "len": 1024}
 
@@ -60,6 +61,16 @@ def test_titles_are_the_models(visit, view):
     page = visit(fragment(view, {"preset": "llama-3.1", "len": 64}, {"preset": "qwen2.5", "len": 64}, lang="en"))
     titles = [page.text(f'figure[data-config="{slot}"] .figure-title') for slot in "ab"]
     assert "Llama 3.1" in titles[0] and "Qwen2.5" in titles[1], titles
+
+
+def test_no_two_rules_of_two_models_look_alike(visit):
+    """The rule of a configuration has its colour in both charts, and no other rule has it."""
+    page = visit(fragment("scaling", {"preset": "llama-3.1", "len": 64}, {"preset": "qwen2.5", "len": 64}, lang="en"))
+    charts = [Lines(page, "scaling", slot).legend for slot in "ab"]
+    assert len(charts[0]) > 5 and charts[0]["a:llama3"][0] == charts[1]["a:llama3"][0] != charts[0]["b:default"][0]
+    for legend in charts:
+        colors = [color for color, _ in legend.values()]
+        assert len(set(colors)) == len(colors), legend
 
 
 def test_positions_are_those_of_the_configurations(visit):

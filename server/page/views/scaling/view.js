@@ -15,6 +15,8 @@ const LENGTH_MAX = 2 ** 24;
 const LENGTH_MIN = 16;
 const tidy = (length) => Math.round(Number(length.toPrecision(3)));
 
+const lookOf = (slot) => ({ color: () => colorOfSlot(slot), dash: dashOfSlot(slot) });
+
 class Scaling extends Charts {
   constructor(page, root) {
     super(page, 'scaling');
@@ -125,17 +127,21 @@ class Scaling extends Charts {
   }
 
   #drawOne(slot) {
-    const { chart, picture: { lines, own, lengths, scheme } } = this.slots.get(slot);
+    const { chart, picture } = this.slots.get(slot);
+    const { lines, own, lengths, scheme } = picture;
+    const others = this.drawn().filter(([other]) => other !== slot);
+    /* Among several configurations their colours, the first of the list, are their own rules'. */
+    const taken = others.length && others.length + 1;
     const series = lines.map((line) => ({
-      id: `${slot}:${line.type}`, name: line.type, color: (theme) => colorOf(line.place, theme),
-      dash: dashOf(line.place), width: line.type === own ? 3 : 2,
+      id: `${slot}:${line.type}`, name: line.type, color: (theme) => colorOf(line.place + taken, theme),
+      dash: dashOf(line.place + taken), width: line.type === own ? 3 : 2,
       x: Array.from(line.wavelength, (_, pair) => pair), y: line.wavelength,
+      ...taken && line.type === own && lookOf(slot),
     }));
     const mark = (key) => ({
       axis: 'y', at: lengths[key], label: markText(key, lengths),
       handle: { lo: LENGTH_MIN, hi: LENGTH_MAX, move: (value) => this.#setLength(key, value) },
     });
-    const others = this.drawn().filter(([other]) => other !== slot);
     chart.draw([...series, ...others.map((other) => this.#lineOf(...other))], {
       xLabel: word('scaling.pair'), yLabel: word('scaling.wavelength'), whole: true, yRange: this.#range(),
       marks: [...others.map((other) => this.#markOf(...other)), mark('train'), mark('eval')],
@@ -149,7 +155,7 @@ class Scaling extends Charts {
   /* Of another configuration its own rule and the length of its training: all on one axis. */
   #lineOf(slot, { picture: { lines: [line], own } }) {
     return {
-      id: `${slot}:${own}`, name: `${slot} ${own}`, color: () => colorOfSlot(slot), dash: dashOfSlot(slot), width: 3,
+      id: `${slot}:${own}`, name: `${slot} ${own}`, width: 3, ...lookOf(slot),
       x: Array.from(line.wavelength, (_, pair) => pair), y: line.wavelength,
     };
   }
