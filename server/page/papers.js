@@ -3,7 +3,7 @@ import { english, make } from './dom.js';
 import { label, word } from './words.js';
 
 const NUMBER = /(\d{4}\.\d{5})/;
-const AWAY = { target: '_blank', rel: 'noopener noreferrer' };
+export const AWAY = { target: '_blank', rel: 'noopener noreferrer' };
 
 /* An element in English, as the names of papers are. */
 const cited = (paper) => make('span', english, paper.split(NUMBER).map((part, i) => (

@@ -38,6 +38,13 @@ def story(visit):
     return functools.partial(Figure, visit("view=story&story=designing"))
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_it_links_to_its_article(visit, lang):
+    page = visit(f"view=story&story=designing&lang={lang}")
+    link = page.run("const a = document.querySelector('article .story-prose a[href^=https]'); return [a.href, a.target, a.rel, a.textContent]")
+    assert link == ["https://fleetwood.dev/posts/you-could-have-designed-SOTA-positional-encoding", "_blank", "noopener noreferrer", "You could have designed SOTA positional encoding"]
+
+
 def test_equal_words_have_equal_rows_until_a_position_or_a_mask_parts_them(story, server):
     dogs = story("dogs")
     sentence = {"dim": 96, "tokens": ["The", "dog", "chased", "another", "dog"]}

@@ -1,10 +1,12 @@
 /* The texts of stories as elements. In a text: `name` is code, *word* stands out, $x_i$ is a formula,
- * [words](#view=table) a link within the page. Formulas are a little of TeX: letters, numbers, signs, ^ and _, groups
- * in braces, \frac, \sqrt, \bf, \text, \matrix{a & b \\ c & d} and the names below. */
+ * [words](#view=table) a link within the page, [words](https://…) one to another. Formulas are a little of TeX:
+ * letters, numbers, signs, ^ and _, groups in braces, \frac, \sqrt, \bf, \text, \matrix{a & b \\ c & d} and the names
+ * below. */
 import { code, make, math } from '../dom.js';
+import { AWAY } from '../papers.js';
 import { rewrite, word } from '../words.js';
 
-const PIECES = /`([^`]+)`|\*([^*]+)\*|\$([^$]+)\$|\[([^\]]+)\]\((#[^)]+)\)/;
+const PIECES = /`([^`]+)`|\*([^*]+)\*|\$([^$]+)\$|\[([^\]]+)\]\(((?:#|https:)[^)]+)\)/;
 
 /* An element that holds the text `key` in whatever language the page has. */
 export const prose = (tag, key, attributes) =>
@@ -19,7 +21,7 @@ function pieces(text) {
 function piece(name, strong, formula, words, href) {
   if (name) return code(name);
   if (strong) return make('em', null, ...pieces(strong));
-  return formula ? formulaOf(formula) : make('a', { href }, ...pieces(words));
+  return formula ? formulaOf(formula) : make('a', { href, ...!href.startsWith('#') && AWAY }, ...pieces(words));
 }
 
 /* ---- formulas ---- */

@@ -318,8 +318,8 @@ def test_nothing_inline(page, base):
         assert re.fullmatch(r"#[\w-]*|/[\w./-]*(\?[\w.&=-]*)?|data:,", url) and not url.startswith("//"), url
 
 
-# Of namespaces, and where papers are, which a reader may follow a link to: nothing is fetched from there.
-OWN_NAMES = re.compile(r"http://www\.w3\.org/(1998/Math/MathML|2000/svg|1999/xhtml|1999/xlink)|https://arxiv\.org/abs/")
+# Of namespaces, and where papers and articles are, which a reader may follow a link to: nothing is fetched from there.
+OWN_NAMES = re.compile(r"http://www\.w3\.org/(1998/Math/MathML|2000/svg|1999/xhtml|1999/xlink)|https://(arxiv\.org/abs|fleetwood\.dev/posts)/")
 ELSEWHERE = re.compile(r"""["'`(]\s*(https?:|wss?:|ftp:)?//\w""")
 MAKES_MARKUP = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\s*\(|new Function|srcdoc|DOMParser|createContextualFragment|importScripts|setTimeout\(\s*['\"`]"
                           r"|setAttribute\(\s*['\"]style['\"]|javascript:|document\.cookie")
