@@ -315,3 +315,14 @@ def test_a_stored_preset_is_among_the_models(open_page):
         assert state_of(gallery.driver.current_url)["a"]["preset"] == "team-a-rope"
         states = gallery.run("return [...document.querySelectorAll('figure[data-figure]')].map(f => f.dataset.state)")
         assert states and set(states) == {"ready"}
+
+
+def test_the_dialog_for_a_token_is_chinese_on_the_chinese_page(open_page):
+    """The first refusal comes before the page knows its language, and speaks of headers: what was asked without a token needs no reason."""
+    with token_server(LINES) as server:
+        page = open_page("view=gallery&lang=zh", server.url, settle=False)
+        until(lambda: page.all("dialog[open] [data-field=token]"), what="the dialog")
+        assert "Authorization" not in page.text("dialog[open]") and not page.all(".token-detail")
+        page.find("dialog[open] [data-field=token]").send_keys("wrong", "\n")
+        until(lambda: page.all("dialog[open] .token-detail"), what="the reason")
+        assert re.search("[\u4e00-\u9fff]", page.text("dialog[open] .token-detail"))

@@ -33,7 +33,7 @@ const PAIRED = /^\/(?:diagnose|presets|schemes)(?![^?/])/;
 const isMeasured = ({ url, body }) => /^\/analyze(?![^?/])/.test(url) && `${url} ${body}`.includes('properties');
 const isPaired = (call) => (call.method === 'GET' || call.method === 'POST')
   && (PAIRED.test(call.url) || isMeasured(call));
-const WRONG = [400, 404, 406, 413, 415, 422];
+const WRONG = [400, 401, 403, 404, 406, 413, 415, 422];
 
 /* ---- requests ---- */
 

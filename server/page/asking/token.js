@@ -6,7 +6,8 @@ import { word } from '../words.js';
 let opened = null;     /* promise of the dialog that stands open */
 let declined = false;  /* its user went on without: from then on only a button opens it */
 
-/* True once a token was given, false when the dialog was closed without one. */
+/* detail: the server's sentence about one that was sent. True once a token was given, false when the dialog was closed
+ * without one. */
 export function askToken(detail, { byUser = false } = {}) {
   if (declined && !byUser) return Promise.resolve(false);
   opened ??= open(detail).then((given) => {
@@ -24,7 +25,7 @@ function open(detail) {
   const form = make('form', { method: 'dialog' },
     make('h2', null, word('token.title')),
     make('p', null, word('token.why')),
-    served(detail, 'p', { class: 'token-detail' }),
+    detail && served(detail, 'p', { class: 'token-detail' }),
     make('label', { class: 'token-field' }, word('token.field'), field),
     make('label', { class: 'token-keep' }, keep, word('token.keep')),
     make('div', { class: 'dialog-actions' },
