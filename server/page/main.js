@@ -1,7 +1,7 @@
 /* Starts the page: settings, catalogue, frame; then opens the view that the address names and keeps all parts up to
  * date. */
 import { Drop, listenForUndo } from './frame/anywhere.js';
-import { Away, Refusal, busy, get, token } from './ask.js';
+import { Away, Refusal, busy, get } from './ask.js';
 import { reloadWhenBack, whenBack } from './asking/away.js';
 import * as catalogue from './catalogue.js';
 import { action, code, make, name } from './dom.js';
@@ -68,7 +68,7 @@ function mended(error) {
 
 /* Until a token was given; who closes the dialog finds a button that opens it again. */
 async function authorized(detail) {
-  for (let byUser = false; !await askToken(token() && detail, { byUser }); byUser = true) {
+  for (let byUser = false; !await askToken(detail, { byUser }); byUser = true) {
     await new Promise((wanted) => foreword(
       'locked', word('figure.private'), action('start', word('token.enter'), wanted)
     ));

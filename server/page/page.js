@@ -36,7 +36,7 @@ export class Page {
     return slots.includes(wanted) ? wanted : slots[0] ?? null;
   }
 
-  /* Are there two configurations that the view in front has compared? */
+  /* Has the view in front two configurations, and a sentence above it of where they part? */
   isCompared() {
     return Boolean(this.view) && !viewNamed(this.view.name).silent && ['a', 'b'].every((slot) => this.config(slot));
   }

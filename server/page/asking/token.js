@@ -1,13 +1,13 @@
 /* The dialog that asks for a token (401, 403). One for the page: all figures that were refused wait for its end. */
-import { setToken } from '../ask.js';
+import { setToken, token } from '../ask.js';
 import { action, make, served } from '../dom.js';
 import { word } from '../words.js';
 
 let opened = null;     /* promise of the dialog that stands open */
 let declined = false;  /* its user went on without: from then on only a button opens it */
 
-/* detail: the server's sentence about one that was sent. True once a token was given, false when the dialog was closed
- * without one. */
+/* detail: why the server refused, which is shown if a token was sent: without one the dialog itself gives the reason.
+ * True once a token was given, false when the dialog was closed without one. */
 export function askToken(detail, { byUser = false } = {}) {
   if (declined && !byUser) return Promise.resolve(false);
   opened ??= open(detail).then((given) => {
@@ -25,7 +25,7 @@ function open(detail) {
   const form = make('form', { method: 'dialog' },
     make('h2', null, word('token.title')),
     make('p', null, word('token.why')),
-    detail && served(detail, 'p', { class: 'token-detail' }),
+    token() && served(detail, 'p', { class: 'token-detail' }),
     make('label', { class: 'token-field' }, word('token.field'), field),
     make('label', { class: 'token-keep' }, keep, word('token.keep')),
     make('div', { class: 'dialog-actions' },

@@ -193,9 +193,9 @@ class Numeric extends Typed {
     return make('div', { class: 'pair' }, playable(this.slider, label(this.row)), input);
   }
 
-  /* A field for numbers takes no other text; the server says what is wrong with it. */
   example() { return super.example() || word('form.auto'); }
 
+  /* A field for numbers takes no other text; the server says what is wrong with it. */
   textOf(value) { return typeof value === 'string' && !Number.isFinite(Number(value)) ? '' : super.textOf(value); }
 
   slide() {

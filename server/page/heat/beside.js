@@ -209,11 +209,10 @@ export class ColorBar {
       return at - half > left && at + half < room - right;
     };
     const inner = ticks(min, max, Math.max(1, Math.floor(room / TICK_PX))).filter(isFree);
-    const at = (value) => `${(value - min) / span * 100}%`;
     this.ticks.replaceChildren(...[...inner, ...ends].map((value) => {
       const tick = make('span', { class: ['from', 'to'][ends.indexOf(value)] },
         short(value, ends.includes(value) ? digits : 3));
-      tick.style.setProperty('--at', at(value));
+      tick.style.setProperty('--at', `${(value - min) / span * 100}%`);
       return tick;
     }));
   }
