@@ -342,6 +342,8 @@ static void put_answer(struct api_text *text, const struct api_mcp_call *call, c
     const json_t *answer = call->tool.kind == API_MCP_SCHEMES ? NULL : parse(call, bytes, n);
     const char *fits = json_object_get(answer, "fits") ? NULL : fits_of(reply);
     api_text_init(&summary, API_TEXT_MAX);
+    if (!answer && call->tool.kind != API_MCP_SCHEMES)
+        text->state = API_TEXT_NO_MEMORY;
     if (is_one && call->tool.kind == API_MCP_SCHEMES)
         api_text_format(&summary, "%s: %s", call->request->path.name,
                         pe_summary_in(pe_spoken(), &pe_scheme_find(call->request->path.name)->about));
@@ -387,33 +389,6 @@ static bool check_picture(struct api_mcp_call *call, const char *png, size_t n)
 
 /* ---- All ---- */
 
-/* A refusal by the endpoint that is already a reply: its body is the problem. */
-static struct api_reply *wrap_refusal(struct api_mcp_call *call, const char *bytes, size_t n)
-{
-    const json_t *body = parse(call, bytes, n);
-    const char *detail = json_string_value(json_object_get(body, "detail"));
-    const char *pointer = json_string_value(json_object_get(body, "pointer"));
-    struct api_text text, meta;
-    api_text_init(&text, API_TEXT_MAX);
-    api_text_init(&meta, API_TEXT_MAX);
-    api_text_put(&meta, "\"posenc/problem\":");
-    api_text_add(&meta, bytes, n);
-    struct api_text sentence;
-    api_text_init(&sentence, API_TEXT_MAX);
-    api_text_put(&sentence, detail ? detail : "");
-    if (pointer)
-        api_text_format(&sentence, " (at %s)", pointer);
-    api_mcp_begin(&text, &call->message);
-    api_text_put(&text, "\"content\":[{\"type\":\"text\",\"text\":");
-    api_text_string_n(&text, sentence.bytes ? sentence.bytes : "", sentence.n);
-    api_text_put(&text, "}],\"isError\":true");
-    api_mcp_end(&text, &call->message, meta.bytes, meta.n);
-    api_text_drop(&meta);
-    api_text_drop(&sentence);
-    api_mcp_count(call->tool.number, API_MCP_REFUSED);
-    return api_reply_text(200, api_json_type, &text);
-}
-
 static struct api_reply *wrap_problem(struct api_mcp_call *call)
 {
     struct api_text text;
@@ -440,15 +415,16 @@ static struct api_reply *wrap(struct api_mcp_call *call, struct api_reply *reply
     struct api_reply *wrapped = NULL;
     if (!bytes)
         return api_reply_without_memory(reply);
-    if (reply->status >= 400) {
-        wrapped = wrap_refusal(call, bytes, n);
+    if (reply->status >= 400) { /* without memory; any other refusal is the request's problem, and no reply yet */
+        api_fail_memory(&call->request->problem);
+        wrapped = wrap_problem(call);
     } else if (is_picture && !check_picture(call, bytes, n)) {
         wrapped = wrap_problem(call);
     } else {
         struct api_mcp_link link = {.name = call->tool.name, .media_type = "image/png", .bytes = n};
-        link.url = is_picture ? api_mcp_url(call, "png") : NULL;
         api_text_init(&text, API_TEXT_MAX);
         api_text_init(&members, API_TEXT_MAX);
+        link.url = is_picture ? api_mcp_url(call, "png", &text) : NULL;
         if (is_picture)
             api_mcp_put_picture(&members, call, reply, link.url);
         else

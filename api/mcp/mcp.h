@@ -131,8 +131,9 @@ void api_mcp_result(struct api_text *text, const struct api_mcp_message *message
 /* The result that is the refusal of its endpoint. */
 void api_mcp_result_problem(struct api_text *text, const struct api_mcp_message *message,
                             const struct api_problem *problem);
-/* The URL whose GET gives all, in the request's arena; NULL: GET cannot ask it, or nothing is known of this host. */
-char *api_mcp_url(const struct api_mcp_call *call, const char *format);
+/* The URL whose GET gives all, in the request's arena. NULL: GET cannot ask it, nothing is known of this host, or there
+ * was no memory; then the answer's state is set. */
+char *api_mcp_url(const struct api_mcp_call *call, const char *format, struct api_text *answer);
 
 /* What a picture shows: the members summary, config, output, shape and url (NULL: none) (result.c). */
 void api_mcp_put_picture(struct api_text *text, const struct api_mcp_call *call, const struct api_reply *reply,

@@ -110,20 +110,20 @@ static void put_encoded(struct api_text *text, const char *bytes, size_t n)
 }
 
 /* A string without its quotes, everything else as the JSON that it is. */
-static bool put_value(struct api_text *text, const struct api_json_member *member)
+static void put_value(struct api_text *text, const struct api_json_member *member)
 {
     if (*member->value != '"') {
         put_encoded(text, member->value, member->value_bytes);
-        return true;
+        return;
     }
     struct api_arena arena = {0};
     struct api_json_error error;
     json_t *value = api_json_load(&arena, member->value, member->value_bytes, JSON_DECODE_ANY, &error);
-    bool is_string = json_is_string(value);
-    if (is_string)
+    if (value)
         put_encoded(text, json_string_value(value), json_string_length(value));
+    else
+        text->state = API_TEXT_NO_MEMORY; /* it has been read before, so nothing else fails */
     api_arena_drop(&arena);
-    return is_string;
 }
 
 static bool is_named(const struct api_json_member *member, const char *name)
@@ -146,7 +146,7 @@ static bool has_https(const char *protocol)
     return protocol && strncasecmp(protocol, "https", 5) == 0 && (!protocol[5] || protocol[5] == ',');
 }
 
-char *api_mcp_url(const struct api_mcp_call *call, const char *format)
+char *api_mcp_url(const struct api_mcp_call *call, const char *format, struct api_text *answer)
 {
     const struct api_call *outer = call->inner.route ? &call->inner : NULL;
     const struct api_host *host = call->request->host;
@@ -166,12 +166,14 @@ char *api_mcp_url(const struct api_mcp_call *call, const char *format)
             continue;
         put_encoded(&text, member.name, member.name_bytes);
         api_text_put(&text, "=");
-        fine = put_value(&text, &member);
+        put_value(&text, &member);
         api_text_put(&text, "&");
     }
     api_text_format(&text, "format=%s", format);
     if (fine && !text.state)
         url = api_arena_string(&call->request->arena, text.bytes, text.n);
+    if (text.state == API_TEXT_NO_MEMORY || (fine && !text.state && !url))
+        answer->state = API_TEXT_NO_MEMORY;
     api_text_drop(&text);
     return url;
 }
@@ -358,7 +360,7 @@ static bool open_tensors(struct api_opening *opening, struct api_problem *proble
     struct api_text *all[] = {&tensors, &summary, &whole, &text};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         api_text_init(all[i], API_TEXT_MAX);
-    link.url = api_source_count(&opening->source) ? api_mcp_url(call, file) : NULL;
+    link.url = api_source_count(&opening->source) ? api_mcp_url(call, file, &text) : NULL;
     api_mcp_put_tensors(&tensors, &opening->source, opening->form->data ? call->own.values : 0, digits, &complete,
                         &bytes);
     put_summary(&summary, call, opening, link.url, complete, bytes);

@@ -88,6 +88,8 @@ static enum pe_status run_file(struct pe_explain *ex, struct pe_dialect_reader *
     enum pe_status status = pe_gguf_outline(&tool->keys, outline, &err);
     if (status == PE_INVALID)
         snprintf(tool->refused, sizeof tool->refused, "%s", err.detail);
+    else if (status)
+        *ex->err = err;
     struct pe_field model = {"gguf", tool->keys};
     for (size_t k = 0; !status && k < ex->n_text; k++) {
         bool was_refused = !tool->readings[k].config;

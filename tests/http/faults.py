@@ -13,10 +13,13 @@ import tempfile
 import numpy as np
 
 import oip_client
+import safetensors_reader
 from conftest import POSENCD, ROOT, SANITIZED, start_server
 from tensors import multipart, npy
 from test_npz_in import savez
 from connection import Client, get, post
+from mcp.messages import JSON
+from reference import gguf_writer
 from weights_asking import TABLE, file
 
 BUILT = pathlib.Path(POSENCD).parent / "tests/faults"
@@ -108,10 +111,29 @@ def oip():
     return send("/v2/models/rope/infer", head + tail, "application/octet-stream", f"Inference-Header-Content-Length: {len(head)}")
 
 
-def put(name, body):
-    return post(body, "/weights/" + name).replace(b"POST", b"PUT", 1)
+def put(name, body, folder="/weights/"):
+    return post(body, folder + name).replace(b"POST", b"PUT", 1)
 
 
+def projections():
+    """Of two heads, whose rows a conversion has moved."""
+    w = X[:, :8].repeat(3, 0)[:16]
+    moved = w[np.r_[0:8:2, 1:8:2, 8:16:2, 9:16:2]]
+    return send("/diagnose", safetensors_reader.dumps({"w_believed": w, "w_found": moved}, {"request": json.dumps({"num_heads": 2})}), "application/vnd.safetensors")
+
+
+def tool(name, **arguments):
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+    return post(json.dumps(message).encode(), "/mcp", *(f"{name}: {value}" for name, value in JSON.items()))
+
+
+ROPE = {"scheme": "rope", "head_dim": 8, "layout": "half"}
+LLAMA = {"model_type": "llama", "hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 2, "max_position_embeddings": 64, "rope_theta": 500.0,
+         "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16}}
+ANGLES = np.arange(6)[:, None] * 10000.0 ** (-np.arange(0, 8, 2) / 8)
+COS, SIN = np.cos(ANGLES), np.sin(ANGLES)
+ONES = np.ones((1, 1, 6, 8), "f4")
+TURNED = np.stack([COS - SIN, COS + SIN], -1).reshape(ONES.shape).astype("f4")  # interleaved
 WEIGHTS = file(table=TABLE)
 REQUESTS = {
     "GET": get("/encode?scheme=sinusoidal&len=5&dim=8"),
@@ -141,6 +163,26 @@ REQUESTS = {
     "PUT of weights": put("other", file(table=TABLE + 1)),
     "GET of weights": get("/weights/t5"),
     "list of weights": get("/weights"),
+    "PUT of a preset": put("team", json.dumps({"config": ROPE}).encode(), "/presets/"),
+    "presets": get("/presets?query=llama"),
+    "hf_config": ask(hf_config=LLAMA, len=3, data=False),
+    "gguf": send("/encode?len=2&data=false", gguf_writer.file("llama"), "application/x-gguf"),
+    "gguf as keys": ask(gguf={"general.architecture": "llama", "llama.attention.key_length": 8}, len=2),
+    "explain": ask("/explain", hf_config=LLAMA),
+    "explain as text": ask("/explain", hf_config=LLAMA, format="text"),
+    "translate": ask("/translate", to="all", hf_config=LLAMA),
+    "said": ask(said={"to": "llama.cpp", "text": "--rope-scaling linear --rope-scale 2 --rope-freq-base 500"}, head_dim=8, layout="half", len=2),
+    "golden": ask("/golden", scheme="rope", layout="half", head_dim=8, seed=5),
+    "analyze": ask("/analyze", configs=[{"scheme": "sinusoidal", "dim": 8}, {"scheme": "rope", "head_dim": 8}], len=6, metrics=["similarity", "difference"]),
+    "diagnose": ask("/diagnose", **ROPE, cos=COS[1:].tolist(), sin=SIN[1:].tolist()),
+    "diagnose of files": parts("/diagnose", {"scheme": "rope", "layout": "half"}, q=ONES, q_out=TURNED),
+    "diagnose of rows": projections(),
+    "diagnose of maps": parts("/diagnose", {"scheme": "alibi", "num_heads": 2}, q=Q, k=K, scores=Q @ K.swapaxes(-1, -2)),
+    "tool": tool("encode", scheme="rope", head_dim=8, len=2),
+    "tool that explains": tool("explain", hf_config=LLAMA),
+    "tool that refuses": tool("encode", scheme="rope", head_dim=7, len=2),
+    "tools": post(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode(), "/mcp", *(f"{name}: {value}" for name, value in JSON.items())),
+    "resource": post(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "posenc://presets/llama-3.1"}}).encode(), "/mcp", *(f"{name}: {value}" for name, value in JSON.items())),
     "stored weights": ask(scheme="t5", num_heads=2, len=9, format="raw", weights="t5"),
 }
 
@@ -161,6 +203,7 @@ def probe_answer():
 # ---- Answers --------------------------------------------------------------------------------------------------------------
 
 DROPPED = (None, None)
+MEMORY = b"memory for this request"
 
 
 def answer_of(client, request):
@@ -170,7 +213,9 @@ def answer_of(client, request):
         if request.startswith(b"HEAD"):
             return client.head()[0], b""
         status, _, body = client.answer()
-        return status, body
+        if b"/mcp " in request[:20] and MEMORY in body:
+            status = 503  # by the tool's result, or by the message
+        return status, re.sub(rb'"stored_at":"[^"]*"', b"", body)
     except TimeoutError:
         raise
     except (AssertionError, ValueError, OSError):

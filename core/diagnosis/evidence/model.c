@@ -312,6 +312,7 @@ enum pe_status pe_model_new(struct pe_diagnosis *d, const struct pe_edit *edit, 
                             struct pe_failure *err)
 {
     struct pe_model *m = edit->failed ? NULL : calloc(1, sizeof *m);
+    d->no_memory |= !m;
     if (!m)
         return pe_no_memory(err);
     m->d = d;
@@ -319,6 +320,7 @@ enum pe_status pe_model_new(struct pe_diagnosis *d, const struct pe_edit *edit, 
     m->work = &d->work;
     m->transforms = edit->transforms;
     enum pe_status status = prepare(d, m, edit, err);
+    d->no_memory |= status == PE_NO_MEMORY;
     count_plan(m);
     if (status)
         pe_model_free(m);
@@ -327,11 +329,10 @@ enum pe_status pe_model_new(struct pe_diagnosis *d, const struct pe_edit *edit, 
     return status;
 }
 
-bool pe_edit_model(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_model **model)
+bool pe_edit_model(struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model)
 {
     struct pe_failure err;
     enum pe_status status = pe_model_new(d, edit, model, &err);
-    edit->failed |= status == PE_NO_MEMORY;
     bool is_known = !status && !((*model)->is_misfit && d->evidence.kind->id == PE_OF_ROTATED);
     if (!status && !is_known) { /* without rows there is nothing to measure */
         pe_model_free(*model);

@@ -108,9 +108,8 @@ static enum pe_status unit_model(struct pe_diagnosis *d, const struct pe_edit *e
         set_all(&ones, "slopes_right", 0, room, n_heads);
     }
     set_all(&ones, name, 1, room, n_heads);
-    enum pe_status status = ones.failed ? PE_NO_MEMORY : pe_model_new(d, &ones, unit, &err);
+    enum pe_status status = pe_model_new(d, &ones, unit, &err);
     pe_edit_drop(&ones);
-    d->no_memory |= status == PE_NO_MEMORY;
     return status;
 }
 

@@ -15,9 +15,7 @@ static bool predict(struct pe_diagnosis *d, const struct pe_edit *edit)
     const struct pe_sample *s = &d->sample;
     struct pe_model *model;
     struct pe_failure err;
-    enum pe_status status = pe_model_new(d, edit, &model, &err);
-    d->no_memory |= status == PE_NO_MEMORY;
-    if (status)
+    if (pe_model_new(d, edit, &model, &err))
         return false;
     for (size_t i = 0; i < s->n_pieces && !pe_is_cancelled(); i++) {
         const struct pe_piece *p = &s->pieces[i];
@@ -103,9 +101,7 @@ static int64_t map_zero_row(struct pe_diagnosis *d, const struct pe_edit *edit)
     struct pe_model *model;
     struct pe_failure err;
     int64_t found = -1;
-    enum pe_status status = pe_model_new(d, edit, &model, &err);
-    d->no_memory |= status == PE_NO_MEMORY;
-    if (status)
+    if (pe_model_new(d, edit, &model, &err))
         return -1;
     for (uint64_t query = 0; query < n_queries(d) && found < 0 && !pe_is_cancelled(); query++)
         found = is_odd_row(d, model, query) ? (int64_t)query : -1;

@@ -159,7 +159,7 @@ static bool goes_on(const struct pe_diagnosis *d, const struct pe_candidate *c)
 
 void pe_go_on(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_trial *on)
 {
-    struct pe_failure err = {.status = PE_OK};
+    struct pe_failure err;
     on->edit = c->edit;
     on->edit.n_owned = 0;
     on->edit.transforms.transposed = false;
@@ -168,7 +168,7 @@ void pe_go_on(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_tr
     on->model = NULL;
     if (goes_on(d, c) && set_rows(d, c, &on->edit) && pe_model_new(d, &on->edit, &on->model, &err))
         on->model = NULL;
-    d->no_memory |= on->edit.failed || err.status == PE_NO_MEMORY;
+    d->no_memory |= on->edit.failed;
 }
 
 /* A model at one row: of a rotated tensor, a query whose channels are all different. room: [row_len]. */

@@ -132,14 +132,13 @@ static bool scale_differently(const struct pe_model *a, const struct pe_model *b
 /* The map of so many queries and as many keys. */
 static void open_square(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_trial *on)
 {
-    struct pe_failure err = {.status = PE_OK};
+    struct pe_failure err;
     *on = (struct pe_trial){.edit = c->edit};
     on->edit.n_owned = 0;
     pe_edit_remove_sequence(d, &on->edit);
     pe_edit_set_integer(&on->edit, "len", PE_NEAR_ROWS);
     if (pe_model_new(d, &on->edit, &on->model, &err))
         on->model = NULL;
-    d->no_memory |= err.status == PE_NO_MEMORY;
 }
 
 /* Far queries, as many heads as there is room for. */
