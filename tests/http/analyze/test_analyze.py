@@ -196,6 +196,19 @@ def test_parameters(server, config, metric, fields):
     check(server, {"len": 13, **config}, [metric], **fields)
 
 
+def test_channels_first_are_the_same_rows(server):
+    grid = {"scheme": "sinusoidal", "dim": 8, "grid": [3, 4], "metrics": ["unique", "bounds"]}
+    first, last = (server.ask("/analyze", **grid, channels_first=first).json()["results"] for first in (True, False))
+    rows = np.array(from_json(server.ask("/encode", scheme="sinusoidal", dim=8, grid=[3, 4]))["encoding"], float).reshape(12, 8)
+    apart = min(np.linalg.norm(rows[i] - rows[j]) for i in range(12) for j in range(i))
+    assert first == last and first[0]["unique"]["value"] == pytest.approx(apart, abs=1e-6)
+
+
+def test_a_bias_that_hides_every_key_has_no_rows(server):
+    [found] = server.ask("/analyze", scheme="alibi", num_heads=2, len=4, key_mask=[0] * 4, metrics=["unique"]).json()["results"]
+    assert found["unique"]["value"] is None and found["unique"]["witness"] is None and "no rows" in found["unique"]["detail"]
+
+
 def test_tensors_on_request(server):
     config = {**SINE, "len": 9}
     results, tensors = ask(server, config, ["shift", "similarity"], k=[1, 3], outputs=["shift_matrix", "gram"])

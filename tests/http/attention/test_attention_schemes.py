@@ -216,13 +216,36 @@ def test_packed_sequences_keep_their_distances(server, make):
 
 @pytest.mark.parametrize("make", [alibi, t5, kerple, fire, shaw, transformer_xl, deberta_buckets, relative_key_query], ids=lambda m: m.__name__)
 def test_listed_positions(server, make):
-    q, k, _ = qkv((1, 2, 3, 4), 2, 5)
-    q_pos, k_pos = [7, 0, 30], [3, 12, 7, -4, 0]
-    case = make(q, k, q_pos, k_pos)
-    expected = truth.attend(q, k, **{n: v for n, v in case.expected.items() if n != "values"})["probs"]
-    request = {"scheme": NAMES.get(make, make.__name__), **case.fields, "q_positions": q_pos, "k_positions": k_pos}
-    got = one(server, request, "probs", q=q, k=k, **{n: t for n, t in case.tensors.items() if n != "rel_v"})
-    np.testing.assert_allclose(got, expected, atol=1e-12)
+    """Few, and so many queries that the keys are multiplied with the whole table."""
+    random = np.random.default_rng(3)
+    for q_pos, k_pos in (([7, 0, 30], [3, 12, 7, -4, 0]), (random.permutation(60).tolist(), random.permutation(70).tolist())):
+        q, k, _ = qkv((1, 2, len(q_pos), 4), 2, len(k_pos))
+        case = make(q, k, q_pos, k_pos)
+        expected = truth.attend(q, k, **{n: v for n, v in case.expected.items() if n != "values"})["probs"]
+        request = {"scheme": NAMES.get(make, make.__name__), **case.fields, "q_positions": q_pos, "k_positions": k_pos}
+        got = one(server, request, "probs", q=q, k=k, **{n: t for n, t in case.tensors.items() if n != "rel_v"})
+        np.testing.assert_allclose(got, expected, atol=1e-12)
+
+
+def test_so_many_distances_that_each_head_is_projected_when_it_is_used(server):
+    """R of 200,001 distances for 16 heads takes more than 64 MiB once it is projected."""
+    q, k, _ = qkv((1, 16, 1, 4), 16, 3)
+    case = xl("transformer_xl", q, k, [5], [0, 200_000, 77])
+    request = {"scheme": "transformer_xl", **case.fields, "q_positions": [5], "k_positions": [0, 200_000, 77]}
+    np.testing.assert_allclose(one(server, request, "scores", q=q, k=k, **case.tensors), truth.attend(q, k, **case.expected)["scores"], atol=1e-10)
+
+
+def test_so_many_keys_that_their_angles_are_not_kept(server):
+    """Cosines and sines of 70,000 positions and 64 pairs take more than 64 MiB; the linear kernel and the scores turn rows as they come."""
+    random = np.random.default_rng(4)
+    q, k = random.standard_normal((1, 1, 1, 128)), random.standard_normal((1, 1, 70_000, 128)).astype("f2")
+    angles = np.arange(70_000)[:, None] * 10000.0 ** (-np.arange(64) / 64)
+    z = (k[0, 0, :, :64] + 1j * k[0, 0, :, 64:].astype(float)) * np.exp(1j * angles)
+    turned = np.concatenate([z.real, z.imag], -1)
+    w = (q[0, 0, 0, :64] + 1j * q[0, 0, 0, 64:]) * np.exp(1j * angles[-1])
+    expected = turned @ np.concatenate([w.real, w.imag]) / np.sqrt(128)
+    request = {"scheme": "rope", "layout": "half", "k_len": 70_000, "q_len": 1}
+    np.testing.assert_allclose(one(server, request, "scores", q=q.astype("f4"), k=k)[0, 0, 0], expected, atol=2e-4)
 
 
 @pytest.mark.parametrize("after", [False, True])

@@ -12,6 +12,7 @@ from conftest import start_server
 from tensors import BOUNDARY, multipart, npy
 
 ROPE, SINE, ALIBI = {"scheme": "rope", "len": 4}, {"scheme": "sinusoidal", "len": 4}, {"scheme": "alibi", "len": 4}
+AXES = {"scheme": "rope", "axes_dim": [4, 4]}
 
 
 def check_problem(response, status, pointer, words):
@@ -133,6 +134,44 @@ FIELDS = [
     ({**ALIBI, "window": 0}, "/window", ["0"]),
     ({**ALIBI, "causal": "yes"}, "/causal", ["true"]),
     ({**ALIBI, "bias_max": -8}, "/bias_max", ["-8"]),
+    # sequences
+    ({"scheme": "rope", "positions": [[1, 2]] * 9}, "/positions", ["9", "8"]),
+    ({"scheme": "rope", "positions": [[[1, 2]]]}, "/positions", ["3 dimensions"]),
+    ({"scheme": "rope", "lens": [1.5, 2]}, "/lens", ["1.5", "index 0"]),
+    ({"scheme": "rope", "tokens": ["a", 3]}, "/tokens", ["index 1"]),
+    ({"scheme": "rope", "cu_seqlens": [[0, 2], [2, 4]]}, "/cu_seqlens", ["2 dimensions"]),
+    ({**ROPE, "shard": {"rank": 0}}, "/shard/of", ["of"]),
+    ({**AXES, "grid": [[2, 2]]}, "/grid", ["2 dimensions"]),
+    ({**AXES, "grid": [1 << 21, 1 << 21]}, "/grid", ["2^40"]),
+    ({**AXES, "grid": [4], "order": "merge"}, "/order", ["two axes"]),
+    # several axes
+    ({**AXES, "axes_dim": [[4, 4]], "grid": [2, 2]}, "/axes_dim", ["one list"]),
+    ({**AXES, "grid": [300_000, 2], "coords": "normalized", "arith": "float32"}, "/grid", ["300002", "262144"]),
+    ({**ROPE, "axis_order": [1, 0]}, "/axis_order", ["one axis"]),
+    ({**ROPE, "channels": "mrope", "mrope_section": [15.5, 0, 16.5]}, "/mrope_section", ["15.5", "index 0"]),
+    # tensors
+    ({"scheme": "sinusoidal", "x": [[1, 2]], "channels_first": True}, "/channels_first", ["grid"]),
+    ({"hf_config": 3, "len": 2}, "/hf_config", ["object"]),
+]
+
+XL = {"scheme": "transformer_xl", "q": [[[[1] * 4]] * 2], "k": [[[[1] * 4] * 2] * 2]}
+ATTENTION = [
+    ({"x": 5}, "/x", ["not a tensor"]),
+    ({"x": [1, 2]}, "/x", ["[2]"]),
+    ({"tokens": ["a"] * 4097, "dim": 8}, "/tokens", ["4097", "4096"]),
+    ({"tokens": ["a"], "dim": 8, "outputs": ["probz"]}, "/outputs/0", ["probs"]),
+    ({**XL, "q_positions": [5], "k_positions": [0, 300_000]}, "/k_positions", ["300001", "262144"]),
+    ({**XL, "q_positions": [[5]], "k_positions": [[0, 1], [0, 1]]}, "/q_positions", ["axes"]),
+    ({**XL, "scheme": "xlnet", "seed": 1, "seg_embed": [[[1] * 4] * 2] * 2}, "/token_type_ids", ["each key"]),
+    ({**XL, "scheme": "shaw", "table_style": "sinusoidal", "q": [[[[1] * 3]] * 2], "k": [[[[1] * 3]] * 2]}, "/head_dim", ["3", "even"]),
+    ({**XL, "scheme": "deberta", "rel_embeddings": [[1] * 6] * 8, "max_relative_positions": 4}, "/w_k", ["[8,6]"]),
+]
+
+ANALYZE = [
+    ({"metrics": 3}, "/metrics", ["list"]),
+    ({"metrics": ["uniqe"]}, "/metrics/0", ["unique"]),
+    ({"metrics": ["qqqqqqqqqq"]}, "/metrics/0", ["GET /schemes"]),
+    ({"outputs": "q"}, "/outputs", ["list"]),
 ]
 
 ROTATE = [
@@ -182,6 +221,16 @@ def test_a_scheme_that_is_not_there_is_answered_with_all_names(server, path, fie
 @pytest.mark.parametrize("fields,pointer,words", ROTATE, ids=lambda v: json.dumps(v)[:60] if isinstance(v, dict) else None)
 def test_rotate_fields(server, fields, pointer, words):
     check_problem(server.post("/rotate", fields), 422, pointer, words)
+
+
+@pytest.mark.parametrize("fields,pointer,words", ATTENTION, ids=lambda v: json.dumps(v)[:40] if isinstance(v, dict) else None)
+def test_attention_fields(server, fields, pointer, words):
+    check_problem(server.post("/attention", {"scheme": "rope", **({"num_heads": 2, "seed": 1} if "q" not in fields else {}), **fields}), 422, pointer, words)
+
+
+@pytest.mark.parametrize("fields,pointer,words", ANALYZE, ids=lambda v: json.dumps(v)[:40] if isinstance(v, dict) else None)
+def test_analyze_fields(server, fields, pointer, words):
+    check_problem(server.post("/analyze", {"metrics": ["unique"], **ROPE, **fields}), 422, pointer, words)
 
 
 # ---- Bytes that are no request -----------------------------------------------------------------------------------------

@@ -525,6 +525,8 @@ REFUSED = {
     "k_out alone": ({"k_out": of([4, 8])}, "/k", ["k and k_out"]),
     "two kinds": ({"angles": of([4, 8]), "freqs_cis": of([4, 8, 2])}, "/freqs_cis", ["angles", "freqs_cis"]),
     "NaN in angles": ({"angles": [["NaN", 1.0]]}, "/angles", ["NaN"]),
+    "buckets of another scheme": ({"scheme": "alibi", "num_heads": 2, "buckets": [[1, 2], [1, 2]]}, "/buckets", ["alibi", "t5"]),
+    "ids of another scheme": ({"scheme": "alibi", "num_heads": 2, "position_ids": [1, 2]}, "/position_ids", ["rope"]),
 }
 
 

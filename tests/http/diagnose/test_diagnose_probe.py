@@ -161,6 +161,15 @@ def test_few_numbers_say_what_they_did_not_check(server):
     assert codes_of(one)[0] == "as_believed" and {"scaling_missing", "base_other"} <= set(one["unseen"])
 
 
+@pytest.mark.parametrize("turn, code", [(1, "as_believed"), (-1, "direction_reversed")])
+def test_positions_that_no_run_has(server, turn, code):
+    """Between whole numbers, and farther apart than a probe's sequence is long."""
+    values = [{"tensor": name, "position": p, "channel": c, "value": f"{of(turn * p * 1e4 ** (-c / 4)):.6f}"}
+              for p in (100_000.25, 0.5, 0.5, 7) for c in range(2) for name, of in (("cos", np.cos), ("sin", np.sin))]
+    values = [value for i, value in enumerate(values) if value not in values[:i]]
+    assert codes_of(diagnose(server, {"scheme": "rope", "head_dim": 8, "values": values}))[0] == code
+
+
 # ---- Other kinds --------------------------------------------------------------------------------------------------------------
 
 
@@ -264,6 +273,18 @@ REFUSED = {
     "no number": ([{**GOOD, "value": "0,5"}], "/values/0/value", ["finite"]),
     "no value": ([{"tensor": "cos", "position": 1, "channel": 0}], "/values/0/value", ["value"]),
     "unknown": ([{**GOOD, "row": 1}], "/values/0/row", ["row"]),
+    "too large": ([{**GOOD, "value": 1e31}], "/values/0/value", ["finite"]),
+}
+BIAS = {"tensor": "bias", "head": 0, "query": 1, "key": 0, "value": -0.5}
+REFUSED_BESIDE = {
+    # name: (believed, one value, pointer, words)
+    "another form": ({"form": "complex"}, GOOD, "/form", ["pairs"]),
+    "no position of the list": ({"positions": [0, 1, 2]}, {**GOOD, "position": 7}, "/values/0/position", ["7"]),
+    "several axes": ({"axes_dim": [4, 4], "grid": [2, 2]}, GOOD, "", ["one axis"]),
+    "no head": ({"scheme": "alibi", "num_heads": 2}, {**BIAS, "head": 2}, "/values/0/head", ["2"]),
+    "no query": ({"scheme": "alibi", "num_heads": 2}, {**BIAS, "query": 0.5}, "/values/0/query", ["0.5"]),
+    "no key": ({"scheme": "alibi", "num_heads": 2}, {**BIAS, "key": 5000}, "/values/0/key", ["5000"]),
+    "another kind": ({"scheme": "shaw"}, GOOD, "/scheme", ["cos"]),
 }
 
 
@@ -271,6 +292,12 @@ REFUSED = {
 def test_values_are_refused(server, name):
     values, pointer, words = REFUSED[name]
     check_problem(server.post("/diagnose", {"scheme": "rope", "head_dim": 8, "values": values}), 422, pointer, words)
+
+
+@pytest.mark.parametrize("name", REFUSED_BESIDE)
+def test_values_are_refused_beside_what_is_believed(server, name):
+    believed, value, pointer, words = REFUSED_BESIDE[name]
+    check_problem(server.post("/diagnose", {"scheme": "rope", "values": [value], **believed}), 422, pointer, words)
 
 
 def test_values_beside_a_tensor_are_refused(server):

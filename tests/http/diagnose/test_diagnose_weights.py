@@ -211,6 +211,9 @@ REFUSED = {
     "columns": ({"num_heads": 8, "w_found": [[1, 2], [3, 4]]}, "/w_found", "columns"),
     "a vector": ({"num_heads": 8, "w_found": [1, 2]}, "/w_found", "[out, in]"),
     "infinite": ({"num_heads": 8, "w_found": {"shape": [8, 16], "data": ["NaN"] * 128}}, "/w_found", ""),
+    "words": ({"num_heads": 8, "w_found": [["a"]]}, "/w_found", "real numbers"),
+    "an odd head": ({"num_heads": 2, "w_believed": [[1, 2, 3]] * 6, "w_found": [[1, 2, 3]] * 6}, "/num_heads", "3"),
+    "not finite": ({"num_heads": 2, "w_believed": [[1, 2]] * 4, "w_found": [[1, 2]] * 3 + [[1, "NaN"]]}, "/w_found", "row 3, column 1"),
     "beside another tensor": ({"num_heads": 8, "encoding": [[0, 1]]}, "/encoding", "w_believed"),
 }
 
