@@ -129,10 +129,10 @@ run_http() {
         return
     fi
     # The tools' own tests and those of the kept tensors go with the first part; they neither measure nor fuzz.
-    # Collected once before, so that not every process compiles all of them.
-    "$PYTHON" -m pytest -q -p no:cacheprovider --collect-only tests/http tests/field tests/bench tests/fuzz >"$log" || cat "$log"
     { pytest --part=waiting -n 6 tests/http; echo $? >"$logs/waiting.status"; } >"$logs/waiting" 2>&1 &
     [ -z "${POSENC_SANITIZED-}" ] || wait # ten times slower, which is load enough
+    # Collected once before, so that not every process compiles all of them.
+    "$PYTHON" -m pytest -q -p no:cacheprovider --collect-only tests/http tests/field tests/bench tests/fuzz >"$log" || cat "$log"
     run_pytest --part=beside -n "${HTTP_JOBS:-4}" --dist loadfile tests/http tests/field tests/bench tests/fuzz tests/deploy/test_install.py tests/deploy/test_command.py
     wait
     echo "== meanwhile, those that wait"

@@ -199,23 +199,23 @@ def ones(n, head, item=b"1"):
     return head + (item + b",") * (n - 1) + item + b"]}"
 
 
-READ = {
-    "key_mask": ones(8000000, b'{"scheme":"alibi","num_heads":1,"len":8000000,"format":"raw","slice":[0,[0,1],[0,1]],"key_mask":['),
-    "k_positions": ones(8000000, b'{"scheme":"alibi","num_heads":1,"format":"raw","q_positions":[1],"slice":[0,[0,1],[0,1]],"k_positions":['),
-    "lens": ones(8000000, b'{"scheme":"sinusoidal","dim":2,"format":"raw","slice":[[0,1]],"lens":['),
-    "short rows": ones(6000000, b'{"scheme":"rope","format":"raw","slice":[[0,1]],"q":[', b"[1,1,1,1]")[:-1] + b"}",
-    "spaces": b'{"scheme":"sinusoidal","dim":2,"format":"raw","positions":[1,' + b" " * 100000000 + b"2]}",
+READ = {  # made when they are sent: some hundred megabytes
+    "key_mask": lambda: ones(8000000, b'{"scheme":"alibi","num_heads":1,"len":8000000,"format":"raw","slice":[0,[0,1],[0,1]],"key_mask":['),
+    "k_positions": lambda: ones(8000000, b'{"scheme":"alibi","num_heads":1,"format":"raw","q_positions":[1],"slice":[0,[0,1],[0,1]],"k_positions":['),
+    "lens": lambda: ones(8000000, b'{"scheme":"sinusoidal","dim":2,"format":"raw","slice":[[0,1]],"lens":['),
+    "short rows": lambda: ones(6000000, b'{"scheme":"rope","format":"raw","slice":[[0,1]],"q":[', b"[1,1,1,1]")[:-1] + b"}",
+    "spaces": lambda: b'{"scheme":"sinusoidal","dim":2,"format":"raw","positions":[1,' + b" " * 100000000 + b"2]}",
 }
 
 
 @pytest.mark.skipif(SANITIZED, reason="sanitizers add their own time")
-@pytest.mark.parametrize("body", READ.values(), ids=READ)
-def test_a_small_request_waits_for_turns_of_reading(body):
+@pytest.mark.parametrize("name", READ)
+def test_a_small_request_waits_for_turns_of_reading(name):
     """Long lists of a request are read, checked and written into the configuration in turns."""
     with start_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0") as server:
         large = http.client.HTTPConnection(server.host, server.port, timeout=300, source_address=("127.0.0.2", 0))
         small = http.client.HTTPConnection(server.host, server.port, timeout=300, source_address=("127.0.0.3", 0))
-        answer = []
+        answer, body = [], READ[name]()
 
         def ask():
             large.request("POST", "/encode", body, {"Content-Type": "application/json"})
