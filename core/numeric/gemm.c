@@ -57,18 +57,56 @@ void pe_gemm_abt_f64(size_t m, size_t n, size_t k, double scale, const void *a, 
                 dimension(a_stride), b, dimension(b_stride), keep, c, dimension(c_stride));
 }
 
+/* Small a·b: the kernels of OpenBLAS for AVX-512 copy what meets the last columns into memory that they take for it,
+ * and write there without a look whether they got any (kernel/x86_64, [sd]gemm_small_kernel_nn_skylakex.c). They do so
+ * for at most half a register of columns and for k from two registers on; such columns are multiplied as a·bᵀ, which
+ * takes none, some rows of b at a time. */
+static size_t last_columns(size_t m, size_t n, size_t k, size_t lanes)
+{
+    static const double small_max = 1e6; /* multiply-adds */
+    size_t last = n % lanes;
+    bool takes_memory = last <= lanes / 2 && k >= 2 * lanes && (double)m * (double)n * (double)k <= small_max;
+    return takes_memory ? last : 0;
+}
+
+enum { ROWS_TURNED = 512 };
+
+#define MULTIPLY_LAST(suffix, type)                                                                                    \
+    static void multiply_last_##suffix(size_t m, size_t last, size_t k, const type *a, size_t a_stride, const type *b, \
+                                       size_t b_stride, double keep, type *c, size_t c_stride)                         \
+    {                                                                                                                  \
+        type turned[32 / sizeof(type) * ROWS_TURNED];                                                                  \
+        for (size_t x = 0, n; last && x < k; x += n) {                                                                 \
+            n = k - x < ROWS_TURNED ? k - x : ROWS_TURNED;                                                             \
+            for (size_t i = 0; i < n; i++)                                                                             \
+                for (size_t j = 0; j < last; j++)                                                                      \
+                    turned[j * n + i] = b[(x + i) * b_stride + j];                                                     \
+            pe_gemm_abt_##suffix(m, last, n, 1, a + x, a_stride, turned, n, x ? 1 : keep, c, c_stride);                \
+        }                                                                                                              \
+    }
+
+MULTIPLY_LAST(f32, float)
+MULTIPLY_LAST(f64, double)
+
 void pe_gemm_ab_f32(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,
                     double keep, void *c, size_t c_stride)
 {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, dimension(m), dimension(n), dimension(k), 1, a,
-                dimension(a_stride), b, dimension(b_stride), (float)keep, c, dimension(c_stride));
+    size_t last = last_columns(m, n, k, 16), first = n - last;
+    if (first)
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, dimension(m), dimension(first), dimension(k), 1, a,
+                    dimension(a_stride), b, dimension(b_stride), (float)keep, c, dimension(c_stride));
+    multiply_last_f32(m, last, k, a, a_stride, (const float *)b + first, b_stride, keep, (float *)c + first, c_stride);
 }
 
 void pe_gemm_ab_f64(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,
                     double keep, void *c, size_t c_stride)
 {
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, dimension(m), dimension(n), dimension(k), 1, a,
-                dimension(a_stride), b, dimension(b_stride), keep, c, dimension(c_stride));
+    size_t last = last_columns(m, n, k, 8), first = n - last;
+    if (first)
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, dimension(m), dimension(first), dimension(k), 1, a,
+                    dimension(a_stride), b, dimension(b_stride), keep, c, dimension(c_stride));
+    multiply_last_f64(m, last, k, a, a_stride, (const double *)b + first, b_stride, keep, (double *)c + first,
+                      c_stride);
 }
 
 void pe_gemm_atb_f32(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,
