@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 enum { PIECE_BYTES = 16 * 1024 };
+enum { LAST_BYTES = 128 }; /* the message that memory is missing, but for the id of its request */
 
 struct live {
     struct api_body body;        /* must be first */
@@ -29,10 +30,11 @@ struct live {
 
 static void close_message(struct live *x) { api_text_put(&x->out, x->is_events ? "\n\n" : ""); }
 
+/* Keeps the memory: there is always some for the last message. */
 static void open_message(struct live *x)
 {
-    api_text_drop(&x->out);
-    x->sent = 0;
+    x->out.n = x->sent = 0;
+    x->out.state = API_TEXT_FINE;
     api_text_put(&x->out, x->is_events ? "data: " : "");
 }
 
@@ -56,6 +58,8 @@ static void take_start(struct live *x, const json_t *event, const char *line, si
     }
     if (api_json_find(line, n, "configs", &configs))
         x->configs = strndup(configs.value, configs.value_bytes);
+    if (!x->configs)
+        x->out.state = API_TEXT_NO_MEMORY;
 }
 
 static void put_progress(struct live *x, const json_t *event)
@@ -78,8 +82,7 @@ static void put_alive(struct live *x)
 {
     if (!x->is_events)
         return;
-    api_text_drop(&x->out);
-    x->sent = 0;
+    x->out.n = x->sent = 0;
     api_text_put(&x->out, ":\n\n");
 }
 
@@ -122,7 +125,7 @@ static void put_done(struct live *x, const json_t *event, const char *line, size
     api_text_init(&summary, API_TEXT_MAX);
     double seconds = json_number_value(json_object_get(event, "seconds"));
     put_summary(&summary, x, seconds);
-    api_text_drop(&x->out);
+    x->out.n = 0;
     put_tensors(x, json_object_get(event, "tensors"));
     api_text_put(&members, "\"summary\":");
     api_text_string_n(&members, summary.bytes, summary.n);
@@ -133,6 +136,8 @@ static void put_done(struct live *x, const json_t *event, const char *line, size
         api_text_add(&members, results.value, results.value_bytes);
     api_text_put(&members, ",");
     api_text_add(&members, x->out.bytes, x->out.n);
+    if (summary.state || x->out.state)
+        members.state = API_TEXT_NO_MEMORY;
     open_message(x);
     api_mcp_result(&x->out, &x->message, members.bytes, members.n, NULL, NULL, 0);
     close_message(x);
@@ -157,11 +162,9 @@ static void put_error(struct live *x, const json_t *event)
 
 /* ---- Events of the experiment ---- */
 
-/* Memory for a message is missing: a stream that just ended would look complete. */
-static void check_memory(struct live *x)
+/* A stream that just ended would look complete. */
+static void end_without_memory(struct live *x)
 {
-    if (!x->out.state)
-        return;
     x->message.error.requested = NULL;
     open_message(x);
     api_text_format(&x->out, "{\"jsonrpc\":\"2.0\",\"id\":%.*s,\"error\":{\"code\":%d,\"message\":\"out of memory\"}}",
@@ -188,7 +191,8 @@ static void take_line(struct live *x)
         put_done(x, event, x->line.bytes, x->line.n);
     else if (strcmp(name, "error") == 0)
         put_error(x, event);
-    check_memory(x);
+    if (!event || x->out.state)
+        end_without_memory(x);
     api_arena_drop(&arena);
     api_text_drop(&x->line);
 }
@@ -199,10 +203,12 @@ static bool go_on(struct live *x)
     while (x->sent == x->out.n && !x->is_over) {
         char *place = api_text_room(&x->line, x->inner->body->piece_max);
         size_t n = place ? x->inner->body->piece(x->inner->body, x->next++, place) : 0;
-        if (!n)
+        if (!place)
+            end_without_memory(x);
+        else if (!n)
             return false;
         x->line.n += n;
-        if (x->line.bytes[x->line.n - 1] == '\n')
+        if (n && x->line.bytes[x->line.n - 1] == '\n')
             take_line(x);
     }
     return x->sent < x->out.n;
@@ -253,8 +259,9 @@ struct api_reply *api_mcp_live(struct api_mcp_call *call, struct api_reply *inne
                        .is_events = is_events};
     api_text_init(&x->line, API_TEXT_MAX);
     api_text_init(&x->out, API_TEXT_MAX);
+    bool has_last = api_text_room(&x->out, LAST_BYTES + call->message.id_bytes) != NULL;
     struct api_reply *reply = api_reply_of(200, is_events ? type : api_json_type, &x->body, 0);
-    bool fine = api_reply_header(reply, "Cache-Control", "no-store") &&
+    bool fine = has_last && api_reply_header(reply, "Cache-Control", "no-store") &&
                 api_reply_header(reply, "X-Accel-Buffering", "no"); /* nginx would wait for a full buffer */
     return fine ? api_reply_set_format(reply, is_events ? "events" : "json") : api_reply_without_memory(reply);
 }

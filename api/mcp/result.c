@@ -408,10 +408,12 @@ void api_mcp_put_picture(struct api_text *text, const struct api_mcp_call *call,
         api_text_value(text, pe_plan_config(plan));
     }
     api_text_member(text, "output", output->name);
-    api_text_format(text, ",\"shape\":%.*s,\"url\":", (int)shape.n, shape.bytes ? shape.bytes : "[]");
+    api_text_format(text, ",\"shape\":%.*s,\"url\":", (int)shape.n, shape.bytes ? shape.bytes : "");
     if (url)
         api_text_string(text, url);
     else
         api_text_put(text, "null");
+    if (shape.state)
+        text->state = shape.state;
     api_text_drop(&shape);
 }

@@ -316,7 +316,7 @@ static size_t read_slot(struct stream *stream, struct slot *slot, char *dst, siz
 bool stream_await(struct stream *stream)
 {
     stream->is_opening = true;
-    stream->is_waiting = !is_there(stream);
+    stream->is_waiting = !is_there(stream) && !stream_at_end(stream);
     return !stream->is_waiting;
 }
 

@@ -39,7 +39,8 @@ TEST(rows_with_rows)
     free(before);
 }
 
-/* With so few last columns, and k, that OpenBLAS's kernels would take memory for them (core/numeric/gemm.c), and not. */
+/* With so few last columns, and k, that OpenBLAS's kernels would take memory for them (core/numeric/gemm.c), and not.
+ */
 TEST(rows_with_columns)
 {
     enum { M = 17, N = 41, K = 551, B = 43 };
