@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SAID_MAX = 65536, WORDS_MAX = 1024, IGNORED_MAX = 64, IGNORED_BYTES = 128 };
+/* In JSON each byte becomes 6 at most, as \u0001, and each name is there once. */
+enum { SAID_MAX = 65536, SAID_JSON_MAX = 7 * SAID_MAX, WORDS_MAX = 1024, IGNORED_MAX = 64, IGNORED_BYTES = 128 };
 
 struct splitter {
     struct api_request *request;
@@ -274,8 +275,6 @@ static bool put_text(struct splitter *s, const struct pe_target_info *target, st
         return api_fail_memory(s->problem);
     if (!split(s) || !put_flags(s, target, json))
         return false;
-    if (json->state == API_TEXT_FULL)
-        return api_fail(s->problem, 413, s->pointer, "the text has more than %d bytes", SAID_MAX);
     return json->state == API_TEXT_FINE || api_fail_memory(s->problem);
 }
 
@@ -288,7 +287,7 @@ bool api_said_flags(struct api_request *request, const struct pe_value *said, co
     snprintf(s.pointer, sizeof s.pointer, "%s", pointer);
     api_pointer_push(s.pointer, "text", 4);
     const struct pe_target_info *target = to && to->kind == PE_STRING ? pe_target_info_find(to->string) : NULL;
-    api_text_init(json, 4 * SAID_MAX);
+    api_text_init(json, SAID_JSON_MAX);
     if (api_member_find(said, "value"))
         return api_fail(problem, 422, s.pointer, "said has a value and a text; give one");
     if (text->kind != PE_STRING)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PNG_MAX = 1 << 20, PNG_SIDE_MAX = 2048, PRESETS_USUAL = 10 };
+enum { PNG_MAX = 1 << 20, PNG_SIDE_MAX = 2048, PRESETS_USUAL = 10, QUERY_MAX = 64 * 1024 };
 
 /* ---- The arguments ---- */
 
@@ -17,18 +17,27 @@ static bool is_named(const struct api_json_member *member, const char *name)
     return strlen(name) == member->name_bytes && memcmp(name, member->name, member->name_bytes) == 0;
 }
 
-/* A field of a tool as the rows read it; anything but a number or a word becomes a wrong type. */
-static struct pe_value value_of(struct api_request *request, const struct api_json_member *member)
+/* A field of a tool as the rows read it: a number, a word, or a wrong type, which a refusal names. */
+static bool read_value(struct api_request *request, const struct api_json_member *member, struct pe_value *value)
 {
     struct api_json_error error;
     json_t *json = api_json_load(&request->arena, member->value, member->value_bytes, JSON_DECODE_ANY, &error);
+    if (!json)
+        return error.no_memory ? api_fail_memory(&request->problem)
+                               : api_fail(&request->problem, 400, "", "%s", error.text);
     if (json_is_integer(json))
-        return (struct pe_value){.kind = PE_INTEGER, .integer = json_integer_value(json)};
-    if (json_is_real(json))
-        return (struct pe_value){.kind = PE_REAL, .real = json_real_value(json)};
-    if (json_is_string(json))
-        return (struct pe_value){.kind = PE_STRING, .string = json_string_value(json)};
-    return (struct pe_value){.kind = PE_LIST};
+        *value = (struct pe_value){.kind = PE_INTEGER, .integer = json_integer_value(json)};
+    else if (json_is_real(json))
+        *value = (struct pe_value){.kind = PE_REAL, .real = json_real_value(json)};
+    else if (json_is_string(json))
+        *value = (struct pe_value){.kind = PE_STRING, .string = json_string_value(json)};
+    else if (json_is_boolean(json))
+        *value = (struct pe_value){.kind = PE_BOOLEAN, .boolean = json_is_true(json)};
+    else if (json_is_array(json))
+        *value = (struct pe_value){.kind = PE_LIST, .list = {.n = json_array_size(json)}};
+    else
+        *value = (struct pe_value){.kind = json_is_object(json) ? PE_OBJECT : PE_NULL};
+    return true;
 }
 
 static bool is_own(const struct api_mcp_call *call, const struct api_json_member *member)
@@ -46,9 +55,14 @@ static bool read_own(struct api_mcp_call *call)
     struct pe_failure err;
     bool taken[2] = {false};
     size_t n = 0;
-    while (n < 2 && api_json_next(&at, &member))
-        if (is_own(call, &member) && memcmp(member.value, "null", member.value_bytes < 4 ? member.value_bytes : 4) != 0)
-            fields[n++] = (struct pe_field){is_named(&member, "of") ? "of" : "values", value_of(request, &member)};
+    while (n < 2 && api_json_next(&at, &member)) {
+        if (!is_own(call, &member))
+            continue;
+        fields[n].name = is_named(&member, "of") ? "of" : "values";
+        if (!read_value(request, &member, &fields[n].value))
+            return false;
+        n += fields[n].value.kind != PE_NULL;
+    }
     if (pe_params_read(api_mcp_own_rows, &call->own, fields, n, taken, "", &err))
         return api_fail_core(&request->problem, &err);
     if (call->own.values == PE_UNSET_INT)
@@ -146,15 +160,18 @@ static const struct api_steps *steps_of(const struct api_route *route)
     return route->steps ? route->steps : &api_operate;
 }
 
-/* An answer is JSON, or the picture; other formats are what the url is for. */
+/* An answer is JSON, or the picture; other formats are what the url is for. An experiment has no format. */
 static bool choose_format(struct api_mcp_call *call)
 {
     struct api_request *request = call->request;
-    if (call->tool.kind != API_MCP_TENSORS && call->tool.kind != API_MCP_PICTURE)
+    if (call->tool.kind == API_MCP_LIVE)
         return true;
     const char *wanted = call->tool.kind == API_MCP_PICTURE ? "png" : "json";
     if (strcmp(request->format->name, wanted) != 0)
-        return api_fail(&request->problem, 406, "/format", "the answer of this tool is %s, not %s; its url gives files",
+        return api_fail(&request->problem, 406, "/format",
+                        call->tool.kind == API_MCP_ANSWER
+                            ? "the answer of this tool is %s, not %s"
+                            : "the answer of this tool is %s, not %s; its url gives files",
                         wanted, request->format->name);
     call->has_data = request->form.data;
     if (call->tool.kind == API_MCP_TENSORS) {
@@ -179,13 +196,29 @@ static bool read_request(struct api_mcp_call *call)
 
 /* ---- The catalogue: a GET with the arguments in its path or query ---- */
 
+static bool check_string(struct api_mcp_call *call, const struct api_json_member *member, const struct pe_value *value)
+{
+    char pointer[PE_POINTER_MAX] = "";
+    if (value->kind == PE_STRING || is_named(member, "limit"))
+        return true;
+    api_pointer_push(pointer, member->name, member->name_bytes);
+    return api_fail(&call->request->problem, 422, pointer, "%s is not a string", pointer + 1);
+}
+
+/* As in the other tools, a null is as absent. */
 static bool put_query(struct api_mcp_call *call, struct api_text *query)
 {
     struct api_json_members at = api_json_members(call->message.arguments, call->message.arguments_bytes);
     struct api_json_member member;
     bool has_limit = false;
     while (api_json_next(&at, &member)) {
-        struct pe_value value = value_of(call->request, &member);
+        struct pe_value value;
+        if (!read_value(call->request, &member, &value))
+            return false;
+        if (value.kind == PE_NULL)
+            continue;
+        if (!check_string(call, &member, &value))
+            return false;
         if (is_named(&member, "name") && call->tool.kind == API_MCP_SCHEMES && value.kind == PE_STRING) {
             snprintf(call->request->path.name, sizeof call->request->path.name, "%s", value.string);
             continue;
@@ -201,12 +234,15 @@ static bool put_query(struct api_mcp_call *call, struct api_text *query)
     }
     if (call->tool.kind == API_MCP_PRESETS && !has_limit)
         api_text_format(query, "limit=%d", PRESETS_USUAL);
-    return !query->state;
+    return !query->state || api_fail_memory(&call->request->problem);
 }
 
 static bool read_catalogue(struct api_mcp_call *call)
 {
     struct api_text query;
+    if (call->message.arguments_bytes > QUERY_MAX)
+        return api_fail(&call->request->problem, 413, "", "the arguments have %zu bytes; allowed in this tool: %d",
+                        call->message.arguments_bytes, QUERY_MAX);
     api_text_init(&query, API_SKELETON_MAX);
     bool fine = put_query(call, &query);
     char *copy = fine ? api_arena_string(&call->request->arena, query.bytes ? query.bytes : "", query.n) : NULL;
@@ -219,7 +255,7 @@ static bool read_catalogue(struct api_mcp_call *call)
     pe_speak_in(call->inner.lang);
     if (*call->request->path.name)
         call->tool.route = route_of(call->request, "/schemes/{name}");
-    return copy || api_fail_memory(&call->request->problem);
+    return copy || (fine && api_fail_memory(&call->request->problem));
 }
 
 bool api_mcp_call_read(struct api_mcp_call *call)

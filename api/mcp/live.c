@@ -1,6 +1,7 @@
 /* The tool `experiment`: the events of /experiments, line by line, as messages of the protocol. Where the client reads
- * server-sent events, each `progress` becomes a notification, and silence a comment; else the response is all that is
- * sent. The result is the last event. When the client disconnects, the experiment's own body ends. */
+ * server-sent events, each `progress` becomes a notification if the client has given a token for it, else a comment, as
+ * silence does; without such events the response is all that is sent. The result is the last event. When the client
+ * disconnects, the experiment's own body ends. */
 #include "api/mcp/mcp.h"
 #include "api/requests/requests.h"
 
@@ -185,7 +186,7 @@ static void take_line(struct live *x)
         take_start(x, event, x->line.bytes, x->line.n);
     else if (strcmp(name, "progress") == 0 && x->is_events && x->message.progress.value)
         put_progress(x, event);
-    else if (strcmp(name, "alive") == 0)
+    else if (strcmp(name, "progress") == 0 || strcmp(name, "alive") == 0)
         put_alive(x);
     else if (strcmp(name, "done") == 0)
         put_done(x, event, x->line.bytes, x->line.n);

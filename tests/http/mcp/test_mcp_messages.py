@@ -139,8 +139,33 @@ def test_params_that_are_none(server):
     assert error(old(server, "tools/list", 7))["code"] == -32602
     assert error(old(server, "tools/call", {"name": "encod"})) == {"code": -32602, "message": 'unknown tool "encod"; nearest: "encode"'}
     assert error(old(server, "tools/call", {"name": "encode", "arguments": [1]}))["code"] == -32602
+    for method, params, words in (
+            ("tools/call", {}, "tools/call needs name, a string"),
+            ("tools/call", {"name": 1}, "tools/call needs name, a string"),
+            ("tools/call", {"name": "zzzzqqqq"}, 'unknown tool "zzzzqqqq"; tools/list lists them'),
+            ("resources/read", {}, "resources/read needs uri, a string"),
+            ("resources/read", {"uri": 1}, "resources/read needs uri, a string"),
+            ("prompts/get", {"name": "zzzzqqqq"}, 'unknown prompt "zzzzqqqq"; prompts/list lists them'),
+            ("prompts/get", {}, 'unknown prompt ""; prompts/list lists them'),
+            ("prompts/get", {"name": "teach_scheme", "arguments": {"scheme": "zzzzqqqq"}},
+             'unknown scheme "zzzzqqqq"; GET /schemes lists them')):
+        assert error(old(server, method, params)) == {"code": -32602, "message": words}
     for method in ("tools/list", "resources/list", "prompts/list", "resources/templates/list"):
         assert error(old(server, method, {"cursor": "x"}))["code"] == -32602
+
+
+def test_large_messages(server):
+    """Beyond 64 KiB only what is around the arguments is read as a whole; beyond 1 MiB it is refused."""
+    def message(n, end):
+        return b'{"jsonrpc":"2.0","id":1,"method":"ping","x":"' + b"a" * n + b'"' + end
+    assert result(send(server, message(1 << 19, b"}"))) == {}
+    for end in (b",}", b""):
+        assert error(send(server, message(70000, end)), 400)["code"] == -32700
+    large = message((1 << 20) + 1, b"}")
+    answer = send(server, large)
+    assert answer.status == 413 and answer.headers["Content-Type"] == "application/problem+json"
+    told = f"the message has {len(large)} bytes beside the arguments of its tool; allowed: 1048576"
+    assert answer.json()["detail"] == told
 
 
 def test_it_can_be_switched_off():
@@ -190,6 +215,37 @@ def test_a_story_is_that_of_the_page(server, name):
 def test_resources_that_are_not_there(server, uri):
     assert error(old(server, "resources/read", {"uri": uri}))["code"] == -32602
     assert error(new(server, "resources/read", {"uri": uri}, Mcp_Name=uri))["code"] == -32602
+
+
+def test_no_templates(server):
+    assert result(old(server, "resources/templates/list")) == {"resourceTemplates": []}
+    found = result(new(server, "resources/templates/list"))
+    assert found["resourceTemplates"] == [] and found["resultType"] == "complete"
+    assert found["ttlMs"] == 3600000 and found["cacheScope"] == "public"
+
+
+def test_stored_presets_are_resources():
+    """Beside those of the program, one of whose names may not be stored; of one server alone, so private."""
+    with start_server() as server:
+        before = [r["uri"] for r in result(old(server, "resources/list"))["resources"]]
+        config = {"scheme": "rope", "head_dim": 64, "base": 5000.0}
+        body = {"config": config, "source": "our config.json", "note": 'the "long" one'}
+        assert server.request("PUT", "/presets/our-rope", json.dumps(body).encode()).status == 201
+        listed = result(old(server, "resources/list"))["resources"]
+        [own] = [r for r in listed if r["uri"] not in before]
+        assert own == {"uri": "posenc://presets/our-rope", "name": "our-rope", "mimeType": "text/markdown"}
+        assert len(listed) == len(before) + 1
+        [content] = result(old(server, "resources/read", {"uri": own["uri"]}))["contents"]
+        title, fence, *rest = content["text"].split("\n\n")
+        assert title == "# our-rope" and rest == ["Source: our config.json", 'the "long" one\n']
+        assert json.loads(fence.removeprefix("```json\n").removesuffix("\n```")) == config
+        for uri, scope in ((own["uri"], "private"), ("posenc://presets/llama-3.1", "public")):
+            assert result(new(server, "resources/read", {"uri": uri}))["cacheScope"] == scope
+        nearly = error(old(server, "resources/read", {"uri": own["uri"] + "s"}))["message"]
+        assert nearly.endswith("nearest: posenc://presets/our-rope")
+        assert server.request("DELETE", "/presets/our-rope").status == 204
+        assert error(old(server, "resources/read", {"uri": own["uri"]}))["code"] == -32602
+        assert [r["uri"] for r in result(old(server, "resources/list"))["resources"]] == before
 
 
 def test_the_nearest_resource(server):

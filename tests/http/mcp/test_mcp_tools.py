@@ -1,7 +1,9 @@
 """Tools of /mcp: the list, what each answers beside its endpoint, refusals byte for byte, random requests to both, experiments."""
 import base64
 import json
+import os
 import random
+import signal
 import socket
 import time
 import urllib.parse
@@ -68,6 +70,10 @@ def test_presets(server, tools):
     assert len(call(server, "presets")["presets"]) == 10 and call(server, "presets", limit=2)["total"] > 10
     nothing = call(server, "presets", query="llama-3.11")
     assert nothing["total"] == 0 and "llama-3.1" in nothing["summary"]
+    alone = valid(tools, "presets", call(server, "presets", query="zzzzqqqqq"))
+    assert alone["summary"] == "no preset has these words; presets without a query lists them"
+    assert alone["presets"] == [] and alone["total"] == 0 and "nearest" not in alone
+    assert call(server, "presets", query=None, limit=None) == call(server, "presets"), "null is as absent"
 
 
 def shown(tensor):
@@ -126,6 +132,8 @@ def test_values(server):
     assert call(server, "encode", scheme="rope", len=100, values=4096)["complete"] is True
     problem = refusal(server, "encode", {"scheme": "rope", "len": 1, "values": 4097})
     assert problem["pointer"] == "/values" and refusal(server, "encode", {"scheme": "rope", "values": "x"})["pointer"] == "/values"
+    nine = {"scheme": "rope", "len": 9}
+    assert call(server, "encode", **nine, values=None) == call(server, "encode", **nine), "null is as absent"
 
 
 def test_no_link_where_get_cannot_ask(server):
@@ -187,6 +195,18 @@ def test_picture(server, tools):
     assert refusal(server, "picture", {**fields, "len": 2049, "zoom": 1})["status"] == 413 and refusal(server, "picture", {"of": "rotate"})["pointer"] == "/of"
 
 
+def test_a_picture_of_every_length_in_base64(server):
+    """Three bytes are four characters; one or two bytes at the end have padding."""
+    seen = set()
+    for length in range(1, 30):
+        fields = {"scheme": "sinusoidal", "len": length, "dim": 8}
+        _, image, _ = result(old(server, "tools/call", {"name": "picture", "arguments": fields}))["content"]
+        png = server.ask("/encode", **fields, format="png").body
+        assert image["data"] == base64.b64encode(png).decode()
+        seen.add(len(png) % 3)
+    assert seen == {0, 1, 2}
+
+
 def call_picture(server, **arguments):
     found = result(old(server, "tools/call", {"name": "picture", "arguments": arguments}))
     assert found["content"][1]["type"] == "image", found
@@ -203,6 +223,35 @@ def call_picture(server, **arguments):
     ("diagnose", {"scheme": "rope"}), ("encode", {"preset": "llama-3.11", "len": 1}), ("encode", {"scheme": "rope", "len": 1, "lang": "xx"})])
 def test_refusals_are_those_of_the_endpoint(server, tool, fields):
     assert refusal(server, tool, fields) == server.post(f"/{tool}", fields).json()
+
+
+ROPE = {"scheme": "rope", "len": 2}
+ROTATED = {"scheme": "rope", "q": [[1, 2]], "q_out": [[1, 2]]}
+
+
+@pytest.mark.parametrize("tool, fields, status, pointer, words", [
+    ("encode", {**ROPE, "values": 1.5}, 422, "/values", "values is 1.5; allowed: an integer from 0 to 4096"),
+    ("encode", {**ROPE, "values": True}, 422, "/values", "values is true"),
+    ("encode", {**ROPE, "values": [1, 2]}, 422, "/values", "values is a list of 2"),
+    ("encode", {**ROPE, "values": {"a": 1}}, 422, "/values", "values is an object"),
+    ("picture", {**ROPE, "of": 1}, 422, "/of", 'of is 1; allowed: "encode", "attention", "analyze"'),
+    ("encode", {**ROPE, "format": "npy"}, 406, "/format", "tool is json, not npy; its url gives files"),
+    ("analyze", {**ROPE, "metrics": ["bounds"], "format": "text"}, 406, "/format", "is json, not text"),
+    ("picture", {**ROPE, "format": "json"}, 406, "/format", "is png, not json"),
+    ("explain", {"preset": "llama-3.1", "format": "text"}, 406, "/format", "the answer of this tool is json, not text"),
+    ("translate", {"preset": "llama-3.1", "format": "text"}, 406, "/format", "is json, not text"),
+    ("diagnose", {**ROTATED, "format": "text"}, 406, "/format", "is json, not text"),
+    ("check", {**ROTATED, "format": "text"}, 406, "/format", "is json, not text"),
+    ("explain", {"preset": "llama-3.1", "format": "npy"}, 406, "/format", "an explanation is JSON or text"),
+    ("experiment", {"configs": [{"scheme": "rope"}], "format": "npy"}, 422, "/format", "not used"),
+    ("picture", {"scheme": "learned", "len": 2048, "dim": 2048, "seed": 1}, 413, None, "in a tool: at most 1048576"),
+    ("schemes", {"name": 1}, 422, "/name", "name is not a string"),
+    ("presets", {"query": ["llama"]}, 422, "/query", "query is not a string"),
+    ("presets", {"query": "a/b", "limit": True}, 422, "/limit", 'limit is "true"; allowed: an integer from 0 to 1000'),
+    ("presets", {"query": "a " * 40000}, 413, None, "bytes; allowed in this tool: 65536")])
+def test_refusals_of_the_tools_alone(server, tool, fields, status, pointer, words):
+    problem = refusal(server, tool, fields)
+    assert problem["status"] == status and problem.get("pointer") == pointer and words in problem["detail"]
 
 
 def test_refusals_in_chinese(server):
@@ -262,6 +311,18 @@ def test_large_arguments(server):
     assert error(answer, 400)["code"] == -32700 and answer.json()["id"] == 5
 
 
+@pytest.mark.parametrize("tool, value", [("encode", "values"), ("presets", "limit")])
+def test_a_large_message_with_a_wrong_value(server, tool, value):
+    """Beyond 64 KiB the arguments are checked where they are read."""
+    large = "[" + "1," * 20000 + "1]" if tool == "encode" else json.dumps("x" * 30000)
+    wrong = f'{{"{value}":[1,],"positions":{large}}}'
+    params = f'{{"name":"{tool}","arguments":{wrong}}}'
+    body = f'{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{params},"x":"{"y" * 40000}"}}'
+    answer = send(server, body.encode())
+    told = error(answer, 400)
+    assert told["code"] == -32700 and told["message"].startswith("arguments: ") and answer.json()["id"] == 5
+
+
 # ---- Experiments -----------------------------------------------------------------------------------------------------------------
 
 
@@ -297,12 +358,62 @@ def test_an_experiment_is_refused_in_json(server):
     assert refusal(server, "experiment", {"configs": [{"scheme": "rop"}]}) == server.post("/experiments", {"configs": [{"scheme": "rop"}]}).json()
 
 
+LONG = {"steps": 2000, "train_len": 512, "eval_len": 512, "configs": [{"scheme": "rope"}]}
+
+
+def begin(server, tool, fields, **params):
+    """A connection on which the call of a tool has been sent."""
+    params = {"name": tool, "arguments": fields, **params}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+    head = "".join(f"{name}: {value}\r\n" for name, value in {**JSON, "Content-Length": len(body)}.items())
+    client = socket.create_connection((server.host, server.port), timeout=60)
+    client.sendall(f"POST /mcp HTTP/1.1\r\nHost: localhost\r\n{head}\r\n".encode() + body)
+    return client
+
+
+@pytest.mark.parametrize("accept", ["text/event-stream, application/json", "application/json"])
+def test_an_experiment_that_takes_too_long(accept):
+    """The refusal is the result: after the first byte there is no other status."""
+    with start_server("--experiment-seconds", "1") as server:
+        last = json.loads(server.post("/experiments", LONG, {"Accept-Language": "zh"}).body.decode().splitlines()[-1])
+        for lang in ("en", "zh"):
+            params = {"name": "experiment", "arguments": LONG}
+            answer = old(server, "tools/call", params, Accept=accept, Accept_Language=lang)
+            told = result(answer) if accept == "application/json" else events(answer)[-1]["result"]
+            problem = told["_meta"]["posenc/problem"]
+            assert told["isError"] is True and problem["status"] == 503 and "--experiment-seconds" in problem["detail"]
+            assert told["content"] == [{"type": "text", "text": problem["detail"]}]
+            assert (problem["detail"] == last["detail"]) is (lang == "zh")
+        assert metric(server, 'posenc_mcp_calls_total{tool="experiment",outcome="refused"}') == 2
+        assert metric(server, "posenc_experiments") == 0
+
+
+@pytest.mark.parametrize("params", [{}, {"_meta": {"progressToken": 7}}], ids=["no token", "token"])
+def test_silence_is_a_comment(params):
+    """A comment for each progress without a token, and after two seconds without progress: the server is stopped."""
+    with start_server() as server, begin(server, "experiment", LONG, **params) as client:
+        received = client.recv(65536)
+        while b":\n\n" not in received:
+            if params:
+                os.kill(server.pid, signal.SIGSTOP)
+                time.sleep(2.2)
+                os.kill(server.pid, signal.SIGCONT)
+            more = client.recv(65536)
+            assert more, received[-1000:]
+            received += more
+        assert b'"result"' not in received and (params or b"data: " not in received)
+
+
+def test_an_analysis_whose_client_leaves_is_counted():
+    long = {"scheme": "sinusoidal", "dim": 1024, "len": 16384, "metrics": ["unique"]}
+    with start_server() as server:
+        with begin(server, "analyze", long):
+            within(10, lambda: metric(server, "posenc_busy_workers") == 1)
+        within(5, lambda: metric(server, 'posenc_mcp_calls_total{tool="analyze",outcome="cancelled"}') == 1)
+
+
 def test_a_client_that_leaves_ends_the_work():
-    long = {"steps": 2000, "train_len": 512, "eval_len": 512, "configs": [{"scheme": "rope"}]}
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "experiment", "arguments": long, "_meta": {"progressToken": 7}}}).encode()
-    with start_server() as server, socket.create_connection((server.host, server.port)) as client:
-        head = "".join(f"{name}: {value}\r\n" for name, value in JSON.items())
-        client.sendall(f"POST /mcp HTTP/1.1\r\nHost: localhost\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    with start_server() as server, begin(server, "experiment", LONG, _meta={"progressToken": 7}) as client:
         received = b""
         while b"notifications/progress" not in received:
             received += client.recv(65536)
