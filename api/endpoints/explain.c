@@ -178,6 +178,7 @@ static void put_flag(struct api_text *text, const struct pe_field *field)
     api_text_drop(&json);
 }
 
+/* Lists are of numbers or words, which Python writes as JSON does. */
 static void put_python(struct api_text *text, const struct pe_value *value)
 {
     switch (value->kind) {
@@ -192,14 +193,6 @@ static void put_python(struct api_text *text, const struct pe_value *value)
             put_python(text, &value->object.fields[i].value);
         }
         api_text_put(text, "}");
-        break;
-    case PE_LIST:
-        api_text_put(text, "[");
-        for (size_t i = 0; i < value->list.n; i++) {
-            api_text_put(text, i ? ", " : "");
-            put_python(text, &value->list.items[i]);
-        }
-        api_text_put(text, "]");
         break;
     default: api_text_value(text, value);
     }

@@ -303,6 +303,9 @@ def test_completion_follows_the_rows():
     assert "--head-dim" not in complete("encode", "--scheme", "sinusoidal", "--") and "--q" in complete("rotate", "--scheme", "rope", "--")
     assert {"rope", "alibi"} <= set(complete("encode", "--scheme", "")) and "llama-3.1" in complete("encode", "--preset", "")
     assert {"half", "interleaved"} <= set(complete("encode", "--scheme", "rope", "--layout", "")) and "npy" in complete("encode", "--format", "")
+    assert complete("completion", "") == ["bash", "zsh", "fish"]
+    assert complete("schemes", "") == complete("encode", "--scheme", "") and complete("presets", "") == complete("encode", "--preset", "")
+    assert complete("encode", "--data", "") == ["true", "false"]
     script = posenc("completion", "bash").stdout.decode()
     line = "posenc encode --scheme rope --layout half_"
     done = subprocess.run(["bash", "-c", f"{script}\nCOMP_WORDS=({line}); COMP_CWORD=5; _posenc; printf '%s\\n' \"${{COMPREPLY[@]}}\""],

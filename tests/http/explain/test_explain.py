@@ -1,7 +1,9 @@
 """/explain: what transformers 4 and 5, vLLM and llama.cpp take from a config. The expected values are written by hand from the tools' sources
 (transformers modeling_rope_utils.py, vllm rotary_embedding/__init__.py, llama.cpp conversion/*.py), the consequences are computed here in NumPy."""
+import io
 import json
 import math
+import shlex
 import urllib.parse
 
 import numpy as np
@@ -394,3 +396,58 @@ def test_refusals(server):
     no(("/preset", "/gguf"), "exclude", hf_config=QWEN, preset="llama-3.1")
     no("/scheme", "", layer_type="full_attention")
     no("/q", "not used", hf_config=QWEN, q=[[1, 2]])
+
+
+# ---- Formats, and the text of a command ----
+
+
+@pytest.mark.parametrize("path, words", [("/explain", "an explanation"), ("/translate", "a translation")])
+def test_formats_that_are_refused(server, path, words):
+    """At the field, or at nothing if Accept asks for it; a tensor alone would be q, which is not used."""
+    for name, fields, headers in (("npy", {"format": "npy"}, {}), ("png", {"format": "png"}, {}),
+                                  ("npy", {}, {"Accept": "application/x-npy"})):
+        answer = server.post(path, {"hf_config": QWEN, **fields}, headers)
+        told = f"{words} is JSON or text and has no tensor, so {name} cannot carry it"
+        assert answer.status == 406 and answer.json()["detail"] == told, answer
+        assert answer.json().get("pointer") == ("/format" if fields else None)
+    file = io.BytesIO()
+    np.save(file, np.ones((2, 4), "f4"))
+    answer = server.post(f"{path}?preset=llama-3.1", file.getvalue(), {"Content-Type": "application/x-npy"})
+    assert answer.status == 422 and answer.json()["pointer"] == "/q" and "not used" in answer.json()["detail"]
+
+
+def test_text_of_a_translation_for_each_kind(server):
+    answer = server.post("/translate", {"hf_config": GEMMA, "to": "vllm_old"}, {"Accept": "text/plain"})
+    targets = server.ask("/translate", hf_config=GEMMA, to="vllm_old").json()["targets"]
+    assert [target["layer_type"] for target in targets] == ["sliding_attention", "full_attention"]
+    lines = [line for target in targets for line in (f"vllm_old, {target['layer_type']}:", target["text"])]
+    assert [line for line in answer.body.decode().splitlines() if not line.startswith("  ")][:-1] == lines
+    flags = shlex.split(targets[1]["text"])
+    assert flags[0] == "--rope-scaling" and json.loads(flags[1])["factor"] == 8
+    assert flags[2:] == ["--rope-theta", "1000000.0"]
+
+
+KNOWN = {"head_dim": 64, "layout": "half"}
+
+
+def test_words_are_split_as_a_shell_does(server):
+    """What Python's shlex makes of it; a flag that is not read is named, its first 128 bytes in whole characters."""
+    text = ("vllm serve a\\ b --one\\ two --three'fo\\ur' --fi\\\\ve \"--si\\\"x\" --sev\\\nen --'eight nine' "
+            '--max-model-len 50\\\n00 --\\{ten --a' + "é" * 100 + " --hf-overrides {\\\"rope_parameters\\\":{\\\"rope_theta\\\":5e5}}")
+    words = shlex.split(text.replace("\\\n", ""))
+    answer = server.ask("/translate", said={"to": "vllm", "text": text}, to="transformers5", **KNOWN).json()
+    assert answer["config"]["base"] == json.loads(words[-1])["rope_parameters"]["rope_theta"] == 5e5
+    flags = [word.encode()[:128].decode(errors="ignore") for word in words if word.startswith("--")]
+    assert answer["model"]["ignored"] == [flag for flag in flags if flag not in ("--max-model-len", "--hf-overrides")]
+    assert len(answer["model"]["ignored"]) == 8
+
+
+@pytest.mark.parametrize("text, status, words", [
+    ("x " * 1024, 200, ""), ("x " * 1025, 422, "at byte 2048 there are more than 1024 words"), ("x" * 65536, 200, ""),
+    ("x" * 65537, 413, "text has 65537 bytes; allowed: at most 65536"),
+    ("x --hf-overrides '" + "\x01" * 65000 + "'", 422, "hf_overrides is not an object")], ids=range(5))
+def test_long_texts(server, text, status, words):
+    answer = server.post("/translate", {"said": {"to": "vllm", "text": text}, **KNOWN})
+    assert answer.status == status, answer
+    if words:
+        assert words in answer.json()["detail"] and answer.json()["pointer"].startswith("/said/")

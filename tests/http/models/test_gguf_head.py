@@ -97,6 +97,21 @@ def test_types_of_numbers(server):
     assert answered(server, head(SMALL + [("qwen2.rope.freq_base", "f64", 1e6)]))["gguf"]["ignored"] == ["qwen2.rope.freq_base"]
 
 
+def test_values_of_every_type(server):
+    """Keys that are not read have no type that they must have; /explain states what they hold."""
+    values = {"u8": 200, "i8": -5, "u16": 60000, "i16": -300, "u32": 4000000000, "i32": -70000, "u64": 1 << 40,
+              "i64": -1 << 40, "f32": 0.5, "f64": 0.1, "bool": 1, "string": "abc"}
+    keys = [(f"llama.rope.one_{kind}", kind, x) for kind, x in values.items()]
+    keys += [(f"llama.rope.two_{kind}", f"{kind}[]", [x, x]) for kind, x in values.items() if kind != "string"]
+    answer = answered(server, head(SMALL + keys), query="", path="/explain")
+    told = {field["pointer"].rpartition(".rope.")[2]: field["value"] for field in answer["fields"]}
+    for kind, x in values.items():
+        assert told[f"one_{kind}"] == x and told.get(f"two_{kind}", [x, x]) == [x, x], kind
+    assert told["one_bool"] is True and len(told) == 1 + len(keys)
+    [off] = answered(server, head(SMALL + [("llama.rope.x", "bool", 0)]), query="", path="/explain")["fields"][1:]
+    assert off["value"] is False
+
+
 # ---- Cuts ----
 
 
@@ -153,6 +168,9 @@ LIES = [
     ("boolean", head([ARCH, ("llama.rope.scaling.finetuned", "bool", 2)])),
     ("UTF-8", head([("general.architecture", "string", b"lla\xffma")])),
     ("UTF-8", head([ARCH, (b"llama.rope.\xc3(", "u32", 1)])),
+    *(("UTF-8", head([("general.architecture", "string", b"a" + wrong)])) for wrong in (
+        b"\xf4\x90\x80\x80", b"\xf0\x8f\xbf\xbf", b"\xed\xa0\x80", b"\xe0\x9f\xbf", b"\xc1\xbf",
+        b"\xf5\x80\x80\x80", b"\x80", b"\xc3", b"\0")),
     ("1024 bytes", head([("general.architecture", "string", "x" * 1025)])),
     ("65536 elements", head([ARCH, ("llama.rope.dimension_sections", "i32[]", [0] * 65537)])),
     ("power of two", head(SMALL + [("general.alignment", "u32", 0)])),
