@@ -26,10 +26,9 @@ static int of_model(struct line *line)
         return trouble("%s takes one model; found: %s", line->command->name, line->operands[1]);
     if (model && stat(model, &about) != 0 && strcmp(model, "-") != 0)
         line_add(&line->query, "preset", model);
-    else if (model && ends_with(model, ".gguf")) {
-        line->files[line->n_files].name = "gguf";
-        line->files[line->n_files++].path = model;
-    } else if (model)
+    else if (model && ends_with(model, ".gguf"))
+        status = line_add_file(line, "gguf", model);
+    else if (model)
         status = line_add_model(line, model);
     snprintf(path, sizeof path, "/%s", line->command->name);
     return status ? status : output_ask(line, "POST", path);

@@ -71,6 +71,8 @@ void line_add(struct bytes *query, const char *name, const char *value);
 bool line_has(const struct line *line, const char *name);
 bool line_has_members(const struct line *line, const char *object); /* "scaling": of --scaling.factor */
 
+/* Adds a file that is the field of that name. */
+int line_add_file(struct line *line, const char *name, const char *path);
 /* Adds what only a file has: the config.json at path, which may be the folder that has it. */
 int line_add_model(struct line *line, const char *path);
 

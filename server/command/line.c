@@ -214,15 +214,21 @@ int line_add_model(struct line *line, const char *path)
     return status;
 }
 
+int line_add_file(struct line *line, const char *name, const char *path)
+{
+    if (line->n_files == LINE_FILES_MAX)
+        return trouble("more than %d files", LINE_FILES_MAX);
+    line->files[line->n_files].name = name;
+    line->files[line->n_files++].path = path;
+    return DONE;
+}
+
 static int add_field(struct line *line, char *name, const char *value)
 {
     line_to_field(name);
-    if (ends_with(value, ".npy") || ends_with(value, ".gguf")) {
-        if (line->n_files == LINE_FILES_MAX)
-            return trouble("more than %d files", LINE_FILES_MAX);
-        line->files[line->n_files].name = name;
-        line->files[line->n_files++].path = value;
-    } else if (strchr(name, '.')) {
+    if (ends_with(value, ".npy") || ends_with(value, ".gguf"))
+        return line_add_file(line, name, value);
+    if (strchr(name, '.')) {
         if (line->n_members == LINE_WORDS_MAX)
             return trouble("more than %d members", LINE_WORDS_MAX);
         line->members[line->n_members][0] = name;

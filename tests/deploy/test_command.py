@@ -128,6 +128,32 @@ def test_files(folder):
     assert sorted(os.listdir(folder)) == before
 
 
+@pytest.mark.parametrize("words, sentence", [
+    (["explain", "a", "b"], "explain takes one model; found: b"), (["encode", *"x" * 65], "too many words"),
+    (["explain", "m.gguf", *["--x{}", "q.npy"] * 64], "more than 64 files"),
+    (["rotate", *["--x{}", "q.npy"] * 65], "more than 64 files"),
+    (["encode", *["--x.a{}", "1"] * 65], "more than 64 members"),
+    (["rotate", "--tensors", "q.npy", "--q", "q.npy"], "--tensors FILE is the whole body of a request"),
+    (["rotate", "--tensors", "q.npy", "--request", "-"], "--tensors FILE is the whole body of a request"),
+    (["encode", "--scheme", "rope", "--len", "2", "-o", "taken.npy"], "cannot write taken.sin.npy: Is a directory")])
+def test_what_no_line_may_have(tmp_path, words, sentence):
+    np.save(tmp_path / "q.npy", Q)
+    (tmp_path / "m.gguf").write_bytes(gguf_writer.file("llama"))
+    (tmp_path / "taken.sin.npy").mkdir()
+    before = sorted(os.listdir(tmp_path))
+    done = posenc(*(word.format(i) for i, word in enumerate(words)), cwd=tmp_path)
+    assert done.returncode == 2 and not done.stdout and len(done.stderr.splitlines()) == 1, done
+    assert sentence in done.stderr.decode() and sorted(os.listdir(tmp_path)) == before
+
+
+def test_a_model_is_a_file_of_llama_cpp(tmp_path, service):
+    (tmp_path / "m.gguf").write_bytes(gguf_writer.file("llama"))
+    for command, query in (("explain", ""), ("translate", "?to=vllm")):
+        done = posenc(command, "m.gguf", *(["--to", "vllm"] if query else []), cwd=tmp_path)
+        answer = service.post(f"/{command}{query}", gguf_writer.file("llama"), {"Content-Type": "application/x-gguf"})
+        assert answer.status == 200 and done.returncode == 0 and done.stdout == answer.body
+
+
 @pytest.mark.parametrize("begin", [b"\xef\xbb\xbf", b"\n  ", b"\xef\xbb\xbf\r\n"])
 def test_a_config_may_begin_with_a_mark_or_blanks(tmp_path, begin):
     config = b'{"model_type":"llama","hidden_size":64,"num_attention_heads":2,"rope_theta":77.0}'
