@@ -144,9 +144,7 @@ static bool read_header(struct file *f, struct api_arena *arena)
     if (!root)
         return api_fail(f->problem, 400, "", "not a safetensors file: its header, at byte %zu: %s", error.at,
                         pe_text(error.text));
-    if (!json_is_object(root))
-        return fail_file(f, "its header is not an object");
-    if (json_object_size(root) > f->n_max + 1)
+    if (json_object_size(root) - (json_object_get(root, "__metadata__") ? 1 : 0) > f->n_max)
         return api_fail(f->problem, 422, "", "the safetensors file has more than %zu tensors", f->n_max);
     f->found->entries = api_arena_array(arena, json_object_size(root), sizeof *f->found->entries);
     return f->found->entries ? read_members(f, root) : api_fail_memory(f->problem);

@@ -370,6 +370,32 @@ def test_parts(server):
     assert server.post("/rotate", body, headers).status == 400
 
 
+@pytest.mark.parametrize("kind, status, pointer, words", [
+    ("64 parts", 422, "/q", ["nothing to rotate"]), ("65 parts", 413, "", ["multipart body", "more than 64 parts"]),
+    ("255 tensors", 422, "/q", ["nothing to rotate"]), ("257 tensors", 422, "", ["more than 256 tensors"]),
+    ("7 axes", 422, "/q", ["nothing to rotate"]), ("8 axes", 422, "/freqs_cis", ["complex", "at most 7 axes"])])
+def test_how_many_there_may_be(server, kind, status, pointer, words):
+    n, what = int(kind.split()[0]), kind.split()[1]
+    if what == "tensors":
+        empty = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+        header = {f"p{i}": empty for i in range(n)}
+        body, headers = safetensors_with(header, b""), {"Content-Type": "application/vnd.safetensors"}
+    elif what == "parts":
+        body, headers = multipart(request=REQUEST, **{f"p{i}": GOOD for i in range(n - 1)})
+    else:
+        body, headers = multipart(request=REQUEST, freqs_cis=npy(np.ones((1,) * n, "c8")))
+    path = "/rotate?scheme=rope" if what == "tensors" else "/rotate"
+    check_problem(server.post(path, body, headers), status, pointer, words)
+
+
+@pytest.mark.parametrize("path, name, words", [
+    ("/golden?preset=llama-3.1", "x", "unknown field"), ("/encode?scheme=rope", "x", "unknown field"),
+    ("/experiments?scheme=rope", "q", "not used"), ("/analyze?scheme=rope&metrics=bounds", "q", "not used")])
+def test_a_tensor_alone_has_the_name_that_is_usual(server, path, name, words):
+    response = server.post(path, npy(np.ones((2, 4), "f4")), {"Content-Type": "application/x-npy"})
+    check_problem(response, 422, f"/{name}", [words])
+
+
 def test_content_codings_are_refused(server):
     response = server.post("/encode", b"x", {"Content-Encoding": "gzip"})
     check_problem(response, 415, "", ["gzip"])

@@ -89,5 +89,10 @@ def test_sentences_for_a_person(server):
     first, second = answer.body.decode().splitlines()
     assert answer.headers["Posenc-Fits"] == "?0" and first.startswith("differs: ") and bad["output"] == "cos" and bad["found"] == 0.5
     assert second == f"first difference: cos[{','.join(map(str, bad['index']))}] is 0.5, expected {bad['expected']:.4g}"
+    q, q_out = np.ones((2, 8), "f4"), np.ones((2, 8), "f4")
+    q_out[0, 0] = np.inf
+    body, headers = multipart(request=json.dumps({**BELIEF, "format": "text"}), q=npy(q), q_out=npy(q_out))
+    told = server.post("/check", body, headers).body.decode().splitlines()[1]
+    assert told == "first difference: q_out[0,0] is Infinity, expected 1", "position 0 is not rotated"
     answer = server.post("/diagnose?lang=zh", {**BELIEF, **tables(), "format": "text"})
     assert answer.body.decode() == "explained:" + "".join(f" {finding['detail_zh']}\n" for finding in findings)

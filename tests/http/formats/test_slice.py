@@ -158,6 +158,8 @@ REFUSED = [
     (dict(slice=[[1, [2]]]), "/slice/0", "integers"), (dict(reduce="mean"), "/reduce", "slice"), (dict(slice=[0], reduce="median"), "/reduce", "sample"), (dict(slice=[True]), "/slice/0", "index"),
     (dict(slice=[[0, 1e300]]), "/slice/0", "integers"), (dict(slice=[4], reduce="max"), "/slice/0", "has 4"), (dict(slice=[[0, 3, 2], -7], reduce="mean"), "/slice/1", "-7"),
     (dict(slice=[10 ** 18, [0, 1, 2]], reduce="absmax"), "/slice/0", "has 4"), (dict(slice=[0, 0, [0, 9, 3]], reduce="min"), "/slice/2", "2 axes"),
+    (dict(slice=[None] * 9), "/slice", "has 9 entries; allowed: at most 8 axes"),
+    (dict(slice={f"x{i}": [0] for i in range(33)}), "/slice", "names 33 outputs; allowed: at most 32"),
 ]
 
 

@@ -48,6 +48,16 @@ def test_scheme_and_limit(server):
         assert [line.split()[0] for line in lines] == [preset["name"] for preset in some]
 
 
+@pytest.mark.parametrize("query, en, zh", [
+    ("llama-3.11", "no preset has these words; nearest: llama-3.1\n",
+     "没有预设含有这些词；最接近的是：llama-3.1\n"),
+    ("zzzzqqqq", "no preset has these words\n", "没有预设含有这些词\n")])
+def test_text_of_nothing(server, query, en, zh):
+    for lang, text in (("en", en), ("zh", zh)):
+        assert server.get(f"/presets?format=text&query={query}&lang={lang}").body.decode() == text
+    assert ("nearest" in ask(server, query=query)) is ("llama" in query)
+
+
 def test_the_language_chooses_the_texts(server):
     en, zh = ask(server, query="baichuan-13b")["presets"][0], ask(server, query="baichuan-13b", lang="zh")["presets"][0]
     assert en["label"] == "Baichuan 13B" and zh["label"] == zh["label_zh"] != en["label"]

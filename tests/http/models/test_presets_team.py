@@ -205,6 +205,10 @@ def test_bad_bodies(clean):
         assert status(body).status == 422 and words in status(body).json()["detail"], body
     long = json.dumps({"config": {"scheme": "rope"}, "note": "x" * 70000}).encode()
     assert status(long).status == 413 and "65536" in status(long).json()["detail"]
+    full = {"config": {"scheme": "rope"}, "note": ""}
+    full["note"] = "x" * (65536 - len(json.dumps(full)))
+    problem = status(json.dumps(full).encode())  # its time and its client are stored too
+    assert problem.status == 413 and "as it would be stored, the preset has more than 65536" in problem.json()["detail"]
     escaped = b'{"config":{"scheme":"rope"},"note":"' + "\u00e9".encode() * 30000 + b'"}'
     assert status(escaped).status == 201
     assert len(clean.get("/presets/refused").json()["note"]) == 30000

@@ -163,7 +163,8 @@ BAD = [
     ("no tokens", []), ("no tokens", ["# only this"]), ("line 1: the first word", ["-x SECRETabc read"]), ("line 2: the second word", ["a abc read", "b SECRET!abc read"]), ("line 1: the second word", ["a"]), ("line 1: the second word", ["a sha256:SECRET read"]), ("line 1: the third word", ["a SECRETabc"]),
     ("line 1: the third word", ["a read SECRETabc"]), ("line 1: the third word", ["a SECRETabc READ"]), ("line 3: this NAME is in line 1", ["a abc read", "#", "a SECRETabc write"]), ("line 2: this TOKEN is in line 1", ["a SECRETabc read", "b SECRETabc read"]), ("line 1: after NAME", ["a SECRETabc read often"]),
     ("line 1: after NAME", ["a SECRETabc read requests=5"]), ("line 1: after NAME", ["a SECRETabc read requests=-5/s"]), ("line 1: after NAME", ["a SECRETabc read requests=0.5/s"]), ("line 1: after NAME", ["a SECRETabc read streams=0"]), ("line 1: after NAME", ["a SECRETabc read streams=1 streams=2"]), ("line 1: after NAME", ["a SECRETabc read work=nan/s"]),
-    ("line 1: after NAME", ["a SECRETabc read requests=5/d"]), ("line 1: the first word", ["a" * 65 + " SECRETabc read"]), ("line 1: the second word", ["a " + "SECRET" * 100 + " read"])]
+    ("line 1: after NAME", ["a SECRETabc read requests=5/d"]), ("line 1: the first word", ["a" * 65 + " SECRETabc read"]), ("line 1: the second word", ["a " + "SECRET" * 100 + " read"]),
+    ("line 1025: there are 1024 tokens already", [f"a{i} SECRET{i} read" for i in range(1025)])]
 
 
 def ended(*flags):

@@ -330,6 +330,30 @@ TEST(long_lists_read_back)
     options_drop(&again);
 }
 
+/* What is too long together is refused, not cut. */
+TEST(lists_that_are_too_long)
+{
+    static char origins[2100];
+    struct options options;
+    memset(origins, 'o', sizeof origins - 1);
+    assert_int_equal(READ(&options, empty, "--cors-origin", origins, "--cors-origin", origins), OPTIONS_ERROR);
+    assert_non_null(strstr(error, "--cors-origin is too long, all of them together"));
+    options_drop(&options);
+}
+
+TEST(config_file_many_keys)
+{
+    enum { MAX = 64 };
+    for (int n = MAX; n <= MAX + 1; n++) {
+        char text[1024] = "{", all[1024] = "", why[CONFIG_FILE_ERROR_BYTES] = "";
+        for (int i = 0; i < n; i++)
+            sprintf(text + strlen(text), "%s\"k%d\":1", i ? "," : "", i);
+        strcat(text, "}");
+        assert_int_equal(config_file_parse(text, strlen(text), collect, all, why), n == MAX);
+        assert_true(n == MAX || strstr(why, "more than 64 keys"));
+    }
+}
+
 TEST(config_file_unknown_key)
 {
     char path[64];
