@@ -142,6 +142,12 @@ def test_no_link_where_get_cannot_ask(server):
     assert call(server, "encode", scheme="rope", positions=list(range(10000, 13000)))["url"] is None, "longer than 8 KiB"
 
 
+def test_terms_have_their_names(server, tools):
+    fields = {"scheme": "transformer_xl", "num_heads": 1, "tokens": ["a", "b"], "outputs": ["terms"]}
+    content, whole = valid(tools, "attention", call(server, "attention", **fields)), server.ask("/attention", **fields).json()
+    assert content["terms"] == whole["terms"] and len(content["terms"]) == content["tensors"]["terms"]["shape"][0] == 4
+
+
 def test_a_public_url():
     with start_server("--public-url", "https://posenc.example.org") as server:
         assert call(server, "encode", scheme="rope", len=1)["url"].startswith("https://posenc.example.org/encode?")
