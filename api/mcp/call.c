@@ -21,10 +21,14 @@ static bool is_named(const struct api_json_member *member, const char *name)
 static bool read_value(struct api_request *request, const struct api_json_member *member, struct pe_value *value)
 {
     struct api_json_error error;
+    char pointer[PE_POINTER_MAX] = "";
     json_t *json = api_json_load(&request->arena, member->value, member->value_bytes, JSON_DECODE_ANY, &error);
+    if (!json && error.no_memory)
+        return api_fail_memory(&request->problem);
+    if (!json && error.status != 400) /* a number that is too large is no error of syntax */
+        api_pointer_push(pointer, member->name, member->name_bytes);
     if (!json)
-        return error.no_memory ? api_fail_memory(&request->problem)
-                               : api_fail(&request->problem, 400, "", "%s", error.text);
+        return api_fail(&request->problem, error.status, pointer, "%s", pe_text(error.text));
     if (json_is_integer(json))
         *value = (struct pe_value){.kind = PE_INTEGER, .integer = json_integer_value(json)};
     else if (json_is_real(json))

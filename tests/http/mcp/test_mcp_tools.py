@@ -240,6 +240,8 @@ ROTATED = {"scheme": "rope", "q": [[1, 2]], "q_out": [[1, 2]]}
     ("encode", {**ROPE, "values": True}, 422, "/values", "values is true"),
     ("encode", {**ROPE, "values": [1, 2]}, 422, "/values", "values is a list of 2"),
     ("encode", {**ROPE, "values": {"a": 1}}, 422, "/values", "values is an object"),
+    ("encode", {**ROPE, "values": 10**30}, 422, "/values", "too big integer"),
+    ("presets", {"query": "\0"}, 422, "/query", "a NUL"),
     ("picture", {**ROPE, "of": 1}, 422, "/of", 'of is 1; allowed: "encode", "attention", "analyze"'),
     ("encode", {**ROPE, "format": "npy"}, 406, "/format", "tool is json, not npy; its url gives files"),
     ("analyze", {**ROPE, "metrics": ["bounds"], "format": "text"}, 406, "/format", "is json, not text"),
