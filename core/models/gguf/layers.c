@@ -159,7 +159,7 @@ static enum pe_status list_ratios(struct pe_gguf_reader *r, const struct pattern
     if (!ratios.n)
         return pe_gguf_needs(r, PE_GGUF_COMPRESS_RATIOS, "this architecture needs it, a number for each layer");
     if (ratios.n > PE_HF_LAYERS_MAX || ratios.n < (uint64_t)p->n)
-        return pe_gguf_wrong(r, PE_GGUF_COMPRESS_RATIOS, "a list with an element for each layer");
+        return pe_gguf_wrong(r, PE_GGUF_COMPRESS_RATIOS, "a list with an element for each layer, at most 4096");
     r->layers.n = p->n ? (size_t)p->n : (size_t)ratios.n;
     for (size_t l = 0; l < r->layers.n; l++) {
         bool is_main = pe_real_at(&ratios, l) == 0;

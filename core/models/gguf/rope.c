@@ -363,8 +363,13 @@ static enum pe_status add_longrope(struct pe_gguf_reader *r, size_t *n, const st
     double *kept = r->out->numbers;
     int64_t context = 0;
     struct scaling lengths = *s;
-    if (s->factor != 1 && 2 * lists[0].n > PE_MODEL_NUMBERS_MAX)
-        return pe_gguf_wrong(r, PE_GGUF_DIMENSION_COUNT, "at most 512 rotated channels with a factor and two lists");
+    if (s->factor != 1 && 2 * lists[0].n > PE_MODEL_NUMBERS_MAX) {
+        const char *name = pe_gguf_tensor_names[PE_GGUF_FACTORS_LONG];
+        char pointer[PE_POINTER_MAX];
+        pe_pointer_join(pointer, sizeof pointer, "/gguf/tensors", name);
+        return pe_fail(r->err, pointer, "%s has %llu numbers; allowed beside a factor: at most %d", name,
+                       (unsigned long long)lists[0].n, PE_MODEL_NUMBERS_MAX / 2);
+    }
     if (pe_gguf_count(r, PE_GGUF_CONTEXT, &context) || read_original(r, &lengths))
         return r->err->status;
     add_word(r, n, "type", "longrope");

@@ -167,6 +167,98 @@ def test_ignored(server):
     assert answer["config"]["base"] == 10000
 
 
+BUCKETS, SECTIONS = "attention.relative_buckets_count", "rope.dimension_sections"
+PATTERN, RATIOS = "attention.sliding_window_pattern", "attention.compress_ratios"
+# Architecture, keys, the key or tensor at which it is refused, a word of the sentence.
+WRONG = [
+    ("llama", dict(embedding_length=64), "attention.head_count", "missing"),
+    ("llama", dict(embedding_length=64, attention__head_count=True), "attention.head_count", "true; allowed"),
+    ("llama", dict(embedding_length=64, attention__head_count={"a": 1}), "attention.head_count", "an object"),
+    ("stablelm", dict(attention__key_length=64, rope__dimension_count=128), "rope.dimension_count", "the width"),
+    ("hunyuan_vl", dict(attention__key_length=64, rope__scaling__alpha=-1), "rope.scaling.alpha", "at least 0"),
+    ("granite", dict(attention__key_length=64, rope__scaling__finetuned=1), "rope.scaling.finetuned", "true or false"),
+    ("qwen2vl", dict(attention__key_length=64, rope__dimension_sections=[16, 16]), SECTIONS, "4 integers"),
+    ("qwen2vl", dict(attention__key_length=64, rope__dimension_sections="a"), SECTIONS, "list of numbers"),
+    ("mpt", dict(attention__head_count=4, attention__max_alibi_bias="x"), "attention.max_alibi_bias", "finite"),
+    ("mpt", dict(attention__max_alibi_bias=8), "attention.head_count", "a slope of its own"),
+    ("mpt", dict(attention__max_alibi_bias=8, attention__head_count=[0, 0]), "attention.head_count", "above 0"),
+    ("mpt", dict(attention__max_alibi_bias=8, attention__head_count="x"), "attention.head_count", "integer"),
+    ("t5encoder", dict(attention__relative_buckets_count=32), "attention.head_count", "a column of the table"),
+    ("t5", dict(attention__head_count=4, attention__relative_buckets_count=0), BUCKETS, "above 0"),
+    ("t5encoder", dict(attention__head_count=4, attention__relative_buckets_count=-1), BUCKETS, "-1"),
+    ("gpt2", dict(context_length=8), "embedding_length", "a size of the table"),
+    ("gpt2", dict(context_length=8, embedding_length=0), "embedding_length", "above 0"),
+    ("gpt2", dict(context_length=2.5, embedding_length=8), "context_length", "2.5"),
+]
+YARN_WRONG = [
+    ("mistral3", dict(yarn_beta_slow=0), "rope.scaling.yarn_beta_slow", "above 0"),
+    ("mistral3", dict(yarn_beta_fast="x"), "rope.scaling.yarn_beta_fast", "finite"),
+    ("grok", dict(yarn_ext_factor=1.5), "rope.scaling.yarn_ext_factor", "at most 1"),
+    ("grok", dict(yarn_ext_factor="x"), "rope.scaling.yarn_ext_factor", "finite"),
+    ("deepseek2", dict(yarn_log_multiplier=-1), "rope.scaling.yarn_log_multiplier", "at least 0"),
+    ("deepseek2", dict(yarn_log_multiplier="x"), "rope.scaling.yarn_log_multiplier", "finite"),
+    ("qwen2", dict(original_context_length=-8), "rope.scaling.original_context_length", "-8"),
+]
+LAYERS_WRONG = [
+    ("gemma3", dict(attention__sliding_window_pattern=0), PATTERN, "from 1"),
+    ("gemma3", dict(attention__sliding_window_pattern="x"), PATTERN, "integer"),
+    ("gemma4", dict(attention__sliding_window_pattern=["x", 1]), PATTERN, "booleans or numbers"),
+    ("gemma4", dict(attention__sliding_window_pattern=[[1, 0]]), PATTERN, "booleans or numbers"),
+    ("gemma4", dict(attention__sliding_window_pattern=[True] * 4097), PATTERN, "at most 4096"),
+    ("gemma4", dict(block_count=3, attention__sliding_window_pattern=[True, False]), PATTERN, "each layer"),
+    ("gemma4", dict(block_count=4097, attention__sliding_window_pattern=[True]), "block_count", "at most 4096 layers"),
+    ("gemma4", dict(block_count=2.5, attention__sliding_window_pattern=[True]), "block_count", "integer"),
+    ("deepseek4", dict(attention__compress_ratios=[0, 4]), "attention.compress_rope_freq_base", "missing"),
+    ("deepseek4", dict(attention__compress_rope_freq_base=5), RATIOS, "missing"),
+    ("deepseek4", dict(block_count=3, attention__compress_ratios=[0, 4]), RATIOS, "an element for each layer"),
+    ("deepseek4", dict(attention__compress_ratios=[4] * 4097), RATIOS, "at most 4096"),
+    ("deepseek4", dict(attention__compress_ratios=7), RATIOS, "list of numbers"),
+]
+
+
+def test_wrong_keys(server):
+    yarn = {"attention__key_length": 64, "context_length": 9, "rope__scaling__type": "yarn", "rope__scaling__factor": 2}
+    layers = {"attention__key_length": 64, "attention__sliding_window": 9}
+    rows = [*WRONG, *((name, {**layers, **more}, *rest) for name, more, *rest in LAYERS_WRONG)]
+    for name, more, *rest in YARN_WRONG:
+        rows.append((name, {**yarn, **{f"rope__scaling__{key}": value for key, value in more.items()}}, *rest))
+    for architecture, more, name, word in rows:
+        refused(server, f"/gguf/{architecture}.{name}", word, gguf=keys(architecture, **more), len=2)
+
+
+def test_wrong_lists(server):
+    """A factor multiplies the lists: the products must fit in 1024 numbers, whether or not a key states the width."""
+    def lists(n_long, n_short):
+        return {"rope_factors_long.weight": [1.0] * n_long, "rope_factors_short.weight": [1.0] * n_short}
+
+    def phi(width, tensors, **more):
+        more = {"context_length": 9, "rope__scaling__type": "longrope", **more}
+        return keys("phi3", attention__key_length=width, tensors=tensors, **more)
+
+    def no(at, word, width, tensors, **more):
+        file = phi(width, tensors, **more)
+        refused(server, f"/gguf/{at}", word, gguf=file, len=2)
+    for more in ({}, {"rope__dimension_count": 1026}):
+        no("tensors/rope_factors_long.weight", "513 numbers; allowed beside a factor: at most 512", 1026,
+           lists(513, 513), rope__scaling__factor=2, **more)
+    no("tensors/rope_factors_short.weight", "needed: 4", 8, lists(4, 3))
+    no("phi3.context_length", "-9", 8, lists(4, 4), context_length=-9)
+    no("phi3.rope.scaling.original_context_length", "1.5", 8, lists(4, 4), rope__scaling__original_context_length=1.5)
+    widest = phi(1024, lists(512, 512), rope__scaling__factor=2)
+    assert encode_one(server, gguf=widest, len=1, outputs=["inv_freq"])[0] == 0.5
+
+
+def test_as_many_layers_as_the_list(server):
+    """Without block_count the list of the file says how many layers there are."""
+    file = keys("gemma4", attention__key_length=64, attention__sliding_window=9,
+                attention__sliding_window_pattern=[True, False, True])
+    assert ask(server, file, layer_type="sliding_attention").json()["gguf"]["layers"] == [0, 2]
+    assert ask(server, file, layer_type="full_attention").json()["gguf"]["layers"] == [1]
+    file = keys("deepseek4", attention__key_length=64, attention__compress_ratios=[0, 4, 128],
+                attention__compress_rope_freq_base=5e4)
+    assert ask(server, file, layer_type="compress").json()["gguf"]["layers"] == [1, 2]
+
+
 # ---- Divisors ----
 
 FREQS = "llama deci minicpm mistral3 granite granitemoe llama-embed apertus arcee eagle3 exaone granitehybrid nanbeige".split()
