@@ -132,11 +132,28 @@ static bool some_turn(const struct pe_explain *ex)
     return false;
 }
 
+/* The object of the kind whose number is named: rope_parameters may have one for each. */
+static void point_at_object(const struct pe_explain *ex, const struct facts *facts, unsigned kinds,
+                            char at[PE_POINTER_MAX])
+{
+    size_t k = 0;
+    while (k + 1 < ex->n_text && kinds && !(kinds >> k & 1))
+        k++;
+    snprintf(at, PE_POINTER_MAX, "%s", facts->rope_at);
+    if (facts->rope == facts->whole || !object_of(facts->whole, ex->kinds[k].layer_type))
+        return;
+    char outer[PE_POINTER_MAX];
+    pe_pointer_join(outer, sizeof outer, facts->at, facts->old ? "rope_scaling" : "rope_parameters");
+    pe_pointer_join(at, PE_POINTER_MAX, outer, ex->kinds[k].layer_type);
+}
+
 /* The tool takes the class's default; a note where that is the same number. */
 static void blame_dropped_base(struct pe_findings *f, const struct facts *facts, const struct pe_dialect_reader *tool,
                                unsigned kinds)
 {
-    struct pe_finding *finding = blame(f, PE_THETA_DROPPED, facts->rope_at, "rope_theta", tool, kinds, "base");
+    char at[PE_POINTER_MAX];
+    point_at_object(f->ex, facts, kinds, at);
+    struct pe_finding *finding = blame(f, PE_THETA_DROPPED, at, "rope_theta", tool, kinds, "base");
     finding->is_note = !kinds;
     if (!kinds)
         finding->pattern = "{label} does not read rope_parameters, but base {taken} is also the default of the "
@@ -182,17 +199,27 @@ static bool has_rule(const struct pe_value *object)
     return found;
 }
 
+static unsigned kinds_with_rule(const struct pe_explain *ex)
+{
+    unsigned kinds = 0;
+    for (size_t k = 0; k < ex->n_text; k++) {
+        const char *rule = pe_config_word(ex->kinds[k].own.config, "scaling.type");
+        kinds |= (unsigned)(*rule && !pe_same(rule, "default")) << k;
+    }
+    return kinds;
+}
+
 static void find_dropped(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
     for (size_t t = 0; t < ex->n_readers; t++) {
         const struct pe_dialect_reader *tool = &ex->readers[t];
         const struct pe_field *object = pe_reader_object(tool->reader, facts->config);
-        unsigned kinds = kinds_apart(ex, tool, NULL);
+        unsigned kinds = kinds_apart(ex, tool, NULL), scaled = kinds & kinds_with_rule(ex);
         if (*tool->refused)
             continue;
-        if (!object && !facts->old && has_rule(facts->new) && kinds)
-            blame(f, PE_SCALING_DROPPED, facts->at, "rope_parameters", tool, kinds, "scaling.type");
+        if (!object && !facts->old && has_rule(facts->new) && scaled)
+            blame(f, PE_SCALING_DROPPED, facts->at, "rope_parameters", tool, scaled, "scaling.type");
         bool reads_another = object && &object->value != facts->whole;
         if (facts->old && facts->new && !pe_value_same(facts->old, facts->new) && (reads_another || !object)) {
             struct pe_finding *finding = blame(f, PE_SCALING_TWICE, facts->at, "rope_parameters", tool, kinds, NULL);
@@ -234,16 +261,17 @@ static void find_unknown_rules(struct pe_findings *f, const struct facts *facts)
     struct pe_explain *ex = f->ex;
     for (size_t t = 0; t < ex->n_readers; t++) {
         const struct pe_dialect_reader *tool = &ex->readers[t];
+        const struct pe_field *object = pe_reader_object(tool->reader, facts->config);
         unsigned kinds = 0;
         const char *rule = "default";
+        if (!object || &object->value != facts->whole) /* another one, or none: that is another finding */
+            continue;
         for (size_t k = 0; k < ex->n_text; k++) {
             const char *ours = pe_config_word(ex->kinds[k].own.config, "scaling.type");
             const char *theirs = pe_config_word(tool->readings[k].config, "scaling.type");
             bool is_lost = tool->reader->types && tool->readings[k].config && pe_same(theirs, "default") &&
-                           pe_config_at(tool->readings[k].config, "scaling.divisors").kind == PE_NULL &&
-                           pe_reader_object(tool->reader, facts->config);
-            bool is_unknown =
-                *ours && !pe_reader_rule_find(tool->reader, ours) && pe_reader_object(tool->reader, facts->config);
+                           pe_config_at(tool->readings[k].config, "scaling.divisors").kind == PE_NULL;
+            bool is_unknown = *ours && !pe_reader_rule_find(tool->reader, ours);
             if (!*ours || pe_same(ours, "default") || !(is_lost || is_unknown) || pe_tool_agrees(ex, tool, k))
                 continue;
             kinds |= 1U << k;

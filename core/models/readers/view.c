@@ -312,7 +312,7 @@ static enum pe_status wrap(struct writer *w, const struct pe_value *outer, const
 {
     char name[64];
     struct object to;
-    if (*at == '\0' || outer == w->config) {
+    if (outer == w->config) {
         *out = *inner;
         return PE_OK;
     }

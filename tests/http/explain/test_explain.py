@@ -347,6 +347,111 @@ def test_keys_of_files(server):
     assert "last_layer_still" in codes(still)
 
 
+# ---- Objects by kind of layers, as transformers 5 writes them ----
+
+GEMMA5 = {"model_type": "gemma3_text", "hidden_size": 2560, "head_dim": 256, "num_attention_heads": 8,
+          "num_hidden_layers": 12, "sliding_window": 1024, "max_position_embeddings": 32768,
+          "layer_types": (["sliding_attention"] * 5 + ["full_attention"]) * 2}
+QWEN_VL = {"model_type": "qwen2_vl", "hidden_size": 1024, "num_attention_heads": 8, "num_hidden_layers": 2,
+           "max_position_embeddings": 4096}
+
+
+def by_layer(full, base=10000.0):
+    return {**GEMMA5, "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": base},
+                                          "full_attention": {"rope_theta": 1000000.0, **full}}}
+
+
+def test_objects_by_layer(server):
+    full = {"rope_type": "linear", "factor": 8.0, "rope_theta": 2000000.0}
+    answer = explain(server, hf_config=by_layer(full, 20000.0))
+    assert agreeing(answer) == TOOLS[1:] and codes(answer, "error") == ["scaling_dropped", "theta_dropped"]
+    for name, bases in zip(TOOLS, [(10000, 1000000)] + [(20000, 2000000)] * 3):
+        assert tuple(config["base"] for config in answer["readers"][name]["configs"]) == bases
+    for name, factors in zip(TOOLS, [(None, None)] + [(None, 8)] * 3):
+        assert tuple(config["scaling"].get("factor") for config in answer["readers"][name]["configs"]) == factors
+    apart = {"sliding_attention": distance(ladder(256, 2e4), ladder(256, 1e4), 32768),
+             "full_attention": distance(ladder(256, 2e6) / 8, ladder(256, 1e6), 32768)}
+    scaling, base = found(answer, "scaling_dropped"), found(answer, "theta_dropped")
+    assert (scaling["layers"], scaling["found"], scaling["taken"]) == (["full_attention"], "linear", "default")
+    same_as(scaling["consequence"], apart["full_attention"])
+    assert base["pointer"] == "/hf_config/rope_parameters/sliding_attention/rope_theta"
+    assert (base["layers"], base["found"], base["taken"]) == (["sliding_attention", "full_attention"], 20000, 10000)
+    same_as(base["consequence"], max(apart.values()))
+    fields = {field["pointer"]: field["readers"] for field in answer["fields"]}
+    factor = fields["/hf_config/rope_parameters/full_attention/factor"]
+    assert [factor[name]["reads"] for name in TOOLS] == [False, True, True, True] and factor["vllm"]["takes"] == 8
+
+
+@pytest.mark.parametrize("kind, bases", [("sliding_attention", (50000.0, 1000000.0)),
+                                         ("full_attention", (10000.0, 5000000.0))])
+def test_the_object_whose_base_is_dropped(server, kind, bases):
+    finding = found(explain(server, hf_config=by_layer({"rope_theta": bases[1]}, bases[0])), "theta_dropped")
+    assert finding["pointer"] == f"/hf_config/rope_parameters/{kind}/rope_theta" and finding["layers"] == [kind]
+    assert (finding["found"], finding["taken"]) == ((50000, 10000) if kind[0] == "s" else (5000000, 1000000))
+
+
+def test_rounding_by_layer(server):
+    """transformers 5 reads truncate beside the objects only, the converter never."""
+    def yarn(r, base, s, original, rounds):
+        ends = [r * math.log(original / (2 * math.pi * beta)) / (2 * math.log(base)) for beta in (32, 1)]
+        low, high = (math.floor(ends[0]), math.ceil(ends[1])) if rounds else ends
+        ramp = np.clip((np.arange(r // 2) - low) / (high - low), 0, 1)
+        return ladder(r, base) * (1 - ramp + ramp / s)
+    answer = explain(server, hf_config=by_layer({"rope_type": "yarn", "factor": 4.0, "truncate": False,
+                                                 "original_max_position_embeddings": 8192}))
+    assert agreeing(answer) == ["vllm"]
+    g = 1 + 0.1 * math.log(4)
+    apart = distance(*(yarn(256, 1e6, 4, 8192, rounds) for rounds in (False, True)), 32768, g, g)
+    for name in ("transformers5", "llama.cpp"):
+        finding = found(answer, "truncate_dropped", name)
+        assert finding["pointer"] == "/hf_config/rope_parameters/full_attention/truncate"
+        assert (finding["layers"], finding["taken"]) == (["full_attention"], True)
+        same_as(finding["consequence"], apart)
+
+
+def test_objects_by_layer_that_tools_refuse(server):
+    answer = explain(server, hf_config=by_layer({"rope_type": "linear", "type": "dynamic", "factor": 2.0}))
+    assert answer["readers"]["vllm"]["refuses"] == "vLLM refuses a rope object whose type and rope_type differ"
+    assert answer["readers"]["vllm"]["configs"] == [None, None]
+    assert found(answer, "type_differs")["pointer"] == "/hf_config/rope_parameters/full_attention/type"
+    answer = explain(server, hf_config=by_layer({"rope_type": "ntk", "factor": 2.0}))
+    assert answer["readers"]["transformers5"]["refuses"] == 'transformers 5 has no rule "ntk"'
+    assert answer["readers"]["llama.cpp"]["configs"][1]["scaling"] == {"type": "default"}, "the converter drops it"
+
+
+def test_an_object_for_each_layer_beside_one_for_all(server):
+    """Its rule is known to the converter, which reads the other object."""
+    config = {**by_layer({"rope_type": "default"}), "rope_scaling": {"rope_type": "linear", "factor": 8.0}}
+    answer = explain(server, hf_config=config)
+    finding = found(answer, "scaling_twice")
+    assert (finding["reader"], finding["taken"]) == ("llama.cpp", "rope_parameters")
+    assert finding["layers"] == ["full_attention"]
+    same_as(finding["consequence"], distance(ladder(256, 1e6) / 8, ladder(256, 1e6), 32768))
+    assert codes(answer, "error") == ["scaling_twice"] and agreeing(answer) == TOOLS[:3]
+    answer = explain(server, hf_config=config, readers=TOOLS[:3])
+    finding = found(answer, "scaling_twice")
+    assert (finding["reader"], finding["found"], finding["taken"]) == (None, "rope_parameters", "rope_scaling")
+    assert finding["consequence"] is None and all(answer["readers"][name]["agrees"] for name in TOOLS[:3])
+
+
+def test_a_language_model_without_an_object(server):
+    """The class makes it, with its defaults: there is nothing that a tool could read otherwise."""
+    answer = explain(server, hf_config={"model_type": "gemma3"})
+    assert agreeing(answer) == TOOLS and codes(answer, "error") == []
+    for name in TOOLS:
+        assert [config["base"] for config in answer["readers"][name]["configs"]] == [10000, 1000000]
+
+
+@pytest.mark.parametrize("rule", [{"type": "dynamic", "factor": 2.0},
+                                  {"type": "yarn", "original_max_position_embeddings": 1024}])
+def test_sections_of_a_rule_that_is_dropped(server, rule):
+    """The converter writes sections whatever the rule: dynamic has no key, and yarn needs the factor."""
+    answer = explain(server, hf_config={**QWEN_VL, "rope_scaling": {**rule, "mrope_section": [16, 24, 24]}})
+    config = answer["readers"]["llama.cpp"]["configs"][0]
+    assert (config["scaling"], config["mrope_section"]) == ({"type": "default"}, [16, 24, 24])
+    assert (config["head_dim"], config["channels"]) == (128, "mrope") and "mrope_sum" not in codes(answer)
+
+
 # ---- Other dialects, forms, refusals ----
 
 
