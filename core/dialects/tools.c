@@ -79,6 +79,12 @@ static enum pe_status write_file(struct pe_explain *ex, struct pe_dialect_reader
     return pe_gguf_write(&wish, ex->values, &tool->keys, ex->err);
 }
 
+static void drop_readings(const struct pe_explain *ex, struct pe_dialect_reader *tool)
+{
+    for (size_t k = 0; k < ex->n_text; k++)
+        pe_reading_drop(&tool->readings[k]);
+}
+
 static enum pe_status run_file(struct pe_explain *ex, struct pe_dialect_reader *tool)
 {
     struct pe_gguf_outline *outline = malloc(sizeof *outline);
@@ -86,10 +92,12 @@ static enum pe_status run_file(struct pe_explain *ex, struct pe_dialect_reader *
     if (!outline)
         return pe_no_memory(ex->err);
     enum pe_status status = pe_gguf_outline(&tool->keys, outline, &err);
-    if (status == PE_INVALID)
+    if (status == PE_INVALID) {
+        drop_readings(ex, tool);
         snprintf(tool->refused, sizeof tool->refused, "%s", err.detail);
-    else if (status)
+    } else if (status) {
         *ex->err = err;
+    }
     struct pe_field model = {"gguf", tool->keys};
     for (size_t k = 0; !status && k < ex->n_text; k++) {
         bool was_refused = !tool->readings[k].config;
@@ -108,8 +116,7 @@ static enum pe_status convert(struct pe_explain *ex, struct pe_dialect_reader *t
     tool->architecture = tool->type ? tool->type->architecture : NULL;
     const struct pe_gguf_architecture *row = tool->architecture ? pe_gguf_architecture_find(tool->architecture) : NULL;
     if (!row) {
-        for (size_t k = 0; k < ex->n_text; k++)
-            pe_reading_drop(&tool->readings[k]);
+        drop_readings(ex, tool);
         snprintf(tool->refused, sizeof tool->refused,
                  pe_text("%s: no architecture is known here for model_type \"%s\""), tool->reader->label,
                  ex->language.model_type);
@@ -194,8 +201,7 @@ enum pe_status pe_dialect_tools(struct pe_explain *ex)
 void pe_dialect_tools_drop(struct pe_explain *ex)
 {
     for (size_t i = 0; i < ex->n_readers; i++)
-        for (size_t k = 0; k < ex->n_text; k++)
-            pe_reading_drop(&ex->readers[i].readings[k]);
+        drop_readings(ex, &ex->readers[i]);
     free(ex->readers);
 }
 

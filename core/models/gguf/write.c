@@ -70,6 +70,20 @@ static struct pe_value list_of(const double *numbers, size_t n)
         .kind = PE_ARRAY, .from_text = true, .array = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = numbers}};
 }
 
+/* n integers, 0 at first, stored as i32. */
+static int64_t *room_of_counts(struct keys *k, size_t n)
+{
+    int64_t *counts = pe_values_room(k->values, (n + 1) * sizeof *counts);
+    k->failed |= !counts;
+    return counts;
+}
+
+static void put_counts(struct keys *k, enum pe_gguf_key_id id, const int64_t *counts, size_t n)
+{
+    put(k, id,
+        (struct pe_value){.kind = PE_ARRAY, .array = {.dtype = PE_I64, .rank = 1, .shape = {n}, .data = counts}});
+}
+
 static void put_tensor(struct keys *k, enum pe_gguf_tensor which, const double *numbers, size_t n)
 {
     k->tensors[k->n_tensors++] = (struct pe_field){pe_gguf_tensor_names[which], list_of(numbers, n)};
@@ -102,11 +116,15 @@ static double base_of(const struct keys *k)
     return dd_mul_d(pe_dd_exp(dd_mul(power, pe_dd_log(factor))), base).hi;
 }
 
+/* Where no layer has full attention, full is a sliding kind, whose base may be read from a key of its own. */
 static void put_base(struct keys *k)
 {
+    const struct pe_stated_kind *local = k->wish->local;
+    if (!local && k->row->local_base == PE_GGUF_BASE_10000 && pe_gguf_slides(k->wish->full->layer_type))
+        local = k->wish->full;
     put_real(k, PE_GGUF_FREQ_BASE, base_of(k));
-    if (k->wish->local && pe_same(pe_config_word(k->wish->local->config, "scheme"), "rope"))
-        put_real(k, PE_GGUF_FREQ_BASE_SWA, pe_config_number(k->wish->local->config, "base", 10000));
+    if (local && pe_same(pe_config_word(local->config, "scheme"), "rope"))
+        put_real(k, PE_GGUF_FREQ_BASE_SWA, pe_config_number(local->config, "base", 10000));
 }
 
 bool pe_gguf_slides(const char *layer_type)
@@ -117,13 +135,13 @@ bool pe_gguf_slides(const char *layer_type)
 /* 1 for each layer that slides. */
 static void put_pattern(struct keys *k, size_t n_layers)
 {
-    double *marks = room(k, n_layers);
+    int64_t *marks = room_of_counts(k, n_layers);
     for (size_t i = 0; marks && i < k->wish->n_kinds; i++)
         for (size_t l = 0; pe_gguf_slides(k->wish->kinds[i].layer_type) && l < k->wish->kinds[i].n_layers; l++)
             if (k->wish->kinds[i].layers[l] < (int64_t)n_layers)
                 marks[k->wish->kinds[i].layers[l]] = 1;
     if (marks)
-        put(k, PE_GGUF_PATTERN, list_of(marks, n_layers));
+        put_counts(k, PE_GGUF_PATTERN, marks, n_layers);
 }
 
 static void put_layers(struct keys *k)
@@ -152,11 +170,11 @@ static void put_sections(struct keys *k)
     if (sections.kind != PE_ARRAY || k->row->sections == PE_GGUF_NO_SECTIONS)
         return;
     struct pe_reals given = {sections.array, sections.array.shape[0]};
-    double *four = room(k, 4);
+    int64_t *four = room_of_counts(k, 4);
     for (uint64_t i = 0; four && i < 4 && i < given.n; i++)
-        four[i] = pe_real_at(&given, i);
+        four[i] = (int64_t)pe_real_at(&given, i);
     if (four)
-        put(k, PE_GGUF_DIMENSION_SECTIONS, list_of(four, 4));
+        put_counts(k, PE_GGUF_DIMENSION_SECTIONS, four, 4);
 }
 
 /* ---- Scaling ---- */

@@ -27,6 +27,16 @@ static const struct pe_param llama_cpp_members[] = {
     PE_P_END,
 };
 
+/* The scheme takes its default for 0, as transformers does; these tools divide by it. */
+static enum pe_status check_betas(const struct pe_hearing *h, double fast, double slow)
+{
+    const char *member = fast == 0 ? "yarn-beta-fast" : "yarn-beta-slow";
+    if (fast != 0 && slow != 0)
+        return PE_OK;
+    return pe_hear_wrong(h, member, "%s is 0, by which %s divides the length; give a number above 0", member,
+                         h->target->label);
+}
+
 static void llama_cpp_say_yarn(struct pe_saying *s)
 {
     double fast = pe_saying_number(s, "scaling.beta_fast", 32), slow = pe_saying_number(s, "scaling.beta_slow", 1),
@@ -67,6 +77,8 @@ static enum pe_status llama_cpp_read(const struct pe_hearing *h, const void *tol
         scale = 1;
     if (is_yarn && v->yarn_orig_ctx == PE_UNSET_INT)
         return pe_hear_wrong(h, "yarn-orig-ctx", "yarn-orig-ctx is missing; the ends of yarn's ramp need it");
+    if (is_yarn && check_betas(h, v->yarn_beta_fast, v->yarn_beta_slow))
+        return h->err->status;
     pe_hf_put_number(h->out, "base", v->rope_freq_base);
     if (!is_yarn && scale == 1)
         return PE_OK;
@@ -337,6 +349,8 @@ static enum pe_status megatron_read(const struct pe_hearing *h, const void *told
     if (v->use_rope_scaling && v->interpolation != 1)
         return pe_hear_wrong(h, "use-rope-scaling",
                              "use-rope-scaling and rotary-seq-len-interpolation-factor are two rules; give one");
+    if (v->position_embedding_type == POSITIONS_YARN && check_betas(h, v->beta_fast, v->beta_slow))
+        return h->err->status;
     if (v->kv_channels != PE_UNSET_INT)
         pe_hf_put_integer(h->out, "head_dim", v->kv_channels);
     pe_hf_put_number(h->out, "base", (double)v->rotary_base);

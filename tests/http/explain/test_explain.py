@@ -434,6 +434,19 @@ def test_an_object_for_each_layer_beside_one_for_all(server):
     assert finding["consequence"] is None and all(answer["readers"][name]["agrees"] for name in TOOLS[:3])
 
 
+def test_one_kind_of_a_file(server):
+    """The converter writes the base of sliding layers whether or not the others are asked about."""
+    config = by_layer({"rope_type": "linear", "factor": 8.0}, 20000.0)
+    for kind, base in (("sliding_attention", 20000), ("full_attention", 1000000)):
+        tool = explain(server, hf_config=config, layer_type=kind)["readers"]["llama.cpp"]
+        assert tool["agrees"] and [one["base"] for one in tool["configs"]] == [base]
+    deep = {"model_type": "gemma4_text", "num_hidden_layers": 5000}
+    too_many = explain(server, hf_config=deep)["readers"]["llama.cpp"]
+    assert "sliding_window_pattern is missing" in too_many["refuses"] and too_many["configs"] == [None, None]
+    unknown = explain(server, hf_config={"model_type": "persimmon"})["readers"]["llama.cpp"]
+    assert "no architecture is known" in unknown["refuses"] and unknown["configs"] == [None]
+
+
 def test_a_language_model_without_an_object(server):
     """The class makes it, with its defaults: there is nothing that a tool could read otherwise."""
     answer = explain(server, hf_config={"model_type": "gemma3"})
@@ -494,6 +507,8 @@ def test_refusals(server):
     no("/len", "no sequence", hf_config=QWEN, len=4)
     no("/readers", 'nearest: "transformers4"', hf_config=QWEN, readers=["transformer4"])
     no("/readers", "list of names", hf_config=QWEN, readers=[4])
+    no("/readers", "one of: transformers4, transformers5, vllm, llama.cpp", hf_config=QWEN, readers="qqqqqqqqqq")
+    no("/layer_type", "not a string", hf_config=GEMMA, layer_type=4)
     no("/length", "", hf_config=QWEN, length=0)
     no("/hf_conf", "unknown field", hf_config=QWEN, hf_conf={})
     no("/layer_type", "", hf_config=GEMMA, layer_type="chunked_attention")

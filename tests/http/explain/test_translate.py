@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import connection
-from asking import metric, refused
+from asking import given, metric, refused
 from conftest import SANITIZED, Stopwatch, start_server
 from tensors import from_raw, multipart, npy
 
@@ -300,6 +300,115 @@ def test_other_schemes(server):
     assert server.ask("/encode", said={"to": "megatron", "value": entry["value"]}, len=2, data=False).json()["scheme"] == "none"
 
 
+# ---- Words that only some configurations need ----
+
+
+YARN = {"scheme": "rope", "head_dim": 64, "layout": "half",
+        "scaling": {"type": "yarn", "factor": 4, "original_max_position_embeddings": 4096}}
+
+
+@pytest.mark.parametrize("head_dim, r", [(64, 64), (64, 16)])
+def test_a_file_of_ntk(server, head_dim, r):
+    """No key states the rule: freq_base is base·s^(r/(r - 2)), as f32, and cosines are off by what that rounds."""
+    rope = {"scheme": "rope", "head_dim": head_dim, "rotary_dim": r, "layout": "half",
+            "scaling": {"type": "ntk", "factor": 4}}
+    entry = to(server, "gguf", **rope, length=6000)
+    name, base = entry["architecture"], 1e4 * 4 ** (r / (r - 2))
+    assert (name, lost(entry)) == ("llama" if r == 64 else "stablelm", ["rounding"])
+    assert entry["value"][f"{name}.rope.freq_base"] == float(np.float32(base))
+    w = frequencies(server, **said(entry))
+    assert np.allclose(w, plain(float(np.float32(base)), r), rtol=1e-14, atol=1e-16)
+    p = np.arange(6000)[:, None]
+    apart = np.abs(np.cos(p * plain(base, r)) - np.cos(p * w)).max()
+    assert entry["consequence"]["max_abs_cos"] == pytest.approx(apart, abs=2e-9)
+    assert entry["consequence"]["first"] is None
+
+
+def test_the_ends_of_the_ramp(server):
+    rope = {**YARN, "scaling": {**YARN["scaling"], "beta_fast": 16, "beta_slow": 2}}
+    names = {"llama.cpp": "yarn-beta-{}", "megatron": "yarn-beta-{}", "gguf": "mistral3.rope.scaling.yarn_beta_{}"}
+    objects = ["transformers4", "transformers5", "vllm", "vllm_old", "sglang", "mlx"]
+    for entry in translate(server, [*objects, *names], **rope)["targets"]:
+        text = json.dumps(entry["value"])
+        for end, beta in (("fast", 16.0), ("slow", 2.0)):
+            assert f'"{names.get(entry["to"], "beta_{}").format(end)}": {beta}' in text, entry
+        w = frequencies(server, **said(entry))
+        assert entry["exact"] and np.allclose(w, yarn(1e4, 64, 4, 4096, 16, 2), rtol=1e-14), entry["to"]
+
+
+def test_half_of_the_ramp(server):
+    """ext 0.5: w/s + (w - w/s)·0.5·(1 - ramp), said by a flag, by divisors, or not at all."""
+    rope = {**YARN, "scaling": {**YARN["scaling"], "extrapolation_factor": 0.5}}
+    w = (plain(1e4, 64) / 4 + yarn(1e4, 64, 4, 4096)) / 2
+    flag, file, vllm = translate(server, ["llama.cpp", "gguf", "vllm"], **rope)["targets"]
+    assert flag["exact"] and flag["value"]["yarn-ext-factor"] == 0.5
+    assert np.allclose(frequencies(server, **said(flag)), w, rtol=1e-14)
+    assert lost(file) == ["rounding"]
+    assert np.array_equal(file["value"]["tensors"]["rope_freqs.weight"], (plain(1e4, 64) / w).astype("f4").astype("f8"))
+    assert lost(vllm) == ["extrapolation_factor"]
+
+
+def test_a_factor_beside_two_lists(server):
+    """attention_factor 2 is not longrope's own sqrt(1 + ln 4/ln 64); vLLM has one factor for each list."""
+    rope = {"scheme": "rope", "head_dim": 8, "layout": "half", "scaling": {
+        "type": "longrope", "factor": 4, "original_max_position_embeddings": 64, "short_factor": [1, 1.5, 2, 3],
+        "long_factor": [1, 4, 8, 16], "attention_factor": 2}}
+    four, five, vllm = translate(server, ["transformers4", "transformers5", "vllm"], **rope)["targets"]
+    assert four["exact"] and five["exact"] and four["value"]["rope_scaling"]["attention_factor"] == 2
+    assert five["value"]["rope_parameters"]["attention_factor"] == 2
+    assert four["value"]["original_max_position_embeddings"] == 64
+    words = vllm["value"]["hf_overrides"]["rope_parameters"]
+    assert (words["short_mscale"], words["long_mscale"]) == (2, 2) and "attention_factor" not in words
+
+
+ALTERNATING = {"model_type": "gemma3_text", "hidden_size": 256, "head_dim": 64, "num_attention_heads": 4,
+               "num_hidden_layers": 4, "sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"] * 2}
+
+
+def test_a_list_of_layers_that_slide(server):
+    """gemma4 and mimo2 need it, as integers: llama.cpp refuses floats. Other architectures have other layers."""
+    for name in ("gemma4", "mimo2"):
+        entry = to(server, "gguf", hf_config=ALTERNATING, architecture=name)
+        pattern = entry["value"][f"{name}.attention.sliding_window_pattern"]
+        assert entry["exact"] and pattern == [1, 0, 1, 0] and all(type(mark) is int for mark in pattern)
+        assert entry["value"][f"{name}.attention.sliding_window"] == 16
+        for kind, base, layers in (("sliding_attention", 1e4, [0, 2]), ("full_attention", 1e6, [1, 3])):
+            assert np.allclose(frequencies(server, gguf=entry["value"], layer_type=kind), plain(base, 64), rtol=1e-15)
+            answer = server.ask("/encode", gguf=entry["value"], layer_type=kind, len=1, data=False).json()
+            assert answer["gguf"]["layers"] == layers
+    entry = to(server, "gguf", hf_config=ALTERNATING, architecture="llama4")
+    assert lost(entry) == ["scheme", "layers"], "its full layers do not turn, and only layer 3 is one"
+    assert (entry["loses"][0]["wanted"], entry["loses"][0]["gets"]) == ("rope", "none")
+    entry = to(server, "gguf", hf_config=ALTERNATING, architecture="step35")
+    assert entry["value"] is None and "at most the width of a head" in entry["loses"][0]["detail"], "it turns half"
+    axes = {"channels": "mrope", "mrope_section": [8, 12, 12]}
+    sections = to(server, "gguf", scheme="rope", head_dim=64, layout="half", **axes)
+    assert sections["exact"] and "[8, 12, 12, 0]" in json.dumps(sections["value"])
+
+
+def test_a_file_without_full_attention(server):
+    """gemma3 takes 10000 for layers that slide unless a key of theirs says otherwise."""
+    slides = {**ALTERNATING, "layer_types": ["sliding_attention"] * 4, "rope_local_base_freq": 20000.0}
+    entry = to(server, "gguf", hf_config=slides)
+    assert entry["exact"] and entry["value"]["gemma3.rope.freq_base_swa"] == 20000
+    w = frequencies(server, gguf=entry["value"], layer_type="sliding_attention")
+    assert np.allclose(w, plain(2e4, 64), rtol=1e-14)
+
+
+SMOL = {"model_type": "smollm3", "hidden_size": 256, "num_attention_heads": 4, "rope_theta": 5000000.0}
+
+
+@pytest.mark.parametrize("turns, period, layers", [([1, 1, 1, 0] * 2, 4, []), ([1, 1, 0] * 3, 3, ["layers"]),
+                                                  ([1, 1, 1, 0, 0, 1, 1, 1], None, ["layers"]),
+                                                  ([1, 1, 1, 0, 1, 1, 1, 1], None, ["layers"])])
+def test_every_so_many_layers_without_positions(server, turns, period, layers):
+    """Megatron's no-rope-freq N: one layer without after N - 1 that turn. llama.cpp's smollm3 has every fourth."""
+    config = {**SMOL, "num_hidden_layers": len(turns), "no_rope_layers": turns}
+    [full, still, file] = translate(server, ["megatron", "gguf"], hf_config=config)["targets"]
+    assert full["value"].get("no-rope-freq") == period and still["value"] == {"position-embedding-type": "none"}
+    assert full["exact"] and still["exact"] and lost(file) == layers
+
+
 # ---- said as a dialect ----
 
 
@@ -396,12 +505,17 @@ def test_catalogue(server):
 
 def test_refusals(server):
     def no(pointers, *words, **fields):
-        refused(server, pointers, *words, path="/translate", **{"preset": "llama-3.1", **fields})
+        refused(server, pointers, *words, path="/translate", **given(**{"preset": "llama-3.1", **fields}))
     no("/to", 'nearest: "vllm"', to="vlm")
     no("/to", "names", to=4)
     no("/to", "empty", to=[])
     no("/architecture", "nearest", to="gguf", architecture="lama")
     no("/architecture", "no rotary", to="gguf", architecture="bloom")
+    no("/architecture", "not a string", to="gguf", architecture=4)
+    no("/layer_type", "not a string", layer_type=4)
+    parameters = {"sliding_attention": {"rope_theta": 1e4}, "full_attention": {"rope_type": "ntk", "factor": 2}}
+    no("/hf_config/rope_parameters/full_attention/rope_type", "proportional", preset=None,
+       hf_config={**ALTERNATING, "rope_parameters": parameters})
     no("/len", "no sequence", len=4)
     no("/length", "", length=0)
     no("/layer_type", "", layer_type="sliding_attention")
@@ -433,6 +547,48 @@ def test_said_refused(server):
     no("/layer_type", "not used", said={"to": "llama.cpp", "value": {}}, layer_type="full_attention")
     no(("/said", "/preset"), "exclude", said={"to": "llama.cpp", "value": {}}, preset="llama-3.1")
     no("/scheme", "alibi", said={"to": "llama.cpp", "value": {}}, scheme="alibi")
+
+
+def test_members_refused(server):
+    def no(pointer, word, target, value, **fields):
+        rest = {"head_dim": 64, "layout": "half", "len": 1, **fields}
+        refused(server, pointer, word, said={"to": target, "value": value}, **given(**rest))
+    length, original = "max_position_embeddings", "original_max_position_embeddings"
+    for member, value, word in (("rope_theta", "x", "a number"), (length, "x", "a number"), (original, "x", "a number"),
+                                ("rope_type", 4, "a string"), ("type", 4, "a string")):
+        rope = {"rope_type": "yarn", "factor": 4, member: value}
+        if member == "type":
+            del rope["rope_type"]
+        no(f"/said/value/rope_parameters/{member}", word, "transformers5", {"rope_parameters": rope})
+    many = {f"m{i}": 1 for i in range(25)}
+    no("/said/value/rope_parameters", "at most 24", "transformers5", {"rope_parameters": many})
+    no("/said/value", "not an object", "transformers5", 4)
+    no("/said/value/json_model_override_args", "not an object", "sglang", {"json_model_override_args": 4})
+    no("/said/value/json_model_override_args/max_position_embeddings", "not a number", "sglang",
+       {"json_model_override_args": {"max_position_embeddings": "x"}})
+    no("/head_dim", "exponent", "exllamav2", {"scale_pos_emb": 2, "scale_alpha_value": 2}, head_dim=None)
+    alone = {"head_dim": None, "layout": None}
+    no("/said/value/interpolate_factor", "divide", "rotary_embedding_torch",
+       {"dim": 4, "custom_freqs": [1, 0.5], "interpolate_factor": 2}, **alone)
+    two = {"kv-channels": 64, "use-rope-scaling": True, "rotary-seq-len-interpolation-factor": 2}
+    no("/said/value/use-rope-scaling", "two rules", "megatron", two, **alone)
+    yarn = {"rope-scaling": "yarn", "rope-scale": 4, "yarn-orig-ctx": 4096}
+    no("/said/value/yarn-beta-fast", "by which llama.cpp divides", "llama.cpp", {**yarn, "yarn-beta-fast": 0})
+    no("/said/value/yarn-beta-slow", "by which Megatron-LM divides", "megatron",
+       {"position-embedding-type": "yarn", "yarn-beta-slow": 0}, layout=None)
+    kinds = {"sliding_attention": {"rope_theta": 1e4}, "full_attention": {"rope_theta": 1e6}}
+    no("/layer_type", "it has: sliding_attention, full_attention", "transformers5", {"rope_parameters": kinds},
+       layer_type="chunked_attention")
+
+
+def test_numbers_that_tools_derive(server):
+    """transformers takes the model's length where yarn states none; exllamav2 multiplies by both of its factors."""
+    here = {"head_dim": 64, "layout": "half"}
+    value = {"rope_parameters": {"rope_type": "yarn", "factor": 4}, "max_position_embeddings": 4096}
+    w = frequencies(server, said={"to": "transformers5", "value": value}, **here)
+    assert np.allclose(w, yarn(1e4, 64, 4, 4096), rtol=1e-14)
+    w = frequencies(server, said={"to": "exllamav2", "value": {"scale_pos_emb": 2, "scale_alpha_value": 3}}, **here)
+    assert np.allclose(w, plain(1e4 * 3 ** (64 / 62), 64) / 2, rtol=1e-14)
 
 
 def test_text_refused(server):
