@@ -47,10 +47,10 @@ struct file {
     int64_t layers[PE_HF_LAYERS_MAX + 1];
 };
 
-/* Are its layers of this kind others than the model's? */
+/* Are its layers of this kind others than the model's? Compressed layers are of one kind there, and are listed. */
 static bool has_other_layers(struct file *file, const char *name, const struct pe_dialect_kind *kind)
 {
-    if (!kind->layers || !pe_hf_layers_known(&file->outline.layers, name))
+    if (!kind->layers || file->outline.row->is_compressed || !pe_hf_layers_known(&file->outline.layers, name))
         return false;
     size_t n = pe_hf_layers_of(&file->outline.layers, name, file->layers);
     return n != kind->n_layers || memcmp(file->layers, kind->layers, n * sizeof *kind->layers) != 0;
@@ -199,7 +199,7 @@ static enum pe_status say(struct pe_statement *e)
     struct pe_stated_kind *stated = pe_values_room(ex->values, PE_DIALECT_KINDS_MAX * sizeof *stated);
     if (!stated)
         return pe_no_memory(ex->err);
-    bool are_all = !e->target->info.members;
+    bool are_all = !e->target->info.members || e->n_kinds > 1; /* also those whose numbers another kind has */
     size_t n = are_all ? ex->n_text : e->n_kinds, first = 0;
     for (size_t k = 0; k < n; k++)
         stated[k] = are_all ? pe_dialect_state(&ex->kinds[k], &ex->kinds[k].own)

@@ -116,9 +116,24 @@ static double base_of(const struct keys *k)
     return dd_mul_d(pe_dd_exp(dd_mul(power, pe_dd_log(factor))), base).hi;
 }
 
+/* DeepSeek V4: its sliding layers are not compressed. */
+static bool is_main(const char *layer_type) { return pe_gguf_slides(layer_type) || pe_same(layer_type, "main"); }
+
+static void put_bases_of_compressed(struct keys *k)
+{
+    const struct pe_stated_kind *main_kind = k->wish->local ? k->wish->local : k->wish->full;
+    put_real(k, PE_GGUF_FREQ_BASE, pe_config_number(main_kind->config, "base", 10000));
+    if (!is_main(k->wish->full->layer_type))
+        put_real(k, PE_GGUF_COMPRESS_BASE, pe_config_number(full(k), "base", 10000));
+}
+
 /* Where no layer has full attention, full is a sliding kind, whose base may be read from a key of its own. */
 static void put_base(struct keys *k)
 {
+    if (k->row->is_compressed) {
+        put_bases_of_compressed(k);
+        return;
+    }
     const struct pe_stated_kind *local = k->wish->local;
     if (!local && k->row->local_base == PE_GGUF_BASE_10000 && pe_gguf_slides(k->wish->full->layer_type))
         local = k->wish->full;
@@ -138,24 +153,47 @@ static void put_pattern(struct keys *k, size_t n_layers)
     int64_t *marks = room_of_counts(k, n_layers);
     for (size_t i = 0; marks && i < k->wish->n_kinds; i++)
         for (size_t l = 0; pe_gguf_slides(k->wish->kinds[i].layer_type) && l < k->wish->kinds[i].n_layers; l++)
-            if (k->wish->kinds[i].layers[l] < (int64_t)n_layers)
-                marks[k->wish->kinds[i].layers[l]] = 1;
+            marks[k->wish->kinds[i].layers[l]] = 1;
     if (marks)
         put_counts(k, PE_GGUF_PATTERN, marks, n_layers);
 }
 
-static void put_layers(struct keys *k)
+/* 0 for each layer that is not compressed; of the others 128 or, of those that choose among the compressed keys, 4. */
+static void put_ratios(struct keys *k, size_t n_layers)
+{
+    int64_t *ratios = room_of_counts(k, n_layers);
+    for (size_t i = 0; ratios && i < k->wish->n_kinds; i++) {
+        const struct pe_stated_kind *kind = &k->wish->kinds[i];
+        int64_t ratio = is_main(kind->layer_type) ? 0 : strstr(kind->layer_type, "heavily") ? 128 : 4;
+        for (size_t l = 0; l < kind->n_layers; l++)
+            ratios[kind->layers[l]] = ratio;
+    }
+    if (ratios)
+        put_counts(k, PE_GGUF_COMPRESS_RATIOS, ratios, n_layers);
+}
+
+/* Up to the last layer that a kind has: a request may ask about one kind. */
+static size_t count_layers(const struct pe_gguf_wish *wish)
 {
     size_t n = 0;
+    for (size_t i = 0; i < wish->n_kinds; i++)
+        for (size_t l = 0; l < wish->kinds[i].n_layers; l++)
+            n = (size_t)wish->kinds[i].layers[l] >= n ? (size_t)wish->kinds[i].layers[l] + 1 : n;
+    return n;
+}
+
+static void put_layers(struct keys *k)
+{
+    size_t n = count_layers(k->wish);
     bool some_slide = false;
-    for (size_t i = 0; i < k->wish->n_kinds; i++) {
-        n += k->wish->kinds[i].n_layers;
+    for (size_t i = 0; i < k->wish->n_kinds; i++)
         some_slide |= pe_gguf_slides(k->wish->kinds[i].layer_type);
-    }
     if (n)
         put_count(k, PE_GGUF_BLOCK_COUNT, (double)n);
     if (k->wish->length > 0)
         put_count(k, PE_GGUF_CONTEXT, (double)k->wish->length);
+    if (k->row->is_compressed && n)
+        put_ratios(k, n);
     if (!k->row->period)
         return;
     if (some_slide && !k->row->is_chunked)
@@ -209,7 +247,7 @@ static void put_divisors(struct keys *k)
 static void put_attention(struct keys *k, double over)
 {
     double factor = pe_config_number(full(k), "attention_factor", 1) / over;
-    if (!k->wish->is_converter && f32(factor) != 1)
+    if (!k->wish->is_converter && !k->row->is_compressed && f32(factor) != 1)
         put_real(k, PE_GGUF_ATTN_FACTOR, factor);
 }
 
@@ -316,11 +354,12 @@ static void put_scaling(struct keys *k)
 
 void pe_gguf_choose_kinds(struct pe_gguf_wish *wish)
 {
+    const struct pe_gguf_architecture *row = pe_gguf_architecture_find(wish->architecture);
     for (size_t k = 0; k < wish->n_kinds; k++) {
         const struct pe_stated_kind *kind = &wish->kinds[k];
         if (kind->n == 0)
             continue;
-        if (pe_gguf_slides(kind->layer_type))
+        if (row->is_compressed ? is_main(kind->layer_type) : pe_gguf_slides(kind->layer_type))
             wish->local = wish->local ? wish->local : kind;
         else
             wish->full = wish->full ? wish->full : kind;
@@ -333,8 +372,11 @@ void pe_gguf_choose_kinds(struct pe_gguf_wish *wish)
 
 const char *pe_gguf_kind_name(const struct pe_gguf_outline *outline, const char *layer_type)
 {
+    const char *of_ratio = is_main(layer_type) ? "main" : "compress";
     if (pe_hf_has_kind(&outline->layers, layer_type))
         return layer_type;
+    if (outline->row->is_compressed && pe_hf_has_kind(&outline->layers, of_ratio))
+        return of_ratio;
     for (size_t i = 0; i < outline->layers.n_kinds; i++)
         if (pe_gguf_slides(outline->layers.kinds[i]) == pe_gguf_slides(layer_type))
             return outline->layers.kinds[i];

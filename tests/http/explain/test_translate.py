@@ -386,6 +386,38 @@ def test_a_list_of_layers_that_slide(server):
     assert sections["exact"] and "[8, 12, 12, 0]" in json.dumps(sections["value"])
 
 
+V4 = {"model_type": "deepseek_v4", "hidden_size": 512, "num_attention_heads": 4, "head_dim": 64, "qk_rope_head_dim": 16,
+      "num_hidden_layers": 5, "sliding_window": 16, "max_position_embeddings": 8192,
+      "compress_ratios": [0, 4, 128, 0, 4],
+      "rope_theta": 20000.0, "compress_rope_theta": 160000.0,
+      "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048}}
+
+
+def test_compressed_layers(server):
+    """DeepSeek V4: layers of ratio 0 have a base of their own, and no rule; yarn of the others no factor on cos."""
+    slides, sparse, heavy = (f"{name}_attention" for name in ("sliding", "compressed_sparse", "heavily_compressed"))
+    file, five = translate(server, ["gguf", "transformers5"], hf_config=V4)["targets"]
+    assert file["exact"] and file["architecture"] == "deepseek4"
+    own = {name.removeprefix("deepseek4."): value for name, value in file["value"].items()}
+    assert own["attention.compress_ratios"] == [0, 4, 128, 0, 4] and own["block_count"] == 5
+    assert (own["rope.freq_base"], own["attention.compress_rope_freq_base"]) == (20000, 160000)
+    assert "rope.scaling.attn_factor" not in own
+    again = to(server, "gguf", gguf=file["value"])
+    assert again["exact"] and again["value"]["deepseek4.attention.compress_ratios"] == [0, 4, 4, 0, 4]
+    assert five["exact"] and five["value"]["layer_types"] == [slides, sparse, heavy, slides, sparse]
+    assert set(five["value"]["rope_parameters"]) == {slides, sparse, heavy}
+    tool = server.ask("/explain", hf_config=V4).json()["readers"]["llama.cpp"]
+    assert tool["agrees"] and [config["base"] for config in tool["configs"]] == [20000, 160000, 160000]
+    for kind, of_file, w in ((slides, "main", plain(2e4, 16)), (sparse, "compress", yarn(160000, 16, 4, 2048)),
+                             (heavy, "compress", yarn(160000, 16, 4, 2048))):
+        for fields in ({"gguf": file["value"], "layer_type": of_file}, said(five, layer_type=kind)):
+            assert np.allclose(frequencies(server, **fields), w, rtol=1e-14, atol=1e-16)
+            answer = server.ask("/encode", **fields, len=1, data=False).json()
+            assert (answer["config"]["attention_factor"], answer["config"]["rotary_offset"]) == (1, 48)
+        one = server.ask("/explain", hf_config=V4, layer_type=kind).json()["readers"]["llama.cpp"]
+        assert one["agrees"] and len(one["configs"]) == 1
+
+
 def test_a_file_without_full_attention(server):
     """gemma3 takes 10000 for layers that slide unless a key of theirs says otherwise."""
     slides = {**ALTERNATING, "layer_types": ["sliding_attention"] * 4, "rope_local_base_freq": 20000.0}
