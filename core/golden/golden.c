@@ -89,7 +89,7 @@ static int64_t rows_of(const struct pe_golden_kind *kind)
 static enum pe_status choose_places(struct pe_golden *golden, struct pe_failure *err)
 {
     const struct pe_golden_kind *first = &golden->kinds[0];
-    struct pe_golden_reach reach = {.original = 4096, .longest = 131072, .rows = rows_of(first)};
+    struct pe_golden_reach reach = {.original = 4096, .longest = PE_GOLDEN_LENGTH, .rows = rows_of(first)};
     enum pe_status status = pe_golden_places_read(&golden->fields, &golden->q, err);
     if (status || golden->q.n > 0 || golden->has_window) {
         golden->keys = golden->q;

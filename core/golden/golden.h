@@ -13,6 +13,7 @@
 #include "core/values.h"
 
 enum { PE_GOLDEN_KINDS_MAX = 16, PE_GOLDEN_PLACES_MAX = 64, PE_GOLDEN_HEADS = 2 };
+enum { PE_GOLDEN_LENGTH = 131072 }; /* where no scaling states one */
 
 /* The request's own fields. */
 struct pe_golden_fields {

@@ -258,6 +258,13 @@ static enum pe_status add_length(struct pe_golden *golden, const struct pe_golde
     return status;
 }
 
+/* A length beyond the original one, at which the scaling is another: factor times it, where that is longer. */
+static double longer_than(const struct pe_plan *plan, double original)
+{
+    double longest = pe_golden_longest(plan, PE_GOLDEN_LENGTH);
+    return longest > original ? longest : original + 1;
+}
+
 /* Takes the kind, whose plan, without a length, is the last of the origins. */
 static enum pe_status add_lengths(struct pe_golden *golden, struct pe_golden_kind *kind, struct pe_failure *err)
 {
@@ -267,7 +274,7 @@ static enum pe_status add_lengths(struct pe_golden *golden, struct pe_golden_kin
     enum pe_status status = add_length(golden, kind, shorter, original, err);
     size_t first = golden->kind_of[golden->n_layer_types];
     if (!status)
-        status = add_length(golden, kind, longer, pe_golden_longest(origin, original), err);
+        status = add_length(golden, kind, longer, longer_than(origin, original), err);
     golden->kind_of[golden->n_layer_types] = first;
     kind_drop(kind);
     return status;

@@ -108,6 +108,36 @@ def test_two_lengths(server):
         assert np.allclose(found[f"cos.{kind}"], factor * np.cos(np.outer(found["position_ids"], found[f"inv_freq.{kind}"])), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("more, length", [({"attention_factor": 1.5}, 131072), ({"factor": 1}, 65),
+                                          ({"factor": 1.01}, 65),
+                                          ({"attention_factor": 1.5, "max_position_embeddings": 512}, 512)])
+def test_two_lengths_without_a_long_one(server, more, length):
+    """Without a factor above 1 the long list is still that of a length beyond the original one."""
+    scaling = {name: value for name, value in LONGROPE.items() if name != "factor"}
+    found, meta = golden(server, scheme="rope", layout="half", head_dim=8, scaling={**scaling, **more})
+    for kind, seq_len in (("short", 64), ("long", length)):
+        assert meta["configs"][kind]["scaling"]["seq_len"] == seq_len
+        w = [10000 ** (-c / 4) / divisor for c, divisor in enumerate(LONGROPE[f"{kind}_factor"])]
+        assert np.allclose(found[f"inv_freq.{kind}"], w, rtol=1e-15, atol=0)
+
+
+def test_a_kind_for_each_stack(server):
+    """T5: the decoder's buckets are of keys behind the query only, so all 32 of them are of distances up to 128."""
+    keys = {"general.architecture": "t5", "t5.attention.head_count": 2, "t5.attention.relative_buckets_count": 32}
+    found, meta = golden(server, gguf=keys, seed=3)
+    table = seeded("table", (32, 2), 3, 0.02)
+    q, k = found["q_positions"][:, None], found["k_positions"]
+    assert meta["layers"] == {"encoder": ["encoder"], "decoder": ["decoder"]}
+    near = np.maximum(q - k, 0)
+    far = 16 + (np.log(np.maximum(near, 1) / 16) / np.log(128 / 16) * 16).astype(int)
+    bucket = np.where(near < 16, near, np.minimum(far, 31))
+    assert np.array_equal(found["bias.decoder"], table[bucket].transpose(2, 0, 1))
+    distance = abs(k - q)
+    far = 8 + (np.log(np.maximum(distance, 1) / 8) / np.log(128 / 8) * 8).astype(int)
+    bucket = np.where(distance < 8, distance, np.minimum(far, 15)) + 16 * (k > q)
+    assert np.array_equal(found["bias.encoder"], table[bucket].transpose(2, 0, 1))
+
+
 @pytest.mark.parametrize("scale, factor", [
     ({"type": "ministral", "original_max_position_embeddings": 4096}, lambda p: 1 + 0.1 * np.log(1 + p // 4096)),
     ({"type": "llama4", "beta": 0.25}, lambda p: 1 + 0.25 * np.log(1 + (p + 1) // 8192)),
@@ -223,6 +253,9 @@ def test_a_tag_to_pin(server):
     ("/golden", {"scheme": "xlnet"}, 422, "/scheme", "relative"),
     ("/golden", {"scheme": "rope", "positions": list(range(65))}, 422, "/positions", "at most 64"),
     ("/golden", {"scheme": "rope", "outputs": ["cos"]}, 422, "/outputs", "whole"),
+    ("/golden", {"scheme": "rope", "positions": [[[1, 2]]]}, 422, "/positions", "[axes][n]"),
+    ("/golden", {"scheme": "rope", "positions": [[1, 2]] * 9}, 422, "/positions", "at most 8 axes"),
+    ("/golden", {"scheme": "rope", "head_dim": 32, "axes_dim": [8] * 4}, 422, "/positions", "no usual ones on 4 axes"),
     ("/golden", {"scheme": "rope", "head_dim": 4096, "positions": list(range(20))}, 413, "", "65536"),
     ("/golden", {"scheme": "rope", "basis": 3}, 422, "/basis", "nearest"),
     ("/golden", {"scheme": "alibi", "query_scale": {"type": "llama4"}}, 422, "/query_scale", "alibi rotates none"),
