@@ -421,8 +421,17 @@ def test_refused(server):
     refused(server, "/gguf", "object", gguf="a", len=2)
     refused(server, "/gguf", "exclude", gguf=file, preset="llama-3.1", len=2)
     refused(server, "/gguf", "exclude", gguf=file, hf_config={"model_type": "llama"}, len=2)
+    refused(server, "/said", "said and gguf exclude", gguf=file, said={"to": "mlx", "value": {}}, len=2)
     refused(server, "/scheme", "leave scheme out", gguf=file, scheme="alibi", len=2)
     refused(server, "/gguf/tensors", "object", gguf={**file, "tensors": [1]}, len=2)
+
+
+def test_a_refusal_points_at_the_key(server):
+    """What a file gives and a scheme refuses is refused where the file has it, whole lists too."""
+    file = keys("llama", attention__key_length=8, tensors={"rope_freqs.weight": [1, 2, 3, 4]})
+    refused(server, "/gguf/tensors/rope_freqs.weight", "needed: 2", gguf=file, rotary_dim=4, len=2)
+    file = keys("qwen2vl", attention__key_length=64, rope__dimension_sections=[-1, 16, 17, 0])
+    refused(server, "/gguf/qwen2vl.rope.dimension_sections", "-1 at index 0", gguf=file, len=2)
 
 
 def test_many_keys_are_quick(server):

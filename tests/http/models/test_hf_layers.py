@@ -247,3 +247,56 @@ def test_every_case_of_the_truth_keeps_the_rule(session_server):
             if answer["config"] != bare["config"]:
                 wrong.append(f"{case['type']} of {case['of']}: {bare['config']} without a name, {answer['config']} with one")
     assert not wrong, "\n".join(wrong)
+
+
+# ---- Values that no class could use ----
+
+
+VL = {"model_type": "qwen2_vl", "hidden_size": 64, "num_attention_heads": 4}
+DBRX = {"model_type": "dbrx", "d_model": 64, "n_heads": 4}
+
+
+@pytest.mark.parametrize("config, kind, pointer, word", [
+    ({"model_type": "deepseek_v4", "head_dim": 8, "qk_rope_head_dim": 16}, SLIDING, "", "at least qk_rope_head_dim"),
+    ({"model_type": "gemma3", "text_config": {"model_type": 5}}, None, "/text_config/model_type", "a word"),
+    ({**DBRX, "attn_config": 5}, None, "/attn_config", "an object"),
+    ({**DBRX, "attn_config": {"rope_theta": "x"}}, None, "/attn_config/rope_theta", "a number"),
+    ({**VL, "vision_config": 5}, None, "/vision_config", "an object"),
+    ({**VL, "vision_config": {"spatial_merge_size": "x"}}, None, "/vision_config/spatial_merge_size", "a number"),
+    ({"model_type": "swin", "num_heads": None}, "stage1", "", "one for each stage"),
+    ({"model_type": "gpt2", "n_embd": 8, "n_positions": "x"}, None, "/n_positions", "an integer"),
+])
+def test_values_that_no_class_could_use(server, config, kind, pointer, word):
+    fields = {"layer_type": kind} if kind else {}
+    refused(server, f"/hf_config{pointer}", word, hf_config=config, len=1, **fields)
+
+
+def test_a_share_beside_the_rule(server):
+    """proportional turns the first pairs, by the ladder of the whole head; its share may be beside the object."""
+    config = {"model_type": "llama", "head_dim": 16, "partial_rotary_factor": 0.5,
+              "rope_scaling": {"rope_type": "proportional"}}
+    answer = server.ask("/encode", hf_config=config, len=1, outputs=["inv_freq"]).json()
+    w = [10000 ** (-c / 8) for c in range(4)] + [0] * 4
+    assert answer["tensors"]["inv_freq"]["data"] == pytest.approx(w, rel=1e-15)
+    assert answer["config"]["rotary_dim"] == 16
+
+
+def test_a_sliding_base_of_a_type_as_told(server):
+    """Without a row the two bases are all that says that layers differ."""
+    config = {"head_dim": 8, "rope_theta": 1e6, "rope_local_base_freq": 1e4}
+    told = {"hf_config": config, "scheme": "rope", "layout": "half", "len": 1}
+    refused(server, "/layer_type", "full_attention", "base 10000", **told)
+    for kind, base in ((FULL, 1e6), (SLIDING, 1e4)):
+        assert server.ask("/encode", **told, layer_type=kind, data=False).json()["config"]["base"] == base
+
+
+def test_dynamic_without_alpha_is_dynamic(server):
+    """Hunyuan's word for ntk is dynamic beside alpha; without it the rule is that of the library."""
+    config = {"model_type": "hunyuan_v1_dense", "hidden_size": 64, "num_attention_heads": 4,
+              "max_position_embeddings": 512}
+    for more, rule, stretch in (({}, "dynamic", 2 * 1024 / 512 - 1), ({"alpha": 50.0}, "ntk", 50)):
+        base = 1e4 * stretch ** (16 / 14)
+        fields = {**config, "rope_scaling": {"type": "dynamic", "factor": 2, **more}}
+        answer = server.ask("/encode", hf_config=fields, positions=[1023], outputs=["inv_freq"], format="json").json()
+        assert answer["config"]["scaling"]["type"] == rule
+        assert answer["tensors"]["inv_freq"]["data"] == pytest.approx([base ** (-c / 8) for c in range(8)], rel=1e-14)
