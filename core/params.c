@@ -86,6 +86,8 @@ static enum pe_status refuse(const struct pe_param *row, const struct pe_value *
     const char *nearest = row->type == PE_T_WORD && v->kind == PE_STRING ? pe_nearest(v->string, row->words) : NULL;
     if (nearest)
         return pe_fail(err, pointer, "%s is %s; allowed: %s; nearest: \"%s\"", row->name, found, allowed, nearest);
+    if (!row->about.summary) /* another tool's member */
+        return pe_fail(err, pointer, "%s is %s; allowed: %s", row->name, found, allowed);
     return pe_fail(err, pointer, "%s is %s; allowed: %s (%s)", row->name, found, allowed,
                    pe_summary_in(pe_spoken(), &row->about));
 }
@@ -145,7 +147,10 @@ static enum pe_status read_reals(const struct pe_param *row, const struct pe_val
 {
     uint64_t n = 0;
     bool is_array = v->kind == PE_ARRAY && v->array.rank && pe_shape_count(v->array.shape, v->array.rank, &n);
-    if ((is_array && n == 0) || (v->kind == PE_LIST && v->list.n == 0)) /* sent as bytes, a list is an array */
+    bool is_empty = (is_array && n == 0) || (v->kind == PE_LIST && v->list.n == 0); /* sent as bytes, it is an array */
+    if (is_empty && !row->about.summary)
+        return pe_fail(err, pointer, "%s is empty; allowed: at least one number", row->name);
+    if (is_empty)
         return pe_fail(err, pointer, "%s is empty; allowed: at least one number (%s)", row->name,
                        pe_summary_in(pe_spoken(), &row->about));
     if (!is_array)

@@ -251,10 +251,12 @@ static const struct {
 
 static void point(const struct pe_gguf_reader *r, const char *field, char pointer[PE_POINTER_MAX])
 {
-    if (pe_same(field, "divisors")) {
-        pe_pointer_join(pointer, PE_POINTER_MAX, "/gguf/tensors", pe_gguf_tensor_names[PE_GGUF_ROPE_FREQS]);
-        return;
-    }
+    static const char *const lists[PE_GGUF_TENSORS] = {"divisors", "long_factor", "short_factor"};
+    for (size_t t = 0; t < PE_GGUF_TENSORS; t++)
+        if (pe_same(field, lists[t])) {
+            pe_pointer_join(pointer, PE_POINTER_MAX, "/gguf/tensors", pe_gguf_tensor_names[t]);
+            return;
+        }
     for (size_t i = 0; i < sizeof origins / sizeof *origins; i++)
         for (size_t k = 0; pe_same(origins[i].field, field) && k < 3; k++)
             if (pe_gguf_has(r, origins[i].keys[k])) {

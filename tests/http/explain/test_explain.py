@@ -338,6 +338,9 @@ def test_keys_of_files(server):
     assert fields["/gguf/qwen2.rope.scaling.factor"] == {"reads": True, "takes": 4, "from": "field"}
     assert fields["/gguf/qwen2.rope.scaling.yarn_beta_fast"]["reads"] is False and fields["/gguf/qwen2.rope.scaling.yarn_beta_fast"]["why"]
     assert {f["pointer"] for f in answer["findings"] if f["code"] == "key_not_read"} >= {"/gguf/qwen2.rope.scaling.yarn_beta_fast"}
+    ends = {"qwen2.rope.scaling.yarn_beta_fast": 32, "qwen2.rope.scaling.yarn_beta_slow": 2}
+    answer = explain(server, gguf={**file, **ends, "qwen2.rope.scaling.type": "yarn"})
+    assert found(answer, "key_not_read")["pointer"].endswith("beta_slow"), "32 is what is taken for beta_fast anyway"
     gemma = explain(server, gguf={"general.architecture": "gemma3", "gemma3.attention.key_length": 256, "gemma3.block_count": 12,
                                   "gemma3.attention.sliding_window": 1024, "gemma3.rope.freq_base": 1000000.0})
     assert {"freq_base_swa_missing", "layers_differ"} <= set(codes(gemma))
@@ -388,6 +391,28 @@ def test_the_object_whose_base_is_dropped(server, kind, bases):
     finding = found(explain(server, hf_config=by_layer({"rope_theta": bases[1]}, bases[0])), "theta_dropped")
     assert finding["pointer"] == f"/hf_config/rope_parameters/{kind}/rope_theta" and finding["layers"] == [kind]
     assert (finding["found"], finding["taken"]) == ((50000, 10000) if kind[0] == "s" else (5000000, 1000000))
+
+
+@pytest.mark.parametrize("kind, base", [("main", 20000.0), ("compress", 320000.0)])
+def test_objects_of_compressed_layers(server, kind, base):
+    """DeepSeek V4's objects have names of their own: main is that of layers of ratio 0."""
+    objects = {"main": {"rope_type": "default", "rope_theta": 10000.0},
+               "compress": {"rope_type": "default", "rope_theta": 160000.0}}
+    objects[kind]["rope_theta"] = base
+    config = {"model_type": "deepseek_v4", "num_hidden_layers": 3, "compress_ratios": [0, 4, 128]}
+    answer = explain(server, hf_config={**config, "rope_parameters": objects})
+    expected = [objects["main"]["rope_theta"]] + [objects["compress"]["rope_theta"]] * 2
+    for name in TOOLS[1:]:
+        assert [config["base"] for config in answer["readers"][name]["configs"]] == expected
+    assert agreeing(answer) == TOOLS[1:]
+
+
+def test_positions_that_do_not_turn(server):
+    for config, scheme in (({"model_type": "bloom", "n_head": 4, "hidden_size": 64}, "alibi"),
+                           ({"model_type": "gpt2", "n_embd": 8, "n_positions": 16}, "learned")):
+        answer = explain(server, hf_config=config)
+        assert agreeing(answer) == TOOLS and answer["layers"][0]["config"]["scheme"] == scheme
+        assert all(tool["configs"][0]["scheme"] == scheme for tool in answer["readers"].values())
 
 
 def test_rounding_by_layer(server):

@@ -418,6 +418,35 @@ def test_compressed_layers(server):
         assert one["agrees"] and len(one["configs"]) == 1
 
 
+def test_a_file_of_two_layers(server):
+    """gemma3's period is 6: of two layers none has full attention there, and the second turns as the first."""
+    config = {**ALTERNATING, "num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]}
+    entry = to(server, "gguf", hf_config=config)
+    assert lost(entry) == ["base", "layers"] and (entry["loses"][0]["wanted"], entry["loses"][0]["gets"]) == (1e6, 1e4)
+    assert entry["loses"][0]["layer_type"] == "full_attention"
+
+
+def test_the_first_position_that_is_not_found(server):
+    """Factors 1.009 and 1 differ by 0.009: nothing shows until angles do by 0.0043, which is beyond 2^20 positions."""
+    rope = {"scheme": "rope", "head_dim": 4, "layout": "half", "base": 10000.004, "attention_factor": 1.009}
+    w, v = 10000.004 ** -0.5, 10000 ** -0.5
+    begin = math.floor((0.01 - 0.009) / (1.009 * abs(w - v)))
+    p = np.arange(begin + (1 << 20))
+    assert max(np.abs(1.009 * f(p * w) - f(p * v)).max() for f in (np.cos, np.sin)) < 0.01
+    entry = to(server, "megatron", length=4000000, **rope)
+    assert lost(entry) == ["base", "attention_factor"]
+    assert (entry["consequence"]["first"], entry["consequence"]["first_after"]) == (None, begin + (1 << 20))
+    assert entry["consequence"]["max_abs_cos"] > 0.01
+
+
+def test_lengths_that_are_no_integers(server):
+    """The objects of transformers have them; flags do not, and say so."""
+    rope = {**YARN, "scaling": {**YARN["scaling"], "original_max_position_embeddings": 4096.5}}
+    five, flag = translate(server, ["transformers5", "llama.cpp"], **rope)["targets"]
+    assert five["exact"] and five["value"]["rope_parameters"]["original_max_position_embeddings"] == 4096.5
+    assert flag["value"] is None and "yarn-orig-ctx is 4096.5" in flag["loses"][0]["detail"]
+
+
 def test_a_file_without_full_attention(server):
     """gemma3 takes 10000 for layers that slide unless a key of theirs says otherwise."""
     slides = {**ALTERNATING, "layer_types": ["sliding_attention"] * 4, "rope_local_base_freq": 20000.0}
@@ -579,6 +608,19 @@ def test_said_refused(server):
     no("/layer_type", "not used", said={"to": "llama.cpp", "value": {}}, layer_type="full_attention")
     no(("/said", "/preset"), "exclude", said={"to": "llama.cpp", "value": {}}, preset="llama-3.1")
     no("/scheme", "alibi", said={"to": "llama.cpp", "value": {}}, scheme="alibi")
+
+
+@pytest.mark.parametrize("target, member, value, sentence", [
+    ("megatron", "rotary-base", 1.5, "is 1.5; allowed: an integer from 0 to 1000000000000"),
+    ("megatron", "rotary-percent", 1.5, "is 1.5; allowed: a number from 0 to 1"),
+    ("megatron", "rotary-interleaved", 1.5, "is 1.5; allowed: true or false"),
+    ("megatron", "position-embedding-type", "x", 'is "x"; allowed: "rope", "yarn", "none"'),
+    ("rotary_embedding_torch", "custom_freqs", [], "is empty; allowed: at least one number"),
+])
+def test_the_sentence_of_a_member(server, target, member, value, sentence):
+    """Members have no texts of their own to be quoted."""
+    answer = server.post("/encode", {"said": {"to": target, "value": {member: value}}, "len": 1})
+    assert answer.status == 422 and answer.json()["detail"] == f"{member} {sentence}"
 
 
 def test_members_refused(server):

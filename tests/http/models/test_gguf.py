@@ -432,6 +432,19 @@ def test_a_refusal_points_at_the_key(server):
     refused(server, "/gguf/tensors/rope_freqs.weight", "needed: 2", gguf=file, rotary_dim=4, len=2)
     file = keys("qwen2vl", attention__key_length=64, rope__dimension_sections=[-1, 16, 17, 0])
     refused(server, "/gguf/qwen2vl.rope.dimension_sections", "-1 at index 0", gguf=file, len=2)
+    lists = {"rope_factors_long.weight": [1e30, 1, 1, 1], "rope_factors_short.weight": [1, 1, 1, 1]}
+    file = keys("phi3", attention__key_length=8, context_length=9, rope__scaling__type="longrope", tensors=lists)
+    refused(server, "/gguf/tensors/rope_factors_long.weight", "1e+30 at index 0", gguf=file, len=2)
+
+
+def test_a_factor_of_layers_that_are_not_scaled(server):
+    """attn_factor multiplies them too, but not in olmo2, mellum and laguna."""
+    for name, factor in (("gemma3", 1.5), ("plamo3", 1.5), ("olmo2", 1), ("laguna", 1)):
+        file = keys(name, attention__key_length=64, block_count=16, attention__sliding_window=9,
+                    rope__scaling__attn_factor=1.5, rope__scaling__factor=2)
+        for kind, rule, found in (("sliding_attention", "default", factor), ("full_attention", "linear", 1.5)):
+            answer = ask(server, file, layer_type=kind).json()["config"]
+            assert (answer["scaling"]["type"], answer["attention_factor"]) == (rule, found), (name, kind)
 
 
 def test_many_keys_are_quick(server):
