@@ -296,8 +296,6 @@ enum pe_status pe_hf_language(const struct pe_value *config, const struct pe_hf_
                               struct pe_hf_language *out, struct pe_failure *err)
 {
     struct pe_hf_reader r = reader_of(config, asked, NULL, NULL, err);
-    if (config->kind != PE_OBJECT)
-        return pe_fail(err, "/hf_config", "hf_config is not an object; allowed: a model's config.json as an object");
     enum pe_status status = descend(&r);
     if (!status)
         status = find_model(&r, asked);

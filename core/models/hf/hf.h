@@ -150,7 +150,7 @@ struct pe_hf_reader {
     struct pe_failure *err;
 };
 
-/* The language model of a config: its object, which the others may contain, and its row. */
+/* The language model of a config, which is an object: its own object, which others may contain, and its row. */
 struct pe_hf_language {
     struct pe_hf_place place;
     const struct pe_hf_model *row;

@@ -439,6 +439,16 @@ def test_the_first_position_that_is_not_found(server):
     assert entry["consequence"]["max_abs_cos"] > 0.01
 
 
+def test_a_layout_that_a_tool_has_not(server):
+    """Halves of each axis, and V-JEPA 2's pairs, are neither neighbours nor halves of the head."""
+    rows = (("half_per_axis", ["layout"]), ("vjepa2", ["layout"]), ("interleaved_to_half", []), ("half", []))
+    for layout, losses in rows:
+        for name in ("x_transformers", "gguf"):
+            entry = to(server, name, scheme="rope", head_dim=8, layout=layout)
+            assert lost(entry) == losses, (layout, name)
+            assert not losses or (entry["loses"][0]["wanted"], entry["loses"][0]["gets"]) == (layout, "interleaved")
+
+
 def test_lengths_that_are_no_integers(server):
     """The objects of transformers have them; flags do not, and say so."""
     rope = {**YARN, "scaling": {**YARN["scaling"], "original_max_position_embeddings": 4096.5}}

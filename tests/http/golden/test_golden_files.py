@@ -8,6 +8,7 @@ import pytest
 
 import reference.scaling as scalings
 import safetensors_reader
+from conftest import start_server
 from reference import nearest
 from reference.absolute import seeded
 from tensors import from_json, from_safetensors
@@ -273,6 +274,13 @@ def test_refusals(server, path, fields, status, pointer, words):
 def test_too_wide_for_two_positions(server):
     answer = server.post("/golden", {"scheme": "rope", "head_dim": 4096})
     assert answer.status == 413 and "allowed: at most 65536" in answer.json()["detail"]
+
+
+def test_the_limit_of_work():
+    with start_server("--max-analysis", "1") as server:
+        answer = server.post("/golden", {"scheme": "rope", "head_dim": 8})
+        assert answer.status == 413
+        assert all(word in answer.json()["detail"] for word in ("multiply-adds", "--max-analysis"))
 
 
 def test_weights_by_seed(server):
