@@ -129,7 +129,10 @@ static const char *summary_of(const struct pe_reading *reading, enum pe_lang lan
         snprintf(out, room, "%s", scheme);
         return out;
     }
-    size_t n = (size_t)snprintf(out, room, "%s, base %.10g", scheme, pe_config_number(config, "base", 10000));
+    double base = pe_config_number(config, "base", 0); /* 0: frequencies are listed */
+    size_t n = (size_t)snprintf(out, room, "%s", scheme);
+    if (base > 0)
+        n += (size_t)snprintf(out + n, room - n, ", base %.10g", base);
     if (*type && !pe_same(type, "default"))
         n += (size_t)snprintf(out + n, room - n, ", %s", type);
     if (factor > 0)

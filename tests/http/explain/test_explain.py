@@ -407,6 +407,15 @@ def test_objects_of_compressed_layers(server, kind, base):
     assert agreeing(answer) == TOOLS[1:]
 
 
+def test_listed_frequencies(server):
+    """They replace base and rule of the config: no base is named, and the rule is none."""
+    config = {"model_type": "qwen3", "head_dim": 8, "rope_scaling": {"rope_type": "linear", "factor": 2}}
+    answer = explain(server, hf_config=config, inv_freq=[1, 0.5, 0.2, 0.1])
+    assert answer["layers"][0]["summary"] == "rope, 8 of 8 channels, half"
+    rule = next(field for field in answer["fields"] if field["pointer"].endswith("/rope_type"))
+    assert rule["value"] == "linear" and {tool["takes"] for tool in rule["readers"].values()} == {"default"}
+
+
 def test_positions_that_do_not_turn(server):
     for config, scheme in (({"model_type": "bloom", "n_head": 4, "hidden_size": 64}, "alibi"),
                            ({"model_type": "gpt2", "n_embd": 8, "n_positions": 16}, "learned")):

@@ -418,6 +418,17 @@ def test_compressed_layers(server):
         assert one["agrees"] and len(one["configs"]) == 1
 
 
+def test_an_architecture_for_the_layers_that_turn(server):
+    """exaone_moe's full layers have no positions, and are the first: the yarn of the others decides."""
+    config = {"model_type": "exaone_moe", "num_hidden_layers": 4, "sliding_window": 16,
+              "layer_types": ["full_attention", "sliding_attention"] * 2,
+              "rope_parameters": {**QWEN["rope_scaling"], "rope_theta": 1e4, "beta_fast": 16}}
+    entry = to(server, "gguf", hf_config=config)
+    assert (entry["architecture"], entry["architecture_assumed"]) == ("mistral3", True)
+    assert entry["value"]["mistral3.rope.scaling.yarn_beta_fast"] == 16
+    assert lost(entry) == ["scheme", "layers"] and entry["loses"][0]["layer_type"] == "full_attention"
+
+
 def test_a_file_of_two_layers(server):
     """gemma3's period is 6: of two layers none has full attention there, and the second turns as the first."""
     config = {**ALTERNATING, "num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]}

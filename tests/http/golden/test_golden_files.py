@@ -198,6 +198,17 @@ def test_layers_of_a_config(server):
     assert len(meta["configs"]) == 1 and "inv_freq" in found
 
 
+def test_three_types_of_two_kinds(server):
+    """DeepSeek V4: both types of compressed layers turn alike, and share their tensors."""
+    slides, sparse, heavy = (f"{name}_attention" for name in ("sliding", "compressed_sparse", "heavily_compressed"))
+    config = {"model_type": "deepseek_v4", "head_dim": 32, "qk_rope_head_dim": 8, "num_hidden_layers": 3,
+              "compress_ratios": [0, 4, 128]}
+    found, meta = golden(server, hf_config=config)
+    assert meta["layers"] == {slides: [slides], sparse: [sparse, heavy]}
+    for kind, base in ((slides, 1e4), (sparse, 1.6e5)):
+        assert np.allclose(found[f"inv_freq.{kind}"], base ** (-np.arange(4) / 4), rtol=1e-15, atol=0)
+
+
 def test_every_preset(server):
     """A file, or a refusal that says why: weights, a grid, a relative scheme."""
     for preset in server.get("/presets").json()["presets"]:

@@ -175,6 +175,7 @@ WRONG = [
     ("llama", dict(embedding_length=64, attention__head_count=True), "attention.head_count", "true; allowed"),
     ("llama", dict(embedding_length=64, attention__head_count={"a": 1}), "attention.head_count", "an object"),
     ("stablelm", dict(attention__key_length=64, rope__dimension_count=128), "rope.dimension_count", "the width"),
+    ("stablelm", dict(attention__key_length=64, rope__dimension_count="x"), "rope.dimension_count", "integer"),
     ("hunyuan_vl", dict(attention__key_length=64, rope__scaling__alpha=-1), "rope.scaling.alpha", "at least 0"),
     ("granite", dict(attention__key_length=64, rope__scaling__finetuned=1), "rope.scaling.finetuned", "true or false"),
     ("qwen2vl", dict(attention__key_length=64, rope__dimension_sections=[16, 16]), SECTIONS, "4 integers"),
@@ -198,6 +199,7 @@ YARN_WRONG = [
     ("deepseek2", dict(yarn_log_multiplier=-1), "rope.scaling.yarn_log_multiplier", "at least 0"),
     ("deepseek2", dict(yarn_log_multiplier="x"), "rope.scaling.yarn_log_multiplier", "finite"),
     ("qwen2", dict(original_context_length=-8), "rope.scaling.original_context_length", "-8"),
+    ("qwen2", dict(_context_length="x"), "context_length", "integer"),
 ]
 LAYERS_WRONG = [
     ("gemma3", dict(attention__sliding_window_pattern=0), PATTERN, "from 1"),
@@ -216,12 +218,16 @@ LAYERS_WRONG = [
 ]
 
 
+def scaled(key):
+    return key[1:] if key[0] == "_" else f"rope__scaling__{key}"
+
+
 def test_wrong_keys(server):
     yarn = {"attention__key_length": 64, "context_length": 9, "rope__scaling__type": "yarn", "rope__scaling__factor": 2}
     layers = {"attention__key_length": 64, "attention__sliding_window": 9}
     rows = [*WRONG, *((name, {**layers, **more}, *rest) for name, more, *rest in LAYERS_WRONG)]
     for name, more, *rest in YARN_WRONG:
-        rows.append((name, {**yarn, **{f"rope__scaling__{key}": value for key, value in more.items()}}, *rest))
+        rows.append((name, {**yarn, **{scaled(key): value for key, value in more.items()}}, *rest))
     for architecture, more, name, word in rows:
         refused(server, f"/gguf/{architecture}.{name}", word, gguf=keys(architecture, **more), len=2)
 

@@ -258,6 +258,7 @@ DBRX = {"model_type": "dbrx", "d_model": 64, "n_heads": 4}
 
 @pytest.mark.parametrize("config, kind, pointer, word", [
     ({"model_type": "deepseek_v4", "head_dim": 8, "qk_rope_head_dim": 16}, SLIDING, "", "at least qk_rope_head_dim"),
+    ({"model_type": "deepseek_v3", "qk_rope_head_dim": "x"}, None, "/qk_rope_head_dim", "an integer"),
     ({"model_type": "gemma3", "text_config": {"model_type": 5}}, None, "/text_config/model_type", "a word"),
     ({**DBRX, "attn_config": 5}, None, "/attn_config", "an object"),
     ({**DBRX, "attn_config": {"rope_theta": "x"}}, None, "/attn_config/rope_theta", "a number"),
