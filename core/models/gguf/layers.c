@@ -60,7 +60,7 @@ static enum pe_status read_pattern(struct pe_gguf_reader *r, struct pattern *p)
     p->list = &field->value;
     if (!is_pattern(p->list) || length_of(p->list) > PE_HF_LAYERS_MAX)
         return pe_gguf_wrong(r, PE_GGUF_PATTERN, "a list of booleans or numbers, at most 4096");
-    if (p->n && length_of(p->list) < (uint64_t)p->n)
+    if (length_of(p->list) < (uint64_t)(p->n ? p->n : 1))
         return pe_gguf_wrong(r, PE_GGUF_PATTERN, "a list with an element for each layer");
     if (!p->n)
         p->n = (int64_t)length_of(p->list);

@@ -106,6 +106,8 @@ static enum pe_status apply_alpha(struct pe_gguf_reader *r, int64_t head_dim, do
         return r->row->reads_alpha && pe_gguf_has(r, PE_GGUF_ALPHA) && alpha < 0
                    ? pe_gguf_wrong(r, PE_GGUF_ALPHA, "a number of at least 0")
                    : PE_OK;
+    if (head_dim <= 2)
+        return pe_gguf_wrong(r, PE_GGUF_ALPHA, "0 where a head has 2 channels: the exponent d/(d - 2) divides by zero");
     struct pe_dd power = dd_div(dd((double)head_dim), dd((double)head_dim - 2));
     *base = dd_mul_d(pe_dd_exp(dd_mul(power, pe_dd_log(dd(alpha)))), *base).hi;
     return PE_OK;
