@@ -426,10 +426,8 @@ static void find_sections(struct pe_findings *f, const struct facts *facts)
     if (isnan(width))
         width = number(stated(facts->config, "hidden_size")) / number(stated(facts->config, "num_attention_heads"));
     const struct pe_field *turned = pe_hf_find(&ex->language.place, "partial_rotary_factor");
-    share = turned ? number(&turned->value)
-            : isnan(number(stated(facts->rope, "partial_rotary_factor")))
-                ? 1
-                : number(stated(facts->rope, "partial_rotary_factor"));
+    double stated_share = number(turned ? &turned->value : stated(facts->rope, "partial_rotary_factor"));
+    share = isnan(stated_share) ? 1 : stated_share;
     if (width > 0 && floor(width * share / 2) != sum) {
         struct pe_finding *finding = pe_finding_add(f, PE_MROPE_SUM, facts->rope_at, "mrope_section");
         finding->found = real(sum);

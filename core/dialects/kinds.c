@@ -191,9 +191,18 @@ static enum pe_status list_layers(struct pe_explain *ex, const struct pe_hf_laye
     return PE_OK;
 }
 
+/* Layers that are no attention are not: they are a kind of their own where a request names them. */
+static bool is_listed(const struct pe_hf_layers *layers, const char *name)
+{
+    for (size_t k = 0; k < layers->n_kinds; k++)
+        if (pe_same(layers->kinds[k], name))
+            return true;
+    return false;
+}
+
 static enum pe_status add_listed(struct pe_explain *ex, const struct pe_hf_layers *layers)
 {
-    bool is_known = !ex->layer_type || pe_hf_has_kind(layers, ex->layer_type);
+    bool is_known = !ex->layer_type || is_listed(layers, ex->layer_type);
     for (size_t k = 0; k < layers->n_kinds; k++) {
         struct pe_dialect_kind *kind;
         if (is_known && ex->layer_type && !pe_same(ex->layer_type, layers->kinds[k]))

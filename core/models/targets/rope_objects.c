@@ -125,15 +125,20 @@ static void say_kinds(struct pe_saying *s)
 /* The kind of each layer, where all are known. */
 static void say_layers(struct pe_saying *s)
 {
-    size_t n = 0;
-    for (size_t k = 0; k < s->n_kinds; k++)
-        n += s->kinds[k].n_layers;
+    size_t n = 0, end = 0;
+    for (size_t k = 0; k < s->n_kinds; k++) {
+        const struct pe_stated_kind *kind = &s->kinds[k];
+        n += kind->n_layers;
+        for (size_t i = 0; i < kind->n_layers; i++)
+            end = (size_t)kind->layers[i] >= end ? (size_t)kind->layers[i] + 1 : end;
+    }
+    if (n != end) /* others are no attention, and have no object */
+        return;
     struct pe_value *types = pe_values_room(s->values, (n + 1) * sizeof *types);
     s->failed |= !types;
     for (size_t k = 0; types && k < s->n_kinds; k++)
         for (size_t i = 0; i < s->kinds[k].n_layers; i++)
-            if (s->kinds[k].layers[i] < (int64_t)n)
-                types[s->kinds[k].layers[i]] = (struct pe_value){.kind = PE_STRING, .string = s->kinds[k].layer_type};
+            types[s->kinds[k].layers[i]] = (struct pe_value){.kind = PE_STRING, .string = s->kinds[k].layer_type};
     if (types && n)
         pe_say(&s->value, "layer_types", (struct pe_value){.kind = PE_LIST, .list = {types, n}});
 }

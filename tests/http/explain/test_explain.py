@@ -499,6 +499,14 @@ def test_sections_of_a_rule_that_is_dropped(server, rule):
     assert (config["head_dim"], config["channels"]) == (128, "mrope") and "mrope_sum" not in codes(answer)
 
 
+def test_a_share_that_is_no_number(server):
+    """It is refused; the sum of sections is compared with half of the whole head."""
+    config = {**QWEN_VL, "partial_rotary_factor": True, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}
+    answer = explain(server, hf_config=config)
+    finding = found(answer, "mrope_sum")
+    assert answer["layers"][0]["refused"] and (finding["found"], finding["taken"]) == (8, 64)
+
+
 # ---- Other dialects, forms, refusals ----
 
 

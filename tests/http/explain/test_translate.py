@@ -429,6 +429,25 @@ def test_an_architecture_for_the_layers_that_turn(server):
     assert lost(entry) == ["scheme", "layers"] and entry["loses"][0]["layer_type"] == "full_attention"
 
 
+def test_layers_that_are_no_attention(server):
+    """They have no positions, which Megatron states of a named kind; transformers 5 lists no layers beside them."""
+    config = {**ALTERNATING, "model_type": "exaone4", "layer_types": ["linear_attention", "full_attention"] * 2}
+    kind = {"hf_config": config, "layer_type": "linear_attention"}
+    megatron, file, vllm = translate(server, ["megatron", "gguf", "vllm"], **kind)["targets"]
+    assert megatron["exact"] and megatron["value"] == {"position-embedding-type": "none"}
+    assert (file["value"], lost(file), vllm["value"], lost(vllm)) == (None, ["layers"], None, ["scheme"])
+    explained = server.ask("/explain", **kind).json()
+    [layer] = explained["layers"]
+    assert (layer["layer_type"], layer["layers"], layer["config"]["scheme"]) == ("linear_attention", [0, 2], "none")
+    assert all(tool["agrees"] for tool in explained["readers"].values())
+    kinds = ["sliding_attention", "linear_attention", "full_attention", "linear_attention"]
+    mixed = {**ALTERNATING, "layer_types": kinds}
+    five = to(server, "transformers5", hf_config=mixed)
+    assert five["exact"] and "layer_types" not in five["value"]
+    for name, base in (("sliding_attention", 1e4), ("full_attention", 1e6)):
+        assert np.allclose(frequencies(server, **said(five, layer_type=name)), plain(base, 64), rtol=1e-14, atol=1e-16)
+
+
 def test_a_file_of_two_layers(server):
     """gemma3's period is 6: of two layers none has full attention there, and the second turns as the first."""
     config = {**ALTERNATING, "num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]}
