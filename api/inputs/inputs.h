@@ -327,6 +327,8 @@ bool api_json_check_size(uint64_t max, uint64_t n, const char *where, struct api
 
 /* Whether text is one JSON value and nothing else. If not, *problem has the reason, which begins with `where`. */
 bool api_json_check(const char *text, size_t n, const char *where, struct api_problem *problem);
+/* A string (borrowed), number, truth or null; of an array or an object its kind; of an array its length too. */
+struct pe_value api_json_scalar(const json_t *json);
 
 /* ---- safetensors.c ----------------------------------------------------------------------------------------------- */
 

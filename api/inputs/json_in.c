@@ -208,19 +208,29 @@ static bool convert_object(struct reader *r, const json_t *object, struct pe_val
     return true;
 }
 
+struct pe_value api_json_scalar(const json_t *json)
+{
+    switch (json_typeof(json)) {
+    case JSON_OBJECT: return (struct pe_value){.kind = PE_OBJECT};
+    case JSON_ARRAY: return (struct pe_value){.kind = PE_LIST, .list = {.n = json_array_size(json)}};
+    case JSON_STRING: return (struct pe_value){.kind = PE_STRING, .string = json_string_value(json)};
+    case JSON_INTEGER: return (struct pe_value){.kind = PE_INTEGER, .integer = json_integer_value(json)};
+    case JSON_REAL: return (struct pe_value){.kind = PE_REAL, .real = json_real_value(json)};
+    case JSON_TRUE:
+    case JSON_FALSE: return (struct pe_value){.kind = PE_BOOLEAN, .boolean = json_is_true(json)};
+    case JSON_NULL: break;
+    }
+    return (struct pe_value){.kind = PE_NULL};
+}
+
 /* Recursion is bounded by the scan's check of depth. */
 static bool convert(struct reader *r, const json_t *json, struct pe_value *value)
 {
-    switch (json_typeof(json)) {
-    case JSON_OBJECT: return convert_object(r, json, value);
-    case JSON_ARRAY: return convert_list(r, json, value);
-    case JSON_STRING: *value = (struct pe_value){.kind = PE_STRING, .string = json_string_value(json)}; break;
-    case JSON_INTEGER: *value = (struct pe_value){.kind = PE_INTEGER, .integer = json_integer_value(json)}; break;
-    case JSON_REAL: *value = (struct pe_value){.kind = PE_REAL, .real = json_real_value(json)}; break;
-    case JSON_TRUE:
-    case JSON_FALSE: *value = (struct pe_value){.kind = PE_BOOLEAN, .boolean = json_is_true(json)}; break;
-    case JSON_NULL: *value = (struct pe_value){.kind = PE_NULL}; break;
-    }
+    if (json_is_object(json))
+        return convert_object(r, json, value);
+    if (json_is_array(json))
+        return convert_list(r, json, value);
+    *value = api_json_scalar(json);
     return true;
 }
 

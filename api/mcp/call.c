@@ -29,18 +29,7 @@ static bool read_value(struct api_request *request, const struct api_json_member
         api_pointer_push(pointer, member->name, member->name_bytes);
     if (!json)
         return api_fail(&request->problem, error.status, pointer, "%s", pe_text(error.text));
-    if (json_is_integer(json))
-        *value = (struct pe_value){.kind = PE_INTEGER, .integer = json_integer_value(json)};
-    else if (json_is_real(json))
-        *value = (struct pe_value){.kind = PE_REAL, .real = json_real_value(json)};
-    else if (json_is_string(json))
-        *value = (struct pe_value){.kind = PE_STRING, .string = json_string_value(json)};
-    else if (json_is_boolean(json))
-        *value = (struct pe_value){.kind = PE_BOOLEAN, .boolean = json_is_true(json)};
-    else if (json_is_array(json))
-        *value = (struct pe_value){.kind = PE_LIST, .list = {.n = json_array_size(json)}};
-    else
-        *value = (struct pe_value){.kind = json_is_object(json) ? PE_OBJECT : PE_NULL};
+    *value = api_json_scalar(json);
     return true;
 }
 
