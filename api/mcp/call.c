@@ -198,7 +198,7 @@ static bool check_string(struct api_mcp_call *call, const struct api_json_member
     return api_fail(&call->request->problem, 422, pointer, "%s is not a string", pointer + 1);
 }
 
-/* As in the other tools, a null is as absent. */
+/* As in the other tools, a null counts as absent. */
 static bool put_query(struct api_mcp_call *call, struct api_text *query)
 {
     struct api_json_members at = api_json_members(call->message.arguments, call->message.arguments_bytes);

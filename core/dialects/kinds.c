@@ -191,7 +191,7 @@ static enum pe_status list_layers(struct pe_explain *ex, const struct pe_hf_laye
     return PE_OK;
 }
 
-/* Layers that are no attention are not: they are a kind of their own where a request names them. */
+/* Only kinds of attention are listed. Other layers become a kind of their own where a request names them. */
 static bool is_listed(const struct pe_hf_layers *layers, const char *name)
 {
     for (size_t k = 0; k < layers->n_kinds; k++)

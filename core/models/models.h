@@ -69,6 +69,17 @@ struct pe_stated_kind {
     size_t n;                      /* 0: it does not turn */
 };
 
+/* The layers up to the last of these kinds; those that are no attention, or of a kind that is not asked for, count too.
+ */
+static inline size_t pe_stated_layers_end(const struct pe_stated_kind *kinds, size_t n_kinds)
+{
+    size_t end = 0;
+    for (size_t k = 0; k < n_kinds; k++)
+        for (size_t l = 0; l < kinds[k].n_layers; l++)
+            end = (size_t)kinds[k].layers[l] >= end ? (size_t)kinds[k].layers[l] + 1 : end;
+    return end;
+}
+
 /* The names of the scheme's input in checkpoints, in the form of struct pe_weight_name; NULL: the request can use
  * none of the known names. */
 const char *pe_weight_elsewhere(const char *scheme, const struct pe_request *request, const char *input);

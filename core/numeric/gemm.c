@@ -58,7 +58,7 @@ void pe_gemm_abt_f64(size_t m, size_t n, size_t k, double scale, const void *a, 
 }
 
 /* Small a·b: the kernels of OpenBLAS for AVX-512 copy what meets the last columns into memory that they take for it,
- * and write there without a look whether they got any (kernel/x86_64, [sd]gemm_small_kernel_nn_skylakex.c). They do so
+ * and write there without checking that they got any (kernel/x86_64, [sd]gemm_small_kernel_nn_skylakex.c). They do so
  * for at most half a register of columns and for k from two registers on; such columns are multiplied as a·bᵀ, which
  * takes none, some rows of b at a time. */
 static size_t last_columns(size_t m, size_t n, size_t k, size_t lanes)

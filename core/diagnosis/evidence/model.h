@@ -212,13 +212,13 @@ struct pe_model {
 };
 
 /* Makes the model of an edit, whose memory the plan borrows until pe_model_free. PE_INVALID: such a request cannot be
- * planned, so it is no hypothesis. Without memory the diagnosis fails, whoever asked. */
+ * planned, so it is no hypothesis. Without memory the whole diagnosis fails. */
 enum pe_status pe_model_new(struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model,
                             struct pe_failure *err);
 void pe_model_free(struct pe_model *model);
 /* Are its frequencies rounded to 16 bits, and is that what the evidence shows? Then they are judged in these. */
 bool pe_model_is_cast(const struct pe_model *model);
-/* The same for a fault that measures under the edit so far: false: there is no such model. */
+/* The same for a fault that measures under the edit so far. False: there is no such model. */
 bool pe_edit_model(struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model);
 /* n predicted numbers of a row of tensor t, all transforms applied; and what right f32 code may lose of each, as
  * pe_rounding_tolerance takes it. */

@@ -172,19 +172,9 @@ static void put_ratios(struct keys *k, size_t n_layers)
         put_counts(k, PE_GGUF_COMPRESS_RATIOS, ratios, n_layers);
 }
 
-/* Up to the last layer that a kind has: a request may ask about one kind. */
-static size_t count_layers(const struct pe_gguf_wish *wish)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < wish->n_kinds; i++)
-        for (size_t l = 0; l < wish->kinds[i].n_layers; l++)
-            n = (size_t)wish->kinds[i].layers[l] >= n ? (size_t)wish->kinds[i].layers[l] + 1 : n;
-    return n;
-}
-
 static void put_layers(struct keys *k)
 {
-    size_t n = count_layers(k->wish);
+    size_t n = pe_stated_layers_end(k->wish->kinds, k->wish->n_kinds);
     bool some_slide = false;
     for (size_t i = 0; i < k->wish->n_kinds; i++)
         some_slide |= pe_gguf_slides(k->wish->kinds[i].layer_type);

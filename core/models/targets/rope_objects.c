@@ -125,14 +125,10 @@ static void say_kinds(struct pe_saying *s)
 /* The kind of each layer, where all are known. */
 static void say_layers(struct pe_saying *s)
 {
-    size_t n = 0, end = 0;
-    for (size_t k = 0; k < s->n_kinds; k++) {
-        const struct pe_stated_kind *kind = &s->kinds[k];
-        n += kind->n_layers;
-        for (size_t i = 0; i < kind->n_layers; i++)
-            end = (size_t)kind->layers[i] >= end ? (size_t)kind->layers[i] + 1 : end;
-    }
-    if (n != end) /* others are no attention, and have no object */
+    size_t n = 0;
+    for (size_t k = 0; k < s->n_kinds; k++)
+        n += s->kinds[k].n_layers;
+    if (n != pe_stated_layers_end(s->kinds, s->n_kinds)) /* others are no attention, and have no object */
         return;
     struct pe_value *types = pe_values_room(s->values, (n + 1) * sizeof *types);
     s->failed |= !types;
