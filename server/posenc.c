@@ -71,7 +71,9 @@ static int answer(struct line *line)
         return listing_completion(line);
     if (command->kind == ENDPOINT && line->n_operands)
         return trouble("%s takes options, no word \"%s\"", command->name, line->operands[0]);
-    output_choose(line);
+    int status = output_choose(line);
+    if (status)
+        return status;
     if (command->kind == MODEL)
         return of_model(line);
     if (command->kind == SCHEMES)

@@ -69,13 +69,20 @@ static const char *rule_of(const struct pe_value *rope)
 
 /* ---- A finding about a tool ---- */
 
+/* Is the kind a rotation that the tool reads? */
+static bool turns_in_both(const struct pe_explain *ex, const struct pe_dialect_reader *tool, size_t k)
+{
+    const struct pe_reading *ours = &ex->kinds[k].own;
+    return ours->config && ours->turn.n && tool->readings[k].config;
+}
+
 /* The kinds for which the tool's number at this path differs from ours; path NULL: whose rotation differs. */
 static unsigned kinds_apart(const struct pe_explain *ex, const struct pe_dialect_reader *tool, const char *path)
 {
     unsigned kinds = 0;
     for (size_t k = 0; k < ex->n_text; k++) {
         const struct pe_reading *ours = &ex->kinds[k].own, *theirs = &tool->readings[k];
-        if (!ours->config || !theirs->config || !ours->turn.n)
+        if (!turns_in_both(ex, tool, k))
             continue;
         double a = path ? pe_config_number(ours->config, path, 0) : 0;
         double b = path ? pe_config_number(theirs->config, path, 0) : 0;
@@ -152,12 +159,20 @@ static void blame_dropped_base(struct pe_findings *f, const struct facts *facts,
                                unsigned kinds)
 {
     char at[PE_POINTER_MAX];
+    size_t k = 0;
+    while (!kinds && k < f->ex->n_text && !turns_in_both(f->ex, tool, k))
+        k++;
+    if (k == f->ex->n_text) /* it reads no rotation */
+        return;
     point_at_object(f->ex, facts, kinds, at);
     struct pe_finding *finding = blame(f, PE_THETA_DROPPED, at, "rope_theta", tool, kinds, "base");
-    finding->is_note = !kinds;
-    if (!kinds)
-        finding->pattern = "{label} does not read rope_parameters, but base {taken} is also the default of the "
-                           "model's class.";
+    if (kinds)
+        return;
+    finding->is_note = true;
+    finding->found = pe_config_at(f->ex->kinds[k].own.config, "base");
+    finding->taken = pe_config_at(tool->readings[k].config, "base");
+    finding->pattern = "{label} does not read rope_parameters, but base {taken} is also the default of the "
+                       "model's class.";
 }
 
 static void find_base(struct pe_findings *f, const struct facts *facts)

@@ -28,7 +28,7 @@ bool digest_is_same(const uint8_t *a, const uint8_t *b);
  *
  *   # NAME TOKEN read|write [requests=N/s] [work=SECONDS/s] [streams=N]      (also /m and /h)
  *   alice  Vn3kQ8r0YxJ2mB7tLw5z                                    write
- *   batch  sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  read requests=100/s streams=4
+ *   batch  sha256:a6c2b1e0f3d44c5b8f7e9d0a1b2c3d4e5f60718293a4b5c6d7e8f90123456789  read requests=100/s streams=4
  *
  * A token itself is never kept, only its SHA-256, and never printed. Every function may be called from any thread. */
 

@@ -79,6 +79,12 @@ static bool read_secret(const char *word, uint8_t *digest)
     return true;
 }
 
+/* The placeholders of deploy/tokens.example are public. */
+static bool is_placeholder(const char *word)
+{
+    return strncmp(word + (strncmp(word, "sha256:", 7) == 0 ? 7 : 0), "REPLACE-ME", 10) == 0;
+}
+
 static bool read_access(const char *word, enum api_access *access)
 {
     bool may_write = strcmp(word, "write") == 0;
@@ -93,6 +99,8 @@ static const char *read_line(char *text, struct token *token)
     char *access = strtok_r(NULL, blanks, &rest);
     if (!name || !is_name(name))
         return "the first word is not a NAME: up to 64 of A-Z a-z 0-9 . _ -, beginning with a letter or digit";
+    if (secret && is_placeholder(secret))
+        return "the second word is the example's TOKEN; replace it by your own (openssl rand -hex 24)";
     if (!secret || !read_secret(secret, token->digest))
         return "the second word is not a TOKEN: up to 512 of A-Z a-z 0-9 - . _ ~ + / and = at its end, or sha256: and "
                "64 hexadecimal digits";
@@ -132,6 +140,10 @@ static bool add_line(struct table *table, char *text, unsigned line, const char 
         return fail(error, path, line, why);
     if (!check_new(table, &token, path, error))
         return false;
+    uint8_t easy[DIGEST_BYTES];
+    digest_make("test", 4, easy);
+    if (digest_is_same(token.digest, easy))
+        log_warn("--token-file %s, line %u: the TOKEN is the word test, which everybody guesses", path, line);
     table->tokens[table->n++] = token;
     return true;
 }

@@ -7,7 +7,7 @@
     turned = posenc.rotate(q=q, k=k, preset="qwen2.5-vl", segments=[...]).q
     maps = posenc.attention(scheme="alibi", tokens=["The", "dog"], num_heads=8, head_dim=64)
 
-    posenc.check(my_cos, name="cos", preset="llama-3.1")     # in a port's test: raises Mismatch, which says what differs
+    posenc.check(cos=my_cos, sin=my_sin, preset="llama-3.1") # in a port's test: raises Mismatch, which says what differs
     posenc.assert_matches(my_rope, preset="llama-3.1")       # the same of a function my_rope(q, positions)
     with posenc.watch(model) as seen:                        # what a model's own modules have, while it runs once
         model(**inputs)

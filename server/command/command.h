@@ -81,8 +81,10 @@ int line_body(const struct line *line, struct bytes *body, const char **type);
 
 /* ---- output.c ---------------------------------------------------------------------------------------------------- */
 
-/* Adds the format that the ending of -o or a terminal asks for, unless the line names one. */
-void output_choose(struct line *line);
+/* Adds the format that the ending of -o or a terminal asks for, unless the line names one. Another ending is trouble.
+ */
+#define OUTPUT_ENDINGS ".npy .npz .safetensors .json .raw .png .txt"
+int output_choose(struct line *line);
 
 /* Asks api/ and writes its answer. Returns the exit status. */
 int output_ask(const struct line *line, const char *method, const char *path);

@@ -28,7 +28,7 @@ static const struct own_option {
     {"request", "FILE", "a request as JSON, whose fields the options override; - is standard input"},
     {"hf", "DIR|FILE", "the configuration of a model, hf_config: config.json or the folder that has it"},
     {"output", "FILE",
-     "where the answer goes; its ending is the format: .npy .npz .safetensors .json .raw .png .txt. "
+     "where the answer goes; its ending is the format: " OUTPUT_ENDINGS ". "
      "Several tensors to x.npy become x.NAME.npy. Also -o FILE"},
     {"help", "", "this text, or after a command its fields"},
     {"version", "", "the version"},
@@ -107,8 +107,9 @@ int listing_help(const struct command *command)
         for (size_t i = 0; commands[i].name; i++)
             printf("  %-12s %s\n", commands[i].name, commands[i].does);
         puts(
-            "\nThe exit status is 0 if all is well, 1 if a check or a diagnosis finds a difference, 2 for any "
-            "trouble.\n"
+            "\nThe exit status is 0 if it is done, the tensor fits or is explained; 1 if a check finds a difference or "
+            "a "
+            "diagnosis no explanation; 2 for any trouble.\n"
             "A terminal gets a heat map or a table, a pipe or file the service's JSON, or what the ending of -o says.\n"
             "\nOptions (posenc COMMAND --help lists the fields of a command, posenc schemes NAME those of a scheme):");
     }

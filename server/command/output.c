@@ -24,20 +24,32 @@ static unsigned columns(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 8 ? size.ws_col : 80;
 }
 
-void output_choose(struct line *line)
+/* Is there a device or a pipe, whose name has no ending? */
+static bool is_no_file(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
+}
+
+int output_choose(struct line *line)
 {
     static const char *const endings[][2] = {{".npy", "npy"},   {".npz", "npz"}, {".safetensors", "safetensors"},
                                              {".json", "json"}, {".raw", "raw"}, {".png", "png"},
                                              {".txt", "text"}};
     if (line->format)
-        return;
+        return DONE;
     for (size_t i = 0; line->output && i < sizeof endings / sizeof *endings; i++)
         if (ends_with(line->output, endings[i][0])) {
             line->format = endings[i][1];
-            return;
+            return DONE;
         }
+    if (line->output && !is_no_file(line->output))
+        return trouble("the ending of %s is no format; there are " OUTPUT_ENDINGS
+                       ", and --format for a file of another "
+                       "name",
+                       line->output);
     if (line->output || line->command->shows == AS_JSON || !isatty(STDOUT_FILENO))
-        return;
+        return DONE;
     char number[16];
     snprintf(number, sizeof number, "%u", columns());
     line->format = "text";
@@ -45,10 +57,11 @@ void output_choose(struct line *line)
     if (line->command->shows == EITHER && !line->outputs)
         line->outputs = "[]";
     if (!is_picture)
-        return;
+        return DONE;
     line_add(&line->query, "columns", number);
     if (is_plain())
         line_add(&line->query, "ascii", "true");
+    return DONE;
 }
 
 /* ---- Writing ---- */

@@ -197,6 +197,19 @@ def test_several_tensors_get_a_file_each(folder, tmp_path):
     assert posenc("encode", "--scheme", "rope", "--len", 3, "-o", "/dev/null").returncode == 0 and not os.path.isfile("/dev/null")
 
 
+@pytest.mark.parametrize("name", ["x.pt", "x.unknown", "x"])
+def test_a_file_whose_ending_is_no_format_is_refused(tmp_path, name):
+    words = "encode", "--scheme", "rope", "--len", 3, "-o", name
+    done = posenc(*words, cwd=tmp_path)
+    assert done.returncode == 2 and not done.stdout and f"the ending of {name} is no format" in done.stderr.decode() and not os.listdir(tmp_path)
+    assert posenc(*words, "--format", "json", cwd=tmp_path).returncode == 0 and json.loads((tmp_path / name).read_text())["scheme"] == "rope"
+
+
+def test_the_statuses_of_the_help_are_those_of_the_page():
+    words = [part for part in ("explained", "no explanation", "trouble") for text in (posenc("--help"), posenc("--print-man")) if part not in text.stdout.decode().replace("\n", " ")]
+    assert not words
+
+
 def test_a_check_says_what_differs_and_where(folder):
     """The example of the guide: two lines, and the status."""
     (folder / "Qwen2-7B").mkdir()

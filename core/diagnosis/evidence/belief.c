@@ -37,11 +37,32 @@ static enum pe_status merge(struct pe_diagnosis *d, struct pe_failure *err)
     return pe_inherit(b->inheritance, &request, err);
 }
 
+/* A size that the plan refuses and that no field states: it follows from the shape of the tensor, which is blamed. */
+static void blame_shape(const struct pe_diagnosis *d, struct pe_failure *err)
+{
+    const struct pe_inheritance *in = d->belief.inheritance;
+    const char *tensor = pe_evidence_name(&d->evidence, 0), *refused = err->pointer + (*err->pointer == '/');
+    for (size_t i = d->belief.n_stated; i < in->n; i++) {
+        const struct pe_field *f = &in->fields[i];
+        if (f->value.kind != PE_INTEGER || !pe_same(f->name, refused))
+            continue;
+        if (err->leave_at)
+            err->detail[err->leave_at] = '\0';
+        size_t used = strlen(err->detail);
+        snprintf(err->detail + used, sizeof err->detail - used, pe_text("; %s follows from the shape of %s"), f->name,
+                 tensor);
+        snprintf(err->pointer, sizeof err->pointer, "/%s", tensor);
+        return;
+    }
+}
+
 void pe_belief_blame(const struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_request request = {.fields = d->request->fields, .n_fields = d->request->n_fields};
-    if (d->belief.inheritance)
+    if (d->belief.inheritance) {
+        blame_shape(d, err);
         pe_inherit_blame(d->belief.inheritance, &request, err);
+    }
     if (d->belief.ids.kind == PE_ARRAY && pe_same(err->pointer, "/positions"))
         snprintf(err->pointer, sizeof err->pointer, "/position_ids");
 }
@@ -365,7 +386,7 @@ enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_failure *err)
         fold_batch(d);
     if (!status)
         status = merge(d, err);
-    b->n_stated = status ? 0 : b->inheritance->n;
+    b->n_stated = b->inheritance ? b->inheritance->n : 0;
     return status;
 }
 

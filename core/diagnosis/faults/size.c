@@ -318,7 +318,7 @@ const struct pe_fault pe_fault_zero_row = {FAULT_TEXT("zero_row", "size", SIZE, 
                                            .n_fits = 1,
                                            .fit_rank = 0};
 
-/* The finite number found where the model has -infinity. */
+/* The number found where the model has -infinity first. */
 static double mask_of(const struct pe_diagnosis *d, const struct pe_model *m)
 {
     const struct pe_sample *s = &d->sample;
@@ -340,7 +340,7 @@ static bool set_mask_value(struct pe_diagnosis *d, size_t i, struct pe_edit *edi
         return false;
     edit->transforms.mask_value = mask_of(d, m);
     pe_model_free(m);
-    if (edit->transforms.mask_value <= -100)
+    if (isfinite(edit->transforms.mask_value) && edit->transforms.mask_value <= -100)
         return true;
     edit->transforms.mask_value = (double)NAN;
     return false;

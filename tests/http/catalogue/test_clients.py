@@ -166,6 +166,12 @@ def test_a_padded_batch_is_checked_with_its_mask(posenc, client):
     assert str(caught.value).splitlines()[0].startswith("Positions count the columns, padding included")
 
 
+def test_the_check_that_the_docstring_shows_runs(posenc, client):
+    my_cos, my_sin = client.encode(preset="llama-3.1", len=16)
+    [shown] = re.findall(r"^    posenc(\.check\(.*?\)) ", posenc.__doc__, re.M)
+    assert eval("client" + shown, {"client": client, "my_cos": my_cos, "my_sin": my_sin}).fits
+
+
 def test_check_says_in_one_line_what_a_port_does_wrong(client, posenc):
     angles = rotary(16, 64, 500000.0)
     first, second = np.random.default_rng(2).standard_normal((2, 1, 2, 16, 32))

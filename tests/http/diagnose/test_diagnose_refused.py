@@ -47,6 +47,8 @@ REFUSED = {
     "NaN in q": ({**ROPE, "q": [[1.0, 2.0, "NaN", 4.0]], "q_out": Q}, ("/q",), ["NaN"]),
     "NaN in q_out": ({**ROPE, "q_out": [[1.0, 2.0, "NaN", 4.0]], "q": Q}, ("/q_out",), ["NaN"]),
     "NaN in bias": ({"bias": [[["NaN"]]]}, ("/bias",), ["NaN"]),
+    "a bias beside a table of other heads": ({"scheme": "t5", "bias": tensor([12, 4, 4]), "table": tensor([32, 3])}, ("/bias",), ["num_heads is 12", "makes it 3; num_heads follows from the shape of bias"]),
+    "a table of a row more": ({"scheme": "learned", "encoding": tensor([197, 32]), "table": tensor([1, 197, 32])}, ("/encoding",), ["dim follows from the shape of encoding"]),
     "an unknown scheme": ({"scheme": "rop", **PAIRS}, ("/scheme",), ["rope"]),
     "an unknown field": ({**ROPE, **PAIRS, "layuot": "half"}, ("/layuot",), ["layout"]),
     "a field of another scheme": ({**ROPE, **PAIRS, "slopes": [1.0]}, ("/slopes",), ["slopes"]),

@@ -146,3 +146,12 @@ def test_turns_in_place_of_radians_and_findings_without_a_factor(server):
     assert (first["code"], first["meaning"]) == ("scaled", "1/(2*pi)")
     for sent in (w, w[::-1].copy()):
         assert diagnose(server, {"scheme": "rope", "head_dim": 64, "inv_freq": inline(Tensor(rounded(sent, "f32"), "f32"))})["findings"][0]["meaning"] is None
+
+
+def test_a_mask_that_is_right_is_no_mistake(server):
+    """Hidden keys have -inf, as the belief has it: no explanation, also none that is equally good, says "-inf instead of -inf"."""
+    distance = np.abs(np.subtract.outer(np.arange(8), np.arange(8)))
+    half = np.where(np.triu(np.ones((8, 8), bool), 1), -np.inf, 2.0 ** -np.arange(2, 10)[:, None, None] * distance)
+    answer = diagnose(server, {"scheme": "alibi", "num_heads": 8, "causal": True, "bias": inline(Tensor(half, "f32"))})
+    assert answer["explained"] and answer["candidates"][0]["also"]
+    assert not [one for candidate in answer["candidates"] for one in (candidate, *candidate["also"]) if "mask_value" in one["codes"]]

@@ -105,6 +105,13 @@ def test_a_base_that_is_dropped_and_equal(server):
     assert agreeing(answer) == TOOLS
 
 
+def test_a_base_of_a_tool_that_refuses_is_no_finding(server):
+    """transformers 4 refuses the sections, so it takes no base; it was "base null is also the default"."""
+    rope = {"rope_type": "default", "rope_theta": 500000, "partial_rotary_factor": 0.5, "mrope_section": [8, 12, 12]}
+    answer = explain(server, hf_config={"model_type": "glm46v", "text_config": {"model_type": "glm4v_text", "hidden_size": 4096, "num_attention_heads": 32, "rope_parameters": rope}})
+    assert answer["readers"]["transformers4"]["refuses"] and not [f for f in answer["findings"] if f["reader"] == "transformers4"]
+
+
 def test_qwen(server):
     assert agreeing(explain(server, hf_config=QWEN)) == TOOLS
     answer = explain(server, hf_config=QWEN5)

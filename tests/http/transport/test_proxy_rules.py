@@ -224,6 +224,9 @@ def test_tls_and_http_2_are_the_proxys(name, posencd, tmp_path, monkeypatch):
         for version, number in (("--http2", b"2"), ("--http1.1", b"1.1")):
             assert curl(version, target) == (posencd.get(target).body, number + b" 200")
             assert curl(version, "/encode", "-d", '{"scheme":"rope","len":50,"format":"raw"}') == (posencd.get(target).body, number + b" 200")
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "encode", "arguments": {"scheme": "rope", "len": 1}}}
+        told = curl("--http1.1", "/mcp", "-H", "Content-Type: application/json", "-H", "X-Forwarded-Proto: http", "-d", json.dumps(message))[0]
+        assert json.loads(told)["result"]["structuredContent"]["url"].startswith("https://"), "links lead back through the proxy"
 
 
 # ---- Guarded paths ---------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Rights of tokens: the token file, 401 and 403, reloading the file, and the absence of tokens from all output of the
 server."""
+import hashlib
 import signal
 import socket
 import subprocess
@@ -242,10 +243,23 @@ def test_listening_beyond_loopback_without_tokens():
         assert warning not in server.stderr_text()
 
 
-def test_the_example_is_a_token_file():
-    lines = (ROOT / "deploy/tokens.example").read_text().splitlines()
-    with token_server(lines) as server:
-        assert server.get(ASKED, bearer("test")).status == 200 and server.get(ASKED).status == 401
+def test_the_tokens_of_the_example_are_refused_until_each_is_replaced(tmp_path):
+    text = (ROOT / "deploy/tokens.example").read_text()
+    lines = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    for kept in lines:  # any one of them is enough
+        (tmp_path / "tokens").write_text(" ".join(kept) + "\n")
+        done = subprocess.run([POSENCD, "--port", "0", "--token-file", tmp_path / "tokens"], capture_output=True, text=True, timeout=60)
+        assert done.returncode and "line 1: the second word is the example's TOKEN; replace it" in done.stderr, done
+    for i, (_, secret, *_) in enumerate(lines):
+        text = text.replace(secret, hashlib.sha256(b"%d" % i).hexdigest())
+    with token_server(text.splitlines()) as server:
+        assert server.get(ASKED, bearer(hashlib.sha256(b"0").hexdigest())).status == 200 and server.get(ASKED).status == 401
+
+
+def test_a_token_that_everybody_guesses_is_warned_of():
+    for word, is_warned in ("test", True), (READER, False):
+        with token_server([f"reader sha256:{hashlib.sha256(word.encode()).hexdigest()} read"]) as server:
+            assert server.get(ASKED, bearer(word)).status == 200 and ("the TOKEN is the word test" in server.stderr_text()) == is_warned
 
 
 # ---- Another file in its place -----------------------------------------------------------------------------------------------
