@@ -150,7 +150,13 @@ static enum pe_status check_axes(const struct pe_plan *plan, struct pe_failure *
                           : f->segments    ? "/segments"
                           : f->positions.n ? "/positions"
                                            : "/q_positions";
-    if (plan->seq.n_axes == 1 || plan->scheme->has_axes)
+    bool has_axes = plan->seq.n_axes == 1 || plan->scheme->has_axes;
+    if (has_axes && f->segments && !pe_param_find(plan->scheme->info.params, "mrope_section"))
+        return pe_fail(err, pointer,
+                       "segments counts positions as a language model with M-RoPE does, and %s is none; give grid, or "
+                       "positions [axes][n]",
+                       plan->scheme->info.name);
+    if (has_axes)
         return PE_OK;
     return pe_fail(err, pointer,
                    "%s gives %u axes, %s has one; give len or positions [n], or, for positions of each row of a batch, "

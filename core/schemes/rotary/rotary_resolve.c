@@ -159,6 +159,30 @@ static enum pe_status choose_channels(struct pe_plan *plan, struct pe_rotary_res
     return spread(plan, has_sections(now->channels) ? 3 : 2, "channels", err);
 }
 
+/* segments are counted as a language model with M-RoPE counts: a configuration of other axes would get other ids than
+ * its model has. A scheme without a model has M-RoPE's channels by default (channels_of). */
+static enum pe_status check_segments(const struct pe_plan *plan, const struct pe_rotary_resolved *now,
+                                     struct pe_failure *err)
+{
+    bool has_channels = pe_plan_gave(plan, "channels") || sections_of(now->given)->n;
+    if (!plan->seq.has_segments || (has_channels && has_sections(now->channels)))
+        return PE_OK;
+    if (now->given->axes_dim.n)
+        return pe_fail(err, "/segments",
+                       "segments counts positions as a language model with M-RoPE does, not those of "
+                       "axes_dim; give grid, or positions [axes][n]");
+    if (has_channels)
+        return pe_fail(err, "/segments",
+                       "segments counts positions as a language model with M-RoPE does, not those of "
+                       "channels %s; give grid, or positions [axes][n]",
+                       pe_rotary_channel_words[now->channels]);
+    if (plan->inheritance->n_inherited)
+        return pe_fail(err, "/segments",
+                       "segments counts positions as a language model with M-RoPE does; the model named "
+                       "has one axis: give len or positions [n], or channels");
+    return PE_OK;
+}
+
 /* width: what the axes' own widths add up to; unset if they have none. */
 static enum pe_status resolve_axes(struct pe_plan *plan, double share, struct pe_rotary_resolved *now, int64_t *width,
                                    struct pe_failure *err)
@@ -169,6 +193,9 @@ static enum pe_status resolve_axes(struct pe_plan *plan, double share, struct pe
     if (status)
         return status;
     now->channels = channels_of(plan, given);
+    status = check_segments(plan, now, err);
+    if (status)
+        return status;
     if (now->channels != PE_UNSET_WORD)
         return choose_channels(plan, now, err);
     if (given->mrope_section.n)

@@ -182,5 +182,15 @@ def test_too_many_tokens(server):
     assert answer.status == 413 and answer.json()["pointer"] == "/segments/1"
 
 
+@pytest.mark.parametrize("config, words", [
+    ({"preset": "flux.1"}, "axes_dim"), ({"scheme": "rope", "axes_dim": [16, 24, 24]}, "axes_dim"), ({"preset": "dinov3"}, "channels dinov3"),
+    ({"scheme": "rope", "channels": "pixtral"}, "channels pixtral"), ({"preset": "llama-3.1"}, "has one axis"), ({"scheme": "sinusoidal"}, "sinusoidal is none")])
+def test_a_configuration_that_counts_otherwise_refuses(server, config, words):
+    """segments count as a language model with M-RoPE counts: of FLUX the ids would be another model's, merged 2 x 2."""
+    asked = {**config, "segments": [text(3), {"type": "image", "grid": [1, 4, 6]}]}
+    refused(server, "/segments", words, **asked)
+    refused(server, "/segments", words, **asked, position_style="qwen3_vl")
+
+
 def test_schemes_of_one_axis_refuse(server):
     refused(server, "/segments", "one", scheme="xpos", segments=[text(3)])
