@@ -94,6 +94,33 @@ static enum pe_status open_said(const struct pe_value *said, const struct pe_tar
     return PE_OK;
 }
 
+/* Members that state no rotation: what a command line has of any model. */
+static const char sizes[] = "kv-channels|max_position_embeddings|max_model_len|context_length";
+
+/* Is there a number, a word or a list in it that is about positions? */
+static bool states_something(const struct pe_value *v)
+{
+    bool states = v->kind != PE_NULL && v->kind != PE_OBJECT;
+    for (size_t i = 0; v->kind == PE_OBJECT && !states && i < v->object.n; i++)
+        states = !pe_is_among(sizes, v->object.fields[i].name) && states_something(&v->object.fields[i].value);
+    return states;
+}
+
+/* Words of which none is the tool's would be taken for its defaults. */
+static enum pe_status check_words(const struct pe_hearing *h)
+{
+    char list[PE_DETAIL_MAX / 2] = "";
+    if (states_something(h->value))
+        return PE_OK;
+    for (const struct pe_param *row = h->target->info.members; row->name; row++) {
+        size_t used = strlen(list);
+        if (!pe_is_among(sizes, row->name))
+            snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", row->name);
+    }
+    return pe_fail(h->err, "/said", "said has no word of %s about positions; those that it has: %s", h->target->label,
+                   list);
+}
+
 /* Members that are null are not there. */
 static enum pe_status read_members(const struct pe_hearing *h)
 {
@@ -112,6 +139,8 @@ static enum pe_status read_members(const struct pe_hearing *h)
         status = pe_params_read(whole, members, &given, 1, &taken, "/said", h->err);
     if (!status)
         status = h->target->read(h, members);
+    if (!status)
+        status = check_words(h);
     free(fields);
     free(members);
     return status;

@@ -643,11 +643,11 @@ def test_said_refused(server):
     no("/said/value/rope_parameters/thta", "member", said={"to": "transformers5", "value": {"rope_parameters": {"thta": 4}}})
     no("/said/value/general.architecture", "", said={"to": "gguf", "value": {"llama.rope.freq_base": 1e4}})
     no("/said/value/scale_factor", "", said={"to": "torchtune", "value": {"class": "RotaryPositionalEmbeddings", "scale_factor": 8}})
-    no("/head_dim", "do not state", said={"to": "llama.cpp", "value": {}}, head_dim=None)
-    no("/layout", "layout", said={"to": "llama.cpp", "value": {}}, layout=None)
+    no("/head_dim", "do not state", said={"to": "llama.cpp", "value": {"rope-freq-base": 5000}}, head_dim=None)
+    no("/layout", "layout", said={"to": "llama.cpp", "value": {"rope-freq-base": 5000}}, layout=None)
     no("/layer_type", "not used", said={"to": "llama.cpp", "value": {}}, layer_type="full_attention")
     no(("/said", "/preset"), "exclude", said={"to": "llama.cpp", "value": {}}, preset="llama-3.1")
-    no("/scheme", "alibi", said={"to": "llama.cpp", "value": {}}, scheme="alibi")
+    no("/scheme", "alibi", said={"to": "llama.cpp", "value": {"rope-freq-base": 5000}}, scheme="alibi")
 
 
 @pytest.mark.parametrize("target, member, value, sentence", [
@@ -760,15 +760,27 @@ def test_a_whole_command_line(server, to):
     assert np.array_equal(again, frequencies(server, **plain))
     for path in ("/explain", "/translate"):
         assert server.ask(path, **fields).json()["model"]["ignored"] == ignored
-    echoed = server.ask("/encode", **{**fields, "said": {"to": "llama.cpp", "value": {}, "ignored": ["-m"]}}, len=1, data=False).json()
+    echoed = server.ask("/encode", **{**fields, "said": {"to": "llama.cpp", "value": {"rope-freq-base": 5000}, "ignored": ["-m"]}}, len=1, data=False).json()
     assert echoed["said"] == {"to": "llama.cpp", "ignored": ["-m"]}
     wrong = server.post("/encode", {**fields, "said": {"to": "llama.cpp", "value": {}, "ignored": [4]}, "len": 1})
     assert wrong.status == 422 and wrong.json()["pointer"] == "/said/ignored"
+
+
+@pytest.mark.parametrize("to, member, said", [
+    ("llama.cpp", "rope-freq-base", "hello"), ("llama.cpp", "yarn-orig-ctx", "llama-server -m model.gguf -c 4096 --temp 0.5"), ("llama.cpp", "rope-scale", ""),
+    ("llama.cpp", "rope-scaling", "llama_model_loader: - kv 17: llama.rope.freq_base f32 = 500000.000000"),
+    ("vllm", "hf_overrides", "vllm serve Qwen/Qwen3-8B --max-model-len 4096"), ("megatron", "rotary-base", "torchrun pretrain_gpt.py --num-layers 32"),
+    ("transformers5", "rope_parameters", {}), ("transformers5", "rope_parameters", {"rope_parameters": {"rope_theta": None}}), ("vllm", "hf_overrides", {"hf_overrides": {}}),
+    ("mlx", "dims", {}), ("transformers4", "rope_theta", {"max_position_embeddings": 4096, "rope_scaling": None}), ("megatron", "rotary-base", "--kv-channels 64"), ("x_transformers", "interpolation_factor", {"dim": None}), ("exllamav2", "rotary_embedding_base", {})])
+def test_words_of_which_none_is_the_tools_are_no_defaults(server, to, member, said):
+    for path in ("/encode", "/explain", "/translate"):
+        sequence = {"len": 1} if path == "/encode" else {}
+        refused(server, "/said", "no word of", member, path=path, said={"to": to, "text" if isinstance(said, str) else "value": said}, head_dim=64, layout="half", **sequence)
 
 
 def test_what_is_ignored_is_bounded(server):
     text = " ".join(f"--other-{i} {'x' * 9}" for i in range(90)) + " --" + "é" * 90 + " --rope-freq-base 5000 --other-1"
     answer = server.ask("/encode", said={"to": "llama.cpp", "text": text}, head_dim=64, layout="half", len=1, data=False).json()
     assert answer["said"]["ignored"] == [f"--other-{i}" for i in range(64)] and answer["config"]["base"] == 5000
-    answer = server.ask("/encode", said={"to": "llama.cpp", "text": "--" + "é" * 90 + " a"}, head_dim=64, layout="half", len=1, data=False).json()
+    answer = server.ask("/encode", said={"to": "llama.cpp", "text": "--" + "é" * 90 + " a --rope-freq-base 5000"}, head_dim=64, layout="half", len=1, data=False).json()
     assert answer["said"]["ignored"] == ["--" + "é" * 63]
