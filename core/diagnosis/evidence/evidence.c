@@ -6,6 +6,7 @@
 #include "core/request/request.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +46,31 @@ void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint6
     read_some(&e->tensors[t], is_text, pe_evidence_element(e, t, row, col0), step, n, out);
     for (size_t i = 0; e->view.is_negative[t] && i < n; i++)
         out[i] = -out[i];
+}
+
+static bool is_informative(double x)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%.1e", x); /* two digits */
+    return x != 0 && fabs(x) != 1 && (float)strtod(text, NULL) != (float)x;
+}
+
+size_t pe_evidence_informative(const struct pe_evidence *e)
+{
+    unsigned waves = PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) |
+                     PE_EVIDENCE_BIT(ANGLES) | PE_EVIDENCE_BIT(LADDER);
+    uint64_t each = e->n_rows * e->row_len;
+    size_t n = 0;
+    if (!(waves >> e->kind->id & 1) || (!e->is_typed && (!e->is_text[0] || each > PE_SAMPLE_MAX)))
+        return PE_INFORMATIVE_MIN;
+    for (size_t i = 0; e->is_typed && i < e->n_typed; i++)
+        n += is_informative(e->typed[i].value);
+    for (uint64_t i = 0; !e->is_typed && n < PE_INFORMATIVE_MIN && i < each * e->n_tensors; i++) {
+        double x;
+        pe_evidence_read(e, i / each, i % each / e->row_len, i % e->row_len, 1, &x);
+        n += is_informative(x);
+    }
+    return n < PE_INFORMATIVE_MIN ? n : PE_INFORMATIVE_MIN;
 }
 
 uint64_t pe_evidence_element(const struct pe_evidence *e, size_t t, uint64_t row, uint64_t col)

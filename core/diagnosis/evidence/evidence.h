@@ -146,6 +146,11 @@ struct pe_evidence {
 
 /* Writes numbers col0 … col0+n-1 of a row of tensor t as doubles (JSON numbers rounded to f32). */
 void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
+/* Numbers of JSON text that tell one wave from another: not 0 or ±1, with three digits or more. At most
+ * PE_INFORMATIVE_MIN are counted, and so many is the answer for tensors that are binary or no waves. Many
+ * configurations give the same few numbers, so fewer identify none. */
+enum { PE_INFORMATIVE_MIN = 8 };
+size_t pe_evidence_informative(const struct pe_evidence *e);
 /* Are its numbers integers, whatever the dtype? */
 bool pe_evidence_is_whole(const struct pe_evidence *e);
 /* Is a row 0 in every tensor? */

@@ -43,7 +43,7 @@ const struct pe_fault pe_fault_uninitialised = {FAULT_TEXT(
     "The frequencies look like memory that nobody wrote.",
     "The frequencies look like memory that nobody wrote, as after a buffer is created empty and never filled: "
     "`found` has the first pair that cannot be right.")};
-/* Far; nearly the belief; nearly something else; of two matrices. */
+/* Far; nearly the belief; nearly something else; of two matrices; too few numbers. */
 static const char *const of_unexplained[] = {
     "No configuration that was tried gives the tensor; `ruled_out` lists the best of each kind.",
     "The tensor is nearly what you believe: the largest error is {nearest.max_error}, at "
@@ -51,6 +51,9 @@ static const char *const of_unexplained[] = {
     "Nothing that was tried gives the tensor; the nearest is {nearest.codes}, with a largest error of "
     "{nearest.max_error}, at {worst.output}[{worst.index}].",
     "{found.missing} rows of w_believed are nowhere in w_found.",
+    "The tensor has {found.numbers} numbers that tell configurations apart (not 0 or 1, with three digits or more); to "
+    "identify one without a configuration takes {found.needed}. Send more rows, a configuration, or the numbers that "
+    "/diagnose/probe asks for.",
 };
 
 const struct pe_fault pe_fault_unexplained = {FAULT_TEXTS("unexplained", "finding", FINDING, 0, "unexplained",

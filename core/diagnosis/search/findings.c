@@ -314,13 +314,19 @@ static void put_uninitialised(struct pe_diagnosis *d, struct pe_node *list)
 
 static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list)
 {
-    enum { FAR, NEARLY_BELIEVED, NEARLY_OTHER } sentence = FAR;
+    enum { FAR, NEARLY_BELIEVED, NEARLY_OTHER, OF_MATRICES, TOO_LITTLE } sentence = FAR;
     const struct pe_candidate *first = &a->candidates[0];
     struct pe_node *node = put_finding(list, &pe_fault_unexplained.info, "");
     put_nearest(a, node);
     if (a->n > 0 && first->all.verdict == PE_NEAR && first->all.worst.is_any) {
         pe_answer_misfit(d, &first->all.worst, node, "worst");
         sentence = first->explanation.h.n > 0 ? NEARLY_OTHER : d->belief.is_given ? NEARLY_BELIEVED : FAR;
+    }
+    if (pe_is_too_little(d)) {
+        struct pe_node *found = pe_put_object(node, "found");
+        pe_put_integer(found, "numbers", (int64_t)pe_evidence_informative(&d->evidence));
+        pe_put_integer(found, "needed", PE_INFORMATIVE_MIN);
+        sentence = TOO_LITTLE;
     }
     finish_finding(d, node, pe_fault_unexplained.info.details[sentence], NULL);
 }

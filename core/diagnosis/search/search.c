@@ -334,6 +334,11 @@ static void level_three(struct pe_search *s)
 
 /* ---- All levels ---- */
 
+bool pe_is_too_little(const struct pe_diagnosis *d)
+{
+    return !d->belief.is_given && pe_evidence_informative(&d->evidence) < PE_INFORMATIVE_MIN;
+}
+
 static size_t count_singles(const struct pe_diagnosis *d)
 {
     size_t n = 0;
@@ -432,7 +437,7 @@ enum pe_status pe_search(struct pe_diagnosis *d, struct pe_failure *err)
     for (size_t i = 0; i < PE_N_FAULT_KINDS; i++)
         d->of_kind[i].score.verdict = PE_NOT_JUDGED;
     s.status = open_search(&s, d);
-    if (!s.status)
+    if (!s.status && !pe_is_too_little(d))
         run(&s);
     free(s.singles);
     free(s.paired);

@@ -53,6 +53,8 @@ void pe_hypothesis_wonder(const struct pe_diagnosis *d, const struct pe_edit *ed
 int pe_explanation_compare(const struct pe_explanation *a, const struct pe_explanation *b);
 /* Fills d->best, d->of_kind, d->searched. */
 enum pe_status pe_search(struct pe_diagnosis *d, struct pe_failure *err);
+/* No belief, and fewer than PE_INFORMATIVE_MIN numbers: nothing is tried. */
+bool pe_is_too_little(const struct pe_diagnosis *d);
 
 /* ---- The search ---- */
 

@@ -1,15 +1,18 @@
 """/diagnose on the wire: the ways a tensor comes in, the form of the answer, languages, figures. What is found in which tensor is in
 test_diagnose.py; here one table that NumPy computes in a line stands for all."""
+import base64
 import io
 import json
 import urllib.parse
 
 import jsonschema
 import numpy as np
+import pytest
 
 import safetensors_reader
 from asking import inline, refused
 from conftest import start_server
+from diagnosing import diagnose
 from tensors import multipart, npy
 from test_fairness import metric
 from token_files import bearer, token_server
@@ -144,3 +147,25 @@ def test_tokens():
     with token_server(["reader reader-token-0123456 read"]) as server:
         assert server.post("/diagnose", ROTATED).status == 401
         assert server.post("/diagnose", ROTATED, bearer("reader-token-0123456")).status == 200
+
+
+TWO_ROWS = [[0, 1, 0, 1], [0.8415, 0.5403, 0.01, 0.99995]]  # the textbook's, typed
+
+
+@pytest.mark.parametrize("body, numbers", [
+    ({"encoding": TWO_ROWS}, 3), ({"cos": [[1, 1], [0.5403, 0.99995]], "sin": [[0, 0], [0.8415, 0.01]]}, 3), ({"inv_freq": [1, 0.1, 0.01, 0.001]}, 0),
+    ({"values": [{"tensor": "cos", "position": 1, "channel": 0, "value": "0.5403"}, {"tensor": "cos", "position": 2, "channel": 0, "value": "-0.4161"}]}, 2)])
+def test_a_few_typed_numbers_identify_nothing(server, body, numbers):
+    """Of so few many configurations are right: these were explained by base 500000 and position -39978.9."""
+    answer = diagnose(server, body)
+    assert answer["explained"] is False and answer["candidates"] == []
+    [finding] = answer["findings"]
+    assert finding["code"] == "unexplained" and finding["found"] == {"numbers": numbers, "needed": 8} and "/diagnose/probe" in finding["detail"]
+
+
+def test_enough_typed_numbers_identify(server):
+    angles = np.outer(np.arange(3), [1, 0.1, 0.01, 0.001])
+    table = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(3, 8)
+    answer = diagnose(server, {"encoding": table.tolist()})
+    assert answer["explained"] and answer["candidates"][0]["config"]["base"] == 10000 and answer["candidates"][0]["sequence"] == {"len": 3}
+    assert diagnose(server, {"encoding": {"npy": base64.b64encode(npy(table[:2, :2].astype("f4"))).decode()}})["searched"], "binary numbers were not typed"
