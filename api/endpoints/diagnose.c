@@ -267,10 +267,14 @@ static bool probe_read(struct api_request *request)
            api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
 }
 
-/* For a person: a number on each line. */
+/* For a person: a number on each line, or a sentence if there is none. */
 static void print_places(struct api_text *text, const struct pe_value *answer)
 {
     const struct pe_value *places = member_of(answer, "probe");
+    if (!places->list.n) {
+        api_text_put(text, pe_text("there is nothing to look at: no number shows a mistake of this configuration"));
+        api_text_put(text, "\n");
+    }
     for (size_t i = 0; i < places->list.n; i++) {
         const struct pe_value *place = &places->list.items[i];
         for (size_t k = 0; k < place->object.n; k++) {
@@ -304,7 +308,8 @@ static struct api_reply *probe_build(struct api_request *request)
                                                : api_reply_text(200, type, &text);
     if (reply->status == 200)
         reply->is_repeatable = api_request_is_lasting(request);
-    return reply;
+    return reply->status == 200 && api_study_is_sentences(request) ? api_reply_set_language(reply, request->lang)
+                                                                   : reply;
 }
 
 const struct api_steps api_probe = {probe_read, NULL, probe_build, 0};

@@ -275,6 +275,7 @@ static char *whole_of(const struct api_reply *reply, size_t *n)
 {
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
+    api_text_room(&text, 1); /* an empty body is no failed allocation */
     for (uint64_t i = 0; i < reply->body->n_pieces; i++) {
         char *place = api_text_room(&text, reply->body->piece_max + 8);
         if (!place)
@@ -282,7 +283,7 @@ static char *whole_of(const struct api_reply *reply, size_t *n)
         text.n += api_reply_piece(reply, i, place);
     }
     *n = text.n;
-    if (!text.state && text.bytes)
+    if (!text.state)
         return text.bytes;
     api_text_drop(&text);
     return NULL;

@@ -19,8 +19,8 @@
  * block. Then the handler returns NULL. */
 static inline bool api_is_late(struct api_request *request) { return request->is_late = request->must_not_block; }
 
-/* A reply whose body is text, in one piece; takes text. If text has failed or memory runs out, returns the reply for
- * that error. */
+/* A reply whose body is text, in one piece, which may be empty; takes text. If text has failed or memory runs out,
+ * returns the reply for that error. */
 struct api_reply *api_reply_text(int status, const char *content_type, struct api_text *text);
 /* The same for bytes that are freed with free(); NULL counts as a failed allocation. */
 struct api_reply *api_reply_bytes(int status, const char *content_type, char *bytes, size_t n);

@@ -239,6 +239,8 @@ const char *api_reply_media_type(const struct api_reply *reply, const char *path
 
 struct api_reply *api_reply_text(int status, const char *content_type, struct api_text *text)
 {
+    if (!text->state && !text->bytes) /* nothing was added: no failed allocation */
+        return api_reply_lasting(status, content_type, "", 0);
     if (!text->state)
         return api_reply_bytes(status, content_type, text->bytes, text->n);
     struct api_problem problem;

@@ -1,6 +1,7 @@
 /* Whole answers: routes and refusals, every format, pieces, headers. */
 #include "api/formats/format.h"
 #include "api/numbers/numbers.h"
+#include "api/replies/replies.h"
 #include "tests/api/ask.h"
 
 #include <jansson.h>
@@ -337,6 +338,17 @@ TEST(hurried_callers_do_not_wait)
     assert_non_null(reply);
     assert_int_equal(reply->status, 200);
     api_reply_free(reply);
+}
+
+TEST(an_empty_text_is_no_lack_of_memory)
+{
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    struct answer empty = gather(api_reply_text(200, "text/plain", &text));
+    assert_int_equal(empty.n, 0);
+    assert_answer(empty, 200, NULL);
+    text.state = API_TEXT_NO_MEMORY;
+    assert_answer(gather(api_reply_text(200, "text/plain", &text)), 503, NULL);
 }
 
 void tests_begin(void) { api_setup(); }

@@ -235,6 +235,15 @@ def test_get_post_and_query_are_one(server):
     assert len(text.body.decode().splitlines()) == 3 and text.headers["Content-Type"].startswith("text/plain")
 
 
+@pytest.mark.parametrize("language, sentence", [("en", "there is nothing to look at: "), ("zh", "没有可查看的数：")])
+@pytest.mark.parametrize("config", [{"scheme": "none"}, {"hf_config": {"model_type": "mamba"}}, {"hf_config": {"model_type": "rwkv"}}], ids=str)
+def test_without_a_number_the_text_is_a_sentence(server, config, language, sentence):
+    assert ask(server, **config)["probe"] == []
+    answer = server.post("/diagnose/probe", config, {"Accept": "text/plain", "Accept-Language": language})
+    assert answer.status == 200 and answer.body.decode().startswith(sentence) and answer.body.count(b"\n") == 1, answer
+    assert answer.headers["Content-Language"] == language
+
+
 REFUSED_PROBES = {
     # name: (fields, pointer, words)
     "count": ({"count": 33}, "/count", ["32"]),
