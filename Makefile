@@ -232,7 +232,7 @@ $(BUILD)/posencd: $(BUILD)/obj/server/main.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE
 	$(link) $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 # Asks api/ in process: no server, no socket.
-$(BUILD)/posenc: $(call objects,$(COMMAND_C)) $(LIB_API) $(LIB_CORE)
+$(BUILD)/posenc: $(call objects,$(COMMAND_C) server/process/process.c) $(LIB_API) $(LIB_CORE)
 	$(link) $^ $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 # Names that posenc.h declares are exported, as POSENC_0; everything else is hidden.

@@ -91,18 +91,6 @@ static void tame_heap(const struct options *options)
     mallopt(M_TRIM_THRESHOLD, 2 * MAPPED_MIN);
 }
 
-/* OpenBLAS starts a thread for each processor when it is loaded, each with a buffer, and asks again without end while
- * it gets none; it would then neither compute nor let the process end. It reads its environment only at that time, so
- * where address space is limited the program starts anew. Without /proc it goes on. */
-static void start_without_blas_threads(char **argv)
-{
-    static const char *const name = "OPENBLAS_NUM_THREADS";
-    const char *given = getenv(name);
-    if (process_address_room() == UINT64_MAX || (given && strcmp(given, "1") == 0) || setenv(name, "1", 1) != 0)
-        return;
-    execv("/proc/self/exe", argv);
-}
-
 /* Refuses limits under which requests would never end, or the process would die, instead of being refused one by one.
  */
 static bool has_room(const struct options *options)
@@ -330,7 +318,7 @@ static void fill_standard_streams(void)
 int main(int argc, char **argv)
 {
     static struct server server;
-    start_without_blas_threads(argv);
+    process_start_without_blas_threads(argv);
     fill_standard_streams();
     char error[OPTIONS_TEXT_BYTES];
     int code = EXIT_SUCCESS;

@@ -4,7 +4,9 @@
  * there is one reader of fields, one set of refusals, and the bytes of an answer are those of the service. Here is what
  * each command does; command/ has the words of a command line, the way of an answer to its place, and what is printed
  * from rows. */
+#include "core/inside.h"
 #include "server/command/command.h"
+#include "server/process/process.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -87,6 +89,19 @@ static int answer(struct line *line)
 
 /* ---- The start ---- */
 
+/* A matrix product needs a buffer, for which OpenBLAS asks without end. Commands that look something up have none. */
+static int check_room(const struct command *command)
+{
+    uint64_t room = process_address_room();
+    if (command->kind != ENDPOINT || room == UINT64_MAX)
+        return DONE;
+    if (room < PE_GEMM_BYTES)
+        return trouble("the limit of address space (ulimit -v) leaves %llu MiB; %s needs %llu: raise it",
+                       (unsigned long long)room >> 20, command->name, (unsigned long long)PE_GEMM_BYTES >> 20);
+    pe_gemm_reserve(1);
+    return DONE;
+}
+
 static int no_command(const char *name)
 {
     const char *names[32] = {NULL};
@@ -113,6 +128,7 @@ static int run(int argc, char **argv)
     if (!(line.command = command_find(argv[1])))
         return no_command(argv[1]);
     int status = line_read(&line, argc - 2, argv + 2);
+    status = status ? status : check_room(line.command);
     status = status ? status : answer(&line);
     free(line.query.p);
     return status;
@@ -120,7 +136,9 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    process_start_without_blas_threads(argv);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of file sizes then fails, as one to a full disk does */
     api_setup();
     pe_gemm_setup();
     pe_speak_in(listing_lang());

@@ -66,6 +66,15 @@ static void on_end_signal(void *self, int signum)
     loop_timer_start(shutdown->drain, 0, DRAIN_LOOK_MS);
 }
 
+/* The limit of processor time (ulimit -t). The signal repeats every second, so a second one is no wish to end at once.
+ */
+static void on_time_limit(void *self, int signum)
+{
+    struct shutdown *shutdown = self;
+    if (shutdown->stage == SHUTDOWN_SERVING)
+        on_end_signal(self, signum);
+}
+
 bool shutdown_setup(struct shutdown *shutdown, const struct options *options, struct loops *loops,
                     struct stored *stored, const struct supervisor *supervisor)
 {
@@ -76,7 +85,8 @@ bool shutdown_setup(struct shutdown *shutdown, const struct options *options, st
     shutdown->supervisor = supervisor;
     shutdown->drain = loop_timer_new(loop, look_at_drain, shutdown);
     return shutdown->drain && loop_on_signal(loop, SIGTERM, on_end_signal, shutdown) &&
-           loop_on_signal(loop, SIGINT, on_end_signal, shutdown);
+           loop_on_signal(loop, SIGINT, on_end_signal, shutdown) &&
+           loop_on_signal(loop, SIGXCPU, on_time_limit, shutdown);
 }
 
 bool shutdown_has_ended(const struct shutdown *shutdown) { return shutdown->stage == SHUTDOWN_STOPPED; }

@@ -300,16 +300,19 @@ int listing_man(void)
         print_roff(own_options[i].does);
         puts(".");
     }
-    puts(".PP\n.B posenc COMMAND \\-\\-help\nlists the fields of a command,\n.B posenc schemes NAME\nthose of a "
-         "scheme.\n"
-         ".SH EXIT STATUS\n0: done; the tensor fits; it is explained. 1: a check differs; a diagnosis has no "
-         "explanation. "
-         "2: trouble, with one line on standard error.\n"
-         ".SH ENVIRONMENT\n.TP\n.B LANG\nChinese texts if it begins with zh, else English.\n.TP\n.B NO_COLOR\nHeat "
-         "maps are "
-         "drawn with plain characters, as they are where TERM is dumb.\n"
-         ".SH EXAMPLES\n.nf\nposenc encode \\-\\-scheme rope \\-\\-len 2048 \\-o rope.safetensors\nposenc check "
-         "\\-\\-hf "
-         "Qwen2\\-7B \\-\\-q q.npy \\-\\-q\\-out o.npy\n.fi\n.SH SEE ALSO\nposencd(8)");
+    puts(
+        ".PP\n.B posenc COMMAND \\-\\-help\nlists the fields of a command,\n.B posenc schemes NAME\nthose of a "
+        "scheme.\n"
+        ".SH EXIT STATUS\n0: done; the tensor fits; it is explained. 1: a check differs; a diagnosis has no "
+        "explanation. "
+        "2: trouble, with one line on standard error.\nA signal that ends it leaves no file behind.\n"
+        ".SH ENVIRONMENT\n.TP\n.B LANG\nChinese texts if it begins with zh, else English.\n.TP\n.B NO_COLOR\nHeat "
+        "maps are "
+        "drawn with plain characters, as they are where TERM is dumb.\n"
+        ".TP\n.B OPENBLAS_NUM_THREADS\n1 where a limit of address space (ulimit \\-v) leaves no room for a thread when "
+        "the program is loaded.\n"
+        ".SH EXAMPLES\n.nf\nposenc encode \\-\\-scheme rope \\-\\-len 2048 \\-o rope.safetensors\nposenc check "
+        "\\-\\-hf "
+        "Qwen2\\-7B \\-\\-q q.npy \\-\\-q\\-out o.npy\n.fi\n.SH SEE ALSO\nposencd(8)");
     return DONE;
 }

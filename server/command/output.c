@@ -99,10 +99,11 @@ static void remove_drafts(int signum)
     raise(signum); /* it ends the command when this function returns */
 }
 
-/* A signal that is ignored (nohup) stays ignored. */
+/* Those that end a process unless it catches them, but for SIGPIPE and SIGXFSZ, which main ignores, and those of our
+ * mistakes. A signal that is ignored (nohup) stays ignored. */
 static void watch_signals(void)
 {
-    static const int all[] = {SIGHUP, SIGINT, SIGTERM};
+    static const int all[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGALRM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (signal(all[i], remove_drafts) == SIG_IGN)
             signal(all[i], SIG_IGN);

@@ -23,7 +23,9 @@ void options_print_help(FILE *out)
     }
     for (size_t i = 0; i < OPTIONS_N_ACTIONS; i++)
         fprintf(out, "  --%-28s %s\n", options_actions[i].flag, options_actions[i].text);
-    fputs("\nSIGTERM and SIGINT let running answers finish; a second one ends at once.\n", out);
+    fputs(
+        "\nSIGTERM and SIGINT let running answers finish; a second one ends at once. SIGXCPU lets them finish, too.\n",
+        out);
 }
 
 /* ---- The manual page ---- */
@@ -74,6 +76,7 @@ void options_print_man(FILE *out)
     fputs(
         ".SH EXIT STATUS\n0: ended by a signal, every answer finished. 1: it could not start or serve. 2: an option is "
         "wrong.\n.SH SIGNALS\n.TP\n.B SIGTERM, SIGINT\nRunning answers are finished; a second one ends at once.\n.TP\n"
+        ".B SIGXCPU\nThe limit of processor time is reached: running answers are finished.\n.TP\n"
         ".B SIGHUP\nThe token file, the certificate and the stored files are read again.\n.SH ENVIRONMENT\n.TP\n.B "
         "POSENC_...\nEvery option, as above.\n.SH FILES\n.TP\n.I /etc/posenc/posencd.json\nThe options of the "
         "installed service, as \\-\\-print\\-config prints them.\n.TP\n.I /var/lib/posenc\nThe folder that the service "

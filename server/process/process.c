@@ -198,6 +198,18 @@ uint64_t process_address_room(void)
     return limit > now.virtual_bytes ? limit - now.virtual_bytes : 0;
 }
 
+/* OpenBLAS starts a thread for each processor when it is loaded, each with a buffer, and asks again without end while
+ * it gets none; it would then neither compute nor let the process end. It reads its environment only at that time.
+ * Without /proc the program goes on. */
+void process_start_without_blas_threads(char **argv)
+{
+    static const char *const name = "OPENBLAS_NUM_THREADS";
+    const char *given = getenv(name);
+    if (process_address_room() == UINT64_MAX || (given && strcmp(given, "1") == 0) || setenv(name, "1", 1) != 0)
+        return;
+    execv("/proc/self/exe", argv);
+}
+
 uint64_t process_stack_limit(void) { return soft_limit(RLIMIT_STACK); }
 
 uint64_t process_raise_fds(uint64_t n)

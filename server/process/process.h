@@ -103,6 +103,9 @@ uint64_t process_memory_limit(const char *root);
 uint64_t process_address_room(void);
 uint64_t process_stack_limit(void);
 
+/* Starts the program anew, with one thread of OpenBLAS, where address space is limited. Called first. */
+void process_start_without_blas_threads(char **argv);
+
 /* Raises the limit of open descriptors to n if it is lower; returns the resulting limit. */
 uint64_t process_raise_fds(uint64_t n);
 

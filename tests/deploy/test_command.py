@@ -5,6 +5,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -319,14 +320,36 @@ def begun(folder, *words, **more):
     return process
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2])
 @pytest.mark.parametrize("words", [["--scheme", "sinusoidal", "--len", "2000000", "--dim", "128"],
                                    ["--scheme", "rope", "--len", "2000000", "--head-dim", "128"]], ids=["one file", "a file for each tensor"])
 def test_a_signal_leaves_no_file(tmp_path, words, number):
-    with begun(tmp_path, *words, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as process:  # a shell's & ignores SIGINT
+    def as_usual():
+        signal.signal(number, signal.SIG_DFL)  # a shell's & ignores SIGINT
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    with begun(tmp_path, *words, preexec_fn=as_usual) as process:
         process.send_signal(number)
         assert process.wait(60) == -number and process.stderr.read() == b""
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["t.safetensors", "t.npy"])
+def test_a_limit_of_file_sizes_is_trouble(tmp_path, place):
+    done = posenc("encode", "--scheme", "rope", "--len", 900, "-o", tmp_path / place, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+    assert done.returncode == 2 and done.stderr.decode().endswith(": File too large\n") and done.stderr.count(b"\n") == 1, done
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(SANITIZED, reason="sanitizers reserve more addresses")
+@pytest.mark.parametrize("mib, status", [(64, 2), (120, 2), (160, 2), (320, 0), (640, 0)])
+def test_a_limit_of_address_space_is_trouble_or_enough(tmp_path, mib, status):
+    """OpenBLAS's threads ask for buffers without end; the program has to end all the same. Its code and libraries have 50 MiB."""
+    np.save(tmp_path / "q.npy", Q)
+    done = posenc("attention", "--scheme", "rope", "--q", "q.npy", "--k", "q.npy", "--outputs", "scores", cwd=tmp_path,
+                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20)))
+    assert done.returncode == status and (done.stderr == b"" if status == 0 else b"limit of address space (ulimit -v)" in done.stderr), done
+    assert done.stderr.count(b"\n") == (status == 2) and posenc("schemes", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))).returncode == 0
 
 
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path):

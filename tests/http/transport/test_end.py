@@ -15,8 +15,8 @@ from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, SMALL_BYTES, Client, g
 LOOPS = ["1", "2"]
 
 
-def terminated(server):
-    os.kill(server.pid, signal.SIGTERM)
+def terminated(server, number=signal.SIGTERM):
+    os.kill(server.pid, number)
     assert wait_until(lambda: "draining" in server.stderr_text())
 
 
@@ -97,6 +97,17 @@ def test_new_work_is_refused_while_an_answer_is_sent(loops):
         assert metric(server, 'posenc_rejected_total{reason="draining"}') >= 5
         assert len(reader.file.read(MEDIUM_BYTES)) == MEDIUM_BYTES and reader.is_closed()
         assert server.process.wait(10) == 0
+
+
+def test_a_limit_of_processor_time_begins_the_end():
+    """Its signal repeats every second of work; that is no wish to end at once."""
+    with start_server() as server, Client(server, receive_buffer=4096) as reader:
+        reader.send(post(MEDIUM))
+        assert reader.head()[0] == 200
+        terminated(server, signal.SIGXCPU)
+        os.kill(server.pid, signal.SIGXCPU)
+        assert ask(server, get("/readyz"))[0] == 503
+        assert len(reader.file.read(MEDIUM_BYTES)) == MEDIUM_BYTES and server.process.wait(10) == 0
 
 
 def test_a_large_body_gets_its_refusal_whole():
