@@ -207,6 +207,8 @@ int line_add_model(struct line *line, const char *path)
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
         bytes_add(&inside, "/config.json");
     int status = read_file(inside.p, &content);
+    if (!status && content.n && strlen(content.p) != content.n)
+        status = trouble("cannot read %s: it has a byte 0, so it is no JSON", inside.p);
     if (!status)
         line_add(&line->query, "hf_config", content.n ? content.p : "");
     free(content.p);

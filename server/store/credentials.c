@@ -107,19 +107,21 @@ static void read_lines(struct credentials *now, char *text)
     }
 }
 
-static bool read_file(struct credential_source *source)
+/* NULL, or why it cannot be read. */
+static const char *read_file(struct credential_source *source)
 {
     char text[FILE_BYTES_MAX + 1];
     struct stat status;
     int fd = open(source->file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     ssize_t n = fd < 0 || fstat(fd, &status) != 0 ? -1 : read(fd, text, FILE_BYTES_MAX);
-    int kept = errno;
+    int reason = n == FILE_BYTES_MAX ? EFBIG : errno;
     if (fd >= 0)
         close(fd);
-    errno = kept;
-    if (n < 0)
-        return false;
+    if (n < 0 || n == FILE_BYTES_MAX)
+        return strerror(reason);
     text[n] = '\0';
+    if (strlen(text) != (size_t)n)
+        return "it has a byte 0, so it is no text";
     struct credentials now = {.region = ""};
     memcpy(now.region, source->now.region, sizeof now.region); /* the environment's, if the file has none */
     read_lines(&now, text);
@@ -127,7 +129,7 @@ static bool read_file(struct credential_source *source)
     source->status = status;
     explicit_bzero(text, sizeof text);
     credentials_wipe(&now);
-    return true;
+    return NULL;
 }
 
 static bool has_changed(const struct credential_source *source)
@@ -141,13 +143,12 @@ static bool has_changed(const struct credential_source *source)
 
 static void read_again(struct credential_source *source)
 {
-    bool is_lost = !read_file(source);
-    if (is_lost && !source->is_lost)
-        log_warn("--store-credentials %s cannot be read: %s; the keys that it had are used", source->file,
-                 strerror(errno));
-    else if (!is_lost)
+    const char *why = read_file(source);
+    if (why && !source->is_lost)
+        log_warn("--store-credentials %s cannot be read: %s; the keys that it had are used", source->file, why);
+    else if (!why)
         log_info("--store-credentials %s is read again", source->file);
-    source->is_lost = is_lost;
+    source->is_lost = why;
 }
 
 /* ---- The whole ------------------------------------------------------------------------------------------------- */
@@ -164,13 +165,13 @@ struct credential_source *credential_source_new(const char *file, char *error)
     memcpy(source->file, file, n);
     snprintf(source->now.region, sizeof source->now.region, "us-east-1");
     read_environment(&source->now);
-    bool fine = !*file || read_file(source);
-    if (!fine)
-        snprintf(error, CREDENTIALS_ERROR_BYTES, "--store-credentials %.200s: %s", file, strerror(errno));
+    const char *why = *file ? read_file(source) : NULL;
+    if (why)
+        snprintf(error, CREDENTIALS_ERROR_BYTES, "--store-credentials %.200s: %s", file, why);
     else if (*file && !*source->now.access_key)
         snprintf(error, CREDENTIALS_ERROR_BYTES,
                  "--store-credentials %.200s has no line aws_access_key_id = …, aws_secret_access_key = …", file);
-    if (fine && (!*file || *source->now.access_key))
+    if (!why && (!*file || *source->now.access_key))
         return source;
     credential_source_free(source);
     return NULL;

@@ -16,8 +16,8 @@
 
 enum { FILE_BYTES_MAX = 1 << 20 }; /* a chain of certificates has some ten thousand bytes */
 
-/* The whole text; NULL: errno gives the reason. */
-static char *read_text(const char *path)
+/* The whole text, of *n_bytes bytes; NULL: errno gives the reason. */
+static char *read_text(const char *path, size_t *n_bytes)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     char *text = fd < 0 ? NULL : calloc(1, FILE_BYTES_MAX + 1);
@@ -30,6 +30,7 @@ static char *read_text(const char *path)
     int reason = n > 0 ? EFBIG : errno;
     if (fd >= 0)
         close(fd);
+    *n_bytes = used;
     if (n == 0)
         return text;
     free(text);
@@ -40,12 +41,17 @@ static char *read_text(const char *path)
 /* "-----BEGIN … -----" is what the library looks for; a file in another form it would only call an error. */
 static char *read_pem(const char *flag, const char *path, const char *what, char *error, size_t n_error)
 {
-    char *text = read_text(path);
+    size_t n = 0;
+    char *text = read_text(path, &n);
     const char *begin = text ? strstr(text, "-----BEGIN ") : NULL;
-    if (begin && strstr(begin, what))
+    bool is_text = text && strlen(text) == n; /* the library would read it to its first byte 0 */
+    if (is_text && begin && strstr(begin, what))
         return text;
     snprintf(error, n_error, "--tls-%s %.200s: %s%s", flag, path,
-             text ? "there is no PEM block in it that is a " : strerror(errno), text ? what : "");
+             is_text ? "there is no PEM block in it that is a "
+             : text  ? "it has a byte 0, so it is no PEM"
+                     : strerror(errno),
+             is_text ? what : "");
     if (text)
         explicit_bzero(text, FILE_BYTES_MAX);
     free(text);

@@ -167,6 +167,17 @@ def test_a_config_may_begin_with_a_mark_or_blanks(tmp_path, begin):
     assert posenc("encode", "--request", tmp_path / "request.json").stdout == posenc("encode", "--scheme", "rope", "--len", 2).stdout
 
 
+def test_a_file_is_read_beyond_a_byte_0(tmp_path):
+    """What follows it is not passed over in silence: it is no JSON, for the service, too."""
+    (tmp_path / "config.json").write_bytes(b'{"model_type":"llama","hidden_size":64,"num_attention_heads":2}\0,"rope_theta":5}')
+    (tmp_path / "request.json").write_bytes(b'{"scheme":"rope","len":2}\0')
+    for words in (["explain", "config.json"], ["explain", "-"], ["translate", "."], ["encode", "--len", 2, "--hf", "."], ["encode", "--request", "request.json"]):
+        with open(tmp_path / "config.json", "rb") as text:
+            done = posenc(*words, cwd=tmp_path, stdin=text)
+        assert done.returncode == 2 and not done.stdout and len(done.stderr.splitlines()) == 1, (words, done)
+        assert b"a byte 0" in done.stderr or b"a NUL byte" in done.stderr, (words, done)
+
+
 def test_options_override_the_request(folder):
     (folder / "all.json").write_text(json.dumps({"scheme": "rope", "layout": "interleaved", "len": 9, "head_dim": 4, "format": "npy", "outputs": ["sin"], "scaling": {"type": "linear", "factor": 2}}))
     done = posenc("encode", "--request", "all.json", "--len", 3, "--format", "json", "--outputs", "cos", "--scaling.type", "default", cwd=folder)

@@ -202,8 +202,10 @@ def test_options_that_do_not_fit(tmp_path):
     assert "http://HOST:PORT" in refused("--store", "s3://a", "--store-endpoint", "http://user:word@localhost")
     assert "--store-cache" in refused("--store", "s3://a", "--store-endpoint", "http://x", "--store-cache", str(tmp_path / "none"))
     assert "--store-credentials" in refused("--store", "s3://a", "--store-endpoint", "http://x", "--store-credentials", str(tmp_path / "none"))
-    (tmp_path / "empty").write_text("nothing")
-    assert "aws_access_key_id" in refused("--store", "s3://a", "--store-endpoint", "http://x", "--store-credentials", str(tmp_path / "empty"))
+    key = "aws_access_key_id=a\naws_secret_access_key=b\n"
+    for text, words in ("nothing", "aws_access_key_id"), (key + "\0", "byte 0"), (key + "#" * 16384, "too large"):
+        (tmp_path / "keys").write_text(text)
+        assert words in refused("--store", "s3://a", "--store-endpoint", "http://x", "--store-credentials", str(tmp_path / "keys"))
 
 
 def serves(server):

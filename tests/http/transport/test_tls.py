@@ -139,6 +139,8 @@ def test_bad_files_are_refused_at_the_start(files, tmp_path):
     said = ended("--tls-cert", crt, "--tls-key", str(tmp_path / "none"))
     assert "--tls-key" in said and "PEM" in said and "SECRET" not in said
     assert "--tls-key" in ended("--tls-cert", crt, "--tls-key", crt)
+    (tmp_path / "more").write_bytes((files / "a.crt").read_bytes() + b"\0more")
+    assert "byte 0" in ended("--tls-cert", str(tmp_path / "more"), "--tls-key", key)
     assert "--tls-cert and --tls-key" in ended("--tls-cert", str(tmp_path / "broken"), "--tls-key", key)
     assert "--tls-cert and --tls-key may not belong together" in ended("--tls-cert", crt, "--tls-key", str(files / "b.key"))
 
