@@ -128,15 +128,36 @@ export class Posenc {
 
 /* ---- the head of a GGUF file ---- */
 
-const GGUF = { STRING: 8, ARRAY: 9, FLAG: 7, F32: 0, WINDOW: 1 << 20, LONG: 1024, LIST: 65536, NAME: 65535 };
+const GGUF = { WINDOW: 1 << 20, LONG: 1024, LIST: 65536, NAME: 65535, KEYS: 65536, TENSORS: 1 << 20, OTHERS: 64 };
+const GGUF_TYPES = ['u8', 'i8', 'u16', 'i16', 'u32', 'i32', 'f32', 'bool', 'string', 'array', 'u64', 'i64', 'f64']; // by their numbers
 const GGUF_NUMBERS = {
-  0: ['getUint8', 1], 1: ['getInt8', 1], 2: ['getUint16', 2], 3: ['getInt16', 2], 4: ['getUint32', 4], 5: ['getInt32', 4],
-  6: ['getFloat32', 4], 7: ['getUint8', 1], 10: ['getBigUint64', 8], 11: ['getBigInt64', 8], 12: ['getFloat64', 8],
+  u8: ['getUint8', 1], i8: ['getInt8', 1], u16: ['getUint16', 2], i16: ['getInt16', 2], u32: ['getUint32', 4], i32: ['getInt32', 4],
+  f32: ['getFloat32', 4], bool: ['getUint8', 1], u64: ['getBigUint64', 8], i64: ['getBigInt64', 8], f64: ['getFloat64', 8],
 };
+/* The keys that are read, behind the architecture's name and a dot, by the types as which llama.cpp reads them. */
+const GGUF_STORED = {
+  u32: 'block_count nextn_predict_layers leading_dense_block_count context_length embedding_length attention.key_length '
+    + 'attention.key_length_swa attention.key_length_mla rope.dimension_count rope.dimension_count_swa attention.sliding_window '
+    + 'rope.scaling.original_context_length attention.relative_buckets_count attention.temperature_length',
+  f32: 'rope.freq_base rope.freq_base_swa rope.scaling.factor rope.scale_linear rope.scaling.attn_factor rope.scaling.alpha '
+    + 'rope.scaling.yarn_log_multiplier rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow rope.scaling.yarn_ext_factor '
+    + 'rope.scaling.yarn_attn_factor attention.compress_rope_freq_base attention.max_alibi_bias attention.temperature_scale attention.scale',
+  bool: 'rope.scaling.finetuned',
+  string: 'rope.scaling.type',
+  'u32, u32[], i32[]': 'attention.head_count',
+  'u32[], i32[]': 'rope.dimension_sections attention.compress_ratios',
+  'u32, u32[], i32[], bool[]': 'attention.sliding_window_pattern',
+};
+const GGUF_KEYS = new Map(Object.entries(GGUF_STORED).flatMap(([types, keys]) => keys.split(' ').map((key) => [key, types])));
 const GGUF_TENSORS = ['rope_freqs.weight', 'rope_factors_long.weight', 'rope_factors_short.weight'];
-const GGUF_GENERAL = ['general.architecture', 'general.alignment', 'general.name'];
 
-/* Reads a Blob by slices. What is passed over is not read, unless it is in the slice at hand. */
+/* A number as JSON has it: in words if it is not finite. */
+const spelled = (x) => (Number.isFinite(x) ? x : String(x));
+
+/* Before the first dot, and behind it. */
+const parted = (name) => { const dot = name.indexOf('.'); return dot < 0 ? [name, ''] : [name.slice(0, dot), name.slice(dot + 1)]; };
+
+/* Reads a Blob by slices, with the refusals of the service. What is passed over is not read, unless it is in the slice at hand. */
 class Gguf {
   #blob; #view = new DataView(new ArrayBuffer(0)); #start = 0; #at = 0;
 
@@ -144,8 +165,12 @@ class Gguf {
 
   refuse(what) { throw new Error(`no GGUF file that can be read: ${what}`); }
 
+  has(n) { return n <= this.#blob.size - this.#at; }
+
+  need(n) { if (!this.has(n)) this.refuse(`it ends at byte ${this.#blob.size}, ${n} more are needed at byte ${this.#at}`); }
+
   pass(n) {
-    if (n > this.#blob.size - this.#at) this.refuse(`it ends at byte ${this.#blob.size}, ${n} more are needed at byte ${this.#at}`);
+    this.need(n);
     this.#at += n;
     return this.#at - n;
   }
@@ -160,84 +185,150 @@ class Gguf {
     return at - this.#start;
   }
 
-  async numbers(type, n) {
-    const [get, size] = GGUF_NUMBERS[type] ?? this.refuse(`type ${type}`);
+  async bytes(n) { return new Uint8Array(this.#view.buffer, await this.take(n), n); }
+
+  async numbers(type, n, key) {
+    const [get, size] = GGUF_NUMBERS[type];
     const at = await this.take(n * size);
-    return Array.from({ length: n }, (_, i) => (type === GGUF.FLAG ? this.#view[get](at + i) !== 0 : Number(this.#view[get](at + size * i, true))));
+    const list = Array.from({ length: n }, (_, i) => Number(this.#view[get](at + size * i, true)));
+    if (type !== 'bool') return list.map(spelled);
+    if (list.some((x) => x > 1)) this.refuse(`${key} has a boolean other than 0 and 1`);
+    return list.map((x) => x !== 0);
   }
 
   async number(type) { return (await this.numbers(type, 1))[0]; }
 
-  /* Undefined: longer than is kept. */
-  async string(most = GGUF.NAME) {
-    const n = await this.number(10);
-    if (n > most) return void this.pass(n);
-    const at = await this.take(n);
-    return new TextDecoder('utf-8', { fatal: true }).decode(new Uint8Array(this.#view.buffer, at, n));
+  text(bytes, what) {
+    if (bytes.includes(0)) this.refuse(`${what} is not UTF-8`);
+    try { return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes); } catch { return this.refuse(`${what} is not UTF-8`); }
   }
 
-  async array(kept) {
-    const [type, n] = [await this.number(4), await this.number(10)];
-    if (type === GGUF.STRING) {
-      for (let i = 0; i < n; i += 1) this.pass(await this.number(10));
-      return undefined;
+  async string(key, kept) {
+    const n = await this.number('u64');
+    if (!kept) return void this.pass(n);
+    this.need(n);
+    if (n > GGUF.LONG) this.refuse(`${key} is a string of more than ${GGUF.LONG} bytes`);
+    return this.text(await this.bytes(n), key);
+  }
+
+  async type(key) {
+    const number = await this.number('u32');
+    return GGUF_TYPES[number] ?? this.refuse(`${key} has the type ${number}; allowed: at most 12`);
+  }
+
+  async array(key, kept) {
+    const [type, n] = [await this.type(key), await this.number('u64')];
+    if (type === 'array') this.refuse(`${key} is an array of arrays`);
+    if (type === 'string') {
+      this.need(8 * n);
+      for (let i = 0; i < n; i += 1) this.pass(await this.number('u64'));
+      return ['string[]', null];
     }
-    const [, size] = GGUF_NUMBERS[type] ?? this.refuse(`an array of type ${type}`);
-    return kept && n <= GGUF.LIST ? this.numbers(type, n) : void this.pass(n * size);
+    this.need(n * GGUF_NUMBERS[type][1]);
+    if (kept && n > GGUF.LIST) this.refuse(`${key} has more than ${GGUF.LIST} elements`);
+    return [`${type}[]`, kept ? await this.numbers(type, n, key) : void this.pass(n * GGUF_NUMBERS[type][1])];
   }
 
-  async value(kept) {
-    const type = await this.number(4);
-    if (type === GGUF.STRING) return this.string(GGUF.LONG);
-    return type === GGUF.ARRAY ? this.array(kept) : this.number(type);
+  /* Its type and itself. Undefined: it is not kept; null: an integer beyond those that every reader of JSON takes. */
+  async value(key, kept) {
+    const type = await this.type(key);
+    if (type === 'array') return this.array(key, kept);
+    if (type === 'string') return [type, await this.string(key, kept)];
+    const [x] = await this.numbers(type, 1, key);
+    return [type, ['u64', 'i64'].includes(type) && Math.abs(x) > 2 ** 53 ? null : x];
   }
 
+  /* Those about positions, whatever the architecture, with their types; and the alignment. */
   async keys(n) {
-    const keys = {};
+    const keys = new Map();
     for (let i = 0; i < n; i += 1) {
-      const name = await this.string();
-      if (!name) this.refuse('a key without a name, or with one of more than 65535 bytes');
-      const kept = GGUF_GENERAL.includes(name) || !/^(general|tokenizer)\./.test(name);
-      const value = await this.value(kept);
-      if (kept && value !== undefined) keys[name] = value;
+      const length = await this.number('u64');
+      this.need(length);
+      if (!length || length > GGUF.NAME) this.refuse(`a key without a name, or with one of more than ${GGUF.NAME} bytes`);
+      const bytes = await this.bytes(length);
+      const name = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
+      const [, rest] = parted(name);
+      const kept = ['general.architecture', 'general.alignment'].includes(name) || GGUF_KEYS.has(rest) || (rest.startsWith('rope.') && rest !== 'rope.');
+      if (kept) this.text(bytes, 'a key');
+      if (keys.has(name)) this.refuse(`${name} is there twice`);
+      const value = await this.value(name, kept);
+      if (kept) keys.set(name, value);
     }
     return keys;
   }
 
-  /* Those that divide frequencies; null: in the table, but not in this file. */
+  alignment(keys) {
+    const [type, n] = keys.get('general.alignment') ?? ['u32', 32];
+    keys.delete('general.alignment');
+    if (type !== 'u32' || !Number.isInteger(Math.log2(n))) this.refuse(`general.alignment is ${n} as ${type}; allowed: a power of two as u32`);
+    return n;
+  }
+
+  /* The keys of the architecture, with their types checked, and some others, which have no effect. */
+  chosen(keys) {
+    if (!keys.has('general.architecture')) return {};
+    const [type, architecture] = keys.get('general.architecture');
+    if (type !== 'string') this.refuse(`general.architecture is stored as ${type}; llama.cpp reads string and refuses the file`);
+    const chosen = [];
+    let others = 0;
+    for (const [name, [is, value]] of keys) {
+      const [before, rest] = parted(name);
+      const types = before === architecture ? GGUF_KEYS.get(rest) : undefined;
+      if (types && !types.split(', ').includes(is)) this.refuse(`${name} is stored as ${is}; llama.cpp reads ${types} and refuses the file`);
+      const isNamed = types || name === 'general.architecture';
+      if (!isNamed) others += 1;
+      if (isNamed || others <= GGUF.OTHERS) chosen.push([name, value]);
+    }
+    return Object.fromEntries(chosen);
+  }
+
+  /* Its name, without that of the first block, its shape, type and place. Undefined: the file ends before that. */
+  async tensor() {
+    const n = this.has(8) ? await this.number('u64') : this.#blob.size;
+    if (!this.has(n + 4)) return undefined;
+    const name = new TextDecoder().decode(await this.bytes(n));
+    const axes = await this.number('u32');
+    if (axes > 4) this.refuse(`${name.slice(0, 64)} has more than 4 dimensions`);
+    if (!this.has(8 * axes + 12)) return undefined;
+    return { name: name.replace(/^blk\.0\./, ''), shape: await this.numbers('u64', axes), type: await this.number('u32'), offset: await this.number('u64') };
+  }
+
+  /* Those that divide frequencies; null: in the table, but not in this file. Of a table that is cut, none is known. */
   async tensors(n, alignment) {
     const places = {};
     for (let i = 0; i < n; i += 1) {
-      const name = (await this.string() ?? '').replace(/^blk\.0\./, '');
-      const shape = await this.numbers(10, await this.number(4));
-      const [type, offset] = [await this.number(4), await this.number(10)];
+      const tensor = await this.tensor();
+      if (!tensor) return Object.fromEntries(GGUF_TENSORS.map((name) => [name, { needs: null }]));
+      const { name, shape, type, offset } = tensor;
       if (!GGUF_TENSORS.includes(name)) continue;
-      if (type !== GGUF.F32 || shape.length !== 1 || shape[0] > GGUF.LIST) this.refuse(`${name} is no short list of f32`);
+      if (places[name]) this.refuse(`${name} is there twice`);
+      if (type !== 0 || shape.length !== 1 || shape[0] > GGUF.LIST) this.refuse(`${name} is no short list of f32`);
       places[name] = { offset, n: shape[0] };
     }
     const start = Math.ceil(this.#at / alignment) * alignment;
     const lists = {};
     for (const [name, place] of Object.entries(places)) {
       this.#at = start + place.offset;
-      lists[name] = this.#at + 4 * place.n > this.#blob.size ? null : await this.numbers(6, place.n);
+      lists[name] = this.has(4 * place.n) ? await this.numbers('f32', place.n) : null;
     }
     return lists;
   }
 
   async head() {
-    if (this.#blob.size < 4 || await this.number(4) !== 0x46554747) this.refuse('it does not begin with GGUF');
-    const version = await this.number(4);
-    if (version !== 2 && version !== 3) this.refuse(`version ${version}; 2 and 3 are read`);
-    const [tensors, count] = await this.numbers(10, 2);
-    const { 'general.alignment': alignment = 32, ...keys } = await this.keys(count);
-    if (!(alignment >= 1)) this.refuse(`general.alignment is ${alignment}`);
-    const lists = await this.tensors(tensors, alignment);
-    return Object.keys(lists).length ? { ...keys, tensors: lists } : keys;
+    if (this.#blob.size < 4 || await this.number('u32') !== 0x46554747) this.refuse('it does not begin with GGUF');
+    this.need(20);
+    const version = await this.number('u32');
+    const [tensors, count] = await this.numbers('u64', 2);
+    if (version !== 2 && version !== 3) this.refuse(version && !(version & 0xffff) ? 'it was written big-endian' : `version ${version}; 2 and 3 are read`);
+    if (count > GGUF.KEYS || tensors > GGUF.TENSORS) this.refuse(`it has more than ${GGUF.KEYS} keys or ${GGUF.TENSORS} tensors`);
+    const keys = await this.keys(count);
+    const lists = await this.tensors(tensors, this.alignment(keys));
+    return { ...this.chosen(keys), ...Object.keys(lists).length ? { tensors: lists } : {} };
   }
 }
 
 /* The keys about positions of a .gguf file (a File or Blob), as every request takes them: encode({ gguf: await readGguf(file), len: 16 }).
- * Of a file of gigabytes only its head is read, and of that only the keys are kept. */
+ * Of a file of gigabytes only its head is read, and of that only the keys are kept. Throws for a file that the service would refuse. */
 export const readGguf = (blob) => new Gguf(blob).head();
 
 export default Posenc;

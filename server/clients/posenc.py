@@ -1169,10 +1169,25 @@ class _Watch:
 
 # ---- files of models ----
 
-GGUF_NUMBERS = {0: "<u1", 1: "<i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 7: "<u1", 10: "<u8", 11: "<i8", 12: "<f8"}
-GGUF_FLAG, GGUF_STRING, GGUF_ARRAY = 7, 8, 9
+GGUF_TYPES = ("u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64", "f64")  # by their numbers
+GGUF_CODES = {"u8": "<u1", "i8": "<i1", "u16": "<u2", "i16": "<i2", "u32": "<u4", "i32": "<i4", "f32": "<f4", "bool": "<u1", "u64": "<u8", "i64": "<i8", "f64": "<f8"}
+GGUF_STORED = {  # the keys that are read, behind the architecture's name and a dot, by the types as which llama.cpp reads them
+    "u32": "block_count nextn_predict_layers leading_dense_block_count context_length embedding_length attention.key_length "
+           "attention.key_length_swa attention.key_length_mla rope.dimension_count rope.dimension_count_swa attention.sliding_window "
+           "rope.scaling.original_context_length attention.relative_buckets_count attention.temperature_length",
+    "f32": "rope.freq_base rope.freq_base_swa rope.scaling.factor rope.scale_linear rope.scaling.attn_factor rope.scaling.alpha "
+           "rope.scaling.yarn_log_multiplier rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow rope.scaling.yarn_ext_factor "
+           "rope.scaling.yarn_attn_factor attention.compress_rope_freq_base attention.max_alibi_bias attention.temperature_scale attention.scale",
+    "bool": "rope.scaling.finetuned",
+    "string": "rope.scaling.type",
+    "u32, u32[], i32[]": "attention.head_count",
+    "u32[], i32[]": "rope.dimension_sections attention.compress_ratios",
+    "u32, u32[], i32[], bool[]": "attention.sliding_window_pattern",
+}
+GGUF_KEYS = {key: types for types, keys in GGUF_STORED.items() for key in keys.split()}
 GGUF_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
-GGUF_LONG, GGUF_LIST = 1024, 65536  # bytes of a string, elements of a list that are kept
+GGUF_LONG, GGUF_LIST, GGUF_NAME = 1024, 65536, 65535  # bytes of a string, elements of a list that are kept; bytes of a name
+GGUF_MOST_KEYS, GGUF_MOST_TENSORS, GGUF_OTHERS = 65536, 1 << 20, 64  # others: keys about positions that have no effect
 
 
 def read_config(path):
@@ -1195,8 +1210,16 @@ def _source(x):
     return {"gguf": read_gguf(x)} if is_gguf else {"hf_config": read_config(x)}
 
 
+def _spelled(x):
+    """A number as JSON has it: in words if it is not finite."""
+    if math.isfinite(x):
+        return x
+    return "NaN" if math.isnan(x) else "Infinity" if x > 0 else "-Infinity"
+
+
 class _Gguf:
-    """The head of a GGUF file, read key by key: what is not kept is passed by a seek, so gigabytes are never read."""
+    """The head of a GGUF file, read key by key, with the refusals of the service: what is not about positions is passed by a seek, so
+    gigabytes are never read."""
 
     def __init__(self, file, name):
         self.file, self.name = file, name
@@ -1206,108 +1229,175 @@ class _Gguf:
     def refuse(self, what):
         raise ValueError(f"{self.name} is no GGUF file that can be read: {what}")
 
-    def take(self, n):
-        if n > self.size - self.file.tell():
+    def has(self, n):
+        return n <= self.size - self.file.tell()
+
+    def need(self, n):
+        if not self.has(n):
             self.refuse(f"it ends at byte {self.size}, {n} more are needed at byte {self.file.tell()}")
+
+    def take(self, n):
+        self.need(n)
         return self.file.read(n)
 
     def skip(self, n):
-        if n > self.size - self.file.tell():
-            self.refuse(f"it ends at byte {self.size}, {n} more are needed at byte {self.file.tell()}")
+        self.need(n)
         self.file.seek(n, os.SEEK_CUR)
 
     def number(self, code):
         return int.from_bytes(self.take(np.dtype(code).itemsize), "little")
 
-    def string(self, most=65535):
-        """None: longer than is kept."""
-        n = self.number("<u8")
-        if n > most:
-            self.skip(n)
-            return None
+    def text(self, raw, what):
         try:
-            return self.take(n).decode()
+            if b"\0" not in raw:
+                return raw.decode()
         except UnicodeDecodeError:
-            self.refuse("a name or text is not UTF-8")
+            pass
+        return self.refuse(f"{what} is not UTF-8")
 
-    def array(self, kept):
-        kind, n = self.number("<u4"), self.number("<u8")
-        if kind == GGUF_STRING:
+    def string(self, key, kept):
+        n = self.number("<u8")
+        if kept and n > GGUF_LONG:
+            self.need(n)
+            self.refuse(f"{key} is a string of more than {GGUF_LONG} bytes")
+        return self.text(self.take(n), key) if kept else self.skip(n)
+
+    def numbers(self, key, kind, n):
+        raw = self.take(n * np.dtype(GGUF_CODES[kind]).itemsize)
+        array = np.frombuffer(raw, GGUF_CODES[kind])
+        if kind == "bool" and (array > 1).any():
+            self.refuse(f"{key} has a boolean other than 0 and 1")
+        return (array != 0).tolist() if kind == "bool" else [_spelled(x) for x in array.tolist()]
+
+    def kind(self, key):
+        number = self.number("<u4")
+        return GGUF_TYPES[number] if number < len(GGUF_TYPES) else self.refuse(f"{key} has the type {number}; allowed: at most 12")
+
+    def array(self, key, kept):
+        kind, n = self.kind(key), self.number("<u8")
+        if kind == "array":
+            self.refuse(f"{key} is an array of arrays")
+        if kind == "string":
+            self.need(8 * n)
             for _ in range(n):
                 self.skip(self.number("<u8"))
-            return None
-        if kind not in GGUF_NUMBERS:
-            self.refuse(f"an array of type {kind}")
-        if not kept or n > GGUF_LIST:
-            self.skip(n * np.dtype(GGUF_NUMBERS[kind]).itemsize)
-            return None
-        numbers = np.frombuffer(self.take(n * np.dtype(GGUF_NUMBERS[kind]).itemsize), GGUF_NUMBERS[kind])
-        return (numbers != 0 if kind == GGUF_FLAG else numbers).tolist()
+            return "string[]", None
+        self.need(n * np.dtype(GGUF_CODES[kind]).itemsize)
+        if kept and n > GGUF_LIST:
+            self.refuse(f"{key} has more than {GGUF_LIST} elements")
+        return f"{kind}[]", self.numbers(key, kind, n) if kept else self.skip(n * np.dtype(GGUF_CODES[kind]).itemsize)
 
-    def value(self, kept):
-        """None: it is not kept."""
-        kind = self.number("<u4")
-        if kind == GGUF_STRING:
-            return self.string(GGUF_LONG)
-        if kind == GGUF_ARRAY:
-            return self.array(kept)
-        if kind not in GGUF_NUMBERS:
-            self.refuse(f"a value of type {kind}")
-        x = np.frombuffer(self.take(np.dtype(GGUF_NUMBERS[kind]).itemsize), GGUF_NUMBERS[kind])[0]
-        return bool(x) if kind == GGUF_FLAG else x.item()
+    def value(self, key, kept):
+        """Its type and itself. None: it is not kept, or an integer beyond those that every reader of JSON takes."""
+        kind = self.kind(key)
+        if kind == "array":
+            return self.array(key, kept)
+        if kind == "string":
+            return kind, self.string(key, kept)
+        [x] = self.numbers(key, kind, 1)
+        return kind, None if isinstance(x, int) and abs(x) > 1 << 53 else x
 
     def keys(self, n):
+        """Those about positions, whatever the architecture, with their types; and the alignment."""
         keys = {}
         for _ in range(n):
-            name = self.string()
-            if not name:
-                self.refuse("a key without a name, or with one of more than 65535 bytes")
-            kept = name in ("general.architecture", "general.alignment", "general.name") or not name.startswith(("general.", "tokenizer."))
-            value = self.value(kept)
-            if kept and value is not None:
+            n_bytes = self.number("<u8")
+            self.need(n_bytes)
+            if not 0 < n_bytes <= GGUF_NAME:
+                self.refuse(f"a key without a name, or with one of more than {GGUF_NAME} bytes")
+            raw = self.take(n_bytes)
+            name = raw.decode(errors="replace")
+            _, _, rest = name.partition(".")
+            kept = name in ("general.architecture", "general.alignment") or rest in GGUF_KEYS or (rest.startswith("rope.") and rest != "rope.")
+            if kept:
+                name = self.text(raw, "a key")
+            if name in keys:
+                self.refuse(f"{name} is there twice")
+            value = self.value(name, kept)
+            if kept:
                 keys[name] = value
         return keys
 
+    def alignment(self, keys):
+        kind, n = keys.pop("general.alignment", ("u32", 32))
+        if kind != "u32" or n < 1 or n & (n - 1):
+            self.refuse(f"general.alignment is {n} as {kind}; allowed: a power of two as u32")
+        return n
+
+    def chosen(self, keys):
+        """The keys of the architecture, with their types checked, and some others, which have no effect."""
+        if "general.architecture" not in keys:
+            return {}
+        kind, architecture = keys["general.architecture"]
+        if kind != "string":
+            self.refuse(f"general.architecture is stored as {kind}; llama.cpp reads string and refuses the file")
+        chosen, n_others = {}, 0
+        for name, (kind, value) in keys.items():
+            before, _, rest = name.partition(".")
+            types = GGUF_KEYS.get(rest) if before == architecture else None
+            if types and kind not in types.split(", "):
+                self.refuse(f"{name} is stored as {kind}; llama.cpp reads {types} and refuses the file")
+            n_others += not types and name != "general.architecture"
+            if types or name == "general.architecture" or n_others <= GGUF_OTHERS:
+                chosen[name] = value
+        return chosen
+
+    def tensor(self):
+        """Its name, without that of the first block, its shape, type and place. None: the file ends before that."""
+        n = self.number("<u8") if self.has(8) else self.size
+        if not self.has(n + 4):
+            return None
+        name, n_axes = self.take(n), self.number("<u4")
+        if n_axes > 4:
+            self.refuse(f"{name[:64].decode(errors='replace')} has more than 4 dimensions")
+        if not self.has(8 * n_axes + 12):
+            return None
+        shape = [self.number("<u8") for _ in range(n_axes)]
+        return (name[6:] if name.startswith(b"blk.0.") else name).decode(errors="replace"), shape, self.number("<u4"), self.number("<u8")
+
     def tensors(self, n, alignment):
-        """The three that divide frequencies; None: in the table, but not in this file."""
+        """The three that divide frequencies; None: in the table, but not in this file. Of a table that is cut, none is known."""
         places = {}
         for _ in range(n):
-            name = self.string() or ""
-            shape = [self.number("<u8") for _ in range(self.number("<u4"))]
-            kind, offset = self.number("<u4"), self.number("<u8")
-            name = name[6:] if name.startswith("blk.0.") else name
-            if name in GGUF_TENSORS and (kind != 0 or len(shape) != 1 or shape[0] > GGUF_LIST):
+            tensor = self.tensor()
+            if tensor is None:
+                return {name: {"needs": None} for name in GGUF_TENSORS}
+            name, shape, kind, offset = tensor
+            if name not in GGUF_TENSORS:
+                continue
+            if name in places:
+                self.refuse(f"{name} is there twice")
+            if kind != 0 or len(shape) != 1 or shape[0] > GGUF_LIST:
                 self.refuse(f"{name} is no short list of f32")
-            if name in GGUF_TENSORS:
-                places[name] = offset, shape[0]
+            places[name] = offset, shape[0]
         start = -(-self.file.tell() // alignment) * alignment
-        return {name: self.floats(start + offset, n) for name, (offset, n) in places.items()}
+        return {name: self.floats(name, start + offset, n) for name, (offset, n) in places.items()}
 
-    def floats(self, at, n):
+    def floats(self, name, at, n):
         if at + 4 * n > self.size:
             return None
         self.file.seek(at)
-        return np.frombuffer(self.take(4 * n), "<f4").astype(float).tolist()
+        return self.numbers(name, "f32", n)
 
     def head(self):
-        if self.take(4) != b"GGUF":
+        if self.size < 4 or self.take(4) != b"GGUF":
             self.refuse("it does not begin with GGUF")
+        self.need(20)
         version = self.number("<u4")
-        if version not in (2, 3):
-            self.refuse(f"version {version}; 2 and 3 are read")
         n_tensors, n_keys = self.number("<u8"), self.number("<u8")
+        if version not in (2, 3):
+            self.refuse("it was written big-endian" if version and not version & 0xFFFF else f"version {version}; 2 and 3 are read")
+        if n_keys > GGUF_MOST_KEYS or n_tensors > GGUF_MOST_TENSORS:
+            self.refuse(f"it has more than {GGUF_MOST_KEYS} keys or {GGUF_MOST_TENSORS} tensors")
         keys = self.keys(n_keys)
-        alignment = keys.pop("general.alignment", 32)
-        if not isinstance(alignment, int) or alignment < 1:
-            self.refuse(f"general.alignment is {alignment}")
-        tensors = self.tensors(n_tensors, alignment)
-        return {**keys, "tensors": tensors} if tensors else keys
+        tensors = self.tensors(n_tensors, self.alignment(keys))
+        return {**self.chosen(keys), **({"tensors": tensors} if tensors else {})}
 
 
 def read_gguf(path):
     """The keys about positions of a .gguf file, as every request takes them: encode(gguf=read_gguf(path), len=16). The tokenizer is
     passed over, the three tensors that divide frequencies are read: of many gigabytes some hundred KiB. Of a file in several parts
-    the first is enough."""
+    the first is enough. ValueError for a file that the service would refuse: a key twice, one of a type that llama.cpp refuses."""
     with open(path, "rb", buffering=1 << 16) as file:
         return _Gguf(file, os.path.basename(path)).head()
 

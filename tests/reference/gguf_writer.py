@@ -122,6 +122,31 @@ def file(name, **more):
     return head(keys, [("token_embd.weight", (0, 1)), *tensors], **more)
 
 
+def lying(rng):
+    """A head of which something may be wrong: a key twice, of any type and value, bytes changed, the end cut, tensors of any form."""
+    name = rng.choice(["llama", "qwen2", "gemma3", "phi3", "qwen2vl", "bloom"])
+    keys, tensors, *_ = ARCHITECTURES[name]
+    keys, tensors = [k for k in keys if rng.random() < 0.95], list(tensors)
+    rests = [k.partition(".")[2] for k, _, _ in keys if k.startswith(name)] + ["rope.dimension_sections", "rope.scaling.finetuned", "rope.other", "attention.scale"]
+    for _ in range(rng.integers(0, 4)):
+        kind = rng.choice([kind for kind in TYPES if kind != "array"])
+        one = {"string": ["", "yarn", "a" * 1025, b"\xff", b"a\0b"], "bool": [0, 1, 1, 2], "f32": [0.5, np.nan, np.inf, -np.inf], "f64": [0.1, np.nan, -np.inf],
+               "u64": [8, 2**64 - 1], "i64": [8, -(2**63)]}.get(kind, [0, 8, 64])
+        x = one[rng.integers(len(one))]
+        new = f"{rng.choice([name, name, name, 'llama', 'general'])}.{rng.choice([*rests, 'architecture', 'alignment'])}"
+        is_list = rng.random() < 0.3
+        new = (new, f"{kind}[]", [x] * rng.choice([0, 1, 3, 4, 4 if kind == "string" else 65537])) if is_list else (new, kind, x)
+        keys = [k for k in keys if k[0] != new[0] or rng.random() < 0.1]
+        keys.insert(rng.integers(len(keys) + 1), new)
+    if rng.random() < 0.3:
+        form = [(4, 4), (65537,), (), (1, 1, 1, 1, 1), [1.0, 2.0], [np.nan] * 64, [1.0] * 64, []][rng.integers(8)]
+        tensors.append((rng.choice(["", "blk.0.", "blk.1."]) + rng.choice(["rope_freqs.weight", "rope_factors_long.weight", "other"]), form))
+    body = bytearray(head(keys, tensors, version=rng.choice([2, 3, 3, 3, 1, 1 << 24]) if rng.random() < 0.1 else 3))
+    for _ in range(rng.integers(1, 3) if rng.random() < 0.4 else 0):
+        body[rng.integers(len(body))] = rng.integers(256)
+    return bytes(body[: rng.integers(len(body))] if rng.random() < 0.2 else body)
+
+
 def samples():
     """Small heads of both versions and every type."""
     small = [("general.architecture", "string", "llama"), ("llama.attention.key_length", "u32", 8)]
@@ -134,6 +159,5 @@ def samples():
     yield head(small + [("general.alignment", "u32", 64)], [("a", (2, 3)), ("blk.0.rope_freqs.weight", [1, 2, 3, 4])], alignment=64)
     yield head(small + [("llama.rope.freq_base", "f32", 5e5), ("llama.rope.scaling.type", "string", "yarn"), ("llama.rope.scaling.factor", "f32", 4),
                         ("llama.context_length", "u32", 64)])
-    yield head(small + small)
     yield head([("general.architecture", "string", "gemma3"), ("gemma3.attention.key_length", "u32", 8), ("gemma3.block_count", "u32", 6),
                 ("gemma3.attention.sliding_window", "u32", 4), ("gemma3.attention.sliding_window_pattern", "bool[]", [1, 0, 1, 0, 1, 1])])

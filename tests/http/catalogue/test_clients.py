@@ -25,6 +25,7 @@ import safetensors_reader
 from conftest import ROOT, start_server
 from connection import at_once
 from reference import gguf_writer as gguf
+from test_gguf_head import LIES
 from token_files import LINES, READER, token_server
 
 NODE = shutil.which("node")
@@ -348,6 +349,38 @@ def test_every_type_and_both_versions_of_gguf(posenc, tmp_path):
         assert posenc.read_gguf(tmp_path / f"{i}.gguf")["general.architecture"] in ("llama", "gemma3")
 
 
+LYING = [gguf.lying(np.random.default_rng(seed)) for seed in range(300)]
+STORED = {"U32": "u32", "F32": "f32", "BOOL": "bool", "STRING": "string", "ARRAY_U32": "u32[]", "ARRAY_I32": "i32[]", "ARRAY_BOOL": "bool[]"}
+
+
+def test_a_lying_gguf_head_is_refused_as_by_the_service(server, posenc, tmp_path):
+    """Two readers of one format: each file is answered by its bytes exactly if it is answered by its keys, with the same configuration."""
+    path, n_answered = tmp_path / "m.gguf", 0
+    one = {"string": "a", "bool": 1}
+    kinds = [kind + end for kind in gguf.TYPES if kind != "array" for end in ("", "[]")]
+    typed = [gguf.head([("general.architecture", "string", "llama"), ("llama.attention.key_length", "u32", 8)][: 1 + (key != "attention.key_length")]
+                       + [(f"llama.{key}", kind, [one.get(kind[:-2], 8)] if kind.endswith("[]") else one.get(kind, 8))])
+             for key in posenc.GGUF_KEYS for kind in kinds]
+    for i, file in enumerate([*(file for _, file in LIES), *gguf.samples(), *LYING, *typed]):
+        path.write_bytes(file)
+        whole = server.request("POST", "/encode?len=2&data=false", file, {"Content-Type": "application/x-gguf"})
+        try:
+            read = server.post("/encode", {"gguf": posenc.read_gguf(path), "len": 2, "data": False})
+        except ValueError as error:
+            assert whole.status in (400, 422), (i, whole, error)
+            continue
+        assert whole.status == read.status and (whole.status == 422 or whole.json()["config"] == read.json()["config"]), (i, whole, read)
+        n_answered += whole.status == 200
+    assert n_answered > 50
+
+
+def test_the_keys_of_gguf_are_those_of_the_service(folder, posenc):
+    text = (ROOT / "core/models/gguf/keys.h").read_text()
+    rows = re.findall(r'KEY\(\w+, "([\w.]+)",\s+([^)]+)\)', text)
+    assert len(rows) == text.count("KEY(") and {key: types.split(", ") for key, types in posenc.GGUF_KEYS.items()} == {
+        key: [of for name, of in STORED.items() if f"PE_GGUF_{name}" in bits.split(" | ")] for key, bits in rows}
+
+
 def test_of_gigabytes_the_head_is_read(posenc, tmp_path):
     """A file of 8 GiB, with holes: its numbers behind the head are not touched, and a list beyond its end is null."""
     path = tmp_path / "large.gguf"
@@ -361,7 +394,8 @@ def test_of_gigabytes_the_head_is_read(posenc, tmp_path):
 @pytest.mark.parametrize("file,words", [(b"GGML" + bytes(40), "begin with GGUF"), (b"GGUF", "ends at byte 4"),
                                         (gguf.file("llama")[:300], "ends at byte 300"),
                                         (gguf.head([("general.architecture", "string", "llama")], version=1), "version 1"),
-                                        (gguf.head([("general.architecture", "string", "llama")], n_keys=1 << 60), "a key without a name")])
+                                        (gguf.head([("general.architecture", "string", "llama")], n_keys=1 << 60), "more than 65536 keys"),
+                                        (gguf.head([("general.architecture", "string", "llama")], n_keys=9), "a key without a name")])
 def test_a_bad_gguf_file_is_refused_in_words(posenc, tmp_path, file, words):
     (tmp_path / "bad.gguf").write_bytes(file)
     with pytest.raises(ValueError, match=words):
@@ -829,17 +863,26 @@ console.log(JSON.stringify(await Promise.all(process.argv.slice(2).map(read))));
 def test_the_module_reads_a_gguf_file_as_the_other_client_does(folder, posenc, tmp_path):
     (folder / "read_gguf.mjs").write_text(GGUF_SCRIPT)
     large = gguf.head(gguf.ARCHITECTURES["llama"][0] + [("tokenizer.ggml.merges", "string[]", ["a" * 50] * 60000)], gguf.FREQS)
-    files = [*(gguf.file(name) for name in gguf.ARCHITECTURES), *gguf.samples(), gguf.file("llama")[:-40], large]
+    files, lying = [*(gguf.file(name) for name in gguf.ARCHITECTURES), *gguf.samples(), gguf.file("llama")[:-40], large], []
+    for i, file in enumerate([*(file for _, file in LIES), *LYING]):
+        (tmp_path / f"lie{i}.gguf").write_bytes(file)
+        try:
+            posenc.read_gguf(tmp_path / f"lie{i}.gguf")
+            files.append(file)
+        except ValueError:
+            lying.append(file)
+    assert len(files) > 50 and len(lying) > 100
     bad = [b"", b"GGML" + bytes(40), gguf.file("llama")[:300], gguf.head([("general.architecture", "string", "llama")], version=1)]
-    paths = [tmp_path / f"{i}.gguf" for i in range(len(files) + len(bad))]
-    for path, file in zip(paths, [*files, *bad]):
+    paths = [tmp_path / f"{i}.gguf" for i in range(len(files) + len(bad) + len(lying))]
+    for path, file in zip(paths, [*files, *bad, *lying]):
         path.write_bytes(file)
     done = subprocess.run([NODE, "read_gguf.mjs", *map(str, paths)], cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = json.loads(done.stdout, parse_int=float)  # JavaScript has no others
     assert found[: len(files)] == [posenc.read_gguf(path) for path in paths[: len(files)]]
     for message, words in zip(found[len(files) :], ["begin with GGUF", "begin with GGUF", "ends at byte 300", "version 1"]):
         assert words in message
+    assert all(isinstance(message, str) and "no GGUF file that can be read" in message for message in found[len(files) :])
 
 
 @pytest.mark.skipif(not NODE, reason="node is not installed")
