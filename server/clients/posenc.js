@@ -205,8 +205,9 @@ class Gguf {
 
   async string(key, kept) {
     const n = await this.number('u64');
-    if (!kept) return void this.pass(n);
+    if (!kept && (key !== 'general.name' || n > GGUF.LONG)) return void this.pass(n);
     this.need(n);
+    if (!kept) return new TextDecoder('utf-8', { ignoreBOM: true }).decode(await this.bytes(n)).replaceAll('\0', '');
     if (n > GGUF.LONG) this.refuse(`${key} is a string of more than ${GGUF.LONG} bytes`);
     return this.text(await this.bytes(n), key);
   }
@@ -250,9 +251,9 @@ class Gguf {
       const [, rest] = parted(name);
       const kept = ['general.architecture', 'general.alignment'].includes(name) || GGUF_KEYS.has(rest) || (rest.startsWith('rope.') && rest !== 'rope.');
       if (kept) this.text(bytes, 'a key');
-      if (keys.has(name)) this.refuse(`${name} is there twice`);
+      if (kept && keys.has(name)) this.refuse(`${name} is there twice`);
       const value = await this.value(name, kept);
-      if (kept) keys.set(name, value);
+      if (kept || (name === 'general.name' && value[1] != null)) keys.set(name, value);
     }
     return keys;
   }
@@ -275,7 +276,7 @@ class Gguf {
       const [before, rest] = parted(name);
       const types = before === architecture ? GGUF_KEYS.get(rest) : undefined;
       if (types && !types.split(', ').includes(is)) this.refuse(`${name} is stored as ${is}; llama.cpp reads ${types} and refuses the file`);
-      const isNamed = types || name === 'general.architecture';
+      const isNamed = types || ['general.architecture', 'general.name'].includes(name);
       if (!isNamed) others += 1;
       if (isNamed || others <= GGUF.OTHERS) chosen.push([name, value]);
     }

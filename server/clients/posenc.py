@@ -1190,11 +1190,23 @@ GGUF_LONG, GGUF_LIST, GGUF_NAME = 1024, 65536, 65535  # bytes of a string, eleme
 GGUF_MOST_KEYS, GGUF_MOST_TENSORS, GGUF_OTHERS = 65536, 1 << 20, 64  # others: keys about positions that have no effect
 
 
+def _once(members):
+    """An object, which has no key twice: tools differ in which of the two they take."""
+    config = dict(members)
+    if len(config) < len(members):
+        names = [name for name, _ in members]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is there twice")
+    return config
+
+
 def read_config(path):
     """The object of a config.json: a path of the file or of its folder."""
     path = os.path.join(path, "config.json") if os.path.isdir(path) else path
-    with open(path, encoding="utf-8") as file:
-        config = json.load(file)
+    with open(path, encoding="utf-8-sig") as file:  # it may begin with a byte order mark
+        try:
+            config = json.load(file, object_pairs_hook=_once)
+        except RecursionError:
+            raise ValueError(f"{path} is no config.json: its lists are nested too deeply") from None
     if not isinstance(config, dict):
         raise ValueError(f"{path} is no config.json: it holds {_brief(config)}")
     return config
@@ -1260,7 +1272,10 @@ class _Gguf:
         if kept and n > GGUF_LONG:
             self.need(n)
             self.refuse(f"{key} is a string of more than {GGUF_LONG} bytes")
-        return self.text(self.take(n), key) if kept else self.skip(n)
+        if kept:
+            return self.text(self.take(n), key)
+        is_shown = key == "general.name" and n <= GGUF_LONG
+        return self.take(n).decode(errors="replace").replace("\0", "") if is_shown else self.skip(n)
 
     def numbers(self, key, kind, n):
         raw = self.take(n * np.dtype(GGUF_CODES[kind]).itemsize)
@@ -1311,10 +1326,10 @@ class _Gguf:
             kept = name in ("general.architecture", "general.alignment") or rest in GGUF_KEYS or (rest.startswith("rope.") and rest != "rope.")
             if kept:
                 name = self.text(raw, "a key")
-            if name in keys:
+            if kept and name in keys:
                 self.refuse(f"{name} is there twice")
             value = self.value(name, kept)
-            if kept:
+            if kept or (name == "general.name" and value[1] is not None):
                 keys[name] = value
         return keys
 
@@ -1337,8 +1352,9 @@ class _Gguf:
             types = GGUF_KEYS.get(rest) if before == architecture else None
             if types and kind not in types.split(", "):
                 self.refuse(f"{name} is stored as {kind}; llama.cpp reads {types} and refuses the file")
-            n_others += not types and name != "general.architecture"
-            if types or name == "general.architecture" or n_others <= GGUF_OTHERS:
+            is_named = types or name in ("general.architecture", "general.name")
+            n_others += not is_named
+            if is_named or n_others <= GGUF_OTHERS:
                 chosen[name] = value
         return chosen
 

@@ -133,7 +133,7 @@ def lying(rng):
         one = {"string": ["", "yarn", "a" * 1025, b"\xff", b"a\0b"], "bool": [0, 1, 1, 2], "f32": [0.5, np.nan, np.inf, -np.inf], "f64": [0.1, np.nan, -np.inf],
                "u64": [8, 2**64 - 1], "i64": [8, -(2**63)]}.get(kind, [0, 8, 64])
         x = one[rng.integers(len(one))]
-        new = f"{rng.choice([name, name, name, 'llama', 'general'])}.{rng.choice([*rests, 'architecture', 'alignment'])}"
+        new = f"{rng.choice([name, name, name, 'llama', 'general'])}.{rng.choice([*rests, 'architecture', 'alignment', 'name'])}"
         is_list = rng.random() < 0.3
         new = (new, f"{kind}[]", [x] * rng.choice([0, 1, 3, 4, 4 if kind == "string" else 65537])) if is_list else (new, kind, x)
         keys = [k for k in keys if k[0] != new[0] or rng.random() < 0.1]

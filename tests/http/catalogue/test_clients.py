@@ -374,6 +374,22 @@ def test_a_lying_gguf_head_is_refused_as_by_the_service(server, posenc, tmp_path
     assert n_answered > 50
 
 
+@pytest.mark.parametrize("begin, more, status", [
+    (b"", b"", 200), (b"\xef\xbb\xbf", b"", 200), (b"\n", b',"x":"NaN"', 200), (b"", b',"rope_theta":5,"rope_theta":6', 400), (b"", b',"x":{"":1,"":1}', 400),
+    (b"", b',"rope_theta":NaN', 400), (b"", b',"x":' + b"[" * 3000 + b"]" * 3000, 400), (b"", b',"x":"\0"', 400), (b"", b',"x":"\xff"', 400), (b"", b',"x":"\\ud800"', 400),
+    (b"", b',"x":"\t"', 400), (b"", b',"x":01', 400), (b"", b',', 400)], ids=range(13))
+def test_a_config_is_read_as_by_the_service(server, posenc, tmp_path, begin, more, status):
+    config = begin + b'{"model_type":"llama","hidden_size":64,"num_attention_heads":2%s}' % more
+    (tmp_path / "config.json").write_bytes(config)
+    assert server.post("/encode", b'{"len":2,"data":false,"hf_config":%s}' % config.lstrip(b"\xef\xbb\xbf")).status == status
+    try:
+        read = server.post("/encode", json.dumps({"hf_config": posenc.read_config(tmp_path), "len": 2, "data": False}).encode())
+    except ValueError:
+        assert status == 400
+    else:
+        assert read.status == status
+
+
 def test_the_keys_of_gguf_are_those_of_the_service(folder, posenc):
     text = (ROOT / "core/models/gguf/keys.h").read_text()
     rows = re.findall(r'KEY\(\w+, "([\w.]+)",\s+([^)]+)\)', text)
