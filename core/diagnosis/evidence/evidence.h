@@ -217,8 +217,11 @@ struct pe_sample {
     double *expected, *phase; /* [n]: scratch of the hypothesis under evaluation */
 };
 
-/* Why a list inv_freq is no ladder, at its first pair: "not_finite", "negative", "zero", "above_one", "not_falling";
- * NULL: it may be one, or the evidence is another. */
+/* Does the list inv_freq fall, in (0, 1], but for zeros at its end? */
+bool pe_ladder_falls(const struct pe_evidence *e);
+
+/* Why a list inv_freq is uninitialised memory, and at which pair: "not_finite", "denormal" (of f32), "not_smooth"
+ * (another sign, a zero before other numbers, or a jump); NULL: it is not, or the evidence is another. */
 struct pe_oddity {
     const char *why;
     uint64_t pair;

@@ -10,6 +10,7 @@
 #include "core/diagnosis/diagnosis.h"
 #include "core/request/request.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -255,46 +256,43 @@ static enum pe_status read_ladder(struct pe_diagnosis *d, struct pe_failure *err
 
 /* ---- Memory that was never written ---- */
 
-static bool is_infinite(const double *w, size_t c, size_t n)
-{
-    (void)n;
-    return !isfinite(w[c]);
-}
-
-static bool is_negative(const double *w, size_t c, size_t n)
-{
-    (void)n;
-    return w[c] < 0;
-}
-
-/* Zeros at the end, behind a positive number, are pairs that do not turn. */
-static bool is_zero(const double *w, size_t c, size_t n)
+/* Zeros at the end are pairs that do not turn. */
+static size_t count_turning(const double *w, size_t n)
 {
     while (n > 0 && w[n - 1] == 0)
         n--;
-    return w[c] == 0 && (c < n || n == 0 || w[n - 1] < 0);
+    return n;
 }
 
-static bool is_above_one(const double *w, size_t c, size_t n)
+bool pe_ladder_falls(const struct pe_evidence *e)
 {
-    (void)n;
-    return w[c] > 1;
+    double w[PE_HEAD_DIM_MAX];
+    pe_evidence_read(e, 0, 0, 0, (size_t)e->row_len, w);
+    size_t n = count_turning(w, (size_t)e->row_len);
+    bool falls = n > 0;
+    for (size_t c = 0; c < n; c++)
+        falls &= w[c] > 0 && w[c] <= (c > 0 ? nextafter(w[c - 1], 0) : 1);
+    return falls;
 }
 
-static bool is_no_fall(const double *w, size_t c, size_t n)
+/* The pair at which the logarithms bend most, by more than 10 octaves, or the first that is 64 octaves from pair 0; n:
+ * none. A rule bends by its factor, and a ladder spans its base, at most 2^40, times the factor. */
+static size_t find_jump(const double *w, size_t n)
 {
-    (void)n;
-    return c > 0 && w[c] >= w[c - 1] && w[c] != 0;
+    enum { SPAN = 64 };
+    double most = 10;
+    size_t pair = 0;
+    while (pair < n && fabs(log2(fabs(w[pair] / w[0]))) <= SPAN)
+        pair++;
+    for (size_t c = 1; c + 1 < n; c++) {
+        double bend = fabs(log2(fabs(w[c - 1])) - 2 * log2(fabs(w[c])) + log2(fabs(w[c + 1])));
+        if (bend > most) { /* the place where it begins is clearer than the pair that is far */
+            most = bend;
+            pair = c;
+        }
+    }
+    return pair;
 }
-
-static const struct {
-    const char *why;
-    bool (*holds)(const double *w, size_t c, size_t n);
-} oddities[] = {{"not_finite", is_infinite},
-                {"negative", is_negative},
-                {"zero", is_zero},
-                {"above_one", is_above_one},
-                {"not_falling", is_no_fall}};
 
 struct pe_oddity pe_ladder_oddity(const struct pe_evidence *e)
 {
@@ -303,9 +301,16 @@ struct pe_oddity pe_ladder_oddity(const struct pe_evidence *e)
     if (e->kind->id != PE_OF_LADDER || e->kind == &pe_evidence_rope_freqs)
         return (struct pe_oddity){.why = NULL};
     pe_evidence_read(e, 0, 0, 0, n, w);
-    for (size_t i = 0; i < sizeof oddities / sizeof *oddities; i++)
-        for (size_t c = 0; c < n; c++)
-            if (oddities[i].holds(w, c, n))
-                return (struct pe_oddity){oddities[i].why, c, w[c]};
-    return (struct pe_oddity){.why = NULL};
+    for (size_t c = 0; c < n; c++)
+        if (!isfinite(w[c]))
+            return (struct pe_oddity){"not_finite", c, w[c]};
+    for (size_t c = 0; c < n; c++)
+        if (w[c] != 0 && fabs(w[c]) < (double)FLT_MIN)
+            return (struct pe_oddity){"denormal", c, w[c]};
+    n = count_turning(w, n);
+    for (size_t c = 0; c < n; c++)
+        if (w[c] == 0 || signbit(w[c]) != signbit(w[0]))
+            return (struct pe_oddity){"not_smooth", c, w[c]};
+    size_t pair = find_jump(w, n);
+    return pair < n ? (struct pe_oddity){"not_smooth", pair, w[pair]} : (struct pe_oddity){.why = NULL};
 }

@@ -39,10 +39,9 @@ const struct pe_fault pe_fault_sides_differ = {FAULT_TEXT(
     "q and k are not rotated alike, so scores no longer depend on the distance of their positions alone; `sides` "
     "says what each of them is.")};
 const struct pe_fault pe_fault_uninitialised = {FAULT_TEXT(
-    "uninitialised", "finding", FINDING, 0, "uninitialised memory",
-    "The frequencies look like memory that nobody wrote.",
-    "The frequencies look like memory that nobody wrote, as after a buffer is created empty and never filled: "
-    "`found` has the first pair that cannot be right.")};
+    "uninitialised", "finding", FINDING, 0, "uninitialised memory", "The frequencies look like uninitialised memory.",
+    "The frequencies look like uninitialised memory, as of a buffer that was created empty and never filled: `found` "
+    "has the pair that cannot be right.")};
 /* Far; nearly the belief; nearly something else; of two matrices; too few numbers. */
 static const char *const of_unexplained[] = {
     "No configuration that was tried gives the tensor; `ruled_out` lists the best of each kind.",

@@ -373,13 +373,20 @@ static size_t wave_of(const struct pe_model *m, const struct pe_rotary *rotary, 
     return k;
 }
 
+/* A sent list that is free is only one that could be somebody's ladder. */
+static bool may_be_free(const struct pe_evidence *e)
+{
+    bool is_list = e->kind->id == PE_OF_LADDER && e->kind != &pe_evidence_rope_freqs;
+    return !is_list || pe_ladder_falls(e);
+}
+
 /* The frequencies of pairs, each as measured. */
 static bool measured_list(struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_model *m)
 {
     const struct pe_reading *r = pe_read_waves(d, m);
     const struct pe_rotary *rotary = m->plan->tables;
     double w[PE_HEAD_DIM_MAX];
-    if (!r || r->n < 2 || m->plan->seq.n_axes > 1 || pe_ladder_oddity(&d->evidence).why)
+    if (!r || r->n < 2 || m->plan->seq.n_axes > 1 || !may_be_free(&d->evidence))
         return false;
     for (size_t c = 0; c < rotary->n_pairs; c++) {
         size_t k = wave_of(m, rotary, r->n_waves, c);

@@ -1,4 +1,5 @@
 """Evidence of other arrangements: frequencies, divisors, angles, and cosines and sines in one tensor. Truth is float64 NumPy."""
+import math
 import json
 
 import numpy as np
@@ -261,18 +262,19 @@ def test_powers_of_two_have_few_bits_anyway(server, dtype):
 
 
 GARBAGE = {
-    # why: (what is written into the right list, pair, value)
-    "not_finite": ({5: np.nan, 2: -1.0}, 5, "NaN"),
-    "negative": ({3: -1e-30, 2: 0.0}, 3, pytest.approx(-1e-30, rel=1e-6)),
-    "zero": ({4: 0.0, 9: 3.0}, 4, 0),
-    "above_one": ({6: 1e30, 8: 0.9}, 6, pytest.approx(1e30, rel=1e-6)),
-    "not_falling": ({8: 0.9}, 8, pytest.approx(0.9, rel=1e-6)),
+    # what is written into the right list: why, pair, value
+    "infinite": ({5: np.nan, 2: -1.0}, "not_finite", 5, "NaN"),
+    "denormal": ({3: 1e-39, 2: -1.0}, "denormal", 3, pytest.approx(1e-39, rel=1e-6)),
+    "negative": ({3: -1e-30, 6: 0.0}, "not_smooth", 3, pytest.approx(-1e-30, rel=1e-6)),
+    "zero": ({4: 0.0, 9: 3.0}, "not_smooth", 4, 0),
+    "huge": ({6: 1e30, 8: 0.9}, "not_smooth", 6, pytest.approx(1e30, rel=1e-6)),
+    "a jump": ({8: 0.9}, "not_smooth", 8, pytest.approx(0.9, rel=1e-6)),
 }
 
 
-@pytest.mark.parametrize("why", GARBAGE)
-def test_memory_that_nobody_wrote(server, why):
-    written, pair, value = GARBAGE[why]
+@pytest.mark.parametrize("name", GARBAGE)
+def test_uninitialised_memory(server, name):
+    written, why, pair, value = GARBAGE[name]
     w = ladder()
     for at, x in written.items():
         w[at] = x
@@ -282,6 +284,27 @@ def test_memory_that_nobody_wrote(server, why):
         assert not answer["explained"] and (first["code"], first["pointer"]) == ("uninitialised", "/inv_freq")
         assert (first["found"]["pair"], first["found"]["value"], first["found"]["why"]) == (pair, value, why)
     assert asked(server, "inv_freq", w, **ROPE)["findings"][0]["found"]["pairs"] == len(written)
+
+
+EXCHANGED = {"type": "yarn", "factor": 16, "original_max_position_embeddings": 4096, "beta_fast": 32, "beta_slow": 1}
+
+
+def exchanged():
+    """The ramp of YaRN (Peng 2023, equation 22) with beta_fast for beta_slow and the reverse; it rises in its middle."""
+    w, r, span = ladder(64), 64, {}
+    for beta in (32, 1):
+        span[beta] = r * math.log(4096 / (beta * 2 * math.pi)) / (2 * math.log(5e5))
+    low, high = math.floor(span[1]), math.ceil(span[32])
+    ramp = np.clip((np.arange(r // 2) - low) / (high - low), 0, 1)
+    return w / 16 * ramp + w * (1 - ramp)
+
+
+@pytest.mark.parametrize("w, belief", [
+    (np.ones(16), ROPE), (np.full(16, 0.3), ROPE), (-ladder(), ROPE), (ladder() * 7, ROPE), (exchanged(), {**ROPE, "head_dim": 64, "scaling": EXCHANGED}),
+    (np.linspace(0.1, 1, 16), ROPE)])
+def test_a_wrong_list_of_a_smooth_course_was_written(server, w, belief):
+    for fields in (belief, {}):
+        assert "uninitialised" not in codes_of(asked(server, "inv_freq", w, **fields))
 
 
 def test_zeros_at_the_end_are_no_garbage(server):

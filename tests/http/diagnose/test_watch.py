@@ -131,7 +131,7 @@ def test_memory_that_nobody_wrote_is_named_in_one_line(client, posenc):
         pass
     with pytest.raises(posenc.Mismatch) as caught:
         seen.check()
-    assert str(caught.value).splitlines()[0].startswith("layer1.rotary_emb.inv_freq: The frequencies look like memory that nobody wrote")
+    assert str(caught.value).splitlines()[0].startswith("layer1.rotary_emb.inv_freq: The frequencies look like uninitialised memory")
 
 
 def test_another_base_is_named_with_its_module(client, posenc):
