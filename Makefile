@@ -103,7 +103,7 @@ FAULTS       := $(if $(SANITIZE),$(if $(findstring fuzzer,$(SANITIZE)),,$(BUILD)
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all libraries tests programs run serve test test-one check arm64 c-tests replay http page asan tsan test-slow slow scale bench bench-quick \
-        bench-readme bench-one soak fuzz lint abi format docs image install uninstall deb help clean FORCE
+        bench-against bench-readme bench-one soak fuzz lint abi format docs image install uninstall deb help clean FORCE
 
 # A shared library would need the sanitizers' own.
 all: $(BUILD)/posencd $(BUILD)/posenc $(LIB_CORE) $(if $(SANITIZE),,$(SHARED)) ## the server build/posencd, the command build/posenc, the libraries build/libposenc.a and .so (the default)
@@ -389,8 +389,12 @@ bench-quick: ## a part of them in under two minutes
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(BENCHES)
 	@$(BENCH) --quick $(ROWS)
 
-bench-readme: ## put the table of build/bench.json into tests/bench/SPEEDS.md
-	@$(BENCH) --render
+bench-against: ## ours now and at an earlier commit, in pairs (REV=HEAD~10; ROWS as for bench)
+	@[ -n "$(REV)" ] || { echo "bench-against: which commit? make bench-against REV=HEAD~10"; exit 2; }
+	@$(MAKE) --no-print-directory -j$(JOBS) all $(BENCHES)
+	+@$(BENCH) --against $(REV) $(ROWS)
+
+bench-readme: ## put the table of build/bench.md into tests/bench/SPEEDS.md
 	@$(PYTHON) tests/lint/splice.py write tests/bench/SPEEDS.md bench=$(BUILD)/bench.md
 
 B ?= bench_waves bench_numbers bench_attend bench_answers

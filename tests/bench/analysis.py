@@ -1,24 +1,24 @@
 """Rows of analysis: metrics that compare all pairs of rows, beside the bare product of the Gram matrix in the same process. One
 thread, thread CPU time."""
-from rows import law, rate, row
+from rows import LIMIT, row, times
 
 
 def of_product(run, metric, scheme):
     """16384 rows of 512 numbers: the largest analysis of one configuration."""
     pairs = [run.program("bench_analysis", metric, scheme, 512, 16384).split() for _ in range(run.rounds(3, 1))]
-    return rate(*([1e3 * float(pair[i]) for pair in pairs] for i in (0, 1)), "ms", "dgemm")
+    return times(*([float(pair[i]) for pair in pairs] for i in (0, 1)), "dgemm")
 
 
-@row("unique", "nearest two of 16384×512 sinusoidal rows: time over dgemm of the Gram matrix", law(0, 2), quick=True)
+@row("unique", "nearest two of 16384×512 sinusoidal rows, against dgemm of the Gram matrix", LIMIT, quick=True)
 def unique(run):
     return of_product(run, "unique", "sinusoidal")
 
 
-@row("unique_equal", "the same of rows that are all equal, where no pair can be given up", law(0, 2))
+@row("unique_equal", "the same of rows that are all equal, where no pair can be given up", LIMIT)
 def unique_equal(run):
     return of_product(run, "unique", "none")
 
 
-@row("similarity", "similarity of 16384×512 rows by distance: time over dgemm of the Gram matrix", law(0, 2))
+@row("similarity", "similarity of 16384×512 rows by distance, against dgemm of the Gram matrix", LIMIT)
 def similarity(run):
     return of_product(run, "similarity", "sinusoidal")

@@ -2,13 +2,12 @@
 import io
 import json
 import re
-import statistics
 import threading
 import urllib.request
 
 import numpy
 
-from rows import alone, law, row
+from rows import COMMIT, LIMIT, cost, row
 
 ROPE = {"scheme": "rope", "head_dim": 128, "len": 2048}
 LARGEST = [{"scheme": "sinusoidal", "dim": 512, "len": 16384, "metrics": ["unique", "similarity"]},
@@ -42,11 +41,11 @@ def usual_metrics(server):
     return [name for name in answer["results"][0] if name not in ("extrapolation", "properties")]
 
 
-@row("analyze_rope", "usual metrics of rope [2048, 128] but extrapolation, properties: CPU, ms", law(0, 50), quick=True)
+@row("analyze_rope", "usual metrics of rope [2048, 128] but extrapolation, properties: CPU", COMMIT, quick=True)
 def analyze_rope(run):
     server = run.posencd("--answer-cache", "0")
     body = json.dumps({**ROPE, "metrics": usual_metrics(server)}).encode()
-    return alone(cpu_of(server, run.rounds(9), lambda: post(server, "/analyze", body)), "ms")
+    return cost(cpu_of(server, run.rounds(9), lambda: post(server, "/analyze", body)), [], "ms")
 
 
 # ---- Diagnosis ---------------------------------------------------------------------------------------------------------------
@@ -82,20 +81,20 @@ def diagnose(server, body, content_type, code):
     assert [finding["code"] for finding in answer["findings"]][:1] == [code], answer["findings"]
 
 
-@row("diagnose_rotated", "level-1 diagnosis of q, q_out [1,32,2048,128] f32: CPU, ms", law(0, 1000))
+@row("diagnose_rotated", "level-1 diagnosis of q, q_out [1,32,2048,128] f32: CPU", COMMIT)
 def diagnose_rotated(run):
     server = run.posencd()
     q = numpy.random.default_rng(0).normal(size=(1, 32, 2048, 128)).astype("f4")
     body, kind = multipart({"scheme": "rope"}, q=q, q_out=rotated(q))
-    return alone(cpu_of(server, run.rounds(5), lambda: diagnose(server, body, kind, "layout_swapped")), "ms")
+    return cost(cpu_of(server, run.rounds(5), lambda: diagnose(server, body, kind, "layout_swapped")), [], "ms")
 
 
-@row("diagnose_tables", "level-1 diagnosis of cos, sin [2048,64] f32: CPU, ms", law(0, 100), quick=True)
+@row("diagnose_tables", "level-1 diagnosis of cos, sin [2048,64] f32: CPU", COMMIT, quick=True)
 def diagnose_tables(run):
     server = run.posencd()
     cos, sin = tables(2048, 64, 500000.0)
     body, kind = multipart({"scheme": "rope"}, cos=cos.astype("f4"), sin=sin.astype("f4"))
-    return alone(cpu_of(server, run.rounds(9), lambda: diagnose(server, body, kind, "base_other")), "ms")
+    return cost(cpu_of(server, run.rounds(9), lambda: diagnose(server, body, kind, "base_other")), [], "ms")
 
 
 def llama3(pairs, base=500000.0, factor=8, length=8192):
@@ -104,28 +103,28 @@ def llama3(pairs, base=500000.0, factor=8, length=8192):
     return smooth * w + (1 - smooth) * w / factor
 
 
-@row("diagnose_blind", "cos, sin [1,8192,128] of Llama 3.1 without a belief: CPU, ms", law(0, 3000))
+@row("diagnose_blind", "cos, sin [1,8192,128] of Llama 3.1 without a belief: CPU", COMMIT)
 def diagnose_blind(run):
     server = run.posencd()
     angles = numpy.outer(numpy.arange(8192), numpy.tile(llama3(64), 2))[None]
     body, kind = multipart({}, cos=numpy.cos(angles).astype("f4"), sin=numpy.sin(angles).astype("f4"))
-    return alone(cpu_of(server, run.rounds(5), lambda: diagnose(server, body, kind, "identified")), "ms")
+    return cost(cpu_of(server, run.rounds(5), lambda: diagnose(server, body, kind, "identified")), [], "ms")
 
 
-@row("diagnose_noise", "cos, sin [1,8192,128] that nothing explains: CPU, ms", law(0, 2000))
+@row("diagnose_noise", "cos, sin [1,8192,128] that nothing explains: CPU", COMMIT)
 def diagnose_noise(run):
     server = run.posencd()
     cos, sin = numpy.random.default_rng(0).uniform(-1, 1, size=(2, 1, 8192, 128)).astype("f4")
     body, kind = multipart({}, cos=cos, sin=sin)
-    return alone(cpu_of(server, run.rounds(5), lambda: diagnose(server, body, kind, "unexplained")), "ms")
+    return cost(cpu_of(server, run.rounds(5), lambda: diagnose(server, body, kind, "unexplained")), [], "ms")
 
 
-@row("diagnose_xpos", "q, q_out [246,64] of xPos that nothing explains: CPU, ms", law(0, 2000))
+@row("diagnose_xpos", "q, q_out [246,64] of xPos that nothing explains: CPU", COMMIT)
 def diagnose_xpos(run):
     server = run.posencd()
     q, out = numpy.random.default_rng(0).normal(size=(2, 246, 64)).astype("f4")
     body, kind = multipart({"scheme": "xpos"}, q=q, q_out=out)
-    return alone(cpu_of(server, run.rounds(5), lambda: diagnose(server, body, kind, "unexplained")), "ms")
+    return cost(cpu_of(server, run.rounds(5), lambda: diagnose(server, body, kind, "unexplained")), [], "ms")
 
 
 # ---- Others beside the largest analyses --------------------------------------------------------------------------------------
@@ -138,19 +137,22 @@ def keep_asking(server, body, end):
             end.wait(0.2)
 
 
-@row("analyses_health", "p99 of /healthz beside eight of the largest analyses, ms", law(0, 50))
+@row("analyses_health", "p99 of /healthz beside eight of the largest analyses", LIMIT)
 def analyses_health(run):
     """Eight clients, so that the workers always have an analysis to compute and others wait."""
     server, end = run.posencd("--answer-cache", "0"), threading.Event()
+
+    def p99s():
+        return [1e3 * sorted(run.transfers(server.port, "/healthz", 300)[0])[297] for _ in range(run.rounds(5))]
+
+    idle = p99s()
     clients = [threading.Thread(target=keep_asking, args=(server, json.dumps(LARGEST[i % 2]).encode(), end)) for i in range(8)]
     for client in clients:
         client.start()
     end.wait(0.5)
-    found = []
-    for _ in range(run.rounds(5)):
-        times, _ = run.transfers(server.port, "/healthz", 300)
-        found.append(1e3 * sorted(times)[len(times) * 99 // 100])
-    end.set()
-    for client in clients:
-        client.join()
-    return alone(found, "ms", note=f"longest of the rounds {max(found):.1f} ms; median {statistics.median(found):.1f}")
+    try:
+        return cost(p99s(), idle, "ms", "an idle server")
+    finally:
+        end.set()
+        for client in clients:
+            client.join()

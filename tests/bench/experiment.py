@@ -1,16 +1,14 @@
 """Rows of /experiments: one decoder trained for 600 steps and evaluated, beside the same decoder in PyTorch (peer_training.py), which
 gets its sequences ready made. Processor time of the server, and of this process; one thread each."""
+import functools
 import json
-import math
 import time
 
 from diagnosis import cpu_of, post
-from measure import interleaved
-from rows import law, row, time_of
+from rows import PEER, row, times
 
 ASKED = {"task": "local", "steps": 600, "train_len": 128, "eval_len": 256, "seed": 0}
 NEEDS = ["numpy", "mpmath", "torch"]
-FASTER = law(2.5, math.inf)
 LOSS = 1e-3  # the same decoder differs by 3e-7 in its first 20 losses
 
 
@@ -38,18 +36,24 @@ def check_same(reported, losses):
 
 
 def of_torch(run, scheme):
-    from peer_training import Training
-    server, peer, reported, losses = run.posencd(), Training(scheme, **ASKED), {}, []
-    both = interleaved(run.rounds(3), lambda: ours(server, scheme, reported), lambda: theirs(peer, losses))
-    check_same(reported, losses)
-    return time_of(*both, "torch")
+    server, reported, losses = run.posencd(), {}, []
+
+    @functools.cache
+    def peer():
+        from peer_training import Training
+        return Training(scheme, **ASKED)
+
+    both = run.turns(3, lambda: ours(server, scheme, reported), theirs=lambda: theirs(peer(), losses))
+    if losses:
+        check_same(reported, losses)
+    return times(*both, "torch")
 
 
-@row("experiment_alibi", "600 steps of /experiments under ALiBi, against torch", FASTER, NEEDS)
+@row("experiment_alibi", "600 steps of /experiments under ALiBi, against torch", PEER, NEEDS)
 def experiment_alibi(run):
     return of_torch(run, "alibi")
 
 
-@row("experiment_rope", "600 steps of /experiments under RoPE, against torch", FASTER, NEEDS)
+@row("experiment_rope", "600 steps of /experiments under RoPE, against torch", PEER, NEEDS)
 def experiment_rope(run):
     return of_torch(run, "rope")

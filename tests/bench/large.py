@@ -8,8 +8,8 @@ import tempfile
 import threading
 
 import peers
-from measure import interleaved, output
-from rows import RECORD, Skip, alone, rate, reached, reached_cost, row
+from measure import output
+from rows import LIMIT, PEER, Skip, cost, row, speed
 
 MIB = 1 << 20
 LARGE, HUGE = 16 * MIB, 256 * MIB
@@ -32,21 +32,10 @@ def nginx_files(run):
     return run.shared(peers.Nginx, 1, ("large", LARGE), ("huge", HUGE), ("small", 300))
 
 
-def speed(run, server, path, times, *cc):
+def gigabytes(run, server, path, times, *cc):
     """GB/s: the median of some transfers on one connection, the first left out."""
     times_each, n_bytes = run.transfers(server.port, path, times + 1, *cc)
     return n_bytes / statistics.median(times_each[1:]) / 1e9
-
-
-def speeds(run, ours, theirs, times, against, *cc):
-    """ours, theirs: (server, path). The CPU time of a GB is the steadier figure: it stands in the note."""
-    def one(server, path):
-        used = peers.cpu_seconds(server.pids)
-        return speed(run, server, path, times, *cc), peers.cpu_seconds(server.pids) - used
-    pairs = interleaved(run.rounds(9), lambda: one(*ours), lambda: one(*theirs))
-    spent = [1e3 * statistics.median(used for _, used in side) / (times + 1) for side in pairs]
-    note = f"server CPU for one: {spent[0]:.2f} ms, {against} {spent[1]:.2f} ms"
-    return rate(*[[found for found, _ in side] for side in pairs], "GB/s", against, note)
 
 
 def curl_speed(server, path):
@@ -55,36 +44,57 @@ def curl_speed(server, path):
 
 # ---- Streams -------------------------------------------------------------------------------------------------------------
 
-@row("stream", "raw answer 16 MiB, default settings, reader in C", reached(avx2=1.7, avx512=(0.84, 0.98)), ["nginx"], quick=True)
+def of_nginx(run, read, n_bytes, file):
+    """GB/s that read(server, path) finds."""
+    ours = run.posencd()
+    both = run.turns(9, lambda: read(ours, table_path(n_bytes)), theirs=lambda: read(nginx_files(run), file))
+    return speed(*both, "GB/s", "nginx sendfile")
+
+
+def of_send(run, ours, *cc):
+    """16 MiB, beside a loop that sends the same block again and again."""
+    both = run.turns(9, lambda: gigabytes(run, ours, table_path(LARGE), 15, *cc),
+                     theirs=lambda: gigabytes(run, run.shared(peers.Bare, run.build, LARGE, *cc), "/", 15, *cc))
+    return speed(*both, "GB/s", "send()")
+
+
+@row("stream", "raw answer 16 MiB, default settings, reader in C", PEER, ["nginx"], quick=True)
 def stream(run):
-    nginx = nginx_files(run)
-    return speeds(run, (run.posencd(), table_path(LARGE)), (nginx, "/large"), 15, "nginx sendfile")
+    return of_nginx(run, lambda server, path: gigabytes(run, server, path, 15), LARGE, "/large")
 
 
-@row("stream_huge", "raw answer 256 MiB, default settings, reader in C", reached(avx2=1.12, avx512=(0.84, 0.98)), ["nginx"])
+def cpu_of_stream(run, server, path):
+    """Milliseconds of one answer. nginx copies nothing, we compute what we send."""
+    used = peers.cpu_seconds(server.pids)
+    run.transfers(server.port, path, 16)
+    return 1e3 * (peers.cpu_seconds(server.pids) - used) / 16
+
+
+@row("stream_cpu", "the same: server CPU", PEER, ["nginx"], quick=True)
+def stream_cpu(run):
+    ours = run.posencd()
+    both = run.turns(9, lambda: cpu_of_stream(run, ours, table_path(LARGE)), theirs=lambda: cpu_of_stream(run, nginx_files(run), "/large"))
+    return cost(*both, "ms", "nginx sendfile")
+
+
+@row("stream_huge", "raw answer 256 MiB, default settings, reader in C", PEER, ["nginx"])
 def stream_huge(run):
-    nginx = nginx_files(run)
-    return speeds(run, (run.posencd(), table_path(HUGE)), (nginx, "/huge"), 2, "nginx sendfile")
+    return of_nginx(run, lambda server, path: gigabytes(run, server, path, 2), HUGE, "/huge")
 
 
-@row("stream_curl", "raw answer 256 MiB, default settings, curl", reached(avx2=1.28, avx512=(0.84, 0.98)), ["nginx", "curl"])
+@row("stream_curl", "raw answer 256 MiB, default settings, curl", PEER, ["nginx", "curl"])
 def stream_curl(run):
-    ours, nginx = run.posencd(), nginx_files(run)
-    both = interleaved(run.rounds(9), lambda: curl_speed(ours, table_path(HUGE)), lambda: curl_speed(nginx, "/huge"))
-    return rate(*both, "GB/s", "nginx sendfile")
+    return of_nginx(run, curl_speed, HUGE, "/huge")
 
 
-@row("stream_cubic", "raw answer 16 MiB under cubic, against a bare send() loop", reached(avx2=(0.508, 0.73), avx512=0.6), quick=True)
+@row("stream_cubic", "raw answer 16 MiB under cubic, against a bare send() loop", LIMIT, quick=True)
 def stream_cubic(run):
-    ours = run.posencd(*congestion(run, server_too=True))
-    bare = run.shared(peers.Bare, run.build, LARGE, "cubic")
-    return speeds(run, (ours, table_path(LARGE)), (bare, "/"), 15, "send()", "cubic")
+    return of_send(run, run.posencd(*congestion(run, server_too=True)), "cubic")
 
 
-@row("stream_bare", "the same under the default settings", RECORD)
+@row("stream_bare", "the same under the default settings", LIMIT)
 def stream_bare(run):
-    bare = run.shared(peers.Bare, run.build, LARGE)
-    return speeds(run, (run.posencd(), table_path(LARGE)), (bare, "/"), 15, "send()")
+    return of_send(run, run.posencd())
 
 
 # ---- Small requests beside them ----------------------------------------------------------------------------------------------
@@ -100,36 +110,19 @@ def two_readers(run, server, path):
         yield
 
 
-def waits(run, server, small, huge):
-    """(median, 99th percentile) in ms of small requests, one at a time, while two clients stream."""
+def p99_of(run, server, small, huge):
+    """Milliseconds of small requests, one at a time, while two clients stream."""
     with two_readers(run, server, huge):
         times, _ = run.transfers(server.port, small, 500 if run.quick else 2000)
-    times.sort()
-    return times[len(times) // 2] * 1e3, times[len(times) * 99 // 100] * 1e3
+    return sorted(times)[len(times) * 99 // 100] * 1e3
 
 
-def all_waits(run):
-    ours, nginx = run.posencd(), nginx_files(run)
-    return interleaved(run.rounds(7), lambda: waits(run, ours, "/encode?scheme=sinusoidal&dim=4&len=1", table_path(HUGE)),
-                       lambda: waits(run, nginx, "/small", "/huge"))
-
-
-@row("p99", "p99 of small requests while two clients stream", reached_cost(avx2=2.77), quick=True)
+@row("p99", "p99 of small requests while two clients stream", PEER, ["nginx"], quick=True)
 def p99(run):
-    """Measured without nginx where it is not installed."""
-    if not peers.missing(["nginx"]):
-        found = run.once(all_waits)[0]
-    else:
-        ours = run.posencd()
-        found = [waits(run, ours, "/encode?scheme=sinusoidal&dim=4&len=1", table_path(HUGE)) for _ in range(run.rounds(7))]
-    return alone([p for _, p in found], "ms", note=f"p50 {statistics.median(m for m, _ in found):.2f} ms")
-
-
-@row("p99_nginx", "the same, over nginx's under the same load", reached_cost(avx2=0.409), ["nginx"], quick=True)
-def p99_nginx(run):
-    ours, theirs = run.once(all_waits)
-    return rate([p for _, p in ours], [p for _, p in theirs], "ms", "nginx",
-                f"nginx's p50 {statistics.median(m for m, _ in theirs):.2f} ms")
+    ours = run.posencd()
+    both = run.turns(7, lambda: p99_of(run, ours, "/encode?scheme=sinusoidal&dim=4&len=1", table_path(HUGE)),
+                     theirs=lambda: p99_of(run, nginx_files(run), "/small", "/huge"))
+    return cost(*both, "ms", "nginx")
 
 
 # ---- Uploads and memory ------------------------------------------------------------------------------------------------------
@@ -144,34 +137,32 @@ def npy_file(n_bytes):
     return file
 
 
-@row("upload", "upload of 16 MiB, against a bare recv() loop", reached(avx2=0.887, avx512=0.76), quick=True)
+@row("upload", "upload of 16 MiB, against a bare recv() loop; cubic on the client", LIMIT, quick=True)
 def upload(run):
     """Shapes only are asked for (data=false), so that receiving is all there is to do. Our client sends, so cubic on its
     side is all that it takes."""
     cc = congestion(run, server_too=False)
-    ours, bare = run.posencd(), run.shared(peers.Bare, run.build, LARGE)
+    ours = run.posencd()
     with npy_file(LARGE) as file:
         def speed_of(server, path):
             times, n_bytes = run.uploads(server.port, path, file.name, 16, *cc)
             return n_bytes / statistics.median(times[1:]) / 1e9
-        both = interleaved(run.rounds(9), lambda: speed_of(ours, "/rotate?scheme=rope&data=false"),
-                           lambda: speed_of(bare, "/"))
-    return rate(*both, "GB/s", "recv()", "cubic on the client")
+        both = run.turns(9, lambda: speed_of(ours, "/rotate?scheme=rope&data=false"),
+                         theirs=lambda: speed_of(run.shared(peers.Bare, run.build, LARGE), "/"))
+    return speed(*both, "GB/s", "recv()")
 
 
-@row("memory", "memory of a 4 GiB stream over idle", reached_cost(avx2=2.21), quick=True)
+@row("memory", "memory of a stream of GiB over idle, against the whole answer", LIMIT, quick=True)
 def memory(run):
     """Anonymous memory, looked at every few milliseconds, of a server that has answered one small request."""
     n_bytes = (1 if run.quick else 4) * 1024 * MIB
     with peers.Posencd(f"{run.build}/posencd") as server:
         pid = server.pids[0]
         run.transfers(server.port, "/encode?scheme=sinusoidal&dim=4&len=1", 1)
-        idle, rss, most = peers.memory(pid, "RssAnon"), peers.memory(pid, "VmRSS"), 0
+        idle, most = peers.memory(pid, "RssAnon"), 0
         reader = threading.Thread(target=run.transfers, args=(server.port, table_path(n_bytes), 1))
         reader.start()
         while reader.is_alive():
             most = max(most, peers.memory(pid, "RssAnon"))
             reader.join(0.003)
-        whole = (peers.memory(pid, "VmHWM") - rss) / MIB
-    note = f"{n_bytes >> 30} GiB; with pages of the program itself {whole:.1f} MiB"
-    return alone([(most - idle) / MIB], "MiB", note=note)
+    return cost([max(most - idle, 4096) / MIB], [n_bytes / MIB], "MiB", "the answer")

@@ -17,14 +17,27 @@ LEAST_SECONDS = 5e-3  # of one sample of a Python peer
 
 
 class Run:
-    """One run of the bench: where the build is, how long to measure, and the peers started so far."""
+    """One run of the bench: where the build is, how long to measure, and the peers started so far. earlier: the commit that another run
+    beside this one measures; then a row measures one sample of our side only."""
 
-    def __init__(self, build, quick=False):
-        self.build, self.quick = build, quick
-        self.stack, self.running, self.known = contextlib.ExitStack(), {}, {}
+    def __init__(self, build, quick=False, clients=None, earlier=None):
+        self.build, self.quick, self.clients, self.name = build, quick, clients or build, earlier
+        self.stack, self.running, self.known, self.pair = contextlib.ExitStack(), {}, {}, 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end_peers()
 
     def rounds(self, full, quick=3):
-        return quick if self.quick else full
+        return 1 if self.name else quick if self.quick else full
+
+    def turns(self, rounds, *ours, theirs, quick=3):
+        """Samples of our functions and, last, of their one, in turn; theirs is called only if their side is measured."""
+        if self.name:
+            return [*interleaved(1, *ours), []]
+        return interleaved(self.rounds(rounds, quick), *ours, theirs)
 
     # ---- Things that rows of a group share -----------------------------------------------------------------------------
 
@@ -42,25 +55,24 @@ class Run:
         self.running.clear()
         self.stack.close()
 
-    def once(self, function, *args):
-        """What function(run, *args) found, measured once for all the rows that show a part of it."""
-        key = (function, args)
+    def once(self, function):
+        """What function(run) found, measured once (in each pair) for all the rows that show a part of it."""
+        key = (function, self.pair)
         if key not in self.known:
-            self.known[key] = function(self, *args)
+            self.known[key] = function(self)
         return self.known[key]
 
     def flag(self, name):
         """name, or Skip where this posencd has no such option."""
-        help_text = self.once(lambda run: output([f"{run.build}/posencd", "--help"]))
-        if f"{name} " not in help_text:
+        if f"{name} " not in output([f"{self.build}/posencd", "--help"]):
             raise Skip(f"posencd has no {name}")
         return name
 
     # ---- C programs ----------------------------------------------------------------------------------------------------
 
-    def program(self, name, *args):
-        """What one of our programs prints. OpenBLAS, told nothing, begins with a second thread that spins for 30 ms."""
-        return output([f"{self.build}/tests/bench/{name}", *map(str, args)], env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+    def program(self, name, *args, build=None):
+        """What one of our programs prints. OpenBLAS without this variable begins with a second thread that spins for 30 ms."""
+        return output([f"{build or self.build}/tests/bench/{name}", *map(str, args)], env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
 
     def answer(self, row, rounds=9, request=None):
         """Seconds of an answer made by the library, of its limit, and of its operations alone. request: row is then a path."""
@@ -85,10 +97,10 @@ class Run:
 
     def transfers(self, port, path, times, *congestion):
         """Seconds of each of `times` answers to a reader in C, and the bytes of one."""
-        return samples(self.program("bench_wire", "get", port, path, times, *congestion))
+        return samples(self.program("bench_wire", "get", port, path, times, *congestion, build=self.clients))
 
     def uploads(self, port, path, file, times, *congestion):
-        return samples(self.program("bench_wire", "put", port, path, file, times, *congestion))
+        return samples(self.program("bench_wire", "put", port, path, file, times, *congestion, build=self.clients))
 
 
 def output(command, **options):

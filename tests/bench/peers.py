@@ -37,6 +37,11 @@ def missing(needs):
     return f"no {', '.join(absent)}: apt-get install --no-install-recommends {packages}"
 
 
+def for_ours(needs):
+    """What measuring our side alone needs: the clients, not the peers."""
+    return [name for name in needs if name in ("wrk", "curl")]
+
+
 # ---- Processes -----------------------------------------------------------------------------------------------------------
 
 def cpu_seconds(pids):

@@ -1,4 +1,5 @@
-"""Rows of small requests: wrk, 64 connections kept alive, against nginx serving a file as long as our answer.
+"""Rows of small requests: wrk, 64 connections kept alive, against nginx serving a file as long as our answer: a peer of answers from the
+cache, a limit of computed ones, since nginx reads, plans and prints nothing.
 
 Server and client share the machine's cores, so requests per second say how much both cost together; CPU for each request
 is the server's own and the steadier of the two."""
@@ -7,8 +8,8 @@ import tempfile
 import urllib.request
 
 import peers
-from measure import interleaved, wrk
-from rows import RECORD, Skip, rate, reached, reached_cost, row
+from measure import wrk
+from rows import LIMIT, PEER, Skip, cost, row, speed
 
 GET = "/encode?scheme=sinusoidal&dim=4&len=1"
 POST = {"scheme": "rope", "head_dim": 8, "len": 1, "base": 500000.0, "layout": "half", "dtype": "f32", "digits": 6,
@@ -39,15 +40,15 @@ def one_thread(run):
 
 def loads(run, servers, nginx_workers, path, body=None):
     """One list of loads for each server and one for nginx."""
-    script = run.once(lambda _: post_script()).name if body else None
-    size = answer_bytes(servers[0], path, body)
-    nginx = run.shared(peers.Nginx, nginx_workers, ("answer", size))
-    seconds = 1 if run.quick else 2
+    script = run.shared(post_script).name if body else None
 
     def load(server, path, script):
-        return lambda: wrk(server.url + path, server.pids, seconds, script)
+        return wrk(server.url + path, server.pids, 1 if run.quick else 2, script)
 
-    return interleaved(run.rounds(5), *[load(s, path, script) for s in servers], load(nginx, "/answer", None))
+    def nginx():
+        return run.shared(peers.Nginx, nginx_workers, ("answer", answer_bytes(servers[0], path, body)))
+
+    return run.turns(5, *[lambda s=s: load(s, path, script) for s in servers], theirs=lambda: load(nginx(), "/answer", None))
 
 
 def get_loads(run):
@@ -64,51 +65,50 @@ def get_loads_2(run):
     return loads(run, [run.posencd(run.flag("--io-threads"), "2")], 2, GET)
 
 
-def speeds(ours, theirs, workers=1):
-    return rate([l.per_second / 1e3 for l in ours], [l.per_second / 1e3 for l in theirs], "k req/s",
-                f"nginx, {workers} worker{'s' * (workers > 1)}")
+def speeds(ours, theirs, against="nginx"):
+    return speed([l.per_second / 1e3 for l in ours], [l.per_second / 1e3 for l in theirs], "k req/s", against)
 
 
 def costs(ours, theirs):
-    return rate([l.cpu_us for l in ours], [l.cpu_us for l in theirs], "µs", "nginx")
+    return cost([l.cpu_us for l in ours], [l.cpu_us for l in theirs], "µs", "nginx")
 
 
-@row("get", "small GET, 1 I/O thread: requests/s", reached(avx2=1.54, avx512=1.29), NEEDS, quick=True)
+@row("get", "small GET, 1 I/O thread: requests/s", PEER, NEEDS, quick=True)
 def get(run):
     ours, _, theirs = run.once(get_loads)
     return speeds(ours, theirs)
 
 
-@row("get_cpu", "small GET: server CPU for each request", reached_cost(avx2=(0.59, 0.73), avx512=0.77), NEEDS, quick=True)
+@row("get_cpu", "small GET: server CPU for each request", PEER, NEEDS, quick=True)
 def get_cpu(run):
     ours, _, theirs = run.once(get_loads)
     return costs(ours, theirs)
 
 
-@row("get_computed", "small GET, answer cache off: requests/s", RECORD, NEEDS, quick=True)
+@row("get_computed", "small GET, answer cache off: requests/s", LIMIT, NEEDS, quick=True)
 def get_computed(run):
     _, ours, theirs = run.once(get_loads)
     return speeds(ours, theirs)
 
 
-@row("get_computed_cpu", "small GET, answer cache off: server CPU for each request", RECORD, NEEDS, quick=True)
+@row("get_computed_cpu", "small GET, answer cache off: server CPU for each request", LIMIT, NEEDS, quick=True)
 def get_computed_cpu(run):
     _, ours, theirs = run.once(get_loads)
     return costs(ours, theirs)
 
 
-@row("get_2", "small GET, 2 I/O threads: requests/s", reached(avx2=1.58, avx512=1.31), NEEDS)
+@row("get_2", "small GET, 2 I/O threads: requests/s", PEER, NEEDS)
 def get_2(run):
-    return speeds(*run.once(get_loads_2), workers=2)
+    return speeds(*run.once(get_loads_2), "nginx, 2 workers")
 
 
-@row("post", "small POST, JSON in and out, answer cache off: requests/s", reached(avx2=0.467, avx512=0.46), NEEDS)
+@row("post", "small POST, JSON in and out, answer cache off: requests/s", LIMIT, NEEDS)
 def post(run):
     ours, _, theirs = run.once(post_loads)
     return speeds(ours, theirs)
 
 
-@row("post_cached", "small POST, with the answer cache: requests/s", reached(avx2=1.64, avx512=1.27), NEEDS)
+@row("post_cached", "small POST, with the answer cache: requests/s", PEER, NEEDS)
 def post_cached(run):
     _, ours, theirs = run.once(post_loads)
     return speeds(ours, theirs)

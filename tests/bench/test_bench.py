@@ -19,107 +19,90 @@ import report  # noqa: E402
 import rows  # noqa: E402
 
 
-def make_row(floor, outcome=None, name="a", group="g", needs=()):
+def make_row(outcome=None, sort=rows.PEER, name="a", group="g", needs=()):
     def measured(_run):
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
-    return rows.Row(name, group, f"what {name} is", floor, needs, False, measured)
-
-
-def kept(floor, outcome, isa="avx512"):
-    return report.judged(make_row(floor), outcome, isa)
+    return rows.Row(name, group, f"what {name} is", sort, needs, False, measured)
 
 
 class NoPeers:
-    """A run whose rows start nothing."""
+    """A run whose rows start nothing. Where two are compared, a row measures the next of their samples."""
 
-    def __init__(self):
-        self.ended = 0
+    def __init__(self, samples=(), name=None):
+        self.ended, self.pair, self.samples, self.name = 0, 0, samples, name
 
     def end_peers(self):
         self.ended += 1
 
 
-# ---- Floors --------------------------------------------------------------------------------------------------------------
-
-def test_a_floor_is_a_tenth_less_than_what_was_reached():
-    assert kept(rows.reached(avx2=4, avx512=5), rows.rate([9.1], [2], "x", "it"))["verdict"] == "holds"
-    assert kept(rows.reached(avx2=4, avx512=5), rows.rate([8.9], [2], "x", "it"))["verdict"] == "short"
-    assert kept(rows.reached(avx2=4, avx512=5), rows.rate([7.3], [2], "x", "it"), "avx2")["verdict"] == "holds"
-    assert kept(rows.reached(avx2=4, avx512=5), rows.rate([7.1], [2], "x", "it"), "avx2")["verdict"] == "short"
-    assert kept(rows.reached_cost(avx2=0.6), rows.rate([6.5], [10], "µs", "it"))["verdict"] == "holds"
-    assert kept(rows.reached_cost(avx2=0.6), rows.rate([6.7], [10], "µs", "it"))["verdict"] == "short"
+def run_of(results, against=None):
+    return {"machine": {**report.machine("avx512"), "cpu": "Testor 9000"}, "against": against, "rows": results}
 
 
-def test_a_law_has_two_sides_and_the_record_none():
-    for isa in ("base", "avx2", "avx512"):
-        assert kept(rows.law(1.9, 2.15), rows.alone([2.0], "×"), isa)["verdict"] == "holds"
-        assert kept(rows.law(1.9, 2.15), rows.alone([2.16], "×"), isa)["verdict"] == "short"
-        assert kept(rows.law(1.9, 2.15), rows.alone([1.89], "×"), isa)["verdict"] == "short"
-        assert kept(rows.RECORD, rows.alone([1], "×"), isa)["verdict"] == "for the record"
+# ---- Judging -------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("outcome, verdict, status", [
+    (rows.speed([3, 3, 1], [2, 2, 2], "GB/s", "it"), "ahead", 0),
+    (rows.speed([1.9, 1.9, 3], [2, 2, 2], "GB/s", "it"), "behind", 1),
+    (rows.cost([1, 1, 3], [2, 2, 2], "ms", "it"), "ahead", 0),
+    (rows.cost([2.1, 2.1, 1], [2, 2, 2], "ms", "it"), "behind", 1),
+])
+def test_a_peer_is_ahead_or_behind(outcome, verdict, status):
+    result = report.judged(make_row(), rows.PEER, outcome)
+    assert result["verdict"] == verdict and report.status(run_of([result])) == status
 
 
-def test_where_runs_differ_the_worst_counts():
-    low, high, reached, _ = rows.reached(avx2=(0.7, 0.5)).on("avx2")
-    assert low == pytest.approx(0.45) and high == float("inf") and reached == "0.5–0.7"
-    low, high, reached, _ = rows.reached_cost(avx2=(0.7, 0.5)).on("avx2")
-    assert low == -float("inf") and high == pytest.approx(0.77) and reached == "0.5–0.7"
+@pytest.mark.parametrize("ours", [1e-9, 1, 1e9])
+def test_a_limit_is_never_judged(ours):
+    result = report.judged(make_row(), rows.LIMIT, rows.speed([ours], [1], "GB/s", "memset"))
+    assert result["verdict"] == "for the record" and report.status(run_of([result])) == 0
 
 
-def test_times_are_divided_the_other_way():
-    result = kept(rows.reached(avx2=4), rows.time_of([0.001], [0.005], "it"))
-    assert result["figure"] == pytest.approx(5) and result["ours"] == pytest.approx(1)
+SMALL = [-0.01, 0.01, 0, -0.005, 0.005, 0.008, -0.008, 0, 0.002]  # what the machine adds to each pair
+LARGE = [8 * noise for noise in SMALL]
 
 
-@pytest.mark.parametrize("isa, floor, reached", [("avx512", 0.333, "0.37"), ("avx2", 0.1971, "0.219")])
-def test_each_class_has_the_floor_of_its_own_figure(isa, floor, reached):
-    low, _, said, remark = rows.reached(avx2=0.219, avx512=0.37).on(isa)
-    assert low == pytest.approx(floor) and said == reached and not remark
+@pytest.mark.parametrize("is_cost", [False, True])
+@pytest.mark.parametrize("slower, noise, verdict", [(0, LARGE, "holds"), (0.04, SMALL, "holds"), (0.04, LARGE, "holds"), (0.08, SMALL, "short"),
+                                                    (0.08, LARGE, "holds"), (0.25, LARGE, "short"), (-0.2, SMALL, "holds")])
+def test_an_earlier_commit_is_judged_beyond_the_spread(slower, noise, verdict, is_cost):
+    """Through the driver, which asks both sides for a sample in turn."""
+    ratios = [1 - slower + x for x in noise]
+    new = NoPeers([1 / ratio if is_cost else ratio for ratio in ratios], "abc1234")
+    old = NoPeers([1] * len(noise), "abc1234")
+    asked = []
+
+    def measure(run):
+        asked.append("old" if run is old else "new")
+        return rows.Outcome([run.samples[run.pair]], [], "ms", is_cost=is_cost)
+
+    row = rows.Row("a", "g", "", rows.LIMIT, ("nginx-of-nowhere",), False, measure)
+    result = driver.measured(row, new, old, time.monotonic() + 60)
+    assert result["verdict"] == verdict, result
+    assert result["sort"] == "commit" and result["against"] == "abc1234" and len(result["samples"]["theirs"]) == len(noise)
+    assert asked[:4] == ["old", "new", "new", "old"]
+    assert report.status(run_of([result], "abc1234")) == (verdict == "short")
 
 
-def test_without_a_figure_of_avx512_the_floor_is_avx2_s_and_says_so():
-    low, _, _, remark = rows.reached(avx2=10).on("avx512")
-    assert low == 9 and "no figure of AVX-512" in remark
-    assert "no figure of AVX-512" in kept(rows.reached(avx2=10), rows.alone([1], ""))["note"]
-    assert rows.reached(avx2=10).on("avx2")[3] == ""
+def test_the_figure_is_the_median_of_ratios_and_the_spread_their_quartiles():
+    """Of medians it would be 10/10: a slow minute that affects both sides must not count."""
+    assert rows.speed([10, 2, 30], [5, 10, 10], "x", "it").figure() == 2
+    assert rows.times([0.001], [0.005], "it").figure() == pytest.approx(5)
+    assert rows.speed([3, 1, 2, 9, 4, 5, 6, 7, 8], [1] * 9, "x", "it").spread() == (3, 7)
+    assert rows.speed([2], [1], "x", "it").spread() == (2, 2)
 
 
-@pytest.mark.parametrize("isa", ["base", "neon"])
-def test_a_machine_of_neither_class_is_not_judged(isa):
-    result = kept(rows.reached(avx2=10, avx512=20), rows.alone([1], ""), isa)
-    assert result["verdict"] == "for the record" and result["floor"] == "–" and f"no figures of {isa}" in result["note"]
-
-
-@pytest.mark.parametrize("classes", [{"avx512": 1}, {"avx2": 1, "avx1024": 2}, {}])
-def test_figures_of_other_classes_are_refused(classes):
-    with pytest.raises(ValueError):
-        rows.reached(**classes)
-
-
-def test_most_rows_are_judged_and_figures_are_sensible():
-    judged = [row for row in rows.ALL if row.floor.reached]
-    assert len(judged) + sum(bool(row.floor.law) for row in rows.ALL) >= len(rows.ALL) - 5
-    for row in judged:
-        assert all(figure > 0 for figures in row.floor.reached.values() for figure in figures)
-        assert row.floor.is_cost == (row.name in ("probs", "get_cpu", "p99", "p99_nginx", "memory")), row.name
-
-
-def test_the_figure_is_the_median_of_ratios():
-    """Of medians it would be 10/10: a slow minute that touches both sides must not count."""
-    assert rows.rate([10, 2, 30], [5, 10, 10], "x", "it").figure() == 2
-    assert rows.alone([1, 9, 2], "x", value=7).figure() == 7
-
-
-def test_every_group_has_rows_and_every_row_may_say_what_limits_it():
+def test_every_row_has_a_sort_and_words():
     names = [row.name for row in rows.ALL]
-    assert len(names) == len(set(names)) and set(names) == set(report.OBSTACLES)
-    assert {row.group for row in rows.ALL} == {"core", "attention", "analysis", "text", "small", "large", "diagnosis", "work",
-                                               "experiment", "frameworks"}
-    assert any(row.quick for row in rows.ALL) and all(row.what for row in rows.ALL)
+    assert len(names) == len(set(names)) and all(row.what for row in rows.ALL)
+    assert {row.sort for row in rows.ALL} == {"peer", "limit", "commit"}
+    assert {row.sort for row in driver.chosen_rows([], True, None)} == {"peer", "limit"}
+    assert {row.sort for row in driver.chosen_rows([], True, "abc")} == {"peer", "limit", "commit"}
 
 
-# ---- Skipping ------------------------------------------------------------------------------------------------------------
+# ---- What cannot be measured ---------------------------------------------------------------------------------------------
 
 def test_rows_without_their_peers_are_skipped_by_name(monkeypatch):
     monkeypatch.setenv("PATH", "")
@@ -127,7 +110,7 @@ def test_rows_without_their_peers_are_skipped_by_name(monkeypatch):
     needy = [row for row in rows.ALL if row.needs]
     assert len(needy) > 20
     for row in needy:
-        result = driver.measured(NoPeers(), row, "avx2", time.monotonic() + 60)
+        result = driver.measured(row, NoPeers(), None, time.monotonic() + 60)
         assert result["verdict"] == "skipped"
         assert "apt-get install" in result["note"]
         assert all(name in result["note"] for name in row.needs)
@@ -140,51 +123,48 @@ def test_only_what_is_missing_is_named(monkeypatch, tmp_path):
     assert peers.missing(["nginx", "wrk"]) == "no nginx: apt-get install --no-install-recommends nginx-light"
 
 
-def test_a_lacking_option_and_a_late_hour_skip(monkeypatch, tmp_path):
+def test_a_lacking_option_a_late_hour_and_no_commit_skip(monkeypatch, tmp_path):
     (tmp_path / "posencd").parent.mkdir(exist_ok=True)
     program(tmp_path / "posencd", "echo '  --workers N  threads'")
     run = measure.Run(str(tmp_path))
     assert run.flag("--workers") == "--workers"
     with pytest.raises(rows.Skip, match="posencd has no --io-threads"):
         run.flag("--io-threads")
-    row = make_row(rows.RECORD, rows.alone([1], ""))
-    assert driver.measured(run, row, "avx2", time.monotonic() - 1)["verdict"] == "skipped"
+    row, alone = make_row(rows.speed([1], [1], "", "it")), make_row(rows.cost([1], [], "ms"), rows.COMMIT)
+    assert driver.measured(row, run, None, time.monotonic() - 1)["verdict"] == "skipped"
+    assert "make bench-against" in driver.measured(alone, run, None, time.monotonic() + 60)["note"]
 
 
 # ---- The report ----------------------------------------------------------------------------------------------------------
 
-def test_a_run_writes_json_and_markdown(tmp_path, capsys):
-    chosen = [make_row(rows.reached(avx2=2), rows.rate([6, 6], [2, 2], "GB/s", "memset"), "first"),
-              make_row(rows.reached_cost(avx2=1), rows.alone([3.0], "ms"), "second"),
-              make_row(rows.reached(avx2=1), rows.Skip("posencd has no --x"), "third", "h"),
-              make_row(rows.reached(avx2=1), ValueError("torn"), "fourth", "h")]
+def test_a_run_writes_json_and_markdown_and_says_what_fell_short(tmp_path, capsys):
+    chosen = [make_row(rows.speed([6, 6], [2, 2], "GB/s", "NumPy"), name="first"),
+              make_row(rows.cost([3.0], [2.0], "ms", "nginx"), name="second"),
+              make_row(rows.speed([1], [4], "GB/s", "memset"), rows.LIMIT, "third"),
+              make_row(rows.Skip("posencd has no --x"), name="fourth", group="h"),
+              make_row(ValueError("torn"), name="fifth", group="h")]
     run = NoPeers()
-    found = {"machine": report.machine("avx2"), "quick": True, "rows": driver.measure_all(run, chosen, "avx2", 1)}
+    found = run_of(driver.measure_all(chosen, 1, run))
     report.write(tmp_path / "bench", found)
     read = json.loads((tmp_path / "bench.json").read_text())
-    assert [r["verdict"] for r in read["rows"]] == ["holds", "short", "skipped", "failed"]
+    assert [r["verdict"] for r in read["rows"]] == ["ahead", "behind", "for the record", "skipped", "failed"]
     assert read["rows"][0]["samples"] == {"ours": [6, 6], "theirs": [2, 2]} and read["rows"][0]["figure"] == 3
     assert {"cpu", "isa", "kernel", "cores", "load", "congestion", "date", "commit"} <= set(read["machine"])
     assert run.ended == 2  # once for each group
-    table = (tmp_path / "bench.md").read_text()
-    assert "| what first is | 6 GB/s | memset 2 GB/s | 3× | ≥ 1.8 | 2 | holds |" in table and "ValueError: torn" in table
-    assert "1 holds, 1 short, 1 skipped, 1 failed" in table
+    last = report.summary(found)
+    assert last.startswith("On Testor 9000 (avx512, ") and last.endswith("; 1 against a limit, not judged; 1 skipped; 1 failed.")
+    assert "2 rows were judged, each against a peer of the same run: 1 fell short, second (0.667× nginx)" in last
+    assert report.status(found) == 2 and report.status(run_of(found["rows"][:3])) == 1 and report.status(run_of(found["rows"][:1])) == 0
+    assert "1 rows were judged, each against the earlier commit abc: none fell short." in report.summary(run_of(found["rows"][:1], "abc"))
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == 4 and "posencd has no --x" in printed[2]
-
-
-def test_obstacles_reach_the_table_without_measuring_again(tmp_path, monkeypatch):
-    found = {"machine": report.machine("avx2"), "quick": False,
-             "rows": [report.judged(make_row(rows.reached(avx2=2), name="table"), rows.rate([1], [1], "GB/s", "memset"), "avx2")]}
-    report.write(tmp_path / "bench", found)
-    monkeypatch.setitem(report.OBSTACLES, "table", "half the registers")
-    report.render(tmp_path / "bench")
+    assert len(printed) == 5 and "posencd has no --x" in printed[3]
     readme = tmp_path / "README.md"
     readme.write_text("before\n<!-- bench:begin -->\n<!-- bench:end -->\nafter\n")
     splice = [sys.executable, str(HERE.parent / "lint/splice.py"), "write", str(readme), f"bench={tmp_path}/bench.md"]
     subprocess.run(splice, check=True, stdout=subprocess.DEVNULL)
     text = readme.read_text()
-    assert "half the registers" in text and text.startswith("before") and text.endswith("after\n")
+    assert "| what first is | peer | 6 GB/s | NumPy 2 GB/s | 3× (3–3) | ahead |" in text and "ValueError: torn" in text
+    assert last in text and text.startswith("before") and text.endswith("after\n")
 
 
 # ---- The decoder in torch ----------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 """Requests of /analyze and /diagnose over schemes, metrics and kinds of evidence; the work that a refusal states for each, and the processor
-time that the server spends on it. Used by test_stated_work.py and by the bench."""
+time that the server spends on it."""
 import itertools
 import json
 import math
