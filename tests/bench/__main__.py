@@ -4,15 +4,16 @@
     python3 tests/bench --against COMMIT [NAME or GROUP …]              ours now and at that commit, in pairs
     python3 tests/bench --list                                          the rows' names
 
-The exit status is 0 if nothing fell short, 1 if something did (behind a peer, slower than the commit), 2 if a row failed. All rows go to
-build/bench.json and build/bench.md, those of --quick to bench-quick, of --against to bench-against, named ones to bench-part: the table of
-SPEEDS.md is of one whole run.
+The exit status is 0 if nothing fell short, 1 if something did (behind a peer, slower than the commit), 2 if a row or the whole run failed.
+All rows go to build/bench.json and build/bench.md, those of --quick to bench-quick, of --against to bench-against, named ones to bench-part:
+the table of SPEEDS.md is of one whole run.
 """
 import argparse
 import contextlib
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -34,7 +35,10 @@ def arguments():
     parser.add_argument("--against", metavar="COMMIT", help="the rows of --quick, or the named ones, of this commit and of an earlier one")
     parser.add_argument("--build", default=os.environ.get("BUILD", "build"))
     parser.add_argument("--list", action="store_true")
-    return parser.parse_args()
+    options = parser.parse_args()
+    for name in set(options.names) - {r.name for r in rows.ALL} - {r.group for r in rows.ALL}:
+        parser.error(f"no row or group {name!r}; --list names them")
+    return options
 
 
 def main():
@@ -42,17 +46,17 @@ def main():
     if options.list:
         print("\n".join(f"{r.group:11} {r.sort:6} {r.name:19} {r.what}" for r in rows.ALL))
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: ended"))  # so that the peers are ended too
-    quick, name = options.quick or bool(options.against), None
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # so that the peers are ended too
+    quick, earlier = options.quick or bool(options.against), None
     stem = "bench-against" if options.against else "bench-part" if options.names else "bench-quick" if quick else "bench"
     chosen = driver.chosen_rows(options.names, quick, options.against)
     with contextlib.ExitStack() as stack:
         old = None
         if options.against:
-            name = output(["git", "rev-parse", "--short", options.against + "^{commit}"]).strip()
-            old = stack.enter_context(Run(stack.enter_context(driver.built(name, options.build)), quick, options.build, name))
-        new = stack.enter_context(Run(options.build, quick, options.build, name))
-        found = {"machine": report.machine(driver.isa_of(new)), "against": name, "rows": []}
+            earlier = output(["git", "rev-parse", "--short", options.against + "^{commit}"]).strip()
+            old = stack.enter_context(Run(stack.enter_context(driver.built(earlier, options.build)), quick, options.build, earlier))
+        new = stack.enter_context(Run(options.build, quick, options.build, earlier))
+        found = {"machine": report.machine(driver.isa_of(new)), "against": earlier, "rows": []}
         new.end_peers()
         found["rows"] = driver.measure_all(chosen, MINUTES[stem], new, old)
     report.write(f"{options.build}/{stem}", found)
@@ -61,4 +65,8 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        print(f"bench: {error}", getattr(error, "stderr", None) or "", file=sys.stderr)
+        sys.exit(2)

@@ -1,9 +1,10 @@
 """Goes through rows in order and keeps what the report needs of each, whatever happens to it."""
 import contextlib
 import json
+import os
+import shutil
 import statistics
 import subprocess
-import sys
 import time
 import urllib.request
 
@@ -24,7 +25,7 @@ def in_pairs(row, new, old):
             run.pair = i
             outcome = row.measure(run)
             samples[run].append(statistics.median(outcome.ours))
-    return rows.Outcome(samples[new], samples[old], outcome.unit, old.name, outcome.is_cost)
+    return rows.Outcome(samples[new], samples[old], outcome.unit, old.earlier, outcome.is_cost)
 
 
 def measured(row, new, old, end):
@@ -56,10 +57,6 @@ def measure_all(chosen, minutes, new, old=None):
 
 
 def chosen_rows(names, quick, against):
-    known = {r.name for r in rows.ALL} | {r.group for r in rows.ALL}
-    for name in names:
-        if name not in known:
-            sys.exit(f"bench: no row or group {name!r}; --list names them")
     if names:
         return [r for r in rows.ALL if r.name in names or r.group in names]
     return [r for r in rows.ALL if (r.quick or not quick) and (r.sort != rows.COMMIT or against)]
@@ -75,11 +72,11 @@ def isa_of(run):
 def built(revision, build):
     """An earlier commit in a git worktree, for as long as the block: its build folder. make's flags are in the environment."""
     folder = f"{build}/against"
-    subprocess.run(["git", "worktree", "remove", "--force", "--force", folder], stderr=subprocess.DEVNULL)  # of a run that was killed
-    subprocess.run(["git", "worktree", "add", "--quiet", "--detach", folder, revision], check=True)
+    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+    subprocess.run(["git", "worktree", "add", "--force", "--quiet", "--detach", folder, revision], check=True)
     try:
         print(f"building {revision} in {folder}", flush=True)
-        subprocess.run(["make", "--no-print-directory", "-C", folder, "BUILD=build", "all", "programs"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["make", f"-j{os.cpu_count()}", "-C", folder, "BUILD=build", "all", "programs"], check=True, stdout=subprocess.DEVNULL)
         yield f"{folder}/build"
     finally:
-        subprocess.run(["git", "worktree", "remove", "--force", "--force", folder], check=True)
+        subprocess.run(["git", "worktree", "remove", "--force", folder], check=True)

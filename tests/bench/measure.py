@@ -21,7 +21,7 @@ class Run:
     beside this one measures; then a row measures one sample of our side only."""
 
     def __init__(self, build, quick=False, clients=None, earlier=None):
-        self.build, self.quick, self.clients, self.name = build, quick, clients or build, earlier
+        self.build, self.quick, self.clients, self.earlier = build, quick, clients or build, earlier
         self.stack, self.running, self.known, self.pair = contextlib.ExitStack(), {}, {}, 0
 
     def __enter__(self):
@@ -31,11 +31,11 @@ class Run:
         self.end_peers()
 
     def rounds(self, full, quick=3):
-        return 1 if self.name else quick if self.quick else full
+        return 1 if self.earlier else quick if self.quick else full
 
     def turns(self, rounds, *ours, theirs, quick=3):
         """Samples of our functions and, last, of their one, in turn; theirs is called only if their side is measured."""
-        if self.name:
+        if self.earlier:
             return [*interleaved(1, *ours), []]
         return interleaved(self.rounds(rounds, quick), *ours, theirs)
 

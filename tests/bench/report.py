@@ -62,7 +62,7 @@ def cells(result):
 
 
 def line(result):
-    return "{:19} {:6} {:>13}   {:34} {:22} {}".format(result["name"], *cells(result))
+    return "{:20} {:6} {:>13}   {:34} {:22} {}".format(result["name"], *cells(result))
 
 
 def markdown(report):

@@ -30,8 +30,8 @@ def make_row(outcome=None, sort=rows.PEER, name="a", group="g", needs=()):
 class NoPeers:
     """A run whose rows start nothing. Where two are compared, a row measures the next of their samples."""
 
-    def __init__(self, samples=(), name=None):
-        self.ended, self.pair, self.samples, self.name = 0, 0, samples, name
+    def __init__(self, samples=(), earlier=None):
+        self.ended, self.pair, self.samples, self.earlier = 0, 0, samples, earlier
 
     def end_peers(self):
         self.ended += 1
