@@ -9,7 +9,7 @@ import time
 
 from rows import COMMIT, PEER
 
-AHEAD, BEHIND, HOLDS, SHORT, RECORDED = "ahead", "behind", "holds", "short", "for the record"
+AHEAD, LEVEL, BEHIND, HOLDS, SHORT, RECORDED = "ahead", "level", "behind", "holds", "short", "for the record"
 SKIPPED, FAILED = "skipped", "failed"
 FELL_SHORT = BEHIND, SHORT
 SLOWER = 0.95  # than an earlier commit: the better end of the spread is below it
@@ -18,10 +18,11 @@ SLOWER = 0.95  # than an earlier commit: the better end of the spread is below i
 # ---- Judging -------------------------------------------------------------------------------------------------------------
 
 def verdict(sort, outcome):
+    best = outcome.spread()[1]
     if sort == PEER:
-        return AHEAD if outcome.figure() >= 1 else BEHIND
+        return AHEAD if outcome.figure() >= 1 else LEVEL if best >= 1 else BEHIND
     if sort == COMMIT:
-        return HOLDS if outcome.spread()[1] >= SLOWER else SHORT
+        return HOLDS if best >= SLOWER else SHORT
     return RECORDED
 
 
@@ -83,7 +84,7 @@ def summary(report):
     short = of(*FELL_SHORT)
     shortfall = f"{len(short)} fell short, " + ", ".join(f"{r['name']} ({r['figure']:.3g}× {r['against']})" for r in short)
     rest = [(of(RECORDED), "against a limit, not judged"), (of(SKIPPED), "skipped"), (of(FAILED), "failed")]
-    return "; ".join([f"On {m['cpu']} ({m['isa']}, {m['cores']} cores) {len(of(AHEAD, HOLDS)) + len(short)} rows were judged, "
+    return "; ".join([f"On {m['cpu']} ({m['isa']}, {m['cores']} cores) {len(of(AHEAD, LEVEL, HOLDS)) + len(short)} rows were judged, "
                       f"each against {judged_by}: {shortfall if short else 'none fell short'}",
                       *(f"{len(some)} {what}" for some, what in rest if some)]) + "."
 

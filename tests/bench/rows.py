@@ -4,7 +4,7 @@ import statistics
 
 ALL = []  # every row, in the order of the table
 
-# What a row is set against. A peer is another program with the same task: we are ahead of it or behind. A limit is less work than the task
+# What a row is set against. A peer is another program with the same task: we are ahead of it or behind. A limit is a measure of the machine
 # (a copy, bare products, a file that is ready to be sent): it shows how much is left, and judges nothing. All rows can be set against an
 # earlier commit of ours, and those of the third sort against nothing else.
 PEER, LIMIT, COMMIT = "peer", "limit", "commit"

@@ -1,7 +1,9 @@
 """The bench's own parts with made-up figures: nothing is measured here."""
+import contextlib
 import json
 import os
 import pathlib
+import shutil
 import stat
 import subprocess
 import sys
@@ -45,11 +47,13 @@ def run_of(results, against=None):
 
 @pytest.mark.parametrize("outcome, verdict, status", [
     (rows.speed([3, 3, 1], [2, 2, 2], "GB/s", "it"), "ahead", 0),
-    (rows.speed([1.9, 1.9, 3], [2, 2, 2], "GB/s", "it"), "behind", 1),
+    (rows.speed([1.9, 1.9, 3], [2, 2, 2], "GB/s", "it"), "level", 0),
+    (rows.speed([1.9, 1.8, 1], [2, 2, 2], "GB/s", "it"), "behind", 1),
     (rows.cost([1, 1, 3], [2, 2, 2], "ms", "it"), "ahead", 0),
-    (rows.cost([2.1, 2.1, 1], [2, 2, 2], "ms", "it"), "behind", 1),
+    (rows.cost([2.1, 2.1, 1], [2, 2, 2], "ms", "it"), "level", 0),
+    (rows.cost([2.1, 2.2, 4], [2, 2, 2], "ms", "it"), "behind", 1),
 ])
-def test_a_peer_is_ahead_or_behind(outcome, verdict, status):
+def test_a_peer_is_ahead_or_behind_beyond_the_spread(outcome, verdict, status):
     result = report.judged(make_row(), rows.PEER, outcome)
     assert result["verdict"] == verdict and report.status(run_of([result])) == status
 
@@ -84,6 +88,25 @@ def test_an_earlier_commit_is_judged_beyond_the_spread(slower, noise, verdict, i
     assert result["sort"] == "commit" and result["against"] == "abc1234" and len(result["samples"]["theirs"]) == len(noise)
     assert asked[:4] == ["old", "new", "new", "old"]
     assert report.status(run_of([result], "abc1234")) == (verdict == "short")
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="no git")
+@pytest.mark.parametrize("error", [None, KeyError])
+def test_an_earlier_commit_is_built_beside_and_leaves_nothing(tmp_path, monkeypatch, error):
+    monkeypatch.chdir(tmp_path)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    for version in ("old", "new"):
+        (tmp_path / "Makefile").write_text(f"all programs:\n\t@mkdir -p $(BUILD)\n\t@echo {version} >$(BUILD)/$@\n")
+        subprocess.run([*git, "add", "Makefile"], check=True)
+        subprocess.run([*git, "commit", "-qm", version], check=True)
+    (tmp_path / "build/against/of_a_killed_run").mkdir(parents=True)
+    with pytest.raises(error) if error else contextlib.nullcontext(), driver.built("HEAD~1", "build") as folder:
+        assert [pathlib.Path(folder, name).read_text() for name in ("all", "programs")] == ["old\n", "old\n"]
+        if error:
+            raise error
+    assert not pathlib.Path("build/against").exists()
+    assert len(subprocess.run([*git, "worktree", "list"], capture_output=True, text=True).stdout.splitlines()) == 1
 
 
 def test_the_figure_is_the_median_of_ratios_and_the_spread_their_quartiles():
