@@ -20,7 +20,8 @@ def of_limit(run, name, limit, rounds=(7, 3), inner=9):
     """Speeds of a row of bench_answers and of its limit, in several processes: where pages lie differs from one to the next. The limit of
     UNITS is what the units that multiply and add would make, with nothing else to do."""
     found = [run.answer(name, inner) for _ in range(run.rounds(*rounds))]
-    return speed([a.bytes / a.ours / 1e9 for a in found], [a.bytes / (a.units if limit == UNITS else a.limit) / 1e9 for a in found], "GB/s", limit)
+    seconds = [a.units if limit == UNITS else a.limit for a in found if not run.earlier]  # an earlier commit may have had another limit
+    return speed([a.bytes / a.ours / 1e9 for a in found], [a.bytes / s / 1e9 for a, s in zip(found, seconds)], "GB/s", limit)
 
 
 def of_peer(run, name, peer, against, rounds=(7, 3), inner=5):

@@ -14,6 +14,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import core  # noqa: E402
 import driver  # noqa: E402
 import measure  # noqa: E402
 import peers  # noqa: E402
@@ -230,6 +231,11 @@ def test_what_programs_print_is_read(tmp_path):
         run.answer("other")
     assert run.numbers() == {"print f32 shortest": 99.9, "strtod": 7.5}
     assert run.transfers(1, "/", 2) == ([0.5, 0.25], 100)
+
+
+def test_a_limit_that_an_earlier_commit_had_not_is_not_asked_for(tmp_path):
+    program(tmp_path / "tests/bench/bench_answers", "echo '2e-05 0 262144 0'")
+    assert core.of_limit(measure.Run(str(tmp_path), earlier="abc"), "json_map", "memcpy").theirs == []
 
 
 def test_wrk_is_read_and_refusals_are_not_counted_as_speed(tmp_path, monkeypatch):
