@@ -49,17 +49,16 @@ def status(report):
 
 # ---- Saying --------------------------------------------------------------------------------------------------------------
 
-def amount(value, unit):
-    return f"{value:.0f} {unit}" if abs(value) >= 1000 else f"{value:.3g} {unit}"
+def rounded(value):
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def cells(result):
     """what, sort, ours, theirs, ratio, verdict: of the terminal and of Markdown."""
     if "figure" not in result:
         return result["sort"], "–", "–", "–", f"{result['verdict']}: {result['note']}"
-    low, high = result["spread"]
-    return (result["sort"], amount(result["ours"], result["unit"]), f"{result['against']} {amount(result['theirs'], result['unit'])}",
-            f"{result['figure']:.3g}× ({low:.3g}–{high:.3g})", result["verdict"])
+    ours, theirs, ratio, low, high = map(rounded, (result["ours"], result["theirs"], result["figure"], *result["spread"]))
+    return (result["sort"], f"{ours} {result['unit']}", f"{result['against']} {theirs} {result['unit']}", f"{ratio}× ({low}–{high})", result["verdict"])
 
 
 def line(result):
