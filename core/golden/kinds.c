@@ -2,6 +2,7 @@
  * sequence one kind for short sequences and one for long ones. Each is planned at one position, which checks it and
  * states its resolved configuration and its widths. */
 #include "core/golden/golden.h"
+#include "core/schemes/scalings/scaling.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -149,7 +150,7 @@ static const struct pe_field *lengthless(const struct pe_plan *plan)
 {
     const struct pe_param *rows = plan->scheme->info.params, *row = pe_param_find(rows, "scaling");
     const struct pe_value *type = of_scaling(plan, "type");
-    if (!row || !type || type->kind != PE_STRING || !pe_is_among("dynamic|longrope", type->string))
+    if (!row || !type || type->kind != PE_STRING || !pe_scaling_depends_on_length(pe_scaling_find(type->string)))
         return NULL;
     for (size_t i = 0; i < plan->inheritance->n; i++) {
         const struct pe_field *field = &plan->inheritance->fields[i];

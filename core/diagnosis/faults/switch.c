@@ -2,6 +2,7 @@
  * another
  * (../evidence/model.c). */
 #include "core/diagnosis/diagnosis.h"
+#include "core/schemes/scalings/scaling.h"
 
 #include <math.h>
 #include <string.h>
@@ -43,11 +44,20 @@ static uint64_t count_fitting(struct pe_diagnosis *d, struct pe_edit *edit)
 
 /* ---- The fault ---- */
 
-/* Up to its original length a scaling has one ladder, behind it another. */
+/* The rule that depends on the length; NULL: it does not. */
+static const struct pe_scaling_rule *rule_of(const struct pe_diagnosis *d, const struct pe_edit *edit)
+{
+    const struct pe_value *type = pe_edit_value(d, edit, "scaling.type");
+    const struct pe_scaling_rule *rule = type && type->kind == PE_STRING ? pe_scaling_find(type->string) : NULL;
+    return pe_scaling_depends_on_length(rule) ? rule : NULL;
+}
+
+/* Up to this length a scaling has one ladder, behind it another. */
 static double original_length(const struct pe_diagnosis *d, const struct pe_edit *edit)
 {
-    double x = pe_edit_real(d, edit, "scaling.original_max_position_embeddings", (double)NAN);
-    return isfinite(x) ? x : pe_edit_real(d, edit, "scaling.max_position_embeddings", (double)NAN);
+    char path[64] = "scaling.";
+    strncat(path, rule_of(d, edit)->border, sizeof path - sizeof "scaling.");
+    return pe_edit_real(d, edit, path, (double)NAN);
 }
 
 /* The length of the other ladder: the believed one, or that of the whole sequence; of two lists any beyond the original
@@ -56,7 +66,7 @@ static double long_length(const struct pe_diagnosis *d, const struct pe_edit *ed
 {
     const struct pe_positions *k = d->belief.plan->seq.k;
     double believed = pe_edit_real(d, edit, "scaling.seq_len", 0), whole = pe_positions_last(k) + 1;
-    if (pe_edit_is_word(d, edit, "scaling.type", "longrope"))
+    if (!rule_of(d, edit)->grows)
         return 2 * original;
     return believed > original ? believed : whole;
 }
@@ -82,25 +92,19 @@ static bool set_pieces(struct pe_edit *edit, const struct pe_value *before, cons
 
 enum { SHORT_FIRST, LONG_FIRST, GROWING, N_ORDERS };
 
-static bool is_type(const struct pe_diagnosis *d, const char *type)
-{
-    return pe_edit_is_word(d, NULL, "scaling.type", type);
-}
-
 /* Only of what a cache holds. */
 static size_t count_orders(const struct pe_diagnosis *d)
 {
     bool is_cached = d->evidence.kind->id != PE_OF_ROTATED || d->evidence.kind->is_key;
     bool is_plain = !d->evidence.is_typed && !d->evidence.padding && !d->belief.positions && !d->belief.is_misfit;
-    return is_cached && is_plain && (is_type(d, "longrope") || is_type(d, "dynamic")) ? N_ORDERS : 0;
+    return is_cached && is_plain && rule_of(d, NULL) ? N_ORDERS : 0;
 }
 
 static bool switch_scaling(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
-    bool is_dynamic = pe_edit_is_word(d, edit, "scaling.type", "dynamic");
-    double original = original_length(d, edit);
-    if ((!is_dynamic && !pe_edit_is_word(d, edit, "scaling.type", "longrope")) || !isfinite(original) ||
-        (i == GROWING && !is_dynamic) || edit->transforms.transposed)
+    const struct pe_scaling_rule *rule = rule_of(d, edit);
+    double original = rule ? original_length(d, edit) : (double)NAN;
+    if (!isfinite(original) || (i == GROWING && !rule->grows) || edit->transforms.transposed)
         return false;
     double lengths[] = {original, long_length(d, edit, original)};
     if (!(lengths[1] > original))

@@ -7,6 +7,7 @@
  * Chains of steps stay apart nevertheless, because an angle of 1000 has lost ten bits by then.
  * recipes.c has the steps. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/schemes/scalings/scaling.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static const struct pe_value *config_of(const struct table *t) { return pe_plan_
 static bool reads_length(const struct pe_model *m)
 {
     const char *type = pe_config_word(pe_plan_config(m->plan), "scaling.type");
-    return pe_is_among("dynamic|longrope", type);
+    return pe_scaling_depends_on_length(pe_scaling_find(type));
 }
 
 /* Do only signs, an exchange and angles of few bits lie between the plan's numbers and the tensor's? */

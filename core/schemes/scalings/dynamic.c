@@ -33,6 +33,8 @@ const struct pe_scaling_rule pe_scaling_dynamic = {
     .needs = {{.name = "factor"}, {.name = "max_position_embeddings"}},
     .takes = "seq_len|convention",
     .in_transformers = true,
+    .border = "max_position_embeddings",
+    .grows = true,
     .resolve = resolve,
     .stretch = stretch,
     .tried = PE_TRIED_IF_BELIEVED,

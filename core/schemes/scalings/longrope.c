@@ -129,6 +129,7 @@ const struct pe_scaling_rule pe_scaling_longrope = {
     .factor_is_ratio = true,
     .has_one_ladder = true,
     .in_transformers = true,
+    .border = "original_max_position_embeddings",
     .claims = claims,
     .resolve = resolve,
     .frequency = frequency,

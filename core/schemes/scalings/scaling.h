@@ -152,6 +152,10 @@ struct pe_scaling_rule {
     bool has_whole_head;  /* rotates every channel of the head; partial_rotary_factor is its own */
     bool has_one_ladder;  /* its fields fit one list of frequencies only */
     bool in_transformers; /* transformers' own code has it */
+    /* Of a rule that depends on the length of the sequence: the common field up to which length it is one rule, and
+     * beyond which another. NULL: the length does not matter. */
+    const char *border;
+    bool grows; /* … beyond it the rule is another one at every length */
     /* Is a given object of another rule's word meant as this one? NULL: never. */
     bool (*claims)(const struct pe_scaling *given, const struct pe_scaling_rule *said);
     /* Checks rules of two or more fields, and sets what was not given, attention_factor and softmax_scale_factor too;
@@ -174,6 +178,7 @@ const struct pe_scaling_rule *pe_scaling_find(const char *word); /* by name or a
 int pe_scaling_place(const struct pe_scaling_rule *rule);        /* its number among them */
 bool pe_scaling_needs(const struct pe_scaling_rule *rule, const char *field);
 bool pe_scaling_takes(const struct pe_scaling_rule *rule, const char *field); /* a common field, needed or not */
+static inline bool pe_scaling_depends_on_length(const struct pe_scaling_rule *rule) { return rule && rule->border; }
 
 /* The rows. Offsets count from a config struct whose first member is the struct pe_scaling. Put together from the
  * rules before main, since C cannot join tables of several files. */
