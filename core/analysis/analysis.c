@@ -160,6 +160,11 @@ const struct pe_member pe_result_members[] = {
      .summary = "difference: all numbers are equal; frequencies and factors are within 2^-22; neither",
      .words = verdicts,
      .is_optional = true},
+    {.name = "length",
+     .types = "integer|null",
+     .summary = "difference: a scaling depends on the length of the sequence, and the verdict is about sequences as "
+                "long as this one; null: about all",
+     .is_optional = true},
     {.name = "reasons",
      .types = "array",
      .summary = "difference: fields that are unequal and matter",

@@ -3,7 +3,8 @@
  * A config.json and the GGUF file made from it state one rotation in two ways: Llama 3.1's rule, and the divisors that
  * it gives; pairs of halves, and rows of q and k in an order that makes the same pairs of neighbours. So the numbers of
  * the plans are compared, frequencies w and the factor g on cos and sin, within 2^-22, which storing them as f32 may
- * cost. A field whose effect is in these numbers counts only where they differ; all others must be equal. */
+ * cost. A field whose effect is in these numbers counts only where they differ; all others must be equal. Where a
+ * scaling depends on the length of the sequence, the verdict is about sequences as long as this one. */
 #include "core/analysis/analysis.h"
 #include "core/models/gguf/gguf.h"
 #include "core/schemes/rotary/rotary.h"
@@ -310,6 +311,7 @@ static size_t print_reason(const struct verdict *v, const struct reason *reason,
 static const char same[] = "Both mean the same positions, number for number.",
                   rounding[] = "Both mean the same positions: frequencies differ by at most {frequencies.max_rel} of "
                                "each, which is the rounding of what is stored as f32.",
+                  of_length[] = " That is so for a sequence of {length} positions, on whose length a scaling depends.",
                   differs[] = "The two do not mean the same.",
                   frequencies[] = " Frequencies differ most in pair {frequencies.pair}: by {frequencies.max_rel} times "
                                   "that of the first.";
@@ -333,7 +335,8 @@ static void print_differs(const struct verdict *v, enum pe_lang lang, char *out,
 static bool is_dialect(const struct pe_subject *side) { return given(side, "hf_config") || given(side, "gguf"); }
 
 /* Of two dialects, the verdict in words; of other configurations, nothing. */
-static void print_sentence(const struct verdict *v, const char *word, enum pe_lang lang, char *out, size_t room)
+static void print_sentence(const struct verdict *v, const char *word, bool has_length, enum pe_lang lang, char *out,
+                           size_t room)
 {
     *out = '\0';
     if (!is_dialect(v->sides[0]) && !is_dialect(v->sides[1]))
@@ -341,7 +344,8 @@ static void print_sentence(const struct verdict *v, const char *word, enum pe_la
     if (pe_same(word, "differs"))
         print_differs(v, lang, out, room);
     else
-        snprintf(out, room, "%s", pe_text_in(lang, pe_same(word, "same") ? same : rounding));
+        snprintf(out, room, "%s%s", pe_text_in(lang, pe_same(word, "same") ? same : rounding),
+                 has_length ? pe_text_in(lang, of_length) : "");
 }
 
 /* ---- The answer ---- */
@@ -373,9 +377,14 @@ void pe_difference_put_verdict(const struct pe_analysis *study, const struct pe_
         pe_put_null(out, "permutation");
     put_frequencies(&v, out);
     pe_put_string(out, "verdict", word);
+    bool has_length = pe_rotary_lengthless(v.sides[0]->plan) || pe_rotary_lengthless(v.sides[1]->plan);
+    if (has_length)
+        pe_put_integer(out, "length", (int64_t)pe_sequence_reach(&subject->plan->seq));
+    else
+        pe_put_null(out, "length");
     struct pe_node *reasons = pe_put_list(out, "reasons");
     for (size_t i = 0; i < v.n_reasons; i++)
         pe_put_string(reasons, NULL, v.reasons[i].name);
     for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++)
-        print_sentence(&v, word, lang, sentences[lang], PE_DETAIL_MAX);
+        print_sentence(&v, word, has_length, lang, sentences[lang], PE_DETAIL_MAX);
 }

@@ -2,7 +2,7 @@
  * sequence one kind for short sequences and one for long ones. Each is planned at one position, which checks it and
  * states its resolved configuration and its widths. */
 #include "core/golden/golden.h"
-#include "core/schemes/scalings/scaling.h"
+#include "core/schemes/rotary/rotary.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -144,22 +144,6 @@ double pe_golden_longest(const struct pe_plan *plan, double otherwise)
     return stretches && original > 0 && factor >= 1 ? floor(factor * original) : otherwise;
 }
 
-/* The scaling that the request gives or inherits, in which the length can be stated; NULL: it does not read the length,
- * or the length is stated already. */
-static const struct pe_field *lengthless(const struct pe_plan *plan)
-{
-    const struct pe_param *rows = plan->scheme->info.params, *row = pe_param_find(rows, "scaling");
-    const struct pe_value *type = of_scaling(plan, "type");
-    if (!row || !type || type->kind != PE_STRING || !pe_scaling_depends_on_length(pe_scaling_find(type->string)))
-        return NULL;
-    for (size_t i = 0; i < plan->inheritance->n; i++) {
-        const struct pe_field *field = &plan->inheritance->fields[i];
-        if (pe_param_find(rows, field->name) == row && field->value.kind == PE_OBJECT)
-            return pe_field_find(field->value.object.fields, field->value.object.n, "seq_len") ? NULL : field;
-    }
-    return NULL;
-}
-
 static enum pe_status set_length(struct pe_golden_kind *kind, const struct pe_field *scaling, double seq_len,
                                  struct pe_failure *err)
 {
@@ -243,7 +227,7 @@ static enum pe_status keep(struct pe_golden *golden, struct pe_golden_kind *kind
 static enum pe_status add_length(struct pe_golden *golden, const struct pe_golden_kind *like, const char *length,
                                  double seq_len, struct pe_failure *err)
 {
-    const struct pe_field *scaling = lengthless(golden->origins[golden->n_origins - 1]);
+    const struct pe_field *scaling = pe_rotary_lengthless(golden->origins[golden->n_origins - 1]);
     struct pe_golden_kind kind = *like;
     kind.length = length;
     kind.fields = malloc((like->n_fields + 1) * sizeof *kind.fields);
@@ -310,7 +294,7 @@ static enum pe_status plan_layer_type(struct pe_golden *golden, struct pe_golden
         kind_drop(kind);
         return status;
     }
-    if (!lengthless(kind->plan))
+    if (!pe_rotary_lengthless(kind->plan))
         return keep(golden, kind, err);
     golden->origins[golden->n_origins] = kind->plan;
     kind->plan = NULL;

@@ -572,12 +572,13 @@ class Client:
     def check_conversion(self, hf_dir, gguf_path, length=None):
         """Raises AssertionError, in one sentence, unless a .gguf file says the positions of the config.json that it was made from:
         frequencies and factors within 2^-22, and pairs that are the same but for the converter's order of rows. hf_dir: the folder
-        of the config.json, or that file. length: of the text, where a scaling reads it; left out, a short text and the longest one.
+        of the config.json, or that file. length: of the text, where a scaling reads it; left out, a short text, the longest one, and
+        lengths on both sides of each border of a scaling, which /explain states.
         Only the config and the keys about positions are sent. Where the file differs and says all that GGUF can say of the config,
         that is a warning.
         Returns the results, one for each kind of layers."""
         config, keys = read_config(hf_dir), read_gguf(gguf_path)
-        lengths = _lengths_of(config, length)
+        lengths = [length] if length else self._lengths_of(config)
         results = _Conversion(self, {"hf_config": config}, {"gguf": keys}, lengths).results()
         worst = max(results, key=_badness)
         if worst["verdict"] == "differs":
@@ -588,6 +589,12 @@ class Client:
             lost = " ".join(one["detail"] for one in best["loses"])
             warnings.warn(f"{worst['detail']} No .gguf file can do better: {lost}", stacklevel=2)
         return results
+
+    def _lengths_of(self, config):
+        """Lengths of texts at which no scaling can be another rule unseen."""
+        told = self._json("/explain", {"hf_config": config, "readers": []})
+        longest = 64 if told["model"]["length_assumed"] else told["model"]["length"]
+        return sorted({64, longest, *(n for layer in told["layers"] for n in layer.get("lengths", ()))})
 
     def _best_gguf(self, config, keys):
         """What /translate makes of the config for this file's architecture, if that loses something."""
@@ -1458,14 +1465,6 @@ class _Conversion:
     def result(name, found):
         frequencies = found.get("frequencies") or {"max_rel": None, "pair": None}
         return {"layer_type": name, "verdict": found["verdict"], **frequencies, "reasons": found["reasons"], "detail": found["detail"]}
-
-
-def _lengths_of(config, length):
-    """Some scalings read the length of the text: without one, a short text and the longest are compared."""
-    short, inner = 64, config.get("text_config")
-    longest = {**config, **(inner if isinstance(inner, dict) else {})}.get("max_position_embeddings")
-    lengths = [length] if length else [short, longest if isinstance(longest, int) else short]
-    return sorted({n for n in lengths if n > 0})
 
 
 def _badness(found):

@@ -262,3 +262,17 @@ void pe_rotary_rotate(const struct pe_plan *plan, struct pe_rotation *rotation, 
     if (columns)
         pe_rotary_columns(plan, PE_COS_SIN, columns);
 }
+
+const struct pe_field *pe_rotary_lengthless(const struct pe_plan *plan)
+{
+    const struct pe_param *rows = plan->scheme->info.params, *row = pe_param_find(rows, "scaling");
+    const struct pe_scaling *shown = row ? (const void *)((const char *)plan->config + row->offset) : NULL;
+    if (!shown || !pe_scaling_depends_on_length(pe_scaling_rule_of_word(shown->type)))
+        return NULL;
+    for (size_t i = 0; i < plan->inheritance->n; i++) {
+        const struct pe_field *field = &plan->inheritance->fields[i];
+        if (pe_param_find(rows, field->name) == row && field->value.kind == PE_OBJECT)
+            return pe_field_find(field->value.object.fields, field->value.object.n, "seq_len") ? NULL : field;
+    }
+    return NULL;
+}

@@ -200,6 +200,10 @@ void pe_rotary_fill(const struct pe_plan *plan, const struct pe_output *output, 
 enum pe_dtype pe_rotary_dtype(const struct pe_plan *plan, size_t id, enum pe_dtype usual);
 void pe_rotary_rotate(const struct pe_plan *plan, struct pe_rotation *rotation, struct pe_wave *columns);
 
+/* Of a built plan: the field that gives a scaling, of the request or of the model it names, if the scaling depends on
+ * the length of the sequence and states none. NULL: there is none; other schemes, too. */
+const struct pe_field *pe_rotary_lengthless(const struct pe_plan *plan);
+
 extern const struct pe_input_row pe_rotary_inputs[];
 
 #endif

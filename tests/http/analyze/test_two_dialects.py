@@ -159,6 +159,18 @@ def test_without_another_tool(server):
     assert ask(server, bias, ["difference"])[0][1]["difference"]["verdict"] == "same"
 
 
+def test_a_verdict_of_one_length(server):
+    """dynamic does nothing up to the model's length: without it the numbers are the same there, and the verdict names the length that it is about."""
+    plain = {"model_type": "qwen2", "hidden_size": 4096, "num_attention_heads": 32, "max_position_embeddings": 2048, "rope_theta": 500000.0}
+    dynamic = {"hf_config": {**plain, "rope_scaling": {"type": "dynamic", "factor": 2.0}}}
+    for last, length, verdict in ((100, 101, "same"), (2047, 2048, "same"), (2048, 2049, "differs"), (5000, 5001, "differs")):
+        found = compared(server, dynamic, {"hf_config": plain}, positions=[0, last])
+        assert (found["verdict"], found["length"]) == (verdict, length)
+        assert (f"for a sequence of {length} positions" in found["detail"]) == (f"{length} 个位置" in found["detail_zh"]) == (verdict == "same")
+    stated = {"head_dim": 128, "base": 500000.0, "layout": "half", "scheme": "rope", "scaling": {**dynamic["hf_config"]["rope_scaling"], "max_position_embeddings": 2048, "seq_len": 9}}
+    assert compared(server, stated, {"hf_config": plain})["length"] is None and compared(server, {"hf_config": plain}, {"hf_config": plain})["length"] is None
+
+
 def test_divisors_are_a_scaling(server):
     """Their share of each wavelength is what `wavelengths` calls its ratio."""
     _, tensors = ask(server, {"gguf": keys(), "len": 4}, ["wavelengths"])

@@ -446,6 +446,16 @@ def test_a_conversion_that_does_not_fit(client, model):
         client.check_conversion(*model(slow, gguf.file("gemma3")))
 
 
+def test_a_conversion_that_fits_short_texts_only(client, model):
+    """The file has no word for dynamic, which does nothing up to the model's length: 64 positions, and the longest text that the model states, fit."""
+    config = {"model_type": "qwen2", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 2, "max_position_embeddings": 2048,
+              "rope_theta": 500000.0, "rope_scaling": {"type": "dynamic", "factor": 2.0}}
+    keys = [(name.replace("llama.", "qwen2."), kind, "qwen2" if value == "llama" else value) for name, kind, value in gguf.ARCHITECTURES["llama"][0]]
+    with pytest.warns(UserWarning, match="scaling is dynamic with factor 2 in the config.json, default in the .gguf file.* Only sequences of 2049 positions or more"):
+        assert client.check_conversion(*model(config, gguf.head(keys, [])))[0]["verdict"] == "differs"
+    assert client.check_conversion(*model(config, gguf.head(keys, [])), length=2048)[0]["verdict"] == "same"
+
+
 def test_a_difference_that_no_file_could_avoid_is_a_warning(client, model):
     scaling = {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096, "truncate": False}
     config = {"model_type": "gpt_oss", "head_dim": 64, "hidden_size": 2880, "num_attention_heads": 64, "num_hidden_layers": 24,
