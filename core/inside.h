@@ -294,6 +294,7 @@ const struct pe_scheme_info *pe_scheme_find(const char *name); /* NULL if none *
 const struct pe_param *pe_sequence_params(void);               /* len, offset, positions, … common to all schemes */
 const struct pe_param *pe_padding_params(void);                /* attention_mask, … of q and k in a padded batch */
 const struct pe_param *pe_absolute_params(void);               /* combine, x_scale, … common to additive schemes */
+bool pe_absolute_needs_x(const struct pe_scheme_info *scheme, const char *name); /* refused without embeddings */
 
 /* A family of schemes, or a section of a form. */
 struct pe_heading {

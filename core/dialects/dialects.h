@@ -16,6 +16,7 @@ enum {
     PE_DIALECT_KINDS_MAX = 16,
     PE_DIALECT_READERS_MAX = 8,
     PE_DIALECT_MEASURED_MAX = 32,
+    PE_STRETCHES_MAX = 6,        /* two borders, a position after each, the model's length, and beyond all */
     PE_DIALECT_FIELDS_MAX = 128, /* positional fields of one config */
     PE_DIALECT_LENGTH = 131072   /* where the model states none */
 };
@@ -48,10 +49,51 @@ bool pe_turn_distance(const struct pe_turn *a, const struct pe_turn *b, bool is_
 void pe_put_distance(struct pe_node *node, const char *name, const struct pe_distance *distance); /* NULL: null */
 extern const struct pe_member pe_distance_members[];
 
+/* The same, found once for each pair of rotations and each length. */
+enum pe_status pe_dialect_distance(struct pe_explain *ex, const struct pe_turn *a, const struct pe_turn *b,
+                                   bool is_permuted, int64_t length, struct pe_distance *out);
+
+/* ---- lengths.c: sequences of which lengths are compared ---- */
+
+#define PE_NO_END INT64_MAX
+
+/* Lengths within which neither of two rules changes, and the one of them that is compared. */
+struct pe_stretch {
+    int64_t from, to, at; /* to: PE_NO_END */
+    bool grows;           /* a rule is another one at each of them */
+};
+
+/* Lengths at which two configurations differ; n = 0: all, or none. */
+struct pe_lengths {
+    struct pe_stretch list[PE_STRETCHES_MAX];
+    size_t n;
+};
+
+/* The length up to which the rule of a resolved configuration is one, and beyond which another; 0: it does not depend
+ * on the length. */
+int64_t pe_dialect_border(const struct pe_value *config);
+/* Of one configuration, or two; out[PE_STRETCHES_MAX]. They reach up to the request's length, or have no end; the
+ * answer's length is the `at` of one. */
+size_t pe_dialect_stretches(const struct pe_explain *ex, const struct pe_value *ours, const struct pe_value *theirs,
+                            struct pe_stretch *out);
+void pe_lengths_add(struct pe_lengths *lengths, const struct pe_stretch *stretch, bool differs); /* each, in order */
+void pe_lengths_done(struct pe_lengths *lengths, const struct pe_stretch *last);                 /* are those all? */
+void pe_put_lengths(struct pe_node *node,
+                    const struct pe_lengths *lengths); /* lengths: [[from, to], …]; to null: no end */
+void pe_lengths_print(const struct pe_lengths *lengths, enum pe_lang lang, char *out, size_t room); /* a sentence */
+#define PE_LENGTHS_MEMBER                                                                                              \
+    {                                                                                                                  \
+        .name = "lengths", .types = "array",                                                                           \
+        .summary =                                                                                                     \
+            "if only sequences of some lengths differ: the first and the last length of each range; null: no end",     \
+        .items = "array", .is_optional = true                                                                          \
+    }
+
 /* ---- kinds.c: the kinds of layers, and a kind as somebody reads it ---- */
 
 struct pe_reading {
     const struct pe_value *config; /* resolved; NULL: refused */
+    const struct pe_value *shown; /* … without what follows from the sequence's length, if pe_dialect_show was asked */
     char refused[PE_DETAIL_MAX];
     bool lacks_bytes; /* … because a part of the file was not sent */
     struct pe_turn turn;
@@ -79,13 +121,19 @@ struct pe_dialect_reader {
     struct pe_value keys;                              /* of that file */
     const struct pe_field *read[PE_READER_COPIES_MAX]; /* fields of the given config that it reads */
     size_t n_read;
-    struct pe_reading readings[PE_DIALECT_KINDS_MAX];
+    struct pe_reading readings[PE_DIALECT_KINDS_MAX]; /* at the answer's length */
+    struct pe_apart {
+        struct pe_turn ours[PE_STRETCHES_MAX], theirs[PE_STRETCHES_MAX];
+        int64_t length[PE_STRETCHES_MAX];
+        size_t n;
+        struct pe_lengths lengths;
+    } apart[PE_DIALECT_KINDS_MAX]; /* at which lengths it turns otherwise, and how */
 };
 
-/* The consequence of a tool's numbers for one of our kinds. */
+/* How far two rotations are apart. */
 struct pe_measured {
-    const struct pe_turn *ours;
-    struct pe_turn theirs;
+    struct pe_turn a, b;
+    bool are_paired_alike;
     struct pe_distance distance;
 };
 
@@ -108,8 +156,8 @@ struct pe_explain {
     struct pe_gguf_outline *outline; /* of gguf */
     struct pe_gguf_about *about;     /* … of its first kind that is read; */
     const struct pe_value *report;   /* what it reports; NULL: none */
-    int64_t length;
-    bool is_length_assumed;
+    int64_t length, model_length;    /* the answer's; what the model states, 0: nothing */
+    bool is_length_asked, is_length_assumed;
     double last[3]; /* the last position, on as many axes as a kind has */
 
     struct pe_dialect_kind kinds[PE_DIALECT_KINDS_MAX];
@@ -139,6 +187,12 @@ void pe_dialect_kinds_drop(struct pe_explain *ex);
  * is in the reading; the status is that of memory. */
 enum pe_status pe_dialect_read(struct pe_explain *ex, const struct pe_field *model, const char *layer_type,
                                struct pe_reading *reading);
+/* The same for a sequence of another length than the answer's. */
+enum pe_status pe_dialect_read_at(struct pe_explain *ex, int64_t length, const struct pe_field *model,
+                                  const char *layer_type, struct pe_reading *reading);
+/* The same with `shown`. */
+enum pe_status pe_dialect_read_shown(struct pe_explain *ex, const struct pe_field *model, const char *layer_type,
+                                     struct pe_reading *reading);
 /* The same of these fields alone. */
 enum pe_status pe_dialect_read_fields(struct pe_explain *ex, const struct pe_field *fields, size_t n,
                                       struct pe_reading *reading);

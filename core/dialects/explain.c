@@ -1,6 +1,7 @@
 /* The explanation of a configuration: its kinds of layers, its positional fields with what each tool takes, and the
  * findings. */
 #include "core/dialects/dialects.h"
+#include "core/operation.h"
 #include "core/sequence/sequence.h"
 
 #include <math.h>
@@ -155,6 +156,40 @@ static void put_same(const struct pe_explain *ex, struct pe_node *node, size_t k
     pe_put_null(node, "same_as");
 }
 
+/* What a field of a kind's configuration is of, if a request of /encode does not take it: of embeddings, or of
+ * attention. NULL: it does. */
+static const char *beside_config(const struct pe_scheme_info *scheme, const char *name)
+{
+    const struct pe_param *attention = pe_operation_at(PE_ATTEND)->params;
+    if (pe_absolute_needs_x(scheme, name))
+        return "with_x";
+    return !pe_param_find(scheme->params, name) && pe_param_find(attention, name) ? "with_attention" : NULL;
+}
+
+static void put_kind_config(struct pe_node *node, const struct pe_value *config)
+{
+    const struct pe_scheme_info *scheme = pe_scheme_find(pe_config_word(config, "scheme"));
+    struct pe_node *whole = pe_put_object(node, "config");
+    for (size_t i = 0; i < config->object.n; i++) {
+        const struct pe_field *field = &config->object.fields[i];
+        const char *beside = scheme ? beside_config(scheme, field->name) : NULL;
+        struct pe_node *other = beside ? pe_node_child(node, beside) : whole;
+        pe_put_value(other ? other : pe_put_object(node, beside), field->name, &field->value);
+    }
+}
+
+/* At each of which a rule that depends on the length may be another. */
+static void put_kind_lengths(const struct pe_explain *ex, struct pe_node *node, const struct pe_value *config)
+{
+    struct pe_stretch stretches[PE_STRETCHES_MAX];
+    if (!pe_dialect_border(config))
+        return;
+    struct pe_node *lengths = pe_put_list(node, "lengths");
+    size_t n = pe_dialect_stretches(ex, config, NULL, stretches);
+    for (size_t i = 0; i < n; i++)
+        pe_put_integer(lengths, NULL, stretches[i].at);
+}
+
 static void put_kind(const struct pe_explain *ex, struct pe_node *list, size_t k)
 {
     char summary[192];
@@ -171,7 +206,8 @@ static void put_kind(const struct pe_explain *ex, struct pe_node *list, size_t k
     }
     put_same(ex, node, k);
     if (kind->own.config) {
-        pe_put_value(node, "config", kind->own.config);
+        put_kind_config(node, kind->own.shown);
+        put_kind_lengths(ex, node, kind->own.config);
         pe_put_string(node, "summary", summary_of(&kind->own, ex->request->lang, summary, sizeof summary));
     } else {
         pe_put_null(node, "config");
@@ -362,7 +398,23 @@ const struct pe_member pe_dialect_layer_members[] = {
     {.name = "same_as",
      .types = "integer|null",
      .summary = "the index of an earlier entry with the same configuration"},
-    {.name = "config", .types = "object|null", .summary = "with every parameter; null: refused"},
+    {.name = "config",
+     .types = "object|null",
+     .summary = "a request of the kind's tensors but for its sequence: every parameter, without those that follow from "
+                "the sequence's length; null: refused"},
+    {.name = "with_x",
+     .types = "object",
+     .summary = "fields that a request has beside these if it sends embeddings x",
+     .is_optional = true},
+    {.name = "with_attention",
+     .types = "object",
+     .summary = "fields that a request of attention has beside these",
+     .is_optional = true},
+    {.name = "lengths",
+     .types = "array",
+     .summary = "of a rule that depends on the sequence's length: lengths that show what it is at each",
+     .items = "integer",
+     .is_optional = true},
     {.name = "summary", .types = "string", .summary = "the configuration in words", .is_optional = true},
     {.name = "refused", .types = "string", .summary = "why there is no configuration", .is_optional = true},
     {.name = NULL},

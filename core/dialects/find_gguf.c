@@ -99,7 +99,7 @@ static void find_divisors(struct pe_findings *f)
     finding->is_uncertain = true;
     finding->found = *base;
     finding->taken = (struct pe_value){.kind = PE_INTEGER, .integer = ex->outline->length};
-    pe_finding_measure(f, finding, &theirs, &kind->own, false);
+    pe_finding_measure(f, finding, &theirs.turn, &kind->own.turn, false, ex->length);
     pe_reading_drop(&theirs);
 }
 

@@ -101,6 +101,21 @@ static const struct pe_reading *first_of(const struct pe_explain *ex, const stru
     return of_tool ? &tool->readings[k] : &ex->kinds[k].own;
 }
 
+/* At the answer's length, and at others where the tool turns otherwise. */
+static void measure_kind(struct pe_findings *f, struct pe_finding *finding, const struct pe_dialect_reader *tool,
+                         size_t k)
+{
+    const struct pe_apart *apart = &tool->apart[k];
+    const struct pe_turn *ours = &f->ex->kinds[k].own.turn, *theirs = &tool->readings[k].turn;
+    bool is_first = !finding->has_distance;
+    if (!apart->lengths.n)
+        pe_finding_measure(f, finding, ours, theirs, tool->is_permuted, f->ex->length);
+    for (size_t i = 0; i < apart->n; i++)
+        pe_finding_measure(f, finding, &apart->ours[i], &apart->theirs[i], tool->is_permuted, apart->length[i]);
+    if (is_first || !apart->lengths.n)
+        finding->lengths = apart->lengths;
+}
+
 /* Adds it with the consequence for the worst of these kinds; what the tool takes is at path. */
 static struct pe_finding *blame(struct pe_findings *f, enum pe_contradiction_id id, const char *at, const char *name,
                                 const struct pe_dialect_reader *tool, unsigned kinds, const char *path)
@@ -115,7 +130,7 @@ static struct pe_finding *blame(struct pe_findings *f, enum pe_contradiction_id 
     }
     for (size_t k = 0; k < ex->n_text; k++)
         if (kinds >> k & 1)
-            pe_finding_measure(f, finding, &ex->kinds[k].own, &tool->readings[k], tool->is_permuted);
+            measure_kind(f, finding, tool, k);
     return finding;
 }
 
@@ -339,7 +354,7 @@ static void find_factor(struct pe_findings *f, const struct facts *facts)
             }
             if (then.config && ex->kinds[k].own.config && !pe_turn_same(&then.turn, &ex->kinds[k].own.turn, false)) {
                 finding->kinds |= 1U << k;
-                pe_finding_measure(f, finding, &ex->kinds[k].own, &then, false);
+                pe_finding_measure(f, finding, &ex->kinds[k].own.turn, &then.turn, false, ex->length);
             }
             pe_reading_drop(&then);
         }
@@ -492,6 +507,43 @@ static void find_factors_of_cos(struct pe_findings *f, const struct facts *facts
     }
 }
 
+/* ---- Lengths ---- */
+
+/* The kinds that an error of this tool is about. */
+static unsigned kinds_told(const struct pe_findings *f, const struct pe_dialect_reader *tool)
+{
+    unsigned kinds = 0;
+    for (size_t i = 0; i < f->n; i++)
+        if (f->list[i].reader == tool->reader && !f->list[i].is_note)
+            kinds |= f->list[i].kinds;
+    return kinds;
+}
+
+/* A tool that computes a rule otherwise which depends on the sequence's length, if no other finding is about it. */
+static void find_lengths(struct pe_findings *f, const struct facts *facts)
+{
+    struct pe_explain *ex = f->ex;
+    for (size_t t = 0; t < ex->n_readers; t++) {
+        const struct pe_dialect_reader *tool = &ex->readers[t];
+        unsigned kinds = 0, told = kinds_told(f, tool);
+        const char *rule = "";
+        for (size_t k = 0; k < ex->n_text; k++)
+            if (tool->apart[k].n && pe_dialect_border(ex->kinds[k].own.config) && !(told >> k & 1)) {
+                kinds |= 1U << k;
+                rule = pe_config_word(ex->kinds[k].own.config, "scaling.type");
+            }
+        if (!kinds)
+            continue;
+        struct pe_finding *finding = blame(f, PE_LENGTH_READ_OTHERWISE, facts->rope_at, "rope_type", tool, kinds, NULL);
+        struct pe_value length = pe_config_at(first_of(ex, tool, kinds, true)->shown, "scaling.seq_len");
+        finding->found = word(rule);
+        finding->taken = length;
+        if (length.kind != PE_NULL)
+            finding->pattern =
+                "{label} takes the list of {found} for {taken} positions, whatever the sequence's length.";
+    }
+}
+
 void pe_find_in_config(struct pe_findings *f)
 {
     struct facts facts;
@@ -506,5 +558,6 @@ void pe_find_in_config(struct pe_findings *f)
     find_widths(f, &facts);
     find_sections(f, &facts);
     find_factors_of_cos(f, &facts);
+    find_lengths(f, &facts);
     pe_find_kinds(f, facts.at);
 }

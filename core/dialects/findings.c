@@ -16,41 +16,15 @@ struct pe_finding *pe_finding_add(struct pe_findings *f, enum pe_contradiction_i
     return finding;
 }
 
-/* Tools that compute the same numbers share the work. */
-static const struct pe_distance *known(const struct pe_findings *f, const struct pe_turn *ours,
-                                       const struct pe_turn *theirs)
-{
-    for (size_t i = 0; i < f->ex->n_measured; i++) {
-        const struct pe_measured *m = &f->ex->measured[i];
-        if (m->ours == ours && m->theirs.n == theirs->n && m->theirs.factor == theirs->factor &&
-            m->theirs.is_half == theirs->is_half && m->theirs.head_dim == theirs->head_dim &&
-            m->theirs.offset == theirs->offset && memcmp(m->theirs.w, theirs->w, theirs->n * sizeof *theirs->w) == 0)
-            return &m->distance;
-    }
-    return NULL;
-}
-
-static void remember(struct pe_explain *ex, const struct pe_turn *ours, const struct pe_turn *theirs,
-                     const struct pe_distance *distance)
-{
-    if (ex->n_measured < PE_DIALECT_MEASURED_MAX)
-        ex->measured[ex->n_measured++] = (struct pe_measured){ours, *theirs, *distance};
-}
-
-void pe_finding_measure(struct pe_findings *f, struct pe_finding *finding, const struct pe_reading *ours,
-                        const struct pe_reading *theirs, bool is_permuted)
+void pe_finding_measure(struct pe_findings *f, struct pe_finding *finding, const struct pe_turn *ours,
+                        const struct pe_turn *theirs, bool is_permuted, int64_t length)
 {
     struct pe_distance distance;
-    if (!ours->turn.n || !theirs->turn.n)
+    if (!ours->n || !theirs->n)
         return;
-    const struct pe_distance *before = known(f, &ours->turn, &theirs->turn);
-    if (before) {
-        distance = *before;
-    } else {
-        f->no_memory |= !pe_turn_distance(&ours->turn, &theirs->turn, is_permuted, f->ex->length, &distance);
-        if (f->no_memory)
-            return;
-        remember(f->ex, &ours->turn, &theirs->turn, &distance);
+    if (pe_dialect_distance(f->ex, ours, theirs, is_permuted, length, &distance)) {
+        f->no_memory = true;
+        return;
     }
     if (finding->has_distance && finding->distance.cos >= distance.cos)
         return;
@@ -111,10 +85,11 @@ static void replace(char *text, size_t room, const char *name, const char *by)
 /* The pattern with the tool's name and the numbers. */
 static void expand(const struct pe_finding *finding, enum pe_lang lang, char *out, size_t room)
 {
-    char number[40];
+    char number[40], lengths[128];
     bool has_first = finding->has_distance && finding->distance.first >= 0;
     const char *pattern = finding->pattern ? finding->pattern : pe_contradictions[finding->id].pattern;
-    snprintf(out, room, "%s%s", pe_text_in(lang, pattern),
+    pe_lengths_print(&finding->lengths, lang, lengths, sizeof lengths);
+    snprintf(out, room, "%s%s%s", pe_text_in(lang, pattern), lengths,
              finding->has_distance ? pe_text_in(lang, has_first ? off_from : off) : "");
     replace(out, room, "{label}", finding->reader ? finding->reader->label : "-");
     print_number(&finding->found, number, sizeof number);
@@ -138,6 +113,7 @@ const struct pe_member pe_dialect_finding_members[] = {
     {.name = "layers", .types = "array", .summary = "kinds of layers", .items = "string"},
     {.name = "found", .summary = "what is there"},
     {.name = "taken", .summary = "what the tool takes"},
+    PE_LENGTHS_MEMBER,
     {.name = "consequence", .types = "object|null", .summary = "null: not computable", .members = pe_distance_members},
     {.name = "", .members = pe_detail_members},
     {.name = NULL},
@@ -158,6 +134,7 @@ static void put_finding(const struct pe_explain *ex, struct pe_node *list, const
     put_kinds(ex, node, finding->kinds);
     pe_put_value(node, "found", &finding->found);
     pe_put_value(node, "taken", &finding->taken);
+    pe_put_lengths(node, &finding->lengths);
     pe_put_distance(node, "consequence", finding->has_distance ? &finding->distance : NULL);
     for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++)
         expand(finding, lang, patterns[lang], sizeof patterns[lang]);
@@ -281,6 +258,9 @@ const struct pe_contradiction pe_contradictions[PE_N_CONTRADICTIONS] = {
     ERROR(LAST_LAYER_STILL, "last_layer_still", "last layer without positions",
           "A window of 0 leaves the last layer without positions, where all layers were meant to turn.",
           "The window is {found}: the last layer does not turn."),
+    ERROR(LENGTH_READ_OTHERWISE, "length_read_otherwise", "length read otherwise",
+          "The rule of scaling depends on the length of the sequence, and a tool reads it otherwise.",
+          "The rule {found} depends on the length of the sequence, and {label} reads it otherwise."),
 };
 
 size_t pe_n_contradictions(void) { return PE_N_CONTRADICTIONS; }

@@ -32,6 +32,7 @@ enum pe_contradiction_id {
     PE_PATTERN_NOT_READ,
     PE_TYPE_MISSING,
     PE_LAST_LAYER_STILL,
+    PE_LENGTH_READ_OTHERWISE,
     PE_N_CONTRADICTIONS
 };
 
@@ -50,6 +51,7 @@ struct pe_finding {
     const char *pattern; /* in place of the row's; NULL: the row's */
     bool is_uncertain, has_distance;
     struct pe_distance distance;
+    struct pe_lengths lengths; /* of sequences that differ; n = 0: all */
 };
 
 struct pe_findings {
@@ -61,9 +63,9 @@ struct pe_findings {
 
 /* Adds one; of what is beyond the room the last is kept. */
 struct pe_finding *pe_finding_add(struct pe_findings *f, enum pe_contradiction_id id, const char *at, const char *name);
-/* The consequence of two readings of a kind, if it is worse than the one that is there. */
-void pe_finding_measure(struct pe_findings *f, struct pe_finding *finding, const struct pe_reading *ours,
-                        const struct pe_reading *theirs, bool is_permuted);
+/* The consequence of two rotations in a sequence of that length, if it is worse than the one that is there. */
+void pe_finding_measure(struct pe_findings *f, struct pe_finding *finding, const struct pe_turn *ours,
+                        const struct pe_turn *theirs, bool is_permuted, int64_t length);
 
 /* Are there several kinds of layers? Of config and file alike; at: pointer of the finding. */
 void pe_find_kinds(struct pe_findings *f, const char *at);

@@ -72,7 +72,7 @@ static enum pe_status take_rotation(struct pe_explain *ex, struct pe_reading *re
     if (!w)
         return pe_no_memory(ex->err);
     pe_fill(reading->plan, 0, 0, n, w);
-    reading->config = pe_plan_config(reading->plan);
+    reading->config = reading->shown = pe_plan_config(reading->plan);
     reading->turn = (struct pe_turn){.w = w,
                                      .n = n,
                                      .factor = pe_config_number(reading->config, "attention_factor", 1),
@@ -99,7 +99,7 @@ static enum pe_status read_one(struct pe_explain *ex, struct pe_field *fields, s
     request.caller_fields = ex->request->caller_fields;
     status = pe_config_new(&request, &reading->whole, err);
     if (!status)
-        reading->config = pe_config_value(reading->whole);
+        reading->config = reading->shown = pe_config_value(reading->whole);
     return status;
 }
 
@@ -126,6 +126,60 @@ enum pe_status pe_dialect_read(struct pe_explain *ex, const struct pe_field *mod
     struct pe_failure err;
     size_t n = fields_of(ex, model, layer_type, fields);
     return settle(ex, read_one(ex, fields, n, reading, &err), &err, reading);
+}
+
+enum pe_status pe_dialect_read_at(struct pe_explain *ex, int64_t length, const struct pe_field *model,
+                                  const char *layer_type, struct pe_reading *reading)
+{
+    int64_t whole = ex->length;
+    ex->length = length;
+    enum pe_status status = pe_dialect_read(ex, model, layer_type, reading);
+    ex->length = whole;
+    return status;
+}
+
+/* The members of v that are the same in a and b, which are v at two lengths. */
+static struct pe_value members_of_both(struct pe_values *values, const struct pe_value *v, const struct pe_value *a,
+                                       const struct pe_value *b)
+{
+    struct pe_field *fields = pe_values_room(values, (v->object.n + 1) * sizeof *fields);
+    size_t n = 0;
+    for (size_t i = 0; fields && i < v->object.n; i++) {
+        struct pe_field field = v->object.fields[i];
+        const struct pe_value x = pe_config_at(a, field.name), y = pe_config_at(b, field.name);
+        if (x.kind == PE_OBJECT && y.kind == PE_OBJECT)
+            field.value = members_of_both(values, &field.value, &x, &y);
+        else if (!pe_value_same(&x, &y))
+            continue;
+        fields[n++] = field;
+    }
+    return (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
+}
+
+/* seq_len and what it decides differ at another length, unless they were given. */
+static enum pe_status leave_out_lengths(struct pe_explain *ex, const struct pe_field *model, const char *layer_type,
+                                        struct pe_reading *reading)
+{
+    struct pe_reading within = {.config = NULL}, beyond = {.config = NULL};
+    int64_t border = pe_dialect_border(reading->config);
+    enum pe_status status = pe_dialect_read_at(ex, border, model, layer_type, &within);
+    if (!status)
+        status = pe_dialect_read_at(ex, border + 2, model, layer_type, &beyond);
+    if (!status && within.config && beyond.config) {
+        struct pe_value shown = members_of_both(ex->values, reading->config, within.config, beyond.config);
+        reading->shown = shown.object.fields ? pe_values_keep(ex->values, shown) : NULL;
+        status = reading->shown ? PE_OK : pe_no_memory(ex->err);
+    }
+    pe_reading_drop(&within);
+    pe_reading_drop(&beyond);
+    return status;
+}
+
+enum pe_status pe_dialect_read_shown(struct pe_explain *ex, const struct pe_field *model, const char *layer_type,
+                                     struct pe_reading *reading)
+{
+    enum pe_status status = pe_dialect_read(ex, model, layer_type, reading);
+    return status || !pe_dialect_border(reading->config) ? status : leave_out_lengths(ex, model, layer_type, reading);
 }
 
 enum pe_status pe_dialect_read_fields(struct pe_explain *ex, const struct pe_field *given, size_t n,
@@ -209,7 +263,7 @@ static enum pe_status add_listed(struct pe_explain *ex, const struct pe_hf_layer
             continue;
         const char *name = is_known ? layers->kinds[k] : ex->layer_type;
         if (add_kind(ex, name, "text", &kind) || list_layers(ex, layers, kind) ||
-            pe_dialect_read(ex, NULL, name, &kind->own))
+            pe_dialect_read_shown(ex, NULL, name, &kind->own))
             return ex->err->status;
         if (!is_known)
             break;
@@ -248,7 +302,7 @@ static enum pe_status add_of_preset(struct pe_explain *ex)
         name = name ? name : PE_HF_FULL;
         if (ex->layer_type && !pe_same(ex->layer_type, name))
             continue;
-        if (add_kind(ex, name, "text", &kind) || pe_dialect_read(ex, NULL, name, &kind->own))
+        if (add_kind(ex, name, "text", &kind) || pe_dialect_read_shown(ex, NULL, name, &kind->own))
             return ex->err->status;
     }
     if (ex->n_kinds)
@@ -279,12 +333,13 @@ static int64_t stated_length(struct pe_explain *ex)
 
 static void set_length(struct pe_explain *ex)
 {
-    if (ex->length > 0)
+    int64_t stated = stated_length(ex);
+    ex->model_length = stated > 0 && stated <= INT64_C(2147483648) ? stated : 0;
+    ex->is_length_asked = ex->length > 0;
+    if (ex->is_length_asked)
         return;
-    ex->length = stated_length(ex);
-    ex->is_length_assumed = ex->length <= 0 || ex->length > INT64_C(2147483648);
-    if (ex->is_length_assumed)
-        ex->length = PE_DIALECT_LENGTH;
+    ex->is_length_assumed = !ex->model_length;
+    ex->length = ex->is_length_assumed ? PE_DIALECT_LENGTH : ex->model_length;
 }
 
 /* ---- Other parts ---- */
@@ -300,7 +355,7 @@ static enum pe_status add_part(struct pe_explain *ex, const char *name, const ch
     if (add_kind(ex, PE_HF_FULL, part, &kind))
         return ex->err->status;
     kind->part_config = *config;
-    return pe_dialect_read(ex, &model, NULL, &kind->own);
+    return pe_dialect_read_shown(ex, &model, NULL, &kind->own);
 }
 
 enum pe_status pe_dialect_kinds(struct pe_explain *ex)
@@ -321,7 +376,7 @@ enum pe_status pe_dialect_kinds(struct pe_explain *ex)
     else if (ex->preset)
         status = add_of_preset(ex);
     else if (!(status = add_kind(ex, ex->said && ex->layer_type ? ex->layer_type : PE_HF_FULL, "text", &kind)))
-        status = pe_dialect_read(ex, NULL, ex->layer_type, &kind->own);
+        status = pe_dialect_read_shown(ex, NULL, ex->layer_type, &kind->own);
     ex->n_text = ex->n_kinds;
     if (!status && ex->hf && !ex->layer_type)
         status =

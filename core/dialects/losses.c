@@ -242,22 +242,27 @@ struct pe_value pe_word_or(const struct pe_reading *reading, const char *path, c
     return (struct pe_value){.kind = PE_STRING, .string = *word ? word : otherwise};
 }
 
+static bool has_list(const struct pe_reading *reading)
+{
+    return pe_config_at(reading->config, "inv_freq").kind != PE_NULL ||
+           pe_config_at(reading->config, "scaling.divisors").kind != PE_NULL;
+}
+
 /* Numbers differ by more than rounding: by which fields? Divisors, and frequencies as such, stand for a rule. */
 static void lose_numbers(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
                          const struct pe_reading *theirs, bool is_alike)
 {
     static const char *const outside[] = {"base", "inv_freq", "attention_factor"};
     size_t before = e->n_losses;
-    bool has_list = pe_config_at(theirs->config, "inv_freq").kind != PE_NULL ||
-                    pe_config_at(theirs->config, "scaling.divisors").kind != PE_NULL;
+    bool is_listed = has_list(theirs);
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
         struct pe_value a = pe_config_at(ours->config, outside[i]), b = pe_config_at(theirs->config, outside[i]);
-        if (differ(&a, &b) && !(has_list && i < 2))
+        if (differ(&a, &b) && !(is_listed && i < 2))
             lose_field(e, kind, outside[i], a, b);
     }
-    if (!pe_same(rule_of(ours), rule_of(theirs)) && !has_list)
+    if (!pe_same(rule_of(ours), rule_of(theirs)) && !is_listed)
         lose_rule(e, kind, ours, theirs);
-    else if (!has_list)
+    else if (!is_listed)
         lose_inside(e, kind, ours, theirs);
     struct pe_value a = pe_config_at(ours->config, "scaling.divisors"),
                     b = pe_config_at(theirs->config, "scaling.divisors");
@@ -291,17 +296,24 @@ static void lose_rounding(struct pe_statement *e, const struct pe_dialect_kind *
             kind);
 }
 
-/* A list that is chosen by another length, or one position later. */
+/* At some lengths only, where the answer's length does not show it: a rule that is not stated, a number of it, a list
+ * that is chosen by another length or one position later. */
 static void lose_length(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
                         const struct pe_reading *theirs)
 {
     struct pe_value a = pe_word_or(ours, "scaling.convention", "transformers"),
                     b = pe_word_or(theirs, "scaling.convention", "transformers");
     struct pe_value taken = pe_config_at(theirs->config, "scaling.seq_len");
-    bool is_known = taken.kind == PE_INTEGER || taken.kind == PE_REAL;
-    if (!pe_same(a.string, b.string) && !pe_same(b.string, "ggml"))
+    bool is_known = taken.kind == PE_INTEGER || taken.kind == PE_REAL, is_convention_same = pe_same(a.string, b.string);
+    size_t before = e->n_losses;
+    bool is_listed = has_list(theirs); /* frequencies, in place of any rule */
+    if (!is_listed && !pe_same(rule_of(ours), rule_of(theirs)))
+        lose_rule(e, kind, ours, theirs);
+    else if (!is_listed && is_convention_same)
+        lose_inside(e, kind, ours, theirs);
+    else if (!is_listed && !pe_same(b.string, "ggml"))
         lose_field(e, kind, "convention", a, b);
-    else
+    if (e->n_losses == before)
         pe_lose(e,
                 (struct pe_loss){.what = "seq_len",
                                  .wanted = {.kind = PE_NULL},
@@ -312,38 +324,15 @@ static void lose_length(struct pe_statement *e, const struct pe_dialect_kind *ki
 
 /* ---- Measuring ---- */
 
-static bool is_same_turn(const struct pe_turn *a, const struct pe_turn *b)
+static enum pe_status measure(struct pe_statement *e, const struct pe_sides *sides)
 {
-    return a->n == b->n && a->factor == b->factor && a->head_dim == b->head_dim && a->offset == b->offset &&
-           memcmp(a->w, b->w, a->n * sizeof *a->w) == 0;
-}
-
-/* Targets that lose the same turn by the same numbers, whatever their pairing is. */
-static const struct pe_distance *find_measured(const struct pe_explain *ex, const struct pe_turn *ours,
-                                               const struct pe_turn *theirs, int64_t length)
-{
-    for (size_t i = 0; i < ex->n_measured; i++)
-        if (ex->measured[i].ours == ours && ex->measured[i].distance.length == length &&
-            is_same_turn(&ex->measured[i].theirs, theirs))
-            return &ex->measured[i].distance;
-    return NULL;
-}
-
-static enum pe_status measure(struct pe_statement *e, const struct pe_reading *ours, const struct pe_reading *theirs,
-                              int64_t length)
-{
-    struct pe_explain *ex = e->ex;
     struct pe_distance distance;
+    const struct pe_reading *ours = &sides->ours, *theirs = &sides->theirs;
     struct pe_turn a = turn_of(e, ours), b = turn_of(e, theirs);
     bool has_other_rows =
         pe_is_permuted(pe_config_word(ours->config, "layout"), pe_config_word(theirs->config, "layout"));
-    const struct pe_distance *known = length == ex->length ? find_measured(ex, &ours->turn, &b, length) : NULL;
-    if (known)
-        distance = *known;
-    else if (!pe_turn_distance(&a, &b, has_other_rows, length, &distance))
-        return pe_no_memory(ex->err);
-    if (!known && length == ex->length && ex->n_measured < PE_DIALECT_MEASURED_MAX)
-        ex->measured[ex->n_measured++] = (struct pe_measured){&ours->turn, b, distance};
+    if (pe_dialect_distance(e->ex, &a, &b, has_other_rows, sides->stretch.at, &distance))
+        return e->ex->err->status;
     if (!e->has_distance || fmax(distance.cos, distance.sin) > fmax(e->distance.cos, e->distance.sin))
         e->distance = distance;
     e->has_distance = true;
@@ -360,11 +349,59 @@ static void compare_softmax(struct pe_statement *e, const struct pe_dialect_kind
                    (struct pe_value){.kind = PE_REAL, .real = b});
 }
 
-/* At the model's length. */
-enum pe_status pe_statement_compare(struct pe_statement *e, const struct pe_dialect_kind *kind,
-                                    const struct pe_reading *theirs)
+static enum likeness compare_sides(struct pe_statement *e, const struct pe_sides *sides)
 {
-    const struct pe_reading *ours = &kind->own;
+    struct pe_turn turn = turn_of(e, &sides->ours), other = turn_of(e, &sides->theirs);
+    enum likeness likeness = turn.n == other.n ? compare_turns(&turn, &other) : OTHER;
+    if (likeness == SAME && pe_same(rule_of(&sides->ours), "ntk") && !pe_same(rule_of(&sides->theirs), "ntk"))
+        return ROUNDED; /* the base in its place is rounded to a double: cosines of large angles show it */
+    return likeness;
+}
+
+/* The side that names what is lost: that of the answer's length, or else the first. NULL: none is so. */
+static const struct pe_sides *first_of(const struct pe_sides *sides, const enum likeness *found, size_t n, size_t at,
+                                       enum likeness likeness)
+{
+    size_t i = 0;
+    while (i < n && found[i] != likeness)
+        i++;
+    return i == n ? NULL : &sides[found[at] == likeness ? at : i];
+}
+
+/* Numbers, at all lengths. */
+static enum pe_status lose_by_length(struct pe_statement *e, const struct pe_dialect_kind *kind,
+                                     const struct pe_sides *sides, const enum likeness *found, size_t n, size_t at)
+{
+    const struct pe_sides *rounded = first_of(sides, found, n, at, ROUNDED),
+                          *other = first_of(sides, found, n, at, OTHER);
+    struct pe_lengths *lengths = pe_values_room(e->ex->values, sizeof *lengths);
+    size_t before;
+    if (!lengths)
+        return pe_no_memory(e->ex->err);
+    for (size_t i = 0; i < n; i++)
+        pe_lengths_add(lengths, &sides[i].stretch, found[i] == OTHER);
+    pe_lengths_done(lengths, &sides[n - 1].stretch);
+    if (rounded && other != &sides[at]) {
+        struct pe_turn turn = turn_of(e, &rounded->ours), theirs = turn_of(e, &rounded->theirs);
+        lose_rounding(e, kind, &turn, &theirs);
+    }
+    before = e->n_losses;
+    if (other && other->ours.turn.n == other->theirs.turn.n) {
+        if (other == &sides[at])
+            lose_numbers(e, kind, &other->ours, &other->theirs, has_shape_of(&other->ours, &other->theirs));
+        else
+            lose_length(e, kind, &other->ours, &other->theirs);
+    }
+    for (size_t i = before; i < e->n_losses; i++)
+        e->losses[i].lengths = lengths;
+    return PE_OK;
+}
+
+enum pe_status pe_statement_compare(struct pe_statement *e, const struct pe_dialect_kind *kind,
+                                    const struct pe_sides *sides, size_t n, size_t at)
+{
+    const struct pe_reading *ours = &sides[at].ours, *theirs = &sides[at].theirs;
+    enum likeness found[PE_STRETCHES_MAX];
     size_t before = e->n_losses;
     struct pe_value a = pe_word_or(ours, "scheme", ""), b = pe_word_or(theirs, "scheme", "");
     if (!pe_same(a.string, b.string)) {
@@ -376,29 +413,16 @@ enum pe_status pe_statement_compare(struct pe_statement *e, const struct pe_dial
     if (is_layout_lost(pe_config_word(ours->config, "layout"), e->layout))
         lose_field(e, kind, "layout", pe_config_at(ours->config, "layout"),
                    (struct pe_value){.kind = PE_STRING, .string = e->layout});
-    bool is_alike = has_shape_of(ours, theirs);
-    if (!is_alike)
+    if (!has_shape_of(ours, theirs))
         lose_shape(e, kind, ours, theirs);
-    struct pe_turn turn = turn_of(e, ours), other = turn_of(e, theirs);
-    enum likeness likeness = turn.n == other.n ? compare_turns(&turn, &other) : OTHER;
-    if (likeness == SAME && pe_same(rule_of(ours), "ntk") && !pe_same(rule_of(theirs), "ntk"))
-        likeness = ROUNDED; /* the base in its place is rounded to a double: cosines of large angles show it */
-    if (likeness == ROUNDED)
-        lose_rounding(e, kind, &turn, &other);
-    if (likeness == OTHER && ours->turn.n == theirs->turn.n)
-        lose_numbers(e, kind, ours, theirs, is_alike);
+    for (size_t i = 0; i < n; i++)
+        found[i] = compare_sides(e, &sides[i]);
+    if (lose_by_length(e, kind, sides, found, n, at))
+        return e->ex->err->status;
     compare_softmax(e, kind, ours, theirs);
-    return e->n_losses > before ? measure(e, ours, theirs, e->ex->length) : PE_OK;
-}
-
-enum pe_status pe_statement_compare_at(struct pe_statement *e, const struct pe_dialect_kind *kind,
-                                       const struct pe_reading *ours, const struct pe_reading *theirs, int64_t length)
-{
-    bool is_other =
-        ours->turn.n && ours->turn.n == theirs->turn.n && compare_turns(&ours->turn, &theirs->turn) == OTHER;
-    if (!is_other)
-        return PE_OK;
-    if (!e->n_losses || pe_same(e->losses[e->n_losses - 1].what, "rounding"))
-        lose_length(e, kind, ours, theirs);
-    return measure(e, ours, theirs, length);
+    enum pe_status status = e->n_losses > before ? measure(e, &sides[at]) : PE_OK;
+    for (size_t i = 0; !status && i < n; i++)
+        if (i != at && found[i] != SAME && !(i + 1 < n && sides[i + 1].stretch.grows && found[i + 1] == OTHER))
+            status = measure(e, &sides[i]); /* of a rule that grows the longest */
+    return status;
 }

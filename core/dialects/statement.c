@@ -1,13 +1,10 @@
 /* One translation: a target states the configuration in its members, these are read back as the tool reads them, and
- * what differs is lost. A rule that depends on the sequence's length is compared at the model's length, and around the
- * original one. */
+ * what differs is lost. A rule that depends on the sequence's length is compared at several (lengths.c). */
 #include "core/dialects/statement.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { PROBES_MAX = 3 };
 
 /* ---- Reading back ---- */
 
@@ -90,42 +87,48 @@ static enum pe_status read_back(struct pe_statement *e, const struct pe_dialect_
     return pe_dialect_read_fields(e->ex, fields, n, theirs);
 }
 
-/* Lengths at which the rule may be another one: around the original length. */
-static size_t list_probes(const struct pe_explain *ex, const struct pe_value *config, int64_t probes[PROBES_MAX])
+/* Both sides for sequences of another length than the answer's. */
+static enum pe_status read_sides(struct pe_statement *e, const struct pe_dialect_kind *kind, struct pe_sides *sides)
 {
-    const char *rule = pe_config_word(config, "scaling.type");
-    double border = pe_same(rule, "longrope")  ? pe_config_number(config, "scaling.original_max_position_embeddings", 0)
-                    : pe_same(rule, "dynamic") ? pe_config_number(config, "scaling.max_position_embeddings", 0)
-                                               : 0;
-    size_t n = 0;
-    if (border >= 1 && border < (double)ex->length)
-        probes[n++] = (int64_t)border;
-    if (border >= 1 && border + 1 < (double)ex->length)
-        probes[n++] = (int64_t)border + 1;
-    return n;
+    int64_t whole = e->ex->length;
+    e->ex->length = sides->stretch.at;
+    enum pe_status status = pe_dialect_read(e->ex, NULL, kind->layer_type, &sides->ours);
+    if (!status)
+        status = read_back(e, kind, &sides->theirs);
+    e->ex->length = whole;
+    return status;
 }
 
-/* At another length: what has not been lost anyway. */
-static enum pe_status probe(struct pe_statement *e, const struct pe_dialect_kind *kind, int64_t length)
+/* theirs: at the answer's length. */
+static enum pe_status compare_lengths(struct pe_statement *e, const struct pe_dialect_kind *kind,
+                                      const struct pe_reading *theirs)
 {
-    struct pe_reading ours = {.config = NULL}, theirs = {.config = NULL};
-    int64_t whole = e->ex->length;
-    e->ex->length = length;
-    enum pe_status status = pe_dialect_read(e->ex, NULL, kind->layer_type, &ours);
+    struct pe_sides sides[PE_STRETCHES_MAX] = {{.ours.config = NULL}};
+    struct pe_stretch stretches[PE_STRETCHES_MAX];
+    size_t n = pe_dialect_stretches(e->ex, kind->own.config, theirs->config, stretches), at = 0;
+    enum pe_status status = PE_OK;
+    for (size_t i = 0; i < n; i++) {
+        sides[i].stretch = stretches[i];
+        at = stretches[i].at == e->ex->length ? i : at;
+    }
+    sides[at].ours = kind->own;
+    sides[at].theirs = *theirs;
+    for (size_t i = 0; !status && i < n; i++)
+        status = i == at ? PE_OK : read_sides(e, kind, &sides[i]);
     if (!status)
-        status = read_back(e, kind, &theirs);
-    e->ex->length = whole;
-    if (!status)
-        status = pe_statement_compare_at(e, kind, &ours, &theirs, length);
-    pe_reading_drop(&ours);
-    pe_reading_drop(&theirs);
+        status = pe_statement_compare(e, kind, sides, n, at);
+    for (size_t i = 0; i < n; i++) {
+        if (i == at)
+            continue;
+        pe_reading_drop(&sides[i].ours);
+        pe_reading_drop(&sides[i].theirs);
+    }
     return status;
 }
 
 static enum pe_status check_kind(struct pe_statement *e, const struct pe_dialect_kind *kind)
 {
     struct pe_reading theirs;
-    int64_t probes[PROBES_MAX];
     if (read_back(e, kind, &theirs))
         return e->ex->err->status;
     if (!theirs.config) {
@@ -139,11 +142,8 @@ static enum pe_status check_kind(struct pe_statement *e, const struct pe_dialect
         e->is_refused = true;
         return PE_OK;
     }
-    enum pe_status status = pe_statement_compare(e, kind, &theirs);
+    enum pe_status status = compare_lengths(e, kind, &theirs);
     pe_reading_drop(&theirs);
-    size_t n = list_probes(e->ex, kind->own.config, probes);
-    for (size_t i = 0; !status && i < n; i++)
-        status = probe(e, kind, probes[i]);
     return status;
 }
 
@@ -322,8 +322,14 @@ static void put_loss(const struct pe_statement *e, struct pe_node *list, const s
     pe_put_value(node, "gets", &loss->gets);
     if (loss->layer_type)
         pe_put_string(node, "layer_type", loss->layer_type);
-    for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++)
+    if (loss->lengths)
+        pe_put_lengths(node, loss->lengths);
+    for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
         fill(patterns[lang], sizeof patterns[lang], pe_text_in(lang, loss->pattern), e->target->label, loss);
+        size_t n = strlen(patterns[lang]);
+        if (loss->lengths)
+            pe_lengths_print(loss->lengths, lang, patterns[lang] + n, sizeof patterns[lang] - n);
+    }
     pe_put_details(node, e->ex->request->lang, (const char *const[]){patterns[PE_EN], patterns[PE_ZH]});
 }
 

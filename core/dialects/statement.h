@@ -12,6 +12,7 @@ struct pe_loss {
     struct pe_value wanted, gets;
     const char *layer_type; /* NULL: of one kind only */
     const char *pattern, *a, *b;
+    const struct pe_lengths *lengths; /* NULL: of all */
 };
 
 /* One entry of the answer: a target, and one kind or all. */
@@ -46,12 +47,15 @@ bool pe_is_local(const struct pe_explain *ex, const struct pe_dialect_kind *kind
 /* ---- losses.c ---- */
 
 void pe_lose(struct pe_statement *e, struct pe_loss loss, const struct pe_dialect_kind *kind);
-/* What differs at the model's length, and measures it. */
+/* A kind, and what the tool reads back, for sequences of one stretch of lengths. */
+struct pe_sides {
+    struct pe_stretch stretch;
+    struct pe_reading ours, theirs;
+};
+
+/* What differs, and how far; sides[at] is that of the answer's length. */
 enum pe_status pe_statement_compare(struct pe_statement *e, const struct pe_dialect_kind *kind,
-                                    const struct pe_reading *theirs);
-/* The same at another length: what has not been lost anyway. */
-enum pe_status pe_statement_compare_at(struct pe_statement *e, const struct pe_dialect_kind *kind,
-                                       const struct pe_reading *ours, const struct pe_reading *theirs, int64_t length);
+                                    const struct pe_sides *sides, size_t n, size_t at);
 bool pe_is_permuted(const char *ours, const char *theirs); /* layouts: do rows of q and k change places? */
 struct pe_value pe_word_or(const struct pe_reading *reading, const char *path, const char *otherwise);
 const char *pe_keep_word(struct pe_values *values, const char *word); /* a copy; "" without memory */

@@ -45,11 +45,51 @@ static enum pe_status mark_fields(struct pe_explain *ex, struct pe_dialect_reade
     return fine ? PE_OK : pe_no_memory(ex->err);
 }
 
+/* Compares the kind with ours at each length that matters; the model is read again at those that are not the answer's.
+ */
+static enum pe_status compare_kind(struct pe_explain *ex, struct pe_dialect_reader *tool, const struct pe_field *model,
+                                   const char *layer_type, size_t k)
+{
+    const struct pe_reading *ours = &ex->kinds[k].own, *theirs = &tool->readings[k];
+    struct pe_apart *apart = &tool->apart[k];
+    struct pe_stretch stretches[PE_STRETCHES_MAX];
+    size_t n = pe_dialect_stretches(ex, ours->config, theirs->config, stretches);
+    *apart = (struct pe_apart){.n = 0};
+    for (size_t i = 0; i < n; i++) {
+        struct pe_turn a = ours->turn, b = theirs->turn;
+        if (stretches[i].at != ex->length) {
+            struct pe_reading one = {.config = NULL}, other = {.config = NULL};
+            enum pe_status status = pe_dialect_read_at(ex, stretches[i].at, NULL, ex->kinds[k].layer_type, &one);
+            if (!status)
+                status = pe_dialect_read_at(ex, stretches[i].at, model, layer_type, &other);
+            a = one.turn;
+            b = other.turn;
+            pe_reading_drop(&one);
+            pe_reading_drop(&other);
+            if (status)
+                return status;
+        }
+        bool is_same = pe_turn_same(&a, &b, tool->is_permuted);
+        pe_lengths_add(&apart->lengths, &stretches[i], !is_same);
+        if (is_same)
+            continue;
+        bool goes_on =
+            apart->n && apart->length[apart->n - 1] == stretches[i - 1].at && stretches[i - 1].at != ex->length;
+        apart->n -= stretches[i].grows && goes_on; /* of a rule that grows the longest is measured */
+        apart->ours[apart->n] = a;
+        apart->theirs[apart->n] = b;
+        apart->length[apart->n++] = stretches[i].at;
+    }
+    pe_lengths_done(&apart->lengths, &stretches[n - 1]);
+    return PE_OK;
+}
+
 static enum pe_status read_kinds(struct pe_explain *ex, struct pe_dialect_reader *tool)
 {
     struct pe_field model = {"hf_config", tool->view.config};
     for (size_t k = 0; k < ex->n_text; k++)
-        if (pe_dialect_read(ex, &model, ex->kinds[k].layer_type, &tool->readings[k]) ||
+        if (pe_dialect_read_shown(ex, &model, ex->kinds[k].layer_type, &tool->readings[k]) ||
+            compare_kind(ex, tool, &model, ex->kinds[k].layer_type, k) ||
             mark_fields(ex, tool, ex->kinds[k].layer_type))
             return ex->err->status;
     return PE_OK;
@@ -68,7 +108,7 @@ static enum pe_status write_file(struct pe_explain *ex, struct pe_dialect_reader
     struct pe_gguf_wish wish = {.architecture = tool->architecture,
                                 .kinds = kinds,
                                 .n_kinds = ex->n_text,
-                                .length = ex->is_length_assumed ? 0 : ex->length,
+                                .length = ex->model_length,
                                 .is_converter = true,
                                 .type = tool->type};
     if (window && window->value.kind == PE_INTEGER)
@@ -102,9 +142,11 @@ static enum pe_status run_file(struct pe_explain *ex, struct pe_dialect_reader *
     for (size_t k = 0; !status && k < ex->n_text; k++) {
         bool was_refused = !tool->readings[k].config;
         pe_reading_drop(&tool->readings[k]);
+        const char *name = pe_gguf_kind_name(outline, ex->kinds[k].layer_type);
         if (!was_refused)
-            status =
-                pe_dialect_read(ex, &model, pe_gguf_kind_name(outline, ex->kinds[k].layer_type), &tool->readings[k]);
+            status = pe_dialect_read_shown(ex, &model, name, &tool->readings[k]);
+        if (!was_refused && !status)
+            status = compare_kind(ex, tool, &model, name, k);
     }
     free(outline);
     return status == PE_INVALID ? PE_OK : status;
@@ -212,7 +254,7 @@ bool pe_tool_agrees(const struct pe_explain *ex, const struct pe_dialect_reader 
         return !ours->config && !theirs->config;
     if (!turns(ours) && !turns(theirs))
         return pe_same(pe_config_word(ours->config, "scheme"), pe_config_word(theirs->config, "scheme"));
-    return pe_turn_same(&ours->turn, &theirs->turn, tool->is_permuted);
+    return tool->apart[kind].n == 0;
 }
 
 /* ---- Their part of the answer ---- */
@@ -220,7 +262,7 @@ bool pe_tool_agrees(const struct pe_explain *ex, const struct pe_dialect_reader 
 static void put_config(struct pe_node *list, const struct pe_reading *reading)
 {
     if (reading->config)
-        pe_put_value(list, NULL, reading->config);
+        pe_put_value(list, NULL, reading->shown);
     else
         pe_put_null(list, NULL);
 }

@@ -226,7 +226,7 @@ static enum pe_status put_answer(struct job *job, const struct pe_value *names, 
     pe_put_string(root, "dialect", pe_dialect_name(ex));
     pe_dialect_put_model(ex, root);
     if (job->n_kinds == 1)
-        pe_put_value(root, "config", job->kinds[0]->own.config);
+        pe_put_value(root, "config", job->kinds[0]->own.shown);
     else
         pe_put_null(root, "config");
     pe_dialect_put_layers(ex, root);
@@ -274,6 +274,7 @@ static const struct pe_member loss_members[] = {
      .types = "string",
      .summary = "of several kinds of layers that are said",
      .is_optional = true},
+    PE_LENGTHS_MEMBER,
     {.name = "", .members = pe_detail_members},
     {.name = NULL},
 };

@@ -210,6 +210,37 @@ bool pe_turn_distance(const struct pe_turn *a, const struct pe_turn *b, bool is_
     return true;
 }
 
+/* ---- Each once ---- */
+
+static bool is_same_turn(const struct pe_turn *a, const struct pe_turn *b)
+{
+    return a->n == b->n && a->factor == b->factor && a->head_dim == b->head_dim && a->offset == b->offset &&
+           memcmp(a->w, b->w, a->n * sizeof *a->w) == 0;
+}
+
+/* Tools that compute the same numbers share the work, whatever their pairing is, if it is that of the other side; and
+ * rotations that are the same at several lengths are measured at the answer's. */
+enum pe_status pe_dialect_distance(struct pe_explain *ex, const struct pe_turn *a, const struct pe_turn *b,
+                                   bool is_permuted, int64_t length, struct pe_distance *out)
+{
+    bool is_alike = are_paired_alike(a, b, is_permuted);
+    for (size_t i = 0; i < ex->n_measured; i++) {
+        const struct pe_measured *m = &ex->measured[i];
+        bool has_pairing =
+            m->are_paired_alike == is_alike && (is_alike || (m->a.is_half == a->is_half && m->b.is_half == b->is_half));
+        if (has_pairing && (m->distance.length == length || m->distance.length == ex->length) &&
+            is_same_turn(&m->a, a) && is_same_turn(&m->b, b)) {
+            *out = m->distance;
+            return PE_OK;
+        }
+    }
+    if (!pe_turn_distance(a, b, is_permuted, length, out))
+        return pe_no_memory(ex->err);
+    if (ex->n_measured < PE_DIALECT_MEASURED_MAX)
+        ex->measured[ex->n_measured++] = (struct pe_measured){*a, *b, is_alike, *out};
+    return PE_OK;
+}
+
 const struct pe_member pe_distance_members[] = {
     {.name = "max_abs_cos", .types = "number", .summary = "the largest difference of cosines, with their factors"},
     {.name = "max_abs_sin", .types = "number", .summary = "the same of sines"},

@@ -47,9 +47,16 @@ static enum pe_status read_x(struct pe_plan *plan, const struct pe_field *field,
 }
 
 /* A scheme's own pe_scale (integer) is already part of its encoding, so it is not applied again. */
-static bool scheme_owns(const struct pe_plan *plan, const char *name)
+static bool owns(const struct pe_scheme_info *scheme, const char *name)
 {
-    return pe_param_find(plan->scheme->info.params, name) != NULL;
+    return pe_param_find(scheme->params, name) != NULL;
+}
+
+static bool scheme_owns(const struct pe_plan *plan, const char *name) { return owns(&plan->scheme->info, name); }
+
+bool pe_absolute_needs_x(const struct pe_scheme_info *scheme, const char *name)
+{
+    return pe_is_among("combine|x_scale|pe_scale", name) && !owns(scheme, name);
 }
 
 enum pe_status pe_absolute_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
@@ -102,12 +109,11 @@ void pe_absolute_prefer_channels_first(struct pe_plan *plan) { plan->absolute->p
 /* Refuses a field that needs x if the request itself gives it; a preset's field is just not used. */
 static enum pe_status check_unused(const struct pe_plan *plan, struct pe_failure *err)
 {
-    static const char *const names[] = {"combine", "x_scale", "pe_scale"};
-    for (size_t i = 0; i < 3; i++) {
+    for (const struct pe_param *row = rows; row->name; row++) {
         char pointer[16] = "/";
-        strncat(pointer, names[i], sizeof pointer - 2);
-        if (!scheme_owns(plan, names[i]) && pe_plan_gave_itself(plan, names[i]))
-            return pe_fail(err, pointer, "%s is not used here: it needs the embeddings x", names[i]);
+        strncat(pointer, row->name, sizeof pointer - 2);
+        if (pe_absolute_needs_x(&plan->scheme->info, row->name) && pe_plan_gave_itself(plan, row->name))
+            return pe_fail(err, pointer, "%s is not used here: it needs the embeddings x", row->name);
     }
     return PE_OK;
 }

@@ -21,6 +21,11 @@ static const struct {
      "{'gguf':{'general.architecture':'llama','llama.attention.key_length':8,'llama.rope.freq_base':500000.0,"
      "'llama.context_length':9000,'llama.rope.scaling.yarn_beta_fast':64.0},'length':64}"},
     {pe_explain_new, "{'preset':'gemma-3','length':32}"},
+    {pe_explain_new,
+     "{'hf_config':{'model_type':'llama','head_dim':8,'hidden_size':32,'num_attention_heads':4,'num_hidden_layers':2,"
+     "'max_position_embeddings':32,'rope_scaling':{'type':'dynamic','factor':2.0}}}"},
+    {pe_translate_new, "{'scheme':'rope','head_dim':8,'layout':'half','scaling':{'type':'dynamic','factor':2.0,"
+                       "'max_position_embeddings':32},'to':['vllm','gguf','mlx']}"},
     {pe_translate_new,
      "{'hf_config':{'model_type':'gemma3','text_config':{'num_hidden_layers':6,'max_position_embeddings':32}},"
      "'to':['transformers5','gguf','llama.cpp']}"},

@@ -8,8 +8,11 @@ import urllib.parse
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 from asking import refused
+from by_length import BORDERS, BY_LENGTH, lengths_of
+from reference import scaling
 from tensors import from_raw
 
 LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32, "max_position_embeddings": 131072,
@@ -163,7 +166,7 @@ def test_gpt_oss(server):
 
 def test_phi(server):
     answer = explain(server, hf_config=PHI)
-    assert agreeing(answer) == TOOLS
+    assert agreeing(answer) == TOOLS[:2], "up to 4096 positions llama.cpp has the long list, at 4097 vLLM the short one"
     factor = math.sqrt(1 + math.log(32) / math.log(4096))
     assert answer["readers"]["llama.cpp"]["configs"][0]["attention_factor"] == pytest.approx(factor, rel=2e-7)
     assert answer["layers"][0]["config"]["attention_factor"] == pytest.approx(factor, rel=1e-15)
@@ -174,12 +177,71 @@ def test_phi(server):
 
 def test_the_config_posted_again(server):
     """A kind's config gives the tensors that the model itself gives."""
-    for model in (LLAMA, QWEN, DEEPSEEK, OSS, PHI):
+    for model in (LLAMA, QWEN, DEEPSEEK, OSS, PHI, *BY_LENGTH.values()):
         config = explain(server, hf_config=model)["layers"][0]["config"]
-        ask = {"positions": [0, 1, 5000, 131071], "format": "raw"}
-        kind = {"layer_type": "full_attention"}
-        a, b = from_raw(server.ask("/encode", **config, **ask)), from_raw(server.ask("/encode", hf_config=model, **kind, **ask))
-        assert all(a[name].tobytes() == b[name].tobytes() for name in ("cos", "sin"))
+        for last in (37, 2047, 2048, 4095, 4096, 5000, 40000, 131071):
+            ask = {"positions": [0, 1, last], "format": "raw"}
+            kind = {"layer_type": "full_attention"}
+            a, b = from_raw(server.ask("/encode", **config, **ask)), from_raw(server.ask("/encode", hf_config=model, **kind, **ask))
+            assert all(a[name].tobytes() == b[name].tobytes() for name in ("cos", "sin")), (model, last)
+
+
+def test_a_config_beside_embeddings(server):
+    """A factor on embeddings is beside the config, which /encode takes without any."""
+    model = {"model_type": "pegasus_x", "d_model": 64, "encoder_attention_heads": 4, "scale_embedding": True}
+    [kind] = explain(server, hf_config=model)["layers"]
+    assert kind["with_x"] == {"x_scale": "sqrt_dim"} and server.post("/encode", {**kind["config"], "len": 3}).status == 200
+    x = {"x": np.arange(192).reshape(3, 64).tolist(), "format": "raw"}
+    a, b = server.ask("/encode", **kind["config"], **kind["with_x"], **x), server.ask("/encode", hf_config=model, **x)
+    assert a.body == b.body
+
+
+# ---- Rules that depend on the length of the sequence ----
+
+
+def check_agreement(server, name, border, stretched, reader, more):
+    """agrees: frequencies of both are near those of the formula at every length; else a finding has the lengths, and there they are not."""
+    answer = explain(server, hf_config=BY_LENGTH[name], readers=[reader], **more)
+    [ours], tool = answer["layers"], answer["readers"][reader]
+    for n in lengths_of(name, **more):
+        at = {"positions": [n - 1], "outputs": ["cos"], "format": "raw", "dtype": "f64"}
+        w = scaling.inv_freq(ours["config"]["scaling"], 10000.0, ours["config"]["rotary_dim"], n)
+        g = scaling.attention_factor(ours["config"]["scaling"], n)
+        formula = np.array([float(g * mp.cos(f * (n - 1))) for f in w])
+        mine = from_raw(server.ask("/encode", hf_config=BY_LENGTH[name], **at))["cos"][0]
+        assert np.allclose(mine, formula, rtol=0, atol=1e-12), (name, n)
+        theirs = from_raw(server.ask("/encode", **tool["configs"][0], **at))["cos"][0]
+        is_same = np.allclose(theirs, formula, rtol=0, atol=n * 2.0**-21 + 2.0**-20)
+        findings = [f for f in answer["findings"] if f["reader"] == reader and f["level"] == "error"]
+        differs = not tool["agrees"] and any(first <= n and (last is None or n <= last) for f in findings for first, last in f.get("lengths", [[1, None]]))
+        assert is_same or differs, (name, reader, n, more, tool, answer["findings"])
+        if differs and n > 1 and n != stretched and n - border != 1:  # few positions after the border hardly anything has changed
+            assert not is_same, (name, reader, n, findings)
+    assert tool["agrees"] or findings and findings[0]["consequence"]["max_abs_cos"] > 0.01
+
+
+@pytest.mark.parametrize("reader", TOOLS)
+@pytest.mark.parametrize("name", BY_LENGTH)
+def test_agreement_at_every_length(server, name, reader):
+    border, stretched = BORDERS[name]
+    for more in ({}, {"length": border}, {"length": border // 2}, {"length": stretched}, {"length": 3 * stretched}):
+        check_agreement(server, name, border, stretched, reader, more)
+
+
+def test_a_rule_without_a_word_up_to_its_border(server):
+    """llama.cpp has no dynamic: up to 2048 positions that is no difference, and is said of them only."""
+    within = explain(server, hf_config=BY_LENGTH["dynamic"], length=2048)
+    assert within["readers"]["llama.cpp"]["agrees"] and "llama.cpp" not in within["detail"]
+    answer = explain(server, hf_config=BY_LENGTH["dynamic"])
+    finding = found(answer, "rule_unknown")
+    assert finding["lengths"] == [[2049, None]] and (finding["found"], finding["reader"]) == ("dynamic", "llama.cpp")
+    assert "Only sequences of 2049 positions or more differ." in finding["detail"] and finding["consequence"]["max_abs_cos"] > 1.9
+    vllm = found(answer, "length_read_otherwise")
+    assert vllm["reader"] == "vllm" and "lengths" not in vllm, "its table is that of 4096 positions, at every length"
+    phi = explain(server, hf_config=PHI)
+    vllm, llama = found(phi, "length_read_otherwise", "vllm"), found(phi, "length_read_otherwise", "llama.cpp")
+    assert vllm["lengths"] == [[4097, 4097]] and llama["lengths"] == [[1, 4096]] and llama["taken"] == 131072
+    assert llama["detail"].startswith("llama.cpp takes the list of longrope for 131072 positions, whatever the sequence's length.")
 
 
 # ---- Contradictions ----
@@ -545,7 +607,7 @@ def test_catalogue(server):
     schemes = server.get("/schemes").json()
     assert [row["name"] for row in schemes["dialects"]] == TOOLS and all(row["source"] and row["summary"] for row in schemes["dialects"])
     rows = {row["code"]: row for row in schemes["contradictions"]}
-    assert rows["theta_dropped"]["level"] == "error" and len(rows) == 27
+    assert rows["theta_dropped"]["level"] == "error" and len(rows) == 28
 
 
 def test_refusals(server):

@@ -9,6 +9,7 @@ import pytest
 
 import connection
 from asking import given, metric, refused
+from by_length import BORDERS, BY_LENGTH, lengths_of
 from conftest import SANITIZED, Stopwatch, start_server
 from tensors import from_raw, multipart, npy
 
@@ -129,6 +130,40 @@ def test_every_preset_in_every_target(server):
                 n_exact += entry["exact"]
                 check_entry(server, preset["name"], answer, entry)
     assert n_exact > 300
+
+
+@pytest.mark.parametrize("name", BY_LENGTH)
+def test_exact_at_every_length(server, name):
+    """exact: the same bytes at every length that is asked about; else every length that differs is within those of a loss, and no other is."""
+    border, stretched = BORDERS[name]
+    for more in ({}, {"length": border}, {"length": 3 * stretched}):
+        ours = {n: tables(server, [n // 3, n - 1], hf_config=BY_LENGTH[name]) for n in lengths_of(name, **more)}
+        entries = translate(server, hf_config=BY_LENGTH[name], **more)["targets"]
+        assert sum(entry["exact"] for entry in entries) >= 3
+        for entry in entries:
+            ranges = [pair for loss in entry["loses"] for pair in loss.get("lengths", [[1, None]]) if loss["what"] != "rounding"]
+            for n, numbers in ours.items():
+                theirs = tables(server, [n // 3, n - 1], **said(entry))
+                is_same = all(numbers[t].tobytes() == theirs[t].tobytes() for t in ("cos", "sin"))
+                is_lost = any(first <= n and (last is None or n <= last) for first, last in ranges)
+                where = (name, entry["to"], n, more, entry["loses"])
+                assert is_same or not entry["exact"], where
+                assert is_same or is_lost or lost(entry)[0] == "rounding", where
+                assert not (is_same and is_lost) or n in (1, stretched), where  # vLLM's table is the one for that length
+
+
+def test_a_rule_that_is_dropped(server):
+    """dynamic does nothing up to the model's length, so a tool that has no such rule differs beyond it only."""
+    for target in ("llama.cpp", "megatron", "gguf", "mlx", "torchtune", "exllamav2"):
+        entry = to(server, target, hf_config=BY_LENGTH["dynamic"])
+        [loss] = entry["loses"]
+        what = "seq_len" if target == "gguf" else "scaling"  # which has one list of divisors
+        assert (loss["what"], loss["lengths"], entry["exact"]) == (what, [[2049, None]], False), target
+        assert "Only sequences of 2049 positions or more differ." in loss["detail"] and "2049" in loss["detail_zh"]
+        assert entry["consequence"]["max_abs_cos"] > 1.9 and entry["consequence"]["length"] > 2048
+        assert to(server, target, hf_config=BY_LENGTH["dynamic"], length=2048)["exact"], target
+    [loss] = to(server, "vllm", preset="phi-3-mini-128k")["loses"]
+    assert (loss["what"], loss["lengths"]) == ("convention", [[4097, 4097]])
 
 
 def test_text_is_read_back(server):

@@ -140,6 +140,25 @@ def test_a_missing_field_is_a_named_default_or_was_not_read(session_server):
     assert not wrong, "\n".join(wrong)
 
 
+def test_a_kinds_config_gives_the_models_tensors(session_server):
+    """`config` of each kind in /explain's answer, sent to /encode with positions: the bytes of the model itself, also beyond the length it states."""
+    n, differing = 0, []
+    for case in CASES:
+        answer = session_server.post("/explain", {"hf_config": case["config"], "readers": []})
+        kinds = [kind for kind in answer.json()["layers"] if kind["part"] == "text"] if answer.status == 200 else []
+        for kind in (kind for kind in kinds if kind["config"]):
+            model = {"hf_config": case["config"], **({"layer_type": kind["layer_type"]} if len(kinds) > 1 else {})}
+            sequences = [{}] if "grid" in kind["config"] else [{"positions": [0, 1, 77, 5000]}, {"len": 4}, {"grid": [2, 2]}]  # Swin's window is its own
+            for sequence in sequences:
+                config, whole = (session_server.post("/encode", {**fields, **sequence, "format": "raw"}) for fields in (kind["config"], model))
+                if config.status != whole.status or (whole.status == 200 and config.body != whole.body):
+                    differing.append((case["type"], kind["layer_type"], sequence, config.status, whole.status))
+                if whole.status == 200:
+                    n += 1
+                    break
+    assert n > 1400 and differing == []
+
+
 def test_phi_3_visions_original_length(session_server):
     """Phi3VConfig has original_max_position_embeddings=4096: without it the factor is still 131072/4096."""
     case = next(case for case in CASES if case["type"] == "phi3_v" and "128k" in case["of"])
