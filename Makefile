@@ -102,12 +102,13 @@ FAULTS       := $(if $(SANITIZE),$(if $(findstring fuzzer,$(SANITIZE)),,$(BUILD)
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all libraries tests programs run serve test test-one check arm64 c-tests replay http page asan tsan test-slow slow scale bench bench-quick \
-        bench-against bench-readme bench-one soak fuzz lint abi format docs image install uninstall deb help clean FORCE
+.PHONY: all libraries tests msan-tests programs run serve test test-one check arm64 c-tests replay http page asan tsan test-slow slow scale \
+        bench bench-quick bench-against bench-readme bench-one soak fuzz lint abi format docs image install uninstall deb help clean FORCE
 
 # A shared library would need the sanitizers' own.
 all: $(BUILD)/posencd $(BUILD)/posenc $(LIB_CORE) $(if $(SANITIZE),,$(SHARED)) ## the server build/posencd, the command build/posenc, the libraries build/libposenc.a and .so (the default)
 tests: $(TESTS) $(REPLAYS) $(CORPORA) $(FAULTS)
+msan-tests: $(TESTS_CORE) $(REPLAYS) $(CORPORA)
 programs: $(SLOW) $(BENCHES) $(TOOLS)
 
 # V=1 shows whole commands.

@@ -7,6 +7,7 @@
  * everything else: the pass does not check what it copies. */
 #include "api/json/json.h"
 #include "api/limits.h"
+#include "core/outside.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -342,7 +343,13 @@ static void *allocate_for(struct load *load, size_t n)
     return place;
 }
 
-static void *allocate(size_t n) { return current ? allocate_for(current, n) : malloc(n); }
+static void *allocate(size_t n)
+{
+    void *place = current ? allocate_for(current, n) : malloc(n);
+    if (place)
+        pe_outside_wrote(place, n);
+    return place;
+}
 
 static void release(void *place)
 {

@@ -89,7 +89,7 @@ enum pe_status pe_dialect_open(struct pe_explain *ex, const struct pe_param *own
     const struct pe_value *named = pe_field_find(ex->own, ex->n_own, "preset");
     int n_models = (ex->hf != NULL) + (ex->gguf != NULL) + (ex->said != NULL) + (named != NULL);
     struct pe_request all = {.fields = request->fields, .n_fields = request->n_fields};
-    if (n_models > 1) /* which refuses them in words */
+    if (n_models > 1 || (ex->said && ex->said->kind != PE_OBJECT)) /* which refuses them in words */
         return pe_inherit(ex->buffer, &all, ex->err);
     if (named && find_preset(ex, named))
         return ex->err->status;

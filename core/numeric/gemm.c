@@ -13,6 +13,7 @@
  * them. So nothing that is promised to be correctly rounded is computed here. */
 #include "core/numeric/numeric.h"
 #include "core/inside.h"
+#include "core/outside.h"
 
 #include <assert.h>
 #include <cblas.h>
@@ -43,18 +44,41 @@ void pe_gemm_reserve(size_t n)
     free(buffers);
 }
 
+/* Rows of a matrix, as OpenBLAS sees them. */
+static void check_rows(size_t n_rows, size_t row_bytes, const void *rows, size_t stride_bytes)
+{
+    for (size_t i = 0; i < n_rows; i++)
+        pe_outside_reads((const char *)rows + i * stride_bytes, row_bytes);
+}
+
+/* The doors: c = scale·op(a)·op(b) + keep·c, where op(a) is m × k and op(b) k × n. */
+#define MULTIPLY(suffix, type, gemm)                                                                                   \
+    static void multiply_##suffix(CBLAS_TRANSPOSE of_a, CBLAS_TRANSPOSE of_b, size_t m, size_t n, size_t k,            \
+                                  double scale, const void *a, size_t a_stride, const void *b, size_t b_stride,        \
+                                  double keep, void *c, size_t c_stride)                                               \
+    {                                                                                                                  \
+        bool a_turned = of_a == CblasTrans, b_turned = of_b == CblasTrans;                                             \
+        check_rows(a_turned ? k : m, (a_turned ? m : k) * sizeof(type), a, a_stride * sizeof(type));                   \
+        check_rows(b_turned ? n : k, (b_turned ? k : n) * sizeof(type), b, b_stride * sizeof(type));                   \
+        gemm(CblasRowMajor, of_a, of_b, dimension(m), dimension(n), dimension(k), (type)scale, a, dimension(a_stride), \
+             b, dimension(b_stride), (type)keep, c, dimension(c_stride));                                              \
+        for (size_t i = 0; i < m; i++)                                                                                 \
+            pe_outside_wrote((type *)c + i * c_stride, n * sizeof(type));                                              \
+    }
+
+MULTIPLY(f32, float, cblas_sgemm)
+MULTIPLY(f64, double, cblas_dgemm)
+
 void pe_gemm_abt_f32(size_t m, size_t n, size_t k, double scale, const void *a, size_t a_stride, const void *b,
                      size_t b_stride, double keep, void *c, size_t c_stride)
 {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, dimension(m), dimension(n), dimension(k), (float)scale, a,
-                dimension(a_stride), b, dimension(b_stride), (float)keep, c, dimension(c_stride));
+    multiply_f32(CblasNoTrans, CblasTrans, m, n, k, scale, a, a_stride, b, b_stride, keep, c, c_stride);
 }
 
 void pe_gemm_abt_f64(size_t m, size_t n, size_t k, double scale, const void *a, size_t a_stride, const void *b,
                      size_t b_stride, double keep, void *c, size_t c_stride)
 {
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, dimension(m), dimension(n), dimension(k), scale, a,
-                dimension(a_stride), b, dimension(b_stride), keep, c, dimension(c_stride));
+    multiply_f64(CblasNoTrans, CblasTrans, m, n, k, scale, a, a_stride, b, b_stride, keep, c, c_stride);
 }
 
 /* Small a·b: the kernels of OpenBLAS for AVX-512 copy what meets the last columns into memory that they take for it,
@@ -93,8 +117,7 @@ void pe_gemm_ab_f32(size_t m, size_t n, size_t k, const void *a, size_t a_stride
 {
     size_t last = last_columns(m, n, k, 16), first = n - last;
     if (first)
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, dimension(m), dimension(first), dimension(k), 1, a,
-                    dimension(a_stride), b, dimension(b_stride), (float)keep, c, dimension(c_stride));
+        multiply_f32(CblasNoTrans, CblasNoTrans, m, first, k, 1, a, a_stride, b, b_stride, keep, c, c_stride);
     multiply_last_f32(m, last, k, a, a_stride, (const float *)b + first, b_stride, keep, (float *)c + first, c_stride);
 }
 
@@ -103,8 +126,7 @@ void pe_gemm_ab_f64(size_t m, size_t n, size_t k, const void *a, size_t a_stride
 {
     size_t last = last_columns(m, n, k, 8), first = n - last;
     if (first)
-        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, dimension(m), dimension(first), dimension(k), 1, a,
-                    dimension(a_stride), b, dimension(b_stride), keep, c, dimension(c_stride));
+        multiply_f64(CblasNoTrans, CblasNoTrans, m, first, k, 1, a, a_stride, b, b_stride, keep, c, c_stride);
     multiply_last_f64(m, last, k, a, a_stride, (const double *)b + first, b_stride, keep, (double *)c + first,
                       c_stride);
 }
@@ -112,13 +134,11 @@ void pe_gemm_ab_f64(size_t m, size_t n, size_t k, const void *a, size_t a_stride
 void pe_gemm_atb_f32(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,
                      double keep, void *c, size_t c_stride)
 {
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, dimension(m), dimension(n), dimension(k), 1, a,
-                dimension(a_stride), b, dimension(b_stride), (float)keep, c, dimension(c_stride));
+    multiply_f32(CblasTrans, CblasNoTrans, m, n, k, 1, a, a_stride, b, b_stride, keep, c, c_stride);
 }
 
 void pe_gemm_atb_f64(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,
                      double keep, void *c, size_t c_stride)
 {
-    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, dimension(m), dimension(n), dimension(k), 1, a,
-                dimension(a_stride), b, dimension(b_stride), keep, c, dimension(c_stride));
+    multiply_f64(CblasTrans, CblasNoTrans, m, n, k, 1, a, a_stride, b, b_stride, keep, c, c_stride);
 }

@@ -64,6 +64,8 @@ static inline struct answer gather(struct api_reply *reply)
     assert_non_null(piece);
     for (uint64_t i = 0; i < reply->body->n_pieces; i++) {
         size_t n = api_reply_piece(reply, i, piece);
+        if (n == 0 && reply->body->n_pieces == UINT64_MAX)
+            break;
         assert_true(n >= 1 && n <= reply->body->piece_max);
         a.body = realloc(a.body, a.n + n + 1);
         memcpy(a.body + a.n, piece, n);

@@ -5,10 +5,12 @@
 #include <stdint.h>
 #include <string.h>
 
+static uint64_t random_state;
+static inline void random_seed(uint64_t seed) { random_state = seed; }
+
 static inline uint64_t random_bits(void) /* splitmix64 */
 {
-    static uint64_t state;
-    uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = random_state += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
     return z ^ z >> 31;
