@@ -12,6 +12,21 @@
 #endif
 #endif
 
+/* Between these two a library calls the C library on memory of its own. */
+static inline void pe_outside_begins(void)
+{
+#ifdef PE_HAS_MSAN
+    __msan_scoped_disable_interceptor_checks();
+#endif
+}
+
+static inline void pe_outside_ends(void)
+{
+#ifdef PE_HAS_MSAN
+    __msan_scoped_enable_interceptor_checks();
+#endif
+}
+
 static inline void pe_outside_reads(const void *bytes, size_t n)
 {
     (void)bytes, (void)n;

@@ -371,10 +371,14 @@ void api_json_setup(void)
 static void parse(struct load *load, const char *text, size_t n, size_t flags, json_error_t *error)
 {
     current = load;
+    pe_outside_reads(text, n);
+    pe_outside_begins();
     if (setjmp(load->out) == 0) {
         load->root = json_loadb(text, n, flags | JSON_REJECT_DUPLICATES, error);
         load->outcome = READ;
     }
+    pe_outside_ends();
+    pe_outside_wrote(error, sizeof *error);
     current = NULL;
 }
 

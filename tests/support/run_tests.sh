@@ -201,8 +201,13 @@ run_slow() {
         status=$?
         add "$(sum '[0-9]+ passed')" "$(sum '[0-9]+ failed')" "$program" $status
     done
-    # The laws on examples that no run has drawn before; those that fail are printed, and drawn again by the same seed.
+    # The laws on examples that no run has drawn before, and other values at other places; those that fail are printed, and drawn again
+    # by the same seed.
     seed=${SEED:-$(date +%s)}
+    echo "== a tenth of all values at all places, by seed $seed"
+    run env PLACES=10 SEED="$seed" "$BUILD"/tests/api/test_places
+    status=$?
+    add "$(sum '\[  PASSED  \] [0-9]+')" "$(sum '\[  FAILED  \] [0-9]+ test')" test_places $status
     echo "== laws on examples of seed $seed: make test-slow SEED=$seed repeats them"
     POSENCD=$(cd "$BUILD" && pwd)/posencd
     export POSENCD

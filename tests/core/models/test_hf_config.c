@@ -427,6 +427,8 @@ static const struct refused refused[] = {
      "/hf_config/patch_size", "from 1"},
     {"{'model_type':'mpt','d_model':4096,'n_heads':32,'attn_config':{'rope':true}}", NULL,
      "/hf_config/attn_config/rope", "is true"},
+    {"{'model_type':'mpt','d_model':768,'n_heads':12,'attn_config':'linear'}", NULL, "/hf_config/attn_config",
+     "an object"},
     {"{'model_type':'mpt','d_model':768,'n_heads':12,'attn_config':{'alibi':false}}", NULL,
      "/hf_config/attn_config/alibi", "is false"},
     {"{'model_type':'mpnet','hidden_size':512,'num_attention_heads':6}", NULL, "/hf_config", "do not divide"},

@@ -662,6 +662,10 @@ def test_said_refused(server):
     def no(pointers, *words, said, **fields):
         refused(server, pointers, *words, said=said, **{"head_dim": 64, "layout": "half", "len": 1, **fields})
     no("/said", "not an object", said=4)
+    for wrong in (4, "a", [1], ["a"], [[{}]], {"shape": [2, 2], "seed": 1}):
+        for path in ("/explain", "/translate"):
+            refused(server, "/said", "not an object", path=path, said=wrong)
+    assert server.get("/explain?said=%5B%5B1%5D%5D").status == 422
     no("/said/to", "missing", said={"value": {}})
     no("/said/to", 'nearest: "megatron"', said={"to": "megatrom", "value": {}})
     no("/said/to", 'nearest: "megatron"', said={"to": "megatrom", "text": "--a b"})
