@@ -7,8 +7,12 @@
 
 #if defined __has_feature
 #if __has_feature(memory_sanitizer)
-#include <sanitizer/msan_interface.h>
 #define PE_HAS_MSAN 1
+/* of sanitizer/msan_interface.h */
+void __msan_check_mem_is_initialized(const volatile void *bytes, size_t n);
+void __msan_unpoison(const volatile void *bytes, size_t n);
+void __msan_scoped_disable_interceptor_checks(void);
+void __msan_scoped_enable_interceptor_checks(void);
 #endif
 #endif
 

@@ -35,7 +35,7 @@ DOORS = {
 }
 
 # The headers of core/ that the layers above may include: inside.h, and what it includes.
-PUBLIC = ["core/posenc.h", "core/inside.h", "core/studies.h", "core/operation_list.h"]
+PUBLIC = ["core/posenc.h", "core/inside.h", "core/studies.h", "core/outside.h", "core/operation_list.h"]
 
 # folder: (our own headers a file may reach, system headers it may name besides the C library; None: any)
 LAYERS = {
