@@ -258,6 +258,8 @@ void pe_sample_fill(const struct pe_sample *s, const struct pe_model *model, dou
 
 /* maps.c: is a row of a map that of a query which is padding? */
 bool pe_map_is_padding(const struct pe_evidence *e, uint64_t row);
+/* The larger |position| of the query of a row and of a key. */
+double pe_map_reach(const struct pe_model *model, uint64_t row, uint64_t key);
 /* Multiply-adds of a number of a map. */
 double pe_map_number_work(const struct pe_plan *plan);
 /* The keys that query head h reads as key head h modulo their number; NULL: that is no other way. */

@@ -9,17 +9,23 @@
  *
  * u is the unit roundoff of the dtype of the evidence, S its largest magnitude.
  *
- *     exact      within 1 ulp of the predicted number rounded to the dtype; a rotated tensor: within 12uS
- *     rounding   within (4u + min(g·|p|w, 1/8))·S, what right f32 code loses of an angle; a rotated tensor: 8uS more
+ *     exact      within 1 ulp of the predicted number rounded to the dtype: one rounding; where float32 adds products,
+ *                these are as exact: a rotated tensor within 12vS, a score within 12vE, v = min(u, 2^-24)
+ *     rounding   within (4v + min(g·|p|w, 1/8))·S, what right f32 code loses of an angle, and 4u of the number itself
+ *                in 16 bits; a rotated tensor: within (12u + min(g·|p|w, 1/8))·S
  *                bias of head h, counted from 1: within 4u and h·min(u, 2^-24) of the number itself
- *                angles: 4u of the number and g·|p|w; frequencies: max(2^-20, g) of the number, bf16 and f16 u more
- *     maps       of a score, with E = scale·|q|·|k|: exact 12uE + 2u of itself, rounding 24uE + min(2^-21·|p|, 1/8)·E
- *                + 4u of itself; a probability is off by e^2δ - 1 of itself and 4u, δ the largest of its row of scores
+ *                angles: 2u of the number and g·|p|w; frequencies: max(2^-20, g) of the number, bf16 and f16 u more
+ *     maps       of a score, with E = scale·|q|·|k|: 24uE + min(2^-21·|p|, 1/8)·E + 4u of itself; a probability is off
+ *                by e^2δ - 1 and 4u of itself, δ the largest of its row of scores, and 4·2^-24
  *     typed      exact half a unit of the last digit and 4uS, rounding min(g·|p|w, 1/8)·S more
  *     near       RMS error at most 5 % of the RMS of the numbers found; no infinity elsewhere
  *
  * g = max(6 + 3·|ln w|, 2c)·2^-24 for pair c of a ladder: frequencies by pow or exp lose up to the first, those by a
- * running product up to the second. Powers of a head's slope lose up to h.
+ * running product up to the second. Where no code rounds, in a first pair whose frequency and whose angle float32
+ * holds, only the cosine is rounded: g·|p|w is at most 2^-23. Powers of a head's slope lose up to h.
+ *
+ * These are bounds of a number by itself. Those of one pair and of one frequency are not off independently of each
+ * other: what that excludes is in ../search/own.c, and is asked of candidates that fit.
  *
  * Both bounds are experience, no theorem, so a few angles that are somewhat worse do not change an explanation: of n
  * numbers of the evidence, max(1, n/10000) may be beyond the limit of `rounding`, none beyond twice the limit. This
@@ -101,17 +107,19 @@ static double relative_tolerance(const struct pe_judge *j, double found, double 
 {
     double a = fabs(found), least = j->dtype == PE_F16 ? 0x1p-25 : 0;
     if (j->id == PE_OF_ANGLES)
-        return loss + 4 * j->u * a;
-    return fmax(0x1p-20 * a, loss) + (j->u > 0x1p-24 ? j->u * a : 0) + least;
+        return loss + 2 * j->u * a;
+    return loss + (j->u > 0x1p-24 ? j->u * a : 0) + least;
 }
 
-/* Of a number of a map: roundings of its products, of itself, and what angles lose. */
-static double map_tolerance(const struct pe_judge *j, double x, double e, double of_products, double of_itself)
+/* Of products and sums that are computed in float32, or in f64 if the tensor is of that. */
+static double of_products(const struct pe_judge *j) { return fmin(j->u, 0x1p-24); }
+
+/* Of a number of a map: u of its products and of itself, and what angles lose. */
+static double map_tolerance(const struct pe_judge *j, double x, double of_score, double u)
 {
-    double of_score = (of_products * j->u + (of_products > 12 ? j->turning : 0)) * e;
     if (!j->are_probs)
-        return of_score + of_itself * j->u * fabs(x);
-    return fabs(x) * expm1(2 * (of_score + of_itself * j->u * e)) + 4 * j->u;
+        return of_score + 4 * u * fabs(x);
+    return fabs(x) * (expm1(2 * of_score) + 4 * u) + 4 * of_products(j);
 }
 
 bool pe_is_exact(const struct pe_judge *j, double found, double expected, double phase)
@@ -122,22 +130,22 @@ bool pe_is_exact(const struct pe_judge *j, double found, double expected, double
         return false;
     if (j->half > 0)
         return fabs(found - expected) <= j->half + 4 * j->u * j->largest;
-    if (j->id == PE_OF_ROTATED)
-        return fabs(found - expected) <= 12 * j->u * j->largest;
-    if (j->id == PE_OF_MAPS)
-        return fabs(found - expected) <= map_tolerance(j, expected, phase, 12, 2);
     if (j->id == PE_OF_ANGLES)
         return fabs(found - expected) <= 2 * j->u * fabs(expected) + 0x1p-149;
-    return pe_steps_between(j->dtype, found, expected) <= 1;
+    if (pe_steps_between(j->dtype, found, expected) <= 1)
+        return true;
+    double error = fabs(found - expected), v = of_products(j);
+    if (j->id == PE_OF_MAPS)
+        return error <= map_tolerance(j, expected, 12 * v * phase, v);
+    return j->id == PE_OF_ROTATED && error <= 12 * v * j->largest;
 }
 
 double pe_exact_most(const struct pe_judge *j)
 {
     int exponent;
-    if (j->id == PE_OF_ROTATED)
-        return 12 * j->u * j->largest;
     frexp(j->largest, &exponent); /* of 2^exponent, above the number: its step is u times that */
-    return j->largest > 0 ? ldexp(j->u, exponent) : 0;
+    double step = j->largest > 0 ? ldexp(j->u, exponent) : 0;
+    return j->id == PE_OF_ROTATED ? fmax(step, 12 * of_products(j) * j->largest) : step;
 }
 
 double pe_float32_loss(double frequency, size_t c)
@@ -145,9 +153,15 @@ double pe_float32_loss(double frequency, size_t c)
     return frequency == 0 ? 0 : fmax(6 + 3 * fabs(log(fabs(frequency))), 2 * (double)c) * 0x1p-24;
 }
 
-/* What angles may lose, and what the roundings of products and sums may, as shares of S. */
+/* What angles may lose, as a share of S; and what the roundings of a number and of what it is computed from may. */
 static double of_angle(double phase) { return fmin(phase, 0.125); }
-static double of_roundings(const struct pe_judge *j) { return (j->id == PE_OF_ROTATED ? 12 : 4) * j->u; }
+
+static double of_roundings(const struct pe_judge *j, double found)
+{
+    if (j->id == PE_OF_ROTATED)
+        return 12 * j->u * j->largest;
+    return 4 * of_products(j) * j->largest + (j->u > 0x1p-24 ? 4 * j->u * fabs(found) : 0);
+}
 
 /* Half a unit typed, and what float32 may lose of the number and of its angle, or of the head's slope. */
 static double typed_tolerance(const struct pe_judge *j, double phase)
@@ -161,22 +175,22 @@ double pe_rounding_tolerance(const struct pe_judge *j, double found, double phas
     if (j->half > 0)
         return typed_tolerance(j, phase);
     if (j->id == PE_OF_MAPS)
-        return map_tolerance(j, found, phase, 24, 4);
+        return map_tolerance(j, found, (24 * j->u + j->turning) * phase, j->u);
     if (j->id == PE_OF_BIAS)
         return fmax(4 * j->u, phase * fmin(j->u, 0x1p-24)) * fabs(found);
     if (pe_judge_is_relative(j))
         return relative_tolerance(j, found, phase);
-    return j->u == 0 ? 0 : (of_roundings(j) + of_angle(phase)) * j->largest;
+    return j->u == 0 ? 0 : of_roundings(j, found) + of_angle(phase) * j->largest;
 }
 
 /* How often the limit of rounding a number may be off, if it is one of a few. */
 static double slack_of(const struct pe_judge *j, double phase)
 {
     bool is_of_angles = j->id != PE_OF_BIAS && j->id != PE_OF_MAPS && j->half == 0;
-    return is_of_angles && of_angle(phase) > of_roundings(j) ? 2 : 1;
+    return is_of_angles && of_angle(phase) * j->largest > of_roundings(j, j->largest) ? 2 : 1;
 }
 
-double pe_rounding_most(const struct pe_judge *j) { return 2 * pe_rounding_tolerance(j, 0, (double)INFINITY); }
+double pe_rounding_most(const struct pe_judge *j) { return 2 * pe_rounding_tolerance(j, j->largest, (double)INFINITY); }
 
 /* ---- Many numbers ---- */
 
@@ -238,7 +252,7 @@ static double sure_error(const struct pe_judge *j)
 {
     bool is_own =
         j->id == PE_OF_BIAS || j->id == PE_OF_MAPS || pe_judge_is_relative(j); /* by the size of each number */
-    return j->id == PE_OF_ROTATED ? 12 * j->u * j->largest : is_own ? 0 : 4 * j->u * j->largest;
+    return is_own ? 0 : (j->id == PE_OF_ROTATED ? 12 : 4) * of_products(j) * j->largest;
 }
 
 bool pe_judge_needs_phases(const struct pe_judge *j, const double *found, const double *expected, size_t n)

@@ -227,6 +227,18 @@ static double factor_of_query(const struct pe_plan *plan, uint64_t batch, uint64
     return factors ? factors[(n_batches ? batch % n_batches : 0) * plan->attention->q_len + i] : 1;
 }
 
+static double reach(const struct pe_positions *p, uint64_t batch, uint64_t n, uint64_t i)
+{
+    return fabs(pe_position_at(p, (p->n_batches ? batch % p->n_batches : 0) * n + i));
+}
+
+double pe_map_reach(const struct pe_model *m, uint64_t row, uint64_t key)
+{
+    const struct pe_attention *t = m->plan->attention;
+    uint64_t batch = row / t->q_len / t->n_heads;
+    return fmax(reach(m->plan->seq.q, batch, t->q_len, row % t->q_len), reach(m->plan->seq.k, batch, t->k_len, key));
+}
+
 /* E of each score; of a row of probabilities the largest. */
 static void phases_of_map(const struct pe_model *m, size_t tensor, uint64_t row, uint64_t col0, size_t n, double *out)
 {

@@ -222,7 +222,7 @@ static enum pe_status find_columns(struct pe_model *m, struct pe_failure *err)
         return pe_no_memory(err);
     if (plan->scheme->columns(plan, plan->sources[0].id, m->columns)) {
         m->n_columns = is_ladder && !plan->scheme->rotate ? keep_sines(m->columns, n) : n;
-        m->losses = (double *)(void *)(m->columns + n);
+        m->losses = (struct pe_loss *)(void *)(m->columns + n);
         pe_wave_columns(m);
         return PE_OK;
     }

@@ -188,6 +188,13 @@ enum { PE_WORK_OF_A_NS = 4 };
 
 enum { PE_DIAGNOSED_POSITIONS_MAX = 16384 };
 
+/* What right f32 code may lose of the angles of a wave, by each unit of position: in all; and how much of that is not
+ * the frequency's, so that it differs from position to position. */
+struct pe_loss {
+    double of_angle, of_step;
+    bool is_exact; /* the frequency has no rounding: angles that float32 holds are exact */
+};
+
 struct pe_model {
     const struct pe_diagnosis *d;
     struct pe_plan *plan; /* PE_ENCODE, f64, the outputs of the kind of evidence */
@@ -195,7 +202,7 @@ struct pe_model {
     void *state;             /* of the kind of evidence, freed with free() */
     struct pe_wave *columns; /* the waves of output 0, if it has waves, in quarter turns whatever the arithmetic; else
                                 NULL. Owned. */
-    double *losses;          /* behind the columns: what right f32 code loses of an angle, by each unit of position */
+    struct pe_loss *losses;  /* behind the columns: of each of them */
     size_t n_columns;
     uint64_t scale;  /* of a scheme that scales rows: what decides by how much, as one number; 0: unknown */
     double *kept;    /* pe_model_keep: [n, n_columns] */
@@ -266,7 +273,12 @@ void pe_wave_columns(struct pe_model *model);
 /* Angles of the columns at position number i, with their sign; and frequencies, or by how much they are divided. */
 void pe_wave_angles(const struct pe_model *model, uint64_t i, uint64_t col0, size_t n, double *out);
 void pe_wave_ladder(const struct pe_model *model, bool as_divisors, uint64_t col0, size_t n, double *out);
-/* What right f32 code may lose of the angles of the columns: |position|·loss. */
+/* The frequency of a column. */
+double pe_wave_radians(const struct pe_wave *wave);
+/* What right f32 code may lose of the angle of column j at a position; how much of it not with its frequency; the first
+ * of columns at position number i. */
+double pe_wave_loss(const struct pe_model *model, size_t j, double position);
+double pe_wave_step_loss(const struct pe_model *model, size_t j, double position);
 void pe_wave_phases(const struct pe_model *model, uint64_t i, uint64_t col0, size_t n, double *out);
 /* The same as a share of the frequency of each column. */
 void pe_wave_losses(const struct pe_model *model, size_t col0, size_t n, double *out);
@@ -282,11 +294,15 @@ void pe_rotary_row(const struct pe_model *model, uint64_t i, double *out);
 void pe_rotated_at(const struct pe_model *model, uint64_t i, const double *in, double *out, double *phase);
 
 /* rotated.c: channel j of a row that is rotated to any position; the others are not computed. out: [3, row_len], the
- * first row_len of it the row. Returns what float32 loses of its angle by each unit of position. */
+ * first row_len of it the row. Returns what float32 loses of its angle. */
 double pe_rotated_alone(const struct pe_model *model, size_t j, double position, double *out);
 /* rotated.c: a row of q as it is rotated, its channels in this order (an order of the rotated vector is none of
  * q). */
 void pe_input_in_order(const struct pe_diagnosis *d, const struct pe_channels *channels, uint64_t row, double *out);
+/* rotated.c: the pair that gives channel j of a rotated row, -1: it is not rotated; is each pair turned by one angle?
+ */
+int pe_rotated_pair(const struct pe_model *model, uint64_t j);
+bool pe_rotated_keeps_lengths(const struct pe_model *model);
 /* rotated.c: 1 for each rotated channel of a model of PE_OF_ROTATED, 0 for one that passes by. */
 void pe_rotated_channels(const struct pe_model *model, uint64_t col0, size_t n, double *out);
 

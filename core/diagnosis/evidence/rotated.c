@@ -147,17 +147,21 @@ static enum pe_status prepare_rotor(struct pe_model *m, struct pe_failure *err)
     return PE_OK;
 }
 
-/* The pair that gives channel j of q_out; -1: none. */
-static int pair_of(const struct pe_model *m, uint64_t j)
+int pe_rotated_pair(const struct pe_model *m, uint64_t j)
 {
     const struct pe_channels *channels = &m->transforms.channels;
     return ((const struct rotor *)m->state)->pair[channels->order && channels->is_after ? channels->order[j] : j];
 }
 
+bool pe_rotated_keeps_lengths(const struct pe_model *m)
+{
+    return !((const struct rotor *)m->state)->turn.rotation.is_tiled;
+}
+
 void pe_rotated_channels(const struct pe_model *m, uint64_t col0, size_t n, double *out)
 {
     for (size_t j = 0; j < n; j++)
-        out[j] = pair_of(m, col0 + j) >= 0;
+        out[j] = pe_rotated_pair(m, col0 + j) >= 0;
 }
 
 /* A head may take channels from others, so rows of those are read. */
@@ -230,7 +234,7 @@ static void phases_at(const struct pe_model *m, uint64_t i, uint64_t col0, size_
     double of_pairs[PE_HEAD_DIM_MAX / 2];
     pe_wave_phases(m, i, 0, m->n_columns / 2, of_pairs);
     for (size_t j = 0; j < n; j++)
-        out[j] = pair_of(m, col0 + j) >= 0 ? of_pairs[pair_of(m, col0 + j)] : 0;
+        out[j] = pe_rotated_pair(m, col0 + j) >= 0 ? of_pairs[pe_rotated_pair(m, col0 + j)] : 0;
 }
 
 static void phases_of_rotated(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
@@ -252,7 +256,7 @@ double pe_rotated_alone(const struct pe_model *m, size_t j, double p, double *ou
     const struct rotor *r = m->state;
     size_t d = (size_t)m->d->evidence.row_len, pairs = m->n_columns / 2;
     double *table = out + d, *in = out + 2 * d;
-    int c = pair_of(m, j);
+    int c = pe_rotated_pair(m, j);
     memset(table, 0, m->n_columns * sizeof *table);
     if (c >= 0) {
         table[c] = pe_wave_at(m, (size_t)c, p, 0);
@@ -261,7 +265,7 @@ double pe_rotated_alone(const struct pe_model *m, size_t j, double p, double *ou
     pe_evidence_input(&m->d->evidence, 0, in);
     pe_rotate_row(&r->turn, table, PE_F64, in, PE_F64, out);
     multiply(pe_query_factor(&m->query_scale, p), d, out);
-    return c >= 0 ? m->losses[c] : 0;
+    return c >= 0 ? pe_wave_loss(m, (size_t)c, p) : 0;
 }
 
 const struct pe_evidence_kind pe_evidence_rotated = {.id = PE_OF_ROTATED,

@@ -212,14 +212,15 @@ static void fill_ladder(const struct pe_model *m, size_t t, uint64_t row, uint64
     pe_wave_ladder(m, m->d->evidence.kind == &pe_evidence_rope_freqs, col0, n, out);
 }
 
-/* As of position 1, for the number itself: a divisor is as uncertain as its frequency, relatively. */
+/* As of position 1, for the number itself: a divisor is as uncertain as its frequency, relatively. Where float32 loses
+ * anything, powers of rounded exponents lose 2^-20. */
 static void phases_of_ladder(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
     double one[PE_HEAD_DIM_MAX];
     fill_ladder(m, t, row, col0, n, out);
     pe_wave_losses(m, col0, n, one);
     for (size_t j = 0; j < n; j++)
-        out[j] = fabs(out[j]) * one[j];
+        out[j] = fabs(out[j]) * (one[j] > 0 ? fmax(0x1p-20, one[j]) : 0);
 }
 
 static enum pe_status read_ladder(struct pe_diagnosis *d, struct pe_failure *err);

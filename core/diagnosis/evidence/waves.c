@@ -20,7 +20,7 @@
 
 static const struct pe_dd half_pi = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
 
-static double radians(const struct pe_wave *w) { return dd_mul((struct pe_dd){w->fh, w->fl}, half_pi).hi; }
+double pe_wave_radians(const struct pe_wave *w) { return dd_mul((struct pe_dd){w->fh, w->fl}, half_pi).hi; }
 
 static double position_of(const struct pe_model *m, const struct pe_wave *w, uint64_t i)
 {
@@ -40,17 +40,43 @@ static void set_turns(struct pe_model *m)
     }
 }
 
-/* A ladder falls. Columns of one frequency are one pair of it, and where frequencies rise another ladder begins. */
+static bool is_float32(double x) { return (double)(float)x == x; }
+
+/* A ladder falls. Columns of one frequency are one pair of it, and where frequencies rise another ladder begins. The
+ * exponent of the first pair is 0, so all code has its frequency as it is. Of the others a running product rounds each
+ * angle c times, independently of each other: 2√c are five standard deviations of their sum. */
 static void set_losses(struct pe_model *m)
 {
     size_t pair = 0;
     double before = 0;
     for (size_t j = 0; j < m->n_columns; j++) {
-        double w = fabs(m->columns[j].fh) * half_pi.hi;
+        double w = fabs(pe_wave_radians(&m->columns[j]));
         pair = w == before ? pair : w < before ? pair + 1 : 0;
-        m->losses[j] = w * pe_float32_loss(w, pair);
+        m->losses[j] = (struct pe_loss){.of_angle = w * pe_float32_loss(w, pair),
+                                        .of_step = w * (4 + 2 * sqrt((double)pair)) * 0x1p-24,
+                                        .is_exact = pair == 0 && is_float32(w)};
         before = w;
     }
+}
+
+/* Does float32 hold the angle? */
+static bool is_exact(const struct pe_model *m, size_t j, double p)
+{
+    return m->losses[j].is_exact && !m->transforms.sinusoid && is_float32(p) &&
+           is_float32(p * pe_wave_radians(&m->columns[j]));
+}
+
+/* Of an angle that is exact, float32's rounding of the cosine, which is in f64 tables too. */
+double pe_wave_loss(const struct pe_model *m, size_t j, double p)
+{
+    double loss = fabs(p) * m->losses[j].of_angle;
+    return is_exact(m, j, p) ? fmin(loss, 0x1p-23) : loss;
+}
+
+double pe_wave_step_loss(const struct pe_model *m, size_t j, double p)
+{
+    const struct pe_loss *loss = &m->losses[j];
+    return is_exact(m, j, p) ? 0 : fabs(p) * (p == floor(p) ? fmin(loss->of_step, loss->of_angle) : loss->of_angle);
 }
 
 void pe_wave_columns(struct pe_model *m)
@@ -68,15 +94,15 @@ void pe_wave_phases(const struct pe_model *m, uint64_t i, uint64_t col0, size_t 
         if (w->axis != axis)
             p = position_of(m, w, i);
         axis = w->axis;
-        out[j] = fabs(p) * m->losses[col0 + j];
+        out[j] = pe_wave_loss(m, col0 + j, p);
     }
 }
 
 void pe_wave_losses(const struct pe_model *m, size_t col0, size_t n, double *out)
 {
     for (size_t j = col0; j < col0 + n; j++) {
-        double w = fabs(m->columns[j].fh) * half_pi.hi;
-        out[j - col0] = w > 0 ? m->losses[j] / w : 0;
+        double w = fabs(pe_wave_radians(&m->columns[j]));
+        out[j - col0] = w > 0 && !m->losses[j].is_exact ? m->losses[j].of_angle / w : 0;
     }
 }
 
@@ -169,10 +195,10 @@ static double by_recipe(const struct pe_model *m, size_t column, double p, doubl
 /* From one pair's frequency to the next one's. */
 static double ratio_of(const struct pe_model *m)
 {
-    double first = radians(&m->columns[0]);
+    double first = pe_wave_radians(&m->columns[0]);
     for (size_t j = 1; j < m->n_columns; j++)
-        if (fabs(radians(&m->columns[j])) < fabs(first))
-            return radians(&m->columns[j]) / first;
+        if (fabs(pe_wave_radians(&m->columns[j])) < fabs(first))
+            return pe_wave_radians(&m->columns[j]) / first;
     return 1;
 }
 
@@ -193,7 +219,7 @@ double *pe_wave_other_frequencies(const struct pe_model *m)
 {
     double *w = malloc(m->n_columns * sizeof *w);
     for (size_t j = 0; w && j < m->n_columns; j++)
-        w[j] = other_frequency(m, j, radians(&m->columns[j]));
+        w[j] = other_frequency(m, j, pe_wave_radians(&m->columns[j]));
     return w;
 }
 
@@ -203,7 +229,7 @@ static void fill(const struct pe_model *m, uint64_t i, uint64_t col0, size_t n, 
     for (size_t j = 0; j < n; j++) {
         const struct pe_wave *w = &m->columns[col0 + j];
         int quarter = m->transforms.sinusoid == PE_SINE_ONLY ? w->quarter & ~1 : w->quarter - behind;
-        out[j] = by_recipe(m, col0 + j, position_of(m, w, i), other ? other[col0 + j] : radians(w), quarter);
+        out[j] = by_recipe(m, col0 + j, position_of(m, w, i), other ? other[col0 + j] : pe_wave_radians(w), quarter);
     }
 }
 
@@ -225,7 +251,7 @@ double pe_wave_at(const struct pe_model *m, size_t j, double p, int behind)
 {
     const double *other = m->transforms.sinusoid ? m->state : NULL;
     const struct pe_wave *w = &m->columns[j];
-    double frequency = other ? other[j] : radians(w);
+    double frequency = other ? other[j] : pe_wave_radians(w);
     int quarter = m->transforms.sinusoid == PE_SINE_ONLY ? w->quarter & ~1 : w->quarter - behind;
     return m->transforms.recipe ? by_recipe(m, j, p, frequency, quarter) : value_of(p * frequency, quarter) * w->ah;
 }
@@ -248,7 +274,7 @@ void pe_wave_angles(const struct pe_model *m, uint64_t i, uint64_t col0, size_t 
     for (size_t j = 0; j < n; j++) {
         const struct pe_wave *w = &m->columns[col0 + j];
         double p = round_factor(m, pe_round_to(r->of_others, position_of(m, w, i))),
-               f = round_factor(m, round_frequency(m, radians(w)));
+               f = round_factor(m, round_frequency(m, pe_wave_radians(w)));
         out[j] = pe_round_to(r->of_others, direction * (p * f));
     }
 }
@@ -257,7 +283,7 @@ void pe_wave_ladder(const struct pe_model *m, bool as_divisors, uint64_t col0, s
 {
     double base = real_of(m, "base", 10000), pairs = (double)m->n_columns;
     for (size_t j = 0; j < n; j++) {
-        double w = radians(&m->columns[col0 + j]);
+        double w = pe_wave_radians(&m->columns[col0 + j]);
         double x = as_divisors ? pow(base, -(double)(col0 + j) / pairs) / w : w;
         out[j] = round_frequency(m, m->transforms.inverted ? 1 / x : x);
     }

@@ -42,7 +42,7 @@ const struct pe_fault pe_fault_uninitialised = {FAULT_TEXT(
     "uninitialised", "finding", FINDING, 0, "uninitialised memory", "The frequencies look like uninitialised memory.",
     "The frequencies look like uninitialised memory, as of a buffer that was created empty and never filled: `found` "
     "has the pair that cannot be right.")};
-/* Far; nearly the belief; nearly something else; of two matrices; too few numbers. */
+/* Far; nearly the belief; nearly something else; of two matrices; too few numbers; the belief but for single numbers. */
 static const char *const of_unexplained[] = {
     "No configuration that was tried gives the tensor; `ruled_out` lists the best of each kind.",
     "The tensor is nearly what you believe: the largest error is {nearest.max_error}, at "
@@ -53,6 +53,8 @@ static const char *const of_unexplained[] = {
     "The tensor has {found.numbers} numbers that tell configurations apart (not 0 or 1, with three digits or more); to "
     "identify one without a configuration takes {found.needed}. Send more rows, a configuration, or the numbers that "
     "/diagnose/probe asks for.",
+    "The tensor is what you believe but for single numbers: {worst.output}[{worst.index}] is {worst.found} in place of "
+    "{worst.expected}, and no rounding makes one number so much less exact than those that are computed with it.",
 };
 
 const struct pe_fault pe_fault_unexplained = {FAULT_TEXTS("unexplained", "finding", FINDING, 0, "unexplained",

@@ -135,8 +135,8 @@ double pe_fit_tidy(struct pe_solved s)
 
 enum { SHIFT_MAX = 4096 };
 
-/* The number of column j of tensor t at a position, by its wave, and what float32 loses of its angle by each unit of
- * position. room: [3, row_len]. */
+/* The number of column j of tensor t at a position, by its wave, and what float32 loses of its angle. room:
+ * [3, row_len]. */
 static double number_at(const struct pe_model *m, size_t t, size_t j, double p, double *room, double *loss)
 {
     const struct pe_evidence *e = &m->d->evidence;
@@ -145,7 +145,7 @@ static double number_at(const struct pe_model *m, size_t t, size_t j, double p, 
         *loss = pe_rotated_alone(m, j, p, room);
         return room[j];
     }
-    *loss = m->losses[j];
+    *loss = pe_wave_loss(m, j, p);
     if (e->kind->id == PE_OF_ANGLES)
         return direction * p * (m->columns[j].fh + m->columns[j].fl) * (PI / 2);
     if (e->kind->id == PE_OF_TABLES)
@@ -162,7 +162,7 @@ static bool fits_shifted(const struct pe_diagnosis *d, const struct pe_model *m,
         struct pe_judge j = pe_typed_judge(e, i);
         double p = position[i] + shift, loss;
         double error = fabs(number_at(m, one->t, (size_t)one->col, p, room, &loss) - one->value);
-        if (!(error <= pe_rounding_tolerance(&j, one->value, fabs(p) * loss)))
+        if (!(error <= pe_rounding_tolerance(&j, one->value, loss)))
             return false;
     }
     return true;

@@ -132,19 +132,13 @@ struct pe_score pe_evaluate(struct pe_diagnosis *d, const struct pe_model *model
 
 /* ---- All numbers ---- */
 
-/* A row of numbers: as found, as predicted, as predicted and rounded, and the phases. */
-struct row {
-    double *found, *expected, *phase;
-    size_t n;
-};
-
-static bool row_new(struct row *row, size_t n)
+/* A row of each tensor. */
+static bool rows_new(struct pe_row *rows, size_t n_tensors, size_t n)
 {
-    row->n = n;
-    row->found = malloc(3 * (n + 1) * sizeof *row->found);
-    row->expected = row->found ? row->found + n : NULL;
-    row->phase = row->found ? row->found + 2 * n : NULL;
-    return row->found;
+    double *room = malloc(3 * (n_tensors * n + 1) * sizeof *room);
+    for (size_t t = 0; room && t < n_tensors; t++, room += 3 * n)
+        rows[t] = (struct pe_row){room, room + n, room + 2 * n, n};
+    return room;
 }
 
 /* ---- Figures of a row ---- */
@@ -156,7 +150,7 @@ struct figures {
 };
 
 /* f32 without a branch or a call, because most tensors are f32 and have millions of numbers. */
-static struct figures figures_f32(const struct row *row)
+static struct figures figures_f32(const struct pe_row *row)
 {
     uint64_t n_equal = 0;
     int64_t steps = 0;
@@ -173,7 +167,7 @@ static struct figures figures_f32(const struct row *row)
     return (struct figures){n_equal, error, (double)steps, gap};
 }
 
-static struct figures figures_of(const struct pe_judge *j, const struct row *row)
+static struct figures figures_of(const struct pe_judge *j, const struct pe_row *row)
 {
     struct figures f = {0, 0, 0, 0};
     if (j->dtype == PE_F32)
@@ -188,17 +182,17 @@ static struct figures figures_of(const struct pe_judge *j, const struct row *row
     return f;
 }
 
-static void find_first_bad(struct pe_comparison *out, const struct pe_judge *j, const struct row *row, size_t t,
+static void find_first_bad(struct pe_comparison *out, const struct pe_judge *j, const struct pe_row *row, size_t t,
                            uint64_t i)
 {
-    for (size_t c = 0; c < row->n && !out->first_bad.is_any; c++)
+    for (size_t c = 0; c < row->n && !(out->first_bad.is_any && out->first_bad.t <= t); c++)
         if (!pe_is_exact(j, row->found[c], row->expected[c], row->phase[c]))
             out->first_bad = (struct pe_misfit){true, t, i, c, row->found[c], pe_round_to(j->dtype, row->expected[c])};
 }
 
 /* The number of the row whose error is so large. */
-static void find_worst(struct pe_comparison *out, const struct pe_judge *j, const struct row *row, size_t t, uint64_t i,
-                       double error)
+static void find_worst(struct pe_comparison *out, const struct pe_judge *j, const struct pe_row *row, size_t t,
+                       uint64_t i, double error)
 {
     for (size_t c = 0; c < row->n; c++) {
         double rounded = pe_round_to(j->dtype, row->expected[c]);
@@ -208,10 +202,10 @@ static void find_worst(struct pe_comparison *out, const struct pe_judge *j, cons
 }
 
 /* More than the rounding of products and sums explains. In f64, angles cost a few units of their size too. */
-static void find_beyond(struct pe_comparison *out, const struct pe_judge *j, const struct row *row, uint64_t i)
+static void find_beyond(struct pe_comparison *out, const struct pe_judge *j, const struct pe_row *row, uint64_t i)
 {
     for (size_t c = 0; c < row->n && !out->is_beyond; c++) {
-        double least = fmax(4 * j->u, 0x1p-27 * row->phase[c]) * j->largest;
+        double least = fmax((j->id == PE_OF_ROTATED ? 12 : 4) * j->u, 0x1p-27 * row->phase[c]) * j->largest;
         out->is_beyond = fabs(row->found[c] - row->expected[c]) > least;
         out->beyond_row = i;
         out->beyond_col = c;
@@ -223,10 +217,10 @@ static bool is_suspect(const struct pe_judge *j, const struct figures *f, size_t
 {
     if (j->u == 0)
         return f->n_equal < n;
-    return j->id == PE_OF_ROTATED ? f->largest_gap > 12 * j->u * j->largest : f->max_ulp > 1;
+    return f->max_ulp > 1;
 }
 
-static void add_row(struct pe_comparison *out, const struct pe_judge *j, const struct row *row, size_t t, uint64_t i)
+static void add_row(struct pe_comparison *out, const struct pe_judge *j, const struct pe_row *row, size_t t, uint64_t i)
 {
     struct figures f = figures_of(j, row);
     out->n += row->n;
@@ -235,14 +229,14 @@ static void add_row(struct pe_comparison *out, const struct pe_judge *j, const s
         find_worst(out, j, row, t, i, f.max_error);
     out->max_error = fmax(out->max_error, f.max_error);
     out->max_ulp = fmax(out->max_ulp, f.max_ulp);
-    if (!out->first_bad.is_any && is_suspect(j, &f, row->n))
+    if (!(out->first_bad.is_any && out->first_bad.t <= t) && is_suspect(j, &f, row->n))
         find_first_bad(out, j, row, t, i);
     if (!out->is_beyond && !pe_judge_is_relative(j) && f.largest_gap > 4 * j->u * j->largest)
         find_beyond(out, j, row, i);
 }
 
 /* Phases take longer than the comparison, and most rows do not need them. */
-static void set_phases(const struct pe_model *model, const struct pe_judge *j, size_t t, uint64_t i, struct row *row)
+static void set_phases(const struct pe_model *model, const struct pe_judge *j, size_t t, uint64_t i, struct pe_row *row)
 {
     if (pe_judge_needs_phases(j, row->found, row->expected, row->n))
         pe_model_phases(model, t, i, 0, row->n, row->phase);
@@ -250,29 +244,44 @@ static void set_phases(const struct pe_model *model, const struct pe_judge *j, s
         memset(row->phase, 0, row->n * sizeof *row->phase);
 }
 
-static enum pe_status compare(struct pe_diagnosis *d, struct pe_model *model, const struct pe_judge *j, struct row *row,
-                              struct pe_comparison *out, struct pe_failure *err)
+/* One row of every tensor. The first number that differs is that of the first tensor that has one. */
+static void compare_row(struct pe_diagnosis *d, struct pe_model *model, uint64_t i, struct pe_row *rows,
+                        struct pe_tally *tally, struct pe_own *own, struct pe_comparison *out)
 {
-    const struct pe_evidence *e = &d->evidence;
-    bool is_map = e->kind->id == PE_OF_MAPS; /* a row of it takes a millisecond */
+    const struct pe_judge *j = &tally->judge;
+    for (size_t t = 0; t < d->evidence.n_tensors; t++) {
+        struct pe_row *row = &rows[t];
+        pe_evidence_read(&d->evidence, t, i, 0, row->n, row->found);
+        pe_model_fill(model, t, i, 0, row->n, row->expected);
+        set_phases(model, j, t, i, row);
+        pe_tally_add(tally, row->found, row->expected, row->phase, row->n);
+        add_row(out, j, row, t, i);
+    }
+    if (tally->is_rounding)
+        pe_own_add(own, i, rows);
+}
+
+static enum pe_status compare(struct pe_diagnosis *d, struct pe_model *model, const struct pe_judge *j,
+                              struct pe_row *rows, struct pe_comparison *out, struct pe_failure *err)
+{
+    bool is_map = d->evidence.kind->id == PE_OF_MAPS; /* a row of it takes a millisecond */
     struct pe_tally tally;
+    struct pe_own *own = pe_own_new(model, j);
+    enum pe_status status = own ? PE_OK : pe_no_memory(err);
     pe_tally_init(&tally, j);
-    for (size_t t = 0; t < e->n_tensors; t++)
-        for (uint64_t i = 0; i < e->n_rows; i++) {
-            if ((is_map || i % 64 == 0) && pe_is_cancelled())
-                return pe_cancelled(err);
-            if (pe_evidence_is_padding(e, i))
-                continue;
-            pe_evidence_read(e, t, i, 0, row->n, row->found);
-            pe_model_fill(model, t, i, 0, row->n, row->expected);
-            set_phases(model, j, t, i, row);
-            pe_tally_add(&tally, row->found, row->expected, row->phase, row->n);
-            add_row(out, j, row, t, i);
-        }
+    for (uint64_t i = 0; !status && i < d->evidence.n_rows; i++) {
+        if ((is_map || i % 64 == 0) && pe_is_cancelled())
+            status = pe_cancelled(err);
+        else if (!pe_evidence_is_padding(&d->evidence, i))
+            compare_row(d, model, i, rows, &tally, own, out);
+    }
     out->verdict = pe_tally_verdict(&tally);
     if (tally.has_infinity_elsewhere)
         out->max_error = (double)INFINITY;
-    return PE_OK;
+    if (!status)
+        pe_own_end(own, out);
+    free(own);
+    return status;
 }
 
 /* Its numbers are counted, not numbered by row and column. Steps of a dtype mean nothing. */
@@ -303,22 +312,22 @@ static enum pe_status compare_typed(struct pe_diagnosis *d, const struct pe_mode
 enum pe_status pe_compare_all(struct pe_diagnosis *d, struct pe_model *model, bool narrow, struct pe_comparison *out,
                               struct pe_failure *err)
 {
-    struct row row;
+    struct pe_row rows[PE_EVIDENCE_TENSORS_MAX];
     struct pe_judge j = pe_judge_of(&d->evidence, narrow);
     *out = (struct pe_comparison){.verdict = PE_NOT_JUDGED};
     if (d->evidence.is_typed)
         return compare_typed(d, model, out);
-    if (!row_new(&row, (size_t)d->evidence.row_len))
+    if (!rows_new(rows, d->evidence.n_tensors, (size_t)d->evidence.row_len))
         return pe_no_memory(err);
-    double kept = pe_model_kept_bytes(model);
+    double kept = pe_model_kept_bytes(model) + pe_own_bytes(&d->evidence);
     enum pe_status status = pe_diagnosis_admit(d, kept, err);
     if (!status)
         status = pe_model_keep(model, err);
     if (!status)
-        status = compare(d, model, &j, &row, out, err);
+        status = compare(d, model, &j, rows, out, err);
     pe_model_forget(model);
     d->bytes -= kept;
-    free(row.found);
+    free(rows[0].found);
     return status;
 }
 

@@ -314,13 +314,17 @@ static void put_uninitialised(struct pe_diagnosis *d, struct pe_node *list)
 
 static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list)
 {
-    enum { FAR, NEARLY_BELIEVED, NEARLY_OTHER, OF_MATRICES, TOO_LITTLE } sentence = FAR;
+    enum { FAR, NEARLY_BELIEVED, NEARLY_OTHER, OF_WEIGHTS, TOO_LITTLE, ALONE } sentence = FAR;
     const struct pe_candidate *first = &a->candidates[0];
     struct pe_node *node = put_finding(list, &pe_fault_unexplained.info, "");
     put_nearest(a, node);
     if (a->n > 0 && first->all.verdict == PE_NEAR && first->all.worst.is_any) {
         pe_answer_misfit(d, &first->all.worst, node, "worst");
-        sentence = first->explanation.h.n > 0 ? NEARLY_OTHER : d->belief.is_given ? NEARLY_BELIEVED : FAR;
+        bool is_belief = first->explanation.h.n == 0 && d->belief.is_given;
+        sentence = is_belief && first->all.is_alone ? ALONE
+                   : is_belief                      ? NEARLY_BELIEVED
+                   : first->explanation.h.n > 0     ? NEARLY_OTHER
+                                                    : FAR;
     }
     if (pe_is_too_little(d)) {
         struct pe_node *found = pe_put_object(node, "found");

@@ -148,9 +148,22 @@ struct pe_comparison {
     struct pe_misfit first_bad, worst; /* worst: the number of max_error, where that is finite */
     bool is_beyond;                    /* errors that a rounding alone would not have; the first of them is here */
     uint64_t beyond_row, beyond_col;
+    bool is_alone; /* but for the others of its pair and frequency `worst` would be within rounding; so it is near */
 };
 enum pe_status pe_compare_all(struct pe_diagnosis *d, struct pe_model *model, bool narrow, struct pe_comparison *out,
                               struct pe_failure *err);
+
+/* own.c: the same with each number beside those that it is computed with, row by row in any order. Bytes of one that is
+ * new; NULL: no memory. */
+struct pe_own;
+struct pe_row {
+    double *found, *expected, *phase; /* [n] */
+    size_t n;
+};
+double pe_own_bytes(const struct pe_evidence *e);
+struct pe_own *pe_own_new(const struct pe_model *model, const struct pe_judge *judge); /* freed with free() */
+void pe_own_add(struct pe_own *own, uint64_t row, const struct pe_row *rows);          /* [n_tensors] */
+void pe_own_end(struct pe_own *own, struct pe_comparison *out);
 
 /* Has a candidate the numbers of another one: no; in this tensor only; at all positions? */
 enum pe_likeness { PE_UNLIKE, PE_ALIKE_HERE, PE_ALIKE };

@@ -370,9 +370,8 @@ def apart(pair, position):
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 def test_what_few_rows_cannot_tell_is_undecided(server, dtype):
-    """Two rows of a short table: at position 0 and 1, slow pairs are alike under many scalings. The named position tells them apart."""
-    model = Rotary("pairs", dtype, np.arange(3.0)[None], {}, 64, 64, base=1e4,
-                   scaling={"type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192})
+    """One row at position 0 has the same numbers under all scalings. The named position tells them apart."""
+    model = Rotary("pairs", dtype, np.arange(1.0)[None], {}, 64, 64, base=1e4)
     tensors = send(model.values(None), dtype)
     answer = diagnose(server, {"scheme": "rope", "head_dim": 64, **{k: inline(t) for k, t in tensors.items()}})
     assert answer["explained"] and answer["undecided"] is not None, answer
@@ -580,18 +579,21 @@ def test_near_is_an_error_of_five_per_cent(server, share, verdict):
     assert codes_of(answer) == ["unexplained"]
 
 
-def test_rotation_may_be_off_by_twelve_units(server):
-    model = Rotary("q", "f32", np.arange(8.0)[None], {"len": 8}, 16, 16)
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_a_rotation_is_exact_within_one_rounding(server, dtype):
+    """Of the number, or of float32's products: 6·2^-24 of the length of its own pair. Ten times as much of one number is no rounding, though
+    another pair is a thousand times as long."""
+    model = Rotary("q", dtype, np.arange(8.0)[None], {"len": 8}, 16, 16)
     q = model.data(np.random.default_rng(10))
-    out = model.values(q)["q_out"].astype("f4").astype(float)
-    s = np.abs(out).max()
-    for units, verdict in ((11, "exact"), (40, "none")):
-        sent = rounded(out + np.where(np.arange(out.size).reshape(out.shape) == 5, units * unit("f32") * s, 0), "f32")
-        answer = diagnose(server, {**model.request(), "q": inline(Tensor(q, "f32")), "q_out": inline(Tensor(sent, "f32"))})
-        first = answer["candidates"][0]
-        assert (first["verdict"] == verdict) == (units == 11) and (answer["explained"] or units == 40), (units, first)
-
-
+    q[..., 3] *= 1000
+    out = rounded(model.values(q)["q_out"], dtype)
+    i = np.unravel_index(5, out.shape)
+    length = np.abs(out[i[:-1]]).min() + np.abs(q[i])
+    for units, verdicts in ((0, {"exact"}), (1 if dtype == "bf16" else 2, {"exact"}), (60, {"near", "none"})):
+        sent = out.copy()
+        sent[i] += units * unit(dtype) * (length if units > 2 else np.abs(out[i]))
+        answer = diagnose(server, {**model.request(), "q": inline(Tensor(rounded(q, dtype), dtype)), "q_out": inline(Tensor(rounded(sent, dtype), dtype))})
+        assert answer["candidates"][0]["verdict"] in verdicts, (units, answer["candidates"][0])
 
 
 # ---- Sentences ----------------------------------------------------------------------------------------------------------------
