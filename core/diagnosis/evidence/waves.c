@@ -43,8 +43,9 @@ static void set_turns(struct pe_model *m)
 static bool is_float32(double x) { return (double)(float)x == x; }
 
 /* A ladder falls. Columns of one frequency are one pair of it, and where frequencies rise another ladder begins. The
- * exponent of the first pair is 0, so all code has its frequency as it is. Of the others a running product rounds each
- * angle c times, independently of each other: 2√c are five standard deviations of their sum. */
+ * exponent of the first pair is 0, so all code has its frequency as it is. Of the others the product is rounded once,
+ * by a running product c times, independently of each other: 2√c are five standard deviations of their sum. A scaling
+ * of positions rounds once more. */
 static void set_losses(struct pe_model *m)
 {
     size_t pair = 0;
@@ -52,9 +53,10 @@ static void set_losses(struct pe_model *m)
     for (size_t j = 0; j < m->n_columns; j++) {
         double w = fabs(pe_wave_radians(&m->columns[j]));
         pair = w == before ? pair : w < before ? pair + 1 : 0;
-        m->losses[j] = (struct pe_loss){.of_angle = w * pe_float32_loss(w, pair),
-                                        .of_step = w * (4 + 2 * sqrt((double)pair)) * 0x1p-24,
-                                        .is_exact = pair == 0 && is_float32(w)};
+        m->losses[j] =
+            (struct pe_loss){.of_angle = w * pe_float32_loss(w, pair),
+                             .of_step = w * 0x1p-24 * (1 + fmax(1, fmin((double)pair, 2 * sqrt((double)pair)))),
+                             .is_exact = pair == 0 && is_float32(w)};
         before = w;
     }
 }

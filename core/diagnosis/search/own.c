@@ -11,7 +11,7 @@
  *     maps       a score loses by its own query's and key's positions, not by the farthest
  *
  * The roundings, v = max(u, 2^-24): tables and encodings 4v of each number (8 behind a factor), a rotated pair 8v of
- * its length. Roundings of a row's own angle: 4 + 2√c units, c the pair's number in its ladder, none where float32
+ * its length. Roundings of a row's own angle: 1 + 2√c units, c the pair's number in its ladder, none where float32
  * holds the angle (evidence/waves.c). A rotated pair is exact within one rounding, its products computed in float32.
  *
  * Whether the rows of a column leave one share in common is decided by the two that leave least above and below: each

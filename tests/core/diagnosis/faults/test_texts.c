@@ -93,12 +93,15 @@ static const char *const codes[] = {"layout_swapped",
                                     "undecided"};
 
 /* Placeholders that a finding has. */
-static const char *const members[] = {
-    "pointer",     "meaning",      "heads",         "found",         "believed",          "position",
-    "candidate",   "largest",      "row",           "nearest.codes", "nearest.max_error", "worst.output",
-    "worst.index", "nearest.name", "nearest.pairs", "nearest.of",    "nearest.largest",   "found.conversion",
-    "found.heads", "found.times",  "found.block",   "found.first",   "found.every",       "found.missing",
-    "found.row"};
+static const char *const members[] = {"pointer",         "meaning",           "heads",
+                                      "found",           "believed",          "position",
+                                      "candidate",       "largest",           "row",
+                                      "nearest.codes",   "nearest.max_error", "worst.output",
+                                      "worst.index",     "worst.found",       "worst.expected",
+                                      "nearest.name",    "nearest.pairs",     "nearest.of",
+                                      "nearest.largest", "found.conversion",  "found.heads",
+                                      "found.times",     "found.block",       "found.first",
+                                      "found.every",     "found.missing",     "found.row"};
 
 static const struct pe_fault_info *find(const char *code)
 {
