@@ -318,13 +318,12 @@ static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, s
     const struct pe_candidate *first = &a->candidates[0];
     struct pe_node *node = put_finding(list, &pe_fault_unexplained.info, "");
     put_nearest(a, node);
-    if (a->n > 0 && first->all.verdict == PE_NEAR && first->all.worst.is_any) {
+    if (d->belief.is_given && a->belief.all.is_alone) { /* whatever else is as near */
+        pe_answer_misfit(d, &a->belief.all.worst, node, "worst");
+        sentence = ALONE;
+    } else if (a->n > 0 && first->all.verdict == PE_NEAR && first->all.worst.is_any) {
         pe_answer_misfit(d, &first->all.worst, node, "worst");
-        bool is_belief = first->explanation.h.n == 0 && d->belief.is_given;
-        sentence = is_belief && first->all.is_alone ? ALONE
-                   : is_belief                      ? NEARLY_BELIEVED
-                   : first->explanation.h.n > 0     ? NEARLY_OTHER
-                                                    : FAR;
+        sentence = first->explanation.h.n > 0 ? NEARLY_OTHER : d->belief.is_given ? NEARLY_BELIEVED : FAR;
     }
     if (pe_is_too_little(d)) {
         struct pe_node *found = pe_put_object(node, "found");
