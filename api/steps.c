@@ -95,6 +95,7 @@ static void begin(struct api_request *request, const struct api_host *host, cons
     request->call = call;
     request->route = route;
     request->route_at = api_route_at;
+    request->check_head = api_check_head;
     request->path = *parts;
     request->presets = host->presets;
     request->max_json = host->max_json;

@@ -93,6 +93,9 @@ struct api_request {
     const struct api_call *call;
     const struct api_route *route;
     const struct api_route *(*route_at)(size_t i); /* all rows, for their description; NULL: the end */
+    /* Whether the head of a call of any row may be answered: the rules of the row. */
+    bool (*check_head)(const struct api_host *host, const struct api_call *call, const struct api_route *route,
+                       uint64_t n, struct api_problem *problem);
     struct api_path path;
     struct api_problem problem; /* why it is refused, if it is */
     bool is_late;               /* refused only because must_not_block: it should be answered by a worker */
@@ -325,8 +328,10 @@ bool api_json_read_plain(struct api_request *request, const char *text, size_t n
 /* Whether n bytes of JSON are within the limit --max-json (max; 0: no limit). If not, *problem has the reason. */
 bool api_json_check_size(uint64_t max, uint64_t n, const char *where, struct api_problem *problem);
 
-/* Whether text is one JSON value and nothing else. If not, *problem has the reason, which begins with `where`. */
-bool api_json_check(const char *text, size_t n, const char *where, struct api_problem *problem);
+/* Whether text is one JSON value and nothing else; its tree stays in the arena. If not, *problem has the reason, which
+ * begins with `where`. */
+bool api_json_check(struct api_arena *arena, const char *text, size_t n, const char *where,
+                    struct api_problem *problem);
 /* A string (borrowed), number, truth or null; of an array or an object its kind; of an array its length too. */
 struct pe_value api_json_scalar(const json_t *json);
 

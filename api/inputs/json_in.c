@@ -42,12 +42,10 @@ static bool fail_json(const struct api_json_error *error, struct api_place place
                     error->text, number_hint(error->text));
 }
 
-bool api_json_check(const char *text, size_t n, const char *where, struct api_problem *problem)
+bool api_json_check(struct api_arena *arena, const char *text, size_t n, const char *where, struct api_problem *problem)
 {
     struct api_json_error error;
-    struct api_arena arena = {0};
-    bool is_json = api_json_load(&arena, text, n, JSON_DECODE_ANY, &error);
-    api_arena_drop(&arena);
+    bool is_json = api_json_load(arena, text, n, JSON_DECODE_ANY, &error);
     return is_json || fail_json(&error, api_place_of(text, n, error.at), where, problem);
 }
 
@@ -243,7 +241,7 @@ static bool fail_kind(const struct reader *r)
 }
 
 /* A document that is a string or number alone is JSON, though jansson reads such a document only with a flag. */
-static bool is_scalar(const char *text, size_t n)
+static bool is_scalar(struct api_arena *arena, const char *text, size_t n)
 {
     struct api_json_error error;
     size_t begin = 0;
@@ -251,11 +249,8 @@ static bool is_scalar(const char *text, size_t n)
         begin++;
     if (begin < n && (text[begin] == '{' || text[begin] == '[')) /* in these cases the first tree still exists */
         return false;
-    struct api_arena arena = {0};
-    json_t *json = api_json_load(&arena, text, n, JSON_DECODE_ANY, &error);
-    bool scalar = json && !json_is_object(json) && !json_is_array(json);
-    api_arena_drop(&arena);
-    return scalar;
+    json_t *json = api_json_load(arena, text, n, JSON_DECODE_ANY, &error);
+    return json && !json_is_object(json) && !json_is_array(json);
 }
 
 static bool add_members(struct reader *r, const json_t *root)
@@ -294,7 +289,7 @@ static bool read_skeleton(struct reader *r, struct api_scan *scan, const char *t
     struct api_json_error error;
     json_t *root = api_json_load(&r->request->arena, scan->skeleton, scan->skeleton_bytes, 0, &error);
     if (!root) {
-        if (!error.no_memory && is_scalar(scan->skeleton, scan->skeleton_bytes))
+        if (!error.no_memory && is_scalar(&r->request->arena, scan->skeleton, scan->skeleton_bytes))
             return fail_kind(r);
         return fail_json(&error, api_place_of(text, n, api_scan_origin(scan, error.at)), r->where, r->problem);
     }

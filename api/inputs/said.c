@@ -204,10 +204,8 @@ static bool ignore(struct splitter *s, const struct pe_target_info *target, size
 /* One value alone: else it would end, and more members follow. */
 static bool check_json(struct splitter *s, const char *name, const char *word)
 {
-    struct api_arena arena = {0};
     struct api_json_error error;
-    bool is_json = api_json_load(&arena, word, strlen(word), 0, &error);
-    api_arena_drop(&arena);
+    bool is_json = api_json_load(&s->request->arena, word, strlen(word), 0, &error);
     if (!is_json && error.no_memory)
         return api_fail_memory(s->problem);
     return is_json || api_fail(s->problem, 400, s->pointer, "--%s is not JSON: %s", name, error.text);

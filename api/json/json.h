@@ -81,7 +81,7 @@ json_t *api_json_load(struct api_arena *arena, const char *text, size_t n, size_
 /* ---- members.c --------------------------------------------------------------------------------------------------- */
 
 /* The members of an object as they are written, for what must come back byte for byte, and for a part that another
- * reader reads. A text that is no JSON has some members or none. */
+ * reader reads. They end where what is between members is no JSON: is_broken, then, and the text is no object. */
 
 struct api_json_member {
     const char *name, *value; /* the name without its quotes, and as it is escaped */
@@ -89,6 +89,8 @@ struct api_json_member {
 };
 struct api_json_members {
     const char *p, *end;
+    size_t n_members;
+    bool is_broken;
 };
 struct api_json_members api_json_members(const char *object, size_t n);
 bool api_json_next(struct api_json_members *at, struct api_json_member *member);

@@ -327,6 +327,7 @@ enum outcome { READ, NO_MEMORY, TOO_LARGE };
 struct load {
     struct api_arena *arena;
     size_t n_max; /* bytes of the arena, this tree included */
+    const char *p, *end;
     enum outcome outcome;
     json_t *root;
     jmp_buf out;
@@ -367,14 +368,27 @@ void api_json_setup(void)
         0); /* random, so that a client cannot prepare names that collide; members keep the order of the text anyway */
 }
 
+/* jansson asks for a kibibyte at a time: there a long text gives up its turn, and ends if the client has disconnected.
+ */
+static size_t feed(void *place, size_t room, void *caller)
+{
+    struct load *load = caller;
+    size_t left = (size_t)(load->end - load->p), n = left < room ? left : room;
+    if (!n || pe_is_cancelled())
+        return 0;
+    memcpy(place, load->p, n);
+    load->p += n;
+    return n;
+}
+
 /* The caller owns load: variables that the function of setjmp keeps in registers would be lost. */
-static void parse(struct load *load, const char *text, size_t n, size_t flags, json_error_t *error)
+static void parse(struct load *load, size_t flags, json_error_t *error)
 {
     current = load;
     pe_outside_reads(text, n);
     pe_outside_begins();
     if (setjmp(load->out) == 0) {
-        load->root = json_loadb(text, n, flags | JSON_REJECT_DUPLICATES, error);
+        load->root = json_load_callback(feed, load, flags | JSON_REJECT_DUPLICATES, error);
         load->outcome = READ;
     }
     pe_outside_ends();
@@ -391,9 +405,12 @@ static int status_of(enum json_error_code code)
 
 json_t *api_json_load(struct api_arena *arena, const char *text, size_t n, size_t flags, struct api_json_error *error)
 {
-    struct load load = {.arena = arena, .n_max = arena->n_bytes + API_TREE_FACTOR * n + API_TREE_MIN};
+    struct load load = {.arena = arena,
+                        .n_max = arena->n_bytes + API_TREE_FACTOR * n + API_TREE_MIN,
+                        .p = text,
+                        .end = text + n};
     json_error_t *library = &error->library;
-    parse(&load, text, n, flags, library);
+    parse(&load, flags, library);
     error->no_memory = load.outcome == NO_MEMORY;
     if (load.root || error->no_memory)
         return load.root;

@@ -1,5 +1,6 @@
-/* The members of a JSON object as they are written. Brackets and quotes are all that this file knows of JSON: whether a
- * text is JSON is for the parser to say (json_scan.c). */
+/* The members of a JSON object as they are written. This file knows brackets, quotes, and what is between members:
+ * whether a name or a value is JSON is for the parser to say (json_scan.c). A long text gives up its turn while it is
+ * read. */
 #include "api/json/json.h"
 #include "api/limits.h"
 #include "api/text.h"
@@ -12,7 +13,7 @@ static bool is_in(const char *set, char c) { return c && strchr(set, c); }
 
 static const char *skip_space(const char *p, const char *end)
 {
-    while (p < end && is_in(" \t\r\n", *p))
+    for (uint64_t step = 0; p < end && is_in(" \t\r\n", *p) && !pe_is_cancelled_at(step); step++)
         p++;
     return p;
 }
@@ -20,7 +21,8 @@ static const char *skip_space(const char *p, const char *end)
 /* Behind the string that begins at p; NULL: it does not end. */
 static const char *skip_string(const char *p, const char *end)
 {
-    for (p++; p < end; p++) {
+    uint64_t step = 0;
+    for (p++; p < end && !pe_is_cancelled_at(step++); p++) {
         if (*p == '\\')
             p++;
         else if (*p == '"')
@@ -32,7 +34,7 @@ static const char *skip_string(const char *p, const char *end)
 static const char *skip_value(const char *p, const char *end)
 {
     size_t depth = 0;
-    while (p < end) {
+    for (uint64_t step = 0; p < end && !pe_is_cancelled_at(step); step++) {
         if (*p == '"') {
             p = skip_string(p, end);
             if (!p)
@@ -55,28 +57,46 @@ static const char *skip_value(const char *p, const char *end)
 struct api_json_members api_json_members(const char *object, size_t n)
 {
     const char *end = object + n, *p = skip_space(object, end);
-    return (struct api_json_members){.p = p < end && *p == '{' ? p + 1 : end, .end = end};
+    bool is_object = p < end && *p == '{';
+    return (struct api_json_members){.p = is_object ? p + 1 : end, .end = end, .is_broken = !is_object};
+}
+
+/* A name behind the object's bracket, or behind a comma that ends another member. NULL: the object ends, or is broken.
+ */
+static const char *next_name(struct api_json_members *at)
+{
+    const char *end = at->end, *p = skip_space(at->p, end);
+    at->is_broken = at->is_broken || p == end;
+    if (at->is_broken || *p == '}')
+        return NULL;
+    if (at->n_members++)
+        p = *p == ',' ? skip_space(p + 1, end) : end;
+    return p < end && *p == '"' ? p : NULL;
+}
+
+/* Of a name the value, with what is between them. False: it is none. */
+static bool take_value(struct api_json_members *at, const char *name, struct api_json_member *member)
+{
+    const char *end = at->end, *behind = skip_string(name, end);
+    if (!behind)
+        return false;
+    *member = (struct api_json_member){.name = name + 1, .name_bytes = (size_t)(behind - name) - 2};
+    const char *p = skip_space(behind, end);
+    if (p == end || *p != ':')
+        return false;
+    member->value = skip_space(p + 1, end);
+    at->p = skip_value(member->value, end);
+    member->value_bytes = at->p ? (size_t)(at->p - member->value) : 0;
+    return member->value_bytes > 0;
 }
 
 bool api_json_next(struct api_json_members *at, struct api_json_member *member)
 {
-    const char *end = at->end, *p = skip_space(at->p, end);
-    if (p < end && *p == ',')
-        p = skip_space(p + 1, end);
-    const char *behind = p < end && *p == '"' ? skip_string(p, end) : NULL;
-    if (!behind)
-        return false;
-    *member = (struct api_json_member){.name = p + 1, .name_bytes = (size_t)(behind - p) - 2};
-    p = skip_space(behind, end);
-    if (p == end || *p != ':')
-        return false;
-    member->value = skip_space(p + 1, end);
-    behind = skip_value(member->value, end);
-    if (!behind)
-        return false;
-    member->value_bytes = (size_t)(behind - member->value);
-    at->p = behind;
-    return true;
+    size_t n = at->n_members;
+    const char *name = next_name(at);
+    bool is_there = name && take_value(at, name, member);
+    at->is_broken = at->is_broken || (!is_there && at->n_members > n);
+    return is_there;
 }
 
 bool api_json_find(const char *object, size_t n, const char *name, struct api_json_member *member)
@@ -90,9 +110,9 @@ bool api_json_find(const char *object, size_t n, const char *name, struct api_js
 
 bool api_json_is_deep(const char *text, size_t n)
 {
-    const char *end = text + n;
+    const char *end = text + n, *p = text;
     size_t depth = 0;
-    for (const char *p = text; p && p < end;) {
+    for (uint64_t step = 0; p && p < end && !pe_is_cancelled_at(step); step++) {
         depth += is_in("{[", *p);
         depth -= depth && is_in("}]", *p);
         if (depth > API_DEPTH_MAX)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PNG_MAX = 1 << 20, PNG_SIDE_MAX = 2048, PRESETS_USUAL = 10, QUERY_MAX = 64 * 1024 };
+enum { PNG_MAX = 1 << 20, PNG_SIDE_MAX = 2048, PRESETS_USUAL = 10 };
 
 /* ---- The arguments ---- */
 
@@ -17,84 +17,133 @@ static bool is_named(const struct api_json_member *member, const char *name)
     return strlen(name) == member->name_bytes && memcmp(name, member->name, member->name_bytes) == 0;
 }
 
-/* A field of a tool as the rows read it: a number, a word, or a wrong type, which a refusal names. */
-static bool read_value(struct api_request *request, const struct api_json_member *member, struct pe_value *value)
+/* The member of the arguments that has this byte. */
+static void point_at(const struct api_mcp_call *call, const char *byte, char pointer[PE_POINTER_MAX])
 {
-    struct api_json_error error;
-    char pointer[PE_POINTER_MAX] = "";
-    json_t *json = api_json_load(&request->arena, member->value, member->value_bytes, JSON_DECODE_ANY, &error);
-    if (!json && error.no_memory)
-        return api_fail_memory(&request->problem);
-    if (!json && error.status != 400) /* a number that is too large is no error of syntax */
-        api_pointer_push(pointer, member->name, member->name_bytes);
-    if (!json)
-        return api_fail(&request->problem, error.status, pointer, "%s", pe_text(error.text));
-    *value = api_json_scalar(json);
-    return true;
-}
-
-static bool is_own(const struct api_mcp_call *call, const struct api_json_member *member)
-{
-    bool has_values = call->tool.kind == API_MCP_TENSORS || call->tool.kind == API_MCP_LIVE;
-    return (has_values && is_named(member, "values")) || (call->tool.kind == API_MCP_PICTURE && is_named(member, "of"));
-}
-
-static bool read_own(struct api_mcp_call *call)
-{
-    struct api_request *request = call->request;
     struct api_json_members at = api_json_members(call->message.arguments, call->message.arguments_bytes);
     struct api_json_member member;
-    struct pe_field fields[2];
-    struct pe_failure err;
-    bool taken[2] = {false};
-    size_t n = 0;
-    while (n < 2 && api_json_next(&at, &member)) {
-        if (!is_own(call, &member))
-            continue;
-        fields[n].name = is_named(&member, "of") ? "of" : "values";
-        if (!read_value(request, &member, &fields[n].value))
-            return false;
-        n += fields[n].value.kind != PE_NULL;
+    *pointer = '\0';
+    while (api_json_next(&at, &member) && member.value + member.value_bytes <= byte)
+        continue;
+    if (!at.is_broken)
+        api_pointer_push(pointer, member.name, member.name_bytes);
+}
+
+/* A part of the arguments, or all, as a tree in the request's arena. NULL: request->problem is set; an error of syntax
+ * has no pointer, a number that is too large has. */
+static json_t *load(struct api_mcp_call *call, const char *text, size_t n)
+{
+    struct api_problem *problem = &call->request->problem;
+    struct api_json_error error;
+    char pointer[PE_POINTER_MAX] = "";
+    json_t *json = api_json_load(&call->request->arena, text, n, JSON_DECODE_ANY, &error);
+    if (!json && error.no_memory)
+        api_fail_memory(problem);
+    if (json || error.no_memory)
+        return json;
+    if (error.status == 422)
+        point_at(call, text + error.at, pointer);
+    api_fail(problem, error.status, pointer, "%s", pe_text(error.text));
+    return NULL;
+}
+
+/* The field of the tool that its endpoint does not have; NULL: none. */
+static const char *own_name(const struct api_mcp_call *call)
+{
+    bool has_values = call->tool.kind == API_MCP_TENSORS || call->tool.kind == API_MCP_LIVE;
+    return has_values ? "values" : call->tool.kind == API_MCP_PICTURE ? "of" : NULL;
+}
+
+/* What the tool and its endpoint take of the arguments. Where they are no JSON, or have a name twice, the endpoint takes
+ * all, and says so. */
+struct parts {
+    struct api_json_member own; /* value NULL: it is not there */
+    bool has_outputs, are_whole;
+};
+
+static struct parts part(const struct api_mcp_call *call)
+{
+    struct api_json_members at = api_json_members(call->message.arguments, call->message.arguments_bytes);
+    struct api_json_member member;
+    struct parts parts = {.own = {.value = NULL}};
+    const char *name = own_name(call);
+    while (api_json_next(&at, &member)) {
+        bool is_own = name && is_named(&member, name);
+        parts.are_whole |= is_own && parts.own.value;
+        parts.own = is_own ? member : parts.own;
+        parts.has_outputs |= is_named(&member, "outputs");
     }
-    if (pe_params_read(api_mcp_own_rows, &call->own, fields, n, taken, "", &err))
+    parts.are_whole |= at.is_broken;
+    return parts;
+}
+
+/* A field of a tool as the rows read it: a number, a word, or a wrong type, which a refusal names. */
+static bool read_own(struct api_mcp_call *call, const struct parts *parts)
+{
+    struct api_request *request = call->request;
+    struct pe_field field = {own_name(call), {.kind = PE_NULL}};
+    char pointer[PE_POINTER_MAX] = "";
+    struct pe_failure err;
+    bool taken[1] = {false};
+    if (parts->own.value && !parts->are_whole) {
+        api_pointer_push(pointer, field.name, strlen(field.name));
+        if (parts->own.value_bytes > API_MCP_WHOLE_MAX)
+            return api_fail(&request->problem, 413, pointer, "%s has %zu bytes; allowed: at most %d", field.name,
+                            parts->own.value_bytes, API_MCP_WHOLE_MAX);
+        const json_t *json = load(call, parts->own.value, parts->own.value_bytes);
+        if (!json)
+            return false;
+        field.value = api_json_scalar(json);
+    }
+    if (pe_params_read(api_mcp_own_rows, &call->own, &field, field.value.kind != PE_NULL, taken, "", &err))
         return api_fail_core(&request->problem, &err);
     if (call->own.values == PE_UNSET_INT)
         call->own.values = call->tool.values;
     return true;
 }
 
-/* The arguments without the tool's own, and with what it takes by default. The text is copied only if it differs. */
-static bool set_body(struct api_mcp_call *call)
+/* A copy of a long text gives up its turn. */
+static char *copy(char *place, const char *text, size_t n)
 {
+    enum { STEP = 1 << 20 };
+    for (size_t at = 0, step; at < n && !pe_is_cancelled(); at += step) {
+        step = n - at < STEP ? n - at : STEP;
+        memcpy(place + at, text + at, step);
+    }
+    return place + n;
+}
+
+/* The arguments without the tool's own, and with what it takes by default. The text is copied only if it differs. */
+static bool set_body(struct api_mcp_call *call, const struct parts *parts)
+{
+    static const char no_outputs[] = "\"outputs\":[]";
     struct api_json_members at = api_json_members(call->message.arguments, call->message.arguments_bytes);
     struct api_json_member member;
-    struct api_text text;
-    bool differs = false, first = true, is_analysis = strcmp(call->tool.name, "analyze") == 0;
+    bool adds = strcmp(call->tool.name, "analyze") == 0 && !parts->has_outputs;
     call->inner.body = call->message.arguments;
     call->inner.body_bytes = call->message.arguments_bytes;
-    while (api_json_next(&at, &member)) {
-        differs = differs || is_own(call, &member);
-        is_analysis = is_analysis && !is_named(&member, "outputs");
-    }
-    if (!differs && !is_analysis)
+    if (parts->are_whole || (!parts->own.value && !adds))
         return true;
-    api_text_init(&text, call->message.arguments_bytes + 32);
-    at = api_json_members(call->message.arguments, call->message.arguments_bytes);
-    api_text_put(&text, "{");
+    char *body = api_arena_alloc(&call->request->arena, call->message.arguments_bytes + sizeof no_outputs + 2);
+    char *p = body;
+    if (!body)
+        return api_fail_memory(&call->request->problem);
     while (api_json_next(&at, &member)) {
-        if (is_own(call, &member))
+        if (member.name == parts->own.name)
             continue;
-        api_text_add(&text, ",", !first);
-        api_text_add(&text, member.name - 1, (size_t)(member.value + member.value_bytes - member.name) + 1);
-        first = false;
+        *p = p == body ? '{' : ',';
+        p = copy(p + 1, member.name - 1, (size_t)(member.value + member.value_bytes - member.name) + 1);
     }
-    if (is_analysis)
-        api_text_put(&text, first ? "\"outputs\":[]" : ",\"outputs\":[]");
-    api_text_put(&text, "}");
-    call->inner.body = text.state ? NULL : api_arena_string(&call->request->arena, text.bytes, text.n);
-    call->inner.body_bytes = text.n;
-    api_text_drop(&text);
-    return call->inner.body || api_fail_memory(&call->request->problem);
+    if (adds) {
+        *p = p == body ? '{' : ',';
+        p = copy(p + 1, no_outputs, sizeof no_outputs - 1);
+    } else if (p == body) {
+        *p++ = '{';
+    }
+    *p++ = '}';
+    call->inner.body = body;
+    call->inner.body_bytes = (size_t)(p - body);
+    return true;
 }
 
 /* ---- The endpoint's request ---- */
@@ -189,84 +238,118 @@ static bool read_request(struct api_mcp_call *call)
 
 /* ---- The catalogue: a GET with the arguments in its path or query ---- */
 
-static bool check_string(struct api_mcp_call *call, const struct api_json_member *member, const struct pe_value *value)
+static bool check_argument(struct api_mcp_call *call, const char *name, const struct pe_value *value)
 {
+    static const char *const of_schemes[] = {"name", "lang", NULL};
+    static const char *const of_presets[] = {"query", "scheme", "limit", "lang", NULL};
+    const char *const *names = call->tool.kind == API_MCP_SCHEMES ? of_schemes : of_presets;
+    struct api_problem *problem = &call->request->problem;
     char pointer[PE_POINTER_MAX] = "";
-    if (value->kind == PE_STRING || is_named(member, "limit"))
-        return true;
-    api_pointer_push(pointer, member->name, member->name_bytes);
-    return api_fail(&call->request->problem, 422, pointer, "%s is not a string", pointer + 1);
+    size_t i = 0;
+    while (names[i] && strcmp(names[i], name) != 0)
+        i++;
+    api_pointer_push(pointer, name, strlen(name));
+    const char *nearest = names[i] ? NULL : pe_nearest(name, names);
+    if (nearest)
+        return api_fail(problem, 422, pointer, "unknown field \"%.64s\"; nearest: \"%s\"", name, nearest);
+    if (!names[i])
+        return api_fail(problem, 422, pointer, "unknown field \"%.64s\"", name);
+    bool may_be_number = strcmp(name, "limit") == 0 && value->kind != PE_LIST && value->kind != PE_OBJECT;
+    return value->kind == PE_STRING || may_be_number || api_fail(problem, 422, pointer, "%s is not a string", name);
+}
+
+static void put_pair(struct api_text *query, const char *name, const struct pe_value *value)
+{
+    struct api_text words;
+    api_text_init(&words, API_MCP_WHOLE_MAX);
+    if (value->kind == PE_STRING)
+        api_text_put(&words, value->string);
+    else
+        api_text_value(&words, value);
+    api_text_format(query, "%s=", name);
+    for (size_t i = 0; i < words.n; i++)
+        api_text_format(query, "%%%02X", (unsigned char)words.bytes[i]);
+    api_text_put(query, "&");
+    query->state = words.state ? words.state : query->state;
+    api_text_drop(&words);
 }
 
 /* As in the other tools, a null counts as absent. */
-static bool put_query(struct api_mcp_call *call, struct api_text *query)
+static bool put_query(struct api_mcp_call *call, json_t *arguments, struct api_text *query)
 {
-    struct api_json_members at = api_json_members(call->message.arguments, call->message.arguments_bytes);
-    struct api_json_member member;
-    bool has_limit = false;
-    while (api_json_next(&at, &member)) {
-        struct pe_value value;
-        if (!read_value(call->request, &member, &value))
-            return false;
+    const json_t *limit = json_object_get(arguments, "limit");
+    const char *name;
+    json_t *json;
+    json_object_foreach(arguments, name, json)
+    {
+        struct pe_value value = api_json_scalar(json);
         if (value.kind == PE_NULL)
             continue;
-        if (!check_string(call, &member, &value))
+        if (!check_argument(call, name, &value))
             return false;
-        if (is_named(&member, "name") && call->tool.kind == API_MCP_SCHEMES && value.kind == PE_STRING) {
+        if (strcmp(name, "name") == 0)
             snprintf(call->request->path.name, sizeof call->request->path.name, "%s", value.string);
-            continue;
-        }
-        has_limit = has_limit || is_named(&member, "limit");
-        api_text_add(query, member.name, member.name_bytes);
-        api_text_put(query, "=");
-        const char *text = value.kind == PE_STRING ? value.string : member.value;
-        size_t n = value.kind == PE_STRING ? strlen(text) : member.value_bytes;
-        for (size_t i = 0; i < n; i++)
-            api_text_format(query, "%%%02X", (unsigned char)text[i]);
-        api_text_put(query, "&");
+        else
+            put_pair(query, name, &value);
     }
-    if (call->tool.kind == API_MCP_PRESETS && !has_limit)
+    if (call->tool.kind == API_MCP_PRESETS && (!limit || json_is_null(limit)))
         api_text_format(query, "limit=%d", PRESETS_USUAL);
     return !query->state || api_fail_memory(&call->request->problem);
 }
 
 static bool read_catalogue(struct api_mcp_call *call)
 {
+    struct api_request *request = call->request;
     struct api_text query;
-    if (call->message.arguments_bytes > QUERY_MAX)
-        return api_fail(&call->request->problem, 413, "", "the arguments have %zu bytes; allowed in this tool: %d",
-                        call->message.arguments_bytes, QUERY_MAX);
+    if (call->message.arguments_bytes > API_MCP_WHOLE_MAX)
+        return api_fail(&request->problem, 413, "", "the arguments have %zu bytes; allowed in this tool: %d",
+                        call->message.arguments_bytes, API_MCP_WHOLE_MAX);
+    json_t *arguments = load(call, call->message.arguments, call->message.arguments_bytes);
+    if (!arguments)
+        return false;
     api_text_init(&query, API_SKELETON_MAX);
-    bool fine = put_query(call, &query);
-    char *copy = fine ? api_arena_string(&call->request->arena, query.bytes ? query.bytes : "", query.n) : NULL;
+    bool fine = put_query(call, arguments, &query);
+    char *copied = fine ? api_arena_string(&request->arena, query.bytes ? query.bytes : "", query.n) : NULL;
     api_text_drop(&query);
     call->inner.method = "GET";
     call->inner.body = NULL;
     call->inner.body_bytes = 0;
-    call->inner.query = copy;
-    call->inner.lang = call->request->lang = api_lang_of(&call->inner);
+    call->inner.query = copied;
+    call->inner.lang = request->lang = api_lang_of(&call->inner);
     pe_speak_in(call->inner.lang);
-    if (*call->request->path.name)
-        call->tool.route = route_of(call->request, "/schemes/{name}");
-    return copy || (fine && api_fail_memory(&call->request->problem));
+    if (*request->path.name)
+        call->tool.route = route_of(request, "/schemes/{name}");
+    return copied || (fine && api_fail_memory(&request->problem));
+}
+
+static bool is_catalogue(const struct api_mcp_call *call) { return call->tool.kind <= API_MCP_PRESETS; }
+
+/* What the endpoint of the tool reads. */
+static bool set_request(struct api_mcp_call *call)
+{
+    if (is_catalogue(call))
+        return read_catalogue(call);
+    struct parts parts = part(call);
+    if (!read_own(call, &parts) || !set_body(call, &parts))
+        return false;
+    if (call->tool.kind == API_MCP_PICTURE) {
+        char pattern[32];
+        snprintf(pattern, sizeof pattern, "/%s", api_mcp_own_rows[1].words[call->own.of]);
+        call->tool.route = call->inner.route = route_of(call->request, pattern);
+        call->inner.path = call->tool.route->pattern;
+    }
+    return true;
 }
 
 bool api_mcp_call_read(struct api_mcp_call *call)
 {
     struct api_request *request = call->request;
-    call->request->problem.status = 0;
+    request->problem.status = 0;
     set_inner(call, call->tool.route);
-    if (call->tool.kind <= API_MCP_PRESETS)
-        return read_catalogue(call);
-    if (!read_own(call) || !set_body(call))
-        return false;
-    if (call->tool.kind == API_MCP_PICTURE) {
-        char pattern[32];
-        snprintf(pattern, sizeof pattern, "/%s", api_mcp_own_rows[1].words[call->own.of]);
-        call->tool.route = call->inner.route = route_of(request, pattern);
-        call->inner.path = call->tool.route->pattern;
-    }
-    return read_request(call);
+    return set_request(call) &&
+           request->check_head(request->host, &call->inner, call->tool.route, call->inner.body_bytes,
+                               &request->problem) &&
+           (is_catalogue(call) || read_request(call));
 }
 
 /* ---- The answer ---- */
@@ -287,12 +370,6 @@ static char *whole_of(const struct api_reply *reply, size_t *n)
         return text.bytes;
     api_text_drop(&text);
     return NULL;
-}
-
-static const json_t *parse(const struct api_mcp_call *call, const char *bytes, size_t n)
-{
-    struct api_json_error error;
-    return api_json_load(&call->request->arena, bytes, n, 0, &error);
 }
 
 static void put_findings(struct api_text *text, const json_t *answer)
@@ -369,7 +446,9 @@ static void put_answer(struct api_text *text, const struct api_mcp_call *call, c
 {
     struct api_text summary;
     bool is_one = *call->request->path.name;
-    const json_t *answer = call->tool.kind == API_MCP_SCHEMES ? NULL : parse(call, bytes, n);
+    struct api_json_error error;
+    const json_t *answer =
+        call->tool.kind == API_MCP_SCHEMES ? NULL : api_json_load(&call->request->arena, bytes, n, 0, &error);
     const char *fits = json_object_get(answer, "fits") ? NULL : fits_of(reply);
     api_text_init(&summary, API_TEXT_MAX);
     if (!answer && call->tool.kind != API_MCP_SCHEMES)

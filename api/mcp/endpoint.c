@@ -12,25 +12,25 @@ struct method {
     const char *name;
     unsigned eras;
     /* Writes the members of the result. NULL: none, or those of a tool. False: message->error. */
-    bool (*print)(struct api_text *text, const struct api_request *request, struct api_mcp_message *message);
+    bool (*print)(struct api_text *text, struct api_request *request, struct api_mcp_message *message);
 };
 
 /* ---- Methods ---- */
 
-static bool initialize(struct api_text *text, const struct api_request *request, struct api_mcp_message *message)
+static bool initialize(struct api_text *text, struct api_request *request, struct api_mcp_message *message)
 {
     (void)request;
     api_mcp_initialize(text, message);
     return true;
 }
 
-static bool ping(struct api_text *text, const struct api_request *request, struct api_mcp_message *message)
+static bool ping(struct api_text *text, struct api_request *request, struct api_mcp_message *message)
 {
     (void)text, (void)request, (void)message;
     return true;
 }
 
-static bool discover(struct api_text *text, const struct api_request *request, struct api_mcp_message *message)
+static bool discover(struct api_text *text, struct api_request *request, struct api_mcp_message *message)
 {
     (void)request;
     api_mcp_discover(text);
@@ -44,7 +44,7 @@ static bool check_cursor(struct api_mcp_message *message)
            api_mcp_fail(message, API_MCP_NO_PARAMS, "there is no such cursor: the list is one page");
 }
 
-static bool list_tools(struct api_text *text, const struct api_request *request, struct api_mcp_message *message)
+static bool list_tools(struct api_text *text, struct api_request *request, struct api_mcp_message *message)
 {
     if (!check_cursor(message))
         return false;
@@ -53,7 +53,7 @@ static bool list_tools(struct api_text *text, const struct api_request *request,
     return true;
 }
 
-static bool list_resources(struct api_text *text, const struct api_request *request, struct api_mcp_message *message)
+static bool list_resources(struct api_text *text, struct api_request *request, struct api_mcp_message *message)
 {
     if (!check_cursor(message))
         return false;
@@ -62,7 +62,7 @@ static bool list_resources(struct api_text *text, const struct api_request *requ
     return true;
 }
 
-static bool list_templates(struct api_text *text, const struct api_request *request, struct api_mcp_message *message)
+static bool list_templates(struct api_text *text, struct api_request *request, struct api_mcp_message *message)
 {
     (void)request;
     if (!check_cursor(message))
@@ -72,7 +72,7 @@ static bool list_templates(struct api_text *text, const struct api_request *requ
     return true;
 }
 
-static bool list_prompts(struct api_text *text, const struct api_request *request, struct api_mcp_message *message)
+static bool list_prompts(struct api_text *text, struct api_request *request, struct api_mcp_message *message)
 {
     (void)request;
     if (!check_cursor(message))
@@ -82,11 +82,10 @@ static bool list_prompts(struct api_text *text, const struct api_request *reques
     return true;
 }
 
-static bool get_prompt(struct api_text *text, const struct api_request *request, struct api_mcp_message *message)
+static bool get_prompt(struct api_text *text, struct api_request *request, struct api_mcp_message *message)
 {
-    (void)request;
     size_t begin = text->n;
-    bool fine = api_mcp_prompt_get(text, message);
+    bool fine = api_mcp_prompt_get(text, request, message);
     if (fine && text->n > begin && text->bytes[begin] == ',') /* the first member */
         text->bytes[begin] = ' ';
     return fine;
@@ -195,7 +194,7 @@ static struct api_reply *result(struct own *own)
         return api_reply_text(200, api_json_type, &text);
     }
     api_text_drop(&text);
-    return api_mcp_reply_error(message);
+    return own->call.request->problem.status ? NULL : api_mcp_reply_error(message);
 }
 
 static struct api_reply *mcp_build(struct api_request *request)

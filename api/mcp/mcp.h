@@ -20,6 +20,9 @@ enum api_mcp_code {
 
 enum { API_MCP_ID_MAX = 256, API_MCP_INTEGER_MAX = 20 };
 
+/* Bytes of what is read as a whole here: a message, but for the arguments of a tool whose endpoint reads them. */
+enum { API_MCP_WHOLE_MAX = 64 * 1024 };
+
 /* An error of JSON-RPC: for the program that calls, not for its model. */
 struct api_mcp_error {
     int status, code; /* status 0: there is none */
@@ -154,11 +157,11 @@ void api_mcp_count(size_t tool, enum api_mcp_outcome outcome);
  */
 
 void api_mcp_resources_print(struct api_text *text, const struct api_request *request);
-bool api_mcp_resource_read(struct api_text *text, const struct api_request *request, struct api_mcp_message *message);
+bool api_mcp_resource_read(struct api_text *text, struct api_request *request, struct api_mcp_message *message);
 /* The text of a scheme, for a prompt that embeds it. */
 void api_mcp_scheme_text(struct api_text *text, const struct pe_scheme_info *info);
 void api_mcp_prompts_print(struct api_text *text);
-bool api_mcp_prompt_get(struct api_text *text, struct api_mcp_message *message);
+bool api_mcp_prompt_get(struct api_text *text, struct api_request *request, struct api_mcp_message *message);
 
 extern const struct api_steps api_mcp; /* endpoint.c */
 /* The refusal of a page of another origin. */

@@ -1,13 +1,12 @@
 /* One message of JSON-RPC 2.0, from the body of a POST. The envelope is read here; `arguments` of a tool stays text,
  * because the endpoint of the tool reads it. A small body is checked as a whole first, so that what is wrong with its
- * JSON has a place in the body; the arguments of a large one are checked by the endpoint's own reader, once. */
+ * JSON has a place in the body; the arguments of a large one are checked by the endpoint's own reader, once. No other
+ * message has large arguments. */
 #include "api/inputs/inputs.h"
 #include "api/mcp/mcp.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-
-enum { CHECKED_WHOLE = 64 * 1024 };
 
 bool api_mcp_fail(struct api_mcp_message *message, int code, const char *format, ...)
 {
@@ -29,14 +28,20 @@ static bool fail_json(struct api_mcp_message *message, const char *detail)
 /* ---- The text ---- */
 
 /* What cannot be held (a number too large) is no error of syntax: the endpoint refuses it where it matters. */
-static bool check_text(const struct api_call *call, struct api_mcp_message *message)
+static bool check_text(struct api_request *request, const char *text, size_t n, const char *where,
+                       struct api_mcp_message *message)
 {
     struct api_problem problem;
+    bool is_json = api_json_check(&request->arena, text, n, where, &problem) || problem.status != 400;
+    return is_json || fail_json(message, problem.error.detail);
+}
+
+static bool check_body(struct api_request *request, struct api_mcp_message *message)
+{
+    const struct api_call *call = request->call;
     if (api_json_is_deep(call->body, call->body_bytes))
         return fail_json(message, pe_text("JSON is nested deeper than 64 levels"));
-    bool is_json = call->body_bytes > CHECKED_WHOLE || api_json_check(call->body, call->body_bytes, "", &problem) ||
-                   problem.status != 400;
-    return is_json || fail_json(message, problem.error.detail);
+    return call->body_bytes > API_MCP_WHOLE_MAX || check_text(request, call->body, call->body_bytes, "", message);
 }
 
 /* The body with {} for the arguments: what is left is small. NULL: it is not, or there is no memory. */
@@ -154,6 +159,20 @@ static bool check_written(struct api_mcp_message *message, const struct api_json
            api_mcp_fail(message, API_MCP_NO_REQUEST, "the name \"arguments\" is written without escapes");
 }
 
+/* Arguments that no endpoint reads. False: the request is refused. */
+static bool check_arguments(struct api_request *request, struct api_mcp_message *message)
+{
+    bool is_call = message->id && message->method && strcmp(message->method, "tools/call") == 0;
+    if (is_call || request->call->body_bytes <= API_MCP_WHOLE_MAX)
+        return true;
+    if (message->arguments_bytes > API_MCP_WHOLE_MAX)
+        return api_fail(&request->problem, 413, "", "the arguments have %zu bytes; allowed beside calls of tools: %d",
+                        message->arguments_bytes, API_MCP_WHOLE_MAX);
+    if (!message->error.code)
+        check_text(request, message->arguments, message->arguments_bytes, "arguments: ", message);
+    return true;
+}
+
 bool api_mcp_read(struct api_request *request, struct api_mcp_message *message)
 {
     const struct api_call *call = request->call;
@@ -165,7 +184,7 @@ bool api_mcp_read(struct api_request *request, struct api_mcp_message *message)
     if (!api_memory_for_json(request, call->body_bytes))
         return false;
     struct api_json_member arguments = arguments_of(call);
-    if (!check_text(call, message))
+    if (!check_body(request, message))
         return true;
     char *envelope = envelope_of(request, &arguments, &n);
     if (!envelope)
@@ -181,7 +200,7 @@ bool api_mcp_read(struct api_request *request, struct api_mcp_message *message)
         message->has_wrong_arguments = *arguments.value != '{';
     }
     (void)(read_root(call, root, message) && read_params(call, root, message) && check_written(message, &arguments));
-    return true;
+    return check_arguments(request, message);
 }
 
 const char *api_mcp_word(const struct api_mcp_message *message, const char *name)

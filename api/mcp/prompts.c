@@ -128,14 +128,16 @@ static bool put_scheme(struct api_text *text, const json_t *arguments, struct ap
     return true;
 }
 
-bool api_mcp_prompt_get(struct api_text *text, struct api_mcp_message *message)
+/* The arguments have at most API_MCP_WHOLE_MAX bytes. */
+bool api_mcp_prompt_get(struct api_text *text, struct api_request *request, struct api_mcp_message *message)
 {
     const struct prompt *p = find(message);
-    struct api_arena arena = {0};
     struct api_json_error error;
     if (!p)
         return false;
-    const json_t *arguments = api_json_load(&arena, message->arguments, message->arguments_bytes, 0, &error);
+    const json_t *arguments = api_json_load(&request->arena, message->arguments, message->arguments_bytes, 0, &error);
+    if (!arguments && error.no_memory)
+        return api_fail_memory(&request->problem);
     bool fine = !message->has_wrong_arguments && json_is_object(arguments);
     if (!fine)
         api_mcp_fail(message, API_MCP_NO_PARAMS, "arguments is no object");
@@ -155,6 +157,5 @@ bool api_mcp_prompt_get(struct api_text *text, struct api_mcp_message *message)
             fine = put_scheme(text, arguments, message);
         api_text_put(text, "]");
     }
-    api_arena_drop(&arena);
     return fine;
 }

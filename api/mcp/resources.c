@@ -100,18 +100,21 @@ static bool has_story(const struct api_page *page, const char *wanted)
     return false;
 }
 
-/* As the page calls it. */
+/* As the page calls it: one short text of those of the page. */
 static void put_title(struct api_text *text, const struct api_page *page, const char *name, const char *lang)
 {
     char *owned, key[STORY_NAME_MAX + 8], path[16];
     size_t n;
     struct api_arena arena = {0};
     struct api_json_error error;
+    struct api_json_member member;
     snprintf(key, sizeof key, "story.%s", name);
     snprintf(path, sizeof path, "text/%s.json", lang);
     const char *bytes = api_page_text(page, path, &owned, &n);
-    const json_t *words = bytes ? api_json_load(&arena, bytes, n, 0, &error) : NULL;
-    const char *title = json_string_value(json_object_get(words, key));
+    bool is_there = bytes && api_json_find(bytes, n, key, &member);
+    const char *title =
+        is_there ? json_string_value(api_json_load(&arena, member.value, member.value_bytes, JSON_DECODE_ANY, &error))
+                 : NULL;
     api_text_put(text, title ? title : name);
     api_arena_drop(&arena);
     free(owned);
@@ -276,7 +279,7 @@ static bool fail_uri(const struct api_request *request, const char *uri, struct 
     return api_mcp_fail(message, API_MCP_NO_PARAMS, "nothing is at %.160s; resources/list lists what there is", uri);
 }
 
-bool api_mcp_resource_read(struct api_text *text, const struct api_request *request, struct api_mcp_message *message)
+bool api_mcp_resource_read(struct api_text *text, struct api_request *request, struct api_mcp_message *message)
 {
     const char *uri = api_mcp_word(message, "uri");
     struct api_text markdown;

@@ -271,7 +271,7 @@ static bool add_text(struct api_request *request, const char *name, const char *
 {
     char where[128];
     snprintf(where, sizeof where, pe_text("parameter \"%.48s\": "), name);
-    if (!api_json_check(json, strlen(json), where, problem))
+    if (!api_json_check(&request->arena, json, strlen(json), where, problem))
         return false;
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);

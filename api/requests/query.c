@@ -94,12 +94,13 @@ static void put_list(struct api_text *text, const char *value, enum meaning mean
     api_text_put(text, "]");
 }
 
-static bool put_json(struct api_text *text, const char *name, const char *value, struct api_problem *problem)
+static bool put_json(struct api_request *request, struct api_text *text, const char *name, const char *value,
+                     struct api_problem *problem)
 {
     char where[96];
     snprintf(where, sizeof where, "\"%.64s\" in the query is ", name);
     api_text_put(text, value);
-    return api_json_check(value, strlen(value), where, problem);
+    return api_json_check(&request->arena, value, strlen(value), where, problem);
 }
 
 /* Where the value's list or object begins, which a file may begin with a byte order mark and blanks; else the value. */
@@ -111,8 +112,8 @@ static const char *skip_to_json(const char *value)
 }
 
 /* Writes the value as JSON of the type that its name requires. */
-static bool put_value(struct api_text *text, enum meaning meaning, const char *name, const char *value,
-                      struct api_problem *problem)
+static bool put_value(struct api_request *request, struct api_text *text, enum meaning meaning, const char *name,
+                      const char *value, struct api_problem *problem)
 {
     if (meaning != WORD && meaning != WORDS)
         value = skip_to_json(value);
@@ -122,7 +123,7 @@ static bool put_value(struct api_text *text, enum meaning meaning, const char *n
     if (meaning == WORD || (meaning == NAME && !looks_json))
         api_text_string(text, value);
     else if (meaning == JSON || looks_json)
-        return put_json(text, name, value, problem);
+        return put_json(request, text, name, value, problem);
     else if (meaning == SCALAR)
         put_scalar(text, value, strlen(value));
     else
@@ -210,7 +211,8 @@ static bool add_pair(struct api_request *request, const struct pair *pair, struc
     api_text_put(&text, "{");
     api_text_string(&text, pair->name);
     api_text_put(&text, ":");
-    bool fine = put_value(&text, meaning_in(request, pair->name), pair->name, pair->value, problem);
+    enum meaning meaning = meaning_in(request, pair->name);
+    bool fine = put_value(request, &text, meaning, pair->name, pair->value, problem);
     api_text_put(&text, "}");
     if (fine && text.state)
         fine = api_fail_text(problem, &text);
