@@ -10,6 +10,10 @@
 
 enum { PNG_MAX = 1 << 20, PNG_SIDE_MAX = 2048, PRESETS_USUAL = 10 };
 
+/* Bytes of JSON that becomes the answer of a tool, which is for a model's context; and how often it is in memory then:
+ * as it is, as members, as an object, as that object's text, and as both together, in rooms of twice the size. */
+enum { ANSWER_MAX = 8 << 20, ANSWER_COPIES = 10 };
+
 /* ---- The arguments ---- */
 
 static bool is_named(const struct api_json_member *member, const char *name)
@@ -496,6 +500,17 @@ static bool check_picture(struct api_mcp_call *call, const char *png, size_t n)
            api_fail(problem, 413, "", "the picture has %zu bytes; allowed in a tool: at most %d", n, PNG_MAX);
 }
 
+/* Its length is known: only experiments have none. */
+static bool admit_answer(struct api_mcp_call *call, const struct api_reply *reply)
+{
+    struct api_problem *problem = &call->request->problem;
+    uint64_t n = reply->body->length;
+    if (n > ANSWER_MAX)
+        return api_fail(problem, 413, "", "the answer has %llu bytes; allowed in a tool: at most %d; ask for less",
+                        (unsigned long long)n, ANSWER_MAX);
+    return api_arena_reserve(&call->request->arena, ANSWER_COPIES * (size_t)n) || api_fail_memory(problem);
+}
+
 /* ---- All ---- */
 
 static struct api_reply *wrap_problem(struct api_mcp_call *call)
@@ -519,9 +534,14 @@ static struct api_reply *wrap(struct api_mcp_call *call, struct api_reply *reply
 {
     struct api_text text, members;
     size_t n;
-    char *bytes = whole_of(reply, &n);
     bool is_picture = call->tool.kind == API_MCP_PICTURE;
     struct api_reply *wrapped = NULL;
+    if (!admit_answer(call, reply)) {
+        api_reply_free(reply);
+        api_memory_refusal(call->request, &call->request->problem);
+        return wrap_problem(call);
+    }
+    char *bytes = whole_of(reply, &n);
     if (!bytes)
         return api_reply_without_memory(reply);
     if (reply->status >= 400) { /* without memory; any other refusal is the request's problem, and no reply yet */

@@ -21,6 +21,7 @@ struct live {
     uint64_t next;           /* piece of inner */
     bool is_events, is_over, is_counted;
     struct api_text line, out; /* of the event that is read; of the message that is sent */
+    struct api_arena arena;    /* of the event */
     size_t sent;
     char *configs; /* of the event `start`, with their brackets */
     uint64_t n_runs, n_steps, n_done;
@@ -175,11 +176,18 @@ static void end_without_memory(struct live *x)
     count(x, API_MCP_ERROR);
 }
 
+/* Memory of an event is the request's, as long as the event is read. */
+static bool may_grow(void *lender, size_t n)
+{
+    struct live *x = lender;
+    return api_arena_reserve(&x->request->arena, x->arena.n_bytes + n);
+}
+
 static void take_line(struct live *x)
 {
-    struct api_arena arena = {0};
     struct api_json_error error;
-    const json_t *event = api_json_load(&arena, x->line.bytes, x->line.n, 0, &error);
+    x->arena = (struct api_arena){.may_grow = may_grow, .lender = x};
+    const json_t *event = api_json_load(&x->arena, x->line.bytes, x->line.n, 0, &error);
     const char *name = json_string_value(json_object_get(event, "event"));
     name = name ? name : "";
     if (strcmp(name, "start") == 0)
@@ -194,7 +202,7 @@ static void take_line(struct live *x)
         put_error(x, event);
     if (!event || x->out.state)
         end_without_memory(x);
-    api_arena_drop(&arena);
+    api_arena_drop(&x->arena);
     api_text_drop(&x->line);
 }
 

@@ -110,20 +110,18 @@ static void put_encoded(struct api_text *text, const char *bytes, size_t n)
 }
 
 /* A string without its quotes, everything else as the JSON that it is. */
-static void put_value(struct api_text *text, const struct api_json_member *member)
+static void put_value(struct api_arena *arena, struct api_text *text, const struct api_json_member *member)
 {
     if (*member->value != '"') {
         put_encoded(text, member->value, member->value_bytes);
         return;
     }
-    struct api_arena arena = {0};
     struct api_json_error error;
-    json_t *value = api_json_load(&arena, member->value, member->value_bytes, JSON_DECODE_ANY, &error);
+    json_t *value = api_json_load(arena, member->value, member->value_bytes, JSON_DECODE_ANY, &error);
     if (value)
         put_encoded(text, json_string_value(value), json_string_length(value));
     else
         text->state = API_TEXT_NO_MEMORY; /* it has been read before, so nothing else fails */
-    api_arena_drop(&arena);
 }
 
 static bool is_named(const struct api_json_member *member, const char *name)
@@ -161,12 +159,16 @@ char *api_mcp_url(const struct api_mcp_call *call, const char *format, struct ap
     else if (fine)
         api_text_format(&text, "%s://%s", host->is_tls || has_https(outer->protocol) ? "https" : "http", outer->host);
     api_text_format(&text, "%s?", call->inner.path);
-    while (fine && api_json_next(&at, &member)) {
+    while (fine && !text.state && api_json_next(&at, &member)) {
         if (is_for_json(&member) || (member.value_bytes == 4 && memcmp(member.value, "null", 4) == 0))
             continue;
+        if (member.value_bytes > URL_MAX) {
+            text.state = API_TEXT_FULL;
+            break;
+        }
         put_encoded(&text, member.name, member.name_bytes);
         api_text_put(&text, "=");
-        put_value(&text, &member);
+        put_value(&call->request->arena, &text, &member);
         api_text_put(&text, "&");
     }
     api_text_format(&text, "format=%s", format);
@@ -265,13 +267,13 @@ void api_mcp_result_problem(struct api_text *text, const struct api_mcp_message 
 /* The sentences of an analysis, a line each. */
 static bool put_details(struct api_text *text, const struct api_opening *opening)
 {
-    struct api_arena arena = {0};
     struct api_json_error error;
     size_t begin = text->n;
     for (size_t i = 0; i < opening->n_members; i++) {
         const struct api_member *member = &opening->members[i];
         json_t *results =
-            strcmp(member->name, "results") == 0 ? api_json_load(&arena, member->json, member->n, 0, &error) : NULL;
+            strcmp(member->name, "results") == 0 ? api_json_load(opening->arena, member->json, member->n, 0, &error)
+                                                 : NULL;
         for (size_t k = 0; k < json_array_size(results); k++) {
             const char *metric;
             json_t *value;
@@ -283,7 +285,6 @@ static bool put_details(struct api_text *text, const struct api_opening *opening
             }
         }
     }
-    api_arena_drop(&arena);
     api_text_add(text, "\n", text->n > begin && api_source_count(&opening->source) > 0);
     return text->n > begin;
 }
