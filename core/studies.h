@@ -219,6 +219,7 @@ struct pe_explain_request {
     const struct pe_field *fields; /* one configuration without a sequence, layer_type, and pe_explain_params() */
     size_t n_fields;
     enum pe_lang lang;
+    double max_work; /* multiply-adds of the comparison with other tools; the limit --max-analysis */
     const char *const *caller_fields;
     enum pe_status (*admit)(void *caller, double bytes, struct pe_failure *err);
     void *caller;

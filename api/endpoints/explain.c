@@ -93,6 +93,7 @@ struct api_reply *api_explained(struct api_request *request, const struct api_ex
     struct pe_explain_request core = {.fields = request->fields,
                                       .n_fields = request->n_fields,
                                       .lang = request->lang,
+                                      .max_work = (double)request->host->max_analysis,
                                       .caller_fields = api_form_names,
                                       .admit = api_memory_admit,
                                       .caller = request};

@@ -385,7 +385,7 @@ static size_t feed(void *place, size_t room, void *caller)
 static void parse(struct load *load, size_t flags, json_error_t *error)
 {
     current = load;
-    pe_outside_reads(text, n);
+    pe_outside_reads(load->p, (size_t)(load->end - load->p));
     pe_outside_begins();
     if (setjmp(load->out) == 0) {
         load->root = json_load_callback(feed, load, flags | JSON_REJECT_DUPLICATES, error);

@@ -15,7 +15,6 @@
 enum {
     PE_DIALECT_KINDS_MAX = 16,
     PE_DIALECT_READERS_MAX = 8,
-    PE_DIALECT_MEASURED_MAX = 32,
     PE_STRETCHES_MAX = 6,        /* two borders, a position after each, the model's length, and beyond all */
     PE_DIALECT_FIELDS_MAX = 128, /* positional fields of one config */
     PE_DIALECT_LENGTH = 131072   /* where the model states none */
@@ -43,15 +42,15 @@ struct pe_distance {
     int64_t first_after; /* … or it was sought up to here; -1: up to the length */
     int64_t length;
 };
-/* False: no memory. */
-bool pe_turn_distance(const struct pe_turn *a, const struct pe_turn *b, bool is_permuted, int64_t length,
-                      struct pe_distance *out);
+struct pe_explain;
+/* Whether n readings of kinds, each with its distance from ours, are within the request's max_work. */
+enum pe_status pe_dialect_admit(const struct pe_explain *ex, double n);
+/* Two rotations are measured once, however many tools turn so; those that are the same at several lengths at the
+ * answer's. */
+enum pe_status pe_dialect_measure(struct pe_explain *ex, const struct pe_turn *a, const struct pe_turn *b,
+                                  bool is_permuted, int64_t length, struct pe_distance *out);
 void pe_put_distance(struct pe_node *node, const char *name, const struct pe_distance *distance); /* NULL: null */
 extern const struct pe_member pe_distance_members[];
-
-/* The same, found once for each pair of rotations and each length. */
-enum pe_status pe_dialect_distance(struct pe_explain *ex, const struct pe_turn *a, const struct pe_turn *b,
-                                   bool is_permuted, int64_t length, struct pe_distance *out);
 
 /* ---- lengths.c: sequences of which lengths are compared ---- */
 
@@ -130,11 +129,11 @@ struct pe_dialect_reader {
     } apart[PE_DIALECT_KINDS_MAX]; /* at which lengths it turns otherwise, and how */
 };
 
-/* How far two rotations are apart. */
+/* The consequence of a tool's numbers; it lives as long as the answer. */
 struct pe_measured {
-    struct pe_turn a, b;
-    bool are_paired_alike;
+    struct pe_turn ours, theirs;
     struct pe_distance distance;
+    struct pe_measured *next;
 };
 
 struct pe_explain {
@@ -164,8 +163,7 @@ struct pe_explain {
     size_t n_kinds, n_text; /* those of the language model come first */
     struct pe_dialect_reader *readers;
     size_t n_readers;
-    struct pe_measured measured[PE_DIALECT_MEASURED_MAX]; /* consequences that are known */
-    size_t n_measured;
+    struct pe_measured *measured; /* consequences that are known */
     const struct pe_value *answer;
 };
 
@@ -206,6 +204,7 @@ struct pe_stated_kind pe_dialect_state(const struct pe_dialect_kind *kind, const
 
 enum pe_status pe_dialect_tools(struct pe_explain *ex);
 enum pe_status pe_dialect_check_readers(const struct pe_explain *ex); /* the names of `readers` */
+size_t pe_dialect_n_wanted(const struct pe_explain *ex);              /* how many tools they name */
 void pe_dialect_tools_drop(struct pe_explain *ex);
 bool pe_tool_agrees(const struct pe_explain *ex, const struct pe_dialect_reader *tool, size_t kind);
 bool pe_dialect_agrees(const struct pe_explain *ex, const struct pe_dialect_reader *tool); /* in every kind */

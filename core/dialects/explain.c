@@ -344,9 +344,17 @@ static enum pe_status report_on_file(struct pe_explain *ex)
     return PE_OK;
 }
 
+/* Every tool reads every kind, and an earlier version of it may; of a file the tool is its program. */
+static enum pe_status admit(const struct pe_explain *ex)
+{
+    double n_tools = ex->gguf ? 1 : ex->hf ? 2 * (double)pe_dialect_n_wanted(ex) : 0;
+    return pe_dialect_admit(ex, n_tools * (double)ex->n_text);
+}
+
 static enum pe_status explain(struct pe_explain *ex)
 {
-    if (read_fields(ex) || pe_dialect_kinds(ex) || check_own(ex) || report_on_file(ex) || pe_dialect_tools(ex))
+    if (read_fields(ex) || pe_dialect_kinds(ex) || check_own(ex) || admit(ex) || report_on_file(ex) ||
+        pe_dialect_tools(ex))
         return ex->err->status;
     return put_all(ex);
 }

@@ -22,7 +22,7 @@ void pe_finding_measure(struct pe_findings *f, struct pe_finding *finding, const
     struct pe_distance distance;
     if (!ours->n || !theirs->n)
         return;
-    if (pe_dialect_distance(f->ex, ours, theirs, is_permuted, length, &distance)) {
+    if (pe_dialect_measure(f->ex, ours, theirs, is_permuted, length, &distance)) {
         f->no_memory = true;
         return;
     }

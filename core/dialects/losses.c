@@ -331,7 +331,7 @@ static enum pe_status measure(struct pe_statement *e, const struct pe_sides *sid
     struct pe_turn a = turn_of(e, ours), b = turn_of(e, theirs);
     bool has_other_rows =
         pe_is_permuted(pe_config_word(ours->config, "layout"), pe_config_word(theirs->config, "layout"));
-    if (pe_dialect_distance(e->ex, &a, &b, has_other_rows, sides->stretch.at, &distance))
+    if (pe_dialect_measure(e->ex, &a, &b, has_other_rows, sides->stretch.at, &distance))
         return e->ex->err->status;
     if (!e->has_distance || fmax(distance.cos, distance.sin) > fmax(e->distance.cos, e->distance.sin))
         e->distance = distance;

@@ -223,6 +223,14 @@ enum pe_status pe_dialect_check_readers(const struct pe_explain *ex)
     return PE_OK;
 }
 
+size_t pe_dialect_n_wanted(const struct pe_explain *ex)
+{
+    size_t n = 0;
+    for (size_t i = 0; pe_readers[i]; i++)
+        n += is_wanted(ex->wanted, pe_readers[i]->name);
+    return n;
+}
+
 enum pe_status pe_dialect_tools(struct pe_explain *ex)
 {
     if (!ex->hf)

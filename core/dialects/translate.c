@@ -210,6 +210,17 @@ static enum pe_status add_targets(struct job *job, const struct pe_value *names,
     return status;
 }
 
+/* Every target that is named reads every kind that differs, at every length. */
+static enum pe_status admit(const struct job *job, const struct pe_value *names, size_t n)
+{
+    size_t n_targets = n ? 0 : pe_n_targets(), n_lengths = 0;
+    for (size_t i = 0; i < n; i++)
+        n_targets += pe_same(names[i].string, "all") ? pe_n_targets() : 1;
+    for (size_t k = 0; k < job->n_kinds; k++)
+        n_lengths += pe_statement_lengths(job->ex, job->kinds[k]);
+    return pe_dialect_admit(job->ex, (double)(n_targets < pe_n_targets() ? n_targets : pe_n_targets()) * (double)n_lengths);
+}
+
 /* A kind that no plan has cannot be said. */
 static enum pe_status check_kinds(struct pe_explain *ex)
 {
@@ -255,7 +266,7 @@ static enum pe_status translate(struct pe_explain *ex)
         return ex->err->status;
     list_kinds(&job);
     job.architecture = choose_architecture(ex, own.architecture, &job.is_assumed);
-    return put_answer(&job, names, n);
+    return admit(&job, names, n) ? ex->err->status : put_answer(&job, names, n);
 }
 
 enum pe_status pe_translate_new(const struct pe_explain_request *request, struct pe_explain **translation,

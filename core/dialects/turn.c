@@ -5,6 +5,7 @@
  *
  * Where the two do not turn the same channels, the channels are compared; one that does not turn has w 0 and factor 1.
  * Differences are rounded to nine decimals: p·w has an error of 2^-53·p·w. */
+#define _GNU_SOURCE /* sincos */
 #include "core/dialects/dialects.h"
 
 #include <stdlib.h>
@@ -38,6 +39,10 @@ static const double seen = 0.01;
 /* Pairs or channels that differ. */
 struct both {
     double w[2][HEAD_MAX], factor[2][HEAD_MAX];
+    struct point {
+        double cos, sin;
+    } now[2][HEAD_MAX], step[2][HEAD_MAX]; /* at a position, and what leads to the next */
+    double error;                          /* of the differences of now */
     size_t index[HEAD_MAX], n;
     struct begin {
         double p; /* the first position where the pair can differ visibly */
@@ -76,46 +81,97 @@ static size_t pair_of(const struct pe_turn *turn, int64_t channel)
     return (size_t)(turn->is_half ? c % n : c / 2);
 }
 
-static void lay_out(const struct pe_turn *a, const struct pe_turn *b, bool is_permuted, struct both *both)
+static void lay_out(const struct pe_turn *a, const struct pe_turn *b, struct both *both)
 {
     both->n = 0;
-    if (are_paired_alike(a, b, is_permuted)) {
+    if (are_paired_alike(a, b, false)) {
         for (size_t c = 0; c < a->n; c++)
             add(both, c, a->w[c], a->factor, b->w[c], b->factor);
         return;
     }
     int64_t width = a->head_dim > b->head_dim ? a->head_dim : b->head_dim;
-    struct pe_turn other = *b;
-    other.is_half = is_permuted ? a->is_half : b->is_half;
     for (int64_t i = 0; i < width; i++) {
-        size_t c = pair_of(a, i), d = pair_of(&other, i);
+        size_t c = pair_of(a, i), d = pair_of(b, i);
         add(both, (size_t)i, c < a->n ? a->w[c] : 0, c < a->n ? a->factor : 1, d < b->n ? b->w[d] : 0,
             d < b->n ? b->factor : 1);
     }
 }
 
-static double cos_apart(const struct both *both, size_t i, double p)
-{
-    return fabs(both->factor[0][i] * cos(p * both->w[0][i]) - both->factor[1][i] * cos(p * both->w[1][i]));
-}
+/* |Δcos| and |Δsin| of a pair. */
+struct apart {
+    double cos, sin;
+};
 
-static double sin_apart(const struct both *both, size_t i, double p)
+static struct apart apart_at(const struct both *both, size_t i, double p)
 {
-    return fabs(both->factor[0][i] * sin(p * both->w[0][i]) - both->factor[1][i] * sin(p * both->w[1][i]));
+    double s[2], c[2];
+    for (int k = 0; k < 2; k++)
+        sincos(p * both->w[k][i], &s[k], &c[k]);
+    return (struct apart){fabs(both->factor[0][i] * c[0] - both->factor[1][i] * c[1]),
+                          fabs(both->factor[0][i] * s[0] - both->factor[1][i] * s[1])};
 }
 
 /* ---- The largest ---- */
 
-static void look_at(const struct both *both, int64_t p, struct pe_distance *out)
+/* Most pairs at most positions are far below the largest difference. So the positions of a run are turned from one to
+ * the next, a complex product each, and only what comes near the largest is computed from its angle. */
+enum { RUN = 64 };
+
+static void set_points(const struct both *both, double p, struct point points[2][HEAD_MAX])
+{
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < both->n; i++)
+            sincos(p * both->w[k][i], &points[k][i].sin, &points[k][i].cos);
+}
+
+/* Of the products of a run, and of angles up to the length. */
+static double error_of(const struct both *both, int64_t length)
+{
+    double error = 0;
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < both->n; i++)
+            error = fmax(error, fabs(both->factor[k][i]) * (1e-12 + 0x1p-50 * (double)length * fabs(both->w[k][i])));
+    return 2 * error;
+}
+
+static void turn_on(struct point *point, const struct point *step)
+{
+    *point = (struct point){point->cos * step->cos - point->sin * step->sin,
+                            point->sin * step->cos + point->cos * step->sin};
+}
+
+static void look_closely(const struct both *both, size_t i, int64_t p, struct pe_distance *out)
+{
+    struct apart apart = apart_at(both, i, (double)p);
+    if (apart.cos > out->cos) {
+        out->cos = apart.cos;
+        out->position = p;
+        out->pair = both->index[i];
+    }
+    out->sin = fmax(out->sin, apart.sin);
+}
+
+static void look_at(struct both *both, int64_t p, struct pe_distance *out)
 {
     for (size_t i = 0; i < both->n; i++) {
-        double c = cos_apart(both, i, (double)p), s = sin_apart(both, i, (double)p);
-        if (c > out->cos) {
-            out->cos = c;
-            out->position = p;
-            out->pair = both->index[i];
-        }
-        out->sin = fmax(out->sin, s);
+        struct point *a = &both->now[0][i], *b = &both->now[1][i];
+        double c = fabs(both->factor[0][i] * a->cos - both->factor[1][i] * b->cos) + both->error;
+        double s = fabs(both->factor[0][i] * a->sin - both->factor[1][i] * b->sin) + both->error;
+        if (!(c <= out->cos && s <= out->sin))
+            look_closely(both, i, p, out);
+        turn_on(a, &both->step[0][i]);
+        turn_on(b, &both->step[1][i]);
+    }
+}
+
+static void look_along(struct both *both, int64_t from, int64_t to, int64_t step, struct pe_distance *out)
+{
+    if (from < to)
+        set_points(both, (double)step, both->step);
+    for (int64_t p = from, i = 0; p < to && !is_left(both); p += step, i++) {
+        if (i % RUN == 0)
+            set_points(both, (double)p, both->now);
+        look_at(both, p, out);
     }
 }
 
@@ -128,12 +184,10 @@ static void find_largest(struct both *both, int64_t length, struct pe_distance *
     int64_t fine_most = most < all ? FINE * most / all : FINE, coarse_most = most < all ? most - fine_most : COARSE;
     int64_t fine = length < fine_most ? length : fine_most;
     int64_t step = length > fine ? (length - fine + coarse_most - 1) / coarse_most : 1;
-    for (int64_t p = 0; p < fine && !is_left(both); p++)
-        look_at(both, p, out);
-    for (int64_t p = fine; p < length && !is_left(both); p += step)
-        look_at(both, p, out);
-    for (int64_t p = length - LAST > fine ? length - LAST : fine; p < length && !is_left(both); p++)
-        look_at(both, p, out);
+    both->error = error_of(both, length);
+    look_along(both, 0, fine, 1, out);
+    look_along(both, fine, length, step, out);
+    look_along(both, length - LAST > fine ? length - LAST : fine, length, 1, out);
 }
 
 /* ---- The first ---- */
@@ -183,7 +237,8 @@ static void find_first(struct both *both, int64_t length, struct pe_distance *ou
             if (reach(both, i, (double)p) < seen)
                 continue;
             work++;
-            if (cos_apart(both, i, (double)p) > seen || sin_apart(both, i, (double)p) > seen) {
+            struct apart apart = apart_at(both, i, (double)p);
+            if (apart.cos > seen || apart.sin > seen) {
                 out->first = p;
                 return;
             }
@@ -193,51 +248,77 @@ static void find_first(struct both *both, int64_t length, struct pe_distance *ou
 
 static double nine(double x) { return round(x * 1e9) / 1e9; }
 
-bool pe_turn_distance(const struct pe_turn *a, const struct pe_turn *b, bool is_permuted, int64_t length,
-                      struct pe_distance *out)
+static bool find_distance(const struct pe_turn *a, const struct pe_turn *b, struct pe_distance *out)
 {
     struct both *both = malloc(sizeof *both);
-    *out = (struct pe_distance){.first = -1, .first_after = -1, .length = length};
     if (!both)
         return false;
     both->unasked = 0;
-    lay_out(a, b, is_permuted, both);
-    find_largest(both, length, out);
-    find_first(both, length, out);
+    lay_out(a, b, both);
+    find_largest(both, out->length, out);
+    find_first(both, out->length, out);
     out->cos = nine(out->cos);
     out->sin = nine(out->sin);
     free(both);
     return true;
 }
 
-/* ---- Each once ---- */
+/* ---- Each two once ---- */
 
-static bool is_same_turn(const struct pe_turn *a, const struct pe_turn *b)
+/* A pair at a position costs as much as so many multiply-adds; and a kind that is read and planned once more. */
+enum { NUMBER_WORK = 128, READING_WORK = 1 << 22 };
+
+/* Of each of the two searches the widest head, or the most that it looks at. */
+static double measuring_work(int64_t length)
 {
-    return a->n == b->n && a->factor == b->factor && a->head_dim == b->head_dim && a->offset == b->offset &&
-           memcmp(a->w, b->w, a->n * sizeof *a->w) == 0;
+    double largest = fmin((double)length, FINE + COARSE + LAST), first = fmin((double)length, TRIED_MAX);
+    return NUMBER_WORK * (fmin(HEAD_MAX * largest, WORK_MAX) + fmin(HEAD_MAX * first, WORK_MAX + HEAD_MAX));
 }
 
-/* Tools that compute the same numbers share the work, whatever their pairing is, if it is that of the other side; and
- * rotations that are the same at several lengths are measured at the answer's. */
-enum pe_status pe_dialect_distance(struct pe_explain *ex, const struct pe_turn *a, const struct pe_turn *b,
-                                   bool is_permuted, int64_t length, struct pe_distance *out)
+enum pe_status pe_dialect_admit(const struct pe_explain *ex, double n)
 {
-    bool is_alike = are_paired_alike(a, b, is_permuted);
-    for (size_t i = 0; i < ex->n_measured; i++) {
-        const struct pe_measured *m = &ex->measured[i];
-        bool has_pairing =
-            m->are_paired_alike == is_alike && (is_alike || (m->a.is_half == a->is_half && m->b.is_half == b->is_half));
-        if (has_pairing && (m->distance.length == length || m->distance.length == ex->length) &&
-            is_same_turn(&m->a, a) && is_same_turn(&m->b, b)) {
-            *out = m->distance;
-            return PE_OK;
-        }
+    double work = n * (READING_WORK + measuring_work(ex->length)), most = ex->request->max_work;
+    if (work <= most)
+        return PE_OK;
+    pe_fail(ex->err, "", "the comparison with other tools takes up to %.3g multiply-adds; allowed: at most %.3g", work,
+            most);
+    ex->err->status = PE_TOO_LARGE;
+    return pe_advise(ex->err, PE_RAISE_ANALYSIS, NULL);
+}
+
+static bool is_same(const struct pe_turn *a, const struct pe_turn *b)
+{
+    return are_paired_alike(a, b, false) && a->factor == b->factor && memcmp(a->w, b->w, a->n * sizeof *a->w) == 0;
+}
+
+static bool is_known(const struct pe_explain *ex, const struct pe_measured *m, const struct pe_turn *a,
+                     const struct pe_turn *b, int64_t length)
+{
+    return (m->distance.length == length || m->distance.length == ex->length) && is_same(&m->ours, a) &&
+           is_same(&m->theirs, b);
+}
+
+enum pe_status pe_dialect_measure(struct pe_explain *ex, const struct pe_turn *a, const struct pe_turn *b,
+                                  bool is_permuted, int64_t length, struct pe_distance *out)
+{
+    struct pe_turn other = *b;
+    struct pe_measured *m = ex->measured;
+    other.is_half = is_permuted ? a->is_half : b->is_half;
+    while (m && !is_known(ex, m, a, &other, length))
+        m = m->next;
+    if (!m) {
+        m = pe_values_room(ex->values, sizeof *m);
+        if (!m)
+            return pe_no_memory(ex->err);
+        *m = (struct pe_measured){.ours = *a,
+                                  .theirs = other,
+                                  .distance = {.first = -1, .first_after = -1, .length = length},
+                                  .next = ex->measured};
+        if (!find_distance(a, &other, &m->distance))
+            return pe_no_memory(ex->err);
+        ex->measured = m;
     }
-    if (!pe_turn_distance(a, b, is_permuted, length, out))
-        return pe_no_memory(ex->err);
-    if (ex->n_measured < PE_DIALECT_MEASURED_MAX)
-        ex->measured[ex->n_measured++] = (struct pe_measured){*a, *b, is_alike, *out};
+    *out = m->distance;
     return PE_OK;
 }
 
