@@ -405,10 +405,8 @@ static int status_of(enum json_error_code code)
 
 json_t *api_json_load(struct api_arena *arena, const char *text, size_t n, size_t flags, struct api_json_error *error)
 {
-    struct load load = {.arena = arena,
-                        .n_max = arena->n_bytes + API_TREE_FACTOR * n + API_TREE_MIN,
-                        .p = text,
-                        .end = text + n};
+    struct load load = {
+        .arena = arena, .n_max = arena->n_bytes + API_TREE_FACTOR * n + API_TREE_MIN, .p = text, .end = text + n};
     json_error_t *library = &error->library;
     parse(&load, flags, library);
     error->no_memory = load.outcome == NO_MEMORY;

@@ -58,8 +58,8 @@ static const char *own_name(const struct api_mcp_call *call)
     return has_values ? "values" : call->tool.kind == API_MCP_PICTURE ? "of" : NULL;
 }
 
-/* What the tool and its endpoint take of the arguments. Where they are no JSON, or have a name twice, the endpoint takes
- * all, and says so. */
+/* What the tool and its endpoint take of the arguments. Where they are no JSON, or have a name twice, the endpoint
+ * takes all, and refuses them. */
 struct parts {
     struct api_json_member own; /* value NULL: it is not there */
     bool has_outputs, are_whole;

@@ -271,9 +271,9 @@ static bool put_details(struct api_text *text, const struct api_opening *opening
     size_t begin = text->n;
     for (size_t i = 0; i < opening->n_members; i++) {
         const struct api_member *member = &opening->members[i];
-        json_t *results =
-            strcmp(member->name, "results") == 0 ? api_json_load(opening->arena, member->json, member->n, 0, &error)
-                                                 : NULL;
+        json_t *results = strcmp(member->name, "results") == 0
+                              ? api_json_load(opening->arena, member->json, member->n, 0, &error)
+                              : NULL;
         for (size_t k = 0; k < json_array_size(results); k++) {
             const char *metric;
             json_t *value;

@@ -378,7 +378,7 @@ static void put_input_schema(struct api_text *text, const struct api_mcp_tool *t
     }
     if (begin_property(&s, "lang"))
         api_text_put(text, "{\"type\":\"string\",\"enum\":[\"en\",\"zh\"]}");
-    api_text_put(text, "},\"additionalProperties\":true");
+    api_text_format(text, "},\"additionalProperties\":%s", is_catalogue(tool) ? "false" : "true");
     if (!is_catalogue(tool))
         api_text_put(text, ",\"description\":\"any other parameter of the scheme; the tool schemas lists them\"");
     api_text_put(text, "}");

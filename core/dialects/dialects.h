@@ -43,6 +43,7 @@ struct pe_distance {
     int64_t length;
 };
 struct pe_explain;
+struct pe_dialect_kind;
 /* Whether n readings of kinds, each with its distance from ours, are within the request's max_work. */
 enum pe_status pe_dialect_admit(const struct pe_explain *ex, double n);
 /* Two rotations are measured once, however many tools turn so; those that are the same at several lengths at the
@@ -75,6 +76,8 @@ int64_t pe_dialect_border(const struct pe_value *config);
  * answer's length is the `at` of one. */
 size_t pe_dialect_stretches(const struct pe_explain *ex, const struct pe_value *ours, const struct pe_value *theirs,
                             struct pe_stretch *out);
+/* At how many lengths at most a kind is compared with itself as somebody else has it. */
+size_t pe_dialect_n_lengths(const struct pe_explain *ex, const struct pe_dialect_kind *kind);
 void pe_lengths_add(struct pe_lengths *lengths, const struct pe_stretch *stretch, bool differs); /* each, in order */
 void pe_lengths_done(struct pe_lengths *lengths, const struct pe_stretch *last);                 /* are those all? */
 void pe_put_lengths(struct pe_node *node,

@@ -344,11 +344,14 @@ static enum pe_status report_on_file(struct pe_explain *ex)
     return PE_OK;
 }
 
-/* Every tool reads every kind, and an earlier version of it may; of a file the tool is its program. */
+/* Every tool reads every kind at every length, and an earlier version of it may; of a file the tool is its program. */
 static enum pe_status admit(const struct pe_explain *ex)
 {
     double n_tools = ex->gguf ? 1 : ex->hf ? 2 * (double)pe_dialect_n_wanted(ex) : 0;
-    return pe_dialect_admit(ex, n_tools * (double)ex->n_text);
+    size_t n_lengths = 0;
+    for (size_t k = 0; k < ex->n_text; k++)
+        n_lengths += pe_dialect_n_lengths(ex, &ex->kinds[k]);
+    return pe_dialect_admit(ex, n_tools * (double)n_lengths);
 }
 
 static enum pe_status explain(struct pe_explain *ex)

@@ -86,6 +86,12 @@ size_t pe_dialect_stretches(const struct pe_explain *ex, const struct pe_value *
     return n;
 }
 
+size_t pe_dialect_n_lengths(const struct pe_explain *ex, const struct pe_dialect_kind *kind)
+{
+    struct pe_stretch stretches[PE_STRETCHES_MAX];
+    return pe_dialect_stretches(ex, kind->own.config, kind->own.config, stretches);
+}
+
 /* ---- Those at which the two differ ---- */
 
 void pe_lengths_add(struct pe_lengths *lengths, const struct pe_stretch *stretch, bool differs)

@@ -99,12 +99,6 @@ static enum pe_status read_sides(struct pe_statement *e, const struct pe_dialect
     return status;
 }
 
-size_t pe_statement_lengths(const struct pe_explain *ex, const struct pe_dialect_kind *kind)
-{
-    struct pe_stretch stretches[PE_STRETCHES_MAX];
-    return pe_dialect_stretches(ex, kind->own.config, kind->own.config, stretches);
-}
-
 /* theirs: at the answer's length. */
 static enum pe_status compare_lengths(struct pe_statement *e, const struct pe_dialect_kind *kind,
                                       const struct pe_reading *theirs)

@@ -40,8 +40,6 @@ struct pe_statement {
 
 /* States the kinds of an entry whose target, kinds and architecture are set, reads them back and compares. */
 enum pe_status pe_statement_fill(struct pe_statement *e);
-/* At how many lengths a kind is compared. */
-size_t pe_statement_lengths(const struct pe_explain *ex, const struct pe_dialect_kind *kind);
 /* Entries live as long as the answer, which borrows of them. */
 void pe_statement_put(struct pe_statement *e, struct pe_node *list, const char *layer_type);
 bool pe_is_local(const struct pe_explain *ex, const struct pe_dialect_kind *kind);

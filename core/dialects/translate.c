@@ -217,8 +217,9 @@ static enum pe_status admit(const struct job *job, const struct pe_value *names,
     for (size_t i = 0; i < n; i++)
         n_targets += pe_same(names[i].string, "all") ? pe_n_targets() : 1;
     for (size_t k = 0; k < job->n_kinds; k++)
-        n_lengths += pe_statement_lengths(job->ex, job->kinds[k]);
-    return pe_dialect_admit(job->ex, (double)(n_targets < pe_n_targets() ? n_targets : pe_n_targets()) * (double)n_lengths);
+        n_lengths += pe_dialect_n_lengths(job->ex, job->kinds[k]);
+    return pe_dialect_admit(job->ex,
+                            (double)(n_targets < pe_n_targets() ? n_targets : pe_n_targets()) * (double)n_lengths);
 }
 
 /* A kind that no plan has cannot be said. */

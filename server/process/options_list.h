@@ -28,7 +28,7 @@ OPTION(BYTES, max_answer, .fallback = "64GiB", .min = KIB, .max = 1048576 * GIB,
 OPTION(COUNT, max_work, .fallback = "10000000000000", .min = 1, .max = UINT64_C(1) << 62, .unit = "N",
        .text = "most multiplications for one answer, or other work that takes as long")
 OPTION(COUNT, max_analysis, .fallback = "1000000000000", .min = 1, .max = UINT64_C(1) << 62, .unit = "N",
-       .text = "most multiply-adds of one analysis or diagnosis")
+       .text = "most multiply-adds of one analysis, diagnosis, or comparison of a configuration with other tools")
 OPTION(COUNT, experiments, .fallback = "1", .max = 64, .unit = "N",
        .text = "experiments that may train at a time, each on a thread of its own; a further one gets 429; 0: none")
 OPTION(SECONDS, experiment_seconds, .fallback = "600", .min = 1, .max = 86400, .unit = "SECONDS",

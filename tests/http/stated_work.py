@@ -97,6 +97,85 @@ def cases(length, schemes=()):
         yield name, "/diagnose", request
 
 
+# ---- Every route, and every tool of /mcp -----------------------------------------------------------------------------------------------
+
+
+def longrope(base, pairs=2048):
+    return {"rope_type": "longrope", "rope_theta": base, "original_max_position_embeddings": 4096, "short_factor": [2] * pairs,
+            "long_factor": [round(1 + base / 1e5 + i % 9 / 10, 2) for i in range(pairs)]}
+
+
+HF = {"model_type": "gemma3_text", "head_dim": 4096, "hidden_size": 131072, "num_attention_heads": 32, "num_hidden_layers": 34,
+      "max_position_embeddings": 131072, "sliding_window": 1024,
+      "rope_parameters": {"full_attention": longrope(1e4), "sliding_attention": longrope(2e4)}}
+TABLE = {"scheme": "sinusoidal", "len": 1 << 20, "dim": 512}
+QUERIES = drawn(8, 4096, 128)
+FULL = {name: QUERIES for name in ("q", "k", "v")}
+INFER = {"inputs": [], "parameters": {"len": 1 << 20, "head_dim": 128}, "outputs": [{"name": "cos"}]}
+EXPERIMENT = {"task": "local", "steps": 20000, "configs": [{"scheme": "alibi"}, {"scheme": "rope"}]}
+PLACES = {"{name}": "rope", "{version}": "1", "{preset}": "llama-3.1", "{file}": "index.html", "{build}": "x"}
+
+# The path of a row: the flag that limits it and a request over the limit. None: nothing that a client sends makes it compute for long.
+ROUTES = {
+    "/encode": ("--max-work", TABLE), "/rotate": ("--max-work", {"scheme": "rope", "q": QUERIES}),
+    "/attention": ("--max-work", {"scheme": "alibi", **FULL}),
+    "/analyze": ("--max-analysis", {"scheme": "sandwich", "num_heads": 16, "len": 16384, "metrics": ["bounds"], "outputs": []}),
+    "/diagnose": ("--max-analysis", {"encoding": [[0.5 * ((i * j) % 7) for j in range(256)] for i in range(64)]}),
+    "/diagnose/probe": ("--max-analysis", {"scheme": "rope", "head_dim": 4096}),
+    "/check": ("--max-analysis", {"scheme": "rope", "cos": each(math.cos, angles(512, 64)), "sin": each(math.sin, angles(512, 64))}),
+    "/explain": ("--max-analysis", {"hf_config": HF}), "/translate": ("--max-analysis", {"hf_config": HF}),
+    "/golden": ("--max-analysis", {"scheme": "rope", "head_dim": 128, "layout": "half"}), "/golden/{preset}": ("--max-analysis", None),
+    "/experiments": ("--experiment-seconds", EXPERIMENT),
+    "/zarr/{query}/{key}": ("--max-work", "/zarr/scheme=rope&len=1048576&head_dim=128/cos/0.0"),
+    "/v2/models/{name}/infer": ("--max-work", INFER), "/v2/models/{name}/versions/{version}/infer": ("--max-work", INFER),
+    "/mcp": None, "/presets": None, "/presets/{name}": None, "/weights": None, "/weights/{name}": None,
+    **dict.fromkeys(["/schemes", "/schemes/{name}", "/cmaps", "/openapi.json", "/healthz", "/readyz", "/metrics", "/version", "/limits",
+                     "/", "/docs", "/ui/{build}/{file}", "/clients/{file}", "/v2", "/v2/health/live", "/v2/health/ready", "/v2/models",
+                     "/v2/models/stats", "/v2/repository/index", "/v2/repository/models/{name}/load",
+                     "/v2/repository/models/{name}/unload"]),
+    **{f"/v2/models/{{name}}{version}{end}": None for version in ("", "/versions/{version}") for end in ("", "/ready", "/config", "/stats")},
+}
+
+# The same of a tool; a path: as its route.
+TOOLS = {**{path[1:]: path for path in ("/encode", "/rotate", "/attention", "/analyze", "/diagnose", "/check", "/explain", "/translate")},
+         "picture": ("--max-work", TABLE), "experiment": "/experiments", "schemes": None, "presets": None}
+
+
+def tool_law(tool):
+    law = TOOLS[tool]
+    return ROUTES[law] if isinstance(law, str) else law
+
+
+def routes(server):
+    """{path: its methods} of the description, without HEAD."""
+    return {path: [m.upper() for m in row if m in ("get", "post", "put", "delete")] for path, row in server.get("/openapi.json").json()["paths"].items()}
+
+
+def tools(server):
+    listed = server.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).json()
+    return [tool["name"] for tool in listed["result"]["tools"]]
+
+
+def call_of(tool, arguments):
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+
+
+def named(path):
+    """A path of the description, with a name in each of its places."""
+    for place, word in PLACES.items():
+        path = path.replace(place, word)
+    return path
+
+
+def heaviest(path, methods):
+    """(method, path, body) of a row's request: JSON or nothing."""
+    law = ROUTES[path]
+    if law and isinstance(law[1], str):
+        return "GET", law[1], None
+    path = named(path)
+    return ("POST", path, law[1]) if law and law[1] else (methods[0], path, {} if methods[0] == "POST" else None)
+
+
 def ask(url, path, request):
     """(status, body)."""
     question = urllib.request.Request(url + path, json.dumps(request).encode(), {"Content-Type": "application/json"})
@@ -110,7 +189,7 @@ def ask(url, path, request):
 def stated(url, path, request):
     """Multiply-adds by the words of a server that allows one; None: no such metric of this scheme."""
     status, body = ask(url, path, request)
-    found = re.search(rb"(?:takes|needs about) ([\d.e+]+) (?:multiply-adds|multiplications)", body)
+    found = re.search(rb"(?:takes|takes up to|needs about) ([\d.e+]+) (?:multiply-adds|multiplications)", body)
     assert status == 422 or found, (status, body)
     return float(found[1]) if found else None
 

@@ -823,3 +823,38 @@ def test_what_is_ignored_is_bounded(server):
     assert answer["said"]["ignored"] == [f"--other-{i}" for i in range(64)] and answer["config"]["base"] == 5000
     answer = server.ask("/encode", said={"to": "llama.cpp", "text": "--" + "é" * 90 + " a --rope-freq-base 5000"}, head_dim=64, layout="half", len=1, data=False).json()
     assert answer["said"]["ignored"] == ["--" + "é" * 63]
+
+
+def turned(server, length, **fields):
+    """cos and sin of a configuration by the formula, from its own frequencies and factor: [length, pairs] each."""
+    config = server.ask("/encode", **fields, len=1, data=False).json()["config"]
+    angle = np.outer(np.arange(length), frequencies(server, **fields))
+    return config["attention_factor"] * np.cos(angle), config["attention_factor"] * np.sin(angle)
+
+
+YARNED = {"scheme": "rope", "head_dim": 64, "layout": "half", "scaling": {"type": "yarn", "factor": 8, "original_max_position_embeddings": 512}}
+APART = [YARNED, {**YARNED, "scaling": {"type": "ntk", "factor": 3}}, {**YARNED, "scaling": {"type": "proportional", "partial_rotary_factor": 0.5}},
+         {"scheme": "rope", "head_dim": 128, "layout": "half", "base": 5e5, "attention_factor": 1.25},
+         {"scheme": "rope", "head_dim": 32, "layout": "half", "scaling": {"type": "longrope", "factor": 4, "original_max_position_embeddings": 8192,
+          "short_factor": [1 + i / 9 for i in range(16)], "long_factor": [2.0] * 16}}]
+
+
+@pytest.mark.parametrize("i", range(len(APART)))
+def test_consequences_are_the_largest_differences(server, i):
+    """Of every target with as many pairs: NumPy looks at all pairs and positions."""
+    length, n = 3000, 0
+    ours = turned(server, length, **APART[i])
+    for entry in server.ask("/translate", **APART[i], length=length).json()["targets"]:
+        told = entry["consequence"]
+        if not told or not entry["value"] or entry["to"] == "gguf":
+            continue
+        theirs = turned(server, length, **said(entry))
+        if theirs[0].shape != ours[0].shape:
+            continue
+        cos, sin = abs(ours[0] - theirs[0]), abs(ours[1] - theirs[1])
+        assert told["max_abs_cos"] == pytest.approx(cos.max(), abs=2e-9) and told["max_abs_sin"] == pytest.approx(sin.max(), abs=2e-9), entry["to"]
+        assert cos[told["position"], told["pair"]] == pytest.approx(cos.max(), abs=1e-9), entry["to"]
+        first = np.flatnonzero((np.maximum(cos, sin) > 0.01).any(axis=1))
+        assert told["first"] == (first[0] if first.size else None), entry["to"]
+        n += 1
+    assert n

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from conftest import SANITIZED, start_server
+import stated_work
 from tensors import multipart
 
 MIB = 1 << 20
@@ -119,3 +120,31 @@ def test_reading_keeps_to_max_memory(name):
         over, answer = peak_over_idle(server, lambda: server.request(method or "POST", path, body, headers))
         assert over <= 1.2 * MAX, f"{over / MIB:.0f} MiB over idle, {answer!r}"
         assert answer.status in (200, 201, 400, 413, 422), answer  # no other request runs, so waiting would not help
+
+
+EMPTY = b"[" + b"{}," * MIB + b"{}]"
+METHODS = "initialize", "ping", "tools/list", "resources/list", "resources/read", "prompts/list", "prompts/get", "notifications/initialized"
+
+
+def everywhere(server):
+    """(name, method, path, body) of every row that takes a body, every tool and every kind of message, each with a long list of nothing."""
+    for path, methods in stated_work.routes(server).items():
+        for method in {"POST", "PUT"} & set(methods):
+            yield f"{method} {path}", method, stated_work.named(path), b'{"a":' + EMPTY + b"}"
+    own = {"picture": "of", "presets": "query", "schemes": "name"}
+    named = [("tools/call", tool, own.get(tool, "values")) for tool in stated_work.tools(server)]
+    for method, name, field in named + [(method, "teach_scheme", "audience") for method in METHODS]:
+        head = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": name, "uri": "posenc://schemes/rope", "arguments": {field: 0}}})
+        yield f"{method} {name} {field}", "POST", "/mcp", head.replace("0}}", "%s}}").encode() % EMPTY
+
+
+@pytest.mark.skipif(SANITIZED, reason="measures memory")
+def test_every_row_keeps_to_max_memory():
+    with start_server("--max-memory", "96MiB", "--workers", "2", "--io-threads", "1") as server:
+        server.request("POST", "/encode", b'{"scheme":"rope","len":8}')
+        idle = server.memory("VmRSS")
+        for name, method, path, body in everywhere(server):
+            answer = server.request(method, path, body, {"Content-Type": "application/json"})
+            over = server.memory("VmHWM") - idle
+            assert over <= 1.2 * 96 * MIB, f"{name}: {over / MIB:.0f} MiB over idle, {answer!r}"
+            assert answer.status not in (500, 503), (name, answer)

@@ -76,6 +76,44 @@ def test_encode_spends_no_more_than_it_states():
     assert not far, (median, far)
 
 
+def test_every_route_and_every_tool_has_a_law():
+    """A row that is new here needs its law there: the flag that limits it, or that it computes nothing."""
+    with start_server() as server:
+        assert set(stated_work.routes(server)) == set(stated_work.ROUTES)
+        assert set(stated_work.tools(server)) == set(stated_work.TOOLS)
+
+
+LEAST = "--max-work", "1", "--max-analysis", "1", "--experiment-seconds", "1", "--workers", "1", "--io-threads", "1"
+REFUSAL_SECONDS = 0.25  # of processor time; what may go on for a second more is an experiment
+
+
+def check_law(law, seconds, status, body):
+    if law and law[0] != "--experiment-seconds":
+        assert status == 413 and law[0].encode() in body, (status, body[:300])
+    assert seconds < REFUSAL_SECONDS + 4 * (law is not None and law[0] == "--experiment-seconds"), (seconds, status, body[:300])
+
+
+@pytest.mark.skipif(SANITIZED, reason="sanitizers add their own time")
+def test_what_a_request_costs_is_known_before():
+    """Of every row and every tool: over a limit it is refused, by the flag's name, before it costs."""
+    with start_server(*LEAST) as server:
+        asked = {path: stated_work.heaviest(path, methods) for path, methods in stated_work.routes(server).items()}
+        asked = {path: (stated_work.ROUTES[path], *request) for path, request in asked.items()}
+        for tool in stated_work.tools(server):
+            law = stated_work.tool_law(tool)
+            asked[tool] = law, "POST", "/mcp", stated_work.call_of(tool, law[1] if law else {})
+        for name, (law, method, path, body) in asked.items():
+            begun = stated_work.clock(server.pid)
+            answer = server.post(path, body) if method == "POST" else server.request(method, path)
+            seconds, status = stated_work.clock(server.pid) - begun, answer.status
+            if path == "/mcp" and b"posenc/problem" in answer.body:
+                status = answer.json()["result"]["_meta"]["posenc/problem"]["status"]
+            try:
+                check_law(law, seconds, status, answer.body)
+            except AssertionError as error:
+                raise AssertionError(name) from error
+
+
 LIGHT = [
     {"configs": [{"scheme": "floater", "seed": i} for i in range(8)], "len": 2048, "metrics": ["bounds"], "outputs": []},
     {"configs": [{"scheme": "recursive", "seed": i} for i in range(3)], "len": 16384, "metrics": ["bounds"], "outputs": []},
@@ -163,17 +201,20 @@ def test_noise_is_given_up_soon(name):
     assert seconds < 2, seconds
 
 
+# Those of the table that are limited, and some that take longest.
 TURNS = [
+    *((path.replace("{name}", "rope"), row[1]) for path, row in stated_work.ROUTES.items() if row and isinstance(row[1], dict) and "version" not in path),
+    ("/mcp", stated_work.call_of("encode", {"values": [[]] * 2000000})),
+    ("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {"name": "teach_scheme", "arguments": {"scheme": [{}] * 4000000}}}),
     ("/diagnose", {"encoding": stated_work.drawn(16384, 512)}),
     ("/diagnose", {"encoding": stated_work.drawn(4, 16384)}),
     ("/diagnose", {"scheme": "xpos", "cos": stated_work.drawn(16384, 64), "sin": stated_work.drawn(16384, 64, seed=2)}),
-    ("/analyze", {"scheme": "sandwich", "num_heads": 16, "len": 16384, "metrics": ["bounds"], "outputs": []}),
 ]
 SMALL = {"scheme": "alibi", "len": 2, "num_heads": 1, "metrics": ["bounds"], "outputs": []}
 
 
 @pytest.mark.skipif(SANITIZED, reason="sanitizers add their own time")
-@pytest.mark.parametrize("path, request_", TURNS, ids=["waves", "columns", "positions", "distances"])
+@pytest.mark.parametrize("path, request_", TURNS, ids=[f"{i} {path}" for i, (path, _) in enumerate(TURNS)])
 def test_a_small_request_waits_for_turns(path, request_):
     """One worker: what another client waits is counted in the server's processor time, or by a clock that leaves out what all wait for
     processors: on a busy machine the worker goes on while the answer's reader has none."""

@@ -331,6 +331,55 @@ def test_a_large_message_with_a_wrong_value(server, tool, value):
     assert told["code"] == -32700 and told["message"].startswith("arguments: ") and answer.json()["id"] == 5
 
 
+BROKEN = {
+    "no comma": '{"scheme":"rope" "values":2 "len":2}', "two commas": '{"scheme":"rope",,"values":2,"len":2}', "a comma first": '{,"scheme":"rope","values":2}',
+    "a comma at the end": '{"scheme":"rope","values":2,}', "no value": '{"scheme":"rope","values":,"len":2}', "two values": '{"scheme":"rope","values":2 3,"len":2}',
+    "no colon": '{"scheme":"rope","values" 2,"len":2}', "a word": '{"scheme":"rope","values":2,len:2}', "twice": '{"scheme":"rope","values":2,"values":3}',
+    "a bracket": '{"scheme":"rope","values":2,"len":2]}', "more": '{"scheme":"rope","values":2}{}',
+}
+
+
+@pytest.mark.parametrize("tool", ["encode", "analyze", "schemes", "presets"])
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_arguments_are_not_mended(server, tool, name):
+    """However large the message is: what is no JSON is no arguments."""
+    for spaces in ("", " " * 70000):
+        body = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{spaces}{BROKEN[name]}}}}}'
+        assert error(send(server, body.encode()), 400)["code"] == -32700, (spaces[:1], name)
+
+
+@pytest.mark.parametrize("method", ["ping", "tools/list", "prompts/get", "resources/list"])
+def test_arguments_that_nothing_reads_are_json_too(server, method):
+    body = f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"name":"teach_scheme","arguments":{{"a" 1}}}},"x":"{"y" * 70000}"}}'
+    assert error(send(server, body.encode()), 400)["code"] == -32700
+    large = send(server, body.replace('{"a" 1}', json.dumps({"scheme": "rope", "audience": "a" * 70000})).encode())
+    assert large.status == 413 and "allowed beside calls of tools: 65536" in large.json()["detail"]
+
+
+@pytest.mark.parametrize("tool, name", [("presets", "limit=1&query"), ("presets", "querry"), ("schemes", "a&name"), ("presets", "format")])
+def test_a_name_is_no_query(server, tool, name):
+    problem = refusal(server, tool, {name: "llama"})
+    assert problem["status"] == 422 and problem["pointer"] == f"/{name}" and f'unknown field "{name}"' in problem["detail"]
+
+
+PAGES = {"another site": {"Sec_Fetch_Site": "cross-site"}, "in advance": {"Sec_Purpose": "prefetch"}, "this page": {"Sec_Fetch_Site": "same-origin"}, "none": {}}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_tool_has_the_rules_of_its_route(server, tools, page):
+    """Whatever the headers of a browser forbid an endpoint, its tool refuses, and nothing else."""
+    headers, found = PAGES[page], {}
+    for tool in tools:
+        path = {"picture": "/encode", "check": "/check", "experiment": "/experiments"}.get(tool, f"/{tool}")
+        sent = {"Content-Type": "application/json", **{name.replace("_", "-"): value for name, value in headers.items()}}
+        method = "GET" if tool in ("schemes", "presets") else "POST"
+        status = server.request(method, path, b'{"len":0}' if method == "POST" else None, sent).status
+        answer = result(old(server, "tools/call", {"name": tool, "arguments": {"len": 0} if method == "POST" else {}}, **headers))
+        found[tool] = status == 403, answer.get("_meta", {}).get("posenc/problem", {}).get("status") == 403
+    assert all(route == tool for route, tool in found.values()), found
+    assert found["experiment"][0] == (page in ("another site", "in advance"))
+
+
 # ---- Experiments -----------------------------------------------------------------------------------------------------------------
 
 
