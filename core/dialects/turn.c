@@ -4,7 +4,8 @@
  *     the length N, and its last 256.
  *
  * Where the two do not turn the same channels, the channels are compared; one that does not turn has w 0 and factor 1.
- * Differences are rounded to nine decimals: p·w has an error of 2^-53·p·w. */
+ * Differences are rounded to nine decimals: p·w has an error of 2^-53·p·w. What this may cost is known before, and two
+ * rotations are compared once in a request. */
 #define _GNU_SOURCE /* sincos */
 #include "core/dialects/dialects.h"
 
