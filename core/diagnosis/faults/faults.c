@@ -42,7 +42,8 @@ const struct pe_fault pe_fault_uninitialised = {FAULT_TEXT(
     "uninitialised", "finding", FINDING, 0, "uninitialised memory", "The frequencies look like uninitialised memory.",
     "The frequencies look like uninitialised memory, as of a buffer that was created empty and never filled: `found` "
     "has the pair that cannot be right.")};
-/* Far; nearly the belief; nearly something else; of two matrices; too few numbers; the belief but for single numbers. */
+/* Far; nearly the belief; nearly something else; of two matrices; too few numbers; the belief but for single numbers.
+ */
 static const char *const of_unexplained[] = {
     "No configuration that was tried gives the tensor; `ruled_out` lists the best of each kind.",
     "The tensor is nearly what you believe: the largest error is {nearest.max_error}, at "
