@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE.parent / "http"), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
 
-from proxies import free_port  # noqa: E402
+from proxies import held_port  # noqa: E402
 from s3_store import S3Store  # noqa: E402
 from weights_asking import OTHER, T5, TABLE, file  # noqa: E402
 
@@ -58,8 +58,8 @@ def image():
 class Container:
     """posencd as process 1 on 127.0.0.1 of this machine, so that stores and clients of this process are reached."""
 
-    def __init__(self, image, *flags, memory="512m", options=()):
-        self.port = free_port()
+    def __init__(self, port, image, *flags, memory="512m", options=()):
+        self.port = port
         # The image's own command but for the address.
         self.id = engine("run", "-d", "--no-healthcheck", "--network", "host", "--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges", "--memory", memory,
                          *options, "--entrypoint", "posencd", image, "--host", "127.0.0.1", "--port", str(self.port), *flags).splitlines()[-1]
@@ -94,13 +94,14 @@ class Container:
 
 @contextlib.contextmanager
 def container(image, *flags, **more):
-    one = None
-    try:
-        one = Container(image, *flags, **more)
-        yield one
-    finally:
-        if one:
-            run("engine", "rm", "-f", one.id)
+    with held_port() as port:
+        one = None
+        try:
+            one = Container(port, image, *flags, **more)
+            yield one
+        finally:
+            if one:
+                run("engine", "rm", "-f", one.id)
 
 
 def test_the_image_is_as_the_dockerfile_says(image):

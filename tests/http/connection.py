@@ -1,6 +1,8 @@
 """A client over a plain socket, which sees the bytes on the wire and disconnects as it likes, requests whose contents do not
 matter, and what tests of connections wait for."""
 import concurrent.futures
+import os
+import pathlib
 import re
 import socket
 import struct
@@ -140,6 +142,16 @@ def within(seconds, condition):
 def is_quiet(server):
     """No stream, job or request is left except the one that queries the metrics."""
     return metrics(server, "posenc_streams", "posenc_in_flight_requests", "posenc_queued_jobs", "posenc_busy_workers") == [0, 1, 0, 0]
+
+
+def ports_of(pid):
+    """Those of this machine that a process listens on, by the kernel's table of sockets."""
+    try:
+        own = {os.readlink(path) for path in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
+    except OSError:  # it has ended
+        return set()
+    rows = (line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:])
+    return {int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own}
 
 
 def has_exited(server):

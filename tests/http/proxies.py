@@ -15,6 +15,8 @@ import time
 
 import pytest
 
+from connection import ports_of
+
 DEPLOY = pathlib.Path(__file__).resolve().parent.parent.parent / "deploy"
 TOOLS = DEPLOY.parent / "build/tools"
 ENVIRONMENT = {**os.environ, "LD_LIBRARY_PATH": str(TOOLS / "lib")}
@@ -36,10 +38,14 @@ http {{
 """
 
 
-def free_port():
+@contextlib.contextmanager
+def held_port():
+    """A free port that nobody else is given until the block is left: a socket that does not listen is bound to it. Programs that set
+    SO_REUSEADDR, as all do that are started here, may listen on it nevertheless, end, and listen again."""
     with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+        yield s.getsockname()[1]
 
 
 def find(program, version="-v"):
@@ -117,8 +123,9 @@ def haproxy_balancer(folder, port, upstreams):
 
 
 def haproxy_with(folder, conf):
+    """-dR: without SO_REUSEPORT, by which two HAProxy listen on one port and each gets a part of the connections."""
     (folder / "haproxy.cfg").write_text(conf)
-    return [find("haproxy"), "-db", "-f", str(folder / "haproxy.cfg")]
+    return [find("haproxy"), "-db", "-dR", "-f", str(folder / "haproxy.cfg")]
 
 
 COMMANDS = {"nginx": nginx_command, "haproxy": haproxy_command}
@@ -137,15 +144,16 @@ def start_balancer(name, upstreams):
 
 @contextlib.contextmanager
 def start(name, command_of, upstream):
-    with tempfile.TemporaryDirectory() as folder:
+    with held_port() as port, tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
-        proxy = Proxy(name, folder, free_port())
+        proxy = Proxy(name, folder, port)
         command = command_of(proxy.folder, proxy.port, upstream)
         with open(proxy.folder / ("out.log" if name == "nginx" else "access.log"), "w") as out:
             process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=ENVIRONMENT)
         try:
             wait_for(proxy, process)
             yield proxy
+            assert process.poll() is None, f"{name} has ended by itself: {proxy.log()}"
         finally:
             process.terminate()
             try:
@@ -158,7 +166,7 @@ def start(name, command_of, upstream):
 def wait_for(proxy, process):
     end = time.monotonic() + 90  # Varnish compiles its rules first
     while time.monotonic() < end and process.poll() is None:
-        with contextlib.suppress(OSError), socket.create_connection((proxy.host, proxy.port), timeout=1):
+        if proxy.port in ports_of(process.pid):  # a connection would not tell it from another program that has the port
             return
         time.sleep(0.05)
     raise RuntimeError(f"{proxy.name} does not listen: {proxy.log()}")

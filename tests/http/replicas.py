@@ -9,14 +9,14 @@ import threading
 import time
 
 from conftest import POSENCD, Server, without_posenc
-from proxies import free_port
+from proxies import held_port
 
 DRAIN_DELAY = 3  # more than a balancer's two checks
 
 
 class Replica:
-    def __init__(self, folder, flags, env=None):
-        self.folder, self.env, self.port, self.n_started = folder, env, free_port(), 0
+    def __init__(self, folder, port, flags, env=None):
+        self.folder, self.port, self.env, self.n_started = folder, port, env, 0
         own = pathlib.Path(folder, str(self.port))
         own.mkdir()
         self.flags = [flag.replace("{folder}", str(own)) for flag in flags]
@@ -46,11 +46,11 @@ class Replica:
 @contextlib.contextmanager
 def replicas(*flags, n=3, env=None):
     """{folder} in a flag is each server's own folder, which it finds again when it is restarted."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as ports:
         started = []
         try:
             for _ in range(n):
-                started.append(Replica(folder, flags, env))
+                started.append(Replica(folder, ports.enter_context(held_port()), flags, env))
             yield started
         finally:
             for replica in started:

@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from conftest import ROOT, SANITIZED, Response, start_server
-from proxies import ENVIRONMENT, free_port, start_balancer
+from proxies import ENVIRONMENT, held_port, start_balancer
 from replicas import Load, replicas
 from s3_store import S3Store
 from test_proxies import FLAGS, REQUESTS
-from connection import wait_until
+from connection import ports_of, wait_until
 from weights_asking import TABLE, file, put
 
 DEPLOY = ROOT / "deploy"
@@ -92,22 +92,17 @@ def prometheus(folder, targets):
         text = text.replace(f"posenc-{i + 1}:8080", target)
     (folder / "prometheus.yml").write_text(text)
     (folder / "rules.yml").write_text((DEPLOY / "prometheus/rules.yml").read_text())
-    port, program = free_port(), prometheus_program()
-    with open(folder / "log", "w") as log:
+    program = prometheus_program()
+    with held_port() as port, open(folder / "log", "w") as log:
         process = subprocess.Popen([program, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
                                     f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log, env=ENVIRONMENT)
-    try:
-        end = time.monotonic() + 30
-        while time.monotonic() < end and process.poll() is None:
-            with contextlib.suppress(OSError):
-                if get(port, "/-/ready").status == 200:
-                    break
-            time.sleep(0.1)
-        assert process.poll() is None, (folder / "log").read_text()[-3000:]
-        yield port
-    finally:
-        process.terminate()
-        process.wait(20)
+        try:
+            assert wait_until(lambda: process.poll() is not None or port in ports_of(process.pid) and get(port, "/-/ready").status == 200, 30)
+            assert process.poll() is None, (folder / "log").read_text()[-3000:]
+            yield port
+        finally:
+            process.terminate()
+            process.wait(20)
 
 
 def prometheus_program():

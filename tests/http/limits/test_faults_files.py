@@ -12,7 +12,7 @@ import pytest
 
 from conftest import POSENCD, SANITIZED, START_SECONDS, without_posenc
 from faults import REQUESTS, WEIGHTS, answer_on_new, faulty_server, probe, probe_answer, put
-from connection import Client, wait_until
+from connection import Client, ports_of, wait_until
 from weights_asking import TABLE, file
 
 OTHER = file(table=TABLE + 1)
@@ -140,19 +140,8 @@ class Unheard:
     def __init__(self, stderr, *flags):
         self.process = subprocess.Popen([POSENCD, "--port", "0", *flags], stdout=subprocess.DEVNULL, env=without_posenc(None), **stderr)
         self.host, self.pid = "127.0.0.1", self.process.pid
-        assert wait_until(lambda: self.find_port() is not None, START_SECONDS)
-        self.port = self.find_port()
-
-    def find_port(self):
-        try:
-            links = {os.readlink(path) for path in pathlib.Path(f"/proc/{self.pid}/fd").iterdir()}
-        except OSError:
-            return None
-        for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and f"socket:[{fields[9]}]" in links:
-                return int(fields[1].split(":")[1], 16)
-        return None
+        assert wait_until(lambda: ports_of(self.pid), START_SECONDS)
+        self.port, = ports_of(self.pid)
 
     def check(self, n):
         """Answers n requests, and ends."""

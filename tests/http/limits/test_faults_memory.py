@@ -352,7 +352,8 @@ def is_asleep(server):
 
 def test_silent_connections_while_memory_is_short():
     """The event loop's tables by descriptor have room for all descriptors from the start."""
-    with faulty_server("--io-threads", "1", "--max-connections", "700") as server, contextlib.ExitStack() as clients:
+    patient = ("--header-timeout", "3600", "--connection-timeout", "3600")  # a silent one is not cut off, however long 600 take
+    with faulty_server("--io-threads", "1", "--max-connections", "700", *patient) as server, contextlib.ExitStack() as clients:
         clients.enter_context(Client(server))  # the first of a client takes one for the client
         assert wait_until(lambda: is_asleep(server))
         for _ in range(600):
