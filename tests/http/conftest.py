@@ -28,6 +28,8 @@ ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), *(str(folder) for folder in sorted(HERE.iterdir()) if folder.is_dir())]  # file names are unique
 sys.path.append(str(HERE.parent))  # tests/reference
 
+import stated_work  # noqa: E402
+
 POSENCD = os.environ.get("POSENCD", str(ROOT / "build/posencd"))
 SANITIZED = "POSENC_SANITIZED" in os.environ  # ten times slower and larger: measures of time and memory mean nothing
 KERNELS = os.environ.get("KERNELS", "")  # base, avx2, avx512; "": the machine's best (make test KERNELS=avx2)
@@ -109,6 +111,18 @@ class Server:
             with contextlib.suppress(OSError):  # a thread that has just ended
                 found[stat.parent.name] = int(stat.read_text().split()[0]) / 1e9
         return found
+
+    def processor(self):
+        """Seconds of processor time of all its threads, also of those that have ended."""
+        return stated_work.clock(self.pid)
+
+    def ended(self, seconds):
+        """Its status, once it has ended, within so many seconds by a Stopwatch."""
+        watch = Stopwatch(self)
+        while self.process.poll() is None:
+            assert watch.seconds() < seconds, f"it has not ended after {seconds} s"
+            time.sleep(0.01)
+        return self.process.wait()
 
     def is_alive(self):
         return self.process.poll() is None

@@ -144,6 +144,11 @@ def is_quiet(server):
     return metrics(server, "posenc_streams", "posenc_in_flight_requests", "posenc_queued_jobs", "posenc_busy_workers") == [0, 1, 0, 0]
 
 
+def is_asleep(server):
+    """Every thread waits: what the server had to do for what has arrived is done."""
+    return all(stat.read_text().rpartition(")")[2].split()[0] == "S" for stat in pathlib.Path(f"/proc/{server.pid}/task").glob("*/stat"))
+
+
 def ports_of(pid):
     """Those of this machine that a process listens on, by the kernel's table of sockets."""
     try:

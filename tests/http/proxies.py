@@ -150,6 +150,7 @@ def start(name, command_of, upstream):
         command = command_of(proxy.folder, proxy.port, upstream)
         with open(proxy.folder / ("out.log" if name == "nginx" else "access.log"), "w") as out:
             process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=ENVIRONMENT)
+            proxy.pid = process.pid
         try:
             wait_for(proxy, process)
             yield proxy

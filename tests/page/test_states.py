@@ -155,12 +155,12 @@ def test_a_full_queue_counts_down_and_tries_again(open_page):
             for length in range(3000, 3010):  # one may find the place that an answer has just left
                 page.hash(fragment("table", {"scheme": "alibi", "num_heads": 8, "len": length}))
                 with contextlib.suppress(AssertionError):
-                    page.wait_state("busy", seconds=2)
+                    page.wait_state("busy", seconds=5)
                     break
             seconds = int(page.attribute('figure [data-notice="busy"]', "data-seconds"))
             assert seconds >= 1 and str(seconds) in page.notice("busy")
             assert page.all('figure [data-action="retry"]') and page.all('figure [data-action="stop"]')
-        page.wait_state("ready", seconds=30)
+        page.wait_state("ready")
 
 
 def test_it_tries_five_times_and_stops(quick, open_page, rough):
@@ -169,7 +169,7 @@ def test_it_tries_five_times_and_stops(quick, open_page, rough):
     rough.clear()
     page.hash(fragment("curves", {"scheme": "sinusoidal", "dim": 64, "len": 66}))
     page.wait_state("busy")
-    until(lambda: seen.add(page.attribute('figure [data-notice="busy"]', "data-seconds")) or None in seen, 12, "the end")
+    until(lambda: seen.add(page.attribute('figure [data-notice="busy"]', "data-seconds")) or None in seen, what="the end")
     assert "1" in seen and page.state() == "busy" and page.all('figure [data-action="retry"]')
     assert len(rough.take("asked")) == 6, "once, and five times more"
     time.sleep(3 / quick)
@@ -185,7 +185,7 @@ def test_countdown_goes_down_retry_and_stop(open_page, rough):
     page.hash(fragment("curves", {"scheme": "sinusoidal", "dim": 64, "len": 67}))
     seconds = lambda: page.attribute('figure [data-notice="busy"]', "data-seconds")
     until(lambda: seconds() == "9", what="9 s")
-    until(lambda: seconds() == "7", 4, "7 s")
+    until(lambda: seconds() == "7", what="7 s")
     rough.clear()
     page.hash(fragment("curves", {"scheme": "sinusoidal", "dim": 64, "len": 68}))
     time.sleep(0.3)
@@ -235,7 +235,7 @@ def test_a_server_that_dies_and_comes_back(open_page):
         assert page.notice("away")
         proxy.back = stack.enter_context(start_server())
         for config in "ab":
-            page.wait_state("ready", config, seconds=15)
+            page.wait_state("ready", config)
         with contextlib.suppress(AssertionError):
             first.__exit__(None, None, None)
 

@@ -257,9 +257,9 @@ def test_the_end_of_four_tebibytes_comes_as_fast_as_the_beginning(server):
     assert array["shape"] == [n, 65536] and array["chunks"] == [16, 65536]
     last, times = n // 16 - 1, {}
     for chunk in [0, last] * 5:
-        begun = time.monotonic()
+        begun = server.processor()
         body = get(server, query, f"encoding/{chunk}.0").body
-        times.setdefault(chunk, []).append(time.monotonic() - begun)
+        times.setdefault(chunk, []).append(server.processor() - begun)
     assert len(body) == 4 << 20 and min(times[last]) < 3 * min(times[0]), times
     rows = server.ask(scheme="sinusoidal", dim=65536, offset=n - 16, len=16, format="raw").body
     assert body == rows

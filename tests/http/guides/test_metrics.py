@@ -130,13 +130,14 @@ def moved(server, act, n=1):
     """The increase of one figure by act, once its request is counted: f(name, **labels)."""
     before = Figures(server)
     act()
-    end = time.monotonic() + 10
-    while True:
-        after = Figures(server)
-        # Each look at /metrics is counted itself, after it has been printed.
-        if after("posenc_requests_total") - before("posenc_requests_total") > n or time.monotonic() > end:
-            return lambda name, **labels: after(name, **labels) - before(name, **labels)
-        time.sleep(0.02)
+    after = [before]
+
+    def is_counted():
+        after[0] = Figures(server)  # each look at /metrics is counted itself, after it has been printed
+        return after[0]("posenc_requests_total") - before("posenc_requests_total") > n
+
+    assert wait_until(is_counted)
+    return lambda name, **labels: after[0](name, **labels) - before(name, **labels)
 
 
 @pytest.fixture(scope="module")
@@ -287,9 +288,7 @@ def test_a_client_that_leaves(own):
     gained = moved(own, leave)
     assert gained("posenc_cancelled_total", stage="sending") == gained("posenc_cancelled_total") == 1
     assert 0 < gained("posenc_output_bytes_total", format="raw") < 512 * MEBI
-    end = time.monotonic() + 10
-    while Figures(own)("posenc_streams") and time.monotonic() < end:
-        time.sleep(0.02)
+    assert wait_until(lambda: Figures(own)("posenc_streams") == 0)
     figures = Figures(own)
     assert figures("posenc_streams") == figures("posenc_queued_jobs") == figures("posenc_busy_workers") == 0
 

@@ -1,7 +1,6 @@
 """Full and broken disks under the folder of stored weights, and under the log."""
 import errno
 import os
-import pathlib
 import resource
 import signal
 import subprocess
@@ -10,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import POSENCD, SANITIZED, START_SECONDS, without_posenc
+from conftest import POSENCD, SANITIZED, START_SECONDS, Server, without_posenc
 from faults import REQUESTS, WEIGHTS, answer_on_new, faulty_server, probe, probe_answer, put
 from connection import Client, ports_of, wait_until
 from weights_asking import TABLE, file
@@ -134,7 +133,7 @@ def test_a_disk_that_is_really_full(tmp_path):
 # ---- The log ------------------------------------------------------------------------------------------------------------------
 
 
-class Unheard:
+class Unheard(Server):
     """A server with standard error redirected by the test; its port is read from the system's table of sockets."""
 
     def __init__(self, stderr, *flags):
@@ -149,9 +148,8 @@ class Unheard:
             for _ in range(n):
                 client.send(probe())
                 assert client.answer()[2] == probe_answer().tobytes()
-        before = time.monotonic()
         self.process.terminate()
-        assert self.process.wait(20) == 0 and time.monotonic() - before < 10
+        assert self.ended(10) == 0
 
 
 def close_stderr():

@@ -15,6 +15,7 @@ import time
 
 import pytest
 from conftest import SANITIZED, Stopwatch, slowness, start_server
+from connection import wait_until
 
 LOOP_MS = 8 * slowness()  # of one request from its first byte to the end of its answer
 
@@ -230,7 +231,4 @@ def test_planning_waits_for_the_budget():
         assert answer.status == 503 and "--max-memory" in answer.json()["detail"], answer
         for connection in held:
             connection.close()
-        end = time.monotonic() + 30
-        while (answer := server.post("/attention", projections)).status == 503 and time.monotonic() < end:
-            time.sleep(0.1)
-        assert answer.status == 200
+        assert wait_until(lambda: server.post("/attention", projections).status == 200)

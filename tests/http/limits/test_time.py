@@ -222,7 +222,7 @@ def test_who_shares_the_work_of_a_late_one_gets_an_answer(one_worker):
         expected = alone.answer()[2]
     busy, late, patient = Client(one_worker), Client(one_worker), Client(one_worker)
     busy.send(LONG_ROW())
-    time.sleep(0.1)
+    assert wait_until(lambda: metric(one_worker, "posenc_busy_workers") == 1)
     late.send(with_time(request, 0.2))
     time.sleep(0.05)
     patient.send(request)

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from conftest import SANITIZED, start_server
+from conftest import SANITIZED, Stopwatch, start_server
 from connection import Client, metric, post, within
 
 
@@ -27,17 +27,22 @@ def timing(answer):
 
 
 def timed(server, path, body):
-    """The times that the server reports, and the milliseconds until its first byte."""
+    """The times that the server reports, and the milliseconds until its first byte: all of them, and those of a Stopwatch."""
     connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
     body = body if isinstance(body, bytes) else json.dumps(body).encode()
-    begun = time.monotonic()
+    begun, watch = time.monotonic(), Stopwatch(server)
     connection.request("POST", path, body)
     answer = connection.getresponse()
-    measured = 1000 * (time.monotonic() - begun)
+    measured, undisturbed = 1000 * (time.monotonic() - begun), 1000 * watch.seconds()
     answer.read()
     connection.close()
     assert answer.status == 200
-    return timing(answer), measured
+    return timing(answer), measured, undisturbed
+
+
+def least(name, n, *request):
+    """Of one of the times in n tries: others may have the processor in the middle of it."""
+    return min(timed(*request)[0][name] for _ in range(n))
 
 
 def entropy(n, format_="raw"):
@@ -50,16 +55,16 @@ def entropy(n, format_="raw"):
 @pytest.mark.parametrize("format_", ["raw", "json", "npy"])
 def test_compute_is_what_the_client_waits_for(one_worker, format_):
     body = entropy(4096, format_)
-    took, measured = timed(one_worker, "/attention", body)
+    took, measured, undisturbed = timed(one_worker, "/attention", body)
     assert set(took) == {"queue", "compute", "encode"}
-    assert took["queue"] < measured - took["compute"] + 1 and took["encode"] < 0.05 * measured
-    assert took["compute"] <= measured
+    assert took["queue"] < measured - took["compute"] + 1 and took["compute"] <= measured
     # What is left is the way of 2 MB of body to the server and of the answer back.
-    assert took["compute"] > 0.5 * measured - 30, (took, measured)
+    assert took["compute"] > 0.5 * undisturbed - 30, (took, undisturbed)
+    assert min(took["encode"], least("encode", 2, one_worker, "/attention", body)) < 0.05 * undisturbed
 
 
 def test_compute_grows_with_the_work(one_worker):
-    small, large = (timed(one_worker, "/attention", entropy(n))[0]["compute"] for n in (512, 4096))
+    small, large = (least("compute", 3, one_worker, "/attention", entropy(n)) for n in (512, 4096))
     assert large > 4 * small  # 64 times the products, 8 times the numbers to read
 
 
@@ -81,13 +86,13 @@ def test_queue_is_the_wait_for_the_worker(one_worker):
             while slow.is_alive() and "posenc_busy_workers 1\n" not in one_worker.get("/metrics").body.decode():
                 time.sleep(0.002)
             begun = time.monotonic()
-            took, measured = timed(one_worker, "/encode", request)
+            took, measured, undisturbed = timed(one_worker, "/encode", request)
             slow.join()
             if ended[-1] > begun + 0.02:  # else the worker was done too early to tell
                 break
         assert took["queue"] > 1, took
         assert took["queue"] <= measured
-        assert took["queue"] > 0.5 * measured - 30, (took, measured)
+        assert took["queue"] > 0.5 * undisturbed - 30, (took, undisturbed)
 
 
 @pytest.mark.skipif(SANITIZED, reason="measures time")
@@ -98,14 +103,15 @@ def test_what_is_made_as_quickly_as_sent_does_not_wait(one_worker):
         other.send(post(json.dumps({"scheme": "none", "q": drawn, "k": {**drawn, "seed": 8}, "outputs": ["row_entropy"], "format": "raw"}).encode(), "/attention"))
         within(60, lambda: metric(one_worker, "posenc_busy_workers") == 1)
         for request in ({"scheme": "alibi", "len": 256, "num_heads": 4, "format": "raw"}, {"scheme": "sinusoidal", "len": 2048, "dim": 128, "format": "raw"}):
-            took, measured = timed(one_worker, "/encode", request)
-            assert took["queue"] < 1 and took["compute"] <= measured, took
+            took, measured, _ = timed(one_worker, "/encode", request)
+            assert took["compute"] <= measured, took
+            assert min(took["queue"], least("queue", 4, one_worker, "/encode", request)) < 1
         assert metric(one_worker, "posenc_busy_workers") == 1
     within(60, lambda: metric(one_worker, "posenc_busy_workers") == 0)
 
 
 def test_a_light_answer_does_not_wait(one_worker):
-    took, measured = timed(one_worker, "/encode", {"scheme": "rope", "len": 8, "head_dim": 16})
+    took, measured, _ = timed(one_worker, "/encode", {"scheme": "rope", "len": 8, "head_dim": 16})
     assert set(took) == {"queue", "compute", "encode"} and took["queue"] == 0
     assert 0 < took["compute"] + took["encode"] <= measured
 
@@ -113,9 +119,9 @@ def test_a_light_answer_does_not_wait(one_worker):
 def test_json_is_writing(one_worker):
     """A quick scheme as JSON: most of the time goes into the numbers' text."""
     for n in (4, 256):  # made in place; one piece of a worker's
-        took, _ = timed(one_worker, "/encode", {"scheme": "rope", "len": n, "head_dim": 64, "outputs": ["cos"]})
+        took, _, _ = timed(one_worker, "/encode", {"scheme": "rope", "len": n, "head_dim": 64, "outputs": ["cos"]})
         assert took["encode"] > 0, n
-    raw, _ = timed(one_worker, "/encode", {"scheme": "rope", "len": 256, "head_dim": 64, "outputs": ["cos"], "format": "raw"})
+    raw, _, _ = timed(one_worker, "/encode", {"scheme": "rope", "len": 256, "head_dim": 64, "outputs": ["cos"], "format": "raw"})
     assert raw["encode"] == 0
 
 
@@ -123,7 +129,7 @@ def test_json_is_writing(one_worker):
 def test_a_long_stream_says_only_what_is_over(one_worker, format_):
     """Sixteen megabytes, thirty pieces: not over before the first byte."""
     request = {"scheme": "sinusoidal", "len": 8192, "dim": 512, "format": format_}
-    took, _ = timed(one_worker, "/encode", request)
+    took, _, _ = timed(one_worker, "/encode", request)
     waits = format_ == "json"  # for a worker; bytes are made as quickly as sent
     assert set(took) == {"queue"} and (took["queue"] > 0) == waits or SANITIZED
 

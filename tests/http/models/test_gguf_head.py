@@ -2,7 +2,6 @@
 converter writes them, cut everywhere, and lies."""
 import json
 import struct
-import time
 
 import numpy as np
 import pytest
@@ -212,10 +211,9 @@ def test_a_large_head_is_quick_and_small(server):
     tokens = [("tokenizer.ggml.tokens", "string[]", ["token"] * 1000000)]
     many = [(f"llama.rope.k{i}", "u32", i) for i in range(60000)]
     for file in (head(SMALL + tokens), head(SMALL + many)):
-        before = server.memory("VmHWM")
-        start = time.monotonic()
+        before, worked = server.memory("VmHWM"), server.processor()
         answered(server, file)
-        assert time.monotonic() - start < 5
+        assert server.processor() - worked < 5
         assert server.memory("VmHWM") - before < 3 * len(file) + (8 << 20)
 
 

@@ -3,11 +3,11 @@ import contextlib
 import json
 import subprocess
 import threading
-import time
 
 import pytest
 
 from conftest import POSENCD, start_server, without_posenc
+from connection import wait_until
 from s3_store import S3Store
 from weights_asking import OTHER, T5, TABLE, file, put, tag
 
@@ -102,10 +102,7 @@ def test_a_blob_stored_again_is_new(s3, server):
     results = []
     running = threading.Thread(target=lambda: results.append(sweep(s3)))
     running.start()
-    end = time.monotonic() + 20
-    while [method for method, _ in s3.seen].count("HEAD") == n_heads:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    assert wait_until(lambda: [method for method, _ in s3.seen].count("HEAD") > n_heads)
     put(server, "again", body)
     running.join()
     assert results[0].returncode == 0 and "0 of 1 blobs removed" in results[0].stdout, results
@@ -132,10 +129,7 @@ def sweeping(s3, method, path):
     results = []
     running = threading.Thread(target=lambda: results.append(sweep(s3)))
     running.start()
-    end = time.monotonic() + 20
-    while not any(each == method and where.endswith(path) for each, where in s3.seen):
-        assert time.monotonic() < end, s3.seen
-        time.sleep(0.01)
+    assert wait_until(lambda: any(each == method and where.endswith(path) for each, where in s3.seen)), s3.seen
     yield results
     running.join()
 
@@ -203,10 +197,7 @@ def test_a_blob_that_goes_while_its_name_is_written(s3, server):
     s3.fault(method="PUT", path="/names/t", delay=0.5)
     storing = threading.Thread(target=lambda: put(server, "t", body))
     storing.start()
-    end = time.monotonic() + 20
-    while ("PUT", "/weights/team/a/names/t") not in s3.seen:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    assert wait_until(lambda: ("PUT", "/weights/team/a/names/t") in s3.seen)
     s3.objects.pop(key(body))
     storing.join()
     assert s3.objects[key(body)] == body

@@ -7,13 +7,12 @@ import json
 import os
 import signal
 import struct
-import time
 
 import numpy as np
 import pytest
 
 from conftest import POSENCD, start_server
-from connection import at_once
+from connection import at_once, wait_until
 from tensors import encode, npy
 from weights_asking import OTHER, RNG, T5, TABLE, clean, file, put, tag  # noqa: F401 - clean is a fixture
 
@@ -225,10 +224,7 @@ def test_a_folder_outlives_the_server(tmp_path):
 def hang_up(server, done):
     """Sends SIGHUP and waits until the server shows the expected state."""
     server.process.send_signal(signal.SIGHUP)
-    end = time.monotonic() + 20
-    while not done() and time.monotonic() < end:
-        time.sleep(0.02)
-    assert done(), server.stderr_text()[-3000:]
+    assert wait_until(done), server.stderr_text()[-3000:]
 
 
 def stored_names(server):

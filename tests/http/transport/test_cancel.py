@@ -78,7 +78,7 @@ class Watch:
         lines = self.client.answer()[2].decode().splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(names))
 
-    def wait(self, condition, seconds=20):
+    def wait(self, condition, seconds=60):
         """How long that took the server; None: longer than so many seconds of the clock."""
         watch, end = Stopwatch(self.server), time.monotonic() + seconds
         while not condition(self):

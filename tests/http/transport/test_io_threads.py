@@ -185,7 +185,7 @@ def test_drain_seconds_cut_all():
             client.send(post(MEDIUM))
             client.head()
         os.kill(server.pid, signal.SIGTERM)
-        assert server.process.wait(timeout=20) == 0
+        assert server.ended(20) == 0
         assert f"cutting {2 * N} connections" in server.stderr_text()
 
 
@@ -193,11 +193,11 @@ def test_a_second_signal_ends_all():
     with start_server("--io-threads", str(N)) as server, clients(server, N) as three:
         for client in three:
             client.send(post(MEDIUM)[:-1])
-        time.sleep(0.1)
+        assert wait_until(lambda: metric(server, "posenc_in_flight_requests") == N + 1)
         os.kill(server.pid, signal.SIGTERM)
         assert wait_until(lambda: "draining" in server.stderr_text())
         os.kill(server.pid, signal.SIGTERM)
-        assert server.process.wait(timeout=5) == 128 + signal.SIGTERM
+        assert server.ended(5) == 128 + signal.SIGTERM
 
 
 # ---- The option --------------------------------------------------------------------------------------------------------

@@ -226,7 +226,7 @@ def test_those_who_follow_in_vain_keep_to_the_queue():
         request = post_bytes(b'{"scheme":"t5","num_heads":64,"len":400,"weights":"w","format":"png"}')
         blocker = Client(server)
         blocker.send(get(PICTURE.replace("dim=1000", "dim=3999")))
-        time.sleep(0.05)
+        assert wait_until(lambda: metric(server, "posenc_busy_workers") == 1)
         answers = at_once(server, [request] * 30)
         blocker.__exit__()
         refused = [json.loads(body) for status, _, body in answers if status == 503]

@@ -9,11 +9,11 @@ import http.client
 import re
 import socket
 import threading
-import time
 
 import pytest
 
 from conftest import SANITIZED, start_server
+from connection import wait_until
 from proxies import start_proxy
 
 HIDDEN = b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: smuggled\r\n"
@@ -189,9 +189,7 @@ def pair(request):
 
 def agree(server, proxy):
     """The log lines of both are written a moment after the answers."""
-    end = time.monotonic() + 5
-    while time.monotonic() < end and n_served(server) != proxy.n_forwarded():
-        time.sleep(0.02)
+    wait_until(lambda: n_served(server) == proxy.n_forwarded(), 5)
     return n_served(server), proxy.n_forwarded()
 
 

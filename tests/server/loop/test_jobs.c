@@ -99,7 +99,7 @@ TEST(test_a_short_job_of_another_client_does_not_wait_for_long_ones)
     submit(&one, 2, 1);
     run_until(5);
     assert_int_equal(place_of(&one), 0);
-    assert_true(one.job.queue_ns < 400 * CLOCK_MS);
+    assert_true(one.job.queue_ns < many[0].job.work_ns); /* a turn or two */
     assert_true(jobs_figures().n_yields > n_yields + 20);
     assert_int_equal(most_computing, 1);
     end();
