@@ -8,7 +8,7 @@ import pytest
 import test_fairness
 from asking import metric
 from conftest import SANITIZED, slowness
-from connection import Client, get, wait_until
+from connection import UNHURRIED, Client, get, wait_until
 from token_files import bearer, token_server
 
 LINES = ["few few-token-0123456 read requests=5/h", "spent spent-token-0123456 read requests=5/h", "quick quick-token-0123456 read requests=20/s", "busy busy-token-0123456 read work=0.2/m", "long long-token-0123456 read streams=2", "study study-token-0123456 read work=0.2/m", "free free-token-0123456 read", "other other-token-0123456 read"]
@@ -113,7 +113,7 @@ def test_what_is_refused_is_not_freed_on_the_loop():
     """A plan of 160 MB, computed by a worker and then over the quota of streams: freeing it took the loop 13 ms."""
     body = b'{"scheme":"sinusoidal","dim":64,"format":"raw","positions":[' + b"0," * 14999999 + b"0]}"
     headers = {**token_of("one"), "Content-Type": "application/json"}
-    with token_server(["one one-token-0123456 read streams=1"], "--workers", "1", "--io-threads", "1", "--send-timeout", "600") as server:
+    with token_server(["one one-token-0123456 read streams=1"], "--workers", "1", "--io-threads", "1", *UNHURRIED) as server:
         held, big = (http.client.HTTPConnection(server.host, server.port, timeout=60) for _ in range(2))
         held.request("GET", LONG, headers=token_of("one"))
         assert held.getresponse().status == 200

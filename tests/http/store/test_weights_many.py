@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conftest import SANITIZED, start_server
-from connection import Client, get, metric, post, wait_until
+from connection import UNHURRIED, Client, get, metric, post, wait_until
 from weights_asking import file, named, put
 
 MIB = 1 << 20
@@ -75,7 +75,7 @@ def description(body):
 @pytest.mark.skipif(SANITIZED, reason="memory means nothing here")
 def test_lists_left_unread_take_no_memory():
     """30 readers of a list of 6 MB: each holds only pieces, and these are reserved from --max-memory."""
-    with start_server("--workers", "2") as server, contextlib.ExitStack() as stack:
+    with start_server("--workers", "2", *UNHURRIED) as server, contextlib.ExitStack() as stack:
         for i in range(12):
             put(server, f"copy{i}", MANY)
         length = len(server.get("/weights").body)
