@@ -166,7 +166,9 @@ static void set_scale(struct pe_plan *plan)
     const struct pe_attend *attend = plan->scheme->attend;
     double usual =
         attend && attend->softmax_scale ? attend->softmax_scale(plan, t->head_dim) : 1 / sqrt((double)t->head_dim);
-    if (isnan(t->fields.softmax_scale) && !pe_attention_is_linear(t))
+    if (pe_attention_is_linear(t))
+        t->fields.softmax_scale = PE_UNSET;
+    else if (isnan(t->fields.softmax_scale))
         t->fields.softmax_scale = usual;
     t->scale = isnan(t->fields.softmax_scale) ? 1 : t->fields.softmax_scale;
     t->bias_factor = attend && attend->bias_is_scaled && attend->bias_is_scaled(plan) ? t->scale : 1;

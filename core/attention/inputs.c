@@ -369,7 +369,10 @@ enum pe_status pe_attention_open(struct pe_plan *plan, const struct pe_request *
     t->wants_output = asks_for(request, "output");
     enum pe_status status =
         pe_params_read(pe_attention_params, &t->fields, request->fields, request->n_fields, taken, "", err);
-    return status ? status : pe_query_scale_read(&t->fields.query_scale, request->fields, request->n_fields, err);
+    if (status || pe_attention_is_linear(t)) /* what a model gives for its scores is not used */
+        return status;
+    status = pe_query_scale_read(&t->fields.query_scale, request->fields, request->n_fields, err);
+    return status ? status : pe_model_check_scores(plan->inheritance, err);
 }
 
 enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,

@@ -280,6 +280,7 @@ static enum pe_status inherit(struct pe_inheritance *in, const struct pe_request
     in->n = in->n_own = in->n_inherited = 0; /* the rest, 30 KiB, is not cleared, because it is written before use */
     in->scheme = NULL;
     in->preset = NULL;
+    pe_model_fields_clear(&in->model);
     if (request->n_fields > PE_FIELDS_MAX)
         return pe_fail(err, "", "the request has %zu fields; allowed: at most %d", request->n_fields, PE_FIELDS_MAX);
     enum pe_status status = read_model(in, request, &model, err);
@@ -296,6 +297,24 @@ enum pe_status pe_inherit(struct pe_inheritance *in, const struct pe_request *re
 enum pe_status pe_inherit_whole(struct pe_inheritance *in, const struct pe_request *request, struct pe_failure *err)
 {
     return inherit(in, request, true, err);
+}
+
+/* ---- What is known of scores ---- */
+
+void pe_model_fields_clear(struct pe_model_fields *out)
+{
+    out->n = out->scores.n_notes = 0;
+    out->scores.refusal.status = PE_OK;
+    out->scores.sinks = NULL;
+}
+
+enum pe_status pe_model_check_scores(const struct pe_inheritance *in, struct pe_failure *err)
+{
+    const struct pe_failure *refusal = &in->model.scores.refusal;
+    if (!refusal->status || pe_field_find(in->fields, in->n_own, "softmax_scale"))
+        return PE_OK;
+    *err = *refusal;
+    return err->status;
 }
 
 /* ---- Errors about what is inherited ---- */

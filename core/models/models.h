@@ -11,6 +11,19 @@ enum { PE_MODEL_FIELDS_MAX = 32, PE_MODEL_NUMBERS_MAX = 1024 };
 extern const struct pe_preset pe_preset_rows[];
 extern const size_t pe_n_preset_rows;
 
+/* What is known of a model's scores beside their fields, which are softmax_scale, softcap and query_scale. */
+enum { PE_SCORE_NOTES_MAX = 2 };
+struct pe_model_scores {
+    struct pe_failure refusal;             /* of a request for scores that states no softmax_scale; PE_OK: none */
+    char notes[PE_SCORE_NOTES_MAX][PE_DETAIL_MAX];
+    size_t n_notes;
+    const char *sinks; /* the tensor of learned sinks, below a layer; NULL: there are none */
+    struct pe_field query_scale[3];        /* of the object `query_scale` */
+};
+
+/* The fields of a model that only scores have, "a|b". */
+#define PE_SCORE_FIELDS "softmax_scale|softcap|query_scale"
+
 /* Fields read out of a config, with the storage that some of them point to. Strings and lists are borrowed from the
  * config, or are those of its model_type's row. */
 struct pe_model_fields {
@@ -18,7 +31,11 @@ struct pe_model_fields {
     size_t n;
     struct pe_field scaling[PE_MODEL_FIELDS_MAX]; /* of the object `scaling` */
     double numbers[PE_MODEL_NUMBERS_MAX];         /* storage of computed lists */
+    struct pe_model_scores scores;
 };
+
+/* Empties out, before a model is read. */
+void pe_model_fields_clear(struct pe_model_fields *out);
 
 /* What the request states beside the config. */
 struct pe_hf_asked {
@@ -104,6 +121,9 @@ struct pe_inheritance {
 
 /* Finds the scheme and merges the fields. A scheme is required, from the request or from the model it names. */
 enum pe_status pe_inherit(struct pe_inheritance *out, const struct pe_request *request, struct pe_failure *err);
+
+/* Fails if this request asks for scores that its model refuses, and states no softmax_scale itself. */
+enum pe_status pe_model_check_scores(const struct pe_inheritance *in, struct pe_failure *err);
 
 /* The same, also with the fields that this request does not use and another one may: rules of segments, a window. */
 enum pe_status pe_inherit_whole(struct pe_inheritance *out, const struct pe_request *request, struct pe_failure *err);

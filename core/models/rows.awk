@@ -7,7 +7,7 @@ BEGIN {
     needed["presets"] = "label source certainty"
     keys["types"] = "aliases kind fields gives ignores reads refuses needs inner inner_type without layers none none_if " \
                     "mixed period masks extra_rows row_offset first layout channels position_style head_dim base " \
-                    "local_base rope_if form buckets distance interpolate positions traits source certainty"
+                    "local_base rope_if form buckets distance interpolate positions scale cap sinks traits source certainty"
     needed["types"] = "kind source certainty"
     split("checkpoint:PE_SEEN_CHECKPOINT|class default:PE_CLASS_DEFAULT|unverified:PE_UNVERIFIED", pairs, "|")
     for (i in pairs) {
@@ -243,6 +243,7 @@ function begin_types(    text, part) {
     only["layout"] = only["channels"] = only["position_style"] = only["head_dim"] = only["base"] = "rope"
     only["local_base"] = only["rope_if"] = only["mixed"] = only["period"] = only["none_if"] = "rope"
     only["none"] = "rope none"
+    scale = "^(usual(\\*[0-9.]+)?|magnitude|other|none|[0-9.]+|([a-z_]+\\.)?[a-z_]+(\\^-?[0-9.]+)?)$"
 }
 
 function all_of(words,    word, out) {
@@ -279,6 +280,9 @@ function print_fields(key,    n, words) {
 function print_type_key(key, text, at) {
     if (key in only && !is_among(only[key], value["kind"]))
         fail(at, key " of \"" name "\" means nothing for kind " value["kind"] ", only for " only[key])
+    if (key == "scale" && text !~ scale)
+        fail(at, "scale of \"" name "\" is \"" text "\"; allowed: usual, usual*1.5, magnitude, other, none, a number, " \
+                 "field, object.field, field^-0.5")
     if (key == "fields" || key == "gives")
         print_fields(key)
     else if (key == "traits")

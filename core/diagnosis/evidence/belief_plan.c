@@ -232,25 +232,6 @@ struct pe_plan *pe_belief_try(struct pe_diagnosis *d, uint64_t n)
     return status ? NULL : plan;
 }
 
-/* A scaling may multiply the softmax scale, as DeepSeek's does. /attention leaves that to its client; a map that a
- * model computed has it, so it is believed where the request states no scale. */
-static enum pe_status scale_as_model(struct pe_diagnosis *d, struct pe_failure *err)
-{
-    struct pe_belief *b = &d->belief;
-    const struct pe_value *config = pe_plan_config(b->plan);
-    const struct pe_value *scale = pe_field_find(config->object.fields, config->object.n, "softmax_scale"),
-                          *scaling = pe_field_find(config->object.fields, config->object.n, "scaling");
-    const struct pe_value *factor =
-        scaling ? pe_field_find(scaling->object.fields, scaling->object.n, "softmax_scale_factor") : NULL;
-    if (d->evidence.kind->id != PE_OF_MAPS || pe_belief_states(d, "softmax_scale") || !scale || !factor ||
-        factor->kind != PE_REAL)
-        return PE_OK;
-    pe_belief_set(d, "softmax_scale", (struct pe_value){.kind = PE_REAL, .real = scale->real * factor->real});
-    pe_plan_free(b->plan);
-    b->plan = NULL;
-    return plan_given(d, &b->plan, err);
-}
-
 /* Tables over a grid, [height, width, columns], are rows of one sequence. */
 static void fold_grid(struct pe_diagnosis *d)
 {
@@ -265,8 +246,6 @@ enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_failure *err)
     struct pe_edit none;
     struct pe_belief *b = &d->belief;
     enum pe_status status = plan_given(d, &b->plan, err);
-    if (!status)
-        status = scale_as_model(d, err);
     if (!status)
         fold_grid(d);
     if (!status)

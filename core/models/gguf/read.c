@@ -89,7 +89,7 @@ static enum pe_status is_finetuned(struct pe_gguf_reader *r, bool *finetuned)
 static enum pe_status read_kind(struct pe_gguf_reader *r, unsigned kind)
 {
     bool turns;
-    r->out->n = 0;
+    pe_model_fields_clear(r->out);
     if (is_finetuned(r, &turns))
         return r->err->status;
     if (!turns || kind & PE_GGUF_STILL || r->row->kind == PE_GGUF_NONE) {
@@ -184,7 +184,7 @@ static struct pe_gguf_reader *reader_new(struct pe_model_fields *out, struct pe_
     if (r) {
         r->out = out;
         r->err = err;
-        out->n = 0;
+        pe_model_fields_clear(out);
     }
     return r;
 }

@@ -84,7 +84,7 @@ static enum pe_status put_buckets(struct pe_hf_reader *r, const char *head_dim_n
                      row->distance ? row->distance : "relative_attention_max_distance", bidirectional);
 }
 
-/* T5's logits are not scaled. A config of one stack has is_decoder, a config of both has is_encoder_decoder. */
+/* A config of one stack has is_decoder, a config of both has is_encoder_decoder. */
 enum pe_status pe_hf_t5(struct pe_hf_reader *r)
 {
     bool decoder = false, both = false;
@@ -97,7 +97,6 @@ enum pe_status pe_hf_t5(struct pe_hf_reader *r)
         decoder = decoder && !both;
     if (!status)
         status = put_buckets(r, "d_kv", !decoder);
-    pe_hf_put_number(r->out, "softmax_scale", 1);
     return status;
 }
 

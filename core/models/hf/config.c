@@ -190,6 +190,7 @@ static enum pe_status find_model(struct pe_hf_reader *r, const struct pe_hf_aske
         return r->err->status;
     bool is_other = r->model && r->model->kind == PE_HF_OTHER;
     bool has_row = r->model && !is_other && r->model->kind != PE_HF_NESTED;
+    r->class = r->model;
     if (!has_row && asked->scheme)
         return read_as_told(r, asked);
     if (!has_row)
@@ -274,7 +275,8 @@ static enum pe_status read_layers(struct pe_hf_reader *r)
     enum pe_status status = pe_hf_layer_check(r, &has_positions);
     if (status)
         return status;
-    return has_positions ? read_kind(r) : pe_hf_nothing(r);
+    status = has_positions ? read_kind(r) : pe_hf_nothing(r);
+    return status ? status : pe_hf_scores(r);
 }
 
 enum pe_status pe_hf_config_read(const struct pe_value *config, const struct pe_hf_asked *asked,
@@ -309,7 +311,7 @@ static enum pe_status read_one(const struct pe_value *config, const struct pe_hf
                                struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_failure *err)
 {
     struct pe_hf_reader r = reader_of(config, asked, out, marks, err);
-    out->n = 0;
+    pe_model_fields_clear(out);
     pe_hf_mark_seen(marks, config, r.config.at);
     enum pe_status status = descend(&r);
     if (!status)
@@ -389,7 +391,7 @@ enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const str
 {
     struct pe_hf_layers here, *layers = marks ? &marks->layers : &here;
     struct pe_hf_asked named = *asked;
-    out->n = 0;
+    pe_model_fields_clear(out);
     if (config->kind != PE_OBJECT)
         return pe_fail(err, "/hf_config", "hf_config is not an object; allowed: a model's config.json as an object");
     enum pe_status status = list_layers(config, asked, out, NULL, layers, err);

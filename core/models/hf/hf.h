@@ -95,6 +95,7 @@ struct pe_hf_model {
     int64_t extra_rows, row_offset, first; /* PE_HF_AFTER_PADDING: pad_token_id + 1 */
     const char *layout, *channels, *position_style, *head_dim, *base, *local_base, *rope_if;
     const char *form, *buckets, *distance, *interpolate, *positions;
+    const char *scale, *cap, *sinks; /* of scores; scale NULL: the attention code was not read */
     const char *source; /* files and symbols, below transformers' models/ */
     enum pe_certainty certainty;
 
@@ -109,6 +110,7 @@ struct pe_hf_model {
     enum pe_status (*scaling)(struct pe_hf_reader *r, const char **type);  /* the meaning of a type; NULL: all is put */
     void (*scaled)(struct pe_hf_reader *r, const char *type, size_t *n);   /* adds fields of scaling */
     enum pe_status (*then)(struct pe_hf_reader *r);                        /* adds fields after those of the kind */
+    enum pe_status (*scores)(struct pe_hf_reader *r);                      /* … after scale and cap */
 };
 
 enum { PE_HF_AFTER_PADDING = -1 };
@@ -142,6 +144,7 @@ struct pe_hf_reader {
     struct pe_hf_place base;         /* … whose rope_theta counts, also where the layers have no scaling */
     const char *model_type;          /* "" if not given */
     const struct pe_hf_model *model; /* never NULL */
+    const struct pe_hf_model *class; /* the row of model_type, also where the request states the scheme; NULL: none */
     const char *layer_type;          /* NULL: not given */
     bool is_told;                    /* the request states the scheme, because the model_type has no row … */
     bool says_channels;              /* … and the axis of each pair of channels */
@@ -227,6 +230,12 @@ void pe_hf_give(struct pe_hf_reader *r); /* what the row gives */
 
 /* num_heads, and head_dim: under one of names (NULL: none), else the width divided by the heads. */
 enum pe_status pe_hf_put_heads(struct pe_hf_reader *r, const char *head_dim_names);
+
+/* scores.c: softmax_scale, softcap and query_scale, and what is known of scores beside them. */
+enum pe_status pe_hf_scores(struct pe_hf_reader *r);
+bool pe_hf_has_magnitude(const struct pe_hf_reader *r); /* does its code multiply scores by YaRN's magnitude squared? */
+void pe_hf_put_scale(struct pe_hf_reader *r, double scale);
+char *pe_hf_note(struct pe_hf_reader *r); /* [PE_DETAIL_MAX]: room for one more sentence of the answer */
 
 /* ---- The rules ---- */
 
@@ -328,6 +337,10 @@ bool pe_hf_first_of_period(int64_t layer, int64_t n_layers, int64_t period);
 bool pe_hf_counted_back(int64_t layer, int64_t n_layers, int64_t period);
 bool pe_hf_and_first_layer(int64_t layer, int64_t n_layers, int64_t period);
 bool pe_hf_and_last_layer(int64_t layer, int64_t n_layers, int64_t period);
+enum pe_status pe_hf_gpt2_flags(struct pe_hf_reader *r);
+enum pe_status pe_hf_temperature(struct pe_hf_reader *r);
+enum pe_status pe_hf_llama_4_beta(struct pe_hf_reader *r);
+enum pe_status pe_hf_magnitude_differs(struct pe_hf_reader *r);
 const char *pe_hf_by_compress_ratio(const struct pe_reals *ratios, int64_t layer);
 enum pe_status pe_hf_yarn_is_longrope(struct pe_hf_reader *r, const char **type);
 enum pe_status pe_hf_yarn_is_another(struct pe_hf_reader *r, const char **type);

@@ -53,3 +53,9 @@ TRAIT(scaling, alpha_is_ntk, "; dynamic with alpha is ntk",
 TRAIT(scaled, yarn_unscaled, "; attention_factor of yarn 1",
       "deepseek_v4/configuration_deepseek_v4.py: DeepseekV4Config.__post_init__")
 TRAIT(then, table_scaled, "; tables scaled", "layoutlmv3/modeling_layoutlmv3.py")
+TRAIT(scores, gpt2_flags, ", unscaled or by layer if flags say so", "gpt2/modeling_gpt2.py: GPT2Attention.__init__")
+TRAIT(scores, temperature, ", queries of layers without positions by `floor_scale`, `attn_scale`",
+      "llama4/modeling_llama4.py: Llama4TextAttention.forward")
+TRAIT(scores, llama_4_beta, ", queries by `llama_4_scaling_beta`",
+      "ministral3/modeling_ministral3.py: get_llama_4_attn_scale")
+TRAIT(scores, magnitude_differs, ", not m^2 as by the vendor", "deepseek_v2/modular_deepseek_v2.py: DeepseekV2Attention")

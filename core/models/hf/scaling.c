@@ -120,8 +120,7 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
     pass_fields(r, rule->has_whole_head, &n);
     if (r->model->scaled)
         r->model->scaled(r, type, &n);
-    /* Only latent attention multiplies the softmax scale by m(s, mscale_all_dim)^2. */
-    if (!r->is_told && pe_hf_says(&r->rope, "mscale_all_dim") && !pe_hf_find(&r->config, "qk_rope_head_dim") &&
+    if (!r->is_told && pe_hf_says(&r->rope, "mscale_all_dim") && !pe_hf_has_magnitude(r) &&
         !pe_hf_says(&r->rope, "softmax_scale_factor"))
         pe_hf_add(r, &n, "softmax_scale_factor", (struct pe_value){.kind = PE_REAL, .real = 1});
     const struct pe_field *share = pe_hf_find(&r->config, "partial_rotary_factor");

@@ -183,7 +183,7 @@ enum pe_status pe_said_read(const struct pe_value *said, const char *layer_type,
                             size_t n_beside, struct pe_model_fields *out, struct pe_failure *err)
 {
     struct pe_hearing h = {.layer_type = layer_type, .beside = beside, .n_beside = n_beside, .out = out, .err = err};
-    out->n = 0;
+    pe_model_fields_clear(out);
     enum pe_status status = open_said(said, &h.target, &h.value, err);
     if (status)
         return status;

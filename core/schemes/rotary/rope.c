@@ -80,4 +80,5 @@ const struct pe_scheme pe_scheme_rope = {
     .fill = pe_rotary_fill,
     .dtype = pe_rotary_dtype,
     .rotate = pe_rotary_rotate,
+    .attend = &pe_rotary_attend,
 };

@@ -9,6 +9,7 @@
  * to (struct pe_rotary_resolved; rotary_resolve.c) → the tables (struct pe_rotary; rotary_tables.c). Then the config
  * gets the resolved values, for the answer to show. */
 #include "core/schemes/rotary/rotary.h"
+#include "core/attend.h"
 
 #include <stdlib.h>
 
@@ -102,6 +103,18 @@ void pe_rotary_drop(struct pe_plan *plan)
     }
     free(r);
 }
+
+/* ---- Attention ---- */
+
+/* DeepSeek's models multiply the softmax scale by the square of YaRN's magnitude. */
+static double softmax_scale(const struct pe_plan *plan, size_t head_dim)
+{
+    const struct pe_rotary_fields *c = plan->config;
+    double factor = c->scaling.softmax_scale_factor;
+    return (isnan(factor) ? 1 : factor) / sqrt((double)head_dim);
+}
+
+const struct pe_attend pe_rotary_attend = {.softmax_scale = softmax_scale};
 
 /* ---- Columns ---- */
 

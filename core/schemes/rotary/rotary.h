@@ -204,6 +204,7 @@ void pe_rotary_rotate(const struct pe_plan *plan, struct pe_rotation *rotation, 
  * the length of the sequence and states none. NULL: there is none; other schemes, too. */
 const struct pe_field *pe_rotary_lengthless(const struct pe_plan *plan);
 
+extern const struct pe_attend pe_rotary_attend; /* the default of softmax_scale */
 extern const struct pe_input_row pe_rotary_inputs[];
 
 #endif

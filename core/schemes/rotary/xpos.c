@@ -181,5 +181,6 @@ const struct pe_scheme pe_scheme_xpos = {
     .fill = xpos_fill,
     .dtype = pe_rotary_dtype,
     .rotate = pe_rotary_rotate,
+    .attend = &pe_rotary_attend,
     .magnitude = magnitude,
 };

@@ -104,7 +104,7 @@ static const struct pe_param middle[] = {
     REAL(attention_factor, PE_UNSET, 1e-6, 1e6, "attention factor", "factor on cos and sin; default {factors}; else 1",
          .usual = {0.5, 2}),
     REAL(softmax_scale_factor, PE_UNSET, 1e-9, 1e9, "softmax scale factor",
-         "the factor by which such models also multiply the softmax scale; it is reported but not applied; default for "
+         "the factor by which such models multiply the softmax scale, whose default has it; default for "
          "yarn with mscale_all_dim: m(factor, mscale_all_dim)^2 (DeepSeek-V3: 1.87385)",
          .usual = {0.5, 2}),
     REAL(rope_theta, PE_UNSET, 1e-3, 1e12, "wavelength base", "the base, if a pasted object has it",
