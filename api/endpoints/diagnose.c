@@ -207,6 +207,7 @@ const struct pe_member api_check_members[] = {
     {.name = "verdict", .words = verdicts},
     {.name = "findings", .types = "array", .items = "object", .members = pe_finding_members},
     {.name = "max_error", .types = "number|null", .summary = "of the numbers believed"},
+    {.name = "notes", .types = "array", .summary = "as in /diagnose", .is_optional = true},
     {.name = NULL},
 };
 
@@ -238,7 +239,8 @@ static struct api_reply *check_build(struct api_request *request)
     if (!diagnose(request, &diagnosis))
         return NULL;
     const struct pe_value *answer = pe_diagnosis_answer(diagnosis), null = {.kind = PE_NULL};
-    const struct pe_value *error = member_of(member_of(answer, "belief"), "max_error");
+    const struct pe_value *error = member_of(member_of(answer, "belief"), "max_error"),
+                          *notes = member_of(answer, "notes");
     bool fits = is_passing(request, diagnosis);
     api_text_init(&text, API_TEXT_MAX);
     if (api_study_is_sentences(request)) {
@@ -250,6 +252,10 @@ static struct api_reply *check_build(struct api_request *request)
     api_text_value(&text, member_of(answer, "findings"));
     api_text_put(&text, ",\"max_error\":");
     api_text_value(&text, error ? error : &null);
+    if (notes) {
+        api_text_put(&text, ",\"notes\":");
+        api_text_value(&text, notes);
+    }
     api_text_put(&text, "}");
     return reply_of(request, diagnosis, &text);
 }

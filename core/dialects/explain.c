@@ -209,6 +209,8 @@ static void put_kind(const struct pe_explain *ex, struct pe_node *list, size_t k
         put_kind_config(node, kind->own.shown);
         put_kind_lengths(ex, node, kind->own.config);
         pe_put_string(node, "summary", summary_of(&kind->own, ex->request->lang, summary, sizeof summary));
+        if (kind->own.scores->sinks)
+            pe_put_string(node, "sinks", kind->own.scores->sinks);
     } else {
         pe_put_null(node, "config");
         pe_put_string(node, "refused", kind->own.refused);
@@ -259,19 +261,36 @@ static void put_defaults(const struct pe_explain *ex, struct pe_node *root)
         pe_put_value(defaults, of_file->object.fields[i].name, &of_file->object.fields[i].value);
 }
 
+/* What is known of the scores of kind k, unless the kind before it has the same. */
+static void put_notes_of(const struct pe_explain *ex, struct pe_node *notes, size_t k)
+{
+    static const struct pe_model_scores none = {.n_notes = 0};
+    const struct pe_model_scores *scores = ex->kinds[k].own.scores, *before = k ? ex->kinds[k - 1].own.scores : NULL;
+    if (!scores)
+        return;
+    before = before ? before : &none;
+    for (size_t i = 0; i < scores->n_notes; i++)
+        if (i >= before->n_notes || !pe_same(scores->notes[i], before->notes[i]))
+            pe_put_string(notes, NULL, scores->notes[i]);
+    if (scores->refusal.status && !(before->refusal.status && pe_same(scores->refusal.detail, before->refusal.detail)))
+        pe_put_string(notes, NULL, scores->refusal.detail);
+}
+
 /* The rule's list is chosen by another length in each tool, which no frequency at the full length shows. */
 static void put_notes(const struct pe_explain *ex, struct pe_node *root)
 {
     struct pe_node *notes = pe_put_list(root, "notes");
-    for (size_t k = 0; k < ex->n_text; k++)
-        if (pe_same(pe_config_word(ex->kinds[k].own.config, "scaling.type"), "longrope")) {
-            pe_put_string(notes, NULL,
-                          pe_text_in(ex->request->lang,
-                                     "longrope: transformers takes the short list up to the original length and the "
-                                     "long list beyond; llama.cpp takes the long list at every length if the context "
-                                     "that it allocates, by default the model's, is longer than the original."));
-            return;
-        }
+    bool is_long = false;
+    for (size_t k = 0; k < ex->n_text; k++) {
+        put_notes_of(ex, notes, k);
+        is_long |= pe_same(pe_config_word(ex->kinds[k].own.config, "scaling.type"), "longrope");
+    }
+    if (is_long)
+        pe_put_string(notes, NULL,
+                      pe_text_in(ex->request->lang,
+                                 "longrope: transformers takes the short list up to the original length and the "
+                                 "long list beyond; llama.cpp takes the long list at every length if the context "
+                                 "that it allocates, by default the model's, is longer than the original."));
 }
 
 /* A part of the answer's own words: {tools} in patterns. */

@@ -34,6 +34,11 @@ static const struct {
     {"mrope_section", "mrope_section", NULL, false},
     {"mrope_interleaved", "channels", NULL, false},
     {"rope_interleave|rotary_emb_interleaved|rope_interleaved", "layout", NULL, false},
+    {"query_pre_attn_scalar|attention_multiplier|softmax_scale|scale_attn_weights", "softmax_scale", NULL, true},
+    {"attn_logit_softcapping", "softcap", NULL, false},
+    {"llama_4_scaling_beta", "query_scale.beta", NULL, false},
+    {"attn_scale", "query_scale.beta", PE_HF_FULL, false}, /* Llama 4's layers without positions */
+    {"floor_scale", "query_scale.original_max_position_embeddings", PE_HF_FULL, false},
 };
 
 enum { N_MEANINGS = sizeof meanings / sizeof *meanings };
@@ -57,7 +62,7 @@ static void add_fields(struct walk *walk, const struct pe_value *object, const c
             snprintf(found->layer_type, sizeof found->layer_type, "%s",
                      meanings[m].layer_type ? meanings[m].layer_type : layer_type);
         }
-        if (pe_is_among("rope_scaling|rope_parameters", field->name) && field->value.kind == PE_OBJECT && !is_inside) {
+        if (pe_is_among("rope_scaling|rope_parameters|attn_config", field->name) && field->value.kind == PE_OBJECT && !is_inside) {
             char inner[PE_POINTER_MAX];
             pe_pointer_join(inner, sizeof inner, at, field->name);
             add_fields(walk, &field->value, inner, "", true);
@@ -115,6 +120,10 @@ static bool is_read_on(const struct pe_dialect_reader *tool, const struct pe_dia
         return row && row->beta_fast > 0;
     if (pe_same("scaling.mscale_all_dim", field->path))
         return row && row->log_multiplier > 0;
+    if (pe_same("softmax_scale", field->path))
+        return row && row->scale == PE_GGUF_SCALE_BY_KEY;
+    if (pe_same("softcap", field->path))
+        return row && row->cap > 0;
     return row && !pe_same("scaling.mscale", field->path);
 }
 

@@ -64,6 +64,22 @@ static enum pe_status plan_rotation(struct pe_explain *ex, struct pe_field *fiel
     return status;
 }
 
+/* The plan's config, with what multiplies and caps the model's scores. */
+static enum pe_status take_config(struct pe_explain *ex, struct pe_reading *reading)
+{
+    const struct pe_value *config = pe_plan_config(reading->plan);
+    struct pe_value *whole = pe_values_room(ex->values, sizeof *whole);
+    struct pe_field *fields = pe_values_room(ex->values, (config->object.n + PE_SCORE_FIELDS_MAX) * sizeof *fields);
+    if (!whole || !fields)
+        return pe_no_memory(ex->err);
+    size_t n = config->object.n;
+    memcpy(fields, config->object.fields, n * sizeof *fields);
+    n += pe_model_score_fields(reading->plan->inheritance, fields + n);
+    *whole = (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
+    reading->config = reading->shown = whole;
+    return PE_OK;
+}
+
 static enum pe_status take_rotation(struct pe_explain *ex, struct pe_reading *reading)
 {
     const struct pe_output *output = pe_plan_output(reading->plan, 0);
@@ -72,7 +88,8 @@ static enum pe_status take_rotation(struct pe_explain *ex, struct pe_reading *re
     if (!w)
         return pe_no_memory(ex->err);
     pe_fill(reading->plan, 0, 0, n, w);
-    reading->config = reading->shown = pe_plan_config(reading->plan);
+    if (take_config(ex, reading))
+        return ex->err->status;
     reading->turn = (struct pe_turn){.w = w,
                                      .n = n,
                                      .factor = pe_config_number(reading->config, "attention_factor", 1),
@@ -92,6 +109,10 @@ static enum pe_status read_one(struct pe_explain *ex, struct pe_field *fields, s
     enum pe_status status = pe_inherit(ex->buffer, &request, err);
     if (status)
         return status;
+    reading->scores = pe_values_room(ex->values, sizeof *reading->scores);
+    if (!reading->scores)
+        return pe_no_memory(err);
+    *reading->scores = ex->buffer->model.scores;
     if (pe_same(ex->buffer->scheme->info.name, "rope")) {
         status = plan_rotation(ex, fields, n, &reading->plan, err);
         return status ? status : take_rotation(ex, reading);

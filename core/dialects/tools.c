@@ -34,10 +34,13 @@ static enum pe_status mark_fields(struct pe_explain *ex, struct pe_dialect_reade
     enum pe_status status =
         fine ? pe_hf_config_read_marked(&tool->view.config, &asked, fields, marks, &ignored) : PE_NO_MEMORY;
     fine = status != PE_NO_MEMORY && !marks->no_memory;
-    for (size_t i = 0; !status && i < marks->n_read; i++)
+    for (size_t i = 0; !status && i < marks->n_read; i++) {
+        const struct pe_field *original = marks->read[i]; /* of other objects than the rope object, itself */
         for (size_t c = 0; c < tool->view.n_copies; c++)
-            if (tool->view.copies[c].copy == marks->read[i])
-                note_read(tool, tool->view.copies[c].original);
+            if (tool->view.copies[c].copy == original)
+                original = tool->view.copies[c].original;
+        note_read(tool, original);
+    }
     if (marks)
         free(marks->read);
     free(marks);
@@ -113,6 +116,9 @@ static enum pe_status write_file(struct pe_explain *ex, struct pe_dialect_reader
                                 .type = tool->type};
     if (window && window->value.kind == PE_INTEGER)
         wish.window = (double)window->value.integer;
+    if (pe_hf_integer(&ex->language.place, PE_HF_WIDTH, &wish.width, ex->err) ||
+        pe_hf_integer(&ex->language.place, PE_HF_HEADS, &wish.heads, ex->err))
+        return ex->err->status;
     pe_gguf_choose_kinds(&wish);
     if (!wish.full)
         return PE_OK; /* no rotation: the keys are those of the shape alone */

@@ -228,6 +228,11 @@ static void put_config(const struct pe_golden *golden, struct pe_node *configs, 
     struct pe_node *node = pe_put_object(configs, name_of(kind));
     for (size_t i = 0; i < config->object.n; i++)
         pe_put_value(node, config->object.fields[i].name, &config->object.fields[i].value);
+    struct pe_field scores[PE_SCORE_FIELDS_MAX];
+    size_t n = pe_model_score_fields(kind->plan->inheritance, scores);
+    for (size_t i = 0; i < n; i++)
+        if (!golden->fields.query_scale.is_given || !pe_same(scores[i].name, "query_scale"))
+            pe_put_value(node, scores[i].name, &scores[i].value);
     if (golden->fields.query_scale.is_given)
         pe_put_value(node, "query_scale", &scale);
 }

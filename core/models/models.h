@@ -21,9 +21,6 @@ struct pe_model_scores {
     struct pe_field query_scale[3];        /* of the object `query_scale` */
 };
 
-/* The fields of a model that only scores have, "a|b". */
-#define PE_SCORE_FIELDS "softmax_scale|softcap|query_scale"
-
 /* Fields read out of a config, with the storage that some of them point to. Strings and lists are borrowed from the
  * config, or are those of its model_type's row. */
 struct pe_model_fields {
@@ -33,6 +30,19 @@ struct pe_model_fields {
     double numbers[PE_MODEL_NUMBERS_MAX];         /* storage of computed lists */
     struct pe_model_scores scores;
 };
+
+/* Adds `notes` and `sinks` to an answer, where there are any. */
+struct pe_node;
+void pe_model_put_scores(const struct pe_model_scores *scores, struct pe_node *root);
+#define PE_SCORE_MEMBERS                                                                                               \
+    {.name = "notes",                                                                                                  \
+     .types = "array",                                                                                                 \
+     .summary = "of scores: what is not known for certain of how the model scales them",                               \
+     .is_optional = true},                                                                                             \
+    {                                                                                                                  \
+        .name = "sinks", .types = "string", .summary = "of scores: the tensor of learned sinks, below a layer",        \
+        .is_optional = true                                                                                            \
+    }
 
 /* Empties out, before a model is read. */
 void pe_model_fields_clear(struct pe_model_fields *out);
@@ -121,6 +131,10 @@ struct pe_inheritance {
 
 /* Finds the scheme and merges the fields. A scheme is required, from the request or from the model it names. */
 enum pe_status pe_inherit(struct pe_inheritance *out, const struct pe_request *request, struct pe_failure *err);
+
+/* Writes those that are inherited and that only scores have to out; their number. */
+enum { PE_SCORE_FIELDS_MAX = 3 };
+size_t pe_model_score_fields(const struct pe_inheritance *in, struct pe_field out[PE_SCORE_FIELDS_MAX]);
 
 /* Fails if this request asks for scores that its model refuses, and states no softmax_scale itself. */
 enum pe_status pe_model_check_scores(const struct pe_inheritance *in, struct pe_failure *err);

@@ -304,7 +304,8 @@ static enum pe_status read_mask(struct pe_diagnosis *d, struct pe_failure *err)
     return set_padded(d, err);
 }
 
-/* A scale of queries: a request that encodes has none, so it is read here. Keys are not scaled. */
+/* A scale of queries, the request's or the model's: a request that encodes has none, so it is read here. Keys are not
+ * scaled. */
 static const struct pe_param of_query_scale[] = {PE_QUERY_SCALE_FIELDS(pe_belief)};
 static const struct pe_param query_rows[] = {{.name = "query_scale", .type = PE_T_OBJECT, .fields = of_query_scale},
                                              {.name = NULL}};
@@ -312,9 +313,12 @@ static const struct pe_param query_rows[] = {{.name = "query_scale", .type = PE_
 static enum pe_status read_query_scale(struct pe_diagnosis *d, struct pe_failure *err)
 {
     bool taken[PE_FIELDS_MAX] = {false};
-    enum pe_status status =
-        pe_params_read(query_rows, &d->belief, d->request->fields, d->request->n_fields, taken, "", err);
-    return status ? status : pe_query_scale_read(&d->belief.query_scale, d->request->fields, d->request->n_fields, err);
+    struct pe_field scores[PE_SCORE_FIELDS_MAX];
+    const struct pe_field *fields = field(d, "query_scale") ? d->request->fields : scores;
+    size_t n =
+        fields == scores ? pe_model_score_fields(d->belief.inheritance, scores) : d->request->n_fields;
+    enum pe_status status = pe_params_read(query_rows, &d->belief, fields, n, taken, "", err);
+    return status ? status : pe_query_scale_read(&d->belief.query_scale, fields, n, err);
 }
 
 static const char of_masks[] = "attention_mask|padding|pad_position";
@@ -374,8 +378,6 @@ enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_failure *err)
         add_scheme(b, d->evidence.kind->scheme);
     bool is_rotated = d->evidence.kind->id == PE_OF_ROTATED;
     enum pe_status status = is_rotated ? read_tensor_layout(d, err) : PE_OK;
-    if (!status && is_rotated)
-        status = read_query_scale(d, err);
     if (!status)
         status = read_ids(d, err);
     if (!status && (has_rows(d) || is_map))
@@ -386,6 +388,8 @@ enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_failure *err)
         fold_batch(d);
     if (!status)
         status = merge(d, err);
+    if (!status && is_rotated)
+        status = read_query_scale(d, err);
     b->n_stated = b->inheritance ? b->inheritance->n : 0;
     return status;
 }

@@ -423,6 +423,7 @@ const struct pe_member pe_diagnosis_members[] = {
      .types = "object|null",
      .summary = "where `values` were typed and several readings fit: the number to look at next (tensor, position, "
                 "channel), and which reading has which value there"},
+    PE_SCORE_MEMBERS,
     {.name = NULL},
 };
 
@@ -451,6 +452,8 @@ static enum pe_status put_answer(struct pe_diagnosis *d, struct pe_answer *a, st
         status = pe_answer_next(d, a, root, err);
     if (d->used_all)
         pe_put_boolean(root, "used_all", true);
+    if (d->evidence.kind->id == PE_OF_MAPS)
+        pe_model_put_scores(&d->belief.inheritance->model.scores, root);
     return status;
 }
 

@@ -49,6 +49,24 @@ enum pe_gguf_still {
     PE_GGUF_FULL_BEHIND_DENSE /* full layers from leading_dense_block_count on */
 };
 
+/* What multiplies q·k in the graph. */
+enum pe_gguf_scale {
+    PE_GGUF_SCALE_USUAL,    /* 1/sqrt of a head's width */
+    PE_GGUF_SCALE_BY_KEY,   /* attention.scale, where it is not 0 */
+    PE_GGUF_SCALE_OUT,      /* attention.output_scale */
+    PE_GGUF_SCALE_ONE,
+    PE_GGUF_SCALE_OF_WIDTH, /* 1/(embedding_length/head_count) */
+    PE_GGUF_SCALE_OF_27B    /* 1/sqrt of that in files of layers_of_27b layers, else the usual */
+};
+
+/* What multiplies queries by their positions. */
+enum pe_gguf_temperature {
+    PE_GGUF_NO_TEMPERATURE,
+    PE_GGUF_TEMPERATURE_OF_STILL, /* Llama 4's numbers, in layers without positions */
+    PE_GGUF_TEMPERATURE_ORIGINAL, /* temperature_scale, over the original context */
+    PE_GGUF_TEMPERATURE_LENGTH_OF /* temperature_scale, over temperature_length */
+};
+
 /* Numbers by which a file is known to lack divisors that its model has: those of a rule of the scheme. */
 struct pe_gguf_expected {
     double base;
@@ -89,6 +107,13 @@ struct pe_gguf_architecture {
     enum pe_gguf_still still;
     bool is_compressed; /* kinds main and compress, by the ratios of the file */
 
+    /* ---- Scores ---- */
+    enum pe_gguf_scale scale;
+    unsigned layers_of_27b;
+    double cap; /* of a file without the key attn_logit_softcapping; 0: no cap, the key is not read */
+    enum pe_gguf_temperature temperature;
+    const char *sinks; /* the tensor behind "blk.N."; NULL: none */
+
     bool alibi_is_8, alibi_of_40_layers;     /* ALiBi whose slopes no key states; … in files of so many layers */
     bool is_decoder;                         /* T5: kinds encoder and decoder */
     const struct pe_gguf_expected *expected; /* divisors of well-known models; NULL: none */
@@ -97,7 +122,7 @@ struct pe_gguf_architecture {
 
 extern const struct pe_gguf_architecture pe_gguf_architectures[];
 extern const size_t pe_n_gguf_architectures;
-extern const char pe_gguf_source[];
+extern const char pe_gguf_source[], pe_gguf_scores_unread[]; /* the latter: architectures, "a|b", whose scores were not read */
 const struct pe_gguf_key *pe_gguf_key_at(enum pe_gguf_key_id id);
 
 const struct pe_gguf_architecture *pe_gguf_architecture_find(const char *name); /* NULL: there is none */
@@ -161,7 +186,10 @@ enum pe_status pe_gguf_list_layers(struct pe_gguf_reader *r);
 /* rope.c: the fields of a kind. */
 enum pe_status pe_gguf_rope(struct pe_gguf_reader *r, unsigned kind);
 enum pe_status pe_gguf_heads(struct pe_gguf_reader *r, int64_t *heads);
+enum pe_status pe_gguf_original(struct pe_gguf_reader *r, double *original); /* the length of the training */
 
+/* scores.c: softmax_scale, softcap, query_scale of a kind. */
+enum pe_status pe_gguf_scores(struct pe_gguf_reader *r, unsigned kind);
 /* write.c: the keys of a file that states kinds of layers. */
 struct pe_gguf_wish {
     const char *architecture;
@@ -170,6 +198,7 @@ struct pe_gguf_wish {
     size_t n_kinds;
     int64_t length;                    /* 0: not known */
     double window;                     /* of sliding layers; 0: not known */
+    int64_t width, heads;              /* of the model; 0: not known */
     bool is_converter;                 /* as the converter writes it; else as well as the keys can */
     const struct pe_reader_type *type; /* … by its class; NULL: none */
 };

@@ -7,13 +7,20 @@
 
 const char pe_gguf_source[] = "llama.cpp 6c8dcaa";
 
+/* What multiplies and caps scores (load_hparams; the graphs' build_attn; llama-graph.cpp: build_attn_mha) was read in
+ * the code of April 2026, which lacks these. */
+const char pe_gguf_scores_unread[] = "nanbeige|eagle3|cohere2moe|deepseek32|deepseek4|deepseek2-ocr|mellum|laguna|"
+                                     "gemma4-assistant|hunyuan_vl|hy_v3|minimax-m3|talkie";
+
 static const char memory[] = "unverified";
 
 /* Llama 3.1 and later. Its 3.0 has the same base, and 8192 positions. */
 static const struct pe_gguf_expected llama_3_1 = {
     .base = 500000, .longer_than = 8192, .rule = "llama3", .factor = 8, .low = 1, .high = 4, .original = 8192};
 
-#define DEEPSEEK2 .turns_last = true, .log_multiplier = 10, .has_softmax_factor = true
+#define DEEPSEEK2                                                                                                      \
+    .turns_last = true, .log_multiplier = 10, .has_softmax_factor = true,                                              \
+    .temperature = PE_GGUF_TEMPERATURE_LENGTH_OF
 
 const struct pe_gguf_architecture pe_gguf_architectures[] = {
     /* ---- Neighbours are a pair ---- */
@@ -31,12 +38,12 @@ const struct pe_gguf_architecture pe_gguf_architectures[] = {
      .expected = &llama_3_1},
     {.names = "llama-embed|deci", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE, .turns_whole_head = true},
     {.names = "minicpm", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE},
-    {.names = "mistral3", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE, .log_multiplier = 1, .beta_fast = 32},
-    {.names = "granite|granitemoe", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE, .needs_finetuned = true},
-    {.names = "granitehybrid", .is_permuted = true, .divisors = PE_GGUF_FREQS, .needs_finetuned = true},
+    {.names = "mistral3", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE, .log_multiplier = 1, .beta_fast = 32, .temperature = PE_GGUF_TEMPERATURE_ORIGINAL},
+    {.names = "granite|granitemoe", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE, .needs_finetuned = true, .scale = PE_GGUF_SCALE_BY_KEY},
+    {.names = "granitehybrid", .is_permuted = true, .divisors = PE_GGUF_FREQS, .needs_finetuned = true, .scale = PE_GGUF_SCALE_BY_KEY},
     {.names = "arcee|eagle3", .is_permuted = true, .divisors = PE_GGUF_FREQS},
     {.names = "smollm3", .is_permuted = true, .still = PE_GGUF_EVERY_FOURTH},
-    {.names = "llama4", .divisors = PE_GGUF_FREQS, .period = 4, .is_chunked = true, .still = PE_GGUF_EVERY_FOURTH},
+    {.names = "llama4", .divisors = PE_GGUF_FREQS, .period = 4, .is_chunked = true, .still = PE_GGUF_EVERY_FOURTH, .temperature = PE_GGUF_TEMPERATURE_OF_STILL},
     {.names = "cohere2", .period = 4, .still = PE_GGUF_FULL_LAYERS},
     {.names = "cohere2moe",
      .period = 4,
@@ -57,7 +64,7 @@ const struct pe_gguf_architecture pe_gguf_architectures[] = {
               "grovemoe|minimax-m2|minimax-m3|cogvlm|pangu-embedded|qwen3next|talkie",
      .is_half = true},
     {.names = "falcon", .is_half = true, .turns_whole_head = true},
-    {.names = "grok", .is_half = true, .beta_fast = 8, .reads_ext = true},
+    {.names = "grok", .is_half = true, .beta_fast = 8, .reads_ext = true, .scale = PE_GGUF_SCALE_OUT, .cap = 30},
     {.names = "apertus", .is_half = true, .divisors = PE_GGUF_BY_TYPE},
     {.names = "exaone", .is_half = true, .divisors = PE_GGUF_FREQS},
     {.names = "phi3|phimoe", .is_half = true, .divisors = PE_GGUF_LISTS}, /* phi3's window is ignored */
@@ -89,15 +96,29 @@ const struct pe_gguf_architecture pe_gguf_architectures[] = {
      .full_is_first = true,
      .local_is_unscaled = true,
      .local_is_plain = true},
-    {.names = "gemma2|gpt-oss", .is_half = true, .period = 2},
-    {.names = "gemma3|gemma-embedding",
+    {.names = "gemma2", .is_half = true, .period = 2, .scale = PE_GGUF_SCALE_OF_27B, .layers_of_27b = 46, .cap = 50},
+    {.names = "gpt-oss", .is_half = true, .period = 2, .sinks = "attn_sinks.weight"},
+    {.names = "gemma3",
+     .is_half = true,
+     .period = 6,
+     .local_base = PE_GGUF_BASE_10000,
+     .local_is_unscaled = true,
+     .scale = PE_GGUF_SCALE_OF_27B,
+     .layers_of_27b = 62},
+    {.names = "gemma-embedding",
      .is_half = true,
      .period = 6,
      .local_base = PE_GGUF_BASE_10000,
      .local_is_unscaled = true},
-    {.names = "gemma3n", .is_half = true, .period = 5, .local_base = PE_GGUF_BASE_10000, .local_is_unscaled = true},
+    {.names = "gemma3n",
+     .is_half = true,
+     .period = 5,
+     .local_base = PE_GGUF_BASE_10000,
+     .local_is_unscaled = true,
+     .scale = PE_GGUF_SCALE_ONE},
     {.names = "gemma4|gemma4-assistant",
      .is_half = true,
+     .scale = PE_GGUF_SCALE_ONE,
      .divisors = PE_GGUF_FREQS,
      .period = 6,
      .pattern = PE_GGUF_PATTERN_NEEDED,
@@ -136,9 +157,10 @@ const struct pe_gguf_architecture pe_gguf_architectures[] = {
 
     /* ---- Other positions, or none ---- */
     {.names = "bloom|refact|jina-bert-v2", .kind = PE_GGUF_ALIBI, .alibi_is_8 = true},
-    {.names = "mpt|jais", .kind = PE_GGUF_ALIBI},
-    {.names = "t5", .kind = PE_GGUF_T5, .is_decoder = true},
-    {.names = "t5encoder", .kind = PE_GGUF_T5},
+    {.names = "mpt", .kind = PE_GGUF_ALIBI},
+    {.names = "jais", .kind = PE_GGUF_ALIBI, .scale = PE_GGUF_SCALE_OF_WIDTH},
+    {.names = "t5", .kind = PE_GGUF_T5, .is_decoder = true, .scale = PE_GGUF_SCALE_ONE},
+    {.names = "t5encoder", .kind = PE_GGUF_T5, .scale = PE_GGUF_SCALE_ONE},
     {.names = "gpt2|starcoder|bert", .kind = PE_GGUF_LEARNED},
     {.names = "mamba|mamba2|jamba|rwkv6|rwkv6qwen2|rwkv7|arwkv7|nemotron_h|nemotron_h_moe|kimi-linear",
      .kind = PE_GGUF_NONE},

@@ -41,7 +41,7 @@ static enum pe_status put_alibi(struct pe_gguf_reader *r)
     return PE_OK;
 }
 
-/* T5's logits are not scaled, and no key states the longest distance. */
+/* No key states the longest distance. */
 static enum pe_status put_buckets(struct pe_gguf_reader *r, bool is_decoder)
 {
     int64_t heads = 0, buckets = 0;
@@ -57,7 +57,6 @@ static enum pe_status put_buckets(struct pe_gguf_reader *r, bool is_decoder)
     pe_hf_put_integer(r->out, "num_buckets", buckets);
     pe_hf_put_integer(r->out, "max_distance", 128);
     pe_hf_put_flag(r->out, "bidirectional", !is_decoder);
-    pe_hf_put_number(r->out, "softmax_scale", 1);
     return PE_OK;
 }
 
@@ -86,10 +85,9 @@ static enum pe_status is_finetuned(struct pe_gguf_reader *r, bool *finetuned)
     return r->row->needs_finetuned ? pe_gguf_flag(r, PE_GGUF_FINETUNED, finetuned) : PE_OK;
 }
 
-static enum pe_status read_kind(struct pe_gguf_reader *r, unsigned kind)
+static enum pe_status read_positions(struct pe_gguf_reader *r, unsigned kind)
 {
     bool turns;
-    pe_model_fields_clear(r->out);
     if (is_finetuned(r, &turns))
         return r->err->status;
     if (!turns || kind & PE_GGUF_STILL || r->row->kind == PE_GGUF_NONE) {
@@ -104,6 +102,13 @@ static enum pe_status read_kind(struct pe_gguf_reader *r, unsigned kind)
     case PE_GGUF_NONE: break;
     }
     return r->row->alibi_of_40_layers && r->layers.n == 40 ? put_alibi(r) : pe_gguf_rope(r, kind);
+}
+
+static enum pe_status read_kind(struct pe_gguf_reader *r, unsigned kind)
+{
+    pe_model_fields_clear(r->out);
+    enum pe_status status = read_positions(r, kind);
+    return status ? status : pe_gguf_scores(r, kind);
 }
 
 /* ---- Which kind ---- */
@@ -247,6 +252,9 @@ static const struct {
     {"bias_max", {PE_GGUF_BIAS_MAX, PE_GGUF_BIAS_MAX, PE_GGUF_BIAS_MAX}},
     {"rows", {PE_GGUF_CONTEXT, PE_GGUF_CONTEXT, PE_GGUF_CONTEXT}},
     {"dim", {PE_GGUF_EMBEDDING, PE_GGUF_EMBEDDING, PE_GGUF_EMBEDDING}},
+    {"softmax_scale", {PE_GGUF_SCALE, PE_GGUF_OUTPUT_SCALE, PE_GGUF_EMBEDDING}},
+    {"softcap", {PE_GGUF_SOFTCAP, PE_GGUF_SOFTCAP, PE_GGUF_SOFTCAP}},
+    {"query_scale", {PE_GGUF_TEMPERATURE_SCALE, PE_GGUF_TEMPERATURE_SCALE, PE_GGUF_TEMPERATURE_SCALE}},
 };
 
 static void point(const struct pe_gguf_reader *r, const char *field, char pointer[PE_POINTER_MAX])
@@ -294,8 +302,7 @@ static bool has_effect(const struct pe_gguf_reader *r, const struct pe_field *fi
 {
     for (size_t k = 0; k < PE_GGUF_N_KEYS; k++)
         if (r->keys[k] == field)
-            return r->was_read[k] || k == PE_GGUF_TEMPERATURE_SCALE || k == PE_GGUF_TEMPERATURE_LENGTH ||
-                   k == PE_GGUF_SCALE || k == PE_GGUF_CONTEXT || k == PE_GGUF_BLOCK_COUNT || k == PE_GGUF_EMBEDDING ||
+            return r->was_read[k] || k == PE_GGUF_CONTEXT || k == PE_GGUF_BLOCK_COUNT || k == PE_GGUF_EMBEDDING ||
                    k == PE_GGUF_HEADS;
     return false;
 }
@@ -353,7 +360,9 @@ enum pe_status pe_gguf_about_new(const struct pe_request *request, struct pe_ggu
     if (!status)
         status = read_all(about->reader, gguf, named && named->kind == PE_STRING ? named->string : NULL, &k);
     if (!status) {
+        const struct pe_model_scores scores = about->fields.scores; /* of this kind */
         mark_other_kinds(about->reader, k);
+        pe_model_put_scores(&scores, pe_values_root(about->values));
         put_report(pe_values_root(about->values), about->reader, about->reader->layers.kinds[k]);
         about->value = pe_values_done(about->values);
         status = about->value ? PE_OK : pe_no_memory(err);

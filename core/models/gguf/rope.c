@@ -189,7 +189,7 @@ static enum pe_status read_factor(struct pe_gguf_reader *r, struct scaling *s)
     return PE_OK;
 }
 
-static enum pe_status read_original(struct pe_gguf_reader *r, struct scaling *s)
+enum pe_status pe_gguf_original(struct pe_gguf_reader *r, double *original)
 {
     int64_t length = 0;
     if (pe_gguf_count(r, PE_GGUF_CONTEXT, &length))
@@ -198,7 +198,7 @@ static enum pe_status read_original(struct pe_gguf_reader *r, struct scaling *s)
         pe_gguf_default(r, PE_GGUF_ORIGINAL, (struct pe_value){.kind = PE_INTEGER, .integer = length});
     if (pe_gguf_count(r, PE_GGUF_ORIGINAL, &length))
         return r->err->status;
-    s->original = (double)length;
+    *original = (double)length;
     return PE_OK;
 }
 
@@ -252,7 +252,7 @@ static enum pe_status read_scaling(struct pe_gguf_reader *r, struct scaling *s)
         return pe_gguf_wrong(r, PE_GGUF_ATTN_FACTOR, "a number above 0");
     if (!s->ramps)
         return PE_OK;
-    return read_original(r, s) ? r->err->status : read_betas(r, s);
+    return pe_gguf_original(r, &s->original) ? r->err->status : read_betas(r, s);
 }
 
 /* m(s, k) */
@@ -372,7 +372,7 @@ static enum pe_status add_longrope(struct pe_gguf_reader *r, size_t *n, const st
         return pe_fail(r->err, pointer, "%s has %llu numbers; allowed beside a factor: at most %d", name,
                        (unsigned long long)lists[0].n, PE_MODEL_NUMBERS_MAX / 2);
     }
-    if (pe_gguf_count(r, PE_GGUF_CONTEXT, &context) || read_original(r, &lengths))
+    if (pe_gguf_count(r, PE_GGUF_CONTEXT, &context) || pe_gguf_original(r, &lengths.original))
         return r->err->status;
     add_word(r, n, "type", "longrope");
     add_word(r, n, "convention", "ggml");

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEYS_MAX = 32 };
+enum { KEYS_MAX = 40 };
 
 struct keys {
     const struct pe_gguf_wish *wish;
@@ -340,6 +340,30 @@ static void put_scaling(struct keys *k)
     }
 }
 
+/* ---- Scores ---- */
+
+static void put_scores(struct keys *k)
+{
+    double scale = pe_config_number(full(k), "softmax_scale", 0), cap = pe_config_number(full(k), "softcap", 0),
+           beta = pe_config_number(full(k), "query_scale.beta", 0);
+    if (scale != 0 && k->row->scale == PE_GGUF_SCALE_BY_KEY)
+        put_real(k, PE_GGUF_SCALE, scale);
+    if (scale != 0 && k->row->scale == PE_GGUF_SCALE_OUT)
+        put_real(k, PE_GGUF_OUTPUT_SCALE, scale);
+    if (k->row->scale >= PE_GGUF_SCALE_OF_WIDTH && k->wish->width > 0 && k->wish->heads > 0) {
+        put_count(k, PE_GGUF_EMBEDDING, (double)k->wish->width);
+        put_count(k, PE_GGUF_HEADS, (double)k->wish->heads);
+    }
+    if (cap > 0 && k->row->cap > 0)
+        put_real(k, PE_GGUF_SOFTCAP, cap);
+    if (beta == 0 || k->row->temperature < PE_GGUF_TEMPERATURE_ORIGINAL)
+        return;
+    put_real(k, PE_GGUF_TEMPERATURE_SCALE, beta);
+    if (k->row->temperature == PE_GGUF_TEMPERATURE_LENGTH_OF)
+        put_count(k, PE_GGUF_TEMPERATURE_LENGTH,
+                  pe_config_number(full(k), "query_scale.original_max_position_embeddings", 0));
+}
+
 /* ---- The whole ---- */
 
 void pe_gguf_choose_kinds(struct pe_gguf_wish *wish)
@@ -388,6 +412,7 @@ enum pe_status pe_gguf_write(const struct pe_gguf_wish *wish, struct pe_values *
         put_base(&k);
     put_sections(&k);
     put_scaling(&k);
+    put_scores(&k);
     if (k.n_tensors)
         k.fields[k.n++] = (struct pe_field){"tensors", {.kind = PE_OBJECT, .object = {k.tensors, k.n_tensors}}};
     *out = (struct pe_value){.kind = PE_OBJECT, .object = {k.fields, k.n}};

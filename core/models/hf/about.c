@@ -67,7 +67,7 @@ static void put_layers(struct pe_node *root, const struct pe_hf_marks *marks)
         pe_put_integer(list, NULL, indices[i]);
 }
 
-static void put_report(struct pe_node *root, const struct pe_hf_marks *marks)
+static void put_report(struct pe_node *root, const struct pe_hf_marks *marks, const struct pe_model_scores *scores)
 {
     pe_put_string(root, "model_type", marks->model_type ? marks->model_type : "");
     pe_put_string(root, "certainty", marks->is_told ? "as told" : pe_certainty_name(marks->certainty));
@@ -78,14 +78,16 @@ static void put_report(struct pe_node *root, const struct pe_hf_marks *marks)
         pe_put_value(defaults, marks->defaults[i].name, &marks->defaults[i].value);
     if (marks->first)
         pe_put_integer(root, "first_position", marks->first);
+    pe_model_put_scores(scores, root);
 }
 
-static enum pe_status put_all(struct pe_hf_about *about, const struct pe_hf_marks *marks, struct pe_failure *err)
+static enum pe_status put_all(struct pe_hf_about *about, const struct pe_hf_marks *marks,
+                              const struct pe_model_scores *scores, struct pe_failure *err)
 {
     about->values = pe_values_new();
     if (!about->values || marks->no_memory)
         return pe_no_memory(err);
-    put_report(pe_values_root(about->values), marks);
+    put_report(pe_values_root(about->values), marks, scores);
     about->value = pe_values_done(about->values);
     return about->value ? PE_OK : pe_no_memory(err);
 }
@@ -105,7 +107,7 @@ static enum pe_status read_marked(struct pe_hf_about *about, const struct pe_val
     enum pe_status status =
         marks && fields ? pe_hf_config_read_marked(hf, asked, fields, marks, err) : pe_no_memory(err);
     if (!status)
-        status = put_all(about, marks, err);
+        status = put_all(about, marks, &fields->scores, err);
     free(fields);
     marks_free(marks);
     return status;

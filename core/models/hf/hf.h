@@ -235,6 +235,7 @@ enum pe_status pe_hf_put_heads(struct pe_hf_reader *r, const char *head_dim_name
 enum pe_status pe_hf_scores(struct pe_hf_reader *r);
 bool pe_hf_has_magnitude(const struct pe_hf_reader *r); /* does its code multiply scores by YaRN's magnitude squared? */
 void pe_hf_put_scale(struct pe_hf_reader *r, double scale);
+void pe_hf_put_query_scale(struct pe_model_fields *out, const char *type, double beta, double length);
 char *pe_hf_note(struct pe_hf_reader *r); /* [PE_DETAIL_MAX]: room for one more sentence of the answer */
 
 /* ---- The rules ---- */

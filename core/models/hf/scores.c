@@ -179,13 +179,13 @@ enum pe_status pe_hf_gpt2_flags(struct pe_hf_reader *r)
     return PE_OK;
 }
 
-static void put_query_scale(struct pe_hf_reader *r, const char *type, double beta, double length)
+void pe_hf_put_query_scale(struct pe_model_fields *out, const char *type, double beta, double length)
 {
-    struct pe_field *members = r->out->scores.query_scale;
+    struct pe_field *members = out->scores.query_scale;
     members[0] = (struct pe_field){"type", {.kind = PE_STRING, .string = type}};
     members[1] = (struct pe_field){"beta", {.kind = PE_REAL, .real = beta}};
     members[2] = (struct pe_field){"original_max_position_embeddings", {.kind = PE_REAL, .real = length}};
-    pe_hf_put(r->out, "query_scale", (struct pe_value){.kind = PE_OBJECT, .object = {members, 3}});
+    pe_hf_put(out, "query_scale", (struct pe_value){.kind = PE_OBJECT, .object = {members, 3}});
 }
 
 /* Llama 4 multiplies queries of its layers without positions. Released files state the flag as a number. */
@@ -199,7 +199,7 @@ enum pe_status pe_hf_temperature(struct pe_hf_reader *r)
         pe_hf_number(&r->config, "floor_scale", &length, r->err))
         return r->err->status;
     if (!is_off && pe_same(scheme->string, "none"))
-        put_query_scale(r, "llama4", beta, length);
+        pe_hf_put_query_scale(r->out, "llama4", beta, length);
     return PE_OK;
 }
 
@@ -211,7 +211,7 @@ enum pe_status pe_hf_llama_4_beta(struct pe_hf_reader *r)
         pe_hf_number(&r->rope, "original_max_position_embeddings", &length, r->err))
         return r->err->status;
     if (beta != 0 && length > 0)
-        put_query_scale(r, "ministral", beta, length);
+        pe_hf_put_query_scale(r->out, "ministral", beta, length);
     return PE_OK;
 }
 
