@@ -362,7 +362,8 @@ enum pe_status pe_gguf_about_new(const struct pe_request *request, struct pe_ggu
     if (!status) {
         const struct pe_model_scores scores = about->fields.scores; /* of this kind */
         mark_other_kinds(about->reader, k);
-        pe_model_put_scores(&scores, pe_values_root(about->values));
+        if (request->operation == PE_ATTEND)
+            pe_model_put_scores(&scores, pe_values_root(about->values));
         put_report(pe_values_root(about->values), about->reader, about->reader->layers.kinds[k]);
         about->value = pe_values_done(about->values);
         status = about->value ? PE_OK : pe_no_memory(err);

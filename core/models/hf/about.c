@@ -78,7 +78,8 @@ static void put_report(struct pe_node *root, const struct pe_hf_marks *marks, co
         pe_put_value(defaults, marks->defaults[i].name, &marks->defaults[i].value);
     if (marks->first)
         pe_put_integer(root, "first_position", marks->first);
-    pe_model_put_scores(scores, root);
+    if (scores)
+        pe_model_put_scores(scores, root);
 }
 
 static enum pe_status put_all(struct pe_hf_about *about, const struct pe_hf_marks *marks,
@@ -100,14 +101,14 @@ static void marks_free(struct pe_hf_marks *marks)
 }
 
 static enum pe_status read_marked(struct pe_hf_about *about, const struct pe_value *hf, const struct pe_hf_asked *asked,
-                                  struct pe_failure *err)
+                                  bool has_scores, struct pe_failure *err)
 {
     struct pe_hf_marks *marks = calloc(1, sizeof *marks);
     struct pe_model_fields *fields = malloc(sizeof *fields);
     enum pe_status status =
         marks && fields ? pe_hf_config_read_marked(hf, asked, fields, marks, err) : pe_no_memory(err);
     if (!status)
-        status = put_all(about, marks, &fields->scores, err);
+        status = put_all(about, marks, has_scores ? &fields->scores : NULL, err);
     free(fields);
     marks_free(marks);
     return status;
@@ -123,7 +124,7 @@ enum pe_status pe_hf_about_new(const struct pe_request *request, struct pe_hf_ab
     if (!about)
         return pe_no_memory(err);
     struct pe_hf_asked asked = pe_hf_asked_of(request->fields, request->n_fields);
-    enum pe_status status = read_marked(about, hf, &asked, err);
+    enum pe_status status = read_marked(about, hf, &asked, request->operation == PE_ATTEND, err);
     if (status)
         pe_hf_about_free(about);
     else

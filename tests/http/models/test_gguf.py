@@ -162,7 +162,7 @@ def test_ignored(server):
     file = {**keys("qwen2", attention__key_length=64, rope__scaling__yarn_beta_fast=64, rope__scaling__what=1, general__name="x", vocab_size=5,
                    attention__sliding_window=7, attention__scale=0.1), "llama.rope.freq_base": 5e5, "tokenizer.ggml.model": "gpt2"}
     answer = ask(server, file).json()
-    assert sorted(answer["gguf"]["ignored"]) == ["llama.rope.freq_base", "qwen2.attention.sliding_window", "qwen2.rope.scaling.what",
+    assert sorted(answer["gguf"]["ignored"]) == ["llama.rope.freq_base", "qwen2.attention.scale", "qwen2.attention.sliding_window", "qwen2.rope.scaling.what",
                                                 "qwen2.rope.scaling.yarn_beta_fast"]
     assert answer["config"]["base"] == 10000
 

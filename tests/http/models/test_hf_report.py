@@ -90,7 +90,8 @@ def test_the_rate_of_a_missing_tower(server):
 
 def test_a_default_that_an_object_replaces(server):
     config = {"model_type": "gemma3_text", "rope_parameters": {name: {"rope_theta": 10000} for name in ("full_attention", "sliding_attention")}}
-    assert report(server, config, layer_type="sliding_attention")["defaults"] == {"head_dim": 256, "num_hidden_layers": 26, "sliding_window_pattern": 6}
+    assert report(server, config, layer_type="sliding_attention")["defaults"] == {
+        "head_dim": 256, "num_hidden_layers": 26, "sliding_window_pattern": 6, "query_pre_attn_scalar": 256}
 
 
 @pytest.mark.parametrize("config, fields, first", [
