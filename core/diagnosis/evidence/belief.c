@@ -27,14 +27,49 @@ static void add_scheme(struct pe_belief *b, const char *scheme)
     b->asked[b->n_asked++] = (struct pe_field){"scheme", {.kind = PE_STRING, .string = scheme}};
 }
 
-static enum pe_status merge(struct pe_diagnosis *d, struct pe_failure *err)
+static enum pe_status inherit(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_belief *b = &d->belief;
     struct pe_request request = {.operation = d->evidence.kind->operation, .fields = b->asked, .n_fields = b->n_asked};
+    return pe_inherit(b->inheritance, &request, err);
+}
+
+/* A model that adds its positions to embeddings has them in q and k already: their scores are those of no positions,
+ * with the model's scale and cap. */
+static enum pe_status leave_positions(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    struct pe_belief *b = &d->belief;
+    struct pe_model_scores *scores = &b->inheritance->model.scores;
+    struct pe_field inherited[PE_SCORE_FIELDS_MAX];
+    size_t n = 0, n_scores = pe_model_score_fields(b->inheritance, inherited), n_notes = scores->n_notes;
+    if (pe_model_check_scores(b->inheritance, err))
+        return err->status;
+    for (size_t i = 0; i < b->n_asked; i++)
+        if (!pe_is_among("hf_config|gguf|preset|layer_type", b->asked[i].name))
+            b->asked[n++] = b->asked[i];
+    b->asked[n++] = (struct pe_field){"scheme", {.kind = PE_STRING, .string = "none"}};
+    for (size_t i = 0; i < n_scores; i++)
+        b->asked[n++] = inherited[i];
+    b->n_asked = n;
+    enum pe_status status = inherit(d, err);
+    scores->n_notes = n_notes;
+    return status;
+}
+
+static enum pe_status merge(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    struct pe_belief *b = &d->belief;
     b->inheritance = malloc(sizeof *b->inheritance);
     if (!b->inheritance)
         return pe_no_memory(err);
-    return pe_inherit(b->inheritance, &request, err);
+    enum pe_status status = inherit(d, err);
+    if (status || d->evidence.kind->id != PE_OF_MAPS)
+        return status;
+    const struct pe_scheme *scheme = b->inheritance->scheme;
+    bool names_model = false;
+    for (size_t i = 0; i < b->n_asked; i++)
+        names_model |= pe_is_among("hf_config|gguf|preset", b->asked[i].name);
+    return names_model && scheme->info.is_additive && !scheme->is_neutral ? leave_positions(d, err) : PE_OK;
 }
 
 /* A size that the plan refuses and that no field states: it follows from the shape of the tensor, which is blamed. */
