@@ -17,10 +17,9 @@ void pe_config_free(struct pe_config *config); /* NULL is accepted */
 const struct pe_value *pe_config_value(const struct pe_config *config);
 
 /* What was read of a request's hf_config: {"model_type","certainty","ignored":[names not read],"defaults":{name: value
- * taken for a missing one}}, "first_position" where the model's first token is not at position 0, and of a request for scores "notes", "sinks"
- * where there are any. Makes *about
- * (free with pe_hf_about_free); NULL: the request has no hf_config. Of a request that has been planned it fails only
- * without memory. */
+ * taken for a missing one}}, "first_position" where the model's first token is not at position 0, and of a request for
+ * scores "notes", "sinks" where there are any. Makes *about (free with pe_hf_about_free); NULL: the request has no
+ * hf_config. Of a request that has been planned it fails only without memory. */
 struct pe_hf_about;
 enum pe_status pe_hf_about_new(const struct pe_request *request, struct pe_hf_about **about, struct pe_failure *err);
 void pe_hf_about_free(struct pe_hf_about *about);                          /* NULL is accepted */

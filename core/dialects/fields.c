@@ -62,7 +62,8 @@ static void add_fields(struct walk *walk, const struct pe_value *object, const c
             snprintf(found->layer_type, sizeof found->layer_type, "%s",
                      meanings[m].layer_type ? meanings[m].layer_type : layer_type);
         }
-        if (pe_is_among("rope_scaling|rope_parameters|attn_config", field->name) && field->value.kind == PE_OBJECT && !is_inside) {
+        if (pe_is_among("rope_scaling|rope_parameters|attn_config", field->name) && field->value.kind == PE_OBJECT &&
+            !is_inside) {
             char inner[PE_POINTER_MAX];
             pe_pointer_join(inner, sizeof inner, at, field->name);
             add_fields(walk, &field->value, inner, "", true);

@@ -14,11 +14,11 @@ extern const size_t pe_n_preset_rows;
 /* What is known of a model's scores beside their fields, which are softmax_scale, softcap and query_scale. */
 enum { PE_SCORE_NOTES_MAX = 2 };
 struct pe_model_scores {
-    struct pe_failure refusal;             /* of a request for scores that states no softmax_scale; PE_OK: none */
+    struct pe_failure refusal; /* of a request for scores that states no softmax_scale; PE_OK: none */
     char notes[PE_SCORE_NOTES_MAX][PE_DETAIL_MAX];
     size_t n_notes;
-    const char *sinks; /* the tensor of learned sinks, below a layer; NULL: there are none */
-    struct pe_field query_scale[3];        /* of the object `query_scale` */
+    const char *sinks;              /* the tensor of learned sinks, below a layer; NULL: there are none */
+    struct pe_field query_scale[3]; /* of the object `query_scale` */
 };
 
 /* Fields read out of a config, with the storage that some of them point to. Strings and lists are borrowed from the

@@ -13,13 +13,14 @@ static const char *const kinds[] = {
 #undef TRAIT
 };
 
-/* What the row's traits are, where the usual code is replaced by another; with its order of layers only if `of_order`.
- */
-static void print_traits(const struct pe_hf_model *row, bool of_order)
+/* What the row's traits are, where the usual code is replaced by another: of the order of layers and of scores each by
+ * itself, and the others. */
+static void print_traits(const struct pe_hf_model *row, const char *of)
 {
 #define KIND(ID, name, read, text)
 #define TRAIT(member, name, text, source)                                                                              \
-    if (row->member == pe_hf_##name && of_order == (strcmp(#member, "second") == 0))                                   \
+    if (row->member == pe_hf_##name &&                                                                                 \
+        (strcmp(#member, of) == 0 || (!*of && strcmp(#member, "second") != 0 && strcmp(#member, "scores") != 0)))      \
         printf("%s", text);
 #include "core/models/hf/list.h"
 #undef KIND
@@ -103,7 +104,7 @@ static void print_turns(const struct pe_hf_model *row)
     if (!row->period)
         return;
     printf(", the second %s", row->second ? "" : "the last of each period");
-    print_traits(row, true);
+    print_traits(row, "second");
     printf(", %s", row->period);
 }
 
@@ -119,7 +120,16 @@ static void print_what(const struct pe_hf_model *row)
     print_turns(row);
     print_pairs("; refused with ", row->refuses);
     print_pairs("; needs one of ", row->needs);
-    print_traits(row, false);
+    print_traits(row, "");
+}
+
+static void print_scores(const struct pe_hf_model *row)
+{
+    bool is_elsewhere = row->kind == PE_HF_NESTED || row->kind == PE_HF_PARTS;
+    printf("%s", row->scale ? row->scale : is_elsewhere ? "" : "not read");
+    print_pairs("; cap ", row->cap);
+    print_pairs("; sinks ", row->sinks);
+    print_traits(row, "scores");
 }
 
 static int by_name(const void *a, const void *b)
@@ -134,13 +144,15 @@ int main(void)
     for (; n < sizeof rows / sizeof *rows && n < pe_n_hf_type_rows; n++)
         rows[n] = &pe_hf_type_rows[n];
     qsort(rows, n, sizeof *rows, by_name);
-    puts("| model_type | positions | the class's values for missing fields | read in transformers' models/ "
-         "|\n|---|---|---|---|");
+    puts("| model_type | positions | scores | the class's values for missing fields | read in transformers' models/ "
+         "|\n|---|---|---|---|---|");
     for (size_t i = 0; i < n; i++) {
         printf("| ");
         print_names(rows[i]->types);
         printf(" | ");
         print_what(rows[i]);
+        printf(" | ");
+        print_scores(rows[i]);
         printf(" | ");
         print_fields(rows[i]->fields.fields, rows[i]->fields.n, "");
         printf(" | %s%s |\n", rows[i]->source, rows[i]->certainty == PE_UNVERIFIED ? " (unverified)" : "");

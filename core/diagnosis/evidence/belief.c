@@ -350,8 +350,7 @@ static enum pe_status read_query_scale(struct pe_diagnosis *d, struct pe_failure
     bool taken[PE_FIELDS_MAX] = {false};
     struct pe_field scores[PE_SCORE_FIELDS_MAX];
     const struct pe_field *fields = field(d, "query_scale") ? d->request->fields : scores;
-    size_t n =
-        fields == scores ? pe_model_score_fields(d->belief.inheritance, scores) : d->request->n_fields;
+    size_t n = fields == scores ? pe_model_score_fields(d->belief.inheritance, scores) : d->request->n_fields;
     enum pe_status status = pe_params_read(query_rows, &d->belief, fields, n, taken, "", err);
     return status ? status : pe_query_scale_read(&d->belief.query_scale, fields, n, err);
 }

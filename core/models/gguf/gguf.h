@@ -51,9 +51,9 @@ enum pe_gguf_still {
 
 /* What multiplies q·k in the graph. */
 enum pe_gguf_scale {
-    PE_GGUF_SCALE_USUAL,    /* 1/sqrt of a head's width */
-    PE_GGUF_SCALE_BY_KEY,   /* attention.scale, where it is not 0 */
-    PE_GGUF_SCALE_OUT,      /* attention.output_scale */
+    PE_GGUF_SCALE_USUAL,  /* 1/sqrt of a head's width */
+    PE_GGUF_SCALE_BY_KEY, /* attention.scale, where it is not 0 */
+    PE_GGUF_SCALE_OUT,    /* attention.output_scale */
     PE_GGUF_SCALE_ONE,
     PE_GGUF_SCALE_OF_WIDTH, /* 1/(embedding_length/head_count) */
     PE_GGUF_SCALE_OF_27B    /* 1/sqrt of that in files of layers_of_27b layers, else the usual */
@@ -122,7 +122,8 @@ struct pe_gguf_architecture {
 
 extern const struct pe_gguf_architecture pe_gguf_architectures[];
 extern const size_t pe_n_gguf_architectures;
-extern const char pe_gguf_source[], pe_gguf_scores_unread[]; /* the latter: architectures, "a|b", whose scores were not read */
+extern const char pe_gguf_source[],
+    pe_gguf_scores_unread[]; /* the latter: architectures, "a|b", whose scores were not read */
 const struct pe_gguf_key *pe_gguf_key_at(enum pe_gguf_key_id id);
 
 const struct pe_gguf_architecture *pe_gguf_architecture_find(const char *name); /* NULL: there is none */

@@ -19,8 +19,7 @@ static const struct pe_gguf_expected llama_3_1 = {
     .base = 500000, .longer_than = 8192, .rule = "llama3", .factor = 8, .low = 1, .high = 4, .original = 8192};
 
 #define DEEPSEEK2                                                                                                      \
-    .turns_last = true, .log_multiplier = 10, .has_softmax_factor = true,                                              \
-    .temperature = PE_GGUF_TEMPERATURE_LENGTH_OF
+    .turns_last = true, .log_multiplier = 10, .has_softmax_factor = true, .temperature = PE_GGUF_TEMPERATURE_LENGTH_OF
 
 const struct pe_gguf_architecture pe_gguf_architectures[] = {
     /* ---- Neighbours are a pair ---- */
@@ -38,12 +37,30 @@ const struct pe_gguf_architecture pe_gguf_architectures[] = {
      .expected = &llama_3_1},
     {.names = "llama-embed|deci", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE, .turns_whole_head = true},
     {.names = "minicpm", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE},
-    {.names = "mistral3", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE, .log_multiplier = 1, .beta_fast = 32, .temperature = PE_GGUF_TEMPERATURE_ORIGINAL},
-    {.names = "granite|granitemoe", .is_permuted = true, .divisors = PE_GGUF_BY_TYPE, .needs_finetuned = true, .scale = PE_GGUF_SCALE_BY_KEY},
-    {.names = "granitehybrid", .is_permuted = true, .divisors = PE_GGUF_FREQS, .needs_finetuned = true, .scale = PE_GGUF_SCALE_BY_KEY},
+    {.names = "mistral3",
+     .is_permuted = true,
+     .divisors = PE_GGUF_BY_TYPE,
+     .log_multiplier = 1,
+     .beta_fast = 32,
+     .temperature = PE_GGUF_TEMPERATURE_ORIGINAL},
+    {.names = "granite|granitemoe",
+     .is_permuted = true,
+     .divisors = PE_GGUF_BY_TYPE,
+     .needs_finetuned = true,
+     .scale = PE_GGUF_SCALE_BY_KEY},
+    {.names = "granitehybrid",
+     .is_permuted = true,
+     .divisors = PE_GGUF_FREQS,
+     .needs_finetuned = true,
+     .scale = PE_GGUF_SCALE_BY_KEY},
     {.names = "arcee|eagle3", .is_permuted = true, .divisors = PE_GGUF_FREQS},
     {.names = "smollm3", .is_permuted = true, .still = PE_GGUF_EVERY_FOURTH},
-    {.names = "llama4", .divisors = PE_GGUF_FREQS, .period = 4, .is_chunked = true, .still = PE_GGUF_EVERY_FOURTH, .temperature = PE_GGUF_TEMPERATURE_OF_STILL},
+    {.names = "llama4",
+     .divisors = PE_GGUF_FREQS,
+     .period = 4,
+     .is_chunked = true,
+     .still = PE_GGUF_EVERY_FOURTH,
+     .temperature = PE_GGUF_TEMPERATURE_OF_STILL},
     {.names = "cohere2", .period = 4, .still = PE_GGUF_FULL_LAYERS},
     {.names = "cohere2moe",
      .period = 4,

@@ -40,7 +40,8 @@ static enum pe_status width_of_head(struct pe_gguf_reader *r, double *width)
     }
     enum pe_gguf_key_id missing = embedding ? PE_GGUF_HEADS : PE_GGUF_EMBEDDING;
     pe_gguf_pointer(r, missing, pointer);
-    pe_fail(&r->out->scores.refusal, "/gguf", "%s is missing, and the softmax scale of architecture \"%.64s\" follows from "
+    pe_fail(&r->out->scores.refusal, "/gguf",
+            "%s is missing, and the softmax scale of architecture \"%.64s\" follows from "
             "embedding_length/head_count; send it, or give softmax_scale",
             pe_gguf_key_at(missing)->name, r->architecture);
     return PE_OK;
@@ -81,10 +82,12 @@ enum pe_status pe_gguf_scores(struct pe_gguf_reader *r, unsigned kind)
     double cap = r->row->cap;
     struct pe_model_scores *scores = &r->out->scores;
     if (pe_is_among(pe_gguf_scores_unread, r->architecture))
-        snprintf(scores->notes[scores->n_notes++], PE_DETAIL_MAX,
-                 pe_text("How architecture \"%.64s\" scales and caps its scores was not read in its code (unverified): taken "
-                         "is 1/sqrt(head_dim), and no cap."),
-                 r->architecture);
+        snprintf(
+            scores->notes[scores->n_notes++], PE_DETAIL_MAX,
+            pe_text(
+                "How architecture \"%.64s\" scales and caps its scores was not read in its code (unverified): taken "
+                "is 1/sqrt(head_dim), and no cap."),
+            r->architecture);
     scores->sinks = r->row->sinks;
     if (put_scale(r) || (cap > 0 && pe_gguf_real(r, PE_GGUF_SOFTCAP, &cap)))
         return r->err->status;

@@ -96,7 +96,7 @@ struct pe_hf_model {
     const char *layout, *channels, *position_style, *head_dim, *base, *local_base, *rope_if;
     const char *form, *buckets, *distance, *interpolate, *positions;
     const char *scale, *cap, *sinks; /* of scores; scale NULL: the attention code was not read */
-    const char *source; /* files and symbols, below transformers' models/ */
+    const char *source;              /* files and symbols, below transformers' models/ */
     enum pe_certainty certainty;
 
     /* Traits: what this code does in its own way, NULL for the usual way. The functions are in types.c, each named

@@ -58,4 +58,5 @@ TRAIT(scores, temperature, ", queries of layers without positions by `floor_scal
       "llama4/modeling_llama4.py: Llama4TextAttention.forward")
 TRAIT(scores, llama_4_beta, ", queries by `llama_4_scaling_beta`",
       "ministral3/modeling_ministral3.py: get_llama_4_attn_scale")
-TRAIT(scores, magnitude_differs, ", not m^2 as by the vendor", "deepseek_v2/modular_deepseek_v2.py: DeepseekV2Attention")
+TRAIT(scores, magnitude_differs, ", not m^2 as by the vendor",
+      "deepseek_v2/modular_deepseek_v2.py: DeepseekV2Attention")

@@ -1,7 +1,7 @@
 /* What multiplies and caps the scores of a class, from a config: the row's scale, cap and sinks, and traits.
  *
- * Each is read in the class's attention code. Where that was not read, the usual 1/sqrt of a head's width is taken and
- * the answer says so, unless the config has a field by which some class scales or caps: that may change every score, so
+ * Each is read in the class's attention code. Where that was not read, the answer has a note and the usual 1/sqrt of a
+ * head's width, unless the config has a field by which some class scales or caps: that may change every score, so
  * scores are refused. */
 #include "core/models/hf/hf.h"
 #include "core/params.h"
@@ -14,7 +14,8 @@
 
 /* Fields by which some class multiplies or caps scores. */
 static const char telling[] =
-    "query_pre_attn_scalar|attention_multiplier|softmax_scale|attn_scale|attention_scale|qk_scale|attn_output_multiplier|"
+    "query_pre_attn_scalar|attention_multiplier|softmax_scale|attn_scale|attention_scale|qk_scale|attn_output_"
+    "multiplier|"
     "mup_attn_multiplier|scale_attn_weights|scale_attn_by_inverse_layer_idx|attn_logit_softcapping|attn_logit_softcap|"
     "attention_logit_softcapping|attention_logits_soft_cap|attention_logit_cap|logits_soft_cap|attn_softcap|"
     "attn_temperature_tuning|use_logn_attn|max_attn_val";
@@ -124,7 +125,8 @@ static enum pe_status put_scale(struct pe_hf_reader *r, const char *scale)
     else if (pe_same(scale, "other")) {
         pe_pointer_join(pointer, sizeof pointer, r->config.at, "model_type");
         pe_fail(&r->out->scores.refusal, pointer,
-                "model_type \"%.64s\" multiplies its scores by what no field states; give softmax_scale", r->model_type);
+                "model_type \"%.64s\" multiplies its scores by what no field states; give softmax_scale",
+                r->model_type);
     } else if (!pe_is_among("magnitude|none", scale))
         return put_of_field(r, scale);
     return PE_OK;
@@ -173,7 +175,8 @@ enum pe_status pe_hf_gpt2_flags(struct pe_hf_reader *r)
     pe_pointer_join(pointer, sizeof pointer, r->config.at, "scale_attn_by_inverse_layer_idx");
     if (by_layer)
         pe_fail(&r->out->scores.refusal, pointer,
-                "scale_attn_by_inverse_layer_idx divides the scores of layer l, counted from 0, by l + 1, so each layer has "
+                "scale_attn_by_inverse_layer_idx divides the scores of layer l, counted from 0, by l + 1, so each "
+                "layer has "
                 "another scale; give softmax_scale, %s/(l + 1)",
                 scales ? "1/sqrt(head_dim)" : "1");
     return PE_OK;
@@ -227,9 +230,10 @@ enum pe_status pe_hf_magnitude_differs(struct pe_hf_reader *r)
     if (!pe_same(type, "yarn") || all == 0 || factor <= 1 || !head_dim)
         return PE_OK;
     double usual = 1 / sqrt(pe_value_number(head_dim)), m = 0.1 * all * log(factor) + 1;
-    snprintf(pe_hf_note(r), PE_DETAIL_MAX,
-             pe_text("The softmax scale is 1/sqrt(head_dim), %.8g, as in transformers' class of this model; the vendor's "
-                     "code, vLLM and newer versions of transformers multiply it by YaRN's magnitude squared: %.8g."),
-             usual, usual * m * m);
+    snprintf(
+        pe_hf_note(r), PE_DETAIL_MAX,
+        pe_text("The softmax scale is 1/sqrt(head_dim), %.8g, as in transformers' class of this model; the vendor's "
+                "code, vLLM and newer versions of transformers multiply it by YaRN's magnitude squared: %.8g."),
+        usual, usual * m * m);
     return PE_OK;
 }
