@@ -96,7 +96,7 @@ static enum pe_status put_of_field(struct pe_hf_reader *r, const char *scale)
     char name[64];
     struct pe_hf_place place = r->config;
     const char *dot = strchr(scale, '.'), *power = strchr(scale, '^');
-    double x = NAN;
+    double x = PE_UNSET;
     if (dot && (!power || dot < power)) {
         snprintf(name, sizeof name, "%.*s", (int)(dot - scale), scale);
         if (pe_hf_object(&r->config, name, &place, r->err))
@@ -149,7 +149,7 @@ bool pe_hf_has_magnitude(const struct pe_hf_reader *r)
 enum pe_status pe_hf_scores(struct pe_hf_reader *r)
 {
     const struct pe_hf_model *row = r->class;
-    double cap = NAN;
+    double cap = PE_UNSET;
     if (!row || !row->scale)
         return not_read(r);
     put_sinks(r, row->sinks);
