@@ -136,14 +136,18 @@ static const struct accepted accepted[] = {
      "'original_max_position_embeddings':4096}}"},
     /* Gemma 3 4B, which leaves most to the class; 1B of transformers 5; Gemma 4 */
     {GEMMA_3, "full_attention",
-     "{'scheme':'rope','head_dim':256,'base':1000000,'layout':'half','scaling':{'type':'linear','factor':8}}"},
-    {GEMMA_3, "sliding_attention", "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half'}"},
-    {GEMMA_3_V5, "full_attention", "{'scheme':'rope','head_dim':256,'base':1000000,'layout':'half'}"},
-    {GEMMA_3_V5, "sliding_attention", "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half'}"},
+     "{'scheme':'rope','head_dim':256,'base':1000000,'layout':'half','scaling':{'type':'linear','factor':8},'softmax_"
+     "scale':0.0625}"},
+    {GEMMA_3, "sliding_attention",
+     "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half','softmax_scale':0.0625}"},
+    {GEMMA_3_V5, "full_attention",
+     "{'scheme':'rope','head_dim':256,'base':1000000,'layout':'half','softmax_scale':0.0625}"},
+    {GEMMA_3_V5, "sliding_attention",
+     "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half','softmax_scale':0.0625}"},
     {GEMMA_4, "full_attention",
      "{'scheme':'rope','head_dim':512,'base':1000000,'layout':'half','scaling':{'type':'proportional',"
-     "'partial_rotary_factor':0.25}}"},
-    {GEMMA_4, "sliding_attention", "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half'}"},
+     "'partial_rotary_factor':0.25},'softmax_scale':1}"},
+    {GEMMA_4, "sliding_attention", "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half','softmax_scale':1}"},
     /* Phi-3 128k: lengths stand outside, "su" is longrope; lists cut to four pairs (head_dim 8) */
     {"{'hidden_size':256,'max_position_embeddings':131072,'model_type':'phi3','num_attention_heads':32,"
      "'original_max_position_embeddings':4096,'rope_scaling':{'long_factor':[1.03,1.05,1.05,1.08],'short_factor':[1.05,"
@@ -203,7 +207,8 @@ static const struct accepted accepted[] = {
      NULL,
      "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half','scaling':{'type':'yarn','beta_fast':32,"
      "'beta_slow':1,'factor':16,'llama_4_scaling_beta':0.1,'mscale':1,'mscale_all_dim':1,'softmax_scale_factor':1,"
-     "'original_max_position_embeddings':16384}}"},
+     "'original_max_position_embeddings':16384},'query_scale':{'type':'ministral','beta':0.1,'original_max_position_"
+     "embeddings':16384}}"},
     /* ModernBERT base */
     {MODERNBERT, "full_attention", "{'scheme':'rope','head_dim':64,'base':160000,'layout':'half'}"},
     {MODERNBERT, "sliding_attention", "{'scheme':'rope','head_dim':64,'base':10000,'layout':'half'}"},
@@ -217,7 +222,7 @@ static const struct accepted accepted[] = {
     {"{'model_type':'qwen3_next','rope_theta':1e7}", "linear_attention", "{'scheme':'none','dim':2048}"},
     {"{'model_type':'gemma3_text','layer_types':['full_attention','sliding_attention'],'rope_parameters':{"
      "'full_attention':null,'sliding_attention':{'rope_theta':1e4,'rope_type':'default'}}}",
-     "full_attention", "{'scheme':'none','dim':2304}"},
+     "full_attention", "{'scheme':'none','dim':2304,'softmax_scale':0.0625}"},
     {"{'model_type':'mamba','hidden_size':2560}", NULL, "{'scheme':'none','dim':2560}"},
     /* Tables */
     {"{'architectures':['BertForMaskedLM'],'hidden_size':768,'max_position_embeddings':512,'model_type':'bert',"
@@ -294,17 +299,24 @@ static const struct accepted accepted[] = {
     /* MPNet base, WavLM large, LayoutLMv3 base and LayoutLMv2 */
     {"{'model_type':'mpnet','hidden_size':768,'max_position_embeddings':514,'num_attention_heads':12,"
      "'relative_attention_num_buckets':32,'pad_token_id':1}",
-     NULL, "{'scheme':'t5','num_heads':12,'head_dim':64,'num_buckets':32,'max_distance':128,'bidirectional':true}"},
+     NULL,
+     "{'scheme':'t5','num_heads':12,'head_dim':64,'num_buckets':32,'max_distance':128,'bidirectional':true,'softmax_"
+     "scale':0.125}"},
     {"{'model_type':'wavlm','hidden_size':1024,'num_attention_heads':16,'num_buckets':320,'max_bucket_distance':800}",
-     NULL, "{'scheme':'t5','num_heads':16,'head_dim':64,'num_buckets':320,'max_distance':800,'bidirectional':true}"},
+     NULL,
+     "{'scheme':'t5','num_heads':16,'head_dim':64,'num_buckets':320,'max_distance':800,'bidirectional':true,'softmax_"
+     "scale':0.125}"},
     {LAYOUTLM_V3, "rel_pos",
-     "{'scheme':'t5','num_heads':12,'head_dim':64,'num_buckets':32,'max_distance':128,'bidirectional':true,"
+     "{'scheme':'t5','num_heads':12,'head_dim':64,'num_buckets':32,'max_distance':128,'bidirectional':true,'softmax_"
+     "scale':0.125,"
      "'table_scale':0.125}"},
     {LAYOUTLM_V3, "rel_pos_y",
-     "{'scheme':'t5','num_heads':12,'head_dim':64,'num_buckets':64,'max_distance':256,'bidirectional':true,"
+     "{'scheme':'t5','num_heads':12,'head_dim':64,'num_buckets':64,'max_distance':256,'bidirectional':true,'softmax_"
+     "scale':0.125,"
      "'table_scale':0.125}"},
     {"{'model_type':'layoutlmv2','hidden_size':768,'num_attention_heads':12}", "rel_pos_x",
-     "{'scheme':'t5','num_heads':12,'head_dim':64,'num_buckets':64,'max_distance':256,'bidirectional':true}"},
+     "{'scheme':'t5','num_heads':12,'head_dim':64,'num_buckets':64,'max_distance':256,'bidirectional':true,'softmax_"
+     "scale':0.125}"},
     /* BERT with distances; NEZHA base */
     {"{'model_type':'bert','hidden_size':768,'num_attention_heads':12,'max_position_embeddings':512,"
      "'position_embedding_type':'relative_key'}",

@@ -123,7 +123,8 @@ static const char *const models[][3] = {
     {"mixtral-8x7b", NULL, "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half'}"},
     {"ministral-3", NULL,
      "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half','scaling':{'type':'yarn','factor':16,"
-     "'original_max_position_embeddings':16384,'beta_fast':32,'beta_slow':1,'attention_factor':1}}"},
+     "'original_max_position_embeddings':16384,'beta_fast':32,'beta_slow':1,'attention_factor':1},"
+     "'query_scale':{'type':'ministral','beta':0.1,'original_max_position_embeddings':16384}}"},
     {"qwen2.5-0.5b", NULL, "{'scheme':'rope','head_dim':64,'base':1000000,'layout':'half'}"},
     {"qwen2.5-7b", NULL, "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half'}"},
     {"qwen2.5-yarn-128k", NULL,
@@ -133,18 +134,19 @@ static const char *const models[][3] = {
     {"qwen3-next", NULL, "{'scheme':'rope','head_dim':256,'base':10000000,'layout':'half','rotary_dim':64}"},
     {"phi-2", NULL, "{'scheme':'rope','head_dim':80,'base':10000,'layout':'half','rotary_dim':32}"},
     {"phi-3-mini-4k", NULL, "{'scheme':'rope','head_dim':96,'base':10000,'layout':'half'}"},
-    {"gemma-2", NULL, "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half'}"},
+    {"gemma-2", NULL, "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half','softcap':50}"},
     {"gemma-3-270m", "full_attention", "{'scheme':'rope','head_dim':256,'base':1000000,'layout':'half'}"},
     {"gemma-3-1b", "sliding_attention", "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half'}"},
     {"gemma-3-12b", "full_attention",
      "{'scheme':'rope','head_dim':256,'base':1000000,'layout':'half','scaling':{'type':'linear','factor':8}}"},
     {"gemma-3-12b", "sliding_attention", "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half'}"},
     {"gemma-3-27b", "full_attention",
-     "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half','scaling':{'type':'linear','factor':8}}"},
+     "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half','scaling':{'type':'linear','factor':8},'softmax_"
+     "scale':0.07715167498104596}"},
     {"gemma-4", "full_attention",
      "{'scheme':'rope','head_dim':512,'base':1000000,'layout':'half',"
-     "'scaling':{'type':'proportional','partial_rotary_factor':0.25}}"},
-    {"gemma-4", "sliding_attention", "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half'}"},
+     "'scaling':{'type':'proportional','partial_rotary_factor':0.25},'softmax_scale':1}"},
+    {"gemma-4", "sliding_attention", "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half','softmax_scale':1}"},
     {"deepseek-r1", NULL,
      "{'scheme':'rope','head_dim':192,'base':10000,'layout':'interleaved','rotary_dim':64,'rotary_offset':128,"
      "'scaling':{'type':'yarn','factor':40,'original_max_position_embeddings':4096,'beta_fast':32,'beta_slow':1,"
@@ -275,9 +277,9 @@ static const struct headed of_all_layers[] = {
     {"baichuan-13b", 40, 128, "'scheme':'alibi','form':'key','bias_max':8"},
     {"jina-embeddings-v2-small-en", 8, 512 / 8, SYMMETRIC},
     {"jina-embeddings-v2-base-en", 12, 768 / 12, SYMMETRIC},
-    {"mpnet-base", 12, 64, T5_32_128 ",'bidirectional':true"},
-    {"wavlm-base", 12, 64, T5_320_800},
-    {"wavlm-large", 16, 64, T5_320_800},
+    {"mpnet-base", 12, 64, T5_32_128 ",'bidirectional':true,'softmax_scale':0.125"},
+    {"wavlm-base", 12, 64, T5_320_800 ",'softmax_scale':0.125"},
+    {"wavlm-large", 16, 64, T5_320_800 ",'softmax_scale':0.125"},
     {"beit-base-patch16-224", 12, 64, BEIT("14")},
     {"beit-base-patch16-384", 12, 64, BEIT("24")},
     {"beit-large-patch16-224", 16, 64, BEIT("14")},
@@ -334,9 +336,10 @@ TEST(tables_of_single_stacks)
         check_headed(m->names, "encoder", m->heads, m->head_dim, T5_32_128 ",'bidirectional':true,'softmax_scale':1");
         check_headed(m->names, "decoder", m->heads, m->head_dim, T5_32_128 ",'bidirectional':false,'softmax_scale':1");
     }
-    static const char flat[] =
-        "'scheme':'t5','num_buckets':64,'max_distance':256,'bidirectional':true,'table_scale':0.125";
-    check_headed("layoutlmv3-base", "rel_pos", 12, 64, T5_32_128 ",'bidirectional':true,'table_scale':0.125");
+    static const char flat[] = "'scheme':'t5','num_buckets':64,'max_distance':256,'bidirectional':true,'softmax_scale':"
+                               "0.125,'table_scale':0.125";
+    check_headed("layoutlmv3-base", "rel_pos", 12, 64,
+                 T5_32_128 ",'bidirectional':true,'softmax_scale':0.125,'table_scale':0.125");
     check_headed("layoutlmv3-base", "rel_pos_x", 12, 64, flat);
     check_headed("layoutlmv3-base", "rel_pos_y", 12, 64, flat);
 }
