@@ -446,6 +446,10 @@ const struct pe_member pe_dialect_layer_members[] = {
      .items = "integer",
      .is_optional = true},
     {.name = "summary", .types = "string", .summary = "the configuration in words", .is_optional = true},
+    {.name = "sinks",
+     .types = "string",
+     .summary = "of scores: the tensor of learned sinks, below a layer",
+     .is_optional = true},
     {.name = "refused", .types = "string", .summary = "why there is no configuration", .is_optional = true},
     {.name = NULL},
 };
