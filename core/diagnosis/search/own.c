@@ -15,17 +15,20 @@
  * holds the angle (evidence/waves.c). A rotated pair is exact within one rounding, its products computed in float32.
  *
  * Whether the rows of a column leave one share in common is decided by the two that leave least above and below: each
- * row allows an interval, and the largest lower end must not be above the smallest upper one. */
+ * row allows an interval, and the largest lower end must not be above the smallest upper one. Where most rows are as
+ * far off as these, none is alone: keys that were rotated twice have the roundings of both angles. */
 #include "core/attention/attention.h"
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* The ends of intervals that are nearest to being apart, the nearest first, and whose the first are. */
+/* The ends of intervals that are nearest to being apart, the nearest first; whose the first are, and their ε. */
 struct common {
     double low[2], high[2];
     struct pe_misfit of_low, of_high;
+    double low_angle, high_angle, all_angles; /* all_angles: the sum of n */
+    size_t n;
 };
 
 struct couple {
@@ -159,10 +162,13 @@ static void note(struct pe_own *o, const struct pe_misfit *misfit, double error,
     o->worst = *misfit;
 }
 
-/* A row allows the frequency's share to be between. */
-static void allow(struct common *c, double between, double and, const struct pe_misfit *misfit)
+/* A row with this ε allows the frequency's share to be between. */
+static void allow(struct common *c, double between, double and, double angle, const struct pe_misfit *misfit)
 {
+    c->all_angles += angle;
+    c->n++;
     if (between > c->low[0]) {
+        c->low_angle = angle;
         c->low[1] = c->low[0];
         c->low[0] = between;
         c->of_low = *misfit;
@@ -170,6 +176,7 @@ static void allow(struct common *c, double between, double and, const struct pe_
         c->low[1] = between;
     }
     if (and < c->high[0]) {
+        c->high_angle = angle;
         c->high[1] = c->high[0];
         c->high[0] = and;
         c->of_high = *misfit;
@@ -188,7 +195,7 @@ static void add_angle(struct pe_own *o, const struct pair *pair, double angle, d
         note(o, &misfit, fabs(angle), noise);
     else
         allow(&o->waves[pair->couple->wave], (angle - copysign(noise + step, turn)) / turn,
-              (angle + copysign(noise + step, turn)) / turn, &misfit);
+              (angle + copysign(noise + step, turn)) / turn, fabs(angle), &misfit);
 }
 
 /* Roundings of a table's numbers are shares of each of them, those of a rotated pair of its length. */
@@ -283,6 +290,7 @@ void pe_own_add(struct pe_own *o, uint64_t row, const struct pe_row *rows)
 /* The row that is alone is the one without which the others agree. */
 static void ask_common(struct pe_own *o, const struct common *c)
 {
+    enum { ALONE = 8 }; /* times as far off as the others in the mean */
     double apart = c->low[0] - c->high[0];
     if (!(apart > 0))
         return;
@@ -290,7 +298,9 @@ static void ask_common(struct pe_own *o, const struct common *c)
     if (is_low == is_high)
         is_low = fabs(c->low[0]) > fabs(c->high[0]);
     const struct pe_misfit *misfit = is_low ? &c->of_low : &c->of_high;
-    note(o, misfit, o->most + 1 + apart, 1);
+    double angle = is_low ? c->low_angle : c->high_angle, others = c->all_angles - angle;
+    if (angle * (double)(c->n - 1) > ALONE * others)
+        note(o, misfit, o->most + 1 + apart, 1);
 }
 
 void pe_own_end(struct pe_own *o, struct pe_comparison *out)

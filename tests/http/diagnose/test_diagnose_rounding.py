@@ -227,6 +227,25 @@ def scaled(change):
     return {**RIGHT, "scaling": {**RIGHT["scaling"], **change}}
 
 
+def test_keys_that_are_rotated_again_are_right(server):
+    """A cache that moves: each key was rotated at its old position, then by the difference. Every row has the roundings of both
+    angles, which is more than its own position loses; so none is alone."""
+    rng, r, at = np.random.default_rng(7), 64, np.arange(128)
+    old = np.sort(rng.choice(1000, 128, replace=False))
+    w = F(5e5) ** (-np.arange(0, r, 2, dtype=F) / F(r))
+
+    def turned(x, positions):
+        angle = positions.astype(F)[:, None] * w
+        c, s, a, b = np.cos(angle), np.sin(angle), x[..., : r // 2], x[..., r // 2 :]
+        return np.concatenate([a * c - b * s, b * c + a * s], -1).astype(F)
+
+    k = rng.standard_normal((1, 2, 128, r)).astype(F)
+    twice, belief = turned(turned(k, old), at - old), {"scheme": "rope", "head_dim": r, "base": 5e5, "layout": "half"}
+    assert passes(ask(server, belief, k=k, k_out=twice))
+    twice[0, 1, 77, 5] += F(0.01)
+    assert not passes(ask(server, belief, k=k, k_out=twice))
+
+
 @pytest.mark.parametrize("wrong", [{**RIGHT, "base": 5e5 * (1 + 1e-5)}, {**RIGHT, "base": 5e5 * (1 - 2e-5)}, scaled({"factor": 8.01}), scaled({"low_freq_factor": 1.01}),
                                    scaled({"high_freq_factor": 3.99}), {**RIGHT, "offset": 7937}, {**RIGHT, "direction": -1},
                                    {**RIGHT, "scaling": None}, {**RIGHT, "layout": "half", "form": "expanded"}])
