@@ -39,27 +39,26 @@ static void put_line(struct api_text *text, const char *before, const char *sent
     api_text_put(text, "\n");
 }
 
-static const char *word(const struct pe_value *object, const char *name)
+static const struct pe_value *member(const struct pe_value *object, const char *name)
 {
+    static const struct pe_value none = {.kind = PE_NULL};
     for (size_t i = 0; i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0 && object->object.fields[i].value.kind == PE_STRING)
-            return object->object.fields[i].value.string;
-    return "";
-}
-
-static const struct pe_value *list(const struct pe_value *object, const char *name)
-{
-    static const struct pe_value none = {.kind = PE_LIST};
-    for (size_t i = 0; i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0 && object->object.fields[i].value.kind == PE_LIST)
+        if (strcmp(object->object.fields[i].name, name) == 0)
             return &object->object.fields[i].value;
     return &none;
 }
 
-/* A line for each kind of layers, one for each finding, then the verdict. */
+static const char *word(const struct pe_value *object, const char *name)
+{
+    const struct pe_value *v = member(object, name);
+    return v->kind == PE_STRING ? v->string : "";
+}
+
+/* A line for each kind of layers, one for each finding, tool that refuses, and note, then the verdict. */
 static void put_explained(struct api_text *text, const struct pe_value *answer)
 {
-    const struct pe_value *kinds = list(answer, "layers"), *findings = list(answer, "findings");
+    const struct pe_value *kinds = member(answer, "layers"), *findings = member(answer, "findings"),
+                          *notes = member(answer, "notes"), *readers = member(answer, "readers");
     for (size_t i = 0; i < kinds->list.n; i++) {
         const char *summary = word(&kinds->list.items[i], "summary");
         api_text_put(text, word(&kinds->list.items[i], "layer_type"));
@@ -71,6 +70,16 @@ static void put_explained(struct api_text *text, const struct pe_value *answer)
         api_text_put(text, word(&findings->list.items[i], "code"));
         put_line(text, ": ", word(&findings->list.items[i], "detail"));
     }
+    for (size_t i = 0; i < readers->object.n; i++) {
+        const struct pe_field *reader = &readers->object.fields[i];
+        const char *refusal = word(&reader->value, "refuses");
+        if (!*refusal)
+            continue;
+        api_text_put(text, reader->name);
+        put_line(text, ": ", refusal);
+    }
+    for (size_t i = 0; i < notes->list.n; i++)
+        put_line(text, "note: ", notes->list.items[i].string);
     put_line(text, "", word(answer, "detail"));
 }
 
@@ -238,15 +247,6 @@ static void put_words(struct api_text *text, const struct pe_target_info *target
 }
 
 /* ---- The answer ---- */
-
-static const struct pe_value *member(const struct pe_value *object, const char *name)
-{
-    static const struct pe_value none = {.kind = PE_NULL};
-    for (size_t i = 0; i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0)
-            return &object->object.fields[i].value;
-    return &none;
-}
 
 /* The words of a target; false: it has none. Dropped by the caller either way. */
 static bool words_of(const struct pe_value *entry, struct api_text *words)

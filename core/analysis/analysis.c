@@ -141,6 +141,14 @@ static const struct pe_member frequencies[] = {
     {.name = NULL},
 };
 
+static const struct pe_member layers_apart[] = {
+    {.name = "found", .types = "string", .summary = "layers of the kind in the first configuration, as ranges"},
+    {.name = "taken", .types = "string", .summary = "in this one"},
+    {.name = "differ", .types = "integer", .summary = "layers that have the kind in one of the two only"},
+    {.name = "of", .types = "integer", .summary = "layers that were compared"},
+    {.name = NULL},
+};
+
 static const char *const verdicts[] = {"same", "rounding", "differs", NULL};
 
 const struct pe_member pe_result_members[] = {
@@ -169,6 +177,11 @@ const struct pe_member pe_result_members[] = {
      .types = "array",
      .summary = "difference: fields that are unequal and matter",
      .items = "string",
+     .is_optional = true},
+    {.name = "layers",
+     .types = "object",
+     .summary = "difference: which layers have the kind, if other layers have it in the first configuration",
+     .members = layers_apart,
      .is_optional = true},
     {.name = "", .members = pe_detail_members},
     {.name = NULL},

@@ -79,6 +79,7 @@ struct pe_difference {
     double largest;                               /* the largest finite magnitude compared */
     double most[PE_DIFFERENCE_TABLES_MAX + 1];    /* the largest difference of each table */
     uint64_t steps, n_equal, n;
+    struct pe_layers_apart layers; /* n = 0: the same, or not known */
 };
 
 /* Allocates; nothing is compared yet. pe_difference_drop afterwards, also after a failure. */
@@ -100,8 +101,8 @@ uint64_t pe_difference_find(struct pe_difference *w, size_t i, double gap);
 /* Are the rows of this side, 0 or 1, those of a GGUF file whose converter has permuted them, and of that side alone? */
 bool pe_difference_is_permuted(const struct pe_analysis *study, const struct pe_subject *subject, size_t side);
 
-/* Puts `permutation`, `frequencies`, `verdict`, `reasons`, once all tables are compared. sentences: the verdict in
- * words, with members in braces; "" where no side is another tool's configuration. */
+/* Puts `permutation`, `frequencies`, `verdict`, `reasons`, `layers`, once all tables are compared. sentences: the
+ * verdict in words, with members in braces; "" where no side is another tool's configuration. */
 void pe_difference_put_verdict(const struct pe_analysis *study, const struct pe_difference *w,
                                const struct pe_subject *subject, struct pe_node *out,
                                char sentences[PE_N_LANGS][PE_DETAIL_MAX]);

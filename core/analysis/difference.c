@@ -143,6 +143,12 @@ static const char *const details[] = {
     "No output has the same name and shape in both, so nothing is compared.",
 };
 
+static bool have_positions(const struct pe_analysis *study, const struct pe_subject *subject)
+{
+    return !pe_same(study->subjects[0].plan->scheme->info.name, "none") ||
+           !pe_same(subject->plan->scheme->info.name, "none");
+}
+
 /* The verdict and, of two dialects, its sentence; that of the numbers, if they add something, comes after it. */
 static void put_verdict(const struct pe_analysis *study, const struct pe_subject *subject,
                         const struct pe_difference *w, struct pe_node *out, const char *detail)
@@ -151,7 +157,7 @@ static void put_verdict(const struct pe_analysis *study, const struct pe_subject
     pe_difference_put_verdict(study, w, subject, out, patterns);
     for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
         size_t n = strlen(patterns[lang]);
-        if (n && w->n_tables && w->n_equal == w->n)
+        if (n && (w->n_tables ? w->n_equal == w->n : !have_positions(study, subject)))
             continue;
         snprintf(patterns[lang] + n, sizeof patterns[lang] - n, "%s%s", n && lang == PE_EN ? " " : "",
                  pe_text_in(lang, detail));

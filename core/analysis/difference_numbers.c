@@ -243,6 +243,17 @@ double pe_difference_bytes(const struct pe_difference_table *tables, size_t n)
     return (3.0 * BLOCK + (double)count_rows(tables, n)) * sizeof(double);
 }
 
+/* Which layers have the kind of each side; false: no memory. */
+static bool compare_layers(const struct pe_subject *const sides[2], struct pe_layers_apart *apart)
+{
+    struct pe_layer_marks marks[2];
+    for (size_t s = 0; s < 2; s++)
+        if (!pe_model_layers(sides[s]->entry->fields, sides[s]->entry->n_fields, &marks[s]))
+            return false;
+    pe_layers_compare(&marks[0], &marks[1], apart);
+    return true;
+}
+
 enum pe_status pe_difference_init(struct pe_difference *w, const struct pe_analysis *study,
                                   const struct pe_subject *subject, struct pe_failure *err)
 {
@@ -254,7 +265,8 @@ enum pe_status pe_difference_init(struct pe_difference *w, const struct pe_analy
     double *memory = calloc(3 * BLOCK + rows, sizeof *memory);
     if (!memory)
         return pe_no_memory(err);
-    enum pe_status status = PE_OK;
+    bool is_compared = compare_layers((const struct pe_subject *const[]){&study->subjects[0], subject}, &w->layers);
+    enum pe_status status = is_compared ? PE_OK : pe_no_memory(err);
     for (size_t s = 0; !status && s < 2; s++) {
         w->sides[s].at = memory + s * BLOCK;
         w->sides[s].is_permuted = pe_difference_is_permuted(study, subject, s);

@@ -32,6 +32,7 @@ struct verdict {
     size_t pair;          /* … in this pair */
     struct reason reasons[REASONS_MAX];
     size_t n_reasons;
+    const struct pe_layers_apart *layers;
 };
 
 static const struct pe_value *given(const struct pe_subject *side, const char *name)
@@ -225,6 +226,12 @@ static bool are_at_the_same_positions(const struct verdict *v)
     return is_same;
 }
 
+/* Two kinds of layers without positions are equal, whatever their widths. */
+static bool have_positions(const struct verdict *v)
+{
+    return !is_word(v->configs[0], "scheme", "none") || !is_word(v->configs[1], "scheme", "none");
+}
+
 static void find_reasons(struct verdict *v)
 {
     static const struct pe_value none = {.kind = PE_NULL};
@@ -233,12 +240,14 @@ static void find_reasons(struct verdict *v)
     struct pe_value schemes[2] = {member(a, "scheme"), member(b, "scheme")};
     if (!pe_value_same(&schemes[0], &schemes[1]))
         add(v, "", "scheme", &schemes[0], &schemes[1]);
-    else
+    else if (have_positions(v))
         walk(v, a, b, add_field);
     if (!are_at_the_same_positions(v))
         add(v, "", "positions", &none, &none);
     if (v->n_reasons && kinds[0] && kinds[1] && !pe_value_same(kinds[0], kinds[1]))
         add(v, "", "kind", kinds[0], kinds[1]);
+    else if (v->layers->n)
+        add(v, "", "layers", &none, &none);
 }
 
 /* ---- The verdict ---- */
@@ -247,15 +256,15 @@ static void find_reasons(struct verdict *v)
 static bool is_without_effect(const struct reason *reason)
 {
     return !pe_is_among("scheme|head_dim|rotary_dim|rotary_offset|layout|direction|base|scaling|inv_freq|"
-                        "attention_factor|positions",
+                        "attention_factor|positions|layers",
                         reason->name) &&
            strncmp(reason->name, "scaling.", strlen("scaling.")) != 0;
 }
 
 static const char *verdict_of(struct verdict *v, const struct pe_difference *w)
 {
-    bool is_equal =
-        w->n_tables && w->n_equal == w->n && v->max_rel == 0 && factor_of(v->configs[0]) == factor_of(v->configs[1]);
+    bool is_equal = (w->n_tables || !have_positions(v)) && w->n_equal == w->n && v->max_rel == 0 &&
+                    factor_of(v->configs[0]) == factor_of(v->configs[1]);
     size_t n = 0;
     while (n < v->n_reasons && is_without_effect(&v->reasons[n]))
         n++;
@@ -296,12 +305,27 @@ static const char *where_of(const struct verdict *v, size_t side, enum pe_lang l
     return pe_text_in(lang, side ? "the other configuration" : "the first configuration");
 }
 
+/* Of those without positions a file is said to leave them out. */
+static size_t print_layers(const struct verdict *v, enum pe_lang lang, char *out, size_t room)
+{
+    char layers[2][PE_LAYERS_TEXT];
+    pe_layers_name(v->layers->found, lang, layers[0]);
+    pe_layers_name(v->layers->taken, lang, layers[1]);
+    return (size_t)snprintf(
+        out, room,
+        have_positions(v) ? pe_text_in(lang, "%s has the kind's positions in %s, %s in %s: %zu of %zu layers differ")
+                          : pe_text_in(lang, "%s leaves out %s, %s leaves out %s: %zu of %zu layers differ"),
+        where_of(v, 0, lang), layers[0], where_of(v, 1, lang), layers[1], v->layers->n, v->layers->of);
+}
+
 static size_t print_reason(const struct verdict *v, const struct reason *reason, enum pe_lang lang, char *out,
                            size_t room)
 {
     char values[2][96];
     if (pe_same(reason->name, "positions"))
         return (size_t)snprintf(out, room, "%s", pe_text_in(lang, "the positions are not the same"));
+    if (pe_same(reason->name, "layers"))
+        return print_layers(v, lang, out, room);
     for (size_t s = 0; s < 2; s++)
         print_value(&reason->of[s], lang, values[s], sizeof values[s]);
     return (size_t)snprintf(out, room, pe_text_in(lang, "%s is %s in %s, %s in %s"), reason->name, values[0],
@@ -341,6 +365,10 @@ static void print_sentence(const struct verdict *v, const char *word, bool has_l
     *out = '\0';
     if (!is_dialect(v->sides[0]) && !is_dialect(v->sides[1]))
         return;
+    if (!have_positions(v) && !pe_same(word, "differs")) {
+        snprintf(out, room, "%s", pe_text_in(lang, "Both have no positions."));
+        return;
+    }
     if (pe_same(word, "differs"))
         print_differs(v, lang, out, room);
     else
@@ -361,11 +389,23 @@ static void put_frequencies(const struct verdict *v, struct pe_node *out)
     pe_put_integer(node, "pair", (int64_t)v->pair);
 }
 
+static void put_layers(const struct verdict *v, struct pe_node *out)
+{
+    if (!v->layers->n)
+        return;
+    struct pe_node *node = pe_put_object(out, "layers");
+    pe_put_string(node, "found", v->layers->found);
+    pe_put_string(node, "taken", v->layers->taken);
+    pe_put_integer(node, "differ", (int64_t)v->layers->n);
+    pe_put_integer(node, "of", (int64_t)v->layers->of);
+}
+
 void pe_difference_put_verdict(const struct pe_analysis *study, const struct pe_difference *w,
                                const struct pe_subject *subject, struct pe_node *out,
                                char sentences[PE_N_LANGS][PE_DETAIL_MAX])
 {
-    struct verdict v = {.sides = {&study->subjects[0], subject}, .permuted = permuted_side(study, subject)};
+    struct verdict v = {
+        .sides = {&study->subjects[0], subject}, .permuted = permuted_side(study, subject), .layers = &w->layers};
     for (size_t s = 0; s < 2; s++)
         v.configs[s] = pe_plan_config(v.sides[s]->plan);
     compare_frequencies(&v);
@@ -385,6 +425,7 @@ void pe_difference_put_verdict(const struct pe_analysis *study, const struct pe_
     struct pe_node *reasons = pe_put_list(out, "reasons");
     for (size_t i = 0; i < v.n_reasons; i++)
         pe_put_string(reasons, NULL, v.reasons[i].name);
+    put_layers(&v, out);
     for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++)
         print_sentence(&v, word, has_length, lang, sentences[lang], PE_DETAIL_MAX);
 }

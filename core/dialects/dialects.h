@@ -113,16 +113,23 @@ struct pe_dialect_kind {
     struct pe_reading own;
 };
 
+/* The layers to which a tool gives a kind's positions, if they are others than ours. */
+struct pe_other_layers {
+    size_t n, of;        /* layers that differ; 0: none, or not known */
+    char *found, *taken; /* "0-2, 4, …, 44-46"; "": none */
+};
+
 /* The config of a tool, with what it makes of each kind. */
 struct pe_dialect_reader {
     const struct pe_reader *reader;
     struct pe_reader_view view;
-    char refused[PE_DETAIL_MAX];                       /* the whole; "": it reads it */
-    const struct pe_reader_type *type;                 /* of a converter; NULL: none */
-    const char *architecture;                          /* of the file that it writes; NULL: none */
-    bool is_permuted;                                  /* … with rows in the order of neighbours */
-    struct pe_value keys;                              /* of that file */
-    const struct pe_field *read[PE_READER_COPIES_MAX]; /* fields of the given config that it reads */
+    char refused[PE_DETAIL_MAX];                         /* the whole; "": it reads it */
+    const struct pe_reader_type *type;                   /* of a converter; NULL: none */
+    const char *architecture;                            /* of the file that it writes; NULL: none */
+    bool is_permuted;                                    /* … with rows in the order of neighbours */
+    struct pe_other_layers layers[PE_DIALECT_KINDS_MAX]; /* of each kind */
+    struct pe_value keys;                                /* of that file */
+    const struct pe_field *read[PE_READER_COPIES_MAX];   /* fields of the given config that it reads */
     size_t n_read;
     struct pe_reading readings[PE_DIALECT_KINDS_MAX]; /* at the answer's length */
     struct pe_apart {
@@ -168,6 +175,7 @@ struct pe_explain {
     struct pe_dialect_reader *readers;
     size_t n_readers;
     struct pe_measured *measured; /* consequences that are known */
+    bool has_errors;              /* among the findings */
     const struct pe_value *answer;
 };
 
@@ -204,6 +212,19 @@ void pe_reading_drop(struct pe_reading *reading);
 /* The kind as it is stated again: with the configuration of a reading. */
 struct pe_stated_kind pe_dialect_state(const struct pe_dialect_kind *kind, const struct pe_reading *reading);
 
+/* ---- layers.c: which layers are of a kind ---- */
+
+/* Sets the kind's layers, where they are known. */
+enum pe_status pe_dialect_list_layers(struct pe_explain *ex, const struct pe_hf_layers *layers,
+                                      struct pe_dialect_kind *kind);
+/* Compares those of our kind k with those that the tool's model has, in which the kind has this name. */
+enum pe_status pe_dialect_compare_layers(struct pe_explain *ex, struct pe_dialect_reader *tool, size_t k,
+                                         const struct pe_field *model, const char *name);
+/* A file has all kinds of layers, whichever is asked for: others[PE_HF_KINDS_MAX] are those that are not, as the tool
+ * reads them. The caller drops their readings, also after a failure. */
+enum pe_status pe_dialect_other_kinds(struct pe_explain *ex, const struct pe_dialect_reader *tool,
+                                      struct pe_dialect_kind *others, size_t *n);
+
 /* ---- tools.c: what each tool reads ---- */
 
 enum pe_status pe_dialect_tools(struct pe_explain *ex);
@@ -211,7 +232,8 @@ enum pe_status pe_dialect_check_readers(const struct pe_explain *ex); /* the nam
 size_t pe_dialect_n_wanted(const struct pe_explain *ex);              /* how many tools they name */
 void pe_dialect_tools_drop(struct pe_explain *ex);
 bool pe_tool_agrees(const struct pe_explain *ex, const struct pe_dialect_reader *tool, size_t kind);
-bool pe_dialect_agrees(const struct pe_explain *ex, const struct pe_dialect_reader *tool); /* in every kind */
+/* In every kind, and every layer. */
+bool pe_dialect_agrees(const struct pe_explain *ex, const struct pe_dialect_reader *tool);
 void pe_dialect_put_tools(const struct pe_explain *ex, struct pe_node *root);
 bool pe_tool_reads(const struct pe_dialect_reader *tool, const struct pe_field *field);
 

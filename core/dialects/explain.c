@@ -277,7 +277,7 @@ static void put_notes_of(const struct pe_explain *ex, struct pe_node *notes, siz
 }
 
 /* The rule's list is chosen by another length in each tool, which no frequency at the full length shows. */
-static void put_notes(const struct pe_explain *ex, struct pe_node *root)
+static bool put_notes(const struct pe_explain *ex, struct pe_node *root)
 {
     struct pe_node *notes = pe_put_list(root, "notes");
     bool is_long = false;
@@ -291,6 +291,7 @@ static void put_notes(const struct pe_explain *ex, struct pe_node *root)
                                  "longrope: transformers takes the short list up to the original length and the "
                                  "long list beyond; llama.cpp takes the long list at every length if the context "
                                  "that it allocates, by default the model's, is longer than the original."));
+    return is_long;
 }
 
 /* A part of the answer's own words: {tools} in patterns. */
@@ -305,17 +306,24 @@ static void put_verdict_of(const struct pe_explain *ex, struct pe_node *root, co
     pe_put_details(root, ex->request->lang, (const char *const[]){patterns[PE_EN], patterns[PE_ZH]});
 }
 
-/* Which tools compute other numbers. */
-static void put_verdict(const struct pe_explain *ex, struct pe_node *root)
+/* Which tools compute other numbers. Those that were asked compute these only if nothing in the answer states where one
+ * of them does not: in an earlier version, or at another length. Of other parts than the language model ours are known.
+ */
+static void put_verdict(const struct pe_explain *ex, struct pe_node *root, bool has_notes)
 {
     char tools[160] = "";
     for (size_t t = 0; t < ex->n_readers; t++)
         if (!pe_dialect_agrees(ex, &ex->readers[t]))
             strcat(strcat(tools, *tools ? ", " : ""), ex->readers[t].reader->label);
     put_verdict_of(ex, root,
-                   *tools          ? "These tools compute other numbers, or refuse the model: {tools}."
-                   : ex->n_readers ? "Every tool that was asked computes these numbers."
-                                   : "Only these numbers are known; no other tool reads this dialect.",
+                   *tools                        ? "These tools compute other numbers, or refuse the model: {tools}."
+                   : !ex->n_readers && ex->hf    ? "No tool was asked."
+                   : !ex->n_readers              ? "Only these numbers are known; no other tool reads this dialect."
+                   : ex->has_errors || has_notes ? "The tools that were asked compute these numbers, but not in "
+                                                   "every case: see the findings and notes."
+                   : ex->n_kinds > ex->n_text    ? "Every tool that was asked computes these numbers of the "
+                                                   "language model; how tools read its other parts is not known."
+                                                 : "Every tool that was asked computes these numbers.",
                    tools);
 }
 
@@ -340,8 +348,7 @@ static enum pe_status put_all(struct pe_explain *ex)
         pe_put_string(root, "rows", ex->outline->row->is_permuted ? "permuted" : "as_published");
     else
         pe_put_null(root, "rows");
-    put_notes(ex, root);
-    put_verdict(ex, root);
+    put_verdict(ex, root, put_notes(ex, root));
     ex->answer = pe_values_done(ex->values);
     return ex->answer ? PE_OK : pe_no_memory(ex->err);
 }

@@ -270,6 +270,17 @@ static void find_dropped(struct pe_findings *f, const struct facts *facts)
     }
 }
 
+static void find_sliding(struct pe_findings *f, const struct facts *facts)
+{
+    struct pe_explain *ex = f->ex;
+    for (size_t t = 0; t < ex->n_readers; t++) {
+        const struct pe_dialect_reader *tool = &ex->readers[t];
+        unsigned kinds = kinds_apart(ex, tool, NULL) & ~kinds_with_rule(ex);
+        if (kinds && pe_is_among(tool->reader->scaled_sliding, ex->language.model_type))
+            blame(f, PE_SLIDING_SCALED, facts->rope_at, "rope_type", tool, kinds, "scaling.type");
+    }
+}
+
 static void find_types(struct pe_findings *f, const struct facts *facts)
 {
     const struct pe_value *now = stated(facts->rope, "rope_type"), *before = stated(facts->rope, "type");
@@ -414,6 +425,71 @@ static void find_original_of_file(struct pe_findings *f, const struct facts *fac
     }
 }
 
+/* ---- Which layers ---- */
+
+/* The kind that the finding names: one without positions, else that of the fewest layers; n_text: none. */
+static size_t kind_of_other_layers(const struct pe_explain *ex, const struct pe_dialect_reader *tool)
+{
+    size_t found = ex->n_text;
+    for (size_t k = 0; k < ex->n_text; k++) {
+        bool is_still = !ex->kinds[k].own.turn.n;
+        bool is_better = found == ex->n_text || is_still || ex->kinds[k].n_layers < ex->kinds[found].n_layers;
+        if (tool->layers[k].n && is_better)
+            found = k;
+        if (tool->layers[k].n && is_still)
+            break;
+    }
+    return found;
+}
+
+/* The field that states which layers are of a kind; NULL: the class. */
+static const char *layers_field(const struct pe_explain *ex)
+{
+    static const char names[] = "no_rope_layers|no_rope_layer_interval|" PE_HF_LAYER_LISTS;
+    const char *period = ex->language.row->period;
+    bool is_stated = pe_hf_says(&ex->language.place, names);
+    if (!is_stated && !(period && pe_hf_says(&ex->language.place, period)))
+        return NULL;
+    return pe_hf_find(&ex->language.place, is_stated ? names : period)->name;
+}
+
+static void find_layers(struct pe_findings *f, const struct facts *facts)
+{
+    struct pe_explain *ex = f->ex;
+    for (size_t t = 0; t < ex->n_readers; t++) {
+        const struct pe_dialect_reader *tool = &ex->readers[t];
+        size_t k = kind_of_other_layers(ex, tool);
+        if (*tool->refused || k == ex->n_text)
+            continue;
+        struct pe_finding *finding = pe_finding_add(f, PE_LAYERS, facts->at, layers_field(ex));
+        finding->reader = tool->reader;
+        finding->kinds = 1U << k;
+        finding->found = word(tool->layers[k].found);
+        finding->taken = word(tool->layers[k].taken);
+        finding->layer_type = ex->kinds[k].layer_type;
+        finding->n = tool->layers[k].n;
+        finding->of = tool->layers[k].of;
+        if (!ex->kinds[k].own.turn.n)
+            finding->pattern = "{label} leaves out {taken}, the config leaves out {found}: {n} of {of} layers differ.";
+    }
+}
+
+/* ---- Slopes ---- */
+
+static void find_slopes(struct pe_findings *f, const struct facts *facts)
+{
+    struct pe_explain *ex = f->ex;
+    double ours = pe_config_number(ex->kinds[0].own.config, "bias_max", 0);
+    char at[PE_POINTER_MAX];
+    pe_pointer_join(at, sizeof at, facts->at, "attn_config");
+    for (size_t t = 0; t < ex->n_readers; t++) {
+        const struct pe_dialect_reader *tool = &ex->readers[t];
+        double theirs = pe_config_number(tool->readings[0].config, "bias_max", 0);
+        if (ours > 0 && theirs > 0 && ours != theirs)
+            blame(f, PE_SLOPES_DROPPED, at, "alibi_bias_max", tool, 1, "bias_max");
+    }
+}
+
 /* ---- Widths ---- */
 
 static void find_widths(struct pe_findings *f, const struct facts *facts)
@@ -550,11 +626,14 @@ void pe_find_in_config(struct pe_findings *f)
     find_facts(f->ex, &facts);
     find_base(f, &facts);
     find_dropped(f, &facts);
+    find_sliding(f, &facts);
     find_types(f, &facts);
     find_unknown_rules(f, &facts);
     find_factor(f, &facts);
     find_original(f, &facts);
     find_original_of_file(f, &facts);
+    find_layers(f, &facts);
+    find_slopes(f, &facts);
     find_widths(f, &facts);
     find_sections(f, &facts);
     find_factors_of_cos(f, &facts);

@@ -82,6 +82,21 @@ static void replace(char *text, size_t room, const char *name, const char *by)
     }
 }
 
+/* Ranges of layers are not in quotes, and may be empty. */
+static void expand_layers(const struct pe_finding *finding, enum pe_lang lang, char *out, size_t room)
+{
+    char layers[PE_LAYERS_TEXT], number[24];
+    replace(out, room, "{kind}", finding->layer_type);
+    pe_layers_name(finding->found.string, lang, layers);
+    replace(out, room, "{found}", layers);
+    pe_layers_name(finding->taken.string, lang, layers);
+    replace(out, room, "{taken}", layers);
+    snprintf(number, sizeof number, "%zu", finding->n);
+    replace(out, room, "{n}", number);
+    snprintf(number, sizeof number, "%zu", finding->of);
+    replace(out, room, "{of}", number);
+}
+
 /* The pattern with the tool's name and the numbers. */
 static void expand(const struct pe_finding *finding, enum pe_lang lang, char *out, size_t room)
 {
@@ -96,6 +111,8 @@ static void expand(const struct pe_finding *finding, enum pe_lang lang, char *ou
     replace(out, room, "{found}", number);
     print_number(&finding->taken, number, sizeof number);
     replace(out, room, "{taken}", number);
+    if (finding->layer_type)
+        expand_layers(finding, lang, out, room);
     snprintf(number, sizeof number, "%.2f", finding->distance.cos);
     replace(out, room, "{consequence.max_abs_cos}", number);
 }
@@ -170,8 +187,10 @@ enum pe_status pe_dialect_put_findings(struct pe_explain *ex, struct pe_node *ro
         return pe_cancelled(ex->err);
     qsort(f.list, f.n, sizeof *f.list, in_order);
     struct pe_node *list = pe_put_list(root, "findings");
-    for (size_t i = 0; i < f.n; i++)
+    for (size_t i = 0; i < f.n; i++) {
         put_finding(ex, list, &f.list[i]);
+        ex->has_errors |= !f.list[i].is_note;
+    }
     return PE_OK;
 }
 
@@ -198,6 +217,9 @@ const struct pe_contradiction pe_contradictions[PE_N_CONTRADICTIONS] = {
     ERROR(SCALING_TWICE, "scaling_twice", "two rope objects",
           "rope_scaling and rope_parameters are both there, and differ.",
           "rope_scaling and rope_parameters are both there and differ: {label} reads {taken}, not {found}."),
+    ERROR(SLIDING_SCALED, "sliding_scaled", "sliding layers scaled",
+          "A tool scales sliding layers too, where the model was trained without.",
+          "{label} scales the sliding layers too, which the model was trained without."),
     ERROR(TYPE_DIFFERS, "type_differs", "two types", "type and rope_type of one rope object name different rules.",
           "rope_type is {found} and type is {taken}: which one counts depends on the reader."),
     ERROR(FACTOR_MISMATCH, "factor_mismatch", "factor and lengths differ",
@@ -232,8 +254,13 @@ const struct pe_contradiction pe_contradictions[PE_N_CONTRADICTIONS] = {
           "{label} does not read {pointer}: it multiplies cos and sin by {taken} instead of {found}."),
     ERROR(TRUNCATE_DROPPED, "truncate_dropped", "ramp rounded", "truncate is false, and a tool rounds the ramp's ends.",
           "{label} does not read truncate: it rounds the ends of the ramp to whole pairs."),
+    ERROR(SLOPES_DROPPED, "slopes_dropped", "slopes not read", "A tool takes the usual slopes, whatever is stated.",
+          "{label} does not read alibi_bias_max: its slopes are those of {taken} instead of {found}."),
     ERROR(RULE_UNKNOWN, "rule_unknown", "rule without a word", "A tool has no word for the rule of scaling.",
           "{label} has no word for the rule {found}: it computes with {taken}, or stops."),
+    ERROR(LAYERS, "layers", "other layers",
+          "A tool gives the positions of a kind to other layers than the config does.",
+          "{label} has the positions of {kind} in {taken}, the config has them in {found}: {n} of {of} layers differ."),
     NOTE(LAYERS_DIFFER, "layers_differ", "layers differ", "The model has kinds of layers with different positions.",
          "The layers have {found} kinds of positions: name one with layer_type."),
     NOTE(FREQ_BASE_MISSING, "freq_base_missing", "no base in the file",

@@ -11,6 +11,7 @@ enum pe_contradiction_id {
     PE_THETA_NOT_WRITTEN,
     PE_SCALING_DROPPED,
     PE_SCALING_TWICE,
+    PE_SLIDING_SCALED,
     PE_TYPE_DIFFERS,
     PE_FACTOR_MISMATCH,
     PE_ORIGINAL_MAX_PLACEMENT,
@@ -22,7 +23,9 @@ enum pe_contradiction_id {
     PE_MROPE_STILL_PAIRS,
     PE_ATTENTION_FACTOR_IGNORED,
     PE_TRUNCATE_DROPPED,
+    PE_SLOPES_DROPPED,
     PE_RULE_UNKNOWN,
+    PE_LAYERS,
     PE_LAYERS_DIFFER,
     PE_FREQ_BASE_MISSING,
     PE_FREQ_BASE_SWA_MISSING,
@@ -47,8 +50,10 @@ struct pe_finding {
     const struct pe_reader *reader; /* NULL: none in particular */
     unsigned kinds;                 /* bits; 0: all of the language model */
     struct pe_value found, taken;
-    const char *before;  /* a version of the reader; NULL: the present one */
-    const char *pattern; /* in place of the row's; NULL: the row's */
+    const char *before;     /* a version of the reader; NULL: the present one */
+    const char *layer_type; /* of the layers in found and taken; NULL: these are no layers */
+    size_t n, of;           /* layers that differ, of so many */
+    const char *pattern;    /* in place of the row's; NULL: the row's */
     bool is_uncertain, has_distance;
     struct pe_distance distance;
     struct pe_lengths lengths; /* of sequences that differ; n = 0: all */

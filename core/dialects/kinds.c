@@ -254,18 +254,6 @@ static enum pe_status add_kind(struct pe_explain *ex, const char *layer_type, co
     return PE_OK;
 }
 
-static enum pe_status list_layers(struct pe_explain *ex, const struct pe_hf_layers *layers,
-                                  struct pe_dialect_kind *kind)
-{
-    if (!pe_hf_layers_known(layers, kind->layer_type))
-        return PE_OK;
-    kind->layers = pe_values_room(ex->values, (PE_HF_LAYERS_MAX + 1) * sizeof *kind->layers);
-    if (!kind->layers)
-        return pe_no_memory(ex->err);
-    kind->n_layers = pe_hf_layers_of(layers, kind->layer_type, kind->layers);
-    return PE_OK;
-}
-
 /* Only kinds of attention are listed. Other layers become a kind of their own where a request names them. */
 static bool is_listed(const struct pe_hf_layers *layers, const char *name)
 {
@@ -283,7 +271,7 @@ static enum pe_status add_listed(struct pe_explain *ex, const struct pe_hf_layer
         if (is_known && ex->layer_type && !pe_same(ex->layer_type, layers->kinds[k]))
             continue;
         const char *name = is_known ? layers->kinds[k] : ex->layer_type;
-        if (add_kind(ex, name, "text", &kind) || list_layers(ex, layers, kind) ||
+        if (add_kind(ex, name, "text", &kind) || pe_dialect_list_layers(ex, layers, kind) ||
             pe_dialect_read_shown(ex, NULL, name, &kind->own))
             return ex->err->status;
         if (!is_known)

@@ -105,24 +105,32 @@ static bool turns(const struct pe_reading *reading) { return reading->turn.n > 0
 static enum pe_status write_file(struct pe_explain *ex, struct pe_dialect_reader *tool)
 {
     const struct pe_field *window = pe_hf_find(&ex->language.place, "sliding_window");
-    struct pe_stated_kind kinds[PE_DIALECT_KINDS_MAX];
+    struct pe_stated_kind kinds[PE_DIALECT_KINDS_MAX + PE_HF_KINDS_MAX];
+    struct pe_dialect_kind others[PE_HF_KINDS_MAX];
+    size_t n_others;
+    enum pe_status status = pe_dialect_other_kinds(ex, tool, others, &n_others);
     for (size_t k = 0; k < ex->n_text; k++)
         kinds[k] = pe_dialect_state(&ex->kinds[k], &tool->readings[k]);
+    for (size_t k = 0; k < n_others; k++)
+        kinds[ex->n_text + k] = pe_dialect_state(&others[k], &others[k].own);
     struct pe_gguf_wish wish = {.architecture = tool->architecture,
                                 .kinds = kinds,
                                 .n_kinds = ex->n_text,
                                 .length = ex->model_length,
                                 .is_converter = true,
                                 .type = tool->type};
+    wish.n_kinds += n_others;
     if (window && window->value.kind == PE_INTEGER)
         wish.window = (double)window->value.integer;
     if (pe_hf_integer(&ex->language.place, PE_HF_WIDTH, &wish.width, ex->err) ||
         pe_hf_integer(&ex->language.place, PE_HF_HEADS, &wish.heads, ex->err))
         return ex->err->status;
     pe_gguf_choose_kinds(&wish);
-    if (!wish.full)
-        return PE_OK; /* no rotation: the keys are those of the shape alone */
-    return pe_gguf_write(&wish, ex->values, &tool->keys, ex->err);
+    if (!status && wish.full) /* no rotation: the keys are those of the shape alone */
+        status = pe_gguf_write(&wish, ex->values, &tool->keys, ex->err);
+    for (size_t k = 0; k < n_others; k++)
+        pe_reading_drop(&others[k].own);
+    return status;
 }
 
 static void drop_readings(const struct pe_explain *ex, struct pe_dialect_reader *tool)
@@ -154,6 +162,8 @@ static enum pe_status run_file(struct pe_explain *ex, struct pe_dialect_reader *
         if (!was_refused && !status)
             status = compare_kind(ex, tool, &model, name, k);
     }
+    for (size_t k = 0; !status && k < ex->n_text; k++)
+        status = pe_dialect_compare_layers(ex, tool, k, &model, pe_gguf_kind_name(outline, ex->kinds[k].layer_type));
     free(outline);
     return status == PE_INVALID ? PE_OK : status;
 }
@@ -165,8 +175,7 @@ static enum pe_status convert(struct pe_explain *ex, struct pe_dialect_reader *t
     const struct pe_gguf_architecture *row = tool->architecture ? pe_gguf_architecture_find(tool->architecture) : NULL;
     if (!row) {
         drop_readings(ex, tool);
-        snprintf(tool->refused, sizeof tool->refused,
-                 pe_text("%s: no architecture is known here for model_type \"%s\""), tool->reader->label,
+        snprintf(tool->refused, sizeof tool->refused, pe_text("no architecture is known here for model_type \"%s\""),
                  ex->language.model_type);
         return PE_OK;
     }
@@ -265,9 +274,11 @@ bool pe_tool_agrees(const struct pe_explain *ex, const struct pe_dialect_reader 
 {
     const struct pe_reading *ours = &ex->kinds[kind].own, *theirs = &tool->readings[kind];
     if (!ours->config || !theirs->config)
-        return !ours->config && !theirs->config;
-    if (!turns(ours) && !turns(theirs))
-        return pe_same(pe_config_word(ours->config, "scheme"), pe_config_word(theirs->config, "scheme"));
+        return false;
+    if (!turns(ours) && !turns(theirs)) /* layers without positions have no width */
+        return pe_value_same(ours->config, theirs->config) ||
+               (pe_same(pe_config_word(ours->config, "scheme"), "none") &&
+                pe_same(pe_config_word(theirs->config, "scheme"), "none"));
     return tool->apart[kind].n == 0;
 }
 
@@ -284,7 +295,7 @@ static void put_config(struct pe_node *list, const struct pe_reading *reading)
 bool pe_dialect_agrees(const struct pe_explain *ex, const struct pe_dialect_reader *tool)
 {
     for (size_t k = 0; k < ex->n_text; k++)
-        if (!pe_tool_agrees(ex, tool, k))
+        if (!pe_tool_agrees(ex, tool, k) || tool->layers[k].n)
             return false;
     return !*tool->refused;
 }
@@ -316,7 +327,7 @@ static void put_program(const struct pe_explain *ex, struct pe_node *tools)
         put_config(configs, &ex->kinds[k].own);
         refused = *refused ? refused : ex->kinds[k].own.refused;
     }
-    pe_put_boolean(node, "agrees", true);
+    pe_put_boolean(node, "agrees", !*refused);
     pe_put_string_or_null(node, "refuses", refused);
     pe_put_string(node, "source", pe_gguf_source);
 }

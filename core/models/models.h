@@ -5,7 +5,7 @@
 
 #include "core/inside.h"
 
-enum { PE_MODEL_FIELDS_MAX = 32, PE_MODEL_NUMBERS_MAX = 1024 };
+enum { PE_MODEL_FIELDS_MAX = 32, PE_MODEL_NUMBERS_MAX = 1024, PE_MODEL_LAYERS_MAX = 4096 };
 
 /* The rows of presets.txt in its order, which is that of GET /presets; rows.awk makes them. */
 extern const struct pe_preset pe_preset_rows[];
@@ -106,6 +106,33 @@ static inline size_t pe_stated_layers_end(const struct pe_stated_kind *kinds, si
             end = (size_t)kinds[k].layers[l] >= end ? (size_t)kinds[k].layers[l] + 1 : end;
     return end;
 }
+
+/* ---- Which layers: core/models/layers.c ---- */
+
+enum pe_layer_mark { PE_LAYER_OTHER, PE_LAYER_OF_KIND, PE_LAYER_NO_ATTENTION };
+
+/* The layers of a model: does each have the positions of one kind? */
+struct pe_layer_marks {
+    size_t n; /* 0: not known */
+    unsigned char of[PE_MODEL_LAYERS_MAX];
+};
+
+/* Of the hf_config or gguf of these fields, and the kind of their layer_type. What would be refused is not known.
+ * False: no memory. */
+bool pe_model_layers(const struct pe_field *fields, size_t n, struct pe_layer_marks *out);
+
+/* Layers that two models have, and that are attention in both. */
+struct pe_layers_apart {
+    size_t n, of;              /* as many have the kind's positions in one of the two only, of so many */
+    char found[64], taken[64]; /* those that have them, of the first and of the other: "0-2, 4, …, 44-46"; "": none */
+};
+void pe_layers_compare(const struct pe_layer_marks *found, const struct pe_layer_marks *taken,
+                       struct pe_layers_apart *out);
+/* Three runs at most; 64 bytes are enough (hf/differ.c). */
+void pe_layers_print(const int64_t *indices, size_t n, char *out, size_t room);
+/* "layers 0-2, 4", "no layers". */
+enum { PE_LAYERS_TEXT = 96 };
+void pe_layers_name(const char *ranges, enum pe_lang lang, char out[PE_LAYERS_TEXT]);
 
 /* The names of the scheme's input in checkpoints, in the form of struct pe_weight_name; NULL: the request can use
  * none of the known names. */

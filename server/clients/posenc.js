@@ -141,7 +141,7 @@ const GGUF_STORED = {
     + 'rope.scaling.original_context_length attention.relative_buckets_count attention.temperature_length',
   f32: 'rope.freq_base rope.freq_base_swa rope.scaling.factor rope.scale_linear rope.scaling.attn_factor rope.scaling.alpha '
     + 'rope.scaling.yarn_log_multiplier rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow rope.scaling.yarn_ext_factor '
-    + 'rope.scaling.yarn_attn_factor attention.compress_rope_freq_base attention.max_alibi_bias attention.temperature_scale attention.scale',
+    + 'rope.scaling.yarn_attn_factor attention.compress_rope_freq_base attention.max_alibi_bias attention.temperature_scale attention.scale attention.output_scale attn_logit_softcapping',
   bool: 'rope.scaling.finetuned',
   string: 'rope.scaling.type',
   'u32, u32[], i32[]': 'attention.head_count',

@@ -26,6 +26,7 @@ import base64
 import contextlib
 import html
 import http.client
+import itertools
 import json
 import math
 import operator
@@ -1184,7 +1185,7 @@ GGUF_STORED = {  # the keys that are read, behind the architecture's name and a 
            "rope.scaling.original_context_length attention.relative_buckets_count attention.temperature_length",
     "f32": "rope.freq_base rope.freq_base_swa rope.scaling.factor rope.scale_linear rope.scaling.attn_factor rope.scaling.alpha "
            "rope.scaling.yarn_log_multiplier rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow rope.scaling.yarn_ext_factor "
-           "rope.scaling.yarn_attn_factor attention.compress_rope_freq_base attention.max_alibi_bias attention.temperature_scale attention.scale",
+           "rope.scaling.yarn_attn_factor attention.compress_rope_freq_base attention.max_alibi_bias attention.temperature_scale attention.scale attention.output_scale attn_logit_softcapping",
     "bool": "rope.scaling.finetuned",
     "string": "rope.scaling.type",
     "u32, u32[], i32[]": "attention.head_count",
@@ -1432,10 +1433,9 @@ class _Conversion:
         self.client, self.sides, self.lengths = client, (published, converted), lengths
 
     def results(self):
-        """Kinds have one name on both sides; a side whose layers are all alike has none."""
-        ours, theirs = (self.kinds(side) for side in self.sides)
-        names = list(dict.fromkeys([*ours, *theirs])) or [None]
-        return [self.kind(name, not ours or name in ours, not theirs or name in theirs, [ours, theirs]) for name in names]
+        """A side whose layers are all alike has no names of kinds."""
+        kinds = [self.kinds(side) for side in self.sides]
+        return [self.kind(name, kinds) for name in dict.fromkeys([*kinds[0], *kinds[1]]) or [None]]
 
     def kinds(self, side):
         try:
@@ -1446,15 +1446,20 @@ class _Conversion:
             return error.problem["layer_types"]
         return []
 
-    def kind(self, name, is_ours, is_theirs, named):
-        before = f"{name}: " if name else ""
-        if not (is_ours and is_theirs):
-            where = "the config.json" if is_ours else "the .gguf file"
+    def kind(self, name, kinds):
+        """Of a side that has no kind of this name, whichever fits: the same positions in the same layers."""
+        before, has = f"{name}: " if name else "", [not own or name in own for own in kinds]
+        pairs = itertools.product(*([None] if not own else [name] if name in own else own for own in kinds))
+        best = min((self.worst(pair) for pair in pairs), key=_badness)
+        if not all(has) and best["verdict"] == "differs" and best["reasons"] != ["layers"]:
+            where = "the config.json" if has[0] else "the .gguf file"
             return self.result(name, {"verdict": "differs", "reasons": ["kind"], "detail": f"{before}only {where} has layers of this kind."})
-        configs = [{**side, **({"layer_type": name} if kinds else {})} for side, kinds in zip(self.sides, named)]
-        found = [self.difference(configs, length) for length in self.lengths]
-        worst = max(found, key=_badness)
-        return self.result(name, {**worst, "detail": before + worst["detail"]})
+        return self.result(name, {**best, "detail": before + best["detail"]})
+
+    def worst(self, pair):
+        """Of all lengths."""
+        configs = [{**side, **({"layer_type": name} if name else {})} for side, name in zip(self.sides, pair)]
+        return max((self.difference(configs, length) for length in self.lengths), key=_badness)
 
     def difference(self, configs, length):
         positions = sorted({0, 1, length // 2, length - 1} & set(range(length)))

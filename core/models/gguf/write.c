@@ -158,6 +158,34 @@ static void put_pattern(struct keys *k, size_t n_layers)
         put_counts(k, PE_GGUF_PATTERN, marks, n_layers);
 }
 
+static bool has_layer(const struct pe_stated_kind *kind, int64_t layer)
+{
+    for (size_t l = 0; l < kind->n_layers; l++)
+        if (kind->layers[l] == layer)
+            return true;
+    return false;
+}
+
+/* A period other than the architecture's, which the converter does not write: by the first layer that does not slide,
+ * if its kind has every layer of that period. What the file then means is read back. */
+static void put_period(struct keys *k)
+{
+    const struct pe_stated_kind *first = NULL;
+    for (size_t i = 0; i < k->wish->n_kinds; i++) {
+        const struct pe_stated_kind *kind = &k->wish->kinds[i];
+        if (!pe_gguf_slides(kind->layer_type) && kind->n_layers && (!first || kind->layers[0] < first->layers[0]))
+            first = kind;
+    }
+    if (!first)
+        return;
+    int64_t period = k->row->full_is_first ? first->n_layers > 1 ? first->layers[1] : 0 : first->layers[0] + 1;
+    bool is_regular = period > 1 && period != (int64_t)k->row->period;
+    for (size_t l = 0; is_regular && l < first->n_layers; l++)
+        is_regular = has_layer(first, first->layers[0] + (int64_t)l * period);
+    if (is_regular)
+        put_count(k, PE_GGUF_PATTERN, (double)period);
+}
+
 /* 0 for each layer that is not compressed; of the others 128 or, of those that choose among the compressed keys, 4. */
 static void put_ratios(struct keys *k, size_t n_layers)
 {
@@ -190,6 +218,8 @@ static void put_layers(struct keys *k)
         put_count(k, PE_GGUF_WINDOW, k->wish->window > 0 ? k->wish->window : 4096);
     if (k->row->pattern == PE_GGUF_PATTERN_NEEDED && n && some_slide)
         put_pattern(k, n);
+    else if (some_slide && !k->row->is_chunked && !k->wish->is_converter)
+        put_period(k);
 }
 
 static void put_sections(struct keys *k)

@@ -25,27 +25,29 @@ static void put(struct line *line, const char *text)
     line->used += n;
 }
 
-/* "0-2, 4-6, …, 44-46": at most three runs. */
-static void put_runs(struct line *line, const int64_t *indices, size_t n)
+void pe_layers_print(const int64_t *indices, size_t n, char *out, size_t room)
 {
-    char run[64];
-    size_t starts[PE_HF_LAYERS_MAX + 1], n_runs = 0;
+    size_t starts[PE_HF_LAYERS_MAX + 1], n_runs = 0, used = 0;
     for (size_t i = 0; i < n; i++)
         if (i == 0 || indices[i] != indices[i - 1] + 1)
             starts[n_runs++] = i;
     starts[n_runs] = n;
-    for (size_t i = 0; i < n_runs; i++) {
-        bool shown = n_runs <= 3 || i < 2 || i == n_runs - 1;
+    *out = '\0';
+    for (size_t i = 0; i < n_runs && used < room; i++) {
+        bool is_shown = n_runs <= 3 || i < 2 || i == n_runs - 1;
         int64_t first = indices[starts[i]], last = indices[starts[i + 1] - 1];
-        snprintf(run, sizeof run, first == last ? "%s%" PRId64 : "%s%" PRId64 "-%" PRId64, i ? ", " : "", first, last);
-        put(line, shown ? run : i == 2 ? ", …" : "");
+        if (is_shown)
+            used += (size_t)snprintf(out + used, room - used, first == last ? "%s%" PRId64 : "%s%" PRId64 "-%" PRId64,
+                                     i ? ", " : "", first, last);
+        else if (i == 2)
+            used += (size_t)snprintf(out + used, room - used, ", …");
     }
 }
 
 static void put_layers(struct line *line, const struct pe_hf_layers *layers, const char *kind)
 {
     int64_t indices[PE_HF_LAYERS_MAX];
-    char count[64];
+    char count[64], runs[64];
     if (!pe_hf_layers_known(layers, kind))
         return;
     size_t n = pe_hf_layers_of(layers, kind, indices);
@@ -56,7 +58,8 @@ static void put_layers(struct line *line, const struct pe_hf_layers *layers, con
     put(line, count);
     if (layers->are_stacks || !n)
         return;
-    put_runs(line, indices, n);
+    pe_layers_print(indices, n, runs, sizeof runs);
+    put(line, runs);
     put(line, ")");
 }
 

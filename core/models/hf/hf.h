@@ -16,7 +16,7 @@ struct pe_hf_seen {
     const char *at; /* the pointer to it */
 };
 
-enum { PE_HF_KINDS_MAX = 8, PE_HF_KIND_BYTES = 48, PE_HF_LAYERS_MAX = 4096 };
+enum { PE_HF_KINDS_MAX = 8, PE_HF_KIND_BYTES = 48, PE_HF_LAYERS_MAX = PE_MODEL_LAYERS_MAX };
 
 /* The kinds of layers of a config's model. */
 struct pe_hf_layers {

@@ -127,6 +127,7 @@ const struct pe_reader pe_reader_transformers4 = {
               "transformers 4.56 and 4.57: rope_theta beside rope_scaling, and no rope_parameters"},
     .source = "transformers 3927ffe",
     .objects = "rope_scaling",
+    .unread_attention = "alibi_bias_max", /* mpt/modeling_mpt.py: build_mpt_alibi_tensor, called with its default */
     .base = PE_OUTSIDE,
     .share = PE_OUTSIDE,
     .rules = transformers4_rules,
@@ -161,6 +162,8 @@ const struct pe_reader pe_reader_transformers5 = {
     .base = PE_INSIDE_ELSE,
     .share = PE_OUTSIDE_ELSE,
     .unread_by_layer = "truncate",
+    .unread_attention = "alibi_bias_max",
+    .scaled_sliding = "olmo3", /* olmo3/modular_olmo3.py: one Olmo3RotaryEmbedding for all layers; pull request 45945 */
     .rules = transformers5_rules,
 };
 

@@ -42,8 +42,10 @@ struct pe_reader {
     const char *source;
     const char *objects; /* names of the rope object, the first that is there and not empty counts */
     enum pe_reader_place base, share;
-    const char *unread;          /* fields of the object, whatever the rule */
-    const char *unread_by_layer; /* … of one that has an object for each kind of layers */
+    const char *unread;           /* fields of the object, whatever the rule */
+    const char *unread_by_layer;  /* … of one that has an object for each kind of layers */
+    const char *unread_attention; /* fields of attn_config */
+    const char *scaled_sliding;   /* model_types whose sliding layers it scales too, as the model was not trained */
     const struct pe_reader_rule *rules;
     bool drops_rules;       /* a rule that it has not is no rule to it; else it refuses the model */
     bool refuses_two_types; /* type and rope_type that differ */

@@ -284,7 +284,33 @@ static enum pe_status write_object(struct writer *w, const struct pe_value *rope
 
 /* ---- The language model's object, and those around it ---- */
 
-static enum pe_status write_language(struct writer *w, struct pe_value *out)
+/* Sliding layers take the same rope object as the others. */
+static bool share_object(struct writer *w, struct pe_value *rope)
+{
+    struct object to;
+    if (!object_new(w, 2, &to))
+        return false;
+    add_value(&to, PE_HF_FULL, *rope);
+    add_value(&to, "sliding_attention", *rope);
+    *rope = value_of(&to);
+    return true;
+}
+
+/* MPT's object, without what the tool does not read. */
+static enum pe_status add_attention(struct writer *w, struct object *to, const struct pe_field *field)
+{
+    struct object inner;
+    if (!object_new(w, field->value.object.n, &inner))
+        return pe_no_memory(w->err);
+    for (size_t i = 0; i < field->value.object.n; i++)
+        if (!pe_is_among(w->reader->unread_attention, field->value.object.fields[i].name))
+            add(w, &inner, field->value.object.fields[i].name, &field->value.object.fields[i]);
+    add(w, to, field->name, field);
+    to->fields[to->n - 1].value = value_of(&inner);
+    return PE_OK;
+}
+
+static enum pe_status write_language(struct writer *w, const char *model_type, struct pe_value *out)
 {
     struct object to;
     struct pe_value rope;
@@ -294,10 +320,16 @@ static enum pe_status write_language(struct writer *w, struct pe_value *out)
     w->is_by_layer = object && pe_rope_is_by_layer(&object->value);
     if (object && write_object(w, &object->value, &rope))
         return w->err->status;
+    bool is_shared = object && !w->is_by_layer && pe_is_among(w->reader->scaled_sliding, model_type);
+    if (is_shared && !share_object(w, &rope))
+        return pe_no_memory(w->err);
     for (size_t i = 0; i < w->config->object.n; i++) {
         const struct pe_field *field = &w->config->object.fields[i];
         bool is_moved = w->has_moved_original && !w->is_by_layer && pe_same(field->name, original_name);
-        if (!is_moved && !pe_is_among(object_names, field->name))
+        bool is_attention = pe_same(field->name, "attn_config") && field->value.kind == PE_OBJECT;
+        if (is_attention && add_attention(w, &to, field))
+            return w->err->status;
+        if (!is_moved && !is_attention && !pe_is_among(object_names, field->name))
             add(w, &to, field->name, field);
     }
     if (object)
@@ -344,7 +376,7 @@ enum pe_status pe_reader_view(const struct pe_reader *reader, const struct pe_va
     if (!view->copies)
         return pe_no_memory(err);
     w.is_latent = pe_hf_find(&language->place, "qk_rope_head_dim") != NULL;
-    if (write_language(&w, &inner))
+    if (write_language(&w, language->model_type, &inner))
         return err->status;
     return wrap(&w, config, language->place.at + strlen("/hf_config"), &inner, &view->config);
 }

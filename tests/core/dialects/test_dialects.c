@@ -26,6 +26,11 @@ static const struct {
      "'max_position_embeddings':32,'rope_scaling':{'type':'dynamic','factor':2.0}}}"},
     {pe_translate_new, "{'scheme':'rope','head_dim':8,'layout':'half','scaling':{'type':'dynamic','factor':2.0,"
                        "'max_position_embeddings':32},'to':['vllm','gguf','mlx']}"},
+    {pe_explain_new, "{'hf_config':{'model_type':'smollm3','num_hidden_layers':4,'max_position_embeddings':32,"
+                     "'no_rope_layers':[0,1,1,1]},'layer_type':'nope'}"},
+    {pe_explain_new,
+     "{'hf_config':{'model_type':'olmo3','num_hidden_layers':4,'max_position_embeddings':32,'rope_theta':5e5,"
+     "'rope_scaling':{'rope_type':'yarn','factor':4.0,'original_max_position_embeddings':8}}}"},
     {pe_translate_new,
      "{'hf_config':{'model_type':'gemma3','text_config':{'num_hidden_layers':6,'max_position_embeddings':32}},"
      "'to':['transformers5','gguf','llama.cpp']}"},

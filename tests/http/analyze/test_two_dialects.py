@@ -194,6 +194,34 @@ def test_kinds_are_paired_by_their_name(server):
         assert (answer.status, problem["pointer"], sorted(problem["layer_types"])) == (422, pointer, ["full_attention", "sliding_attention"])
 
 
+SMOLLM = {"model_type": "smollm3", "hidden_size": 2048, "num_attention_heads": 16, "num_hidden_layers": 36, "rope_theta": 5000000.0}
+OF_SMOLLM = {"embedding_length": 2048, "attention__head_count": 16, "block_count": 36, "rope__freq_base": 5000000.0, "rope__dimension_count": None}
+OF_GEMMA = {"embedding_length": 1152, "attention__head_count": 4, "attention__key_length": 256, "block_count": 26, "rope__freq_base": 1000000.0,
+            "rope__dimension_count": None, "attention__sliding_window": 512}
+HYBRID = {"model_type": "qwen3_next", "num_hidden_layers": 8, "rope_theta": 1e7, "head_dim": 256, "partial_rotary_factor": 0.25}
+
+
+@pytest.mark.parametrize("config, file, kinds, layers", [
+    (SMOLLM, keys("smollm3", False, **OF_SMOLLM), ("nope", "full_attention"), None),
+    ({**SMOLLM, "no_rope_layers": [0, 1, 1, 1] * 9}, keys("smollm3", False, **OF_SMOLLM), ("nope",), ("0, 4, …, 32", "3, 7, …, 35", 18, 36)),
+    ({**SMOLLM, "no_rope_layers": [0, 1, 1, 1] * 9}, keys("smollm3", False, **OF_SMOLLM), ("full_attention",), ("1-3, 5-7, …, 33-35", "0-2, 4-6, …, 32-34", 18, 36)),
+    (GEMMA_3, keys("gemma3", False, **OF_GEMMA), ("full_attention", "sliding_attention"), None),
+    (GEMMA_3, keys("gemma3", False, **OF_GEMMA, attention__sliding_window_pattern=4), ("full_attention",), ("5, 11, …, 23", "3, 7, …, 23", 6, 26)),
+    ({**GEMMA_3, "num_hidden_layers": 12}, keys("gemma3", False, **OF_GEMMA), ("full_attention", "sliding_attention"), None),
+    (HYBRID, keys("qwen3next", False, attention__key_length=256, block_count=8, rope__freq_base=1e7, rope__dimension_count=64), (None,), None)])
+def test_a_kind_is_that_of_the_same_layers(server, config, file, kinds, layers):
+    """Layers without positions have no width; layers that both have are compared, if they are attention in both."""
+    for kind in kinds:
+        found = compared(server, {"hf_config": config}, {"gguf": file}, **({"layer_type": kind} if kind else {}))
+        if not layers:
+            assert found["verdict"] in ("same", "rounding") and found["reasons"] == [] and "layers" not in found
+            assert kind != "nope" or found["detail"] == "Both have no positions."
+            continue
+        assert (found["verdict"], found["reasons"]) == ("differs", ["layers"]) and found["layers"] == dict(zip(("found", "taken", "differ", "of"), layers))
+        assert f"layers {layers[0]}, the .gguf file " in found["detail"] and f": {layers[2]} of {layers[3]} layers differ." in found["detail"]
+        assert f"第 {layers[0]} 层" in found["detail_zh"] and f"第 {layers[1]} 层" in found["detail_zh"]
+
+
 # ---- Files ----
 
 

@@ -467,6 +467,80 @@ def test_a_difference_that_no_file_could_avoid_is_a_warning(client, model):
         client.check_conversion(*model(config, gguf.head(keys, [])))
 
 
+# ---- Conversions of models whose layers differ ----
+
+
+def file_of(architecture, layers, width, heads, *more, context=65536):
+    return gguf.head(gguf.model(architecture, layers, context, width, heads, heads, *more))
+
+
+BASE = "rope.freq_base", "f32"
+SMOLLM3 = {"model_type": "smollm3", "hidden_size": 2048, "num_attention_heads": 16, "num_hidden_layers": 36, "max_position_embeddings": 65536,
+           "rope_theta": 5000000.0, "no_rope_layers": [1, 1, 1, 0] * 9}
+COHERE2 = {"model_type": "cohere2", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32, "rope_theta": 50000.0, "sliding_window": 4096,
+           "max_position_embeddings": 65536, "layer_types": (["sliding_attention"] * 3 + ["full_attention"]) * 8}
+OLMO3 = {"model_type": "olmo3", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32, "max_position_embeddings": 65536, "rope_theta": 500000,
+         "sliding_window": 4096, "layer_types": (["sliding_attention"] * 3 + ["full_attention"]) * 8,
+         "rope_scaling": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 8192, "beta_fast": 32, "beta_slow": 1}}
+LLAMA4 = {"model_type": "llama4_text", "hidden_size": 5120, "num_attention_heads": 40, "head_dim": 128, "num_hidden_layers": 48, "rope_theta": 500000.0,
+          "max_position_embeddings": 65536, "no_rope_layers": [1, 1, 1, 0] * 12}
+EXAONE4 = {"model_type": "exaone4", "hidden_size": 5120, "num_attention_heads": 40, "head_dim": 128, "num_hidden_layers": 64, "rope_theta": 1000000.0,
+           "sliding_window": 4096, "sliding_window_pattern": "LLLG", "max_position_embeddings": 65536}
+DEEPSEEK4 = {"model_type": "deepseek_v4", "hidden_size": 4096, "num_hidden_layers": 5, "num_attention_heads": 64, "head_dim": 512, "qk_rope_head_dim": 64,
+             "rope_theta": 10000.0, "compress_rope_theta": 160000, "compress_ratios": [0, 0, 4, 128, 0], "max_position_embeddings": 65536, "sliding_window": 128,
+             "rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 16, "original_max_position_embeddings": 4096, "type": "yarn"}}
+YARN = [("rope.scaling.type", "string", "yarn"), ("rope.scaling.factor", "f32", 8.0), ("rope.scaling.original_context_length", "u32", 8192)]
+WINDOW = "attention.sliding_window", "u32"
+PERIOD = "attention.sliding_window_pattern", "u32"
+SMOLLM3_FILE = file_of("smollm3", 36, 2048, 16, (*BASE, 5e6))
+COHERE2_FILE = file_of("cohere2", 32, 4096, 32, (*BASE, 5e4), (*WINDOW, 4096))
+GEMMA_KEYS = [("attention.key_length", "u32", 256), (*BASE, 1e6), (*WINDOW, 512)]
+OLMO3_KEYS = [(*BASE, 5e5), (*WINDOW, 4096), *YARN]
+LLAMA4_FILE = file_of("llama4", 48, 5120, 40, (*BASE, 5e5), ("attention.key_length", "u32", 128))
+EXAONE4_FILE = file_of("exaone4", 64, 5120, 40, (*BASE, 1e6), ("attention.key_length", "u32", 128), (*WINDOW, 4096))
+DEEPSEEK4_KEYS = [("attention.key_length", "u32", 512), ("rope.dimension_count", "u32", 64), (*BASE, 1e4), ("rope.scaling.type", "string", "yarn"),
+                  ("attention.compress_rope_freq_base", "f32", 160000.0), ("rope.scaling.factor", "f32", 16.0), ("rope.scaling.original_context_length", "u32", 4096)]
+RATIOS = "attention.compress_ratios", "u32[]"
+
+
+@pytest.mark.parametrize("config, file", [
+    (SMOLLM3, SMOLLM3_FILE), (COHERE2, COHERE2_FILE), (LLAMA4, LLAMA4_FILE), (EXAONE4, EXAONE4_FILE), (GEMMA_3, file_of("gemma3", 26, 1152, 4, *GEMMA_KEYS)),
+    ({**GEMMA_3, "sliding_window_pattern": 4}, file_of("gemma3", 26, 1152, 4, *GEMMA_KEYS, (*PERIOD, 4))), (OLMO3, file_of("olmo2", 32, 4096, 32, *OLMO3_KEYS)),
+    (DEEPSEEK4, file_of("deepseek4", 5, 4096, 64, *DEEPSEEK4_KEYS, (*RATIOS, [0, 0, 4, 128, 0])))],
+    ids=["smollm3", "cohere2", "llama4", "exaone4", "gemma3", "gemma3_of_period_4", "olmo3", "deepseek4"])
+def test_a_right_conversion_of_layers_that_differ(client, model, recwarn, config, file):
+    """Layers without positions have no width, and a kind may have another name in the file."""
+    found = client.check_conversion(*model(config, file))
+    assert len(found) > 1 and {one["verdict"] for one in found} <= {"same", "rounding"} and not any(one["reasons"] for one in found)
+    assert not [w for w in recwarn if w.category is UserWarning]
+
+
+@pytest.mark.parametrize("config, file, words", [
+    (SMOLLM3, file_of("smollm3", 36, 2048, 16, (*BASE, 1e4)), "full_attention: base is 5000000 in the config.json, 10000 in the .gguf file"),
+    (COHERE2, file_of("cohere2", 32, 4096, 32, (*BASE, 5e4), (*WINDOW, 4096), (*PERIOD, 2)),
+     "sliding_attention: the config.json has .* in layers 0-2, 4-6, …, 28-30, the .gguf file in layers 0, 2, …, 30: 8 of 32 layers differ"),
+    (GEMMA_3, file_of("gemma3", 26, 1152, 4, *GEMMA_KEYS, (*PERIOD, 4)), "in layers 0-4, 6-10, …, 24-25, the .gguf file in layers 0-2, 4-6, …, 24-25: 6 of 26 layers differ"),
+    ({**GEMMA_3, "sliding_window_pattern": 4}, file_of("gemma3", 26, 1152, 4, *GEMMA_KEYS), "6 of 26 layers differ"),
+    ({**GEMMA_3, "layer_types": (["full_attention"] * 5 + ["sliding_attention"]) * 4 + ["full_attention"] * 2}, file_of("gemma3", 26, 1152, 4, *GEMMA_KEYS, (*PERIOD, 4)),
+     "of 26 layers differ"),
+    (OLMO3, file_of("olmo2", 32, 4096, 32, *OLMO3_KEYS, (*PERIOD, 2)), "8 of 32 layers differ"),
+    (LLAMA4, file_of("llama4", 48, 5120, 40, (*BASE, 5e5), ("attention.key_length", "u32", 128), (*WINDOW, 0)),
+     "chunked_attention: .* in layers 0-2, 4-6, …, 44-46, the .gguf file in layers 0-46: 11 of 48 layers differ"),
+    (EXAONE4, file_of("exaone4", 32, 5120, 40, (*BASE, 1e6), ("attention.key_length", "u32", 128), (*WINDOW, 4096)), "8 of 32 layers differ"),
+    (DEEPSEEK4, file_of("deepseek4", 5, 4096, 64, *DEEPSEEK4_KEYS, (*RATIOS, [0, 4, 4, 128, 0])), "sliding_attention: .* in layers 0-1, 4, the .gguf file in layers 0, 4: 1 of 5 layers differ")],
+    ids=["smollm3", "cohere2", "gemma3", "gemma3_of_period_4", "gemma3_exchanged", "olmo3", "llama4", "exaone4", "deepseek4"])
+def test_a_wrong_conversion_of_layers_that_differ(client, model, config, file, words):
+    with pytest.raises(AssertionError, match=words):
+        client.check_conversion(*model(config, file))
+
+
+def test_layers_that_no_file_could_name(client, model):
+    """llama.cpp leaves out every fourth layer of SmolLM3, whatever the config's list states."""
+    with pytest.warns(UserWarning, match="leaves out layers 0-2, 4-6, …, 32-34, the .gguf file leaves out layers 3, 7, …, 35: 36 of 36 layers differ"):
+        found = client.check_conversion(*model({**SMOLLM3, "no_rope_layers": [0, 0, 0, 1] * 9}, SMOLLM3_FILE))
+    assert [one["reasons"] for one in found] == [["layers"], ["layers"]]
+
+
 QWEN_5 = {"model_type": "qwen3", "head_dim": 128, "num_hidden_layers": 4, "max_position_embeddings": 40960,
           "rope_parameters": {"rope_type": "default", "rope_theta": 1000000}}
 

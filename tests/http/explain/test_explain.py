@@ -603,11 +603,109 @@ def test_text_and_tags(server):
     assert server.get(path, headers={"If-None-Match": got.headers["ETag"]}).status == 304
 
 
+# ---- Which layers ----
+
+
+SMOLLM = {"model_type": "smollm3", "hidden_size": 2048, "num_attention_heads": 16, "num_hidden_layers": 36, "max_position_embeddings": 65536, "rope_theta": 5000000.0}
+COHERE = {"model_type": "cohere2", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 8, "sliding_window": 4096}
+EXAONE = {"model_type": "exaone4", "hidden_size": 4096, "num_attention_heads": 32, "sliding_window": 4096}
+GEMMA_TEXT = {**GEMMA["text_config"], "num_hidden_layers": 26, "rope_scaling": None}
+NEXT = {"model_type": "qwen3_next", "num_hidden_layers": 8, "rope_theta": 1e7}
+S, F = "sliding_attention", "full_attention"
+
+
+@pytest.mark.parametrize("config, pointer, kind, layers, n, of", [
+    ({**SMOLLM, "no_rope_layers": [0, 0, 0, 1] * 9}, "no_rope_layers", "nope", ("0-2, 4-6, …, 32-34", "3, 7, …, 35"), 36, 36),
+    ({**SMOLLM, "no_rope_layers": [0, 1, 1, 1] * 9}, "no_rope_layers", "nope", ("0, 4, …, 32", "3, 7, …, 35"), 18, 36),
+    ({**SMOLLM, "no_rope_layers": [1] * 36}, "no_rope_layers", F, ("0-35", "0-2, 4-6, …, 32-34"), 9, 36),
+    ({**SMOLLM, "no_rope_layer_interval": 2}, "no_rope_layer_interval", "nope", ("1, 3, …, 35", "3, 7, …, 35"), 9, 36),
+    ({**SMOLLM, "no_rope_layers": [1, 1, 1, 0] * 9}, None, None, None, 0, 0), (SMOLLM, None, None, None, 0, 0), (COHERE, None, None, None, 0, 0),
+    ({**COHERE, "layer_types": [F, S, S, S] * 2}, "layer_types", F, ("0, 4", "3, 7"), 4, 8),
+    ({**GEMMA_TEXT, "sliding_window_pattern": 4}, "sliding_window_pattern", F, ("3, 7, …, 23", "5, 11, …, 23"), 6, 26),
+    ({**GEMMA_TEXT, "layer_types": ([F] * 5 + [S]) * 4 + [F, F]}, "layer_types", S, ("5, 11, …, 23", "0-4, 6-10, …, 24-25"), 26, 26),
+    (GEMMA_TEXT, None, None, None, 0, 0), ({**OSS, "layer_types": [F, S] * 2}, None, None, None, 0, 0), (NEXT, None, None, None, 0, 0),
+    ({**EXAONE, "num_hidden_layers": 32}, "", F, ("3, 7, …, 31", ""), 8, 32), ({**EXAONE, "num_hidden_layers": 64}, None, None, None, 0, 0)],
+    ids=range(15))
+def test_layers_that_llama_cpp_takes_otherwise(server, config, pointer, kind, layers, n, of):
+    """Every fourth layer of SmolLM3 and Cohere 2, every sixth of Gemma 3, whatever the config states; masks alone are no difference of positions."""
+    answer = explain(server, hf_config=config)
+    findings = [one for one in answer["findings"] if one["code"] == "layers"]
+    if not n:
+        assert findings == []
+        return
+    [finding] = findings
+    assert finding["pointer"] == f"/hf_config/{pointer}".rstrip("/") and (finding["reader"], finding["layers"]) == ("llama.cpp", [kind])
+    assert (finding["found"], finding["taken"]) == layers and f": {n} of {of} layers differ." in finding["detail"]
+    assert all(text in finding["detail_zh"] for text in (f"{of} 层中有 {n} 层不同", *(f"第 {ranges} 层" for ranges in layers if ranges)))
+    assert agreeing(answer) == TOOLS[:3] and answer["detail"].endswith(": llama.cpp.")
+    alone = explain(server, hf_config=config, layer_type=kind)
+    assert agreeing(alone) == TOOLS[:3] and [one["found"] for one in alone["findings"] if one["code"] == "layers"] == [layers[0]]
+
+
+def test_olmo3_in_transformers_5(server):
+    """One rotation for all layers: that of yarn, which the model was trained without in layers that slide."""
+    rope = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 8192, "beta_fast": 32, "beta_slow": 1}
+    config = {"model_type": "olmo3", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32, "max_position_embeddings": 65536, "rope_theta": 500000}
+    answer = explain(server, hf_config={**config, "rope_scaling": rope})
+    assert agreeing(answer) == ["transformers4", "vllm", "llama.cpp"]
+    slides, full = answer["readers"]["transformers5"]["configs"]
+    assert slides["scaling"] == full["scaling"] == answer["layers"][1]["config"]["scaling"] and slides["scaling"]["type"] == "yarn"
+    finding = found(answer, "sliding_scaled", "transformers5")
+    assert (finding["pointer"], finding["layers"], finding["found"], finding["taken"]) == ("/hf_config/rope_scaling/rope_type", [S], "default", "yarn")
+    assert finding["consequence"]["first"] == 0, "the factor on cos and sin is 1.2"
+    assert agreeing(explain(server, hf_config=config)) == TOOLS
+    by_kind = {**config, "rope_parameters": {F: {**rope, "rope_theta": 500000}, S: {"rope_type": "default", "rope_theta": 500000}}}
+    assert explain(server, hf_config=by_kind)["readers"]["transformers5"]["agrees"], "each kind has its own object"
+
+
+def test_slopes_of_mpt(server):
+    """transformers' class takes 8 whatever the config states; vLLM and llama.cpp read it."""
+    config = {"model_type": "mpt", "d_model": 512, "n_heads": 8, "n_layers": 2, "attn_config": {"alibi": True, "alibi_bias_max": 16}}
+    answer = explain(server, hf_config=config)
+    assert agreeing(answer) == TOOLS[2:] and answer["detail"].endswith(": transformers 4, transformers 5.")
+    for tool in TOOLS[:2]:
+        finding = found(answer, "slopes_dropped", tool)
+        assert (finding["pointer"], finding["found"], finding["taken"]) == ("/hf_config/attn_config/alibi_bias_max", 16, 8)
+        assert "slopes are those of 8 instead of 16" in finding["detail"]
+    assert agreeing(explain(server, hf_config={**config, "attn_config": {"alibi": True, "alibi_bias_max": 8}})) == TOOLS
+
+
+@pytest.mark.parametrize("fields, sentence", [
+    ({"hf_config": QWEN}, "Every tool that was asked computes these numbers."),
+    ({"hf_config": QWEN, "readers": []}, "No tool was asked."),
+    ({"hf_config": GEMMA}, "Every tool that was asked computes these numbers of the language model; how tools read its other parts is not known."),
+    ({"hf_config": {**QWEN, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}}},
+     "The tools that were asked compute these numbers, but not in every case: see the findings and notes."),
+    ({"hf_config": {"model_type": "internlm3", "hidden_size": 64, "num_attention_heads": 2}, "readers": ["llama.cpp"]},
+     "These tools compute other numbers, or refuse the model: llama.cpp."),
+    ({"gguf": {"general.architecture": "llama", "llama.attention.key_length": 8}}, "Only these numbers are known; no other tool reads this dialect.")])
+def test_what_every_tool_computes(server, fields, sentence):
+    assert explain(server, **fields)["detail"] == sentence
+
+
+def test_a_tool_agrees_with_no_refusal(server):
+    """Sections that do not fit are refused by every tool, and so by none agreed with."""
+    config = {"model_type": "qwen2_vl", "hidden_size": 1024, "num_attention_heads": 8, "num_hidden_layers": 2, "rope_theta": 1e6,
+              "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 25]}}
+    answer = explain(server, hf_config=config)
+    assert answer["layers"][0]["config"] is None and agreeing(answer) == []
+    cut = explain(server, gguf={"general.architecture": "llama", "llama.attention.key_length": 8, "tensors": {"rope_freqs.weight": None}})
+    assert cut["readers"]["llama.cpp"]["agrees"] is False and cut["readers"]["llama.cpp"]["refuses"]
+
+
+def test_the_text_has_refusals_and_notes(server):
+    def text(config):
+        return server.request("POST", "/explain", json.dumps({"hf_config": config}).encode(), {"Content-Type": "application/json", "Accept": "text/plain"}).body.decode()
+    lines = text({"model_type": "internlm3", "hidden_size": 64, "num_attention_heads": 2}).splitlines()
+    assert 'llama.cpp: no architecture is known here for model_type "internlm3"' in lines
+    assert any(line.startswith("note: longrope: transformers takes the short list") for line in text(PHI).splitlines())
+
+
 def test_catalogue(server):
     schemes = server.get("/schemes").json()
     assert [row["name"] for row in schemes["dialects"]] == TOOLS and all(row["source"] and row["summary"] for row in schemes["dialects"])
     rows = {row["code"]: row for row in schemes["contradictions"]}
-    assert rows["theta_dropped"]["level"] == "error" and len(rows) == 28
+    assert rows["theta_dropped"]["level"] == "error" and len(rows) == 31
 
 
 def test_refusals(server):

@@ -484,9 +484,12 @@ def test_layers_that_are_no_attention(server):
 
 
 def test_a_file_of_two_layers(server):
-    """gemma3's period is 6: of two layers none has full attention there, and the second turns as the first."""
+    """gemma3's period is 6 unless the file states another: of two layers none has full attention, if it is not the last of a period."""
     config = {**ALTERNATING, "num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]}
     entry = to(server, "gguf", hf_config=config)
+    assert entry["exact"] and entry["value"]["gemma3.attention.sliding_window_pattern"] == 2
+    assert server.ask("/encode", gguf=entry["value"], layer_type="full_attention", len=1, data=False).json()["gguf"]["layers"] == [1]
+    entry = to(server, "gguf", hf_config={**config, "layer_types": config["layer_types"][::-1]})
     assert lost(entry) == ["base", "layers"] and (entry["loses"][0]["wanted"], entry["loses"][0]["gets"]) == (1e6, 1e4)
     assert entry["loses"][0]["layer_type"] == "full_attention"
 

@@ -110,6 +110,17 @@ def test_a_limit_of_processor_time_begins_the_end():
         assert len(reader.file.read(MEDIUM_BYTES)) == MEDIUM_BYTES and server.process.wait(10) == 0
 
 
+def test_a_limit_of_processor_time_begins_the_end():
+    """Its signal repeats every second of work; that is no wish to end at once."""
+    with start_server() as server, Client(server, receive_buffer=4096) as reader:
+        reader.send(post(MEDIUM))
+        assert reader.head()[0] == 200
+        terminated(server, signal.SIGXCPU)
+        os.kill(server.pid, signal.SIGXCPU)
+        assert ask(server, get("/readyz"))[0] == 503
+        assert len(reader.file.read(MEDIUM_BYTES)) == MEDIUM_BYTES and server.process.wait(10) == 0
+
+
 def test_a_large_body_gets_its_refusal_whole():
     """Its bytes are read: otherwise the close would be a reset, and the refusal might be lost."""
     with draining() as (server, reader):

@@ -167,7 +167,8 @@ class Explain {
 
   /* ---- findings ---- */
 
-  #findings({ findings, readers }) {
+  #findings(answer) {
+    const { findings } = answer;
     const list = make('ol', { class: 'findings' }, findings.map((one) => make('li', {
       'data-finding': one.code, 'data-level': one.level,
     },
@@ -175,8 +176,7 @@ class Explain {
       code(one.code)),
     one.consequence ? make('p', { class: 'hint' }, consequence(one.consequence)) : null,
     make('div', { class: 'finding-curve' }))));
-    const none = Object.keys(readers).length ? 'explain.clean' : 'explain.alone';
-    return section('findings', findings.length ? list : make('p', { class: 'hint' }, word(none)));
+    return section('findings', findings.length ? list : null, make('p', { class: 'hint' }, told(answer)));
   }
 
   /* The curves come after the words; findings about the same numbers share one. */
