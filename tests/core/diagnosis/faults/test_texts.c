@@ -101,7 +101,8 @@ static const char *const members[] = {"pointer",         "meaning",           "h
                                       "nearest.name",    "nearest.pairs",     "nearest.of",
                                       "nearest.largest", "found.conversion",  "found.heads",
                                       "found.times",     "found.block",       "found.first",
-                                      "found.every",     "found.missing",     "found.row"};
+                                      "found.every",     "found.missing",     "found.row",
+                                      "found.numbers",   "found.needed"};
 
 static const struct pe_fault_info *find(const char *code)
 {
