@@ -137,6 +137,10 @@ struct pe_scheme {
     bool (*line)(const struct pe_plan *plan, const struct pe_output *output, size_t id, uint64_t matrix, uint64_t first,
                  size_t n, void *dst);
 
+    /* Writes what code in float32 may lose of n elements of a row of output 0 by the coordinates at which it reads a
+     * table: the largest error of each. NULL: it reads no table in between rows. */
+    void (*coordinate_loss)(const struct pe_plan *plan, uint64_t row, uint64_t col0, size_t n, double *loss);
+
     /* The dtype of output id if it depends on the request (positions: i64, or f64 if fractional); may be NULL. */
     enum pe_dtype (*dtype)(const struct pe_plan *plan, size_t id, enum pe_dtype usual);
 

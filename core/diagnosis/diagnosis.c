@@ -467,7 +467,8 @@ uint64_t pe_diagnosis_searched(const struct pe_diagnosis *d) { return d->searche
 /* `undecided` states that this tensor cannot tell another reading from the belief, not that the belief is wrong. */
 bool pe_diagnosis_fits(const struct pe_diagnosis *d, bool strict)
 {
-    const char *passing = strict ? "as_believed|undecided" : "as_believed|undecided|angles_f32|table_dtype";
+    const char *passing =
+        strict ? "as_believed|undecided" : "as_believed|undecided|angles_f32|coordinates_f32|table_dtype";
     const struct pe_value *findings = member(d->stated, "findings");
     for (size_t i = 0; i < findings->list.n; i++)
         if (!pe_is_among(passing, member(&findings->list.items[i], "code")->string))

@@ -156,7 +156,7 @@ class Diagnosis(dict):
     def passes(self, strict=False):
         """Whether the tensor is what was believed. Angles in float32 and rounded numbers pass unless strict; so does a tensor
         that another reading would give too: its finding says at which position the two differ."""
-        rounded = () if strict else ("angles_f32", "table_dtype")
+        rounded = () if strict else ("angles_f32", "coordinates_f32", "table_dtype")
         return bool(self.get("explained")) and all(one["code"] in ("as_believed", "undecided", *rounded) for one in self["findings"])
 
     def __str__(self):

@@ -2,6 +2,8 @@
 #include "core/diagnosis/diagnosis.h"
 #include "core/request/request.h"
 
+#include <math.h>
+
 static enum pe_status wrong_shape(const struct pe_diagnosis *d, struct pe_failure *err)
 {
     char shape[96];
@@ -130,9 +132,16 @@ static void fill(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0
 
 static void phases(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
+    const struct pe_plan *plan = m->plan;
+    double largest = m->d->evidence.largest;
     (void)t;
     if (m->columns)
         pe_wave_phases(m, row, col0, n, out);
+    if (!plan->scheme->coordinate_loss || plan->sources[0].transposed || largest == 0)
+        return;
+    plan->scheme->coordinate_loss(plan, row, col0, n, out);
+    for (size_t j = 0; j < n; j++)
+        out[j] *= fabs(m->transforms.scaled) / largest;
 }
 
 const struct pe_evidence_kind pe_evidence_encoding = {.id = PE_OF_ENCODING,

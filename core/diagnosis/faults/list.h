@@ -1,7 +1,7 @@
 /* Every fault, one line each, in the order of findings: FAULT(name) is the row pe_fault_name in the file of its kind.
- * Those of rows, axes_moved, table_dtype and the last six are findings that no hypothesis has: they have no
- * alternatives. Faults of one kind are not combined with each other. The plausibility of a row is how unlikely the
- * mistake is for somebody who ports a model, from 1 (the first to be expected) to 8: of explanations with the same
+ * Those of rows, axes_moved, table_dtype, coordinates_f32 and the last six are findings that no hypothesis has: they
+ * have no alternatives. Faults of one kind are not combined with each other. The plausibility of a row is how unlikely
+ * the mistake is for somebody who ports a model, from 1 (the first to be expected) to 8: of explanations with the same
  * numbers the least surprising one is named first. */
 FAULT(tensor_layout_other)
 FAULT(axes_moved)
@@ -88,6 +88,7 @@ FAULT(angles_f16)
 FAULT(angles_tf32)
 FAULT(angles_wrapped)
 FAULT(table_dtype)
+FAULT(coordinates_f32)
 FAULT(axes_missing)
 FAULT(sinusoid_axes_missing)
 FAULT(axes_swapped)

@@ -8,9 +8,9 @@
  * A sentence is used only if everything that it names is known and can be written in a line; else a shorter one takes
  * its place (put_sentence), because "{found}" without a value would be wrong in both languages.
  *
- * After the faults of the first candidate come findings that no hypothesis has: axes in another order, angles in
- * float32, a table rounded to fewer bits, memory that was never written, a rival that this tensor cannot exclude. If
- * nothing fits, one finding states that and how near the nearest was. */
+ * After the faults of the first candidate come findings that no hypothesis has: axes in another order, angles or
+ * coordinates in float32, a table rounded to fewer bits, memory that was never written, a rival that this tensor cannot
+ * exclude. If nothing fits, one finding states that and how near the nearest was. */
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
@@ -270,6 +270,23 @@ static void put_narrow(struct pe_diagnosis *d, const struct pe_candidate *c, str
     finish_finding(d, node, pe_fault_table_dtype.info.details[0], NULL);
 }
 
+/* Does the tensor differ from the candidate as a table that is resized in float32 does? */
+static bool has_coordinates_f32(const struct pe_candidate *c)
+{
+    return c->all.verdict == PE_ROUNDING && c->all.is_beyond && c->model->plan->scheme->coordinate_loss;
+}
+
+static void put_coordinates(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list)
+{
+    const struct pe_misfit *worst = &c->all.worst;
+    char pointer[32];
+    snprintf(pointer, sizeof pointer, "/%s", d->evidence.kind->tensors[0]);
+    struct pe_node *node = put_finding(list, &pe_fault_coordinates_f32.info, pointer);
+    pe_put_real(node, "largest", c->all.max_error);
+    pe_put_integer(node, "row", (int64_t)(c->edit.transforms.transposed ? worst->col : worst->row));
+    finish_finding(d, node, pe_fault_coordinates_f32.info.details[0], NULL);
+}
+
 /* The nearest hypothesis, in place of an explanation. */
 static void put_nearest(const struct pe_answer *a, struct pe_node *node)
 {
@@ -367,7 +384,7 @@ static void put_undecided(struct pe_diagnosis *d, const struct pe_answer *a, str
 /* The words of the first candidate, which fits: its faults in the order of the table, then what is no mistake. */
 static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list)
 {
-    bool is_given = d->belief.is_given, has_angles = has_angles_f32(c);
+    bool is_given = d->belief.is_given, has_angles = has_angles_f32(c), has_coordinates = has_coordinates_f32(c);
     if (!is_given)
         put_plain(d, list, &pe_fault_identified.info);
     for (unsigned i = 0; is_given && i < c->explanation.h.n; i++)
@@ -375,8 +392,10 @@ static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, 
             put_fault(d, c, i, list);
     if (has_angles)
         put_angles(d, c, list);
+    if (has_coordinates)
+        put_coordinates(d, c, list);
     put_narrow(d, c, list);
-    if (is_given && c->explanation.h.n == 0 && !has_angles && !d->evidence.moved.n)
+    if (is_given && c->explanation.h.n == 0 && !has_angles && !has_coordinates && !d->evidence.moved.n)
         put_plain(d, list, &pe_fault_as_believed.info);
 }
 

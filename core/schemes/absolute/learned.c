@@ -369,13 +369,18 @@ static void look_up(const struct pe_plan *plan, size_t id, double row, uint64_t 
         pe_weights_read(&plan->weights[id], (uint64_t)row * t->shape[1] + col, n, out);
 }
 
-/* Interpolates between two rows of the stretched table. */
-static void look_between(const struct pe_plan *plan, double position, uint64_t col, size_t n, double *out)
+/* The place of a position in the stretched table. */
+static double place_of(const struct pe_plan *plan, double position)
 {
     const struct learned *c = plan->config;
     const struct state *s = plan->tables;
-    double next[TILE], at = fmin((double)c->row_offset + position * s->stretch, (double)(c->rows - 1));
-    double row = floor(at), t = at - row;
+    return fmin((double)c->row_offset + position * s->stretch, (double)(c->rows - 1));
+}
+
+/* Interpolates between two rows of the stretched table. */
+static void look_between(const struct pe_plan *plan, double position, uint64_t col, size_t n, double *out)
+{
+    double next[TILE], at = place_of(plan, position), row = floor(at), t = at - row;
     look_up(plan, TABLE, row, col, n, out);
     if (t == 0)
         return;
@@ -442,6 +447,84 @@ static void row_of(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t 
         look_up(plan, TABLE, pe_position_at(k, i) + offset, col, n, out);
 }
 
+/* ---- What float32 loses ----
+ *
+ * Libraries compute in float32 the coordinate x in an axis of M rows, rounded three times, so it is off by at most
+ * 3·M·2^-24. An element is off by that times its slope: at most the largest difference D of neighbouring rows that it
+ * reads, of a cubic 1.5·D along the axis, and what it reads across has weights of up to 1.375 together. The weights of
+ * a cubic are computed as polynomials whose terms cancel, so they do not sum to 1. In all, on each axis:
+ *
+ *     linear   M·2^-22 · D + 2^-23 · the largest number read
+ *     cubic    M·2^-21 · D + 2^-20 · the largest number read */
+
+/* Rows of the table along one axis: first … last of M, so many rows of the table apart. */
+struct run {
+    uint64_t first, last, n, step;
+};
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+/* Adds the loss along one axis to that of each element. */
+static void add_loss(const struct pe_plan *plan, bool is_cubic, const struct run *along, const struct run *across,
+                     uint64_t col, size_t n, double *loss)
+{
+    const struct pe_weights *table = &plan->weights[TABLE];
+    double values[2][TILE], apart[TILE] = {0}, most[TILE] = {0};
+    for (uint64_t b = across->first; b <= across->last; b++)
+        for (uint64_t a = along->first; a <= along->last; a++) {
+            double *now = values[a % 2], *before = a > along->first ? values[(a + 1) % 2] : now;
+            uint64_t row =
+                (uint64_t)((const struct learned *)plan->config)->num_prefix + a * along->step + b * across->step;
+            pe_weights_read(table, row * table->tensor.shape[1] + col, n, now);
+            for (size_t j = 0; j < n; j++) {
+                most[j] = larger(most[j], fabs(now[j]));
+                apart[j] = larger(apart[j], fabs(now[j] - before[j]));
+            }
+        }
+    for (size_t j = 0; j < n; j++)
+        loss[j] += is_cubic ? 0x1p-21 * (double)along->n * apart[j] + 0x1p-20 * most[j]
+                            : 0x1p-22 * (double)along->n * apart[j] + 0x1p-23 * most[j];
+}
+
+/* The rows of an axis that row o of the result reads. The slope of a linear kernel jumps at a row, and the coordinate
+ * of an element there may be on either side. */
+static struct run run_of(const struct pe_plan *plan, unsigned axis, uint64_t o, bool is_cubic)
+{
+    const struct state *s = plan->tables;
+    const struct pe_resample_taps *t = &s->taps[axis];
+    uint64_t n = (uint64_t)pe_real_at(&((const struct learned *)plan->config)->table_grid, axis),
+             first = (uint64_t)t->index[o * t->n_taps], last = (uint64_t)t->index[(o + 1) * t->n_taps - 1];
+    first -= !is_cubic && first > 0;
+    last += !is_cubic && last < n - 1;
+    return (struct run){first, last, n, axis == 0 ? s->table_width : 1};
+}
+
+static void lose(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t n, double *loss)
+{
+    const struct learned *c = plan->config;
+    const struct state *s = plan->tables;
+    const struct pe_positions *k = plan->seq.k;
+    bool is_cubic = c->interpolate == PE_BICUBIC || c->interpolate == PE_BICUBIC_ANTIALIAS;
+    if (s->is_resized && i >= (uint64_t)c->num_prefix) {
+        i -= (uint64_t)c->num_prefix;
+        struct run y = run_of(plan, 0, (uint64_t)pe_position_at(&k[0], i), is_cubic),
+                   x = run_of(plan, 1, (uint64_t)pe_position_at(&k[1], i), is_cubic);
+        add_loss(plan, is_cubic, &y, &x, col, n, loss);
+        add_loss(plan, is_cubic, &x, &y, col, n, loss);
+    } else if (!s->is_resized && !s->is_split && c->out_of_range == STRETCH) {
+        uint64_t rows = (uint64_t)c->rows, row = (uint64_t)place_of(plan, pe_position_at(k, i));
+        struct run y = {row - (row > 0), row + 2 < rows ? row + 2 : rows - 1, rows, 1}, one = {0, 0, 1, 0};
+        add_loss(plan, false, &y, &one, col, n, loss);
+    }
+}
+
+static void learned_loss(const struct pe_plan *plan, uint64_t row, uint64_t col0, size_t n, double *loss)
+{
+    memset(loss, 0, n * sizeof *loss);
+    for (size_t at = 0; at < n; at += TILE)
+        lose(plan, row, col0 + at, n - at < TILE ? n - at : TILE, loss + at);
+}
+
 static void learned_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
                          const struct pe_block *b, void *dst)
 {
@@ -477,4 +560,5 @@ const struct pe_scheme pe_scheme_learned = {
     .plan = learned_plan,
     .drop = learned_drop,
     .fill = learned_fill,
+    .coordinate_loss = learned_loss,
 };

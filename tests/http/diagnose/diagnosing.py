@@ -12,7 +12,7 @@ from wrong_sinusoid import Sinusoid
 from wrong_tensors import exact_allows, inline, rounded, unit
 
 NAMES = {"f32": "angles_f32", "bf16_inv_freq": "inv_freq_bf16", "f16_inv_freq": "inv_freq_f16", "bf16": "angles_bf16"}
-NO_FAULTS = {"as_believed", "identified", "undecided", "unexplained", "table_dtype", "angles_f32"}
+NO_FAULTS = {"as_believed", "identified", "undecided", "unexplained", "table_dtype", "angles_f32", "coordinates_f32"}
 SEQUENCE = {"len", "offset", "positions", "grid", "lens", "segments", "tokens", "q_len", "k_len", "q_offset", "q_positions", "k_positions"}
 
 
