@@ -109,6 +109,7 @@ struct pe_scheme {
     bool is_pairwise; /* compares queries with keys; else it encodes one sequence */
     bool has_axes;    /* takes sequences of several axes */
     bool is_neutral;  /* an encoding that changes nothing, so attention accepts queries and keys as they are */
+    bool is_counted;  /* positions are sums over keys, and a table is read between its rows there */
     bool is_slow; /* an additive encoding whose elements may take microseconds each: a worker adds it to embeddings */
     uint64_t n_class; /* number of class tokens before the sequence's tokens in tensors */
 

@@ -68,11 +68,12 @@ static double farthest(const struct pe_positions *p)
     return most;
 }
 
-/* What angles of float32 may lose at the farthest position. */
+/* What angles of float32 may lose at the farthest position; and counts up to it, of a score's share that is read
+ * between rows of a table. */
 static double of_turning(const struct pe_plan *plan)
 {
     double p = fmax(farthest(plan->seq.q), farthest(plan->seq.k));
-    return plan->scheme->rotate ? fmin(0x1p-21 * p, 0.125) : 0;
+    return plan->scheme->rotate || plan->scheme->is_counted ? fmin(0x1p-21 * p, 0.125) : 0;
 }
 
 /* Of the belief, once: neither depends on a hypothesis. */
@@ -248,12 +249,12 @@ static void phases_of_map(const struct pe_model *m, size_t tensor, uint64_t row,
     uint64_t n_kv = m->d->belief.plan->attention->n_kv_heads, kv = head / (t->n_heads / n_kv);
     const double *keys = e->norms[PE_KEYS] + (batch * n_kv + (m->transforms.is_tiled ? head % n_kv : kv)) * t->k_len;
     double query = fabs(t->scale) * factor_of_query(m->plan, batch, row % t->q_len) * e->norms[PE_QUERIES][row],
-           most = 0;
+           most = 0, of_table = m->plan->scheme->is_counted ? m->plan->scheme->attend->largest(m->plan, 1, 0) : 0;
     (void)tensor;
     for (size_t j = 0; are_probs(m) && j < t->k_len; j++)
         most = fmax(most, keys[j]);
     for (size_t j = 0; j < n; j++)
-        out[j] = query * (are_probs(m) ? most : keys[col0 + j]);
+        out[j] = query * ((are_probs(m) ? most : keys[col0 + j]) + of_table);
 }
 
 #define MAP_KIND(name)                                                                                                 \

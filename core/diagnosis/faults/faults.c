@@ -19,11 +19,16 @@ const struct pe_fault pe_fault_table_dtype = {
     FAULT_TEXT("table_dtype", "arithmetic", ARITHMETIC, 1, "table of lower precision",
                "The numbers are those of the configuration, rounded to a smaller dtype.",
                "The numbers were rounded to {found}; apart from that they are right.")};
+/* Of a grid or a run; of keys that are counted. */
+static const char *const of_coordinates_f32[] = {
+    ("The table was resized at coordinates computed in float32, as in most code: the largest difference is {largest}, "
+     "in row {row}, which is what right code may lose."),
+    ("Keys are counted in float32, as in most code: the largest difference is {largest}, in row {row}, which is what "
+     "right code may lose."),
+};
 const struct pe_fault pe_fault_coordinates_f32 = {
-    FAULT_TEXT("coordinates_f32", "arithmetic", ARITHMETIC, 1, "float32 coordinates",
-               "A table is read between its rows at coordinates that are computed in float32.",
-               "The table was resized at coordinates computed in float32, as in most code: the largest difference is "
-               "{largest}, in row {row}, which is what right code may lose.")};
+    FAULT_TEXTS("coordinates_f32", "arithmetic", ARITHMETIC, 1, "float32 coordinates",
+                "A table is read between its rows at coordinates that are computed in float32.", of_coordinates_f32)};
 const struct pe_fault pe_fault_axes_moved = {FAULT_TEXT(
     "axes_moved", "axes", AXES, 2, "axes in another order",
     "The axes of the tensor are in an order that no configuration has.",

@@ -270,21 +270,23 @@ static void put_narrow(struct pe_diagnosis *d, const struct pe_candidate *c, str
     finish_finding(d, node, pe_fault_table_dtype.info.details[0], NULL);
 }
 
-/* Does the tensor differ from the candidate as a table that is resized in float32 does? */
+/* Does the tensor differ from the candidate as a table does that is read between its rows in float32? */
 static bool has_coordinates_f32(const struct pe_candidate *c)
 {
-    return c->all.verdict == PE_ROUNDING && c->all.is_beyond && c->model->plan->scheme->coordinate_loss;
+    const struct pe_scheme *scheme = c->model->plan->scheme;
+    return c->all.verdict == PE_ROUNDING && c->all.is_beyond && (scheme->coordinate_loss || scheme->is_counted);
 }
 
 static void put_coordinates(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list)
 {
-    const struct pe_misfit *worst = &c->all.worst;
+    const struct pe_tensor *t = &d->evidence.tensors[0]; /* rows of a map are those of its last two axes */
+    uint64_t row = c->edit.transforms.transposed ? c->all.worst.col : c->all.worst.row % t->shape[t->rank - 2];
     char pointer[32];
     snprintf(pointer, sizeof pointer, "/%s", d->evidence.kind->tensors[0]);
     struct pe_node *node = put_finding(list, &pe_fault_coordinates_f32.info, pointer);
     pe_put_real(node, "largest", c->all.max_error);
-    pe_put_integer(node, "row", (int64_t)(c->edit.transforms.transposed ? worst->col : worst->row));
-    finish_finding(d, node, pe_fault_coordinates_f32.info.details[0], NULL);
+    pe_put_integer(node, "row", (int64_t)row);
+    finish_finding(d, node, pe_fault_coordinates_f32.info.details[c->model->plan->scheme->is_counted], NULL);
 }
 
 /* The nearest hypothesis, in place of an explanation. */

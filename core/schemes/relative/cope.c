@@ -152,6 +152,7 @@ const struct pe_scheme pe_scheme_cope = {
         },
     .config_bytes = sizeof(struct cope),
     .is_pairwise = true,
+    .is_counted = true,
     .cost = cope_cost,
     .plan = cope_plan,
     .drop = cope_drop,

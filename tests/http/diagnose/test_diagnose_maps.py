@@ -1,9 +1,12 @@
 """Attention maps as evidence: scores and probabilities of q and k. Truth is float64 NumPy, every formula as in its paper."""
+import json
+
 import numpy as np
 import pytest
 
 import reference
 from diagnosing import codes_of, diagnose, finding
+from tensors import multipart, npy
 from test_errors import check_problem
 from wrong_tensors import Tensor, inline
 
@@ -213,3 +216,25 @@ def test_a_scaling_that_multiplies_the_softmax_scale(server, power, code):
     request = {"preset": "deepseek-v3", "softmax_scale": scale, "outputs": ["scores"], "dtype": "f64", **sent}
     found = np.array(server.ask("/attention", **request).json()["tensors"]["scores"]["data"])
     assert codes_of(diagnose(server, {"preset": "deepseek-v3", "scores": inline(Tensor(found, "f64")), **sent}))[0] == code
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n, rows, sums", [(64, 16, "f4"), (300, 300, "f4"), (300, 300, "f8")])
+def test_keys_counted_in_float32(server, kind, n, rows, sums):
+    """CoPE reads its table between rows at sums of gates, which float32 loses like coordinates; torch's cumsum on a CPU adds in float64
+    and rounds. A hundredth of a key more is another count."""
+    rng = np.random.default_rng(4)
+    q, k, table = (rng.standard_normal((m, D)).astype("f4") for m in (n, n, rows))
+    s, seen = q @ k.T * np.float32(SCALE), np.tri(n, dtype=bool)
+    gates = np.where(seen, 1 / (1 + np.exp(-s)), np.float32(0))
+    count = np.cumsum(gates[:, ::-1], 1, dtype=sums)[:, ::-1].astype("f4")
+    for more, fits in ((0, True), (0.01, False)):
+        p = np.minimum(count + np.float32(more), np.float32(rows - 1))
+        z, low = q @ table.T, np.floor(p).astype(int)
+        part = p - low.astype("f4")
+        term = np.take_along_axis(z, np.ceil(p).astype(int), 1) * part + np.take_along_axis(z, low, 1) * (1 - part)
+        out = np.where(seen, s + term, -np.inf).astype("f4")[None, None]
+        sent = {"q": q[None, None], "k": k[None, None], "pos_emb": table, kind: softmax(out) if kind == "probs" else out}
+        body, headers = multipart(request=json.dumps({"scheme": "cope", "causal": True}), **{name: npy(a) for name, a in sent.items()})
+        answer = server.request("POST", "/check", body, headers).json()
+        assert answer["fits"] is fits and (not fits or set(codes_of(answer)) <= {"as_believed", "coordinates_f32"}), (more, answer)
