@@ -130,6 +130,7 @@ static void fill(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0
         pe_fill(m->plan, t, row * pe_plan_output(m->plan, t)->row_len + col0, n, out);
 }
 
+/* Of angles; or of the coordinates at which a table is read, as a share of the largest number. */
 static void phases(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
     const struct pe_plan *plan = m->plan;

@@ -65,8 +65,8 @@ struct pe_evidence_kind {
     /* Writes numbers of positions that the evidence does not have, so that hypotheses which differ only there keep
      * different signatures: at most n_max, 0 if there are none. NULL: the frequencies decide. */
     size_t (*fill_beyond)(const struct pe_model *model, size_t n_max, double *out);
-    /* Writes what right f32 code may lose of each number (pe_rounding_tolerance): of the angle, or the head. NULL: 0.
-     */
+    /* Writes what right f32 code may lose of each number (pe_rounding_tolerance): of the angle, the head, or
+     * the coordinates at which a table is read, as a share of the largest number. NULL: 0. */
     void (*phases)(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
 };
 extern const struct pe_evidence_kind pe_evidence_encoding, pe_evidence_tables, pe_evidence_rotated, pe_evidence_keys,
