@@ -13,6 +13,8 @@
 #include <string.h>
 
 static const double f32_rounding = 0x1p-22;
+/* Of divisors that a file lists: its converter computes them in float32, with a difference of like numbers. */
+static const double list_rounding = 0x1p-20;
 
 /* ---- The two sides ---- */
 
@@ -121,7 +123,20 @@ static void compare_frequencies(struct verdict *v)
     }
 }
 
-static bool is_near(double a, double b) { return a == b || fabs(a - b) <= f32_rounding * fmax(fabs(a), fabs(b)); }
+static bool is_near(double a, double b, double rounding)
+{
+    return a == b || fabs(a - b) <= rounding * fmax(fabs(a), fabs(b));
+}
+
+static double rounding_of(const struct verdict *v)
+{
+    for (size_t s = 0; s < 2; s++) {
+        struct pe_value scaling = member(v->configs[s], "scaling");
+        if (scaling.kind == PE_OBJECT && member(&scaling, "divisors").kind != PE_NULL)
+            return list_rounding;
+    }
+    return f32_rounding;
+}
 
 /* Do both rules multiply each frequency by the same? */
 static bool are_scaled_alike(const struct verdict *v)
@@ -130,7 +145,7 @@ static bool are_scaled_alike(const struct verdict *v)
     if (!a->n || a->n != b->n)
         return false;
     for (size_t c = 0; c < a->n; c++)
-        if (!is_near(a->w[c] * b->w0[c], b->w[c] * a->w0[c]))
+        if (!is_near(a->w[c] * b->w0[c], b->w[c] * a->w0[c], rounding_of(v)))
             return false;
     return true;
 }
@@ -151,7 +166,7 @@ static void add(struct verdict *v, const char *before, const char *name, const s
 static bool are_unequal(const struct pe_value *a, const struct pe_value *b)
 {
     if (is_number(a) && is_number(b))
-        return !is_near(number(a), number(b));
+        return !is_near(number(a), number(b), f32_rounding);
     return !pe_value_same(a, b);
 }
 
@@ -193,11 +208,11 @@ static void add_scaling(struct verdict *v, const struct pe_value *a, const struc
         add(v, "", "scaling", a, b);
 }
 
-static bool are_frequencies_near(const struct verdict *v) { return v->has_frequencies && v->max_rel <= f32_rounding; }
+static bool are_frequencies_near(const struct verdict *v) { return v->has_frequencies && v->max_rel <= rounding_of(v); }
 
 static bool are_factors_near(const struct verdict *v)
 {
-    return is_near(factor_of(v->configs[0]), factor_of(v->configs[1]));
+    return is_near(factor_of(v->configs[0]), factor_of(v->configs[1]), f32_rounding);
 }
 
 static void add_field(struct verdict *v, const char *name, const struct pe_value *a, const struct pe_value *b)
@@ -352,7 +367,7 @@ static void print_differs(const struct verdict *v, enum pe_lang lang, char *out,
     }
     if (n < room)
         n += (size_t)snprintf(out + n, room - n, "%s", n ? pe_text_in(lang, ".") : pe_text_in(lang, differs));
-    if (n < room && v->has_frequencies && v->max_rel > f32_rounding)
+    if (n < room && v->has_frequencies && v->max_rel > rounding_of(v))
         snprintf(out + n, room - n, "%s", pe_text_in(lang, frequencies));
 }
 

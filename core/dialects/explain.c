@@ -262,27 +262,28 @@ static void put_defaults(const struct pe_explain *ex, struct pe_node *root)
 }
 
 /* What is known of the scores of kind k, unless the kind before it has the same. */
-static void put_notes_of(const struct pe_explain *ex, struct pe_node *notes, size_t k)
+static bool put_notes_of(const struct pe_explain *ex, struct pe_node *notes, size_t k)
 {
     static const struct pe_model_scores none = {.n_notes = 0};
     const struct pe_model_scores *scores = ex->kinds[k].own.scores, *before = k ? ex->kinds[k - 1].own.scores : NULL;
     if (!scores)
-        return;
+        return false;
     before = before ? before : &none;
     for (size_t i = 0; i < scores->n_notes; i++)
         if (i >= before->n_notes || !pe_same(scores->notes[i], before->notes[i]))
             pe_put_string(notes, NULL, scores->notes[i]);
     if (scores->refusal.status && !(before->refusal.status && pe_same(scores->refusal.detail, before->refusal.detail)))
         pe_put_string(notes, NULL, scores->refusal.detail);
+    return scores->n_notes || scores->refusal.status;
 }
 
 /* The rule's list is chosen by another length in each tool, which no frequency at the full length shows. */
 static bool put_notes(const struct pe_explain *ex, struct pe_node *root)
 {
     struct pe_node *notes = pe_put_list(root, "notes");
-    bool is_long = false;
+    bool is_long = false, has_notes = false;
     for (size_t k = 0; k < ex->n_text; k++) {
-        put_notes_of(ex, notes, k);
+        has_notes |= put_notes_of(ex, notes, k);
         is_long |= pe_same(pe_config_word(ex->kinds[k].own.config, "scaling.type"), "longrope");
     }
     if (is_long)
@@ -291,7 +292,7 @@ static bool put_notes(const struct pe_explain *ex, struct pe_node *root)
                                  "longrope: transformers takes the short list up to the original length and the "
                                  "long list beyond; llama.cpp takes the long list at every length if the context "
                                  "that it allocates, by default the model's, is longer than the original."));
-    return is_long;
+    return is_long || has_notes;
 }
 
 /* A part of the answer's own words: {tools} in patterns. */

@@ -45,7 +45,7 @@ static struct api_reply *reply_to(const char *path, const char *body, size_t n)
     own = host;
     own.has_mcp = true;
     own.max_work = 1 << 20;
-    own.max_analysis = UINT64_C(1) << 34;
+    own.max_analysis = UINT64_C(1) << 36;
     own.max_answer = 1 << 20;
     own.experiments = 1;
     own.experiment_ms = 50; /* readings of the clock above */
@@ -185,6 +185,7 @@ static void send_example(const char *path, json_t *request, json_t *seen)
 
 static void say(const char *what)
 {
+    assert_true(counts.n_examples > 0);
     printf("%s: %zu examples, %zu places, %zu requests, %zu of them answered\n", what, counts.n_examples,
            counts.n_places, counts.n_sent, counts.n_answered);
     memset(&counts, 0, sizeof counts);

@@ -150,7 +150,7 @@ static bool stop_keys(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 /* They may be wrong together, so one of them counts as another kind. */
 const struct pe_fault pe_fault_q_not_rotated = {FAULT_TEXT("q_not_rotated", "positions", POSITIONS, 2,
                                                            "queries not rotated", "The queries were not rotated.",
-                                                           "The queries were not rotated; the keys were."),
+                                                           "The queries were not rotated."),
                                                 .pointer = "scheme",
                                                 .schemes = "rope",
                                                 .evidence = PE_EVIDENCE_BIT(MAPS),
@@ -158,7 +158,7 @@ const struct pe_fault pe_fault_q_not_rotated = {FAULT_TEXT("q_not_rotated", "pos
                                                 .apply = stop_queries};
 const struct pe_fault pe_fault_k_not_rotated = {FAULT_TEXT("k_not_rotated", "positions", POSITIONS, 2,
                                                            "keys not rotated", "The keys were not rotated.",
-                                                           "The keys were not rotated; the queries were."),
+                                                           "The keys were not rotated."),
                                                 .pointer = "scheme",
                                                 .schemes = "rope",
                                                 .evidence = PE_EVIDENCE_BIT(MAPS),

@@ -8,7 +8,9 @@
  *     angle      that between e and f is ε. A pair has one frequency in every row, which is off by one share, so the
  *                ε/(p·w) of all rows are one number, but for what roundings of each row's own angle and numbers may add
  *     channels   that are not rotated are copied
- *     maps       a score loses by its own query's and key's positions, not by the farthest
+ *     maps       a score loses by its own query's and key's positions, not by the farthest; and in 16 bits or far from
+ *                position 0, where the worst case is most of a score, the roundings of its products are independent: in
+ *                the mean of squares they are far below it, and another scale, cap or rotation is not
  *
  * The roundings, v = max(u, 2^-24): tables and encodings 4v of each number (8 behind a factor), a rotated pair 8v of
  * its length. Roundings of a row's own angle: 1 + 2√c units, c the pair's number in its ladder, none where float32
@@ -43,7 +45,9 @@ struct pe_own {
     struct couple *couples;
     struct common *waves;
     bool is_exact;
-    struct pe_misfit first_inexact, worst;
+    struct pe_misfit first_inexact, worst, farthest; /* farthest: of a map, as a share of the worst case */
+    double farthest_share, sum_shares2;
+    uint64_t n_shares;
 };
 
 /* ---- Which numbers belong together ---- */
@@ -247,6 +251,21 @@ static void add_couple(struct pe_own *o, const struct pair *p, uint64_t place)
         add_pair(o, p, position);
 }
 
+/* Of number c of a row: judge.c's bounds, but that of a probability linear in its score's. */
+static void add_share(struct pe_own *o, const struct pe_judge *j, double error, uint64_t row, size_t c,
+                      const struct pe_row *r)
+{
+    double most = fmax(fabs(r->found[c]), fabs(r->expected[c])), of_score = (24 * o->u + j->turning) * r->phase[c];
+    double linear = most * (2 * of_score + 4 * o->u) + 0x1p-22;
+    double share = error / (j->are_probs ? linear : of_score + 4 * o->u * most + 0x1p-149);
+    o->n_shares++;
+    o->sum_shares2 += share * share;
+    if (share > o->farthest_share) {
+        o->farthest_share = share;
+        o->farthest = (struct pe_misfit){true, 0, row, c, r->found[c], pe_round_to(o->judge.dtype, r->expected[c])};
+    }
+}
+
 /* Scores by their own positions; a row of probabilities by the farthest key that it sees. */
 static void add_map_row(struct pe_own *o, uint64_t row, const struct pe_row *r, size_t n)
 {
@@ -256,11 +275,16 @@ static void add_map_row(struct pe_own *o, uint64_t row, const struct pe_row *r, 
         farthest = r->expected[c] > 0 ? fmax(farthest, pe_map_reach(o->m, row, c)) : farthest;
     for (size_t c = 0; c < n; c++) {
         double error = fabs(r->found[c] - r->expected[c]);
-        if (!(error > 0) || !isfinite(error))
+        if (!isfinite(error))
             continue;
         double p = j.are_probs ? farthest : pe_map_reach(o->m, row, c);
         j.turning = fmin(o->judge.turning, 0x1p-21 * p);
+        add_share(o, &j, error, row, c, r);
+        if (!(error > 0))
+            continue;
         const struct pe_misfit misfit = {true, 0, row, c, r->found[c], pe_round_to(j.dtype, r->expected[c])};
+        if (j.are_probs && r->expected[c] <= 1) /* logits in their place are another reading */
+            note(o, &misfit, r->found[c] - 1, 4 * o->u);
         if (!pe_is_exact(&j, r->found[c], r->expected[c], r->phase[c]))
             note(o, &misfit, error, pe_rounding_tolerance(&j, r->found[c], r->phase[c]));
     }
@@ -303,8 +327,21 @@ static void ask_common(struct pe_own *o, const struct common *c)
         note(o, misfit, o->most + 1 + apart, 1);
 }
 
+/* Of independent roundings: right code in bf16 and f16, and far from position 0, has a hundredth of the worst case. */
+static bool is_more_than_roundings(const struct pe_own *o)
+{
+    enum { FEW = 16 };
+    const double most = 1.0 / 24;
+    return (o->u > 0x1p-24 || o->judge.turning > 24 * o->u) && o->n_shares >= FEW &&
+           o->sum_shares2 > most * most * (double)o->n_shares;
+}
+
 void pe_own_end(struct pe_own *o, struct pe_comparison *out)
 {
+    if (pe_fits(out->verdict) && is_more_than_roundings(o)) {
+        out->verdict = PE_NEAR;
+        out->worst = o->farthest;
+    }
     for (size_t i = 0; o->waves && !o->worst.is_any && i < o->n_waves; i++)
         ask_common(o, &o->waves[i]);
     if (pe_fits(out->verdict) && o->worst.is_any) {

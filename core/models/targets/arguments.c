@@ -15,7 +15,7 @@ struct llama_cpp {
 };
 
 static const struct pe_param llama_cpp_members[] = {
-    PE_T_CHOICE(llama_cpp, rope_scaling, "rope-scaling", scalings),
+    PE_T_ROW(llama_cpp, rope_scaling, "rope-scaling", WORD, int, .words = scalings, .fallback = PE_UNSET_WORD),
     PE_T_NUMBER(llama_cpp, rope_scale, "rope-scale", PE_UNSET, PE_T_FACTOR_MIN, PE_T_FACTOR_MAX),
     PE_T_NUMBER(llama_cpp, rope_freq_scale, "rope-freq-scale", PE_UNSET, PE_T_FACTOR_MIN, PE_T_FACTOR_MAX),
     PE_T_NUMBER(llama_cpp, rope_freq_base, "rope-freq-base", 10000, PE_T_BASE_MIN, PE_T_BASE_MAX),
@@ -73,7 +73,7 @@ static enum pe_status llama_cpp_read(const struct pe_hearing *h, const void *tol
     if (!isnan(v->rope_scale) && !isnan(v->rope_freq_scale))
         return pe_hear_wrong(h, "rope-freq-scale",
                              "rope-scale and rope-freq-scale are one number and its inverse; give one");
-    if (isnan(scale) || v->rope_scaling == SCALE_NONE)
+    if (isnan(scale) || v->rope_scaling == SCALE_NONE) /* without the word a factor is linear's (common/arg.cpp) */
         scale = 1;
     if (is_yarn && v->yarn_orig_ctx == PE_UNSET_INT)
         return pe_hear_wrong(h, "yarn-orig-ctx", "yarn-orig-ctx is missing; the ends of yarn's ramp need it");

@@ -291,7 +291,7 @@ enum pe_status pe_hear_overrides(const struct pe_hearing *h, const char *member,
     for (size_t i = 0; overrides && i < overrides->object.n; i++)
         if (!pe_is_among("rope_parameters|max_position_embeddings", overrides->object.fields[i].name))
             return wrong_inside(h, member, overrides->object.fields[i].name,
-                                "is not about positions; allowed: rope_parameters, max_position_embeddings");
+                                "is not read here; allowed: rope_parameters, max_position_embeddings");
     if (overrides) {
         object = member_of(overrides, "rope_parameters");
         if (number_inside(h, member, overrides, "max_position_embeddings", &length))

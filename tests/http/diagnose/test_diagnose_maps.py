@@ -8,7 +8,7 @@ import reference
 from diagnosing import codes_of, diagnose, finding
 from tensors import multipart, npy
 from test_errors import check_problem
-from wrong_tensors import Tensor, inline
+from wrong_tensors import Tensor, inline, rounded
 
 HEADS, KV_HEADS, N, D = 4, 2, 12, 16
 SCALE = D ** -0.5
@@ -238,3 +238,51 @@ def test_keys_counted_in_float32(server, kind, n, rows, sums):
         body, headers = multipart(request=json.dumps({"scheme": "cope", "causal": True}), **{name: npy(a) for name, a in sent.items()})
         answer = server.request("POST", "/check", body, headers).json()
         assert answer["fits"] is fits and (not fits or set(codes_of(answer)) <= {"as_believed", "coordinates_f32"}), (more, answer)
+
+
+# ---- Half precision, and far from position 0: the worst case of roundings is most of a score -----------------------------------
+
+
+def in_dtype(x, dtype):
+    return rounded(np.asarray(x, "f4"), dtype).astype("f4")
+
+
+def of_port(dtype, n, first, base=1e4, scale=64 ** -0.5, is_still=False):
+    """What a port gives that rounds after every step, as PyTorch's eager code does; angles in float32."""
+    rng, r = np.random.default_rng(3), lambda x: in_dtype(x, dtype)
+    q, k = (r(rng.normal(size=(1, 2, n, 64))) for _ in range(2))
+    angle = (np.arange(first, first + n)[:, None].astype("f4") * (base ** (-np.arange(0, 64, 2) / 64)).astype("f4")) * (not is_still)
+    c, s = r(np.cos(angle)), r(np.sin(angle))
+
+    def turn(x):
+        a, b = x[..., :32], x[..., 32:]
+        return np.concatenate([r(r(a * c) - r(b * s)), r(r(b * c) + r(a * s))], -1)
+
+    scores = np.where(np.tri(n, dtype=bool), r(r(turn(q) @ turn(k).swapaxes(-1, -2)) * np.float32(scale)), -np.inf)
+    return q, k, scores, in_dtype(softmax(scores.astype(float)), dtype)
+
+
+@pytest.mark.parametrize("dtype, first", [("bf16", 0), ("f16", 0), ("bf16", 100000), ("f16", 100000), ("f32", 100000)])
+@pytest.mark.parametrize("wrong", [{}, {"scale": 0.16}, {"is_still": True}, {"base": 5e5}])
+def test_a_wrong_port_is_no_rounding(server, dtype, first, wrong):
+    """A scale of 0.16 for 0.125, no rotation and another base lay within 24 roundings of |q|·|k|, each number by itself."""
+    q, k, scores, probs = of_port(dtype, 48, first, **wrong)
+    for kind, numbers in (("scores", scores), ("probs", probs)):
+        belief = {**ROPE, "offset": first, "q": inline(Tensor(q, dtype)), "k": inline(Tensor(k, dtype)), kind: inline(Tensor(numbers, dtype))}
+        assert server.ask("/check", **belief).json()["fits"] == (not wrong), (kind, wrong)
+
+
+def test_a_probability_is_at_most_one(server):
+    q, k, _, probs = of_port("bf16", 48, 0)
+    probs[0, 0, 0, 0] = 1.25
+    answer = server.ask("/check", **ROPE, q=inline(Tensor(q, "bf16")), k=inline(Tensor(k, "bf16")), probs=inline(Tensor(probs, "bf16"))).json()
+    assert not answer["fits"] and answer["findings"][0]["code"] == "unexplained"
+
+
+@pytest.mark.parametrize("value, fits", [(float(np.finfo("f4").min), True), (-65504, True), (-10000, False)])
+def test_a_mask_of_the_lowest_number_hides_as_infinity_does(server, value, fits):
+    """transformers' eager attention adds finfo.min. The finding says so; with strict it counts."""
+    s = np.where(np.isneginf(scores()), value, scores())
+    body = {**ROPE, "scores": inline(Tensor(s, "f32")), "q": inline(Tensor(Q, "f32")), "k": inline(Tensor(K, "f32"))}
+    answer = server.ask("/check", **body).json()
+    assert codes_of(answer) == ["mask_value"] and answer["fits"] is fits and not server.ask("/check", **body, strict=True).json()["fits"]

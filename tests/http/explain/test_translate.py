@@ -820,6 +820,12 @@ def test_words_of_which_none_is_the_tools_are_no_defaults(server, to, member, sa
         refused(server, "/said", "no word of", member, path=path, said={"to": to, "text" if isinstance(said, str) else "value": said}, head_dim=64, layout="half", **sequence)
 
 
+@pytest.mark.parametrize("text", ["--rope-scale 4", "--rope-freq-scale 0.25", "--rope-scaling linear --rope-scale 4"])
+def test_a_factor_alone_is_linear_in_llama_cpp(server, text):
+    w = frequencies(server, said={"to": "llama.cpp", "text": text}, head_dim=64, layout="half")
+    assert np.allclose(w, 1e4 ** (-np.arange(0, 64, 2) / 64) / 4, rtol=1e-6)
+
+
 def test_what_is_ignored_is_bounded(server):
     text = " ".join(f"--other-{i} {'x' * 9}" for i in range(90)) + " --" + "é" * 90 + " --rope-freq-base 5000 --other-1"
     answer = server.ask("/encode", said={"to": "llama.cpp", "text": text}, head_dim=64, layout="half", len=1, data=False).json()
