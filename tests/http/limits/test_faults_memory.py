@@ -120,6 +120,7 @@ def test_the_connection_that_stays_goes_on(faulty, name):
 def test_an_experiment_without_memory_ends_and_the_server_goes_on(faulty, name):
     """At any allocation; what has begun ends with an event or a message that says so, or with the connection."""
     request = EXPERIMENTS[name]
+    assert wait_until(lambda: is_quiet(faulty))  # an experiment of another test has given up its place
     right = answer_twice(faulty, request)
     for burst in (1, FOR_EVER):
         ends = set()
