@@ -75,10 +75,14 @@ static void print_number(const struct pe_value *v, char *out, size_t room)
 static void replace(char *text, size_t room, const char *name, const char *by)
 {
     char rest[PE_DETAIL_MAX];
-    size_t n = strlen(name);
-    for (char *at = text; *by && (at = strstr(at, name)); at += strlen(by)) {
+    size_t n = strlen(name), n_by = strlen(by);
+    for (char *at = text; n_by && (at = strstr(at, name)); at += n_by) {
+        size_t left = room - (size_t)(at - text);
+        if (n_by >= left)
+            return;
         snprintf(rest, sizeof rest, "%s", at + n);
-        snprintf(at, room - (size_t)(at - text), "%s%s", by, rest);
+        memcpy(at, by, n_by);
+        snprintf(at + n_by, left - n_by, "%s", rest);
     }
 }
 

@@ -48,6 +48,12 @@ def held_port():
         yield s.getsockname()[1]
 
 
+def free_port():
+    """For a script that starts one program by hand: the port is free when it returns, and may not be a moment later."""
+    with held_port() as port:
+        return port
+
+
 def find(program, version="-v"):
     """Debian's packages start daemons when installed; deploy/packages.sh unpacks them into build/tools instead."""
     path = shutil.which(program, path=f"{TOOLS}:{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
