@@ -187,6 +187,9 @@ enum pe_status pe_dialect_new(const struct pe_explain_request *request, enum pe_
 /* Reads the request: the fields of rows into own, those of a configuration into ex. */
 enum pe_status pe_dialect_open(struct pe_explain *ex, const struct pe_param *rows, void *own);
 const char *pe_dialect_name(const struct pe_explain *ex);
+/* The fields that a request of /encode takes into whole, the others into members of node for x and for attention (NULL:
+ * left out). */
+void pe_dialect_put_config(const struct pe_value *config, struct pe_node *whole, struct pe_node *node);
 void pe_dialect_put_layers(const struct pe_explain *ex, struct pe_node *root);
 void pe_dialect_put_model(const struct pe_explain *ex, struct pe_node *root);
 extern const struct pe_member pe_dialect_layer_members[], pe_dialect_model_members[];

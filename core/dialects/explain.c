@@ -166,13 +166,14 @@ static const char *beside_config(const struct pe_scheme_info *scheme, const char
     return !pe_param_find(scheme->params, name) && pe_param_find(attention, name) ? "with_attention" : NULL;
 }
 
-static void put_kind_config(struct pe_node *node, const struct pe_value *config)
+void pe_dialect_put_config(const struct pe_value *config, struct pe_node *whole, struct pe_node *node)
 {
     const struct pe_scheme_info *scheme = pe_scheme_find(pe_config_word(config, "scheme"));
-    struct pe_node *whole = pe_put_object(node, "config");
     for (size_t i = 0; i < config->object.n; i++) {
         const struct pe_field *field = &config->object.fields[i];
         const char *beside = scheme ? beside_config(scheme, field->name) : NULL;
+        if (beside && !node)
+            continue;
         struct pe_node *other = beside ? pe_node_child(node, beside) : whole;
         pe_put_value(other ? other : pe_put_object(node, beside), field->name, &field->value);
     }
@@ -206,7 +207,7 @@ static void put_kind(const struct pe_explain *ex, struct pe_node *list, size_t k
     }
     put_same(ex, node, k);
     if (kind->own.config) {
-        put_kind_config(node, kind->own.shown);
+        pe_dialect_put_config(kind->own.shown, pe_put_object(node, "config"), node);
         put_kind_lengths(ex, node, kind->own.config);
         pe_put_string(node, "summary", summary_of(&kind->own, ex->request->lang, summary, sizeof summary));
         if (kind->own.scores->sinks)

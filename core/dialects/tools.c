@@ -287,7 +287,7 @@ bool pe_tool_agrees(const struct pe_explain *ex, const struct pe_dialect_reader 
 static void put_config(struct pe_node *list, const struct pe_reading *reading)
 {
     if (reading->config)
-        pe_put_value(list, NULL, reading->shown);
+        pe_dialect_put_config(reading->shown, pe_put_object(list, NULL), NULL);
     else
         pe_put_null(list, NULL);
 }

@@ -221,6 +221,8 @@ def test_explained(server):
     config = {"model_type": "gemma3_text", "num_hidden_layers": 62, "hidden_size": 5376, "num_attention_heads": 32, "head_dim": 128, "query_pre_attn_scalar": 168}
     answer = server.post("/explain", {"hf_config": config}).json()
     assert [kind["with_attention"]["softmax_scale"] for kind in answer["layers"]] == [168 ** -0.5] * 2
+    posted = [*(kind["config"] for kind in answer["layers"]), *(one for tool in answer["readers"].values() for one in tool["configs"] if one)]
+    assert {server.post("/encode", {**one, "len": 2}).status for one in posted} == {200}, "each is a request of /encode, also a tool's"
     [field] = [field for field in answer["fields"] if field["pointer"] == "/hf_config/query_pre_attn_scalar"]
     assert all(taken["takes"] == pytest.approx(168 ** -0.5) for taken in field["readers"].values())
     assert field["readers"]["transformers5"]["reads"] and not field["readers"]["llama.cpp"]["reads"]
