@@ -187,9 +187,6 @@ enum pe_status pe_dialect_new(const struct pe_explain_request *request, enum pe_
 /* Reads the request: the fields of rows into own, those of a configuration into ex. */
 enum pe_status pe_dialect_open(struct pe_explain *ex, const struct pe_param *rows, void *own);
 const char *pe_dialect_name(const struct pe_explain *ex);
-/* The fields that a request of /encode takes into whole, the others into members of node for x and for attention (NULL:
- * left out). */
-void pe_dialect_put_config(const struct pe_value *config, struct pe_node *whole, struct pe_node *node);
 void pe_dialect_put_layers(const struct pe_explain *ex, struct pe_node *root);
 void pe_dialect_put_model(const struct pe_explain *ex, struct pe_node *root);
 extern const struct pe_member pe_dialect_layer_members[], pe_dialect_model_members[];
@@ -214,6 +211,9 @@ enum pe_status pe_dialect_read_refused(struct pe_explain *ex, size_t k);
 void pe_reading_drop(struct pe_reading *reading);
 /* The kind as it is stated again: with the configuration of a reading. */
 struct pe_stated_kind pe_dialect_state(const struct pe_dialect_kind *kind, const struct pe_reading *reading);
+/* The fields that a request of /encode takes into whole, the others into members of node for x and for attention (NULL:
+ * left out). */
+void pe_dialect_put_config(const struct pe_value *config, struct pe_node *whole, struct pe_node *node);
 
 /* ---- layers.c: which layers are of a kind ---- */
 

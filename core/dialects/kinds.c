@@ -401,3 +401,28 @@ void pe_dialect_kinds_drop(struct pe_explain *ex)
         free(ex->marks->read);
     free(ex->marks);
 }
+
+/* ---- As an answer has them ---- */
+
+/* What a field of a kind's configuration is of, if a request of /encode does not take it: of embeddings, or of
+ * attention. NULL: it does. */
+static const char *beside_config(const struct pe_scheme_info *scheme, const char *name)
+{
+    const struct pe_param *attention = pe_operation_at(PE_ATTEND)->params;
+    if (pe_absolute_needs_x(scheme, name))
+        return "with_x";
+    return !pe_param_find(scheme->params, name) && pe_param_find(attention, name) ? "with_attention" : NULL;
+}
+
+void pe_dialect_put_config(const struct pe_value *config, struct pe_node *whole, struct pe_node *node)
+{
+    const struct pe_scheme_info *scheme = pe_scheme_find(pe_config_word(config, "scheme"));
+    for (size_t i = 0; i < config->object.n; i++) {
+        const struct pe_field *field = &config->object.fields[i];
+        const char *beside = scheme ? beside_config(scheme, field->name) : NULL;
+        if (beside && !node)
+            continue;
+        struct pe_node *other = beside ? pe_node_child(node, beside) : whole;
+        pe_put_value(other ? other : pe_put_object(node, beside), field->name, &field->value);
+    }
+}
