@@ -33,7 +33,7 @@
  * - The BLAS library keeps the threads that the program gave it, unless pe_gemm_setup() is called. OpenBLAS starts a
  *   thread for each processor when it is loaded, and each asks without end for a buffer of 128 MiB. So where address
  *   space is limited (ulimit -v), start the program with OPENBLAS_NUM_THREADS=1 in its environment; otherwise it may
- * not end. A product of matrices needs one such buffer.
+ *   not end. A product of matrices needs one such buffer.
  * - Memory is allocated with malloc(). An allocation that fails is PE_NO_MEMORY; pe_ask_limit() refuses large requests
  *   before anything large is allocated.
  *

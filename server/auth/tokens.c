@@ -143,7 +143,7 @@ static bool add_line(struct table *table, char *text, unsigned line, const char 
     uint8_t easy[DIGEST_BYTES];
     digest_make("test", 4, easy);
     if (digest_is_same(token.digest, easy))
-        log_warn("--token-file %s, line %u: the TOKEN is the word test, which everybody guesses", path, line);
+        log_warn("--token-file %s, line %u: the TOKEN is the word test, which is easy to guess", path, line);
     table->tokens[table->n++] = token;
     return true;
 }

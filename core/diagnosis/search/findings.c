@@ -9,7 +9,7 @@
  * its place (put_sentence), because "{found}" without a value would be wrong in both languages.
  *
  * After the faults of the first candidate come findings that no hypothesis has: axes in another order, angles or
- * coordinates in float32, a table rounded to fewer bits, memory that was never written, a rival that this tensor cannot
+ * coordinates in float32, a table rounded to fewer bits, uninitialised memory, a rival that this tensor cannot
  * exclude. If nothing fits, one finding states that and how near the nearest was. */
 #include "core/diagnosis/diagnosis.h"
 
