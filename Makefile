@@ -274,8 +274,8 @@ $(BUILD)/tests/faults/posencd: $(BUILD)/obj/server/main.o $(call objects,tests/f
                                $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
 	$(link) $(WRAP),--wrap=aligned_alloc,--wrap=mmap $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
-# What each column of a scheme's table should be, from the formulas of tests/reference.
-$(BUILD)/gen/scheme_frequencies.h: tests/tools/scheme_frequencies.py $(wildcard tests/reference/*.py)
+# What each column of a scheme's table should be, from the formulas of tests/truth.
+$(BUILD)/gen/scheme_frequencies.h: tests/tools/scheme_frequencies.py $(wildcard tests/truth/*.py)
 	@mkdir -p $(@D)
 	$(call say,MPMATH,$@)
 	$(Q)$(PYTHON) -B $< >$@

@@ -1,7 +1,7 @@
 """The decoder of /experiments as a user of PyTorch writes it: modules, autograd, AdamW, f32. What depends on the request alone (the
 sequences, the best possible losses, rotations, biases) is made when an object is made, before a clock starts.
 
-The sequences and the first weights are those of tests/reference/training.py, so that the losses can be compared with ours."""
+The sequences and the first weights are those of tests/truth/training.py, so that the losses can be compared with ours."""
 import math
 import pathlib
 import sys
@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
-import reference.training as plain  # noqa: E402
+import truth.training as plain  # noqa: E402
 
 FUSED = getattr(F, "scaled_dot_product_attention", None)  # since PyTorch 2.0
 

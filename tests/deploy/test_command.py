@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "http"), str(HERE.parent / "reference")]
+sys.path[:0] = [str(HERE.parent / "http"), str(HERE.parent / "truth")]
 
 import gguf_writer  # noqa: E402
 from conftest import ROOT, SANITIZED, start_server  # noqa: E402

@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
-from reference import gguf_writer  # noqa: E402
+from truth import gguf_writer  # noqa: E402
 HTTP = "{} HTTP/1.1\r\nHost: h\r\n{}\r\n{}"
 
 

@@ -1,7 +1,7 @@
 """Writes the golden answers anew: python3 tests/golden/make.py
 
 Each case is a request and the tensors that must come back, bit for bit, computed here with mpmath at 220 bits and rounded
-once. The formulas are those of tests/reference/; the C code has no part in it. The refusals' texts are written by
+once. The formulas are those of tests/truth/; the C code has no part in it. The refusals' texts are written by
 hand, beside their requests."""
 import json
 import pathlib
@@ -12,23 +12,23 @@ import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
-import reference  # noqa: E402  (the path had to be set first)
-import reference.absolute as absolute  # noqa: E402
-import reference.attention as attention  # noqa: E402
-import reference.bias as biases  # noqa: E402
-import reference.dynamics as dynamics  # noqa: E402
-import reference.resample as resample  # noqa: E402
-import reference.rotary as rotary  # noqa: E402
-import reference.scaling as scalings  # noqa: E402
-import reference.segments as segments  # noqa: E402
-import reference.window as window  # noqa: E402
+import truth  # noqa: E402  (the path had to be set first)
+import truth.absolute as absolute  # noqa: E402
+import truth.attention as attention  # noqa: E402
+import truth.bias as biases  # noqa: E402
+import truth.dynamics as dynamics  # noqa: E402
+import truth.resample as resample  # noqa: E402
+import truth.rotary as rotary  # noqa: E402
+import truth.scaling as scalings  # noqa: E402
+import truth.segments as segments  # noqa: E402
+import truth.window as window  # noqa: E402
 
 NUMPY = {"f32": "f4", "f16": "f2"}
 
 
 def rounded(rows, dtype="f32"):
     def walk(x):
-        return [walk(y) for y in x] if isinstance(x, list) else reference.nearest(x, dtype)
+        return [walk(y) for y in x] if isinstance(x, list) else truth.nearest(x, dtype)
     return np.array(walk(rows), NUMPY[dtype])
 
 
@@ -41,14 +41,14 @@ def write(name, request, **tensors):
 
 
 def sinusoidal(case, positions, dim, dtype="f32", **parameters):
-    columns = reference.sinusoidal_columns(dim, **parameters)
-    table = rounded([[reference.wave(column, p) for column in columns] for p in positions], dtype)
+    columns = truth.sinusoidal_columns(dim, **parameters)
+    table = rounded([[truth.wave(column, p) for column in columns] for p in positions], dtype)
     write(f"sinusoidal/{case}", {"scheme": "sinusoidal", "dim": dim, "positions": positions, "dtype": dtype, **parameters},
           encoding=table)
 
 
 def rope(case, positions, rotary_dim, dtype="f32", base=10000.0):
-    angles = [[reference.rope_angle(p, c, rotary_dim, base) for c in range(rotary_dim // 2)] for p in positions]
+    angles = [[truth.rope_angle(p, c, rotary_dim, base) for c in range(rotary_dim // 2)] for p in positions]
     write(f"rope/{case}", {"scheme": "rope", "head_dim": rotary_dim, "base": base, "positions": positions, "dtype": dtype},
           cos=rounded([[mpmath.cos(a) for a in row] for row in angles], dtype),
           sin=rounded([[mpmath.sin(a) for a in row] for row in angles], dtype))
@@ -165,7 +165,7 @@ def multimodal():
 
 
 def alibi(case, num_heads, q, k, dtype="f32"):
-    slopes = reference.alibi_slopes(num_heads)
+    slopes = truth.alibi_slopes(num_heads)
     bias = [[[-m * abs(mpmath.mpf(a) - mpmath.mpf(b)) for b in k] for a in q] for m in slopes]
     write(f"alibi/{case}", {"scheme": "alibi", "num_heads": num_heads, "q_positions": q, "k_positions": k, "dtype": dtype,
                             "outputs": ["bias", "slopes"]},
@@ -227,7 +227,7 @@ def relative_schemes():
           index=attention.deberta_index([0, 300, 599], run, 256))
     write("deberta/v1", {"scheme": "deberta", "q_positions": [0, 300, 599], "k_positions": run}, index=attention.deberta_index([0, 300, 599], run))
     for scheme, layout, distances in (("transformer_xl", "half", range(6, -1, -1)), ("xlnet", "half", range(7, -4, -1)), ("conformer", "interleaved", range(6, -4, -1))):
-        rows = [[reference.wave(column, p) for column in reference.sinusoidal_columns(16, layout=layout)] for p in distances]
+        rows = [[truth.wave(column, p) for column in truth.sinusoidal_columns(16, layout=layout)] for p in distances]
         write(f"{scheme}/memory", {"scheme": scheme, "q_len": 4, "k_len": 7, "d_model": 16}, encoding=rounded(rows), distances=np.array(distances, "i4"))
 
 

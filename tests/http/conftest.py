@@ -26,7 +26,7 @@ from hypothesis import HealthCheck, settings  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), *(str(folder) for folder in sorted(HERE.iterdir()) if folder.is_dir())]  # file names are unique
-sys.path.append(str(HERE.parent))  # tests/reference
+sys.path.append(str(HERE.parent))  # tests/truth
 
 import stated_work  # noqa: E402
 

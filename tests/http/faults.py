@@ -19,7 +19,7 @@ from tensors import multipart, npy
 from test_npz_in import savez
 from connection import Client, get, post
 from mcp.messages import JSON
-from reference import gguf_writer
+from truth import gguf_writer
 from weights_asking import TABLE, file
 
 BUILT = pathlib.Path(POSENCD).parent / "tests/faults"

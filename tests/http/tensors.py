@@ -5,10 +5,10 @@ import re
 
 import numpy as np
 
-import reference.absolute
-import reference.absolute
+import truth.absolute
+import truth.absolute
 import safetensors_reader
-from reference import to_bf16
+from truth import to_bf16
 
 RAW = {"f32": "<f4", "f64": "<f8", "f16": "<f2", "bf16": "bf16", "i32": "<i4", "i64": "<i8"}
 MIME = {"json": "application/json", "raw": "application/octet-stream", "npy": "application/x-npy", "npz": "application/zip",
@@ -106,8 +106,8 @@ def near(got, expected, tolerance=1e-12, err_msg=""):
 
 
 def nearest_everywhere(table, columns, coordinates, dtype="f32"):
-    """Every cell is the nearest number of this type to what mpmath gives for its column (reference/absolute.py)."""
+    """Every cell is the nearest number of this type to what mpmath gives for its column (truth/absolute.py)."""
     for i, row in enumerate(coordinates):
         for j, column in enumerate(columns):
-            expected = reference.nearest(reference.absolute.exact(column, row), dtype)
+            expected = truth.nearest(truth.absolute.exact(column, row), dtype)
             assert float(table[i, j]) == expected, (row, j, float(table[i, j]), expected)

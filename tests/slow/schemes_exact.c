@@ -13,7 +13,7 @@ struct scheme_column {
     uint64_t turns[2];
     int quarter;
 };
-#include "scheme_frequencies.h" /* made from the formulas of tests/reference when this is built */
+#include "scheme_frequencies.h" /* made from the formulas of tests/truth when this is built */
 
 enum { N_TABLES = sizeof scheme_tables / sizeof *scheme_tables, ROWS = 512, BODY_MAX = 8192 };
 

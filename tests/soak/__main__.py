@@ -12,7 +12,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "http")]
-sys.path.append(str(HERE.parent))  # tests/reference
+sys.path.append(str(HERE.parent))  # tests/truth
 
 import crowd as crowds  # noqa: E402
 import troublemakers  # noqa: E402

@@ -1,5 +1,5 @@
 """Owns what right means: every request of the well-behaved with a check of its whole answer against NumPy in float64, by the
-formulas of tests/reference/. A check raises AssertionError; nothing of ours is compared with itself."""
+formulas of tests/truth/. A check raises AssertionError; nothing of ours is compared with itself."""
 import functools
 import hashlib
 import json
@@ -7,9 +7,9 @@ import json
 import numpy as np
 
 import oip_client
-import reference
-import reference.attention
-import reference.bias
+import truth
+import truth.attention
+import truth.bias
 import safetensors_reader
 from pictures import level
 from png_reader import Picture
@@ -176,7 +176,7 @@ def ask_rotate(rng):
     """As multipart, as a safetensors file, as one npy with the request in the query."""
     q = normal(rng, rng.randint(1, 2), rng.randint(1, 4), rng.choice([1, 7, 64, 512]), 64)
     offset, how = rng.randint(0, 5000), rng.choice(["multipart", "safetensors", "npy"])
-    want = reference.rotate(q, range(offset, offset + q.shape[2]))
+    want = truth.rotate(q, range(offset, offset + q.shape[2]))
     fields, path = {"scheme": "rope", "offset": offset, "format": "safetensors"}, "/rotate"
     if how == "multipart":
         body, headers = multipart(request=json.dumps(fields), q=npy(q))
@@ -209,7 +209,7 @@ def ask_attention(rng):
     scheme = "alibi" if heads == 8 else "none"
     bias = alibi(n).reshape(1, 8, n, n) if heads == 8 else 0
     names = ["probs", "output", "row_entropy"]
-    want = reference.attention.attend(q, k, v, bias=bias)
+    want = truth.attention.attend(q, k, v, bias=bias)
     fields = {"scheme": scheme, "outputs": names, "format": "raw", **({"num_heads": 8} if heads == 8 else {})}
     body, headers = multipart(request=json.dumps(fields), q=npy(q), k=npy(k), v=npy(v))
 
@@ -239,7 +239,7 @@ def ask_oip(rng):
     head, tail = oip_client.body_of([oip_client.Input("q", q, binary=binary)], [oip_client.Output("q_out", binary)], "soak",
                                     {"offset": offset})
     headers = {"Inference-Header-Content-Length": len(head), "Content-Type": "application/octet-stream"} if tail else {}
-    want = reference.rotate(q, range(offset, offset + q.shape[2]))
+    want = truth.rotate(q, range(offset, offset + q.shape[2]))
     return Ask("POST", "/v2/models/rope/infer", lambda answer: near(oip_client.Result(answer)["q_out"], want, 1e-6), head + tail, headers)
 
 
@@ -279,7 +279,7 @@ def stream_fields(n, format_="raw"):
 
 @functools.lru_cache(maxsize=1)
 def buckets():
-    return reference.bias.t5_buckets(np.arange(20.0), np.arange(20.0))
+    return truth.bias.t5_buckets(np.arange(20.0), np.arange(20.0))
 
 
 def weights_steps(rng, name):

@@ -1,5 +1,5 @@
 """Prints scheme_frequencies.h, which tests/slow/schemes_exact.c includes: what each column of some schemes' tables is, as 128-bit
-fractions of a turn, from the formulas of tests/reference/ (mpmath)."""
+fractions of a turn, from the formulas of tests/truth/ (mpmath)."""
 import json
 import pathlib
 import sys
@@ -7,8 +7,8 @@ import sys
 import mpmath as mp
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
-import reference  # noqa: E402
-import reference.scaling as scalings  # noqa: E402
+import truth  # noqa: E402
+import truth.scaling as scalings  # noqa: E402
 
 mp.mp.prec = 400
 SINE, COSINE = 0, 1
@@ -23,7 +23,7 @@ def rotary(head_dim, base=10000.0, scaling=None, **more):
 
 
 def sinusoidal(dim, **parameters):
-    columns = reference.sinusoidal_columns(dim, **parameters)
+    columns = truth.sinusoidal_columns(dim, **parameters)
     kinds = {"sin": SINE, "cos": COSINE}
     return {"scheme": "sinusoidal", "dim": dim, **parameters}, [(w, kinds[k]) for k, w in columns], 1.0
 

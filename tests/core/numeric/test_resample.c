@@ -71,7 +71,7 @@ TEST(bilinear_does_not_reach_before_the_first_row)
     pe_resample_drop(&taps);
 }
 
-/* Exact: `/usr/bin/python3 tests/reference/resample.py KIND 4 7` (and 7 3) prints them as fractions. */
+/* Exact: `/usr/bin/python3 tests/truth/resample.py KIND 4 7` (and 7 3) prints them as fractions. */
 TEST(four_rows_read_as_seven)
 {
     const double n = 10976, bicubic[] = {12065 / n, -1089 / n, 0,         0,        7236 / n,  4415 / n,  -675 / n,

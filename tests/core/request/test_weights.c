@@ -1,5 +1,5 @@
 /* Weights from a seed, against values of Python's statistics.NormalDist on the same bits
- * (tests/reference/absolute.py). */
+ * (tests/truth/absolute.py). */
 #include "core/request/request.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/request.h"

@@ -1,5 +1,5 @@
 /* Multimodal sequences: ids computed by hand from the published rules, values measured in the published code, refusals,
- * limits. tests/reference/segments.py is the same in Python, for random sequences. */
+ * limits. tests/truth/segments.py is the same in Python, for random sequences. */
 #include "core/limits.h"
 #include "core/sequence/sequence.h"
 #include "tests/support/alloc.h"

@@ -3,10 +3,10 @@ import math
 
 import numpy as np
 
-import reference.analysis as truth
-import reference.analysis_lengths as lengths
-import reference.analysis_plans as plans
-import reference.analysis_rows as rows
+import truth.analysis as analysis_truth
+import truth.analysis_lengths as lengths
+import truth.analysis_plans as plans
+import truth.analysis_rows as rows
 from tensors import from_json
 
 NEAR = 1e-9  # of the largest number that a metric handles
@@ -105,7 +105,7 @@ def check_metric(plan, metric, got, expected, tensors, ask_):
     if metric == "shift" and is_shift_fragile(plan, ask_.get("k", [1])):
         assert got["method"] == "fit" and len(got["by_k"]) == len(expected["by_k"])
         return
-    if metric == "properties" and truth.is_vector_run(plan) and is_shift_fragile(plan, [1]):
+    if metric == "properties" and analysis_truth.is_vector_run(plan) and is_shift_fragile(plan, [1]):
         for name, wish in expected["wishes"].items():
             if name != "linear":
                 compare(by_name(got["wishes"], name), wish, max(scale, rows.size(plan.rows())), f"{metric}.{name}")
@@ -124,7 +124,7 @@ def check(server, configs, metrics=None, **fields):
     configs = [configs] if isinstance(configs, dict) else configs
     results, tensors = ask(server, configs, metrics, **fields)
     parameters = {name: fields[name] for name in fields if name not in ("outputs", "lang")}
-    expected = truth.analyze(configs, metrics, **parameters)
+    expected = analysis_truth.analyze(configs, metrics, **parameters)
     assert len(results) == len(configs)
     for i, (config, got, wanted) in enumerate(zip(configs, results, expected["results"])):
         plan = plans.Plan(config)
@@ -144,7 +144,7 @@ FRAGILE = ("shift_matrix", "unseen")
 
 def check_tensors(configs, tensors, expected, names):
     wanted = {name for name in expected if (name.rpartition(".")[0] in names if names is not None else
-                                            name.rpartition(".")[0] not in truth.ON_REQUEST)}
+                                            name.rpartition(".")[0] not in analysis_truth.ON_REQUEST)}
     assert set(tensors) == wanted, (set(tensors), wanted)
     for name in wanted:
         assert tensors[name].shape == expected[name].shape, name

@@ -6,11 +6,11 @@ import mpmath
 import numpy as np
 import pytest
 
-import reference
-import reference.analysis_plans as plans
-import reference.scaling as scalings
+import truth
+import truth.analysis_plans as plans
+import truth.scaling as scalings
 from analysis_asking import ask, by_name, check
-from reference.analysis import METRICS
+from truth.analysis import METRICS
 from tensors import from_json, from_npy, from_npz, from_raw, from_safetensors, multipart, npy
 
 ROPE = {"scheme": "rope", "head_dim": 8, "len": 12}
@@ -242,7 +242,7 @@ def test_far_away(server):
     p, bases = 2 ** 39 + 12345, {"scheme": "rope", "head_dim": 8, "base": 500000.0, "positions": [2 ** 39 + 12345]}
     worst = 0
     for c in range(4):
-        w = reference.rope_frequency(c, 8, 500000.0)
+        w = truth.rope_frequency(c, 8, 500000.0)
         angle = float(np.float32(p) * np.float32(float(w)))
         for rounded, exact in ((np.cos(angle), mpmath.cos(p * w)), (np.sin(angle), mpmath.sin(p * w))):
             worst = max(worst, abs(float(np.float32(rounded)) - float(exact)))

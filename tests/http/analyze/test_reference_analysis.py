@@ -2,11 +2,11 @@
 import numpy as np
 import pytest
 
-import reference.analysis_plans as plans
-import reference.analysis_rows as rows
-from reference.absolute import seeded
-from reference.analysis import METRICS, analyze
-from reference.analysis_lengths import content, saturated, steps, unseen_angles, unseen_pairs
+import truth.analysis_plans as plans
+import truth.analysis_rows as rows
+from truth.absolute import seeded
+from truth.analysis import METRICS, analyze
+from truth.analysis_lengths import content, saturated, steps, unseen_angles, unseen_pairs
 
 LLAMA3 = {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 8192}
 

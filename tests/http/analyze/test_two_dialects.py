@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-import reference
+import truth
 from analysis_asking import ask
-from reference import gguf_writer as gguf
+from truth import gguf_writer as gguf
 from tensors import multipart
 
 LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32, "rope_theta": 500000.0,
@@ -42,7 +42,7 @@ def compared(server, first, other, **fields):
 def turned(w, is_half):
     """R_p v of all positions: v_j = 1 + j/d, pairs of halves or of neighbours."""
     d = 2 * len(w)
-    return reference.turned(1 + np.arange(d) / d, np.outer(POSITIONS, w), "half" if is_half else "interleaved")
+    return truth.turned(1 + np.arange(d) / d, np.outer(POSITIONS, w), "half" if is_half else "interleaved")
 
 
 def most(w, other, is_half=True):

@@ -6,11 +6,11 @@ import time
 import numpy as np
 import pytest
 
-import reference.attention as truth
+import truth.attention as attention_truth
 from asking import refused
 from attention_asking import attention, bottom_right, one, qkv
 from conftest import SANITIZED, start_server
-from reference.absolute import seeded
+from truth.absolute import seeded
 from tensors import from_json, from_npy, from_raw, from_safetensors, multipart, npy
 
 NONE = {"scheme": "none"}
@@ -22,7 +22,7 @@ SHAPES = [((2, 4, 5, 8), 2, 9), ((1, 1, 1, 1), 1, 1), ((1, 3, 7, 16), 3, 1), ((1
 @pytest.mark.parametrize("dtype,tolerance", [("f8", 1e-13), ("f4", 1e-6)])
 def test_every_output(server, shape, kv_heads, k_len, dtype, tolerance):
     q, k, v = qkv(shape, kv_heads, k_len, v_dim=shape[3] + 1, dtype=dtype)
-    expected = truth.attend(q, k, v)
+    expected = attention_truth.attend(q, k, v)
     got = attention(server, {**NONE, "outputs": ["output", "row_entropy", "probs", "scores"]}, q=q, k=k, v=v)
     assert list(got) == ["output", "row_entropy", "probs", "scores"]
     for name in got:
@@ -34,7 +34,7 @@ def test_every_output(server, shape, kv_heads, k_len, dtype, tolerance):
 @pytest.mark.parametrize("size", [3.0, 5.0])
 def test_logits_up_to_a_hundred(server, size):
     q, k, _ = qkv((1, 2, 150, 64), size=size, dtype="f4", seed=3)
-    expected = truth.attend(q, k)
+    expected = attention_truth.attend(q, k)
     assert np.abs(expected["scores"]).max() > 25
     probs = one(server, NONE, "probs", q=q, k=k)
     assert np.abs(probs - expected["probs"]).max() <= 1e-6
@@ -45,7 +45,7 @@ def test_two_large_logits_that_nearly_agree(server):
     """Logits that f32 cannot distinguish: 100 and 100 + 1e-5."""
     q = np.array([[10.0, 1.0]], "f4")
     k = np.array([[10.0, 0.0], [10.0, 1e-5], [9.0, 0]], "f4")
-    expected = truth.attend(q[None, None], k[None, None], scale=1)["probs"][0, 0]
+    expected = attention_truth.attend(q[None, None], k[None, None], scale=1)["probs"][0, 0]
     assert np.abs(one(server, {**NONE, "softmax_scale": 1}, "probs", q=q, k=k) - expected).max() <= 1e-7
 
 
@@ -54,13 +54,13 @@ def test_the_answer_has_the_dtype_of_q(server, dtype):
     q, k, v = qkv((1, 2, 6, 8), dtype=dtype)
     got = one(server, NONE, "output", q=q, k=k, v=v)
     assert got.dtype == q.dtype
-    np.testing.assert_allclose(got, truth.attend(q, k, v)["output"], atol={"f2": 2e-3, "f4": 1e-6, "f8": 1e-14}[dtype])
+    np.testing.assert_allclose(got, attention_truth.attend(q, k, v)["output"], atol={"f2": 2e-3, "f4": 1e-6, "f8": 1e-14}[dtype])
     assert one(server, {**NONE, "dtype": "f64"}, "probs", q=q, k=k).dtype == np.float64
 
 
 def test_integers_are_numbers(server):
     q = np.array([[1, 2], [3, 4]])
-    np.testing.assert_allclose(one(server, NONE, "probs", q=q, k=q), truth.attend(q[None, None], q[None, None])["probs"][0, 0],
+    np.testing.assert_allclose(one(server, NONE, "probs", q=q, k=q), attention_truth.attend(q[None, None], q[None, None])["probs"][0, 0],
                                atol=1e-6)
 
 
@@ -78,8 +78,8 @@ PLACES = [(5, {}, None), (9, {}, None), (5, {"q_offset": 0}, range(5)), (3, {"q_
 @pytest.mark.parametrize("q_len,place,q_pos", PLACES)
 def test_masks(server, mask, q_len, place, q_pos):
     q, k, v = qkv((2, 2, q_len, 4), 1, 9)
-    visible = truth.seen(q_pos or bottom_right(q_len, 9)[0], range(9), **mask)
-    expected = truth.attend(q, k, v, visible=visible)
+    visible = attention_truth.seen(q_pos or bottom_right(q_len, 9)[0], range(9), **mask)
+    expected = attention_truth.attend(q, k, v, visible=visible)
     got = attention(server, {**NONE, **mask, **place, "outputs": ["scores", "probs", "output", "row_entropy"]}, q=q, k=k, v=v)
     for name in got:
         hidden = np.isneginf(expected[name])
@@ -93,7 +93,7 @@ def test_masks(server, mask, q_len, place, q_pos):
 def test_masks_of_listed_positions(server, mask):
     q, k, _ = qkv((1, 2, 4, 4), 2, 6)
     q_pos, k_pos = [3, 0.5, 9, -2], [1, 7, 2.25, 3, -5, 0]
-    expected = truth.attend(q, k, visible=truth.seen(q_pos, k_pos, **mask))
+    expected = attention_truth.attend(q, k, visible=attention_truth.seen(q_pos, k_pos, **mask))
     request = {**NONE, **mask, "q_positions": q_pos, "k_positions": k_pos}
     np.testing.assert_allclose(one(server, request, "probs", q=q, k=k), expected["probs"], atol=1e-13)
     assert server.post("/attention", {**request, "q": q.tolist(), "k": k.tolist()}).json()["empty_rows"] == expected["empty_rows"]
@@ -104,7 +104,7 @@ def test_masks_of_listed_positions(server, mask):
 def test_packed_sequences_do_not_see_each_other(server, lens, mask):
     q, k, v = qkv((2, 2, 7, 4))
     places = [i for n in lens for i in range(n)]
-    expected = truth.attend(q, k, v, visible=truth.seen(places, places, lens=lens, **mask))
+    expected = attention_truth.attend(q, k, v, visible=attention_truth.seen(places, places, lens=lens, **mask))
     got = attention(server, {**NONE, **mask, "lens": lens, "outputs": ["probs", "output"]}, q=q, k=k, v=v)
     np.testing.assert_allclose(got["probs"], expected["probs"], atol=1e-13)
     np.testing.assert_allclose(got["output"], expected["output"], atol=1e-13)
@@ -114,7 +114,7 @@ def test_a_mask_may_be_a_file(server):
     q, k, _ = qkv((2, 1, 3, 4))
     mask = np.array([[1, 0, 1], [0, 1, 1]], bool)
     np.testing.assert_allclose(attention(server, NONE, q=q, k=k, key_mask=mask)["probs"],
-                               truth.attend(q, k, visible=truth.seen(range(3), range(3), key_mask=mask))["probs"], atol=1e-13)
+                               attention_truth.attend(q, k, visible=attention_truth.seen(range(3), range(3), key_mask=mask))["probs"], atol=1e-13)
 
 
 def test_values_that_are_no_numbers_do_not_leak(server):
@@ -131,7 +131,7 @@ def test_values_that_are_no_numbers_do_not_leak(server):
 def test_scale_and_cap(server, fields):
     q, k, _ = qkv((1, 2, 40, 8))
     for dtype, tolerance in (("f8", 1e-13), ("f4", 1e-6)):
-        expected = truth.attend(q.astype(dtype), k.astype(dtype), scale=fields.get("softmax_scale"), softcap=fields.get("softcap"))
+        expected = attention_truth.attend(q.astype(dtype), k.astype(dtype), scale=fields.get("softmax_scale"), softcap=fields.get("softcap"))
         for name in ("scores", "probs"):
             got = one(server, {**NONE, **fields}, name, q=q.astype(dtype), k=k.astype(dtype))
             np.testing.assert_allclose(got, expected[name], atol=tolerance * (1 if name == "probs" else 20))
@@ -234,7 +234,7 @@ def test_x_is_projected(server, lead, kv_heads, bias, dtype, tolerance):
     b = {"b_q": draw(24), "b_k": draw(kv_heads * 6), "b_v": draw(kv_heads * 6)} if bias else {}
     q, k, v = (projected(x.astype(float), w, b.get(n), h).reshape(-1, h, 7, 6)
                for w, n, h in ((w_q, "b_q", 4), (w_k, "b_k", kv_heads), (w_v, "b_v", kv_heads)))
-    expected = truth.attend(q, k, v)
+    expected = attention_truth.attend(q, k, v)
     request = {**NONE, "num_heads": 4, "outputs": ["probs", "output"]}
     got = attention(server, request, x=x, w_q=w_q, w_k=w_k, w_v=w_v, **b)
     for name in got:
@@ -244,7 +244,7 @@ def test_x_is_projected(server, lead, kv_heads, bias, dtype, tolerance):
 def test_projections_of_a_seed(server):
     x = np.random.default_rng(0).standard_normal((5, 16))
     w_q, w_k = (seeded(name, (16, 16), 7, 0.1).astype(float) for name in ("w_q", "w_k"))
-    expected = truth.attend(projected(x, w_q, None, 2)[None], projected(x, w_k, None, 2)[None])["probs"][0]
+    expected = attention_truth.attend(projected(x, w_q, None, 2)[None], projected(x, w_k, None, 2)[None])["probs"][0]
     np.testing.assert_allclose(attention(server, {**NONE, "num_heads": 2, "seed": 7}, x=x)["probs"], expected, atol=1e-13)
 
 
@@ -305,7 +305,7 @@ def test_output_alone_keeps_no_map():
         got = one(server, {**NONE, "causal": True}, "output", q=q, k=k, v=v)
         assert server.memory() < 96 << 20
     for i in (0, 1, 5000, 16383):
-        expected = truth.attend(q[:, :, i:i + 1], k[:, :, :i + 1], v[:, :, :i + 1])["output"]
+        expected = attention_truth.attend(q[:, :, i:i + 1], k[:, :, :i + 1], v[:, :, :i + 1])["output"]
         assert np.abs(got[:, :, i:i + 1] - expected).max() < 1e-5
 
 
@@ -337,7 +337,7 @@ def stream_map(server, n_bytes):
     got = np.frombuffer(first, "<f4").reshape(40, 16384)
     bias = -2.0 ** -0.5 * np.abs(np.subtract.outer(range(40), range(16384)))
     visible = np.tril(np.ones((40, 16384), bool))
-    expected = truth.attend(q[:, :1, :40], k[:, :1], bias=bias, visible=visible)["probs"][0, 0]
+    expected = attention_truth.attend(q[:, :1, :40], k[:, :1], bias=bias, visible=visible)["probs"][0, 0]
     assert np.abs(got - expected).max() <= 1e-6
 
 

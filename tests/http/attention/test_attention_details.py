@@ -3,10 +3,10 @@ different answer."""
 import numpy as np
 import pytest
 
-import reference
-import reference.attention as truth
-import reference.bias as bias
-import reference.window as window
+import truth
+import truth.attention as attention_truth
+import truth.bias as bias
+import truth.window as window
 from attention_asking import attention, bottom_right, one, qkv
 from tensors import encode_one
 
@@ -26,12 +26,12 @@ def test_signs(server):
     q, k, _ = qkv((1, 2, 6, 4))
     table = draw(32, 2)
     places = range(6)
-    right, wrong = (truth.attend(q, k, scale=1.0, bias=b)["probs"] for b in
+    right, wrong = (attention_truth.attend(q, k, scale=1.0, bias=b)["probs"] for b in
                     (bias.t5(table, places, places), bias.t5(table, [-p for p in places], [-p for p in places])))
     is_first(one(server, {"scheme": "t5"}, "probs", q=q, k=k, table=table), right, wrong)
     w = {"u": draw(2, 4), "v_bias": draw(2, 4, seed=2), "w_r": draw(8, 8, seed=3)}
-    right = truth.attend(q, k, terms=truth.xl_terms("transformer_xl", q, k, places, places, **w))["probs"]
-    wrong = truth.attend(q, k, terms=truth.xl_terms("transformer_xl", q, k, [-p for p in places], [-p for p in places], **w))["probs"]
+    right = attention_truth.attend(q, k, terms=attention_truth.xl_terms("transformer_xl", q, k, places, places, **w))["probs"]
+    wrong = attention_truth.attend(q, k, terms=attention_truth.xl_terms("transformer_xl", q, k, [-p for p in places], [-p for p in places], **w))["probs"]
     is_first(one(server, {"scheme": "transformer_xl"}, "probs", q=q, k=k, **w), right, wrong)
 
 
@@ -39,9 +39,9 @@ def test_p2c_takes_the_row_of_c2p(server):
     """2. DeBERTa: k_j·pos_query[idx(i-j)], not [idx(j-i)] as the paper's eq. 4 has it."""
     q, k, _ = qkv((1, 2, 6, 4))
     pos_key, pos_query = draw(2, 16, 4), draw(2, 16, 4, seed=2)
-    index = truth.deberta_index(range(6), range(6), -1, 8)
-    c2p = truth.by_query(q, pos_key, index)
-    right, wrong = (truth.attend(q, k, scale=12 ** -0.5, terms=c2p + truth.by_key(k, pos_query, i))["probs"] for i in (index, index.T))
+    index = attention_truth.deberta_index(range(6), range(6), -1, 8)
+    c2p = attention_truth.by_query(q, pos_key, index)
+    right, wrong = (attention_truth.attend(q, k, scale=12 ** -0.5, terms=c2p + attention_truth.by_key(k, pos_query, i))["probs"] for i in (index, index.T))
     got = one(server, {"scheme": "deberta", "max_relative_positions": 8}, "probs", q=q, k=k, pos_key=pos_key, pos_query=pos_query)
     is_first(got, right, wrong)
 
@@ -53,7 +53,7 @@ def test_slopes_of_other_head_counts_are_appended(server):
     np.testing.assert_allclose(got, expected, atol=1e-10)
     q, k, _ = qkv((1, 12, 5, 4))
     distance = np.abs(np.subtract.outer(range(5), range(5)))
-    right, wrong = (truth.attend(q, k, bias=-np.array(m)[:, None, None] * distance)["probs"] for m in (expected, sorted(expected)[::-1]))
+    right, wrong = (attention_truth.attend(q, k, bias=-np.array(m)[:, None, None] * distance)["probs"] for m in (expected, sorted(expected)[::-1]))
     is_first(one(server, {"scheme": "alibi"}, "probs", q=q, k=k), right, wrong, 1e-8)
 
 
@@ -63,15 +63,15 @@ def test_terms_of_position_are_scaled_and_biases_are_not(server, scheme):
     q, k, _ = qkv((1, 2, 6, 16))
     if scheme == "shaw":
         w = {"rel_k": draw(9, 16)}
-        terms = truth.by_query(q, w["rel_k"], truth.shaw_index(range(6), range(6), -4, 4))
+        terms = attention_truth.by_query(q, w["rel_k"], attention_truth.shaw_index(range(6), range(6), -4, 4))
     else:
         w = {"u": draw(2, 16), "v_bias": draw(2, 16, seed=2), "w_r": draw(32, 8, seed=3)}
-        terms = truth.xl_terms(scheme, q, k, range(6), range(6), **w)
+        terms = attention_truth.xl_terms(scheme, q, k, range(6), range(6), **w)
     got = one(server, {"scheme": scheme}, "probs", q=q, k=k, **w)
-    is_first(got, truth.attend(q, k, terms=terms)["probs"], truth.attend(q, k, bias=terms)["probs"])
+    is_first(got, attention_truth.attend(q, k, terms=terms)["probs"], attention_truth.attend(q, k, bias=terms)["probs"])
     slopes = np.array([2 ** -4, 2 ** -8])[:, None, None] * -np.abs(np.subtract.outer(range(6), range(6)))
-    is_first(one(server, {"scheme": "alibi"}, "scores", q=q, k=k), truth.attend(q, k, bias=slopes)["scores"],
-             truth.attend(q, k, terms=slopes)["scores"])
+    is_first(one(server, {"scheme": "alibi"}, "scores", q=q, k=k), attention_truth.attend(q, k, bias=slopes)["scores"],
+             attention_truth.attend(q, k, terms=slopes)["scores"])
 
 
 @pytest.mark.parametrize("scheme,halves", [("transformer_xl", True), ("xlnet", True), ("conformer", False)])
@@ -79,11 +79,11 @@ def test_the_order_of_r(server, scheme, halves):
     """5. R is [sines, cosines] in Transformer-XL and XLNet, interleaved in Conformer."""
     got = encode_one(server, scheme=scheme, len=5, d_model=8, outputs=["encoding"], dtype="f64")
     distances = encode_one(server, scheme=scheme, len=5, d_model=8, outputs=["distances"])
-    is_first(got, truth.sinusoid(distances, 8, halves), truth.sinusoid(distances, 8, not halves), 1e-14)
+    is_first(got, attention_truth.sinusoid(distances, 8, halves), attention_truth.sinusoid(distances, 8, not halves), 1e-14)
     q, k, _ = qkv((1, 1, 5, 4))
     w = {"u": draw(1, 4), "v_bias": draw(1, 4, seed=2), "w_r": draw(4, 8, seed=3)}
     other = "conformer" if halves else "transformer_xl"
-    right, wrong = (truth.attend(q, k, terms=truth.xl_terms(s, q, k, range(5), range(5), **w))["probs"] for s in (scheme, other))
+    right, wrong = (attention_truth.attend(q, k, terms=attention_truth.xl_terms(s, q, k, range(5), range(5), **w))["probs"] for s in (scheme, other))
     is_first(one(server, {"scheme": scheme}, "probs", q=q, k=k, **w), right, wrong)
 
 
@@ -100,8 +100,8 @@ def cope_forward(pos_emb):
 def test_cope_counts_from_the_key_to_the_query(server):
     """6. A reverse cumulative sum: the oldest key has the largest position. And values by hand."""
     q, k, _ = qkv((1, 2, 7, 4))
-    pos_emb, visible = draw(6, 4), truth.seen(range(7), range(7), causal=True)
-    right, wrong = (truth.attend(q, k, visible=visible, last=f)["probs"] for f in (truth.cope(pos_emb, range(7), range(7)), cope_forward(pos_emb)))
+    pos_emb, visible = draw(6, 4), attention_truth.seen(range(7), range(7), causal=True)
+    right, wrong = (attention_truth.attend(q, k, visible=visible, last=f)["probs"] for f in (attention_truth.cope(pos_emb, range(7), range(7)), cope_forward(pos_emb)))
     is_first(one(server, {"scheme": "cope", "causal": True}, "probs", q=q, k=k, pos_emb=pos_emb), right, wrong)
     q = np.array([[1.0, 0], [0, 1], [1, 1]])
     k = np.array([[0.0, 0], [1, 0], [1, 1]])
@@ -116,9 +116,9 @@ def test_masked_stays_masked_after_cope(server):
     q, k, _ = qkv((1, 1, 5, 4))
     pos_emb = draw(4, 4) + 3
     scores = one(server, {"scheme": "cope", "causal": True, "key_mask": [1, 0, 1, 1, 1]}, "scores", q=q, k=k, pos_emb=pos_emb)
-    visible = truth.seen(range(5), range(5), causal=True, key_mask=[1, 0, 1, 1, 1])
+    visible = attention_truth.seen(range(5), range(5), causal=True, key_mask=[1, 0, 1, 1, 1])
     assert np.array_equal(np.isneginf(scores[0, 0]), ~visible)
-    hidden_counts = truth.cope(pos_emb, range(5), range(5))(truth.attend(q, k)["scores"], q)
+    hidden_counts = attention_truth.cope(pos_emb, range(5), range(5))(attention_truth.attend(q, k)["scores"], q)
     assert np.abs(scores[0, 0] - hidden_counts[0, 0])[visible].max() > 1e-3
 
 
@@ -142,7 +142,7 @@ def test_class_token_rows(server):
     q, k, _ = qkv((1, 2, 5, 4))
     table = draw(12, 2)
     swapped = table[[0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 9, 11]]
-    right, wrong = (truth.attend(q, k, bias=window.looked_up("beit", t, 2, 2))["probs"] for t in (table, swapped))
+    right, wrong = (attention_truth.attend(q, k, bias=window.looked_up("beit", t, 2, 2))["probs"] for t in (table, swapped))
     is_first(one(server, {"scheme": "beit", "grid": [2, 2]}, "probs", q=q, k=k, table=table), right, wrong)
 
 

@@ -3,7 +3,7 @@ attention, and the properties of relative positions."""
 import numpy as np
 import pytest
 
-import reference
+import truth
 from attention_asking import attention, one, qkv
 from tensors import encode_one, from_raw
 

@@ -3,14 +3,14 @@ keys masked; and the shapes of a model, [1, 16, 2048, 64]."""
 import numpy as np
 import pytest
 
-import reference
-import reference.attention as truth
-import reference.bias as bias
-import reference.rotary as rotary
-import reference.window as window
+import truth
+import truth.attention as attention_truth
+import truth.bias as bias
+import truth.rotary as rotary
+import truth.window as window
 from attention_asking import attention, bottom_right, one, qkv
 from conftest import SANITIZED
-from reference.absolute import seeded
+from truth.absolute import seeded
 
 
 def draw(*shape, seed=5, size=0.5):
@@ -24,7 +24,7 @@ class Case:
 
 
 def slopes_bias(heads, q_pos, k_pos, form):
-    return np.array([reference.alibi(form, s, list(q_pos), list(k_pos)) for s in reference.alibi_slopes(heads)], float)
+    return np.array([truth.alibi(form, s, list(q_pos), list(k_pos)) for s in truth.alibi_slopes(heads)], float)
 
 
 def alibi(q, k, q_pos, k_pos):
@@ -60,25 +60,25 @@ def sandwich(q, k, q_pos, k_pos):
 
 def shaw(q, k, q_pos, k_pos):
     d = q.shape[3]
-    tables, index = {"rel_k": draw(6, d), "rel_v": draw(6, d, seed=9)}, truth.shaw_index(q_pos, k_pos, -2, 3)
-    return Case({"p_min": -2, "p_max": 3}, tables, terms=truth.by_query(q, tables["rel_k"], index), values=tables["rel_v"][index])
+    tables, index = {"rel_k": draw(6, d), "rel_v": draw(6, d, seed=9)}, attention_truth.shaw_index(q_pos, k_pos, -2, 3)
+    return Case({"p_min": -2, "p_max": 3}, tables, terms=attention_truth.by_query(q, tables["rel_k"], index), values=tables["rel_v"][index])
 
 
 def shaw_reversed(q, k, q_pos, k_pos):
-    rel_k, index = draw(7, q.shape[3]), truth.shaw_index(q_pos, k_pos, -3, 3, "query_minus_key")
-    return Case({"max_relative": 3, "direction": "query_minus_key"}, {"rel_k": rel_k}, terms=truth.by_query(q, rel_k, index))
+    rel_k, index = draw(7, q.shape[3]), attention_truth.shaw_index(q_pos, k_pos, -3, 3, "query_minus_key")
+    return Case({"max_relative": 3, "direction": "query_minus_key"}, {"rel_k": rel_k}, terms=attention_truth.by_query(q, rel_k, index))
 
 
 def nezha(q, k, q_pos, k_pos):
     d = q.shape[3] + q.shape[3] % 2
-    table, index = truth.nezha_table(17, d), truth.shaw_index(q_pos, k_pos, -8, 8)
-    return Case({"table_style": "sinusoidal", "max_relative": 8}, terms=truth.by_query(q, table, index), values=table[index])
+    table, index = attention_truth.nezha_table(17, d), attention_truth.shaw_index(q_pos, k_pos, -8, 8)
+    return Case({"table_style": "sinusoidal", "max_relative": 8}, terms=attention_truth.by_query(q, table, index), values=table[index])
 
 
 def relative_key(q, k, q_pos, k_pos, both=False):
     p = int(max(np.abs(np.subtract.outer(q_pos, k_pos)).max(), 1)) + 1
     table, index = draw(2 * p - 1, q.shape[3]), np.subtract.outer(q_pos, k_pos) + p - 1
-    terms = truth.by_query(q, table, index) + (truth.by_key(truth.heads_of(k, q.shape[1]), table, index) if both else 0)
+    terms = attention_truth.by_query(q, table, index) + (attention_truth.by_key(attention_truth.heads_of(k, q.shape[1]), table, index) if both else 0)
     return Case({"table_style": "relative_key_query" if both else "relative_key"}, {"rel_k": table}, terms=terms)
 
 
@@ -89,7 +89,7 @@ def relative_key_query(q, k, q_pos, k_pos):
 def xl(scheme, q, k, q_pos, k_pos, clamp_len=-1):
     h, d = q.shape[1], q.shape[3]
     w = {"u": draw(h, d), "v_bias": draw(h, d, seed=6), "w_r": draw(h * d, 10, seed=7, size=0.3)}
-    terms = truth.xl_terms(scheme, q, truth.heads_of(k, h), q_pos, k_pos, **w, clamp_len=clamp_len)
+    terms = attention_truth.xl_terms(scheme, q, attention_truth.heads_of(k, h), q_pos, k_pos, **w, clamp_len=clamp_len)
     return Case({"clamp_len": clamp_len}, w, terms=terms)
 
 
@@ -111,7 +111,7 @@ def xlnet_segments(q, k, q_pos, k_pos):
         return case
     ids = [j * 3 // k.shape[2] for j in range(k.shape[2])]
     w = {"seg_embed": draw(2, q.shape[1], q.shape[3], seed=10), "r_s_bias": draw(q.shape[1], q.shape[3], seed=11)}
-    case.expected["terms"] = case.expected["terms"] + truth.xlnet_segments(q, **w, ids=ids)
+    case.expected["terms"] = case.expected["terms"] + attention_truth.xlnet_segments(q, **w, ids=ids)
     return Case({"token_type_ids": ids}, {**case.tensors, **w}, **case.expected)
 
 
@@ -122,10 +122,10 @@ def conformer(q, k, q_pos, k_pos):
 def deberta(q, k, q_pos, k_pos, **fields):
     buckets, m = fields.get("position_buckets", -1), 16
     span = buckets if buckets > 0 else m
-    index = truth.deberta_index(q_pos, k_pos, buckets, m, fields.get("clamp_first", False))
+    index = attention_truth.deberta_index(q_pos, k_pos, buckets, m, fields.get("clamp_first", False))
     tables = {"pos_key": draw(q.shape[1], 2 * span, q.shape[3]), "pos_query": draw(q.shape[1], 2 * span, q.shape[3], seed=6)}
-    c2p = truth.by_query(q, tables["pos_key"], index)
-    p2c = truth.by_key(truth.heads_of(k, q.shape[1]), tables["pos_query"], index)
+    c2p = attention_truth.by_query(q, tables["pos_key"], index)
+    p2c = attention_truth.by_key(attention_truth.heads_of(k, q.shape[1]), tables["pos_query"], index)
     return Case({**fields, "max_relative_positions": m}, tables, terms=c2p + p2c, scale=(3 * q.shape[3]) ** -0.5)
 
 
@@ -139,7 +139,7 @@ def deberta_clamped(q, k, q_pos, k_pos):
 
 def cope(q, k, q_pos, k_pos):
     pos_emb = draw(5, q.shape[3])
-    return Case(tensors={"pos_emb": pos_emb}, last=truth.cope(pos_emb, q_pos, k_pos))
+    return Case(tensors={"pos_emb": pos_emb}, last=attention_truth.cope(pos_emb, q_pos, k_pos))
 
 
 NAMES = {alibi_key: "alibi", alibi_scaled: "alibi", shaw_reversed: "shaw", nezha: "shaw", relative_key: "shaw", relative_key_query: "shaw",
@@ -154,8 +154,8 @@ def compare(server, make, shape, kv_heads, k_len, mask, dtype, tolerance):
     q, k, v = (a.astype("f4").astype(float) for a in qkv(shape, kv_heads, k_len))
     q_pos, k_pos = bottom_right(shape[2], k_len)
     case = make(q, k, q_pos, k_pos)
-    visible = truth.seen(q_pos, k_pos, **mask) if mask else None
-    expected = truth.attend(q, k, v, visible=visible, **case.expected)
+    visible = attention_truth.seen(q_pos, k_pos, **mask) if mask else None
+    expected = attention_truth.attend(q, k, v, visible=visible, **case.expected)
     request = {"scheme": NAMES.get(make, make.__name__), **case.fields, **mask, "outputs": ["probs", "output", "scores"]}
     got = attention(server, request, q=q.astype(dtype), k=k.astype(dtype), v=v.astype(dtype), **case.tensors)
     size = np.abs(expected["scores"][np.isfinite(expected["scores"])]).max(initial=1)
@@ -194,8 +194,8 @@ def test_a_key_mask_for_each_sequence_reaches_bloom(server):
     q, k, _ = qkv((2, 3, 4, 8))
     mask = np.array([[0, 0, 1, 1], [1, 0, 1, 1]])
     counts = (np.cumsum(mask, -1) - 1) * mask
-    biases = np.array([float(m) for m in reference.alibi_slopes(3)])[None, :, None, None] * counts[:, None, None, :]
-    expected = truth.attend(q, k, bias=biases, visible=truth.seen(range(4), range(4), key_mask=mask, causal=True))
+    biases = np.array([float(m) for m in truth.alibi_slopes(3)])[None, :, None, None] * counts[:, None, None, :]
+    expected = attention_truth.attend(q, k, bias=biases, visible=attention_truth.seen(range(4), range(4), key_mask=mask, causal=True))
     request = {"scheme": "alibi", "form": "key_mask", "causal": True, "key_mask": mask.tolist()}
     for name in ("scores", "probs"):
         got, want = one(server, request, name, q=q, k=k), expected[name]
@@ -208,7 +208,7 @@ def test_packed_sequences_keep_their_distances(server, make):
     q, k, _ = qkv((1, 2, 7, 4))
     places = [0, 1, 2, 0, 1, 2, 3]
     case = make(q, k, places, places)
-    expected = truth.attend(q, k, visible=truth.seen(places, places, lens=[3, 4]), **{n: v for n, v in case.expected.items() if n != "values"})
+    expected = attention_truth.attend(q, k, visible=attention_truth.seen(places, places, lens=[3, 4]), **{n: v for n, v in case.expected.items() if n != "values"})
     request = {"scheme": NAMES.get(make, make.__name__), **case.fields, "lens": [3, 4]}
     np.testing.assert_allclose(one(server, request, "probs", q=q, k=k, **{n: t for n, t in case.tensors.items() if n != "rel_v"}),
                                expected["probs"], atol=1e-12)
@@ -221,7 +221,7 @@ def test_listed_positions(server, make):
     for q_pos, k_pos in (([7, 0, 30], [3, 12, 7, -4, 0]), (random.permutation(60).tolist(), random.permutation(70).tolist())):
         q, k, _ = qkv((1, 2, len(q_pos), 4), 2, len(k_pos))
         case = make(q, k, q_pos, k_pos)
-        expected = truth.attend(q, k, **{n: v for n, v in case.expected.items() if n != "values"})["probs"]
+        expected = attention_truth.attend(q, k, **{n: v for n, v in case.expected.items() if n != "values"})["probs"]
         request = {"scheme": NAMES.get(make, make.__name__), **case.fields, "q_positions": q_pos, "k_positions": k_pos}
         got = one(server, request, "probs", q=q, k=k, **{n: t for n, t in case.tensors.items() if n != "rel_v"})
         np.testing.assert_allclose(got, expected, atol=1e-12)
@@ -232,7 +232,7 @@ def test_so_many_distances_that_each_head_is_projected_when_it_is_used(server):
     q, k, _ = qkv((1, 16, 1, 4), 16, 3)
     case = xl("transformer_xl", q, k, [5], [0, 200_000, 77])
     request = {"scheme": "transformer_xl", **case.fields, "q_positions": [5], "k_positions": [0, 200_000, 77]}
-    np.testing.assert_allclose(one(server, request, "scores", q=q, k=k, **case.tensors), truth.attend(q, k, **case.expected)["scores"], atol=1e-10)
+    np.testing.assert_allclose(one(server, request, "scores", q=q, k=k, **case.tensors), attention_truth.attend(q, k, **case.expected)["scores"], atol=1e-10)
 
 
 def test_so_many_keys_that_their_angles_are_not_kept(server):
@@ -253,7 +253,7 @@ def test_the_cap_before_or_after_the_bias(server, after):
     q, k, _ = qkv((1, 2, 6, 8), size=2)
     biases = slopes_bias(2, range(6), range(6), "symmetric")
     for dtype, tolerance in (("f8", 1e-13), ("f4", 1e-6)):
-        expected = truth.attend(q.astype(dtype), k.astype(dtype), bias=biases, softcap=1.5, cap_after_bias=after)["probs"]
+        expected = attention_truth.attend(q.astype(dtype), k.astype(dtype), bias=biases, softcap=1.5, cap_after_bias=after)["probs"]
         request = {"scheme": "alibi", "softcap": 1.5, "softcap_after_bias": after}
         np.testing.assert_allclose(one(server, request, "probs", q=q.astype(dtype), k=k.astype(dtype)), expected, atol=tolerance)
 
@@ -262,9 +262,9 @@ def test_a_bias_far_from_zero_keeps_its_digits(server):
     """Cross attention to keys 5000 positions before: all biases are near -2500, and f32 would lose 1e-4 of each."""
     q, k, _ = qkv((1, 2, 40, 16), 2, 50, dtype="f4")
     q_pos, k_pos = range(5000, 5040), range(50)
-    expected = truth.attend(q, k, bias=slopes_bias(2, q_pos, k_pos, "symmetric"))["probs"]
+    expected = attention_truth.attend(q, k, bias=slopes_bias(2, q_pos, k_pos, "symmetric"))["probs"]
     assert np.abs(one(server, {"scheme": "alibi", "q_offset": 5000}, "probs", q=q, k=k) - expected).max() <= 1e-6
-    expected = truth.attend(q, k, bias=slopes_bias(2, q_pos, range(90000, 90050), "key"))["probs"]
+    expected = attention_truth.attend(q, k, bias=slopes_bias(2, q_pos, range(90000, 90050), "key"))["probs"]
     got = one(server, {"scheme": "alibi", "form": "key", "offset": 90000, "q_offset": 0}, "probs", q=q, k=k)
     assert np.abs(got - expected).max() <= 1e-6
 
@@ -276,7 +276,7 @@ def test_a_bias_far_from_zero_keeps_its_digits(server):
 def test_window_tables(server, scheme, n):
     q, k, v = qkv((2, 3, n, 4))
     table = draw(window.rows(scheme, 2, 3), 3)
-    expected = truth.attend(q, k, v, bias=window.looked_up(scheme, table, 2, 3))
+    expected = attention_truth.attend(q, k, v, bias=window.looked_up(scheme, table, 2, 3))
     got = attention(server, {"scheme": scheme, "grid": [2, 3], "outputs": ["probs", "output"]}, q=q, k=k, v=v, table=table)
     for name in got:
         np.testing.assert_allclose(got[name], expected[name], atol=1e-13)
@@ -291,7 +291,7 @@ def test_swinv2_and_its_cosine_attention(server, logit_scale):
     if logit_scale is not None:
         unit = lambda x: x / np.linalg.norm(x, axis=-1, keepdims=True)
         a, b, scale = unit(q) * np.exp(np.minimum(logit_scale, np.log(100)))[:, None, None], unit(k), 1.0
-    expected = truth.attend(a, b, scale=scale, bias=window.swinv2(2, 3, **w))["probs"]
+    expected = attention_truth.attend(a, b, scale=scale, bias=window.swinv2(2, 3, **w))["probs"]
     np.testing.assert_allclose(one(server, {"scheme": "swinv2", "grid": [2, 3]}, "probs", q=q, k=k, **w, **extra), expected, atol=1e-12)
 
 
@@ -299,7 +299,7 @@ def test_swinv2_and_its_cosine_attention(server, logit_scale):
 
 
 def rotated(x, positions, **parameters):
-    return np.stack([np.stack([reference.rotate(row, positions, **parameters) for row in heads]) for heads in x])
+    return np.stack([np.stack([truth.rotate(row, positions, **parameters) for row in heads]) for heads in x])
 
 
 @pytest.mark.parametrize("fields", [{}, {"layout": "half"}, {"base": 100.0, "rotary_dim": 4}, {"offset": 1000}], ids=str)
@@ -309,7 +309,7 @@ def test_rope_turns_queries_and_keys(server, fields, dtype, tolerance):
     q_pos, k_pos = bottom_right(5, 9)
     parameters = {n: f for n, f in fields.items() if n != "offset"}
     shift = fields.get("offset", 0)
-    expected = truth.attend(rotated(q, [p + shift for p in q_pos], **parameters), rotated(k, [p + shift for p in k_pos], **parameters), v)
+    expected = attention_truth.attend(rotated(q, [p + shift for p in q_pos], **parameters), rotated(k, [p + shift for p in k_pos], **parameters), v)
     got = attention(server, {"scheme": "rope", **fields, "outputs": ["probs", "output"]}, q=q, k=k, v=v)
     for name in got:
         np.testing.assert_allclose(got[name], expected[name], atol=4 * tolerance)
@@ -318,7 +318,7 @@ def test_rope_turns_queries_and_keys(server, fields, dtype, tolerance):
 def test_xpos(server):
     q, k, _ = qkv((1, 2, 6, 8))
     turn = lambda x, is_key: np.stack([np.stack([rotary.xpos_rotate(h, range(6), is_key) for h in b]) for b in x])
-    expected = truth.attend(turn(q, False), turn(k, True), visible=truth.seen(range(6), range(6), causal=True))["probs"]
+    expected = attention_truth.attend(turn(q, False), turn(k, True), visible=attention_truth.seen(range(6), range(6), causal=True))["probs"]
     np.testing.assert_allclose(one(server, {"scheme": "xpos", "causal": True}, "probs", q=q, k=k), expected, atol=1e-12)
 
 
@@ -327,7 +327,7 @@ def test_xpos(server):
 def test_linear_kernel(server, scheme, mask):
     q, k, v = qkv((2, 4, 6, 8), 2)
     turn = (lambda x, which: rotated(x, range(6))) if scheme == "rope" else (lambda x, which: x)
-    expected = truth.linear(q, k, v, rotate=turn, visible=truth.seen(range(6), range(6), **mask))
+    expected = attention_truth.linear(q, k, v, rotate=turn, visible=attention_truth.seen(range(6), range(6), **mask))
     got = attention(server, {"scheme": scheme, "kernel": "linear", **mask, "outputs": ["weights", "output"]}, q=q, k=k, v=v)
     for name in got:
         np.testing.assert_allclose(got[name], expected[name], atol=1e-12)
@@ -338,14 +338,14 @@ def test_linear_kernel(server, scheme, mask):
 
 @pytest.mark.parametrize("how", ["add", "multiply", "concat"])
 def test_absolute_schemes_are_added_to_x(server, how):
-    from reference.absolute import combine
+    from truth.absolute import combine
     x = np.random.default_rng(1).standard_normal((2, 7, 8))
-    encoding = reference.sinusoidal(range(7), 8).astype(float)
+    encoding = truth.sinusoidal(range(7), 8).astype(float)
     full = combine(x, encoding, how)
     w = {"w_q": draw(8, full.shape[-1]), "w_k": draw(8, full.shape[-1], seed=3)}
     split = lambda name: (full @ w[name].T).reshape(2, 7, 2, 4).swapaxes(1, 2)
     request = {"scheme": "sinusoidal", "dim": 8, "num_heads": 2, "combine": how}
-    np.testing.assert_allclose(one(server, request, "probs", x=x, **w), truth.attend(split("w_q"), split("w_k"))["probs"], atol=1e-12)
+    np.testing.assert_allclose(one(server, request, "probs", x=x, **w), attention_truth.attend(split("w_q"), split("w_k"))["probs"], atol=1e-12)
 
 
 def test_learned_rows_are_added_too(server):
@@ -353,7 +353,7 @@ def test_learned_rows_are_added_too(server):
     w = {"w_q": draw(8, 8), "w_k": draw(8, 8, seed=3)}
     split = lambda name: ((x + table[:5]) @ w[name].T).reshape(1, 5, 2, 4).swapaxes(1, 2)
     request = {"scheme": "learned", "num_heads": 2}
-    np.testing.assert_allclose(one(server, request, "probs", x=x, table=table, **w), truth.attend(split("w_q"), split("w_k"))["probs"][0], atol=1e-12)
+    np.testing.assert_allclose(one(server, request, "probs", x=x, table=table, **w), attention_truth.attend(split("w_q"), split("w_k"))["probs"][0], atol=1e-12)
 
 
 # ---- DeBERTa's projections -------------------------------------------------------------------------------------------------------
@@ -364,18 +364,18 @@ def test_learned_rows_are_added_too(server):
 @pytest.mark.parametrize("types", [["c2p", "p2c"], "p2c|c2p", ["c2p"], "p2c"], ids=str)
 def test_deberta_projects_its_embeddings(server, norm, share, types):
     q, k, _ = qkv((1, 3, 9, 4))
-    index = truth.deberta_index(range(9), range(9), 4, 8)
+    index = attention_truth.deberta_index(range(9), range(9), 4, 8)
     w = {"rel_embeddings": draw(8, 10), "norm_weight": draw(10, seed=2) + 1, "norm_bias": draw(10, seed=3)}
     names = ("w_q", "w_k", "b_q", "b_k") if share else ("w_pos_q", "w_pos_k", "b_pos_q", "b_pos_k")
     w |= {n: draw(*((12, 10) if n[0] == "w" else (12,)), seed=i) for i, n in enumerate(names)}
-    p = truth.layer_norm(w["rel_embeddings"], w["norm_weight"], w["norm_bias"]) if norm else w["rel_embeddings"]
-    project = lambda i: truth.split_heads(p @ w[names[i]].T + w[names[2 + i]], 3)
-    c2p, p2c = truth.by_query(q, project(1), index), truth.by_key(k, project(0), index)
+    p = attention_truth.layer_norm(w["rel_embeddings"], w["norm_weight"], w["norm_bias"]) if norm else w["rel_embeddings"]
+    project = lambda i: attention_truth.split_heads(p @ w[names[i]].T + w[names[2 + i]], 3)
+    c2p, p2c = attention_truth.by_query(q, project(1), index), attention_truth.by_key(k, project(0), index)
     chosen = {"c2p": c2p, "p2c": p2c}
     chosen = {n: t for n, t in chosen.items() if n in types}
     request = {"scheme": "deberta", "position_buckets": 4, "max_relative_positions": 8, "pos_att_type": types, "norm_rel_ebd": norm, "share_att_key": share}
     got = attention(server, {**request, "outputs": ["scores", *chosen]}, q=q, k=k, **w)
-    np.testing.assert_allclose(got["scores"], truth.attend(q, k, terms=sum(chosen.values()), scale=(4 * (1 + len(chosen))) ** -0.5)["scores"], atol=1e-12)
+    np.testing.assert_allclose(got["scores"], attention_truth.attend(q, k, terms=sum(chosen.values()), scale=(4 * (1 + len(chosen))) ** -0.5)["scores"], atol=1e-12)
     for name, term in chosen.items():
         np.testing.assert_allclose(got[name], term, atol=1e-12)
 
@@ -385,8 +385,8 @@ def test_transformer_xl_same_length(server):
     q, k, _ = qkv((1, 2, 4, 4), 2, 10)
     q_pos, k_pos = bottom_right(4, 10)
     case = transformer_xl(q, k, q_pos, k_pos)
-    visible = truth.seen(q_pos, k_pos, causal=True) & (np.arange(10)[None] > np.arange(4)[:, None] - (4 - (10 - 6)))
-    expected = truth.attend(q, k, visible=visible, **case.expected)
+    visible = attention_truth.seen(q_pos, k_pos, causal=True) & (np.arange(10)[None] > np.arange(4)[:, None] - (4 - (10 - 6)))
+    expected = attention_truth.attend(q, k, visible=visible, **case.expected)
     request = {"scheme": "transformer_xl", "causal": True, "same_length": True, "mem_len": 6}
     got = one(server, request, "scores", q=q, k=k, **case.tensors)
     assert np.array_equal(np.isneginf(got), np.isneginf(expected["scores"]))
@@ -408,7 +408,7 @@ def test_2048_positions_and_16_heads(server, make):
     case = make(few, k.astype(float), rows, list(range(2048))) if make else Case()
     if make is relative_key_query:
         case = relative_key(few, k.astype(float), rows, list(range(2048)), both=True)
-    expected = truth.attend(few, k, v, **case.expected)
+    expected = attention_truth.attend(few, k, v, **case.expected)
     name = NAMES.get(make, make.__name__) if make else "none"
     got = attention(server, {"scheme": name, **case.fields, "outputs": ["output", "row_entropy"]}, q=q, k=k, v=v, **case.tensors)
     assert np.abs(got["output"][:, :, rows] - expected["output"]).max() <= 1e-5

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-import reference.attention as truth
+import truth.attention as attention_truth
 from asking import refused
 from attention_asking import attention, one, qkv
 from tensors import rotate_files
@@ -42,7 +42,7 @@ def test_sinks(server, scheme, dtype, tolerance):
     probs = with_sinks(got["scores"].astype(float), SINKS)
     np.testing.assert_allclose(got["probs"], probs, rtol=0, atol=tolerance)
     np.testing.assert_allclose(got["output"], probs @ np.repeat(v.astype(float), 2, 1), rtol=0, atol=8 * tolerance)
-    np.testing.assert_allclose(got["row_entropy"], truth.entropy(probs), rtol=0, atol=8 * tolerance)
+    np.testing.assert_allclose(got["row_entropy"], attention_truth.entropy(probs), rtol=0, atol=8 * tolerance)
     assert np.array_equal(got["scores"], one(server, scheme, "scores", q=q, k=k))
 
 
@@ -50,7 +50,7 @@ def test_a_sink_that_takes_all_and_one_that_takes_nothing(server):
     q, k, _ = qkv((1, 2, 3, 4))
     probs = one(server, {**NONE, "sinks": [1e6, -1e6]}, "probs", q=q, k=k)
     assert (probs[:, 0] == 0).all()
-    np.testing.assert_allclose(probs[:, 1], truth.attend(q, k)["probs"][:, 1], atol=1e-15)
+    np.testing.assert_allclose(probs[:, 1], attention_truth.attend(q, k)["probs"][:, 1], atol=1e-15)
 
 
 def test_a_row_that_sees_nothing_is_zero(server):
@@ -113,10 +113,10 @@ def test_scores(server, rule, scheme):
         where = {"positions": AT}
     request = {**scheme, **where, "query_scale": RULES[rule]}
     plain = one(server, {**scheme, **where}, "scores", q=q, k=k)
-    bias = 0 if scheme != {"scheme": "alibi"} else plain - truth.attend(q, k)["scores"]
+    bias = 0 if scheme != {"scheme": "alibi"} else plain - attention_truth.attend(q, k)["scores"]
     np.testing.assert_allclose(one(server, request, "scores", q=q, k=k), (plain - bias) * of_rule(rule) + bias, rtol=0, atol=1e-9)
     got = one(server, request, "probs", q=q.astype("f4"), k=k.astype("f4"))
-    np.testing.assert_allclose(got, truth.softmax((plain - bias) * of_rule(rule) + bias), atol=2e-6)
+    np.testing.assert_allclose(got, attention_truth.softmax((plain - bias) * of_rule(rule) + bias), atol=2e-6)
 
 
 def test_the_config_states_it(server):

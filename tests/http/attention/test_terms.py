@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-import reference.attention as ra
+import truth.attention as ra
 from asking import inline, refused
 from attention_asking import attention, bottom_right, qkv
 from tensors import from_raw

@@ -24,7 +24,7 @@ import png_reader
 import safetensors_reader
 from conftest import ROOT, start_server
 from connection import at_once
-from reference import gguf_writer as gguf
+from truth import gguf_writer as gguf
 from test_gguf_head import LIES
 from token_files import LINES, READER, token_server
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import diagnosing
-import reference
-import reference.bias
-import reference.segments
+import truth
+import truth.bias
+import truth.segments
 import wrong_bias
 import wrong_ids
 import wrong_rotary
@@ -84,7 +84,7 @@ SECONDS = [{"type": "text", "len": 4}, {"type": "video", "grid": [4, 4, 6], "sec
     ({"position_style": "qwen2_5_vl", "tokens_per_second": 4}, "tokens_per_second_other")])
 @pytest.mark.parametrize("sent", ["position_ids", "q_out"])
 def test_qwens_temporal_rules(server, rules, code, sent):
-    ids, _ = reference.segments.positions(SECONDS, **rules)
+    ids, _ = truth.segments.positions(SECONDS, **rules)
     belief = {"scheme": "rope", "head_dim": 32, "segments": SECONDS, "position_style": "qwen2_5_vl", "layout": "half"}
     if sent == "position_ids":
         tensors = {"position_ids": inline(Tensor(ids.astype("i8"), "i64"))}
@@ -114,7 +114,7 @@ def test_alibi_slopes_of_a_count_that_is_no_power_of_two(server, heads):
 @pytest.mark.parametrize("sent", ["buckets", "bias"])
 def test_t5_bidirectional_buckets_in_a_decoder(server, sent):
     rel = np.arange(40)[None, :] - np.arange(40)[:, None]
-    index = np.vectorize(lambda d: reference.bias.t5_bucket(int(d), bidirectional=True))(rel)
+    index = np.vectorize(lambda d: truth.bias.t5_bucket(int(d), bidirectional=True))(rel)
     belief = {"scheme": "t5", "bidirectional": False, "causal": sent == "bias", "num_heads": 4}
     if sent == "buckets":
         tensors = {"buckets": Tensor(index, "i64")}
@@ -163,7 +163,7 @@ def test_half_precision_is_no_fault(server, dtype, layout):
     model = Rotary("q", dtype, np.arange(20.0)[None], {"len": 20}, 32, 32, layout=layout, q_shape=(2,))
     q = model.data(rng)
     cos, sin = (rounded(x, dtype) for x in model.tables())
-    first, second = reference.pairs(32, layout)
+    first, second = truth.pairs(32, layout)
     out = np.empty_like(q)
     out[..., first] = rounded(rounded(q[..., first] * cos, dtype) - rounded(q[..., second] * sin, dtype), dtype)
     out[..., second] = rounded(rounded(q[..., second] * cos, dtype) + rounded(q[..., first] * sin, dtype), dtype)

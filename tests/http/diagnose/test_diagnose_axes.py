@@ -3,7 +3,7 @@ NumPy's; candidates are posted to /rotate, which must give the tensor back."""
 import numpy as np
 import pytest
 
-import reference
+import truth
 from diagnosing import SEQUENCES, beliefs, codes_of, diagnose, finding
 from tensors import from_safetensors
 from wrong_tensors import Tensor, inline
@@ -26,7 +26,7 @@ def heads(batch=2, seed=1):
 def turned(q, positions, **ways):
     """positions [n], or [batch, n]."""
     at = np.broadcast_to(positions, (len(q), q.shape[2]))
-    return np.stack([reference.rotate(row, p, **{"layout": "half", **ways}) for row, p in zip(q, at)]).astype("f4")
+    return np.stack([truth.rotate(row, p, **{"layout": "half", **ways}) for row, p in zip(q, at)]).astype("f4")
 
 
 def asked(server, belief, q, out, memory):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-import reference
+import truth
 from diagnosing import codes_of
 from tensors import multipart, npy
 
@@ -34,7 +34,7 @@ def rotated(positions, seed=0):
     """q [B, 2, n, d] and q_out; positions [n] or [B, n]."""
     positions = np.atleast_2d(positions)
     q = np.random.default_rng(seed).standard_normal((len(positions), 2, positions.shape[-1], WIDTH)).astype("f4")
-    return {"q": q, "q_out": np.stack([reference.rotate(row, p, layout="half") for row, p in zip(q, positions)]).astype("f4")}
+    return {"q": q, "q_out": np.stack([truth.rotate(row, p, layout="half") for row, p in zip(q, positions)]).astype("f4")}
 
 
 # ---- Padding ------------------------------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_ids_refused(server, fields, words):
 def scores(q, k, positions, causal=True, mask=MASK, q_positions=None):
     maps = []
     for b in range(len(q)):
-        a, c = (reference.rotate(x[b], at[b], layout="half") for x, at in ((q, positions if q_positions is None else q_positions), (k, positions)))
+        a, c = (truth.rotate(x[b], at[b], layout="half") for x, at in ((q, positions if q_positions is None else q_positions), (k, positions)))
         s = a @ c.swapaxes(1, 2) / np.sqrt(WIDTH)
         away = (np.arange(N) > np.arange(N)[:, None]) & causal
         maps.append(np.where(away | (mask[b] == 0), -np.inf, s))

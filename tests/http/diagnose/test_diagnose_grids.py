@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-import reference.resample as resample
+import truth.resample as resample
 from diagnosing import codes_of, diagnose, named
 from tensors import from_safetensors, multipart, npy
 

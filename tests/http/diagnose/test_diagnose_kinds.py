@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-import reference
+import truth
 import safetensors_reader
 from diagnosing import codes_of, diagnose
 from tensors import multipart, npy
@@ -412,7 +412,7 @@ def drawn_heads(heads, n, seed):
 
 
 def turned(x, positions, base=1e4, layout="half"):
-    return reference.turned(x, np.outer(positions, ladder(32, base)), layout)
+    return truth.turned(x, np.outer(positions, ladder(32, base)), layout)
 
 
 AT = np.arange(12.0)

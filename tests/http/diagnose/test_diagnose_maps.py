@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-import reference
+import truth
 from diagnosing import codes_of, diagnose, finding
 from tensors import multipart, npy
 from test_errors import check_problem
@@ -35,7 +35,7 @@ def yarn_ladder(base=1e4, factor=4, length=2048):
 
 
 def turned(x, w, layout="half", magnitude=1.0):
-    return reference.turned(x, np.outer(np.arange(x.shape[-2]), w), layout, magnitude)
+    return truth.turned(x, np.outer(np.arange(x.shape[-2]), w), layout, magnitude)
 
 
 def scores(scale=SCALE, w=None, layout="half", magnitude=1.0, causal=True, cap=None, tiled=False, still="", bias=0.0):

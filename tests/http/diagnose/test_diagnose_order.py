@@ -3,7 +3,7 @@ computed by NumPy in float64 and rounded to float32, or with angles computed in 
 import numpy as np
 import pytest
 
-import reference
+import truth
 from asking import inline
 from diagnosing import diagnose, fetch
 
@@ -36,7 +36,7 @@ def rotated(angle, belief, **more):
     """Halves are pairs."""
     n, half = angle.shape
     x = np.random.default_rng(7).standard_normal((n, 2 * half)).astype("f4").astype(float)
-    y = reference.turned(x, angle)
+    y = truth.turned(x, angle)
     return {"scheme": "rope", "layout": "half", "q": inline(x.astype("f4"), "f32"), "q_out": inline(y.astype("f4"), "f32"), **belief, **more}
 
 

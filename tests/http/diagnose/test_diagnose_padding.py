@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-import reference
+import truth
 import safetensors_reader
 from diagnosing import diagnose
 from tensors import multipart, npy, rotate_files
@@ -30,7 +30,7 @@ def heads(seed=0):
 
 def turned(q, positions, base=10000.0, layout="half"):
     angle = positions[:, None, :, None] * base ** (-np.arange(0, WIDTH, 2) / WIDTH)
-    return reference.turned(q, angle, layout).astype("f4")
+    return truth.turned(q, angle, layout).astype("f4")
 
 
 def asked(server, q, out, mask, **fields):

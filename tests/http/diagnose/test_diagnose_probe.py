@@ -5,7 +5,7 @@ import urllib.parse
 import numpy as np
 import pytest
 
-import reference
+import truth
 from diagnosing import codes_of, diagnose, finding
 from test_errors import check_problem
 from wrong_tensors import rounded
@@ -175,7 +175,7 @@ def test_positions_that_no_run_has(server, turn, code):
 
 def turned(p, w, layout):
     d = 2 * len(w)
-    return reference.turned(1 + np.arange(d) / d, p * w, layout)
+    return truth.turned(1 + np.arange(d) / d, p * w, layout)
 
 
 @pytest.mark.parametrize("made, code", [("half", "as_believed"), ("interleaved", "layout_swapped")])

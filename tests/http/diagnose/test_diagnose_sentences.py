@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-import reference
+import truth
 from diagnosing import diagnose
 from tensors import multipart, npy
 from wrong_tensors import Tensor, inline, rounded
@@ -112,7 +112,7 @@ def test_the_factor_beside_another_base(server):
 def turned_halves(x, r):
     """Halves of the first r channels are pairs; the others pass by."""
     angle = np.outer(np.arange(x.shape[-2]), 1e4 ** (-np.arange(0, r, 2) / r))
-    return np.concatenate([reference.turned(x[..., :r], angle), x[..., r:]], -1)
+    return np.concatenate([truth.turned(x[..., :r], angle), x[..., r:]], -1)
 
 
 OWN = 0.1 * np.log(4) + 1  # of YaRN by 4

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-import reference
+import truth
 from asking import inline
 from conftest import start_server
 from diagnosing import diagnose
@@ -43,7 +43,7 @@ def places(s, rows):
 
 
 def turned(s, x, p):
-    return reference.turned(x, s["direction"] * np.outer(p, ladder(s)), s["layout"], s["factor"])
+    return truth.turned(x, s["direction"] * np.outer(p, ladder(s)), s["layout"], s["factor"])
 
 
 def queries(n):

@@ -8,7 +8,7 @@ import types
 import numpy as np
 import pytest
 
-import reference
+import truth
 
 R, BASE = 32, 1e4
 
@@ -260,7 +260,7 @@ def first_line(posenc, call, **request):
 
 
 def turned(x, positions, w, factor=1.0):
-    return reference.turned(x, np.asarray(positions)[..., None] * w, factor=factor)
+    return truth.turned(x, np.asarray(positions)[..., None] * w, factor=factor)
 
 
 def test_padding_on_the_left(client, posenc):

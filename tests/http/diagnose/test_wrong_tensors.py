@@ -87,10 +87,10 @@ def transforms(model):
 
 @pytest.mark.parametrize("width", [64, 128])
 def test_frequencies_are_those_of_the_papers(width):
-    """Against mpmath (tests/reference/scaling.py), for each rule."""
-    import reference.scaling
+    """Against mpmath (tests/truth/scaling.py), for each rule."""
+    import truth.scaling
     for scaling in [*wrong_scaling.PRESET_SCALINGS[width], {"type": "ntk", "factor": 4.0},
                     {"type": "dynamic", "factor": 2.0, "max_position_embeddings": 4096, "seq_len": 8192}]:
-        expected = [float(w) for w in reference.scaling.inv_freq(scaling, 500000.0, width, 100)]
+        expected = [float(w) for w in truth.scaling.inv_freq(scaling, 500000.0, width, 100)]
         np.testing.assert_allclose(wrong_scaling.stretched(scaling, 500000.0, width, 100).astype(float), expected, rtol=1e-15)
-        assert abs(wrong_scaling.factor_of(scaling) - float(reference.scaling.attention_factor(scaling, 100))) < 1e-15
+        assert abs(wrong_scaling.factor_of(scaling) - float(truth.scaling.attention_factor(scaling, 100))) < 1e-15

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-import reference
-import reference.bias
+import truth
+import truth.bias
 from wrong_tensors import Tensor, choose, rounded
 
 MAKES = ["direction_reversed", "negated", "transposed", "scaled", "mask_value", "slopes_other", "slopes_order", "bias_max_other",
@@ -82,7 +82,7 @@ class Bias:
 
 def official(heads, bias_max=8):
     """Slopes: powers of two; odd terms of the sequence twice as long are appended."""
-    return tuple(float(x) for x in reference.alibi_slopes(heads, bias_max))
+    return tuple(float(x) for x in truth.alibi_slopes(heads, bias_max))
 
 
 def alibi(m, _):
@@ -92,7 +92,7 @@ def alibi(m, _):
 
 
 def t5_index(m):
-    known = {d: reference.bias.t5_bucket(int(d), m.own.get("num_buckets", 32), m.own.get("max_distance", 128), m.own.get("bidirectional", True))
+    known = {d: truth.bias.t5_bucket(int(d), m.own.get("num_buckets", 32), m.own.get("max_distance", 128), m.own.get("bidirectional", True))
              for d in np.unique(m.relative())}
     return np.vectorize(known.get)(m.relative())
 

@@ -3,7 +3,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-import reference.segments
+import truth.segments
 from wrong_rotary import Rotary, of_positions
 from wrong_tensors import Tensor, choose
 
@@ -29,7 +29,7 @@ class Ids:
         return {}
 
     def values(self, data):
-        ids, _ = reference.segments.positions(self.segments, **self.rules)
+        ids, _ = truth.segments.positions(self.segments, **self.rules)
         ids = ids[[0, 2, 1]] if self.swapped else ids
         return {"position_ids": ids.astype(np.int64) if (ids == np.rint(ids)).all() else ids}
 
@@ -46,7 +46,7 @@ class Heads(Ids):
         return {**super().request(), "head_dim": 32, "layout": "half"}
 
     def rotary(self):
-        ids, _ = reference.segments.positions(self.segments, **self.rules)
+        ids, _ = truth.segments.positions(self.segments, **self.rules)
         return Rotary("q", self.dtype, ids[[0, 2, 1]] if self.swapped else ids, {}, 32, 32, layout="half", channels="mrope", section=(4, 6, 6))
 
     def data(self, rng):

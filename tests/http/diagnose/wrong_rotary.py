@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from reference.rotary import expand, members
+from truth.rotary import expand, members
 from wrong_scaling import factor_of, other_scalings, powers, random_scaling, stretched
 from wrong_tensors import LD, choose, float32_loss, largest, rounded
 

@@ -5,7 +5,7 @@ import urllib.parse
 import numpy as np
 import pytest
 
-import reference
+import truth
 from asking import refused
 from attention_asking import attention
 from tensors import encode, from_raw, rotate_files
@@ -78,9 +78,9 @@ def test_axes_of_a_batch(server):
 @pytest.mark.parametrize("dtype, tolerance", [("f64", 1e-14), ("f32", 1e-7), ("bf16", 4e-3)])
 def test_tables(server, dtype, tolerance):
     found = encode(server, **ROPE, attention_mask=MASK.tolist(), dtype=dtype)
-    for name, truth in zip(("cos", "sin"), tables(SKIPPED)):
+    for name, right in zip(("cos", "sin"), tables(SKIPPED)):
         assert found[name].shape == (2, 4, 4)
-        assert np.abs(np.asarray(found[name], "f8") - truth).max() <= tolerance
+        assert np.abs(np.asarray(found[name], "f8") - right).max() <= tolerance
 
 
 def test_one_row_has_the_axis_and_others_have_not(server):
@@ -138,8 +138,8 @@ def test_rotated(server, layout):
     found = rotate_files(server, {"scheme": "rope", "layout": "half", "tensor_layout": layout, "attention_mask": MASK.tolist()},
                          q=np.ascontiguousarray(q.transpose(order)), k=np.ascontiguousarray(k.transpose(order)))
     for name, x in (("q", q), ("k", k)):
-        truth = np.stack([reference.rotate(row, np.array(p), layout="half") for row, p in zip(x, SKIPPED)])
-        assert np.abs(found[name].transpose(np.argsort(order)) - truth).max() < 1e-6
+        right = np.stack([truth.rotate(row, np.array(p), layout="half") for row, p in zip(x, SKIPPED)])
+        assert np.abs(found[name].transpose(np.argsort(order)) - right).max() < 1e-6
 
 
 def test_fewer_queries_are_the_last(server):
@@ -147,8 +147,8 @@ def test_fewer_queries_are_the_last(server):
     q, k = rng.standard_normal((2, 2, 1, 8)).astype("f4"), rng.standard_normal((2, 2, 4, 8)).astype("f4")
     found = rotate_files(server, {"scheme": "rope", "layout": "half", "attention_mask": MASK.tolist()}, q=q, k=k)
     for b, positions in enumerate(SKIPPED):
-        assert np.abs(found["q"][b] - reference.rotate(q[b], np.array(positions[3:]), layout="half")).max() < 1e-6
-        assert np.abs(found["k"][b] - reference.rotate(k[b], np.array(positions), layout="half")).max() < 1e-6
+        assert np.abs(found["q"][b] - truth.rotate(q[b], np.array(positions[3:]), layout="half")).max() < 1e-6
+        assert np.abs(found["k"][b] - truth.rotate(k[b], np.array(positions), layout="half")).max() < 1e-6
 
 
 def test_rotated_axes_of_a_batch(server):
@@ -165,11 +165,11 @@ def test_packed_and_sharded(server):
     q = np.random.default_rng(0).standard_normal((6, 2, 8)).astype("f4")
     fields = {"scheme": "rope", "layout": "half", "tensor_layout": "nhd"}
     found = rotate_files(server, {**fields, "cu_seqlens": [0, 4, 6]}, q=q)["q"]
-    truth = reference.rotate(q.transpose(1, 0, 2), np.array([0, 1, 2, 3, 0, 1]), layout="half").transpose(1, 0, 2)
-    assert np.abs(found - truth).max() < 1e-6
+    right = truth.rotate(q.transpose(1, 0, 2), np.array([0, 1, 2, 3, 0, 1]), layout="half").transpose(1, 0, 2)
+    assert np.abs(found - right).max() < 1e-6
     found = rotate_files(server, {**fields, "shard": {"rank": 1, "of": 4}}, q=q)["q"]
-    truth = reference.rotate(q.transpose(1, 0, 2), np.array([3, 4, 5, 18, 19, 20]), layout="half").transpose(1, 0, 2)
-    assert np.abs(found - truth).max() < 1e-6
+    right = truth.rotate(q.transpose(1, 0, 2), np.array([3, 4, 5, 18, 19, 20]), layout="half").transpose(1, 0, 2)
+    assert np.abs(found - right).max() < 1e-6
 
 
 # ---- /attention -------------------------------------------------------------------------------------------------------------------
@@ -194,14 +194,14 @@ def test_maps_of_rope(server, q_len, masks, rule):
                                "outputs": ["scores", "probs"]}, q=q, k=k)
     away = hidden(MASK, q_len, masks.get("causal", False), masks.get("window"))
     for b in range(2):
-        turned = reference.rotate(q[b], positions[b, 4 - q_len:], layout="half"), reference.rotate(k[b], positions[b], layout="half")
+        turned = truth.rotate(q[b], positions[b, 4 - q_len:], layout="half"), truth.rotate(k[b], positions[b], layout="half")
         scores = turned[0] @ np.repeat(turned[1], 2, 0).swapaxes(1, 2) / np.sqrt(8)
         scores = np.where(away[b], -np.inf, scores)
         np.testing.assert_allclose(found["scores"][b], scores, atol=1e-12)
         top = np.where(np.isfinite(scores).any(-1, keepdims=True), scores.max(-1, keepdims=True), 0)
         e = np.exp(scores - top)
-        truth = np.divide(e, e.sum(-1, keepdims=True), out=np.zeros_like(e), where=e.sum(-1, keepdims=True) > 0)
-        np.testing.assert_allclose(found["probs"][b], truth, atol=1e-12)
+        right = np.divide(e, e.sum(-1, keepdims=True), out=np.zeros_like(e), where=e.sum(-1, keepdims=True) > 0)
+        np.testing.assert_allclose(found["probs"][b], right, atol=1e-12)
 
 
 def test_one_mask_for_all_and_empty_rows(server):

@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-import reference
-import reference.absolute as absolute
+import truth
+import truth.absolute as absolute
 from asking import check_again, given, inline, refused
 from tensors import encode, encode_one, from_npy, multipart, npy
 
@@ -20,7 +20,7 @@ def normal(*shape, seed=0):
 def near(got, expected, dtype="f64", err_msg=""):
     """A few units in the last place of the largest value, or the reference's own error."""
     assert got.shape == expected.shape
-    atol = max(4 * 2.0 ** -reference.FORMATS[dtype][0] * np.abs(expected).max(), 1e-13)
+    atol = max(4 * 2.0 ** -truth.FORMATS[dtype][0] * np.abs(expected).max(), 1e-13)
     np.testing.assert_allclose(got.astype(float), expected, rtol=0, atol=atol, err_msg=err_msg)
 
 
@@ -32,7 +32,7 @@ def test_added_by_default(server):
     x = normal(5, 8)
     tensors = encode(server, scheme="sinusoidal", x=inline(x))
     assert list(tensors) == ["combined"] and tensors["combined"].dtype == np.float64
-    near(tensors["combined"], x + reference.sinusoidal(range(5), 8))
+    near(tensors["combined"], x + truth.sinusoidal(range(5), 8))
     config = server.ask(scheme="sinusoidal", x=inline(x), data=False).json()["config"]
     assert {"dim": 8, "combine": "add", "x_scale": 1.0, "pe_scale": 1.0}.items() <= config.items()
 
@@ -46,7 +46,7 @@ def test_plain_lists_are_f32(server):
 def test_each_rule(server, how):
     x = normal(2, 3, 5, 8, seed=1)
     combined = encode_one(server, scheme="sinusoidal", combine=how, x=inline(x), offset=3)
-    near(combined, absolute.combine(x, reference.sinusoidal(range(3, 8), 8), how))
+    near(combined, absolute.combine(x, truth.sinusoidal(range(3, 8), 8), how))
 
 
 def test_each_rule_by_hand(server):
@@ -69,14 +69,14 @@ def test_the_transformer_s_scale(server):
     """x sqrt(d) + pe"""
     x = normal(7, 12, seed=2)
     combined = encode_one(server, scheme="sinusoidal", x_scale="sqrt_dim", x=inline(x))
-    near(combined, x * np.sqrt(12) + reference.sinusoidal(range(7), 12))
+    near(combined, x * np.sqrt(12) + truth.sinusoidal(range(7), 12))
     scaled = encode_one(server, scheme="sinusoidal", x_scale=0.5, pe_scale="sqrt_dim", x=inline(x))
-    near(scaled, 0.5 * x + np.sqrt(12) * reference.sinusoidal(range(7), 12))
+    near(scaled, 0.5 * x + np.sqrt(12) * truth.sinusoidal(range(7), 12))
 
 
 @pytest.mark.parametrize("how", ["add", "multiply", "concat"])
 def test_both_scales(server, how):
-    x, pe = normal(3, 4, 6, seed=3), reference.sinusoidal(range(4), 6)
+    x, pe = normal(3, 4, 6, seed=3), truth.sinusoidal(range(4), 6)
     combined = encode_one(server, scheme="sinusoidal", combine=how, x_scale=-1.5, pe_scale=0.25, x=inline(x))
     near(combined, absolute.combine(x, pe, how, -1.5, 0.25))
 
@@ -94,8 +94,8 @@ def test_encoding_on_request(server):
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
 def test_dtypes(server, dtype):
     """The answer has the dtype of x, or another one on request."""
-    x = np.vectorize(lambda v: reference.nearest(v, dtype))(normal(6, 10, seed=5))
-    expected = x + reference.sinusoidal(range(6), 10)
+    x = np.vectorize(lambda v: truth.nearest(v, dtype))(normal(6, 10, seed=5))
+    expected = x + truth.sinusoidal(range(6), 10)
     answer = server.ask(scheme="sinusoidal", x=inline(x, dtype)).json()["tensors"]["combined"]
     assert answer["dtype"] == dtype
     near(np.array(answer["data"], float), expected, dtype)
@@ -147,7 +147,7 @@ def test_random(server, seed):
     positions = rng.choice([None, [rng.uniform(-50, 50) for _ in range(n)]])
     parameters = given(layout=rng.choice([None, "half"]))
     request = given(scheme="sinusoidal", combine=how, positions=positions, x=inline(x), **parameters, **scales)
-    pe = reference.sinusoidal(range(n) if positions is None else positions, dim, **parameters)
+    pe = truth.sinusoidal(range(n) if positions is None else positions, dim, **parameters)
     combined = encode_one(server, **request)
     near(combined, absolute.combine(x, pe, how, **scales), err_msg=str(request))
     check_again(server, request, ["positions", "x"], {"combined": combined})

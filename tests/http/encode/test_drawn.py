@@ -1,4 +1,4 @@
-"""Tensors drawn from a seed in place of their numbers: {"shape":[1,64],"seed":7,"std":1}. The truth is the generator of tests/reference/absolute.py."""
+"""Tensors drawn from a seed in place of their numbers: {"shape":[1,64],"seed":7,"std":1}. The truth is the generator of tests/truth/absolute.py."""
 import json
 import urllib.parse
 
@@ -8,7 +8,7 @@ import pytest
 
 from asking import inline, refused
 from conftest import start_server
-from reference.absolute import seeded
+from truth.absolute import seeded
 from tensors import from_raw
 
 

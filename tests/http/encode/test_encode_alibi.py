@@ -4,7 +4,7 @@ import re
 import numpy as np
 import pytest
 
-import reference
+import truth
 from tensors import encode, encode_one
 
 FORMS = ["symmetric", "relative", "asymmetric", "key", "key_end", "key_mask"]
@@ -19,7 +19,7 @@ def slopes_of(server, num_heads, **fields):
 
 
 def check(got, form, slopes, q, k, tolerance=1e-6, **rest):
-    expected = np.stack([reference.alibi(form, float(m), q, k, **rest) for m in slopes])
+    expected = np.stack([truth.alibi(form, float(m), q, k, **rest) for m in slopes])
     assert got.shape == expected.shape
     assert np.array_equal(np.isneginf(got), np.isneginf(expected))
     seen = np.isfinite(expected)
@@ -42,7 +42,7 @@ def test_published_slopes(server, num_heads, expected):
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_slopes_are_the_nearest(server, num_heads, bias_max, dtype):
     got = slopes_of(server, num_heads, bias_max=bias_max, dtype=dtype)
-    assert got.tolist() == [reference.nearest(m, dtype) for m in reference.alibi_slopes(num_heads, bias_max)]
+    assert got.tolist() == [truth.nearest(m, dtype) for m in truth.alibi_slopes(num_heads, bias_max)]
 
 
 def test_slopes_given(server):
@@ -60,20 +60,20 @@ def test_slopes_given(server):
                                   {"window": 4, "window_right": 1}, {"window_right": 0}])
 def test_every_form_with_every_mask(server, form, mask):
     got = bias_of(server, form=form, num_heads=6, len=9, **mask)
-    check(got, form, reference.alibi_slopes(6), range(9), range(9), **mask)
+    check(got, form, truth.alibi_slopes(6), range(9), range(9), **mask)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_padded_keys(server, form):
     key_mask = [0, 0, 1, 1, 0, 1, 1]
     got = bias_of(server, form=form, num_heads=2, len=7, key_mask=key_mask)
-    check(got, form, reference.alibi_slopes(2), range(7), range(7), key_mask=key_mask)
+    check(got, form, truth.alibi_slopes(2), range(7), range(7), key_mask=key_mask)
 
 
 def test_two_sides(server):
     got = bias_of(server, form="asymmetric", num_heads=2, len=5, slopes_left=[1, 2], slopes_right=[0, 0.25])
     for h, (left, right) in enumerate([(1, 0), (2, 0.25)]):
-        expected = reference.alibi("asymmetric", left, range(5), range(5), slope_right=right)
+        expected = truth.alibi("asymmetric", left, range(5), range(5), slope_right=right)
         np.testing.assert_array_equal(got[h], expected)
 
 
@@ -90,7 +90,7 @@ def test_two_sides(server):
 def test_queries_and_keys_apart(server, form, fields, q, k):
     for causal in (False, True):
         got = bias_of(server, form=form, num_heads=4, causal=causal, **fields)
-        check(got, form, reference.alibi_slopes(4), q, k, causal=causal)
+        check(got, form, truth.alibi_slopes(4), q, k, causal=causal)
 
 
 def test_zero_is_never_negative(server):
@@ -105,7 +105,7 @@ def test_zero_is_never_negative(server):
 def test_the_default_answer(server):
     t = encode(server, scheme="alibi", len=6)
     assert list(t) == ["bias"] and t["bias"].shape == (8, 6, 6)
-    check(t["bias"], "symmetric", reference.alibi_slopes(8), range(6), range(6))
+    check(t["bias"], "symmetric", truth.alibi_slopes(8), range(6), range(6))
 
 
 # ---- Exactness ---------------------------------------------------------------------------------------------------------
@@ -116,27 +116,27 @@ def test_the_default_answer(server):
 def test_every_value_is_the_nearest(server, dtype, num_heads):
     distances = [0, 1, 3, 17, 1023, 4097, 65535]
     got = bias_of(server, num_heads=num_heads, q_positions=[0], k_positions=distances, dtype=dtype)
-    for h, m in enumerate(reference.alibi_slopes(num_heads)):
+    for h, m in enumerate(truth.alibi_slopes(num_heads)):
         for j, d in enumerate(distances):
-            assert float(got[h, 0, j]) == reference.nearest(-m * d, dtype), (h, d)
+            assert float(got[h, 0, j]) == truth.nearest(-m * d, dtype), (h, d)
 
 
 def test_far_apart(server):
     far = [2 ** 40, -2 ** 40, 2 ** 40 - 1, 0.1]
     got = bias_of(server, num_heads=12, q_positions=[0.3], k_positions=far)
-    for h, m in enumerate(reference.alibi_slopes(12)):
+    for h, m in enumerate(truth.alibi_slopes(12)):
         for j, p in enumerate(far):
-            distance = abs(reference.mpf(p) - reference.mpf(0.3))
-            assert float(got[h, 0, j]) == reference.nearest(-m * distance, "f32"), (h, p)
+            distance = abs(truth.mpf(p) - truth.mpf(0.3))
+            assert float(got[h, 0, j]) == truth.nearest(-m * distance, "f32"), (h, p)
 
 
 def test_a_wide_map_is_exact(server):
     """The fast path against the exact product, over a map wider than any tile."""
     n = 3000
     got = bias_of(server, num_heads=12, q_len=2, k_len=n)
-    for h, m in enumerate(reference.alibi_slopes(12)):
+    for h, m in enumerate(truth.alibi_slopes(12)):
         if h in (0, 8, 11):
-            row = [reference.nearest(-m * (n - 1 - j), "f32") for j in range(0, n, 7)]
+            row = [truth.nearest(-m * (n - 1 - j), "f32") for j in range(0, n, 7)]
             assert got[h, 1, ::7].tolist() == row
         assert np.array_equal(got[h, 0, :-1], got[h, 1, 1:])
 

@@ -6,9 +6,9 @@ import random
 import numpy as np
 import pytest
 
-import reference
-import reference.absolute as absolute
-import reference.bias as bias
+import truth
+import truth.absolute as absolute
+import truth.bias as bias
 from asking import check_again, given, inline, refused
 from conftest import SANITIZED, Stopwatch, start_server
 from tensors import encode, encode_one
@@ -212,9 +212,9 @@ def test_kerple_is_the_nearest(server, kind, r1, r2, dtype):
         for j, b in enumerate(k):
             exact = bias.kerple_exact(kind, r1, r2, bias.distance(a, b))
             if dtype == "f64":
-                assert abs(float(got[0, i, j]) - exact) <= reference.ulp(float(exact)), (a, b)
+                assert abs(float(got[0, i, j]) - exact) <= truth.ulp(float(exact)), (a, b)
             else:
-                assert float(got[0, i, j]) == reference.nearest(exact, dtype), (a, b)
+                assert float(got[0, i, j]) == truth.nearest(exact, dtype), (a, b)
 
 
 def test_kerple_defaults_and_refusals(server):
@@ -236,7 +236,7 @@ def test_kerple_in_float32(server):
                      arith="float32")
     f = np.float32
     for n in range(500):
-        logarithm = f(reference.nearest(reference.mpmath.log(reference.mpf(float(f(1) + f(0.3) * f(n)))), "f32"))
+        logarithm = f(truth.nearest(truth.mpmath.log(truth.mpf(float(f(1) + f(0.3) * f(n)))), "f32"))
         assert got[0, 0, n] == -f(0.7) * logarithm
 
 
@@ -280,9 +280,9 @@ def test_sandwich_is_the_nearest(server, dtype):
             for h in range(3):
                 exact = total * 3 / (8 * (h + 1))
                 if dtype == "f64":
-                    assert abs(float(got[h, i, j]) - exact) <= reference.ulp(float(exact)), (a, b)
+                    assert abs(float(got[h, i, j]) - exact) <= truth.ulp(float(exact)), (a, b)
                 else:
-                    assert float(got[h, i, j]) == reference.nearest(exact, dtype), (a, b)
+                    assert float(got[h, i, j]) == truth.nearest(exact, dtype), (a, b)
 
 
 def test_sandwich_cancels(server):
@@ -293,7 +293,7 @@ def test_sandwich_cancels(server):
         got = encode_one(server, scheme="sandwich", num_heads=1, bar_dim=4, q_positions=[0], k_positions=k, dtype=dtype)
         for j, p in enumerate(k):
             exact = bias.sandwich_exact(0, 1, bias.distance(0, p), 4)
-            assert abs(float(got[0, 0, j]) - exact) <= (reference.ulp(float(exact), dtype) * (1 if dtype == "f64" else 0.5)), p
+            assert abs(float(got[0, 0, j]) - exact) <= (truth.ulp(float(exact), dtype) * (1 if dtype == "f64" else 0.5)), p
 
 
 def test_sandwich_values_and_refusals(server):

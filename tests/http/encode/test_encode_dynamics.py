@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-import reference.dynamics as dynamics
+import truth.dynamics as dynamics
 from asking import check_again, given, inline, refused
 from tensors import encode_one, near
 

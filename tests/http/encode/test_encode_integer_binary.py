@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given as when, settings
 from hypothesis import strategies as st
 
-import reference
-import reference.absolute as absolute
+import truth
+import truth.absolute as absolute
 from asking import check_again, given, refused
 from tensors import encode_one
 
@@ -40,7 +40,7 @@ def test_the_length_is_the_request_s(server):
     """N counts the rows, wherever they stand."""
     assert integer(server, len=4, offset=8, dim=1, normalize="length").ravel().tolist() == [2, 2.25, 2.5, 2.75]
     assert integer(server, positions=[9, -3, 0.5], dim=1, normalize="length").ravel().tolist() == \
-        [3, -1, reference.nearest(absolute.mpf(0.5) / 3, "f32")]
+        [3, -1, truth.nearest(absolute.mpf(0.5) / 3, "f32")]
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16"])
@@ -51,13 +51,13 @@ def test_integer_is_rounded_once(server, dtype, normalize):
         table = integer(server, positions=positions, dim=2, dtype=dtype, normalize=normalize, pe_scale=pe_scale)
         expected = absolute.integer(positions, normalize, pe_scale)
         for i in range(len(positions)):
-            assert table[i].tolist() == [reference.nearest(expected[i], dtype)] * 2, (positions[i], pe_scale)
+            assert table[i].tolist() == [truth.nearest(expected[i], dtype)] * 2, (positions[i], pe_scale)
 
 
 def test_far_integers_are_exact(server):
     far = [2 ** 40, -2 ** 40, 2 ** 40 - 1, 2 ** 39 + 2 ** 15 + 1]
     assert integer(server, positions=far, dim=1, dtype="f64").ravel().tolist() == far
-    assert integer(server, positions=far, dim=1).ravel().tolist() == [reference.nearest(p, "f32") for p in far]
+    assert integer(server, positions=far, dim=1).ravel().tolist() == [truth.nearest(p, "f32") for p in far]
 
 
 def test_seed_000_s_counter_example(server):
@@ -149,7 +149,7 @@ def test_random_binary(server, seed):
     request = dict(scheme="binary", dim=dim, positions=positions, dtype=dtype, **parameters)
     table = encode_one(server, **request)
     expected = absolute.binary(positions, dim, **parameters)
-    assert np.array_equal(table, np.vectorize(lambda v: reference.nearest(v, dtype))(expected)), request
+    assert np.array_equal(table, np.vectorize(lambda v: truth.nearest(v, dtype))(expected)), request
     check_again(server, request, ["positions", "dtype"], {"encoding": table})
 
 

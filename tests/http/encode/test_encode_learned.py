@@ -4,9 +4,9 @@ import random
 import numpy as np
 import pytest
 
-import reference.resample as resample
+import truth.resample as resample
 from asking import check_again, inline, refused
-from reference.absolute import seeded
+from truth.absolute import seeded
 from tensors import encode, encode_one, from_safetensors, multipart, npy
 
 

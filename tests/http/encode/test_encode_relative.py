@@ -3,8 +3,8 @@ refusals."""
 import numpy as np
 import pytest
 
-import reference
-import reference.attention as truth
+import truth
+import truth.attention as attention_truth
 from asking import check_again, refused
 from tensors import encode, encode_one
 
@@ -18,7 +18,7 @@ SEQUENCES = [(dict(len=9), range(9), range(9)), (dict(q_len=3, k_len=7), range(4
 @pytest.mark.parametrize("direction", ["key_minus_query", "query_minus_key"])
 def test_shaw(server, sequence, q, k, fields, rows, direction):
     got = encode_one(server, scheme="shaw", **sequence, **fields, direction=direction)
-    assert got.dtype == np.int32 and np.array_equal(got, truth.shaw_index(list(q), list(k), *rows, direction))
+    assert got.dtype == np.int32 and np.array_equal(got, attention_truth.shaw_index(list(q), list(k), *rows, direction))
 
 
 def test_shaw_of_hugging_face(server):
@@ -32,7 +32,7 @@ def test_shaw_of_hugging_face(server):
 @pytest.mark.parametrize("fields", [{}, {"max_relative_positions": 4}, {"position_buckets": 4, "max_relative_positions": 8},
                                     {"position_buckets": 6, "max_relative_positions": 12, "clamp_first": True}], ids=str)
 def test_deberta(server, sequence, q, k, fields):
-    assert np.array_equal(encode_one(server, scheme="deberta", **sequence, **fields), truth.deberta_index(list(q), list(k), **fields))
+    assert np.array_equal(encode_one(server, scheme="deberta", **sequence, **fields), attention_truth.deberta_index(list(q), list(k), **fields))
 
 
 @pytest.mark.parametrize("buckets,most", [(256, 512), (32, 128), (5, 9), (3, 40), (2, 9), (9, 12),
@@ -42,7 +42,7 @@ def test_every_distance_of_deberta(server, buckets, most, clamp_first):
     places = list(range(-most - 300, most + 300))
     fields = dict(position_buckets=buckets, max_relative_positions=most, clamp_first=clamp_first)
     got = encode_one(server, scheme="deberta", q_positions=places, k_positions=[0], **fields)
-    assert np.array_equal(got, truth.deberta_index(places, [0], **fields))
+    assert np.array_equal(got, attention_truth.deberta_index(places, [0], **fields))
 
 
 def test_published_buckets_of_deberta(server):
@@ -69,7 +69,7 @@ def test_encodings_of_distances(server, scheme, causal, sequence, q, k):
     distances = list(DISTANCES[scheme](q, k, causal))
     assert answer["distances"].dtype == np.int32 and answer["distances"].tolist() == distances
     assert answer["encoding"].shape == (len(distances), 16)
-    np.testing.assert_allclose(answer["encoding"], truth.sinusoid(distances, 16, scheme != "conformer"), atol=1e-7)
+    np.testing.assert_allclose(answer["encoding"], attention_truth.sinusoid(distances, 16, scheme != "conformer"), atol=1e-7)
 
 
 @pytest.mark.parametrize("scheme,expected", [("transformer_xl", range(5, -1, -1)), ("xlnet", range(6, -4, -1)), ("conformer", range(5, -4, -1))])
@@ -95,14 +95,14 @@ def test_encodings_are_correctly_rounded(server, scheme):
         table = encode(server, scheme=scheme, d_model=12, len=50, dtype=dtype, outputs=["encoding"])["encoding"]
         expected = encode_one(server, scheme="sinusoidal", dim=12, layout=layout, positions=got["distances"].tolist(), dtype=dtype)
         assert table.tobytes() == expected.tobytes()
-    exact = reference.sinusoidal([int(d) for d in got["distances"][:4]], 12, layout=layout)
-    assert np.array_equal(got["encoding"][:4], np.array([[reference.nearest(x, "f32") for x in row] for row in exact], "f4"))
+    exact = truth.sinusoidal([int(d) for d in got["distances"][:4]], 12, layout=layout)
+    assert np.array_equal(got["encoding"][:4], np.array([[truth.nearest(x, "f32") for x in row] for row in exact], "f4"))
 
 
 @pytest.mark.parametrize("scheme,clamp_len,low,high", [("transformer_xl", 3, -99, 3), ("xlnet", 3, -3, 3), ("conformer", 2, -2, 2), ("xlnet", -1, -99, 99), ("xlnet", 0, -99, 99)])
 def test_clamped_distances(server, scheme, clamp_len, low, high):
     answer = encode(server, scheme=scheme, d_model=8, len=9, clamp_len=clamp_len)
-    expected = truth.sinusoid(np.clip(answer["distances"], low, high), 8, scheme != "conformer")
+    expected = attention_truth.sinusoid(np.clip(answer["distances"], low, high), 8, scheme != "conformer")
     np.testing.assert_allclose(answer["encoding"], expected, atol=1e-7)
     assert len(set(answer["distances"].tolist())) == len(answer["distances"])
 

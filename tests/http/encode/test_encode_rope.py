@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
-import reference
+import truth
 from tensors import encode, encode_one, from_json
 
 
@@ -53,7 +53,7 @@ def test_reference_frequencies(server):
     assert w.dtype == "f8" and w.shape == (64,)
     near(w[[1, 31, 63]], np.array([0.86596432336, 0.0115478198469, 0.000115478198469]), 1e-12)
     for c in range(64):
-        assert abs(w[c] - float(reference.rope_frequency(c, 128))) <= reference.ulp(w[c])
+        assert abs(w[c] - float(truth.rope_frequency(c, 128))) <= truth.ulp(w[c])
 
 
 # ---- Forms, layouts ----------------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def test_every_form_holds_the_same_values(server, layout, direction, rotary_dim)
     near(cos, np.cos(angles(range(-3, 6), rotary_dim, direction=direction)))
     near(sin, np.sin(angles(range(-3, 6), rotary_dim, direction=direction)))
 
-    first, second = reference.pairs(rotary_dim, layout)
+    first, second = truth.pairs(rotary_dim, layout)
     expanded = encode(server, form="expanded", **fields)
     for name, pairs in (("cos", cos), ("sin", sin)):
         assert expanded[name].shape == (9, rotary_dim)
@@ -158,9 +158,9 @@ def test_every_value_is_the_nearest(server, dtype, base, rotary_dim):
     t = encode(server, scheme="rope", head_dim=rotary_dim, base=base, positions=positions, dtype=dtype)
     for i, p in enumerate(positions):
         for c in range(0, rotary_dim // 2, 1 if rotary_dim < 32 else 5):
-            angle = reference.rope_angle(p, c, rotary_dim, base)
+            angle = truth.rope_angle(p, c, rotary_dim, base)
             for name, function in (("cos", mpmath.cos), ("sin", mpmath.sin)):
-                expected = reference.nearest(function(angle), dtype)
+                expected = truth.nearest(function(angle), dtype)
                 assert float(t[name][i, c]) == expected, (name, p, c, t[name][i, c], expected)
 
 
@@ -169,8 +169,8 @@ def test_attention_factor_is_rounded_once(server):
     t = encode(server, scheme="rope", head_dim=32, positions=positions, attention_factor=factor)
     for i, p in enumerate(positions):
         for c in range(16):
-            exact = mpf(factor) * mpmath.sin(reference.rope_angle(p, c, 32))
-            assert float(t["sin"][i, c]) == reference.nearest(exact, "f32")
+            exact = mpf(factor) * mpmath.sin(truth.rope_angle(p, c, 32))
+            assert float(t["sin"][i, c]) == truth.nearest(exact, "f32")
 
 
 def test_f64_within_an_ulp(server):
@@ -178,10 +178,10 @@ def test_f64_within_an_ulp(server):
     t = encode(server, scheme="rope", head_dim=32, positions=positions, dtype="f64")
     for i, p in enumerate(positions):
         for c in range(16):
-            angle = reference.rope_angle(p, c, 32)
+            angle = truth.rope_angle(p, c, 32)
             for name, function in (("cos", mpmath.cos), ("sin", mpmath.sin)):
                 got = float(t[name][i, c])
-                assert abs(mpf(got) - function(angle)) <= reference.ulp(got), (name, p, c)
+                assert abs(mpf(got) - function(angle)) <= truth.ulp(got), (name, p, c)
 
 
 def test_f64_far_out(server):
@@ -189,7 +189,7 @@ def test_f64_far_out(server):
     t = encode(server, scheme="rope", head_dim=16, positions=positions, dtype="f64")
     for i, p in enumerate(positions):
         for c in range(8):
-            assert abs(mpf(float(t["cos"][i, c])) - mpmath.cos(reference.rope_angle(p, c, 16))) <= 1e-16 + 2.0 ** -53
+            assert abs(mpf(float(t["cos"][i, c])) - mpmath.cos(truth.rope_angle(p, c, 16))) <= 1e-16 + 2.0 ** -53
 
 
 def test_zero_is_positive(server):
@@ -219,7 +219,7 @@ def test_dtypes_are_one_rounding_apart(server):
     f64 = encode(server, scheme="rope", len=2000, dtype="f64")
     for dtype in ("f32", "f16", "bf16"):
         t = encode(server, scheme="rope", len=2000, dtype=dtype)
-        bits = reference.FORMATS[dtype][0]
+        bits = truth.FORMATS[dtype][0]
         for name in t:
             error = np.abs(t[name].astype(float) - f64[name])
             assert np.all(error <= np.maximum(np.abs(f64[name]), 2.0 ** -14) * 2.0 ** -bits * 1.0000001), (dtype, name)

@@ -4,20 +4,20 @@ import itertools
 import numpy as np
 import pytest
 
-import reference
+import truth
 from tensors import encode_one
 
 
 def nearest_everywhere(table, positions, columns, dtype="f32"):
     for i, p in enumerate(positions):
         for j, column in enumerate(columns):
-            expected = reference.nearest(reference.wave(column, p), dtype)
+            expected = truth.nearest(truth.wave(column, p), dtype)
             assert float(table[i, j]) == expected, (p, j, float(table[i, j]), expected)
 
 
 def test_a_million_positions_out_is_correctly_rounded(server):
     table = encode_one(server, scheme="sinusoidal", dim=512, positions=[1048576])
-    nearest_everywhere(table, [1048576], reference.sinusoidal_columns(512))
+    nearest_everywhere(table, [1048576], truth.sinusoidal_columns(512))
 
 
 def test_reference_values(server):
@@ -44,7 +44,7 @@ def test_every_combination(server, dim):
     positions = [0, 1, 2, -5, 0.75, 1000]
     for parameters in PARAMETERS:
         table = encode_one(server, scheme="sinusoidal", dim=dim, positions=positions, dtype="f64", **parameters)
-        expected = reference.sinusoidal(positions, dim, **parameters)
+        expected = truth.sinusoidal(positions, dim, **parameters)
         np.testing.assert_allclose(table, expected, rtol=0, atol=1e-12, err_msg=str((dim, parameters)))
 
 
@@ -53,7 +53,7 @@ def test_the_smallest_widths(server, dim):
     for odd in ("paper", "pad", "truncate"):
         for layout in ("interleaved", "half"):
             table = encode_one(server, scheme="sinusoidal", dim=dim, len=4, odd=odd, layout=layout)
-            expected = reference.sinusoidal(range(4), dim, odd=odd, layout=layout)
+            expected = truth.sinusoidal(range(4), dim, odd=odd, layout=layout)
             assert table.shape == (4, dim)
             np.testing.assert_allclose(table, expected, rtol=0, atol=1e-7)
 
@@ -70,13 +70,13 @@ def test_one_frequency_with_a_shift(server):
 def test_every_parameter_is_exact(server, parameters, dtype):
     positions = [0, 3, -17, 4097, 2 ** 31 + 7, 0.1]
     table = encode_one(server, scheme="sinusoidal", dim=24, positions=positions, dtype=dtype, **parameters)
-    nearest_everywhere(table, positions, reference.sinusoidal_columns(24, **parameters), dtype)
+    nearest_everywhere(table, positions, truth.sinusoidal_columns(24, **parameters), dtype)
 
 
 def test_far_positions_are_exact(server):
     positions = [2 ** 40, -2 ** 40, 2 ** 39 + 12345, 1099511627775]
     table = encode_one(server, scheme="sinusoidal", dim=64, positions=positions)
-    nearest_everywhere(table, positions, reference.sinusoidal_columns(64))
+    nearest_everywhere(table, positions, truth.sinusoidal_columns(64))
 
 
 def test_a_long_run_is_exact(server):
@@ -84,8 +84,8 @@ def test_a_long_run_is_exact(server):
     start, n = 123456789, 100_000
     table = encode_one(server, scheme="sinusoidal", dim=16, offset=start, len=n)
     rows = [0, 1, 15, 16, 17, 31, 32, 33, 1000, 54321, n - 2, n - 1]
-    nearest_everywhere(table[rows], [start + r for r in rows], reference.sinusoidal_columns(16))
-    expected = reference.sinusoidal(np.arange(start, start + n), 16)
+    nearest_everywhere(table[rows], [start + r for r in rows], truth.sinusoidal_columns(16))
+    expected = truth.sinusoidal(np.arange(start, start + n), 16)
     np.testing.assert_allclose(table, expected, rtol=0, atol=5e-7)  # float64 angles are off by 1e-7 out there
 
 

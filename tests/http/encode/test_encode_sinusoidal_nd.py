@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given as when, settings
 from hypothesis import strategies as st
 
-import reference.absolute as absolute
+import truth.absolute as absolute
 from asking import check_again, given, refused
 from tensors import encode_one, near, nearest_everywhere
 

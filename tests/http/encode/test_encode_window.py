@@ -4,10 +4,10 @@ import random
 import numpy as np
 import pytest
 
-import reference
-import reference.window as window
+import truth
+import truth.window as window
 from asking import check_again, given, inline, refused
-from reference.absolute import seeded
+from truth.absolute import seeded
 from tensors import encode, encode_one, from_safetensors, multipart, npy
 
 SCHEMES = ["swin", "swinv2", "beit"]
@@ -101,7 +101,7 @@ def test_random_windows(server, scheme, seed):
 def test_values_are_rounded_once(server, scheme, dtype):
     table = np.random.default_rng(0).standard_normal((window.rows(scheme, 3, 4), 2))
     got = encode_one(server, scheme=scheme, grid=[3, 4], table=inline(table), dtype=dtype)
-    expected = [[reference.nearest(v, dtype) for v in row] for row in table.tolist()]
+    expected = [[truth.nearest(v, dtype) for v in row] for row in table.tolist()]
     assert np.array_equal(got, window.looked_up(scheme, np.array(expected), 3, 4))
 
 

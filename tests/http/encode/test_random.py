@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-import reference
+import truth
 from tensors import encode, encode_one
 
 ROUNDS = 100
@@ -64,8 +64,8 @@ def test_alibi(server, seed):
     mask = given(causal=rng.random() < 0.4, window=rng.choice([None, 1, 2, 5]), window_right=rng.choice([None, 0, 3]))
     request = given(scheme="alibi", num_heads=heads, form=form, bias_max=bias_max, slopes=slopes, slopes_left=left,
                     slopes_right=right, key_mask=key_mask, dtype="f64", outputs=["bias"], **mask, **sequence)
-    usual = slopes or [float(m) for m in reference.alibi_slopes(heads, bias_max or 8)]
-    expected = np.stack([reference.alibi(form, (left or usual)[h], q, k, key_mask, (right or usual)[h], **mask)
+    usual = slopes or [float(m) for m in truth.alibi_slopes(heads, bias_max or 8)]
+    expected = np.stack([truth.alibi(form, (left or usual)[h], q, k, key_mask, (right or usual)[h], **mask)
                          for h in range(heads)])
     bias = encode_one(server, **request)
     assert bias.shape == expected.shape
@@ -84,7 +84,7 @@ def test_sinusoidal(server, seed):
     sequence = {"positions": random_positions(rng, 5)}
     request = given(scheme="sinusoidal", dim=dim, dtype="f64", outputs=["encoding"], **parameters, **sequence)
     encoding = encode_one(server, **request)
-    expected = reference.sinusoidal(sequence["positions"], dim, **parameters)
+    expected = truth.sinusoidal(sequence["positions"], dim, **parameters)
     np.testing.assert_allclose(encoding, expected, rtol=0, atol=1e-11, err_msg=str(request))
     check_again(server, request, sequence, encoding)
 
@@ -103,8 +103,8 @@ def test_rope(server, seed):
                     **parameters, **sequence)
     tensors = encode(server, **request)
     x = np.random.default_rng(seed).standard_normal((4, head_dim))
-    rotated = reference.rotate(x, sequence["positions"], **parameters)
-    first, second = (offset + c for c in reference.pairs(rotary_dim, parameters["layout"]))
+    rotated = truth.rotate(x, sequence["positions"], **parameters)
+    first, second = (offset + c for c in truth.pairs(rotary_dim, parameters["layout"]))
     cos, sin = (np.zeros((4, head_dim)) for _ in range(2))
     cos[:, offset:offset + rotary_dim], sin[:, offset:offset + rotary_dim] = tensors["cos"], tensors["sin"]
     factor = request.get("attention_factor", 1.0)

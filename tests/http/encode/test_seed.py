@@ -5,8 +5,8 @@ Value i of a tensor is std * PHI^-1((k + 1/2)/2^53) in float32, where k is the t
 import numpy as np
 import pytest
 
-import reference.absolute as absolute
-import reference.dynamics as dynamics
+import truth.absolute as absolute
+import truth.dynamics as dynamics
 from asking import refused
 from tensors import encode_one
 

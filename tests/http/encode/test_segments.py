@@ -4,7 +4,7 @@ import random
 import numpy as np
 import pytest
 
-import reference.segments as truth
+import truth.segments as segments_truth
 from asking import check_again, given, refused
 from tensors import encode, from_raw
 
@@ -114,7 +114,7 @@ def test_random(server, style, seed):
     if style == "qwen2_5_omni":
         rules |= given(seconds_per_chunk=rng.choice([None, 1, 2]))
     positions, delta = ids(server, segments, **rules)
-    expected, expected_delta = truth.positions(segments, **rules)
+    expected, expected_delta = segments_truth.positions(segments, **rules)
     assert np.array_equal(positions, expected), (segments, rules)
     assert delta == expected_delta, (segments, rules)
 

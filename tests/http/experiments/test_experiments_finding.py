@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(SANITIZED, reason="takes minu
 
 SEEDS = [0, 1, 2]
 SCHEMES = {"local": ["alibi", "t5", "rope", "sinusoidal"], "lag": ["alibi", "rope"]}
-# inside and rise for seeds 0, 1, 2 as first measured. For seed 0, tests/reference/training.py gives the same numbers in f64: rope's rise
+# inside and rise for seeds 0, 1, 2 as first measured. For seed 0, tests/truth/training.py gives the same numbers in f64: rope's rise
 # differs by 3e-4, the other two by less than 1e-6. So another instruction set must move a value less than another seed does.
 MEASURED = {
     ("local", "alibi"): ((0.023, 0.019, 0.028), (-0.002, 0.000, -0.005)),

@@ -1,4 +1,4 @@
-"""/experiments against tests/reference/training.py: the losses of training, the floor, and the excess at every position. The first
+"""/experiments against tests/truth/training.py: the losses of training, the floor, and the excess at every position. The first
 tests check the reference itself, without a server.
 
 The server trains in f32, the reference in f64. Over 20 to 60 steps their losses differ by at most 3e-7 and the excess at one
@@ -12,8 +12,8 @@ import math
 import numpy as np
 import pytest
 
-import reference.training as training
-from reference.absolute import GOLDEN, WORD, fnv1a64, splitmix64
+import truth.training as training
+from truth.absolute import GOLDEN, WORD, fnv1a64, splitmix64
 
 LOSS, EXCESS, FLOOR = 3e-6, 1e-5, 1e-9
 SCHEMES = ["none", "sinusoidal", "learned", "rope", "alibi", "t5", "kerple", "sandwich"]

@@ -12,7 +12,7 @@ from mpmath import mp
 
 from asking import refused
 from by_length import BORDERS, BY_LENGTH, lengths_of
-from reference import scaling
+from truth import scaling
 from tensors import from_raw
 
 LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32, "max_position_embeddings": 131072,

@@ -4,8 +4,8 @@ import json
 import numpy as np
 import pytest
 
-import reference
-import reference.attention
+import truth
+import truth.attention
 from conftest import start_server
 from oip_client import Client, Input, Output, Result, body_of
 from tensors import from_json, from_raw, to_bf16
@@ -132,7 +132,7 @@ def test_nesting_says_nothing(client, data):
     asked = Input("q", np.zeros((1, 1, 2, 2)), binary=False)
     asked.json["data"] = data
     got = client.infer("rope", [asked])["q_out"]
-    np.testing.assert_allclose(got, reference.rotate(np.array([[[[1, 2], [3, 4]]]], float), [0, 1]), atol=1e-6)
+    np.testing.assert_allclose(got, truth.rotate(np.array([[[[1, 2], [3, 4]]]], float), [0, 1]), atol=1e-6)
 
 
 def test_names_of_models_may_be_escaped(server):
@@ -161,7 +161,7 @@ def test_datatypes_follow_q(client, datatype, tolerance, binary_in, binary_out):
                           [Output("k_out", binary_out), Output("q_out", binary_out)], parameters={"offset": 3, "layout": "half"})
     assert result.names == ["k_out", "q_out"] and result.datatype("q_out") == result.datatype("k_out") == datatype
     for name, x in (("q_out", q), ("k_out", k)):
-        expected = reference.rotate(np.asarray(x, float), range(3, 8), layout="half")
+        expected = truth.rotate(np.asarray(x, float), range(3, 8), layout="half")
         np.testing.assert_allclose(result[name].astype(float), expected, atol=tolerance, rtol=tolerance)
 
 
@@ -231,8 +231,8 @@ def test_attention(client, server, model, binary):
     got = client.infer(model, [Input("q", q), Input("k", k, binary=False), Input("v", v)], [Output("output", binary), Output("probs")], parameters={"causal": True})
     slopes = 2.0 ** -np.array([4, 8])
     bias = -slopes[:, None, None] * np.abs(np.arange(5)[:, None] - np.arange(5))
-    visible = reference.attention.seen(range(5), range(5), causal=True)
-    expected = reference.attention.attend(q, k, v, bias=bias, visible=visible)
+    visible = truth.attention.seen(range(5), range(5), causal=True)
+    expected = truth.attention.attend(q, k, v, bias=bias, visible=visible)
     np.testing.assert_allclose(got["probs"], expected["probs"], atol=1e-6)
     np.testing.assert_allclose(got["output"], expected["probs"] @ v, atol=1e-5)
     assert got.json["parameters"] == {"empty_rows": 0}
@@ -333,8 +333,8 @@ def test_any_alignment(client, pad):
     """The JSON may end at any byte; tensors behind it of several sizes."""
     q, positions, k = normal(1, 1, 3, 4), np.array([4, 5, 6]), normal(1, 1, 3, 4, seed=1)
     got = client.infer("rope", [Input("q", q), Input("positions", positions, "UINT8"), Input("k", k, "FP64")], [Output("q_out"), Output("k_out")], request_id="x" * pad)
-    np.testing.assert_allclose(got["q_out"], reference.rotate(q.astype(float), [4, 5, 6]), atol=1e-6)
-    np.testing.assert_allclose(got["k_out"], reference.rotate(k.astype(float), [4, 5, 6]), atol=1e-6)
+    np.testing.assert_allclose(got["q_out"], truth.rotate(q.astype(float), [4, 5, 6]), atol=1e-6)
+    np.testing.assert_allclose(got["k_out"], truth.rotate(k.astype(float), [4, 5, 6]), atol=1e-6)
 
 
 def test_large_bodies_are_moved_in_place(client):
@@ -342,8 +342,8 @@ def test_large_bodies_are_moved_in_place(client):
     for pad in range(5):
         q, k = normal(1, 4, 200, 64), normal(1, 2, 200, 64, seed=1)
         got = client.infer("rope", [Input("q", q), Input("k", k)], [Output("q_out"), Output("k_out")], request_id="x" * pad)
-        np.testing.assert_allclose(got["q_out"], reference.rotate(q.astype(float), range(200)), atol=1e-5)
-        np.testing.assert_allclose(got["k_out"], reference.rotate(k.astype(float), range(200)), atol=1e-5)
+        np.testing.assert_allclose(got["q_out"], truth.rotate(q.astype(float), range(200)), atol=1e-5)
+        np.testing.assert_allclose(got["k_out"], truth.rotate(k.astype(float), range(200)), atol=1e-5)
 
 
 def test_metrics_name_the_scheme(client, server):

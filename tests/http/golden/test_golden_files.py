@@ -1,16 +1,16 @@
 """/golden: a few exact tensors of a configuration. The truth is mpmath: frequencies, cosines and rotations in 200 bits, rounded once; queries
-and keys from the generator of tests/reference."""
+and keys from the generator of tests/truth."""
 import json
 
 import mpmath
 import numpy as np
 import pytest
 
-import reference.scaling as scalings
+import truth.scaling as scalings
 import safetensors_reader
 from conftest import start_server
-from reference import nearest
-from reference.absolute import seeded
+from truth import nearest
+from truth.absolute import seeded
 from tensors import from_json, from_safetensors
 
 MOST = 64 << 10

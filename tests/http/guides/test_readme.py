@@ -13,7 +13,7 @@ import pytest
 
 import safetensors_reader
 from conftest import ROOT
-from reference import gguf_writer
+from truth import gguf_writer
 
 README = ROOT / "README.md"
 PROMISES = ROOT / "server/PROMISES.md"

@@ -1,11 +1,11 @@
 """GGUF keys as JSON: keys, architectures and defaults as llama.cpp takes them. The expected values are written from a
-description of its code (commit 6c8dcaa), not from posenc's tables and not from the code itself; frequencies are compared with reference/ggml.py."""
+description of its code (commit 6c8dcaa), not from posenc's tables and not from the code itself; frequencies are compared with truth/ggml.py."""
 import math
 
 import numpy as np
 import pytest
 
-import reference.ggml as truth
+import truth.ggml as ggml_truth
 from asking import refused
 from tensors import encode, encode_one
 
@@ -123,7 +123,7 @@ def test_types(server):
     assert scaling(server, "qwen2", attn_factor=1.5) == ({"type": "default"}, 1.5)
     found, factor = scaling(server, "qwen2", type="yarn", factor=4, yarn_beta_fast=64, yarn_log_multiplier=1, yarn_attn_factor=3)
     assert (found["type"], found["original_max_position_embeddings"], found["beta_fast"], found["beta_slow"]) == ("yarn", 131072, 32, 1)
-    assert factor == pytest.approx(float(truth.magnitude(4, 1)), rel=1e-15)
+    assert factor == pytest.approx(float(ggml_truth.magnitude(4, 1)), rel=1e-15)
     assert scaling(server, "qwen2", type="yarn", factor=4, original_context_length=32768)[0]["original_max_position_embeddings"] == 32768
     assert scaling(server, "mistral3", type="yarn", factor=4, yarn_beta_fast=64, yarn_beta_slow=2)[0]["beta_fast"] == 64
     assert scaling(server, "mistral3", type="yarn", factor=4, yarn_log_multiplier=1)[1] == 1
@@ -278,7 +278,7 @@ def test_rope_freqs(server, architecture):
     file = keys(architecture, attention__key_length=8, rope__scaling__factor=2, tensors={"rope_freqs.weight": [1, 2, 8, 1e30]})
     w = encode_one(server, gguf=file, len=1, outputs=["inv_freq"])
     divisors = [1, 2, 8, 1e30] if architecture in FREQS else None
-    np.testing.assert_allclose(w, [float(x) for x in truth.frequencies(8, 10000, s=2, divisors=divisors)], rtol=1e-15)
+    np.testing.assert_allclose(w, [float(x) for x in ggml_truth.frequencies(8, 10000, s=2, divisors=divisors)], rtol=1e-15)
     unsent = {**file, "tensors": {"rope_freqs.weight": None}}
     if architecture in FREQS:
         refused(server, "/gguf/tensors/rope_freqs.weight", "not sent", gguf=unsent, len=2)

@@ -1,4 +1,4 @@
-"""Heads of GGUF files as a body and as a part, against a writer of our own (reference/gguf_writer.py): files as the
+"""Heads of GGUF files as a body and as a part, against a writer of our own (truth/gguf_writer.py): files as the
 converter writes them, cut everywhere, and lies."""
 import json
 import struct
@@ -6,8 +6,8 @@ import struct
 import numpy as np
 import pytest
 
-from reference import gguf_writer as gguf
-from reference.gguf_writer import head
+from truth import gguf_writer as gguf
+from truth.gguf_writer import head
 
 SMALL = [("general.architecture", "string", "llama"), ("llama.attention.key_length", "u32", 8)]
 GGUF = {"Content-Type": "application/x-gguf"}

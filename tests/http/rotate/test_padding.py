@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-import reference
+import truth
 from tensors import rotate_files
 
 MASK = np.array([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
@@ -25,14 +25,14 @@ def test_positions(server, fields, positions, dtype):
     q, k = drawn(3, 4, 5, 8), drawn(3, 1, 5, 8, seed=1)
     found = rotate_files(server, {"scheme": "rope", "layout": "half", **fields}, q=q, k=k, attention_mask=MASK.astype(dtype))
     for name, x in (("q", q), ("k", k)):
-        truth = np.stack([reference.rotate(row, p, layout="half") for row, p in zip(x, positions)])
-        assert np.abs(found[name] - truth).max() < 1e-6
+        right = np.stack([truth.rotate(row, p, layout="half") for row, p in zip(x, positions)])
+        assert np.abs(found[name] - right).max() < 1e-6
 
 
 def test_one_mask_for_all(server):
     q = drawn(3, 2, 5, 8)
     found = rotate_files(server, {"scheme": "rope", "layout": "half", "attention_mask": MASK[0].tolist()}, q=q)["q"]
-    assert np.abs(found - reference.rotate(q, by_tokens(MASK)[0], layout="half")).max() < 1e-6
+    assert np.abs(found - truth.rotate(q, by_tokens(MASK)[0], layout="half")).max() < 1e-6
     again = rotate_files(server, {"scheme": "rope", "layout": "half", "attention_mask": MASK[:1].tolist()}, q=q)["q"]
     assert again.tobytes() == found.tobytes()
 

@@ -1,4 +1,4 @@
-"""ggml's rotary positions over a socket, against formulas of their own (reference/ggml.py): convention, divisors, and
+"""ggml's rotary positions over a socket, against formulas of their own (truth/ggml.py): convention, divisors, and
 the axes of imrope."""
 import random
 
@@ -6,8 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
-import reference
-import reference.ggml as truth
+import truth
+import truth.ggml as ggml_truth
 from asking import check_again, refused
 from tensors import encode, encode_one, rotate_files
 
@@ -37,13 +37,13 @@ def test_random(server, seed):
     positions = [rng.randint(0, 20000) for _ in range(3)]
     request = dict(scheme="rope", head_dim=head_dim, base=base, scaling=scaling, positions=positions)
     tensors = encode(server, **request, outputs=["inv_freq", "cos"])
-    w = truth.frequencies(head_dim, base, **asked)
+    w = ggml_truth.frequencies(head_dim, base, **asked)
     np.testing.assert_allclose(tensors["inv_freq"], [float(x) for x in w], rtol=3e-16, err_msg=str(request))
     s, yarn = asked.get("s", 1), asked.get("yarn")
-    g = mpmath.mpf(float(truth.magnitude(s, 1))) if yarn and yarn[1] else 1
+    g = mpmath.mpf(float(ggml_truth.magnitude(s, 1))) if yarn and yarn[1] else 1
     for i, p in enumerate(positions):
         for c in range(head_dim // 2):
-            value = reference.nearest(g * mpmath.cos(p * w[c]), "f32")
+            value = truth.nearest(g * mpmath.cos(p * w[c]), "f32")
             assert tensors["cos"][i, c] == value, (request, i, c)
     check_again(server, {**request, "outputs": ["cos", "sin"]}, ["positions", "outputs"],
                 encode(server, **request, outputs=["cos", "sin"]))
@@ -87,10 +87,10 @@ def test_attention_factor(server):
     yarn = {"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096, "convention": "ggml"}
     def factor(**more):
         return server.ask("/encode", scheme="rope", len=1, scaling={**yarn, **more}, data=False).json()["config"]["attention_factor"]
-    m = float(truth.magnitude(40, 1))
+    m = float(ggml_truth.magnitude(40, 1))
     assert factor() == pytest.approx(m, rel=1e-15)
     assert factor(mscale_all_dim=1) == 1
-    assert factor(mscale=2, mscale_all_dim=0.707) == pytest.approx(float(truth.magnitude(40, 2) / truth.magnitude(40, 0.707)))
+    assert factor(mscale=2, mscale_all_dim=0.707) == pytest.approx(float(ggml_truth.magnitude(40, 2) / ggml_truth.magnitude(40, 0.707)))
     assert factor(attn_factor=0.5) == pytest.approx(m / 2, rel=1e-15)
     assert factor(attn_factor=0.5, extrapolation_factor=0) == 0.5
     assert factor(attention_factor=3, attn_factor=0.5) == 3
@@ -115,14 +115,14 @@ def test_imrope(server, head_dim, sections):
     positions = [[5, 900, 70000], [7, 31, 262143], [11, 2, 90001]]
     t = encode(server, scheme="rope", head_dim=head_dim, base=5e6, channels="imrope", mrope_section=sections,
                positions=positions, outputs=["cos", "sin", "inv_freq"])
-    w = truth.frequencies(head_dim, 5e6)
+    w = ggml_truth.frequencies(head_dim, 5e6)
     for c in range(head_dim // 2):
-        axis = truth.imrope_axis(c, sections)
+        axis = ggml_truth.imrope_axis(c, sections)
         assert t["inv_freq"][c] == (0 if axis == 3 else pytest.approx(float(w[c]), rel=3e-16))
         for i in range(3):
             p = 0 if axis == 3 else positions[axis][i]
-            assert t["cos"][i, c] == reference.nearest(mpmath.cos(p * w[c]), "f32"), (c, i)
-            assert t["sin"][i, c] == reference.nearest(mpmath.sin(p * w[c]), "f32"), (c, i)
+            assert t["cos"][i, c] == truth.nearest(mpmath.cos(p * w[c]), "f32"), (c, i)
+            assert t["sin"][i, c] == truth.nearest(mpmath.sin(p * w[c]), "f32"), (c, i)
 
 
 def test_imrope_leaves_what_transformers_gives_to_time(server):
@@ -141,7 +141,7 @@ def test_imrope_of_thirds(server):
         config = server.ask("/encode", scheme="rope", head_dim=head_dim, channels="imrope", len=1, data=False).json()["config"]
         sections = config["mrope_section"]
         assert sum(sections) == head_dim // 2
-        assert 3 not in [truth.imrope_axis(c, sections) for c in range(head_dim // 2)]
+        assert 3 not in [ggml_truth.imrope_axis(c, sections) for c in range(head_dim // 2)]
 
 
 # ---- Its arithmetic, bit for bit ----
@@ -163,8 +163,8 @@ def test_arith(server, seed):
     request = dict(scheme="rope", head_dim=head_dim, base=base, scaling=scaling, positions=positions, arith="ggml")
     if factor != 1:
         request["attention_factor"] = factor
-    g = factor if factor != 1 else float(truth.magnitude(s, 1)) if yarn and yarn[1] else 1
-    cos, sin = truth.table_f32(head_dim, base, positions, g=g, **asked)
+    g = factor if factor != 1 else float(ggml_truth.magnitude(s, 1)) if yarn and yarn[1] else 1
+    cos, sin = ggml_truth.table_f32(head_dim, base, positions, g=g, **asked)
     found = encode(server, **request, outputs=["cos", "sin"])
     assert np.array_equal(bits(found["cos"]), bits(cos)) and np.array_equal(bits(found["sin"]), bits(sin)), request
     table = encode_one(server, **request, form="expanded", layout="half", outputs=["cos"])
@@ -181,7 +181,7 @@ def test_arith_of_longrope(server):
              "original_max_position_embeddings": 16}
     for n, used in [(16, "short_factor"), (40, "long_factor")]:
         found = encode(server, scheme="rope", head_dim=8, scaling=lists, len=n, arith="ggml", outputs=["cos", "sin"])
-        cos, sin = truth.table_f32(8, 10000.0, range(n), divisors=lists[used])
+        cos, sin = ggml_truth.table_f32(8, 10000.0, range(n), divisors=lists[used])
         assert np.array_equal(bits(found["cos"]), bits(cos)) and np.array_equal(bits(found["sin"]), bits(sin))
 
 
@@ -190,10 +190,10 @@ def test_arith_of_three_axes(server, channels, sections):
     """Every axis has its own product, which advances at every pair."""
     positions = [[5, 900, 70000, 0], [7, 31, 262143, 3], [11, 2, 90001, 1]]
     def axis_of(c):
-        return truth.imrope_axis(c, sections) if channels == "imrope" else int(np.searchsorted(np.cumsum(sections), c, "right"))
+        return ggml_truth.imrope_axis(c, sections) if channels == "imrope" else int(np.searchsorted(np.cumsum(sections), c, "right"))
     found = encode(server, scheme="rope", head_dim=128, base=5e6, channels=channels, mrope_section=sections,
                    positions=positions, arith="ggml", outputs=["cos", "sin"])
-    cos, sin = truth.table_f32(128, 5e6, positions, axis_of=axis_of)
+    cos, sin = ggml_truth.table_f32(128, 5e6, positions, axis_of=axis_of)
     assert np.array_equal(bits(found["cos"]), bits(cos)) and np.array_equal(bits(found["sin"]), bits(sin))
 
 
@@ -212,7 +212,7 @@ def test_errors_of_the_arithmetic(server, head_dim, base, errors):
     for power, error in zip((10, 13, 17), errors):
         fields = dict(scheme="rope", head_dim=head_dim, base=base, offset=2**power - 256, len=256)
         found = encode(server, **fields, arith="ggml", outputs=["cos", "sin"])
-        angles = np.outer(np.arange(2**power - 256, 2**power), [float(w) for w in truth.frequencies(head_dim, base)])
+        angles = np.outer(np.arange(2**power - 256, 2**power), [float(w) for w in ggml_truth.frequencies(head_dim, base)])
         apart = [np.abs(found[name].astype(float) - turn(angles)).max() for name, turn in (("cos", np.cos), ("sin", np.sin))]
         assert apart[0] == pytest.approx(error, rel=0.06)
         answer = server.ask("/analyze", configs=[{"scheme": "rope", "head_dim": head_dim, "base": base}],
@@ -239,7 +239,7 @@ def test_recipe_of_the_metric(server):
 def test_belief_in_its_arithmetic(server, as_q):
     """/diagnose: ggml's numbers are explained by arith ggml alone; a wrong base is found beside it."""
     positions = list(range(60000, 60048))
-    cos, sin = truth.table_f32(32, 5e5, positions)
+    cos, sin = ggml_truth.table_f32(32, 5e5, positions)
     belief = dict(scheme="rope", head_dim=32, base=5e5, layout="half", offset=60000, arith="ggml")
     sent = dict(cos=cos, sin=sin)
     if as_q:

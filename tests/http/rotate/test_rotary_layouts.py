@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given as when, settings
 from hypothesis import strategies as st
 
-import reference.rotary as rotary
+import truth.rotary as rotary
 from asking import check_again, given, inline, refused
 from tensors import encode, from_json, near
 

@@ -2,8 +2,8 @@
 import numpy as np
 import pytest
 
-import reference
-import reference.rotary as rotary
+import truth
+import truth.rotary as rotary
 from asking import refused
 from tensors import encode, encode_one, near
 
@@ -175,7 +175,7 @@ def test_every_value_is_the_nearest(server, fields, channels, coords, dtype):
     for i, row in enumerate(rotary.coordinates(grid, coords)):
         for c, channel in enumerate(channels()):
             for name in tables:
-                assert float(tables[name][i, c]) == reference.nearest(rotary.exact(name, channel, row), dtype), (name, row, c)
+                assert float(tables[name][i, c]) == truth.nearest(rotary.exact(name, channel, row), dtype), (name, row, c)
 
 
 # ---- Refusals ----------------------------------------------------------------------------------------------------------

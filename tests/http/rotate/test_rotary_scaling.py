@@ -6,8 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
-import reference
-import reference.scaling as truth
+import truth
+import truth.scaling as scaling_truth
 from asking import check_again, refused
 from tensors import encode, encode_one
 
@@ -105,13 +105,13 @@ def test_random(server, seed):
     request = dict(scheme="rope", head_dim=head_dim, base=base, scaling=scaling, positions=positions)
     tensors = encode(server, **request, outputs=["inv_freq", "cos", "sin"])
     reach = max(positions) + 1
-    w = truth.inv_freq(scaling, base, head_dim, reach, head_dim)
+    w = scaling_truth.inv_freq(scaling, base, head_dim, reach, head_dim)
     np.testing.assert_allclose(tensors["inv_freq"], [float(x) for x in w], rtol=3e-16, err_msg=str(request))
-    factor = mpmath.mpf(float(truth.attention_factor(scaling, reach)))
+    factor = mpmath.mpf(float(scaling_truth.attention_factor(scaling, reach)))
     for i, p in enumerate(positions):
         for c in range(head_dim // 2):
             for name, function in (("cos", mpmath.cos), ("sin", mpmath.sin)):
-                value = reference.nearest(factor * function(p * w[c]), "f32")
+                value = truth.nearest(factor * function(p * w[c]), "f32")
                 assert tensors[name][i, c] == value, (request, name, i, c)
     check_again(server, {**request, "outputs": ["cos", "sin"]}, ["positions", "outputs"],
                 encode(server, **request, outputs=["cos", "sin"]))
@@ -125,7 +125,7 @@ def test_float32_recipe(server, seed):
     scaling = random_scaling(rng, head_dim // 2)
     inv_freq = encode_one(server, scheme="rope", head_dim=head_dim, base=base, scaling=scaling, len=5, arith="float32",
                           outputs=["inv_freq"])
-    expected = truth.inv_freq_float32(scaling, base, head_dim, 5, head_dim)
+    expected = scaling_truth.inv_freq_float32(scaling, base, head_dim, 5, head_dim)
     assert np.array_equal(inv_freq, expected.astype("f8")), (scaling, inv_freq - expected)
 
 

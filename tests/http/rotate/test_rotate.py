@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
-import reference
+import truth
 import safetensors_reader
 from tensors import from_json, from_npy, from_raw, from_safetensors, multipart, npy, rotate_files
 
@@ -73,7 +73,7 @@ def test_large_tensors_by_curl(server, layout, tmp_path):
     out = safetensors_reader.loads((tmp_path / "out").read_bytes())[0]
     for name, sent in (("q", q), ("k", k)):
         assert out[name].dtype == np.float32
-        near(out[name], reference.rotate(sent, np.arange(2048), layout=layout))
+        near(out[name], truth.rotate(sent, np.arange(2048), layout=layout))
 
 
 # ---- Ways in -----------------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def test_every_way_in_gives_the_same_bytes(server, small):
     request = {"scheme": "rope", "layout": "half", "offset": 7, "format": "safetensors"}
     expected = rotate_files(server, request, **small)
     for name in small:
-        near(expected[name], reference.rotate(small[name], np.arange(7, 12), layout="half"))
+        near(expected[name], truth.rotate(small[name], np.arange(7, 12), layout="half"))
 
     inline = {**request, **{name: a.tolist() for name, a in small.items()}}
     same_everywhere(server, "/rotate", inline, None, expected)
@@ -137,7 +137,7 @@ def test_lists_as_parts(server):
     q = normal(4, 8)
     positions = np.array([3, 1, 4, 1], "i8")
     got = rotate_files(server, {"scheme": "rope"}, q=q, positions=positions)
-    near(got["q"], reference.rotate(q, positions))
+    near(got["q"], truth.rotate(q, positions))
 
 
 def test_chunked_upload(server, small):
@@ -172,7 +172,7 @@ def test_partial_rotation(server, layout, rotary_dim, rotary_offset):
     q = normal(3, 7, 16)
     parameters = dict(layout=layout, rotary_dim=rotary_dim, rotary_offset=rotary_offset)
     got = rotate_files(server, {"scheme": "rope", **parameters}, q=q)["q"]
-    near(got, reference.rotate(q, np.arange(7), **parameters))
+    near(got, truth.rotate(q, np.arange(7), **parameters))
     untouched = np.r_[0:rotary_offset, rotary_offset + rotary_dim:16].astype(int)
     assert got[..., untouched].tobytes() == q[..., untouched].tobytes()  # passes through bit for bit
 
@@ -190,13 +190,13 @@ def test_base_and_positions(server):
     q = normal(2, 5, 32)
     positions = [0, -3, 2.5, 100, 7]
     got = rotate_files(server, {"scheme": "rope", "base": 500000, "positions": positions}, q=q)["q"]
-    near(got, reference.rotate(q, positions, base=500000.0))
+    near(got, truth.rotate(q, positions, base=500000.0))
 
 
 def test_attention_factor_scales_only_what_turns(server):
     q = normal(4, 8)
     got = rotate_files(server, {"scheme": "rope", "rotary_dim": 4, "attention_factor": 2}, q=q)["q"]
-    plain = reference.rotate(q, np.arange(4), rotary_dim=4)
+    plain = truth.rotate(q, np.arange(4), rotary_dim=4)
     near(got, np.concatenate([2 * plain[:, :4], plain[:, 4:]], -1))
 
 
@@ -206,7 +206,7 @@ def test_attention_factor_scales_only_what_turns(server):
 @pytest.mark.parametrize("shape", [(5, 8), (3, 5, 8), (2, 3, 5, 8), (1, 1, 1, 2)])
 def test_leading_axes_may_be_missing(server, shape):
     q = normal(*shape)
-    near(rotate_files(server, {"scheme": "rope"}, q=q)["q"], reference.rotate(q, np.arange(shape[-2])))
+    near(rotate_files(server, {"scheme": "rope"}, q=q)["q"], truth.rotate(q, np.arange(shape[-2])))
 
 
 @pytest.mark.parametrize("shape", [(2, 5, 3, 8), (5, 3, 8)])
@@ -214,7 +214,7 @@ def test_leading_axes_may_be_missing(server, shape):
 def test_positions_before_heads(server, shape, layout):
     q = normal(*shape)
     got = rotate_files(server, {"scheme": "rope", "layout": layout, "tensor_layout": "bnhd"}, q=q)["q"]
-    near(got, np.swapaxes(reference.rotate(np.swapaxes(q, -3, -2), np.arange(5), layout=layout), -3, -2))
+    near(got, np.swapaxes(truth.rotate(np.swapaxes(q, -3, -2), np.arange(5), layout=layout), -3, -2))
 
 
 # From [batch, heads, n, d], or from [heads, n, d] where there is no batch.
@@ -235,7 +235,7 @@ def test_memory_layouts(server, memory, n):
     request = {"scheme": "rope", "rotary_dim": 8, "head_dim": 16, "offset": 7, "tensor_layout": memory}
     got = rotate_files(server, request, q=np.ascontiguousarray(MEMORY[memory](q)), k=np.ascontiguousarray(MEMORY[memory](k)))
     for name, a in (("q", q), ("k", k)):
-        wanted = MEMORY[memory](reference.rotate(a, np.arange(7, 7 + n), rotary_dim=8))
+        wanted = MEMORY[memory](truth.rotate(a, np.arange(7, 7 + n), rotary_dim=8))
         assert got[name].shape == wanted.shape
         near(got[name], wanted)
 
@@ -249,9 +249,9 @@ def test_positions_of_each_row_of_the_batch(server, memory, n):
     request = {"scheme": "rope", "layout": "half", "head_dim": 16, "tensor_layout": memory, "positions": positions.tolist(), "positions_layout": "batch"}
     got = rotate_files(server, request, q=np.ascontiguousarray(hold(q)), k=np.ascontiguousarray(hold(k)))
     for name, a in (("q", q), ("k", k)):
-        near(got[name], hold(np.stack([reference.rotate(row, p, layout="half") for row, p in zip(a, positions)])))
+        near(got[name], hold(np.stack([truth.rotate(row, p, layout="half") for row, p in zip(a, positions)])))
     one = rotate_files(server, {**request, "positions": [list(range(n))]}, q=np.ascontiguousarray(hold(q)))["q"]
-    near(one, hold(reference.rotate(q, np.arange(n), layout="half")))
+    near(one, hold(truth.rotate(q, np.arange(n), layout="half")))
 
 
 @pytest.mark.parametrize("fields, words", [
@@ -291,26 +291,26 @@ def test_shapes_that_a_memory_layout_cannot_have(server, fields, shape, pointer,
 def test_keys_with_fewer_heads(server):
     q, k = normal(2, 8, 5, 16), normal(2, 2, 5, 16, seed=9)
     got = rotate_files(server, {"scheme": "rope"}, q=q, k=k)
-    near(got["q"], reference.rotate(q, np.arange(5)))
-    near(got["k"], reference.rotate(k, np.arange(5)))
+    near(got["q"], truth.rotate(q, np.arange(5)))
+    near(got["k"], truth.rotate(k, np.arange(5)))
 
 
 def test_decoding_with_a_cache(server):
     """Keys from 0 on, the queries are the last."""
     q, k = normal(4, 2, 16), normal(4, 9, 16, seed=5)
     got = rotate_files(server, {"scheme": "rope"}, q=q, k=k)
-    near(got["q"], reference.rotate(q, np.arange(7, 9)))
-    near(got["k"], reference.rotate(k, np.arange(9)))
+    near(got["q"], truth.rotate(q, np.arange(7, 9)))
+    near(got["k"], truth.rotate(k, np.arange(9)))
     cross = rotate_files(server, {"scheme": "rope", "q_offset": 0, "offset": 3}, q=q, k=k)
-    near(cross["q"], reference.rotate(q, np.arange(3, 5)))
-    near(cross["k"], reference.rotate(k, np.arange(3, 12)))
+    near(cross["q"], truth.rotate(q, np.arange(3, 5)))
+    near(cross["k"], truth.rotate(k, np.arange(3, 12)))
 
 
 def test_one_alone(server):
     k = normal(3, 4, 8)
     got = rotate_files(server, {"scheme": "rope", "offset": 11}, k=k)
     assert list(got) == ["k"]
-    near(got["k"], reference.rotate(k, np.arange(11, 15)))
+    near(got["k"], truth.rotate(k, np.arange(11, 15)))
 
 
 # ---- Dtypes ------------------------------------------------------------------------------------------------------------
@@ -321,7 +321,7 @@ def test_the_answer_has_the_dtype_sent(server, dtype, tolerance):
     q = normal(2, 6, 32, dtype=dtype)
     got = rotate_files(server, {"scheme": "rope", "layout": "half"}, q=q)["q"]
     assert got.dtype == np.dtype(dtype)
-    near(got, reference.rotate(q, np.arange(6), layout="half"), tolerance)
+    near(got, truth.rotate(q, np.arange(6), layout="half"), tolerance)
 
 
 def test_bf16_comes_and_goes(server):
@@ -331,7 +331,7 @@ def test_bf16_comes_and_goes(server):
     assert response.status == 200, response
     tensors, _, dtypes = safetensors_reader.loads(response.body)
     assert dtypes == {"q": "BF16"}
-    exact = reference.rotate(q, np.arange(6))
+    exact = truth.rotate(q, np.arange(6))
     assert np.all(np.abs(tensors["q"] - exact) <= np.abs(exact) * 2.0 ** -8 + 1e-30)
 
 
@@ -339,16 +339,16 @@ def test_another_dtype_may_be_asked_for(server):
     q = normal(6, 8)
     got = rotate_files(server, {"scheme": "rope", "dtype": "f64"}, q=q)["q"]
     assert got.dtype == np.float64
-    near(got, reference.rotate(q, np.arange(6)), 1e-15)
+    near(got, truth.rotate(q, np.arange(6)), 1e-15)
     narrow = rotate_files(server, {"scheme": "rope", "dtype": "f16"}, q=q)["q"]
-    near(narrow, reference.rotate(q, np.arange(6)), 2e-3)
+    near(narrow, truth.rotate(q, np.arange(6)), 2e-3)
 
 
 def test_integers_are_tensors_too(server):
     q = np.arange(12, dtype="i4").reshape(3, 4)
     got = rotate_files(server, {"scheme": "rope"}, q=q)["q"]
     assert got.dtype == np.float32
-    near(got, reference.rotate(q, np.arange(3)), 2e-6)
+    near(got, truth.rotate(q, np.arange(3)), 2e-6)
 
 
 def test_infinities_and_nan_pass_through(server):

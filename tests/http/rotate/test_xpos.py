@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given as when, settings
 from hypothesis import strategies as st
 
-import reference
-import reference.rotary as rotary
+import truth
+import truth.rotary as rotary
 from asking import check_again, given, inline, refused
 from tensors import encode, encode_one, from_json
 
@@ -59,7 +59,7 @@ def test_scale_is_exact(server, parameters, dtype):
     for i, p in enumerate(positions):
         for c in range(table.shape[1]):
             exact = rotary.xpos_exact(p, c, parameters.get("rotary_dim", 16), **others)
-            assert float(table[i, c]) == reference.nearest(exact, dtype), (p, c)
+            assert float(table[i, c]) == truth.nearest(exact, dtype), (p, c)
 
 
 # ---- The centre, where libraries disagree --------------------------------------------------------------------------------

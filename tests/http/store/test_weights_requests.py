@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from asking import refused
-from reference.bias import t5
+from truth.bias import t5
 from tensors import encode, from_raw, multipart, npy
 from weights_asking import HF, OTHER, RNG, T5, TABLE, clean, file, named, put  # noqa: F401 - clean is a fixture
 

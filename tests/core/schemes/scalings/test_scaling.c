@@ -1,5 +1,5 @@
 /* Context scalings: reference values, frequencies and factors from mpmath and NumPy (written by
- * tests/reference/scaling.py's formulas), objects pasted from public configs, the resolved config read again, and
+ * tests/truth/scaling.py's formulas), objects pasted from public configs, the resolved config read again, and
  * refusals. */
 #include "core/schemes/scalings/scaling.h"
 #include "tests/support/cmocka.h"

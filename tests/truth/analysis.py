@@ -1,9 +1,9 @@
 """/analyze in NumPy and float64, written from the definitions of its metrics by another hand than the C: analyze(request's fields) has the
 names of the wire, but no sentences."""
-import reference.analysis_lengths as lengths
-import reference.analysis_plans as plans
-import reference.analysis_rows as rows
-import reference.analysis_waves as waves
+import truth.analysis_lengths as lengths
+import truth.analysis_plans as plans
+import truth.analysis_rows as rows
+import truth.analysis_waves as waves
 
 ON_REQUEST = ("shift_matrix", "gram")
 

@@ -5,12 +5,12 @@ import math
 import mpmath
 import numpy as np
 
-import reference
-import reference.absolute as absolute
-import reference.bias as biases
-import reference.dynamics as dynamics
-import reference.rotary as rotary
-import reference.scaling as scalings
+import truth
+import truth.absolute as absolute
+import truth.bias as biases
+import truth.dynamics as dynamics
+import truth.rotary as rotary
+import truth.scaling as scalings
 
 SEQUENCE = ("len", "offset", "positions", "grid", "lens", "q_len", "k_len", "q_offset")
 FAMILIES = {"absolute": ("none", "integer", "binary", "sinusoidal", "fourier", "learned", "recursive", "floater"),
@@ -119,7 +119,7 @@ class Plan:
 
     def columns(self):
         names = ("base", "layout", "freq_shift", "odd", "flip_sin_to_cos", "angle_scale")
-        return reference.sinusoidal_columns(self.width, **{k: self.config[k] for k in names if self.config.get(k) is not None})
+        return truth.sinusoidal_columns(self.width, **{k: self.config[k] for k in names if self.config.get(k) is not None})
 
     def frequencies(self, is_scaled=True):
         """w, or the unscaled w, of each pair as mpf."""
@@ -290,7 +290,7 @@ class Plan:
     def logits_alibi(self, q, k):
         form, mask = self.get("form", "symmetric"), self.config.get("key_mask")
         left = self.config.get("slopes_left") or self.config.get("slopes")
-        left = left or [float(s) for s in reference.alibi_slopes(self.num_heads, self.get("bias_max", 8))]
+        left = left or [float(s) for s in truth.alibi_slopes(self.num_heads, self.get("bias_max", 8))]
         right = self.config.get("slopes_right") or left
         return np.stack([unmasked_alibi(form, a, b, q, k, mask) for a, b in zip(left, right)])
 
@@ -364,5 +364,5 @@ def waves(columns, positions):
 
 def unmasked_alibi(form, left, right, q, k, key_mask):
     """The form's values with every key seen; the mask still counts the keys of key_mask."""
-    values = reference.alibi(form, left, q, k, key_mask, right)
+    values = truth.alibi(form, left, q, k, key_mask, right)
     return np.where(np.isfinite(values), values, 0.0) + 0.0

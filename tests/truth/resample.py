@@ -3,7 +3,7 @@ output, so there are no windows, taps or clamped indices to get wrong. Semantics
 (ATen/native/UpSample.h, cpu/UpSampleKernel.cpp), timm's resample_abs_pos_embed and Qwen3-VL's fast_pos_embed_interpolate.
 
 `number` chooses the arithmetic: float gives float64, fractions.Fraction exact rationals; constants in the C tests come from
-the latter. Print some: python3 tests/reference/resample.py bicubic 4 7"""
+the latter. Print some: python3 tests/truth/resample.py bicubic 4 7"""
 import sys
 from fractions import Fraction
 

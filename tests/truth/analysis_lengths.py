@@ -3,11 +3,11 @@ import functools
 
 import numpy as np
 
-import reference.analysis_plans as plans
-import reference.analysis_rows as by_rows
-import reference.attention as attention
-from reference.absolute import seeded
-from reference.analysis_rows import ROUNDINGS, first_extreme, size, unless_noise
+import truth.analysis_plans as plans
+import truth.analysis_rows as by_rows
+import truth.attention as attention
+from truth.absolute import seeded
+from truth.analysis_rows import ROUNDINGS, first_extreme, size, unless_noise
 
 # ---- receptive -------------------------------------------------------------------------------------------------------------
 

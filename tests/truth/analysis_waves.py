@@ -1,10 +1,10 @@
 """The analyses of frequencies: norms, wavelengths, decay, precision."""
 import numpy as np
 
-import reference.analysis_plans as plans
-import reference.ggml as ggml
-import reference.scaling as scalings
-from reference.analysis_rows import ROUNDINGS, first_extreme, unless_noise
+import truth.analysis_plans as plans
+import truth.ggml as ggml
+import truth.scaling as scalings
+from truth.analysis_rows import ROUNDINGS, first_extreme, unless_noise
 
 RECIPES = {  # roundings of w, p, the product, the result
     "f32": ("f32", "f32", "f32", "f32"),

@@ -2,8 +2,8 @@
 returns its fields and its tensors."""
 import numpy as np
 
-import reference.analysis_plans as plans
-from reference import to_bf16
+import truth.analysis_plans as plans
+from truth import to_bf16
 
 ROUNDINGS = {"f64": lambda x: np.asarray(x, float), "f32": lambda x: np.asarray(x, float).astype("f4").astype(float),
              "f16": lambda x: np.asarray(x, float).astype("f2").astype(float), "bf16": lambda x: to_bf16(np.asarray(x, float)).astype(float)}

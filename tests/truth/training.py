@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 
-import reference
-import reference.bias
-import reference.scaling
-from reference.absolute import GOLDEN, WORD, fnv1a64, seeded, splitmix64
+import truth
+import truth.bias
+import truth.scaling
+from truth.absolute import GOLDEN, WORD, fnv1a64, seeded, splitmix64
 
 VOCABULARY, WIDTH, HEADS, HEAD_WIDTH, FEED_FORWARD, LAYERS, BUCKETS = 8, 32, 4, 8, 128, 2, 32
 BATCH, EVALUATED, FOLLOWS = 8, 64, 0.8
@@ -93,7 +93,7 @@ def first_weights(config, eval_len, seed):
 @functools.lru_cache(maxsize=None)
 def buckets(n, max_distance=128, bidirectional=False):
     """The bucket of each distance 0..n-1, keys to the left."""
-    return np.array([reference.bias.t5_bucket(-d, BUCKETS, max_distance, bidirectional) for d in range(n)])
+    return np.array([truth.bias.t5_bucket(-d, BUCKETS, max_distance, bidirectional) for d in range(n)])
 
 
 class Positions:
@@ -113,22 +113,22 @@ class Positions:
         self.table = True
 
     def sinusoidal(self, **given):
-        self.rows = reference.sinusoidal(range(self.n), WIDTH, **given)
+        self.rows = truth.sinusoidal(range(self.n), WIDTH, **given)
 
     def rope(self, base=10000.0, scaling=None, head_dim=HEAD_WIDTH):
         scaling = scaling or {"type": "default"}
-        frequencies = np.array(reference.scaling.inv_freq(scaling, base, head_dim, self.n), float)
-        self.turn = float(reference.scaling.attention_factor(scaling, self.n)) * np.exp(1j * np.arange(self.n)[:, None] * frequencies)
+        frequencies = np.array(truth.scaling.inv_freq(scaling, base, head_dim, self.n), float)
+        self.turn = float(truth.scaling.attention_factor(scaling, self.n)) * np.exp(1j * np.arange(self.n)[:, None] * frequencies)
 
     def alibi(self, bias_max=8, slopes=None):
-        slopes = np.array(slopes or reference.alibi_slopes(HEADS, bias_max), float)
+        slopes = np.array(slopes or truth.alibi_slopes(HEADS, bias_max), float)
         self.by_distance = -slopes[:, None] * np.arange(self.n)
 
     def kerple(self, kind="log", r1=1.0, r2=1.0):
-        self.by_distance = reference.bias.kerple(kind, [r1] * HEADS, [r2] * HEADS, range(self.n), [0])[:, :, 0]
+        self.by_distance = truth.bias.kerple(kind, [r1] * HEADS, [r2] * HEADS, range(self.n), [0])[:, :, 0]
 
     def sandwich(self, **given):
-        self.by_distance = reference.bias.sandwich(HEADS, range(self.n), [0], **given)[:, :, 0]
+        self.by_distance = truth.bias.sandwich(HEADS, range(self.n), [0], **given)[:, :, 0]
 
     def t5(self, **given):
         self.bucket = buckets(self.n, **given)

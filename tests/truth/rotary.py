@@ -6,8 +6,8 @@ import mpmath
 import numpy as np
 from mpmath import mpf
 
-import reference
-from reference.absolute import default_axes_dim, evenly, grid_coordinates
+import truth
+from truth.absolute import default_axes_dim, evenly, grid_coordinates
 
 
 class Channel(NamedTuple):
@@ -20,7 +20,7 @@ class Channel(NamedTuple):
 
 
 def ladder(width, base):
-    return [reference.frequency(base, 2 * i, width) for i in range(width // 2)]
+    return [truth.frequency(base, 2 * i, width) for i in range(width // 2)]
 
 
 def axial(width, axes, axes_dim=None, axis_order=None, base=10000.0):
@@ -66,7 +66,7 @@ def videorope(width, mrope_section, base=10000.0):
 
 def dinov3(head_dim, base=10000.0):
     """2 pi base^(-4i/head_dim), i < head_dim/4, for y, then for x."""
-    return [Channel(axis, 2 * reference.frequency(base, 4 * i, head_dim), True)
+    return [Channel(axis, 2 * truth.frequency(base, 4 * i, head_dim), True)
             for axis in (0, 1) for i in range(head_dim // 4)]
 
 

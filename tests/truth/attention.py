@@ -2,7 +2,7 @@
 times channels, masks are looked up pair by pair. Slow and simple; nothing here comes from the C code."""
 import numpy as np
 
-import reference
+import truth
 
 
 # ---- Masks and softmax -----------------------------------------------------------------------------------------------------
@@ -10,7 +10,7 @@ import reference
 
 def seen(q_pos, k_pos, causal=False, window=None, window_right=None, key_mask=None, lens=None):
     """[Q, K], or [B, Q, K] if key_mask is [B, K]: which query sees which key."""
-    out = np.array([[reference.sees(a, b, causal, window, window_right) for b in k_pos] for a in q_pos], bool)
+    out = np.array([[truth.sees(a, b, causal, window, window_right) for b in k_pos] for a in q_pos], bool)
     if lens is not None:
         piece = np.repeat(np.arange(len(lens)), lens)
         out &= piece[:, None] == piece[None]

@@ -7,12 +7,12 @@ import mpmath
 import numpy as np
 from mpmath import mpf
 
-import reference
+import truth
 
 
 def masked(bias, q, k, key_mask=None, causal=False, window=None, window_right=None):
     """[heads, q, k] with -inf where the key is not seen."""
-    seen = np.array([[reference.sees(a, b, causal, window, window_right) for b in k] for a in q])
+    seen = np.array([[truth.sees(a, b, causal, window, window_right) for b in k] for a in q])
     seen &= np.ones(len(k), bool) if key_mask is None else np.asarray(key_mask, bool)
     return np.where(seen[None], bias, -np.inf)
 
@@ -49,7 +49,7 @@ def t5_bucket_float32(rel, num_buckets=32, max_distance=128, bidirectional=True)
     if n < e:
         return off + n
     f = np.float32
-    logarithm = f(reference.nearest(mpmath.log(mpf(float(f(n) / f(e)))), "f32"))
+    logarithm = f(truth.nearest(mpmath.log(mpf(float(f(n) / f(e)))), "f32"))
     return off + min(side - 1, e + int(logarithm / f(math.log(max_distance / e)) * f(side - e)))
 
 
@@ -95,7 +95,7 @@ def fire(w1, b1, w2, b2, q, k, c=0.1, init_l=512.0, l_mult=1.0):
 
 def sandwich_sum(n, bar_dim=128, base=10000.0):
     n = mpf(n.numerator) / n.denominator
-    return sum(mpmath.cos(n * reference.frequency(base, 2 * t, bar_dim)) for t in range(bar_dim // 2))
+    return sum(mpmath.cos(n * truth.frequency(base, 2 * t, bar_dim)) for t in range(bar_dim // 2))
 
 
 def sandwich_exact(h, num_heads, n, bar_dim=128, base=10000.0):

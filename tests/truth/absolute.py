@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 from mpmath import mpf
 
-import reference
+import truth
 
 # ---- Columns -----------------------------------------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ def default_axes_dim(width, axes):
 
 def one_axis(axis, width, **parameters):
     """The 1-D encoding's columns of this axis."""
-    columns = reference.sinusoidal_columns(width, **parameters)
+    columns = truth.sinusoidal_columns(width, **parameters)
     return [column and Column(column[0], axis, column[1]) for column in columns]
 
 
@@ -75,7 +75,7 @@ def axial(dim, axes, axes_dim=None, axis_order=None, **parameters):
 def detr(dim, axes=2, temperature=10000.0):
     """y then x, F = dim/2 columns each: temperature^(-2(j//2)/F), sine at even j."""
     width = dim // 2
-    return [Column("cos" if j % 2 else "sin", axis, reference.frequency(temperature, 2 * (j // 2), width))
+    return [Column("cos" if j % 2 else "sin", axis, truth.frequency(temperature, 2 * (j // 2), width))
             for axis in (0, 1) for j in range(width)]
 
 
@@ -94,7 +94,7 @@ def mae(dim, axes=2, base=10000.0):
 def timm(dim, axes=2, base=10000.0):
     """sin(h) sin(w) cos(h) cos(w), q = dim/4 frequencies base^(-i/q) each."""
     quarter = dim // 4
-    return [Column(function, axis, reference.frequency(base, i, quarter))
+    return [Column(function, axis, truth.frequency(base, i, quarter))
             for function in ("sin", "cos") for axis in (0, 1) for i in range(quarter)]
 
 
