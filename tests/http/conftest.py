@@ -211,6 +211,13 @@ def session_server():
         assert server.stop() == 0, server.stderr_text()[-4000:]
 
 
+def at_url(url):
+    """A client of a server that somebody else has started."""
+    server = Server.__new__(Server)
+    server.host, server.port = re.fullmatch(r"http://([^/:]+):(\d+)/?", url).groups()
+    return server
+
+
 def what_is_stored(server):
     return {path: server.get(path).body for path in ("/weights", "/presets")}
 
@@ -284,7 +291,11 @@ def keep(config, items, is_kept):
     items[:] = [item for item in items if is_kept(item)]
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config, items):
+    for item in items:  # a file is one process's, but for the rows of ../cases, where each file of rows is
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
     part = config.getoption("--part")
     if part != "all":
         keep(config, items, lambda item: part_of(item) == part)

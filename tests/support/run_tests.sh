@@ -133,7 +133,7 @@ run_http() {
     [ -z "${POSENC_SANITIZED-}" ] || wait # ten times slower, which is load enough
     # Collected once before, so that not every process compiles all of them.
     "$PYTHON" -m pytest -q -p no:cacheprovider --collect-only tests/http tests/field tests/bench tests/fuzz >"$log" || cat "$log"
-    run_pytest --part=beside -n "${HTTP_JOBS:-4}" --dist loadfile tests/http tests/field tests/bench tests/fuzz tests/deploy/test_install.py tests/deploy/test_command.py
+    run_pytest --part=beside -n "${HTTP_JOBS:-4}" --dist loadgroup tests/http tests/field tests/bench tests/fuzz tests/deploy/test_install.py tests/deploy/test_command.py
     wait
     echo "== meanwhile, those that wait"
     cat "$logs/waiting"
@@ -148,7 +148,7 @@ run_brief() {
     echo "== the brief tests over a socket"
     POSENCD=$(cd "$BUILD" && pwd)/posencd
     export POSENCD
-    run_pytest -n "${HTTP_JOBS:-4}" --dist loadfile $(for name in $BRIEF; do find tests/http -name "$name.py"; done)
+    run_pytest -n "${HTTP_JOBS:-4}" --dist loadgroup $(for name in $BRIEF; do find tests/http -name "$name.py"; done)
 }
 
 # The web page: modules without a browser in node, all else in chromium. What is not installed is named, its tests count as not run.
@@ -211,7 +211,7 @@ run_slow() {
     echo "== laws on examples of seed $seed: make test-slow SEED=$seed repeats them"
     POSENCD=$(cd "$BUILD" && pwd)/posencd
     export POSENCD
-    run_pytest -n "${HTTP_JOBS:-4}" --dist loadfile -m hypothesis --hypothesis-profile=explore --hypothesis-seed="$seed" tests/http
+    run_pytest -n "${HTTP_JOBS:-4}" --dist loadgroup -m hypothesis --hypothesis-profile=explore --hypothesis-seed="$seed" tests/http
     PYTEST_FLAGS='-m slow'
     run_http
     run_pytest tests/page
