@@ -1,0 +1,298 @@
+#!/usr/bin/python3
+"""Mutants: small mistakes put into core, api and server one at a time, to know which of them the tests notice.
+
+    mutants.py draw --seed 51 --count 60     writes mutants.jsonl, beside this file: file, line, kind, text before and after
+    mutants.py map                           which tests execute their lines (gcov), into build/mutants/map.json; goes on where it stopped
+    mutants.py run [--redo N,M]              puts each to the tests that execute its line, quickest first, until one fails; goes on where it
+                                             stopped; results in build/mutants/results.jsonl, a table at the end
+
+The code is that of HEAD, in a clone of its own (build/mutants/tree), so the working copy may change meanwhile. A mutant that leaves its
+object file as it was, or whose line no test executes, is no mutant: draw leaves out the first, and the list keeps the second with a `why`."""
+import argparse
+import itertools
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+LIST = HERE / "mutants.jsonl"
+WORK = ROOT / "build/mutants"
+TREE = WORK / "tree"
+PYTHON = "/usr/bin/python3"
+PYTEST = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+MAKE = ["make", "--no-print-directory", "-j2", "WERROR="]
+COMPILER = "ccache gcc" if subprocess.run(["which", "ccache"], capture_output=True).returncode == 0 else "gcc"
+# These start many servers, wait or load the machine: they come last, and are not mapped.
+HEAVY = re.compile(r"faults|soak|proxies|monitoring|container|store_s3|store_slow|test_time|saturation|install|smuggling|experiments_finding|stated_work")
+
+
+# ---- Drawing -----------------------------------------------------------------------------------------------------------
+
+FAIL = r"return \w*(?:fail|refuse)\w*\("
+SIMPLE = r"[\w.\->\[\]&*]+"
+
+# kind: places of a line that it changes, and what it makes of each
+KINDS = {
+    "sign": (r"(?<=[\w\])]) [+-] (?=[\w(])", lambda m: m[0].replace("+", "#").replace("-", "+").replace("#", "-")),
+    "bound": (r" (?:<=|>=|<|>) ", lambda m: {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > "}[m[0]]),
+    "index": (r"(?<=\w)\[(\w+)\]", lambda m: f"[{m[1]} + 1]" if not m[1].isdigit() else f"[{int(m[1]) ^ 1}]"),
+    "refusal": (r"if \((?!!?0\))(.+)\) (?:" + FAIL + r")?$|if \((.+)\)(?= " + FAIL + ")", lambda m: m[0].replace("if (", "if (0 && (", 1).replace(m[1] or m[2], (m[1] or m[2]) + ")", 1)),
+    "swap": (rf"(?<=[(])({SIMPLE}), ({SIMPLE})(?=[,)])", lambda m: f"{m[2]}, {m[1]}"),
+    "equal": (r" (?:==|!=) ", lambda m: " != " if m[0] == " == " else " == "),
+    "logic": (r" (?:&&|\|\|) ", lambda m: " || " if m[0] == " && " else " && "),
+}
+
+
+def candidates(path):
+    """(number, text, kind, changed text) of every place of a file's functions."""
+    found, inside, comment = [], False, False
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.startswith("{") or re.match(r"^[\w].*\) \{$", line):
+            inside = True
+        if line.startswith("}"):
+            inside = False
+        stripped = line.strip()
+        comment = comment or stripped.startswith("/*")
+        ended = "*/" in line
+        if inside and not comment and line.startswith("    ") and '"' not in line and "sizeof" not in line and "assert" not in line:
+            for kind, (pattern, change) in KINDS.items():
+                if kind == "refusal" and not re.search(FAIL, line):
+                    continue
+                for match in re.finditer(pattern, line):
+                    made = line[:match.start()] + change(match) + line[match.end():]
+                    if made != line:
+                        found.append((number, line, kind, made))
+        comment = comment and not ended
+    return found
+
+
+def refusals(path):
+    """Dropped refusals: the condition above a `return fail…(` of the next line."""
+    lines, found = path.read_text().splitlines(), []
+    for number, (line, after) in enumerate(zip(lines, lines[1:]), 1):
+        match = re.fullmatch(r"(\s+)if \((.*)\)( \{)?", line)
+        if match and re.match(rf"\s+{FAIL}", after):
+            found.append((number, line, "refusal", f"{match[1]}if (0 && ({match[2]})){match[3] or ''}"))
+    return found
+
+
+def objects_of(file):
+    return f"build/obj/{file[:-2]}.o"
+
+
+def code_of(tree, file):
+    """The instructions of an object, without what differs by line numbers."""
+    subprocess.run([*MAKE, objects_of(file), f"CC={COMPILER}"], cwd=tree, check=True, capture_output=True)
+    dumped = subprocess.run(["objdump", "-d", "-r", "--no-show-raw-insn", objects_of(file)], cwd=tree, capture_output=True, text=True, check=True)
+    return dumped.stdout
+
+
+def draw(seed, count):
+    rng = random.Random(seed)
+    tree = clone()
+    files = subprocess.run(["git", "ls-files", "core/*.c", "api/*.c", "server/*.c"], cwd=tree, capture_output=True, text=True).stdout.split()
+    places = {file: candidates(tree / file) + refusals(tree / file) for file in files}
+    by_kind = {kind: [(file, *place) for file in files for place in places[file] if place[2] == kind] for kind in KINDS}
+    kinds, drawn, files_drawn = itertools.cycle(KINDS), [], set()
+    while len(drawn) < count:
+        kind = next(kinds)
+        file, number, before, _, after = rng.choice(by_kind[kind])
+        if file in files_drawn or not is_mutant(tree, file, number, before, after):
+            continue
+        files_drawn.add(file)
+        drawn.append({"n": len(drawn) + 1, "file": file, "line": number, "kind": kind, "before": before.strip(), "after": after.strip()})
+        print(json.dumps(drawn[-1]), flush=True)
+    LIST.write_text("".join(json.dumps(row) + "\n" for row in drawn))
+
+
+def is_mutant(tree, file, number, before, after):
+    """Whether it compiles, to other instructions."""
+    path = tree / file
+    original = path.read_text()
+    usual = code_of(tree, file)
+    try:
+        path.write_text(changed(original, number, before, after))
+        return code_of(tree, file) != usual
+    except subprocess.CalledProcessError:
+        return False
+    finally:
+        path.write_text(original)
+
+
+def changed(text, number, before, after):
+    """A text with one line changed: the one of these words nearest to the number, since code moves."""
+    lines = text.split("\n")
+    places = [i for i, line in enumerate(lines) if line.strip() == before.strip()]
+    if not places:
+        raise ValueError("the line is not there any more")
+    at = min(places, key=lambda i: abs(i + 1 - number))
+    indent = lines[at][:len(lines[at]) - len(lines[at].lstrip())]
+    lines[at] = indent + after.strip()
+    return "\n".join(lines)
+
+
+# ---- What executes a line ----------------------------------------------------------------------------------------------
+
+
+def clone():
+    """HEAD, in a clone that is kept between runs."""
+    if not TREE.exists():
+        WORK.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["git", "clone", "-q", "--shared", str(ROOT), str(TREE)], check=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    subprocess.run(["git", "fetch", "-q", str(ROOT), head], cwd=TREE, check=True)
+    subprocess.run(["git", "checkout", "-q", "-f", "--detach", head], cwd=TREE, check=True)
+    return TREE
+
+
+def units(tree, build):
+    """{name: command}: each program in C, each fuzz target's inputs, each file of tests over a socket, each file of rows."""
+    found = {}
+    for program in sorted((tree / build / "tests").glob("*/**/test_*")):
+        source = tree / "tests" / program.relative_to(tree / build / "tests")
+        if program.is_file() and source.with_name(source.name + ".c").exists() and os.access(program, os.X_OK):
+            found[f"c:{program.relative_to(tree / build / 'tests')}"] = [str(program)]
+    for program in sorted((tree / build / "tests/fuzz").glob("fuzz_*.replay")):
+        found[f"fuzz:{program.stem}"] = [str(program), str(tree / build / "tests/fuzz/corpus" / program.stem.removeprefix("fuzz_"))]
+    for file in sorted((tree / "tests").glob("http/**/test_*.py")) + sorted((tree / "tests").glob("diagnose/test_*.py")):
+        name = str(file.relative_to(tree))
+        if file.stem != "test_cases":
+            found[name] = [*PYTEST, name]
+    for rows in sorted((tree / "tests/cases").glob("*.jsonl")):
+        found[f"cases:{rows.stem}"] = [*PYTEST, "tests/http/test_cases.py", "-k", f"{rows.stem}/"]
+    return found
+
+
+def run_unit(tree, build, command, environment=None, timeout=900):
+    """Status and seconds."""
+    begun = time.monotonic()
+    env = {**os.environ, "POSENCD": str(tree / build / "posencd"), "PYTHONDONTWRITEBYTECODE": "1", **(environment or {})}
+    try:
+        status = subprocess.run(command, cwd=tree, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=timeout).returncode
+    except subprocess.TimeoutExpired:
+        status = -1
+    return status, time.monotonic() - begun
+
+
+def lines_of(gcda, source):
+    """Line numbers of a source that a data file says were executed."""
+    done = subprocess.run(["gcov", "--json-format", "--stdout", gcda.name], cwd=gcda.parent, capture_output=True)
+    try:
+        files = json.loads(done.stdout)["files"]
+    except (ValueError, KeyError):
+        return []
+    return sorted(line["line_number"] for file in files if file["file"].endswith(source) for line in file["lines"] if line["count"])
+
+
+def make_map():
+    tree = clone()
+    rows = mutants()
+    subprocess.run([*MAKE, "all", "tests", f"CC={COMPILER} --coverage", "BUILD=build/coverage"], cwd=tree, check=True, stdout=subprocess.DEVNULL)
+    path = WORK / "map.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    for name, command in units(tree, "build/coverage").items():
+        if name in known or HEAVY.search(name):
+            continue
+        data = WORK / "data"
+        subprocess.run(["rm", "-rf", str(data)], check=True)
+        status, seconds = run_unit(tree, "build/coverage", command, {"GCOV_PREFIX": str(data)})
+        executed = {}
+        for file in sorted({row["file"] for row in rows}):
+            gcda = pathlib.Path(f"{data}{tree}/build/coverage/obj/{file[:-2]}.gcda")
+            if gcda.exists():
+                gcno = gcda.with_suffix(".gcno")
+                gcno.write_bytes((tree / f"build/coverage/obj/{file[:-2]}.gcno").read_bytes())
+                executed[file] = lines_of(gcda, file)
+        known[name] = {"seconds": round(seconds, 2), "status": status, "lines": executed}
+        path.write_text(json.dumps(known))
+        print(f"{name}: {seconds:.1f} s, status {status}, {sum(map(len, executed.values()))} lines", flush=True)
+
+
+# ---- Running -----------------------------------------------------------------------------------------------------------
+
+
+def mutants():
+    return [json.loads(line) for line in LIST.read_text().splitlines()]
+
+
+def tests_for(row, tree, known, everything):
+    """Names of tests, those that execute the line first, quickest first; then those that were not mapped."""
+    text = (tree / row["file"]).read_text().split("\n")
+    places = [i + 1 for i, line in enumerate(text) if line.strip() == row["before"]]
+    if not places:
+        return None
+    line = min(places, key=lambda i: abs(i - row["line"]))
+    near = set(range(line - 2, line + 3))  # gcov names the first line of a statement, or the last
+    executing = [name for name, one in known.items() if name in everything and near & set(one["lines"].get(row["file"], []))]
+    return sorted(executing, key=lambda name: known[name]["seconds"]), [name for name in everything if name not in known]
+
+
+def run(redo):
+    tree, known = clone(), json.loads((WORK / "map.json").read_text())
+    path = WORK / "results.jsonl"
+    results = {row["n"]: row for row in map(json.loads, path.read_text().splitlines())} if path.exists() else {}
+    for row in mutants():
+        if row["n"] in results and row["n"] not in redo:
+            continue
+        subprocess.run(["git", "checkout", "-q", "-f", "."], cwd=tree, check=True)
+        build(tree)
+        found = tests_for(row, tree, known, units(tree, "build"))
+        result = {"n": row["n"], "file": row["file"], "caught": None, "tried": 0}
+        if found is None:
+            result["caught"] = "the line is not there any more"
+        else:
+            source = tree / row["file"]
+            source.write_text(changed(source.read_text(), row["line"], row["before"], row["after"]))
+            build(tree)
+            result["executing"] = len(found[0])
+            for name in [*found[0], *(found[1] if found[0] else [])]:
+                limit = 60 + 10 * known.get(name, {"seconds": 60})["seconds"]
+                status, _ = run_unit(tree, "build", units(tree, "build")[name], timeout=limit)
+                result["tried"] += 1
+                if status not in (0, 5) and known.get(name, {"status": 0})["status"] in (0, 5):
+                    result["caught"] = name
+                    break
+        with path.open("a") as out:
+            out.write(json.dumps(result) + "\n")
+        results[row["n"]] = result
+        print(json.dumps(result), flush=True)
+    subprocess.run(["git", "checkout", "-q", "-f", "."], cwd=tree, check=True)
+    report(results)
+
+
+def build(tree):
+    subprocess.run([*MAKE, "all", "tests", f"CC={COMPILER}"], cwd=tree, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def report(results):
+    for row in mutants():
+        result = results.get(row["n"])
+        if result:
+            print(f"{row['n']:3} {'caught' if result['caught'] else 'MISSED':7} {row['kind']:8} {row['file']}:{row['line']}  by {result['caught']}"
+                  + (f"  ({row['why']})" if row.get("why") else ""))
+    print(f"{sum(bool(r['caught']) for r in results.values())} of {len(results)} caught")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["draw", "map", "run"])
+    parser.add_argument("--seed", type=int, default=51)
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--redo", default="")
+    given = parser.parse_args()
+    if given.what == "draw":
+        draw(given.seed, given.count)
+    elif given.what == "map":
+        make_map()
+    else:
+        run({int(n) for n in given.redo.split(",") if n})
+
+
+if __name__ == "__main__":
+    sys.exit(main())
