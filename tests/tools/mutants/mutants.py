@@ -28,6 +28,9 @@ PYTHON = "/usr/bin/python3"
 PYTEST = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
 MAKE = ["make", "--no-print-directory", "-j2", "WERROR="]
 COMPILER = "ccache gcc" if subprocess.run(["which", "ccache"], capture_output=True).returncode == 0 else "gcc"
+# What the compiler refuses in every build is no mutant, as pointers of two types exchanged.
+STRICT = COMPILER + " -Werror=incompatible-pointer-types -Werror=int-conversion -Werror=array-bounds"
+DECLARES = re.compile(r"\s+(?:static |const |struct |unsigned )*\w+ \**\w+\[\w+\](?:;| =)")
 # These start many servers, wait or load the machine: they come last, and are not mapped.
 HEAVY = re.compile(r"faults|soak|proxies|monitoring|container|store_s3|store_slow|test_time|saturation|install|smuggling|experiments_finding|stated_work")
 
@@ -60,7 +63,7 @@ def candidates(path):
         stripped = line.strip()
         comment = comment or stripped.startswith("/*")
         ended = "*/" in line
-        if inside and not comment and line.startswith("    ") and '"' not in line and "sizeof" not in line and "assert" not in line:
+        if inside and not comment and line.startswith("    ") and '"' not in line and "sizeof" not in line and "assert" not in line and not DECLARES.match(line):
             for kind, (pattern, change) in KINDS.items():
                 if kind == "refusal" and not re.search(FAIL, line):
                     continue
@@ -88,7 +91,7 @@ def objects_of(file):
 
 def code_of(tree, file):
     """The instructions of an object, without what differs by line numbers."""
-    subprocess.run([*MAKE, objects_of(file), f"CC={COMPILER}"], cwd=tree, check=True, capture_output=True)
+    subprocess.run([*MAKE, objects_of(file), f"CC={STRICT}"], cwd=tree, check=True, capture_output=True)
     dumped = subprocess.run(["objdump", "-d", "-r", "--no-show-raw-insn", objects_of(file)], cwd=tree, capture_output=True, text=True, check=True)
     return dumped.stdout
 
