@@ -1,14 +1,17 @@
 #!/usr/bin/python3
 """Mutants: small mistakes put into core, api and server one at a time, to know which of them the tests notice.
 
-    mutants.py draw --seed 51 --count 60     writes mutants.jsonl, beside this file: file, line, kind, text before and after
-    mutants.py map                           which tests execute their lines (gcov), into build/mutants/map.json; goes on where it stopped
-    mutants.py run [--redo N,M]              puts each to the tests that execute its line, quickest first, until one fails; goes on where it
-                                             stopped; results in build/mutants/results.jsonl, a table at the end
+    mutants.py draw --seed 51 --count 62     writes mutants.jsonl, beside this file: file, line, kind, text before and after
+    mutants.py map                           which tests execute their lines (gcov), into build/mutants/map.json
+    mutants.py run [--only 3,17] [--part 0/2]  puts each to the tests that execute its line, quickest first, until one fails;
+                                             results in build/mutants/results.jsonl
+    mutants.py report                        a line for each, and how many were caught
 
-The code is that of HEAD, in a clone of its own (build/mutants/tree), so the working copy may change meanwhile. A mutant that leaves its
-object file as it was, or whose line no test executes, is no mutant: draw leaves out the first, and the list keeps the second with a `why`."""
+map and run go on where they stopped; --part 0/2 and 1/2 are two runs beside each other. The code is that of HEAD when they begin, in clones
+of their own, so the working copy may change meanwhile. What the compiler refuses or turns into the same instructions is not drawn; what
+is seen to change nothing keeps its row, with the reason as `same`, and is not run."""
 import argparse
+import concurrent.futures
 import itertools
 import json
 import os
@@ -23,7 +26,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 LIST = HERE / "mutants.jsonl"
 WORK = ROOT / "build/mutants"
-TREE = WORK / "tree"
 PYTHON = "/usr/bin/python3"
 PYTEST = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
 MAKE = ["make", "--no-print-directory", "-j2", "WERROR="]
@@ -143,32 +145,33 @@ def changed(text, number, before, after):
 # ---- What executes a line ----------------------------------------------------------------------------------------------
 
 
-def clone():
+def clone(name="tree"):
     """HEAD, in a clone that is kept between runs."""
-    if not TREE.exists():
+    tree = WORK / name
+    if not tree.exists():
         WORK.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["git", "clone", "-q", "--shared", str(ROOT), str(TREE)], check=True)
+        subprocess.run(["git", "clone", "-q", "--shared", str(ROOT), str(tree)], check=True)
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    subprocess.run(["git", "fetch", "-q", str(ROOT), head], cwd=TREE, check=True)
-    subprocess.run(["git", "checkout", "-q", "-f", "--detach", head], cwd=TREE, check=True)
-    return TREE
+    subprocess.run(["git", "fetch", "-q", str(ROOT), head], cwd=tree, check=True)
+    subprocess.run(["git", "checkout", "-q", "-f", "--detach", head], cwd=tree, check=True)
+    return tree
 
 
 def units(tree, build):
-    """{name: command}: each program in C, each fuzz target's inputs, each file of tests over a socket, each file of rows."""
+    """{name: (target of make, command)}: each program in C, each fuzz target's inputs, each file of tests over a socket, each file of rows."""
     found = {}
-    for program in sorted((tree / build / "tests").glob("*/**/test_*")):
-        source = tree / "tests" / program.relative_to(tree / build / "tests")
-        if program.is_file() and source.with_name(source.name + ".c").exists() and os.access(program, os.X_OK):
-            found[f"c:{program.relative_to(tree / build / 'tests')}"] = [str(program)]
-    for program in sorted((tree / build / "tests/fuzz").glob("fuzz_*.replay")):
-        found[f"fuzz:{program.stem}"] = [str(program), str(tree / build / "tests/fuzz/corpus" / program.stem.removeprefix("fuzz_"))]
-    for file in sorted((tree / "tests").glob("http/**/test_*.py")) + sorted((tree / "tests").glob("diagnose/test_*.py")):
+    for source in sorted((tree / "tests").glob("*/**/test_*.c")):
+        program = f"{build}/{source.relative_to(tree).with_suffix('')}"
+        found[f"c:{source.relative_to(tree / 'tests').with_suffix('')}"] = program, [program]
+    for source in sorted((tree / "tests/fuzz").glob("fuzz_*.c")):
+        program = f"{build}/tests/fuzz/{source.stem}.replay"
+        found[f"fuzz:{source.stem}"] = program, [program, f"{build}/tests/fuzz/corpus/{source.stem.removeprefix('fuzz_')}"]
+    for file in sorted([*(tree / "tests").glob("http/**/test_*.py"), *(tree / "tests").glob("diagnose/**/test_*.py")]):
         name = str(file.relative_to(tree))
         if file.stem != "test_cases":
-            found[name] = [*PYTEST, name]
+            found[name] = "all", [*PYTEST, name]
     for rows in sorted((tree / "tests/cases").glob("*.jsonl")):
-        found[f"cases:{rows.stem}"] = [*PYTEST, "tests/http/test_cases.py", "-k", f"{rows.stem}/"]
+        found[f"cases:{rows.stem}"] = "all", [*PYTEST, "tests/http/test_cases.py", "-k", f"{rows.stem}/"]
     return found
 
 
@@ -194,27 +197,34 @@ def lines_of(gcda, source):
 
 
 def make_map():
-    tree = clone()
-    rows = mutants()
-    subprocess.run([*MAKE, "all", "tests", f"CC={COMPILER} --coverage", "BUILD=build/coverage"], cwd=tree, check=True, stdout=subprocess.DEVNULL)
+    tree, rows = clone(), mutants()
+    compile_(tree, "all", "tests", f"CC={COMPILER} --coverage", "BUILD=build/coverage")
     path = WORK / "map.json"
     known = json.loads(path.read_text()) if path.exists() else {}
-    for name, command in units(tree, "build/coverage").items():
-        if name in known or HEAVY.search(name):
-            continue
-        data = WORK / "data"
-        subprocess.run(["rm", "-rf", str(data)], check=True)
+
+    def run_one(name, command):
+        data = WORK / "data" / re.sub(r"\W", "_", name)
         status, seconds = run_unit(tree, "build/coverage", command, {"GCOV_PREFIX": str(data)})
         executed = {}
         for file in sorted({row["file"] for row in rows}):
             gcda = pathlib.Path(f"{data}{tree}/build/coverage/obj/{file[:-2]}.gcda")
             if gcda.exists():
-                gcno = gcda.with_suffix(".gcno")
-                gcno.write_bytes((tree / f"build/coverage/obj/{file[:-2]}.gcno").read_bytes())
+                gcda.with_suffix(".gcno").write_bytes((tree / f"build/coverage/obj/{file[:-2]}.gcno").read_bytes())
                 executed[file] = lines_of(gcda, file)
+        subprocess.run(["rm", "-rf", str(data)], check=True)
         known[name] = {"seconds": round(seconds, 2), "status": status, "lines": executed}
         path.write_text(json.dumps(known))
         print(f"{name}: {seconds:.1f} s, status {status}, {sum(map(len, executed.values()))} lines", flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(run_one, name, command) for name, (_, command) in units(tree, "build/coverage").items()
+                   if name not in known and not HEAVY.search(name)]
+        for one in waiting:
+            one.result()
+
+
+def compile_(tree, *words):
+    subprocess.run([*MAKE, *words], cwd=tree, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 # ---- Running -----------------------------------------------------------------------------------------------------------
@@ -224,77 +234,73 @@ def mutants():
     return [json.loads(line) for line in LIST.read_text().splitlines()]
 
 
-def tests_for(row, tree, known, everything):
-    """Names of tests, those that execute the line first, quickest first; then those that were not mapped."""
+def tests_for(row, tree, known):
+    """Names of tests: those that execute the line, quickest first, then those that were not mapped."""
     text = (tree / row["file"]).read_text().split("\n")
     places = [i + 1 for i, line in enumerate(text) if line.strip() == row["before"]]
     if not places:
         return None
     line = min(places, key=lambda i: abs(i - row["line"]))
     near = set(range(line - 2, line + 3))  # gcov names the first line of a statement, or the last
-    executing = [name for name, one in known.items() if name in everything and near & set(one["lines"].get(row["file"], []))]
-    return sorted(executing, key=lambda name: known[name]["seconds"]), [name for name in everything if name not in known]
+    everything = units(tree, "build")
+    executing = [name for name in everything if near & set(known.get(name, {"lines": {}})["lines"].get(row["file"], []))]
+    return sorted(executing, key=lambda name: known[name]["seconds"]) + [name for name in everything if executing and name not in known]
 
 
-def run(redo):
-    tree, known = clone(), json.loads((WORK / "map.json").read_text())
-    path = WORK / "results.jsonl"
-    results = {row["n"]: row for row in map(json.loads, path.read_text().splitlines())} if path.exists() else {}
-    for row in mutants():
-        if row["n"] in results and row["n"] not in redo:
-            continue
-        subprocess.run(["git", "checkout", "-q", "-f", "."], cwd=tree, check=True)
-        build(tree)
-        found = tests_for(row, tree, known, units(tree, "build"))
-        result = {"n": row["n"], "file": row["file"], "caught": None, "tried": 0}
-        if found is None:
-            result["caught"] = "the line is not there any more"
-        else:
-            source = tree / row["file"]
-            source.write_text(changed(source.read_text(), row["line"], row["before"], row["after"]))
-            build(tree)
-            result["executing"] = len(found[0])
-            for name in [*found[0], *(found[1] if found[0] else [])]:
-                limit = 60 + 10 * known.get(name, {"seconds": 60})["seconds"]
-                status, _ = run_unit(tree, "build", units(tree, "build")[name], timeout=limit)
-                result["tried"] += 1
-                if status not in (0, 5) and known.get(name, {"status": 0})["status"] in (0, 5):
-                    result["caught"] = name
-                    break
-        with path.open("a") as out:
-            out.write(json.dumps(result) + "\n")
-        results[row["n"]] = result
-        print(json.dumps(result), flush=True)
+def put_to_tests(row, tree, known):
+    """What happened to one mutant: the test that failed, and how many were tried."""
     subprocess.run(["git", "checkout", "-q", "-f", "."], cwd=tree, check=True)
-    report(results)
+    source, names, everything = tree / row["file"], tests_for(row, tree, known), units(tree, "build")
+    if names is None:
+        return {"caught": None, "note": "the line is not there any more"}
+    source.write_text(changed(source.read_text(), row["line"], row["before"], row["after"]))
+    for tried, name in enumerate(names, 1):
+        target, command = everything[name]
+        compile_(tree, target, "build/tests/faults/faults.so", f"CC={COMPILER}")
+        usual = known.get(name, {"seconds": 60, "status": 0})
+        if usual["status"] in (0, 5) and run_unit(tree, "build", command, timeout=60 + 10 * usual["seconds"])[0] not in (0, 5):
+            return {"caught": name, "tried": tried}
+    return {"caught": None, "tried": len(names)}
 
 
-def build(tree):
-    subprocess.run([*MAKE, "all", "tests", f"CC={COMPILER}"], cwd=tree, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def results():
+    path = WORK / "results.jsonl"
+    return {row["n"]: row for row in map(json.loads, path.read_text().splitlines())} if path.exists() else {}
 
 
-def report(results):
+def run(only, part):
+    number, of = map(int, part.split("/"))
+    tree, known = clone(f"tree{number}"), json.loads((WORK / "map.json").read_text())
+    compile_(tree, "all", "tests", f"CC={COMPILER}")
     for row in mutants():
-        result = results.get(row["n"])
-        if result:
-            print(f"{row['n']:3} {'caught' if result['caught'] else 'MISSED':7} {row['kind']:8} {row['file']}:{row['line']}  by {result['caught']}"
-                  + (f"  ({row['why']})" if row.get("why") else ""))
-    print(f"{sum(bool(r['caught']) for r in results.values())} of {len(results)} caught")
+        if "same" in row or row["n"] % of != number or (row["n"] not in only if only else row["n"] in results()):
+            continue
+        result = {"n": row["n"], **put_to_tests(row, tree, known)}
+        with (WORK / "results.jsonl").open("a") as out:
+            out.write(json.dumps(result) + "\n")
+        print(json.dumps(result), flush=True)
+
+
+def report():
+    found = results()
+    for row in mutants():
+        result = found.get(row["n"], {"caught": None, "note": "not run"})
+        state = f"no mutant: {row['same']}" if "same" in row else f"by {result['caught']}" if result["caught"] else result.get("note", "MISSED")
+        print(f"{row['n']:3} {row['kind']:8} {row['file']}:{row['line']}  {state}")
+    print(f"{sum(bool(r['caught']) for r in found.values())} of {sum('same' not in row for row in mutants())} caught")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["draw", "map", "run"])
+    parser.add_argument("what", choices=["draw", "map", "run", "report"])
     parser.add_argument("--seed", type=int, default=51)
-    parser.add_argument("--count", type=int, default=60)
-    parser.add_argument("--redo", default="")
+    parser.add_argument("--count", type=int, default=62)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--part", default="0/1")
     given = parser.parse_args()
-    if given.what == "draw":
-        draw(given.seed, given.count)
-    elif given.what == "map":
-        make_map()
-    else:
-        run({int(n) for n in given.redo.split(",") if n})
+    todo = {"draw": lambda: draw(given.seed, given.count), "map": make_map, "report": report,
+            "run": lambda: run({int(n) for n in given.only.split(",") if n}, given.part)}
+    todo[given.what]()
 
 
 if __name__ == "__main__":
