@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Mutants: small mistakes put into core, api and server one at a time, to know which of them the tests notice.
 
-    mutants.py draw --seed 51 --count 62     writes mutants.jsonl, beside this file: file, line, kind, text before and after
+    mutants.py draw --seed 51 --count 63     writes mutants.jsonl, beside this file: file, line, kind, text before and after
     mutants.py map                           which tests execute their lines (gcov), into build/mutants/map.json
     mutants.py run [--only 3,17] [--part 0/2]  puts each to the tests that execute its line, quickest first, until one fails;
                                              results in build/mutants/results.jsonl
@@ -294,7 +294,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["draw", "map", "run", "report"])
     parser.add_argument("--seed", type=int, default=51)
-    parser.add_argument("--count", type=int, default=62)
+    parser.add_argument("--count", type=int, default=63)
     parser.add_argument("--only", default="")
     parser.add_argument("--part", default="0/1")
     given = parser.parse_args()
