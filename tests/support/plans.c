@@ -3,7 +3,9 @@
 #include "core/numeric/numeric.h"
 #include "core/params.h"
 #include "tests/support/alloc.h"
+#include "tests/support/kernel_sets.h"
 #include "tests/support/plans.h"
+#include "tests/support/random.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,14 +27,6 @@ char *test_whole(const struct pe_plan *plan, size_t i, size_t *n_bytes)
 
 /* ---- Pieces ---- */
 
-static uint64_t dice = 1;
-
-static size_t roll(size_t below)
-{
-    dice = dice * 6364136223846793005u + 1442695040888963407u;
-    return (size_t)((dice >> 33) % below);
-}
-
 /* Pieces of at most so many elements. */
 static void assert_pieces(const struct pe_plan *plan, size_t i, const char *all, size_t most)
 {
@@ -40,7 +34,7 @@ static void assert_pieces(const struct pe_plan *plan, size_t i, const char *all,
     size_t n = count_of(output), size = pe_dtype_size(output->dtype);
     char *piece = malloc(most * size + GUARD);
     for (size_t at = 0, m; at < n; at += m) {
-        m = 1 + roll(most);
+        m = 1 + (size_t)(random_bits() % most);
         m = m < n - at ? m : n - at;
         memset(piece + m * size, UNTOUCHED, GUARD);
         pe_fill(plan, i, at, m, piece);
@@ -64,15 +58,12 @@ static void assert_signs(const char *json, const struct pe_output *output, const
 
 static void assert_instruction_sets(const struct pe_plan *plan, size_t i, const char *all)
 {
-    enum pe_isa best = pe_isa();
-    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        if (pe_kernels_use(isa)) {
-            size_t n;
-            char *same = test_whole(plan, i, &n);
-            assert_memory_equal(same, all, n);
-            free(same);
-        }
-    assert_true(pe_kernels_use(best));
+    for (EACH_KERNEL_SET) {
+        size_t n;
+        char *same = test_whole(plan, i, &n);
+        assert_memory_equal(same, all, n);
+        free(same);
+    }
 }
 
 /* ---- The config ---- */

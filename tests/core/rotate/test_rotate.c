@@ -1,7 +1,6 @@
 /* Rotation of whole tensors: every dtype, every path through the kernels in pieces, in place and on every instruction
  * set, floats turned by the nearest floats. Values of layouts and orders of axes: tests/http/rotate. */
-#include "core/numeric/numeric.h"
-#include "tests/support/cmocka.h"
+#include "tests/support/kernel_sets.h"
 #include "tests/support/request.h"
 
 #include <math.h>
@@ -155,14 +154,10 @@ TEST(any_chunks_give_the_same_bytes) { for_all_cases(check_chunks); }
 static void check_isas(struct filled *f, enum pe_dtype to)
 {
     static char other[MOST * 8];
-    (void)to;
-    enum pe_isa best = pe_isa();
-    for (enum pe_isa isa = PE_ISA_BASE; isa < best; isa++) {
-        assert_true(pe_kernels_use(isa));
+    for (EACH_KERNEL_SET) {
         pe_fill(f->plan, 0, 0, f->n, other);
         assert_memory_equal(other, f->y, f->n_bytes);
     }
-    assert_true(pe_kernels_use(best));
 }
 
 TEST(any_instruction_set_gives_the_same_bytes) { for_all_cases(check_isas); }
