@@ -202,7 +202,7 @@ TEST(attention_of_embeddings)
         "{'scheme':'learned','x':[[1,2,3,4],[5,6,7,8]],'num_heads':2,'seed':3}",
         "{'scheme':'rope','x':[[1,2,3,4],[5,6,7,8]],'num_heads':2,'seed':3}",
         "{'scheme':'t5','tokens':['a','b','a'],'dim':8,'num_heads':2}",
-        "{'scheme':'beit','grid':[1,2],'seed':1," ATTEND,
+        "{'scheme':'beit','grid':[1,2],'seed':1,'q':[[1,2],[3,4],[5,6]],'k':[[1,0],[3,1],[5,2]]}",
     };
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
         test_assert_laws_of_attention(requests[i], NULL);

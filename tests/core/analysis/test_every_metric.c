@@ -136,8 +136,7 @@ TEST(other_ways)
         "{'scheme':'kerple','len':300,'metrics':['step','collisions']}",
         "{'scheme':'xpos','head_dim':8,'len':300,'outputs':['similarity','gram'],'metrics':['similarity']}",
         "{'scheme':'sinusoidal','len':300,'pairing':'mismatched','other_base':7,'metrics':['similarity']}",
-        "{'scheme':'rope','head_dim':8,'len':70,'metrics':['wavelengths','decay','precision'],"
-        "'scaling':{'type':'linear','factor':2}}",
+        "{'scheme':'rope','len':70,'metrics':['wavelengths','decay','precision'],'scaling':{'type':'ntk','factor':2}}",
         "{'scheme':'rope','head_dim':8,'len':70,'metrics':['extrapolation'],'scaling':{'type':'linear','factor':2}}",
         "{'scheme':'alibi','len':70,'metrics':['receptive','extrapolation'],'num_heads':2}",
         "{'configs':[{'scheme':'learned','dim':8,'seed':0,'rows':99}],'len':20,'metrics':['extrapolation']}",
