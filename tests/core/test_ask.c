@@ -1,8 +1,7 @@
 /* Requests by calls: they plan what struct pe_request plans, refuse what is malformed, and outlive nothing they should
  * not. */
-#include "tests/support/alloc.h"
-#include "core/inside.h"
 #include "tests/support/cmocka.h"
+#include "tests/support/plans.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -103,27 +102,24 @@ TEST(mistakes_are_sentences)
     pe_ask_text(ask, "scaling", "linear");
     pe_ask_real(ask, "scaling.factor", 2);
     refuses(ask, PE_INVALID, "/scaling/factor", "scaling and scaling.factor exclude each other");
-    ask = rope();
-    pe_ask_text(ask, "layout", NULL);
-    refuses(ask, PE_INVALID, "/layout", "layout: the text is NULL");
-    ask = rope();
-    pe_ask_real(ask, "base", (double)NAN);
-    refuses(ask, PE_INVALID, "/base", "base: the number is not finite");
-    ask = rope();
-    pe_ask_text(ask, "len", "7");
-    refuses(ask, PE_INVALID, "/len", "len is \"7\"");
-    ask = rope();
-    pe_ask_integer(ask, "lenn", 7);
-    refuses(ask, PE_INVALID, "/lenn", "nearest: \"len\"");
-    ask = rope();
-    pe_ask_text(ask, "dtype", "f33");
-    refuses(ask, PE_INVALID, "/dtype", "dtype is \"f33\"; allowed: ");
-    ask = rope();
-    pe_ask_integer(ask, "outputs", 1);
-    refuses(ask, PE_INVALID, "/outputs", "outputs are names with commas");
-    ask = rope();
-    pe_ask_text(ask, "outputs", "cos,,sin");
-    refuses(ask, PE_INVALID, "/outputs/1", "");
+    static const struct {
+        const char *name, *text, *pointer, *detail;
+        double number; /* of what has no text */
+    } rows[] = {{"layout", NULL, "/layout", "layout: the text is NULL", 0},
+                {"len", "7", "/len", "len is \"7\"", 0},
+                {"dtype", "f33", "/dtype", "dtype is \"f33\"; allowed: ", 0},
+                {"outputs", "cos,,sin", "/outputs/1", "", 0},
+                {"base", NULL, "/base", "base: the number is not finite", (double)NAN},
+                {"lenn", NULL, "/lenn", "nearest: \"len\"", 7},
+                {"outputs", NULL, "/outputs", "outputs are names with commas", 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ask = rope();
+        if (rows[i].number != 0)
+            pe_ask_real(ask, rows[i].name, rows[i].number);
+        else
+            pe_ask_text(ask, rows[i].name, rows[i].text);
+        refuses(ask, PE_INVALID, rows[i].pointer, rows[i].detail);
+    }
 }
 
 TEST(wrong_tensors)
@@ -166,27 +162,20 @@ TEST(limits_refuse)
     refuses(ask, PE_INVALID, "/field256", "the request has more than 256 fields");
 }
 
-/* Every allocation fails once; each time the answer is PE_NO_MEMORY, and nothing is left behind. */
-TEST(no_memory)
+static enum pe_status ask_and_plan(void *unused)
 {
-    bool is_done = false;
-    for (long n = 0; !is_done; n++) {
-        struct pe_plan *plan = NULL;
-        struct pe_error err = {.status = PE_OK};
-        alloc_fail_at(n);
-        struct pe_ask *ask = rope();
-        pe_ask_text(ask, "scaling.type", "linear");
-        pe_ask_real(ask, "scaling.factor", 4);
-        enum pe_status status = pe_ask_plan(ask, &plan, &err);
-        is_done = status == PE_OK;
-        if (!is_done)
-            assert_int_equal(status, PE_NO_MEMORY);
-        pe_plan_free(plan);
-        pe_ask_free(ask);
-        assert_true(n < 1000);
-    }
-    alloc_fail_at(-1);
+    struct pe_plan *plan = NULL;
+    struct pe_error err = {.status = PE_OK};
+    struct pe_ask *ask = rope();
+    pe_ask_text(ask, "scaling.type", "linear");
+    pe_ask_real(ask, "scaling.factor", 4);
+    enum pe_status status = pe_ask_plan(ask, &plan, &err);
+    pe_plan_free(plan);
+    pe_ask_free(ask);
+    return status;
 }
+
+TEST(no_memory) { test_each_allocation_fails(ask_and_plan, NULL); }
 
 /* Other tests have planned before. */
 TEST(the_process_has_chosen)

@@ -1,8 +1,7 @@
 /* Configurations without a sequence, as a preset keeps them, and presets that are not built in. */
 #include "core/params.h"
-#include "tests/support/alloc.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/request.h"
+#include "tests/support/plans.h"
 
 #include <string.h>
 
@@ -21,37 +20,23 @@ static void says(const char *json, const char *expected)
     test_request_drop(&r);
 }
 
-static void refuses(const char *json, const char *pointer, const char *word)
-{
-    struct test_request r;
-    struct pe_config *config = NULL;
-    struct pe_failure err = {0};
-    test_request_parse(&r, json);
-    assert_int_equal(pe_config_new(&r.request, &config, &err), PE_INVALID);
-    assert_null(config);
-    if (strcmp(err.pointer, pointer) != 0 || !strstr(err.detail, word))
-        fail_msg("%s: %s: %s", json, err.pointer, err.detail);
-    test_request_drop(&r);
-}
-
 TEST(its_own_words)
 {
-    says("{'scheme':'rope'}", "{'scheme':'rope'}");
+    static const char *const configs[] = {
+        "{'scheme':'rope'}",
+        "{'scheme':'rope','rope_theta':7}",
+        "{'scheme':'learned','dim':4}",
+        "{'scheme':'swin','num_heads':3}",
+        "{'scheme':'swin','grid':[2,2]}",
+        "{'scheme':'cope','head_dim':4,'npos_max':3}",
+        /* what only some requests use */
+        "{'scheme':'alibi','softmax_scale':2}",
+        "{'scheme':'rope','position_style':'qwen2_vl'}",
+        "{'scheme':'sinusoidal','combine':'multiply'}",
+    };
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
+        says(configs[i], configs[i]);
     says("{'rope_theta':7,'scheme':'rope'}", "{'scheme':'rope','rope_theta':7}");
-    says("{'scheme':'learned','dim':4}", "{'scheme':'learned','dim':4}");
-    says("{'scheme':'swin','num_heads':3}", "{'scheme':'swin','num_heads':3}");
-    says("{'scheme':'swin','grid':[2,2]}", "{'scheme':'swin','grid':[2,2]}");
-    says("{'scheme':'cope','head_dim':4,'npos_max':3}", "{'scheme':'cope','head_dim':4,'npos_max':3}");
-}
-
-TEST(what_only_some_requests_use)
-{
-    says("{'scheme':'alibi','softmax_scale':2}", "{'scheme':'alibi','softmax_scale':2}");
-    says("{'scheme':'rope','position_style':'qwen2_vl'}", "{'scheme':'rope','position_style':'qwen2_vl'}");
-    says("{'scheme':'sinusoidal','combine':'multiply'}", "{'scheme':'sinusoidal','combine':'multiply'}");
-    refuses("{'scheme':'rope','combine':'multiply'}", "/combine", "combine");
-    refuses("{'scheme':'alibi','softmax_scale':'x'}", "/softmax_scale", "number");
-    refuses("{'scheme':'rope','position_style':'qwen9'}", "/position_style", "qwen2_vl");
 }
 
 TEST(what_it_inherits)
@@ -81,32 +66,48 @@ TEST(all_presets)
 
 TEST(what_no_preset_has)
 {
-    refuses("{'scheme':'rope','len':4}", "/len", "leave it out");
-    refuses("{'scheme':'rope','positions':[1,2]}", "/positions", "leave it out");
-    refuses("{'scheme':'learned','table':[1,2]}", "/table", "tensor");
-    refuses("{'scheme':'alibi','key_mask':[1]}", "/key_mask", "leave it out");
-    refuses("{'scheme':'rope','bas':4}", "/bas", "base");
-    refuses("{'scheme':'rope','head_dim':8,'rotary_dim':16}", "/rotary_dim", "rotary_dim");
-    refuses("{'scheme':'learned','dim':-4}", "/dim", "dim");
-    refuses("{'preset':'lama-3.1'}", "/preset", "llama-3.1");
-    refuses("{'base':4}", "/scheme", "missing");
+    static const char *const refused[][3] = {
+        {"{'scheme':'rope','len':4}", "/len", "leave it out"},
+        {"{'scheme':'rope','positions':[1,2]}", "/positions", "leave it out"},
+        {"{'scheme':'learned','table':[1,2]}", "/table", "tensor"},
+        {"{'scheme':'alibi','key_mask':[1]}", "/key_mask", "leave it out"},
+        {"{'scheme':'rope','bas':4}", "/bas", "base"},
+        {"{'scheme':'rope','head_dim':8,'rotary_dim':16}", "/rotary_dim", "rotary_dim"},
+        {"{'scheme':'learned','dim':-4}", "/dim", "dim"},
+        {"{'scheme':'rope','combine':'multiply'}", "/combine", "combine"},
+        {"{'scheme':'alibi','softmax_scale':'x'}", "/softmax_scale", "number"},
+        {"{'scheme':'rope','position_style':'qwen9'}", "/position_style", "qwen2_vl"},
+        {"{'preset':'lama-3.1'}", "/preset", "llama-3.1"},
+        {"{'base':4}", "/scheme", "missing"},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct test_request r;
+        struct pe_config *config = NULL;
+        struct pe_failure err = {0};
+        test_request_parse(&r, refused[i][0]);
+        assert_int_equal(pe_config_new(&r.request, &config, &err), PE_INVALID);
+        assert_null(config);
+        if (strcmp(err.pointer, refused[i][1]) != 0 || !strstr(err.detail, refused[i][2]))
+            fail_msg("%s: %s: %s", refused[i][0], err.pointer, err.detail);
+        test_request_drop(&r);
+    }
+}
+
+static enum pe_status keep(void *request)
+{
+    struct pe_config *config = NULL;
+    struct pe_failure err;
+    enum pe_status status = pe_config_new(request, &config, &err);
+    if (!status)
+        pe_config_free(config);
+    return status;
 }
 
 TEST(every_allocation_may_fail)
 {
     struct test_request r;
-    struct pe_config *config = NULL;
-    struct pe_failure err = {0};
-    enum pe_status status = PE_NO_MEMORY;
     test_request_parse(&r, "{'scheme':'learned','dim':4,'softmax_scale':1}");
-    for (long at = 0; status != PE_OK && at < 200; at++) {
-        alloc_fail_at(at);
-        status = pe_config_new(&r.request, &config, &err);
-        alloc_fail_at(-1);
-        assert_true(status == PE_OK || status == PE_NO_MEMORY);
-    }
-    assert_int_equal(status, PE_OK);
-    pe_config_free(config);
+    test_each_allocation_fails(keep, &r.request);
     test_request_drop(&r);
 }
 

@@ -1,8 +1,9 @@
 /* The suggestion for an unknown word: the same as from the full table of edit distances, and fast among thousands of
- * names. */
+ * names; lists of names that no word cuts off. */
 #include "core/inside.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"
+#include "tests/support/request.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -133,4 +134,38 @@ TEST(advice_is_kept_apart)
     assert_string_equal(err.about, "rotate");
     pe_no_memory(&err);
     assert_int_equal(err.advice, PE_NO_ADVICE);
+}
+
+/* ---- Lists of names ---- */
+
+/* Whether name stands alone in a list whose names are followed by a comma or nothing. */
+static bool lists(const char *detail, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = strstr(detail, "one of: "); at && (at = strchr(at, ' ')); at++)
+        if (strncmp(at + 1, name, n) == 0 && (at[1 + n] == ',' || !at[1 + n]))
+            return true;
+    return false;
+}
+
+/* Even for the longest word that is quoted, the list after it must not be cut. */
+TEST(a_scheme_that_is_not_there_is_answered_with_all_names)
+{
+    static const char *const requests[] = {
+        "{'len':2}",
+        "{'scheme':'rop','len':2}",
+        "{'scheme':'zzzzzzzzzz','len':2}",
+        "{'scheme':'wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww','len':2}",
+    };
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        struct test_request r;
+        struct pe_plan *plan = NULL;
+        struct pe_failure err;
+        test_request_parse(&r, requests[i]);
+        assert_int_equal(pe_plan_new(&r.request, &plan, &err), PE_INVALID);
+        for (size_t k = 0; k < pe_n_schemes(); k++)
+            if (!lists(err.detail, pe_scheme_at(k)->name))
+                fail_msg("%s: %s is not listed in: %s", requests[i], pe_scheme_at(k)->name, err.detail);
+        test_request_drop(&r);
+    }
 }

@@ -2,6 +2,8 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
+#include <math.h>
+
 static double work_of(const char *json)
 {
     struct test_request r;
@@ -20,6 +22,17 @@ TEST(work_grows_with_what_is_made)
     assert_true(work_of("{'scheme':'xpos','head_dim':64,'len':1000}") > 100 * table);
     double near = work_of("{'scheme':'floater','dim':64,'positions':[10],'seed':1}");
     assert_true(work_of("{'scheme':'floater','dim':64,'positions':[1000],'seed':1}") > 50 * near);
+}
+
+#define WIDE "{'scheme':'recursive','dim':64,'hidden':1,'seed':3,'std':0.4,"
+
+/* After a step back the rows are computed from a stored one: each costs as much. */
+TEST(each_step_back_is_work)
+{
+    double none = work_of(WIDE "'positions':[0,5,70000]}"), one = work_of(WIDE "'positions':[70000,0,5]}"),
+           two = work_of(WIDE "'positions':[70000,5,0]}");
+    assert_true(one > none);
+    assert_true(fabs((two - one) - (one - none)) <= 1e-9 * two);
 }
 
 /* A number computed from a whole table costs the computation of the table and the visit of each of its numbers. */

@@ -1,60 +1,12 @@
-/* Parts of outputs: any pieces of a part give the part, each failed allocation is survived. Values:
- * tests/http/formats/test_slice.py. */
-#include "tests/support/alloc.h"
+/* Parts of outputs and numbers of their blocks, against sums in the plainest order: any pieces of a part give the part,
+ * each failed allocation is survived. More values: tests/http/formats/test_slice.py. */
 #include "tests/support/cmocka.h"
+#include "tests/support/plans.h"
 #include "tests/support/random.h"
-#include "tests/support/request.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const struct pe_slice slices[] = {
-    {.cuts = {{false, 3, PE_UNSET_INT, 7}, {false, PE_UNSET_INT, -1, 3}}, .n_cuts = 2},
-    {.cuts = {{true, -1, 0, 0}}, .n_cuts = 1},
-    {.cuts = {{false, PE_UNSET_INT, PE_UNSET_INT, 1}, {false, 1, 9, 100}}, .n_cuts = 2},
-    {.output = "encoding", .cuts = {{false, 5, 40, 1}}, .n_cuts = 1},
-};
-
-static void assert_pieces(const struct pe_slice *slice, enum pe_reduce reduce)
-{
-    struct test_request r;
-    struct pe_plan *plan = NULL;
-    struct pe_failure err;
-    test_request_parse(&r, "{'scheme':'sinusoidal','dim':11,'len':90}");
-    r.request.slices = slice;
-    r.request.n_slices = 1;
-    r.request.reduce = reduce;
-    enum pe_status status = PE_NO_MEMORY;
-    for (long n = 0; status == PE_NO_MEMORY; n++) {
-        alloc_fail_at(n);
-        status = pe_plan_new(&r.request, &plan, &err);
-        alloc_fail_at(-1);
-    }
-    assert_int_equal(status, PE_OK);
-    const struct pe_output *output = pe_plan_output(plan, 0);
-    size_t n = (size_t)(output->n_rows * output->row_len);
-    float *once = malloc((n + 1) * sizeof *once), piece[16];
-    pe_fill(plan, 0, 0, n, once);
-    for (size_t at = 0, m; at < n; at += m) {
-        m = 1 + (at * 5 + 2) % 13;
-        m = m < n - at ? m : n - at;
-        pe_fill(plan, 0, at, m, piece);
-        assert_memory_equal(piece, once + at, m * sizeof *once);
-    }
-    free(once);
-    pe_plan_free(plan);
-    test_request_drop(&r);
-}
-
-TEST(pieces_of_parts)
-{
-    for (size_t i = 0; i < sizeof slices / sizeof *slices; i++)
-        for (enum pe_reduce how = PE_REDUCE_SAMPLE; how <= PE_REDUCE_ABSMAX; how++)
-            assert_pieces(&slices[i], how);
-}
-
-/* ---- Blocks, against sums in the plainest order ---- */
 
 /* Outputs filled one row at a time, many rows at a time, with trailing axes, and with rows too long for the stack. */
 static const struct {
@@ -64,6 +16,11 @@ static const struct {
     const char *output;
     uint64_t shape[4]; /* of q, k and v for attention */
 } blocks[] = {
+    {PE_ENCODE,
+     "{'scheme':'sinusoidal','dim':11,'len':90}",
+     {.cuts = {{false, 3, PE_UNSET_INT, 7}, {false, PE_UNSET_INT, -1, 3}}, .n_cuts = 2},
+     NULL,
+     {0}},
     {PE_ENCODE, "{'scheme':'sinusoidal','dim':2500,'len':40}", {.cuts = {{false, 1, 38, 9}}, .n_cuts = 1}, NULL, {0}},
     {PE_ENCODE,
      "{'scheme':'sinusoidal','dim':5000,'len':20}",
@@ -166,7 +123,7 @@ static double naive(const struct pe_output *whole, const struct range *ranges, e
             at[axis] = more ? at[axis] : first[axis];
         }
     }
-    return n == 0 ? hidden : how == PE_REDUCE_MEAN ? so_far / (double)n : so_far;
+    return n == 0 || how == PE_REDUCE_SAMPLE ? hidden : how == PE_REDUCE_MEAN ? so_far / (double)n : so_far;
 }
 
 static struct pe_field tensor_of(const char *name, const uint64_t *shape)
@@ -182,20 +139,24 @@ static struct pe_field tensor_of(const char *name, const uint64_t *shape)
 static struct pe_plan *plan_of(struct test_request *r, size_t i, const struct pe_slice *slice, enum pe_reduce how)
 {
     static const char *const tensors[] = {"q", "k", "v"};
-    struct pe_plan *plan;
-    struct pe_failure err;
     test_request_parse(r, blocks[i].json);
     for (size_t k = 0; blocks[i].shape[0] && k < 2 + (strcmp(blocks[i].output, "output") == 0); k++)
         r->fields[r->request.n_fields++] = tensor_of(tensors[k], blocks[i].shape);
-    r->request.operation = blocks[i].operation;
     r->request.outputs = &blocks[i].output;
     r->request.n_outputs = blocks[i].output != NULL;
     r->request.slices = slice;
     r->request.n_slices = slice != NULL;
     r->request.reduce = how;
-    if (pe_plan_new(&r->request, &plan, &err))
-        fail_msg("%s: %s", blocks[i].json, err.detail);
-    return plan;
+    return test_plan_as(r, blocks[i].operation, PE_DTYPE_NONE);
+}
+
+static enum pe_status try_to_plan(void *request)
+{
+    struct pe_plan *plan = NULL;
+    struct pe_failure err;
+    enum pe_status status = pe_plan_new(request, &plan, &err);
+    pe_plan_free(plan);
+    return status;
 }
 
 static double *whole_of(size_t i, struct pe_output *output)
@@ -242,6 +203,7 @@ static void assert_blocks(size_t i, enum pe_reduce how)
         pe_fill(plan, 0, at, m, piece);
         assert_memory_equal(piece, got + at, m * sizeof *piece);
     }
+    test_each_allocation_fails(try_to_plan, &r.request);
     free(got);
     free(x);
     pe_plan_free(plan);
@@ -251,6 +213,6 @@ static void assert_blocks(size_t i, enum pe_reduce how)
 TEST(blocks_are_joined_in_order)
 {
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
-        for (enum pe_reduce how = PE_REDUCE_MEAN; how <= PE_REDUCE_ABSMAX; how++)
+        for (enum pe_reduce how = PE_REDUCE_SAMPLE; how <= PE_REDUCE_ABSMAX; how++)
             assert_blocks(i, how);
 }

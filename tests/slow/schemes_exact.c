@@ -1,6 +1,7 @@
 /* Correct rounding of whole schemes: answers of the language to requests of the main absolute and rotary schemes, in
- * every narrow dtype, against mpmath's frequencies, 128-bit phases and the C library's long double. Argument: how many
- * values of each scheme and dtype (default 10^8). A minute or so for each scheme. */
+ * every narrow dtype, as runs and as lists of positions in no order, by every instruction set, against mpmath's
+ * frequencies, 128-bit phases and the C library's long double. Argument: how many values of each scheme and dtype
+ * (default 10^8). A minute or so for each scheme. */
 #include "api/api.h"
 #include "core/numeric/numeric.h"
 #include "tests/support/wave_truth.h"
@@ -15,20 +16,42 @@ struct scheme_column {
 };
 #include "scheme_frequencies.h" /* made from the formulas of tests/truth when this is built */
 
-enum { N_TABLES = sizeof scheme_tables / sizeof *scheme_tables, ROWS = 512, BODY_MAX = 8192 };
+enum { N_TABLES = sizeof scheme_tables / sizeof *scheme_tables, ROWS = 512, BODY_MAX = 1 << 14 };
 
 static const char *const dtypes[] = {"f32", "f16", "bf16"};
 static char *answers[3]; /* of the three dtypes */
 
-static const struct api_host host = {.max_body = 1 << 20, .max_answer = 1 << 30, .commit = "slow"};
+static const struct api_host host = {.max_body = 1 << 20, .max_answer = 1 << 30, .max_work = 1e12, .commit = "slow"};
+
+/* Rows begin at start; those of a list go from the last to the first. */
+struct rows {
+    int64_t start;
+    bool is_list;
+};
+
+static int64_t position_at(struct rows rows, size_t i)
+{
+    return rows.start + (int64_t)(rows.is_list ? ROWS - 1 - i : i);
+}
+
+static size_t print_rows(char *to, size_t room, struct rows rows)
+{
+    if (!rows.is_list)
+        return (size_t)snprintf(to, room, "\"len\":%d,\"offset\":%" PRId64, ROWS, rows.start);
+    size_t n = (size_t)snprintf(to, room, "\"positions\":");
+    for (size_t i = 0; i < ROWS; i++)
+        n += (size_t)snprintf(to + n, room - n, "%c%" PRId64, i ? ',' : '[', position_at(rows, i));
+    return n + (size_t)snprintf(to + n, room - n, "]");
+}
 
 /* The bytes of the one tensor of the answer; freed with free. */
-static char *ask(const struct scheme_table *table, int64_t start, const char *dtype)
+static char *ask(const struct scheme_table *table, struct rows rows, const char *dtype)
 {
     char body[BODY_MAX];
-    int n = snprintf(body, sizeof body, "{%s,\"len\":%d,\"offset\":%" PRId64 ",\"dtype\":\"%s\",\"format\":\"raw\"}",
-                     table->request, ROWS, start, dtype);
-    struct api_call call = {.method = "POST", .path = "/encode", .body = body, .body_bytes = (size_t)n};
+    size_t n = (size_t)snprintf(body, sizeof body, "{%s,", table->request);
+    n += print_rows(body + n, sizeof body - n, rows);
+    n += (size_t)snprintf(body + n, sizeof body - n, ",\"dtype\":\"%s\",\"format\":\"raw\"}", dtype);
+    struct api_call call = {.method = "POST", .path = "/encode", .body = body, .body_bytes = n};
     struct api_reply *reply = api_answer(&host, &call);
     char *bytes = aligned_alloc(64, (size_t)(reply->body->n_pieces * reply->body->piece_max + 63) & ~(size_t)63),
          *at = bytes;
@@ -43,10 +66,10 @@ static char *ask(const struct scheme_table *table, int64_t start, const char *dt
 }
 
 /* What value (i, j) must be, times the factor; the sines of a table that turns backwards change their sign. */
-static long double truth_at(const struct scheme_table *table, size_t i, size_t j, int64_t start)
+static long double truth_at(const struct scheme_table *table, size_t j, int64_t position)
 {
     const struct scheme_column *column = &table->columns[j];
-    long double v = wave_truth(column->turns, start + (int64_t)i, column->quarter);
+    long double v = wave_truth(column->turns, position, column->quarter);
     return (table->backwards && column->quarter == 0 ? -v : v) * (long double)table->factor;
 }
 
@@ -57,12 +80,12 @@ static bool is_right(size_t at, double odd)
            ((const uint16_t *)(void *)answers[2])[at] == pe_bf16_round(odd);
 }
 
-static void judge(const struct scheme_table *table, int64_t start, uint64_t *passed, uint64_t *failed)
+static void judge(const struct scheme_table *table, struct rows rows, uint64_t *passed, uint64_t *failed)
 {
     for (size_t i = 0; i < ROWS; i++)
         for (size_t j = 0; j < table->n; j++) {
             double odd;
-            if (wave_judge(truth_at(table, i, j, start), &odd))
+            if (wave_judge(truth_at(table, j, position_at(rows, i)), &odd))
                 *(is_right(i * table->n + j, odd == 0 ? 0 : odd) ? passed : failed) += 1;
         }
 }
@@ -74,10 +97,11 @@ static void check(const struct scheme_table *table, uint64_t wanted, uint64_t *p
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         int64_t start = (int64_t)(seed >> (63 - round % 41)); /* of every size up to 2^40 */
         start = (start < (1LL << 40) - ROWS ? start : 0) * (round % 5 == 4 ? -1 : 1);
+        struct rows rows = {start, round % 2};
         pe_kernels_use((enum pe_isa)(round % PE_N_ISAS));
         for (int d = 0; d < 3; d++)
-            answers[d] = ask(table, start, dtypes[d]);
-        judge(table, start, passed, failed);
+            answers[d] = ask(table, rows, dtypes[d]);
+        judge(table, rows, passed, failed);
         for (int d = 0; d < 3; d++)
             free(answers[d]);
     }

@@ -1,159 +1,158 @@
 /* Laws of plans, for one request at a time. */
 #include "tests/support/cmocka.h"
 #include "core/numeric/numeric.h"
-#include "tests/support/plans.h"
+#include "core/params.h"
 #include "tests/support/alloc.h"
-#include "tests/support/request.h"
+#include "tests/support/kernel_sets.h"
+#include "tests/support/plans.h"
+#include "tests/support/random.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct pe_plan *plan_as(struct test_request *r, enum pe_operation_id operation, const char *json,
-                               enum pe_dtype dtype)
-{
-    struct pe_plan *plan = NULL;
-    struct pe_failure err;
-    test_request_parse(r, json);
-    r->request.operation = operation;
-    r->request.dtype = dtype;
-    if (pe_plan_new(&r->request, &plan, &err))
-        fail_msg("%s: %s: %s", json, err.pointer, err.detail);
-    return plan;
-}
+enum { GUARD = 64, UNTOUCHED = 0xaa };
 
-void test_assert_row(const char *json, uint64_t row, const double *expected, size_t n, double tolerance)
-{
-    struct test_request r;
-    struct pe_plan *plan = plan_as(&r, PE_ENCODE, json, PE_F64);
-    const struct pe_output *output = pe_plan_output(plan, 0);
-    assert_int_equal(output->row_len, n);
-    assert_true(row < output->n_rows);
-    double *got = malloc(n * sizeof *got);
-    pe_fill(plan, 0, row * n, n, got);
-    for (size_t j = 0; j < n; j++)
-        if (!(fabs(got[j] - expected[j]) <= tolerance))
-            fail_msg("%s: row %d, column %d is %.17g, expected %.17g", json, (int)row, (int)j, got[j], expected[j]);
-    free(got);
-    pe_plan_free(plan);
-    test_request_drop(&r);
-}
+static size_t count_of(const struct pe_output *output) { return (size_t)(output->n_rows * output->row_len); }
 
-static size_t bytes_of(const struct pe_plan *plan)
+char *test_whole(const struct pe_plan *plan, size_t i, size_t *n_bytes)
 {
-    const struct pe_output *output = pe_plan_output(plan, 0);
-    return (size_t)(output->n_rows * output->row_len) * pe_dtype_size(output->dtype);
-}
-
-static char *whole(const struct pe_plan *plan)
-{
-    const struct pe_output *output = pe_plan_output(plan, 0);
-    char *all = aligned_alloc(64, (bytes_of(plan) + 63) & ~(size_t)63);
+    const struct pe_output *output = pe_plan_output(plan, i);
+    *n_bytes = count_of(output) * pe_dtype_size(output->dtype);
+    char *all = aligned_alloc(64, (*n_bytes + 64) & ~(size_t)63);
     assert_non_null(all);
-    pe_fill(plan, 0, 0, (size_t)(output->n_rows * output->row_len), all);
+    pe_fill(plan, i, 0, count_of(output), all);
     return all;
 }
 
-static void assert_pieces(const struct pe_plan *plan, const char *all)
+/* ---- Pieces ---- */
+
+/* Pieces of at most so many elements. */
+static void assert_pieces(const struct pe_plan *plan, size_t i, const char *all, size_t most)
 {
-    size_t size = pe_dtype_size(pe_plan_output(plan, 0)->dtype), n = bytes_of(plan) / size;
-    char *piece = malloc(bytes_of(plan));
-    for (size_t at = 0, m = 1; at < n; at += m) {
-        m = 1 + (at * 7 + 3) % 11;
+    const struct pe_output *output = pe_plan_output(plan, i);
+    size_t n = count_of(output), size = pe_dtype_size(output->dtype);
+    char *piece = malloc(most * size + GUARD);
+    for (size_t at = 0, m; at < n; at += m) {
+        m = 1 + (size_t)(random_bits() % most);
         m = m < n - at ? m : n - at;
-        pe_fill(plan, 0, at, m, piece);
+        memset(piece + m * size, UNTOUCHED, GUARD);
+        pe_fill(plan, i, at, m, piece);
         assert_memory_equal(piece, all + at * size, m * size);
+        for (size_t k = 0; k < GUARD; k++)
+            assert_int_equal((unsigned char)piece[m * size + k], UNTOUCHED);
     }
     free(piece);
 }
 
-static bool has(const struct pe_field *fields, size_t n, const char *name)
+static void assert_signs(const char *json, const struct pe_output *output, const char *all)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(fields[i].name, name) == 0)
-            return true;
-    return false;
+    for (size_t k = 0; pe_dtype_is_real(output->dtype) && k < count_of(output); k++) {
+        double x = pe_element(output->dtype, all, k);
+        if (x == 0 && signbit(x))
+            fail_msg("%s: element %zu of %s is -0", json, k, output->name);
+    }
 }
 
-static bool names_model(const char *name)
+/* ---- Instruction sets ---- */
+
+static void assert_instruction_sets(const struct pe_plan *plan, size_t i, const char *all)
 {
-    return strcmp(name, "preset") == 0 || strcmp(name, "layer_type") == 0 || strcmp(name, "hf_config") == 0 ||
-           strcmp(name, "gguf") == 0;
+    for (EACH_KERNEL_SET) {
+        size_t n;
+        char *same = test_whole(plan, i, &n);
+        assert_memory_equal(same, all, n);
+        free(same);
+    }
 }
+
+/* ---- The config ---- */
+
+static bool names_model(const char *name) { return pe_is_among("preset|layer_type|hf_config|gguf", name); }
 
 /* The config, plus the fields of the request that are neither parameter nor rule: the sequence and tensors. */
-static void assert_again(const struct test_request *r, const struct pe_plan *plan, const char *all)
+static struct pe_plan *plan_again(const struct test_request *r, const struct pe_plan *plan)
 {
     const struct pe_value *config = pe_plan_config(plan);
     const struct pe_scheme_info *info = pe_plan_scheme(plan);
     struct pe_field fields[64];
-    size_t n = config->object.n;
     struct pe_plan *again = NULL;
     struct pe_failure err;
-    memcpy(fields, config->object.fields, n * sizeof *fields);
-    for (size_t i = 0; i < r->n; i++)
-        if (!names_model(r->fields[i].name) && !has(fields, n, r->fields[i].name) &&
-            !pe_param_find(info->params, r->fields[i].name) && !pe_param_find(pe_absolute_params(), r->fields[i].name))
-            fields[n++] = r->fields[i];
-    struct pe_request request = {.fields = fields, .n_fields = n, .dtype = r->request.dtype};
-    request.operation = r->request.operation;
+    struct pe_request request = r->request;
+    request.fields = memcpy(fields, config->object.fields, config->object.n * sizeof *fields);
+    request.n_fields = config->object.n;
+    for (size_t i = 0; i < r->request.n_fields; i++) {
+        const char *name = r->fields[i].name;
+        if (!names_model(name) && !pe_field_find(fields, request.n_fields, name) &&
+            !pe_param_find(info->params, name) && !pe_param_find(pe_absolute_params(), name))
+            fields[request.n_fields++] = r->fields[i];
+    }
     if (pe_plan_new(&request, &again, &err))
-        fail_msg("%s: its own config is refused at %s: %s", info->name, err.pointer, err.detail);
-    char *same = whole(again);
-    assert_int_equal(bytes_of(again), bytes_of(plan));
-    assert_memory_equal(same, all, bytes_of(plan));
-    free(same);
-    pe_plan_free(again);
+        fail_msg("%s: its own config is refused at %s: %s", r->json, err.pointer, err.detail);
+    return again;
 }
 
-static void assert_instruction_sets(const struct pe_plan *plan, const char *all)
+/* ---- Allocations ---- */
+
+void test_each_allocation_fails(enum pe_status (*attempt)(void *self), void *self)
 {
-    enum pe_isa best = pe_isa();
-    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        if (pe_kernels_use(isa)) {
-            char *same = whole(plan);
-            assert_memory_equal(same, all, bytes_of(plan));
-            free(same);
-        }
-    assert_true(pe_kernels_use(best));
+    enum pe_status status = PE_NO_MEMORY;
+    for (long n = 0; status; n++) {
+        alloc_fail_at(n);
+        status = attempt(self);
+        alloc_fail_at(-1);
+        assert_true(status == PE_OK || status == PE_NO_MEMORY);
+        assert_true(n < 2000);
+    }
 }
 
-static void assert_allocations(enum pe_operation_id operation, const char *json)
+static enum pe_status try_to_plan(void *request)
 {
-    struct test_request r;
     struct pe_plan *plan = NULL;
     struct pe_failure err;
-    enum pe_status status = PE_NO_MEMORY;
-    test_request_parse(&r, json);
-    r.request.operation = operation;
-    for (long n = 0; status == PE_NO_MEMORY; n++) {
-        assert_true(n < 1000);
-        alloc_fail_at(n);
-        status = pe_plan_new(&r.request, &plan, &err);
-        alloc_fail_at(-1);
-        assert_true(status ? !plan : plan != NULL);
-    }
-    assert_int_equal(status, PE_OK);
+    enum pe_status status = pe_plan_new(request, &plan, &err);
+    assert_true(status ? !plan : plan != NULL);
     pe_plan_free(plan);
+    return status;
+}
+
+/* ---- All of them ---- */
+
+static void assert_laws_as(enum pe_operation_id operation, enum pe_dtype dtype, const char *json, const char *output)
+{
+    struct test_request r;
+    test_request_parse(&r, json);
+    r.request.outputs = &output;
+    r.request.n_outputs = output != NULL;
+    struct pe_plan *plan = test_plan_as(&r, operation, dtype), *again = plan_again(&r, plan);
+    for (size_t i = 0; i < pe_plan_n_outputs(plan); i++) {
+        size_t n, n_again;
+        char *all = test_whole(plan, i, &n), *same = test_whole(again, i, &n_again);
+        assert_int_equal(n, n_again);
+        assert_memory_equal(same, all, n);
+        assert_pieces(plan, i, all, 11);
+        assert_pieces(plan, i, all, count_of(pe_plan_output(plan, i)));
+        if (operation == PE_ENCODE) {
+            assert_signs(json, pe_plan_output(plan, i), all);
+            assert_instruction_sets(plan, i, all);
+        }
+        free(all);
+        free(same);
+    }
+    pe_plan_free(again);
+    pe_plan_free(plan);
+    if (dtype == PE_F32)
+        test_each_allocation_fails(try_to_plan, &r.request);
     test_request_drop(&r);
 }
 
-void test_assert_laws_of(enum pe_operation_id operation, const char *json)
+static void assert_laws(enum pe_operation_id operation, const char *json, const char *output)
 {
     static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16};
-    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
-        struct test_request r;
-        struct pe_plan *plan = plan_as(&r, operation, json, dtypes[d]);
-        char *all = whole(plan);
-        assert_pieces(plan, all);
-        assert_again(&r, plan, all);
-        if (operation != PE_ATTEND)
-            assert_instruction_sets(plan, all);
-        free(all);
-        pe_plan_free(plan);
-        test_request_drop(&r);
-    }
-    assert_allocations(operation, json);
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        assert_laws_as(operation, dtypes[d], json, output);
 }
 
-void test_assert_laws(const char *json) { test_assert_laws_of(PE_ENCODE, json); }
+void test_assert_laws(const char *json) { assert_laws(PE_ENCODE, json, NULL); }
+
+void test_assert_laws_of_attention(const char *json, const char *output) { assert_laws(PE_ATTEND, json, output); }

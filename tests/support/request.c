@@ -108,6 +108,7 @@ static char *read_value(struct test_request *r, char *p, struct pe_value *v)
 void test_request_parse(struct test_request *r, const char *json)
 {
     memset(r, 0, sizeof *r);
+    r->json = json;
     r->text = strdup(json);
     r->numbers = malloc((strlen(json) + 1) * sizeof *r->numbers);
     assert_non_null(r->text);
@@ -127,14 +128,21 @@ void test_request_drop(struct test_request *r)
     free(r->numbers);
 }
 
-struct pe_plan *test_plan(struct test_request *r, const char *json)
+struct pe_plan *test_plan_as(struct test_request *r, enum pe_operation_id operation, enum pe_dtype dtype)
 {
     struct pe_plan *plan = NULL;
     struct pe_failure err = {.detail = ""};
-    test_request_parse(r, json);
+    r->request.operation = operation;
+    r->request.dtype = dtype;
     if (pe_plan_new(&r->request, &plan, &err))
-        fail_msg("%s: refused at \"%s\": %s", json, err.pointer, err.detail);
+        fail_msg("%s: refused at \"%s\": %s", r->json, err.pointer, err.detail);
     return plan;
+}
+
+struct pe_plan *test_plan(struct test_request *r, const char *json)
+{
+    test_request_parse(r, json);
+    return test_plan_as(r, PE_ENCODE, PE_DTYPE_NONE);
 }
 
 void test_refused(const char *json, const char *pointer, const char *word)

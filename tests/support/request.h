@@ -9,6 +9,7 @@
 enum { TEST_FIELDS_MAX = 48, TEST_NESTED_MAX = 24 };
 
 struct test_request {
+    const char *json;
     struct pe_field fields[TEST_FIELDS_MAX];
     size_t n;
     struct pe_request request; /* .fields and .n_fields point here; the test may change the rest */
@@ -24,6 +25,9 @@ void test_request_drop(struct test_request *r);
 
 /* Plans json, or fails the test with the error's text. */
 struct pe_plan *test_plan(struct test_request *r, const char *json);
+
+/* Plans what has been parsed, for another operation or dtype. */
+struct pe_plan *test_plan_as(struct test_request *r, enum pe_operation_id operation, enum pe_dtype dtype);
 
 /* Plans json and expects a refusal with this pointer and a detail that contains word. */
 void test_refused(const char *json, const char *pointer, const char *word);

@@ -4,7 +4,7 @@
 """
 import mpmath as mp
 
-TABLES = [(10000, 64), (500000, 64), (150000, 32), (1000000, 128)]
+TABLES = [(150000, 32), (1000000, 128)]
 
 mp.mp.prec = 400
 print("/* Made by tests/tools/wave_frequencies.py: base^(-i/n) as a fraction of a turn, 128 bits, high half first. */")

@@ -1,8 +1,8 @@
 /* Least squares with the smallest norm: matrices U S Vᵀ with known singular values, of any shape and rank, against
  * V S⁺ Uᵀ b in plain loops; small cases by hand; failures. */
 #include "core/analysis/analysis.h"
-#include "tests/support/alloc.h"
 #include "tests/support/cmocka.h"
+#include "tests/support/plans.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -148,24 +148,24 @@ TEST(the_cut)
     }
 }
 
+/* ---- Failures ---- */
+
+static enum pe_status solve(void *problem)
+{
+    struct pe_failure err;
+    struct problem *p = problem;
+    return pe_least_squares(p->m, p->n, p->n_rhs, p->a, p->b, CUT, p->x, &err);
+}
+
 static bool left(void *count) { return ++*(int *)count > 3; }
 
 TEST(failures)
 {
-    struct pe_failure err;
-    enum pe_status status = PE_NO_MEMORY;
     int count = 0;
-    for (long n = 0; status == PE_NO_MEMORY; n++) {
-        struct problem p = make(40, 30, 2, steep);
-        alloc_fail_at(n);
-        status = pe_least_squares(40, 30, 2, p.a, p.b, CUT, p.x, &err);
-        alloc_fail_at(-1);
-        drop(&p);
-    }
-    assert_int_equal(status, PE_OK);
     struct problem p = make(40, 30, 2, steep);
+    test_each_allocation_fails(solve, &p);
     pe_watch(left, &count);
-    assert_int_equal(pe_least_squares(40, 30, 2, p.a, p.b, CUT, p.x, &err), PE_CANCELLED);
+    assert_int_equal(solve(&p), PE_CANCELLED);
     pe_watch(NULL, NULL);
     drop(&p);
 }

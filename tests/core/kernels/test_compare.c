@@ -1,21 +1,15 @@
 /* Kernels that compare rows, on every instruction set of this machine: against plain loops in long double. */
-#include "core/kernels/kernels.h"
 #include "tests/support/kernel_sets.h"
+#include "tests/support/random.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { MANY = 70, DEEP = 45, PANEL = PE_PANEL_BYTES / sizeof(double), WIDE = MANY + PANEL, ROUNDS = 200 };
 
-static uint64_t state = 1;
+static double number(void) { return (double)(random_bits() >> 11) / 0x1p52 - 1; }
 
-static double number(void)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(state >> 11) / 0x1p52 - 1;
-}
-
-static size_t chance(size_t n) { return (size_t)((number() + 1) / 2 * (double)n); }
+static size_t chance(size_t n) { return (size_t)(random_bits() % n); }
 
 static void fill(double *x, size_t n)
 {

@@ -3,8 +3,8 @@
  * each value is the anchor's; tests/core/waves/test_waves.c checks columns that move. */
 #include "core/numeric/numeric.h"
 #include "core/kernels/kernels.h"
-#include "tests/support/cmocka.h"
 #include "tests/support/dtype_words.h"
+#include "tests/support/kernel_sets.h"
 
 #include <math.h>
 
@@ -18,13 +18,11 @@ static pe_run_fn *kernel_of(enum pe_dtype dtype)
     return dtype == PE_F32 ? k->run_f32 : dtype == PE_F16 ? k->run_f16 : k->run_bf16;
 }
 
-static void for_all(void (*check)(enum pe_dtype))
+static void for_all_dtypes(void (*check)(enum pe_dtype))
 {
-    enum pe_isa best = pe_isa();
-    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        for (int d = 0; d < 3 && pe_kernels_use(isa); d++)
+    for (EACH_KERNEL_SET)
+        for (int d = 0; d < 3; d++)
             check(dtypes[d]);
-    assert_true(pe_kernels_use(best));
 }
 
 static bool is_doubted(const uint32_t *doubts, size_t j)
@@ -68,10 +66,9 @@ enum { N_SAMPLES = sizeof samples / sizeof *samples };
 
 TEST(near_middles_of_floats)
 {
-    enum pe_isa best = pe_isa();
     static const double inside[] = {0, 0.5, -0.5, 0.98, -0.98}, outside[] = {1.05, -1.05, 30};
-    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        for (int i = 0; i < N_SAMPLES && pe_kernels_use(isa); i++) {
+    for (EACH_KERNEL_SET)
+        for (int i = 0; i < N_SAMPLES; i++) {
             double next = (double)nextafterf(samples[i], 99999), middle = ((double)samples[i] + next) / 2;
             double bound = 2 * PE_RUN_ERROR * fabs(middle);
             for (int k = 0; k < 5; k++)
@@ -80,20 +77,17 @@ TEST(near_middles_of_floats)
                 assert_false(doubted(PE_F32, middle + outside[k] * bound, 0));
             assert_false(doubted(PE_F32, (double)samples[i], 0));
         }
-    assert_true(pe_kernels_use(best));
 }
 
 /* Just above a power of two the next middle below is half as far as the one above. */
 TEST(above_a_power_of_two)
 {
-    enum pe_isa best = pe_isa();
     const double x = 1 + 0x1p-40, far_middle = 0x1p-24, near_middle = 0x1p-25;
-    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS && pe_kernels_use(isa); isa++) {
+    for (EACH_KERNEL_SET) {
         assert_true(doubted(PE_F32, x, 0.9 * far_middle / PE_RUN_ERROR));
         assert_true(doubted(PE_F32, x, 1.1 * near_middle / PE_RUN_ERROR));
         assert_false(doubted(PE_F32, x, 0.9 * near_middle / PE_RUN_ERROR));
     }
-    assert_true(pe_kernels_use(best));
 }
 
 /* The middle next to a sample, above it in size. */
@@ -123,7 +117,7 @@ static void check_narrow(enum pe_dtype dtype)
     }
 }
 
-TEST(middles_of_halves) { for_all(check_narrow); }
+TEST(middles_of_halves) { for_all_dtypes(check_narrow); }
 
 /* A value much smaller than its block's largest is known to fewer bits than its float has. */
 static void check_small(enum pe_dtype dtype)
@@ -135,7 +129,7 @@ static void check_small(enum pe_dtype dtype)
     assert_false(doubted(dtype, calm, 0.98 * calm / (PE_RUN_CLEAR * PE_RUN_ERROR)));
 }
 
-TEST(small_beside_large) { for_all(check_small); }
+TEST(small_beside_large) { for_all_dtypes(check_small); }
 
 /* Columns of zeros, whose sign the recurrence could keep or change. */
 static bool zeros_are_doubted(enum pe_dtype dtype, double x, double cosine)
@@ -162,7 +156,7 @@ static void check_zeros(enum pe_dtype dtype)
     assert_true(zeros_are_doubted(dtype, -0.0, 1));
 }
 
-TEST(zeros_have_no_sign) { for_all(check_zeros); }
+TEST(zeros_have_no_sign) { for_all_dtypes(check_zeros); }
 
 static void check_ends(enum pe_dtype dtype)
 {
@@ -175,4 +169,4 @@ static void check_ends(enum pe_dtype dtype)
     assert_false(doubted(dtype, -0x1.664p14, 0));
 }
 
-TEST(ends_of_the_range) { for_all(check_ends); }
+TEST(ends_of_the_range) { for_all_dtypes(check_ends); }

@@ -1,9 +1,7 @@
 /* The around kernel's check of its own rounding, on every instruction set of this machine: a value is marked doubtful
  * where it must be, and is rounded correctly elsewhere. Columns stand still here (steps of no angle), so that each
  * value is the anchor's; tests/core/waves/test_waves.c checks columns that move. */
-#include "core/numeric/numeric.h"
-#include "core/kernels/kernels.h"
-#include "tests/support/cmocka.h"
+#include "tests/support/kernel_sets.h"
 
 #include <math.h>
 #include <string.h>
@@ -72,17 +70,8 @@ static bool doubted(double x, double bound)
     return answer;
 }
 
-static void for_all(void (*check)(void))
-{
-    enum pe_isa best = pe_isa();
-    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        if (pe_kernels_use(isa))
-            check();
-    assert_true(pe_kernels_use(best));
-}
-
 /* Sizes from one half to one have a bound of 2^-22, those from a quarter one of half of it. */
-static void check_middles(void)
+static void check_middles(const struct pe_kernels *unused)
 {
     static const double inside[] = {0, 0.5, -0.5, 0.98, -0.98},
                         outside[] = {1.3, -1.3, 30, -30}; /* a float is a quarter of the bound */
@@ -101,7 +90,7 @@ TEST(near_middles) { for_all(check_middles); }
 
 /* Below a power of two the middles are twice as dense: a value is doubtful as soon as the next middle below is within
  * the bound, although the one above is twice as far away. Here the other columns' amplitude of 1 makes the bound. */
-static void check_powers(void)
+static void check_powers(const struct pe_kernels *unused)
 {
     struct table t = calm_table(1);
     for (size_t j = 0; j < N; j++)
@@ -127,7 +116,7 @@ static void check_powers(void)
 TEST(near_powers_of_two) { for_all(check_powers); }
 
 /* An anchor that is itself uncertain, or too small for the squares of floats; and zeros, which are exact. */
-static void check_small(void)
+static void check_small(const struct pe_kernels *unused)
 {
     assert_false(doubted(0.3, 0x1p-31));
     assert_true(doubted(0.3, 0x1p-29));

@@ -1,6 +1,5 @@
 /* Conversions: every 16-bit pattern both ways, ties to even, one rounding from double. */
-#include "core/numeric/numeric.h"
-#include "tests/support/cmocka.h"
+#include "tests/support/kernel_sets.h"
 
 #include <math.h>
 
@@ -88,7 +87,6 @@ TEST(shapes_do_not_overflow)
 TEST(rows_narrow_as_single_values)
 {
     enum { N = 37, ROUNDS = 20000 };
-    enum pe_isa best = pe_isa();
     uint32_t state = 1;
     for (int round = 0; round < ROUNDS; round++) {
         float from[N];
@@ -105,9 +103,8 @@ TEST(rows_narrow_as_single_values)
             middle_f16 |= pe_f16_is_middle(x.f);
             middle_bf16 |= pe_bf16_is_middle(x.f);
         }
-        for (enum pe_isa isa = PE_ISA_BASE; isa <= best; isa++) {
+        for (EACH_KERNEL_SET) {
             uint16_t to[N + 1];
-            assert_true(pe_kernels_use(isa));
             to[n] = 0xbeef;
             assert_int_equal(pe_f16_narrow(from, n, to), middle_f16);
             for (size_t i = 0; i < n; i++)

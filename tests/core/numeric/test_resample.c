@@ -1,5 +1,5 @@
-/* Interpolation of one axis: weights worked out by hand, in exact fractions, by other libraries; laws; and a plain
- * formulation over every row for random sizes. */
+/* Interpolation of one axis: laws, and a plain formulation over every row for random sizes. Numbers of other libraries:
+ * tests/cases/schemes_by_hand.jsonl. */
 #include "core/numeric/numeric.h"
 #include "tests/support/alloc.h"
 #include "tests/support/cmocka.h"
@@ -37,28 +37,6 @@ static void assert_near(double found, double expected, double tolerance, const c
                  (unsigned long long)i, found, expected);
 }
 
-static void assert_weights(enum pe_resample_kind kind, uint64_t n_in, uint64_t n_out, const double *expected)
-{
-    struct matrix m;
-    set_matrix(&m, kind, n_in, n_out, 0);
-    for (uint64_t o = 0; o < n_out; o++)
-        for (uint64_t i = 0; i < n_in; i++)
-            assert_near(m.at[o][i], expected[o * n_in + i], 3e-16, kinds[kind], o, i);
-}
-
-/* x = (o + 1/2)/2 - 1/2 = -1/4, 1/4, 3/4, 5/4. */
-TEST(two_rows_read_as_four)
-{
-    const double linear[] = {1, 0, .75, .25, .25, .75, 0, 1};
-    const double aligned[] = {1, 0, 2. / 3, 1. / 3, 1. / 3, 2. / 3, 0, 1};
-    /* Weights of a = -3/4 at a quarter between two rows: (-27, 225, 67, -9)/256; the outer ones repeat the border. */
-    const double cubic[] = {283. / 256, -27. / 256, 198. / 256, 58. / 256,
-                            58. / 256,  198. / 256, -27. / 256, 283. / 256};
-    assert_weights(PE_BILINEAR, 2, 4, linear);
-    assert_weights(PE_BILINEAR_ALIGNED, 2, 4, aligned);
-    assert_weights(PE_BICUBIC, 2, 4, cubic);
-}
-
 /* Before the first row's middle x is 0, not negative: one row is read and its value is met exactly, where two weights
  * of the same row might round. */
 TEST(bilinear_does_not_reach_before_the_first_row)
@@ -69,76 +47,6 @@ TEST(bilinear_does_not_reach_before_the_first_row)
         assert_true(taps.index[2 * o] == 0 && taps.weight[2 * o] == 1 && taps.weight[2 * o + 1] == 0);
     assert_true(fabs(taps.weight[5] - 0.25) < 1e-16); /* x = 0.25 */
     pe_resample_drop(&taps);
-}
-
-/* Exact: `/usr/bin/python3 tests/truth/resample.py KIND 4 7` (and 7 3) prints them as fractions. */
-TEST(four_rows_read_as_seven)
-{
-    const double n = 10976, bicubic[] = {12065 / n, -1089 / n, 0,         0,        7236 / n,  4415 / n,  -675 / n,
-                                         0,         628 / n,   10855 / n, -507 / n, 0,         -3. / 32,  19. / 32,
-                                         19. / 32,  -3. / 32,  0,         -507 / n, 10855 / n, 628 / n,   0,
-                                         -675 / n,  4415 / n,  7236 / n,  0,        0,         -1089 / n, 12065 / n};
-    const double a = 416, b = 5893, c = 5501;
-    const double antialias[] = {449 / a,  -33 / a,  0,        0,        4113 / b, 2005 / b, -225 / b,
-                                0,        249 / c,  5421 / c, -169 / c, 0,        -1. / 16, 9. / 16,
-                                9. / 16,  -1. / 16, 0,        -169 / c, 5421 / c, 249 / c,  0,
-                                -225 / b, 2005 / b, 4113 / b, 0,        0,        -33 / a,  449 / a};
-    const double linear[] = {1,  0, 0, 0, 9. / 14,  5. / 14, 0, 0, 1. / 14, 13. / 14, 0, 0, 0, .5,
-                             .5, 0, 0, 0, 13. / 14, 1. / 14, 0, 0, 5. / 14, 9. / 14,  0, 0, 0, 1};
-    const double aligned[] = {1, 0, 0, 0, .5, .5, 0, 0, 0, 1, 0, 0, 0, .5, .5, 0, 0, 0, 1, 0, 0, 0, .5, .5, 0, 0, 0, 1};
-    assert_weights(PE_BICUBIC, 4, 7, bicubic);
-    assert_weights(PE_BICUBIC_ANTIALIAS, 4, 7, antialias);
-    assert_weights(PE_BILINEAR, 4, 7, linear);
-    assert_weights(PE_BILINEAR_ALIGNED, 4, 7, aligned);
-}
-
-/* Only the antialiasing kernel grows: its 7 rows against 4 and 2. */
-TEST(seven_rows_read_as_three)
-{
-    const double a = 248, b = 819;
-    const double antialias[] = {95 / a,  109 / a, 53 / a,  0, -8 / a, -1 / a, 0, -25 / b, 37 / b,  226 / b, 343 / b,
-                                226 / b, 37 / b,  -25 / b, 0, -1 / a, -8 / a, 0, 53 / a,  109 / a, 95 / a};
-    const double linear[] = {1. / 3, 2. / 3, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2. / 3, 1. / 3};
-    const double aligned[] = {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
-    assert_weights(PE_BICUBIC_ANTIALIAS, 7, 3, antialias);
-    assert_weights(PE_BILINEAR, 7, 3, linear);
-    assert_weights(PE_BILINEAR_ALIGNED, 7, 3, aligned);
-}
-
-/* value[i][j] = first + i · n_in + j, resampled along both axes. */
-static double ramp_at(const struct matrix *m, uint64_t n_in, double first, uint64_t y, uint64_t x)
-{
-    double sum = 0;
-    for (uint64_t i = 0; i < n_in; i++)
-        for (uint64_t j = 0; j < n_in; j++)
-            sum += m->at[y][i] * m->at[x][j] * (first + (double)(i * n_in + j));
-    return sum;
-}
-
-/* The numbers of ONNX's Resize test upsample_scales_cubic (cubic_coeff_a -0.75, half_pixel), which torch and OpenCV
- * share: 1 … 16 as 4×4, read as 8×8. */
-TEST(bicubic_is_that_of_other_libraries)
-{
-    static const double top[2][8] = {
-        {0.47265625, 0.76953125, 1.24609375, 1.875, 2.28125, 2.91015625, 3.38671875, 3.68359375},
-        {1.66015625, 1.95703125, 2.43359375, 3.0625, 3.46875, 4.09765625, 4.57421875, 4.87109375},
-    };
-    struct matrix m;
-    set_matrix(&m, PE_BICUBIC, 4, 8, 0);
-    for (uint64_t y = 0; y < 2; y++)
-        for (uint64_t x = 0; x < 8; x++)
-            assert_near(ramp_at(&m, 4, 1, y, x), top[y][x], 1e-14, "ONNX", y, x);
-}
-
-/* torch's test of the antialiased kernel (upsamplingBicubic2d_aa_correctness) takes these from Pillow: 0 … 63 as 8×8,
- * read as 2×2. Quoted from memory, not from the file. */
-TEST(antialias_is_that_of_other_libraries)
-{
-    const double expected[] = {15.1205635, 18.760439, 44.23956, 47.879436};
-    struct matrix m;
-    set_matrix(&m, PE_BICUBIC_ANTIALIAS, 8, 2, 0);
-    for (uint64_t i = 0; i < 4; i++)
-        assert_near(ramp_at(&m, 8, 0, i / 2, i % 2), expected[i], 3e-6, "Pillow", i / 2, i % 2);
 }
 
 TEST(same_size_changes_nothing)

@@ -1,7 +1,7 @@
-/* Experiments: what is refused, their events, the same numbers each time, allocations that fail, memory. */
+/* Experiments: their events, runs that do not depend on each other, allocations that fail, memory. */
 #include "tests/support/alloc.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/request.h"
+#include "tests/support/plans.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -55,45 +55,6 @@ static void close_experiment(struct pe_experiment *experiment)
 {
     pe_experiment_free(experiment);
     drop(&asked);
-}
-
-/* ---- Refusals ---- */
-
-static void refused(const char *fields, const char *const *configs, size_t n, const char *pointer, const char *word)
-{
-    struct pe_experiment *experiment = NULL;
-    struct pe_failure err = {0};
-    parse(&asked, fields, configs, n);
-    assert_int_equal(pe_experiment_new(&asked.request, &experiment, &err), PE_INVALID);
-    assert_null(experiment);
-    assert_string_equal(err.pointer, pointer);
-    if (!strstr(err.detail, word))
-        fail_msg("\"%s\" does not say \"%s\"", err.detail, word);
-    drop(&asked);
-}
-
-TEST(test_refusals)
-{
-    const char *alibi = "{'scheme':'alibi'}";
-    refused("{}", CONFIGS("{'scheme':'shaw'}"), "/configs/0/scheme", "kerple");
-    refused("{'train_len':33}", CONFIGS(alibi), "/train_len", "even");
-    refused("{'train_len':514,'eval_len':600}", CONFIGS(alibi), "/train_len", "512");
-    refused("{'eval_len':126}", CONFIGS(alibi), "/eval_len", "128");
-    refused("{'steps':2001}", CONFIGS(alibi), "/steps", "2000");
-    refused("{'task':'local '}", CONFIGS(alibi), "/task", "local");
-    refused("{}", CONFIGS(alibi, "{'scheme':'rope','base':-1}"), "/configs/1/base", "base");
-    refused("{}", CONFIGS("{'scheme':'rope','len':4}"), "/configs/0/len", "train_len");
-    refused("{}", CONFIGS("{'scheme':'rope','head_dim':64}"), "/configs/0/head_dim", "8");
-    refused("{}", CONFIGS("{'scheme':'t5','bidirectional':true}"), "/configs/0/bidirectional", "false");
-    refused("{}", CONFIGS("{'scheme':'t5','seed':1}"), "/configs/0/seed", "seed");
-    refused("{}", CONFIGS("{'scheme':'learned','rows':64}"), "/configs/0/rows", "learned");
-    refused("{}", CONFIGS("{'scheme':'rope','eval':3}"), "/configs/0/eval", "objects");
-    refused("{}", CONFIGS("{'scheme':'rope','eval':[{'base':0}]}"), "/configs/0/eval/0/base", "base");
-    refused("{}", CONFIGS("{'scheme':'rope','eval':[{'base':2},{'scheme':'alibi'}]}"), "/configs/0/eval/1/scheme",
-            "rope");
-    refused("{}", CONFIGS("{'scheme':'alibi','eval':[{'scheme':'kerple'}]}"), "/configs/0/eval/0/scheme", "alibi");
-    refused("{}", CONFIGS("{'scheme':'none','eval':[{'scheme':'alibi'}]}"), "/configs/0/eval/0/scheme", "none");
-    refused("{}", CONFIGS("{'scheme':'none','eval':[{'zoom':1,'bass':2}]}"), "/configs/0/eval/0/zoom", "zoom");
 }
 
 /* ---- Events ---- */
@@ -177,21 +138,6 @@ TEST(test_results)
     close_experiment(experiment);
 }
 
-TEST(test_same_numbers_each_time)
-{
-    double first[20];
-    for (int again = 0; again < 2; again++) {
-        struct pe_experiment *experiment = open_experiment(small, CONFIGS("{'scheme':'sinusoidal'}"));
-        struct told told;
-        run(experiment, &told);
-        const double *x = pe_experiment_tensor(experiment, 0)->tensor.data;
-        if (again)
-            assert_memory_equal(x, first, sizeof first);
-        memcpy(first, x, sizeof first);
-        close_experiment(experiment);
-    }
-}
-
 /* A run begins as if it were alone. */
 TEST(test_runs_do_not_depend_on_each_other)
 {
@@ -209,19 +155,17 @@ TEST(test_runs_do_not_depend_on_each_other)
 
 /* ---- Resources ---- */
 
+static enum pe_status begin(void *experiment)
+{
+    struct pe_failure err;
+    return pe_experiment_new(&asked.request, experiment, &err);
+}
+
 TEST(test_each_allocation_may_fail)
 {
     struct pe_experiment *experiment = NULL;
-    struct pe_failure err;
-    enum pe_status status = PE_NO_MEMORY;
     parse(&asked, small, CONFIGS("{'scheme':'rope','eval':[{'base':500}]}", "{'scheme':'t5'}"));
-    for (long n = 0; status; n++) {
-        alloc_fail_at(n);
-        status = pe_experiment_new(&asked.request, &experiment, &err);
-        alloc_fail_at(-1);
-        assert_true(status == PE_OK || status == PE_NO_MEMORY);
-        assert_true(n < 2000);
-    }
+    test_each_allocation_fails(begin, &experiment);
     close_experiment(experiment);
 }
 

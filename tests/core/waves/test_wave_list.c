@@ -2,8 +2,7 @@
  * every arrangement of columns and by every instruction set; the kernel rarely gives up; and it writes only the
  * requested bytes. */
 #include "core/waves/waves.h"
-#include "core/kernels/kernels.h"
-#include "tests/support/cmocka.h"
+#include "tests/support/kernel_sets.h"
 #include "tests/support/wave_truth.h"
 
 #include <string.h>
@@ -88,12 +87,10 @@ static void check(const struct wave_table *table, const struct style *style, int
 
 TEST(what_is_right_is_right)
 {
-    enum pe_isa best = pe_isa();
-    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        for (size_t s = 0; s < N_STYLES && pe_kernels_use(isa); s++)
+    for (EACH_KERNEL_SET)
+        for (size_t s = 0; s < N_STYLES; s++)
             for (int bits = 8; bits < 40; bits += 6)
                 check(&wave_tables[(s + (size_t)bits / 6) % N_WAVE_TABLES], &styles[s], bits);
-    assert_true(pe_kernels_use(best));
 }
 
 /* Any rectangle is the same bytes as in the whole; nothing else is written. */

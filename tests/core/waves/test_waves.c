@@ -1,10 +1,8 @@
 /* Tables of waves: correctly rounded in every narrow dtype, within an ulp in f64, the same by every kernel, split and
  * kind of position. */
-#include "core/numeric/numeric.h"
-#include "core/kernels/kernels.h"
 #include "core/waves/waves.h"
-#include "tests/support/cmocka.h"
 #include "tests/support/dtype_words.h"
+#include "tests/support/kernel_sets.h"
 #include "tests/support/wave_truth.h"
 
 #include <stdlib.h>
@@ -25,12 +23,10 @@ static struct pe_waves *waves_of(const struct wave_table *table)
 }
 
 /* Calls check for every table, start and instruction set of this machine. */
-static void for_all(void (*check)(const struct wave_table *, const struct pe_waves *, const struct pe_positions *))
+static void for_all_tables(void (*check)(const struct wave_table *, const struct pe_waves *,
+                                         const struct pe_positions *))
 {
-    enum pe_isa best = pe_isa();
-    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++) {
-        if (!pe_kernels_use(isa))
-            continue;
+    for (EACH_KERNEL_SET)
         for (size_t t = 0; t < N_WAVE_TABLES; t++) {
             struct pe_waves *waves = waves_of(&wave_tables[t]);
             for (size_t s = 0; s < N_STARTS; s++) {
@@ -39,8 +35,6 @@ static void for_all(void (*check)(const struct wave_table *, const struct pe_wav
             }
             pe_waves_free(waves);
         }
-    }
-    assert_true(pe_kernels_use(best));
 }
 
 static void check_narrow(const struct wave_table *table, const struct pe_waves *waves,
@@ -66,7 +60,7 @@ static void check_narrow(const struct wave_table *table, const struct pe_waves *
 
 TEST(narrow_values_are_correctly_rounded)
 {
-    for_all(check_narrow);
+    for_all_tables(check_narrow);
     assert_int_equal(pe_undecided_count(), 0);
 }
 
@@ -86,7 +80,7 @@ static void check_double(const struct wave_table *table, const struct pe_waves *
         }
 }
 
-TEST(doubles_are_within_an_ulp) { for_all(check_double); }
+TEST(doubles_are_within_an_ulp) { for_all_tables(check_double); }
 
 static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16};
 
@@ -199,7 +193,6 @@ static void check_against_values(const struct pe_waves *waves, const struct pe_w
 /* Runs short and tall, and the same positions as a list, on every instruction set. */
 static void check_everywhere(const struct pe_wave *columns, size_t n, double start)
 {
-    enum pe_isa best = pe_isa();
     struct pe_waves *waves = NULL;
     double list[TALL];
     for (int i = 0; i < TALL; i++)
@@ -208,10 +201,9 @@ static void check_everywhere(const struct pe_wave *columns, size_t n, double sta
     decide(columns, n, &run);
     for (int is_tall = 0; is_tall < 2; is_tall++) {
         assert_int_equal(pe_waves_new_for(columns, n, PE_BF16, is_tall ? UINT64_MAX : 100, &waves), PE_OK);
-        for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-            for (int k = 0; k < 2 && pe_kernels_use(isa); k++)
+        for (EACH_KERNEL_SET)
+            for (int k = 0; k < 2; k++)
                 check_against_values(waves, columns, n, k ? &listed : &run);
-        assert_true(pe_kernels_use(best));
         pe_waves_free(waves);
     }
 }
