@@ -44,6 +44,7 @@ MADE = {
     "$normal": lambda spec: {"dtype": spec.get("dtype", "f64"), "shape": spec["$normal"], "data": drawn(spec).ravel().tolist()},
     "$range": lambda spec: list(range(*spec["$range"])),
     "$repeat": lambda spec: spec["$repeat"] * spec["times"],  # a list or a text, several times
+    "$join": lambda spec: "".join(made(part) for part in spec["$join"]),
 }
 
 
@@ -197,6 +198,21 @@ def has(wanted, answer, row, server):
         found = member(answer, pointer)
         inside = part.items() <= found.items() if isinstance(part, dict) else part in found if isinstance(part, str) else all(p in found for p in part)
         assert inside, f"{pointer}: {json.dumps(found)[:600]}"
+
+
+@kind
+def counts(wanted, answer, row, server):
+    """{pointer: how many members or items there are}."""
+    for pointer, n in wanted.items():
+        assert len(member(answer, pointer)) == n, f"{pointer}: {len(member(answer, pointer))}"
+
+
+@kind
+def between(wanted, answer, row, server):
+    """{pointer: [low, high]}, a number above low and below high; null: no such bound."""
+    for pointer, (low, high) in wanted.items():
+        found = member(answer, pointer)
+        assert (low is None or found > low) and (high is None or found < high), f"{pointer}: {found}"
 
 
 @kind

@@ -159,6 +159,24 @@ def test_a_kinds_config_gives_the_models_tensors(session_server):
     assert n > 1400 and differing == []
 
 
+def test_a_config_names_its_layers_or_has_one_kind(session_server):
+    """Without layer_type: refused with kinds of which at least two are answered differently, or answered as every kind is."""
+    wrong = []
+    for case in CASES:
+        status, bare = asked(session_server, {**case, "layer_type": None})
+        named = {kind: asked(session_server, {**case, "layer_type": kind}) for kind in bare.get("layer_types", ())}
+        configs = {json.dumps(answer.get("config")) for kind_status, answer in named.values() if kind_status == 200}
+        if status == 200 and not (bare["hf_config"]["layer_type"] and "layers" in bare["hf_config"]):
+            wrong.append(f"{case['type']} of {case['of']}: states no layers")
+        if named and (len(configs) < 2 or any(kind_status != 200 for kind_status, _ in named.values())):
+            wrong.append(f"{case['type']} of {case['of']}: {named}")
+        if status == 200 and case.get("layer_type") == bare["hf_config"]["layer_type"]:
+            _, answer = asked(session_server, case)
+            if answer["config"] != bare["config"]:
+                wrong.append(f"{case['type']} of {case['of']}: {bare['config']} without a name, {answer['config']} with one")
+    assert not wrong, "\n".join(wrong)
+
+
 def test_phi_3_visions_original_length(session_server):
     """Phi3VConfig has original_max_position_embeddings=4096: without it the factor is still 131072/4096."""
     case = next(case for case in CASES if case["type"] == "phi3_v" and "128k" in case["of"])
