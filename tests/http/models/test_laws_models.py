@@ -1,11 +1,13 @@
-"""Laws of scalings, several axes and combining (hypothesis); those of one plain axis are in test_laws.py."""
+"""Laws of scalings and of several axes (hypothesis)."""
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from asking import inline
 from tensors import encode, encode_one
-from test_laws import laws, positions, turn, vector
 
+laws = settings(max_examples=40)
+positions = st.integers(-2 ** 20, 2 ** 20)
 scalings = st.sampled_from([
     {"type": "linear", "factor": 3}, {"type": "ntk", "factor": 2.5},
     {"type": "yarn", "factor": 16, "original_max_position_embeddings": 512},
@@ -16,10 +18,16 @@ scalings = st.sampled_from([
 grids = st.lists(st.integers(1, 5), min_size=2, max_size=3)
 
 
+def turn(server, x, p, **fields):
+    """x turned to position p, in f64 throughout."""
+    answer = server.ask("/rotate", scheme="rope", positions=[p], q=inline([x]), **fields).json()
+    return np.array(answer["tensors"]["q"]["data"][0])
+
+
 @laws
 @given(m=positions, n=positions, shift=positions, scaling=scalings, layout=st.sampled_from(["half", "interleaved"]))
 def test_scaled_scores_depend_on_the_distance(server, m, n, shift, scaling, layout):
-    q, k, fields = vector(16, 3), vector(16, 4), dict(scaling=scaling, layout=layout)
+    (q, k), fields = np.random.default_rng(3).standard_normal((2, 16)), dict(scaling=scaling, layout=layout)
     here = turn(server, q, m, **fields) @ turn(server, k, n, **fields)
     there = turn(server, q, m + shift, **fields) @ turn(server, k, n + shift, **fields)
     assert abs(here - there) < 1e-11
@@ -53,20 +61,3 @@ def test_a_grid_is_its_list_of_positions(server, grid, order):
     assert np.array_equal(asked["cos"], listed["cos"]) and np.array_equal(asked["sin"], listed["sin"])
     cells = {tuple(c) for c in asked["positions"].T.tolist()}
     assert cells == {tuple(c) for c in np.ndindex(*grid)}
-
-
-@laws
-@given(lens=st.lists(st.integers(1, 9), min_size=1, max_size=5), offset=st.integers(-99, 99))
-def test_packed_sequences_begin_again(server, lens, offset):
-    packed = encode_one(server, scheme="sinusoidal", dim=8, lens=lens, offset=offset)
-    parts = [encode_one(server, scheme="sinusoidal", dim=8, len=n, offset=offset) for n in lens]
-    assert np.array_equal(packed, np.concatenate(parts))
-
-
-@laws
-@given(n=st.integers(1, 9), dim=st.integers(1, 9), x_scale=st.floats(-4, 4), pe_scale=st.floats(-4, 4), seed=st.integers(0, 9))
-def test_adding_is_linear(server, n, dim, x_scale, pe_scale, seed):
-    x = np.random.default_rng(seed).standard_normal((n, dim))
-    tensor = {"dtype": "f64", "shape": [n, dim], "data": x.ravel().tolist()}
-    both = encode(server, scheme="sinusoidal", x=tensor, x_scale=x_scale, pe_scale=pe_scale, outputs=["encoding", "combined"])
-    np.testing.assert_allclose(both["combined"], x * x_scale + both["encoding"] * pe_scale, rtol=1e-15, atol=1e-15)
