@@ -311,6 +311,7 @@ def check(row, server):
     try:
         answer = ask(server, row)
         expect = row["expect"]
+        assert answer.headers["X-Content-Type-Options"] == "nosniff", "a browser may take it for something else"
         if "status" not in expect:
             status(422 if REFUSAL & set(expect) else 200, answer, row, server)
         if answer.status >= 400 and answer.body:
