@@ -11,7 +11,7 @@ from page_files import base  # noqa: F401
 PATHS = ["/schemes", "/schemes?lang=zh", "/schemes?view=page", "/presets", "/presets?lang=zh", "/openapi.json", "/cmaps"]
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS, "/clients/posenc.py", "/clients/posenc.js"])
 def test_both_codings_are_the_same_document(server, path):
     plain = server.get(path)
     assert plain.status == 200 and plain.headers["Content-Encoding"] is None
@@ -37,7 +37,7 @@ def test_each_is_compressed_when_it_is_first_asked_for_so():
         assert gzip.decompress(packed.body) == server.get("/schemes").body
 
 
-@pytest.mark.parametrize("path", [*PATHS, "/", "/docs", "BASE/style.css", "BASE/text/zh.json"])
+@pytest.mark.parametrize("path", [*PATHS, "/", "/docs", "/clients/posenc.py", "/clients/posenc.js", "BASE/style.css", "BASE/text/zh.json"])
 def test_what_a_client_has_is_not_sent_again(server, base, path):
     path, is_page, tags = path.replace("BASE", base), path not in PATHS, set()
     for headers in ({}, {"Accept-Encoding": "gzip"}):

@@ -1,9 +1,7 @@
 """The client libraries that the server hands out: how they are delivered, and posenc.py at work, against NumPy in float64, and in a notebook."""
 import ast
 import base64
-import gzip
 import html
-import json
 import pathlib
 import re
 
@@ -19,13 +17,9 @@ from token_files import LINES, token_server
 
 @pytest.mark.parametrize("name", TYPES)
 def test_delivery(server, name):
-    answer, packed = server.get(f"/clients/{name}"), server.get(f"/clients/{name}", {"Accept-Encoding": "gzip"})
+    answer = server.get(f"/clients/{name}")
     assert answer.status == 200 and answer.headers["Content-Type"] == TYPES[name] and answer.headers["Cache-Control"] == "no-cache"
-    assert answer.headers["Content-Encoding"] is None and packed.headers["Content-Encoding"] == "gzip" and gzip.decompress(packed.body) == answer.body
-    assert answer.headers["Vary"] == "Accept-Encoding" and answer.headers["ETag"] != packed.headers["ETag"]
-    assert server.get(f"/clients/{name}", {"If-None-Match": answer.headers["ETag"]}).status == 304
-    assert server.request("HEAD", f"/clients/{name}").headers["Content-Length"] == str(len(answer.body))
-    version = json.loads(server.get("/version").body)["version"]
+    version = server.get("/version").json()["version"]
     assert f'"{version}"'.encode() in answer.body.replace(b"'", b'"') and b'"VERSION"' not in answer.body
 
 

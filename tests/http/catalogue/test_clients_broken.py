@@ -126,12 +126,6 @@ def test_python_says_the_url_of_the_service_that_moved(posenc, location, words):
     assert str(caught.value) == f"{rough.url}/base/ answers with status 307; {words.replace('URL', rough.url)}"
 
 
-def test_python_finds_the_service_at_the_url_that_a_redirect_names(posenc, server):
-    with Rough(bare(308, b"", b"Location: http://%b:%d/encode" % (server.host.encode(), server.port))) as rough, pytest.raises(posenc.Refused) as caught:
-        posenc.Client(rough.url).encode(scheme="rope", len=2)
-    assert posenc.Client(re.search("said to be at (.*): give", str(caught.value))[1]).encode(scheme="rope", len=2).cos[0, 0] == 1
-
-
 @pytest.mark.parametrize("status, body", [(404, b"<html>Not Found</html>"), (502, b"<html>Bad Gateway</html>"), (403, b""), (404, b"[]"), (404, b'{"message":"no route"}')])
 def test_python_is_away_where_another_program_refuses(posenc, status, body):
     with Rough(bare(status, body, b"Content-Type: text/html")) as rough:

@@ -85,8 +85,6 @@ def test_presets_have_labels(session_server, lang):
     assert len(set(labels)) == len(labels) > 100
     for preset in presets:
         assert lang == "zh" and preset["label"] == preset["label_zh"] or lang == "en" and not CHINESE.search(preset["label"])
-        letters = [re.sub(r"[^a-z0-9]", "", text.lower()) for text in (preset["name"].split("-")[0], preset["label"])]
-        assert letters[0][:3] in letters[1] or preset["name"].startswith("trans") or lang == "zh", preset["name"]
     assert next(preset["label"] for preset in presets if preset["name"] == "llama-3.1") == "Llama 3.1"
 
 
