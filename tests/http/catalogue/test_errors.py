@@ -139,14 +139,6 @@ def test_how_many_there_may_be(server, kind, status, pointer, words):
     check_problem(server.post(path, body, headers), status, pointer, words)
 
 
-@pytest.mark.parametrize("path, name, words", [
-    ("/golden?preset=llama-3.1", "x", "unknown field"), ("/encode?scheme=rope", "x", "unknown field"),
-    ("/experiments?scheme=rope", "q", "not used"), ("/analyze?scheme=rope&metrics=bounds", "q", "not used")])
-def test_a_tensor_alone_has_the_name_that_is_usual(server, path, name, words):
-    response = server.post(path, npy(np.ones((2, 4), "f4")), {"Content-Type": "application/x-npy"})
-    check_problem(response, 422, f"/{name}", [words])
-
-
 def test_a_body_in_chunks_that_is_too_long():
     """Found out on the way."""
     with start_server("--max-body", "64KiB") as server:

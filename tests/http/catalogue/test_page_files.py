@@ -307,11 +307,6 @@ def test_each_text_has_its_twin():
 KEY = r"[a-z]\w*(?:\.[\w$-]+)*"
 
 
-def known_keys():
-    """Those of stories are made of their blocks: tests/page/stories.test.mjs."""
-    return set(texts("text/en.json"))
-
-
 def templates():
     """Every key that a script makes from parts, as a pattern: `gallery.pair.${pair.id}`."""
     found = set().union(*(re.findall(r"`([a-z][\w.-]*\$\{[^`]*)`", code(name)) for name in SCRIPTS))
@@ -320,7 +315,7 @@ def templates():
 
 
 def test_every_text_that_a_script_shows_exists():
-    keys = known_keys()
+    keys = set(texts("text/en.json"))  # those of stories are made of their blocks: tests/page/stories.test.mjs
     for name in SCRIPTS:
         asked = re.findall(rf"\b(?:word|phrase)\(\s*'({KEY})'", code(name))
         assert set(asked) <= keys, (name, set(asked) - keys)

@@ -157,19 +157,3 @@ def test_a_config_names_its_layers_or_has_one_kind(session_server):
             if answer["config"] != bare["config"]:
                 wrong.append(f"{case['type']} of {case['of']}: {bare['config']} without a name, {answer['config']} with one")
     assert not wrong, "\n".join(wrong)
-
-
-def test_phi_3_visions_original_length(session_server):
-    """Phi3VConfig has original_max_position_embeddings=4096: without it the factor is still 131072/4096."""
-    case = next(case for case in CASES if case["type"] == "phi3_v" and "128k" in case["of"])
-    config = {name: value for name, value in case["config"].items() if name != "original_max_position_embeddings"}
-    _, answer = asked(session_server, {**case, "config": config})
-    assert answer["config"]["scaling"]["original_max_position_embeddings"] == 4096 and answer["config"]["scaling"]["factor"] == 32
-    assert answer["hf_config"]["defaults"]["original_max_position_embeddings"] == 4096
-
-
-@pytest.mark.parametrize("model_type", ["my_model", "my_", "llama-", "-llama", "Llama", "llama ", "qwen3/text", "x", "0", "whisper/encoder", "ll\u00e4ma", "l" * 60, "llama|gpt2", "."])
-def test_a_type_that_nobody_knows_is_refused(server, model_type):
-    config = {"model_type": model_type, "hidden_size": 64, "num_attention_heads": 4, "rope_theta": 1e6, "max_position_embeddings": 128}
-    answer = server.post("/encode", {"hf_config": config, "len": 2})
-    assert answer.status == 422 and answer.json()["pointer"] == "/hf_config/model_type"
