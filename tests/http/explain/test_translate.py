@@ -15,14 +15,6 @@ from tensors import from_raw, multipart, npy
 TARGETS = ["transformers4", "transformers5", "vllm", "vllm_old", "sglang", "llama.cpp", "gguf", "megatron", "transformer_engine", "mlx", "torchtune",
            "x_transformers", "rotary_embedding_torch", "exllamav2"]
 READ_TEXT = ["vllm", "vllm_old", "sglang", "llama.cpp", "megatron"]
-QWEN = {"model_type": "qwen3", "hidden_size": 4096, "head_dim": 128, "num_attention_heads": 32, "num_hidden_layers": 36, "max_position_embeddings": 131072,
-        "rope_theta": 1000000, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}}
-LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32, "max_position_embeddings": 131072,
-         "rope_theta": 500000.0, "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-                                                  "original_max_position_embeddings": 8192, "rope_type": "llama3"}}
-OSS = {"model_type": "gpt_oss", "head_dim": 64, "hidden_size": 2880, "num_attention_heads": 64, "num_hidden_layers": 4, "max_position_embeddings": 131072,
-       "rope_theta": 150000, "sliding_window": 128, "layer_types": ["sliding_attention", "full_attention"] * 2,
-       "rope_scaling": {"beta_fast": 32.0, "beta_slow": 1.0, "factor": 32.0, "original_max_position_embeddings": 4096, "rope_type": "yarn", "truncate": False}}
 MANY_AXES = {"axes_dim", "channels", "mrope_section", "axis_order", "coords", "ref_grid", "max_freq"}
 
 
@@ -139,14 +131,14 @@ def test_text_is_read_back(server):
 
 
 def test_values_as_hf_config_and_gguf(server):
-    for config in (LLAMA, QWEN, OSS):
+    for preset in ("llama-3.1", "qwen2.5-yarn-128k", "gpt-oss-20b"):
         for name in ("transformers4", "transformers5"):
-            entry = to(server, name, hf_config=config)
+            entry = to(server, name, preset=preset)
             both = [server.ask("/encode", len=1, data=False, **fields).json()["config"] for fields in (
                 said(entry), {"scheme": "rope", "hf_config": entry["value"], **entry["needs"]})]
             assert both[0] == both[1], (name, entry["value"])
-        entry = to(server, "gguf", hf_config=config)
-        both = [frequencies(server, layer_type="full_attention", **fields) for fields in (said(entry), {"gguf": entry["value"]})]
+        entry = to(server, "gguf", preset=preset)
+        both = [frequencies(server, **fields) for fields in (said(entry), {"gguf": entry["value"]})]
         assert both[0].tobytes() == both[1].tobytes()
 
 
