@@ -11,7 +11,6 @@ import pytest
 import safetensors_reader
 from truth import gguf_writer as gguf
 
-
 NODE = shutil.which("node")
 TYPES = {"posenc.py": "text/x-python; charset=utf-8", "posenc.js": "text/javascript; charset=utf-8"}
 

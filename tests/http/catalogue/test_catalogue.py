@@ -1,7 +1,6 @@
 """/schemes and /version. What is there to be read as it stands: tests/cases/catalogue.jsonl."""
 import re
 
-
 from conftest import KERNELS
 
 TYPES = {"integer", "number", "boolean", "string", "array", "object", "any"}

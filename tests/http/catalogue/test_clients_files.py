@@ -10,7 +10,6 @@ from handed_out import LYING, client, folder, posenc  # noqa: F401
 from test_gguf_head import LIES
 from truth import gguf_writer as gguf
 
-
 LLAMA_31 = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32, "rope_theta": 500000.0,
             "max_position_embeddings": 131072, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
                                                                 "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}}

@@ -13,7 +13,6 @@ from test_gguf_head import LIES
 from truth import gguf_writer as gguf
 from token_files import LINES, READER, token_server
 
-
 RAW = [b"Content-Type: application/octet-stream", b'Posenc-Tensors: cos;dtype="f32";shape="2,2";offset=0']
 NONE = {  # what encode() of posenc.js may be given in place of an answer
     "a login page": bare(200, b"<html>", b"Content-Type: text/html"),

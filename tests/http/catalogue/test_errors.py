@@ -6,18 +6,16 @@ import struct
 import numpy as np
 import pytest
 
+import run
 import safetensors_reader
 from conftest import start_server
 from tensors import BOUNDARY, multipart, npy
 
 
 def check_problem(response, status, pointer, words):
-    """RFC 9457 with our members."""
     assert response.status == status, response
-    assert response.headers["Content-Type"].split(";")[0] == "application/problem+json"
+    run.check_problem(response)
     problem = response.json()
-    assert problem["type"] == "about:blank" and problem["title"] and problem["status"] == status
-    assert problem["error"] == problem["detail"]
     pointers = pointer if isinstance(pointer, tuple) else (pointer,)
     assert problem.get("pointer", "") in pointers, problem
     for word in words:
