@@ -77,7 +77,8 @@ def test_text_and_tags(server):
     path = "/explain?hf_config=" + urllib.parse.quote(json.dumps(QWEN))
     got = server.get(path)
     assert got.status == 200 and got.json() == explain(server, hf_config=QWEN)
-    assert server.get(path, headers={"If-None-Match": got.headers["ETag"]}).status == 304
+    for path in (path, "/translate?preset=llama-3.1&to=vllm,gguf"):
+        assert server.get(path, headers={"If-None-Match": server.get(path).headers["ETag"]}).status == 304
 
 
 def test_text_of_a_translation_for_each_kind(server):
